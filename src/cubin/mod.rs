@@ -1,0 +1,1 @@
+//! Cubin files: the ELF that the CUDA driver loads, in and out.

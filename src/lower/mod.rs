@@ -1,0 +1,1 @@
+//! Lowering of PTX to Ori, one file per operation family.

@@ -1,0 +1,1 @@
+//! Optimisations, one file each.

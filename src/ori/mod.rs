@@ -1,0 +1,1 @@
+//! Ori, the one intermediate representation.

@@ -1,0 +1,1 @@
+//! The phases as one table-checked list, with dump and verify hooks.

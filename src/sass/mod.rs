@@ -1,0 +1,1 @@
+//! SASS instructions: encode, decode, text in and out.

@@ -1,0 +1,1 @@
+//! A machine that executes cubins on the CPU.

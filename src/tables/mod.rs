@@ -1,0 +1,1 @@
+//! The generated tables and the handwritten types over them.

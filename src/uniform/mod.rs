@@ -1,0 +1,1 @@
+//! Varying propagation and uniform registers.
