@@ -1,0 +1,361 @@
+//! What a cubin says, as values: functions with their launch facts, variables, constant banks, relocations.
+//!
+//! Input: the compiler fills it, or the reader does from bytes. Output: the writer lays it out as ELF; the machine and
+//! the disassembler take code, banks and images from it. Invariant: nothing here is an index into a file; functions,
+//! variables and sections refer to each other by symbol name, and every offset is in bytes from the start of its section.
+
+/// One cubin: an executable (what the driver loads) or a relocatable object (`-c`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cubin {
+    pub kind: ElfKind,
+    /// SM number of the target, as in bits 8-15 of `e_flags`: 90 for both `sm_90` and `sm_90a`.
+    pub sm: u32,
+    /// Accelerator target (the `a` of `sm_90a`), as in `.nv.compat`; false where the file has no such section.
+    pub accelerator: bool,
+    /// SM number of the PTX `.target`, as in the note `cuinfo`.
+    pub ptx_sm: u32,
+    /// Version of the toolkit whose rules the file follows, 10 × major + minor: 130 for 13.0.
+    pub toolkit: u32,
+    pub debug: DebugLevel,
+    pub tool: ToolNote,
+    /// Kernels and separate device functions, in file order.
+    pub functions: Vec<Function>,
+    /// Module variables; their bytes stand in the four images below.
+    pub variables: Vec<Variable>,
+    /// `.nv.global`: variables without initial value; `bytes` is empty, `size` counts.
+    pub global: Option<Image>,
+    /// `.nv.global.init`: variables with initial value; relocations fill in addresses.
+    pub global_init: Option<Image>,
+    /// `.nv.constant3`: user constants, bank c\[3\].
+    pub constant3: Option<Image>,
+    /// `.nv.constant4`: 8-byte slots with the address of a symbol each, bank c\[4\].
+    pub constant4: Option<Image>,
+    /// Direct calls (caller, callee) as in `.nv.callgraph`.
+    pub calls: Vec<(String, String)>,
+    /// Sections and symbols of a file that was read and for which the model has no field.
+    pub kept: Kept,
+}
+
+/// `e_type` of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ElfKind {
+    #[default]
+    Executable,
+    Relocatable,
+}
+
+/// The debug information which `e_flags` announces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DebugLevel {
+    #[default]
+    None,
+    Lines,
+    Full,
+}
+
+/// Who made the file: the note `tkinfo`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolNote {
+    /// Command name, such as `sassafras`.
+    pub name: String,
+    pub version: String,
+    pub build: String,
+    /// Options that took part in the result, such as `-arch sm_90`; never a path.
+    pub options: String,
+}
+
+/// One `.text.NAME` section: a kernel, or a device function that has a section of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Function {
+    pub name: String,
+    /// A kernel may be launched; anything else is called.
+    pub kernel: bool,
+    pub binding: Binding,
+    /// Instruction words of 16 bytes, little endian, padding included.
+    pub code: Vec<u8>,
+    /// Alignment of the section in bytes; 0 means the target's default.
+    pub code_align: u64,
+    /// Only in relocatable objects.
+    pub code_relocs: Vec<Reloc>,
+    /// Symbols inside the code: device functions placed behind their kernel (`$kernel$func`).
+    pub labels: Vec<Label>,
+    /// Register count as the file states it: highest register index + 1 + 2.
+    pub registers: u32,
+    /// Highest hardware barrier + 1; 16 where a barrier number is in a register; 0 for none.
+    pub barriers: u8,
+    /// Byte offset of the first parameter in bank c\[0\]; the target's `param_base`.
+    pub param_base: u32,
+    /// Bytes of all parameters from `param_base` on.
+    pub param_bytes: u32,
+    /// In order of their ordinal.
+    pub params: Vec<Param>,
+    /// Static shared memory; `None` where the kernel uses no shared memory at all.
+    pub shared: Option<Shared>,
+    pub stack: Stack,
+    pub launch: Launch,
+    /// Offsets of instructions that loader, debugger and profiler want to know.
+    pub sites: Sites,
+    /// `.nv.constant2.NAME`: branch tables, bank c\[2\].
+    pub constant2: Option<Image>,
+    /// External functions called, by symbol (`vprintf`).
+    pub externs: Vec<String>,
+    /// Attribute records which the model has no field for, in file order.
+    pub kept_attributes: Vec<Attribute>,
+}
+
+/// ELF symbol binding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Binding {
+    Local,
+    #[default]
+    Global,
+    Weak,
+}
+
+/// A symbol inside a function's code; offset and size in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Label {
+    pub name: String,
+    pub offset: u64,
+    pub size: u64,
+    pub binding: Binding,
+    /// Stack bytes of the function that starts here.
+    pub frame: Option<u32>,
+}
+
+/// One kernel parameter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Param {
+    pub ordinal: u16,
+    /// Bytes from the function's `param_base`.
+    pub offset: u16,
+    pub size: u16,
+    /// State space that a pointer parameter was declared to point to: 0 unknown, 4 global.
+    pub space: u8,
+    /// log2 of the declared alignment of what it points to, 0 where nothing was declared.
+    pub pointee_align_log2: u8,
+}
+
+/// Static shared memory of a kernel: bytes from the start of the window, the target's reserved part included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shared {
+    pub size: u64,
+    pub align: u64,
+}
+
+/// Stack and local memory per thread, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stack {
+    /// Frame of this function: local variables, spills, outgoing arguments.
+    pub frame: u32,
+    /// Least stack that a launch needs, calls included; 0 for recursion. `None`: not stated (device functions).
+    pub min: Option<u32>,
+    /// Greatest stack, stated in relocatable objects only.
+    pub max: Option<u32>,
+    /// Size of the call-return stack, stated (as 0) where the code calls or branches indirectly.
+    pub call_return: Option<u32>,
+}
+
+/// What limits a launch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Launch {
+    /// `.maxntid`
+    pub max_threads: Option<[u32; 3]>,
+    /// `.reqntid`
+    pub required_threads: Option<[u32; 3]>,
+    /// Register limit under which the code was made; `None`: not stated by the user, 255 in the file.
+    pub max_registers: Option<u16>,
+    /// `.reqnctapercluster`
+    pub cluster: Option<[u32; 3]>,
+    /// `.explicitcluster`
+    pub explicit_cluster: bool,
+    /// `.maxclusterrank`
+    pub max_cluster_rank: Option<u32>,
+    /// `.blocksareclusters`
+    pub blocks_are_clusters: bool,
+}
+
+/// Byte offsets of instructions inside the code of a function, ascending unless said otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sites {
+    /// Each EXIT.
+    pub exits: Vec<u32>,
+    /// Warp-wide operations that the user wrote: shuffle, vote, match, warp barrier.
+    pub warp_wide: Vec<u32>,
+    /// The mask register of each of these, one byte-index per entry, in the same order; all ones where constant.
+    pub warp_wide_masks: Vec<u32>,
+    /// Warp-wide operations that the compiler inserted.
+    pub inserted_warp_wide: Vec<u32>,
+    /// Calls to functions of the driver.
+    pub syscalls: Vec<u32>,
+    /// Operations on mbarrier objects.
+    pub mbarriers: Vec<u32>,
+    pub indirect_branches: Vec<IndirectBranch>,
+}
+
+/// A BRX and where it may go; all byte offsets from the start of the function.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IndirectBranch {
+    pub offset: u32,
+    pub targets: Vec<u32>,
+}
+
+/// Where a variable lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// In [`Cubin::global`]: no initial value.
+    Global,
+    /// In [`Cubin::global_init`].
+    GlobalInit,
+    /// In [`Cubin::constant3`].
+    Constant,
+}
+
+/// A module variable; offset in bytes into the image of its space.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    pub name: String,
+    pub space: Space,
+    pub offset: u64,
+    pub size: u64,
+    pub binding: Binding,
+    /// Unified memory (`.attribute(.managed)`).
+    pub managed: bool,
+}
+
+/// The bytes of a data section: `bytes`, then zeros up to `size`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Image {
+    pub bytes: Vec<u8>,
+    pub size: u64,
+    pub align: u64,
+    pub relocs: Vec<Reloc>,
+}
+
+impl Image {
+    /// An image of nothing but these bytes.
+    pub fn new(bytes: Vec<u8>, align: u64) -> Self {
+        Image { size: bytes.len() as u64, bytes, align, relocs: Vec::new() }
+    }
+
+    /// Appends an 8-byte slot which the loader fills with the address of `symbol`; returns the slot's byte offset.
+    pub fn push_address(&mut self, kind: u32, symbol: &str) -> u64 {
+        let offset = self.size.next_multiple_of(8);
+        self.size = offset + 8;
+        self.bytes.resize(self.size as usize, 0);
+        self.align = self.align.max(8);
+        self.relocs.push(Reloc { offset, kind, symbol: symbol.to_string(), addend: 0, explicit_addend: false });
+        offset
+    }
+}
+
+/// One relocation: put the value of `symbol` + `addend` at `offset` of the section, in the way that `kind` says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reloc {
+    pub offset: u64,
+    /// `R_CUDA_*` number: 2 is a 64-bit address, 4 a 64-bit generic address.
+    pub kind: u32,
+    pub symbol: String,
+    pub addend: i64,
+    /// Read from a table with addends (RELA); what is written depends on the target and the addend.
+    pub explicit_addend: bool,
+}
+
+/// One attribute record (`.nv.info`) as it stands in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attribute {
+    pub format: u8,
+    pub id: u8,
+    pub payload: Vec<u8>,
+}
+
+/// What the reader could not put into a field; the writer puts it back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Sections; one of them replaces the generated section of the same name.
+    pub sections: Vec<KeptSection>,
+    pub symbols: Vec<KeptSymbol>,
+    /// Names of the second representation of the code (merc, capmerc), which is never written back: it would go on
+    /// describing the old code after the code was changed.
+    pub capsule: Vec<String>,
+    /// Module-level attribute records that the model has no field for.
+    pub attributes: Vec<Attribute>,
+    /// Order of sections, of symbols and of attribute records in the file that was read. The writer follows it as far
+    /// as it names what is there, so that a file comes out as it went in.
+    pub order: Order,
+}
+
+/// A section as it stands in the file, its references by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeptSection {
+    pub name: String,
+    pub kind: u32,
+    pub flags: u64,
+    pub align: u64,
+    pub entry_size: u64,
+    /// Name of the section in `sh_link`.
+    pub link: Option<String>,
+    pub info: SectionInfo,
+    pub image: Image,
+}
+
+/// What `sh_info` of a kept section means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SectionInfo {
+    Value(u32),
+    Section(String),
+}
+
+impl Default for SectionInfo {
+    fn default() -> Self {
+        SectionInfo::Value(0)
+    }
+}
+
+/// A symbol as it stands in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeptSymbol {
+    pub name: String,
+    /// `st_info`: binding in the upper half, type in the lower.
+    pub info: u8,
+    pub other: u8,
+    pub section: SymbolHome,
+    pub value: u64,
+    pub size: u64,
+}
+
+/// Where a kept symbol is defined.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SymbolHome {
+    #[default]
+    Undefined,
+    Section(String),
+    /// A reserved section number (absolute, common).
+    Reserved(u16),
+}
+
+/// Order of a file that was read, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Order {
+    pub sections: Vec<String>,
+    pub symbols: Vec<String>,
+}
+
+impl Cubin {
+    /// The function of this name.
+    pub fn function(&self, name: &str) -> Option<&Function> {
+        self.functions.iter().find(|function| function.name == name)
+    }
+
+    /// The variable of this name.
+    pub fn variable(&self, name: &str) -> Option<&Variable> {
+        self.variables.iter().find(|variable| variable.name == name)
+    }
+}
+
+impl Function {
+    /// Bytes of constant bank c\[0\]: what the driver puts before the parameters, and the parameters.
+    pub fn constant0_bytes(&self) -> u32 {
+        self.param_base + self.param_bytes
+    }
+}
