@@ -1,1 +1,29 @@
-fn main() {}
+//! Regenerates the tables' Rust into OUT_DIR whenever a table changes; a wrong row fails the build with its place.
+
+use std::path::{Path, PathBuf};
+
+fn main() {
+    println!("cargo:rerun-if-changed=tables");
+    let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
+    match sassafras_codegen::generate(&root.join("tables")) {
+        Ok(files) => files.iter().for_each(|(name, text)| write(&out.join(name), text)),
+        Err(failure) => {
+            for line in failure.lines.lines() {
+                println!("cargo::error=tables/{line}");
+            }
+            eprint!("{}", failure.pictures);
+            std::process::exit(1);
+        }
+    }
+}
+
+/// Leaves an unchanged file alone, so that an edit of one table recompiles only what includes its output.
+fn write(path: &Path, text: &str) {
+    if std::fs::read_to_string(path).is_ok_and(|old| old == text) {
+        return;
+    }
+    if let Err(error) = std::fs::write(path, text) {
+        println!("cargo::error=cannot write {}: {error}", path.display());
+    }
+}

@@ -1,1 +1,11 @@
 //! The generated tables and the handwritten types over them.
+//!
+//! The only place that includes generated code. Everything here is static data; nothing is computed at start-up.
+
+pub mod ori;
+pub mod phases;
+pub mod targets;
+
+pub use ori::{Mod, Op, Prop, Role, value};
+pub use phases::Phase;
+pub use targets::{Backend, Feature, Generation, GenerationInfo, Target, backend};

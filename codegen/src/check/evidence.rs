@@ -1,0 +1,21 @@
+//! Law: every row says where it comes from.
+
+use crate::model::Model;
+use crate::report::Report;
+use crate::source::At;
+
+pub fn check(model: &Model, report: &mut Report) {
+    let t = &model.targets;
+    let mut sources: Vec<(&str, At)> = Vec::new();
+    sources.extend(t.targets.iter().map(|r| (r.src.as_str(), r.at)));
+    sources.extend(t.generations.iter().map(|r| (r.src.as_str(), r.at)));
+    sources.extend(t.features.iter().map(|r| (r.src.as_str(), r.at)));
+    sources.extend(model.ori.ops.iter().map(|o| (o.row.src.as_str(), o.row.at)));
+    sources.extend(model.ori.properties.iter().map(|r| (r.src.as_str(), r.at)));
+    sources.extend(model.phases.iter().map(|r| (r.src.as_str(), r.at)));
+    for (src, at) in sources {
+        if src.trim().is_empty() {
+            report.at("evidence", "the row does not say where it comes from (src is empty)", at);
+        }
+    }
+}

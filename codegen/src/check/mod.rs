@@ -1,0 +1,17 @@
+//! The laws of the tables, one per file. Each reads the model and reports the rows that break it.
+
+pub mod evidence;
+pub mod phases;
+pub mod targets;
+pub mod unique;
+
+use crate::model::Model;
+use crate::report::Report;
+
+/// Every law, over the whole model.
+pub fn all(model: &Model, report: &mut Report) {
+    evidence::check(model, report);
+    targets::check(model, report);
+    unique::check(model, report);
+    phases::check(model, report);
+}

@@ -1,0 +1,87 @@
+//! One module per generated file. Data only: enums, static arrays, perfect-hash maps; the per-SM backends are an
+//! askama template.
+
+pub mod ori;
+pub mod phases;
+pub mod targets;
+
+use crate::model::Model;
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+
+/// Every generated file: name and text.
+pub fn all(model: &Model) -> Vec<(String, String)> {
+    vec![
+        ("targets.rs".into(), pretty(targets::emit(model))),
+        ("ori.rs".into(), pretty(ori::emit(model))),
+        ("phases.rs".into(), pretty(phases::emit(model))),
+        ("backends.rs".into(), targets::backends(model)),
+    ]
+}
+
+/// Formats generated tokens so that a person can read them.
+fn pretty(tokens: TokenStream) -> String {
+    match syn::parse2(tokens.clone()) {
+        Ok(file) => prettyplease::unparse(&file),
+        // Unreadable tokens are the emitter's bug; the compiler's own message shows where.
+        Err(_) => tokens.to_string(),
+    }
+}
+
+/// `snake_case` or `kebab` to `CamelCase`.
+pub fn camel(name: &str) -> String {
+    name.split(['_', '.', '-', ' '])
+        .map(|word| {
+            let mut chars = word.chars();
+            chars.next().map_or(String::new(), |c| c.to_ascii_uppercase().to_string() + chars.as_str())
+        })
+        .collect()
+}
+
+/// A text as the identifier of a constant: upper case, other signs as `_`, a leading digit behind `_`.
+pub fn constant(text: &str) -> String {
+    let body: String =
+        text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+    match body.as_str() {
+        "_" => "NONE".into(),
+        _ if body.starts_with(|c: char| c.is_ascii_digit()) => format!("_{body}"),
+        _ => body,
+    }
+}
+
+/// A fieldless enum with its list `ALL` and a `name` function; variants are given as (identifier, text).
+pub fn plain_enum(name: &str, doc: &str, variants: &[(String, String)]) -> TokenStream {
+    let ident = format_ident!("{name}");
+    let variant: Vec<_> = variants.iter().map(|v| format_ident!("{}", v.0)).collect();
+    let text = variants.iter().map(|v| &v.1);
+    let count = variants.len();
+    quote! {
+        #[doc = #doc]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u16)]
+        pub enum #ident { #(#variant),* }
+        impl #ident {
+            /// All values in table order.
+            pub const ALL: [#ident; #count] = [#(#ident::#variant),*];
+            /// The name in the tables.
+            pub fn name(self) -> &'static str {
+                const NAMES: [&str; #count] = [#(#text),*];
+                NAMES[self as usize]
+            }
+        }
+    }
+}
+
+/// A perfect-hash map from text to an expression.
+pub fn phf_map(name: &str, doc: &str, value_type: TokenStream, entries: &[(String, String)]) -> TokenStream {
+    let mut map = phf_codegen::Map::new();
+    for (key, value) in entries {
+        map.entry(key.as_str(), value.as_str());
+    }
+    let map: TokenStream = map.build().to_string().parse().unwrap_or_default();
+    let ident = format_ident!("{name}");
+    quote! {
+        #[doc = #doc]
+        pub static #ident: ::phf::Map<&'static str, #value_type> = #map;
+    }
+}

@@ -1,0 +1,28 @@
+//! The tables with their names resolved to ids.
+//!
+//! Input: rows. Output: the model that the laws in `check` and the emitters read. Invariant: ids are positions in sorted
+//! or table order, never hash order.
+
+pub mod ori;
+pub mod targets;
+
+use crate::report::Report;
+use crate::rows::phases::PhaseRow;
+use crate::source::{Row, Sources};
+
+/// Everything the tables say.
+pub struct Model {
+    pub targets: targets::Targets,
+    pub ori: ori::Ori,
+    pub phases: Vec<Row<PhaseRow>>,
+}
+
+impl Model {
+    /// Reads and resolves every table under the root of `sources`.
+    pub fn load(sources: &mut Sources, report: &mut Report) -> Model {
+        let targets = targets::Targets::load(sources, report);
+        let ori = ori::Ori::load(sources, report);
+        let phases = sources.rows("phases.ron", report);
+        Model { targets, ori, phases }
+    }
+}

@@ -1,0 +1,7 @@
+//! The tables' rows as serde sees them: one struct per table, field names as in the legends of the tables.
+//!
+//! Nothing is resolved here; names are strings until `model` turns them into ids.
+
+pub mod ori;
+pub mod phases;
+pub mod targets;

@@ -1,0 +1,17 @@
+//! Rows of `phases.ron`.
+
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PhaseRow {
+    pub order: u16,
+    pub name: String,
+    pub seed: Vec<u16>,
+    pub category: String,
+    pub state: String,
+    pub requires: String,
+    pub makes: String,
+    pub destroys: String,
+    pub src: String,
+}

@@ -1,0 +1,42 @@
+//! Rows of `targets.ron`, `generations.ron` and `features.ron`.
+
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetRow {
+    pub col: u32,
+    pub name: String,
+    pub sm: u32,
+    pub variant: String,
+    pub kind: String,
+    pub parent: Option<String>,
+    pub generation: Option<String>,
+    pub min_ptx: Option<String>,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GenerationRow {
+    pub name: String,
+    pub ur_bits: u32,
+    pub ur_count: u32,
+    pub param_base: u32,
+    pub stack_top: u32,
+    pub global_desc: Option<u32>,
+    pub ntid: u32,
+    pub nctaid: u32,
+    pub shared_window: Option<u32>,
+    pub local_window: u32,
+    pub shared_base: u32,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FeatureRow {
+    pub name: String,
+    pub on: String,
+    pub src: String,
+}

@@ -1,0 +1,244 @@
+//! One machine instruction in decoded form: what the encoder takes, the decoder gives, the machine executes.
+//!
+//! Input: an opcode and its operands by role. Output: the same, through accessors by role and by modifier kind.
+//! Invariant: `args` are in the order of the opcode's roles in the tables; an absent operand is `ArgKind::None` and
+//! means what the role's default says; a modifier with its default value is not stored, so equal meanings are equal.
+
+use crate::tables::{Mod, Op, Role};
+
+/// Most operand roles that an opcode may have.
+pub const MAX_ARGS: usize = 12;
+/// Most modifiers away from their defaults on one instruction.
+pub const MAX_MODS: usize = 12;
+/// Number of RZ, the general register that reads as zero.
+pub const RZ: u32 = 255;
+/// Number of PT and UPT, the predicates that read as true.
+pub const PT: u32 = 7;
+/// URZ in decoded form, whatever the width of the field.
+pub const URZ: u32 = 255;
+
+/// What kind of thing an operand is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ArgKind {
+    #[default]
+    None,
+    /// General register `val` (255 = RZ).
+    Reg,
+    /// Uniform register `val` (255 = URZ on every generation).
+    UReg,
+    /// Predicate `val` (7 = PT).
+    Pred,
+    /// Uniform predicate `val` (7 = UPT).
+    UPred,
+    /// Convergence barrier `val`.
+    Bar,
+    /// Immediate: the raw bits, sign-extended to 64 where the field is signed.
+    Imm,
+    /// Constant: byte offset `val` (two's complement) in bank `bank`.
+    Const,
+    /// Constant in a bindless bank whose handle is uniform register `bank`: byte offset `val`.
+    Bindless,
+    /// Code address: signed byte distance from the end of this instruction.
+    Label,
+    /// Special register `val`.
+    Special,
+}
+
+/// One operand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Arg {
+    pub kind: ArgKind,
+    /// Arithmetic negation.
+    pub neg: bool,
+    /// Absolute value.
+    pub abs: bool,
+    /// Bitwise or logical complement (`~R0`, `!P0`).
+    pub not: bool,
+    /// Reuse-cache hint.
+    pub reuse: bool,
+    pub bank: u8,
+    pub val: u64,
+}
+
+impl Arg {
+    fn of(kind: ArgKind, val: u64) -> Arg {
+        Arg { kind, val, ..Arg::default() }
+    }
+    pub fn reg(n: u32) -> Arg {
+        Arg::of(ArgKind::Reg, n.into())
+    }
+    pub fn ureg(n: u32) -> Arg {
+        Arg::of(ArgKind::UReg, n.into())
+    }
+    pub fn pred(n: u32, not: bool) -> Arg {
+        Arg { not, ..Arg::of(ArgKind::Pred, n.into()) }
+    }
+    pub fn upred(n: u32, not: bool) -> Arg {
+        Arg { not, ..Arg::of(ArgKind::UPred, n.into()) }
+    }
+    pub fn imm(bits: u64) -> Arg {
+        Arg::of(ArgKind::Imm, bits)
+    }
+    pub fn constant(bank: u8, offset: i32) -> Arg {
+        Arg { bank, ..Arg::of(ArgKind::Const, offset as i64 as u64) }
+    }
+    pub fn bar(n: u32) -> Arg {
+        Arg::of(ArgKind::Bar, n.into())
+    }
+    pub fn label(distance: i64) -> Arg {
+        Arg::of(ArgKind::Label, distance as u64)
+    }
+    pub fn special(n: u32) -> Arg {
+        Arg::of(ArgKind::Special, n.into())
+    }
+    pub fn is_none(&self) -> bool {
+        self.kind == ArgKind::None
+    }
+}
+
+/// The guard predicate; `upred` where the form is guarded by a uniform predicate (`@UP0`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Guard {
+    /// 7 = PT, always.
+    pub pred: u8,
+    pub not: bool,
+    pub upred: bool,
+}
+
+impl Default for Guard {
+    fn default() -> Self {
+        Guard { pred: PT as u8, not: false, upred: false }
+    }
+}
+
+/// The control field (bits 105 to 127 without the reuse bits, which stand on the operands).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ctrl {
+    /// Cycles until the next instruction of the warp may issue.
+    pub stall: u8,
+    /// Bit 109: true = stay with this warp.
+    pub stay: bool,
+    /// Scoreboard set when the result is written; 7 = none.
+    pub write_bar: u8,
+    /// Scoreboard set when the sources have been read; 7 = none.
+    pub read_bar: u8,
+    /// Scoreboards waited for before issue, one bit each.
+    pub wait: u8,
+}
+
+impl Default for Ctrl {
+    fn default() -> Self {
+        Ctrl { stall: 15, stay: false, write_bar: 7, read_bar: 7, wait: 0 }
+    }
+}
+
+/// The modifiers of one instruction: those away from their defaults, sorted by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Mods {
+    len: u8,
+    items: [(u8, u8); MAX_MODS],
+}
+
+impl Mods {
+    /// Value of a kind; 0, the kind's default, where it is not stored.
+    pub fn get(&self, kind: Mod) -> u8 {
+        self.iter().find(|(k, _)| *k as u8 == kind as u8).map_or(0, |(_, v)| v)
+    }
+
+    /// Sets a value. More than [`MAX_MODS`] kinds do not occur in any table row; one more is dropped.
+    pub fn set(&mut self, kind: Mod, value: u8) {
+        let len = usize::from(self.len);
+        let at = self.items[..len].partition_point(|(k, _)| *k < kind as u8);
+        let present = at < len && self.items[at].0 == kind as u8;
+        match (present, value) {
+            (true, 0) => {
+                self.items.copy_within(at + 1..len, at);
+                self.items[len - 1] = (0, 0);
+                self.len -= 1;
+            }
+            (true, _) => self.items[at].1 = value,
+            (false, 0) => {}
+            (false, _) if len == MAX_MODS => debug_assert!(false, "too many modifiers"),
+            (false, _) => {
+                self.items.copy_within(at..len, at + 1);
+                self.items[at] = (kind as u8, value);
+                self.len += 1;
+            }
+        }
+    }
+
+    /// The same with one more value.
+    pub fn with(mut self, kind: Mod, value: u8) -> Mods {
+        self.set(kind, value);
+        self
+    }
+
+    /// The stored kinds and values, sorted by kind.
+    pub fn iter(&self) -> impl Iterator<Item = (Mod, u8)> + '_ {
+        self.items[..usize::from(self.len)].iter().map(|(k, v)| (Mod::ALL[usize::from(*k)], *v))
+    }
+}
+
+/// One instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Inst {
+    pub op: Op,
+    pub guard: Guard,
+    pub mods: Mods,
+    pub args: [Arg; MAX_ARGS],
+    pub ctrl: Ctrl,
+}
+
+impl Inst {
+    pub fn new(op: Op) -> Inst {
+        Inst {
+            op,
+            guard: Guard::default(),
+            mods: Mods::default(),
+            args: [Arg::default(); MAX_ARGS],
+            ctrl: Ctrl::default(),
+        }
+    }
+
+    /// The operand in a role; `ArgKind::None` where it is absent or the opcode has no such role.
+    pub fn arg(&self, role: Role) -> Arg {
+        self.op.role_index(role).map_or(Arg::default(), |i| self.args[i])
+    }
+
+    /// Sets the operand in a role; a role that the opcode lacks is left alone.
+    pub fn set(&mut self, role: Role, arg: Arg) {
+        if let Some(i) = self.op.role_index(role) {
+            self.args[i] = arg;
+        }
+    }
+
+    /// The same with one more operand.
+    pub fn with(mut self, role: Role, arg: Arg) -> Inst {
+        self.set(role, arg);
+        self
+    }
+
+    /// The same with one more modifier.
+    pub fn modified(mut self, kind: Mod, value: u8) -> Inst {
+        self.mods.set(kind, value);
+        self
+    }
+
+    /// Value of a modifier kind.
+    pub fn modifier(&self, kind: Mod) -> u8 {
+        self.mods.get(kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modifiers_are_canonical() {
+        let a = Mods::default().with(Mod::X, 1).with(Mod::Cmp, 3);
+        let b = Mods::default().with(Mod::Cmp, 3).with(Mod::Bool, 1).with(Mod::X, 1).with(Mod::Bool, 0);
+        assert_eq!(a, b);
+        assert_eq!((a.get(Mod::X), a.get(Mod::Cmp), a.get(Mod::Bool)), (1, 3, 0));
+    }
+}

@@ -1,0 +1,102 @@
+//! Opcodes, operand roles, properties and modifiers.
+
+/// What an instruction does with an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Def,
+    Use,
+    /// An immediate, a label, a special register.
+    None,
+}
+
+/// What may stand in an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// A general register; by form also a uniform register, an immediate or a constant.
+    Reg,
+    /// A uniform register only.
+    Uniform,
+    /// A predicate of the vector or the uniform file.
+    Pred,
+    /// A convergence barrier.
+    Barrier,
+    Imm,
+    Label,
+    Special,
+}
+
+/// How many 32-bit words an operand takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    Words(u8),
+    /// By the access size of the instruction (modifier `size`).
+    Size,
+    /// Two words for a 64-bit address (modifier `e`), one otherwise.
+    Addr,
+}
+
+/// What an operand means that is not given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absent {
+    /// It must be given.
+    Required,
+    /// PT.
+    True,
+    /// !PT.
+    False,
+    /// RZ or the number zero.
+    Zero,
+}
+
+/// One operand role of an opcode. Source: column `roles` of `ori/*.ron`.
+#[derive(Debug)]
+pub struct RoleInfo {
+    pub role: Role,
+    pub direction: Direction,
+    pub class: Class,
+    pub width: Width,
+    pub absent: Absent,
+}
+
+/// Facts of an opcode. Source: `ori/*.ron`.
+#[derive(Debug)]
+pub struct OpInfo {
+    pub op: Op,
+    /// Mnemonic without modifiers.
+    pub text: &'static str,
+    /// False for an opcode that is named but planned.
+    pub built: bool,
+    props: u32,
+    pub roles: &'static [RoleInfo],
+}
+
+impl Op {
+    /// Facts of this opcode.
+    pub fn info(self) -> &'static OpInfo {
+        &OPS[OP_INDEX[self as usize] as usize]
+    }
+
+    /// Whether it has a property.
+    pub fn has(self, prop: Prop) -> bool {
+        self.info().props >> (prop as u32) & 1 != 0
+    }
+
+    /// Position of a role among its operands.
+    pub fn role_index(self, role: Role) -> Option<usize> {
+        self.info().roles.iter().position(|r| r.role == role)
+    }
+
+    /// The opcode of a name in the tables.
+    pub fn by_name(name: &str) -> Option<Op> {
+        OP_BY_NAME.get(name).copied()
+    }
+}
+
+impl Mod {
+    /// Text of one of its values; empty where nothing is printed.
+    pub fn text(self, value: u8) -> &'static str {
+        MOD_TEXTS[self as usize].get(usize::from(value)).copied().unwrap_or("?")
+    }
+}
+
+include!(concat!(env!("OUT_DIR"), "/ori.rs"));

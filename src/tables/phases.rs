@@ -1,0 +1,22 @@
+//! The phases, in the order in which they run.
+
+/// Facts of a phase. Source: `phases.ron`.
+#[derive(Debug)]
+pub struct PhaseInfo {
+    /// Numbers used for it in the published documents.
+    pub seed: &'static [u16],
+    pub category: &'static str,
+    pub built: bool,
+    pub requires: &'static [&'static str],
+    pub makes: &'static [&'static str],
+    pub destroys: &'static [&'static str],
+}
+
+impl Phase {
+    /// Facts of this phase.
+    pub fn info(self) -> &'static PhaseInfo {
+        &PHASES[self as usize]
+    }
+}
+
+include!(concat!(env!("OUT_DIR"), "/phases.rs"));

@@ -1,0 +1,79 @@
+//! Targets, generations and features.
+
+/// Facts common to all targets of one generation; byte offsets are into constant bank 0. Source: `generations.ron`.
+#[derive(Debug)]
+pub struct GenerationInfo {
+    /// Width of a uniform-register field in bits; all ones is URZ.
+    pub ur_bits: u32,
+    /// Uniform registers that can be allocated.
+    pub ur_count: u32,
+    pub param_base: u32,
+    pub stack_top: u32,
+    pub global_desc: Option<u32>,
+    pub ntid: u32,
+    pub nctaid: u32,
+    pub shared_window: Option<u32>,
+    pub local_window: u32,
+    /// First byte of user data in shared memory.
+    pub shared_base: u32,
+}
+
+/// How specific a configuration is: the base architecture, this SM only (`a`), its family (`f`), or no target at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    Base,
+    A,
+    F,
+    Reserved,
+}
+
+/// One SM configuration. Source: `targets.ron`.
+#[derive(Debug)]
+pub struct Target {
+    pub name: &'static str,
+    /// Number of the base architecture, as in `e_flags`.
+    pub sm: u32,
+    /// Column of the legality matrix.
+    pub column: u32,
+    pub variant: Variant,
+    pub real: bool,
+    /// `None` where the encoder is planned.
+    pub generation: Option<Generation>,
+    /// Lowest `.version` that may name it.
+    pub min_ptx: (u32, u32),
+    features: [u64; 2],
+}
+
+impl Target {
+    /// Whether the target has a feature.
+    pub fn has(&self, feature: Feature) -> bool {
+        let i = feature as usize;
+        self.features[i / 64] >> (i % 64) & 1 != 0
+    }
+
+    /// The target of a name as `-arch=` and `.target` spell it.
+    pub fn by_name(name: &str) -> Option<&'static Target> {
+        TARGET_BY_NAME.get(name).map(|i| &TARGETS[*i]).filter(|t| t.real)
+    }
+
+    /// Facts of its generation; `None` where the encoder is planned.
+    pub fn info(&self) -> Option<&'static GenerationInfo> {
+        self.generation.map(Generation::info)
+    }
+}
+
+impl Generation {
+    /// Facts of this generation.
+    pub fn info(self) -> &'static GenerationInfo {
+        &GENERATIONS[self as usize]
+    }
+}
+
+/// What a generated per-SM backend answers.
+pub trait Backend: Sync {
+    /// The target it compiles for.
+    fn target(&self) -> &'static Target;
+}
+
+include!(concat!(env!("OUT_DIR"), "/targets.rs"));
+include!(concat!(env!("OUT_DIR"), "/backends.rs"));
