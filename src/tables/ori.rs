@@ -33,6 +33,10 @@ pub enum Width {
     Size,
     /// Two words for a 64-bit address (modifier `e`), one otherwise.
     Addr,
+    /// By the result type of a conversion (modifier `dst`).
+    Dst,
+    /// By the source type of a conversion (modifier `src`).
+    Src,
 }
 
 /// What an operand means that is not given.
