@@ -1,1 +1,3 @@
 //! The PTX front end: lexer, parser, checks.
+
+pub mod ast;

@@ -4,6 +4,7 @@
 
 pub mod ori;
 pub mod phases;
+pub mod ptx;
 pub mod targets;
 
 pub use ori::{Mod, Op, Prop, Role, value};
