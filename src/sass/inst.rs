@@ -4,12 +4,10 @@
 //! Invariant: `args` are in the order of the opcode's roles in the tables; an absent operand is `ArgKind::None` and
 //! means what the role's default says; a modifier with its default value is not stored, so equal meanings are equal.
 
-use crate::tables::{Mod, Op, Role};
+use crate::tables::{Mod, Mods, Op, Role};
 
 /// Most operand roles that an opcode may have.
 pub const MAX_ARGS: usize = 12;
-/// Most modifiers away from their defaults on one instruction.
-pub const MAX_MODS: usize = 12;
 /// Number of RZ, the general register that reads as zero.
 pub const RZ: u32 = 255;
 /// Number of PT and UPT, the predicates that read as true.
@@ -132,53 +130,6 @@ impl Default for Ctrl {
     }
 }
 
-/// The modifiers of one instruction: those away from their defaults, sorted by kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Mods {
-    len: u8,
-    items: [(u8, u8); MAX_MODS],
-}
-
-impl Mods {
-    /// Value of a kind; 0, the kind's default, where it is not stored.
-    pub fn get(&self, kind: Mod) -> u8 {
-        self.iter().find(|(k, _)| *k as u8 == kind as u8).map_or(0, |(_, v)| v)
-    }
-
-    /// Sets a value. More than [`MAX_MODS`] kinds do not occur in any table row; one more is dropped.
-    pub fn set(&mut self, kind: Mod, value: u8) {
-        let len = usize::from(self.len);
-        let at = self.items[..len].partition_point(|(k, _)| *k < kind as u8);
-        let present = at < len && self.items[at].0 == kind as u8;
-        match (present, value) {
-            (true, 0) => {
-                self.items.copy_within(at + 1..len, at);
-                self.items[len - 1] = (0, 0);
-                self.len -= 1;
-            }
-            (true, _) => self.items[at].1 = value,
-            (false, 0) => {}
-            (false, _) if len == MAX_MODS => debug_assert!(false, "too many modifiers"),
-            (false, _) => {
-                self.items.copy_within(at..len, at + 1);
-                self.items[at] = (kind as u8, value);
-                self.len += 1;
-            }
-        }
-    }
-
-    /// The same with one more value.
-    pub fn with(mut self, kind: Mod, value: u8) -> Mods {
-        self.set(kind, value);
-        self
-    }
-
-    /// The stored kinds and values, sorted by kind.
-    pub fn iter(&self) -> impl Iterator<Item = (Mod, u8)> + '_ {
-        self.items[..usize::from(self.len)].iter().map(|(k, v)| (Mod::ALL[usize::from(*k)], *v))
-    }
-}
-
 /// One instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Inst {
@@ -227,18 +178,5 @@ impl Inst {
     /// Value of a modifier kind.
     pub fn modifier(&self, kind: Mod) -> u8 {
         self.mods.get(kind)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn modifiers_are_canonical() {
-        let a = Mods::default().with(Mod::X, 1).with(Mod::Cmp, 3);
-        let b = Mods::default().with(Mod::Cmp, 3).with(Mod::Bool, 1).with(Mod::X, 1).with(Mod::Bool, 0);
-        assert_eq!(a, b);
-        assert_eq!((a.get(Mod::X), a.get(Mod::Cmp), a.get(Mod::Bool)), (1, 3, 0));
     }
 }

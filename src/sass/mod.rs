@@ -5,4 +5,5 @@
 
 pub mod inst;
 
-pub use inst::{Arg, ArgKind, Ctrl, Guard, Inst, Mods};
+pub use crate::tables::Mods;
+pub use inst::{Arg, ArgKind, Ctrl, Guard, Inst};

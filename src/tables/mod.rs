@@ -2,11 +2,13 @@
 //!
 //! The only place that includes generated code. Everything here is static data; nothing is computed at start-up.
 
+pub mod mods;
 pub mod ori;
 pub mod phases;
 pub mod ptx;
 pub mod targets;
 
+pub use mods::Mods;
 pub use ori::{Mod, Op, Prop, Role, value};
 pub use phases::Phase;
 pub use targets::{Backend, Feature, Generation, GenerationInfo, Target, backend};
