@@ -1,1 +1,16 @@
-//! Ori, the one intermediate representation.
+//! Ori, the one intermediate representation from lowering to encoding.
+//!
+//! SASS opcodes and pseudo-operations over virtual registers of 32 bits. Wide operands are register vectors. A function
+//! is a list of blocks of instruction ids; instructions, operands, registers and vectors live in arenas of the function.
+
+pub mod cfg;
+pub mod function;
+pub mod liveness;
+pub mod operand;
+pub mod ssa;
+pub mod text;
+pub mod varying;
+pub mod verify;
+
+pub use function::{Block, File, Function, InstData, InstId, RegData, VReg, VecId};
+pub use operand::{Kind, Operand};

@@ -1,0 +1,378 @@
+//! A function of Ori: blocks, instructions, operands, registers, register vectors and constants, in arenas.
+//!
+//! Input: what lowering builds. Output: what every phase reads and rewrites. Invariants: the operands of an instruction
+//! are in the order of its opcode's roles (`tables/ori`), one slot per role; a pseudo-operation with a variable number
+//! of operands (PHI) has its result first; a guarded instruction in SSA form carries, behind its roles, one old value
+//! per definition, in the order of the definitions; blocks end with a terminator or fall to the next in layout order
+//! only where their last instruction is an unconditional branch, an exit, or nothing else follows.
+
+use super::operand::{Kind, Operand};
+use crate::tables::ori::{Direction, RoleInfo, Width};
+use crate::tables::{Mod, Mods, Op, Prop, Role, Target, value};
+use cranelift_entity::{EntityRef, PrimaryMap, entity_impl};
+use std::collections::HashMap;
+
+/// A basic block.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Block(u32);
+entity_impl!(Block, "b");
+
+/// An instruction.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InstId(u32);
+entity_impl!(InstId, "i");
+
+/// A virtual register: one 32-bit value (one bit for predicates).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VReg(u32);
+entity_impl!(VReg, "v");
+
+/// A register vector.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VecId(u32);
+entity_impl!(VecId, "vec");
+
+/// A register file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum File {
+    R,
+    UR,
+    P,
+    UP,
+    B,
+    UB,
+}
+
+/// What is known of a register.
+#[derive(Clone, Copy, Debug)]
+pub struct RegData {
+    pub file: File,
+    /// Differs, or may differ, between the lanes of a warp.
+    pub varying: bool,
+    /// Physical number, once allocated or reserved.
+    pub phys: Option<u16>,
+}
+
+/// One instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct InstData {
+    pub op: Op,
+    pub mods: Mods,
+    /// Null: always. Otherwise a predicate, with its complement bit.
+    pub guard: Operand,
+    start: u32,
+    len: u16,
+    /// Old values behind the roles.
+    olds: u16,
+    /// Source line, 0 where there is none.
+    pub line: u32,
+    /// Control field, once scheduled.
+    pub ctrl: ControlWord,
+}
+
+/// The control field of an instruction, in the meaning of `sass::Ctrl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControlWord {
+    pub stall: u8,
+    pub stay: bool,
+    pub write_bar: u8,
+    pub read_bar: u8,
+    pub wait: u8,
+}
+
+impl Default for ControlWord {
+    fn default() -> Self {
+        ControlWord { stall: 15, stay: false, write_bar: 7, read_bar: 7, wait: 0 }
+    }
+}
+
+/// A function.
+#[derive(Clone)]
+pub struct Function {
+    pub name: String,
+    pub target: &'static Target,
+    /// Instructions of each block.
+    pub blocks: PrimaryMap<Block, Vec<InstId>>,
+    /// Blocks in the order in which they are laid out; the first is the entry.
+    pub layout: Vec<Block>,
+    pub insts: PrimaryMap<InstId, InstData>,
+    pub regs: PrimaryMap<VReg, RegData>,
+    vectors: PrimaryMap<VecId, (u32, u16)>,
+    vector_regs: Vec<VReg>,
+    vector_index: HashMap<Vec<VReg>, VecId>,
+    operands: Vec<Operand>,
+    pool: Vec<u64>,
+    pool_index: HashMap<u64, u32>,
+    /// Every register has one definition.
+    pub ssa: bool,
+    /// Bytes of local memory that the function's variables take.
+    pub local_bytes: u32,
+    /// Names of block barriers used: highest id + 1.
+    pub barriers: u32,
+}
+
+impl Function {
+    pub fn new(name: &str, target: &'static Target) -> Function {
+        Function {
+            name: name.to_string(),
+            target,
+            blocks: PrimaryMap::new(),
+            layout: Vec::new(),
+            insts: PrimaryMap::new(),
+            regs: PrimaryMap::new(),
+            vectors: PrimaryMap::new(),
+            vector_regs: Vec::new(),
+            vector_index: HashMap::new(),
+            operands: Vec::new(),
+            pool: Vec::new(),
+            pool_index: HashMap::new(),
+            ssa: false,
+            local_bytes: 0,
+            barriers: 0,
+        }
+    }
+
+    /// A new block at the end of the layout.
+    pub fn new_block(&mut self) -> Block {
+        let block = self.blocks.push(Vec::new());
+        self.layout.push(block);
+        block
+    }
+
+    /// A new block placed directly before another one in the layout.
+    pub fn new_block_before(&mut self, next: Block) -> Block {
+        let block = self.blocks.push(Vec::new());
+        let at = self.layout.iter().position(|b| *b == next).unwrap_or(self.layout.len());
+        self.layout.insert(at, block);
+        block
+    }
+
+    pub fn entry(&self) -> Block {
+        self.layout[0]
+    }
+
+    pub fn new_reg(&mut self, file: File) -> VReg {
+        self.regs.push(RegData { file, varying: true, phys: None })
+    }
+
+    /// The vector of these registers; equal lists are one vector.
+    pub fn vector(&mut self, regs: &[VReg]) -> VecId {
+        if let Some(id) = self.vector_index.get(regs) {
+            return *id;
+        }
+        let start = self.vector_regs.len() as u32;
+        self.vector_regs.extend_from_slice(regs);
+        let id = self.vectors.push((start, regs.len() as u16));
+        self.vector_index.insert(regs.to_vec(), id);
+        id
+    }
+
+    /// A vector of fresh registers.
+    pub fn new_vector(&mut self, file: File, len: usize) -> VecId {
+        let regs: Vec<VReg> = (0..len).map(|_| self.new_reg(file)).collect();
+        self.vector(&regs)
+    }
+
+    pub fn vector_regs(&self, vector: VecId) -> &[VReg] {
+        let (start, len) = self.vectors[vector];
+        &self.vector_regs[start as usize..start as usize + usize::from(len)]
+    }
+
+    /// Number of vectors ever made; ids are below it.
+    pub fn vector_count(&self) -> usize {
+        self.vectors.len()
+    }
+
+    /// An immediate operand of 64 raw bits.
+    pub fn imm(&mut self, bits: u64) -> Operand {
+        let next = self.pool.len() as u32;
+        let index = *self.pool_index.entry(bits).or_insert(next);
+        if index == next {
+            self.pool.push(bits);
+        }
+        Operand::pooled(index)
+    }
+
+    /// Value of an immediate operand.
+    pub fn imm_value(&self, operand: Operand) -> Option<u64> {
+        match operand.kind() {
+            Kind::Imm(index) => self.pool.get(index as usize).copied(),
+            _ => None,
+        }
+    }
+
+    /// An instruction with all its operands null, in no block yet.
+    pub fn make(&mut self, op: Op) -> InstId {
+        let len = op.info().roles.len();
+        self.make_with(op, &vec![Operand::NULL; len])
+    }
+
+    /// An instruction with these operands (one per role; any number for a pseudo-operation), in no block yet.
+    pub fn make_with(&mut self, op: Op, operands: &[Operand]) -> InstId {
+        let start = self.operands.len() as u32;
+        self.operands.extend_from_slice(operands);
+        self.insts.push(InstData {
+            op,
+            mods: Mods::default(),
+            guard: Operand::NULL,
+            start,
+            len: operands.len() as u16,
+            olds: 0,
+            line: 0,
+            ctrl: ControlWord::default(),
+        })
+    }
+
+    /// Operands in role order, without old values.
+    pub fn args(&self, inst: InstId) -> &[Operand] {
+        let data = &self.insts[inst];
+        &self.operands[data.start as usize..data.start as usize + usize::from(data.len)]
+    }
+
+    pub fn args_mut(&mut self, inst: InstId) -> &mut [Operand] {
+        let data = &self.insts[inst];
+        &mut self.operands[data.start as usize..data.start as usize + usize::from(data.len)]
+    }
+
+    /// Old values of a guarded instruction in SSA form, one per definition.
+    pub fn olds(&self, inst: InstId) -> &[Operand] {
+        let data = &self.insts[inst];
+        let start = data.start as usize + usize::from(data.len);
+        &self.operands[start..start + usize::from(data.olds)]
+    }
+
+    pub fn olds_mut(&mut self, inst: InstId) -> &mut [Operand] {
+        let data = &self.insts[inst];
+        let start = data.start as usize + usize::from(data.len);
+        &mut self.operands[start..start + usize::from(data.olds)]
+    }
+
+    /// Replaces the old values.
+    pub fn set_olds(&mut self, inst: InstId, olds: &[Operand]) {
+        let args = self.args(inst).to_vec();
+        let start = self.operands.len() as u32;
+        self.operands.extend(args);
+        self.operands.extend_from_slice(olds);
+        let data = &mut self.insts[inst];
+        data.start = start;
+        data.olds = olds.len() as u16;
+    }
+
+    /// The operand in a role; null where the opcode has no such role.
+    pub fn arg(&self, inst: InstId, role: Role) -> Operand {
+        self.insts[inst].op.role_index(role).map_or(Operand::NULL, |i| self.args(inst)[i])
+    }
+
+    /// Sets the operand in a role. The opcode must have the role.
+    pub fn set_arg(&mut self, inst: InstId, role: Role, operand: Operand) {
+        let index = self.insts[inst].op.role_index(role);
+        debug_assert!(index.is_some(), "{:?} has no role {role:?}", self.insts[inst].op);
+        if let Some(i) = index {
+            self.args_mut(inst)[i] = operand;
+        }
+    }
+
+    /// What the role at a position does; a PHI defines its first operand and uses the others.
+    pub fn direction(&self, inst: InstId, position: usize) -> Direction {
+        let data = &self.insts[inst];
+        if data.op == Op::PHI {
+            return if position == 0 { Direction::Def } else { Direction::Use };
+        }
+        data.op.info().roles.get(position).map_or(Direction::None, |r| r.direction)
+    }
+
+    /// Calls `f` for each register that an operand names.
+    pub fn for_each_reg(&self, operand: Operand, mut f: impl FnMut(VReg)) {
+        match operand.kind() {
+            Kind::Reg(reg) => f(reg),
+            Kind::Vector(v) => self.vector_regs(v).iter().copied().for_each(f),
+            _ => {}
+        }
+    }
+
+    /// Calls `f` for each register that an instruction defines.
+    pub fn for_each_def(&self, inst: InstId, mut f: impl FnMut(VReg)) {
+        for (i, operand) in self.args(inst).iter().enumerate() {
+            if self.direction(inst, i) == Direction::Def {
+                self.for_each_reg(*operand, &mut f);
+            }
+        }
+    }
+
+    /// Calls `f` for each register that an instruction reads: sources, guard and old values.
+    pub fn for_each_use(&self, inst: InstId, mut f: impl FnMut(VReg)) {
+        for (i, operand) in self.args(inst).iter().enumerate() {
+            if self.direction(inst, i) == Direction::Use {
+                self.for_each_reg(*operand, &mut f);
+            }
+        }
+        self.for_each_reg(self.insts[inst].guard, &mut f);
+        for operand in self.olds(inst) {
+            self.for_each_reg(*operand, &mut f);
+        }
+    }
+
+    /// Width in 32-bit words of the operand in a role of this instruction.
+    pub fn width(&self, inst: InstId, role: &RoleInfo) -> u8 {
+        width_of(role.width, &self.insts[inst].mods)
+    }
+
+    /// Number of instructions in blocks.
+    pub fn inst_count(&self) -> usize {
+        self.layout.iter().map(|b| self.blocks[*b].len()).sum()
+    }
+}
+
+/// Width of an operand in 32-bit words, from its width rule and the instruction's modifiers.
+pub fn width_of(width: Width, mods: &Mods) -> u8 {
+    let by_type = |kind: Mod| if kind.text(mods.get(kind)).ends_with("64") { 2 } else { 1 };
+    match width {
+        Width::Words(n) => n,
+        Width::Size => match Mod::Size.text(mods.get(Mod::Size)) {
+            "64" => 2,
+            "128" => 4,
+            _ => 1,
+        },
+        Width::Addr => {
+            if mods.get(Mod::E) == value::e::E {
+                2
+            } else {
+                1
+            }
+        }
+        Width::Dst => by_type(Mod::Dst),
+        Width::Src => by_type(Mod::Src),
+    }
+}
+
+impl Function {
+    /// Successors of a block in branch order: taken targets first, then the fall-through.
+    pub fn successors(&self, block: Block) -> Vec<Block> {
+        let mut out = Vec::new();
+        for inst in &self.blocks[block] {
+            let data = &self.insts[*inst];
+            // BSSY names the block where its region ends, but does not go there.
+            if !data.op.has(Prop::Control) {
+                continue;
+            }
+            for operand in self.args(*inst) {
+                if let Kind::Label(target) = operand.kind()
+                    && !out.contains(&target)
+                {
+                    out.push(target);
+                }
+            }
+        }
+        out
+    }
+
+    /// Appends an instruction to a block.
+    pub fn append(&mut self, block: Block, inst: InstId) {
+        self.blocks[block].push(inst);
+    }
+
+    /// Number of blocks ever made; ids are below it.
+    pub fn block_limit(&self) -> usize {
+        self.blocks.keys().last().map_or(0, |b| b.index() + 1)
+    }
+}

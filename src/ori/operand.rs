@@ -1,0 +1,201 @@
+//! The operand: eight bytes, two words.
+//!
+//! Lower word: bits 0–23 index, 28–30 kind, 31 sign (arithmetic negation). Upper word: modifiers and the fields of a
+//! constant-bank operand. Invariant: the null operand is all zeroes and is the only spelling of "nothing"; bits that a
+//! kind does not use are zero, so equal operands are equal words.
+
+use super::function::{Block, VReg, VecId};
+use cranelift_entity::EntityRef;
+
+const INDEX: u32 = 0x00ff_ffff;
+const KIND_SHIFT: u32 = 28;
+const NEG: u32 = 1 << 31;
+const ABS: u32 = 1;
+const NOT: u32 = 1 << 1;
+const REUSE: u32 = 1 << 2;
+const BANK_SHIFT: u32 = 3;
+
+/// What an operand refers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Null,
+    /// One virtual register of any file.
+    Reg(VReg),
+    /// A register vector.
+    Vector(VecId),
+    /// Index into the function's constant pool.
+    Imm(u32),
+    /// Constant bank and byte offset.
+    Const {
+        bank: u8,
+        offset: u16,
+    },
+    /// A block.
+    Label(Block),
+    /// Special register by number.
+    Special(u32),
+    /// The hard-wired register of the role's file: RZ, URZ, PT or UPT.
+    Zero,
+}
+
+/// One operand of one instruction.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Operand {
+    lo: u32,
+    hi: u32,
+}
+
+impl Operand {
+    /// Nothing.
+    pub const NULL: Operand = Operand { lo: 0, hi: 0 };
+
+    fn of(kind: u32, index: u32) -> Operand {
+        Operand { lo: kind << KIND_SHIFT | index & INDEX, hi: 0 }
+    }
+
+    pub fn reg(reg: VReg) -> Operand {
+        Operand::of(1, reg.index() as u32)
+    }
+
+    pub fn vector(vector: VecId) -> Operand {
+        Operand::of(2, vector.index() as u32)
+    }
+
+    pub(super) fn pooled(index: u32) -> Operand {
+        Operand::of(3, index)
+    }
+
+    pub fn constant(bank: u8, offset: u16) -> Operand {
+        Operand { lo: 4 << KIND_SHIFT | u32::from(offset), hi: u32::from(bank) << BANK_SHIFT }
+    }
+
+    pub fn label(block: Block) -> Operand {
+        Operand::of(5, block.index() as u32)
+    }
+
+    pub fn special(number: u32) -> Operand {
+        Operand::of(6, number)
+    }
+
+    /// RZ, URZ, PT or UPT by the role's class.
+    pub fn zero() -> Operand {
+        Operand::of(7, 0)
+    }
+
+    /// PT.
+    pub fn always() -> Operand {
+        Operand::zero()
+    }
+
+    /// !PT.
+    pub fn never() -> Operand {
+        Operand::zero().inverted()
+    }
+
+    pub fn kind(self) -> Kind {
+        let index = self.lo & INDEX;
+        match self.lo >> KIND_SHIFT & 7 {
+            0 => Kind::Null,
+            1 => Kind::Reg(VReg::from_u32(index)),
+            2 => Kind::Vector(VecId::from_u32(index)),
+            3 => Kind::Imm(index),
+            4 => Kind::Const { bank: (self.hi >> BANK_SHIFT & 31) as u8, offset: index as u16 },
+            5 => Kind::Label(Block::from_u32(index)),
+            6 => Kind::Special(index),
+            _ => Kind::Zero,
+        }
+    }
+
+    pub fn is_null(self) -> bool {
+        self == Operand::NULL
+    }
+
+    /// The register, where it is one.
+    pub fn as_reg(self) -> Option<VReg> {
+        match self.kind() {
+            Kind::Reg(reg) => Some(reg),
+            _ => None,
+        }
+    }
+
+    /// The vector, where it is one.
+    pub fn as_vector(self) -> Option<VecId> {
+        match self.kind() {
+            Kind::Vector(vector) => Some(vector),
+            _ => None,
+        }
+    }
+
+    /// The same modifiers on another register.
+    pub fn with_reg(self, reg: VReg) -> Operand {
+        Operand { lo: Operand::reg(reg).lo | self.lo & NEG, hi: self.hi }
+    }
+
+    /// The same modifiers on another vector.
+    pub fn with_vector(self, vector: VecId) -> Operand {
+        Operand { lo: Operand::vector(vector).lo | self.lo & NEG, hi: self.hi }
+    }
+
+    pub fn neg(self) -> bool {
+        self.lo & NEG != 0
+    }
+    pub fn abs(self) -> bool {
+        self.hi & ABS != 0
+    }
+    pub fn not(self) -> bool {
+        self.hi & NOT != 0
+    }
+    pub fn reuse(self) -> bool {
+        self.hi & REUSE != 0
+    }
+
+    /// Arithmetic negation on top of what is there.
+    pub fn negated(self) -> Operand {
+        Operand { lo: self.lo ^ NEG, hi: self.hi }
+    }
+
+    /// Absolute value; an earlier negation disappears under it.
+    pub fn absolute(self) -> Operand {
+        Operand { lo: self.lo & !NEG, hi: self.hi | ABS }
+    }
+
+    /// Complement (`~` of a value, `!` of a predicate) on top of what is there.
+    pub fn inverted(self) -> Operand {
+        Operand { lo: self.lo, hi: self.hi ^ NOT }
+    }
+
+    /// Without modifiers.
+    pub fn plain(self) -> Operand {
+        Operand { lo: self.lo & !NEG, hi: self.hi & !(ABS | NOT | REUSE) }
+    }
+
+    /// Modifiers of `other` on this operand.
+    pub fn modified_like(self, other: Operand) -> Operand {
+        Operand { lo: self.lo & !NEG | other.lo & NEG, hi: self.hi & !7 | other.hi & 7 }
+    }
+}
+
+impl std::fmt::Debug for Operand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sign = if self.neg() { "-" } else { "" };
+        let not = if self.not() { "!" } else { "" };
+        let abs = if self.abs() { "|" } else { "" };
+        write!(f, "{not}{sign}{abs}{:?}{abs}", self.kind())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operand_is_eight_bytes_and_keeps_its_fields() {
+        assert_eq!(std::mem::size_of::<Operand>(), 8);
+        let c = Operand::constant(3, 0xfffc).negated();
+        assert_eq!(c.kind(), Kind::Const { bank: 3, offset: 0xfffc });
+        assert!(c.neg() && !c.not());
+        assert_eq!(c.negated(), Operand::constant(3, 0xfffc));
+        assert!(Operand::never().not());
+        assert_eq!(Operand::NULL.kind(), Kind::Null);
+    }
+}
