@@ -1,0 +1,620 @@
+#!/usr/bin/env python3
+"""The expected numbers of every kernel here, computed from its mathematical meaning (not from its instructions).
+
+Each function is the reference of one NAME.ptx; its docstring is not repeated from there. `expected.py` writes NAME.ron for all,
+`expected.py --check` only says which files differ. Arithmetic is exact and rounded where the kernel rounds (exact.py).
+"""
+
+import math
+import sys
+from fractions import Fraction
+from itertools import accumulate
+from pathlib import Path
+
+sys.dont_write_bytecode = True  # no __pycache__ beside the cases
+
+from exact import (F32, F64, add, bits32, bits64, f32, fma, greater, lesser, mul, round_float, signed, sub, to_int, unsigned)
+from launchfile import IN, INOUT, OUT, fill, iota, launch, lcg, listed, render, scalar
+
+HERE = Path(__file__).parent
+
+
+def saxpy():
+    n, a = 100, 2.5
+    x, y = iota("f32", 128, 0.0, 0.5), iota("f32", 128, 100.0, -0.25)
+    expect = [fma(a, x[i], y[i]) if i < n else y[i] for i in range(128)]
+    return [launch("saxpy", 2, 64, [scalar("u32", n), scalar("f32", a), IN("f32", x), INOUT("f32", y, expect)])]
+
+
+def vecadd():
+    n = 150
+    x, y = iota("s32", 192, -1000, 17), lcg("s32", 192, 1, 0xFFFFFFFF)
+    z = fill("s32", 192, -7)
+    expect = [signed(x[i] + y[i]) if i < n else -7 for i in range(192)]
+    return [launch("vecadd", 2, 96, [IN("s32", x), IN("s32", y), INOUT("s32", z, expect), scalar("u32", n)])]
+
+
+def reduce_shared():
+    x = lcg("u32", 384, 2, 0xFFFF)
+    return [launch("reduce_shared", 3, 64, [IN("u32", x), OUT("u32", [sum(x[128 * b:128 * b + 128]) for b in range(3)])])]
+
+
+def reduce_shuffle():
+    x = lcg("u32", 256, 3, 0xFFFFF)
+    return [launch("reduce_shuffle", 2, 128, [IN("u32", x), OUT("u32", [sum(x[128 * b:128 * b + 128]) for b in range(2)])])]
+
+
+def matmul_tiled():
+    m, n, k = 16, 32, 32
+    a, b = iota("f32", m * k, -1.5, 0.37), iota("f32", k * n, 2.0, -0.013)
+    c = []
+    for row in range(m):
+        for col in range(n):
+            total = 0.0
+            for i in range(k):
+                total = fma(a[row * k + i], b[i * n + col], total)
+            c.append(total)
+    args = [IN("f32", a), IN("f32", b), OUT("f32", c), scalar("u32", n), scalar("u32", k)]
+    return [launch("matmul_tiled", (n // 16, m // 16), (16, 16), args)]
+
+
+def transpose():
+    rows, cols = 16, 24
+    x = iota("u32", rows * cols, 5, 3)
+    expect = [x[r * cols + c] for c in range(cols) for r in range(rows)]
+    return [launch("transpose", (cols // 8, rows // 8), (8, 8), [IN("u32", x), OUT("u32", expect)])]
+
+
+def scan_shared():
+    launches = []
+    for n in (128, 33, 1):
+        x = lcg("u32", n, 4, 0xFFF)
+        launches.append(launch("scan_shared", 1, n, [IN("u32", x), OUT("u32", list(accumulate(x)))]))
+    return launches
+
+
+def scan_warp():
+    x = lcg("s32", 96, 5, 0xFFFFFFFF)
+    expect = [signed(sum(x[i - i % 32:i + 1])) for i in range(96)]
+    return [launch("scan_warp", 1, 96, [IN("s32", x), OUT("s32", expect)])]
+
+
+def histogram():
+    n = 300
+    x, start = lcg("u32", n, 6, 0xFF), iota("u32", 16, 100, 1)
+    expect = [start[b] + sum(v & 15 == b for v in x) for b in range(16)]
+    return [launch("histogram", 2, 64, [IN("u32", x), INOUT("u32", start, expect), scalar("u32", n)])]
+
+
+def bitonic():
+    x = lcg("u32", 64, 7, 0xFFFFFFFF)
+    return [launch("bitonic", 1, 64, [INOUT("u32", x, sorted(x))])]
+
+
+def stencil1d():
+    n = 80
+    x = iota("f32", n, 0.1, 0.7)
+    expect = []
+    for i in range(n):
+        t = mul(0.25, x[max(i - 1, 0)])
+        t = fma(0.5, x[i], t)
+        expect.append(fma(0.25, x[min(i + 1, n - 1)], t))
+    return [launch("stencil1d", 3, 32, [IN("f32", x), OUT("f32", expect), scalar("s32", n)])]
+
+
+def stencil2d():
+    width, height = 14, 10
+    x = lcg("s32", width * height, 8, 0x3FF)
+    at = lambda r, c: x[r * width + c]
+    expect = []
+    for r in range(height):
+        for c in range(width):
+            inner = 0 < r < height - 1 and 0 < c < width - 1
+            around = at(r, c - 1) + at(r, c + 1) + at(r - 1, c) + at(r + 1, c) if inner else 0
+            expect.append(4 * at(r, c) - around if inner else at(r, c))
+    args = [IN("s32", x), OUT("s32", expect), scalar("u32", width), scalar("u32", height)]
+    return [launch("stencil2d", (2, 3), (8, 4), args)]
+
+
+def mandelbrot():
+    x0, y0, dx, dy, limit = -2.0, -1.1, 0.19, 0.27, 24
+    x0, y0, dx, dy = map(f32, (x0, y0, dx, dy))
+    expect = []
+    for py in range(8):
+        for px in range(16):
+            cx, cy = add(x0, mul(px, dx)), add(y0, mul(py, dy))
+            x = y = 0.0
+            n = 0
+            while n < limit:
+                xx, yy = mul(x, x), mul(y, y)
+                if add(xx, yy) > 4:
+                    break
+                xy = mul(x, y)
+                x, y = add(sub(xx, yy), cx), add(add(xy, xy), cy)
+                n += 1
+            expect.append(n)
+    args = [OUT("u32", expect)] + [scalar("f32", v) for v in (x0, y0, dx, dy)] + [scalar("u32", limit)]
+    return [launch("mandelbrot", (2, 2), (8, 4), args)]
+
+
+def nested_loops():
+    def value(t, n):
+        acc = 0
+        for i in range(n):
+            for j in range(8):
+                if (i ^ j ^ t) & 3 == 0:
+                    continue
+                if j > (t & 7):
+                    break
+                acc += i * j + t
+                if acc > 400:
+                    return acc
+            acc += 1
+        return acc
+
+    return [launch("nested_loops", 1, 64, [OUT("u32", [value(t, n) for t in range(64)]), scalar("u32", n)]) for n in (7, 0)]
+
+
+def irreducible():
+    def value(t):
+        acc, k, enter_middle = t, 0, t % 2 == 1
+        while True:
+            if not enter_middle:
+                acc = acc * 3 + 1
+            enter_middle = False
+            acc ^= 7 * k
+            k += 1
+            if k >= (t & 7) + 2:
+                return unsigned(acc)
+
+    return [launch("irreducible", 1, 64, [OUT("u32", [value(t) for t in range(64)])])]
+
+
+def early_return():
+    n = 90
+    x = lcg("u32", 96, 9, 0x1F)
+    before = iota("u32", 96, 500, 1)
+
+    def value(i):
+        v = x[i]
+        if i >= n:
+            return before[i]
+        if v % 2 == 0:
+            for k in range(10):
+                if v == 16:
+                    return 1000 + k
+                if v > 60:
+                    return before[i]
+                v += v // 2
+        elif v < 8:
+            return 7
+        return v + 1
+
+    return [launch("early_return", 2, 48, [IN("u32", x), INOUT("u32", before, [value(i) for i in range(96)]), scalar("u32", n)])]
+
+
+def shuffle_modes():
+    x = iota("u32", 32, 100, 3)
+    out = []
+    for t in range(32):
+        sources = [
+            (t - 3, t >= 3), (t + 5, t + 5 < 32), (t ^ 6, True), (7 * t % 32, True),
+            (t - 1, t % 8 >= 1), (t + 2, t % 16 + 2 < 16), (t - t % 8 + 3, True),
+        ]
+        out += [x[s] if inside else x[t] for s, inside in sources]
+        out.append(sum(inside << k for k, (_, inside) in enumerate(sources)))
+    return [launch("shuffle_modes", 1, 32, [IN("u32", x), OUT("u32", out)])]
+
+
+def votes():
+    first = [(7 * i) % 50 for i in range(32)]
+    second = [2 * i + 41 for i in range(32)]
+    x = listed(first + second)
+    out = []
+    for warp in (first, second):
+        ballot = sum((v > 10) << i for i, v in enumerate(warp))
+        uni = lambda test: int(len({test(v) for v in warp}) == 1)
+        for lane in range(32):
+            out += [ballot, int(any(v > 90 for v in warp)), int(all(v < 100 for v in warp)), uni(lambda v: v > 1000),
+                    uni(lambda v: v % 2 == 1), 0xFFFFFFFF, ballot ^ 0xFFFFFFFF, sum(v > 10 for v in warp[:lane])]
+    return [launch("votes", 1, 64, [IN("u32", x), OUT("u32", out)])]
+
+
+def spin_lock_warp():
+    total = sum(t + 1 for t in range(32))
+    zero = lambda: fill("u32", 1, 0)
+    return [
+        launch("spin_lock_warp", 1, 32, [INOUT("u32", zero(), [0]), INOUT("u32", fill("u32", 1, 1000), [1000 + total])]),
+        launch("spin_lock_flag", 2, 64, [INOUT("u32", zero(), [0]), INOUT("u32", zero(), [2 * sum(range(1, 65))])]),
+    ]
+
+
+def spin_lock_blocks():
+    blocks, threads = 4, 40
+    return [launch("spin_lock_blocks", blocks, threads,
+                   [INOUT("u32", fill("u32", 1, 0), [0]), INOUT("u32", fill("u32", 2, 0), [sum(range(blocks * threads)), blocks])])]
+
+
+def dynamic_shared():
+    launches = []
+    for n in (64, 48):
+        x = lcg("u32", n, 10, 0xFFFF)
+        expect = [x[n - 1 - i] + 100 * (i % 4 + 1) for i in range(n)]
+        launches.append(launch("dynamic_shared", 1, n, [IN("u32", x), OUT("u32", expect)], smem=4 * n))
+    return launches
+
+
+def predicated():
+    x = lcg("u32", 65, 11, 0x1F)
+    before = fill("u32", 128, 9999)
+    out, masks = [], []
+    for t in range(64):
+        v = x[t]
+        small, even = v < 10, v % 2 == 0
+        r = v * 3 if small else v - 10
+        if small and even:
+            r += 1000
+        if small != even:
+            r += 2000
+        if not (small or even):
+            r = x[t + 1]
+        out.append(9999 if r == 5 else r)
+        both = small and even
+        flags = [both, small or even, small != even, not (small or even), v > 4 and even, v < 20 or both, not v < 20 or both]
+        masks.append(sum(f << k for k, f in enumerate(flags)))
+    return [launch("predicated", 1, 64, [IN("u32", x), INOUT("u32", before, out + masks)])]
+
+
+EDGES64 = [0, 1, 2, -1 % 2**64, 2**63, 2**63 - 1, 2**32, 2**32 - 1, 0x0123456789ABCDEF, 0xFEDCBA9876543210]
+
+
+def int64():
+    x = listed(EDGES64 + lcg("u64", 6, 12, 2**64 - 1))
+    y = listed([3, 2**63, 2**63 - 1, 1, -1 % 2**64, 33, 2**32 + 1, 63, 0xF0E1D2C3B4A59687, 0xFEDCBA9876543210] + lcg("u64", 6, 13, 2**64 - 1))
+    out = []
+    for a, b in zip(x, y):
+        sa, sb, n = signed(a, 64), signed(b, 64), b & 63
+        flags = (sa < sb) | (a < b) << 1 | (a == b) << 2 | (sa >= sb) << 3
+        out += [a + b, a - b, a * b, (a * b) >> 64, (sa * sb) >> 64, a << n, a >> n, sa >> n, min(sa, sb), max(sa, sb), min(a, b),
+                max(a, b), abs(sa), -a, (a & b) ^ ~(a | b), flags]
+    expect = [unsigned(v, 64) for v in out]
+    return [launch("int64", 1, 16, [IN("u64", x), IN("u64", y), OUT("u64", expect, True)])]
+
+
+def words_of(value, count):
+    return [unsigned(value >> (32 * i)) for i in range(count)]
+
+
+def carry_chain():
+    big = [0, 1, 2**128 - 1, 2**127, 2**64 - 1, 0x0123456789ABCDEF_FEDCBA9876543210, 2**96, 0xFFFFFFFF_00000000_FFFFFFFF_00000001]
+    other = [1, 2**128 - 1, 2**128 - 1, 2**127, 1, 0xFEDCBA9876543210_0123456789ABCDEF, 2**96 - 1, 0x00000001_FFFFFFFF_00000000_FFFFFFFF]
+    out = []
+    for a, b in zip(big, other):
+        low_a, low_b = a % 2**64, b % 2**64
+        out += words_of(a + b, 4) + words_of(a - b, 4) + words_of(low_a * low_b, 4)
+        out += [(a + b) >> 128, unsigned(-(a < b))] + words_of(low_a + 1, 2)
+    x, y = (listed([w for v in values for w in words_of(v, 4)]) for values in (big, other))
+    return [launch("carry_chain", 1, 8, [IN("u32", x), IN("u32", y), OUT("u32", out, True)])]
+
+
+EDGES32 = [0, 1, 0xFFFFFFFF, 0x80000000, 0x7FFFFFFF, 0x80000001, 12345, 0xFFFF0000, 2, 0xDEADBEEF, 0x00008000, 0x0000FFFF]
+
+
+def compare_minmax():
+    x = listed(EDGES32 + [5, 5, 0x80000000, 0x80000000])
+    y = listed(EDGES32[::-1] + [5, 6, 0x80000000, 0])
+    out = []
+    for a, b in zip(x, y):
+        sa, sb = signed(a), signed(b)
+        tests = [a == b, a != b, sa < sb, sa <= sb, sa > sb, sa >= sb, a < b, a <= b, a > b, a >= b]
+        out += [sum(v << k for k, v in enumerate(tests)), min(sa, sb), max(sa, sb), min(a, b), max(a, b), abs(sa), -sb,
+                sa if sa < sb else sb - sa]
+    return [launch("compare_minmax", 1, 16, [IN("u32", x), IN("u32", y), OUT("u32", [unsigned(v) for v in out], True)])]
+
+
+def bits():
+    x = listed(EDGES32 + list(lcg("u32", 4, 14, 0xFFFFFFFF)))
+    y = listed([0, 31, 32, 33, 63, 5, 1, 0x80000010, 0xFFFFFFE0, 7, 20, 28] + list(lcg("u32", 4, 15, 0xFFFFFFFF)))
+    out = []
+    for a, b in zip(x, y):
+        n, low, clamped, wide = b & 63, b & 31, min(b & 63, 32), b << 32 | a
+        top = a.bit_length() - 1
+        differs = (a if signed(a) >= 0 else ~a & 0xFFFFFFFF).bit_length() - 1
+        insert = lambda pos, length: a & ~(((1 << length) - 1) << pos) | (b & ((1 << length) - 1)) << pos
+        byte = lambda k: wide >> (8 * k) & 255
+        sign = 255 if a & 128 else 0
+        out += [
+            a.bit_count(), 32 - a.bit_length(), int(f"{a:032b}"[::-1], 2), top, differs, 31 - top if a else -1,
+            a >> 5 & 511, signed(a >> 5, 9), a >> n & 4095, insert(7, 10), insert(n, 6),
+            a << n if n < 32 else 0, a >> n, signed(a) >> n, (wide << low) >> 32, wide >> low, (wide << clamped) >> 32, wide >> clamped,
+            (a & b) | (~a & 0x55AA00FF), a ^ b ^ n, byte(3) << 24 | byte(0) << 16 | byte(5) << 8 | byte(6),
+            byte(0) << 24 | sign << 16 | sign << 8 | byte(7), wide.bit_count(), 64 - a.bit_length(),
+        ]
+    return [launch("bits", 1, 16, [IN("u32", x), IN("u32", y), OUT("u32", [unsigned(v) for v in out], True)])]
+
+
+def muls():
+    x = listed(EDGES32 + list(lcg("u32", 4, 16, 0xFFFFFFFF)))
+    y = listed(EDGES32[::-1] + list(lcg("u32", 4, 17, 0xFFFFFFFF)))
+    c, out = 1000000007, []
+    for a, b in zip(x, y):
+        sa, sb = signed(a), signed(b)
+        out += [unsigned(v) for v in (a * b, sa * sb >> 32, a * b >> 32)] + [sa * sb, a * b]
+        out += [unsigned(v) for v in (a * b + c, (sa * sb >> 32) + c, (a * b >> 32) + c)] + [sa * sb + c, a * b + c]
+        out += [unsigned(signed(a, 16) * signed(b, 16) + c), (a & 0xFFFF) * (b & 0xFFFF)]
+    return [launch("muls", 1, 16, [IN("u32", x), IN("u32", y), OUT("u64", [unsigned(v, 64) for v in out], True)])]
+
+
+def narrow():
+    n = 40
+    ub, sb = iota("u8", n, 3, 37), iota("s8", n, -128, 29)
+    uh, sh = iota("u16", n, 60000, 311), iota("s16", n, -200, 13)
+    words, bytes_, halves = [], [], []
+    clamp = lambda v, low, high: max(low, min(high, v))
+    for a, b, c, d in zip(ub, sb, uh, sh):
+        words += [a + b, c - d, signed(d, 8), clamp(d + 100, 0, 255) | (clamp(d, -128, 127) & 255) << 8]
+        bytes_.append(unsigned(3 * a + b, 8))
+        halves.append(unsigned(c + 5 * d, 16))
+    args = [IN("u8", ub), IN("s8", sb), IN("u16", uh), IN("s16", sh), OUT("s32", words), OUT("u8", bytes_), OUT("u16", halves)]
+    return [launch("narrow", 1, n, args)]
+
+
+def convert():
+    floats = [0.0, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.4, -0.6, 3e9, -3e9, 5e9, math.inf, -math.inf, 16777217.0, 2147483520.0]
+    ints = [0, 1, -1, 16777217, -16777217, 2**31 - 1, -2**31, 33554433, 33554435, 100, -7, 123456789, 2**30 + 33, 77777777, -99999999, 2**24 + 3]
+    doubles = [0.0, 0.1, -0.1, 1e10, -1e10, 2147483647.5, -2147483649.0, 1e300, 1e-320, 1e-42, 3.4028235677973366e38, 16777217.0,
+               1 + 2**-24 + 2**-50, 9.3e18, -9.3e18, 2.5]
+    floats = listed([f32(v) for v in floats])
+    single = lambda q: bits32(round_float(Fraction(q), F32)) if q else 0
+    double = lambda q: bits64(round_float(Fraction(q), F64)) if q else 0
+    whole = lambda f, mode: f if math.isinf(f) else math.copysign(to_int(f, 200, True, mode), f)
+    out = []
+    for f, i, d in zip(floats, ints, doubles):
+        far = i * 2**20 + i
+        out += [unsigned(to_int(f, 32, True, mode)) for mode in ("rz", "rn", "rm", "rp")] + [to_int(f, 32, False, "rz")]
+        out += [single(i), single(unsigned(i)), double(i), bits64(f), single(d)]
+        out += [unsigned(to_int(d, 32, True, "rz")), unsigned(to_int(d, 64, True, "rz"), 64), single(far), double(far)]
+        out += [bits32(whole(f, "rn")), bits32(whole(f, "rp"))]
+    args = [IN("f32", floats), IN("s32", listed(ints)), IN("f64", listed(doubles)), OUT("u64", out, True)]
+    return [launch("convert", 1, 16, args)]
+
+
+def float32():
+    tiny, inf, nan = 2.0**-149, math.inf, math.nan
+    x = [1.0, 0.1, 1e8, -3.7, 0.0, -0.0, tiny, 3e-39, 3e38, inf, inf, nan, 1.0, 2.0**-126, 0.3, 16777216.0]
+    y = [2.0, 0.2, -1.0, 0.7, -0.0, -0.0, tiny, -1e-39, 3e38, -inf, 0.0, 1.0, nan, 0.5, 0.7, 1.0]
+    x, y = listed([f32(v) for v in x]), listed([f32(v) for v in y])
+    c, out = f32(0.1), []
+    for a, b in zip(x, y):
+        total = add(a, b)
+        high = add(a, c)
+        sat = 0.0 if math.isnan(high) else greater(0.0, lesser(1.0, high))
+        out += [total, sub(a, b), mul(a, b), fma(a, b, c), lesser(a, b), greater(a, b), -a, abs(a), add(a, b, F32, "rz"),
+                mul(a, b, F32, "rp"), fma(a, b, c, F32, "rm"), sat, fma(-a, b, c), fma(a, b, -c), sub(abs(a), abs(b)), add(a, 1.5)]
+    return [launch("float32", 1, 16, [IN("f32", x), IN("f32", y), OUT("f32", out)])]
+
+
+def float_compare():
+    values = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-45]
+    pairs = [(a, b) for a in values for b in values]
+    x, y = (listed([f32(p[i]) for p in pairs]) for i in (0, 1))
+    masks, picks = [], []
+    for a, b in zip(x, y):
+        nan = math.isnan(a) or math.isnan(b)
+        number = [a == b, a < b or a > b, a < b, a <= b, a > b, a >= b]
+        tests = [v and not nan for v in number] + [v or nan for v in number] + [not nan, nan]
+        masks.append(sum(v << k for k, v in enumerate(tests)))
+        masks.append(7 if a < b or (math.isnan(b) and not math.isnan(a)) else 9)
+        picks += [lesser(a, b), greater(a, b), a if a < b else b, 1.0 if b > 0 else -1.0]
+    return [launch("float_compare", 1, 64, [IN("f32", x), IN("f32", y), OUT("u32", masks, True), OUT("f32", picks)])]
+
+
+def float64():
+    inf, nan = math.inf, math.nan
+    x = listed([1.0, 0.1, 1e16, -3.7, 0.0, -0.0, 5e-324, 1e-310, 1e308, inf, inf, nan, 1.0, 0.3, 9007199254740992.0, 1e-200])
+    y = listed([2.0, 0.2, -1.0, 0.7, -0.0, -0.0, 5e-324, -3e-310, 1e308, -inf, 0.0, 1.0, nan, 0.3, 1.0, 1e-200])
+    out = []
+    for a, b in zip(x, y):
+        order = 8.0 if math.isnan(a) or math.isnan(b) else 1.0 if a < b else 2.0 if a == b else 4.0
+        out += [add(a, b, F64), sub(a, b, F64), mul(a, b, F64), fma(a, b, 0.1, F64), lesser(a, b), greater(a, b), -abs(a), order]
+    return [launch("float64", 1, 16, [IN("f64", x), IN("f64", y), OUT("f64", out)])]
+
+
+def bitwise(v, start):
+    both, either, odd = start
+    for w in v:
+        both, either, odd = both & w, either | w, odd ^ w
+    return both, either, odd
+
+
+def counted(start, steps, step):
+    for _ in range(steps):
+        start = step(start)
+    return start
+
+
+def atomics32():
+    n = 64
+    v = lcg("u32", n, 18, 0xFFFFFFFF)
+    s = [signed(w) for w in v]
+    start = listed([7, 100, -100 % 2**32, 0xF0000000, 5, 0xFFFFFFFF, 0, 0x12345678, 0, 3, bits32(0.5), 1000])
+    both, either, odd = bitwise(v, start[5:8])
+    everyone = [start[0] + sum(v), min(s + [100]), max(s + [-100]), min(v + [0xF0000000]), max(v + [5]), both, either, odd,
+                counted(0, n, lambda k: 0 if k >= 40 else k + 1), counted(3, n, lambda k: 25 if k == 0 or k > 25 else k - 1),
+                bits32(0.5 + sum(range(n))), 1000 + n]
+    own = [w for t in range(n) for w in (11 * t, t if t % 3 else 5000 + t, 1000 + t, 0x40000000)]
+    after = [w for t in range(n) for w in (v[t], v[t] if t % 3 else 5000 + t, unsigned(1000 + t + v[t]), unsigned(max(s[t], 0x40000000)))]
+    args = [IN("u32", v), INOUT("u32", start, [unsigned(w) for w in everyone]), INOUT("u32", listed(own), after), OUT("u32", own)]
+    return [launch("atomics32", 1, n, args)]
+
+
+def atomics64():
+    n = 32
+    v = lcg("u64", n, 19, 2**64 - 1)
+    s = [signed(w, 64) for w in v]
+    start = listed([7, 5, 9, 2**64 - 1, 0, 0x0123456789ABCDEF, bits64(0.25)])
+    both, either, odd = bitwise(v, start[3:6])
+    everyone = [7 + sum(v), min(s + [5]), max(v), both, either, odd, bits64(0.25 + sum(range(n)))]
+    own = [w for t in range(n) for w in (2**40 + t, t if t % 2 else 2**33 + t)]
+    after = [w for t in range(n) for w in (v[t], v[t] if t % 2 else 2**33 + t)]
+    args = [IN("u64", v), INOUT("u64", start, [unsigned(w, 64) for w in everyone], True), INOUT("u64", listed(own), after), OUT("u64", own),
+            OUT("u64", [unsigned(sum(v), 64)])]
+    return [launch("atomics64", 1, n, args)]
+
+
+def reductions():
+    n = 96
+    v = lcg("u32", n, 20, 0xFFFFFFFF)
+    s = [signed(w) for w in v]
+    start = listed([1, 0, 0, 0xFFFFFFFF, 0, 0, 990, bits32(0.0), 0, 0])
+    both, either, odd = bitwise(v, start[3:6])
+    everyone = [1 + sum(v), min(s + [0]), max(v), both, either, odd, counted(990, n, lambda k: 0 if k >= 1000 else k + 1),
+                bits32(float(sum(range(n)))), sum(v), max(s)]
+    args = [IN("u32", v), INOUT("u32", start, [unsigned(w) for w in everyone]), INOUT("u64", fill("u64", 1, 0), [sum(v)])]
+    return [launch("reductions", 1, n, args)]
+
+
+def local_array():
+    def value(t):
+        a = [t + 3 * k for k in range(16)]
+        a[t & 15] = 1000
+        for k in range(16):
+            a[5 * k & 15] ^= k
+        return sum(w * (k + 1) for k, w in enumerate(a))
+
+    return [launch("local_array", 1, 64, [OUT("u32", [value(t) for t in range(64)])])]
+
+
+def const_array():
+    primes, small = [2, 3, 5, 7, 11, 13, 17, 19], [1, 20, 255, 128]
+    return [launch("const_array", 1, 32, [OUT("u32", [100 * primes[t % 8] + small[t % 4] + 10000 for t in range(32)])])]
+
+
+def vector_access():
+    n = 32
+    iw, il, keys = lcg("u32", 4 * n, 21, 0xFFFFFFFF), lcg("u64", 2 * n, 22, 2**64 - 1), lcg("u8", 4 * n, 23, 0xFF)
+    fl = iota("f32", 2 * n, -3.3, 1.1)
+    words, floats, longs = [], [], []
+    for t in range(n):
+        words += iw[4 * (t ^ 1):4 * (t ^ 1) + 4][::-1]
+        f, g = fl[2 * t:2 * t + 2]
+        floats += [g, f, add(f, g), sub(f, g)]
+        p, q = il[2 * t:2 * t + 2]
+        longs += [unsigned(p + q, 64), unsigned(p - q, 64)]
+    bytes_ = [unsigned(w + k, 8) for w, k in zip(iw, keys)]
+    args = [IN("u32", iw), IN("f32", fl), IN("u64", il), IN("u8", keys), OUT("u32", words), OUT("f32", floats), OUT("u64", longs), OUT("u8", bytes_)]
+    return [launch("vector_access", 1, n, args)]
+
+
+def generic_address():
+    n = 64
+    x = iota("u32", n, 5, 7)
+    copy = [10 * x[t ^ 1] + t % 2 for t in range(n)]
+    after = [x[t] + (1 - t % 2) for t in range(n)]
+    return [launch("generic_address", 1, n, [INOUT("u32", x, after), OUT("u32", copy + [3 * t for t in range(n)])])]
+
+
+def many_kernels():
+    x, data = lcg("s64", 32, 24, 2**64 - 1), iota("u32", 96, 0, 11)
+    factor = -1234567890123
+    scaled = [signed(v * factor + i, 64) for i, v in enumerate(x)]
+    turned = [v for b in range(3) for v in data[32 * b:32 * b + 32][::-1]]
+    return [
+        launch("fill_value", 2, 40, [OUT("u32", [4242] * 80), scalar("u32", 4242)]),
+        launch("scale_add", 1, 32, [IN("s64", x), OUT("s64", scaled), scalar("s64", factor)]),
+        launch("reverse_block", 3, 32, [INOUT("u32", data, turned)]),
+    ]
+
+
+def grid3d():
+    (gx, gy, gz), (nx, ny, nz) = (2, 3, 2), (3, 2, 4)
+    out = [tx | ty << 4 | tz << 8 | bx << 12 | by << 16 | bz << 20
+           for bz in range(gz) for by in range(gy) for bx in range(gx) for tz in range(nz) for ty in range(ny) for tx in range(nx)]
+    return [launch("grid3d", (gx, gy, gz), (nx, ny, nz), [OUT("u32", out, True), OUT("u32", [nx, ny, nz, gx, gy, gz])])]
+
+
+def uniform_divergent():
+    def value(b, t, mode):
+        lane = t % 32
+        r = 1000 if b % 2 == 0 else 2000
+        if mode == 1:
+            r += 10 if lane < 5 else 20
+        if mode == 2:
+            r += (30 if lane < 16 else 40) if lane % 2 else 50
+        return r + (7 if t // 32 == 1 else 3) + 100000 * b
+
+    return [launch("uniform_divergent", 2, 64, [OUT("u32", [value(b, t, mode) for b in range(2) for t in range(64)]), scalar("u32", mode)])
+            for mode in (0, 1, 2)]
+
+
+def switch_chain():
+    n = 64
+    code, a, b = listed([v - 2 for v in lcg("u32", n - 3, 25, 7)] + [6, 7, 100]), iota("u32", n, 1000, 37), lcg("u32", n, 26, 0xFFFF)
+
+    def value(op, p, q):
+        cases = {0: p + q, 1: p - q, 2: p * q, 3: (p & q) ^ 255, 4: p ^ 255, 5: p << (q & 7)}
+        return cases.get(op, -1)
+
+    expect = [unsigned(value(*v)) for v in zip(code, a, b)]
+    return [launch("switch_chain", 1, n, [IN("s32", code), IN("u32", a), IN("u32", b), OUT("u32", expect)])]
+
+
+def collatz():
+    def steps(n):
+        count = 0
+        while n != 1:
+            n, count = (n // 2 if n % 2 == 0 else 3 * n + 1), count + 1
+        return count
+
+    return [launch("collatz", 2, 64, [OUT("u32", [steps(i + 1) for i in range(128)])])]
+
+
+def subwarp_shuffle():
+    launches = []
+    for x in (lcg("u32", 32, 27, 0xFF), iota("u32", 32, 3, 3)):
+        low, high = x[:16], x[16:]
+        ballot = sum((v & 1) << i for i, v in enumerate(low))
+        out = [sum(low) + x[31 - t] for t in range(16)] + [2 * high[(t + 1) % 16] + x[15 - t] for t in range(16)]
+        said = [ballot] * 16 + [int(all(v < 100 for v in high))] * 16
+        launches.append(launch("subwarp_shuffle", 1, 32, [IN("u32", x), OUT("u32", out), OUT("u32", said)]))
+    return launches
+
+
+def grid_stride():
+    n, threads = 300, 128
+    x = lcg("u32", n, 28, 0xFFFF)
+    done = [len(range(i, n, threads)) for i in range(threads)]
+    return [launch("grid_stride", 2, 64, [INOUT("u32", x, [3 * v + i for i, v in enumerate(x)]), OUT("u32", done), scalar("u32", n)])]
+
+
+ELSEWHERE = {"saxpy": "../../corpus/saxpy.ptx"}
+KERNELS = [
+    saxpy, vecadd, reduce_shared, reduce_shuffle, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
+    mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
+    int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, atomics32, atomics64, reductions,
+    local_array, const_array, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz,
+    subwarp_shuffle, grid_stride,
+]
+
+
+def main():
+    differ = 0
+    for kernel in KERNELS:
+        name = kernel.__name__
+        path = HERE / f"{name}.ron"
+        text = render(ELSEWHERE.get(name, f"{name}.ptx"), kernel())
+        if "--check" in sys.argv:
+            if not path.exists() or path.read_text() != text:
+                print(f"{path.name} differs")
+                differ += 1
+        else:
+            path.write_text(text)
+    modules = {p.stem for p in HERE.glob("*.ptx")} | set(ELSEWHERE)
+    for name in modules ^ {k.__name__ for k in KERNELS}:
+        print(f"{name}: a module without a reference, or a reference without a module")
+        differ += 1
+    return 1 if differ else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

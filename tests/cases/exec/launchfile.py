@@ -1,0 +1,131 @@
+"""Launch descriptions: the input generators and the text of a NAME.ron file.
+
+The generators are the same as those of the loader (src/sim/launch): a reference computes with the numbers, the file names the rule.
+"""
+
+import math
+from exact import F32, bits32, bits64, f32, signed, unsigned
+
+INTEGERS = {k + w: int(w) for k in "us" for w in ("8", "16", "32", "64")}
+
+
+class Data(list):
+    """Numbers together with the text that stands for them in the file."""
+
+    text = None
+
+
+def listed(values):
+    return Data(values)
+
+
+def named(text, values):
+    data = Data(values)
+    data.text = text
+    return data
+
+
+def convert(kind, value):
+    """What the loader makes of a generated number."""
+    if kind == "f32":
+        return f32(value)
+    if kind == "f64":
+        return float(value)
+    width = INTEGERS[kind]
+    return signed(value, width) if kind[0] == "s" else unsigned(value, width)
+
+
+def iota(kind, n, start, step):
+    """start, start + step, start + 2 step, ...; for f32 computed in f64 and rounded once."""
+    return named(f"iota({n}, {start}, {step})", [convert(kind, start + i * step) for i in range(n)])
+
+
+def fill(kind, n, value):
+    return named(f"fill({n}, {value})", [convert(kind, value)] * n)
+
+
+def lcg(kind, n, seed, mask):
+    """A 64-bit linear congruential generator; each number is its state with the halves swapped, and the mask."""
+    out, x = [], seed
+    for _ in range(n):
+        x = (x * 6364136223846793005 + 1442695040888963407) % 2**64
+        out.append(convert(kind, ((x >> 32 | x << 32) % 2**64) & mask))
+    return named(f"lcg({n}, {seed}, 0x{mask:x})", out)
+
+
+def scalar(kind, value):
+    return f"{kind}({number(kind, value)})"
+
+
+def IN(kind, data):
+    return "in", kind, data, None
+
+
+def OUT(kind, expect, hexadecimal=False):
+    return "out", kind, None, (expect, hexadecimal)
+
+
+def INOUT(kind, data, expect, hexadecimal=False):
+    assert len(data) == len(expect)
+    return "inout", kind, data, (expect, hexadecimal)
+
+
+def launch(kernel, grid, block, args, smem=0):
+    return dict(kernel=kernel, grid=three(grid), block=three(block), smem=smem, args=args)
+
+
+def three(size):
+    size = (size,) if isinstance(size, int) else size
+    return tuple(size) + (1,) * (3 - len(size))
+
+
+def number(kind, value, hexadecimal=False):
+    """A number that the loader reads back to the same bits: a short exact decimal, or the bits in hexadecimal; `nan` is any NaN."""
+    if kind in INTEGERS:
+        assert convert(kind, value) == value, (kind, value)
+        return f"0x{value:0{INTEGERS[kind] // 4}x}" if hexadecimal else str(value)
+    if math.isnan(value):
+        return "nan"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    text = repr(value)
+    if len(text.lstrip("-").replace(".", "").lstrip("0")) <= 7 and "e" not in text:
+        return text.removesuffix(".0") if value != 0 or text[0] != "-" else text
+    return f"0x{bits32(value):08x}" if kind == "f32" else f"0x{bits64(value):016x}"
+
+
+def block_of(kind, values, hexadecimal, indent):
+    """A bracketed list, wrapped."""
+    words = [number(kind, v, hexadecimal) for v in values]
+    pad, lines, line = " " * (indent + 4), [], ""
+    for word in words:
+        if line and len(pad) + len(line) + len(word) + 2 > 118:
+            lines.append(line)
+            line = ""
+        line += (" " if line else "") + word + ","
+    lines.append(line)
+    if len(lines) == 1 and len(line) < 80:
+        return "[" + line.removesuffix(",") + "]"
+    return "[\n" + "".join(pad + text + "\n" for text in lines) + " " * indent + "]"
+
+
+def argument(arg):
+    if isinstance(arg, str):
+        return " " * 16 + arg + ",\n"
+    role, kind, data, expect = arg
+    parts = [f"type: {kind}"]
+    if data is not None:
+        parts.append("data: " + (getattr(data, "text", None) or block_of(kind, data, False, 16)))
+    if expect is not None:
+        parts.append("expect: " + block_of(kind, expect[0], expect[1], 16))
+    return " " * 16 + f"{role}({', '.join(parts)}),\n"
+
+
+def render(module, launches):
+    text = "// Written by expected.py from the meaning of the kernel; change the numbers there.\n"
+    text += f'(\n    module: "{module}",\n    launches: [\n'
+    for l in launches:
+        text += f'        (\n            kernel: "{l["kernel"]}",\n            grid: {l["grid"]},\n            block: {l["block"]},\n'
+        text += f'            smem: {l["smem"]},\n            tolerance: exact,\n            args: [\n'
+        text += "".join(argument(a) for a in l["args"]) + "            ],\n        ),\n"
+    return text + "    ],\n)\n"
