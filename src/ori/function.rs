@@ -2,7 +2,7 @@
 //!
 //! Input: what lowering builds. Output: what every phase reads and rewrites. Invariants: the operands of an instruction
 //! are in the order of its opcode's roles (`tables/ori`), one slot per role; a pseudo-operation with a variable number
-//! of operands (PHI) has its result first; a guarded instruction in SSA form carries, behind its roles, one old value
+//! of operands (PHI) has its result first, then for each predecessor its label and the value that comes from there; a guarded instruction in SSA form carries, behind its roles, one old value
 //! per definition, in the order of the definitions; blocks end with a terminator or fall to the next in layout order
 //! only where their last instruction is an unconditional branch, an exit, or nothing else follows.
 
