@@ -146,9 +146,10 @@ impl Planner<'_> {
 
     /// Blocks of a cycle that are entered from outside.
     fn entries<'b>(&'b self, members: &'b [Block]) -> impl Iterator<Item = Block> + 'b {
-        members.iter().copied().filter(|b| {
-            *b == self.function.entry() || self.cfg.preds[*b].iter().any(|p| !members.contains(p))
-        })
+        members
+            .iter()
+            .copied()
+            .filter(|b| *b == self.function.entry() || self.cfg.preds[*b].iter().any(|p| !members.contains(p)))
     }
 
     /// The group, if it keeps rules 1 to 3.

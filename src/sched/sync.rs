@@ -44,11 +44,12 @@ fn planned(function: &mut Function) -> (Cfg, Plan) {
     loop {
         let cfg = Cfg::new(function);
         let plan = plan(function, &cfg);
-        let missing = plan.groups.iter().flat_map(|g| g.enrol.iter().map(move |e| (g.meet, *e))).find_map(|(meet, e)| {
-            let Enrol::Entry(block) = e else { return None };
-            let from = outside(&cfg, meet, block);
-            (from.len() != 1 || cfg.succs[from[0]].len() != 1).then_some((block, from))
-        });
+        let missing =
+            plan.groups.iter().flat_map(|g| g.enrol.iter().map(move |e| (g.meet, *e))).find_map(|(meet, e)| {
+                let Enrol::Entry(block) = e else { return None };
+                let from = outside(&cfg, meet, block);
+                (from.len() != 1 || cfg.succs[from[0]].len() != 1).then_some((block, from))
+            });
         let Some((block, from)) = missing else { return (cfg, plan) };
         let bra = branch(function, block);
         let landing = function.new_block_before(block);
