@@ -1,1 +1,3 @@
 //! A machine that executes cubins on the CPU.
+
+pub mod launch;

@@ -1,0 +1,168 @@
+//! Arguments of a kernel on the command line: `--arg u32:5`, `--arg in:x.bin`, …
+//!
+//! Input: one text a parameter, in the kernel's order. Output: the same [`ArgValue`] as from a launch description, and
+//! the file that takes a buffer's bytes after the run. Forms: `TYPE:NUMBER` with u8 … f64; `in:PATH`;
+//! `out:PATH:BYTES`, zeros at first; `inout:PATH[:OUT]`, written to OUT or back to PATH. A PATH of `inout` ends at its
+//! first colon, that of `out` at its last.
+
+use super::{ArgValue, ElementType};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// An argument from the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandArg {
+    pub value: ArgValue,
+    /// Where the buffer's bytes go after the run.
+    pub write_to: Option<PathBuf>,
+}
+
+const FORMS: &str = "TYPE:NUMBER (u8 s8 u16 s16 u32 s32 u64 s64 f32 f64), in:PATH, out:PATH:BYTES or inout:PATH[:OUT]";
+
+/// Reads one argument; files of `in` and `inout` are read now. Errors are sentences that quote the text.
+pub fn parse_command_arg(text: &str) -> Result<CommandArg, String> {
+    let wrong = |message: String| format!("argument `{text}`: {message}");
+    let (kind, rest) = text.split_once(':').ok_or_else(|| wrong(format!("expected {FORMS}")))?;
+    let buffer = |bytes: Vec<u8>, to: Option<&str>| CommandArg {
+        value: ArgValue::Buffer { bytes, writable: to.is_some() },
+        write_to: to.map(PathBuf::from),
+    };
+    match kind {
+        "in" => Ok(buffer(read(rest).map_err(wrong)?, None)),
+        "inout" => {
+            let (path, to) = rest.split_once(':').unwrap_or((rest, rest));
+            if to.is_empty() {
+                return Err(wrong("the path to write to is empty".into()));
+            }
+            Ok(buffer(read(path).map_err(wrong)?, Some(to)))
+        }
+        "out" => {
+            let (path, size) =
+                rest.rsplit_once(':').ok_or_else(|| wrong("expected out:PATH:BYTES, the size is missing".into()))?;
+            if path.is_empty() {
+                return Err(wrong("the path is empty".into()));
+            }
+            let size = parse_size(size).map_err(wrong)?;
+            Ok(buffer(vec![0; size], Some(path)))
+        }
+        _ => {
+            let ty = ElementType::from_name(kind)
+                .ok_or_else(|| wrong(format!("`{kind}` is not a kind of argument; expected {FORMS}")))?;
+            let mut bytes = Vec::new();
+            ty.put(ty.parse(rest).map_err(wrong)?, &mut bytes);
+            Ok(CommandArg { value: ArgValue::Scalar { bytes }, write_to: None })
+        }
+    }
+}
+
+/// The largest buffer that `out` makes: a mistyped size is a message, not a machine out of memory.
+const LARGEST: u64 = 1 << 32;
+
+fn parse_size(text: &str) -> Result<usize, String> {
+    let size = ElementType::U64.parse(text).map_err(|_| format!("`{text}` is not a number of bytes"))?;
+    if size > LARGEST {
+        return Err(format!("{size} bytes are more than the largest buffer, {LARGEST}"));
+    }
+    usize::try_from(size).map_err(|_| format!("{size} bytes are more than this machine can address"))
+}
+
+fn read(path: &str) -> Result<Vec<u8>, String> {
+    if path.is_empty() {
+        return Err("the path is empty".into());
+    }
+    fs::read(path).map_err(|error| format!("cannot read `{path}`: {error}"))
+}
+
+/// Writes the buffers to their files after the run; `after` is in the order of `args`.
+pub fn write_results(args: &[CommandArg], after: &[ArgValue]) -> Result<(), String> {
+    for (arg, value) in args.iter().zip(after) {
+        if let (Some(path), ArgValue::Buffer { bytes, .. }) = (&arg.write_to, value) {
+            write(path, bytes)?;
+        }
+    }
+    Ok(())
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    fs::write(path, bytes).map_err(|error| format!("cannot write `{}`: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scalar(text: &str) -> Vec<u8> {
+        match parse_command_arg(text).unwrap().value {
+            ArgValue::Scalar { bytes } => bytes,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn scalars() {
+        assert_eq!(scalar("u32:5"), [5, 0, 0, 0]);
+        assert_eq!(scalar("s32:-1"), [255; 4]);
+        assert_eq!(scalar("u64:0x0102030405060708"), [8, 7, 6, 5, 4, 3, 2, 1]);
+        assert_eq!(scalar("f32:2.5"), 2.5f32.to_le_bytes());
+        assert_eq!(scalar("f64:-1e300"), (-1e300f64).to_le_bytes());
+        assert_eq!(scalar("u8:7"), [7]);
+    }
+
+    #[test]
+    fn buffers() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+        fs::write(path("x"), [1, 2, 3]).unwrap();
+        let bytes = vec![1, 2, 3];
+
+        let input = parse_command_arg(&format!("in:{}", path("x"))).unwrap();
+        let value = ArgValue::Buffer { bytes: bytes.clone(), writable: false };
+        assert_eq!(input, CommandArg { value, write_to: None });
+
+        let both = parse_command_arg(&format!("inout:{}", path("x"))).unwrap();
+        let value = ArgValue::Buffer { bytes, writable: true };
+        assert_eq!(both, CommandArg { value: value.clone(), write_to: Some(path("x").into()) });
+
+        let apart = parse_command_arg(&format!("inout:{}:{}", path("x"), path("y"))).unwrap();
+        assert_eq!(apart, CommandArg { value, write_to: Some(path("y").into()) });
+
+        let out = parse_command_arg(&format!("out:{}:0x4", path("z"))).unwrap();
+        let value = ArgValue::Buffer { bytes: vec![0; 4], writable: true };
+        assert_eq!(out, CommandArg { value, write_to: Some(path("z").into()) });
+
+        let after = [
+            ArgValue::Buffer { bytes: vec![9], writable: false },
+            ArgValue::Buffer { bytes: vec![4, 5, 6], writable: true },
+            ArgValue::Buffer { bytes: vec![7; 4], writable: true },
+        ];
+        write_results(&[input, apart, out], &after).unwrap();
+        assert_eq!(fs::read(path("x")).unwrap(), [1, 2, 3]);
+        assert_eq!(fs::read(path("y")).unwrap(), [4, 5, 6]);
+        assert_eq!(fs::read(path("z")).unwrap(), [7; 4]);
+    }
+
+    #[test]
+    fn mistakes() {
+        let cases = [
+            ("5", format!("argument `5`: expected {FORMS}")),
+            ("i32:5", format!("argument `i32:5`: `i32` is not a kind of argument; expected {FORMS}")),
+            ("u32:-5", "argument `u32:-5`: `-5` does not fit into u32".into()),
+            ("f32:two", "argument `f32:two`: `two` is not a number of type f32".into()),
+            ("in:", "argument `in:`: the path is empty".into()),
+            ("out:x.bin", "argument `out:x.bin`: expected out:PATH:BYTES, the size is missing".into()),
+            ("out::4", "argument `out::4`: the path is empty".into()),
+            ("out:x.bin:4k", "argument `out:x.bin:4k`: `4k` is not a number of bytes".into()),
+            (
+                "out:x.bin:99999999999",
+                "argument `out:x.bin:99999999999`: 99999999999 bytes are more than the largest buffer, 4294967296"
+                    .into(),
+            ),
+            ("inout:x.bin:", "argument `inout:x.bin:`: the path to write to is empty".into()),
+        ];
+        for (text, message) in cases {
+            assert_eq!(parse_command_arg(text), Err(message));
+        }
+        let missing = parse_command_arg("in:/no/such/file").unwrap_err();
+        assert!(missing.starts_with("argument `in:/no/such/file`: cannot read `/no/such/file`: "), "{missing}");
+    }
+}

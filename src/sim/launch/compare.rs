@@ -1,0 +1,188 @@
+//! Comparing what a kernel left in its buffers with what was expected.
+//!
+//! Input: a description and the arguments after the launch, in the same order. Output: one [`Difference`] for each buffer
+//! that is not as expected: how many elements differ and the first of them. Invariant: an input that the kernel changed
+//! and a buffer of the wrong size are differences too; nothing passes by being left out.
+
+use super::{Arg, ArgValue, ElementType, Expected, Launch, Tolerance};
+use std::fmt;
+
+/// What is wrong with one argument after a launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// `count` of `total` elements differ, the first at `index`; the texts show its value and its bits.
+    Elements { arg: usize, index: usize, expected: String, got: String, count: usize, total: usize },
+    /// The argument came back as something else: the executor's mistake, not the kernel's.
+    Shape { arg: usize, message: String },
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Difference::Elements { arg, index, expected, got, count, total } => write!(
+                f,
+                "argument {arg}: {count} of {total} elements differ, first [{index}]: expected {expected}, got {got}"
+            ),
+            Difference::Shape { arg, message } => write!(f, "argument {arg}: {message}"),
+        }
+    }
+}
+
+impl Launch {
+    /// Compares the arguments after the launch with the description. All differences are returned, in argument order.
+    pub fn check(&self, after: &[ArgValue]) -> Result<(), Vec<Difference>> {
+        if after.len() != self.args.len() {
+            let message = format!("{} arguments came back of {}", after.len(), self.args.len());
+            return Err(vec![Difference::Shape { arg: after.len().min(self.args.len()), message }]);
+        }
+        let pairs = self.args.iter().zip(after).enumerate();
+        let differences: Vec<_> =
+            pairs.filter_map(|(arg, (before, after))| self.check_arg(arg, before, after)).collect();
+        if differences.is_empty() { Ok(()) } else { Err(differences) }
+    }
+
+    fn check_arg(&self, arg: usize, before: &Arg, after: &ArgValue) -> Option<Difference> {
+        let (ty, bytes, expect, got) = match (before, after) {
+            (Arg::Scalar { .. }, ArgValue::Scalar { .. }) => return None,
+            (Arg::Buffer { ty, bytes, expect }, ArgValue::Buffer { bytes: got, .. }) => (*ty, bytes, expect, got),
+            _ => return Some(Difference::Shape { arg, message: "a buffer and a scalar were confused".into() }),
+        };
+        if got.len() != bytes.len() {
+            let message = format!("{} bytes came back of {}", got.len(), bytes.len());
+            return Some(Difference::Shape { arg, message });
+        }
+        let unchanged: Vec<Expected>;
+        let (expect, tolerance) = match expect {
+            Some(expect) => (expect, self.tolerance),
+            None => {
+                unchanged = bytes.chunks_exact(ty.size()).map(|b| Expected::Bits(ty.get(b))).collect();
+                (&unchanged, Tolerance::Exact)
+            }
+        };
+        first_difference(arg, ty, expect, got, tolerance)
+    }
+}
+
+fn first_difference(
+    arg: usize,
+    ty: ElementType,
+    expect: &[Expected],
+    got: &[u8],
+    tolerance: Tolerance,
+) -> Option<Difference> {
+    let elements = expect.iter().zip(got.chunks_exact(ty.size()).map(|b| ty.get(b))).enumerate();
+    let mut wrong = elements.filter(|(_, (expected, got))| !agrees(ty, **expected, *got, tolerance));
+    let (index, (expected, got)) = wrong.next()?;
+    let expected = match expected {
+        Expected::Bits(bits) => ty.show(*bits),
+        Expected::Nan => "NaN".into(),
+    };
+    let count = 1 + wrong.count();
+    Some(Difference::Elements { arg, index, expected, got: ty.show(got), count, total: expect.len() })
+}
+
+fn agrees(ty: ElementType, expected: Expected, got: u64, tolerance: Tolerance) -> bool {
+    let bits = match expected {
+        Expected::Nan => return ty.float(got).is_nan(),
+        Expected::Bits(bits) => bits,
+    };
+    if bits == got {
+        return true;
+    }
+    let (want, have) = (ty.float(bits), ty.float(got));
+    if !ty.is_float() || want.is_nan() || have.is_nan() {
+        return false;
+    }
+    match tolerance {
+        Tolerance::Exact => false,
+        Tolerance::Ulps(ulps) => ordered(ty, bits).abs_diff(ordered(ty, got)) <= ulps.into(),
+        Tolerance::Abs(bound) => (want - have).abs() <= bound,
+        Tolerance::Rel(bound) => (want - have).abs() <= bound * want.abs(),
+    }
+}
+
+/// A float's place among all floats of its type: neighbours are one apart, both zeros are 0.
+fn ordered(ty: ElementType, bits: u64) -> i128 {
+    let sign = 1u64 << (8 * ty.size() - 1);
+    let size = i128::from(bits & (sign - 1));
+    if bits & sign == 0 { size } else { -size }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launch(ty: ElementType, tolerance: Tolerance, data: &[u64], expect: Option<&[Expected]>) -> Launch {
+        let mut bytes = Vec::new();
+        data.iter().for_each(|v| ty.put(*v, &mut bytes));
+        let args = vec![Arg::Buffer { ty, bytes, expect: expect.map(<[_]>::to_vec) }];
+        Launch { kernel: "k".into(), grid: [1; 3], block: [1; 3], smem: 0, tolerance, args }
+    }
+
+    fn after(ty: ElementType, values: &[u64]) -> Vec<ArgValue> {
+        let mut bytes = Vec::new();
+        values.iter().for_each(|v| ty.put(*v, &mut bytes));
+        vec![ArgValue::Buffer { bytes, writable: true }]
+    }
+
+    fn message(launch: &Launch, values: &[ArgValue]) -> String {
+        launch.check(values).unwrap_err().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn first_difference_and_count() {
+        use Expected::Bits;
+        let ty = ElementType::S32;
+        let launch = launch(ty, Tolerance::Exact, &[0; 4], Some(&[Bits(1), Bits(2), Bits(3), Bits(4)]));
+        assert_eq!(launch.check(&after(ty, &[1, 2, 3, 4])), Ok(()));
+        assert_eq!(
+            message(&launch, &after(ty, &[1, 0xffff_ffff, 3, 5])),
+            "argument 0: 2 of 4 elements differ, first [1]: expected 2 (0x00000002), got -1 (0xffffffff)"
+        );
+        assert_eq!(message(&launch, &after(ty, &[1, 2])), "argument 0: 8 bytes came back of 16");
+        assert_eq!(message(&launch, &[]), "argument 0: 0 arguments came back of 1");
+        let scalar = [ArgValue::Scalar { bytes: vec![0] }];
+        assert_eq!(message(&launch, &scalar), "argument 0: a buffer and a scalar were confused");
+    }
+
+    #[test]
+    fn inputs_must_not_change() {
+        let ty = ElementType::U8;
+        let launch = launch(ty, Tolerance::Exact, &[7, 8], None);
+        assert_eq!(launch.check(&after(ty, &[7, 8])), Ok(()));
+        assert_eq!(
+            message(&launch, &after(ty, &[7, 9])),
+            "argument 0: 1 of 2 elements differ, first [1]: expected 8 (0x08), got 9 (0x09)"
+        );
+    }
+
+    #[test]
+    fn nans_by_class_and_zeros_by_bits() {
+        let ty = ElementType::F32;
+        let launch = launch(ty, Tolerance::Exact, &[0; 2], Some(&[Expected::Nan, Expected::Bits(0)]));
+        assert_eq!(launch.check(&after(ty, &[0xffc0_0001, 0])), Ok(()));
+        assert_eq!(
+            message(&launch, &after(ty, &[0x7f80_0000, 0x8000_0000])),
+            "argument 0: 2 of 2 elements differ, first [0]: expected NaN, got inf (0x7f800000)"
+        );
+    }
+
+    #[test]
+    fn tolerances() {
+        let ty = ElementType::F32;
+        let passes = |tolerance, expected: f32, got: f32| {
+            let expect = [Expected::Bits(expected.to_bits().into())];
+            launch(ty, tolerance, &[0], Some(&expect)).check(&after(ty, &[got.to_bits().into()])).is_ok()
+        };
+        let next = f32::from_bits(1.0f32.to_bits() + 1);
+        assert!(!passes(Tolerance::Exact, 1.0, next));
+        assert!(passes(Tolerance::Ulps(1), 1.0, next));
+        assert!(passes(Tolerance::Ulps(2), f32::from_bits(1), -f32::from_bits(1)));
+        assert!(!passes(Tolerance::Ulps(1), f32::from_bits(1), -f32::from_bits(1)));
+        assert!(passes(Tolerance::Abs(0.5), 100.0, 100.5));
+        assert!(!passes(Tolerance::Abs(0.5), 100.0, 101.0));
+        assert!(passes(Tolerance::Rel(0.01), 100.0, 101.0));
+        assert!(!passes(Tolerance::Rel(0.01), 1.0, 1.5));
+        assert!(!passes(Tolerance::Abs(f64::INFINITY), 1.0, f32::NAN));
+    }
+}

@@ -1,0 +1,90 @@
+//! Launch descriptions: which kernel runs, over which grid, on which arguments, and what must come out.
+//!
+//! Input: a RON file beside a kernel (`load`), or the `--arg` texts of a command line (`command`). Output: arguments as
+//! bytes ([`ArgValue`]) for whatever executes the kernel, and afterwards a comparison with the expected numbers
+//! (`compare`). Invariant: a description that loads has as many expected elements as its buffer has, sizes that a launch
+//! may have, and numbers that fit their type. Nothing here knows a machine; a GPU takes the same description.
+
+use serde::Deserialize;
+
+mod command;
+mod compare;
+mod load;
+mod values;
+
+pub use command::{CommandArg, parse_command_arg, write_results};
+pub use compare::Difference;
+pub use load::{LaunchFile, LoadError};
+pub use values::ElementType;
+
+/// An argument of a kernel as bytes, little-endian; the order is that of the kernel's parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ArgValue {
+    /// The parameter itself; as many bytes as the parameter has.
+    Scalar { bytes: Vec<u8> },
+    /// Global memory whose address is the parameter. The executor leaves what the kernel made of it in `bytes`;
+    /// a kernel that stores into a buffer that is not `writable` has gone wrong.
+    Buffer { bytes: Vec<u8>, writable: bool },
+}
+
+/// How far an f32 or f64 result may be from the expected number. Integers and NaNs are always compared exactly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tolerance {
+    /// Bit for bit; an expected `nan` stands for every NaN.
+    #[default]
+    Exact,
+    /// So many representable numbers apart.
+    Ulps(u64),
+    /// |got - expected| at most this.
+    Abs(f64),
+    /// |got - expected| at most this times |expected|.
+    Rel(f64),
+}
+
+/// What one element of an output must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// These bits (the low bits, as many as the type has), within the tolerance.
+    Bits(u64),
+    /// Any NaN.
+    Nan,
+}
+
+/// An argument of a description.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arg {
+    Scalar {
+        ty: ElementType,
+        bytes: Vec<u8>,
+    },
+    /// `expect` is `None` for an input, which must come back unchanged.
+    Buffer {
+        ty: ElementType,
+        bytes: Vec<u8>,
+        expect: Option<Vec<Expected>>,
+    },
+}
+
+/// One launch of one kernel. Sizes are in blocks and threads, x y z; `smem` is the dynamic shared memory in bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Launch {
+    pub kernel: String,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub smem: u32,
+    pub tolerance: Tolerance,
+    pub args: Vec<Arg>,
+}
+
+impl Launch {
+    /// The arguments as they are before the launch. Buffers that the description only reads out start as 0xa5 in every
+    /// byte, so that an element that was never written shows.
+    pub fn arg_values(&self) -> Vec<ArgValue> {
+        let value = |arg: &Arg| match arg {
+            Arg::Scalar { bytes, .. } => ArgValue::Scalar { bytes: bytes.clone() },
+            Arg::Buffer { bytes, expect, .. } => ArgValue::Buffer { bytes: bytes.clone(), writable: expect.is_some() },
+        };
+        self.args.iter().map(value).collect()
+    }
+}
