@@ -146,14 +146,14 @@ impl ElementType {
             let number = |text: &str| F64.parse(text).map(f64::from_bits);
             let (start, step) = (number(start)?, number(step)?);
             let element = |i: usize| start + i as f64 * step;
-            return Ok((0..n).map(|i| self.from_f64(element(i))).collect());
+            return Ok((0..n).map(|i| self.nearest_to(element(i))).collect());
         }
         let integer = |text: &str| text.trim().parse::<i64>().map_err(|_| self.not_a_number(text));
         let (start, step) = (integer(start)?, integer(step)?);
         Ok((0..n).map(|i| self.wrap(i128::from(start) + i as i128 * i128::from(step))).collect())
     }
 
-    fn from_f64(self, value: f64) -> u64 {
+    fn nearest_to(self, value: f64) -> u64 {
         if self == F32 { (value as f32).to_bits().into() } else { value.to_bits() }
     }
 
@@ -164,7 +164,7 @@ impl ElementType {
         let next = || {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let value = state.rotate_left(32) & mask;
-            if self.is_float() { self.from_f64(value as f64) } else { self.wrap(value.into()) }
+            if self.is_float() { self.nearest_to(value as f64) } else { self.wrap(value.into()) }
         };
         std::iter::repeat_with(next).take(n).collect()
     }
