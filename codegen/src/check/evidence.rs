@@ -13,6 +13,13 @@ pub fn check(model: &Model, report: &mut Report) {
     sources.extend(model.ori.ops.iter().map(|o| (o.row.src.as_str(), o.row.at)));
     sources.extend(model.ori.properties.iter().map(|r| (r.src.as_str(), r.at)));
     sources.extend(model.phases.iter().map(|r| (r.src.as_str(), r.at)));
+    let elf = &model.elf;
+    sources.extend(elf.layouts.iter().map(|r| (r.src.as_str(), r.at)));
+    sources.extend(elf.targets.iter().map(|r| (r.src.as_str(), r.at)));
+    sources.extend(elf.sections.iter().map(|r| (r.src.as_str(), r.at)));
+    sources.extend(elf.compat.iter().map(|r| (r.src.as_str(), r.at)));
+    sources.extend(elf.reserved.iter().map(|r| (r.src.as_str(), r.at)));
+    sources.extend(elf.attributes.iter().map(|r| (r.src.as_str(), r.at)));
     for (src, at) in sources {
         if src.trim().is_empty() {
             report.at("evidence", "the row does not say where it comes from (src is empty)", at);

@@ -1,5 +1,6 @@
 //! The laws of the tables, one per file. Each reads the model and reports the rows that break it.
 
+pub mod elf;
 pub mod evidence;
 pub mod phases;
 pub mod targets;
@@ -14,4 +15,5 @@ pub fn all(model: &Model, report: &mut Report) {
     targets::check(model, report);
     unique::check(model, report);
     phases::check(model, report);
+    elf::check(model, report);
 }

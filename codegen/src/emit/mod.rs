@@ -1,6 +1,7 @@
 //! One module per generated file. Data only: enums, static arrays, perfect-hash maps; the per-SM backends are an
 //! askama template.
 
+pub mod elf;
 pub mod ori;
 pub mod phases;
 pub mod targets;
@@ -13,6 +14,7 @@ use quote::{format_ident, quote};
 pub fn all(model: &Model) -> Vec<(String, String)> {
     vec![
         ("targets.rs".into(), pretty(targets::emit(model))),
+        ("elf.rs".into(), pretty(elf::emit(model))),
         ("ori.rs".into(), pretty(ori::emit(model))),
         ("phases.rs".into(), pretty(phases::emit(model))),
         ("backends.rs".into(), targets::backends(model)),

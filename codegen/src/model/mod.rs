@@ -3,6 +3,7 @@
 //! Input: rows. Output: the model that the laws in `check` and the emitters read. Invariant: ids are positions in sorted
 //! or table order, never hash order.
 
+pub mod elf;
 pub mod ori;
 pub mod targets;
 
@@ -15,6 +16,7 @@ pub struct Model {
     pub targets: targets::Targets,
     pub ori: ori::Ori,
     pub phases: Vec<Row<PhaseRow>>,
+    pub elf: elf::Elf,
 }
 
 impl Model {
@@ -23,6 +25,7 @@ impl Model {
         let targets = targets::Targets::load(sources, report);
         let ori = ori::Ori::load(sources, report);
         let phases = sources.rows("phases.ron", report);
-        Model { targets, ori, phases }
+        let elf = elf::Elf::load(sources, report);
+        Model { targets, ori, phases, elf }
     }
 }

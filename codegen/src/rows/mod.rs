@@ -2,6 +2,7 @@
 //!
 //! Nothing is resolved here; names are strings until `model` turns them into ids.
 
+pub mod elf;
 pub mod ori;
 pub mod phases;
 pub mod targets;

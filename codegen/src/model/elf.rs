@@ -1,0 +1,50 @@
+//! The ELF tables, read; layouts are the two columns `rel` and `rela` of the rows that order things.
+
+use crate::report::Report;
+use crate::rows::elf::{AttributeRow, CompatRow, ElfTargetRow, LayoutRow, ReservedRow, SectionRow};
+use crate::source::{Row, Sources};
+
+/// Everything about the ELF of a cubin.
+pub struct Elf {
+    pub layouts: Vec<Row<LayoutRow>>,
+    pub targets: Vec<Row<ElfTargetRow>>,
+    pub sections: Vec<Row<SectionRow>>,
+    pub compat: Vec<Row<CompatRow>>,
+    pub reserved: Vec<Row<ReservedRow>>,
+    pub attributes: Vec<Row<AttributeRow>>,
+}
+
+/// The layouts that have a column in `sections.ron` and `eiattr.ron`, in the order of their numbers.
+pub const LAYOUTS: [&str; 2] = ["rel", "rela"];
+
+impl Elf {
+    pub fn load(sources: &mut Sources, report: &mut Report) -> Elf {
+        Elf {
+            layouts: sources.rows("elf/layouts.ron", report),
+            targets: sources.rows("elf/targets.ron", report),
+            sections: sources.rows("elf/sections.ron", report),
+            compat: sources.rows("elf/compat.ron", report),
+            reserved: sources.rows("elf/reserved.ron", report),
+            attributes: sources.rows("eiattr.ron", report),
+        }
+    }
+}
+
+/// The words of a `constants` column: name, and value where one is given. An unreadable word is the error.
+pub fn constants(text: &str) -> Vec<Result<(&str, Option<u32>), &str>> {
+    let number = |v: &str| v.strip_prefix("0x").and_then(|v| u32::from_str_radix(v, 16).ok());
+    let word = |word| match str::split_once(word, '=') {
+        None => Ok((word, None)),
+        Some((name, value)) => number(value).map(|v| (name, Some(v))).ok_or(word),
+    };
+    text.split_whitespace().map(word).collect()
+}
+
+/// Bytes written as hexadecimal digits.
+pub fn hex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    if digits.len() % 2 != 0 {
+        return None;
+    }
+    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}
