@@ -8,7 +8,7 @@
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cubin {
     pub kind: ElfKind,
-    /// SM number of the target, as in bits 8-15 of `e_flags`: 90 for both `sm_90` and `sm_90a`.
+    /// SM number of the target, as in bits 8-15 of `e_flags`: the same for a target and its `a` and `f` variants.
     pub sm: u32,
     /// Accelerator target (the `a` of `sm_90a`), as in `.nv.compat`; false where the file has no such section.
     pub accelerator: bool,
@@ -30,8 +30,8 @@ pub struct Cubin {
     pub constant3: Option<Image>,
     /// `.nv.constant4`: 8-byte slots with the address of a symbol each, bank c\[4\].
     pub constant4: Option<Image>,
-    /// Direct calls (caller, callee) as in `.nv.callgraph`.
-    pub calls: Vec<(String, String)>,
+    /// `.nv.callgraph`: who calls whom.
+    pub call_graph: Vec<CallRow>,
     /// Sections and symbols of a file that was read and for which the model has no field.
     pub kept: Kept,
 }
@@ -182,14 +182,12 @@ pub struct Sites {
     pub exits: Vec<u32>,
     /// Warp-wide operations that the user wrote: shuffle, vote, match, warp barrier.
     pub warp_wide: Vec<u32>,
-    /// The mask register of each of these, one byte-index per entry, in the same order; all ones where constant.
+    /// The mask of each of these, in the same order: its register in the top byte, all ones where it is constant.
     pub warp_wide_masks: Vec<u32>,
     /// Warp-wide operations that the compiler inserted.
     pub inserted_warp_wide: Vec<u32>,
     /// Calls to functions of the driver.
     pub syscalls: Vec<u32>,
-    /// Operations on mbarrier objects.
-    pub mbarriers: Vec<u32>,
     pub indirect_branches: Vec<IndirectBranch>,
 }
 
@@ -198,6 +196,19 @@ pub struct Sites {
 pub struct IndirectBranch {
     pub offset: u32,
     pub targets: Vec<u32>,
+}
+
+/// One row of the call graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallRow {
+    /// A direct call, also of an external function.
+    Direct { caller: String, callee: String },
+    /// The address of the function is taken; the number is the vendor's class of its prototype.
+    Address { function: String, class: u32 },
+    /// The function calls through a pointer to such a class.
+    Indirect { caller: String, class: u32 },
+    /// A call through a pointer may reach this function.
+    Reaches { caller: String, callee: String },
 }
 
 /// Where a variable lives.

@@ -1,0 +1,263 @@
+//! The attributes of functions and of the module, between model and records.
+//!
+//! Input and output: a [`Function`] or [`Cubin`] on one side, records on the other; the rows of `eiattr.ron` say which
+//! there are and in which order. Invariant: a record that cannot be told back exactly is kept as it is, never guessed.
+
+use super::bytes::Bytes;
+use super::error::CubinError;
+use super::model::{Attribute, Cubin, Function, IndirectBranch, Param};
+use super::records;
+use crate::tables::elf::{ATTRIBUTES, AttributeRow, AttributeValue as V, ElfTarget, Place};
+
+/// Register limit that stands for "no limit".
+const NO_LIMIT: u16 = 255;
+/// Bits 12-16 of the last word of a parameter record: the bank field, always all ones.
+const PARAM_BANK_BITS: u32 = 0x1f << 12;
+
+/// Index of a symbol by name, while writing.
+pub type IndexOf<'a> = dyn Fn(&str) -> Result<u32, CubinError> + 'a;
+/// Name of a symbol by index, while reading.
+pub type NameOf<'a> = dyn Fn(u32) -> Option<&'a str> + 'a;
+
+fn rows(place: Place, target: &ElfTarget) -> Vec<&'static AttributeRow> {
+    let mut rows: Vec<_> = ATTRIBUTES.iter().filter(|row| row.place == place).collect();
+    rows.sort_by_key(|row| row.order[target.layout as usize]);
+    rows
+}
+
+/// The bytes of `.nv.info.NAME`.
+pub fn write_function(
+    function: &Function,
+    cubin: &Cubin,
+    target: &ElfTarget,
+    index: &IndexOf<'_>,
+) -> Result<Vec<u8>, CubinError> {
+    let mut out = Vec::new();
+    for row in rows(Place::Function, target) {
+        let kept: Vec<_> = function.kept_attributes.iter().filter(|a| a.id == row.id).collect();
+        if !kept.is_empty() {
+            kept.iter().try_for_each(|record| records::write(&mut out, record))?;
+        } else if function.kernel || !row.kernel_only {
+            for payload in payloads(row, function, cubin, target, index)? {
+                records::write(&mut out, &Attribute { format: row.format, id: row.id, payload })?;
+            }
+        }
+    }
+    for record in function.kept_attributes.iter().filter(|a| AttributeRow::of(a.id).is_none()) {
+        records::write(&mut out, record)?;
+    }
+    Ok(out)
+}
+
+/// The bytes of `.nv.info`: per function, last one first, then the least stacks, as the incumbent has it.
+pub fn write_module(cubin: &Cubin, target: &ElfTarget, index: &IndexOf<'_>) -> Result<Vec<u8>, CubinError> {
+    let mut out = Vec::new();
+    let (least, rest): (Vec<_>, Vec<_>) =
+        rows(Place::Module, target).into_iter().partition(|row| row.value == V::MinStack);
+    for function in cubin.functions.iter().rev() {
+        for row in &rest {
+            write_module_row(&mut out, row, function, index)?;
+        }
+    }
+    for function in &cubin.functions {
+        for row in &least {
+            write_module_row(&mut out, row, function, index)?;
+        }
+    }
+    cubin.kept.attributes.iter().try_for_each(|record| records::write(&mut out, record))?;
+    Ok(out)
+}
+
+fn write_module_row(
+    out: &mut Vec<u8>,
+    row: &AttributeRow,
+    function: &Function,
+    index: &IndexOf<'_>,
+) -> Result<(), CubinError> {
+    let mut figures: Vec<(&str, u32)> = Vec::new();
+    let name = function.name.as_str();
+    match row.value {
+        V::RegisterCount => figures.push((name, function.registers)),
+        V::MaxStack => figures.extend(function.stack.max.map(|bytes| (name, bytes))),
+        V::MinStack => figures.extend(function.stack.min.map(|bytes| (name, bytes))),
+        V::FrameSize => {
+            let labels = function.labels.iter().rev();
+            figures.extend(labels.filter_map(|label| Some((label.name.as_str(), label.frame?))));
+            figures.push((name, function.stack.frame));
+        }
+        _ => {}
+    }
+    for (symbol, figure) in figures {
+        let payload = words(&[index(symbol)?, figure]);
+        records::write(out, &Attribute { format: row.format, id: row.id, payload })?;
+    }
+    Ok(())
+}
+
+/// Payloads of an attribute of a function, one per record.
+fn payloads(
+    row: &AttributeRow,
+    function: &Function,
+    cubin: &Cubin,
+    target: &ElfTarget,
+    index: &IndexOf<'_>,
+) -> Result<Vec<Vec<u8>>, CubinError> {
+    let (launch, sites) = (&function.launch, &function.sites);
+    let list = |offsets: &[u32]| (!offsets.is_empty()).then(|| words(offsets));
+    let flag = |set: bool| set.then(Vec::new);
+    let one: Option<Vec<u8>> = match row.value {
+        V::Constant => target.constant(row.id).map(|value| value.map_or(Vec::new(), |v| sized(row.format, v))),
+        V::Toolkit => Some(words(&[cubin.toolkit])),
+        V::ParamBank if function.param_bytes > 0 => Some(param_bank(function, index)?),
+        V::ParamSize if function.param_bytes > 0 => Some(sized(row.format, function.param_bytes)),
+        V::ParamInfo => return Ok(function.params.iter().rev().map(param_info).collect()),
+        V::MaxRegisters => Some(launch.max_registers.unwrap_or(NO_LIMIT).to_le_bytes().to_vec()),
+        V::Barriers if function.barriers > 0 => Some(vec![function.barriers]),
+        V::Exits => list(&sites.exits),
+        V::WarpWide => list(&sites.warp_wide),
+        V::WarpWideMasks => list(&sites.warp_wide_masks),
+        V::InsertedWarpWide => list(&sites.inserted_warp_wide),
+        V::Syscalls => list(&sites.syscalls),
+        V::MaxThreads => launch.max_threads.map(|n| words(&n)),
+        V::RequiredThreads => launch.required_threads.map(|n| words(&n)),
+        V::Cluster => launch.cluster.map(|n| words(&n)),
+        V::ExplicitCluster => flag(launch.explicit_cluster),
+        V::MaxClusterRank => launch.max_cluster_rank.map(|n| words(&[n])),
+        V::BlocksAreClusters => flag(launch.blocks_are_clusters),
+        V::CallReturnStack => function.stack.call_return.map(|n| words(&[n])),
+        V::Externs => {
+            let symbols: Result<Vec<_>, _> = function.externs.iter().map(|name| index(name)).collect();
+            list(&symbols?)
+        }
+        V::IndirectBranches => return Ok(sites.indirect_branches.iter().map(indirect_branch).collect()),
+        _ => None,
+    };
+    Ok(one.into_iter().collect())
+}
+
+fn words(figures: &[u32]) -> Vec<u8> {
+    figures.iter().flat_map(|figure| figure.to_le_bytes()).collect()
+}
+
+/// A figure in the size that the record format has.
+fn sized(format: u8, value: u32) -> Vec<u8> {
+    let size = if format == records::FORMAT_SIZED { 4 } else { 2 };
+    value.to_le_bytes()[..size].to_vec()
+}
+
+fn param_bank(function: &Function, index: &IndexOf<'_>) -> Result<Vec<u8>, CubinError> {
+    let symbol = index(&format!(".nv.constant0.{}", function.name))?;
+    Ok(words(&[symbol, function.param_base | function.param_bytes << 16]))
+}
+
+fn param_info(param: &Param) -> Vec<u8> {
+    let pointer = u32::from(param.space & 0xf) << 8 | u32::from(param.pointee_align_log2);
+    let place = u32::from(param.ordinal) | u32::from(param.offset) << 16;
+    words(&[0, place, u32::from(param.size) << 18 | PARAM_BANK_BITS | pointer])
+}
+
+fn indirect_branch(branch: &IndirectBranch) -> Vec<u8> {
+    let mut figures = vec![branch.offset, 0, branch.targets.len() as u32];
+    figures.extend(&branch.targets);
+    words(&figures)
+}
+
+/// The figures of a payload that is a list of 32-bit words.
+fn figures(payload: &[u8]) -> Option<Vec<u32>> {
+    let payload = Bytes::new(payload);
+    (payload.len() % 4 == 0).then(|| (0..payload.len() / 4).filter_map(|i| payload.u32(i * 4).ok()).collect())
+}
+
+/// What a reader of records knows besides the record.
+pub struct Reading<'a> {
+    pub target: &'static ElfTarget,
+    pub toolkit: u32,
+    pub name: &'a NameOf<'a>,
+}
+
+/// Takes over one record of `.nv.info.NAME`; false where it must be kept as it is.
+pub fn read_function(record: &Attribute, function: &mut Function, reading: &Reading<'_>) -> bool {
+    let Some(row) = AttributeRow::of(record.id).filter(|row| row.format == record.format) else { return false };
+    let payload = record.payload.as_slice();
+    let Some(list) = figures(payload) else { return read_small(row, payload, function, reading.target) };
+    let (launch, sites) = (&mut function.launch, &mut function.sites);
+    match (row.value, list.as_slice()) {
+        (V::Constant, [value]) => return reading.target.constant(row.id) == Some(Some(*value)),
+        (V::Toolkit, [version]) => return *version == reading.toolkit,
+        (V::ParamBank, [_, bank]) => {
+            function.param_base = bank & 0xffff;
+            function.param_bytes = bank >> 16;
+        }
+        (V::ParamInfo, [0, place, rest]) if rest & 0x3_f000 == PARAM_BANK_BITS => function.params.push(Param {
+            ordinal: *place as u16,
+            offset: (place >> 16) as u16,
+            size: (rest >> 18) as u16,
+            space: (rest >> 8 & 0xf) as u8,
+            pointee_align_log2: *rest as u8,
+        }),
+        (V::Exits, list) => sites.exits = list.to_vec(),
+        (V::WarpWide, list) => sites.warp_wide = list.to_vec(),
+        (V::WarpWideMasks, list) => sites.warp_wide_masks = list.to_vec(),
+        (V::InsertedWarpWide, list) => sites.inserted_warp_wide = list.to_vec(),
+        (V::Syscalls, list) => sites.syscalls = list.to_vec(),
+        (V::MaxThreads, &[x, y, z]) => launch.max_threads = Some([x, y, z]),
+        (V::RequiredThreads, &[x, y, z]) => launch.required_threads = Some([x, y, z]),
+        (V::Cluster, &[x, y, z]) => launch.cluster = Some([x, y, z]),
+        (V::MaxClusterRank, [rank]) => launch.max_cluster_rank = Some(*rank),
+        (V::CallReturnStack, [bytes]) => function.stack.call_return = Some(*bytes),
+        (V::Externs, list) => match list.iter().map(|i| (reading.name)(*i).map(str::to_string)).collect() {
+            Some(names) => function.externs = names,
+            None => return false,
+        },
+        (V::IndirectBranches, [offset, 0, count, targets @ ..]) if *count as usize == targets.len() => {
+            sites.indirect_branches.push(IndirectBranch { offset: *offset, targets: targets.to_vec() });
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Records without payload, of one byte or of two.
+fn read_small(row: &AttributeRow, payload: &[u8], function: &mut Function, target: &ElfTarget) -> bool {
+    let Ok(value) = Bytes::new(payload).u16(0) else { return false };
+    if payload.len() != 2 || (row.format == records::FORMAT_BYTE && value > 0xff) {
+        return false;
+    }
+    match row.value {
+        V::Constant => match target.constant(row.id) {
+            Some(None) => return value == 0,
+            Some(Some(constant)) => return constant == u32::from(value),
+            None => return false,
+        },
+        // Stated again, with the base, in the bank record.
+        V::ParamSize => function.param_bytes = value.into(),
+        V::MaxRegisters => function.launch.max_registers = (value != NO_LIMIT).then_some(value),
+        V::Barriers => function.barriers = value as u8,
+        V::ExplicitCluster if value == 0 => function.launch.explicit_cluster = true,
+        V::BlocksAreClusters if value == 0 => function.launch.blocks_are_clusters = true,
+        _ => return false,
+    }
+    true
+}
+
+/// Takes over one record of `.nv.info`; false where it must be kept as it is.
+pub fn read_module(record: &Attribute, cubin: &mut Cubin, name: &NameOf<'_>) -> bool {
+    let Some(row) = AttributeRow::of(record.id).filter(|row| row.format == record.format) else { return false };
+    let Some([symbol, figure]) = figures(&record.payload).and_then(|list| <[u32; 2]>::try_from(list).ok()) else {
+        return false;
+    };
+    let Some(symbol) = name(symbol) else { return false };
+    let Some(function) = cubin.functions.iter_mut().find(|f| f.name == symbol) else {
+        let mut labels = cubin.functions.iter_mut().flat_map(|f| &mut f.labels);
+        let label = labels.find(|label| label.name == symbol && row.value == V::FrameSize);
+        return label.map(|label| label.frame = Some(figure)).is_some();
+    };
+    match row.value {
+        V::RegisterCount => function.registers = figure,
+        V::FrameSize => function.stack.frame = figure,
+        V::MinStack => function.stack.min = Some(figure),
+        V::MaxStack => function.stack.max = Some(figure),
+        _ => return false,
+    }
+    true
+}

@@ -1,0 +1,177 @@
+//! The ELF as sections and symbols, with indices, before anything in it is understood.
+//!
+//! Input: any bytes. Output: an [`Elf`]. Invariant: every name is resolved, every section's bytes lie inside the file, no
+//! input makes it panic or allocate more than the file is long.
+
+use super::bytes::Bytes;
+use super::error::CubinError;
+
+/// `e_machine` of a cubin.
+pub const EM_CUDA: u16 = 190;
+/// `EI_OSABI` and `EI_ABIVERSION` of the files that toolkits from 13.0 on write.
+pub const OS_ABI: u8 = 0x41;
+pub const ABI_VERSION: u8 = 8;
+
+/// Section types of ELF itself.
+pub const SHT_SYMTAB: u32 = 2;
+pub const SHT_STRTAB: u32 = 3;
+pub const SHT_RELA: u32 = 4;
+pub const SHT_REL: u32 = 9;
+/// Section flags of ELF itself.
+pub const SHF_WRITE: u64 = 1;
+pub const SHF_ALLOC: u64 = 2;
+pub const SHF_CODE: u64 = 4;
+pub const SHF_INFO_LINK: u64 = 0x40;
+
+/// Section types without bytes in the file: NOBITS and the vendor's global, shared and reserved-shared.
+const NO_BYTES: [u32; 4] = [8, 0x7000_0007, 0x7000_000a, 0x7000_0015];
+
+/// Whether sections of a type have no bytes in the file.
+pub fn has_no_bytes(kind: u32) -> bool {
+    NO_BYTES.contains(&kind)
+}
+
+/// One ELF file.
+#[derive(Clone, Debug, Default)]
+pub struct Elf {
+    /// `e_type`: 1 relocatable, 2 executable.
+    pub kind: u16,
+    pub flags: u32,
+    /// Section 0 is the null section.
+    pub sections: Vec<Section>,
+    /// Symbol 0 is the null symbol.
+    pub symbols: Vec<Symbol>,
+}
+
+/// One section; `bytes` is empty where the type has none, and `size` counts.
+#[derive(Clone, Debug, Default)]
+pub struct Section {
+    pub name: String,
+    pub kind: u32,
+    pub flags: u64,
+    pub align: u64,
+    pub entry: u64,
+    pub link: u32,
+    pub info: u32,
+    pub bytes: Vec<u8>,
+    pub size: u64,
+    /// Where it was in the file that was read.
+    pub offset: u64,
+}
+
+/// One symbol.
+#[derive(Clone, Debug, Default)]
+pub struct Symbol {
+    pub name: String,
+    pub info: u8,
+    pub other: u8,
+    pub section: u16,
+    pub value: u64,
+    pub size: u64,
+    /// Where its entry was in the file that was read.
+    pub offset: u64,
+}
+
+/// Bytes of the file header, of a section header and of a symbol.
+const HEADER: u64 = 64;
+const SECTION_HEADER: u64 = 64;
+const SYMBOL: u64 = 24;
+/// Section numbers from here on are reserved (absolute, common).
+pub const SHN_RESERVED: u16 = 0xff00;
+
+impl Elf {
+    /// Takes a file apart.
+    pub fn parse(bytes: &[u8]) -> Result<Elf, CubinError> {
+        let file = Bytes::new(bytes);
+        check_header(file)?;
+        let (table, count) = (file.u64(40)?, file.u16(60)?);
+        if file.u16(58)? != SECTION_HEADER as u16 {
+            return Err(CubinError::at(58, format!("section headers are {} bytes, not 64", file.u16(58)?)));
+        }
+        let headers = file.range(table, SECTION_HEADER * u64::from(count), 40)?;
+        let names = strings(headers, file.u16(62)?.into(), file, 62)?;
+        let sections: Result<_, _> = (0..count).map(|i| parse_section(headers, i.into(), names, file)).collect();
+        let mut elf = Elf { kind: file.u16(16)?, flags: file.u32(48)?, sections: sections?, symbols: Vec::new() };
+        elf.symbols = parse_symbols(headers, &elf.sections, file)?;
+        Ok(elf)
+    }
+}
+
+fn check_header(file: Bytes<'_>) -> Result<(), CubinError> {
+    file.range(0, HEADER, 0)?;
+    if file.slice(0, 4)? != b"\x7fELF" {
+        return Err(CubinError::at(0, "not an ELF file"));
+    }
+    if file.slice(4, 3)? != [2, 1, 1] {
+        return Err(CubinError::at(4, "not a 64-bit little-endian ELF of version 1"));
+    }
+    if file.u8(7)? != OS_ABI || file.u8(8)? != ABI_VERSION {
+        let found = (file.u8(7)?, file.u8(8)?);
+        let text =
+            format!("ABI {:#x} version {} is not that of toolkit 13 ({OS_ABI:#x}, {ABI_VERSION})", found.0, found.1);
+        return Err(CubinError::at(7, text));
+    }
+    match file.u16(18)? {
+        EM_CUDA => Ok(()),
+        machine => Err(CubinError::at(18, format!("machine {machine} is not CUDA ({EM_CUDA})"))),
+    }
+}
+
+/// The string table in section `index`; `at` is where the index stands.
+fn strings<'a>(headers: Bytes<'a>, index: u64, file: Bytes<'a>, at: u64) -> Result<Bytes<'a>, CubinError> {
+    let header = headers.range(index * SECTION_HEADER, SECTION_HEADER, at)?;
+    if header.u32(4)? != SHT_STRTAB {
+        return Err(CubinError::at(at, format!("section {index} is not a string table")));
+    }
+    file.range(header.u64(24)?, header.u64(32)?, header.base() + 24)
+}
+
+fn parse_section(headers: Bytes<'_>, i: u64, names: Bytes<'_>, file: Bytes<'_>) -> Result<Section, CubinError> {
+    let header = headers.range(i * SECTION_HEADER, SECTION_HEADER, 0)?;
+    let (kind, offset, size) = (header.u32(4)?, header.u64(24)?, header.u64(32)?);
+    let content = match kind {
+        0 => &[],
+        kind if has_no_bytes(kind) => &[],
+        _ => file.range(offset, size, header.base() + 24)?.all(),
+    };
+    Ok(Section {
+        name: names.text(header.u32(0)?.into(), header.base())?,
+        kind,
+        flags: header.u64(8)?,
+        align: header.u64(48)?,
+        entry: header.u64(56)?,
+        link: header.u32(40)?,
+        info: header.u32(44)?,
+        bytes: content.to_vec(),
+        size,
+        offset: if kind == 0 { header.base() } else { offset },
+    })
+}
+
+/// The symbols of the first symbol table; none where there is no table.
+fn parse_symbols(headers: Bytes<'_>, sections: &[Section], file: Bytes<'_>) -> Result<Vec<Symbol>, CubinError> {
+    let Some(table) = sections.iter().find(|s| s.kind == SHT_SYMTAB) else { return Ok(Vec::new()) };
+    let names = strings(headers, table.link.into(), file, table.offset)?;
+    if table.size % SYMBOL != 0 {
+        return Err(CubinError::at(table.offset, format!("{:#x} bytes are no list of 24-byte symbols", table.size)));
+    }
+    let table = file.range(table.offset, table.size, table.offset)?;
+    let mut symbols = Vec::new();
+    for i in 0..table.len() / SYMBOL {
+        let entry = table.range(i * SYMBOL, SYMBOL, 0)?;
+        let section = entry.u16(6)?;
+        if usize::from(section) >= sections.len() && section < SHN_RESERVED {
+            return Err(CubinError::at(entry.base() + 6, format!("symbol {i}: there is no section {section}")));
+        }
+        symbols.push(Symbol {
+            name: names.text(entry.u32(0)?.into(), entry.base())?,
+            info: entry.u8(4)?,
+            other: entry.u8(5)?,
+            section,
+            value: entry.u64(8)?,
+            size: entry.u64(16)?,
+            offset: entry.base(),
+        });
+    }
+    Ok(symbols)
+}

@@ -1,0 +1,223 @@
+//! An [`Elf`] with its indices settled, as bytes: sizes first, then bytes.
+//!
+//! Input: sections in file order, symbols in table order, the target's layout. Output: the file. Invariant: `.shstrtab`,
+//! `.strtab` and `.symtab` are made here from names and symbols, whatever bytes they carry; NOBITS sections take no room.
+
+use super::container::{ABI_VERSION, EM_CUDA, Elf, OS_ABI, SHF_ALLOC, SHF_CODE, SHF_WRITE, SHT_SYMTAB, Section};
+use super::container::{SHN_RESERVED, has_no_bytes};
+use super::error::CubinError;
+use crate::tables::elf::LayoutInfo;
+use object::Endianness;
+use object::elf;
+use object::write::StringId;
+use object::write::elf::{FileHeader, ProgramHeader, SectionHeader, Sym, Writer};
+
+const SHSTRTAB: &str = ".shstrtab";
+const STRTAB: &str = ".strtab";
+/// Bytes of one program header.
+const PROGRAM_HEADER: u64 = 56;
+/// Program segment flags: execute, write, read.
+const PF_X: u32 = 1;
+const PF_W: u32 = 2;
+const PF_R: u32 = 4;
+
+/// Writes the file.
+pub fn emit(file: &Elf, layout: &LayoutInfo) -> Result<Vec<u8>, CubinError> {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(Endianness::Little, true, &mut bytes);
+    let names = Names::reserve(file, &mut writer);
+    let places = reserve_sections(file, &mut writer).map_err(too_big)?;
+    writer.reserve_section_headers();
+    let segments = segments(file, &places, layout);
+    writer.reserve_program_headers(segments.len() as u32);
+    write_header(file, &mut writer).map_err(too_big)?;
+    write_sections(file, &names, &places, &mut writer);
+    write_section_headers(file, &names, &places, &mut writer);
+    let headers = writer.write_align_program_headers();
+    for segment in &segments {
+        let size = PROGRAM_HEADER * segments.len() as u64;
+        let (offset, file_size, memory) = segment.range.unwrap_or((headers, size, size));
+        writer.write_program_header(&ProgramHeader {
+            p_type: elf::ProgramType(segment.kind),
+            p_flags: elf::ProgramFlags(segment.flags),
+            p_offset: offset,
+            p_vaddr: 0,
+            p_paddr: 0,
+            p_filesz: file_size,
+            p_memsz: memory,
+            p_align: 8,
+        });
+    }
+    Ok(bytes)
+}
+
+fn too_big(error: object::write::Error) -> CubinError {
+    CubinError::model(error.to_string())
+}
+
+/// String-table entries of sections (section 0 left out) and symbols (symbol 0 left out).
+struct Names {
+    sections: Vec<Option<StringId>>,
+    symbols: Vec<Option<StringId>>,
+}
+
+impl Names {
+    fn reserve<'a>(file: &'a Elf, writer: &mut Writer<'a>) -> Names {
+        let mut sections = Vec::new();
+        for section in file.sections.iter().skip(1) {
+            let name = match section.name.as_str() {
+                SHSTRTAB => writer.reserve_shstrtab_section_index().0,
+                STRTAB => writer.reserve_strtab_section_index().0,
+                _ if section.kind == SHT_SYMTAB => writer.reserve_symtab_section_index().0,
+                _ => writer.reserve_section_index().0,
+            };
+            debug_assert_eq!(name as usize, sections.len() + 1);
+            let own = [SHSTRTAB, STRTAB].contains(&section.name.as_str()) || section.kind == SHT_SYMTAB;
+            sections.push((!own).then(|| writer.add_section_name(section.name.as_bytes())));
+        }
+        writer.reserve_null_symbol_index();
+        let mut symbols = Vec::new();
+        for symbol in file.symbols.iter().skip(1) {
+            writer.reserve_symbol_index(None);
+            symbols.push((!symbol.name.is_empty()).then(|| writer.add_string(symbol.name.as_bytes())));
+        }
+        Names { sections, symbols }
+    }
+}
+
+/// File offset of each section.
+fn reserve_sections(file: &Elf, writer: &mut Writer<'_>) -> object::write::Result<Vec<u64>> {
+    writer.reserve_file_header();
+    let mut places = vec![0];
+    for section in file.sections.iter().skip(1) {
+        let before = writer.reserved_len();
+        places.push(match section.name.as_str() {
+            SHSTRTAB => writer.reserve_shstrtab().map(|()| before)?,
+            STRTAB => writer.reserve_strtab().map(|()| before)?,
+            _ if section.kind == SHT_SYMTAB => {
+                writer.reserve_symtab();
+                before.next_multiple_of(8)
+            }
+            _ if has_no_bytes(section.kind) => before,
+            _ => writer.reserve(section.bytes.len() as u64, section.align.max(1)),
+        });
+    }
+    Ok(places)
+}
+
+fn write_header(file: &Elf, writer: &mut Writer<'_>) -> object::write::Result<()> {
+    writer.write_file_header(&FileHeader {
+        os_abi: elf::OsAbi(OS_ABI),
+        abi_version: ABI_VERSION,
+        e_type: elf::FileType(file.kind),
+        e_machine: elf::Machine(EM_CUDA),
+        e_entry: 0,
+        e_flags: elf::FileFlags(file.flags),
+    })
+}
+
+fn write_sections(file: &Elf, names: &Names, places: &[u64], writer: &mut Writer<'_>) {
+    for (section, place) in file.sections.iter().zip(places).skip(1) {
+        match section.name.as_str() {
+            SHSTRTAB => writer.write_shstrtab(),
+            STRTAB => writer.write_strtab(),
+            _ if section.kind == SHT_SYMTAB => write_symbols(file, names, writer),
+            _ if has_no_bytes(section.kind) => {}
+            _ => {
+                writer.pad_until(*place);
+                writer.write(&section.bytes);
+            }
+        }
+    }
+}
+
+fn write_symbols(file: &Elf, names: &Names, writer: &mut Writer<'_>) {
+    writer.write_null_symbol();
+    for (symbol, name) in file.symbols.iter().skip(1).zip(&names.symbols) {
+        let special = symbol.section == 0 || symbol.section >= SHN_RESERVED;
+        writer.write_symbol(&Sym {
+            section: (!special).then_some(symbol.section.into()),
+            st_name: writer.string_offset(*name),
+            st_info: elf::SymbolInfo(symbol.info),
+            st_other: elf::SymbolOther(symbol.other),
+            st_shndx: elf::SymbolSection(if special { symbol.section } else { 0 }),
+            st_value: symbol.value,
+            st_size: symbol.size,
+        });
+    }
+}
+
+fn write_section_headers(file: &Elf, names: &Names, places: &[u64], writer: &mut Writer<'_>) {
+    writer.write_null_section_header();
+    for ((section, place), name) in file.sections.iter().zip(places).skip(1).zip(&names.sections) {
+        match section.name.as_str() {
+            SHSTRTAB => writer.write_shstrtab_section_header(),
+            STRTAB => writer.write_strtab_section_header(),
+            _ if section.kind == SHT_SYMTAB => writer.write_symtab_section_header(section.info),
+            _ => {
+                let header = section_header(section, writer.section_name_offset(*name), *place);
+                writer.write_section_header(&header);
+            }
+        }
+    }
+}
+
+fn section_header(section: &Section, name: u32, offset: u64) -> SectionHeader {
+    SectionHeader {
+        sh_name: name,
+        sh_type: elf::SectionType(section.kind),
+        sh_flags: elf::SectionFlags(section.flags),
+        sh_addr: 0,
+        sh_offset: offset,
+        sh_size: section.size,
+        sh_link: section.link,
+        sh_info: section.info,
+        sh_addralign: section.align,
+        sh_entsize: section.entry,
+    }
+}
+
+/// One program header; a range of `None` is that of the program headers themselves.
+struct Segment {
+    kind: u32,
+    flags: u32,
+    /// Offset, bytes in the file, bytes in memory.
+    range: Option<(u64, u64, u64)>,
+}
+
+/// The loaded segments: runs of sections in memory that share their permissions, and the program headers. A relocatable
+/// object has none.
+fn segments(file: &Elf, places: &[u64], layout: &LayoutInfo) -> Vec<Segment> {
+    const PT_LOAD: u32 = 1;
+    const PT_PHDR: u32 = 6;
+    if file.kind != 2 {
+        return Vec::new();
+    }
+    let mut loads: Vec<Segment> = Vec::new();
+    for (section, place) in file.sections.iter().zip(places) {
+        if section.flags & SHF_ALLOC == 0 {
+            continue;
+        }
+        let flags = match section.flags {
+            flags if flags & SHF_WRITE != 0 => PF_R | PF_W,
+            flags if flags & SHF_CODE != 0 => PF_R | PF_X,
+            _ => layout.readonly_flags,
+        };
+        if loads.last().is_none_or(|last| last.flags != flags) {
+            loads.push(Segment { kind: PT_LOAD, flags, range: Some((*place, 0, 0)) });
+        }
+        if let Some(Segment { range: Some((start, size, memory)), .. }) = loads.last_mut() {
+            let begin = match has_no_bytes(section.kind) {
+                true => memory.next_multiple_of(section.align.max(1)),
+                false => *place - *start,
+            };
+            *memory = begin + section.size;
+            *size = if has_no_bytes(section.kind) { *size } else { *memory };
+        }
+    }
+    let own = |kind| Segment { kind, flags: layout.readonly_flags, range: None };
+    let place = if layout.headers_first { 0 } else { loads.len() };
+    loads.insert(place, own(PT_LOAD));
+    loads.insert(0, own(PT_PHDR));
+    loads
+}

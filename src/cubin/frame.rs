@@ -1,0 +1,52 @@
+//! `.debug_frame`: how a debugger finds the caller's frame.
+//!
+//! Input: functions. Output: one common entry and one frame entry for each, with relocations to the functions. Invariant:
+//! a frame entry covers its function's code exactly; the canonical frame address is R1 plus the stack frame.
+
+use super::model::{Function, Image, Reloc};
+
+/// The common entry: version 3, addresses in units of 4 bytes, data in units of -4; no return address register; the frame
+/// address is R1 + 0; R255 and R1 keep their values.
+const COMMON: [u8; 48] = [
+    0xff, 0xff, 0xff, 0xff, 0x24, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+    0xff, 0x03, 0x00, 0x04, 0x7c, 0xff, 0xff, 0xff, 0xff, 0x0f, 0x0c, 0x81, 0x80, 0x80, 0x28, 0x00, 0x08, 0xff, 0x81,
+    0x80, 0x28, 0x08, 0x81, 0x80, 0x80, 0x28, 0x00, 0x00, 0x00,
+];
+/// DW_CFA_def_cfa of R1; the offset follows.
+const FRAME_ADDRESS: [u8; 5] = [0x0c, 0x81, 0x80, 0x80, 0x28];
+/// R_CUDA_64.
+const ADDRESS: u32 = 2;
+
+/// The section for these functions.
+pub fn section(functions: &[Function]) -> Image {
+    let mut image = Image { align: 1, ..Image::default() };
+    for function in functions {
+        let common = image.bytes.len() as u64;
+        image.bytes.extend(&COMMON);
+        let mut rules = FRAME_ADDRESS.to_vec();
+        push_leb(&mut rules, function.stack.frame);
+        // Padded so that the whole entry, with its 12 bytes of length, is a multiple of 8.
+        rules.resize((rules.len() + 4).next_multiple_of(8) - 4, 0);
+        let size = 24 + rules.len() as u64;
+        image.bytes.extend(0xffff_ffffu32.to_le_bytes());
+        image.bytes.extend(size.to_le_bytes());
+        image.bytes.extend(common.to_le_bytes());
+        let offset = image.bytes.len() as u64;
+        let symbol = function.name.clone();
+        image.relocs.push(Reloc { offset, kind: ADDRESS, symbol, addend: 0, explicit_addend: false });
+        image.bytes.extend(0u64.to_le_bytes());
+        image.bytes.extend((function.code.len() as u64).to_le_bytes());
+        image.bytes.extend(rules);
+    }
+    image.size = image.bytes.len() as u64;
+    image
+}
+
+/// Appends an unsigned LEB128 figure.
+fn push_leb(out: &mut Vec<u8>, mut figure: u32) {
+    while figure >= 0x80 {
+        out.push(figure as u8 | 0x80);
+        figure >>= 7;
+    }
+    out.push(figure as u8);
+}

@@ -1,0 +1,177 @@
+//! Which sections a cubin gets, in which order, and what stands in those that need no index.
+//!
+//! Input: the model and the rows of `elf/sections.ron`. Output: drafts in file order. Invariant: a kept section replaces the
+//! generated one of its name; a file that was read gets no section of bookkeeping that it did not have.
+
+use super::error::CubinError;
+use super::model::{Cubin, ElfKind, Function, Image, KeptSection, Reloc};
+use super::{frame, notes};
+use crate::tables::elf::{Content, ElfTarget, SECTIONS, Scope, SectionRow};
+use std::collections::BTreeMap;
+
+/// A section to be: its name, where its facts come from, and its content as far as it needs no index.
+pub struct Draft<'a> {
+    pub name: String,
+    pub shape: Shape<'a>,
+    pub image: Image,
+}
+
+/// Where the header's figures come from.
+pub enum Shape<'a> {
+    /// A row, for this function where it is one per function.
+    Row(&'static SectionRow, Option<&'a Function>),
+    Kept(&'a KeptSection),
+    /// Relocations of the section of this name.
+    Relocs(&'static SectionRow, String),
+}
+
+/// Place in the file: the row's, then the function's, then the row's number in its table.
+type Key = (u16, usize, usize);
+/// Place of a section that no row knows.
+const LAST: u16 = u16::MAX;
+
+/// All sections but the null section, in file order.
+pub fn sections<'a>(cubin: &'a Cubin, target: &'static ElfTarget) -> Result<Vec<Draft<'a>>, CubinError> {
+    let mut drafts: Vec<(Key, Draft<'a>)> = Vec::new();
+    for (number, row) in SECTIONS.iter().enumerate() {
+        let Some(order) = row.order[target.layout as usize] else { continue };
+        match row.scope {
+            Scope::Module => {
+                if let Some(image) = module_image(row, cubin, target)? {
+                    let shape = Shape::Row(row, None);
+                    drafts.push(((order, 0, number), Draft { name: row.name.to_string(), shape, image }));
+                }
+            }
+            Scope::Function => {
+                for (i, function) in cubin.functions.iter().enumerate() {
+                    if let Some(image) = function_image(row, function).filter(|_| wanted_of(row, function, cubin)) {
+                        let (name, shape) = (format!("{}{}", row.name, function.name), Shape::Row(row, Some(function)));
+                        drafts.push(((order, i, number), Draft { name, shape, image }));
+                    }
+                }
+            }
+        }
+    }
+    replace_by_kept(&mut drafts, cubin, target);
+    add_relocs(&mut drafts, cubin, target);
+    let order = &cubin.kept.order.sections;
+    let order: BTreeMap<&str, usize> = order.iter().enumerate().map(|(i, name)| (name.as_str(), i)).collect();
+    drafts.sort_by_key(|(key, draft)| (order.get(draft.name.as_str()).map_or(usize::MAX, |i| *i), *key));
+    Ok(drafts.into_iter().map(|(_, draft)| draft).collect())
+}
+
+/// Puts kept sections in the place of generated ones, or where their row has them, or last.
+fn replace_by_kept<'a>(drafts: &mut Vec<(Key, Draft<'a>)>, cubin: &'a Cubin, target: &ElfTarget) {
+    for (i, kept) in cubin.kept.sections.iter().enumerate() {
+        let key = match drafts.iter().position(|(_, draft)| draft.name == kept.name) {
+            Some(found) => drafts.remove(found).0,
+            None => key_of(&kept.name, target).unwrap_or((LAST, 0, i)),
+        };
+        let draft = Draft { name: kept.name.clone(), shape: Shape::Kept(kept), image: kept.image.clone() };
+        drafts.push((key, draft));
+    }
+}
+
+/// The place that a row gives to a section of this name.
+fn key_of(name: &str, target: &ElfTarget) -> Option<Key> {
+    let row = SECTIONS.iter().enumerate().find(|(_, row)| match row.scope {
+        Scope::Module => row.name == name,
+        Scope::Function => name.starts_with(row.name),
+    });
+    row.and_then(|(number, row)| Some((row.order[target.layout as usize]?, 0, number)))
+}
+
+/// Adds the relocation sections: one for each section with relocations, and those that the file which was read had.
+fn add_relocs<'a>(drafts: &mut Vec<(Key, Draft<'a>)>, cubin: &'a Cubin, target: &ElfTarget) {
+    let split = target.layout.info().split_relocs;
+    let mut more = Vec::new();
+    for row in
+        SECTIONS.iter().filter(|row| matches!(row.content, Content::Relocations | Content::RelocationsWithAddend))
+    {
+        let Some(order) = row.order[target.layout as usize] else { continue };
+        let with_addend = row.content == Content::RelocationsWithAddend;
+        for (number, (key, draft)) in drafts.iter().enumerate() {
+            let own = |r: &&Reloc| with_addend == (r.explicit_addend || r.addend != 0 || !split);
+            let relocs: Vec<Reloc> = draft.image.relocs.iter().filter(own).cloned().collect();
+            let name = format!("{}{}", row.name, draft.name);
+            if relocs.is_empty() && !cubin.kept.order.sections.contains(&name) {
+                continue;
+            }
+            let size = relocs.len() as u64 * row.entry;
+            let image = Image { relocs, size, align: row.align, bytes: Vec::new() };
+            // The relocations of code come first, those of the frame last: by their targets' places, frame after all.
+            let place = if key.0 <= order { usize::MAX } else { relocs_place(draft) };
+            let shape = Shape::Relocs(row, draft.name.clone());
+            more.push(((order, place, number), Draft { name, shape, image }));
+        }
+    }
+    drafts.extend(more);
+}
+
+fn relocs_place(draft: &Draft<'_>) -> usize {
+    match draft.shape {
+        Shape::Row(row, _) if row.content == Content::Code => 0,
+        _ => 1,
+    }
+}
+
+/// Content of a section that exists once; `None` where this file has none.
+fn module_image(row: &SectionRow, cubin: &Cubin, target: &ElfTarget) -> Result<Option<Image>, CubinError> {
+    let order = &cubin.kept.order.sections;
+    let wanted = order.is_empty() || order.iter().any(|name| name == row.name);
+    let bytes = |bytes| Ok(Some(Image::new(bytes, row.align)));
+    match row.content {
+        Content::Constant3 => return Ok(cubin.constant3.clone()),
+        Content::Constant4 => return Ok(cubin.constant4.clone()),
+        Content::Global => return Ok(cubin.global.clone()),
+        Content::GlobalInit => return Ok(cubin.global_init.clone()),
+        _ if !wanted => return Ok(None),
+        _ => {}
+    }
+    match row.content {
+        Content::Frame => Ok(Some(frame::section(&cubin.functions))),
+        Content::ToolNote => bytes(notes::tool_note(&cubin.tool)),
+        Content::TargetNote => bytes(notes::target_note(cubin)),
+        Content::Compat => bytes(notes::compat(cubin.accelerator)?),
+        Content::Fixed => bytes(row.bytes.to_vec()),
+        Content::ReservedShared => Ok(reserved_shared(cubin, target)),
+        // Filled in later, once names have their numbers.
+        Content::SectionNames | Content::SymbolNames | Content::Symbols | Content::ModuleInfo | Content::CallGraph => {
+            bytes(Vec::new())
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The system's part of shared memory; relocatable objects do not have it yet.
+fn reserved_shared(cubin: &Cubin, target: &ElfTarget) -> Option<Image> {
+    let (size, align) = target.reserved_shared.filter(|_| cubin.kind == ElfKind::Executable)?;
+    Some(Image { size, align, ..Image::default() })
+}
+
+/// A function of a file that was read gets no section of bookkeeping that it did not have.
+fn wanted_of(row: &SectionRow, function: &Function, cubin: &Cubin) -> bool {
+    let order = &cubin.kept.order.sections;
+    let new = !order.contains(&format!(".text.{}", function.name));
+    let is_data = !matches!(row.content, Content::FunctionInfo | Content::Constant0);
+    new || is_data || order.contains(&format!("{}{}", row.name, function.name))
+}
+
+/// Content of a section that exists once per function; `None` where this function has none.
+fn function_image(row: &SectionRow, function: &Function) -> Option<Image> {
+    match row.content {
+        Content::FunctionInfo => Some(Image::new(Vec::new(), row.align)),
+        Content::Code => {
+            let align = function.code_align.max(row.align);
+            Some(Image { relocs: function.code_relocs.clone(), ..Image::new(function.code.clone(), align) })
+        }
+        Content::Constant0 if function.kernel => {
+            Some(Image::new(vec![0; function.constant0_bytes() as usize], row.align))
+        }
+        Content::Constant2 => function.constant2.clone(),
+        Content::Shared => {
+            function.shared.map(|shared| Image { size: shared.size, align: shared.align, ..Image::default() })
+        }
+        _ => None,
+    }
+}

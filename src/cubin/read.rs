@@ -1,0 +1,310 @@
+//! A file as a cubin.
+//!
+//! Input: any bytes. Output: a [`Cubin`], or an error with the offset of what is wrong. The way: the container is taken
+//! apart, each section goes to the field that can tell it back exactly, and what is left is kept as it is. Invariant:
+//! references between sections and symbols are names afterwards; nothing is read past the file; nothing panics.
+
+use super::attributes::{NameOf, Reading, read_function, read_module};
+use super::bytes::Bytes;
+use super::container::{Elf, SHF_CODE, SHT_REL, SHT_RELA, Section, has_no_bytes};
+use super::error::CubinError;
+use super::model::{Cubin, ElfKind, Function, Image, Reloc, Shared};
+use super::records;
+use super::symbols::STT_FUNC;
+use super::write::FLAGS_TOP;
+use super::{notes, read_rest};
+use crate::tables::elf::{Content, ElfTarget, SECTIONS, Scope, SectionRow};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Section flag of the second representation of the code (capsule, merc), which is named but not taken over.
+const SHF_CAPSULE: u64 = 0x1000_0000;
+
+/// Reads a cubin.
+pub fn read(bytes: &[u8]) -> Result<Cubin, CubinError> {
+    let elf = Elf::parse(bytes)?;
+    let sm = elf.flags >> 8 & 0xff;
+    let target = ElfTarget::of_sm(sm)
+        .ok_or_else(|| CubinError::at(48, format!("elf/targets.ron has no row for SM number {sm}")))?;
+    let mut cubin = Cubin { sm, ..Cubin::default() };
+    cubin.kind = match elf.kind {
+        1 => ElfKind::Relocatable,
+        2 => ElfKind::Executable,
+        kind => return Err(CubinError::at(16, format!("ELF type {kind} is neither an object nor an executable"))),
+    };
+    let top = FLAGS_TOP.iter().find(|(_, top)| *top == elf.flags >> 24);
+    cubin.debug = top
+        .map(|(level, _)| *level)
+        .ok_or_else(|| CubinError::at(48, format!("flags {:#010x} have an unknown top byte", elf.flags)))?;
+    let taken = vec![false; elf.sections.len()];
+    let mut reader =
+        Reader { elf, target, cubin, taken, relocs: BTreeMap::new(), rows: Vec::new(), numbers: BTreeMap::new() };
+    reader.classify()?;
+    reader.relocations()?;
+    reader.notes()?;
+    reader.functions()?;
+    reader.images();
+    reader.attributes()?;
+    reader.constant0();
+    read_rest::read(reader)
+}
+
+/// A file on its way into the model.
+pub struct Reader {
+    pub elf: Elf,
+    pub target: &'static ElfTarget,
+    pub cubin: Cubin,
+    /// Sections that the model holds, so that they are not kept.
+    pub taken: Vec<bool>,
+    /// Relocations by number of the section they apply to.
+    pub relocs: BTreeMap<usize, Vec<Reloc>>,
+    /// The row of each section and, for a row per function, the function's name.
+    pub rows: Vec<Option<(&'static SectionRow, String)>>,
+    /// Section numbers by content and function's name (empty for sections of the module).
+    numbers: BTreeMap<(Content, String), usize>,
+}
+
+impl Reader {
+    /// Whether a section belongs to the capsule.
+    pub fn is_capsule(&self, number: usize) -> bool {
+        self.elf.sections[number].flags & SHF_CAPSULE != 0
+    }
+
+    /// Finds the row of each section; names must be distinct, as everything refers by name from here on.
+    fn classify(&mut self) -> Result<(), CubinError> {
+        let mut names = BTreeSet::new();
+        let functions: BTreeSet<&str> = self.elf.sections.iter().filter_map(function_of_code).collect();
+        for (number, section) in self.elf.sections.iter().enumerate().skip(1) {
+            if !names.insert(section.name.as_str()) {
+                let text = format!("section {number}: two sections are called `{}`", section.name);
+                return Err(CubinError::at(section.offset, text));
+            }
+        }
+        let find = |section: &Section| {
+            let fits = SECTIONS.iter().filter(|row| row.order[self.target.layout as usize].is_some());
+            fits.filter_map(|row| match row.scope {
+                Scope::Module => (row.name == section.name).then(|| (row, String::new())),
+                Scope::Function => {
+                    let name = section.name.strip_prefix(row.name).filter(|name| functions.contains(name))?;
+                    Some((row, name.to_string()))
+                }
+            })
+            .find(|(row, _)| fits_row(section, row, self.cubin.kind))
+        };
+        self.rows = self.elf.sections.iter().map(find).collect();
+        let known = self.rows.iter().enumerate().filter_map(|(i, row)| row.as_ref().map(|(row, name)| (i, row, name)));
+        self.numbers = known.map(|(i, row, name)| ((row.content, name.clone()), i)).collect();
+        Ok(())
+    }
+
+    /// Number of the module's section with this content.
+    pub fn with(&self, content: Content) -> Option<usize> {
+        self.of_function(content, "")
+    }
+
+    /// Number of the section with this content that belongs to a function.
+    fn of_function(&self, content: Content, function: &str) -> Option<usize> {
+        self.numbers.get(&(content, function.to_string())).copied()
+    }
+
+    /// The bytes of a section, with their place in the file.
+    pub fn bytes(&self, number: usize) -> Bytes<'_> {
+        let section = &self.elf.sections[number];
+        Bytes::at(&section.bytes, section.offset)
+    }
+
+    /// Relocation tables, as lists of their targets.
+    fn relocations(&mut self) -> Result<(), CubinError> {
+        for number in 1..self.elf.sections.len() {
+            let section = &self.elf.sections[number];
+            if ![SHT_REL, SHT_RELA].contains(&section.kind) || self.is_capsule(number) {
+                continue;
+            }
+            let of = section.info as usize;
+            let expected = self
+                .elf
+                .sections
+                .get(of)
+                .map(|of| format!("{}{}", if section.kind == SHT_REL { ".rel" } else { ".rela" }, of.name));
+            if of == 0 || expected.as_ref() != Some(&section.name) {
+                let text = format!("`{}` does not name the section {of} that it relocates", section.name);
+                return Err(CubinError::at(section.offset, text));
+            }
+            let list = parse_relocs(self.bytes(number), section.kind == SHT_RELA, &self.elf)?;
+            self.relocs.entry(of).or_default().extend(list);
+            self.taken[number] = true;
+        }
+        Ok(())
+    }
+
+    fn notes(&mut self) -> Result<(), CubinError> {
+        if let Some(number) = self.with(Content::ToolNote)
+            && let Some(tool) = notes::read_tool_note(&self.elf.sections[number].bytes)
+        {
+            (self.cubin.tool, self.taken[number]) = (tool, true);
+        }
+        if let Some(number) = self.with(Content::TargetNote)
+            && let Some((ptx_sm, toolkit)) = notes::read_target_note(&self.elf.sections[number].bytes)
+        {
+            (self.cubin.ptx_sm, self.cubin.toolkit, self.taken[number]) = (ptx_sm, toolkit, true);
+        }
+        if let Some(number) = self.with(Content::Compat) {
+            self.cubin.accelerator = notes::read_accelerator(self.bytes(number))?;
+            self.taken[number] = notes::compat(self.cubin.accelerator)? == self.elf.sections[number].bytes;
+        }
+        if let Some(number) = self.with(Content::Fixed) {
+            let row = self.rows[number].as_ref().map(|(row, _)| row.bytes);
+            self.taken[number] = row == Some(self.elf.sections[number].bytes.as_slice());
+        }
+        if let Some(number) = self.with(Content::ReservedShared) {
+            let section = &self.elf.sections[number];
+            self.taken[number] = self.target.reserved_shared == Some((section.size, section.align))
+                && self.cubin.kind == ElfKind::Executable;
+        }
+        for content in [Content::SectionNames, Content::SymbolNames, Content::Symbols] {
+            if let Some(number) = self.with(content) {
+                self.taken[number] = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// One function for each section of code.
+    fn functions(&mut self) -> Result<(), CubinError> {
+        for number in 1..self.elf.sections.len() {
+            let section = &self.elf.sections[number];
+            let Some(name) = function_of_code(section) else { continue };
+            if section.bytes.len() % 16 != 0 {
+                let text = format!("`{}`: {:#x} bytes are no whole words", section.name, section.bytes.len());
+                return Err(CubinError::at(section.offset, text));
+            }
+            let symbol = self.elf.symbols.iter().find(|s| s.name == name && usize::from(s.section) == number);
+            let Some(symbol) = symbol.filter(|s| s.info & 0xf == STT_FUNC && s.value == 0) else {
+                return Err(CubinError::at(section.offset, format!("`{}` has no function symbol", section.name)));
+            };
+            let registers = section.info >> 24;
+            let mut function = Function {
+                name: name.to_string(),
+                kernel: symbol.other & super::symbols::OTHER_KERNEL != 0,
+                binding: read_rest::binding(symbol)?,
+                code: section.bytes.clone(),
+                code_align: section.align,
+                code_relocs: self.relocs.get(&number).cloned().unwrap_or_default(),
+                registers: if self.target.layout.info().text_info_registers { registers } else { 0 },
+                ..Function::default()
+            };
+            read_rest::labels(&self.elf, number, &mut function)?;
+            self.taken[number] = true;
+            self.cubin.functions.push(function);
+        }
+        Ok(())
+    }
+
+    /// The image of a section that the model holds.
+    fn take(&mut self, number: Option<usize>) -> Option<Image> {
+        let number = number?;
+        self.taken[number] = true;
+        Some(self.image(number))
+    }
+
+    /// The image of a section.
+    pub fn image(&self, number: usize) -> Image {
+        let section = &self.elf.sections[number];
+        let relocs = self.relocs.get(&number).cloned().unwrap_or_default();
+        Image { bytes: section.bytes.clone(), size: section.size, align: section.align, relocs }
+    }
+
+    fn images(&mut self) {
+        self.cubin.global = self.take(self.with(Content::Global));
+        self.cubin.global_init = self.take(self.with(Content::GlobalInit));
+        self.cubin.constant3 = self.take(self.with(Content::Constant3));
+        self.cubin.constant4 = self.take(self.with(Content::Constant4));
+        for i in 0..self.cubin.functions.len() {
+            let name = self.cubin.functions[i].name.clone();
+            let shared = self.take(self.of_function(Content::Shared, &name));
+            let constant2 = self.take(self.of_function(Content::Constant2, &name));
+            let function = &mut self.cubin.functions[i];
+            function.shared = shared.map(|image| Shared { size: image.size, align: image.align });
+            function.constant2 = constant2;
+        }
+    }
+
+    /// Attribute records of the functions and of the module.
+    fn attributes(&mut self) -> Result<(), CubinError> {
+        let symbols: Vec<String> = self.elf.symbols.iter().map(|symbol| symbol.name.clone()).collect();
+        let name: &NameOf<'_> = &|i| symbols.get(i as usize).map(String::as_str);
+        let reading = Reading { target: self.target, toolkit: self.cubin.toolkit, name };
+        for i in 0..self.cubin.functions.len() {
+            let Some(number) = self.of_function(Content::FunctionInfo, &self.cubin.functions[i].name) else { continue };
+            let list = records::read(self.bytes(number))?;
+            let function = &mut self.cubin.functions[i];
+            let kept = list.into_iter().filter(|record| !read_function(record, function, &reading));
+            let kept: Vec<_> = kept.collect();
+            function.kept_attributes = kept;
+            function.params.sort_by_key(|param| param.ordinal);
+            self.taken[number] = true;
+        }
+        if let Some(number) = self.with(Content::ModuleInfo) {
+            for record in records::read(self.bytes(number))? {
+                if !read_module(&record, &mut self.cubin, name) {
+                    self.cubin.kept.attributes.push(record);
+                }
+            }
+            self.taken[number] = true;
+        }
+        Ok(())
+    }
+
+    /// Bank 0 holds zeros for the parameters; anything else is kept.
+    fn constant0(&mut self) {
+        for i in 0..self.cubin.functions.len() {
+            let Some(number) = self.of_function(Content::Constant0, &self.cubin.functions[i].name) else { continue };
+            let section = &self.elf.sections[number];
+            let function = &mut self.cubin.functions[i];
+            if function.param_bytes == 0 {
+                function.param_base = section.size as u32;
+            }
+            let plain = section.bytes.iter().all(|byte| *byte == 0) && !self.relocs.contains_key(&number);
+            self.taken[number] = plain && function.kernel && section.size == u64::from(function.constant0_bytes());
+        }
+    }
+}
+
+/// The function's name where a section holds code.
+pub fn function_of_code(section: &Section) -> Option<&str> {
+    let row = SECTIONS.iter().find(|row| row.content == Content::Code)?;
+    (section.kind == row.kind && section.flags & SHF_CODE != 0).then(|| section.name.strip_prefix(row.name))?
+}
+
+/// Whether a section looks as its row says.
+fn fits_row(section: &Section, row: &SectionRow, kind: ElfKind) -> bool {
+    let expected = if kind == ElfKind::Relocatable { row.object_kind } else { row.kind };
+    let align = if row.align == 0 { section.align } else { section.align.max(row.align) };
+    section.kind == expected
+        && section.flags == row.flags
+        && section.entry == row.entry
+        && section.align == align
+        && (has_no_bytes(section.kind) || section.size == section.bytes.len() as u64)
+}
+
+fn parse_relocs(table: Bytes<'_>, with_addend: bool, elf: &Elf) -> Result<Vec<Reloc>, CubinError> {
+    let entry = if with_addend { 24 } else { 16 };
+    if table.len() % entry != 0 {
+        return Err(CubinError::at(table.base(), format!("{:#x} bytes are no list of relocations", table.len())));
+    }
+    let mut list = Vec::new();
+    for i in 0..table.len() / entry {
+        let info = table.u64(i * entry + 8)?;
+        let symbol = elf.symbols.get((info >> 32) as usize).filter(|symbol| !symbol.name.is_empty());
+        let symbol = symbol.ok_or_else(|| {
+            CubinError::at(table.base() + i * entry + 8, format!("there is no symbol {} with a name", info >> 32))
+        })?;
+        list.push(Reloc {
+            offset: table.u64(i * entry)?,
+            kind: info as u32,
+            symbol: symbol.name.clone(),
+            addend: if with_addend { table.u64(i * entry + 16)? as i64 } else { 0 },
+            explicit_addend: with_addend,
+        });
+    }
+    Ok(list)
+}

@@ -1,0 +1,275 @@
+//! The symbol table of a cubin.
+//!
+//! Input: the model and the sections in file order. Output: symbols in table order. Invariant: the order is the
+//! incumbent's for the common kernels, or that of the file which was read; no name is in the table twice.
+
+use super::container::{SHN_RESERVED, Symbol};
+use super::error::CubinError;
+use super::model::{Binding, Cubin, ElfKind, Function, KeptSymbol, Space, SymbolHome, Variable};
+use super::plan::Draft;
+use crate::tables::elf::{Content, ElfTarget, RESERVED, ReservedRow, SECTIONS};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Symbol types: data, code, section, and the vendor's type for data of relocatable objects.
+pub const STT_OBJECT: u8 = 1;
+pub const STT_FUNC: u8 = 2;
+pub const STT_SECTION: u8 = 3;
+pub const STT_CUDA_OBJECT: u8 = 13;
+/// `st_other`: a kernel; unified memory; data of relocatable objects by space.
+pub const OTHER_KERNEL: u8 = 0x10;
+pub const OTHER_MANAGED: u8 = 0x04;
+pub const OTHER_GLOBAL: u8 = 0x20;
+pub const OTHER_CONSTANT: u8 = 0x80;
+
+/// All symbols, the null symbol first.
+pub fn symbols(cubin: &Cubin, target: &ElfTarget, drafts: &[Draft<'_>]) -> Result<Vec<Symbol>, CubinError> {
+    let sections = drafts.iter().zip(1u32..).map(|(draft, number)| (draft.name.as_str(), number)).collect();
+    let kept = cubin.kept.symbols.iter().map(|symbol| symbol.name.as_str()).collect();
+    let order = cubin.kept.order.symbols.iter().map(String::as_str).collect();
+    let (symbols, names) = (vec![Symbol::default()], BTreeSet::new());
+    let mut table = Table { cubin, sections, kept, order, symbols, names };
+    let early_constants = constants_before_code(target);
+    table.module_sections(&[Content::ToolNote, Content::TargetNote])?;
+    for (i, function) in cubin.functions.iter().enumerate() {
+        table.function_sections(function, &[Content::Code, Content::Shared])?;
+        if i == 0 {
+            table.reserved(target, |row| !row.when_shared)?;
+            let data = [Content::GlobalInit, Content::Constant4, Content::Global, Content::Constant3];
+            table.module_sections(&data)?;
+            table.variables(|binding| binding == Binding::Local)?;
+            let shared = cubin.functions.iter().any(|function| function.shared.is_some());
+            table.reserved(target, |row| row.when_shared && shared)?;
+        }
+        table.function_sections(function, &[Content::Constant2])?;
+        if early_constants {
+            table.function_sections(function, &[Content::Constant0])?;
+        }
+        table.labels(function, |binding| binding == Binding::Local)?;
+        if function.binding == Binding::Local {
+            table.function(function)?;
+        }
+    }
+    table.kept(|info| info >> 4 == 0)?;
+    table.module_sections(&[Content::Frame, Content::CallGraph, Content::Fixed])?;
+    for function in &cubin.functions {
+        if function.binding != Binding::Local {
+            table.function(function)?;
+        }
+        table.labels(function, |binding| binding != Binding::Local)?;
+    }
+    table.variables(|binding| binding != Binding::Local)?;
+    table.kept(|info| info >> 4 != 0)?;
+    table.externs();
+    if !early_constants {
+        for function in &cubin.functions {
+            table.function_sections(function, &[Content::Constant0])?;
+        }
+    }
+    Ok(table.in_order())
+}
+
+/// Whether the layout has constant bank 0 before the code: its symbol then stands with the function's others.
+fn constants_before_code(target: &ElfTarget) -> bool {
+    let place = |content| {
+        let row = SECTIONS.iter().find(|row| row.content == content);
+        row.and_then(|row| row.order[target.layout as usize])
+    };
+    place(Content::Constant0) < place(Content::Code)
+}
+
+/// `st_info` of a binding and a type.
+fn info(binding: Binding, kind: u8) -> u8 {
+    let bits = match binding {
+        Binding::Local => 0,
+        Binding::Global => 1,
+        Binding::Weak => 2,
+    };
+    bits << 4 | kind
+}
+
+struct Table<'a> {
+    cubin: &'a Cubin,
+    /// Numbers of the sections by name; section 0 is the null section.
+    sections: BTreeMap<&'a str, u32>,
+    /// Names of the kept symbols, and of all symbols of a file that was read.
+    kept: BTreeSet<&'a str>,
+    order: BTreeSet<&'a str>,
+    symbols: Vec<Symbol>,
+    names: BTreeSet<String>,
+}
+
+impl Table<'_> {
+    /// Number of the section of this name.
+    fn section(&self, name: &str) -> Result<u16, CubinError> {
+        let found = self.sections.get(name).copied();
+        let found = found.ok_or_else(|| CubinError::model(format!("a symbol is in `{name}`, which is not there")))?;
+        u16::try_from(found).ok().filter(|i| *i < SHN_RESERVED).ok_or_else(|| CubinError::model("too many sections"))
+    }
+
+    fn push(&mut self, symbol: Symbol) -> Result<(), CubinError> {
+        if !symbol.name.is_empty() && !self.names.insert(symbol.name.clone()) {
+            return Err(CubinError::model(format!("two symbols are called `{}`", symbol.name)));
+        }
+        self.symbols.push(symbol);
+        Ok(())
+    }
+
+    /// Section symbols; a file that was read gets those it had.
+    fn section_symbol(&mut self, name: &str) -> Result<(), CubinError> {
+        if self.kept.contains(name) || !(self.order.is_empty() || self.order.contains(name)) {
+            return Ok(());
+        }
+        let (name, section) = (name.to_string(), self.section(name)?);
+        self.push(Symbol { name, info: STT_SECTION, section, ..Symbol::default() })
+    }
+
+    fn module_sections(&mut self, contents: &[Content]) -> Result<(), CubinError> {
+        for content in contents {
+            let mut rows = SECTIONS.iter().filter(|row| row.content == *content && row.symbol);
+            if let Some(row) = rows.find(|row| self.sections.contains_key(row.name)) {
+                self.section_symbol(row.name)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn function_sections(&mut self, function: &Function, contents: &[Content]) -> Result<(), CubinError> {
+        for content in contents {
+            for row in SECTIONS.iter().filter(|row| row.content == *content && row.symbol) {
+                let name = format!("{}{}", row.name, function.name);
+                if self.sections.contains_key(name.as_str()) {
+                    self.section_symbol(&name)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Symbols of the reserved shared memory; only for a file made from nothing, a read one kept its own.
+    fn reserved(&mut self, target: &ElfTarget, wanted: impl Fn(&ReservedRow) -> bool) -> Result<(), CubinError> {
+        if !self.cubin.kept.order.symbols.is_empty() || self.cubin.kind != ElfKind::Executable {
+            return Ok(());
+        }
+        for row in RESERVED.iter().filter(|row| row.sms.contains(&target.sm) && wanted(row)) {
+            let section = if row.section.is_empty() { 0 } else { self.section(row.section)? };
+            let name = row.name.to_string();
+            let (info, other, value, size) = (row.info, row.other, row.value, row.size);
+            self.push(Symbol { name, info, other, section, value, size, offset: 0 })?;
+        }
+        Ok(())
+    }
+
+    fn variables(&mut self, wanted: impl Fn(Binding) -> bool) -> Result<(), CubinError> {
+        for variable in self.cubin.variables.iter().filter(|variable| wanted(variable.binding)) {
+            let section = self.section(section_of(variable.space))?;
+            let object = self.cubin.kind == ElfKind::Relocatable;
+            let kind = if object { STT_CUDA_OBJECT } else { STT_OBJECT };
+            self.push(Symbol {
+                name: variable.name.clone(),
+                info: info(variable.binding, kind),
+                other: other_of(variable, object),
+                section,
+                value: variable.offset,
+                size: variable.size,
+                offset: 0,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn function(&mut self, function: &Function) -> Result<(), CubinError> {
+        if self.kept.contains(function.name.as_str()) {
+            return Ok(());
+        }
+        let section = self.section(&format!(".text.{}", function.name))?;
+        self.push(Symbol {
+            name: function.name.clone(),
+            info: info(function.binding, STT_FUNC),
+            other: if function.kernel { OTHER_KERNEL } else { 0 },
+            section,
+            value: 0,
+            size: function.code.len() as u64,
+            offset: 0,
+        })
+    }
+
+    fn labels(&mut self, function: &Function, wanted: impl Fn(Binding) -> bool) -> Result<(), CubinError> {
+        for label in function.labels.iter().filter(|label| wanted(label.binding)) {
+            let section = self.section(&format!(".text.{}", function.name))?;
+            let (info, value, size) = (info(label.binding, STT_FUNC), label.offset, label.size);
+            self.push(Symbol { name: label.name.clone(), info, other: 0, section, value, size, offset: 0 })?;
+        }
+        Ok(())
+    }
+
+    fn kept(&mut self, wanted: impl Fn(u8) -> bool) -> Result<(), CubinError> {
+        for KeptSymbol { name, info, other, section, value, size } in &self.cubin.kept.symbols {
+            if wanted(*info) {
+                let section = match section {
+                    SymbolHome::Undefined => 0,
+                    SymbolHome::Reserved(number) => *number,
+                    SymbolHome::Section(name) => self.section(name)?,
+                };
+                let symbol = Symbol {
+                    name: name.clone(),
+                    info: *info,
+                    other: *other,
+                    section,
+                    value: *value,
+                    size: *size,
+                    offset: 0,
+                };
+                self.push(symbol)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Undefined symbols for the external functions that have none yet.
+    fn externs(&mut self) {
+        for name in self.cubin.functions.iter().flat_map(|function| &function.externs) {
+            if self.names.insert(name.clone()) {
+                let info = info(Binding::Global, STT_FUNC);
+                self.symbols.push(Symbol { name: name.clone(), info, ..Symbol::default() });
+            }
+        }
+    }
+
+    /// The symbols in the order of the file that was read, as far as it names them.
+    fn in_order(mut self) -> Vec<Symbol> {
+        let order = &self.cubin.kept.order.symbols;
+        if !order.is_empty() {
+            // Nameless symbols come in the order of the list, one for each nameless entry.
+            let mut nameless = order.iter().enumerate().filter(|(_, name)| name.is_empty()).map(|(i, _)| i);
+            let numbers: BTreeMap<&str, usize> = order.iter().enumerate().map(|(i, n)| (n.as_str(), i)).collect();
+            let mut place = |symbol: &Symbol| match symbol.name.is_empty() {
+                true => nameless.next(),
+                false => numbers.get(symbol.name.as_str()).copied(),
+            };
+            let places: Vec<_> = self.symbols[1..].iter().map(|s| place(s).unwrap_or(usize::MAX)).collect();
+            let mut numbered: Vec<_> = places.into_iter().zip(self.symbols.drain(1..)).collect();
+            numbered.sort_by_key(|(place, _)| *place);
+            self.symbols.extend(numbered.into_iter().map(|(_, symbol)| symbol));
+        }
+        self.symbols
+    }
+}
+
+/// Section of the variables of a space.
+pub fn section_of(space: Space) -> &'static str {
+    match space {
+        Space::Global => ".nv.global",
+        Space::GlobalInit => ".nv.global.init",
+        Space::Constant => ".nv.constant3",
+    }
+}
+
+/// `st_other` of a variable.
+pub fn other_of(variable: &Variable, object: bool) -> u8 {
+    let space = match (object, variable.space) {
+        (false, _) => 0,
+        (true, Space::Constant) => OTHER_CONSTANT,
+        (true, _) => OTHER_GLOBAL,
+    };
+    space | if variable.managed { OTHER_MANAGED } else { 0 }
+}

@@ -1,0 +1,197 @@
+//! A cubin as bytes.
+//!
+//! Input: a [`Cubin`]. Output: the file. The way: sections and symbols get their numbers, then every section its bytes,
+//! then the file its layout. Invariant: the bytes depend on the model and the tables alone.
+
+use super::attributes::{write_function, write_module};
+use super::container::{Elf, SHF_INFO_LINK, Section, Symbol, has_no_bytes};
+use super::emit::emit;
+use super::error::CubinError;
+use super::model::{CallRow, Cubin, DebugLevel, ElfKind, KeptSection, Reloc, SectionInfo};
+use super::plan::{self, Draft, Shape};
+use super::symbols::symbols;
+use crate::tables::elf::{Content, ElfTarget, InfoRule, SectionRow};
+use std::collections::BTreeMap;
+
+/// Top byte of `e_flags` by debug level.
+pub const FLAGS_TOP: [(DebugLevel, u32); 3] =
+    [(DebugLevel::None, 0x06), (DebugLevel::Lines, 0x09), (DebugLevel::Full, 0x0b)];
+
+/// Writes a cubin. Errors: an SM number without ELF facts, a reference to a symbol or section that is not there.
+pub fn write(cubin: &Cubin) -> Result<Vec<u8>, CubinError> {
+    let target = ElfTarget::of_sm(cubin.sm)
+        .ok_or_else(|| CubinError::model(format!("elf/targets.ron has no row for SM number {}", cubin.sm)))?;
+    check(cubin)?;
+    let drafts = plan::sections(cubin, target)?;
+    let symbols = symbols(cubin, target, &drafts)?;
+    let numbers = Numbers::new(&drafts, &symbols);
+    let mut sections = vec![Section::default()];
+    for draft in &drafts {
+        sections.push(section(draft, cubin, target, &numbers)?);
+    }
+    let top = FLAGS_TOP.iter().find(|(level, _)| *level == cubin.debug).map_or(0, |(_, top)| *top);
+    let elf = Elf {
+        kind: if cubin.kind == ElfKind::Relocatable { 1 } else { 2 },
+        flags: top << 24 | cubin.sm << 8 | u32::from(target.flags_low),
+        sections,
+        symbols: symbols.clone(),
+    };
+    emit(&elf, target.layout.info())
+}
+
+/// What a file cannot hold.
+fn check(cubin: &Cubin) -> Result<(), CubinError> {
+    for function in &cubin.functions {
+        let name = &function.name;
+        if function.code.len() % 16 != 0 {
+            return Err(CubinError::model(format!("{name}: {} bytes are no whole words", function.code.len())));
+        }
+        if function.param_base > 0xffff || function.param_bytes > 0xffff {
+            return Err(CubinError::model(format!("{name}: {} bytes of parameters", function.param_bytes)));
+        }
+        if function.registers > 0xff && function.kernel {
+            return Err(CubinError::model(format!("{name}: {} registers", function.registers)));
+        }
+    }
+    Ok(())
+}
+
+/// Numbers of sections and symbols by name.
+struct Numbers<'a> {
+    sections: BTreeMap<&'a str, u32>,
+    symbols: BTreeMap<&'a str, u32>,
+    /// Last local symbol + 1.
+    locals: u32,
+}
+
+impl<'a> Numbers<'a> {
+    fn new(drafts: &'a [Draft<'a>], symbols: &'a [Symbol]) -> Self {
+        let last = symbols.iter().rposition(|symbol| symbol.info >> 4 == 0);
+        let named = symbols.iter().enumerate().filter(|(_, symbol)| !symbol.name.is_empty());
+        Numbers {
+            sections: drafts.iter().zip(1..).map(|(draft, number)| (draft.name.as_str(), number)).collect(),
+            symbols: named.map(|(i, symbol)| (symbol.name.as_str(), i as u32)).collect(),
+            locals: last.map_or(0, |i| i as u32 + 1),
+        }
+    }
+
+    fn section(&self, name: &str) -> Result<u32, CubinError> {
+        let found = self.sections.get(name).copied();
+        found.ok_or_else(|| CubinError::model(format!("there is no section `{name}`")))
+    }
+
+    fn symbol(&self, name: &str) -> Result<u32, CubinError> {
+        let found = self.symbols.get(name).copied();
+        found.ok_or_else(|| CubinError::model(format!("there is no symbol `{name}`")))
+    }
+}
+
+/// The finished section of a draft.
+fn section(draft: &Draft<'_>, cubin: &Cubin, target: &ElfTarget, numbers: &Numbers<'_>) -> Result<Section, CubinError> {
+    let mut section = Section { name: draft.name.clone(), ..Section::default() };
+    (section.bytes, section.align) = (draft.image.bytes.clone(), draft.image.align);
+    match &draft.shape {
+        Shape::Row(row, function) => {
+            shape_by_row(&mut section, row, cubin.kind);
+            section.bytes = match row.content {
+                Content::ModuleInfo => write_module(cubin, target, &|name| numbers.symbol(name))?,
+                Content::CallGraph => call_graph(cubin, numbers)?,
+                Content::FunctionInfo => match function {
+                    Some(function) => write_function(function, cubin, target, &|name| numbers.symbol(name))?,
+                    None => Vec::new(),
+                },
+                _ => section.bytes,
+            };
+            section.link = if row.link.is_empty() { 0 } else { numbers.section(row.link)? };
+            section.info = info_of(draft, row, target, numbers)?;
+        }
+        Shape::Relocs(row, of) => {
+            shape_by_row(&mut section, row, cubin.kind);
+            section.bytes = relocations(&draft.image.relocs, row, numbers)?;
+            section.link = numbers.section(row.link)?;
+            section.info = numbers.section(of)?;
+        }
+        Shape::Kept(kept) => shape_by_kept(&mut section, kept, numbers)?,
+    }
+    if has_no_bytes(section.kind) {
+        section.size = draft.image.size;
+        section.bytes.clear();
+    } else {
+        section.bytes.resize(section.bytes.len().max(draft.image.size as usize), 0);
+        section.size = section.bytes.len() as u64;
+    }
+    Ok(section)
+}
+
+fn shape_by_row(section: &mut Section, row: &SectionRow, kind: ElfKind) {
+    section.kind = if kind == ElfKind::Relocatable { row.object_kind } else { row.kind };
+    (section.flags, section.entry) = (row.flags, row.entry);
+    section.align = section.align.max(row.align);
+}
+
+fn shape_by_kept(section: &mut Section, kept: &KeptSection, numbers: &Numbers<'_>) -> Result<(), CubinError> {
+    (section.kind, section.flags, section.entry) = (kept.kind, kept.flags, kept.entry_size);
+    section.link = kept.link.as_ref().map_or(Ok(0), |name| numbers.section(name))?;
+    section.info = match &kept.info {
+        SectionInfo::Value(value) => *value,
+        SectionInfo::Section(name) => numbers.section(name)?,
+    };
+    Ok(())
+}
+
+/// `sh_info` by the row's rule.
+fn info_of(draft: &Draft<'_>, row: &SectionRow, target: &ElfTarget, numbers: &Numbers<'_>) -> Result<u32, CubinError> {
+    let Shape::Row(_, function) = draft.shape else { return Ok(0) };
+    match (row.info, function) {
+        (InfoRule::Symbols, _) => Ok(numbers.locals),
+        (InfoRule::Section(name), _) => numbers.section(name),
+        (InfoRule::Text, Some(function)) => numbers.section(&format!(".text.{}", function.name)),
+        (InfoRule::Function, Some(function)) => {
+            let top = if target.layout.info().text_info_registers { function.registers } else { 0 };
+            Ok(numbers.symbol(&function.name)? | top << 24)
+        }
+        _ => Ok(0),
+    }
+}
+
+fn relocations(relocs: &[Reloc], row: &SectionRow, numbers: &Numbers<'_>) -> Result<Vec<u8>, CubinError> {
+    let mut out = Vec::new();
+    for reloc in relocs {
+        let symbol = u64::from(numbers.symbol(&reloc.symbol)?);
+        out.extend(reloc.offset.to_le_bytes());
+        out.extend((symbol << 32 | u64::from(reloc.kind)).to_le_bytes());
+        if row.content == Content::RelocationsWithAddend {
+            out.extend(reloc.addend.to_le_bytes());
+        }
+    }
+    Ok(out)
+}
+
+/// Rows of the call graph: each class begins with a row (0, -class).
+fn call_graph(cubin: &Cubin, numbers: &Numbers<'_>) -> Result<Vec<u8>, CubinError> {
+    let mut out = Vec::new();
+    for class in 1..=4u32 {
+        let mut rows = vec![(0, class.wrapping_neg())];
+        for row in &cubin.call_graph {
+            rows.extend(match (class, row) {
+                (1, CallRow::Direct { caller, callee }) | (4, CallRow::Reaches { caller, callee }) => {
+                    Some((numbers.symbol(caller)?, numbers.symbol(callee)?))
+                }
+                (2, CallRow::Address { function: name, class }) | (3, CallRow::Indirect { caller: name, class }) => {
+                    Some((numbers.symbol(name)?, *class))
+                }
+                _ => None,
+            });
+        }
+        for (from, to) in rows {
+            out.extend(from.to_le_bytes());
+            out.extend(to.to_le_bytes());
+        }
+    }
+    Ok(out)
+}
+
+/// Whether `sh_info` of a section is the number of a section.
+pub fn info_is_section(flags: u64) -> bool {
+    flags & SHF_INFO_LINK != 0
+}
