@@ -1,1 +1,385 @@
-//! x
+//! Into SSA form and out of it.
+//!
+//! Into: input is a function whose registers are variables; output has one definition per register, PHIs at the start of
+//! blocks, and on each guarded instruction the old value of what it defines. Out: PHIs and old values become copies.
+//! Invariants: registers with a physical number (reserved for the whole function) are left as they are in both directions; a
+//! register read before any definition becomes an UNDEF in the entry block; a PHI's inputs are registers of the same file.
+//! Copies out of SSA are parallel copies at the end of the predecessors; a cycle among them is broken with a fresh register.
+
+use super::cfg::{Cfg, Dominators};
+use super::function::{Block, Function, InstId, VReg};
+use super::liveness::Liveness;
+use super::operand::{Kind, Operand};
+use crate::tables::ori::Direction;
+use crate::tables::{Op, Prop, Role};
+use cranelift_entity::{EntityRef, SecondaryMap};
+use std::collections::HashMap;
+
+/// Puts a function into SSA form. Unreachable blocks are dropped from the layout.
+pub fn construct(function: &mut Function) {
+    let cfg = Cfg::new(function);
+    function.layout.retain(|b| cfg.reachable(*b));
+    let dominators = cfg.dominators();
+    let phis = place_phis(function, &cfg, &dominators);
+    let mut renamer = Renamer {
+        current: SecondaryMap::with_default(Vec::new()),
+        undefined: HashMap::new(),
+        phis,
+        children: children(&cfg, &dominators),
+        fixed: function.regs.values().map(|r| r.phys.is_some()).collect(),
+    };
+    renamer.walk(function, &cfg);
+    let undefined: Vec<InstId> = renamer.undefined.values().map(|(_, inst)| *inst).collect();
+    let entry = function.entry();
+    let mut undefined = undefined;
+    undefined.sort();
+    function.blocks[entry].splice(0..0, undefined);
+    function.ssa = true;
+}
+
+fn children(cfg: &Cfg, dominators: &Dominators) -> SecondaryMap<Block, Vec<Block>> {
+    let mut children: SecondaryMap<Block, Vec<Block>> = SecondaryMap::new();
+    for block in &cfg.rpo {
+        if let Some(parent) = dominators.parent(*block) {
+            children[parent].push(*block);
+        }
+    }
+    children
+}
+
+/// For each block the PHIs it gets: variable and instruction, pruned by liveness.
+fn place_phis(function: &mut Function, cfg: &Cfg, dominators: &Dominators) -> SecondaryMap<Block, Vec<(VReg, InstId)>> {
+    let live = Liveness::new(function, cfg);
+    let frontiers = frontiers(cfg, dominators);
+    let mut defs: SecondaryMap<VReg, Vec<Block>> = SecondaryMap::new();
+    for block in &cfg.rpo {
+        for inst in &function.blocks[*block] {
+            function.for_each_def(*inst, |reg| {
+                if defs[reg].last() != Some(block) {
+                    defs[reg].push(*block);
+                }
+            });
+        }
+    }
+    let mut phis: SecondaryMap<Block, Vec<(VReg, InstId)>> = SecondaryMap::new();
+    let regs: Vec<VReg> = function.regs.keys().filter(|r| function.regs[*r].phys.is_none()).collect();
+    for reg in regs {
+        let mut work = defs[reg].clone();
+        let mut done: Vec<Block> = Vec::new();
+        while let Some(block) = work.pop() {
+            for at in &frontiers[block] {
+                if done.contains(at) || !live.live_in[*at].contains(reg) {
+                    continue;
+                }
+                done.push(*at);
+                work.push(*at);
+                let mut operands = vec![Operand::reg(reg)];
+                for pred in &cfg.preds[*at] {
+                    operands.extend([Operand::label(*pred), Operand::NULL]);
+                }
+                let phi = function.make_with(Op::PHI, &operands);
+                phis[*at].push((reg, phi));
+            }
+        }
+    }
+    for block in &cfg.rpo {
+        let new: Vec<InstId> = phis[*block].iter().map(|p| p.1).collect();
+        function.blocks[*block].splice(0..0, new);
+    }
+    phis
+}
+
+fn frontiers(cfg: &Cfg, dominators: &Dominators) -> SecondaryMap<Block, Vec<Block>> {
+    let mut out: SecondaryMap<Block, Vec<Block>> = SecondaryMap::new();
+    for block in &cfg.rpo {
+        // A block with one predecessor joins nothing, unless that one is a loop back to the entry.
+        let joins = cfg.preds[*block].len() > 1 || dominators.parent(*block).is_none();
+        if !joins {
+            continue;
+        }
+        for pred in &cfg.preds[*block] {
+            let mut runner = Some(*pred);
+            while let Some(at) = runner.filter(|r| Some(*r) != dominators.parent(*block)) {
+                if !out[at].contains(block) {
+                    out[at].push(*block);
+                }
+                runner = dominators.parent(at);
+            }
+        }
+    }
+    out
+}
+
+struct Renamer {
+    /// Stack of current values of each variable.
+    current: SecondaryMap<VReg, Vec<VReg>>,
+    undefined: HashMap<VReg, (VReg, InstId)>,
+    phis: SecondaryMap<Block, Vec<(VReg, InstId)>>,
+    children: SecondaryMap<Block, Vec<Block>>,
+    fixed: Vec<bool>,
+}
+
+enum Step {
+    Enter(Block),
+    Leave(Vec<VReg>),
+}
+
+impl Renamer {
+    /// Depth first over the dominator tree.
+    fn walk(&mut self, function: &mut Function, cfg: &Cfg) {
+        let mut work = vec![Step::Enter(function.entry())];
+        while let Some(step) = work.pop() {
+            match step {
+                Step::Leave(defined) => {
+                    for variable in defined {
+                        self.current[variable].pop();
+                    }
+                }
+                Step::Enter(block) => {
+                    let defined = self.block(function, cfg, block);
+                    work.push(Step::Leave(defined));
+                    work.extend(self.children[block].iter().rev().map(|c| Step::Enter(*c)));
+                }
+            }
+        }
+    }
+
+    fn block(&mut self, function: &mut Function, cfg: &Cfg, block: Block) -> Vec<VReg> {
+        let mut defined = Vec::new();
+        for inst in function.blocks[block].clone() {
+            if function.insts[inst].op == Op::PHI {
+                self.define(function, inst, 0, &mut defined);
+            } else {
+                self.instruction(function, inst, &mut defined);
+            }
+        }
+        for succ in &cfg.succs[block] {
+            for (variable, phi) in self.phis[*succ].clone() {
+                let value = self.value(function, variable);
+                let at = function.args(phi).iter().position(|o| o.kind() == Kind::Label(block));
+                if let Some(at) = at {
+                    function.args_mut(phi)[at + 1] = Operand::reg(value);
+                }
+            }
+        }
+        defined
+    }
+
+    fn instruction(&mut self, function: &mut Function, inst: InstId, defined: &mut Vec<VReg>) {
+        let count = function.args(inst).len();
+        for i in 0..count {
+            if function.direction(inst, i) == Direction::Use {
+                let operand = function.args(inst)[i];
+                function.args_mut(inst)[i] = self.renamed(function, operand);
+            }
+        }
+        let guard = function.insts[inst].guard;
+        function.insts[inst].guard = self.renamed(function, guard);
+        let guarded = !guard.is_null();
+        let mut olds = Vec::new();
+        for i in 0..count {
+            if function.direction(inst, i) == Direction::Def {
+                if guarded {
+                    let operand = function.args(inst)[i];
+                    olds.push(self.renamed(function, operand));
+                }
+                self.define(function, inst, i, defined);
+            }
+        }
+        if guarded && !olds.is_empty() {
+            function.set_olds(inst, &olds);
+        }
+    }
+
+    fn is_fixed(&self, reg: VReg) -> bool {
+        self.fixed.get(reg.index()).copied().unwrap_or(false)
+    }
+
+    /// The operand with each variable replaced by its current value.
+    fn renamed(&mut self, function: &mut Function, operand: Operand) -> Operand {
+        match operand.kind() {
+            Kind::Reg(reg) => operand.with_reg(self.value(function, reg)),
+            Kind::Vector(vector) => {
+                let regs: Vec<VReg> = function.vector_regs(vector).to_vec();
+                let values: Vec<VReg> = regs.into_iter().map(|r| self.value(function, r)).collect();
+                let vector = function.vector(&values);
+                operand.with_vector(vector)
+            }
+            _ => operand,
+        }
+    }
+
+    fn value(&mut self, function: &mut Function, variable: VReg) -> VReg {
+        if self.is_fixed(variable) {
+            return variable;
+        }
+        if let Some(value) = self.current[variable].last() {
+            return *value;
+        }
+        if let Some((value, _)) = self.undefined.get(&variable) {
+            return *value;
+        }
+        let value = function.new_reg(function.regs[variable].file);
+        let inst = function.make(Op::UNDEF);
+        function.set_arg(inst, Role::D, Operand::reg(value));
+        self.undefined.insert(variable, (value, inst));
+        value
+    }
+
+    fn define(&mut self, function: &mut Function, inst: InstId, at: usize, defined: &mut Vec<VReg>) {
+        let operand = function.args(inst)[at];
+        let fresh = |renamer: &mut Renamer, function: &mut Function, variable: VReg, defined: &mut Vec<VReg>| {
+            if renamer.is_fixed(variable) {
+                return variable;
+            }
+            let value = function.new_reg(function.regs[variable].file);
+            renamer.current[variable].push(value);
+            defined.push(variable);
+            value
+        };
+        let renamed = match operand.kind() {
+            Kind::Reg(reg) => operand.with_reg(fresh(self, function, reg, defined)),
+            Kind::Vector(vector) => {
+                let regs: Vec<VReg> = function.vector_regs(vector).to_vec();
+                let values: Vec<VReg> = regs.into_iter().map(|r| fresh(self, function, r, defined)).collect();
+                let vector = function.vector(&values);
+                operand.with_vector(vector)
+            }
+            _ => operand,
+        };
+        function.args_mut(inst)[at] = renamed;
+    }
+}
+
+/// Takes a function out of SSA form.
+pub fn destruct(function: &mut Function) {
+    split_critical_edges(function);
+    for block in function.layout.clone() {
+        let mut copies: Vec<(Block, Vec<(VReg, VReg)>)> = Vec::new();
+        let insts = function.blocks[block].clone();
+        for inst in insts.iter().take_while(|i| function.insts[**i].op == Op::PHI) {
+            let args = function.args(*inst).to_vec();
+            let Some(result) = args[0].as_reg() else { continue };
+            for pair in args[1..].chunks_exact(2) {
+                let (Kind::Label(pred), Some(value)) = (pair[0].kind(), pair[1].as_reg()) else { continue };
+                match copies.iter_mut().find(|c| c.0 == pred) {
+                    Some(list) => list.1.push((result, value)),
+                    None => copies.push((pred, vec![(result, value)])),
+                }
+            }
+        }
+        for (pred, list) in copies {
+            let insts = parallel_copy(function, &list);
+            let at = function.blocks[pred].len() - terminators(function, pred);
+            function.blocks[pred].splice(at..at, insts);
+        }
+        old_value_copies(function, block);
+    }
+    function.ssa = false;
+}
+
+fn terminators(function: &Function, block: Block) -> usize {
+    function.blocks[block].iter().rev().take_while(|i| function.insts[**i].op.has(Prop::Terminator)).count()
+}
+
+/// Removes the PHIs of a block, and puts before each guarded definition a copy of the old value.
+fn old_value_copies(function: &mut Function, block: Block) {
+    let mut out = Vec::new();
+    for inst in function.blocks[block].clone() {
+        if function.insts[inst].op == Op::PHI {
+            continue;
+        }
+        let mut pairs = Vec::new();
+        let mut olds = function.olds(inst).iter();
+        for (i, operand) in function.args(inst).iter().enumerate() {
+            if function.direction(inst, i) != Direction::Def {
+                continue;
+            }
+            let (mut new, mut old) = (Vec::new(), Vec::new());
+            function.for_each_reg(*operand, |r| new.push(r));
+            if let Some(operand) = olds.next() {
+                function.for_each_reg(*operand, |r| old.push(r));
+            }
+            pairs.extend(new.into_iter().zip(old).filter(|(n, o)| n != o));
+        }
+        if !pairs.is_empty() {
+            out.extend(parallel_copy(function, &pairs));
+        }
+        if !function.olds(inst).is_empty() {
+            function.set_olds(inst, &[]);
+        }
+        out.push(inst);
+    }
+    function.blocks[block] = out;
+}
+
+/// Copies that all read before any writes, as a sequence.
+fn parallel_copy(function: &mut Function, pairs: &[(VReg, VReg)]) -> Vec<InstId> {
+    let mut pending: Vec<(VReg, VReg)> = pairs.iter().copied().filter(|(d, s)| d != s).collect();
+    let mut out = Vec::new();
+    while !pending.is_empty() {
+        let ready = pending.iter().position(|(d, _)| !pending.iter().any(|(_, s)| s == d));
+        match ready {
+            Some(i) => {
+                let (dst, src) = pending.remove(i);
+                out.push(copy(function, dst, src));
+            }
+            None => {
+                // Only cycles are left: save one source, which frees the copy that overwrites it.
+                let src = pending[0].1;
+                let saved = function.new_reg(function.regs[src].file);
+                out.push(copy(function, saved, src));
+                pending.iter_mut().filter(|p| p.1 == src).for_each(|p| p.1 = saved);
+            }
+        }
+    }
+    out
+}
+
+/// A copy of one register.
+pub fn copy(function: &mut Function, dst: VReg, src: VReg) -> InstId {
+    let inst = function.make(Op::COPY);
+    function.set_arg(inst, Role::D, Operand::reg(dst));
+    function.set_arg(inst, Role::A, Operand::reg(src));
+    inst
+}
+
+/// Gives each edge from a block with several successors to a block with PHIs a block of its own.
+fn split_critical_edges(function: &mut Function) {
+    let cfg = Cfg::new(function);
+    for block in &cfg.rpo {
+        if cfg.succs[*block].len() < 2 {
+            continue;
+        }
+        for succ in &cfg.succs[*block] {
+            let has_phi = function.blocks[*succ].first().is_some_and(|i| function.insts[*i].op == Op::PHI);
+            if has_phi {
+                split_edge(function, *block, *succ);
+            }
+        }
+    }
+}
+
+fn split_edge(function: &mut Function, from: Block, to: Block) {
+    let middle = function.new_block_before(to);
+    let bra = function.make(Op::BRA);
+    function.set_arg(bra, Role::Target, Operand::label(to));
+    function.append(middle, bra);
+    let relabel = |function: &mut Function, inst: InstId, old: Block, new: Block| {
+        for operand in function.args_mut(inst) {
+            if operand.kind() == Kind::Label(old) {
+                *operand = Operand::label(new);
+            }
+        }
+    };
+    for inst in function.blocks[from].clone() {
+        if function.insts[inst].op.has(Prop::Control) {
+            relabel(function, inst, to, middle);
+        }
+    }
+    for inst in function.blocks[to].clone() {
+        if function.insts[inst].op == Op::PHI {
+            relabel(function, inst, from, middle);
+        }
+    }
+}

@@ -96,6 +96,11 @@ impl Op {
     }
 }
 
+/// Name of an opcode in the tables (`IADD3`, `IMAD_WIDE`); `Op::by_name` is the way back.
+pub fn op_name(op: Op) -> &'static str {
+    OP_NAMES[OP_INDEX[op as usize] as usize]
+}
+
 impl Mod {
     /// Text of one of its values; empty where nothing is printed.
     pub fn text(self, value: u8) -> &'static str {

@@ -14,6 +14,7 @@ pub fn emit(model: &Model) -> TokenStream {
     let by_name = phf_map("OP_BY_NAME", "Opcode by its name in the tables.", quote!(Op), &by_name);
     let count = ori.ops.len();
     let index = opcode_index(&ori.ops);
+    let names = ori.ops.iter().map(|o| &o.row.op);
     let props: Vec<_> = ori.properties.iter().map(|p| (camel(&p.name), p.name.clone())).collect();
     let props = plain_enum("Prop", "A property of opcodes that passes ask for.", &props);
     let roles: Vec<_> = ori.roles.iter().map(|r| (camel(r), r.clone())).collect();
@@ -23,6 +24,7 @@ pub fn emit(model: &Model) -> TokenStream {
     let values = values(model);
     quote! {
         #ops #props #roles #kinds #values #by_name #index
+        static OP_NAMES: [&str; #count] = [#(#names),*];
         /// Facts of each opcode, in the order of their numbers.
         pub static OPS: [OpInfo; #count] = [#(#infos),*];
     }
