@@ -1,1 +1,104 @@
-//! The phases as one table-checked list, with dump and verify hooks.
+//! The phases as one table-checked list.
+//!
+//! Input: a lowered function. Output: the same function, legal, in physical registers, with control words. The order is that of
+//! `tables/phases.ron`; this module only says which function a built phase runs. Invariants: every phase that the table
+//! calls built has its function here and the reverse (a test checks it); with `verify` set the verifier runs after each
+//! phase and names the phase it failed after; a phase changes no control condition of a convergent operation.
+
+pub mod emit;
+
+use crate::alloc;
+use crate::opt;
+use crate::ori::{Function, ssa, verify};
+use crate::sched::{safe, sync};
+use crate::tables::Phase;
+use crate::tables::phases::PHASES;
+use crate::uniform;
+
+/// What runs the pipeline and how closely it is watched.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Watch {
+    /// Run the verifier after every phase.
+    pub verify: bool,
+}
+
+/// A phase failed: a refusal of the function, or a broken invariant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PhaseError {
+    pub phase: Phase,
+    pub message: String,
+}
+
+type Run = fn(&mut Function) -> Result<(), String>;
+
+/// Wraps a phase that cannot fail.
+macro_rules! infallible {
+    ($f:path) => {
+        |function: &mut Function| {
+            $f(function);
+            Ok(())
+        }
+    };
+}
+
+/// The function of a built phase.
+fn body(phase: Phase) -> Option<Run> {
+    let run: Run = match phase {
+        Phase::OriCheckInitialProgram => check_initial,
+        Phase::EarlyOriSimpleLiveDead => infallible!(opt::dead::run),
+        Phase::GenerateMovPhi => infallible!(ssa::construct),
+        Phase::OriCopyProp => infallible!(opt::copies::run),
+        Phase::OriPropagateVaryingFirst => infallible!(uniform::varying::run),
+        Phase::OriPerformLiveDeadThird => infallible!(opt::dead::run),
+        Phase::OriPropagateVaryingSecond => infallible!(uniform::varying::run),
+        Phase::ConvertAllMovPhiToMov => infallible!(ssa::destruct),
+        Phase::OriDoSyncronization => infallible!(sync::run),
+        Phase::AllocateRegisters => alloc::run,
+        Phase::OriRemoveNopCode => infallible!(opt::layout::remove_needless),
+        Phase::PlaceBlocksInSourceOrder => infallible!(opt::layout::drop_unreachable),
+        Phase::ProcessO0WaitsAndSBs => infallible!(safe::run),
+        _ => return None,
+    };
+    Some(run)
+}
+
+fn check_initial(function: &mut Function) -> Result<(), String> {
+    let errors = verify::verify(function);
+    if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
+}
+
+/// Runs every built phase in order; `after` sees the function after each.
+pub fn run(function: &mut Function, watch: Watch, mut after: impl FnMut(Phase, &Function)) -> Result<(), PhaseError> {
+    for phase in Phase::ALL {
+        let Some(body) = body(phase).filter(|_| phase.info().built) else { continue };
+        let conditions = watch.verify.then(|| verify::convergent_conditions(function));
+        body(function).map_err(|message| PhaseError { phase, message })?;
+        if let Some(conditions) = conditions {
+            let mut errors = verify::verify(function);
+            errors.extend(verify::compare_conditions(&conditions, &verify::convergent_conditions(function)));
+            if !errors.is_empty() {
+                return Err(PhaseError { phase, message: format!("broken invariant: {}", errors.join("; ")) });
+            }
+        }
+        after(phase, function);
+    }
+    Ok(())
+}
+
+/// Phases in order with what the table says of them, for `--help` texts and tests.
+pub fn phases() -> impl Iterator<Item = (Phase, bool)> {
+    Phase::ALL.into_iter().map(|p| (p, PHASES[p as usize].built))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_and_code_agree_on_what_is_built() {
+        for (phase, built) in phases() {
+            // FormatCodeList is the encoder's; it makes words, not Ori.
+            assert_eq!(built, body(phase).is_some() || phase == Phase::FormatCodeList, "{}", phase.name());
+        }
+    }
+}

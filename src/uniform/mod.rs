@@ -1,1 +1,3 @@
 //! Varying propagation and uniform registers.
+
+pub mod varying;

@@ -1,0 +1,72 @@
+//! Phase OriCopyProp: uses of a plain copy read its source instead.
+//!
+//! Input: a function in SSA form. Output: the same, in which no operand names the result of an unguarded register-to-register
+//! MOV or COPY; the copies themselves are left for dead-code removal. Invariant: only whole, unmodified 32-bit copies
+//! within one register file count, and registers reserved for the function are never propagated.
+
+use crate::ori::{Function, InstId, Operand, VReg};
+use crate::tables::{Op, Role};
+use cranelift_entity::SecondaryMap;
+
+pub fn run(function: &mut Function) {
+    let mut source: SecondaryMap<VReg, Option<VReg>> = SecondaryMap::new();
+    for block in &function.layout {
+        for inst in &function.blocks[*block] {
+            if let Some((dst, src)) = plain_copy(function, *inst) {
+                source[dst] = Some(src);
+            }
+        }
+    }
+    for block in function.layout.clone() {
+        for inst in function.blocks[block].clone() {
+            rewrite(function, &source, inst);
+        }
+    }
+}
+
+fn plain_copy(function: &Function, inst: InstId) -> Option<(VReg, VReg)> {
+    let data = &function.insts[inst];
+    if !matches!(data.op, Op::MOV | Op::COPY) || !data.guard.is_null() || !function.arg(inst, Role::Lanes).is_null() {
+        return None;
+    }
+    let (dst, src) = (function.arg(inst, Role::D), function.arg(inst, Role::A));
+    let (d, s) = (dst.as_reg()?, src.as_reg()?);
+    let free = function.regs[d].phys.is_none() && function.regs[s].phys.is_none();
+    (free && src == Operand::reg(s) && function.regs[d].file == function.regs[s].file).then_some((d, s))
+}
+
+fn root(source: &SecondaryMap<VReg, Option<VReg>>, mut reg: VReg) -> VReg {
+    // Chains end: in SSA form a copy's source is defined before it.
+    while let Some(next) = source[reg] {
+        reg = next;
+    }
+    reg
+}
+
+fn rewrite(function: &mut Function, source: &SecondaryMap<VReg, Option<VReg>>, inst: InstId) {
+    use crate::tables::ori::Direction;
+    for i in 0..function.args(inst).len() {
+        if function.direction(inst, i) == Direction::Use {
+            let operand = function.args(inst)[i];
+            function.args_mut(inst)[i] = renamed(function, source, operand);
+        }
+    }
+    let guard = function.insts[inst].guard;
+    function.insts[inst].guard = renamed(function, source, guard);
+    for i in 0..function.olds(inst).len() {
+        let operand = function.olds(inst)[i];
+        function.olds_mut(inst)[i] = renamed(function, source, operand);
+    }
+}
+
+fn renamed(function: &mut Function, source: &SecondaryMap<VReg, Option<VReg>>, operand: Operand) -> Operand {
+    if let Some(reg) = operand.as_reg() {
+        return operand.with_reg(root(source, reg));
+    }
+    if let Some(vector) = operand.as_vector() {
+        let regs: Vec<VReg> = function.vector_regs(vector).iter().map(|r| root(source, *r)).collect();
+        let vector = function.vector(&regs);
+        return operand.with_vector(vector);
+    }
+    operand
+}
