@@ -80,8 +80,7 @@ fn place(
     files: &mut Files,
     class: u32,
 ) -> Result<(), String> {
-    let members: Vec<(VReg, i32)> =
-        classes.offsets.members(class).iter().map(|m| (VReg::from_u32(m.0), m.1)).collect();
+    let members: Vec<(VReg, i32)> = classes.offsets.members(class).iter().map(|m| (VReg::from_u32(m.0), m.1)).collect();
     if members.iter().any(|m| function.regs[m.0].phys.is_some()) {
         return Ok(());
     }

@@ -155,9 +155,8 @@ impl Classes {
         if to == from || function.regs[dst].file != function.regs[src].file {
             return;
         }
-        let reserved = |class: u32| {
-            self.offsets.members(class).iter().any(|m| function.regs[VReg::from_u32(m.0)].phys.is_some())
-        };
+        let reserved =
+            |class: u32| self.offsets.members(class).iter().any(|m| function.regs[VReg::from_u32(m.0)].phys.is_some());
         if reserved(to) || reserved(from) {
             return;
         }

@@ -1,4 +1,4 @@
-//! Phase OriCopyProp: uses of a plain copy read its source instead.
+//! Phase GeneralOptimize (its first part): uses of a plain copy read its source instead.
 //!
 //! Input: a function in SSA form. Output: the same, in which no operand names the result of an unguarded register-to-register
 //! MOV or COPY; the copies themselves are left for dead-code removal. Invariant: only whole, unmodified 32-bit copies

@@ -241,7 +241,8 @@ impl Parser {
             if op == Op::PHI && role != "d" {
                 phi.extend([self.operand(role)?, value]);
             } else {
-                let role = Role::ALL.into_iter().find(|r| r.name() == role).ok_or_else(|| format!("no role `{role}`"))?;
+                let role =
+                    Role::ALL.into_iter().find(|r| r.name() == role).ok_or_else(|| format!("no role `{role}`"))?;
                 named.push((role, value));
             }
         }

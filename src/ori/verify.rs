@@ -191,9 +191,8 @@ pub fn compare_conditions(
     for (inst, conditions) in before {
         match after.get(inst) {
             None => errors.push(format!("{inst}: a convergent operation is gone")),
-            Some(now) if now != conditions => {
-                errors.push(format!("{inst}: the conditions of a convergent operation changed: {conditions:?} to {now:?}"))
-            }
+            Some(now) if now != conditions => errors
+                .push(format!("{inst}: the conditions of a convergent operation changed: {conditions:?} to {now:?}")),
             _ => {}
         }
     }

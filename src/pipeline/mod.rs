@@ -5,7 +5,7 @@
 //! calls built has its function here and the reverse (a test checks it); with `verify` set the verifier runs after each
 //! phase and names the phase it failed after; a phase changes no control condition of a convergent operation.
 
-pub mod emit;
+// pub mod emit;
 
 use crate::alloc;
 use crate::opt;
@@ -47,7 +47,7 @@ fn body(phase: Phase) -> Option<Run> {
         Phase::OriCheckInitialProgram => check_initial,
         Phase::EarlyOriSimpleLiveDead => infallible!(opt::dead::run),
         Phase::GenerateMovPhi => infallible!(ssa::construct),
-        Phase::OriCopyProp => infallible!(opt::copies::run),
+        Phase::GeneralOptimize => infallible!(opt::copies::run),
         Phase::OriPropagateVaryingFirst => infallible!(uniform::varying::run),
         Phase::OriPerformLiveDeadThird => infallible!(opt::dead::run),
         Phase::OriPropagateVaryingSecond => infallible!(uniform::varying::run),
@@ -83,6 +83,16 @@ pub fn run(function: &mut Function, watch: Watch, mut after: impl FnMut(Phase, &
         after(phase, function);
     }
     Ok(())
+}
+
+/// Runs one phase by name, with the verifier behind it; for tests of a single phase.
+pub fn run_one(function: &mut Function, name: &str) -> Result<(), String> {
+    let phase = Phase::ALL.into_iter().find(|p| p.name() == name);
+    let phase = phase.ok_or_else(|| format!("no phase is called `{name}`"))?;
+    let body = body(phase).ok_or_else(|| format!("phase `{name}` is planned"))?;
+    body(function)?;
+    let errors = verify::verify(function);
+    if errors.is_empty() { Ok(()) } else { Err(errors.join("\n")) }
 }
 
 /// Phases in order with what the table says of them, for `--help` texts and tests.

@@ -137,11 +137,21 @@ impl Planner<'_> {
                 Some(cycle) => enrol.extend(self.entries(&cycles.members[cycle as usize]).map(Enrol::Entry)),
             }
         }
-        self.checked(meet, enrol, &cycles).or_else(|| {
-            let top = branches[1..].iter().try_fold(branches[0], |top, b| self.dom.common(top, *b))?;
-            let usable = cycles.of[top].is_none() && top != meet && self.post.dominates(meet, top);
-            usable.then(|| self.checked(meet, vec![Enrol::Branch(top)], &cycles)).flatten()
-        })
+        if enrol.len() == 1 {
+            return self.checked(meet, enrol, &cycles);
+        }
+        // One place for all is better than several: their lanes then wait for each other too.
+        self.single(meet, &enrol, &cycles).or_else(|| self.checked(meet, enrol, &cycles))
+    }
+
+    /// The group with one enrolment, in the block that dominates all of these places.
+    fn single(&self, meet: Block, enrol: &[Enrol], cycles: &Cycles) -> Option<Group> {
+        let blocks = enrol.iter().map(|e| match *e {
+            Enrol::Branch(block) | Enrol::Entry(block) => block,
+        });
+        let top = blocks.map(Some).reduce(|a, b| self.dom.common(a?, b?))??;
+        let usable = cycles.of[top].is_none() && top != meet && self.post.dominates(meet, top);
+        usable.then(|| self.checked(meet, vec![Enrol::Branch(top)], cycles)).flatten()
     }
 
     /// Blocks of a cycle that are entered from outside.

@@ -1,0 +1,43 @@
+//! Text cases of single phases: `tests/cases/phases/*.ori`.
+//!
+//! A case is a comment that says what it shows, a line `# phases: NAME ...`, an Ori function, a line `----`, and the function
+//! that the phases must make of it, exactly. With `BLESS=1` the last part is written anew; read it before you commit it.
+
+use sassafras::ori::{text, verify};
+use sassafras::pipeline;
+use std::path::Path;
+
+const MARK: &str = "----\n";
+
+#[test]
+fn phases_do_what_their_cases_say() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/phases");
+    let mut names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).collect();
+    names.sort();
+    assert!(!names.is_empty(), "no cases under {}", folder.display());
+    let failures: Vec<String> = names.iter().filter_map(|path| case(path).err()).collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+fn case(path: &Path) -> Result<(), String> {
+    let name = path.file_name().unwrap().to_string_lossy().into_owned();
+    let source = std::fs::read_to_string(path).map_err(|e| format!("{name}: {e}"))?;
+    let (head, expected) = source.split_once(MARK).ok_or_else(|| format!("{name}: no line ----"))?;
+    let phases = head.lines().find_map(|l| l.strip_prefix("# phases: ")).ok_or_else(|| format!("{name}: no phases"))?;
+    // Comments become empty lines, so that line numbers in messages stay those of the file.
+    let body: String = head.lines().skip_while(|l| l.starts_with('#')).map(|l| format!("{l}\n")).collect();
+    let mut function = text::parse(&body).map_err(|e| format!("{name}: {e}"))?;
+    let wrong = verify::verify(&function);
+    if !wrong.is_empty() {
+        return Err(format!("{name}: input: {}", wrong.join("\n")));
+    }
+    for phase in phases.split_whitespace() {
+        pipeline::run_one(&mut function, phase)
+            .map_err(|e| format!("{name}: {phase}: {e}\n{}", text::print(&function)))?;
+    }
+    let got = text::print(&function);
+    if std::env::var_os("BLESS").is_some() {
+        return std::fs::write(path, format!("{head}{MARK}{got}")).map_err(|e| format!("{name}: {e}"));
+    }
+    if got == expected { Ok(()) } else { Err(format!("{name}: expected\n{expected}got\n{got}")) }
+}
