@@ -186,6 +186,16 @@ pub enum Parameter {
     Register(RegId),
 }
 
+impl Parameter {
+    /// Its symbol, if it is in memory.
+    pub fn symbol(&self) -> Option<SymbolId> {
+        match self {
+            Parameter::Memory(symbol) => Some(*symbol),
+            Parameter::Register(_) => None,
+        }
+    }
+}
+
 /// Performance-tuning and other directives between a function's head and its body. `None`: not written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Directives {

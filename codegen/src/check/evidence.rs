@@ -20,6 +20,7 @@ pub fn check(model: &Model, report: &mut Report) {
     sources.extend(elf.compat.iter().map(|r| (r.src.as_str(), r.at)));
     sources.extend(elf.reserved.iter().map(|r| (r.src.as_str(), r.at)));
     sources.extend(elf.attributes.iter().map(|r| (r.src.as_str(), r.at)));
+    sources.extend(model.ptx.evidence());
     for (src, at) in sources {
         if src.trim().is_empty() {
             report.at("evidence", "the row does not say where it comes from (src is empty)", at);

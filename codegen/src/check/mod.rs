@@ -3,6 +3,7 @@
 pub mod elf;
 pub mod evidence;
 pub mod phases;
+pub mod ptx;
 pub mod targets;
 pub mod unique;
 
@@ -16,4 +17,5 @@ pub fn all(model: &Model, report: &mut Report) {
     unique::check(model, report);
     phases::check(model, report);
     elf::check(model, report);
+    ptx::check(model, report);
 }

@@ -4,6 +4,7 @@
 pub mod elf;
 pub mod ori;
 pub mod phases;
+pub mod ptx;
 pub mod targets;
 
 use crate::model::Model;
@@ -17,6 +18,7 @@ pub fn all(model: &Model) -> Vec<(String, String)> {
         ("elf.rs".into(), pretty(elf::emit(model))),
         ("ori.rs".into(), pretty(ori::emit(model))),
         ("phases.rs".into(), pretty(phases::emit(model))),
+        ("ptx.rs".into(), pretty(ptx::emit(model))),
         ("backends.rs".into(), targets::backends(model)),
     ]
 }

@@ -5,6 +5,7 @@
 
 pub mod elf;
 pub mod ori;
+pub mod ptx;
 pub mod targets;
 
 use crate::report::Report;
@@ -17,6 +18,7 @@ pub struct Model {
     pub ori: ori::Ori,
     pub phases: Vec<Row<PhaseRow>>,
     pub elf: elf::Elf,
+    pub ptx: ptx::Ptx,
 }
 
 impl Model {
@@ -26,6 +28,7 @@ impl Model {
         let ori = ori::Ori::load(sources, report);
         let phases = sources.rows("phases.ron", report);
         let elf = elf::Elf::load(sources, report);
-        Model { targets, ori, phases, elf }
+        let ptx = ptx::Ptx::load(sources, report);
+        Model { targets, ori, phases, elf, ptx }
     }
 }

@@ -5,4 +5,5 @@
 pub mod elf;
 pub mod ori;
 pub mod phases;
+pub mod ptx;
 pub mod targets;

@@ -1,0 +1,119 @@
+//! Laws of PTX: every operation has a form, every form's operands name suffixes that exist, no two forms of an operation
+//! are the same, a group has as many texts as its kind says, and texts of one operation are unambiguous.
+
+use super::unique::distinct;
+use crate::model::Model;
+use crate::model::ptx::{ArgType, Form, Ptx, version};
+use crate::report::Report;
+use crate::rows::ptx::GroupKind;
+
+/// Types and texts are sets in one machine word.
+const MAX_TYPES: usize = 64;
+const MAX_TEXTS: usize = 32;
+
+pub fn check(model: &Model, report: &mut Report) {
+    let ptx = &model.ptx;
+    names(ptx, report);
+    groups(ptx, report);
+    forms(ptx, report);
+    for row in &ptx.stray {
+        report.at("names", format!("no modifier group is called `{}`", row.group), row.at);
+    }
+}
+
+fn names(ptx: &Ptx, report: &mut Report) {
+    let operations = ptx.operations.iter().flat_map(|o| {
+        let names = std::iter::once(o.op.as_str()).chain(o.also.split_whitespace());
+        names.map(|name| (name.to_string(), o.at))
+    });
+    let planned = ptx.planned.iter().map(|o| (o.op.clone(), o.at));
+    distinct("PTX operation", operations.chain(planned), report);
+    distinct("modifier group", ptx.groups.iter().map(|g| (g.row.group.clone(), g.row.at)), report);
+    let sets = ptx.sets.iter().map(|s| (s.set.clone(), s.at));
+    distinct("PTX type", ptx.types.iter().map(|t| (t.name.clone(), t.at)).chain(sets), report);
+    distinct("special register", ptx.specials.iter().map(|s| (s.name.clone(), s.at)), report);
+    distinct("directive", ptx.directives.iter().map(|d| (d.name.clone(), d.at)), report);
+    distinct("PTX version", ptx.versions.iter().map(|v| (v.version.clone(), v.at)), report);
+    if ptx.types.len() > MAX_TYPES {
+        report.plain(format!("ptx/types.ron: more than {MAX_TYPES} types"));
+    }
+    for row in &ptx.specials {
+        if !ptx.types.iter().any(|t| t.name == row.ty) {
+            report.at("names", format!("{}: no PTX type is called `{}`", row.name, row.ty), row.at);
+        }
+    }
+    let versions = ptx.versions.iter().map(|v| (&v.version, v.at));
+    let used = ptx.specials.iter().map(|s| (&s.ptx, s.at)).chain(ptx.directives.iter().map(|d| (&d.ptx, d.at)));
+    for (text, at) in versions.chain(used) {
+        if version(text).is_none() {
+            report.at("names", format!("`{text}` is not a PTX version"), at);
+        }
+    }
+}
+
+fn groups(ptx: &Ptx, report: &mut Report) {
+    for group in &ptx.groups {
+        let (name, count) = (&group.row.group, group.texts.len());
+        let right = if group.row.kind == GroupKind::Flag { count == 1 } else { (2..=MAX_TEXTS).contains(&count) };
+        if !right {
+            report.at("ptx", format!("group `{name}` is a {:?} and has {count} texts", group.row.kind), group.row.at);
+        }
+        distinct("modifier", group.texts.iter().map(|t| (format!("{name}.{}", t.text), t.at)), report);
+    }
+}
+
+fn forms(ptx: &Ptx, report: &mut Report) {
+    for (i, row) in ptx.operations.iter().enumerate() {
+        let forms: Vec<&Form> = ptx.forms.iter().filter(|f| f.op == i).collect();
+        if forms.is_empty() {
+            report.at("ptx", format!("operation `{}` has no form", row.op), row.at);
+        }
+        for (n, form) in forms.iter().enumerate() {
+            if let Some(same) = forms[..n].iter().find(|other| equal(form, other)) {
+                let both = vec![(same.at, "first".to_string()), (form.at, "again".to_string())];
+                report.rows("ptx", format!("two forms of `{}` are the same", row.op), both);
+            }
+        }
+        ambiguous(ptx, &row.op, &forms, report);
+    }
+    for form in &ptx.forms {
+        let bad = form.args.iter().any(|a| matches!(a.ty, ArgType::Suffix(n) if n >= form.types.len()));
+        if bad || form.args.iter().any(|a| a.ty == ArgType::Wide) && form.types.is_empty() {
+            report.at("ptx", "an operand has the type of a suffix that the form does not have", form.at);
+        }
+    }
+}
+
+/// Whether two forms take exactly the same instructions.
+fn equal(a: &Form, b: &Form) -> bool {
+    let rules = |f: &Form| {
+        let mut rules: Vec<_> = f.rules.iter().map(|r| (r.group, r.mask, r.required)).collect();
+        rules.sort();
+        rules
+    };
+    let args = |f: &Form| f.args.iter().map(|a| (a.role, a.ty.clone(), a.optional)).collect::<Vec<_>>();
+    a.types == b.types && rules(a) == rules(b) && args(a) == args(b)
+}
+
+/// One operation takes a text in one group only, so that the order of modifiers does not matter.
+fn ambiguous(ptx: &Ptx, op: &str, forms: &[&Form], report: &mut Report) {
+    let mut seen: Vec<(&str, usize)> = Vec::new();
+    for form in forms {
+        for rule in &form.rules {
+            for (i, text) in ptx.groups[rule.group].texts.iter().enumerate() {
+                if rule.mask >> i & 1 == 0 {
+                    continue;
+                }
+                match seen.iter().find(|(t, _)| *t == text.text) {
+                    Some((_, group)) if *group != rule.group => {
+                        let groups = (&ptx.groups[*group].row.group, &ptx.groups[rule.group].row.group);
+                        let message = format!("`{op}` takes `.{}` as {} and as {}", text.text, groups.0, groups.1);
+                        report.at("ptx", message, form.at);
+                    }
+                    Some(_) => {}
+                    None => seen.push((&text.text, rule.group)),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! `ptx.rs`: operations, types, modifier groups with the struct of all, special registers, forms, requirements.
+
+use super::{camel, phf_map, plain_enum};
+use crate::model::Model;
+use crate::model::ptx::{Arg, ArgType, Form, Group, Ptx, version};
+use crate::rows::ptx::GroupKind;
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
+
+pub fn emit(model: &Model) -> TokenStream {
+    let ptx = &model.ptx;
+    let (enums, groups, modifiers) = (enums(ptx), groups(ptx), modifiers(ptx));
+    let (types, specials, forms) = (types(ptx), specials(ptx), forms(ptx));
+    let (requirements, directives, maps) = (requirements(ptx), directives(ptx), maps(ptx));
+    quote! { #enums #groups #modifiers #types #specials #forms #requirements #directives #maps }
+}
+
+/// A PTX name as the identifier of a variant: `shared::cta` is `SharedCta`.
+fn variant(text: &str) -> String {
+    camel(&text.replace("::", "_"))
+}
+
+fn ident(text: &str) -> Ident {
+    format_ident!("{}", variant(text))
+}
+
+fn variants<'a>(names: impl Iterator<Item = &'a String>) -> Vec<(String, String)> {
+    names.map(|n| (variant(n), n.clone())).collect()
+}
+
+fn enums(ptx: &Ptx) -> TokenStream {
+    let op = plain_enum("Op", "A PTX operation.", &variants(ptx.operations.iter().map(|o| &o.op)));
+    let ty = plain_enum("ScalarType", "A type.", &variants(ptx.types.iter().map(|t| &t.name)));
+    let special = plain_enum(
+        "SpecialRegister",
+        "A special register; the name is without `%`.",
+        &variants(ptx.specials.iter().map(|s| &s.name)),
+    );
+    let role = plain_enum("Role", "What may stand as an operand.", &variants(ptx.roles.iter().map(|r| &r.role)));
+    let group = plain_enum("Group", "A modifier group.", &variants(ptx.groups.iter().map(|g| &g.row.group)));
+    quote! { #op #ty #special #role #group }
+}
+
+/// One enum for each group of several texts.
+fn groups(ptx: &Ptx) -> TokenStream {
+    let choices = ptx.groups.iter().filter(|g| g.row.kind == GroupKind::Choice);
+    let enums = choices.map(|g| {
+        let texts = variants(g.texts.iter().map(|t| &t.text));
+        plain_enum(&variant(&g.row.group), &format!("Modifier group: {}.", g.row.doc), &texts)
+    });
+    quote! { #(#enums)* }
+}
+
+/// The struct with one field for each group, and access to the fields by group.
+fn modifiers(ptx: &Ptx) -> TokenStream {
+    let fields = ptx.groups.iter().map(|g| {
+        let (field, ty, doc) = (format_ident!("{}", g.row.group), field_type(g), &g.row.doc);
+        quote! { #[doc = #doc] pub #field: #ty }
+    });
+    let gets = ptx.groups.iter().map(|g| {
+        let (field, group) = (format_ident!("{}", g.row.group), ident(&g.row.group));
+        match g.row.kind {
+            GroupKind::Flag => quote! { Group::#group => self.#field.then_some(0) },
+            GroupKind::Choice => quote! { Group::#group => self.#field.map(|v| v as u8) },
+        }
+    });
+    let sets = ptx.groups.iter().map(|g| {
+        let (field, group) = (format_ident!("{}", g.row.group), ident(&g.row.group));
+        match g.row.kind {
+            GroupKind::Flag => quote! { Group::#group => self.#field = true },
+            GroupKind::Choice => quote! { Group::#group => self.#field = #group::ALL.get(usize::from(value)).copied() },
+        }
+    });
+    let texts = ptx.groups.iter().map(|g| {
+        let (names, twice) = (g.texts.iter().map(|t| &t.text), &g.row.twice);
+        let (missing, illegal, wrong) = (&g.row.missing, &g.row.illegal, &g.row.wrong);
+        quote! { GroupInfo { texts: &[#(#names),*], missing: #missing, illegal: #illegal, wrong: #wrong, twice: #twice } }
+    });
+    let count = ptx.groups.len();
+    quote! {
+        /// The modifiers of an instruction, one field for each group.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Modifiers { #(#fields),* }
+        impl Modifiers {
+            /// The text of a group that is set, by its number.
+            pub fn get(&self, group: Group) -> Option<u8> {
+                match group { #(#gets),* }
+            }
+            /// Sets a group to one of its texts.
+            pub fn set(&mut self, group: Group, value: u8) {
+                match group { #(#sets),* }
+            }
+        }
+        /// Facts of each group, by [`Group`].
+        pub static GROUPS: [GroupInfo; #count] = [#(#texts),*];
+    }
+}
+
+fn field_type(group: &Group) -> TokenStream {
+    match group.row.kind {
+        GroupKind::Flag => quote!(bool),
+        GroupKind::Choice => {
+            let ty = ident(&group.row.group);
+            quote!(Option<#ty>)
+        }
+    }
+}
+
+fn types(ptx: &Ptx) -> TokenStream {
+    let rows = ptx.types.iter().map(|t| {
+        let (bits, class) = (t.bits, format_ident!("{}", format!("{:?}", t.class)));
+        quote! { TypeInfo { bits: #bits, class: TypeClass::#class } }
+    });
+    let count = ptx.types.len();
+    quote! {
+        /// Facts of each type, by [`ScalarType`].
+        pub static TYPES: [TypeInfo; #count] = [#(#rows),*];
+    }
+}
+
+fn pair(text: &str) -> TokenStream {
+    let (major, minor) = version(text).unwrap_or_default();
+    quote!((#major, #minor))
+}
+
+fn specials(ptx: &Ptx) -> TokenStream {
+    let rows = ptx.specials.iter().map(|s| {
+        let (ty, vector, needs, sm) = (ident(&s.ty), s.vector.max(1), pair(&s.ptx), s.sm);
+        quote! { SpecialInfo { ty: ScalarType::#ty, vector: #vector, needs: Needs { ptx: #needs, sm: #sm } } }
+    });
+    let count = ptx.specials.len();
+    quote! {
+        /// Facts of each special register, by [`SpecialRegister`].
+        pub static SPECIALS: [SpecialInfo; #count] = [#(#rows),*];
+    }
+}
+
+fn forms(ptx: &Ptx) -> TokenStream {
+    let rows = ptx.forms.iter().map(|f| form(ptx, f));
+    let count = ptx.forms.len();
+    let ranges = (0..ptx.operations.len()).map(|op| range(ptx.forms.iter().map(|f| f.op), op));
+    let ops = ptx.operations.len();
+    quote! {
+        /// The forms of instructions, sorted by operation.
+        pub static FORMS: [Form; #count] = [#(#rows),*];
+        /// Where the forms of each operation stand in [`FORMS`].
+        static FORMS_OF: [(u16, u16); #ops] = [#(#ranges),*];
+    }
+}
+
+/// Where the rows of an operation stand in a list that is sorted by operation.
+fn range(ops: impl Iterator<Item = usize> + Clone, op: usize) -> TokenStream {
+    let start = ops.clone().filter(|o| *o < op).count() as u16;
+    let end = start + ops.filter(|o| *o == op).count() as u16;
+    quote!((#start, #end))
+}
+
+fn form(ptx: &Ptx, form: &Form) -> TokenStream {
+    let op = ident(&ptx.operations[form.op].op);
+    let rules = form.rules.iter().map(|r| {
+        let (group, mask, required) = (ident(&ptx.groups[r.group].row.group), r.mask, r.required);
+        quote! { Rule { group: Group::#group, mask: #mask, required: #required } }
+    });
+    let types = &form.types;
+    let args = form.args.iter().map(|a| arg(ptx, a));
+    let ((major, minor), sm) = (form.ptx, form.sm);
+    quote! { Form {
+        op: Op::#op, rules: &[#(#rules),*], types: &[#(#types),*], args: &[#(#args),*],
+        needs: Needs { ptx: (#major, #minor), sm: #sm },
+    } }
+}
+
+fn arg(ptx: &Ptx, arg: &Arg) -> TokenStream {
+    let (role, optional) = (ident(&ptx.roles[arg.role].role), arg.optional);
+    let ty = match &arg.ty {
+        ArgType::None => quote!(ArgType::Untyped),
+        ArgType::Wide => quote!(ArgType::Wide),
+        ArgType::Suffix(n) => quote!(ArgType::Suffix(#n)),
+        ArgType::Fixed(ty) => {
+            let ty = ident(&ptx.types[*ty].name);
+            quote!(ArgType::Fixed(ScalarType::#ty))
+        }
+    };
+    quote! { Arg { role: Role::#role, ty: #ty, optional: #optional } }
+}
+
+fn requirements(ptx: &Ptx) -> TokenStream {
+    let rows = ptx.requirements.iter().map(|r| {
+        let row = &ptx.requirement_rows[r.row];
+        let text = match r.text {
+            None => quote!(None),
+            Some((group, i)) => {
+                let (group, i) = (ident(&ptx.groups[group].row.group), i as u8);
+                quote!(Some((Group::#group, #i)))
+            }
+        };
+        let (types, needs, sm) = (r.types, pair(&row.ptx), row.sm);
+        quote! { Requirement { text: #text, types: #types, needs: Needs { ptx: #needs, sm: #sm } } }
+    });
+    let (count, ops) = (ptx.requirements.len(), ptx.operations.len());
+    let ranges = (0..ops).map(|op| range(ptx.requirements.iter().map(|r| r.op), op));
+    quote! {
+        /// What modifiers and types need, sorted by operation.
+        pub static REQUIREMENTS: [Requirement; #count] = [#(#rows),*];
+        /// Where the requirements of each operation stand in [`REQUIREMENTS`].
+        static REQUIREMENTS_OF: [(u16, u16); #ops] = [#(#ranges),*];
+    }
+}
+
+fn directives(ptx: &Ptx) -> TokenStream {
+    let rows: Vec<_> = ptx
+        .directives
+        .iter()
+        .map(|d| {
+            let (needs, sm) = (pair(&d.ptx), d.sm);
+            (d.name.clone(), quote! { Needs { ptx: #needs, sm: #sm } }.to_string())
+        })
+        .collect();
+    let map = phf_map("DIRECTIVES", "What a directive needs, by its name.", quote!(Needs), &rows);
+    let versions = ptx.versions.iter().map(|v| pair(&v.version));
+    let count = ptx.versions.len();
+    quote! {
+        #map
+        /// The versions of PTX, lowest first.
+        pub static VERSIONS: [(u32, u32); #count] = [#(#versions),*];
+    }
+}
+
+fn maps(ptx: &Ptx) -> TokenStream {
+    let known = ptx.operations.iter().flat_map(|o| {
+        let names = std::iter::once(o.op.as_str()).chain(o.also.split_whitespace());
+        names.map(|name| (name.to_string(), format!("Some(Op::{})", variant(&o.op))))
+    });
+    let planned = ptx.planned.iter().map(|o| (o.op.clone(), "None".to_string()));
+    let ops: Vec<_> = known.chain(planned).collect();
+    let ops = phf_map("OP_BY_NAME", "Operations by name; `None` is one without forms yet.", quote!(Option<Op>), &ops);
+    let types: Vec<_> =
+        ptx.types.iter().map(|t| (t.name.clone(), format!("ScalarType::{}", variant(&t.name)))).collect();
+    let types = phf_map("TYPE_BY_NAME", "Types by name.", quote!(ScalarType), &types);
+    let specials: Vec<_> =
+        ptx.specials.iter().map(|s| (s.name.clone(), format!("SpecialRegister::{}", variant(&s.name)))).collect();
+    let specials = phf_map("SPECIAL_BY_NAME", "Special registers by name.", quote!(SpecialRegister), &specials);
+    let mut texts: Vec<(String, String)> = Vec::new();
+    for group in &ptx.groups {
+        for (i, text) in group.texts.iter().enumerate() {
+            let entry = format!("(Group::{}, {i}), ", variant(&group.row.group));
+            match texts.iter_mut().find(|t| t.0 == text.text) {
+                Some(found) => found.1.push_str(&entry),
+                None => texts.push((text.text.clone(), entry)),
+            }
+        }
+    }
+    let texts: Vec<_> = texts.into_iter().map(|(text, list)| (text, format!("&[{list}]"))).collect();
+    let texts = phf_map(
+        "MODIFIER_BY_TEXT",
+        "Groups that have a text, and its number in each.",
+        quote!(&'static [(Group, u8)]),
+        &texts,
+    );
+    quote! { #ops #types #specials #texts }
+}

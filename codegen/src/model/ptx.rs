@@ -1,0 +1,257 @@
+//! PTX: operations, modifier groups, types, forms, resolved.
+
+use crate::report::Report;
+use crate::rows::ptx::*;
+use crate::source::{At, Row, Sources};
+
+/// A modifier group and its texts.
+pub struct Group {
+    pub row: Row<GroupRow>,
+    pub texts: Vec<Row<ModifierRow>>,
+}
+
+/// Which texts of a group a form takes.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    pub group: usize,
+    /// One bit for each text of the group.
+    pub mask: u32,
+    pub required: bool,
+}
+
+/// The type of an operand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ArgType {
+    /// The role says enough.
+    None,
+    Suffix(usize),
+    /// Twice the width of the first suffix.
+    Wide,
+    Fixed(usize),
+}
+
+#[derive(Clone, Debug)]
+pub struct Arg {
+    pub role: usize,
+    pub ty: ArgType,
+    pub optional: bool,
+}
+
+/// One form of one operation.
+pub struct Form {
+    pub op: usize,
+    pub rules: Vec<Rule>,
+    /// For each suffix the types it may be, one bit each.
+    pub types: Vec<u64>,
+    pub args: Vec<Arg>,
+    pub ptx: (u32, u32),
+    pub sm: u32,
+    pub src: String,
+    pub at: At,
+}
+
+/// What a modifier or type needs on one operation.
+pub struct Requirement {
+    pub op: usize,
+    /// Group and text.
+    pub text: Option<(usize, usize)>,
+    /// One bit for each type; 0: all.
+    pub types: u64,
+    pub row: usize,
+}
+
+pub struct Ptx {
+    pub operations: Vec<Row<OperationRow>>,
+    pub planned: Vec<Row<PlannedRow>>,
+    pub groups: Vec<Group>,
+    pub types: Vec<Row<TypeRow>>,
+    pub sets: Vec<Row<TypeSetRow>>,
+    pub roles: Vec<Row<RoleRow>>,
+    /// Sorted by operation; those of one operation in the order of the files.
+    pub forms: Vec<Form>,
+    pub requirement_rows: Vec<Row<RequirementRow>>,
+    /// Sorted by operation.
+    pub requirements: Vec<Requirement>,
+    pub directives: Vec<Row<DirectiveRow>>,
+    pub specials: Vec<Row<SpecialRow>>,
+    pub versions: Vec<Row<VersionRow>>,
+    /// Modifier rows whose group does not exist.
+    pub stray: Vec<Row<ModifierRow>>,
+}
+
+impl Ptx {
+    pub fn load(sources: &mut Sources, report: &mut Report) -> Ptx {
+        let groups: Vec<Row<GroupRow>> = sources.rows("ptx/groups.ron", report);
+        let mut ptx = Ptx {
+            operations: sources.rows("ptx/operations.ron", report),
+            planned: sources.rows("ptx/planned.ron", report),
+            groups: groups.into_iter().map(|row| Group { row, texts: Vec::new() }).collect(),
+            types: sources.rows("ptx/types.ron", report),
+            sets: sources.rows("ptx/type_sets.ron", report),
+            roles: sources.rows("ptx/roles.ron", report),
+            forms: Vec::new(),
+            requirement_rows: sources.rows("ptx/requirements.ron", report),
+            requirements: Vec::new(),
+            directives: sources.rows("ptx/directives.ron", report),
+            specials: sources.rows("ptx/special_registers.ron", report),
+            versions: sources.rows("ptx/versions.ron", report),
+            stray: Vec::new(),
+        };
+        for modifier in sources.rows::<ModifierRow>("ptx/modifiers.ron", report) {
+            match ptx.groups.iter_mut().find(|g| g.row.group == modifier.group) {
+                Some(group) => group.texts.push(modifier),
+                None => ptx.stray.push(modifier),
+            }
+        }
+        for row in sources.folder::<FormRow>("ptx/forms", &[], report) {
+            ptx.form(&row, report);
+        }
+        ptx.forms.sort_by_key(|f| f.op);
+        ptx.resolve_requirements(report);
+        ptx
+    }
+
+    /// Source and place of every row.
+    pub fn evidence(&self) -> Vec<(&str, At)> {
+        let mut out: Vec<(&str, At)> = Vec::new();
+        out.extend(self.operations.iter().map(|r| (r.src.as_str(), r.at)));
+        out.extend(self.planned.iter().map(|r| (r.src.as_str(), r.at)));
+        out.extend(self.groups.iter().map(|g| (g.row.src.as_str(), g.row.at)));
+        out.extend(self.groups.iter().flat_map(|g| &g.texts).map(|r| (r.src.as_str(), r.at)));
+        out.extend(self.types.iter().map(|r| (r.src.as_str(), r.at)));
+        out.extend(self.sets.iter().map(|r| (r.src.as_str(), r.at)));
+        out.extend(self.roles.iter().map(|r| (r.src.as_str(), r.at)));
+        out.extend(self.forms.iter().map(|f| (f.src.as_str(), f.at)));
+        out.extend(self.requirement_rows.iter().map(|r| (r.src.as_str(), r.at)));
+        out.extend(self.directives.iter().map(|r| (r.src.as_str(), r.at)));
+        out.extend(self.specials.iter().map(|r| (r.src.as_str(), r.at)));
+        out.extend(self.versions.iter().map(|r| (r.src.as_str(), r.at)));
+        out
+    }
+
+    fn operation(&self, name: &str, at: At, report: &mut Report) -> Option<usize> {
+        let found = self.operations.iter().position(|o| o.op == name);
+        if found.is_none() {
+            report.at("names", format!("no PTX operation is called `{name}`"), at);
+        }
+        found
+    }
+
+    fn form(&mut self, row: &Row<FormRow>, report: &mut Report) {
+        let rules: Vec<Rule> = row.mods.split_whitespace().filter_map(|w| self.rule(w, row.at, report)).collect();
+        let slots = row.types.split(',').map(str::trim).filter(|slot| !slot.is_empty());
+        let types: Vec<u64> = slots.map(|slot| self.type_mask(slot, row.at, report)).collect();
+        let args: Vec<Arg> = row.args.split_whitespace().filter_map(|w| self.arg(w, row.at, report)).collect();
+        let ptx = version(&row.ptx).unwrap_or_else(|| {
+            report.at("names", format!("`{}` is not a PTX version", row.ptx), row.at);
+            (0, 0)
+        });
+        for name in row.op.split_whitespace() {
+            if let Some(op) = self.operation(name, row.at, report) {
+                let (rules, types, args) = (rules.clone(), types.clone(), args.clone());
+                self.forms.push(Form { op, rules, types, args, ptx, sm: row.sm, src: row.src.clone(), at: row.at });
+            }
+        }
+    }
+
+    /// `group`, `group?`, `group(a|b)` or `group(a|b)?`
+    fn rule(&self, word: &str, at: At, report: &mut Report) -> Option<Rule> {
+        let (body, required) = word.strip_suffix('?').map_or((word, true), |body| (body, false));
+        let (name, list) = match body.split_once('(') {
+            Some((name, rest)) => (name, Some(rest.trim_end_matches(')'))),
+            None => (body, None),
+        };
+        let Some(group) = self.groups.iter().position(|g| g.row.group == name) else {
+            report.at("names", format!("no modifier group is called `{name}`"), at);
+            return None;
+        };
+        let texts = &self.groups[group].texts;
+        let mut mask = 0;
+        match list {
+            None => mask = ((1u64 << texts.len()) - 1) as u32,
+            Some(list) => {
+                for text in list.split('|') {
+                    match texts.iter().position(|t| t.text == text) {
+                        Some(i) => mask |= 1 << i,
+                        None => report.at("names", format!("group `{name}` has no text `{text}`"), at),
+                    }
+                }
+            }
+        }
+        Some(Rule { group, mask, required })
+    }
+
+    /// Types and sets of types, separated by blanks, one bit each.
+    fn type_mask(&self, words: &str, at: At, report: &mut Report) -> u64 {
+        let mut mask = 0;
+        for word in words.split_whitespace() {
+            let set = self.sets.iter().find(|s| s.set == word);
+            for name in set.map_or(word, |s| s.types.as_str()).split_whitespace() {
+                match self.types.iter().position(|t| t.name == name) {
+                    Some(i) => mask |= 1 << i,
+                    None => report.at("names", format!("no PTX type is called `{name}`"), at),
+                }
+            }
+        }
+        mask
+    }
+
+    /// `ROLE[:TYPE][?]`
+    fn arg(&self, word: &str, at: At, report: &mut Report) -> Option<Arg> {
+        let (body, optional) = word.strip_suffix('?').map_or((word, false), |body| (body, true));
+        let (name, ty) = body.split_once(':').map_or((body, None), |(name, ty)| (name, Some(ty)));
+        let Some(role) = self.roles.iter().position(|r| r.role == name) else {
+            report.at("names", format!("no operand role is called `{name}`"), at);
+            return None;
+        };
+        let ty = match ty {
+            None => ArgType::None,
+            Some("wide") => ArgType::Wide,
+            Some(text) => match (text.parse(), self.types.iter().position(|t| t.name == text)) {
+                (Ok(suffix), _) => ArgType::Suffix(suffix),
+                (_, Some(ty)) => ArgType::Fixed(ty),
+                _ => {
+                    report.at("names", format!("no PTX type is called `{text}`"), at);
+                    ArgType::None
+                }
+            },
+        };
+        Some(Arg { role, ty, optional })
+    }
+
+    fn resolve_requirements(&mut self, report: &mut Report) {
+        let mut out = Vec::new();
+        for (row, r) in self.requirement_rows.iter().enumerate() {
+            let types = self.type_mask(&r.types, r.at, report);
+            if version(&r.ptx).is_none() {
+                report.at("names", format!("`{}` is not a PTX version", r.ptx), r.at);
+            }
+            let ops: Vec<usize> =
+                r.op.split_whitespace().filter_map(|name| self.operation(name, r.at, report)).collect();
+            for op in ops {
+                let text = self.text_on(op, &r.text);
+                if text.is_none() && !r.text.is_empty() {
+                    report.at("names", format!("`{}` takes no modifier `{}`", self.operations[op].op, r.text), r.at);
+                }
+                out.push(Requirement { op, text, types, row });
+            }
+        }
+        out.sort_by_key(|r: &Requirement| r.op);
+        self.requirements = out;
+    }
+
+    /// Group and text of a modifier as the forms of an operation take it.
+    fn text_on(&self, op: usize, text: &str) -> Option<(usize, usize)> {
+        let rules = self.forms.iter().filter(|f| f.op == op).flat_map(|f| &f.rules);
+        rules.into_iter().find_map(|rule| {
+            let i = self.groups[rule.group].texts.iter().position(|t| t.text == text)?;
+            (rule.mask >> i & 1 != 0).then_some((rule.group, i))
+        })
+    }
+}
+
+/// `major.minor`
+pub fn version(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}

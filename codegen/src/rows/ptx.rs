@@ -1,0 +1,137 @@
+//! Rows of `ptx/*.ron` and `ptx/forms/*.ron`.
+
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OperationRow {
+    pub op: String,
+    pub also: String,
+    pub doc: String,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedRow {
+    pub op: String,
+    pub src: String,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+pub enum GroupKind {
+    Choice,
+    Flag,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupRow {
+    pub group: String,
+    pub kind: GroupKind,
+    pub missing: String,
+    pub illegal: String,
+    pub wrong: String,
+    pub twice: String,
+    pub doc: String,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModifierRow {
+    pub group: String,
+    pub text: String,
+    pub src: String,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+pub enum TypeClass {
+    Unsigned,
+    Signed,
+    Bits,
+    Float,
+    FloatVector,
+    UnsignedVector,
+    SignedVector,
+    Narrow,
+    Predicate,
+    Opaque,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TypeRow {
+    #[serde(rename = "type")]
+    pub name: String,
+    pub bits: u32,
+    pub class: TypeClass,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TypeSetRow {
+    pub set: String,
+    pub types: String,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RoleRow {
+    pub role: String,
+    pub doc: String,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FormRow {
+    pub op: String,
+    pub mods: String,
+    pub types: String,
+    pub args: String,
+    pub ptx: String,
+    pub sm: u32,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequirementRow {
+    pub op: String,
+    pub text: String,
+    pub types: String,
+    pub ptx: String,
+    pub sm: u32,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DirectiveRow {
+    pub name: String,
+    pub ptx: String,
+    pub sm: u32,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpecialRow {
+    pub name: String,
+    #[serde(rename = "type")]
+    pub ty: String,
+    pub vector: u32,
+    pub ptx: String,
+    pub sm: u32,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VersionRow {
+    pub version: String,
+    pub src: String,
+}

@@ -1,0 +1,319 @@
+//! Operands against the roles and types of a form.
+//!
+//! Input: a form whose types and modifiers fit, and operands. Output: nothing, or the place and text of the first
+//! mismatch. Invariant: the rules on widths are those of PTX ISA 9.0, 9.4: a register has the operand's size and kind,
+//! except that loads, stores and conversions take wider ones.
+
+use super::ast::*;
+use super::instruction::Written;
+use super::matching::Types;
+use super::parser::Parser;
+use crate::diag::Pos;
+use crate::tables::ptx::{Arg, ArgType, Form, Group, Modifiers, Op, Role, ScalarType, Space, TypeClass, Vector};
+
+/// Where an operand is wrong, and the message.
+type Bad = (Pos, String);
+
+/// An operand being checked: what the form expects there.
+struct Expect<'m> {
+    op: Op,
+    role: Role,
+    /// `None` where the role says enough.
+    ty: Option<ScalarType>,
+    /// Elements that `.vN` says.
+    width: usize,
+    mods: &'m Modifiers,
+}
+
+impl Parser<'_> {
+    /// Holds the operands of an instruction against a form.
+    pub(super) fn check_operands(&self, form: &Form, types: &Types, mods: &Modifiers, w: &Written) -> Result<(), Bad> {
+        let counts = |what: &str| (w.pos, format!("{what} for instruction '{}'", form.op.name()));
+        if form.op == Op::Call {
+            return Ok(());
+        }
+        let hinted = form.rules.iter().any(|rule| rule.group == Group::CacheHint);
+        let present = |arg: &&Arg| !arg.optional || !hinted || mods.cache_hint;
+        let expected: usize = form.args.iter().filter(present).count();
+        let least = form.args.iter().filter(|arg| !arg.optional || hinted && mods.cache_hint).count();
+        if !(least..=expected).contains(&w.operands.len()) {
+            return Err(counts("Arguments mismatch"));
+        }
+        let width = mods.vector.map_or(1, |v| match v {
+            Vector::V2 => 2,
+            Vector::V4 => 4,
+            Vector::V8 => 8,
+        });
+        for (i, (arg, operand)) in form.args.iter().filter(present).zip(&w.operands).enumerate() {
+            let ty = match arg.ty {
+                ArgType::Untyped => None,
+                ArgType::Suffix(n) => types.get(n).copied(),
+                ArgType::Fixed(ty) => Some(ty),
+                ArgType::Wide => types.first().and_then(|ty| twice(*ty)),
+            };
+            let expect = Expect { op: form.op, role: arg.role, ty, width, mods };
+            self.check_operand(&expect, operand, i)?;
+        }
+        Ok(())
+    }
+
+    fn check_operand(&self, e: &Expect, operand: &Operand, index: usize) -> Result<(), Bad> {
+        let ok = match e.role {
+            Role::Dst | Role::Wdst => self.destination(e, operand)?,
+            Role::Odst => operand.kind == OperandKind::Sink || self.destination(e, operand)?,
+            Role::Vdst => self.vector(e, operand)?,
+            Role::Vsrc => self.vector(e, operand)?,
+            Role::Unpack => self.pieces(e, operand) || self.destination(e, operand)?,
+            Role::Pair => self.pair(e, operand)?,
+            Role::Preds => self.predicates(operand),
+            Role::Src | Role::Wsrc => self.source(e, operand)?,
+            Role::Reg => matches!(operand.kind, OperandKind::Register(_)) && self.source(e, operand)?,
+            Role::Any => self.anything(e, operand)?,
+            Role::Pack => self.pieces(e, operand) || self.anything(e, operand)?,
+            Role::Pred => self.predicate(operand),
+            Role::Const => matches!(operand.kind, OperandKind::Constant(Constant::Int { .. })),
+            Role::Mem => return self.memory(e, operand),
+            Role::Label => {
+                let message = format!("Label expected for argument {index} of instruction '{}'", e.op.name());
+                let is_label = matches!(operand.kind, OperandKind::Label(_));
+                return if is_label { Ok(()) } else { Err((operand.pos, message)) };
+            }
+            Role::Call => true,
+        };
+        if ok { Ok(()) } else { Err(mismatch(e, operand)) }
+    }
+
+    /// A whole register whose type fits.
+    fn fits(&self, e: &Expect, used: &RegisterUse) -> bool {
+        let register = &self.body.registers[used.register];
+        let elements = if matches!(used.part, Part::Element(_)) { 1 } else { register.vector };
+        let part = match used.part {
+            Part::Whole => true,
+            Part::Element(n) => u32::from(n) < register.vector,
+            Part::Byte(_) | Part::Half(_) => false,
+        };
+        let wide = matches!(e.role, Role::Wdst | Role::Wsrc | Role::Vdst | Role::Vsrc);
+        part && !used.not && elements == 1 && e.ty.is_none_or(|ty| compatible(register.ty, ty, wide))
+    }
+
+    fn destination(&self, e: &Expect, operand: &Operand) -> Result<bool, Bad> {
+        let name = e.op.name();
+        match &operand.kind {
+            OperandKind::Register(used) => Ok(!used.negate && self.fits(e, used)),
+            OperandKind::Special(_) => {
+                Err((operand.pos, "Read-only special register cannot be destination argument".into()))
+            }
+            OperandKind::Sink => {
+                Err((operand.pos, format!("Result discard mode is not allowed for instruction '{name}'")))
+            }
+            OperandKind::Constant(_) => {
+                Err((operand.pos, format!("Result register required for instruction '{name}'")))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    fn source(&self, e: &Expect, operand: &Operand) -> Result<bool, Bad> {
+        let name = e.op.name();
+        match &operand.kind {
+            OperandKind::Register(used) if used.negate => {
+                Err((operand.pos, format!("Operand negation not allowed for instruction '{name}'")))
+            }
+            OperandKind::Register(used) => Ok(self.fits(e, used)),
+            OperandKind::Constant(value) => Ok(e.ty.is_none_or(|ty| takes_constant(ty, *value))),
+            OperandKind::Special(_) => {
+                Err((operand.pos, format!("Special register argument not allowed for instruction '{name}'")))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// A source of `mov` or `cvta`: also a special register or the address of a symbol.
+    fn anything(&self, e: &Expect, operand: &Operand) -> Result<bool, Bad> {
+        match &operand.kind {
+            OperandKind::Special(special) => {
+                let info = special.info();
+                let fits = |ty| compatible(info.ty, ty, false) || is_integer(ty) && ty.bits() < info.ty.bits();
+                Ok(info.vector as usize == e.width && e.ty.is_none_or(fits))
+            }
+            // An address in 32 bits is the lower half of one in 64: shared and local addresses fit.
+            OperandKind::Symbol { .. } => Ok(e.ty.is_none_or(|ty| is_integer(ty) && ty.bits() >= 32)),
+            OperandKind::Register(used) if e.width > 1 => Ok(self.vector_register(e, used)),
+            _ => self.source(e, operand),
+        }
+    }
+
+    /// A register as wide as `.vN`, of elements that fit.
+    fn vector_register(&self, e: &Expect, used: &RegisterUse) -> bool {
+        let register = &self.body.registers[used.register];
+        let whole = used.part == Part::Whole && !used.not && !used.negate;
+        whole && register.vector as usize == e.width && e.ty.is_none_or(|ty| compatible(register.ty, ty, true))
+    }
+
+    /// Data of a load or store: as many elements as `.vN` says.
+    fn vector(&self, e: &Expect, operand: &Operand) -> Result<bool, Bad> {
+        let is_destination = e.role == Role::Vdst;
+        let scalar = |o: &Operand| if is_destination { self.destination(e, o) } else { self.source(e, o) };
+        if e.width == 1 {
+            return match &operand.kind {
+                OperandKind::Vector(one) if one.len() == 1 => scalar(&one[0]),
+                _ => scalar(operand),
+            };
+        }
+        match &operand.kind {
+            OperandKind::Register(used) => Ok(self.vector_register(e, used)),
+            OperandKind::Vector(elements) => {
+                if elements.len() != e.width {
+                    let message = format!("Argument vector size mismatch for instruction '{}'", e.op.name());
+                    return Err((operand.pos, message));
+                }
+                for element in elements {
+                    let sink = is_destination && element.kind == OperandKind::Sink;
+                    if !sink && !scalar(element)? {
+                        return Err(mismatch(e, element));
+                    }
+                }
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// A vector whose elements together are as wide as the type: packing and unpacking.
+    fn pieces(&self, e: &Expect, operand: &Operand) -> bool {
+        let (OperandKind::Vector(elements), Some(ty)) = (&operand.kind, e.ty) else { return false };
+        let piece = ty.bits() as usize / elements.len().max(1);
+        matches!(elements.len(), 2 | 4 | 8)
+            && elements.iter().all(|element| match &element.kind {
+                OperandKind::Register(used) => {
+                    let register = &self.body.registers[used.register];
+                    let plain = !used.not && !used.negate && register.ty.class() != TypeClass::Predicate;
+                    let whole = if used.part == Part::Whole { register.vector == 1 } else { true };
+                    plain && whole && register.ty.bits() as usize == piece
+                }
+                OperandKind::Constant(_) => e.role == Role::Pack,
+                OperandKind::Sink => e.role == Role::Unpack,
+                _ => false,
+            })
+    }
+
+    /// `d` or `d|p`
+    fn pair(&self, e: &Expect, operand: &Operand) -> Result<bool, Bad> {
+        let OperandKind::Pair(pair) = &operand.kind else { return self.destination(e, operand) };
+        let first = pair.0.kind == OperandKind::Sink || self.destination(e, &pair.0)?;
+        Ok(first && (pair.1.kind == OperandKind::Sink || self.plain_predicate(&pair.1)))
+    }
+
+    /// `p` or `p|q`
+    fn predicates(&self, operand: &Operand) -> bool {
+        let one = |o: &Operand| o.kind == OperandKind::Sink || self.plain_predicate(o);
+        match &operand.kind {
+            OperandKind::Pair(pair) => one(&pair.0) && one(&pair.1),
+            _ => self.plain_predicate(operand),
+        }
+    }
+
+    /// A predicate register, not negated.
+    fn plain_predicate(&self, operand: &Operand) -> bool {
+        matches!(&operand.kind, OperandKind::Register(used) if !used.not) && self.predicate(operand)
+    }
+
+    /// A predicate register or a constant.
+    fn predicate(&self, operand: &Operand) -> bool {
+        match &operand.kind {
+            OperandKind::Register(used) => {
+                let register = &self.body.registers[used.register];
+                register.ty.class() == TypeClass::Predicate && used.part == Part::Whole && !used.negate
+            }
+            OperandKind::Special(special) => special.info().ty.class() == TypeClass::Predicate,
+            OperandKind::Constant(Constant::Int { .. }) => true,
+            _ => false,
+        }
+    }
+
+    /// An address, in the state space that the instruction names.
+    fn memory(&self, e: &Expect, operand: &Operand) -> Result<(), Bad> {
+        let name = e.op.name();
+        let base = match &operand.kind {
+            OperandKind::Address(address) if address.rest.is_empty() => address.base,
+            OperandKind::Symbol { symbol, .. } => AddressBase::Symbol(*symbol),
+            _ => return Err(mismatch(e, operand)),
+        };
+        match base {
+            AddressBase::Absolute => Ok(()),
+            AddressBase::Register(id) => {
+                let register = &self.body.registers[id];
+                let good = register.vector == 1 && is_integer(register.ty) && matches!(register.ty.bits(), 32 | 64);
+                if good { Ok(()) } else { Err(mismatch(e, operand)) }
+            }
+            AddressBase::Symbol(symbol) => {
+                let symbol_of = &self.module.symbols[symbol];
+                let SymbolKind::Variable(variable) = &symbol_of.kind else {
+                    return Err((operand.pos, format!("Illegal operand type to instruction '{name}'")));
+                };
+                if e.mods.space.is_some_and(|space| family(space) != family(variable.space)) {
+                    let message = "State space mismatch between instruction and address in instruction";
+                    return Err((operand.pos, format!("{message} '{name}'")));
+                }
+                if e.op == Op::St && variable.space == Space::Param && self.inputs.contains(&symbol) {
+                    let message = format!("Illegal to write to function input parameter '{}'", symbol_of.name);
+                    return Err((operand.pos, message));
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn mismatch(e: &Expect, operand: &Operand) -> Bad {
+    (operand.pos, format!("Arguments mismatch for instruction '{}'", e.op.name()))
+}
+
+/// The state space without what narrows it.
+fn family(space: Space) -> Space {
+    match space {
+        Space::SharedCta | Space::SharedCluster => Space::Shared,
+        Space::ParamEntry | Space::ParamFunc => Space::Param,
+        other => other,
+    }
+}
+
+/// The type of the same kind and twice the width.
+fn twice(ty: ScalarType) -> Option<ScalarType> {
+    ScalarType::ALL.into_iter().find(|other| other.class() == ty.class() && other.bits() == 2 * ty.bits())
+}
+
+fn is_integer(ty: ScalarType) -> bool {
+    matches!(ty.class(), TypeClass::Unsigned | TypeClass::Signed | TypeClass::Bits)
+}
+
+/// Whether a register of a type can be an operand of a type; `wide`: also a register of more bits.
+fn compatible(register: ScalarType, operand: ScalarType, wide: bool) -> bool {
+    use TypeClass::*;
+    let (have, want) = (register.class(), operand.class());
+    if have == Predicate || want == Predicate || have == Opaque {
+        return have == want && have == Predicate;
+    }
+    let same = register.bits() == operand.bits();
+    let size = same || wide && register.bits() > operand.bits();
+    match want {
+        Bits => size,
+        Unsigned | Signed => size && is_integer(register),
+        // A float register is taken in its own type only; untyped bits in any.
+        Float | FloatVector => register == operand || have == Bits && size,
+        UnsignedVector | SignedVector | Narrow => size && (is_integer(register) || register == operand),
+        Predicate | Opaque => false,
+    }
+}
+
+/// Whether a constant can be an operand of a type.
+fn takes_constant(ty: ScalarType, value: Constant) -> bool {
+    use TypeClass::*;
+    let is_int = matches!(value, Constant::Int { .. });
+    match ty.class() {
+        Bits => true,
+        Unsigned | Signed | Predicate => is_int,
+        Float => !is_int,
+        _ => is_int,
+    }
+}

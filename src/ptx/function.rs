@@ -1,0 +1,274 @@
+//! Functions: heads, parameters, directives, prototypes.
+//!
+//! Input: the cursor at `.entry` or `.func`. Output: an entry of `Module::functions`, with its body if there is one.
+//! Invariant: a declaration and a definition of one name share one entry and agree in their parameters.
+
+use super::ast::*;
+use super::lexer::Token;
+use super::parser::{Parse, Parser};
+use super::scope::Body;
+use super::variable::Head;
+use crate::diag::Pos;
+use crate::tables::ptx::{Space, TypeClass};
+use cranelift_entity::PrimaryMap;
+
+/// Most parameters that a function may have.
+const MAX_PARAMETERS: usize = 16384;
+
+/// Which triple of a directive.
+type Triple = [u32; 3];
+
+impl<'a> Parser<'a> {
+    /// `.entry` or `.func`, after its linkage.
+    pub fn function(&mut self, linkage: Linkage) -> Parse<()> {
+        let keyword = self.next();
+        let is_entry = self.text(keyword) == ".entry";
+        self.body = Body::default();
+        self.body.open();
+        let mut directives = Directives::default();
+        if self.is_dot(".attribute") {
+            self.next();
+            self.expect_sign("(")?;
+            directives.unified = Some(self.unified()?);
+            self.expect_sign(")")?;
+        }
+        let mut function = Function {
+            name: String::new(),
+            pos: self.pos(),
+            symbol: SymbolId::from_u32(0),
+            is_entry,
+            linkage,
+            results: Vec::new(),
+            params: Vec::new(),
+            directives,
+            registers: PrimaryMap::new(),
+            labels: PrimaryMap::new(),
+            variables: Vec::new(),
+            body: None,
+            end: Pos::default(),
+        };
+        if !is_entry && self.is_sign("(") {
+            function.results = self.parameters(is_entry)?;
+        }
+        let name = self.expect_ident()?;
+        function.name = self.text(name).into();
+        function.pos = name.pos;
+        if self.is_sign("(") {
+            function.params = self.parameters(is_entry)?;
+        }
+        self.inputs = function.params.iter().filter_map(Parameter::symbol).collect();
+        self.directives(&mut function.directives)?;
+        let id = self.declare_function(&mut function, name)?;
+        if self.is_sign("{") {
+            let body = self.function_body();
+            function.body = Some(body);
+            function.end = self.pos();
+            // The closing brace is missing only at the end of the file, which has been reported.
+            self.accept_sign("}");
+        } else {
+            function.end = self.expect_sign(";")?.pos;
+        }
+        self.finish_function(id, function);
+        Ok(())
+    }
+
+    /// Enters a function's name, so that its own body can call it.
+    fn declare_function(&mut self, function: &mut Function, name: Token) -> Parse<FunctionId> {
+        let text = self.text(name);
+        let Some(&symbol) = self.names.get(text) else {
+            let id = FunctionId::from_u32(self.module.functions.len() as u32);
+            function.symbol = self.new_symbol(text, name.pos, SymbolKind::Function(id));
+            self.names.insert(text, function.symbol);
+            return Ok(self.module.functions.push(Function { body: None, ..function.clone() }));
+        };
+        function.symbol = symbol;
+        let SymbolKind::Function(id) = self.module.symbols[symbol].kind else {
+            return Err(self.error(name.pos, format!("Duplicate definition of function '{text}'")));
+        };
+        let old = &self.module.functions[id];
+        if old.body.is_some() && self.is_sign("{") || old.is_entry != function.is_entry {
+            self.error(name.pos, format!("Duplicate definition of function '{text}'"));
+        }
+        let old = &self.module.functions[id];
+        let same = self.shapes(&old.results, &old.registers) == self.shapes(&function.results, &self.body.registers)
+            && self.shapes(&old.params, &old.registers) == self.shapes(&function.params, &self.body.registers);
+        if !same {
+            self.error(name.pos, format!("Inconsistent prototypes of '{text}', parameter types differ"));
+        }
+        Ok(id)
+    }
+
+    /// What two declarations of a parameter must agree in: bits of a register, or bytes in memory.
+    fn shapes(&self, params: &[Parameter], registers: &PrimaryMap<RegId, Register>) -> Vec<(u32, u64)> {
+        let shape = |param: &Parameter| match param {
+            Parameter::Register(id) => (registers[*id].ty.bits(), 0),
+            Parameter::Memory(id) => match &self.module.symbols[*id].kind {
+                SymbolKind::Variable(v) => (0, v.size),
+                _ => (0, 0),
+            },
+        };
+        params.iter().map(shape).collect()
+    }
+
+    /// Moves what the body declared into the function and the function into the module.
+    fn finish_function(&mut self, id: FunctionId, mut function: Function) {
+        let mut body = std::mem::take(&mut self.body);
+        function.registers = std::mem::take(&mut body.registers);
+        function.variables = std::mem::take(&mut body.variables);
+        let (labels, map, missing) = body.finish_labels();
+        for label in missing {
+            self.error(label.pos, format!("Unknown symbol '{}'", label.name));
+        }
+        function.labels = labels;
+        for statement in function.body.iter_mut().flatten() {
+            statement.remap_labels(&map);
+        }
+        let old = &mut self.module.functions[id];
+        if function.body.is_some() || old.body.is_none() {
+            // A definition without a linkage of its own has that of its declaration.
+            if function.linkage == Linkage::Internal && old.linkage != Linkage::Extern {
+                function.linkage = old.linkage;
+            }
+            function.directives.no_return |= old.directives.no_return;
+            *old = function;
+        }
+    }
+
+    /// `(.param … name, …)`
+    fn parameters(&mut self, is_entry: bool) -> Parse<Vec<Parameter>> {
+        let open = self.expect_sign("(")?;
+        let mut params = Vec::new();
+        while !self.is_sign(")") {
+            let head = self.head()?;
+            if !matches!(head.space, None | Some(Space::Param)) || is_entry && head.space.is_none() {
+                return Err(self.error(head.pos, "State space incorrect for a parameter"));
+            }
+            let name = self.expect_ident()?;
+            params.push(self.parameter(&head, name)?);
+            if params.len() > MAX_PARAMETERS {
+                return Err(self.error(open.pos, format!("More than {MAX_PARAMETERS} parameters")));
+            }
+            if !self.accept_sign(",") {
+                break;
+            }
+        }
+        self.expect_sign(")")?;
+        Ok(params)
+    }
+
+    fn parameter(&mut self, head: &Head, name: Token) -> Parse<Parameter> {
+        let text = self.text(name);
+        if head.space.is_none() {
+            let register = Register { name: text.into(), ty: head.ty, vector: head.vector, pos: name.pos };
+            let id = if text == "_" {
+                Some(self.body.registers.push(register))
+            } else {
+                self.body.declare_register(text, register)
+            };
+            return match id {
+                Some(id) => Ok(Parameter::Register(id)),
+                None => Err(self.error(name.pos, format!("Duplicate definition of variable '{text}'"))),
+            };
+        }
+        let variable = self.layout(head, name)?;
+        let symbol = self.new_symbol(text, name.pos, SymbolKind::Variable(variable));
+        if text != "_" && !self.body.declare_symbol(text, symbol) {
+            self.error(name.pos, format!("Duplicate definition of variable '{text}'"));
+        }
+        Ok(Parameter::Memory(symbol))
+    }
+
+    /// Directives between a function's head and its body.
+    fn directives(&mut self, d: &mut Directives) -> Parse<()> {
+        while self.peek().tok == super::lexer::Tok::Dot {
+            let pos = self.pos();
+            let text = self.text(self.peek());
+            if text == ".pragma" {
+                d.pragmas.push(self.pragma()?);
+                continue;
+            }
+            self.next();
+            match text {
+                ".maxntid" => d.max_threads = Some(self.triple(text)?),
+                ".reqntid" => d.required_threads = Some(self.triple(text)?),
+                ".reqnctapercluster" => d.required_cluster = Some(self.triple(text)?),
+                ".minnctapersm" => d.min_blocks_per_sm = Some(self.positive(text)?),
+                ".maxnctapersm" => d.max_blocks_per_sm = Some(self.positive(text)?),
+                ".maxnreg" => d.max_registers = Some(self.positive(text)?),
+                ".maxclusterrank" => d.max_cluster_rank = Some(self.positive(text)?),
+                ".noreturn" => d.no_return = true,
+                ".explicitcluster" => d.explicit_cluster = true,
+                ".blocksareclusters" => d.blocks_are_clusters = true,
+                ".abi_preserve" => d.abi_preserve = Some(self.small()?),
+                ".abi_preserve_control" => d.abi_preserve_control = Some(self.small()?),
+                _ => {
+                    self.at -= 1;
+                    return Err(self.unexpected());
+                }
+            }
+            self.need(super::requirements::Subject::Directive(text), pos);
+            if d.max_threads.is_some() && d.required_threads.is_some() {
+                self.error(pos, "Conflicting directives: .maxntid and .reqntid cannot both be specified");
+            }
+        }
+        Ok(())
+    }
+
+    fn positive(&mut self, directive: &str) -> Parse<u32> {
+        let pos = self.pos();
+        let value = self.small()?;
+        if value == 0 {
+            let name = directive.trim_start_matches('.');
+            self.error(pos, format!("Positive non-zero value expected for {name}"));
+        }
+        Ok(value)
+    }
+
+    /// One to three positive numbers; missing ones are 1.
+    fn triple(&mut self, directive: &str) -> Parse<Triple> {
+        let mut triple = [1; 3];
+        triple[0] = self.positive(directive)?;
+        for slot in &mut triple[1..] {
+            if !self.accept_sign(",") {
+                break;
+            }
+            *slot = self.positive(directive)?;
+        }
+        Ok(triple)
+    }
+
+    /// `.callprototype (results) _ (params) directives;`
+    pub fn prototype(&mut self) -> Parse<Prototype> {
+        self.next();
+        let results = if self.is_sign("(") { self.prototype_parameters()? } else { Vec::new() };
+        self.expect_ident()?;
+        let params = if self.is_sign("(") { self.prototype_parameters()? } else { Vec::new() };
+        let mut directives = Directives::default();
+        self.directives(&mut directives)?;
+        self.expect_sign(";")?;
+        let Directives { no_return, abi_preserve, abi_preserve_control, .. } = directives;
+        Ok(Prototype { results, params, no_return, abi_preserve, abi_preserve_control })
+    }
+
+    fn prototype_parameters(&mut self) -> Parse<Vec<PrototypeParameter>> {
+        self.expect_sign("(")?;
+        let mut params = Vec::new();
+        while !self.is_sign(")") {
+            let head = self.head()?;
+            let name = self.expect_ident()?;
+            let (ty, in_register) = (head.ty, head.space.is_none());
+            if in_register {
+                let size = u64::from(ty.bits().div_ceil(8));
+                params.push(PrototypeParameter { in_register, ty, size, align: size });
+            } else if ty.class() != TypeClass::Predicate {
+                let v = self.layout(&head, name)?;
+                params.push(PrototypeParameter { in_register, ty, size: v.size, align: v.align });
+            }
+            if !self.accept_sign(",") {
+                break;
+            }
+        }
+        self.expect_sign(")")?;
+        Ok(params)
+    }
+}

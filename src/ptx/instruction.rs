@@ -1,0 +1,201 @@
+//! Instructions: guard, name with suffixes, operands.
+//!
+//! Input: the cursor at `@` or at an operation. Output: an [`Instruction`] that matches a row of the tables, or an
+//! error. Invariant: everything up to the `;` is read before the instruction is held against the tables, so that a
+//! wrong instruction does not disturb the next.
+
+use super::ast::*;
+use super::lexer::{Tok, Token};
+use super::parser::{Parse, Parser, Reported};
+use super::scope::Name;
+use crate::diag::Pos;
+use crate::tables::ptx::{OP_BY_NAME, Op, Role, TypeClass};
+use smallvec::SmallVec;
+
+/// Most operands that an instruction may have.
+const MAX_OPERANDS: usize = 256;
+
+/// Most suffixes that belong to the name of an operation.
+const NAME_SUFFIXES: usize = 4;
+
+/// A modifier or type: its text without the dot, and its place.
+pub type Suffix<'a> = (&'a str, Pos);
+
+/// An instruction as it is written.
+pub struct Written<'a> {
+    pub pos: Pos,
+    pub op: Op,
+    pub suffixes: SmallVec<[Suffix<'a>; 8]>,
+    pub operands: SmallVec<[Operand; 4]>,
+}
+
+impl<'a> Parser<'a> {
+    pub fn instruction(&mut self, out: &mut Vec<Statement>) -> Parse<()> {
+        let guard = if self.is_sign("@") { self.guard()? } else { None };
+        let name = self.expect_ident()?;
+        let mut suffixes = SmallVec::new();
+        while self.peek().tok == Tok::Dot {
+            let token = self.next();
+            suffixes.push((&self.text(token)[1..], token.pos));
+        }
+        let op = self.operation(name, &mut suffixes);
+        let operands = self.operands(op.as_ref().ok().copied())?;
+        self.expect_sign(";")?;
+        let Ok(op) = op else { return Ok(()) };
+        if !self.check_rows {
+            return Ok(());
+        }
+        let written = Written { pos: name.pos, op, suffixes, operands };
+        // The error is reported, and the cursor is behind the instruction: nothing to recover from.
+        if let Ok(mut instruction) = self.resolve(written) {
+            instruction.guard = guard;
+            out.push(Statement::Instruction(instruction));
+        }
+        Ok(())
+    }
+
+    /// `@p` or `@!p`
+    fn guard(&mut self) -> Parse<Option<Guard>> {
+        self.next();
+        let negated = self.accept_sign("!");
+        let token = self.expect_ident()?;
+        let name = self.text(token);
+        let Some(Name::Register(register)) = self.body.find(name) else {
+            self.error(token.pos, format!("Unknown symbol '{name}'"));
+            return Ok(None);
+        };
+        let of = &self.body.registers[register];
+        if of.ty.class() != TypeClass::Predicate || of.vector != 1 {
+            self.error(token.pos, "Predicate expression expected");
+        }
+        Ok(Some(Guard { register, negated }))
+    }
+
+    /// The operation that a name and as many of its suffixes as possible stand for; these are taken off.
+    fn operation(&mut self, name: Token, suffixes: &mut SmallVec<[Suffix<'a>; 8]>) -> Parse<Op> {
+        let mut whole = String::from(self.text(name));
+        let mut found = OP_BY_NAME.get(whole.as_str()).map(|op| (*op, 0, whole.len()));
+        for (i, suffix) in suffixes.iter().take(NAME_SUFFIXES).enumerate() {
+            whole.push('.');
+            whole.push_str(suffix.0);
+            if let Some(op) = OP_BY_NAME.get(whole.as_str()) {
+                found = Some((*op, i + 1, whole.len()));
+            }
+        }
+        if let Some((Some(op), taken, _)) = found {
+            suffixes.drain(..taken);
+            return Ok(op);
+        }
+        if let Some(op) = self.sync_operation(name, suffixes) {
+            return Ok(op);
+        }
+        match found {
+            _ if !self.check_rows => Err(Reported),
+            Some((_, _, len)) => {
+                Err(self.error(name.pos, format!("Instruction '{}' is not supported yet", &whole[..len])))
+            }
+            None => {
+                let text = self.text(name);
+                Err(self.error(name.pos, format!("Not a name of any known instruction: '{text}'")))
+            }
+        }
+    }
+
+    /// An operation whose `.sync` stands further back: `match.any.sync`.
+    fn sync_operation(&self, name: Token, suffixes: &mut SmallVec<[Suffix<'a>; 8]>) -> Option<Op> {
+        let place = suffixes.iter().position(|suffix| suffix.0 == "sync")?;
+        let whole = format!("{}.sync", self.text(name));
+        let op = OP_BY_NAME.get(whole.as_str()).copied().flatten()?;
+        suffixes.remove(place);
+        Some(op)
+    }
+
+    /// Everything up to the `;`.
+    fn operands(&mut self, op: Option<Op>) -> Parse<SmallVec<[Operand; 4]>> {
+        if self.text(self.peek()) == ";" {
+            return Ok(SmallVec::new());
+        }
+        if op == Some(Op::Call) {
+            return self.call_operands();
+        }
+        let labels = op.map_or(0, label_places);
+        let mut operands = SmallVec::new();
+        loop {
+            let takes_label = labels >> operands.len().min(31) & 1 != 0;
+            operands.push(self.operand(takes_label)?);
+            if operands.len() > MAX_OPERANDS {
+                let pos = self.pos();
+                return Err(self.error(pos, format!("More than {MAX_OPERANDS} operands")));
+            }
+            if !self.accept_sign(",") {
+                return Ok(operands);
+            }
+        }
+    }
+
+    /// `(results), callee, (arguments), prototype`: all but the callee may be absent.
+    fn call_operands(&mut self) -> Parse<SmallVec<[Operand; 4]>> {
+        let pos = self.pos();
+        let mut operands = SmallVec::new();
+        let list = |elements| Operand { pos, kind: OperandKind::List(elements) };
+        if self.is_sign("(") {
+            operands.push(list(self.elements("(", ")")?));
+            self.expect_sign(",")?;
+        } else {
+            operands.push(list(Vec::new()));
+        }
+        operands.push(self.operand(false)?);
+        let mut arguments = Vec::new();
+        let mut last = None;
+        while self.accept_sign(",") {
+            if self.is_sign("(") && last.is_none() && arguments.is_empty() {
+                arguments = self.elements("(", ")")?;
+            } else if last.is_none() {
+                last = Some(self.operand(false)?);
+            } else {
+                return Err(self.unexpected());
+            }
+        }
+        operands.push(list(arguments));
+        operands.extend(last);
+        Ok(operands)
+    }
+
+    /// The rules of a call that no row can say.
+    pub fn check_call(&mut self, pos: Pos, operands: &[Operand]) -> Parse<()> {
+        let [results, callee, arguments, rest @ ..] = operands else {
+            return Err(self.error(pos, "Arguments mismatch for instruction 'call'"));
+        };
+        let (OperandKind::List(results), OperandKind::List(arguments)) = (&results.kind, &arguments.kind) else {
+            return Err(self.error(pos, "Arguments mismatch for instruction 'call'"));
+        };
+        let counts = match callee.kind {
+            OperandKind::Symbol { symbol, offset: 0 } => match self.module.symbols[symbol].kind {
+                SymbolKind::Function(id) if !self.module.functions[id].is_entry => {
+                    let function = &self.module.functions[id];
+                    (function.results.len(), function.params.len())
+                }
+                _ => return Err(self.error(callee.pos, "Illegal call target, device function expected")),
+            },
+            OperandKind::Register(_) => match rest.first().map(|o| &o.kind) {
+                Some(OperandKind::Symbol { symbol, .. }) => match &self.module.symbols[*symbol].kind {
+                    SymbolKind::Prototype(p) => (p.results.len(), p.params.len()),
+                    SymbolKind::CallTargets(_) => return Ok(()),
+                    _ => return Err(self.error(rest[0].pos, "Call prototype or list of targets expected")),
+                },
+                _ => return Err(self.error(callee.pos, "Indirect call requires call prototype")),
+            },
+            _ => return Err(self.error(callee.pos, "Illegal call target, device function expected")),
+        };
+        if counts != (results.len(), arguments.len()) {
+            return Err(self.error(callee.pos, "Call has wrong number of parameters"));
+        }
+        Ok(())
+    }
+}
+
+/// The places at which an operation takes a label, one bit each.
+fn label_places(op: Op) -> u32 {
+    let places = op.forms().flat_map(|(_, form)| form.args.iter().enumerate());
+    places.filter(|(_, arg)| arg.role == Role::Label).fold(0, |bits, (i, _)| bits | 1 << i.min(31))
+}

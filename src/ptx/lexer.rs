@@ -1,0 +1,263 @@
+//! Lexer: PTX text to tokens.
+//!
+//! Input: any bytes that are UTF-8. Output: tokens with byte range and position, and a diagnostic for each thing that is
+//! no token. Invariants: the token list always ends in `End`, token ranges are in order and do not overlap, and the
+//! time is linear in the text. A directive or modifier (`.global`, `.L2::128B`) is one token with its dot.
+
+use crate::diag::{Diagnostic, Pos};
+
+/// Kind of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tok {
+    /// `foo`, `%r1`, `$L_1`; a single `_` too.
+    Ident,
+    /// `.global`, `.x`, `.32x32b`
+    Dot,
+    Int,
+    /// `0f…`, `0d…` and decimal floats.
+    Float,
+    Str,
+    /// `@@DWARF …` up to the end of its line.
+    Dwarf,
+    /// One or two signs; the byte range says which.
+    Sign,
+    End,
+}
+
+/// A token: kind, where it starts, how long it is, its position.
+#[derive(Clone, Copy, Debug)]
+pub struct Token {
+    pub tok: Tok,
+    pub start: u32,
+    pub len: u32,
+    pub pos: Pos,
+}
+
+/// Splits a text, which must be shorter than 4 GiB, into tokens.
+pub fn lex(source: &str) -> (Vec<Token>, Vec<Diagnostic>) {
+    let mut lexer =
+        Lexer { bytes: source.as_bytes(), at: 0, line: 1, line_start: 0, out: Vec::new(), diags: Vec::new() };
+    lexer.out.reserve(source.len() / 4);
+    lexer.run();
+    (lexer.out, lexer.diags)
+}
+
+struct Lexer<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    line: u32,
+    line_start: usize,
+    out: Vec<Token>,
+    diags: Vec<Diagnostic>,
+}
+
+/// Whether a byte may stand inside an identifier.
+pub fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
+}
+
+impl Lexer<'_> {
+    fn run(&mut self) {
+        while let Some(&byte) = self.bytes.get(self.at) {
+            match byte {
+                b'\n' => self.newline(),
+                b' ' | b'\t' | b'\r' | 0x0b | 0x0c => self.at += 1,
+                b'/' if self.peek(1) == b'/' => self.skip_line(),
+                b'/' if self.peek(1) == b'*' => self.block_comment(),
+                b'"' => self.string(),
+                b'.' => self.dot(),
+                b'0'..=b'9' => self.number(),
+                b'@' if self.bytes[self.at..].starts_with(b"@@") => self.dwarf(),
+                b'%' if !self.starts_name() => self.push(Tok::Sign, 1),
+                b'%' | b'_' | b'$' | b'a'..=b'z' | b'A'..=b'Z' => {
+                    let len = 1 + self.count(self.at + 1, is_word);
+                    self.push(Tok::Ident, len);
+                }
+                _ => self.sign(byte),
+            }
+        }
+        self.push(Tok::End, 0);
+    }
+
+    fn peek(&self, ahead: usize) -> u8 {
+        self.bytes.get(self.at + ahead).copied().unwrap_or(0)
+    }
+
+    fn pos(&self) -> Pos {
+        Pos { line: self.line, col: (self.at - self.line_start) as u32 + 1 }
+    }
+
+    fn push(&mut self, tok: Tok, len: usize) {
+        self.out.push(Token { tok, start: self.at as u32, len: len as u32, pos: self.pos() });
+        self.at += len;
+    }
+
+    fn newline(&mut self) {
+        self.at += 1;
+        self.line = self.line.saturating_add(1);
+        self.line_start = self.at;
+    }
+
+    fn count(&self, from: usize, test: fn(u8) -> bool) -> usize {
+        self.bytes[from.min(self.bytes.len())..].iter().take_while(|b| test(**b)).count()
+    }
+
+    /// `%` is a remainder after an operand or before something that no name starts with.
+    fn starts_name(&self) -> bool {
+        let after_operand = self.out.last().is_some_and(|t| {
+            t.tok == Tok::Int || t.tok == Tok::Sign && self.bytes.get(t.start as usize) == Some(&b')')
+        });
+        is_word(self.peek(1)) && !after_operand
+    }
+
+    fn skip_line(&mut self) {
+        let len = self.count(self.at, |b| b != b'\n');
+        self.non_ascii(self.at, len);
+        self.at += len;
+    }
+
+    fn block_comment(&mut self) {
+        let start = self.pos();
+        self.at += 2;
+        while self.at < self.bytes.len() {
+            match self.bytes[self.at] {
+                b'*' if self.peek(1) == b'/' => {
+                    self.at += 2;
+                    return;
+                }
+                b'\n' => self.newline(),
+                byte => {
+                    if !byte.is_ascii() {
+                        self.non_ascii(self.at, 1);
+                    }
+                    self.at += 1;
+                }
+            }
+        }
+        self.diags.push(Diagnostic::error(start, "Parsing error near '': unexpected EOF while scanning"));
+    }
+
+    fn string(&mut self) {
+        let body = self.count(self.at + 1, |b| b != b'"' && b != b'\n');
+        self.non_ascii(self.at + 1, body);
+        let closed = self.peek(1 + body) == b'"';
+        if !closed {
+            self.diags.push(Diagnostic::error(self.pos(), "Parsing error near '\"': unterminated string"));
+        }
+        self.push(Tok::Str, 1 + body + usize::from(closed));
+    }
+
+    /// A modifier or directive. After a blank or a sign, a dot before a digit starts a number instead (`.5`).
+    fn dot(&mut self) {
+        let glued = self.at > 0 && is_word(self.bytes[self.at - 1]);
+        if self.peek(1).is_ascii_digit() && !glued {
+            return self.number();
+        }
+        let mut len = 1 + self.count(self.at + 1, is_word);
+        while self.peek(len) == b':' && self.peek(len + 1) == b':' && is_word(self.peek(len + 2)) {
+            len += 2 + self.count(self.at + len + 2, is_word);
+        }
+        if len == 1 {
+            self.bad(1);
+            return;
+        }
+        self.push(Tok::Dot, len);
+    }
+
+    fn dwarf(&mut self) {
+        let len = self.count(self.at, |b| b != b'\n');
+        self.non_ascii(self.at, len);
+        self.push(Tok::Dwarf, len);
+    }
+
+    fn sign(&mut self, byte: u8) {
+        let pair = matches!(
+            (byte, self.peek(1)),
+            (b'<', b'<') | (b'>', b'>') | (b'<', b'=') | (b'>', b'=') | (b'=', b'=') | (b'!', b'=') | (b'&', b'&')
+        ) || byte == b'|' && self.peek(1) == b'|';
+        if pair {
+            return self.push(Tok::Sign, 2);
+        }
+        if byte.is_ascii() && b"(){}[]<>,;:@!|=+-*/%&^~?".contains(&byte) {
+            return self.push(Tok::Sign, 1);
+        }
+        let len = if byte.is_ascii() { 1 } else { self.count(self.at, |b| !b.is_ascii()) };
+        self.bad(len);
+    }
+
+    /// Reports what is no token and steps over it.
+    fn bad(&mut self, len: usize) {
+        let byte = self.peek(0);
+        if byte.is_ascii() {
+            let shown = char::from(byte).escape_default();
+            self.diags.push(Diagnostic::error(self.pos(), format!("Parsing error near '{shown}': syntax error")));
+        } else {
+            self.non_ascii(self.at, len);
+        }
+        self.at += len;
+    }
+
+    /// Reports the first byte of a range that is not ASCII; one report a line.
+    fn non_ascii(&mut self, from: usize, len: usize) {
+        let Some(i) = self.bytes[from..from + len].iter().position(|b| !b.is_ascii()) else { return };
+        let pos = Pos { line: self.line, col: (from + i - self.line_start) as u32 + 1 };
+        let message = format!("Unexpected non-ASCII character encountered on line {}", pos.line);
+        if self.diags.last().is_none_or(|d| d.message != message) {
+            self.diags.push(Diagnostic::error(pos, message));
+        }
+    }
+
+    fn number(&mut self) {
+        let (tok, len) = self.measure_number();
+        // What sticks to a number is part of no token: 08, 0f12, 3x.
+        let rest = self.count(self.at + len, is_word);
+        if rest > 0 {
+            let text = String::from_utf8_lossy(&self.bytes[self.at + len..self.at + len + rest]).into_owned();
+            let pos = Pos { col: self.pos().col + len as u32, ..self.pos() };
+            self.diags.push(Diagnostic::error(pos, format!("Parsing error near '{text}': syntax error")));
+        }
+        self.push(tok, len);
+        self.at += rest;
+    }
+
+    /// Kind and length of the number at the cursor, its `U` included.
+    fn measure_number(&self) -> (Tok, usize) {
+        let lead = (self.peek(0), self.peek(1) | 0x20);
+        let digits = |from: usize, test: fn(u8) -> bool| self.count(self.at + from, test);
+        let unsigned = |len: usize| len + usize::from(self.peek(len) == b'U');
+        match lead {
+            (b'0', b'x') if digits(2, hex) > 0 => return (Tok::Int, unsigned(2 + digits(2, hex))),
+            (b'0', b'f') if digits(2, hex) == 8 => return (Tok::Float, 10),
+            (b'0', b'd') if digits(2, hex) == 16 => return (Tok::Float, 18),
+            (b'0', b'b') if digits(2, bit) > 0 => return (Tok::Int, unsigned(2 + digits(2, bit))),
+            _ => {}
+        }
+        let whole = digits(0, dec);
+        let mut len = whole;
+        if self.peek(len) == b'.' {
+            len += 1 + digits(len + 1, dec);
+        }
+        if self.peek(len) | 0x20 == b'e' {
+            let sign = usize::from(matches!(self.peek(len + 1), b'+' | b'-'));
+            let exponent = digits(len + 1 + sign, dec);
+            len += if exponent > 0 { 1 + sign + exponent } else { 0 };
+        }
+        if len > whole {
+            return (Tok::Float, len);
+        }
+        if self.peek(0) == b'0' { (Tok::Int, unsigned(digits(0, oct))) } else { (Tok::Int, unsigned(whole)) }
+    }
+}
+
+fn hex(b: u8) -> bool {
+    b.is_ascii_hexdigit()
+}
+fn dec(b: u8) -> bool {
+    b.is_ascii_digit()
+}
+fn oct(b: u8) -> bool {
+    matches!(b, b'0'..=b'7')
+}
+fn bit(b: u8) -> bool {
+    matches!(b, b'0' | b'1')
+}

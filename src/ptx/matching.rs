@@ -1,0 +1,198 @@
+//! Instructions against the rows of the tables.
+//!
+//! Input: an instruction as it is written. Output: the same with its row, its modifiers in fields and its types, or the
+//! error that the nearest row gives. Invariant: the order of modifiers and types among each other plays no part.
+
+use super::ast::*;
+use super::instruction::{Suffix, Written};
+use super::parser::{Parse, Parser};
+use super::requirements::Subject;
+use crate::diag::Pos;
+use crate::tables::ptx::{Form, Group, MODIFIER_BY_TEXT, Modifiers, Needs, Op, Role, ScalarType};
+use smallvec::SmallVec;
+
+/// Modifiers that are set, with their text and place.
+type Set<'a> = SmallVec<[(Group, u8, Suffix<'a>); 8]>;
+
+/// Type suffixes in source order.
+pub type Types = SmallVec<[ScalarType; 2]>;
+
+/// What keeps a form from taking an instruction's modifiers.
+#[derive(Clone, Copy)]
+enum Problem {
+    /// A required group is absent.
+    Missing(Group),
+    /// The group of a modifier (by place in the set) is not allowed.
+    Illegal(usize),
+    /// Its group is allowed, with other texts.
+    Wrong(usize),
+}
+
+impl<'a> Parser<'a> {
+    /// Finds the row of an instruction and checks its operands and needs.
+    pub fn resolve(&mut self, mut written: Written<'a>) -> Parse<Instruction> {
+        let op = written.op;
+        let (set, mods, types) = self.sort(&written)?;
+        let mut near: Option<(usize, Problem)> = None;
+        let mut mismatch = None;
+        let mut found = None;
+        for (row, form) in op.forms().filter(|(_, form)| takes_types(form, &types)) {
+            let (count, problem) = problems(form, &set, &mods);
+            if let Some(problem) = problem {
+                near = if near.is_none_or(|(least, _)| count < least) { Some((count, problem)) } else { near };
+                continue;
+            }
+            match self.check_operands(form, &types, &mods, &written) {
+                Ok(()) => {
+                    found = Some((row, form));
+                    break;
+                }
+                Err(bad) => mismatch = mismatch.or(Some(bad)),
+            }
+        }
+        let Some((row, form)) = found else {
+            let (pos, message) = match (mismatch, near) {
+                (Some(bad), _) => bad,
+                (_, Some((_, problem))) => explain(op, &set, problem, written.pos),
+                _ => (written.pos, format!("Unexpected instruction types specified for '{}'", op.name())),
+            };
+            return Err(self.error(pos, message));
+        };
+        if op == Op::Call {
+            self.check_call(written.pos, &written.operands)?;
+        }
+        self.check_needs(op, form, &set, &types, written.pos);
+        normalise(form, &mut written.operands);
+        let Written { pos, operands, .. } = written;
+        Ok(Instruction { pos, guard: None, op, row, mods, types, operands })
+    }
+
+    /// Sorts suffixes into modifiers and types.
+    fn sort(&mut self, written: &Written<'a>) -> Parse<(Set<'a>, Modifiers, Types)> {
+        let op = written.op;
+        let (mut set, mut mods, mut types) = (Set::new(), Modifiers::default(), Types::new());
+        for suffix in &written.suffixes {
+            if let Some(ty) = ScalarType::by_name(suffix.0) {
+                types.push(ty);
+                continue;
+            }
+            let Some(places) = MODIFIER_BY_TEXT.get(suffix.0) else {
+                return Err(self.error(suffix.1, format!("Unknown modifier '.{}'", suffix.0)));
+            };
+            let takes = |group: Group| op.forms().any(|(_, form)| form.rules.iter().any(|rule| rule.group == group));
+            let place = places.iter().find(|(group, _)| takes(*group)).or(places.first());
+            let Some(&(group, value)) = place else { continue };
+            if mods.get(group).is_some() {
+                let message = match group.info().twice {
+                    "" => format!("Duplicate .{} modifier", suffix.0),
+                    twice => fill(twice, op, suffix.0),
+                };
+                return Err(self.error(suffix.1, message));
+            }
+            mods.set(group, value);
+            set.push((group, value, *suffix));
+        }
+        Ok((set, mods, types))
+    }
+
+    /// The version and target that a form, its modifiers and its types need.
+    fn check_needs(&mut self, op: Op, form: &Form, set: &Set<'a>, types: &Types, pos: Pos) {
+        if !self.has(form.needs) {
+            // The operation's name says enough where all of it is new; otherwise the type is what is new.
+            let older = op.forms().any(|(_, other)| self.has(other.needs));
+            let mut what = op.name().to_string();
+            if older {
+                types.iter().for_each(|ty| what.extend([".", ty.name()]));
+            }
+            self.need(Subject::Feature(&what, form.needs), pos);
+        }
+        for requirement in op.requirements() {
+            let applies = requirement.types == 0 || types.first().is_some_and(|t| requirement.types & t.bit() != 0);
+            if !applies || self.has(requirement.needs) {
+                continue;
+            }
+            match requirement.text {
+                None => self.need_type(op, types, requirement.needs, pos),
+                Some((group, value)) => {
+                    if let Some((_, _, suffix)) = set.iter().find(|(g, v, _)| (*g, *v) == (group, value)) {
+                        self.need(Subject::Modifier(&format!(".{}", suffix.0), requirement.needs), suffix.1);
+                    }
+                }
+            }
+        }
+    }
+
+    fn need_type(&mut self, op: Op, types: &Types, needs: Needs, pos: Pos) {
+        let ty = types.first().map_or("", |t| t.name());
+        self.need(Subject::Feature(&format!("{}.{ty}", op.name()), needs), pos);
+    }
+}
+
+fn takes_types(form: &Form, types: &Types) -> bool {
+    form.types.len() == types.len() && form.types.iter().zip(types).all(|(mask, ty)| mask & ty.bit() != 0)
+}
+
+/// How many modifiers a form lacks or does not take, and the first of them; what it does not take comes first.
+fn problems(form: &Form, set: &Set, mods: &Modifiers) -> (usize, Option<Problem>) {
+    let mut count = 0;
+    let mut first = None;
+    for (i, (group, value, _)) in set.iter().enumerate() {
+        let rule = form.rules.iter().find(|rule| rule.group == *group);
+        let problem = match rule {
+            Some(rule) if rule.mask >> value & 1 != 0 => continue,
+            Some(_) => Problem::Wrong(i),
+            None => Problem::Illegal(i),
+        };
+        count += 1;
+        first = first.or(Some(problem));
+    }
+    for rule in form.rules.iter().filter(|rule| rule.required && mods.get(rule.group).is_none()) {
+        count += 1;
+        first = first.or(Some(Problem::Missing(rule.group)));
+    }
+    (count, first)
+}
+
+/// The message about a problem, and its place.
+fn explain(op: Op, set: &Set, problem: Problem, pos: Pos) -> (Pos, String) {
+    let general = |text: &str| format!("Illegal modifier '.{text}' for instruction '{}'", op.name());
+    match problem {
+        Problem::Missing(group) => match group.info().missing {
+            "" => {
+                let texts = group.info().texts.join("', '.");
+                (pos, format!("Modifier '.{texts}' required for instruction '{}'", op.name()))
+            }
+            missing => (pos, fill(missing, op, "")),
+        },
+        Problem::Illegal(i) | Problem::Wrong(i) => {
+            let (group, _, (text, place)) = set[i];
+            let info = group.info();
+            let template = if matches!(problem, Problem::Wrong(_)) { info.wrong } else { info.illegal };
+            (place, if template.is_empty() { general(text) } else { fill(template, op, text) })
+        }
+    }
+}
+
+/// A message of the tables with its places filled in.
+fn fill(template: &str, op: Op, text: &str) -> String {
+    template.replace("{op}", op.name()).replace("{text}", &format!(".{text}"))
+}
+
+/// Gives an operand the shape that the tree promises: where memory is expected, `name[i]` means `[name+i*size]`; a vector
+/// of one element is that element.
+fn normalise(form: &Form, operands: &mut [Operand]) {
+    for (arg, operand) in form.args.iter().zip(operands) {
+        match (arg.role, &mut operand.kind) {
+            (Role::Mem, OperandKind::Symbol { symbol, offset }) => {
+                let address = Address { base: AddressBase::Symbol(*symbol), offset: *offset, rest: Vec::new() };
+                operand.kind = OperandKind::Address(address);
+            }
+            (Role::Vdst | Role::Vsrc, OperandKind::Vector(elements)) if elements.len() == 1 => {
+                if let Some(only) = elements.pop() {
+                    *operand = only;
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Module level: the header directives and the list of items.
+//!
+//! Input: the token cursor at the start of the file. Output: the fields of [`Module`]. Invariant: an error in one item
+//! does not hide the next: reading goes on behind the item.
+
+use super::ast::{DebugSection, File, Linkage, Pragma, Symbol, SymbolId, SymbolKind, Target as AstTarget};
+use super::lexer::Tok;
+use super::parser::{Parse, Parser};
+use crate::diag::Pos;
+use crate::tables::Target;
+use crate::tables::ptx::VERSIONS;
+
+impl<'a> Parser<'a> {
+    /// The whole file.
+    pub fn file(&mut self) {
+        if self.header().is_err() {
+            return;
+        }
+        while self.peek().tok != Tok::End && !self.given_up() {
+            let before = self.at;
+            if self.item().is_err() {
+                self.recover_item();
+            }
+            if self.at == before {
+                self.next();
+            }
+        }
+    }
+
+    /// `.version`, `.target` and `.address_size`.
+    fn header(&mut self) -> Parse<()> {
+        let pos = self.pos();
+        if !self.accept_dot(".version") {
+            return Err(self.error(pos, "Missing .version directive at start of file"));
+        }
+        let version_pos = self.pos();
+        let token = self.next();
+        let Some(version) = version_of(self.text(token)).filter(|_| token.tok == Tok::Float) else {
+            return Err(self.error(version_pos, "Missing .version directive at start of file"));
+        };
+        let current = VERSIONS.last().copied().unwrap_or_default();
+        if !VERSIONS.contains(&version) {
+            let ((a, b), (c, d)) = (version, current);
+            return Err(self.error(version_pos, format!("Unsupported .version {a}.{b}; current version is '{c}.{d}'")));
+        }
+        self.module.version = version;
+        let pos = self.pos();
+        if !self.accept_dot(".target") {
+            return Err(self.error(pos, "Missing .target directive at start of file"));
+        }
+        self.target()?;
+        if self.accept_dot(".address_size") {
+            self.address_size()?;
+        }
+        Ok(())
+    }
+
+    fn target(&mut self) -> Parse<()> {
+        loop {
+            let token = self.expect_ident()?;
+            let (text, target) = (self.text(token), &mut self.module.target);
+            match text {
+                "texmode_independent" => target.independent_textures = true,
+                "texmode_unified" => target.independent_textures = false,
+                "debug" => target.debug = true,
+                "map_f64_to_f32" => target.map_f64_to_f32 = true,
+                _ => *target = AstTarget { name: text.into(), pos: token.pos, ..target.clone() },
+            }
+            if !self.accept_sign(",") {
+                break;
+            }
+        }
+        let (name, pos) = (self.module.target.name.clone(), self.module.target.pos);
+        let Some(target) = Target::by_name(&name) else {
+            return Err(self.error(pos, format!("Unsupported .target '{name}'")));
+        };
+        let (major, minor) = self.module.version;
+        if target.min_ptx > (major, minor) {
+            self.error(pos, format!("PTX .version {major}.{minor} does not support .target {name}"));
+        }
+        self.target_row = Some(target);
+        Ok(())
+    }
+
+    fn address_size(&mut self) -> Parse<()> {
+        let pos = self.pos();
+        match self.small()? {
+            64 => {}
+            32 => _ = self.error(pos, "32-Bit compilation is no longer supported"),
+            _ => _ = self.error(pos, "Illegal value for .address_size directive (must be 32 or 64)"),
+        }
+        Ok(())
+    }
+
+    fn item(&mut self) -> Parse<()> {
+        let token = self.peek();
+        if token.tok == Tok::Dwarf {
+            self.next();
+            let line = self.text(token).to_string();
+            self.module.debug_sections.push(DebugSection { name: "@@DWARF".into(), lines: vec![line] });
+            return Ok(());
+        }
+        if token.tok != Tok::Dot {
+            return Err(self.unexpected());
+        }
+        match self.text(token) {
+            ".file" => self.file_directive(),
+            ".section" => self.section(),
+            ".pragma" => {
+                let pragma = self.pragma()?;
+                self.module.pragmas.push(pragma);
+                Ok(())
+            }
+            ".alias" => self.alias(),
+            ".loc" => self.location().map(drop),
+            _ => self.declaration(),
+        }
+    }
+
+    /// A function or a variable, with its linkage.
+    fn declaration(&mut self) -> Parse<()> {
+        let linkage = self.linkage();
+        let token = self.peek();
+        match self.text(token) {
+            ".entry" | ".func" => self.function(linkage),
+            ".reg" => {
+                Err(self.error(token.pos, "Module-scoped variables in .reg state space are not allowed with ABI"))
+            }
+            ".global" | ".const" | ".shared" | ".local" | ".param" | ".tex" => {
+                let made = self.variables(linkage, true)?;
+                self.module.globals.extend(made);
+                Ok(())
+            }
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    fn linkage(&mut self) -> Linkage {
+        let linkage = match self.text(self.peek()) {
+            ".visible" => Linkage::Visible,
+            ".extern" => Linkage::Extern,
+            ".weak" => Linkage::Weak,
+            ".common" => Linkage::Common,
+            _ => return Linkage::Internal,
+        };
+        self.next();
+        linkage
+    }
+
+    /// `.pragma "text", …;`
+    pub fn pragma(&mut self) -> Parse<Pragma> {
+        let pos = self.next().pos;
+        let mut text = self.expect_string()?.to_string();
+        while self.accept_sign(",") {
+            text.push(';');
+            text.push_str(self.expect_string()?);
+        }
+        self.expect_sign(";")?;
+        Ok(Pragma { text, pos })
+    }
+
+    /// `.file index "name"[, time, size]`
+    pub fn file_directive(&mut self) -> Parse<()> {
+        self.next();
+        let index = self.small()?;
+        let name = self.expect_string()?.to_string();
+        let (mut timestamp, mut size) = (None, None);
+        if self.accept_sign(",") {
+            timestamp = Some(self.integer()? as u64);
+            self.expect_sign(",")?;
+            size = Some(self.integer()? as u64);
+        }
+        self.accept_sign(";");
+        self.module.files.push(File { index, name, timestamp, size });
+        Ok(())
+    }
+
+    /// `.alias name, function;`
+    fn alias(&mut self) -> Parse<()> {
+        self.next();
+        let name = self.module_symbol()?;
+        self.expect_sign(",")?;
+        let of = self.module_symbol()?;
+        self.expect_sign(";")?;
+        self.module.aliases.push((name, of));
+        Ok(())
+    }
+
+    fn module_symbol(&mut self) -> Parse<SymbolId> {
+        let token = self.expect_ident()?;
+        let name = self.text(token);
+        let found = self.names.get(name).copied();
+        found.ok_or(()).map_err(|()| self.error(token.pos, format!("Unknown symbol '{name}'")))
+    }
+
+    /// `.section name { lines }`: kept as text.
+    pub fn section(&mut self) -> Parse<()> {
+        self.next();
+        let token = self.next();
+        if !matches!(token.tok, Tok::Dot | Tok::Ident) {
+            return Err(self.unexpected());
+        }
+        let name = self.text(token).to_string();
+        let open = self.expect_sign("{")?;
+        while !self.is_sign("}") {
+            if self.peek().tok == Tok::End {
+                return Err(self.unexpected());
+            }
+            self.next();
+        }
+        let close = self.next();
+        let inside = &self.source[open.start as usize + 1..close.start as usize];
+        let lines = inside.lines().map(str::trim).filter(|l| !l.is_empty()).map(String::from).collect();
+        self.module.debug_sections.push(DebugSection { name, lines });
+        Ok(())
+    }
+
+    /// Adds a symbol to the module's table.
+    pub fn new_symbol(&mut self, name: &str, pos: Pos, kind: SymbolKind) -> SymbolId {
+        self.module.symbols.push(Symbol { name: name.into(), pos, kind })
+    }
+
+    /// After an error in an item: goes behind the next `;` or `}` outside braces, or before the next item.
+    fn recover_item(&mut self) {
+        let mut depth = 0u32;
+        loop {
+            let token = self.peek();
+            let text = self.text(token);
+            match (token.tok, text) {
+                (Tok::End, _) => return,
+                (Tok::Sign, "{") => depth += 1,
+                (Tok::Sign, "}") => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            let starts_item =
+                matches!(text, ".visible" | ".extern" | ".weak" | ".common" | ".entry" | ".func" | ".file");
+            self.next();
+            let next = self.peek();
+            let next_starts = next.pos.col == 1 && next.tok == Tok::Dot && !starts_item;
+            if depth == 0 && token.tok == Tok::Sign && matches!(text, ";" | "}") {
+                return;
+            }
+            if next_starts
+                && matches!(self.text(next), ".visible" | ".extern" | ".weak" | ".common" | ".entry" | ".func")
+            {
+                return;
+            }
+        }
+    }
+}
+
+/// `major.minor`
+fn version_of(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}

@@ -1,0 +1,214 @@
+//! Operands: registers, constants, addresses, vectors, lists.
+//!
+//! Input: the cursor at an operand. Output: an [`Operand`] with names resolved. Invariant: nothing here depends on the
+//! instruction but one thing: where an operation takes labels, a name is a label.
+
+use super::ast::*;
+use super::lexer::{Tok, Token};
+use super::parser::{Parse, Parser};
+use super::scope::Name;
+use crate::diag::Pos;
+use crate::tables::ptx::SpecialRegister;
+
+/// Most elements of a vector or list.
+const MAX_ELEMENTS: usize = 16384;
+
+impl<'a> Parser<'a> {
+    /// One operand; a pair `d|p` counts as one.
+    pub fn operand(&mut self, takes_label: bool) -> Parse<Operand> {
+        let first = self.single(takes_label)?;
+        if !self.is_sign("|") {
+            return Ok(first);
+        }
+        self.next();
+        let second = self.single(false)?;
+        Ok(Operand { pos: first.pos, kind: OperandKind::Pair(Box::new((first, second))) })
+    }
+
+    fn single(&mut self, takes_label: bool) -> Parse<Operand> {
+        let token = self.peek();
+        let pos = token.pos;
+        let kind = match (token.tok, self.text(token)) {
+            (Tok::Sign, "{") => OperandKind::Vector(self.elements("{", "}")?),
+            (Tok::Sign, "[") => OperandKind::Address(self.address()?),
+            (Tok::Sign, sign @ ("!" | "-")) if self.peek_ahead(1).tok == Tok::Ident => self.prefixed(sign)?,
+            (Tok::Ident, "_") => {
+                self.next();
+                OperandKind::Sink
+            }
+            (Tok::Ident, name) if takes_label && self.body.find(name).is_none() && !self.names.contains_key(name) => {
+                self.next();
+                // Bodies always have an open scope, so the label exists.
+                match self.body.use_label(name, pos) {
+                    Some(label) => OperandKind::Label(label),
+                    None => return Err(self.error(pos, format!("Unknown symbol '{name}'"))),
+                }
+            }
+            (Tok::Ident, "WARP_SZ") => OperandKind::Constant(self.constant()?),
+            (Tok::Ident, _) => self.named()?,
+            _ if self.starts_constant() => OperandKind::Constant(self.constant()?),
+            _ => return Err(self.unexpected()),
+        };
+        Ok(Operand { pos, kind })
+    }
+
+    /// `!p` or `-r`; before `WARP_SZ` the sign belongs to a constant.
+    fn prefixed(&mut self, sign: &str) -> Parse<OperandKind> {
+        if self.text(self.peek_ahead(1)) == "WARP_SZ" {
+            return Ok(OperandKind::Constant(self.constant()?));
+        }
+        let token = self.next();
+        match self.named()? {
+            OperandKind::Register(mut register) => {
+                register.not = sign == "!";
+                register.negate = sign == "-";
+                Ok(OperandKind::Register(register))
+            }
+            _ => Err(self.error(token.pos, format!("Register expected after '{sign}'"))),
+        }
+    }
+
+    /// A register with an optional part, a special register, or a symbol with an optional offset or index.
+    fn named(&mut self) -> Parse<OperandKind> {
+        let token = self.expect_ident()?;
+        let name = self.text(token);
+        if let Some(Name::Register(register)) = self.body.find(name) {
+            let part = self.part()?;
+            return Ok(OperandKind::Register(RegisterUse { register, not: false, negate: false, part }));
+        }
+        if name.starts_with('%')
+            && let Some(special) = self.special(token)
+        {
+            return Ok(OperandKind::Special(special));
+        }
+        let symbol = self.symbol(token)?;
+        if self.is_sign("[") {
+            return self.index(symbol);
+        }
+        let offset = self.symbol_offset()?;
+        Ok(OperandKind::Symbol { symbol, offset })
+    }
+
+    /// `%tid.x`, `%laneid`
+    fn special(&mut self, token: Token) -> Option<SpecialRegister> {
+        let name = &self.text(token)[1..];
+        let next = self.peek();
+        if next.tok == Tok::Dot && next.start == token.start + token.len {
+            let whole = &self.source[token.start as usize + 1..(next.start + next.len) as usize];
+            if let Some(found) = SpecialRegister::by_name(whole) {
+                self.next();
+                self.need(super::requirements::Subject::Special(found), token.pos);
+                return Some(found);
+            }
+        }
+        let found = SpecialRegister::by_name(name)?;
+        self.need(super::requirements::Subject::Special(found), token.pos);
+        Some(found)
+    }
+
+    /// The symbol of a name that is no register.
+    fn symbol(&mut self, token: Token) -> Parse<SymbolId> {
+        let name = self.text(token);
+        let found = match self.body.find(name) {
+            Some(Name::Symbol(symbol)) => Some(symbol),
+            _ => self.names.get(name).copied(),
+        };
+        found.ok_or(()).map_err(|()| self.error(token.pos, format!("Unknown symbol '{name}'")))
+    }
+
+    /// `name[i]`: the address of an element.
+    fn index(&mut self, symbol: SymbolId) -> Parse<OperandKind> {
+        self.next();
+        let pos = self.pos();
+        let index = self.integer()?;
+        self.expect_sign("]")?;
+        let SymbolKind::Variable(variable) = &self.module.symbols[symbol].kind else {
+            return Err(self.error(pos, "Only an array can be indexed"));
+        };
+        let element = i64::from(variable.ty.bits().div_ceil(8) * variable.vector);
+        Ok(OperandKind::Symbol { symbol, offset: index.wrapping_mul(element) })
+    }
+
+    /// `.x`, `.b0`, `.h1` directly behind a register.
+    fn part(&mut self) -> Parse<Part> {
+        let token = self.peek();
+        if token.tok != Tok::Dot {
+            return Ok(Part::Whole);
+        }
+        let part = match self.text(token) {
+            ".x" | ".r" => Part::Element(0),
+            ".y" | ".g" => Part::Element(1),
+            ".z" | ".b" => Part::Element(2),
+            ".w" | ".a" => Part::Element(3),
+            ".b0" => Part::Byte(0),
+            ".b1" => Part::Byte(1),
+            ".b2" => Part::Byte(2),
+            ".b3" => Part::Byte(3),
+            ".h0" => Part::Half(0),
+            ".h1" => Part::Half(1),
+            text => return Err(self.error(token.pos, format!("Unknown field '{text}'"))),
+        };
+        self.next();
+        Ok(part)
+    }
+
+    /// `{a, b}` or `(a, b)`
+    pub fn elements(&mut self, open: &str, close: &str) -> Parse<Vec<Operand>> {
+        let pos = self.expect_sign(open)?.pos;
+        let mut elements = Vec::new();
+        while !self.is_sign(close) {
+            if matches!(self.text(self.peek()), "{" | "[") {
+                return Err(self.unexpected());
+            }
+            elements.push(self.single(false)?);
+            if elements.len() > MAX_ELEMENTS {
+                return Err(self.error(pos, format!("More than {MAX_ELEMENTS} elements")));
+            }
+            if !self.accept_sign(",") {
+                break;
+            }
+        }
+        self.expect_sign(close)?;
+        Ok(elements)
+    }
+
+    /// `[base+offset, rest…]`
+    fn address(&mut self) -> Parse<Address> {
+        self.expect_sign("[")?;
+        let (base, offset) = self.base()?;
+        let mut rest = Vec::new();
+        while self.accept_sign(",") {
+            rest.push(self.coordinate()?);
+        }
+        self.expect_sign("]")?;
+        Ok(Address { base, offset, rest })
+    }
+
+    /// Where an address starts, and its offset.
+    fn base(&mut self) -> Parse<(AddressBase, i64)> {
+        if self.peek().tok != Tok::Ident || self.text(self.peek()) == "WARP_SZ" {
+            return Ok((AddressBase::Absolute, self.integer()?));
+        }
+        let pos = self.pos();
+        match self.named()? {
+            OperandKind::Register(RegisterUse { register, part: Part::Whole, .. }) => {
+                let offset = self.symbol_offset()?;
+                Ok((AddressBase::Register(register), offset))
+            }
+            OperandKind::Symbol { symbol, offset } => {
+                let more = self.symbol_offset()?;
+                Ok((AddressBase::Symbol(symbol), offset.wrapping_add(more)))
+            }
+            _ => Err(self.bad_base(pos)),
+        }
+    }
+
+    fn bad_base(&mut self, pos: Pos) -> super::parser::Reported {
+        self.error(pos, "Address expression expected")
+    }
+
+    /// What follows the base of a texture or tensor address: a sampler or coordinates.
+    fn coordinate(&mut self) -> Parse<Operand> {
+        self.single(false)
+    }
+}

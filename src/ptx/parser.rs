@@ -1,0 +1,162 @@
+//! The parser's state: the token cursor, diagnostics, recovery.
+//!
+//! Input: tokens. Output: steps that the other files of this folder are made of. Invariants: the cursor never passes
+//! the `End` token; each failed step has left a diagnostic behind (`Reported` is the proof), so that callers only
+//! recover; the number of diagnostics is bounded.
+
+use super::ast::Module;
+use super::lexer::{Tok, Token};
+use super::scope::Body;
+use crate::diag::{Diagnostic, Pos, Severity};
+use crate::tables::Target;
+use std::collections::HashMap;
+
+/// Errors after which reading goes on no further.
+const MAX_ERRORS: usize = 500;
+
+/// A diagnostic has been written; what was being read is unusable.
+#[derive(Debug)]
+pub struct Reported;
+
+/// Outcome of a parsing step.
+pub type Parse<T> = Result<T, Reported>;
+
+/// The parser over one text.
+pub struct Parser<'a> {
+    pub source: &'a str,
+    pub tokens: Vec<Token>,
+    pub at: usize,
+    pub diags: Vec<Diagnostic>,
+    pub module: Module,
+    /// Module-level names.
+    pub names: HashMap<&'a str, super::ast::SymbolId>,
+    /// The function being read.
+    pub body: Body<'a>,
+    /// Parameters of the function being read, which it may not write.
+    pub inputs: Vec<super::ast::SymbolId>,
+    /// Whether instructions must match rows of the tables; otherwise only their syntax is read.
+    pub check_rows: bool,
+    /// The row of the `.target` directive.
+    pub target_row: Option<&'static Target>,
+}
+
+impl<'a> Parser<'a> {
+    pub fn peek(&self) -> Token {
+        self.peek_ahead(0)
+    }
+
+    pub fn peek_ahead(&self, ahead: usize) -> Token {
+        let last = self.tokens.len() - 1;
+        self.tokens[(self.at + ahead).min(last)]
+    }
+
+    pub fn next(&mut self) -> Token {
+        let token = self.peek();
+        self.at = (self.at + 1).min(self.tokens.len() - 1);
+        token
+    }
+
+    pub fn text(&self, token: Token) -> &'a str {
+        let source: &'a str = self.source;
+        &source[token.start as usize..(token.start + token.len) as usize]
+    }
+
+    pub fn pos(&self) -> Pos {
+        self.peek().pos
+    }
+
+    /// Whether the next token is this sign.
+    pub fn is_sign(&self, sign: &str) -> bool {
+        let token = self.peek();
+        token.tok == Tok::Sign && self.text(token) == sign
+    }
+
+    /// Whether the next token is this directive.
+    pub fn is_dot(&self, dot: &str) -> bool {
+        let token = self.peek();
+        token.tok == Tok::Dot && self.text(token) == dot
+    }
+
+    pub fn accept_sign(&mut self, sign: &str) -> bool {
+        let found = self.is_sign(sign);
+        if found {
+            self.next();
+        }
+        found
+    }
+
+    pub fn accept_dot(&mut self, dot: &str) -> bool {
+        let found = self.is_dot(dot);
+        if found {
+            self.next();
+        }
+        found
+    }
+
+    pub fn expect_sign(&mut self, sign: &str) -> Parse<Token> {
+        if self.is_sign(sign) { Ok(self.next()) } else { Err(self.unexpected()) }
+    }
+
+    /// A name.
+    pub fn expect_ident(&mut self) -> Parse<Token> {
+        if self.peek().tok == Tok::Ident { Ok(self.next()) } else { Err(self.unexpected()) }
+    }
+
+    /// A string, its quotes taken off.
+    pub fn expect_string(&mut self) -> Parse<&'a str> {
+        if self.peek().tok != Tok::Str {
+            return Err(self.unexpected());
+        }
+        let token = self.next();
+        Ok(self.text(token).trim_matches('"'))
+    }
+
+    pub fn error(&mut self, pos: Pos, message: impl Into<String>) -> Reported {
+        self.diags.push(Diagnostic::error(pos, message));
+        Reported
+    }
+
+    /// The complaint about a token that does not belong where it stands.
+    pub fn unexpected(&mut self) -> Reported {
+        let token = self.peek();
+        let shown: String = self.text(token).chars().take(64).collect();
+        self.error(token.pos, format!("Parsing error near '{shown}': syntax error"))
+    }
+
+    /// Whether so much is wrong that it is not worth going on; says so once.
+    pub fn given_up(&mut self) -> bool {
+        if self.diags.len() < MAX_ERRORS {
+            return false;
+        }
+        self.at = self.tokens.len() - 1;
+        if self.diags.len() == MAX_ERRORS {
+            let pos = self.diags.last().and_then(|d| d.pos).unwrap_or_default();
+            self.error(pos, "Too many errors; the rest of the file is not read");
+        }
+        true
+    }
+
+    /// After an error in a statement: goes behind the next `;`, or before the `}` that closes the scope.
+    pub fn recover(&mut self) {
+        let mut depth = 0;
+        loop {
+            let token = self.peek();
+            match (token.tok, self.text(token)) {
+                (Tok::End, _) => return,
+                (Tok::Sign, ";") => {
+                    self.next();
+                    return;
+                }
+                (Tok::Sign, "{") => depth += 1,
+                (Tok::Sign, "}") if depth == 0 => return,
+                (Tok::Sign, "}") => depth -= 1,
+                _ => {}
+            }
+            self.next();
+        }
+    }
+
+    pub fn has_errors(&self) -> bool {
+        self.diags.iter().any(|d| d.severity != Severity::Warning)
+    }
+}

@@ -1,0 +1,51 @@
+//! What the file's `.version` and `.target` must be for the things it uses.
+//!
+//! Input: a thing and its place. Output: an error for each that the version or the target is too low for.
+
+use super::parser::Parser;
+use crate::diag::Pos;
+use crate::tables::ptx::{DIRECTIVES, Needs, SpecialRegister};
+
+/// A thing that needs a version or a target.
+#[derive(Clone, Copy, Debug)]
+pub enum Subject<'s> {
+    Directive(&'s str),
+    Special(SpecialRegister),
+    /// An instruction, by what is to be said of it.
+    Feature(&'s str, Needs),
+    /// A modifier with its dot.
+    Modifier(&'s str, Needs),
+}
+
+impl Parser<'_> {
+    /// Reports a thing that the file's version or target does not have.
+    pub fn need(&mut self, subject: Subject, pos: Pos) {
+        let (what, needs) = match subject {
+            Subject::Directive(name) => match DIRECTIVES.get(name) {
+                Some(needs) => (format!("Feature '{name}'"), *needs),
+                None => return,
+            },
+            Subject::Special(special) => {
+                let needs = special.info().needs;
+                if self.has(needs) {
+                    return;
+                }
+                (format!("Feature '%{}'", special.name()), needs)
+            }
+            Subject::Feature(name, needs) => (format!("Feature '{name}'"), needs),
+            Subject::Modifier(text, needs) => (format!("Modifier '{text}'"), needs),
+        };
+        let (major, minor) = needs.ptx;
+        if self.module.version < needs.ptx {
+            self.error(pos, format!("{what} requires PTX ISA .version {major}.{minor} or later"));
+        }
+        if self.target_row.is_some_and(|t| t.sm < needs.sm) {
+            self.error(pos, format!("{what} requires .target sm_{} or higher", needs.sm));
+        }
+    }
+
+    /// Whether the file's version and target suffice.
+    pub fn has(&self, needs: Needs) -> bool {
+        self.module.version >= needs.ptx && self.target_row.is_none_or(|t| t.sm >= needs.sm)
+    }
+}

@@ -1,0 +1,220 @@
+//! Names inside a function: registers, variables and labels in nested scopes.
+//!
+//! Input: declarations and uses in source order. Output: flat tables with one id for each register and label that is
+//! used. Invariants: a parameterised declaration (`%r<100>`) makes a register only when one of its names is used; a
+//! label may be used before it is defined, and belongs to the innermost scope around the use that defines it.
+
+use super::ast::{Label, LabelId, RegId, Register, SymbolId};
+use crate::diag::Pos;
+use crate::tables::ptx::ScalarType;
+use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap, packed_option::PackedOption};
+use std::collections::HashMap;
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name {
+    Register(RegId),
+    Symbol(SymbolId),
+}
+
+/// `%r<100>`
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    count: u32,
+    ty: ScalarType,
+    vector: u32,
+    pos: Pos,
+}
+
+#[derive(Default)]
+struct Scope<'a> {
+    names: HashMap<&'a str, Name>,
+    ranges: HashMap<&'a str, Range>,
+    labels: HashMap<&'a str, LabelId>,
+}
+
+/// A label while its function is being read.
+struct Draft {
+    label: Label,
+    defined: bool,
+    /// The label of an outer scope that this use turned out to mean.
+    same_as: PackedOption<LabelId>,
+}
+
+/// Registers, labels and scopes of the function being read.
+#[derive(Default)]
+pub struct Body<'a> {
+    pub registers: PrimaryMap<RegId, Register>,
+    pub variables: Vec<SymbolId>,
+    labels: PrimaryMap<LabelId, Draft>,
+    scopes: Vec<Scope<'a>>,
+    /// Emptied scopes, kept for their memory.
+    spare: Vec<Scope<'a>>,
+}
+
+impl<'a> Body<'a> {
+    pub fn depth(&self) -> usize {
+        self.scopes.len()
+    }
+
+    pub fn open(&mut self) {
+        self.scopes.push(self.spare.pop().unwrap_or_default());
+    }
+
+    /// Closes a scope; uses of labels that it does not define go to the scope around it.
+    pub fn close(&mut self) {
+        let Some(mut scope) = self.scopes.pop() else { return };
+        if let Some(outer) = self.scopes.last_mut() {
+            for (name, id) in scope.labels.drain() {
+                if self.labels[id].defined {
+                    continue;
+                }
+                match outer.labels.get(name) {
+                    Some(found) => self.labels[id].same_as = (*found).into(),
+                    None => {
+                        outer.labels.insert(name, id);
+                    }
+                }
+            }
+        }
+        scope.names.clear();
+        scope.ranges.clear();
+        scope.labels.clear();
+        self.spare.push(scope);
+    }
+
+    /// Finds a register or a function-level symbol.
+    pub fn find(&mut self, name: &'a str) -> Option<Name> {
+        for depth in (0..self.scopes.len()).rev() {
+            if let Some(found) = self.find_in(depth, name) {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    fn find_in(&mut self, depth: usize, name: &'a str) -> Option<Name> {
+        let scope = &mut self.scopes[depth];
+        if let Some(found) = scope.names.get(name) {
+            return Some(*found);
+        }
+        if scope.ranges.is_empty() {
+            return None;
+        }
+        let range = range_of(&scope.ranges, name)?;
+        let register = Register { name: name.into(), ty: range.ty, vector: range.vector, pos: range.pos };
+        let id = Name::Register(self.registers.push(register));
+        scope.names.insert(name, id);
+        Some(id)
+    }
+
+    /// Declares one register; `None` if the scope has the name already.
+    pub fn declare_register(&mut self, name: &'a str, register: Register) -> Option<RegId> {
+        if self.is_taken(name) {
+            return None;
+        }
+        let id = self.registers.push(register);
+        self.scopes.last_mut()?.names.insert(name, Name::Register(id));
+        Some(id)
+    }
+
+    /// Declares `base<count>`; `false` if the scope has one of the names already.
+    pub fn declare_range(&mut self, base: &'a str, count: u32, of: Register) -> bool {
+        let Some(scope) = self.scopes.last_mut() else { return false };
+        let range = Range { count, ty: of.ty, vector: of.vector, pos: of.pos };
+        let hit = |name: &&str| name.strip_prefix(base).and_then(index).is_some_and(|i| i < count);
+        if scope.ranges.contains_key(base) || scope.names.keys().any(hit) {
+            return false;
+        }
+        scope.ranges.insert(base, range);
+        true
+    }
+
+    /// Declares a variable; `false` if the scope has the name already.
+    pub fn declare_symbol(&mut self, name: &'a str, symbol: SymbolId) -> bool {
+        if self.is_taken(name) {
+            return false;
+        }
+        let Some(scope) = self.scopes.last_mut() else { return false };
+        scope.names.insert(name, Name::Symbol(symbol));
+        true
+    }
+
+    fn is_taken(&self, name: &str) -> bool {
+        let Some(scope) = self.scopes.last() else { return false };
+        scope.names.contains_key(name) || range_of(&scope.ranges, name).is_some()
+    }
+
+    /// The label of a name as a use sees it.
+    pub fn use_label(&mut self, name: &'a str, pos: Pos) -> Option<LabelId> {
+        let scope = self.scopes.last_mut()?;
+        if let Some(id) = scope.labels.get(name) {
+            return Some(*id);
+        }
+        let label = Label { name: name.into(), pos, targets: Vec::new() };
+        let id = self.labels.push(Draft { label, defined: false, same_as: None.into() });
+        scope.labels.insert(name, id);
+        Some(id)
+    }
+
+    /// Defines a label; `None` if the scope defines it already.
+    pub fn define_label(&mut self, name: &'a str, pos: Pos) -> Option<LabelId> {
+        let id = self.use_label(name, pos)?;
+        let draft = &mut self.labels[id];
+        if draft.defined {
+            return None;
+        }
+        draft.defined = true;
+        draft.label.pos = pos;
+        Some(id)
+    }
+
+    pub fn set_targets(&mut self, label: LabelId, targets: Vec<LabelId>) {
+        self.labels[label].label.targets = targets;
+    }
+
+    /// The finished labels, the map from draft ids to final ids, and the labels that nothing defines.
+    pub fn finish_labels(&mut self) -> (PrimaryMap<LabelId, Label>, SecondaryMap<LabelId, LabelId>, Vec<Label>) {
+        let mut done = PrimaryMap::new();
+        let mut map = SecondaryMap::with_default(LabelId::new(0));
+        let mut missing = Vec::new();
+        let drafts = std::mem::take(&mut self.labels);
+        for (id, draft) in drafts.iter().filter(|(_, d)| d.same_as.is_none()) {
+            if !draft.defined {
+                missing.push(draft.label.clone());
+            }
+            map[id] = done.push(draft.label.clone());
+        }
+        // A use points outwards only, and through each scope once: the chain is as long as the nesting.
+        for (id, draft) in drafts.iter() {
+            let mut end = id;
+            let mut next = draft.same_as;
+            while let Some(outer) = next.expand() {
+                end = outer;
+                next = drafts[outer].same_as;
+            }
+            map[id] = map[end];
+        }
+        for label in done.values_mut() {
+            label.targets.iter_mut().for_each(|target| *target = map[*target]);
+        }
+        (done, map, missing)
+    }
+}
+
+/// The parameterised declaration that a name belongs to.
+fn range_of(ranges: &HashMap<&str, Range>, name: &str) -> Option<Range> {
+    let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count().min(10);
+    (1..=digits).find_map(|n| {
+        let (base, tail) = name.split_at(name.len() - n);
+        let range = ranges.get(base)?;
+        index(tail).filter(|i| *i < range.count).map(|_| *range)
+    })
+}
+
+/// The index at the end of a name: decimal, without leading zeros.
+fn index(tail: &str) -> Option<u32> {
+    let plain =
+        !tail.is_empty() && tail.bytes().all(|b| b.is_ascii_digit()) && (tail.len() == 1 || !tail.starts_with('0'));
+    plain.then(|| tail.parse().ok()).flatten()
+}

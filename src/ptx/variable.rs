@@ -1,0 +1,418 @@
+//! Variable declarations: attributes, dimensions, initialisers.
+//!
+//! Input: the cursor at a state space. Output: symbols of kind `Variable`, or registers. Invariants: sizes do not
+//! overflow and stay under [`MAX_SIZE`]; initialised elements are in memory order and inside the variable.
+
+use super::ast::{
+    Constant, InitValue, Initializer, Linkage, PointerAttributes, Register, SymbolId, SymbolKind, Variable,
+};
+use super::lexer::{Tok, Token};
+use super::parser::{Parse, Parser};
+use super::scope::Name;
+use crate::diag::Pos;
+use crate::tables::ptx::{ScalarType, Space, TypeClass};
+use smallvec::SmallVec;
+
+/// Largest variable in bytes.
+const MAX_SIZE: u64 = 1 << 40;
+
+/// Deepest nesting of braces in an initialiser.
+const MAX_DIMENSIONS: usize = 16;
+
+/// What stands before the names of a declaration.
+#[derive(Clone, Debug)]
+pub struct Head {
+    pub pos: Pos,
+    /// `None`: `.reg`.
+    pub space: Option<Space>,
+    pub ty: ScalarType,
+    pub vector: u32,
+    pub align: Option<u64>,
+    pub pointer: Option<PointerAttributes>,
+    managed: bool,
+    unified: Option<(u64, u64)>,
+}
+
+impl<'a> Parser<'a> {
+    /// `.space attributes type name…;`: the symbols it makes. `.reg` makes registers instead.
+    pub fn variables(&mut self, linkage: Linkage, at_module: bool) -> Parse<Vec<SymbolId>> {
+        let head = self.head()?;
+        let mut made = Vec::new();
+        loop {
+            let name = self.expect_ident()?;
+            if head.space.is_some() {
+                made.push(self.variable(&head, linkage, name, at_module)?);
+            } else {
+                self.register(&head, name)?;
+            }
+            if !self.accept_sign(",") {
+                break;
+            }
+        }
+        self.expect_sign(";")?;
+        Ok(made)
+    }
+
+    /// State space, type and attributes, in any order after the space.
+    pub fn head(&mut self) -> Parse<Head> {
+        let token = self.peek();
+        let space = match self.text(token) {
+            ".reg" => None,
+            ".global" => Some(Space::Global),
+            ".const" => Some(Space::Const),
+            ".shared" => Some(Space::Shared),
+            ".local" => Some(Space::Local),
+            ".param" => Some(Space::Param),
+            _ => return Err(self.unexpected()),
+        };
+        self.next();
+        let pos = token.pos;
+        let mut ty = None;
+        let mut head = Head {
+            pos,
+            space,
+            ty: ScalarType::B8,
+            vector: 1,
+            align: None,
+            pointer: None,
+            managed: false,
+            unified: None,
+        };
+        while self.peek().tok == Tok::Dot {
+            self.attribute(&mut head, &mut ty)?;
+        }
+        let Some(ty) = ty else { return Err(self.unexpected()) };
+        Ok(Head { ty, ..head })
+    }
+
+    fn attribute(&mut self, head: &mut Head, ty: &mut Option<ScalarType>) -> Parse<()> {
+        let text = self.text(self.peek());
+        match text {
+            ".align" => {
+                self.next();
+                head.align = Some(self.alignment()?);
+            }
+            ".v2" | ".v4" => {
+                self.next();
+                head.vector = if text == ".v2" { 2 } else { 4 };
+            }
+            ".ptr" => head.pointer = Some(self.pointer()?),
+            ".attribute" => self.variable_attribute(head)?,
+            _ => match ScalarType::by_name(&text[1..]) {
+                Some(found) if ty.is_none() => {
+                    self.next();
+                    *ty = Some(found);
+                }
+                _ => return Err(self.unexpected()),
+            },
+        }
+        Ok(())
+    }
+
+    fn alignment(&mut self) -> Parse<u64> {
+        let pos = self.pos();
+        let value = self.integer()?;
+        if value <= 0 || !(value as u64).is_power_of_two() {
+            self.error(pos, "Alignment must be a power of two");
+            return Ok(1);
+        }
+        Ok(value as u64)
+    }
+
+    /// `.ptr [.space] [.align n]`
+    fn pointer(&mut self) -> Parse<PointerAttributes> {
+        self.next();
+        let space = match self.text(self.peek()) {
+            ".global" => Some(Space::Global),
+            ".const" => Some(Space::Const),
+            ".shared" => Some(Space::Shared),
+            ".local" => Some(Space::Local),
+            _ => None,
+        };
+        if space.is_some() {
+            self.next();
+        }
+        let align = if self.accept_dot(".align") { self.alignment()? } else { 4 };
+        Ok(PointerAttributes { space, align })
+    }
+
+    /// `.attribute(.managed, .unified(a, b))`
+    fn variable_attribute(&mut self, head: &mut Head) -> Parse<()> {
+        self.next();
+        self.expect_sign("(")?;
+        loop {
+            if self.accept_dot(".managed") {
+                head.managed = true;
+            } else if self.is_dot(".unified") {
+                head.unified = Some(self.unified()?);
+            } else {
+                return Err(self.unexpected());
+            }
+            if !self.accept_sign(",") {
+                break;
+            }
+        }
+        self.expect_sign(")")?;
+        Ok(())
+    }
+
+    /// `.unified(a, b)`
+    pub fn unified(&mut self) -> Parse<(u64, u64)> {
+        self.next();
+        self.expect_sign("(")?;
+        let first = self.integer()? as u64;
+        self.expect_sign(",")?;
+        let second = self.integer()? as u64;
+        self.expect_sign(")")?;
+        Ok((first, second))
+    }
+
+    /// `name` or `name<count>` of a `.reg`.
+    fn register(&mut self, head: &Head, name: Token) -> Parse<()> {
+        let text = self.text(name);
+        let register = Register { name: text.into(), ty: head.ty, vector: head.vector, pos: name.pos };
+        let fresh = if self.accept_sign("<") {
+            let token = self.next();
+            if token.tok != Tok::Int {
+                self.at -= 1;
+                return Err(self.unexpected());
+            }
+            let count = self.text(token).parse::<u32>();
+            self.expect_sign(">")?;
+            let count = count.map_err(|_| self.error(token.pos, "Constant overflow"))?;
+            self.body.declare_range(text, count, register)
+        } else {
+            self.body.declare_register(text, register).is_some()
+        };
+        if !fresh {
+            self.error(name.pos, format!("Duplicate definition of variable '{text}'"));
+        }
+        Ok(())
+    }
+
+    /// One name of a declaration with its dimensions and initialiser.
+    fn variable(&mut self, head: &Head, linkage: Linkage, name: Token, at_module: bool) -> Parse<SymbolId> {
+        let mut variable = self.layout(head, name)?;
+        variable.linkage = linkage;
+        let text = self.text(name);
+        if self.accept_sign("=") {
+            if !matches!(variable.space, Space::Global | Space::Const) {
+                self.error(name.pos, format!("No initial value is allowed for '{text}' in this state space"));
+            }
+            self.initializer(&mut variable)?;
+        }
+        let open = variable.dimensions.iter().any(|d| d.is_none_or(|n| n == 0));
+        if open && linkage != Linkage::Extern && variable.space != Space::Param {
+            self.error(name.pos, format!("Non-external variable '{text}' has incomplete type"));
+        }
+        Ok(self.declare_variable(variable, name, at_module))
+    }
+
+    /// Dimensions, size and alignment of a variable or parameter whose name has just been read.
+    pub fn layout(&mut self, head: &Head, name: Token) -> Parse<Variable> {
+        let dimensions = self.dimensions()?;
+        if head.ty.class() == TypeClass::Predicate {
+            let text = self.text(name);
+            self.error(name.pos, format!("Predicate variable '{text}' must be in register state space"));
+        }
+        let element = u64::from(head.ty.bits().div_ceil(8)) * u64::from(head.vector);
+        let count = dimensions.iter().try_fold(1u64, |n, d| n.checked_mul(d.unwrap_or(0)));
+        let size = count.and_then(|n| n.checked_mul(element)).filter(|n| *n <= MAX_SIZE);
+        let Some(size) = size else {
+            return Err(self.error(name.pos, format!("Variable '{}' is too large", self.text(name))));
+        };
+        Ok(Variable {
+            linkage: Linkage::Internal,
+            space: head.space.unwrap_or(Space::Param),
+            ty: head.ty,
+            vector: head.vector,
+            dimensions,
+            align: head.align.unwrap_or(element),
+            size,
+            pointer: head.pointer,
+            managed: head.managed,
+            unified: head.unified,
+            init: Vec::new(),
+        })
+    }
+
+    fn dimensions(&mut self) -> Parse<SmallVec<[Option<u64>; 1]>> {
+        let mut dimensions = SmallVec::new();
+        while self.is_sign("[") {
+            let pos = self.next().pos;
+            if self.accept_sign("]") {
+                dimensions.push(None);
+            } else {
+                let value = self.integer()?;
+                if value < 0 {
+                    return Err(self.error(pos, "Array dimension must not be negative"));
+                }
+                dimensions.push(Some(value as u64));
+                self.expect_sign("]")?;
+            }
+            if dimensions.len() > MAX_DIMENSIONS {
+                return Err(self.error(pos, format!("More than {MAX_DIMENSIONS} array dimensions")));
+            }
+        }
+        Ok(dimensions)
+    }
+
+    fn declare_variable(&mut self, variable: Variable, name: Token, at_module: bool) -> SymbolId {
+        let text = self.text(name);
+        if at_module && let Some(old) = self.redeclared(text, &variable) {
+            return old;
+        }
+        let symbol = self.new_symbol(text, name.pos, SymbolKind::Variable(variable));
+        let fresh =
+            if at_module { self.names.insert(text, symbol).is_none() } else { self.body.declare_symbol(text, symbol) };
+        if !fresh {
+            self.error(name.pos, format!("Duplicate definition of variable '{text}'"));
+        }
+        symbol
+    }
+
+    /// The earlier `.extern` declaration of a variable, turned into this one.
+    fn redeclared(&mut self, name: &str, new: &Variable) -> Option<SymbolId> {
+        let id = *self.names.get(name)?;
+        let SymbolKind::Variable(old) = &mut self.module.symbols[id].kind else { return None };
+        let same = old.space == new.space && old.ty == new.ty && old.vector == new.vector;
+        if !same || (old.linkage != Linkage::Extern && new.linkage != Linkage::Extern) {
+            return None;
+        }
+        if old.linkage == Linkage::Extern {
+            *old = new.clone();
+        }
+        Some(id)
+    }
+
+    /// What follows `=`.
+    fn initializer(&mut self, variable: &mut Variable) -> Parse<()> {
+        let mut extents: Vec<Option<u64>> = variable.dimensions.to_vec();
+        if variable.vector > 1 {
+            extents.push(Some(u64::from(variable.vector)));
+        }
+        let element = u64::from(variable.ty.bits().div_ceil(8));
+        // Bytes that one index of each dimension steps over.
+        let mut strides = vec![element; extents.len() + 1];
+        for i in 1..=extents.len() {
+            strides[i - 1] = extents[i..].iter().fold(element, |n, d| n.saturating_mul(d.unwrap_or(0)));
+        }
+        let mut end = 0;
+        if extents.is_empty() {
+            let value = self.init_value(variable)?;
+            variable.init.push(Initializer { offset: 0, value });
+        } else {
+            end = self.init_list(variable, &extents, &strides, 0)?;
+        }
+        if let Some(first @ None) = variable.dimensions.first_mut() {
+            let stride = strides[0].max(1);
+            *first = Some(end.div_ceil(stride));
+            variable.size = end.div_ceil(stride) * stride;
+        }
+        Ok(())
+    }
+
+    /// `{ value, … }` from a byte offset; `extents` and `strides` are those of this level and the levels inside. The
+    /// result is the offset behind the last value.
+    fn init_list(
+        &mut self,
+        variable: &mut Variable,
+        extents: &[Option<u64>],
+        strides: &[u64],
+        base: u64,
+    ) -> Parse<u64> {
+        let open = self.expect_sign("{")?;
+        let limit = extents[0].map(|n| base + n.saturating_mul(strides[0]));
+        let element = strides[extents.len()];
+        let mut at = base;
+        while !self.is_sign("}") {
+            let pos = self.pos();
+            if self.is_sign("{") {
+                if extents.len() == 1 {
+                    return Err(self.unexpected());
+                }
+                at = base + (at - base).next_multiple_of(strides[0].max(1));
+                self.init_list(variable, &extents[1..], &strides[1..], at)?;
+                at += strides[0];
+            } else {
+                let value = self.init_value(variable)?;
+                variable.init.push(Initializer { offset: at, value });
+                at += element;
+            }
+            if limit.is_some_and(|limit| at > limit) {
+                return Err(self.error(pos, "Greater number of elements in array initializer"));
+            }
+            if at > MAX_SIZE {
+                return Err(self.error(open.pos, "Array initializer is too large"));
+            }
+            if !self.accept_sign(",") {
+                break;
+            }
+        }
+        self.expect_sign("}")?;
+        Ok(at)
+    }
+
+    /// A constant, or an address: `name`, `name+4`, `generic(name)+4`, `0xFF(name)`.
+    fn init_value(&mut self, variable: &Variable) -> Parse<InitValue> {
+        let pos = self.pos();
+        let masked = self.peek().tok == Tok::Int && self.text(self.peek_ahead(1)) == "(";
+        if masked {
+            let token = self.next();
+            let mask = super::constant::parse_int(self.text(token));
+            self.expect_sign("(")?;
+            let (symbol, offset, generic) = self.init_address()?;
+            self.expect_sign(")")?;
+            let mask = mask.and_then(|m| if let Constant::Int { bits, .. } = m { Some(bits) } else { None });
+            return Ok(InitValue::Address { symbol, offset, generic, mask });
+        }
+        if self.peek().tok == Tok::Ident && self.text(self.peek()) != "WARP_SZ" {
+            let (symbol, offset, generic) = self.init_address()?;
+            return Ok(InitValue::Address { symbol, offset, generic, mask: None });
+        }
+        let value = self.constant()?;
+        let is_int = matches!(value, Constant::Int { .. });
+        let fits = match variable.ty.class() {
+            TypeClass::Float => !is_int,
+            TypeClass::Bits => true,
+            _ => is_int,
+        };
+        if !fits {
+            return Err(self.error(pos, "Initial value type mismatch"));
+        }
+        Ok(InitValue::Constant(value))
+    }
+
+    /// `name[+n]` or `generic(name)[+n]`.
+    fn init_address(&mut self) -> Parse<(SymbolId, i64, bool)> {
+        let mut token = self.expect_ident()?;
+        let generic = self.text(token) == "generic" && self.is_sign("(");
+        if generic {
+            self.next();
+            token = self.expect_ident()?;
+        }
+        let mut offset = self.symbol_offset()?;
+        if generic {
+            self.expect_sign(")")?;
+            offset = offset.wrapping_add(self.symbol_offset()?);
+        }
+        let name = self.text(token);
+        let found = match self.body.find(name) {
+            Some(Name::Symbol(symbol)) => Some(symbol),
+            _ => self.names.get(name).copied(),
+        };
+        match found {
+            Some(symbol) => Ok((symbol, offset, generic)),
+            None => Err(self.error(token.pos, format!("Invalid initial value symbol '{name}'"))),
+        }
+    }
+
+    /// `+n`, `-n`, or nothing.
+    pub fn symbol_offset(&mut self) -> Parse<i64> {
+        if self.is_sign("+") {
+            self.next();
+            return self.integer();
+        }
+        if self.is_sign("-") { self.integer() } else { Ok(0) }
+    }
+}
