@@ -97,7 +97,7 @@ impl<'a> Parser<'a> {
 
     /// The version and target that a form, its modifiers and its types need.
     fn check_needs(&mut self, op: Op, form: &Form, set: &Set<'a>, types: &Types, pos: Pos) {
-        if !self.has(form.needs) {
+        if form.on.is_none() && !self.has(form.needs) {
             // The operation's name says enough where all of it is new; otherwise the type is what is new.
             let older = op.forms().any(|(_, other)| self.has(other.needs));
             let mut what = op.name().to_string();
@@ -105,6 +105,14 @@ impl<'a> Parser<'a> {
                 types.iter().for_each(|ty| what.extend([".", ty.name()]));
             }
             self.need(Subject::Feature(&what, form.needs), pos);
+        }
+        if let (Some(on), Some(target)) = (form.on, self.target_row)
+            && on >> target.column & 1 == 0
+        {
+            let types: String = types.iter().flat_map(|ty| [".", ty.name()]).collect();
+            let message = format!("Instruction '{}{types}' not supported on .target '{}'", op.name(), target.name);
+            self.error(pos, message);
+            return;
         }
         for requirement in op.requirements() {
             let applies = requirement.types == 0 || types.first().is_some_and(|t| requirement.types & t.bit() != 0);

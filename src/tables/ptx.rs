@@ -98,6 +98,8 @@ pub struct Form {
     pub types: &'static [u64],
     pub args: &'static [Arg],
     pub needs: Needs,
+    /// Columns of the targets that have it, where not all that `needs` says do.
+    pub on: Option<u128>,
 }
 
 /// A row of `requirements.ron` for one operation.

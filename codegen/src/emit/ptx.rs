@@ -164,9 +164,13 @@ fn form(ptx: &Ptx, form: &Form) -> TokenStream {
     let types = &form.types;
     let args = form.args.iter().map(|a| arg(ptx, a));
     let ((major, minor), sm) = (form.ptx, form.sm);
+    let on = match form.on {
+        Some(mask) => quote!(Some(#mask)),
+        None => quote!(None),
+    };
     quote! { Form {
         op: Op::#op, rules: &[#(#rules),*], types: &[#(#types),*], args: &[#(#args),*],
-        needs: Needs { ptx: (#major, #minor), sm: #sm },
+        needs: Needs { ptx: (#major, #minor), sm: #sm }, on: #on,
     } }
 }
 

@@ -28,7 +28,7 @@ impl Model {
         let ori = ori::Ori::load(sources, report);
         let phases = sources.rows("phases.ron", report);
         let elf = elf::Elf::load(sources, report);
-        let ptx = ptx::Ptx::load(sources, report);
+        let ptx = ptx::Ptx::load(sources, &targets, report);
         Model { targets, ori, phases, elf, ptx }
     }
 }

@@ -1,5 +1,6 @@
 //! PTX: operations, modifier groups, types, forms, resolved.
 
+use super::targets::{Targets, terms};
 use crate::report::Report;
 use crate::rows::ptx::*;
 use crate::source::{At, Row, Sources};
@@ -46,6 +47,8 @@ pub struct Form {
     pub args: Vec<Arg>,
     pub ptx: (u32, u32),
     pub sm: u32,
+    /// Columns of the targets that have it, where not all from `sm` on do.
+    pub on: Option<u128>,
     pub src: String,
     pub at: At,
 }
@@ -80,7 +83,7 @@ pub struct Ptx {
 }
 
 impl Ptx {
-    pub fn load(sources: &mut Sources, report: &mut Report) -> Ptx {
+    pub fn load(sources: &mut Sources, targets: &Targets, report: &mut Report) -> Ptx {
         let groups: Vec<Row<GroupRow>> = sources.rows("ptx/groups.ron", report);
         let mut ptx = Ptx {
             operations: sources.rows("ptx/operations.ron", report),
@@ -104,7 +107,7 @@ impl Ptx {
             }
         }
         for row in sources.folder::<FormRow>("ptx/forms", &[], report) {
-            ptx.form(&row, report);
+            ptx.form(&row, targets, report);
         }
         ptx.forms.sort_by_key(|f| f.op);
         ptx.resolve_requirements(report);
@@ -137,7 +140,11 @@ impl Ptx {
         found
     }
 
-    fn form(&mut self, row: &Row<FormRow>, report: &mut Report) {
+    fn form(&mut self, row: &Row<FormRow>, targets: &Targets, report: &mut Report) {
+        if let Err(word) = terms(&row.on) {
+            report.at("names", format!("`{word}` is not a range of targets"), row.at);
+        }
+        let on = (!row.on.is_empty()).then(|| targets.columns(&row.on));
         let rules: Vec<Rule> = row.mods.split_whitespace().filter_map(|w| self.rule(w, row.at, report)).collect();
         let slots = row.types.split(',').map(str::trim).filter(|slot| !slot.is_empty());
         let types: Vec<u64> = slots.map(|slot| self.type_mask(slot, row.at, report)).collect();
@@ -149,7 +156,7 @@ impl Ptx {
         for name in row.op.split_whitespace() {
             if let Some(op) = self.operation(name, row.at, report) {
                 let (rules, types, args) = (rules.clone(), types.clone(), args.clone());
-                self.forms.push(Form { op, rules, types, args, ptx, sm: row.sm, src: row.src.clone(), at: row.at });
+                self.forms.push(Form { op, rules, types, args, ptx, sm: row.sm, on, src: row.src.clone(), at: row.at });
             }
         }
     }

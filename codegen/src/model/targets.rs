@@ -22,6 +22,12 @@ impl Targets {
         Targets { targets, generations, features, has }
     }
 
+    /// Columns of the targets that satisfy an `on` expression, one bit each.
+    pub fn columns(&self, on: &str) -> u128 {
+        let who = self.targets.iter().filter(|t| t.col < 128 && holds(&self.targets, t, on));
+        who.fold(0, |mask, t| mask | 1 << t.col)
+    }
+
     /// Position of a generation by name.
     pub fn generation(&self, name: &str) -> Option<usize> {
         self.generations.iter().position(|g| g.name == name)

@@ -94,6 +94,7 @@ pub struct FormRow {
     pub args: String,
     pub ptx: String,
     pub sm: u32,
+    pub on: String,
     pub src: String,
 }
 
