@@ -1,3 +1,4 @@
 //! A machine that executes cubins on the CPU.
 
 pub mod launch;
+pub mod ops;

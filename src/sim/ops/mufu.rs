@@ -1,0 +1,82 @@
+//! The approximate functions of the multi-function unit.
+//!
+//! Input: f32 bits (or the high word of an f64, or f16 bits). Output: the true value rounded to the format, subnormals
+//! flushed on both sides as the unit does. Invariant: exact results (powers of two) come out exact.
+
+use super::format::{F32, F64, Format, Round};
+
+/// The function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Function {
+    Cos,
+    Sin,
+    Ex2,
+    Lg2,
+    Rcp,
+    Rsq,
+    Rcp64h,
+    Rsq64h,
+    Sqrt,
+    Tanh,
+}
+
+/// Applies it to the bits of a number of a format.
+pub fn apply(function: Function, f: Format, bits: u64) -> u64 {
+    if matches!(function, Function::Rcp64h | Function::Rsq64h) {
+        return high_word(function, bits as u32).into();
+    }
+    let flushed = f.flush(bits);
+    let x = f64::from_bits(f.convert(flushed, F64, Round::Nearest));
+    let y = of_f64(function, x);
+    if y.is_nan() {
+        return f.nan();
+    }
+    let rounded = F64.convert(y.to_bits(), f, Round::Nearest);
+    if f == F32 { f.flush(rounded) } else { rounded }
+}
+
+fn of_f64(function: Function, x: f64) -> f64 {
+    // Sine and cosine take turns: the range reduction is a multiplication by 1/2π before them.
+    let angle = (x - x.floor()) * std::f64::consts::TAU;
+    match function {
+        Function::Cos => angle.cos(),
+        Function::Sin => angle.sin(),
+        Function::Ex2 => x.exp2(),
+        Function::Lg2 => x.log2(),
+        Function::Rcp | Function::Rcp64h => 1.0 / x,
+        Function::Rsq | Function::Rsq64h => 1.0 / x.sqrt(),
+        Function::Sqrt => x.sqrt(),
+        Function::Tanh => x.tanh(),
+    }
+}
+
+fn high_word(function: Function, word: u32) -> u32 {
+    let bits = F64.flush(u64::from(word) << 32);
+    let y = of_f64(function, f64::from_bits(bits));
+    if y.is_nan() { 0x7fff_ffff } else { (F64.flush(y.to_bits()) >> 32) as u32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn f32_of(function: Function, x: f32) -> f32 {
+        f32::from_bits(apply(function, F32, x.to_bits().into()) as u32)
+    }
+
+    #[test]
+    fn known_values() {
+        assert_eq!(f32_of(Function::Rcp, 4.0), 0.25);
+        assert_eq!(f32_of(Function::Rcp, 0.0), f32::INFINITY);
+        assert_eq!(f32_of(Function::Rcp, -0.0), f32::NEG_INFINITY);
+        assert_eq!(f32_of(Function::Rcp, 1e-40), f32::INFINITY);
+        assert_eq!(f32_of(Function::Rcp, 3e38), 0.0);
+        assert_eq!(f32_of(Function::Rsq, 16.0), 0.25);
+        assert_eq!(f32_of(Function::Ex2, 10.0), 1024.0);
+        assert_eq!(f32_of(Function::Lg2, 8.0), 3.0);
+        assert_eq!(f32_of(Function::Sqrt, 2.25), 1.5);
+        assert_eq!(f32_of(Function::Sin, 0.25), 1.0);
+        assert!(f32_of(Function::Rsq, -1.0).is_nan());
+        assert_eq!(apply(Function::Rcp64h, F32, u64::from((2f64.to_bits() >> 32) as u32)), 0.5f64.to_bits() >> 32);
+    }
+}
