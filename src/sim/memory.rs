@@ -1,0 +1,129 @@
+//! Memory as ranges of bytes: global allocations with gaps between them, shared memory, local memory.
+//!
+//! Input: addresses and widths. Output: bytes, or a fault that names the address. Invariant: an access touches one
+//! allocation and is aligned to its width; gaps between allocations are never touched.
+
+use super::fault::Fault;
+
+/// First address of global allocations.
+const GLOBAL_BASE: u64 = 0x7f20_0000_0000;
+/// Least gap between two allocations, in bytes.
+const RED_ZONE: u64 = 0x1_0000;
+
+/// One allocation of global memory.
+#[derive(Clone, Debug)]
+pub struct Allocation {
+    pub name: String,
+    pub base: u64,
+    pub bytes: Vec<u8>,
+    /// Whether the program may store into it.
+    pub writable: bool,
+}
+
+/// Global memory: allocations in the order of their addresses.
+#[derive(Clone, Debug, Default)]
+pub struct Global {
+    allocations: Vec<Allocation>,
+    last: usize,
+}
+
+impl Global {
+    /// Places bytes at an address of their own, a multiple of 512; returns it.
+    pub fn allocate(&mut self, name: &str, bytes: Vec<u8>, writable: bool) -> u64 {
+        let end = self.allocations.last().map_or(GLOBAL_BASE, |a| a.base + a.bytes.len() as u64 + RED_ZONE);
+        let base = end.next_multiple_of(512);
+        self.allocations.push(Allocation { name: name.to_string(), base, bytes, writable });
+        base
+    }
+
+    /// The bytes of the allocation at a base address.
+    pub fn bytes_at(&self, base: u64) -> Option<&[u8]> {
+        let index = self.allocations.binary_search_by_key(&base, |a| a.base).ok()?;
+        Some(&self.allocations[index].bytes)
+    }
+
+    /// The bytes of an access; `write` asks for permission to store.
+    pub fn slice(&mut self, address: u64, width: u64, write: bool) -> Result<&mut [u8], Fault> {
+        let hit = |a: &Allocation| {
+            let offset = address.checked_sub(a.base)?;
+            (offset.checked_add(width)? <= a.bytes.len() as u64).then_some(offset as usize)
+        };
+        if self.allocations.get(self.last).and_then(hit).is_none() {
+            self.last = self.allocations.partition_point(|a| a.base <= address).saturating_sub(1);
+        }
+        match self.allocations.get_mut(self.last) {
+            Some(a) if hit(a).is_some() && write && !a.writable => {
+                Err(Fault::new(format!("store to read-only {} at {address:#x}", a.name)))
+            }
+            Some(a) if hit(a).is_some() => {
+                let offset = (address - a.base) as usize;
+                Ok(&mut a.bytes[offset..offset + width as usize])
+            }
+            near => Err(Fault::new(out_of_bounds(near.map(|a| &*a), address, width))),
+        }
+    }
+}
+
+fn out_of_bounds(near: Option<&Allocation>, address: u64, width: u64) -> String {
+    let mut text = format!("global access of {width} bytes out of bounds at {address:#x}");
+    if let Some(a) = near
+        && address >= a.base
+    {
+        let past = address - a.base;
+        text += &format!(" ({past} bytes from the start of {}, which has {})", a.name, a.bytes.len());
+    }
+    text
+}
+
+/// The bytes of an access to a flat memory of a block or a lane.
+pub fn flat<'a>(memory: &'a mut [u8], what: &str, address: u64, width: u64) -> Result<&'a mut [u8], Fault> {
+    let size = memory.len();
+    let end = address.checked_add(width).filter(|end| *end <= size as u64);
+    match end {
+        Some(end) => Ok(&mut memory[address as usize..end as usize]),
+        None => Err(Fault::new(format!(
+            "{what} access of {width} bytes out of bounds at {address:#x} (size {size:#x})"
+        ))),
+    }
+}
+
+/// Reads up to 8 bytes, little endian.
+pub fn load(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+/// Writes up to 8 bytes, little endian.
+pub fn store(bytes: &mut [u8], value: u64) {
+    for (i, byte) in bytes.iter_mut().enumerate().take(8) {
+        *byte = (value >> (8 * i)) as u8;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allocations_are_apart() {
+        let mut global = Global::default();
+        let a = global.allocate("a", vec![0; 16], true);
+        let b = global.allocate("b", vec![1; 8], false);
+        assert!(b - a >= RED_ZONE + 16);
+        store(global.slice(a + 8, 8, true).expect("inside"), 0x0102_0304_0506_0708);
+        assert_eq!(load(global.slice(a + 12, 4, false).expect("inside")), 0x0102_0304);
+        assert_eq!(load(global.slice(b, 4, false).expect("inside")), 0x0101_0101);
+        let fault = global.slice(a + 13, 4, false).expect_err("outside");
+        assert!(fault.what.contains("out of bounds") && fault.what.contains("13 bytes from the start of a"));
+        assert!(global.slice(0, 4, false).is_err() && global.slice(u64::MAX, 8, true).is_err());
+        assert!(global.slice(b, 4, true).expect_err("constant").what.contains("read-only b"));
+        assert!(global.slice(a + 16, 1, false).is_err());
+    }
+
+    #[test]
+    fn flat_memory_ends() {
+        let mut memory = vec![0; 8];
+        assert!(flat(&mut memory, "shared", 4, 4).is_ok());
+        assert!(flat(&mut memory, "shared", 5, 4).is_err());
+        assert!(flat(&mut memory, "shared", u64::MAX, 4).is_err());
+    }
+}

@@ -1,0 +1,185 @@
+//! Loads, stores and atomics of a group.
+//!
+//! Input: address operands per lane. Output: bytes in registers or memory, or a fault with lane and address. Invariant:
+//! lanes access memory one after another in lane order; every access is aligned and inside an allocation.
+
+use super::super::fault::Fault;
+use super::super::memory::{flat, load, store};
+use super::atomic;
+use super::block::Block;
+use super::code::{Access, Code, Exec, Space};
+use super::exec::{Machine, lowest_if_uniform};
+use super::setup::Setup;
+use super::warp::{Warp, lanes_of};
+
+/// Executes a memory instruction.
+pub fn execute(m: &mut Machine, block: &mut Block, warp: usize, code: &Code, active: u32) -> Result<(), Fault> {
+    for lane in lanes_of(lowest_if_uniform(code, active)) {
+        let done = match code.exec {
+            Exec::Load { space, access } => load_lane(m, block, warp, code, lane, space, access),
+            Exec::Store { space, access } => store_lane(m, block, warp, code, lane, space, access),
+            Exec::LoadConst { bank, access } => load_const(m.setup, &mut block.warps[warp], code, lane, bank, access),
+            Exec::Atomic { space, op, ty } => {
+                let bytes = atomic::bytes(ty);
+                let w = &block.warps[warp];
+                let (b, c) = (w.get(&code.b, lane), w.get(&code.c, lane));
+                let slot = reach(m, block, warp, code, lane, space, bytes, true);
+                slot.map(|slot| {
+                    let old = load(slot);
+                    store(slot, atomic::apply(op, ty, old, b, c));
+                    old
+                })
+                .map(|old| put(&mut block.warps[warp], code, lane, atomic::result(op, old, b), bytes))
+            }
+            _ => Ok(()),
+        };
+        done.map_err(|fault| fault.on_lane(lane))?;
+    }
+    Ok(())
+}
+
+fn put(w: &mut Warp, code: &Code, lane: usize, value: u64, bytes: u8) {
+    w.set(code.d, 0, lane, value as u32);
+    if bytes == 8 {
+        w.set(code.d, 1, lane, (value >> 32) as u32);
+    }
+}
+
+/// The address of a lane: register × scale + uniform register + offset.
+fn address(w: &Warp, code: &Code, lane: usize) -> u64 {
+    let a = w.get(&code.a, lane).wrapping_mul(code.scale.into());
+    let sum = a.wrapping_add(w.get(&code.ub, lane)).wrapping_add(code.off as u64);
+    if code.a.wide || code.ub.wide { sum } else { sum & 0xffff_ffff }
+}
+
+/// Whether an address lies in a window of 4 GiB.
+fn inside(window: u64, address: u64) -> bool {
+    address >> 32 == window >> 32
+}
+
+/// The space that a generic address points into.
+fn resolve(setup: &Setup, address: u64) -> (Space, u64) {
+    if inside(setup.shared_window, address) {
+        (Space::Shared, address & 0xff_ffff)
+    } else if inside(setup.local_window, address) {
+        (Space::Local, address & 0xffff_ffff)
+    } else {
+        (Space::Global, address)
+    }
+}
+
+#[allow(clippy::too_many_arguments)]
+fn reach<'a>(
+    m: &'a mut Machine,
+    block: &'a mut Block,
+    warp: usize,
+    code: &Code,
+    lane: usize,
+    space: Space,
+    bytes: u8,
+    write: bool,
+) -> Result<&'a mut [u8], Fault> {
+    let w = &mut block.warps[warp];
+    let given = address(w, code, lane);
+    let (space, at) = if space == Space::Generic { resolve(m.setup, given) } else { (space, given) };
+    let width = u64::from(bytes);
+    if at % width != 0 {
+        return Err(Fault::new(format!("misaligned access of {width} bytes at {given:#x}")));
+    }
+    match space {
+        Space::Global | Space::Generic => m.global.slice(at, width, write),
+        Space::Shared => flat(&mut block.shared, "shared", at & 0xff_ffff, width),
+        Space::Local => flat(w.local_of(lane), "local", at & 0xffff_ffff, width),
+    }
+}
+
+fn extended(bytes: &[u8], access: Access) -> u64 {
+    let value = load(bytes);
+    match (access.signed, access.bytes) {
+        (true, 1) => (value as u8 as i8) as u64,
+        (true, 2) => (value as u16 as i16) as u64,
+        _ => value,
+    }
+}
+
+fn load_lane(
+    m: &mut Machine,
+    block: &mut Block,
+    warp: usize,
+    code: &Code,
+    lane: usize,
+    space: Space,
+    access: Access,
+) -> Result<(), Fault> {
+    let mut words = [0; 8];
+    let slot = reach(m, block, warp, code, lane, space, access.bytes, false)?;
+    let count = fill(&mut words, slot, access);
+    for (i, word) in words.iter().enumerate().take(count) {
+        block.warps[warp].set(code.d, i, lane, *word);
+    }
+    Ok(())
+}
+
+fn fill(words: &mut [u32; 8], slot: &[u8], access: Access) -> usize {
+    if access.bytes < 4 {
+        words[0] = extended(slot, access) as u32;
+        return 1;
+    }
+    for (word, bytes) in words.iter_mut().zip(slot.chunks_exact(4)) {
+        *word = load(bytes) as u32;
+    }
+    slot.len() / 4
+}
+
+fn store_lane(
+    m: &mut Machine,
+    block: &mut Block,
+    warp: usize,
+    code: &Code,
+    lane: usize,
+    space: Space,
+    access: Access,
+) -> Result<(), Fault> {
+    let w = &block.warps[warp];
+    let first = w.get(&code.b, lane);
+    let words: [u32; 8] = std::array::from_fn(|i| match code.b.from {
+        super::code::From::Reg(r) if r < 255 => w.reg(usize::from(r) + i, lane),
+        super::code::From::UReg(r) if r < 255 => w.ureg(usize::from(r) + i),
+        _ if i == 0 => first as u32,
+        _ => (first >> 32) as u32 * u32::from(i == 1),
+    });
+    let slot = reach(m, block, warp, code, lane, space, access.bytes, true)?;
+    if access.bytes < 4 {
+        store(slot, words[0].into());
+    } else {
+        slot.chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| store(bytes, word.into()));
+    }
+    Ok(())
+}
+
+fn load_const(
+    setup: &Setup,
+    w: &mut Warp,
+    code: &Code,
+    lane: usize,
+    bank: u8,
+    access: Access,
+) -> Result<(), Fault> {
+    let at = (w.get(&code.a, lane) as u32).wrapping_add(code.off as u32);
+    let slot = setup.banks.slice(bank, at, access.bytes.into())?;
+    let mut words = [0; 8];
+    let count = fill(&mut words, slot, access);
+    for (i, word) in words.iter().enumerate().take(count) {
+        w.set(code.d, i, lane, *word);
+    }
+    Ok(())
+}
+
+/// QSPC: whether the generic address of each lane lies in a space.
+pub fn in_space(setup: &Setup, w: &mut Warp, code: &Code, active: u32, space: Space) {
+    let holds = w.lanes_where(active, |lane| resolve(setup, address(w, code, lane)).0 == space);
+    for lane in lanes_of(active) {
+        w.set(code.d, 0, lane, holds >> lane & 1);
+    }
+    w.set_pred(code.pu, active, holds);
+}

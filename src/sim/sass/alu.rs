@@ -1,0 +1,352 @@
+//! What the arithmetic opcodes compute, for one lane.
+//!
+//! Input: the operation and its source values, operand modifiers already applied. Output: the result and predicates.
+//! Invariant: pure; the same values give the same result on every lane and every generation.
+
+use super::super::ops::convert::{self, IntType};
+use super::super::ops::format::{F16, F32, F64, Format, Round};
+use super::super::ops::half::{self, Pick};
+use super::super::ops::int::{self, Cmp, Lea, Permute, Shift};
+use super::super::ops::mufu::{self, Function};
+use super::super::ops::real::{self, Mode, Relation};
+
+/// Source values of one lane.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct In {
+    pub a: u64,
+    pub b: u64,
+    pub c: u64,
+    pub pp: bool,
+    pub pq: bool,
+    pub pr: bool,
+}
+
+/// Results of one lane; those that the instruction does not name are dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Out {
+    pub d: u64,
+    pub pu: bool,
+    pub pv: bool,
+}
+
+/// How a comparison meets the predicate source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Join {
+    #[default]
+    And,
+    Or,
+    Xor,
+}
+
+impl Join {
+    fn of(self, a: bool, b: bool) -> bool {
+        match self {
+            Join::And => a & b,
+            Join::Or => a | b,
+            Join::Xor => a ^ b,
+        }
+    }
+}
+
+/// A float comparison: which relations make it true.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FloatCmp {
+    pub less: bool,
+    pub equal: bool,
+    pub greater: bool,
+    pub unordered: bool,
+}
+
+impl FloatCmp {
+    fn holds(self, relation: Relation) -> bool {
+        match relation {
+            Relation::Less => self.less,
+            Relation::Equal => self.equal,
+            Relation::Greater => self.greater,
+            Relation::Unordered => self.unordered,
+        }
+    }
+}
+
+/// Halves of the three sources and the format of a packed operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Halves {
+    pub pick: [Pick; 3],
+    pub format: Format,
+    pub mode: Mode,
+}
+
+/// A float operation with up to three sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FloatOp {
+    Add,
+    Mul,
+    Fma,
+    /// Minimum where the predicate is true, else maximum; the flag asks for NaN.
+    MinMax(bool),
+}
+
+/// An operation on the values of one lane.
+#[derive(Clone, Copy, Debug)]
+pub enum Alu {
+    /// a
+    Mov,
+    /// a, or b where the predicate is false
+    Select,
+    /// As `Select` on f32, subnormals flushed.
+    SelectF32,
+    /// a + b + c; `plus` ones more for negated sources; carries in from the predicates where `x`.
+    Add3 { x: bool, plus: u8 },
+    /// a + b in 64 bits
+    Add64,
+    /// a × b + c
+    Mad { x: bool, signed: bool, negate: bool, part: Part },
+    Lea { how: Lea, plus: u8 },
+    Shift(Shift),
+    Permute(Permute),
+    Logic { lut: u8, all: bool },
+    LogicP { lut: u8, lut2: u8 },
+    Compare { cmp: Cmp, ty: IntType, join: Join, ex: bool },
+    MinMaxInt(IntType),
+    /// Minimum or maximum of a + b and c.
+    AddMinMax(IntType),
+    /// Minimum or maximum of three.
+    MinMax3(IntType),
+    Mask { wrap: bool },
+    Extend { signed: bool, wrap: bool },
+    Abs,
+    Popc,
+    Brev,
+    Leading { signed: bool, from_top: bool },
+    Dot { a_signed: bool, b_signed: bool, halves: Option<bool> },
+    AbsDiff { signed: bool },
+    Float(FloatOp, Format, Mode),
+    /// Minimum or maximum of three floats.
+    FloatMinMax3(Mode, bool),
+    CompareFloat { cmp: FloatCmp, format: Format, ftz: bool, join: Join },
+    /// A comparison as 1.0 (`ones` false) or all ones.
+    SetFloat { cmp: FloatCmp, ftz: bool, join: Join, ones: bool },
+    CheckDivide,
+    Mufu(Function, Format, bool),
+    Half(FloatOp, Halves),
+    /// One half as f32 arithmetic (HADD2.F32).
+    HalfToF32(Halves),
+    CompareHalf { cmp: FloatCmp, how: Halves, join: Join, and: bool },
+    SetHalf { cmp: FloatCmp, how: Halves, join: Join, ones: bool },
+    IntToFloat { from: IntType, to: Format, round: Round },
+    FloatToInt { from: Format, to: IntType, round: Round, ftz: bool },
+    FloatToFloat { from: Format, to: Format, round: Round, ftz: bool, sat: bool, integral: bool },
+    /// Two f32 packed into one word.
+    Pack { to: Format, mode: Mode },
+    /// Two integers saturated into a type and packed.
+    IntToInt { from: IntType, to: IntType },
+}
+
+/// Which part of a multiply-add is the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Low,
+    High,
+    Wide,
+}
+
+fn word(d: u32) -> Out {
+    Out { d: d.into(), ..Out::default() }
+}
+
+fn double(d: u64) -> Out {
+    Out { d, ..Out::default() }
+}
+
+impl Alu {
+    /// Computes it.
+    pub fn eval(&self, x: &In) -> Out {
+        let (a, b, c) = (x.a as u32, x.b as u32, x.c as u32);
+        match *self {
+            Alu::Mov => double(x.a),
+            Alu::Select => double(if x.pp { x.a } else { x.b }),
+            Alu::SelectF32 => double(F32.flush(if x.pp { x.a } else { x.b })),
+            Alu::Add3 { x: carry, plus } => {
+                let ins = if carry { u32::from(x.pp) + u32::from(x.pq) } else { 0 };
+                let (d, outs) = int::add3(a, b, c, ins + u32::from(plus));
+                Out { d: d.into(), pu: outs >= 1, pv: outs >= 2 }
+            }
+            Alu::Add64 => double(x.a.wrapping_add(x.b)),
+            Alu::Mad { x: carry, signed, negate, part } => multiply_add(x, carry, signed, negate, part),
+            Alu::Lea { how, plus } => {
+                let (d, carry) = int::lea(how, a, b, c, u32::from(how.x && x.pp) + u32::from(plus));
+                Out { d: d.into(), pu: carry != 0, pv: false }
+            }
+            Alu::Shift(how) => word(int::funnel(how, a, b, c)),
+            Alu::Permute(mode) => word(int::permute(mode, a, b, c)),
+            Alu::Logic { lut, all } => {
+                let d = int::logic3(lut, a, b, c);
+                let nonzero = d != 0;
+                Out { d: d.into(), pu: if all { nonzero & x.pp } else { nonzero | x.pp }, pv: false }
+            }
+            Alu::LogicP { lut, lut2 } => {
+                let of = |lut| int::logic3_bool(lut, x.pp, x.pq, x.pr);
+                Out { d: 0, pu: of(lut), pv: of(lut2) }
+            }
+            Alu::Compare { cmp, ty, join, ex } => {
+                let (a, b) = (ty.value(x.a), ty.value(x.b));
+                let holds = if ex { int::compare_high(cmp, a, b, x.pq) } else { int::compare(cmp, a, b) };
+                both(join, holds, x.pp)
+            }
+            Alu::MinMaxInt(ty) => min_max(ty, x.a, x.b, x.pp),
+            Alu::AddMinMax(ty) => min_max(ty, a.wrapping_add(b).into(), x.c, x.pp),
+            Alu::MinMax3(ty) => min_max(ty, min_max(ty, x.a, x.b, x.pp).d, x.c, x.pp),
+            Alu::Mask { wrap } => word(int::bit_mask(a, b, wrap)),
+            Alu::Extend { signed, wrap } => word(int::extend(a, b, signed, wrap)),
+            Alu::Abs => word((a as i32).unsigned_abs()),
+            Alu::Popc => word(a.count_ones()),
+            Alu::Brev => word(a.reverse_bits()),
+            Alu::Leading { signed, from_top } => {
+                let found = int::find_leading(a, signed, from_top);
+                Out { d: found.unwrap_or(u32::MAX).into(), pu: found.is_some(), pv: false }
+            }
+            Alu::Dot { a_signed, b_signed, halves } => word(int::dot(a, b, c, a_signed, b_signed, halves)),
+            Alu::AbsDiff { signed } => {
+                let ty = IntType { bits: 32, signed };
+                word(((ty.value(x.a) - ty.value(x.b)).unsigned_abs() as u32).wrapping_add(c))
+            }
+            _ => self.eval_float(x),
+        }
+    }
+
+    fn eval_float(&self, x: &In) -> Out {
+        match *self {
+            Alu::Float(op, format, mode) => double(float(op, format, mode, [x.a, x.b, x.c], x.pp)),
+            Alu::FloatMinMax3(mode, nan) => {
+                let first = real::min_max(F32, x.a, x.b, x.pp, nan, mode);
+                double(real::min_max(F32, first, x.c, x.pp, nan, mode))
+            }
+            Alu::CompareFloat { cmp, format, ftz, join } => {
+                both(join, cmp.holds(real::compare(format, x.a, x.b, ftz)), x.pp)
+            }
+            Alu::SetFloat { cmp, ftz, join, ones } => {
+                let holds = join.of(cmp.holds(real::compare(F32, x.a, x.b, ftz)), x.pp);
+                word(match (holds, ones) {
+                    (false, _) => 0,
+                    (true, false) => 1f32.to_bits(),
+                    (true, true) => u32::MAX,
+                })
+            }
+            Alu::CheckDivide => Out { pu: divide_needs_care(x.a as u32, x.b as u32), ..Out::default() },
+            Alu::Mufu(function, format, sat) => {
+                let y = mufu::apply(function, format, x.a);
+                double(Mode { sat, ..Mode::default() }.output(format, y))
+            }
+            Alu::IntToFloat { from, to, round } => double(convert::int_to_float(from, x.a, to, round)),
+            Alu::FloatToInt { from, to, round, ftz } => double(convert::float_to_int(from, x.a, to, round, ftz)),
+            Alu::FloatToFloat { from, to, round, ftz, sat, integral } => {
+                let flushed = if ftz { from.flush(x.a) } else { x.a };
+                let y = match integral {
+                    true => convert::round_float(from, flushed, to, round, false),
+                    false => from.convert(flushed, to, round),
+                };
+                double(Mode { sat, ftz: ftz && to == F32, ..Mode::default() }.output(to, y))
+            }
+            Alu::Pack { to, mode } => {
+                let one = |bits: u64| {
+                    let bits = if mode.ftz { F32.flush(bits) } else { bits };
+                    Mode { ftz: false, ..mode }.output(to, F32.convert(bits, to, mode.round))
+                };
+                word(half::join(one(x.b), one(x.a)))
+            }
+            Alu::IntToInt { from, to } => {
+                let (low, high) = if to.signed {
+                    (-(1i128 << (to.bits - 1)), (1i128 << (to.bits - 1)) - 1)
+                } else {
+                    (0, (1i128 << to.bits) - 1)
+                };
+                word(from.value(x.a).clamp(low, high) as u32)
+            }
+            _ => self.eval_half(x),
+        }
+    }
+
+    fn eval_half(&self, x: &In) -> Out {
+        let split = |how: Halves| {
+            let v = [x.a, x.b, x.c].map(|bits| bits as u32);
+            let [a, b, c] = std::array::from_fn(|i| half::halves(how.pick[i], v[i], how.format));
+            [[a[0], b[0], c[0]], [a[1], b[1], c[1]]]
+        };
+        let compare = |how: Halves, cmp: FloatCmp| {
+            split(how).map(|[a, b, _]| cmp.holds(real::compare(how.format, a, b, how.mode.ftz)))
+        };
+        match *self {
+            Alu::Half(op, how) => {
+                let [low, high] = split(how).map(|v| float(op, how.format, how.mode, v, x.pp));
+                word(half::join(low, high))
+            }
+            Alu::HalfToF32(how) => {
+                let [a, b, _] = split(how)[0].map(|bits| how.format.convert(bits, F32, Round::Nearest));
+                double(real::add(F32, a, b, how.mode))
+            }
+            Alu::CompareHalf { cmp, how, join, and } => {
+                let [low, high] = compare(how, cmp);
+                let pick = |low, high| Out { d: 0, pu: join.of(low, x.pp), pv: join.of(high, x.pp) };
+                if and { pick(low & high, !(low & high)) } else { pick(low, high) }
+            }
+            Alu::SetHalf { cmp, how, join, ones } => {
+                let one = if ones { 0xffff } else { half_one(how.format) };
+                let [low, high] = compare(how, cmp).map(|holds| if join.of(holds, x.pp) { one } else { 0 });
+                word(half::join(low, high))
+            }
+            _ => Out::default(),
+        }
+    }
+}
+
+fn half_one(format: Format) -> u64 {
+    if format == F16 { 0x3c00 } else { 0x3f80 }
+}
+
+fn both(join: Join, holds: bool, pp: bool) -> Out {
+    Out { d: 0, pu: join.of(holds, pp), pv: join.of(!holds, pp) }
+}
+
+fn min_max(ty: IntType, a: u64, b: u64, min: bool) -> Out {
+    let a_first = (ty.value(a) <= ty.value(b)) == min;
+    Out { d: if a_first { a } else { b }, pu: a_first, pv: !a_first }
+}
+
+fn multiply_add(x: &In, carry: bool, signed: bool, negate: bool, part: Part) -> Out {
+    let c = if part == Part::Low { u64::from(x.c as u32) } else { x.c };
+    let (d, out) = int::mad64(x.a as u32, x.b as u32, c, carry && x.pp, signed, negate);
+    match part {
+        Part::Low => word(d as u32),
+        Part::High => Out { d: d >> 32, pu: out, pv: false },
+        Part::Wide => Out { d, pu: out, pv: false },
+    }
+}
+
+fn float(op: FloatOp, f: Format, mode: Mode, [a, b, c]: [u64; 3], pp: bool) -> u64 {
+    match op {
+        FloatOp::Add => real::add(f, a, b, mode),
+        FloatOp::Mul => real::mul(f, a, b, mode),
+        FloatOp::Fma => real::fma(f, a, b, c, mode),
+        FloatOp::MinMax(nan) => real::min_max(f, a, b, pp, nan, mode),
+    }
+}
+
+/// Whether a / b by Newton steps in f32 could leave the range of normal numbers. Says yes rather too often: the slow
+/// way is right for all numbers.
+fn divide_needs_care(a: u32, b: u32) -> bool {
+    let exponent = |bits: u32| (bits >> 23 & 0xff) as i32;
+    let (ea, eb) = (exponent(a), exponent(b));
+    eb <= 2 || eb >= 252 || ea == 255 || ea <= 32 || !(-120..=120).contains(&(ea - eb))
+}
+
+/// Formats of a width in bits of the source: used where an opcode names only `F16`, `F32`, `F64`.
+pub fn float_format(word: &str) -> Option<Format> {
+    match word {
+        "F16" => Some(F16),
+        "F32" => Some(F32),
+        "F64" => Some(F64),
+        "BF16" | "BF16_V2" => Some(super::super::ops::format::BF16),
+        "TF32" => Some(super::super::ops::format::TF32),
+        _ => None,
+    }
+}

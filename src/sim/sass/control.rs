@@ -1,0 +1,168 @@
+//! Divergence and its end: convergence barriers, warp barriers, yields.
+//!
+//! Input: a warp and the lanes that execute. Output: which lanes wait and which go on. Invariant: a convergence barrier
+//! is a mask per lane; a lane that waits goes on only when every lane of its own mask waits at the same place, has ended,
+//! or has left (BREAK, YIELD).
+
+use super::warp::{Wait, Warp, lanes_of};
+
+/// BSSY: each lane notes the lanes that enter the region with it.
+pub fn enter_region(warp: &mut Warp, bar: usize, lanes: u32) {
+    warp.yielded &= !lanes;
+    for lane in lanes_of(lanes) {
+        warp.bars[bar][lane] = lanes;
+    }
+}
+
+/// BSYNC: the lanes wait at their pc for the lanes of their masks.
+pub fn converge(warp: &mut Warp, bar: usize, lanes: u32) {
+    warp.yielded &= !lanes;
+    warp.suspend(lanes, |_| Wait::Converge(bar as u8));
+    settle(warp);
+}
+
+/// BREAK: the lanes leave the masks of all lanes that hold them.
+pub fn leave_region(warp: &mut Warp, bar: usize, lanes: u32) {
+    for mask in &mut warp.bars[bar] {
+        *mask &= !lanes;
+    }
+    settle(warp);
+}
+
+/// YIELD: lanes that wait for the yielding ones need not wait any longer.
+pub fn yield_lanes(warp: &mut Warp, lanes: u32) {
+    warp.yielded |= lanes;
+    settle(warp);
+}
+
+/// WARPSYNC: the lanes wait for the lanes named in their masks.
+pub fn warp_sync(warp: &mut Warp, lanes: u32, mask_of: impl Fn(&Warp, usize) -> u32) {
+    let masks: Vec<u32> = (0..32).map(|lane| mask_of(warp, lane)).collect();
+    warp.suspend(lanes, |lane| Wait::Warp(masks[lane]));
+    settle(warp);
+}
+
+/// Releases every lane whose wait has been met; called whenever lanes wait, end or leave.
+pub fn settle(warp: &mut Warp) {
+    while settle_once(warp) {}
+}
+
+fn settle_once(warp: &mut Warp) -> bool {
+    let waiting = warp.alive & !warp.running;
+    let mut free = 0;
+    for lane in lanes_of(waiting) {
+        let met = match warp.wait[lane] {
+            Wait::Converge(bar) => converged(warp, waiting, lane, bar),
+            Wait::Warp(mask) => {
+                let there = warp.lanes_where(waiting, |l| matches!(warp.wait[l], Wait::Warp(_)));
+                mask & warp.alive & !there == 0
+            }
+            Wait::Nothing | Wait::Block(_) => false,
+        };
+        free |= u32::from(met) << lane;
+    }
+    for lane in lanes_of(free) {
+        if let Wait::Converge(bar) = warp.wait[lane] {
+            forget(warp, usize::from(bar), lane, free);
+        }
+    }
+    warp.release(free);
+    free != 0
+}
+
+/// Whether all lanes of this lane's mask are beside it, ended, or yielding.
+fn converged(warp: &Warp, waiting: u32, lane: usize, bar: u8) -> bool {
+    let beside = |l: usize| warp.wait[l] == Wait::Converge(bar) && warp.pc[l] == warp.pc[lane];
+    let there = warp.lanes_where(waiting, beside);
+    let yielding = warp.yielded & warp.running;
+    warp.bars[usize::from(bar)][lane] & warp.alive & !there & !yielding == 0
+}
+
+/// A lane that goes on without yielding lanes is no longer waited for by them.
+fn forget(warp: &mut Warp, bar: usize, lane: usize, free: u32) {
+    let without = warp.bars[bar][lane] & warp.alive & warp.running & !free;
+    for other in lanes_of(without) {
+        warp.bars[bar][other] &= !(1 << lane);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warp() -> Warp {
+        Warp::new(0, u32::MAX, 8, 0)
+    }
+
+    #[test]
+    fn lanes_meet_at_the_end_of_a_region() {
+        let mut w = warp();
+        enter_region(&mut w, 0, u32::MAX);
+        converge(&mut w, 0, 0xffff);
+        assert_eq!(w.running, 0xffff_0000);
+        converge(&mut w, 0, 0xffff_0000);
+        assert_eq!(w.running, u32::MAX);
+        assert!(w.pc.iter().all(|pc| *pc == 1));
+    }
+
+    #[test]
+    fn ended_lanes_are_not_waited_for() {
+        let mut w = warp();
+        enter_region(&mut w, 0, u32::MAX);
+        converge(&mut w, 0, 0xffff);
+        w.exit(0xffff_0000);
+        settle(&mut w);
+        assert_eq!(w.running, 0xffff);
+    }
+
+    #[test]
+    fn each_arm_may_use_the_same_barrier() {
+        let mut w = warp();
+        enter_region(&mut w, 0, 0xff);
+        enter_region(&mut w, 0, 0xff00);
+        converge(&mut w, 0, 0xff);
+        assert_eq!(w.running & 0xff, 0xff);
+    }
+
+    #[test]
+    fn places_of_waiting_do_not_mix() {
+        let mut w = warp();
+        enter_region(&mut w, 0, 0x3);
+        w.pc[1] = 7;
+        converge(&mut w, 0, 0x1);
+        converge(&mut w, 0, 0x2);
+        assert_eq!(w.running & 3, 0);
+    }
+
+    #[test]
+    fn break_leaves_the_masks() {
+        let mut w = warp();
+        enter_region(&mut w, 1, 0xf);
+        converge(&mut w, 1, 0x7);
+        assert_eq!(w.running & 0xf, 0x8);
+        leave_region(&mut w, 1, 0x8);
+        assert_eq!(w.running & 0xf, 0xf);
+    }
+
+    #[test]
+    fn yield_frees_the_waiting() {
+        let mut w = warp();
+        enter_region(&mut w, 0, 0xf);
+        converge(&mut w, 0, 0x1);
+        yield_lanes(&mut w, 0xe);
+        assert_eq!(w.running & 0xf, 0xf);
+        // The lane that went on is not waited for by the others.
+        converge(&mut w, 0, 0xe);
+        assert_eq!(w.running & 0xe, 0xe);
+    }
+
+    #[test]
+    fn warp_barrier_waits_for_its_mask() {
+        let mut w = warp();
+        w.pc[1] = 5;
+        warp_sync(&mut w, 0x1, |_, _| 0x3);
+        assert_eq!(w.running & 3, 2);
+        warp_sync(&mut w, 0x2, |_, _| 0x3);
+        assert_eq!((w.running & 3, w.pc[0], w.pc[1]), (3, 1, 6));
+    }
+}

@@ -1,0 +1,287 @@
+//! Executes instructions of one group of lanes: those of a warp that stand at the same pc.
+//!
+//! Input: a block, one of its warps, a budget. Output: changed state, or a fault with its place. Invariant: lanes of a
+//! group see each other's values as they were before the instruction; a group never runs past its budget.
+
+use super::super::fault::{Fault, Place};
+use super::super::memory::Global;
+use super::block::{Arrival, Block};
+use super::code::{Code, Dst, Exec, Pred, Special};
+use super::control;
+use super::setup::Setup;
+use super::warp::{LANES, Warp, lanes_of};
+use super::{access, lanes};
+
+/// What all blocks of a launch share.
+pub struct Machine<'a> {
+    pub setup: &'a Setup,
+    pub global: &'a mut Global,
+    /// Instructions executed, over all warps.
+    pub steps: u64,
+}
+
+/// Where a group goes after an instruction.
+enum Flow {
+    Next,
+    Jump(u32),
+    /// The lanes' own pcs say; the group is no more.
+    Split,
+}
+
+/// One group in the act of executing one instruction.
+struct Step<'a> {
+    code: &'a Code,
+    warp: usize,
+    pc: u32,
+    group: u32,
+    /// Lanes of the group whose guard holds.
+    active: u32,
+}
+
+impl Machine<'_> {
+    /// Runs the next group of a warp for at most `budget` instructions; returns how many it executed.
+    pub fn run(&mut self, block: &mut Block, warp: usize, budget: u64) -> Result<u64, Fault> {
+        let w = &mut block.warps[warp];
+        let turned = w.running.rotate_right(w.last_lane + 1);
+        if turned == 0 {
+            return Ok(0);
+        }
+        let lead = (turned.trailing_zeros() + w.last_lane + 1) % LANES as u32;
+        w.last_lane = lead;
+        let mut pc = w.pc[lead as usize];
+        let group = w.lanes_where(w.running, |lane| w.pc[lane] == pc);
+        for done in 1..=budget {
+            let flow = self.step(block, warp, pc, group)?;
+            match flow {
+                Flow::Next => pc += 1,
+                Flow::Jump(target) => pc = target,
+                Flow::Split => return Ok(done),
+            }
+        }
+        for lane in lanes_of(group) {
+            block.warps[warp].pc[lane] = pc;
+        }
+        Ok(budget)
+    }
+
+    fn step(&mut self, block: &mut Block, warp: usize, pc: u32, group: u32) -> Result<Flow, Fault> {
+        let setup = self.setup;
+        let place = Place { block: block.id, warp: warp as u32, pc: u64::from(pc) * 16 };
+        let Some(code) = setup.code.get(pc as usize) else {
+            return Err(Fault::new("execution ran past the end of the code").at(place));
+        };
+        let w = &mut block.warps[warp];
+        w.instructions += 1;
+        self.steps += 1;
+        let step = Step { code, warp, pc, group, active: group & w.pred(code.guard) };
+        let uniform_branch = matches!(code.exec, Exec::Branch { .. });
+        if step.active == 0 && !uniform_branch {
+            return Ok(Flow::Next);
+        }
+        self.execute(block, &step).map_err(|fault| fault.at(place))
+    }
+
+    fn execute(&mut self, block: &mut Block, s: &Step) -> Result<Flow, Fault> {
+        let (code, active) = (s.code, s.active);
+        let w = &mut block.warps[s.warp];
+        match code.exec {
+            Exec::Nop => {}
+            Exec::Refuse(reason) => return Err(Fault::new(self.setup.reasons[reason as usize].clone())),
+            Exec::Alu(alu) => {
+                let (pp, pq, pr) = (w.pred(code.pp), w.pred(code.pq), w.pred(code.pr));
+                arithmetic(w, code, active, |w, lane| {
+                    let bit = |mask: u32| mask >> lane & 1 != 0;
+                    let (a, b, c) = (w.get(&code.a, lane), w.get(&code.b, lane), w.get(&code.c, lane));
+                    alu.eval(&super::alu::In { a, b, c, pp: bit(pp), pq: bit(pq), pr: bit(pr) })
+                });
+            }
+            Exec::P2r { .. } | Exec::R2p { .. } | Exec::Up2ur => move_predicates(w, code, active),
+            Exec::Special { which, wide } => {
+                let steps = self.steps;
+                for lane in lanes_of(lowest_if_uniform(code, active)) {
+                    let value = special(self.setup, block.id, &block.warps[s.warp], which, lane, steps);
+                    let w = &mut block.warps[s.warp];
+                    w.set(code.d, 0, lane, value as u32);
+                    if wide {
+                        w.set(code.d, 1, lane, (value >> 32) as u32);
+                    }
+                }
+            }
+            Exec::Load { .. } | Exec::Store { .. } | Exec::Atomic { .. } | Exec::LoadConst { .. } => {
+                access::execute(self, block, s.warp, code, active)?;
+            }
+            Exec::InSpace(space) => access::in_space(self.setup, w, code, active, space),
+            Exec::CodeAddress { offset } => {
+                let address = self.setup.code_base + offset;
+                for lane in lanes_of(active) {
+                    w.set(code.d, 0, lane, address as u32);
+                    w.set(code.d, 1, lane, (address >> 32) as u32);
+                }
+            }
+            Exec::Bssy { bar } => control::enter_region(w, bar.into(), active),
+            Exec::BarFromReg { bar } => {
+                for lane in lanes_of(active) {
+                    w.bars[usize::from(bar)][lane] = w.get(&code.a, lane) as u32;
+                }
+            }
+            Exec::RegFromBar { bar, clear } => {
+                for lane in lanes_of(active) {
+                    let mask = w.bars[usize::from(bar)][lane];
+                    w.set(code.d, 0, lane, mask);
+                    if clear {
+                        w.bars[usize::from(bar)][lane] = 0;
+                    }
+                }
+            }
+            Exec::BarrierResult => {
+                let (gathered, all) = (w.gathered, if w.gathered != 0 { active } else { 0 });
+                for lane in lanes_of(active) {
+                    w.set(code.d, 0, lane, gathered);
+                }
+                w.set_pred(code.pu, active, all);
+            }
+            Exec::Shuffle(_) | Exec::Vote(_) | Exec::Match { .. } | Exec::Redux(_) | Exec::Elect => {
+                lanes::execute(w, code, active);
+            }
+            _ => return self.control(block, s),
+        }
+        Ok(Flow::Next)
+    }
+
+    fn control(&mut self, block: &mut Block, s: &Step) -> Result<Flow, Fault> {
+        let w = &mut block.warps[s.warp];
+        let held = s.active & w.pred(s.code.pp);
+        match s.code.exec {
+            Exec::Branch { target, .. } if held == s.group => return Ok(Flow::Jump(target)),
+            Exec::Branch { .. } if held == 0 => return Ok(Flow::Next),
+            Exec::Break { bar } if held != 0 => {
+                control::leave_region(w, bar.into(), held);
+                return Ok(Flow::Next);
+            }
+            _ => {}
+        }
+        for lane in lanes_of(s.group) {
+            w.pc[lane] = s.pc + u32::from(held >> lane & 1 == 0);
+        }
+        match s.code.exec {
+            Exec::Branch { target, .. } => lanes_of(held).for_each(|lane| w.pc[lane] = target),
+            Exec::BranchIndirect { base, absolute } => self.indirect(w, s.code, held, base, absolute)?,
+            Exec::Exit | Exec::Kill => {
+                w.exit(held);
+                control::settle(w);
+                block.settle();
+            }
+            Exec::Trap => return Err(Fault::new("trap")),
+            Exec::Bsync { bar } => control::converge(w, bar.into(), held),
+            Exec::WarpSync { all } => {
+                let a = &s.code.a;
+                control::warp_sync(w, held, |w, lane| if all { u32::MAX } else { w.get(a, lane) as u32 });
+            }
+            Exec::Yield => {
+                lanes_of(held).for_each(|lane| w.pc[lane] += 1);
+                control::yield_lanes(w, held);
+            }
+            Exec::BlockBarrier { .. } => return self.block_barrier(block, s).map(|()| Flow::Split),
+            // A BREAK or another predicated operation that holds for no lane.
+            _ => {}
+        }
+        Ok(Flow::Split)
+    }
+
+    fn indirect(&self, w: &mut Warp, code: &Code, lanes: u32, base: i64, absolute: bool) -> Result<(), Fault> {
+        for lane in lanes_of(lanes) {
+            let to = w.get(&code.a, lane).wrapping_add(base as u64);
+            let offset = if absolute { to.wrapping_sub(self.setup.code_base) } else { to };
+            if offset % 16 != 0 || offset / 16 >= self.setup.code.len() as u64 {
+                let what = format!("jump to {to:#x}, which is not in the code");
+                return Err(Fault::new(what).on_lane(lane));
+            }
+            w.pc[lane] = (offset / 16) as u32;
+        }
+        Ok(())
+    }
+
+    fn block_barrier(&mut self, block: &mut Block, s: &Step) -> Result<(), Fault> {
+        let Exec::BlockBarrier { arrive_only, gather, all } = s.code.exec else { return Ok(()) };
+        let w = &mut block.warps[s.warp];
+        // The lanes of a predicate that does not hold have been sent on; here the predicate is the vote.
+        lanes_of(s.active).for_each(|lane| w.pc[lane] = s.pc);
+        let lane = s.active.trailing_zeros() as usize % LANES;
+        let barrier = w.get(&s.code.a, lane) as u32;
+        let count = if all { 0 } else { w.get(&s.code.b, lane) as u32 };
+        let votes = w.pred(s.code.pp);
+        block.arrive(s.warp, Arrival { lanes: s.active, barrier, count, arrive_only, gather, votes })
+    }
+}
+
+/// Only the lowest lane counts where the result is one per warp.
+pub fn lowest_if_uniform(code: &Code, active: u32) -> u32 {
+    let uniform = matches!(code.d, Dst::UReg(_)) || code.pu.uniform || code.pv.uniform;
+    if uniform { active & active.wrapping_neg() } else { active }
+}
+
+fn arithmetic(w: &mut Warp, code: &Code, active: u32, eval: impl Fn(&Warp, usize) -> super::alu::Out) {
+    let lanes = lowest_if_uniform(code, active);
+    let (mut pu, mut pv) = (0, 0);
+    for lane in lanes_of(lanes) {
+        let out = eval(w, lane);
+        w.set(code.d, 0, lane, out.d as u32);
+        if code.words == 2 {
+            w.set(code.d, 1, lane, (out.d >> 32) as u32);
+        }
+        pu |= u32::from(out.pu) << lane;
+        pv |= u32::from(out.pv) << lane;
+    }
+    w.set_pred(code.pu, lanes, pu);
+    w.set_pred(code.pv, lanes, pv);
+}
+
+fn move_predicates(w: &mut Warp, code: &Code, active: u32) {
+    for lane in lanes_of(lowest_if_uniform(code, active)) {
+        let (a, mask) = (w.get(&code.a, lane) as u32, w.get(&code.b, lane) as u32);
+        match code.exec {
+            Exec::R2p { byte } => {
+                let bits = a >> (8 * byte);
+                for index in (0..7).filter(|i| mask >> i & 1 != 0) {
+                    let p = Pred { uniform: code.pu.uniform, index, not: false };
+                    w.set_pred(p, 1 << lane, (bits >> index & 1) << lane);
+                }
+            }
+            Exec::P2r { byte } => {
+                let d = a & !(mask << (8 * byte)) | (w.pred_bits(lane) & mask) << (8 * byte);
+                w.set(code.d, 0, lane, d);
+            }
+            _ => {
+                let d = a & !mask | w.upred_bits() & mask;
+                w.set(code.d, 0, lane, d);
+            }
+        }
+    }
+}
+
+fn special(setup: &Setup, block: [u32; 3], w: &Warp, which: Special, lane: usize, steps: u64) -> u64 {
+    let bit = 1u32 << lane;
+    let thread = w.index * LANES as u32 + lane as u32;
+    let [x, y, _] = setup.block;
+    let tid = [thread % x, thread / x % y, thread / x / y];
+    let word = match which {
+        Special::Zero | Special::SmId | Special::CtaInCluster => 0,
+        Special::LaneId => lane as u32,
+        Special::WarpId => w.index,
+        Special::Tid(i) => tid[usize::from(i % 3)],
+        Special::TidPacked => tid[0] | tid[1] << 16 | tid[2] << 26,
+        Special::Ctaid(i) => block[usize::from(i % 3)],
+        Special::GridDim(i) => setup.grid[usize::from(i % 3)],
+        Special::EqMask => bit,
+        Special::LtMask => bit - 1,
+        Special::LeMask => bit | (bit - 1),
+        Special::GtMask => !(bit | (bit - 1)),
+        Special::GeMask => !(bit - 1),
+        Special::ClockLo => return steps,
+        Special::ClockHi => (steps >> 32) as u32,
+        Special::SharedWindowHigh => (setup.shared_window >> 32) as u32,
+        Special::SharedSize => setup.shared_bytes as u32,
+        Special::WarpCount => setup.block.iter().product::<u32>().div_ceil(LANES as u32),
+    };
+    word.into()
+}

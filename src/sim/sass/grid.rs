@@ -1,0 +1,89 @@
+//! Runs the blocks of a grid, in turn and fairly.
+//!
+//! Input: a launch and global memory. Output: changed memory, or a fault. Invariant: the order depends on nothing but
+//! the launch; every resident block, warp and group of lanes runs again after finitely many instructions of the others;
+//! a state in which nothing can run is reported as a deadlock.
+
+use super::super::fault::{Fault, Place};
+use super::super::memory::Global;
+use super::block::Block;
+use super::exec::Machine;
+use super::setup::Setup;
+use super::warp::{LANES, Wait, Warp, lanes_of};
+
+/// Blocks that are resident together.
+const RESIDENT: usize = 64;
+/// Instructions that a group executes before another one has its turn.
+const SLICE: u64 = 256;
+
+/// What a launch cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Instructions, counted once per group of lanes.
+    pub instructions: u64,
+}
+
+/// Runs a launch to its end.
+pub fn run(setup: &Setup, global: &mut Global) -> Result<Stats, Fault> {
+    let mut machine = Machine { setup, global, steps: 0 };
+    let total: u64 = setup.grid.iter().map(|n| u64::from(*n)).product();
+    let mut next = 0;
+    let mut resident: Vec<Block> = Vec::new();
+    loop {
+        resident.retain(|block| !block.done());
+        while resident.len() < RESIDENT && next < total {
+            resident.push(start(setup, next));
+            next += 1;
+        }
+        if resident.is_empty() {
+            return Ok(Stats { instructions: machine.steps });
+        }
+        let mut ran = 0;
+        for block in &mut resident {
+            for warp in 0..block.warps.len() {
+                ran += machine.run(block, warp, SLICE)?;
+            }
+        }
+        if ran == 0 {
+            return Err(deadlock(&resident));
+        }
+        if machine.steps > setup.step_limit {
+            return Err(Fault::new(format!("gave up after {} instructions", machine.steps)));
+        }
+    }
+}
+
+fn start(setup: &Setup, number: u64) -> Block {
+    let [gx, gy, _] = setup.grid.map(u64::from);
+    let id = [number % gx, number / gx % gy, number / gx / gy].map(|n| n as u32);
+    let threads = setup.block.iter().product::<u32>() as usize;
+    let warps = (0..threads.div_ceil(LANES)).map(|index| {
+        let count = (threads - index * LANES).min(LANES);
+        let lanes = u32::MAX >> (LANES - count);
+        Warp::new(index as u32, lanes, setup.registers, setup.local_bytes)
+    });
+    Block::new(id, warps.collect(), setup.shared_bytes)
+}
+
+fn deadlock(blocks: &[Block]) -> Fault {
+    let stuck = blocks.iter().find_map(|block| block.warps.iter().find(|w| w.alive != 0).map(|warp| (block, warp)));
+    let Some((block, warp)) = stuck else { return Fault::new("deadlock") };
+    let lane = warp.alive.trailing_zeros() as usize;
+    let mut waits: Vec<String> = lanes_of(warp.alive)
+        .map(|lane| {
+            let what = match warp.wait[lane] {
+                Wait::Nothing => "nothing".to_string(),
+                Wait::Converge(bar) => {
+                    format!("lanes {:#010x} at B{bar}", warp.bars[usize::from(bar)][lane] & warp.alive)
+                }
+                Wait::Warp(mask) => format!("lanes {:#010x} at a warp barrier", mask & warp.alive),
+                Wait::Block(bar) => format!("block barrier {bar}"),
+            };
+            format!("{what} (pc {:#x})", u64::from(warp.pc[lane]) * 16)
+        })
+        .collect();
+    waits.sort();
+    waits.dedup();
+    let place = Place { block: block.id, warp: warp.index, pc: u64::from(warp.pc[lane]) * 16 };
+    Fault::new(format!("deadlock: no lane can run; lanes wait for {}", waits.join(", "))).at(place)
+}
