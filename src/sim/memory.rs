@@ -81,9 +81,9 @@ pub fn flat<'a>(memory: &'a mut [u8], what: &str, address: u64, width: u64) -> R
     let end = address.checked_add(width).filter(|end| *end <= size as u64);
     match end {
         Some(end) => Ok(&mut memory[address as usize..end as usize]),
-        None => Err(Fault::new(format!(
-            "{what} access of {width} bytes out of bounds at {address:#x} (size {size:#x})"
-        ))),
+        None => {
+            Err(Fault::new(format!("{what} access of {width} bytes out of bounds at {address:#x} (size {size:#x})")))
+        }
     }
 }
 

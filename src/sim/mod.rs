@@ -1,4 +1,10 @@
 //! A machine that executes cubins on the CPU.
+//!
+//! Input: a cubin and a launch. Output: what the kernel made of its buffers, or a report of what it did wrong. Parts:
+//! `launch` describes launches and expected numbers, `sass` executes instructions, `ops` computes, `memory` holds bytes.
 
+pub mod fault;
 pub mod launch;
+pub mod memory;
 pub mod ops;
+pub mod sass;

@@ -11,11 +11,7 @@ pub fn add3(a: u32, b: u32, c: u32, carries: u32) -> (u32, u32) {
 
 /// a × b as a 64-bit number.
 pub fn product(a: u32, b: u32, signed: bool) -> u64 {
-    if signed {
-        (i64::from(a as i32) * i64::from(b as i32)) as u64
-    } else {
-        u64::from(a) * u64::from(b)
-    }
+    if signed { (i64::from(a as i32) * i64::from(b as i32)) as u64 } else { u64::from(a) * u64::from(b) }
 }
 
 /// a × b + c + carry in 64 bits, and whether it carried out.

@@ -157,14 +157,7 @@ fn store_lane(
     Ok(())
 }
 
-fn load_const(
-    setup: &Setup,
-    w: &mut Warp,
-    code: &Code,
-    lane: usize,
-    bank: u8,
-    access: Access,
-) -> Result<(), Fault> {
+fn load_const(setup: &Setup, w: &mut Warp, code: &Code, lane: usize, bank: u8, access: Access) -> Result<(), Fault> {
     let at = (w.get(&code.a, lane) as u32).wrapping_add(code.off as u32);
     let slot = setup.banks.slice(bank, at, access.bytes.into())?;
     let mut words = [0; 8];

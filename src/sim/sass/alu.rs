@@ -96,50 +96,132 @@ pub enum Alu {
     /// As `Select` on f32, subnormals flushed.
     SelectF32,
     /// a + b + c; `plus` ones more for negated sources; carries in from the predicates where `x`.
-    Add3 { x: bool, plus: u8 },
+    Add3 {
+        x: bool,
+        plus: u8,
+    },
     /// a + b in 64 bits
     Add64,
     /// a × b + c
-    Mad { x: bool, signed: bool, negate: bool, part: Part },
-    Lea { how: Lea, plus: u8 },
+    Mad {
+        x: bool,
+        signed: bool,
+        negate: bool,
+        part: Part,
+    },
+    Lea {
+        how: Lea,
+        plus: u8,
+    },
     Shift(Shift),
     Permute(Permute),
-    Logic { lut: u8, all: bool },
-    LogicP { lut: u8, lut2: u8 },
-    Compare { cmp: Cmp, ty: IntType, join: Join, ex: bool },
+    Logic {
+        lut: u8,
+        all: bool,
+    },
+    LogicP {
+        lut: u8,
+        lut2: u8,
+    },
+    Compare {
+        cmp: Cmp,
+        ty: IntType,
+        join: Join,
+        ex: bool,
+    },
     MinMaxInt(IntType),
     /// Minimum or maximum of a + b and c.
     AddMinMax(IntType),
     /// Minimum or maximum of three.
     MinMax3(IntType),
-    Mask { wrap: bool },
-    Extend { signed: bool, wrap: bool },
+    Mask {
+        wrap: bool,
+    },
+    Extend {
+        signed: bool,
+        wrap: bool,
+    },
     Abs,
     Popc,
     Brev,
-    Leading { signed: bool, from_top: bool },
-    Dot { a_signed: bool, b_signed: bool, halves: Option<bool> },
-    AbsDiff { signed: bool },
+    Leading {
+        signed: bool,
+        from_top: bool,
+    },
+    Dot {
+        a_signed: bool,
+        b_signed: bool,
+        halves: Option<bool>,
+    },
+    AbsDiff {
+        signed: bool,
+    },
     Float(FloatOp, Format, Mode),
     /// Minimum or maximum of three floats.
     FloatMinMax3(Mode, bool),
-    CompareFloat { cmp: FloatCmp, format: Format, ftz: bool, join: Join },
+    CompareFloat {
+        cmp: FloatCmp,
+        format: Format,
+        ftz: bool,
+        join: Join,
+    },
+    /// Which of two f64 is the minimum or maximum: true for the first; the second result says that both are NaN.
+    ChooseF64 {
+        min: bool,
+    },
     /// A comparison as 1.0 (`ones` false) or all ones.
-    SetFloat { cmp: FloatCmp, ftz: bool, join: Join, ones: bool },
+    SetFloat {
+        cmp: FloatCmp,
+        ftz: bool,
+        join: Join,
+        ones: bool,
+    },
     CheckDivide,
     Mufu(Function, Format, bool),
     Half(FloatOp, Halves),
     /// One half as f32 arithmetic (HADD2.F32).
     HalfToF32(Halves),
-    CompareHalf { cmp: FloatCmp, how: Halves, join: Join, and: bool },
-    SetHalf { cmp: FloatCmp, how: Halves, join: Join, ones: bool },
-    IntToFloat { from: IntType, to: Format, round: Round },
-    FloatToInt { from: Format, to: IntType, round: Round, ftz: bool },
-    FloatToFloat { from: Format, to: Format, round: Round, ftz: bool, sat: bool, integral: bool },
+    CompareHalf {
+        cmp: FloatCmp,
+        how: Halves,
+        join: Join,
+        and: bool,
+    },
+    SetHalf {
+        cmp: FloatCmp,
+        how: Halves,
+        join: Join,
+        ones: bool,
+    },
+    IntToFloat {
+        from: IntType,
+        to: Format,
+        round: Round,
+    },
+    FloatToInt {
+        from: Format,
+        to: IntType,
+        round: Round,
+        ftz: bool,
+    },
+    FloatToFloat {
+        from: Format,
+        to: Format,
+        round: Round,
+        ftz: bool,
+        sat: bool,
+        integral: bool,
+    },
     /// Two f32 packed into one word.
-    Pack { to: Format, mode: Mode },
+    Pack {
+        to: Format,
+        mode: Mode,
+    },
     /// Two integers saturated into a type and packed.
-    IntToInt { from: IntType, to: IntType },
+    IntToInt {
+        from: IntType,
+        to: IntType,
+    },
 }
 
 /// Which part of a multiply-add is the result.
@@ -231,6 +313,11 @@ impl Alu {
                     (true, false) => 1f32.to_bits(),
                     (true, true) => u32::MAX,
                 })
+            }
+            Alu::ChooseF64 { min } => {
+                let nan = [x.a, x.b].map(|bits| F64.is_nan(bits));
+                let first = real::min_max(F64, x.a, x.b, min, false, Mode::default()) == x.a;
+                Out { d: 0, pu: nan[1] || first && !nan[0], pv: nan[0] && nan[1] }
             }
             Alu::CheckDivide => Out { pu: divide_needs_care(x.a as u32, x.b as u32), ..Out::default() },
             Alu::Mufu(function, format, sat) => {

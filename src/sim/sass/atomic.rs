@@ -3,7 +3,7 @@
 //! Input: the old value and the operands. Output: the new value, and what the instruction returns. Invariant: pure;
 //! values are the low bytes of the type's width.
 
-use super::super::ops::format::{F32, F64, Round};
+use super::super::ops::format::{F32, Round};
 use super::super::ops::half::{self, Pick};
 use super::super::ops::real::{self, Mode};
 use super::code::{AtomicOp, AtomicType};
@@ -36,15 +36,45 @@ pub fn apply(op: AtomicOp, ty: AtomicType, old: u64, b: u64, c: u64) -> u64 {
             half::join(one(0), one(1)).into()
         }
         (AtomicOp::Add, _) => old.wrapping_add(b),
-        (AtomicOp::Min, _) => if less(ty, b, old) { b } else { old },
-        (AtomicOp::Max, _) => if less(ty, old, b) { b } else { old },
-        (AtomicOp::Inc, _) => if old >= b { 0 } else { old + 1 },
-        (AtomicOp::Dec, _) => if old == 0 || old > b { b } else { old - 1 },
+        (AtomicOp::Min, _) => {
+            if less(ty, b, old) {
+                b
+            } else {
+                old
+            }
+        }
+        (AtomicOp::Max, _) => {
+            if less(ty, old, b) {
+                b
+            } else {
+                old
+            }
+        }
+        (AtomicOp::Inc, _) => {
+            if old >= b {
+                0
+            } else {
+                old + 1
+            }
+        }
+        (AtomicOp::Dec, _) => {
+            if old == 0 || old > b {
+                b
+            } else {
+                old - 1
+            }
+        }
         (AtomicOp::And, _) => old & b,
         (AtomicOp::Or, _) => old | b,
         (AtomicOp::Xor, _) => old ^ b,
         (AtomicOp::Exch, _) => b,
-        (AtomicOp::Cas | AtomicOp::CasFlag, _) => if old == b { c } else { old },
+        (AtomicOp::Cas | AtomicOp::CasFlag, _) => {
+            if old == b {
+                c
+            } else {
+                old
+            }
+        }
         (AtomicOp::PopcInc, _) => old.wrapping_add(1),
     };
     new & mask
@@ -70,6 +100,7 @@ fn less(ty: AtomicType, a: u64, b: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::ops::format::F64;
     use super::*;
     const U32: AtomicType = AtomicType::Unsigned(4);
 

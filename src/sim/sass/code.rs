@@ -180,42 +180,94 @@ pub enum Exec {
     /// Cannot be executed; index of the reason.
     Refuse(u32),
     Alu(Alu),
-    P2r { byte: u8 },
-    R2p { byte: u8 },
+    P2r {
+        byte: u8,
+    },
+    R2p {
+        byte: u8,
+    },
     /// Uniform predicates into a uniform register.
     Up2ur,
-    Special { which: Special, wide: bool },
-    Load { space: Space, access: Access },
-    Store { space: Space, access: Access },
+    Special {
+        which: Special,
+        wide: bool,
+    },
+    Load {
+        space: Space,
+        access: Access,
+    },
+    Store {
+        space: Space,
+        access: Access,
+    },
     /// From constant bank `bank`, at a register plus an offset.
-    LoadConst { bank: u8, access: Access },
-    Atomic { space: Space, op: AtomicOp, ty: AtomicType },
+    LoadConst {
+        bank: u8,
+        access: Access,
+    },
+    Atomic {
+        space: Space,
+        op: AtomicOp,
+        ty: AtomicType,
+    },
     /// Whether a generic address lies in a space.
     InSpace(Space),
     /// To an instruction index.
-    Branch { target: u32, uniform: bool },
+    Branch {
+        target: u32,
+        uniform: bool,
+    },
+    /// To an instruction index, where the group is not (or is) all the lanes of a mask, or of the warp.
+    BranchMask {
+        target: u32,
+        diverged: bool,
+        all: bool,
+    },
     /// To the lanes' registers plus a byte offset into the code.
-    BranchIndirect { base: i64, absolute: bool },
+    BranchIndirect {
+        base: i64,
+        absolute: bool,
+    },
     Exit,
     Kill,
     Trap,
-    Bssy { bar: u8 },
-    Bsync { bar: u8 },
-    Break { bar: u8 },
+    Bssy {
+        bar: u8,
+    },
+    Bsync {
+        bar: u8,
+    },
+    Break {
+        bar: u8,
+    },
     /// Into a convergence barrier.
-    BarFromReg { bar: u8 },
-    RegFromBar { bar: u8, clear: bool },
-    WarpSync { all: bool },
+    BarFromReg {
+        bar: u8,
+    },
+    RegFromBar {
+        bar: u8,
+        clear: bool,
+    },
+    WarpSync {
+        all: bool,
+    },
     Yield,
-    BlockBarrier { arrive_only: bool, gather: Gather, all: bool },
+    BlockBarrier {
+        arrive_only: bool,
+        gather: Gather,
+        all: bool,
+    },
     BarrierResult,
-    CodeAddress { offset: u64 },
+    CodeAddress {
+        offset: u64,
+    },
     Shuffle(Shuffle),
     Vote(Vote),
-    Match { all: bool },
+    Match {
+        all: bool,
+    },
     Redux(Redux),
     Elect,
-    ActiveToUniform,
 }
 
 /// One instruction.

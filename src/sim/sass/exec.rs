@@ -152,6 +152,12 @@ impl Machine<'_> {
         let w = &mut block.warps[s.warp];
         let held = s.active & w.pred(s.code.pp);
         match s.code.exec {
+            Exec::BranchMask { target, diverged, all } => {
+                let lane = s.active.trailing_zeros() as usize % LANES;
+                let mask = if all { u32::MAX } else { w.get(&s.code.a, lane) as u32 };
+                let together = mask & w.alive & !s.active == 0;
+                return Ok(if together == diverged { Flow::Next } else { Flow::Jump(target) });
+            }
             Exec::Branch { target, .. } if held == s.group => return Ok(Flow::Jump(target)),
             Exec::Branch { .. } if held == 0 => return Ok(Flow::Next),
             Exec::Break { bar } if held != 0 => {

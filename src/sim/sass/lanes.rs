@@ -72,9 +72,8 @@ fn source_lane(mode: Shuffle, lane: u32, b: u32, c: u32) -> (u32, bool) {
 }
 
 fn shuffle(w: &mut Warp, code: &Code, active: u32, mode: Shuffle) {
-    let values: [u32; LANES] = std::array::from_fn(|lane| {
-        if active >> lane & 1 != 0 { w.get(&code.a, lane) as u32 } else { 0 }
-    });
+    let values: [u32; LANES] =
+        std::array::from_fn(|lane| if active >> lane & 1 != 0 { w.get(&code.a, lane) as u32 } else { 0 });
     let mut pu = 0;
     let mut picked = [0; LANES];
     for lane in lanes_of(active) {

@@ -16,9 +16,9 @@ impl Words {
     pub fn of(inst: &Inst) -> Words {
         let mut words = Words::default();
         for (kind, value) in inst.mods.iter() {
-            let name = format!("{kind:?}").to_lowercase();
+            let name = kind.name();
             for word in kind.text(value).split('.') {
-                words.push(&name, word);
+                words.push(name, word);
             }
         }
         words

@@ -1,0 +1,211 @@
+//! Integer, logic and move opcodes of both datapaths.
+//!
+//! Input: a builder. Output: the operation, or `None` where the opcode is of another family.
+
+use super::super::super::ops::convert::IntType;
+use super::super::super::ops::int::{Cmp, Lea, Permute, Shift};
+use super::super::alu::{Alu, Join, Part};
+use super::super::code::{Exec, Src};
+use super::operands::{Builder, Kind};
+use crate::tables::{Op, Role};
+
+/// The comparison words.
+pub const CMPS: [(&str, Cmp); 8] = [
+    ("F", Cmp::False),
+    ("LT", Cmp::Lt),
+    ("EQ", Cmp::Eq),
+    ("LE", Cmp::Le),
+    ("GT", Cmp::Gt),
+    ("NE", Cmp::Ne),
+    ("GE", Cmp::Ge),
+    ("T", Cmp::True),
+];
+const PERMUTES: [(&str, Permute); 6] = [
+    ("F4E", Permute::F4e),
+    ("B4E", Permute::B4e),
+    ("RC8", Permute::Rc8),
+    ("ECL", Permute::Ecl),
+    ("ECR", Permute::Ecr),
+    ("RC16", Permute::Rc16),
+];
+const JOINS: [(&str, Join); 2] = [("OR", Join::Or), ("XOR", Join::Xor)];
+
+/// How a comparison meets the predicate source.
+pub fn join(b: &Builder) -> Join {
+    b.lifted.words.pick(&JOINS).unwrap_or_default()
+}
+
+/// The integer type that the words name; signed 32 bits where they name none.
+pub fn int_type(b: &Builder) -> IntType {
+    let of = |bits, signed| IntType { bits, signed };
+    let list = [("U64", of(64, false)), ("S64", of(64, true)), ("U32", of(32, false)), ("S32", of(32, true))];
+    b.lifted.words.pick(&list).unwrap_or(of(32, true))
+}
+
+/// Builds opcodes of these families.
+pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
+    let alu = match sum_or_product(b)? {
+        Some(alu) => alu,
+        None => match select_or_compare(b)? {
+            Some(alu) => alu,
+            None => match bits(b)? {
+                Some(alu) => alu,
+                None => return predicates(b),
+            },
+        },
+    };
+    Ok(Some(Exec::Alu(alu)))
+}
+
+fn sum_or_product(b: &mut Builder) -> Result<Option<Alu>, String> {
+    let (x, signed) = (b.has("X"), !b.has("U32"));
+    let mad = |b: &mut Builder, part: Part| {
+        b.abc_wide([false, false, part != Part::Low], Kind::Int)?;
+        b.code.words = if part == Part::Wide { 2 } else { 1 };
+        // A negated factor negates the product, and so does a factor of 32 bits in two's complement.
+        let negate = b.code.a.negate != b.code.b.negate;
+        (b.code.a.negate, b.code.b.negate) = (false, false);
+        Ok::<Alu, String>(Alu::Mad { x, signed, negate, part })
+    };
+    Ok(Some(match b.lifted.inst.op {
+        Op::IADD3 | Op::UIADD3 | Op::VIADD => {
+            b.abc(Kind::IntCarry)?;
+            Alu::Add3 { x, plus: b.plus }
+        }
+        Op::IADD_64 => wide_move(b, Alu::Add64)?,
+        Op::IADD if b.has("64") => wide_move(b, Alu::Add64)?,
+        Op::IADD | Op::UVIADD => {
+            b.abc(Kind::IntCarry)?;
+            Alu::Add3 { x, plus: b.plus }
+        }
+        Op::IMAD | Op::UIMAD if b.has("WIDE") => mad(b, Part::Wide)?,
+        Op::IMAD | Op::UIMAD if b.has("HI") => mad(b, Part::High)?,
+        Op::IMAD | Op::UIMAD => mad(b, Part::Low)?,
+        Op::IMAD_WIDE | Op::UIMAD_WIDE => mad(b, Part::Wide)?,
+        Op::IMAD_HI | Op::UIMAD_HI => mad(b, Part::High)?,
+        Op::LEA | Op::ULEA => {
+            b.abc(Kind::IntCarry)?;
+            if b.arg(Role::A).neg {
+                return Err("LEA with a negated first operand".to_string());
+            }
+            let how = Lea { shift: b.imm(Role::Sh) as u8, hi: b.has("HI"), sx32: b.has("SX32"), x };
+            Alu::Lea { how, plus: b.plus }
+        }
+        _ => return Ok(None),
+    }))
+}
+
+fn wide_move(b: &mut Builder, alu: Alu) -> Result<Alu, String> {
+    b.abc_wide([true; 3], Kind::Int)?;
+    b.code.words = 2;
+    Ok(alu)
+}
+
+fn select_or_compare(b: &mut Builder) -> Result<Option<Alu>, String> {
+    let wide64 = b.has("64");
+    Ok(Some(match b.lifted.inst.op {
+        Op::MOV | Op::UMOV | Op::MOV_2 | Op::UMOV_2 | Op::R2UR if wide64 => wide_move(b, Alu::Mov)?,
+        Op::SEL | Op::USEL | Op::SEL_2 | Op::USEL_2 if wide64 => wide_move(b, Alu::Select)?,
+        Op::MOV | Op::UMOV | Op::MOV_2 | Op::UMOV_2 | Op::R2UR => {
+            b.code.a = b.src(Role::A, false, Kind::Int)?;
+            Alu::Mov
+        }
+        Op::SEL | Op::USEL | Op::SEL_2 | Op::USEL_2 => {
+            b.abc(Kind::Int)?;
+            Alu::Select
+        }
+        Op::ISETP | Op::UISETP | Op::ISETP_2 | Op::UISETP_2 => {
+            let ty = int_type(b);
+            b.abc_wide([ty.bits == 64; 3], Kind::Int)?;
+            let cmp = b.lifted.words.pick(&CMPS).unwrap_or_default();
+            Alu::Compare { cmp, ty, join: join(b), ex: b.has("EX") }
+        }
+        Op::IMNMX | Op::IMNMX_2 | Op::IMNMX_3 | Op::UIMNMX | Op::VIMNMX | Op::UVIMNMX => {
+            Alu::MinMaxInt(scalar_type(b)?)
+        }
+        Op::VIADDMNMX => Alu::AddMinMax(scalar_type(b)?),
+        Op::VIMNMX3 => Alu::MinMax3(scalar_type(b)?),
+        Op::IABS | Op::UIABS => {
+            b.abc(Kind::Int)?;
+            Alu::Abs
+        }
+        Op::VABSDIFF => {
+            let ty = scalar_type(b)?;
+            Alu::AbsDiff { signed: ty.signed }
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// The type of a minimum or maximum, its operands read; packed types are not built.
+fn scalar_type(b: &mut Builder) -> Result<IntType, String> {
+    if let Some(word) = ["U16x2", "S16x2", "U8x4", "S8x4", "RELU"].into_iter().find(|word| b.has(word)) {
+        return Err(format!("the machine does not execute {}.{word}", b.lifted.inst.op.info().text));
+    }
+    let ty = int_type(b);
+    b.abc_wide([ty.bits == 64; 3], Kind::Int)?;
+    b.code.words = (ty.bits / 32) as u8;
+    // Predicates of this opcode say which operand won; the machine gives none, so that a use shows.
+    Ok(ty)
+}
+
+fn bits(b: &mut Builder) -> Result<Option<Alu>, String> {
+    let (signed, wrap) = (!b.has("U32"), b.has("W"));
+    let alu = match b.lifted.inst.op {
+        Op::SHF | Op::USHF => {
+            let ty = int_type(b);
+            let how = Shift { right: b.has("R"), signed: ty.signed, wide: ty.bits == 64, wrap, high: b.has("HI") };
+            Alu::Shift(how)
+        }
+        Op::PRMT | Op::UPRMT => Alu::Permute(b.lifted.words.pick(&PERMUTES).unwrap_or_default()),
+        Op::LOP3 | Op::ULOP3 => Alu::Logic { lut: b.imm(Role::Lut) as u8, all: b.has("PAND") },
+        Op::BMSK | Op::UBMSK => Alu::Mask { wrap },
+        Op::SGXT | Op::USGXT => Alu::Extend { signed, wrap },
+        Op::POPC | Op::UPOPC => Alu::Popc,
+        Op::BREV | Op::UBREV => Alu::Brev,
+        Op::FLO | Op::UFLO => Alu::Leading { signed, from_top: b.has("SH") },
+        Op::IDP => {
+            let halves = b.has("2A").then(|| b.has("HI"));
+            let words: Vec<&str> = b.lifted.words.iter().map(|(_, text)| text).filter(|t| t.ends_with('8')).collect();
+            let b_signed = !matches!(words.as_slice(), [_, "U8"] | ["U8"]);
+            Alu::Dot { a_signed: !b.has("U8") && !b.has("U16"), b_signed, halves }
+        }
+        _ => return Ok(None),
+    };
+    b.abc(Kind::Int)?;
+    Ok(Some(alu))
+}
+
+fn predicates(b: &mut Builder) -> Result<Option<Exec>, String> {
+    let byte = [("B1", 1), ("B2", 2), ("B3", 3)];
+    let byte = b.lifted.words.pick(&byte).unwrap_or(0);
+    Ok(Some(match b.lifted.inst.op {
+        Op::PLOP3 | Op::UPLOP3 => {
+            b.code.pp = b.pred(Role::Pa)?;
+            b.code.pq = b.pred(Role::Pb)?;
+            b.code.pr = b.pred(Role::Pc)?;
+            Exec::Alu(Alu::LogicP { lut: b.imm(Role::Lut) as u8, lut2: b.imm(Role::Lut2) as u8 })
+        }
+        Op::P2R => {
+            operands_or_all(b)?;
+            Exec::P2r { byte }
+        }
+        Op::R2P => {
+            operands_or_all(b)?;
+            Exec::R2p { byte }
+        }
+        Op::UP2UR => {
+            operands_or_all(b)?;
+            Exec::Up2ur
+        }
+        _ => return Ok(None),
+    }))
+}
+
+fn operands_or_all(b: &mut Builder) -> Result<(), String> {
+    b.code.a = b.src(Role::A, false, Kind::Int)?;
+    b.code.b = b.src(Role::B, false, Kind::Int)?;
+    let all: Src = b.code.b;
+    debug_assert!(!all.wide);
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! Control flow, barriers, special registers, operations across lanes.
+//!
+//! Input: a builder. Output: the operation, or `None` where the opcode is of another family.
+
+use super::super::code::{Exec, Gather, Redux, Shuffle, Special, Vote};
+use super::operands::{Builder, Kind};
+use crate::sass::ArgKind;
+use crate::tables::{Op, Role};
+
+const SPECIALS: [(&str, Special); 27] = [
+    ("SRZ", Special::Zero),
+    ("SR_LANEID", Special::LaneId),
+    ("SR_VIRTID", Special::WarpId),
+    ("SR_VIRTUALSMID", Special::SmId),
+    ("SR_TID", Special::TidPacked),
+    ("SR_TID.X", Special::Tid(0)),
+    ("SR_TID.Y", Special::Tid(1)),
+    ("SR_TID.Z", Special::Tid(2)),
+    ("SR_CTAID.X", Special::Ctaid(0)),
+    ("SR_CTAID.Y", Special::Ctaid(1)),
+    ("SR_CTAID.Z", Special::Ctaid(2)),
+    ("SR_NCTAID.X", Special::GridDim(0)),
+    ("SR_NCTAID.Y", Special::GridDim(1)),
+    ("SR_NCTAID.Z", Special::GridDim(2)),
+    ("SR_EQMASK", Special::EqMask),
+    ("SR_LTMASK", Special::LtMask),
+    ("SR_LEMASK", Special::LeMask),
+    ("SR_GTMASK", Special::GtMask),
+    ("SR_GEMASK", Special::GeMask),
+    ("SR_CLOCKLO", Special::ClockLo),
+    ("SR_CLOCKHI", Special::ClockHi),
+    ("SR_GLOBALTIMERLO", Special::ClockLo),
+    ("SR_GLOBALTIMERHI", Special::ClockHi),
+    ("SR_CgaCtaId", Special::CtaInCluster),
+    ("SR_SWINHI", Special::SharedWindowHigh),
+    ("SR_SMEMSZ", Special::SharedSize),
+    ("SR_VIRTCFG", Special::WarpCount),
+];
+const REDUXES: [(&str, Redux); 4] = [("SUM", Redux::Add), ("OR", Redux::Or), ("XOR", Redux::Xor), ("AND", Redux::And)];
+
+/// Builds opcodes of these families.
+pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
+    if let Some(exec) = branches(b)? {
+        return Ok(Some(exec));
+    }
+    if let Some(exec) = convergence(b)? {
+        return Ok(Some(exec));
+    }
+    if let Some(exec) = across_lanes(b)? {
+        return Ok(Some(exec));
+    }
+    Ok(Some(match b.lifted.inst.op {
+        Op::NOP | Op::NANOSLEEP | Op::ENDCOLLECTIVE | Op::PREEXIT | Op::ACQBLK | Op::PMTRIG => Exec::Nop,
+        Op::S2R | Op::S2UR | Op::CS2R_32 => special(b, false)?,
+        Op::CS2R_64 => special(b, true)?,
+        Op::CS2UR => special(b, !b.has("32"))?,
+        Op::BAR | Op::BAR_INDEXED => block_barrier(b)?,
+        Op::B2R if b.has("RESULT") => Exec::BarrierResult,
+        _ => return Ok(None),
+    }))
+}
+
+fn special(b: &mut Builder, wide: bool) -> Result<Exec, String> {
+    let name = b.lifted.special.as_str();
+    let found = SPECIALS.iter().find(|(text, _)| *text == name);
+    let which = found.map(|(_, which)| *which).ok_or_else(|| format!("the machine has no {name}"))?;
+    Ok(Exec::Special { which, wide })
+}
+
+fn branches(b: &mut Builder) -> Result<Option<Exec>, String> {
+    Ok(Some(match b.lifted.inst.op {
+        Op::BRA | Op::JMP if b.has("DIV") || b.has("CONV") => {
+            b.code.a = b.src(Role::A, false, Kind::Int)?;
+            Exec::BranchMask { target: b.target()?, diverged: b.has("DIV"), all: b.arg(Role::A).is_none() }
+        }
+        Op::BRA => Exec::Branch { target: b.target()?, uniform: b.has("U") },
+        Op::CALL if b.arg(Role::A).is_none() && !b.has("ABS") => Exec::Branch { target: b.target()?, uniform: false },
+        Op::CALL if b.arg(Role::A).is_none() => return Err("CALL.ABS to an address that is not linked".to_string()),
+        Op::CALL => {
+            b.code.a = b.src(Role::A, true, Kind::Int)?;
+            Exec::BranchIndirect { base: relative(b, Role::Target), absolute: b.has("ABS") }
+        }
+        Op::RET => {
+            b.code.a = b.src(Role::A, true, Kind::Int)?;
+            Exec::BranchIndirect { base: relative(b, Role::Target), absolute: b.has("ABS") }
+        }
+        Op::BRX | Op::JMX => {
+            b.code.a = b.src(Role::A, true, Kind::Int)?;
+            let absolute = b.lifted.inst.op == Op::JMX;
+            let role = if b.arg(Role::Off).is_none() { Role::Target } else { Role::Off };
+            let base = if absolute { b.imm(role) as i64 } else { b.next.wrapping_add(b.imm(role)) as i64 };
+            Exec::BranchIndirect { base, absolute }
+        }
+        Op::EXIT => Exec::Exit,
+        Op::KILL => Exec::Kill,
+        Op::BPT if b.has("TRAP") || b.has("DRAIN") => Exec::Trap,
+        Op::BPT => return Err("a breakpoint".to_string()),
+        Op::LEPC if b.arg(Role::Target).is_none() => Exec::CodeAddress { offset: b.next },
+        Op::LEPC => Exec::CodeAddress { offset: b.next.wrapping_add(b.imm(Role::Target)) },
+        _ => return Ok(None),
+    }))
+}
+
+/// What is added to the register of an indirect jump: the label where it is relative, nothing where it is absolute.
+fn relative(b: &Builder, role: Role) -> i64 {
+    let label = b.arg(role);
+    if b.has("ABS") || label.is_none() { 0 } else { b.next.wrapping_add(label.val) as i64 }
+}
+
+fn convergence(b: &mut Builder) -> Result<Option<Exec>, String> {
+    let bar = (b.imm(Role::B) & 15) as u8;
+    Ok(Some(match b.lifted.inst.op {
+        Op::BSSY => Exec::Bssy { bar },
+        Op::BSYNC => Exec::Bsync { bar },
+        Op::BREAK => Exec::Break { bar },
+        Op::BMOV_B => {
+            b.code.a = b.src(Role::A, false, Kind::Int)?;
+            Exec::BarFromReg { bar }
+        }
+        Op::BMOV_R => Exec::RegFromBar { bar, clear: b.has("CLEAR") },
+        Op::WARPSYNC => {
+            b.code.a = b.src(Role::A, false, Kind::Int)?;
+            Exec::WarpSync { all: b.has("ALL") }
+        }
+        Op::YIELD => Exec::Yield,
+        _ => return Ok(None),
+    }))
+}
+
+fn block_barrier(b: &mut Builder) -> Result<Exec, String> {
+    let gathers = [("POPC", Gather::Popc), ("AND", Gather::And), ("OR", Gather::Or)];
+    let gather = if b.has("RED") { b.lifted.words.pick(&gathers).unwrap_or(Gather::None) } else { Gather::None };
+    if !["SYNC", "ARV", "RED"].iter().any(|word| b.has(word))
+        && b.lifted.words.iter().next().is_some_and(|_| b.has("SCAN"))
+    {
+        return Err("the machine does not execute BAR.SCAN".to_string());
+    }
+    b.code.a = b.src(Role::A, false, Kind::Int)?;
+    b.code.b = b.src(Role::B, false, Kind::Int)?;
+    let all = b.arg(Role::B).kind == ArgKind::None;
+    Ok(Exec::BlockBarrier { arrive_only: b.has("ARV"), gather, all })
+}
+
+fn across_lanes(b: &mut Builder) -> Result<Option<Exec>, String> {
+    let modes = [("UP", Shuffle::Up), ("DOWN", Shuffle::Down), ("BFLY", Shuffle::Bfly)];
+    let votes = [("ANY", Vote::Any), ("EQ", Vote::Eq)];
+    let wide = b.has("U64");
+    b.code.a = match b.lifted.inst.op {
+        Op::SHFL | Op::MATCH | Op::REDUX | Op::CREDUX => b.src(Role::A, wide, Kind::Int)?,
+        _ => b.code.a,
+    };
+    Ok(Some(match b.lifted.inst.op {
+        Op::SHFL => {
+            b.code.b = b.src(Role::B, false, Kind::Int)?;
+            b.code.c = b.src(Role::C, false, Kind::Int)?;
+            Exec::Shuffle(b.lifted.words.pick(&modes).unwrap_or(Shuffle::Idx))
+        }
+        Op::VOTE | Op::VOTEU => Exec::Vote(b.lifted.words.pick(&votes).unwrap_or(Vote::All)),
+        Op::MATCH => Exec::Match { all: b.has("ALL") },
+        Op::REDUX | Op::CREDUX if b.has("F32") => return Err("the machine does not execute CREDUX.F32".to_string()),
+        Op::REDUX | Op::CREDUX => {
+            let signed = b.has("S32");
+            Exec::Redux(match (b.has("MIN"), b.has("MAX")) {
+                (true, _) => Redux::Min(signed),
+                (_, true) => Redux::Max(signed),
+                _ => b.lifted.words.pick(&REDUXES).unwrap_or(Redux::And),
+            })
+        }
+        Op::ELECT => Exec::Elect,
+        _ => return Ok(None),
+    }))
+}

@@ -1,0 +1,234 @@
+//! Float, half and conversion opcodes.
+//!
+//! Input: a builder. Output: the operation, or `None` where the opcode is of another family.
+
+use super::super::super::ops::convert::IntType;
+use super::super::super::ops::format::{BF16, F16, F32, F64, Format, Round};
+use super::super::super::ops::half::Pick;
+use super::super::super::ops::mufu::Function;
+use super::super::super::ops::real::Mode;
+use super::super::alu::{Alu, FloatCmp, FloatOp, Halves, float_format};
+use super::super::code::Exec;
+use super::arith::join;
+use super::operands::{Builder, Kind};
+use crate::tables::{Op, Role};
+
+const ROUNDS: [(&str, Round); 6] = [
+    ("RM", Round::Down),
+    ("RP", Round::Up),
+    ("RZ", Round::Zero),
+    ("FLOOR", Round::Down),
+    ("CEIL", Round::Up),
+    ("TRUNC", Round::Zero),
+];
+const FUNCTIONS: [(&str, Function); 10] = [
+    ("COS", Function::Cos),
+    ("SIN", Function::Sin),
+    ("EX2", Function::Ex2),
+    ("LG2", Function::Lg2),
+    ("RCP", Function::Rcp),
+    ("RSQ", Function::Rsq),
+    ("RCP64H", Function::Rcp64h),
+    ("RSQ64H", Function::Rsq64h),
+    ("SQRT", Function::Sqrt),
+    ("TANH", Function::Tanh),
+];
+
+fn mode(b: &Builder) -> Mode {
+    Mode { round: round(b), ftz: b.has("FTZ"), fmz: b.has("FMZ"), sat: b.has("SAT"), relu: b.has("RELU") }
+}
+
+fn round(b: &Builder) -> Round {
+    b.lifted.words.pick(&ROUNDS).unwrap_or_default()
+}
+
+/// The sixteen comparisons: LT and so on are false for NaN, LTU and so on true.
+fn float_cmp(b: &Builder) -> FloatCmp {
+    let of = |less, equal, greater, unordered| FloatCmp { less, equal, greater, unordered };
+    let list = [
+        ("LT", of(true, false, false, false)),
+        ("EQ", of(false, true, false, false)),
+        ("LE", of(true, true, false, false)),
+        ("GT", of(false, false, true, false)),
+        ("NE", of(true, false, true, false)),
+        ("GE", of(false, true, true, false)),
+        ("NUM", of(true, true, true, false)),
+        ("NAN", of(false, false, false, true)),
+        ("LTU", of(true, false, false, true)),
+        ("EQU", of(false, true, false, true)),
+        ("LEU", of(true, true, false, true)),
+        ("GTU", of(false, false, true, true)),
+        ("NEU", of(true, false, true, true)),
+        ("GEU", of(false, true, true, true)),
+        ("T", of(true, true, true, true)),
+    ];
+    b.lifted.words.pick(&list).unwrap_or_default()
+}
+
+/// Builds opcodes of these families.
+pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
+    let alu = match single(b)? {
+        Some(alu) => alu,
+        None => match double(b)? {
+            Some(alu) => alu,
+            None => match half(b)? {
+                Some(alu) => alu,
+                None => match conversion(b)? {
+                    Some(alu) => alu,
+                    None => return Ok(None),
+                },
+            },
+        },
+    };
+    Ok(Some(Exec::Alu(alu)))
+}
+
+fn single(b: &mut Builder) -> Result<Option<Alu>, String> {
+    let mode = mode(b);
+    let ftz = mode.ftz;
+    let alu = match b.lifted.inst.op {
+        Op::FADD | Op::UFADD => Alu::Float(FloatOp::Add, F32, mode),
+        Op::FMUL | Op::UFMUL => Alu::Float(FloatOp::Mul, F32, mode),
+        Op::FFMA | Op::UFFMA => Alu::Float(FloatOp::Fma, F32, mode),
+        Op::FMNMX | Op::FMNMX_2 => Alu::Float(FloatOp::MinMax(b.has("NAN")), F32, mode),
+        Op::FMNMX3 => Alu::FloatMinMax3(mode, b.has("NAN")),
+        Op::FSEL | Op::UFSEL if ftz => Alu::SelectF32,
+        Op::FSEL | Op::UFSEL => Alu::Select,
+        Op::FSETP | Op::UFSETP => Alu::CompareFloat { cmp: float_cmp(b), format: F32, ftz, join: join(b) },
+        Op::FSET | Op::UFSET => Alu::SetFloat { cmp: float_cmp(b), ftz, join: join(b), ones: !b.has("BF") },
+        Op::FCHK => Alu::CheckDivide,
+        Op::MUFU => {
+            let Some(function) = b.lifted.words.pick(&FUNCTIONS) else { return Err("an unknown MUFU".to_string()) };
+            let format = if b.has("F16") { F16 } else { F32 };
+            Alu::Mufu(function, format, mode.sat)
+        }
+        _ => return Ok(None),
+    };
+    b.abc(Kind::F32)?;
+    Ok(Some(alu))
+}
+
+fn double(b: &mut Builder) -> Result<Option<Alu>, String> {
+    let mode = mode(b);
+    let alu = match b.lifted.inst.op {
+        Op::DADD => Alu::Float(FloatOp::Add, F64, mode),
+        Op::DMUL => Alu::Float(FloatOp::Mul, F64, mode),
+        Op::DFMA => Alu::Float(FloatOp::Fma, F64, mode),
+        Op::DSETP if b.has("MIN") || b.has("MAX") => Alu::ChooseF64 { min: b.has("MIN") },
+        Op::DSETP => Alu::CompareFloat { cmp: float_cmp(b), format: F64, ftz: false, join: join(b) },
+        _ => return Ok(None),
+    };
+    // DADD takes its second source as c in some forms of the tables.
+    b.abc_wide([true; 3], Kind::F64)?;
+    b.code.words = 2;
+    Ok(Some(alu))
+}
+
+/// Which halves an operand gives: the word of the modifier kind that ends in the operand's letter.
+fn pick(b: &Builder, letter: char) -> Pick {
+    let mine = b.lifted.words.iter().filter(|(kind, _)| kind.ends_with(letter));
+    let found = mine.filter_map(|(_, text)| match text {
+        "H0_H0" => Some(Pick::Low),
+        "H1_H1" => Some(Pick::High),
+        "H1_H0" => Some(Pick::Both),
+        "H0_H1" => Some(Pick::Swapped),
+        "F32" => Some(Pick::Single),
+        _ => None,
+    });
+    found.last().unwrap_or_default()
+}
+
+fn half(b: &mut Builder) -> Result<Option<Alu>, String> {
+    let format = if b.has("BF16_V2") || b.has("BF16") { BF16 } else { F16 };
+    let how = Halves { pick: ['a', 'b', 'c'].map(|letter| pick(b, letter)), format, mode: mode(b) };
+    let join = join(b);
+    let alu = match b.lifted.inst.op {
+        Op::HADD2 if b.has("F32") => Alu::HalfToF32(how),
+        Op::HADD2 => Alu::Half(FloatOp::Add, how),
+        Op::HADD2_F32 => Alu::HalfToF32(how),
+        Op::HMUL2 => Alu::Half(FloatOp::Mul, how),
+        Op::HFMA2 | Op::HFMA2_MMA => Alu::Half(FloatOp::Fma, how),
+        Op::HMNMX2 | Op::VHMNMX => Alu::Half(FloatOp::MinMax(b.has("NAN")), how),
+        Op::HSETP2 => Alu::CompareHalf { cmp: float_cmp(b), how, join, and: b.has("H_AND") },
+        Op::HSET2 => Alu::SetHalf { cmp: float_cmp(b), how, join, ones: !b.has("BF") },
+        _ => return Ok(None),
+    };
+    b.abc(Kind::F16x2)?;
+    Ok(Some(alu))
+}
+
+fn int_named(word: &str) -> Option<IntType> {
+    let (sign, bits) = word.split_at_checked(1)?;
+    let signed = match sign {
+        "S" => true,
+        "U" => false,
+        _ => return None,
+    };
+    bits.parse().ok().filter(|bits| [8, 16, 32, 64].contains(bits)).map(|bits| IntType { bits, signed })
+}
+
+fn conversion(b: &mut Builder) -> Result<Option<Alu>, String> {
+    let words: Vec<(String, String)> =
+        b.lifted.words.iter().map(|(kind, text)| (kind.to_string(), text.to_string())).collect();
+    let integers: Vec<IntType> = words.iter().filter_map(|(_, text)| int_named(text)).collect();
+    let float_of = |kind: &str| {
+        let mut found = words.iter().filter(|(name, _)| name == kind).filter_map(|(_, text)| float_format(text));
+        found.next()
+    };
+    let any_float = words.iter().find_map(|(_, text)| float_format(text));
+    let s32 = IntType { bits: 32, signed: true };
+    let (round, ftz, sat) = (round(b), b.has("FTZ"), b.has("SAT"));
+    let from_float = |alu: Alu, format: Format| (alu, format);
+    let (alu, source) = match b.lifted.inst.op {
+        Op::I2F | Op::I2F_X | Op::I2FP | Op::UI2F | Op::UI2FP => {
+            let from = integers.first().copied().unwrap_or(s32);
+            let to = any_float.unwrap_or(F32);
+            b.code.words = (to.bits() / 32).max(1) as u8;
+            b.code.a = b.src(Role::A, from.bits == 64, Kind::Int)?;
+            return Ok(Some(Alu::IntToFloat { from, to, round }));
+        }
+        Op::F2I | Op::F2I_X | Op::UF2I => {
+            let to = integers.first().copied().unwrap_or(s32);
+            let from = float_of("src").or(any_float).unwrap_or(F32);
+            b.code.words = (to.bits / 32).max(1) as u8;
+            from_float(Alu::FloatToInt { from, to, round, ftz }, from)
+        }
+        Op::F2F | Op::F2F_X | Op::FRND | Op::FRND_X | Op::UFRND | Op::UF2F => {
+            let integral = matches!(b.lifted.inst.op, Op::FRND | Op::FRND_X | Op::UFRND)
+                || ["FLOOR", "CEIL", "TRUNC", "ROUND"].iter().any(|word| b.has(word));
+            let rounding = matches!(b.lifted.inst.op, Op::FRND | Op::FRND_X | Op::UFRND);
+            let from = float_of("src").or(if rounding { any_float } else { None }).unwrap_or(F32);
+            let to = float_of("dst").or(if rounding { any_float } else { None }).unwrap_or(F32);
+            b.code.words = (to.bits() / 32).max(1) as u8;
+            from_float(Alu::FloatToFloat { from, to, round, ftz, sat, integral }, from)
+        }
+        Op::F2FP | Op::UF2FP => {
+            let to = if b.has("BF16") { BF16 } else { F16 };
+            if b.has("MERGE_C") || words.iter().any(|(_, t)| t.starts_with('E') || t == "UNPACK_B") {
+                return Err("the machine does not execute this F2FP".to_string());
+            }
+            b.abc(Kind::F32)?;
+            return Ok(Some(Alu::Pack { to, mode: mode(b) }));
+        }
+        Op::I2I => {
+            let to = float_to_int_type(&words, "dst").or(integers.first().copied()).unwrap_or(s32);
+            let from = float_to_int_type(&words, "src").unwrap_or(s32);
+            b.code.a = b.src(Role::A, false, Kind::Int)?;
+            return Ok(Some(Alu::IntToInt { from, to }));
+        }
+        _ => return Ok(None),
+    };
+    let kind = if source == F64 {
+        Kind::F64
+    } else if source == F32 {
+        Kind::F32
+    } else {
+        Kind::F16x2
+    };
+    b.code.a = b.src(Role::A, source == F64, kind)?;
+    Ok(Some(alu))
+}
+
+fn float_to_int_type(words: &[(String, String)], kind: &str) -> Option<IntType> {
+    words.iter().find(|(name, _)| name == kind).and_then(|(_, text)| int_named(text))
+}

@@ -1,0 +1,127 @@
+//! Loads, stores, atomics, constants, and what orders them.
+//!
+//! Input: a builder. Output: the operation, or `None` where the opcode is of another family.
+
+use super::super::super::ops::format::{BF16, F16, F32, F64};
+use super::super::code::{Access, AtomicOp, AtomicType, Exec, Space, Src};
+use super::operands::{Builder, Kind};
+use crate::sass::ArgKind;
+use crate::tables::{Op, Role};
+
+const ATOMICS: [(&str, AtomicOp); 12] = [
+    ("CAST", AtomicOp::CasFlag),
+    ("POPC", AtomicOp::PopcInc),
+    ("ADD", AtomicOp::Add),
+    ("MIN", AtomicOp::Min),
+    ("MAX", AtomicOp::Max),
+    ("INC", AtomicOp::Inc),
+    ("DEC", AtomicOp::Dec),
+    ("AND", AtomicOp::And),
+    ("OR", AtomicOp::Or),
+    ("XOR", AtomicOp::Xor),
+    ("EXCH", AtomicOp::Exch),
+    ("CAS", AtomicOp::Cas),
+];
+
+/// Builds opcodes of this family.
+pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
+    let access = access(b);
+    Ok(Some(match b.lifted.inst.op {
+        Op::LDG => load(b, Space::Global, access)?,
+        Op::LD => load(b, Space::Generic, access)?,
+        Op::LDS => load(b, Space::Shared, access)?,
+        Op::LDL => load(b, Space::Local, access)?,
+        Op::STG => store(b, Space::Global, access)?,
+        Op::ST => store(b, Space::Generic, access)?,
+        Op::STS => store(b, Space::Shared, access)?,
+        Op::STL => store(b, Space::Local, access)?,
+        Op::ATOMG | Op::RED => atomic(b, Space::Global)?,
+        Op::ATOM => atomic(b, Space::Generic)?,
+        Op::ATOMS => atomic(b, Space::Shared)?,
+        Op::LDC | Op::ULDC | Op::LDCU => constant(b, access)?,
+        Op::QSPC => {
+            address(b, Space::Generic)?;
+            let spaces = [("S", Space::Shared), ("L", Space::Local), ("G", Space::Global)];
+            let Some(space) = b.lifted.words.pick(&spaces) else { return Err("an unknown QSPC".to_string()) };
+            Exec::InSpace(space)
+        }
+        Op::MEMBAR | Op::ERRBAR | Op::CGAERRBAR | Op::CCTL | Op::CCTLL | Op::DEPBAR | Op::LDGDEPBAR => Exec::Nop,
+        _ => return Ok(None),
+    }))
+}
+
+fn access(b: &Builder) -> Access {
+    let of = |bytes, signed| Access { bytes, signed };
+    let list = [
+        ("U8", of(1, false)),
+        ("S8", of(1, true)),
+        ("U16", of(2, false)),
+        ("S16", of(2, true)),
+        ("64", of(8, false)),
+        ("128", of(16, false)),
+        ("256", of(32, false)),
+    ];
+    b.lifted.words.pick(&list).unwrap_or(of(4, false))
+}
+
+/// The address operands: a register of one or two words, scaled, a uniform register, an offset. The descriptor of global
+/// memory says nothing that the machine needs.
+fn address(b: &mut Builder, space: Space) -> Result<(), String> {
+    let long = b.has("E") && matches!(space, Space::Global | Space::Generic);
+    let narrow = b.has("U32");
+    b.code.a = b.src(Role::A, long && !narrow, Kind::Int)?;
+    b.code.ub = match b.arg(Role::Ub).kind {
+        ArgKind::None => Src { wide: long, ..Src::default() },
+        _ => b.src(Role::Ub, long, Kind::Int)?,
+    };
+    b.code.off = b.imm(Role::Off) as i64;
+    b.code.scale = b.lifted.words.pick(&[("X4", 4), ("X8", 8), ("X16", 16)]).unwrap_or(1);
+    Ok(())
+}
+
+fn load(b: &mut Builder, space: Space, access: Access) -> Result<Exec, String> {
+    address(b, space)?;
+    Ok(Exec::Load { space, access })
+}
+
+fn store(b: &mut Builder, space: Space, access: Access) -> Result<Exec, String> {
+    address(b, space)?;
+    b.code.b = b.src(Role::B, false, Kind::Int)?;
+    Ok(Exec::Store { space, access })
+}
+
+fn atomic(b: &mut Builder, space: Space) -> Result<Exec, String> {
+    address(b, space)?;
+    let Some(op) = b.lifted.words.pick(&ATOMICS) else {
+        return Err(format!("an unknown operation of {}", b.lifted.inst.op.info().text));
+    };
+    let types = [
+        ("F32", AtomicType::Float(F32)),
+        ("F64", AtomicType::Float(F64)),
+        ("F16x2", AtomicType::Packed(F16)),
+        ("BF16x2", AtomicType::Packed(BF16)),
+        ("BF16_V2", AtomicType::Packed(BF16)),
+        ("S64", AtomicType::Signed(8)),
+        ("64", AtomicType::Unsigned(8)),
+        ("U64", AtomicType::Unsigned(8)),
+        ("S32", AtomicType::Signed(4)),
+    ];
+    let ty = b.lifted.words.pick(&types).unwrap_or(AtomicType::Unsigned(4));
+    let wide = super::super::atomic::bytes(ty) == 8;
+    b.code.b = b.src(Role::B, wide, Kind::Int)?;
+    b.code.c = b.src(Role::C, wide, Kind::Int)?;
+    Ok(Exec::Atomic { space, op, ty })
+}
+
+fn constant(b: &mut Builder, access: Access) -> Result<Exec, String> {
+    let c = b.arg(Role::C);
+    if c.kind != ArgKind::Const {
+        return Err(format!("the machine does not execute {} from a {:?}", b.lifted.inst.op.info().text, c.kind));
+    }
+    if let Some(word) = ["IL", "IS", "ISL"].into_iter().find(|word| b.has(word)) {
+        return Err(format!("the machine does not execute LDC.{word}"));
+    }
+    b.code.a = b.src(Role::A, false, Kind::Int)?;
+    b.code.off = c.val as i64;
+    Ok(Exec::LoadConst { bank: c.bank, access })
+}
