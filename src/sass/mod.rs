@@ -3,7 +3,18 @@
 //! One table row drives all four. `encode` picks the first row of the opcode whose operand forms and modifiers fit;
 //! `decode` picks the one row whose fixed bits fit; `text` prints and parses by the same row.
 
+mod decode;
+mod encode;
+mod field;
+mod float;
 pub mod inst;
+mod parse;
+mod text;
+
+pub use decode::{DecodeError, decode};
+pub use encode::{EncodeError, encode};
+pub use parse::{ParseError, parse};
+pub use text::text;
 
 pub use crate::tables::Mods;
 pub use inst::{Arg, ArgKind, Ctrl, Guard, Inst};

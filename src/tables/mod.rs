@@ -3,12 +3,14 @@
 //! The only place that includes generated code. Everything here is static data; nothing is computed at start-up.
 
 pub mod elf;
+pub mod encoding;
 pub mod mods;
 pub mod ori;
 pub mod phases;
 pub mod ptx;
 pub mod targets;
 
+pub use encoding::sr;
 pub use mods::Mods;
 pub use ori::{Mod, Op, Prop, Role, value};
 pub use phases::Phase;

@@ -66,6 +66,8 @@ pub struct RoleInfo {
 #[derive(Debug)]
 pub struct OpInfo {
     pub op: Op,
+    /// Name in the tables.
+    pub name: &'static str,
     /// Mnemonic without modifiers.
     pub text: &'static str,
     /// False for an opcode that is named but planned.
@@ -78,6 +80,16 @@ impl Op {
     /// Facts of this opcode.
     pub fn info(self) -> &'static OpInfo {
         &OPS[OP_INDEX[self as usize] as usize]
+    }
+
+    /// Name in the tables.
+    pub fn name(self) -> &'static str {
+        self.info().name
+    }
+
+    /// Position among the opcodes in the order of their numbers.
+    pub fn position(self) -> usize {
+        usize::from(OP_INDEX[self as usize])
     }
 
     /// Whether it has a property.

@@ -21,6 +21,8 @@ pub fn check(model: &Model, report: &mut Report) {
     sources.extend(elf.reserved.iter().map(|r| (r.src.as_str(), r.at)));
     sources.extend(elf.attributes.iter().map(|r| (r.src.as_str(), r.at)));
     sources.extend(model.ptx.evidence());
+    sources.extend(model.ori.sets.iter().map(|s| (s.src.as_str(), s.at)));
+    sources.extend(model.encoding.sources.iter().map(|(src, at)| (src.as_str(), *at)));
     for (src, at) in sources {
         if src.trim().is_empty() {
             report.at("evidence", "the row does not say where it comes from (src is empty)", at);

@@ -1,7 +1,9 @@
 //! The laws of the tables, one per file. Each reads the model and reports the rows that break it.
 
+pub mod bits;
 pub mod elf;
 pub mod evidence;
+pub mod overlap;
 pub mod phases;
 pub mod ptx;
 pub mod targets;
@@ -18,4 +20,6 @@ pub fn all(model: &Model, report: &mut Report) {
     phases::check(model, report);
     elf::check(model, report);
     ptx::check(model, report);
+    bits::check(model, report);
+    overlap::check(model, report);
 }

@@ -2,6 +2,7 @@
 //! askama template.
 
 pub mod elf;
+pub mod encoding;
 pub mod ori;
 pub mod phases;
 pub mod ptx;
@@ -19,6 +20,7 @@ pub fn all(model: &Model) -> Vec<(String, String)> {
         ("ori.rs".into(), pretty(ori::emit(model))),
         ("phases.rs".into(), pretty(phases::emit(model))),
         ("ptx.rs".into(), pretty(ptx::emit(model))),
+        ("encoding.rs".into(), encoding::emit(model)),
         ("backends.rs".into(), targets::backends(model)),
     ]
 }

@@ -53,10 +53,11 @@ fn opcode_index(ops: &[Op]) -> TokenStream {
 }
 
 fn info(op: &Op) -> TokenStream {
-    let (text, built, name) = (&op.row.text, op.row.state == "built", format_ident!("{}", op.row.op));
+    let (text, built, name) = (&op.row.text, op.row.state == "built", &op.row.op);
+    let ident = format_ident!("{name}");
     let mask = op.props.iter().fold(0u32, |mask, p| mask | 1 << p);
     let roles = op.roles.iter().map(role);
-    quote! { OpInfo { op: Op::#name, text: #text, built: #built, props: #mask, roles: &[#(#roles),*] } }
+    quote! { OpInfo { op: Op::#ident, name: #name, text: #text, built: #built, props: #mask, roles: &[#(#roles),*] } }
 }
 
 fn role(role: &RoleSpec) -> TokenStream {

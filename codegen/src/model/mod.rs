@@ -4,6 +4,8 @@
 //! or table order, never hash order.
 
 pub mod elf;
+pub mod encoding;
+pub mod form_syntax;
 pub mod ori;
 pub mod ptx;
 pub mod targets;
@@ -19,6 +21,7 @@ pub struct Model {
     pub phases: Vec<Row<PhaseRow>>,
     pub elf: elf::Elf,
     pub ptx: ptx::Ptx,
+    pub encoding: encoding::Encoding,
 }
 
 impl Model {
@@ -29,6 +32,7 @@ impl Model {
         let phases = sources.rows("phases.ron", report);
         let elf = elf::Elf::load(sources, report);
         let ptx = ptx::Ptx::load(sources, &targets, report);
-        Model { targets, ori, phases, elf, ptx }
+        let encoding = encoding::Encoding::load(sources, &targets, &ori, report);
+        Model { targets, ori, phases, elf, ptx, encoding }
     }
 }

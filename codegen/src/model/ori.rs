@@ -35,6 +35,7 @@ pub struct ModSet {
     pub at: At,
     /// (bits, index into the kind's values)
     pub codes: Vec<(u64, usize)>,
+    pub src: String,
 }
 
 pub struct Ori {
@@ -130,7 +131,7 @@ fn modifiers(rows: Vec<Row<ModifierRow>>, report: &mut Report) -> (Vec<ModKind>,
             });
             codes.push((bits, value));
         }
-        sets.push(ModSet { name: row.set.clone(), kind, at: row.at, codes });
+        sets.push(ModSet { name: row.set.clone(), kind, at: row.at, codes, src: row.src.clone() });
     }
     (kinds, sets)
 }

@@ -3,6 +3,7 @@
 //! Nothing is resolved here; names are strings until `model` turns them into ids.
 
 pub mod elf;
+pub mod encoding;
 pub mod ori;
 pub mod phases;
 pub mod ptx;

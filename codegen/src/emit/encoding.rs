@@ -1,0 +1,226 @@
+//! `encoding.rs`: the forms as one static array sorted by opcode, decode buckets per generation, forms by mnemonic,
+//! modifier sets, aliases and special registers. One line per row, so that the file can be read beside the tables.
+
+use super::{camel, phf_map, pretty};
+use crate::model::Model;
+use crate::model::encoding::{ArgField, Condition, Form, GuardKind, ModField};
+use crate::model::form_syntax::{Bits, constant_bits};
+use quote::quote;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+pub fn emit(model: &Model) -> String {
+    let mut text = String::new();
+    sets(model, &mut text);
+    forms(model, &mut text);
+    buckets(model, &mut text);
+    mnemonics(model, &mut text);
+    aliases(model, &mut text);
+    specials(model, &mut text);
+    text
+}
+
+fn sets(model: &Model, text: &mut String) {
+    let sets = &model.ori.sets;
+    let _ = writeln!(
+        text,
+        "/// Sets of modifier codes: (bits, value).\npub static SETS: [&[(u8, u8)]; {}] = [",
+        sets.len()
+    );
+    for set in sets {
+        let codes: Vec<String> = set.codes.iter().map(|(bits, value)| format!("({bits}, {value})")).collect();
+        let _ = writeln!(text, "    &[{}],", codes.join(", "));
+    }
+    text.push_str("];\n");
+}
+
+fn forms(model: &Model, text: &mut String) {
+    let forms = &model.encoding.forms;
+    let _ = writeln!(
+        text,
+        "/// Every form, sorted by opcode, then in table order.\npub static FORMS: [Form; {}] = [",
+        forms.len()
+    );
+    for form in forms {
+        let _ = writeln!(text, "    {},", one(form, model));
+    }
+    text.push_str("];\n");
+    let count = model.ori.ops.len();
+    let mut ends = vec![0usize; count + 1];
+    forms.iter().for_each(|f| ends[f.op + 1] += 1);
+    (0..count).for_each(|i| ends[i + 1] += ends[i]);
+    let _ = writeln!(text, "/// Forms of each opcode: from this position to the next one's.");
+    let _ = writeln!(text, "pub(crate) static FORMS_OF_OP: [u16; {}] = {ends:?};", count + 1);
+}
+
+fn on(generations: &[usize]) -> u8 {
+    generations.iter().fold(0, |mask, g| mask | 1 << g)
+}
+
+fn one(form: &Form, model: &Model) -> String {
+    let feature =
+        form.feature.map_or("None".into(), |f| format!("Some(Feature::{})", camel(&model.targets.features[f].name)));
+    let guard = match form.guard {
+        GuardKind::Vector => "Vector",
+        GuardKind::Uniform => "Uniform",
+        GuardKind::None => "None",
+    };
+    let mods: Vec<String> = form.mods.iter().map(|m| modifier(m, model)).collect();
+    let args: Vec<String> = form.args.iter().map(|a| arg(a, form, model)).collect();
+    format!(
+        "Form {{ op: Op::{}, text: {:?}, on: {}, feature: {feature}, guard: GuardForm::{guard}, fixed: ({:#x}, {:#x}), must: ({:#x}, {:#x}), alias: {}, mods: &[{}], args: &[{}] }}",
+        model.ori.ops[form.op].row.op,
+        form.text,
+        on(&form.generations),
+        form.fixed.0,
+        form.fixed.1,
+        form.must.0,
+        form.must.1,
+        !form.row.alias_of.is_empty(),
+        mods.join(", "),
+        args.join(", ")
+    )
+}
+
+fn bits(bits: Option<&Bits>) -> String {
+    let Some(bits) = bits else { return "NO_BITS".into() };
+    let mut pieces = bits.pieces.clone();
+    pieces.resize(3, (0, 0));
+    format!("Bits {{ pieces: [{:?}, {:?}, {:?}], shift: {} }}", pieces[0], pieces[1], pieces[2], bits.shift)
+}
+
+fn modifier(field: &ModField, model: &Model) -> String {
+    let set = &model.ori.sets[field.set];
+    let only = field.only.map_or("None".into(), |code| format!("Some({})", set.codes[code].1));
+    format!(
+        "ModField {{ kind: Mod::{}, set: {}, bits: {}, only: {only}, arg: {} }}",
+        camel(&model.ori.kinds[set.kind].name),
+        field.set,
+        bits(field.bits.as_ref()),
+        field.arg.map_or(255, |a| a)
+    )
+}
+
+fn arg(field: &ArgField, form: &Form, model: &Model) -> String {
+    let (arg, roles) = (&field.arg, &model.ori.ops[form.op].roles);
+    let constant = constant_bits(&arg.kind);
+    let kind = match arg.kind.as_str() {
+        "R" => "Reg",
+        "U" => "UReg",
+        "P" => "Pred",
+        "UP" => "UPred",
+        "B" => "Bar",
+        "I" => "Hex",
+        "S" => "Signed",
+        "N" => "Decimal",
+        "F" => "Float",
+        "H" => "Halves",
+        "D" => "Double",
+        "L" => "Label",
+        "SR" => "Special",
+        "C" => "Const",
+        "X" => "Bindless",
+        "K" => "Bank",
+        "O" => "Offset",
+        _ => "Literal",
+    };
+    let bit = |b: Option<u8>| b.unwrap_or(255);
+    let optional = field.role.is_some_and(|r| roles[r].default.is_some());
+    format!(
+        "ArgField {{ slot: {}, kind: Kind::{kind}, bits: {}, bank: {}, neg: {}, abs: {}, complement: {}, not: {}, reuse: {}, elide: {:?}, absent: {:?}, optional: {optional}, literal: {:?}, group: {}, open: {:?}, join: {:?} }}",
+        field.role.unwrap_or(255),
+        bits(constant.as_ref().map(|c| &c.0).or(arg.bits.as_ref())),
+        bits(constant.as_ref().map(|c| &c.1)),
+        bit(arg.neg),
+        bit(arg.abs),
+        bit(arg.complement),
+        bit(arg.not),
+        bit(arg.reuse),
+        arg.elide,
+        field.absent,
+        arg.literal,
+        arg.group,
+        arg.open,
+        arg.join
+    )
+}
+
+/// Per generation the forms by their 12 opcode bits: from START[g][code] to START[g][code + 1] in CANDIDATES.
+fn buckets(model: &Model, text: &mut String) {
+    let generations = model.targets.generations.len();
+    let mut candidates: Vec<usize> = Vec::new();
+    let mut starts = String::new();
+    for generation in 0..generations {
+        let mut by_code: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+        for (i, form) in model.encoding.forms.iter().enumerate().filter(|(_, f)| f.generations.contains(&generation)) {
+            by_code.entry(form.row.code).or_default().push(i);
+        }
+        let mut line = Vec::with_capacity(4097);
+        for code in 0..=4096u16 {
+            line.push(candidates.len());
+            candidates.extend(by_code.remove(&code).unwrap_or_default());
+        }
+        let _ = writeln!(starts, "    {line:?},");
+    }
+    let _ = writeln!(text, "pub(crate) static BUCKETS: [[u16; 4097]; {generations}] = [\n{starts}];");
+    let _ = writeln!(text, "pub(crate) static CANDIDATES: [u16; {}] = {candidates:?};", candidates.len());
+}
+
+/// Forms by the first word of their mnemonic.
+fn mnemonics(model: &Model, text: &mut String) {
+    let mut words: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (i, form) in model.encoding.forms.iter().enumerate() {
+        words.entry(form.text.split('.').next().unwrap_or("")).or_default().push(i);
+    }
+    let entries: Vec<_> = words.into_iter().map(|(word, list)| (word.to_string(), format!("&{list:?}"))).collect();
+    let map = phf_map("FORMS_BY_WORD", "Forms by the first word of their mnemonic.", quote!(&'static [u16]), &entries);
+    text.push_str(&pretty(map));
+}
+
+fn aliases(model: &Model, text: &mut String) {
+    let aliases = &model.encoding.aliases;
+    let _ = writeln!(text, "pub static ALIASES: [Alias; {}] = [", aliases.len());
+    for alias in aliases {
+        let conditions: Vec<String> = alias
+            .conditions
+            .iter()
+            .map(|c| match c {
+                Condition::Value(slot, value, not) => format!("Condition::Value({slot}, {value}, {not})"),
+                Condition::PowerOfTwo(slot) => format!("Condition::PowerOfTwo({slot})"),
+                Condition::Immediate(slot) => format!("Condition::Immediate({slot})"),
+                Condition::Vector(slot) => format!("Condition::Vector({slot})"),
+                Condition::Modifier(kind, value) => {
+                    format!("Condition::Modifier(Mod::{}, {value})", camel(&model.ori.kinds[*kind].name))
+                }
+            })
+            .collect();
+        let _ = writeln!(
+            text,
+            "    Alias {{ op: Op::{}, on: {}, word: {:?}, when: &[{}] }},",
+            model.ori.ops[alias.op].row.op,
+            on(&alias.generations),
+            alias.row.word,
+            conditions.join(", ")
+        );
+    }
+    text.push_str("];\n");
+}
+
+fn specials(model: &Model, text: &mut String) {
+    let rows = &model.encoding.specials;
+    let _ = writeln!(
+        text,
+        "/// Special registers: number, generations, text.\npub static SPECIALS: [(u8, u8, &str); {}] = [",
+        rows.len()
+    );
+    for (row, generations) in rows {
+        let _ = writeln!(text, "    ({}, {}, {:?}),", row.num, on(generations), row.text);
+    }
+    text.push_str("];\n");
+    text.push_str("/// Numbers of special registers as constants.\npub mod sr {\n");
+    for (row, _) in rows {
+        let name = super::constant(row.text.strip_prefix("SR_").unwrap_or(&row.text));
+        let _ = writeln!(text, "    pub const {name}: u32 = {};", row.num);
+    }
+    text.push_str("}\n");
+}

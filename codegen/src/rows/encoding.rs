@@ -1,0 +1,49 @@
+//! Rows of `encoding/*.ron` (forms and aliases) and `special_registers.ron`.
+
+use serde::Deserialize;
+
+/// One form of an opcode: which bits hold what.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FormRow {
+    pub op: String,
+    pub on: String,
+    pub code: u16,
+    #[serde(default)]
+    pub text: String,
+    #[serde(default, rename = "if")]
+    pub only_if: String,
+    #[serde(default)]
+    pub guard: String,
+    #[serde(default)]
+    pub fix: String,
+    #[serde(default)]
+    pub mods: String,
+    #[serde(default)]
+    pub args: String,
+    #[serde(default)]
+    pub must: String,
+    #[serde(default)]
+    pub alias_of: String,
+    pub src: String,
+}
+
+/// A word that the disassembler puts behind the mnemonic when operands have certain values.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AliasRow {
+    pub op: String,
+    pub on: String,
+    pub word: String,
+    pub when: String,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpecialRow {
+    pub num: u8,
+    pub text: String,
+    pub on: String,
+    pub src: String,
+}

@@ -1,0 +1,113 @@
+//! Word to instruction.
+//!
+//! Input: a target and a 128-bit word. Output: the instruction, or why the word is none. Invariant: a word that decodes
+//! encodes to itself; operands equal to their role's default are absent, so that equal meanings are equal values.
+
+use super::field;
+use super::inst::{Ctrl, Guard, Inst};
+use crate::tables::encoding::{FORMS, Form, GuardForm, Kind, SETS, candidates};
+use crate::tables::{GenerationInfo, Target};
+use std::fmt;
+
+/// Why a word is no instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecodeError {
+    pub message: String,
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// The instruction of a word.
+pub fn decode(target: &Target, word: u128) -> Result<Inst, DecodeError> {
+    decode_form(target, word).map(|(_, inst)| inst)
+}
+
+/// The instruction of a word and the form that it has.
+pub fn decode_form(target: &Target, word: u128) -> Result<(&'static Form, Inst), DecodeError> {
+    let fail = |message: String| DecodeError { message: format!("{word:032x}: {message}") };
+    let (Some(generation), Some(info)) = (target.generation, target.info()) else {
+        return Err(fail(format!("{} has no decoder", target.name)));
+    };
+    let form = candidates(generation, word)
+        .iter()
+        .map(|i| &FORMS[usize::from(*i)])
+        .find(|f| word & f.fixed.0 == f.fixed.1 && !f.alias && f.is_on(target))
+        .ok_or_else(|| fail(format!("no opcode of {} has the bits {:#05x}", target.name, word & 0xfff)))?;
+    let named = |why: String| fail(format!("{}: {why}", form.op.name()));
+    if word & form.must.0 != form.must.1 {
+        let wrong = (word ^ form.must.1) & form.must.0;
+        return Err(named(format!(
+            "bit {} is not {}",
+            wrong.trailing_zeros(),
+            form.must.1 >> wrong.trailing_zeros() & 1
+        )));
+    }
+    let mut inst = Inst::new(form.op);
+    modifiers(form, word, &mut inst).map_err(named)?;
+    operands(form, word, info, &mut inst).map_err(named)?;
+    if form.guard != GuardForm::None {
+        let (pred, not) = ((word >> 12 & 7) as u8, word >> 15 & 1 != 0);
+        inst.guard = Guard { pred, not, upred: form.guard == GuardForm::Uniform && (pred != 7 || not) };
+    }
+    inst.ctrl = control(word);
+    if word >> 125 != 0 || word & !reuse_mask(form) & 7 << 122 != 0 {
+        return Err(named("a reuse bit or a bit above it is set".into()));
+    }
+    Ok((form, inst))
+}
+
+fn reuse_mask(form: &Form) -> u128 {
+    form.args.iter().filter(|a| a.reuse != 255).fold(0, |mask, a| mask | 1 << a.reuse)
+}
+
+fn modifiers(form: &Form, word: u128, inst: &mut Inst) -> Result<(), String> {
+    for field in form.mods {
+        let value = match field.only {
+            Some(only) => only,
+            None => {
+                let bits = field.bits.read(word);
+                let code = SETS[usize::from(field.set)].iter().find(|c| u64::from(c.0) == bits);
+                code.ok_or_else(|| format!("`{}` has no value for the bits {bits}", field.kind.name()))?.1
+            }
+        };
+        inst.mods.set(field.kind, value);
+    }
+    Ok(())
+}
+
+fn operands(form: &Form, word: u128, info: &GenerationInfo, inst: &mut Inst) -> Result<(), String> {
+    for field in form.args.iter().filter(|f| f.kind != Kind::Literal) {
+        let mut arg = field::read(field, word, info)?;
+        let slot = &mut inst.args[usize::from(field.slot)];
+        match field.kind {
+            // A constant in two fields: the parts meet in one operand.
+            Kind::Bank => arg = super::Arg { bank: arg.bank, ..merge(*slot) },
+            Kind::Offset => arg.bank = slot.bank,
+            _ => {}
+        }
+        if !(field.optional && field::absent(field) == Some(arg)) {
+            *slot = arg;
+        }
+    }
+    Ok(())
+}
+
+fn merge(slot: super::Arg) -> super::Arg {
+    super::Arg { kind: super::ArgKind::Const, ..slot }
+}
+
+/// The control field of a word.
+pub fn control(word: u128) -> Ctrl {
+    let field = (word >> 105) as u32;
+    Ctrl {
+        stall: (field & 15) as u8,
+        stay: field >> 4 & 1 != 0,
+        write_bar: (field >> 5 & 7) as u8,
+        read_bar: (field >> 8 & 7) as u8,
+        wait: (field >> 11 & 63) as u8,
+    }
+}

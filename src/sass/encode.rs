@@ -1,0 +1,145 @@
+//! Instruction to word.
+//!
+//! Input: a target and a decoded instruction. Output: the 128-bit word of the first form that fits, or which operand
+//! kept the nearest form from fitting. Invariant: decoding the word gives the instruction back, absent operands where
+//! they have their defaults.
+
+use super::field;
+use super::inst::{Arg, ArgKind, Ctrl, Inst};
+use crate::tables::encoding::{FORMS, Form, GuardForm, Kind, ModField, SETS, forms_of};
+use crate::tables::{GenerationInfo, Target};
+use std::fmt;
+
+/// Why an instruction has no word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncodeError {
+    pub message: String,
+}
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// The word of an instruction.
+pub fn encode(target: &Target, inst: &Inst) -> Result<u128, EncodeError> {
+    pick(target, inst).map(|(_, word)| word)
+}
+
+/// The form that an instruction takes, with its word.
+pub fn pick(target: &Target, inst: &Inst) -> Result<(&'static Form, u128), EncodeError> {
+    let name = inst.op.name();
+    let Some(info) = target.info() else {
+        return Err(EncodeError { message: format!("{} has no encoder", target.name) });
+    };
+    let mut nearest: Option<(usize, String)> = None;
+    for form in FORMS[forms_of(inst.op)].iter().filter(|f| f.is_on(target)) {
+        match fill(form, inst, info) {
+            Ok(word) => return Ok((form, word)),
+            Err((fitting, why)) if nearest.as_ref().is_none_or(|n| fitting > n.0) => nearest = Some((fitting, why)),
+            Err(_) => {}
+        }
+    }
+    let message = match nearest {
+        None => format!("{} has no encoding on {}", name, target.name),
+        Some((_, why)) => format!("no form of {} on {} takes {why}", name, target.name),
+    };
+    Err(EncodeError { message })
+}
+
+/// The word of an instruction in one form; else how many parts fitted and what did not.
+fn fill(form: &Form, inst: &Inst, info: &GenerationInfo) -> Result<u128, (usize, String)> {
+    let mut word = form.fixed.1 | form.must.1;
+    let (mut fitting, mut covered) = (0, 0u32);
+    for field in form.args.iter().filter(|f| f.kind != Kind::Literal) {
+        let slot = usize::from(field.slot);
+        covered |= 1 << slot;
+        let given = inst.args[slot];
+        let role = inst.op.info().roles[slot].role;
+        let fail = |why: String| (fitting, format!("as `{}` {why}", role.name()));
+        let arg = match given.kind {
+            ArgKind::None => field::absent(field).ok_or_else(|| fail("nothing".into()))?,
+            _ => given,
+        };
+        word |= field::write(field, &arg, info).map_err(fail)?;
+        fitting += 1;
+    }
+    for (slot, role) in inst.op.info().roles.iter().enumerate() {
+        let arg = &inst.args[slot];
+        if covered >> slot & 1 == 0 && !is_default(arg, role.absent) {
+            return Err((fitting, format!("an operand `{}` together with the others", role.role.name())));
+        }
+    }
+    word |= modifiers(form, inst).map_err(|why| (fitting, why))?;
+    word |= guard(form, inst).map_err(|why| (fitting, why))?;
+    word |= control(&inst.ctrl).map_err(|why| (fitting, why))?;
+    Ok(word)
+}
+
+/// Whether an operand says what its absence would say.
+pub fn is_default(arg: &Arg, absent: crate::tables::ori::Absent) -> bool {
+    use crate::tables::ori::Absent;
+    let plain = !arg.neg && !arg.abs && !arg.reuse;
+    let pred = matches!(arg.kind, ArgKind::Pred | ArgKind::UPred) && arg.val == 7 && plain;
+    match absent {
+        _ if arg.is_none() => true,
+        Absent::Required => false,
+        Absent::True => pred && !arg.not,
+        Absent::False => pred && arg.not,
+        Absent::Zero => plain && !arg.not && arg.val == if arg.kind == ArgKind::Imm { 0 } else { 255 },
+    }
+}
+
+fn modifiers(form: &Form, inst: &Inst) -> Result<u128, String> {
+    let mut word = 0;
+    for field in form.mods {
+        let value = inst.mods.get(field.kind);
+        word |= modifier(field, value)
+            .ok_or_else(|| format!("`{}` {}", field.kind.name(), shown(field.kind.text(value))))?;
+    }
+    for (kind, value) in inst.mods.iter() {
+        if !form.mods.iter().any(|f| f.kind == kind) {
+            return Err(format!("`{}` {}", kind.name(), shown(kind.text(value))));
+        }
+    }
+    Ok(word)
+}
+
+fn shown(text: &str) -> String {
+    if text.is_empty() { "absent".into() } else { format!(".{text}") }
+}
+
+fn modifier(field: &ModField, value: u8) -> Option<u128> {
+    match field.only {
+        // The bits are part of the form's fixed bits.
+        Some(only) => (only == value).then_some(0),
+        None => SETS[usize::from(field.set)].iter().find(|c| c.1 == value).map(|c| field.bits.place(c.0.into())),
+    }
+}
+
+fn guard(form: &Form, inst: &Inst) -> Result<u128, String> {
+    let guard = inst.guard;
+    let always = guard.pred == 7 && !guard.not;
+    let uniform = form.guard == GuardForm::Uniform;
+    match form.guard {
+        GuardForm::None if always => Ok(0),
+        GuardForm::None => Err("a guard".into()),
+        _ if guard.pred > 7 => Err(format!("the guard P{}", guard.pred)),
+        _ if !always && guard.upred != uniform => Err("a guard of the other register file".into()),
+        _ => Ok(u128::from(guard.pred) << 12 | u128::from(guard.not) << 15),
+    }
+}
+
+/// The control field at bits 105 to 121.
+fn control(ctrl: &Ctrl) -> Result<u128, String> {
+    if ctrl.stall > 15 || ctrl.write_bar > 7 || ctrl.read_bar > 7 || ctrl.wait > 63 {
+        return Err(format!("the control field {ctrl:?}"));
+    }
+    let field = u128::from(ctrl.stall)
+        | u128::from(ctrl.stay) << 4
+        | u128::from(ctrl.write_bar) << 5
+        | u128::from(ctrl.read_bar) << 8
+        | u128::from(ctrl.wait) << 11;
+    Ok(field << 105)
+}

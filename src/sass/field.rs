@@ -1,0 +1,174 @@
+//! Reading and writing one field of a word by its table entry.
+//!
+//! Input: a word or a value and the field's description. Output: the value or the bits. Invariant: `write` of what
+//! `read` gave is the same bits; a value that does not fit is an error with its reason, never cut off.
+
+use super::inst::{Arg, ArgKind};
+use crate::tables::GenerationInfo;
+use crate::tables::encoding::{ArgField, Bits, Kind};
+
+fn bit(word: u128, bit: u8) -> bool {
+    bit != 255 && word >> bit & 1 != 0
+}
+
+/// A two's complement number of some bits, sign-extended.
+pub fn sign_extend(value: u64, bits: u32) -> i64 {
+    let shift = 64 - bits.clamp(1, 64);
+    ((value << shift) as i64) >> shift
+}
+
+/// Reads a uniform register; `None` if the bits that the generation does not have are not zero.
+fn read_ureg(raw: u64, info: &GenerationInfo) -> Option<u64> {
+    let top = (1u64 << info.ur_bits) - 1;
+    match raw {
+        _ if raw > top => None,
+        _ if raw == top => Some(255),
+        _ => Some(raw),
+    }
+}
+
+fn write_ureg(value: u64, info: &GenerationInfo) -> Result<u64, String> {
+    let top = (1u64 << info.ur_bits) - 1;
+    match value {
+        255 => Ok(top),
+        _ if value < top => Ok(value),
+        _ => Err(format!("UR{value} does not exist there")),
+    }
+}
+
+/// The operand that a field holds; a reason if its bits mean nothing.
+pub fn read(field: &ArgField, word: u128, info: &GenerationInfo) -> Result<Arg, String> {
+    let raw = field.bits.read(word);
+    let signed = || (sign_extend(raw, field.bits.width()) << field.bits.shift) as u64;
+    let unsigned = raw << field.bits.shift;
+    let ureg = |raw: u64| read_ureg(raw, info).ok_or_else(|| format!("UR{raw} does not exist there"));
+    let (kind, val, bank) = match field.kind {
+        Kind::Reg => (ArgKind::Reg, raw, 0),
+        Kind::UReg => (ArgKind::UReg, ureg(raw)?, 0),
+        Kind::Pred => (ArgKind::Pred, raw, 0),
+        Kind::UPred => (ArgKind::UPred, raw, 0),
+        Kind::Bar => (ArgKind::Bar, raw, 0),
+        Kind::Hex | Kind::Decimal | Kind::Float | Kind::Halves => (ArgKind::Imm, unsigned, 0),
+        Kind::Signed => (ArgKind::Imm, signed(), 0),
+        Kind::Double => (ArgKind::Imm, raw << 32, 0),
+        Kind::Label => (ArgKind::Label, signed(), 0),
+        Kind::Special => (ArgKind::Special, raw, 0),
+        Kind::Const => (ArgKind::Const, signed(), field.bank.read(word)),
+        Kind::Bindless => (ArgKind::Bindless, unsigned, ureg(field.bank.read(word))?),
+        Kind::Bank => (ArgKind::Const, 0, raw),
+        Kind::Offset => (ArgKind::Const, signed(), 0),
+        Kind::Literal => (ArgKind::None, 0, 0),
+    };
+    Ok(Arg {
+        kind,
+        val,
+        bank: bank as u8,
+        neg: bit(word, field.neg),
+        abs: bit(word, field.abs),
+        not: bit(word, field.complement) || bit(word, field.not),
+        reuse: bit(word, field.reuse),
+    })
+}
+
+/// The kind of operand that a field takes.
+pub fn kind_of(kind: Kind) -> ArgKind {
+    match kind {
+        Kind::Reg => ArgKind::Reg,
+        Kind::UReg => ArgKind::UReg,
+        Kind::Pred => ArgKind::Pred,
+        Kind::UPred => ArgKind::UPred,
+        Kind::Bar => ArgKind::Bar,
+        Kind::Hex | Kind::Decimal | Kind::Float | Kind::Halves | Kind::Signed | Kind::Double => ArgKind::Imm,
+        Kind::Label => ArgKind::Label,
+        Kind::Special => ArgKind::Special,
+        Kind::Const | Kind::Bank | Kind::Offset => ArgKind::Const,
+        Kind::Bindless => ArgKind::Bindless,
+        Kind::Literal => ArgKind::None,
+    }
+}
+
+/// The operand that a form assumes where the instruction has none.
+pub fn absent(field: &ArgField) -> Option<Arg> {
+    field.absent.map(|(val, not)| Arg { kind: kind_of(field.kind), val, not, ..Arg::default() })
+}
+
+/// The bits of an operand in a field, or why it does not fit.
+pub fn write(field: &ArgField, arg: &Arg, info: &GenerationInfo) -> Result<u128, String> {
+    if arg.kind != kind_of(field.kind) {
+        return Err(format!("{} where it has {}", name(arg.kind), name(kind_of(field.kind))));
+    }
+    let unsigned = || unsigned(arg.val, &field.bits);
+    let signed = || signed(arg.val, &field.bits);
+    let mut word = match field.kind {
+        Kind::UReg => field.bits.place(write_ureg(arg.val, info)?),
+        Kind::Signed | Kind::Label | Kind::Offset => field.bits.place(signed()?),
+        Kind::Double if arg.val as u32 != 0 => return Err("an f64 whose low word is not zero".into()),
+        Kind::Double => field.bits.place(arg.val >> 32),
+        Kind::Const => field.bits.place(signed()?) | field.bank.place(fit(arg.bank.into(), &field.bank)?),
+        Kind::Bindless => field.bits.place(unsigned()?) | field.bank.place(write_ureg(arg.bank.into(), info)?),
+        Kind::Bank => field.bits.place(fit(arg.bank.into(), &field.bits)?),
+        Kind::Literal => 0,
+        _ => field.bits.place(unsigned()?),
+    };
+    // The bank carries no attributes of its own: they stand with the offset.
+    if field.kind != Kind::Bank {
+        let complement = if field.not != 255 { field.not } else { field.complement };
+        let marks = [("-", arg.neg, field.neg), ("| |", arg.abs, field.abs), ("~ or !", arg.not, complement)];
+        for (sign, on, bit) in marks.into_iter().chain([(".reuse", arg.reuse, field.reuse)]) {
+            match (on, bit) {
+                (false, _) => {}
+                (true, 255) => return Err(format!("{sign}, which it does not take")),
+                (true, bit) => word |= 1 << bit,
+            }
+        }
+    }
+    Ok(word)
+}
+
+fn fit(value: u64, bits: &Bits) -> Result<u64, String> {
+    let width = bits.width();
+    if width < 64 && value >> width != 0 { Err(format!("{value:#x}, more than {width} bits")) } else { Ok(value) }
+}
+
+/// An unsigned value; a full word may also be given as a negative number.
+fn unsigned(value: u64, bits: &Bits) -> Result<u64, String> {
+    if value & ((1 << bits.shift) - 1) != 0 {
+        return Err(format!("{value:#x}, not a multiple of {}", 1u64 << bits.shift));
+    }
+    let negative = i32::try_from(value as i64).is_ok_and(|v| v < 0);
+    let value = if bits.width() == 32 && bits.shift == 0 && negative { u64::from(value as u32) } else { value };
+    fit(value >> bits.shift, bits)
+}
+
+/// A signed value; a full word may also be given as its unsigned bits.
+fn signed(value: u64, bits: &Bits) -> Result<u64, String> {
+    if value & ((1 << bits.shift) - 1) != 0 {
+        return Err(format!("{value:#x}, not a multiple of {}", 1u64 << bits.shift));
+    }
+    let width = bits.width();
+    if width == 32 && bits.shift == 0 && value >> 32 == 0 {
+        return Ok(value);
+    }
+    let number = (value as i64) >> bits.shift;
+    if sign_extend(number as u64, width) != number {
+        return Err(format!("{:#x}, more than {width} bits with the sign", value as i64));
+    }
+    Ok(number as u64 & if width < 64 { (1 << width) - 1 } else { u64::MAX })
+}
+
+/// A kind of operand in words.
+pub fn name(kind: ArgKind) -> &'static str {
+    match kind {
+        ArgKind::None => "nothing",
+        ArgKind::Reg => "a register",
+        ArgKind::UReg => "a uniform register",
+        ArgKind::Pred => "a predicate",
+        ArgKind::UPred => "a uniform predicate",
+        ArgKind::Bar => "a barrier",
+        ArgKind::Imm => "an immediate",
+        ArgKind::Const => "a constant",
+        ArgKind::Bindless => "a bindless constant",
+        ArgKind::Label => "a label",
+        ArgKind::Special => "a special register",
+    }
+}

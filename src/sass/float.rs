@@ -1,0 +1,112 @@
+//! Floating-point numbers in the disassembler's spelling.
+//!
+//! Input: a value's bits. Output: its text, 20 significant digits for single and double precision, and back. Invariant:
+//! reading a printed number gives the same bits.
+
+/// The sign, exponent and mantissa widths decide; values as f64, which holds each of them exactly.
+fn print(value: f64, digits: usize) -> String {
+    if value == 0.0 {
+        return if value.is_sign_negative() { "-0".into() } else { "0".into() };
+    }
+    // `%.*g`: scientific below 1e-4 and from 10^digits, trailing zeros cut off.
+    let text = format!("{:.*e}", digits - 1, value);
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if exponent < -4 || exponent >= digits as i32 {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{}e{sign}{:02}", cut(mantissa), exponent.abs());
+    }
+    cut(&format!("{:.*}", (digits as i32 - 1 - exponent).max(0) as usize, value)).to_string()
+}
+
+fn cut(text: &str) -> &str {
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
+}
+
+/// Infinity or NaN by its bits; the mantissa's top bit tells a quiet NaN.
+fn special(negative: bool, mantissa: u64, quiet: bool) -> String {
+    let sign = if negative { '-' } else { '+' };
+    match (mantissa, quiet) {
+        (0, _) => format!("{sign}INF"),
+        (_, true) => format!("{sign}QNAN"),
+        (_, false) => format!("{sign}SNAN"),
+    }
+}
+
+/// Text of an f32.
+pub fn single(bits: u32) -> String {
+    let value = f32::from_bits(bits);
+    if value.is_finite() {
+        return print(value.into(), 20);
+    }
+    special(bits >> 31 != 0, u64::from(bits & 0x7f_ffff), bits >> 22 & 1 != 0)
+}
+
+/// Text of an f64.
+pub fn double(bits: u64) -> String {
+    let value = f64::from_bits(bits);
+    if value.is_finite() {
+        return print(value, 20);
+    }
+    special(bits >> 63 != 0, bits & ((1 << 52) - 1), bits >> 51 & 1 != 0)
+}
+
+/// Text of an f16.
+pub fn half(bits: u16) -> String {
+    let (exponent, mantissa) = (bits >> 10 & 31, bits & 0x3ff);
+    if exponent == 31 {
+        return special(bits >> 15 != 0, mantissa.into(), bits >> 9 & 1 != 0);
+    }
+    print(half_value(bits), 20)
+}
+
+fn half_value(bits: u16) -> f64 {
+    let (exponent, mantissa) = (i32::from(bits >> 10 & 31), f64::from(bits & 0x3ff));
+    let value =
+        if exponent == 0 { mantissa * 2f64.powi(-24) } else { (1.0 + mantissa / 1024.0) * 2f64.powi(exponent - 15) };
+    if bits >> 15 != 0 { -value } else { value }
+}
+
+/// Infinity or NaN in the disassembler's spelling as (sign, mantissa of `width` bits).
+fn special_bits(text: &str, width: u32) -> Option<(u64, u64)> {
+    let negative = u64::from(text.starts_with('-'));
+    match text.trim_start_matches(['+', '-']) {
+        "INF" => Some((negative, 0)),
+        "QNAN" => Some((negative, (1 << width) - 1)),
+        "SNAN" => Some((negative, (1 << (width - 1)) - 1)),
+        _ => None,
+    }
+}
+
+/// Bits of an f32 from its text.
+pub fn parse_single(text: &str) -> Option<u32> {
+    if let Some((sign, mantissa)) = special_bits(text, 23) {
+        return Some((sign << 31 | 0xff << 23 | mantissa) as u32);
+    }
+    text.parse::<f32>().ok().filter(|v| v.is_finite()).map(f32::to_bits)
+}
+
+/// Bits of an f64 from its text.
+pub fn parse_double(text: &str) -> Option<u64> {
+    if let Some((sign, mantissa)) = special_bits(text, 52) {
+        // Only the high word is stored.
+        return Some((sign << 63 | 0x7ff << 52 | mantissa) & !0xffff_ffff);
+    }
+    text.parse::<f64>().ok().filter(|v| v.is_finite()).map(f64::to_bits)
+}
+
+/// Bits of an f16 from its text.
+pub fn parse_half(text: &str) -> Option<u16> {
+    if let Some((sign, mantissa)) = special_bits(text, 10) {
+        return Some((sign << 15 | 31 << 10 | mantissa) as u16);
+    }
+    let value = text.parse::<f64>().ok().filter(|v| v.is_finite())?;
+    let sign = u16::from(value.is_sign_negative()) << 15;
+    // Monotonic in the magnitude, so the number is found by bisection.
+    let (mut low, mut high) = (0u16, 0x7bff);
+    while low < high {
+        let middle = (low + high) / 2;
+        if half_value(middle) < value.abs() { low = middle + 1 } else { high = middle }
+    }
+    (half_value(low) == value.abs()).then_some(sign | low)
+}

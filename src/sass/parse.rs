@@ -1,0 +1,310 @@
+//! Text to instruction: the assembler's reading of one line.
+//!
+//! Input: a target and a line as the disassembler prints it, with the line's address and names of labels. Output: the
+//! instruction with the default control field. Invariant: printing what was parsed gives the line again, blanks aside:
+//! a line that no form prints is an error.
+
+use super::decode::decode_form;
+use super::encode;
+use super::field;
+use super::float;
+use super::inst::{Arg, ArgKind, Guard, Inst};
+use super::text;
+use crate::tables::encoding::{ALIASES, ArgField, FORMS, FORMS_BY_WORD, Form, GuardForm, Kind, SETS, special_by_name};
+use crate::tables::{Generation, Target};
+use std::fmt;
+
+/// Why a line is no instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    pub message: String,
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Addresses of labels by name.
+pub type Addresses<'a> = &'a dyn Fn(&str) -> Option<u64>;
+
+/// The instruction that a line says, at a byte address.
+pub fn parse(target: &Target, line: &str, address: u64, labels: Option<Addresses>) -> Result<Inst, ParseError> {
+    let fail = |message: &str| ParseError { message: format!("`{}`: {message}", line.trim()) };
+    let Some(generation) = target.generation else { return Err(fail("the target has no assembler")) };
+    let line_text = line.trim().trim_end_matches(';').trim_end();
+    let (guard, rest) = guard(line_text).ok_or_else(|| fail("not a guard predicate"))?;
+    let (mnemonic, operands) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let word = mnemonic.split('.').next().unwrap_or("");
+    let forms = FORMS_BY_WORD.get(word).copied().ok_or_else(|| fail("no such opcode"))?;
+    let mut known = false;
+    for form in forms.iter().map(|i| &FORMS[usize::from(*i)]).filter(|f| f.is_on(target)) {
+        let Some(rest) = mnemonic.strip_prefix(form.text) else { continue };
+        for rest in without_alias(form, generation, rest) {
+            let mut inst = Inst::new(form.op);
+            if !modifiers(form, 255, rest, &mut inst) {
+                continue;
+            }
+            known = true;
+            let reader = Reader { generation, form, address, labels };
+            inst.guard = Guard { upred: form.guard == GuardForm::Uniform && guard != Guard::default(), ..guard };
+            if let Some(inst) = reader.operands(0, operands.trim(), true, inst)
+                && let Some(inst) = confirm(target, form, &inst, line_text, address, labels)
+            {
+                return Ok(inst);
+            }
+        }
+    }
+    Err(fail(if known { "no form takes these operands" } else { "no form has these modifiers" }))
+}
+
+/// The instruction in canonical form, if its text is the line.
+fn confirm(target: &Target, form: &Form, inst: &Inst, line: &str, at: u64, labels: Option<Addresses>) -> Option<Inst> {
+    let (picked, word) = encode::pick(target, inst).ok()?;
+    let canonical = if picked.alias { *inst } else { decode_form(target, word).ok()?.1 };
+    let named = |address: u64| label_of(line, address, labels);
+    let printed = text::print(target, form, &canonical, at, Some(&named));
+    (squeeze(&printed) == squeeze(line)).then_some(canonical)
+}
+
+/// The label in a line, if it stands for the address.
+fn label_of(line: &str, address: u64, labels: Option<Addresses>) -> Option<String> {
+    let name = line.split_once("`(")?.1.split_once(')')?.0;
+    (labels?(name)? == address).then(|| name.to_string())
+}
+
+/// A line without blanks and with guards alike.
+fn squeeze(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+fn guard(text: &str) -> Option<(Guard, &str)> {
+    let Some(rest) = text.strip_prefix('@') else { return Some((Guard::default(), text)) };
+    let (word, rest) = rest.split_once(char::is_whitespace)?;
+    let (not, word) = word.strip_prefix('!').map_or((false, word), |w| (true, w));
+    let (upred, word) = word.strip_prefix('U').map_or((false, word), |w| (true, w));
+    let pred = number_of(word.strip_prefix('P')?, 7)? as u8;
+    Some((Guard { pred, not, upred }, rest.trim_start()))
+}
+
+/// `T` or a number below the one that `T` stands for.
+fn number_of(text: &str, top: u64) -> Option<u64> {
+    if text == "T" || text == "Z" { Some(top) } else { text.parse().ok().filter(|n| *n < top) }
+}
+
+/// What is left of a mnemonic behind the form's text: as it is, and without each alias word.
+fn without_alias<'a>(form: &Form, generation: Generation, rest: &'a str) -> Vec<&'a str> {
+    let aliases = ALIASES.iter().filter(|a| a.op == form.op && a.on >> (generation as u8) & 1 != 0);
+    let cut = aliases.filter_map(|a| rest.strip_prefix('.')?.strip_prefix(a.word));
+    std::iter::once(rest).chain(cut).filter(|r| r.is_empty() || r.starts_with('.')).collect()
+}
+
+/// Reads the modifiers printed behind an operand or the mnemonic; each at most once, in order, all of the text.
+fn modifiers(form: &Form, arg: u8, text: &str, inst: &mut Inst) -> bool {
+    let fields: Vec<_> = form.mods.iter().filter(|m| m.arg == arg).collect();
+    match_modifiers(&fields, text, inst)
+}
+
+fn match_modifiers(fields: &[&crate::tables::encoding::ModField], text: &str, inst: &mut Inst) -> bool {
+    let Some((field, others)) = fields.split_first() else { return text.is_empty() };
+    let values: Vec<u8> = match field.only {
+        Some(only) => vec![only],
+        None => SETS[usize::from(field.set)].iter().map(|c| c.1).collect(),
+    };
+    for value in values {
+        let word = field.kind.text(value);
+        let rest = match word {
+            "" => Some(text),
+            _ => text.strip_prefix('.').and_then(|t| t.strip_prefix(word)),
+        };
+        let Some(rest) = rest.filter(|r| r.is_empty() || r.starts_with('.')) else { continue };
+        let saved = *inst;
+        inst.mods.set(field.kind, value);
+        if match_modifiers(others, rest, inst) {
+            return true;
+        }
+        *inst = saved;
+    }
+    false
+}
+
+struct Reader<'a> {
+    generation: Generation,
+    form: &'a Form,
+    address: u64,
+    labels: Option<Addresses<'a>>,
+}
+
+impl Reader<'_> {
+    /// Reads the operands from position `at` on; an operand that may be left out is first tried as present.
+    fn operands(&self, at: usize, text: &str, first: bool, inst: Inst) -> Option<Inst> {
+        let Some(field) = self.form.args.get(at) else { return text.trim().is_empty().then_some(inst) };
+        let count = match field.group {
+            0 => 1,
+            group => self.form.args[at..].iter().take_while(|a| a.group == group).count(),
+        };
+        let body = match field.join {
+            _ if first => Some(text.trim_start()),
+            ", " => text.trim_start().strip_prefix(',').map(str::trim_start),
+            _ => Some(text.trim_start()),
+        };
+        let mut taken = inst;
+        let rest = body.filter(|b| !b.is_empty()).and_then(|body| match field.group {
+            0 => self.operand(at, body, false, &mut taken),
+            _ => self.bracket(at..at + count, body, &mut taken),
+        });
+        let present = rest.and_then(|rest| self.operands(at + count, rest, false, taken));
+        if present.is_some() || field.elide.is_none() || field.group != 0 {
+            return present;
+        }
+        let mut inst = inst;
+        self.leave_out(field, &mut inst);
+        self.operands(at + 1, text, first, inst)
+    }
+
+    fn leave_out(&self, field: &ArgField, inst: &mut Inst) {
+        if let Some((val, not)) = field.elide {
+            inst.args[usize::from(field.slot)] = Arg { kind: field::kind_of(field.kind), val, not, ..Arg::default() };
+        }
+    }
+
+    fn bracket<'t>(&self, parts: std::ops::Range<usize>, text: &'t str, inst: &mut Inst) -> Option<&'t str> {
+        let mut rest = text.strip_prefix(self.form.args[parts.start].open)?;
+        let mut any = false;
+        for at in parts {
+            let field = &self.form.args[at];
+            let body = if any { rest.strip_prefix('+') } else { Some(rest) };
+            let mut taken = *inst;
+            match body.and_then(|body| self.operand(at, body, true, &mut taken)) {
+                Some(after) => {
+                    (*inst, rest, any) = (taken, after, true);
+                }
+                None if field.elide.is_some() => self.leave_out(field, inst),
+                None => return None,
+            }
+        }
+        rest.strip_prefix(']')
+    }
+
+    /// Reads one operand; the rest of the text behind it.
+    fn operand<'t>(&self, at: usize, text: &'t str, bracketed: bool, inst: &mut Inst) -> Option<&'t str> {
+        let field = &self.form.args[at];
+        if field.kind == Kind::Literal {
+            return text.strip_prefix(field.literal);
+        }
+        let end = end_of(field.kind, text, bracketed);
+        let (mut word, rest) = (text[..end].trim(), &text[end..]);
+        let mut arg = Arg { kind: field::kind_of(field.kind), ..Arg::default() };
+        let number = matches!(field.kind, Kind::Signed | Kind::Offset | Kind::Float | Kind::Double | Kind::Halves);
+        let mut strip = |sign: char, on: bool| match word.strip_prefix(sign).filter(|_| on) {
+            Some(rest) => {
+                word = rest;
+                true
+            }
+            None => false,
+        };
+        arg.neg = strip('-', field.neg != 255 && !number);
+        arg.not = strip('!', field.not != 255) || strip('~', field.complement != 255);
+        let mut behind = "";
+        if field.abs != 255 && word.starts_with('|') {
+            let (inner, after) = word[1..].split_once('|')?;
+            (arg.abs, word, behind) = (true, inner, after);
+        } else if matches!(field.kind, Kind::Reg | Kind::UReg | Kind::Const | Kind::Bindless) {
+            let dot = word.rfind(']').map_or_else(|| word.find('.'), |i| word[i..].find('.').map(|j| i + j));
+            (word, behind) = word.split_at(dot.unwrap_or(word.len()));
+        }
+        behind = behind.strip_prefix(field.literal)?;
+        if let Some(after) = behind.strip_prefix(".reuse") {
+            (arg.reuse, behind) = (true, after);
+        }
+        if !modifiers(self.form, at as u8, behind, inst) {
+            return None;
+        }
+        self.value(field, word, &mut arg)?;
+        let slot = &mut inst.args[usize::from(field.slot)];
+        match field.kind {
+            Kind::Bank => *slot = Arg { kind: ArgKind::Const, bank: arg.bank, ..*slot },
+            Kind::Offset => *slot = Arg { bank: slot.bank, ..arg },
+            _ => *slot = arg,
+        }
+        Some(rest)
+    }
+
+    fn value(&self, field: &ArgField, word: &str, arg: &mut Arg) -> Option<()> {
+        let ureg = |text: &str| text.strip_prefix("UR").and_then(|n| number_of(n, 255));
+        arg.val = match field.kind {
+            Kind::Reg => number_of(word.strip_prefix('R')?, 255)?,
+            Kind::UReg => ureg(word)?,
+            Kind::Pred => number_of(word.strip_prefix('P')?, 7)?,
+            Kind::UPred => number_of(word.strip_prefix("UP")?, 7)?,
+            Kind::Bar => word.strip_prefix('B')?.parse().ok()?,
+            Kind::Hex | Kind::Signed | Kind::Offset => integer(word)? as u64,
+            Kind::Decimal => word.parse().ok()?,
+            Kind::Float => float::parse_single(word)?.into(),
+            Kind::Double => float::parse_double(word)?,
+            Kind::Halves => {
+                let (high, low) = word.split_once(',')?;
+                u64::from(float::parse_half(high.trim())?) << 16 | u64::from(float::parse_half(low.trim())?)
+            }
+            Kind::Special => special_by_name(self.generation, word)?.into(),
+            Kind::Bank => {
+                arg.bank = u8::try_from(integer(word)?).ok()?;
+                0
+            }
+            Kind::Const => {
+                let (bank, offset) = brackets(word.strip_prefix("c[")?)?;
+                arg.bank = u8::try_from(integer(bank)?).ok()?;
+                integer(offset)? as u64
+            }
+            Kind::Bindless => {
+                let (handle, offset) = brackets(word.strip_prefix("cx[")?)?;
+                arg.bank = ureg(handle)? as u8;
+                integer(offset)? as u64
+            }
+            Kind::Label => {
+                let to = match word.strip_prefix("`(").and_then(|w| w.strip_suffix(')')) {
+                    Some(name) => self.labels?(name)?,
+                    None => integer(word)? as u64,
+                };
+                to.wrapping_sub(self.address).wrapping_sub(16)
+            }
+            Kind::Literal => 0,
+        };
+        Some(())
+    }
+}
+
+/// `A][B]`, blanks between the brackets allowed.
+fn brackets(text: &str) -> Option<(&str, &str)> {
+    let (first, rest) = text.split_once(']')?;
+    Some((first, rest.trim_start().strip_prefix('[')?.strip_suffix(']')?))
+}
+
+/// Where an operand ends: at a comma outside brackets (the second one for a pair of halves), in a bracket also at `+`
+/// that is not part of the number, or at the closing bracket.
+fn end_of(kind: Kind, text: &str, bracketed: bool) -> usize {
+    let (mut depth, mut commas) = (0, if kind == Kind::Halves { 1 } else { 0 });
+    for (i, c) in text.char_indices() {
+        match c {
+            '[' => depth += 1,
+            ']' if depth == 0 => return i,
+            ']' => depth -= 1,
+            '+' if bracketed && depth == 0 && i > 0 => return i,
+            ',' if depth == 0 && commas == 0 => return i,
+            ',' if depth == 0 => commas -= 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// `0x10`, `-0x10`, or decimal.
+fn integer(text: &str) -> Option<i64> {
+    let (negative, body) = text.strip_prefix('-').map_or((false, text), |t| (true, t));
+    let value = match body.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok()? as i64,
+        None => body.parse().ok()?,
+    };
+    Some(if negative { value.wrapping_neg() } else { value })
+}

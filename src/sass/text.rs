@@ -1,0 +1,237 @@
+//! Instruction to text, as the vendor's disassembler prints it (without the control field).
+//!
+//! Input: a target, an instruction, its address and perhaps names of labels. Output: one line without a semicolon.
+//! Invariant: `parse` of the line gives the instruction back, the control field aside.
+
+use super::encode::pick;
+use super::field;
+use super::float;
+use super::inst::{Arg, ArgKind, Guard, Inst};
+use crate::tables::encoding::{ALIASES, Alias, ArgField, Condition, Form, Kind, special_text};
+use crate::tables::{Generation, Target};
+use std::fmt::Write;
+
+/// Names of code addresses: the text for an absolute byte address, if it has a label.
+pub type Labels<'a> = &'a dyn Fn(u64) -> Option<String>;
+
+/// Text of an instruction at a byte address. One without an encoding prints as its opcode and the reason.
+pub fn text(target: &Target, inst: &Inst, address: u64, labels: Option<Labels>) -> String {
+    match pick(target, inst) {
+        Ok((form, _)) => print(target, form, inst, address, labels),
+        Err(error) => format!("{} ({error})", inst.op.name()),
+    }
+}
+
+/// Text of an instruction in a form that it fits.
+pub fn print(target: &Target, form: &Form, inst: &Inst, address: u64, labels: Option<Labels>) -> String {
+    let Some(generation) = target.generation else { return String::new() };
+    let mut out = guard(&inst.guard);
+    out.push_str(form.text);
+    if let Some(alias) = alias(generation, inst) {
+        let _ = write!(out, ".{}", alias.word);
+    }
+    suffixes(form, 255, inst, &mut out);
+    let printer = Printer { generation, form, inst, address, labels };
+    printer.operands(&mut out);
+    out
+}
+
+fn guard(guard: &Guard) -> String {
+    if guard.pred == 7 && !guard.not {
+        return String::new();
+    }
+    let (not, file) = (if guard.not { "!" } else { "" }, if guard.upred { "UP" } else { "P" });
+    match guard.pred {
+        7 => format!("@{not}{file}T "),
+        n => format!("@{not}{file}{n} "),
+    }
+}
+
+/// The alias of an instruction, if the disassembler has one.
+pub fn alias(generation: Generation, inst: &Inst) -> Option<&'static Alias> {
+    ALIASES
+        .iter()
+        .find(|a| a.op == inst.op && a.on >> (generation as u8) & 1 != 0 && a.when.iter().all(|c| condition(c, inst)))
+}
+
+fn condition(condition: &Condition, inst: &Inst) -> bool {
+    match *condition {
+        Condition::Value(slot, value, not) => {
+            let arg = inst.args[usize::from(slot)];
+            // 255 is RZ, any other number an immediate; predicates have 7 for PT.
+            let kind = match arg.kind {
+                ArgKind::Reg | ArgKind::UReg => value == 255,
+                ArgKind::Imm => value != 255,
+                _ => matches!(arg.kind, ArgKind::Pred | ArgKind::UPred),
+            };
+            kind && arg.val == value && arg.not == not
+        }
+        Condition::PowerOfTwo(slot) => {
+            let arg = inst.args[usize::from(slot)];
+            arg.kind == ArgKind::Imm && (arg.val as i64) > 1 && arg.val.is_power_of_two()
+        }
+        Condition::Vector(slot) => !matches!(inst.args[usize::from(slot)].kind, ArgKind::UReg | ArgKind::Bindless),
+        Condition::Immediate(slot) => inst.args[usize::from(slot)].kind == ArgKind::Imm,
+        Condition::Modifier(kind, value) => inst.mods.get(kind) == value,
+    }
+}
+
+/// The modifiers that print behind one operand, or behind the mnemonic (255).
+fn suffixes(form: &Form, arg: u8, inst: &Inst, out: &mut String) {
+    for field in form.mods.iter().filter(|m| m.arg == arg) {
+        let text = field.kind.text(inst.mods.get(field.kind));
+        if !text.is_empty() {
+            let _ = write!(out, ".{text}");
+        }
+    }
+}
+
+struct Printer<'a> {
+    generation: Generation,
+    form: &'a Form,
+    inst: &'a Inst,
+    address: u64,
+    labels: Option<Labels<'a>>,
+}
+
+impl Printer<'_> {
+    fn operands(&self, out: &mut String) {
+        let mut first = true;
+        let mut at = 0;
+        while at < self.form.args.len() {
+            let group = self.form.args[at].group;
+            let end = match group {
+                0 => at + 1,
+                _ => at + self.form.args[at..].iter().take_while(|a| a.group == group).count(),
+            };
+            if group == 0 && self.is_elided(at) {
+                at = end;
+                continue;
+            }
+            out.push_str(if first { " " } else { self.form.args[at].join });
+            first = false;
+            if group == 0 {
+                self.operand(at, out)
+            } else {
+                self.bracket(at..end, out)
+            }
+            at = end;
+        }
+    }
+
+    fn bracket(&self, parts: std::ops::Range<usize>, out: &mut String) {
+        out.push_str(self.form.args[parts.start].open);
+        let mut shown: Vec<usize> = parts.clone().filter(|i| !self.is_elided(*i)).collect();
+        if shown.is_empty() {
+            shown.push(parts.start);
+        }
+        for (i, part) in shown.into_iter().enumerate() {
+            if i > 0 {
+                out.push('+');
+            }
+            self.operand(part, out);
+        }
+        out.push(']');
+    }
+
+    /// The operand of a field; its default where the instruction has none.
+    fn arg(&self, field: &ArgField) -> Arg {
+        if field.kind == Kind::Literal {
+            return Arg::default();
+        }
+        let given = self.inst.args[usize::from(field.slot)];
+        if given.is_none() { field::absent(field).unwrap_or(given) } else { given }
+    }
+
+    fn is_elided(&self, i: usize) -> bool {
+        let field = &self.form.args[i];
+        let arg = self.arg(field);
+        let plain = !arg.neg && !arg.abs && !arg.reuse;
+        field.elide.is_some_and(|(value, not)| plain && arg.val == value && arg.not == not)
+    }
+
+    fn operand(&self, i: usize, out: &mut String) {
+        let field = &self.form.args[i];
+        if field.kind == Kind::Literal {
+            out.push_str(field.literal);
+            return;
+        }
+        let arg = self.arg(field);
+        let bare = field.kind == Kind::Bank;
+        if arg.neg && !bare {
+            out.push('-');
+        }
+        if arg.not && !bare {
+            out.push(if field.not != 255 { '!' } else { '~' });
+        }
+        let abs = arg.abs && !bare;
+        if abs {
+            out.push('|');
+        }
+        self.value(field, &arg, out);
+        if abs {
+            out.push('|');
+        }
+        out.push_str(field.literal);
+        if arg.reuse {
+            out.push_str(".reuse");
+        }
+        suffixes(self.form, i as u8, self.inst, out);
+    }
+
+    fn value(&self, field: &ArgField, arg: &Arg, out: &mut String) {
+        let _ = match field.kind {
+            Kind::Reg => register(out, "R", arg.val, 255, "RZ"),
+            Kind::UReg => register(out, "UR", arg.val, 255, "URZ"),
+            Kind::Pred => register(out, "P", arg.val, 7, "PT"),
+            Kind::UPred => register(out, "UP", arg.val, 7, "UPT"),
+            Kind::Bar => write!(out, "B{}", arg.val),
+            Kind::Hex => write!(out, "{:#x}", arg.val),
+            Kind::Decimal => write!(out, "{}", arg.val),
+            Kind::Signed | Kind::Offset => signed(out, arg.val),
+            Kind::Float => out.write_str(&float::single(arg.val as u32)),
+            Kind::Double => out.write_str(&float::double(arg.val)),
+            Kind::Halves => {
+                write!(out, "{}, {}", float::half((arg.val >> 16) as u16), float::half(arg.val as u16))
+            }
+            Kind::Special => match special_text(self.generation, arg.val as u8) {
+                Some(text) => out.write_str(text),
+                None => write!(out, "SR{}", arg.val),
+            },
+            Kind::Bank => write!(out, "{:#x}", arg.bank),
+            Kind::Const => {
+                let _ = write!(out, "c[{:#x}][", arg.bank);
+                let _ = signed(out, arg.val);
+                out.write_char(']')
+            }
+            Kind::Bindless => {
+                let _ = out.write_str("cx[");
+                let _ = register(out, "UR", arg.bank.into(), 255, "URZ");
+                let _ = out.write_str("][");
+                let _ = signed(out, arg.val);
+                out.write_char(']')
+            }
+            Kind::Label => self.label(arg.val, out),
+            Kind::Literal => Ok(()),
+        };
+    }
+
+    fn label(&self, distance: u64, out: &mut String) -> std::fmt::Result {
+        let to = self.address.wrapping_add(16).wrapping_add(distance);
+        match self.labels.and_then(|labels| labels(to)) {
+            Some(name) => write!(out, "`({name})"),
+            None => signed(out, to),
+        }
+    }
+}
+
+fn register(out: &mut String, file: &str, number: u64, zero: u64, zero_text: &str) -> std::fmt::Result {
+    if number == zero { out.write_str(zero_text) } else { write!(out, "{file}{number}") }
+}
+
+fn signed(out: &mut String, value: u64) -> std::fmt::Result {
+    match value as i64 {
+        v if v < 0 => write!(out, "-{:#x}", v.unsigned_abs()),
+        v => write!(out, "{v:#x}"),
+    }
+}

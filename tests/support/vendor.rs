@@ -1,0 +1,74 @@
+//! The vendor's tools in `target/vendor`, run as a user runs them.
+//!
+//! Input: words or files. Output: what the disassembler prints. Every caller skips with a message where they are missing.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A tool's path, if it is there.
+pub fn tool(name: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/vendor").join(name);
+    path.exists().then_some(path)
+}
+
+/// A word that every target accepts (NOP), to stand in for one that was refused.
+const NOP: u128 = 0x000f_c000_0000_0000_0000_0000_0000_7918;
+
+/// Texts of words in the raw mode of nvdisasm; `None` for a word that it refuses. `sm` as in `90`.
+pub fn disassemble(words: &[u128], sm: &str) -> Vec<Option<String>> {
+    let Some(nvdisasm) = tool("nvdisasm") else { return vec![None; words.len()] };
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let path = dir.path().join("raw.bin");
+    let mut list = words.to_vec();
+    let mut refused = BTreeSet::new();
+    for _ in 0..40 {
+        let bytes: Vec<u8> = list.iter().flat_map(|w| w.to_le_bytes()).collect();
+        std::fs::write(&path, bytes).expect("the words written");
+        let run = Command::new(&nvdisasm).args(["-b", &format!("SM{sm}"), "-hex", "-ndf"]).arg(&path).output();
+        let run = run.expect("nvdisasm runs");
+        if run.status.success() && !run.stdout.is_empty() {
+            return texts(&String::from_utf8_lossy(&run.stdout), words.len(), &refused);
+        }
+        let errors = String::from_utf8_lossy(&run.stderr).into_owned();
+        let bad: Vec<usize> = errors.split("at address 0x").skip(1).filter_map(address).map(|a| a / 16).collect();
+        let before = refused.len();
+        for i in bad.into_iter().filter(|i| *i < words.len()) {
+            refused.insert(i);
+            list[i] = NOP;
+        }
+        assert!(refused.len() > before, "nvdisasm -b SM{sm}: {errors}");
+    }
+    panic!("nvdisasm -b SM{sm} refuses words again and again");
+}
+
+fn address(text: &str) -> Option<usize> {
+    let digits: String = text.chars().take_while(char::is_ascii_hexdigit).collect();
+    usize::from_str_radix(&digits, 16).ok()
+}
+
+fn texts(output: &str, count: usize, refused: &BTreeSet<usize>) -> Vec<Option<String>> {
+    let mut list = vec![None; count];
+    for (at, _, text) in output.lines().filter_map(line) {
+        let i = at as usize / 16;
+        if i < count && !refused.contains(&i) {
+            list[i] = Some(text);
+        }
+    }
+    list
+}
+
+/// A line of `nvdisasm -hex`: address, low half of the word, text without the semicolon, blanks single.
+pub fn line(line: &str) -> Option<(u64, u64, String)> {
+    let rest = line.trim_start().strip_prefix("/*")?;
+    let (at, rest) = rest.split_once("*/")?;
+    let (text, rest) = rest.rsplit_once("/* 0x")?;
+    let low = u64::from_str_radix(rest.split_once(' ')?.0, 16).ok()?;
+    let at = u64::from_str_radix(at, 16).ok()?;
+    Some((at, low, normal(text.trim().trim_end_matches(';'))))
+}
+
+/// Blanks single, none between the brackets of a constant.
+pub fn normal(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace("] [", "][")
+}
