@@ -25,6 +25,11 @@ impl<'a> Parser<'a> {
                     self.unexpected();
                     break;
                 }
+                (Tok::Dot, ".entry" | ".func" | ".visible" | ".weak") => {
+                    // The closing brace is missing: what follows is the next function.
+                    self.unexpected();
+                    break;
+                }
                 (Tok::Sign, "{") => self.open_scope(),
                 (Tok::Sign, "}") if self.body.depth() == outside + 1 => break,
                 (Tok::Sign, "}") => {

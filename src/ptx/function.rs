@@ -79,7 +79,8 @@ impl<'a> Parser<'a> {
             let id = FunctionId::from_u32(self.module.functions.len() as u32);
             function.symbol = self.new_symbol(text, name.pos, SymbolKind::Function(id));
             self.names.insert(text, function.symbol);
-            return Ok(self.module.functions.push(Function { body: None, ..function.clone() }));
+            let registers = self.body.registers.clone();
+            return Ok(self.module.functions.push(Function { registers, ..function.clone() }));
         };
         function.symbol = symbol;
         let SymbolKind::Function(id) = self.module.symbols[symbol].kind else {

@@ -220,29 +220,21 @@ impl<'a> Parser<'a> {
         self.module.symbols.push(Symbol { name: name.into(), pos, kind })
     }
 
-    /// After an error in an item: goes behind the next `;` or `}` outside braces, or before the next item.
+    /// After an error in an item: goes behind the next `;` or `}` outside braces.
     fn recover_item(&mut self) {
         let mut depth = 0u32;
         loop {
-            let token = self.peek();
-            let text = self.text(token);
-            match (token.tok, text) {
+            let token = self.next();
+            match (token.tok, self.text(token)) {
                 (Tok::End, _) => return,
                 (Tok::Sign, "{") => depth += 1,
                 (Tok::Sign, "}") => depth = depth.saturating_sub(1),
-                _ => {}
+                (Tok::Sign, ";") => {}
+                _ => continue,
             }
-            let starts_item =
-                matches!(text, ".visible" | ".extern" | ".weak" | ".common" | ".entry" | ".func" | ".file");
-            self.next();
-            let next = self.peek();
-            let next_starts = next.pos.col == 1 && next.tok == Tok::Dot && !starts_item;
-            if depth == 0 && token.tok == Tok::Sign && matches!(text, ";" | "}") {
-                return;
-            }
-            if next_starts
-                && matches!(self.text(next), ".visible" | ".extern" | ".weak" | ".common" | ".entry" | ".func")
-            {
+            if depth == 0 && self.text(token) != "{" {
+                // The brace may have closed an initialiser.
+                self.accept_sign(";");
                 return;
             }
         }

@@ -1,7 +1,23 @@
-//! Tests of the front end.
+//! Tests of the front end: real files, the tree of small ones, messages, broken input, and the incumbent's verdicts.
+
+mod fuzz;
+mod messages;
+mod oracle;
+mod tree;
 
 use super::*;
 use std::path::{Path, PathBuf};
+
+/// A kernel with registers of every kind around some instructions, the first of which stands in line 5.
+fn kernel(version: &str, target: &str, body: &str) -> String {
+    format!(
+        ".version {version}\n.target {target}\n.address_size 64\n\
+         .visible .entry k(.param .u64 p, .param .u32 n) {{ {REGISTERS}\n{body}\nret;\n}}\n"
+    )
+}
+
+const REGISTERS: &str = ".reg .pred %p<4>; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .b128 %q<4>; \
+    .reg .f32 %f<9>; .reg .f64 %d<9>; .shared .align 16 .b8 sm[64];";
 
 /// Every PTX file under a folder, in order.
 fn ptx_files(folder: &Path, out: &mut Vec<PathBuf>) {
@@ -57,4 +73,19 @@ fn real_files_match_rows_or_are_refused_by_name() {
     }
     println!("{whole} of {} files parse whole", files.len());
     assert!(bad.is_empty(), "{} diagnostics:\n{}", bad.len(), bad[..bad.len().min(40)].concat());
+}
+
+#[test]
+fn our_own_kernels_parse() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let mut files = Vec::new();
+    ptx_files(&root.join("cases/exec"), &mut files);
+    ptx_files(&root.join("corpus"), &mut files);
+    assert!(!files.is_empty());
+    for path in files {
+        let source = std::fs::read_to_string(&path).unwrap();
+        let (module, diags) = parse(&source);
+        let text: String = diags.iter().map(|d| d.render(&path.display().to_string(), &source)).collect();
+        assert!(module.is_some() && diags.is_empty(), "{text}");
+    }
 }

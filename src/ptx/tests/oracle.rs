@@ -1,0 +1,1 @@
+//! The incumbent's verdict on every form of the tables.
