@@ -56,6 +56,12 @@ impl Target {
         TARGET_BY_NAME.get(name).map(|i| &TARGETS[*i]).filter(|t| t.real)
     }
 
+    /// The built target of the lowest column: what is compiled for when nothing is said.
+    pub fn lowest_built() -> &'static Target {
+        let built = TARGETS.iter().filter(|t| t.generation.is_some());
+        built.min_by_key(|t| t.column).unwrap_or(&TARGETS[0])
+    }
+
     /// Facts of its generation; `None` where the encoder is planned.
     pub fn info(&self) -> Option<&'static GenerationInfo> {
         self.generation.map(Generation::info)

@@ -1,0 +1,88 @@
+//! The command line.
+//!
+//! `sassafras [OPTIONS] FILE.ptx` compiles, in the incumbent's spellings; `sassafras disasm`, `run` and `targets` are our
+//! own. Exit status: 0 done, 255 the input or the options were refused, 1 a run ended with a report.
+
+mod compile;
+mod disasm;
+mod run;
+mod spelling;
+mod targets;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Exit status for refused input, as the incumbent's.
+const REFUSED: u8 = 255;
+
+#[derive(Parser)]
+#[command(name = "sassafras", about = "Our own commands; without one of them, compile (see sassafras --help)")]
+struct Own {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Print the machine code of a cubin
+    Disasm(disasm::Options),
+    /// Run a kernel of a cubin or of a PTX file on the CPU
+    Run(run::Options),
+    /// List the targets
+    Targets(targets::Options),
+}
+
+/// Runs the command line; the first argument is the program's name.
+pub fn main(args: Vec<String>) -> ExitCode {
+    let args = spelling::normalise(args);
+    let own = args.get(1).is_some_and(|a| ["disasm", "run", "targets"].contains(&a.as_str()));
+    let outcome = if own {
+        match Own::try_parse_from(&args) {
+            Ok(own) => match own.command {
+                Command::Disasm(options) => disasm::disasm(&options),
+                Command::Run(options) => run::run(&options),
+                Command::Targets(options) => targets::targets(&options),
+            },
+            Err(error) => return refused_options(&error),
+        }
+    } else {
+        match compile::Options::try_parse_from(&args) {
+            Ok(options) => compile::compile(&options),
+            Err(error) => return refused_options(&error),
+        }
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(message) => {
+            eprintln!("sassafras fatal   : {message}");
+            ExitCode::from(REFUSED)
+        }
+    }
+}
+
+/// clap's message; asking for help or the version is no refusal.
+fn refused_options(error: &clap::Error) -> ExitCode {
+    // Nothing can be done where the terminal itself is gone.
+    let _ = error.print();
+    if error.use_stderr() { ExitCode::from(REFUSED) } else { ExitCode::SUCCESS }
+}
+
+/// Reads a whole file; the message names it.
+fn read(path: &std::path::Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|e| format!("Could not open input file '{}': {e}", path.display()))
+}
+
+/// Writes a file beside its place and renames it there, so that no half of one is ever seen.
+fn write(path: &std::path::Path, bytes: &[u8]) -> Result<(), String> {
+    let name = path.file_name().ok_or_else(|| format!("'{}' is not a file name", path.display()))?;
+    let mut beside = std::ffi::OsString::from(".");
+    beside.push(name);
+    beside.push(format!(".{}.part", std::process::id()));
+    let part = path.with_file_name(beside);
+    let result = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path));
+    result.map_err(|e| {
+        // The part may not exist; there is nothing more to say than the first error.
+        let _ = std::fs::remove_file(&part);
+        format!("Could not write output file '{}': {e}", path.display())
+    })
+}

@@ -1,0 +1,40 @@
+//! The incumbent's spellings of options, turned into those that clap understands.
+//!
+//! Input: the arguments as given. Output: long options with two dashes and one name each. Invariant: an argument that is
+//! no known spelling is passed on unchanged, so that its refusal names it as it was written.
+
+/// Spellings with one dash, and the long option each stands for. `-O2` and `-v` are short options already.
+const SPELLINGS: [(&str, &str); 6] = [
+    ("-arch", "--gpu-name"),
+    ("-m64", "--machine64"),
+    ("-maxrregcount", "--maxrregcount"),
+    ("-lineinfo", "--generate-line-info"),
+    ("-fmad", "--fmad"),
+    ("--arch", "--gpu-name"),
+];
+
+/// Rewrites every argument behind the program's name.
+pub fn normalise(args: Vec<String>) -> Vec<String> {
+    let rewrite = |arg: String| {
+        let (name, value) = arg.split_once('=').map_or((arg.as_str(), None), |(n, v)| (n, Some(v)));
+        match (SPELLINGS.iter().find(|s| s.0 == name), value) {
+            (Some((_, long)), Some(value)) => format!("{long}={value}"),
+            (Some((_, long)), None) => (*long).to_string(),
+            (None, _) => arg,
+        }
+    };
+    args.into_iter().enumerate().map(|(i, arg)| if i == 0 { arg } else { rewrite(arg) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings_of_the_target() {
+        let words = |s: &str| s.split(' ').map(str::to_string).collect::<Vec<_>>();
+        assert_eq!(normalise(words("s -arch=sm_90 -arch sm_80 --gpu-name=sm_75 -o x k.ptx")), words(
+            "s --gpu-name=sm_90 --gpu-name sm_80 --gpu-name=sm_75 -o x k.ptx"
+        ));
+    }
+}
