@@ -65,7 +65,8 @@ fn rooms_import_only_what_they_may() {
             wrong.push(format!("{name}: `{room}` is no room of the house"));
             continue;
         };
-        for (_, rest) in code(&text).match_indices("crate::").map(|(i, m)| (i, code(&text)[i + m.len()..].to_string())) {
+        for (_, rest) in code(&text).match_indices("crate::").map(|(i, m)| (i, code(&text)[i + m.len()..].to_string()))
+        {
             let other: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
             if !other.is_empty() && other != room && !allowed.contains(&other.as_str()) {
                 wrong.push(format!("{name}: imports `{other}`"));
@@ -86,9 +87,8 @@ fn no_sm_number_in_code() {
             let compared = ["sm>=", "sm<=", "sm==", "sm<", "sm>", ".sm!="].iter().any(|op| {
                 squeezed.find(op).is_some_and(|i| squeezed[i + op.len()..].starts_with(|c: char| c.is_ascii_digit()))
             });
-            let named = squeezed.match_indices("sm_").any(|(i, _)| {
-                squeezed[i + 3..].starts_with(|c: char| c.is_ascii_digit())
-            });
+            let named =
+                squeezed.match_indices("sm_").any(|(i, _)| squeezed[i + 3..].starts_with(|c: char| c.is_ascii_digit()));
             if compared || named {
                 wrong.push(format!("{name}:{}: {}", number + 1, line.trim()));
             }

@@ -9,7 +9,9 @@
 use super::cfg::{BlockSet, Cfg, reach};
 use super::function::{Block, Function, InstId};
 use super::liveness::RegSet;
-use crate::tables::{Op, Prop};
+use super::operand::Kind;
+use crate::tables::encoding::special_is_uniform;
+use crate::tables::{Op, Prop, Role};
 
 /// Result of the analysis.
 pub struct Varying {
@@ -59,8 +61,8 @@ fn result_varies(
     if data.op == Op::PHI && cfg.preds[block].iter().any(|p| divergent.contains(*p)) {
         return true;
     }
-    if data.op.has(Prop::ReadsSpecial) {
-        return true;
+    if let Kind::Special(number) = function.arg(inst, Role::S).kind() {
+        return !special_is_uniform(number);
     }
     if data.op.has(Prop::WarpUniformResult) {
         return false;

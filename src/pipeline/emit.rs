@@ -95,12 +95,7 @@ fn close(function: &Function, code: &mut Code) -> Result<(), String> {
     Ok(())
 }
 
-fn machine_inst(
-    function: &Function,
-    starts: &SecondaryMap<Block, u64>,
-    inst: InstId,
-    at: u64,
-) -> Result<Inst, String> {
+fn machine_inst(function: &Function, starts: &SecondaryMap<Block, u64>, inst: InstId, at: u64) -> Result<Inst, String> {
     let data = &function.insts[inst];
     let mut out = Inst::new(data.op);
     out.mods = data.mods;

@@ -5,7 +5,7 @@
 //! calls built has its function here and the reverse (a test checks it); with `verify` set the verifier runs after each
 //! phase and names the phase it failed after; a phase changes no control condition of a convergent operation.
 
-// pub mod emit;
+pub mod emit;
 
 use crate::alloc;
 use crate::opt;

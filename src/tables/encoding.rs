@@ -197,6 +197,11 @@ pub fn special_by_name(generation: Generation, text: &str) -> Option<u8> {
     named.or_else(|| text.strip_prefix("SR").and_then(|n| n.parse().ok()))
 }
 
+/// Whether a special register is the same in all lanes of a warp.
+pub fn special_is_uniform(number: u32) -> bool {
+    UNIFORM_SPECIALS.iter().any(|n| u32::from(*n) == number)
+}
+
 /// Text of a special register on a generation; `None` where it has no name.
 pub fn special_text(generation: Generation, number: u8) -> Option<&'static str> {
     SPECIALS.iter().find(|s| s.0 == number && s.1 >> (generation as u8) & 1 != 0).map(|s| s.2)

@@ -217,6 +217,9 @@ fn specials(model: &Model, text: &mut String) {
         let _ = writeln!(text, "    ({}, {}, {:?}),", row.num, on(generations), row.text);
     }
     text.push_str("];\n");
+    let uniform: Vec<u8> = rows.iter().filter(|(row, _)| row.uniform).map(|(row, _)| row.num).collect();
+    let _ = writeln!(text, "/// Special registers that are the same in all lanes of a warp.");
+    let _ = writeln!(text, "pub static UNIFORM_SPECIALS: [u8; {}] = {uniform:?};", uniform.len());
     text.push_str("/// Numbers of special registers as constants.\npub mod sr {\n");
     for (row, _) in rows {
         let name = super::constant(row.text.strip_prefix("SR_").unwrap_or(&row.text));

@@ -45,5 +45,8 @@ pub struct SpecialRow {
     pub num: u8,
     pub text: String,
     pub on: String,
+    /// The same in all lanes of a warp.
+    #[serde(default)]
+    pub uniform: bool,
     pub src: String,
 }
