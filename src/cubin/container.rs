@@ -5,6 +5,7 @@
 
 use super::bytes::Bytes;
 use super::error::CubinError;
+use std::collections::BTreeSet;
 
 /// `e_machine` of a cubin.
 pub const EM_CUDA: u16 = 190;
@@ -57,12 +58,27 @@ pub struct Section {
     pub size: u64,
     /// Where it was in the file that was read.
     pub offset: u64,
+    /// What the writer of the container makes itself.
+    pub special: Special,
+}
+
+/// The sections that follow from the names and the symbols of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Special {
+    #[default]
+    No,
+    SectionNames,
+    SymbolNames,
+    Symbols,
 }
 
 /// One symbol.
 #[derive(Clone, Debug, Default)]
 pub struct Symbol {
+    /// Distinct from all others, unless empty.
     pub name: String,
+    /// The name in the file where another symbol has it too.
+    pub shared_name: Option<String>,
     pub info: u8,
     pub other: u8,
     pub section: u16,
@@ -93,6 +109,7 @@ impl Elf {
         let sections: Result<_, _> = (0..count).map(|i| parse_section(headers, i.into(), names, file)).collect();
         let mut elf = Elf { kind: file.u16(16)?, flags: file.u32(48)?, sections: sections?, symbols: Vec::new() };
         elf.symbols = parse_symbols(headers, &elf.sections, file)?;
+        tell_apart(&mut elf.symbols)?;
         Ok(elf)
     }
 }
@@ -115,6 +132,22 @@ fn check_header(file: Bytes<'_>) -> Result<(), CubinError> {
         EM_CUDA => Ok(()),
         machine => Err(CubinError::at(18, format!("machine {machine} is not CUDA ({EM_CUDA})"))),
     }
+}
+
+/// Gives distinct names to local symbols that share one (each kernel's `_param` in objects). Other symbols must not.
+fn tell_apart(symbols: &mut [Symbol]) -> Result<(), CubinError> {
+    let mut names = BTreeSet::new();
+    for (i, symbol) in symbols.iter_mut().enumerate() {
+        if symbol.name.is_empty() || names.insert(symbol.name.clone()) {
+            continue;
+        }
+        let distinct = format!("{}#{i}", symbol.name);
+        if symbol.info >> 4 != 0 || !names.insert(distinct.clone()) {
+            return Err(CubinError::at(symbol.offset, format!("two symbols are called `{}`", symbol.name)));
+        }
+        symbol.shared_name = Some(std::mem::replace(&mut symbol.name, distinct));
+    }
+    Ok(())
 }
 
 /// The string table in section `index`; `at` is where the index stands.
@@ -143,8 +176,9 @@ fn parse_section(headers: Bytes<'_>, i: u64, names: Bytes<'_>, file: Bytes<'_>) 
         link: header.u32(40)?,
         info: header.u32(44)?,
         bytes: content.to_vec(),
-        size,
+        size: if kind == 0 { 0 } else { size },
         offset: if kind == 0 { header.base() } else { offset },
+        special: Special::No,
     })
 }
 
@@ -165,6 +199,7 @@ fn parse_symbols(headers: Bytes<'_>, sections: &[Section], file: Bytes<'_>) -> R
         }
         symbols.push(Symbol {
             name: names.text(entry.u32(0)?.into(), entry.base())?,
+            shared_name: None,
             info: entry.u8(4)?,
             other: entry.u8(5)?,
             section,

@@ -3,8 +3,8 @@
 //! Input: sections in file order, symbols in table order, the target's layout. Output: the file. Invariant: `.shstrtab`,
 //! `.strtab` and `.symtab` are made here from names and symbols, whatever bytes they carry; NOBITS sections take no room.
 
-use super::container::{ABI_VERSION, EM_CUDA, Elf, OS_ABI, SHF_ALLOC, SHF_CODE, SHF_WRITE, SHT_SYMTAB, Section};
-use super::container::{SHN_RESERVED, has_no_bytes};
+use super::container::{ABI_VERSION, EM_CUDA, Elf, OS_ABI, SHF_ALLOC, SHF_CODE, SHF_WRITE, SHN_RESERVED, Section};
+use super::container::{Special, has_no_bytes};
 use super::error::CubinError;
 use crate::tables::elf::LayoutInfo;
 use object::Endianness;
@@ -12,8 +12,6 @@ use object::elf;
 use object::write::StringId;
 use object::write::elf::{FileHeader, ProgramHeader, SectionHeader, Sym, Writer};
 
-const SHSTRTAB: &str = ".shstrtab";
-const STRTAB: &str = ".strtab";
 /// Bytes of one program header.
 const PROGRAM_HEADER: u64 = 56;
 /// Program segment flags: execute, write, read.
@@ -21,8 +19,24 @@ const PF_X: u32 = 1;
 const PF_W: u32 = 2;
 const PF_R: u32 = 4;
 
+/// Greatest alignment and size of a section that is written.
+const MAX_ALIGN: u64 = 1 << 16;
+const MAX_SIZE: u64 = 1 << 40;
+
 /// Writes the file.
 pub fn emit(file: &Elf, layout: &LayoutInfo) -> Result<Vec<u8>, CubinError> {
+    for section in &file.sections {
+        let good = section.align == 0 || section.align.is_power_of_two();
+        if !good || section.align > MAX_ALIGN || section.size > MAX_SIZE {
+            let (name, size, align) = (&section.name, section.size, section.align);
+            return Err(CubinError::model(format!(
+                "`{name}`: {size:#x} bytes aligned to {align:#x} cannot be written"
+            )));
+        }
+    }
+    if file.sections.len() >= usize::from(SHN_RESERVED) {
+        return Err(CubinError::model(format!("{} sections are too many for one file", file.sections.len())));
+    }
     let mut bytes = Vec::new();
     let mut writer = Writer::new(Endianness::Little, true, &mut bytes);
     let names = Names::reserve(file, &mut writer);
@@ -65,21 +79,23 @@ impl Names {
     fn reserve<'a>(file: &'a Elf, writer: &mut Writer<'a>) -> Names {
         let mut sections = Vec::new();
         for section in file.sections.iter().skip(1) {
-            let name = match section.name.as_str() {
-                SHSTRTAB => writer.reserve_shstrtab_section_index().0,
-                STRTAB => writer.reserve_strtab_section_index().0,
-                _ if section.kind == SHT_SYMTAB => writer.reserve_symtab_section_index().0,
-                _ => writer.reserve_section_index().0,
+            let name = match section.special {
+                Special::SectionNames => writer.reserve_shstrtab_section_index().0,
+                Special::SymbolNames => writer.reserve_strtab_section_index().0,
+                Special::Symbols => writer.reserve_symtab_section_index().0,
+                Special::No => writer.reserve_section_index().0,
             };
             debug_assert_eq!(name as usize, sections.len() + 1);
-            let own = [SHSTRTAB, STRTAB].contains(&section.name.as_str()) || section.kind == SHT_SYMTAB;
-            sections.push((!own).then(|| writer.add_section_name(section.name.as_bytes())));
+            sections.push((section.special == Special::No).then(|| writer.add_section_name(section.name.as_bytes())));
         }
         writer.reserve_null_symbol_index();
         let mut symbols = Vec::new();
         for symbol in file.symbols.iter().skip(1) {
             writer.reserve_symbol_index(None);
-            symbols.push((!symbol.name.is_empty()).then(|| writer.add_string(symbol.name.as_bytes())));
+            symbols.push(
+                (!symbol.name.is_empty())
+                    .then(|| writer.add_string(symbol.shared_name.as_ref().unwrap_or(&symbol.name).as_bytes())),
+            );
         }
         Names { sections, symbols }
     }
@@ -91,15 +107,15 @@ fn reserve_sections(file: &Elf, writer: &mut Writer<'_>) -> object::write::Resul
     let mut places = vec![0];
     for section in file.sections.iter().skip(1) {
         let before = writer.reserved_len();
-        places.push(match section.name.as_str() {
-            SHSTRTAB => writer.reserve_shstrtab().map(|()| before)?,
-            STRTAB => writer.reserve_strtab().map(|()| before)?,
-            _ if section.kind == SHT_SYMTAB => {
+        places.push(match section.special {
+            Special::SectionNames => writer.reserve_shstrtab().map(|()| before)?,
+            Special::SymbolNames => writer.reserve_strtab().map(|()| before)?,
+            Special::Symbols => {
                 writer.reserve_symtab();
                 before.next_multiple_of(8)
             }
-            _ if has_no_bytes(section.kind) => before,
-            _ => writer.reserve(section.bytes.len() as u64, section.align.max(1)),
+            Special::No if has_no_bytes(section.kind) => before,
+            Special::No => writer.reserve(section.bytes.len() as u64, section.align.max(1)),
         });
     }
     Ok(places)
@@ -118,12 +134,12 @@ fn write_header(file: &Elf, writer: &mut Writer<'_>) -> object::write::Result<()
 
 fn write_sections(file: &Elf, names: &Names, places: &[u64], writer: &mut Writer<'_>) {
     for (section, place) in file.sections.iter().zip(places).skip(1) {
-        match section.name.as_str() {
-            SHSTRTAB => writer.write_shstrtab(),
-            STRTAB => writer.write_strtab(),
-            _ if section.kind == SHT_SYMTAB => write_symbols(file, names, writer),
-            _ if has_no_bytes(section.kind) => {}
-            _ => {
+        match section.special {
+            Special::SectionNames => writer.write_shstrtab(),
+            Special::SymbolNames => writer.write_strtab(),
+            Special::Symbols => write_symbols(file, names, writer),
+            Special::No if has_no_bytes(section.kind) => {}
+            Special::No => {
                 writer.pad_until(*place);
                 writer.write(&section.bytes);
             }
@@ -150,11 +166,11 @@ fn write_symbols(file: &Elf, names: &Names, writer: &mut Writer<'_>) {
 fn write_section_headers(file: &Elf, names: &Names, places: &[u64], writer: &mut Writer<'_>) {
     writer.write_null_section_header();
     for ((section, place), name) in file.sections.iter().zip(places).skip(1).zip(&names.sections) {
-        match section.name.as_str() {
-            SHSTRTAB => writer.write_shstrtab_section_header(),
-            STRTAB => writer.write_strtab_section_header(),
-            _ if section.kind == SHT_SYMTAB => writer.write_symtab_section_header(section.info),
-            _ => {
+        match section.special {
+            Special::SectionNames => writer.write_shstrtab_section_header(),
+            Special::SymbolNames => writer.write_strtab_section_header(),
+            Special::Symbols => writer.write_symtab_section_header(section.info),
+            Special::No => {
                 let header = section_header(section, writer.section_name_offset(*name), *place);
                 writer.write_section_header(&header);
             }

@@ -1,7 +1,8 @@
 //! `.debug_frame`: how a debugger finds the caller's frame.
 //!
 //! Input: functions. Output: one common entry and one frame entry for each, with relocations to the functions. Invariant:
-//! a frame entry covers its function's code exactly; the canonical frame address is R1 plus the stack frame.
+//! the frame entries cover the code exactly; the canonical frame address is R1 plus the stack frame. Where a device function
+//! keeps its return address is not told.
 
 use super::model::{Function, Image, Reloc};
 
@@ -17,29 +18,37 @@ const FRAME_ADDRESS: [u8; 5] = [0x0c, 0x81, 0x80, 0x80, 0x28];
 /// R_CUDA_64.
 const ADDRESS: u32 = 2;
 
-/// The section for these functions.
+/// The section for these functions, and for the device functions inside their code.
 pub fn section(functions: &[Function]) -> Image {
     let mut image = Image { align: 1, ..Image::default() };
     for function in functions {
         let common = image.bytes.len() as u64;
         image.bytes.extend(&COMMON);
-        let mut rules = FRAME_ADDRESS.to_vec();
-        push_leb(&mut rules, function.stack.frame);
-        // Padded so that the whole entry, with its 12 bytes of length, is a multiple of 8.
-        rules.resize((rules.len() + 4).next_multiple_of(8) - 4, 0);
-        let size = 24 + rules.len() as u64;
-        image.bytes.extend(0xffff_ffffu32.to_le_bytes());
-        image.bytes.extend(size.to_le_bytes());
-        image.bytes.extend(common.to_le_bytes());
-        let offset = image.bytes.len() as u64;
-        let symbol = function.name.clone();
-        image.relocs.push(Reloc { offset, kind: ADDRESS, symbol, addend: 0, explicit_addend: false });
-        image.bytes.extend(0u64.to_le_bytes());
-        image.bytes.extend((function.code.len() as u64).to_le_bytes());
-        image.bytes.extend(rules);
+        let whole = function.code.len() as u64;
+        let inner = function.labels.iter().map(|label| label.offset).min();
+        entry(&mut image, common, &function.name, (0, inner.unwrap_or(whole)), function.stack.frame);
+        for label in &function.labels {
+            entry(&mut image, common, &function.name, (label.offset, label.size), label.frame.unwrap_or_default());
+        }
     }
     image.size = image.bytes.len() as u64;
     image
+}
+
+/// Appends the entry of a piece of code: offset and size in the code of `symbol`, stack bytes.
+fn entry(image: &mut Image, common: u64, symbol: &str, (start, size): (u64, u64), frame: u32) {
+    let mut rules = FRAME_ADDRESS.to_vec();
+    push_leb(&mut rules, frame);
+    // Padded so that the whole entry, with its 12 bytes of length, is a multiple of 8.
+    rules.resize((rules.len() + 4).next_multiple_of(8) - 4, 0);
+    image.bytes.extend(0xffff_ffffu32.to_le_bytes());
+    image.bytes.extend((24 + rules.len() as u64).to_le_bytes());
+    image.bytes.extend(common.to_le_bytes());
+    let (offset, symbol, addend) = (image.bytes.len() as u64, symbol.to_string(), start as i64);
+    image.relocs.push(Reloc { offset, kind: ADDRESS, symbol, addend, explicit_addend: false });
+    image.bytes.extend(0u64.to_le_bytes());
+    image.bytes.extend(size.to_le_bytes());
+    image.bytes.extend(rules);
 }
 
 /// Appends an unsigned LEB128 figure.

@@ -1,8 +1,8 @@
 //! Cubin files: the ELF that the CUDA driver loads, in and out.
 //!
-//! Input of `write`: a [`Cubin`] and the `ElfFacts` of its target; output: bytes. Input of `read`: any bytes; output:
-//! a [`Cubin`] or an error with the offset of what is wrong. Invariant: the bytes depend on the model and the facts
-//! alone (no path, no clock, no hash), and reading what was written gives the same model.
+//! Input of [`write()`]: a [`Cubin`]; output: bytes. Input of [`read()`]: any bytes; output: a [`Cubin`] or an error with the
+//! offset of what is wrong. Invariant: the bytes depend on the model and the tables alone (no path, no clock, no hash), and
+//! reading what was written gives the same facts.
 
 mod attributes;
 mod bytes;
@@ -10,8 +10,10 @@ mod container;
 mod emit;
 mod error;
 mod frame;
+mod listing;
 pub mod model;
 mod notes;
+mod pad;
 mod plan;
 mod read;
 mod read_rest;
@@ -20,6 +22,8 @@ mod symbols;
 mod write;
 
 pub use error::CubinError;
+pub use listing::{Listing, listing};
 pub use model::*;
+pub use pad::pad_code;
 pub use read::read;
 pub use write::write;

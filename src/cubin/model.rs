@@ -18,9 +18,9 @@ pub struct Cubin {
     pub toolkit: u32,
     pub debug: DebugLevel,
     pub tool: ToolNote,
-    /// Kernels and separate device functions, in file order.
+    /// Kernels and separate device functions, in file order (the incumbent has the last of the source first).
     pub functions: Vec<Function>,
-    /// Module variables; their bytes stand in the four images below.
+    /// Module variables, local ones first; their bytes stand in the four images below.
     pub variables: Vec<Variable>,
     /// `.nv.global`: variables without initial value; `bytes` is empty, `size` counts.
     pub global: Option<Image>,
@@ -266,9 +266,10 @@ pub struct Reloc {
     pub offset: u64,
     /// `R_CUDA_*` number: 2 is a 64-bit address, 4 a 64-bit generic address.
     pub kind: u32,
+    /// Empty for none.
     pub symbol: String,
     pub addend: i64,
-    /// Read from a table with addends (RELA); what is written depends on the target and the addend.
+    /// Stood in a table with addends although its addend is 0 and the target would write it without; false in new models.
     pub explicit_addend: bool,
 }
 
@@ -326,7 +327,10 @@ impl Default for SectionInfo {
 /// A symbol as it stands in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeptSymbol {
+    /// Distinct from all others, unless empty.
     pub name: String,
+    /// The name in the file where another local symbol has it too.
+    pub shared_name: Option<String>,
     /// `st_info`: binding in the upper half, type in the lower.
     pub info: u8,
     pub other: u8,

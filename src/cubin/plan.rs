@@ -91,7 +91,7 @@ fn add_relocs<'a>(drafts: &mut Vec<(Key, Draft<'a>)>, cubin: &'a Cubin, target: 
         let Some(order) = row.order[target.layout as usize] else { continue };
         let with_addend = row.content == Content::RelocationsWithAddend;
         for (number, (key, draft)) in drafts.iter().enumerate() {
-            let own = |r: &&Reloc| with_addend == (r.explicit_addend || r.addend != 0 || !split);
+            let own = |r: &&Reloc| with_addend == (!split || r.explicit_addend || r.addend != 0);
             let relocs: Vec<Reloc> = draft.image.relocs.iter().filter(own).cloned().collect();
             let name = format!("{}{}", row.name, draft.name);
             if relocs.is_empty() && !cubin.kept.order.sections.contains(&name) {

@@ -36,8 +36,8 @@ pub fn read(bytes: &[u8]) -> Result<Cubin, CubinError> {
         .map(|(level, _)| *level)
         .ok_or_else(|| CubinError::at(48, format!("flags {:#010x} have an unknown top byte", elf.flags)))?;
     let taken = vec![false; elf.sections.len()];
-    let mut reader =
-        Reader { elf, target, cubin, taken, relocs: BTreeMap::new(), rows: Vec::new(), numbers: BTreeMap::new() };
+    let (relocs, functions, numbers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let mut reader = Reader { elf, target, cubin, taken, relocs, rows: Vec::new(), functions, numbers };
     reader.classify()?;
     reader.relocations()?;
     reader.notes()?;
@@ -59,6 +59,8 @@ pub struct Reader {
     pub relocs: BTreeMap<usize, Vec<Reloc>>,
     /// The row of each section and, for a row per function, the function's name.
     pub rows: Vec<Option<(&'static SectionRow, String)>>,
+    /// Positions of the functions by name.
+    pub functions: BTreeMap<String, usize>,
     /// Section numbers by content and function's name (empty for sections of the module).
     numbers: BTreeMap<(Content, String), usize>,
 }
@@ -129,7 +131,10 @@ impl Reader {
                 let text = format!("`{}` does not name the section {of} that it relocates", section.name);
                 return Err(CubinError::at(section.offset, text));
             }
-            let list = parse_relocs(self.bytes(number), section.kind == SHT_RELA, &self.elf)?;
+            let with_addend = section.kind == SHT_RELA;
+            let mut list = parse_relocs(self.bytes(number), with_addend, &self.elf)?;
+            let split = self.target.layout.info().split_relocs;
+            list.iter_mut().for_each(|reloc| reloc.explicit_addend = split && with_addend && reloc.addend == 0);
             self.relocs.entry(of).or_default().extend(list);
             self.taken[number] = true;
         }
@@ -161,15 +166,17 @@ impl Reader {
                 && self.cubin.kind == ElfKind::Executable;
         }
         for content in [Content::SectionNames, Content::SymbolNames, Content::Symbols] {
-            if let Some(number) = self.with(content) {
-                self.taken[number] = true;
-            }
+            let number = self.with(content).ok_or_else(|| {
+                CubinError::at(40, format!("there is no section of {} as elf/sections.ron has it", content.name()))
+            })?;
+            self.taken[number] = true;
         }
         Ok(())
     }
 
     /// One function for each section of code.
     fn functions(&mut self) -> Result<(), CubinError> {
+        let usual = SECTIONS.iter().find(|row| row.content == Content::Code).map(|row| row.align);
         for number in 1..self.elf.sections.len() {
             let section = &self.elf.sections[number];
             let Some(name) = function_of_code(section) else { continue };
@@ -187,13 +194,14 @@ impl Reader {
                 kernel: symbol.other & super::symbols::OTHER_KERNEL != 0,
                 binding: read_rest::binding(symbol)?,
                 code: section.bytes.clone(),
-                code_align: section.align,
+                code_align: if Some(section.align) == usual { 0 } else { section.align },
                 code_relocs: self.relocs.get(&number).cloned().unwrap_or_default(),
                 registers: if self.target.layout.info().text_info_registers { registers } else { 0 },
                 ..Function::default()
             };
             read_rest::labels(&self.elf, number, &mut function)?;
             self.taken[number] = true;
+            self.functions.insert(function.name.clone(), self.cubin.functions.len());
             self.cubin.functions.push(function);
         }
         Ok(())
@@ -294,7 +302,9 @@ fn parse_relocs(table: Bytes<'_>, with_addend: bool, elf: &Elf) -> Result<Vec<Re
     let mut list = Vec::new();
     for i in 0..table.len() / entry {
         let info = table.u64(i * entry + 8)?;
-        let symbol = elf.symbols.get((info >> 32) as usize).filter(|symbol| !symbol.name.is_empty());
+        // Symbol 0 stands for none; its name is empty.
+        let symbol = elf.symbols.get((info >> 32) as usize);
+        let symbol = symbol.filter(|symbol| !symbol.name.is_empty() || info >> 32 == 0);
         let symbol = symbol.ok_or_else(|| {
             CubinError::at(table.base() + i * entry + 8, format!("there is no symbol {} with a name", info >> 32))
         })?;
@@ -303,7 +313,7 @@ fn parse_relocs(table: Bytes<'_>, with_addend: bool, elf: &Elf) -> Result<Vec<Re
             kind: info as u32,
             symbol: symbol.name.clone(),
             addend: if with_addend { table.u64(i * entry + 16)? as i64 } else { 0 },
-            explicit_addend: with_addend,
+            explicit_addend: false,
         });
     }
     Ok(list)

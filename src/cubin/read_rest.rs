@@ -11,7 +11,6 @@ use super::read::Reader;
 use super::symbols::{OTHER_MANAGED, STT_CUDA_OBJECT, STT_FUNC, STT_OBJECT, STT_SECTION, other_of, section_of};
 use super::write::info_is_section;
 use crate::tables::elf::{Content, SECTIONS, Scope};
-use std::collections::BTreeSet;
 
 /// Finishes the model.
 pub fn read(mut reader: Reader) -> Result<Cubin, CubinError> {
@@ -51,7 +50,7 @@ pub fn labels(elf: &Elf, section: usize, function: &mut Function) -> Result<(), 
 
 fn is_label(symbol: &Symbol, section: usize, function: &str) -> bool {
     let inside = usize::from(symbol.section) == section && symbol.info & 0xf == STT_FUNC;
-    inside && symbol.other == 0 && symbol.name != function && !symbol.name.is_empty()
+    inside && symbol.other == 0 && symbol.name != function && !symbol.name.is_empty() && symbol.shared_name.is_none()
 }
 
 /// Rows of the call graph; `None` where they are not four classes of rows between known symbols.
@@ -78,12 +77,8 @@ fn call_graph(reader: &Reader, number: usize) -> Option<Vec<CallRow>> {
 
 /// Symbols become variables, or belong to a function or a section that the model holds, or are kept.
 fn symbols(reader: &mut Reader) -> Result<(), CubinError> {
-    let mut names = BTreeSet::new();
     for i in 1..reader.elf.symbols.len() {
         let symbol = reader.elf.symbols[i].clone();
-        if !symbol.name.is_empty() && !names.insert(symbol.name.clone()) {
-            return Err(CubinError::at(symbol.offset, format!("two symbols are called `{}`", symbol.name)));
-        }
         let number = usize::from(symbol.section);
         if symbol.section < SHN_RESERVED && number > 0 && reader.is_capsule(number) {
             continue;
@@ -102,8 +97,8 @@ fn symbols(reader: &mut Reader) -> Result<(), CubinError> {
             Some(_) if number == 0 => SymbolHome::Undefined,
             Some(name) => SymbolHome::Section(name),
         };
-        let Symbol { name, info, other, value, size, .. } = symbol;
-        reader.cubin.kept.symbols.push(KeptSymbol { name, info, other, section, value, size });
+        let Symbol { name, shared_name, info, other, value, size, .. } = symbol;
+        reader.cubin.kept.symbols.push(KeptSymbol { name, shared_name, info, other, section, value, size });
     }
     Ok(())
 }
@@ -116,14 +111,15 @@ fn is_regenerated(symbol: &Symbol, section: &str, reader: &Reader) -> bool {
             Scope::Module => row.symbol && row.name == section,
             Scope::Function => {
                 let function = section.strip_prefix(row.name);
-                row.symbol && function.is_some_and(|name| reader.cubin.function(name).is_some())
+                row.symbol && function.is_some_and(|name| reader.functions.contains_key(name))
             }
         });
         let bare = symbol.other == 0 && symbol.value == 0 && symbol.size == 0;
         return has_symbol && bare && number > 0 && symbol.name == section;
     }
-    let owner = section.strip_prefix(".text.").and_then(|name| reader.cubin.function(name));
-    owner.is_some_and(|function| {
+    let owner = section.strip_prefix(".text.").and_then(|name| reader.functions.get(name));
+    owner.is_some_and(|owner| {
+        let function = &reader.cubin.functions[*owner];
         let whole = function.code.len() as u64;
         let plain = [0, super::symbols::OTHER_KERNEL].contains(&symbol.other);
         let itself = symbol.name == function.name && symbol.value == 0 && symbol.size == whole && plain;
@@ -147,6 +143,7 @@ fn variable(symbol: &Symbol, section: Option<&str>, reader: &Reader) -> Option<V
     };
     let kind = if object { STT_CUDA_OBJECT } else { STT_OBJECT };
     let exact = symbol.info & 0xf == kind && symbol.other == other_of(&variable, object) && !symbol.name.is_empty();
+    let exact = exact && symbol.shared_name.is_none();
     (modelled && exact).then_some(variable)
 }
 

@@ -8,6 +8,7 @@ use super::error::CubinError;
 use super::model::{Binding, Cubin, ElfKind, Function, KeptSymbol, Space, SymbolHome, Variable};
 use super::plan::Draft;
 use crate::tables::elf::{Content, ElfTarget, RESERVED, ReservedRow, SECTIONS};
+use crate::tables::targets::TARGETS;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Symbol types: data, code, section, and the vendor's type for data of relocatable objects.
@@ -27,10 +28,14 @@ pub fn symbols(cubin: &Cubin, target: &ElfTarget, drafts: &[Draft<'_>]) -> Resul
     let kept = cubin.kept.symbols.iter().map(|symbol| symbol.name.as_str()).collect();
     let order = cubin.kept.order.symbols.iter().map(String::as_str).collect();
     let (symbols, names) = (vec![Symbol::default()], BTreeSet::new());
-    let mut table = Table { cubin, sections, kept, order, symbols, names };
+    let shared_base = shared_base(target);
+    let mut table = Table { cubin, sections, kept, order, shared_base, symbols, names };
     let early_constants = constants_before_code(target);
     table.module_sections(&[Content::ToolNote, Content::TargetNote])?;
     for (i, function) in cubin.functions.iter().enumerate() {
+        if function.binding != Binding::Global {
+            table.function(function)?;
+        }
         table.function_sections(function, &[Content::Code, Content::Shared])?;
         if i == 0 {
             table.reserved(target, |row| !row.when_shared)?;
@@ -45,14 +50,11 @@ pub fn symbols(cubin: &Cubin, target: &ElfTarget, drafts: &[Draft<'_>]) -> Resul
             table.function_sections(function, &[Content::Constant0])?;
         }
         table.labels(function, |binding| binding == Binding::Local)?;
-        if function.binding == Binding::Local {
-            table.function(function)?;
-        }
     }
     table.kept(|info| info >> 4 == 0)?;
     table.module_sections(&[Content::Frame, Content::CallGraph, Content::Fixed])?;
     for function in &cubin.functions {
-        if function.binding != Binding::Local {
+        if function.binding == Binding::Global {
             table.function(function)?;
         }
         table.labels(function, |binding| binding != Binding::Local)?;
@@ -77,6 +79,12 @@ fn constants_before_code(target: &ElfTarget) -> bool {
     place(Content::Constant0) < place(Content::Code)
 }
 
+/// First byte of user data in shared memory.
+fn shared_base(target: &ElfTarget) -> u64 {
+    let info = TARGETS.iter().filter(|other| other.sm == target.sm).find_map(|other| other.info());
+    info.map_or(0, |info| info.shared_base.into())
+}
+
 /// `st_info` of a binding and a type.
 fn info(binding: Binding, kind: u8) -> u8 {
     let bits = match binding {
@@ -94,6 +102,8 @@ struct Table<'a> {
     /// Names of the kept symbols, and of all symbols of a file that was read.
     kept: BTreeSet<&'a str>,
     order: BTreeSet<&'a str>,
+    /// First byte of user data in shared memory.
+    shared_base: u64,
     symbols: Vec<Symbol>,
     names: BTreeSet<String>,
 }
@@ -137,7 +147,10 @@ impl Table<'_> {
         for content in contents {
             for row in SECTIONS.iter().filter(|row| row.content == *content && row.symbol) {
                 let name = format!("{}{}", row.name, function.name);
-                if self.sections.contains_key(name.as_str()) {
+                // Shared memory that is only the system's and the launch's gets no symbol.
+                let own = function.shared.is_some_and(|shared| shared.size > self.shared_base);
+                let there = self.sections.contains_key(name.as_str());
+                if there && (*content != Content::Shared || own || !self.order.is_empty()) {
                     self.section_symbol(&name)?;
                 }
             }
@@ -154,7 +167,7 @@ impl Table<'_> {
             let section = if row.section.is_empty() { 0 } else { self.section(row.section)? };
             let name = row.name.to_string();
             let (info, other, value, size) = (row.info, row.other, row.value, row.size);
-            self.push(Symbol { name, info, other, section, value, size, offset: 0 })?;
+            self.push(Symbol { name, info, other, section, value, size, ..Symbol::default() })?;
         }
         Ok(())
     }
@@ -171,7 +184,7 @@ impl Table<'_> {
                 section,
                 value: variable.offset,
                 size: variable.size,
-                offset: 0,
+                ..Symbol::default()
             })?;
         }
         Ok(())
@@ -189,7 +202,7 @@ impl Table<'_> {
             section,
             value: 0,
             size: function.code.len() as u64,
-            offset: 0,
+            ..Symbol::default()
         })
     }
 
@@ -197,13 +210,13 @@ impl Table<'_> {
         for label in function.labels.iter().filter(|label| wanted(label.binding)) {
             let section = self.section(&format!(".text.{}", function.name))?;
             let (info, value, size) = (info(label.binding, STT_FUNC), label.offset, label.size);
-            self.push(Symbol { name: label.name.clone(), info, other: 0, section, value, size, offset: 0 })?;
+            self.push(Symbol { name: label.name.clone(), info, other: 0, section, value, size, ..Symbol::default() })?;
         }
         Ok(())
     }
 
     fn kept(&mut self, wanted: impl Fn(u8) -> bool) -> Result<(), CubinError> {
-        for KeptSymbol { name, info, other, section, value, size } in &self.cubin.kept.symbols {
+        for KeptSymbol { name, shared_name, info, other, section, value, size } in &self.cubin.kept.symbols {
             if wanted(*info) {
                 let section = match section {
                     SymbolHome::Undefined => 0,
@@ -212,12 +225,13 @@ impl Table<'_> {
                 };
                 let symbol = Symbol {
                     name: name.clone(),
+                    shared_name: shared_name.clone(),
                     info: *info,
                     other: *other,
                     section,
                     value: *value,
                     size: *size,
-                    offset: 0,
+                    ..Symbol::default()
                 };
                 self.push(symbol)?;
             }

@@ -4,7 +4,7 @@
 //! then the file its layout. Invariant: the bytes depend on the model and the tables alone.
 
 use super::attributes::{write_function, write_module};
-use super::container::{Elf, SHF_INFO_LINK, Section, Symbol, has_no_bytes};
+use super::container::{Elf, SHF_INFO_LINK, Section, Special, Symbol, has_no_bytes};
 use super::emit::emit;
 use super::error::CubinError;
 use super::model::{CallRow, Cubin, DebugLevel, ElfKind, KeptSection, Reloc, SectionInfo};
@@ -93,6 +93,12 @@ fn section(draft: &Draft<'_>, cubin: &Cubin, target: &ElfTarget, numbers: &Numbe
     match &draft.shape {
         Shape::Row(row, function) => {
             shape_by_row(&mut section, row, cubin.kind);
+            section.special = match row.content {
+                Content::SectionNames => Special::SectionNames,
+                Content::SymbolNames => Special::SymbolNames,
+                Content::Symbols => Special::Symbols,
+                _ => Special::No,
+            };
             section.bytes = match row.content {
                 Content::ModuleInfo => write_module(cubin, target, &|name| numbers.symbol(name))?,
                 Content::CallGraph => call_graph(cubin, numbers)?,
@@ -157,9 +163,9 @@ fn info_of(draft: &Draft<'_>, row: &SectionRow, target: &ElfTarget, numbers: &Nu
 fn relocations(relocs: &[Reloc], row: &SectionRow, numbers: &Numbers<'_>) -> Result<Vec<u8>, CubinError> {
     let mut out = Vec::new();
     for reloc in relocs {
-        let symbol = u64::from(numbers.symbol(&reloc.symbol)?);
+        let symbol = if reloc.symbol.is_empty() { 0 } else { numbers.symbol(&reloc.symbol)? };
         out.extend(reloc.offset.to_le_bytes());
-        out.extend((symbol << 32 | u64::from(reloc.kind)).to_le_bytes());
+        out.extend((u64::from(symbol) << 32 | u64::from(reloc.kind)).to_le_bytes());
         if row.content == Content::RelocationsWithAddend {
             out.extend(reloc.addend.to_le_bytes());
         }

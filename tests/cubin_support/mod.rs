@@ -4,6 +4,9 @@
 //! tools are not installed. Invariant: every call works in a folder of its own, which is gone afterwards.
 #![allow(dead_code)]
 
+use sassafras::cubin::*;
+use sassafras::tables::elf::{ElfTarget, Layout};
+use sassafras::tables::targets::TARGETS as TARGETS_TABLE;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -28,6 +31,100 @@ pub const KERNELS: [(&str, &str); 12] = [
     ("calls", include_str!("calls.ptx")),
     ("two", include_str!("two.ptx")),
 ];
+
+/// Kernels in clusters, which targets with thread-block clusters have.
+pub const CLUSTERS: (&str, &str) = ("clusters", include_str!("clusters.ptx"));
+
+/// Every kernel with every target that builds it.
+pub fn all_jobs() -> Vec<(&'static str, (&'static str, &'static str))> {
+    let jobs = |target: &'static str| {
+        let clusters = ElfTarget::of_sm(sm(target).0).is_some_and(|elf| elf.layout == Layout::Rela);
+        KERNELS.into_iter().chain(clusters.then_some(CLUSTERS)).map(move |kernel| (target, kernel))
+    };
+    TARGETS.into_iter().flat_map(jobs).collect()
+}
+
+/// A cubin with something of everything, made by hand; the code is not meant to run.
+pub fn sample(sm: u32) -> Cubin {
+    let base = TARGETS_TABLE.iter().filter(|t| t.sm == sm).find_map(|t| t.info());
+    let (param_base, shared_base) = base.map_or((0, 0), |info| (info.param_base, info.shared_base));
+    let first = Function {
+        name: "first".into(),
+        kernel: true,
+        code: (0..512u32).map(|i| i as u8).collect(),
+        labels: vec![Label {
+            name: "$first$inner".into(),
+            offset: 256,
+            size: 256,
+            binding: Binding::Local,
+            frame: Some(8),
+        }],
+        registers: 24,
+        barriers: 2,
+        param_base,
+        param_bytes: 12,
+        params: vec![
+            Param { ordinal: 0, offset: 0, size: 8, space: 4, pointee_align_log2: 2 },
+            Param { ordinal: 1, offset: 8, size: 4, ..Param::default() },
+        ],
+        shared: Some(Shared { size: u64::from(shared_base) + 96, align: 16 }),
+        stack: Stack { frame: 16, min: Some(24), max: None, call_return: Some(0) },
+        launch: Launch { max_threads: Some([128, 1, 1]), max_registers: Some(64), ..Launch::default() },
+        sites: Sites {
+            exits: vec![64, 240],
+            warp_wide: vec![32],
+            warp_wide_masks: vec![u32::MAX],
+            syscalls: vec![48],
+            indirect_branches: vec![IndirectBranch { offset: 80, targets: vec![96, 112] }],
+            ..Sites::default()
+        },
+        constant2: Some(Image::new(vec![96, 0, 0, 0, 112, 0, 0, 0], 4)),
+        externs: vec!["vprintf".into()],
+        ..Function::default()
+    };
+    let second = Function {
+        name: "second".into(),
+        kernel: true,
+        code: vec![0; 128],
+        registers: 8,
+        param_base,
+        stack: Stack { min: Some(0), ..Stack::default() },
+        sites: Sites { exits: vec![16], ..Sites::default() },
+        ..Function::default()
+    };
+    let mut constant4 = Image::default();
+    constant4.push_address(2, "counter");
+    constant4.push_address(2, "vprintf");
+    let mut global_init = Image::new(vec![77, 0, 0, 0], 4);
+    global_init.push_address(4, "counter");
+    let variable = |name: &str, space, offset, size, binding| Variable {
+        name: name.into(),
+        space,
+        offset,
+        size,
+        binding,
+        managed: false,
+    };
+    Cubin {
+        sm,
+        ptx_sm: sm,
+        toolkit: 130,
+        tool: ToolNote { name: "test".into(), version: "1".into(), build: "".into(), options: "-arch sm".into() },
+        functions: vec![first, second],
+        variables: vec![
+            variable("counter", Space::GlobalInit, 0, 4, Binding::Local),
+            variable("list", Space::Constant, 0, 16, Binding::Local),
+            variable("pointer", Space::GlobalInit, 8, 8, Binding::Global),
+            variable("scratch", Space::Global, 0, 32, Binding::Weak),
+        ],
+        global: Some(Image { size: 32, align: 8, ..Image::default() }),
+        global_init: Some(global_init),
+        constant3: Some(Image::new((0..16).collect(), 4)),
+        constant4: Some(constant4),
+        call_graph: vec![CallRow::Direct { caller: "first".into(), callee: "vprintf".into() }],
+        ..Cubin::default()
+    }
+}
 
 /// A tool of the vendor; `None`, with a line on the console, where it is not installed.
 pub fn tool(name: &str) -> Option<PathBuf> {

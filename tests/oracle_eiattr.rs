@@ -1,0 +1,172 @@
+//! Our cubins beside the incumbent's for the same kernels: attributes, sections, symbols, and what the vendor's tools say.
+//!
+//! Input: small kernels for all 23 targets, compiled by the incumbent; the facts of each kernel (code, registers, parameters,
+//! offsets) are taken from there and everything else is made from nothing by the writer. Expected: the same attribute
+//! records with the same payloads, the same sections and symbols, the same text from nvdisasm and cuobjdump. Where ours
+//! differ on purpose, the row of `eiattr.ron` or `elf/compat.ron` says so in its column `differ`, and this test reads it there.
+
+mod cubin_support;
+
+use cubin_support::{KERNELS, TARGETS, all_jobs, compile, failures, show, tool};
+use object::read::elf::{FileHeader, SectionHeader, Sym};
+use object::{LittleEndian as LE, elf};
+use sassafras::cubin::{Attribute, Cubin, Kept, Listing, listing, read, write};
+use sassafras::tables::elf::{AttributeRow, AttributeValue, COMPAT};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The facts of a cubin without anything that was only kept.
+fn facts_only(cubin: &Cubin) -> Cubin {
+    let mut cubin = Cubin { kept: Kept::default(), ..cubin.clone() };
+    cubin.functions.iter_mut().for_each(|function| function.kept_attributes.clear());
+    cubin
+}
+
+/// The incumbent's file made again from its facts.
+fn from_nothing(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    write(&facts_only(&read(bytes).map_err(|e| e.to_string())?)).map_err(|e| e.to_string())
+}
+
+fn same(what: &str, theirs: &str, ours: &str) -> Result<(), String> {
+    if theirs == ours {
+        return Ok(());
+    }
+    let lines = || theirs.lines().zip(ours.lines());
+    let (before, after) = lines().find(|(a, b)| a != b).unwrap_or(("(shorter)", "(longer)"));
+    Err(format!("{what} differs\n    theirs: {before}\n    ours:   {after}"))
+}
+
+/// What the tools say about the incumbent's file and about ours.
+fn tools_agree(bytes: &[u8], nvdisasm: &Path, cuobjdump: &Path) -> Result<(), String> {
+    let ours = from_nothing(bytes)?;
+    show(cuobjdump, &["-elf"], &ours).map_err(|e| format!("cuobjdump -elf: {e}"))?;
+    let calls =
+        [(cuobjdump, "cuobjdump", "-res-usage"), (nvdisasm, "nvdisasm", "-c"), (cuobjdump, "cuobjdump", "-sass")];
+    for (tool, name, option) in calls {
+        let after = show(tool, &[option], &ours).map_err(|e| format!("{name} {option}: {e}"))?;
+        same(&format!("{name} {option}"), &show(tool, &[option], bytes)?, &after)?;
+    }
+    Ok(())
+}
+
+/// All kernels in one module, with every target.
+#[test]
+fn the_tools_read_cubins_made_from_nothing() {
+    let (Some(ptxas), Some(nvdisasm), Some(cuobjdump)) = (tool("ptxas"), tool("nvdisasm"), tool("cuobjdump")) else {
+        return;
+    };
+    let all: String = KERNELS.iter().map(|(_, body)| *body).collect();
+    let wrong = failures(TARGETS.to_vec(), |target| {
+        let result = compile(&ptxas, &all, target, &[]).and_then(|bytes| tools_agree(&bytes, &nvdisasm, &cuobjdump));
+        result.map_err(|e| format!("sm_{target}: {e}"))
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A record as text: name, format, payload; the number of a symbol at its head is replaced by the symbol's name. `None`
+/// where the table says that ours differs.
+fn shown(record: &Attribute, section: &str, symbols: &[String]) -> Option<String> {
+    if section == ".nv.compat" {
+        let row = COMPAT.iter().find(|row| row.id == record.id);
+        let name = row.map_or("not in the table", |row| row.name);
+        let bytes = row.is_none_or(|row| row.differ.is_empty()).then_some(&record.payload);
+        return Some(format!("{name} {} {bytes:x?}", record.format));
+    }
+    let row = AttributeRow::of(record.id);
+    if row.is_some_and(|row| row.value == AttributeValue::Kept && !row.differ.is_empty()) {
+        return None;
+    }
+    use AttributeValue::{Externs, FrameSize, MaxStack, MinStack, ParamBank, RegisterCount};
+    let symbolic = [Externs, FrameSize, MaxStack, MinStack, ParamBank, RegisterCount];
+    let name = row.map_or("not in the table", |row| row.name);
+    let head = row.filter(|row| symbolic.contains(&row.value)).and_then(|_| record.payload.first_chunk::<4>());
+    let symbol = head.and_then(|head| symbols.get(u32::from_le_bytes(*head) as usize));
+    let rest = &record.payload[if symbol.is_some() { 4 } else { 0 }..];
+    Some(format!("{name} {} {symbol:?} {rest:x?}", record.format))
+}
+
+/// All records of a file by section, in order.
+fn records(listing: &Listing) -> BTreeMap<String, Vec<String>> {
+    let shown = |section: &str, records: &[Attribute]| {
+        records.iter().filter_map(|record| shown(record, section, &listing.symbols)).collect()
+    };
+    listing.sections.iter().map(|(section, list)| (section.clone(), shown(section, list))).collect()
+}
+
+fn attributes_agree(bytes: &[u8], ours: &[u8]) -> Result<(), String> {
+    let theirs = records(&listing(bytes).map_err(|e| e.to_string())?);
+    let ours = records(&listing(ours).map_err(|e| e.to_string())?);
+    let lines = |records: &BTreeMap<String, Vec<String>>| {
+        records.iter().flat_map(|(s, list)| list.iter().map(move |r| format!("{s}: {r}\n"))).collect::<String>()
+    };
+    same("the attributes", &lines(&theirs), &lines(&ours))
+}
+
+/// Every record of every kernel on every target, in the incumbent's order, with the incumbent's payload.
+#[test]
+fn attributes_are_the_incumbents() {
+    let Some(ptxas) = tool("ptxas") else { return };
+    let wrong = failures(all_jobs(), |(target, (name, body))| {
+        let bytes = compile(&ptxas, body, target, &[])?;
+        let result = from_nothing(&bytes).and_then(|ours| attributes_agree(&bytes, &ours));
+        result.map_err(|e| format!("{name} sm_{target}: {e}"))
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Sections (name, type, flags, alignment, size) and symbols (name, info, other, section, value, size), read independently.
+fn skeleton(bytes: &[u8]) -> Result<(Vec<String>, Vec<String>), String> {
+    let header = elf::FileHeader64::<LE>::parse(bytes).map_err(|e| e.to_string())?;
+    let sections = header.sections(LE, bytes).map_err(|e| e.to_string())?;
+    let name = |i: usize| {
+        let section = sections.section(object::SectionIndex(i)).ok()?;
+        Some(String::from_utf8_lossy(sections.section_name(LE, section).ok()?).into_owned())
+    };
+    let mut shown = Vec::new();
+    for (i, section) in sections.iter().enumerate().skip(1) {
+        let (kind, flags, size) = (section.sh_type(LE).0, section.sh_flags(LE).0, section.sh_size(LE));
+        let name = name(i).unwrap_or_default();
+        let capsule = flags & 0x1000_0000 != 0;
+        let empty_relocs = name.starts_with(".rela") && size == 0;
+        // The frame entries of device functions are ours, and so are their relocations.
+        let frame_relocs = [".rel.debug_frame", ".rela.debug_frame"].contains(&name.as_str());
+        if capsule || empty_relocs || frame_relocs {
+            continue;
+        }
+        // String tables differ by the capsule's names, the frame by what it tells of returns.
+        let varies = [".shstrtab", ".strtab", ".symtab", ".debug_frame"];
+        let size = if varies.contains(&name.as_str()) { 0 } else { size };
+        shown.push(format!("{name} {kind:#x} {flags:#x} {} {size:#x}", section.sh_addralign(LE)));
+    }
+    let table = sections.symbols(LE, bytes, elf::SHT_SYMTAB).map_err(|e| e.to_string())?;
+    let mut symbols: Vec<String> = Vec::new();
+    for symbol in table.iter().skip(1) {
+        let text = String::from_utf8_lossy(symbol.name(LE, table.strings()).map_err(|e| e.to_string())?).into_owned();
+        // The incumbent leaves nameless remains of symbols that it removed.
+        if !text.is_empty() {
+            let home = name(usize::from(symbol.st_shndx(LE).0));
+            let (info, other) = (symbol.st_info().0, symbol.st_other().0);
+            symbols.push(format!(
+                "{text} {info:#x} {other:#x} {home:?} {:#x} {:#x}",
+                symbol.st_value(LE),
+                symbol.st_size(LE)
+            ));
+        }
+    }
+    shown.sort();
+    symbols.sort();
+    Ok((shown, symbols))
+}
+
+#[test]
+fn sections_and_symbols_are_the_incumbents() {
+    let Some(ptxas) = tool("ptxas") else { return };
+    let wrong = failures(all_jobs(), |(target, (name, body))| {
+        let bytes = compile(&ptxas, body, target, &[])?;
+        let (theirs, ours) = (skeleton(&bytes)?, skeleton(&from_nothing(&bytes)?)?);
+        let result = same("the sections", &theirs.0.join("\n"), &ours.0.join("\n"))
+            .and_then(|()| same("the symbols", &theirs.1.join("\n"), &ours.1.join("\n")));
+        result.map_err(|e| format!("{name} sm_{target}: {e}"))
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
