@@ -7,11 +7,14 @@
 
 mod cubin_support;
 
-use cubin_support::{KERNELS, TARGETS, all_jobs, compile, failures, show, tool};
+use cubin_support::{KERNELS, TARGETS, all_jobs, compile, failures, show, sm, tool};
 use object::read::elf::{FileHeader, SectionHeader, Sym};
 use object::{LittleEndian as LE, elf};
-use sassafras::cubin::{Attribute, Cubin, Kept, Listing, listing, read, write};
-use sassafras::tables::elf::{AttributeRow, AttributeValue, COMPAT};
+use sassafras::cubin::{
+    Attribute, Cubin, Function, Kept, Listing, Param, Sites, Stack, ToolNote, listing, read, write,
+};
+use sassafras::tables::elf::{AttributeRow, AttributeValue, COMPAT, ElfTarget};
+use sassafras::tables::targets::Target;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -166,6 +169,82 @@ fn sections_and_symbols_are_the_incumbents() {
         let (theirs, ours) = (skeleton(&bytes)?, skeleton(&from_nothing(&bytes)?)?);
         let result = same("the sections", &theirs.0.join("\n"), &ours.0.join("\n"))
             .and_then(|()| same("the symbols", &theirs.1.join("\n"), &ours.1.join("\n")));
+        result.map_err(|e| format!("{name} sm_{target}: {e}"))
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Parameters as their declarations say: size, alignment, pointer space, alignment of what is pointed to.
+type Declared = (u16, u32, u8, u8);
+
+/// Declarations of three of the kernels, written down from their PTX.
+const DECLARED: [(&str, &str, &[Declared]); 3] = [
+    ("plain", "saxpy", &[(8, 8, 4, 2), (8, 8, 4, 2), (4, 4, 0, 0), (4, 4, 0, 0)]),
+    (
+        "params",
+        "params",
+        &[
+            (1, 1, 0, 0),
+            (2, 2, 0, 0),
+            (4, 4, 0, 0),
+            (8, 8, 0, 0),
+            (32, 16, 0, 0),
+            (8, 8, 0, 0),
+            (8, 8, 4, 4),
+            (8, 8, 2, 1),
+            (8, 8, 5, 3),
+            (128, 64, 0, 0),
+        ],
+    ),
+    ("large", "large", &[(8, 8, 4, 4), (5000, 8, 0, 0), (4, 4, 0, 0)]),
+];
+
+/// Parameters placed one after the other; alignment counts from the start of the bank.
+fn place(declared: &[Declared], base: u32) -> (Vec<Param>, u32) {
+    let (mut params, mut end) = (Vec::new(), base);
+    for (ordinal, (size, align, space, pointee_align_log2)) in declared.iter().copied().enumerate() {
+        let offset = end.next_multiple_of(align) - base;
+        params.push(Param { ordinal: ordinal as u16, offset: offset as u16, size, space, pointee_align_log2 });
+        end = base + offset + u32::from(size);
+    }
+    (params, end - base)
+}
+
+/// A cubin whose facts come from the declarations, not from the reader; code, registers and exits are the incumbent's.
+fn by_hand(bytes: &[u8], target: &str, name: &str, declared: &[Declared]) -> Result<Vec<u8>, String> {
+    let theirs = read(bytes).map_err(|e| e.to_string())?;
+    let code = theirs.function(name).ok_or("there is no such kernel")?;
+    let (sm, accelerator) = sm(target);
+    let info = Target::by_name(&format!("sm_{target}")).and_then(Target::info).ok_or("not built")?;
+    let total: u32 = declared.iter().map(|param| u32::from(param.0)).sum();
+    let base = ElfTarget::of_sm(sm).map_or(0, |elf| elf.param_base(info.param_base, total));
+    let (params, param_bytes) = place(declared, base);
+    let function = Function {
+        name: name.into(),
+        kernel: true,
+        code: code.code.clone(),
+        registers: code.registers,
+        param_base: base,
+        param_bytes,
+        params,
+        stack: Stack { min: Some(0), ..Stack::default() },
+        sites: Sites { exits: code.sites.exits.clone(), ..Sites::default() },
+        ..Function::default()
+    };
+    let tool = ToolNote { name: "test".into(), ..ToolNote::default() };
+    let cubin =
+        Cubin { sm, accelerator, ptx_sm: sm, toolkit: 130, tool, functions: vec![function], ..Cubin::default() };
+    write(&cubin).map_err(|e| e.to_string())
+}
+
+#[test]
+fn facts_written_by_hand_give_the_incumbents_records() {
+    let Some(ptxas) = tool("ptxas") else { return };
+    let jobs = TARGETS.iter().flat_map(|target| DECLARED.iter().map(move |kernel| (*target, *kernel)));
+    let wrong = failures(jobs.collect(), |(target, (file, name, declared))| {
+        let body = KERNELS.iter().find(|kernel| kernel.0 == file).map_or("", |kernel| kernel.1);
+        let bytes = compile(&ptxas, body, target, &[])?;
+        let result = by_hand(&bytes, target, name, declared).and_then(|ours| attributes_agree(&bytes, &ours));
         result.map_err(|e| format!("{name} sm_{target}: {e}"))
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

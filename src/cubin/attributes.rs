@@ -110,7 +110,12 @@ fn payloads(
         V::Toolkit => Some(words(&[cubin.toolkit])),
         V::ParamBank if function.param_bytes > 0 => Some(param_bank(function, index)?),
         V::ParamSize if function.param_bytes > 0 => Some(sized(row.format, function.param_bytes)),
-        V::ParamInfo => return Ok(function.params.iter().rev().map(param_info).collect()),
+        V::ParamInfo if !is_large(function, target) => {
+            return Ok(function.params.iter().rev().map(param_info).collect());
+        }
+        V::LargeParamInfo if is_large(function, target) => {
+            return Ok(function.params.iter().rev().map(large_param_info).collect());
+        }
         V::MaxRegisters => Some(launch.max_registers.unwrap_or(NO_LIMIT).to_le_bytes().to_vec()),
         V::Barriers if function.barriers > 0 => Some(vec![function.barriers]),
         V::Exits => list(&sites.exits),
@@ -156,6 +161,17 @@ fn param_info(param: &Param) -> Vec<u8> {
     words(&[0, place, u32::from(param.size) << 18 | PARAM_BANK_BITS | pointer])
 }
 
+/// Whether the parameters take more room than records of the first form are for.
+fn is_large(function: &Function, target: &ElfTarget) -> bool {
+    function.param_bytes > target.layout.info().small_params
+}
+
+fn large_param_info(param: &Param) -> Vec<u8> {
+    let place = u32::from(param.ordinal) | u32::from(param.offset) << 16;
+    let pointer = u32::from(param.space) << 8 | u32::from(param.pointee_align_log2);
+    words(&[0, place, u32::from(param.size) | pointer << 16])
+}
+
 fn indirect_branch(branch: &IndirectBranch) -> Vec<u8> {
     let mut figures = vec![branch.offset, 0, branch.targets.len() as u32];
     figures.extend(&branch.targets);
@@ -194,6 +210,13 @@ pub fn read_function(record: &Attribute, function: &mut Function, reading: &Read
             size: (rest >> 18) as u16,
             space: (rest >> 8 & 0xf) as u8,
             pointee_align_log2: *rest as u8,
+        }),
+        (V::LargeParamInfo, [0, place, rest]) => function.params.push(Param {
+            ordinal: *place as u16,
+            offset: (place >> 16) as u16,
+            size: *rest as u16,
+            space: (rest >> 24) as u8,
+            pointee_align_log2: (rest >> 16) as u8,
         }),
         (V::Exits, list) => sites.exits = list.to_vec(),
         (V::WarpWide, list) => sites.warp_wide = list.to_vec(),

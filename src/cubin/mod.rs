@@ -10,6 +10,7 @@ mod container;
 mod emit;
 mod error;
 mod frame;
+pub mod kept;
 mod listing;
 pub mod model;
 mod notes;
@@ -22,6 +23,7 @@ mod symbols;
 mod write;
 
 pub use error::CubinError;
+pub use kept::*;
 pub use listing::{Listing, listing};
 pub use model::*;
 pub use pad::pad_code;

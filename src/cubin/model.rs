@@ -4,6 +4,8 @@
 //! the disassembler take code, banks and images from it. Invariant: nothing here is an index into a file; functions,
 //! variables and sections refer to each other by symbol name, and every offset is in bytes from the start of its section.
 
+use super::kept::Kept;
+
 /// One cubin: an executable (what the driver loads) or a relocatable object (`-c`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cubin {
@@ -130,7 +132,8 @@ pub struct Param {
     /// Bytes from the function's `param_base`.
     pub offset: u16,
     pub size: u16,
-    /// State space that a pointer parameter was declared to point to: 0 unknown, 4 global.
+    /// State space that a pointer parameter was declared to point to (`.ptr`): 0 not declared, 1 local, 2 shared, 4 global,
+    /// 5 generic; constant is 3 or 4, by target.
     pub space: u8,
     /// log2 of the declared alignment of what it points to, 0 where nothing was declared.
     pub pointee_align_log2: u8,
@@ -279,81 +282,6 @@ pub struct Attribute {
     pub format: u8,
     pub id: u8,
     pub payload: Vec<u8>,
-}
-
-/// What the reader could not put into a field; the writer puts it back.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
-    /// Sections; one of them replaces the generated section of the same name.
-    pub sections: Vec<KeptSection>,
-    pub symbols: Vec<KeptSymbol>,
-    /// Names of the second representation of the code (merc, capmerc), which is never written back: it would go on
-    /// describing the old code after the code was changed.
-    pub capsule: Vec<String>,
-    /// Module-level attribute records that the model has no field for.
-    pub attributes: Vec<Attribute>,
-    /// Order of sections, of symbols and of attribute records in the file that was read. The writer follows it as far
-    /// as it names what is there, so that a file comes out as it went in.
-    pub order: Order,
-}
-
-/// A section as it stands in the file, its references by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KeptSection {
-    pub name: String,
-    pub kind: u32,
-    pub flags: u64,
-    pub align: u64,
-    pub entry_size: u64,
-    /// Name of the section in `sh_link`.
-    pub link: Option<String>,
-    pub info: SectionInfo,
-    pub image: Image,
-}
-
-/// What `sh_info` of a kept section means.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SectionInfo {
-    Value(u32),
-    Section(String),
-}
-
-impl Default for SectionInfo {
-    fn default() -> Self {
-        SectionInfo::Value(0)
-    }
-}
-
-/// A symbol as it stands in the file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KeptSymbol {
-    /// Distinct from all others, unless empty.
-    pub name: String,
-    /// The name in the file where another local symbol has it too.
-    pub shared_name: Option<String>,
-    /// `st_info`: binding in the upper half, type in the lower.
-    pub info: u8,
-    pub other: u8,
-    pub section: SymbolHome,
-    pub value: u64,
-    pub size: u64,
-}
-
-/// Where a kept symbol is defined.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum SymbolHome {
-    #[default]
-    Undefined,
-    Section(String),
-    /// A reserved section number (absolute, common).
-    Reserved(u16),
-}
-
-/// Order of a file that was read, by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Order {
-    pub sections: Vec<String>,
-    pub symbols: Vec<String>,
 }
 
 impl Cubin {

@@ -4,7 +4,8 @@
 //! generated one of its name; a file that was read gets no section of bookkeeping that it did not have.
 
 use super::error::CubinError;
-use super::model::{Cubin, ElfKind, Function, Image, KeptSection, Reloc};
+use super::kept::KeptSection;
+use super::model::{Cubin, ElfKind, Function, Image, Reloc};
 use super::{frame, notes};
 use crate::tables::elf::{Content, ElfTarget, SECTIONS, Scope, SectionRow};
 use std::collections::BTreeMap;

@@ -132,7 +132,7 @@ impl Reader {
                 return Err(CubinError::at(section.offset, text));
             }
             let with_addend = section.kind == SHT_RELA;
-            let mut list = parse_relocs(self.bytes(number), with_addend, &self.elf)?;
+            let mut list = read_rest::relocations(self.bytes(number), with_addend, &self.elf)?;
             let split = self.target.layout.info().split_relocs;
             list.iter_mut().for_each(|reloc| reloc.explicit_addend = split && with_addend && reloc.addend == 0);
             self.relocs.entry(of).or_default().extend(list);
@@ -292,29 +292,4 @@ fn fits_row(section: &Section, row: &SectionRow, kind: ElfKind) -> bool {
         && section.entry == row.entry
         && section.align == align
         && (has_no_bytes(section.kind) || section.size == section.bytes.len() as u64)
-}
-
-fn parse_relocs(table: Bytes<'_>, with_addend: bool, elf: &Elf) -> Result<Vec<Reloc>, CubinError> {
-    let entry = if with_addend { 24 } else { 16 };
-    if table.len() % entry != 0 {
-        return Err(CubinError::at(table.base(), format!("{:#x} bytes are no list of relocations", table.len())));
-    }
-    let mut list = Vec::new();
-    for i in 0..table.len() / entry {
-        let info = table.u64(i * entry + 8)?;
-        // Symbol 0 stands for none; its name is empty.
-        let symbol = elf.symbols.get((info >> 32) as usize);
-        let symbol = symbol.filter(|symbol| !symbol.name.is_empty() || info >> 32 == 0);
-        let symbol = symbol.ok_or_else(|| {
-            CubinError::at(table.base() + i * entry + 8, format!("there is no symbol {} with a name", info >> 32))
-        })?;
-        list.push(Reloc {
-            offset: table.u64(i * entry)?,
-            kind: info as u32,
-            symbol: symbol.name.clone(),
-            addend: if with_addend { table.u64(i * entry + 16)? as i64 } else { 0 },
-            explicit_addend: false,
-        });
-    }
-    Ok(list)
 }

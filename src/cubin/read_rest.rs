@@ -3,10 +3,13 @@
 //! Input: a [`Reader`] whose functions, images and attributes are done. Output: the [`Cubin`]. Invariant: each section and
 //! each symbol of the file ends in exactly one place: a field, the kept lists, or the names of the capsule.
 
+use super::bytes::Bytes;
 use super::container::{Elf, SHN_RESERVED, Symbol};
 use super::error::CubinError;
-use super::model::{Binding, CallRow, Cubin, ElfKind, Function, KeptSection, KeptSymbol, Label, Order};
-use super::model::{SectionInfo, Space, SymbolHome, Variable};
+use super::kept::{KeptSection, KeptSymbol, Order};
+use super::kept::{SectionInfo, SymbolHome};
+use super::model::{Binding, CallRow, Cubin, ElfKind, Function, Label, Reloc};
+use super::model::{Space, Variable};
 use super::read::Reader;
 use super::symbols::{OTHER_MANAGED, STT_CUDA_OBJECT, STT_FUNC, STT_OBJECT, STT_SECTION, other_of, section_of};
 use super::write::info_is_section;
@@ -22,6 +25,32 @@ pub fn read(mut reader: Reader) -> Result<Cubin, CubinError> {
     symbols(&mut reader)?;
     sections(&mut reader);
     Ok(reader.cubin)
+}
+
+/// The rows of a relocation table.
+pub fn relocations(table: Bytes<'_>, with_addend: bool, elf: &Elf) -> Result<Vec<Reloc>, CubinError> {
+    let entry = if with_addend { 24 } else { 16 };
+    if table.len() % entry != 0 {
+        return Err(CubinError::at(table.base(), format!("{:#x} bytes are no list of relocations", table.len())));
+    }
+    let mut list = Vec::new();
+    for i in 0..table.len() / entry {
+        let info = table.u64(i * entry + 8)?;
+        // Symbol 0 stands for none; its name is empty.
+        let symbol = elf.symbols.get((info >> 32) as usize);
+        let symbol = symbol.filter(|symbol| !symbol.name.is_empty() || info >> 32 == 0);
+        let symbol = symbol.ok_or_else(|| {
+            CubinError::at(table.base() + i * entry + 8, format!("there is no symbol {} with a name", info >> 32))
+        })?;
+        list.push(Reloc {
+            offset: table.u64(i * entry)?,
+            kind: info as u32,
+            symbol: symbol.name.clone(),
+            addend: if with_addend { table.u64(i * entry + 16)? as i64 } else { 0 },
+            explicit_addend: false,
+        });
+    }
+    Ok(list)
 }
 
 /// Binding of a symbol.

@@ -5,7 +5,8 @@
 
 use super::container::{SHN_RESERVED, Symbol};
 use super::error::CubinError;
-use super::model::{Binding, Cubin, ElfKind, Function, KeptSymbol, Space, SymbolHome, Variable};
+use super::kept::{KeptSymbol, SymbolHome};
+use super::model::{Binding, Cubin, ElfKind, Function, Space, Variable};
 use super::plan::Draft;
 use crate::tables::elf::{Content, ElfTarget, RESERVED, ReservedRow, SECTIONS};
 use crate::tables::targets::TARGETS;

@@ -7,7 +7,8 @@ use super::attributes::{write_function, write_module};
 use super::container::{Elf, SHF_INFO_LINK, Section, Special, Symbol, has_no_bytes};
 use super::emit::emit;
 use super::error::CubinError;
-use super::model::{CallRow, Cubin, DebugLevel, ElfKind, KeptSection, Reloc, SectionInfo};
+use super::kept::{KeptSection, SectionInfo};
+use super::model::{CallRow, Cubin, DebugLevel, ElfKind, Param, Reloc};
 use super::plan::{self, Draft, Shape};
 use super::symbols::symbols;
 use crate::tables::elf::{Content, ElfTarget, InfoRule, SectionRow};
@@ -48,6 +49,11 @@ fn check(cubin: &Cubin) -> Result<(), CubinError> {
         }
         if function.param_base > 0xffff || function.param_bytes > 0xffff {
             return Err(CubinError::model(format!("{name}: {} bytes of parameters", function.param_bytes)));
+        }
+        let end = |param: &Param| u32::from(param.offset) + u32::from(param.size);
+        if let Some(param) = function.params.iter().find(|param| end(param) > function.param_bytes) {
+            let (ordinal, bytes) = (param.ordinal, function.param_bytes);
+            return Err(CubinError::model(format!("{name}: parameter {ordinal} ends past the {bytes} bytes of all")));
         }
         if function.registers > 0xff && function.kernel {
             return Err(CubinError::model(format!("{name}: {} registers", function.registers)));

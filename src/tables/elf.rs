@@ -14,6 +14,10 @@ pub struct LayoutInfo {
     pub headers_first: bool,
     /// `sh_info` of `.text` has the register count in its top byte.
     pub text_info_registers: bool,
+    /// Greatest number of parameter bytes at the usual `param_base` and in records of the first form.
+    pub small_params: u32,
+    /// Byte offset in c\[0\] of the first parameter where there are more; `None`: the usual one.
+    pub large_param_base: Option<u32>,
 }
 
 /// Facts of an SM number. Source: `elf/targets.ron`.
@@ -152,6 +156,12 @@ impl ElfTarget {
     /// Facts of an SM number; `None` where no cubin of it is known.
     pub fn of_sm(sm: u32) -> Option<&'static ElfTarget> {
         ELF_TARGETS.iter().find(|target| target.sm == sm)
+    }
+
+    /// Byte offset in c\[0\] of the first parameter, where `usual` is the generation's and there are `bytes` of them.
+    pub fn param_base(&self, usual: u32, bytes: u32) -> u32 {
+        let layout = self.layout.info();
+        layout.large_param_base.filter(|_| bytes > layout.small_params).unwrap_or(usual)
     }
 
     /// Value of a constant attribute of this target: `None` where it has none, `Some(None)` where it has no payload.

@@ -17,10 +17,11 @@ pub const TARGETS: [&str; 23] = [
 ];
 
 /// Small kernels by subject; the header is added for each target.
-pub const KERNELS: [(&str, &str); 12] = [
+pub const KERNELS: [(&str, &str); 13] = [
     ("plain", include_str!("plain.ptx")),
     ("noparam", ".visible .entry k() { ret; }"),
     ("params", include_str!("params.ptx")),
+    ("large", include_str!("large.ptx")),
     ("shared", include_str!("shared.ptx")),
     ("dynamic", include_str!("dynamic.ptx")),
     ("local", include_str!("local.ptx")),

@@ -16,8 +16,14 @@ pub fn emit(model: &Model) -> TokenStream {
     let infos = LAYOUTS.iter().filter_map(|name| elf.layouts.iter().find(|l| l.name == *name)).map(|l| {
         let (split, readonly) = (l.relocs == "split", l.readonly);
         let (first, registers) = (l.headers == "first", l.text_info == "symbol+registers");
+        let small = l.small_params;
+        let large = match l.large_base {
+            None => quote!(None),
+            Some(base) => quote!(Some(#base)),
+        };
         quote! { LayoutInfo {
             split_relocs: #split, readonly_flags: #readonly, headers_first: #first, text_info_registers: #registers,
+            small_params: #small, large_param_base: #large,
         } }
     });
     let targets = elf.targets.iter().map(|row| target(elf, row));

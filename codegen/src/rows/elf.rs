@@ -10,6 +10,8 @@ pub struct LayoutRow {
     pub readonly: u32,
     pub headers: String,
     pub text_info: String,
+    pub small_params: u32,
+    pub large_base: Option<u32>,
     pub src: String,
 }
 
