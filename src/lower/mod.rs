@@ -1,1 +1,255 @@
 //! Lowering of PTX to Ori, one file per operation family.
+//!
+//! Input: a resolved module and a target. Output: one Ori function per entry, not in SSA form, with what the cubin states about it, and the images
+//! of the module's variables. Invariants: each PTX register is one set of virtual registers (8- and 16-bit values in the low bits of one
+//! whose upper bits are undefined); operands are of kinds that every form of their opcode takes: registers, and an
+//! immediate in the second place; what is not built is refused by name at its position, and lowering goes on to find all of it.
+
+mod address;
+mod atomic;
+mod bits;
+mod builder;
+mod compare;
+mod control;
+mod convert;
+mod float;
+mod int;
+mod logic;
+mod memory;
+mod mods;
+mod module;
+mod name;
+mod operand;
+mod order;
+mod special;
+#[cfg(test)]
+mod tests;
+mod warp;
+
+use crate::cubin::model::{Binding, Image, Launch, Param, Shared, Variable};
+use crate::diag::{Diagnostic, Pos};
+use crate::ori::{Function, Operand};
+use crate::ptx::ast::{self, Module, Statement};
+use crate::tables::ptx::Op;
+use crate::tables::{GenerationInfo, Target};
+use builder::{Builder, Lowered, Refusal};
+use control::Labels;
+use module::{FunctionLayout, ModuleLayout};
+use operand::{Class, class_of};
+
+/// A module in Ori, with its data.
+#[derive(Clone)]
+pub struct LoweredModule {
+    /// Entries, in source order.
+    pub functions: Vec<LoweredFunction>,
+    /// Module variables; their bytes stand in the images.
+    pub variables: Vec<Variable>,
+    /// Variables without initial value.
+    pub global: Option<Image>,
+    /// Variables with initial value.
+    pub global_init: Option<Image>,
+    /// `.const` variables: bank c\[3\].
+    pub constant3: Option<Image>,
+    /// Addresses of global variables that code asks for: bank c\[4\].
+    pub constant4: Option<Image>,
+}
+
+/// A kernel in Ori, with what its launch needs. The frame of its local variables is `function.local_bytes`.
+#[derive(Clone)]
+pub struct LoweredFunction {
+    pub function: Function,
+    pub binding: Binding,
+    pub params: Vec<Param>,
+    /// Bytes of all parameters from the target's `param_base` on.
+    pub param_bytes: u32,
+    /// Static shared memory; `None` where no shared memory is used.
+    pub shared: Option<Shared>,
+    /// The launch says how much shared memory comes behind the static part.
+    pub dynamic_shared: bool,
+    pub launch: Launch,
+    /// Highest block barrier + 1; 16 where a barrier number is in a register.
+    pub barriers: u8,
+}
+
+/// Lowers a module for a target, or says all that is not implemented.
+pub fn lower(module: &Module, target: &'static Target) -> Result<LoweredModule, Vec<Diagnostic>> {
+    let Some(info) = target.info() else {
+        return Err(vec![Diagnostic::fatal(format!("Target '{}' is not implemented", target.name))]);
+    };
+    let mut diagnostics = Vec::new();
+    let mut layout = ModuleLayout::new(module, &mut diagnostics);
+    let mut functions = Vec::new();
+    for source in module.functions.values() {
+        let Some(body) = &source.body else { continue };
+        if !source.is_entry {
+            let message = format!("Function '{}', which is no entry, is not implemented", source.name);
+            diagnostics.push(Diagnostic::error(source.pos, message));
+            continue;
+        }
+        match FunctionLayout::new(module, source, info) {
+            Err((pos, message)) => diagnostics.push(Diagnostic::error(pos, message)),
+            Ok(places) => {
+                functions.push(lower_function(
+                    module,
+                    source,
+                    body,
+                    &mut layout,
+                    places,
+                    (target, info),
+                    &mut diagnostics,
+                ));
+            }
+        }
+    }
+    if !diagnostics.is_empty() {
+        diagnostics.sort_by_key(|d| d.pos);
+        return Err(diagnostics);
+    }
+    let ModuleLayout { variables, global, global_init, constant3, constant4, .. } = layout;
+    Ok(LoweredModule { functions, variables, global, global_init, constant3, constant4 })
+}
+
+fn lower_function(
+    module: &Module,
+    source: &ast::Function,
+    body: &[Statement],
+    globals: &mut ModuleLayout,
+    places: FunctionLayout,
+    (target, info): (&'static Target, &'static GenerationInfo),
+    diagnostics: &mut Vec<Diagnostic>,
+) -> LoweredFunction {
+    let mut labels = Labels::new(body);
+    let mut builder = Builder::new(module, source, globals, places, target, info);
+    for statement in body {
+        match statement {
+            Statement::Label(id) => {
+                let block = labels.block(&mut builder, *id);
+                builder.enter(block);
+            }
+            Statement::Instruction(inst) => {
+                let result = lower_instruction(&mut builder, &mut labels, inst);
+                let lacks = std::mem::take(&mut builder.lacks_modifier);
+                if let Err(refusal) = result.and(if lacks { Err(Refusal::NotBuilt) } else { Ok(()) }) {
+                    diagnostics.push(diagnostic(refusal, inst));
+                }
+            }
+            Statement::Location(_) | Statement::Pragma(_) => {}
+        }
+    }
+    if !builder.is_closed() {
+        builder.guard = Operand::NULL;
+        builder.leave();
+    }
+    let places = std::mem::take(&mut builder.layout);
+    let (function, barriers) = builder.finish();
+    LoweredFunction {
+        function,
+        binding: module::binding_of(source.linkage),
+        params: places.params,
+        param_bytes: places.param_bytes,
+        shared: places.shared,
+        dynamic_shared: places.dynamic_shared,
+        launch: places.launch,
+        barriers,
+    }
+}
+
+fn diagnostic(refusal: Refusal, inst: &ast::Instruction) -> Diagnostic {
+    match refusal {
+        Refusal::NotBuilt => not_implemented(inst.pos, &name::full_name(inst)),
+        Refusal::At(pos, message) => Diagnostic::error(pos, message),
+    }
+}
+
+fn not_implemented(pos: Pos, name: &str) -> Diagnostic {
+    Diagnostic::error(pos, format!("Instruction '{name}' is not implemented"))
+}
+
+fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instruction) -> Lowered {
+    // What follows a branch or a return, up to the next label, is never reached; it is still checked.
+    if b.is_closed() {
+        let unreachable = b.f.new_block();
+        b.enter(unreachable);
+    }
+    b.line = inst.pos.line;
+    b.guard = match inst.guard {
+        None => Operand::NULL,
+        Some(guard) => {
+            let p = b.register(guard.register)[0];
+            if guard.negated { p.inverted() } else { p }
+        }
+    };
+    let float = inst.types.first().is_some_and(|ty| class_of(*ty) == Class::Float);
+    match inst.op {
+        Op::Add | Op::Sub | Op::Mul if float => b.float_binary(inst),
+        Op::Fma => b.fused(inst),
+        Op::Mad if float => b.fused(inst),
+        Op::Abs | Op::Neg if float => b.float_sign(inst),
+        Op::Min if float => b.float_min_max(inst, false),
+        Op::Max if float => b.float_min_max(inst, true),
+        Op::Rcp | Op::Sqrt | Op::Rsqrt | Op::Sin | Op::Cos | Op::Lg2 | Op::Ex2 | Op::Tanh => b.approximate(inst),
+        Op::Div if float => b.divide(inst),
+        _ if inst.types.iter().any(|ty| is_packed(*ty)) => Err(Refusal::NotBuilt),
+        Op::Add => b.add_sub(inst, false),
+        Op::Sub => b.add_sub(inst, true),
+        Op::Addc => b.add_sub_carry(inst, false, true),
+        Op::Subc => b.add_sub_carry(inst, true, true),
+        Op::Mul | Op::Mad | Op::Madc => b.mul_mad(inst),
+        Op::Neg => b.negate(inst),
+        Op::Abs => b.absolute(inst),
+        Op::Min => b.min_max(inst, false),
+        Op::Max => b.min_max(inst, true),
+        Op::Popc => b.population(inst),
+        Op::Clz => b.leading_zeros(inst),
+        Op::Bfind => b.find_bit(inst),
+        Op::Brev => b.reverse(inst),
+        Op::Bfe => b.extract_field(inst),
+        Op::Bfi => b.insert_field(inst),
+        Op::And => b.logic(inst, logic::LUT_AND),
+        Op::Or => b.logic(inst, logic::LUT_OR),
+        Op::Xor => b.logic(inst, logic::LUT_XOR),
+        Op::Not => b.not(inst),
+        Op::Cnot => b.cnot(inst),
+        Op::Lop3 => b.lop3_ptx(inst),
+        Op::Shl => b.shift(inst, true),
+        Op::Shr => b.shift(inst, false),
+        Op::Shf => b.funnel_shift(inst),
+        Op::Prmt => b.prmt(inst),
+        Op::Mov => b.mov(inst),
+        Op::Selp => b.selp(inst),
+        Op::Slct => b.slct(inst),
+        Op::Copysign => b.copysign(inst),
+        Op::Setp => b.setp(inst),
+        Op::Set => b.set(inst),
+        Op::Cvt => b.convert(inst),
+        Op::Cvta => b.cvta(inst),
+        Op::Ld => b.load(inst),
+        Op::St => b.store(inst),
+        Op::Atom | Op::Red => b.atomic(inst),
+        Op::Membar => b.membar(inst),
+        Op::Fence => b.fence(inst),
+        Op::ShflSync => b.shuffle(inst),
+        Op::VoteSync => b.vote(inst),
+        Op::MatchSync => b.match_lanes(inst),
+        Op::Activemask => b.active_mask(inst),
+        Op::BarWarpSync => b.warp_barrier(inst),
+        Op::BarSync | Op::BarrierSync => b.barrier(inst, false),
+        Op::BarArrive | Op::BarrierArrive => b.barrier(inst, true),
+        Op::BarRed | Op::BarrierRed => b.barrier_reduction(inst),
+        Op::Bra => b.branch(inst, labels),
+        Op::Ret | Op::Exit => {
+            b.leave();
+            Ok(())
+        }
+        Op::Trap => b.trap(),
+        Op::Nanosleep => b.nanosleep(inst),
+        Op::Prefetch | Op::Prefetchu => Ok(()),
+        _ => Err(Refusal::NotBuilt),
+    }
+}
+
+/// Types that hold two values, or floats below 32 bits, which integer lowerings would take for integers.
+fn is_packed(ty: crate::tables::ptx::ScalarType) -> bool {
+    use crate::tables::ptx::TypeClass;
+    matches!(ty.class(), TypeClass::FloatVector | TypeClass::UnsignedVector | TypeClass::SignedVector)
+}

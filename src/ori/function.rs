@@ -329,7 +329,7 @@ pub fn width_of(width: Width, mods: &Mods) -> u8 {
     match width {
         Width::Words(n) => n,
         Width::Size => match Mod::Size.text(mods.get(Mod::Size)) {
-            "64" => 2,
+            "64" | "S64" | "F64.RN" => 2,
             "128" => 4,
             _ => 1,
         },

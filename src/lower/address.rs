@@ -1,0 +1,274 @@
+//! Addresses: where an access goes, addresses of variables, and conversions between generic and other addresses.
+//!
+//! Input: address operands of PTX and the layouts of module and function. Output: base register and offset for the memory
+//! opcodes, or an address in a register. Conventions: an address in shared memory includes the base of the block's window
+//! where the target has clusters; an address of a parameter or a constant is its byte offset in its bank.
+
+use super::builder::{Builder, Lowered, Refusal};
+use super::mods::*;
+use super::module::is_shared;
+use crate::ori::{Kind, Operand};
+use crate::ptx::ast::{self, AddressBase, OperandKind, SymbolId, SymbolKind};
+use crate::tables::ptx::{ScalarType, Space};
+use crate::tables::{Feature, Op, Role};
+
+/// Which memory an access reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Window {
+    Global,
+    Generic,
+    Shared,
+    Local,
+    /// Constant bank 3 (`.const`) or 0 (`.param` of an entry).
+    Bank(u8),
+}
+
+/// The window of a state space; none written is generic.
+pub(super) fn window_of(space: Option<Space>) -> Lowered<Window> {
+    Ok(match space {
+        None => Window::Generic,
+        Some(Space::Global) => Window::Global,
+        Some(Space::Const) => Window::Bank(3),
+        Some(Space::Local) => Window::Local,
+        Some(Space::Param | Space::ParamEntry) => Window::Bank(0),
+        Some(Space::Shared | Space::SharedCta) => Window::Shared,
+        Some(Space::ParamFunc | Space::SharedCluster) => return Err(Refusal::NotBuilt),
+    })
+}
+
+/// Base register (RZ for none) and byte offset.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub window: Window,
+    pub base: Operand,
+    pub offset: i64,
+}
+
+/// Bits of the signed byte offset in a memory instruction.
+const OFFSET_BITS: u32 = 24;
+
+/// Shift that puts the rank of a block in its cluster in front of its shared addresses.
+const CLUSTER_SHIFT: u32 = 24;
+
+impl Builder<'_> {
+    /// Resolves `[...]`; the offset fits its field.
+    pub fn place(&mut self, operand: &ast::Operand, space: Option<Space>) -> Lowered<Place> {
+        let OperandKind::Address(address) = &operand.kind else { return Err(Refusal::NotBuilt) };
+        if !address.rest.is_empty() {
+            return Err(Refusal::NotBuilt);
+        }
+        let window = window_of(space)?;
+        let (base, offset) = match address.base {
+            AddressBase::Absolute => (Operand::zero(), address.offset),
+            AddressBase::Register(id) => (self.register(id)[0], address.offset),
+            AddressBase::Symbol(id) => {
+                let (base, offset) = self.symbol_place(id, window)?;
+                (base, offset + address.offset)
+            }
+        };
+        let base = match window {
+            Window::Global | Window::Generic => self.wide_base(base),
+            _ => self.words(base)[0],
+        };
+        let place = Place { window, base, offset };
+        Ok(self.fitted(place))
+    }
+
+    /// A base of 64 bits from one of 32.
+    fn wide_base(&mut self, base: Operand) -> Operand {
+        match base.kind() {
+            Kind::Reg(_) => self.pair_of([base, Operand::zero()]),
+            _ => base,
+        }
+    }
+
+    /// Moves an offset that does not fit into the base.
+    fn fitted(&mut self, place: Place) -> Place {
+        let fits = match place.window {
+            Window::Bank(_) => (0..0x8000).contains(&place.offset),
+            Window::Global | Window::Generic if place.base == Operand::zero() => false,
+            // An absolute address has no sign.
+            _ if place.base == Operand::zero() => (0..1 << (OFFSET_BITS - 1)).contains(&place.offset),
+            _ => (-(1 << (OFFSET_BITS - 1))..1 << (OFFSET_BITS - 1)).contains(&place.offset),
+        };
+        if fits {
+            return place;
+        }
+        let base = match place.window {
+            Window::Global | Window::Generic => self.add_offset(place.base, place.offset),
+            _ => {
+                let sum = self.temp();
+                let amount = self.imm(place.offset as u32);
+                self.add(sum, amount, place.base);
+                sum
+            }
+        };
+        Place { base, offset: 0, ..place }
+    }
+
+    /// A 64-bit sum in a fresh pair.
+    pub fn add_offset(&mut self, base: Operand, offset: i64) -> Operand {
+        let sum = self.temp_pair();
+        let a = self.words(base);
+        let b = [self.imm(offset as u32), self.imm((offset >> 32) as u32)];
+        let d = self.words(sum);
+        self.add_long(d, a, b, false);
+        sum
+    }
+
+    fn symbol_place(&mut self, id: SymbolId, window: Window) -> Lowered<(Operand, i64)> {
+        let symbol = &self.module.symbols[id];
+        let SymbolKind::Variable(variable) = &symbol.kind else { return Err(Refusal::NotBuilt) };
+        if window == Window::Generic && variable.space != Space::Global {
+            let pair = self.generic_address_of(id)?;
+            return Ok((pair, 0));
+        }
+        match variable.space {
+            Space::Global => {
+                let slot = self.globals.address_slot(id, &symbol.name);
+                let pair = self.temp_pair();
+                let from = Operand::constant(4, slot as u16);
+                self.put(Op::LDC, &[SIZE_64], &[(Role::D, pair), (Role::C, from)]);
+                Ok((pair, 0))
+            }
+            Space::Const => {
+                let offset = self.globals.constant_offset(id).ok_or(Refusal::NotBuilt)?;
+                Ok((Operand::zero(), offset as i64))
+            }
+            Space::Local => Ok((self.stack_pointer(), self.frame_offset(id)?)),
+            Space::Param | Space::ParamEntry => Ok((Operand::zero(), self.frame_offset(id)?)),
+            space if is_shared(space) => Ok((self.shared_window(), self.frame_offset(id)?)),
+            _ => Err(Refusal::NotBuilt),
+        }
+    }
+
+    fn frame_offset(&self, id: SymbolId) -> Lowered<i64> {
+        self.layout.places.get(&id).map(|at| *at as i64).ok_or(Refusal::NotBuilt)
+    }
+
+    fn generic_address_of(&mut self, id: SymbolId) -> Lowered<Operand> {
+        let SymbolKind::Variable(variable) = &self.module.symbols[id].kind else { return Err(Refusal::NotBuilt) };
+        let space = variable.space;
+        let address = self.symbol_address(id, 0, true)?;
+        let d = self.temp_pair();
+        self.to_generic(d, address, space)?;
+        Ok(d)
+    }
+
+    /// The address of a variable in its own space, 64 or 32 bits wide.
+    pub fn symbol_address(&mut self, id: SymbolId, offset: i64, wide: bool) -> Lowered<Operand> {
+        let SymbolKind::Variable(variable) = &self.module.symbols[id].kind else { return Err(Refusal::NotBuilt) };
+        let window = window_of(Some(variable.space))?;
+        let (base, start) = self.symbol_place(id, window)?;
+        let offset = start + offset;
+        let full = match base.kind() {
+            Kind::Vector(_) if offset == 0 => base,
+            Kind::Vector(_) => self.add_offset(base, offset),
+            Kind::Zero => self.f.imm(offset as u64),
+            _ => {
+                let sum = self.temp();
+                let amount = self.imm(offset as u32);
+                self.add(sum, base, amount);
+                if wide { self.pair_of([sum, Operand::zero()]) } else { sum }
+            }
+        };
+        match (wide, full.kind()) {
+            (false, Kind::Vector(_)) => Ok(self.words(full)[0]),
+            (_, Kind::Imm(_)) if offset == 0 => Ok(Operand::zero()),
+            _ => Ok(full),
+        }
+    }
+
+    /// What stands in front of offsets in shared memory: RZ, or the block's place in its cluster's window.
+    pub fn shared_window(&mut self) -> Operand {
+        if !self.has(Feature::SharedClusterWindow) {
+            return Operand::zero();
+        }
+        if self.shared_window.is_null() {
+            let rank = self.temp();
+            self.shared_window = self.temp();
+            let shift = self.imm(CLUSTER_SHIFT);
+            let special = self.special_number("SR_CgaCtaId");
+            self.put_first(Op::S2R, &[], &[(Role::D, rank), (Role::S, special)]);
+            let base = self.shared_window;
+            self.put_first(
+                Op::SHF,
+                &SHF_L,
+                &[(Role::D, base), (Role::A, rank), (Role::B, shift), (Role::C, Operand::zero())],
+            );
+        }
+        self.shared_window
+    }
+
+    /// `cvta` and `cvta.to`.
+    pub fn cvta(&mut self, inst: &ast::Instruction) -> Lowered {
+        let ty = inst.types[0];
+        if ty.bits() != 64 {
+            return Err(Refusal::NotBuilt);
+        }
+        let space = inst.mods.space.ok_or(Refusal::NotBuilt)?;
+        let d = self.dest(&inst.operands[0])?;
+        let a = match &inst.operands[1].kind {
+            OperandKind::Address(_) => return Err(Refusal::NotBuilt),
+            _ => self.source(&inst.operands[1], ScalarType::U64)?,
+        };
+        if inst.mods.to { self.from_generic(d, a, space) } else { self.to_generic(d, a, space) }
+    }
+
+    fn to_generic(&mut self, d: Operand, a: Operand, space: Space) -> Lowered {
+        let [d_lo, d_hi] = self.words(d);
+        let a_words = self.words(a);
+        match space {
+            Space::Global => self.copy_value(d, a),
+            Space::Local => {
+                let window = self.window_base(self.info.local_window);
+                self.add_long([d_lo, d_hi], window, a_words, false);
+            }
+            Space::Shared | Space::SharedCta => match self.info.shared_window {
+                Some(offset) => {
+                    let window = self.window_base(offset);
+                    self.add_long([d_lo, d_hi], window, a_words, false);
+                }
+                None => {
+                    let high = self.temp();
+                    let special = self.special_number("SR_SWINHI");
+                    self.put(Op::S2R, &[], &[(Role::D, high), (Role::S, special)]);
+                    self.copy_words(d, [a_words[0], high]);
+                }
+            },
+            _ => return Err(Refusal::NotBuilt),
+        }
+        Ok(())
+    }
+
+    fn from_generic(&mut self, d: Operand, a: Operand, space: Space) -> Lowered {
+        let d_words = self.words(d);
+        let a_pair = self.in_pair(a);
+        let a_words = self.words(a_pair);
+        match space {
+            Space::Global => self.copy_value(d, a),
+            Space::Local => {
+                let window = self.window_base(self.info.local_window);
+                self.add_long(d_words, a_words, window, true);
+            }
+            Space::Shared | Space::SharedCta => match self.info.shared_window {
+                Some(offset) => {
+                    let window = self.window_base(offset);
+                    self.add_long(d_words, a_words, window, true);
+                }
+                None => self.copy_words(d, [a_words[0], Operand::zero()]),
+            },
+            _ => return Err(Refusal::NotBuilt),
+        }
+        Ok(())
+    }
+
+    /// The 64-bit base of a window, from bank 0. Two loads: it is not aligned to 8 bytes on every generation.
+    fn window_base(&mut self, offset: u32) -> [Operand; 2] {
+        [offset, offset + 4].map(|at| {
+            let word = self.temp();
+            self.put(Op::LDC, &[], &[(Role::D, word), (Role::C, Operand::constant(0, at as u16))]);
+            word
+        })
+    }
+}

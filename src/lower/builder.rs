@@ -1,0 +1,330 @@
+//! The builder of one function: current block and guard, registers of the PTX function, emission.
+//!
+//! Input: calls of the operation families. Output: instructions of an [`ori::Function`](crate::ori::Function), not in SSA form.
+//! Invariants: a PTX register is one set of virtual registers, made before anything else, so that "visible in PTX" is
+//! a comparison of numbers; a register is in at most one register vector; under a guard, an instruction carries the
+//! guard if it writes a visible register, touches memory or is convergent, and is unguarded otherwise.
+
+use super::mods::*;
+use super::module::{FunctionLayout, ModuleLayout};
+use crate::diag::Pos;
+use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg};
+use crate::ptx::ast;
+use crate::tables::{Feature, GenerationInfo, Op, Prop, Role, Target};
+use cranelift_entity::{EntityRef, SecondaryMap};
+use smallvec::SmallVec;
+
+/// Why an instruction is not lowered.
+pub(super) enum Refusal {
+    /// No lowering of this form is built.
+    NotBuilt,
+    /// Something else, at a place.
+    At(Pos, String),
+}
+
+/// Result of lowering one instruction or one of its operands.
+pub(super) type Lowered<T = ()> = Result<T, Refusal>;
+
+/// Physical numbers of the uniform registers that hold the descriptor of global memory in every function.
+const DESCRIPTOR: [u16; 2] = [4, 5];
+/// Physical number of the stack pointer.
+const STACK_POINTER: u16 = 1;
+
+/// The PTX carry flag.
+#[derive(Default)]
+pub(super) struct CarryFlag {
+    pub reg: Option<VReg>,
+    /// The register holds "no borrow", the complement of what PTX calls the flag after a subtraction.
+    pub complement: bool,
+}
+
+/// Lowering of one function.
+pub(super) struct Builder<'a> {
+    pub module: &'a ast::Module,
+    pub source: &'a ast::Function,
+    pub globals: &'a mut ModuleLayout,
+    pub layout: FunctionLayout,
+    pub target: &'static Target,
+    pub info: &'static GenerationInfo,
+    pub f: Function,
+    /// Where instructions go.
+    pub block: Block,
+    /// Guard of the PTX instruction being lowered.
+    pub guard: Operand,
+    /// Its line.
+    pub line: u32,
+    /// One operand per element of each PTX register: a register, or a pair of 64 bits.
+    registers: SecondaryMap<ast::RegId, SmallVec<[Operand; 1]>>,
+    /// Registers below this number belong to PTX registers.
+    visible: usize,
+    /// Put before everything else at the end: values that the whole function shares.
+    prologue: Vec<InstId>,
+    descriptor: Operand,
+    stack_pointer: Operand,
+    pub shared_window: Operand,
+    pub carry: CarryFlag,
+    /// Highest block barrier + 1, 16 where one is in a register.
+    pub barriers: u8,
+    /// An instruction needs a modifier that has no row yet.
+    pub lacks_modifier: bool,
+}
+
+impl<'a> Builder<'a> {
+    pub fn new(
+        module: &'a ast::Module,
+        source: &'a ast::Function,
+        globals: &'a mut ModuleLayout,
+        layout: FunctionLayout,
+        target: &'static Target,
+        info: &'static GenerationInfo,
+    ) -> Builder<'a> {
+        let mut f = Function::new(&source.name, target);
+        let mut registers: SecondaryMap<ast::RegId, SmallVec<[Operand; 1]>> = SecondaryMap::new();
+        for (id, register) in source.registers.iter() {
+            registers[id] = (0..register.vector.max(1)).map(|_| register_for(&mut f, register.ty.bits())).collect();
+        }
+        let visible = f.regs.len();
+        f.local_bytes = layout.local_bytes;
+        let block = f.new_block();
+        Builder {
+            module,
+            source,
+            globals,
+            layout,
+            target,
+            info,
+            f,
+            block,
+            guard: Operand::NULL,
+            line: 0,
+            registers,
+            visible,
+            prologue: Vec::new(),
+            descriptor: Operand::NULL,
+            stack_pointer: Operand::NULL,
+            shared_window: Operand::NULL,
+            carry: CarryFlag::default(),
+            barriers: 0,
+            lacks_modifier: false,
+        }
+    }
+
+    /// Ends the function: the shared values go to the front of the entry block.
+    pub fn finish(mut self) -> (Function, u8) {
+        let entry = self.f.entry();
+        self.prologue.append(&mut self.f.blocks[entry]);
+        self.f.blocks[entry] = std::mem::take(&mut self.prologue);
+        (self.f, self.barriers)
+    }
+
+    pub fn has(&self, feature: Feature) -> bool {
+        self.target.has(feature)
+    }
+
+    /// The elements of a PTX register.
+    pub fn register(&self, id: ast::RegId) -> &[Operand] {
+        &self.registers[id]
+    }
+
+    // Registers and constants.
+
+    /// A fresh 32-bit register.
+    pub fn temp(&mut self) -> Operand {
+        Operand::reg(self.f.new_reg(File::R))
+    }
+
+    /// A fresh 64-bit register pair.
+    pub fn temp_pair(&mut self) -> Operand {
+        Operand::vector(self.f.new_vector(File::R, 2))
+    }
+
+    /// A fresh predicate.
+    pub fn temp_pred(&mut self) -> Operand {
+        Operand::reg(self.f.new_reg(File::P))
+    }
+
+    /// A 32-bit constant: an immediate, or RZ for zero.
+    pub fn imm(&mut self, value: u32) -> Operand {
+        if value == 0 { Operand::zero() } else { self.f.imm(value.into()) }
+    }
+
+    /// A number that is part of the instruction (an offset, a truth table), zero included.
+    pub fn literal(&mut self, value: i64) -> Operand {
+        self.f.imm(value as u64)
+    }
+
+    /// Low and high word of a 64-bit operand.
+    pub fn words(&mut self, value: Operand) -> [Operand; 2] {
+        match value.kind() {
+            Kind::Vector(vector) => {
+                let regs = self.f.vector_regs(vector);
+                [Operand::reg(regs[0]), Operand::reg(regs[1])]
+            }
+            Kind::Imm(_) => {
+                let bits = self.f.imm_value(value).unwrap_or(0);
+                [self.imm(bits as u32), self.imm((bits >> 32) as u32)]
+            }
+            _ => [value, value],
+        }
+    }
+
+    /// The value of a constant operand; RZ counts as zero.
+    pub fn constant(&self, value: Operand) -> Option<u64> {
+        match value.kind() {
+            Kind::Zero => Some(0),
+            _ => self.f.imm_value(value),
+        }
+    }
+
+    /// A 32-bit operand in a register: an immediate goes through MOV.
+    pub fn in_reg(&mut self, value: Operand) -> Operand {
+        if self.f.imm_value(value).is_none() {
+            return value;
+        }
+        let temp = self.temp();
+        self.put(Op::MOV, &[], &[(Role::D, temp), (Role::A, value)]);
+        temp
+    }
+
+    /// A 64-bit operand in a register pair; zero stays RZ.
+    pub fn in_pair(&mut self, value: Operand) -> Operand {
+        if self.f.imm_value(value).is_none() {
+            return value;
+        }
+        let words = self.words(value);
+        self.pair_of(words)
+    }
+
+    /// A fresh pair with copies of two words.
+    pub fn pair_of(&mut self, words: [Operand; 2]) -> Operand {
+        let pair = self.temp_pair();
+        self.copy_words(pair, words);
+        pair
+    }
+
+    /// Both words of a pair.
+    pub fn copy_words(&mut self, pair: Operand, words: [Operand; 2]) {
+        for (d, a) in self.words(pair).into_iter().zip(words) {
+            self.copy(d, a);
+        }
+    }
+
+    /// A fresh vector of 32-bit registers.
+    pub fn temp_vector(&mut self, len: usize) -> (Operand, Vec<Operand>) {
+        let vector = self.f.new_vector(File::R, len);
+        let regs = self.f.vector_regs(vector).iter().map(|r| Operand::reg(*r)).collect();
+        (Operand::vector(vector), regs)
+    }
+
+    // Emission.
+
+    /// Appends an instruction with these modifiers and operands, the rest being absent, to the current block.
+    pub fn put(&mut self, op: Op, mods: &[M], args: &[(Role, Operand)]) -> InstId {
+        let inst = self.build(op, mods, args);
+        self.f.insts[inst].line = self.line;
+        if self.needs_guard(inst) {
+            self.f.insts[inst].guard = self.guard;
+        }
+        let block = self.block;
+        self.f.append(block, inst);
+        inst
+    }
+
+    fn build(&mut self, op: Op, mods: &[M], args: &[(Role, Operand)]) -> InstId {
+        let inst = self.f.make(op);
+        for (kind, value) in mods {
+            if (*kind, *value) == NOT_YET {
+                self.lacks_modifier = true;
+                continue;
+            }
+            self.f.insts[inst].mods.set(*kind, *value);
+        }
+        for (role, operand) in args {
+            self.f.set_arg(inst, *role, *operand);
+        }
+        inst
+    }
+
+    fn needs_guard(&self, inst: InstId) -> bool {
+        if self.guard.is_null() {
+            return false;
+        }
+        let op = self.f.insts[inst].op;
+        let effects = [Prop::SideEffect, Prop::ReadsMemory, Prop::WritesMemory, Prop::Convergent];
+        let mut visible = effects.into_iter().any(|p| op.has(p));
+        self.f.for_each_def(inst, |reg| visible |= reg.index() < self.visible);
+        visible
+    }
+
+    /// Appends to what is done once at the entry of the function.
+    pub fn put_first(&mut self, op: Op, mods: &[M], args: &[(Role, Operand)]) {
+        let inst = self.build(op, mods, args);
+        self.prologue.push(inst);
+    }
+
+    /// Copies one word, or writes a constant. A copy under a guard is a MOV: it may leave the old value.
+    pub fn copy(&mut self, d: Operand, a: Operand) {
+        let op = if self.guard.is_null() && a == a.plain() && a.as_reg().is_some() { Op::COPY } else { Op::MOV };
+        if d != a {
+            self.put(op, &[], &[(Role::D, d), (Role::A, a)]);
+        }
+    }
+
+    /// Copies 32 or 64 bits.
+    pub fn copy_value(&mut self, d: Operand, a: Operand) {
+        match d.kind() {
+            Kind::Vector(_) => {
+                let words = self.words(a);
+                self.copy_words(d, words);
+            }
+            _ => self.copy(d, a),
+        }
+    }
+
+    // Values that the function shares.
+
+    /// The descriptor of global memory, null on targets without one.
+    pub fn descriptor(&mut self) -> Operand {
+        let Some(offset) = self.info.global_desc else { return Operand::NULL };
+        if self.descriptor.is_null() {
+            let vector = self.f.new_vector(File::UR, 2);
+            for (reg, phys) in self.f.vector_regs(vector).to_vec().into_iter().zip(DESCRIPTOR) {
+                self.f.regs[reg].phys = Some(phys);
+                self.f.regs[reg].varying = false;
+            }
+            self.descriptor = Operand::vector(vector);
+            let op = if self.has(Feature::UniformLoadByScoreboard) { Op::LDCU } else { Op::ULDC };
+            let from = Operand::constant(0, offset as u16);
+            self.put_first(op, &[SIZE_64], &[(Role::D, self.descriptor), (Role::C, from)]);
+        }
+        self.descriptor
+    }
+
+    /// The stack pointer: the address of the function's local variables.
+    pub fn stack_pointer(&mut self) -> Operand {
+        if self.stack_pointer.is_null() {
+            let reg = self.f.new_reg(File::R);
+            self.f.regs[reg].phys = Some(STACK_POINTER);
+            self.stack_pointer = Operand::reg(reg);
+            let top = Operand::constant(0, self.info.stack_top as u16);
+            let frame = self.f.imm(u64::from((self.layout.local_bytes as i32).wrapping_neg() as u32));
+            let sp = self.stack_pointer;
+            self.put_first(Op::LDC, &[], &[(Role::D, sp), (Role::C, top)]);
+            self.put_first(
+                Op::IADD3,
+                &[],
+                &[(Role::D, sp), (Role::A, sp), (Role::B, frame), (Role::C, Operand::zero())],
+            );
+        }
+        self.stack_pointer
+    }
+}
+
+fn register_for(f: &mut Function, bits: u32) -> Operand {
+    match bits {
+        1 => Operand::reg(f.new_reg(File::P)),
+        64 => Operand::vector(f.new_vector(File::R, 2)),
+        128 => Operand::vector(f.new_vector(File::R, 4)),
+        _ => Operand::reg(f.new_reg(File::R)),
+    }
+}

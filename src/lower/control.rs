@@ -1,0 +1,199 @@
+//! Control flow and block barriers.
+//!
+//! Input: labels, `bra ret exit trap bar.*`. Output: blocks that end with an unguarded BRA or EXIT, at most one guarded BRA before it. A branch to a
+//! place where the function only returns becomes EXIT, so that threads leave a loop's region instead of waiting at its end.
+
+use super::builder::{Builder, Lowered, Refusal};
+use super::mods::*;
+use crate::ori::{Block, Operand};
+use crate::ptx::ast::{self, LabelId, OperandKind, Statement};
+use crate::tables::ptx::{BarrierOp, Op as PtxOp, ScalarType};
+use crate::tables::{Op, Prop, Role};
+use cranelift_entity::SecondaryMap;
+use std::collections::HashSet;
+
+/// Blocks of the labels, and the labels behind which there is nothing but a return.
+#[derive(Default)]
+pub(super) struct Labels {
+    blocks: SecondaryMap<LabelId, Option<Block>>,
+    returns: HashSet<LabelId>,
+}
+
+impl Labels {
+    /// Finds the labels that only return.
+    pub fn new(body: &[Statement]) -> Labels {
+        let mut labels = Labels::default();
+        let mut waiting = Vec::new();
+        for statement in body {
+            match statement {
+                Statement::Label(id) => waiting.push(*id),
+                Statement::Instruction(inst) => {
+                    let leaves = inst.guard.is_none() && matches!(inst.op, PtxOp::Ret | PtxOp::Exit);
+                    let group = waiting.drain(..);
+                    if leaves {
+                        labels.returns.extend(group);
+                    }
+                }
+                _ => {}
+            }
+        }
+        labels.returns.extend(waiting);
+        labels
+    }
+
+    /// The block of a label.
+    pub fn block(&mut self, builder: &mut Builder, id: LabelId) -> Block {
+        *self.blocks[id].get_or_insert_with(|| builder.f.new_block())
+    }
+}
+
+/// Registers of `bar`'s barriers when one is not constant: all.
+const ALL_BARRIERS: u8 = 16;
+
+impl Builder<'_> {
+    /// Whether the current block has its end.
+    pub fn is_closed(&self) -> bool {
+        let last = self.f.blocks[self.block].last();
+        last.is_some_and(|inst| {
+            let data = &self.f.insts[*inst];
+            data.op.has(Prop::Terminator) && data.guard.is_null()
+        })
+    }
+
+    /// Ends the current block and goes on in another, laid out next.
+    pub fn enter(&mut self, block: Block) {
+        self.settle_carry();
+        if !self.is_closed() {
+            self.jump(block);
+        }
+        self.start(block);
+    }
+
+    fn start(&mut self, block: Block) {
+        self.f.layout.retain(|b| *b != block);
+        self.f.layout.push(block);
+        self.block = block;
+    }
+
+    /// An unguarded branch.
+    fn jump(&mut self, to: Block) {
+        let guard = std::mem::replace(&mut self.guard, Operand::NULL);
+        self.put(Op::BRA, &[], &[(Role::Target, Operand::label(to))]);
+        self.guard = guard;
+    }
+
+    /// `bra`
+    pub fn branch(&mut self, inst: &ast::Instruction, labels: &mut Labels) -> Lowered {
+        let OperandKind::Label(id) = inst.operands[0].kind else { return Err(Refusal::NotBuilt) };
+        if labels.returns.contains(&id) && !self.guard.is_null() {
+            self.leave();
+            return Ok(());
+        }
+        self.settle_carry();
+        let target = labels.block(self, id);
+        if self.guard.is_null() {
+            self.jump(target);
+            return Ok(());
+        }
+        self.put(Op::BRA, &[], &[(Role::Target, Operand::label(target))]);
+        let next = self.f.new_block();
+        self.jump(next);
+        self.start(next);
+        Ok(())
+    }
+
+    /// `ret` and `exit` of an entry.
+    pub fn leave(&mut self) {
+        self.put(Op::EXIT, &[], &[]);
+    }
+
+    /// `trap`
+    pub fn trap(&mut self) -> Lowered {
+        let reason = self.literal(1);
+        self.put(Op::BPT, &[BPT_TRAP], &[(Role::A, reason)]);
+        Ok(())
+    }
+
+    /// Notes a barrier that is used.
+    fn note_barrier(&mut self, barrier: Operand) {
+        let number = match self.constant(barrier) {
+            Some(number) => (number as u8).saturating_add(1).min(ALL_BARRIERS),
+            None => ALL_BARRIERS,
+        };
+        self.barriers = self.barriers.max(number);
+    }
+
+    /// Barrier and thread count as BAR takes them: both immediate, a register count, or both packed into one register.
+    fn barrier_operands(&mut self, inst: &ast::Instruction, first: usize, count: usize) -> Lowered<(Operand, Operand)> {
+        let barrier = match inst.operands.get(first) {
+            Some(operand) => self.source(operand, ScalarType::U32)?,
+            None => Operand::zero(),
+        };
+        self.note_barrier(barrier);
+        let threads = match inst.operands.get(count) {
+            Some(operand) => self.source(operand, ScalarType::U32)?,
+            None => Operand::zero(),
+        };
+        let literal = |s: &mut Self, value: Operand| match s.constant(value) {
+            Some(constant) => s.literal(constant as i64),
+            None => value,
+        };
+        if self.constant(barrier).is_some() {
+            return Ok((
+                literal(self, barrier),
+                if threads == Operand::zero() { Operand::NULL } else { literal(self, threads) },
+            ));
+        }
+        let (shifted, packed, places) = (self.temp(), self.temp(), self.imm(16));
+        let threads = self.in_reg(threads);
+        self.shf(&SHF_L, shifted, threads, places, Operand::zero());
+        let number = self.imm(0xf);
+        // shifted | (barrier & 15)
+        self.lop3(packed, barrier, number, shifted, (0xf0 & 0xcc) | 0xaa);
+        Ok((packed, Operand::NULL))
+    }
+
+    /// `bar.sync`, `barrier.sync`, `bar.arrive`, `barrier.arrive`
+    pub fn barrier(&mut self, inst: &ast::Instruction, arrive: bool) -> Lowered {
+        let (a, b) = self.barrier_operands(inst, 0, 1)?;
+        let mods: &[M] = match arrive {
+            true => &[BAR_ARV],
+            false if self.has(crate::tables::Feature::BarrierDefersBlocking) => &[BAR_SYNC, BAR_DEFER],
+            false => &[BAR_SYNC],
+        };
+        self.put(Op::BAR, mods, &[(Role::A, a), (Role::B, b)]);
+        Ok(())
+    }
+
+    /// `bar.red` and `barrier.red`
+    pub fn barrier_reduction(&mut self, inst: &ast::Instruction) -> Lowered {
+        // d, a[, b], p
+        let last = inst.operands.len() - 1;
+        let (a, b) = self.barrier_operands(inst, 1, if last == 3 { 2 } else { usize::MAX })?;
+        let p = self.source(&inst.operands[last], ScalarType::Pred)?;
+        let op = match inst.mods.barrier_op {
+            Some(BarrierOp::Popc) => BAR_POPC,
+            Some(BarrierOp::And) => BAR_AND,
+            _ => BAR_OR,
+        };
+        let mut mods = vec![BAR_RED, op];
+        if self.has(crate::tables::Feature::BarrierDefersBlocking) {
+            mods.push(BAR_DEFER);
+        }
+        self.put(Op::BAR, &mods, &[(Role::A, a), (Role::B, b), (Role::Pp, p)]);
+        let d = self.dest(&inst.operands[0])?;
+        let role = if inst.mods.barrier_op == Some(BarrierOp::Popc) { Role::D } else { Role::Pu };
+        let scratch = if role == Role::D { d } else { Operand::zero() };
+        let flag = if role == Role::Pu { d } else { Operand::NULL };
+        self.put(Op::B2R, &[], &[(Role::D, scratch), (Role::Pu, flag)]);
+        Ok(())
+    }
+
+    /// `nanosleep`
+    pub fn nanosleep(&mut self, inst: &ast::Instruction) -> Lowered {
+        let time = self.source(&inst.operands[0], ScalarType::U32)?;
+        let time = self.in_reg(time);
+        self.put(Op::NANOSLEEP, &[], &[(Role::A, time)]);
+        Ok(())
+    }
+}

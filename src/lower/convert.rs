@@ -1,0 +1,255 @@
+//! `cvt` between integers and floats of all widths.
+//!
+//! Input: `cvt` with its two types. Output: extensions, clamps, F2I, I2F, F2F, FRND. A destination register wider than the destination type gets the
+//! value extended by that type's sign.
+
+use super::builder::{Builder, Lowered, Refusal};
+use super::mods::*;
+use super::operand::{Class, class_of, is_signed};
+use crate::ori::{Kind, Operand};
+use crate::ptx::ast;
+use crate::tables::ptx::{Modifiers, Rounding, ScalarType};
+use crate::tables::{Op, Role};
+use smallvec::SmallVec;
+
+impl Builder<'_> {
+    /// `cvt`
+    pub fn convert(&mut self, inst: &ast::Instruction) -> Lowered {
+        let (to, from) = (inst.types[0], *inst.types.get(1).ok_or(Refusal::NotBuilt)?);
+        if inst.mods.relu || inst.mods.saturate_finite || inst.operands.len() != 2 {
+            return Err(Refusal::NotBuilt);
+        }
+        let narrow = |ty: ScalarType| class_of(ty) == Class::Float && ty.bits() < 32;
+        let packed = [to, from]
+            .iter()
+            .any(|ty| narrow(*ty) || ty.name().contains('x') || ty.name().contains('e') || *ty == ScalarType::Tf32);
+        if packed {
+            return Err(Refusal::NotBuilt);
+        }
+        match (class_of(from) == Class::Float, class_of(to) == Class::Float) {
+            (false, false) => self.int_to_int(inst, to, from),
+            (false, true) => self.int_to_float(inst, to, from),
+            (true, false) => self.float_to_int(inst, to, from),
+            (true, true) => self.float_to_float(inst, to, from),
+        }
+    }
+
+    /// Writes a 32- or 64-bit value of a type into a destination register of any width.
+    fn deliver(&mut self, d: Operand, value: [Operand; 2], ty: ScalarType) {
+        let register_bits = if matches!(d.kind(), Kind::Vector(_)) { 64 } else { 32 };
+        if ty.bits() == 64 {
+            let parts = self.words(d);
+            let count = register_bits / 32;
+            (0..count).for_each(|i| self.copy(parts[i], value[i]));
+            return;
+        }
+        let low = self.extend(value[0], ty);
+        let [d_lo, d_hi] = self.words(d);
+        self.copy(d_lo, low);
+        if register_bits == 64 {
+            if is_signed(ty) {
+                let low = self.in_reg(low);
+                self.sign_word(d_hi, low);
+            } else {
+                self.copy(d_hi, Operand::zero());
+            }
+        }
+    }
+
+    fn int_to_int(&mut self, inst: &ast::Instruction, to: ScalarType, from: ScalarType) -> Lowered {
+        let value = self.source(&inst.operands[1], from)?;
+        let mut words = self.words(value);
+        if from.bits() < 64 {
+            // The upper bits of a narrow source count only if something reads them.
+            if to.bits() > from.bits() || inst.mods.saturate {
+                words[0] = self.extend(words[0], from);
+            }
+            words[1] = Operand::zero();
+        }
+        if inst.mods.saturate {
+            words = self.clamp(words, to, from);
+        }
+        if from.bits() < 64 && to.bits() == 64 && is_signed(from) {
+            let (high, low) = (self.temp(), self.in_reg(words[0]));
+            self.sign_word(high, low);
+            words[1] = high;
+        }
+        let d = self.dest(&inst.operands[0])?;
+        let exact = self.register_is(&inst.operands[0], to);
+        if exact {
+            let parts = self.words(d);
+            let count = if to.bits() == 64 { 2 } else { 1 };
+            (0..count).for_each(|i| self.copy(parts[i], words[i]));
+        } else {
+            self.deliver(d, words, to);
+        }
+        Ok(())
+    }
+
+    /// Whether a destination register is no wider than a type.
+    fn register_is(&self, operand: &ast::Operand, ty: ScalarType) -> bool {
+        match &operand.kind {
+            ast::OperandKind::Register(r) => self.source.registers[r.register].ty.bits() <= ty.bits(),
+            _ => true,
+        }
+    }
+
+    /// Brings a value of one integer type into the range of another.
+    fn clamp(&mut self, mut value: [Operand; 2], to: ScalarType, from: ScalarType) -> [Operand; 2] {
+        let (min, max) = range(to);
+        let (from_min, from_max) = range(from);
+        let sign = if is_signed(from) { S32 } else { U32 };
+        let wide = from.bits() == 64;
+        for (bound, cmp, needed) in [(max, GT, max < from_max), (min, LT, min > from_min)] {
+            if !needed {
+                continue;
+            }
+            let bits = bound as u64;
+            let words = [self.imm(bits as u32), self.imm((bits >> 32) as u32)];
+            let p = self.temp_pred();
+            if wide {
+                self.compare_words(p, cmp, sign, value, words);
+            } else {
+                self.isetp(p, &[cmp, AND, sign], value[0], words[0]);
+            }
+            let count = if wide { 2 } else { 1 };
+            for i in 0..count {
+                let clamped = self.temp();
+                self.select(clamped, words[i], value[i], p);
+                value[i] = clamped;
+            }
+        }
+        value
+    }
+
+    /// Modifiers of a conversion by its types.
+    fn type_mods(&self, to: ScalarType, from: ScalarType) -> Lowered<SmallVec<[M; 6]>> {
+        Ok(SmallVec::from_slice(&[dst_of(to).ok_or(Refusal::NotBuilt)?, src_of(from).ok_or(Refusal::NotBuilt)?]))
+    }
+
+    fn int_to_float(&mut self, inst: &ast::Instruction, to: ScalarType, from: ScalarType) -> Lowered {
+        let a = match from.bits() {
+            64 => self.source_pair(&inst.operands[1], from)?,
+            32 => self.source_reg(&inst.operands[1], from)?,
+            _ => {
+                let value = self.extended(&inst.operands[1], from)?;
+                self.in_reg(value)
+            }
+        };
+        // A narrow integer, extended, is one of 32 bits.
+        let from = match (from.bits(), is_signed(from)) {
+            (64, _) => from,
+            (_, true) => ScalarType::S32,
+            (_, false) => ScalarType::U32,
+        };
+        let mut mods = self.type_mods(to, from)?;
+        mods.extend(rounding(&inst.mods)?);
+        if inst.mods.saturate {
+            return Err(Refusal::NotBuilt);
+        }
+        let d = self.dest(&inst.operands[0])?;
+        let op = if to.bits() == 64 || from.bits() == 64 { Op::I2F_X } else { Op::I2F };
+        self.put(op, &mods, &[(Role::D, d), (Role::A, a)]);
+        Ok(())
+    }
+
+    fn float_to_int(&mut self, inst: &ast::Instruction, to: ScalarType, from: ScalarType) -> Lowered {
+        let a = if from.bits() == 64 {
+            self.source_pair(&inst.operands[1], from)?
+        } else {
+            self.source_reg(&inst.operands[1], from)?
+        };
+        let mut mods = self.type_mods(to, from)?;
+        mods.extend(int_rounding(&inst.mods)?);
+        if inst.mods.ftz {
+            mods.push(FTZ);
+        }
+        let wide = to.bits() == 64 || from.bits() == 64;
+        if !wide {
+            mods.push(F2I_NTZ);
+        }
+        let op = if wide { Op::F2I_X } else { Op::F2I };
+        let d = self.dest(&inst.operands[0])?;
+        if self.register_is(&inst.operands[0], to) {
+            self.put(op, &mods, &[(Role::D, d), (Role::A, a)]);
+            return Ok(());
+        }
+        let result = if to.bits() == 64 { self.temp_pair() } else { self.temp() };
+        self.put(op, &mods, &[(Role::D, result), (Role::A, a)]);
+        let words = self.words(result);
+        self.deliver(d, words, to);
+        Ok(())
+    }
+
+    fn float_to_float(&mut self, inst: &ast::Instruction, to: ScalarType, from: ScalarType) -> Lowered {
+        let a = if from.bits() == 64 {
+            self.source_pair(&inst.operands[1], from)?
+        } else {
+            self.source_reg(&inst.operands[1], from)?
+        };
+        let d = self.dest(&inst.operands[0])?;
+        let to_integer =
+            matches!(inst.mods.rounding, Some(Rounding::Rni | Rounding::Rzi | Rounding::Rmi | Rounding::Rpi));
+        let flush: &[M] = if inst.mods.ftz { &[FTZ] } else { &[] };
+        if to != from {
+            if to_integer || inst.mods.saturate {
+                return Err(Refusal::NotBuilt);
+            }
+            let mut mods = self.type_mods(to, from)?;
+            mods.extend(rounding(&inst.mods)?);
+            mods.extend_from_slice(flush);
+            self.put(Op::F2F_X, &mods, &[(Role::D, d), (Role::A, a)]);
+            return Ok(());
+        }
+        if to_integer {
+            if inst.mods.saturate {
+                return Err(Refusal::NotBuilt);
+            }
+            let mut mods: SmallVec<[M; 6]> = int_rounding(&inst.mods)?.into_iter().collect();
+            if to.bits() == 64 {
+                mods.extend(self.type_mods(to, from)?);
+            }
+            mods.extend_from_slice(flush);
+            self.put(if to.bits() == 64 { Op::FRND_X } else { Op::FRND }, &mods, &[(Role::D, d), (Role::A, a)]);
+        } else if to.bits() == 32 && (inst.mods.saturate || inst.mods.ftz) {
+            let mut mods: SmallVec<[M; 6]> = SmallVec::from_slice(flush);
+            if inst.mods.saturate {
+                mods.push(SAT);
+            }
+            self.put(Op::FADD, &mods, &[(Role::D, d), (Role::A, Operand::zero()), (Role::B, a)]);
+        } else if inst.mods.saturate {
+            return Err(Refusal::NotBuilt);
+        } else {
+            self.copy_value(d, a);
+        }
+        Ok(())
+    }
+}
+
+/// Least and greatest value of an integer type.
+fn range(ty: ScalarType) -> (i128, i128) {
+    let bits = ty.bits();
+    if is_signed(ty) { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
+}
+
+/// Rounding of a conversion to a float; to nearest is the default.
+fn rounding(mods: &Modifiers) -> Lowered<Option<M>> {
+    Ok(match mods.rounding {
+        None | Some(Rounding::Rn) => None,
+        Some(Rounding::Rm) => Some(RM),
+        Some(Rounding::Rp) => Some(RP),
+        Some(Rounding::Rz) => Some(RZ),
+        Some(_) => return Err(Refusal::NotBuilt),
+    })
+}
+
+/// Rounding to an integral value; to nearest is the default.
+fn int_rounding(mods: &Modifiers) -> Lowered<Option<M>> {
+    Ok(match mods.rounding {
+        None | Some(Rounding::Rni) => None,
+        Some(Rounding::Rmi) => Some(FLOOR),
+        Some(Rounding::Rpi) => Some(CEIL),
+        Some(Rounding::Rzi) => Some(TRUNC),
+        Some(_) => return Err(Refusal::NotBuilt),
+    })
+}

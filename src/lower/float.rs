@@ -1,0 +1,301 @@
+//! Arithmetic of f32 and f64.
+//!
+//! Input: `add sub mul fma mad min max abs neg` and the approximate functions. Output: FADD, FMUL, FFMA, FMNMX, MUFU and the double ones. Nothing
+//! is contracted: a product and a sum written apart stay apart. Sequences scale subnormal inputs by selection, not under predicates.
+
+use super::builder::{Builder, Lowered, Refusal};
+use super::mods::*;
+use crate::ori::Operand;
+use crate::ptx::ast;
+use crate::tables::ptx::{Modifiers, Op as PtxOp, Precision, Rounding, ScalarType};
+use crate::tables::{Op, Role};
+use smallvec::SmallVec;
+
+/// Modifiers of one float instruction.
+type FloatMods = SmallVec<[M; 4]>;
+
+const SIGN: u32 = 1 << 31;
+/// The least normal f32.
+const LEAST_NORMAL: f32 = f32::MIN_POSITIVE;
+
+fn float_mods(mods: &Modifiers) -> Lowered<FloatMods> {
+    let mut out = FloatMods::new();
+    match mods.rounding {
+        None | Some(Rounding::Rn) => {}
+        Some(Rounding::Rm) => out.push(RM),
+        Some(Rounding::Rp) => out.push(RP),
+        Some(Rounding::Rz) => out.push(RZ),
+        Some(_) => return Err(Refusal::NotBuilt),
+    }
+    if mods.ftz {
+        out.push(FTZ);
+    }
+    if mods.saturate {
+        out.push(SAT);
+    }
+    Ok(out)
+}
+
+impl Builder<'_> {
+    fn is_double(&self, inst: &ast::Instruction) -> Lowered<bool> {
+        match inst.types[0] {
+            ScalarType::F32 => Ok(false),
+            ScalarType::F64 => Ok(true),
+            _ => Err(Refusal::NotBuilt),
+        }
+    }
+
+    /// Sources of a float operation: pairs, or registers of which one may be an immediate second.
+    fn float_sources(&mut self, inst: &ast::Instruction, double: bool) -> Lowered<[Operand; 2]> {
+        let (a, b, ty) = (&inst.operands[1], &inst.operands[2], inst.types[0]);
+        if double {
+            Ok([self.source_pair(a, ty)?, self.source_pair(b, ty)?])
+        } else {
+            Ok([self.source(a, ty)?, self.source(b, ty)?])
+        }
+    }
+
+    /// `-b`, of an immediate by its sign bit.
+    fn float_negative(&mut self, b: Operand) -> Operand {
+        match self.f.imm_value(b) {
+            Some(bits) => self.imm(bits as u32 ^ SIGN),
+            None => b.negated(),
+        }
+    }
+
+    /// `add`, `sub`, `mul`
+    pub fn float_binary(&mut self, inst: &ast::Instruction) -> Lowered {
+        let double = self.is_double(inst)?;
+        let mods = float_mods(&inst.mods)?;
+        let [a, b] = self.float_sources(inst, double)?;
+        let d = self.dest(&inst.operands[0])?;
+        let b = if inst.op == PtxOp::Sub { self.float_negative(b) } else { b };
+        let [a, b] = self.immediate_second([a, b]);
+        let op = match (inst.op, double) {
+            (PtxOp::Mul, false) => Op::FMUL,
+            (PtxOp::Mul, true) => Op::DMUL,
+            (_, false) => Op::FADD,
+            (_, true) => Op::DADD,
+        };
+        self.put(op, &mods, &[(Role::D, d), (Role::A, a), (Role::B, b)]);
+        Ok(())
+    }
+
+    /// `fma` and `mad`
+    pub fn fused(&mut self, inst: &ast::Instruction) -> Lowered {
+        let double = self.is_double(inst)?;
+        let mods = float_mods(&inst.mods)?;
+        let [a, b] = self.float_sources(inst, double)?;
+        let ty = inst.types[0];
+        let c = if double { self.source_pair(&inst.operands[3], ty)? } else { self.source_reg(&inst.operands[3], ty)? };
+        let d = self.dest(&inst.operands[0])?;
+        let [a, b] = self.immediate_second([a, b]);
+        let op = if double { Op::DFMA } else { Op::FFMA };
+        self.put(op, &mods, &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c)]);
+        Ok(())
+    }
+
+    /// `abs` and `neg`: a sum with negative zero.
+    pub fn float_sign(&mut self, inst: &ast::Instruction) -> Lowered {
+        let double = self.is_double(inst)?;
+        let mods = float_mods(&inst.mods)?;
+        let ty = inst.types[0];
+        let a = if double { self.source_pair(&inst.operands[1], ty)? } else { self.source_reg(&inst.operands[1], ty)? };
+        let d = self.dest(&inst.operands[0])?;
+        let a = if inst.op == PtxOp::Abs { a.absolute() } else { a.negated() };
+        let zero = Operand::zero().negated();
+        if double {
+            self.put(Op::DADD, &mods, &[(Role::D, d), (Role::A, zero), (Role::B, a)]);
+        } else {
+            self.put(Op::FADD, &mods, &[(Role::D, d), (Role::A, a), (Role::B, zero)]);
+        }
+        Ok(())
+    }
+
+    /// `min` and `max` of floats.
+    pub fn float_min_max(&mut self, inst: &ast::Instruction, max: bool) -> Lowered {
+        let double = self.is_double(inst)?;
+        if inst.mods.xorsign || inst.mods.abs || inst.operands.len() > 3 {
+            return Err(Refusal::NotBuilt);
+        }
+        let [a, b] = self.float_sources(inst, double)?;
+        if double {
+            return self.double_min_max(inst, a, b, max);
+        }
+        let mut mods = float_mods(&inst.mods)?;
+        if inst.mods.nan {
+            mods.push(FMNMX_NAN);
+        }
+        let d = self.dest(&inst.operands[0])?;
+        let [a, b] = self.immediate_second([a, b]);
+        let which = if max { Operand::never() } else { Operand::always() };
+        self.put(Op::FMNMX, &mods, &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::Pp, which)]);
+        Ok(())
+    }
+
+    /// The comparison says which one to take, and whether the second is NaN and has to be made quiet.
+    fn double_min_max(&mut self, inst: &ast::Instruction, a: Operand, b: Operand, max: bool) -> Lowered {
+        let (take_a, quiet) = (self.temp_pred(), self.temp_pred());
+        let cmp = if max { FMAX } else { FMIN };
+        self.put(Op::DSETP, &[cmp, AND], &[(Role::Pu, take_a), (Role::Pv, quiet), (Role::A, a), (Role::B, b)]);
+        let (a, b) = (self.words(a), self.words(b));
+        let [low, high, silent] = [self.temp(), self.temp(), self.temp()];
+        self.select(low, a[0], b[0], take_a);
+        self.select(high, a[1], b[1], take_a);
+        let quiet_bit = self.imm(1 << 19);
+        self.lop3(silent, b[1], quiet_bit, Operand::zero(), super::logic::LUT_OR);
+        let d = self.dest_words(&inst.operands[0])?;
+        self.copy(d[0], low);
+        self.select(d[1], silent, high, quiet);
+        Ok(())
+    }
+
+    /// `d = a * b` in f32.
+    fn fmul(&mut self, mods: &[M], d: Operand, a: Operand, b: Operand) {
+        self.put(Op::FMUL, mods, &[(Role::D, d), (Role::A, a), (Role::B, b)]);
+    }
+
+    /// `p ? 1.0 : factor`
+    fn factor_unless(&mut self, p: Operand, factor: f32) -> Operand {
+        let (one, factor) = (self.imm(1.0f32.to_bits()), self.imm(factor.to_bits()));
+        let scale = self.temp();
+        self.select(scale, one, factor, p);
+        scale
+    }
+
+    fn compare_float(&mut self, cmp: M, a: Operand, bound: f32) -> Operand {
+        let (p, bound) = (self.temp_pred(), self.imm(bound.to_bits()));
+        self.put(Op::FSETP, &[cmp, AND], &[(Role::Pu, p), (Role::A, a), (Role::B, bound)]);
+        p
+    }
+
+    /// `x`, scaled up where it is subnormal, and the predicate that says it is not.
+    fn scaled(&mut self, x: Operand, factor: f32) -> (Operand, Operand) {
+        let normal = self.compare_float(FGEU, x.absolute(), LEAST_NORMAL);
+        let scale = self.factor_unless(normal, factor);
+        let scaled = self.temp();
+        self.fmul(&[], scaled, x, scale);
+        (scaled, normal)
+    }
+
+    fn mufu(&mut self, function: M, d: Operand, a: Operand) {
+        self.put(Op::MUFU, &[function], &[(Role::D, d), (Role::A, a)]);
+    }
+
+    /// `rcp sqrt rsqrt sin cos lg2 ex2 tanh` with `.approx`.
+    pub fn approximate(&mut self, inst: &ast::Instruction) -> Lowered {
+        if inst.types[0] != ScalarType::F32 || inst.mods.rounding.is_some() {
+            return Err(Refusal::NotBuilt);
+        }
+        let x = self.source_reg(&inst.operands[1], ScalarType::F32)?;
+        let d = self.dest(&inst.operands[0])?;
+        let flush = inst.mods.ftz;
+        /// 2 to the 24th: makes any subnormal normal.
+        const UP: f32 = 16_777_216.0;
+        match inst.op {
+            PtxOp::Tanh => self.mufu(MUFU_TANH, d, x),
+            PtxOp::Sin | PtxOp::Cos => {
+                let (turns, by) = (self.temp(), self.imm(TURNS_PER_RADIAN));
+                let mods: &[M] = if flush { &[RZ, FTZ] } else { &[RZ] };
+                self.fmul(mods, turns, x, by);
+                self.mufu(if inst.op == PtxOp::Sin { MUFU_SIN } else { MUFU_COS }, d, turns);
+            }
+            _ if flush => self.mufu(function_of(inst.op)?, d, x),
+            PtxOp::Rcp => self.reciprocal(d, x),
+            PtxOp::Sqrt => self.scaled_function(d, x, MUFU_SQRT, UP, 1.0 / 4096.0),
+            PtxOp::Rsqrt => self.scaled_function(d, x, MUFU_RSQ, UP, 4096.0),
+            PtxOp::Lg2 => {
+                let (scaled, normal) = self.scaled(x, UP);
+                let (log, shift) = (self.temp(), self.temp());
+                self.mufu(MUFU_LG2, log, scaled);
+                let correction = self.imm((-24.0f32).to_bits());
+                self.select(shift, Operand::zero(), correction, normal);
+                self.put(Op::FADD, &[], &[(Role::D, d), (Role::A, log), (Role::B, shift)]);
+            }
+            PtxOp::Ex2 => {
+                let large = self.compare_float(FGEU, x, -126.0);
+                let half = self.factor_unless(large, 0.5);
+                let [scaled, power, squared] = [self.temp(), self.temp(), self.temp()];
+                self.fmul(&[], scaled, x, half);
+                self.mufu(MUFU_EX2, power, scaled);
+                self.fmul(&[], squared, power, power);
+                self.select(d, power, squared, large);
+            }
+            _ => return Err(Refusal::NotBuilt),
+        }
+        Ok(())
+    }
+
+    fn scaled_function(&mut self, d: Operand, x: Operand, function: M, up: f32, back: f32) {
+        let (scaled, normal) = self.scaled(x, up);
+        let back = self.factor_unless(normal, back);
+        let result = self.temp();
+        self.mufu(function, result, scaled);
+        self.fmul(&[], d, result, back);
+    }
+
+    /// The factor that brings a divisor into the range of MUFU.RCP: up from the subnormals, down from the largest.
+    fn divisor_scale(&mut self, x: Operand) -> Operand {
+        let normal = self.compare_float(FGEU, x.absolute(), LEAST_NORMAL);
+        let large = self.compare_float(FGT, x.absolute(), LARGEST_WITH_NORMAL_RECIPROCAL);
+        let up = self.factor_unless(normal, 16_777_216.0);
+        let (quarter, scale) = (self.imm(0.25f32.to_bits()), self.temp());
+        self.select(scale, up, quarter, large.inverted());
+        scale
+    }
+
+    fn reciprocal(&mut self, d: Operand, x: Operand) {
+        let scale = self.divisor_scale(x);
+        let [scaled, result] = [self.temp(), self.temp()];
+        self.fmul(&[], scaled, x, scale);
+        self.mufu(MUFU_RCP, result, scaled);
+        self.fmul(&[], d, result, scale);
+    }
+
+    /// `div` with `.approx` and `.full`.
+    pub fn divide(&mut self, inst: &ast::Instruction) -> Lowered {
+        if inst.types[0] != ScalarType::F32 || inst.mods.precision.is_none() {
+            return Err(Refusal::NotBuilt);
+        }
+        let a = self.source_reg(&inst.operands[1], ScalarType::F32)?;
+        let b = self.source_reg(&inst.operands[2], ScalarType::F32)?;
+        let d = self.dest(&inst.operands[0])?;
+        let mods: &[M] = if inst.mods.ftz { &[FTZ] } else { &[] };
+        let scale = match (inst.mods.precision, inst.mods.ftz) {
+            (Some(Precision::Full), _) => Some(self.divisor_scale(b)),
+            (_, false) => {
+                let normal = self.compare_float(FGEU, b.absolute(), LEAST_NORMAL);
+                Some(self.factor_unless(normal, 16_777_216.0))
+            }
+            (_, true) => None,
+        };
+        let (mut a, mut b) = (a, b);
+        if let Some(scale) = scale {
+            let scaled = [self.temp(), self.temp()];
+            self.fmul(mods, scaled[0], a, scale);
+            self.fmul(mods, scaled[1], b, scale);
+            [a, b] = scaled;
+        }
+        let inverse = self.temp();
+        self.mufu(MUFU_RCP, inverse, b);
+        self.fmul(mods, d, inverse, a);
+        Ok(())
+    }
+}
+
+/// 1 / 2π, as the sine and cosine units take it: rounded up, so that the product rounded towards zero is right.
+const TURNS_PER_RADIAN: u32 = 0x3e22_f983;
+
+/// 2 to the 126th: divisors above it have subnormal reciprocals.
+const LARGEST_WITH_NORMAL_RECIPROCAL: f32 = 8.507_059e37;
+
+fn function_of(op: PtxOp) -> Lowered<M> {
+    Ok(match op {
+        PtxOp::Rcp => MUFU_RCP,
+        PtxOp::Sqrt => MUFU_SQRT,
+        PtxOp::Rsqrt => MUFU_RSQ,
+        PtxOp::Lg2 => MUFU_LG2,
+        PtxOp::Ex2 => MUFU_EX2,
+        _ => return Err(Refusal::NotBuilt),
+    })
+}

@@ -1,0 +1,358 @@
+//! Integer arithmetic of 16, 32 and 64 bits, with and without carry.
+//!
+//! Input: `add sub mul mad` and their kin. Output: IADD3, IMAD, IMAD.WIDE, IMAD.HI and bit-field opcodes. Convention: a 64-bit sum is
+//! IADD3 on the low words, whose carry the high words take in. Operations of 16 bits are done in 32; only the low half counts.
+
+use super::builder::{Builder, Lowered, Refusal};
+use super::mods::*;
+use super::operand::is_signed;
+use crate::ori::Operand;
+use crate::ptx::ast;
+use crate::tables::ptx::{MulMode, ScalarType};
+use crate::tables::{Op, Role};
+
+impl Builder<'_> {
+    /// `d = a + b` on one word, in any order of registers and immediates.
+    pub fn add(&mut self, d: Operand, a: Operand, b: Operand) {
+        let [a, b] = self.immediate_second([a, b]);
+        self.put(Op::IADD3, &[], &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, Operand::zero())]);
+    }
+
+    /// The negation of one word: of an immediate as a value, of a register on the operand.
+    fn negative(&mut self, a: Operand) -> Operand {
+        match self.f.imm_value(a) {
+            Some(value) => self.imm((value as u32).wrapping_neg()),
+            None if a == Operand::zero() => a,
+            None => a.negated(),
+        }
+    }
+
+    /// The complement of one word.
+    fn complement(&mut self, a: Operand) -> Operand {
+        match self.f.imm_value(a) {
+            Some(value) => self.imm(!(value as u32)),
+            None => a.inverted(),
+        }
+    }
+
+    /// `d = a + b`, or `a - b`, of 64 bits.
+    pub fn add_long(&mut self, d: [Operand; 2], a: [Operand; 2], b: [Operand; 2], subtract: bool) {
+        let carry = self.temp_pred();
+        self.add_carry_out(d[0], a[0], b[0], subtract, carry);
+        self.add_carry_in(d[1], a[1], b[1], subtract, carry, Operand::NULL);
+    }
+
+    /// `d = a ± b` with carry out: after a subtraction, "no borrow".
+    fn add_carry_out(&mut self, d: Operand, a: Operand, b: Operand, subtract: bool, carry: Operand) {
+        // The carry of a difference comes from the subtrahend's own negation; that of zero is a carry, which RZ would not give.
+        let b = if subtract { self.in_reg_unless_zero(b) } else { b };
+        let [a, b] = if subtract { [self.in_reg(a), b.negated()] } else { self.immediate_second([a, b]) };
+        let args = [(Role::D, d), (Role::Pu, carry), (Role::A, a), (Role::B, b), (Role::C, Operand::zero())];
+        self.put(Op::IADD3, &[], &args);
+    }
+
+    fn in_reg_unless_zero(&mut self, value: Operand) -> Operand {
+        if value == Operand::zero() { value } else { self.in_reg(value) }
+    }
+
+    /// `d = a + b + carry`, or `a + ~b + carry`, with carry out.
+    fn add_carry_in(&mut self, d: Operand, a: Operand, b: Operand, subtract: bool, carry: Operand, out: Operand) {
+        let b = if subtract { self.complement(b) } else { b };
+        let [a, b] = self.immediate_second([a, b]);
+        let args = [
+            (Role::D, d),
+            (Role::Pu, out),
+            (Role::A, a),
+            (Role::B, b),
+            (Role::C, Operand::zero()),
+            (Role::Pp, carry),
+            (Role::Pq, Operand::never()),
+        ];
+        self.put(Op::IADD3, &[X], &args);
+    }
+
+    /// `add` and `sub`
+    pub fn add_sub(&mut self, inst: &ast::Instruction, subtract: bool) -> Lowered {
+        let ty = inst.types[0];
+        if inst.mods.saturate {
+            return Err(Refusal::NotBuilt);
+        }
+        if inst.mods.carry_out {
+            return self.add_sub_carry(inst, subtract, false);
+        }
+        let [a, b] = [&inst.operands[1], &inst.operands[2]];
+        if ty.bits() == 64 {
+            let (a, b) = (self.source_words(a, ty)?, self.source_words(b, ty)?);
+            let d = self.dest_words(&inst.operands[0])?;
+            self.add_long(d, a, b, subtract);
+        } else {
+            let (a, b) = (self.source(a, ty)?, self.source(b, ty)?);
+            let b = if subtract { self.negative(b) } else { b };
+            let d = self.dest(&inst.operands[0])?;
+            self.add(d, a, b);
+        }
+        Ok(())
+    }
+
+    /// `add.cc`, `addc`, `sub.cc`, `subc`: with carry out, carry in, or both, on 32 or 64 bits.
+    pub fn add_sub_carry(&mut self, inst: &ast::Instruction, subtract: bool, carry_in: bool) -> Lowered {
+        let ty = inst.types[0];
+        let a = self.source_words(&inst.operands[1], ty)?;
+        let b = self.source_words(&inst.operands[2], ty)?;
+        let d = self.dest(&inst.operands[0])?;
+        let d = self.words(d);
+        let words = if ty.bits() == 64 { 2 } else { 1 };
+        let mut carry = if carry_in { self.carry_input(subtract) } else { Operand::NULL };
+        for i in 0..words {
+            let out = match i + 1 == words {
+                true if !inst.mods.carry_out => Operand::NULL,
+                _ => self.temp_pred(),
+            };
+            if carry.is_null() {
+                self.add_carry_out(d[i], a[i], b[i], subtract, out);
+            } else {
+                self.add_carry_in(d[i], a[i], b[i], subtract, carry, out);
+            }
+            carry = out;
+        }
+        if inst.mods.carry_out {
+            self.set_carry(carry, subtract);
+        }
+        Ok(())
+    }
+
+    /// The carry flag as an addition takes it in, or as a subtraction does ("no borrow").
+    fn carry_input(&mut self, subtract: bool) -> Operand {
+        let flag = self.carry_register();
+        if self.carry.complement == subtract { flag } else { flag.inverted() }
+    }
+
+    fn carry_register(&mut self) -> Operand {
+        if let Some(reg) = self.carry.reg {
+            return Operand::reg(reg);
+        }
+        let flag = self.temp_pred();
+        self.carry.reg = flag.as_reg();
+        flag
+    }
+
+    /// Sets the flag from a carry; `complement`: the carry says "no borrow". Under a guard the old flag may stay, so both have one meaning.
+    fn set_carry(&mut self, carry: Operand, complement: bool) {
+        let flag = self.carry_register();
+        if self.guard.is_null() {
+            self.carry.complement = complement;
+            self.copy_pred(flag, carry);
+            return;
+        }
+        self.settle_carry();
+        let value = if complement { carry.inverted() } else { carry };
+        let lut = super::logic::LUT_AND;
+        let guard = self.guard;
+        let inst = self.plop3(flag, [value, Operand::always(), Operand::always()], lut);
+        self.f.insts[inst].guard = guard;
+    }
+
+    /// Gives the flag PTX's own meaning; at block boundaries and before writes under a guard.
+    pub fn settle_carry(&mut self) {
+        if !std::mem::take(&mut self.carry.complement) {
+            return;
+        }
+        let flag = self.carry_register();
+        let guard = std::mem::replace(&mut self.guard, Operand::NULL);
+        self.copy_pred(flag, flag.inverted());
+        self.guard = guard;
+    }
+
+    /// `d = a * b + c` on one word.
+    pub fn imad(&mut self, d: Operand, a: Operand, b: Operand, c: Operand) {
+        let [a, b] = self.immediate_second([a, b]);
+        let c = self.in_reg(c);
+        self.put(Op::IMAD, &[], &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c)]);
+    }
+
+    /// `d = a * b + c` into 64 bits.
+    fn imad_wide(&mut self, d: Operand, sign: M, a: Operand, b: Operand, c: Operand) {
+        let [a, b] = self.immediate_second([a, b]);
+        self.put(Op::IMAD_WIDE, &[sign], &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c)]);
+    }
+
+    /// The high word of a product.
+    fn imad_high(&mut self, d: Operand, sign: M, a: Operand, b: Operand) {
+        let [a, b] = self.immediate_second([a, b]);
+        self.put(Op::IMAD_HI, &[sign], &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, Operand::zero())]);
+    }
+
+    /// `mul` and `mad`
+    pub fn mul_mad(&mut self, inst: &ast::Instruction) -> Lowered {
+        if inst.mods.saturate {
+            return Err(Refusal::NotBuilt);
+        }
+        match (inst.types[0].bits(), inst.mods.mul_mode.unwrap_or(MulMode::Lo)) {
+            (64, MulMode::Lo) => self.mul_long(inst, false),
+            (64, MulMode::Hi) => self.mul_long(inst, true),
+            (32, MulMode::Wide) => self.mul_wide(inst),
+            (16, mode) => self.mul_short(inst, mode),
+            (_, MulMode::Lo) => self.mul_low(inst),
+            (_, MulMode::Hi) => self.mul_high(inst),
+            _ => Err(Refusal::NotBuilt),
+        }
+    }
+
+    fn factors(&mut self, inst: &ast::Instruction) -> Lowered<[Operand; 2]> {
+        self.sources(&inst.operands[1], &inst.operands[2], inst.types[0])
+    }
+
+    /// The addend of a `mad`, RZ for a `mul`.
+    fn addend(&mut self, inst: &ast::Instruction, ty: ScalarType) -> Lowered<Operand> {
+        inst.operands.get(3).map_or(Ok(Operand::zero()), |c| self.source(c, ty))
+    }
+
+    fn mul_low(&mut self, inst: &ast::Instruction) -> Lowered {
+        let [a, b] = self.factors(inst)?;
+        let c = self.addend(inst, inst.types[0])?;
+        let d = self.dest(&inst.operands[0])?;
+        self.mul_add(inst, d, c, |s, d, c| s.imad(d, a, b, c))
+    }
+
+    fn mul_high(&mut self, inst: &ast::Instruction) -> Lowered {
+        let [a, b] = self.factors(inst)?;
+        let c = self.addend(inst, inst.types[0])?;
+        let sign = if is_signed(inst.types[0]) { S32 } else { U32 };
+        let d = self.dest(&inst.operands[0])?;
+        self.mul_add(inst, d, c, |s, d, c| {
+            if c == Operand::zero() {
+                return s.imad_high(d, sign, a, b);
+            }
+            let high = s.temp();
+            s.imad_high(high, sign, a, b);
+            s.add(d, high, c);
+        })
+    }
+
+    /// A product plus `c`: in one step, or, where the carry flag takes part, as product and addition.
+    fn mul_add(
+        &mut self,
+        inst: &ast::Instruction,
+        d: Operand,
+        c: Operand,
+        step: impl Fn(&mut Self, Operand, Operand),
+    ) -> Lowered {
+        let carry_in = inst.op == crate::tables::ptx::Op::Madc;
+        if !carry_in && !inst.mods.carry_out {
+            step(self, d, c);
+            return Ok(());
+        }
+        let product = self.temp();
+        step(self, product, Operand::zero());
+        let out = if inst.mods.carry_out { self.temp_pred() } else { Operand::NULL };
+        if carry_in {
+            let carry = self.carry_input(false);
+            self.add_carry_in(d, product, c, false, carry, out);
+        } else {
+            self.add_carry_out(d, product, c, false, out);
+        }
+        if inst.mods.carry_out {
+            self.set_carry(out, false);
+        }
+        Ok(())
+    }
+
+    fn mul_wide(&mut self, inst: &ast::Instruction) -> Lowered {
+        let [a, b] = self.factors(inst)?;
+        let c = self.addend(inst, ScalarType::U64)?;
+        let c = self.in_pair(c);
+        let sign = if is_signed(inst.types[0]) { S32 } else { U32 };
+        let d = self.dest(&inst.operands[0])?;
+        self.imad_wide(d, sign, a, b, c);
+        Ok(())
+    }
+
+    fn mul_short(&mut self, inst: &ast::Instruction, mode: MulMode) -> Lowered {
+        let ty = inst.types[0];
+        let d = self.dest(&inst.operands[0])?;
+        if mode == MulMode::Lo {
+            return self.mul_low(inst);
+        }
+        let (a, b) = (self.extended(&inst.operands[1], ty)?, self.extended(&inst.operands[2], ty)?);
+        let c = self.addend(inst, if mode == MulMode::Wide { ScalarType::U32 } else { ty })?;
+        if mode == MulMode::Wide {
+            self.imad(d, a, b, c);
+            return Ok(());
+        }
+        let (product, high, half) = (self.temp(), self.temp(), self.imm(16));
+        self.imad(product, a, b, Operand::zero());
+        self.shf(&SHF_R_U32_HI, high, Operand::zero(), half, product);
+        self.add(d, high, c);
+        Ok(())
+    }
+
+    fn mul_long(&mut self, inst: &ast::Instruction, high: bool) -> Lowered {
+        let ty = inst.types[0];
+        let a = self.source_words(&inst.operands[1], ty)?;
+        let b = self.source_words(&inst.operands[2], ty)?;
+        let c = self.addend(inst, ty)?;
+        if inst.mods.carry_out || inst.op == crate::tables::ptx::Op::Madc {
+            return Err(Refusal::NotBuilt);
+        }
+        let product = if high { self.product_high(a, b, is_signed(ty)) } else { self.product_low(a, b) };
+        let words = self.words(product);
+        let d = self.dest_words(&inst.operands[0])?;
+        if c == Operand::zero() {
+            d.into_iter().zip(words).for_each(|(d, word)| self.copy(d, word));
+        } else {
+            let c = self.words(c);
+            self.add_long(d, words, c, false);
+        }
+        Ok(())
+    }
+
+    /// The low 64 bits of a product: the product of the low words, and the crosswise ones in its high word.
+    fn product_low(&mut self, a: [Operand; 2], b: [Operand; 2]) -> Operand {
+        let (product, cross) = (self.temp_pair(), self.temp());
+        self.imad_wide(product, U32, a[0], b[0], Operand::zero());
+        let [low, high] = self.words(product);
+        self.imad(cross, a[0], b[1], high);
+        let top = self.temp();
+        self.imad(top, a[1], b[0], cross);
+        self.pair_of([low, top])
+    }
+
+    /// The high 64 bits of a product. With a = a1·2³² + a0: the crosswise products take in what is above the word below them.
+    fn product_high(&mut self, a: [Operand; 2], b: [Operand; 2], signed: bool) -> Operand {
+        let low = self.temp_pair();
+        self.imad_wide(low, U32, a[0], b[0], Operand::zero());
+        let above = self.words(low)[1];
+        let carried = self.pair_of([above, Operand::zero()]);
+        let first = self.temp_pair();
+        self.imad_wide(first, U32, a[1], b[0], carried);
+        let [first_low, first_high] = self.words(first);
+        let carried = self.pair_of([first_low, Operand::zero()]);
+        let second = self.temp_pair();
+        self.imad_wide(second, U32, a[0], b[1], carried);
+        let second_high = self.words(second)[1];
+        let carried = self.pair_of([first_high, Operand::zero()]);
+        let top = self.temp_pair();
+        self.imad_wide(top, U32, a[1], b[1], carried);
+        let sum = self.temp_pair();
+        let (sum_words, top_words) = (self.words(sum), self.words(top));
+        self.add_long(sum_words, top_words, [second_high, Operand::zero()], false);
+        if signed {
+            self.subtract_if_negative(sum, a, b);
+            self.subtract_if_negative(sum, b, a);
+        }
+        sum
+    }
+
+    /// `d -= by`, where `a` is negative: the correction from an unsigned to a signed high product.
+    fn subtract_if_negative(&mut self, d: Operand, a: [Operand; 2], by: [Operand; 2]) {
+        let (sign, high) = (self.temp(), self.in_reg(a[1]));
+        self.sign_word(sign, high);
+        let amount = by.map(|word| {
+            let masked = self.temp();
+            self.and(masked, sign, word);
+            masked
+        });
+        let words = self.words(d);
+        self.add_long(words, words, amount, true);
+    }
+}

@@ -1,0 +1,263 @@
+//! Loads and stores in every state space.
+//!
+//! Input: `ld` and `st` with their vector, ordering and cache modifiers. Output: LDG, LD, LDS, LDL, LDC and the stores, with
+//! packing of narrow vectors. Invariant: one PTX access of up to 128 bits is one memory instruction; the parts of constant banks
+//! (which hold no data races) may be read piecewise.
+
+use super::address::{Place, Window};
+use super::builder::{Builder, Lowered, Refusal};
+use super::mods::*;
+use super::operand::is_signed;
+use super::order::Order;
+use crate::ori::{Kind, Operand};
+use crate::ptx::ast::{self, OperandKind};
+use crate::tables::ptx::ScalarType;
+use crate::tables::{Op, Role};
+use smallvec::SmallVec;
+
+/// Modifiers of one memory instruction.
+pub(super) type AccessMods = SmallVec<[M; 6]>;
+
+/// The `size` modifier of a scalar access.
+pub(super) fn size_of(ty: ScalarType) -> Lowered<M> {
+    Ok(match (ty.bits(), is_signed(ty)) {
+        (8, false) => SIZE_U8,
+        (8, true) => SIZE_S8,
+        (16, false) => SIZE_U16,
+        (16, true) => SIZE_S16,
+        (32, _) => SIZE_32,
+        (64, _) => SIZE_64,
+        (128, _) => SIZE_128,
+        _ => return Err(Refusal::NotBuilt),
+    })
+}
+
+/// The access that moves this many bits at once.
+fn size_of_bits(bits: u32) -> Lowered<M> {
+    size_of(match bits {
+        8 => ScalarType::U8,
+        16 => ScalarType::U16,
+        32 => ScalarType::U32,
+        64 => ScalarType::U64,
+        128 => ScalarType::B128,
+        _ => return Err(Refusal::NotBuilt),
+    })
+}
+
+fn elements(operand: &ast::Operand) -> &[ast::Operand] {
+    match &operand.kind {
+        OperandKind::Vector(list) => list,
+        _ => std::slice::from_ref(operand),
+    }
+}
+
+impl Builder<'_> {
+    /// `ld`
+    pub fn load(&mut self, inst: &ast::Instruction) -> Lowered {
+        let ty = inst.types[0];
+        let order = Order::of_load(&inst.mods);
+        let place = self.place(&inst.operands[1], inst.mods.space)?;
+        let parts = elements(&inst.operands[0]);
+        self.check_address_size(inst)?;
+        if parts.len() == 1 {
+            self.load_scalar(&parts[0], ty, place, &order)?;
+        } else {
+            self.load_vector(parts, ty, place, &order)?;
+        }
+        self.after(&order, place.window);
+        Ok(())
+    }
+
+    fn check_address_size(&self, inst: &ast::Instruction) -> Lowered {
+        if self.module.address_size != 64 {
+            return Err(Refusal::At(inst.pos, "Addresses of 32 bits are not implemented".to_string()));
+        }
+        Ok(())
+    }
+
+    fn load_scalar(&mut self, to: &ast::Operand, ty: ScalarType, place: Place, order: &Order) -> Lowered {
+        let d = self.dest(to)?;
+        let wide = matches!(d.kind(), Kind::Vector(_));
+        if wide == (ty.bits() == 64) {
+            return self.load_word(d, size_of(ty)?, place, order);
+        }
+        let loaded = if ty.bits() == 64 { self.temp_pair() } else { self.temp() };
+        self.load_word(loaded, size_of(ty)?, place, order)?;
+        self.widen_into(d, loaded, ty);
+        Ok(())
+    }
+
+    /// Writes a loaded value of up to 32 bits into a destination of any width.
+    fn widen_into(&mut self, d: Operand, loaded: Operand, ty: ScalarType) {
+        let [low, _] = self.words(loaded);
+        let Kind::Vector(_) = d.kind() else { return self.copy(d, low) };
+        let [d_lo, d_hi] = self.words(d);
+        self.copy(d_lo, low);
+        if is_signed(ty) {
+            self.sign_word(d_hi, low);
+        } else {
+            self.copy(d_hi, Operand::zero());
+        }
+    }
+
+    fn load_vector(&mut self, parts: &[ast::Operand], ty: ScalarType, place: Place, order: &Order) -> Lowered {
+        let bits = ty.bits() * parts.len() as u32;
+        let words = bits.div_ceil(32) as usize;
+        let (vector, regs) = self.temp_vector(words);
+        let whole = if words == 1 { regs[0] } else { vector };
+        match place.window {
+            Window::Bank(_) => self.load_pieces(&regs, bits, place, order)?,
+            _ => self.load_word(whole, size_of_bits(bits)?, place, order)?,
+        }
+        for (i, part) in parts.iter().enumerate() {
+            let d = self.dest(part)?;
+            if d == Operand::zero() {
+                continue;
+            }
+            let at = i * ty.bits() as usize;
+            match ty.bits() {
+                64 => self.copy_words(d, [regs[at / 32], regs[at / 32 + 1]]),
+                32 => self.widen_into(d, regs[at / 32], ty),
+                _ => {
+                    let narrow = self.temp();
+                    self.extract(narrow, regs[at / 32], (at % 32 / 8) as u32, ty);
+                    self.widen_into(d, narrow, ty);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A vector out of a constant bank, word by word.
+    fn load_pieces(&mut self, regs: &[Operand], bits: u32, place: Place, order: &Order) -> Lowered {
+        let size = size_of_bits(bits.min(32))?;
+        for (i, reg) in regs.iter().enumerate() {
+            let piece = Place { offset: place.offset + 4 * i as i64, ..place };
+            self.load_word(*reg, size, piece, order)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes from `byte` on, as many as the type has, extended by its sign.
+    fn extract(&mut self, d: Operand, a: Operand, byte: u32, ty: ScalarType) {
+        let last = byte + ty.bits() / 8 - 1;
+        // Nibble by nibble: a byte of a, 8 more for copies of its sign, 7 for a zero byte of RZ.
+        let fill = if is_signed(ty) { 8 | last } else { 7 };
+        let second = if ty.bits() == 16 { last } else { fill };
+        let selector = self.imm(fill << 12 | fill << 8 | second << 4 | byte);
+        self.put(Op::PRMT, &[], &[(Role::D, d), (Role::A, a), (Role::B, selector), (Role::C, Operand::zero())]);
+    }
+
+    /// One load instruction.
+    fn load_word(&mut self, d: Operand, size: M, place: Place, order: &Order) -> Lowered {
+        if let Window::Bank(bank) = place.window {
+            let from = Operand::constant(bank, place.offset as u16);
+            let base = if place.base == Operand::zero() { Operand::NULL } else { place.base };
+            self.put(Op::LDC, &[size], &[(Role::D, d), (Role::A, base), (Role::C, from)]);
+            return Ok(());
+        }
+        let op = match place.window {
+            Window::Global => Op::LDG,
+            Window::Generic => Op::LD,
+            Window::Shared => Op::LDS,
+            _ => Op::LDL,
+        };
+        let mods = self.access_mods(size, place.window, order);
+        let mut args: SmallVec<[(Role, Operand); 8]> = SmallVec::new();
+        args.push((Role::D, d));
+        self.address_args(place, &mut args);
+        self.put(op, &mods, &args);
+        Ok(())
+    }
+
+    /// Base, descriptor and offset of a memory instruction.
+    pub fn address_args(&mut self, place: Place, args: &mut SmallVec<[(Role, Operand); 8]>) {
+        args.push((Role::A, place.base));
+        args.push((Role::Off, self.literal(place.offset)));
+        if matches!(place.window, Window::Global | Window::Generic) {
+            let descriptor = self.descriptor();
+            args.push((Role::Desc, descriptor));
+        }
+    }
+
+    /// `st`
+    pub fn store(&mut self, inst: &ast::Instruction) -> Lowered {
+        let ty = inst.types[0];
+        let order = Order::of_store(&inst.mods);
+        self.check_address_size(inst)?;
+        let place = self.place(&inst.operands[0], inst.mods.space)?;
+        let parts = elements(&inst.operands[1]);
+        let bits = ty.bits() * parts.len() as u32;
+        let value = if parts.len() == 1 {
+            let value = self.source(&parts[0], ty)?;
+            if ty.bits() == 64 {
+                self.in_pair(value)
+            } else {
+                let [low, _] = self.words(value);
+                self.in_reg(low)
+            }
+        } else {
+            self.gather(parts, ty)?
+        };
+        self.before(&order, place.window);
+        let op = match place.window {
+            Window::Global => Op::STG,
+            Window::Generic => Op::ST,
+            Window::Shared => Op::STS,
+            Window::Local => Op::STL,
+            Window::Bank(_) => return Err(Refusal::NotBuilt),
+        };
+        let mods = self.access_mods(size_of_bits(bits)?, place.window, &order);
+        let mut args: SmallVec<[(Role, Operand); 8]> = SmallVec::new();
+        self.address_args(place, &mut args);
+        args.push((Role::B, value));
+        self.put(op, &mods, &args);
+        Ok(())
+    }
+
+    /// The elements of a vector store, side by side in fresh registers.
+    fn gather(&mut self, parts: &[ast::Operand], ty: ScalarType) -> Lowered<Operand> {
+        let per_word = (32 / ty.bits()).max(1) as usize;
+        let mut words: Vec<Operand> = Vec::new();
+        for group in parts.chunks(per_word) {
+            let mut values: SmallVec<[Operand; 4]> = SmallVec::new();
+            for part in group {
+                let value = self.source(part, ty)?;
+                values.extend(self.words(value).into_iter().take(if ty.bits() == 64 { 2 } else { 1 }));
+            }
+            if per_word == 1 {
+                words.extend(values);
+            } else {
+                words.push(self.pack(&values, ty.bits()));
+            }
+        }
+        if words.len() == 1 {
+            return Ok(self.in_reg(words[0]));
+        }
+        let (vector, regs) = self.temp_vector(words.len());
+        for (d, a) in regs.into_iter().zip(words) {
+            self.copy(d, a);
+        }
+        Ok(vector)
+    }
+
+    /// Low bytes or halves of up to four values in one word, the first lowest.
+    pub fn pack(&mut self, values: &[Operand], bits: u32) -> Operand {
+        let mut level: Vec<Operand> = values.iter().map(|v| self.in_reg(*v)).collect();
+        let mut bits = bits;
+        while level.len() > 1 {
+            let selector = self.imm(if bits == 8 { 0x0040 } else { 0x5410 });
+            level = level
+                .chunks(2)
+                .map(|pair| {
+                    let d = self.temp();
+                    let high = pair.get(1).copied().unwrap_or(Operand::zero());
+                    self.put(Op::PRMT, &[], &[(Role::D, d), (Role::A, pair[0]), (Role::B, selector), (Role::C, high)]);
+                    d
+                })
+                .collect();
+            bits *= 2;
+        }
+        level[0]
+    }
+}

@@ -1,0 +1,283 @@
+//! Layout of variables: where each lives, and the images that the cubin carries.
+//!
+//! Input: the variables of a PTX module and of one function. Output: images of global memory and of constant bank 3,
+//! slots of bank 4 with addresses of global variables, and per function the places of parameters, shared and local
+//! variables. Invariant: offsets follow source order and alignment only, so the same text gives the same layout.
+
+use super::operand::constant_bits;
+use crate::cubin::model::{Binding, Image, Launch, Param, Reloc, Shared, Space as Home, Variable};
+use crate::diag::{Diagnostic, Pos};
+use crate::ptx::ast::{self, AddressBase, InitValue, Linkage, OperandKind, Statement, SymbolId, SymbolKind};
+use crate::tables::GenerationInfo;
+use crate::tables::ptx::Space;
+use std::collections::{BTreeSet, HashMap};
+
+/// `R_CUDA_64`: a 64-bit address.
+const RELOC_ADDRESS: u32 = 2;
+/// `R_CUDA_G64`: a 64-bit generic address.
+const RELOC_GENERIC: u32 = 4;
+
+/// Variables of the module, and the address slots that its functions ask for.
+#[derive(Default)]
+pub(super) struct ModuleLayout {
+    pub variables: Vec<Variable>,
+    pub global: Option<Image>,
+    pub global_init: Option<Image>,
+    pub constant3: Option<Image>,
+    pub constant4: Option<Image>,
+    constants: HashMap<SymbolId, u64>,
+    slots: HashMap<SymbolId, u64>,
+}
+
+impl ModuleLayout {
+    /// Lays out module-level variables and those that functions declare in `.global` and `.const`.
+    pub fn new(module: &ast::Module, diagnostics: &mut Vec<Diagnostic>) -> ModuleLayout {
+        let mut layout = ModuleLayout::default();
+        let local = module.functions.values().flat_map(|f| f.variables.iter());
+        for id in module.globals.iter().chain(local) {
+            let symbol = &module.symbols[*id];
+            if let SymbolKind::Variable(variable) = &symbol.kind
+                && let Err(message) = layout.place(module, *id, &symbol.name, variable)
+            {
+                diagnostics.push(Diagnostic::error(symbol.pos, message));
+            }
+        }
+        layout
+    }
+
+    fn place(
+        &mut self,
+        module: &ast::Module,
+        id: SymbolId,
+        name: &str,
+        variable: &ast::Variable,
+    ) -> Result<(), String> {
+        let home = match variable.space {
+            Space::Global if variable.init.is_empty() => Home::Global,
+            Space::Global => Home::GlobalInit,
+            Space::Const => Home::Constant,
+            _ => return Ok(()),
+        };
+        if variable.linkage == Linkage::Extern {
+            return Err(format!("External variable '{name}' is not implemented"));
+        }
+        let image = match home {
+            Home::Global => &mut self.global,
+            Home::GlobalInit => &mut self.global_init,
+            Home::Constant => &mut self.constant3,
+        }
+        .get_or_insert_with(Image::default);
+        let offset = image.size.next_multiple_of(variable.align.max(1));
+        image.size = offset + variable.size;
+        image.align = image.align.max(variable.align);
+        if home != Home::Global {
+            image.bytes.resize(image.size as usize, 0);
+            initialise(image, offset, module, variable)?;
+        }
+        if home == Home::Constant {
+            self.constants.insert(id, offset);
+        }
+        let binding = binding_of(variable.linkage);
+        let managed = variable.managed;
+        self.variables.push(Variable {
+            name: name.to_string(),
+            space: home,
+            offset,
+            size: variable.size,
+            binding,
+            managed,
+        });
+        Ok(())
+    }
+
+    /// Byte offset of a `.const` variable in bank 3.
+    pub fn constant_offset(&self, id: SymbolId) -> Option<u64> {
+        self.constants.get(&id).copied()
+    }
+
+    /// Byte offset in bank 4 of the slot that holds the address of a global variable.
+    pub fn address_slot(&mut self, id: SymbolId, name: &str) -> u64 {
+        let bank = &mut self.constant4;
+        *self
+            .slots
+            .entry(id)
+            .or_insert_with(|| bank.get_or_insert_with(Image::default).push_address(RELOC_ADDRESS, name))
+    }
+}
+
+fn initialise(image: &mut Image, base: u64, module: &ast::Module, variable: &ast::Variable) -> Result<(), String> {
+    let width = (variable.ty.bits() / 8) as usize;
+    for element in &variable.init {
+        let at = base + element.offset;
+        match &element.value {
+            InitValue::Constant(constant) => {
+                let bits =
+                    constant_bits(*constant, variable.ty).ok_or("Initial values of this type are not implemented")?;
+                let place = image.bytes.get_mut(at as usize..at as usize + width);
+                place.ok_or("Too many initial values")?.copy_from_slice(&bits.to_le_bytes()[..width]);
+            }
+            InitValue::Address { symbol, offset, generic, mask: None } if width == 8 => image.relocs.push(Reloc {
+                offset: at,
+                kind: if *generic { RELOC_GENERIC } else { RELOC_ADDRESS },
+                symbol: module.symbols[*symbol].name.clone(),
+                addend: *offset,
+                explicit_addend: false,
+            }),
+            InitValue::Address { .. } => {
+                return Err("Part of an address as initial value is not implemented".to_string());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// ELF binding of a PTX linkage.
+pub(super) fn binding_of(linkage: Linkage) -> Binding {
+    match linkage {
+        Linkage::Internal => Binding::Local,
+        Linkage::Weak => Binding::Weak,
+        Linkage::Visible | Linkage::Extern | Linkage::Common => Binding::Global,
+    }
+}
+
+/// Places of the parameters and variables of one function.
+#[derive(Default)]
+pub(super) struct FunctionLayout {
+    /// Byte offset of `.param` variables in bank 0, of `.shared` ones in the shared window (the reserved part included), and
+    /// of `.local` ones from the stack pointer.
+    pub places: HashMap<SymbolId, u64>,
+    pub params: Vec<Param>,
+    pub param_bytes: u32,
+    pub shared: Option<Shared>,
+    pub dynamic_shared: bool,
+    pub local_bytes: u32,
+    pub launch: Launch,
+}
+
+impl FunctionLayout {
+    pub fn new(module: &ast::Module, function: &ast::Function, info: &GenerationInfo) -> Result<Self, (Pos, String)> {
+        let mut layout = FunctionLayout { launch: launch_of(&function.directives), ..FunctionLayout::default() };
+        layout.place_params(module, function, info)?;
+        layout.place_variables(module, function, info);
+        Ok(layout)
+    }
+
+    /// The alignment of a parameter holds for its address in the bank, not for its offset from the first parameter.
+    fn place_params(
+        &mut self,
+        module: &ast::Module,
+        function: &ast::Function,
+        info: &GenerationInfo,
+    ) -> Result<(), (Pos, String)> {
+        let mut at = u64::from(info.param_base);
+        for (ordinal, param) in function.params.iter().enumerate() {
+            let ast::Parameter::Memory(id) = param else {
+                return Err((function.pos, "A register parameter of an entry is not implemented".to_string()));
+            };
+            let SymbolKind::Variable(variable) = &module.symbols[*id].kind else { continue };
+            at = at.next_multiple_of(variable.align.max(1));
+            let pointer = variable.pointer;
+            let global = pointer.is_some_and(|p| p.space == Some(Space::Global));
+            self.params.push(Param {
+                ordinal: ordinal as u16,
+                offset: (at - u64::from(info.param_base)) as u16,
+                size: variable.size as u16,
+                space: if global { 4 } else { 0 },
+                pointee_align_log2: pointer.map_or(0, |p| p.align.max(1).ilog2() as u8),
+            });
+            self.places.insert(*id, at);
+            at += variable.size;
+        }
+        self.param_bytes = (at - u64::from(info.param_base)) as u32;
+        Ok(())
+    }
+
+    fn place_variables(&mut self, module: &ast::Module, function: &ast::Function, info: &GenerationInfo) {
+        let used = symbols_used(function);
+        let candidates: Vec<SymbolId> = module.globals.iter().chain(&function.variables).copied().collect();
+        let variables: Vec<(SymbolId, &ast::Variable)> = candidates
+            .into_iter()
+            .filter(|id| used.contains(id))
+            .filter_map(|id| match &module.symbols[id].kind {
+                SymbolKind::Variable(variable) => Some((id, variable)),
+                _ => None,
+            })
+            .collect();
+        let base = u64::from(info.shared_base);
+        let mut shared = base;
+        let mut align = 0;
+        let (dynamic, fixed): (Vec<_>, Vec<_>) =
+            variables.iter().filter(|(_, v)| is_shared(v.space)).partition(|(_, v)| v.size == 0);
+        for (id, variable) in &fixed {
+            shared = shared.next_multiple_of(variable.align.max(1));
+            self.places.insert(*id, shared);
+            shared += variable.size;
+            align = align.max(variable.align);
+        }
+        // Arrays of the launch's size all start behind the static part, at the greatest alignment among them.
+        let behind = dynamic.iter().map(|(_, v)| v.align).max().unwrap_or(1);
+        for (id, variable) in &dynamic {
+            self.places.insert(*id, shared.next_multiple_of(behind));
+            align = align.max(variable.align);
+        }
+        self.dynamic_shared = !dynamic.is_empty();
+        if align > 0 {
+            self.shared = Some(Shared { size: shared, align });
+        }
+        let mut local = 0;
+        for (id, variable) in variables.iter().filter(|(_, v)| v.space == Space::Local) {
+            local = u64::next_multiple_of(local, variable.align.max(1));
+            self.places.insert(*id, local);
+            local += variable.size;
+        }
+        self.local_bytes = local.next_multiple_of(STACK_ALIGN) as u32;
+    }
+}
+
+/// Alignment of the stack pointer in bytes.
+const STACK_ALIGN: u64 = 16;
+
+fn launch_of(directives: &ast::Directives) -> Launch {
+    Launch {
+        max_threads: directives.max_threads,
+        required_threads: directives.required_threads,
+        max_registers: directives.max_registers.map(|n| n as u16),
+        cluster: directives.required_cluster,
+        explicit_cluster: directives.explicit_cluster,
+        max_cluster_rank: directives.max_cluster_rank,
+        blocks_are_clusters: directives.blocks_are_clusters,
+    }
+}
+
+/// Symbols that the body names.
+fn symbols_used(function: &ast::Function) -> BTreeSet<SymbolId> {
+    let mut used = BTreeSet::new();
+    for statement in function.body.iter().flatten() {
+        if let Statement::Instruction(inst) = statement {
+            inst.operands.iter().for_each(|operand| collect(operand, &mut used));
+        }
+    }
+    used
+}
+
+fn collect(operand: &ast::Operand, used: &mut BTreeSet<SymbolId>) {
+    match &operand.kind {
+        OperandKind::Symbol { symbol, .. } => {
+            used.insert(*symbol);
+        }
+        OperandKind::Address(address) => {
+            if let AddressBase::Symbol(symbol) = address.base {
+                used.insert(symbol);
+            }
+            address.rest.iter().for_each(|o| collect(o, used));
+        }
+        OperandKind::Vector(list) | OperandKind::List(list) => list.iter().for_each(|o| collect(o, used)),
+        OperandKind::Pair(pair) => [&pair.0, &pair.1].into_iter().for_each(|o| collect(o, used)),
+        _ => {}
+    }
+}
+
+/// `.shared`, with or without its sub-window.
+pub(super) fn is_shared(space: Space) -> bool {
+    matches!(space, Space::Shared | Space::SharedCta | Space::SharedCluster)
+}
