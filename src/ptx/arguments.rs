@@ -9,7 +9,7 @@ use super::instruction::Written;
 use super::matching::Types;
 use super::parser::Parser;
 use crate::diag::Pos;
-use crate::tables::ptx::{Arg, ArgType, Form, Group, Modifiers, Op, Role, ScalarType, Space, TypeClass, Vector};
+use crate::tables::ptx::{Arg, ArgType, Form, Group, Modifiers, Op, Role, ScalarType, Space, TypeClass};
 
 /// Where an operand is wrong, and the message.
 type Bad = (Pos, String);
@@ -39,11 +39,7 @@ impl Parser<'_> {
         if !(least..=expected).contains(&w.operands.len()) {
             return Err(counts("Arguments mismatch"));
         }
-        let width = mods.vector.map_or(1, |v| match v {
-            Vector::V2 => 2,
-            Vector::V4 => 4,
-            Vector::V8 => 8,
-        });
+        let width = mods.vector.map_or(1, |v| v.elements() as usize);
         for (i, (arg, operand)) in form.args.iter().filter(present).zip(&w.operands).enumerate() {
             let ty = match arg.ty {
                 ArgType::Untyped => None,
@@ -65,6 +61,7 @@ impl Parser<'_> {
             Role::Vsrc => self.vector(e, operand)?,
             Role::Unpack => self.pieces(e, operand) || self.destination(e, operand)?,
             Role::Pair => self.pair(e, operand)?,
+            Role::Both => return self.both(e, operand),
             Role::Preds => self.predicates(operand),
             Role::Src | Role::Wsrc => self.source(e, operand)?,
             Role::Reg => matches!(operand.kind, OperandKind::Register(_)) && self.source(e, operand)?,
@@ -121,6 +118,10 @@ impl Parser<'_> {
             }
             OperandKind::Register(used) => Ok(self.fits(e, used)),
             OperandKind::Constant(value) => Ok(e.ty.is_none_or(|ty| takes_constant(ty, *value))),
+            // A conversion reads a special register as it reads a register.
+            OperandKind::Special(special) if e.role == Role::Wsrc => {
+                Ok(e.ty.is_none_or(|ty| compatible(special.info().ty, ty, true)))
+            }
             OperandKind::Special(_) => {
                 Err((operand.pos, format!("Special register argument not allowed for instruction '{name}'")))
             }
@@ -133,12 +134,15 @@ impl Parser<'_> {
         match &operand.kind {
             OperandKind::Special(special) => {
                 let info = special.info();
-                let fits = |ty| compatible(info.ty, ty, false) || is_integer(ty) && ty.bits() < info.ty.bits();
+                let fits = |ty: ScalarType| {
+                    compatible(info.ty, ty, false)
+                        || is_integer(ty) && (info.least..info.ty.bits()).contains(&ty.bits())
+                };
                 Ok(info.vector as usize == e.width && e.ty.is_none_or(fits))
             }
             // An address in 32 bits is the lower half of one in 64: shared and local addresses fit.
             OperandKind::Symbol { .. } => Ok(e.ty.is_none_or(|ty| is_integer(ty) && ty.bits() >= 32)),
-            OperandKind::Register(used) if e.width > 1 => Ok(self.vector_register(e, used)),
+            OperandKind::Register(_) | OperandKind::Vector(_) if e.width > 1 => self.vector(e, operand),
             _ => self.source(e, operand),
         }
     }
@@ -181,7 +185,13 @@ impl Parser<'_> {
 
     /// A vector whose elements together are as wide as the type: packing and unpacking.
     fn pieces(&self, e: &Expect, operand: &Operand) -> bool {
-        let (OperandKind::Vector(elements), Some(ty)) = (&operand.kind, e.ty) else { return false };
+        let Some(ty) = e.ty else { return false };
+        if let OperandKind::Register(used) = &operand.kind {
+            let register = &self.body.registers[used.register];
+            let whole = used.part == Part::Whole && !used.not && !used.negate && register.vector > 1;
+            return whole && register.vector * register.ty.bits() == ty.bits();
+        }
+        let OperandKind::Vector(elements) = &operand.kind else { return false };
         let piece = ty.bits() as usize / elements.len().max(1);
         matches!(elements.len(), 2 | 4 | 8)
             && elements.iter().all(|element| match &element.kind {
@@ -192,7 +202,7 @@ impl Parser<'_> {
                     plain && whole && register.ty.bits() as usize == piece
                 }
                 OperandKind::Constant(_) => e.role == Role::Pack,
-                OperandKind::Sink => e.role == Role::Unpack,
+                OperandKind::Sink => true,
                 _ => false,
             })
     }
@@ -202,6 +212,14 @@ impl Parser<'_> {
         let OperandKind::Pair(pair) = &operand.kind else { return self.destination(e, operand) };
         let first = pair.0.kind == OperandKind::Sink || self.destination(e, &pair.0)?;
         Ok(first && (pair.1.kind == OperandKind::Sink || self.plain_predicate(&pair.1)))
+    }
+
+    /// `d|p`, where `p` is needed.
+    fn both(&self, e: &Expect, operand: &Operand) -> Result<(), Bad> {
+        match &operand.kind {
+            OperandKind::Pair(pair) if self.plain_predicate(&pair.1) && self.pair(e, operand)? => Ok(()),
+            _ => Err((operand.pos, format!("Predicate output expected for instruction '{}'", e.op.name()))),
+        }
     }
 
     /// `p` or `p|q`
@@ -306,14 +324,15 @@ fn compatible(register: ScalarType, operand: ScalarType, wide: bool) -> bool {
     }
 }
 
-/// Whether a constant can be an operand of a type.
+/// Whether a constant can be an operand of a type: untyped bits take a float of their width, packed and half-precision
+/// types take none.
 fn takes_constant(ty: ScalarType, value: Constant) -> bool {
     use TypeClass::*;
-    let is_int = matches!(value, Constant::Int { .. });
-    match ty.class() {
-        Bits => true,
-        Unsigned | Signed | Predicate => is_int,
-        Float => !is_int,
-        _ => is_int,
+    match (ty.class(), value) {
+        (Bits | Unsigned | Signed | Predicate, Constant::Int { .. }) => true,
+        (Bits, Constant::F32(_)) => ty.bits() == 32,
+        (Bits, Constant::F64(_)) => ty.bits() == 64,
+        (Float, Constant::F32(_) | Constant::F64(_)) => ty == ScalarType::F32 || ty == ScalarType::F64,
+        _ => false,
     }
 }

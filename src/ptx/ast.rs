@@ -387,6 +387,8 @@ pub struct Address {
     pub offset: i64,
     /// What follows the base inside the brackets: a sampler, coordinates. Empty for plain memory.
     pub rest: Vec<Operand>,
+    /// `[…].unified`: the address of a constant, unified over the GPUs of the system.
+    pub unified: bool,
 }
 
 /// Where an address starts.

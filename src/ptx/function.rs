@@ -9,7 +9,7 @@ use super::parser::{Parse, Parser};
 use super::scope::Body;
 use super::variable::Head;
 use crate::diag::Pos;
-use crate::tables::ptx::{Space, TypeClass};
+use crate::tables::ptx::{Op, Space, TypeClass};
 use cranelift_entity::PrimaryMap;
 
 /// Most parameters that a function may have.
@@ -124,6 +124,7 @@ impl<'a> Parser<'a> {
         for statement in function.body.iter_mut().flatten() {
             statement.remap_labels(&map);
         }
+        self.check_labels(&function);
         let old = &mut self.module.functions[id];
         if function.body.is_some() || old.body.is_none() {
             // A definition without a linkage of its own has that of its declaration.
@@ -132,6 +133,28 @@ impl<'a> Parser<'a> {
             }
             function.directives.no_return |= old.directives.no_return;
             *old = function;
+        }
+    }
+
+    /// An indexed branch goes to a list of targets, every other branch to a place.
+    fn check_labels(&mut self, function: &Function) {
+        for statement in function.body.iter().flatten() {
+            let Statement::Instruction(instruction) = statement else { continue };
+            for (i, operand) in instruction.operands.iter().enumerate() {
+                let OperandKind::Label(label) = operand.kind else { continue };
+                let Some(label) = function.labels.get(label) else { continue };
+                let name = instruction.op.name();
+                match (instruction.op == Op::BrxIdx, label.targets.is_empty()) {
+                    (true, true) => {
+                        let what = "Label with '.branchtargets' directive expected";
+                        self.error(operand.pos, format!("{what} for argument {i} of instruction '{name}'"));
+                    }
+                    (false, false) => {
+                        self.error(operand.pos, format!("Label expected for argument {i} of instruction '{name}'"));
+                    }
+                    _ => {}
+                }
+            }
         }
     }
 

@@ -8,8 +8,11 @@ use super::instruction::{Suffix, Written};
 use super::parser::{Parse, Parser};
 use super::requirements::Subject;
 use crate::diag::Pos;
-use crate::tables::ptx::{Form, Group, MODIFIER_BY_TEXT, Modifiers, Needs, Op, Role, ScalarType};
+use crate::tables::ptx::{Form, Group, MODIFIER_BY_TEXT, Modifiers, Needs, Op, Role, ScalarType, VECTORS};
 use smallvec::SmallVec;
+
+/// Most bits of an element of a vector in memory (PTX ISA 9.0, 9.7.9).
+const MAX_ELEMENT: u32 = 64;
 
 /// Modifiers that are set, with their text and place.
 type Set<'a> = SmallVec<[(Group, u8, Suffix<'a>); 8]>;
@@ -61,7 +64,7 @@ impl<'a> Parser<'a> {
         if op == Op::Call {
             self.check_call(written.pos, &written.operands)?;
         }
-        self.check_needs(op, form, &set, &types, written.pos);
+        self.check_needs(&written, form, &set, &types, &mods);
         normalise(form, &mut written.operands);
         let Written { pos, operands, .. } = written;
         Ok(Instruction { pos, guard: None, op, row, mods, types, operands })
@@ -96,12 +99,18 @@ impl<'a> Parser<'a> {
     }
 
     /// The version and target that a form, its modifiers and its types need.
-    fn check_needs(&mut self, op: Op, form: &Form, set: &Set<'a>, types: &Types, pos: Pos) {
+    fn check_needs(&mut self, w: &Written<'a>, form: &Form, set: &Set<'a>, types: &Types, mods: &Modifiers) {
+        let (op, pos) = (w.op, w.pos);
         if form.on.is_none() && !self.has(form.needs) {
-            // The operation's name says enough where all of it is new; otherwise the type is what is new.
-            let older = op.forms().any(|(_, other)| self.has(other.needs));
+            // As much of the name as is new: all of the operation, the type, or a combination of modifiers.
             let mut what = op.name().to_string();
-            if older {
+            let older = |types: Option<&Types>| {
+                let fits = |form: &Form| types.is_none_or(|types| takes_types(form, types));
+                op.forms().any(|(_, other)| self.has(other.needs) && fits(other))
+            };
+            if older(Some(types)) {
+                w.suffixes.iter().for_each(|suffix| what.extend([".", suffix.0]));
+            } else if older(None) {
                 types.iter().for_each(|ty| what.extend([".", ty.name()]));
             }
             self.need(Subject::Feature(&what, form.needs), pos);
@@ -114,6 +123,7 @@ impl<'a> Parser<'a> {
             self.error(pos, message);
             return;
         }
+        self.check_width(w, form, types, mods);
         for requirement in op.requirements() {
             let applies = requirement.types == 0 || types.first().is_some_and(|t| requirement.types & t.bit() != 0);
             if !applies || self.has(requirement.needs) {
@@ -127,6 +137,27 @@ impl<'a> Parser<'a> {
                     }
                 }
             }
+        }
+    }
+
+    /// Whether the data of a load or store is not too wide for its space, version and target.
+    fn check_width(&mut self, w: &Written<'a>, form: &Form, types: &Types, mods: &Modifiers) {
+        let (Some(vector), Some(ty)) = (mods.vector, types.first()) else { return };
+        if !form.args.iter().any(|arg| arg.role == Role::Mem) {
+            return;
+        }
+        let bits = vector.elements() * ty.bits();
+        let Some(info) = VECTORS.iter().find(|v| bits <= v.bits && ty.bits() <= MAX_ELEMENT) else {
+            let widest = VECTORS.last().map_or(0, |v| v.bits);
+            self.error(w.pos, format!("Vector type too large, exceeds {widest} bit limit"));
+            return;
+        };
+        if mods.space.is_some_and(|space| info.spaces != 0 && info.spaces >> space as u32 & 1 == 0) {
+            let feature = format!("'{} bit wide load/store'", info.bits);
+            self.error(w.pos, format!("global state space expected for feature {feature}"));
+        }
+        if !self.has(info.needs) {
+            self.need(Subject::Feature(&format!("{} bit wide load/store", info.bits), info.needs), w.pos);
         }
     }
 
@@ -192,7 +223,8 @@ fn normalise(form: &Form, operands: &mut [Operand]) {
     for (arg, operand) in form.args.iter().zip(operands) {
         match (arg.role, &mut operand.kind) {
             (Role::Mem, OperandKind::Symbol { symbol, offset }) => {
-                let address = Address { base: AddressBase::Symbol(*symbol), offset: *offset, rest: Vec::new() };
+                let address =
+                    Address { base: AddressBase::Symbol(*symbol), offset: *offset, rest: Vec::new(), unified: false };
                 operand.kind = OperandKind::Address(address);
             }
             (Role::Vdst | Role::Vsrc, OperandKind::Vector(elements)) if elements.len() == 1 => {

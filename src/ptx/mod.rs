@@ -9,6 +9,7 @@ pub mod ast;
 mod body;
 mod constant;
 mod function;
+mod initializer;
 mod instruction;
 mod lexer;
 mod matching;

@@ -181,7 +181,8 @@ impl<'a> Parser<'a> {
             rest.push(self.coordinate()?);
         }
         self.expect_sign("]")?;
-        Ok(Address { base, offset, rest })
+        let unified = self.accept_dot(".unified");
+        Ok(Address { base, offset, rest, unified })
     }
 
     /// Where an address starts, and its offset.

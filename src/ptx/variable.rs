@@ -1,22 +1,19 @@
-//! Variable declarations: attributes, dimensions, initialisers.
+//! Variable declarations: attributes, dimensions, layout.
 //!
-//! Input: the cursor at a state space. Output: symbols of kind `Variable`, or registers. Invariants: sizes do not
-//! overflow and stay under [`MAX_SIZE`]; initialised elements are in memory order and inside the variable.
+//! Input: the cursor at a state space. Output: symbols of kind `Variable`, or registers. Invariant: sizes do not
+//! overflow and stay under [`MAX_SIZE`].
 
-use super::ast::{
-    Constant, InitValue, Initializer, Linkage, PointerAttributes, Register, SymbolId, SymbolKind, Variable,
-};
+use super::ast::{Linkage, PointerAttributes, Register, SymbolId, SymbolKind, Variable};
 use super::lexer::{Tok, Token};
 use super::parser::{Parse, Parser};
-use super::scope::Name;
 use crate::diag::Pos;
 use crate::tables::ptx::{ScalarType, Space, TypeClass};
 use smallvec::SmallVec;
 
 /// Largest variable in bytes.
-const MAX_SIZE: u64 = 1 << 40;
+pub const MAX_SIZE: u64 = 1 << 40;
 
-/// Deepest nesting of braces in an initialiser.
+/// Most dimensions of an array, and with them the deepest nesting of an initialiser.
 const MAX_DIMENSIONS: usize = 16;
 
 /// What stands before the names of a declaration.
@@ -283,128 +280,6 @@ impl<'a> Parser<'a> {
             *old = new.clone();
         }
         Some(id)
-    }
-
-    /// What follows `=`.
-    fn initializer(&mut self, variable: &mut Variable) -> Parse<()> {
-        let mut extents: Vec<Option<u64>> = variable.dimensions.to_vec();
-        if variable.vector > 1 {
-            extents.push(Some(u64::from(variable.vector)));
-        }
-        let element = u64::from(variable.ty.bits().div_ceil(8));
-        // Bytes that one index of each dimension steps over.
-        let mut strides = vec![element; extents.len() + 1];
-        for i in 1..=extents.len() {
-            strides[i - 1] = extents[i..].iter().fold(element, |n, d| n.saturating_mul(d.unwrap_or(0)));
-        }
-        let mut end = 0;
-        if extents.is_empty() {
-            let value = self.init_value(variable)?;
-            variable.init.push(Initializer { offset: 0, value });
-        } else {
-            end = self.init_list(variable, &extents, &strides, 0)?;
-        }
-        if let Some(first @ None) = variable.dimensions.first_mut() {
-            let stride = strides[0].max(1);
-            *first = Some(end.div_ceil(stride));
-            variable.size = end.div_ceil(stride) * stride;
-        }
-        Ok(())
-    }
-
-    /// `{ value, … }` from a byte offset; `extents` and `strides` are those of this level and the levels inside. The
-    /// result is the offset behind the last value.
-    fn init_list(
-        &mut self,
-        variable: &mut Variable,
-        extents: &[Option<u64>],
-        strides: &[u64],
-        base: u64,
-    ) -> Parse<u64> {
-        let open = self.expect_sign("{")?;
-        let limit = extents[0].map(|n| base + n.saturating_mul(strides[0]));
-        let element = strides[extents.len()];
-        let mut at = base;
-        while !self.is_sign("}") {
-            let pos = self.pos();
-            if self.is_sign("{") {
-                if extents.len() == 1 {
-                    return Err(self.unexpected());
-                }
-                at = base + (at - base).next_multiple_of(strides[0].max(1));
-                self.init_list(variable, &extents[1..], &strides[1..], at)?;
-                at += strides[0];
-            } else {
-                let value = self.init_value(variable)?;
-                variable.init.push(Initializer { offset: at, value });
-                at += element;
-            }
-            if limit.is_some_and(|limit| at > limit) {
-                return Err(self.error(pos, "Greater number of elements in array initializer"));
-            }
-            if at > MAX_SIZE {
-                return Err(self.error(open.pos, "Array initializer is too large"));
-            }
-            if !self.accept_sign(",") {
-                break;
-            }
-        }
-        self.expect_sign("}")?;
-        Ok(at)
-    }
-
-    /// A constant, or an address: `name`, `name+4`, `generic(name)+4`, `0xFF(name)`.
-    fn init_value(&mut self, variable: &Variable) -> Parse<InitValue> {
-        let pos = self.pos();
-        let masked = self.peek().tok == Tok::Int && self.text(self.peek_ahead(1)) == "(";
-        if masked {
-            let token = self.next();
-            let mask = super::constant::parse_int(self.text(token));
-            self.expect_sign("(")?;
-            let (symbol, offset, generic) = self.init_address()?;
-            self.expect_sign(")")?;
-            let mask = mask.and_then(|m| if let Constant::Int { bits, .. } = m { Some(bits) } else { None });
-            return Ok(InitValue::Address { symbol, offset, generic, mask });
-        }
-        if self.peek().tok == Tok::Ident && self.text(self.peek()) != "WARP_SZ" {
-            let (symbol, offset, generic) = self.init_address()?;
-            return Ok(InitValue::Address { symbol, offset, generic, mask: None });
-        }
-        let value = self.constant()?;
-        let is_int = matches!(value, Constant::Int { .. });
-        let fits = match variable.ty.class() {
-            TypeClass::Float => !is_int,
-            TypeClass::Bits => true,
-            _ => is_int,
-        };
-        if !fits {
-            return Err(self.error(pos, "Initial value type mismatch"));
-        }
-        Ok(InitValue::Constant(value))
-    }
-
-    /// `name[+n]` or `generic(name)[+n]`.
-    fn init_address(&mut self) -> Parse<(SymbolId, i64, bool)> {
-        let mut token = self.expect_ident()?;
-        let generic = self.text(token) == "generic" && self.is_sign("(");
-        if generic {
-            self.next();
-            token = self.expect_ident()?;
-        }
-        let mut offset = self.symbol_offset()?;
-        if generic {
-            self.expect_sign(")")?;
-            offset = offset.wrapping_add(self.symbol_offset()?);
-        }
-        let name = self.text(token);
-        let found = match self.body.find(name) {
-            Some(Name::Symbol(symbol)) => Some(symbol),
-            _ => self.names.get(name).copied(),
-        };
-        match found {
-            Some(symbol) => Ok((symbol, offset, generic)),
-            None => Err(self.error(token.pos, format!("Invalid initial value symbol '{name}'"))),
-        }
     }
 
     /// `+n`, `-n`, or nothing.

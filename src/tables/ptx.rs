@@ -44,6 +44,8 @@ pub struct TypeInfo {
 #[derive(Debug)]
 pub struct SpecialInfo {
     pub ty: ScalarType,
+    /// Fewest bits that it may be read in.
+    pub least: u32,
     /// Elements: 4 for `%tid`, 1 for `%tid.x`.
     pub vector: u32,
     pub needs: Needs,
@@ -102,6 +104,15 @@ pub struct Form {
     pub on: Option<u128>,
 }
 
+/// A row of `vectors.ron`: how wide a vector of a load or store may be.
+#[derive(Debug)]
+pub struct VectorInfo {
+    pub bits: u32,
+    /// One bit for each text of the modifier group `space`, generic addresses besides; 0: all.
+    pub spaces: u32,
+    pub needs: Needs,
+}
+
 /// A row of `requirements.ron` for one operation.
 #[derive(Debug)]
 pub struct Requirement {
@@ -143,6 +154,13 @@ impl SpecialRegister {
     /// Type, elements, needs.
     pub fn info(self) -> &'static SpecialInfo {
         &SPECIALS[self as usize]
+    }
+}
+
+impl Vector {
+    /// Elements of `.v2`, `.v4`, `.v8`.
+    pub fn elements(self) -> u32 {
+        2 << self as u32
     }
 }
 

@@ -125,8 +125,8 @@ fn pair(text: &str) -> TokenStream {
 
 fn specials(ptx: &Ptx) -> TokenStream {
     let rows = ptx.specials.iter().map(|s| {
-        let (ty, vector, needs, sm) = (ident(&s.ty), s.vector.max(1), pair(&s.ptx), s.sm);
-        quote! { SpecialInfo { ty: ScalarType::#ty, vector: #vector, needs: Needs { ptx: #needs, sm: #sm } } }
+        let (ty, least, vector, needs, sm) = (ident(&s.ty), s.least, s.vector.max(1), pair(&s.ptx), s.sm);
+        quote! { SpecialInfo { ty: ScalarType::#ty, least: #least, vector: #vector, needs: Needs { ptx: #needs, sm: #sm } } }
     });
     let count = ptx.specials.len();
     quote! {
@@ -223,8 +223,15 @@ fn directives(ptx: &Ptx) -> TokenStream {
     let map = phf_map("DIRECTIVES", "What a directive needs, by its name.", quote!(Needs), &rows);
     let versions = ptx.versions.iter().map(|v| pair(&v.version));
     let count = ptx.versions.len();
+    let vectors = ptx.vectors.iter().map(|v| {
+        let (bits, spaces, needs, sm) = (v.row.bits, v.spaces, pair(&v.row.ptx), v.row.sm);
+        quote! { VectorInfo { bits: #bits, spaces: #spaces, needs: Needs { ptx: #needs, sm: #sm } } }
+    });
+    let widths = ptx.vectors.len();
     quote! {
         #map
+        /// How wide vectors of loads and stores may be, narrowest first.
+        pub static VECTORS: [VectorInfo; #widths] = [#(#vectors),*];
         /// The versions of PTX, lowest first.
         pub static VERSIONS: [(u32, u32); #count] = [#(#versions),*];
     }

@@ -63,6 +63,13 @@ pub struct Requirement {
     pub row: usize,
 }
 
+/// How wide a vector of a load or store may be.
+pub struct Width {
+    pub row: Row<VectorRow>,
+    /// One bit for each text of the group `space`; 0: all.
+    pub spaces: u32,
+}
+
 pub struct Ptx {
     pub operations: Vec<Row<OperationRow>>,
     pub planned: Vec<Row<PlannedRow>>,
@@ -78,6 +85,8 @@ pub struct Ptx {
     pub directives: Vec<Row<DirectiveRow>>,
     pub specials: Vec<Row<SpecialRow>>,
     pub versions: Vec<Row<VersionRow>>,
+    /// Narrowest first.
+    pub vectors: Vec<Width>,
     /// Modifier rows whose group does not exist.
     pub stray: Vec<Row<ModifierRow>>,
 }
@@ -98,6 +107,7 @@ impl Ptx {
             directives: sources.rows("ptx/directives.ron", report),
             specials: sources.rows("ptx/special_registers.ron", report),
             versions: sources.rows("ptx/versions.ron", report),
+            vectors: Vec::new(),
             stray: Vec::new(),
         };
         for modifier in sources.rows::<ModifierRow>("ptx/modifiers.ron", report) {
@@ -106,6 +116,17 @@ impl Ptx {
                 None => ptx.stray.push(modifier),
             }
         }
+        for row in sources.rows::<VectorRow>("ptx/vectors.ron", report) {
+            let texts = ptx.groups.iter().find(|g| g.row.group == "space").map_or(&[][..], |g| &g.texts);
+            let names: Vec<&str> = row.spaces.split_whitespace().collect();
+            if let Some(name) = names.iter().find(|name| !texts.iter().any(|t| t.text == **name)) {
+                report.at("names", format!("group `space` has no text `{name}`"), row.at);
+            }
+            let bit = |(i, t): (usize, &Row<ModifierRow>)| u32::from(names.contains(&t.text.as_str())) << i;
+            let spaces = texts.iter().enumerate().map(bit).sum();
+            ptx.vectors.push(Width { row, spaces });
+        }
+        ptx.vectors.sort_by_key(|w| w.row.bits);
         for row in sources.folder::<FormRow>("ptx/forms", &[], report) {
             ptx.form(&row, targets, report);
         }
@@ -128,6 +149,7 @@ impl Ptx {
         out.extend(self.requirement_rows.iter().map(|r| (r.src.as_str(), r.at)));
         out.extend(self.directives.iter().map(|r| (r.src.as_str(), r.at)));
         out.extend(self.specials.iter().map(|r| (r.src.as_str(), r.at)));
+        out.extend(self.vectors.iter().map(|w| (w.row.src.as_str(), w.row.at)));
         out.extend(self.versions.iter().map(|r| (r.src.as_str(), r.at)));
         out
     }

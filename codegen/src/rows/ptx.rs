@@ -124,7 +124,18 @@ pub struct SpecialRow {
     pub name: String,
     #[serde(rename = "type")]
     pub ty: String,
+    pub least: u32,
     pub vector: u32,
+    pub ptx: String,
+    pub sm: u32,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VectorRow {
+    pub bits: u32,
+    pub spaces: String,
     pub ptx: String,
     pub sm: u32,
     pub src: String,

@@ -106,7 +106,8 @@ fn addresses() {
 #[test]
 fn constants_fold() {
     let value = |text: &str| {
-        let f = function(&format!("mov.b64 %rd1, {text};"));
+        let op = if text.contains("0f") { "mov.f32 %f1" } else { "mov.b64 %rd1" };
+        let f = function(&format!("{op}, {text};"));
         let kind = instructions(&f)[0].operands[1].kind.clone();
         if let OperandKind::Constant(c) = kind { c } else { panic!("{text}") }
     };
