@@ -84,6 +84,7 @@ pub fn is_default(arg: &Arg, absent: crate::tables::ori::Absent) -> bool {
     let pred = matches!(arg.kind, ArgKind::Pred | ArgKind::UPred) && arg.val == 7 && plain;
     match absent {
         _ if arg.is_none() => true,
+        _ if arg.kind == ArgKind::UReg => false,
         Absent::Required => false,
         Absent::True => pred && !arg.not,
         Absent::False => pred && arg.not,

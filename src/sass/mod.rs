@@ -14,7 +14,7 @@ mod text;
 pub use decode::{DecodeError, decode};
 pub use encode::{EncodeError, encode};
 pub use parse::{ParseError, parse};
-pub use text::text;
+pub use text::{hidden, text};
 
 pub use crate::tables::Mods;
 pub use inst::{Arg, ArgKind, Ctrl, Guard, Inst};

@@ -10,7 +10,9 @@ use super::field;
 use super::float;
 use super::inst::{Arg, ArgKind, Guard, Inst};
 use super::text;
-use crate::tables::encoding::{ALIASES, ArgField, FORMS, FORMS_BY_WORD, Form, GuardForm, Kind, SETS, special_by_name};
+use crate::tables::encoding::{
+    ALIASES, ArgField, FORMS, FORMS_BY_WORD, Form, GuardForm, Kind, NEVER_PRINTED, SETS, special_by_name,
+};
 use crate::tables::{Generation, Target};
 use std::fmt;
 
@@ -29,11 +31,13 @@ impl fmt::Display for ParseError {
 /// Addresses of labels by name.
 pub type Addresses<'a> = &'a dyn Fn(&str) -> Option<u64>;
 
-/// The instruction that a line says, at a byte address.
+/// The instruction that a line says, at a byte address. Operands that the disassembler never prints stand behind the line
+/// as `text::hidden` writes them.
 pub fn parse(target: &Target, line: &str, address: u64, labels: Option<Addresses>) -> Result<Inst, ParseError> {
     let fail = |message: &str| ParseError { message: format!("`{}`: {message}", line.trim()) };
     let Some(generation) = target.generation else { return Err(fail("the target has no assembler")) };
-    let line_text = line.trim().trim_end_matches(';').trim_end();
+    let (line_text, hidden) = line.trim().split_once(" &").unwrap_or((line.trim(), ""));
+    let line_text = line_text.trim().trim_end_matches(';').trim_end();
     let (guard, rest) = guard(line_text).ok_or_else(|| fail("not a guard predicate"))?;
     let (mnemonic, operands) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let word = mnemonic.split('.').next().unwrap_or("");
@@ -47,7 +51,7 @@ pub fn parse(target: &Target, line: &str, address: u64, labels: Option<Addresses
                 continue;
             }
             known = true;
-            let reader = Reader { generation, form, address, labels };
+            let reader = Reader { generation, form, address, labels, hidden };
             inst.guard = Guard { upred: form.guard == GuardForm::Uniform && guard != Guard::default(), ..guard };
             if let Some(inst) = reader.operands(0, operands.trim(), true, inst)
                 && let Some(inst) = confirm(target, form, &inst, line_text, address, labels)
@@ -108,12 +112,8 @@ fn modifiers(form: &Form, arg: u8, text: &str, inst: &mut Inst) -> bool {
 
 fn match_modifiers(fields: &[&crate::tables::encoding::ModField], text: &str, inst: &mut Inst) -> bool {
     let Some((field, others)) = fields.split_first() else { return text.is_empty() };
-    let values: Vec<u8> = match field.only {
-        Some(only) => vec![only],
-        None => SETS[usize::from(field.set)].iter().map(|c| c.1).collect(),
-    };
-    for value in values {
-        let word = field.kind.text(value);
+    let codes = SETS[usize::from(field.set)].iter().filter(|c| field.only.is_none_or(|only| c.1 == only));
+    for &(_, value, word) in codes {
         let rest = match word {
             "" => Some(text),
             _ => text.strip_prefix('.').and_then(|t| t.strip_prefix(word)),
@@ -134,6 +134,8 @@ struct Reader<'a> {
     form: &'a Form,
     address: u64,
     labels: Option<Addresses<'a>>,
+    /// `ROLE=UR4` for operands that do not print, separated by ` &`.
+    hidden: &'a str,
 }
 
 impl Reader<'_> {
@@ -159,13 +161,22 @@ impl Reader<'_> {
             return present;
         }
         let mut inst = inst;
-        self.leave_out(field, &mut inst);
+        if field.elide.is_some_and(|e| e.0 == NEVER_PRINTED) {
+            let role = inst.op.info().roles[usize::from(field.slot)].role.name();
+            let said = self.hidden.split(" &").find_map(|word| word.trim().strip_prefix(role)?.strip_prefix('='))?;
+            let number = number_of(said.strip_prefix("UR")?, 255)?;
+            inst.args[usize::from(field.slot)] = Arg { kind: ArgKind::UReg, val: number, ..Arg::default() };
+        } else {
+            self.leave_out(field, &mut inst);
+        }
         self.operands(at + 1, text, first, inst)
     }
 
     fn leave_out(&self, field: &ArgField, inst: &mut Inst) {
         if let Some((val, not)) = field.elide {
-            inst.args[usize::from(field.slot)] = Arg { kind: field::kind_of(field.kind), val, not, ..Arg::default() };
+            let slot = &mut inst.args[usize::from(field.slot)];
+            let bank = if field.kind == Kind::Offset { slot.bank } else { 0 };
+            *slot = Arg { kind: field::kind_of(field.kind), val, not, bank, ..Arg::default() };
         }
     }
 
@@ -178,6 +189,10 @@ impl Reader<'_> {
             let mut taken = *inst;
             match body.and_then(|body| self.operand(at, body, true, &mut taken)) {
                 Some(after) => {
+                    if field.kind == Kind::Signed && !any {
+                        let slot = &mut taken.args[usize::from(field.slot)];
+                        slot.val = field::sign_extend(slot.val, field.bits.width()) as u64;
+                    }
                     (*inst, rest, any) = (taken, after, true);
                 }
                 None if field.elide.is_some() => self.leave_out(field, inst),
@@ -193,7 +208,8 @@ impl Reader<'_> {
         if field.kind == Kind::Literal {
             return text.strip_prefix(field.literal);
         }
-        let end = end_of(field.kind, text, bracketed);
+        let blank = self.form.args.get(at + 1).filter(|next| next.join == " ").and_then(|_| text.find(' '));
+        let end = end_of(field.kind, text, bracketed).min(blank.unwrap_or(usize::MAX));
         let (mut word, rest) = (text[..end].trim(), &text[end..]);
         let mut arg = Arg { kind: field::kind_of(field.kind), ..Arg::default() };
         let number = matches!(field.kind, Kind::Signed | Kind::Offset | Kind::Float | Kind::Double | Kind::Halves);
@@ -247,6 +263,21 @@ impl Reader<'_> {
                 let (high, low) = word.split_once(',')?;
                 u64::from(float::parse_half(high.trim())?) << 16 | u64::from(float::parse_half(low.trim())?)
             }
+            Kind::Twice => {
+                let (first, second) = word.split_once(',')?;
+                let number = |text: &str| number_of(text.trim().strip_prefix('R')?, 255);
+                number(first).filter(|n| number(second) == Some(*n))?
+            }
+            Kind::Scoreboard => word.strip_prefix("SB")?.parse().ok()?,
+            Kind::Mask => {
+                let members = word.strip_prefix('{')?.strip_suffix('}')?;
+                let mut mask = 0u64;
+                for member in members.split(',').filter(|m| !m.is_empty()) {
+                    mask |= 1 << member.trim().parse::<u8>().ok().filter(|n| *n < 64)?;
+                }
+                mask
+            }
+            Kind::Distance => integer(word)? as u64,
             Kind::Special => special_by_name(self.generation, word)?.into(),
             Kind::Bank => {
                 arg.bank = u8::try_from(integer(word)?).ok()?;
@@ -284,12 +315,12 @@ fn brackets(text: &str) -> Option<(&str, &str)> {
 /// Where an operand ends: at a comma outside brackets (the second one for a pair of halves), in a bracket also at `+`
 /// that is not part of the number, or at the closing bracket.
 fn end_of(kind: Kind, text: &str, bracketed: bool) -> usize {
-    let (mut depth, mut commas) = (0, if kind == Kind::Halves { 1 } else { 0 });
+    let (mut depth, mut commas) = (0, if matches!(kind, Kind::Halves | Kind::Twice) { 1 } else { 0 });
     for (i, c) in text.char_indices() {
         match c {
-            '[' => depth += 1,
+            '[' | '{' => depth += 1,
             ']' if depth == 0 => return i,
-            ']' => depth -= 1,
+            ']' | '}' => depth -= 1,
             '+' if bracketed && depth == 0 && i > 0 => return i,
             ',' if depth == 0 && commas == 0 => return i,
             ',' if depth == 0 => commas -= 1,

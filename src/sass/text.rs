@@ -7,7 +7,7 @@ use super::encode::pick;
 use super::field;
 use super::float;
 use super::inst::{Arg, ArgKind, Guard, Inst};
-use crate::tables::encoding::{ALIASES, Alias, ArgField, Condition, Form, Kind, special_text};
+use crate::tables::encoding::{ALIASES, Alias, ArgField, Condition, Form, Kind, NEVER_PRINTED, SETS, special_text};
 use crate::tables::{Generation, Target};
 use std::fmt::Write;
 
@@ -33,6 +33,20 @@ pub fn print(target: &Target, form: &Form, inst: &Inst, address: u64, labels: Op
     suffixes(form, 255, inst, &mut out);
     let printer = Printer { generation, form, inst, address, labels };
     printer.operands(&mut out);
+    out
+}
+
+/// What the disassembler never prints: ` &ROLE=UR4` for each such operand (the descriptor of global memory on some
+/// generations). Behind the line it makes the text complete for `parse`.
+pub fn hidden(target: &Target, inst: &Inst) -> String {
+    let mut out = String::new();
+    let Ok((form, _)) = pick(target, inst) else { return out };
+    for field in form.args.iter().filter(|f| f.elide.is_some_and(|e| e.0 == NEVER_PRINTED)) {
+        let role = inst.op.info().roles[usize::from(field.slot)].role;
+        let _ = write!(out, " &{}=", role.name());
+        let arg = inst.args[usize::from(field.slot)];
+        let _ = register(&mut out, "UR", if arg.is_none() { 255 } else { arg.val }, 255, "URZ");
+    }
     out
 }
 
@@ -79,7 +93,9 @@ fn condition(condition: &Condition, inst: &Inst) -> bool {
 /// The modifiers that print behind one operand, or behind the mnemonic (255).
 fn suffixes(form: &Form, arg: u8, inst: &Inst, out: &mut String) {
     for field in form.mods.iter().filter(|m| m.arg == arg) {
-        let text = field.kind.text(inst.mods.get(field.kind));
+        let value = inst.mods.get(field.kind);
+        let code = SETS[usize::from(field.set)].iter().find(|c| c.1 == value);
+        let text = code.map_or(field.kind.text(value), |c| c.2);
         if !text.is_empty() {
             let _ = write!(out, ".{text}");
         }
@@ -125,11 +141,18 @@ impl Printer<'_> {
         if shown.is_empty() {
             shown.push(parts.start);
         }
-        for (i, part) in shown.into_iter().enumerate() {
+        for (i, part) in shown.iter().enumerate() {
             if i > 0 {
                 out.push('+');
             }
-            self.operand(part, out);
+            match &self.form.args[*part] {
+                // An offset that stands alone is an address: it has no sign.
+                field if field.kind == Kind::Signed && shown.len() == 1 => {
+                    let mask = u64::MAX >> (64 - field.bits.width());
+                    let _ = write!(out, "{:#x}", self.arg(field).val & mask);
+                }
+                _ => self.operand(*part, out),
+            }
         }
         out.push(']');
     }
@@ -147,7 +170,7 @@ impl Printer<'_> {
         let field = &self.form.args[i];
         let arg = self.arg(field);
         let plain = !arg.neg && !arg.abs && !arg.reuse;
-        field.elide.is_some_and(|(value, not)| plain && arg.val == value && arg.not == not)
+        field.elide.is_some_and(|(value, not)| value == NEVER_PRINTED || plain && arg.val == value && arg.not == not)
     }
 
     fn operand(&self, i: usize, out: &mut String) {
@@ -212,6 +235,18 @@ impl Printer<'_> {
                 out.write_char(']')
             }
             Kind::Label => self.label(arg.val, out),
+            Kind::Distance => signed(out, arg.val),
+            Kind::Twice => {
+                let _ = register(out, "R", arg.val, 255, "RZ");
+                let _ = out.write_str(", ");
+                register(out, "R", arg.val, 255, "RZ")
+            }
+            Kind::Scoreboard => write!(out, "SB{}", arg.val),
+            Kind::Mask => {
+                let members: Vec<String> =
+                    (0..64).rev().filter(|i| arg.val >> i & 1 != 0).map(|i| i.to_string()).collect();
+                write!(out, "{{{}}}", members.join(","))
+            }
             Kind::Literal => Ok(()),
         };
     }

@@ -12,6 +12,9 @@ pub struct Bits {
     pub shift: u8,
 }
 
+/// As the first part of [`ArgField::elide`]: the operand is not printed at all.
+pub const NEVER_PRINTED: u64 = u64::MAX;
+
 /// No bits at all.
 pub const NO_BITS: Bits = Bits { pieces: [(0, 0); 3], shift: 0 };
 
@@ -75,6 +78,14 @@ pub enum Kind {
     /// Signed distance from the end of the instruction.
     Label,
     Special,
+    /// A general register that prints twice (`R2, R2`).
+    Twice,
+    /// Number of a scoreboard.
+    Scoreboard,
+    /// A set of scoreboards, one bit each.
+    Mask,
+    /// A label that prints as its distance.
+    Distance,
     /// `c[bank][offset]`.
     Const,
     /// `cx[UR][offset]`.

@@ -24,11 +24,12 @@ fn sets(model: &Model, text: &mut String) {
     let sets = &model.ori.sets;
     let _ = writeln!(
         text,
-        "/// Sets of modifier codes: (bits, value).\npub static SETS: [&[(u8, u8)]; {}] = [",
+        "/// Sets of modifier codes: (bits, value, printed word).\npub static SETS: [&[(u8, u8, &str)]; {}] = [",
         sets.len()
     );
     for set in sets {
-        let codes: Vec<String> = set.codes.iter().map(|(bits, value)| format!("({bits}, {value})")).collect();
+        let codes = set.codes.iter().zip(&set.texts);
+        let codes: Vec<String> = codes.map(|((bits, value), text)| format!("({bits}, {value}, {text:?})")).collect();
         let _ = writeln!(text, "    &[{}],", codes.join(", "));
     }
     text.push_str("];\n");
@@ -118,6 +119,10 @@ fn arg(field: &ArgField, form: &Form, model: &Model) -> String {
         "D" => "Double",
         "L" => "Label",
         "SR" => "Special",
+        "RR" => "Twice",
+        "SB" => "Scoreboard",
+        "M" => "Mask",
+        "REL" => "Distance",
         "C" => "Const",
         "X" => "Bindless",
         "K" => "Bank",
@@ -125,7 +130,9 @@ fn arg(field: &ArgField, form: &Form, model: &Model) -> String {
         _ => "Literal",
     };
     let bit = |b: Option<u8>| b.unwrap_or(255);
-    let optional = field.role.is_some_and(|r| roles[r].default.is_some());
+    // A uniform register that always prints stays with the instruction: `[R0+URZ]` is not `[R0]`.
+    let kept = arg.kind == "U" && arg.elide.is_none();
+    let optional = !kept && field.role.is_some_and(|r| roles[r].default.is_some());
     format!(
         "ArgField {{ slot: {}, kind: Kind::{kind}, bits: {}, bank: {}, neg: {}, abs: {}, complement: {}, not: {}, reuse: {}, elide: {:?}, absent: {:?}, optional: {optional}, literal: {:?}, group: {}, open: {:?}, join: {:?} }}",
         field.role.unwrap_or(255),

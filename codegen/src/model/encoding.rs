@@ -252,7 +252,8 @@ fn arguments(row: &Row<FormRow>, ori: &Ori, op: usize, mods: &mut Vec<ModField>,
         for suffix in &arg.suffixes {
             mods.extend(modifier(suffix, Some(args.len()), ori, row, report));
         }
-        let absent = arg.elide.or_else(|| role.and_then(|r| default(&roles[r], &arg.kind)));
+        let shown = arg.elide.filter(|e| e.0 != syntax::NEVER_PRINTED);
+        let absent = shown.or_else(|| role.and_then(|r| default(&roles[r], &arg.kind)));
         args.push(ArgField { arg, role, absent });
     }
     args
@@ -263,7 +264,7 @@ fn default(role: &RoleSpec, kind: &str) -> Option<(u64, bool)> {
     match role.default.as_deref()? {
         "PT" => Some((7, false)),
         "!PT" => Some((7, true)),
-        _ => Some((if matches!(kind, "R" | "U" | "X") { 255 } else { 0 }, false)),
+        _ => Some((if matches!(kind, "R" | "RR" | "U" | "X") { 255 } else { 0 }, false)),
     }
 }
 

@@ -76,6 +76,10 @@ const KINDS: &[(&str, u8)] = &[
     ("D", 32),
     ("L", 32),
     ("SR", 8),
+    ("RR", 8),
+    ("SB", 3),
+    ("M", 6),
+    ("REL", 32),
     ("C", 0),
     ("X", 0),
     ("K", 5),
@@ -118,12 +122,16 @@ pub fn number(text: &str) -> Option<u64> {
     }
 }
 
+/// As the value of `?`: the operand is not printed at all.
+pub const NEVER_PRINTED: u64 = u64::MAX;
+
 /// A number or the name of a register's special value; the flag says `!`.
 pub fn value(text: &str) -> Option<(u64, bool)> {
     match text {
         "RZ" | "URZ" => Some((255, false)),
         "PT" | "UPT" => Some((7, false)),
         "!PT" | "!UPT" => Some((7, true)),
+        "*" => Some((NEVER_PRINTED, false)),
         _ => number(text).map(|n| (n, false)),
     }
 }

@@ -35,6 +35,8 @@ pub struct ModSet {
     pub at: At,
     /// (bits, index into the kind's values)
     pub codes: Vec<(u64, usize)>,
+    /// What each code prints; empty for nothing.
+    pub texts: Vec<String>,
     pub src: String,
 }
 
@@ -116,6 +118,7 @@ fn modifiers(rows: Vec<Row<ModifierRow>>, report: &mut Report) -> (Vec<ModKind>,
             report.rows("modifiers", format!("two sets are called `{}`", row.set), both);
         }
         let mut codes: Vec<(u64, usize)> = Vec::new();
+        let mut texts = Vec::new();
         for word in row.values.split_whitespace() {
             let Some((bits, text)) = word.split_once('=').and_then(|(b, t)| Some((b.parse::<u64>().ok()?, t))) else {
                 report.at("modifiers", format!("`{word}` is not BITS=TEXT"), row.at);
@@ -124,14 +127,16 @@ fn modifiers(rows: Vec<Row<ModifierRow>>, report: &mut Report) -> (Vec<ModKind>,
             if codes.iter().any(|c| c.0 == bits) {
                 report.at("modifiers", format!("set `{}` gives the bits {bits} twice", row.set), row.at);
             }
+            let (text, printed) = text.split_once('/').unwrap_or((text, text));
             let values = &mut kinds[kind].values;
             let value = values.iter().position(|v| v == text).unwrap_or_else(|| {
                 values.push(text.to_string());
                 values.len() - 1
             });
             codes.push((bits, value));
+            texts.push(if printed == "-" { String::new() } else { printed.to_string() });
         }
-        sets.push(ModSet { name: row.set.clone(), kind, at: row.at, codes, src: row.src.clone() });
+        sets.push(ModSet { name: row.set.clone(), kind, at: row.at, codes, texts, src: row.src.clone() });
     }
     (kinds, sets)
 }
