@@ -334,7 +334,7 @@ pub fn width_of(width: Width, mods: &Mods) -> u8 {
             _ => 1,
         },
         Width::Addr => {
-            if mods.get(Mod::E) == value::e::E {
+            if mods.get(Mod::E) == value::e::E && mods.get(Mod::Wide) == 0 {
                 2
             } else {
                 1

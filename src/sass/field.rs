@@ -7,6 +7,9 @@ use super::inst::{Arg, ArgKind};
 use crate::tables::GenerationInfo;
 use crate::tables::encoding::{ArgField, Bits, Kind};
 
+/// A warp has scoreboards SB0 to SB5.
+const LAST_SCOREBOARD: u64 = 5;
+
 fn bit(word: u128, bit: u8) -> bool {
     bit != 255 && word >> bit & 1 != 0
 }
@@ -53,6 +56,9 @@ pub fn read(field: &ArgField, word: u128, info: &GenerationInfo) -> Result<Arg, 
         Kind::Double => (ArgKind::Imm, raw << 32, 0),
         Kind::Label | Kind::Distance => (ArgKind::Label, signed(), 0),
         Kind::Twice => (ArgKind::Reg, raw, 0),
+        Kind::Nonzero if raw == 255 => return Err("RZ, which the form does not take".into()),
+        Kind::Nonzero => (ArgKind::Reg, raw, 0),
+        Kind::Scoreboard if raw > LAST_SCOREBOARD => return Err(format!("SB{raw} does not exist")),
         Kind::Scoreboard | Kind::Mask => (ArgKind::Imm, raw, 0),
         Kind::Special => (ArgKind::Special, raw, 0),
         Kind::Const => (ArgKind::Const, signed(), field.bank.read(word)),
@@ -75,7 +81,7 @@ pub fn read(field: &ArgField, word: u128, info: &GenerationInfo) -> Result<Arg, 
 /// The kind of operand that a field takes.
 pub fn kind_of(kind: Kind) -> ArgKind {
     match kind {
-        Kind::Reg | Kind::Twice => ArgKind::Reg,
+        Kind::Reg | Kind::Nonzero | Kind::Twice => ArgKind::Reg,
         Kind::UReg => ArgKind::UReg,
         Kind::Pred => ArgKind::Pred,
         Kind::UPred => ArgKind::UPred,
@@ -111,6 +117,8 @@ pub fn write(field: &ArgField, arg: &Arg, info: &GenerationInfo) -> Result<u128,
         Kind::Bindless => field.bits.place(unsigned()?) | field.bank.place(write_ureg(arg.bank.into(), info)?),
         Kind::Bank => field.bits.place(fit(arg.bank.into(), &field.bits)?),
         Kind::Literal => 0,
+        Kind::Nonzero if arg.val == 255 => return Err("RZ, which the form does not take".into()),
+        Kind::Scoreboard if arg.val > LAST_SCOREBOARD => return Err(format!("SB{}, which does not exist", arg.val)),
         _ => field.bits.place(unsigned()?),
     };
     // The bank carries no attributes of its own: they stand with the offset.

@@ -51,7 +51,7 @@ pub fn parse(target: &Target, line: &str, address: u64, labels: Option<Addresses
                 continue;
             }
             known = true;
-            let reader = Reader { generation, form, address, labels, hidden };
+            let reader = Reader { target, form, address, labels, hidden };
             inst.guard = Guard { upred: form.guard == GuardForm::Uniform && guard != Guard::default(), ..guard };
             if let Some(inst) = reader.operands(0, operands.trim(), true, inst)
                 && let Some(inst) = confirm(target, form, &inst, line_text, address, labels)
@@ -130,7 +130,7 @@ fn match_modifiers(fields: &[&crate::tables::encoding::ModField], text: &str, in
 }
 
 struct Reader<'a> {
-    generation: Generation,
+    target: &'a Target,
     form: &'a Form,
     address: u64,
     labels: Option<Addresses<'a>>,
@@ -226,7 +226,7 @@ impl Reader<'_> {
         if field.abs != 255 && word.starts_with('|') {
             let (inner, after) = word[1..].split_once('|')?;
             (arg.abs, word, behind) = (true, inner, after);
-        } else if matches!(field.kind, Kind::Reg | Kind::UReg | Kind::Const | Kind::Bindless) {
+        } else if matches!(field.kind, Kind::Reg | Kind::Nonzero | Kind::UReg | Kind::Const | Kind::Bindless) {
             let dot = word.rfind(']').map_or_else(|| word.find('.'), |i| word[i..].find('.').map(|j| i + j));
             (word, behind) = word.split_at(dot.unwrap_or(word.len()));
         }
@@ -250,7 +250,7 @@ impl Reader<'_> {
     fn value(&self, field: &ArgField, word: &str, arg: &mut Arg) -> Option<()> {
         let ureg = |text: &str| text.strip_prefix("UR").and_then(|n| number_of(n, 255));
         arg.val = match field.kind {
-            Kind::Reg => number_of(word.strip_prefix('R')?, 255)?,
+            Kind::Reg | Kind::Nonzero => number_of(word.strip_prefix('R')?, 255)?,
             Kind::UReg => ureg(word)?,
             Kind::Pred => number_of(word.strip_prefix('P')?, 7)?,
             Kind::UPred => number_of(word.strip_prefix("UP")?, 7)?,
@@ -278,7 +278,7 @@ impl Reader<'_> {
                 mask
             }
             Kind::Distance => integer(word)? as u64,
-            Kind::Special => special_by_name(self.generation, word)?.into(),
+            Kind::Special => special_by_name(self.target, word)?.into(),
             Kind::Bank => {
                 arg.bank = u8::try_from(integer(word)?).ok()?;
                 0

@@ -31,7 +31,7 @@ pub fn print(target: &Target, form: &Form, inst: &Inst, address: u64, labels: Op
         let _ = write!(out, ".{}", alias.word);
     }
     suffixes(form, 255, inst, &mut out);
-    let printer = Printer { generation, form, inst, address, labels };
+    let printer = Printer { target, form, inst, address, labels };
     printer.operands(&mut out);
     out
 }
@@ -103,7 +103,7 @@ fn suffixes(form: &Form, arg: u8, inst: &Inst, out: &mut String) {
 }
 
 struct Printer<'a> {
-    generation: Generation,
+    target: &'a Target,
     form: &'a Form,
     inst: &'a Inst,
     address: u64,
@@ -137,9 +137,13 @@ impl Printer<'_> {
 
     fn bracket(&self, parts: std::ops::Range<usize>, out: &mut String) {
         out.push_str(self.form.args[parts.start].open);
-        let mut shown: Vec<usize> = parts.clone().filter(|i| !self.is_elided(*i)).collect();
+        let uniform = parts.clone().any(|i| self.form.args[i].kind == Kind::UReg);
+        // A scaled RZ prints where a uniform register is added to it; elsewhere its scale is dropped.
+        let shown: Vec<usize> =
+            parts.clone().filter(|i| !self.is_elided(*i) || uniform && self.is_scaled(*i)).collect();
         if shown.is_empty() {
-            shown.push(parts.start);
+            let zero = &self.form.args[parts.start];
+            self.value(zero, &self.arg(zero), out);
         }
         for (i, part) in shown.iter().enumerate() {
             if i > 0 {
@@ -173,6 +177,15 @@ impl Printer<'_> {
         field.elide.is_some_and(|(value, not)| value == NEVER_PRINTED || plain && arg.val == value && arg.not == not)
     }
 
+    /// Whether an operand has a suffix that it can also go without.
+    fn is_scaled(&self, i: usize) -> bool {
+        self.form.mods.iter().filter(|m| usize::from(m.arg) == i).any(|field| {
+            let codes = SETS[usize::from(field.set)];
+            let value = self.inst.mods.get(field.kind);
+            codes.iter().any(|c| c.2.is_empty()) && codes.iter().any(|c| c.1 == value && !c.2.is_empty())
+        })
+    }
+
     fn operand(&self, i: usize, out: &mut String) {
         let field = &self.form.args[i];
         if field.kind == Kind::Literal {
@@ -204,7 +217,7 @@ impl Printer<'_> {
 
     fn value(&self, field: &ArgField, arg: &Arg, out: &mut String) {
         let _ = match field.kind {
-            Kind::Reg => register(out, "R", arg.val, 255, "RZ"),
+            Kind::Reg | Kind::Nonzero => register(out, "R", arg.val, 255, "RZ"),
             Kind::UReg => register(out, "UR", arg.val, 255, "URZ"),
             Kind::Pred => register(out, "P", arg.val, 7, "PT"),
             Kind::UPred => register(out, "UP", arg.val, 7, "UPT"),
@@ -217,7 +230,7 @@ impl Printer<'_> {
             Kind::Halves => {
                 write!(out, "{}, {}", float::half((arg.val >> 16) as u16), float::half(arg.val as u16))
             }
-            Kind::Special => match special_text(self.generation, arg.val as u8) {
+            Kind::Special => match special_text(self.target, arg.val as u8) {
                 Some(text) => out.write_str(text),
                 None => write!(out, "SR{}", arg.val),
             },

@@ -78,6 +78,8 @@ pub enum Kind {
     /// Signed distance from the end of the instruction.
     Label,
     Special,
+    /// A general register other than RZ.
+    Nonzero,
     /// A general register that prints twice (`R2, R2`).
     Twice,
     /// Number of a scoreboard.
@@ -183,9 +185,14 @@ pub struct Alias {
 impl Form {
     /// Whether a target has the form.
     pub fn is_on(&self, target: &Target) -> bool {
-        let generation = target.generation.is_some_and(|g| self.on >> (g as u8) & 1 != 0);
-        generation && self.feature.is_none_or(|f| target.has(f))
+        is_on(target, self.on, self.feature)
     }
+}
+
+/// Whether a target is of one of the generations and has the feature.
+fn is_on(target: &Target, generations: u8, feature: Option<Feature>) -> bool {
+    let generation = target.generation.is_some_and(|g| generations >> (g as u8) & 1 != 0);
+    generation && feature.is_none_or(|f| target.has(f))
 }
 
 /// Positions in [`FORMS`] of the forms of an opcode, in the order in which the encoder tries them.
@@ -201,10 +208,9 @@ pub fn candidates(generation: Generation, word: u128) -> &'static [u16] {
     &CANDIDATES[usize::from(starts[code])..usize::from(starts[code + 1])]
 }
 
-/// Number of a special register by its text, on a generation.
-pub fn special_by_name(generation: Generation, text: &str) -> Option<u8> {
-    let on = |mask: u8| mask >> (generation as u8) & 1 != 0;
-    let named = SPECIALS.iter().find(|s| on(s.1) && s.2 == text).map(|s| s.0);
+/// Number of a special register by its text, on a target.
+pub fn special_by_name(target: &Target, text: &str) -> Option<u8> {
+    let named = SPECIALS.iter().find(|s| s.3 == text && is_on(target, s.1, s.2)).map(|s| s.0);
     named.or_else(|| text.strip_prefix("SR").and_then(|n| n.parse().ok()))
 }
 
@@ -213,9 +219,9 @@ pub fn special_is_uniform(number: u32) -> bool {
     UNIFORM_SPECIALS.iter().any(|n| u32::from(*n) == number)
 }
 
-/// Text of a special register on a generation; `None` where it has no name.
-pub fn special_text(generation: Generation, number: u8) -> Option<&'static str> {
-    SPECIALS.iter().find(|s| s.0 == number && s.1 >> (generation as u8) & 1 != 0).map(|s| s.2)
+/// Text of a special register on a target; `None` where it has no name.
+pub fn special_text(target: &Target, number: u8) -> Option<&'static str> {
+    SPECIALS.iter().find(|s| s.0 == number && is_on(target, s.1, s.2)).map(|s| s.3)
 }
 
 include!(concat!(env!("OUT_DIR"), "/encoding.rs"));

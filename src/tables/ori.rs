@@ -31,7 +31,7 @@ pub enum Width {
     Words(u8),
     /// By the access size of the instruction (modifier `size`).
     Size,
-    /// Two words for a 64-bit address (modifier `e`), one otherwise.
+    /// Two words for a 64-bit address (modifier `e`, unless `wide` says U32), one otherwise.
     Addr,
     /// By the result type of a conversion (modifier `dst`).
     Dst,

@@ -50,6 +50,8 @@ fn operand(field: &ArgField, info: &GenerationInfo, random: &mut Random) -> u128
         Kind::Literal => return 0,
         Kind::UReg => field.bits.place(ureg(random)),
         Kind::Bindless => field.bits.place(any(random)) | field.bank.place(ureg(random)),
+        Kind::Nonzero => field.bits.place(random.below(255)),
+        Kind::Scoreboard => field.bits.place(random.below(6)),
         Kind::Const => field.bits.place(any(random)) | field.bank.place(random.below(32)),
         // The special values of a field are rare among random ones.
         _ => match (random.below(4), field.elide, field.absent) {

@@ -4,7 +4,7 @@
 use super::{camel, phf_map, pretty};
 use crate::model::Model;
 use crate::model::encoding::{ArgField, Condition, Form, GuardKind, ModField};
-use crate::model::form_syntax::{Bits, constant_bits};
+use crate::model::form_syntax::{Bits, NEVER_PRINTED, constant_bits};
 use quote::quote;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -59,8 +59,7 @@ fn on(generations: &[usize]) -> u8 {
 }
 
 fn one(form: &Form, model: &Model) -> String {
-    let feature =
-        form.feature.map_or("None".into(), |f| format!("Some(Feature::{})", camel(&model.targets.features[f].name)));
+    let feature = feature(form.feature, model);
     let guard = match form.guard {
         GuardKind::Vector => "Vector",
         GuardKind::Uniform => "Uniform",
@@ -81,6 +80,10 @@ fn one(form: &Form, model: &Model) -> String {
         mods.join(", "),
         args.join(", ")
     )
+}
+
+fn feature(feature: Option<usize>, model: &Model) -> String {
+    feature.map_or("None".into(), |f| format!("Some(Feature::{})", camel(&model.targets.features[f].name)))
 }
 
 fn bits(bits: Option<&Bits>) -> String {
@@ -119,6 +122,7 @@ fn arg(field: &ArgField, form: &Form, model: &Model) -> String {
         "D" => "Double",
         "L" => "Label",
         "SR" => "Special",
+        "RN" => "Nonzero",
         "RR" => "Twice",
         "SB" => "Scoreboard",
         "M" => "Mask",
@@ -131,7 +135,7 @@ fn arg(field: &ArgField, form: &Form, model: &Model) -> String {
     };
     let bit = |b: Option<u8>| b.unwrap_or(255);
     // A uniform register that always prints stays with the instruction: `[R0+URZ]` is not `[R0]`.
-    let kept = arg.kind == "U" && arg.elide.is_none();
+    let kept = arg.kept || arg.kind == "U" && arg.elide.is_none_or(|e| e.0 == NEVER_PRINTED);
     let optional = !kept && field.role.is_some_and(|r| roles[r].default.is_some());
     format!(
         "ArgField {{ slot: {}, kind: Kind::{kind}, bits: {}, bank: {}, neg: {}, abs: {}, complement: {}, not: {}, reuse: {}, elide: {:?}, absent: {:?}, optional: {optional}, literal: {:?}, group: {}, open: {:?}, join: {:?} }}",
@@ -217,18 +221,19 @@ fn specials(model: &Model, text: &mut String) {
     let rows = &model.encoding.specials;
     let _ = writeln!(
         text,
-        "/// Special registers: number, generations, text.\npub static SPECIALS: [(u8, u8, &str); {}] = [",
+        "/// Special registers: number, generations, feature, text.\npub static SPECIALS: [(u8, u8, Option<Feature>, &str); {}] = [",
         rows.len()
     );
-    for (row, generations) in rows {
-        let _ = writeln!(text, "    ({}, {}, {:?}),", row.num, on(generations), row.text);
+    for (row, generations, feature) in rows {
+        let feature = self::feature(*feature, model);
+        let _ = writeln!(text, "    ({}, {}, {feature}, {:?}),", row.num, on(generations), row.text);
     }
     text.push_str("];\n");
-    let uniform: Vec<u8> = rows.iter().filter(|(row, _)| row.uniform).map(|(row, _)| row.num).collect();
+    let uniform: Vec<u8> = rows.iter().filter(|(row, ..)| row.uniform).map(|(row, ..)| row.num).collect();
     let _ = writeln!(text, "/// Special registers that are the same in all lanes of a warp.");
     let _ = writeln!(text, "pub static UNIFORM_SPECIALS: [u8; {}] = {uniform:?};", uniform.len());
     text.push_str("/// Numbers of special registers as constants.\npub mod sr {\n");
-    for (row, _) in rows {
+    for (row, ..) in rows {
         let name = super::constant(row.text.strip_prefix("SR_").unwrap_or(&row.text));
         let _ = writeln!(text, "    pub const {name}: u32 = {};", row.num);
     }

@@ -78,7 +78,8 @@ pub struct Alias {
 pub struct Encoding {
     pub forms: Vec<Form>,
     pub aliases: Vec<Alias>,
-    pub specials: Vec<(Row<SpecialRow>, Vec<usize>)>,
+    /// Row, generations, feature.
+    pub specials: Vec<(Row<SpecialRow>, Vec<usize>, Option<usize>)>,
     /// The form rows as read, for the laws that do not need them resolved.
     pub sources: Vec<(String, crate::source::At)>,
 }
@@ -99,7 +100,11 @@ impl Encoding {
             .into_iter()
             .map(|row| {
                 let on = generations(&row.on, targets, |m| report.at("names", m, row.at));
-                (row, on)
+                let feature = targets.features.iter().position(|f| f.name == row.only_if);
+                if feature.is_none() && !row.only_if.is_empty() {
+                    report.at("names", format!("no feature is called `{}`", row.only_if), row.at);
+                }
+                (row, on, feature)
             })
             .collect();
         Encoding { forms, aliases, specials, sources: evidence }
@@ -253,7 +258,7 @@ fn arguments(row: &Row<FormRow>, ori: &Ori, op: usize, mods: &mut Vec<ModField>,
             mods.extend(modifier(suffix, Some(args.len()), ori, row, report));
         }
         let shown = arg.elide.filter(|e| e.0 != syntax::NEVER_PRINTED);
-        let absent = shown.or_else(|| role.and_then(|r| default(&roles[r], &arg.kind)));
+        let absent = shown.or_else(|| role.and_then(|r| default(&roles[r], &arg.kind))).filter(|_| !arg.kept);
         args.push(ArgField { arg, role, absent });
     }
     args

@@ -49,6 +49,8 @@ pub struct GroupedArg {
     pub reuse: Option<u8>,
     /// Not printed when it has this value.
     pub elide: Option<(u64, bool)>,
+    /// It must be given, and stays with the instruction where it equals its role's default.
+    pub kept: bool,
     /// Modifier words printed behind the operand.
     pub suffixes: Vec<String>,
     /// Literal text printed behind the operand, or the literal itself.
@@ -76,6 +78,7 @@ const KINDS: &[(&str, u8)] = &[
     ("D", 32),
     ("L", 32),
     ("SR", 8),
+    ("RN", 8),
     ("RR", 8),
     ("SB", 3),
     ("M", 6),
@@ -214,9 +217,10 @@ fn operand(word: &str) -> Result<GroupedArg, String> {
         let body = &rest[1..];
         let end = match sign {
             // The value may itself begin with `!`.
-            '?' => {
-                body.get(1..).and_then(|b| b.find(['-', '|', '~', '^', '.', '?', '!'])).map_or(body.len(), |i| i + 1)
-            }
+            '?' => body
+                .get(1..)
+                .and_then(|b| b.find(['-', '|', '~', '^', '.', '?', '!', '=']))
+                .map_or(body.len(), |i| i + 1),
             '.' => suffix_end(body),
             _ => body.find(|c: char| !c.is_ascii_digit()).unwrap_or(body.len()),
         };
@@ -228,6 +232,7 @@ fn operand(word: &str) -> Result<GroupedArg, String> {
             '~' => arg.complement = Some(bit()?),
             '!' => arg.not = Some(bit()?),
             '^' => arg.reuse = Some(bit()?),
+            '=' if text.is_empty() => arg.kept = true,
             '?' => arg.elide = Some(value(text).ok_or_else(wrong)?),
             '.' if text.starts_with('\'') => arg.literal = format!(".{}", &text[1..]),
             '.' => arg.suffixes.push(text.into()),

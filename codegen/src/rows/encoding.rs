@@ -48,5 +48,7 @@ pub struct SpecialRow {
     /// The same in all lanes of a warp.
     #[serde(default)]
     pub uniform: bool,
+    #[serde(default, rename = "if")]
+    pub only_if: String,
     pub src: String,
 }
