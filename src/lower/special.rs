@@ -25,8 +25,7 @@ enum Home {
 impl Builder<'_> {
     /// The special-register operand of a name in `tables/special_registers.ron`.
     pub fn special_number(&self, name: &str) -> Operand {
-        let generation = self.target.generation;
-        let number = generation.and_then(|g| crate::tables::encoding::special_by_name(g, name));
+        let number = crate::tables::encoding::special_by_name(self.target, name);
         debug_assert!(number.is_some(), "no special register {name}");
         Operand::special(number.unwrap_or(0).into())
     }
