@@ -35,6 +35,11 @@ pub fn parse(source: &str) -> (Option<Module>, Vec<Diagnostic>) {
     read(source, true)
 }
 
+/// Reads a PTX file of any bytes; what is not ASCII is an error.
+pub fn parse_bytes(source: &[u8]) -> (Option<Module>, Vec<Diagnostic>) {
+    parse(&String::from_utf8_lossy(source))
+}
+
 /// Reads a PTX file without holding its instructions against the tables: only what is no PTX at all is an error.
 pub fn check_syntax(source: &str) -> Vec<Diagnostic> {
     read(source, false).1
