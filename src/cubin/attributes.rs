@@ -135,7 +135,10 @@ fn payloads(
             list(&symbols?)
         }
         V::IndirectBranches => return Ok(sites.indirect_branches.iter().map(indirect_branch).collect()),
-        _ => None,
+        // Nothing to say here.
+        V::ParamBank | V::ParamSize | V::ParamInfo | V::LargeParamInfo | V::Barriers => None,
+        // Only from a file that was read, or of the module.
+        V::Kept | V::RegisterCount | V::FrameSize | V::MinStack | V::MaxStack => None,
     };
     Ok(one.into_iter().collect())
 }
@@ -181,7 +184,7 @@ fn indirect_branch(branch: &IndirectBranch) -> Vec<u8> {
 /// The figures of a payload that is a list of 32-bit words.
 fn figures(payload: &[u8]) -> Option<Vec<u32>> {
     let payload = Bytes::new(payload);
-    (payload.len() % 4 == 0).then(|| (0..payload.len() / 4).filter_map(|i| payload.u32(i * 4).ok()).collect())
+    payload.len().is_multiple_of(4).then(|| (0..payload.len() / 4).filter_map(|i| payload.u32(i * 4).ok()).collect())
 }
 
 /// What a reader of records knows besides the record.

@@ -186,7 +186,7 @@ fn parse_section(headers: Bytes<'_>, i: u64, names: Bytes<'_>, file: Bytes<'_>) 
 fn parse_symbols(headers: Bytes<'_>, sections: &[Section], file: Bytes<'_>) -> Result<Vec<Symbol>, CubinError> {
     let Some(table) = sections.iter().find(|s| s.kind == SHT_SYMTAB) else { return Ok(Vec::new()) };
     let names = strings(headers, table.link.into(), file, table.offset)?;
-    if table.size % SYMBOL != 0 {
+    if !table.size.is_multiple_of(SYMBOL) {
         return Err(CubinError::at(table.offset, format!("{:#x} bytes are no list of 24-byte symbols", table.size)));
     }
     let table = file.range(table.offset, table.size, table.offset)?;

@@ -140,7 +140,10 @@ fn module_image(row: &SectionRow, cubin: &Cubin, target: &ElfTarget) -> Result<O
         Content::SectionNames | Content::SymbolNames | Content::Symbols | Content::ModuleInfo | Content::CallGraph => {
             bytes(Vec::new())
         }
-        _ => Ok(None),
+        // Taken above, made for each function, or made from the others.
+        Content::Constant3 | Content::Constant4 | Content::Global | Content::GlobalInit => Ok(None),
+        Content::FunctionInfo | Content::Code | Content::Constant0 | Content::Constant2 | Content::Shared => Ok(None),
+        Content::Relocations | Content::RelocationsWithAddend => Ok(None),
     }
 }
 

@@ -180,7 +180,7 @@ impl Reader {
         for number in 1..self.elf.sections.len() {
             let section = &self.elf.sections[number];
             let Some(name) = function_of_code(section) else { continue };
-            if section.bytes.len() % 16 != 0 {
+            if !section.bytes.len().is_multiple_of(16) {
                 let text = format!("`{}`: {:#x} bytes are no whole words", section.name, section.bytes.len());
                 return Err(CubinError::at(section.offset, text));
             }

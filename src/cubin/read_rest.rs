@@ -30,7 +30,7 @@ pub fn read(mut reader: Reader) -> Result<Cubin, CubinError> {
 /// The rows of a relocation table.
 pub fn relocations(table: Bytes<'_>, with_addend: bool, elf: &Elf) -> Result<Vec<Reloc>, CubinError> {
     let entry = if with_addend { 24 } else { 16 };
-    if table.len() % entry != 0 {
+    if !table.len().is_multiple_of(entry) {
         return Err(CubinError::at(table.base(), format!("{:#x} bytes are no list of relocations", table.len())));
     }
     let mut list = Vec::new();
@@ -101,7 +101,7 @@ fn call_graph(reader: &Reader, number: usize) -> Option<Vec<CallRow>> {
             _ => return None,
         });
     }
-    (class == 4 && table.len() % 8 == 0).then_some(rows)
+    (class == 4 && table.len().is_multiple_of(8)).then_some(rows)
 }
 
 /// Symbols become variables, or belong to a function or a section that the model holds, or are kept.

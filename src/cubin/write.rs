@@ -44,7 +44,7 @@ pub fn write(cubin: &Cubin) -> Result<Vec<u8>, CubinError> {
 fn check(cubin: &Cubin) -> Result<(), CubinError> {
     for function in &cubin.functions {
         let name = &function.name;
-        if function.code.len() % 16 != 0 {
+        if !function.code.len().is_multiple_of(16) {
             return Err(CubinError::model(format!("{name}: {} bytes are no whole words", function.code.len())));
         }
         if function.param_base > 0xffff || function.param_bytes > 0xffff {

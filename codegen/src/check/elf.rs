@@ -55,6 +55,9 @@ fn sections(elf: &Elf, report: &mut Report) {
 }
 
 fn targets(elf: &Elf, report: &mut Report) {
+    for name in LAYOUTS.iter().filter(|name| !elf.layouts.iter().any(|row| row.name == **name)) {
+        report.plain(format!("elf/layouts.ron: there is no row `{name}`"));
+    }
     for row in &elf.layouts {
         word(report, row.at, "name", &row.name, &LAYOUTS);
         word(report, row.at, "relocs", &row.relocs, &["split", "rela"]);

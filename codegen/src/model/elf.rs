@@ -43,7 +43,7 @@ pub fn constants(text: &str) -> Vec<Result<(&str, Option<u32>), &str>> {
 /// Bytes written as hexadecimal digits.
 pub fn hex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return None;
     }
     digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
