@@ -3,8 +3,9 @@
 //! Input: `atom` and `red`. Output: ATOMG, ATOM, ATOMS and RED. Shared memory has no 64-bit or floating-point addition of its own: those are loops in which a
 //! compare-and-swap is tried until it takes.
 
-use super::address::Window;
+use super::address::{Place, Window};
 use super::builder::{Builder, Lowered, Refusal};
+use super::logic::{LUT_AND, LUT_OR, LUT_XOR};
 use super::memory::AccessMods;
 use super::mods::*;
 use super::order::Order;
@@ -68,10 +69,21 @@ impl Builder<'_> {
         let size = size(op, ty)?;
         let which = operation(op);
         let mut args: SmallVec<[(Role, Operand); 8]> = SmallVec::new();
+        if place.window == Window::Shared && !shared_unit_has(op, ty) {
+            self.swap_loop(op, ty, place, d, b)?;
+            self.after(&order, place.window);
+            return Ok(());
+        }
         self.address_args(place, &mut args);
+        if op == AtomOp::Cas {
+            // Compare-and-swap has no form with a descriptor.
+            args.retain(|(role, _)| *role != Role::Desc);
+        }
         args.extend([(Role::B, b), (Role::C, c)]);
         match place.window {
-            Window::Shared if shared_unit_has(op, ty) => {
+            // Of 64 bits and of floats, a generic address may point where the unit cannot do it, which takes a second way.
+            Window::Generic if !shared_unit_has(op, ty) || ty.bits() == 64 => return Err(Refusal::NotBuilt),
+            Window::Shared => {
                 args.push((Role::D, d));
                 self.put(Op::ATOMS, &[which, size], &args);
             }
@@ -98,6 +110,70 @@ impl Builder<'_> {
         }
         self.after(&order, place.window);
         Ok(())
+    }
+}
+
+impl Builder<'_> {
+    /// An operation on shared memory as a loop: read, compute, and swap in what was computed unless another lane was faster. Under a guard
+    /// the loop stands behind a branch, so that nothing in it is guarded.
+    fn swap_loop(&mut self, op: AtomOp, ty: ScalarType, place: Place, d: Operand, b: Operand) -> Lowered {
+        let wide = ty.bits() == 64;
+        let size = if wide { SIZE_64 } else { SIZE_32 };
+        let (again, done) = (self.f.new_block(), self.f.new_block());
+        let guard = self.skip_unless_guarded(done);
+        let [old, got] = [(); 2].map(|()| if wide { self.temp_pair() } else { self.temp() });
+        self.load_word(old, size, place, &Order::default())?;
+        self.enter(again);
+        let new = self.combined(op, ty, old, b)?;
+        let mut args: SmallVec<[(Role, Operand); 8]> = SmallVec::new();
+        self.address_args(place, &mut args);
+        args.extend([(Role::D, got), (Role::B, old), (Role::C, new)]);
+        self.put(Op::ATOMS, &[AOP_CAS, size], &args);
+        let (p, got_words, old_words) = (self.temp_pred(), self.words(got), self.words(old));
+        if wide {
+            self.compare_words(p, NE, U32, got_words, old_words);
+        } else {
+            self.isetp(p, &[NE, AND, U32], got, old);
+        }
+        self.copy_value(old, got);
+        if d != Operand::zero() {
+            self.copy_value(d, old);
+        }
+        self.branch_if(p, again, done);
+        self.guard = guard;
+        Ok(())
+    }
+
+    /// What the operation makes of an old value and the operand.
+    fn combined(&mut self, op: AtomOp, ty: ScalarType, old: Operand, b: Operand) -> Lowered<Operand> {
+        let wide = ty.bits() == 64;
+        let new = if wide { self.temp_pair() } else { self.temp() };
+        let (n, o, w) = (self.words(new), self.words(old), self.words(b));
+        match (op, ty) {
+            (AtomOp::Add, ScalarType::F32) => {
+                self.put(Op::FADD, &[], &[(Role::D, new), (Role::A, old), (Role::B, b)]);
+            }
+            (AtomOp::Add, ScalarType::F64) => {
+                self.put(Op::DADD, &[], &[(Role::D, new), (Role::A, old), (Role::B, b)]);
+            }
+            (AtomOp::Add, _) if wide => self.add_long(n, o, w, false),
+            (AtomOp::Min | AtomOp::Max, _) if wide => {
+                let (cmp, p) = (if op == AtomOp::Min { LT } else { GT }, self.temp_pred());
+                let sign = if super::operand::is_signed(ty) { S32 } else { U32 };
+                self.compare_words(p, cmp, sign, o, w);
+                (0..2).for_each(|i| self.select(n[i], o[i], w[i], p));
+            }
+            (AtomOp::And | AtomOp::Or | AtomOp::Xor, _) if wide => {
+                let lut = match op {
+                    AtomOp::And => LUT_AND,
+                    AtomOp::Or => LUT_OR,
+                    _ => LUT_XOR,
+                };
+                (0..2).for_each(|i| self.lop3(n[i], o[i], w[i], Operand::zero(), lut));
+            }
+            _ => return Err(Refusal::NotBuilt),
+        }
+        Ok(new)
     }
 }
 

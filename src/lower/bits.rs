@@ -2,7 +2,7 @@
 //!
 //! Input: `abs neg popc clz bfind brev bfe bfi sad mul24 dp4a`. Output: IABS, POPC, FLO, BREV, BMSK, SGXT, LOP3 and sums.
 
-use super::builder::{Builder, Lowered, Refusal};
+use super::builder::{Builder, Lowered};
 use super::mods::*;
 use super::operand::is_signed;
 use crate::ori::Operand;
@@ -107,7 +107,7 @@ impl Builder<'_> {
     pub fn find_bit(&mut self, inst: &ast::Instruction) -> Lowered {
         let ty = inst.types[0];
         if ty.bits() != 32 {
-            return Err(Refusal::NotBuilt);
+            return self.find_long(inst);
         }
         let a = self.source_reg(&inst.operands[1], ty)?;
         let d = self.dest(&inst.operands[0])?;
@@ -136,7 +136,7 @@ impl Builder<'_> {
     }
 
     /// The low byte of a position or a length.
-    fn byte(&mut self, operand: &ast::Operand) -> Lowered<Operand> {
+    pub fn byte(&mut self, operand: &ast::Operand) -> Lowered<Operand> {
         let value = self.source(operand, ScalarType::U32)?;
         Ok(self.extend(value, ScalarType::U8))
     }
@@ -145,7 +145,7 @@ impl Builder<'_> {
     pub fn extract_field(&mut self, inst: &ast::Instruction) -> Lowered {
         let ty = inst.types[0];
         if ty.bits() != 32 {
-            return Err(Refusal::NotBuilt);
+            return self.extract_long(inst);
         }
         let a = self.source_reg(&inst.operands[1], ty)?;
         let (position, length) = (self.byte(&inst.operands[2])?, self.byte(&inst.operands[3])?);
@@ -161,7 +161,7 @@ impl Builder<'_> {
     pub fn insert_field(&mut self, inst: &ast::Instruction) -> Lowered {
         let ty = inst.types[0];
         if ty.bits() != 32 {
-            return Err(Refusal::NotBuilt);
+            return self.insert_long(inst);
         }
         let (a, into) = (self.source_reg(&inst.operands[1], ty)?, self.source_reg(&inst.operands[2], ty)?);
         let (position, length) = (self.byte(&inst.operands[3])?, self.byte(&inst.operands[4])?);

@@ -82,6 +82,26 @@ impl Builder<'_> {
         self.guard = guard;
     }
 
+    /// Ends the current block with a branch on a predicate, and goes on in the block where it is false.
+    pub fn branch_if(&mut self, p: Operand, yes: Block, no: Block) {
+        let guard = std::mem::replace(&mut self.guard, p);
+        self.put(Op::BRA, &[], &[(Role::Target, Operand::label(yes))]);
+        self.jump(no);
+        self.start(no);
+        self.guard = guard;
+    }
+
+    /// Under a guard, goes to `skip` where it is false; what follows is not guarded. Returns the guard, to be put back.
+    pub fn skip_unless_guarded(&mut self, skip: Block) -> Operand {
+        let guard = std::mem::replace(&mut self.guard, Operand::NULL);
+        if !guard.is_null() {
+            self.settle_carry();
+            let body = self.f.new_block();
+            self.branch_if(guard.inverted(), skip, body);
+        }
+        guard
+    }
+
     /// `bra`
     pub fn branch(&mut self, inst: &ast::Instruction, labels: &mut Labels) -> Lowered {
         let OperandKind::Label(id) = inst.operands[0].kind else { return Err(Refusal::NotBuilt) };

@@ -12,6 +12,9 @@ use crate::tables::ptx::{Modifiers, Rounding, ScalarType};
 use crate::tables::{Op, Role};
 use smallvec::SmallVec;
 
+/// Modifiers of one conversion.
+type ConvertMods = SmallVec<[M; 6]>;
+
 impl Builder<'_> {
     /// `cvt`
     pub fn convert(&mut self, inst: &ast::Instruction) -> Lowered {
@@ -122,11 +125,6 @@ impl Builder<'_> {
         value
     }
 
-    /// Modifiers of a conversion by its types.
-    fn type_mods(&self, to: ScalarType, from: ScalarType) -> Lowered<SmallVec<[M; 6]>> {
-        Ok(SmallVec::from_slice(&[dst_of(to).ok_or(Refusal::NotBuilt)?, src_of(from).ok_or(Refusal::NotBuilt)?]))
-    }
-
     fn int_to_float(&mut self, inst: &ast::Instruction, to: ScalarType, from: ScalarType) -> Lowered {
         let a = match from.bits() {
             64 => self.source_pair(&inst.operands[1], from)?,
@@ -142,7 +140,7 @@ impl Builder<'_> {
             (_, true) => ScalarType::S32,
             (_, false) => ScalarType::U32,
         };
-        let mut mods = self.type_mods(to, from)?;
+        let mut mods: ConvertMods = SmallVec::from_slice(&[float_dst(to), i2f_src(from)]);
         mods.extend(rounding(&inst.mods)?);
         if inst.mods.saturate {
             return Err(Refusal::NotBuilt);
@@ -159,12 +157,15 @@ impl Builder<'_> {
         } else {
             self.source_reg(&inst.operands[1], from)?
         };
-        let mut mods = self.type_mods(to, from)?;
+        let mut mods: ConvertMods = SmallVec::from_slice(&[f2i_dst(to), float_src(from)]);
         mods.extend(int_rounding(&inst.mods)?);
         if inst.mods.ftz {
             mods.push(FTZ);
         }
         let wide = to.bits() == 64 || from.bits() == 64;
+        if from.bits() == 64 && to.bits() == 8 {
+            return Err(Refusal::NotBuilt);
+        }
         if !wide {
             mods.push(F2I_NTZ);
         }
@@ -195,7 +196,7 @@ impl Builder<'_> {
             if to_integer || inst.mods.saturate {
                 return Err(Refusal::NotBuilt);
             }
-            let mut mods = self.type_mods(to, from)?;
+            let mut mods: ConvertMods = SmallVec::from_slice(&f2f_types(to));
             mods.extend(rounding(&inst.mods)?);
             mods.extend_from_slice(flush);
             self.put(Op::F2F_X, &mods, &[(Role::D, d), (Role::A, a)]);
@@ -205,14 +206,14 @@ impl Builder<'_> {
             if inst.mods.saturate {
                 return Err(Refusal::NotBuilt);
             }
-            let mut mods: SmallVec<[M; 6]> = int_rounding(&inst.mods)?.into_iter().collect();
+            let mut mods: ConvertMods = int_rounding(&inst.mods)?.into_iter().collect();
             if to.bits() == 64 {
-                mods.extend(self.type_mods(to, from)?);
+                mods.push(TO_F64);
             }
             mods.extend_from_slice(flush);
             self.put(if to.bits() == 64 { Op::FRND_X } else { Op::FRND }, &mods, &[(Role::D, d), (Role::A, a)]);
         } else if to.bits() == 32 && (inst.mods.saturate || inst.mods.ftz) {
-            let mut mods: SmallVec<[M; 6]> = SmallVec::from_slice(flush);
+            let mut mods: ConvertMods = SmallVec::from_slice(flush);
             if inst.mods.saturate {
                 mods.push(SAT);
             }

@@ -75,7 +75,7 @@ impl Builder<'_> {
     pub fn add_sub(&mut self, inst: &ast::Instruction, subtract: bool) -> Lowered {
         let ty = inst.types[0];
         if inst.mods.saturate {
-            return Err(Refusal::NotBuilt);
+            return self.saturated_sum(inst, subtract);
         }
         if inst.mods.carry_out {
             return self.add_sub_carry(inst, subtract, false);
@@ -177,7 +177,7 @@ impl Builder<'_> {
     }
 
     /// The high word of a product.
-    fn imad_high(&mut self, d: Operand, sign: M, a: Operand, b: Operand) {
+    pub fn imad_high(&mut self, d: Operand, sign: M, a: Operand, b: Operand) {
         let [a, b] = self.immediate_second([a, b]);
         self.put(Op::IMAD_HI, &[sign], &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, Operand::zero())]);
     }

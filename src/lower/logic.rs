@@ -176,7 +176,7 @@ impl Builder<'_> {
     }
 
     /// The word that the other one is shifted into is written last where source and destination are the same.
-    fn shift_long(&mut self, d: Operand, a: Operand, amount: Operand, left: bool, signed: bool) {
+    pub fn shift_long(&mut self, d: Operand, a: Operand, amount: Operand, left: bool, signed: bool) {
         let ([d_lo, d_hi], [lo, hi], zero) = (self.words(d), self.words(a), Operand::zero());
         // The amount may be a word of the destination.
         let amount = if amount == d_lo || amount == d_hi {

@@ -149,7 +149,7 @@ impl Builder<'_> {
     }
 
     /// One load instruction.
-    fn load_word(&mut self, d: Operand, size: M, place: Place, order: &Order) -> Lowered {
+    pub fn load_word(&mut self, d: Operand, size: M, place: Place, order: &Order) -> Lowered {
         if let Window::Bank(bank) = place.window {
             let from = Operand::constant(bank, place.offset as u16);
             let base = if place.base == Operand::zero() { Operand::NULL } else { place.base };

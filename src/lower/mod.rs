@@ -12,6 +12,8 @@ mod builder;
 mod compare;
 mod control;
 mod convert;
+mod divide;
+mod fields;
 mod float;
 mod int;
 mod logic;
@@ -190,6 +192,13 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::Rcp | Op::Sqrt | Op::Rsqrt | Op::Sin | Op::Cos | Op::Lg2 | Op::Ex2 | Op::Tanh => b.approximate(inst),
         Op::Div if float => b.divide(inst),
         _ if inst.types.iter().any(|ty| is_packed(*ty)) => Err(Refusal::NotBuilt),
+        Op::Div | Op::Rem => b.int_divide(inst),
+        Op::Mul24 | Op::Mad24 => b.mul_24(inst),
+        Op::Sad => b.distance(inst),
+        Op::Testp => b.test_float(inst),
+        Op::Bmsk => b.mask_or_extend(inst, crate::tables::Op::BMSK),
+        Op::Szext => b.mask_or_extend(inst, crate::tables::Op::SGXT),
+        Op::Isspacep => b.is_space(inst),
         Op::Add => b.add_sub(inst, false),
         Op::Sub => b.add_sub(inst, true),
         Op::Addc => b.add_sub_carry(inst, false, true),

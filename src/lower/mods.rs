@@ -30,7 +30,7 @@ pub(super) const FLO_SH: M = (Mod::Sh, value::sh::SH);
 // Shifts and permutations.
 const LEFT: M = (Mod::Dir, value::dir::L);
 const RIGHT: M = (Mod::Dir, value::dir::R);
-const WRAP: M = (Mod::Wrap, value::wrap::W);
+pub(super) const WRAP: M = (Mod::Wrap, value::wrap::W);
 const HI: M = (Mod::Hi, value::hi::HI);
 const TYPE_U32: M = (Mod::Itype, value::itype::U32);
 const TYPE_S32: M = (Mod::Itype, value::itype::S32);
@@ -62,12 +62,12 @@ pub(super) const RZ: M = NOT_YET;
 pub(super) const FLOOR: M = NOT_YET;
 pub(super) const CEIL: M = NOT_YET;
 pub(super) const TRUNC: M = NOT_YET;
-pub(super) const FEQ: M = NOT_YET;
-pub(super) const FNE: M = NOT_YET;
-pub(super) const FLT: M = NOT_YET;
-pub(super) const FLE: M = NOT_YET;
-pub(super) const FGT: M = NOT_YET;
-pub(super) const FGE: M = NOT_YET;
+pub(super) const FEQ: M = (Mod::Cmp, value::cmp::EQ);
+pub(super) const FNE: M = (Mod::Cmp, value::cmp::NE);
+pub(super) const FLT: M = (Mod::Cmp, value::cmp::LT);
+pub(super) const FLE: M = (Mod::Cmp, value::cmp::LE);
+pub(super) const FGT: M = (Mod::Cmp, value::cmp::GT);
+pub(super) const FGE: M = (Mod::Cmp, value::cmp::GE);
 pub(super) const FEQU: M = NOT_YET;
 pub(super) const FNEU: M = NOT_YET;
 pub(super) const FLTU: M = NOT_YET;
@@ -139,27 +139,35 @@ pub(super) const BAR_AND: M = (Mod::Bred, value::bred::AND);
 pub(super) const BAR_OR: M = (Mod::Bred, value::bred::OR);
 pub(super) const BAR_DEFER: M = (Mod::Defer, value::defer::DEFER_BLOCKING);
 pub(super) const BPT_TRAP: M = (Mod::Bpt, value::bpt::TRAP);
+pub(super) const QSPC_SHARED: M = (Mod::Space, value::space::S);
+pub(super) const QSPC_LOCAL: M = (Mod::Space, value::space::L);
 
-/// Result type of a conversion.
-pub(super) fn dst_of(ty: ScalarType) -> Option<M> {
-    Some((
-        Mod::Dst,
-        match ty {
-            ScalarType::F32 => value::dst::NONE,
-            ScalarType::F64 => value::dst::F64,
-            _ => return None,
-        },
-    ))
+// Conversions: their rows are still to come.
+pub(super) const F2I_U32: M = NOT_YET;
+pub(super) const I2F_U32: M = NOT_YET;
+pub(super) const TO_F64: M = NOT_YET;
+
+/// Result type of F2I.
+pub(super) fn f2i_dst(_: ScalarType) -> M {
+    NOT_YET
 }
 
-/// Source type of a conversion.
-pub(super) fn src_of(ty: ScalarType) -> Option<M> {
-    Some((
-        Mod::Src,
-        match ty {
-            ScalarType::F32 => value::src::NONE,
-            ScalarType::F64 => value::src::F64,
-            _ => return None,
-        },
-    ))
+/// Source type of I2F, of 32 bits or more.
+pub(super) fn i2f_src(_: ScalarType) -> M {
+    NOT_YET
+}
+
+/// Source type of F2I.
+pub(super) fn float_src(_: ScalarType) -> M {
+    NOT_YET
+}
+
+/// Result type of I2F.
+pub(super) fn float_dst(_: ScalarType) -> M {
+    NOT_YET
+}
+
+/// Both types of F2F.
+pub(super) fn f2f_types(_: ScalarType) -> [M; 2] {
+    [NOT_YET; 2]
 }

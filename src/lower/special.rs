@@ -57,6 +57,9 @@ impl Builder<'_> {
             S::Clock => Home::Counter("SR_CLOCKLO"),
             S::ClockHi => Home::Counter("SR_CLOCKHI"),
             S::Clock64 => Home::WideCounter("SR_CLOCKLO"),
+            S::GlobaltimerLo => Home::Counter("SR_GLOBALTIMERLO"),
+            S::GlobaltimerHi => Home::Counter("SR_GLOBALTIMERHI"),
+            S::Globaltimer => Home::WideCounter("SR_GLOBALTIMERLO"),
             S::ClusterCtarank => Home::Numbered("SR_CgaCtaId"),
             _ => return Err(Refusal::NotBuilt),
         })
@@ -88,8 +91,14 @@ impl Builder<'_> {
             }
         };
         match special {
-            // The warp's number is a field of the thread's place in the machine.
-            S::Warpid => Err(Refusal::NotBuilt),
+            // The warp's number is a field of the thread's place in the machine: 7 bits from bit 8 on.
+            S::Warpid => {
+                let (shifted, warp) = (self.temp(), self.temp());
+                let (first, mask) = (self.imm(8), self.imm(0x7f));
+                self.shf(&SHF_R_U32_HI, shifted, Operand::zero(), first, d);
+                self.and(warp, shifted, mask);
+                Ok(warp)
+            }
             _ => Ok(d),
         }
     }
