@@ -32,32 +32,43 @@ pub fn decode_form(target: &Target, word: u128) -> Result<(&'static Form, Inst),
     let (Some(generation), Some(info)) = (target.generation, target.info()) else {
         return Err(fail(format!("{} has no decoder", target.name)));
     };
-    let form = candidates(generation, word)
+    let mut forms = candidates(generation, word)
         .iter()
         .map(|i| &FORMS[usize::from(*i)])
-        .find(|f| word & f.fixed.0 == f.fixed.1 && !f.alias && f.is_on(target))
-        .ok_or_else(|| fail(format!("no opcode of {} has the bits {:#05x}", target.name, word & 0xfff)))?;
-    let named = |why: String| fail(format!("{}: {why}", form.op.name()));
+        .filter(|f| word & f.fixed.0 == f.fixed.1 && !f.alias && f.is_on(target))
+        .peekable();
+    if forms.peek().is_none() {
+        return Err(fail(format!("no opcode of {} has the bits {:#05x}", target.name, word & 0xfff)));
+    }
+    // Forms that share fixed bits differ in the codes of a modifier: the one whose codes fit is meant.
+    let mut why = String::new();
+    for form in forms {
+        match fields(form, word, info) {
+            Ok(inst) => return Ok((form, inst)),
+            Err(message) => why = format!("{}: {message}", form.op.name()),
+        }
+    }
+    Err(fail(why))
+}
+
+/// Reads every field of a form.
+fn fields(form: &Form, word: u128, info: &GenerationInfo) -> Result<Inst, String> {
     if word & form.must.0 != form.must.1 {
         let wrong = (word ^ form.must.1) & form.must.0;
-        return Err(named(format!(
-            "bit {} is not {}",
-            wrong.trailing_zeros(),
-            form.must.1 >> wrong.trailing_zeros() & 1
-        )));
+        return Err(format!("bit {} is not {}", wrong.trailing_zeros(), form.must.1 >> wrong.trailing_zeros() & 1));
     }
     let mut inst = Inst::new(form.op);
-    modifiers(form, word, &mut inst).map_err(named)?;
-    operands(form, word, info, &mut inst).map_err(named)?;
+    modifiers(form, word, &mut inst)?;
+    operands(form, word, info, &mut inst)?;
     if form.guard != GuardForm::None {
         let (pred, not) = ((word >> 12 & 7) as u8, word >> 15 & 1 != 0);
         inst.guard = Guard { pred, not, upred: form.guard == GuardForm::Uniform && (pred != 7 || not) };
     }
     inst.ctrl = control(word);
     if word >> 125 != 0 || word & !reuse_mask(form) & 7 << 122 != 0 {
-        return Err(named("a reuse bit or a bit above it is set".into()));
+        return Err("a reuse bit or a bit above it is set".into());
     }
-    Ok((form, inst))
+    Ok(inst)
 }
 
 fn reuse_mask(form: &Form) -> u128 {

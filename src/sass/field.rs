@@ -51,7 +51,7 @@ pub fn read(field: &ArgField, word: u128, info: &GenerationInfo) -> Result<Arg, 
         Kind::Pred => (ArgKind::Pred, raw, 0),
         Kind::UPred => (ArgKind::UPred, raw, 0),
         Kind::Bar => (ArgKind::Bar, raw, 0),
-        Kind::Hex | Kind::Decimal | Kind::Float | Kind::Halves => (ArgKind::Imm, unsigned, 0),
+        Kind::Hex | Kind::Decimal | Kind::Float | Kind::Halves | Kind::Brains => (ArgKind::Imm, unsigned, 0),
         Kind::Signed => (ArgKind::Imm, signed(), 0),
         Kind::Double => (ArgKind::Imm, raw << 32, 0),
         Kind::Label | Kind::Distance => (ArgKind::Label, signed(), 0),
@@ -86,7 +86,9 @@ pub fn kind_of(kind: Kind) -> ArgKind {
         Kind::Pred => ArgKind::Pred,
         Kind::UPred => ArgKind::UPred,
         Kind::Bar => ArgKind::Bar,
-        Kind::Hex | Kind::Decimal | Kind::Float | Kind::Halves | Kind::Signed | Kind::Double => ArgKind::Imm,
+        Kind::Hex | Kind::Decimal | Kind::Float | Kind::Halves | Kind::Brains | Kind::Signed | Kind::Double => {
+            ArgKind::Imm
+        }
         Kind::Scoreboard | Kind::Mask => ArgKind::Imm,
         Kind::Label | Kind::Distance => ArgKind::Label,
         Kind::Special => ArgKind::Special,

@@ -3,10 +3,18 @@
 //! Input: a value's bits. Output: its text, 20 significant digits for single and double precision, and back. Invariant:
 //! reading a printed number gives the same bits.
 
-/// The sign, exponent and mantissa widths decide; values as f64, which holds each of them exactly.
+/// From here on numbers print with an exponent and twenty digits behind the point.
+const LARGE: f64 = 1e9;
+
+/// Below [`LARGE`] as C's `%.20g`, from there as `%.20e`; an f64 holds every value exactly.
 fn print(value: f64, digits: usize) -> String {
     if value == 0.0 {
-        return if value.is_sign_negative() { "-0".into() } else { "0".into() };
+        return if value.is_sign_negative() { "-0.0".into() } else { "0".into() };
+    }
+    if value.abs() >= LARGE {
+        let text = format!("{value:.20e}");
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        return format!("{mantissa}e+{exponent:0>2}");
     }
     // `%.*g`: scientific below 1e-4 and from 10^digits, trailing zeros cut off.
     let text = format!("{:.*e}", digits - 1, value);
@@ -49,6 +57,17 @@ pub fn double(bits: u64) -> String {
         return print(value, 20);
     }
     special(bits >> 63 != 0, bits & ((1 << 52) - 1), bits >> 51 & 1 != 0)
+}
+
+/// Text of a bf16.
+pub fn brain(bits: u16) -> String {
+    single(u32::from(bits) << 16)
+}
+
+/// Bits of a bf16 from its text.
+pub fn parse_brain(text: &str) -> Option<u16> {
+    let bits = parse_single(text)?;
+    (bits as u16 == 0 || special_bits(text, 7).is_some()).then_some((bits >> 16) as u16)
 }
 
 /// Text of an f16.

@@ -212,7 +212,10 @@ impl Reader<'_> {
         let end = end_of(field.kind, text, bracketed).min(blank.unwrap_or(usize::MAX));
         let (mut word, rest) = (text[..end].trim(), &text[end..]);
         let mut arg = Arg { kind: field::kind_of(field.kind), ..Arg::default() };
-        let number = matches!(field.kind, Kind::Signed | Kind::Offset | Kind::Float | Kind::Double | Kind::Halves);
+        let number = matches!(
+            field.kind,
+            Kind::Signed | Kind::Offset | Kind::Float | Kind::Double | Kind::Halves | Kind::Brains
+        );
         let mut strip = |sign: char, on: bool| match word.strip_prefix(sign).filter(|_| on) {
             Some(rest) => {
                 word = rest;
@@ -226,9 +229,11 @@ impl Reader<'_> {
         if field.abs != 255 && word.starts_with('|') {
             let (inner, after) = word[1..].split_once('|')?;
             (arg.abs, word, behind) = (true, inner, after);
+            if text::suffix_inside(field.kind) {
+                (word, behind) = inner.split_at(dot_of(inner).unwrap_or(inner.len()));
+            }
         } else if matches!(field.kind, Kind::Reg | Kind::Nonzero | Kind::UReg | Kind::Const | Kind::Bindless) {
-            let dot = word.rfind(']').map_or_else(|| word.find('.'), |i| word[i..].find('.').map(|j| i + j));
-            (word, behind) = word.split_at(dot.unwrap_or(word.len()));
+            (word, behind) = word.split_at(dot_of(word).unwrap_or(word.len()));
         }
         behind = behind.strip_prefix(field.literal)?;
         if let Some(after) = behind.strip_prefix(".reuse") {
@@ -262,6 +267,10 @@ impl Reader<'_> {
             Kind::Halves => {
                 let (high, low) = word.split_once(',')?;
                 u64::from(float::parse_half(high.trim())?) << 16 | u64::from(float::parse_half(low.trim())?)
+            }
+            Kind::Brains => {
+                let (high, low) = word.split_once(',')?;
+                u64::from(float::parse_brain(high.trim())?) << 16 | u64::from(float::parse_brain(low.trim())?)
             }
             Kind::Twice => {
                 let (first, second) = word.split_once(',')?;
@@ -306,6 +315,11 @@ impl Reader<'_> {
     }
 }
 
+/// Where the modifiers behind a register or a constant begin.
+fn dot_of(word: &str) -> Option<usize> {
+    word.rfind(']').map_or_else(|| word.find('.'), |i| word[i..].find('.').map(|j| i + j))
+}
+
 /// `A][B]`, blanks between the brackets allowed.
 fn brackets(text: &str) -> Option<(&str, &str)> {
     let (first, rest) = text.split_once(']')?;
@@ -315,7 +329,7 @@ fn brackets(text: &str) -> Option<(&str, &str)> {
 /// Where an operand ends: at a comma outside brackets (the second one for a pair of halves), in a bracket also at `+`
 /// that is not part of the number, or at the closing bracket.
 fn end_of(kind: Kind, text: &str, bracketed: bool) -> usize {
-    let (mut depth, mut commas) = (0, if matches!(kind, Kind::Halves | Kind::Twice) { 1 } else { 0 });
+    let (mut depth, mut commas) = (0, if matches!(kind, Kind::Halves | Kind::Brains | Kind::Twice) { 1 } else { 0 });
     for (i, c) in text.char_indices() {
         match c {
             '[' | '{' => depth += 1,

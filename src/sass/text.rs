@@ -205,6 +205,10 @@ impl Printer<'_> {
             out.push('|');
         }
         self.value(field, &arg, out);
+        let inside = suffix_inside(field.kind);
+        if inside {
+            suffixes(self.form, i as u8, self.inst, out);
+        }
         if abs {
             out.push('|');
         }
@@ -212,7 +216,9 @@ impl Printer<'_> {
         if arg.reuse {
             out.push_str(".reuse");
         }
-        suffixes(self.form, i as u8, self.inst, out);
+        if !inside {
+            suffixes(self.form, i as u8, self.inst, out);
+        }
     }
 
     fn value(&self, field: &ArgField, arg: &Arg, out: &mut String) {
@@ -229,6 +235,9 @@ impl Printer<'_> {
             Kind::Double => out.write_str(&float::double(arg.val)),
             Kind::Halves => {
                 write!(out, "{}, {}", float::half((arg.val >> 16) as u16), float::half(arg.val as u16))
+            }
+            Kind::Brains => {
+                write!(out, "{}, {}", float::brain((arg.val >> 16) as u16), float::brain(arg.val as u16))
             }
             Kind::Special => match special_text(self.target, arg.val as u8) {
                 Some(text) => out.write_str(text),
@@ -271,6 +280,11 @@ impl Printer<'_> {
             None => signed(out, to),
         }
     }
+}
+
+/// Whether an operand's modifiers print inside the bars of `| |`: not where it is a vector register.
+pub fn suffix_inside(kind: Kind) -> bool {
+    matches!(kind, Kind::UReg | Kind::Const | Kind::Bindless)
 }
 
 fn register(out: &mut String, file: &str, number: u64, zero: u64, zero_text: &str) -> std::fmt::Result {

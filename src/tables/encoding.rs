@@ -73,6 +73,8 @@ pub enum Kind {
     Float,
     /// Bits of two halves, printed high one first.
     Halves,
+    /// Bits of two bf16 numbers, printed high one first.
+    Brains,
     /// High word of an f64; the operand holds all 64 bits.
     Double,
     /// Signed distance from the end of the instruction.

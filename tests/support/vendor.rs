@@ -70,5 +70,5 @@ pub fn line(line: &str) -> Option<(u64, u64, String)> {
 
 /// Blanks single, none between the brackets of a constant.
 pub fn normal(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").replace("] [", "][")
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace("] [", "][").replace(" ,", ",")
 }

@@ -16,7 +16,10 @@ pub fn check(model: &Model, report: &mut Report) {
     for ((generation, _), forms) in buckets {
         for (i, a) in forms.iter().enumerate() {
             for b in &forms[i + 1..] {
-                if !collide(a, b) || !share_target(model, generation, a, b) || told.contains(&(a.row.at, b.row.at)) {
+                if !collide(model, a, b)
+                    || !share_target(model, generation, a, b)
+                    || told.contains(&(a.row.at, b.row.at))
+                {
                     continue;
                 }
                 told.push((a.row.at, b.row.at));
@@ -30,9 +33,23 @@ pub fn check(model: &Model, report: &mut Report) {
     }
 }
 
-fn collide(a: &Form, b: &Form) -> bool {
+fn collide(model: &Model, a: &Form, b: &Form) -> bool {
     let alias = a.row.alias_of == b.row.op || b.row.alias_of == a.row.op;
-    !alias && (a.fixed.1 ^ b.fixed.1) & a.fixed.0 & b.fixed.0 == 0
+    let differ = (a.fixed.1 ^ b.fixed.1) & a.fixed.0 & b.fixed.0 != 0;
+    !alias && !differ && !excludes(model, a, b) && !excludes(model, b, a)
+}
+
+/// Whether a modifier of one form has no code that the other's fixed bits or codes in the same place allow.
+fn excludes(model: &Model, a: &Form, b: &Form) -> bool {
+    a.mods.iter().filter(|m| m.only.is_none()).any(|field| {
+        let Some(bits) = &field.bits else { return false };
+        let codes = &model.ori.sets[field.set].codes;
+        let mask = bits.mask();
+        let fixed = b.fixed.0 & mask == mask && codes.iter().all(|c| bits.place(c.0.into()) != b.fixed.1 & mask);
+        let same = b.mods.iter().find(|m| m.only.is_none() && m.bits.as_ref() == Some(bits));
+        let others = same.map(|m| &model.ori.sets[m.set].codes);
+        fixed || others.is_some_and(|o| codes.iter().all(|c| o.iter().all(|d| d.0 != c.0)))
+    })
 }
 
 /// Whether a target of the generation has both forms.

@@ -119,6 +119,7 @@ fn arg(field: &ArgField, form: &Form, model: &Model) -> String {
         "N" => "Decimal",
         "F" => "Float",
         "H" => "Halves",
+        "G" => "Brains",
         "D" => "Double",
         "L" => "Label",
         "SR" => "Special",
