@@ -63,6 +63,7 @@ impl Builder<'_> {
             if ty.bits() == 64 { s.source_pair(&inst.operands[i], ty) } else { s.source_reg(&inst.operands[i], ty) }
         };
         let b = value(self, at + 1)?;
+        let b = if op == AtomOp::Cas { self.never_zero(b, ty) } else { b };
         let c = if op == AtomOp::Cas { value(self, at + 2)? } else { Operand::NULL };
         let d = if reduce { Operand::zero() } else { self.dest(&inst.operands[0])? };
         self.before(&order, place.window);
@@ -114,6 +115,16 @@ impl Builder<'_> {
 }
 
 impl Builder<'_> {
+    /// A compare value in registers: not every generation takes RZ there.
+    fn never_zero(&mut self, value: Operand, ty: ScalarType) -> Operand {
+        if value != Operand::zero() {
+            return value;
+        }
+        let fresh = if ty.bits() == 64 { self.temp_pair() } else { self.temp() };
+        self.copy_value(fresh, value);
+        fresh
+    }
+
     /// An operation on shared memory as a loop: read, compute, and swap in what was computed unless another lane was faster. Under a guard
     /// the loop stands behind a branch, so that nothing in it is guarded.
     fn swap_loop(&mut self, op: AtomOp, ty: ScalarType, place: Place, d: Operand, b: Operand) -> Lowered {

@@ -31,3 +31,105 @@ fn saxpy_on_sm_90() {
     let expected = "ULDC LDC LDC LDC LDC S2R COPY LDC COPY S2R COPY IMAD ISETP EXIT COPY COPY IMAD.WIDE IADD3 IADD3 LDG COPY COPY IADD3 IADD3 LDG FFMA STG BRA EXIT";
     assert_eq!(ops.join(" "), expected);
 }
+
+/// A kernel with these statements, its registers declared.
+fn kernel(body: &str) -> String {
+    format!(
+        ".version 9.0\n.target sm_75\n.address_size 64\n.extern .shared .align 16 .b8 dyn[];\n\
+         .global .align 4 .u32 counter;\n.const .align 8 .b64 where = counter;\n\
+         .visible .entry k(.param .u32 n, .param .align 16 .b8 s[32], .param .u64 p) {{\n\
+         .reg .pred p<4>; .reg .b16 h<4>; .reg .b32 r<8>; .reg .b64 d<8>; .reg .f32 f<4>; .reg .f64 e<4>;\n\
+         .shared .align 4 .b32 fixed[3]; .local .align 8 .b8 own[12];\n{body}\nret;\n}}\n"
+    )
+}
+
+/// The instructions of a kernel with these statements, without their line numbers.
+fn instructions(body: &str, target: &str) -> Vec<String> {
+    let module = lowered(&kernel(body), target).unwrap();
+    let printed = text::print(&module.functions[0].function);
+    assert_eq!(verify::verify(&module.functions[0].function), Vec::<String>::new(), "{printed}");
+    printed.lines().filter(|l| l.starts_with("  ")).map(|l| l.split(" ;").next().unwrap().trim().to_string()).collect()
+}
+
+fn mnemonics(body: &str, target: &str) -> String {
+    let word = |line: &String| line.split([' ', '{']).find(|w| !w.starts_with('@')).unwrap_or("").to_string();
+    instructions(body, target).iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// The flag after a subtraction is kept as "no borrow" and turned around for an addition.
+#[test]
+fn carry_flag_changes_its_sense() {
+    let lines = instructions("sub.cc.u32 r0, r1, r2; addc.u32 r3, r4, 0; subc.u32 r5, r6, r7;", "sm_90");
+    let carry = lines[0].split("pu=").nth(1).unwrap().split(' ').next().unwrap();
+    let flag = lines[1].split("d=").nth(1).unwrap().split(' ').next().unwrap();
+    assert_eq!(lines[1], format!("COPY d={flag} a={carry}"));
+    assert!(lines[2].ends_with(&format!("pp=!{flag} pq=!Z")), "{lines:?}");
+    assert!(lines[3].ends_with(&format!("pp={flag} pq=!Z")) && lines[3].contains("b=!r"), "{lines:?}");
+}
+
+/// Under a guard only what is visible in PTX, touches memory or involves other lanes is guarded.
+#[test]
+fn guards_stand_where_they_must() {
+    let body = "@p0 add.u64 d0, d1, d2; @!p1 ld.shared.u32 r3, [fixed+4]; @p2 bra L; mov.u32 r0, 7; L: mov.u32 r1, 8;";
+    let lines = instructions(body, "sm_80");
+    let guards: Vec<&str> = lines.iter().map(|l| l.split(' ').next().unwrap()).collect();
+    assert!(guards[0].starts_with("@p") && guards[1] == guards[0], "{lines:?}");
+    assert!(guards[2].starts_with("@!p") && lines[2].contains("LDS"), "{lines:?}");
+    assert!(guards[3].starts_with("@p") && lines[3].contains("BRA"), "{lines:?}");
+    assert!(guards[4] == "BRA", "{lines:?}");
+}
+
+/// A branch to a place that only returns leaves the thread at once.
+#[test]
+fn branch_to_return_is_exit() {
+    assert_eq!(mnemonics("@p0 bra L; mov.u32 r0, r1; L:", "sm_90"), "EXIT COPY BRA EXIT");
+}
+
+/// Shared addresses start at zero, or behind the reserved bytes in the block's part of the cluster's window.
+#[test]
+fn shared_addresses_by_target() {
+    let body = "st.shared.u32 [fixed+8], r0; mov.u32 r1, dyn;";
+    let old = instructions(body, "sm_89");
+    assert!(old[0].starts_with("STS a=Z off=0x8"), "{old:?}");
+    assert!(old[1].ends_with("a=0x10"), "{old:?}");
+    let new = instructions(body, "sm_90");
+    assert!(new[0].starts_with("S2R") && new[1].starts_with("SHF"), "{new:?}");
+    assert!(new[2].contains("off=0x408") && new[3].contains("b=0x410"), "{new:?}");
+    let module = lowered(&kernel(body), "sm_90").unwrap();
+    let shared = module.functions[0].shared.unwrap();
+    assert_eq!((shared.size, shared.align, module.functions[0].dynamic_shared), (0x40c, 16, true));
+}
+
+/// Parameters are aligned by their address in the bank; addresses of globals come from bank 4 and relocations.
+#[test]
+fn variables_have_their_places() {
+    for (target, offsets) in [("sm_75", [0, 16, 48]), ("sm_90", [0, 16, 48]), ("sm_100", [0, 16, 48])] {
+        let module = lowered(&kernel("mov.u64 d0, counter; ld.const.u64 d1, [where];"), target).unwrap();
+        let params: Vec<u16> = module.functions[0].params.iter().map(|p| p.offset).collect();
+        assert_eq!(params, offsets, "{target}");
+        assert_eq!(module.global.as_ref().unwrap().size, 4);
+        let slots = &module.constant4.unwrap().relocs;
+        assert_eq!((slots.len(), slots[0].symbol.as_str(), slots[0].kind), (1, "counter", 2));
+        assert_eq!(module.constant3.unwrap().relocs[0].symbol, "counter");
+    }
+}
+
+/// A 64-bit sum in shared memory is a loop; under a guard it stands behind a branch.
+#[test]
+fn shared_sum_of_64_bits_is_a_loop() {
+    let loop_body = "LDS BRA IADD3 IADD3 ATOMS ISETP ISETP COPY COPY COPY COPY BRA BRA EXIT";
+    assert_eq!(mnemonics("atom.shared.add.u64 d0, [r0], d1;", "sm_80"), loop_body);
+    let guarded = mnemonics("@p0 atom.shared.add.u64 d0, [r0], d1;", "sm_80");
+    assert_eq!(guarded, format!("BRA BRA {loop_body}"));
+}
+
+/// Everything that is not implemented is said, at its position, by its name.
+#[test]
+fn refusals_are_complete() {
+    let diagnostics =
+        lowered(&kernel("div.rn.f64 e0, e1, e2;\nadd.u32 r0, r1, r2;\ndiv.u64 d0, d1, d2;"), "sm_90").err().unwrap();
+    let said: Vec<(u32, &str)> = diagnostics.iter().map(|d| (d.pos.unwrap().line, d.message.as_str())).collect();
+    let expected =
+        [(10, "Instruction 'div.rn.f64' is not implemented"), (12, "Instruction 'div.u64' is not implemented")];
+    assert_eq!(said, expected);
+}

@@ -8,7 +8,7 @@ use super::mods::*;
 use crate::ori::Operand;
 use crate::ptx::ast;
 use crate::tables::ptx::{MatchMode, ScalarType, ShflMode, VoteMode};
-use crate::tables::{Op, Role};
+use crate::tables::{Feature, Op, Role};
 
 const ALL_LANES: u64 = 0xffff_ffff;
 
@@ -16,8 +16,14 @@ impl Builder<'_> {
     /// Reads a member mask and announces it.
     fn member_mask(&mut self, operand: &ast::Operand) -> Lowered<Operand> {
         let mask = self.source(operand, ScalarType::B32)?;
-        self.put(Op::SYNCMASK, &[], &[(Role::A, mask)]);
+        let announced = self.sync_operand(mask);
+        self.put(Op::SYNCMASK, &[], &[(Role::A, announced)]);
         Ok(mask)
+    }
+
+    /// A mask as WARPSYNC takes it: where it has a form for all lanes, any other mask must be in a register.
+    fn sync_operand(&mut self, mask: Operand) -> Operand {
+        if self.is_full(mask) || !self.has(Feature::WarpsyncAll) { mask } else { self.in_reg(mask) }
     }
 
     fn is_full(&self, mask: Operand) -> bool {
@@ -27,6 +33,8 @@ impl Builder<'_> {
     /// `bar.warp.sync`
     pub fn warp_barrier(&mut self, inst: &ast::Instruction) -> Lowered {
         let mask = self.source(&inst.operands[0], ScalarType::B32)?;
+        let all = self.is_full(mask) && self.has(Feature::WarpsyncAll);
+        let mask = if all { Operand::NULL } else { self.sync_operand(mask) };
         self.put(Op::WARPSYNC, &[], &[(Role::A, mask)]);
         Ok(())
     }
