@@ -65,8 +65,6 @@ pub(super) struct Builder<'a> {
     pub carry: CarryFlag,
     /// Highest block barrier + 1, 16 where one is in a register.
     pub barriers: u8,
-    /// An instruction needs a modifier that has no row yet.
-    pub lacks_modifier: bool,
 }
 
 impl<'a> Builder<'a> {
@@ -105,7 +103,6 @@ impl<'a> Builder<'a> {
             shared_window: Operand::NULL,
             carry: CarryFlag::default(),
             barriers: 0,
-            lacks_modifier: false,
         }
     }
 
@@ -233,10 +230,6 @@ impl<'a> Builder<'a> {
     fn build(&mut self, op: Op, mods: &[M], args: &[(Role, Operand)]) -> InstId {
         let inst = self.f.make(op);
         for (kind, value) in mods {
-            if (*kind, *value) == NOT_YET {
-                self.lacks_modifier = true;
-                continue;
-            }
             self.f.insts[inst].mods.set(*kind, *value);
         }
         for (role, operand) in args {

@@ -196,7 +196,7 @@ impl Builder<'_> {
             if to_integer || inst.mods.saturate {
                 return Err(Refusal::NotBuilt);
             }
-            let mut mods: ConvertMods = SmallVec::from_slice(&f2f_types(to));
+            let mut mods: ConvertMods = SmallVec::from_slice(&[float_dst(to), float_src(from)]);
             mods.extend(rounding(&inst.mods)?);
             mods.extend_from_slice(flush);
             self.put(Op::F2F_X, &mods, &[(Role::D, d), (Role::A, a)]);

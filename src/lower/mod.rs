@@ -129,9 +129,7 @@ fn lower_function(
                 builder.enter(block);
             }
             Statement::Instruction(inst) => {
-                let result = lower_instruction(&mut builder, &mut labels, inst);
-                let lacks = std::mem::take(&mut builder.lacks_modifier);
-                if let Err(refusal) = result.and(if lacks { Err(Refusal::NotBuilt) } else { Ok(()) }) {
+                if let Err(refusal) = lower_instruction(&mut builder, &mut labels, inst) {
                     diagnostics.push(diagnostic(refusal, inst));
                 }
             }

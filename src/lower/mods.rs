@@ -8,9 +8,6 @@ use crate::tables::{Mod, value};
 /// One modifier: kind and value.
 pub(super) type M = (Mod, u8);
 
-/// Stands for a value whose kind has no row yet: what would carry it is refused.
-pub(super) const NOT_YET: M = (Mod::X, u8::MAX);
-
 // Integers.
 pub(super) const X: M = (Mod::X, value::x::X);
 pub(super) const EX: M = (Mod::Ex, value::ex::EX);
@@ -54,40 +51,40 @@ pub(super) const PRMT_ECR: M = (Mod::Prmt, value::prmt::ECR);
 pub(super) const PRMT_RC16: M = (Mod::Prmt, value::prmt::RC16);
 
 // Floats.
-pub(super) const FTZ: M = NOT_YET;
+pub(super) const FTZ: M = (Mod::Ftz, value::ftz::FTZ);
 pub(super) const SAT: M = (Mod::Sat, value::sat::SAT);
-pub(super) const RM: M = NOT_YET;
-pub(super) const RP: M = NOT_YET;
-pub(super) const RZ: M = NOT_YET;
-pub(super) const FLOOR: M = NOT_YET;
-pub(super) const CEIL: M = NOT_YET;
-pub(super) const TRUNC: M = NOT_YET;
+pub(super) const RM: M = (Mod::Rnd, value::rnd::RM);
+pub(super) const RP: M = (Mod::Rnd, value::rnd::RP);
+pub(super) const RZ: M = (Mod::Rnd, value::rnd::RZ);
+pub(super) const FLOOR: M = (Mod::Round, value::round::FLOOR);
+pub(super) const CEIL: M = (Mod::Round, value::round::CEIL);
+pub(super) const TRUNC: M = (Mod::Round, value::round::TRUNC);
 pub(super) const FEQ: M = (Mod::Cmp, value::cmp::EQ);
 pub(super) const FNE: M = (Mod::Cmp, value::cmp::NE);
 pub(super) const FLT: M = (Mod::Cmp, value::cmp::LT);
 pub(super) const FLE: M = (Mod::Cmp, value::cmp::LE);
 pub(super) const FGT: M = (Mod::Cmp, value::cmp::GT);
 pub(super) const FGE: M = (Mod::Cmp, value::cmp::GE);
-pub(super) const FEQU: M = NOT_YET;
-pub(super) const FNEU: M = NOT_YET;
-pub(super) const FLTU: M = NOT_YET;
-pub(super) const FLEU: M = NOT_YET;
-pub(super) const FGTU: M = NOT_YET;
-pub(super) const FGEU: M = NOT_YET;
-pub(super) const FNUM: M = NOT_YET;
-pub(super) const FNAN: M = NOT_YET;
-pub(super) const FMIN: M = NOT_YET;
-pub(super) const FMAX: M = NOT_YET;
-pub(super) const FMNMX_NAN: M = NOT_YET;
-pub(super) const F2I_NTZ: M = NOT_YET;
-pub(super) const MUFU_COS: M = NOT_YET;
-pub(super) const MUFU_SIN: M = NOT_YET;
-pub(super) const MUFU_EX2: M = NOT_YET;
-pub(super) const MUFU_LG2: M = NOT_YET;
-pub(super) const MUFU_RCP: M = NOT_YET;
-pub(super) const MUFU_RSQ: M = NOT_YET;
-pub(super) const MUFU_SQRT: M = NOT_YET;
-pub(super) const MUFU_TANH: M = NOT_YET;
+pub(super) const FEQU: M = (Mod::Cmp, value::cmp::EQU);
+pub(super) const FNEU: M = (Mod::Cmp, value::cmp::NEU);
+pub(super) const FLTU: M = (Mod::Cmp, value::cmp::LTU);
+pub(super) const FLEU: M = (Mod::Cmp, value::cmp::LEU);
+pub(super) const FGTU: M = (Mod::Cmp, value::cmp::GTU);
+pub(super) const FGEU: M = (Mod::Cmp, value::cmp::GEU);
+pub(super) const FNUM: M = (Mod::Cmp, value::cmp::NUM);
+pub(super) const FNAN: M = (Mod::Cmp, value::cmp::NAN);
+pub(super) const FMIN: M = (Mod::Cmp, value::cmp::MIN);
+pub(super) const FMAX: M = (Mod::Cmp, value::cmp::MAX);
+pub(super) const FMNMX_NAN: M = (Mod::Nan, value::nan::NAN);
+pub(super) const F2I_NTZ: M = (Mod::Ntz, value::ntz::NTZ);
+pub(super) const MUFU_COS: M = (Mod::Mufu, value::mufu::COS);
+pub(super) const MUFU_SIN: M = (Mod::Mufu, value::mufu::SIN);
+pub(super) const MUFU_EX2: M = (Mod::Mufu, value::mufu::EX2);
+pub(super) const MUFU_LG2: M = (Mod::Mufu, value::mufu::LG2);
+pub(super) const MUFU_RCP: M = (Mod::Mufu, value::mufu::RCP);
+pub(super) const MUFU_RSQ: M = (Mod::Mufu, value::mufu::RSQ);
+pub(super) const MUFU_SQRT: M = (Mod::Mufu, value::mufu::SQRT);
+pub(super) const MUFU_TANH: M = (Mod::Mufu, value::mufu::TANH);
 
 // Memory.
 pub(super) const E: M = (Mod::E, value::e::E);
@@ -142,32 +139,43 @@ pub(super) const BPT_TRAP: M = (Mod::Bpt, value::bpt::TRAP);
 pub(super) const QSPC_SHARED: M = (Mod::Space, value::space::S);
 pub(super) const QSPC_LOCAL: M = (Mod::Space, value::space::L);
 
-// Conversions: their rows are still to come.
-pub(super) const F2I_U32: M = NOT_YET;
-pub(super) const I2F_U32: M = NOT_YET;
-pub(super) const TO_F64: M = NOT_YET;
+// Conversions: f32 and s32 are what is meant where nothing is said.
+pub(super) const F2I_U32: M = (Mod::Dst, value::dst::U32);
+pub(super) const I2F_U32: M = (Mod::Src, value::src::U32);
+pub(super) const TO_F64: M = (Mod::Dst, value::dst::F64);
 
 /// Result type of F2I.
-pub(super) fn f2i_dst(_: ScalarType) -> M {
-    NOT_YET
+pub(super) fn f2i_dst(ty: ScalarType) -> M {
+    let value = match ty {
+        ScalarType::U8 => value::dst::U8,
+        ScalarType::S8 => value::dst::S8,
+        ScalarType::U16 => value::dst::U16,
+        ScalarType::S16 => value::dst::S16,
+        ScalarType::U32 => value::dst::U32,
+        ScalarType::U64 => value::dst::U64,
+        ScalarType::S64 => value::dst::S64,
+        _ => value::dst::NONE,
+    };
+    (Mod::Dst, value)
 }
 
 /// Source type of I2F, of 32 bits or more.
-pub(super) fn i2f_src(_: ScalarType) -> M {
-    NOT_YET
+pub(super) fn i2f_src(ty: ScalarType) -> M {
+    let value = match ty {
+        ScalarType::U32 => value::src::U32,
+        ScalarType::U64 => value::src::U64,
+        ScalarType::S64 => value::src::S64,
+        _ => value::src::NONE,
+    };
+    (Mod::Src, value)
 }
 
-/// Source type of F2I.
-pub(super) fn float_src(_: ScalarType) -> M {
-    NOT_YET
+/// Source type of F2I and F2F.
+pub(super) fn float_src(ty: ScalarType) -> M {
+    (Mod::Src, if ty == ScalarType::F64 { value::src::F64 } else { value::src::NONE })
 }
 
-/// Result type of I2F.
-pub(super) fn float_dst(_: ScalarType) -> M {
-    NOT_YET
-}
-
-/// Both types of F2F.
-pub(super) fn f2f_types(_: ScalarType) -> [M; 2] {
-    [NOT_YET; 2]
+/// Result type of I2F and F2F.
+pub(super) fn float_dst(ty: ScalarType) -> M {
+    (Mod::Dst, if ty == ScalarType::F64 { value::dst::F64 } else { value::dst::NONE })
 }

@@ -1,4 +1,4 @@
-//! Small PTX texts and the Ori they become.
+//! Small PTX texts and the Ori they become; and every kernel of the repository through lowering and the verifier.
 
 use super::{LoweredModule, lower};
 use crate::diag::Diagnostic;
@@ -6,9 +6,44 @@ use crate::ori::{text, verify};
 use crate::tables::Target;
 use std::path::Path;
 
+const TARGETS: [&str; 10] =
+    ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"];
+
 fn lowered(source: &str, target: &str) -> Result<LoweredModule, Vec<Diagnostic>> {
     let (module, diagnostics) = crate::ptx::parse(source);
     lower(&module.ok_or(diagnostics)?, Target::by_name(target).unwrap())
+}
+
+/// Every kernel is lowered for every target, and what comes out passes the verifier.
+#[test]
+fn kernels_lower_and_verify() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let folders = [root.join("corpus"), root.join("cases/exec")];
+    let mut files: Vec<_> =
+        folders.iter().flat_map(|f| std::fs::read_dir(f).unwrap()).map(|e| e.unwrap().path()).collect();
+    files.retain(|f| f.extension().is_some_and(|e| e == "ptx"));
+    files.sort();
+    assert!(files.len() > 40);
+    let mut wrong = String::new();
+    for file in &files {
+        let source = std::fs::read_to_string(file).unwrap();
+        for target in TARGETS {
+            match lowered(&source, target) {
+                Err(diagnostics) => {
+                    diagnostics.iter().for_each(|d| wrong += &d.render(&file.display().to_string(), &source));
+                }
+                Ok(module) => {
+                    for f in &module.functions {
+                        let errors = verify::verify(&f.function);
+                        if !errors.is_empty() {
+                            wrong += &format!("{} {target}: {errors:?}\n{}", file.display(), text::print(&f.function));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
 }
 
 /// The first kernel, instruction by instruction.
