@@ -5,11 +5,12 @@
 
 use crate::cubin::{self, Cubin};
 use crate::diag::{Diagnostic, Pos};
-use crate::lower;
+use crate::lower::{self, LoweredFunction, LoweredModule};
 use crate::ori::{Function, text};
 use crate::pipeline::{self, Watch, emit};
 use crate::ptx;
 use crate::tables::Target;
+use crate::tables::targets::Variant;
 
 /// What to compile for, and what to show on the way.
 #[derive(Clone, Debug)]
@@ -79,20 +80,53 @@ pub fn compile(source: &str, options: &Options) -> Result<Output, Vec<Diagnostic
     let Some(module) = module else { return Err(diagnostics) };
     let mut lowered = lower::lower(&module, target)?;
     let mut output = Output { cubin: Vec::new(), functions: Vec::new(), global_bytes: 0, diagnostics, dumps: Vec::new() };
+    let mut functions = Vec::new();
     let mut errors = Vec::new();
-    for (function, slot) in lowered.functions.iter_mut().zip(&mut lowered.cubin.functions) {
-        match function_code(function, options, &mut output.dumps) {
-            Ok(code) => fill(slot, function, code),
+    for function in &mut lowered.functions {
+        match function_code(&mut function.function, options, &mut output.dumps) {
+            Ok(code) => functions.push(finished(function, target, code)),
             Err(message) => errors.push(Diagnostic::fatal(message)),
         }
     }
     if !errors.is_empty() {
         return Err(errors);
     }
-    output.cubin = cubin::write(&lowered.cubin).map_err(|e| vec![Diagnostic::fatal(e.to_string())])?;
-    output.functions = lowered.cubin.functions.iter().map(resources).collect();
-    output.global_bytes = global_bytes(&lowered.cubin);
+    let cubin = module_of(lowered, functions, &module, target);
+    output.cubin = cubin::write(&cubin).map_err(|e| vec![Diagnostic::fatal(e.to_string())])?;
+    output.functions = cubin.functions.iter().map(resources).collect();
+    output.global_bytes = global_bytes(&cubin);
     Ok(output)
+}
+
+/// Version of the toolkit whose rules the cubins follow, 10 × major + minor.
+const TOOLKIT: u32 = 130;
+
+fn module_of(
+    lowered: LoweredModule,
+    functions: Vec<cubin::Function>,
+    module: &ptx::ast::Module,
+    target: &Target,
+) -> Cubin {
+    let tool = cubin::ToolNote {
+        name: env!("CARGO_PKG_NAME").to_string(),
+        version: format!("Sassafras {}", env!("CARGO_PKG_VERSION")),
+        build: String::new(),
+        options: format!("-arch {}", target.name),
+    };
+    Cubin {
+        sm: target.sm,
+        accelerator: target.variant == Variant::A,
+        ptx_sm: Target::by_name(&module.target.name).map_or(target.sm, |t| t.sm),
+        toolkit: TOOLKIT,
+        tool,
+        functions,
+        variables: lowered.variables,
+        global: lowered.global,
+        global_init: lowered.global_init,
+        constant3: lowered.constant3,
+        constant4: lowered.constant4,
+        ..Cubin::default()
+    }
 }
 
 /// Runs the phases over a function and encodes it.
@@ -111,13 +145,29 @@ fn function_code(function: &mut Function, options: &Options, dumps: &mut Vec<Str
 /// Registers that the count in a cubin states beyond the highest one used. Source: measured on 200 cubins.
 const EXTRA_REGISTERS: u32 = 2;
 
-fn fill(slot: &mut cubin::Function, function: &Function, code: emit::Code) {
-    slot.code = code.bytes;
-    slot.registers = code.registers + EXTRA_REGISTERS;
-    slot.barriers = function.barriers as u8;
-    slot.sites.exits = code.exits;
-    slot.sites.warp_wide_masks = vec![u32::MAX; code.warp_wide.len()];
-    slot.sites.warp_wide = code.warp_wide;
+fn finished(lowered: &LoweredFunction, target: &Target, code: emit::Code) -> cubin::Function {
+    let frame = lowered.function.local_bytes;
+    cubin::Function {
+        name: lowered.function.name.clone(),
+        kernel: true,
+        binding: lowered.binding,
+        code: code.bytes,
+        registers: code.registers + EXTRA_REGISTERS,
+        barriers: lowered.barriers,
+        param_base: target.info().map_or(0, |g| g.param_base),
+        param_bytes: lowered.param_bytes,
+        params: lowered.params.clone(),
+        shared: lowered.shared,
+        stack: cubin::Stack { frame, min: Some(frame), ..cubin::Stack::default() },
+        launch: lowered.launch,
+        sites: cubin::Sites {
+            exits: code.exits,
+            warp_wide_masks: vec![u32::MAX; code.warp_wide.len()],
+            warp_wide: code.warp_wide,
+            ..cubin::Sites::default()
+        },
+        ..cubin::Function::default()
+    }
 }
 
 fn resources(function: &cubin::Function) -> Resources {

@@ -1,0 +1,27 @@
+//! `sassafras disasm`: the machine code of a cubin, ours or the incumbent's.
+
+use crate::cubin;
+use crate::sass::listing;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// A cubin
+    file: PathBuf,
+    /// One JSON object: per function offset, word, text, and the word that the text assembles to
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the listing.
+pub fn disasm(options: &Options) -> Result<ExitCode, String> {
+    let bytes = super::read(&options.file)?;
+    let cubin = cubin::read(&bytes).map_err(|e| format!("{}: {e}", options.file.display()))?;
+    if options.json {
+        println!("{}", listing::json(&cubin)?);
+    } else {
+        print!("{}", listing::text(&cubin)?);
+    }
+    Ok(ExitCode::SUCCESS)
+}
