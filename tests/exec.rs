@@ -1,10 +1,12 @@
 //! Kernels with launches and literal expected numbers, under `tests/cases/exec`.
 //!
-//! Input: every NAME.ron there and the PTX it names. What is checked so far: the numbers are those of the references
-//! (`expected.py`), and the incumbent accepts every module for every target. Where Python or the incumbent is missing,
-//! the test says so and stops.
+//! Input: every NAME.ron there and the PTX it names. Checked: our cubins give the numbers on the machine, on ten targets;
+//! the numbers are those of the references (`expected.py`); the incumbent accepts every module for every target. Where
+//! Python or the incumbent is missing, the test says so and stops.
 
+use sassafras::compile::{Options, compile};
 use sassafras::sim::launch::LaunchFile;
+use sassafras::sim::run::{Shape, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -59,4 +61,65 @@ fn incumbent_accepts_every_module() {
         }
     }
     assert!(failures.is_empty(), "{failures}");
+}
+
+/// What goes wrong with one module on one target: compiled by us with the verifier on, run on the machine.
+fn ours(file: &LaunchFile, name: &str, target: &str) -> Vec<String> {
+    let source = std::fs::read_to_string(&file.module).unwrap();
+    let options = Options { verify_ir: true, ..Options::new(target) };
+    let output = match compile(&source, &options) {
+        Ok(output) => output,
+        Err(diagnostics) => {
+            let shown = diagnostics.iter().map(|d| d.render(name, &source)).collect::<String>();
+            return vec![format!("{name} {target}: {shown}")];
+        }
+    };
+    let cubin = match sassafras::cubin::read(&output.cubin) {
+        Ok(cubin) => cubin,
+        Err(error) => return vec![format!("{name} {target}: {error}")],
+    };
+    let mut wrong = Vec::new();
+    for launch in &file.launches {
+        let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
+        let mut values = launch.arg_values();
+        let message = match run(&cubin, &launch.kernel, shape, &mut values) {
+            Err(fault) => fault.to_string(),
+            Ok(_) => match launch.check(&values) {
+                Ok(()) => continue,
+                Err(differences) => differences.iter().map(|d| d.to_string()).collect::<Vec<_>>().join("; "),
+            },
+        };
+        wrong.push(format!("{name} {target} {}: {message}", launch.kernel));
+    }
+    wrong
+}
+
+fn wanted(variable: &str, name: &str) -> bool {
+    std::env::var(variable).map_or(true, |list| list.split(',').any(|item| item == name))
+}
+
+/// `SASSAFRAS_CASE` and `SASSAFRAS_SM` (lists, such as `saxpy` and `sm_90`) narrow the run.
+#[test]
+fn our_cubins_give_the_expected_numbers() {
+    let cases = descriptions();
+    let part = |cases: &[(PathBuf, LaunchFile)]| {
+        let mut wrong = Vec::new();
+        for (path, file) in cases {
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            if wanted("SASSAFRAS_CASE", &name) {
+                for target in TARGETS.into_iter().filter(|t| wanted("SASSAFRAS_SM", t)) {
+                    wrong.extend(ours(file, &name, target));
+                }
+            }
+        }
+        wrong
+    };
+    let (left, right) = cases.split_at(cases.len() / 2);
+    let wrong = std::thread::scope(|scope| {
+        let other = scope.spawn(|| part(right));
+        let mut wrong = part(left);
+        wrong.extend(other.join().unwrap());
+        wrong
+    });
+    assert!(wrong.is_empty(), "{} went wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
