@@ -1,5 +1,6 @@
 //! The ELF tables, read; layouts are the two columns `rel` and `rela` of the rows that order things.
 
+use super::targets::Targets;
 use crate::report::Report;
 use crate::rows::elf::{AttributeRow, CompatRow, ElfTargetRow, LayoutRow, ReservedRow, SectionRow};
 use crate::source::{Row, Sources};
@@ -18,6 +19,25 @@ pub struct Elf {
 pub const LAYOUTS: [&str; 2] = ["rel", "rela"];
 
 impl Elf {
+    /// Gives each built target whose SM number has no row of its own the row of its nearest ancestor, so that a target of a
+    /// known kind takes one row in `targets.ron` alone.
+    pub fn inherit(&mut self, targets: &Targets) {
+        for (_, target) in targets.built() {
+            if self.targets.iter().any(|row| row.sm == target.sm) {
+                continue;
+            }
+            let ancestors: Vec<u32> = targets.ancestors(target).map(|t| t.sm).collect();
+            let from = ancestors.iter().find_map(|sm| self.targets.iter().find(|row| row.sm == *sm));
+            let Some(mut row) = from.cloned() else { continue };
+            let like = row.data.sm;
+            row.data.sm = target.sm;
+            self.targets.push(row);
+            for reserved in self.reserved.iter_mut().filter(|r| r.data.sms.contains(&like)) {
+                reserved.data.sms.push(target.sm);
+            }
+        }
+    }
+
     pub fn load(sources: &mut Sources, report: &mut Report) -> Elf {
         Elf {
             layouts: sources.rows("elf/layouts.ron", report),

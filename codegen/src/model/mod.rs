@@ -30,7 +30,8 @@ impl Model {
         let targets = targets::Targets::load(sources, report);
         let ori = ori::Ori::load(sources, report);
         let phases = sources.rows("phases.ron", report);
-        let elf = elf::Elf::load(sources, report);
+        let mut elf = elf::Elf::load(sources, report);
+        elf.inherit(&targets);
         let ptx = ptx::Ptx::load(sources, &targets, report);
         let encoding = encoding::Encoding::load(sources, &targets, &ori, report);
         Model { targets, ori, phases, elf, ptx, encoding }

@@ -33,6 +33,11 @@ impl Targets {
         self.generations.iter().position(|g| g.name == name)
     }
 
+    /// A target's parents, nearest first.
+    pub fn ancestors(&self, target: &TargetRow) -> impl Iterator<Item = &Row<TargetRow>> {
+        ancestors(&self.targets, target).into_iter()
+    }
+
     /// Targets whose encoder is built, in table order.
     pub fn built(&self) -> impl Iterator<Item = (usize, &Row<TargetRow>)> {
         self.targets.iter().enumerate().filter(|(_, t)| t.generation.is_some())
@@ -64,20 +69,27 @@ pub fn terms(on: &str) -> Result<Vec<Term<'_>>, &str> {
         .collect()
 }
 
+/// A target's parents, nearest first. A loop among the parents ends the list.
+fn ancestors<'a>(targets: &'a [Row<TargetRow>], target: &TargetRow) -> Vec<&'a Row<TargetRow>> {
+    let mut found: Vec<&Row<TargetRow>> = Vec::new();
+    let mut parent = target.parent.as_deref();
+    while let Some(row) = parent.and_then(|name| targets.iter().find(|t| t.name == name)) {
+        if found.iter().any(|f| f.name == row.name) || row.name == target.name {
+            break;
+        }
+        found.push(row);
+        parent = row.parent.as_deref();
+    }
+    found
+}
+
 /// Whether a target satisfies an `on` expression: the last term that speaks of it decides.
 fn holds(targets: &[Row<TargetRow>], target: &TargetRow, on: &str) -> bool {
     if target.kind != "real" {
         return false;
     }
     let mut names = vec![target.name.as_str()];
-    let mut at = target;
-    while let Some(parent) = at.parent.as_deref().and_then(|p| targets.iter().find(|t| t.name == p)) {
-        if names.contains(&parent.name.as_str()) {
-            break;
-        }
-        names.push(&parent.name);
-        at = parent;
-    }
+    names.extend(ancestors(targets, target).iter().map(|t| t.name.as_str()));
     let mut holds = false;
     for term in terms(on).unwrap_or_default() {
         match term {

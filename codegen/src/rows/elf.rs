@@ -15,7 +15,7 @@ pub struct LayoutRow {
     pub src: String,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ElfTargetRow {
     pub sm: u32,
