@@ -5,8 +5,8 @@
 //! through [`tables`], the only module that includes generated code.
 
 pub mod alloc;
-// pub mod cli;
-// pub mod compile;
+pub mod cli;
+pub mod compile;
 pub mod cubin;
 pub mod diag;
 pub mod lower;

@@ -1,6 +1,5 @@
-//! The `sassafras` program; the command line is connected when lowering lands.
+//! The `sassafras` program; everything is in `sassafras::cli`.
 
 fn main() -> std::process::ExitCode {
-    eprintln!("sassafras fatal   : not connected yet");
-    std::process::ExitCode::from(255)
+    sassafras::cli::main(std::env::args().collect())
 }

@@ -74,15 +74,11 @@ fn ours(file: &LaunchFile, name: &str, target: &str) -> Vec<String> {
             return vec![format!("{name} {target}: {shown}")];
         }
     };
-    let cubin = match sassafras::cubin::read(&output.cubin) {
-        Ok(cubin) => cubin,
-        Err(error) => return vec![format!("{name} {target}: {error}")],
-    };
     let mut wrong = Vec::new();
     for launch in &file.launches {
         let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
         let mut values = launch.arg_values();
-        let message = match run(&cubin, &launch.kernel, shape, &mut values) {
+        let message = match run(&output.cubin, &launch.kernel, shape, &mut values) {
             Err(fault) => fault.to_string(),
             Ok(_) => match launch.check(&values) {
                 Ok(()) => continue,

@@ -1,6 +1,5 @@
 //! `sassafras run`: one kernel of a cubin, or of a PTX file that is compiled first, on the CPU.
 
-use crate::cubin;
 use crate::sim::launch::{ArgValue, CommandArg, parse_command_arg, write_results};
 use crate::sim::run::{Shape, run as run_kernel};
 use std::path::PathBuf;
@@ -51,11 +50,10 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
     if !bytes.starts_with(b"\x7fELF") {
         bytes = compiled(&bytes, options)?;
     }
-    let cubin = cubin::read(&bytes).map_err(|e| format!("{}: {e}", options.file.display()))?;
     let args: Vec<CommandArg> = options.args.iter().map(|a| parse_command_arg(a)).collect::<Result<_, _>>()?;
     let mut values: Vec<ArgValue> = args.iter().map(|a| a.value.clone()).collect();
     let shape = Shape { grid: options.grid, block: options.block, smem: options.smem };
-    match run_kernel(&cubin, &options.kernel, shape, &mut values) {
+    match run_kernel(&bytes, &options.kernel, shape, &mut values) {
         Ok(_) => {
             write_results(&args, &values)?;
             Ok(ExitCode::SUCCESS)
