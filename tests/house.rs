@@ -47,6 +47,11 @@ fn sources() -> Vec<(String, String)> {
     paths.iter().map(|p| (name(p), std::fs::read_to_string(p).unwrap())).collect()
 }
 
+/// Whether a file holds nothing but unit tests.
+fn is_test(name: &str) -> bool {
+    name.contains("tests")
+}
+
 /// The part of a file before its unit tests, without comments.
 fn code(text: &str) -> String {
     let body = text.split("#[cfg(test)]").next().unwrap_or("");
@@ -81,7 +86,7 @@ fn rooms_import_only_what_they_may() {
 #[test]
 fn no_sm_number_in_code() {
     let mut wrong = Vec::new();
-    for (name, text) in sources() {
+    for (name, text) in sources().into_iter().filter(|s| !is_test(&s.0)) {
         for (number, line) in code(&text).lines().enumerate() {
             let squeezed: String = line.chars().filter(|c| !c.is_whitespace()).collect();
             let compared = ["sm>=", "sm<=", "sm==", "sm<", "sm>", ".sm!="].iter().any(|op| {

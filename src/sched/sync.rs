@@ -120,11 +120,7 @@ fn warp_syncs(function: &mut Function, plan: &Plan) {
                 _ => None,
             };
             if let Some(mask) = mask.filter(|_| divergent) {
-                let sync = function.make(Op::WARPSYNC);
-                function.set_arg(sync, Role::A, mask);
-                function.insts[sync].line = function.insts[inst].line;
-                function.insts[sync].guard = function.insts[inst].guard;
-                out.push(sync);
+                warp_sync(function, inst, mask, &mut out);
             }
             if op != Op::SYNCMASK {
                 out.push(inst);
@@ -132,6 +128,30 @@ fn warp_syncs(function: &mut Function, plan: &Plan) {
         }
         function.blocks[block] = out;
     }
+}
+
+/// WARPSYNC of a mask, in the guard and at the line of the instruction that needs it. Where there is `WARPSYNC.ALL`, there is
+/// none with an immediate mask: another constant goes through a register.
+fn warp_sync(function: &mut Function, before: InstId, mask: Operand, out: &mut Vec<InstId>) {
+    let data = function.insts[before];
+    let sync = function.make(Op::WARPSYNC);
+    (function.insts[sync].line, function.insts[sync].guard) = (data.line, data.guard);
+    match function.imm_value(mask) {
+        Some(ALL_LANES) if function.target.has(Feature::WarpsyncAll) => {
+            function.insts[sync].mods.set(Mod::All, value::all::ALL);
+        }
+        Some(_) if function.target.has(Feature::WarpsyncAll) => {
+            let reg = Operand::reg(function.new_reg(File::R));
+            let mov = function.make(Op::MOV);
+            function.set_arg(mov, Role::D, reg);
+            function.set_arg(mov, Role::A, mask);
+            function.insts[mov].line = data.line;
+            function.set_arg(sync, Role::A, reg);
+            out.push(mov);
+        }
+        _ => function.set_arg(sync, Role::A, mask),
+    }
+    out.push(sync);
 }
 
 /// Puts YIELD before each backward branch of a loop that may wait for another lane.
