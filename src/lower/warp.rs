@@ -8,35 +8,26 @@ use super::mods::*;
 use crate::ori::Operand;
 use crate::ptx::ast;
 use crate::tables::ptx::{MatchMode, ScalarType, ShflMode, VoteMode};
-use crate::tables::{Feature, Op, Role};
+use crate::tables::{Op, Role};
 
 const ALL_LANES: u64 = 0xffff_ffff;
 
 impl Builder<'_> {
-    /// Reads a member mask and announces it.
+    /// Reads a member mask and announces it. What becomes of it (WARPSYNC, or nothing where the lanes are together anyway) is
+    /// for OriDoSyncronization to say.
     fn member_mask(&mut self, operand: &ast::Operand) -> Lowered<Operand> {
         let mask = self.source(operand, ScalarType::B32)?;
-        let announced = self.sync_operand(mask);
-        self.put(Op::SYNCMASK, &[], &[(Role::A, announced)]);
+        self.put(Op::SYNCMASK, &[], &[(Role::A, mask)]);
         Ok(mask)
-    }
-
-    /// A mask as WARPSYNC takes it: where it has a form for all lanes, any other mask must be in a register.
-    fn sync_operand(&mut self, mask: Operand) -> Operand {
-        if self.is_full(mask) || !self.has(Feature::WarpsyncAll) { mask } else { self.in_reg(mask) }
     }
 
     fn is_full(&self, mask: Operand) -> bool {
         self.constant(mask) == Some(ALL_LANES)
     }
 
-    /// `bar.warp.sync`
+    /// `bar.warp.sync`: nothing but a meeting of lanes.
     pub fn warp_barrier(&mut self, inst: &ast::Instruction) -> Lowered {
-        let mask = self.source(&inst.operands[0], ScalarType::B32)?;
-        let all = self.is_full(mask) && self.has(Feature::WarpsyncAll);
-        let mask = if all { Operand::NULL } else { self.sync_operand(mask) };
-        self.put(Op::WARPSYNC, &[], &[(Role::A, mask)]);
-        Ok(())
+        self.member_mask(&inst.operands[0]).map(|_| ())
     }
 
     /// `shfl.sync`
