@@ -7,4 +7,5 @@ pub mod fault;
 pub mod launch;
 pub mod memory;
 pub mod ops;
+pub mod run;
 pub mod sass;

@@ -1,0 +1,234 @@
+//! Runs one kernel of a cubin: what the driver would set up, then the machine.
+//!
+//! Input: a cubin, a kernel's name, a grid, arguments. Output: the buffers as the kernel left them, in place, or a fault.
+//! Invariant: constant bank 0 holds exactly what the target's tables say that a launch provides; every buffer has an
+//! address of its own with gaps around it; code, shared and local memory have addresses that no buffer has.
+
+use super::fault::Fault;
+use super::launch::ArgValue;
+use super::memory::Global;
+use super::sass::grid::{self, Stats};
+use super::sass::predecode::{Lifted, predecode_all};
+use super::sass::setup::{Banks, Setup};
+use crate::cubin::{Cubin, Function, Image, Reloc, Space};
+use crate::tables::{GenerationInfo, Target};
+
+/// Generic address of the shared window.
+const SHARED_WINDOW: u64 = 0x7fa0 << 32;
+/// Generic address of the local window.
+const LOCAL_WINDOW: u64 = 0x7fb0 << 32;
+/// Address of the first instruction.
+const CODE_BASE: u64 = 0x7fc0 << 32;
+/// Local memory of a lane where the cubin cannot say how deep calls go, in bytes.
+const CALL_STACK: u32 = 0x1000;
+/// Instructions after which a launch is given up.
+const STEP_LIMIT: u64 = 1 << 32;
+
+/// Over how many blocks and threads a kernel runs, and how many bytes of dynamic shared memory a block gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub smem: u32,
+}
+
+/// The target that a cubin was made for.
+pub fn target_of(cubin: &Cubin) -> Result<&'static Target, Fault> {
+    let name = format!("sm_{}{}", cubin.sm, if cubin.accelerator { "a" } else { "" });
+    Target::by_name(&name).ok_or_else(|| Fault::new(format!("the cubin is for {name}, which is no target")))
+}
+
+/// Runs a kernel whose instructions have been decoded.
+///
+/// `code` has one entry per 16 bytes of the kernel's code; what could not be decoded is a fault when it is reached.
+pub fn run_decoded(
+    cubin: &Cubin,
+    kernel: &str,
+    shape: Shape,
+    args: &mut [ArgValue],
+    code: &[Result<Lifted, String>],
+) -> Result<Stats, Fault> {
+    let Some(function) = cubin.function(kernel).filter(|f| f.kernel) else {
+        return Err(Fault::new(format!("the cubin has no kernel {kernel}")));
+    };
+    let target = target_of(cubin)?;
+    let Some(info) = target.info() else {
+        return Err(Fault::new(format!("the encoding of {} is not built", target.name)));
+    };
+    check_shape(function, shape)?;
+    let mut global = Global::default();
+    let mut setup = Setup {
+        grid: shape.grid,
+        block: shape.block,
+        registers: (function.registers as usize + 8).min(256),
+        shared_bytes: shared_bytes(function, info, shape.smem),
+        local_bytes: local_bytes(function) as usize,
+        shared_window: SHARED_WINDOW,
+        local_window: LOCAL_WINDOW,
+        code_base: CODE_BASE,
+        step_limit: STEP_LIMIT,
+        ..Setup::default()
+    };
+    driver_constants(&mut setup.banks, info, shape, setup.local_bytes as u32);
+    let buffers = place_arguments(&mut setup.banks, &mut global, function, args)?;
+    place_variables(&mut setup.banks, &mut global, cubin, function)?;
+    (setup.code, setup.reasons) = predecode_all(&setup.banks, code);
+    let stats = grid::run(&setup, &mut global)?;
+    for (arg, base) in args.iter_mut().zip(buffers) {
+        if let (ArgValue::Buffer { bytes, .. }, Some(base)) = (arg, base) {
+            bytes.copy_from_slice(global.bytes_at(base).unwrap_or_default());
+        }
+    }
+    Ok(stats)
+}
+
+fn check_shape(function: &Function, shape: Shape) -> Result<(), Fault> {
+    if shape.grid.contains(&0) || shape.block.contains(&0) {
+        return Err(Fault::new("a grid and a block have at least one of each"));
+    }
+    let threads = shape.block.iter().try_fold(1u32, |n, d| n.checked_mul(*d)).unwrap_or(u32::MAX);
+    if threads > 1024 {
+        return Err(Fault::new(format!("{threads} threads in a block; at most 1024 fit")));
+    }
+    match function.launch.required_threads {
+        Some(required) if required != shape.block => Err(Fault::new(format!(
+            "the kernel requires blocks of {required:?} threads and gets {:?}",
+            shape.block
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn shared_bytes(function: &Function, info: &GenerationInfo, dynamic: u32) -> usize {
+    let fixed = function.shared.map_or(u64::from(info.shared_base), |s| s.size);
+    (fixed as usize).saturating_add(dynamic as usize)
+}
+
+fn local_bytes(function: &Function) -> u32 {
+    let stated = function.stack.min.unwrap_or(0).max(function.stack.frame);
+    let calls = function.stack.call_return.is_some() && function.stack.min == Some(0);
+    stated.next_multiple_of(16) + if calls { CALL_STACK } else { 0 }
+}
+
+fn driver_constants(banks: &mut Banks, info: &GenerationInfo, shape: Shape, stack_top: u32) {
+    for i in 0..3 {
+        banks.put(0, info.ntid + 4 * i, &shape.block[i as usize].to_le_bytes());
+        banks.put(0, info.nctaid + 4 * i, &shape.grid[i as usize].to_le_bytes());
+    }
+    banks.put(0, info.stack_top, &stack_top.to_le_bytes());
+    banks.put(0, info.local_window, &LOCAL_WINDOW.to_le_bytes());
+    if let Some(at) = info.global_desc {
+        // The machine gives descriptors no meaning; zero is harmless where one takes part in an address.
+        banks.put(0, at, &0u64.to_le_bytes());
+    }
+    if let Some(at) = info.shared_window {
+        banks.put(0, at, &SHARED_WINDOW.to_le_bytes());
+    }
+}
+
+/// Puts arguments into the parameters; returns the address of each buffer.
+fn place_arguments(
+    banks: &mut Banks,
+    global: &mut Global,
+    function: &Function,
+    args: &[ArgValue],
+) -> Result<Vec<Option<u64>>, Fault> {
+    if args.len() != function.params.len() {
+        let (has, gets) = (function.params.len(), args.len());
+        return Err(Fault::new(format!("{} has {has} parameters and gets {gets} arguments", function.name)));
+    }
+    let mut bases = Vec::new();
+    for (i, (arg, param)) in args.iter().zip(&function.params).enumerate() {
+        let (bytes, base) = match arg {
+            ArgValue::Scalar { bytes } => (bytes.clone(), None),
+            ArgValue::Buffer { bytes, writable } => {
+                let base = global.allocate(&format!("argument {i}"), bytes.clone(), *writable);
+                (base.to_le_bytes().to_vec(), Some(base))
+            }
+        };
+        if bytes.len() != usize::from(param.size) {
+            let (size, given) = (param.size, bytes.len());
+            return Err(Fault::new(format!("parameter {i} of {} has {size} bytes, not {given}", function.name)));
+        }
+        banks.put(0, function.param_base + u32::from(param.offset), &bytes);
+        bases.push(base);
+    }
+    Ok(bases)
+}
+
+/// Where a symbol is.
+struct Symbols<'a> {
+    cubin: &'a Cubin,
+    function: &'a Function,
+    global: u64,
+    global_init: u64,
+}
+
+impl Symbols<'_> {
+    fn address(&self, name: &str) -> Option<u64> {
+        if let Some(variable) = self.cubin.variable(name) {
+            return match variable.space {
+                Space::Global => Some(self.global + variable.offset),
+                Space::GlobalInit => Some(self.global_init + variable.offset),
+                Space::Constant => None,
+            };
+        }
+        let label = self.function.labels.iter().find(|label| label.name == name).map(|label| label.offset);
+        let own = (self.function.name == name).then_some(0);
+        label.or(own).map(|offset| CODE_BASE + offset)
+    }
+
+    /// Applies relocations that store an address of 8 bytes; those to symbols without one are returned.
+    fn relocate(&self, bytes: &mut [u8], relocs: &[Reloc]) -> Vec<u64> {
+        let mut missing = Vec::new();
+        for reloc in relocs {
+            let at = reloc.offset as usize;
+            let slot = at.checked_add(8).and_then(|end| bytes.get_mut(at..end));
+            match (slot, self.address(&reloc.symbol)) {
+                (Some(slot), Some(address)) => {
+                    slot.copy_from_slice(&address.wrapping_add(reloc.addend as u64).to_le_bytes());
+                }
+                _ => missing.push(reloc.offset),
+            }
+        }
+        missing
+    }
+}
+
+fn filled(image: &Image) -> Vec<u8> {
+    let mut bytes = image.bytes.clone();
+    bytes.resize((image.size as usize).max(bytes.len()), 0);
+    bytes
+}
+
+fn place_variables(banks: &mut Banks, global: &mut Global, cubin: &Cubin, function: &Function) -> Result<(), Fault> {
+    let mut place = |image: &Option<Image>, name: &str| {
+        image.as_ref().map_or(0, |image| global.allocate(name, filled(image), true))
+    };
+    let zeroed = place(&cubin.global, "variables");
+    let initialised = place(&cubin.global_init, "initialised variables");
+    let symbols = Symbols { cubin, function, global: zeroed, global_init: initialised };
+    if let Some(image) = &cubin.global_init {
+        let mut bytes = filled(image);
+        if let Some(at) = symbols.relocate(&mut bytes, &image.relocs).first() {
+            return Err(Fault::new(format!("a variable is initialised with an unknown address at {at:#x}")));
+        }
+        let width = bytes.len() as u64;
+        global.slice(initialised, width, true)?.copy_from_slice(&bytes);
+    }
+    for (bank, image) in [(2, &function.constant2), (3, &cubin.constant3)] {
+        if let Some(image) = image {
+            banks.put(bank, 0, &filled(image));
+        }
+    }
+    if let Some(image) = &cubin.constant4 {
+        let mut bytes = filled(image);
+        let missing = symbols.relocate(&mut bytes, &image.relocs);
+        for (slot, at) in bytes.chunks_exact(8).zip((0u64..).step_by(8)) {
+            if !missing.contains(&at) {
+                banks.put(4, at as u32, slot);
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! What the tests of the machine share: the vendor's tools, launches, runs.
+//!
+//! Input: launch files under tests/cases/exec. Output: what differs from the expected numbers. Invariant: nothing is
+//! written outside a temporary folder.
+
+pub mod lift;
+
+use sassafras::cubin::{self, Cubin};
+use sassafras::sim::launch::{Launch, LaunchFile};
+use sassafras::sim::run::{Shape, run_decoded};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A tool of the vendor; `None`, with a line on the console, where it is not installed.
+pub fn tool(name: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/vendor").join(name);
+    if !path.exists() {
+        println!("skipped: target/vendor/{name} is not installed");
+        return None;
+    }
+    Some(path)
+}
+
+/// The launch files, sorted by name.
+pub fn cases() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/exec");
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|e| e == "ron"));
+    files.sort();
+    files
+}
+
+fn output(tool: &Path, args: &[&str]) -> Result<String, String> {
+    let output = Command::new(tool).args(args).output().map_err(|e| e.to_string())?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout))),
+    }
+}
+
+/// A cubin of the incumbent and the vendor's disassembly of it.
+pub struct Made {
+    pub cubin: Cubin,
+    pub listing: String,
+}
+
+/// Compiles a PTX file with the incumbent.
+pub fn compile(ptxas: &Path, nvdisasm: &Path, ptx: &Path, sm: &str, level: &str) -> Result<Made, String> {
+    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let path = folder.path().join("a.cubin");
+    let (to, from) = (path.to_string_lossy(), ptx.to_string_lossy());
+    output(ptxas, &[&format!("-arch=sm_{sm}"), level, &from, "-o", &to])?;
+    let listing = output(nvdisasm, &["-c", &to])?;
+    let bytes = std::fs::read(&path).map_err(|e| e.to_string())?;
+    Ok(Made { cubin: cubin::read(&bytes).map_err(|e| format!("{e:?}"))?, listing })
+}
+
+/// Runs all launches of a file; the messages of those that fail.
+pub fn check(file: &LaunchFile, made: &Made) -> Vec<String> {
+    let functions = lift::functions(&made.listing);
+    let run = |launch: &Launch| -> Result<(), String> {
+        let code = functions.get(&launch.kernel).ok_or("the listing lacks the kernel")?;
+        let mut args = launch.arg_values();
+        let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
+        run_decoded(&made.cubin, &launch.kernel, shape, &mut args, code).map_err(|fault| fault.to_string())?;
+        launch.check(&args).map_err(|all| {
+            let shown: Vec<String> = all.iter().take(3).map(|d| d.to_string()).collect();
+            format!("{} differences: {}", all.len(), shown.join("; "))
+        })
+    };
+    file.launches.iter().filter_map(|l| run(l).err().map(|why| format!("{}: {why}", l.kernel))).collect()
+}
