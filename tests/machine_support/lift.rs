@@ -163,7 +163,7 @@ impl Reader<'_> {
             return self.halves(operands);
         }
         for (i, operand) in operands.iter().enumerate() {
-            if operand.contains('[') && !operand.starts_with('c') && !operand.contains("c[") {
+            if operand.contains('[') && !is_bank(operand) {
                 self.address(operand)?;
                 at = roles.iter().position(|r| r.role == Role::Off).map_or(at, |p| p + 1);
                 continue;
@@ -184,7 +184,7 @@ impl Reader<'_> {
 
     fn fits(&self, role: &RoleInfo, operand: &str) -> bool {
         let is_pred = predicate(operand).is_some();
-        let bank = operand.contains("c[") && matches!(self.lifted.inst.op.info().text, "LDC" | "ULDC" | "LDCU");
+        let bank = is_bank(operand) && matches!(self.lifted.inst.op.info().text, "LDC" | "ULDC" | "LDCU");
         match role.class {
             _ if bank => role.role == Role::C,
             Class::Pred => is_pred,
@@ -192,7 +192,7 @@ impl Reader<'_> {
             Class::Barrier => is_barrier(operand),
             Class::Label => operand.starts_with("`(") || operand.starts_with("-0x"),
             Class::Special => operand.starts_with('S'),
-            Class::Imm => integer(operand).is_some() || operand.contains("c["),
+            Class::Imm => integer(operand).is_some() || is_bank(operand),
         }
     }
 
@@ -341,4 +341,8 @@ impl Reader<'_> {
 
 fn is_barrier(text: &str) -> bool {
     text.strip_prefix('B').is_some_and(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()))
+}
+
+fn is_bank(text: &str) -> bool {
+    text.trim_start_matches(['-', '|', '~']).starts_with("c[")
 }
