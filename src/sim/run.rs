@@ -10,8 +10,11 @@ use super::memory::Global;
 use super::sass::grid::{self, Stats};
 use super::sass::predecode::{Lifted, predecode_all};
 use super::sass::setup::{Banks, Setup};
-use crate::cubin::{Cubin, Function, Image, Reloc, Space};
-use crate::tables::{GenerationInfo, Target};
+use super::sass::words::Words;
+use crate::cubin::{self, Cubin, Function, Image, Reloc, Space};
+use crate::sass;
+use crate::tables::encoding::special_text;
+use crate::tables::{GenerationInfo, Role, Target};
 
 /// Generic address of the shared window.
 const SHARED_WINDOW: u64 = 0x7fa0 << 32;
@@ -36,6 +39,29 @@ pub struct Shape {
 pub fn target_of(cubin: &Cubin) -> Result<&'static Target, Fault> {
     let name = format!("sm_{}{}", cubin.sm, if cubin.accelerator { "a" } else { "" });
     Target::by_name(&name).ok_or_else(|| Fault::new(format!("the cubin is for {name}, which is no target")))
+}
+
+/// Runs a kernel of a cubin's bytes: reads and decodes them by the tables, then as [`run_decoded`].
+pub fn run(bytes: &[u8], kernel: &str, shape: Shape, args: &mut [ArgValue]) -> Result<Stats, Fault> {
+    let cubin = cubin::read(bytes).map_err(|error| Fault::new(error.to_string()))?;
+    let code = decode(&cubin, kernel)?;
+    run_decoded(&cubin, kernel, shape, args, &code)
+}
+
+/// The instructions of a kernel; a word that is none is an error in its place.
+pub fn decode(cubin: &Cubin, kernel: &str) -> Result<Vec<Result<Lifted, String>>, Fault> {
+    let target = target_of(cubin)?;
+    let Some(function) = cubin.function(kernel) else {
+        return Err(Fault::new(format!("the cubin has no kernel {kernel}")));
+    };
+    let words = function.code.chunks_exact(16).map(|bytes| {
+        let word = bytes.iter().rev().fold(0u128, |word, byte| word << 8 | u128::from(*byte));
+        let inst = sass::decode(target, word).map_err(|error| format!("invalid instruction {error}"))?;
+        let number = inst.arg(Role::S).val as u8;
+        let special = target.generation.and_then(|generation| special_text(generation, number));
+        Ok(Lifted { words: Words::of(&inst), special: special.unwrap_or_default().to_string(), inst })
+    });
+    Ok(words.collect())
 }
 
 /// Runs a kernel whose instructions have been decoded.

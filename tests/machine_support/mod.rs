@@ -8,6 +8,7 @@ pub mod lift;
 use sassafras::cubin::{self, Cubin};
 use sassafras::sim::launch::{Launch, LaunchFile};
 use sassafras::sim::run::{Shape, run_decoded};
+use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -42,18 +43,33 @@ fn output(tool: &Path, args: &[&str]) -> Result<String, String> {
 /// A cubin of the incumbent and the vendor's disassembly of it.
 pub struct Made {
     pub cubin: Cubin,
+    pub bytes: Vec<u8>,
     pub listing: String,
 }
 
-/// Compiles a PTX file with the incumbent.
+/// Compiles a PTX file with the incumbent; what was made before from the same text is taken from the build folder.
 pub fn compile(ptxas: &Path, nvdisasm: &Path, ptx: &Path, sm: &str, level: &str) -> Result<Made, String> {
-    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let path = folder.path().join("a.cubin");
-    let (to, from) = (path.to_string_lossy(), ptx.to_string_lossy());
-    output(ptxas, &[&format!("-arch=sm_{sm}"), level, &from, "-o", &to])?;
-    let listing = output(nvdisasm, &["-c", &to])?;
-    let bytes = std::fs::read(&path).map_err(|e| e.to_string())?;
-    Ok(Made { cubin: cubin::read(&bytes).map_err(|e| format!("{e:?}"))?, listing })
+    let source = std::fs::read(ptx).map_err(|e| e.to_string())?;
+    let mut hasher = std::hash::DefaultHasher::new();
+    source.hash(&mut hasher);
+    let name = format!("machine/{:016x}{level}.sm_{sm}", hasher.finish());
+    let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let (cubin, listing) = (base.with_extension(format!("{sm}.cubin")), base.with_extension(format!("{sm}.sass")));
+    if !listing.exists() {
+        let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let path = folder.path().join("a.cubin");
+        let (to, from) = (path.to_string_lossy(), ptx.to_string_lossy());
+        output(ptxas, &[&format!("-arch=sm_{sm}"), level, &from, "-o", &to])?;
+        let text = output(nvdisasm, &["-c", &to])?;
+        let keep = |path: &Path, bytes: &[u8]| {
+            std::fs::create_dir_all(base.parent().unwrap_or(&base)).and_then(|()| std::fs::write(path, bytes))
+        };
+        let bytes = std::fs::read(&path).map_err(|e| e.to_string())?;
+        keep(&cubin, &bytes).and_then(|()| keep(&listing, text.as_bytes())).map_err(|e| e.to_string())?;
+    }
+    let bytes = std::fs::read(&cubin).map_err(|e| e.to_string())?;
+    let listing = std::fs::read_to_string(&listing).map_err(|e| e.to_string())?;
+    Ok(Made { cubin: cubin::read(&bytes).map_err(|e| format!("{e:?}"))?, bytes, listing })
 }
 
 /// Runs all launches of a file; the messages of those that fail.

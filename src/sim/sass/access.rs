@@ -7,7 +7,7 @@ use super::super::fault::Fault;
 use super::super::memory::{flat, load, store};
 use super::atomic;
 use super::block::Block;
-use super::code::{Access, Code, Exec, Space};
+use super::code::{Access, AtomicOp, Code, Exec, Space};
 use super::exec::{Machine, lowest_if_uniform};
 use super::setup::Setup;
 use super::warp::{Warp, lanes_of};
@@ -29,7 +29,14 @@ pub fn execute(m: &mut Machine, block: &mut Block, warp: usize, code: &Code, act
                     store(slot, atomic::apply(op, ty, old, b, c));
                     old
                 })
-                .map(|old| put(&mut block.warps[warp], code, lane, atomic::result(op, old, b), bytes))
+                .map(|old| {
+                    let w = &mut block.warps[warp];
+                    let result = atomic::result(op, old, b, bytes);
+                    put(w, code, lane, result, bytes);
+                    if op == AtomicOp::CasFlag {
+                        w.set_pred(code.pu, 1 << lane, (result as u32) << lane);
+                    }
+                })
             }
             _ => Ok(()),
         };

@@ -81,8 +81,9 @@ pub fn apply(op: AtomicOp, ty: AtomicType, old: u64, b: u64, c: u64) -> u64 {
 }
 
 /// What the instruction returns.
-pub fn result(op: AtomicOp, old: u64, b: u64) -> u64 {
-    if op == AtomicOp::CasFlag { u64::from(old as u32 == b as u32) } else { old }
+pub fn result(op: AtomicOp, old: u64, b: u64, bytes: u8) -> u64 {
+    let mask = u64::MAX >> (64 - 8 * u32::from(bytes));
+    if op == AtomicOp::CasFlag { u64::from(old & mask == b & mask) } else { old }
 }
 
 /// Atomic additions of f32 flush subnormals, those of other formats keep them.

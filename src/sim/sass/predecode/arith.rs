@@ -35,11 +35,12 @@ pub fn join(b: &Builder) -> Join {
     b.lifted.words.pick(&JOINS).unwrap_or_default()
 }
 
-/// The integer type that the words name; signed 32 bits where they name none.
+/// The integer type that the words name; signed 32 bits where they name none, but unsigned ones for shifts.
 pub fn int_type(b: &Builder) -> IntType {
+    let shift = matches!(b.lifted.inst.op, Op::SHF | Op::USHF);
     let of = |bits, signed| IntType { bits, signed };
     let list = [("U64", of(64, false)), ("S64", of(64, true)), ("U32", of(32, false)), ("S32", of(32, true))];
-    b.lifted.words.pick(&list).unwrap_or(of(32, true))
+    b.lifted.words.pick(&list).unwrap_or(of(32, !shift))
 }
 
 /// Builds opcodes of these families.

@@ -7,7 +7,7 @@ use super::operands::{Builder, Kind};
 use crate::sass::ArgKind;
 use crate::tables::{Op, Role};
 
-const SPECIALS: [(&str, Special); 27] = [
+const SPECIALS: [(&str, Special); 28] = [
     ("SRZ", Special::Zero),
     ("SR_LANEID", Special::LaneId),
     ("SR_VIRTID", Special::WarpId),
@@ -35,6 +35,8 @@ const SPECIALS: [(&str, Special); 27] = [
     ("SR_SWINHI", Special::SharedWindowHigh),
     ("SR_SMEMSZ", Special::SharedSize),
     ("SR_VIRTCFG", Special::WarpCount),
+    // The lowest address of local memory that the stack may use.
+    ("SR_LMEMHIOFF", Special::Zero),
 ];
 const REDUXES: [(&str, Redux); 4] = [("SUM", Redux::Add), ("OR", Redux::Or), ("XOR", Redux::Xor), ("AND", Redux::And)];
 
@@ -70,8 +72,8 @@ fn special(b: &mut Builder, wide: bool) -> Result<Exec, String> {
 fn branches(b: &mut Builder) -> Result<Option<Exec>, String> {
     Ok(Some(match b.lifted.inst.op {
         Op::BRA | Op::JMP if b.has("DIV") || b.has("CONV") => {
-            b.code.a = b.src(Role::A, false, Kind::Int)?;
-            Exec::BranchMask { target: b.target()?, diverged: b.has("DIV"), all: b.arg(Role::A).is_none() }
+            b.code.a = b.src(Role::Ub, false, Kind::Int)?;
+            Exec::BranchMask { target: b.target()?, diverged: b.has("DIV"), all: b.arg(Role::Ub).is_none() }
         }
         Op::BRA => Exec::Branch { target: b.target()?, uniform: b.has("U") },
         Op::CALL if b.arg(Role::A).is_none() && !b.has("ABS") => Exec::Branch { target: b.target()?, uniform: false },
@@ -93,7 +95,8 @@ fn branches(b: &mut Builder) -> Result<Option<Exec>, String> {
         }
         Op::EXIT => Exec::Exit,
         Op::KILL => Exec::Kill,
-        Op::BPT if b.has("TRAP") || b.has("DRAIN") => Exec::Trap,
+        // TRAP is what the opcode means when it says nothing else.
+        Op::BPT if !["PAUSE", "PAUSE_QUIET", "INT", "DRAIN"].iter().any(|word| b.has(word)) => Exec::Trap,
         Op::BPT => return Err("a breakpoint".to_string()),
         Op::LEPC if b.arg(Role::Target).is_none() => Exec::CodeAddress { offset: b.next },
         Op::LEPC => Exec::CodeAddress { offset: b.next.wrapping_add(b.imm(Role::Target)) },
@@ -129,10 +132,9 @@ fn convergence(b: &mut Builder) -> Result<Option<Exec>, String> {
 
 fn block_barrier(b: &mut Builder) -> Result<Exec, String> {
     let gathers = [("POPC", Gather::Popc), ("AND", Gather::And), ("OR", Gather::Or)];
-    let gather = if b.has("RED") { b.lifted.words.pick(&gathers).unwrap_or(Gather::None) } else { Gather::None };
-    if !["SYNC", "ARV", "RED"].iter().any(|word| b.has(word))
-        && b.lifted.words.iter().next().is_some_and(|_| b.has("SCAN"))
-    {
+    // What is not said is the first of its kind: SYNC, and of the reductions POPC.
+    let gather = if b.has("RED") { b.lifted.words.pick(&gathers).unwrap_or(Gather::Popc) } else { Gather::None };
+    if b.has("SCAN") {
         return Err("the machine does not execute BAR.SCAN".to_string());
     }
     b.code.a = b.src(Role::A, false, Kind::Int)?;
@@ -156,7 +158,7 @@ fn across_lanes(b: &mut Builder) -> Result<Option<Exec>, String> {
             Exec::Shuffle(b.lifted.words.pick(&modes).unwrap_or(Shuffle::Idx))
         }
         Op::VOTE | Op::VOTEU => Exec::Vote(b.lifted.words.pick(&votes).unwrap_or(Vote::All)),
-        Op::MATCH => Exec::Match { all: b.has("ALL") },
+        Op::MATCH => Exec::Match { all: !b.has("ANY") },
         Op::REDUX | Op::CREDUX if b.has("F32") => return Err("the machine does not execute CREDUX.F32".to_string()),
         Op::REDUX | Op::CREDUX => {
             let signed = b.has("S32");

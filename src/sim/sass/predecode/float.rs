@@ -98,7 +98,7 @@ fn single(b: &mut Builder) -> Result<Option<Alu>, String> {
         Op::FSET | Op::UFSET => Alu::SetFloat { cmp: float_cmp(b), ftz, join: join(b), ones: !b.has("BF") },
         Op::FCHK => Alu::CheckDivide,
         Op::MUFU => {
-            let Some(function) = b.lifted.words.pick(&FUNCTIONS) else { return Err("an unknown MUFU".to_string()) };
+            let function = b.lifted.words.pick(&FUNCTIONS).unwrap_or(Function::Cos);
             let format = if b.has("F16") { F16 } else { F32 };
             Alu::Mufu(function, format, mode.sat)
         }
@@ -178,6 +178,11 @@ fn conversion(b: &mut Builder) -> Result<Option<Alu>, String> {
     let any_float = words.iter().find_map(|(_, text)| float_format(text));
     let s32 = IntType { bits: 32, signed: true };
     let (round, ftz, sat) = (round(b), b.has("FTZ"), b.has("SAT"));
+    if let Some(word) = ["B1", "B2", "B3", "H1_H1", "H1"].into_iter().find(|word| b.has(word))
+        && matches!(b.lifted.inst.op, Op::I2F | Op::F2F | Op::F2I | Op::I2FP | Op::I2I | Op::FRND)
+    {
+        return Err(format!("the machine does not execute {} of a part ({word})", b.lifted.inst.op.info().text));
+    }
     let from_float = |alu: Alu, format: Format| (alu, format);
     let (alu, source) = match b.lifted.inst.op {
         Op::I2F | Op::I2F_X | Op::I2FP | Op::UI2F | Op::UI2FP => {

@@ -42,8 +42,7 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
         Op::QSPC => {
             address(b, Space::Generic)?;
             let spaces = [("S", Space::Shared), ("L", Space::Local), ("G", Space::Global)];
-            let Some(space) = b.lifted.words.pick(&spaces) else { return Err("an unknown QSPC".to_string()) };
-            Exec::InSpace(space)
+            Exec::InSpace(b.lifted.words.pick(&spaces).unwrap_or(Space::Global))
         }
         Op::MEMBAR | Op::ERRBAR | Op::CGAERRBAR | Op::CCTL | Op::CCTLL | Op::DEPBAR | Op::LDGDEPBAR => Exec::Nop,
         _ => return Ok(None),
@@ -92,9 +91,10 @@ fn store(b: &mut Builder, space: Space, access: Access) -> Result<Exec, String> 
 
 fn atomic(b: &mut Builder, space: Space) -> Result<Exec, String> {
     address(b, space)?;
-    let Some(op) = b.lifted.words.pick(&ATOMICS) else {
-        return Err(format!("an unknown operation of {}", b.lifted.inst.op.info().text));
-    };
+    let op = b.lifted.words.pick(&ATOMICS).unwrap_or(AtomicOp::Add);
+    if let Some(word) = ["SAFEADD", "128", "F16x4", "F32x2"].into_iter().find(|word| b.has(word)) {
+        return Err(format!("the machine does not execute {}.{word}", b.lifted.inst.op.info().text));
+    }
     let types = [
         ("F32", AtomicType::Float(F32)),
         ("F64", AtomicType::Float(F64)),
