@@ -58,7 +58,7 @@ pub fn decode(cubin: &Cubin, kernel: &str) -> Result<Vec<Result<Lifted, String>>
         let word = bytes.iter().rev().fold(0u128, |word, byte| word << 8 | u128::from(*byte));
         let inst = sass::decode(target, word).map_err(|error| format!("invalid instruction {error}"))?;
         let number = inst.arg(Role::S).val as u8;
-        let special = target.generation.and_then(|generation| special_text(generation, number));
+        let special = special_text(target, number);
         Ok(Lifted { words: Words::of(&inst), special: special.unwrap_or_default().to_string(), inst })
     });
     Ok(words.collect())
@@ -117,10 +117,9 @@ fn check_shape(function: &Function, shape: Shape) -> Result<(), Fault> {
         return Err(Fault::new(format!("{threads} threads in a block; at most 1024 fit")));
     }
     match function.launch.required_threads {
-        Some(required) if required != shape.block => Err(Fault::new(format!(
-            "the kernel requires blocks of {required:?} threads and gets {:?}",
-            shape.block
-        ))),
+        Some(required) if required != shape.block => {
+            Err(Fault::new(format!("the kernel requires blocks of {required:?} threads and gets {:?}", shape.block)))
+        }
         _ => Ok(()),
     }
 }

@@ -66,11 +66,13 @@ fn lift(text: &str, next: u64, labels: &HashMap<String, u64>) -> Result<Lifted, 
 /// The opcode of a mnemonic, and the words that remain of it.
 fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
     let parts: Vec<&str> = mnemonic.split('.').collect();
+    let wide = format!("{}_64", parts[0]);
     let name = match parts[0] {
         "REDG" => "RED",
         "BMOV" if operands.trim_start().starts_with('B') => "BMOV_B",
         "BMOV" => "BMOV_R",
-        "IADD" if parts.get(1) == Some(&"64") => "IADD_64",
+        "IADD" | "MOV" | "SEL" if parts.contains(&"64") => wide.as_str(),
+        "IMNMX" if parts.contains(&"S64") || parts.contains(&"U64") => wide.as_str(),
         "CS2R" if parts.get(1) == Some(&"32") => "CS2R_32",
         "CS2R" => "CS2R_64",
         other => other,
@@ -311,7 +313,8 @@ impl Reader<'_> {
     fn halves(&mut self, operands: &[String]) -> Result<(), String> {
         let mut operands = operands.to_vec();
         let number = |text: &String| text.parse::<f32>().ok();
-        if let Some(i) = (1..operands.len()).find(|i| number(&operands[*i]).is_some() && number(&operands[*i - 1]).is_some())
+        if let Some(i) =
+            (1..operands.len()).find(|i| number(&operands[*i]).is_some() && number(&operands[*i - 1]).is_some())
         {
             let half = |text: &str| {
                 let wide: f64 = text.parse().unwrap_or_default();

@@ -43,7 +43,6 @@ fn output(tool: &Path, args: &[&str]) -> Result<String, String> {
 /// A cubin of the incumbent and the vendor's disassembly of it.
 pub struct Made {
     pub cubin: Cubin,
-    pub bytes: Vec<u8>,
     pub listing: String,
 }
 
@@ -69,7 +68,7 @@ pub fn compile(ptxas: &Path, nvdisasm: &Path, ptx: &Path, sm: &str, level: &str)
     }
     let bytes = std::fs::read(&cubin).map_err(|e| e.to_string())?;
     let listing = std::fs::read_to_string(&listing).map_err(|e| e.to_string())?;
-    Ok(Made { cubin: cubin::read(&bytes).map_err(|e| format!("{e:?}"))?, bytes, listing })
+    Ok(Made { cubin: cubin::read(&bytes).map_err(|e| format!("{e:?}"))?, listing })
 }
 
 /// Runs all launches of a file; the messages of those that fail.

@@ -101,7 +101,10 @@ pub enum Alu {
         plus: u8,
     },
     /// a + b in 64 bits
-    Add64,
+    Add64 {
+        x: bool,
+        plus: u8,
+    },
     /// a × b + c
     Mad {
         x: bool,
@@ -253,7 +256,10 @@ impl Alu {
                 let (d, outs) = int::add3(a, b, c, ins + u32::from(plus));
                 Out { d: d.into(), pu: outs >= 1, pv: outs >= 2 }
             }
-            Alu::Add64 => double(x.a.wrapping_add(x.b)),
+            Alu::Add64 { x: carry, plus } => {
+                let sum = u128::from(x.a) + u128::from(x.b) + u128::from(plus) + u128::from(carry && x.pp);
+                Out { d: sum as u64, pu: sum >> 64 != 0, pv: false }
+            }
             Alu::Mad { x: carry, signed, negate, part } => multiply_add(x, carry, signed, negate, part),
             Alu::Lea { how, plus } => {
                 let (d, carry) = int::lea(how, a, b, c, u32::from(how.x && x.pp) + u32::from(plus));

@@ -54,8 +54,8 @@ fn settle_once(warp: &mut Warp) -> bool {
         let met = match warp.wait[lane] {
             Wait::Converge(bar) => converged(warp, waiting, lane, bar),
             Wait::Warp(mask) => {
-                let there = warp.lanes_where(waiting, |l| matches!(warp.wait[l], Wait::Warp(_)));
-                mask & warp.alive & !there == 0
+                let same = |l: usize| matches!(warp.wait[l], Wait::Warp(m) if (m ^ mask) & warp.alive == 0);
+                mask & warp.alive & !warp.lanes_where(waiting, same) == 0
             }
             Wait::Nothing | Wait::Block(_) => false,
         };
@@ -164,5 +164,15 @@ mod tests {
         assert_eq!(w.running & 3, 2);
         warp_sync(&mut w, 0x2, |_, _| 0x3);
         assert_eq!((w.running & 3, w.pc[0], w.pc[1]), (3, 1, 6));
+    }
+
+    #[test]
+    fn warp_barriers_of_other_masks_do_not_count() {
+        let mut w = warp();
+        warp_sync(&mut w, 0x0000_ffff, |_, _| u32::MAX);
+        warp_sync(&mut w, 0x0fff_0000, |_, _| 0xffff_0000);
+        assert_eq!(w.running, 0xf000_0000);
+        warp_sync(&mut w, 0xf000_0000, |_, _| 0xffff_0000);
+        assert_eq!(w.running, 0xffff_0000);
     }
 }

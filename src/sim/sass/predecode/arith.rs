@@ -39,8 +39,9 @@ pub fn join(b: &Builder) -> Join {
 pub fn int_type(b: &Builder) -> IntType {
     let shift = matches!(b.lifted.inst.op, Op::SHF | Op::USHF);
     let of = |bits, signed| IntType { bits, signed };
+    let default = of(if b.lifted.inst.op.name().ends_with("_64") { 64 } else { 32 }, !shift);
     let list = [("U64", of(64, false)), ("S64", of(64, true)), ("U32", of(32, false)), ("S32", of(32, true))];
-    b.lifted.words.pick(&list).unwrap_or(of(32, !shift))
+    b.lifted.words.pick(&list).unwrap_or(default)
 }
 
 /// Builds opcodes of these families.
@@ -73,8 +74,11 @@ fn sum_or_product(b: &mut Builder) -> Result<Option<Alu>, String> {
             b.abc(Kind::IntCarry)?;
             Alu::Add3 { x, plus: b.plus }
         }
-        Op::IADD_64 => wide_move(b, Alu::Add64)?,
-        Op::IADD if b.has("64") => wide_move(b, Alu::Add64)?,
+        Op::IADD_64 => {
+            b.abc_wide([true; 3], Kind::IntCarry)?;
+            b.code.words = 2;
+            Alu::Add64 { x, plus: b.plus }
+        }
         Op::IADD | Op::UVIADD => {
             b.abc(Kind::IntCarry)?;
             Alu::Add3 { x, plus: b.plus }
@@ -105,25 +109,25 @@ fn wide_move(b: &mut Builder, alu: Alu) -> Result<Alu, String> {
 fn select_or_compare(b: &mut Builder) -> Result<Option<Alu>, String> {
     let wide64 = b.has("64");
     Ok(Some(match b.lifted.inst.op {
-        Op::MOV | Op::UMOV | Op::MOV_2 | Op::UMOV_2 | Op::R2UR if wide64 => wide_move(b, Alu::Mov)?,
-        Op::SEL | Op::USEL | Op::SEL_2 | Op::USEL_2 if wide64 => wide_move(b, Alu::Select)?,
-        Op::MOV | Op::UMOV | Op::MOV_2 | Op::UMOV_2 | Op::R2UR => {
+        Op::MOV_64 => wide_move(b, Alu::Mov)?,
+        Op::MOV | Op::UMOV if wide64 => wide_move(b, Alu::Mov)?,
+        Op::SEL_64 => wide_move(b, Alu::Select)?,
+        Op::SEL | Op::USEL if wide64 => wide_move(b, Alu::Select)?,
+        Op::MOV | Op::UMOV | Op::R2UR => {
             b.code.a = b.src(Role::A, false, Kind::Int)?;
             Alu::Mov
         }
-        Op::SEL | Op::USEL | Op::SEL_2 | Op::USEL_2 => {
+        Op::SEL | Op::USEL => {
             b.abc(Kind::Int)?;
             Alu::Select
         }
-        Op::ISETP | Op::UISETP | Op::ISETP_2 | Op::UISETP_2 => {
+        Op::ISETP | Op::UISETP => {
             let ty = int_type(b);
             b.abc_wide([ty.bits == 64; 3], Kind::Int)?;
             let cmp = b.lifted.words.pick(&CMPS).unwrap_or_default();
             Alu::Compare { cmp, ty, join: join(b), ex: b.has("EX") }
         }
-        Op::IMNMX | Op::IMNMX_2 | Op::IMNMX_3 | Op::UIMNMX | Op::VIMNMX | Op::UVIMNMX => {
-            Alu::MinMaxInt(scalar_type(b)?)
-        }
+        Op::IMNMX | Op::IMNMX_64 | Op::UIMNMX | Op::VIMNMX | Op::UVIMNMX => Alu::MinMaxInt(scalar_type(b)?),
         Op::VIADDMNMX => Alu::AddMinMax(scalar_type(b)?),
         Op::VIMNMX3 => Alu::MinMax3(scalar_type(b)?),
         Op::IABS | Op::UIABS => {
