@@ -7,7 +7,7 @@ pub mod lift;
 
 use sassafras::cubin::{self, Cubin};
 use sassafras::sim::launch::{Launch, LaunchFile};
-use sassafras::sim::run::{Shape, run_decoded};
+use sassafras::sim::run::{Shape, decode, run_decoded};
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,6 +40,12 @@ fn output(tool: &Path, args: &[&str]) -> Result<String, String> {
     }
 }
 
+/// The vendor's programs.
+pub struct Tools {
+    pub ptxas: PathBuf,
+    pub nvdisasm: PathBuf,
+}
+
 /// A cubin of the incumbent and the vendor's disassembly of it.
 pub struct Made {
     pub cubin: Cubin,
@@ -47,7 +53,7 @@ pub struct Made {
 }
 
 /// Compiles a PTX file with the incumbent; what was made before from the same text is taken from the build folder.
-pub fn compile(ptxas: &Path, nvdisasm: &Path, ptx: &Path, sm: &str, level: &str) -> Result<Made, String> {
+pub fn compile(tools: &Tools, ptx: &Path, sm: &str, level: &str) -> Result<Made, String> {
     let source = std::fs::read(ptx).map_err(|e| e.to_string())?;
     let mut hasher = std::hash::DefaultHasher::new();
     source.hash(&mut hasher);
@@ -58,8 +64,8 @@ pub fn compile(ptxas: &Path, nvdisasm: &Path, ptx: &Path, sm: &str, level: &str)
         let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
         let path = folder.path().join("a.cubin");
         let (to, from) = (path.to_string_lossy(), ptx.to_string_lossy());
-        output(ptxas, &[&format!("-arch=sm_{sm}"), level, &from, "-o", &to])?;
-        let text = output(nvdisasm, &["-c", &to])?;
+        output(&tools.ptxas, &[&format!("-arch=sm_{sm}"), level, &from, "-o", &to])?;
+        let text = output(&tools.nvdisasm, &["-c", &to])?;
         let keep = |path: &Path, bytes: &[u8]| {
             std::fs::create_dir_all(base.parent().unwrap_or(&base)).and_then(|()| std::fs::write(path, bytes))
         };
@@ -71,11 +77,24 @@ pub fn compile(ptxas: &Path, nvdisasm: &Path, ptx: &Path, sm: &str, level: &str)
     Ok(Made { cubin: cubin::read(&bytes).map_err(|e| format!("{e:?}"))?, listing })
 }
 
+/// Who decodes the cubin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decoder {
+    /// The vendor's disassembler, read back.
+    Vendor,
+    /// Our tables.
+    Tables,
+}
+
 /// Runs all launches of a file; the messages of those that fail.
-pub fn check(file: &LaunchFile, made: &Made) -> Vec<String> {
+pub fn check(file: &LaunchFile, made: &Made, decoder: Decoder) -> Vec<String> {
     let functions = lift::functions(&made.listing);
     let run = |launch: &Launch| -> Result<(), String> {
-        let code = functions.get(&launch.kernel).ok_or("the listing lacks the kernel")?;
+        let decoded = match decoder {
+            Decoder::Vendor => None,
+            Decoder::Tables => Some(decode(&made.cubin, &launch.kernel).map_err(|fault| fault.to_string())?),
+        };
+        let code = decoded.as_ref().or(functions.get(&launch.kernel)).ok_or("the listing lacks the kernel")?;
         let mut args = launch.arg_values();
         let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
         run_decoded(&made.cubin, &launch.kernel, shape, &mut args, code).map_err(|fault| fault.to_string())?;
