@@ -79,7 +79,8 @@ pub fn compile(source: &str, options: &Options) -> Result<Output, Vec<Diagnostic
     let (module, diagnostics) = ptx::parse(source);
     let Some(module) = module else { return Err(diagnostics) };
     let mut lowered = lower::lower(&module, target)?;
-    let mut output = Output { cubin: Vec::new(), functions: Vec::new(), global_bytes: 0, diagnostics, dumps: Vec::new() };
+    let mut output =
+        Output { cubin: Vec::new(), functions: Vec::new(), global_bytes: 0, diagnostics, dumps: Vec::new() };
     let mut functions = Vec::new();
     let mut errors = Vec::new();
     for function in &mut lowered.functions {

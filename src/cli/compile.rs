@@ -8,7 +8,11 @@ use std::process::ExitCode;
 
 /// Compile PTX to a cubin.
 #[derive(Parser)]
-#[command(name = "sassafras", version, about = "Compiles PTX to SASS. Own commands: disasm, run, targets (each with --help)")]
+#[command(
+    name = "sassafras",
+    version,
+    about = "Compiles PTX to SASS. Own commands: disasm, run, targets (each with --help)"
+)]
 pub struct Options {
     /// The PTX file
     file: PathBuf,

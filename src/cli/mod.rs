@@ -39,7 +39,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
     let outcome = if own {
         match Own::try_parse_from(&args) {
             Ok(own) => match own.command {
-// DIS
+                // DIS
                 Command::Run(options) => run::run(&options),
                 Command::Targets(options) => targets::targets(&options),
             },

@@ -33,8 +33,9 @@ mod tests {
     #[test]
     fn spellings_of_the_target() {
         let words = |s: &str| s.split(' ').map(str::to_string).collect::<Vec<_>>();
-        assert_eq!(normalise(words("s -arch=sm_90 -arch sm_80 --gpu-name=sm_75 -o x k.ptx")), words(
-            "s --gpu-name=sm_90 --gpu-name sm_80 --gpu-name=sm_75 -o x k.ptx"
-        ));
+        assert_eq!(
+            normalise(words("s -arch=sm_90 -arch sm_80 --gpu-name=sm_75 -o x k.ptx")),
+            words("s --gpu-name=sm_90 --gpu-name sm_80 --gpu-name=sm_75 -o x k.ptx")
+        );
     }
 }
