@@ -66,6 +66,7 @@ fn decoded_by_the_tables_they_give_them_too() {
     let (open, wrong): (Vec<&String>, Vec<&String>) =
         messages.iter().partition(|message| message.contains("invalid instruction"));
     println!("{} launches met words without an encoding row", open.len());
+    open.iter().for_each(|message| println!("  {message}"));
     let shown = wrong.iter().map(|m| m.as_str()).collect::<Vec<_>>().join("\n");
     assert!(wrong.is_empty(), "{} launches went wrong:\n{shown}", wrong.len());
 }
