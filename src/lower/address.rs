@@ -241,7 +241,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn from_generic(&mut self, d: Operand, a: Operand, space: Space) -> Lowered {
+    pub fn from_generic(&mut self, d: Operand, a: Operand, space: Space) -> Lowered {
         let d_words = self.words(d);
         let a_pair = self.in_pair(a);
         let a_words = self.words(a_pair);

@@ -11,7 +11,7 @@ use super::mods::*;
 use super::order::Order;
 use crate::ori::Operand;
 use crate::ptx::ast;
-use crate::tables::ptx::{AtomOp, Op as PtxOp, ScalarType};
+use crate::tables::ptx::{AtomOp, Op as PtxOp, ScalarType, Space};
 use crate::tables::{Op, Role};
 use smallvec::SmallVec;
 
@@ -48,6 +48,18 @@ fn size(op: AtomOp, ty: ScalarType) -> Lowered<M> {
     })
 }
 
+/// One atomic operation, its operands read.
+struct Atomic {
+    op: AtomOp,
+    ty: ScalarType,
+    size: M,
+    order: Order,
+    /// RZ where the result is not wanted.
+    d: Operand,
+    b: Operand,
+    c: Operand,
+}
+
 impl Builder<'_> {
     /// `atom` and `red`
     pub fn atomic(&mut self, inst: &ast::Instruction) -> Lowered {
@@ -66,55 +78,70 @@ impl Builder<'_> {
         let b = if op == AtomOp::Cas { self.never_zero(b, ty) } else { b };
         let c = if op == AtomOp::Cas { value(self, at + 2)? } else { Operand::NULL };
         let d = if reduce { Operand::zero() } else { self.dest(&inst.operands[0])? };
+        let atomic = Atomic { op, ty, size: size(op, ty)?, order, d, b, c };
         self.before(&order, place.window);
-        let size = size(op, ty)?;
-        let which = operation(op);
-        let mut args: SmallVec<[(Role, Operand); 8]> = SmallVec::new();
-        if place.window == Window::Shared && !shared_unit_has(op, ty) {
-            self.swap_loop(op, ty, place, d, b)?;
-            self.after(&order, place.window);
-            return Ok(());
-        }
-        self.address_args(place, &mut args);
-        if op == AtomOp::Cas {
-            // Compare-and-swap has no form with a descriptor.
-            args.retain(|(role, _)| *role != Role::Desc);
-        }
-        args.extend([(Role::B, b), (Role::C, c)]);
         match place.window {
-            // Of 64 bits and of floats, a generic address may point where the unit cannot do it, which takes a second way.
-            Window::Generic if !shared_unit_has(op, ty) || ty.bits() == 64 => return Err(Refusal::NotBuilt),
-            Window::Shared => {
-                args.push((Role::D, d));
-                self.put(Op::ATOMS, &[which, size], &args);
-            }
-            Window::Global | Window::Generic => {
-                let mut mods: AccessMods = self.access_mods(size, place.window, &order);
-                mods.push(which);
-                let has_result = op == AtomOp::Cas || op == AtomOp::Exch || !reduce;
-                match (has_result, place.window) {
-                    (false, Window::Global) => {
-                        args.pop();
-                        self.put(Op::RED, &mods, &args);
-                    }
-                    (_, Window::Global) => {
-                        args.push((Role::D, d));
-                        self.put(Op::ATOMG, &mods, &args);
-                    }
-                    _ => {
-                        args.push((Role::D, d));
-                        self.put(Op::ATOM, &mods, &args);
-                    }
-                }
-            }
+            Window::Shared => self.shared_atomic(&atomic, place)?,
+            // Of 64 bits and of floats, a generic address may point where the unit cannot do it.
+            Window::Generic if ty.bits() == 64 || !shared_unit_has(op, ty) => self.generic_atomic(&atomic, place)?,
+            Window::Global | Window::Generic => self.unit_atomic(&atomic, place),
             _ => return Err(Refusal::NotBuilt),
         }
         self.after(&order, place.window);
         Ok(())
     }
-}
 
-impl Builder<'_> {
+    fn shared_atomic(&mut self, atomic: &Atomic, place: Place) -> Lowered {
+        if !shared_unit_has(atomic.op, atomic.ty) {
+            return self.swap_loop(atomic, place);
+        }
+        let mut args: SmallVec<[(Role, Operand); 8]> = SmallVec::new();
+        self.address_args(place, &mut args);
+        args.extend([(Role::D, atomic.d), (Role::B, atomic.b), (Role::C, atomic.c)]);
+        self.put(Op::ATOMS, &[operation(atomic.op), atomic.size], &args);
+        Ok(())
+    }
+
+    /// One instruction for the units of global memory.
+    fn unit_atomic(&mut self, atomic: &Atomic, place: Place) {
+        let mut args: SmallVec<[(Role, Operand); 8]> = SmallVec::new();
+        self.address_args(place, &mut args);
+        args.push((Role::B, atomic.b));
+        let mut mods: AccessMods = self.access_mods(atomic.size, place.window, &atomic.order);
+        mods.push(operation(atomic.op));
+        let swaps = matches!(atomic.op, AtomOp::Cas | AtomOp::Exch);
+        if atomic.d == Operand::zero() && place.window == Window::Global && !swaps {
+            self.put(Op::RED, &mods, &args);
+            return;
+        }
+        if atomic.op == AtomOp::Cas {
+            // Compare-and-swap has no form with a descriptor.
+            args.retain(|(role, _)| *role != Role::Desc);
+            args.push((Role::C, atomic.c));
+        }
+        args.push((Role::D, atomic.d));
+        self.put(if place.window == Window::Global { Op::ATOMG } else { Op::ATOM }, &mods, &args);
+    }
+
+    /// A generic address in two ways: in shared memory, or anywhere else.
+    fn generic_atomic(&mut self, atomic: &Atomic, place: Place) -> Lowered {
+        let [shared, other, done] = [(); 3].map(|()| self.f.new_block());
+        let guard = self.skip_unless_guarded(done);
+        let address = if place.offset == 0 { place.base } else { self.add_offset(place.base, place.offset) };
+        let p = self.temp_pred();
+        self.query_space(p, QSPC_SHARED, address);
+        self.branch_if(p, shared, other);
+        self.unit_atomic(atomic, Place { base: address, offset: 0, ..place });
+        self.enter_after(done, shared);
+        let local = self.temp_pair();
+        self.from_generic(local, address, Space::Shared)?;
+        let base = self.words(local)[0];
+        self.shared_atomic(atomic, Place { window: Window::Shared, base, offset: 0 })?;
+        self.enter(done);
+        self.guard = guard;
+        Ok(())
+    }
+
     /// A compare value in registers: not every generation takes RZ there.
     fn never_zero(&mut self, value: Operand, ty: ScalarType) -> Operand {
         if value != Operand::zero() {
@@ -126,16 +153,17 @@ impl Builder<'_> {
     }
 
     /// An operation on shared memory as a loop: read, compute, and swap in what was computed unless another lane was faster. Under a guard
-    /// the loop stands behind a branch, so that nothing in it is guarded.
-    fn swap_loop(&mut self, op: AtomOp, ty: ScalarType, place: Place, d: Operand, b: Operand) -> Lowered {
-        let wide = ty.bits() == 64;
+    /// the loop stands behind a branch, so that nothing in it is guarded. The result is written behind the loop: its register may
+    /// be one that the loop reads.
+    fn swap_loop(&mut self, atomic: &Atomic, place: Place) -> Lowered {
+        let wide = atomic.ty.bits() == 64;
         let size = if wide { SIZE_64 } else { SIZE_32 };
-        let (again, done) = (self.f.new_block(), self.f.new_block());
+        let [again, took, done] = [(); 3].map(|()| self.f.new_block());
         let guard = self.skip_unless_guarded(done);
         let [old, got] = [(); 2].map(|()| if wide { self.temp_pair() } else { self.temp() });
         self.load_word(old, size, place, &Order::default())?;
         self.enter(again);
-        let new = self.combined(op, ty, old, b)?;
+        let new = self.combined(atomic.op, atomic.ty, old, atomic.b)?;
         let mut args: SmallVec<[(Role, Operand); 8]> = SmallVec::new();
         self.address_args(place, &mut args);
         args.extend([(Role::D, got), (Role::B, old), (Role::C, new)]);
@@ -147,10 +175,11 @@ impl Builder<'_> {
             self.isetp(p, &[NE, AND, U32], got, old);
         }
         self.copy_value(old, got);
-        if d != Operand::zero() {
-            self.copy_value(d, old);
+        self.branch_if(p, again, took);
+        if atomic.d != Operand::zero() {
+            self.copy_value(atomic.d, old);
         }
-        self.branch_if(p, again, done);
+        self.enter(done);
         self.guard = guard;
         Ok(())
     }

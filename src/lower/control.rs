@@ -91,6 +91,12 @@ impl Builder<'_> {
         self.guard = guard;
     }
 
+    /// Ends the current block with a branch to `end`, and goes on in another one.
+    pub fn enter_after(&mut self, end: Block, next: Block) {
+        self.jump(end);
+        self.start(next);
+    }
+
     /// Under a guard, goes to `skip` where it is false; what follows is not guarded. Returns the guard, to be put back.
     pub fn skip_unless_guarded(&mut self, skip: Block) -> Operand {
         let guard = std::mem::replace(&mut self.guard, Operand::NULL);

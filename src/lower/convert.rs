@@ -135,11 +135,7 @@ impl Builder<'_> {
             }
         };
         // A narrow integer, extended, is one of 32 bits.
-        let from = match (from.bits(), is_signed(from)) {
-            (64, _) => from,
-            (_, true) => ScalarType::S32,
-            (_, false) => ScalarType::U32,
-        };
+        let from = if from.bits() == 64 { from } else { widened(from) };
         let mut mods: ConvertMods = SmallVec::from_slice(&[float_dst(to), i2f_src(from)]);
         mods.extend(rounding(&inst.mods)?);
         if inst.mods.saturate {
@@ -157,28 +153,30 @@ impl Builder<'_> {
         } else {
             self.source_reg(&inst.operands[1], from)?
         };
+        // There is no form from f64 to 8 bits: the conversion clamps to 32, what comes out is clamped further.
+        let (wanted, to) = (to, if from.bits() == 64 && to.bits() == 8 { widened(to) } else { to });
         let mut mods: ConvertMods = SmallVec::from_slice(&[f2i_dst(to), float_src(from)]);
         mods.extend(int_rounding(&inst.mods)?);
         if inst.mods.ftz {
             mods.push(FTZ);
         }
         let wide = to.bits() == 64 || from.bits() == 64;
-        if from.bits() == 64 && to.bits() == 8 {
-            return Err(Refusal::NotBuilt);
-        }
         if !wide {
             mods.push(F2I_NTZ);
         }
         let op = if wide { Op::F2I_X } else { Op::F2I };
         let d = self.dest(&inst.operands[0])?;
-        if self.register_is(&inst.operands[0], to) {
+        if self.register_is(&inst.operands[0], to) && wanted == to {
             self.put(op, &mods, &[(Role::D, d), (Role::A, a)]);
             return Ok(());
         }
         let result = if to.bits() == 64 { self.temp_pair() } else { self.temp() };
         self.put(op, &mods, &[(Role::D, result), (Role::A, a)]);
-        let words = self.words(result);
-        self.deliver(d, words, to);
+        let mut words = self.words(result);
+        if wanted != to {
+            words = self.clamp(words, wanted, to);
+        }
+        self.deliver(d, words, wanted);
         Ok(())
     }
 
@@ -225,6 +223,11 @@ impl Builder<'_> {
         }
         Ok(())
     }
+}
+
+/// The 32-bit type of the same sign.
+fn widened(ty: ScalarType) -> ScalarType {
+    if is_signed(ty) { ScalarType::S32 } else { ScalarType::U32 }
 }
 
 /// Least and greatest value of an integer type.

@@ -143,8 +143,13 @@ impl Builder<'_> {
         };
         let a = self.source_pair(&inst.operands[1], ScalarType::U64)?;
         let p = self.dest(&inst.operands[0])?;
+        self.query_space(p, space, a);
+        Ok(())
+    }
+
+    /// Whether a generic address lies in a window.
+    pub fn query_space(&mut self, p: Operand, space: M, a: Operand) {
         let none = self.literal(0);
         self.put(Op::QSPC, &[E, space], &[(Role::Pu, p), (Role::D, Operand::zero()), (Role::A, a), (Role::Off, none)]);
-        Ok(())
     }
 }

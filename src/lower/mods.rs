@@ -127,7 +127,6 @@ pub(super) const SHFL_BFLY: M = (Mod::Shfl, value::shfl::BFLY);
 pub(super) const VOTE_ALL: M = (Mod::Vote, value::vote::ALL);
 pub(super) const VOTE_ANY: M = (Mod::Vote, value::vote::ANY);
 pub(super) const MATCH_ANY: M = (Mod::Matching, value::matching::ANY);
-pub(super) const MATCH_U64: M = (Mod::Pair, value::pair::U64);
 pub(super) const BAR_SYNC: M = (Mod::Barop, value::barop::SYNC);
 pub(super) const BAR_ARV: M = (Mod::Barop, value::barop::ARV);
 pub(super) const BAR_RED: M = (Mod::Barop, value::barop::RED);

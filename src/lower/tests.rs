@@ -152,7 +152,7 @@ fn variables_have_their_places() {
 /// A 64-bit sum in shared memory is a loop; under a guard it stands behind a branch.
 #[test]
 fn shared_sum_of_64_bits_is_a_loop() {
-    let loop_body = "LDS BRA IADD3 IADD3 ATOMS ISETP ISETP COPY COPY COPY COPY BRA BRA EXIT";
+    let loop_body = "LDS BRA IADD3 IADD3 ATOMS ISETP ISETP COPY COPY BRA BRA COPY COPY BRA EXIT";
     assert_eq!(mnemonics("atom.shared.add.u64 d0, [r0], d1;", "sm_80"), loop_body);
     let guarded = mnemonics("@p0 atom.shared.add.u64 d0, [r0], d1;", "sm_80");
     assert_eq!(guarded, format!("BRA BRA {loop_body}"));

@@ -120,19 +120,26 @@ impl Builder<'_> {
         said
     }
 
-    /// `match.sync`
+    /// The lanes that have the same value in a register.
+    fn lanes_equal(&mut self, a: Operand) -> Operand {
+        let same = self.temp();
+        self.put(Op::MATCH, &[MATCH_ANY], &[(Role::D, same), (Role::A, a)]);
+        same
+    }
+
+    /// `match.sync`: values of 64 bits are equal where both their words are.
     pub fn match_lanes(&mut self, inst: &ast::Instruction) -> Lowered {
         let ty = inst.types[0];
         let (d, p) = self.dest_and_pred(&inst.operands[0])?;
-        let a = if ty.bits() == 64 {
-            self.source_pair(&inst.operands[1], ty)?
-        } else {
-            self.source_reg(&inst.operands[1], ty)?
-        };
+        let words = self.source_words(&inst.operands[1], ty)?.map(|word| self.in_reg(word));
         let mask = self.member_mask(&inst.operands[2])?;
-        let pair: &[M] = if ty.bits() == 64 { &[MATCH_ANY, MATCH_U64] } else { &[MATCH_ANY] };
-        let (same, all) = (self.temp(), self.temp());
-        self.put(Op::MATCH, pair, &[(Role::D, same), (Role::A, a)]);
+        let mut same = self.lanes_equal(words[0]);
+        if ty.bits() == 64 {
+            let (high, both) = (self.lanes_equal(words[1]), self.temp());
+            self.and(both, same, high);
+            same = both;
+        }
+        let all = self.temp();
         if inst.mods.match_mode == Some(MatchMode::Any) {
             self.and(d, same, mask);
             return Ok(());
