@@ -100,7 +100,7 @@ pub enum Alu {
         x: bool,
         plus: u8,
     },
-    /// a + b in 64 bits
+    /// a + b + c in 64 bits
     Add64 {
         x: bool,
         plus: u8,
@@ -257,8 +257,9 @@ impl Alu {
                 Out { d: d.into(), pu: outs >= 1, pv: outs >= 2 }
             }
             Alu::Add64 { x: carry, plus } => {
-                let sum = u128::from(x.a) + u128::from(x.b) + u128::from(plus) + u128::from(carry && x.pp);
-                Out { d: sum as u64, pu: sum >> 64 != 0, pv: false }
+                let ins = if carry { u128::from(x.pp) + u128::from(x.pq) } else { 0 };
+                let sum = u128::from(x.a) + u128::from(x.b) + u128::from(x.c) + ins + u128::from(plus);
+                Out { d: sum as u64, pu: sum >> 64 != 0, pv: sum >> 65 != 0 }
             }
             Alu::Mad { x: carry, signed, negate, part } => multiply_add(x, carry, signed, negate, part),
             Alu::Lea { how, plus } => {

@@ -37,11 +37,13 @@ pub fn join(b: &Builder) -> Join {
 
 /// The integer type that the words name; signed 32 bits where they name none, but unsigned ones for shifts.
 pub fn int_type(b: &Builder) -> IntType {
-    let shift = matches!(b.lifted.inst.op, Op::SHF | Op::USHF);
     let of = |bits, signed| IntType { bits, signed };
-    let default = of(if b.lifted.inst.op.name().ends_with("_64") { 64 } else { 32 }, !shift);
+    if b.lifted.inst.op.name().ends_with("_64") {
+        return of(64, !b.has("U32") && !b.has("U64"));
+    }
+    let shift = matches!(b.lifted.inst.op, Op::SHF | Op::USHF);
     let list = [("U64", of(64, false)), ("S64", of(64, true)), ("U32", of(32, false)), ("S32", of(32, true))];
-    b.lifted.words.pick(&list).unwrap_or(default)
+    b.lifted.words.pick(&list).unwrap_or(of(32, !shift))
 }
 
 /// Builds opcodes of these families.
@@ -74,7 +76,7 @@ fn sum_or_product(b: &mut Builder) -> Result<Option<Alu>, String> {
             b.abc(Kind::IntCarry)?;
             Alu::Add3 { x, plus: b.plus }
         }
-        Op::IADD_64 => {
+        Op::IADD_64 | Op::UIADD3_64 => {
             b.abc_wide([true; 3], Kind::IntCarry)?;
             b.code.words = 2;
             Alu::Add64 { x, plus: b.plus }
@@ -109,9 +111,9 @@ fn wide_move(b: &mut Builder, alu: Alu) -> Result<Alu, String> {
 fn select_or_compare(b: &mut Builder) -> Result<Option<Alu>, String> {
     let wide64 = b.has("64");
     Ok(Some(match b.lifted.inst.op {
-        Op::MOV_64 => wide_move(b, Alu::Mov)?,
+        Op::MOV_64 | Op::UMOV_64 => wide_move(b, Alu::Mov)?,
         Op::MOV | Op::UMOV if wide64 => wide_move(b, Alu::Mov)?,
-        Op::SEL_64 => wide_move(b, Alu::Select)?,
+        Op::SEL_64 | Op::USEL_64 => wide_move(b, Alu::Select)?,
         Op::SEL | Op::USEL if wide64 => wide_move(b, Alu::Select)?,
         Op::MOV | Op::UMOV | Op::R2UR => {
             b.code.a = b.src(Role::A, false, Kind::Int)?;
@@ -121,7 +123,7 @@ fn select_or_compare(b: &mut Builder) -> Result<Option<Alu>, String> {
             b.abc(Kind::Int)?;
             Alu::Select
         }
-        Op::ISETP | Op::UISETP => {
+        Op::ISETP | Op::UISETP | Op::ISETP_64 | Op::UISETP_64 => {
             let ty = int_type(b);
             b.abc_wide([ty.bits == 64; 3], Kind::Int)?;
             let cmp = b.lifted.words.pick(&CMPS).unwrap_or_default();

@@ -83,6 +83,9 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
     Ok(Some(Exec::Alu(alu)))
 }
 
+/// Words that change a float operation in a way that is not built.
+const REFUSED: [&str; 7] = ["D2", "D4", "D8", "M2", "M4", "M8", "XORSIGN"];
+
 fn single(b: &mut Builder) -> Result<Option<Alu>, String> {
     let mode = mode(b);
     let ftz = mode.ftz;
@@ -104,6 +107,9 @@ fn single(b: &mut Builder) -> Result<Option<Alu>, String> {
         }
         _ => return Ok(None),
     };
+    if let Some(word) = REFUSED.into_iter().find(|word| b.has(word)) {
+        return Err(format!("the machine does not execute {}.{word}", b.lifted.inst.op.info().text));
+    }
     b.abc(Kind::F32)?;
     Ok(Some(alu))
 }
@@ -143,7 +149,7 @@ fn half(b: &mut Builder) -> Result<Option<Alu>, String> {
     let how = Halves { pick: ['a', 'b', 'c'].map(|letter| pick(b, letter)), format, mode: mode(b) };
     let join = join(b);
     let alu = match b.lifted.inst.op {
-        Op::HADD2 if b.has("F32") => Alu::HalfToF32(how),
+        Op::HADD2 if b.lifted.words.iter().any(|word| word == ("", "F32")) => Alu::HalfToF32(how),
         Op::HADD2 => Alu::Half(FloatOp::Add, how),
         Op::HADD2_F32 => Alu::HalfToF32(how),
         Op::HMUL2 => Alu::Half(FloatOp::Mul, how),

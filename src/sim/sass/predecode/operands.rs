@@ -43,7 +43,8 @@ impl<'a> Builder<'a> {
         b.code.pu = b.pred(Role::Pu)?;
         b.code.pv = b.pred(Role::Pv)?;
         b.code.pp = b.pred(Role::Pp)?;
-        b.code.pq = b.pred(Role::Pq)?;
+        // A second carry that the opcode cannot name is none.
+        b.code.pq = if lifted.inst.op.role_index(Role::Pq).is_some() { b.pred(Role::Pq)? } else { Pred::FALSE };
         Ok(b)
     }
 
