@@ -151,7 +151,7 @@ impl Builder<'_> {
         let space = variable.space;
         let address = self.symbol_address(id, 0, true)?;
         let d = self.temp_pair();
-        self.to_generic(d, address, space)?;
+        self.space_to_generic(d, address, space)?;
         Ok(d)
     }
 
@@ -212,10 +212,10 @@ impl Builder<'_> {
             OperandKind::Address(_) => return Err(Refusal::NotBuilt),
             _ => self.source(&inst.operands[1], ScalarType::U64)?,
         };
-        if inst.mods.to { self.from_generic(d, a, space) } else { self.to_generic(d, a, space) }
+        if inst.mods.to { self.generic_to_space(d, a, space) } else { self.space_to_generic(d, a, space) }
     }
 
-    fn to_generic(&mut self, d: Operand, a: Operand, space: Space) -> Lowered {
+    fn space_to_generic(&mut self, d: Operand, a: Operand, space: Space) -> Lowered {
         let [d_lo, d_hi] = self.words(d);
         let a_words = self.words(a);
         match space {
@@ -241,7 +241,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    pub fn from_generic(&mut self, d: Operand, a: Operand, space: Space) -> Lowered {
+    pub fn generic_to_space(&mut self, d: Operand, a: Operand, space: Space) -> Lowered {
         let d_words = self.words(d);
         let a_pair = self.in_pair(a);
         let a_words = self.words(a_pair);

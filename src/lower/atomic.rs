@@ -134,7 +134,7 @@ impl Builder<'_> {
         self.unit_atomic(atomic, Place { base: address, offset: 0, ..place });
         self.enter_after(done, shared);
         let local = self.temp_pair();
-        self.from_generic(local, address, Space::Shared)?;
+        self.generic_to_space(local, address, Space::Shared)?;
         let base = self.words(local)[0];
         self.shared_atomic(atomic, Place { window: Window::Shared, base, offset: 0 })?;
         self.enter(done);

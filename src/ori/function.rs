@@ -9,7 +9,7 @@
 use super::operand::{Kind, Operand};
 use crate::tables::ori::{Direction, RoleInfo, Width};
 use crate::tables::{Mod, Mods, Op, Prop, Role, Target, value};
-use cranelift_entity::{EntityRef, PrimaryMap, entity_impl};
+use cranelift_entity::{PrimaryMap, entity_impl};
 use std::collections::HashMap;
 
 /// A basic block.
@@ -373,6 +373,6 @@ impl Function {
 
     /// Number of blocks ever made; ids are below it.
     pub fn block_limit(&self) -> usize {
-        self.blocks.keys().last().map_or(0, |b| b.index() + 1)
+        self.blocks.len()
     }
 }

@@ -45,6 +45,8 @@ pub struct Operand {
     hi: u32,
 }
 
+// `neg` and `not` are the names of the modifiers, not the operators.
+#[allow(clippy::should_implement_trait)]
 impl Operand {
     /// Nothing.
     pub const NULL: Operand = Operand { lo: 0, hi: 0 };

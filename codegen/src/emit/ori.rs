@@ -9,7 +9,7 @@ use quote::{format_ident, quote};
 pub fn emit(model: &Model) -> TokenStream {
     let ori = &model.ori;
     let ops = ops(&ori.ops);
-    let infos = ori.ops.iter().map(|op| info(op));
+    let infos = ori.ops.iter().map(info);
     let by_name: Vec<_> = ori.ops.iter().map(|o| (o.row.op.clone(), format!("Op::{}", o.row.op))).collect();
     let by_name = phf_map("OP_BY_NAME", "Opcode by its name in the tables.", quote!(Op), &by_name);
     let count = ori.ops.len();

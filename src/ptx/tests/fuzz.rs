@@ -13,10 +13,7 @@ fn seeds() -> Vec<String> {
         A: ld.global.v4.f32 {%f1, _, %f2, %f1}, [%d1+-8]; B: call (%f1), g, (%f1);\n\
         shfl.sync.idx.b32 %r1|%p1, %r2, 0x1F, (1+2)*WARP_SZ?3:4, -1; mov.b64 {%r1, %r2}, %d1; tex.2d.v4.f32.f32 {%r1}, [s, {%r1, %r2}];\n\
         ret; }\n.section .debug_x { .b8 1 } @@DWARF .byte\n";
-    vec![
-        everything.replace('\n', "\n"),
-        kernel("8.0", "sm_80", "add.f32 %f1, %f2, 0f3F800000; // c\n/* d */ bar.sync 0, 32;"),
-    ]
+    vec![everything.to_string(), kernel("8.0", "sm_80", "add.f32 %f1, %f2, 0f3F800000; // c\n/* d */ bar.sync 0, 32;")]
 }
 
 #[test]

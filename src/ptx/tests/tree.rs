@@ -18,9 +18,8 @@ fn function(body: &str) -> Function {
 }
 
 fn instructions(function: &Function) -> Vec<&Instruction> {
-    let of = |s: &'_ Statement| if let Statement::Instruction(_) = s { true } else { false };
     let body = function.body.as_ref().unwrap();
-    body.iter().filter(|s| of(s)).map(|s| if let Statement::Instruction(i) = s { i } else { unreachable!() }).collect()
+    body.iter().filter_map(|s| if let Statement::Instruction(i) = s { Some(i) } else { None }).collect()
 }
 
 #[test]
