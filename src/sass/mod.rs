@@ -8,6 +8,7 @@ mod encode;
 mod field;
 mod float;
 pub mod inst;
+pub mod listing;
 mod parse;
 mod text;
 
