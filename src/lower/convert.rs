@@ -175,9 +175,18 @@ impl Builder<'_> {
         let mut words = self.words(result);
         if wanted != to {
             words = self.clamp(words, wanted, to);
+            words[0] = self.unless_nan(words[0], a);
         }
         self.deliver(d, words, wanted);
         Ok(())
+    }
+
+    /// NaN of f64 becomes the highest bit of the result's type, which clamping would lose.
+    fn unless_nan(&mut self, value: Operand, a: Operand) -> Operand {
+        let (p, result, top) = (self.temp_pred(), self.temp(), self.imm(1 << 7));
+        self.put(Op::DSETP, &[FNAN, AND], &[(Role::Pu, p), (Role::A, a), (Role::B, a)]);
+        self.select(result, top, value, p);
+        result
     }
 
     fn float_to_float(&mut self, inst: &ast::Instruction, to: ScalarType, from: ScalarType) -> Lowered {
@@ -212,10 +221,13 @@ impl Builder<'_> {
             self.put(if to.bits() == 64 { Op::FRND_X } else { Op::FRND }, &mods, &[(Role::D, d), (Role::A, a)]);
         } else if to.bits() == 32 && (inst.mods.saturate || inst.mods.ftz) {
             let mut mods: ConvertMods = SmallVec::from_slice(flush);
+            // A sum with negative zero keeps the sign of zero; clamped, zero is positive.
+            let mut zero = Operand::zero().negated();
             if inst.mods.saturate {
                 mods.push(SAT);
+                zero = Operand::zero();
             }
-            self.put(Op::FADD, &mods, &[(Role::D, d), (Role::A, Operand::zero()), (Role::B, a)]);
+            self.put(Op::FADD, &mods, &[(Role::D, d), (Role::A, a), (Role::B, zero)]);
         } else if inst.mods.saturate {
             return Err(Refusal::NotBuilt);
         } else {

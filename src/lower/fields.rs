@@ -118,6 +118,7 @@ impl Builder<'_> {
             Test::Infinite => (0, EQ, INFINITY),
             Test::Number => (0, LE, INFINITY),
             Test::Notanumber => (0, GT, INFINITY),
+            // Zero counts as normal.
             Test::Normal => (LEAST_NORMAL, LT, INFINITY - LEAST_NORMAL),
             Test::Subnormal => (1, LT, LEAST_NORMAL - 1),
         };
@@ -130,7 +131,15 @@ impl Builder<'_> {
             bits = rest;
         }
         let (p, bound) = (self.dest(&inst.operands[0])?, self.imm(bound));
-        self.isetp(p, &[cmp, AND, U32], bits, bound);
+        if inst.mods.test != Some(Test::Normal) {
+            self.isetp(p, &[cmp, AND, U32], bits, bound);
+            return Ok(());
+        }
+        let (zero, magnitude) = (self.temp_pred(), self.temp());
+        self.and(magnitude, a, mask);
+        self.isetp(zero, &[EQ, AND, U32], magnitude, Operand::zero());
+        let args = [(Role::Pu, p), (Role::A, bits), (Role::B, bound), (Role::Pp, zero)];
+        self.put(Op::ISETP, &[cmp, OR, U32], &args);
         Ok(())
     }
 
