@@ -26,6 +26,7 @@ pub fn generate(tables: &Path) -> Result<Vec<(String, String)>, Failure> {
     let mut report = report::Report::default();
     let model = model::Model::load(&mut sources, &mut report);
     check::all(&model, &mut report);
+    report.without_consequences();
     if report.is_empty() {
         return Ok(emit::all(&model));
     }

@@ -37,6 +37,14 @@ impl Report {
         self.errors.push(TableError { law: "file", message: message.into(), rows: Vec::new() });
     }
 
+    /// Drops complaints about names that are not there, if rows are missing because they could not be read: the rows are the
+    /// cause, and the names come back with them.
+    pub fn without_consequences(&mut self) {
+        if self.errors.iter().any(|e| ["syntax", "row", "file"].contains(&e.law)) {
+            self.errors.retain(|e| e.law != "names" && e.law != "ptx" && e.law != "elf");
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.errors.is_empty()
     }
@@ -73,5 +81,6 @@ fn picture(sources: &Sources, at: At, label: &str, text: &mut String) {
     let (line, col) = sources.line_col(at.file, at.start);
     let source = sources.files[at.file.0 as usize].text.lines().nth(line - 1).unwrap_or("");
     let _ = writeln!(text, "{line:>5} | {source}");
-    let _ = writeln!(text, "      | {:width$}^ {label}", "", width = col - 1);
+    let caret = format!("      | {:width$}^ {label}", "", width = col - 1);
+    let _ = writeln!(text, "{}", caret.trim_end());
 }

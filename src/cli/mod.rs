@@ -4,7 +4,7 @@
 //! own. Exit status: 0 done, 255 the input or the options were refused, 1 a run ended with a report.
 
 mod compile;
-// mod disasm;
+mod disasm;
 mod run;
 mod spelling;
 mod targets;
@@ -25,7 +25,7 @@ struct Own {
 #[derive(Subcommand)]
 enum Command {
     /// Print the machine code of a cubin
-    // Disasm(disasm::Options),
+    Disasm(disasm::Options),
     /// Run a kernel of a cubin or of a PTX file on the CPU
     Run(run::Options),
     /// List the targets
@@ -39,7 +39,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
     let outcome = if own {
         match Own::try_parse_from(&args) {
             Ok(own) => match own.command {
-                // DIS
+                Command::Disasm(options) => disasm::disasm(&options),
                 Command::Run(options) => run::run(&options),
                 Command::Targets(options) => targets::targets(&options),
             },

@@ -1,0 +1,101 @@
+//! One wrong table per law: `tests/bad/*.txt`.
+//!
+//! A case says in its first line (`# …`) which law it breaks, then edits of the real tables (`file`, `find`, `put`: the first
+//! occurrence is replaced), then after a line `----` the exact report: every error of the run, with the rows involved and
+//! carets. Line numbers are printed as N, because unrelated rows may come and go above; columns are exact. With `BLESS=1`
+//! the report is written anew; read it before you commit it.
+
+use std::path::{Path, PathBuf};
+
+const MARK: &str = "----\n";
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().flatten() {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// Line numbers in `file.ron:LINE:COL` and before ` | ` become N.
+fn without_line_numbers(report: &str) -> String {
+    let mut out = String::new();
+    for line in report.lines() {
+        if let Some((number, rest)) = line.split_once(" | ")
+            && number.trim().parse::<u32>().is_ok()
+        {
+            out += &format!("    N | {rest}\n");
+            continue;
+        }
+        let mut rest = line;
+        while let Some(at) = rest.find(".ron:") {
+            let (before, after) = rest.split_at(at + ".ron:".len());
+            let digits = after.chars().take_while(char::is_ascii_digit).count();
+            out += before;
+            out += if digits > 0 { "N" } else { "" };
+            rest = &after[digits..];
+        }
+        out += rest;
+        out.push('\n');
+    }
+    out
+}
+
+/// Applies the edits of a case to a copy of the tables.
+fn edit(head: &str, tables: &Path) -> Result<(), String> {
+    let (mut file, mut find) = (None, None);
+    for line in head.lines().filter(|l| !l.starts_with('#') && !l.is_empty()) {
+        let (key, value) = line.split_once(": ").ok_or_else(|| format!("`{line}` is not KEY: VALUE"))?;
+        let value = value.replace("\\n", "\n");
+        match key {
+            "file" => file = Some(tables.join(value)),
+            "find" => find = Some(value),
+            "put" => {
+                let (Some(path), Some(find)) = (&file, find.take()) else {
+                    return Err("put without file and find".into());
+                };
+                let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+                if !text.contains(&find) {
+                    return Err(format!("{} has no {find}", path.display()));
+                }
+                std::fs::write(path, text.replacen(&find, &value, 1)).map_err(|e| e.to_string())?;
+            }
+            _ => return Err(format!("unknown key `{key}`")),
+        }
+    }
+    Ok(())
+}
+
+fn case(path: &Path, real: &Path, scratch: &Path) -> Result<(), String> {
+    let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+    let source = std::fs::read_to_string(path).map_err(|e| format!("{name}: {e}"))?;
+    let (head, expected) = source.split_once(MARK).ok_or_else(|| format!("{name}: no line ----"))?;
+    let tables = scratch.join(&name);
+    copy(real, &tables);
+    edit(head, &tables).map_err(|e| format!("{name}: {e}"))?;
+    let report = match sassafras_codegen::generate(&tables) {
+        Ok(_) => return Err(format!("{name}: no law is broken")),
+        Err(failure) => without_line_numbers(&failure.pictures),
+    };
+    if std::env::var_os("BLESS").is_some() {
+        return std::fs::write(path, format!("{head}{MARK}{report}")).map_err(|e| format!("{name}: {e}"));
+    }
+    if report == expected { Ok(()) } else { Err(format!("{name}: expected\n{expected}got\n{report}")) }
+}
+
+#[test]
+fn each_law_reports_the_rows_that_break_it() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let scratch = std::env::temp_dir().join(format!("sassafras-laws-{}", std::process::id()));
+    let mut cases: Vec<PathBuf> =
+        std::fs::read_dir(here.join("tests/bad")).unwrap().map(|e| e.unwrap().path()).collect();
+    cases.sort();
+    assert!(!cases.is_empty());
+    let wrong: Vec<String> = cases.iter().filter_map(|c| case(c, &here.join("../tables"), &scratch).err()).collect();
+    std::fs::remove_dir_all(&scratch).unwrap();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
