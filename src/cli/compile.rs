@@ -54,8 +54,8 @@ pub fn compile(options: &Options) -> Result<ExitCode, String> {
     match compile::compile_bytes(&source, &wanted) {
         Ok(output) => {
             let shown = output.diagnostics.iter().filter(|_| !options.disable_warnings);
-            print(shown, &options.file, &source);
-            output.dumps.iter().for_each(|dump| println!("{dump}"));
+            report(shown, &options.file, &source);
+            output.dumps.iter().for_each(|dump| super::print(&format!("{dump}\n")));
             if options.verbose {
                 eprint!("{}", resources(&output, &options.gpu_name));
             }
@@ -63,7 +63,7 @@ pub fn compile(options: &Options) -> Result<ExitCode, String> {
             Ok(ExitCode::SUCCESS)
         }
         Err(diagnostics) => {
-            print(diagnostics.iter(), &options.file, &source);
+            report(diagnostics.iter(), &options.file, &source);
             if diagnostics.iter().all(|d| d.severity != Severity::Fatal) {
                 eprintln!("sassafras fatal   : Ptx assembly aborted due to errors");
             }
@@ -72,7 +72,7 @@ pub fn compile(options: &Options) -> Result<ExitCode, String> {
     }
 }
 
-fn print<'a>(diagnostics: impl Iterator<Item = &'a Diagnostic>, file: &Path, source: &[u8]) {
+fn report<'a>(diagnostics: impl Iterator<Item = &'a Diagnostic>, file: &Path, source: &[u8]) {
     let name = format!("sassafras {}", file.display());
     let text = String::from_utf8_lossy(source);
     for diagnostic in diagnostics {

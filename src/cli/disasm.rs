@@ -19,9 +19,9 @@ pub fn disasm(options: &Options) -> Result<ExitCode, String> {
     let bytes = super::read(&options.file)?;
     let cubin = cubin::read(&bytes).map_err(|e| format!("{}: {e}", options.file.display()))?;
     if options.json {
-        println!("{}", listing::json(&cubin)?);
+        super::print(&(listing::json(&cubin)? + "\n"));
     } else {
-        print!("{}", listing::text(&cubin)?);
+        super::print(&listing::text(&cubin)?);
     }
     Ok(ExitCode::SUCCESS)
 }

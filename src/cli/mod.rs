@@ -67,6 +67,12 @@ fn refused_options(error: &clap::Error) -> ExitCode {
     if error.use_stderr() { ExitCode::from(REFUSED) } else { ExitCode::SUCCESS }
 }
 
+/// Prints to standard output. A reader that has gone away (`| head`) is no error of ours.
+fn print(text: &str) {
+    use std::io::Write;
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
 /// Reads a whole file; the message names it.
 fn read(path: &std::path::Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|e| format!("Could not open input file '{}': {e}", path.display()))

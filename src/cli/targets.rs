@@ -11,7 +11,7 @@ pub fn targets(_options: &Options) -> Result<ExitCode, String> {
     for target in TARGETS.iter().filter(|t| t.real) {
         if let Some(generation) = target.generation {
             let (major, minor) = target.min_ptx;
-            println!("{:<8} encoder {:<6} PTX {major}.{minor}", target.name, generation.name());
+            super::print(&format!("{:<8} encoder {:<6} PTX {major}.{minor}\n", target.name, generation.name()));
         }
     }
     Ok(ExitCode::SUCCESS)
