@@ -1,13 +1,43 @@
 //! Floating-point numbers in the disassembler's spelling.
 //!
 //! Input: a value's bits. Output: its text, 20 significant digits for single and double precision, and back. Invariant:
-//! reading a printed number gives the same bits.
+//! reading a printed number gives the same bits; of a
+//! NaN it gives one payload, as the text does not say which.
+
+use crate::tables::encoding::Kind;
+
+/// Text of an operand of a floating-point kind; empty for other kinds.
+pub fn print(kind: Kind, bits: u64) -> String {
+    let (high, low) = ((bits >> 16) as u16, bits as u16);
+    match kind {
+        Kind::Float => single(bits as u32),
+        Kind::Double => double(bits),
+        Kind::Halves => format!("{}, {}", half(high), half(low)),
+        Kind::Brains => format!("{}, {}", brain(high), brain(low)),
+        _ => String::new(),
+    }
+}
+
+/// Bits of an operand of a floating-point kind from its text.
+pub fn parse(kind: Kind, text: &str) -> Option<u64> {
+    let pair = |one: fn(&str) -> Option<u16>| {
+        let (high, low) = text.split_once(',')?;
+        Some(u64::from(one(high.trim())?) << 16 | u64::from(one(low.trim())?))
+    };
+    match kind {
+        Kind::Float => parse_single(text).map(u64::from),
+        Kind::Double => parse_double(text),
+        Kind::Halves => pair(parse_half),
+        Kind::Brains => pair(parse_brain),
+        _ => None,
+    }
+}
 
 /// From here on numbers print with an exponent and twenty digits behind the point.
 const LARGE: f64 = 1e9;
 
 /// Below [`LARGE`] as C's `%.20g`, from there as `%.20e`; an f64 holds every value exactly.
-fn print(value: f64, digits: usize) -> String {
+fn number(value: f64, digits: usize) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0.0".into() } else { "0".into() };
     }
@@ -42,41 +72,41 @@ fn special(negative: bool, mantissa: u64, quiet: bool) -> String {
 }
 
 /// Text of an f32.
-pub fn single(bits: u32) -> String {
+fn single(bits: u32) -> String {
     let value = f32::from_bits(bits);
     if value.is_finite() {
-        return print(value.into(), 20);
+        return number(value.into(), 20);
     }
     special(bits >> 31 != 0, u64::from(bits & 0x7f_ffff), bits >> 22 & 1 != 0)
 }
 
 /// Text of an f64.
-pub fn double(bits: u64) -> String {
+fn double(bits: u64) -> String {
     let value = f64::from_bits(bits);
     if value.is_finite() {
-        return print(value, 20);
+        return number(value, 20);
     }
     special(bits >> 63 != 0, bits & ((1 << 52) - 1), bits >> 51 & 1 != 0)
 }
 
 /// Text of a bf16.
-pub fn brain(bits: u16) -> String {
+fn brain(bits: u16) -> String {
     single(u32::from(bits) << 16)
 }
 
 /// Bits of a bf16 from its text.
-pub fn parse_brain(text: &str) -> Option<u16> {
+fn parse_brain(text: &str) -> Option<u16> {
     let bits = parse_single(text)?;
     (bits as u16 == 0 || special_bits(text, 7).is_some()).then_some((bits >> 16) as u16)
 }
 
 /// Text of an f16.
-pub fn half(bits: u16) -> String {
+fn half(bits: u16) -> String {
     let (exponent, mantissa) = (bits >> 10 & 31, bits & 0x3ff);
     if exponent == 31 {
         return special(bits >> 15 != 0, mantissa.into(), bits >> 9 & 1 != 0);
     }
-    print(half_value(bits), 20)
+    number(half_value(bits), 20)
 }
 
 fn half_value(bits: u16) -> f64 {
@@ -91,6 +121,8 @@ fn special_bits(text: &str, width: u32) -> Option<(u64, u64)> {
     let negative = u64::from(text.starts_with('-'));
     match text.trim_start_matches(['+', '-']) {
         "INF" => Some((negative, 0)),
+        // The payloads that the incumbent uses most: all ones, with a minus sign none.
+        "QNAN" if negative == 1 => Some((negative, 1 << (width - 1))),
         "QNAN" => Some((negative, (1 << width) - 1)),
         "SNAN" => Some((negative, (1 << (width - 1)) - 1)),
         _ => None,
@@ -98,7 +130,7 @@ fn special_bits(text: &str, width: u32) -> Option<(u64, u64)> {
 }
 
 /// Bits of an f32 from its text.
-pub fn parse_single(text: &str) -> Option<u32> {
+fn parse_single(text: &str) -> Option<u32> {
     if let Some((sign, mantissa)) = special_bits(text, 23) {
         return Some((sign << 31 | 0xff << 23 | mantissa) as u32);
     }
@@ -106,7 +138,7 @@ pub fn parse_single(text: &str) -> Option<u32> {
 }
 
 /// Bits of an f64 from its text.
-pub fn parse_double(text: &str) -> Option<u64> {
+fn parse_double(text: &str) -> Option<u64> {
     if let Some((sign, mantissa)) = special_bits(text, 52) {
         // Only the high word is stored.
         return Some((sign << 63 | 0x7ff << 52 | mantissa) & !0xffff_ffff);
@@ -115,7 +147,7 @@ pub fn parse_double(text: &str) -> Option<u64> {
 }
 
 /// Bits of an f16 from its text.
-pub fn parse_half(text: &str) -> Option<u16> {
+fn parse_half(text: &str) -> Option<u16> {
     if let Some((sign, mantissa)) = special_bits(text, 10) {
         return Some((sign << 15 | 31 << 10 | mantissa) as u16);
     }

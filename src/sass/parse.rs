@@ -100,7 +100,7 @@ fn number_of(text: &str, top: u64) -> Option<u64> {
 /// What is left of a mnemonic behind the form's text: as it is, and without each alias word.
 fn without_alias<'a>(form: &Form, generation: Generation, rest: &'a str) -> Vec<&'a str> {
     let aliases = ALIASES.iter().filter(|a| a.op == form.op && a.on >> (generation as u8) & 1 != 0);
-    let cut = aliases.filter_map(|a| rest.strip_prefix('.')?.strip_prefix(a.word));
+    let cut = aliases.filter(|a| !a.word.is_empty()).filter_map(|a| rest.strip_prefix('.')?.strip_prefix(a.word));
     std::iter::once(rest).chain(cut).filter(|r| r.is_empty() || r.starts_with('.')).collect()
 }
 
@@ -162,14 +162,18 @@ impl Reader<'_> {
         }
         let mut inst = inst;
         if field.elide.is_some_and(|e| e.0 == NEVER_PRINTED) {
-            let role = inst.op.info().roles[usize::from(field.slot)].role.name();
-            let said = self.hidden.split(" &").find_map(|word| word.trim().strip_prefix(role)?.strip_prefix('='))?;
-            let number = number_of(said.strip_prefix("UR")?, 255)?;
+            let number = number_of(self.said(field)?.strip_prefix("UR")?, 255)?;
             inst.args[usize::from(field.slot)] = Arg { kind: ArgKind::UReg, val: number, ..Arg::default() };
         } else {
             self.leave_out(field, &mut inst);
         }
         self.operands(at + 1, text, first, inst)
+    }
+
+    /// What stands behind the line about an operand.
+    fn said(&self, field: &ArgField) -> Option<&str> {
+        let role = self.form.op.info().roles[usize::from(field.slot)].role.name();
+        self.hidden.split(" &").find_map(|word| word.trim().strip_prefix(role)?.strip_prefix('='))
     }
 
     fn leave_out(&self, field: &ArgField, inst: &mut Inst) {
@@ -243,6 +247,9 @@ impl Reader<'_> {
             return None;
         }
         self.value(field, word, &mut arg)?;
+        if let Some(said) = self.said(field).and_then(|said| integer(said)) {
+            arg.val = said as u64;
+        }
         let slot = &mut inst.args[usize::from(field.slot)];
         match field.kind {
             Kind::Bank => *slot = Arg { kind: ArgKind::Const, bank: arg.bank, ..*slot },
@@ -262,16 +269,7 @@ impl Reader<'_> {
             Kind::Bar => word.strip_prefix('B')?.parse().ok()?,
             Kind::Hex | Kind::Signed | Kind::Offset => integer(word)? as u64,
             Kind::Decimal => word.parse().ok()?,
-            Kind::Float => float::parse_single(word)?.into(),
-            Kind::Double => float::parse_double(word)?,
-            Kind::Halves => {
-                let (high, low) = word.split_once(',')?;
-                u64::from(float::parse_half(high.trim())?) << 16 | u64::from(float::parse_half(low.trim())?)
-            }
-            Kind::Brains => {
-                let (high, low) = word.split_once(',')?;
-                u64::from(float::parse_brain(high.trim())?) << 16 | u64::from(float::parse_brain(low.trim())?)
-            }
+            Kind::Float | Kind::Double | Kind::Halves | Kind::Brains => float::parse(field.kind, word)?,
             Kind::Twice => {
                 let (first, second) = word.split_once(',')?;
                 let number = |text: &str| number_of(text.trim().strip_prefix('R')?, 255);

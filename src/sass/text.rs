@@ -27,7 +27,7 @@ pub fn print(target: &Target, form: &Form, inst: &Inst, address: u64, labels: Op
     let Some(generation) = target.generation else { return String::new() };
     let mut out = guard(&inst.guard);
     out.push_str(form.text);
-    if let Some(alias) = alias(generation, inst) {
+    if let Some(alias) = alias(generation, inst).filter(|a| !a.word.is_empty()) {
         let _ = write!(out, ".{}", alias.word);
     }
     suffixes(form, 255, inst, &mut out);
@@ -41,6 +41,13 @@ pub fn print(target: &Target, form: &Form, inst: &Inst, address: u64, labels: Op
 pub fn hidden(target: &Target, inst: &Inst) -> String {
     let mut out = String::new();
     let Ok((form, _)) = pick(target, inst) else { return out };
+    for field in form.args.iter().filter(|f| f.slot != 255) {
+        let (arg, role) = (inst.args[usize::from(field.slot)], inst.op.info().roles[usize::from(field.slot)].role);
+        // The payload of a NaN does not print.
+        if float::parse(field.kind, &float::print(field.kind, arg.val)).is_some_and(|bits| bits != arg.val) {
+            let _ = write!(out, " &{}={:#x}", role.name(), arg.val);
+        }
+    }
     for field in form.args.iter().filter(|f| f.elide.is_some_and(|e| e.0 == NEVER_PRINTED)) {
         let role = inst.op.info().roles[usize::from(field.slot)].role;
         let _ = write!(out, " &{}=", role.name());
@@ -231,13 +238,8 @@ impl Printer<'_> {
             Kind::Hex => write!(out, "{:#x}", arg.val),
             Kind::Decimal => write!(out, "{}", arg.val),
             Kind::Signed | Kind::Offset => signed(out, arg.val),
-            Kind::Float => out.write_str(&float::single(arg.val as u32)),
-            Kind::Double => out.write_str(&float::double(arg.val)),
-            Kind::Halves => {
-                write!(out, "{}, {}", float::half((arg.val >> 16) as u16), float::half(arg.val as u16))
-            }
-            Kind::Brains => {
-                write!(out, "{}, {}", float::brain((arg.val >> 16) as u16), float::brain(arg.val as u16))
+            Kind::Float | Kind::Double | Kind::Halves | Kind::Brains => {
+                out.write_str(&float::print(field.kind, arg.val))
             }
             Kind::Special => match special_text(self.target, arg.val as u8) {
                 Some(text) => out.write_str(text),
