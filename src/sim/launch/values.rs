@@ -201,7 +201,7 @@ mod tests {
         // state 1: 1 * 6364136223846793005 + 1442695040888963407 = 0x6c576e0fbfa5e4bc… halves swapped, low byte
         let state = 6364136223846793005u64.wrapping_add(1442695040888963407);
         assert_eq!(U32.lcg(1, 1, 0xff), vec![(state >> 32) & 0xff]);
-        assert_eq!(F32.lcg(1, 1, 0xff), vec![((state >> 32 & 0xff) as f32).to_bits().into()]);
+        assert_eq!(F32.lcg(1, 1, 0xff), vec![u64::from(((state >> 32 & 0xff) as f32).to_bits())]);
     }
 
     #[test]
