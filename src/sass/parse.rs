@@ -247,7 +247,7 @@ impl Reader<'_> {
             return None;
         }
         self.value(field, word, &mut arg)?;
-        if let Some(said) = self.said(field).and_then(|said| integer(said)) {
+        if let Some(said) = self.said(field).and_then(integer) {
             arg.val = said as u64;
         }
         let slot = &mut inst.args[usize::from(field.slot)];

@@ -7,7 +7,7 @@ use super::super::fault::Fault;
 use super::super::memory::{flat, load, store};
 use super::atomic;
 use super::block::Block;
-use super::code::{Access, AtomicOp, Code, Exec, Space};
+use super::code::{Access, AtomicOp, AtomicType, Code, Exec, Space};
 use super::exec::{Machine, lowest_if_uniform};
 use super::setup::Setup;
 use super::warp::{Warp, lanes_of};
@@ -19,29 +19,41 @@ pub fn execute(m: &mut Machine, block: &mut Block, warp: usize, code: &Code, act
             Exec::Load { space, access } => load_lane(m, block, warp, code, lane, space, access),
             Exec::Store { space, access } => store_lane(m, block, warp, code, lane, space, access),
             Exec::LoadConst { bank, access } => load_const(m.setup, &mut block.warps[warp], code, lane, bank, access),
-            Exec::Atomic { space, op, ty } => {
-                let bytes = atomic::bytes(ty);
-                let w = &block.warps[warp];
-                let (b, c) = (w.get(&code.b, lane), w.get(&code.c, lane));
-                let slot = reach(m, block, warp, code, lane, space, bytes, true);
-                slot.map(|slot| {
-                    let old = load(slot);
-                    store(slot, atomic::apply(op, ty, old, b, c));
-                    old
-                })
-                .map(|old| {
-                    let w = &mut block.warps[warp];
-                    let result = atomic::result(op, old, b, bytes);
-                    put(w, code, lane, result, bytes);
-                    if op == AtomicOp::CasFlag {
-                        w.set_pred(code.pu, 1 << lane, (result as u32) << lane);
-                    }
-                })
-            }
+            Exec::Atomic { space, op, ty } => atomic_lane(m, block, warp, code, lane, (space, op, ty)),
             _ => Ok(()),
         };
         done.map_err(|fault| fault.on_lane(lane))?;
     }
+    Ok(())
+}
+
+fn atomic_lane(
+    m: &mut Machine,
+    block: &mut Block,
+    warp: usize,
+    code: &Code,
+    lane: usize,
+    (space, op, ty): (Space, AtomicOp, AtomicType),
+) -> Result<(), Fault> {
+    let bytes = atomic::bytes(ty);
+    let w = &block.warps[warp];
+    let (b, c) = (w.get(&code.b, lane), w.get(&code.c, lane));
+    // A generic atomic of 64 bits or of a float is done in global memory only; elsewhere it says so in its predicate, and
+    // the incumbent's code behind it does the work another way.
+    let wide = bytes == 8 || !matches!(ty, AtomicType::Signed(_) | AtomicType::Unsigned(_));
+    let outside = space == Space::Generic && resolve(m.setup, address(w, code, lane)).0 != Space::Global;
+    if wide && outside {
+        block.warps[warp].set_pred(code.pu, 1 << lane, 0);
+        return Ok(());
+    }
+    let slot = reach(m, block, warp, code, lane, space, bytes, true)?;
+    let old = load(slot);
+    store(slot, atomic::apply(op, ty, old, b, c));
+    let w = &mut block.warps[warp];
+    let result = atomic::result(op, old, b, bytes);
+    put(w, code, lane, result, bytes);
+    let flag = if op == AtomicOp::CasFlag { result as u32 } else { 1 };
+    w.set_pred(code.pu, 1 << lane, flag << lane);
     Ok(())
 }
 
