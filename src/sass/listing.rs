@@ -30,10 +30,9 @@ struct File {
 #[derive(Serialize)]
 struct Listed {
     name: String,
-    instructions: Vec<Line>,
-    /// Names of byte offsets, for the text form.
-    #[serde(skip)]
+    /// Names of byte offsets, the function's own among them.
     labels: BTreeMap<u64, String>,
+    instructions: Vec<Line>,
 }
 
 #[derive(Serialize)]
@@ -80,8 +79,8 @@ pub fn text(cubin: &Cubin) -> Result<String, String> {
     Ok(out)
 }
 
-/// The listing as a JSON object: `target`, and per function `name` and `instructions` (`offset`, `word`, `text`,
-/// `control`, `reencoded`, and where there is something to say `hidden`, `error`, `relocations`).
+/// The listing as a JSON object: `target`, and per function `name`, `labels` (byte offset to name) and `instructions`
+/// (`offset`, `word`, `text`, `control`, `reencoded`, and where there is something to say `hidden`, `error`, `relocations`).
 pub fn json(cubin: &Cubin) -> Result<String, String> {
     serde_json::to_string_pretty(&list(cubin)?).map_err(|error| error.to_string())
 }
@@ -150,7 +149,7 @@ fn list_function(target: &Target, function: &Function, next: &mut usize) -> List
         line
     };
     let instructions = words.iter().zip(&decoded).enumerate().map(line).collect();
-    Listed { name: function.name.clone(), instructions, labels }
+    Listed { name: function.name.clone(), labels, instructions }
 }
 
 fn assemble(
