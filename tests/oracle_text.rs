@@ -1,0 +1,173 @@
+//! Whole cubins through our disassembler and the vendor's.
+//!
+//! Of every kernel of the executed cases and of the corpus, on every target, compiled by the incumbent (-O0 and -O3) and by
+//! us: each line of our listing is the vendor's, and assembles to its word. The words of a target go to the vendor's
+//! disassembler in one batch. The files of ours go one by one as well, since it must accept them as files; with
+//! `SASSAFRAS_ORACLE=all` each of them, without it each kernel on two targets.
+
+#[path = "support/listed.rs"]
+mod listed;
+#[path = "support/vendor.rs"]
+mod vendor;
+
+use listed::{Line, TARGETS, Wrong};
+use std::path::Path;
+use std::process::Command;
+
+/// Code of one target, to be disassembled in one go.
+struct Batch {
+    sm: &'static str,
+    words: Vec<u128>,
+    /// For each word, where it comes from, what we print and where its function starts in the batch.
+    lines: Vec<(String, Line, u64)>,
+}
+
+impl Batch {
+    fn new(sm: &'static str) -> Batch {
+        Batch { sm, words: Vec::new(), lines: Vec::new() }
+    }
+
+    fn add(&mut self, origin: &str, bytes: &[u8], wrong: &mut Wrong) {
+        let functions = match listed::ours(bytes) {
+            Ok(functions) => functions,
+            Err(error) => return wrong.add(self.sm, "file", format!("{origin}: {error}")),
+        };
+        for (name, lines) in functions {
+            let start = self.words.len() as u64 * 16;
+            self.words.extend(lines.iter().map(|l| l.word));
+            self.lines.extend(lines.into_iter().map(|line| (format!("{origin} {name}"), line, start)));
+        }
+    }
+
+    /// Every line against the vendor's text of the word at its place in the batch.
+    fn judge(self, wrong: &mut Wrong) {
+        let texts = vendor::disassemble(&self.words, self.sm);
+        for ((origin, line, start), theirs) in self.lines.into_iter().zip(texts) {
+            let theirs = theirs.unwrap_or_else(|| "(refused)".into());
+            let ours = moved(&line.text, &theirs, start);
+            if ours != theirs || !line.error.is_empty() {
+                let at = format!("{origin} {:#06x} {:032x}", line.offset, line.word);
+                wrong.add(self.sm, &theirs, format!("{at}\n  ours   {ours}\n  theirs {theirs}\n  {}", line.error));
+            }
+        }
+    }
+}
+
+/// Our text with the target of a branch moved to where the function starts, if the vendor's has that target.
+fn moved(ours: &str, theirs: &str, start: u64) -> String {
+    let Some((before, target)) = ours.rsplit_once(' ') else { return ours.to_string() };
+    let Some(at) = target.strip_prefix("0x").and_then(|t| u64::from_str_radix(t, 16).ok()) else {
+        return ours.to_string();
+    };
+    let there = format!("{before} {:#x}", at + start);
+    if there == theirs { there } else { ours.to_string() }
+}
+
+fn missing() -> bool {
+    let missing: Vec<_> =
+        ["ptxas", "nvdisasm", "cuobjdump"].into_iter().filter(|t| vendor::tool(t).is_none()).collect();
+    if !missing.is_empty() {
+        println!("skipped: no {} in target/vendor", missing.join(", "));
+    }
+    !missing.is_empty()
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+#[test]
+fn the_incumbents_code_prints_and_assembles() {
+    if missing() {
+        return;
+    }
+    let ptxas = vendor::tool("ptxas").expect("ptxas");
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let out = dir.path().join("out.cubin");
+    let mut wrong = Wrong::default();
+    for sm in TARGETS {
+        let mut batch = Batch::new(sm);
+        for source in listed::sources() {
+            for level in ["-O0", "-O3"] {
+                let arch = format!("-arch=sm_{sm}");
+                let run = Command::new(&ptxas).args([&arch, level]).arg(&source).arg("-o").arg(&out).output();
+                let run = run.expect("ptxas runs");
+                assert!(run.status.success(), "{}: {}", source.display(), String::from_utf8_lossy(&run.stderr));
+                let bytes = std::fs::read(&out).expect("a cubin");
+                batch.add(&format!("{} {level}", stem(&source)), &bytes, &mut wrong);
+            }
+        }
+        batch.judge(&mut wrong);
+    }
+    wrong.report();
+}
+
+#[test]
+fn our_code_prints_as_the_vendor_prints_it() {
+    if missing() {
+        return;
+    }
+    let all = std::env::var("SASSAFRAS_ORACLE").is_ok_and(|v| v == "all");
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let out = dir.path().join("ours.cubin");
+    let mut wrong = Wrong::default();
+    for (t, sm) in TARGETS.into_iter().enumerate() {
+        let mut batch = Batch::new(sm);
+        let options = sassafras::compile::Options::new(&format!("sm_{sm}"));
+        for (s, source) in listed::sources().iter().enumerate() {
+            let ptx = std::fs::read_to_string(source).expect("a PTX file");
+            let compiled = match sassafras::compile::compile(&ptx, &options) {
+                Ok(output) => output.cubin,
+                Err(errors) => {
+                    wrong.add(sm, "compile", format!("{}: {errors:?}", source.display()));
+                    continue;
+                }
+            };
+            batch.add(&stem(source), &compiled, &mut wrong);
+            if all || (s + t) % TARGETS.len() < 2 {
+                std::fs::write(&out, &compiled).expect("a cubin written");
+                judge_file(sm, &stem(source), &compiled, &out, &mut wrong);
+            }
+        }
+        batch.judge(&mut wrong);
+    }
+    wrong.report();
+}
+
+/// A file of ours as `nvdisasm -c` prints it, line by line; and `cuobjdump -sass` names its functions.
+fn judge_file(sm: &str, origin: &str, bytes: &[u8], path: &Path, wrong: &mut Wrong) {
+    let (ours, theirs) = match (listed::ours(bytes), listed::theirs(path)) {
+        (Ok(ours), Ok(theirs)) => (ours, theirs),
+        (ours, theirs) => {
+            return wrong.add(sm, "file", format!("{origin}: {:?} {:?}", ours.err(), theirs.err()));
+        }
+    };
+    let dumped = cuobjdump(path);
+    for (name, lines) in ours {
+        let ours: Vec<_> = lines.into_iter().map(|l| (l.offset, l.text)).collect();
+        let theirs = theirs.get(&name).cloned().unwrap_or_default();
+        if ours.len() != theirs.len() {
+            wrong.add(sm, "length", format!("{origin} {name}: {} lines, theirs {}", ours.len(), theirs.len()));
+        }
+        for (ours, theirs) in ours.iter().zip(&theirs).filter(|(o, t)| o != t) {
+            wrong.add(sm, &theirs.1, format!("{origin} {name}\n  ours   {ours:x?}\n  theirs {theirs:x?}"));
+        }
+        match &dumped {
+            Ok(text) if text.contains(&format!("Function : {name}\n")) => {}
+            Ok(_) => wrong.add(sm, "cuobjdump", format!("{origin}: cuobjdump -sass does not show {name}")),
+            Err(error) => wrong.add(sm, "cuobjdump", format!("{origin}: {error}")),
+        }
+    }
+}
+
+/// What `cuobjdump -sass` prints; it looks for the disassembler on the path.
+fn cuobjdump(path: &Path) -> Result<String, String> {
+    let tool = vendor::tool("cuobjdump").ok_or("no cuobjdump")?;
+    let folder = tool.parent().map(|p| p.display().to_string()).unwrap_or_default();
+    let search = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
+    let run = Command::new(&tool).arg("-sass").arg(path).env("PATH", search).output().map_err(|e| e.to_string())?;
+    match run.status.success() && run.stderr.is_empty() {
+        true => Ok(String::from_utf8_lossy(&run.stdout).into_owned()),
+        false => Err(format!("cuobjdump -sass: {}", String::from_utf8_lossy(&run.stderr))),
+    }
+}

@@ -1,0 +1,127 @@
+//! Cubins side by side: our listing, and what the vendor's disassembler prints.
+//!
+//! Input: PTX files and cubins. Output: instructions with labels replaced by byte offsets, so that texts compare whatever
+//! the labels are called.
+
+use super::vendor;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Every target whose code is compared.
+pub const TARGETS: [&str; 10] = ["75", "80", "86", "89", "90", "100", "103", "110", "120", "121"];
+
+/// The PTX files of the executed cases and of the corpus, sorted.
+pub fn sources() -> Vec<PathBuf> {
+    let folder = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name);
+        std::fs::read_dir(path).expect("a folder of the tests").map(|e| e.expect("an entry").path())
+    };
+    let mut list: Vec<_> = folder("cases/exec").chain(folder("corpus")).collect();
+    list.retain(|p| p.extension().is_some_and(|e| e == "ptx"));
+    list.sort();
+    list
+}
+
+/// One instruction of our listing.
+pub struct Line {
+    pub offset: u64,
+    pub word: u128,
+    /// The target of a branch as a byte offset.
+    pub text: String,
+    /// Why the word does not decode, or does not come back; empty where it does.
+    pub error: String,
+}
+
+/// Our listing of a cubin, by function.
+pub fn ours(bytes: &[u8]) -> Result<BTreeMap<String, Vec<Line>>, String> {
+    let cubin = sassafras::cubin::read(bytes).map_err(|e| e.to_string())?;
+    let json = sassafras::sass::listing::json(&cubin)?;
+    let json: serde_json::Value = serde_json::from_str(&json).map_err(|e| e.to_string())?;
+    let functions = json["functions"].as_array().ok_or("no functions")?;
+    functions.iter().map(|f| function(f).ok_or_else(|| "a field is missing".to_string())).collect()
+}
+
+fn function(json: &serde_json::Value) -> Option<(String, Vec<Line>)> {
+    let labels = json["labels"].as_object()?.iter();
+    let labels: BTreeMap<String, u64> =
+        labels.map(|(at, name)| Some((name.as_str()?.into(), at.parse().ok()?))).collect::<Option<_>>()?;
+    let line = |line: &serde_json::Value| {
+        let word = line["word"].as_str()?;
+        let error = match (line["reencoded"].as_str(), line["error"].as_str()) {
+            (Some(again), None) if again == word => String::new(),
+            (Some(again), None) => format!("assembles to {again}"),
+            (_, error) => format!("does not assemble: {}", error.unwrap_or_default()),
+        };
+        Some(Line {
+            offset: line["offset"].as_u64()?,
+            word: u128::from_str_radix(word.strip_prefix("0x")?, 16).ok()?,
+            text: without_labels(line["text"].as_str()?, &labels),
+            error,
+        })
+    };
+    let lines = json["instructions"].as_array()?.iter().map(line).collect::<Option<_>>()?;
+    Some((json["name"].as_str()?.into(), lines))
+}
+
+/// What `nvdisasm -c` prints of a cubin, by function: offset and text of each instruction.
+pub fn theirs(path: &Path) -> Result<BTreeMap<String, Vec<(u64, String)>>, String> {
+    let tool = vendor::tool("nvdisasm").ok_or("no nvdisasm")?;
+    let run = Command::new(tool).arg("-c").arg(path).output().map_err(|e| e.to_string())?;
+    if !run.status.success() || !run.stderr.is_empty() {
+        return Err(format!("nvdisasm: {}", String::from_utf8_lossy(&run.stderr)));
+    }
+    let output = String::from_utf8_lossy(&run.stdout).into_owned();
+    let sections = output.split("\n.text.").skip(1).filter_map(|part| part.split_once(":\n"));
+    Ok(sections.map(|(name, body)| (name.to_string(), section(name, body))).collect())
+}
+
+fn section(name: &str, body: &str) -> Vec<(u64, String)> {
+    let mut labels = BTreeMap::from([(name.to_string(), 0)]);
+    let (mut lines, mut end) = (Vec::new(), 0);
+    for line in body.lines() {
+        if let Some(label) = line.strip_suffix(':').filter(|l| !l.starts_with(char::is_whitespace)) {
+            labels.insert(label.to_string(), end);
+        }
+        let Some((at, text)) = line.trim_start().strip_prefix("/*").and_then(|l| l.split_once("*/")) else { continue };
+        let Ok(at) = u64::from_str_radix(at, 16) else { continue };
+        // Behind the instruction stands where a BRX may go.
+        let text = text.split_once("(*").map_or(text, |(text, _)| text);
+        lines.push((at, vendor::normal(text.trim().trim_end_matches(';'))));
+        end = at + 16;
+    }
+    lines.iter().map(|(at, text)| (*at, without_labels(text, &labels))).collect()
+}
+
+/// A text with the byte offset of each label in place of its name; an unknown one stays.
+fn without_labels(text: &str, labels: &BTreeMap<String, u64>) -> String {
+    let text = vendor::normal(text);
+    let Some((before, rest)) = text.split_once("`(") else { return text };
+    let Some((name, after)) = rest.split_once(')') else { return text };
+    match labels.get(name) {
+        Some(at) => format!("{before}{at:#x}{after}"),
+        None => text,
+    }
+}
+
+/// Disagreements by target and mnemonic, with the first of each.
+#[derive(Default)]
+pub struct Wrong {
+    list: BTreeMap<String, (usize, String)>,
+}
+
+impl Wrong {
+    pub fn add(&mut self, sm: &str, text: &str, what: String) {
+        let mnemonic = text.split_whitespace().find(|w| !w.starts_with('@')).unwrap_or("nothing");
+        let entry = self.list.entry(format!("{} sm_{sm}", mnemonic.trim_end_matches(';'))).or_insert((0, what));
+        entry.0 += 1;
+    }
+
+    /// Fails if there are any.
+    pub fn report(self) {
+        for (key, (count, first)) in &self.list {
+            println!("{key}: {count}, first {first}");
+        }
+        assert!(self.list.is_empty(), "{} mnemonics and targets disagree", self.list.len());
+    }
+}
