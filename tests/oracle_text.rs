@@ -3,10 +3,12 @@
 //! Of every kernel of the executed cases and of the corpus, on every target, compiled by the incumbent (-O0 and -O3) and by
 //! us: each line of our listing is the vendor's, and assembles to its word. The words of a target go to the vendor's
 //! disassembler in one batch. The files of ours go one by one as well, since it must accept them as files; with
-//! `SASSAFRAS_ORACLE=all` each of them, without it each kernel on two targets.
+//! `SASSAFRAS_ORACLE=all` each of them, without it each kernel on one target.
 
 #[path = "support/listed.rs"]
 mod listed;
+// The test of single words uses the rest of it.
+#[allow(dead_code)]
 #[path = "support/vendor.rs"]
 mod vendor;
 
@@ -124,7 +126,7 @@ fn our_code_prints_as_the_vendor_prints_it() {
                 }
             };
             batch.add(&stem(source), &compiled, &mut wrong);
-            if all || (s + t) % TARGETS.len() < 2 {
+            if all || (s + t) % TARGETS.len() == 0 {
                 std::fs::write(&out, &compiled).expect("a cubin written");
                 judge_file(sm, &stem(source), &compiled, &out, &mut wrong);
             }
