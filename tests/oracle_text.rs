@@ -44,6 +44,8 @@ impl Batch {
     /// Every line against the vendor's text of the word at its place in the batch.
     fn judge(self, wrong: &mut Wrong) {
         let texts = vendor::disassemble(&self.words, self.sm);
+        println!("sm_{}: {} words", self.sm, self.words.len());
+        assert!(self.words.len() > 1000, "only {} words for sm_{}", self.words.len(), self.sm);
         for ((origin, line, start), theirs) in self.lines.into_iter().zip(texts) {
             let theirs = theirs.unwrap_or_else(|| "(refused)".into());
             let ours = moved(&line.text, &theirs, start);
