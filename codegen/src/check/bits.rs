@@ -1,4 +1,4 @@
-//! Law: the bits of every encoding form add up to 128, none twice.
+//! Law: the bits of every encoding form add up to 128, none twice, and no operand stands in two fields.
 //!
 //! Opcode (0 to 11), guard (12 to 15), constants, modifiers, operands and must-bits fill 0 to 104; 105 to 127 are the
 //! control field, of which 122 to 124 are reuse bits of operands or zero.
@@ -13,17 +13,31 @@ const REUSE: u128 = 0b111 << 122;
 
 pub fn check(model: &Model, report: &mut Report) {
     for form in &model.encoding.forms {
-        let mut taken = CONTROL;
+        roles_once(form, report);
+        let mut taken = CONTROL & !REUSE;
         for (name, mask) in claims(form, model) {
-            let twice = taken & mask & !(REUSE & mask);
+            let twice = taken & mask;
             if twice != 0 {
                 let message = format!("{}: bits {} of {name} are taken twice", form.row.op, ranges(twice));
                 report.at("bits", message, form.row.at);
             }
             taken |= mask;
         }
-        if taken != u128::MAX {
-            let message = format!("{}: nothing says what bits {} hold", form.row.op, ranges(!taken));
+        // A reuse bit that no operand claims is zero.
+        if taken | REUSE != u128::MAX {
+            let message = format!("{}: nothing says what bits {} hold", form.row.op, ranges(!taken & !REUSE));
+            report.at("bits", message, form.row.at);
+        }
+    }
+}
+
+/// An operand stands in one field; only a constant may be made of two, its bank and its offset.
+fn roles_once(form: &Form, report: &mut Report) {
+    for (i, field) in form.args.iter().enumerate().filter(|(_, f)| f.role.is_some()) {
+        let parts = |a: &str, b: &str| matches!((a, b), ("K", "O") | ("O", "K"));
+        let again = form.args[..i].iter().any(|f| f.role == field.role && !parts(&f.arg.kind, &field.arg.kind));
+        if again {
+            let message = format!("{}: the operand `{}` stands in two fields", form.row.op, field.arg.role);
             report.at("bits", message, form.row.at);
         }
     }
