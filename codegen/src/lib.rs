@@ -5,7 +5,9 @@
 
 pub mod check;
 pub mod emit;
+pub mod learn;
 pub mod model;
+pub mod print;
 pub mod report;
 pub mod rows;
 pub mod source;

@@ -1,22 +1,39 @@
-//! The generator's own command: `check` the tables, `print` a generated file, `learn` encoding rows.
+//! The generator's own command: `check` the tables, `print` their rows, `learn` encoding rows, `emit` the generated files.
+//!
+//! Input: the command line; the tables folder is `tables` of the workspace that is the current folder, or of this crate.
+//! Output: text on stdout. Exit: 0, 1 for wrong tables or words, 2 for a wrong command line.
 
+use sassafras_codegen::learn::{self, disasm::NvDisasm, known};
+use sassafras_codegen::{model::Model, print, report::Report, source::Sources};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: codegen check [TABLES]\n       codegen emit OUT_DIR [TABLES]";
+const USAGE: &str = "usage: codegen check [TABLES]
+       codegen emit OUT_DIR [TABLES]
+       codegen print TABLE [NAME]
+       codegen learn SM WORD...   (WORD: 32 hexadecimal digits, or two 64-bit halves, low half first)";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    let tables = |given: Option<&&str>| PathBuf::from(given.copied().unwrap_or("tables"));
+    let tables = |given: Option<&&str>| given.map_or_else(|| root().join("tables"), PathBuf::from);
     match words.as_slice() {
-        ["check", rest @ ..] => run(&tables(rest.first()), None),
-        ["emit", out, rest @ ..] => run(&tables(rest.first()), Some(Path::new(out))),
-        _ => {
-            eprintln!("{USAGE}");
-            ExitCode::from(2)
-        }
+        ["check", rest @ ..] if rest.len() < 2 => run(&tables(rest.first()), None),
+        ["emit", out, rest @ ..] if rest.len() < 2 => run(&tables(rest.first()), Some(Path::new(out))),
+        ["print", table, rest @ ..] if rest.len() < 2 => print(table, rest.first().copied()),
+        ["learn", sm, words @ ..] if !words.is_empty() => learn(sm, words),
+        _ => complain(USAGE, 2),
     }
+}
+
+fn complain(message: &str, code: u8) -> ExitCode {
+    eprintln!("{message}");
+    ExitCode::from(code)
+}
+
+/// The workspace: the current folder where it has tables, else the folder that this crate was built in.
+fn root() -> PathBuf {
+    if Path::new("tables").is_dir() { PathBuf::new() } else { Path::new(env!("CARGO_MANIFEST_DIR")).join("..") }
 }
 
 fn run(tables: &Path, out: Option<&Path>) -> ExitCode {
@@ -32,11 +49,52 @@ fn run(tables: &Path, out: Option<&Path>) -> ExitCode {
             None => println!("{name}: {} lines", text.lines().count()),
             Some(out) => {
                 if let Err(error) = std::fs::write(out.join(name), text) {
-                    eprintln!("{}: {error}", out.join(name).display());
-                    return ExitCode::FAILURE;
+                    return complain(&format!("{}: {error}", out.join(name).display()), 1);
                 }
             }
         }
     }
     ExitCode::SUCCESS
+}
+
+/// The tables resolved, or the errors printed. Laws are not checked: a row may be learned while another is wrong.
+fn load() -> Option<(Model, Sources)> {
+    let mut sources = Sources::new(&root().join("tables"));
+    let mut report = Report::default();
+    let model = Model::load(&mut sources, &mut report);
+    eprint!("{}", report.render(&sources, true));
+    report.is_empty().then_some((model, sources))
+}
+
+fn print(table: &str, name: Option<&str>) -> ExitCode {
+    let Some((model, _)) = load() else { return ExitCode::FAILURE };
+    match print::print(&model, table, name) {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(message) => complain(&message, 2),
+    }
+}
+
+fn learn(sm: &str, words: &[&str]) -> ExitCode {
+    let words = match learn::words(words) {
+        Ok(words) => words,
+        Err(message) => return complain(&message, 2),
+    };
+    let Some((model, sources)) = load() else { return ExitCode::FAILURE };
+    let sm = sm.strip_prefix("sm_").unwrap_or(sm);
+    let target = match known::target(&model, sm) {
+        Ok(target) => target,
+        Err(message) => return complain(&message, 2),
+    };
+    let tool = root().join("target/vendor/nvdisasm");
+    let learned = NvDisasm::new(&tool, sm).and_then(|mut nv| learn::learn(&model, &target, &words, &mut nv));
+    match learned {
+        Ok((proposal, seen)) => {
+            print!("{}", learn::report(&model, &sources, &target, &proposal, &seen));
+            ExitCode::SUCCESS
+        }
+        Err(message) => complain(&message, 1),
+    }
 }
