@@ -209,7 +209,10 @@ fn accounted(row: &str) -> Result<(), String> {
     let row: FormRow = ron::from_str(row.trim_end_matches(',')).map_err(|e| e.to_string())?;
     let mut taken = u128::MAX << 105 | if row.guard == "none" { 0xfff } else { 0xffff };
     let mut claim = |mask: u128, who: &str| match taken & mask {
-        0 => Ok(taken |= mask),
+        0 => {
+            taken |= mask;
+            Ok(())
+        }
         twice => Err(format!("{who} takes {twice:#x} twice")),
     };
     let bits = |text: &str| form_syntax::bits(text).map(|b| b.mask()).ok_or_else(|| format!("`{text}` are no bits"));

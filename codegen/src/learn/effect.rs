@@ -205,6 +205,6 @@ fn half(value: f64) -> Option<u32> {
         let count = size / unit;
         let whole = count.fract() == 0.0;
         let fits = if e == 0 { count < 1024.0 } else { (1024.0..2048.0).contains(&count) };
-        (whole && fits).then(|| sign | e << 10 | count as u32 & 0x3ff)
+        (whole && fits).then_some(sign | e << 10 | count as u32 & 0x3ff)
     })
 }
