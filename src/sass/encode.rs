@@ -93,16 +93,16 @@ pub fn is_default(arg: &Arg, absent: crate::tables::ori::Absent) -> bool {
 }
 
 fn modifiers(form: &Form, inst: &Inst) -> Result<u128, String> {
+    for (kind, value) in inst.mods.iter() {
+        if !form.mods.iter().any(|f| f.kind == kind) {
+            return Err(format!("`{}` {}", kind.name(), shown(kind.text(value))));
+        }
+    }
     let mut word = 0;
     for field in form.mods {
         let value = inst.mods.get(field.kind);
         word |= modifier(field, value)
             .ok_or_else(|| format!("`{}` {}", field.kind.name(), shown(field.kind.text(value))))?;
-    }
-    for (kind, value) in inst.mods.iter() {
-        if !form.mods.iter().any(|f| f.kind == kind) {
-            return Err(format!("`{}` {}", kind.name(), shown(kind.text(value))));
-        }
     }
     Ok(word)
 }

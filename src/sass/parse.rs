@@ -53,7 +53,8 @@ pub fn parse(target: &Target, line: &str, address: u64, labels: Option<Addresses
             known = true;
             let reader = Reader { target, form, address, labels, hidden };
             inst.guard = Guard { upred: form.guard == GuardForm::Uniform && guard != Guard::default(), ..guard };
-            if let Some(inst) = reader.operands(0, operands.trim(), true, inst)
+            if let Some(mut inst) = reader.operands(0, operands.trim(), true, inst)
+                && reader.notes(&mut inst).is_some()
                 && let Some(inst) = confirm(target, form, &inst, line_text, address, labels)
             {
                 return Ok(inst);
@@ -162,18 +163,45 @@ impl Reader<'_> {
         }
         let mut inst = inst;
         if field.elide.is_some_and(|e| e.0 == NEVER_PRINTED) {
-            let number = number_of(self.said(field)?.strip_prefix("UR")?, 255)?;
-            inst.args[usize::from(field.slot)] = Arg { kind: ArgKind::UReg, val: number, ..Arg::default() };
-        } else {
-            self.leave_out(field, &mut inst);
+            // Filled in by its note; without one the line does not say enough.
+            self.said(field)?;
         }
+        self.leave_out(field, &mut inst);
         self.operands(at + 1, text, first, inst)
     }
 
     /// What stands behind the line about an operand.
     fn said(&self, field: &ArgField) -> Option<&str> {
         let role = self.form.op.info().roles[usize::from(field.slot)].role.name();
-        self.hidden.split(" &").find_map(|word| word.trim().strip_prefix(role)?.strip_prefix('='))
+        self.note("", role)
+    }
+
+    /// Puts in what stands behind the line.
+    fn notes(&self, inst: &mut Inst) -> Option<()> {
+        for field in self.form.args.iter().filter(|f| f.slot != 255) {
+            let Some(said) = self.said(field) else { continue };
+            let slot = &mut inst.args[usize::from(field.slot)];
+            let (not, word) = said.strip_prefix('!').map_or((false, said), |word| (true, word));
+            let mut arg = Arg { kind: field::kind_of(field.kind), not, ..*slot };
+            match (integer(word), field.kind) {
+                (Some(number), _) => arg.val = number as u64,
+                (None, kind) => self.number(kind, word, &mut arg)?,
+            }
+            *slot = arg;
+        }
+        for field in self.form.mods {
+            let Some(said) = self.note(".", field.kind.name()) else { continue };
+            let text = if said == "-" { "" } else { said };
+            let value = SETS[usize::from(field.set)].iter().find(|c| field.kind.text(c.1) == text)?.1;
+            inst.mods.set(field.kind, value);
+        }
+        Some(())
+    }
+
+    /// The value of the note ` &PREFIXname=VALUE`.
+    fn note(&self, prefix: &str, name: &str) -> Option<&str> {
+        let values = self.hidden.split('&').map(str::trim);
+        values.filter_map(|n| n.strip_prefix(prefix)?.strip_prefix(name)?.strip_prefix('=')).next()
     }
 
     fn leave_out(&self, field: &ArgField, inst: &mut Inst) {
@@ -246,10 +274,7 @@ impl Reader<'_> {
         if !modifiers(self.form, at as u8, behind, inst) {
             return None;
         }
-        self.value(field, word, &mut arg)?;
-        if let Some(said) = self.said(field).and_then(integer) {
-            arg.val = said as u64;
-        }
+        self.number(field.kind, word, &mut arg)?;
         let slot = &mut inst.args[usize::from(field.slot)];
         match field.kind {
             Kind::Bank => *slot = Arg { kind: ArgKind::Const, bank: arg.bank, ..*slot },
@@ -259,9 +284,9 @@ impl Reader<'_> {
         Some(rest)
     }
 
-    fn value(&self, field: &ArgField, word: &str, arg: &mut Arg) -> Option<()> {
+    fn number(&self, kind: Kind, word: &str, arg: &mut Arg) -> Option<()> {
         let ureg = |text: &str| text.strip_prefix("UR").and_then(|n| number_of(n, 255));
-        arg.val = match field.kind {
+        arg.val = match kind {
             Kind::Reg | Kind::Nonzero => number_of(word.strip_prefix('R')?, 255)?,
             Kind::UReg => ureg(word)?,
             Kind::Pred => number_of(word.strip_prefix('P')?, 7)?,
@@ -269,7 +294,7 @@ impl Reader<'_> {
             Kind::Bar => word.strip_prefix('B')?.parse().ok()?,
             Kind::Hex | Kind::Signed | Kind::Offset => integer(word)? as u64,
             Kind::Decimal => word.parse().ok()?,
-            Kind::Float | Kind::Double | Kind::Halves | Kind::Brains => float::parse(field.kind, word)?,
+            Kind::Float | Kind::Double | Kind::Halves | Kind::Brains => float::parse(kind, word)?,
             Kind::Twice => {
                 let (first, second) = word.split_once(',')?;
                 let number = |text: &str| number_of(text.trim().strip_prefix('R')?, 255);

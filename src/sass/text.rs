@@ -7,6 +7,7 @@ use super::encode::pick;
 use super::field;
 use super::float;
 use super::inst::{Arg, ArgKind, Guard, Inst};
+use super::parse::parse;
 use crate::tables::encoding::{ALIASES, Alias, ArgField, Condition, Form, Kind, NEVER_PRINTED, SETS, special_text};
 use crate::tables::{Generation, Target};
 use std::fmt::Write;
@@ -36,25 +37,41 @@ pub fn print(target: &Target, form: &Form, inst: &Inst, address: u64, labels: Op
     out
 }
 
-/// What the disassembler never prints: ` &ROLE=UR4` for each such operand (the descriptor of global memory on some
-/// generations). Behind the line it makes the text complete for `parse`.
+/// What the disassembler's text does not tell: ` &ROLE=VALUE` for each such operand and ` &.KIND=VALUE` for each such modifier,
+/// as `parse` wants them behind the line. That is the descriptor of global memory on some generations, the payload of a NaN,
+/// which of two predicates is meant, the width of an RZ in an address.
 pub fn hidden(target: &Target, inst: &Inst) -> String {
     let mut out = String::new();
     let Ok((form, _)) = pick(target, inst) else { return out };
-    for field in form.args.iter().filter(|f| f.slot != 255) {
-        let (arg, role) = (inst.args[usize::from(field.slot)], inst.op.info().roles[usize::from(field.slot)].role);
-        // The payload of a NaN does not print.
-        if float::parse(field.kind, &float::print(field.kind, arg.val)).is_some_and(|bits| bits != arg.val) {
-            let _ = write!(out, " &{}={:#x}", role.name(), arg.val);
+    let fields: Vec<&ArgField> = form.args.iter().filter(|f| f.slot != 255).collect();
+    for field in fields.iter().filter(|f| f.elide.is_some_and(|e| e.0 == NEVER_PRINTED)) {
+        note(field, inst, &mut out);
+    }
+    let line = print(target, form, inst, 0, None);
+    if let Ok(read) = parse(target, &format!("{line}{out}"), 0, None) {
+        let differs = |f: &&&ArgField| read.args[usize::from(f.slot)] != inst.args[usize::from(f.slot)];
+        let wrong: Vec<&&ArgField> = fields.iter().filter(differs).collect();
+        wrong.into_iter().for_each(|field| note(field, inst, &mut out));
+        for field in form.mods.iter().filter(|m| read.mods.get(m.kind) != inst.mods.get(m.kind)) {
+            let text = field.kind.text(inst.mods.get(field.kind));
+            let _ = write!(out, " &.{}={}", field.kind.name(), if text.is_empty() { "-" } else { text });
         }
     }
-    for field in form.args.iter().filter(|f| f.elide.is_some_and(|e| e.0 == NEVER_PRINTED)) {
-        let role = inst.op.info().roles[usize::from(field.slot)].role;
-        let _ = write!(out, " &{}=", role.name());
-        let arg = inst.args[usize::from(field.slot)];
-        let _ = register(&mut out, "UR", if arg.is_none() { 255 } else { arg.val }, 255, "URZ");
-    }
     out
+}
+
+fn note(field: &ArgField, inst: &Inst, out: &mut String) {
+    let given = inst.args[usize::from(field.slot)];
+    let arg = if given.is_none() { field::absent(field).unwrap_or(given) } else { given };
+    let (not, role) = (if arg.not { "!" } else { "" }, inst.op.info().roles[usize::from(field.slot)].role);
+    let _ = write!(out, " &{}={not}", role.name());
+    let _ = match field.kind {
+        Kind::Reg => register(out, "R", arg.val, 255, "RZ"),
+        Kind::UReg => register(out, "UR", arg.val, 255, "URZ"),
+        Kind::Pred => register(out, "P", arg.val, 7, "PT"),
+        Kind::UPred => register(out, "UP", arg.val, 7, "UPT"),
+        _ => write!(out, "{:#x}", arg.val),
+    };
 }
 
 fn guard(guard: &Guard) -> String {
