@@ -170,6 +170,14 @@ fn place_arguments(
                 let base = global.allocate(&format!("argument {i}"), bytes.clone(), *writable);
                 (base.to_le_bytes().to_vec(), Some(base))
             }
+            ArgValue::Within { arg, offset } => {
+                let Some(Some(base)): Option<&Option<u64>> = bases.get(*arg) else {
+                    return Err(Fault::new(format!(
+                        "argument {i} points into argument {arg}, which is no buffer before it"
+                    )));
+                };
+                (base.wrapping_add(*offset).to_le_bytes().to_vec(), None)
+            }
         };
         if bytes.len() != usize::from(param.size) {
             let (size, given) = (param.size, bytes.len());

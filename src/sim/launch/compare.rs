@@ -43,8 +43,10 @@ impl Launch {
 
     fn check_arg(&self, arg: usize, before: &Arg, after: &ArgValue) -> Option<Difference> {
         let (ty, bytes, expect, got) = match (before, after) {
-            (Arg::Scalar { .. }, ArgValue::Scalar { .. }) => return None,
-            (Arg::Buffer { ty, bytes, expect }, ArgValue::Buffer { bytes: got, .. }) => (*ty, bytes, expect, got),
+            (Arg::Scalar { .. }, ArgValue::Scalar { .. }) | (Arg::Within { .. }, ArgValue::Within { .. }) => {
+                return None;
+            }
+            (Arg::Buffer { ty, bytes, expect, .. }, ArgValue::Buffer { bytes: got, .. }) => (*ty, bytes, expect, got),
             _ => return Some(Difference::Shape { arg, message: "a buffer and a scalar were confused".into() }),
         };
         if got.len() != bytes.len() {
@@ -53,13 +55,19 @@ impl Launch {
         }
         let unchanged: Vec<Expected>;
         let (expect, tolerance) = match expect {
-            Some(expect) => (expect, self.tolerance),
+            Some(expect) => (expect, before.tolerance().unwrap_or(self.tolerance)),
             None => {
                 unchanged = bytes.chunks_exact(ty.size()).map(|b| Expected::Bits(ty.get(b))).collect();
                 (&unchanged, Tolerance::Exact)
             }
         };
         first_difference(arg, ty, expect, got, tolerance)
+    }
+}
+
+impl Arg {
+    fn tolerance(&self) -> Option<Tolerance> {
+        if let Arg::Buffer { tolerance, .. } = self { *tolerance } else { None }
     }
 }
 
@@ -76,6 +84,7 @@ fn first_difference(
     let expected = match expected {
         Expected::Bits(bits) => ty.show(*bits),
         Expected::Nan => "NaN".into(),
+        Expected::Interpreter => "what the interpreter has not computed yet".into(),
     };
     let count = 1 + wrong.count();
     Some(Difference::Elements { arg, index, expected, got: ty.show(got), count, total: expect.len() })
@@ -84,6 +93,7 @@ fn first_difference(
 fn agrees(ty: ElementType, expected: Expected, got: u64, tolerance: Tolerance) -> bool {
     let bits = match expected {
         Expected::Nan => return ty.float(got).is_nan(),
+        Expected::Interpreter => return false,
         Expected::Bits(bits) => bits,
     };
     if bits == got {
@@ -98,6 +108,7 @@ fn agrees(ty: ElementType, expected: Expected, got: u64, tolerance: Tolerance) -
         Tolerance::Ulps(ulps) => ordered(ty, bits).abs_diff(ordered(ty, got)) <= ulps.into(),
         Tolerance::Abs(bound) => (want - have).abs() <= bound,
         Tolerance::Rel(bound) => (want - have).abs() <= bound * want.abs(),
+        Tolerance::Close(rel, abs) => (want - have).abs() <= rel * want.abs() + abs,
     }
 }
 
@@ -115,8 +126,9 @@ mod tests {
     fn launch(ty: ElementType, tolerance: Tolerance, data: &[u64], expect: Option<&[Expected]>) -> Launch {
         let mut bytes = Vec::new();
         data.iter().for_each(|v| ty.put(*v, &mut bytes));
-        let args = vec![Arg::Buffer { ty, bytes, expect: expect.map(<[_]>::to_vec) }];
-        Launch { kernel: "k".into(), grid: [1; 3], block: [1; 3], smem: 0, tolerance, args }
+        let args = vec![Arg::Buffer { ty, bytes, expect: expect.map(<[_]>::to_vec), tolerance: None }];
+        let (targets, symbols) = (Vec::new(), Vec::new());
+        Launch { kernel: "k".into(), grid: [1; 3], block: [1; 3], smem: 0, tolerance, targets, symbols, args }
     }
 
     fn after(ty: ElementType, values: &[u64]) -> Vec<ArgValue> {
@@ -184,5 +196,31 @@ mod tests {
         assert!(passes(Tolerance::Rel(0.01), 100.0, 101.0));
         assert!(!passes(Tolerance::Rel(0.01), 1.0, 1.5));
         assert!(!passes(Tolerance::Abs(f64::INFINITY), 1.0, f32::NAN));
+        assert!(passes(Tolerance::Close(0.01, 0.5), 100.0, 101.5));
+        assert!(!passes(Tolerance::Close(0.01, 0.25), 100.0, 101.5));
+    }
+
+    #[test]
+    fn an_arguments_own_tolerance_goes_first() {
+        let ty = ElementType::F32;
+        let bits = |v: f32| u64::from(v.to_bits());
+        let mut launch = launch(ty, Tolerance::Exact, &[0], Some(&[Expected::Bits(bits(100.0))]));
+        let Arg::Buffer { tolerance, .. } = &mut launch.args[0] else { panic!() };
+        *tolerance = Some(Tolerance::Abs(1.0));
+        assert_eq!(launch.check(&after(ty, &[bits(101.0)])), Ok(()));
+        assert!(launch.check(&after(ty, &[bits(102.0)])).is_err());
+    }
+
+    #[test]
+    fn the_interpreters_results_come_in() {
+        let ty = ElementType::F32;
+        let open =
+            launch(ty, Tolerance::Exact, &[0; 3], Some(&[Expected::Interpreter, Expected::Nan, Expected::Bits(5)]));
+        let values = after(ty, &[7, 0x7fff_ffff, 5]);
+        assert!(
+            message(&open, &values).contains("first [0]: expected what the interpreter has not computed yet, got ")
+        );
+        assert_eq!(open.expecting(&values).check(&values), Ok(()));
+        assert!(open.expecting(&after(ty, &[8, 0, 9])).check(&values).is_err());
     }
 }

@@ -1,11 +1,13 @@
 //! Reading launch descriptions.
 //!
-//! Input: a RON file `(module: "NAME.ptx", launches: [(kernel: …, grid: (x, y, z), block: …, smem: …, args: […]), …])`. An
-//! argument is a scalar, `u32(5)`, or a buffer, `in(type: f32, data: …)`, `out(type: f32, expect: …)` or
-//! `inout(type: f32, data: …, expect: …)`; data and expect are a list of numbers, `iota(n, start, step)`,
-//! `fill(n, value)` or `lcg(n, seed, mask)`. Output: [`LaunchFile`]. Invariant: every error names file, line and column.
+//! Input: a RON file `(module: "NAME.ptx", launches: [(kernel: …, grid: (x, y, z), block: …, smem: …, tolerance: …,
+//! targets: ["sm_90", …], symbols: [("NAME", array(type: …, data: …)), …], args: […]), …])`. An argument is a scalar,
+//! `u32(5)`; a structure passed by value, `struct([f32(1), array(type: s32, data: …), pad(4), …])`; a buffer,
+//! `in(type: f32, data: …)`, `out(type: f32, expect: …)` or `inout(type: f32, data: …, expect: …)`, the last two with a
+//! `tolerance` of their own if need be; or `at(0, 16)`, 16 bytes into the buffer of argument 0. What data and expect are:
+//! `elements`. Output: [`LaunchFile`]. Invariant: every error names file, line and column.
 
-use super::{Arg, ElementType, Expected, Launch, Tolerance};
+use super::{Arg, ElementType, Launch, Symbol, Tolerance};
 use crate::diag::Pos;
 use ron::value::RawValue;
 use serde::Deserialize;
@@ -84,6 +86,10 @@ struct RawLaunch<'a> {
     smem: u32,
     #[serde(default)]
     tolerance: Tolerance,
+    #[serde(default)]
+    targets: Vec<String>,
+    #[serde(default, borrow)]
+    symbols: Vec<(String, &'a RawValue)>,
     #[serde(borrow)]
     args: Vec<&'a RawValue>,
 }
@@ -100,6 +106,8 @@ enum RawBuffer<'a> {
         r#type: ElementType,
         #[serde(borrow)]
         expect: &'a RawValue,
+        #[serde(default, deserialize_with = "some")]
+        tolerance: Option<Tolerance>,
     },
     InOut {
         r#type: ElementType,
@@ -107,32 +115,42 @@ enum RawBuffer<'a> {
         data: &'a RawValue,
         #[serde(borrow)]
         expect: &'a RawValue,
+        #[serde(default, deserialize_with = "some")]
+        tolerance: Option<Tolerance>,
     },
 }
 
+/// The items of a structure that are no scalars.
 #[derive(Deserialize)]
-#[serde(rename = "Generator", rename_all = "lowercase")]
-enum RawGenerator<'a> {
-    Iota(usize, #[serde(borrow)] &'a RawValue, #[serde(borrow)] &'a RawValue),
-    Fill(usize, #[serde(borrow)] &'a RawValue),
-    Lcg(usize, u64, u64),
+#[serde(rename = "Item", rename_all = "lowercase", deny_unknown_fields)]
+enum RawItem<'a> {
+    Array {
+        r#type: ElementType,
+        #[serde(borrow)]
+        data: &'a RawValue,
+    },
+    Pad(usize),
 }
 
-/// The most elements of one buffer: a mistyped size is a message, not a machine out of memory.
-const MOST_ELEMENTS: usize = 1 << 28;
+fn some<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Tolerance>, D::Error> {
+    Tolerance::deserialize(deserializer).map(Some)
+}
+
+/// The largest padding in a structure, in bytes: parameters are smaller.
+const MOST_PADDING: usize = 1 << 15;
 
 /// What an output buffer holds before the launch, in every byte.
 const UNWRITTEN: u8 = 0xa5;
 
 /// The whole text of a description. Every `&str` handed around below is a part of it, so that its place is known.
-struct Source<'a> {
+pub(super) struct Source<'a> {
     file: &'a str,
     text: &'a str,
 }
 
 impl<'a> Source<'a> {
     /// An error at the start of a part of the text.
-    fn error(&self, part: &str, message: impl Into<String>) -> LoadError {
+    pub(super) fn error(&self, part: &str, message: impl Into<String>) -> LoadError {
         let offset = (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize).min(self.text.len());
         let before = &self.text.as_bytes()[..offset];
         let line = 1 + before.iter().filter(|b| **b == b'\n').count() as u32;
@@ -141,7 +159,7 @@ impl<'a> Source<'a> {
     }
 
     /// Reads a part of the text as RON.
-    fn ron<T: Deserialize<'a>>(&self, part: &'a str) -> Result<T, LoadError> {
+    pub(super) fn ron<T: Deserialize<'a>>(&self, part: &'a str) -> Result<T, LoadError> {
         ron::from_str(part).map_err(|error| {
             // RON counts lines from 1 and columns in characters from 1.
             let start = error.span.start;
@@ -160,8 +178,15 @@ impl<'a> Source<'a> {
         if threads > 1024 {
             return Err(self.error(trimmed(raw.block), format!("{threads} threads in a block; at most 1024")));
         }
-        let args = raw.args.iter().map(|a| self.arg(a)).collect::<Result<_, _>>()?;
-        Ok(Launch { kernel: raw.kernel, grid, block, smem: raw.smem, tolerance: raw.tolerance, args })
+        let mut args = Vec::new();
+        for raw in &raw.args {
+            args.push(self.arg(raw, &args)?);
+        }
+        let symbol =
+            |(name, raw): &(String, &'a RawValue)| Ok(Symbol { name: name.clone(), bytes: self.item(trimmed(raw))? });
+        let symbols = raw.symbols.iter().map(symbol).collect::<Result<_, _>>()?;
+        let RawLaunch { kernel, smem, tolerance, targets, .. } = raw;
+        Ok(Launch { kernel, grid, block, smem, tolerance, targets, symbols, args })
     }
 
     fn size(&self, raw: &'a RawValue) -> Result<[u32; 3], LoadError> {
@@ -176,37 +201,67 @@ impl<'a> Source<'a> {
         Ok([x, y, z])
     }
 
-    fn arg(&self, raw: &'a RawValue) -> Result<Arg, LoadError> {
+    /// An argument; `before` are those before it.
+    fn arg(&self, raw: &'a RawValue, before: &[Arg]) -> Result<Arg, LoadError> {
         let text = trimmed(raw);
-        let name = text.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or("");
+        let (name, rest) = head(text);
         if let Some(ty) = ElementType::from_name(name) {
-            return self.scalar(ty, text[name.len()..].trim());
+            return Ok(Arg::Scalar { ty, bytes: self.item(text)? });
         }
-        if !["in", "out", "inout"].contains(&name) {
-            let known = "a scalar (u8 to f64), in, out or inout";
-            return Err(self.error(text, format!("`{name}` is not a kind of argument; expected {known}")));
+        match name {
+            "in" | "out" | "inout" => self.buffer(self.ron(text)?),
+            "struct" => {
+                let items: (Vec<&'a RawValue>,) = self.ron(rest)?;
+                let bytes = items.0.iter().map(|item| self.item(trimmed(item))).collect::<Result<Vec<_>, _>>()?;
+                Ok(Arg::Scalar { ty: ElementType::U8, bytes: bytes.concat() })
+            }
+            "at" => {
+                let (arg, offset): (usize, u64) = self.ron(rest)?;
+                match before.get(arg) {
+                    Some(Arg::Buffer { .. }) => Ok(Arg::Within { arg, offset }),
+                    _ => Err(self.error(text, format!("argument {arg} is no buffer before this one"))),
+                }
+            }
+            _ => {
+                let known = "a scalar (u8 to f64), struct, in, out, inout or at";
+                Err(self.error(text, format!("`{name}` is not a kind of argument; expected {known}")))
+            }
         }
-        self.buffer(self.ron(text)?)
     }
 
-    fn scalar(&self, ty: ElementType, rest: &'a str) -> Result<Arg, LoadError> {
-        let inner = rest.strip_prefix('(').and_then(|r| r.strip_suffix(')'));
-        let inner = inner.ok_or_else(|| self.error(rest, format!("expected {}(NUMBER)", ty.name())))?.trim();
+    /// The bytes of a scalar, or of another item of a structure.
+    fn item(&self, text: &'a str) -> Result<Vec<u8>, LoadError> {
         let mut bytes = Vec::new();
-        ty.put(self.number(ty, inner)?, &mut bytes);
-        Ok(Arg::Scalar { ty, bytes })
+        let (name, rest) = head(text);
+        if let Some(ty) = ElementType::from_name(name) {
+            let inner = rest.strip_prefix('(').and_then(|r| r.strip_suffix(')'));
+            let inner = inner.ok_or_else(|| self.error(rest, format!("expected {}(NUMBER)", ty.name())))?.trim();
+            ty.put(self.number(ty, inner)?, &mut bytes);
+            return Ok(bytes);
+        }
+        match self.ron(text)? {
+            RawItem::Array { r#type, data } => {
+                self.elements(r#type, data)?.iter().for_each(|bits| r#type.put(*bits, &mut bytes))
+            }
+            RawItem::Pad(n) if n > MOST_PADDING => {
+                return Err(self.error(text, format!("{n} bytes of padding are more than {MOST_PADDING}")));
+            }
+            RawItem::Pad(n) => bytes.resize(n, 0),
+        }
+        Ok(bytes)
     }
 
     fn buffer(&self, raw: RawBuffer<'a>) -> Result<Arg, LoadError> {
-        let (ty, data, expect) = match raw {
-            RawBuffer::In { r#type, data } => (r#type, Some(data), None),
-            RawBuffer::Out { r#type, expect } => (r#type, None, Some(expect)),
-            RawBuffer::InOut { r#type, data, expect } => (r#type, Some(data), Some(expect)),
+        let (ty, data, expect, tolerance) = match raw {
+            RawBuffer::In { r#type, data } => (r#type, Some(data), None, None),
+            RawBuffer::Out { r#type, expect, tolerance } => (r#type, None, Some(expect), tolerance),
+            RawBuffer::InOut { r#type, data, expect, tolerance } => (r#type, Some(data), Some(expect), tolerance),
         };
-        let expected = expect.map(|e| self.expected(ty, e)).transpose()?;
+        let data = data.map(|data| self.elements(ty, data)).transpose()?;
+        let expected = expect.map(|e| self.expected(ty, e, data.as_ref().map(Vec::len))).transpose()?;
         let mut bytes = Vec::new();
         match (data, &expected) {
-            (Some(data), _) => self.elements(ty, data)?.iter().for_each(|bits| ty.put(*bits, &mut bytes)),
+            (Some(data), _) => data.iter().for_each(|bits| ty.put(*bits, &mut bytes)),
             (None, Some(expected)) => bytes.resize(expected.len() * ty.size(), UNWRITTEN),
             (None, None) => {}
         }
@@ -217,48 +272,18 @@ impl<'a> Source<'a> {
             let message = format!("{} expected numbers for a buffer of {n}", expected.len());
             return Err(self.error(trimmed(raw), message));
         }
-        Ok(Arg::Buffer { ty, bytes, expect: expected })
-    }
-
-    fn expected(&self, ty: ElementType, raw: &'a RawValue) -> Result<Vec<Expected>, LoadError> {
-        let text = trimmed(raw);
-        if !text.starts_with('[') {
-            return Ok(self.elements(ty, raw)?.into_iter().map(Expected::Bits).collect());
-        }
-        let one = |number: &&'a RawValue| match trimmed(number) {
-            "nan" if ty.is_float() => Ok(Expected::Nan),
-            text => self.number(ty, text).map(Expected::Bits),
-        };
-        self.ron::<Vec<&RawValue>>(text)?.iter().map(one).collect()
-    }
-
-    /// A list of numbers or a generator, as the elements' bits.
-    fn elements(&self, ty: ElementType, raw: &'a RawValue) -> Result<Vec<u64>, LoadError> {
-        let text = trimmed(raw);
-        if text.starts_with('[') {
-            return self.ron::<Vec<&RawValue>>(text)?.iter().map(|n| self.number(ty, trimmed(n))).collect();
-        }
-        let generator: RawGenerator = self.ron(text)?;
-        let (RawGenerator::Iota(n, ..) | RawGenerator::Fill(n, _) | RawGenerator::Lcg(n, ..)) = generator;
-        if n > MOST_ELEMENTS {
-            return Err(self.error(text, format!("{n} elements are more than {MOST_ELEMENTS}")));
-        }
-        match generator {
-            RawGenerator::Iota(n, start, step) => {
-                ty.iota(n, trimmed(start), trimmed(step)).map_err(|message| self.error(text, message))
-            }
-            RawGenerator::Fill(n, value) => Ok(vec![self.number(ty, trimmed(value))?; n]),
-            RawGenerator::Lcg(n, seed, mask) => Ok(ty.lcg(n, seed, mask)),
-        }
-    }
-
-    fn number(&self, ty: ElementType, text: &'a str) -> Result<u64, LoadError> {
-        ty.parse(text).map_err(|message| self.error(text, message))
+        Ok(Arg::Buffer { ty, bytes, expect: expected, tolerance })
     }
 }
 
+/// The name a value starts with, and what follows it.
+fn head(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len());
+    (&text[..end], text[end..].trim())
+}
+
 /// A value's text without the blanks and comments around it.
-fn trimmed(raw: &RawValue) -> &str {
+pub(super) fn trimmed(raw: &RawValue) -> &str {
     raw.trim().get_ron()
 }
 

@@ -1,7 +1,7 @@
 //! Tests of the loader: what a description becomes, and the exact text of each error.
 
 use super::*;
-use crate::sim::launch::ArgValue;
+use crate::sim::launch::{ArgValue, Expected};
 
 fn one(args: &str) -> Result<LaunchFile, LoadError> {
     let text = format!(
@@ -67,7 +67,7 @@ fn every_error_has_its_place() {
     assert_eq!(error("u32(-5)"), "k.ron:3:5: `-5` does not fit into u32");
     assert_eq!(error("u32(5), f32(x)"), "k.ron:3:13: `x` is not a number of type f32");
     assert_eq!(error("u32"), "k.ron:3:4: expected u32(NUMBER)");
-    let kinds = "expected a scalar (u8 to f64), in, out or inout";
+    let kinds = "expected a scalar (u8 to f64), struct, in, out, inout or at";
     assert_eq!(error("i32(5)"), format!("k.ron:3:1: `i32` is not a kind of argument; {kinds}"));
     assert_eq!(error("in(type: u8, data: [1,\n  2, 300])"), "k.ron:4:6: `300` does not fit into u8");
     assert_eq!(error("in(type: u8, data: fill(2, 1.5))"), "k.ron:3:28: `1.5` is not a number of type u8");
@@ -81,6 +81,49 @@ fn every_error_has_its_place() {
         "k.ron:3:43: 2 expected numbers for a buffer of 3"
     );
     assert_eq!(error("out(type: u32, expect: [nan])"), "k.ron:3:25: `nan` is not a number of type u32");
+}
+
+#[test]
+fn longer_lists_and_the_interpreter() {
+    assert_eq!(buffer("in(type: u8, data: concat([fill(2, 1), [7], concat([])]))").0, [1, 1, 7]);
+    assert_eq!(buffer("in(type: u16, data: random(3, 1, 5, 5))").0, [5, 0, 5, 0, 5, 0]);
+    assert_eq!(buffer("in(type: bf16, data: edges(5, 1))").0.len(), 10);
+    let (bytes, expect) = buffer("out(type: f64, tolerance: ulps(1), expect: interpreter(2))");
+    assert_eq!((bytes, expect), (vec![UNWRITTEN; 16], Some(vec![Expected::Interpreter; 2])));
+    assert_eq!(
+        buffer("inout(type: u8, data: fill(3, 0), expect: interpreter)").1,
+        Some(vec![Expected::Interpreter; 3])
+    );
+    assert_eq!(
+        error("out(type: u8, expect: interpreter)"),
+        "k.ron:3:23: how many numbers? expected interpreter(COUNT)"
+    );
+    assert_eq!(error("in(type: u8, data: random(2, 1, 3, 2))"), "k.ron:3:20: 3 to 2 is no range of u8");
+    assert_eq!(error("in(type: u8, data: concat([fill(1, 2), [256]]))"), "k.ron:3:41: `256` does not fit into u8");
+}
+
+#[test]
+fn structures_and_addresses() {
+    let args = "in(type: u8, data: [1, 2]), at(0, 1), struct([s16(-1), pad(2), array(type: u8, data: iota(3, 1, 1))])";
+    let values = one(args).unwrap().launches[0].arg_values();
+    assert_eq!(values[1], ArgValue::Within { arg: 0, offset: 1 });
+    assert_eq!(values[2], ArgValue::Scalar { bytes: vec![255, 255, 0, 0, 1, 2, 3] });
+    assert_eq!(error("u8(1), at(0, 1)"), "k.ron:3:8: argument 0 is no buffer before this one");
+    assert_eq!(error("struct([u8(256)])"), "k.ron:3:12: `256` does not fit into u8");
+    assert_eq!(error("struct([pad(99999)])"), "k.ron:3:9: 99999 bytes of padding are more than 32768");
+    assert!(error("struct([in(type: u8, data: [])])").starts_with("k.ron:3:9: "));
+}
+
+#[test]
+fn targets_symbols_and_tolerances() {
+    let text = r#"(module: "k.ptx", launches: [(kernel: "k", grid: (1, 1, 1), block: (1, 1, 1), targets: ["sm_90"],
+        symbols: [("c", array(type: u16, data: [1, 2]))], tolerance: close(0.5, 1.0),
+        args: [out(type: f32, tolerance: rel(0.25), expect: [1])])])"#;
+    let launch = LaunchFile::parse("k.ron", text).unwrap().launches.remove(0);
+    assert_eq!(launch.targets, ["sm_90"]);
+    assert_eq!(launch.symbols, [Symbol { name: "c".into(), bytes: vec![1, 0, 2, 0] }]);
+    assert_eq!(launch.tolerance, Tolerance::Close(0.5, 1.0));
+    assert!(matches!(launch.args[0], Arg::Buffer { tolerance: Some(Tolerance::Rel(0.25)), .. }));
 }
 
 #[test]
@@ -116,26 +159,27 @@ fn a_missing_file_is_an_error() {
     assert!(error.to_string().starts_with("no/such.ron: cannot read: "), "{error}");
 }
 
+/// The descriptions under tests/cases/NAME.
+fn descriptions(name: &str) -> Vec<LaunchFile> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(name);
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let paths = paths.filter(|path| path.extension().is_some_and(|e| e == "ron"));
+    paths.map(|path| LaunchFile::load(&path).unwrap_or_else(|error| panic!("{error}"))).collect()
+}
+
 /// Every description of the repository loads, names a module that is there, and its expectations can fail.
 #[test]
 fn all_descriptions_load() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/exec");
-    let mut count = 0;
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|e| e != "ron") {
-            continue;
-        }
-        let file = LaunchFile::load(&path).unwrap_or_else(|error| panic!("{error}"));
+    let files = descriptions("exec");
+    assert!(files.len() >= 46, "{} descriptions", files.len());
+    for file in files {
         let module = fs::read_to_string(&file.module).unwrap();
         for launch in &file.launches {
-            assert!(module.contains(&format!(".entry {}(", launch.kernel)), "{}: {}", path.display(), launch.kernel);
+            assert!(module.contains(&format!(".entry {}(", launch.kernel)), "{}", launch.kernel);
             let unchanged = launch.check(&launch.arg_values());
-            assert!(unchanged.is_err(), "{}: passes without running", path.display());
+            assert!(unchanged.is_err(), "{}: {} passes without running", file.module.display(), launch.kernel);
         }
-        count += 1;
     }
-    assert!(count >= 46, "{count} descriptions");
 }
 
 /// The references have their own generators; where an output is a rearrangement of inputs, both must agree.
@@ -143,7 +187,7 @@ fn all_descriptions_load() {
 fn generators_agree_with_the_references() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/exec");
     let arg = |name: &str, index: usize| match &LaunchFile::load(&folder.join(name)).unwrap().launches[0].args[index] {
-        Arg::Buffer { ty, bytes, expect } => {
+        Arg::Buffer { ty, bytes, expect, .. } => {
             let data: Vec<u64> = bytes.chunks_exact(ty.size()).map(|b| ty.get(b)).collect();
             let expect = expect.iter().flatten();
             (data, expect.map(|e| if let Expected::Bits(bits) = e { *bits } else { 0 }).collect::<Vec<_>>())

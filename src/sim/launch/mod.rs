@@ -9,7 +9,9 @@ use serde::Deserialize;
 
 mod command;
 mod compare;
+mod elements;
 mod load;
+mod symbols;
 mod values;
 
 pub use command::{CommandArg, parse_command_arg, write_results};
@@ -25,9 +27,11 @@ pub enum ArgValue {
     /// Global memory whose address is the parameter. The executor leaves what the kernel made of it in `bytes`;
     /// a kernel that stores into a buffer that is not `writable` has gone wrong.
     Buffer { bytes: Vec<u8>, writable: bool },
+    /// An address so many bytes into the buffer that is argument number `arg` (from 0, before this one).
+    Within { arg: usize, offset: u64 },
 }
 
-/// How far an f32 or f64 result may be from the expected number. Integers and NaNs are always compared exactly.
+/// How far a floating-point result may be from the expected number. Integers and NaNs are always compared exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tolerance {
@@ -40,6 +44,8 @@ pub enum Tolerance {
     Abs(f64),
     /// |got - expected| at most this times |expected|.
     Rel(f64),
+    /// |got - expected| at most the first times |expected| plus the second.
+    Close(f64, f64),
 }
 
 /// What one element of an output must be.
@@ -49,6 +55,8 @@ pub enum Expected {
     Bits(u64),
     /// Any NaN.
     Nan,
+    /// What the PTX interpreter computes; [`Launch::expecting`] puts it in.
+    Interpreter,
 }
 
 /// An argument of a description.
@@ -58,12 +66,25 @@ pub enum Arg {
         ty: ElementType,
         bytes: Vec<u8>,
     },
-    /// `expect` is `None` for an input, which must come back unchanged.
+    /// `expect` is `None` for an input, which must come back unchanged. Its own tolerance goes before the launch's.
     Buffer {
         ty: ElementType,
         bytes: Vec<u8>,
         expect: Option<Vec<Expected>>,
+        tolerance: Option<Tolerance>,
     },
+    /// An address within the buffer of an argument before this one, so many bytes from its start.
+    Within {
+        arg: usize,
+        offset: u64,
+    },
+}
+
+/// What a variable of the module holds before the launch, as a host program would have copied it there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    pub name: String,
+    pub bytes: Vec<u8>,
 }
 
 /// One launch of one kernel. Sizes are in blocks and threads, x y z; `smem` is the dynamic shared memory in bytes.
@@ -74,6 +95,9 @@ pub struct Launch {
     pub block: [u32; 3],
     pub smem: u32,
     pub tolerance: Tolerance,
+    /// Targets on which the kernel is launched; empty: on all that the module's own `.target` allows.
+    pub targets: Vec<String>,
+    pub symbols: Vec<Symbol>,
     pub args: Vec<Arg>,
 }
 
@@ -84,7 +108,24 @@ impl Launch {
         let value = |arg: &Arg| match arg {
             Arg::Scalar { bytes, .. } => ArgValue::Scalar { bytes: bytes.clone() },
             Arg::Buffer { bytes, expect, .. } => ArgValue::Buffer { bytes: bytes.clone(), writable: expect.is_some() },
+            Arg::Within { arg, offset } => ArgValue::Within { arg: *arg, offset: *offset },
         };
         self.args.iter().map(value).collect()
+    }
+
+    /// The same launch with the interpreter's results in the places that ask for them.
+    pub fn expecting(&self, interpreted: &[ArgValue]) -> Launch {
+        let mut launch = self.clone();
+        for (arg, value) in launch.args.iter_mut().zip(interpreted) {
+            if let (Arg::Buffer { ty, expect: Some(expect), .. }, ArgValue::Buffer { bytes, .. }) = (arg, value) {
+                let elements = bytes.chunks_exact(ty.size()).map(|b| ty.get(b));
+                for (slot, bits) in expect.iter_mut().zip(elements).filter(|(slot, _)| **slot == Expected::Interpreter)
+                {
+                    let nan = ty.is_float() && ty.float(bits).is_nan();
+                    *slot = if nan { Expected::Nan } else { Expected::Bits(bits) };
+                }
+            }
+        }
+        launch
     }
 }

@@ -4,6 +4,7 @@
 //! becomes the nearest value of its type (integers must fit), a hexadecimal number is the bits themselves, and a
 //! generator gives the same numbers on every machine.
 
+use crate::sim::ops::format::{self, Format, Round};
 use serde::Deserialize;
 
 /// The type of a scalar argument or of a buffer's elements, under its PTX name.
@@ -18,6 +19,8 @@ pub enum ElementType {
     S32,
     U64,
     S64,
+    F16,
+    BF16,
     F32,
     F64,
 }
@@ -26,7 +29,7 @@ use ElementType::*;
 
 impl ElementType {
     /// All types and their names.
-    pub const ALL: [(ElementType, &'static str); 10] = [
+    pub const ALL: [(ElementType, &'static str); 12] = [
         (U8, "u8"),
         (S8, "s8"),
         (U16, "u16"),
@@ -35,6 +38,8 @@ impl ElementType {
         (S32, "s32"),
         (U64, "u64"),
         (S64, "s64"),
+        (F16, "f16"),
+        (BF16, "bf16"),
         (F32, "f32"),
         (F64, "f64"),
     ];
@@ -52,14 +57,25 @@ impl ElementType {
     pub fn size(self) -> usize {
         match self {
             U8 | S8 => 1,
-            U16 | S16 => 2,
+            U16 | S16 | F16 | BF16 => 2,
             U32 | S32 | F32 => 4,
             U64 | S64 | F64 => 8,
         }
     }
 
     pub fn is_float(self) -> bool {
-        matches!(self, F32 | F64)
+        self.format().is_some()
+    }
+
+    /// The format of a float.
+    fn format(self) -> Option<Format> {
+        match self {
+            F16 => Some(format::F16),
+            BF16 => Some(format::BF16),
+            F32 => Some(format::F32),
+            F64 => Some(format::F64),
+            _ => None,
+        }
     }
 
     pub fn is_signed(self) -> bool {
@@ -85,7 +101,7 @@ impl ElementType {
         match self {
             // The standard library reads decimals with one rounding, and `nan` as the quiet NaN without payload.
             F32 => digits.parse::<f32>().map(|v| v.to_bits().into()).map_err(|_| self.not_a_number(text)),
-            F64 => digits.parse::<f64>().map(f64::to_bits).map_err(|_| self.not_a_number(text)),
+            F64 | F16 | BF16 => digits.parse::<f64>().map(|v| self.nearest_to(v)).map_err(|_| self.not_a_number(text)),
             _ => {
                 let value: i128 = digits.parse().map_err(|_| self.not_a_number(text))?;
                 if self.range().contains(&value) { Ok(self.wrap(value)) } else { Err(self.does_not_fit(text)) }
@@ -121,9 +137,10 @@ impl ElementType {
         bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
     }
 
-    /// The value of a float's bits; an f32 is widened without loss.
+    /// The value of a float's bits, widened without loss.
     pub fn float(self, bits: u64) -> f64 {
-        if self == F32 { f32::from_bits(bits as u32).into() } else { f64::from_bits(bits) }
+        let from = self.format().unwrap_or(format::F64);
+        f64::from_bits(from.convert(bits, format::F64, Round::Nearest))
     }
 
     /// Text of an element for a person: the value, and the bits where the value does not show them all.
@@ -131,7 +148,7 @@ impl ElementType {
         let width = 2 * self.size() + 2;
         match self {
             F32 => format!("{} ({bits:#0width$x})", f32::from_bits(bits as u32)),
-            F64 => format!("{} ({bits:#0width$x})", f64::from_bits(bits)),
+            F64 | F16 | BF16 => format!("{} ({bits:#0width$x})", self.float(bits)),
             _ if self.is_signed() => {
                 let shift = 64 - self.bits();
                 format!("{} ({bits:#0width$x})", ((bits << shift) as i64) >> shift)
@@ -154,20 +171,83 @@ impl ElementType {
     }
 
     fn nearest_to(self, value: f64) -> u64 {
-        if self == F32 { (value as f32).to_bits().into() } else { value.to_bits() }
+        let to = self.format().unwrap_or(format::F64);
+        format::F64.convert(value.to_bits(), to, Round::Nearest)
     }
 
     /// `n` pseudo-random elements: a 64-bit linear congruential generator, each state with its halves swapped (the high
     /// bits are the good ones) and the mask; an integer keeps the low bits, a float takes the value.
     pub fn lcg(self, n: usize, seed: u64, mask: u64) -> Vec<u64> {
-        let mut state = seed;
-        let next = || {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let one = |state: u64| {
             let value = state.rotate_left(32) & mask;
             if self.is_float() { self.nearest_to(value as f64) } else { self.wrap(value.into()) }
         };
-        std::iter::repeat_with(next).take(n).collect()
+        states(seed).take(n).map(one).collect()
     }
+
+    /// `n` pseudo-random elements from `low` up to `high`: evenly among the integers, both ends among them; floats are
+    /// computed in f64 and rounded once.
+    pub fn random(self, n: usize, seed: u64, low: &str, high: &str) -> Result<Vec<u64>, String> {
+        if self.is_float() {
+            let number = |text: &str| F64.parse(text).map(f64::from_bits);
+            let (low, high) = (number(low)?, number(high)?);
+            let unit = |state: u64| (state >> 11) as f64 / (1u64 << 53) as f64;
+            return Ok(states(seed).take(n).map(|s| self.nearest_to(low + (high - low) * unit(s))).collect());
+        }
+        let integer = |text: &str| text.trim().parse::<i128>().map_err(|_| self.not_a_number(text));
+        let (low, high) = (integer(low)?, integer(high)?);
+        if low > high || !self.range().contains(&low) || !self.range().contains(&high) {
+            return Err(format!("{low} to {high} is no range of {}", self.name()));
+        }
+        let span = (high - low) as u128 + 1;
+        let below = |state: u64| (u128::from(state) * span) >> 64;
+        Ok(states(seed).take(n).map(|s| self.wrap(low + below(s) as i128)).collect())
+    }
+
+    /// `n` elements of which every other one is a number at an edge of the type (zeros, ones, extremes, infinities,
+    /// NaN, subnormals) and the rest are random bits.
+    pub fn edges(self, n: usize, seed: u64) -> Vec<u64> {
+        let edges = self.edge_values();
+        let one = |(i, state): (usize, u64)| {
+            let bits = state.rotate_left(32);
+            if i % 2 == 0 { edges[(bits % edges.len() as u64) as usize] } else { bits & self.mask() }
+        };
+        states(seed).take(n).enumerate().map(one).collect()
+    }
+
+    fn edge_values(self) -> Vec<u64> {
+        let Some(f) = self.format() else {
+            let half = self.bits() / 2;
+            let top = self.mask() >> 1;
+            return vec![
+                0,
+                1,
+                2,
+                3,
+                7,
+                31,
+                self.mask(),
+                self.mask() - 1,
+                top,
+                top + 1,
+                top + 2,
+                1 << half,
+                top >> half,
+            ];
+        };
+        let smallest_normal = 1u64 << f.mant;
+        let mut values: Vec<u64> = [0.5, 1.0, 1.5, 2.0, 3.0, 100.0].iter().map(|v| self.nearest_to(*v)).collect();
+        values.extend([0, 1, smallest_normal - 1, smallest_normal, f.max(false), f.inf(false)]);
+        values.extend(values.clone().iter().map(|v| v | f.sign_bit()));
+        values.push(f.inf(false) | 1 << (f.mant - 1));
+        values
+    }
+}
+
+/// The states of the generator that follow a seed.
+fn states(seed: u64) -> impl Iterator<Item = u64> {
+    let next = |state: &u64| Some(state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407));
+    std::iter::successors(Some(seed), next).skip(1)
 }
 
 #[cfg(test)]
@@ -202,6 +282,43 @@ mod tests {
         let state = 6364136223846793005u64.wrapping_add(1442695040888963407);
         assert_eq!(U32.lcg(1, 1, 0xff), vec![(state >> 32) & 0xff]);
         assert_eq!(F32.lcg(1, 1, 0xff), vec![u64::from(((state >> 32 & 0xff) as f32).to_bits())]);
+    }
+
+    #[test]
+    fn half_precision() {
+        assert_eq!(F16.parse("1"), Ok(0x3c00));
+        assert_eq!(F16.parse("65504"), Ok(0x7bff));
+        assert_eq!(BF16.parse("-2.5"), Ok(0xc020));
+        assert_eq!(BF16.parse("inf"), Ok(0x7f80));
+        assert_eq!(F16.float(0x0001), 2f64.powi(-24));
+        assert_eq!(BF16.iota(2, "1", "0.5"), Ok(vec![0x3f80, 0x3fc0]));
+        assert_eq!(F16.show(0xc100), "-2.5 (0xc100)");
+    }
+
+    #[test]
+    fn random_numbers_stay_in_their_range() {
+        let floats = F32.random(1000, 7, "-2", "3").unwrap();
+        assert!(floats.iter().all(|b| (-2.0..=3.0).contains(&F32.float(*b))));
+        assert!(floats.iter().any(|b| F32.float(*b) < -1.9) && floats.iter().any(|b| F32.float(*b) > 2.9));
+        let ints = S8.random(1000, 7, "-3", "3").unwrap();
+        assert!([0xfd, 0xfe, 0xff, 0, 1, 2, 3].iter().all(|v| ints.contains(v)));
+        assert!(ints.iter().all(|v| *v < 4 || *v > 0xfc));
+        assert_eq!(U64.random(1, 1, "0", "18446744073709551615").unwrap().len(), 1);
+        assert_eq!(U8.random(1, 1, "3", "2"), Err("3 to 2 is no range of u8".into()));
+        assert_eq!(U8.random(1, 1, "0", "256"), Err("0 to 256 is no range of u8".into()));
+        assert_eq!(F32.random(1, 1, "a", "2"), Err("`a` is not a number of type f64".into()));
+    }
+
+    #[test]
+    fn edges_come_in_between() {
+        let all = F32.edges(400, 3);
+        for edge in [0u32, 0x8000_0000, 0x7f80_0000, 0xff7f_ffff, 1, 0x807f_ffff, 0x0080_0000, 0x3f80_0000] {
+            assert!(all.contains(&edge.into()), "{edge:#x}");
+        }
+        assert!(all.iter().any(|b| F32.float(*b).is_nan()));
+        let all = S16.edges(200, 3);
+        assert!([0, 1, 0xffff, 0x7fff, 0x8000].iter().all(|v| all.contains(v)));
+        assert!(U64.edges(200, 3).contains(&u64::MAX));
     }
 
     #[test]
