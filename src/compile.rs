@@ -4,7 +4,7 @@
 //! Invariant: the bytes depend on the text and the options alone.
 
 use crate::cubin::{self, Cubin};
-use crate::diag::{Diagnostic, Pos};
+use crate::diag::Diagnostic;
 use crate::lower::{self, LoweredFunction, LoweredModule};
 use crate::ori::{Function, text};
 use crate::pipeline::{self, Watch, emit};
@@ -12,13 +12,29 @@ use crate::ptx;
 use crate::tables::Target;
 use crate::tables::targets::Variant;
 
-/// What to compile for, and what to show on the way.
+/// What to compile for, and what to show on the way. Start from [`Options::new`] and change fields.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Name of the target, `sm_90`.
+    /// Name of the target, `sm_90`; with `compute_90` or `lto_90` the PTX is checked and nothing is made.
     pub target: String,
     /// 0 to 3. All levels take the same way so far: the plain safe schedule.
     pub opt_level: u8,
+    /// Whether a product and a sum may be contracted into one operation. None is made so far, whatever this says.
+    pub fmad: bool,
+    /// Most registers of a thread, where a function does not say it itself.
+    pub max_registers: Option<u32>,
+    /// Threads of a block, where an entry does not say it itself.
+    pub max_threads: Option<[u32; 3]>,
+    /// Blocks per multiprocessor, where an entry does not say it itself.
+    pub min_blocks_per_sm: Option<u32>,
+    /// The three fields above win over what functions say.
+    pub override_directives: bool,
+    /// Names of the entries to compile; empty: all.
+    pub entries: Vec<String>,
+    /// Make a relocatable object instead of an executable cubin.
+    pub relocatable: bool,
+    /// Warn of each instruction of double precision.
+    pub warn_double: bool,
     /// Run the verifier after every phase.
     pub verify_ir: bool,
     /// Phases after which the function is printed into [`Output::dumps`]; `all` means every built one.
@@ -28,7 +44,20 @@ pub struct Options {
 impl Options {
     /// Plain compilation for a target.
     pub fn new(target: &str) -> Options {
-        Options { target: target.to_string(), opt_level: 3, verify_ir: false, dump_phases: Vec::new() }
+        Options {
+            target: target.to_string(),
+            opt_level: 3,
+            fmad: true,
+            max_registers: None,
+            max_threads: None,
+            min_blocks_per_sm: None,
+            override_directives: false,
+            entries: Vec::new(),
+            relocatable: false,
+            warn_double: false,
+            verify_ir: false,
+            dump_phases: Vec::new(),
+        }
     }
 }
 
@@ -36,20 +65,32 @@ impl Options {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resources {
     pub name: String,
+    /// An entry, not a device function.
+    pub entry: bool,
     pub registers: u32,
     pub barriers: u32,
+    /// Frame of this function alone.
     pub stack_bytes: u32,
+    /// Stack of this function and of what it calls, where that is known.
+    pub cumulative_stack_bytes: u32,
+    pub spill_store_bytes: u32,
+    pub spill_load_bytes: u32,
     pub shared_bytes: u64,
+    /// Constant bank 0: launch data and parameters.
     pub constant_bytes: u32,
 }
 
 /// A compiled module.
 #[derive(Clone, Debug)]
 pub struct Output {
+    /// The ELF file; empty where the target was a virtual one (`compute_90`).
     pub cubin: Vec<u8>,
     pub functions: Vec<Resources>,
     /// Bytes of global variables.
     pub global_bytes: u64,
+    /// Bytes of constant banks 3 (variables) and 4 (addresses).
+    pub constant3_bytes: u64,
+    pub constant4_bytes: u64,
     /// Warnings.
     pub diagnostics: Vec<Diagnostic>,
     pub dumps: Vec<String>,
@@ -57,30 +98,42 @@ pub struct Output {
 
 /// Compiles bytes that ought to be PTX. The incumbent reads ASCII only, and so do we.
 pub fn compile_bytes(source: &[u8], options: &Options) -> Result<Output, Vec<Diagnostic>> {
-    match std::str::from_utf8(source) {
-        Ok(text) => compile(text, options),
-        Err(error) => {
-            let line = source[..error.valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
-            let message = format!("Unexpected non-ASCII character encountered on line {line}");
-            Err(vec![Diagnostic::error(Pos { line: line as u32, col: 1 }, message)])
-        }
-    }
+    compile(&String::from_utf8_lossy(source), options)
 }
 
-/// Compiles a PTX text.
+/// Compiles a PTX text. Threads may call it at the same time; it keeps nothing between calls.
 pub fn compile(source: &str, options: &Options) -> Result<Output, Vec<Diagnostic>> {
-    let Some(target) = Target::by_name(&options.target) else {
-        let message = format!("Value '{}' is not defined for option 'gpu-name'", options.target);
-        return Err(vec![Diagnostic::fatal(message)]);
-    };
-    if target.generation.is_none() {
-        return Err(vec![Diagnostic::fatal(format!("Target '{}' is not implemented", options.target))]);
+    compile_all(&[source], options)
+}
+
+/// Compiles several PTX texts into one cubin; [`Diagnostic::file`] says which of them a message is about.
+pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Diagnostic>> {
+    let (target, check_only) = target_of(&options.target)?;
+    let (module, mut diagnostics) = ptx::parse_all(sources);
+    let Some(mut module) = module else { return Err(diagnostics) };
+    if let Some(why) = Target::by_name(&module.target.name).and_then(|row| row.refused_on(target)) {
+        return Err(vec![Diagnostic::fatal(why)]);
     }
-    let (module, diagnostics) = ptx::parse(source);
-    let Some(module) = module else { return Err(diagnostics) };
+    apply_options(&mut module, options)?;
+    if options.warn_double {
+        diagnostics.extend(double_precision(&module));
+    }
+    let mut output = Output {
+        cubin: Vec::new(),
+        functions: Vec::new(),
+        global_bytes: 0,
+        constant3_bytes: 0,
+        constant4_bytes: 0,
+        diagnostics,
+        dumps: Vec::new(),
+    };
+    if check_only {
+        return Ok(output);
+    }
+    if options.relocatable {
+        return Err(vec![Diagnostic::fatal("Option 'compile-only' is refused: relocatable objects are not built")]);
+    }
     let mut lowered = lower::lower(&module, target)?;
-    let mut output =
-        Output { cubin: Vec::new(), functions: Vec::new(), global_bytes: 0, diagnostics, dumps: Vec::new() };
     let mut functions = Vec::new();
     let mut errors = Vec::new();
     for function in &mut lowered.functions {
@@ -95,8 +148,61 @@ pub fn compile(source: &str, options: &Options) -> Result<Output, Vec<Diagnostic
     let cubin = module_of(lowered, functions, &module, target);
     output.cubin = cubin::write(&cubin).map_err(|e| vec![Diagnostic::fatal(e.to_string())])?;
     output.functions = cubin.functions.iter().map(resources).collect();
-    output.global_bytes = global_bytes(&cubin);
+    let size = |image: &Option<cubin::Image>| image.as_ref().map_or(0, |image| image.size);
+    output.global_bytes = size(&cubin.global) + size(&cubin.global_init);
+    (output.constant3_bytes, output.constant4_bytes) = (size(&cubin.constant3), size(&cubin.constant4));
     Ok(output)
+}
+
+/// The target of a name, and whether the PTX is only checked.
+fn target_of(name: &str) -> Result<(&'static Target, bool), Vec<Diagnostic>> {
+    let number = name.strip_prefix("compute_").or(name.strip_prefix("lto_"));
+    let real = number.map_or(name.to_string(), |number| format!("sm_{number}"));
+    match Target::by_name(&real).filter(|target| target.generation.is_some()) {
+        Some(target) => Ok((target, number.is_some())),
+        None => Err(vec![Diagnostic::fatal(format!("Value '{name}' is not defined for option 'gpu-name'"))]),
+    }
+}
+
+/// Writes what the options say of functions into the module.
+fn apply_options(module: &mut ptx::ast::Module, options: &Options) -> Result<(), Vec<Diagnostic>> {
+    for name in &options.entries {
+        if !module.functions.values().any(|f| f.is_entry && f.name == *name) {
+            return Err(vec![Diagnostic::fatal(format!("Unknown function {name}"))]);
+        }
+    }
+    for function in module.functions.values_mut() {
+        if function.is_entry && !options.entries.is_empty() && !options.entries.contains(&function.name) {
+            function.body = None;
+        }
+        let wins = options.override_directives;
+        let d = &mut function.directives;
+        // A limit on threads with one on blocks says how many registers there may be; it goes before the option.
+        let by_threads = (d.max_threads.or(d.required_threads)).is_some() && d.min_blocks_per_sm.is_some();
+        if options.max_registers.is_some() && (wins || d.max_registers.is_none() && !by_threads) {
+            d.max_registers = options.max_registers;
+        }
+        if !function.is_entry || options.max_registers.is_some() {
+            continue;
+        }
+        if options.max_threads.is_some() && d.required_threads.is_none() && (wins || d.max_threads.is_none()) {
+            d.max_threads = options.max_threads;
+        }
+        if options.min_blocks_per_sm.is_some() && (wins || d.min_blocks_per_sm.is_none()) {
+            d.min_blocks_per_sm = options.min_blocks_per_sm;
+        }
+    }
+    Ok(())
+}
+
+/// A warning for each instruction that computes in double precision.
+fn double_precision(module: &ptx::ast::Module) -> Vec<Diagnostic> {
+    let statements = module.functions.values().flat_map(|f| f.body.iter().flatten());
+    let doubles = statements.filter_map(|statement| match statement {
+        ptx::ast::Statement::Instruction(i) if i.types.contains(&crate::tables::ptx::ScalarType::F64) => Some(i.pos),
+        _ => None,
+    });
+    doubles.map(|pos| Diagnostic::warning(pos, "Program is doing double precision computations.")).collect()
 }
 
 /// Version of the toolkit whose rules the cubins follow, 10 × major + minor.
@@ -174,14 +280,14 @@ fn finished(lowered: &LoweredFunction, target: &Target, code: emit::Code) -> cub
 fn resources(function: &cubin::Function) -> Resources {
     Resources {
         name: function.name.clone(),
+        entry: function.kernel,
         registers: function.registers,
         barriers: u32::from(function.barriers),
         stack_bytes: function.stack.frame,
+        cumulative_stack_bytes: function.stack.min.unwrap_or(0),
+        spill_store_bytes: 0,
+        spill_load_bytes: 0,
         shared_bytes: function.shared.map_or(0, |s| s.size),
         constant_bytes: function.constant0_bytes(),
     }
-}
-
-fn global_bytes(cubin: &Cubin) -> u64 {
-    [&cubin.global, &cubin.global_init].into_iter().flatten().map(|image| image.size).sum()
 }

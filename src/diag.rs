@@ -26,38 +26,61 @@ pub enum Severity {
 pub struct Diagnostic {
     pub severity: Severity,
     pub pos: Option<Pos>,
+    /// Which of several texts that are compiled together, from 0.
+    pub file: u32,
     pub message: String,
 }
 
 impl Diagnostic {
     /// An error at a place in the source.
     pub fn error(pos: Pos, message: impl Into<String>) -> Self {
-        Diagnostic { severity: Severity::Error, pos: Some(pos), message: message.into() }
+        Diagnostic { severity: Severity::Error, pos: Some(pos), file: 0, message: message.into() }
     }
 
     /// A warning at a place in the source.
     pub fn warning(pos: Pos, message: impl Into<String>) -> Self {
-        Diagnostic { severity: Severity::Warning, pos: Some(pos), message: message.into() }
+        Diagnostic { severity: Severity::Warning, pos: Some(pos), file: 0, message: message.into() }
+    }
+
+    /// A warning about the input as a whole.
+    pub fn note(message: impl Into<String>) -> Self {
+        Diagnostic { severity: Severity::Warning, pos: None, file: 0, message: message.into() }
     }
 
     /// An error about the input as a whole.
     pub fn fatal(message: impl Into<String>) -> Self {
-        Diagnostic { severity: Severity::Fatal, pos: None, message: message.into() }
+        Diagnostic { severity: Severity::Fatal, pos: None, file: 0, message: message.into() }
     }
 
-    /// The text for a person: the incumbent's first line, then the source line with a caret under the column.
-    pub fn render(&self, file: &str, source: &str) -> String {
+    /// The first line, in the incumbent's form: `FILE, line N; error   : …` with a position, `error   : …` without.
+    pub fn line(&self, file: &str) -> String {
         let word = match self.severity {
             Severity::Warning => "warning",
             Severity::Error => "error  ",
-            Severity::Fatal => return format!("sassafras fatal   : {}\n", self.message),
+            Severity::Fatal => "fatal  ",
         };
-        let Some(pos) = self.pos else { return format!("sassafras {word} : {}\n", self.message) };
-        let mut text = format!("{file}, line {}; {word} : {}\n", pos.line, self.message);
-        if let Some(line) = source.lines().nth(pos.line as usize - 1) {
-            let shown: String = line.chars().map(|c| if c == '\t' { ' ' } else { c }).collect();
+        match self.pos {
+            Some(pos) => format!("{file}, line {}; {word} : {}", pos.line, self.message),
+            None => format!("{word} : {}", self.message),
+        }
+    }
+
+    /// The text for a person: the first line, then the source line with a caret under the column.
+    pub fn render(&self, file: &str, source: &str) -> String {
+        let Some(pos) = self.pos else { return format!("sassafras {}\n", self.line(file)) };
+        let mut text = self.line(file) + "\n";
+        if let Some(line) = source.lines().nth((pos.line as usize).saturating_sub(1)) {
+            let shown: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
             let before = line.get(..(pos.col as usize).saturating_sub(1)).unwrap_or(line).chars().count();
-            let _ = writeln!(text, "{:>5} | {shown}\n      | {:before$}^", pos.line, "");
+            let _ = writeln!(
+                text,
+                "{:>5}:{} | {shown}\n{:margin$} | {:before$}^",
+                pos.line,
+                pos.col,
+                "",
+                "",
+                margin = 6 + pos.col.to_string().len()
+            );
         }
         text
     }

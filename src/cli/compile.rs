@@ -1,98 +1,214 @@
 //! Compiling, with the incumbent's options.
+//!
+//! Input: the words of the command line. Output: the cubin's file, and messages on standard error. Invariant: the output
+//! file is written when nothing was wrong, beside its place and then renamed, and not otherwise.
 
+use super::arguments::{Arguments, Input};
+use super::options::{self, Key};
+use super::report::{Reporter, resources};
 use crate::compile::{self, Output};
 use crate::diag::{Diagnostic, Severity};
-use clap::Parser;
-use std::path::{Path, PathBuf};
+use crate::tables::Target;
+use std::io::Read;
+use std::path::Path;
 use std::process::ExitCode;
 
-/// Compile PTX to a cubin.
-#[derive(Parser)]
-#[command(
-    name = "sassafras",
-    version,
-    about = "Compiles PTX to SASS. Own commands: disasm, run, targets (each with --help)"
-)]
-pub struct Options {
-    /// The PTX file
-    file: PathBuf,
-    /// Target, such as sm_90 (also -arch=sm_90)
-    #[arg(long = "gpu-name", default_value = crate::tables::Target::lowest_built().name)]
-    gpu_name: String,
-    /// The cubin to write
-    #[arg(short = 'o', long = "output-file", default_value = "elf.o")]
-    output: PathBuf,
-    /// Print registers, stack and constant memory of each function
-    #[arg(short = 'v', long = "verbose")]
-    verbose: bool,
-    /// Optimisation level, 0 to 3
-    #[arg(short = 'O', long = "opt-level", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=3))]
-    opt_level: u8,
-    /// 64-bit addresses, the only kind
-    #[arg(long = "machine64")]
-    machine64: bool,
-    /// Say nothing about warnings
-    #[arg(short = 'w', long = "disable-warnings")]
-    disable_warnings: bool,
-    /// Run the verifier after every phase
-    #[arg(long = "verify-ir")]
-    verify_ir: bool,
-    /// Print the function after these phases (comma-separated names, or `all`)
-    #[arg(long = "dump-phases", value_delimiter = ',')]
-    dump_phases: Vec<String>,
-}
+/// Fewest registers that the calling convention leaves a thread. Source: ptxas 13.0.88 on every target.
+const LEAST_REGISTERS: u32 = 24;
+/// What `archmin` and `archmax` stand for. Source: ptxas 13.0.88 on every target.
+const ARCH_REGISTERS: (u32, u32) = (32, 255);
 
-/// Compiles and writes the cubin, or prints why not.
-pub fn compile(options: &Options) -> Result<ExitCode, String> {
-    let source = super::read(&options.file)?;
-    let wanted = compile::Options {
-        target: options.gpu_name.clone(),
-        opt_level: options.opt_level,
-        verify_ir: options.verify_ir,
-        dump_phases: options.dump_phases.clone(),
+/// Compiles and writes the cubin, or prints why not. The first word is the program's name.
+pub fn compile(words: &[String]) -> ExitCode {
+    let program = words.first().map_or("", |name| Path::new(name).file_stem().and_then(|s| s.to_str()).unwrap_or(""));
+    let mut reporter = Reporter { compat: program == "ptxas", files: Vec::new() };
+    let arguments = match Arguments::parse(words.get(1..).unwrap_or_default()) {
+        Ok(arguments) => arguments,
+        Err(message) => {
+            reporter.print(&[Diagnostic::fatal(message)]);
+            return ExitCode::from(super::REFUSED);
+        }
     };
-    match compile::compile_bytes(&source, &wanted) {
-        Ok(output) => {
-            let shown = output.diagnostics.iter().filter(|_| !options.disable_warnings);
-            report(shown, &options.file, &source);
-            output.dumps.iter().for_each(|dump| super::print(&format!("{dump}\n")));
-            if options.verbose {
-                eprint!("{}", resources(&output, &options.gpu_name));
-            }
-            super::write(&options.output, &output.cubin)?;
-            Ok(ExitCode::SUCCESS)
-        }
+    reporter.compat |= arguments.has(Key::Compat);
+    if let Some(text) = text_asked_for(&arguments, words.len() <= 1) {
+        super::print(&text);
+        return ExitCode::SUCCESS;
+    }
+    match run(&arguments, &mut reporter) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(diagnostics) => {
-            report(diagnostics.iter(), &options.file, &source);
-            if diagnostics.iter().all(|d| d.severity != Severity::Fatal) {
-                eprintln!("sassafras fatal   : Ptx assembly aborted due to errors");
+            reporter.print(&diagnostics);
+            if diagnostics.iter().any(|d| d.severity == Severity::Error || d.pos.is_some()) {
+                reporter.say("fatal   : Ptx assembly aborted due to errors");
             }
-            Ok(ExitCode::from(super::REFUSED))
+            ExitCode::from(super::REFUSED)
         }
     }
 }
 
-fn report<'a>(diagnostics: impl Iterator<Item = &'a Diagnostic>, file: &Path, source: &[u8]) {
-    let name = format!("sassafras {}", file.display());
-    let text = String::from_utf8_lossy(source);
-    for diagnostic in diagnostics {
-        eprint!("{}", diagnostic.render(&name, &text));
+/// `--help`, `--version`, `--list-version`.
+fn text_asked_for(arguments: &Arguments, nothing_said: bool) -> Option<String> {
+    if arguments.has(Key::Help) || nothing_said {
+        return Some(options::help());
+    }
+    if arguments.has(Key::Version) {
+        return Some(format!(
+            "sassafras: an open assembler of PTX, version {}\n\
+             Follows: Cuda compilation tools, release 13.0, V13.0.88\n",
+            env!("CARGO_PKG_VERSION")
+        ));
+    }
+    let versions = || crate::tables::ptx::VERSIONS.iter().map(|(major, minor)| format!("{major}.{minor}\n")).collect();
+    arguments.has(Key::ListVersions).then(versions)
+}
+
+fn run(arguments: &Arguments, reporter: &mut Reporter) -> Result<(), Vec<Diagnostic>> {
+    let fatal = |message: String| vec![Diagnostic::fatal(message)];
+    let mut warnings: Vec<Diagnostic> = arguments.warnings.iter().map(Diagnostic::note).collect();
+    let wanted = options_of(arguments, &mut warnings).map_err(fatal)?;
+    finish_warnings(arguments, reporter, &mut warnings)?;
+    if arguments.inputs.is_empty() {
+        return Err(fatal("No input file".into()));
+    }
+    reporter.files = arguments.inputs.iter().map(read).collect::<Result<_, _>>().map_err(|message| {
+        let aborted =
+            Diagnostic { severity: Severity::Fatal, ..Diagnostic::note("Ptx assembly aborted due to errors") };
+        vec![Diagnostic::fatal(message), aborted]
+    })?;
+    let texts: Vec<&str> = reporter.files.iter().map(|(_, text)| text.as_str()).collect();
+    let output = compile::compile_all(&texts, &wanted)?;
+    let mut warnings = output.diagnostics.clone();
+    warn_of_resources(arguments, &output, &mut warnings);
+    let outcome = finish_warnings(arguments, reporter, &mut warnings);
+    output.dumps.iter().for_each(|dump| super::print(&format!("{dump}\n")));
+    let target = Target::by_name(&wanted.target);
+    if arguments.has(Key::Verbose)
+        && let Some(target) = target
+    {
+        resources(reporter, &output, target);
+    }
+    outcome?;
+    if target.is_some() {
+        super::write(Path::new(arguments.value(Key::Output).unwrap_or("elf.o")), &output.cubin).map_err(fatal)?;
+    }
+    Ok(())
+}
+
+/// Prints warnings, or makes errors of them.
+fn finish_warnings(a: &Arguments, reporter: &Reporter, warnings: &mut Vec<Diagnostic>) -> Result<(), Vec<Diagnostic>> {
+    if a.has(Key::NoWarnings) {
+        warnings.clear();
+    }
+    if a.has(Key::WarningsAreErrors) && !warnings.is_empty() {
+        let errors = warnings.drain(..).map(|w| Diagnostic { severity: Severity::Error, ..w });
+        return Err(errors.collect());
+    }
+    reporter.print(warnings);
+    Ok(())
+}
+
+fn warn_of_resources(arguments: &Arguments, output: &Output, warnings: &mut Vec<Diagnostic>) {
+    for f in &output.functions {
+        if arguments.has(Key::WarnLocal) && f.stack_bytes > 0 {
+            let (name, size) = (&f.name, f.stack_bytes);
+            let text = format!("Local memory used for function '{name}', size of stack frame: {size} bytes");
+            warnings.push(Diagnostic::note(text));
+        }
+        if arguments.has(Key::WarnSpills) && f.spill_store_bytes + f.spill_load_bytes > 0 {
+            let (name, stores, loads) = (&f.name, f.spill_store_bytes, f.spill_load_bytes);
+            warnings.push(Diagnostic::note(format!(
+                "Registers are spilled to local memory in function '{name}', {stores} bytes spill stores, {loads} bytes spill loads"
+            )));
+        }
     }
 }
 
-/// The resource lines of `-v`.
-fn resources(output: &Output, target: &str) -> String {
-    let mut text = format!("sassafras info    : {} bytes gmem\n", output.global_bytes);
-    for f in &output.functions {
-        text += &format!("sassafras info    : Compiling entry function '{}' for '{target}'\n", f.name);
-        text += &format!("sassafras info    : Function properties for {}\n", f.name);
-        text += &format!("    {} bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n", f.stack_bytes);
-        let barriers = if f.barriers > 0 { format!(", used {} barriers", f.barriers) } else { String::new() };
-        let shared = if f.shared_bytes > 0 { format!(", {} bytes smem", f.shared_bytes) } else { String::new() };
-        text += &format!(
-            "sassafras info    : Used {} registers{barriers}{shared}, {} bytes cmem[0]\n",
-            f.registers, f.constant_bytes
-        );
+/// The name by which messages call a text, and the text.
+fn read(input: &Input) -> Result<(String, String), String> {
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    match input {
+        Input::File(path) => {
+            let name = path.display().to_string();
+            match std::fs::read(path) {
+                Ok(bytes) => Ok((name, text(bytes))),
+                Err(_) => Err(format!("Input file '{name}' could not be opened")),
+            }
+        }
+        Input::Stdin => {
+            let mut bytes = Vec::new();
+            let read = std::io::stdin().lock().read_to_end(&mut bytes);
+            read.map(|_| ("stdin".to_string(), text(bytes))).map_err(|e| format!("Input could not be read: {e}"))
+        }
+        Input::Text(text) => Ok(("application ptx input".into(), text.clone())),
     }
-    text
+}
+
+/// The compiler's options from the command line's.
+fn options_of(a: &Arguments, warnings: &mut Vec<Diagnostic>) -> Result<compile::Options, String> {
+    let lowest = Target::lowest_built().name;
+    let mut wanted = compile::Options::new(a.value(Key::Target).unwrap_or(lowest));
+    let number = |key| a.value(key).and_then(|value| value.parse::<i64>().ok());
+    // Levels above the highest are the highest, as with the incumbent.
+    wanted.opt_level = number(Key::Level).unwrap_or(3).clamp(0, 3) as u8;
+    wanted.fmad = a.value(Key::Fmad) != Some("false");
+    wanted.max_registers = max_registers(a.value(Key::MaxRegisters), &wanted.target, warnings)?;
+    wanted.max_threads = a.value(Key::MaxThreads).map(threads).transpose()?;
+    wanted.min_blocks_per_sm = number(Key::MinBlocks).and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
+    wanted.override_directives = a.has(Key::Override);
+    wanted.entries = a.list(Key::Entry);
+    wanted.relocatable = a.has(Key::CompileOnly);
+    wanted.warn_double = a.has(Key::WarnDouble);
+    wanted.verify_ir = a.has(Key::VerifyIr);
+    wanted.dump_phases = a.list(Key::DumpPhases);
+    if let Some(level) = number(Key::RegisterLevel).filter(|level| !(0..=10).contains(level)) {
+        let text = format!("Value of RegUsageLevel ({level}) is out of valid range {{0..10}}, option will be ignored");
+        warnings.push(Diagnostic::note(text));
+    }
+    if let Some(n) = number(Key::Threads).filter(|n| *n < 0) {
+        return Err(format!("Invalid value '{n}' for option '--split-compile'"));
+    }
+    if let Some(level) = a.value(Key::FastCompile).filter(|level| !["0", "min", "mid", "max"].contains(level)) {
+        return Err(format!("Invalid value for --Ofast-compile/-Ofc ({level}), is not 'max', 'mid', 'min', or '0'"));
+    }
+    Ok(wanted)
+}
+
+/// `--maxrregcount`: too few are made the least that the calling convention needs, too many are no limit.
+fn max_registers(value: Option<&str>, target: &str, warnings: &mut Vec<Diagnostic>) -> Result<Option<u32>, String> {
+    let (least, most) = ARCH_REGISTERS;
+    let count = match value {
+        None => return Ok(None),
+        Some("archmin") => return Ok(Some(least)),
+        Some("archmax") => return Ok(Some(most)),
+        Some(text) => match text.parse::<i64>() {
+            Ok(count) => count,
+            Err(_) => return Err(format!("Invalid value '{text}' for option 'maxrregcount'")),
+        },
+    };
+    match u32::try_from(count).ok().filter(|count| *count <= most) {
+        None => {
+            warnings.push(Diagnostic::note(format!("Too big maxrregcount value specified {count}, will be ignored")));
+            Ok(None)
+        }
+        Some(count) if count < LEAST_REGISTERS => {
+            let text = format!("adjusting per thread register count of {count} to lower bound of {LEAST_REGISTERS}");
+            warnings.push(Diagnostic::note(format!("For profile {target} {text}")));
+            Ok(Some(LEAST_REGISTERS))
+        }
+        fits => Ok(fits),
+    }
+}
+
+/// `X[,Y[,Z]]`
+fn threads(text: &str) -> Result<[u32; 3], String> {
+    let mut out = [1; 3];
+    let parts: Vec<&str> = text.split(',').collect();
+    if parts.len() > out.len() {
+        return Err(format!("Invalid value '{text}' for option 'maxntid'"));
+    }
+    for (slot, part) in out.iter_mut().zip(parts) {
+        let size = part.trim().parse().ok().filter(|n| *n > 0);
+        *slot = size.ok_or_else(|| format!("Invalid value '{text}' for option 'maxntid'"))?;
+    }
+    Ok(out)
 }

@@ -1,10 +1,13 @@
 //! The command line.
 //!
-//! `sassafras [OPTIONS] FILE.ptx` compiles, in the incumbent's spellings; `sassafras disasm`, `run` and `targets` are our
+//! `sassafras [OPTIONS] FILE.ptx` compiles, with the incumbent's options as `options` lists them; `sassafras disasm`, `run` and `targets` are our
 //! own. Exit status: 0 done, 255 the input or the options were refused, 1 a run ended with a report.
 
+mod arguments;
 mod compile;
 mod disasm;
+mod options;
+mod report;
 mod run;
 mod spelling;
 mod targets;
@@ -34,22 +37,16 @@ enum Command {
 
 /// Runs the command line; the first argument is the program's name.
 pub fn main(args: Vec<String>) -> ExitCode {
-    let args = spelling::normalise(args);
-    let own = args.get(1).is_some_and(|a| ["disasm", "run", "targets"].contains(&a.as_str()));
-    let outcome = if own {
-        match Own::try_parse_from(&args) {
-            Ok(own) => match own.command {
-                Command::Disasm(options) => disasm::disasm(&options),
-                Command::Run(options) => run::run(&options),
-                Command::Targets(options) => targets::targets(&options),
-            },
-            Err(error) => return refused_options(&error),
-        }
-    } else {
-        match compile::Options::try_parse_from(&args) {
-            Ok(options) => compile::compile(&options),
-            Err(error) => return refused_options(&error),
-        }
+    if !args.get(1).is_some_and(|a| ["disasm", "run", "targets"].contains(&a.as_str())) {
+        return compile::compile(&args);
+    }
+    let outcome = match Own::try_parse_from(spelling::normalise(args)) {
+        Ok(own) => match own.command {
+            Command::Disasm(options) => disasm::disasm(&options),
+            Command::Run(options) => run::run(&options),
+            Command::Targets(options) => targets::targets(&options),
+        },
+        Err(error) => return refused_options(&error),
     };
     match outcome {
         Ok(code) => code,
@@ -80,15 +77,15 @@ fn read(path: &std::path::Path) -> Result<Vec<u8>, String> {
 
 /// Writes a file beside its place and renames it there, so that no half of one is ever seen.
 fn write(path: &std::path::Path, bytes: &[u8]) -> Result<(), String> {
-    let name = path.file_name().ok_or_else(|| format!("'{}' is not a file name", path.display()))?;
+    let name = path.file_name().ok_or_else(|| format!("Output file '{}' could not be opened", path.display()))?;
     let mut beside = std::ffi::OsString::from(".");
     beside.push(name);
     beside.push(format!(".{}.part", std::process::id()));
     let part = path.with_file_name(beside);
     let result = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path));
-    result.map_err(|e| {
+    result.map_err(|_| {
         // The part may not exist; there is nothing more to say than the first error.
         let _ = std::fs::remove_file(&part);
-        format!("Could not write output file '{}': {e}", path.display())
+        format!("Output file '{}' could not be opened", path.display())
     })
 }

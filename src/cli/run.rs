@@ -69,7 +69,7 @@ fn compiled(source: &[u8], options: &Options) -> Result<Vec<u8>, String> {
     let wanted = crate::compile::Options::new(&options.gpu_name);
     crate::compile::compile_bytes(source, &wanted).map(|o| o.cubin).map_err(|diagnostics| {
         let text = String::from_utf8_lossy(source);
-        let name = format!("sassafras {}", options.file.display());
+        let name = options.file.display().to_string();
         diagnostics.iter().for_each(|d| eprint!("{}", d.render(&name, &text)));
         "Ptx assembly aborted due to errors".to_string()
     })

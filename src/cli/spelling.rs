@@ -1,17 +1,10 @@
-//! The incumbent's spellings of options, turned into those that clap understands.
+//! The incumbent's spellings of options of our own commands, turned into those that clap understands.
 //!
 //! Input: the arguments as given. Output: long options with two dashes and one name each. Invariant: an argument that is
 //! no known spelling is passed on unchanged, so that its refusal names it as it was written.
 
-/// Spellings with one dash, and the long option each stands for. `-O2` and `-v` are short options already.
-const SPELLINGS: [(&str, &str); 6] = [
-    ("-arch", "--gpu-name"),
-    ("-m64", "--machine64"),
-    ("-maxrregcount", "--maxrregcount"),
-    ("-lineinfo", "--generate-line-info"),
-    ("-fmad", "--fmad"),
-    ("--arch", "--gpu-name"),
-];
+/// Spellings, and the long option each stands for.
+const SPELLINGS: [(&str, &str); 2] = [("-arch", "--gpu-name"), ("--arch", "--gpu-name")];
 
 /// Rewrites every argument behind the program's name.
 pub fn normalise(args: Vec<String>) -> Vec<String> {

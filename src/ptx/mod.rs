@@ -22,7 +22,7 @@ mod scope;
 mod tests;
 mod variable;
 
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Severity};
 use ast::{Module, Target};
 use cranelift_entity::PrimaryMap;
 use parser::Parser;
@@ -32,7 +32,12 @@ const MAX_SOURCE: usize = 1 << 30;
 
 /// Reads a PTX file. Without an error in the diagnostics there is a module.
 pub fn parse(source: &str) -> (Option<Module>, Vec<Diagnostic>) {
-    read(source, true)
+    read(&[source], true)
+}
+
+/// Reads several PTX files as one module: what one declares the next knows. A diagnostic says which file it is about.
+pub fn parse_all(sources: &[&str]) -> (Option<Module>, Vec<Diagnostic>) {
+    read(sources, true)
 }
 
 /// Reads a PTX file of any bytes; what is not ASCII is an error.
@@ -42,19 +47,15 @@ pub fn parse_bytes(source: &[u8]) -> (Option<Module>, Vec<Diagnostic>) {
 
 /// Reads a PTX file without holding its instructions against the tables: only what is no PTX at all is an error.
 pub fn check_syntax(source: &str) -> Vec<Diagnostic> {
-    read(source, false).1
+    read(&[source], false).1
 }
 
-fn read(source: &str, check_rows: bool) -> (Option<Module>, Vec<Diagnostic>) {
-    if source.len() > MAX_SOURCE {
-        return (None, vec![Diagnostic::fatal("PTX input is larger than 1 GiB")]);
-    }
-    let (tokens, diags) = lexer::lex(source);
+fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>) {
     let mut parser = Parser {
-        source,
-        tokens,
+        source: "",
+        tokens: Vec::new(),
         at: 0,
-        diags,
+        diags: Vec::new(),
         module: empty(),
         names: Default::default(),
         body: Default::default(),
@@ -62,10 +63,25 @@ fn read(source: &str, check_rows: bool) -> (Option<Module>, Vec<Diagnostic>) {
         target_row: None,
         inputs: Vec::new(),
     };
-    parser.file();
-    parser.diags.sort_by_key(|d| d.pos);
-    let good = !parser.has_errors();
-    (good.then_some(parser.module), parser.diags)
+    let mut all = Vec::new();
+    for (file, source) in sources.iter().enumerate() {
+        if source.len() > MAX_SOURCE {
+            return (None, vec![Diagnostic::fatal("PTX input is larger than 1 GiB")]);
+        }
+        (parser.tokens, parser.diags) = lexer::lex(source);
+        (parser.source, parser.at) = (source, 0);
+        let before = parser.module.target.clone();
+        let row = parser.target_row;
+        parser.file();
+        // Of several files the one for the highest target speaks for all.
+        if row.is_some_and(|row| parser.target_row.is_none_or(|new| new.sm < row.sm)) {
+            parser.module.target = before;
+        }
+        parser.diags.sort_by_key(|d| d.pos);
+        all.extend(parser.diags.drain(..).map(|d| Diagnostic { file: file as u32, ..d }));
+    }
+    let good = all.iter().all(|d| d.severity == Severity::Warning);
+    (good.then_some(parser.module), all)
 }
 
 fn empty() -> Module {

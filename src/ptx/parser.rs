@@ -7,7 +7,7 @@
 use super::ast::Module;
 use super::lexer::{Tok, Token};
 use super::scope::Body;
-use crate::diag::{Diagnostic, Pos, Severity};
+use crate::diag::{Diagnostic, Pos};
 use crate::tables::Target;
 use std::collections::HashMap;
 
@@ -154,9 +154,5 @@ impl<'a> Parser<'a> {
             }
             self.next();
         }
-    }
-
-    pub fn has_errors(&self) -> bool {
-        self.diags.iter().any(|d| d.severity != Severity::Warning)
     }
 }

@@ -33,6 +33,8 @@ pub struct Target {
     pub name: &'static str,
     /// Number of the base architecture, as in `e_flags`.
     pub sm: u32,
+    /// The number of the architecture that runs PTX for this target today; other than `sm` where it was renamed.
+    pub runs_as: u32,
     /// Column of the legality matrix.
     pub column: u32,
     pub variant: Variant,
@@ -60,6 +62,25 @@ impl Target {
     pub fn lowest_built() -> &'static Target {
         let built = TARGETS.iter().filter(|t| t.generation.is_some());
         built.min_by_key(|t| t.column).unwrap_or(&TARGETS[0])
+    }
+
+    /// Why PTX whose `.target` is this one does not run on another; `None` where it does. In the incumbent's words.
+    pub fn refused_on(&self, other: &Target) -> Option<String> {
+        // A family is an architecture's number without its last digit.
+        let family = |sm: u32| sm / 10;
+        if self.sm > other.sm {
+            return Some("SM version specified by .target is higher than default SM version assumed".into());
+        }
+        let future = |what: &str| Some(format!("Program with .target '{}' cannot be compiled to {what}", self.name));
+        match self.variant {
+            Variant::F if family(self.runs_as) != family(other.sm) => future("different SM-family architecture"),
+            Variant::A if self.runs_as != other.sm => future("future architecture"),
+            Variant::A if other.variant != Variant::A => {
+                let (mine, theirs) = (self.name, other.name);
+                Some(format!("PTX with .target '{mine}' cannot be compiled for architecture '{theirs}'"))
+            }
+            _ => None,
+        }
     }
 
     /// Facts of its generation; `None` where the encoder is planned.

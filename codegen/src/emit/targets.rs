@@ -75,9 +75,10 @@ fn targets(model: &Model) -> Vec<TokenStream> {
             let (name, sm, col, real) = (&row.name, row.sm, row.col, row.kind == "real");
             let min_ptx = row.min_ptx.as_deref().and_then(version).unwrap_or((0, 0));
             let (major, minor) = min_ptx;
+            let runs_as = row.renamed.unwrap_or(row.sm);
             let variant = format_ident!("{}", camel(&row.variant));
             quote! { Target {
-                name: #name, sm: #sm, column: #col, variant: Variant::#variant, real: #real,
+                name: #name, sm: #sm, runs_as: #runs_as, column: #col, variant: Variant::#variant, real: #real,
                 generation: #generation, min_ptx: (#major, #minor), features: [#(#words),*],
             } }
         })

@@ -13,6 +13,8 @@ pub struct TargetRow {
     pub parent: Option<String>,
     pub generation: Option<String>,
     pub min_ptx: Option<String>,
+    #[serde(default)]
+    pub renamed: Option<u32>,
     pub src: String,
 }
 

@@ -1,0 +1,174 @@
+//! The options of compiling, as one table: the incumbent's spellings, what each takes and what it does here.
+//!
+//! Invariant: every option that `ptxas --help` of release 13.0 lists has a row. An option either has its effect, or is
+//! accepted because it can only change speed, size or warnings, or is refused by name: none is dropped in silence.
+
+/// What an option takes behind its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    Nothing,
+    Number,
+    /// `true` or `false`
+    Bool,
+    Text,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+}
+
+/// Options that the compiler acts upon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    Target,
+    Output,
+    Level,
+    Verbose,
+    Fmad,
+    MaxRegisters,
+    MaxThreads,
+    MinBlocks,
+    Override,
+    Entry,
+    CompileOnly,
+    InputAsString,
+    OptionsFile,
+    NoWarnings,
+    WarningsAreErrors,
+    WarnSpills,
+    WarnLocal,
+    WarnDouble,
+    RegisterLevel,
+    FastCompile,
+    CacheModifier,
+    Threads,
+    Help,
+    Version,
+    ListVersions,
+    Compat,
+    VerifyIr,
+    DumpPhases,
+}
+
+/// What an option does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// What the key says.
+    Acts(Key),
+    /// Accepted; the reason why nothing has to happen.
+    Nothing(&'static str),
+    /// Refused; what is missing.
+    Refused(&'static str),
+    /// Refused unless the value is this one; what is missing.
+    Only(&'static str, &'static str),
+}
+
+/// One option. `short` is the spelling with one dash; names stand without dashes.
+#[derive(Debug)]
+pub struct OptionRow {
+    pub long: &'static str,
+    pub short: &'static str,
+    pub takes: Takes,
+    pub effect: Effect,
+    pub help: &'static str,
+}
+
+const fn row(long: &'static str, short: &'static str, takes: Takes, effect: Effect, help: &'static str) -> OptionRow {
+    OptionRow { long, short, takes, effect, help }
+}
+
+use Effect::{Acts, Only, Refused};
+use Key::*;
+use Takes::{Bool, Number, OneOf, Text};
+
+const NONE: Takes = Takes::Nothing;
+
+const SPEED: Effect = Effect::Nothing("may change speed only");
+const WARNING: Effect = Effect::Nothing("the warning or note does not exist here");
+
+/// All options: the incumbent's in its order, then our own.
+#[rustfmt::skip]
+pub const OPTIONS: &[OptionRow] = &[
+    row("Ofast-compile", "Ofc", Text, Acts(FastCompile), "Level of fast compilation: 0, min, mid, max; accepted, all compile alike"),
+    row("allow-expensive-optimizations", "allow-expensive-optimizations", Bool, SPEED, "Accepted: may change speed only"),
+    row("compile-as-tools-patch", "astoolspatch", NONE, Refused("code for tools is not built"), "Refused: code for tools is not built"),
+    row("compile-only", "c", NONE, Acts(CompileOnly), "Make a relocatable object"),
+    row("compiler-annotations", "annotate", NONE, Effect::Nothing("there are no annotations to write"), "Accepted: there are no annotations to write"),
+    row("def-load-cache", "dlcm", Text, Acts(CacheModifier), "Default cache modifier of loads (ca, cg, cv, cs); accepted, may change speed only"),
+    row("def-store-cache", "dscm", Text, Acts(CacheModifier), "Default cache modifier of stores (wb, cg, wt, cs); accepted, may change speed only"),
+    row("device-debug", "g", NONE, Refused("debug information is not built"), "Refused: debug information is not built"),
+    row("device-function-maxrregcount", "func-maxrregcount", Text, Effect::Nothing("holds for relocatable objects only"), "Accepted: whole programs do not use it"),
+    row("device-stack-protector", "device-stack-protector", Bool, Only("false", "stack canaries are not built"), "false, or refused: stack canaries are not built"),
+    row("disable-optimizer-constants", "disable-optimizer-consts", NONE, Effect::Nothing("the optimiser has no constant bank"), "Accepted: the optimiser has no constant bank"),
+    row("disable-warnings", "w", NONE, Acts(NoWarnings), "Say nothing about warnings"),
+    row("dont-merge-basicblocks", "no-bb-merge", NONE, SPEED, "Accepted: may change speed only"),
+    row("entry", "e", Text, Acts(Entry), "Compile only these entries (comma-separated)"),
+    row("extensible-whole-program", "ewp", NONE, Refused("extensible programs are not built"), "Refused: extensible programs are not built"),
+    row("fmad", "fmad", Bool, Acts(Fmad), "Allow contraction of a product and a sum (default true; none is made so far)"),
+    row("force-load-cache", "flcm", Text, Acts(CacheModifier), "Cache modifier of all loads; accepted, may change speed only"),
+    row("force-store-cache", "fscm", Text, Acts(CacheModifier), "Cache modifier of all stores; accepted, may change speed only"),
+    row("g-tensor-memory-access-check", "g-tmem-access-check", NONE, Refused("checks of tensor memory are not built"), "Refused: checks of tensor memory are not built"),
+    row("generate-line-info", "lineinfo", NONE, Effect::Nothing("no line table is written yet"), "Accepted: the code is the same; no line table is written yet"),
+    row("gno-tensor-memory-access-check", "gno-tmem-access-check", NONE, Effect::Nothing("there are no such checks"), "Accepted: there are no such checks"),
+    row("gpu-name", "arch", Text, Acts(Target), "Target (see sassafras targets); compute_… and lto_… only check the PTX"),
+    row("help", "h", NONE, Acts(Help), "Print this text"),
+    row("input-as-string", "ias", Text, Acts(InputAsString), "The PTX text itself, in place of a file"),
+    row("legacy-bar-warp-wide-behavior", "legacy-bar-warp-wide-behavior", NONE, Effect::Nothing("no target that is built has it"), "Accepted: no target that is built has it"),
+    row("list-version", "version-ls", NONE, Acts(ListVersions), "Print the versions of PTX that are read"),
+    row("machine", "m", OneOf(&["64"]), Effect::Nothing("the only kind there is"), "Bits of an address: 64"),
+    row("make-errors-visible-at-exit", "make-errors-visible-at-exit", NONE, Refused("waiting for memory faults at exit is not built"), "Refused: waiting for memory faults at exit is not built"),
+    row("maxntid", "maxntid", Text, Acts(MaxThreads), "Threads of a block (X[,Y[,Z]]) for entries that do not say it themselves"),
+    row("maxrregcount", "maxrregcount", Text, Acts(MaxRegisters), "Most registers of a thread: a number, archmax or archmin"),
+    row("minnctapersm", "minnctapersm", Number, Acts(MinBlocks), "Blocks per multiprocessor for entries that do not say it themselves"),
+    row("opt-level", "O", Number, Acts(Level), "Optimisation level, 0 to 3 (default 3)"),
+    row("optimize-float-atomics", "opt-fp-atomics", NONE, SPEED, "Accepted: may change speed only"),
+    row("options-file", "optf", Text, Acts(OptionsFile), "Read options from these files (comma-separated)"),
+    row("output-file", "o", Text, Acts(Output), "The cubin to write (default elf.o)"),
+    row("override-directive-values", "override-directive-values", NONE, Acts(Override), "Options win over .maxntid, .minnctapersm and .maxnreg"),
+    row("position-independent-code", "pic", Bool, Effect::Nothing("code is independent of its place"), "Accepted: code is independent of its place"),
+    row("preserve-relocs", "preserve-relocs", NONE, Refused("keeping relocations is not built"), "Refused: keeping relocations is not built"),
+    row("register-usage-level", "regUsageLevel", Number, Acts(RegisterLevel), "0 to 10; accepted, may change speed only"),
+    row("return-at-end", "ret-end", NONE, SPEED, "Accepted: may change speed only"),
+    row("sanitize", "sanitize", OneOf(&["memcheck", "threadsteer"]), Refused("instrumented code is not built"), "Refused: instrumented code is not built"),
+    row("sp-bounds-check", "sp-bounds-check", NONE, Refused("checks of the stack pointer are not built"), "Refused: checks of the stack pointer are not built"),
+    row("split-compile", "split-compile", Number, Acts(Threads), "Threads to compile with; the result does not depend on it"),
+    row("suppress-async-bulk-multicast-advisory-warning", "suppress-async-bulk-multicast-advisory-warning", NONE, WARNING, "Accepted: there is no such warning"),
+    row("suppress-debug-info", "suppress-debug-info", NONE, Effect::Nothing("there is no debug information"), "Accepted: there is no debug information"),
+    row("suppress-double-demote-warning", "suppress-double-demote-warning", NONE, WARNING, "Accepted: there is no such warning"),
+    row("suppress-sparse-mma-advisory-info", "suppress-sparse-mma-advisory-info", NONE, WARNING, "Accepted: there is no such note"),
+    row("suppress-stack-size-warning", "suppress-stack-size-warning", NONE, WARNING, "Accepted: there is no such warning"),
+    row("verbose", "v", NONE, Acts(Verbose), "Print registers, stack and memory of each function"),
+    row("version", "V", NONE, Acts(Version), "Print the version"),
+    row("warn-on-double-precision-use", "warn-double-usage", NONE, Acts(WarnDouble), "Warn of double precision"),
+    row("warn-on-local-memory-usage", "warn-lmem-usage", NONE, Acts(WarnLocal), "Warn of local memory"),
+    row("warn-on-spills", "warn-spills", NONE, Acts(WarnSpills), "Warn of registers that are spilled"),
+    row("warning-as-error", "Werror", NONE, Acts(WarningsAreErrors), "Make all warnings into errors"),
+    row("ptxas-compat", "", NONE, Acts(Compat), "Messages in the incumbent's words alone; so too where the program is called ptxas"),
+    row("verify-ir", "", NONE, Acts(VerifyIr), "Run the verifier after every phase"),
+    row("dump-phases", "", Text, Acts(DumpPhases), "Print the function after these phases (comma-separated names, or all)"),
+];
+
+/// The option of a spelling without its dashes.
+pub fn find(name: &str, long: bool) -> Option<&'static OptionRow> {
+    OPTIONS.iter().find(|row| if long { row.long == name } else { !row.short.is_empty() && row.short == name })
+}
+
+/// The text of `--help`.
+pub fn help() -> String {
+    let mut text = String::from(
+        "\nUsage  : sassafras [options] <ptx file>,...\n\
+         \nCompiles PTX to SASS. Own commands: sassafras disasm, run, targets (each with --help).\n\
+         \nOptions\n=======\n\n",
+    );
+    for row in OPTIONS {
+        let takes = match row.takes {
+            Takes::Nothing => String::new(),
+            Takes::Number => " <N>".into(),
+            Takes::Bool => " <true|false>".into(),
+            Takes::Text => " <value>".into(),
+            Takes::OneOf(words) => format!(" <{}>", words.join("|")),
+        };
+        let short = if row.short.is_empty() { String::new() } else { format!("(-{})", row.short) };
+        let long = format!("--{}{takes}", row.long);
+        text += &format!("{long:<52}{short}\n        {}\n", row.help);
+    }
+    text
+}
