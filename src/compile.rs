@@ -253,7 +253,7 @@ fn function_code(function: &mut Function, options: &Options, dumps: &mut Vec<Str
 const EXTRA_REGISTERS: u32 = 2;
 
 fn finished(lowered: &LoweredFunction, target: &Target, code: emit::Code) -> cubin::Function {
-    let frame = lowered.function.local_bytes;
+    let frame = lowered.function.frame_bytes;
     cubin::Function {
         name: lowered.function.name.clone(),
         kernel: true,

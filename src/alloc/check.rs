@@ -19,7 +19,8 @@ pub fn check(function: &Function) -> Vec<String> {
     let mut entry: SecondaryMap<Block, Option<State>> = SecondaryMap::new();
     let mut errors = Vec::new();
     let mut work = vec![function.entry()];
-    entry[function.entry()] = Some(State::new());
+    let given = function.stack_pointer.and_then(|r| Some(((File::R, function.regs[r].phys?), BTreeSet::from([r]))));
+    entry[function.entry()] = Some(given.into_iter().collect());
     while let Some(block) = work.pop() {
         let mut state = entry[block].clone().unwrap_or_default();
         for inst in &function.blocks[block] {

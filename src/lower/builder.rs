@@ -27,8 +27,6 @@ pub(super) type Lowered<T = ()> = Result<T, Refusal>;
 
 /// Physical numbers of the uniform registers that hold the descriptor of global memory in every function.
 const DESCRIPTOR: [u16; 2] = [4, 5];
-/// Physical number of the stack pointer.
-const STACK_POINTER: u16 = 1;
 
 /// The PTX carry flag.
 #[derive(Default)]
@@ -60,7 +58,6 @@ pub(super) struct Builder<'a> {
     /// Put before everything else at the end: values that the whole function shares.
     prologue: Vec<InstId>,
     descriptor: Operand,
-    stack_pointer: Operand,
     pub shared_window: Operand,
     pub carry: CarryFlag,
     /// Highest block barrier + 1, 16 where one is in a register.
@@ -99,7 +96,6 @@ impl<'a> Builder<'a> {
             visible,
             prologue: Vec::new(),
             descriptor: Operand::NULL,
-            stack_pointer: Operand::NULL,
             shared_window: Operand::NULL,
             carry: CarryFlag::default(),
             barriers: 0,
@@ -295,21 +291,7 @@ impl<'a> Builder<'a> {
 
     /// The stack pointer: the address of the function's local variables.
     pub fn stack_pointer(&mut self) -> Operand {
-        if self.stack_pointer.is_null() {
-            let reg = self.f.new_reg(File::R);
-            self.f.regs[reg].phys = Some(STACK_POINTER);
-            self.stack_pointer = Operand::reg(reg);
-            let top = Operand::constant(0, self.info.stack_top as u16);
-            let frame = self.f.imm(u64::from((self.layout.local_bytes as i32).wrapping_neg() as u32));
-            let sp = self.stack_pointer;
-            self.put_first(Op::LDC, &[], &[(Role::D, sp), (Role::C, top)]);
-            self.put_first(
-                Op::IADD3,
-                &[],
-                &[(Role::D, sp), (Role::A, sp), (Role::B, frame), (Role::C, Operand::zero())],
-            );
-        }
-        self.stack_pointer
+        Operand::reg(self.f.stack_register())
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Input: a function in SSA form. Output: the same, in which no operand names the result of an unguarded register-to-register
 //! MOV or COPY; the copies themselves are left for dead-code removal. Invariant: only whole, unmodified 32-bit copies
-//! within one register file count, and registers reserved for the function are never propagated.
+//! within one register file count, and registers reserved for the function or of a fixed number are never propagated.
 
 use crate::ori::{Function, InstId, Operand, VReg};
 use crate::tables::{Op, Role};
@@ -31,7 +31,8 @@ fn plain_copy(function: &Function, inst: InstId) -> Option<(VReg, VReg)> {
     }
     let (dst, src) = (function.arg(inst, Role::D), function.arg(inst, Role::A));
     let (d, s) = (dst.as_reg()?, src.as_reg()?);
-    let free = function.regs[d].phys.is_none() && function.regs[s].phys.is_none();
+    let data = |r: VReg| function.regs[r];
+    let free = [d, s].iter().all(|r| data(*r).phys.is_none() && data(*r).fixed.is_none());
     (free && src == Operand::reg(s) && function.regs[d].file == function.regs[s].file).then_some((d, s))
 }
 

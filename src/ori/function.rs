@@ -3,7 +3,8 @@
 //! Input: what lowering builds. Output: what every phase reads and rewrites. Invariants: the operands of an instruction
 //! are in the order of its opcode's roles (`tables/ori`), one slot per role; a pseudo-operation with a variable number
 //! of operands (PHI) has its result first, then for each predecessor its label and the value that comes from there; a guarded instruction in SSA form carries, behind its roles, one old value
-//! per definition, in the order of the definitions; blocks end with a terminator or fall to the next in layout order
+//! per definition, in the order of the definitions; what a calling convention makes an
+//! instruction read and write stands behind its roles too (`set_extras`); blocks end with a terminator or fall to the next in layout order
 //! only where their last instruction is an unconditional branch, an exit, or nothing else follows.
 
 use super::operand::{Kind, Operand};
@@ -11,6 +12,9 @@ use crate::tables::ori::{Direction, RoleInfo, Width};
 use crate::tables::{Mod, Mods, Op, Prop, Role, Target, value};
 use cranelift_entity::{PrimaryMap, entity_impl};
 use std::collections::HashMap;
+
+/// Number of the stack pointer in the general file.
+pub const STACK_POINTER: u16 = 1;
 
 /// A basic block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,6 +47,16 @@ pub enum File {
     UB,
 }
 
+/// How a function is entered and left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Convention {
+    /// Launched: nothing to save, the stack pointer comes from a constant bank.
+    #[default]
+    Kernel,
+    /// Called: leaves the registers of `tables/registers.ron` and the stack pointer as it found them.
+    Device,
+}
+
 /// What is known of a register.
 #[derive(Clone, Copy, Debug)]
 pub struct RegData {
@@ -51,6 +65,31 @@ pub struct RegData {
     pub varying: bool,
     /// Physical number, once allocated or reserved.
     pub phys: Option<u16>,
+    /// Number that the allocator must give it, over its own live range only: an argument, a result, a return address.
+    pub fixed: Option<u16>,
+}
+
+impl File {
+    /// Name in the tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            File::R => "R",
+            File::UR => "UR",
+            File::P => "P",
+            File::UP => "UP",
+            File::B => "B",
+            File::UB => "UB",
+        }
+    }
+}
+
+/// Value of the size modifier of an access of this many 32-bit words; `None` for one word, which has no modifier.
+pub fn access_size(words: usize) -> Option<u8> {
+    match words {
+        2 => Some(value::size::_64),
+        4 => Some(value::size::_128),
+        _ => None,
+    }
 }
 
 /// One instruction.
@@ -62,7 +101,10 @@ pub struct InstData {
     pub guard: Operand,
     start: u32,
     len: u16,
-    /// Old values behind the roles.
+    /// Operands behind the roles that are read and written besides (at the end of the `len` operands).
+    extra_uses: u16,
+    extra_defs: u16,
+    /// Old values behind the operands.
     olds: u16,
     /// Source line, 0 where there is none.
     pub line: u32,
@@ -105,8 +147,21 @@ pub struct Function {
     pool_index: HashMap<u64, u32>,
     /// Every register has one definition.
     pub ssa: bool,
-    /// Bytes of local memory that the function's variables take.
+    pub convention: Convention,
+    /// The stack pointer, where anything needs it ([`Function::stack_register`]).
+    pub stack_pointer: Option<VReg>,
+    /// Bytes of local memory from the stack pointer up that lowering laid out: outgoing arguments, then variables.
     pub local_bytes: u32,
+    /// Bytes of the whole frame, once allocated: `local_bytes`, then spilled values, then saved registers.
+    pub frame_bytes: u32,
+    /// Instructions whose offset (role `off`, else `b`) counts from above the frame (incoming stack arguments): the
+    /// allocator adds `frame_bytes` to it.
+    pub above_frame: Vec<InstId>,
+    /// Bytes that spill code stores and loads, once allocated.
+    pub spill_stores: u32,
+    pub spill_loads: u32,
+    /// Most registers of the general file that it may state in its cubin; `None`: as many as the target has.
+    pub max_registers: Option<u32>,
     /// Names of block barriers used: highest id + 1.
     pub barriers: u32,
 }
@@ -127,7 +182,14 @@ impl Function {
             pool: Vec::new(),
             pool_index: HashMap::new(),
             ssa: false,
+            convention: Convention::Kernel,
+            stack_pointer: None,
             local_bytes: 0,
+            frame_bytes: 0,
+            above_frame: Vec::new(),
+            spill_stores: 0,
+            spill_loads: 0,
+            max_registers: None,
             barriers: 0,
         }
     }
@@ -152,7 +214,29 @@ impl Function {
     }
 
     pub fn new_reg(&mut self, file: File) -> VReg {
-        self.regs.push(RegData { file, varying: true, phys: None })
+        self.regs.push(RegData { file, varying: true, phys: None, fixed: None })
+    }
+
+    /// A new register that the allocator gives this number.
+    pub fn new_fixed(&mut self, file: File, number: u16) -> VReg {
+        self.regs.push(RegData { file, varying: true, phys: None, fixed: Some(number) })
+    }
+
+    /// A new register of the file, and with the fixed number, of another one.
+    pub fn new_like(&mut self, reg: VReg) -> VReg {
+        let RegData { file, fixed, .. } = self.regs[reg];
+        self.regs.push(RegData { file, varying: true, phys: None, fixed })
+    }
+
+    /// The stack pointer, reserved in the whole function; the allocator writes the instructions that set it.
+    pub fn stack_register(&mut self) -> VReg {
+        if let Some(reg) = self.stack_pointer {
+            return reg;
+        }
+        let reg = self.new_reg(File::R);
+        self.regs[reg].phys = Some(STACK_POINTER);
+        self.stack_pointer = Some(reg);
+        reg
     }
 
     /// The vector of these registers; equal lists are one vector.
@@ -217,6 +301,8 @@ impl Function {
             guard: Operand::NULL,
             start,
             len: operands.len() as u16,
+            extra_uses: 0,
+            extra_defs: 0,
             olds: 0,
             line: 0,
             ctrl: ControlWord::default(),
@@ -245,6 +331,27 @@ impl Function {
         let data = &self.insts[inst];
         let start = data.start as usize + usize::from(data.len);
         &mut self.operands[start..start + usize::from(data.olds)]
+    }
+
+    /// Gives a new instruction registers that it reads and writes besides its roles; they follow the operands of the roles in
+    /// [`Function::args`], those that are read first. Only before old values are set.
+    pub fn set_extras(&mut self, inst: InstId, uses: &[Operand], defs: &[Operand]) {
+        let args = self.args(inst).to_vec();
+        let start = self.operands.len() as u32;
+        self.operands.extend(args);
+        self.operands.extend_from_slice(uses);
+        self.operands.extend_from_slice(defs);
+        let data = &mut self.insts[inst];
+        data.start = start;
+        data.len += (uses.len() + defs.len()) as u16;
+        (data.extra_uses, data.extra_defs) = (uses.len() as u16, defs.len() as u16);
+    }
+
+    /// Operands behind the roles: those read, those written.
+    pub fn extras(&self, inst: InstId) -> (&[Operand], &[Operand]) {
+        let data = &self.insts[inst];
+        let extra = usize::from(data.extra_uses + data.extra_defs);
+        self.args(inst)[usize::from(data.len) - extra..].split_at(usize::from(data.extra_uses))
     }
 
     /// Replaces the old values.
@@ -278,7 +385,13 @@ impl Function {
         if data.op == Op::PHI {
             return if position == 0 { Direction::Def } else { Direction::Use };
         }
-        data.op.info().roles.get(position).map_or(Direction::None, |r| r.direction)
+        let extras = usize::from(data.len - data.extra_uses - data.extra_defs);
+        match data.op.info().roles.get(position) {
+            Some(role) => role.direction,
+            None if position < extras => Direction::None,
+            None if position < extras + usize::from(data.extra_uses) => Direction::Use,
+            None => Direction::Def,
+        }
     }
 
     /// Calls `f` for each register that an operand names.

@@ -219,7 +219,7 @@ impl Renamer {
         if let Some((value, _)) = self.undefined.get(&variable) {
             return *value;
         }
-        let value = function.new_reg(function.regs[variable].file);
+        let value = function.new_like(variable);
         let inst = function.make(Op::UNDEF);
         function.set_arg(inst, Role::D, Operand::reg(value));
         self.undefined.insert(variable, (value, inst));
@@ -232,7 +232,7 @@ impl Renamer {
             if renamer.is_fixed(variable) {
                 return variable;
             }
-            let value = function.new_reg(function.regs[variable].file);
+            let value = function.new_like(variable);
             renamer.current[variable].push(value);
             defined.push(variable);
             value

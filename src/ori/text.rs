@@ -5,7 +5,7 @@
 //! special register `s33`, a constant `c[0][0x160]`. Invariant: parsing what was printed gives the same function, up to
 //! unreachable arena entries.
 
-use super::function::{Block, File, Function, InstId, VReg};
+use super::function::{Block, Convention, File, Function, InstId, RegData, VReg};
 use super::operand::{Kind, Operand};
 use crate::tables::{Mod, Op, Role, Target};
 use cranelift_entity::EntityRef;
@@ -16,13 +16,22 @@ const FILES: [(File, &str); 6] =
 
 /// The whole function.
 pub fn print(function: &Function) -> String {
+    let device = if function.convention == Convention::Device { " device" } else { "" };
     let ssa = if function.ssa { " ssa" } else { "" };
-    let mut out = format!("function {} {}{ssa}\n", function.name, function.target.name);
+    let mut out = format!("function {} {}{device}{ssa}\n", function.name, function.target.name);
     let reserved: Vec<VReg> = function.regs.keys().filter(|r| function.regs[*r].phys.is_some()).collect();
     if !reserved.is_empty() {
         out.push_str("phys");
         for reg in reserved {
             let _ = write!(out, " {}={}", reg_name(function, reg), function.regs[reg].phys.unwrap_or(0));
+        }
+        out.push('\n');
+    }
+    let fixed: Vec<VReg> = function.regs.keys().filter(|r| function.regs[*r].fixed.is_some()).collect();
+    if !fixed.is_empty() && function.regs.values().any(|r| r.fixed.is_some() && r.phys.is_none()) {
+        out.push_str("fixed");
+        for reg in fixed {
+            let _ = write!(out, " {}={}", reg_name(function, reg), function.regs[reg].fixed.unwrap_or(0));
         }
         out.push('\n');
     }
@@ -68,6 +77,11 @@ pub fn instruction(function: &Function, inst: InstId) -> String {
     if !olds.is_empty() {
         let _ = write!(out, " old({})", olds.join(" "));
     }
+    let (uses, defs) = function.extras(inst);
+    for (name, list) in [("in", uses), ("out", defs)].into_iter().filter(|e| !e.1.is_empty()) {
+        let list: Vec<String> = list.iter().map(|o| operand(function, *o)).collect();
+        let _ = write!(out, " {name}({})", list.join(" "));
+    }
     if data.line != 0 {
         let _ = write!(out, " ; {}", data.line);
     }
@@ -112,12 +126,22 @@ pub fn parse(text: &str) -> Result<Function, String> {
     let mut parser = Parser { function: Function::new(name, target) };
     parser.declare(text)?;
     parser.function.ssa = words.contains(&"ssa");
+    if words.contains(&"device") {
+        parser.function.convention = Convention::Device;
+    }
+    for word in &words {
+        let number = |prefix| word.strip_prefix(prefix).and_then(|n: &str| n.parse().ok());
+        parser.function.max_registers = number("max=").or(parser.function.max_registers);
+        parser.function.local_bytes = number("local=").unwrap_or(parser.function.local_bytes);
+    }
     let mut block = None;
     for (number, line) in lines {
         let at = |e: String| format!("line {}: {e}", number + 1);
         let line = line.trim();
         if let Some(rest) = line.strip_prefix("phys ") {
-            rest.split_whitespace().try_for_each(|w| parser.reserve(w)).map_err(at)?;
+            rest.split_whitespace().try_for_each(|w| parser.reserve(w, |d, n| d.phys = Some(n))).map_err(at)?;
+        } else if let Some(rest) = line.strip_prefix("fixed ") {
+            rest.split_whitespace().try_for_each(|w| parser.reserve(w, |d, n| d.fixed = Some(n))).map_err(at)?;
         } else if let Some(label) = line.strip_suffix(':') {
             block = Some(parser.block(label).map_err(at)?);
         } else {
@@ -179,10 +203,11 @@ impl Parser {
         Ok(block)
     }
 
-    fn reserve(&mut self, word: &str) -> Result<(), String> {
+    fn reserve(&mut self, word: &str, set: impl Fn(&mut RegData, u16)) -> Result<(), String> {
         let (name, number) = word.split_once('=').ok_or_else(|| format!("`{word}` is not REGISTER=NUMBER"))?;
         let reg = self.reg(name)?;
-        self.function.regs[reg].phys = Some(number.parse().map_err(|_| format!("`{number}` is not a number"))?);
+        let number = number.parse().map_err(|_| format!("`{number}` is not a number"))?;
+        set(&mut self.function.regs[reg], number);
         Ok(())
     }
 
@@ -218,18 +243,27 @@ impl Parser {
             }
             rest = after;
         }
-        let (rest, olds) = match rest.split_once(" old(") {
-            Some((rest, olds)) => (rest, olds.strip_suffix(')').ok_or("no ) behind the old values")?),
-            None => (rest, ""),
-        };
+        let (rest, defs) = self.list(rest, " out(")?;
+        let (rest, uses) = self.list(rest, " in(")?;
+        let (rest, olds) = self.list(rest, " old(")?;
         let inst = self.arguments(op, rest)?;
-        let olds: Vec<Operand> = olds.split_whitespace().map(|w| self.operand(w)).collect::<Result<_, _>>()?;
+        if !uses.is_empty() || !defs.is_empty() {
+            self.function.set_extras(inst, &uses, &defs);
+        }
         if !olds.is_empty() {
             self.function.set_olds(inst, &olds);
         }
         let data = &mut self.function.insts[inst];
         (data.mods, data.guard, data.line) = (mods, guard, number);
         Ok(inst)
+    }
+
+    /// The operands in brackets behind a word at the end of a line, and the line without them.
+    fn list<'t>(&mut self, rest: &'t str, word: &str) -> Result<(&'t str, Vec<Operand>), String> {
+        let Some((rest, list)) = rest.split_once(word) else { return Ok((rest, Vec::new())) };
+        let list = list.strip_suffix(')').ok_or_else(|| format!("no ) behind{word}"))?;
+        let operands = list.split_whitespace().map(|w| self.operand(w)).collect::<Result<_, _>>()?;
+        Ok((rest, operands))
     }
 
     fn arguments(&mut self, op: Op, text: &str) -> Result<InstId, String> {

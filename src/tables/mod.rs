@@ -8,6 +8,7 @@ pub mod mods;
 pub mod ori;
 pub mod phases;
 pub mod ptx;
+pub mod registers;
 pub mod targets;
 
 pub use encoding::sr;

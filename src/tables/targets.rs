@@ -7,6 +7,14 @@ pub struct GenerationInfo {
     pub ur_bits: u32,
     /// Uniform registers that can be allocated.
     pub ur_count: u32,
+    /// Highest register count that a cubin may state.
+    pub reg_limit: u32,
+    /// Registers of one SM.
+    pub reg_file: u32,
+    /// Registers per thread are handed out in multiples of this.
+    pub reg_unit: u32,
+    /// Least register count of a function that calls.
+    pub abi_min: u32,
     pub param_base: u32,
     pub stack_top: u32,
     pub global_desc: Option<u32>,

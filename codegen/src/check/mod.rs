@@ -6,6 +6,7 @@ pub mod evidence;
 pub mod overlap;
 pub mod phases;
 pub mod ptx;
+pub mod registers;
 pub mod targets;
 pub mod unique;
 
@@ -20,6 +21,7 @@ pub fn all(model: &Model, report: &mut Report) {
     phases::check(model, report);
     elf::check(model, report);
     ptx::check(model, report);
+    registers::check(model, report);
     bits::check(model, report);
     overlap::check(model, report);
 }

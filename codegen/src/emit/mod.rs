@@ -6,6 +6,7 @@ pub mod encoding;
 pub mod ori;
 pub mod phases;
 pub mod ptx;
+pub mod registers;
 pub mod targets;
 
 use crate::model::Model;
@@ -19,6 +20,7 @@ pub fn all(model: &Model) -> Vec<(String, String)> {
         ("elf.rs".into(), pretty(elf::emit(model))),
         ("ori.rs".into(), pretty(ori::emit(model))),
         ("phases.rs".into(), pretty(phases::emit(model))),
+        ("registers.rs".into(), pretty(registers::emit(model))),
         ("ptx.rs".into(), pretty(ptx::emit(model))),
         ("encoding.rs".into(), encoding::emit(model)),
         ("backends.rs".into(), targets::backends(model)),

@@ -12,6 +12,7 @@ pub mod targets;
 
 use crate::report::Report;
 use crate::rows::phases::PhaseRow;
+use crate::rows::registers::KeptRow;
 use crate::source::{Row, Sources};
 
 /// Everything the tables say.
@@ -19,6 +20,7 @@ pub struct Model {
     pub targets: targets::Targets,
     pub ori: ori::Ori,
     pub phases: Vec<Row<PhaseRow>>,
+    pub registers: Vec<Row<KeptRow>>,
     pub elf: elf::Elf,
     pub ptx: ptx::Ptx,
     pub encoding: encoding::Encoding,
@@ -30,10 +32,11 @@ impl Model {
         let targets = targets::Targets::load(sources, report);
         let ori = ori::Ori::load(sources, report);
         let phases = sources.rows("phases.ron", report);
+        let registers = sources.rows("registers.ron", report);
         let mut elf = elf::Elf::load(sources, report);
         elf.inherit(&targets);
         let ptx = ptx::Ptx::load(sources, &targets, report);
         let encoding = encoding::Encoding::load(sources, &targets, &ori, report);
-        Model { targets, ori, phases, elf, ptx, encoding }
+        Model { targets, ori, phases, registers, elf, ptx, encoding }
     }
 }

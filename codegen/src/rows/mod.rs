@@ -7,4 +7,5 @@ pub mod encoding;
 pub mod ori;
 pub mod phases;
 pub mod ptx;
+pub mod registers;
 pub mod targets;

@@ -1,0 +1,17 @@
+//! `registers.rs`: the registers that calls leave alone.
+
+use crate::model::Model;
+use proc_macro2::TokenStream;
+use quote::quote;
+
+pub fn emit(model: &Model) -> TokenStream {
+    let rows = model.registers.iter().map(|r| {
+        let (file, first, last) = (&r.file, r.first, r.last);
+        quote!(Kept { file: #file, first: #first, last: #last })
+    });
+    let count = model.registers.len();
+    quote! {
+        /// Runs of registers that a function leaves as it found them.
+        pub static KEPT: [Kept; #count] = [#(#rows),*];
+    }
+}

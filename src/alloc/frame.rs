@@ -1,0 +1,144 @@
+//! The frame: sets the stack pointer, saves and restores what the calling convention keeps.
+//!
+//! Input: a function in physical registers, the bytes that spilled values take above `local_bytes`. Output: the same with its entry and its
+//! returns finished, and `frame_bytes`. Layout from R1 up: what lowering laid out, spilled values, saved registers. Invariants: the
+//! frame is a multiple of 16 bytes; a kernel that uses no stack gets no instruction; registers that a RET names itself (the
+//! return address) are lowering's to restore.
+
+use super::{general_registers, is_kept};
+use crate::ori::{Convention, File, Function, InstId, Operand, VReg};
+use crate::tables::{Op, Role};
+use std::collections::BTreeSet;
+
+/// Frames are multiples of this, in bytes, so that variables of this alignment keep it.
+const ALIGN: u32 = 16;
+
+/// Finishes the function. `spilled` is the first byte above the spilled values (`local_bytes` where there are none).
+pub fn finish(function: &mut Function, spilled: u32) {
+    let saved = saved_registers(function);
+    let first_saved = spilled.next_multiple_of(4);
+    let frame = (first_saved + 4 * saved.len() as u32).next_multiple_of(ALIGN);
+    function.frame_bytes = frame;
+    for inst in std::mem::take(&mut function.above_frame) {
+        add_to_offset(function, inst, frame);
+    }
+    if frame == 0 && function.stack_pointer.is_none() {
+        return;
+    }
+    let sp = function.stack_register();
+    let places: Vec<(VReg, u32)> =
+        saved.iter().enumerate().map(|(i, n)| (physical(function, *n), first_saved + 4 * i as u32)).collect();
+    enter(function, sp, frame, &places);
+    if function.convention == Convention::Device {
+        returns(function, sp, frame, &places);
+    }
+}
+
+/// Kept registers that a device function uses, ascending.
+fn saved_registers(function: &Function) -> BTreeSet<u16> {
+    if function.convention != Convention::Device {
+        return BTreeSet::new();
+    }
+    let mut saved: BTreeSet<u16> = general_registers(function)
+        .into_iter()
+        .filter(|n| is_kept(File::R, *n) && *n != crate::ori::STACK_POINTER)
+        .collect();
+    for inst in function.layout.iter().flat_map(|b| &function.blocks[*b]) {
+        if function.insts[*inst].op == Op::RET {
+            function.for_each_use(*inst, |reg| {
+                if let Some(n) = function.regs[reg].phys.filter(|_| function.regs[reg].file == File::R) {
+                    saved.remove(&n);
+                }
+            });
+        }
+    }
+    saved
+}
+
+fn physical(function: &mut Function, number: u16) -> VReg {
+    let reg = function.new_reg(File::R);
+    function.regs[reg].phys = Some(number);
+    reg
+}
+
+fn add_to_offset(function: &mut Function, inst: InstId, frame: u32) {
+    let role = if function.insts[inst].op.role_index(Role::Off).is_some() { Role::Off } else { Role::B };
+    let old = function.imm_value(function.arg(inst, role)).unwrap_or(0);
+    let new = function.imm(old.wrapping_add(u64::from(frame)));
+    function.set_arg(inst, role, new);
+}
+
+/// Instructions that set the stack pointer and save registers, at the start of the entry block (behind ENTRY, which is gone by now).
+fn enter(function: &mut Function, sp: VReg, frame: u32, places: &[(VReg, u32)]) {
+    let mut code = Vec::new();
+    if function.convention == Convention::Kernel {
+        let top = function.target.info().map_or(0, |g| g.stack_top);
+        let ldc = function.make(Op::LDC);
+        function.set_arg(ldc, Role::D, Operand::reg(sp));
+        function.set_arg(ldc, Role::C, Operand::constant(0, top as u16));
+        code.push(ldc);
+    }
+    if frame != 0 {
+        code.push(add(function, sp, frame.wrapping_neg()));
+    }
+    for (reg, offset) in places {
+        code.push(store(function, sp, *offset, Operand::reg(*reg)));
+    }
+    let entry = function.entry();
+    function.blocks[entry].splice(0..0, code);
+}
+
+fn returns(function: &mut Function, sp: VReg, frame: u32, places: &[(VReg, u32)]) {
+    for block in function.layout.clone() {
+        let mut out = Vec::with_capacity(function.blocks[block].len());
+        for inst in std::mem::take(&mut function.blocks[block]) {
+            if function.insts[inst].op == Op::RET {
+                let guard = function.insts[inst].guard;
+                let mut code: Vec<InstId> =
+                    places.iter().map(|(r, o)| load(function, Operand::reg(*r), sp, *o)).collect();
+                if frame != 0 {
+                    code.push(add(function, sp, frame));
+                }
+                code.iter().for_each(|i| function.insts[*i].guard = guard);
+                out.extend(code);
+            }
+            out.push(inst);
+        }
+        function.blocks[block] = out;
+    }
+}
+
+/// R1 plus a number of bytes.
+fn add(function: &mut Function, sp: VReg, bytes: u32) -> InstId {
+    let inst = function.make(Op::IADD3);
+    let bytes = function.imm(u64::from(bytes));
+    for (role, operand) in
+        [(Role::D, Operand::reg(sp)), (Role::A, Operand::reg(sp)), (Role::B, bytes), (Role::C, Operand::zero())]
+    {
+        function.set_arg(inst, role, operand);
+    }
+    inst
+}
+
+/// A store to the frame.
+pub fn store(function: &mut Function, sp: VReg, offset: u32, value: Operand) -> InstId {
+    access(function, Op::STL, Role::B, sp, offset, value)
+}
+
+/// A load from the frame.
+pub fn load(function: &mut Function, to: Operand, sp: VReg, offset: u32) -> InstId {
+    access(function, Op::LDL, Role::D, sp, offset, to)
+}
+
+fn access(function: &mut Function, op: Op, role: Role, sp: VReg, offset: u32, value: Operand) -> InstId {
+    let inst = function.make(op);
+    let offset = function.imm(u64::from(offset));
+    function.set_arg(inst, Role::A, Operand::reg(sp));
+    function.set_arg(inst, Role::Off, offset);
+    function.set_arg(inst, role, value);
+    let words = value.as_vector().map_or(1, |v| function.vector_regs(v).len());
+    if let Some(size) = crate::ori::function::access_size(words) {
+        function.insts[inst].mods.set(crate::tables::Mod::Size, size);
+    }
+    inst
+}
