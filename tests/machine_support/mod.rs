@@ -9,6 +9,7 @@ use sassafras::cubin::{self, Cubin};
 use sassafras::sim::launch::{Launch, LaunchFile};
 use sassafras::sim::run::{Shape, decode, run_decoded};
 use std::hash::{Hash, Hasher};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -66,8 +67,13 @@ pub fn compile(tools: &Tools, ptx: &Path, sm: &str, level: &str) -> Result<Made,
         let (to, from) = (path.to_string_lossy(), ptx.to_string_lossy());
         output(&tools.ptxas, &[&format!("-arch=sm_{sm}"), level, &from, "-o", &to])?;
         let text = output(&tools.nvdisasm, &["-c", &to])?;
-        let keep = |path: &Path, bytes: &[u8]| {
-            std::fs::create_dir_all(base.parent().unwrap_or(&base)).and_then(|()| std::fs::write(path, bytes))
+        let keep = |path: &Path, bytes: &[u8]| -> std::io::Result<()> {
+            // Written beside and renamed: another test may look for it at the same time.
+            let folder = base.parent().unwrap_or(&base);
+            std::fs::create_dir_all(folder)?;
+            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            file.write_all(bytes)?;
+            file.persist(path).map(|_| ()).map_err(|e| e.error)
         };
         let bytes = std::fs::read(&path).map_err(|e| e.to_string())?;
         keep(&cubin, &bytes).and_then(|()| keep(&listing, text.as_bytes())).map_err(|e| e.to_string())?;
