@@ -7,5 +7,6 @@ pub mod fault;
 pub mod launch;
 pub mod memory;
 pub mod ops;
+pub mod ptx;
 pub mod run;
 pub mod sass;

@@ -1,0 +1,134 @@
+//! Atomic operations and reductions (PTX ISA 9.7.13).
+//!
+//! Input: an address, the operation, its operands. Output: memory changed in one step, and the old value. Invariant: the
+//! elements of a vector are separate operations, each aligned to its width; f32 sums flush subnormals in global memory
+//! and keep them in shared memory.
+
+use super::float::extreme_of;
+use super::memory::{Address, put};
+use super::program::{Sink, Src};
+use super::state::{Scene, Thread};
+use super::values::{each, elements, format, mask, number};
+use crate::sim::fault::Fault;
+use crate::sim::memory::{load, store};
+use crate::sim::ops::format::F32;
+use crate::sim::ops::real::{self, Mode};
+use crate::tables::ptx::{AtomOp, ScalarType, Space};
+use smallvec::SmallVec;
+
+/// A value of up to 128 bits in cells, lowest first.
+pub type Wide<T> = SmallVec<[T; 2]>;
+
+/// One element of an atomic operation.
+#[derive(Clone, Debug)]
+pub struct Element {
+    /// The old value; empty for a reduction.
+    pub old: Wide<Sink>,
+    pub operands: SmallVec<[Wide<Src>; 2]>,
+}
+
+/// An atomic operation.
+#[derive(Clone, Debug)]
+pub struct Atomic {
+    pub address: Address,
+    pub op: AtomOp,
+    pub ty: ScalarType,
+    pub elements: Vec<Element>,
+}
+
+impl Scene<'_> {
+    /// Executes an atomic operation of one thread.
+    pub fn atomic(&mut self, thread: &mut Thread, atomic: &Atomic) -> Result<(), Fault> {
+        let (space, base) = self.locate(thread, &atomic.address);
+        let width = u64::from(atomic.ty.bits() / 8);
+        let mut olds: SmallVec<[u128; 8]> = SmallVec::new();
+        for (element, at) in atomic.elements.iter().zip((base..).step_by(width as usize)) {
+            let wide = |srcs: &Wide<Src>| {
+                srcs.iter().rev().fold(0, |word: u128, src| word << 64 | u128::from(self.value(thread, src)))
+            };
+            let [a, b] = [0, 1].map(|n| element.operands.get(n).map_or(0, wide));
+            let bytes = self.bytes(thread, (space, at), width, true)?;
+            let (low, high) = bytes.split_at_mut(bytes.len().min(8));
+            let old = u128::from(load(low)) | u128::from(load(high)) << 64;
+            let new = next(atomic.op, atomic.ty, space, old, a, b);
+            store(low, new as u64);
+            store(high, (new >> 64) as u64);
+            olds.push(old);
+        }
+        for (element, old) in atomic.elements.iter().zip(olds) {
+            for (n, sink) in element.old.iter().enumerate() {
+                put(thread, *sink, (old >> (64 * n)) as u64);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is stored.
+fn next(op: AtomOp, ty: ScalarType, space: Space, old: u128, a: u128, b: u128) -> u128 {
+    let (x, y) = (old as u64, a as u64);
+    let m = mask(ty.bits().min(64));
+    let value = match op {
+        AtomOp::Exch => return a,
+        AtomOp::Cas => return if old == a { b } else { old },
+        AtomOp::And => return old & a,
+        AtomOp::Or => return old | a,
+        AtomOp::Xor => return old ^ a,
+        AtomOp::Inc => {
+            if x >= y {
+                0
+            } else {
+                x + 1
+            }
+        }
+        AtomOp::Dec => {
+            if x == 0 || x > y {
+                y
+            } else {
+                x - 1
+            }
+        }
+        AtomOp::Add | AtomOp::Min | AtomOp::Max => match format(ty) {
+            Some(_) => float(op, ty, space, x, y),
+            None => {
+                let (p, q) = (number(ty, x), number(ty, y));
+                (match op {
+                    AtomOp::Add => p + q,
+                    AtomOp::Min => p.min(q),
+                    _ => p.max(q),
+                }) as u64
+            }
+        },
+    };
+    u128::from(value & m)
+}
+
+/// A sum, least or greatest of floats, element by element of a packed type.
+fn float(op: AtomOp, ty: ScalarType, space: Space, old: u64, a: u64) -> u64 {
+    let Some(f) = format(ty) else { return old };
+    let mode = Mode { ftz: f == F32 && space == Space::Global, ..Mode::default() };
+    let count = elements(ty);
+    each(f.bits(), count, |e| {
+        let cut = |x: u64| x >> (f.bits() * e as u32) & mask(f.bits());
+        let (x, y) = (cut(old), cut(a));
+        if op == AtomOp::Add { real::add(f, x, y, mode) } else { extreme_of(f, &[x, y], op == AtomOp::Min) }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_wrap_at_the_operand() {
+        let u32_of = |op, old: u128, a: u128| next(op, ScalarType::U32, Space::Global, old, a, 0);
+        assert_eq!([u32_of(AtomOp::Inc, 6, 7), u32_of(AtomOp::Inc, 7, 7), u32_of(AtomOp::Inc, 9, 7)], [7, 0, 0]);
+        assert_eq!([u32_of(AtomOp::Dec, 0, 7), u32_of(AtomOp::Dec, 9, 7), u32_of(AtomOp::Dec, 7, 7)], [7, 7, 6]);
+    }
+
+    #[test]
+    fn subnormal_sums_by_space() {
+        let sum = |space| next(AtomOp::Add, ScalarType::F32, space, 1, 1, 0);
+        assert_eq!((sum(Space::Global), sum(Space::Shared)), (0, 2));
+    }
+}

@@ -1,0 +1,182 @@
+//! Calls and returns (PTX ISA 9.7.12.5).
+//!
+//! Input: a call whose arguments and results are cells or bytes of the caller's frame. Output: a thread in the callee, or
+//! back behind the call. Invariant: a function starts with zeroed registers and a frame of its own; what a return leaves
+//! of the stack is what the call found.
+
+use super::layout::{CODE_BASE, CODE_STEP, FRAME_ALIGN};
+use super::memory::put;
+use super::program::{Act, Function, Home, Sink, Src};
+use super::state::{Frame, Scene, Thread, Wait};
+use super::system;
+use crate::sim::fault::Fault;
+use crate::sim::memory::{flat, load, store};
+
+/// Most bytes of local memory that calls may take up, per thread.
+const MOST_LOCAL: usize = 1 << 24;
+/// Deepest nesting of calls.
+const MOST_FRAMES: usize = 1 << 14;
+
+/// What is called.
+#[derive(Clone, Copy, Debug)]
+pub enum Target {
+    Function(usize),
+    /// The address of a function.
+    Address(Src),
+}
+
+/// What is handed over: cells, or bytes of the caller's frame.
+#[derive(Clone, Debug)]
+pub enum From {
+    Cells(Vec<Src>),
+    Frame { offset: u64, size: u64 },
+}
+
+/// Where a result goes.
+#[derive(Clone, Debug)]
+pub enum To {
+    Cells(Vec<Sink>),
+    Frame { offset: u64, size: u64 },
+}
+
+/// A call.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub target: Target,
+    pub args: Vec<From>,
+    pub results: Vec<To>,
+}
+
+impl Scene<'_> {
+    /// Enters the callee, or does what the system does under its name.
+    pub fn call(&mut self, thread: &mut Thread, call: &Call) -> Result<(), Fault> {
+        let env = self.env;
+        let number = match call.target {
+            Target::Function(number) => number,
+            Target::Address(src) => {
+                let address = self.value(thread, &src);
+                let offset = address.wrapping_sub(CODE_BASE);
+                let good = offset % CODE_STEP == 0 && offset / CODE_STEP < env.program.functions.len() as u64;
+                if !good {
+                    return Err(Fault::new(format!("call of {address:#x}, which is no function")));
+                }
+                (offset / CODE_STEP) as usize
+            }
+        };
+        let callee = &env.program.functions[number];
+        let args = call.args.iter().map(|arg| self.argument(thread, arg)).collect::<Result<Vec<_>, _>>()?;
+        if !callee.has_body {
+            let answer = system::call(self, thread, &callee.name, &args)?;
+            if let Some(to) = call.results.first() {
+                deliver(thread, to, &answer.to_le_bytes())?;
+            }
+            thread.pc += 1;
+            return Ok(());
+        }
+        let caller = &env.program.functions[thread.function];
+        enter(thread, caller, callee, number)?;
+        for (home, bytes) in callee.params.iter().zip(&args) {
+            write_home(thread, home, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn argument(&self, thread: &mut Thread, arg: &From) -> Result<Vec<u8>, Fault> {
+        match arg {
+            From::Cells(cells) => Ok(cells.iter().flat_map(|src| self.value(thread, src).to_le_bytes()).collect()),
+            From::Frame { offset, size } => {
+                let at = thread.local + offset;
+                Ok(flat(&mut thread.memory, "local", at, *size)?.to_vec())
+            }
+        }
+    }
+
+    /// Leaves a function; the last one ends the thread.
+    pub fn leave(&mut self, thread: &mut Thread) -> Result<(), Fault> {
+        let Some(frame) = thread.frames.pop() else {
+            thread.wait = Wait::Ended;
+            return Ok(());
+        };
+        let callee = &self.env.program.functions[thread.function];
+        let results = callee.results.iter().map(|home| read_home(thread, home)).collect::<Result<Vec<_>, _>>()?;
+        thread.cells.truncate(thread.base);
+        thread.memory.truncate(frame.depth);
+        (thread.function, thread.pc, thread.base, thread.local) =
+            (frame.function, frame.pc + 1, frame.base, frame.local);
+        let Act::Call(call) = &self.env.program.functions[frame.function].insts[frame.pc].act else { return Ok(()) };
+        for (to, bytes) in call.results.iter().zip(&results) {
+            deliver(thread, to, bytes)?;
+        }
+        Ok(())
+    }
+}
+
+fn enter(thread: &mut Thread, caller: &Function, callee: &Function, number: usize) -> Result<(), Fault> {
+    let depth = thread.memory.len();
+    let local = (depth as u64).next_multiple_of(FRAME_ALIGN);
+    let end = local.saturating_add(callee.frame) as usize;
+    if end > MOST_LOCAL || thread.frames.len() >= MOST_FRAMES {
+        return Err(Fault::new(format!("stack overflow in {}", callee.name)));
+    }
+    let (function, pc, base) = (thread.function, thread.pc, thread.base);
+    thread.frames.push(Frame { function, pc, base, local: thread.local, depth });
+    thread.memory.resize(end, 0);
+    thread.base += caller.cells as usize;
+    thread.cells.resize(thread.base + callee.cells as usize, 0);
+    (thread.local, thread.function, thread.pc) = (local, number, 0);
+    Ok(())
+}
+
+/// Reads up to 8 bytes of what may have fewer.
+fn word(bytes: &[u8], index: usize) -> u64 {
+    bytes.get(8 * index..).map_or(0, |rest| load(&rest[..rest.len().min(8)]))
+}
+
+fn write_home(thread: &mut Thread, home: &Home, bytes: &[u8]) -> Result<(), Fault> {
+    match *home {
+        Home::Local { offset, size } => {
+            let at = thread.local + offset;
+            let place = flat(&mut thread.memory, "local", at, size)?;
+            let count = place.len().min(bytes.len());
+            place[..count].copy_from_slice(&bytes[..count]);
+        }
+        Home::Cells { first, cells, size } => {
+            for n in 0..cells as usize {
+                let left = (size as usize).saturating_sub(8 * n).min(8);
+                let base = thread.base + first as usize;
+                thread.cells[base + n] = word(bytes, n) & super::values::mask(8 * left as u32);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read_home(thread: &mut Thread, home: &Home) -> Result<Vec<u8>, Fault> {
+    match *home {
+        Home::Local { offset, size } => {
+            let at = thread.local + offset;
+            Ok(flat(&mut thread.memory, "local", at, size)?.to_vec())
+        }
+        Home::Cells { first, cells, .. } => {
+            Ok((first..first + cells).flat_map(|c| thread.cell(c).to_le_bytes()).collect())
+        }
+    }
+}
+
+fn deliver(thread: &mut Thread, to: &To, bytes: &[u8]) -> Result<(), Fault> {
+    match to {
+        To::Cells(sinks) => {
+            for (n, sink) in sinks.iter().enumerate() {
+                put(thread, *sink, word(bytes, n));
+            }
+        }
+        To::Frame { offset, size } => {
+            let at = thread.local + offset;
+            let place = flat(&mut thread.memory, "local", at, *size)?;
+            for (n, part) in place.chunks_mut(8).enumerate() {
+                store(part, word(bytes, n));
+            }
+        }
+    }
+    Ok(())
+}

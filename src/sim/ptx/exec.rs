@@ -1,0 +1,130 @@
+//! Runs one thread.
+//!
+//! Input: a thread that waits for nothing. Output: the thread after some instructions: ended, waiting, or out of its
+//! share. Invariant: an instruction is executed whole; a fault leaves the thread at the instruction that made it.
+
+use super::barrier::{Arrival, BARRIERS, Barrier};
+use super::memory::put;
+use super::program::{Act, SOURCES, Sink, Src};
+use super::state::{LANES, Scene, Thread, Wait};
+use super::warp::{Collective, How};
+use crate::sim::fault::Fault;
+
+impl Scene<'_> {
+    /// Runs a thread for at most `share` instructions; returns how many it executed.
+    pub fn run(&mut self, thread: &mut Thread, share: u64) -> Result<u64, Fault> {
+        let start = self.steps;
+        let env = self.env;
+        while thread.wait == Wait::Nothing && self.steps - start < share {
+            self.steps += 1;
+            let inst = &env.program.functions[thread.function].insts[thread.pc];
+            if let Some((cell, negated)) = inst.guard
+                && (thread.cell(cell) != 0) == negated
+            {
+                thread.pc += 1;
+                continue;
+            }
+            self.act(thread, &inst.act)?;
+        }
+        Ok(self.steps - start)
+    }
+
+    fn act(&mut self, thread: &mut Thread, act: &Act) -> Result<(), Fault> {
+        match act {
+            Act::Compute { f, src, dst } => {
+                let mut s = [0; SOURCES];
+                for (slot, src) in s.iter_mut().zip(src) {
+                    *slot = self.value(thread, src);
+                }
+                for (sink, value) in dst.iter().zip(f(&s)) {
+                    put(thread, *sink, value);
+                }
+            }
+            Act::Move { from, to } => self.pieces(thread, from, to),
+            Act::Transfer(transfer) => self.transfer(thread, transfer)?,
+            Act::Atomic(atomic) => self.atomic(thread, atomic)?,
+            Act::Address { how, src, dst } => {
+                let value = how.apply(self.value(thread, src));
+                thread.put(*dst, value);
+            }
+            Act::Branch(target) => {
+                thread.pc = *target as usize;
+                return Ok(());
+            }
+            Act::Table(index, targets) => {
+                let index = self.value(thread, index);
+                let Some(target) = targets.get(index as usize) else {
+                    return Err(Fault::new(format!("index {index} is beyond the {} targets", targets.len())));
+                };
+                thread.pc = *target as usize;
+                return Ok(());
+            }
+            Act::Call(call) => return self.call(thread, call),
+            Act::Return => return self.leave(thread),
+            Act::Exit => {
+                thread.wait = Wait::Ended;
+                return Ok(());
+            }
+            Act::Trap(what) => return Err(Fault::new(*what)),
+            Act::Collective(collective) => return self.wait_for_lanes(thread, collective),
+            Act::Barrier(barrier) => return self.wait_at(thread, barrier),
+            Act::Nothing => {}
+            Act::Refused(reason) => return Err(Fault::new(format!("the interpreter does not execute {reason}"))),
+        }
+        thread.pc += 1;
+        Ok(())
+    }
+
+    /// Moves pieces that together are the same bits.
+    fn pieces(&self, thread: &mut Thread, from: &[(Src, u32)], to: &[(Sink, u32)]) {
+        if let ([(src, _)], [(sink, _)]) = (from, to) {
+            let value = self.value(thread, src);
+            return put(thread, *sink, value);
+        }
+        let mut values = [0u64; 16];
+        for (slot, (src, _)) in values.iter_mut().zip(from) {
+            *slot = self.value(thread, src);
+        }
+        if from.len() == to.len() {
+            to.iter().zip(values).for_each(|((sink, _), value)| put(thread, *sink, value));
+            return;
+        }
+        let mut word = 0u128;
+        let mut at = 0;
+        for (value, (_, bits)) in values.iter().zip(from) {
+            word |= u128::from(*value) << at;
+            at += bits;
+        }
+        for (sink, bits) in to {
+            put(thread, *sink, word as u64 & super::values::mask(*bits));
+            word >>= bits;
+        }
+    }
+
+    fn wait_for_lanes(&self, thread: &mut Thread, c: &Collective) -> Result<(), Fault> {
+        if matches!(c.how, How::Company) {
+            thread.wait = Wait::Company;
+            return Ok(());
+        }
+        let mask = c.mask.map_or(u32::MAX, |src| self.value(thread, &src) as u32);
+        if mask >> (thread.lane % LANES as u32) & 1 == 0 {
+            return Err(Fault::new(format!("the executing lane is not in the mask {mask:#010x}")));
+        }
+        thread.wait = Wait::Lanes { mask, kind: c.kind };
+        Ok(())
+    }
+
+    fn wait_at(&self, thread: &mut Thread, b: &Barrier) -> Result<(), Fault> {
+        let number = self.value(thread, &b.number);
+        if number >= BARRIERS as u64 {
+            return Err(Fault::new(format!("barrier {number}; there are {BARRIERS}")));
+        }
+        let count = b.count.map(|src| self.value(thread, &src) as u32).filter(|count| *count != 0);
+        if let Some(count) = count.filter(|count| count % LANES as u32 != 0) {
+            return Err(Fault::new(format!("a barrier for {count} threads, which is no multiple of {LANES}")));
+        }
+        let predicate = b.predicate.is_some_and(|src| self.value(thread, &src) != 0);
+        thread.wait = Wait::Barrier(Arrival { kind: b.kind, number: number as u8, count, predicate, dst: b.dst });
+        Ok(())
+    }
+}

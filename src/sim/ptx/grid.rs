@@ -1,0 +1,282 @@
+//! Runs the blocks of a launch, in turn and fairly, one thread after the other.
+//!
+//! Input: a module and a launch. Output: the buffers as the kernel left them, or a fault with its place. Invariant: the
+//! order depends on nothing but the launch; a thread that can run is run again after finitely many instructions of the
+//! others; a state in which nothing can run is reported as a deadlock.
+
+use super::barrier::{self, BARRIERS, Named};
+use super::layout;
+use super::memory::put;
+use super::program::Act;
+use super::resolve;
+use super::state::{Block, Env, LANES, Scene, Thread, Wait, Warp};
+use super::warp::{Collective, How, Lanes, lanes_of};
+use crate::ptx::ast::Module;
+use crate::sim::fault::Fault;
+use crate::sim::launch::ArgValue;
+use crate::sim::memory::Global;
+use crate::sim::run::Shape;
+use cranelift_entity::EntityRef;
+
+/// Blocks that are resident together.
+const RESIDENT: usize = 64;
+/// Instructions of a thread before another one has its turn.
+const SHARE: u64 = 2048;
+/// Instructions of all threads after which a launch is given up.
+const STEP_LIMIT: u64 = 1 << 33;
+
+/// What a launch did beside its buffers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Instructions, counted once per thread.
+    pub instructions: u64,
+    /// What the kernel printed.
+    pub printed: Vec<u8>,
+}
+
+/// Runs a kernel of a module.
+pub fn run(module: &Module, kernel: &str, shape: Shape, args: &mut [ArgValue]) -> Result<Outcome, Fault> {
+    let found = module.functions.iter().find(|(_, f)| f.is_entry && f.name == kernel && f.body.is_some());
+    let Some((id, function)) = found else { return Err(Fault::new(format!("the module has no kernel {kernel}"))) };
+    check_shape(function, shape)?;
+    let mut global = Global::default();
+    let layout = layout::build(module, id, shape.smem, args, &mut global)?;
+    let program = resolve::build(module, &layout);
+    let env = Env {
+        program,
+        grid: shape.grid,
+        block: shape.block,
+        shared: layout.shared,
+        reserved: layout.reserved,
+        dynamic: shape.smem,
+        constants: layout.constants,
+        params: layout.params,
+    };
+    let mut launch = Launch { env: &env, kernel: id.index(), global, outcome: Outcome::default() };
+    launch.run()?;
+    for (arg, base) in args.iter_mut().zip(layout.buffers) {
+        if let (ArgValue::Buffer { bytes, .. }, Some(base)) = (arg, base) {
+            bytes.copy_from_slice(launch.global.bytes_at(base).unwrap_or_default());
+        }
+    }
+    Ok(launch.outcome)
+}
+
+fn check_shape(function: &crate::ptx::ast::Function, shape: Shape) -> Result<(), Fault> {
+    if shape.grid.contains(&0) || shape.block.contains(&0) {
+        return Err(Fault::new("a grid and a block have at least one of each"));
+    }
+    let threads = shape.block.iter().try_fold(1u32, |n, d| n.checked_mul(*d)).unwrap_or(u32::MAX);
+    if threads > 1024 {
+        return Err(Fault::new(format!("{threads} threads in a block; at most 1024 fit")));
+    }
+    match function.directives.required_threads {
+        Some(required) if required != shape.block => {
+            Err(Fault::new(format!("the kernel requires blocks of {required:?} threads and gets {:?}", shape.block)))
+        }
+        _ => Ok(()),
+    }
+}
+
+struct Launch<'e> {
+    env: &'e Env,
+    kernel: usize,
+    global: Global,
+    outcome: Outcome,
+}
+
+impl Launch<'_> {
+    fn run(&mut self) -> Result<(), Fault> {
+        let total: u64 = self.env.grid.iter().map(|n| u64::from(*n)).product();
+        let mut next = 0;
+        let mut resident: Vec<Block> = Vec::new();
+        loop {
+            resident.retain(|block| !block.warps.iter().all(|warp| warp.threads.iter().all(|t| t.wait == Wait::Ended)));
+            while resident.len() < RESIDENT && next < total {
+                resident.push(self.start(next));
+                next += 1;
+            }
+            if resident.is_empty() {
+                return Ok(());
+            }
+            let mut moved = false;
+            for block in &mut resident {
+                moved |= self.turn(block)?;
+            }
+            if !moved {
+                return Err(self.deadlock(&resident));
+            }
+            if self.outcome.instructions > STEP_LIMIT {
+                return Err(Fault::new(format!("gave up after {} instructions", self.outcome.instructions)));
+            }
+        }
+    }
+
+    fn start(&self, number: u64) -> Block {
+        let [gx, gy, _] = self.env.grid.map(u64::from);
+        let id = [number % gx, number / gx % gy, number / gx / gy].map(|n| n as u32);
+        let [bx, by, bz] = self.env.block;
+        let threads = bx * by * bz;
+        let kernel = &self.env.program.functions[self.kernel];
+        let thread = |index: u32| Thread {
+            cells: vec![0; kernel.cells as usize],
+            function: self.kernel,
+            memory: vec![0; kernel.frame as usize],
+            id: [index % bx, index / bx % by, index / bx / by],
+            lane: index % LANES as u32,
+            warp: index / LANES as u32,
+            ..Thread::default()
+        };
+        let warp = |index: u32| {
+            let first = index * LANES as u32;
+            let threads = (first..threads.min(first + LANES as u32)).map(thread).collect();
+            Warp { threads }
+        };
+        Block {
+            id,
+            shared: vec![0; self.env.shared as usize],
+            warps: (0..threads.div_ceil(LANES as u32)).map(warp).collect(),
+            barriers: vec![Named::default(); BARRIERS],
+        }
+    }
+
+    /// Gives each thread of a block its share. Whether anything happened.
+    fn turn(&mut self, block: &mut Block) -> Result<bool, Fault> {
+        let mut moved = false;
+        for warp in 0..block.warps.len() {
+            moved |= self.turn_of_warp(block, warp)?;
+        }
+        moved |= barrier::advance(block)
+            .map_err(|fault| Fault { what: format!("{}, block {:?}", fault.what, block.id), ..fault })?;
+        Ok(moved)
+    }
+
+    /// Runs the threads of a warp until each has ended, waits for another warp, or has had its share.
+    fn turn_of_warp(&mut self, block: &mut Block, warp: usize) -> Result<bool, Fault> {
+        let mut left = [SHARE; LANES];
+        let mut moved = false;
+        loop {
+            for (lane, left) in left.iter_mut().enumerate().take(block.warps[warp].threads.len()) {
+                let ran = self.with(block, warp, lane, |scene, thread| scene.run(thread, *left))?;
+                *left -= ran;
+                moved |= ran != 0;
+            }
+            let met = self.meet(block, warp)? || self.company(block, warp)?;
+            moved |= met;
+            let running =
+                block.warps[warp].threads.iter().zip(left).any(|(t, left)| t.wait == Wait::Nothing && left > 0);
+            if !met || !running {
+                return Ok(moved);
+            }
+        }
+    }
+
+    /// Does something with a thread and all that it sees; a fault gets its place.
+    fn with<T>(
+        &mut self,
+        block: &mut Block,
+        warp: usize,
+        lane: usize,
+        f: impl FnOnce(&mut Scene, &mut Thread) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let Block { id, shared, warps, .. } = block;
+        let thread = &mut warps[warp].threads[lane];
+        let mut scene = Scene {
+            env: self.env,
+            global: &mut self.global,
+            shared,
+            block: *id,
+            steps: self.outcome.instructions,
+            printed: &mut self.outcome.printed,
+        };
+        let result = f(&mut scene, thread);
+        let steps = scene.steps;
+        self.outcome.instructions = steps;
+        result.map_err(|fault| placed(self.env, fault, thread, *id))
+    }
+
+    /// Executes operations among lanes whose lanes are all there. Whether there was one.
+    fn meet(&mut self, block: &mut Block, warp: usize) -> Result<bool, Fault> {
+        let mut met = false;
+        for lane in 0..block.warps[warp].threads.len() {
+            let threads = &block.warps[warp].threads;
+            let Wait::Lanes { mask, .. } = threads[lane].wait else { continue };
+            let wait = threads[lane].wait;
+            let live = |n: &usize| threads.get(*n).is_some_and(|t| t.wait != Wait::Ended);
+            let active = lanes_of(mask).filter(live).fold(0u32, |bits, n| bits | 1 << n);
+            if lanes_of(active).all(|n| threads[n].wait == wait) {
+                self.execute(block, warp, active)?;
+                met = true;
+            }
+        }
+        Ok(met)
+    }
+
+    /// Lets the threads go on that ask who is with them: nobody else of the warp can come to them now.
+    fn company(&mut self, block: &mut Block, warp: usize) -> Result<bool, Fault> {
+        let threads = &block.warps[warp].threads;
+        let waiting = threads.iter().filter(|t| t.wait == Wait::Company).map(|t| (t.function, t.pc));
+        let Some(first) = waiting.min() else { return Ok(false) };
+        let here = |t: &Thread| t.wait == Wait::Company && (t.function, t.pc) == first;
+        let active = threads.iter().enumerate().filter(|(_, t)| here(t)).fold(0u32, |bits, (n, _)| bits | 1 << n);
+        self.execute(block, warp, active)?;
+        Ok(true)
+    }
+
+    fn execute(&mut self, block: &mut Block, warp: usize, active: u32) -> Result<(), Fault> {
+        let env = self.env;
+        let at = |t: &Thread| match &env.program.functions[t.function].insts[t.pc].act {
+            Act::Collective(c) => Some(&**c),
+            _ => None,
+        };
+        let operations: Vec<(usize, &Collective)> =
+            lanes_of(active).filter_map(|lane| Some((lane, at(&block.warps[warp].threads[lane])?))).collect();
+        let Some((_, first)) = operations.first() else { return Ok(()) };
+        let mut lanes =
+            Lanes { active, src: vec![[0; LANES]; first.src.len()], out: vec![[0; LANES]; first.dst.len().max(2)] };
+        for (lane, c) in &operations {
+            for (row, src) in c.src.iter().enumerate() {
+                lanes.src[row][*lane] = self.with(block, warp, *lane, |scene, thread| Ok(scene.value(thread, src)))?;
+            }
+        }
+        match &first.how {
+            How::Together(together) => together(&mut lanes),
+            How::Company => lanes.out[0] = [active.into(); LANES],
+        }
+        for (lane, c) in operations {
+            let thread = &mut block.warps[warp].threads[lane];
+            c.dst.iter().zip(&lanes.out).for_each(|(sink, row)| put(thread, *sink, row[lane]));
+            thread.wait = Wait::Nothing;
+            thread.pc += 1;
+        }
+        Ok(())
+    }
+
+    fn deadlock(&self, blocks: &[Block]) -> Fault {
+        let mut waits = Vec::new();
+        for thread in blocks.iter().flat_map(|b| &b.warps).flat_map(|w| &w.threads) {
+            let line = self.env.program.functions[thread.function].insts[thread.pc].pos.line;
+            let what = match thread.wait {
+                Wait::Ended => continue,
+                Wait::Nothing | Wait::Company => "nothing".to_string(),
+                Wait::Lanes { mask, .. } => format!("lanes {mask:#010x}"),
+                Wait::Barrier(arrival) => format!("its warp at barrier {}", arrival.number),
+                Wait::Block(arrival) => format!("barrier {}", arrival.number),
+            };
+            waits.push(format!("{what} (line {line})"));
+        }
+        waits.sort();
+        waits.dedup();
+        waits.truncate(8);
+        Fault::new(format!("deadlock: no thread can run; threads wait for {}", waits.join(", ")))
+    }
+}
+
+/// A fault with the line of the source and the thread.
+fn placed(env: &Env, fault: Fault, thread: &Thread, block: [u32; 3]) -> Fault {
+    let function = &env.program.functions[thread.function];
+    let line = function.insts.get(thread.pc).map_or(0, |inst| inst.pos.line);
+    let ([bx, by, bz], [tx, ty, tz]) = (block, thread.id);
+    let place = format!("line {line} of {}, block ({bx},{by},{bz}), thread ({tx},{ty},{tz})", function.name);
+    Fault { what: format!("{} at {place}", fault.what), lane: Some(thread.lane), place: None }
+}

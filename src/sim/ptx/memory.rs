@@ -1,0 +1,186 @@
+//! Loads, stores and addresses (PTX ISA 9.7.9).
+//!
+//! Input: an address in a state space. Output: bytes, or a fault that names the address. Invariant: an access is aligned
+//! to its whole width and stays inside one allocation; a generic address is taken by the window that it lies in.
+
+use super::layout::{CODE_BASE, CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, generic};
+use super::program::{Dst, Sink, Src};
+use super::state::{Scene, Thread};
+use crate::sim::fault::Fault;
+use crate::sim::memory::{flat, load, store};
+use crate::tables::ptx::Space;
+
+/// Bytes that a window of generic addresses covers.
+const WINDOW: u64 = 1 << 32;
+
+/// Where an instruction finds memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Address {
+    /// `None`: generic.
+    pub space: Option<Space>,
+    pub base: Src,
+    pub offset: i64,
+}
+
+/// A load or a store: pieces of at most 8 bytes one behind the other.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    pub address: Address,
+    /// Of the whole access, in bytes.
+    pub width: u64,
+    pub pieces: Pieces,
+}
+
+/// What is moved, each with its bytes.
+#[derive(Clone, Debug)]
+pub enum Pieces {
+    Load(Vec<(Sink, u64)>),
+    Store(Vec<(Src, u64)>),
+}
+
+/// Operations on addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressOp {
+    ToGeneric(Space),
+    FromGeneric(Space),
+    IsIn(Space),
+}
+
+/// The state space that a generic address lies in, and the address there.
+pub fn specific(address: u64) -> (Space, u64) {
+    match address & !(WINDOW - 1) {
+        SHARED_WINDOW => (Space::Shared, address - SHARED_WINDOW),
+        LOCAL_WINDOW => (Space::Local, address - LOCAL_WINDOW),
+        CONST_WINDOW => (Space::Const, address - CONST_WINDOW),
+        PARAM_WINDOW => (Space::Param, address),
+        _ => (Space::Global, address),
+    }
+}
+
+impl AddressOp {
+    /// Applies it.
+    pub fn apply(self, address: u64) -> u64 {
+        match self {
+            AddressOp::ToGeneric(space) => generic(space, address),
+            AddressOp::FromGeneric(space) => address.wrapping_sub(generic(space, 0)),
+            AddressOp::IsIn(space) => (family(space) == specific(address).0).into(),
+        }
+    }
+}
+
+fn family(space: Space) -> Space {
+    match space {
+        Space::SharedCta | Space::SharedCluster => Space::Shared,
+        Space::ParamEntry | Space::ParamFunc => Space::Param,
+        other => other,
+    }
+}
+
+impl Scene<'_> {
+    /// Where an operand points: its state space and the address there.
+    pub fn locate(&self, thread: &Thread, address: &Address) -> (Space, u64) {
+        let at = self.value(thread, &address.base).wrapping_add(address.offset as u64);
+        match address.space {
+            Some(space) => match (family(space), at & !(WINDOW - 1)) {
+                // Shared and local addresses have 32 bits.
+                (Space::Param, PARAM_WINDOW) => (Space::Param, at),
+                (Space::Param, _) => (Space::Local, at),
+                (Space::Shared, _) => (Space::Shared, at & (WINDOW - 1)),
+                (family, _) => (family, at),
+            },
+            None => specific(at),
+        }
+    }
+
+    /// The bytes of an access.
+    pub fn bytes<'b>(
+        &'b mut self,
+        thread: &'b mut Thread,
+        (space, address): (Space, u64),
+        width: u64,
+        write: bool,
+    ) -> Result<&'b mut [u8], Fault> {
+        if !address.is_multiple_of(width.max(1)) {
+            return Err(Fault::new(format!("misaligned {} access of {width} bytes at {address:#x}", space.name())));
+        }
+        self.bytes_anywhere(thread, (space, address), width, write)
+    }
+
+    /// The bytes of an access whose alignment does not matter.
+    pub fn bytes_anywhere<'b>(
+        &'b mut self,
+        thread: &'b mut Thread,
+        (space, address): (Space, u64),
+        width: u64,
+        write: bool,
+    ) -> Result<&'b mut [u8], Fault> {
+        match space {
+            Space::Global if (CODE_BASE..CODE_BASE + WINDOW).contains(&address) => {
+                Err(Fault::new(format!("access to code at {address:#x}")))
+            }
+            Space::Global => self.global.slice(address, width, write),
+            Space::Shared | Space::SharedCta | Space::SharedCluster => flat(self.shared, "shared", address, width),
+            Space::Local => flat(&mut thread.memory, "local", address, width),
+            Space::Const | Space::Param | Space::ParamEntry | Space::ParamFunc => {
+                Err(Fault::new(format!("{} memory cannot be written", space.name())))
+            }
+        }
+    }
+
+    /// Reads up to 8 bytes.
+    pub fn load(&mut self, thread: &mut Thread, at: (Space, u64), width: u64) -> Result<u64, Fault> {
+        let (name, memory, base) = match at.0 {
+            Space::Const => ("constant", &self.env.constants, 0),
+            Space::Param => ("parameter", &self.env.params, PARAM_WINDOW),
+            _ => return Ok(load(self.bytes_anywhere(thread, at, width, false)?)),
+        };
+        let offset = at.1.wrapping_sub(base);
+        let bytes = offset.checked_add(width).and_then(|end| memory.get(offset as usize..end as usize));
+        bytes.map(load).ok_or_else(|| {
+            Fault::new(format!(
+                "{name} access of {width} bytes out of bounds at {:#x} (size {:#x})",
+                at.1,
+                memory.len()
+            ))
+        })
+    }
+
+    /// Executes a load or store.
+    pub fn transfer(&mut self, thread: &mut Thread, t: &Transfer) -> Result<(), Fault> {
+        let (space, base) = self.locate(thread, &t.address);
+        if !base.is_multiple_of(t.width.max(1)) {
+            let width = t.width;
+            return Err(Fault::new(format!("misaligned {} access of {width} bytes at {base:#x}", space.name())));
+        }
+        let mut at = base;
+        match &t.pieces {
+            Pieces::Load(pieces) => {
+                // All is read before a register changes: the address may be in one of them.
+                let mut values = [0; 16];
+                for (slot, (_, width)) in values.iter_mut().zip(pieces) {
+                    *slot = self.load(thread, (space, at), *width)?;
+                    at += width;
+                }
+                for (value, (sink, _)) in values.into_iter().zip(pieces) {
+                    put(thread, *sink, value);
+                }
+            }
+            Pieces::Store(pieces) => {
+                for (src, width) in pieces {
+                    let value = self.value(thread, src);
+                    store(self.bytes_anywhere(thread, (space, at), *width, true)?, value);
+                    at += width;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes a result unless it is discarded.
+pub fn put(thread: &mut Thread, sink: Sink, value: u64) {
+    if let Some(dst) = sink {
+        let dst: Dst = dst;
+        thread.put(dst, value);
+    }
+}

@@ -1,0 +1,353 @@
+//! Functions of the tree as arrays of instructions.
+//!
+//! Input: a module and its layout. Output: [`Program`]. Invariant: each instruction of the tree becomes exactly one, so
+//! that a place in the program is a place in the source; what is not executed is refused by name when it is reached.
+
+use super::atomic::{Atomic, Element};
+use super::barrier::{Barrier, Kind};
+use super::call::{Call, From, Target, To};
+use super::int::CARRY;
+use super::layout::{Layout, Place, variable};
+use super::memory::{AddressOp, Pieces, Transfer};
+use super::operands::{Names, Refusal, cells_of, typed};
+use super::program::{Act, Alu, Dst, Function, Home, Inst, Program, Src};
+use super::warp::{Collective, How};
+use super::{compare, convert, float, int, logic, warp};
+use crate::ptx::ast::{self, *};
+use crate::tables::ptx::{Modifiers, Op, Role, ScalarType, Space};
+use cranelift_entity::{EntityRef, SecondaryMap};
+use smallvec::SmallVec;
+
+/// The kinds of operations among lanes seen so far; the place is the number.
+type Kinds = Vec<(Op, Modifiers, SmallVec<[ScalarType; 2]>)>;
+
+/// Resolves all functions of a module.
+pub fn build(module: &Module, layout: &Layout) -> Program {
+    let mut kinds = Kinds::new();
+    let functions =
+        module.functions.iter().map(|(id, function)| build_function(module, layout, id, function, &mut kinds));
+    Program { functions: functions.collect() }
+}
+
+fn build_function(
+    module: &Module,
+    layout: &Layout,
+    id: FunctionId,
+    function: &ast::Function,
+    kinds: &mut Kinds,
+) -> Function {
+    let mut cells = SecondaryMap::new();
+    // Cell 0 is the carry flag.
+    let mut count = 1;
+    for (register, of) in function.registers.iter() {
+        cells[register] = count;
+        count += cells_of(of.ty) * of.vector;
+    }
+    let names = Names { module, layout, function, cells };
+    let body = function.body.as_deref().unwrap_or_default();
+    let mut targets = SecondaryMap::new();
+    let mut at = 0u32;
+    for statement in body {
+        match statement {
+            Statement::Label(label) => targets[*label] = at,
+            Statement::Instruction(_) => at += 1,
+            _ => {}
+        }
+    }
+    let mut resolver = Resolver { names, targets, kinds };
+    let mut insts = Vec::with_capacity(at as usize + 1);
+    for statement in body {
+        let Statement::Instruction(i) = statement else { continue };
+        let guard = i.guard.map(|g| (resolver.names.predicate(g.register), g.negated));
+        insts.push(Inst { pos: i.pos, guard, act: resolver.act(i) });
+    }
+    insts.push(Inst { pos: function.end, guard: None, act: Act::Return });
+    let home = |p: &Parameter| resolver.home(p);
+    Function {
+        name: function.name.clone(),
+        results: function.results.iter().map(home).collect(),
+        params: function.params.iter().map(home).collect(),
+        insts,
+        cells: count,
+        frame: layout.frames[id.index()],
+        has_body: function.body.is_some(),
+    }
+}
+
+struct Resolver<'m, 'k> {
+    names: Names<'m>,
+    targets: SecondaryMap<LabelId, u32>,
+    kinds: &'k mut Kinds,
+}
+
+impl Resolver<'_, '_> {
+    fn home(&self, parameter: &Parameter) -> Home {
+        match parameter {
+            Parameter::Memory(symbol) => {
+                let size = variable(self.names.module, *symbol).map_or(0, |v| v.size);
+                let offset = if let Place::Frame(at) = self.names.layout.places[*symbol] { at } else { 0 };
+                Home::Local { offset, size }
+            }
+            Parameter::Register(register) => {
+                let ty = self.names.function.registers[*register].ty;
+                let size = u64::from(ty.bits().div_ceil(8));
+                Home::Cells { first: self.names.cells[*register], cells: cells_of(ty), size }
+            }
+        }
+    }
+
+    fn act(&mut self, i: &Instruction) -> Act {
+        self.resolve(i).unwrap_or_else(|reason| Act::Refused(format!("{} with {reason}", spelling(i))))
+    }
+
+    fn resolve(&mut self, i: &Instruction) -> Result<Act, Refusal> {
+        match i.op {
+            Op::Mov => self.mov(i),
+            Op::Ld | Op::St => self.transfer(i),
+            Op::Atom | Op::Red => self.atomic(i),
+            Op::Cvta | Op::Isspacep => self.address_op(i),
+            Op::Bra => self.branch(i),
+            Op::BrxIdx => self.table(i),
+            Op::Call => self.call(i),
+            Op::Ret => Ok(Act::Return),
+            Op::Exit => Ok(Act::Exit),
+            Op::Trap => Ok(Act::Trap("trap")),
+            Op::Brkpt => Ok(Act::Trap("breakpoint")),
+            Op::BarSync | Op::BarArrive | Op::BarRed => self.barrier(i),
+            Op::BarrierSync | Op::BarrierArrive | Op::BarrierRed => self.barrier(i),
+            Op::ShflSync | Op::VoteSync | Op::MatchSync | Op::ReduxSync | Op::BarWarpSync => self.collective(i),
+            Op::Activemask => self.company(i),
+            // Memory is strongly ordered here, sleep needs no time, and there is no cache.
+            Op::Membar | Op::Fence | Op::Prefetch | Op::Prefetchu | Op::Nanosleep | Op::Pmevent => Ok(Act::Nothing),
+            _ => self.compute(i),
+        }
+    }
+
+    fn compute(&self, i: &Instruction) -> Result<Act, Refusal> {
+        let families: [fn(&Instruction) -> Option<Alu>; 5] =
+            [compare::compile, logic::compile, float::compile, int::compile, convert::compile];
+        let f = families.iter().find_map(|family| family(i)).ok_or("these modifiers and types")?;
+        let mut src: SmallVec<[Src; 4]> = SmallVec::new();
+        let mut dst = SmallVec::new();
+        for (arg, ty, operand) in typed(i) {
+            match (arg.role, &operand.kind) {
+                (Role::Pair | Role::Both | Role::Preds, OperandKind::Pair(pair)) => {
+                    let first = ty.or(Some(ScalarType::Pred));
+                    dst.push(self.names.dst(&pair.0, first)?);
+                    dst.push(self.names.dst(&pair.1, Some(ScalarType::Pred))?);
+                }
+                (Role::Dst | Role::Odst | Role::Wdst | Role::Pair | Role::Both | Role::Preds, _) => {
+                    dst.push(self.names.dst(operand, ty)?);
+                }
+                _ => src.push(self.names.src(operand, ty)?),
+            }
+        }
+        if matches!(i.op, Op::Addc | Op::Subc | Op::Madc) {
+            src.resize(CARRY, Src::Imm(0));
+            src.push(Src::Cell { cell: 0, mask: 1 });
+        }
+        if i.mods.carry_out {
+            dst.push(Some(Dst { cell: 0, bits: 1, signed: false, mask: 1 }));
+        }
+        Ok(Act::Compute { f, src, dst })
+    }
+
+    fn mov(&self, i: &Instruction) -> Result<Act, Refusal> {
+        let ([to, from], Some(&ty)) = (i.operands.as_slice(), i.types.first()) else {
+            return Err("these operands".into());
+        };
+        let (to, from) = (self.names.elements(to), self.names.elements(from));
+        let each = |count: usize| if i.mods.vector.is_some() { ty.bits() } else { ty.bits() / count.max(1) as u32 };
+        let (mut targets, mut sources) = (Vec::new(), Vec::new());
+        for element in &from {
+            let bits = each(from.len());
+            let piece = if bits == ty.bits() { ty } else { self.names.piece(element, bits) };
+            sources.extend(self.names.wide_src(element, piece)?.into_iter().map(|(src, _)| (src, bits.min(64))));
+        }
+        for element in &to {
+            let bits = each(to.len());
+            let piece = if bits == ty.bits() { ty } else { self.names.piece(element, bits) };
+            targets.extend(self.names.wide_dst(element, piece)?.into_iter().map(|(dst, _)| (dst, bits.min(64))));
+        }
+        Ok(Act::Move { from: sources, to: targets })
+    }
+
+    fn transfer(&self, i: &Instruction) -> Result<Act, Refusal> {
+        let ty = *i.types.first().ok_or("no type")?;
+        let (memory, data) = if i.op == Op::Ld { (1, 0) } else { (0, 1) };
+        let elements = self.names.elements(i.operands.get(data).ok_or("no data")?);
+        let address = self.names.address(i.operands.get(memory).ok_or("no address")?, i.mods.space)?;
+        let width = u64::from(ty.bits() / 8) * elements.len() as u64;
+        let bytes = |bits: u32| u64::from(bits / 8);
+        let pieces = if i.op == Op::Ld {
+            let wide = elements.iter().map(|e| self.names.wide_dst(e, ty)).collect::<Result<Vec<_>, _>>()?;
+            Pieces::Load(wide.into_iter().flatten().map(|(dst, bits)| (dst, bytes(bits))).collect())
+        } else {
+            let wide = elements.iter().map(|e| self.names.wide_src(e, ty)).collect::<Result<Vec<_>, _>>()?;
+            Pieces::Store(wide.into_iter().flatten().map(|(src, bits)| (src, bytes(bits))).collect())
+        };
+        Ok(Act::Transfer(Box::new(Transfer { address, width, pieces })))
+    }
+
+    fn atomic(&self, i: &Instruction) -> Result<Act, Refusal> {
+        let (ty, op) = (*i.types.first().ok_or("no type")?, i.mods.atom_op.ok_or("no operation")?);
+        let first = usize::from(i.op == Op::Atom);
+        let address = self.names.address(i.operands.get(first).ok_or("no address")?, i.mods.space)?;
+        let last = i.operands.len() - usize::from(i.mods.cache_hint);
+        let operands: Vec<Vec<Operand>> =
+            i.operands[(first + 1).min(last)..last].iter().map(|o| self.names.elements(o)).collect();
+        let olds = if first == 1 { self.names.elements(&i.operands[0]) } else { Vec::new() };
+        let count = operands.first().map_or(1, Vec::len);
+        let mut elements = Vec::new();
+        for n in 0..count {
+            let wide = |o: &Vec<Operand>| {
+                let element = o.get(n).ok_or("vectors of two lengths")?;
+                Ok::<_, Refusal>(self.names.wide_src(element, ty)?.into_iter().map(|(src, _)| src).collect())
+            };
+            let old = match olds.get(n) {
+                Some(operand) => self.names.wide_dst(operand, ty)?.into_iter().map(|(dst, _)| dst).collect(),
+                None => SmallVec::new(),
+            };
+            elements.push(Element { old, operands: operands.iter().map(wide).collect::<Result<_, _>>()? });
+        }
+        Ok(Act::Atomic(Box::new(Atomic { address, op, ty, elements })))
+    }
+
+    fn address_op(&self, i: &Instruction) -> Result<Act, Refusal> {
+        let space = i.mods.space.ok_or("no state space")?;
+        let args = typed(i);
+        let [(_, to, dst), (_, from, src)] = args.as_slice() else { return Err("these operands".into()) };
+        let how = match i.op {
+            Op::Isspacep => AddressOp::IsIn(space),
+            _ if i.mods.to => AddressOp::FromGeneric(space),
+            _ => AddressOp::ToGeneric(space),
+        };
+        let dst = self.names.dst(dst, *to)?.ok_or("no result")?;
+        Ok(Act::Address { how, src: self.names.src(src, *from)?, dst })
+    }
+
+    fn branch(&self, i: &Instruction) -> Result<Act, Refusal> {
+        match i.operands.first().map(|o| &o.kind) {
+            Some(OperandKind::Label(label)) => Ok(Act::Branch(self.targets[*label])),
+            _ => Err("a target of this kind".into()),
+        }
+    }
+
+    fn table(&self, i: &Instruction) -> Result<Act, Refusal> {
+        let [index, Operand { kind: OperandKind::Label(label), .. }] = i.operands.as_slice() else {
+            return Err("targets of this kind".into());
+        };
+        let targets = self.names.function.labels[*label].targets.iter().map(|label| self.targets[*label]);
+        Ok(Act::Table(self.names.src(index, Some(ScalarType::U32))?, targets.collect()))
+    }
+
+    fn call(&self, i: &Instruction) -> Result<Act, Refusal> {
+        let [results, callee, arguments, ..] = i.operands.as_slice() else { return Err("these operands".into()) };
+        let (OperandKind::List(results), OperandKind::List(arguments)) = (&results.kind, &arguments.kind) else {
+            return Err("these operands".into());
+        };
+        let (target, callee) = match &callee.kind {
+            OperandKind::Symbol { symbol, .. } => {
+                let id = self.names.callee(*symbol).ok_or("a target that is no function")?;
+                (Target::Function(id.index()), Some(&self.names.module.functions[id]))
+            }
+            _ => (Target::Address(self.names.src(callee, None)?), None),
+        };
+        let args = arguments.iter().enumerate().map(|(n, o)| self.argument(o, n, callee)).collect::<Result<_, _>>()?;
+        let results = results.iter().map(|o| self.result(o)).collect::<Result<_, _>>()?;
+        Ok(Act::Call(Box::new(Call { target, args, results })))
+    }
+
+    /// The bytes in the frame of a `.param` variable.
+    fn in_frame(&self, operand: &Operand) -> Option<(u64, u64)> {
+        let OperandKind::Symbol { symbol, offset: 0 } = operand.kind else { return None };
+        let of = variable(self.names.module, symbol)?;
+        match self.names.layout.places[symbol] {
+            Place::Frame(offset) if of.space != Space::Local => Some((offset, of.size)),
+            _ => None,
+        }
+    }
+
+    fn argument(&self, operand: &Operand, number: usize, callee: Option<&ast::Function>) -> Result<From, Refusal> {
+        if let Some((offset, size)) = self.in_frame(operand) {
+            return Ok(From::Frame { offset, size });
+        }
+        let ty = callee.and_then(|f| match f.params.get(number)? {
+            Parameter::Register(register) => Some(f.registers[*register].ty),
+            Parameter::Memory(symbol) => variable(self.names.module, *symbol).map(|v| v.ty),
+        });
+        let own = match &operand.kind {
+            OperandKind::Register(used) => Some(self.names.function.registers[used.register].ty),
+            _ => ty,
+        };
+        let cells = self.names.wide_src(operand, own.unwrap_or(ScalarType::B64))?;
+        Ok(From::Cells(cells.into_iter().map(|(src, _)| src).collect()))
+    }
+
+    fn result(&self, operand: &Operand) -> Result<To, Refusal> {
+        if let Some((offset, size)) = self.in_frame(operand) {
+            return Ok(To::Frame { offset, size });
+        }
+        let ty = match &operand.kind {
+            OperandKind::Register(used) => self.names.function.registers[used.register].ty,
+            _ => ScalarType::B64,
+        };
+        Ok(To::Cells(self.names.wide_dst(operand, ty)?.into_iter().map(|(dst, _)| dst).collect()))
+    }
+
+    fn barrier(&self, i: &Instruction) -> Result<Act, Refusal> {
+        let kind = match i.op {
+            Op::BarSync | Op::BarrierSync => Kind::Sync,
+            Op::BarArrive | Op::BarrierArrive => Kind::Arrive,
+            _ => Kind::Reduce(i.mods.barrier_op.ok_or("no operation")?),
+        };
+        let (mut numbers, mut predicate, mut dst) = (Vec::new(), None, None);
+        for (arg, ty, operand) in typed(i) {
+            match arg.role {
+                Role::Dst => dst = self.names.dst(operand, ty)?,
+                Role::Pred => predicate = Some(self.names.src(operand, Some(ScalarType::Pred))?),
+                _ => numbers.push(self.names.src(operand, ty)?),
+            }
+        }
+        let number = *numbers.first().ok_or("no barrier")?;
+        Ok(Act::Barrier(Box::new(Barrier { kind, number, count: numbers.get(1).copied(), predicate, dst })))
+    }
+
+    /// The number of an operation among lanes.
+    fn kind(&mut self, i: &Instruction) -> u32 {
+        let key = (i.op, i.mods, i.types.clone());
+        let found = self.kinds.iter().position(|known| *known == key).unwrap_or_else(|| {
+            self.kinds.push(key);
+            self.kinds.len() - 1
+        });
+        found as u32
+    }
+
+    fn collective(&mut self, i: &Instruction) -> Result<Act, Refusal> {
+        let together = warp::compile(i).ok_or("these modifiers and types")?;
+        let (mut src, mut dst) = (Vec::new(), Vec::new());
+        for (arg, ty, operand) in typed(i) {
+            match (arg.role, &operand.kind) {
+                (Role::Pair, OperandKind::Pair(pair)) => {
+                    dst.push(self.names.dst(&pair.0, ty)?);
+                    dst.push(self.names.dst(&pair.1, Some(ScalarType::Pred))?);
+                }
+                (Role::Dst | Role::Pair, _) => dst.push(self.names.dst(operand, ty)?),
+                _ => src.push(self.names.src(operand, ty)?),
+            }
+        }
+        let mask = src.pop();
+        let kind = self.kind(i);
+        Ok(Act::Collective(Box::new(Collective { kind, mask, src, dst, how: How::Together(together) })))
+    }
+
+    fn company(&mut self, i: &Instruction) -> Result<Act, Refusal> {
+        let dst = vec![self.names.dst(i.operands.first().ok_or("no result")?, Some(ScalarType::B32))?];
+        Ok(Act::Collective(Box::new(Collective { kind: 0, mask: None, src: Vec::new(), dst, how: How::Company })))
+    }
+}
+
+/// An instruction's name with its types, for a person.
+fn spelling(i: &Instruction) -> String {
+    i.types.iter().fold(i.op.name().to_string(), |text, ty| text + "." + ty.name())
+}
