@@ -259,7 +259,8 @@ mod tests {
                 let near = a / b;
                 assert!(near.is_nan() || down <= near && near <= up, "{a} / {b}: {down} {near} {up}");
                 let away = f64::from_bits(wide(Round::Away));
-                assert!(near.is_nan() || away == near, "{a} / {b}: {away}");
+                // Ties are possible among subnormal quotients alone.
+                assert!(!near.is_normal() || away == near, "{a} / {b}: {away}");
             }
             let near = f64::from_bits(root(F64, a.to_bits(), mode(Round::Nearest)));
             assert!(near.to_bits() == a.sqrt().to_bits() || near.is_nan() && a.sqrt().is_nan(), "{a}: {near}");
