@@ -157,7 +157,7 @@ fn faults_name_the_line() {
     assert!(run("mov.u64 %a, 4096;\nld.shared.u32 %x, [%a];").contains("shared access of 4 bytes out of bounds"));
     assert!(run("trap;").contains("trap at line 9"));
     assert!(run("shfl.sync.idx.b32 %x, %t, 0, 31, 2;").contains("not in the mask"));
-    let stuck = format!("{HEAD}setp.eq.u32 %p, %t, 0;\n@%p bar.warp.sync -1;\n@!%p bar.warp.sync 2;\nret;\n}}\n");
+    let stuck = format!("{HEAD}setp.eq.u32 %p, %t, 0;\n@%p bar.warp.sync -1;\n@!%p bar.warp.sync 3;\nret;\n}}\n");
     assert!(fault(&stuck, 2).contains("deadlock"));
 }
 

@@ -139,6 +139,11 @@ impl Layout {
                     let base = global.allocate(&format!("argument {i}"), bytes.clone(), *writable);
                     (base.to_le_bytes().to_vec(), Some(base))
                 }
+                ArgValue::Within { arg, offset } => {
+                    let base = self.buffers.get(*arg).copied().flatten();
+                    let base = base.ok_or_else(|| Fault::new(format!("argument {arg} is no buffer to point into")))?;
+                    (base.wrapping_add(*offset).to_le_bytes().to_vec(), None)
+                }
             };
             self.buffers.push(base);
             let symbol = param.symbol();
