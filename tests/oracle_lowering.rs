@@ -3,7 +3,8 @@
 //! Input: `tests/cases/lowering/forms.txt`, one instruction form per line. Each becomes a kernel of 32 threads with edge
 //! values; our cubin and that of ptxas for the same PTX run on the machine, and all memory they wrote is equal bit for bit.
 //! A form whose incumbent cubin the machine cannot execute has no anchor; `unanchored.txt` lists these, and no other may
-//! come to them (`SASSAFRAS_BLESS=1` writes the list). Without ptxas the test says so and stops.
+//! come to them (`SASSAFRAS_BLESS=1` writes the list). Without ptxas the test says so and stops. `SASSAFRAS_CASE=a,b` takes only the
+//! forms that contain one of the texts, `SASSAFRAS_SM=90,100` only these targets.
 
 use sassafras::compile::{Options, compile};
 use sassafras::sim::launch::ArgValue;
@@ -24,6 +25,14 @@ const CHUNK: usize = 50;
 struct Form {
     text: String,
     compared: bool,
+    /// The first target that has it: `[80] add.f16 ...` is of sm_80 and later.
+    from: u32,
+}
+
+impl Form {
+    fn on(&self, target: &str) -> bool {
+        target.trim_start_matches("sm_").parse::<u32>().is_ok_and(|number| number >= self.from)
+    }
 }
 
 fn folder() -> PathBuf {
@@ -34,7 +43,8 @@ fn forms() -> Vec<Form> {
     let text = std::fs::read_to_string(folder().join("forms.txt")).unwrap();
     let form = |line: &str| {
         let (text, note) = line.split_once(" // ").unwrap_or((line, ""));
-        Form { text: text.to_string(), compared: note.is_empty() }
+        let (from, text) = text.strip_prefix('[').and_then(|t| t.split_once("] ")).unwrap_or(("0", text));
+        Form { text: text.to_string(), compared: note.is_empty(), from: from.parse().unwrap() }
     };
     text.lines().filter(|l| !l.starts_with("//") && !l.is_empty()).map(form).collect()
 }
@@ -65,16 +75,23 @@ fn stores(form: &str) -> String {
 }
 
 fn kernel(number: usize, form: &str) -> String {
-    let loads: String =
-        [("b32", 'r', 0, 4), ("b64", 'd', 16, 8), ("f32", 'f', 40, 4), ("f64", 'e', 56, 8), ("b16", 'h', 80, 2)]
-            .iter()
-            .flat_map(|(ty, kind, at, width)| {
-                (0..3).map(move |i| format!("ld.global.{ty} {kind}{}, [io+{}];\n", i + 1, at + width * i))
-            })
-            .collect();
+    let loads: String = [
+        ("b32", 'r', 0, 4),
+        ("b64", 'd', 16, 8),
+        ("f32", 'f', 40, 4),
+        ("f64", 'e', 56, 8),
+        ("b16", 'h', 80, 2),
+        ("b32", 'x', 88, 4),
+        ("b16", 'g', 100, 2),
+    ]
+    .iter()
+    .flat_map(|(ty, kind, at, width)| {
+        (0..3).map(move |i| format!("ld.global.{ty} {kind}{}, [io+{}];\n", i + 1, at + width * i))
+    })
+    .collect();
     format!(
         ".visible .entry k{number}(.param .u64 p) {{\n.reg .b32 r<10>, s, t; .reg .b64 d<10>, io; .reg .f32 f<10>; .reg .f64 e<10>;\n\
-         .reg .b16 h<10>; .reg .pred p<10>; .shared .align 16 .b8 sh[512]; .local .align 16 .b8 lo[64];\n\
+         .reg .b16 h<10>, g<4>; .reg .b32 x<4>; .reg .pred p<10>; .shared .align 16 .b8 sh[512]; .local .align 16 .b8 lo[64];\n\
          ld.param.u64 io, [p];\nmov.u32 t, %tid.x;\nmad.wide.u32 io, t, {STRIDE}, io;\nmov.u32 s, sh;\nmad.lo.u32 s, t, 16, s;\n\
          {loads}add.u64 d3, io, 128;\nand.b32 r9, r3, 63;\nsetp.lt.u32 p1, r1, 0x40000000;\nsetp.eq.u32 p2, r2, 9;\n\
          st.shared.u64 [s], d1;\nst.shared.u64 [s+8], d2;\nst.local.v2.u64 [lo], {{d1, d2}};\nst.local.v2.u64 [lo+16], {{d2, d1}};\n{form}\n{}\
@@ -118,6 +135,14 @@ impl Edges {
         ];
         self.of(&list) & 0xffff_ffff
     }
+    /// Numbers of 16 bits: edges of f16 and of bf16.
+    fn half(&mut self) -> u64 {
+        let list = [
+            0, 0x8000, 0x3c00, 0xbc00, 0x7c00, 0xfc00, 0x7e00, 1, 0x8001, 0x3ff, 0x400, 0x7bff, 0x3f80, 0xbf80, 0x7f80,
+            0xff80, 0x7fc0, 0x7f, 0x80, 0x7f7f, 0x4000, 0x3800, 0xff,
+        ];
+        self.of(&list) & 0xffff
+    }
     fn double(&mut self) -> u64 {
         let list = [
             0,
@@ -159,6 +184,14 @@ fn inputs() -> Vec<u8> {
         }
         for i in 0..4 {
             thread[128 + 8 * i..][..8].copy_from_slice(&(edges.word() | edges.word() << 32).to_le_bytes());
+        }
+    }
+    let mut halves = Edges(9);
+    for thread in bytes.chunks_mut(STRIDE) {
+        for i in 0..3 {
+            let pair = halves.half() | halves.half() << 16;
+            thread[88 + 4 * i..][..4].copy_from_slice(&pair.to_le_bytes()[..4]);
+            thread[100 + 2 * i..][..2].copy_from_slice(&halves.half().to_le_bytes()[..2]);
         }
     }
     bytes
@@ -227,6 +260,11 @@ fn compare(ptxas: &Path, target: &str, chunk: &[(usize, &Form)], input: &[u8]) -
     (wrong, unanchored)
 }
 
+/// The words of a list in the environment.
+fn chosen(name: &str) -> Vec<String> {
+    std::env::var(name).map_or(Vec::new(), |list| list.split(',').map(str::to_string).collect())
+}
+
 #[test]
 fn lowerings_agree_with_the_incumbent() {
     let ptxas = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/vendor/ptxas");
@@ -236,10 +274,18 @@ fn lowerings_agree_with_the_incumbent() {
     }
     let (forms, input) = (forms(), inputs());
     assert!(forms.len() > 1000);
-    let numbered: Vec<(usize, &Form)> = forms.iter().enumerate().collect();
-    let jobs: Vec<(&str, &[(usize, &Form)])> =
-        TARGETS.iter().flat_map(|t| numbered.chunks(CHUNK).map(move |c| (*t, c))).collect();
-    let part = |jobs: &[(&str, &[(usize, &Form)])]| {
+    let (texts, targets) = (chosen("SASSAFRAS_CASE"), chosen("SASSAFRAS_SM"));
+    let taken = |form: &Form| texts.is_empty() || texts.iter().any(|text| form.text.contains(text));
+    let numbered: Vec<(usize, &Form)> = forms.iter().enumerate().filter(|(_, form)| taken(form)).collect();
+    let jobs: Vec<(&str, Vec<(usize, &Form)>)> = TARGETS
+        .iter()
+        .filter(|t| targets.is_empty() || targets.iter().any(|sm| **t == format!("sm_{sm}")))
+        .flat_map(|t| {
+            numbered.chunks(CHUNK).map(move |c| (*t, c.iter().filter(|(_, f)| f.on(t)).copied().collect::<Vec<_>>()))
+        })
+        .filter(|(_, c)| !c.is_empty())
+        .collect();
+    let part = |jobs: &[(&str, Vec<(usize, &Form)>)]| {
         let (mut wrong, mut unanchored) = (Vec::new(), Vec::new());
         for (target, chunk) in jobs {
             let (w, u) = compare(&ptxas, target, chunk, &input);

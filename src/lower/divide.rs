@@ -19,7 +19,7 @@ impl Builder<'_> {
     pub fn int_divide(&mut self, inst: &ast::Instruction) -> Lowered {
         let ty = inst.types[0];
         if ty.bits() > 32 {
-            return Err(Refusal::NotBuilt);
+            return self.divide_long(inst);
         }
         let (a, b) = (self.extended(&inst.operands[1], ty)?, self.extended(&inst.operands[2], ty)?);
         let (a, b) = (self.in_reg(a), self.in_reg(b));
@@ -56,7 +56,7 @@ impl Builder<'_> {
     }
 
     /// The unsigned quotient or remainder.
-    fn quotient(&mut self, a: Operand, b: Operand, remainder: bool) -> Operand {
+    pub fn quotient(&mut self, a: Operand, b: Operand, remainder: bool) -> Operand {
         let inverse = self.scaled_reciprocal(b);
         let mut q = self.temp();
         self.imad_high(q, U32, inverse, a);

@@ -307,7 +307,7 @@ impl Builder<'_> {
     }
 
     /// The low 64 bits of a product: the product of the low words, and the crosswise ones in its high word.
-    fn product_low(&mut self, a: [Operand; 2], b: [Operand; 2]) -> Operand {
+    pub fn product_low(&mut self, a: [Operand; 2], b: [Operand; 2]) -> Operand {
         let (product, cross) = (self.temp_pair(), self.temp());
         self.imad_wide(product, U32, a[0], b[0], Operand::zero());
         let [low, high] = self.words(product);
@@ -318,7 +318,7 @@ impl Builder<'_> {
     }
 
     /// The high 64 bits of a product. With a = a1·2³² + a0: the crosswise products take in what is above the word below them.
-    fn product_high(&mut self, a: [Operand; 2], b: [Operand; 2], signed: bool) -> Operand {
+    pub fn product_high(&mut self, a: [Operand; 2], b: [Operand; 2], signed: bool) -> Operand {
         let low = self.temp_pair();
         self.imad_wide(low, U32, a[0], b[0], Operand::zero());
         let above = self.words(low)[1];

@@ -13,6 +13,7 @@ mod compare;
 mod control;
 mod convert;
 mod divide;
+mod divide_long;
 mod fields;
 mod float;
 mod int;
@@ -23,6 +24,8 @@ mod module;
 mod name;
 mod operand;
 mod order;
+mod quotient;
+mod root;
 mod special;
 #[cfg(test)]
 mod tests;
@@ -187,6 +190,9 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::Abs | Op::Neg if float => b.float_sign(inst),
         Op::Min if float => b.float_min_max(inst, false),
         Op::Max if float => b.float_min_max(inst, true),
+        Op::Div | Op::Rcp if float && inst.mods.rounding.is_some() => b.exact_quotient(inst),
+        Op::Sqrt if inst.mods.rounding.is_some() => b.exact_root(inst),
+        Op::Rcp | Op::Rsqrt if inst.types[0] == crate::tables::ptx::ScalarType::F64 => b.approximate_double(inst),
         Op::Rcp | Op::Sqrt | Op::Rsqrt | Op::Sin | Op::Cos | Op::Lg2 | Op::Ex2 | Op::Tanh => b.approximate(inst),
         Op::Div if float => b.divide(inst),
         _ if inst.types.iter().any(|ty| is_packed(*ty)) => Err(Refusal::NotBuilt),

@@ -83,6 +83,8 @@ pub(super) const MUFU_EX2: M = (Mod::Mufu, value::mufu::EX2);
 pub(super) const MUFU_LG2: M = (Mod::Mufu, value::mufu::LG2);
 pub(super) const MUFU_RCP: M = (Mod::Mufu, value::mufu::RCP);
 pub(super) const MUFU_RSQ: M = (Mod::Mufu, value::mufu::RSQ);
+pub(super) const MUFU_RCP64H: M = (Mod::Mufu, value::mufu::RCP64H);
+pub(super) const MUFU_RSQ64H: M = (Mod::Mufu, value::mufu::RSQ64H);
 pub(super) const MUFU_SQRT: M = (Mod::Mufu, value::mufu::SQRT);
 pub(super) const MUFU_TANH: M = (Mod::Mufu, value::mufu::TANH);
 

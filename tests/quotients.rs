@@ -1,0 +1,188 @@
+//! Quotients and roots on the machine against exact arithmetic in integers.
+//!
+//! Input: edge values and random numbers (of all exponents, and of those alone where the result is subnormal or a mantissa is all ones). Output: each
+//! result of `div`, `rcp` and `sqrt` in four rounding modes equals the exact one, rounded once by the machine's own formats, whose
+//! rounding is tested elsewhere. `div` and `rem` of 64-bit integers equal the host's.
+
+use sassafras::compile::{Options, compile};
+use sassafras::sim::launch::ArgValue;
+use sassafras::sim::ops::format::{Exact, F32, F64, Format, Round, Value};
+use sassafras::sim::run::{Shape, run};
+
+const MODES: [(&str, Round); 4] = [("rn", Round::Nearest), ("rz", Round::Zero), ("rm", Round::Down), ("rp", Round::Up)];
+const BLOCK: usize = 256;
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let x = self.0 ^ self.0 >> 33;
+        x.wrapping_mul(0xff51afd7ed558ccd) ^ x >> 29
+    }
+
+    /// A number of a format: any bits, or with an exponent of a kind, or with a mantissa of a kind.
+    fn number(&mut self, f: Format) -> u64 {
+        let (kind, bits) = (self.next() >> 40, self.next() >> (64 - f.bits()));
+        let ones = (1 << f.mant) - 1;
+        let exponents = (1u64 << f.exp) - 1;
+        let with_exponent = |e: u64| bits & (f.sign_bit() | ones) | (e % exponents) << f.mant;
+        let bits = match kind % 8 {
+            0 => with_exponent(self.next() % 4),
+            1 => with_exponent(exponents - 1 - self.next() % 4),
+            2 => with_exponent(exponents / 2 + self.next() % 3),
+            3 => with_exponent(exponents / 4 + self.next() % 64),
+            _ => bits,
+        };
+        match (kind >> 3) % 8 {
+            0 => bits | ones,
+            1 => bits & !ones | (bits & 3),
+            2 => (bits | ones) - (bits & 3),
+            3 => bits & !(ones >> (f.mant / 2)),
+            _ => bits,
+        }
+    }
+}
+
+/// a / b as a mantissa with a sticky bit; the caller has excluded all else but numbers.
+fn quotient(a: Exact, b: Exact) -> Exact {
+    let shift = 126 - (127 - a.mant.leading_zeros());
+    let mant = a.mant << shift;
+    let (q, rest) = (mant / b.mant, mant % b.mant);
+    Exact { neg: a.neg != b.neg, mant: q | u128::from(rest != 0), exp: a.exp - b.exp - shift as i32 }
+}
+
+fn divided(f: Format, a: u64, b: u64, round: Round) -> Option<u64> {
+    let neg = (a ^ b) & f.sign_bit() != 0;
+    Some(match (f.unpack(a), f.unpack(b)) {
+        (Value::Nan, _) | (_, Value::Nan) | (Value::Inf(_), Value::Inf(_)) | (Value::Zero(_), Value::Zero(_)) => {
+            return None;
+        }
+        (Value::Inf(_), _) | (_, Value::Zero(_)) => f.inf(neg),
+        (Value::Zero(_), _) | (_, Value::Inf(_)) => f.zero(neg),
+        (Value::Num(a), Value::Num(b)) => f.pack(quotient(a, b), round),
+    })
+}
+
+fn root(f: Format, a: u64, round: Round) -> Option<u64> {
+    Some(match f.unpack(a) {
+        Value::Zero(_) => a,
+        Value::Inf(false) => a,
+        Value::Num(x) if !x.neg => {
+            // An even exponent and about 120 bits: the root has 60.
+            let mut shift = 120 - (127 - x.mant.leading_zeros() as i32);
+            shift += (x.exp - shift) & 1;
+            let mant = x.mant << shift;
+            let whole = mant.isqrt();
+            f.pack(
+                Exact {
+                    neg: false,
+                    mant: whole << 1 | u128::from(whole * whole != mant),
+                    exp: (x.exp - shift) / 2 - 1,
+                },
+                round,
+            )
+        }
+        _ => return None,
+    })
+}
+
+fn execute(target: &str, body: &str, words: usize, results: usize, inputs: &[u64]) -> Vec<u64> {
+    let threads = inputs.len() / words;
+    let loads: String = (0..words).map(|i| format!("ld.global.b64 d{}, [at+{}];\n", i + 1, 8 * i)).collect();
+    let stores: String = (0..results).map(|i| format!("st.global.b64 [to+{}], x{i};\n", 8 * i)).collect();
+    let source = format!(
+        ".version 9.0\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u64 b) {{\n\
+         .reg .b64 d<9>, x<9>, at, to; .reg .b32 r<9>, t, n, c; .reg .f32 f<9>; .reg .f64 e<9>;\n\
+         ld.param.u64 at, [a];\nld.param.u64 to, [b];\nmov.u32 t, %tid.x;\nmov.u32 n, %ntid.x;\nmov.u32 c, %ctaid.x;\nmad.lo.u32 t, c, n, t;\n\
+         mad.wide.u32 at, t, {}, at;\nmad.wide.u32 to, t, {}, to;\n{loads}{body}{stores}ret;\n}}\n",
+        8 * words,
+        8 * results
+    );
+    let cubin =
+        compile(&source, &Options::new(target)).unwrap_or_else(|d| panic!("{}", d[0].render("k", &source))).cubin;
+    let bytes = inputs.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let mut args = [
+        ArgValue::Buffer { bytes, writable: false },
+        ArgValue::Buffer { bytes: vec![0; threads * results * 8], writable: true },
+    ];
+    let shape = Shape { grid: [(threads / BLOCK) as u32, 1, 1], block: [BLOCK as u32, 1, 1], smem: 0 };
+    run(&cubin, "k", shape, &mut args).unwrap_or_else(|fault| panic!("{fault}"));
+    match args {
+        [_, ArgValue::Buffer { bytes, .. }] => {
+            bytes.chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().unwrap())).collect()
+        }
+        _ => unreachable!(),
+    }
+}
+
+fn floats(target: &str, f: Format, blocks: usize, seed: u64) {
+    let mut random = Random(seed);
+    let inputs: Vec<u64> = (0..2 * BLOCK * blocks).map(|_| random.number(f)).collect();
+    let (ty, reg) = if f == F32 { ("f32", 'f') } else { ("f64", 'e') };
+    let unpack = if f == F32 {
+        "cvt.u32.u64 r1, d1;\nmov.b32 f1, r1;\ncvt.u32.u64 r1, d2;\nmov.b32 f2, r1;\n"
+    } else {
+        "mov.b64 e1, d1;\nmov.b64 e2, d2;\n"
+    };
+    let pack = |i: usize| {
+        if f == F32 { format!("mov.b32 r1, f3;\ncvt.u64.u32 x{i}, r1;\n") } else { format!("mov.b64 x{i}, e3;\n") }
+    };
+    for (mode, round) in MODES {
+        let body = format!(
+            "{unpack}div.{mode}.{ty} {reg}3, {reg}1, {reg}2;\n{}rcp.{mode}.{ty} {reg}3, {reg}2;\n{}sqrt.{mode}.{ty} {reg}3, {reg}1;\n{}",
+            pack(0),
+            pack(1),
+            pack(2)
+        );
+        let one = if f == F32 { 1f32.to_bits().into() } else { 1f64.to_bits() };
+        let got = execute(target, &body, 2, 3, &inputs);
+        for (pair, got) in inputs.chunks_exact(2).zip(got.chunks_exact(3)) {
+            let [a, b] = [pair[0], pair[1]];
+            let want = [divided(f, a, b, round), divided(f, one, b, round), root(f, a, round)];
+            for (name, (want, got)) in ["div", "rcp", "sqrt"].iter().zip(want.iter().zip(got)) {
+                let right = want.map_or(f.is_nan(*got), |want| want == *got);
+                assert!(right, "{target} {name}.{mode}.{ty} of {a:x}, {b:x}: {got:x} and not {want:x?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn quotients_and_roots_of_f32_are_rounded_right() {
+    floats("sm_90", F32, 160, 1);
+    floats("sm_75", F32, 24, 2);
+    floats("sm_120", F32, 24, 3);
+}
+
+#[test]
+fn quotients_and_roots_of_f64_are_rounded_right() {
+    floats("sm_90", F64, 160, 4);
+    floats("sm_75", F64, 24, 5);
+    floats("sm_100", F64, 24, 6);
+}
+
+#[test]
+fn quotients_of_long_integers_are_right() {
+    for (target, blocks) in [("sm_90", 400), ("sm_75", 40), ("sm_120", 40)] {
+        let mut random = Random(7);
+        let mut number = || {
+            let (bits, kind) = (random.next(), random.next() >> 20);
+            let bits = bits >> (kind % 64);
+            match (kind >> 8) % 4 {
+                0 => bits.wrapping_neg(),
+                1 => (1u64 << (kind >> 16 & 63)).wrapping_add(bits & 3).wrapping_sub(2),
+                _ => bits,
+            }
+        };
+        let inputs: Vec<u64> = (0..BLOCK * blocks).flat_map(|_| [number(), number().max(1)]).collect();
+        let body = "div.u64 x0, d1, d2;\nrem.u64 x1, d1, d2;\ndiv.s64 x2, d1, d2;\nrem.s64 x3, d1, d2;\n";
+        let got = execute(target, body, 2, 4, &inputs);
+        for (pair, got) in inputs.chunks_exact(2).zip(got.chunks_exact(4)) {
+            let [a, b] = [pair[0], pair[1]];
+            let (x, y) = (a as i64, b as i64);
+            let want = [a / b, a % b, x.wrapping_div(y) as u64, x.wrapping_rem(y) as u64];
+            assert_eq!(got, want, "{target} {a:x} {b:x}");
+        }
+    }
+}
