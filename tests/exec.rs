@@ -54,8 +54,8 @@ fn incumbent_accepts_every_module() {
             let cubin = folder.path().join("k.cubin");
             let output =
                 Command::new(&ptxas).args(["-arch", target]).arg(&file.module).arg("-o").arg(cubin).output().unwrap();
-            if !output.status.success() || !output.stderr.is_empty() {
-                let text = String::from_utf8_lossy(&output.stderr);
+            let text = String::from_utf8_lossy(&output.stderr);
+            if !output.status.success() || text.lines().any(|l| !l.contains("warning : ")) {
                 failures += &format!("{} {target}: {text}\n", file.module.display());
             }
         }

@@ -1,6 +1,6 @@
 //! Operations across the lanes of a warp.
 //!
-//! Input: `shfl.sync vote.sync match.sync activemask redux.sync bar.warp.sync`. Output: SHFL, VOTE, MATCH, each behind a SYNCMASK that says which
+//! Input: `shfl[.sync] vote[.sync] match.sync activemask redux.sync bar.warp.sync`. Output: SHFL, VOTE, MATCH, each behind a SYNCMASK that says which
 //! lanes must be together. Masks are applied to what lanes say: groups of lanes with different masks may run together.
 
 use super::builder::{Builder, Lowered, Refusal};
@@ -36,7 +36,10 @@ impl Builder<'_> {
         let (d, p) = self.dest_and_pred(&inst.operands[0])?;
         let a = self.source_reg(&inst.operands[1], ty)?;
         let (b, c) = (self.lane_operand(&inst.operands[2], 5)?, self.lane_operand(&inst.operands[3], 13)?);
-        self.member_mask(&inst.operands[4])?;
+        // Without `.sync` there is no mask: whoever is there takes part.
+        if let Some(mask) = inst.operands.get(4) {
+            self.member_mask(mask)?;
+        }
         let mode = match inst.mods.shfl_mode {
             Some(ShflMode::Up) => SHFL_UP,
             Some(ShflMode::Down) => SHFL_DOWN,
@@ -73,7 +76,10 @@ impl Builder<'_> {
         let mode = inst.mods.vote_mode.ok_or(Refusal::NotBuilt)?;
         let p = self.source(&inst.operands[1], ScalarType::Pred)?;
         let d = self.dest(&inst.operands[0])?;
-        let mask = self.member_mask(&inst.operands[2])?;
+        let mask = match inst.operands.get(2) {
+            Some(mask) => self.member_mask(mask)?,
+            None => self.literal(ALL_LANES as i64),
+        };
         if mode == VoteMode::Ballot {
             self.ballot(d, p, mask);
             return Ok(());

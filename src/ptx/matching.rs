@@ -7,7 +7,7 @@ use super::ast::*;
 use super::instruction::{Suffix, Written};
 use super::parser::{Parse, Parser};
 use super::requirements::Subject;
-use crate::diag::Pos;
+use crate::diag::{Diagnostic, Pos};
 use crate::tables::ptx::{Form, Group, MODIFIER_BY_TEXT, Modifiers, Needs, Op, Role, ScalarType, VECTORS};
 use smallvec::SmallVec;
 
@@ -101,6 +101,9 @@ impl<'a> Parser<'a> {
     /// The version and target that a form, its modifiers and its types need.
     fn check_needs(&mut self, w: &Written<'a>, form: &Form, set: &Set<'a>, types: &Types, mods: &Modifiers) {
         let (op, pos) = (w.op, w.pos);
+        if let Some(gone) = op.gone() {
+            self.check_gone(op, gone, pos);
+        }
         if form.on.is_none() && !self.has(form.needs) {
             // As much of the name as is new: all of the operation, the type, or a combination of modifiers.
             let mut what = op.name().to_string();
@@ -138,6 +141,19 @@ impl<'a> Parser<'a> {
                 }
             }
         }
+    }
+
+    /// Complains of a deprecated operation, or warns of it. It is always one whose successor is called the same with `.sync`.
+    fn check_gone(&mut self, op: Op, gone: Needs, pos: Pos) {
+        let what = format!("Instruction '{}' without '.sync'", op.name());
+        if self.has(gone) {
+            let ((major, minor), sm) = (gone.ptx, gone.sm);
+            let since = format!("on .target sm_{sm} and higher from PTX ISA version {major}.{minor}");
+            self.error(pos, format!("{what} is not supported {since}"));
+            return;
+        }
+        let later = format!("sm_{} and later architectures", gone.sm);
+        self.diags.push(Diagnostic::warning(pos, format!("{what} may produce unpredictable results on {later}")));
     }
 
     /// Whether the data of a load or store is not too wide for its space, version and target.

@@ -178,6 +178,11 @@ impl Op {
         (start..end).map(|i| (RowId(i), &FORMS[usize::from(i)]))
     }
 
+    /// For a deprecated operation, the version and target from which on, both together, it is gone.
+    pub fn gone(self) -> Option<Needs> {
+        GONE[self as usize]
+    }
+
     /// What its modifiers and types need.
     pub fn requirements(self) -> &'static [Requirement] {
         let (start, end) = REQUIREMENTS_OF[self as usize];

@@ -44,7 +44,8 @@ fn names(ptx: &Ptx, report: &mut Report) {
     }
     let versions = ptx.versions.iter().map(|v| (&v.version, v.at));
     let used = ptx.specials.iter().map(|s| (&s.ptx, s.at)).chain(ptx.directives.iter().map(|d| (&d.ptx, d.at)));
-    for (text, at) in versions.chain(used) {
+    let gone = ptx.operations.iter().filter_map(|o| Some((&o.gone.as_ref()?.0, o.at)));
+    for (text, at) in versions.chain(used).chain(gone) {
         if version(text).is_none() {
             report.at("names", format!("`{text}` is not a PTX version"), at);
         }

@@ -201,6 +201,13 @@ fn requirements(ptx: &Ptx) -> TokenStream {
         let (types, needs, sm) = (r.types, pair(&row.ptx), row.sm);
         quote! { Requirement { text: #text, types: #types, needs: Needs { ptx: #needs, sm: #sm } } }
     });
+    let gone = ptx.operations.iter().map(|o| match &o.gone {
+        None => quote!(None),
+        Some((version, sm)) => {
+            let version = pair(version);
+            quote!(Some(Needs { ptx: #version, sm: #sm }))
+        }
+    });
     let (count, ops) = (ptx.requirements.len(), ptx.operations.len());
     let ranges = (0..ops).map(|op| range(ptx.requirements.iter().map(|r| r.op), op));
     quote! {
@@ -208,6 +215,8 @@ fn requirements(ptx: &Ptx) -> TokenStream {
         pub static REQUIREMENTS: [Requirement; #count] = [#(#rows),*];
         /// Where the requirements of each operation stand in [`REQUIREMENTS`].
         static REQUIREMENTS_OF: [(u16, u16); #ops] = [#(#ranges),*];
+        /// From where on a deprecated operation is gone.
+        static GONE: [Option<Needs>; #ops] = [#(#gone),*];
     }
 }
 

@@ -7,6 +7,9 @@ use serde::Deserialize;
 pub struct OperationRow {
     pub op: String,
     pub also: String,
+    /// PTX version and SM from which on, both together, it is gone.
+    #[serde(default)]
+    pub gone: Option<(String, u32)>,
     pub doc: String,
     pub src: String,
 }

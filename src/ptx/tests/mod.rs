@@ -86,6 +86,8 @@ fn our_own_kernels_parse() {
         let source = std::fs::read_to_string(&path).unwrap();
         let (module, diags) = parse(&source);
         let text: String = diags.iter().map(|d| d.render(&path.display().to_string(), &source)).collect();
-        assert!(module.is_some() && diags.is_empty(), "{text}");
+        // Warnings are for kernels that are old on purpose.
+        let errors = diags.iter().filter(|d| d.severity != crate::diag::Severity::Warning);
+        assert!(module.is_some() && errors.count() == 0, "{text}");
     }
 }

@@ -206,6 +206,18 @@ def shuffle_modes():
     return [launch("shuffle_modes", 1, 32, [IN("u32", x), OUT("u32", out)])]
 
 
+def warp_without_sync():
+    x = listed([(7 * i) % 50 for i in range(32)] + [2 * i + 41 for i in range(32)])
+    out = []
+    for warp in (x[:32], x[32:]):
+        odd = [v & 1 for v in warp]
+        ballot = sum(bit << lane for lane, bit in enumerate(odd))
+        said = any(odd) + 2 * all(odd) + 4 * (len(set(odd)) == 1)
+        for lane in range(32):
+            out += [sum(warp), warp[lane - 1] if lane % 8 else 77, ballot, said]
+    return [launch("warp_without_sync", 1, 64, [IN("u32", x), OUT("u32", out)])]
+
+
 def votes():
     first = [(7 * i) % 50 for i in range(32)]
     second = [2 * i + 41 for i in range(32)]
@@ -593,7 +605,7 @@ KERNELS = [
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
     int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, atomics32, atomics64, reductions,
     local_array, const_array, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz,
-    subwarp_shuffle, grid_stride,
+    subwarp_shuffle, grid_stride, warp_without_sync,
 ]
 
 
