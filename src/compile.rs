@@ -249,9 +249,6 @@ fn function_code(function: &mut Function, options: &Options, dumps: &mut Vec<Str
     emit::emit(function).map_err(|message| format!("FormatCodeList: {}: {message}", function.name))
 }
 
-/// Registers that the count in a cubin states beyond the highest one used. Source: measured on 200 cubins.
-const EXTRA_REGISTERS: u32 = 2;
-
 fn finished(lowered: &LoweredFunction, target: &Target, code: emit::Code) -> cubin::Function {
     let frame = lowered.function.frame_bytes;
     cubin::Function {
@@ -259,7 +256,7 @@ fn finished(lowered: &LoweredFunction, target: &Target, code: emit::Code) -> cub
         kernel: true,
         binding: lowered.binding,
         code: code.bytes,
-        registers: code.registers + EXTRA_REGISTERS,
+        registers: code.registers + crate::alloc::EXTRA_REGISTERS,
         barriers: lowered.barriers,
         param_base: target.info().map_or(0, |g| g.param_base),
         param_bytes: lowered.param_bytes,

@@ -1,114 +1,205 @@
-//! Gives each class the lowest free place.
+//! Gives each class the lowest free place, or says what must go to memory.
 //!
-//! Input: classes and live ranges. Output: physical numbers on all registers. Invariant: at each point a physical
-//! register holds at most one live register. Classes are placed in the order in which they first become live, wide ones
-//! before narrow ones that start at the same point.
+//! Input: classes, of which those with a base are placed already. Output: `base` of every class, or more chosen columns. Classes that may not
+//! be spilled come first, wide ones before narrow ones; the others in the order in which they first become live. A class that finds no
+//! place takes one from classes that are cheaper to keep in memory, or goes there itself. Invariant: at each point a
+//! physical register holds at most one live register.
 
-use super::classes::Classes;
-use super::ranges::{Range, Ranges};
-use crate::ori::{File, Function, VReg};
-use crate::tables::Target;
+use super::classes::{Barred, Class, Classes};
+use super::occupied::Mask;
+use super::pressure::Choice;
+use crate::ori::File;
 use std::collections::BTreeMap;
 
-/// Highest general register that is given out. Source: ptxas never uses more (R253 and R254 are left free).
-const LAST_R: i32 = 252;
-/// The stack pointer, which is not given out.
-const STACK_POINTER: i32 = 1;
+/// Who is where: for each file and physical register the ranges taken, by start, with their end and column.
+type Owners = BTreeMap<(File, i32), BTreeMap<u32, (u32, u32)>>;
 
-/// Ranges taken in one physical register, start to end.
-type Taken = BTreeMap<u32, u32>;
-
-struct Files {
-    taken: BTreeMap<(File, i32), Taken>,
+pub struct Assigner<'a> {
+    pub classes: &'a mut Classes,
+    pub choice: &'a mut Choice,
+    owners: Option<Owners>,
+    /// Registers to be taken only where no other is free.
+    reluctant: Mask,
 }
 
-impl Files {
-    fn free(&self, file: File, number: i32, ranges: &[Range]) -> bool {
-        let Some(taken) = self.taken.get(&(file, number)) else { return true };
-        ranges.iter().all(|r| taken.range(..r.1).next_back().is_none_or(|last| *last.1 <= r.0))
+impl<'a> Assigner<'a> {
+    pub fn new(classes: &'a mut Classes, choice: &'a mut Choice, reluctant: Mask) -> Assigner<'a> {
+        Assigner { classes, choice, owners: None, reluctant }
     }
 
-    fn take(&mut self, file: File, number: i32, ranges: &[Range]) {
-        let taken = self.taken.entry((file, number)).or_default();
-        for r in ranges {
-            taken.insert(r.0, r.1);
+    /// Places all classes, or chooses what to spill. The result is a class that has no place, with nothing to spill for it.
+    pub fn run(&mut self) -> Option<u32> {
+        let mut order: Vec<(bool, i32, u32, i32, u32)> = Vec::new();
+        for (id, class) in self.classes.classes.iter().enumerate() {
+            let id = id as u32;
+            let (Some(start), None) = (class.start(), class.base) else { continue };
+            let spillable = self.own(id).any(|n| self.choice.columns[n].spillable);
+            let width = -class.width();
+            order.push((spillable, if spillable { 0 } else { width }, start, width, id));
         }
-    }
-}
-
-/// Number of registers of a file that may be given out.
-fn limit(file: File, target: &Target) -> i32 {
-    match file {
-        File::R => LAST_R + 1,
-        File::UR => target.info().map_or(0, |g| g.ur_count as i32),
-        File::P | File::UP => 7,
-        File::B | File::UB => 16,
-    }
-}
-
-pub fn assign(function: &mut Function, classes: &mut Classes, ranges: &Ranges) -> Result<(), String> {
-    let mut files = Files { taken: BTreeMap::new() };
-    for reg in function.regs.keys() {
-        if let Some(phys) = function.regs[reg].phys {
-            // Reserved for the whole function, whatever its own uses.
-            files.take(function.regs[reg].file, i32::from(phys), &[(0, u32::MAX)]);
-        }
-    }
-    let mut order: Vec<(u32, std::cmp::Reverse<usize>, u32)> = Vec::new();
-    for reg in function.regs.keys() {
-        let (class, _) = classes.offsets.find(reg);
-        if class != reg.as_u32() {
-            continue;
-        }
-        let members = classes.offsets.members(class);
-        let start = members.iter().filter_map(|m| ranges.of[VReg::from_u32(m.0)].first().map(|r| r.0)).min();
-        if let Some(start) = start {
-            order.push((start, std::cmp::Reverse(members.len()), class));
-        }
-    }
-    order.sort_unstable();
-    for (_, _, class) in order {
-        place(function, classes, ranges, &mut files, class)?;
-    }
-    Ok(())
-}
-
-fn place(
-    function: &mut Function,
-    classes: &Classes,
-    ranges: &Ranges,
-    files: &mut Files,
-    class: u32,
-) -> Result<(), String> {
-    let members: Vec<(VReg, i32)> = classes.offsets.members(class).iter().map(|m| (VReg::from_u32(m.0), m.1)).collect();
-    if members.iter().any(|m| function.regs[m.0].phys.is_some()) {
-        return Ok(());
-    }
-    let file = function.regs[members[0].0].file;
-    let (lowest, highest) = members.iter().fold((0, 0), |(l, h), m| (l.min(m.1), h.max(m.1)));
-    let align = classes.offsets.align(class) as i32;
-    let limit = limit(file, function.target);
-    let mut base = (-lowest + align - 1) / align * align;
-    while base + highest < limit {
-        let fits = members.iter().all(|(reg, slot)| {
-            let number = base + slot;
-            let usable = file != File::R || number != STACK_POINTER;
-            usable && files.free(file, number, &ranges.of[*reg])
-        });
-        if fits {
-            for (reg, slot) in &members {
-                files.take(file, base + slot, &ranges.of[*reg]);
-                function.regs[*reg].phys = Some((base + slot) as u16);
+        order.sort_unstable();
+        let mut stuck = None;
+        for (.., id) in order {
+            if !self.own(id).any(|n| self.choice.columns[n].chosen) && !self.place(id) {
+                stuck = stuck.or(Some(id));
             }
-            return Ok(());
         }
-        base += align;
+        stuck
     }
-    let name = match file {
-        File::R => "general",
-        File::UR => "uniform",
-        File::P | File::UP => "predicate",
-        File::B | File::UB => "convergence barrier",
-    };
-    Err(format!("Function '{}' needs more than {limit} {name} registers; spilling is not implemented", function.name))
+
+    fn own(&self, class: u32) -> std::ops::Range<usize> {
+        self.choice.of_class(class, self.classes.classes[class as usize].columns.len())
+    }
+
+    /// Bases at which the class would stand on no register of these masks (one per column).
+    fn bases(class: &Class, closed: &[Mask]) -> Mask {
+        let mut open = Mask::below(256);
+        for (column, closed) in class.columns.iter().zip(closed) {
+            // Slots below 0 count from a base above; one that would fall off either end is closed.
+            let usable = Mask::below(256).minus(*closed);
+            open = open.and(usable.lowered(column.slot));
+        }
+        if class.modulus == 1 {
+            return open;
+        }
+        let mut multiples = Mask::default();
+        (0..256).filter(|b| (b - class.residue).rem_euclid(class.modulus) == 0).for_each(|b| multiples.insert(b));
+        open.and(multiples)
+    }
+
+    fn place(&mut self, id: u32) -> bool {
+        self.shift_up(id);
+        let class = &self.classes.classes[id as usize];
+        let barred: &Barred = &self.classes.barred;
+        let closed: Vec<Mask> =
+            class.columns.iter().map(|c| barred.to(class.file, &c.ranges, &self.classes.clobbers)).collect();
+        let taken: Vec<Mask> = class
+            .columns
+            .iter()
+            .zip(&closed)
+            .map(|(c, closed)| closed.or(self.classes.occupied.taken(class.file, &c.ranges)))
+            .collect();
+        if class.file == File::R && self.reluctant != Mask::default() {
+            let avoided: Vec<Mask> = taken.iter().map(|m| m.or(self.reluctant)).collect();
+            if let Some(base) = Self::bases(class, &avoided).lowest() {
+                self.take(id, base);
+                return true;
+            }
+        }
+        if let Some(base) = Self::bases(class, &taken).lowest() {
+            self.take(id, base);
+            return true;
+        }
+        let open = Self::bases(class, &closed);
+        self.make_room(id, open)
+    }
+
+    /// Makes the lowest slot of a class 0, so that a base is never negative.
+    fn shift_up(&mut self, id: u32) {
+        let class = &mut self.classes.classes[id as usize];
+        let lowest = class.columns.first().map_or(0, |c| c.slot);
+        class.columns.iter_mut().for_each(|c| c.slot -= lowest);
+        class.residue = (class.residue + lowest).rem_euclid(class.modulus);
+    }
+
+    fn take(&mut self, id: u32, base: i32) {
+        let class = &mut self.classes.classes[id as usize];
+        class.base = Some(base);
+        for (at, column) in class.columns.iter().enumerate() {
+            let number = base + column.slot;
+            self.classes.occupied.take(class.file, number, &column.ranges);
+            if class.file == File::R {
+                let mut one = Mask::default();
+                one.insert(number);
+                self.reluctant = self.reluctant.minus(one);
+            }
+            if let Some(owners) = &mut self.owners {
+                let owner = self.choice.number(id, at) as u32;
+                let list = owners.entry((class.file, number)).or_default();
+                list.extend(column.ranges.iter().map(|r| (r.0, (r.1, owner))));
+            }
+        }
+    }
+
+    fn all_owners(&self) -> Owners {
+        let mut owners = Owners::new();
+        for (number, info) in self.choice.columns.iter().enumerate() {
+            let class = &self.classes.classes[info.class as usize];
+            let column = &class.columns[info.at as usize];
+            if let Some(base) = class.base {
+                let list = owners.entry((class.file, base + column.slot)).or_default();
+                list.extend(column.ranges.iter().map(|r| (r.0, (r.1, number as u32))));
+            }
+        }
+        owners
+    }
+
+    /// Evicts what is cheapest, or gives the class up itself. False where neither can be.
+    fn make_room(&mut self, id: u32, open: Mask) -> bool {
+        if self.owners.is_none() {
+            self.owners = Some(self.all_owners());
+        }
+        let own: Vec<usize> = self.own(id).filter(|n| self.choice.columns[*n].spillable).collect();
+        let own_cost: f64 = own.iter().map(|n| self.choice.columns[*n].cost).sum();
+        let mut best: Option<(f64, i32, Vec<u32>)> = None;
+        let mut limit = if own.is_empty() { f64::INFINITY } else { own_cost };
+        for base in open.iter() {
+            if let Some((cost, who)) = self.price(id, base, limit) {
+                limit = cost;
+                best = Some((cost, base, who));
+            }
+        }
+        let Some((_, base, who)) = best else {
+            own.iter().for_each(|n| self.choice.columns[*n].chosen = true);
+            return !own.is_empty();
+        };
+        for number in who {
+            self.evict(number);
+        }
+        self.take(id, base);
+        true
+    }
+
+    /// What stands in the way at a base and what it costs to move it to memory, if that is below a limit.
+    fn price(&self, id: u32, base: i32, limit: f64) -> Option<(f64, Vec<u32>)> {
+        let class = &self.classes.classes[id as usize];
+        let owners = self.owners.as_ref()?;
+        let (mut cost, mut who) = (0.0, Vec::new());
+        for column in &class.columns {
+            let Some(list) = owners.get(&(class.file, base + column.slot)) else { continue };
+            for range in &column.ranges {
+                for (_, (end, owner)) in list.range(..range.1).rev() {
+                    if *end <= range.0 {
+                        break;
+                    }
+                    let info = &self.choice.columns[*owner as usize];
+                    if info.chosen || who.contains(owner) {
+                        continue;
+                    }
+                    if !info.spillable {
+                        return None;
+                    }
+                    cost += info.cost;
+                    who.push(*owner);
+                    if cost >= limit {
+                        return None;
+                    }
+                }
+            }
+        }
+        Some((cost, who))
+    }
+
+    fn evict(&mut self, number: u32) {
+        let info = self.choice.columns[number as usize];
+        self.choice.columns[number as usize].chosen = true;
+        let class = &self.classes.classes[info.class as usize];
+        let (Some(base), column) = (class.base, &class.columns[info.at as usize]) else { return };
+        self.classes.occupied.give_back(class.file, base + column.slot, &column.ranges);
+        if let Some(list) = self.owners.as_mut().and_then(|o| o.get_mut(&(class.file, base + column.slot))) {
+            column.ranges.iter().for_each(|r| {
+                list.remove(&r.0);
+            });
+        }
+    }
 }

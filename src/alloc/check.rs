@@ -1,88 +1,446 @@
 //! Checks an allocation without trusting how it was made.
 //!
-//! Input: an allocated function before its copies are dropped. Output: what is wrong. For each
-//! instruction, in program order along every path: each use reads the register whose value was last written to that
-//! physical register. The state is, for each physical register, the one virtual register whose value it holds; where paths
-//! join and disagree it holds nothing that may be read. A copy makes its destination hold the source's value under both names.
+//! Input: the function before allocation, and after it with its markers (COPY, UNDEF and repeated definitions whose registers are
+//! gone). Output: what is wrong. A forward dataflow follows, for each place (register, word of the frame, expression that can be
+//! computed again), the virtual registers of the first function whose current value it holds. Each use of an instruction of the first
+//! function must read a place that holds its register; what the allocator added only moves values. Where paths meet, a place holds
+//! what it holds on both. A call empties the registers that it may destroy; a fixed register must have its number; a device function
+//! must return with the registers of `registers.ron` as they came. A register that nothing defined yet may be read anywhere.
 
+use super::is_kept;
+use super::ranges::{Gone, is_marker};
+use super::recompute::{Recompute, recompute};
 use crate::ori::cfg::Cfg;
-use crate::ori::{Block, File, Function, InstId, VReg};
-use crate::tables::{Op, Role};
-use cranelift_entity::SecondaryMap;
+use crate::ori::{Block, Convention, File, Function, InstId, Kind, Operand, STACK_POINTER, VReg};
+use crate::tables::ori::Direction;
+use crate::tables::{Mod, Mods, Op, Prop, Role, value};
+use cranelift_entity::{EntityRef, SecondaryMap};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// For each physical register the virtual registers whose current value it holds.
-type State = BTreeMap<(File, u16), BTreeSet<VReg>>;
+/// Where a value can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Register(File, u16),
+    /// Word of local memory: bytes from the stack pointer at the function's entry.
+    Frame(i64),
+    Expression(usize),
+}
 
-pub fn check(function: &Function) -> Vec<String> {
-    let cfg = Cfg::new(function);
+/// What a place can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Value {
+    Of(VReg),
+    /// A predicate as 0 or 1.
+    AsNumber(VReg),
+    /// What a general register held at the function's entry.
+    Came(u16),
+}
+
+/// The state at a point.
+#[derive(Clone, Default, PartialEq)]
+struct State {
+    held: BTreeMap<Place, BTreeSet<Value>>,
+    /// The same, the other way round.
+    places: BTreeMap<Value, BTreeSet<Place>>,
+    /// Registers that have no value yet: bits by number.
+    open: Vec<u64>,
+    /// Stack pointer, from where it was at the entry.
+    stack: i64,
+}
+
+impl State {
+    fn is_open(&self, reg: VReg) -> bool {
+        self.open.get(reg.index() / 64).is_some_and(|w| w >> (reg.index() % 64) & 1 != 0)
+    }
+
+    fn set_open(&mut self, reg: VReg, open: bool) {
+        let (word, bit) = (reg.index() / 64, 1u64 << (reg.index() % 64));
+        if open { self.open[word] |= bit } else { self.open[word] &= !bit }
+    }
+
+    fn holds(&self, place: Place, value: Value) -> bool {
+        let any = matches!(value, Value::Of(reg) | Value::AsNumber(reg) if self.is_open(reg));
+        any || self.held.get(&place).is_some_and(|h| h.contains(&value))
+    }
+
+    fn add(&mut self, place: Place, value: Value) {
+        self.held.entry(place).or_default().insert(value);
+        self.places.entry(value).or_default().insert(place);
+    }
+
+    fn clear(&mut self, place: Place) {
+        for value in self.held.remove(&place).unwrap_or_default() {
+            if let Some(places) = self.places.get_mut(&value) {
+                places.remove(&place);
+                if places.is_empty() {
+                    self.places.remove(&value);
+                }
+            }
+        }
+    }
+
+    fn set(&mut self, place: Place, values: BTreeSet<Value>) {
+        self.clear(place);
+        values.into_iter().for_each(|v| self.add(place, v));
+    }
+
+    /// The register has a new value: no place holds it.
+    fn forget(&mut self, reg: VReg) {
+        for value in [Value::Of(reg), Value::AsNumber(reg)] {
+            for place in self.places.remove(&value).unwrap_or_default() {
+                if let Some(held) = self.held.get_mut(&place) {
+                    held.remove(&value);
+                    if held.is_empty() {
+                        self.held.remove(&place);
+                    }
+                }
+            }
+        }
+        self.set_open(reg, false);
+    }
+
+    fn at(&self, place: Place) -> BTreeSet<Value> {
+        self.held.get(&place).cloned().unwrap_or_default()
+    }
+
+    fn join(&self, other: &State) -> State {
+        let mut out = State { stack: self.stack, ..State::default() };
+        out.open = self.open.iter().zip(&other.open).map(|(a, b)| a & b).collect();
+        for (one, two) in [(self, other), (other, self)] {
+            for (place, values) in &one.held {
+                values.iter().filter(|v| two.holds(*place, **v)).for_each(|v| out.add(*place, *v));
+            }
+        }
+        out
+    }
+}
+
+struct Checker<'a> {
+    before: &'a Function,
+    after: &'a Function,
+    gone: &'a Gone,
+    expressions: Vec<(Op, Mods, Option<u64>, Operand)>,
+    errors: Vec<String>,
+    report: bool,
+}
+
+/// All that is wrong.
+pub fn check(before: &Function, after: &Function, gone: &Gone) -> Vec<String> {
+    let cfg = Cfg::new(after);
+    let mut checker = Checker { before, after, gone, expressions: Vec::new(), errors: Vec::new(), report: false };
     let mut entry: SecondaryMap<Block, Option<State>> = SecondaryMap::new();
-    let mut errors = Vec::new();
-    let mut work = vec![function.entry()];
-    let given = function.stack_pointer.and_then(|r| Some(((File::R, function.regs[r].phys?), BTreeSet::from([r]))));
-    entry[function.entry()] = Some(given.into_iter().collect());
-    while let Some(block) = work.pop() {
+    entry[after.entry()] = Some(checker.start());
+    let mut work: BTreeSet<usize> = [0].into();
+    while let Some(number) = work.pop_first() {
+        let block = cfg.rpo[number];
         let mut state = entry[block].clone().unwrap_or_default();
-        for inst in &function.blocks[block] {
-            step(function, *inst, &mut state, None);
+        for inst in &after.blocks[block] {
+            checker.step(*inst, &mut state);
         }
         for succ in &cfg.succs[block] {
             let joined = match &entry[*succ] {
                 None => state.clone(),
-                Some(old) => join(old, &state),
+                Some(old) => old.join(&state),
             };
             if entry[*succ].as_ref() != Some(&joined) {
                 entry[*succ] = Some(joined);
-                work.push(*succ);
+                work.insert(cfg.number[*succ]);
             }
         }
     }
+    checker.report = true;
     for block in &cfg.rpo {
         let mut state = entry[*block].clone().unwrap_or_default();
-        for inst in &function.blocks[*block] {
-            step(function, *inst, &mut state, Some(&mut errors));
+        for inst in &after.blocks[*block] {
+            checker.step(*inst, &mut state);
         }
     }
-    errors
+    checker.errors
 }
 
-fn join(a: &State, b: &State) -> State {
-    a.iter()
-        .filter_map(|(place, held)| {
-            let both: BTreeSet<VReg> = b.get(place)?.intersection(held).copied().collect();
-            (!both.is_empty()).then_some((*place, both))
-        })
-        .collect()
-}
-
-fn step(function: &Function, inst: InstId, state: &mut State, errors: Option<&mut Vec<String>>) {
-    let place = |reg: VReg| function.regs[reg].phys.map(|p| (function.regs[reg].file, p));
-    if let Some(errors) = errors {
-        function.for_each_use(inst, |reg| {
-            let holds = place(reg).and_then(|p| state.get(&p)).is_some_and(|held| held.contains(&reg));
-            if !holds && !function.regs[reg].file.eq(&File::B) {
-                let text = crate::ori::text::instruction(function, inst);
-                errors.push(format!("{inst} {text}: {reg} is not where it is read from"));
+impl Checker<'_> {
+    fn start(&self) -> State {
+        let mut state = State { open: vec![u64::MAX; self.before.regs.len().div_ceil(64)], ..State::default() };
+        if self.after.convention == Convention::Device {
+            for n in (0..256).filter(|n| is_kept(File::R, *n)) {
+                state.add(Place::Register(File::R, n), Value::Came(n));
             }
-        });
+        }
+        state
     }
-    let data = &function.insts[inst];
-    let copied = (data.op == Op::COPY).then(|| function.arg(inst, Role::A).as_reg()).flatten();
-    let same = copied.and_then(place).and_then(|p| state.get(&p).cloned());
-    let mut written = Vec::new();
-    function.for_each_def(inst, |reg| written.push(reg));
-    for reg in written {
-        let Some(at) = place(reg) else { continue };
-        // The value of this virtual register elsewhere is an old one now.
-        for held in state.values_mut() {
-            held.remove(&reg);
+
+    fn wrong(&mut self, inst: InstId, what: &str) {
+        if self.report {
+            self.errors.push(format!("{inst} {}: {what}", crate::ori::text::instruction(self.after, inst)));
         }
-        let mut held = BTreeSet::from([reg]);
-        if let Some(same) = &same
-            && data.guard.is_null()
+    }
+
+    fn place(&self, reg: VReg) -> Option<Place> {
+        let data = &self.after.regs[reg];
+        data.phys.filter(|_| !self.gone[reg]).map(|p| Place::Register(data.file, p))
+    }
+
+    fn step(&mut self, inst: InstId, state: &mut State) {
+        if inst.index() >= self.before.insts.len() {
+            return self.added(inst, state);
+        }
+        let data = &self.before.insts[inst];
+        match data.op {
+            Op::UNDEF => self.before.for_each_def(inst, |reg| {
+                state.forget(reg);
+                state.set_open(reg, true);
+            }),
+            Op::COPY if data.guard.is_null() && self.plain(inst) => self.copy(inst, state),
+            _ => self.original(inst, state),
+        }
+    }
+
+    fn plain(&self, inst: InstId) -> bool {
+        let source = self.before.arg(inst, Role::A);
+        source == source.plain() && source.as_reg().is_some()
+    }
+
+    fn copy(&mut self, inst: InstId, state: &mut State) {
+        let reg = |f: &Function, role| f.arg(inst, role).as_reg();
+        let (Some(d), Some(a)) = (reg(self.before, Role::D), reg(self.before, Role::A)) else { return };
+        let now = |role| reg(self.after, role).and_then(|r| self.place(r));
+        let (to, from) = (now(Role::D), now(Role::A));
+        if let (Some(_), Some(from)) = (to, from)
+            && !self.before.regs[a].phys.is_some()
+            && !state.holds(from, Value::Of(a))
         {
-            held.extend(same.iter().copied());
+            self.wrong(inst, &format!("{a} is not where it is read from"));
         }
-        state.insert(at, held);
+        let moved = from.map(|f| state.at(f));
+        let (open, same) = (state.is_open(a), d == a);
+        if !same {
+            state.forget(d);
+        }
+        if let (Some(to), Some(moved)) = (to, moved) {
+            let moved =
+                moved.into_iter().filter(|v| same || !matches!(v, Value::Of(r) | Value::AsNumber(r) if *r == d));
+            state.set(to, moved.collect());
+        }
+        for (old, new) in [(Value::Of(a), Value::Of(d)), (Value::AsNumber(a), Value::AsNumber(d))] {
+            for place in state.places.get(&old).cloned().unwrap_or_default() {
+                state.add(place, new);
+            }
+        }
+        state.set_open(d, open);
+        if self.before.regs[a].phys.is_some()
+            && let Some(to) = to
+        {
+            state.add(to, Value::Of(d));
+        }
+        self.fixed(inst, d, to);
+        self.fixed(inst, a, from);
+    }
+
+    fn fixed(&mut self, inst: InstId, reg: VReg, place: Option<Place>) {
+        let data = &self.before.regs[reg];
+        if let Some(number) = data.fixed.or(data.phys)
+            && place != Some(Place::Register(data.file, number))
+        {
+            self.wrong(inst, &format!("{reg} is not in {}{number}", data.file.name()));
+        }
+    }
+
+    /// Registers of an operand before, with their places after.
+    fn pairs(&self, old: Operand, new: Operand) -> Vec<(VReg, Option<Place>)> {
+        let (mut one, mut two) = (Vec::new(), Vec::new());
+        self.before.for_each_reg(old, |r| one.push(r));
+        self.after.for_each_reg(new, |r| two.push(r));
+        let adjacent = two.windows(2).all(|w| {
+            let number = |r: VReg| self.after.regs[r].phys.map(i32::from);
+            self.gone[w[0]] || self.gone[w[1]] || number(w[1]) == number(w[0]).map(|n| n + 1)
+        });
+        let aligned = two.first().is_none_or(|r| {
+            let multiple = super::vectors::alignment(two.len()) as u16;
+            self.gone[*r] || self.after.regs[*r].phys.is_some_and(|n| n % multiple == 0)
+        });
+        let fits = adjacent && aligned && one.len() == two.len();
+        one.into_iter().enumerate().map(|(i, r)| (r, if fits { self.place(two[i]) } else { None })).collect()
+    }
+
+    fn original(&mut self, inst: InstId, state: &mut State) {
+        let (before, after) = (self.before, self.after);
+        let count = before.args(inst).len();
+        let (mut uses, mut defs) = (self.pairs(before.insts[inst].guard, after.insts[inst].guard), Vec::new());
+        for i in 0..count {
+            let pairs = self.pairs(before.args(inst)[i], after.args(inst)[i]);
+            match before.direction(inst, i) {
+                Direction::Use => uses.extend(pairs),
+                Direction::Def => defs.extend(pairs),
+                Direction::None => {}
+            }
+        }
+        if after.args(inst).len() != count || after.insts[inst].op != before.insts[inst].op {
+            self.wrong(inst, "is another instruction now");
+        }
+        let op = before.insts[inst].op;
+        if !before.insts[inst].guard.is_null() {
+            // Where the guard is false, what is there stays.
+            uses.extend(defs.iter().copied());
+        }
+        for (reg, place) in uses {
+            self.fixed(inst, reg, place);
+            let reserved = before.regs[reg].phys.is_some();
+            if !reserved && !place.is_some_and(|p| state.holds(p, Value::Of(reg))) {
+                self.wrong(inst, &format!("{reg} is not where it is read from"));
+            }
+        }
+        if op == Op::RET {
+            self.returned(inst, state);
+        }
+        if op.has(Prop::Clobbers) {
+            let lost = |p: &Place| matches!(p, Place::Register(file, n) if !is_kept(*file, *n));
+            let places: Vec<Place> = state.held.keys().copied().filter(lost).collect();
+            places.into_iter().for_each(|p| state.clear(p));
+        }
+        defs.iter().for_each(|(reg, _)| state.forget(*reg));
+        for (reg, place) in defs {
+            match place {
+                Some(place) => {
+                    self.fixed(inst, reg, Some(place));
+                    state.clear(place);
+                    state.add(place, Value::Of(reg));
+                }
+                None if self.gone[reg] => {}
+                None => self.wrong(inst, &format!("{reg} has no place")),
+            }
+            if let Some(how) = recompute(before, inst, reg) {
+                let expression = self.expression(before, how);
+                state.add(expression, Value::Of(reg));
+            }
+        }
+    }
+
+    fn returned(&mut self, inst: InstId, state: &State) {
+        if self.after.convention != Convention::Device {
+            return;
+        }
+        let mut named = Vec::new();
+        self.after.for_each_use(inst, |reg| named.push(self.after.regs[reg].phys));
+        for n in (0..256).filter(|n| is_kept(File::R, *n) && *n != STACK_POINTER && !named.contains(&Some(*n))) {
+            if !state.holds(Place::Register(File::R, n), Value::Came(n)) {
+                self.wrong(inst, &format!("R{n} is not restored"));
+            }
+        }
+        if state.stack != 0 {
+            self.wrong(inst, "the stack pointer is not restored");
+        }
+    }
+
+    /// The place that stands for a value that can be computed again.
+    fn expression(&mut self, function: &Function, how: Recompute) -> Place {
+        let number = function.imm_value(how.source);
+        let source = if number.is_some() { Operand::NULL } else { how.source };
+        let key = (how.op, how.mods, number, source);
+        let index = self.expressions.iter().position(|e| *e == key).unwrap_or_else(|| {
+            self.expressions.push(key);
+            self.expressions.len() - 1
+        });
+        Place::Expression(index)
+    }
+
+    /// An instruction of the allocator's.
+    fn added(&mut self, inst: InstId, state: &mut State) {
+        let f = self.after;
+        if is_marker(f, inst, self.gone) {
+            return;
+        }
+        let sp = |o: Operand| o.as_reg().is_some_and(|r| f.stack_pointer == Some(r));
+        let (d, a) = (f.arg(inst, Role::D), f.arg(inst, Role::A));
+        let place = |o: Operand| o.as_reg().filter(|_| o == o.plain()).and_then(|r| self.place(r));
+        let op = f.insts[inst].op;
+        match op {
+            Op::LDC if sp(d) => state.stack = 0,
+            Op::IADD3 if sp(d) && sp(a) => {
+                let bytes = f.imm_value(f.arg(inst, Role::B)).unwrap_or(0);
+                state.stack += i64::from(bytes as u32 as i32);
+            }
+            Op::STL | Op::LDL if sp(a) => self.frame_access(inst, state),
+            Op::SEL => {
+                let p = f.arg(inst, Role::Pp);
+                let shape = a == Operand::zero() && f.imm_value(f.arg(inst, Role::B)) == Some(1) && p.not();
+                self.converted(inst, state, place(d), place(p.inverted()), shape, |v| match v {
+                    Value::Of(reg) => Some(Value::AsNumber(reg)),
+                    _ => None,
+                });
+            }
+            Op::ISETP => {
+                let shape =
+                    f.arg(inst, Role::B) == Operand::zero() && f.insts[inst].mods.get(Mod::Cmp) == value::cmp::NE;
+                self.converted(inst, state, place(f.arg(inst, Role::Pu)), place(a), shape, |v| match v {
+                    Value::AsNumber(reg) => Some(Value::Of(reg)),
+                    _ => None,
+                });
+            }
+            Op::COPY | Op::MOV | Op::R2UR if place(a).is_some() => {
+                self.converted(inst, state, place(d), place(a), true, Some);
+            }
+            Op::BMOV_B => self.converted(inst, state, place(f.arg(inst, Role::B)), place(a), true, Some),
+            Op::BMOV_R => {
+                let from = place(f.arg(inst, Role::B));
+                self.converted(inst, state, place(d), from, true, Some);
+                from.into_iter().for_each(|p| state.clear(p));
+            }
+            _ => self.recomputed(inst, state),
+        }
+    }
+
+    fn converted(
+        &mut self,
+        inst: InstId,
+        state: &mut State,
+        to: Option<Place>,
+        from: Option<Place>,
+        shape: bool,
+        change: impl Fn(Value) -> Option<Value>,
+    ) {
+        let unguarded = self.after.insts[inst].guard.is_null();
+        match (to, from) {
+            (Some(to), Some(from)) if shape && unguarded => {
+                let values = state.at(from).into_iter().filter_map(change).collect();
+                state.set(to, values);
+            }
+            _ => self.wrong(inst, "is not a move"),
+        }
+    }
+
+    fn frame_access(&mut self, inst: InstId, state: &mut State) {
+        let f = self.after;
+        let load = f.insts[inst].op == Op::LDL;
+        let operand = f.arg(inst, if load { Role::D } else { Role::B });
+        let offset = f.imm_value(f.arg(inst, Role::Off)).unwrap_or(0) as i64;
+        let mut regs = Vec::new();
+        f.for_each_reg(operand, |r| regs.push(r));
+        let bytes = 4 * regs.len() as i64;
+        let inside = offset >= i64::from(f.local_bytes) && offset + bytes <= i64::from(f.frame_bytes);
+        if !inside || offset % bytes != 0 || matches!(operand.kind(), Kind::Null) {
+            self.wrong(inst, "is outside the part of the frame for spilled values, or not aligned");
+        }
+        for (i, reg) in regs.into_iter().enumerate() {
+            let word = Place::Frame(state.stack + offset + 4 * i as i64);
+            let Some(register) = self.place(reg) else {
+                self.wrong(inst, &format!("{reg} has no place"));
+                continue;
+            };
+            let (to, from) = if load { (register, word) } else { (word, register) };
+            let values = state.at(from);
+            state.set(to, values);
+        }
+    }
+
+    fn recomputed(&mut self, inst: InstId, state: &mut State) {
+        let reg = self.after.arg(inst, Role::D).as_reg();
+        let place = reg.and_then(|r| self.place(r));
+        let how = reg.and_then(|r| recompute(self.after, inst, r));
+        let (Some(place), Some(how)) = (place, how) else {
+            return self.wrong(inst, "is nothing that an allocator adds");
+        };
+        let expression = self.expression(self.after, how);
+        let values = state.at(expression);
+        state.set(place, values);
     }
 }

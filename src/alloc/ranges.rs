@@ -1,59 +1,143 @@
 //! Live ranges over the linear order of the layout.
 //!
 //! Input: a function out of SSA. Output: for each register the sorted, disjoint half-open ranges of points at which it is
-//! live. Instruction number i reads at point 2i and writes at point 2i + 1, so that a result may take the place of a
-//! source that ends there. Invariant: a definition covers at least its own point, even if nothing reads it.
+//! live, and the points of instructions that destroy registers. Instruction number i reads at point 2i and writes at point
+//! 2i + 1, so that a result may take the place of a source that ends there. Invariants: a definition covers at least its own
+//! point, even if nothing reads it; registers that went to memory ([`Gone`]) have no ranges, and what still names them
+//! counts for nothing; work is linear in the size of the code, and in blocks times registers that live across blocks.
 
 use crate::ori::cfg::Cfg;
-use crate::ori::liveness::Liveness;
-use crate::ori::{Function, VReg};
+use crate::ori::{Block, Function, InstId, VReg};
+use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
 
 /// A half-open range of points.
 pub type Range = (u32, u32);
 
+/// Registers that spilling replaced; COPY, UNDEF and recomputable definitions may still name them, for the checker.
+pub type Gone = SecondaryMap<VReg, bool>;
+
 /// Ranges of every register.
 pub struct Ranges {
     pub of: SecondaryMap<VReg, Vec<Range>>,
+    /// Points just behind which nothing that crosses them survives in a register that calls destroy.
+    pub clobbers: Vec<u32>,
+    /// First point behind the last instruction.
+    pub end: u32,
 }
 
+/// Whether an instruction only remembers, for the checker, what spill code now does.
+pub fn is_marker(function: &Function, inst: InstId, gone: &Gone) -> bool {
+    let mut marker = false;
+    function.for_each_def(inst, |reg| marker |= gone[reg]);
+    if function.insts[inst].op == Op::COPY {
+        function.for_each_use(inst, |reg| marker |= gone[reg]);
+    }
+    marker
+}
+
+const CLOSED: u32 = u32::MAX;
+
 impl Ranges {
-    pub fn new(function: &Function) -> Ranges {
-        let cfg = Cfg::new(function);
-        let live = Liveness::new(function, &cfg);
-        let mut of: SecondaryMap<VReg, Vec<Range>> = SecondaryMap::new();
+    pub fn new(function: &Function, cfg: &Cfg, gone: &Gone) -> Ranges {
+        let live = Live::new(function, cfg, gone);
+        let mut ranges = Ranges { of: SecondaryMap::new(), clobbers: Vec::new(), end: 0 };
+        let mut open: SecondaryMap<VReg, u32> = SecondaryMap::with_default(CLOSED);
         let mut first = 0u32;
         for block in &function.layout {
             let insts = &function.blocks[*block];
-            let end = first + insts.len() as u32;
             if cfg.reachable(*block) {
-                block_ranges(function, insts, &live.live_out[*block], first, &mut of);
+                ranges.block(function, gone, insts, live.out(*block), first, &mut open);
             }
-            first = end;
+            first += insts.len() as u32;
         }
+        ranges.end = 2 * first + 2;
+        ranges.clobbers.sort_unstable();
         for reg in function.regs.keys() {
-            let mut list = std::mem::take(&mut of[reg]);
-            list.sort_unstable();
-            let mut merged: Vec<Range> = Vec::with_capacity(list.len());
-            for range in list {
-                match merged.last_mut() {
-                    Some(last) if range.0 <= last.1 => last.1 = last.1.max(range.1),
-                    _ => merged.push(range),
-                }
-            }
-            of[reg] = merged;
+            normalize(&mut ranges.of[reg]);
         }
-        Ranges { of }
+        ranges
     }
 
-    /// Whether two registers are ever live at once.
-    pub fn overlap(&self, a: VReg, b: VReg) -> bool {
-        overlaps(&self.of[a], &self.of[b])
+    fn block(
+        &mut self,
+        function: &Function,
+        gone: &Gone,
+        insts: &[InstId],
+        live_out: impl Iterator<Item = VReg>,
+        first: u32,
+        open: &mut SecondaryMap<VReg, u32>,
+    ) {
+        let mut touched: Vec<VReg> = Vec::new();
+        for reg in live_out {
+            open[reg] = 2 * (first + insts.len() as u32);
+            touched.push(reg);
+        }
+        for (i, inst) in insts.iter().enumerate().rev() {
+            if is_marker(function, *inst, gone) {
+                continue;
+            }
+            let point = 2 * (first + i as u32);
+            let data = &function.insts[*inst];
+            if data.op.has(Prop::Clobbers) {
+                self.clobbers.push(point + 1);
+            }
+            function.for_each_def(*inst, |reg| {
+                let end = if open[reg] == CLOSED { point + 2 } else { open[reg] };
+                if data.guard.is_null() {
+                    open[reg] = CLOSED;
+                    self.of[reg].push((point + 1, end));
+                } else if open[reg] == CLOSED {
+                    open[reg] = end;
+                    touched.push(reg);
+                }
+            });
+            function.for_each_use(*inst, |reg| {
+                if open[reg] == CLOSED {
+                    open[reg] = point + 1;
+                    touched.push(reg);
+                }
+            });
+        }
+        for reg in touched {
+            if open[reg] != CLOSED {
+                self.of[reg].push((2 * first, open[reg]));
+                open[reg] = CLOSED;
+            }
+        }
     }
 }
 
+/// Sorts ranges and joins those that touch.
+pub fn normalize(list: &mut Vec<Range>) {
+    if list.len() < 2 {
+        return;
+    }
+    list.sort_unstable();
+    let mut kept = 0;
+    for i in 1..list.len() {
+        let range = list[i];
+        if range.0 <= list[kept].1 {
+            list[kept].1 = list[kept].1.max(range.1);
+        } else {
+            kept += 1;
+            list[kept] = range;
+        }
+    }
+    list.truncate(kept + 1);
+}
+
 /// Whether two sorted lists of ranges meet.
-pub fn overlaps(mut a: &[Range], mut b: &[Range]) -> bool {
+pub fn overlaps<'r>(mut a: &'r [Range], mut b: &'r [Range]) -> bool {
+    if a.len() > b.len() {
+        std::mem::swap(&mut a, &mut b);
+    }
+    if a.len() * 8 < b.len() {
+        return a.iter().any(|x| {
+            let at = b.partition_point(|y| y.1 <= x.0);
+            b.get(at).is_some_and(|y| y.0 < x.1)
+        });
+    }
     while let (Some(x), Some(y)) = (a.first(), b.first()) {
         if x.0 < y.1 && y.0 < x.1 {
             return true;
@@ -63,34 +147,119 @@ pub fn overlaps(mut a: &[Range], mut b: &[Range]) -> bool {
     false
 }
 
-fn block_ranges(
-    function: &Function,
-    insts: &[crate::ori::InstId],
-    live_out: &crate::ori::liveness::RegSet,
-    first: u32,
-    of: &mut SecondaryMap<VReg, Vec<Range>>,
-) {
-    let start = 2 * first;
-    // End of the range that is open for a register when walking backwards.
-    let mut open: std::collections::BTreeMap<VReg, u32> =
-        live_out.iter().map(|r| (r, 2 * (first + insts.len() as u32))).collect();
-    for (i, inst) in insts.iter().enumerate().rev() {
-        let point = 2 * (first + i as u32);
-        let kills = function.insts[*inst].guard.is_null();
-        function.for_each_def(*inst, |reg| {
-            let end = open.get(&reg).copied().unwrap_or(point + 2);
-            if kills {
-                open.remove(&reg);
-                of[reg].push((point + 1, end));
-            } else {
-                open.entry(reg).or_insert(end);
+/// Whether a value with these ranges outlives one of the points at which calls destroy registers.
+pub fn crosses(ranges: &[Range], clobbers: &[u32]) -> bool {
+    !clobbers.is_empty()
+        && ranges.iter().any(|r| {
+            let at = clobbers.partition_point(|p| *p <= r.0);
+            clobbers.get(at).is_some_and(|p| *p < r.1)
+        })
+}
+
+/// Registers live at the ends of blocks, as sets over those registers only that some block reads before it writes them.
+struct Live {
+    regs: Vec<VReg>,
+    words: usize,
+    out: SecondaryMap<Block, Vec<u64>>,
+}
+
+const LOCAL: u32 = u32::MAX;
+
+impl Live {
+    fn new(function: &Function, cfg: &Cfg, gone: &Gone) -> Live {
+        let mut number: SecondaryMap<VReg, u32> = SecondaryMap::with_default(LOCAL);
+        let mut written: SecondaryMap<VReg, u32> = SecondaryMap::with_default(LOCAL);
+        let mut regs = Vec::new();
+        let mut reads: Vec<Vec<u32>> = Vec::with_capacity(cfg.rpo.len());
+        for (i, block) in cfg.rpo.iter().enumerate() {
+            let mut exposed = Vec::new();
+            for inst in function.blocks[*block].iter().filter(|n| !is_marker(function, **n, gone)) {
+                let mut read = |reg: VReg| {
+                    if written[reg] != i as u32 {
+                        if number[reg] == LOCAL {
+                            number[reg] = regs.len() as u32;
+                            regs.push(reg);
+                        }
+                        exposed.push(number[reg]);
+                    }
+                };
+                function.for_each_use(*inst, &mut read);
+                if function.insts[*inst].guard.is_null() {
+                    function.for_each_def(*inst, |reg| written[reg] = i as u32);
+                } else {
+                    // What is there before may stay.
+                    function.for_each_def(*inst, &mut read);
+                }
             }
-        });
-        function.for_each_use(*inst, |reg| {
-            open.entry(reg).or_insert(point + 1);
-        });
+            reads.push(exposed);
+        }
+        let words = regs.len().div_ceil(64);
+        let mut live = Live { regs, words, out: SecondaryMap::with_default(vec![0; words]) };
+        live.solve(function, cfg, gone, &number, &reads);
+        live
     }
-    for (reg, end) in open {
-        of[reg].push((start, end));
+
+    fn solve(
+        &mut self,
+        function: &Function,
+        cfg: &Cfg,
+        gone: &Gone,
+        number: &SecondaryMap<VReg, u32>,
+        reads: &[Vec<u32>],
+    ) {
+        let words = self.words;
+        let mut kill = vec![0u64; words * cfg.rpo.len()];
+        let mut live_in = vec![0u64; words * cfg.rpo.len()];
+        for (i, block) in cfg.rpo.iter().enumerate() {
+            for n in &reads[i] {
+                live_in[i * words + *n as usize / 64] |= 1 << (n % 64);
+            }
+            for inst in function.blocks[*block].iter().filter(|n| !is_marker(function, **n, gone)) {
+                if function.insts[*inst].guard.is_null() {
+                    function.for_each_def(*inst, |reg| {
+                        if number[reg] != LOCAL {
+                            kill[i * words + number[reg] as usize / 64] |= 1 << (number[reg] % 64);
+                        }
+                    });
+                }
+            }
+        }
+        let mut work: Vec<usize> = (0..cfg.rpo.len()).collect();
+        let mut queued = vec![true; cfg.rpo.len()];
+        while let Some(i) = work.pop() {
+            queued[i] = false;
+            let mut out = vec![0u64; words];
+            for succ in &cfg.succs[cfg.rpo[i]] {
+                let from = cfg.number[*succ] * words;
+                out.iter_mut().zip(&live_in[from..from + words]).for_each(|(o, l)| *o |= l);
+            }
+            let mut changed = false;
+            for w in 0..words {
+                let new = live_in[i * words + w] | out[w] & !kill[i * words + w];
+                changed |= new != live_in[i * words + w];
+                live_in[i * words + w] = new;
+            }
+            self.out[cfg.rpo[i]] = out;
+            if changed {
+                for pred in &cfg.preds[cfg.rpo[i]] {
+                    let n = cfg.number[*pred];
+                    if !queued[n] {
+                        queued[n] = true;
+                        work.push(n);
+                    }
+                }
+            }
+        }
+    }
+
+    fn out(&self, block: Block) -> impl Iterator<Item = VReg> + '_ {
+        self.out[block].iter().enumerate().flat_map(move |(i, word)| {
+            let mut word = *word;
+            std::iter::from_fn(move || {
+                let bit = (word != 0).then(|| word.trailing_zeros() as usize)?;
+                word &= word - 1;
+                Some(self.regs[i * 64 + bit])
+            })
+        })
     }
 }

@@ -177,6 +177,12 @@ impl Operand {
     }
 }
 
+impl From<VReg> for Operand {
+    fn from(reg: VReg) -> Operand {
+        Operand::reg(reg)
+    }
+}
+
 impl std::fmt::Debug for Operand {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let sign = if self.neg() { "-" } else { "" };

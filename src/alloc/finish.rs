@@ -1,0 +1,78 @@
+//! What the allocated function looks like in the end: no pseudo-operations, no copies onto themselves.
+//!
+//! Input: a function in physical registers with the markers that the checker needs. Output: COPY as MOV, UMOV or PLOP3, or nothing; UNDEF,
+//! ENTRY and definitions that are repeated elsewhere are gone; the bytes that spill code stores and loads are counted.
+
+use super::ranges::{Gone, is_marker};
+use crate::ori::{File, Function, InstId, Operand};
+use crate::tables::{Op, Role};
+use cranelift_entity::EntityRef;
+
+/// Finishes; instructions from `first_new` on were made by the allocator.
+pub fn run(function: &mut Function, gone: &Gone, first_new: u32) {
+    (function.spill_stores, function.spill_loads) = (0, 0);
+    for block in function.layout.clone() {
+        let insts = std::mem::take(&mut function.blocks[block]);
+        for inst in insts.iter().filter(|i| i.index() >= first_new as usize) {
+            let words = |role| match function.arg(*inst, role).as_vector() {
+                Some(vector) => 4 * function.vector_regs(vector).len() as u32,
+                None => 4,
+            };
+            match function.insts[*inst].op {
+                Op::STL => function.spill_stores += words(Role::B),
+                Op::LDL => function.spill_loads += words(Role::D),
+                _ => {}
+            }
+        }
+        let kept: Vec<InstId> = insts.into_iter().filter(|inst| !is_marker(function, *inst, gone)).collect();
+        function.blocks[block] = kept.into_iter().filter_map(|inst| final_form(function, inst)).collect();
+    }
+}
+
+/// COPY as MOV or PLOP3, or nothing where both sides ended in one place; UNDEF as nothing.
+fn final_form(function: &mut Function, inst: InstId) -> Option<InstId> {
+    match function.insts[inst].op {
+        Op::UNDEF | Op::ENTRY => None,
+        Op::COPY => {
+            let (dst, src) = (function.arg(inst, Role::D), function.arg(inst, Role::A));
+            let place = |f: &Function, o: Operand| o.as_reg().and_then(|r| f.regs[r].phys);
+            if place(function, dst) == place(function, src) && !dst.not() && !src.not() {
+                return None;
+            }
+            Some(copy(function, inst, dst, src))
+        }
+        _ => Some(inst),
+    }
+}
+
+/// Truth table of `a` in a three-input predicate operation whose other inputs are true.
+const LUT_FIRST: u64 = 0x80;
+
+fn copy(function: &mut Function, inst: InstId, dst: Operand, src: Operand) -> InstId {
+    let file = dst.as_reg().map(|r| function.regs[r].file);
+    let new = if file == Some(File::P) {
+        let new = function.make(Op::PLOP3);
+        let (lut, lut2) = (function.imm(LUT_FIRST), function.imm(0));
+        let always = Operand::always();
+        for (role, operand) in [
+            (Role::Pu, dst),
+            (Role::Pv, always),
+            (Role::Pa, src),
+            (Role::Pb, always),
+            (Role::Pc, always),
+            (Role::Lut, lut),
+            (Role::Lut2, lut2),
+        ] {
+            function.set_arg(new, role, operand);
+        }
+        new
+    } else {
+        let new = function.make(if file == Some(File::UR) { Op::UMOV } else { Op::MOV });
+        function.set_arg(new, Role::D, dst);
+        function.set_arg(new, Role::A, src);
+        new
+    };
+    function.insts[new].guard = function.insts[inst].guard;
+    function.insts[new].line = function.insts[inst].line;
+    new
+}

@@ -1,0 +1,103 @@
+//! What it costs to keep a value in memory, and how deep in loops each block stands.
+//!
+//! Input: a function and its graph. Output: loop depths; for each register the accesses that spill code would add, each
+//! counted 10^depth times; and which registers are always accessed together. Invariant: a cycle that is no natural loop
+//! counts for nothing, which costs quality only.
+
+use super::ranges::{Gone, is_marker};
+use crate::ori::cfg::Cfg;
+use crate::ori::{Block, Function, InstId, Operand, VReg};
+use crate::tables::Op;
+use crate::tables::ori::Direction;
+use cranelift_entity::{EntityRef, SecondaryMap};
+
+/// Deeper loops count as this deep.
+const DEEPEST: u32 = 8;
+
+/// Number of natural loops around each block.
+pub fn depths(cfg: &Cfg) -> SecondaryMap<Block, u32> {
+    let dominators = cfg.dominators();
+    let mut depth: SecondaryMap<Block, u32> = SecondaryMap::new();
+    for head in &cfg.rpo {
+        let backs: Vec<Block> = cfg.preds[*head].iter().copied().filter(|p| dominators.dominates(*head, *p)).collect();
+        if backs.is_empty() {
+            continue;
+        }
+        let mut inside: std::collections::BTreeSet<Block> = [*head].into();
+        let mut work = backs;
+        while let Some(block) = work.pop() {
+            if inside.insert(block) {
+                work.extend(&cfg.preds[block]);
+            }
+        }
+        inside.iter().for_each(|b| depth[*b] += 1);
+    }
+    depth
+}
+
+/// Costs of all registers.
+pub struct Weights {
+    pub cost: SecondaryMap<VReg, f64>,
+    /// Equal for registers that are accessed by the same vector operands and nothing else, copies aside.
+    pub together: SecondaryMap<VReg, u64>,
+    /// The one instruction that defines it; none where there are several.
+    pub definition: SecondaryMap<VReg, Definition>,
+}
+
+/// How often a register is defined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Definition {
+    #[default]
+    None,
+    One(InstId),
+    Many,
+}
+
+impl Weights {
+    pub fn new(function: &Function, gone: &Gone, depth: &SecondaryMap<Block, u32>) -> Weights {
+        let mut weights = Weights {
+            cost: SecondaryMap::with_default(0.0),
+            together: SecondaryMap::new(),
+            definition: SecondaryMap::new(),
+        };
+        for block in &function.layout {
+            let factor = 10f64.powi(depth[*block].min(DEEPEST) as i32);
+            for inst in function.blocks[*block].iter().filter(|i| !is_marker(function, **i, gone)) {
+                weights.instruction(function, *inst, factor);
+            }
+        }
+        weights
+    }
+
+    fn instruction(&mut self, function: &Function, inst: InstId, factor: f64) {
+        let copy = function.insts[inst].op == Op::COPY;
+        for (i, operand) in function.args(inst).iter().enumerate() {
+            let sign = mix((inst.index() as u64) << 16 | i as u64);
+            self.operand(function, *operand, factor, sign, copy);
+            if function.direction(inst, i) == Direction::Def {
+                function.for_each_reg(*operand, |reg| {
+                    let first = self.definition[reg] == Definition::None;
+                    self.definition[reg] = if first { Definition::One(inst) } else { Definition::Many };
+                });
+            }
+        }
+        let guard = function.insts[inst].guard;
+        self.operand(function, guard, factor, mix(inst.index() as u64 | 1 << 60), copy);
+    }
+
+    fn operand(&mut self, function: &Function, operand: Operand, factor: f64, sign: u64, copy: bool) {
+        let vector = operand.as_vector().is_some();
+        function.for_each_reg(operand, |reg| {
+            self.cost[reg] += factor;
+            if !copy {
+                let own = if vector { sign } else { mix(sign ^ (reg.index() as u64) << 32) };
+                self.together[reg] = self.together[reg].wrapping_add(own);
+            }
+        });
+    }
+}
+
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ x >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x ^ x >> 29
+}
