@@ -1,0 +1,223 @@
+//! Kernels of the corpus, launched: the PTX interpreter, our cubins and the incumbent's give the same.
+//!
+//! Input: tests/cases/corpus/NAME.ron and the modules that they name; where a module lies outside the repository and is
+//! missing, the test says `skipped`. Checked for each launch: what the interpreter computes is what the description
+//! says; our cubins and the incumbent's, on the machine, give the same, on six targets, at -O0 and -O3, ours also with 24,
+//! 32 and 64 registers. By default each launch takes one of these combinations, another than its neighbours;
+//! `SASSAFRAS_CORPUS=all` takes all. `SASSAFRAS_CASE` and `SASSAFRAS_SM` (lists, such as `01_basic,07_crypto.keccak` and
+//! `sm_90`) narrow the run. What is refused by name is listed in not_yet.txt.
+
+#[path = "corpus_support/engines.rs"]
+mod engines;
+#[path = "corpus_support/not_yet.rs"]
+mod not_yet;
+#[path = "corpus_support/slice.rs"]
+mod slice;
+
+use engines::{Failure, How, Ran, guarded};
+use not_yet::{NotYet, Subject};
+use sassafras::sim::launch::{Arg, Expected, Launch, LaunchFile};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const TARGETS: [&str; 6] = ["sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"];
+
+/// Levels and limits on registers; the first two are those of the incumbent too.
+const VARIANTS: [(u8, Option<u32>); 5] = [(0, None), (3, None), (3, Some(24)), (3, Some(32)), (3, Some(64))];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A launch with the name of its case, its number among all and its module.
+struct Task {
+    number: usize,
+    case: String,
+    module: PathBuf,
+    launch: Launch,
+}
+
+fn wanted(variable: &str, names: &[&str]) -> bool {
+    std::env::var(variable).map_or(true, |list| list.split(',').any(|item| names.contains(&item)))
+}
+
+/// All launches in a fixed order, and the modules that are missing.
+fn tasks() -> (Vec<Task>, Vec<String>) {
+    let entries = std::fs::read_dir(root().join("tests/cases/corpus")).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|e| e.unwrap().path()).collect();
+    paths.retain(|p| p.extension().is_some_and(|e| e == "ron"));
+    paths.sort();
+    let (mut tasks, mut missing) = (Vec::new(), Vec::new());
+    let mut number = 0;
+    for path in paths {
+        let case = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let file = LaunchFile::load(&path).unwrap_or_else(|error| panic!("{error}"));
+        if !file.module.exists() {
+            missing.push(format!("{case} ({} launches)", file.launches.len()));
+            continue;
+        }
+        for launch in file.launches {
+            number += 1;
+            let kernel = format!("{case}.{}", launch.kernel);
+            if wanted("SASSAFRAS_CASE", &[&case, &kernel]) {
+                tasks.push(Task { number, case: case.clone(), module: file.module.clone(), launch });
+            }
+        }
+    }
+    (tasks, missing)
+}
+
+/// The number of a target's name, and whether it is one of an architecture alone.
+fn architecture(name: &str) -> (u32, bool) {
+    let digits: String = name.chars().filter(char::is_ascii_digit).collect();
+    (digits.parse().unwrap_or(0), name.ends_with(|c: char| c.is_ascii_alphabetic()))
+}
+
+/// The targets that a launch runs on.
+fn targets(task: &Task, source: &str) -> Vec<&'static str> {
+    let own = source.lines().find_map(|l| l.trim().strip_prefix(".target")).unwrap_or("");
+    let (lowest, special) = architecture(own.split([',', ' ']).find(|w| !w.is_empty()).unwrap_or("").trim());
+    let named = |t: &str| task.launch.targets.is_empty() || task.launch.targets.iter().any(|name| name == t);
+    let fits = |t: &&str| {
+        let number = architecture(t).0;
+        named(t) && if special { number == lowest } else { number >= lowest }
+    };
+    TARGETS.into_iter().filter(fits).filter(|t| wanted("SASSAFRAS_SM", &[t])).collect()
+}
+
+/// The combinations that a launch takes.
+fn plan(task: &Task, source: &str) -> Vec<How> {
+    let targets = targets(task, source);
+    let how = |target: &str, (level, registers)| How { target: target.into(), level, registers };
+    if std::env::var("SASSAFRAS_CORPUS").is_ok_and(|v| v == "all") {
+        return targets.iter().flat_map(|t| VARIANTS.map(|v| how(t, v))).collect();
+    }
+    let n = task.number;
+    targets.get(n % targets.len().max(1)).map(|t| how(t, VARIANTS[(n / 6 + n) % VARIANTS.len()])).into_iter().collect()
+}
+
+/// What all threads write into.
+#[derive(Default)]
+struct Report {
+    wrong: Vec<String>,
+    counts: BTreeMap<&'static str, [usize; 2]>,
+    outdated: BTreeMap<usize, String>,
+}
+
+struct Bench {
+    ptxas: Option<PathBuf>,
+    not_yet: NotYet,
+    report: Mutex<Report>,
+}
+
+impl Bench {
+    /// Notes how a run ended: compared with the expectation, excused, or wrong. The values come back if they are right.
+    fn note(&self, task: &Task, engine: &'static str, how: &str, expected: Option<&Launch>, ran: &Ran) -> bool {
+        let target = how.split(' ').next().unwrap_or("");
+        let subject = Subject { case: &task.case, kernel: &task.launch.kernel, engine, target };
+        let name = format!("{}.{} [{}] {engine} {how}", task.case, task.launch.kernel, task.number);
+        let mut report = self.report.lock().unwrap();
+        let outcome = match (ran, expected) {
+            (Err(Failure::Refused(message)), _) if self.not_yet.excuses(subject, message) => {
+                report.counts.entry(engine).or_default()[1] += 1;
+                return false;
+            }
+            (Err(Failure::Refused(message) | Failure::Wrong(message)), _) => Err(message.clone()),
+            (Ok(values), Some(expected)) => expected
+                .check(values)
+                .map_err(|all| all.iter().take(3).map(ToString::to_string).collect::<Vec<_>>().join("; ")),
+            (Ok(_), None) => Ok(()),
+        };
+        match outcome {
+            Ok(()) => {
+                report.counts.entry(engine).or_default()[0] += 1;
+                if let Some(line) = self.not_yet.outdated(subject) {
+                    report.outdated.insert(line, name);
+                }
+            }
+            Err(message) => report.wrong.push(format!("{name}: {message}")),
+        }
+        ran.is_ok()
+    }
+
+    fn launch(&self, task: &Task) {
+        let module = std::fs::read_to_string(&task.module).unwrap();
+        let source = match task.launch.source(&slice::slice(&module, &task.launch.kernel)) {
+            Ok(source) => source,
+            Err(message) => return self.report.lock().unwrap().wrong.push(format!("{}: {message}", task.case)),
+        };
+        let mut expected = None;
+        let ran = guarded(|| engines::interpreted(&source, &task.launch));
+        if let Ok(values) = &ran {
+            let launch = task.launch.expecting(values);
+            if launch.check(&launch.arg_values()).is_ok() {
+                let message = format!("{}.{}: passes without running", task.case, task.launch.kernel);
+                self.report.lock().unwrap().wrong.push(message);
+            }
+            expected = Some(launch);
+        } else if !asks_the_interpreter(&task.launch) {
+            expected = Some(task.launch.clone());
+        }
+        self.note(task, "interpreter", "", expected.as_ref(), &ran);
+        for how in plan(task, &source) {
+            if let (Some(ptxas), None) = (&self.ptxas, how.registers) {
+                let ran = guarded(|| engines::incumbent(ptxas, &source, &task.launch, &how));
+                self.note(task, "incumbent", &how.to_string(), expected.as_ref(), &ran);
+                // Until the interpreter knows the kernel, the incumbent's values are what ours are compared with.
+                if let (Ok(values), None) = (&ran, &expected) {
+                    expected = Some(task.launch.expecting(values));
+                }
+            }
+            let ran = guarded(|| engines::ours(&source, &task.launch, &how));
+            self.note(task, "ours", &how.to_string(), expected.as_ref(), &ran);
+        }
+    }
+}
+
+fn asks_the_interpreter(launch: &Launch) -> bool {
+    let asks = |arg: &Arg| matches!(arg, Arg::Buffer { expect: Some(e), .. } if e.contains(&Expected::Interpreter));
+    launch.args.iter().any(asks)
+}
+
+#[test]
+fn launches_agree() {
+    let ptxas = Some(root().join("target/vendor/ptxas")).filter(|path| path.exists());
+    if ptxas.is_none() {
+        println!("skipped: the incumbent's cubins: target/vendor/ptxas is missing");
+    }
+    let (tasks, missing) = tasks();
+    missing.iter().for_each(|name| println!("skipped: {name}: the module is not there"));
+    let list = std::fs::read_to_string(root().join("tests/cases/corpus/not_yet.txt")).unwrap_or_default();
+    let bench = Bench { ptxas, not_yet: NotYet::parse(&list), report: Mutex::default() };
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+            bench.launch(task);
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        work();
+    });
+    let report = bench.report.into_inner().unwrap();
+    println!("{} launches", tasks.len());
+    for (engine, [right, excused]) in &report.counts {
+        println!("{engine}: {right} runs right, {excused} refused as listed");
+    }
+    let outdated = report.outdated.iter().map(|(line, name)| format!("not_yet.txt:{line}: {name} runs now"));
+    let mut wrong: Vec<String> = report.wrong.into_iter().chain(outdated).collect();
+    wrong.sort();
+    assert!(wrong.is_empty(), "{} went wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// As many kernels as promised have descriptions.
+#[test]
+fn descriptions_cover_the_corpus() {
+    let (tasks, missing) = tasks();
+    let kernels: std::collections::BTreeSet<_> = tasks.iter().map(|t| (&t.case, &t.launch.kernel)).collect();
+    println!("{} kernels, {} launches", kernels.len(), tasks.len());
+    let least = if missing.is_empty() { 170 } else { 140 };
+    assert!(std::env::var("SASSAFRAS_CASE").is_ok() || kernels.len() >= least, "{} kernels", kernels.len());
+}

@@ -1,0 +1,116 @@
+//! The engines that launches are compared on.
+//!
+//! Input: the text of one kernel, a launch, how to compile. Output: the arguments after the launch. Invariant: a refusal
+//! (the compiler or the engine lacks something and names it) is told apart from a fault of what ran.
+
+use sassafras::compile::{Options, compile};
+use sassafras::sim::launch::{ArgValue, Launch};
+use sassafras::sim::run::{Shape, run};
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// How a kernel is compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct How {
+    pub target: String,
+    pub level: u8,
+    pub registers: Option<u32>,
+}
+
+impl std::fmt::Display for How {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} -O{}", self.target, self.level)?;
+        self.registers.map_or(Ok(()), |n| write!(f, " {n} registers"))
+    }
+}
+
+/// Why there is no result.
+#[derive(Debug)]
+pub enum Failure {
+    /// Something is not built, and the message names it.
+    Refused(String),
+    /// What ran went wrong.
+    Wrong(String),
+}
+
+pub type Ran = Result<Vec<ArgValue>, Failure>;
+
+fn shape(launch: &Launch) -> Shape {
+    Shape { grid: launch.grid, block: launch.block, smem: launch.smem }
+}
+
+/// The first lines of a message, on one line.
+fn short(message: &str) -> String {
+    message.lines().filter(|l| !l.trim().is_empty()).take(3).collect::<Vec<_>>().join(" | ").chars().take(400).collect()
+}
+
+/// A panic is a fault of what panics, and the other launches go on.
+pub fn guarded(run: impl FnOnce() -> Ran) -> Ran {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned().or(panic.downcast_ref::<&str>().map(|s| s.to_string()));
+        Err(Failure::Wrong(format!("panicked: {}", text.unwrap_or_default())))
+    })
+}
+
+fn on_the_machine(cubin: &[u8], launch: &Launch) -> Ran {
+    let mut values = launch.arg_values();
+    match run(cubin, &launch.kernel, shape(launch), &mut values) {
+        Ok(_) => Ok(values),
+        Err(fault) => Err(failure(fault.to_string())),
+    }
+}
+
+/// A fault whose text says that the engine lacks something is a refusal.
+fn failure(message: String) -> Failure {
+    let lacks =
+        ["not implemented", "not built", "not executed", "invalid instruction", "not modelled", "does not know"];
+    if lacks.iter().any(|text| message.contains(text)) { Failure::Refused(message) } else { Failure::Wrong(message) }
+}
+
+/// Compiled by us, run on the machine.
+pub fn ours(source: &str, launch: &Launch, how: &How) -> Ran {
+    let mut options = Options { verify_ir: true, opt_level: how.level, fmad: false, ..Options::new(&how.target) };
+    if how.registers.is_some() {
+        (options.max_registers, options.override_directives) = (how.registers, true);
+    }
+    let output = compile(source, &options).map_err(|diagnostics| {
+        Failure::Refused(short(&diagnostics.iter().map(|d| d.render("ptx", source)).collect::<String>()))
+    })?;
+    on_the_machine(&output.cubin, launch)
+}
+
+/// Compiled by the incumbent, run on the machine; what was made before from the same text is taken from the build folder.
+pub fn incumbent(ptxas: &Path, source: &str, launch: &Launch, how: &How) -> Ran {
+    let cubin = assembled(ptxas, source, how).map_err(|message| Failure::Wrong(short(&message)))?;
+    on_the_machine(&cubin, launch)
+}
+
+fn assembled(ptxas: &Path, source: &str, how: &How) -> Result<Vec<u8>, String> {
+    let mut hasher = std::hash::DefaultHasher::new();
+    (source, how.level, &how.target).hash(&mut hasher);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("corpus");
+    let kept: PathBuf = folder.join(format!("{:016x}.cubin", hasher.finish()));
+    if let Ok(bytes) = std::fs::read(&kept) {
+        return Ok(bytes);
+    }
+    let io = |error: std::io::Error| error.to_string();
+    std::fs::create_dir_all(&folder).map_err(io)?;
+    let work = tempfile::tempdir_in(&folder).map_err(io)?;
+    let (from, to) = (work.path().join("a.ptx"), work.path().join("a.cubin"));
+    std::fs::write(&from, source).map_err(io)?;
+    let mut command = Command::new(ptxas);
+    command.args(["-arch", &how.target, &format!("-O{}", how.level), "--fmad=false"]).arg(&from).arg("-o").arg(&to);
+    let output = command.output().map_err(io)?;
+    if !output.status.success() {
+        return Err(format!("ptxas: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    // Renamed into place: another test may look for it at the same time.
+    std::fs::rename(&to, &kept).map_err(io)?;
+    std::fs::read(&kept).map_err(io)
+}
+
+/// Interpreted from its text.
+pub fn interpreted(_source: &str, _launch: &Launch) -> Ran {
+    Err(Failure::Refused("the PTX interpreter is not built".into()))
+}

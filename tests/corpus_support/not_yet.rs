@@ -1,0 +1,80 @@
+//! Launches that an engine still refuses, by name and with its reason.
+//!
+//! Input: tests/cases/corpus/not_yet.txt, one `CASE KERNEL ENGINE [TARGET,…]: REASON` a line; `*` stands for all, ENGINE
+//! is `ours`, `incumbent` or `interpreter`. Output: whether a refusal is listed. Invariant: a refusal is excused only by
+//! a line whose reason is part of its message, a wrong number by none, and a line that excuses what runs is an error.
+
+pub struct NotYet {
+    lines: Vec<Line>,
+}
+
+struct Line {
+    number: usize,
+    case: String,
+    kernel: String,
+    engine: String,
+    targets: Vec<String>,
+    reason: String,
+}
+
+/// What ran: one launch by one engine, `target` empty for the interpreter.
+#[derive(Clone, Copy)]
+pub struct Subject<'a> {
+    pub case: &'a str,
+    pub kernel: &'a str,
+    pub engine: &'a str,
+    pub target: &'a str,
+}
+
+impl NotYet {
+    pub fn parse(text: &str) -> NotYet {
+        let lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty() && !l.starts_with('#'));
+        let line = |(i, text): (usize, &str)| {
+            let (head, reason) = text.split_once(": ").unwrap_or_else(|| panic!("not_yet.txt:{}: no reason", i + 1));
+            let words: Vec<&str> = head.split_whitespace().collect();
+            let [case, kernel, engine, targets @ ..] = words.as_slice() else {
+                panic!("not_yet.txt:{}: expected CASE KERNEL ENGINE [TARGETS]: REASON", i + 1)
+            };
+            let targets = targets.iter().flat_map(|list| list.split(',')).map(String::from).collect();
+            let [case, kernel, engine, reason] = [case, kernel, engine, &reason.trim()].map(|text| text.to_string());
+            Line { number: i + 1, case, kernel, engine, targets, reason }
+        };
+        NotYet { lines: lines.map(line).collect() }
+    }
+
+    fn about<'a>(&'a self, s: Subject<'a>) -> impl Iterator<Item = &'a Line> {
+        let fits = |pattern: &str, name: &str| pattern == "*" || pattern == name;
+        self.lines.iter().filter(move |l| {
+            let target = l.targets.is_empty() || l.targets.iter().any(|t| t == s.target);
+            fits(&l.case, s.case) && fits(&l.kernel, s.kernel) && fits(&l.engine, s.engine) && target
+        })
+    }
+
+    /// Whether a refusal with this message is listed.
+    pub fn excuses(&self, subject: Subject, message: &str) -> bool {
+        self.about(subject).any(|line| message.contains(&line.reason))
+    }
+
+    /// The line that says that what ran does not run.
+    pub fn outdated(&self, subject: Subject) -> Option<usize> {
+        self.about(subject).find(|line| line.case != "*" && line.kernel != "*").map(|line| line.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines() {
+        let list = NotYet::parse("# comment\n\na k ours sm_75,sm_80: is not built\n* * interpreter: missing\n");
+        let subject = |engine, target| Subject { case: "a", kernel: "k", engine, target };
+        assert!(list.excuses(subject("ours", "sm_75"), "call is not built"));
+        assert!(!list.excuses(subject("ours", "sm_75"), "else"));
+        assert!(!list.excuses(subject("ours", "sm_90"), "call is not built"));
+        assert!(list.excuses(subject("interpreter", ""), "missing"));
+        assert_eq!(list.outdated(subject("ours", "sm_80")), Some(3));
+        assert_eq!(list.outdated(subject("ours", "sm_90")), None);
+        assert_eq!(list.outdated(subject("interpreter", "")), None);
+    }
+}
