@@ -115,8 +115,7 @@ struct Bench {
 impl Bench {
     /// Notes how a run ended: compared with the expectation, excused, or wrong. The values come back if they are right.
     fn note(&self, task: &Task, engine: &'static str, how: &str, expected: Option<&Launch>, ran: &Ran) -> bool {
-        let target = how.split(' ').next().unwrap_or("");
-        let subject = Subject { case: &task.case, kernel: &task.launch.kernel, engine, target };
+        let subject = Subject { case: &task.case, kernel: &task.launch.kernel, engine, how };
         let name = format!("{}.{} [{}] {engine} {how}", task.case, task.launch.kernel, task.number);
         let mut report = self.report.lock().unwrap();
         let outcome = match (ran, expected) {

@@ -28,14 +28,6 @@ pub(super) type Lowered<T = ()> = Result<T, Refusal>;
 /// Physical numbers of the uniform registers that hold the descriptor of global memory in every function.
 const DESCRIPTOR: [u16; 2] = [4, 5];
 
-/// The PTX carry flag.
-#[derive(Default)]
-pub(super) struct CarryFlag {
-    pub reg: Option<VReg>,
-    /// The register holds "no borrow", the complement of what PTX calls the flag after a subtraction.
-    pub complement: bool,
-}
-
 /// Lowering of one function.
 pub(super) struct Builder<'a> {
     pub module: &'a ast::Module,
@@ -59,7 +51,8 @@ pub(super) struct Builder<'a> {
     prologue: Vec<InstId>,
     descriptor: Operand,
     pub shared_window: Operand,
-    pub carry: CarryFlag,
+    /// The PTX carry flag, once something has used it: the carry of the adder, which after a subtraction says "no borrow".
+    pub carry: Option<VReg>,
     /// Highest block barrier + 1, 16 where one is in a register.
     pub barriers: u8,
 }
@@ -97,7 +90,7 @@ impl<'a> Builder<'a> {
             prologue: Vec::new(),
             descriptor: Operand::NULL,
             shared_window: Operand::NULL,
-            carry: CarryFlag::default(),
+            carry: None,
             barriers: 0,
         }
     }

@@ -62,7 +62,6 @@ impl Builder<'_> {
 
     /// Ends the current block and goes on in another, laid out next.
     pub fn enter(&mut self, block: Block) {
-        self.settle_carry();
         if !self.is_closed() {
             self.jump(block);
         }
@@ -101,7 +100,6 @@ impl Builder<'_> {
     pub fn skip_unless_guarded(&mut self, skip: Block) -> Operand {
         let guard = std::mem::replace(&mut self.guard, Operand::NULL);
         if !guard.is_null() {
-            self.settle_carry();
             let body = self.f.new_block();
             self.branch_if(guard.inverted(), skip, body);
         }
@@ -115,7 +113,6 @@ impl Builder<'_> {
             self.leave();
             return Ok(());
         }
-        self.settle_carry();
         let target = labels.block(self, id);
         if self.guard.is_null() {
             self.jump(target);

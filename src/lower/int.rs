@@ -102,7 +102,7 @@ impl Builder<'_> {
         let d = self.dest(&inst.operands[0])?;
         let d = self.words(d);
         let words = if ty.bits() == 64 { 2 } else { 1 };
-        let mut carry = if carry_in { self.carry_input(subtract) } else { Operand::NULL };
+        let mut carry = if carry_in { self.carry_register() } else { Operand::NULL };
         for i in 0..words {
             let out = match i + 1 == words {
                 true if !inst.mods.carry_out => Operand::NULL,
@@ -116,51 +116,32 @@ impl Builder<'_> {
             carry = out;
         }
         if inst.mods.carry_out {
-            self.set_carry(carry, subtract);
+            self.set_carry(carry);
         }
         Ok(())
     }
 
-    /// The carry flag as an addition takes it in, or as a subtraction does ("no borrow").
-    fn carry_input(&mut self, subtract: bool) -> Operand {
-        let flag = self.carry_register();
-        if self.carry.complement == subtract { flag } else { flag.inverted() }
-    }
-
+    /// The carry flag. It is the carry of the adder, after a subtraction that of `a + ~b + 1`, and `subc` adds `~b` and
+    /// the flag: code that reads with `addc` what `sub.cc` wrote relies on it, and so the incumbent has it.
     fn carry_register(&mut self) -> Operand {
-        if let Some(reg) = self.carry.reg {
+        if let Some(reg) = self.carry {
             return Operand::reg(reg);
         }
         let flag = self.temp_pred();
-        self.carry.reg = flag.as_reg();
+        self.carry = flag.as_reg();
         flag
     }
 
-    /// Sets the flag from a carry; `complement`: the carry says "no borrow". Under a guard the old flag may stay, so both have one meaning.
-    fn set_carry(&mut self, carry: Operand, complement: bool) {
+    /// Sets the flag from a carry; under a guard the old one may stay.
+    fn set_carry(&mut self, carry: Operand) {
         let flag = self.carry_register();
         if self.guard.is_null() {
-            self.carry.complement = complement;
             self.copy_pred(flag, carry);
             return;
         }
-        self.settle_carry();
-        let value = if complement { carry.inverted() } else { carry };
-        let lut = super::logic::LUT_AND;
         let guard = self.guard;
-        let inst = self.plop3(flag, [value, Operand::always(), Operand::always()], lut);
+        let inst = self.plop3(flag, [carry, Operand::always(), Operand::always()], super::logic::LUT_AND);
         self.f.insts[inst].guard = guard;
-    }
-
-    /// Gives the flag PTX's own meaning; at block boundaries and before writes under a guard.
-    pub fn settle_carry(&mut self) {
-        if !std::mem::take(&mut self.carry.complement) {
-            return;
-        }
-        let flag = self.carry_register();
-        let guard = std::mem::replace(&mut self.guard, Operand::NULL);
-        self.copy_pred(flag, flag.inverted());
-        self.guard = guard;
     }
 
     /// `d = a * b + c` on one word.
@@ -246,13 +227,13 @@ impl Builder<'_> {
         step(self, product, Operand::zero());
         let out = if inst.mods.carry_out { self.temp_pred() } else { Operand::NULL };
         if carry_in {
-            let carry = self.carry_input(false);
+            let carry = self.carry_register();
             self.add_carry_in(d, product, c, false, carry, out);
         } else {
             self.add_carry_out(d, product, c, false, out);
         }
         if inst.mods.carry_out {
-            self.set_carry(out, false);
+            self.set_carry(out);
         }
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! Launches that an engine still refuses, by name and with its reason.
 //!
-//! Input: tests/cases/corpus/not_yet.txt, one `CASE KERNEL ENGINE [TARGET,…]: REASON` a line; `*` stands for all, ENGINE
-//! is `ours`, `incumbent` or `interpreter`. Output: whether a refusal is listed. Invariant: a refusal is excused only by
-//! a line whose reason is part of its message, a wrong number by none, and a line that excuses what runs is an error.
+//! Input: tests/cases/corpus/not_yet.txt, one `CASE KERNEL ENGINE [WHEN …]: REASON` a line; `*` stands for all, ENGINE
+//! is `ours`, `incumbent` or `interpreter`, WHEN are words of how it is compiled (`sm_90 -O3 24`), all of which hold.
+//! Output: whether a refusal is listed. Invariant: a refusal is excused only by a line whose reason is part of its
+//! message, a wrong number by none, and a line that excuses what runs is an error.
 
 pub struct NotYet {
     lines: Vec<Line>,
@@ -13,17 +14,17 @@ struct Line {
     case: String,
     kernel: String,
     engine: String,
-    targets: Vec<String>,
+    when: Vec<String>,
     reason: String,
 }
 
-/// What ran: one launch by one engine, `target` empty for the interpreter.
+/// What ran: one launch by one engine; `how` it was compiled, empty for the interpreter.
 #[derive(Clone, Copy)]
 pub struct Subject<'a> {
     pub case: &'a str,
     pub kernel: &'a str,
     pub engine: &'a str,
-    pub target: &'a str,
+    pub how: &'a str,
 }
 
 impl NotYet {
@@ -32,12 +33,12 @@ impl NotYet {
         let line = |(i, text): (usize, &str)| {
             let (head, reason) = text.split_once(": ").unwrap_or_else(|| panic!("not_yet.txt:{}: no reason", i + 1));
             let words: Vec<&str> = head.split_whitespace().collect();
-            let [case, kernel, engine, targets @ ..] = words.as_slice() else {
-                panic!("not_yet.txt:{}: expected CASE KERNEL ENGINE [TARGETS]: REASON", i + 1)
+            let [case, kernel, engine, when @ ..] = words.as_slice() else {
+                panic!("not_yet.txt:{}: expected CASE KERNEL ENGINE [WHEN]: REASON", i + 1)
             };
-            let targets = targets.iter().flat_map(|list| list.split(',')).map(String::from).collect();
+            let when = when.iter().map(|word| word.to_string()).collect();
             let [case, kernel, engine, reason] = [case, kernel, engine, &reason.trim()].map(|text| text.to_string());
-            Line { number: i + 1, case, kernel, engine, targets, reason }
+            Line { number: i + 1, case, kernel, engine, when, reason }
         };
         NotYet { lines: lines.map(line).collect() }
     }
@@ -45,8 +46,8 @@ impl NotYet {
     fn about<'a>(&'a self, s: Subject<'a>) -> impl Iterator<Item = &'a Line> {
         let fits = |pattern: &str, name: &str| pattern == "*" || pattern == name;
         self.lines.iter().filter(move |l| {
-            let target = l.targets.is_empty() || l.targets.iter().any(|t| t == s.target);
-            fits(&l.case, s.case) && fits(&l.kernel, s.kernel) && fits(&l.engine, s.engine) && target
+            let when = l.when.iter().all(|word| s.how.split_whitespace().any(|w| w == word));
+            fits(&l.case, s.case) && fits(&l.kernel, s.kernel) && fits(&l.engine, s.engine) && when
         })
     }
 
@@ -67,14 +68,14 @@ mod tests {
 
     #[test]
     fn lines() {
-        let list = NotYet::parse("# comment\n\na k ours sm_75,sm_80: is not built\n* * interpreter: missing\n");
-        let subject = |engine, target| Subject { case: "a", kernel: "k", engine, target };
-        assert!(list.excuses(subject("ours", "sm_75"), "call is not built"));
-        assert!(!list.excuses(subject("ours", "sm_75"), "else"));
-        assert!(!list.excuses(subject("ours", "sm_90"), "call is not built"));
+        let list = NotYet::parse("# comment\n\na k ours sm_75 24: is not built\n* * interpreter: missing\n");
+        let subject = |engine, how| Subject { case: "a", kernel: "k", engine, how };
+        assert!(list.excuses(subject("ours", "sm_75 -O3 24 registers"), "call is not built"));
+        assert!(!list.excuses(subject("ours", "sm_75 -O3 24 registers"), "else"));
+        assert!(!list.excuses(subject("ours", "sm_75 -O3"), "call is not built"));
         assert!(list.excuses(subject("interpreter", ""), "missing"));
-        assert_eq!(list.outdated(subject("ours", "sm_80")), Some(3));
-        assert_eq!(list.outdated(subject("ours", "sm_90")), None);
+        assert_eq!(list.outdated(subject("ours", "sm_75 -O3 24 registers")), Some(3));
+        assert_eq!(list.outdated(subject("ours", "sm_90 -O0")), None);
         assert_eq!(list.outdated(subject("interpreter", "")), None);
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Input: an instruction. Output: what it computes, or `None` where it is none of these. Invariant: sources come cut to
 //! their types; results wrap unless `.sat` is written. The carry flag is the last source of what reads it and the second
-//! result of what writes it; after a subtraction it is the borrow.
+//! result of what writes it; after a subtraction it is the carry of `a + !b + 1`, on which code by the vendor's
+//! compiler relies that reads it with `addc` (the ISA speaks of the borrow and leaves such mixtures open).
 
 use super::program::{Alu, Sources};
 use super::values::{clamp, each, is_integer, is_signed, mask, number, sign_extend};
@@ -44,8 +45,8 @@ fn sums(op: Op, mods: &Modifiers, ty: ScalarType) -> Option<Alu> {
         Op::Sub if mods.saturate => one(move |s| clamp(ty, n(s[0]) - n(s[1]))),
         Op::Add => two(move |s| carry(u128::from(s[0]) + u128::from(s[1]))),
         Op::Addc => two(move |s| carry(u128::from(s[0]) + u128::from(s[1]) + u128::from(s[CARRY]))),
-        Op::Sub => two(move |s| carry(u128::from(s[0]).wrapping_sub(s[1].into()))),
-        Op::Subc => two(move |s| carry(u128::from(s[0]).wrapping_sub(s[1].into()).wrapping_sub(s[CARRY].into()))),
+        Op::Sub => two(move |s| carry(u128::from(s[0]) + u128::from(!s[1] & m) + 1)),
+        Op::Subc => two(move |s| carry(u128::from(s[0]) + u128::from(!s[1] & m) + u128::from(s[CARRY]))),
         Op::Sad => one(move |s| s[2].wrapping_add((n(s[0]) - n(s[1])).unsigned_abs() as u64) & m),
         Op::Div => one(move |s| quotient(ty, s[0], s[1])),
         Op::Rem => one(move |s| remainder(ty, s[0], s[1])),
