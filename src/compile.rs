@@ -239,6 +239,9 @@ fn module_of(
 /// Runs the phases over a function and encodes it.
 fn function_code(function: &mut Function, options: &Options, dumps: &mut Vec<String>) -> Result<emit::Code, String> {
     let watch = Watch { verify: options.verify_ir };
+    if !options.fmad {
+        function.insts.values_mut().for_each(|inst| inst.contract = false);
+    }
     let wanted = |name: &str| options.dump_phases.iter().any(|p| p == name || p == "all");
     pipeline::run(function, watch, |phase, function| {
         if wanted(phase.name()) {

@@ -119,3 +119,22 @@ fn our_cubins_give_the_expected_numbers() {
     });
     assert!(wrong.is_empty(), "{} went wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+/// A product and a sum without a written rounding are one operation only where the caller allows it, and it does by default.
+#[test]
+fn contraction_is_the_callers_choice() {
+    use sassafras::sim::launch::ArgValue;
+    let text = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<2>;\n\
+                .reg .f32 %f<4>;\nld.param.u64 %rd1, [p];\nld.global.v2.f32 {%f0, %f1}, [%rd1];\nmul.f32 %f2, %f0, %f0;\n\
+                sub.f32 %f3, %f2, %f1;\nst.global.f32 [%rd1], %f3;\nret;\n}\n";
+    // (1 + e)² = 1 + 2e + e²; the last part is lost where the product is rounded.
+    let e = f32::EPSILON;
+    let input: Vec<u8> = [1.0 + e, 1.0 + 2.0 * e].iter().flat_map(|x: &f32| x.to_le_bytes()).collect();
+    for (fmad, expected) in [(true, e * e), (false, 0.0)] {
+        let output = compile(text, &Options { fmad, ..Options::new("sm_75") }).unwrap();
+        let mut values = [ArgValue::Buffer { bytes: input.clone(), writable: true }];
+        run(&output.cubin, "k", Shape { grid: [1; 3], block: [1; 3], smem: 0 }, &mut values).unwrap();
+        let [ArgValue::Buffer { bytes, .. }] = &values else { unreachable!() };
+        assert_eq!(f32::from_le_bytes(bytes[..4].try_into().unwrap()), expected, "fmad {fmad}");
+    }
+}

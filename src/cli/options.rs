@@ -102,7 +102,7 @@ pub const OPTIONS: &[OptionRow] = &[
     row("dont-merge-basicblocks", "no-bb-merge", NONE, SPEED, "Accepted: may change speed only"),
     row("entry", "e", Text, Acts(Entry), "Compile only these entries (comma-separated)"),
     row("extensible-whole-program", "ewp", NONE, Refused("extensible programs are not built"), "Refused: extensible programs are not built"),
-    row("fmad", "fmad", Bool, Acts(Fmad), "Allow contraction of a product and a sum (default true; none is made so far)"),
+    row("fmad", "fmad", Bool, Acts(Fmad), "Allow contraction of a product and a sum (default true)"),
     row("force-load-cache", "flcm", Text, Acts(CacheModifier), "Cache modifier of all loads; accepted, may change speed only"),
     row("force-store-cache", "fscm", Text, Acts(CacheModifier), "Cache modifier of all stores; accepted, may change speed only"),
     row("g-tensor-memory-access-check", "g-tmem-access-check", NONE, Refused("checks of tensor memory are not built"), "Refused: checks of tensor memory are not built"),

@@ -1,7 +1,7 @@
 //! Arithmetic of f32 and f64.
 //!
-//! Input: `add sub mul fma mad min max abs neg` and the approximate functions. Output: FADD, FMUL, FFMA, FMNMX, MUFU and the double ones. Nothing
-//! is contracted: a product and a sum written apart stay apart. Sequences scale subnormal inputs by selection, not under predicates.
+//! Input: `add sub mul fma mad min max abs neg` and the approximate functions. Output: FADD, FMUL, FFMA, FMNMX, MUFU and the double ones. A product
+//! and a sum without a written rounding are marked as free to be contracted. Sequences scale subnormal inputs by selection, not under predicates.
 
 use super::builder::{Builder, Lowered, Refusal};
 use super::mods::*;
@@ -77,7 +77,8 @@ impl Builder<'_> {
             (_, false) => Op::FADD,
             (_, true) => Op::DADD,
         };
-        self.put(op, &mods, &[(Role::D, d), (Role::A, a), (Role::B, b)]);
+        let made = self.put(op, &mods, &[(Role::D, d), (Role::A, a), (Role::B, b)]);
+        self.f.insts[made].contract = inst.mods.rounding.is_none();
         Ok(())
     }
 

@@ -106,6 +106,8 @@ pub struct InstData {
     extra_defs: u16,
     /// Old values behind the operands.
     olds: u16,
+    /// Of a product or a sum of floats: the source lets it be contracted.
+    pub contract: bool,
     /// Source line, 0 where there is none.
     pub line: u32,
     /// Control field, once scheduled.
@@ -305,6 +307,7 @@ impl Function {
             extra_defs: 0,
             olds: 0,
             line: 0,
+            contract: false,
             ctrl: ControlWord::default(),
         })
     }

@@ -82,6 +82,9 @@ pub fn instruction(function: &Function, inst: InstId) -> String {
         let list: Vec<String> = list.iter().map(|o| operand(function, *o)).collect();
         let _ = write!(out, " {name}({})", list.join(" "));
     }
+    if data.contract {
+        out.push_str(" contract");
+    }
     if data.line != 0 {
         let _ = write!(out, " ; {}", data.line);
     }
@@ -243,6 +246,7 @@ impl Parser {
             }
             rest = after;
         }
+        let (rest, contract) = rest.strip_suffix(" contract").map_or((rest, false), |rest| (rest, true));
         let (rest, defs) = self.list(rest, " out(")?;
         let (rest, uses) = self.list(rest, " in(")?;
         let (rest, olds) = self.list(rest, " old(")?;
@@ -254,7 +258,7 @@ impl Parser {
             self.function.set_olds(inst, &olds);
         }
         let data = &mut self.function.insts[inst];
-        (data.mods, data.guard, data.line) = (mods, guard, number);
+        (data.mods, data.guard, data.line, data.contract) = (mods, guard, number, contract);
         Ok(inst)
     }
 

@@ -47,7 +47,7 @@ fn body(phase: Phase) -> Option<Run> {
         Phase::OriCheckInitialProgram => check_initial,
         Phase::EarlyOriSimpleLiveDead => infallible!(opt::dead::run),
         Phase::GenerateMovPhi => infallible!(ssa::construct),
-        Phase::GeneralOptimize => infallible!(opt::copies::run),
+        Phase::GeneralOptimize => infallible!(general_optimize),
         Phase::OriPropagateVaryingFirst => infallible!(uniform::varying::run),
         Phase::OriPerformLiveDeadThird => infallible!(opt::dead::run),
         Phase::OriPropagateVaryingSecond => infallible!(uniform::varying::run),
@@ -60,6 +60,11 @@ fn body(phase: Phase) -> Option<Run> {
         _ => return None,
     };
     Some(run)
+}
+
+fn general_optimize(function: &mut Function) {
+    opt::copies::run(function);
+    opt::contract::run(function);
 }
 
 fn check_initial(function: &mut Function) -> Result<(), String> {

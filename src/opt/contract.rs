@@ -1,0 +1,95 @@
+//! Phase GeneralOptimize (its second part): a product that only a sum reads becomes one fused operation.
+//!
+//! Input: a function in SSA form, in which lowering has marked the products and sums that the source leaves free
+//! (`contract`: no rounding is written, and the caller has not forbidden it). Output: FFMA or DFMA in place of the sum; the product is left
+//! for dead-code removal. Invariant: only a product with one reader is contracted, with the sum's treatment of subnormal
+//! numbers and without saturation of its own, so that nothing but the rounding of the product changes.
+
+use crate::ori::operand::Kind;
+use crate::ori::{Function, InstId, Operand, VReg};
+use crate::tables::{Mod, Op, Role};
+use cranelift_entity::SecondaryMap;
+
+/// Sign bit of an f32.
+const SIGN: u64 = 1 << 31;
+
+pub fn run(function: &mut Function) {
+    let mut product: SecondaryMap<VReg, Option<InstId>> = SecondaryMap::new();
+    let mut uses: SecondaryMap<VReg, u32> = SecondaryMap::new();
+    let insts: Vec<InstId> = function.layout.iter().flat_map(|b| function.blocks[*b].iter().copied()).collect();
+    let is_free = |f: &Function, inst: InstId| f.insts[inst].contract && f.insts[inst].guard.is_null();
+    if !insts.iter().any(|inst| is_free(function, *inst)) {
+        return;
+    }
+    for inst in &insts {
+        function.for_each_use(*inst, |reg| uses[reg] += 1);
+        if is_free(function, *inst) && matches!(function.insts[*inst].op, Op::FMUL | Op::DMUL) {
+            function.for_each_def(*inst, |reg| product[reg] = Some(*inst));
+        }
+    }
+    for sum in insts {
+        let fused = match function.insts[sum].op {
+            Op::FADD => Op::FFMA,
+            Op::DADD => Op::DFMA,
+            _ => continue,
+        };
+        if is_free(function, sum)
+            && let Some(args) = fuse(function, sum, Role::A, Role::B, &product, &uses)
+                .or_else(|| fuse(function, sum, Role::B, Role::A, &product, &uses))
+        {
+            replace(function, sum, fused, args);
+        }
+    }
+}
+
+/// The operands of the fused operation, if `role` of the sum is a product that may go into it.
+fn fuse(
+    function: &mut Function,
+    sum: InstId,
+    role: Role,
+    other: Role,
+    product: &SecondaryMap<VReg, Option<InstId>>,
+    uses: &SecondaryMap<VReg, u32>,
+) -> Option<[Operand; 3]> {
+    let (p, c) = (function.arg(sum, role), function.arg(sum, other));
+    // The third operand takes no absolute value, and an immediate only where the second is a register.
+    if p.abs() || c.abs() || !matches!(c.kind(), Kind::Reg(_) | Kind::Vector(_) | Kind::Zero) {
+        return None;
+    }
+    let mut regs = Vec::new();
+    function.for_each_reg(p, |reg| regs.push(reg));
+    let mul = product[*regs.first()?]?;
+    let mut defs = Vec::new();
+    function.for_each_reg(function.arg(mul, Role::D), |reg| defs.push(reg));
+    let same = |kind: Mod| function.insts[mul].mods.get(kind) == function.insts[sum].mods.get(kind);
+    if defs != regs || regs.iter().any(|reg| uses[*reg] != 1) || !same(Mod::Ftz) || saturates(function, mul) {
+        return None;
+    }
+    let (a, b) = (function.arg(mul, Role::A), function.arg(mul, Role::B));
+    if a.abs() || b.abs() {
+        return None;
+    }
+    let negative = p.neg() ^ a.neg() ^ b.neg();
+    let b = match function.imm_value(b) {
+        None if negative => b.plain().negated(),
+        None => b.plain(),
+        Some(_) if !negative => b,
+        Some(_) if regs.len() > 1 => return None,
+        Some(bits) => function.imm(bits ^ SIGN),
+    };
+    Some([a.plain(), b, c])
+}
+
+fn saturates(function: &Function, inst: InstId) -> bool {
+    function.insts[inst].mods.get(Mod::Sat) != 0
+}
+
+fn replace(function: &mut Function, sum: InstId, op: Op, [a, b, c]: [Operand; 3]) {
+    let (d, data) = (function.arg(sum, Role::D), function.insts[sum].clone());
+    let new = function.make(op);
+    for (role, operand) in [(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c)] {
+        function.set_arg(new, role, operand);
+    }
+    (function.insts[new].mods, function.insts[new].line) = (data.mods, data.line);
+    function.insts[sum] = function.insts[new].clone();
+}
