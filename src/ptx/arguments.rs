@@ -22,6 +22,8 @@ struct Expect<'m> {
     ty: Option<ScalarType>,
     /// Elements that `.vN` says.
     width: usize,
+    /// Registers of a fragment.
+    count: usize,
     mods: &'m Modifiers,
 }
 
@@ -47,7 +49,7 @@ impl Parser<'_> {
                 ArgType::Fixed(ty) => Some(ty),
                 ArgType::Wide => types.first().and_then(|ty| twice(*ty)),
             };
-            let expect = Expect { op: form.op, role: arg.role, ty, width, mods };
+            let expect = Expect { op: form.op, role: arg.role, ty, width, count: arg.count.into(), mods };
             self.check_operand(&expect, operand, i)?;
         }
         Ok(())
@@ -59,6 +61,7 @@ impl Parser<'_> {
             Role::Odst => operand.kind == OperandKind::Sink || self.destination(e, operand)?,
             Role::Vdst => self.vector(e, operand)?,
             Role::Vsrc => self.vector(e, operand)?,
+            Role::Fdst | Role::Fsrc => self.fragment(e, operand)?,
             Role::Unpack => self.pieces(e, operand) || self.destination(e, operand)?,
             Role::Pair => self.pair(e, operand)?,
             Role::Both => return self.both(e, operand),
@@ -178,6 +181,29 @@ impl Parser<'_> {
                     }
                 }
                 Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// A fragment: a vector of as many registers as the form says; one may stand without braces.
+    fn fragment(&self, e: &Expect, operand: &Operand) -> Result<bool, Bad> {
+        let scalar = |o: &Operand| if e.role == Role::Fdst { self.destination(e, o) } else { self.source(e, o) };
+        match &operand.kind {
+            OperandKind::Vector(elements) if elements.len() == e.count => {
+                for element in elements {
+                    if !scalar(element)? {
+                        return Err(mismatch(e, element));
+                    }
+                }
+                Ok(true)
+            }
+            OperandKind::Register(_) if e.count == 1 => scalar(operand),
+            OperandKind::Register(used) => {
+                let register = &self.body.registers[used.register];
+                let whole = used.part == Part::Whole && !used.not && !used.negate;
+                let fits = e.ty.is_none_or(|ty| compatible(register.ty, ty, false));
+                Ok(whole && register.vector as usize == e.count && fits)
             }
             _ => Ok(false),
         }

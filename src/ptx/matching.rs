@@ -83,7 +83,9 @@ impl<'a> Parser<'a> {
                 return Err(self.error(suffix.1, format!("Unknown modifier '.{}'", suffix.0)));
             };
             let takes = |group: Group| op.forms().any(|(_, form)| form.rules.iter().any(|rule| rule.group == group));
-            let place = places.iter().find(|(group, _)| takes(*group)).or(places.first());
+            let mut taken = places.iter().filter(|(group, _)| takes(*group));
+            let place = taken.clone().find(|(group, _)| mods.get(*group).is_none());
+            let place = place.or(taken.next()).or(places.first());
             let Some(&(group, value)) = place else { continue };
             if mods.get(group).is_some() {
                 let message = match group.info().twice {

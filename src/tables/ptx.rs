@@ -88,6 +88,8 @@ pub enum ArgType {
 pub struct Arg {
     pub role: Role,
     pub ty: ArgType,
+    /// Registers of a fragment; 0 where the role is none.
+    pub count: u8,
     pub optional: bool,
 }
 

@@ -92,7 +92,7 @@ fn equal(a: &Form, b: &Form) -> bool {
         rules.sort();
         rules
     };
-    let args = |f: &Form| f.args.iter().map(|a| (a.role, a.ty.clone(), a.optional)).collect::<Vec<_>>();
+    let args = |f: &Form| f.args.iter().map(|a| (a.role, a.ty.clone(), a.count, a.optional)).collect::<Vec<_>>();
     a.types == b.types && rules(a) == rules(b) && args(a) == args(b)
 }
 
@@ -106,7 +106,7 @@ fn ambiguous(ptx: &Ptx, op: &str, forms: &[&Form], report: &mut Report) {
                     continue;
                 }
                 match seen.iter().find(|(t, _)| *t == text.text) {
-                    Some((_, group)) if *group != rule.group => {
+                    Some((_, group)) if *group != rule.group && !follows(ptx, *group, rule.group) => {
                         let groups = (&ptx.groups[*group].row.group, &ptx.groups[rule.group].row.group);
                         let message = format!("`{op}` takes `.{}` as {} and as {}", text.text, groups.0, groups.1);
                         report.at("ptx", message, form.at);
@@ -117,4 +117,9 @@ fn ambiguous(ptx: &Ptx, op: &str, forms: &[&Form], report: &mut Report) {
             }
         }
     }
+}
+
+/// Whether a text that both groups have goes to the second group where the first is set: `.row.col`.
+fn follows(ptx: &Ptx, first: usize, second: usize) -> bool {
+    first < second && ptx.groups[first].row.then == ptx.groups[second].row.group
 }

@@ -175,7 +175,7 @@ fn form(ptx: &Ptx, form: &Form) -> TokenStream {
 }
 
 fn arg(ptx: &Ptx, arg: &Arg) -> TokenStream {
-    let (role, optional) = (ident(&ptx.roles[arg.role].role), arg.optional);
+    let (role, count, optional) = (ident(&ptx.roles[arg.role].role), arg.count, arg.optional);
     let ty = match &arg.ty {
         ArgType::None => quote!(ArgType::Untyped),
         ArgType::Wide => quote!(ArgType::Wide),
@@ -185,7 +185,7 @@ fn arg(ptx: &Ptx, arg: &Arg) -> TokenStream {
             quote!(ArgType::Fixed(ScalarType::#ty))
         }
     };
-    quote! { Arg { role: Role::#role, ty: #ty, optional: #optional } }
+    quote! { Arg { role: Role::#role, ty: #ty, count: #count, optional: #optional } }
 }
 
 fn requirements(ptx: &Ptx) -> TokenStream {

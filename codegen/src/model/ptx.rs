@@ -35,6 +35,8 @@ pub enum ArgType {
 pub struct Arg {
     pub role: usize,
     pub ty: ArgType,
+    /// Registers of a fragment; 0 where the role is none.
+    pub count: u8,
     pub optional: bool,
 }
 
@@ -225,9 +227,17 @@ impl Ptx {
         mask
     }
 
-    /// `ROLE[:TYPE][?]`
+    /// `ROLE[:TYPE[*REGISTERS]][?]`
     fn arg(&self, word: &str, at: At, report: &mut Report) -> Option<Arg> {
         let (body, optional) = word.strip_suffix('?').map_or((word, false), |body| (body, true));
+        let (body, count) = match body.split_once('*').map(|(body, count)| (body, count.parse())) {
+            None => (body, 0),
+            Some((body, Ok(count))) => (body, count),
+            Some((body, Err(_))) => {
+                report.at("names", format!("`{word}` does not end in a number of registers"), at);
+                (body, 0)
+            }
+        };
         let (name, ty) = body.split_once(':').map_or((body, None), |(name, ty)| (name, Some(ty)));
         let Some(role) = self.roles.iter().position(|r| r.role == name) else {
             report.at("names", format!("no operand role is called `{name}`"), at);
@@ -245,7 +255,7 @@ impl Ptx {
                 }
             },
         };
-        Some(Arg { role, ty, optional })
+        Some(Arg { role, ty, count, optional })
     }
 
     fn resolve_requirements(&mut self, report: &mut Report) {

@@ -36,6 +36,8 @@ pub struct GroupRow {
     pub illegal: String,
     pub wrong: String,
     pub twice: String,
+    #[serde(default)]
+    pub then: String,
     pub doc: String,
     pub src: String,
 }

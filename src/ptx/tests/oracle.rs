@@ -203,7 +203,9 @@ fn refused_here(target: &str, lines: &[String]) -> Vec<Option<String>> {
 /// Every instruction that is made from the forms.
 fn instructions() -> Vec<String> {
     let mut lines = BTreeSet::new();
-    for form in FORMS.iter().filter(|form| form.op != Op::Call) {
+    // Operations on matrices are held against the incumbent with real fragments, by the launches.
+    let simple = |form: &&Form| form.op != Op::Call && !form.rules.iter().any(|r| r.group == Group::MatrixShape);
+    for form in FORMS.iter().filter(simple) {
         let lists = type_lists(form);
         for choice in pairs(form) {
             lines.insert(instruction(form, &lists[0], &ordered(form.op, choice)));
