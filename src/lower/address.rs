@@ -83,7 +83,7 @@ impl Builder<'_> {
     }
 
     /// Moves an offset that does not fit into the base.
-    fn fitted(&mut self, place: Place) -> Place {
+    pub fn fitted(&mut self, place: Place) -> Place {
         let fits = match place.window {
             Window::Bank(_) => (0..0x8000).contains(&place.offset),
             Window::Global | Window::Generic if place.base == Operand::zero() => false,

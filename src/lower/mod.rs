@@ -18,6 +18,8 @@ mod fields;
 mod float;
 mod int;
 mod logic;
+mod matrix;
+mod matrix_memory;
 mod memory;
 mod mods;
 mod module;
@@ -249,6 +251,12 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::BarSync | Op::BarrierSync => b.barrier(inst, false),
         Op::BarArrive | Op::BarrierArrive => b.barrier(inst, true),
         Op::BarRed | Op::BarrierRed => b.barrier_reduction(inst),
+        Op::Mma | Op::MmaSp | Op::MmaSpOrderedMetadata | Op::WmmaMma => b.matrix_product(inst),
+        Op::Ldmatrix => b.load_matrix(inst),
+        Op::Stmatrix => b.store_matrix(inst),
+        Op::Movmatrix => b.move_matrix(inst),
+        Op::WmmaLoadA | Op::WmmaLoadB | Op::WmmaLoadC => b.load_fragment(inst),
+        Op::WmmaStoreD => b.store_fragment(inst),
         Op::Bra => b.branch(inst, labels),
         Op::Ret | Op::Exit => {
             b.leave();

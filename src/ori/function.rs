@@ -458,6 +458,8 @@ pub fn width_of(width: Width, mods: &Mods) -> u8 {
         }
         Width::Dst => by_type(Mod::Dst),
         Width::Src => by_type(Mod::Src),
+        // A fragment is as long as its vector, or one register.
+        Width::Fragment => 1,
     }
 }
 

@@ -8,7 +8,7 @@
 use super::cfg::{Cfg, Dominators};
 use super::function::{Block, File, Function, InstId};
 use super::operand::{Kind, Operand};
-use crate::tables::ori::{Absent, Class, Direction, RoleInfo};
+use crate::tables::ori::{Absent, Class, Direction, RoleInfo, Width};
 use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,7 +73,7 @@ fn role_error(function: &Function, inst: InstId, role: &RoleInfo, operand: Opera
         }
         Kind::Vector(vector) => {
             let len = function.vector_regs(vector).len();
-            (len != width).then(|| format!("is {len} registers, not {width}"))
+            (len != width && role.width != Width::Fragment).then(|| format!("is {len} registers, not {width}"))
         }
         Kind::Label(_) if role.class != Class::Label => Some("cannot be a label".into()),
         Kind::Imm(_) if matches!(role.class, Class::Pred | Class::Barrier) => Some("cannot be an immediate".into()),

@@ -4,6 +4,7 @@
 
 pub mod elf;
 pub mod encoding;
+pub mod lowering;
 pub mod mods;
 pub mod ori;
 pub mod phases;

@@ -37,6 +37,8 @@ pub enum Width {
     Dst,
     /// By the source type of a conversion (modifier `src`).
     Src,
+    /// A part of a matrix: as many as the operand has.
+    Fragment,
 }
 
 /// What an operand means that is not given.

@@ -24,6 +24,7 @@ pub fn check(model: &Model, report: &mut Report) {
     sources.extend(model.ptx.evidence());
     sources.extend(model.ori.sets.iter().map(|s| (s.src.as_str(), s.at)));
     sources.extend(model.encoding.sources.iter().map(|(src, at)| (src.as_str(), *at)));
+    sources.extend(model.lowering.evidence.iter().map(|(src, at)| (src.as_str(), *at)));
     for (src, at) in sources {
         if src.trim().is_empty() {
             report.at("evidence", "the row does not say where it comes from (src is empty)", at);

@@ -3,6 +3,7 @@
 
 pub mod elf;
 pub mod encoding;
+pub mod lowering;
 pub mod ori;
 pub mod phases;
 pub mod ptx;
@@ -22,6 +23,7 @@ pub fn all(model: &Model) -> Vec<(String, String)> {
         ("phases.rs".into(), pretty(phases::emit(model))),
         ("registers.rs".into(), pretty(registers::emit(model))),
         ("ptx.rs".into(), pretty(ptx::emit(model))),
+        ("lowering.rs".into(), pretty(lowering::emit(model))),
         ("encoding.rs".into(), encoding::emit(model)),
         ("backends.rs".into(), targets::backends(model)),
     ]

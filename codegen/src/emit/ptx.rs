@@ -20,7 +20,7 @@ fn variant(text: &str) -> String {
     camel(&text.replace("::", "_"))
 }
 
-fn ident(text: &str) -> Ident {
+pub fn ident(text: &str) -> Ident {
     format_ident!("{}", variant(text))
 }
 

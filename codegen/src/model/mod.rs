@@ -6,6 +6,7 @@
 pub mod elf;
 pub mod encoding;
 pub mod form_syntax;
+pub mod lowering;
 pub mod ori;
 pub mod ptx;
 pub mod targets;
@@ -24,6 +25,7 @@ pub struct Model {
     pub elf: elf::Elf,
     pub ptx: ptx::Ptx,
     pub encoding: encoding::Encoding,
+    pub lowering: lowering::Lowering,
 }
 
 impl Model {
@@ -37,6 +39,7 @@ impl Model {
         elf.inherit(&targets);
         let ptx = ptx::Ptx::load(sources, &targets, report);
         let encoding = encoding::Encoding::load(sources, &targets, &ori, report);
-        Model { targets, ori, phases, registers, elf, ptx, encoding }
+        let lowering = lowering::Lowering::load(sources, &ptx, &ori, &targets, report);
+        Model { targets, ori, phases, registers, elf, ptx, encoding, lowering }
     }
 }

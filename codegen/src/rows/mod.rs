@@ -4,6 +4,7 @@
 
 pub mod elf;
 pub mod encoding;
+pub mod lowering;
 pub mod ori;
 pub mod phases;
 pub mod ptx;

@@ -1,0 +1,70 @@
+//! `lowering.rs`: products of matrices and the fragments of wmma.
+
+use super::ptx::ident;
+use super::{camel, constant};
+use crate::model::Model;
+use crate::model::lowering::{Conditions, Product, Tile};
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+
+pub fn emit(model: &Model) -> TokenStream {
+    let products = model.lowering.products.iter().map(|p| product(model, p));
+    let tiles = model.lowering.tiles.iter().map(|t| tile(model, t));
+    let (count, fragments) = (model.lowering.products.len(), model.lowering.tiles.len());
+    quote! {
+        /// Products of matrices, in the order of the table.
+        pub static PRODUCTS: [Product; #count] = [#(#products),*];
+        /// Fragments of wmma.
+        pub static TILES: [Tile; #fragments] = [#(#tiles),*];
+    }
+}
+
+fn shape(model: &Model, text: usize) -> TokenStream {
+    let group = model.ptx.groups.iter().find(|g| g.row.group == "matrix_shape");
+    let name = ident(group.map_or("", |g| &g.texts[text].text));
+    quote!(MatrixShape::#name)
+}
+
+fn conditions(model: &Model, list: &Conditions) -> TokenStream {
+    let list = list.iter().map(|(feature, holds)| {
+        let name = format_ident!("{}", camel(&model.targets.features[*feature].name));
+        quote!((Feature::#name, #holds))
+    });
+    quote!(&[#(#list),*])
+}
+
+fn product(model: &Model, p: &Product) -> TokenStream {
+    let (op, shape) = (ident(&model.ptx.operations[p.op].op), shape(model, p.shape));
+    let types = p.types.iter().map(|ty| ident(&model.ptx.types[*ty].name));
+    let bit = match p.bit {
+        None => quote!(None),
+        Some(text) => {
+            let group = model.ptx.groups.iter().find(|g| g.row.group == "bit_op");
+            let name = ident(group.map_or("", |g| &g.texts[text].text));
+            quote!(Some(BitOp::#name))
+        }
+    };
+    let (needs, way) = (conditions(model, &p.conditions), format_ident!("{}", format!("{:?}", p.way)));
+    let inst = format_ident!("{}", model.ori.ops[p.inst].row.op);
+    let mods = p.mods.iter().map(|(kind, value)| {
+        let kind = &model.ori.kinds[*kind];
+        let (name, module) = (format_ident!("{}", camel(&kind.name)), format_ident!("r#{}", kind.name));
+        let value = format_ident!("{}", constant(&kind.values[*value]));
+        quote!((Mod::#name, value::#module::#value))
+    });
+    let ([d, a, b], swap) = (p.frag, p.swap);
+    let steps = p.steps.iter().map(|[d, a, b]| quote!([#d, #a, #b]));
+    quote! { Product {
+        op: PtxOp::#op, shape: #shape, types: &[#(ScalarType::#types),*], bit: #bit, needs: #needs, way: Way::#way,
+        inst: Op::#inst, mods: &[#(#mods),*], frag: [#d, #a, #b], steps: &[#(#steps),*], swap: #swap,
+    } }
+}
+
+fn tile(model: &Model, t: &Tile) -> TokenStream {
+    let (part, types, rows, per) = (t.part, t.types, t.rows, t.per);
+    let (shape, needs) = (shape(model, t.shape), conditions(model, &t.conditions));
+    let tiles = t.tiles.iter().map(|(x, y)| quote!((#x, #y)));
+    quote! { Tile {
+        part: #part, shape: #shape, types: #types, needs: #needs, rows: #rows, per: #per, tiles: &[#(#tiles),*],
+    } }
+}

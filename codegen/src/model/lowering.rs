@@ -1,0 +1,168 @@
+//! Lowering tables of matrices: names resolved, one product for each list of types.
+//!
+//! Input: rows of `lowering/*.ron`. Output: products and tiles. Invariant: what did not resolve is reported and left out.
+
+use super::ori::Ori;
+use super::ptx::Ptx;
+use super::targets::Targets;
+use crate::report::Report;
+use crate::rows::lowering::{ProductRow, TileRow, Way};
+use crate::source::{At, Row, Sources};
+
+/// Features that must be there (`true`) or must not.
+pub type Conditions = Vec<(usize, bool)>;
+
+/// One product: the instruction of a PTX form with these types.
+pub struct Product {
+    pub op: usize,
+    /// Text of the group `matrix_shape`.
+    pub shape: usize,
+    pub types: Vec<usize>,
+    /// Text of the group `bit_op`.
+    pub bit: Option<usize>,
+    pub conditions: Conditions,
+    pub way: Way,
+    pub inst: usize,
+    /// Kind and value.
+    pub mods: Vec<(usize, usize)>,
+    pub frag: [u8; 3],
+    pub steps: Vec<[u8; 3]>,
+    pub swap: bool,
+    pub at: At,
+}
+
+/// Where the registers of a fragment lie in the matrix.
+pub struct Tile {
+    pub part: char,
+    pub shape: usize,
+    /// One bit for each type.
+    pub types: u64,
+    pub conditions: Conditions,
+    pub rows: bool,
+    pub per: u8,
+    pub tiles: Vec<(u8, u8)>,
+}
+
+#[derive(Default)]
+pub struct Lowering {
+    pub products: Vec<Product>,
+    pub tiles: Vec<Tile>,
+    /// Source and place of every row.
+    pub evidence: Vec<(String, At)>,
+}
+
+struct Names<'a> {
+    ptx: &'a Ptx,
+    ori: &'a Ori,
+    targets: &'a Targets,
+}
+
+impl Lowering {
+    pub fn load(sources: &mut Sources, ptx: &Ptx, ori: &Ori, targets: &Targets, report: &mut Report) -> Lowering {
+        let names = Names { ptx, ori, targets };
+        let mut lowering = Lowering::default();
+        for row in sources.rows::<ProductRow>("lowering/matrix.ron", report) {
+            lowering.evidence.push((row.src.clone(), row.at));
+            match names.products(&row) {
+                Ok(products) => lowering.products.extend(products),
+                Err(message) => report.at("names", message, row.at),
+            }
+        }
+        for row in sources.rows::<TileRow>("lowering/tiles.ron", report) {
+            lowering.evidence.push((row.src.clone(), row.at));
+            match names.tile(&row) {
+                Ok(tile) => lowering.tiles.push(tile),
+                Err(message) => report.at("names", message, row.at),
+            }
+        }
+        lowering
+    }
+}
+
+impl Names<'_> {
+    fn text(&self, group: &str, text: &str) -> Result<usize, String> {
+        let texts = self.ptx.groups.iter().find(|g| g.row.group == group).map_or(&[][..], |g| &g.texts);
+        texts.iter().position(|t| t.text == text).ok_or_else(|| format!("group `{group}` has no text `{text}`"))
+    }
+
+    fn types(&self, words: &str) -> Result<Vec<usize>, String> {
+        let found = |name: &str| self.ptx.types.iter().position(|t| t.name == name);
+        words.split_whitespace().map(|w| found(w).ok_or_else(|| format!("no PTX type is called `{w}`"))).collect()
+    }
+
+    fn conditions(&self, words: &str) -> Result<Conditions, String> {
+        let one = |word: &str| {
+            let (name, holds) = word.strip_prefix('!').map_or((word, true), |name| (name, false));
+            let feature = self.targets.features.iter().position(|f| f.name == name);
+            feature.map(|f| (f, holds)).ok_or_else(|| format!("no feature is called `{name}`"))
+        };
+        words.split_whitespace().map(one).collect()
+    }
+
+    fn products(&self, row: &Row<ProductRow>) -> Result<Vec<Product>, String> {
+        let op = self.ptx.operations.iter().position(|o| o.op == row.op);
+        let op = op.ok_or_else(|| format!("no PTX operation is called `{}`", row.op))?;
+        let inst = self.ori.op(&row.inst).ok_or_else(|| format!("no opcode is called `{}`", row.inst))?;
+        let mut lists: Vec<Vec<usize>> = vec![Vec::new()];
+        for slot in row.types.split(',') {
+            let slot = self.types(slot)?;
+            lists = lists.iter().flat_map(|l| slot.iter().map(move |t| [l.as_slice(), &[*t]].concat())).collect();
+        }
+        let bit = if row.bit.is_empty() { None } else { Some(self.text("bit_op", &row.bit)?) };
+        let (shape, conditions) = (self.text("matrix_shape", &row.shape)?, self.conditions(&row.only_if)?);
+        let frag = numbers(&row.frag, ' ')?;
+        let steps: Vec<[u8; 3]> = row.steps.split_whitespace().map(|s| numbers(s, ':')).collect::<Result<_, _>>()?;
+        let product = |types: Vec<usize>| {
+            let mods = row.mods.split_whitespace().map(|w| self.modifier(w, &types)).collect::<Result<_, _>>()?;
+            let (conditions, steps) = (conditions.clone(), steps.clone());
+            let (way, swap, at) = (row.way, row.swap, row.at);
+            Ok(Product { op, shape, types, bit, conditions, way, inst, mods, frag, steps, swap, at })
+        };
+        lists.into_iter().map(product).collect()
+    }
+
+    /// `KIND=VALUE`, `KIND={N}`, `KIND={N:t=V,u=W}`
+    fn modifier(&self, word: &str, types: &[usize]) -> Result<(usize, usize), String> {
+        let wrong = || format!("`{word}` is not a modifier kind and a value");
+        let (kind, value) = word.split_once('=').ok_or_else(wrong)?;
+        let name = |n: &str| -> Result<&str, String> {
+            let ty = n.parse::<usize>().ok().and_then(|n| types.get(n)).ok_or_else(wrong)?;
+            Ok(&self.ptx.types[*ty].name)
+        };
+        let value = match value.strip_prefix('{').and_then(|v| v.strip_suffix('}')) {
+            None => value.to_string(),
+            Some(inner) => match inner.split_once(':') {
+                None => name(inner)?.to_uppercase(),
+                Some((n, list)) => {
+                    let name = name(n)?;
+                    let mut pairs = list.split(',').filter_map(|pair| pair.split_once('='));
+                    pairs.find(|(ty, _)| *ty == name).ok_or_else(wrong)?.1.to_string()
+                }
+            },
+        };
+        let kind = self.ori.kinds.iter().position(|k| k.name == kind).ok_or_else(wrong)?;
+        let value = self.ori.kinds[kind].values.iter().position(|v| *v == value).ok_or_else(wrong)?;
+        Ok((kind, value))
+    }
+
+    fn tile(&self, row: &Row<TileRow>) -> Result<Tile, String> {
+        let part = row.part.chars().next().filter(|c| "abc".contains(*c));
+        let part = part.ok_or_else(|| format!("`{}` is not a, b or c", row.part))?;
+        let types = self.types(&row.types)?.into_iter().fold(0, |mask, ty| mask | 1 << ty);
+        let tiles = row.tiles.split_whitespace().map(|t| numbers::<2>(t, ',').map(|[x, y]| (x, y)));
+        Ok(Tile {
+            part,
+            shape: self.text("matrix_shape", &row.shape)?,
+            types,
+            conditions: self.conditions(&row.only_if)?,
+            rows: row.along == "row",
+            per: row.per,
+            tiles: tiles.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+fn numbers<const N: usize>(text: &str, between: char) -> Result<[u8; N], String> {
+    let list: Vec<u8> = text.split(between).filter_map(|n| n.parse().ok()).collect();
+    list.try_into().map_err(|_| format!("`{text}` is not {N} numbers"))
+}

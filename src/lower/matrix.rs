@@ -1,0 +1,308 @@
+//! Products of matrices, and matrices between shared memory and fragments.
+//!
+//! Input: `mma mma.sp wmma.mma ldmatrix stmatrix movmatrix`. Output: HMMA, IMMA, DMMA, BMMA, QMMA as `tables/lowering/matrix.ron` says, LDSM,
+//! STSM, MOVM. Invariants: the instruction of a product reads and writes fresh vectors, so that a PTX register may stand in several
+//! fragments; all lanes of the warp are together at each of them.
+
+use super::builder::{Builder, Lowered, Refusal};
+use super::mods::*;
+use crate::ori::{Kind, Operand};
+use crate::ptx::ast::{self, OperandKind, Part};
+use crate::tables::lowering::{self, Product, Way};
+use crate::tables::ptx::{Matrices, MatrixShape, Packed, Rounding, ScalarType, Space};
+use crate::tables::{Mod, Op, Role, value};
+
+/// Every lane of a warp.
+const ALL_LANES: u64 = 0xffff_ffff;
+const LOW_NIBBLES: u32 = 0x0f0f_0f0f;
+const LOW_BITS: u32 = 0x0101_0101;
+const NIBBLE_SIGNS: u32 = 0x0808_0808;
+/// Times the sign bit of a nibble: the upper nibble of its byte, all ones.
+const SIGN_FILL: u32 = 0xf0 / 8;
+
+/// What a product adds up: fragments in words of 32 bits, the instruction's own lengths, and the rest of its operands.
+struct Fragments<'p> {
+    product: &'p Product,
+    types: [ScalarType; 2],
+    mods: Vec<M>,
+    /// Metadata and selector of a sparse product.
+    sparse: Option<[Operand; 2]>,
+    /// Words of the instruction's d, a, b.
+    lens: [usize; 3],
+}
+
+impl Builder<'_> {
+    /// Says that the whole warp is together.
+    pub fn all_lanes(&mut self) {
+        let mask = self.imm(ALL_LANES as u32);
+        self.put(Op::SYNCMASK, &[], &[(Role::A, mask)]);
+    }
+
+    /// The words of a fragment in order: two for an element of 64 bits.
+    pub fn fragment_words(&mut self, operand: &ast::Operand, ty: ScalarType) -> Lowered<Vec<Operand>> {
+        let elements = match &operand.kind {
+            OperandKind::Vector(list) => {
+                list.iter().map(|one| self.source(one, ty)).collect::<Result<Vec<Operand>, _>>()?
+            }
+            OperandKind::Register(r) if r.part == Part::Whole => self.register(r.register).to_vec(),
+            _ => vec![self.source(operand, ty)?],
+        };
+        let words = elements.into_iter().flat_map(|e| match ty.bits() {
+            64 => self.words(e).to_vec(),
+            _ => vec![e],
+        });
+        Ok(words.collect())
+    }
+
+    /// Words side by side in fresh registers, zeroes behind them up to `len`; one word is no vector.
+    pub fn fragment_of(&mut self, words: &[Operand], len: usize) -> Operand {
+        let (vector, regs) = self.temp_vector(len);
+        for (i, reg) in regs.iter().enumerate() {
+            let word = words.get(i).copied().unwrap_or(Operand::zero());
+            self.copy(*reg, word);
+        }
+        if len == 1 { regs[0] } else { vector }
+    }
+
+    /// Copies the registers of a fragment to the PTX registers of an operand.
+    pub fn scatter(&mut self, operand: &ast::Operand, ty: ScalarType, from: &[Operand]) -> Lowered {
+        let to = self.fragment_words(operand, ty)?;
+        for (d, a) in to.into_iter().zip(from) {
+            self.copy(d, *a);
+        }
+        Ok(())
+    }
+
+    /// `mma`, `mma.sp`, `wmma.mma`
+    pub fn matrix_product(&mut self, inst: &ast::Instruction) -> Lowered {
+        let m = &inst.mods;
+        let shape = m.matrix_shape.filter(|_| m.mma_kind.is_none()).ok_or(Refusal::NotBuilt)?;
+        let product = lowering::product(self.target, inst.op, shape, &inst.types, m.bit_op).ok_or(Refusal::NotBuilt)?;
+        let first = inst.types[0];
+        let words = if first.bits() == 64 { 2 } else { 1 };
+        let word = if words == 2 { ScalarType::F64 } else { ScalarType::B32 };
+        let whole = first == ScalarType::S32;
+        if m.saturate_finite && !whole {
+            return Err(Refusal::NotBuilt);
+        }
+        let mut mods: Vec<M> = product.mods.to_vec();
+        mods.extend(match m.rounding {
+            Some(Rounding::Rz) => Some(RZ),
+            Some(Rounding::Rm) => Some(RM),
+            Some(Rounding::Rp) => Some(RP),
+            _ => None,
+        });
+        let split = product.way != Way::Direct;
+        if m.saturate_finite && !split {
+            mods.push(SAT);
+        }
+        let mut parts = Vec::new();
+        for operand in &inst.operands[1..4] {
+            parts.push(self.fragment_words(operand, word)?);
+        }
+        let sparse = match inst.operands.get(4..6) {
+            None => None,
+            Some([metadata, selector]) => {
+                let metadata = self.source_reg(metadata, ScalarType::B32)?;
+                let selector = self.constant_operand(selector)?;
+                Some([metadata, self.literal(selector as i64)])
+            }
+            Some(_) => return Err(Refusal::NotBuilt),
+        };
+        let types = [1, 2].map(|i| inst.types.get(i).copied().unwrap_or(ScalarType::F16));
+        let lens = product.frag.map(|n| usize::from(n) * words);
+        let f = Fragments { product, types, mods, sparse, lens };
+        self.all_lanes();
+        let [a, b, c] = [&parts[0], &parts[1], &parts[2]];
+        let late = m.saturate_finite && split;
+        let zero = vec![Operand::zero(); c.len()];
+        let mut result = self.steps(&f, [a, b, if late { &zero } else { c }], words)?;
+        if late {
+            result = result.iter().zip(c).map(|(p, c)| self.saturated(*p, *c)).collect();
+        }
+        self.scatter(&inst.operands[0], word, &result)
+    }
+
+    /// The sum of two words, clamped.
+    fn saturated(&mut self, a: Operand, b: Operand) -> Operand {
+        let b = self.in_reg(b);
+        let (sum, over, sign, limit, p, d) =
+            (self.temp(), self.temp(), self.temp(), self.temp(), self.temp_pred(), self.temp());
+        self.add(sum, a, b);
+        // (a ^ sum) & (b ^ sum): negative where both differ in sign from the sum.
+        self.lop3(over, a, b, sum, (0xf0 ^ 0xaa) & (0xcc ^ 0xaa));
+        self.sign_word(sign, b);
+        let most = self.imm(i32::MAX as u32);
+        self.lop3(limit, sign, most, Operand::zero(), 0xf0 ^ 0xcc);
+        self.isetp(p, &[LT, AND], over, Operand::zero());
+        self.select(d, limit, sum, p);
+        d
+    }
+
+    /// All steps of a product; the words of d.
+    fn steps(&mut self, f: &Fragments, [a, b, c]: [&[Operand]; 3], words: usize) -> Lowered<Vec<Operand>> {
+        let mut result: Vec<Operand> = c.to_vec();
+        let [first, second] = if f.product.swap { [b, a] } else { [a, b] };
+        let slice = |of: &[Operand], start: usize, len: usize| -> Vec<Operand> {
+            of.iter().skip(start).take(len).copied().collect()
+        };
+        for step in f.product.steps {
+            let [d0, a0, b0] = step.map(|n| usize::from(n) * words);
+            let (a, b) = (slice(first, a0, f.lens[1]), slice(second, b0, f.lens[2]));
+            let mut sum = slice(&result, d0, f.lens[0]);
+            for (a, b) in self.ways(f, &a, &b)? {
+                sum = self.one_product(f, &a, &b, &sum);
+            }
+            let end = result.len().min(d0 + f.lens[0]);
+            result[d0..end].copy_from_slice(&sum[..end - d0]);
+        }
+        Ok(result)
+    }
+
+    /// One instruction.
+    fn one_product(&mut self, f: &Fragments, a: &[Operand], b: &[Operand], c: &[Operand]) -> Vec<Operand> {
+        let (a, b) = (self.fragment_of(a, f.lens[1]), self.fragment_of(b, f.lens[2]));
+        let c = self.fragment_of(c, f.lens[0]);
+        let (d, regs) = self.temp_vector(f.lens[0]);
+        let mut args = vec![(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c)];
+        if let Some([metadata, selector]) = f.sparse {
+            args.extend([(Role::E, metadata), (Role::Id, selector)]);
+        }
+        self.put(f.product.inst, &f.mods, &args);
+        regs
+    }
+
+    /// The factors of the instructions of one step.
+    fn ways(&mut self, f: &Fragments, a: &[Operand], b: &[Operand]) -> Lowered<Vec<(Vec<Operand>, Vec<Operand>)>> {
+        let [ta, tb] = f.types;
+        Ok(match f.product.way {
+            Way::Direct => vec![(a.to_vec(), b.to_vec())],
+            Way::Bytes => return Err(Refusal::NotBuilt),
+            Way::Nibbles => [0, 4].map(|by| (self.nibbles(a, by, ta), self.nibbles(b, by, tb))).into(),
+            Way::Bits => self.bit_positions(a, b),
+            Way::Differ => self.differences(a, b).into(),
+            Way::DifferBits => {
+                let pairs = self.differences(a, b);
+                pairs.iter().flat_map(|(a, b)| self.bit_positions(a, b)).collect()
+            }
+        })
+    }
+
+    /// `(a, not b)` and `(not a, b)`: together they have the bits in which the factors differ.
+    fn differences(&mut self, a: &[Operand], b: &[Operand]) -> [(Vec<Operand>, Vec<Operand>); 2] {
+        let (not_a, not_b) = (self.complements(a), self.complements(b));
+        [(a.to_vec(), not_b), (not_a, b.to_vec())]
+    }
+
+    fn complements(&mut self, words: &[Operand]) -> Vec<Operand> {
+        let one = |b: &mut Self, word: &Operand| {
+            let (word, d) = (b.in_reg(*word), b.temp());
+            b.lop3(d, word, Operand::zero(), Operand::zero(), !0xf0);
+            d
+        };
+        words.iter().map(|word| one(self, word)).collect()
+    }
+
+    fn bit_positions(&mut self, a: &[Operand], b: &[Operand]) -> Vec<(Vec<Operand>, Vec<Operand>)> {
+        (0..8).map(|by| (self.masked(a, by, LOW_BITS), self.masked(b, by, LOW_BITS))).collect()
+    }
+
+    /// Words shifted right and masked.
+    fn masked(&mut self, words: &[Operand], by: u32, mask: u32) -> Vec<Operand> {
+        let one = |b: &mut Self, word: &Operand| {
+            let mut word = b.in_reg(*word);
+            if by != 0 {
+                let (shifted, amount) = (b.temp(), b.imm(by));
+                b.shf(&SHF_R_U32_HI, shifted, Operand::zero(), amount, word);
+                word = shifted;
+            }
+            let (d, mask) = (b.temp(), b.imm(mask));
+            b.and(d, word, mask);
+            d
+        };
+        words.iter().map(|word| one(self, word)).collect()
+    }
+
+    /// Every second nibble as a byte, extended by the type's sign.
+    fn nibbles(&mut self, words: &[Operand], by: u32, ty: ScalarType) -> Vec<Operand> {
+        let low = self.masked(words, by, LOW_NIBBLES);
+        if ty != ScalarType::S4 {
+            return low;
+        }
+        let signs = self.masked(&low, 0, NIBBLE_SIGNS);
+        let fill = |b: &mut Self, (low, sign): (Operand, Operand)| {
+            let (d, times) = (b.temp(), b.imm(SIGN_FILL));
+            b.imad(d, sign, times, low);
+            d
+        };
+        low.into_iter().zip(signs).map(|pair| fill(self, pair)).collect()
+    }
+
+    /// `ldmatrix`
+    pub fn load_matrix(&mut self, inst: &ast::Instruction) -> Lowered {
+        let mods = matrix_mods(inst)?;
+        let place = self.place(&inst.operands[1], Some(Space::Shared))?;
+        let words = self.fragment_words(&inst.operands[0], ScalarType::B32)?;
+        self.all_lanes();
+        let (vector, regs) = self.temp_vector(words.len());
+        let d = if words.len() == 1 { regs[0] } else { vector };
+        let off = self.literal(place.offset);
+        self.put(Op::LDSM, &mods, &[(Role::D, d), (Role::A, place.base), (Role::Off, off)]);
+        self.scatter(&inst.operands[0], ScalarType::B32, &regs)
+    }
+
+    /// `stmatrix`
+    pub fn store_matrix(&mut self, inst: &ast::Instruction) -> Lowered {
+        let mods = matrix_mods(inst)?;
+        let place = self.place(&inst.operands[0], Some(Space::Shared))?;
+        let words = self.fragment_words(&inst.operands[1], ScalarType::B32)?;
+        self.all_lanes();
+        let b = self.fragment_of(&words, words.len());
+        let off = self.literal(place.offset);
+        self.put(Op::STSM, &mods, &[(Role::A, place.base), (Role::Off, off), (Role::B, b)]);
+        Ok(())
+    }
+
+    /// `movmatrix`
+    pub fn move_matrix(&mut self, inst: &ast::Instruction) -> Lowered {
+        let d = self.dest(&inst.operands[0])?;
+        let a = self.source_reg(&inst.operands[1], ScalarType::B32)?;
+        self.all_lanes();
+        let transposed = (Mod::Mlayout, value::mlayout::MT88);
+        self.put(Op::MOVM, &[transposed], &[(Role::D, d), (Role::A, a)]);
+        Ok(())
+    }
+
+    /// The first word of an operand, which may be a pair.
+    pub fn low_word(&mut self, value: Operand) -> Operand {
+        match value.kind() {
+            Kind::Vector(_) => self.words(value)[0],
+            _ => value,
+        }
+    }
+}
+
+/// Format, layout and number of the matrices of `ldmatrix` and `stmatrix`.
+fn matrix_mods(inst: &ast::Instruction) -> Lowered<Vec<M>> {
+    let m = &inst.mods;
+    let layout = match (m.matrix_shape, m.trans) {
+        (Some(MatrixShape::M8n8), false) => value::mlayout::M88,
+        (Some(MatrixShape::M8n8), true) => value::mlayout::MT88,
+        (Some(MatrixShape::M16n16), _) => value::mlayout::MT1616,
+        (Some(MatrixShape::M8n16), _) => value::mlayout::M816,
+        (Some(MatrixShape::M16n8), _) => value::mlayout::MT168,
+        _ => return Err(Refusal::NotBuilt),
+    };
+    let format = match (m.packed, inst.types.first()) {
+        (Some(Packed::B6x16P32), _) => value::mform::U6X16P32TO8,
+        (Some(Packed::B4x16P64), _) => value::mform::U4X16P64TO8,
+        (None, Some(ScalarType::B8)) => value::mform::_8,
+        _ => value::mform::_16,
+    };
+    let count = match m.matrices {
+        Some(Matrices::X2) => value::mcount::_2,
+        Some(Matrices::X4) => value::mcount::_4,
+        _ => value::mcount::NONE,
+    };
+    Ok(vec![(Mod::Mform, format), (Mod::Mlayout, layout), (Mod::Mcount, count)])
+}
