@@ -268,6 +268,17 @@ pub enum Exec {
     },
     Redux(Redux),
     Elect,
+    /// A product of matrices, and the registers of its fragments.
+    Product(super::product::Product, super::matrix::Words),
+    LoadMatrix {
+        count: u8,
+        transposed: bool,
+    },
+    StoreMatrix {
+        count: u8,
+        transposed: bool,
+    },
+    MoveMatrix,
 }
 
 /// One instruction.

@@ -10,7 +10,7 @@ use super::code::{Code, Dst, Exec, Pred, Special};
 use super::control;
 use super::setup::Setup;
 use super::warp::{LANES, Warp, lanes_of};
-use super::{access, lanes};
+use super::{access, lanes, matrix};
 
 /// What all blocks of a launch share.
 pub struct Machine<'a> {
@@ -142,6 +142,9 @@ impl Machine<'_> {
             }
             Exec::Shuffle(_) | Exec::Vote(_) | Exec::Match { .. } | Exec::Redux(_) | Exec::Elect => {
                 lanes::execute(w, code, active);
+            }
+            Exec::Product(..) | Exec::LoadMatrix { .. } | Exec::StoreMatrix { .. } | Exec::MoveMatrix => {
+                matrix::execute(block, s.warp, code, active)?;
             }
             _ => return self.control(block, s),
         }

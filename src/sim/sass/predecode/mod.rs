@@ -7,6 +7,7 @@
 mod arith;
 mod control;
 mod float;
+mod matrix;
 mod memory;
 mod operands;
 #[cfg(test)]
@@ -31,7 +32,7 @@ pub struct Lifted {
 /// Makes an instruction at a byte offset executable.
 pub fn predecode(banks: &Banks, offset: u64, lifted: &Lifted) -> Result<Code, String> {
     let mut b = Builder::new(banks, offset, lifted)?;
-    for family in [arith::build, float::build, memory::build, control::build] {
+    for family in [arith::build, float::build, memory::build, matrix::build, control::build] {
         if let Some(exec) = family(&mut b)? {
             b.code.exec = exec;
             return Ok(b.code);

@@ -1,0 +1,152 @@
+//! Operations on matrices.
+//!
+//! Input: a builder. Output: the operation, or `None` where the opcode is of another family. Invariant: the shape is read from the
+//! printed word: `16816` and `16x8x16` alike.
+
+use super::super::super::ops::format::{F16, F64, Round};
+use super::super::code::Exec;
+use super::super::matrix::Words;
+use super::super::product::{Element, FLOATS, Product, Sum};
+use super::operands::{Builder, Kind};
+use crate::tables::{Mod, Op, Role};
+
+/// Builds opcodes of this family.
+pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
+    Ok(Some(match b.lifted.inst.op {
+        Op::HMMA | Op::HMMA_SP | Op::QMMA | Op::QMMA_SP | Op::IMMA | Op::IMMA_SP | Op::DMMA | Op::BMMA => product(b)?,
+        Op::LDSM => {
+            shared(b)?;
+            let (count, transposed) = matrices(b)?;
+            Exec::LoadMatrix { count, transposed }
+        }
+        Op::STSM => {
+            shared(b)?;
+            b.code.b = b.src(Role::B, false, Kind::Int)?;
+            let (count, transposed) = matrices(b)?;
+            Exec::StoreMatrix { count, transposed }
+        }
+        Op::MOVM => {
+            if word(b, Mod::Mlayout) != "MT88" {
+                return refuse(b);
+            }
+            b.code.a = b.src(Role::A, false, Kind::Int)?;
+            Exec::MoveMatrix
+        }
+        _ => return Ok(None),
+    }))
+}
+
+fn refuse<T>(b: &Builder) -> Result<T, String> {
+    let words: Vec<&str> = b.lifted.words.iter().map(|(_, word)| word).collect();
+    Err(format!("the machine does not execute {}.{}", b.lifted.inst.op.info().text, words.join(".")))
+}
+
+fn shared(b: &mut Builder) -> Result<(), String> {
+    b.code.a = b.src(Role::A, false, Kind::Int)?;
+    b.code.ub = b.src(Role::Ub, false, Kind::Int)?;
+    b.code.off = b.imm(Role::Off) as i64;
+    Ok(())
+}
+
+/// How many matrices of 8 by 8 half words, and whether they are transposed.
+fn matrices(b: &Builder) -> Result<(u8, bool), String> {
+    let transposed = match (word(b, Mod::Mform), word(b, Mod::Mlayout)) {
+        ("16", "M88") => false,
+        ("16", "MT88") => true,
+        _ => return refuse(b),
+    };
+    let count = match word(b, Mod::Mcount) {
+        "2" => 2,
+        "4" => 4,
+        _ => 1,
+    };
+    Ok((count, transposed))
+}
+
+/// `16816` or `16x8x16`: rows, columns, k.
+fn shape(word: &str) -> Option<([u8; 2], u16)> {
+    let parts: Vec<u16> = word.split('x').filter_map(|n| n.parse().ok()).collect();
+    if let [m, n, k] = parts[..] {
+        return Some(([m as u8, n as u8], k));
+    }
+    let (m, rest) = match word.strip_prefix("16") {
+        Some(rest) if !rest.is_empty() => (16, rest),
+        _ => (8, word.strip_prefix('8')?),
+    };
+    Some(([m, 8], rest.strip_prefix('8')?.parse().ok()?))
+}
+
+/// What a modifier says, its default too.
+fn word(b: &Builder, kind: Mod) -> &'static str {
+    kind.text(b.lifted.inst.mods.get(kind))
+}
+
+fn element(b: &Builder, kind: Mod) -> Option<Element> {
+    let word = word(b, kind);
+    let signed = word.starts_with('S');
+    match word {
+        "S8" | "U8" => Some(Element::Int { bits: 8, signed }),
+        "S4" | "U4" => Some(Element::Int { bits: 4, signed }),
+        _ => FLOATS.iter().find(|(name, _)| *name == word).map(|(_, element)| *element),
+    }
+}
+
+fn product(b: &mut Builder) -> Result<Exec, String> {
+    let op = b.lifted.inst.op;
+    let Some((shape, k)) = shape(word(b, Mod::Mshape)) else { return refuse(b) };
+    let half = element(b, Mod::Melem).unwrap_or(Element::Float(F16));
+    let (first, second) = match op {
+        Op::HMMA | Op::HMMA_SP => (Some(half), Some(half)),
+        Op::QMMA | Op::QMMA_SP => (element(b, Mod::Qa), element(b, Mod::Qb)),
+        Op::DMMA => (Some(Element::Float(F64)), Some(Element::Float(F64))),
+        Op::BMMA => (Some(Element::Bit), Some(Element::Bit)),
+        _ => (element(b, Mod::Sa), element(b, Mod::Sb)),
+    };
+    let (Some(first), Some(second)) = (first, second) else { return refuse(b) };
+    let round = b.lifted.words.pick(&[("RM", Round::Down), ("RP", Round::Up), ("RZ", Round::Zero)]);
+    let sum = match (op, word(b, Mod::Macc)) {
+        (Op::IMMA | Op::IMMA_SP | Op::BMMA, _) => Sum::Int { clamp: b.has("SAT") },
+        (Op::DMMA, _) => Sum::F64(round.unwrap_or(Round::Nearest)),
+        (_, "F16") => Sum::F16,
+        _ => Sum::F32,
+    };
+    if b.has("SATFINITE") || b.has("REGOFFSET") || (b.arg(Role::A).neg || b.arg(Role::B).neg) {
+        return refuse(b);
+    }
+    let sparse = matches!(op, Op::HMMA_SP | Op::QMMA_SP | Op::IMMA_SP);
+    b.abc(Kind::Int)?;
+    if sparse {
+        b.code.ub = b.src(Role::E, false, Kind::Int)?;
+    }
+    let product = Product {
+        shape,
+        k,
+        a: first,
+        b: second,
+        sum,
+        and: word(b, Mod::Bop) == "AND",
+        sparse: sparse.then(|| b.imm(Role::Id) as u8),
+    };
+    Ok(Exec::Product(product, words(&product)))
+}
+
+/// Registers of the fragments.
+fn words(p: &Product) -> Words {
+    let bits = |element: Element| match element {
+        Element::Float(f) => f.bits(),
+        Element::Tf32 => 32,
+        Element::E4m3 => 8,
+        Element::Int { bits, .. } => bits.into(),
+        Element::Bit => 1,
+    };
+    let [m, n] = p.shape.map(u32::from);
+    let k = u32::from(p.k);
+    let sum = match p.sum {
+        Sum::F16 => 16,
+        Sum::F64(_) => 64,
+        _ => 32,
+    };
+    let stored = if p.sparse.is_some() { k / 2 } else { k };
+    let count = |bits: u32| (bits / 1024) as u8;
+    Words { a: count(m * stored * bits(p.a)), b: count(n * k * bits(p.b)), d: count(m * n * sum) }
+}
