@@ -19,7 +19,7 @@ pub struct Options {
     pub target: String,
     /// 0 to 3. All levels take the same way so far: the plain safe schedule.
     pub opt_level: u8,
-    /// Whether a product and a sum may be contracted into one operation. None is made so far, whatever this says.
+    /// Whether a product and a sum may be contracted into one operation.
     pub fmad: bool,
     /// Most registers of a thread, where a function does not say it itself.
     pub max_registers: Option<u32>,
