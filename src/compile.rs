@@ -3,6 +3,7 @@
 //! Input: a PTX text and options. Output: the cubin's bytes with what a caller wants to know of it, or every diagnostic.
 //! Invariant: the bytes depend on the text and the options alone.
 
+use crate::assemble;
 use crate::cubin::{self, Cubin};
 use crate::diag::Diagnostic;
 use crate::lower::{self, LoweredFunction, LoweredModule};
@@ -134,20 +135,30 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
         return Err(vec![Diagnostic::fatal("Option 'compile-only' is refused: relocatable objects are not built")]);
     }
     let mut lowered = lower::lower(&module, target)?;
-    let mut functions = Vec::new();
     let mut errors = Vec::new();
-    for function in &mut lowered.functions {
-        match function_code(&mut function.function, options, &mut output.dumps) {
-            Ok(code) => functions.push(finished(function, target, code)),
-            Err(message) => errors.push(Diagnostic::fatal(message)),
+    let mut code_of = |functions: &mut Vec<LoweredFunction>| {
+        let mut codes = Vec::new();
+        for function in functions {
+            match function_code(&mut function.function, options, &mut output.dumps) {
+                Ok(code) => codes.push(code),
+                Err(message) => errors.push(Diagnostic::fatal(message)),
+            }
         }
-    }
+        codes
+    };
+    let (codes, devices) = (code_of(&mut lowered.functions), code_of(&mut lowered.devices));
     if !errors.is_empty() {
         return Err(errors);
     }
+    let kernels = (0..codes.len()).map(|i| assemble::kernel(&lowered, i, &codes, &devices, target));
+    let functions = kernels.collect::<Result<Vec<_>, _>>().map_err(|m| vec![Diagnostic::fatal(m)])?;
+    let shown = lowered.functions.iter().zip(&functions).flat_map(|(entry, kernel)| {
+        let pieces = entry.pieces.iter().map(|i| resources(&lowered.devices[*i], kernel, false));
+        std::iter::once(resources(entry, kernel, true)).chain(pieces)
+    });
+    output.functions = shown.collect();
     let cubin = module_of(lowered, functions, &module, target);
     output.cubin = cubin::write(&cubin).map_err(|e| vec![Diagnostic::fatal(e.to_string())])?;
-    output.functions = cubin.functions.iter().map(resources).collect();
     let size = |image: &Option<cubin::Image>| image.as_ref().map_or(0, |image| image.size);
     output.global_bytes = size(&cubin.global) + size(&cubin.global_init);
     (output.constant3_bytes, output.constant4_bytes) = (size(&cubin.constant3), size(&cubin.constant4));
@@ -226,12 +237,13 @@ fn module_of(
         ptx_sm: Target::by_name(&module.target.name).map_or(target.sm, |t| t.sm),
         toolkit: TOOLKIT,
         tool,
-        functions,
         variables: lowered.variables,
         global: lowered.global,
         global_init: lowered.global_init,
         constant3: lowered.constant3,
         constant4: lowered.constant4,
+        call_graph: assemble::call_graph(&functions),
+        functions,
         ..Cubin::default()
     }
 }
@@ -252,42 +264,19 @@ fn function_code(function: &mut Function, options: &Options, dumps: &mut Vec<Str
     emit::emit(function).map_err(|message| format!("FormatCodeList: {}: {message}", function.name))
 }
 
-fn finished(lowered: &LoweredFunction, target: &Target, code: emit::Code) -> cubin::Function {
-    let frame = lowered.function.frame_bytes;
-    cubin::Function {
-        name: lowered.function.name.clone(),
-        kernel: true,
-        binding: lowered.binding,
-        code: code.bytes,
-        registers: code.registers + crate::alloc::EXTRA_REGISTERS,
-        barriers: lowered.barriers,
-        param_base: target.info().map_or(0, |g| g.param_base),
-        param_bytes: lowered.param_bytes,
-        params: lowered.params.clone(),
-        shared: lowered.shared,
-        stack: cubin::Stack { frame, min: Some(frame), ..cubin::Stack::default() },
-        launch: lowered.launch,
-        sites: cubin::Sites {
-            exits: code.exits,
-            warp_wide_masks: vec![u32::MAX; code.warp_wide.len()],
-            warp_wide: code.warp_wide,
-            ..cubin::Sites::default()
-        },
-        ..cubin::Function::default()
-    }
-}
-
-fn resources(function: &cubin::Function) -> Resources {
+/// Resources of a function in a kernel, which states those of all together.
+fn resources(lowered: &LoweredFunction, kernel: &cubin::Function, entry: bool) -> Resources {
+    let function = &lowered.function;
     Resources {
         name: function.name.clone(),
-        entry: function.kernel,
-        registers: function.registers,
-        barriers: u32::from(function.barriers),
-        stack_bytes: function.stack.frame,
-        cumulative_stack_bytes: function.stack.min.unwrap_or(0),
-        spill_store_bytes: 0,
-        spill_load_bytes: 0,
-        shared_bytes: function.shared.map_or(0, |s| s.size),
-        constant_bytes: function.constant0_bytes(),
+        entry,
+        registers: kernel.registers,
+        barriers: u32::from(kernel.barriers),
+        stack_bytes: function.frame_bytes,
+        cumulative_stack_bytes: kernel.stack.min.unwrap_or(0),
+        spill_store_bytes: function.spill_stores,
+        spill_load_bytes: function.spill_loads,
+        shared_bytes: kernel.shared.map_or(0, |s| s.size),
+        constant_bytes: kernel.constant0_bytes(),
     }
 }

@@ -19,6 +19,7 @@
 //! ```
 
 pub mod alloc;
+pub mod assemble;
 pub mod cli;
 pub mod compile;
 pub mod cubin;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// For each room what it may import. A room may always import itself.
-const IMPORTS: [(&str, &[&str]); 16] = [
+const IMPORTS: [(&str, &[&str]); 17] = [
     ("tables", &[]),
     ("diag", &[]),
     ("ptx", &["tables", "diag"]),
@@ -19,7 +19,8 @@ const IMPORTS: [(&str, &[&str]); 16] = [
     ("sass", &["tables", "cubin"]),
     ("pipeline", &["alloc", "opt", "ori", "sched", "uniform", "sass", "tables"]),
     ("sim", &["tables", "diag", "ptx", "sass", "cubin"]),
-    ("compile", &["cubin", "diag", "lower", "ori", "pipeline", "ptx", "tables"]),
+    ("assemble", &["cubin", "lower", "pipeline", "tables"]),
+    ("compile", &["assemble", "cubin", "diag", "lower", "ori", "pipeline", "ptx", "tables"]),
     ("cli", &["compile", "cubin", "diag", "sass", "sim", "tables"]),
     ("lib", &[]),
 ];

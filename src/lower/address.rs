@@ -7,6 +7,8 @@
 use super::builder::{Builder, Lowered, Refusal};
 use super::mods::*;
 use super::module::is_shared;
+use super::params::Home;
+use super::reach::function_of;
 use crate::ori::{Kind, Operand};
 use crate::ptx::ast::{self, AddressBase, OperandKind, SymbolId, SymbolKind};
 use crate::tables::ptx::{ScalarType, Space};
@@ -30,9 +32,9 @@ pub(super) fn window_of(space: Option<Space>) -> Lowered<Window> {
         Some(Space::Global) => Window::Global,
         Some(Space::Const) => Window::Bank(3),
         Some(Space::Local) => Window::Local,
-        Some(Space::Param | Space::ParamEntry) => Window::Bank(0),
+        Some(Space::Param | Space::ParamEntry | Space::ParamFunc) => Window::Bank(0),
         Some(Space::Shared | Space::SharedCta) => Window::Shared,
-        Some(Space::ParamFunc | Space::SharedCluster) => return Err(Refusal::NotBuilt),
+        Some(Space::SharedCluster) => return Err(Refusal::NotBuilt),
     })
 }
 
@@ -57,7 +59,7 @@ impl Builder<'_> {
         if !address.rest.is_empty() {
             return Err(Refusal::NotBuilt);
         }
-        let window = window_of(space)?;
+        let window = self.own_window(address.base, window_of(space)?);
         let (base, offset) = match address.base {
             AddressBase::Absolute => (Operand::zero(), address.offset),
             AddressBase::Register(id) => (self.register(id)[0], address.offset),
@@ -72,6 +74,15 @@ impl Builder<'_> {
         };
         let place = Place { window, base, offset };
         Ok(self.fitted(place))
+    }
+
+    /// Parameter space is local memory where it is not a constant bank.
+    fn own_window(&self, base: AddressBase, window: Window) -> Window {
+        let local = match base {
+            AddressBase::Symbol(id) => self.homes.contains_key(&id),
+            _ => !self.source.is_entry,
+        };
+        if window == Window::Bank(0) && local { Window::Local } else { window }
     }
 
     /// A base of 64 bits from one of 32.
@@ -123,6 +134,10 @@ impl Builder<'_> {
             let pair = self.generic_address_of(id)?;
             return Ok((pair, 0));
         }
+        if let Some(Home::Frame(at)) = self.homes.get(&id) {
+            let at = *at as i64;
+            return Ok((self.stack_pointer(), at));
+        }
         match variable.space {
             Space::Global => {
                 let slot = self.globals.address_slot(id, &symbol.name);
@@ -157,6 +172,10 @@ impl Builder<'_> {
 
     /// The address of a variable in its own space, 64 or 32 bits wide.
     pub fn symbol_address(&mut self, id: SymbolId, offset: i64, wide: bool) -> Lowered<Operand> {
+        if let Some(function) = function_of(self.module, id) {
+            let value = self.calls.pointer(function).filter(|_| offset == 0).ok_or(Refusal::NotBuilt)?;
+            return Ok(self.f.imm(value));
+        }
         let SymbolKind::Variable(variable) = &self.module.symbols[id].kind else { return Err(Refusal::NotBuilt) };
         let window = window_of(Some(variable.space))?;
         let (base, start) = self.symbol_place(id, window)?;

@@ -7,12 +7,15 @@
 
 use super::mods::*;
 use super::module::{FunctionLayout, ModuleLayout};
+use super::params::Home;
+use super::reach::Calls;
 use crate::diag::Pos;
-use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg};
+use crate::ori::{Block, Convention, File, Function, InstId, Kind, Operand, VReg};
 use crate::ptx::ast;
 use crate::tables::{Feature, GenerationInfo, Op, Prop, Role, Target};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::SmallVec;
+use std::collections::HashMap;
 
 /// Why an instruction is not lowered.
 pub(super) enum Refusal {
@@ -33,7 +36,10 @@ pub(super) struct Builder<'a> {
     pub module: &'a ast::Module,
     pub source: &'a ast::Function,
     pub globals: &'a mut ModuleLayout,
+    pub calls: &'a Calls,
     pub layout: FunctionLayout,
+    /// Where parameter variables outside constant banks live.
+    pub homes: HashMap<ast::SymbolId, Home>,
     pub target: &'static Target,
     pub info: &'static GenerationInfo,
     pub f: Function,
@@ -49,6 +55,17 @@ pub(super) struct Builder<'a> {
     visible: usize,
     /// Put before everything else at the end: values that the whole function shares.
     prologue: Vec<InstId>,
+    /// Put before even these: what a device function does with what comes in.
+    arrivals: Vec<InstId>,
+    /// Where a device function returns, once a `ret` was seen.
+    pub return_block: Option<Block>,
+    /// The words of its return address, and the address that its result is written to, if any.
+    pub return_address: [Operand; 2],
+    pub result_address: Operand,
+    /// Functions of the driver that it calls.
+    pub externs: Vec<String>,
+    /// It reads bank 2.
+    pub branch_bank: bool,
     descriptor: Operand,
     pub shared_window: Operand,
     /// The PTX carry flag, once something has used it: the carry of the adder, which after a subtraction says "no borrow".
@@ -62,23 +79,29 @@ impl<'a> Builder<'a> {
         module: &'a ast::Module,
         source: &'a ast::Function,
         globals: &'a mut ModuleLayout,
+        calls: &'a Calls,
         layout: FunctionLayout,
-        target: &'static Target,
-        info: &'static GenerationInfo,
+        (target, info): (&'static Target, &'static GenerationInfo),
     ) -> Builder<'a> {
         let mut f = Function::new(&source.name, target);
         let mut registers: SecondaryMap<ast::RegId, SmallVec<[Operand; 1]>> = SecondaryMap::new();
         for (id, register) in source.registers.iter() {
             registers[id] = (0..register.vector.max(1)).map(|_| register_for(&mut f, register.ty.bits())).collect();
         }
+        let homes = homes_for(&mut f, module, source, &layout);
         let visible = f.regs.len();
         f.local_bytes = layout.local_bytes;
+        if !source.is_entry {
+            f.convention = Convention::Device;
+        }
         let block = f.new_block();
         Builder {
             module,
             source,
             globals,
+            calls,
             layout,
+            homes,
             target,
             info,
             f,
@@ -88,6 +111,12 @@ impl<'a> Builder<'a> {
             registers,
             visible,
             prologue: Vec::new(),
+            arrivals: Vec::new(),
+            return_block: None,
+            return_address: [Operand::NULL; 2],
+            result_address: Operand::NULL,
+            externs: Vec::new(),
+            branch_bank: false,
             descriptor: Operand::NULL,
             shared_window: Operand::NULL,
             carry: None,
@@ -95,12 +124,42 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Ends the function: the shared values go to the front of the entry block.
-    pub fn finish(mut self) -> (Function, u8) {
+    /// Ends the function: what comes in and the shared values go to the front of the entry block, and the descriptor, which is
+    /// in registers that a call may overwrite, is loaded again after each call.
+    pub fn finish(&mut self) -> Function {
+        if !self.descriptor.is_null() {
+            self.reload_descriptor();
+        }
         let entry = self.f.entry();
-        self.prologue.append(&mut self.f.blocks[entry]);
-        self.f.blocks[entry] = std::mem::take(&mut self.prologue);
-        (self.f, self.barriers)
+        let mut insts = std::mem::take(&mut self.arrivals);
+        insts.append(&mut self.prologue);
+        insts.append(&mut self.f.blocks[entry]);
+        self.f.blocks[entry] = insts;
+        std::mem::replace(&mut self.f, Function::new("", self.target))
+    }
+
+    /// What the entry block holds so far comes before everything else.
+    pub fn split_arrivals(&mut self) {
+        self.arrivals = std::mem::take(&mut self.f.blocks[self.block]);
+    }
+
+    fn reload_descriptor(&mut self) {
+        for block in self.f.layout.clone() {
+            let mut out = Vec::new();
+            for inst in std::mem::take(&mut self.f.blocks[block]) {
+                out.push(inst);
+                if self.f.insts[inst].op == Op::CALL {
+                    out.push(self.load_descriptor());
+                }
+            }
+            self.f.blocks[block] = out;
+        }
+    }
+
+    fn load_descriptor(&mut self) -> InstId {
+        let op = if self.has(Feature::UniformLoadByScoreboard) { Op::LDCU } else { Op::ULDC };
+        let from = Operand::constant(0, self.info.global_desc.unwrap_or(0) as u16);
+        self.build(op, &[SIZE_64], &[(Role::D, self.descriptor), (Role::C, from)])
     }
 
     pub fn has(&self, feature: Feature) -> bool {
@@ -267,7 +326,9 @@ impl<'a> Builder<'a> {
 
     /// The descriptor of global memory, null on targets without one.
     pub fn descriptor(&mut self) -> Operand {
-        let Some(offset) = self.info.global_desc else { return Operand::NULL };
+        if self.info.global_desc.is_none() {
+            return Operand::NULL;
+        }
         if self.descriptor.is_null() {
             let vector = self.f.new_vector(File::UR, 2);
             for (reg, phys) in self.f.vector_regs(vector).to_vec().into_iter().zip(DESCRIPTOR) {
@@ -275,9 +336,8 @@ impl<'a> Builder<'a> {
                 self.f.regs[reg].varying = false;
             }
             self.descriptor = Operand::vector(vector);
-            let op = if self.has(Feature::UniformLoadByScoreboard) { Op::LDCU } else { Op::ULDC };
-            let from = Operand::constant(0, offset as u16);
-            self.put_first(op, &[SIZE_64], &[(Role::D, self.descriptor), (Role::C, from)]);
+            let load = self.load_descriptor();
+            self.prologue.push(load);
         }
         self.descriptor
     }
@@ -286,6 +346,24 @@ impl<'a> Builder<'a> {
     pub fn stack_pointer(&mut self) -> Operand {
         Operand::reg(self.f.stack_register())
     }
+}
+
+/// A home for each parameter variable that is not in a constant bank.
+fn homes_for(
+    f: &mut Function,
+    module: &ast::Module,
+    source: &ast::Function,
+    layout: &FunctionLayout,
+) -> HashMap<ast::SymbolId, Home> {
+    let mut homes = HashMap::new();
+    for (id, size) in super::module::own_params(module, source) {
+        let home = match layout.places.get(&id) {
+            Some(at) => Home::Frame(*at),
+            None => Home::Words((0..size.div_ceil(4)).map(|_| Operand::reg(f.new_reg(File::R))).collect()),
+        };
+        homes.insert(id, home);
+    }
+    homes
 }
 
 fn register_for(f: &mut Function, bits: u32) -> Operand {

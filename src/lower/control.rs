@@ -1,11 +1,11 @@
 //! Control flow and block barriers.
 //!
-//! Input: labels, `bra ret exit trap bar.*`. Output: blocks that end with an unguarded BRA or EXIT, at most one guarded BRA before it. A branch to a
+//! Input: labels, `bra brx.idx ret exit trap bar.*`. Output: blocks that end with an unguarded BRA or EXIT, at most one guarded BRA before it. A branch to a
 //! place where the function only returns becomes EXIT, so that threads leave a loop's region instead of waiting at its end.
 
 use super::builder::{Builder, Lowered, Refusal};
 use super::mods::*;
-use crate::ori::{Block, Operand};
+use crate::ori::{Block, Operand, Symbol};
 use crate::ptx::ast::{self, LabelId, OperandKind, Statement};
 use crate::tables::ptx::{BarrierOp, Op as PtxOp, ScalarType};
 use crate::tables::{Op, Prop, Role};
@@ -20,9 +20,12 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    /// Finds the labels that only return.
-    pub fn new(body: &[Statement]) -> Labels {
+    /// Finds the labels that only end the thread; a device function gives its lanes back together and has none.
+    pub fn new(function: &ast::Function, body: &[Statement]) -> Labels {
         let mut labels = Labels::default();
+        if !function.is_entry {
+            return labels;
+        }
         let mut waiting = Vec::new();
         for statement in body {
             match statement {
@@ -114,18 +117,64 @@ impl Builder<'_> {
             return Ok(());
         }
         let target = labels.block(self, id);
+        self.branch_to(target);
+        Ok(())
+    }
+
+    /// A branch under the guard.
+    fn branch_to(&mut self, target: Block) {
+        self.settle_carry();
         if self.guard.is_null() {
             self.jump(target);
-            return Ok(());
+            return;
         }
         self.put(Op::BRA, &[], &[(Role::Target, Operand::label(target))]);
         let next = self.f.new_block();
         self.jump(next);
         self.start(next);
+    }
+
+    /// `brx.idx`
+    pub fn branch_indexed(&mut self, inst: &ast::Instruction, labels: &mut Labels) -> Lowered {
+        let OperandKind::Label(list) = inst.operands[1].kind else { return Err(Refusal::NotBuilt) };
+        let targets = self.source.labels[list].targets.clone();
+        let next = self.f.new_block();
+        let guard = self.skip_unless_guarded(next);
+        self.settle_carry();
+        let index = self.source_reg(&inst.operands[0], ScalarType::U32)?;
+        let slot = self.globals.branch_table(targets.len());
+        self.branch_bank = true;
+        let (scaled, places, pair) = (self.temp(), self.imm(2), self.temp_pair());
+        self.shf(&SHF_L, scaled, index, places, Operand::zero());
+        let [low, high] = self.words(pair);
+        let table = u16::try_from(slot).map_err(|_| Refusal::NotBuilt)?;
+        let from = Operand::constant(2, table);
+        self.put(Op::LDC, &[], &[(Role::D, low), (Role::A, scaled), (Role::C, from)]);
+        self.copy(high, Operand::zero());
+        let start = self.f.symbol(Symbol::Start);
+        let brx = self.put(Op::BRX, &[], &[(Role::A, pair), (Role::Off, start)]);
+        let mut extras = vec![self.literal(slot.into())];
+        extras.extend(targets.iter().map(|id| Operand::label(labels.block(self, *id))));
+        self.f.set_extras(brx, &extras, &[]);
+        self.start(next);
+        self.guard = guard;
         Ok(())
     }
 
-    /// `ret` and `exit` of an entry.
+    /// `ret`
+    pub fn ret(&mut self) {
+        if self.source.is_entry {
+            return self.leave();
+        }
+        let block = match self.return_block {
+            Some(block) => block,
+            None => self.f.new_block(),
+        };
+        self.return_block = Some(block);
+        self.branch_to(block);
+    }
+
+    /// `exit`, and `ret` of an entry.
     pub fn leave(&mut self) {
         self.put(Op::EXIT, &[], &[]);
     }

@@ -44,7 +44,7 @@ fn size_of_bits(bits: u32) -> Lowered<M> {
     })
 }
 
-fn elements(operand: &ast::Operand) -> &[ast::Operand] {
+pub(super) fn elements(operand: &ast::Operand) -> &[ast::Operand] {
     match &operand.kind {
         OperandKind::Vector(list) => list,
         _ => std::slice::from_ref(operand),
@@ -54,6 +54,9 @@ fn elements(operand: &ast::Operand) -> &[ast::Operand] {
 impl Builder<'_> {
     /// `ld`
     pub fn load(&mut self, inst: &ast::Instruction) -> Lowered {
+        if let Some((words, offset)) = self.words_at(&inst.operands[1]) {
+            return self.load_words(inst, &words, offset);
+        }
         let ty = inst.types[0];
         let order = Order::of_load(&inst.mods);
         let place = self.place(&inst.operands[1], inst.mods.space)?;
@@ -85,19 +88,6 @@ impl Builder<'_> {
         self.load_word(loaded, size_of(ty)?, place, order)?;
         self.widen_into(d, loaded, ty);
         Ok(())
-    }
-
-    /// Writes a loaded value of up to 32 bits into a destination of any width.
-    fn widen_into(&mut self, d: Operand, loaded: Operand, ty: ScalarType) {
-        let [low, _] = self.words(loaded);
-        let Kind::Vector(_) = d.kind() else { return self.copy(d, low) };
-        let [d_lo, d_hi] = self.words(d);
-        self.copy(d_lo, low);
-        if is_signed(ty) {
-            self.sign_word(d_hi, low);
-        } else {
-            self.copy(d_hi, Operand::zero());
-        }
     }
 
     fn load_vector(&mut self, parts: &[ast::Operand], ty: ScalarType, place: Place, order: &Order) -> Lowered {
@@ -182,6 +172,9 @@ impl Builder<'_> {
 
     /// `st`
     pub fn store(&mut self, inst: &ast::Instruction) -> Lowered {
+        if let Some((words, offset)) = self.words_at(&inst.operands[0]) {
+            return self.store_words(inst, &words, offset);
+        }
         let ty = inst.types[0];
         let order = Order::of_store(&inst.mods);
         self.check_address_size(inst)?;

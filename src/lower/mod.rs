@@ -1,14 +1,16 @@
 //! Lowering of PTX to Ori, one file per operation family.
 //!
-//! Input: a resolved module and a target. Output: one Ori function per entry, not in SSA form, with what the cubin states about it, and the images
-//! of the module's variables. Invariants: each PTX register is one set of virtual registers (8- and 16-bit values in the low bits of one
+//! Input: a resolved module and a target. Output: one Ori function per entry and per device function that an entry reaches, not in
+//! SSA form, with what the cubin states about it, and the images of the module's variables. Invariants: each PTX register is one set of virtual registers (8- and 16-bit values in the low bits of one
 //! whose upper bits are undefined); operands are of kinds that every form of their opcode takes: registers, and an
 //! immediate in the second place; what is not built is refused by name at its position, and lowering goes on to find all of it.
 
+mod abi;
 mod address;
 mod atomic;
 mod bits;
 mod builder;
+mod call;
 mod compare;
 mod control;
 mod convert;
@@ -26,7 +28,9 @@ mod module;
 mod name;
 mod operand;
 mod order;
+mod params;
 mod quotient;
+mod reach;
 mod root;
 mod special;
 #[cfg(test)]
@@ -36,19 +40,27 @@ mod warp;
 use crate::cubin::model::{Binding, Image, Launch, Param, Shared, Variable};
 use crate::diag::{Diagnostic, Pos};
 use crate::ori::{Function, Operand};
-use crate::ptx::ast::{self, Module, Statement};
+use crate::ptx::ast::{self, FunctionId, Module, Statement};
 use crate::tables::ptx::Op;
 use crate::tables::{GenerationInfo, Target};
 use builder::{Builder, Lowered, Refusal};
 use control::Labels;
 use module::{FunctionLayout, ModuleLayout};
 use operand::{Class, class_of};
+use reach::Calls;
 
 /// A module in Ori, with its data.
 #[derive(Clone)]
 pub struct LoweredModule {
     /// Entries, in source order.
     pub functions: Vec<LoweredFunction>,
+    /// Device functions that entries reach. One that uses shared memory is there once for each entry that reaches it, because
+    /// its variables are where that entry's are.
+    pub devices: Vec<LoweredFunction>,
+    /// Names of the functions whose address is taken: their places stand from the second 8-byte slot of bank 2 on.
+    pub pointers: Vec<String>,
+    /// Bytes of bank 2 of an entry whose code reads it.
+    pub bank2: u32,
     /// Module variables; their bytes stand in the images.
     pub variables: Vec<Variable>,
     /// Variables without initial value.
@@ -57,11 +69,11 @@ pub struct LoweredModule {
     pub global_init: Option<Image>,
     /// `.const` variables: bank c\[3\].
     pub constant3: Option<Image>,
-    /// Addresses of global variables that code asks for: bank c\[4\].
+    /// Addresses of global variables and of functions of the driver that code asks for: bank c\[4\].
     pub constant4: Option<Image>,
 }
 
-/// A kernel in Ori, with what its launch needs. The frame of its local variables is `function.local_bytes`.
+/// A function in Ori, with what its launch or its callers need. The frame is in `function`.
 #[derive(Clone)]
 pub struct LoweredFunction {
     pub function: Function,
@@ -76,6 +88,14 @@ pub struct LoweredFunction {
     pub launch: Launch,
     /// Highest block barrier + 1; 16 where a barrier number is in a register.
     pub barriers: u8,
+    /// Names of the functions of the module that it calls by name.
+    pub callees: Vec<String>,
+    /// Functions of the driver that it calls.
+    pub externs: Vec<String>,
+    /// It reads bank 2: it branches by an index or calls through a pointer.
+    pub branch_bank: bool,
+    /// Of an entry: the device functions that are put behind it, by place in [`LoweredModule::devices`].
+    pub pieces: Vec<usize>,
 }
 
 /// Lowers a module for a target, or says all that is not implemented.
@@ -83,79 +103,143 @@ pub fn lower(module: &Module, target: &'static Target) -> Result<LoweredModule, 
     let Some(info) = target.info() else {
         return Err(vec![Diagnostic::fatal(format!("Target '{}' is not implemented", target.name))]);
     };
+    let calls = Calls::new(module);
     let mut diagnostics = Vec::new();
-    let mut layout = ModuleLayout::new(module, &mut diagnostics);
-    let mut functions = Vec::new();
-    for source in module.functions.values() {
-        let Some(body) = &source.body else { continue };
-        if !source.is_entry {
-            let message = format!("Function '{}', which is no entry, is not implemented", source.name);
-            diagnostics.push(Diagnostic::error(source.pos, message));
-            continue;
-        }
-        match FunctionLayout::new(module, source, info) {
-            Err((pos, message)) => diagnostics.push(Diagnostic::error(pos, message)),
-            Ok(places) => {
-                functions.push(lower_function(
-                    module,
-                    source,
-                    body,
-                    &mut layout,
-                    places,
-                    (target, info),
-                    &mut diagnostics,
-                ));
-            }
-        }
-    }
+    let layout = ModuleLayout::new(module, &calls, &mut diagnostics);
+    let mut lowering = Lowering { module, calls: &calls, target, info, layout, diagnostics, devices: Vec::new() };
+    let functions: Vec<LoweredFunction> = module
+        .functions
+        .iter()
+        .filter(|(_, source)| source.is_entry && source.body.is_some())
+        .filter_map(|(id, _)| lowering.entry(id))
+        .collect();
+    let Lowering { layout, mut diagnostics, devices, .. } = lowering;
     if !diagnostics.is_empty() {
         diagnostics.sort_by_key(|d| d.pos);
+        diagnostics.dedup();
         return Err(diagnostics);
     }
-    let ModuleLayout { variables, global, global_init, constant3, constant4, .. } = layout;
-    Ok(LoweredModule { functions, variables, global, global_init, constant3, constant4 })
+    let ModuleLayout { variables, global, global_init, constant3, constant4, bank2, .. } = layout;
+    let pointers = calls.pointers.iter().map(|id| module.functions[*id].name.clone()).collect();
+    let devices = devices.into_iter().map(|(_, device)| device).collect();
+    Ok(LoweredModule { functions, devices, pointers, bank2, variables, global, global_init, constant3, constant4 })
 }
 
-fn lower_function(
-    module: &Module,
-    source: &ast::Function,
-    body: &[Statement],
-    globals: &mut ModuleLayout,
-    places: FunctionLayout,
-    (target, info): (&'static Target, &'static GenerationInfo),
-    diagnostics: &mut Vec<Diagnostic>,
-) -> LoweredFunction {
-    let mut labels = Labels::new(body);
-    let mut builder = Builder::new(module, source, globals, places, target, info);
-    for statement in body {
-        match statement {
-            Statement::Label(id) => {
-                let block = labels.block(&mut builder, *id);
-                builder.enter(block);
+/// A device function as it was lowered: for one entry where it uses shared memory, for all otherwise.
+type Instance = (FunctionId, Option<FunctionId>);
+
+struct Lowering<'a> {
+    module: &'a Module,
+    calls: &'a Calls,
+    target: &'static Target,
+    info: &'static GenerationInfo,
+    layout: ModuleLayout,
+    diagnostics: Vec<Diagnostic>,
+    devices: Vec<(Instance, LoweredFunction)>,
+}
+
+impl Lowering<'_> {
+    /// An entry with the device functions behind it.
+    fn entry(&mut self, id: FunctionId) -> Option<LoweredFunction> {
+        let reach = self.calls.reachable(self.module, id);
+        let places = match FunctionLayout::of_entry(self.module, self.calls, id, &reach, self.info) {
+            Ok(places) => places,
+            Err((pos, message)) => {
+                self.diagnostics.push(Diagnostic::error(pos, message));
+                return None;
             }
-            Statement::Instruction(inst) => {
-                if let Err(refusal) = lower_instruction(&mut builder, &mut labels, inst) {
-                    diagnostics.push(diagnostic(refusal, inst));
+        };
+        let pieces = reach.iter().map(|callee| self.device(*callee, id, &places)).collect();
+        let mut entry = self.function(id, places);
+        entry.pieces = pieces;
+        Some(entry)
+    }
+
+    /// The place among the devices of a function that an entry reaches.
+    fn device(&mut self, id: FunctionId, kernel: FunctionId, places: &FunctionLayout) -> usize {
+        let shared = |id: &ast::SymbolId| match &self.module.symbols[*id].kind {
+            ast::SymbolKind::Variable(variable) => module::is_shared(variable.space),
+            _ => false,
+        };
+        let instance = (id, self.calls.uses[id].symbols.iter().any(shared).then_some(kernel));
+        if let Some(found) = self.devices.iter().position(|device| device.0 == instance) {
+            return found;
+        }
+        let places = FunctionLayout::of_device(self.module, self.calls, id, places);
+        let device = self.function(id, places);
+        self.devices.push((instance, device));
+        self.devices.len() - 1
+    }
+
+    fn function(&mut self, id: FunctionId, places: FunctionLayout) -> LoweredFunction {
+        let source = &self.module.functions[id];
+        let body = source.body.as_deref().unwrap_or_default();
+        let mut labels = Labels::new(source, body);
+        let target = (self.target, self.info);
+        let mut builder = Builder::new(self.module, source, &mut self.layout, self.calls, places, target);
+        let diagnostics = &mut self.diagnostics;
+        if !source.is_entry
+            && let Err(refusal) = builder.arrive()
+        {
+            diagnostics.push(diagnostic_at(refusal, source));
+        }
+        for statement in body {
+            match statement {
+                Statement::Label(id) => {
+                    let block = labels.block(&mut builder, *id);
+                    builder.enter(block);
                 }
+                Statement::Instruction(inst) => {
+                    if let Err(refusal) = lower_instruction(&mut builder, &mut labels, inst) {
+                        diagnostics.push(diagnostic(refusal, inst));
+                    }
+                }
+                Statement::Location(_) | Statement::Pragma(_) => {}
             }
-            Statement::Location(_) | Statement::Pragma(_) => {}
+        }
+        if let Err(refusal) = end(&mut builder) {
+            diagnostics.push(diagnostic_at(refusal, source));
+        }
+        let places = std::mem::take(&mut builder.layout);
+        let callees = self.calls.uses[id].callees.iter().filter(|c| self.module.functions[**c].body.is_some());
+        LoweredFunction {
+            function: builder.finish(),
+            binding: module::binding_of(source.linkage),
+            params: places.params,
+            param_bytes: places.param_bytes,
+            shared: places.shared,
+            dynamic_shared: places.dynamic_shared,
+            launch: places.launch,
+            barriers: builder.barriers,
+            callees: callees.map(|c| self.module.functions[*c].name.clone()).collect(),
+            externs: std::mem::take(&mut builder.externs),
+            branch_bank: builder.branch_bank,
+            pieces: Vec::new(),
         }
     }
+}
+
+/// The end of the last block, and of a device function the place where it returns.
+fn end(builder: &mut Builder) -> Lowered {
     if !builder.is_closed() {
         builder.guard = Operand::NULL;
-        builder.leave();
+        builder.ret();
     }
-    let places = std::mem::take(&mut builder.layout);
-    let (function, barriers) = builder.finish();
-    LoweredFunction {
-        function,
-        binding: module::binding_of(source.linkage),
-        params: places.params,
-        param_bytes: places.param_bytes,
-        shared: places.shared,
-        dynamic_shared: places.dynamic_shared,
-        launch: places.launch,
-        barriers,
+    if let Some(block) = builder.return_block {
+        builder.guard = Operand::NULL;
+        builder.enter(block);
+        builder.depart()?;
+    }
+    Ok(())
+}
+
+/// A refusal of a function's head or end.
+fn diagnostic_at(refusal: Refusal, source: &ast::Function) -> Diagnostic {
+    match refusal {
+        Refusal::NotBuilt => {
+            Diagnostic::error(source.pos, format!("Parameters of '{}' are not implemented", source.name))
+        }
+        Refusal::At(pos, message) => Diagnostic::error(pos, message),
     }
 }
 
@@ -258,7 +342,13 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::WmmaLoadA | Op::WmmaLoadB | Op::WmmaLoadC => b.load_fragment(inst),
         Op::WmmaStoreD => b.store_fragment(inst),
         Op::Bra => b.branch(inst, labels),
-        Op::Ret | Op::Exit => {
+        Op::BrxIdx => b.branch_indexed(inst, labels),
+        Op::Call => b.call(inst),
+        Op::Ret => {
+            b.ret();
+            Ok(())
+        }
+        Op::Exit => {
             b.leave();
             Ok(())
         }

@@ -90,6 +90,10 @@ pub(super) const MUFU_TANH: M = (Mod::Mufu, value::mufu::TANH);
 
 // Memory.
 pub(super) const E: M = (Mod::E, value::e::E);
+pub(super) const MODE_REL: M = (Mod::Mode, value::mode::REL);
+pub(super) const MODE_ABS: M = (Mod::Mode, value::mode::ABS);
+pub(super) const NOINC: M = (Mod::Noinc, value::noinc::NOINC);
+pub(super) const NODEC: M = (Mod::Nodec, value::nodec::NODEC);
 pub(super) const SIZE_32: M = (Mod::Size, value::size::NONE);
 pub(super) const SIZE_64: M = (Mod::Size, value::size::_64);
 pub(super) const SIZE_128: M = (Mod::Size, value::size::_128);

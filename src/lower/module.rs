@@ -4,10 +4,13 @@
 //! slots of bank 4 with addresses of global variables, and per function the places of parameters, shared and local
 //! variables. Invariant: offsets follow source order and alignment only, so the same text gives the same layout.
 
+use super::abi::Signature;
 use super::operand::constant_bits;
+use super::params::MOST_IN_REGISTERS;
+use super::reach::{Calls, function_of};
 use crate::cubin::model::{Binding, Image, Launch, Param, Reloc, Shared, Space as Home, Variable};
 use crate::diag::{Diagnostic, Pos};
-use crate::ptx::ast::{self, AddressBase, InitValue, Linkage, OperandKind, Statement, SymbolId, SymbolKind};
+use crate::ptx::ast::{self, FunctionId, InitValue, Linkage, OperandKind, Statement, SymbolId, SymbolKind};
 use crate::tables::GenerationInfo;
 use crate::tables::ptx::Space;
 use std::collections::{BTreeSet, HashMap};
@@ -27,17 +30,29 @@ pub(super) struct ModuleLayout {
     pub constant4: Option<Image>,
     constants: HashMap<SymbolId, u64>,
     slots: HashMap<SymbolId, u64>,
+    function_slots: HashMap<String, u64>,
+    /// Bytes of bank 2: places of the functions whose address is taken, then branch tables. The same in all kernels.
+    pub bank2: u32,
+}
+
+/// What a pointer to the function at this place among those whose address is taken is: the offset of its slot in bank 2. The
+/// first slot is for the null pointer.
+pub(super) fn pointer_value(place: usize) -> u64 {
+    8 * (place as u64 + 1)
 }
 
 impl ModuleLayout {
     /// Lays out module-level variables and those that functions declare in `.global` and `.const`.
-    pub fn new(module: &ast::Module, diagnostics: &mut Vec<Diagnostic>) -> ModuleLayout {
+    pub fn new(module: &ast::Module, calls: &Calls, diagnostics: &mut Vec<Diagnostic>) -> ModuleLayout {
         let mut layout = ModuleLayout::default();
+        if !calls.pointers.is_empty() {
+            layout.bank2 = pointer_value(calls.pointers.len()) as u32;
+        }
         let local = module.functions.values().flat_map(|f| f.variables.iter());
         for id in module.globals.iter().chain(local) {
             let symbol = &module.symbols[*id];
             if let SymbolKind::Variable(variable) = &symbol.kind
-                && let Err(message) = layout.place(module, *id, &symbol.name, variable)
+                && let Err(message) = layout.place(module, calls, *id, &symbol.name, variable)
             {
                 diagnostics.push(Diagnostic::error(symbol.pos, message));
             }
@@ -48,6 +63,7 @@ impl ModuleLayout {
     fn place(
         &mut self,
         module: &ast::Module,
+        calls: &Calls,
         id: SymbolId,
         name: &str,
         variable: &ast::Variable,
@@ -72,7 +88,7 @@ impl ModuleLayout {
         image.align = image.align.max(variable.align);
         if home != Home::Global {
             image.bytes.resize(image.size as usize, 0);
-            initialise(image, offset, module, variable)?;
+            initialise(image, offset, (module, calls), variable)?;
         }
         if home == Home::Constant {
             self.constants.insert(id, offset);
@@ -103,9 +119,28 @@ impl ModuleLayout {
             .entry(id)
             .or_insert_with(|| bank.get_or_insert_with(Image::default).push_address(RELOC_ADDRESS, name))
     }
+
+    /// Byte offset in bank 4 of the slot that holds the address of a function of the driver.
+    pub fn function_slot(&mut self, name: &str) -> u64 {
+        let bank = &mut self.constant4;
+        let slot = || bank.get_or_insert_with(Image::default).push_address(RELOC_ADDRESS, name);
+        *self.function_slots.entry(name.to_string()).or_insert_with(slot)
+    }
+
+    /// Byte offset in bank 2 of a new branch table.
+    pub fn branch_table(&mut self, targets: usize) -> u32 {
+        let at = self.bank2;
+        self.bank2 += 4 * targets as u32;
+        at
+    }
 }
 
-fn initialise(image: &mut Image, base: u64, module: &ast::Module, variable: &ast::Variable) -> Result<(), String> {
+fn initialise(
+    image: &mut Image,
+    base: u64,
+    (module, calls): (&ast::Module, &Calls),
+    variable: &ast::Variable,
+) -> Result<(), String> {
     let width = (variable.ty.bits() / 8) as usize;
     for element in &variable.init {
         let at = base + element.offset;
@@ -115,6 +150,11 @@ fn initialise(image: &mut Image, base: u64, module: &ast::Module, variable: &ast
                     constant_bits(*constant, variable.ty).ok_or("Initial values of this type are not implemented")?;
                 let place = image.bytes.get_mut(at as usize..at as usize + width);
                 place.ok_or("Too many initial values")?.copy_from_slice(&bits.to_le_bytes()[..width]);
+            }
+            InitValue::Address { symbol, .. } if function_of(module, *symbol).is_some() && width == 8 => {
+                let value = function_of(module, *symbol).and_then(|id| calls.pointer(id)).unwrap_or(0);
+                let place = image.bytes.get_mut(at as usize..at as usize + width);
+                place.ok_or("Too many initial values")?.copy_from_slice(&value.to_le_bytes());
             }
             InitValue::Address { symbol, offset, generic, mask: None } if width == 8 => image.relocs.push(Reloc {
                 offset: at,
@@ -143,8 +183,8 @@ pub(super) fn binding_of(linkage: Linkage) -> Binding {
 /// Places of the parameters and variables of one function.
 #[derive(Default)]
 pub(super) struct FunctionLayout {
-    /// Byte offset of `.param` variables in bank 0, of `.shared` ones in the shared window (the reserved part included), and
-    /// of `.local` ones from the stack pointer.
+    /// Byte offset of an entry's parameters in bank 0, of `.shared` variables in the shared window (the reserved part
+    /// included), of `.local` ones and of parameter variables that live in the frame from the stack pointer.
     pub places: HashMap<SymbolId, u64>,
     pub params: Vec<Param>,
     pub param_bytes: u32,
@@ -155,11 +195,31 @@ pub(super) struct FunctionLayout {
 }
 
 impl FunctionLayout {
-    pub fn new(module: &ast::Module, function: &ast::Function, info: &GenerationInfo) -> Result<Self, (Pos, String)> {
+    /// The layout of a kernel that may call `reach`.
+    pub fn of_entry(
+        module: &ast::Module,
+        calls: &Calls,
+        id: FunctionId,
+        reach: &[FunctionId],
+        info: &GenerationInfo,
+    ) -> Result<Self, (Pos, String)> {
+        let function = &module.functions[id];
         let mut layout = FunctionLayout { launch: launch_of(&function.directives), ..FunctionLayout::default() };
         layout.place_params(module, function, info)?;
-        layout.place_variables(module, function, info);
+        let mut used = calls.uses[id].symbols.clone();
+        reach.iter().for_each(|callee| used.extend(&calls.uses[*callee].symbols));
+        layout.place_shared(module, &used, info);
+        layout.place_frame(module, calls, id);
         Ok(layout)
+    }
+
+    /// The layout of a device function in a kernel.
+    pub fn of_device(module: &ast::Module, calls: &Calls, id: FunctionId, kernel: &FunctionLayout) -> Self {
+        let shared = |id: &SymbolId| matches!(&module.symbols[*id].kind, SymbolKind::Variable(v) if is_shared(v.space));
+        let places = kernel.places.iter().filter(|(id, _)| shared(id)).map(|(id, at)| (*id, *at)).collect();
+        let mut layout = FunctionLayout { places, ..FunctionLayout::default() };
+        layout.place_frame(module, calls, id);
+        layout
     }
 
     /// The alignment of a parameter holds for its address in the bank, not for its offset from the first parameter.
@@ -192,17 +252,8 @@ impl FunctionLayout {
         Ok(())
     }
 
-    fn place_variables(&mut self, module: &ast::Module, function: &ast::Function, info: &GenerationInfo) {
-        let used = symbols_used(function);
-        let candidates: Vec<SymbolId> = module.globals.iter().chain(&function.variables).copied().collect();
-        let variables: Vec<(SymbolId, &ast::Variable)> = candidates
-            .into_iter()
-            .filter(|id| used.contains(id))
-            .filter_map(|id| match &module.symbols[id].kind {
-                SymbolKind::Variable(variable) => Some((id, variable)),
-                _ => None,
-            })
-            .collect();
+    fn place_shared(&mut self, module: &ast::Module, used: &BTreeSet<SymbolId>, info: &GenerationInfo) {
+        let variables: Vec<(SymbolId, &ast::Variable)> = variables_of(module, used);
         let base = u64::from(info.shared_base);
         let mut shared = base;
         let mut align = 0;
@@ -224,14 +275,69 @@ impl FunctionLayout {
         if align > 0 {
             self.shared = Some(Shared { size: shared, align });
         }
-        let mut local = 0;
-        for (id, variable) in variables.iter().filter(|(_, v)| v.space == Space::Local) {
-            local = u64::next_multiple_of(local, variable.align.max(1));
-            self.places.insert(*id, local);
-            local += variable.size;
+    }
+
+    /// From the stack pointer up: arguments that go over the stack, parameter variables, local variables.
+    fn place_frame(&mut self, module: &ast::Module, calls: &Calls, id: FunctionId) {
+        let function = &module.functions[id];
+        let uses = &calls.uses[id];
+        let (mut local, written) = outgoing(module, calls, function);
+        let mut put = |id: SymbolId, size: u64, align: u64| {
+            local = local.next_multiple_of(align.max(1));
+            self.places.insert(id, local);
+            local += size;
+        };
+        for (id, size) in own_params(module, function) {
+            if uses.addressed.contains(&id) || written.contains(&id) || size > MOST_IN_REGISTERS {
+                put(id, size.next_multiple_of(4), STACK_ALIGN);
+            }
+        }
+        for (id, variable) in variables_of(module, &uses.symbols) {
+            if variable.space == Space::Local {
+                put(id, variable.size, variable.align);
+            }
         }
         self.local_bytes = local.next_multiple_of(STACK_ALIGN) as u32;
     }
+}
+
+/// Variables in source order: by number.
+fn variables_of<'a>(module: &'a ast::Module, used: &BTreeSet<SymbolId>) -> Vec<(SymbolId, &'a ast::Variable)> {
+    let variable = |id: &SymbolId| match &module.symbols[*id].kind {
+        SymbolKind::Variable(variable) => Some((*id, variable)),
+        _ => None,
+    };
+    used.iter().filter_map(variable).collect()
+}
+
+/// Parameter variables of a function that are not in a constant bank, with their bytes: those of its calls, and of a device
+/// function its own.
+pub(super) fn own_params(module: &ast::Module, function: &ast::Function) -> Vec<(SymbolId, u64)> {
+    let own = function.params.iter().chain(&function.results).filter_map(ast::Parameter::symbol);
+    let own = own.filter(|_| !function.is_entry);
+    let variable = |id: SymbolId| match &module.symbols[id].kind {
+        SymbolKind::Variable(v) if matches!(v.space, Space::Param | Space::ParamFunc) => Some((id, v.size)),
+        _ => None,
+    };
+    own.chain(function.variables.iter().copied()).filter_map(variable).collect()
+}
+
+/// Bytes of the arguments that the calls of a function put on the stack, and the variables that a callee writes in memory.
+fn outgoing(module: &ast::Module, calls: &Calls, function: &ast::Function) -> (u64, BTreeSet<SymbolId>) {
+    let (mut bytes, mut written) = (0, BTreeSet::new());
+    for statement in function.body.iter().flatten() {
+        let Statement::Instruction(inst) = statement else { continue };
+        let Some(signature) = Signature::of_call(module, calls, inst) else { continue };
+        let places = signature.places();
+        bytes = places.stack.max(bytes);
+        if places.result_address.is_some()
+            && let Some(OperandKind::List(results)) = inst.operands.first().map(|o| &o.kind)
+            && let Some(OperandKind::Symbol { symbol, .. }) = results.first().map(|o| &o.kind)
+        {
+            written.insert(*symbol);
+        }
+    }
+    (bytes.next_multiple_of(STACK_ALIGN), written)
 }
 
 /// Alignment of the stack pointer in bytes.
@@ -246,34 +352,6 @@ fn launch_of(directives: &ast::Directives) -> Launch {
         explicit_cluster: directives.explicit_cluster,
         max_cluster_rank: directives.max_cluster_rank,
         blocks_are_clusters: directives.blocks_are_clusters,
-    }
-}
-
-/// Symbols that the body names.
-fn symbols_used(function: &ast::Function) -> BTreeSet<SymbolId> {
-    let mut used = BTreeSet::new();
-    for statement in function.body.iter().flatten() {
-        if let Statement::Instruction(inst) = statement {
-            inst.operands.iter().for_each(|operand| collect(operand, &mut used));
-        }
-    }
-    used
-}
-
-fn collect(operand: &ast::Operand, used: &mut BTreeSet<SymbolId>) {
-    match &operand.kind {
-        OperandKind::Symbol { symbol, .. } => {
-            used.insert(*symbol);
-        }
-        OperandKind::Address(address) => {
-            if let AddressBase::Symbol(symbol) = address.base {
-                used.insert(symbol);
-            }
-            address.rest.iter().for_each(|o| collect(o, used));
-        }
-        OperandKind::Vector(list) | OperandKind::List(list) => list.iter().for_each(|o| collect(o, used)),
-        OperandKind::Pair(pair) => [&pair.0, &pair.1].into_iter().for_each(|o| collect(o, used)),
-        _ => {}
     }
 }
 

@@ -3,7 +3,7 @@
 //! Input: a function whose blocks end with terminators. Output: tables indexed by block. Invariants: everything is
 //! computed from the layout order and the branch order, so equal functions give equal graphs. Post-dominance speaks of
 //! the lanes that survive: an EXIT other than the main one (the last in the layout) is a lane's end, not a way on, so that an
-//! early exit inside a region does not hide the place where the others meet again.
+//! early exit inside a region does not hide the place where the others meet again. Where there is a RET, the last is the main one.
 
 use super::function::{Block, Function};
 use crate::tables::Op;
@@ -50,8 +50,9 @@ impl Cfg {
 
     /// Immediate post-dominators among the lanes that survive; `None` where there is none.
     pub fn post_dominators(&self, function: &Function) -> Dominators {
-        let exits = |b: &Block| function.blocks[*b].last().is_some_and(|i| function.insts[*i].op == Op::EXIT);
-        let Some(main) = function.layout.iter().rev().copied().find(|b| self.reachable(*b) && exits(b)) else {
+        let ends = |b: &Block, op: Op| function.blocks[*b].last().is_some_and(|i| function.insts[*i].op == op);
+        let last = |op| function.layout.iter().rev().copied().find(|b| self.reachable(*b) && ends(b, op));
+        let Some(main) = last(Op::RET).or_else(|| last(Op::EXIT)) else {
             return Dominators { idom: SecondaryMap::new(), depth: SecondaryMap::new() };
         };
         let order = reverse_postorder(main, &self.preds);

@@ -130,6 +130,19 @@ impl Default for ControlWord {
     }
 }
 
+/// A place in code that is known when words are laid out or functions are put together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Symbol {
+    /// The start of the section that the code stands in.
+    Start,
+    /// Half of the offset in the section of the instruction behind the next CALL of the block.
+    Return { high: bool },
+    /// Half of the distance from the last LEPC before that CALL to there.
+    Distance { high: bool },
+    /// The first instruction of a function.
+    Function(String),
+}
+
 /// A function.
 #[derive(Clone)]
 pub struct Function {
@@ -147,6 +160,7 @@ pub struct Function {
     operands: Vec<Operand>,
     pool: Vec<u64>,
     pool_index: HashMap<u64, u32>,
+    symbols: Vec<Symbol>,
     /// Every register has one definition.
     pub ssa: bool,
     pub convention: Convention,
@@ -183,6 +197,7 @@ impl Function {
             operands: Vec::new(),
             pool: Vec::new(),
             pool_index: HashMap::new(),
+            symbols: Vec::new(),
             ssa: false,
             convention: Convention::Kernel,
             stack_pointer: None,
@@ -366,6 +381,24 @@ impl Function {
         let data = &mut self.insts[inst];
         data.start = start;
         data.olds = olds.len() as u16;
+    }
+
+    /// An operand for a symbol; equal symbols are one operand.
+    pub fn symbol(&mut self, symbol: Symbol) -> Operand {
+        let found = self.symbols.iter().position(|s| *s == symbol);
+        let index = found.unwrap_or_else(|| {
+            self.symbols.push(symbol);
+            self.symbols.len() - 1
+        });
+        Operand::symbol(index as u32)
+    }
+
+    /// The symbol of an operand.
+    pub fn symbol_of(&self, operand: Operand) -> Option<&Symbol> {
+        match operand.kind() {
+            Kind::Symbol(index) => self.symbols.get(index as usize),
+            _ => None,
+        }
     }
 
     /// The operand in a role; null where the opcode has no such role.

@@ -12,5 +12,5 @@ pub mod text;
 pub mod varying;
 pub mod verify;
 
-pub use function::{Block, Convention, File, Function, InstData, InstId, RegData, STACK_POINTER, VReg, VecId};
+pub use function::{Block, Convention, File, Function, InstData, InstId, RegData, STACK_POINTER, Symbol, VReg, VecId};
 pub use operand::{Kind, Operand};

@@ -14,6 +14,8 @@ const ABS: u32 = 1;
 const NOT: u32 = 1 << 1;
 const REUSE: u32 = 1 << 2;
 const BANK_SHIFT: u32 = 3;
+/// A label that is a symbol.
+const SYMBOL: u32 = 1 << 8;
 
 /// What an operand refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub enum Kind {
     },
     /// A block.
     Label(Block),
+    /// Index into the function's symbols: a place in code that is known when functions are put together.
+    Symbol(u32),
     /// Special register by number.
     Special(u32),
     /// The hard-wired register of the role's file: RZ, URZ, PT or UPT.
@@ -75,6 +79,10 @@ impl Operand {
         Operand::of(5, block.index() as u32)
     }
 
+    pub(super) fn symbol(index: u32) -> Operand {
+        Operand { lo: Operand::of(5, index).lo, hi: SYMBOL }
+    }
+
     pub fn special(number: u32) -> Operand {
         Operand::of(6, number)
     }
@@ -102,6 +110,7 @@ impl Operand {
             2 => Kind::Vector(VecId::from_u32(index)),
             3 => Kind::Imm(index),
             4 => Kind::Const { bank: (self.hi >> BANK_SHIFT & 31) as u8, offset: index as u16 },
+            5 if self.hi & SYMBOL != 0 => Kind::Symbol(index),
             5 => Kind::Label(Block::from_u32(index)),
             6 => Kind::Special(index),
             _ => Kind::Zero,

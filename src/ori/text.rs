@@ -5,7 +5,7 @@
 //! special register `s33`, a constant `c[0][0x160]`. Invariant: parsing what was printed gives the same function, up to
 //! unreachable arena entries.
 
-use super::function::{Block, Convention, File, Function, InstId, RegData, VReg};
+use super::function::{Block, Convention, File, Function, InstId, RegData, Symbol, VReg};
 use super::operand::{Kind, Operand};
 use crate::tables::{Mod, Op, Role, Target};
 use cranelift_entity::EntityRef;
@@ -107,6 +107,7 @@ fn operand(function: &Function, operand: Operand) -> String {
         Kind::Imm(_) => format!("{:#x}", function.imm_value(operand).unwrap_or(0)),
         Kind::Const { bank, offset } => format!("c[{bank}][{offset:#x}]"),
         Kind::Label(block) => block.to_string(),
+        Kind::Symbol(_) => symbol(function, operand),
         Kind::Special(n) => format!("s{n}"),
         Kind::Zero => "Z".to_string(),
     };
@@ -114,6 +115,27 @@ fn operand(function: &Function, operand: Operand) -> String {
     let not = if operand.not() { "!" } else { "" };
     let abs = if operand.abs() { "|" } else { "" };
     format!("{sign}{not}{abs}{body}{abs}")
+}
+
+/// `$.start`, `$.return.lo`, `$.distance.hi`, `$NAME`.
+fn symbol(function: &Function, operand: Operand) -> String {
+    let half = |high: bool| if high { "hi" } else { "lo" };
+    match function.symbol_of(operand) {
+        Some(Symbol::Start) => "$.start".to_string(),
+        Some(Symbol::Return { high }) => format!("$.return.{}", half(*high)),
+        Some(Symbol::Distance { high }) => format!("$.distance.{}", half(*high)),
+        Some(Symbol::Function(name)) => format!("${name}"),
+        None => "$?".to_string(),
+    }
+}
+
+fn symbol_from(word: &str) -> Symbol {
+    match word {
+        ".start" => Symbol::Start,
+        ".return.lo" | ".return.hi" => Symbol::Return { high: word.ends_with("hi") },
+        ".distance.lo" | ".distance.hi" => Symbol::Distance { high: word.ends_with("hi") },
+        name => Symbol::Function(name.to_string()),
+    }
 }
 
 /// Parses the text form. The error says the line.
@@ -316,6 +338,9 @@ impl Parser {
         if let Some(hex) = word.strip_prefix("0x") {
             let bits = u64::from_str_radix(hex, 16).map_err(|_| format!("`{word}` is not a number"))?;
             return Ok(self.function.imm(bits));
+        }
+        if let Some(rest) = word.strip_prefix('$') {
+            return Ok(self.function.symbol(symbol_from(rest)));
         }
         if let Some(rest) = word.strip_prefix("c[") {
             let parts = rest.strip_suffix(']').and_then(|r| r.split_once("][0x"));

@@ -4,10 +4,10 @@
 //! again, if they are. Output: the varying registers and the divergent blocks. Invariant: conservative. A register is
 //! uniform only if each of its definitions has uniform sources, gives the same to all lanes, and stands in a block that all
 //! living lanes run together; a block is convergent only if no path leads to it from a divergent branch without passing
-//! the place where that branch's lanes meet.
+//! the place where that branch's lanes meet, nor from a call or from the entry of a device function.
 
 use super::cfg::{BlockSet, Cfg, reach};
-use super::function::{Block, Function, InstId};
+use super::function::{Block, Convention, Function, InstId};
 use super::liveness::RegSet;
 use super::operand::Kind;
 use crate::tables::encoding::special_is_uniform;
@@ -26,6 +26,10 @@ pub fn analyse(function: &Function, cfg: &Cfg, meet: impl Fn(Block) -> Option<Bl
     let mut regs = RegSet::new(function.regs.len());
     let mut divergent = BlockSet::new(limit);
     let mut seen_branches = BlockSet::new(limit);
+    for block in cfg.rpo.iter().filter(|b| comes_apart(function, **b)) {
+        divergent.insert(*block);
+        divergent.union(&reach(cfg, &cfg.succs[*block], None, limit));
+    }
     loop {
         let mut changed = false;
         for block in &cfg.rpo {
@@ -44,6 +48,13 @@ pub fn analyse(function: &Function, cfg: &Cfg, meet: impl Fn(Block) -> Option<Bl
             return Varying { regs, divergent };
         }
     }
+}
+
+/// Whether the lanes of a warp may be apart in a block whatever they did before: a device function may be called by some of
+/// them only, and the lanes of a call need not come back together.
+fn comes_apart(function: &Function, block: Block) -> bool {
+    let entered = function.convention == Convention::Device && block == function.entry();
+    entered || function.blocks[block].iter().any(|i| function.insts[*i].op == Op::CALL)
 }
 
 fn result_varies(

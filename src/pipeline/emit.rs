@@ -1,21 +1,19 @@
 //! Phase FormatCodeList: Ori in physical registers to instruction words.
 //!
-//! Input: an allocated and scheduled function. Output: 16 bytes per instruction, branch distances resolved, the closing
-//! self-branch and the padding that the incumbent puts behind it, and what the cubin must know of the code (exit offsets,
-//! registers, barriers, warp-wide operations). Invariant: an instruction without an encoding on the target is an error that
-//! names it, never a wrong word.
+//! Input: an allocated and scheduled function. Output: 16 bytes per instruction, branch distances resolved, what must be
+//! filled in when functions are put together, and what the cubin must know of the code (exit offsets, registers, warp-wide
+//! operations, branch tables). Invariant: an instruction without an encoding on the target is an error that names it, never a
+//! wrong word.
 
 use crate::opt::layout::falls_through;
-use crate::ori::{Block, File, Function, InstId, Kind, Operand};
+use crate::ori::{Block, File, Function, InstId, Kind, Operand, Symbol};
 use crate::sass::{self, Arg, Ctrl, Guard, Inst};
 use crate::tables::ori::Class;
-use crate::tables::{Feature, Op, Prop, Role};
+use crate::tables::{Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
 
 /// Bytes of one instruction.
 pub const WORD: u64 = 16;
-/// Code is padded to a multiple of this, in bytes.
-const ALIGN: usize = 128;
 
 /// The code of a function and what its cubin must say of it.
 #[derive(Clone, Debug, Default)]
@@ -27,8 +25,41 @@ pub struct Code {
     pub exits: Vec<u32>,
     /// Byte offsets of operations over the lanes of a warp which the program asked for.
     pub warp_wide: Vec<u32>,
+    /// Byte offsets of calls to functions of the driver.
+    pub system_calls: Vec<u32>,
     /// Source line of each instruction, 0 where there is none.
     pub lines: Vec<u32>,
+    pub fixups: Vec<Fixup>,
+    pub tables: Vec<BranchTable>,
+}
+
+/// An operand that is known once the function has its place in a section.
+#[derive(Clone, Debug)]
+pub struct Fixup {
+    /// Byte offset of the instruction in its function.
+    pub at: u64,
+    pub inst: Inst,
+    pub role: Role,
+    pub place: Place,
+}
+
+/// What goes into such an operand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The distance to the start of the section.
+    Start,
+    /// The distance to the first instruction of a function.
+    Function(String),
+    /// Half of the offset in the section of this offset in the function.
+    Offset { within: u64, high: bool },
+}
+
+/// An indirect branch: its offset, its first slot in bank 2, and the offsets in the function that the slots stand for.
+#[derive(Clone, Debug)]
+pub struct BranchTable {
+    pub at: u32,
+    pub slot: u32,
+    pub targets: Vec<u64>,
 }
 
 /// Encodes a function.
@@ -36,24 +67,41 @@ pub fn emit(function: &Function) -> Result<Code, String> {
     let (starts, total) = layout(function);
     let mut code = Code { registers: registers(function), ..Code::default() };
     for (place, block) in function.layout.iter().enumerate() {
+        let scene = Scene { function, starts: &starts, start: starts[*block], insts: kept(function, place, *block) };
         for inst in kept(function, place, *block) {
             let at = code.bytes.len() as u64;
-            let machine = machine_inst(function, &starts, *inst, at)?;
+            let (machine, fixup) = scene.machine_inst(*inst, at)?;
             let word = sass::encode(function.target, &machine).map_err(|e| e.to_string())?;
+            code.fixups.extend(fixup.map(|(role, place)| Fixup { at, inst: machine, role, place }));
             code.bytes.extend(word.to_le_bytes());
             code.lines.push(function.insts[*inst].line);
-            let op = function.insts[*inst].op;
-            if op == Op::EXIT {
-                code.exits.push(at as u32);
-            }
-            if op.has(Prop::WarpWide) {
-                code.warp_wide.push(at as u32);
-            }
+            sites(function, &starts, *inst, at, &mut code);
         }
     }
     debug_assert_eq!(code.bytes.len() as u64, total);
-    close(function, &mut code)?;
     Ok(code)
+}
+
+/// Notes an instruction that the cubin must list.
+fn sites(function: &Function, starts: &SecondaryMap<Block, u64>, inst: InstId, at: u64, code: &mut Code) {
+    let op = function.insts[inst].op;
+    if op == Op::EXIT {
+        code.exits.push(at as u32);
+    }
+    if op.has(Prop::WarpWide) {
+        code.warp_wide.push(at as u32);
+    }
+    if op == Op::CALL && function.insts[inst].mods.get(Mod::Mode) == value::mode::ABS {
+        code.system_calls.push(at as u32);
+    }
+    let (extras, _) = function.extras(inst);
+    if let Some(slot) = extras.first().and_then(|o| function.imm_value(*o)) {
+        let labels = extras.iter().filter_map(|o| match o.kind() {
+            Kind::Label(block) => Some(starts[block]),
+            _ => None,
+        });
+        code.tables.push(BranchTable { at: at as u32, slot: slot as u32, targets: labels.collect() });
+    }
 }
 
 /// Instructions of a block that become words.
@@ -78,38 +126,74 @@ fn registers(function: &Function) -> u32 {
     used.max().map_or(0, |r| u32::from(r) + 1)
 }
 
-/// The self-branch behind the last instruction, and NOPs up to the padded size.
-fn close(function: &Function, code: &mut Code) -> Result<(), String> {
-    let ctrl = Ctrl { stall: 0, ..Ctrl::default() };
-    let mut bra = Inst::new(Op::BRA).with(Role::Target, Arg::label(-(WORD as i64)));
-    let mut nop = Inst::new(Op::NOP);
-    (bra.ctrl, nop.ctrl) = (ctrl, ctrl);
-    let word = |inst: &Inst| sass::encode(function.target, inst).map_err(|e| e.to_string());
-    code.bytes.extend(word(&bra)?.to_le_bytes());
-    let tail = if function.target.has(Feature::CodeTailBlock) { ALIGN } else { 0 };
-    let size = code.bytes.len().next_multiple_of(ALIGN) + tail;
-    let nop = word(&nop)?.to_le_bytes();
-    while code.bytes.len() < size {
-        code.bytes.extend(nop);
-    }
-    Ok(())
+/// What the operands of a block's instructions may refer to.
+struct Scene<'a> {
+    function: &'a Function,
+    starts: &'a SecondaryMap<Block, u64>,
+    /// Byte offset of the block, and its instructions.
+    start: u64,
+    insts: &'a [InstId],
 }
 
-fn machine_inst(function: &Function, starts: &SecondaryMap<Block, u64>, inst: InstId, at: u64) -> Result<Inst, String> {
-    let data = &function.insts[inst];
-    let mut out = Inst::new(data.op);
-    out.mods = data.mods;
-    if let Some(reg) = data.guard.as_reg() {
-        let pred = physical(function, reg)? as u8;
-        out.guard = Guard { pred, not: data.guard.not(), upred: function.regs[reg].file == File::UP };
+impl<'a> Scene<'a> {
+    /// Byte offset of the first call at or behind an offset.
+    fn call(&self, at: u64) -> Result<u64, String> {
+        let from = ((at - self.start) / WORD) as usize;
+        let found = self.insts[from..].iter().position(|i| self.function.insts[*i].op == Op::CALL);
+        let found = found.ok_or("a return address without a call behind it in its block")?;
+        Ok(self.start + (from + found) as u64 * WORD)
     }
-    let c = data.ctrl;
-    out.ctrl = Ctrl { stall: c.stall, stay: c.stay, write_bar: c.write_bar, read_bar: c.read_bar, wait: c.wait };
-    for (role, operand) in data.op.info().roles.iter().zip(function.args(inst)) {
-        let target = |block: Block| starts[block] as i64 - (at + WORD) as i64;
-        out.set(role.role, machine_arg(function, role.class, *operand, target)?);
+
+    /// Byte offset of the last LEPC before an offset.
+    fn here(&self, at: u64) -> Result<u64, String> {
+        let to = ((at - self.start) / WORD) as usize;
+        let found = self.insts[..to].iter().rposition(|i| self.function.insts[*i].op == Op::LEPC);
+        Ok(self.start + found.ok_or("a distance without a LEPC before it in its block")? as u64 * WORD)
     }
-    Ok(out)
+
+    fn machine_inst(&self, inst: InstId, at: u64) -> Result<(Inst, Option<(Role, Place)>), String> {
+        let function = self.function;
+        let data = &function.insts[inst];
+        let mut out = Inst::new(data.op);
+        out.mods = data.mods;
+        if let Some(reg) = data.guard.as_reg() {
+            let pred = physical(function, reg)? as u8;
+            out.guard = Guard { pred, not: data.guard.not(), upred: function.regs[reg].file == File::UP };
+        }
+        let c = data.ctrl;
+        out.ctrl = Ctrl { stall: c.stall, stay: c.stay, write_bar: c.write_bar, read_bar: c.read_bar, wait: c.wait };
+        let mut fixup = None;
+        for (role, operand) in data.op.info().roles.iter().zip(function.args(inst)) {
+            let target = |block: Block| self.starts[block] as i64 - (at + WORD) as i64;
+            if let Some(symbol) = function.symbol_of(*operand) {
+                let (arg, place) = self.symbol(symbol, role.class, at)?;
+                out.set(role.role, arg);
+                fixup = place.map(|place| (role.role, place)).or(fixup);
+            } else {
+                out.set(role.role, machine_arg(function, role.class, *operand, target)?);
+            }
+        }
+        Ok((out, fixup))
+    }
+
+    /// A symbol as far as it is known now, and what is filled in later.
+    fn symbol(&self, symbol: &Symbol, class: Class, at: u64) -> Result<(Arg, Option<Place>), String> {
+        Ok(match symbol {
+            Symbol::Start => (Arg::label(0), Some(Place::Start)),
+            Symbol::Function(name) => (Arg::label(0), Some(Place::Function(name.clone()))),
+            Symbol::Return { .. } if class == Class::Label => {
+                (Arg::label((self.call(at)? + WORD) as i64 - (at + WORD) as i64), None)
+            }
+            Symbol::Return { high } => {
+                (Arg::imm(0), Some(Place::Offset { within: self.call(at)? + WORD, high: *high }))
+            }
+            Symbol::Distance { high } => {
+                let call = self.call(at)?;
+                let distance = call + WORD - self.here(call)?;
+                (Arg::imm(distance >> if *high { 32 } else { 0 } & 0xffff_ffff), None)
+            }
+        })
+    }
 }
 
 fn physical(function: &Function, reg: crate::ori::VReg) -> Result<u32, String> {
@@ -132,6 +216,7 @@ fn machine_arg(
         Kind::Imm(_) => Arg::imm(function.imm_value(operand).unwrap_or(0)),
         Kind::Const { bank, offset } => Arg::constant(bank, i32::from(offset)),
         Kind::Label(block) => Arg::label(target(block)),
+        Kind::Symbol(_) => return Err("a symbol where none can be".to_string()),
         Kind::Special(number) => Arg::special(number),
         Kind::Zero => match class {
             Class::Pred => Arg::pred(sass::inst::PT, false),

@@ -6,6 +6,7 @@
 //! phase and names the phase it failed after; a phase changes no control condition of a convergent operation.
 
 pub mod emit;
+pub mod link;
 
 use crate::alloc;
 use crate::opt;

@@ -15,9 +15,13 @@ use super::spin::waiting_blocks;
 use crate::ori::cfg::{BlockSet, Cfg, Cycles, Dominators, cycles_among, reach};
 use crate::ori::varying::{Varying, analyse, branch_varies};
 use crate::ori::{Block, Function};
+use crate::tables::Op;
 
 /// Convergence barriers that call-free regions may use.
 pub const BARRIERS: usize = 16;
+
+/// The first convergence barrier that a call leaves alone. Source: ptxas 13.0.88 uses B6 and up in regions with calls.
+const FIRST_KEPT: u32 = 6;
 
 /// Where the lanes of one group enrol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,11 +120,18 @@ impl Planner<'_> {
         for (meet, branches) in by_meet {
             let mut group = self.group(meet, &branches).ok_or_else(|| branches.clone())?;
             let taken = |n: u32| groups.iter().any(|g| g.barrier == n && g.region.intersects(&group.region));
-            let free = (0..BARRIERS as u32).find(|n| !taken(*n));
+            // A callee may use the barriers below for its own regions.
+            let first = if self.calls_in(&group.region) { FIRST_KEPT } else { 0 };
+            let free = (first..BARRIERS as u32).find(|n| !taken(*n));
             group.barrier = free.ok_or(branches)?;
             groups.push(group);
         }
         Ok(groups)
+    }
+
+    fn calls_in(&self, region: &BlockSet) -> bool {
+        let calls = |b: &Block| self.function.blocks[*b].iter().any(|i| self.function.insts[*i].op == Op::CALL);
+        self.cfg.rpo.iter().any(|b| region.contains(*b) && calls(b))
     }
 
     fn group(&self, meet: Block, branches: &[Block]) -> Option<Group> {

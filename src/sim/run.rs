@@ -22,7 +22,7 @@ const SHARED_WINDOW: u64 = 0x7fa0 << 32;
 const LOCAL_WINDOW: u64 = 0x7fb0 << 32;
 /// Address of the first instruction.
 const CODE_BASE: u64 = 0x7fc0 << 32;
-/// Local memory of a lane where the cubin cannot say how deep calls go, in bytes.
+/// Local memory of a lane besides what the cubin states, where there are calls, in bytes.
 const CALL_STACK: u32 = 0x1000;
 /// Instructions after which a launch is given up.
 const STEP_LIMIT: u64 = 1 << 32;
@@ -131,7 +131,8 @@ fn shared_bytes(function: &Function, info: &GenerationInfo, dynamic: u32) -> usi
 
 fn local_bytes(function: &Function) -> u32 {
     let stated = function.stack.min.unwrap_or(0).max(function.stack.frame);
-    let calls = function.stack.call_return.is_some() && function.stack.min == Some(0);
+    // Recursion and calls through pointers are in no figure of the cubin.
+    let calls = function.stack.call_return.is_some();
     stated.next_multiple_of(16) + if calls { CALL_STACK } else { 0 }
 }
 

@@ -98,7 +98,8 @@ fn branches(b: &mut Builder) -> Result<Option<Exec>, String> {
         // TRAP is what the opcode means when it says nothing else.
         Op::BPT if !["PAUSE", "PAUSE_QUIET", "INT", "DRAIN"].iter().any(|word| b.has(word)) => Exec::Trap,
         Op::BPT => return Err("a breakpoint".to_string()),
-        Op::LEPC if b.arg(Role::Target).is_none() => Exec::CodeAddress { offset: b.next },
+        // Without a target it gives its own address.
+        Op::LEPC if b.arg(Role::Target).is_none() => Exec::CodeAddress { offset: b.next - 16 },
         Op::LEPC => Exec::CodeAddress { offset: b.next.wrapping_add(b.imm(Role::Target)) },
         _ => return Ok(None),
     }))

@@ -1,0 +1,196 @@
+//! Where the calling convention puts arguments and results.
+//!
+//! Input: sizes and alignments in source order. Output: for each a run of registers or a place on the stack. Source: objects
+//! that ptxas 13.0.88 makes for functions of one to fourteen parameters. Rules: a value takes whole words; it goes to the first
+//! run of free registers among R4 to R15 that is aligned to its alignment (a later value fills a gap that an earlier one left),
+//! otherwise to the next place on the stack that is aligned to its alignment and to 4 bytes. A result of up to 48 bytes comes
+//! back from R4 on; a larger one is written to local memory at an address that the caller passes before all arguments.
+
+use super::reach::{Calls, function_of};
+use crate::ptx::ast::{self, OperandKind, Parameter, SymbolKind};
+use crate::tables::ptx::Op;
+
+/// First argument register, also the first result register.
+const FIRST: u16 = 4;
+/// Number of argument registers.
+const COUNT: usize = 12;
+/// Low and high word of the return address.
+pub(super) const RETURN_ADDRESS: [u16; 2] = [20, 21];
+
+/// A value that is passed: bytes and alignment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Passed {
+    pub size: u64,
+    pub align: u64,
+}
+
+impl Passed {
+    /// 32-bit words that it takes.
+    pub fn words(self) -> usize {
+        self.size.div_ceil(4) as usize
+    }
+}
+
+/// Where a value is passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spot {
+    /// From this register on.
+    Registers(u16),
+    /// From this byte above the stack pointer on, as it is when the function is entered.
+    Stack(u64),
+}
+
+/// What passes between a function and its callers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Signature {
+    pub results: Vec<Passed>,
+    pub params: Vec<Passed>,
+}
+
+/// The places of all values of a signature.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Places {
+    /// Registers of the results, where they come back in registers.
+    pub results: Vec<u16>,
+    /// Register that holds the address for a result which does not.
+    pub result_address: Option<u16>,
+    pub params: Vec<Spot>,
+    /// Bytes of the arguments on the stack.
+    pub stack: u64,
+}
+
+/// Registers given out so far.
+#[derive(Default)]
+struct Registers([bool; COUNT]);
+
+impl Registers {
+    fn take(&mut self, passed: Passed) -> Option<u16> {
+        let (words, align) = (passed.words(), (passed.align / 4).max(1) as usize);
+        // Registers are numbered from R4 on, which is aligned to every alignment that a value in registers has.
+        let start =
+            (0..COUNT).step_by(align).find(|s| s + words <= COUNT && !self.0[*s..*s + words].contains(&true))?;
+        self.0[start..start + words].fill(true);
+        Some(FIRST + start as u16)
+    }
+}
+
+impl Signature {
+    /// The signature of a function of the module.
+    pub fn of_function(module: &ast::Module, function: &ast::Function) -> Signature {
+        let passed = |param: &Parameter| match param {
+            Parameter::Register(id) => word_or_more(function.registers[*id].ty.bits()),
+            Parameter::Memory(id) => match &module.symbols[*id].kind {
+                SymbolKind::Variable(v) => Passed { size: v.size, align: v.align },
+                _ => Passed { size: 4, align: 4 },
+            },
+        };
+        Signature {
+            results: function.results.iter().map(passed).collect(),
+            params: function.params.iter().map(passed).collect(),
+        }
+    }
+
+    /// The signature of what an instruction calls; `None` where it is no call or does not say.
+    pub fn of_call(module: &ast::Module, calls: &Calls, inst: &ast::Instruction) -> Option<Signature> {
+        let symbol = |place: usize| match inst.operands.get(place)?.kind {
+            OperandKind::Symbol { symbol, .. } => Some(symbol),
+            _ => None,
+        };
+        let of = |id| Signature::of_function(module, &module.functions[calls.resolved(id)]);
+        if inst.op != Op::Call {
+            return None;
+        }
+        if let Some(id) = symbol(1).and_then(|s| function_of(module, s)) {
+            return Some(of(id));
+        }
+        match &module.symbols[symbol(3)?].kind {
+            SymbolKind::Prototype(prototype) => Some(Signature::of_prototype(prototype)),
+            SymbolKind::CallTargets(list) => function_of(module, *list.first()?).map(of),
+            _ => None,
+        }
+    }
+
+    /// The signature that a `.callprototype` describes.
+    pub fn of_prototype(prototype: &ast::Prototype) -> Signature {
+        let passed = |p: &ast::PrototypeParameter| Passed { size: p.size, align: p.align };
+        Signature {
+            results: prototype.results.iter().map(passed).collect(),
+            params: prototype.params.iter().map(passed).collect(),
+        }
+    }
+
+    /// Where everything goes.
+    pub fn places(&self) -> Places {
+        let mut places = Places::default();
+        let mut results = Registers::default();
+        for result in &self.results {
+            match results.take(*result) {
+                Some(first) => places.results.push(first),
+                None => places.result_address = Some(FIRST),
+            }
+        }
+        let mut registers = Registers::default();
+        if places.result_address.is_some() {
+            registers.0[0] = true;
+        }
+        for param in &self.params {
+            let spot = match registers.take(*param) {
+                Some(first) => Spot::Registers(first),
+                None => {
+                    let at = places.stack.next_multiple_of(param.align.max(4));
+                    places.stack = at + param.size.next_multiple_of(4);
+                    Spot::Stack(at)
+                }
+            };
+            places.params.push(spot);
+        }
+        places
+    }
+}
+
+fn word_or_more(bits: u32) -> Passed {
+    let bytes = u64::from(bits.div_ceil(8)).max(1);
+    Passed { size: bytes, align: bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Spot::{Registers as R, Stack as S};
+
+    fn spots(params: &[(u64, u64)]) -> Vec<Spot> {
+        let params = params.iter().map(|(size, align)| Passed { size: *size, align: *align }).collect();
+        Signature { params, results: Vec::new() }.places().params
+    }
+
+    /// The registers and offsets which ptxas 13.0.88 reads in functions of these parameters.
+    #[test]
+    fn places_are_those_of_the_incumbent() {
+        assert_eq!(spots(&[(4, 4), (8, 8), (4, 4)]), [R(4), R(6), R(5)]);
+        assert_eq!(spots(&[(2, 2), (1, 1), (4, 4), (2, 2)]), [R(4), R(5), R(6), R(7)]);
+        assert_eq!(spots(&[(4, 4), (16, 16), (4, 4)]), [R(4), R(8), R(5)]);
+        assert_eq!(spots(&[(4, 4), (16, 8), (4, 4)]), [R(4), R(6), R(5)]);
+        assert_eq!(spots(&[(7, 1), (4, 4)]), [R(4), R(6)]);
+        assert_eq!(spots(&[(48, 4), (4, 4)]), [R(4), S(0)]);
+        assert_eq!(spots(&[(56, 4), (4, 4)]), [S(0), R(4)]);
+        assert_eq!(spots(&[(4, 4), (48, 4), (4, 4)]), [R(4), S(0), R(5)]);
+        let with = |n: usize, rest: &[(u64, u64)]| spots(&[&vec![(4, 4); n], rest].concat())[n..].to_vec();
+        assert_eq!(with(11, &[(8, 8), (4, 4)]), [S(0), R(15)]);
+        assert_eq!(with(12, &[(2, 2), (1, 1), (8, 8), (4, 4)]), [S(0), S(4), S(8), S(16)]);
+        assert_eq!(with(10, &[(16, 4), (4, 4), (4, 4)]), [S(0), R(14), R(15)]);
+        assert_eq!(with(12, &[(5, 1), (4, 4)]), [S(0), S(8)]);
+        assert_eq!(with(13, &[(16, 16), (4, 4)])[..2], [S(16), S(32)]);
+        assert_eq!(with(8, &[(16, 16), (4, 4)]), [R(12), S(0)]);
+        assert_eq!(with(9, &[(16, 16), (4, 4), (4, 4)]), [S(0), R(13), R(14)]);
+    }
+
+    #[test]
+    fn results_of_more_than_48_bytes_go_through_memory() {
+        let of =
+            |size| Signature { results: vec![Passed { size, align: 4 }], params: vec![Passed { size: 4, align: 4 }] };
+        let small = of(48).places();
+        assert_eq!((small.results, small.result_address, small.params), (vec![4], None, vec![R(4)]));
+        let large = of(64).places();
+        assert_eq!((large.results, large.result_address, large.params), (vec![], Some(4), vec![R(5)]));
+    }
+}

@@ -1,0 +1,332 @@
+//! Calls, and how a device function begins and ends.
+//!
+//! Input: `call` in all its forms; the parameters of the function being lowered. Output: copies into and out of the registers of
+//! the calling convention (`abi`) around a CALL, stores of what goes over the stack; an ENTRY with the registers that come in, one
+//! RET at the end. Invariants: the words of all arguments are read before the first of them is stored; between the copies and
+//! their CALL stands nothing that could branch. The code of all functions of a kernel is put into one section: the return address
+//! is an offset in it, and so is what a function pointer selects in bank 2. The functions of the driver are elsewhere: their
+//! addresses come from bank 4, and the return address is absolute.
+
+use super::abi::{Passed, Places, RETURN_ADDRESS, Signature, Spot};
+use super::builder::{Builder, Lowered, Refusal};
+use super::mods::*;
+use super::params::Home;
+use super::reach::function_of;
+use crate::ori::{File, Operand, Symbol};
+use crate::ptx::ast::{self, OperandKind, Parameter, SymbolId, SymbolKind};
+use crate::tables::ptx::ScalarType;
+use crate::tables::{Feature, Op, Role};
+
+/// Functions that the driver provides. Source: ptxas 13.0.88 takes a call of these without a definition.
+const SYSTEM: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
+
+/// What a call goes to.
+enum Target {
+    /// A function of the module.
+    Function(String),
+    /// A function of the driver.
+    System(String),
+    /// A pointer: the low word of the register.
+    Pointer(Operand),
+}
+
+impl Builder<'_> {
+    /// `call`
+    pub fn call(&mut self, inst: &ast::Instruction) -> Lowered {
+        let done = self.f.new_block();
+        let guard = self.skip_unless_guarded(done);
+        self.settle_carry();
+        let (target, signature) = self.call_target(inst)?;
+        let places = signature.places();
+        let (results, arguments) = (list(inst.operands.first()), list(inst.operands.get(2)));
+        if results.len() != signature.results.len() || arguments.len() != signature.params.len() {
+            return Err(Refusal::At(inst.pos, "Arguments mismatch for instruction 'call'".to_string()));
+        }
+        self.stack_pointer();
+        let mut uses = self.pass_arguments(results, arguments, &signature, &places)?;
+        let mut defs = Vec::new();
+        let mut came = Vec::new();
+        for (result, first) in signature.results.iter().zip(&places.results) {
+            came.push(self.fixed_run(*first, result.words()));
+            defs.extend(came.last().into_iter().flatten().copied());
+        }
+        self.transfer(target, &mut uses, &defs);
+        for ((result, came), passed) in results.iter().zip(came).zip(&signature.results) {
+            self.take_result(result, &came, *passed)?;
+        }
+        self.enter(done);
+        self.guard = guard;
+        Ok(())
+    }
+
+    fn call_target(&mut self, inst: &ast::Instruction) -> Lowered<(Target, Signature)> {
+        let callee = inst.operands.get(1).ok_or(Refusal::NotBuilt)?;
+        let signature = Signature::of_call(self.module, self.calls, inst).ok_or(Refusal::NotBuilt)?;
+        if let OperandKind::Symbol { symbol, .. } = callee.kind
+            && let Some(id) = function_of(self.module, symbol)
+        {
+            let id = self.calls.resolved(id);
+            let function = &self.module.functions[id];
+            let name = function.name.clone();
+            return match (function.body.is_some(), SYSTEM.contains(&name.as_str())) {
+                (true, _) => Ok((Target::Function(name), signature)),
+                (false, true) => Ok((Target::System(name), signature)),
+                _ => Err(Refusal::At(callee.pos, format!("Unresolved extern function '{name}'"))),
+            };
+        }
+        let pointer = self.source_words(callee, ScalarType::U64)?[0];
+        Ok((Target::Pointer(self.in_reg(pointer)), signature))
+    }
+
+    /// Puts all arguments where they go; returns the registers that the call reads.
+    fn pass_arguments(
+        &mut self,
+        results: &[ast::Operand],
+        arguments: &[ast::Operand],
+        signature: &Signature,
+        places: &Places,
+    ) -> Lowered<Vec<Operand>> {
+        let mut values = Vec::new();
+        for (argument, passed) in arguments.iter().zip(&signature.params) {
+            values.push(self.argument_words(argument, *passed)?);
+        }
+        for (words, spot) in values.iter().zip(&places.params) {
+            if let Spot::Stack(at) = spot {
+                for (n, word) in words.iter().enumerate() {
+                    self.store_local(at + 4 * n as u64, *word);
+                }
+            }
+        }
+        let mut uses = Vec::new();
+        if let Some(register) = places.result_address {
+            let at = match results.first().map(|r| &r.kind) {
+                Some(OperandKind::Symbol { symbol, .. }) => self.frame_home(*symbol)?,
+                _ => return Err(Refusal::NotBuilt),
+            };
+            let (d, base, offset) = (self.fixed(register), self.stack_pointer(), self.imm(at as u32));
+            self.add(d, base, offset);
+            uses.push(d);
+        }
+        for (words, spot) in values.iter().zip(&places.params) {
+            if let Spot::Registers(first) = spot {
+                let run = self.fixed_run(*first, words.len());
+                run.iter().zip(words).for_each(|(d, a)| self.copy(*d, *a));
+                uses.extend(run);
+            }
+        }
+        Ok(uses)
+    }
+
+    /// The words of an argument: a parameter variable, a register or a constant.
+    fn argument_words(&mut self, argument: &ast::Operand, passed: Passed) -> Lowered<Vec<Operand>> {
+        if let OperandKind::Symbol { symbol, offset: 0 } = argument.kind
+            && self.homes.contains_key(&symbol)
+        {
+            let words = self.passed_words(symbol, passed)?;
+            return if words.len() == passed.words() { Ok(words) } else { Err(mismatch(argument)) };
+        }
+        let ty = if passed.size == 8 { ScalarType::B64 } else { ScalarType::B32 };
+        let value = self.source(argument, ty)?;
+        let mut words = self.words_of(value);
+        words.truncate(passed.words());
+        if words.len() == passed.words() { Ok(words) } else { Err(mismatch(argument)) }
+    }
+
+    fn take_result(&mut self, result: &ast::Operand, came: &[Operand], passed: Passed) -> Lowered {
+        match &result.kind {
+            OperandKind::Sink => Ok(()),
+            OperandKind::Symbol { symbol, offset: 0 } if self.homes.contains_key(symbol) => {
+                self.take_words(*symbol, came)
+            }
+            OperandKind::Register(_) => {
+                let d = self.dest(result)?;
+                let words = self.words_of(d);
+                if words.len() != passed.words() {
+                    return Err(mismatch(result));
+                }
+                words.into_iter().zip(came).for_each(|(d, a)| self.copy(d, *a));
+                Ok(())
+            }
+            _ => Err(mismatch(result)),
+        }
+    }
+
+    /// The CALL and its return address.
+    fn transfer(&mut self, target: Target, uses: &mut Vec<Operand>, defs: &[Operand]) {
+        let [low, high] = RETURN_ADDRESS.map(|n| self.f.new_fixed(File::R, n));
+        let start = self.f.symbol(Symbol::Start);
+        let (mode, address, place) = match target {
+            Target::Function(name) => (MODE_REL, Operand::NULL, self.f.symbol(Symbol::Function(name))),
+            Target::Pointer(pointer) => {
+                let offset = self.temp_pair();
+                let table = Operand::constant(2, 0);
+                self.branch_bank = true;
+                self.put(Op::LDC, &[SIZE_64], &[(Role::D, offset), (Role::A, pointer), (Role::C, table)]);
+                (MODE_REL, offset, start)
+            }
+            Target::System(name) => {
+                let slot = self.globals.function_slot(&name);
+                if !self.externs.contains(&name) {
+                    self.externs.push(name);
+                }
+                let address = self.temp_pair();
+                let from = Operand::constant(4, slot as u16);
+                self.put(Op::LDC, &[SIZE_64], &[(Role::D, address), (Role::C, from)]);
+                (MODE_ABS, address, Operand::NULL)
+            }
+        };
+        if mode == MODE_ABS {
+            self.absolute_return(low, high);
+        } else {
+            for (reg, high) in [(low, false), (high, true)] {
+                let address = self.f.symbol(Symbol::Return { high });
+                self.put(Op::MOV, &[], &[(Role::D, Operand::reg(reg)), (Role::A, address)]);
+            }
+        }
+        uses.extend([Operand::reg(low), Operand::reg(high)]);
+        let call = self.put(Op::CALL, &[mode, NOINC], &[(Role::A, address), (Role::Target, place)]);
+        self.f.set_extras(call, uses, defs);
+    }
+
+    /// The address behind the call, wherever the code was loaded.
+    fn absolute_return(&mut self, low: crate::ori::VReg, high: crate::ori::VReg) {
+        if self.has(Feature::LepcTarget) {
+            let pair = Operand::vector(self.f.vector(&[low, high]));
+            let place = self.f.symbol(Symbol::Return { high: false });
+            self.put(Op::LEPC, &[], &[(Role::D, pair), (Role::Target, place)]);
+            return;
+        }
+        let here = self.temp_pair();
+        self.put(Op::LEPC, &[], &[(Role::D, here)]);
+        let distance = [false, true].map(|high| self.f.symbol(Symbol::Distance { high }));
+        let here = self.words(here);
+        self.add_long([Operand::reg(low), Operand::reg(high)], here, distance, false);
+    }
+
+    fn frame_home(&self, id: SymbolId) -> Lowered<u64> {
+        match self.homes.get(&id) {
+            Some(Home::Frame(at)) => Ok(*at),
+            _ => Err(Refusal::NotBuilt),
+        }
+    }
+
+    /// A register of the convention.
+    pub fn fixed(&mut self, number: u16) -> Operand {
+        Operand::reg(self.f.new_fixed(File::R, number))
+    }
+
+    fn fixed_run(&mut self, first: u16, count: usize) -> Vec<Operand> {
+        (0..count as u16).map(|n| self.fixed(first + n)).collect()
+    }
+
+    /// The beginning of a device function: what comes in goes to its homes.
+    pub fn arrive(&mut self) -> Lowered {
+        let places = Signature::of_function(self.module, self.source).places();
+        let mut defs = Vec::new();
+        let mut moves: Vec<(Operand, Operand)> = Vec::new();
+        if let Some(register) = places.result_address {
+            let (from, to) = (self.fixed(register), self.temp());
+            self.result_address = to;
+            moves.push((to, from));
+            defs.push(from);
+        }
+        let mut stacked = Vec::new();
+        let mut framed = Vec::new();
+        for (param, spot) in self.source.params.iter().zip(&places.params) {
+            let (words, frame) = self.parameter_words(param)?;
+            match spot {
+                Spot::Registers(first) => {
+                    let run = self.fixed_run(*first, words.len());
+                    defs.extend(&run);
+                    moves.extend(words.iter().copied().zip(run));
+                }
+                Spot::Stack(at) => stacked.extend(words.iter().enumerate().map(|(n, w)| (*w, at + 4 * n as u64))),
+            }
+            framed.extend(
+                frame.into_iter().flat_map(|f| words.iter().enumerate().map(move |(n, w)| (*w, f + 4 * n as u64))),
+            );
+        }
+        let address = RETURN_ADDRESS.map(|n| self.fixed(n));
+        defs.extend(address);
+        self.return_address = [self.temp(), self.temp()];
+        moves.extend(self.return_address.into_iter().zip(address));
+        let entry = self.put(Op::ENTRY, &[], &[]);
+        self.f.set_extras(entry, &[], &defs);
+        moves.into_iter().for_each(|(d, a)| self.copy(d, a));
+        for (word, at) in stacked {
+            let (base, offset) = (self.stack_pointer(), self.literal(at as i64));
+            let load = self.put(Op::LDL, &[], &[(Role::D, word), (Role::A, base), (Role::Off, offset)]);
+            self.f.above_frame.push(load);
+        }
+        framed.into_iter().for_each(|(word, at)| self.store_local(at, word));
+        self.split_arrivals();
+        Ok(())
+    }
+
+    /// Registers for the words of a parameter, and where in the frame they go from there.
+    fn parameter_words(&mut self, param: &Parameter) -> Lowered<(Vec<Operand>, Option<u64>)> {
+        match param {
+            Parameter::Register(id) => {
+                let elements = self.register(*id).to_vec();
+                Ok((elements.into_iter().flat_map(|e| self.words_of(e)).collect(), None))
+            }
+            Parameter::Memory(id) => match self.homes.get(id).cloned() {
+                Some(Home::Words(words)) => Ok((words, None)),
+                Some(Home::Frame(at)) => {
+                    let SymbolKind::Variable(v) = &self.module.symbols[*id].kind else { return Err(Refusal::NotBuilt) };
+                    Ok(((0..v.size.div_ceil(4)).map(|_| self.temp()).collect(), Some(at)))
+                }
+                None => Err(Refusal::NotBuilt),
+            },
+        }
+    }
+
+    /// The end of a device function: results to where the caller finds them, and back.
+    pub fn depart(&mut self) -> Lowered {
+        let signature = Signature::of_function(self.module, self.source);
+        let places = signature.places();
+        let mut values = Vec::new();
+        for (result, passed) in self.source.results.iter().zip(&signature.results) {
+            values.push(match result {
+                Parameter::Memory(id) => self.passed_words(*id, *passed)?,
+                Parameter::Register(id) => {
+                    let elements = self.register(*id).to_vec();
+                    elements.into_iter().flat_map(|e| self.words_of(e)).collect()
+                }
+            });
+        }
+        let mut uses = Vec::new();
+        if places.result_address.is_some() {
+            let base = self.result_address;
+            for (n, word) in values.iter().flatten().enumerate() {
+                let offset = self.literal(4 * n as i64);
+                self.put(Op::STL, &[], &[(Role::A, base), (Role::Off, offset), (Role::B, *word)]);
+            }
+        } else {
+            for (words, first) in values.iter().zip(&places.results) {
+                let run = self.fixed_run(*first, words.len());
+                run.iter().zip(words).for_each(|(d, a)| self.copy(*d, *a));
+                uses.extend(run);
+            }
+        }
+        let regs = RETURN_ADDRESS.map(|n| self.f.new_fixed(File::R, n));
+        let back = self.return_address;
+        regs.into_iter().zip(back).for_each(|(d, a)| self.copy(Operand::reg(d), a));
+        let pair = Operand::vector(self.f.vector(&regs));
+        let start = self.f.symbol(Symbol::Start);
+        let ret = self.put(Op::RET, &[MODE_REL, NODEC], &[(Role::A, pair), (Role::Target, start)]);
+        self.f.set_extras(ret, &uses, &[]);
+        Ok(())
+    }
+}
+
+fn list(operand: Option<&ast::Operand>) -> &[ast::Operand] {
+    match operand.map(|o| &o.kind) {
+        Some(OperandKind::List(list)) => list,
+        _ => &[],
+    }
+}
+
+fn mismatch(operand: &ast::Operand) -> Refusal {
+    Refusal::At(operand.pos, "Arguments mismatch for instruction 'call'".to_string())
+}

@@ -1,0 +1,166 @@
+//! Who calls whom, and which variables a kernel uses with all that it may call.
+//!
+//! Input: a module. Output: for each function its direct callees, whether it calls through pointers, the functions whose address
+//! is taken, the symbols that it names; and for a kernel the functions that it may reach. Invariant: order follows the source,
+//! so equal texts give equal orders; an alias is the function that it stands for.
+
+use crate::ptx::ast::{self, AddressBase, FunctionId, InitValue, OperandKind, Statement, SymbolId, SymbolKind};
+use crate::tables::ptx::Op;
+use cranelift_entity::SecondaryMap;
+use std::collections::{BTreeSet, HashMap};
+
+/// What one function names.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Uses {
+    pub callees: Vec<FunctionId>,
+    /// It calls through a pointer.
+    pub indirect: bool,
+    /// Variables.
+    pub symbols: BTreeSet<SymbolId>,
+    /// Parameter variables that are named other than by a load, a store or a call.
+    pub addressed: BTreeSet<SymbolId>,
+}
+
+/// What all functions name.
+#[derive(Default)]
+pub(super) struct Calls {
+    pub uses: SecondaryMap<FunctionId, Uses>,
+    /// Functions whose address is taken, in the order of their declaration.
+    pub pointers: Vec<FunctionId>,
+    aliases: HashMap<FunctionId, FunctionId>,
+}
+
+impl Calls {
+    pub fn new(module: &ast::Module) -> Calls {
+        let mut calls = Calls::default();
+        for (alias, of) in &module.aliases {
+            if let (Some(alias), Some(of)) = (function_of(module, *alias), function_of(module, *of)) {
+                calls.aliases.insert(alias, of);
+            }
+        }
+        let mut pointers = BTreeSet::new();
+        for (id, function) in module.functions.iter() {
+            let mut scan = Scan { module, calls: &calls, uses: Uses::default(), pointers: &mut pointers };
+            for statement in function.body.iter().flatten() {
+                if let Statement::Instruction(inst) = statement {
+                    scan.instruction(inst);
+                }
+            }
+            let uses = scan.uses;
+            calls.uses[id] = uses;
+        }
+        for symbol in module.symbols.values() {
+            let SymbolKind::Variable(variable) = &symbol.kind else { continue };
+            for element in &variable.init {
+                if let InitValue::Address { symbol, .. } = element.value
+                    && let Some(id) = function_of(module, symbol)
+                {
+                    pointers.insert(calls.resolved(id));
+                }
+            }
+        }
+        calls.pointers = pointers.into_iter().collect();
+        calls
+    }
+
+    /// The function that a name stands for.
+    pub fn resolved(&self, mut id: FunctionId) -> FunctionId {
+        for _ in 0..self.aliases.len() {
+            match self.aliases.get(&id) {
+                Some(of) => id = *of,
+                None => break,
+            }
+        }
+        id
+    }
+
+    /// What a pointer to a function is.
+    pub fn pointer(&self, id: FunctionId) -> Option<u64> {
+        let id = self.resolved(id);
+        self.pointers.iter().position(|p| *p == id).map(super::module::pointer_value)
+    }
+
+    /// The functions with a body that a kernel may call, itself not among them, in the order in which they are found.
+    pub fn reachable(&self, module: &ast::Module, kernel: FunctionId) -> Vec<FunctionId> {
+        let mut found: Vec<FunctionId> = Vec::new();
+        let mut next = 0;
+        let mut from = Some(kernel);
+        while let Some(id) = from {
+            let uses = &self.uses[id];
+            let pointers: &[FunctionId] = if uses.indirect { &self.pointers } else { &[] };
+            for callee in uses.callees.iter().chain(pointers) {
+                if *callee != kernel && module.functions[*callee].body.is_some() && !found.contains(callee) {
+                    found.push(*callee);
+                }
+            }
+            from = found.get(next).copied();
+            next += 1;
+        }
+        found
+    }
+}
+
+struct Scan<'a> {
+    module: &'a ast::Module,
+    calls: &'a Calls,
+    uses: Uses,
+    pointers: &'a mut BTreeSet<FunctionId>,
+}
+
+impl Scan<'_> {
+    fn instruction(&mut self, inst: &ast::Instruction) {
+        if inst.op != Op::Call {
+            inst.operands.iter().for_each(|operand| self.operand(operand));
+            return;
+        }
+        match inst.operands.get(1).map(|o| &o.kind) {
+            Some(OperandKind::Symbol { symbol, .. }) => match function_of(self.module, *symbol) {
+                Some(id) => {
+                    let id = self.calls.resolved(id);
+                    if !self.uses.callees.contains(&id) {
+                        self.uses.callees.push(id);
+                    }
+                }
+                None => self.uses.indirect = true,
+            },
+            _ => self.uses.indirect = true,
+        }
+        for operand in &inst.operands {
+            let OperandKind::List(list) = &operand.kind else { continue };
+            for element in list {
+                if let OperandKind::Symbol { symbol, .. } = &element.kind {
+                    self.uses.symbols.insert(*symbol);
+                }
+            }
+        }
+    }
+
+    fn operand(&mut self, operand: &ast::Operand) {
+        match &operand.kind {
+            OperandKind::Symbol { symbol, .. } => {
+                match function_of(self.module, *symbol) {
+                    Some(id) => _ = self.pointers.insert(self.calls.resolved(id)),
+                    None => _ = self.uses.symbols.insert(*symbol),
+                }
+                self.uses.addressed.insert(*symbol);
+            }
+            OperandKind::Address(address) => {
+                if let AddressBase::Symbol(symbol) = address.base {
+                    self.uses.symbols.insert(symbol);
+                }
+                address.rest.iter().for_each(|o| self.operand(o));
+            }
+            OperandKind::Vector(list) | OperandKind::List(list) => list.iter().for_each(|o| self.operand(o)),
+            OperandKind::Pair(pair) => [&pair.0, &pair.1].into_iter().for_each(|o| self.operand(o)),
+            _ => {}
+        }
+    }
+}
+
+/// The function that a symbol names.
+pub(super) fn function_of(module: &ast::Module, symbol: SymbolId) -> Option<FunctionId> {
+    match module.symbols[symbol].kind {
+        SymbolKind::Function(id) => Some(id),
+        _ => None,
+    }
+}

@@ -1,0 +1,72 @@
+//! Puts the code of a kernel and of the functions that it may call into one section.
+//!
+//! Input: the kernel's code and that of each function, by name. Output: the words of the section with every address in them,
+//! closed and padded as the incumbent does, and where the functions start. Invariants: the kernel is first; a branch to a
+//! function that is not there is an error; the code of a function is the same in every kernel up to the operands filled in here.
+
+use super::emit::{Code, Place, WORD};
+use crate::sass::{self, Arg, Ctrl, Inst};
+use crate::tables::{Feature, Op, Role, Target};
+use std::collections::HashMap;
+
+/// Code is padded to a multiple of this, in bytes.
+const ALIGN: usize = 128;
+
+/// A section of code.
+#[derive(Clone, Debug, Default)]
+pub struct Linked {
+    pub bytes: Vec<u8>,
+    /// First byte of each piece, in the order given.
+    pub starts: Vec<u64>,
+}
+
+/// Puts pieces together; the first is the kernel.
+pub fn link(target: &'static Target, pieces: &[(&str, &Code)]) -> Result<Linked, String> {
+    let mut linked = Linked::default();
+    let mut at = 0;
+    for (_, code) in pieces {
+        linked.starts.push(at);
+        at += code.bytes.len() as u64;
+    }
+    let starts: HashMap<&str, u64> = pieces.iter().map(|p| p.0).zip(linked.starts.iter().copied()).collect();
+    for ((name, code), start) in pieces.iter().zip(&linked.starts) {
+        linked.bytes.extend(&code.bytes);
+        for fixup in &code.fixups {
+            let at = start + fixup.at;
+            let mut inst = fixup.inst;
+            let distance = |to: u64| Arg::label(to as i64 - (at + WORD) as i64);
+            let arg = match &fixup.place {
+                Place::Start => distance(0),
+                Place::Function(callee) => {
+                    let found = starts.get(callee.as_str());
+                    distance(*found.ok_or_else(|| format!("{name}: function {callee} is not in the section"))?)
+                }
+                Place::Offset { within, high } => {
+                    Arg::imm((start + within) >> if *high { 32 } else { 0 } & 0xffff_ffff)
+                }
+            };
+            inst.set(fixup.role, arg);
+            let word = sass::encode(target, &inst).map_err(|e| e.to_string())?;
+            linked.bytes[at as usize..(at + WORD) as usize].copy_from_slice(&word.to_le_bytes());
+        }
+    }
+    close(target, &mut linked.bytes)?;
+    Ok(linked)
+}
+
+/// The self-branch behind the last instruction, and NOPs up to the padded size.
+fn close(target: &'static Target, bytes: &mut Vec<u8>) -> Result<(), String> {
+    let ctrl = Ctrl { stall: 0, ..Ctrl::default() };
+    let mut bra = Inst::new(Op::BRA).with(Role::Target, Arg::label(-(WORD as i64)));
+    let mut nop = Inst::new(Op::NOP);
+    (bra.ctrl, nop.ctrl) = (ctrl, ctrl);
+    let word = |inst: &Inst| sass::encode(target, inst).map_err(|e| e.to_string());
+    bytes.extend(word(&bra)?.to_le_bytes());
+    let tail = if target.has(Feature::CodeTailBlock) { ALIGN } else { 0 };
+    let size = bytes.len().next_multiple_of(ALIGN) + tail;
+    let nop = word(&nop)?.to_le_bytes();
+    while bytes.len() < size {
+        bytes.extend(nop);
+    }
+    Ok(())
+}
