@@ -179,7 +179,9 @@ pub fn convergent_conditions(function: &Function) -> BTreeMap<InstId, BTreeSet<I
 /// Convergent operations of the program, as opposed to those that place its lanes.
 fn is_program_convergent(function: &Function, inst: InstId) -> bool {
     let op = function.insts[inst].op;
-    op.has(Prop::Convergent) && !op.has(Prop::Control) && !matches!(op, Op::BSSY | Op::BREAK | Op::SYNCMASK)
+    op.has(Prop::Convergent)
+        && !op.has(Prop::Control)
+        && !matches!(op, Op::BSSY | Op::BREAK | Op::SYNCMASK | Op::BMOV_R | Op::BMOV_B)
 }
 
 /// Complaints about convergent operations whose conditions changed, or which came or went.

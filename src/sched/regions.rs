@@ -21,7 +21,7 @@ use crate::tables::Op;
 pub const BARRIERS: usize = 16;
 
 /// The first convergence barrier that a call leaves alone. Source: ptxas 13.0.88 uses B6 and up in regions with calls.
-const FIRST_KEPT: u32 = 6;
+pub const FIRST_KEPT: u32 = 6;
 
 /// Where the lanes of one group enrol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

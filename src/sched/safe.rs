@@ -6,7 +6,7 @@
 
 use crate::ori::function::ControlWord;
 use crate::ori::{Function, InstId};
-use crate::tables::ori::Direction;
+use crate::tables::ori::{Class, Direction, RoleInfo};
 use crate::tables::{Feature, Prop};
 
 /// Longest stall that the field holds, in cycles.
@@ -31,7 +31,10 @@ fn control_word(function: &Function, inst: InstId) -> ControlWord {
         || op.has(Prop::UniformBridge) && target.has(Feature::UniformBridgeFixedLatency);
     let variable = op.has(Prop::VariableLatency) && !fixed;
     let roles = op.info().roles;
-    let some = |d: Direction| roles.iter().zip(function.args(inst)).any(|(r, a)| r.direction == d && !a.is_null());
+    // A convergence barrier is no operand of the register files that a scoreboard guards.
+    let counts = |r: &RoleInfo| r.class != Class::Barrier;
+    let args = || roles.iter().zip(function.args(inst)).filter(|(r, a)| counts(r) && !a.is_null());
+    let some = |d: Direction| args().any(|(r, _)| r.direction == d);
     // What announces its end and writes no register announces it on the result's scoreboard, if it reads none either.
     let result = variable && (some(Direction::Def) || !some(Direction::Use));
     let read = variable && some(Direction::Use) || op.has(Prop::ReadsLate);

@@ -1,8 +1,8 @@
 //! Divergence and its end: convergence barriers, warp barriers, yields.
 //!
 //! Input: a warp and the lanes that execute. Output: which lanes wait and which go on. Invariant: a convergence barrier
-//! is a mask per lane; a lane that waits goes on only when every lane of its own mask waits at the same place, has ended,
-//! or has left (BREAK, YIELD).
+//! is a mask per lane; a lane that waits goes on only when every lane of its own mask waits at the same place with this one in
+//! its mask, has ended, or has left (BREAK, YIELD).
 
 use super::warp::{Wait, Warp, lanes_of};
 
@@ -72,7 +72,9 @@ fn settle_once(warp: &mut Warp) -> bool {
 
 /// Whether all lanes of this lane's mask are beside it, ended, or yielding.
 fn converged(warp: &Warp, waiting: u32, lane: usize, bar: u8) -> bool {
-    let beside = |l: usize| warp.wait[l] == Wait::Converge(bar) && warp.pc[l] == warp.pc[lane];
+    // A lane that waits at the same place for others than this one is deeper in a recursion.
+    let expects = |l: usize| warp.bars[usize::from(bar)][l] >> lane & 1 != 0;
+    let beside = |l: usize| warp.wait[l] == Wait::Converge(bar) && warp.pc[l] == warp.pc[lane] && expects(l);
     let there = warp.lanes_where(waiting, beside);
     let yielding = warp.yielded & warp.running;
     warp.bars[usize::from(bar)][lane] & warp.alive & !there & !yielding == 0
@@ -132,6 +134,22 @@ mod tests {
         converge(&mut w, 0, 0x1);
         converge(&mut w, 0, 0x2);
         assert_eq!(w.running & 3, 0);
+    }
+
+    #[test]
+    fn a_lane_deeper_in_a_recursion_is_still_waited_for() {
+        let mut w = warp();
+        enter_region(&mut w, 6, 0x3);
+        converge(&mut w, 6, 0x1);
+        let saved = w.bars[6][1];
+        enter_region(&mut w, 6, 0x2);
+        let back = w.pc[1];
+        converge(&mut w, 6, 0x2);
+        assert_eq!(w.running & 3, 2);
+        w.bars[6][1] = saved;
+        w.pc[1] = back;
+        converge(&mut w, 6, 0x2);
+        assert_eq!(w.running & 3, 3);
     }
 
     #[test]

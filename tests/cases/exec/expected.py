@@ -571,6 +571,74 @@ def switch_chain():
     return [launch("switch_chain", 1, n, [IN("s32", code), IN("u32", a), IN("u32", b), OUT("u32", expect)])]
 
 
+def calls():
+    def fib(n):
+        return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+    def ackermann(m, n):
+        if m == 0:
+            return n + 1
+        return ackermann(m - 1, 1 if n == 0 else ackermann(m, n - 1))
+
+    structures = []
+    for i in range(40):
+        b = i * 1001 % 65536
+        total = bits64(i * 0.25 + b % 256)
+        structures += [unsigned(i - 16 + 1000), b | b % 256 << 16 | 7 << 24, total % 2**32, total >> 32, i, i + 3, i + 7, 0]
+
+    def many(i):
+        d = i + 2**32
+        a = [i, d, i + 2, 103, 104, i, 106, 107, i + 2, i, 110, (i + 2) % 256, d, i + 2]
+        return unsigned(sum(x * y for x, y in zip(a, [3, 1, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43])), 64)
+
+    def reverse(x):
+        return int(f"{x:o}"[::-1], 8)
+
+    def apart(i):
+        return {0: 5, 1: reverse(i * 12347)}.get(i & 3, reverse(reverse(i * 12347)))
+
+    return [
+        launch("fibs", 1, 12, [OUT("u32", [fib(i) for i in range(12)])]),
+        launch("ackermanns", 1, 16, [OUT("u32", [ackermann(i & 1, i >> 1) | ackermann(2, i >> 1) << 16 for i in range(16)])]),
+        launch("structures", 1, 40, [INOUT("u32", fill("u32", 320, 0), structures)]),
+        launch("arguments", 1, 33, [OUT("u64", [many(i) for i in range(33)])]),
+        launch("apart", 1, 64, [OUT("u32", [apart(i) + apart(i ^ 1) for i in range(64)])]),
+    ]
+
+
+def calls_indirect():
+    def through(i):
+        x = [i * 2, i * i, i * 2 + 1][min(i & 3, 2)]
+        return unsigned(x * x) if x > 20 else x * 2
+
+    def exchange(i):
+        total = 0
+        for by in range(5):
+            x = (i + by & 63) * 17
+            total = total + x if i < 40 else total ^ x
+            total += 1000 if i == 5 else 0
+        return total + 5 * 17
+
+    def ends(i):
+        called = i != 7
+        gone = called and i % 2 == 1 and i > 20
+        return [i if called and i % 2 == 1 else 0, 0 if gone else i + 100]
+
+    def branches(i):
+        x = 0
+        for turn in range(6):
+            way = i + turn & 3
+            x = x + 1 if way == 0 else x ^ 0x55 if way == 2 else x * 3 + 1
+        return {0: x + 10, 1: (x + 20) * 2, 2: x * 2}.get(x & 7, x)
+
+    return [
+        launch("pointers", 1, 50, [OUT("u32", [through(i) for i in range(50)])]),
+        launch("exchange", 1, 64, [OUT("u32", [exchange(i) for i in range(64)])]),
+        launch("ends", 1, 48, [INOUT("u32", fill("u32", 96, 0), [v for i in range(48) for v in ends(i)])]),
+        launch("branches", 1, 64, [OUT("u32", [branches(i) for i in range(64)])]),
+    ]
+
+
 def collatz():
     def steps(n):
         count = 0
@@ -605,7 +673,7 @@ KERNELS = [
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
     int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, atomics32, atomics64, reductions,
     local_array, const_array, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz,
-    subwarp_shuffle, grid_stride, warp_without_sync,
+    subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect,
 ]
 
 
