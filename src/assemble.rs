@@ -5,6 +5,7 @@
 //! `$kernel$function`; the kernel states the registers and barriers of all of them, and the stack of the deepest path of calls that
 //! is known (recursion and calls through pointers count nothing, as with the incumbent).
 
+use crate::alloc::EXTRA_REGISTERS;
 use crate::cubin;
 use crate::lower::{LoweredFunction, LoweredModule};
 use crate::pipeline::emit::Code;
@@ -12,8 +13,6 @@ use crate::pipeline::link::{self, Linked};
 use crate::tables::Target;
 use std::collections::BTreeMap;
 
-/// Registers that the count in a cubin states beyond the highest one used. Source: measured on 200 cubins.
-const EXTRA_REGISTERS: u32 = 2;
 /// What an unused slot of bank 2 holds: no place in code. Source: the first slot of what ptxas 13.0.88 writes.
 const NOWHERE: u64 = 1;
 

@@ -19,7 +19,7 @@ const IMPORTS: [(&str, &[&str]); 17] = [
     ("sass", &["tables", "cubin"]),
     ("pipeline", &["alloc", "opt", "ori", "sched", "uniform", "sass", "tables"]),
     ("sim", &["tables", "diag", "ptx", "sass", "cubin"]),
-    ("assemble", &["cubin", "lower", "pipeline", "tables"]),
+    ("assemble", &["alloc", "cubin", "lower", "pipeline", "tables"]),
     ("compile", &["assemble", "cubin", "diag", "lower", "ori", "pipeline", "ptx", "tables"]),
     ("cli", &["compile", "cubin", "diag", "sass", "sim", "tables"]),
     ("lib", &[]),

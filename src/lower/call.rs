@@ -35,7 +35,6 @@ impl Builder<'_> {
     pub fn call(&mut self, inst: &ast::Instruction) -> Lowered {
         let done = self.f.new_block();
         let guard = self.skip_unless_guarded(done);
-        self.settle_carry();
         let (target, signature) = self.call_target(inst)?;
         let places = signature.places();
         let (results, arguments) = (list(inst.operands.first()), list(inst.operands.get(2)));

@@ -123,7 +123,6 @@ impl Builder<'_> {
 
     /// A branch under the guard.
     fn branch_to(&mut self, target: Block) {
-        self.settle_carry();
         if self.guard.is_null() {
             self.jump(target);
             return;
@@ -140,7 +139,6 @@ impl Builder<'_> {
         let targets = self.source.labels[list].targets.clone();
         let next = self.f.new_block();
         let guard = self.skip_unless_guarded(next);
-        self.settle_carry();
         let index = self.source_reg(&inst.operands[0], ScalarType::U32)?;
         let slot = self.globals.branch_table(targets.len());
         self.branch_bank = true;
