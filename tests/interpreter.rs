@@ -50,6 +50,37 @@ fn cases_give_the_expected_numbers() {
     assert!(launches > 0);
 }
 
+/// Everything in our own texts is executed. `SASSAFRAS_CORPUS` names a folder whose texts are read, too: what is not
+/// executed in them is printed with how often it occurs.
+#[test]
+fn nothing_is_refused() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/exec");
+    let mut folders = vec![root.clone()];
+    folders.extend(std::env::var_os("SASSAFRAS_CORPUS").map(PathBuf::from));
+    let mut refused = std::collections::BTreeMap::<String, usize>::new();
+    let (mut read, mut unread, mut whole) = (0, 0, 0);
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path.clone());
+            }
+            if path.extension().is_none_or(|e| e != "ptx") {
+                continue;
+            }
+            let Some(module) = parse(&std::fs::read(&path).unwrap()).0 else {
+                unread += 1;
+                continue;
+            };
+            let found = sassafras::sim::ptx::refusals(&module);
+            (read, whole) = (read + 1, whole + usize::from(found.is_empty()));
+            assert!(found.is_empty() || !path.starts_with(&root), "{}: {found:?}", path.display());
+            found.into_iter().for_each(|(_, name)| *refused.entry(name).or_default() += 1);
+        }
+    }
+    println!("{read} texts read and {unread} not; {whole} executed in full; refused: {refused:#?}");
+    assert!(read > 40);
+}
+
 /// Runs kernel `k` of a module without its head over one block; its parameter is a buffer of words.
 fn outcome(body: &str, threads: u32, words: usize) -> Result<(Vec<u32>, Outcome), String> {
     let source = format!(".version 9.0\n.target sm_90\n.address_size 64\n{body}");

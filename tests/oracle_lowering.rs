@@ -2,6 +2,7 @@
 //!
 //! Input: `tests/cases/lowering/forms.txt`, one instruction form per line. Each becomes a kernel of 32 threads with edge
 //! values; our cubin and that of ptxas for the same PTX run on the machine, and all memory they wrote is equal bit for bit.
+//! The PTX interpreter executes the same text and leaves the same memory, up to the ISA's bounds (`support/judge.rs`).
 //! A form whose incumbent cubin the machine cannot execute has no anchor; `unanchored.txt` lists these, and no other may
 //! come to them (`SASSAFRAS_BLESS=1` writes the list). Without ptxas the test says so and stops. `SASSAFRAS_CASE=a,b` takes only the
 //! forms that contain one of the texts, `SASSAFRAS_SM=90,100` only these targets.
@@ -12,6 +13,9 @@ use sassafras::sim::run::{Shape, run};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+#[path = "support/judge.rs"]
+mod judge;
 
 /// One target of each generation, and the one with 64-bit integer opcodes.
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
@@ -238,6 +242,12 @@ fn compare(ptxas: &Path, target: &str, chunk: &[(usize, &Form)], input: &[u8]) -
         };
         if !form.compared {
             continue;
+        }
+        let third = judge::interpret(&source, &format!("k{number}"), THREADS as u32, input);
+        match third.map(|bytes| judge::difference(&form.text, STRIDE, RESULTS, &mine, &bytes)) {
+            Ok(None) => {}
+            Ok(Some(difference)) => wrong.push(format!("{target} {}: {difference}", form.text)),
+            Err(fault) => wrong.push(format!("{target} {}: the interpreter: {fault}", form.text)),
         }
         match execute(&theirs, *number, input) {
             Err(_) => unanchored.push(form.text.clone()),

@@ -139,6 +139,15 @@ impl Small {
         }
     }
 
+    /// The format of a name.
+    pub fn by_name(name: &str) -> Option<Small> {
+        match name {
+            "e4m3" => Small::of(ScalarType::E4m3x2),
+            "e5m2" => Small::of(ScalarType::E5m2x2),
+            _ => None,
+        }
+    }
+
     /// Bits between two elements of a packed value.
     fn width(self) -> u32 {
         if self.max == 0x7 { 4 } else { 8 }

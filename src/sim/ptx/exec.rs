@@ -7,7 +7,7 @@ use super::barrier::{Arrival, BARRIERS, Barrier};
 use super::memory::put;
 use super::program::{Act, SOURCES, Sink, Src};
 use super::state::{LANES, Scene, Thread, Wait};
-use super::warp::{Collective, How};
+use super::warp::{Collective, Party};
 use crate::sim::fault::Fault;
 
 impl Scene<'_> {
@@ -69,7 +69,7 @@ impl Scene<'_> {
             Act::Collective(collective) => return self.wait_for_lanes(thread, collective),
             Act::Barrier(barrier) => return self.wait_at(thread, barrier),
             Act::Nothing => {}
-            Act::Refused(reason) => return Err(Fault::new(format!("the interpreter does not execute {reason}"))),
+            Act::Refused(reason) => return Err(Fault::new(format!("{reason} is not executed by the interpreter"))),
         }
         thread.pc += 1;
         Ok(())
@@ -102,11 +102,11 @@ impl Scene<'_> {
     }
 
     fn wait_for_lanes(&self, thread: &mut Thread, c: &Collective) -> Result<(), Fault> {
-        if matches!(c.how, How::Company) {
+        let Party::Mask(src) = c.party else {
             thread.wait = Wait::Company;
             return Ok(());
-        }
-        let mask = c.mask.map_or(u32::MAX, |src| self.value(thread, &src) as u32);
+        };
+        let mask = self.value(thread, &src) as u32;
         if mask >> (thread.lane % LANES as u32) & 1 == 0 {
             return Err(Fault::new(format!("the executing lane is not in the mask {mask:#010x}")));
         }

@@ -10,12 +10,13 @@ use super::memory::put;
 use super::program::Act;
 use super::resolve;
 use super::state::{Block, Env, LANES, Scene, Thread, Wait, Warp};
-use super::warp::{Collective, How, Lanes, lanes_of};
+use super::warp::{Collective, How, Lanes, Memory, lanes_of};
 use crate::ptx::ast::Module;
 use crate::sim::fault::Fault;
 use crate::sim::launch::ArgValue;
-use crate::sim::memory::Global;
+use crate::sim::memory::{Global, store};
 use crate::sim::run::Shape;
+use crate::tables::ptx::Space;
 use cranelift_entity::EntityRef;
 
 /// Blocks that are resident together.
@@ -60,6 +61,19 @@ pub fn run(module: &Module, kernel: &str, shape: Shape, args: &mut [ArgValue]) -
         }
     }
     Ok(launch.outcome)
+}
+
+/// What the interpreter does not execute in a module: line, and the name with its types.
+pub fn refusals(module: &Module) -> Vec<(u32, String)> {
+    let mut global = Global::default();
+    let layout = layout::of_module(module, &mut global);
+    let program = resolve::build(module, &layout);
+    let insts = program.functions.iter().flat_map(|f| &f.insts);
+    let refused = insts.filter_map(|inst| match &inst.act {
+        Act::Refused(reason) => Some((inst.pos.line, reason.clone())),
+        _ => None,
+    });
+    refused.collect()
 }
 
 fn check_shape(function: &crate::ptx::ast::Function, shape: Shape) -> Result<(), Fault> {
@@ -232,16 +246,26 @@ impl Launch<'_> {
         let operations: Vec<(usize, &Collective)> =
             lanes_of(active).filter_map(|lane| Some((lane, at(&block.warps[warp].threads[lane])?))).collect();
         let Some((_, first)) = operations.first() else { return Ok(()) };
-        let mut lanes =
-            Lanes { active, src: vec![[0; LANES]; first.src.len()], out: vec![[0; LANES]; first.dst.len().max(2)] };
+        let mut lanes = Lanes {
+            active,
+            src: vec![[0; LANES]; first.src.len()],
+            out: vec![[0; LANES]; first.dst.len().max(2)],
+            at: vec![(Space::Global, 0); LANES],
+        };
         for (lane, c) in &operations {
-            for (row, src) in c.src.iter().enumerate() {
-                lanes.src[row][*lane] = self.with(block, warp, *lane, |scene, thread| Ok(scene.value(thread, src)))?;
-            }
+            self.with(block, warp, *lane, |scene, thread| {
+                for (row, src) in lanes.src.iter_mut().zip(&c.src) {
+                    row[*lane] = scene.value(thread, src);
+                }
+                if let Some(address) = &c.address {
+                    lanes.at[*lane] = scene.locate(thread, address);
+                }
+                Ok(())
+            })?;
         }
         match &first.how {
             How::Together(together) => together(&mut lanes),
-            How::Company => lanes.out[0] = [active.into(); LANES],
+            How::WithMemory(f) => f(&mut lanes, &mut Lookout { launch: self, block, warp })?,
         }
         for (lane, c) in operations {
             let thread = &mut block.warps[warp].threads[lane];
@@ -269,6 +293,26 @@ impl Launch<'_> {
         waits.dedup();
         waits.truncate(8);
         Fault::new(format!("deadlock: no thread can run; threads wait for {}", waits.join(", ")))
+    }
+}
+
+/// Memory as the lanes of a warp see it.
+struct Lookout<'l, 'e> {
+    launch: &'l mut Launch<'e>,
+    block: &'l mut Block,
+    warp: usize,
+}
+
+impl Memory for Lookout<'_, '_> {
+    fn read(&mut self, lane: usize, at: (Space, u64), width: u64) -> Result<u64, Fault> {
+        self.launch.with(self.block, self.warp, lane, |scene, thread| scene.load(thread, at, width))
+    }
+
+    fn write(&mut self, lane: usize, at: (Space, u64), width: u64, value: u64) -> Result<(), Fault> {
+        self.launch.with(self.block, self.warp, lane, |scene, thread| {
+            store(scene.bytes(thread, at, width, true)?, value);
+            Ok(())
+        })
     }
 }
 

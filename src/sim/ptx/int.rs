@@ -66,9 +66,14 @@ fn quotient(ty: ScalarType, a: u64, b: u64) -> u64 {
     if b == 0 { m } else { (number(ty, a) / number(ty, b)) as u64 & m }
 }
 
-/// A remainder with the sign of the dividend; by zero it is the dividend, which the ISA leaves open.
+/// A remainder with the sign of the dividend; by zero, which the ISA leaves open, it is the dividend, or all ones in 16
+/// bits, as the incumbent has it.
 fn remainder(ty: ScalarType, a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { (number(ty, a) % number(ty, b)) as u64 & mask(ty.bits()) }
+    match (b, ty.bits()) {
+        (0, 16) => mask(16),
+        (0, _) => a,
+        _ => (number(ty, a) % number(ty, b)) as u64 & mask(ty.bits()),
+    }
 }
 
 /// The product as twice the bits of the type.

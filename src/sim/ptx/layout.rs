@@ -99,6 +99,14 @@ pub fn build(
     Ok(layout)
 }
 
+/// Places everything but a launch's arguments.
+pub fn of_module(module: &Module, global: &mut Global) -> Layout {
+    let mut layout = Layout::default();
+    module.functions.values().for_each(|function| layout.function(module, function));
+    layout.variables(module, 0, global);
+    layout
+}
+
 impl Layout {
     /// Parameters and frame of a function.
     fn function(&mut self, module: &Module, function: &Function) {

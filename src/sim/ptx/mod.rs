@@ -13,21 +13,25 @@ mod compare;
 mod convert;
 mod exec;
 mod float;
+mod fragment;
 mod grid;
 mod int;
 mod layout;
 mod logic;
+mod matrix;
 mod memory;
 mod operands;
 mod program;
 mod resolve;
+mod shapes;
 mod special;
 mod state;
 mod system;
+mod tiles;
 mod values;
 mod warp;
 
-pub use grid::{Outcome, run};
+pub use grid::{Outcome, refusals, run};
 
 /// Reads the text that [`run`] executes.
 pub fn parse(source: &[u8]) -> (Option<crate::ptx::ast::Module>, Vec<crate::diag::Diagnostic>) {

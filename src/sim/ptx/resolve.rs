@@ -11,8 +11,8 @@ use super::layout::{Layout, Place, variable};
 use super::memory::{AddressOp, Pieces, Transfer};
 use super::operands::{Names, Refusal, cells_of, typed};
 use super::program::{Act, Alu, Dst, Function, Home, Inst, Program, Src};
-use super::warp::{Collective, How};
-use super::{compare, convert, float, int, logic, warp};
+use super::warp::{Collective, How, Party};
+use super::{compare, convert, float, int, logic, shapes, warp};
 use crate::ptx::ast::{self, *};
 use crate::tables::ptx::{Modifiers, Op, Role, ScalarType, Space};
 use cranelift_entity::{EntityRef, SecondaryMap};
@@ -116,7 +116,11 @@ impl Resolver<'_, '_> {
             Op::BarSync | Op::BarArrive | Op::BarRed => self.barrier(i),
             Op::BarrierSync | Op::BarrierArrive | Op::BarrierRed => self.barrier(i),
             Op::ShflSync | Op::VoteSync | Op::MatchSync | Op::ReduxSync | Op::BarWarpSync => self.collective(i),
-            Op::Activemask => self.company(i),
+            Op::Activemask | Op::Shfl | Op::Vote => self.collective(i),
+            Op::Mma | Op::MmaSp | Op::MmaSpOrderedMetadata | Op::Ldmatrix | Op::Stmatrix | Op::Movmatrix => {
+                self.matrix(i)
+            }
+            Op::WmmaLoadA | Op::WmmaLoadB | Op::WmmaLoadC | Op::WmmaStoreD | Op::WmmaMma => self.matrix(i),
             // Memory is strongly ordered here, sleep needs no time, and there is no cache.
             Op::Membar | Op::Fence | Op::Prefetch | Op::Prefetchu | Op::Nanosleep | Op::Pmevent => Ok(Act::Nothing),
             _ => self.compute(i),
@@ -328,7 +332,7 @@ impl Resolver<'_, '_> {
         let (mut src, mut dst) = (Vec::new(), Vec::new());
         for (arg, ty, operand) in typed(i) {
             match (arg.role, &operand.kind) {
-                (Role::Pair, OperandKind::Pair(pair)) => {
+                (Role::Pair | Role::Both, OperandKind::Pair(pair)) => {
                     dst.push(self.names.dst(&pair.0, ty)?);
                     dst.push(self.names.dst(&pair.1, Some(ScalarType::Pred))?);
                 }
@@ -336,14 +340,17 @@ impl Resolver<'_, '_> {
                 _ => src.push(self.names.src(operand, ty)?),
             }
         }
-        let mask = src.pop();
-        let kind = self.kind(i);
-        Ok(Act::Collective(Box::new(Collective { kind, mask, src, dst, how: How::Together(together) })))
+        let party = match i.op {
+            Op::Activemask | Op::Shfl | Op::Vote => Party::Company,
+            _ => Party::Mask(src.pop().ok_or("no mask")?),
+        };
+        let (kind, how) = (self.kind(i), How::Together(together));
+        Ok(Act::Collective(Box::new(Collective { kind, party, src, dst, address: None, how })))
     }
 
-    fn company(&mut self, i: &Instruction) -> Result<Act, Refusal> {
-        let dst = vec![self.names.dst(i.operands.first().ok_or("no result")?, Some(ScalarType::B32))?];
-        Ok(Act::Collective(Box::new(Collective { kind: 0, mask: None, src: Vec::new(), dst, how: How::Company })))
+    fn matrix(&mut self, i: &Instruction) -> Result<Act, Refusal> {
+        let kind = self.kind(i);
+        Ok(Act::Collective(Box::new(shapes::resolve(&self.names, i, kind)?)))
     }
 }
 

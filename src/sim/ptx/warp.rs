@@ -4,12 +4,14 @@
 //! is executed once, for all lanes of the mask that have not ended.
 
 use super::float::extreme_of;
+use super::memory::Address;
 use super::program::{Sink, Src};
 use super::state::LANES;
 use super::values::{mask, number};
 use crate::ptx::ast::Instruction;
+use crate::sim::fault::Fault;
 use crate::sim::ops::format::F32;
-use crate::tables::ptx::{AtomOp, MatchMode, Modifiers, Op, ScalarType, ShflMode, VoteMode};
+use crate::tables::ptx::{AtomOp, MatchMode, Modifiers, Op, ScalarType, ShflMode, Space, VoteMode};
 
 /// The values of an operation's sources and results, one row for each operand, one column for each lane.
 #[derive(Clone, Debug, Default)]
@@ -18,27 +20,48 @@ pub struct Lanes {
     pub active: u32,
     pub src: Vec<[u64; LANES]>,
     pub out: Vec<[u64; LANES]>,
+    /// Where each lane's address points, if there is one.
+    pub at: Vec<(Space, u64)>,
 }
 
 /// What lanes compute together.
 pub type Together = Box<dyn Fn(&mut Lanes) + Send + Sync>;
 
+/// The same with memory, which lanes see through their addresses.
+pub type WithMemory = Box<dyn Fn(&mut Lanes, &mut dyn Memory) -> Result<(), Fault> + Send + Sync>;
+
+/// Memory as the lanes of an operation see it. A place is that of `Lanes::at`, moved by some bytes.
+pub trait Memory {
+    /// Reads up to 8 bytes.
+    fn read(&mut self, lane: usize, at: (Space, u64), width: u64) -> Result<u64, Fault>;
+    /// Writes up to 8 bytes.
+    fn write(&mut self, lane: usize, at: (Space, u64), width: u64, value: u64) -> Result<(), Fault>;
+}
+
+/// Who takes part in an operation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Party {
+    /// The lanes of a mask; each waits for the others.
+    Mask(Src),
+    /// Whoever comes to the same instruction while nobody else can.
+    Company,
+}
+
 /// An operation among lanes.
 pub struct Collective {
     /// Lanes wait for each other where this number and the mask agree.
     pub kind: u32,
-    /// `None`: all lanes of the warp.
-    pub mask: Option<Src>,
+    pub party: Party,
     pub src: Vec<Src>,
     pub dst: Vec<Sink>,
+    pub address: Option<Address>,
     pub how: How,
 }
 
 /// How it is executed.
 pub enum How {
     Together(Together),
-    /// The mask of the lanes that are here: no lane waits for another.
-    Company,
+    WithMemory(WithMemory),
 }
 
 /// The lanes of a mask, lowest first.
@@ -50,11 +73,12 @@ pub fn lanes_of(mask: u32) -> impl Iterator<Item = usize> {
 pub fn compile(i: &Instruction) -> Option<Together> {
     let ty = i.types.first().copied();
     match i.op {
-        Op::ShflSync => shuffle(i.mods.shfl_mode?),
-        Op::VoteSync => vote(i.mods.vote_mode?),
+        Op::ShflSync | Op::Shfl => shuffle(i.mods.shfl_mode?),
+        Op::VoteSync | Op::Vote => vote(i.mods.vote_mode?),
         Op::MatchSync => matching(i.mods.match_mode?),
         Op::ReduxSync => reduce(i.mods.atom_op?, ty?, &i.mods),
         Op::BarWarpSync => Some(Box::new(|_| {})),
+        Op::Activemask => Some(Box::new(|l| l.out[0] = [l.active.into(); LANES])),
         _ => None,
     }
 }
@@ -140,7 +164,7 @@ mod tests {
     use super::*;
 
     fn run(f: Option<Together>, active: u32, src: &[[u64; LANES]]) -> Vec<[u64; LANES]> {
-        let mut lanes = Lanes { active, src: src.to_vec(), out: vec![[0; LANES]; 2] };
+        let mut lanes = Lanes { active, src: src.to_vec(), out: vec![[0; LANES]; 2], at: Vec::new() };
         f.expect("an operation")(&mut lanes);
         lanes.out
     }

@@ -1,0 +1,125 @@
+//! Which elements of a matrix the registers of a lane hold (PTX ISA 9.7.14).
+//!
+//! Input: a shape, a lane, the number of an element in its fragment. Output: row and column. Invariant: all lanes
+//! together hold every element; a register holds elements that lie side by side in the common dimension. The ISA leaves
+//! open how `wmma` spreads a matrix; here it is spread as for `mma`, in blocks of 16 rows or 8 columns.
+
+/// Rows, columns and the common dimension of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+}
+
+impl Shape {
+    /// `m16n8k16`
+    pub fn parse(text: &str) -> Option<Shape> {
+        let (m, rest) = text.strip_prefix('m')?.split_once('n')?;
+        let (n, k) = rest.split_once('k')?;
+        Some(Shape { m: m.parse().ok()?, n: n.parse().ok()?, k: k.parse().ok()? })
+    }
+}
+
+/// Element of the first factor; `each` elements share a register. Row, then place in the common dimension.
+pub fn first(m: usize, k: usize, each: usize, lane: usize, element: usize) -> (usize, usize) {
+    let (group, place) = (lane / 4, lane % 4);
+    let (register, within) = (element / each, element % each);
+    let steps = (k / (4 * each)).max(1);
+    let (row, step) = if m == 8 {
+        (group, register)
+    } else {
+        let (block, register) = (register / (2 * steps), register % (2 * steps));
+        (16 * block + group + 8 * (register % 2), register / 2)
+    };
+    (row, place * each + step * 4 * each + within)
+}
+
+/// Element of the second factor: place in the common dimension, then column.
+pub fn second(k: usize, each: usize, lane: usize, element: usize) -> (usize, usize) {
+    let (register, within) = (element / each, element % each);
+    let steps = (k / (4 * each)).max(1);
+    (lane % 4 * each + register % steps * 4 * each + within, register / steps * 8 + lane / 4)
+}
+
+/// Element of a summand or result: row, column.
+pub fn result(m: usize, lane: usize, element: usize) -> (usize, usize) {
+    let (group, column) = (lane / 4, lane % 4 * 2 + element % 2);
+    match m {
+        8 => (group, element / 2 * 8 + column),
+        32 => (element / 4 * 16 + group + element / 2 % 2 * 8, column),
+        _ => (group + element / 2 % 2 * 8, element / 4 * 8 + column),
+    }
+}
+
+/// The four products of 8 × 8 × 4 that a warp does at once: which one a lane takes part in.
+pub fn quarter(lane: usize) -> usize {
+    lane % 16 / 4
+}
+
+/// Element of the first factor of such a product, or of the second with rows and columns exchanged.
+pub fn quarter_factor(by_row: bool, lane: usize, element: usize) -> (usize, usize) {
+    let upper = lane / 16 * 4;
+    if by_row { (lane % 4 + upper, element) } else { (element % 4 + upper, lane % 4) }
+}
+
+/// Element of its summand or result, of 16 or 32 bits.
+pub fn quarter_result(wide: bool, lane: usize, element: usize) -> (usize, usize) {
+    let upper = lane / 16 * 4;
+    if wide {
+        ((lane & 1) + (element & 2) + upper, (element & 4) + (lane & 2) + (element & 1))
+    } else {
+        (lane % 4 + upper, element)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn fragments_hold_every_element_once() {
+        for (m, k, each) in
+            [(16, 16, 2), (16, 8, 2), (16, 32, 4), (16, 8, 1), (16, 4, 1), (8, 16, 4), (32, 16, 2), (16, 16, 1)]
+        {
+            let count = m * k / 32;
+            let all: HashSet<_> = (0..32).flat_map(|l| (0..count).map(move |e| first(m, k, each, l, e))).collect();
+            assert_eq!(all.len(), m * k);
+            assert!(all.iter().all(|(row, column)| *row < m && *column < k));
+        }
+        for (n, k, each) in [(8, 16, 2), (16, 16, 2), (32, 16, 4), (8, 4, 1), (16, 8, 1)] {
+            let count = n * k / 32;
+            let all: HashSet<_> = (0..32).flat_map(|l| (0..count).map(move |e| second(k, each, l, e))).collect();
+            assert_eq!(all.len(), n * k);
+            assert!(all.iter().all(|(row, column)| *row < k && *column < n));
+        }
+        for (m, n) in [(16, 8), (8, 8), (16, 16), (32, 8), (8, 32)] {
+            let count = m * n / 32;
+            let all: HashSet<_> = (0..32).flat_map(|l| (0..count).map(move |e| result(m, l, e))).collect();
+            assert!(all.len() == m * n && all.iter().all(|(row, column)| *row < m && *column < n));
+        }
+    }
+
+    #[test]
+    fn quarters_hold_every_element_once() {
+        for by_row in [true, false] {
+            let all: HashSet<_> = [0, 1, 2, 3, 16, 17, 18, 19]
+                .into_iter()
+                .flat_map(|l| (0..4).map(move |e| quarter_factor(by_row, l, e)))
+                .collect();
+            assert_eq!(all.len(), 32);
+            let all: HashSet<_> = [0, 1, 2, 3, 16, 17, 18, 19]
+                .into_iter()
+                .flat_map(|l| (0..8).map(move |e| quarter_result(by_row, l, e)))
+                .collect();
+            assert_eq!(all.len(), 64);
+        }
+    }
+
+    #[test]
+    fn shapes_are_read() {
+        assert_eq!(Shape::parse("m16n8k256"), Some(Shape { m: 16, n: 8, k: 256 }));
+        assert_eq!(Shape::parse("m8n8"), None);
+    }
+}

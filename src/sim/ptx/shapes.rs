@@ -1,0 +1,99 @@
+//! Instructions on matrices as operations among lanes.
+//!
+//! Input: an instruction of mma, wmma, ldmatrix, stmatrix or movmatrix. Output: its operands in rows and what is done with
+//! them. Invariant: all lanes of the warp take part; a shape or type that is not executed is refused.
+
+use super::fragment::Shape;
+use super::matrix::{self, Element, Product};
+use super::operands::{Names, Refusal, typed};
+use super::program::{Sink, Src};
+use super::tiles::{self, Part, Tile};
+use super::values::round;
+use super::warp::{Collective, How, Party};
+use crate::ptx::ast::{Instruction, Operand};
+use crate::tables::ptx::{BitOp, Layout, Matrices, Op, Role, ScalarType};
+
+/// The operation among lanes that an instruction on matrices is; `kind` is its number.
+pub fn resolve(names: &Names, i: &Instruction, kind: u32) -> Result<Collective, Refusal> {
+    let (mut src, mut dst, mut counts, mut address) = (Vec::new(), Vec::new(), Vec::new(), None);
+    for (arg, ty, operand) in typed(i) {
+        let elements: Vec<Operand> = names.elements(operand);
+        match arg.role {
+            Role::Mem => address = Some(names.address(operand, i.mods.space)?),
+            Role::Fdst | Role::Dst => {
+                counts.push(elements.len());
+                dst.extend(elements.iter().map(|e| names.dst(e, ty)).collect::<Result<Vec<Sink>, _>>()?);
+            }
+            _ => {
+                counts.push(elements.len());
+                src.extend(elements.iter().map(|e| names.src(e, ty)).collect::<Result<Vec<Src>, _>>()?);
+            }
+        }
+    }
+    let how = how(i, &counts)?;
+    Ok(Collective { kind, party: Party::Mask(Src::Imm(u32::MAX.into())), src, dst, address, how })
+}
+
+fn how(i: &Instruction, counts: &[usize]) -> Result<How, Refusal> {
+    let whole = i.mods.matrix_shape.map(|shape| shape.name());
+    let square = whole == Some("m8n8") && i.mods.expand.is_none();
+    let count = match i.mods.matrices {
+        Some(Matrices::X4) => 4,
+        Some(Matrices::X2) => 2,
+        _ => 1,
+    };
+    match i.op {
+        Op::Mma | Op::WmmaMma => Ok(How::Together(matrix::compile(product(i, counts)?))),
+        Op::Ldmatrix if square => Ok(How::WithMemory(tiles::load_rows(count, i.mods.trans))),
+        Op::Stmatrix if square => Ok(How::WithMemory(tiles::store_rows(count, i.mods.trans))),
+        Op::Movmatrix => Ok(How::Together(tiles::transpose())),
+        Op::WmmaLoadA => Ok(How::WithMemory(tiles::load_tile(tile(i, Part::First, counts)?))),
+        Op::WmmaLoadB => Ok(How::WithMemory(tiles::load_tile(tile(i, Part::Second, counts)?))),
+        Op::WmmaLoadC => Ok(How::WithMemory(tiles::load_tile(tile(i, Part::Result, counts)?))),
+        Op::WmmaStoreD => Ok(How::WithMemory(tiles::store_tile(tile(i, Part::Result, counts)?))),
+        _ => Err(format!("the shape {}", whole.unwrap_or("of none"))),
+    }
+}
+
+fn shape(i: &Instruction) -> Result<Shape, Refusal> {
+    let name = i.mods.matrix_shape.map_or("", |shape| shape.name());
+    Shape::parse(name).ok_or_else(|| format!("the shape {name}"))
+}
+
+fn element(ty: ScalarType) -> Result<Element, Refusal> {
+    Element::by_name(ty.name()).ok_or_else(|| format!("elements of {}", ty.name()))
+}
+
+/// Types of four matrices, or of the result and the summand alone where the factors are f16.
+fn product(i: &Instruction, counts: &[usize]) -> Result<Product, Refusal> {
+    let types = match i.types.as_slice() {
+        &[d, a, b, c] => [d, a, b, c],
+        &[d, c] => [d, ScalarType::F16, ScalarType::F16, c],
+        _ => return Err("these types".into()),
+    };
+    if i.mods.scale {
+        return Err("scales of blocks".into());
+    }
+    let counts: [usize; 4] = counts.try_into().map_err(|_| "these operands")?;
+    let [d, a, b, c] = types;
+    Ok(Product {
+        shape: shape(i)?,
+        d: element(d)?,
+        a: element(a)?,
+        b: element(b)?,
+        c: element(c)?,
+        counts,
+        by_row: [i.mods.layout == Some(Layout::Row), i.mods.layout_b.is_some_and(|layout| layout.name() == "row")],
+        round: round(i.mods.rounding),
+        saturate: i.mods.saturate_finite,
+        and: i.mods.bit_op == Some(BitOp::And),
+    })
+}
+
+fn tile(i: &Instruction, part: Part, counts: &[usize]) -> Result<Tile, Refusal> {
+    let ty = *i.types.first().ok_or("no type")?;
+    let registers = *counts.first().ok_or("no fragment")?;
+    let by_row = i.mods.layout == Some(Layout::Row);
+    let bits = element(ty)?.bits();
+    Ok(Tile { part, shape: shape(i)?, bits, registers, by_row, strided: counts.len() > 1 })
+}

@@ -1,0 +1,195 @@
+//! Matrices between memory and fragments (PTX ISA 9.7.14: ldmatrix, stmatrix, movmatrix, wmma.load, wmma.store).
+//!
+//! Input: addresses of lanes, fragments. Output: fragments, or memory. Invariant: a row of 8 elements of 16 bits lies at
+//! the address of one lane and must be aligned to its 16 bytes; all lanes give one address and one stride for a whole
+//! matrix of `wmma`.
+
+use super::fragment::{self, Shape};
+use super::state::LANES;
+use super::values::mask;
+use super::warp::{Lanes, Memory, Together, WithMemory, lanes_of};
+use crate::sim::fault::Fault;
+use crate::tables::ptx::Space;
+
+/// Bytes of a row of 8 × 8 elements of 16 bits.
+const ROW: u64 = 16;
+
+/// Where the elements of a lane's register are in 8 × 8 matrices: for each half the lane that has the row's address (or
+/// the row itself) and the element.
+fn halves(lane: usize, transposed: bool) -> [(usize, usize); 2] {
+    let (group, place) = (lane / 4, lane % 4);
+    [0, 1].map(|h| if transposed { (2 * place + h, group) } else { (group, 2 * place + h) })
+}
+
+fn row_at(l: &Lanes, lane: usize) -> Result<(Space, u64), Fault> {
+    let (space, address) = l.at[lane];
+    if !address.is_multiple_of(ROW) {
+        return Err(Fault::new(format!("misaligned row of a matrix at {address:#x}")).on_lane(lane));
+    }
+    Ok((space, address))
+}
+
+/// ldmatrix of 8 × 8 elements: the lanes 8 n to 8 n + 7 have the addresses of the rows of matrix n.
+pub fn load_rows(count: usize, transposed: bool) -> WithMemory {
+    Box::new(move |l, memory| {
+        for matrix in 0..count {
+            for lane in lanes_of(l.active) {
+                let mut word = 0;
+                for (h, (row, element)) in halves(lane, transposed).into_iter().enumerate() {
+                    let from = 8 * matrix + row;
+                    let (space, address) = row_at(l, from)?;
+                    word |= memory.read(from, (space, address + 2 * element as u64), 2)? << (16 * h);
+                }
+                l.out[matrix][lane] = word;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// stmatrix, the reverse.
+pub fn store_rows(count: usize, transposed: bool) -> WithMemory {
+    Box::new(move |l, memory| {
+        for matrix in 0..count {
+            for lane in lanes_of(l.active) {
+                for (h, (row, element)) in halves(lane, transposed).into_iter().enumerate() {
+                    let to = 8 * matrix + row;
+                    let (space, address) = row_at(l, to)?;
+                    let value = l.src[matrix][lane] >> (16 * h) & 0xffff;
+                    memory.write(to, (space, address + 2 * element as u64), 2, value)?;
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// movmatrix: an 8 × 8 matrix with rows and columns exchanged.
+pub fn transpose() -> Together {
+    Box::new(|l| {
+        for lane in 0..LANES {
+            let half =
+                |(row, element): (usize, usize)| l.src[0][4 * row + element / 2] >> (16 * (element % 2)) & 0xffff;
+            let [low, high] = halves(lane, true).map(half);
+            l.out[0][lane] = low | high << 16;
+        }
+    })
+}
+
+/// Which matrix of a product a fragment is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    First,
+    Second,
+    Result,
+}
+
+/// A matrix of `wmma` in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Tile {
+    pub part: Part,
+    pub shape: Shape,
+    /// Of an element.
+    pub bits: u32,
+    /// Registers of the fragment.
+    pub registers: usize,
+    pub by_row: bool,
+    /// The last source is the stride, in elements.
+    pub strided: bool,
+}
+
+impl Tile {
+    fn size(&self) -> (usize, usize) {
+        let Shape { m, n, k } = self.shape;
+        match self.part {
+            Part::First => (m, k),
+            Part::Second => (k, n),
+            Part::Result => (m, n),
+        }
+    }
+
+    /// Elements in a register.
+    fn each(&self) -> usize {
+        (32 / self.bits.min(32)) as usize
+    }
+
+    fn place(&self, lane: usize, element: usize) -> (usize, usize) {
+        let Shape { m, k, .. } = self.shape;
+        match self.part {
+            Part::First => fragment::first(m, k, self.each(), lane, element),
+            Part::Second => fragment::second(k, self.each(), lane, element),
+            Part::Result => fragment::result(m, lane, element),
+        }
+    }
+
+    /// Byte address and first bit of an element of a lane.
+    fn locate(&self, l: &Lanes, lane: usize, element: usize) -> ((Space, u64), u32) {
+        let (rows, columns) = self.size();
+        let (row, column) = self.place(lane, element);
+        let (major, minor, length) = if self.by_row { (row, column, columns) } else { (column, row, rows) };
+        let stride = if self.strided { l.src[l.src.len() - 1][lane] } else { length as u64 };
+        let bit = (major as u64 * stride + minor as u64) * u64::from(self.bits);
+        let (space, address) = l.at[lane];
+        ((space, address + bit / 8), (bit % 8) as u32)
+    }
+
+    /// Elements of a fragment that differ; registers beyond them repeat them.
+    fn distinct(&self) -> usize {
+        let (rows, columns) = self.size();
+        rows * columns / LANES
+    }
+}
+
+/// wmma.load
+pub fn load_tile(tile: Tile) -> WithMemory {
+    Box::new(move |l, memory| {
+        let width = u64::from(tile.bits.div_ceil(8));
+        for lane in lanes_of(l.active) {
+            for register in 0..tile.registers {
+                let mut word = 0;
+                for n in 0..tile.each() {
+                    let (at, bit) = tile.locate(l, lane, (register * tile.each() + n) % tile.distinct());
+                    let value = memory.read(lane, at, width)? >> bit & mask(tile.bits);
+                    word |= value << (n as u32 * tile.bits.min(32));
+                }
+                l.out[register][lane] = word;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// wmma.store
+pub fn store_tile(tile: Tile) -> WithMemory {
+    Box::new(move |l, memory: &mut dyn Memory| {
+        let width = u64::from(tile.bits / 8);
+        for lane in lanes_of(l.active) {
+            for element in 0..tile.distinct() {
+                let word = l.src[element / tile.each()][lane];
+                let value = word >> ((element % tile.each()) as u32 * tile.bits.min(32)) & mask(tile.bits);
+                let (at, _) = tile.locate(l, lane, element);
+                memory.write(lane, at, width, value)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transposing_twice_changes_nothing() {
+        let mut lanes = Lanes { active: u32::MAX, ..Lanes::default() };
+        lanes.src = vec![std::array::from_fn(|lane| (2 * lane + (2 * lane + 1) * 0x10000) as u64)];
+        lanes.out = vec![[0; LANES]];
+        let first = lanes.src[0];
+        transpose()(&mut lanes);
+        // Element (1, 0) is number 8, and now stands at (0, 1).
+        assert_eq!(lanes.out[0][0], 8 << 16);
+        lanes.src[0] = lanes.out[0];
+        transpose()(&mut lanes);
+        assert_eq!(lanes.out[0], first);
+    }
+}

@@ -1,0 +1,131 @@
+//! The PTX interpreter as a judge of what a cubin computed: bit for bit, except where the ISA leaves room.
+//!
+//! Input: a form, and the memory that the machine and the interpreter left. Output: the first place where they differ by
+//! more than they may. Invariant: only results of approximate functions have a bound, and only NaNs of f64 any payload.
+
+use sassafras::sim::launch::ArgValue;
+use sassafras::sim::run::Shape;
+
+/// Where results of each kind lie behind the inputs: first byte, bytes of one, how many.
+const SINGLES: (usize, usize, usize) = (48, 4, 4);
+const DOUBLES: (usize, usize, usize) = (64, 8, 4);
+const WORDS: (usize, usize, usize) = (0, 4, 4);
+const HALVES: (usize, usize, usize) = (96, 2, 4);
+
+/// Operations whose results are approximate: a part of the form's text, and how far off they may be, relative to the
+/// result and absolutely (PTX ISA 9.0, 9.7.3 and 9.7.4; division and others of 2 ulp: 2^-22).
+const BOUNDS: [(&str, f64, f64); 20] = [
+    ("div.full", 2.4e-7, 0.0),
+    ("div.approx", 2.4e-7, 0.0),
+    ("rcp.approx.ftz.f64", 1.2e-6, 0.0),
+    ("rsqrt.approx.ftz.f64", 1.2e-6, 0.0),
+    ("rsqrt.approx.f64", 1e-15, 0.0),
+    ("rcp.approx", 1.2e-7, 0.0),
+    ("rsqrt.approx", 2e-7, 0.0),
+    ("sqrt.approx", 2e-7, 0.0),
+    ("sin.approx", 0.0, 6.8e-7),
+    ("cos.approx", 0.0, 6.8e-7),
+    ("lg2.approx", 1.6e-7, 2.4e-7),
+    ("ex2.approx.f32", 2.4e-7, 0.0),
+    ("ex2.approx.ftz.f32", 2.4e-7, 0.0),
+    ("ex2.approx.f16", 1.1e-3, 0.0),
+    ("ex2.approx.atype", 1.1e-3, 0.0),
+    ("ex2.approx.ftz.bf16", 7.9e-3, 0.0),
+    ("tanh.approx.f32", 4.9e-4, 0.0),
+    ("tanh.approx.f16", 5e-4, 0.0),
+    ("tanh.approx.bf16", 3.9e-3, 0.0),
+    ("atom.add.f32", 1.2e-7, 0.0),
+];
+
+/// Operations that may give any NaN for a NaN (PTX ISA 9.0, 9.7.3.11 and 9.7.3.12).
+const UNSPECIFIED: [&str; 2] = ["abs.", "neg."];
+
+/// Where a thread's first f32 input lies.
+const FIRST_SINGLE: usize = 40;
+
+/// Runs a kernel of a text with one buffer.
+pub fn interpret(source: &str, kernel: &str, threads: u32, input: &[u8]) -> Result<Vec<u8>, String> {
+    let (module, diagnostics) = sassafras::sim::ptx::parse(source.as_bytes());
+    let module = module.ok_or_else(|| format!("{diagnostics:?}"))?;
+    let mut values = [ArgValue::Buffer { bytes: input.to_vec(), writable: true }];
+    let shape = Shape { grid: [1; 3], block: [threads, 1, 1], smem: 0 };
+    sassafras::sim::ptx::run(&module, kernel, shape, &mut values).map_err(|fault| fault.to_string())?;
+    match values {
+        [ArgValue::Buffer { bytes, .. }] => Ok(bytes),
+        _ => Err("the buffer is gone".to_string()),
+    }
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+/// The number that `bits` of a width stand for; 16 bits are f16 or bf16 as the form says.
+fn value(bits: u64, width: usize, bf16: bool) -> f64 {
+    match width {
+        8 => f64::from_bits(bits),
+        4 => f32::from_bits(bits as u32).into(),
+        _ if bf16 => f32::from_bits((bits as u32) << 16).into(),
+        _ => {
+            let sign = if bits & 0x8000 != 0 { -1.0 } else { 1.0 };
+            let (exponent, fraction) = ((bits >> 10 & 31) as i32, (bits & 0x3ff) as f64);
+            sign * match exponent {
+                0 => fraction * 2f64.powi(-24),
+                31 if fraction != 0.0 => f64::NAN,
+                31 => f64::INFINITY,
+                _ => (1024.0 + fraction) * 2f64.powi(exponent - 25),
+            }
+        }
+    }
+}
+
+/// Whether two results of a form agree. `width` is that of one number.
+fn agree(form: &str, width: usize, a: u64, b: u64, input: f64) -> bool {
+    if a == b {
+        return true;
+    }
+    let bf16 = form.contains("bf16");
+    let (x, y) = (value(a, width, bf16), value(b, width, bf16));
+    let bound = BOUNDS.iter().find(|(text, ..)| form.contains(text));
+    match bound {
+        _ if width == 8 && x.is_nan() && y.is_nan() => true,
+        Some(_) if x.is_nan() || y.is_nan() => x.is_nan() && y.is_nan(),
+        None if x.is_nan() && y.is_nan() => UNSPECIFIED.iter().any(|text| form.starts_with(text)),
+        Some((_, relative, absolute)) => {
+            // An angle is reduced to one turn with f32's precision.
+            let turn = if form.starts_with("sin") || form.starts_with("cos") { input.abs() * 1.2e-7 } else { 0.0 };
+            x == y || (x - y).abs() <= relative * y.abs() + absolute + turn + tiny(width)
+        }
+        None => false,
+    }
+}
+
+/// What a flushed subnormal may be off: approximate functions may flush.
+fn tiny(width: usize) -> f64 {
+    if width == 4 { f64::from(f32::MIN_POSITIVE) } else { 0.0 }
+}
+
+/// The first difference that is more than the ISA leaves open; `results` is where they start in each thread's `stride`.
+pub fn difference(form: &str, stride: usize, results: usize, machine: &[u8], interpreter: &[u8]) -> Option<String> {
+    let approximate = BOUNDS.iter().any(|(text, ..)| form.contains(text));
+    let halves = approximate && (form.contains("f16x2") || form.contains(".f16") || form.contains(".bf16"));
+    for (thread, (m, i)) in machine.chunks(stride).zip(interpreter.chunks(stride)).enumerate() {
+        let input = value(word(&m[FIRST_SINGLE..FIRST_SINGLE + 4]), 4, false);
+        let mut at = 0;
+        while at < stride {
+            let inside = |(first, width, count): (usize, usize, usize)| {
+                let start = results + first;
+                (start..start + width * count).contains(&at).then_some(width)
+            };
+            let float = inside(SINGLES).or(inside(DOUBLES)).or(inside(HALVES));
+            let packed = inside(WORDS).filter(|_| halves).map(|_| 2);
+            let width = float.or(packed).unwrap_or(1).min(stride - at);
+            let (a, b) = (word(&m[at..at + width]), word(&i[at..at + width]));
+            if a != b && (width == 1 || !agree(form, width, a, b, input)) {
+                return Some(format!("thread {thread} byte {at}: {a:#x}; the interpreter has {b:#x}"));
+            }
+            at += width;
+        }
+    }
+    None
+}
