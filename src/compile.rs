@@ -5,12 +5,13 @@
 
 use crate::assemble;
 use crate::cubin::{self, Cubin};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Severity};
 use crate::lower::{self, LoweredFunction, LoweredModule};
 use crate::ori::{Function, text};
 use crate::pipeline::{self, Watch, emit};
 use crate::ptx;
 use crate::tables::Target;
+use crate::tables::ptx::{Limit, Space};
 use crate::tables::targets::Variant;
 
 /// What to compile for, and what to show on the way. Start from [`Options::new`] and change fields.
@@ -134,7 +135,9 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     if options.relocatable {
         return Err(vec![Diagnostic::fatal("Option 'compile-only' is refused: relocatable objects are not built")]);
     }
+    check_constants(&module)?;
     let mut lowered = lower::lower(&module, target)?;
+    check_shared(&lowered, target)?;
     let mut errors = Vec::new();
     let mut code_of = |functions: &mut Vec<LoweredFunction>| {
         let mut codes = Vec::new();
@@ -163,6 +166,44 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     output.global_bytes = size(&cubin.global) + size(&cubin.global_init);
     (output.constant3_bytes, output.constant4_bytes) = (size(&cubin.constant3), size(&cubin.constant4));
     Ok(output)
+}
+
+/// An error about the input as a whole, which others may follow.
+fn too_much(message: String) -> Diagnostic {
+    Diagnostic { severity: Severity::Error, ..Diagnostic::note(message) }
+}
+
+/// Whether constant variables fit their bank.
+fn check_constants(module: &ptx::ast::Module) -> Result<(), Vec<Diagnostic>> {
+    let most = Limit::ConstantVariables.bytes(|_| true);
+    let mut bytes = 0u64;
+    for symbol in module.symbols.values() {
+        if let ptx::ast::SymbolKind::Variable(v) = &symbol.kind
+            && v.space == Space::Const
+        {
+            bytes = bytes.checked_next_multiple_of(v.align.max(1)).unwrap_or(u64::MAX).saturating_add(v.size);
+        }
+    }
+    if bytes <= most {
+        return Ok(());
+    }
+    Err(vec![too_much(format!("File uses too much global constant data ({bytes:#x} bytes, {most:#x} max)"))])
+}
+
+/// Whether the static shared memory of each function fits.
+fn check_shared(lowered: &LoweredModule, target: &Target) -> Result<(), Vec<Diagnostic>> {
+    let most = Limit::StaticShared.bytes(|_| true);
+    let base = target.info().map_or(0, |info| u64::from(info.shared_base));
+    let mut errors = Vec::new();
+    for function in &lowered.functions {
+        let bytes = function.shared.map_or(0, |shared| shared.size.saturating_sub(base));
+        if bytes > most {
+            let name = &function.function.name;
+            let text = format!("Entry function '{name}' uses too much shared data ({bytes:#x} bytes, {most:#x} max)");
+            errors.push(too_much(text));
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
 /// The target of a name, and whether the PTX is only checked.

@@ -13,7 +13,8 @@ pub struct Pos {
     pub col: u32,
 }
 
-/// How bad it is. `Fatal` has no position of its own (a missing file, an unknown target).
+/// How bad it is. `Fatal` is about the input as a whole (an unknown target), or about syntax: there the incumbent reads no
+/// further, and we do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     Warning,
@@ -52,9 +53,18 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Fatal, pos: None, file: 0, message: message.into() }
     }
 
-    /// The first line, in the incumbent's form: `FILE, line N; error   : …` with a position, `error   : …` without.
+    /// An error of syntax at a place in the source.
+    pub fn syntax(pos: Pos, message: impl Into<String>) -> Self {
+        Diagnostic { severity: Severity::Fatal, ..Diagnostic::error(pos, message) }
+    }
+
+    /// The first line, in the incumbent's words: `FILE, line N; error   : …` with a position, `error   : …` without.
     pub fn line(&self, file: &str) -> String {
-        let word = match self.severity {
+        self.line_of(file, self.severity)
+    }
+
+    fn line_of(&self, file: &str, severity: Severity) -> String {
+        let word = match severity {
             Severity::Warning => "warning",
             Severity::Error => "error  ",
             Severity::Fatal => "fatal  ",
@@ -68,7 +78,9 @@ impl Diagnostic {
     /// The text for a person: the first line, then the source line with a caret under the column.
     pub fn render(&self, file: &str, source: &str) -> String {
         let Some(pos) = self.pos else { return format!("sassafras {}\n", self.line(file)) };
-        let mut text = self.line(file) + "\n";
+        // Reading goes on behind an error of syntax: it is an error like any other.
+        let severity = if self.severity == Severity::Fatal { Severity::Error } else { self.severity };
+        let mut text = self.line_of(file, severity) + "\n";
         if let Some(line) = source.lines().nth((pos.line as usize).saturating_sub(1)) {
             let shown: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
             let before = line.get(..(pos.col as usize).saturating_sub(1)).unwrap_or(line).chars().count();

@@ -4,7 +4,7 @@
 //! for callers that parse them.
 
 use crate::compile::Output;
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Severity};
 use crate::tables::Target;
 use crate::tables::targets::Feature;
 
@@ -28,7 +28,15 @@ impl Reporter {
             let file = self.files.get(diagnostic.file as usize);
             let (name, text) = file.map_or(("", ""), |(name, text)| (name, text));
             if self.compat || diagnostic.pos.is_none() {
-                self.say(&diagnostic.line(name));
+                let mut line = diagnostic.line(name);
+                if line.ends_with("directive at start of file") {
+                    line += &format!(" '{name}'");
+                }
+                self.say(&line);
+                // The incumbent reads no further.
+                if diagnostic.severity == Severity::Fatal && diagnostic.pos.is_some() {
+                    return;
+                }
             } else {
                 eprint!("{}", diagnostic.render(name, text));
             }

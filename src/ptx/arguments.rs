@@ -284,9 +284,19 @@ impl Parser<'_> {
             _ => return Err(mismatch(e, operand)),
         };
         match base {
-            AddressBase::Absolute => Ok(()),
+            AddressBase::Absolute if e.mods.space == Some(Space::Local) => Ok(()),
+            AddressBase::Absolute => {
+                Err((operand.pos, "Immediate addresses allowed only for .local state space".into()))
+            }
             AddressBase::Register(id) => {
                 let register = &self.body.registers[id];
+                if !is_integer(register.ty) {
+                    let (name, ty) = (&register.name, register.ty.name());
+                    let text = format!(
+                        "Illegal to use symbol '{name}' of type .{ty} as address operand. Use integer or bit only."
+                    );
+                    return Err((operand.pos, text));
+                }
                 let good = register.vector == 1 && is_integer(register.ty) && matches!(register.ty.bits(), 32 | 64);
                 if good { Ok(()) } else { Err(mismatch(e, operand)) }
             }

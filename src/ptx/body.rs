@@ -36,7 +36,6 @@ impl<'a> Parser<'a> {
                     self.next();
                     self.body.close();
                 }
-                (Tok::Sign, ";") => _ = self.next(),
                 _ => {
                     let before = self.at;
                     if self.statement(&mut out).is_err() {
@@ -58,7 +57,7 @@ impl<'a> Parser<'a> {
         let pos = self.next().pos;
         if self.body.depth() > MAX_SCOPES {
             self.error(pos, format!("Scopes are nested deeper than {MAX_SCOPES} levels"));
-            self.at = self.tokens.len() - 1;
+            self.cut_off();
             return;
         }
         self.body.open();
@@ -85,11 +84,6 @@ impl<'a> Parser<'a> {
             ".pragma" => out.push(Statement::Pragma(self.pragma()?)),
             ".file" => self.file_directive()?,
             ".section" => self.section()?,
-            ".extern" => {
-                self.next();
-                let made = self.variables(Linkage::Extern, false)?;
-                self.body.variables.extend(made);
-            }
             _ => {
                 let made = self.variables(Linkage::Internal, false)?;
                 self.body.variables.extend(made);
@@ -174,7 +168,6 @@ impl<'a> Parser<'a> {
         let (file, line, column) = (self.plain()?, self.plain()?, self.plain()?);
         let mut location = Location { pos, file, line, column, inlined: None };
         if !self.accept_sign(",") {
-            self.accept_sign(";");
             return Ok(location);
         }
         let word = self.expect_ident()?;
@@ -193,18 +186,20 @@ impl<'a> Parser<'a> {
         }
         let (file, line, column) = (self.plain()?, self.plain()?, self.plain()?);
         location.inlined = Some(InlinedAt { function_name, name_offset, file, line, column });
-        self.accept_sign(";");
         Ok(location)
     }
 
-    /// One plain integer of a `.loc`.
-    fn plain(&mut self) -> Parse<u32> {
+    /// One plain integer: of a `.loc`, a directive, an alignment.
+    pub fn plain(&mut self) -> Parse<u32> {
         let token = self.peek();
         if token.tok != Tok::Int {
             return Err(self.unexpected());
         }
         self.next();
-        self.text(token).parse().map_err(|_| self.error(token.pos, "Constant overflow"))
+        match super::constant::parse_int(self.text(token)) {
+            Some(Constant::Int { bits, .. }) if bits <= u64::from(u32::MAX) => Ok(bits as u32),
+            _ => Err(self.error(token.pos, "Constant overflow")),
+        }
     }
 }
 

@@ -91,7 +91,7 @@ impl<'a> Parser<'a> {
             let right = self.binary(level + 1, depth)?;
             left = match fold(sign, left, right) {
                 Ok(value) => value,
-                Err(message) => return Err(self.error(token.pos, message)),
+                Err(message) => return Err(self.syntax(token.pos, message)),
             };
         }
     }
@@ -233,7 +233,7 @@ fn fold_int(sign: &str, (a, u): (u64, bool), (b, v): (u64, bool)) -> Result<Cons
         "+" => a.wrapping_add(b),
         "-" => a.wrapping_sub(b),
         "*" => a.wrapping_mul(b),
-        "/" | "%" if b == 0 => return Err("Division by zero in constant expression"),
+        "/" | "%" if b == 0 => return Err("Constant expression has division by zero"),
         "/" if unsigned => a / b,
         "/" => x.wrapping_div(y) as u64,
         "%" if unsigned => a % b,

@@ -8,8 +8,8 @@ use super::lexer::Token;
 use super::parser::{Parse, Parser};
 use super::scope::Body;
 use super::variable::Head;
-use crate::diag::Pos;
-use crate::tables::ptx::{Op, Space, TypeClass};
+use crate::diag::{Diagnostic, Pos};
+use crate::tables::ptx::{DIRECTIVES, Limit, Op, Space, TypeClass};
 use cranelift_entity::PrimaryMap;
 
 /// Most parameters that a function may have.
@@ -57,9 +57,20 @@ impl<'a> Parser<'a> {
             function.params = self.parameters(is_entry)?;
         }
         self.inputs = function.params.iter().filter_map(Parameter::symbol).collect();
-        self.directives(&mut function.directives)?;
+        self.directives(&mut function.directives, is_entry)?;
+        if is_entry {
+            self.check_entry(&function);
+        }
         let id = self.declare_function(&mut function, name)?;
         if self.is_sign("{") {
+            if linkage == Linkage::Extern {
+                let text = format!(
+                    "Function definition conflicts with '.extern' declaration for function '{}'",
+                    function.name
+                );
+                let pos = self.pos();
+                self.error(pos, text);
+            }
             let body = self.function_body();
             function.body = Some(body);
             function.end = self.pos();
@@ -164,10 +175,14 @@ impl<'a> Parser<'a> {
         let mut params = Vec::new();
         while !self.is_sign(")") {
             let head = self.head()?;
-            if !matches!(head.space, None | Some(Space::Param)) || is_entry && head.space.is_none() {
+            let name = self.expect_ident()?;
+            if is_entry && head.space != Some(Space::Param) {
+                let text = format!("Entry parameter '{}' must have .param state space", self.text(name));
+                return Err(self.error(name.pos, text));
+            }
+            if !matches!(head.space, None | Some(Space::Param)) {
                 return Err(self.error(head.pos, "State space incorrect for a parameter"));
             }
-            let name = self.expect_ident()?;
             params.push(self.parameter(&head, name)?);
             if params.len() > MAX_PARAMETERS {
                 return Err(self.error(open.pos, format!("More than {MAX_PARAMETERS} parameters")));
@@ -203,13 +218,17 @@ impl<'a> Parser<'a> {
     }
 
     /// Directives between a function's head and its body.
-    fn directives(&mut self, d: &mut Directives) -> Parse<()> {
+    fn directives(&mut self, d: &mut Directives, is_entry: bool) -> Parse<()> {
         while self.peek().tok == super::lexer::Tok::Dot {
             let pos = self.pos();
             let text = self.text(self.peek());
-            if text == ".pragma" {
+            let stands = DIRECTIVES.get(text).is_some_and(|info| if is_entry { info.entry } else { info.function });
+            if text == ".pragma" && is_entry {
                 d.pragmas.push(self.pragma()?);
                 continue;
+            }
+            if !stands {
+                return Err(self.unexpected());
             }
             self.next();
             match text {
@@ -223,24 +242,63 @@ impl<'a> Parser<'a> {
                 ".noreturn" => d.no_return = true,
                 ".explicitcluster" => d.explicit_cluster = true,
                 ".blocksareclusters" => d.blocks_are_clusters = true,
-                ".abi_preserve" => d.abi_preserve = Some(self.small()?),
-                ".abi_preserve_control" => d.abi_preserve_control = Some(self.small()?),
+                ".abi_preserve" => d.abi_preserve = Some(self.plain()?),
+                ".abi_preserve_control" => d.abi_preserve_control = Some(self.plain()?),
                 _ => {
                     self.at -= 1;
                     return Err(self.unexpected());
                 }
             }
             self.need(super::requirements::Subject::Directive(text), pos);
-            if d.max_threads.is_some() && d.required_threads.is_some() {
-                self.error(pos, "Conflicting directives: .maxntid and .reqntid cannot both be specified");
-            }
+            let conflict = match text {
+                ".maxntid" | ".reqntid" if d.max_threads.is_some() && d.required_threads.is_some() => {
+                    ".maxntid and .reqntid"
+                }
+                ".reqnctapercluster" | ".maxclusterrank"
+                    if d.required_cluster.is_some() && d.max_cluster_rank.is_some() =>
+                {
+                    ".reqnctapercluster and .maxclusterrank"
+                }
+                _ => continue,
+            };
+            self.error(pos, format!("Conflicting directives: {conflict} cannot both be specified"));
         }
         Ok(())
     }
 
+    /// What the head of an entry must be as a whole; the cursor is behind its directives.
+    fn check_entry(&mut self, function: &Function) {
+        let pos = self.pos();
+        let d = &function.directives;
+        if d.blocks_are_clusters && (d.required_threads.is_none() || d.required_cluster.is_none()) {
+            let needed = ".reqntid and .reqnctapercluster directive(s) required";
+            self.error(pos, format!("{needed} for directive '.blocksareclusters'"));
+        }
+        if d.min_blocks_per_sm.is_some() && d.max_threads.is_none() && d.required_threads.is_none() {
+            let text = ".minnctapersm is ignored when neither .maxntid nor .reqntid is specified.";
+            self.diags.push(Diagnostic::warning(pos, text));
+        }
+        let mut bytes = 0u64;
+        for symbol in function.params.iter().filter_map(Parameter::symbol) {
+            if let SymbolKind::Variable(v) = &self.module.symbols[symbol].kind {
+                bytes = bytes.next_multiple_of(v.align.max(1)).saturating_add(v.size);
+            }
+        }
+        let most = Limit::EntryParameters.bytes(|needs| self.has(needs));
+        if bytes > most {
+            let name = &function.name;
+            let text =
+                format!("Entry function '{name}' uses too much parameter space ({bytes:#x} bytes, {most:#x} max).");
+            self.error(pos, text);
+            let older = Limit::EntryParameters.bytes(|needs| needs.sm == 0);
+            let what = format!("Kernel parameter size larger than {older} bytes");
+            self.need(super::requirements::Subject::Feature(&what, Limit::EntryParameters.needs()), pos);
+        }
+    }
+
     fn positive(&mut self, directive: &str) -> Parse<u32> {
         let pos = self.pos();
-        let value = self.small()?;
+        let value = self.plain()?;
         if value == 0 {
             let name = directive.trim_start_matches('.');
             self.error(pos, format!("Positive non-zero value expected for {name}"));
@@ -268,7 +326,7 @@ impl<'a> Parser<'a> {
         self.expect_ident()?;
         let params = if self.is_sign("(") { self.prototype_parameters()? } else { Vec::new() };
         let mut directives = Directives::default();
-        self.directives(&mut directives)?;
+        self.directives(&mut directives, false)?;
         self.expect_sign(";")?;
         let Directives { no_return, abi_preserve, abi_preserve_control, .. } = directives;
         Ok(Prototype { results, params, no_return, abi_preserve, abi_preserve_control })

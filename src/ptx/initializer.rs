@@ -3,16 +3,19 @@
 //! Input: the cursor behind `=`. Output: the initialised elements of a variable, and its extent where `[]` left it open.
 //! Invariants: elements are in memory order and inside the variable; nesting is limited by the number of dimensions.
 
-use super::ast::{Constant, InitValue, Initializer, SymbolId, Variable};
+use super::ast::{Constant, InitValue, Initializer, SymbolId, SymbolKind, Variable};
 use super::lexer::Tok;
-use super::parser::{Parse, Parser};
+use super::parser::{Parse, Parser, Reported};
 use super::scope::Name;
 use super::variable::MAX_SIZE;
-use crate::tables::ptx::TypeClass;
+use crate::tables::ptx::{Space, TypeClass};
 
 impl<'a> Parser<'a> {
     /// What follows `=`.
     pub fn initializer(&mut self, variable: &mut Variable) -> Parse<()> {
+        if variable.ty.class() == TypeClass::Opaque {
+            return self.skip_fields();
+        }
         let mut extents: Vec<Option<u64>> = variable.dimensions.to_vec();
         if variable.vector > 1 {
             extents.push(Some(u64::from(variable.vector)));
@@ -22,6 +25,10 @@ impl<'a> Parser<'a> {
         let mut strides = vec![element; extents.len() + 1];
         for i in 1..=extents.len() {
             strides[i - 1] = extents[i..].iter().fold(element, |n, d| n.saturating_mul(d.unwrap_or(0)));
+        }
+        if variable.ty.class() == TypeClass::Float && variable.ty.bits() < 32 {
+            let pos = self.pos();
+            return Err(self.syntax(pos, format!("No initial value is allowed for .{} type", variable.ty.name())));
         }
         let mut end = 0;
         if extents.is_empty() {
@@ -47,27 +54,24 @@ impl<'a> Parser<'a> {
         strides: &[u64],
         base: u64,
     ) -> Parse<u64> {
-        let open = self.expect_sign("{")?;
-        let limit = extents[0].map(|n| base + n.saturating_mul(strides[0]));
-        let element = strides[extents.len()];
+        if !self.is_sign("{") {
+            return Err(self.mismatch());
+        }
+        let open = self.next();
+        let limit = extents[0].map(|n| base.saturating_add(n.saturating_mul(strides[0])));
         let mut at = base;
-        while !self.is_sign("}") {
+        while !self.is_sign("}") || at > base {
             let pos = self.pos();
-            if self.is_sign("{") {
-                if extents.len() == 1 {
-                    return Err(self.unexpected());
-                }
-                at = base + (at - base).next_multiple_of(strides[0].max(1));
+            if limit.is_some_and(|limit| at >= limit) {
+                return Err(self.syntax(pos, "Greater number of elements in array initializer"));
+            }
+            if extents.len() > 1 {
                 self.init_list(variable, &extents[1..], &strides[1..], at)?;
-                at += strides[0];
             } else {
                 let value = self.init_value(variable)?;
                 variable.init.push(Initializer { offset: at, value });
-                at += element;
             }
-            if limit.is_some_and(|limit| at > limit) {
-                return Err(self.error(pos, "Greater number of elements in array initializer"));
-            }
+            at = at.saturating_add(strides[0]);
             if at > MAX_SIZE {
                 return Err(self.error(open.pos, "Array initializer is too large"));
             }
@@ -79,9 +83,33 @@ impl<'a> Parser<'a> {
         Ok(at)
     }
 
+    /// `{ field = value, … }` of a sampler or texture: read over, since what uses them is refused.
+    fn skip_fields(&mut self) -> Parse<()> {
+        self.expect_sign("{")?;
+        let mut depth = 1;
+        while depth > 0 {
+            match (self.peek().tok, self.text(self.peek())) {
+                (Tok::End, _) | (Tok::Sign, ";") => return Err(self.unexpected()),
+                (Tok::Sign, "{") => depth += 1,
+                (Tok::Sign, "}") => depth -= 1,
+                _ => {}
+            }
+            self.next();
+        }
+        Ok(())
+    }
+
+    fn mismatch(&mut self) -> Reported {
+        let pos = self.pos();
+        self.syntax(pos, "Initial value type mismatch")
+    }
+
     /// A constant, or an address: `name`, `name+4`, `generic(name)+4`, `0xFF(name)`.
     fn init_value(&mut self, variable: &Variable) -> Parse<InitValue> {
         let pos = self.pos();
+        if self.is_sign("{") {
+            return Err(self.mismatch());
+        }
         let masked = self.peek().tok == Tok::Int && self.text(self.peek_ahead(1)) == "(";
         if masked {
             let token = self.next();
@@ -93,6 +121,9 @@ impl<'a> Parser<'a> {
             return Ok(InitValue::Address { symbol, offset, generic, mask });
         }
         if self.peek().tok == Tok::Ident && self.text(self.peek()) != "WARP_SZ" {
+            if variable.ty.bits() < 32 {
+                return Err(self.mismatch());
+            }
             let (symbol, offset, generic) = self.init_address()?;
             return Ok(InitValue::Address { symbol, offset, generic, mask: None });
         }
@@ -104,7 +135,7 @@ impl<'a> Parser<'a> {
             _ => is_int,
         };
         if !fits {
-            return Err(self.error(pos, "Initial value type mismatch"));
+            return Err(self.syntax(pos, "Initial value type mismatch"));
         }
         Ok(InitValue::Constant(value))
     }
@@ -127,9 +158,16 @@ impl<'a> Parser<'a> {
             Some(Name::Symbol(symbol)) => Some(symbol),
             _ => self.names.get(name).copied(),
         };
-        match found {
-            Some(symbol) => Ok((symbol, offset, generic)),
-            None => Err(self.error(token.pos, format!("Invalid initial value symbol '{name}'"))),
+        let Some(symbol) = found else {
+            return Err(self.syntax(token.pos, format!("Invalid initial value symbol '{name}'")));
+        };
+        match &self.module.symbols[symbol].kind {
+            SymbolKind::Variable(v) if !matches!(v.space, Space::Global | Space::Const) => {
+                let text = "Variable used as initial value not in .global or .const state space";
+                Err(self.syntax(token.pos, text))
+            }
+            SymbolKind::Function(_) if generic => Err(self.syntax(token.pos, "Invalid initial value expression")),
+            _ => Ok((symbol, offset, generic)),
         }
     }
 }

@@ -61,7 +61,7 @@ impl Lexer<'_> {
         while let Some(&byte) = self.bytes.get(self.at) {
             match byte {
                 b'\n' => self.newline(),
-                b' ' | b'\t' | b'\r' | 0x0b | 0x0c => self.at += 1,
+                b' ' | b'\t' | b'\r' => self.at += 1,
                 b'/' if self.peek(1) == b'/' => self.skip_line(),
                 b'/' if self.peek(1) == b'*' => self.block_comment(),
                 b'"' => self.string(),
@@ -134,7 +134,7 @@ impl Lexer<'_> {
                 }
             }
         }
-        self.diags.push(Diagnostic::error(start, "Parsing error near '': unexpected EOF while scanning"));
+        self.diags.push(Diagnostic::syntax(start, "Parsing error near '': unexpected EOF while scanning"));
     }
 
     fn string(&mut self) {
@@ -142,7 +142,7 @@ impl Lexer<'_> {
         self.non_ascii(self.at + 1, body);
         let closed = self.peek(1 + body) == b'"';
         if !closed {
-            self.diags.push(Diagnostic::error(self.pos(), "Parsing error near '\"': unterminated string"));
+            self.diags.push(Diagnostic::syntax(self.pos(), "Parsing error near '\"': unterminated string"));
         }
         self.push(Tok::Str, 1 + body + usize::from(closed));
     }
@@ -190,7 +190,7 @@ impl Lexer<'_> {
         let byte = self.peek(0);
         if byte.is_ascii() {
             let shown = char::from(byte).escape_default();
-            self.diags.push(Diagnostic::error(self.pos(), format!("Parsing error near '{shown}': syntax error")));
+            self.diags.push(Diagnostic::syntax(self.pos(), format!("Parsing error near '{shown}': syntax error")));
         } else {
             self.non_ascii(self.at, len);
         }
@@ -214,7 +214,7 @@ impl Lexer<'_> {
         if rest > 0 {
             let text = String::from_utf8_lossy(&self.bytes[self.at + len..self.at + len + rest]).into_owned();
             let pos = Pos { col: self.pos().col + len as u32, ..self.pos() };
-            self.diags.push(Diagnostic::error(pos, format!("Parsing error near '{text}': syntax error")));
+            self.diags.push(Diagnostic::syntax(pos, format!("Parsing error near '{text}': syntax error")));
         }
         self.push(tok, len);
         self.at += rest;

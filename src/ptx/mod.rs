@@ -59,6 +59,7 @@ fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>)
         module: empty(),
         names: Default::default(),
         body: Default::default(),
+        cut_off: false,
         check_rows,
         target_row: None,
         inputs: Vec::new(),
@@ -70,6 +71,8 @@ fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>)
         }
         (parser.tokens, parser.diags) = lexer::lex(source);
         (parser.source, parser.at) = (source, 0);
+        // What the lexer found no end of, it has reported.
+        parser.cut_off = parser.diags.iter().any(|d| d.message.ends_with("unexpected EOF while scanning"));
         let before = parser.module.target.clone();
         let row = parser.target_row;
         parser.file();

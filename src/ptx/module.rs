@@ -31,22 +31,22 @@ impl<'a> Parser<'a> {
     fn header(&mut self) -> Parse<()> {
         let pos = self.pos();
         if !self.accept_dot(".version") {
-            return Err(self.error(pos, "Missing .version directive at start of file"));
+            return Err(self.syntax(pos, "Missing .version directive at start of file"));
         }
         let version_pos = self.pos();
         let token = self.next();
         let Some(version) = version_of(self.text(token)).filter(|_| token.tok == Tok::Float) else {
-            return Err(self.error(version_pos, "Missing .version directive at start of file"));
+            return Err(self.syntax(version_pos, "Missing .version directive at start of file"));
         };
         let current = VERSIONS.last().copied().unwrap_or_default();
         if !VERSIONS.contains(&version) {
             let ((a, b), (c, d)) = (version, current);
-            return Err(self.error(version_pos, format!("Unsupported .version {a}.{b}; current version is '{c}.{d}'")));
+            return Err(self.syntax(version_pos, format!("Unsupported .version {a}.{b}; current version is '{c}.{d}'")));
         }
         self.module.version = version;
         let pos = self.pos();
         if !self.accept_dot(".target") {
-            return Err(self.error(pos, "Missing .target directive at start of file"));
+            return Err(self.syntax(pos, "Missing .target directive at start of file"));
         }
         self.target()?;
         if self.accept_dot(".address_size") {
@@ -63,7 +63,10 @@ impl<'a> Parser<'a> {
                 "texmode_independent" => target.independent_textures = true,
                 "texmode_unified" => target.independent_textures = false,
                 "debug" => target.debug = true,
-                "map_f64_to_f32" => target.map_f64_to_f32 = true,
+                "map_f64_to_f32" => {
+                    self.module.target.map_f64_to_f32 = true;
+                    self.error(token.pos, "Directive map_f64_to_f32 is not supported with SM 1.3 or higher");
+                }
                 _ => *target = AstTarget { name: text.into(), pos: token.pos, ..target.clone() },
             }
             if !self.accept_sign(",") {
@@ -72,7 +75,7 @@ impl<'a> Parser<'a> {
         }
         let (name, pos) = (self.module.target.name.clone(), self.module.target.pos);
         let Some(target) = Target::by_name(&name) else {
-            return Err(self.error(pos, format!("Unsupported .target '{name}'")));
+            return Err(self.syntax(pos, format!("Unsupported .target '{name}'")));
         };
         let (major, minor) = self.module.version;
         if target.min_ptx > (major, minor) {
@@ -122,11 +125,16 @@ impl<'a> Parser<'a> {
         let linkage = self.linkage();
         let token = self.peek();
         match self.text(token) {
-            ".entry" | ".func" => self.function(linkage),
+            ".entry" => self.function(linkage),
+            ".func" if linkage != Linkage::Common => self.function(linkage),
             ".reg" => {
                 Err(self.error(token.pos, "Module-scoped variables in .reg state space are not allowed with ABI"))
             }
-            ".global" | ".const" | ".shared" | ".local" | ".param" | ".tex" => {
+            ".local" => {
+                Err(self.error(token.pos, "Module-scoped variables in .local state space are not allowed with ABI"))
+            }
+            ".param" => Err(self.error(token.pos, "Parameter variables may not be declared at module scope")),
+            ".global" | ".const" | ".shared" => {
                 let made = self.variables(linkage, true)?;
                 self.module.globals.extend(made);
                 Ok(())
@@ -170,7 +178,6 @@ impl<'a> Parser<'a> {
             self.expect_sign(",")?;
             size = Some(self.integer()? as u64);
         }
-        self.accept_sign(";");
         self.module.files.push(File { index, name, timestamp, size });
         Ok(())
     }

@@ -193,7 +193,7 @@ impl<'a> Parser<'a> {
         let pos = self.pos();
         match self.named()? {
             OperandKind::Register(RegisterUse { register, part: Part::Whole, .. }) => {
-                let offset = self.symbol_offset()?;
+                let offset = if self.is_sign("-") { return Err(self.unexpected()) } else { self.symbol_offset()? };
                 Ok((AddressBase::Register(register), offset))
             }
             OperandKind::Symbol { symbol, offset } => {

@@ -34,6 +34,8 @@ pub struct Parser<'a> {
     pub body: Body<'a>,
     /// Parameters of the function being read, which it may not write.
     pub inputs: Vec<super::ast::SymbolId>,
+    /// The text ended early, and that is reported: nothing more is said of its end.
+    pub cut_off: bool,
     /// Whether instructions must match rows of the tables; otherwise only their syntax is read.
     pub check_rows: bool,
     /// The row of the `.target` directive.
@@ -116,11 +118,26 @@ impl<'a> Parser<'a> {
         Reported
     }
 
+    /// An error of syntax.
+    pub fn syntax(&mut self, pos: Pos, message: impl Into<String>) -> Reported {
+        self.diags.push(Diagnostic::syntax(pos, message));
+        Reported
+    }
+
     /// The complaint about a token that does not belong where it stands.
     pub fn unexpected(&mut self) -> Reported {
         let token = self.peek();
+        if token.tok == Tok::End && self.cut_off {
+            return Reported;
+        }
         let shown: String = self.text(token).chars().take(64).collect();
-        self.error(token.pos, format!("Parsing error near '{shown}': syntax error"))
+        self.syntax(token.pos, format!("Parsing error near '{shown}': syntax error"))
+    }
+
+    /// Goes to the end of the text without a word about what is missing there.
+    pub fn cut_off(&mut self) {
+        self.cut_off = true;
+        self.at = self.tokens.len() - 1;
     }
 
     /// Whether so much is wrong that it is not worth going on; says so once.
@@ -128,7 +145,7 @@ impl<'a> Parser<'a> {
         if self.diags.len() < MAX_ERRORS {
             return false;
         }
-        self.at = self.tokens.len() - 1;
+        self.cut_off();
         if self.diags.len() == MAX_ERRORS {
             let pos = self.diags.last().and_then(|d| d.pos).unwrap_or_default();
             self.error(pos, "Too many errors; the rest of the file is not read");

@@ -22,7 +22,7 @@ impl Parser<'_> {
     pub fn need(&mut self, subject: Subject, pos: Pos) {
         let (what, needs) = match subject {
             Subject::Directive(name) => match DIRECTIVES.get(name) {
-                Some(needs) => (format!("Feature '{name}'"), *needs),
+                Some(info) => (format!("Feature '{name}'"), info.needs),
                 None => return,
             },
             Subject::Special(special) => {
@@ -30,7 +30,8 @@ impl Parser<'_> {
                 if self.has(needs) {
                     return;
                 }
-                (format!("Feature '%{}'", special.name()), needs)
+                let name = special.name().split('.').next().unwrap_or_default();
+                (format!("Feature '%{name}'"), needs)
             }
             Subject::Feature(name, needs) => (format!("Feature '{name}'"), needs),
             Subject::Modifier(text, needs) => (format!("Modifier '{text}'"), needs),

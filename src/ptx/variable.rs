@@ -7,7 +7,7 @@ use super::ast::{Linkage, PointerAttributes, Register, SymbolId, SymbolKind, Var
 use super::lexer::{Tok, Token};
 use super::parser::{Parse, Parser};
 use crate::diag::Pos;
-use crate::tables::ptx::{ScalarType, Space, TypeClass};
+use crate::tables::ptx::{ScalarType, Space, TypeClass, VECTORS};
 use smallvec::SmallVec;
 
 /// Largest variable in bytes.
@@ -79,6 +79,10 @@ impl<'a> Parser<'a> {
             self.attribute(&mut head, &mut ty)?;
         }
         let Some(ty) = ty else { return Err(self.unexpected()) };
+        let widest = VECTORS.first().map_or(u32::MAX, |v| v.bits);
+        if head.vector > 1 && head.vector * ty.bits() > widest {
+            self.error(pos, format!("Vector type too large, exceeds {widest} bit limit"));
+        }
         Ok(Head { ty, ..head })
     }
 
@@ -108,12 +112,12 @@ impl<'a> Parser<'a> {
 
     fn alignment(&mut self) -> Parse<u64> {
         let pos = self.pos();
-        let value = self.integer()?;
-        if value <= 0 || !(value as u64).is_power_of_two() {
+        let value = u64::from(self.plain()?);
+        if !value.is_power_of_two() {
             self.error(pos, "Alignment must be a power of two");
             return Ok(1);
         }
-        Ok(value as u64)
+        Ok(value)
     }
 
     /// `.ptr [.space] [.align n]`
@@ -195,6 +199,8 @@ impl<'a> Parser<'a> {
         if self.accept_sign("=") {
             if !matches!(variable.space, Space::Global | Space::Const) {
                 self.error(name.pos, format!("No initial value is allowed for '{text}' in this state space"));
+            } else if linkage == Linkage::Extern {
+                self.error(name.pos, format!("No initial value is allowed for external symbol '{text}'"));
             }
             self.initializer(&mut variable)?;
         }
@@ -237,14 +243,15 @@ impl<'a> Parser<'a> {
         let mut dimensions = SmallVec::new();
         while self.is_sign("[") {
             let pos = self.next().pos;
-            if self.accept_sign("]") {
+            if self.is_sign("]") && dimensions.is_empty() {
+                self.next();
                 dimensions.push(None);
             } else {
-                let value = self.integer()?;
-                if value < 0 {
-                    return Err(self.error(pos, "Array dimension must not be negative"));
+                if matches!(self.text(self.peek()), "-" | "~" | "!") {
+                    return Err(self.unexpected());
                 }
-                dimensions.push(Some(value as u64));
+                let value = self.integer()?;
+                dimensions.push(Some(value.max(0) as u64));
                 self.expect_sign("]")?;
             }
             if dimensions.len() > MAX_DIMENSIONS {

@@ -115,6 +115,27 @@ pub struct VectorInfo {
     pub needs: Needs,
 }
 
+/// A row of `directives.ron`: what it needs, and whether it stands on entries or on device functions and prototypes.
+#[derive(Debug)]
+pub struct DirectiveInfo {
+    pub needs: Needs,
+    pub entry: bool,
+    pub function: bool,
+}
+
+/// A row of `ranges.ron` for one operation: what an integer constant may be.
+#[derive(Debug)]
+pub struct ArgRange {
+    /// Which operand, from 0.
+    pub arg: u32,
+    pub low: i64,
+    pub high: i64,
+    /// It is a multiple of this.
+    pub step: i64,
+    /// The message; empty: the general wording.
+    pub says: &'static str,
+}
+
 /// A row of `requirements.ron` for one operation.
 #[derive(Debug)]
 pub struct Requirement {
@@ -185,10 +206,30 @@ impl Op {
         GONE[self as usize]
     }
 
+    /// What its constant operands may be.
+    pub fn ranges(self) -> &'static [ArgRange] {
+        let (start, end) = RANGES_OF[self as usize];
+        &RANGES[usize::from(start)..usize::from(end)]
+    }
+
     /// What its modifiers and types need.
     pub fn requirements(self) -> &'static [Requirement] {
         let (start, end) = REQUIREMENTS_OF[self as usize];
         &REQUIREMENTS[usize::from(start)..usize::from(end)]
+    }
+}
+
+impl Limit {
+    /// The greatest size for a file of which `has` says what it suffices for; in bytes.
+    pub fn bytes(self, has: impl Fn(Needs) -> bool) -> u64 {
+        let rows = LIMITS.iter().filter(|(limit, _, needs)| *limit == self && has(*needs));
+        rows.map(|(_, value, _)| *value).max().unwrap_or(0)
+    }
+
+    /// What a file must be for the greatest size of all.
+    pub fn needs(self) -> Needs {
+        let rows = LIMITS.iter().filter(|(limit, _, _)| *limit == self);
+        rows.max_by_key(|(_, value, _)| *value).map_or(Needs { ptx: (0, 0), sm: 0 }, |(_, _, needs)| *needs)
     }
 }
 

@@ -14,6 +14,7 @@ const MAX_TEXTS: usize = 32;
 pub fn check(model: &Model, report: &mut Report) {
     let ptx = &model.ptx;
     names(ptx, report);
+    places(ptx, report);
     groups(ptx, report);
     forms(ptx, report);
     for row in &ptx.stray {
@@ -44,11 +45,24 @@ fn names(ptx: &Ptx, report: &mut Report) {
     }
     let versions = ptx.versions.iter().map(|v| (&v.version, v.at));
     let used = ptx.specials.iter().map(|s| (&s.ptx, s.at)).chain(ptx.directives.iter().map(|d| (&d.ptx, d.at)));
+    let used = used.chain(ptx.limits.iter().map(|l| (&l.ptx, l.at)));
     let gone = ptx.operations.iter().filter_map(|o| Some((&o.gone.as_ref()?.0, o.at)));
     for (text, at) in versions.chain(used).chain(gone) {
         if version(text).is_none() {
             report.at("names", format!("`{text}` is not a PTX version"), at);
         }
+    }
+}
+
+/// Directives stand on something, and ranges hold numbers.
+fn places(ptx: &Ptx, report: &mut Report) {
+    for d in &ptx.directives {
+        if d.on.is_empty() || !d.on.split_whitespace().all(|word| matches!(word, "entry" | "func")) {
+            report.at("names", format!("{}: `{}` is not entry, func or both", d.name, d.on), d.at);
+        }
+    }
+    for r in ptx.range_rows.iter().filter(|r| r.low > r.high || r.step < 1) {
+        report.at("ptx", format!("no number is from {} to {} in steps of {}", r.low, r.high, r.step), r.at);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{camel, phf_map, plain_enum};
 use crate::model::Model;
 use crate::model::ptx::{Arg, ArgType, Form, Group, Ptx, version};
-use crate::rows::ptx::GroupKind;
+use crate::rows::ptx::{GroupKind, RangeRow};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
@@ -11,8 +11,8 @@ pub fn emit(model: &Model) -> TokenStream {
     let ptx = &model.ptx;
     let (enums, groups, modifiers) = (enums(ptx), groups(ptx), modifiers(ptx));
     let (types, specials, forms) = (types(ptx), specials(ptx), forms(ptx));
-    let (requirements, directives, maps) = (requirements(ptx), directives(ptx), maps(ptx));
-    quote! { #enums #groups #modifiers #types #specials #forms #requirements #directives #maps }
+    let (requirements, ranges, directives, maps) = (requirements(ptx), ranges(ptx), directives(ptx), maps(ptx));
+    quote! { #enums #groups #modifiers #types #specials #forms #requirements #ranges #directives #maps }
 }
 
 /// A PTX name as the identifier of a variant: `shared::cta` is `SharedCta`.
@@ -220,16 +220,48 @@ fn requirements(ptx: &Ptx) -> TokenStream {
     }
 }
 
+fn ranges(ptx: &Ptx) -> TokenStream {
+    let rows = ptx.ranges.iter().map(|(_, row)| {
+        let RangeRow { arg, low, high, step, says, .. } = &*ptx.range_rows[*row];
+        quote! { ArgRange { arg: #arg, low: #low, high: #high, step: #step, says: #says } }
+    });
+    let (count, ops) = (ptx.ranges.len(), ptx.operations.len());
+    let places = (0..ops).map(|op| range(ptx.ranges.iter().map(|r| r.0), op));
+    let mut names: Vec<&str> = ptx.limits.iter().map(|l| l.limit.as_str()).collect();
+    names.dedup();
+    let variants: Vec<_> = names.iter().map(|name| (camel(name), name.to_string())).collect();
+    let limit = plain_enum("Limit", "A greatest size.", &variants);
+    let limits = ptx.limits.iter().map(|l| {
+        let (name, value, needs, sm) = (ident(&l.limit), l.value, pair(&l.ptx), l.sm);
+        quote! { (Limit::#name, #value, Needs { ptx: #needs, sm: #sm }) }
+    });
+    let many = ptx.limits.len();
+    quote! {
+        /// What constant operands may be, sorted by operation.
+        pub static RANGES: [ArgRange; #count] = [#(#rows),*];
+        /// Where the ranges of each operation stand in [`RANGES`].
+        static RANGES_OF: [(u16, u16); #ops] = [#(#places),*];
+        #limit
+        /// Greatest sizes, and what the file must be for them.
+        static LIMITS: [(Limit, u64, Needs); #many] = [#(#limits),*];
+    }
+}
+
 fn directives(ptx: &Ptx) -> TokenStream {
     let rows: Vec<_> = ptx
         .directives
         .iter()
         .map(|d| {
             let (needs, sm) = (pair(&d.ptx), d.sm);
-            (d.name.clone(), quote! { Needs { ptx: #needs, sm: #sm } }.to_string())
+            let on = |head: &str| d.on.split_whitespace().any(|word| word == head);
+            let (entry, function) = (on("entry"), on("func"));
+            let info = quote! {
+                DirectiveInfo { needs: Needs { ptx: #needs, sm: #sm }, entry: #entry, function: #function }
+            };
+            (d.name.clone(), info.to_string())
         })
         .collect();
-    let map = phf_map("DIRECTIVES", "What a directive needs, by its name.", quote!(Needs), &rows);
+    let map = phf_map("DIRECTIVES", "What a directive needs, by its name.", quote!(DirectiveInfo), &rows);
     let versions = ptx.versions.iter().map(|v| pair(&v.version));
     let count = ptx.versions.len();
     let vectors = ptx.vectors.iter().map(|v| {

@@ -85,6 +85,10 @@ pub struct Ptx {
     /// Sorted by operation.
     pub requirements: Vec<Requirement>,
     pub directives: Vec<Row<DirectiveRow>>,
+    pub range_rows: Vec<Row<RangeRow>>,
+    /// Operation and row, sorted by operation.
+    pub ranges: Vec<(usize, usize)>,
+    pub limits: Vec<Row<LimitRow>>,
     pub specials: Vec<Row<SpecialRow>>,
     pub versions: Vec<Row<VersionRow>>,
     /// Narrowest first.
@@ -107,6 +111,9 @@ impl Ptx {
             requirement_rows: sources.rows("ptx/requirements.ron", report),
             requirements: Vec::new(),
             directives: sources.rows("ptx/directives.ron", report),
+            range_rows: sources.rows("ptx/ranges.ron", report),
+            ranges: Vec::new(),
+            limits: sources.rows("ptx/limits.ron", report),
             specials: sources.rows("ptx/special_registers.ron", report),
             versions: sources.rows("ptx/versions.ron", report),
             vectors: Vec::new(),
@@ -134,6 +141,13 @@ impl Ptx {
         }
         ptx.forms.sort_by_key(|f| f.op);
         ptx.resolve_requirements(report);
+        let mut ranges = Vec::new();
+        for (row, r) in ptx.range_rows.iter().enumerate() {
+            let ops = r.op.split_whitespace().filter_map(|name| ptx.operation(name, r.at, report));
+            ranges.extend(ops.map(|op| (op, row)));
+        }
+        ranges.sort();
+        ptx.ranges = ranges;
         ptx
     }
 
@@ -150,6 +164,8 @@ impl Ptx {
         out.extend(self.forms.iter().map(|f| (f.src.as_str(), f.at)));
         out.extend(self.requirement_rows.iter().map(|r| (r.src.as_str(), r.at)));
         out.extend(self.directives.iter().map(|r| (r.src.as_str(), r.at)));
+        out.extend(self.range_rows.iter().map(|r| (r.src.as_str(), r.at)));
+        out.extend(self.limits.iter().map(|r| (r.src.as_str(), r.at)));
         out.extend(self.specials.iter().map(|r| (r.src.as_str(), r.at)));
         out.extend(self.vectors.iter().map(|w| (w.row.src.as_str(), w.row.at)));
         out.extend(self.versions.iter().map(|r| (r.src.as_str(), r.at)));

@@ -118,6 +118,29 @@ pub struct RequirementRow {
 #[serde(deny_unknown_fields)]
 pub struct DirectiveRow {
     pub name: String,
+    pub on: String,
+    pub ptx: String,
+    pub sm: u32,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RangeRow {
+    pub op: String,
+    pub arg: u32,
+    pub low: i64,
+    pub high: i64,
+    pub step: i64,
+    pub says: String,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitRow {
+    pub limit: String,
+    pub value: u64,
     pub ptx: String,
     pub sm: u32,
     pub src: String,
