@@ -141,7 +141,7 @@ pub fn mutate(seed: u64, texts: &[String]) -> String {
     let mut random = Random::new(seed);
     let mut text = texts[random.below(texts.len())].clone();
     let other = &texts[random.below(texts.len())];
-    for _ in 0..=random.below(3) {
+    for _ in 0..1 + random.below(3) / 2 {
         text = match random.below(10) {
             0 => bytes(&mut random, &text),
             1..=4 => tokens(&mut random, &text),
