@@ -139,6 +139,7 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     let mut lowered = lower::lower(&module, target)?;
     check_shared(&lowered, target)?;
     let mut errors = Vec::new();
+    limit_registers(&mut lowered, &module, target);
     let mut code_of = |functions: &mut Vec<LoweredFunction>| {
         let mut codes = Vec::new();
         for function in functions {
@@ -304,6 +305,45 @@ fn function_code(function: &mut Function, options: &Options, dumps: &mut Vec<Str
     .map_err(|e| format!("{}: {}", e.phase.name(), e.message))?;
     emit::emit(function).map_err(|message| format!("FormatCodeList: {}: {message}", function.name))
 }
+
+/// Says how many registers each function may use: an entry by its directives, a device function by those of every entry that it stands
+/// behind.
+fn limit_registers(lowered: &mut LoweredModule, module: &ptx::ast::Module, target: &Target) {
+    let directives = |name: &str| module.functions.values().find(|f| f.name == name).map(|f| &f.directives);
+    for function in lowered.functions.iter_mut().chain(&mut lowered.devices) {
+        let by_blocks = directives(&function.function.name).and_then(|d| {
+            function.function.max_registers = register_limit(d, target);
+            d.min_blocks_per_sm.filter(|_| d.max_registers.is_none() && d.required_threads.or(d.max_threads).is_some())
+        });
+        if by_blocks.is_some() {
+            function.launch.max_registers = function.function.max_registers.map(|n| n as u16);
+        }
+    }
+    for entry in &lowered.functions {
+        for piece in &entry.pieces {
+            let device = &mut lowered.devices[*piece].function;
+            device.max_registers = [device.max_registers, entry.function.max_registers].into_iter().flatten().min();
+        }
+    }
+}
+
+/// Most registers that directives leave. Source: what ptxas 13.0.88 makes of `.maxnreg`, and of `.maxntid` or `.reqntid` with and without
+/// `.minnctapersm`, on three targets: the registers of an SM over the threads of whole warps, in whole units; never fewer than
+/// the calling convention needs.
+fn register_limit(d: &ptx::ast::Directives, target: &Target) -> Option<u32> {
+    let info = target.info()?;
+    let mut limit = info.reg_limit.min(d.max_registers.unwrap_or(u32::MAX));
+    if let Some(threads) = d.required_threads.or(d.max_threads) {
+        let warps = threads.iter().fold(1u32, |n, t| n.saturating_mul((*t).max(1))).div_ceil(WARP);
+        let blocks = d.min_blocks_per_sm.unwrap_or(1).max(1);
+        let each = info.reg_file / warps.saturating_mul(WARP).saturating_mul(blocks).max(WARP);
+        limit = limit.min(each / info.reg_unit * info.reg_unit);
+    }
+    Some(limit.max(info.abi_min))
+}
+
+/// Threads of a warp.
+const WARP: u32 = 32;
 
 /// Resources of a function in a kernel, which states those of all together.
 fn resources(lowered: &LoweredFunction, kernel: &cubin::Function, entry: bool) -> Resources {

@@ -65,8 +65,13 @@ fn incumbent_accepts_every_module() {
 
 /// What goes wrong with one module on one target: compiled by us with the verifier on, run on the machine.
 fn ours(file: &LaunchFile, name: &str, target: &str) -> Vec<String> {
+    limited(file, name, target, None)
+}
+
+/// The same with so many registers at most.
+fn limited(file: &LaunchFile, name: &str, target: &str, max_registers: Option<u32>) -> Vec<String> {
     let source = std::fs::read_to_string(&file.module).unwrap();
-    let options = Options { verify_ir: true, ..Options::new(target) };
+    let options = Options { verify_ir: true, max_registers, ..Options::new(target) };
     let output = match compile(&source, &options) {
         Ok(output) => output,
         Err(diagnostics) => {
@@ -137,4 +142,23 @@ fn contraction_is_the_callers_choice() {
         let [ArgValue::Buffer { bytes, .. }] = &values else { unreachable!() };
         assert_eq!(f32::from_le_bytes(bytes[..4].try_into().unwrap()), expected, "fmad {fmad}");
     }
+}
+
+/// Every kernel with few registers; `SASSAFRAS_SM` widens the one target, `SASSAFRAS_CASE` narrows the kernels.
+#[test]
+fn few_registers_give_the_same_numbers() {
+    let targets = std::env::var("SASSAFRAS_SM").unwrap_or("sm_90".to_string());
+    let mut wrong = Vec::new();
+    for (path, file) in descriptions() {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        if wanted("SASSAFRAS_CASE", &name) {
+            for target in targets.split(',') {
+                for most in [24, 32, 64] {
+                    let found = limited(&file, &name, target, Some(most));
+                    wrong.extend(found.into_iter().map(|w| format!("{most} registers: {w}")));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} went wrong:\n{}", wrong.len(), wrong.join("\n"));
 }

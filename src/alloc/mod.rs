@@ -68,11 +68,8 @@ const FILES: [File; 6] = [File::R, File::UR, File::P, File::UP, File::B, File::U
 /// Allocates. The error says which file ran out of registers, or which fixed register cannot be.
 pub fn run(function: &mut Function) -> Result<(), String> {
     let before = cfg!(debug_assertions).then(|| function.clone());
-    let mut allocator = Allocator::new(function);
-    while allocator.round()? {}
-    let (spilled, gone) = (allocator.top, allocator.gone);
-    let first_new = allocator.first_new;
-    frame::finish(function, spilled);
+    let first_new = function.insts.len() as u32;
+    let gone = place(function)?;
     if let Some(before) = before {
         let wrong = check::check(&before, function, &gone);
         if !wrong.is_empty() {
@@ -83,6 +80,15 @@ pub fn run(function: &mut Function) -> Result<(), String> {
     Ok(())
 }
 
+/// Allocates, but leaves what the checker needs to see: copies, and markers that name the registers returned.
+pub fn place(function: &mut Function) -> Result<Gone, String> {
+    let mut allocator = Allocator::new(function);
+    while allocator.round()? {}
+    let (spilled, gone) = (allocator.top, allocator.gone);
+    frame::finish(function, spilled);
+    Ok(gone)
+}
+
 struct Allocator<'a> {
     function: &'a mut Function,
     gone: Gone,
@@ -90,15 +96,13 @@ struct Allocator<'a> {
     short: SecondaryMap<VReg, bool>,
     /// First byte of the frame that is free.
     top: u32,
-    /// Instructions below this number are lowering's.
-    first_new: u32,
     coalesce: bool,
 }
 
 impl Allocator<'_> {
     fn new(function: &mut Function) -> Allocator<'_> {
-        let (top, first_new) = (function.local_bytes, function.insts.len() as u32);
-        Allocator { function, gone: Gone::new(), short: SecondaryMap::new(), top, first_new, coalesce: true }
+        let top = function.local_bytes;
+        Allocator { function, gone: Gone::new(), short: SecondaryMap::new(), top, coalesce: true }
     }
 
     /// One round; true if another must follow.

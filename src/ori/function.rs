@@ -365,6 +365,17 @@ impl Function {
         (data.extra_uses, data.extra_defs) = (uses.len() as u16, defs.len() as u16);
     }
 
+    /// One more register that an instruction reads besides its roles; only where it has no extra definitions and no old values.
+    pub fn add_extra_use(&mut self, inst: InstId, operand: Operand) {
+        let mut uses = self.extras(inst).0.to_vec();
+        uses.push(operand);
+        let data = &mut self.insts[inst];
+        debug_assert!(data.extra_defs == 0 && data.olds == 0);
+        data.len -= data.extra_uses;
+        data.extra_uses = 0;
+        self.set_extras(inst, &uses, &[]);
+    }
+
     /// Operands behind the roles: those read, those written.
     pub fn extras(&self, inst: InstId) -> (&[Operand], &[Operand]) {
         let data = &self.insts[inst];

@@ -15,13 +15,6 @@ use super::spin::waiting_blocks;
 use crate::ori::cfg::{BlockSet, Cfg, Cycles, Dominators, cycles_among, reach};
 use crate::ori::varying::{Varying, analyse, branch_varies};
 use crate::ori::{Block, Function};
-use crate::tables::Op;
-
-/// Convergence barriers that call-free regions may use.
-pub const BARRIERS: usize = 16;
-
-/// The first convergence barrier that a call leaves alone. Source: ptxas 13.0.88 uses B6 and up in regions with calls.
-pub const FIRST_KEPT: u32 = 6;
 
 /// Where the lanes of one group enrol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,8 +34,6 @@ pub struct Group {
     pub waiting: Vec<Block>,
     /// Blocks in which a lane may be enrolled.
     pub region: BlockSet,
-    /// Number of the convergence barrier.
-    pub barrier: u32,
 }
 
 /// The plan for a function.
@@ -103,7 +94,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Groups for all divergent branches that may have one, with barriers; or the branches of a group that failed.
+    /// Groups for all divergent branches that may have one, or the branches of a group that failed.
     fn groups(&self, varying: &Varying) -> Result<Vec<Group>, Vec<Block>> {
         let mut by_meet: Vec<(Block, Vec<Block>)> = Vec::new();
         for block in &self.cfg.rpo {
@@ -118,20 +109,9 @@ impl Planner<'_> {
         }
         let mut groups: Vec<Group> = Vec::new();
         for (meet, branches) in by_meet {
-            let mut group = self.group(meet, &branches).ok_or_else(|| branches.clone())?;
-            let taken = |n: u32| groups.iter().any(|g| g.barrier == n && g.region.intersects(&group.region));
-            // A callee may use the barriers below for its own regions.
-            let first = if self.calls_in(&group.region) { FIRST_KEPT } else { 0 };
-            let free = (first..BARRIERS as u32).find(|n| !taken(*n));
-            group.barrier = free.ok_or(branches)?;
-            groups.push(group);
+            groups.push(self.group(meet, &branches).ok_or(branches)?);
         }
         Ok(groups)
-    }
-
-    fn calls_in(&self, region: &BlockSet) -> bool {
-        let calls = |b: &Block| self.function.blocks[*b].iter().any(|i| self.function.insts[*i].op == Op::CALL);
-        self.cfg.rpo.iter().any(|b| region.contains(*b) && calls(b))
     }
 
     fn group(&self, meet: Block, branches: &[Block]) -> Option<Group> {
@@ -197,7 +177,7 @@ impl Planner<'_> {
                 _ => return None,
             }
         }
-        Some(Group { meet, enrol, waiting, region: may, barrier: 0 })
+        Some(Group { meet, enrol, waiting, region: may })
     }
 
     /// Blocks at whose end a lane may, and blocks at whose end every lane must, be enrolled.

@@ -2,12 +2,12 @@
 //!
 //! Input: a function out of SSA, without BSSY, BSYNC, WARPSYNC and YIELD. Output: the same with convergence regions (by
 //! `regions`), WARPSYNC before convergent operations in blocks that are not proved convergent, and YIELD in loops that may
-//! wait for another lane; a device function saves the barriers that calls keep. Invariants: a BSYNC stands in a block of its own directly before its meeting block in the
+//! wait for another lane. Invariants: a BSYNC stands in a block of its own directly before its meeting block in the
 //! layout, and the BSSY names that meeting block; SYNCMASK is gone.
 
-use super::regions::{Enrol, FIRST_KEPT, Plan, plan};
+use super::regions::{Enrol, Group, Plan, plan};
 use crate::ori::cfg::Cfg;
-use crate::ori::{Block, Convention, File, Function, InstId, Kind, Operand};
+use crate::ori::{Block, File, Function, InstId, Kind, Operand};
 use crate::tables::{Feature, Mod, Op, Prop, Role, value};
 
 /// Every lane of a warp.
@@ -19,7 +19,7 @@ pub fn run(function: &mut Function) {
     yields(function, &cfg, &plan);
     for group in &plan.groups {
         let barrier = function.new_reg(File::B);
-        function.regs[barrier].phys = Some(group.barrier as u16);
+        hold_to_the_exits(function, group, barrier);
         for place in &group.enrol {
             let block = match *place {
                 Enrol::Branch(block) => block,
@@ -37,33 +37,14 @@ pub fn run(function: &mut Function) {
             redirect(function, *pred, group.meet, wait);
         }
     }
-    keep_barriers(function, &plan);
 }
 
-/// In a device function, saves the barriers that its callers may be waiting at and that its own regions use.
-fn keep_barriers(function: &mut Function, plan: &Plan) {
-    if function.convention != Convention::Device {
-        return;
-    }
-    let used: std::collections::BTreeSet<u32> =
-        plan.groups.iter().map(|g| g.barrier).filter(|b| *b >= FIRST_KEPT).collect();
-    for number in used {
-        let (barrier, saved) = (function.new_reg(File::B), function.new_reg(File::R));
-        function.regs[barrier].phys = Some(number as u16);
-        let save = function.make(Op::BMOV_R);
-        function.insts[save].mods.set(Mod::Clear, value::clear::CLEAR);
-        function.set_arg(save, Role::D, Operand::reg(saved));
-        function.set_arg(save, Role::B, Operand::reg(barrier));
-        let entry = function.entry();
-        let at = function.blocks[entry].iter().position(|i| function.insts[*i].op == Op::ENTRY).map_or(0, |i| i + 1);
-        function.blocks[entry].insert(at, save);
-        for block in function.layout.clone() {
-            let last = function.blocks[block].last().copied();
-            if last.is_some_and(|i| function.insts[i].op == Op::RET) {
-                let restore = function.make(Op::BMOV_B);
-                function.set_arg(restore, Role::B, Operand::reg(barrier));
-                function.set_arg(restore, Role::A, Operand::reg(saved));
-                insert_before_branch(function, block, restore);
+/// A lane that exits inside a region leaves its barrier to the others: until then nothing else may use the register.
+fn hold_to_the_exits(function: &mut Function, group: &Group, barrier: crate::ori::VReg) {
+    for block in function.layout.clone().into_iter().filter(|b| group.region.contains(*b)) {
+        for inst in function.blocks[block].clone() {
+            if matches!(function.insts[inst].op, Op::EXIT | Op::RET) {
+                function.add_extra_use(inst, Operand::reg(barrier));
             }
         }
     }

@@ -17,6 +17,7 @@ from exact import (F32, F64, add, bits32, bits64, f32, fma, greater, lesser, mul
 from launchfile import IN, INOUT, OUT, fill, iota, launch, lcg, listed, render, scalar
 
 HERE = Path(__file__).parent
+M32 = 0xFFFFFFFF
 
 
 def saxpy():
@@ -667,13 +668,54 @@ def grid_stride():
     return [launch("grid_stride", 2, 64, [INOUT("u32", x, [3 * v + i for i, v in enumerate(x)]), OUT("u32", done), scalar("u32", n)])]
 
 
+def many_predicates():
+    def one(x):
+        p, a = [x >> i & 1 for i in range(20)], 0
+        for i in range(20):
+            a = 3 * a + (i + 1 if p[i] else 7) & M32
+        if p[0]:
+            p[5] = a & 1
+        for i in reversed(range(20)):
+            if p[i]:
+                a = a + i & M32
+                if p[(i + 7) % 20]:
+                    a = (a ^ 17 << i) & M32
+        return a
+
+    x = lcg("u32", 64, 31, M32)
+    return [launch("many_predicates", 1, 64, [IN("u32", x), OUT("u32", [one(v) for v in x])])]
+
+
+def deep_regions():
+    def level(x, k, a):
+        if k < 24 and x >> k & 1:
+            a = level(x, k + 1, 5 * a + k + 1 & M32) ^ 257 * k
+        return (a + k if k < 24 else a) & M32
+
+    x = [(1 << i) - 1 for i in range(25)] + lcg("u32", 39, 32, M32)
+    return [launch("deep_regions", 1, 64, [IN("u32", x), OUT("u32", [level(v, 0, 0) for v in x])])]
+
+
+def many_values():
+    def one(x):
+        v = [x + 7 * i & M32 for i in range(60)]
+        for _ in range(3):
+            for i in range(60):
+                v[i] = 3 * v[i] + v[(i + 1) % 60] & M32
+        w = sum((v[i] << 32) + v[i + 1] for i in range(0, 60, 2))
+        return (w & M32) + (w >> 32 & M32) & M32
+
+    x = lcg("u32", 32, 33, M32)
+    return [launch("many_values", 1, 32, [IN("u32", x), OUT("u32", [one(v) for v in x])])]
+
+
 ELSEWHERE = {"saxpy": "../../corpus/saxpy.ptx"}
 KERNELS = [
     saxpy, vecadd, reduce_shared, reduce_shuffle, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
     int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, atomics32, atomics64, reductions,
     local_array, const_array, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz,
-    subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect,
+    subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect, many_predicates, deep_regions, many_values,
 ]
 
 

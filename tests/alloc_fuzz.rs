@@ -1,0 +1,227 @@
+//! Random functions through the register allocator, each judged by its checker.
+//!
+//! Input: a seed per function. A function is a random graph of blocks with loops, over a few dozen variables of the general and the
+//! predicate file, with register vectors of 1 to 8, guards, copies, constants and calls with fixed registers; it is taken into SSA form and out of
+//! it, and allocated with a random, mostly small number of registers. Checked: the allocator refuses nothing (no instruction here needs
+//! more than 20 registers), its checker finds nothing wrong, no register above the limit is in use, and a checker that is shown a
+//! spoilt allocation says so. `SASSAFRAS_FUZZ` is the number of functions.
+
+use sassafras::alloc::{self, check};
+use sassafras::ori::{Block, Convention, File, Function, Operand, VReg, ssa, text};
+use sassafras::tables::{Mod, Op, Role, Target, value};
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((self.0 >> 33) as usize) % n.max(1)
+    }
+
+    fn one<T: Copy>(&mut self, list: &[T]) -> T {
+        list[self.below(list.len())]
+    }
+}
+
+struct Maker {
+    random: Random,
+    f: Function,
+    general: Vec<VReg>,
+    predicates: Vec<VReg>,
+    calls: bool,
+}
+
+fn function(seed: u64) -> Function {
+    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut f = Function::new("k", Target::by_name("sm_90").unwrap());
+    let count = 8 + random.below(60);
+    let general: Vec<VReg> = (0..count).map(|_| f.new_reg(File::R)).collect();
+    let predicates: Vec<VReg> = (0..2 + random.below(12)).map(|_| f.new_reg(File::P)).collect();
+    let calls = random.below(3) == 0;
+    let mut maker = Maker { random, f, general, predicates, calls };
+    maker.body();
+    maker.f
+}
+
+impl Maker {
+    fn body(&mut self) {
+        let blocks: Vec<Block> = (0..3 + self.random.below(10)).map(|_| self.f.new_block()).collect();
+        for reg in self.general.clone() {
+            self.define(blocks[0], reg);
+        }
+        for reg in self.predicates.clone() {
+            self.compare(blocks[0], reg);
+        }
+        for (i, block) in blocks.iter().enumerate() {
+            for _ in 0..self.random.below(25) {
+                self.instruction(*block);
+            }
+            if i + 1 == blocks.len() {
+                self.put(*block, Op::EXIT, &[]);
+                continue;
+            }
+            if self.random.below(3) > 0 {
+                let (target, p) = (self.random.one(&blocks[1..]), self.random.one(&self.predicates));
+                self.put(*block, Op::BRA, &[(Role::Target, Operand::label(target))]);
+                let last = *self.f.blocks[*block].last().unwrap();
+                self.f.insts[last].guard = Operand::reg(p);
+            }
+            self.put(*block, Op::BRA, &[(Role::Target, Operand::label(blocks[i + 1]))]);
+        }
+    }
+
+    fn put(&mut self, block: Block, op: Op, args: &[(Role, Operand)]) {
+        let inst = self.f.make(op);
+        args.iter().for_each(|(role, operand)| self.f.set_arg(inst, *role, *operand));
+        self.f.append(block, inst);
+    }
+
+    fn any(&mut self) -> Operand {
+        Operand::reg(self.random.one(&self.general))
+    }
+
+    fn define(&mut self, block: Block, reg: VReg) {
+        if self.random.below(2) == 0 {
+            let number = self.random.below(1000) as u64;
+            let number = self.f.imm(number);
+            self.put(block, Op::MOV, &[(Role::D, reg.into()), (Role::A, number)]);
+        } else {
+            let from = Operand::constant(0, 0x210 + 4 * self.random.below(16) as u16);
+            self.put(block, Op::LDC, &[(Role::D, reg.into()), (Role::C, from)]);
+        }
+    }
+
+    fn compare(&mut self, block: Block, p: VReg) {
+        let (a, b) = (self.any(), self.any());
+        self.put(block, Op::ISETP, &[(Role::Pu, p.into()), (Role::A, a), (Role::B, b)]);
+    }
+
+    fn vector(&mut self, len: usize) -> Operand {
+        let regs: Vec<VReg> = (0..len).map(|_| self.random.one(&self.general)).collect();
+        Operand::vector(self.f.vector(&regs))
+    }
+
+    /// A vector of different registers, for a result.
+    fn result(&mut self, len: usize) -> Operand {
+        let mut regs = Vec::new();
+        while regs.len() < len {
+            let reg = self.random.one(&self.general);
+            if !regs.contains(&reg) {
+                regs.push(reg);
+            }
+        }
+        Operand::vector(self.f.vector(&regs))
+    }
+
+    fn instruction(&mut self, block: Block) {
+        let (d, a, b, c) = (self.any(), self.any(), self.any(), self.any());
+        let zero = self.f.imm(0);
+        let p = self.random.one(&self.predicates);
+        match self.random.below(12) {
+            0..=3 => self.put(block, Op::IADD3, &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c)]),
+            4 => self.define(block, d.as_reg().unwrap()),
+            5 => self.compare(block, p),
+            6 => self.put(block, Op::SEL, &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::Pp, p.into())]),
+            7 => self.put(block, Op::COPY, &[(Role::D, d), (Role::A, a)]),
+            8 => {
+                let (d, c) = (self.result(2), self.vector(2));
+                self.put(block, Op::IMAD_WIDE, &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c)]);
+            }
+            9 => {
+                let d = self.result(4);
+                self.put(block, Op::LDS, &[(Role::D, d), (Role::A, a), (Role::Off, zero)]);
+                self.size(block, value::size::_128);
+            }
+            10 => {
+                let b = self.vector(4);
+                self.put(block, Op::STS, &[(Role::B, b), (Role::A, a), (Role::Off, zero)]);
+                self.size(block, value::size::_128);
+            }
+            _ if self.calls => self.call(block),
+            _ => self.put(block, Op::STS, &[(Role::B, b), (Role::A, a), (Role::Off, zero)]),
+        }
+        let last = *self.f.blocks[block].last().unwrap();
+        let guarded = !matches!(self.f.insts[last].op, Op::COPY | Op::CALL) && self.random.below(5) == 0;
+        if guarded {
+            let p = Operand::reg(self.random.one(&self.predicates));
+            self.f.insts[last].guard = if self.random.below(2) == 0 { p } else { p.inverted() };
+        }
+    }
+
+    fn size(&mut self, block: Block, size: u8) {
+        let last = *self.f.blocks[block].last().unwrap();
+        self.f.insts[last].mods.set(Mod::Size, size);
+    }
+
+    fn call(&mut self, block: Block) {
+        let mut fixed = |f: &mut Function, n: u16| f.new_fixed(File::R, n);
+        let args: Vec<VReg> = (4..4 + self.random.below(6) as u16).map(|n| fixed(&mut self.f, n)).collect();
+        let back = [fixed(&mut self.f, 20), fixed(&mut self.f, 21)];
+        let result = fixed(&mut self.f, 4);
+        for arg in &args {
+            let a = self.any();
+            self.put(block, Op::COPY, &[(Role::D, (*arg).into()), (Role::A, a)]);
+        }
+        for reg in back {
+            self.define(block, reg);
+        }
+        let to = Operand::vector(self.f.vector(&back));
+        let inst = self.f.make(Op::CALL);
+        self.f.set_arg(inst, Role::A, to);
+        let args: Vec<Operand> = args.into_iter().map(Operand::reg).collect();
+        self.f.set_extras(inst, &args, &[result.into()]);
+        self.f.append(block, inst);
+        let d = self.any();
+        self.put(block, Op::COPY, &[(Role::D, d), (Role::A, result.into())]);
+    }
+}
+
+#[test]
+fn random_functions_keep_their_values() {
+    let count: u64 = std::env::var("SASSAFRAS_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(150);
+    let mut spilled = 0;
+    for seed in 0..count {
+        let mut f = function(seed);
+        let has_calls = f.regs.values().any(|r| r.fixed.is_some());
+        if seed % 4 == 3 && !has_calls {
+            f.convention = Convention::Device;
+        }
+        ssa::construct(&mut f);
+        ssa::destruct(&mut f);
+        let limit = [24, 26, 32, 40, 255][seed as usize % 5];
+        f.max_registers = Some(limit);
+        let before = text::print(&f);
+        if let Err(message) = alloc::run(&mut f) {
+            panic!("seed {seed}, {limit} registers: {message}\n{before}");
+        }
+        let highest = alloc::general_registers(&f).last().copied().unwrap_or(0);
+        assert!(u32::from(highest) + 1 + alloc::EXTRA_REGISTERS <= limit, "seed {seed}: R{highest} of {limit}");
+        spilled += u64::from(f.spill_loads > 0);
+    }
+    assert!(count < 100 || spilled > count / 10, "only {spilled} of {count} functions spilled");
+}
+
+/// The checker is shown allocations in which one register was moved onto another.
+#[test]
+fn checker_finds_a_spoilt_allocation() {
+    let (mut found, mut tried) = (0, 0);
+    for seed in 0..40 {
+        let mut f = function(seed);
+        ssa::construct(&mut f);
+        ssa::destruct(&mut f);
+        let before = f.clone();
+        let gone = alloc::place(&mut f).unwrap();
+        assert_eq!(check::check(&before, &f, &gone), Vec::<String>::new(), "seed {seed}");
+        let used: Vec<VReg> =
+            f.regs.keys().filter(|r| f.regs[*r].phys.is_some_and(|p| p > 1) && f.regs[*r].file == File::R).collect();
+        let mut random = Random(seed + 99);
+        let (one, two) = (random.one(&used), random.one(&used));
+        if f.regs[one].phys != f.regs[two].phys {
+            f.regs[one].phys = f.regs[two].phys;
+            tried += 1;
+            found += u32::from(!check::check(&before, &f, &gone).is_empty());
+        }
+    }
+    // Two registers that are never live at once may share a number.
+    assert!(found * 2 > tried, "{found} of {tried}");
+}
