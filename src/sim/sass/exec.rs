@@ -1,7 +1,8 @@
 //! Executes instructions of one group of lanes: those of a warp that stand at the same pc.
 //!
 //! Input: a block, one of its warps, a budget. Output: changed state, or a fault with its place. Invariant: lanes of a
-//! group see each other's values as they were before the instruction; a group never runs past its budget.
+//! group see each other's values as they were before the instruction; past its budget a group runs to its next jump only:
+//! in code without jumps the incumbent keeps constants in uniform registers though the warp has diverged (sm_120).
 
 use super::super::fault::{Fault, Place};
 use super::super::memory::Global;
@@ -21,6 +22,7 @@ pub struct Machine<'a> {
 }
 
 /// Where a group goes after an instruction.
+#[derive(Clone, Copy)]
 enum Flow {
     Next,
     Jump(u32),
@@ -39,7 +41,7 @@ struct Step<'a> {
 }
 
 impl Machine<'_> {
-    /// Runs the next group of a warp for at most `budget` instructions; returns how many it executed.
+    /// Runs the next group of a warp for `budget` instructions and on to a jump; returns how many it executed.
     pub fn run(&mut self, block: &mut Block, warp: usize, budget: u64) -> Result<u64, Fault> {
         let w = &mut block.warps[warp];
         let turned = w.running.rotate_right(w.last_lane + 1);
@@ -50,18 +52,23 @@ impl Machine<'_> {
         w.last_lane = lead;
         let mut pc = w.pc[lead as usize];
         let group = w.lanes_where(w.running, |lane| w.pc[lane] == pc);
-        for done in 1..=budget {
+        let mut done = 0;
+        loop {
             let flow = self.step(block, warp, pc, group)?;
+            done += 1;
             match flow {
                 Flow::Next => pc += 1,
                 Flow::Jump(target) => pc = target,
                 Flow::Split => return Ok(done),
             }
+            if done >= budget && matches!(flow, Flow::Jump(_)) {
+                break;
+            }
         }
         for lane in lanes_of(group) {
             block.warps[warp].pc[lane] = pc;
         }
-        Ok(budget)
+        Ok(done)
     }
 
     fn step(&mut self, block: &mut Block, warp: usize, pc: u32, group: u32) -> Result<Flow, Fault> {
