@@ -64,8 +64,14 @@ fn on_the_machine(cubin: &[u8], launch: &Launch) -> Ran {
 
 /// A fault whose text says that the engine lacks something is a refusal.
 fn failure(message: String) -> Failure {
-    let lacks =
-        ["not implemented", "not built", "not executed", "invalid instruction", "not modelled", "does not know"];
+    let lacks = [
+        "not implemented",
+        "not built",
+        "not executed",
+        "invalid instruction",
+        "not modelled",
+        "has no value in this launch",
+    ];
     if lacks.iter().any(|text| message.contains(text)) { Failure::Refused(message) } else { Failure::Wrong(message) }
 }
 
