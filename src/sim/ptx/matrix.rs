@@ -94,6 +94,8 @@ pub struct Product {
     pub by_row: [bool; 2],
     pub round: Round,
     pub saturate: bool,
+    /// Half of the first factor is there; metadata and selector follow the summand among the sources.
+    pub sparse: bool,
     /// Single bits: `and` instead of `xor`.
     pub and: bool,
 }
@@ -132,8 +134,8 @@ pub fn compile(p: Product) -> Together {
         let [_, na, nb, nc] = p.counts;
         let (a, rest) = l.src.split_at(na);
         let (b, c) = rest.split_at(nb);
-        let c = &c[..nc];
-        let out = if quarters { in_quarters(&p, a, b, c) } else { whole(&p, a, b, c) };
+        let (c, meta) = c.split_at(nc);
+        let out = if quarters { in_quarters(&p, a, b, c) } else { whole(&p, a, b, c, meta) };
         store(&p, l, &out);
     })
 }
@@ -151,12 +153,17 @@ fn store(p: &Product, l: &mut Lanes, out: &Results) {
     }
 }
 
-fn whole(p: &Product, a: &[[u64; LANES]], b: &[[u64; LANES]], c: &[[u64; LANES]]) -> Results {
+type Rows = [[u64; LANES]];
+
+fn whole(p: &Product, a: &Rows, b: &Rows, c: &Rows, meta: &Rows) -> Results {
     let Shape { m, n, k } = p.shape;
+    let kept = if p.sparse { k / 2 } else { k };
     let (mut ma, mut mb, mut mc) = (Matrix::new(m, k), Matrix::new(k, n), Matrix::new(m, n));
     for lane in 0..LANES {
-        for e in 0..m * k / LANES {
-            ma.set(fragment::first(m, k, p.a.each(), lane, e), element(a, p.a, lane, e));
+        for e in 0..m * kept / LANES {
+            let (row, place) = fragment::first(m, kept, p.a.each(), lane, e);
+            let place = if p.sparse { spread(p, meta, row, place) } else { place };
+            ma.set((row, place), element(a, p.a, lane, e));
         }
         for e in 0..k * n / LANES {
             mb.set(fragment::second(k, p.b.each(), lane, e), element(b, p.b, lane, e));
@@ -170,6 +177,31 @@ fn whole(p: &Product, a: &[[u64; LANES]], b: &[[u64; LANES]], c: &[[u64; LANES]]
         entry(p, &ma, &mb, mc.at(row, column), row, column)
     };
     (0..LANES).map(|lane| (0..m * n / LANES).map(|e| of(lane, e)).collect()).collect()
+}
+
+/// Where an element of the sparse first factor stands in the common dimension. Two of four units are there, and the
+/// metadata has two bits for each of them; a unit is an element, a pair of elements of 4 bits, or half of one of 32 bits. A
+/// register of metadata has 16 bits of a row and as many of the row 8 below; the selector says which lanes of a quad have it.
+fn spread(p: &Product, meta: &Rows, row: usize, place: usize) -> usize {
+    let (chunk, slot) = match p.a.bits() {
+        4 => (place / 4, place / 2 % 2),
+        32 => (place, 0),
+        _ => (place / 2, place % 2),
+    };
+    let chunks = match p.a.bits() {
+        4 => p.shape.k / 8,
+        32 => p.shape.k / 2,
+        _ => p.shape.k / 4,
+    };
+    let [metadata, selector] = meta else { return place };
+    let lane = row % 8 * 4 + selector[0] as usize * (chunks / 4).max(1) + chunk / 4;
+    let bits = metadata[lane % LANES] >> (chunk % 4 * 4 + row / 8 * 16);
+    let index = (bits >> (2 * slot) & 3) as usize;
+    match p.a.bits() {
+        4 => (4 * chunk + index) * 2 + place % 2,
+        32 => 2 * chunk + usize::from(bits & 0b1111 == 0b1110),
+        _ => 4 * chunk + index,
+    }
 }
 
 /// Four products of 8 × 8 × 4, each by the lanes of two quads.
@@ -238,6 +270,7 @@ mod tests {
             by_row: [true, false],
             round: Round::Nearest,
             saturate: false,
+            sparse: false,
             and: false,
         }
     }
@@ -253,12 +286,30 @@ mod tests {
         let half = 0x3c00_3c00;
         let p = product("m16n8k16", ["f32", "f16", "f16", "f32"], [4, 4, 2, 4]);
         let src = [vec![[half; LANES]; 6], vec![[0x3f80_0000; LANES]; 4]].concat();
-        assert_eq!(run(p, src)[3][31], 17f32.to_bits().into());
+        assert_eq!(run(p, src)[3][31], u64::from(17f32.to_bits()));
         let p = product("m16n8k32", ["s32", "s8", "u8", "s32"], [4, 4, 2, 4]);
         let src = [vec![[0xffff_ffff; LANES]; 6], vec![[5; LANES]; 4]].concat();
         assert_eq!(run(p, src)[0][0], (5i64 - 32 * 255) as u64 & 0xffff_ffff);
         let p = product("m8n8k4", ["f16", "f16", "f16", "f16"], [4, 2, 2, 4]);
         assert_eq!(run(p, vec![[half; LANES]; 8])[0][9], 0x4500_4500);
+    }
+
+    #[test]
+    fn sparse_rows_are_spread() {
+        // All of A is 1, kept at places 0 and 2 of each four; B has its row number in each row.
+        let p = product("m16n8k32", ["f32", "f16", "f16", "f32"], [4, 4, 4, 4]);
+        let p = Product { sparse: true, ..p };
+        let mut src = [vec![[0x3c00_3c00; LANES]; 4], vec![[0; LANES]; 4], vec![[0; LANES]; 4]].concat();
+        for register in 0..4 {
+            for lane in 0..LANES {
+                let row = lane % 4 * 2 + register * 8;
+                let half = |x: usize| F64.convert((x as f64).to_bits(), F16, Round::Nearest);
+                src[4 + register][lane] = half(row) | half(row + 1) << 16;
+            }
+        }
+        src.extend([[0x8888_8888; LANES], [0; LANES]]);
+        let even: usize = (0..32).step_by(2).sum();
+        assert_eq!(run(p, src)[2][17], u64::from((even as f32).to_bits()));
     }
 
     #[test]
@@ -271,6 +322,6 @@ mod tests {
         let out = run(p, src);
         let found: Vec<(usize, usize)> =
             (0..4).flat_map(|r| (0..LANES).map(move |l| (r, l))).filter(|(r, l)| out[*r][*l] != 0).collect();
-        assert_eq!((found.as_slice(), out[0][15]), ([(0, 15)].as_slice(), 2f32.to_bits().into()));
+        assert_eq!((found.as_slice(), out[0][15]), ([(0, 15)].as_slice(), u64::from(2f32.to_bits())));
     }
 }

@@ -43,7 +43,9 @@ fn how(i: &Instruction, counts: &[usize]) -> Result<How, Refusal> {
         _ => 1,
     };
     match i.op {
-        Op::Mma | Op::WmmaMma => Ok(How::Together(matrix::compile(product(i, counts)?))),
+        Op::Mma | Op::WmmaMma | Op::MmaSp | Op::MmaSpOrderedMetadata => {
+            Ok(How::Together(matrix::compile(product(i, counts)?)))
+        }
         Op::Ldmatrix if square => Ok(How::WithMemory(tiles::load_rows(count, i.mods.trans))),
         Op::Stmatrix if square => Ok(How::WithMemory(tiles::store_rows(count, i.mods.trans))),
         Op::Movmatrix => Ok(How::Together(tiles::transpose())),
@@ -74,7 +76,8 @@ fn product(i: &Instruction, counts: &[usize]) -> Result<Product, Refusal> {
     if i.mods.scale {
         return Err("scales of blocks".into());
     }
-    let counts: [usize; 4] = counts.try_into().map_err(|_| "these operands")?;
+    let sparse = counts.len() == 6;
+    let counts: [usize; 4] = counts.get(..4).and_then(|c| c.try_into().ok()).ok_or("these operands")?;
     let [d, a, b, c] = types;
     Ok(Product {
         shape: shape(i)?,
@@ -86,6 +89,7 @@ fn product(i: &Instruction, counts: &[usize]) -> Result<Product, Refusal> {
         by_row: [i.mods.layout == Some(Layout::Row), i.mods.layout_b.is_some_and(|layout| layout.name() == "row")],
         round: round(i.mods.rounding),
         saturate: i.mods.saturate_finite,
+        sparse,
         and: i.mods.bit_op == Some(BitOp::And),
     })
 }

@@ -57,8 +57,15 @@ fn print(scene: &mut Scene, thread: &mut Thread, format: u64, arguments: u64) ->
         }
         let mut spec = String::new();
         while let Some(&next) = rest.peek() {
-            spec.push(next);
             rest.next();
+            if next == '*' {
+                // A width or precision that is an argument of its own.
+                at = at.next_multiple_of(4);
+                spec += &(scene.load(thread, specific(at), 4)? as i32).to_string();
+                (at, count) = (at + 4, count + 1);
+                continue;
+            }
+            spec.push(next);
             if next.is_ascii_alphabetic() && !"hlLzjt".contains(next) || next == '%' {
                 break;
             }
