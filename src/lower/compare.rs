@@ -4,12 +4,13 @@
 //! 64-bit integers is one of the low words, unsigned, whose result the extended comparison of the high words takes in.
 
 use super::builder::{Builder, Lowered, Refusal};
+use super::half::is_half;
 use super::mods::*;
 use super::operand::{Class, class_of, is_signed};
 use crate::ori::Operand;
 use crate::ptx::ast;
 use crate::tables::ptx::{BoolOp, Compare, ScalarType};
-use crate::tables::{Op, Role};
+use crate::tables::{Feature, Op, Role};
 
 /// PTX comparison, integer comparison, whether it is unsigned whatever the type says, float comparison.
 const COMPARISONS: [(Compare, Option<M>, bool, Option<M>); 18] = [
@@ -33,13 +34,18 @@ const COMPARISONS: [(Compare, Option<M>, bool, Option<M>); 18] = [
     (Compare::Nan, None, false, Some(FNAN)),
 ];
 
+/// The comparison of integers that a modifier asks for.
+pub(super) fn int_comparison(compare: Option<Compare>) -> Option<M> {
+    COMPARISONS.iter().find(|row| Some(row.0) == compare).and_then(|row| row.1)
+}
+
 /// Results and combination of a comparison.
-struct Combined {
+pub(super) struct Combined {
     /// Result and its complement's partner.
-    results: [Operand; 2],
-    with: M,
+    pub results: [Operand; 2],
+    pub with: M,
     /// What it is combined with.
-    input: Operand,
+    pub input: Operand,
 }
 
 impl Builder<'_> {
@@ -87,6 +93,7 @@ impl Builder<'_> {
                 let (a, b) = (self.source_pair(a, ty)?, self.source_pair(b, ty)?);
                 self.put_compare(Op::DSETP, &[cmp, to.with], to, a, b);
             }
+            _ if is_half(ty) => self.compare_half(inst, ty, row.3.ok_or(Refusal::NotBuilt)?, to)?,
             (Class::Float | Class::Pred, _) => return Err(Refusal::NotBuilt),
             (_, bits) => {
                 let cmp = row.1.ok_or(Refusal::NotBuilt)?;
@@ -110,7 +117,7 @@ impl Builder<'_> {
         self.compare_long(cmp, sign, &to, a, b);
     }
 
-    fn put_compare(&mut self, op: Op, mods: &[M], to: &Combined, a: Operand, b: Operand) {
+    pub(super) fn put_compare(&mut self, op: Op, mods: &[M], to: &Combined, a: Operand, b: Operand) {
         let args =
             [(Role::Pu, to.results[0]), (Role::Pv, to.results[1]), (Role::A, a), (Role::B, b), (Role::Pp, to.input)];
         self.put(op, mods, &args);
@@ -134,6 +141,12 @@ impl Builder<'_> {
     /// `set`: the result as all ones or zero, or as 1.0 or 0.0.
     pub fn set(&mut self, inst: &ast::Instruction) -> Lowered {
         let (to, ty) = (inst.types[0], inst.types[1]);
+        if is_half(ty) {
+            let combined = self.combination(inst, [Operand::NULL; 2])?;
+            let compare = inst.mods.compare.ok_or(Refusal::NotBuilt)?;
+            let row = COMPARISONS.iter().find(|row| row.0 == compare).ok_or(Refusal::NotBuilt)?;
+            return self.set_half(inst, row.3.ok_or(Refusal::NotBuilt)?, combined.with, combined.input);
+        }
         let p = self.temp_pred();
         let combined = self.combination(inst, [p, Operand::NULL])?;
         self.compare(inst, ty, &combined)?;
@@ -147,26 +160,76 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// `min` and `max` of integers.
+    /// `min` and `max` of integers: one number, or two of 16 bits.
     pub fn min_max(&mut self, inst: &ast::Instruction, max: bool) -> Lowered {
         let ty = inst.types[0];
-        let cmp = if max { GT } else { LT };
-        let sign = if is_signed(ty) { S32 } else { U32 };
-        let p = self.temp_pred();
-        let to = Combined { results: [p, Operand::NULL], with: AND, input: Operand::NULL };
         let [a, b] = [&inst.operands[1], &inst.operands[2]];
         if ty.bits() == 64 {
+            let (cmp, sign) = (if max { GT } else { LT }, if is_signed(ty) { S32 } else { U32 });
+            let p = self.temp_pred();
             let (a, b) = (self.source_words(a, ty)?, self.source_words(b, ty)?);
-            self.compare_long(cmp, sign, &to, a, b);
+            self.compare_words(p, cmp, sign, a, b);
             let d = self.dest_words(&inst.operands[0])?;
             (0..2).for_each(|i| self.select(d[i], a[i], b[i], p));
+        } else if matches!(ty, ScalarType::U16x2 | ScalarType::S16x2) {
+            let (a, b) = (self.source_reg(a, ty)?, self.source_reg(b, ty)?);
+            let d = self.dest(&inst.operands[0])?;
+            self.packed_min_max(d, a, b, max, ty == ScalarType::S16x2, inst.mods.relu);
         } else {
             let (a, b) = (self.extended(a, ty)?, self.extended(b, ty)?);
-            let a = self.in_reg(a);
-            self.put_compare(Op::ISETP, &[cmp, AND, sign], &to, a, b);
             let d = self.dest(&inst.operands[0])?;
-            self.select(d, a, b, p);
+            let [a, b] = self.immediate_second([a, b]);
+            self.word_min_max(d, a, b, max, is_signed(ty), inst.mods.relu);
         }
         Ok(())
+    }
+
+    /// Minimum or maximum of two words; `relu`: at least zero.
+    pub(super) fn word_min_max(&mut self, d: Operand, a: Operand, b: Operand, max: bool, signed: bool, relu: bool) {
+        let sign = if signed { S32 } else { U32 };
+        let which = if max { Operand::never() } else { Operand::always() };
+        if self.has(Feature::IntegerMinMaxVimnmx) {
+            let ty = if signed { VTYPE_S32 } else { VTYPE_U32 };
+            let mods: &[M] = if relu { &[ty, RELU] } else { &[ty] };
+            self.put(Op::VIMNMX, mods, &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::Pp, which)]);
+            return;
+        }
+        let first = if relu { self.temp() } else { d };
+        self.put(Op::IMNMX, &[sign], &[(Role::D, first), (Role::A, a), (Role::B, b), (Role::Pp, which)]);
+        if relu {
+            let args = [(Role::D, d), (Role::A, first), (Role::B, Operand::zero()), (Role::Pp, Operand::never())];
+            self.put(Op::IMNMX, &[S32], &args);
+        }
+    }
+
+    /// The same of two halves.
+    fn packed_min_max(&mut self, d: Operand, a: Operand, b: Operand, max: bool, signed: bool, relu: bool) {
+        if self.has(Feature::IntegerMinMaxVimnmx) {
+            let which = if max { Operand::never() } else { Operand::always() };
+            let ty = if signed { VTYPE_S16X2 } else { VTYPE_U16X2 };
+            let mods: &[M] = if relu { &[ty, RELU] } else { &[ty] };
+            self.put(Op::VIMNMX, mods, &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::Pp, which)]);
+            return;
+        }
+        let results = [0, 1].map(|half| {
+            let [x, y] = [a, b].map(|word| self.half_of(word, half, signed));
+            let result = self.temp();
+            self.word_min_max(result, x, y, max, signed, relu);
+            result
+        });
+        self.join_halves(d, results[0], results[1]);
+    }
+
+    /// One half of a word, extended.
+    pub(super) fn half_of(&mut self, word: Operand, half: usize, signed: bool) -> Operand {
+        let d = self.temp();
+        let selector = self.imm(match (half, signed) {
+            (0, false) => 0x4410,
+            (_, false) => 0x4432,
+            (0, true) => 0x9910,
+            (_, true) => 0xbb32,
+        });
+        self.put(Op::PRMT, &[], &[(Role::D, d), (Role::A, word), (Role::B, selector), (Role::C, Operand::zero())]);
+        d
     }
 }

@@ -4,6 +4,7 @@
 //! value extended by that type's sign.
 
 use super::builder::{Builder, Lowered, Refusal};
+use super::half::is_half;
 use super::mods::*;
 use super::operand::{Class, class_of, is_signed};
 use crate::ori::{Kind, Operand};
@@ -19,14 +20,16 @@ impl Builder<'_> {
     /// `cvt`
     pub fn convert(&mut self, inst: &ast::Instruction) -> Lowered {
         let (to, from) = (inst.types[0], *inst.types.get(1).ok_or(Refusal::NotBuilt)?);
-        if inst.mods.relu || inst.mods.saturate_finite || inst.operands.len() != 2 {
+        if inst.operands.len() == 3 || to.name().contains('x') || from.name().contains('x') || to == ScalarType::Tf32 {
+            return self.convert_packed(inst, to, from);
+        }
+        if from == ScalarType::Tf32 {
             return Err(Refusal::NotBuilt);
         }
-        let narrow = |ty: ScalarType| class_of(ty) == Class::Float && ty.bits() < 32;
-        let packed = [to, from]
-            .iter()
-            .any(|ty| narrow(*ty) || ty.name().contains('x') || ty.name().contains('e') || *ty == ScalarType::Tf32);
-        if packed {
+        if is_half(to) {
+            return self.to_half(inst, to, from);
+        }
+        if inst.mods.relu || inst.mods.saturate_finite {
             return Err(Refusal::NotBuilt);
         }
         match (class_of(from) == Class::Float, class_of(to) == Class::Float) {
@@ -34,6 +37,19 @@ impl Builder<'_> {
             (false, true) => self.int_to_float(inst, to, from),
             (true, false) => self.float_to_int(inst, to, from),
             (true, true) => self.float_to_float(inst, to, from),
+        }
+    }
+
+    /// A float source and its type; one of 16 bits comes as the f32 that it exactly is.
+    pub(super) fn float_source(&mut self, inst: &ast::Instruction, from: ScalarType) -> Lowered<(Operand, ScalarType)> {
+        let operand = &inst.operands[1];
+        match from {
+            ScalarType::F64 => Ok((self.source_pair(operand, from)?, from)),
+            ScalarType::F16 | ScalarType::Bf16 => {
+                let half = self.source_reg(operand, from)?;
+                Ok((self.widened_half(half, from, inst.mods.ftz), ScalarType::F32))
+            }
+            _ => Ok((self.source_reg(operand, from)?, from)),
         }
     }
 
@@ -98,7 +114,7 @@ impl Builder<'_> {
     }
 
     /// Brings a value of one integer type into the range of another.
-    fn clamp(&mut self, mut value: [Operand; 2], to: ScalarType, from: ScalarType) -> [Operand; 2] {
+    pub(super) fn clamp(&mut self, mut value: [Operand; 2], to: ScalarType, from: ScalarType) -> [Operand; 2] {
         let (min, max) = range(to);
         let (from_min, from_max) = range(from);
         let sign = if is_signed(from) { S32 } else { U32 };
@@ -138,21 +154,39 @@ impl Builder<'_> {
         let from = if from.bits() == 64 { from } else { widened(from) };
         let mut mods: ConvertMods = SmallVec::from_slice(&[float_dst(to), i2f_src(from)]);
         mods.extend(rounding(&inst.mods)?);
-        if inst.mods.saturate {
-            return Err(Refusal::NotBuilt);
-        }
         let d = self.dest(&inst.operands[0])?;
         let op = if to.bits() == 64 || from.bits() == 64 { Op::I2F_X } else { Op::I2F };
-        self.put(op, &mods, &[(Role::D, d), (Role::A, a)]);
+        let result = if inst.mods.saturate { self.temp_like(d) } else { d };
+        self.put(op, &mods, &[(Role::D, result), (Role::A, a)]);
+        if inst.mods.saturate {
+            self.saturate(d, result, to);
+        }
         Ok(())
     }
 
+    fn temp_like(&mut self, d: Operand) -> Operand {
+        if matches!(d.kind(), Kind::Vector(_)) { self.temp_pair() } else { self.temp() }
+    }
+
+    /// A float brought into [0, 1]; NaN becomes 0.
+    pub(super) fn saturate(&mut self, d: Operand, a: Operand, ty: ScalarType) {
+        match ty {
+            ScalarType::F64 => {
+                let above = self.dsetp(FGT, a, Operand::zero());
+                let low = self.select_pair(a, Operand::zero(), above);
+                let one = self.double_constant(super::quotient::ONE_HIGH);
+                let below = self.dsetp(FLT, low, one);
+                self.select_into(d, low, one, below);
+            }
+            ScalarType::F16 => self.saturate_f16(d, a),
+            _ => {
+                self.put(Op::FADD, &[SAT], &[(Role::D, d), (Role::A, a), (Role::B, Operand::zero())]);
+            }
+        }
+    }
+
     fn float_to_int(&mut self, inst: &ast::Instruction, to: ScalarType, from: ScalarType) -> Lowered {
-        let a = if from.bits() == 64 {
-            self.source_pair(&inst.operands[1], from)?
-        } else {
-            self.source_reg(&inst.operands[1], from)?
-        };
+        let (a, from) = self.float_source(inst, from)?;
         // There is no form from f64 to 8 bits: the conversion clamps to 32, what comes out is clamped further.
         let (wanted, to) = (to, if from.bits() == 64 && to.bits() == 8 { widened(to) } else { to });
         let mut mods: ConvertMods = SmallVec::from_slice(&[f2i_dst(to), float_src(from)]);
@@ -190,36 +224,31 @@ impl Builder<'_> {
     }
 
     fn float_to_float(&mut self, inst: &ast::Instruction, to: ScalarType, from: ScalarType) -> Lowered {
-        let a = if from.bits() == 64 {
-            self.source_pair(&inst.operands[1], from)?
-        } else {
-            self.source_reg(&inst.operands[1], from)?
-        };
+        let ((a, from), written) = (self.float_source(inst, from)?, from);
         let d = self.dest(&inst.operands[0])?;
-        let to_integer =
-            matches!(inst.mods.rounding, Some(Rounding::Rni | Rounding::Rzi | Rounding::Rmi | Rounding::Rpi));
+        let to_integer = rounds_to_integer(&inst.mods);
         let flush: &[M] = if inst.mods.ftz { &[FTZ] } else { &[] };
         if to != from {
-            if to_integer || inst.mods.saturate {
+            if to_integer {
                 return Err(Refusal::NotBuilt);
             }
             let mut mods: ConvertMods = SmallVec::from_slice(&[float_dst(to), float_src(from)]);
             mods.extend(rounding(&inst.mods)?);
             mods.extend_from_slice(flush);
-            self.put(Op::F2F_X, &mods, &[(Role::D, d), (Role::A, a)]);
+            let result = if inst.mods.saturate { self.temp_like(d) } else { d };
+            self.put(Op::F2F_X, &mods, &[(Role::D, result), (Role::A, a)]);
+            if inst.mods.saturate {
+                self.saturate(d, result, to);
+            }
             return Ok(());
         }
         if to_integer {
+            let result = if inst.mods.saturate { self.temp_like(d) } else { d };
+            self.round_to_integer(result, a, to, &inst.mods)?;
             if inst.mods.saturate {
-                return Err(Refusal::NotBuilt);
+                self.saturate(d, result, to);
             }
-            let mut mods: ConvertMods = int_rounding(&inst.mods)?.into_iter().collect();
-            if to.bits() == 64 {
-                mods.push(TO_F64);
-            }
-            mods.extend_from_slice(flush);
-            self.put(if to.bits() == 64 { Op::FRND_X } else { Op::FRND }, &mods, &[(Role::D, d), (Role::A, a)]);
-        } else if to.bits() == 32 && (inst.mods.saturate || inst.mods.ftz) {
+        } else if to.bits() == 32 && (inst.mods.saturate || inst.mods.ftz && written == from) {
             let mut mods: ConvertMods = SmallVec::from_slice(flush);
             // A sum with negative zero keeps the sign of zero; clamped, zero is positive.
             let mut zero = Operand::zero().negated();
@@ -229,16 +258,34 @@ impl Builder<'_> {
             }
             self.put(Op::FADD, &mods, &[(Role::D, d), (Role::A, a), (Role::B, zero)]);
         } else if inst.mods.saturate {
-            return Err(Refusal::NotBuilt);
+            self.saturate(d, a, to);
         } else {
             self.copy_value(d, a);
         }
         Ok(())
     }
+
+    /// A float rounded to an integral float of its format.
+    pub(super) fn round_to_integer(&mut self, d: Operand, a: Operand, ty: ScalarType, of: &Modifiers) -> Lowered {
+        let mut mods: ConvertMods = int_rounding(of)?.into_iter().collect();
+        if ty.bits() == 64 {
+            mods.push(TO_F64);
+        }
+        if of.ftz {
+            mods.push(FTZ);
+        }
+        self.put(if ty.bits() == 64 { Op::FRND_X } else { Op::FRND }, &mods, &[(Role::D, d), (Role::A, a)]);
+        Ok(())
+    }
+}
+
+/// Whether a conversion yields an integral float.
+pub(super) fn rounds_to_integer(mods: &Modifiers) -> bool {
+    matches!(mods.rounding, Some(Rounding::Rni | Rounding::Rzi | Rounding::Rmi | Rounding::Rpi))
 }
 
 /// The 32-bit type of the same sign.
-fn widened(ty: ScalarType) -> ScalarType {
+pub(super) fn widened(ty: ScalarType) -> ScalarType {
     if is_signed(ty) { ScalarType::S32 } else { ScalarType::U32 }
 }
 
@@ -249,7 +296,7 @@ fn range(ty: ScalarType) -> (i128, i128) {
 }
 
 /// Rounding of a conversion to a float; to nearest is the default.
-fn rounding(mods: &Modifiers) -> Lowered<Option<M>> {
+pub(super) fn rounding(mods: &Modifiers) -> Lowered<Option<M>> {
     Ok(match mods.rounding {
         None | Some(Rounding::Rn) => None,
         Some(Rounding::Rm) => Some(RM),

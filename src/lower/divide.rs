@@ -151,6 +151,13 @@ impl Builder<'_> {
     pub fn saturated_sum(&mut self, inst: &ast::Instruction, subtract: bool) -> Lowered {
         let ty = inst.types[0];
         let (a, b) = (self.source_reg(&inst.operands[1], ty)?, self.source_reg(&inst.operands[2], ty)?);
+        let d = self.dest(&inst.operands[0])?;
+        self.add_saturated(d, a, b, subtract);
+        Ok(())
+    }
+
+    /// `a + b` or `a - b`, or the bound that it passed.
+    pub fn add_saturated(&mut self, d: Operand, a: Operand, b: Operand, subtract: bool) {
         let [sum, wrong, side, bound, p] = [self.temp(), self.temp(), self.temp(), self.temp(), self.temp_pred()];
         self.add(sum, a, if subtract { b.negated() } else { b });
         // Overflow: both operands (the second with its sign as added) differ in sign from the result.
@@ -160,8 +167,6 @@ impl Builder<'_> {
         let top = self.imm(1 << 31);
         self.lop3(bound, side, top, Operand::zero(), super::logic::LUT_XOR);
         self.isetp(p, &[LT, AND], wrong, Operand::zero());
-        let d = self.dest(&inst.operands[0])?;
         self.select(d, bound, sum, p);
-        Ok(())
     }
 }

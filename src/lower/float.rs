@@ -116,9 +116,6 @@ impl Builder<'_> {
     /// `min` and `max` of floats.
     pub fn float_min_max(&mut self, inst: &ast::Instruction, max: bool) -> Lowered {
         let double = self.is_double(inst)?;
-        if inst.mods.xorsign || inst.mods.abs || inst.operands.len() > 3 {
-            return Err(Refusal::NotBuilt);
-        }
         let [a, b] = self.float_sources(inst, double)?;
         if double {
             return self.double_min_max(inst, a, b, max);
@@ -127,10 +124,74 @@ impl Builder<'_> {
         if inst.mods.nan {
             mods.push(FMNMX_NAN);
         }
-        let d = self.dest(&inst.operands[0])?;
-        let [a, b] = self.immediate_second([a, b]);
+        if inst.mods.xorsign {
+            mods.push(XORSIGN);
+        }
         let which = if max { Operand::never() } else { Operand::always() };
-        self.put(Op::FMNMX, &mods, &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::Pp, which)]);
+        let third = match inst.operands.get(3) {
+            Some(operand) => Some(self.source_reg(operand, inst.types[0])?),
+            None => None,
+        };
+        let d = self.dest(&inst.operands[0])?;
+        let [mut a, mut b] = self.immediate_second([a, b]);
+        if inst.mods.abs {
+            b = self.in_reg(b);
+            (a, b) = (a.absolute(), b.absolute());
+        }
+        let first = if third.is_some() { self.temp() } else { d };
+        self.put(Op::FMNMX, &mods, &[(Role::D, first), (Role::A, a), (Role::B, b), (Role::Pp, which)]);
+        if let Some(third) = third {
+            let third = if inst.mods.abs { third.absolute() } else { third };
+            self.put(Op::FMNMX, &mods, &[(Role::D, d), (Role::A, first), (Role::B, third), (Role::Pp, which)]);
+        }
+        Ok(())
+    }
+
+    /// `add`, `sub` and `fma` of f32 with operands of 16 bits, which are f32 exactly.
+    pub fn mixed_precision(&mut self, inst: &ast::Instruction) -> Lowered {
+        let (mods, narrow) = (float_mods(&inst.mods)?, inst.types[1]);
+        let last = inst.operands.len() - 1;
+        let mut sources: SmallVec<[Operand; 3]> = SmallVec::new();
+        for operand in &inst.operands[1..last] {
+            let half = self.source_reg(operand, narrow)?;
+            sources.push(self.widened_half(half, narrow, false));
+        }
+        let c = self.source_reg(&inst.operands[last], ScalarType::F32)?;
+        let c = if inst.op == PtxOp::Sub { c.negated() } else { c };
+        let d = self.dest(&inst.operands[0])?;
+        if inst.op == PtxOp::Fma {
+            let args = [(Role::D, d), (Role::A, sources[0]), (Role::B, sources[1]), (Role::C, c)];
+            self.put(Op::FFMA, &mods, &args);
+        } else {
+            self.put(Op::FADD, &mods, &[(Role::D, d), (Role::A, sources[0]), (Role::B, c)]);
+        }
+        Ok(())
+    }
+
+    /// `add sub mul fma` of two f32 in a pair: each by itself.
+    pub fn packed_singles(&mut self, inst: &ast::Instruction) -> Lowered {
+        let mods = float_mods(&inst.mods)?;
+        let mut sources: SmallVec<[[Operand; 2]; 3]> = SmallVec::new();
+        for operand in &inst.operands[1..] {
+            sources.push(self.source_words(operand, inst.types[0])?.map(|word| self.in_reg(word)));
+        }
+        let d = self.dest_words(&inst.operands[0])?;
+        let results = [0, 1].map(|i| {
+            let (result, a, b) = (self.temp(), sources[0][i], sources[1][i]);
+            match inst.op {
+                PtxOp::Fma => {
+                    let args = [(Role::D, result), (Role::A, a), (Role::B, b), (Role::C, sources[2][i])];
+                    self.put(Op::FFMA, &mods, &args);
+                }
+                PtxOp::Mul => self.fmul(&mods, result, a, b),
+                _ => {
+                    let b = if inst.op == PtxOp::Sub { b.negated() } else { b };
+                    self.put(Op::FADD, &mods, &[(Role::D, result), (Role::A, a), (Role::B, b)]);
+                }
+            }
+            result
+        });
+        (0..2).for_each(|i| self.copy(d[i], results[i]));
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use super::operand::is_signed;
 use crate::ori::Operand;
 use crate::ptx::ast;
 use crate::tables::ptx::{MulMode, ScalarType};
-use crate::tables::{Op, Role};
+use crate::tables::{Feature, Op, Role};
 
 impl Builder<'_> {
     /// `d = a + b` on one word, in any order of registers and immediates.
@@ -69,6 +69,58 @@ impl Builder<'_> {
             (Role::Pq, Operand::never()),
         ];
         self.put(Op::IADD3, &[X], &args);
+    }
+
+    /// `add` of two numbers of 16 bits.
+    pub fn packed_sum(&mut self, inst: &ast::Instruction) -> Lowered {
+        let ty = inst.types[0];
+        let (a, b) = (self.source_reg(&inst.operands[1], ty)?, self.source_reg(&inst.operands[2], ty)?);
+        let d = self.dest(&inst.operands[0])?;
+        if self.has(Feature::Viadd) {
+            self.put(Op::VIADD, &[X16X2], &[(Role::D, d), (Role::A, a), (Role::B, b)]);
+            return Ok(());
+        }
+        let sums = [0, 1].map(|half| {
+            let [x, y] = [a, b].map(|word| self.half_of(word, half, false));
+            let sum = self.temp();
+            self.add(sum, x, y);
+            sum
+        });
+        self.join_halves(d, sums[0], sums[1]);
+        Ok(())
+    }
+
+    /// `dp4a` and `dp2a`
+    pub fn dot_product(&mut self, inst: &ast::Instruction) -> Lowered {
+        let [a, b] = [0, 1].map(|i| is_signed(inst.types[i]));
+        let kind = match inst.mods.mul_mode {
+            Some(MulMode::Lo) => Some(DOT_2A_LO),
+            Some(_) => Some(DOT_2A_HI),
+            None => None,
+        };
+        let mods: Vec<M> = kind.into_iter().chain([dot_sign_a(a), dot_sign_b(b)]).collect();
+        let mut sources = Vec::new();
+        for operand in &inst.operands[1..4] {
+            sources.push(self.source_reg(operand, ScalarType::B32)?);
+        }
+        let d = self.dest(&inst.operands[0])?;
+        let args = [(Role::D, d), (Role::A, sources[0]), (Role::B, sources[1]), (Role::C, sources[2])];
+        self.put(Op::IDP, &mods, &args);
+        Ok(())
+    }
+
+    /// `mad.hi.sat.s32`: the high word of a product plus c, brought back into range where the sum left it.
+    fn saturated_mad(&mut self, inst: &ast::Instruction) -> Lowered {
+        let ty = inst.types[0];
+        if inst.mods.mul_mode != Some(MulMode::Hi) || ty != ScalarType::S32 {
+            return Err(Refusal::NotBuilt);
+        }
+        let [a, b] = self.factors(inst)?;
+        let (c, high) = (self.source_reg(&inst.operands[3], ty)?, self.temp());
+        self.imad_high(high, S32, a, b);
+        let d = self.dest(&inst.operands[0])?;
+        self.add_saturated(d, high, c, false);
+        Ok(())
     }
 
     /// `add` and `sub`
@@ -166,7 +218,7 @@ impl Builder<'_> {
     /// `mul` and `mad`
     pub fn mul_mad(&mut self, inst: &ast::Instruction) -> Lowered {
         if inst.mods.saturate {
-            return Err(Refusal::NotBuilt);
+            return self.saturated_mad(inst);
         }
         match (inst.types[0].bits(), inst.mods.mul_mode.unwrap_or(MulMode::Lo)) {
             (64, MulMode::Lo) => self.mul_long(inst, false),

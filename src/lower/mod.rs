@@ -14,10 +14,12 @@ mod call;
 mod compare;
 mod control;
 mod convert;
+mod convert_half;
 mod divide;
 mod divide_long;
 mod fields;
 mod float;
+mod half;
 mod int;
 mod logic;
 mod matrix;
@@ -35,13 +37,14 @@ mod root;
 mod special;
 #[cfg(test)]
 mod tests;
+mod video;
 mod warp;
 
 use crate::cubin::model::{Binding, Image, Launch, Param, Shared, Variable};
 use crate::diag::{Diagnostic, Pos};
 use crate::ori::{Function, Operand};
 use crate::ptx::ast::{self, FunctionId, Module, Statement};
-use crate::tables::ptx::Op;
+use crate::tables::ptx::{Op, ScalarType};
 use crate::tables::{GenerationInfo, Target};
 use builder::{Builder, Lowered, Refusal};
 use control::Labels;
@@ -269,7 +272,28 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         }
     };
     let float = inst.types.first().is_some_and(|ty| class_of(*ty) == Class::Float);
+    let first = inst.types.first().copied();
     match inst.op {
+        Op::Add | Op::Sub | Op::Mul | Op::Fma | Op::Abs | Op::Neg | Op::Min | Op::Max | Op::Ex2 | Op::Tanh
+            if first.is_some_and(half::is_half) =>
+        {
+            b.half_operation(inst)
+        }
+        Op::Add | Op::Sub | Op::Mul | Op::Fma if first == Some(ScalarType::F32x2) => b.packed_singles(inst),
+        Op::Setp => b.setp(inst),
+        Op::Set => b.set(inst),
+        Op::Cvt => b.convert(inst),
+        Op::Add if matches!(first, Some(ScalarType::U16x2 | ScalarType::S16x2)) => b.packed_sum(inst),
+        Op::Min | Op::Max if matches!(first, Some(ScalarType::U16x2 | ScalarType::S16x2)) => {
+            b.min_max(inst, inst.op == Op::Max)
+        }
+        Op::Add | Op::Sub | Op::Fma if float && inst.types.len() == 2 => b.mixed_precision(inst),
+        Op::Dp4a | Op::Dp2a => b.dot_product(inst),
+        Op::Fns => b.find_nth_set(inst),
+        Op::CvtPack => b.convert_pack(inst),
+        Op::Vadd | Op::Vsub | Op::Vabsdiff | Op::Vmin | Op::Vmax | Op::Vset => b.video(inst),
+        Op::Vadd2 | Op::Vsub2 | Op::Vabsdiff2 | Op::Vmin2 | Op::Vmax2 | Op::Vset2 => b.video(inst),
+        Op::Vadd4 | Op::Vsub4 | Op::Vabsdiff4 | Op::Vmin4 | Op::Vmax4 | Op::Vset4 => b.video(inst),
         Op::Add | Op::Sub | Op::Mul if float => b.float_binary(inst),
         Op::Fma => b.fused(inst),
         Op::Mad if float => b.fused(inst),
@@ -278,7 +302,7 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::Max if float => b.float_min_max(inst, true),
         Op::Div | Op::Rcp if float && inst.mods.rounding.is_some() => b.exact_quotient(inst),
         Op::Sqrt if inst.mods.rounding.is_some() => b.exact_root(inst),
-        Op::Rcp | Op::Rsqrt if inst.types[0] == crate::tables::ptx::ScalarType::F64 => b.approximate_double(inst),
+        Op::Rcp | Op::Rsqrt if inst.types[0] == ScalarType::F64 => b.approximate_double(inst),
         Op::Rcp | Op::Sqrt | Op::Rsqrt | Op::Sin | Op::Cos | Op::Lg2 | Op::Ex2 | Op::Tanh => b.approximate(inst),
         Op::Div if float => b.divide(inst),
         _ if inst.types.iter().any(|ty| is_packed(*ty)) => Err(Refusal::NotBuilt),
@@ -318,9 +342,6 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::Selp => b.selp(inst),
         Op::Slct => b.slct(inst),
         Op::Copysign => b.copysign(inst),
-        Op::Setp => b.setp(inst),
-        Op::Set => b.set(inst),
-        Op::Cvt => b.convert(inst),
         Op::Cvta => b.cvta(inst),
         Op::Ld => b.load(inst),
         Op::St => b.store(inst),

@@ -76,6 +76,34 @@ pub(super) const FNAN: M = (Mod::Cmp, value::cmp::NAN);
 pub(super) const FMIN: M = (Mod::Cmp, value::cmp::MIN);
 pub(super) const FMAX: M = (Mod::Cmp, value::cmp::MAX);
 pub(super) const FMNMX_NAN: M = (Mod::Nan, value::nan::NAN);
+pub(super) const XORSIGN: M = (Mod::Xorsign, value::xorsign::XORSIGN);
+pub(super) const RELU: M = (Mod::Relu, value::relu::RELU);
+pub(super) const BF16_V2: M = (Mod::Packed, value::packed::BF16_V2);
+pub(super) const FLOAT_RESULT: M = (Mod::Bf, value::bf::BF);
+pub(super) const LOW_A: M = (Mod::SwzA, value::swz_a::H0_H0);
+pub(super) const LOW_B: M = (Mod::SwzB, value::swz_b::H0_H0);
+pub(super) const MUFU_F16: M = (Mod::Fmt, value::fmt::F16);
+pub(super) const MUFU_BF16: M = (Mod::Fmt, value::fmt::BF16);
+pub(super) const SATFINITE: M = (Mod::Satfinite, value::satfinite::SATFINITE);
+pub(super) const PACK_BF16: M = (Mod::F2fp, value::f2fp::BF16);
+pub(super) const PACK_E5M2: M = (Mod::F2fp, value::f2fp::E5M2);
+pub(super) const PACK_E4M3: M = (Mod::F2fp, value::f2fp::E4M3);
+pub(super) const PACK_TF32: M = (Mod::F2fp, value::f2fp::TF32);
+pub(super) const UNPACK_F16: M = (Mod::F2fp, value::f2fp::F16);
+pub(super) const PACK_MERGE: M = (Mod::Pack, value::pack::PACK_AB_MERGE_C);
+pub(super) const UNPACK_MERGE: M = (Mod::Pack, value::pack::UNPACK_B_MERGE_C);
+pub(super) const UNPACK: M = (Mod::Pack, value::pack::UNPACK_B);
+pub(super) const PACK_B: M = (Mod::Pack, value::pack::PACK_B);
+pub(super) const FROM_F16: M = (Mod::Src, value::src::F16);
+pub(super) const FROM_E5M2: M = (Mod::Src, value::src::E5M2);
+pub(super) const FROM_E4M3: M = (Mod::Src, value::src::E4M3);
+pub(super) const VTYPE_S32: M = (Mod::Vtype, value::vtype::NONE);
+pub(super) const VTYPE_U32: M = (Mod::Vtype, value::vtype::U32);
+pub(super) const VTYPE_U16X2: M = (Mod::Vtype, value::vtype::U16X2);
+pub(super) const VTYPE_S16X2: M = (Mod::Vtype, value::vtype::S16X2);
+pub(super) const X16X2: M = (Mod::Half, value::half::_16X2);
+pub(super) const DOT_2A_LO: M = (Mod::Ix, value::ix::_2A_LO);
+pub(super) const DOT_2A_HI: M = (Mod::Ix, value::ix::_2A_HI);
 pub(super) const F2I_NTZ: M = (Mod::Ntz, value::ntz::NTZ);
 pub(super) const MUFU_COS: M = (Mod::Mufu, value::mufu::COS);
 pub(super) const MUFU_SIN: M = (Mod::Mufu, value::mufu::SIN);
@@ -149,6 +177,16 @@ pub(super) const F2I_U32: M = (Mod::Dst, value::dst::U32);
 pub(super) const I2F_U32: M = (Mod::Src, value::src::U32);
 pub(super) const TO_F64: M = (Mod::Dst, value::dst::F64);
 
+/// Sign of the first factors of a dot product.
+pub(super) fn dot_sign_a(signed: bool) -> M {
+    (Mod::Sa, if signed { value::sa::S8 } else { value::sa::U8 })
+}
+
+/// Sign of the second factors of a dot product.
+pub(super) fn dot_sign_b(signed: bool) -> M {
+    (Mod::Sb, if signed { value::sb::S8 } else { value::sb::U8 })
+}
+
 /// Result type of F2I.
 pub(super) fn f2i_dst(ty: ScalarType) -> M {
     let value = match ty {
@@ -177,10 +215,21 @@ pub(super) fn i2f_src(ty: ScalarType) -> M {
 
 /// Source type of F2I and F2F.
 pub(super) fn float_src(ty: ScalarType) -> M {
-    (Mod::Src, if ty == ScalarType::F64 { value::src::F64 } else { value::src::NONE })
+    let value = match ty {
+        ScalarType::F64 => value::src::F64,
+        ScalarType::F16 => value::src::F16,
+        _ => value::src::NONE,
+    };
+    (Mod::Src, value)
 }
 
 /// Result type of I2F and F2F.
 pub(super) fn float_dst(ty: ScalarType) -> M {
-    (Mod::Dst, if ty == ScalarType::F64 { value::dst::F64 } else { value::dst::NONE })
+    let value = match ty {
+        ScalarType::F64 => value::dst::F64,
+        ScalarType::F16 => value::dst::F16,
+        ScalarType::Bf16 => value::dst::BF16,
+        _ => value::dst::NONE,
+    };
+    (Mod::Dst, value)
 }

@@ -14,7 +14,7 @@ pub enum Pick {
     Low,
     High,
     Swapped,
-    /// The operand is one f32, rounded by none: the same number for both.
+    /// The operand is one f32, cut off to the format (ptxas 13.0.88 makes `cvt.rz.f16.f32` of it): the same number for both.
     Single,
 }
 
@@ -26,7 +26,7 @@ pub fn halves(pick: Pick, word: u32, f: Format) -> [u64; 2] {
         Pick::Low => [low, low],
         Pick::High => [high, high],
         Pick::Swapped => [high, low],
-        Pick::Single => [F32.convert(word.into(), f, Round::Nearest); 2],
+        Pick::Single => [F32.convert(word.into(), f, Round::Zero); 2],
     }
 }
 

@@ -8,4 +8,5 @@ pub mod format;
 pub mod half;
 pub mod int;
 pub mod mufu;
+pub mod narrow;
 pub mod real;

@@ -1,6 +1,6 @@
 //! The approximate functions of the multi-function unit.
 //!
-//! Input: f32 bits (or the high word of an f64, or f16 bits). Output: the true value rounded to the format, subnormals
+//! Input: f32 bits (or the high word of an f64, or 16 bits). Output: the true value rounded to the format, subnormals of f32
 //! flushed on both sides as the unit does. Invariant: exact results (powers of two) come out exact.
 
 use super::format::{F32, F64, Format, Round};
@@ -25,7 +25,7 @@ pub fn apply(function: Function, f: Format, bits: u64) -> u64 {
     if matches!(function, Function::Rcp64h | Function::Rsq64h) {
         return high_word(function, bits as u32).into();
     }
-    let flushed = f.flush(bits);
+    let flushed = if f == F32 { f.flush(bits) } else { bits };
     let x = f64::from_bits(f.convert(flushed, F64, Round::Nearest));
     let y = of_f64(function, x);
     if y.is_nan() {

@@ -15,7 +15,7 @@ pub struct Mode {
     pub fmz: bool,
     /// The result is brought into [0, 1], NaN becomes 0.
     pub sat: bool,
-    /// Negative results and NaN become 0.
+    /// Negative results become 0; NaN stays.
     pub relu: bool,
 }
 
@@ -32,8 +32,14 @@ impl Mode {
     pub fn output(self, f: Format, bits: u64) -> u64 {
         let bits = if self.flushes() { f.flush(bits) } else { bits };
         let negative = bits & f.sign_bit() != 0;
-        if self.relu && (negative || f.is_nan(bits)) {
-            return 0;
+        if self.relu {
+            return if f.is_nan(bits) {
+                f.nan()
+            } else if negative {
+                0
+            } else {
+                bits
+            };
         }
         if !self.sat {
             return bits;
@@ -164,6 +170,13 @@ pub fn min_max(f: Format, a: u64, b: u64, min: bool, want_nan: bool, mode: Mode)
         }
     };
     mode.output(f, bits)
+}
+
+/// Minimum or maximum of the magnitudes, with the sign that the product of the two would have; NaN has none.
+pub fn min_max_magnitudes(f: Format, a: u64, b: u64, min: bool, want_nan: bool, mode: Mode) -> u64 {
+    let magnitude = f.sign_bit() - 1;
+    let bits = min_max(f, a & magnitude, b & magnitude, min, want_nan, mode);
+    if f.is_nan(bits) { bits } else { bits | (a ^ b) & f.sign_bit() }
 }
 
 #[cfg(test)]

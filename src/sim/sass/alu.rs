@@ -8,6 +8,7 @@ use super::super::ops::format::{F16, F32, F64, Format, Round};
 use super::super::ops::half::{self, Pick};
 use super::super::ops::int::{self, Cmp, Lea, Permute, Shift};
 use super::super::ops::mufu::{self, Function};
+use super::super::ops::narrow::{self, Tiny};
 use super::super::ops::real::{self, Mode, Relation};
 
 /// Source values of one lane.
@@ -84,6 +85,8 @@ pub enum FloatOp {
     Fma,
     /// Minimum where the predicate is true, else maximum; the flag asks for NaN.
     MinMax(bool),
+    /// The same of magnitudes, with the sign of the product.
+    MinMaxXor(bool),
 }
 
 /// An operation on the values of one lane.
@@ -133,6 +136,15 @@ pub enum Alu {
         ex: bool,
     },
     MinMaxInt(IntType),
+    /// The same, at least zero.
+    MinMaxRelu(IntType),
+    /// The same of two halves.
+    MinMaxHalves {
+        signed: bool,
+        relu: bool,
+    },
+    /// Sums of two halves.
+    AddHalves,
     /// Minimum or maximum of a + b and c.
     AddMinMax(IntType),
     /// Minimum or maximum of three.
@@ -180,7 +192,8 @@ pub enum Alu {
         ones: bool,
     },
     CheckDivide,
-    Mufu(Function, Format, bool),
+    /// The flags: clamped to [0, 1]; of the high half of the source.
+    Mufu(Function, Format, bool, bool),
     Half(FloatOp, Halves),
     /// One half as f32 arithmetic (HADD2.F32).
     HalfToF32(Halves),
@@ -219,6 +232,23 @@ pub enum Alu {
     Pack {
         to: Format,
         mode: Mode,
+        finite: bool,
+    },
+    /// Two f32, or the halves of an f16x2, as two numbers of 8 bits.
+    Pack8 {
+        to: Tiny,
+        halves: bool,
+        relu: bool,
+    },
+    /// Two numbers of 8 bits as f16x2.
+    Unpack8 {
+        from: Tiny,
+        relu: bool,
+    },
+    /// An f32 with the mantissa of tf32.
+    Tf32 {
+        mode: Mode,
+        finite: bool,
     },
     /// Two integers saturated into a type and packed.
     IntToInt {
@@ -248,6 +278,19 @@ impl Alu {
     pub fn eval(&self, x: &In) -> Out {
         let (a, b, c) = (x.a as u32, x.b as u32, x.c as u32);
         match *self {
+            Alu::AddHalves => word(half::join(
+                u64::from(a.wrapping_add(b)) & 0xffff,
+                (u64::from(a >> 16) + u64::from(b >> 16)) & 0xffff,
+            )),
+            Alu::MinMaxRelu(ty) => word((min_max(ty, x.a, x.b, x.pp).d as i32).max(0) as u32),
+            Alu::MinMaxHalves { signed, relu } => {
+                let ty = IntType { bits: 16, signed };
+                let [low, high] = [0, 16].map(|at| {
+                    let best = min_max(ty, x.a >> at & 0xffff, x.b >> at & 0xffff, x.pp).d;
+                    if relu && best & 0x8000 != 0 { 0 } else { best }
+                });
+                word(half::join(low, high))
+            }
             Alu::Mov => double(x.a),
             Alu::Select => double(if x.pp { x.a } else { x.b }),
             Alu::SelectF32 => double(F32.flush(if x.pp { x.a } else { x.b })),
@@ -304,6 +347,7 @@ impl Alu {
     }
 
     fn eval_float(&self, x: &In) -> Out {
+        let a = x.a as u32;
         match *self {
             Alu::Float(op, format, mode) => double(float(op, format, mode, [x.a, x.b, x.c], x.pp)),
             Alu::FloatMinMax3(mode, nan) => {
@@ -327,8 +371,8 @@ impl Alu {
                 Out { d: 0, pu: nan[1] || first && !nan[0], pv: nan[0] && nan[1] }
             }
             Alu::CheckDivide => Out { pu: divide_needs_care(x.a as u32, x.b as u32), ..Out::default() },
-            Alu::Mufu(function, format, sat) => {
-                let y = mufu::apply(function, format, x.a);
+            Alu::Mufu(function, format, sat, high) => {
+                let y = mufu::apply(function, format, if high { x.a >> 16 } else { x.a });
                 double(Mode { sat, ..Mode::default() }.output(format, y))
             }
             Alu::IntToFloat { from, to, round } => double(convert::int_to_float(from, x.a, to, round)),
@@ -341,13 +385,26 @@ impl Alu {
                 };
                 double(Mode { sat, ftz: ftz && to == F32, ..Mode::default() }.output(to, y))
             }
-            Alu::Pack { to, mode } => {
+            Alu::Pack { to, mode, finite } => {
                 let one = |bits: u64| {
                     let bits = if mode.ftz { F32.flush(bits) } else { bits };
-                    Mode { ftz: false, ..mode }.output(to, F32.convert(bits, to, mode.round))
+                    narrow::narrow(bits, to, Mode { ftz: false, ..mode }, finite)
                 };
                 word(half::join(one(x.b), one(x.a)))
             }
+            Alu::Pack8 { to, halves, relu } => {
+                let [low, high] = if halves {
+                    half::halves(Pick::Both, a, F16).map(|bits| narrow::to_tiny(to, F16.unpack(bits), relu))
+                } else {
+                    [x.b, x.a].map(|bits| narrow::to_tiny(to, F32.unpack(bits), relu))
+                };
+                word(u32::from(low) | u32::from(high) << 8)
+            }
+            Alu::Unpack8 { from, relu } => {
+                let [low, high] = [a, a >> 8].map(|bits| narrow::from_tiny(from, bits as u8, relu));
+                word(half::join(low, high))
+            }
+            Alu::Tf32 { mode, finite } => double(narrow::narrow_tf32(x.a, mode, finite)),
             Alu::IntToInt { from, to } => {
                 let (low, high) = if to.signed {
                     (-(1i128 << (to.bits - 1)), (1i128 << (to.bits - 1)) - 1)
@@ -422,6 +479,7 @@ fn float(op: FloatOp, f: Format, mode: Mode, [a, b, c]: [u64; 3], pp: bool) -> u
         FloatOp::Mul => real::mul(f, a, b, mode),
         FloatOp::Fma => real::fma(f, a, b, c, mode),
         FloatOp::MinMax(nan) => real::min_max(f, a, b, pp, nan, mode),
+        FloatOp::MinMaxXor(nan) => real::min_max_magnitudes(f, a, b, pp, nan, mode),
     }
 }
 

@@ -72,6 +72,13 @@ fn sum_or_product(b: &mut Builder) -> Result<Option<Alu>, String> {
         Ok::<Alu, String>(Alu::Mad { x, signed, negate, part })
     };
     Ok(Some(match b.lifted.inst.op {
+        Op::VIADD if b.has("16x2") => {
+            b.abc(Kind::Int)?;
+            if b.code.b.negate {
+                return Err("the machine does not execute VIADD.16x2 of a negated operand".to_string());
+            }
+            Alu::AddHalves
+        }
         Op::IADD3 | Op::UIADD3 | Op::VIADD => {
             b.abc(Kind::IntCarry)?;
             Alu::Add3 { x, plus: b.plus }
@@ -129,6 +136,14 @@ fn select_or_compare(b: &mut Builder) -> Result<Option<Alu>, String> {
             let cmp = b.lifted.words.pick(&CMPS).unwrap_or_default();
             Alu::Compare { cmp, ty, join: join(b), ex: b.has("EX") }
         }
+        Op::VIMNMX if b.has("U16x2") || b.has("S16x2") => {
+            b.abc(Kind::Int)?;
+            Alu::MinMaxHalves { signed: b.has("S16x2"), relu: b.has("RELU") }
+        }
+        Op::VIMNMX if b.has("RELU") => {
+            b.abc(Kind::Int)?;
+            Alu::MinMaxRelu(int_type(b))
+        }
         Op::IMNMX | Op::IMNMX_64 | Op::UIMNMX | Op::VIMNMX | Op::UVIMNMX => Alu::MinMaxInt(scalar_type(b)?),
         Op::VIADDMNMX => Alu::AddMinMax(scalar_type(b)?),
         Op::VIMNMX3 => Alu::MinMax3(scalar_type(b)?),
@@ -175,7 +190,12 @@ fn bits(b: &mut Builder) -> Result<Option<Alu>, String> {
             let halves = b.has("2A").then(|| b.has("HI"));
             let words: Vec<&str> = b.lifted.words.iter().map(|(_, text)| text).filter(|t| t.ends_with('8')).collect();
             let b_signed = !matches!(words.as_slice(), [_, "U8"] | ["U8"]);
-            Alu::Dot { a_signed: !b.has("U8") && !b.has("U16"), b_signed, halves }
+            let a_signed = match b.lifted.words.kind("sa") {
+                Some(word) => word.starts_with('S'),
+                None => !b.has("U8") && !b.has("U16"),
+            };
+            let b_signed = b.lifted.words.kind("sb").map_or(b_signed, |word| word.starts_with('S'));
+            Alu::Dot { a_signed, b_signed, halves }
         }
         _ => return Ok(None),
     };

@@ -6,9 +6,10 @@ use super::super::super::ops::convert::IntType;
 use super::super::super::ops::format::{BF16, F16, F32, F64, Format, Round};
 use super::super::super::ops::half::Pick;
 use super::super::super::ops::mufu::Function;
+use super::super::super::ops::narrow::Tiny;
 use super::super::super::ops::real::Mode;
 use super::super::alu::{Alu, FloatCmp, FloatOp, Halves, float_format};
-use super::super::code::Exec;
+use super::super::code::{Exec, From};
 use super::arith::join;
 use super::operands::{Builder, Kind};
 use crate::tables::{Op, Role};
@@ -84,7 +85,19 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
 }
 
 /// Words that change a float operation in a way that is not built.
-const REFUSED: [&str; 7] = ["D2", "D4", "D8", "M2", "M4", "M8", "XORSIGN"];
+const REFUSED: [&str; 6] = ["D2", "D4", "D8", "M2", "M4", "M8"];
+
+/// Minimum or maximum as the words say.
+fn min_max(b: &Builder) -> FloatOp {
+    if b.has("XORSIGN") { FloatOp::MinMaxXor(b.has("NAN")) } else { FloatOp::MinMax(b.has("NAN")) }
+}
+
+/// Signs of the operands that count beside their magnitudes come whole.
+fn keep_signs(b: &mut Builder) {
+    if b.has("XORSIGN") {
+        (b.code.a.and, b.code.b.and) = (u64::MAX, u64::MAX);
+    }
+}
 
 fn single(b: &mut Builder) -> Result<Option<Alu>, String> {
     let mode = mode(b);
@@ -93,7 +106,7 @@ fn single(b: &mut Builder) -> Result<Option<Alu>, String> {
         Op::FADD | Op::UFADD => Alu::Float(FloatOp::Add, F32, mode),
         Op::FMUL | Op::UFMUL => Alu::Float(FloatOp::Mul, F32, mode),
         Op::FFMA | Op::UFFMA => Alu::Float(FloatOp::Fma, F32, mode),
-        Op::FMNMX | Op::FMNMX_2 => Alu::Float(FloatOp::MinMax(b.has("NAN")), F32, mode),
+        Op::FMNMX | Op::FMNMX_2 => Alu::Float(min_max(b), F32, mode),
         Op::FMNMX3 => Alu::FloatMinMax3(mode, b.has("NAN")),
         Op::FSEL | Op::UFSEL if ftz => Alu::SelectF32,
         Op::FSEL | Op::UFSEL => Alu::Select,
@@ -102,8 +115,8 @@ fn single(b: &mut Builder) -> Result<Option<Alu>, String> {
         Op::FCHK => Alu::CheckDivide,
         Op::MUFU => {
             let function = b.lifted.words.pick(&FUNCTIONS).unwrap_or(Function::Cos);
-            let format = if b.has("F16") { F16 } else { F32 };
-            Alu::Mufu(function, format, mode.sat)
+            let format = b.lifted.words.iter().find_map(|(_, word)| float_format(word)).unwrap_or(F32);
+            Alu::Mufu(function, format, mode.sat, b.has("H1"))
         }
         _ => return Ok(None),
     };
@@ -111,6 +124,7 @@ fn single(b: &mut Builder) -> Result<Option<Alu>, String> {
         return Err(format!("the machine does not execute {}.{word}", b.lifted.inst.op.info().text));
     }
     b.abc(Kind::F32)?;
+    keep_signs(b);
     Ok(Some(alu))
 }
 
@@ -154,12 +168,16 @@ fn half(b: &mut Builder) -> Result<Option<Alu>, String> {
         Op::HADD2_F32 => Alu::HalfToF32(how),
         Op::HMUL2 => Alu::Half(FloatOp::Mul, how),
         Op::HFMA2 | Op::HFMA2_MMA => Alu::Half(FloatOp::Fma, how),
-        Op::HMNMX2 | Op::VHMNMX => Alu::Half(FloatOp::MinMax(b.has("NAN")), how),
+        Op::HMNMX2 | Op::VHMNMX => Alu::Half(min_max(b), how),
         Op::HSETP2 => Alu::CompareHalf { cmp: float_cmp(b), how, join, and: b.has("H_AND") },
         Op::HSET2 => Alu::SetHalf { cmp: float_cmp(b), how, join, ones: !b.has("BF") },
         _ => return Ok(None),
     };
+    if b.has("OOB") {
+        return Err("the machine does not execute HFMA2.OOB".to_string());
+    }
     b.abc(Kind::F16x2)?;
+    keep_signs(b);
     Ok(Some(alu))
 }
 
@@ -214,12 +232,8 @@ fn conversion(b: &mut Builder) -> Result<Option<Alu>, String> {
             from_float(Alu::FloatToFloat { from, to, round, ftz, sat, integral }, from)
         }
         Op::F2FP | Op::UF2FP => {
-            let to = if b.has("BF16") { BF16 } else { F16 };
-            if b.has("MERGE_C") || words.iter().any(|(_, t)| t.starts_with('E') || t == "UNPACK_B") {
-                return Err("the machine does not execute this F2FP".to_string());
-            }
             b.abc(Kind::F32)?;
-            return Ok(Some(Alu::Pack { to, mode: mode(b) }));
+            return Ok(Some(pack(b)?));
         }
         Op::I2I => {
             let to = float_to_int_type(&words, "dst").or(integers.first().copied()).unwrap_or(s32);
@@ -238,6 +252,26 @@ fn conversion(b: &mut Builder) -> Result<Option<Alu>, String> {
     };
     b.code.a = b.src(Role::A, source == F64, kind)?;
     Ok(Some(alu))
+}
+
+/// F2FP: from two f32 to 16 bits, to and from 8 bits, to tf32.
+fn pack(b: &Builder) -> Result<Alu, String> {
+    let (mode, finite, relu) = (mode(b), b.has("SATFINITE"), b.has("RELU"));
+    let tiny = b.lifted.words.pick(&[("E4M3", Tiny::E4m3), ("E5M2", Tiny::E5m2)]);
+    let merges = b.has("PACK_AB_MERGE_C") || b.has("UNPACK_B_MERGE_C") || b.has("MERGE_C");
+    let third = if b.has("UNPACK_B_MERGE_C") { b.code.b.from } else { b.code.c.from };
+    if merges && !matches!(third, From::Zero | From::Value(0)) {
+        return Err("the machine does not execute F2FP that merges".to_string());
+    }
+    Ok(match tiny {
+        Some(to) if b.has("PACK_AB_MERGE_C") => Alu::Pack8 { to, halves: false, relu },
+        Some(to) if b.has("UNPACK_B_MERGE_C") => Alu::Pack8 { to, halves: true, relu },
+        Some(from) if b.has("UNPACK_B") => Alu::Unpack8 { from, relu },
+        Some(_) => return Err("the machine does not execute this F2FP".to_string()),
+        None if b.has("TF32") => Alu::Tf32 { mode, finite },
+        None if b.has("MERGE_C") => return Err("the machine does not execute this F2FP".to_string()),
+        None => Alu::Pack { to: if b.has("BF16") { BF16 } else { F16 }, mode, finite },
+    })
 }
 
 fn float_to_int_type(words: &[(String, String)], kind: &str) -> Option<IntType> {

@@ -1,0 +1,190 @@
+//! `cvt` to and from floats of 16 bits and less, and to tf32.
+//!
+//! Input: `cvt` with f16, bf16, f16x2, bf16x2, e4m3x2, e5m2x2 or tf32. Output: F2FP where the target has it, F2F and I2F, HADD2.F32. A source of 16 bits is
+//! taken as the f32 that it exactly is, so that every conversion rounds once.
+
+use super::builder::{Builder, Lowered, Refusal};
+use super::convert::{rounding, rounds_to_integer, widened};
+use super::mods::*;
+use super::operand::{Class, class_of};
+use crate::ori::Operand;
+use crate::ptx::ast;
+use crate::tables::ptx::{Modifiers, Rounding, ScalarType};
+use crate::tables::{Feature, Op, Role};
+use smallvec::SmallVec;
+
+/// Modifiers of one conversion.
+type PackMods = SmallVec<[M; 6]>;
+
+/// tf32 has 13 bits of mantissa less than f32.
+const TF32_DROPPED: u32 = 13;
+const INFINITE: u32 = 0x7f80_0000;
+
+fn is_float(ty: ScalarType) -> bool {
+    class_of(ty) == Class::Float
+}
+
+impl Builder<'_> {
+    /// An f16 or bf16 as f32. A subnormal f16 is a normal f32; a subnormal bf16 is flushed where the instruction says so.
+    pub(super) fn widened_half(&mut self, a: Operand, from: ScalarType, ftz: bool) -> Operand {
+        let d = self.temp();
+        if from == ScalarType::F16 {
+            let zero = Operand::zero().negated();
+            self.put(Op::HADD2_F32, &[LOW_B], &[(Role::D, d), (Role::A, zero), (Role::B, a)]);
+            return d;
+        }
+        let places = self.imm(16);
+        self.shf(&SHF_L, d, a, places, Operand::zero());
+        if !ftz {
+            return d;
+        }
+        let flushed = self.temp();
+        self.put(Op::FADD, &[FTZ], &[(Role::D, flushed), (Role::A, d), (Role::B, Operand::zero().negated())]);
+        flushed
+    }
+
+    /// `cvt` to one f16 or bf16.
+    pub(super) fn to_half(&mut self, inst: &ast::Instruction, to: ScalarType, from: ScalarType) -> Lowered {
+        let d = self.dest(&inst.operands[0])?;
+        let result = if inst.mods.saturate { self.temp() } else { d };
+        if !is_float(from) {
+            self.int_to_half(inst, result, to, from)?;
+        } else if from == to && !rounds_to_integer(&inst.mods) {
+            // A sum with negative zero: NaN becomes the canonical one.
+            let (a, zero) = (self.source_reg(&inst.operands[1], from)?, Operand::zero());
+            if to == ScalarType::F16 {
+                self.put(Op::HADD2, &[], &[(Role::D, result), (Role::A, a), (Role::B, zero.negated())]);
+            } else {
+                self.hfma2(result, zero.negated(), zero, a, &[BF16_V2]);
+            }
+        } else {
+            let (mut a, from) = self.float_source(inst, from)?;
+            if rounds_to_integer(&inst.mods) {
+                let whole = self.temp();
+                self.round_to_integer(whole, a, from, &inst.mods)?;
+                a = whole;
+                self.narrow(result, a, to, from, &Modifiers::default())?;
+            } else {
+                self.narrow(result, a, to, from, &inst.mods)?;
+            }
+        }
+        if inst.mods.saturate {
+            if to != ScalarType::F16 {
+                return Err(Refusal::NotBuilt);
+            }
+            self.saturate_f16(d, result);
+        }
+        Ok(())
+    }
+
+    fn int_to_half(&mut self, inst: &ast::Instruction, d: Operand, to: ScalarType, from: ScalarType) -> Lowered {
+        let wide = from.bits() == 64;
+        let a = if wide {
+            self.source_pair(&inst.operands[1], from)?
+        } else {
+            let value = self.extended(&inst.operands[1], from)?;
+            self.in_reg(value)
+        };
+        let from = if wide { from } else { widened(from) };
+        let mut mods: PackMods = SmallVec::from_slice(&[float_dst(to), i2f_src(from)]);
+        mods.extend(rounding(&inst.mods)?);
+        self.put(if wide { Op::I2F_X } else { Op::I2F }, &mods, &[(Role::D, d), (Role::A, a)]);
+        Ok(())
+    }
+
+    /// An f32 or f64 rounded to f16 or bf16.
+    fn narrow(&mut self, d: Operand, a: Operand, to: ScalarType, from: ScalarType, of: &Modifiers) -> Lowered {
+        let nearest = matches!(of.rounding, None | Some(Rounding::Rn));
+        let flush = of.ftz && to == ScalarType::Bf16;
+        let packs = from == ScalarType::F32 && (nearest || of.rounding == Some(Rounding::Rz)) && !flush;
+        if packs && self.has(Feature::HalfPacking) {
+            let mods = pack_mods(to, of)?;
+            self.put(Op::F2FP, &mods, &[(Role::D, d), (Role::A, Operand::zero()), (Role::B, a)]);
+            return Ok(());
+        }
+        if of.relu || of.saturate_finite {
+            return Err(Refusal::NotBuilt);
+        }
+        let mut mods: PackMods = SmallVec::from_slice(&[float_dst(to), float_src(from)]);
+        mods.extend(rounding(of)?);
+        // What f16 cannot hold is not flushed beforehand: so does the incumbent.
+        if flush {
+            mods.push(FTZ);
+        }
+        self.put(if from == ScalarType::F64 { Op::F2F_X } else { Op::F2F }, &mods, &[(Role::D, d), (Role::A, a)]);
+        Ok(())
+    }
+
+    /// `cvt` of two numbers at once, and to tf32.
+    pub(super) fn convert_packed(&mut self, inst: &ast::Instruction, to: ScalarType, from: ScalarType) -> Lowered {
+        use ScalarType::{Bf16x2, E4m3x2, E5m2x2, F16x2, F32, Tf32};
+        let d = self.dest(&inst.operands[0])?;
+        let flags = [(inst.mods.relu, RELU), (inst.mods.saturate_finite, SATFINITE)];
+        let mut mods: PackMods = flags.into_iter().filter(|flag| flag.0).map(|flag| flag.1).collect();
+        let format = |ty| if ty == E4m3x2 { PACK_E4M3 } else { PACK_E5M2 };
+        match (to, from) {
+            (F16x2 | Bf16x2, F32) => {
+                let (a, b) = (self.source_reg(&inst.operands[1], from)?, self.source_reg(&inst.operands[2], from)?);
+                let mods = pack_mods(to, &inst.mods)?;
+                self.put(Op::F2FP, &mods, &[(Role::D, d), (Role::A, a), (Role::B, b)]);
+            }
+            (E4m3x2 | E5m2x2, F32) => {
+                let (a, b) = (self.source_reg(&inst.operands[1], from)?, self.source_reg(&inst.operands[2], from)?);
+                mods.extend([format(to), PACK_MERGE]);
+                let args = [(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, Operand::zero())];
+                self.put(Op::F2FP, &mods, &args);
+            }
+            (E4m3x2 | E5m2x2, F16x2) => {
+                let a = self.source_reg(&inst.operands[1], from)?;
+                mods.extend([format(to), FROM_F16, UNPACK_MERGE]);
+                self.put(Op::F2FP, &mods, &[(Role::D, d), (Role::A, a), (Role::B, Operand::zero())]);
+            }
+            (F16x2, E4m3x2 | E5m2x2) => {
+                let a = self.source_reg(&inst.operands[1], from)?;
+                mods.extend([UNPACK_F16, if from == E4m3x2 { FROM_E4M3 } else { FROM_E5M2 }, UNPACK]);
+                self.put(Op::F2FP, &mods, &[(Role::D, d), (Role::A, a)]);
+            }
+            (Tf32, F32) if inst.mods.rounding == Some(Rounding::Rna) => self.to_tf32_away(inst, d)?,
+            (Tf32, F32) => {
+                let a = self.source_reg(&inst.operands[1], from)?;
+                mods.extend([PACK_TF32, PACK_B]);
+                mods.extend(rounding(&inst.mods)?);
+                self.put(Op::F2FP, &mods, &[(Role::D, d), (Role::A, a)]);
+            }
+            _ => return Err(Refusal::NotBuilt),
+        }
+        Ok(())
+    }
+
+    /// To tf32, ties away from zero: half a unit added to the magnitude, the bits below cut off. Infinities and NaN are cut off only.
+    fn to_tf32_away(&mut self, inst: &ast::Instruction, d: Operand) -> Lowered {
+        let a = self.source_reg(&inst.operands[1], ScalarType::F32)?;
+        let (infinite, half, mask) = (self.imm(INFINITE), 1 << (TF32_DROPPED - 1), self.imm(u32::MAX << TF32_DROPPED));
+        let (p, sum, chosen) = (self.temp_pred(), self.plus(a, half), self.temp());
+        self.put(Op::FSETP, &[FGEU, AND], &[(Role::Pu, p), (Role::A, a.absolute()), (Role::B, infinite)]);
+        self.select(chosen, a, sum, p);
+        if !inst.mods.saturate_finite {
+            self.and(d, chosen, mask);
+            return Ok(());
+        }
+        let (cut, less, q) = (self.temp(), u32::MAX << TF32_DROPPED, self.temp_pred());
+        self.and(cut, chosen, mask);
+        let less = self.plus(cut, less as i32);
+        self.put(Op::FSETP, &[FGEU, AND], &[(Role::Pu, q), (Role::A, cut.absolute()), (Role::B, infinite)]);
+        self.select(d, less, cut, q);
+        Ok(())
+    }
+}
+
+/// Modifiers of F2FP to f16 or bf16.
+fn pack_mods(to: ScalarType, of: &Modifiers) -> Lowered<PackMods> {
+    let bf16 = matches!(to, ScalarType::Bf16 | ScalarType::Bf16x2);
+    let flags = [(of.relu, RELU), (of.saturate_finite, SATFINITE), (bf16, PACK_BF16)];
+    let mut mods: PackMods = flags.into_iter().filter(|flag| flag.0).map(|flag| flag.1).collect();
+    match of.rounding {
+        None | Some(Rounding::Rn) => {}
+        Some(Rounding::Rz) => mods.push(RZ),
+        _ => return Err(Refusal::NotBuilt),
+    }
+    Ok(mods)
+}
