@@ -30,11 +30,12 @@ fn one(number: usize, path: &Path, tools: &Tools) -> Vec<String> {
         Err(error) => return vec![format!("{name}: {error}")],
     };
     let mut wrong = Vec::new();
-    for (t, sm) in TARGETS.into_iter().enumerate().filter(|(_, sm)| wanted("SASSAFRAS_SM", sm)) {
+    let allowed = |sm: &str| file.allows(&format!("sm_{sm}"));
+    for (t, sm) in TARGETS.into_iter().enumerate().filter(|(_, sm)| wanted("SASSAFRAS_SM", sm) && allowed(sm)) {
         for (_, level) in [(0, "-O0"), (1, "-O3")].into_iter().filter(|(l, _)| on_turn(number + t + l)) {
             let messages = match compile(tools, &file.module, sm, level) {
                 Ok(made) => {
-                    let both = [Decoder::Vendor, Decoder::Tables].map(|decoder| check(&file, &made, decoder));
+                    let both = [Decoder::Vendor, Decoder::Tables].map(|decoder| check(&file, sm, &made, decoder));
                     both.concat()
                 }
                 Err(error) => vec![error],

@@ -7,7 +7,7 @@
 use crate::ori::function::ControlWord;
 use crate::ori::{Function, InstId};
 use crate::tables::ori::{Class, Direction, RoleInfo};
-use crate::tables::{Feature, Prop};
+use crate::tables::{Feature, Mod, Prop, value};
 
 /// Longest stall that the field holds, in cycles.
 const LONGEST: u8 = 15;
@@ -27,7 +27,10 @@ pub fn run(function: &mut Function) {
 fn control_word(function: &Function, inst: InstId) -> ControlWord {
     let op = function.insts[inst].op;
     let target = function.target;
-    let fixed = op.has(Prop::Fp64Pipe) && target.has(Feature::Fp64FixedLatency)
+    let tensor = op.has(Prop::TensorPipe) && target.has(Feature::TensorFixedLatency)
+        || op.has(Prop::IntegerTensorPipe) && target.has(Feature::IntegerTensorFixedLatency);
+    let fixed = tensor
+        || op.has(Prop::Fp64Pipe) && target.has(Feature::Fp64FixedLatency)
         || op.has(Prop::UniformBridge) && target.has(Feature::UniformBridgeFixedLatency);
     let variable = op.has(Prop::VariableLatency) && !fixed;
     let roles = op.info().roles;
@@ -39,10 +42,17 @@ fn control_word(function: &Function, inst: InstId) -> ControlWord {
     let result = variable && (some(Direction::Def) || !some(Direction::Use));
     let read = variable && some(Direction::Use) || op.has(Prop::ReadsLate);
     ControlWord {
-        stall: if op.has(Prop::StallZero) { 0 } else { LONGEST },
+        stall: if op.has(Prop::StallZero) || tensor && !is_short(function, inst) { 0 } else { LONGEST },
         stay: false,
         write_bar: if result { RESULT } else { NONE },
         read_bar: if read { READ } else { NONE },
         wait: 1 << RESULT | 1 << READ,
     }
+}
+
+/// A product of eight rows, whose result is there after the longest stall. Longer ones have stall 0, which waits for all that
+/// have a fixed latency. Source: ptxas -O0 on sm_80 and later.
+fn is_short(function: &Function, inst: InstId) -> bool {
+    let shape = function.insts[inst].mods.get(Mod::Mshape);
+    [value::mshape::_8816, value::mshape::_8832, value::mshape::_88128].contains(&shape)
 }

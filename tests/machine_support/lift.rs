@@ -67,7 +67,10 @@ fn lift(text: &str, next: u64, labels: &HashMap<String, u64>) -> Result<Lifted, 
 fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
     let parts: Vec<&str> = mnemonic.split('.').collect();
     let wide = format!("{}_64", parts[0]);
+    let sparse = format!("{}_SP", parts[0]);
     let name = match parts[0] {
+        "HMMA" | "IMMA" | "QMMA" if parts.contains(&"SP") => sparse.as_str(),
+        "HMMA" if parts.contains(&"884") => "HMMA_884",
         "REDG" => "RED",
         "BMOV" if operands.trim_start().starts_with('B') => "BMOV_B",
         "BMOV" => "BMOV_R",

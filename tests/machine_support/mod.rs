@@ -93,7 +93,7 @@ pub enum Decoder {
 }
 
 /// Runs all launches of a file; the messages of those that fail.
-pub fn check(file: &LaunchFile, made: &Made, decoder: Decoder) -> Vec<String> {
+pub fn check(file: &LaunchFile, sm: &str, made: &Made, decoder: Decoder) -> Vec<String> {
     let functions = lift::functions(&made.listing);
     let run = |launch: &Launch| -> Result<(), String> {
         let decoded = match decoder {
@@ -109,5 +109,7 @@ pub fn check(file: &LaunchFile, made: &Made, decoder: Decoder) -> Vec<String> {
             format!("{} differences: {}", all.len(), shown.join("; "))
         })
     };
-    file.launches.iter().filter_map(|l| run(l).err().map(|why| format!("{}: {why}", l.kernel))).collect()
+    let target = format!("sm_{sm}");
+    let launches = file.launches.iter().filter(|l| l.wants(&target));
+    launches.filter_map(|l| run(l).err().map(|why| format!("{}: {why}", l.kernel))).collect()
 }

@@ -5,6 +5,7 @@
 //! (`compare`). Invariant: a description that loads has as many expected elements as its buffer has, sizes that a launch
 //! may have, and numbers that fit their type. Nothing here knows a machine; a GPU takes the same description.
 
+use crate::tables::Target;
 use serde::Deserialize;
 
 mod command;
@@ -101,7 +102,23 @@ pub struct Launch {
     pub args: Vec<Arg>,
 }
 
+impl LaunchFile {
+    /// Whether the module's own `.target` allows a target.
+    pub fn allows(&self, target: &str) -> bool {
+        let source = std::fs::read_to_string(&self.module).unwrap_or_default();
+        let own = source.lines().find_map(|l| l.trim().strip_prefix(".target")).unwrap_or("");
+        let own = own.split([',', ' ', '\t']).find(|word| !word.is_empty()).and_then(Target::by_name);
+        let other = Target::by_name(target);
+        own.zip(other).is_none_or(|(own, other)| own.refused_on(other).is_none())
+    }
+}
+
 impl Launch {
+    /// Whether the kernel is launched on a target that its module allows.
+    pub fn wants(&self, target: &str) -> bool {
+        self.targets.is_empty() || self.targets.iter().any(|name| name == target)
+    }
+
     /// The arguments as they are before the launch. Buffers that the description only reads out start as 0xa5 in every
     /// byte, so that an element that was never written shows.
     pub fn arg_values(&self) -> Vec<ArgValue> {

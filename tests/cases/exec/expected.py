@@ -15,6 +15,7 @@ sys.dont_write_bytecode = True  # no __pycache__ beside the cases
 
 from exact import (F32, F64, add, bits32, bits64, f32, fma, greater, lesser, mul, round_float, signed, sub, to_int, unsigned)
 from launchfile import IN, INOUT, OUT, fill, iota, launch, lcg, listed, render, scalar
+from matrices import matrix_words, moved, product, tile
 
 HERE = Path(__file__).parent
 M32 = 0xFFFFFFFF
@@ -709,6 +710,129 @@ def many_values():
     return [launch("many_values", 1, 32, [IN("u32", x), OUT("u32", [one(v) for v in x])])]
 
 
+# The machine does not execute what the incumbent makes of single bits elsewhere.
+BITS_TARGETS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90")
+
+
+def moving(name, count, transposed):
+    words = matrix_words(count)[:128]
+    return launch(name, 1, 32, [IN("u32", listed(words)), OUT("u32", moved(words, count, transposed), True)])
+
+
+def storing(name, count, transposed):
+    """What stmatrix writes is what ldmatrix would read back; rows that no matrix has stay zero."""
+    rows = matrix_words(count)[: 32 * count]
+    return launch(name, 1, 32, [IN("u32", listed(moved(rows, count, transposed))), OUT("u32", rows + [0] * (128 - 32 * count), True)])
+
+
+def matrix_products():
+    return [
+        product("mma_m16n8k8_f16_f16", (16, 8, 8), ("f16", "f16", "f16", "f16"), (2, 2, 1, 2), 1500),
+        product("mma_m16n8k8_f32_f16", (16, 8, 8), ("f32", "f16", "f16", "f32"), (4, 2, 1, 4), 1501),
+        product("mma_m8n8k16_s32_s8_sat", (8, 8, 16), ("s32", "s8", "s8", "s32"), (2, 1, 1, 2), 1502, saturate=True),
+        product("mma_m8n8k16_s32_u8s8", (8, 8, 16), ("s32", "u8", "s8", "s32"), (2, 1, 1, 2), 1503),
+        product("mma_m8n8k32_s32_s4", (8, 8, 32), ("s32", "s4", "s4", "s32"), (2, 1, 1, 2), 1504),
+        product("mma_m8n8k32_s32_u4s4", (8, 8, 32), ("s32", "u4", "s4", "s32"), (2, 1, 1, 2), 1505),
+        product("mma_m8n8k128_s32_b1_xor", (8, 8, 128), ("s32", "b1", "b1", "s32"), (2, 1, 1, 2), 1506, targets=BITS_TARGETS, bit="xor"),
+    ]
+
+
+def matrix_products_wide():
+    return [
+        product("mma_m16n8k16_f16_f16", (16, 8, 16), ("f16", "f16", "f16", "f16"), (2, 4, 2, 2), 2000),
+        product("mma_m16n8k16_f32_f16", (16, 8, 16), ("f32", "f16", "f16", "f32"), (4, 4, 2, 4), 2001),
+        product("mma_m16n8k8_f32_bf16", (16, 8, 8), ("f32", "bf16", "bf16", "f32"), (4, 2, 1, 4), 2002),
+        product("mma_m16n8k16_f32_bf16", (16, 8, 16), ("f32", "bf16", "bf16", "f32"), (4, 4, 2, 4), 2003),
+        product("mma_m16n8k4_f32_tf32", (16, 8, 4), ("f32", "tf32", "tf32", "f32"), (4, 2, 1, 4), 2004),
+        product("mma_m16n8k8_f32_tf32", (16, 8, 8), ("f32", "tf32", "tf32", "f32"), (4, 4, 2, 4), 2005),
+        product("mma_m8n8k4_f64_f64", (8, 8, 4), ("f64", "f64", "f64", "f64"), (2, 1, 1, 2), 2006),
+        product("mma_m16n8k16_s32_u8s8_sat", (16, 8, 16), ("s32", "u8", "s8", "s32"), (4, 2, 1, 4), 2007, saturate=True),
+        product("mma_m16n8k32_s32_s8u8", (16, 8, 32), ("s32", "s8", "u8", "s32"), (4, 4, 2, 4), 2008),
+        product("mma_m16n8k32_s32_s4u4", (16, 8, 32), ("s32", "s4", "u4", "s32"), (4, 2, 1, 4), 2009),
+        product("mma_m16n8k64_s32_s4", (16, 8, 64), ("s32", "s4", "s4", "s32"), (4, 4, 2, 4), 2010),
+        product("mma_m16n8k128_s32_b1_and", (16, 8, 128), ("s32", "b1", "b1", "s32"), (4, 2, 1, 4), 2011, targets=BITS_TARGETS, bit="and"),
+        product("mma_m16n8k256_s32_b1_xor", (16, 8, 256), ("s32", "b1", "b1", "s32"), (4, 4, 2, 4), 2012, targets=BITS_TARGETS, bit="xor"),
+        product("sp_m16n8k16_f32_f16", (16, 8, 16), ("f32", "f16", "f16", "f32"), (4, 2, 2, 4), 2013, is_sparse=True),
+        product("sp_m16n8k32_f16_f16", (16, 8, 32), ("f16", "f16", "f16", "f16"), (2, 4, 4, 2), 2014, is_sparse=True),
+        product("sp_m16n8k32_f32_bf16", (16, 8, 32), ("f32", "bf16", "bf16", "f32"), (4, 4, 4, 4), 2015, is_sparse=True),
+        product("sp_m16n8k8_f32_tf32", (16, 8, 8), ("f32", "tf32", "tf32", "f32"), (4, 2, 2, 4), 2016, is_sparse=True),
+        product("sp_m16n8k16_f32_tf32", (16, 8, 16), ("f32", "tf32", "tf32", "f32"), (4, 4, 4, 4), 2017, is_sparse=True),
+        product("sp_m16n8k32_s32_s8", (16, 8, 32), ("s32", "s8", "s8", "s32"), (4, 2, 2, 4), 2018, is_sparse=True),
+        product("sp_m16n8k64_s32_u8s8_sat", (16, 8, 64), ("s32", "u8", "s8", "s32"), (4, 4, 4, 4), 2019, saturate=True, is_sparse=True),
+    ]
+
+
+def matrix_products_double():
+    return [
+        product("mma_m16n8k4_f64_f64", (16, 8, 4), ("f64", "f64", "f64", "f64"), (4, 2, 1, 4), 2200),
+        product("mma_m16n8k8_f64_f64", (16, 8, 8), ("f64", "f64", "f64", "f64"), (4, 4, 2, 4), 2201),
+        product("mma_m16n8k16_f64_f64", (16, 8, 16), ("f64", "f64", "f64", "f64"), (4, 8, 4, 4), 2202),
+    ]
+
+
+def matrix_moves():
+    return [
+        moving("ldmatrix_x1", 1, False),
+        moving("ldmatrix_x1_trans", 1, True),
+        moving("ldmatrix_x2", 2, False),
+        moving("ldmatrix_x2_trans", 2, True),
+        moving("ldmatrix_x4", 4, False),
+        moving("ldmatrix_x4_trans", 4, True),
+    ]
+
+
+def matrix_stores():
+    return [
+        storing("stmatrix_x1", 1, False),
+        storing("stmatrix_x1_trans", 1, True),
+        storing("stmatrix_x2", 2, False),
+        storing("stmatrix_x2_trans", 2, True),
+        storing("stmatrix_x4", 4, False),
+        storing("stmatrix_x4_trans", 4, True),
+    ]
+
+
+def matrix_tiles():
+    return [
+        tile("wmma_m16n16k16_f16_f16_crr", (16, 16, 16), ("f16", "f16", "f16", "f16"), ("col", "row", "row", "row"), (32, 32, 32, 32), 700),
+        tile("wmma_m16n16k16_f16_f16_rcc", (16, 16, 16), ("f16", "f16", "f16", "f16"), ("row", "col", "col", "col"), (32, 32, 32, 32), 700),
+        tile("wmma_m16n16k16_f16_f32_rrc", (16, 16, 16), ("f32", "f16", "f16", "f32"), ("row", "row", "col", "col"), (32, 32, 32, 32), 701),
+        tile("wmma_m16n16k16_f16_f32_ccr", (16, 16, 16), ("f32", "f16", "f16", "f32"), ("col", "col", "row", "row"), (32, 32, 32, 32), 701),
+        tile("wmma_m16n16k16_s8_s32_crr", (16, 16, 16), ("s32", "s8", "s8", "s32"), ("col", "row", "row", "row"), (32, 32, 32, 32), 702),
+        tile("wmma_m16n16k16_s8_s32_rcc", (16, 16, 16), ("s32", "s8", "s8", "s32"), ("row", "col", "col", "col"), (32, 32, 32, 32), 702),
+        tile("wmma_m8n32k16_f16_f16_rrc", (8, 32, 16), ("f16", "f16", "f16", "f16"), ("row", "row", "col", "col"), (32, 32, 32, 32), 707),
+        tile("wmma_m8n32k16_f16_f16_ccr", (8, 32, 16), ("f16", "f16", "f16", "f16"), ("col", "col", "row", "row"), (32, 32, 32, 32), 707),
+        tile("wmma_m8n32k16_f16_f32_crr", (8, 32, 16), ("f32", "f16", "f16", "f32"), ("col", "row", "row", "row"), (32, 32, 32, 32), 708),
+        tile("wmma_m8n32k16_f16_f32_rcc", (8, 32, 16), ("f32", "f16", "f16", "f32"), ("row", "col", "col", "col"), (32, 32, 32, 32), 708),
+        tile("wmma_m8n32k16_s8_s32_rrc", (8, 32, 16), ("s32", "s8", "s8", "s32"), ("row", "row", "col", "col"), (32, 32, 32, 32), 709),
+        tile("wmma_m8n32k16_s8_s32_ccr", (8, 32, 16), ("s32", "s8", "s8", "s32"), ("col", "col", "row", "row"), (32, 32, 32, 32), 709),
+        tile("wmma_m32n8k16_f16_f16_crr", (32, 8, 16), ("f16", "f16", "f16", "f16"), ("col", "row", "row", "row"), (32, 32, 32, 32), 714),
+        tile("wmma_m32n8k16_f16_f16_rcc", (32, 8, 16), ("f16", "f16", "f16", "f16"), ("row", "col", "col", "col"), (32, 32, 32, 32), 714),
+        tile("wmma_m32n8k16_f16_f32_rrc", (32, 8, 16), ("f32", "f16", "f16", "f32"), ("row", "row", "col", "col"), (32, 32, 32, 32), 715),
+        tile("wmma_m32n8k16_f16_f32_ccr", (32, 8, 16), ("f32", "f16", "f16", "f32"), ("col", "col", "row", "row"), (32, 32, 32, 32), 715),
+        tile("wmma_m32n8k16_s8_s32_crr", (32, 8, 16), ("s32", "s8", "s8", "s32"), ("col", "row", "row", "row"), (32, 32, 32, 32), 716),
+        tile("wmma_m32n8k16_s8_s32_rcc", (32, 8, 16), ("s32", "s8", "s8", "s32"), ("row", "col", "col", "col"), (32, 32, 32, 32), 716),
+        tile("wmma_m8n8k32_s4_s32_rcr", (8, 8, 32), ("s32", "s4", "s4", "s32"), ("row", "col", "row", "row"), (64, 64, 64, 64), 723),
+        tile("wmma_m8n8k128_b1_s32_xor_rcr", (8, 8, 128), ("s32", "b1", "b1", "s32"), ("row", "col", "row", "row"), (128, 128, 128, 128), 725, bit="xor", targets=BITS_TARGETS),
+    ]
+
+
+def matrix_tiles_wide():
+    return [
+        tile("wmma_m16n16k16_bf16_f32_crr", (16, 16, 16), ("f32", "bf16", "bf16", "f32"), ("col", "row", "row", "row"), (32, 32, 32, 32), 706),
+        tile("wmma_m16n16k16_bf16_f32_rcc", (16, 16, 16), ("f32", "bf16", "bf16", "f32"), ("row", "col", "col", "col"), (32, 32, 32, 32), 706),
+        tile("wmma_m8n32k16_bf16_f32_rrc", (8, 32, 16), ("f32", "bf16", "bf16", "f32"), ("row", "row", "col", "col"), (32, 32, 32, 32), 713),
+        tile("wmma_m8n32k16_bf16_f32_ccr", (8, 32, 16), ("f32", "bf16", "bf16", "f32"), ("col", "col", "row", "row"), (32, 32, 32, 32), 713),
+        tile("wmma_m32n8k16_bf16_f32_crr", (32, 8, 16), ("f32", "bf16", "bf16", "f32"), ("col", "row", "row", "row"), (32, 32, 32, 32), 720),
+        tile("wmma_m32n8k16_bf16_f32_rcc", (32, 8, 16), ("f32", "bf16", "bf16", "f32"), ("row", "col", "col", "col"), (32, 32, 32, 32), 720),
+        tile("wmma_m16n16k8_tf32_f32_rrc", (16, 16, 8), ("f32", "tf32", "tf32", "f32"), ("row", "row", "col", "col"), (32, 32, 32, 32), 721),
+        tile("wmma_m16n16k8_tf32_f32_ccr", (16, 16, 8), ("f32", "tf32", "tf32", "f32"), ("col", "col", "row", "row"), (32, 32, 32, 32), 721),
+        tile("wmma_m8n8k4_f64_f64_crr", (8, 8, 4), ("f64", "f64", "f64", "f64"), ("col", "row", "row", "row"), (32, 32, 32, 32), 722),
+        tile("wmma_m8n8k4_f64_f64_rcc", (8, 8, 4), ("f64", "f64", "f64", "f64"), ("row", "col", "col", "col"), (32, 32, 32, 32), 722),
+        tile("wmma_m8n8k128_b1_s32_and_rcr", (8, 8, 128), ("s32", "b1", "b1", "s32"), ("row", "col", "row", "row"), (128, 128, 128, 128), 726, bit="and", targets=BITS_TARGETS),
+    ]
+
+
 ELSEWHERE = {"saxpy": "../../corpus/saxpy.ptx"}
 KERNELS = [
     saxpy, vecadd, reduce_shared, reduce_shuffle, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
@@ -716,6 +840,9 @@ KERNELS = [
     int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, atomics32, atomics64, reductions,
     local_array, const_array, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz,
     subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect, many_predicates, deep_regions, many_values,
+    <<<<<<< HEAD     subwarp_shuffle, =======     subwarp_shuffle, matrix_products, matrix_products_wide, matrix_products_double,
+    matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
+>>>>>>> ac4a924 (Cases: products, tiles and moves of matrices; descriptions for the targets that a module allows; tensor pipes of fixed latency)
 ]
 
 

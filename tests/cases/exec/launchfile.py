@@ -70,8 +70,8 @@ def INOUT(kind, data, expect, hexadecimal=False):
     return "inout", kind, data, (expect, hexadecimal)
 
 
-def launch(kernel, grid, block, args, smem=0):
-    return dict(kernel=kernel, grid=three(grid), block=three(block), smem=smem, args=args)
+def launch(kernel, grid, block, args, smem=0, targets=()):
+    return dict(kernel=kernel, grid=three(grid), block=three(block), smem=smem, args=args, targets=targets)
 
 
 def three(size):
@@ -126,6 +126,9 @@ def render(module, launches):
     text += f'(\n    module: "{module}",\n    launches: [\n'
     for l in launches:
         text += f'        (\n            kernel: "{l["kernel"]}",\n            grid: {l["grid"]},\n            block: {l["block"]},\n'
-        text += f'            smem: {l["smem"]},\n            tolerance: exact,\n            args: [\n'
+        text += f'            smem: {l["smem"]},\n            tolerance: exact,\n'
+        if l["targets"]:
+            text += "            targets: [" + ", ".join(f'"{t}"' for t in l["targets"]) + "],\n"
+        text += "            args: [\n"
         text += "".join(argument(a) for a in l["args"]) + "            ],\n        ),\n"
     return text + "    ],\n)\n"

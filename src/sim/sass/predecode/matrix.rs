@@ -10,6 +10,11 @@ use super::super::product::{Element, FLOATS, Product, Sum};
 use super::operands::{Builder, Kind};
 use crate::tables::{Mod, Op, Role};
 
+const FORMATS: [&str; 4] = ["16", "8", "U4x16P64TO8", "U6x16P32TO8"];
+const LAYOUTS: [&str; 7] = ["M88", "MT88", "M816", "M832", "MT1616", "MT168", "M864"];
+const INTEGERS: [&str; 4] = ["S8", "U8", "S4", "U4"];
+const FP8: [&str; 5] = ["E4M3", "E5M2", "E3M2", "E2M3", "E2M1"];
+
 /// Builds opcodes of this family.
 pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
     Ok(Some(match b.lifted.inst.op {
@@ -26,7 +31,7 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
             Exec::StoreMatrix { count, transposed }
         }
         Op::MOVM => {
-            if word(b, Mod::Mlayout) != "MT88" {
+            if word(b, Mod::Mlayout, &LAYOUTS, 0) != "MT88" {
                 return refuse(b);
             }
             b.code.a = b.src(Role::A, false, Kind::Int)?;
@@ -50,12 +55,12 @@ fn shared(b: &mut Builder) -> Result<(), String> {
 
 /// How many matrices of 8 by 8 half words, and whether they are transposed.
 fn matrices(b: &Builder) -> Result<(u8, bool), String> {
-    let transposed = match (word(b, Mod::Mform), word(b, Mod::Mlayout)) {
+    let transposed = match (word(b, Mod::Mform, &FORMATS, 0), word(b, Mod::Mlayout, &LAYOUTS, 0)) {
         ("16", "M88") => false,
         ("16", "MT88") => true,
         _ => return refuse(b),
     };
-    let count = match word(b, Mod::Mcount) {
+    let count = match word(b, Mod::Mcount, &["2", "4"], 0) {
         "2" => 2,
         "4" => 4,
         _ => 1,
@@ -76,13 +81,24 @@ fn shape(word: &str) -> Option<([u8; 2], u16)> {
     Some(([m, 8], rest.strip_prefix('8')?.parse().ok()?))
 }
 
-/// What a modifier says, its default too.
-fn word(b: &Builder, kind: Mod) -> &'static str {
-    kind.text(b.lifted.inst.mods.get(kind))
+/// What a modifier says: of printed words, which have no kind, the one at a place among those that it may be; of decoded ones
+/// the value, its default too.
+fn word<'b>(b: &'b Builder, kind: Mod, among: &[&str], place: usize) -> &'b str {
+    let mut printed = b.lifted.words.iter().filter(|(kind, _)| kind.is_empty()).map(|(_, word)| word).peekable();
+    if printed.peek().is_none() {
+        return kind.text(b.lifted.inst.mods.get(kind));
+    }
+    printed.filter(|word| among.contains(word)).nth(place).unwrap_or("")
 }
 
-fn element(b: &Builder, kind: Mod) -> Option<Element> {
-    let word = word(b, kind);
+/// The word that says the shape.
+fn shape_of(b: &Builder) -> Option<([u8; 2], u16)> {
+    let printed = b.lifted.words.iter().filter(|(kind, _)| kind.is_empty()).find_map(|(_, word)| shape(word));
+    printed.or_else(|| shape(Mod::Mshape.text(b.lifted.inst.mods.get(Mod::Mshape))))
+}
+
+fn element(b: &Builder, kind: Mod, among: &[&str], place: usize) -> Option<Element> {
+    let word = word(b, kind, among, place);
     let signed = word.starts_with('S');
     match word {
         "S8" | "U8" => Some(Element::Int { bits: 8, signed }),
@@ -93,18 +109,18 @@ fn element(b: &Builder, kind: Mod) -> Option<Element> {
 
 fn product(b: &mut Builder) -> Result<Exec, String> {
     let op = b.lifted.inst.op;
-    let Some((shape, k)) = shape(word(b, Mod::Mshape)) else { return refuse(b) };
-    let half = element(b, Mod::Melem).unwrap_or(Element::Float(F16));
+    let Some((shape, k)) = shape_of(b) else { return refuse(b) };
+    let half = element(b, Mod::Melem, &["BF16", "TF32"], 0).unwrap_or(Element::Float(F16));
     let (first, second) = match op {
         Op::HMMA | Op::HMMA_SP => (Some(half), Some(half)),
-        Op::QMMA | Op::QMMA_SP => (element(b, Mod::Qa), element(b, Mod::Qb)),
+        Op::QMMA | Op::QMMA_SP => (element(b, Mod::Qa, &FP8, 0), element(b, Mod::Qb, &FP8, 1)),
         Op::DMMA => (Some(Element::Float(F64)), Some(Element::Float(F64))),
         Op::BMMA => (Some(Element::Bit), Some(Element::Bit)),
-        _ => (element(b, Mod::Sa), element(b, Mod::Sb)),
+        _ => (element(b, Mod::Sa, &INTEGERS, 0), element(b, Mod::Sb, &INTEGERS, 1)),
     };
     let (Some(first), Some(second)) = (first, second) else { return refuse(b) };
     let round = b.lifted.words.pick(&[("RM", Round::Down), ("RP", Round::Up), ("RZ", Round::Zero)]);
-    let sum = match (op, word(b, Mod::Macc)) {
+    let sum = match (op, word(b, Mod::Macc, &["F16", "F32"], 0)) {
         (Op::IMMA | Op::IMMA_SP | Op::BMMA, _) => Sum::Int { clamp: b.has("SAT") },
         (Op::DMMA, _) => Sum::F64(round.unwrap_or(Round::Nearest)),
         (_, "F16") => Sum::F16,
@@ -124,7 +140,7 @@ fn product(b: &mut Builder) -> Result<Exec, String> {
         a: first,
         b: second,
         sum,
-        and: word(b, Mod::Bop) == "AND",
+        and: word(b, Mod::Bop, &["AND", "XOR"], 0) == "AND",
         sparse: sparse.then(|| b.imm(Role::Id) as u8),
     };
     Ok(Exec::Product(product, words(&product)))

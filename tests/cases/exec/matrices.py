@@ -1,0 +1,185 @@
+"""Products of matrices: where their elements lie in the registers of 32 lanes (PTX ISA 9.0, 9.7.14.5), and launches of one warp.
+
+A kernel reads the fragments of a, b, c (and the metadata of a sparse a) of its lane, one record for each lane, and writes that of d. The values
+are small whole numbers, so that every sum is exact in every type.
+"""
+
+import random
+import struct
+
+from launchfile import IN, OUT, launch, listed
+
+BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s32": 32, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1, "e4m3": 8, "e5m2": 8}
+MANTISSA = {"e4m3": (3, 7), "e5m2": (2, 15)}
+PACKS = {"f16": "<e", "tf32": "<f", "f32": "<f", "f64": "<d"}
+
+
+def encoded(ty, value):
+    """The bits of a whole number in a type."""
+    if ty in PACKS:
+        return int.from_bytes(struct.pack(PACKS[ty], value), "little")
+    if ty == "bf16":
+        return encoded("f32", value) >> 16
+    if ty not in MANTISSA:
+        return value % 2 ** BITS[ty]
+    if value == 0:
+        return 0
+    mantissa, bias = MANTISSA[ty]
+    size = abs(value)
+    exponent = size.bit_length() - 1
+    fraction = (size << mantissa >> exponent) - (1 << mantissa)
+    return (value < 0) << 7 | exponent + bias << mantissa | fraction
+
+
+def any_of(ty, source):
+    """A number of a type."""
+    if ty == "b1":
+        return source.randint(0, 1)
+    if ty in ("f16", "e4m3", "e5m2"):
+        return source.randint(-4, 4)
+    if ty in PACKS or ty == "bf16":
+        return source.randint(-20, 20)
+    low = 0 if ty[0] == "u" else -(2 ** (BITS[ty] - 1))
+    return source.randint(low, low + 2 ** BITS[ty] - 1)
+
+
+def factor_place(ty, lines, line, k):
+    """Lane, element of the fragment and bit in it of row `line` of a (column of b), place k: blocks of four lanes along k."""
+    per = max(1, 32 // BITS[ty])
+    block, inside = divmod(k, 4 * per)
+    lane, element = divmod(inside, per)
+    return line % 8 * 4 + lane, block * (lines // 8) + line // 8, element * BITS[ty]
+
+
+def sum_place(ty, row, column):
+    if ty == "f16":
+        return row % 8 * 4 + column // 2, row // 8, column % 2 * 16
+    return row % 8 * 4 + column // 2, row // 8 * 2 + column % 2, 0
+
+
+def fragments(ty, count, elements):
+    """The words of each lane: `count` registers of `elements`, which are (place, value)."""
+    lanes = [[0] * count for _ in range(32)]
+    for (lane, register, bit), value in elements:
+        lanes[lane][register] |= encoded(ty, value) << bit
+    if BITS[ty] < 64:
+        return lanes
+    return [[word for value in lane for word in (value % 2**32, value >> 32)] for lane in lanes]
+
+
+def sparse(ty, m, k, dense, source):
+    """Zeroes in half of a; what is kept, and the metadata of selector 0 in 32 lanes."""
+    kept, metadata = [[0] * (k // 2) for _ in range(m)], [0] * 32
+    # The metadata counts elements, pairs of 4 bits, halves of 32 bits.
+    units = {"tf32": 2 * k, "s4": k // 2, "u4": k // 2}.get(ty, k)
+    for row in range(m):
+        for chunk in range(units // 4):
+            if ty == "tf32":
+                which = source.randint(0, 1)
+                pair = (2 * which, 2 * which + 1)
+                kept[row][chunk] = dense[row][2 * chunk + which]
+                dense[row][2 * chunk + 1 - which] = 0
+            else:
+                pair = sorted(source.sample(range(4), 2))
+                size = 2 if BITS[ty] == 4 else 1
+                for unit in range(4):
+                    for i in range(size):
+                        at = (4 * chunk + unit) * size + i
+                        if unit in pair:
+                            kept[row][(2 * chunk + pair.index(unit)) * size + i] = dense[row][at]
+                        else:
+                            dense[row][at] = 0
+            lane = row % 8 * 4 + chunk // 4
+            metadata[lane] |= (pair[0] | pair[1] << 2) << (chunk % 4 * 4 + row // 8 * 16)
+    return kept, metadata
+
+
+def clamped(value, saturate):
+    if saturate:
+        return max(-(2**31), min(2**31 - 1, value))
+    return (value + 2**31) % 2**32 - 2**31
+
+
+def product(name, shape, types, registers, seed, targets=(), bit=None, saturate=False, is_sparse=False):
+    """A launch of `name`: d = a * b + c. `registers` of d, a, b, c."""
+    source = random.Random(seed)
+    m, n, k = shape
+    td, ta, tb, tc = types
+    a = [[any_of(ta, source) for _ in range(k)] for _ in range(m)]
+    b = [[any_of(tb, source) for _ in range(n)] for _ in range(k)]
+    far = 2**31 - 1 if saturate else 100
+    c = [[source.randint(-far, far) for _ in range(n)] for _ in range(m)]
+    stored, metadata = sparse(ta, m, k, a, source) if is_sparse else (a, None)
+
+    def dot(row, column):
+        pairs = [(a[row][i], b[i][column]) for i in range(k)]
+        return sum(x & y if bit == "and" else x ^ y if bit == "xor" else x * y for x, y in pairs) + c[row][column]
+
+    d = [[clamped(dot(i, j), saturate) if td == "s32" else dot(i, j) for j in range(n)] for i in range(m)]
+
+    def sums(ty, values):
+        return [(sum_place(ty, i, j), values[i][j]) for i in range(m) for j in range(n)]
+
+    lanes = [
+        fragments(ta, registers[1], [(factor_place(ta, m, i, j), x) for i, row in enumerate(stored) for j, x in enumerate(row)]),
+        fragments(tb, registers[2], [(factor_place(tb, 8, j, i), x) for i, row in enumerate(b) for j, x in enumerate(row)]),
+        fragments(tc, registers[3], sums(tc, c)),
+        [[word] for word in metadata] if is_sparse else [[]] * 32,
+    ]
+    records = [sum((part[lane] for part in lanes), []) for lane in range(32)]
+    records = [record + [0] * (len(record) % 2) for record in records]
+    expect = sum(fragments(td, registers[0], sums(td, d)), [])
+    return launch(name, 1, 32, [IN("u32", listed(sum(records, []))), OUT("u32", expect, True)], targets=targets)
+
+
+def stored(ty, matrix, by_rows, stride):
+    """The words of a matrix in memory."""
+    lines = matrix if by_rows else [list(column) for column in zip(*matrix)]
+    bits = 0
+    for i, line in enumerate(lines):
+        for j, value in enumerate(line):
+            bits |= encoded(ty, value) << (i * stride + j) * BITS[ty]
+    words = (len(lines) * stride * BITS[ty] + 31) // 32
+    return [bits >> 32 * i & 0xFFFFFFFF for i in range(words)]
+
+
+def tile(name, shape, types, layouts, strides, seed, bit=None, targets=()):
+    """A launch of `name`: d = a * b + c, all four in memory; layouts and strides of a, b, c and d."""
+    source = random.Random(seed)
+    m, n, k = shape
+    td, ta, tb, tc = types
+    a = [[any_of(ta, source) for _ in range(k)] for _ in range(m)]
+    b = [[any_of(tb, source) for _ in range(n)] for _ in range(k)]
+    c = [[source.randint(-100, 100) for _ in range(n)] for _ in range(m)]
+
+    def dot(row, column):
+        pairs = [(a[row][i], b[i][column]) for i in range(k)]
+        return sum(x & y if bit == "and" else x ^ y if bit == "xor" else x * y for x, y in pairs) + c[row][column]
+
+    d = [[dot(i, j) for j in range(n)] for i in range(m)]
+    words = [stored(ty, x, layout == "row", stride) for ty, x, layout, stride in zip((ta, tb, tc, td), (a, b, c, d), layouts, strides)]
+    return launch(name, 1, 32, [IN("u32", listed(w)) for w in words[:3]] + [OUT("u32", words[3], True)], targets=targets)
+
+
+def matrix_words(seed):
+    """64 rows of 8 half words, as 256 words."""
+    source = random.Random(seed)
+    return [source.getrandbits(32) for _ in range(256)]
+
+
+def half_words(words):
+    return [half for word in words for half in (word & 0xFFFF, word >> 16)]
+
+
+def moved(words, count, transposed, row_halves=8):
+    """What ldmatrix gives each lane of matrices that stand one behind the other."""
+    halves, out = half_words(words), []
+    for lane in range(32):
+        for i in range(count):
+            parts = []
+            for e in range(2):
+                line, place = lane // 4, 2 * (lane % 4) + e
+                line, place = (place, line) if transposed else (line, place)
+                parts.append(halves[(8 * i + line) * row_halves + place])
+            out.append(parts[0] | parts[1] << 16)
+    return out
