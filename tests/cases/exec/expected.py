@@ -840,9 +840,7 @@ KERNELS = [
     int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, atomics32, atomics64, reductions,
     local_array, const_array, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz,
     subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect, many_predicates, deep_regions, many_values,
-    <<<<<<< HEAD     subwarp_shuffle, =======     subwarp_shuffle, matrix_products, matrix_products_wide, matrix_products_double,
-    matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
->>>>>>> ac4a924 (Cases: products, tiles and moves of matrices; descriptions for the targets that a module allows; tensor pipes of fixed latency)
+    matrix_products, matrix_products_wide, matrix_products_double, matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
 ]
 
 

@@ -7,7 +7,7 @@ are small whole numbers, so that every sum is exact in every type.
 import random
 import struct
 
-from launchfile import IN, OUT, launch, listed
+from launchfile import IN, INOUT, OUT, fill, launch, listed
 
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s32": 32, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1, "e4m3": 8, "e5m2": 8}
 MANTISSA = {"e4m3": (3, 7), "e5m2": (2, 15)}
@@ -158,7 +158,9 @@ def tile(name, shape, types, layouts, strides, seed, bit=None, targets=()):
 
     d = [[dot(i, j) for j in range(n)] for i in range(m)]
     words = [stored(ty, x, layout == "row", stride) for ty, x, layout, stride in zip((ta, tb, tc, td), (a, b, c, d), layouts, strides)]
-    return launch(name, 1, 32, [IN("u32", listed(w)) for w in words[:3]] + [OUT("u32", words[3], True)], targets=targets)
+    # Between the lines of d nothing is written.
+    d = INOUT("u32", fill("u32", len(words[3]), 0), words[3], True)
+    return launch(name, 1, 32, [IN("u32", listed(w)) for w in words[:3]] + [d], targets=targets)
 
 
 def matrix_words(seed):
