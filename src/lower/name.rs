@@ -30,6 +30,8 @@ pub(super) fn full_name(inst: &Instruction) -> String {
         m.precision.map(|x| x.name()),
         m.test.map(|x| x.name()),
         m.vector.map(|x| x.name()),
+        m.matrix_shape.map(|x| x.name()),
+        m.mma_kind.map(|x| x.name()),
     ];
     let mut name = inst.op.name().to_string();
     let types = inst.types.iter().map(|ty| ty.name());
