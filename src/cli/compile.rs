@@ -13,10 +13,8 @@ use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Fewest registers that the calling convention leaves a thread. Source: ptxas 13.0.88 on every target.
-const LEAST_REGISTERS: u32 = 24;
-/// What `archmin` and `archmax` stand for. Source: ptxas 13.0.88 on every target.
-const ARCH_REGISTERS: (u32, u32) = (32, 255);
+/// What `archmin` stands for. Source: ptxas 13.0.88 on every target.
+const ARCH_MIN: u32 = 32;
 
 /// Compiles and writes the cubin, or prints why not. The first word is the program's name.
 pub fn compile(words: &[String]) -> ExitCode {
@@ -175,10 +173,12 @@ fn options_of(a: &Arguments, warnings: &mut Vec<Diagnostic>) -> Result<compile::
 
 /// `--maxrregcount`: too few are made the least that the calling convention needs, too many are no limit.
 fn max_registers(value: Option<&str>, target: &str, warnings: &mut Vec<Diagnostic>) -> Result<Option<u32>, String> {
-    let (least, most) = ARCH_REGISTERS;
+    // Of an unknown target nothing is said here: it is refused later.
+    let Some(info) = Target::by_name(target).and_then(Target::info) else { return Ok(None) };
+    let (least, most) = (info.abi_min, info.reg_limit);
     let count = match value {
         None => return Ok(None),
-        Some("archmin") => return Ok(Some(least)),
+        Some("archmin") => return Ok(Some(ARCH_MIN)),
         Some("archmax") => return Ok(Some(most)),
         Some(text) => match text.parse::<i64>() {
             Ok(count) => count,
@@ -190,10 +190,10 @@ fn max_registers(value: Option<&str>, target: &str, warnings: &mut Vec<Diagnosti
             warnings.push(Diagnostic::note(format!("Too big maxrregcount value specified {count}, will be ignored")));
             Ok(None)
         }
-        Some(count) if count < LEAST_REGISTERS => {
-            let text = format!("adjusting per thread register count of {count} to lower bound of {LEAST_REGISTERS}");
+        Some(count) if count < least => {
+            let text = format!("adjusting per thread register count of {count} to lower bound of {least}");
             warnings.push(Diagnostic::note(format!("For profile {target} {text}")));
-            Ok(Some(LEAST_REGISTERS))
+            Ok(Some(least))
         }
         fits => Ok(fits),
     }

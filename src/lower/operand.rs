@@ -83,9 +83,12 @@ impl Builder<'_> {
         }
     }
 
-    /// A 32-bit source in a register.
+    /// A 32-bit source in a register; of a wider register the low word.
     pub fn source_reg(&mut self, operand: &ast::Operand, ty: ScalarType) -> Lowered<Operand> {
         let value = self.source(operand, ty)?;
+        if matches!(value.kind(), Kind::Vector(_)) {
+            return Ok(self.words(value)[0]);
+        }
         Ok(self.in_reg(value))
     }
 

@@ -1,0 +1,137 @@
+//! The command line: the incumbent's options and words, and that a call of the library is the same.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const ONE: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry one() { ret; }\n";
+const TWO: &str = ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry two() { ret; }\n";
+const BAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() {\nfrob;\nret;\n}\n";
+
+/// A folder with three files, and what is left in it afterwards.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Place {
+        let place = Place(tempfile::tempdir().unwrap());
+        for (name, text) in [("one.ptx", ONE), ("two.ptx", TWO), ("bad.ptx", BAD)] {
+            std::fs::write(place.0.path().join(name), text).unwrap();
+        }
+        place
+    }
+
+    fn run(&self, line: &str) -> Output {
+        self.run_as(Path::new(env!("CARGO_BIN_EXE_sassafras")), line)
+    }
+
+    fn run_as(&self, program: &Path, line: &str) -> Output {
+        let mut child = Command::new(program)
+            .args(line.split(' '))
+            .current_dir(self.0.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A program that reads nothing may be gone already.
+        _ = child.stdin.take().unwrap().write_all(ONE.as_bytes());
+        child.wait_with_output().unwrap()
+    }
+
+    fn cubin(&self, name: &str) -> Option<Vec<u8>> {
+        std::fs::read(self.0.path().join(name)).ok()
+    }
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn spellings_give_the_same_cubin() {
+    let place = Place::new();
+    let library = sassafras::compile(ONE, &sassafras::Options::new("sm_90")).unwrap().cubin;
+    for line in [
+        "-arch=sm_90 one.ptx -o k",
+        "-arch sm_90 -O3 -m64 one.ptx -o=k",
+        "--gpu-name=sm_90 --output-file k --opt-level=3 -lineinfo -w one.ptx",
+        "--gpu-name sm_90 --split-compile=4 --machine 64 -o k -",
+    ] {
+        _ = std::fs::remove_file(place.0.path().join("k"));
+        let output = place.run(line);
+        assert!(output.status.success(), "{line}: {}", said(&output));
+        assert_eq!(place.cubin("k").as_ref(), Some(&library), "{line}");
+    }
+    assert!(place.run("-arch=sm_90 one.ptx").status.success());
+    assert_eq!(place.cubin("elf.o"), Some(library));
+}
+
+#[test]
+fn several_files_become_one_cubin() {
+    let place = Place::new();
+    let output = place.run("-arch=sm_90 -v one.ptx two.ptx -o k");
+    let names: Vec<String> =
+        said(&output).lines().filter_map(|l| l.split("entry function '").nth(1)).map(|l| l[..3].to_string()).collect();
+    assert_eq!(names, ["two", "one"], "{}", said(&output));
+    let output = place.run("-arch=sm_90 --ptxas-compat one.ptx one.ptx -o l");
+    let want = "ptxas one.ptx, line 4; error   : Duplicate definition of function 'one'\n\
+                ptxas fatal   : Ptx assembly aborted due to errors\n";
+    assert_eq!((said(&output).as_str(), output.status.code(), place.cubin("l")), (want, Some(255), None));
+}
+
+#[test]
+fn a_program_called_ptxas_speaks_like_it() {
+    let place = Place::new();
+    let link = place.0.path().join("ptxas");
+    std::fs::copy(env!("CARGO_BIN_EXE_sassafras"), &link).unwrap();
+    let incumbent = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/vendor/ptxas");
+    for line in [
+        "-arch=sm_90 bad.ptx -o k",
+        "-arch=sm_90 missing.ptx -o k",
+        "-arch=sm_99 one.ptx -o k",
+        "-arch=sm_75 one.ptx -o k",
+        "-arch=sm_90 -bogus one.ptx",
+        "-arch=sm_90 -e nope one.ptx -o k",
+        "-arch=sm_90 -Werror -maxrregcount=3 one.ptx -o k",
+        "-arch=sm_90 one.ptx -o /no/such/folder/k",
+    ] {
+        let output = place.run_as(&link, line);
+        assert_eq!((output.status.code(), place.cubin("k")), (Some(255), None), "{line}");
+        if incumbent.exists() {
+            assert_eq!(said(&output), said(&place.run_as(&incumbent, line)), "{line}");
+        }
+    }
+    let output = place.run_as(&link, "-arch=compute_90 one.ptx -o k");
+    assert_eq!((output.status.code(), place.cubin("k")), (Some(0), None));
+}
+
+#[test]
+fn errors_show_the_place() {
+    let output = Place::new().run("-arch=sm_90 bad.ptx -o k");
+    let want = "bad.ptx, line 5; error   : Not a name of any known instruction: 'frob'\n    5:1 | frob;\n        | ^\n\
+                sassafras fatal   : Ptx assembly aborted due to errors\n";
+    assert_eq!(said(&output), want);
+}
+
+#[test]
+fn the_version_is_what_callers_look_for() {
+    let output = Place::new().run("--version");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("release 13.0, V13.0.88") && text.contains("sassafras"), "{text}");
+}
+
+#[test]
+fn options_files_are_read() {
+    let place = Place::new();
+    std::fs::write(place.0.path().join("opts"), "-arch=sm_90\n--opt-level 2 -o 'k'").unwrap();
+    assert!(place.run("-optf opts one.ptx").status.success());
+    assert!(place.cubin("k").is_some());
+}
+
+#[test]
+fn threads_may_compile_at_the_same_time() {
+    let compiled = |_| sassafras::compile(TWO, &sassafras::Options::new("sm_80")).unwrap().cubin;
+    let handles: Vec<_> = (0..4).map(|i| std::thread::spawn(move || compiled(i))).collect();
+    let cubins: Vec<Vec<u8>> = handles.into_iter().map(|h| h.join().unwrap()).collect();
+    assert!(cubins.windows(2).all(|pair| pair[0] == pair[1]));
+}
