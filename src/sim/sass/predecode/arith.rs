@@ -188,19 +188,26 @@ fn bits(b: &mut Builder) -> Result<Option<Alu>, String> {
         Op::FLO | Op::UFLO => Alu::Leading { signed, from_top: b.has("SH") },
         Op::IDP => {
             let halves = b.has("2A").then(|| b.has("HI"));
-            let words: Vec<&str> = b.lifted.words.iter().map(|(_, text)| text).filter(|t| t.ends_with('8')).collect();
-            let b_signed = !matches!(words.as_slice(), [_, "U8"] | ["U8"]);
-            let a_signed = match b.lifted.words.kind("sa") {
-                Some(word) => word.starts_with('S'),
-                None => !b.has("U8") && !b.has("U16"),
-            };
-            let b_signed = b.lifted.words.kind("sb").map_or(b_signed, |word| word.starts_with('S'));
+            let [a_signed, b_signed] = dot_signs(b);
             Alu::Dot { a_signed, b_signed, halves }
         }
         _ => return Ok(None),
     };
     b.abc(Kind::Int)?;
     Ok(Some(alu))
+}
+
+/// Whether the factors of a dot product are signed. Words of a decoded instruction have kinds, and a kind that is absent has its default,
+/// which is signed; words of a text come in their order, all of them.
+fn dot_signs(b: &Builder) -> [bool; 2] {
+    let words = &b.lifted.words;
+    if words.iter().all(|(kind, _)| !kind.is_empty()) {
+        return ["sa", "sb"].map(|kind| words.kind(kind).is_none_or(|word| word.starts_with('S')));
+    }
+    let types = ["S8", "U8", "S16", "U16"];
+    let mut signs =
+        words.iter().map(|(_, text)| text).filter(|text| types.contains(text)).map(|text| text.starts_with('S'));
+    [signs.next().unwrap_or(true), signs.next().unwrap_or(true)]
 }
 
 fn predicates(b: &mut Builder) -> Result<Option<Exec>, String> {
