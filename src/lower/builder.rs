@@ -62,6 +62,8 @@ pub(super) struct Builder<'a> {
     /// The words of its return address, and the address that its result is written to, if any.
     pub return_address: [Operand; 2],
     pub result_address: Operand,
+    /// How far `alloca` has let the stack grow; null where nothing asked.
+    pub stack_end: Operand,
     /// Functions of the driver that it calls.
     pub externs: Vec<String>,
     /// It reads bank 2.
@@ -115,6 +117,7 @@ impl<'a> Builder<'a> {
             return_block: None,
             return_address: [Operand::NULL; 2],
             result_address: Operand::NULL,
+            stack_end: Operand::NULL,
             externs: Vec::new(),
             branch_bank: false,
             descriptor: Operand::NULL,

@@ -177,7 +177,7 @@ impl Builder<'_> {
         self.put(Op::EXIT, &[], &[]);
     }
 
-    /// `trap`
+    /// `trap`, and `brkpt`, which the incumbent makes the same instruction of.
     pub fn trap(&mut self) -> Lowered {
         let reason = self.literal(1);
         self.put(Op::BPT, &[BPT_TRAP], &[(Role::A, reason)]);

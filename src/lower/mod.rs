@@ -35,6 +35,7 @@ mod quotient;
 mod reach;
 mod root;
 mod special;
+mod stack;
 #[cfg(test)]
 mod tests;
 mod video;
@@ -365,6 +366,9 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::Bra => b.branch(inst, labels),
         Op::BrxIdx => b.branch_indexed(inst, labels),
         Op::Call => b.call(inst),
+        Op::Alloca => b.alloca(inst),
+        Op::Stacksave => b.stack_save(inst),
+        Op::Stackrestore => b.stack_restore(inst),
         Op::Ret => {
             b.ret();
             Ok(())
@@ -373,7 +377,7 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
             b.leave();
             Ok(())
         }
-        Op::Trap => b.trap(),
+        Op::Trap | Op::Brkpt => b.trap(),
         Op::Nanosleep => b.nanosleep(inst),
         Op::Prefetch | Op::Prefetchu => Ok(()),
         _ => Err(Refusal::NotBuilt),

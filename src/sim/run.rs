@@ -24,6 +24,8 @@ const LOCAL_WINDOW: u64 = 0x7fb0 << 32;
 const CODE_BASE: u64 = 0x7fc0 << 32;
 /// Local memory of a lane besides what the cubin states, where there are calls, in bytes.
 const CALL_STACK: u32 = 0x1000;
+/// Stack that a lane has whatever a cubin states, in bytes: the driver's limit as it is unless a program sets it.
+const LEAST_STACK: u32 = 0x400;
 /// Instructions after which a launch is given up.
 const STEP_LIMIT: u64 = 1 << 32;
 
@@ -133,7 +135,7 @@ fn local_bytes(function: &Function) -> u32 {
     let stated = function.stack.min.unwrap_or(0).max(function.stack.frame);
     // Recursion and calls through pointers are in no figure of the cubin.
     let calls = function.stack.call_return.is_some();
-    stated.next_multiple_of(16) + if calls { CALL_STACK } else { 0 }
+    stated.max(LEAST_STACK).next_multiple_of(16) + if calls { CALL_STACK } else { 0 }
 }
 
 fn driver_constants(banks: &mut Banks, info: &GenerationInfo, shape: Shape, stack_top: u32) {

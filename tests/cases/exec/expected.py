@@ -573,6 +573,14 @@ def switch_chain():
     return [launch("switch_chain", 1, n, [IN("s32", code), IN("u32", a), IN("u32", b), OUT("u32", expect)])]
 
 
+def stack_memory():
+    def thread(i):
+        count = (i & 7) + 1
+        return [i if i > 20 else 0, 24 if i > 20 else 0, (count - 1) * i, 0, 8, i, 0, 0]
+
+    return [launch("stack_memory", 1, 40, [INOUT("u32", fill("u32", 320, 0), [v for i in range(40) for v in thread(i)])])]
+
+
 def calls():
     def fib(n):
         return n if n < 2 else fib(n - 1) + fib(n - 2)
@@ -841,6 +849,7 @@ KERNELS = [
     local_array, const_array, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz,
     subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect, many_predicates, deep_regions, many_values,
     matrix_products, matrix_products_wide, matrix_products_double, matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
+    stack_memory,
 ]
 
 
