@@ -11,6 +11,7 @@ use super::is_kept;
 use super::ranges::{Gone, is_marker};
 use super::recompute::{Recompute, recompute};
 use crate::ori::cfg::Cfg;
+use crate::ori::liveness::{Liveness, RegSet};
 use crate::ori::{Block, Convention, File, Function, InstId, Kind, Operand, STACK_POINTER, VReg};
 use crate::tables::ori::Direction;
 use crate::tables::{Mod, Mods, Op, Prop, Role, value};
@@ -103,6 +104,18 @@ impl State {
         self.held.get(&place).cloned().unwrap_or_default()
     }
 
+    /// The state without values of registers that are not needed.
+    fn only(&self, needed: impl Fn(VReg) -> bool) -> State {
+        let mut out = State { open: self.open.clone(), stack: self.stack, ..State::default() };
+        for (value, places) in &self.places {
+            if matches!(value, Value::Of(reg) | Value::AsNumber(reg) if !needed(*reg)) {
+                continue;
+            }
+            places.iter().for_each(|p| out.add(*p, *value));
+        }
+        out
+    }
+
     fn join(&self, other: &State) -> State {
         let mut out = State { stack: self.stack, ..State::default() };
         out.open = self.open.iter().zip(&other.open).map(|(a, b)| a & b).collect();
@@ -130,6 +143,9 @@ pub fn check(before: &Function, after: &Function, gone: &Gone) -> Vec<String> {
     let mut checker = Checker { before, after, gone, expressions: Vec::new(), errors: Vec::new(), report: false };
     let mut entry: SecondaryMap<Block, Option<State>> = SecondaryMap::new();
     entry[after.entry()] = Some(checker.start());
+    // What the first function does not read any more need not be followed; without this, states grow with the function.
+    let live = Liveness::new(before, &Cfg::new(before));
+    let kept = guarded_definitions(before);
     let mut work: BTreeSet<usize> = [0].into();
     while let Some(number) = work.pop_first() {
         let block = cfg.rpo[number];
@@ -138,8 +154,10 @@ pub fn check(before: &Function, after: &Function, gone: &Gone) -> Vec<String> {
             checker.step(*inst, &mut state);
         }
         for succ in &cfg.succs[block] {
+            let needed = |reg: VReg| live.live_in[*succ].contains(reg) || kept.contains(reg);
+            let state = state.only(needed);
             let joined = match &entry[*succ] {
-                None => state.clone(),
+                None => state,
                 Some(old) => old.join(&state),
             };
             if entry[*succ].as_ref() != Some(&joined) {
@@ -156,6 +174,19 @@ pub fn check(before: &Function, after: &Function, gone: &Gone) -> Vec<String> {
         }
     }
     checker.errors
+}
+
+/// Registers that some guarded instruction defines, which reads their old values.
+fn guarded_definitions(function: &Function) -> RegSet {
+    let mut set = RegSet::new(function.regs.len());
+    for inst in function.layout.iter().flat_map(|b| &function.blocks[*b]) {
+        if !function.insts[*inst].guard.is_null() {
+            function.for_each_def(*inst, |reg| {
+                set.insert(reg);
+            });
+        }
+    }
+    set
 }
 
 impl Checker<'_> {
