@@ -154,7 +154,7 @@ impl Maker {
     }
 
     fn call(&mut self, block: Block) {
-        let mut fixed = |f: &mut Function, n: u16| f.new_fixed(File::R, n);
+        let fixed = |f: &mut Function, n: u16| f.new_fixed(File::R, n);
         let args: Vec<VReg> = (4..4 + self.random.below(6) as u16).map(|n| fixed(&mut self.f, n)).collect();
         let back = [fixed(&mut self.f, 20), fixed(&mut self.f, 21)];
         let result = fixed(&mut self.f, 4);
