@@ -37,7 +37,21 @@ impl Builder<'_> {
             (false, true) => self.int_to_float(inst, to, from),
             (true, false) => self.float_to_int(inst, to, from),
             (true, true) => self.float_to_float(inst, to, from),
+        }?;
+        // A float fills the low word of a wider register.
+        let d = self.dest(&inst.operands[0])?;
+        if class_of(to) == Class::Float && to.bits() < 64 && matches!(d.kind(), Kind::Vector(_)) {
+            let [_, high] = self.words(d);
+            self.copy(high, Operand::zero());
         }
+        Ok(())
+    }
+
+    /// The register, or the low word of a wider one, that a float result goes to.
+    fn float_dest(&mut self, operand: &ast::Operand, to: ScalarType) -> Lowered<Operand> {
+        let d = self.dest(operand)?;
+        let wider = to.bits() < 64 && matches!(d.kind(), Kind::Vector(_));
+        Ok(if wider { self.words(d)[0] } else { d })
     }
 
     /// A float source and its type; one of 16 bits comes as the f32 that it exactly is.
@@ -154,7 +168,7 @@ impl Builder<'_> {
         let from = if from.bits() == 64 { from } else { widened(from) };
         let mut mods: ConvertMods = SmallVec::from_slice(&[float_dst(to), i2f_src(from)]);
         mods.extend(rounding(&inst.mods)?);
-        let d = self.dest(&inst.operands[0])?;
+        let d = self.float_dest(&inst.operands[0], to)?;
         let op = if to.bits() == 64 || from.bits() == 64 { Op::I2F_X } else { Op::I2F };
         let result = if inst.mods.saturate { self.temp_like(d) } else { d };
         self.put(op, &mods, &[(Role::D, result), (Role::A, a)]);
@@ -225,7 +239,7 @@ impl Builder<'_> {
 
     fn float_to_float(&mut self, inst: &ast::Instruction, to: ScalarType, from: ScalarType) -> Lowered {
         let ((a, from), written) = (self.float_source(inst, from)?, from);
-        let d = self.dest(&inst.operands[0])?;
+        let d = self.float_dest(&inst.operands[0], to)?;
         let to_integer = rounds_to_integer(&inst.mods);
         let flush: &[M] = if inst.mods.ftz { &[FTZ] } else { &[] };
         if to != from {

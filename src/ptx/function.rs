@@ -290,7 +290,7 @@ impl<'a> Parser<'a> {
             let text =
                 format!("Entry function '{name}' uses too much parameter space ({bytes:#x} bytes, {most:#x} max).");
             self.error(pos, text);
-            let older = Limit::EntryParameters.bytes(|needs| needs.sm == 0);
+            let older = Limit::EntryParameters.bytes(|needs| needs != Limit::EntryParameters.needs());
             let what = format!("Kernel parameter size larger than {older} bytes");
             self.need(super::requirements::Subject::Feature(&what, Limit::EntryParameters.needs()), pos);
         }
