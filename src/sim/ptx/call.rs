@@ -6,7 +6,7 @@
 
 use super::layout::{CODE_BASE, CODE_STEP, FRAME_ALIGN};
 use super::memory::put;
-use super::program::{Act, Function, Home, Sink, Src};
+use super::program::{Act, Dst, Function, Home, Sink, Src};
 use super::state::{Frame, Scene, Thread, Wait};
 use super::system;
 use crate::sim::fault::Fault;
@@ -47,7 +47,43 @@ pub struct Call {
     pub results: Vec<To>,
 }
 
+/// What is done to the stack of the running function.
+#[derive(Clone, Copy, Debug)]
+pub enum Stack {
+    /// Memory of so many bytes, aligned: its address.
+    Take { size: Src, align: u64, dst: Dst },
+    /// The depth of the stack.
+    Save(Dst),
+    /// Back to a depth.
+    Restore(Src),
+}
+
 impl Scene<'_> {
+    /// Executes one of them.
+    pub fn stack(&self, thread: &mut Thread, stack: &Stack) -> Result<(), Fault> {
+        let depth = thread.memory.len() as u64;
+        match stack {
+            Stack::Take { size, align, dst } => {
+                let at = depth.next_multiple_of(*align);
+                let end = at.saturating_add(self.value(thread, size));
+                if end > MOST_LOCAL as u64 {
+                    return Err(Fault::new("stack overflow in alloca"));
+                }
+                thread.memory.resize(end as usize, 0);
+                thread.put(*dst, at);
+            }
+            Stack::Save(dst) => thread.put(*dst, depth),
+            Stack::Restore(src) => {
+                let to = self.value(thread, src);
+                if to > depth || to < thread.local {
+                    return Err(Fault::new(format!("{to:#x} is no depth that the stack of this function had")));
+                }
+                thread.memory.truncate(to as usize);
+            }
+        }
+        Ok(())
+    }
+
     /// Enters the callee, or does what the system does under its name.
     pub fn call(&mut self, thread: &mut Thread, call: &Call) -> Result<(), Fault> {
         let env = self.env;

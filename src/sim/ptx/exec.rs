@@ -60,6 +60,7 @@ impl Scene<'_> {
                 return Ok(());
             }
             Act::Call(call) => return self.call(thread, call),
+            Act::Stack(stack) => self.stack(thread, stack)?,
             Act::Return => return self.leave(thread),
             Act::Exit => {
                 thread.wait = Wait::Ended;

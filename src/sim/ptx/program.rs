@@ -6,7 +6,7 @@
 
 use super::atomic::Atomic;
 use super::barrier::Barrier;
-use super::call::Call;
+use super::call::{Call, Stack};
 use super::memory::Transfer;
 use super::warp::Collective;
 use crate::tables::ptx::SpecialRegister;
@@ -93,6 +93,7 @@ pub enum Act {
     Branch(u32),
     Table(Src, Vec<u32>),
     Call(Box<Call>),
+    Stack(Stack),
     Return,
     Exit,
     Trap(&'static str),

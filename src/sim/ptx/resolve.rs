@@ -5,7 +5,7 @@
 
 use super::atomic::{Atomic, Element};
 use super::barrier::{Barrier, Kind};
-use super::call::{Call, From, Target, To};
+use super::call::{Call, From, Stack, Target, To};
 use super::int::CARRY;
 use super::layout::{Layout, Place, variable};
 use super::memory::{AddressOp, Pieces, Transfer};
@@ -123,6 +123,7 @@ impl Resolver<'_, '_> {
             Op::WmmaLoadA | Op::WmmaLoadB | Op::WmmaLoadC | Op::WmmaStoreD | Op::WmmaMma => self.matrix(i),
             // Memory is strongly ordered here, sleep needs no time, and there is no cache.
             Op::Membar | Op::Fence | Op::Prefetch | Op::Prefetchu | Op::Nanosleep | Op::Pmevent => Ok(Act::Nothing),
+            _ if matches!(i.op.name(), "alloca" | "stacksave" | "stackrestore") => self.stack(i),
             _ => self.compute(i),
         }
     }
@@ -260,6 +261,24 @@ impl Resolver<'_, '_> {
         let args = arguments.iter().enumerate().map(|(n, o)| self.argument(o, n, callee)).collect::<Result<_, _>>()?;
         let results = results.iter().map(|o| self.result(o)).collect::<Result<_, _>>()?;
         Ok(Act::Call(Box::new(Call { target, args, results })))
+    }
+
+    fn stack(&self, i: &Instruction) -> Result<Act, Refusal> {
+        let args = typed(i);
+        let (_, ty, first) = *args.first().ok_or("no operand")?;
+        let dst = |resolver: &Self| resolver.names.dst(first, ty)?.ok_or(Refusal::from("no result"));
+        Ok(Act::Stack(match (i.op.name(), args.as_slice()) {
+            ("stacksave", _) => Stack::Save(dst(self)?),
+            ("stackrestore", _) => Stack::Restore(self.names.src(first, ty)?),
+            (_, [_, (_, ty, size), rest @ ..]) => {
+                let align = match rest.first().map(|(_, _, operand)| &operand.kind) {
+                    Some(OperandKind::Constant(Constant::Int { bits, .. })) => (*bits).clamp(1, 1 << 20).next_power_of_two(),
+                    _ => 8,
+                };
+                Stack::Take { size: self.names.src(size, *ty)?, align, dst: dst(self)? }
+            }
+            _ => return Err("these operands".into()),
+        }))
     }
 
     /// The bytes in the frame of a `.param` variable.
