@@ -20,6 +20,9 @@ const NIBBLE_SIGNS: u32 = 0x0808_0808;
 /// Times the sign bit of a nibble: the upper nibble of its byte, all ones.
 const SIGN_FILL: u32 = 0xf0 / 8;
 
+/// Elements along k whose metadata of a row stands in one lane.
+const METADATA_UNITS: u32 = 16;
+
 /// What a product adds up: fragments in words of 32 bits, the instruction's own lengths, and the rest of its operands.
 struct Fragments<'p> {
     product: &'p Product,
@@ -92,7 +95,7 @@ impl Builder<'_> {
             Some(Rounding::Rp) => Some(RP),
             _ => None,
         });
-        let split = product.way != Way::Direct;
+        let split = !matches!(product.way, Way::Direct | Way::Order);
         if m.saturate_finite && !split {
             mods.push(SAT);
         }
@@ -111,12 +114,20 @@ impl Builder<'_> {
         };
         let types = [1, 2].map(|i| inst.types.get(i).copied().unwrap_or(ScalarType::F16));
         let lens = product.frag.map(|n| usize::from(n) * words);
-        let f = Fragments { product, types, mods, sparse, lens };
         self.all_lanes();
+        let mut sparse = sparse;
+        if let (Way::Order, Some([metadata, selector])) = (product.way, sparse) {
+            let elements = (types[0].bits(), shape_k(shape) / METADATA_UNITS);
+            let number = self.constant(selector).unwrap_or(0) as u32;
+            let (ordered, metadata) = self.in_order(&parts[0], metadata, number, elements)?;
+            parts[0] = ordered;
+            sparse = Some([metadata, selector]);
+        }
+        let f = Fragments { product, types, mods, sparse, lens };
         let [a, b, c] = [&parts[0], &parts[1], &parts[2]];
         let late = m.saturate_finite && split;
         let zero = vec![Operand::zero(); c.len()];
-        let mut result = self.steps(&f, [a, b, if late { &zero } else { c }], words)?;
+        let mut result = self.steps(&f, [a, b, if late { &zero } else { c }], words);
         if late {
             result = result.iter().zip(c).map(|(p, c)| self.saturated(*p, *c)).collect();
         }
@@ -140,7 +151,7 @@ impl Builder<'_> {
     }
 
     /// All steps of a product; the words of d.
-    fn steps(&mut self, f: &Fragments, [a, b, c]: [&[Operand]; 3], words: usize) -> Lowered<Vec<Operand>> {
+    fn steps(&mut self, f: &Fragments, [a, b, c]: [&[Operand]; 3], words: usize) -> Vec<Operand> {
         let mut result: Vec<Operand> = c.to_vec();
         let [first, second] = if f.product.swap { [b, a] } else { [a, b] };
         let slice = |of: &[Operand], start: usize, len: usize| -> Vec<Operand> {
@@ -150,13 +161,13 @@ impl Builder<'_> {
             let [d0, a0, b0] = step.map(|n| usize::from(n) * words);
             let (a, b) = (slice(first, a0, f.lens[1]), slice(second, b0, f.lens[2]));
             let mut sum = slice(&result, d0, f.lens[0]);
-            for (a, b) in self.ways(f, &a, &b)? {
+            for (a, b) in self.ways(f, &a, &b) {
                 sum = self.one_product(f, &a, &b, &sum);
             }
             let end = result.len().min(d0 + f.lens[0]);
             result[d0..end].copy_from_slice(&sum[..end - d0]);
         }
-        Ok(result)
+        result
     }
 
     /// One instruction.
@@ -173,11 +184,11 @@ impl Builder<'_> {
     }
 
     /// The factors of the instructions of one step.
-    fn ways(&mut self, f: &Fragments, a: &[Operand], b: &[Operand]) -> Lowered<Vec<(Vec<Operand>, Vec<Operand>)>> {
+    fn ways(&mut self, f: &Fragments, a: &[Operand], b: &[Operand]) -> Vec<(Vec<Operand>, Vec<Operand>)> {
         let [ta, tb] = f.types;
-        Ok(match f.product.way {
-            Way::Direct => vec![(a.to_vec(), b.to_vec())],
-            Way::Bytes => return Err(Refusal::NotBuilt),
+        match f.product.way {
+            Way::Direct | Way::Order => vec![(a.to_vec(), b.to_vec())],
+            Way::Bytes => [false, true].map(|high| (self.halves_of(a, high, ta), self.halves_of(b, high, tb))).into(),
             Way::Nibbles => [0, 4].map(|by| (self.nibbles(a, by, ta), self.nibbles(b, by, tb))).into(),
             Way::Bits => self.bit_positions(a, b),
             Way::Differ => self.differences(a, b).into(),
@@ -185,7 +196,7 @@ impl Builder<'_> {
                 let pairs = self.differences(a, b);
                 pairs.iter().flat_map(|(a, b)| self.bit_positions(a, b)).collect()
             }
-        })
+        }
     }
 
     /// `(a, not b)` and `(not a, b)`: together they have the bits in which the factors differ.
@@ -218,6 +229,18 @@ impl Builder<'_> {
             }
             let (d, mask) = (b.temp(), b.imm(mask));
             b.and(d, word, mask);
+            d
+        };
+        words.iter().map(|word| one(self, word)).collect()
+    }
+
+    /// The low (or high) two floats of 8 bits in each word, as f16.
+    fn halves_of(&mut self, words: &[Operand], high: bool, ty: ScalarType) -> Vec<Operand> {
+        let from = if ty == ScalarType::E4m3 { FROM_E4M3 } else { FROM_E5M2 };
+        let half = (Mod::Byte, if high { value::byte::H1 } else { value::byte::NONE });
+        let one = |b: &mut Self, word: &Operand| {
+            let (word, d) = (b.in_reg(*word), b.temp());
+            b.put(Op::F2FP, &[UNPACK_F16, from, UNPACK, half], &[(Role::D, d), (Role::A, word)]);
             d
         };
         words.iter().map(|word| one(self, word)).collect()
@@ -305,4 +328,9 @@ fn matrix_mods(inst: &ast::Instruction) -> Lowered<Vec<M>> {
         _ => value::mcount::NONE,
     };
     Ok(vec![(Mod::Mform, format), (Mod::Mlayout, layout), (Mod::Mcount, count)])
+}
+
+/// k of a shape.
+fn shape_k(shape: MatrixShape) -> u32 {
+    shape.name().rsplit('k').next().and_then(|k| k.parse().ok()).unwrap_or(0)
 }

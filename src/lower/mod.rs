@@ -24,6 +24,7 @@ mod int;
 mod logic;
 mod matrix;
 mod matrix_memory;
+mod matrix_order;
 mod memory;
 mod mods;
 mod module;

@@ -13,6 +13,7 @@ pub enum Way {
     Bits,
     Differ,
     DifferBits,
+    Order,
 }
 
 /// A row of `lowering/matrix.ron` with one list of types.

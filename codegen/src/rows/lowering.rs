@@ -10,6 +10,7 @@ pub enum Way {
     Bits,
     Differ,
     DifferBits,
+    Order,
 }
 
 #[derive(Debug, Deserialize)]

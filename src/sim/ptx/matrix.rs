@@ -181,7 +181,8 @@ fn whole(p: &Product, a: &Rows, b: &Rows, c: &Rows, meta: &Rows) -> Results {
 
 /// Where an element of the sparse first factor stands in the common dimension. Two of four units are there, and the
 /// metadata has two bits for each of them; a unit is an element, a pair of elements of 4 bits, or half of one of 32 bits. A
-/// register of metadata has 16 bits of a row and as many of the row 8 below; the selector says which lanes of a quad have it.
+/// register of metadata has 16 bits of a row and as many of the row 8 below, or, of elements of 4 and 8 bits, 32 bits of one of
+/// them, the other in the next lane; the selector says which lanes of a quad have it.
 fn spread(p: &Product, meta: &Rows, row: usize, place: usize) -> usize {
     let (chunk, slot) = match p.a.bits() {
         4 => (place / 4, place / 2 % 2),
@@ -194,8 +195,12 @@ fn spread(p: &Product, meta: &Rows, row: usize, place: usize) -> usize {
         _ => p.shape.k / 4,
     };
     let [metadata, selector] = meta else { return place };
-    let lane = row % 8 * 4 + selector[0] as usize * (chunks / 4).max(1) + chunk / 4;
-    let bits = metadata[lane % LANES] >> (chunk % 4 * 4 + row / 8 * 16);
+    let (further, at) = match p.a.bits() {
+        4 | 8 => (chunk / 8 * 2 + row / 8, chunk % 8 * 4),
+        _ => (chunk / 4, chunk % 4 * 4 + row / 8 * 16),
+    };
+    let lane = row % 8 * 4 + selector[0] as usize * (chunks / 4).max(1) + further;
+    let bits = metadata[lane % LANES] >> at;
     let index = (bits >> (2 * slot) & 3) as usize;
     match p.a.bits() {
         4 => (4 * chunk + index) * 2 + place % 2,

@@ -244,6 +244,8 @@ pub enum Alu {
     Unpack8 {
         from: Tiny,
         relu: bool,
+        /// The upper two bytes.
+        high: bool,
     },
     /// An f32 with the mantissa of tf32.
     Tf32 {
@@ -400,7 +402,8 @@ impl Alu {
                 };
                 word(u32::from(low) | u32::from(high) << 8)
             }
-            Alu::Unpack8 { from, relu } => {
+            Alu::Unpack8 { from, relu, high } => {
+                let a = if high { a >> 16 } else { a };
                 let [low, high] = [a, a >> 8].map(|bits| narrow::from_tiny(from, bits as u8, relu));
                 word(half::join(low, high))
             }

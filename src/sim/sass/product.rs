@@ -164,8 +164,12 @@ impl Product {
         };
         let (chunk, index) = (unit / 4, unit % 4);
         let lanes = units / ROW_METADATA;
-        let lane = row % ROWS * 4 + usize::from(selector) * lanes + chunk * 4 / ROW_METADATA;
-        let at = chunk * 4 % ROW_METADATA + row / ROWS * ROW_METADATA;
+        // 16 bits of a row beside 16 of the row 8 further down; with narrow elements a lane has 32 bits of one of them.
+        let (further, at) = match self.a.bits() {
+            4 | 8 => (chunk / ROWS * 2 + row / ROWS, chunk % ROWS * 4),
+            _ => (chunk * 4 / ROW_METADATA, chunk * 4 % ROW_METADATA + row / ROWS * ROW_METADATA),
+        };
+        let lane = row % ROWS * 4 + usize::from(selector) * lanes + further;
         let bits = metadata[lane % LANES] >> at;
         let kept = (0..2).find(|s| (bits >> (2 * s) & 3) as usize == index)?;
         let place = match self.a.bits() {

@@ -778,6 +778,15 @@ def matrix_products_double():
     ]
 
 
+def matrix_products_narrow():
+    return [
+        product("mma_m16n8k32_f32_e4m3", (16, 8, 32), ("f32", "e4m3", "e4m3", "f32"), (4, 4, 2, 4), 2200),
+        product("mma_m16n8k32_f16_e4m3e5m2", (16, 8, 32), ("f16", "e4m3", "e5m2", "f16"), (2, 4, 2, 2), 2201),
+        product("mma_m16n8k16_f32_e5m2e4m3", (16, 8, 16), ("f32", "e5m2", "e4m3", "f32"), (4, 2, 1, 4), 2202),
+        product("mma_m16n8k16_f16_e5m2", (16, 8, 16), ("f16", "e5m2", "e5m2", "f16"), (2, 2, 1, 2), 2203),
+    ]
+
+
 def matrix_moves():
     return [
         moving("ldmatrix_x1", 1, False),
@@ -848,7 +857,7 @@ KERNELS = [
     int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, atomics32, atomics64, reductions,
     local_array, const_array, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz,
     subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect, many_predicates, deep_regions, many_values,
-    matrix_products, matrix_products_wide, matrix_products_double, matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
+    matrix_products, matrix_products_wide, matrix_products_double, matrix_products_narrow, matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
     stack_memory,
 ]
 

@@ -89,8 +89,9 @@ def sparse(ty, m, k, dense, source):
                             kept[row][(2 * chunk + pair.index(unit)) * size + i] = dense[row][at]
                         else:
                             dense[row][at] = 0
-            lane = row % 8 * 4 + chunk // 4
-            metadata[lane] |= (pair[0] | pair[1] << 2) << (chunk % 4 * 4 + row // 8 * 16)
+            # 16 bits of a row beside 16 of the row 8 further down; with narrow elements a lane has 32 bits of one of them.
+            lane, at = (chunk // 8 * 2 + row // 8, chunk % 8 * 4) if BITS[ty] < 16 else (chunk // 4, chunk % 4 * 4 + row // 8 * 16)
+            metadata[row % 8 * 4 + lane] |= (pair[0] | pair[1] << 2) << at
     return kept, metadata
 
 

@@ -266,7 +266,7 @@ fn pack(b: &Builder) -> Result<Alu, String> {
     Ok(match tiny {
         Some(to) if b.has("PACK_AB_MERGE_C") => Alu::Pack8 { to, halves: false, relu },
         Some(to) if b.has("UNPACK_B_MERGE_C") => Alu::Pack8 { to, halves: true, relu },
-        Some(from) if b.has("UNPACK_B") => Alu::Unpack8 { from, relu },
+        Some(from) if b.has("UNPACK_B") => Alu::Unpack8 { from, relu, high: b.has("H1") },
         Some(_) => return Err("the machine does not execute this F2FP".to_string()),
         None if b.has("TF32") => Alu::Tf32 { mode, finite },
         None if b.has("MERGE_C") => return Err("the machine does not execute this F2FP".to_string()),
