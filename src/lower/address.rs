@@ -243,7 +243,18 @@ impl Builder<'_> {
                 let window = self.window_base(self.info.local_window);
                 self.add_long([d_lo, d_hi], window, a_words, false);
             }
-            Space::Shared | Space::SharedCta => match self.info.shared_window {
+            Space::Const => {
+                let window = self.window_base(self.info.const_window);
+                self.add_long([d_lo, d_hi], window, a_words, false);
+            }
+            Space::Param | Space::ParamEntry => {
+                let window = self.window_base(self.info.param_window);
+                let (start, inside) = (self.imm(self.info.param_window_at), self.temp_pair());
+                let words = self.words(inside);
+                self.add_long(words, a_words, [start, Operand::zero()], true);
+                self.add_long([d_lo, d_hi], window, words, false);
+            }
+            Space::Shared | Space::SharedCta | Space::SharedCluster => match self.info.shared_window {
                 Some(offset) => {
                     let window = self.window_base(offset);
                     self.add_long([d_lo, d_hi], window, a_words, false);
@@ -270,7 +281,18 @@ impl Builder<'_> {
                 let window = self.window_base(self.info.local_window);
                 self.add_long(d_words, a_words, window, true);
             }
-            Space::Shared | Space::SharedCta => match self.info.shared_window {
+            Space::Const => {
+                let window = self.window_base(self.info.const_window);
+                self.add_long(d_words, a_words, window, true);
+            }
+            Space::Param | Space::ParamEntry => {
+                let window = self.window_base(self.info.param_window);
+                let (start, inside) = (self.imm(self.info.param_window_at), self.temp_pair());
+                let words = self.words(inside);
+                self.add_long(words, a_words, window, true);
+                self.add_long(d_words, words, [start, Operand::zero()], false);
+            }
+            Space::Shared | Space::SharedCta | Space::SharedCluster => match self.info.shared_window {
                 Some(offset) => {
                     let window = self.window_base(offset);
                     self.add_long(d_words, a_words, window, true);
@@ -283,7 +305,7 @@ impl Builder<'_> {
     }
 
     /// The 64-bit base of a window, from bank 0. Two loads: it is not aligned to 8 bytes on every generation.
-    fn window_base(&mut self, offset: u32) -> [Operand; 2] {
+    pub fn window_base(&mut self, offset: u32) -> [Operand; 2] {
         [offset, offset + 4].map(|at| {
             let word = self.temp();
             self.put(Op::LDC, &[], &[(Role::D, word), (Role::C, Operand::constant(0, at as u16))]);

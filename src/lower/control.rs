@@ -184,6 +184,22 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// `pmevent` with a number or a mask of events.
+    pub fn events(&mut self, inst: &ast::Instruction) -> Lowered {
+        let value = self.constant_operand(&inst.operands[0])?;
+        let mask = match inst.op {
+            PtxOp::Pmevent if value > 15 => {
+                let pos = inst.operands[0].pos;
+                return Err(Refusal::At(pos, format!("Performance event {value} is not one of 0 to 15")));
+            }
+            PtxOp::Pmevent => 1 << value,
+            _ => value as i64,
+        };
+        let mask = self.literal(mask & 0xffff);
+        self.put(Op::PMTRIG, &[], &[(Role::A, mask)]);
+        Ok(())
+    }
+
     /// Notes a barrier that is used.
     fn note_barrier(&mut self, barrier: Operand) {
         let number = match self.constant(barrier) {

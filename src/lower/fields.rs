@@ -7,7 +7,7 @@ use super::mods::*;
 use super::operand::is_signed;
 use crate::ori::Operand;
 use crate::ptx::ast;
-use crate::tables::ptx::{ScalarType, ShiftMode, Space, Test};
+use crate::tables::ptx::{ScalarType, ShiftMode, Test};
 use crate::tables::{Op, Role};
 
 impl Builder<'_> {
@@ -141,24 +141,5 @@ impl Builder<'_> {
         let args = [(Role::Pu, p), (Role::A, bits), (Role::B, bound), (Role::Pp, zero)];
         self.put(Op::ISETP, &[cmp, OR, U32], &args);
         Ok(())
-    }
-
-    /// `isspacep` of shared and local memory.
-    pub fn is_space(&mut self, inst: &ast::Instruction) -> Lowered {
-        let space = match inst.mods.space {
-            Some(Space::Shared | Space::SharedCta) => QSPC_SHARED,
-            Some(Space::Local) => QSPC_LOCAL,
-            _ => return Err(Refusal::NotBuilt),
-        };
-        let a = self.source_pair(&inst.operands[1], ScalarType::U64)?;
-        let p = self.dest(&inst.operands[0])?;
-        self.query_space(p, space, a);
-        Ok(())
-    }
-
-    /// Whether a generic address lies in a window.
-    pub fn query_space(&mut self, p: Operand, space: M, a: Operand) {
-        let none = self.literal(0);
-        self.put(Op::QSPC, &[E, space], &[(Role::Pu, p), (Role::D, Operand::zero()), (Role::A, a), (Role::Off, none)]);
     }
 }

@@ -11,12 +11,17 @@ use super::operand::is_signed;
 use super::order::Order;
 use crate::ori::{Kind, Operand};
 use crate::ptx::ast::{self, OperandKind};
+use crate::tables::memory::Access;
 use crate::tables::ptx::ScalarType;
 use crate::tables::{Op, Role};
 use smallvec::SmallVec;
 
 /// Modifiers of one memory instruction.
 pub(super) type AccessMods = SmallVec<[M; 6]>;
+
+/// Unit in bytes of the offset of a 256-bit access, and how far it reaches.
+const WIDE_UNIT: i64 = 32;
+const WIDE_REACH: i64 = 1 << 20;
 
 /// The `size` modifier of a scalar access.
 pub(super) fn size_of(ty: ScalarType) -> Lowered<M> {
@@ -52,22 +57,23 @@ pub(super) fn elements(operand: &ast::Operand) -> &[ast::Operand] {
 }
 
 impl Builder<'_> {
-    /// `ld`
+    /// `ld` and `ldu`
     pub fn load(&mut self, inst: &ast::Instruction) -> Lowered {
         if let Some((words, offset)) = self.words_at(&inst.operands[1]) {
             return self.load_words(inst, &words, offset);
         }
         let ty = inst.types[0];
-        let order = Order::of_load(&inst.mods);
-        let place = self.place(&inst.operands[1], inst.mods.space)?;
-        let parts = elements(&inst.operands[0]);
         self.check_address_size(inst)?;
+        let place = self.place(&inst.operands[1], inst.mods.space)?;
+        let access = if inst.mods.non_coherent { Access::LdNc } else { Access::Ld };
+        let order = self.order(access, inst, place.window)?;
+        let parts = elements(&inst.operands[0]);
         if parts.len() == 1 {
             self.load_scalar(&parts[0], ty, place, &order)?;
         } else {
             self.load_vector(parts, ty, place, &order)?;
         }
-        self.after(&order, place.window);
+        self.after(&order);
         Ok(())
     }
 
@@ -80,6 +86,14 @@ impl Builder<'_> {
 
     fn load_scalar(&mut self, to: &ast::Operand, ty: ScalarType, place: Place, order: &Order) -> Lowered {
         let d = self.dest(to)?;
+        if ty.bits() == 128 {
+            let Kind::Vector(vector) = d.kind() else { return Err(Refusal::NotBuilt) };
+            let regs: Vec<Operand> = self.f.vector_regs(vector).iter().map(|r| Operand::reg(*r)).collect();
+            return match place.window {
+                Window::Bank(_) => self.load_pieces(&regs, 128, place, order),
+                _ => self.load_word(d, SIZE_128, place, order),
+            };
+        }
         let wide = matches!(d.kind(), Kind::Vector(_));
         if wide == (ty.bits() == 64) {
             return self.load_word(d, size_of(ty)?, place, order);
@@ -93,12 +107,22 @@ impl Builder<'_> {
     fn load_vector(&mut self, parts: &[ast::Operand], ty: ScalarType, place: Place, order: &Order) -> Lowered {
         let bits = ty.bits() * parts.len() as u32;
         let words = bits.div_ceil(32) as usize;
-        let (vector, regs) = self.temp_vector(words);
-        let whole = if words == 1 { regs[0] } else { vector };
-        match place.window {
-            Window::Bank(_) => self.load_pieces(&regs, bits, place, order)?,
-            _ => self.load_word(whole, size_of_bits(bits)?, place, order)?,
-        }
+        let regs = if bits == 256 {
+            self.load_wide(place, order)
+        } else {
+            let (vector, regs) = self.temp_vector(words);
+            let whole = if words == 1 { regs[0] } else { vector };
+            match place.window {
+                Window::Bank(_) => self.load_pieces(&regs, bits, place, order)?,
+                _ => self.load_word(whole, size_of_bits(bits)?, place, order)?,
+            }
+            regs
+        };
+        self.scatter(parts, ty, &regs)
+    }
+
+    /// Writes the elements of a vector out of its words.
+    pub fn scatter(&mut self, parts: &[ast::Operand], ty: ScalarType, regs: &[Operand]) -> Lowered {
         for (i, part) in parts.iter().enumerate() {
             let d = self.dest(part)?;
             if d == Operand::zero() {
@@ -116,6 +140,28 @@ impl Builder<'_> {
             }
         }
         Ok(())
+    }
+
+    /// 256 bits of global memory, in two vectors of 128.
+    fn load_wide(&mut self, place: Place, order: &Order) -> Vec<Operand> {
+        let place = self.wide_place(place);
+        let [(low, mut regs), (high, more)] = [(); 2].map(|()| self.temp_vector(4));
+        let mut args: SmallVec<[(Role, Operand); 8]> = SmallVec::new();
+        args.extend([(Role::D, low), (Role::E, high)]);
+        self.address_args(place, order, &mut args);
+        let mods = self.access_mods(SIZE_256, Window::Global, order);
+        self.put(Op::LDG_256, &mods, &args);
+        regs.extend(more);
+        regs
+    }
+
+    /// An offset as the 256-bit accesses take it: a multiple of 32 bytes.
+    fn wide_place(&mut self, place: Place) -> Place {
+        let place = Place { window: Window::Global, ..place };
+        if place.offset % WIDE_UNIT == 0 && place.offset.abs() < WIDE_REACH {
+            return place;
+        }
+        Place { base: self.add_offset(place.base, place.offset), offset: 0, ..place }
     }
 
     /// A vector out of a constant bank, word by word.
@@ -155,17 +201,17 @@ impl Builder<'_> {
         let mods = self.access_mods(size, place.window, order);
         let mut args: SmallVec<[(Role, Operand); 8]> = SmallVec::new();
         args.push((Role::D, d));
-        self.address_args(place, &mut args);
+        self.address_args(place, order, &mut args);
         self.put(op, &mods, &args);
         Ok(())
     }
 
     /// Base, descriptor and offset of a memory instruction.
-    pub fn address_args(&mut self, place: Place, args: &mut SmallVec<[(Role, Operand); 8]>) {
+    pub fn address_args(&mut self, place: Place, order: &Order, args: &mut SmallVec<[(Role, Operand); 8]>) {
         args.push((Role::A, place.base));
         args.push((Role::Off, self.literal(place.offset)));
-        if matches!(place.window, Window::Global | Window::Generic) {
-            let descriptor = self.descriptor();
+        if matches!(place.window, Window::Global | Window::Generic) && !order.plain {
+            let descriptor = if order.policy.is_null() { self.descriptor() } else { order.policy };
             args.push((Role::Desc, descriptor));
         }
     }
@@ -176,23 +222,29 @@ impl Builder<'_> {
             return self.store_words(inst, &words, offset);
         }
         let ty = inst.types[0];
-        let order = Order::of_store(&inst.mods);
         self.check_address_size(inst)?;
         let place = self.place(&inst.operands[0], inst.mods.space)?;
+        let order = self.order(Access::St, inst, place.window)?;
         let parts = elements(&inst.operands[1]);
         let bits = ty.bits() * parts.len() as u32;
+        if bits == 256 {
+            return self.store_wide(parts, ty, place, &order);
+        }
         let value = if parts.len() == 1 {
             let value = self.source(&parts[0], ty)?;
-            if ty.bits() == 64 {
-                self.in_pair(value)
-            } else {
-                let [low, _] = self.words(value);
-                self.in_reg(low)
+            match ty.bits() {
+                128 => value,
+                64 => self.in_pair(value),
+                _ => {
+                    let [low, _] = self.words(value);
+                    self.in_reg(low)
+                }
             }
         } else {
-            self.gather(parts, ty)?
+            let words = self.gather(parts, ty)?;
+            self.side_by_side(words)
         };
-        self.before(&order, place.window);
+        self.before(&order);
         let op = match place.window {
             Window::Global => Op::STG,
             Window::Generic => Op::ST,
@@ -202,14 +254,29 @@ impl Builder<'_> {
         };
         let mods = self.access_mods(size_of_bits(bits)?, place.window, &order);
         let mut args: SmallVec<[(Role, Operand); 8]> = SmallVec::new();
-        self.address_args(place, &mut args);
+        self.address_args(place, &order, &mut args);
         args.push((Role::B, value));
         self.put(op, &mods, &args);
         Ok(())
     }
 
-    /// The elements of a vector store, side by side in fresh registers.
-    fn gather(&mut self, parts: &[ast::Operand], ty: ScalarType) -> Lowered<Operand> {
+    /// 256 bits to global memory.
+    fn store_wide(&mut self, parts: &[ast::Operand], ty: ScalarType, place: Place, order: &Order) -> Lowered {
+        let mut low = self.gather(parts, ty)?;
+        let high = low.split_off(low.len() / 2);
+        let (low, high) = (self.side_by_side(low), self.side_by_side(high));
+        let place = self.wide_place(place);
+        self.before(order);
+        let mut args: SmallVec<[(Role, Operand); 8]> = SmallVec::new();
+        self.address_args(place, order, &mut args);
+        args.extend([(Role::B, low), (Role::C, high)]);
+        let mods = self.access_mods(SIZE_256, Window::Global, order);
+        self.put(Op::STG_256, &mods, &args);
+        Ok(())
+    }
+
+    /// The elements of a vector store as words.
+    pub fn gather(&mut self, parts: &[ast::Operand], ty: ScalarType) -> Lowered<Vec<Operand>> {
         let per_word = (32 / ty.bits()).max(1) as usize;
         let mut words: Vec<Operand> = Vec::new();
         for group in parts.chunks(per_word) {
@@ -224,14 +291,19 @@ impl Builder<'_> {
                 words.push(self.pack(&values, ty.bits()));
             }
         }
+        Ok(words)
+    }
+
+    /// Words side by side in fresh registers; one alone in any register.
+    pub fn side_by_side(&mut self, words: Vec<Operand>) -> Operand {
         if words.len() == 1 {
-            return Ok(self.in_reg(words[0]));
+            return self.in_reg(words[0]);
         }
         let (vector, regs) = self.temp_vector(words.len());
         for (d, a) in regs.into_iter().zip(words) {
             self.copy(d, a);
         }
-        Ok(vector)
+        vector
     }
 
     /// Low bytes or halves of up to four values in one word, the first lowest.

@@ -11,10 +11,12 @@ mod atomic;
 mod bits;
 mod builder;
 mod call;
+mod cache;
 mod compare;
 mod control;
 mod convert;
 mod convert_half;
+mod copy;
 mod divide;
 mod divide_long;
 mod fields;
@@ -307,6 +309,7 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::Rcp | Op::Rsqrt if inst.types[0] == ScalarType::F64 => b.approximate_double(inst),
         Op::Rcp | Op::Sqrt | Op::Rsqrt | Op::Sin | Op::Cos | Op::Lg2 | Op::Ex2 | Op::Tanh => b.approximate(inst),
         Op::Div if float => b.divide(inst),
+        Op::Atom | Op::Red => b.atomic(inst),
         _ if inst.types.iter().any(|ty| is_packed(*ty)) => Err(Refusal::NotBuilt),
         Op::Div | Op::Rem => b.int_divide(inst),
         Op::Mul24 | Op::Mad24 => b.mul_24(inst),
@@ -345,14 +348,20 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::Slct => b.slct(inst),
         Op::Copysign => b.copysign(inst),
         Op::Cvta => b.cvta(inst),
-        Op::Ld => b.load(inst),
+        Op::Ld | Op::Ldu => b.load(inst),
         Op::St => b.store(inst),
-        Op::Atom | Op::Red => b.atomic(inst),
         Op::Membar => b.membar(inst),
         Op::Fence => b.fence(inst),
+        Op::FenceProxy => b.proxy_fence(inst),
+        Op::CpAsync => b.copy_async(inst),
+        Op::CpAsyncCommitGroup => b.close_copies(),
+        Op::CpAsyncWaitGroup => b.wait_copies(inst),
+        Op::CpAsyncWaitAll => b.wait_all_copies(),
         Op::ShflSync | Op::Shfl => b.shuffle(inst),
         Op::VoteSync | Op::Vote => b.vote(inst),
         Op::MatchSync => b.match_lanes(inst),
+        Op::ReduxSync => b.reduce_lanes(inst),
+        Op::ElectSync => b.elect(inst),
         Op::Activemask => b.active_mask(inst),
         Op::BarWarpSync => b.warp_barrier(inst),
         Op::BarSync | Op::BarrierSync => b.barrier(inst, false),
@@ -378,9 +387,25 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
             b.leave();
             Ok(())
         }
+        // The incumbent makes a breakpoint the same instruction.
         Op::Trap | Op::Brkpt => b.trap(),
+        Op::Pmevent | Op::PmeventMask => b.events(inst),
+        Op::GriddepcontrolWait => {
+            b.put(crate::tables::Op::ACQBLK, &[], &[]);
+            Ok(())
+        }
+        Op::GriddepcontrolLaunchDependents => {
+            b.put(crate::tables::Op::PREEXIT, &[], &[]);
+            Ok(())
+        }
         Op::Nanosleep => b.nanosleep(inst),
-        Op::Prefetch | Op::Prefetchu => Ok(()),
+        Op::Prefetch | Op::Prefetchu => b.prefetch(inst),
+        Op::Applypriority | Op::Discard => b.line_control(inst),
+        Op::CreatepolicyCvt => b.policy_of_property(inst),
+        Op::CreatepolicyFractionalL2EvictLast
+        | Op::CreatepolicyFractionalL2EvictNormal
+        | Op::CreatepolicyFractionalL2EvictFirst
+        | Op::CreatepolicyFractionalL2EvictUnchanged => b.policy_of_fraction(inst),
         _ => Err(Refusal::NotBuilt),
     }
 }

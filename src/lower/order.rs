@@ -1,122 +1,128 @@
-//! Memory ordering: scopes of strong accesses, fences before releases and after acquires.
+//! Memory order: strong accesses, fences, and what stands around acquires and releases.
 //!
-//! Input: `.volatile`, `.relaxed`, `.acquire`, `.release`, scopes and cache operators of an access; `membar` and `fence`.
-//! Output: modifiers of the access, MEMBAR, ERRBAR, CGAERRBAR and CCTL.IVALL around it. Source: ptxas 13.0.88 output for each form.
+//! Input: semantics, scope, cache operator and hints of an access. Output: modifiers of the memory instruction, and the fences before
+//! and behind it. All of it is said by `tables/lowering/order.ron` and `cache.ron`; this module only looks the rows up.
 
 use super::address::Window;
-use super::builder::{Builder, Lowered};
+use super::builder::{Builder, Lowered, Refusal};
 use super::memory::AccessMods;
 use super::mods::*;
+use crate::ori::{File, Operand};
 use crate::ptx::ast;
-use crate::tables::ptx::{CacheOp, MembarLevel, Modifiers, Scope, Semantics};
-use crate::tables::{Feature, Op};
+use crate::tables::memory::{Access, CacheRow, OrderRow, Step};
+use crate::tables::ptx::{MembarLevel, Modifiers, Proxy, ScalarType, Scope, Semantics, Space};
+use crate::tables::{Feature, Op, Role};
 
-/// How one access is ordered.
-#[derive(Clone, Copy, Debug, Default)]
+/// Physical numbers of the uniform registers that hold a cache policy: written before each access that has one, by whichever
+/// lane comes last, so that they always hold some policy of the program.
+const POLICY: [u16; 2] = [6, 7];
+
+/// How one access is ordered and cached.
+#[derive(Clone, Debug)]
 pub(super) struct Order {
-    /// The scope in which the access is strong; weak without one.
-    pub scope: Option<Scope>,
-    /// Earlier accesses come first.
-    pub release: bool,
-    /// Later accesses come after.
-    pub acquire: bool,
+    /// `None`: weak, without fences.
+    pub row: Option<&'static OrderRow>,
+    /// What cache operator and hints add.
+    pub cache: AccessMods,
+    /// A descriptor with a cache policy, or null.
+    pub policy: Operand,
+    /// Without a descriptor: accesses to devices.
+    pub plain: bool,
 }
 
-impl Order {
-    /// Of a load: `.cg` reads past the first cache, `.cv` past all of them.
-    pub fn of_load(mods: &Modifiers) -> Order {
-        let cached = match mods.cache_op {
-            Some(CacheOp::Cg) => Some(Scope::Gpu),
-            Some(CacheOp::Cv) => Some(Scope::Sys),
-            _ => None,
-        };
-        Order { scope: cached, ..Order::default() }.with(mods)
-    }
-
-    /// Of a store: `.cg` writes to the second cache, `.wt` through it.
-    pub fn of_store(mods: &Modifiers) -> Order {
-        let cached = match mods.cache_op {
-            Some(CacheOp::Cg) => Some(Scope::Gpu),
-            Some(CacheOp::Wt) => Some(Scope::Sys),
-            _ => None,
-        };
-        Order { scope: cached, ..Order::default() }.with(mods)
-    }
-
-    /// Of an atomic operation: relaxed and of the GPU's scope where nothing is written.
-    pub fn of_atomic(mods: &Modifiers) -> Order {
-        Order { scope: Some(mods.scope.unwrap_or(Scope::Gpu)), ..Order::default() }.with(mods)
-    }
-
-    fn with(mut self, mods: &Modifiers) -> Order {
-        let written = Some(mods.scope.unwrap_or(Scope::Gpu));
-        match mods.semantics {
-            Some(Semantics::Volatile) => self.scope = Some(Scope::Sys),
-            Some(Semantics::Relaxed) => self.scope = written,
-            Some(Semantics::Acquire) => (self.scope, self.acquire) = (written, true),
-            Some(Semantics::Release) => (self.scope, self.release) = (written, true),
-            Some(Semantics::AcqRel | Semantics::Sc) => (self.scope, self.release, self.acquire) = (written, true, true),
-            Some(Semantics::Weak) | None => {}
-        }
-        if mods.mmio {
-            self.scope = Some(Scope::Sys);
-        }
-        self
+impl Default for Order {
+    fn default() -> Order {
+        Order { row: None, cache: AccessMods::new(), policy: Operand::NULL, plain: false }
     }
 }
 
 impl Builder<'_> {
+    /// The order of `ld`, `st`, `atom`, `red`; the last operand is a policy where the modifiers say so.
+    pub fn order(&mut self, access: Access, inst: &ast::Instruction, window: Window) -> Lowered<Order> {
+        let mods = &inst.mods;
+        if matches!(window, Window::Local | Window::Bank(_)) {
+            return Ok(Order::default());
+        }
+        let atomic = access == Access::Atom;
+        let semantics = mods.semantics.unwrap_or(if atomic { Semantics::Relaxed } else { Semantics::Weak });
+        let scope = match semantics {
+            Semantics::Weak | Semantics::Volatile => None,
+            _ => Some(mods.scope.unwrap_or(Scope::Gpu)),
+        };
+        let base = if access == Access::LdNc { Access::Ld } else { access };
+        let row = OrderRow::of(self.target, base, semantics, scope, window == Window::Shared);
+        let row = row.ok_or(Refusal::NotBuilt)?;
+        let mut order = Order { row: Some(row), ..Order::default() };
+        if window != Window::Shared {
+            order.cache = cache_mods(access, mods)?;
+            if access == Access::LdNc {
+                order.cache.push(CONSTANT);
+            }
+        }
+        if mods.mmio {
+            order.cache.push(MMIO_SYS);
+            order.plain = true;
+        }
+        if mods.cache_hint {
+            let policy = inst.operands.last().ok_or(Refusal::NotBuilt)?;
+            order.policy = self.policy(policy)?;
+        }
+        Ok(order)
+    }
+
+    /// A cache policy as the descriptor of an access.
+    pub fn policy(&mut self, operand: &ast::Operand) -> Lowered<Operand> {
+        let words = self.source_words(operand, ScalarType::B64)?;
+        let words = words.map(|word| self.in_reg(word));
+        let vector = self.f.new_vector(File::UR, 2);
+        for ((reg, phys), word) in self.f.vector_regs(vector).to_vec().into_iter().zip(POLICY).zip(words) {
+            self.f.regs[reg].phys = Some(phys);
+            self.put(Op::R2UR, &[], &[(Role::D, Operand::reg(reg)), (Role::A, word)]);
+        }
+        Ok(Operand::vector(vector))
+    }
+
     /// Modifiers of a load, a store or an atomic.
     pub fn access_mods(&self, size: M, window: Window, order: &Order) -> AccessMods {
         let mut mods = AccessMods::new();
         mods.push(size);
         if matches!(window, Window::Global | Window::Generic) {
             mods.push(E);
-            mods.extend(self.scope_mods(order.scope));
+            mods.extend(order.row.iter().flat_map(|row| row.mods.iter().copied()));
+            mods.extend(order.cache.iter().copied());
+            mods.extend(self.hint(order));
         }
         mods
     }
 
-    /// The scope of a strong access; nothing for a weak one.
-    fn scope_mods(&self, scope: Option<Scope>) -> Option<M> {
-        scope.map(|scope| match scope {
-            Scope::Cta => STRONG_CTA,
-            Scope::Cluster | Scope::Gpu => STRONG_GPU,
-            Scope::Sys => STRONG_SYS,
-        })
+    /// What says that a descriptor holds a policy, where that is said.
+    pub fn hint(&self, order: &Order) -> Option<M> {
+        (!order.policy.is_null() && self.has(Feature::PolicyBit)).then_some(HINT)
     }
 
-    /// What stands before a release.
-    pub fn before(&mut self, order: &Order, window: Window) {
-        if order.release {
-            let scope = fence_scope(order, window);
-            self.barrier_and_errors(MEMBAR_ALL, scope);
-        }
+    /// What stands before an access.
+    pub fn before(&mut self, order: &Order) {
+        self.steps(order.row.map_or(&[], |row| row.before));
     }
 
-    /// What stands after an acquire.
-    pub fn after(&mut self, order: &Order, window: Window) {
-        if order.acquire && fence_scope(order, window) != Scope::Cta {
-            self.put(Op::CCTL, &[CCTL_IVALL], &[]);
-        }
+    /// What stands behind an access.
+    pub fn after(&mut self, order: &Order) {
+        self.steps(order.row.map_or(&[], |row| row.after));
     }
 
-    fn barrier_and_errors(&mut self, kind: M, scope: Scope) {
-        self.put(Op::MEMBAR, &[kind, membar_scope(scope)], &[]);
-        if scope == Scope::Cta {
-            return;
-        }
-        self.put(Op::ERRBAR, &[], &[]);
-        if self.has(Feature::CgaErrorBarrier) {
-            self.put(Op::CGAERRBAR, &[], &[]);
+    fn steps(&mut self, steps: &[Step]) {
+        for step in steps {
+            if step.op != Op::CGAERRBAR || self.has(Feature::CgaErrorBarrier) {
+                self.put(step.op, step.mods, &[]);
+            }
         }
     }
 
-    fn full_fence(&mut self, kind: M, scope: Scope) {
-        self.barrier_and_errors(kind, scope);
-        if scope != Scope::Cta {
-            self.put(Op::CCTL, &[CCTL_IVALL], &[]);
-        }
+    fn fence_of(&mut self, semantics: Semantics, scope: Scope) -> Lowered {
+        let row = OrderRow::of(self.target, Access::Fence, semantics, Some(scope), false).ok_or(Refusal::NotBuilt)?;
+        self.steps(row.before);
+        self.steps(row.after);
+        Ok(())
     }
 
     /// `membar`
@@ -126,27 +132,54 @@ impl Builder<'_> {
             Some(MembarLevel::Gl) => Scope::Gpu,
             _ => Scope::Sys,
         };
-        self.full_fence(MEMBAR_SC, scope);
-        Ok(())
+        self.fence_of(Semantics::Sc, scope)
     }
 
     /// `fence`
     pub fn fence(&mut self, inst: &ast::Instruction) -> Lowered {
-        let kind = if inst.mods.semantics == Some(Semantics::Sc) { MEMBAR_SC } else { MEMBAR_ALL };
-        self.full_fence(kind, inst.mods.scope.unwrap_or(Scope::Sys));
+        let semantics = inst.mods.semantics.unwrap_or(Semantics::AcqRel);
+        self.fence_of(semantics, inst.mods.scope.unwrap_or(Scope::Sys))
+    }
+
+    /// `fence.proxy`
+    pub fn proxy_fence(&mut self, inst: &ast::Instruction) -> Lowered {
+        match (inst.mods.proxy, inst.mods.semantics) {
+            (Some(Proxy::Alias), _) => {
+                self.put(Op::MEMBAR, &[MEMBAR_SC, SCOPE_GPU], &[]);
+                self.put(Op::MEMBAR, &[MEMBAR_SC, SCOPE_SYS], &[]);
+                self.put(Op::CCTL, &[CCTL_IVALL], &[]);
+            }
+            (Some(Proxy::Async), _) => {
+                let space = inst.mods.space;
+                if space != Some(Space::Global) {
+                    let scope = if space == Some(Space::SharedCta) { SCOPE_CTA } else { SCOPE_GPU };
+                    self.put(Op::MEMBAR, &[MEMBAR_ALL, scope], &[]);
+                    self.put(Op::FENCE_S, &[], &[]);
+                }
+                if space.is_none() || space == Some(Space::Global) {
+                    self.put(Op::FENCE_G, &[], &[]);
+                }
+            }
+            (Some(Proxy::TensormapGeneric), Some(Semantics::Release)) => {
+                self.fence_of(Semantics::Release, inst.mods.scope.unwrap_or(Scope::Sys))?;
+            }
+            _ => return Err(Refusal::NotBuilt),
+        }
         Ok(())
     }
 }
 
-fn membar_scope(scope: Scope) -> M {
-    match scope {
-        Scope::Cta => SCOPE_CTA,
-        Scope::Cluster | Scope::Gpu => SCOPE_GPU,
-        Scope::Sys => SCOPE_SYS,
+/// What cache operator, eviction priorities and prefetch size of an access add.
+pub(super) fn cache_mods(access: Access, mods: &Modifiers) -> Lowered<AccessMods> {
+    let mut out = AccessMods::new();
+    let texts = [
+        mods.cache_op.map(|v| v.name()),
+        mods.evict_l1.map(|v| v.name()),
+        mods.evict_l2.map(|v| v.name()),
+        mods.prefetch_size.map(|v| v.name()),
+    ];
+    for text in texts.into_iter().flatten() {
+        out.extend_from_slice(CacheRow::of(access, text).ok_or(Refusal::NotBuilt)?.mods);
     }
-}
-
-fn fence_scope(order: &Order, window: Window) -> Scope {
-    // Shared memory is seen by the block alone.
-    if window == Window::Shared { Scope::Cta } else { order.scope.unwrap_or(Scope::Gpu) }
+    Ok(out)
 }

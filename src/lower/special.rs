@@ -1,26 +1,17 @@
 //! Special registers: where the value of each stands.
 //!
-//! Input: a special register of PTX. Output: S2R or CS2R of a numbered register, LDC of a launch constant, or a constant.
+//! Input: a special register of PTX. Output: S2R or CS2R of a numbered register, LDC of a launch constant, or a constant, as
+//! `tables/lowering/special.ron` says for the generation; what has no row is refused.
 
 use super::builder::{Builder, Lowered, Refusal};
 use super::mods::*;
 use crate::ori::Operand;
-use crate::tables::ptx::SpecialRegister as S;
+use crate::tables::memory::{SpecialFrom, SpecialHome};
+use crate::tables::ptx::SpecialRegister;
 use crate::tables::{Op, Role};
 
-/// Where a special register's value comes from.
-enum Home {
-    /// A numbered register, by S2R.
-    Numbered(&'static str),
-    /// A 32-bit clock-like register, by CS2R.
-    Counter(&'static str),
-    /// 64 bits of one.
-    WideCounter(&'static str),
-    /// A word of bank 0.
-    Word(u32),
-    /// Always zero: the fourth element of a vector.
-    Zero,
-}
+/// Bytes by which constants of a cluster's launch lie lower for each unit of SR_CgaSize.
+const CLUSTER_STRIDE: i32 = -0xa0;
 
 impl Builder<'_> {
     /// The special-register operand of a name in `tables/special_registers.ron`.
@@ -30,76 +21,62 @@ impl Builder<'_> {
         Operand::special(number.unwrap_or(0).into())
     }
 
-    fn home(&self, special: S) -> Lowered<Home> {
-        let (ntid, nctaid) = (self.info.ntid, self.info.nctaid);
-        Ok(match special {
-            S::TidX => Home::Numbered("SR_TID.X"),
-            S::TidY => Home::Numbered("SR_TID.Y"),
-            S::TidZ => Home::Numbered("SR_TID.Z"),
-            S::CtaidX => Home::Numbered("SR_CTAID.X"),
-            S::CtaidY => Home::Numbered("SR_CTAID.Y"),
-            S::CtaidZ => Home::Numbered("SR_CTAID.Z"),
-            S::NtidX => Home::Word(ntid),
-            S::NtidY => Home::Word(ntid + 4),
-            S::NtidZ => Home::Word(ntid + 8),
-            S::NctaidX => Home::Word(nctaid),
-            S::NctaidY => Home::Word(nctaid + 4),
-            S::NctaidZ => Home::Word(nctaid + 8),
-            S::TidW | S::NtidW | S::CtaidW | S::NctaidW => Home::Zero,
-            S::Laneid => Home::Numbered("SR_LANEID"),
-            S::Warpid => Home::Numbered("SR_VIRTID"),
-            S::Smid => Home::Numbered("SR_VIRTUALSMID"),
-            S::LanemaskEq => Home::Numbered("SR_EQMASK"),
-            S::LanemaskLe => Home::Numbered("SR_LEMASK"),
-            S::LanemaskLt => Home::Numbered("SR_LTMASK"),
-            S::LanemaskGe => Home::Numbered("SR_GEMASK"),
-            S::LanemaskGt => Home::Numbered("SR_GTMASK"),
-            S::Clock => Home::Counter("SR_CLOCKLO"),
-            S::ClockHi => Home::Counter("SR_CLOCKHI"),
-            S::Clock64 => Home::WideCounter("SR_CLOCKLO"),
-            S::GlobaltimerLo => Home::Counter("SR_GLOBALTIMERLO"),
-            S::GlobaltimerHi => Home::Counter("SR_GLOBALTIMERHI"),
-            S::Globaltimer => Home::WideCounter("SR_GLOBALTIMERLO"),
-            S::ClusterCtarank => Home::Numbered("SR_CgaCtaId"),
-            _ => return Err(Refusal::NotBuilt),
-        })
-    }
-
-    /// The value of a special register in a fresh register.
-    pub fn special_source(&mut self, special: S) -> Lowered<Operand> {
-        let d = match self.home(special)? {
-            Home::Zero => return Ok(Operand::zero()),
-            Home::Numbered(name) => {
-                let (d, s) = (self.temp(), self.special_number(name));
-                self.put(Op::S2R, &[], &[(Role::D, d), (Role::S, s)]);
-                d
-            }
-            Home::Counter(name) => {
-                let (d, s) = (self.temp(), self.special_number(name));
-                self.put(Op::CS2R_32, &[], &[(Role::D, d), (Role::S, s)]);
-                d
-            }
-            Home::WideCounter(name) => {
-                let (d, s) = (self.temp_pair(), self.special_number(name));
+    /// The value of a special register in a fresh register, a pair or a predicate.
+    pub fn special_source(&mut self, special: SpecialRegister) -> Lowered<Operand> {
+        let generation = self.target.generation.ok_or(Refusal::NotBuilt)?;
+        let home = SpecialHome::of(special, generation).ok_or(Refusal::NotBuilt)?;
+        let read = match home.from {
+            SpecialFrom::Value => return Ok(self.imm(home.at)),
+            SpecialFrom::S2r => self.numbered(Op::S2R, home.sr),
+            SpecialFrom::Cs2r32 => self.numbered(Op::CS2R_32, home.sr),
+            SpecialFrom::Cs2r64 => {
+                let (d, s) = (self.temp_pair(), self.special_number(home.sr));
                 self.put(Op::CS2R_64, &[], &[(Role::D, d), (Role::S, s)]);
                 d
             }
-            Home::Word(offset) => {
+            SpecialFrom::Word => self.bank_word(Operand::NULL, home.at),
+            SpecialFrom::Pair => {
+                let words = [home.at, home.at + 4].map(|at| self.bank_word(Operand::NULL, at));
+                self.pair_of(words)
+            }
+            SpecialFrom::Cga => {
+                let size = self.numbered(Op::CS2R_32, "SR_CgaSize");
+                let (at, stride) = (self.temp(), self.imm(CLUSTER_STRIDE as u32));
+                self.imad(at, size, stride, Operand::zero());
+                self.bank_word(at, home.at)
+            }
+            SpecialFrom::Less => {
+                let (all, less) = (self.numbered(Op::S2R, home.sr), self.bank_word(Operand::NULL, home.at));
                 let d = self.temp();
-                self.put(Op::LDC, &[SIZE_32], &[(Role::D, d), (Role::C, Operand::constant(0, offset as u16))]);
+                self.add(d, all, less.negated());
                 d
             }
-        };
-        match special {
-            // The warp's number is a field of the thread's place in the machine: 7 bits from bit 8 on.
-            S::Warpid => {
-                let (shifted, warp) = (self.temp(), self.temp());
-                let (first, mask) = (self.imm(8), self.imm(0x7f));
-                self.shf(&SHF_R_U32_HI, shifted, Operand::zero(), first, d);
-                self.and(warp, shifted, mask);
-                Ok(warp)
+            SpecialFrom::Flag => {
+                let (word, p, one) = (self.bank_word(Operand::NULL, home.at), self.temp_pred(), self.imm(1));
+                self.isetp(p, &[EQ, AND, U32], word, one);
+                return Ok(p);
             }
-            _ => Ok(d),
+        };
+        if home.mask == 0 {
+            return Ok(read);
         }
+        let (shifted, d) = (self.temp(), self.temp());
+        let (first, mask) = (self.imm(home.shift.into()), self.imm(home.mask));
+        self.shf(&SHF_R_U32_HI, shifted, Operand::zero(), first, read);
+        self.and(d, shifted, mask);
+        Ok(d)
+    }
+
+    fn numbered(&mut self, op: Op, name: &str) -> Operand {
+        let (d, s) = (self.temp(), self.special_number(name));
+        self.put(op, &[], &[(Role::D, d), (Role::S, s)]);
+        d
+    }
+
+    fn bank_word(&mut self, base: Operand, offset: u32) -> Operand {
+        let d = self.temp();
+        let from = Operand::constant(0, offset as u16);
+        self.put(Op::LDC, &[SIZE_32], &[(Role::D, d), (Role::A, base), (Role::C, from)]);
+        d
     }
 }

@@ -4,13 +4,17 @@
 //! lanes must be together. Masks are applied to what lanes say: groups of lanes with different masks may run together.
 
 use super::builder::{Builder, Lowered, Refusal};
+use super::logic::{LUT_AND, LUT_OR, LUT_XOR};
 use super::mods::*;
-use crate::ori::Operand;
+use crate::ori::{File, Operand};
 use crate::ptx::ast;
-use crate::tables::ptx::{MatchMode, ScalarType, ShflMode, VoteMode};
-use crate::tables::{Op, Role};
+use crate::tables::ptx::{AtomOp, MatchMode, ScalarType, ShflMode, VoteMode};
+use crate::tables::{Feature, Op, Role};
 
 const ALL_LANES: u64 = 0xffff_ffff;
+/// Physical number of the uniform register that takes the result of a reduction, for the one instruction that follows: all lanes of
+/// the warp are together there.
+const REDUCED: u16 = 8;
 
 impl Builder<'_> {
     /// Reads a member mask and announces it. What becomes of it (WARPSYNC, or nothing where the lanes are together anyway) is
@@ -159,6 +163,129 @@ impl Builder<'_> {
         self.select(d, present, Operand::zero(), equal);
         if !p.is_null() && p != Operand::zero() {
             self.copy_pred(p, equal);
+        }
+        Ok(())
+    }
+
+    /// `redux.sync`
+    pub fn reduce_lanes(&mut self, inst: &ast::Instruction) -> Lowered {
+        let (op, ty) = (inst.mods.atom_op.ok_or(Refusal::NotBuilt)?, inst.types[0]);
+        let d = self.dest(&inst.operands[0])?;
+        let a = self.source_reg(&inst.operands[1], ty)?;
+        let mask = self.member_mask(&inst.operands[2])?;
+        if !self.is_full(mask) {
+            return self.reduce_one_by_one(op, ty, d, a, mask);
+        }
+        let extreme = matches!(op, AtomOp::Min | AtomOp::Max);
+        let mut mods: Vec<M> = match (op, inst.mods.abs) {
+            (AtomOp::Add, _) => vec![REDUX_SUM],
+            (AtomOp::And, _) => vec![REDUX_AND],
+            (AtomOp::Or, _) => vec![REDUX_OR],
+            (AtomOp::Xor, _) => vec![REDUX_XOR],
+            (AtomOp::Min, false) => vec![REDUX_MIN],
+            (AtomOp::Max, false) => vec![REDUX_MAX],
+            (AtomOp::Min, true) => vec![REDUX_MIN_ABS],
+            (AtomOp::Max, true) => vec![REDUX_MAX_ABS],
+            _ => return Err(Refusal::NotBuilt),
+        };
+        match ty {
+            ScalarType::F32 => mods.push(REDUX_F32),
+            ScalarType::S32 if extreme => mods.push(REDUX_S32),
+            _ => {}
+        }
+        mods.extend(inst.mods.nan.then_some(REDUX_NAN));
+        let opcode = if extreme && self.has(Feature::Credux) { Op::CREDUX } else { Op::REDUX };
+        if ty == ScalarType::F32 && opcode == Op::REDUX {
+            return Err(Refusal::NotBuilt);
+        }
+        let reduced = self.f.new_reg(File::UR);
+        self.f.regs[reduced].phys = Some(REDUCED);
+        self.put(opcode, &mods, &[(Role::D, Operand::reg(reduced)), (Role::A, a)]);
+        self.put(Op::MOV, &[], &[(Role::D, d), (Role::A, Operand::reg(reduced))]);
+        Ok(())
+    }
+
+    /// The lanes of a mask that is not known or not full: each reads the others' values in turn. A uniform register would not do: lanes
+    /// outside the mask may come between.
+    fn reduce_one_by_one(&mut self, op: AtomOp, ty: ScalarType, d: Operand, a: Operand, mask: Operand) -> Lowered {
+        if ty == ScalarType::F32 {
+            return Err(Refusal::NotBuilt);
+        }
+        let [again, took, done] = [(); 3].map(|()| self.f.new_block());
+        let guard = self.skip_unless_guarded(done);
+        let [left, sum, all] = [(); 3].map(|()| self.temp());
+        self.copy(all, mask);
+        self.copy(left, mask);
+        self.value_of_lowest(sum, a, left, all);
+        self.enter(again);
+        let [less, value, next] = [(); 3].map(|()| self.temp());
+        let minus_one = self.imm(u32::MAX);
+        self.add(less, left, minus_one);
+        // The lowest lane is done; where it was the last, the one before it is read once more, and nothing comes of it.
+        self.and(next, left, less);
+        let (p, last) = (self.temp_pred(), self.temp());
+        self.isetp(p, &[NE, AND, U32], next, Operand::zero());
+        self.select(last, next, left, p);
+        self.value_of_lowest(value, a, last, all);
+        let combined = self.temp();
+        match op {
+            AtomOp::Add => self.add(combined, sum, value),
+            AtomOp::And => self.lop3(combined, sum, value, Operand::zero(), LUT_AND),
+            AtomOp::Or => self.lop3(combined, sum, value, Operand::zero(), LUT_OR),
+            AtomOp::Xor => self.lop3(combined, sum, value, Operand::zero(), LUT_XOR),
+            AtomOp::Min | AtomOp::Max => {
+                let (cmp, sign) =
+                    (if op == AtomOp::Min { LT } else { GT }, if ty == ScalarType::S32 { S32 } else { U32 });
+                let better = self.temp_pred();
+                self.isetp(better, &[cmp, AND, sign], value, sum);
+                self.select(combined, value, sum, better);
+            }
+            _ => return Err(Refusal::NotBuilt),
+        }
+        let kept = self.temp();
+        self.select(kept, combined, sum, p);
+        self.copy(sum, kept);
+        self.copy(left, next);
+        self.branch_if(p, again, took);
+        self.copy(d, sum);
+        self.enter(done);
+        self.guard = guard;
+        Ok(())
+    }
+
+    /// The value of the lowest lane of a mask.
+    fn value_of_lowest(&mut self, d: Operand, a: Operand, left: Operand, all: Operand) {
+        let lane = self.lowest_lane(left);
+        self.put(Op::SYNCMASK, &[], &[(Role::A, all)]);
+        let clamp = self.literal(31);
+        self.put(Op::SHFL, &[SHFL_IDX], &[(Role::D, d), (Role::A, a), (Role::B, lane), (Role::C, clamp)]);
+    }
+
+    /// Number of the lowest lane of a mask.
+    fn lowest_lane(&mut self, mask: Operand) -> Operand {
+        let (turned, lane) = (self.temp(), self.temp());
+        self.unary(Op::BREV, &[], turned, mask);
+        self.unary(Op::FLO, &[U32, FLO_SH], lane, turned);
+        lane
+    }
+
+    /// `elect.sync`: the lowest of the lanes that are there.
+    pub fn elect(&mut self, inst: &ast::Instruction) -> Lowered {
+        let (d, p) = self.dest_and_pred(&inst.operands[0])?;
+        let mask = self.member_mask(&inst.operands[1])?;
+        if d == Operand::zero() && self.is_full(mask) {
+            self.put(Op::ELECT, &[], &[(Role::Pu, p)]);
+            return Ok(());
+        }
+        let [active, present, own] = [(); 3].map(|()| self.temp());
+        self.vote_any(active, Operand::always());
+        self.and(present, active, mask);
+        let lane = self.lowest_lane(present);
+        let number = self.special_number("SR_LANEID");
+        self.put(Op::S2R, &[], &[(Role::D, own), (Role::S, number)]);
+        self.isetp(p, &[EQ, AND, U32], own, lane);
+        if d != Operand::zero() {
+            self.copy(d, lane);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::{Liveness, step_back};
-use crate::ori::{Function, InstId};
+use crate::ori::{Function, InstId, Operand};
 use crate::tables::{Op, Prop};
 
 pub fn run(function: &mut Function) {
@@ -41,5 +41,7 @@ fn is_rooted(function: &Function, inst: InstId) -> bool {
     // A register that is reserved for the whole function is read where no operand shows it.
     let mut reserved = false;
     function.for_each_def(inst, |reg| reserved |= function.regs[reg].phys.is_some());
-    op.has(Prop::SideEffect) || op.has(Prop::Convergent) || op.has(Prop::Control) || reserved || op == Op::NOP
+    // What nothing executes stands there for its own sake.
+    let ghost = function.insts[inst].guard == Operand::never();
+    ghost || op.has(Prop::SideEffect) || op.has(Prop::Convergent) || op.has(Prop::Control) || reserved || op == Op::NOP
 }

@@ -160,6 +160,9 @@ impl<'a> Scene<'a> {
             let pred = physical(function, reg)? as u8;
             out.guard = Guard { pred, not: data.guard.not(), upred: function.regs[reg].file == File::UP };
         }
+        if data.guard == Operand::never() {
+            out.guard = Guard { pred: sass::inst::PT as u8, not: true, upred: false };
+        }
         let c = data.ctrl;
         out.ctrl = Ctrl { stall: c.stall, stay: c.stay, write_bar: c.write_bar, read_bar: c.read_bar, wait: c.wait };
         let mut fixup = None;

@@ -1,7 +1,7 @@
 //! Phase ProcessO0WaitsAndSBs: control words that need no latency table.
 //!
-//! Input: instructions in physical registers. Output: each with the longest stall, its results announced by scoreboard 0 and
-//! its late reads by scoreboard 1 where its latency is variable, and every instruction waiting for both. Invariant:
+//! Input: instructions in physical registers. Output: each with the longest stall, its results announced by scoreboard 1 and
+//! its late reads by scoreboard 2 where its latency is variable, and every instruction waiting for both. Invariant:
 //! whatever the program, each instruction starts after everything before it has finished. Source: what ptxas does at -O0.
 
 use crate::ori::function::ControlWord;
@@ -11,8 +11,10 @@ use crate::tables::{Feature, Mod, Prop, value};
 
 /// Longest stall that the field holds, in cycles.
 const LONGEST: u8 = 15;
-const RESULT: u8 = 0;
-const READ: u8 = 1;
+/// Scoreboard 0 counts groups of asynchronous copies: DEPBAR alone waits for it.
+const COPIES: u8 = 0;
+const RESULT: u8 = 1;
+const READ: u8 = 2;
 const NONE: u8 = 7;
 
 pub fn run(function: &mut Function) {
@@ -41,10 +43,17 @@ fn control_word(function: &Function, inst: InstId) -> ControlWord {
     // What announces its end and writes no register announces it on the result's scoreboard, if it reads none either.
     let result = variable && (some(Direction::Def) || !some(Direction::Use));
     let read = variable && some(Direction::Use) || op.has(Prop::ReadsLate);
+    let group = op.has(Prop::CopyGroup);
     ControlWord {
         stall: if op.has(Prop::StallZero) || tensor && !is_short(function, inst) { 0 } else { LONGEST },
         stay: false,
-        write_bar: if result { RESULT } else { NONE },
+        write_bar: if group {
+            COPIES
+        } else if result {
+            RESULT
+        } else {
+            NONE
+        },
         read_bar: if read { READ } else { NONE },
         wait: 1 << RESULT | 1 << READ,
     }

@@ -14,7 +14,9 @@ use super::sass::words::Words;
 use crate::cubin::{self, Cubin, Function, Image, Reloc, Space};
 use crate::sass;
 use crate::tables::encoding::special_text;
-use crate::tables::{GenerationInfo, Role, Target};
+use crate::tables::memory::{SPECIAL, SpecialFrom};
+use crate::tables::ptx::SpecialRegister;
+use crate::tables::{Generation, GenerationInfo, Role, Target};
 
 /// Generic address of the shared window.
 const SHARED_WINDOW: u64 = 0x7fa0 << 32;
@@ -80,7 +82,7 @@ pub fn run_decoded(
         return Err(Fault::new(format!("the cubin has no kernel {kernel}")));
     };
     let target = target_of(cubin)?;
-    let Some(info) = target.info() else {
+    let (Some(info), Some(generation)) = (target.info(), target.generation) else {
         return Err(Fault::new(format!("the encoding of {} is not built", target.name)));
     };
     check_shape(function, shape)?;
@@ -97,9 +99,10 @@ pub fn run_decoded(
         step_limit: STEP_LIMIT,
         ..Setup::default()
     };
-    driver_constants(&mut setup.banks, info, shape, setup.local_bytes as u32);
+    driver_constants(&mut setup.banks, info, generation, shape, setup.local_bytes as u32);
     let buffers = place_arguments(&mut setup.banks, &mut global, function, args)?;
     place_variables(&mut setup.banks, &mut global, cubin, function)?;
+    window_constants(&mut setup.banks, &mut global, info, cubin, function)?;
     (setup.code, setup.reasons) = predecode_all(&setup.banks, code);
     let stats = grid::run(&setup, &mut global)?;
     for (arg, base) in args.iter_mut().zip(buffers) {
@@ -138,10 +141,24 @@ fn local_bytes(function: &Function) -> u32 {
     stated.max(LEAST_STACK).next_multiple_of(16) + if calls { CALL_STACK } else { 0 }
 }
 
-fn driver_constants(banks: &mut Banks, info: &GenerationInfo, shape: Shape, stack_top: u32) {
+fn driver_constants(banks: &mut Banks, info: &GenerationInfo, generation: Generation, shape: Shape, stack_top: u32) {
     for i in 0..3 {
         banks.put(0, info.ntid + 4 * i, &shape.block[i as usize].to_le_bytes());
         banks.put(0, info.nctaid + 4 * i, &shape.grid[i as usize].to_le_bytes());
+    }
+    for home in SPECIAL.iter().filter(|home| home.on >> generation as u8 & 1 != 0) {
+        let (dynamic, bytes) = (home.register == SpecialRegister::DynamicSmemSize, shape.smem.to_le_bytes());
+        match home.from {
+            SpecialFrom::Word | SpecialFrom::Cga if dynamic => banks.put(0, home.at, &bytes),
+            // Numbers that a program cannot count on.
+            SpecialFrom::Word | SpecialFrom::Cga | SpecialFrom::Less | SpecialFrom::Flag => {
+                if banks.slice(0, home.at, 4).is_err() {
+                    banks.put(0, home.at, &[0; 4]);
+                }
+            }
+            SpecialFrom::Pair => banks.put(0, home.at, &[0; 8]),
+            _ => {}
+        }
     }
     banks.put(0, info.stack_top, &stack_top.to_le_bytes());
     banks.put(0, info.local_window, &LOCAL_WINDOW.to_le_bytes());
@@ -152,6 +169,31 @@ fn driver_constants(banks: &mut Banks, info: &GenerationInfo, shape: Shape, stac
     if let Some(at) = info.shared_window {
         banks.put(0, at, &SHARED_WINDOW.to_le_bytes());
     }
+}
+
+/// Generic addresses of constants and parameters: copies that nobody can store to.
+fn window_constants(
+    banks: &mut Banks,
+    global: &mut Global,
+    info: &GenerationInfo,
+    cubin: &Cubin,
+    function: &Function,
+) -> Result<(), Fault> {
+    let constants = cubin.constant3.as_ref().map_or(Vec::new(), filled);
+    let base = global.allocate("constants", constants, false);
+    banks.put(0, info.const_window, &base.to_le_bytes());
+    let bytes = function.params.iter().map(|p| u32::from(p.offset) + u32::from(p.size)).max().unwrap_or(0);
+    let mut image = vec![0; bytes as usize];
+    for param in &function.params {
+        let (at, size) = (usize::from(param.offset), usize::from(param.size));
+        for (i, byte) in image[at..at + size].iter_mut().enumerate() {
+            *byte = banks.slice(0, function.param_base + (at + i) as u32, 1)?[0];
+        }
+    }
+    let base = global.allocate("parameters", image, false);
+    let window = base.wrapping_sub(u64::from(function.param_base - info.param_window_at));
+    banks.put(0, info.param_window, &window.to_le_bytes());
+    Ok(())
 }
 
 /// Puts arguments into the parameters; returns the address of each buffer.

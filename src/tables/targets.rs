@@ -22,6 +22,11 @@ pub struct GenerationInfo {
     pub nctaid: u32,
     pub shared_window: Option<u32>,
     pub local_window: u32,
+    /// Byte offset in c\[0\] of the 64-bit generic address of bank 3.
+    pub const_window: u32,
+    /// The same of byte `param_window_at` of bank 0.
+    pub param_window: u32,
+    pub param_window_at: u32,
     /// First byte of user data in shared memory.
     pub shared_base: u32,
 }

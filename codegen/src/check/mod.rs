@@ -3,6 +3,7 @@
 pub mod bits;
 pub mod elf;
 pub mod evidence;
+pub mod memory;
 pub mod overlap;
 pub mod phases;
 pub mod ptx;
@@ -24,4 +25,5 @@ pub fn all(model: &Model, report: &mut Report) {
     registers::check(model, report);
     bits::check(model, report);
     overlap::check(model, report);
+    memory::check(model, report);
 }

@@ -4,6 +4,7 @@
 pub mod elf;
 pub mod encoding;
 pub mod lowering;
+pub mod memory;
 pub mod ori;
 pub mod phases;
 pub mod ptx;
@@ -20,10 +21,11 @@ pub fn all(model: &Model) -> Vec<(String, String)> {
         ("targets.rs".into(), pretty(targets::emit(model))),
         ("elf.rs".into(), pretty(elf::emit(model))),
         ("ori.rs".into(), pretty(ori::emit(model))),
+        ("lowering.rs".into(), pretty(lowering::emit(model))),
         ("phases.rs".into(), pretty(phases::emit(model))),
         ("registers.rs".into(), pretty(registers::emit(model))),
         ("ptx.rs".into(), pretty(ptx::emit(model))),
-        ("lowering.rs".into(), pretty(lowering::emit(model))),
+        ("memory.rs".into(), pretty(memory::emit(model))),
         ("encoding.rs".into(), encoding::emit(model)),
         ("backends.rs".into(), targets::backends(model)),
     ]

@@ -45,11 +45,13 @@ fn generations(model: &Model) -> TokenStream {
     let rows = model.targets.generations.iter().map(|g| {
         let (bits, count, param, stack) = (g.ur_bits, g.ur_count, g.param_base, g.stack_top);
         let (ntid, nctaid, local, base) = (g.ntid, g.nctaid, g.local_window, g.shared_base);
+        let (constant, param_window, param_at) = (g.const_window, g.param_window, g.param_window_at);
         let (limit, file, unit, least) = (g.reg_limit, g.reg_file, g.reg_unit, g.abi_min);
         let (desc, window) = (option(g.global_desc), option(g.shared_window));
         quote! { GenerationInfo {
             ur_bits: #bits, ur_count: #count, reg_limit: #limit, reg_file: #file, reg_unit: #unit, abi_min: #least, param_base: #param, stack_top: #stack, global_desc: #desc, ntid: #ntid,
-            nctaid: #nctaid, shared_window: #window, local_window: #local, shared_base: #base,
+            nctaid: #nctaid, shared_window: #window, local_window: #local,
+            const_window: #constant, param_window: #param_window, param_window_at: #param_at, shared_base: #base,
         } }
     });
     let count = model.targets.generations.len();

@@ -112,7 +112,7 @@ impl Encoding {
 }
 
 /// Positions of the generations that `on` names; a wrong name is handed to `complain`.
-fn generations(on: &str, targets: &Targets, mut complain: impl FnMut(String)) -> Vec<usize> {
+pub fn generations(on: &str, targets: &Targets, mut complain: impl FnMut(String)) -> Vec<usize> {
     if on == "all" {
         return (0..targets.generations.len()).collect();
     }

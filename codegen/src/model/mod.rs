@@ -7,6 +7,7 @@ pub mod elf;
 pub mod encoding;
 pub mod form_syntax;
 pub mod lowering;
+pub mod memory;
 pub mod ori;
 pub mod ptx;
 pub mod targets;
@@ -26,6 +27,7 @@ pub struct Model {
     pub ptx: ptx::Ptx,
     pub encoding: encoding::Encoding,
     pub lowering: lowering::Lowering,
+    pub memory: memory::Memory,
 }
 
 impl Model {
@@ -40,6 +42,7 @@ impl Model {
         let ptx = ptx::Ptx::load(sources, &targets, report);
         let encoding = encoding::Encoding::load(sources, &targets, &ori, report);
         let lowering = lowering::Lowering::load(sources, &ptx, &ori, &targets, report);
-        Model { targets, ori, phases, registers, elf, ptx, encoding, lowering }
+        let memory = memory::Memory::load(sources, report);
+        Model { targets, ori, phases, registers, elf, ptx, encoding, lowering, memory }
     }
 }

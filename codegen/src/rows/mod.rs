@@ -5,6 +5,7 @@
 pub mod elf;
 pub mod encoding;
 pub mod lowering;
+pub mod memory;
 pub mod ori;
 pub mod phases;
 pub mod ptx;

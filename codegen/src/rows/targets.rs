@@ -35,6 +35,9 @@ pub struct GenerationRow {
     pub nctaid: u32,
     pub shared_window: Option<u32>,
     pub local_window: u32,
+    pub const_window: u32,
+    pub param_window: u32,
+    pub param_window_at: u32,
     pub shared_base: u32,
     pub src: String,
 }

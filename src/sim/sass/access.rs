@@ -19,6 +19,12 @@ pub fn execute(m: &mut Machine, block: &mut Block, warp: usize, code: &Code, act
             Exec::Load { space, access } => load_lane(m, block, warp, code, lane, space, access),
             Exec::Store { space, access } => store_lane(m, block, warp, code, lane, space, access),
             Exec::LoadConst { bank, access } => load_const(m.setup, &mut block.warps[warp], code, lane, bank, access),
+            Exec::LoadWide { high } => load_wide(m, block, warp, code, lane, high),
+            Exec::StoreWide => store_wide(m, block, warp, code, lane),
+            Exec::CopyAsync { bytes, offset, fill } => copy_async(m, block, warp, code, lane, (bytes, offset, fill)),
+            Exec::Atomic { space, op, ty } if atomic::bytes(ty) > 8 || matches!(ty, AtomicType::Lanes(..)) => {
+                atomic_wide(m, block, warp, code, lane, (space, op, ty))
+            }
             Exec::Atomic { space, op, ty } => atomic_lane(m, block, warp, code, lane, (space, op, ty)),
             _ => Ok(()),
         };
@@ -54,6 +60,98 @@ fn atomic_lane(
     put(w, code, lane, result, bytes);
     let flag = if op == AtomicOp::CasFlag { result as u32 } else { 1 };
     w.set_pred(code.pu, 1 << lane, flag << lane);
+    Ok(())
+}
+
+/// As many words of a register vector.
+fn vector(w: &Warp, src: &super::code::Src, lane: usize, count: usize) -> Vec<u32> {
+    let word = |i: usize| match src.from {
+        super::code::From::Reg(r) if r < 255 => w.reg(usize::from(r) + i, lane),
+        _ => 0,
+    };
+    (0..count).map(word).collect()
+}
+
+fn atomic_wide(
+    m: &mut Machine,
+    block: &mut Block,
+    warp: usize,
+    code: &Code,
+    lane: usize,
+    (space, op, ty): (Space, AtomicOp, AtomicType),
+) -> Result<(), Fault> {
+    let bytes = atomic::bytes(ty);
+    let count = usize::from(bytes / 4);
+    let w = &block.warps[warp];
+    let (b, c) = (vector(w, &code.b, lane, count), vector(w, &code.c, lane, count));
+    let slot = reach(m, block, warp, code, lane, space, bytes, true)?;
+    let old: Vec<u32> = slot.chunks_exact(4).map(|bytes| load(bytes) as u32).collect();
+    let new = atomic::apply_wide(op, ty, &old, &b, &c);
+    slot.chunks_exact_mut(4).zip(new).for_each(|(bytes, word)| store(bytes, word.into()));
+    let w = &mut block.warps[warp];
+    old.iter().enumerate().for_each(|(i, word)| w.set(code.d, i, lane, *word));
+    w.set_pred(code.pu, 1 << lane, 1 << lane);
+    Ok(())
+}
+
+/// Bytes of an access of 256 bits, and words of each of its two vectors.
+const WIDE_BYTES: u8 = 32;
+const WIDE_WORDS: usize = 4;
+
+fn load_wide(
+    m: &mut Machine,
+    block: &mut Block,
+    warp: usize,
+    code: &Code,
+    lane: usize,
+    high: super::code::Dst,
+) -> Result<(), Fault> {
+    let slot = reach(m, block, warp, code, lane, Space::Global, WIDE_BYTES, false)?;
+    let words: Vec<u32> = slot.chunks_exact(4).map(|bytes| load(bytes) as u32).collect();
+    let w = &mut block.warps[warp];
+    for i in 0..WIDE_WORDS {
+        w.set(code.d, i, lane, words[i]);
+        w.set(high, i, lane, words[WIDE_WORDS + i]);
+    }
+    Ok(())
+}
+
+fn store_wide(m: &mut Machine, block: &mut Block, warp: usize, code: &Code, lane: usize) -> Result<(), Fault> {
+    let w = &block.warps[warp];
+    let mut words = vector(w, &code.b, lane, WIDE_WORDS);
+    words.extend(vector(w, &code.c, lane, WIDE_WORDS));
+    let slot = reach(m, block, warp, code, lane, Space::Global, WIDE_BYTES, true)?;
+    slot.chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| store(bytes, word.into()));
+    Ok(())
+}
+
+/// Done at once: a program that waits as it must cannot tell.
+fn copy_async(
+    m: &mut Machine,
+    block: &mut Block,
+    warp: usize,
+    code: &Code,
+    lane: usize,
+    (bytes, offset, fill): (u8, i32, bool),
+) -> Result<(), Fault> {
+    let w = &block.warps[warp];
+    let width = u64::from(bytes);
+    let given = address(w, code, lane);
+    let zeros = if fill { given % width } else { 0 };
+    let mut data = vec![0; usize::from(bytes)];
+    if w.pred(code.pp) >> lane & 1 != 0 {
+        let from = given - zeros;
+        if from % width != 0 {
+            return Err(Fault::new(format!("misaligned copy of {width} bytes from {given:#x}")));
+        }
+        let copied = (width - zeros) as usize;
+        data[..copied].copy_from_slice(m.global.slice(from, width - zeros, false)?);
+    }
+    let to = (w.get(&code.c, lane) as u32).wrapping_add(offset as u32);
+    if u64::from(to) % width != 0 {
+        return Err(Fault::new(format!("misaligned copy of {width} bytes to {to:#x}")));
+    }
+    flat(&mut block.shared, "shared", u64::from(to & 0xff_ffff), width)?.copy_from_slice(&data);
     Ok(())
 }
 

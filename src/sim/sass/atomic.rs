@@ -14,6 +14,7 @@ pub fn bytes(ty: AtomicType) -> u8 {
         AtomicType::Unsigned(n) | AtomicType::Signed(n) => n,
         AtomicType::Float(f) => (f.bits() / 8) as u8,
         AtomicType::Packed(_) => 4,
+        AtomicType::Lanes(f, n) => (f.bits() / 8) as u8 * n,
     }
 }
 
@@ -78,6 +79,23 @@ pub fn apply(op: AtomicOp, ty: AtomicType, old: u64, b: u64, c: u64) -> u64 {
         (AtomicOp::PopcInc, _) => old.wrapping_add(1),
     };
     new & mask
+}
+
+/// The new words of an atomic of more than 8 bytes, or of numbers side by side.
+pub fn apply_wide(op: AtomicOp, ty: AtomicType, old: &[u32], b: &[u32], c: &[u32]) -> Vec<u32> {
+    let AtomicType::Lanes(f, _) = ty else {
+        let new = match op {
+            AtomicOp::Exch => b,
+            AtomicOp::Cas if old == b => c,
+            _ => old,
+        };
+        return new.to_vec();
+    };
+    let of = |old: u32, b: u32| match f.bits() {
+        32 => apply(op, AtomicType::Float(f), old.into(), b.into(), 0) as u32,
+        _ => apply(op, AtomicType::Packed(f), old.into(), b.into(), 0) as u32,
+    };
+    old.iter().zip(b).map(|(old, b)| of(*old, *b)).collect()
 }
 
 /// What the instruction returns.

@@ -107,6 +107,8 @@ pub enum AtomicType {
     Float(super::super::ops::format::Format),
     /// Two numbers of 16 bits.
     Packed(super::super::ops::format::Format),
+    /// So many numbers side by side, in more than 4 bytes.
+    Lanes(super::super::ops::format::Format, u8),
 }
 
 /// Which lane SHFL reads.
@@ -199,6 +201,18 @@ pub enum Exec {
     Store {
         space: Space,
         access: Access,
+    },
+    /// 32 bytes: the words behind the first four go to, or come from, a second vector.
+    LoadWide {
+        high: Dst,
+    },
+    StoreWide,
+    /// From global to shared memory at register c plus an offset; where the predicate does not hold, zeros. `fill`: the low bits of the
+    /// address say how many bytes are zeros.
+    CopyAsync {
+        bytes: u8,
+        offset: i32,
+        fill: bool,
     },
     /// From constant bank `bank`, at a register plus an offset.
     LoadConst {

@@ -13,6 +13,9 @@ use super::setup::Setup;
 use super::warp::{LANES, Warp, lanes_of};
 use super::{access, lanes, matrix};
 
+/// Warps that fit into a multiprocessor.
+const WARP_SLOTS: u32 = 32;
+
 /// What all blocks of a launch share.
 pub struct Machine<'a> {
     pub setup: &'a Setup,
@@ -114,7 +117,13 @@ impl Machine<'_> {
                     }
                 }
             }
-            Exec::Load { .. } | Exec::Store { .. } | Exec::Atomic { .. } | Exec::LoadConst { .. } => {
+            Exec::Load { .. }
+            | Exec::Store { .. }
+            | Exec::LoadWide { .. }
+            | Exec::StoreWide
+            | Exec::CopyAsync { .. }
+            | Exec::Atomic { .. }
+            | Exec::LoadConst { .. } => {
                 access::execute(self, block, s.warp, code, active)?;
             }
             Exec::InSpace(space) => access::in_space(self.setup, w, code, active, space),
@@ -283,7 +292,8 @@ fn special(setup: &Setup, block: [u32; 3], w: &Warp, which: Special, lane: usize
     let word = match which {
         Special::Zero | Special::SmId | Special::CtaInCluster => 0,
         Special::LaneId => lane as u32,
-        Special::WarpId => w.index,
+        // The number of the warp stands in bits 8 to 14.
+        Special::WarpId => w.index << 8,
         Special::Tid(i) => tid[usize::from(i % 3)],
         Special::TidPacked => tid[0] | tid[1] << 16 | tid[2] << 26,
         Special::Ctaid(i) => block[usize::from(i % 3)],
@@ -297,7 +307,8 @@ fn special(setup: &Setup, block: [u32; 3], w: &Warp, which: Special, lane: usize
         Special::ClockHi => (steps >> 32) as u32,
         Special::SharedWindowHigh => (setup.shared_window >> 32) as u32,
         Special::SharedSize => setup.shared_bytes as u32,
-        Special::WarpCount => setup.block.iter().product::<u32>().div_ceil(LANES as u32),
+        // The number of warps that fit stands in bits 8 to 15.
+        Special::WarpCount => WARP_SLOTS << 8,
     };
     word.into()
 }

@@ -7,7 +7,7 @@ use super::operands::{Builder, Kind};
 use crate::sass::ArgKind;
 use crate::tables::{Op, Role};
 
-const SPECIALS: [(&str, Special); 28] = [
+const SPECIALS: [(&str, Special); 29] = [
     ("SRZ", Special::Zero),
     ("SR_LANEID", Special::LaneId),
     ("SR_VIRTID", Special::WarpId),
@@ -35,6 +35,8 @@ const SPECIALS: [(&str, Special); 28] = [
     ("SR_SWINHI", Special::SharedWindowHigh),
     ("SR_SMEMSZ", Special::SharedSize),
     ("SR_VIRTCFG", Special::WarpCount),
+    // Constants of a launch without clusters lie where their offsets say.
+    ("SR_CgaSize", Special::Zero),
     // The lowest address of local memory that the stack may use.
     ("SR_LMEMHIOFF", Special::Zero),
 ];

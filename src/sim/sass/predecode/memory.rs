@@ -41,9 +41,25 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
         Op::LDC | Op::ULDC | Op::LDCU => constant(b, access)?,
         Op::QSPC => {
             address(b, Space::Generic)?;
-            let spaces = [("S", Space::Shared), ("L", Space::Local), ("G", Space::Global)];
+            let spaces = [("S", Space::Shared), ("L", Space::Local), ("G", Space::Global), ("D", Space::Shared)];
             Exec::InSpace(b.lifted.words.pick(&spaces).unwrap_or(Space::Global))
         }
+        Op::LDG_256 => {
+            address(b, Space::Global)?;
+            Exec::LoadWide { high: b.dst(Role::E)? }
+        }
+        Op::STG_256 => {
+            address(b, Space::Global)?;
+            b.code.b = b.src(Role::B, false, Kind::Int)?;
+            b.code.c = b.src(Role::C, false, Kind::Int)?;
+            Exec::StoreWide
+        }
+        Op::LDGSTS => {
+            address(b, Space::Global)?;
+            b.code.c = b.src(Role::S, false, Kind::Int)?;
+            Exec::CopyAsync { bytes: access.bytes, offset: b.imm(Role::Soff) as i32, fill: b.has("ZFILL") }
+        }
+        Op::FENCE_G | Op::FENCE_S => Exec::Nop,
         Op::MEMBAR | Op::ERRBAR | Op::CGAERRBAR | Op::CCTL | Op::CCTLL | Op::DEPBAR | Op::LDGDEPBAR => Exec::Nop,
         _ => return Ok(None),
     }))
@@ -92,7 +108,7 @@ fn store(b: &mut Builder, space: Space, access: Access) -> Result<Exec, String> 
 fn atomic(b: &mut Builder, space: Space) -> Result<Exec, String> {
     address(b, space)?;
     let op = b.lifted.words.pick(&ATOMICS).unwrap_or(AtomicOp::Add);
-    if let Some(word) = ["SAFEADD", "128", "F16x4", "F32x2"].into_iter().find(|word| b.has(word)) {
+    if let Some(word) = ["SAFEADD"].into_iter().find(|word| b.has(word)) {
         return Err(format!("the machine does not execute {}.{word}", b.lifted.inst.op.info().text));
     }
     let types = [
@@ -101,6 +117,13 @@ fn atomic(b: &mut Builder, space: Space) -> Result<Exec, String> {
         ("F16x2", AtomicType::Packed(F16)),
         ("BF16x2", AtomicType::Packed(BF16)),
         ("BF16_V2", AtomicType::Packed(BF16)),
+        ("F32x2", AtomicType::Lanes(F32, 2)),
+        ("F32x4", AtomicType::Lanes(F32, 4)),
+        ("F16x4", AtomicType::Lanes(F16, 4)),
+        ("F16x8", AtomicType::Lanes(F16, 8)),
+        ("BF16x4", AtomicType::Lanes(BF16, 4)),
+        ("BF16x8", AtomicType::Lanes(BF16, 8)),
+        ("128", AtomicType::Unsigned(16)),
         ("S64", AtomicType::Signed(8)),
         ("64", AtomicType::Unsigned(8)),
         ("U64", AtomicType::Unsigned(8)),

@@ -58,7 +58,8 @@ impl<'a> Builder<'a> {
         self.lifted.words.has(word)
     }
 
-    fn dst(&self, role: Role) -> Result<Dst, String> {
+    /// A result.
+    pub fn dst(&self, role: Role) -> Result<Dst, String> {
         let arg = self.arg(role);
         match arg.kind {
             ArgKind::None => Ok(Dst::Nowhere),

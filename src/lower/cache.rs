@@ -1,0 +1,145 @@
+//! Cache control: prefetches, discards, priorities, policies.
+//!
+//! Input: `prefetch prefetchu applypriority discard createpolicy`. Output: CCTL, CCTLL, and the bits of a policy. A policy is an opaque number for
+//! the program; its bits are those that the incumbent makes.
+
+use super::address::{Place, Window};
+use super::builder::{Builder, Lowered, Refusal};
+use super::mods::*;
+use crate::ori::Operand;
+use crate::ptx::ast;
+use crate::tables::ptx::{Op as PtxOp, PolicyRest, PrefetchLevel, ScalarType, Space};
+use crate::tables::{Op, Role};
+
+/// High word of a policy for a fraction of accesses: the form, where the first priority stands, the bit that says that the rest is
+/// evicted first, and the fraction in sixteenths less one.
+const FRACTION: u32 = 0x1000_0000;
+const PRIMARY_SHIFT: u32 = 25;
+const REST_FIRST: u32 = 0x0100_0000;
+const SHARE_SHIFT: u32 = 20;
+const SHARE_MASK: u32 = 0xf;
+/// What a fraction is multiplied with, as the incumbent does: 15.99.
+const SHARE_SCALE: f32 = 15.99;
+
+impl Builder<'_> {
+    /// `prefetch` and `prefetchu`
+    pub fn prefetch(&mut self, inst: &ast::Instruction) -> Lowered {
+        let place = self.place(&inst.operands[0], inst.mods.space)?;
+        let what = match inst.mods.prefetch_level {
+            Some(PrefetchLevel::L1) => CCTL_PF1,
+            Some(PrefetchLevel::L2EvictLast) => CCTL_PML2,
+            _ => CCTL_PF2,
+        };
+        self.line(what, place)
+    }
+
+    /// `applypriority` and `discard`, of 128 bytes.
+    pub fn line_control(&mut self, inst: &ast::Instruction) -> Lowered {
+        if self.constant_operand(&inst.operands[1])? != 128 {
+            let pos = inst.operands[1].pos;
+            return Err(Refusal::At(pos, "The size of a cache line is 128".to_string()));
+        }
+        let place = self.place(&inst.operands[0], inst.mods.space)?;
+        self.line(if inst.op == PtxOp::Discard { CCTL_RML2 } else { CCTL_DML2 }, place)
+    }
+
+    fn line(&mut self, what: M, place: Place) -> Lowered {
+        let offset = self.literal(place.offset);
+        let args = [(Role::A, place.base), (Role::Off, offset)];
+        match place.window {
+            Window::Global | Window::Generic => self.put(Op::CCTL, &[E, what], &args),
+            Window::Local => self.put(Op::CCTLL, &[what], &args),
+            _ => return Err(Refusal::NotBuilt),
+        };
+        Ok(())
+    }
+
+    /// `createpolicy.fractional`
+    pub fn policy_of_fraction(&mut self, inst: &ast::Instruction) -> Lowered {
+        let primary = match inst.op {
+            PtxOp::CreatepolicyFractionalL2EvictUnchanged => 0,
+            PtxOp::CreatepolicyFractionalL2EvictFirst => 1,
+            PtxOp::CreatepolicyFractionalL2EvictLast => 2,
+            _ => 3,
+        };
+        let rest = if inst.mods.policy_rest == Some(PolicyRest::L2EvictFirst) { REST_FIRST } else { 0 };
+        let base = FRACTION | primary << PRIMARY_SHIFT | rest;
+        let d = self.dest_words(&inst.operands[0])?;
+        let fraction = match inst.operands.get(1) {
+            Some(operand) => self.source(operand, ScalarType::F32)?,
+            None => self.f.imm(f32::to_bits(1.0).into()),
+        };
+        self.copy(d[0], Operand::zero());
+        if let Some(bits) = self.constant(fraction) {
+            let share = (f32::from_bits(bits as u32) * SHARE_SCALE) as u32 & SHARE_MASK;
+            let high = self.imm(base | share << SHARE_SHIFT);
+            self.copy(d[1], high);
+            return Ok(());
+        }
+        let [scaled, share, low, placed] = [(); 4].map(|()| self.temp());
+        let scale = self.f.imm(SHARE_SCALE.to_bits().into());
+        self.put(Op::FMUL, &[], &[(Role::D, scaled), (Role::A, fraction), (Role::B, scale)]);
+        self.put(Op::F2I, &[F2I_U32, TRUNC, F2I_NTZ], &[(Role::D, share), (Role::A, scaled)]);
+        let (mask, shift, base) = (self.imm(SHARE_MASK), self.imm(SHARE_SHIFT), self.imm(base));
+        self.and(low, share, mask);
+        self.shf(&SHF_L, placed, low, shift, Operand::zero());
+        self.lop3(d[1], placed, base, Operand::zero(), super::logic::LUT_OR);
+        Ok(())
+    }
+
+    /// `createpolicy.cvt`: an access property is the policy's bits already.
+    pub fn policy_of_property(&mut self, inst: &ast::Instruction) -> Lowered {
+        let (d, a) = (self.dest(&inst.operands[0])?, self.source(&inst.operands[1], ScalarType::B64)?);
+        self.copy_value(d, a);
+        Ok(())
+    }
+
+    /// `isspacep`
+    pub fn is_space(&mut self, inst: &ast::Instruction) -> Lowered {
+        let a = self.source_pair(&inst.operands[1], ScalarType::U64)?;
+        let p = self.dest(&inst.operands[0])?;
+        match inst.mods.space {
+            Some(Space::Shared | Space::SharedCta) => self.query_space(p, QSPC_SHARED, a),
+            Some(Space::SharedCluster) => self.query_space(p, QSPC_CLUSTER, a),
+            Some(Space::Local) => self.query_space(p, QSPC_LOCAL, a),
+            Some(Space::Const) => self.is_constant(p, a),
+            Some(Space::Param | Space::ParamEntry) => {
+                let from = self.info.param_base - self.info.param_window_at;
+                let bytes = self.layout.param_bytes;
+                self.in_window(p, a, (self.info.param_window, from, bytes));
+            }
+            Some(Space::Global) => {
+                let (mapped, constant) = (self.temp_pred(), self.temp_pred());
+                self.query_space(mapped, QSPC_GLOBAL, a);
+                self.is_constant(constant, a);
+                // mapped and not constant
+                self.plop3(p, [mapped, constant, Operand::always()], 0xf0 & !0xcc);
+            }
+            _ => return Err(Refusal::NotBuilt),
+        }
+        Ok(())
+    }
+
+    fn is_constant(&mut self, p: Operand, a: Operand) {
+        let bytes = self.globals.constant3.as_ref().map_or(0, |image| image.size) as u32;
+        self.in_window(p, a, (self.info.const_window, 0, bytes));
+    }
+
+    /// Whether an address lies in a range of bytes that starts `from` bytes into a window.
+    fn in_window(&mut self, p: Operand, a: Operand, (window, from, bytes): (u32, u32, u32)) {
+        let base = self.window_base(window);
+        let [past, reach] = [self.temp_pair(), self.temp_pair()];
+        let (words, a) = (self.words(past), self.words(a));
+        self.add_long(words, a, base, true);
+        let (start, distance) = (self.imm(from), self.words(reach));
+        self.add_long(distance, words, [start, Operand::zero()], true);
+        let end = [self.imm(bytes), Operand::zero()];
+        self.compare_words(p, LT, U32, distance, end);
+    }
+
+    /// Whether a generic address lies in a window.
+    pub fn query_space(&mut self, p: Operand, space: M, a: Operand) {
+        let none = self.literal(0);
+        self.put(Op::QSPC, &[E, space], &[(Role::Pu, p), (Role::D, Operand::zero()), (Role::A, a), (Role::Off, none)]);
+    }
+}
