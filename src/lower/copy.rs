@@ -34,7 +34,7 @@ impl Builder<'_> {
             16 => SIZE_128,
             8 if !only_16 => SIZE_64,
             4 if !only_16 => SIZE_32,
-            _ => return Err(self.out_of_range(&inst.operands[2], whole)),
+            _ => return Err(self.bad_copy_size(&inst.operands[2], whole)),
         };
         let to = self.place(&inst.operands[0], Some(Space::Shared))?;
         let to = self.near(to, SHARED_OFFSET_BITS);
@@ -60,7 +60,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn out_of_range(&self, operand: &ast::Operand, value: u64) -> Refusal {
+    fn bad_copy_size(&self, operand: &ast::Operand, value: u64) -> Refusal {
         Refusal::At(operand.pos, format!("Unexpected value '{value}' of the size of instruction 'cp.async'"))
     }
 
@@ -80,7 +80,7 @@ impl Builder<'_> {
             return Ok(match bytes {
                 0 => (from, Operand::never(), false),
                 _ if bytes == whole => (from, Operand::NULL, false),
-                _ if bytes > whole => return Err(self.out_of_range(operand, bytes)),
+                _ if bytes > whole => return Err(self.bad_copy_size(operand, bytes)),
                 _ => (Place { offset: from.offset + (whole - bytes) as i64, ..from }, Operand::NULL, true),
             });
         }

@@ -78,7 +78,7 @@ impl Builder<'_> {
     /// The words of a destination: one or two.
     fn dest_parts(&mut self, d: Operand) -> Vec<Operand> {
         match d.kind() {
-            Kind::Vector(_) => self.words(d).to_vec(),
+            Kind::Vector(vector) => self.f.vector_regs(vector).iter().map(|reg| Operand::reg(*reg)).collect(),
             _ => vec![d],
         }
     }
@@ -310,7 +310,12 @@ impl Builder<'_> {
             }
             _ => {
                 let (d, a) = (self.dest(&inst.operands[0])?, self.source(&inst.operands[1], ty)?);
-                self.copy_value(d, a);
+                if ty.bits() == 128 {
+                    let words = self.dest_parts(a);
+                    self.dest_parts(d).into_iter().zip(words).for_each(|(d, a)| self.copy(d, a));
+                } else {
+                    self.copy_value(d, a);
+                }
                 Ok(())
             }
         }
@@ -318,7 +323,12 @@ impl Builder<'_> {
 
     fn unpack(&mut self, parts: &[ast::Operand], from: &ast::Operand, ty: ScalarType) -> Lowered {
         let bits = ty.bits() as usize / parts.len();
-        let words = self.source_words(from, ty)?;
+        let whole = self.source(from, ty)?;
+        let words =
+            if matches!(whole.kind(), Kind::Vector(_)) { self.dest_parts(whole) } else { self.words(whole).to_vec() };
+        if words.len() * 32 < ty.bits() as usize && ty.bits() > 32 {
+            return Err(Refusal::NotBuilt);
+        }
         let mut values = Vec::new();
         for i in 0..parts.len() {
             let (word, byte) = (words[i * bits / 32], i * bits % 32 / 8);
@@ -331,9 +341,10 @@ impl Builder<'_> {
                 values.push(part);
             }
         }
-        for (part, value) in parts.iter().zip(values) {
+        for (i, (part, value)) in parts.iter().zip(values).enumerate() {
             let d = self.dest(part)?;
             match d.kind() {
+                Kind::Vector(_) if bits == 64 => self.copy_words(d, [words[2 * i], words[2 * i + 1]]),
                 Kind::Reg(_) => self.copy(d, value),
                 Kind::Zero => {}
                 _ => return Err(Refusal::NotBuilt),
@@ -344,6 +355,15 @@ impl Builder<'_> {
 
     fn pack_parts(&mut self, to: &ast::Operand, parts: &[ast::Operand], ty: ScalarType) -> Lowered {
         let bits = ty.bits() / parts.len() as u32;
+        if bits == 64 {
+            let d = self.dest(to)?;
+            let mut words = Vec::new();
+            for part in parts {
+                words.extend(self.source_words(part, ScalarType::B64)?);
+            }
+            self.dest_parts(d).into_iter().zip(words).for_each(|(d, a)| self.copy(d, a));
+            return Ok(());
+        }
         let part_type = match bits {
             8 => ScalarType::B8,
             16 => ScalarType::B16,

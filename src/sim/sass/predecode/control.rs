@@ -7,7 +7,7 @@ use super::operands::{Builder, Kind};
 use crate::sass::ArgKind;
 use crate::tables::{Op, Role};
 
-const SPECIALS: [(&str, Special); 29] = [
+const SPECIALS: [(&str, Special); 37] = [
     ("SRZ", Special::Zero),
     ("SR_LANEID", Special::LaneId),
     ("SR_VIRTID", Special::WarpId),
@@ -29,6 +29,14 @@ const SPECIALS: [(&str, Special); 29] = [
     ("SR_GEMASK", Special::GeMask),
     ("SR_CLOCKLO", Special::ClockLo),
     ("SR_CLOCKHI", Special::ClockHi),
+    ("SR_PM0", Special::ClockLo),
+    ("SR_PM1", Special::ClockLo),
+    ("SR_PM2", Special::ClockLo),
+    ("SR_PM3", Special::ClockLo),
+    ("SR_PM4", Special::ClockLo),
+    ("SR_PM5", Special::ClockLo),
+    ("SR_PM6", Special::ClockLo),
+    ("SR_PM7", Special::ClockLo),
     ("SR_GLOBALTIMERLO", Special::ClockLo),
     ("SR_GLOBALTIMERHI", Special::ClockHi),
     ("SR_CgaCtaId", Special::CtaInCluster),
