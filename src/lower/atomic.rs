@@ -103,7 +103,7 @@ impl Builder<'_> {
         self.before(&atomic.order);
         self.unit_atomic(&atomic, place);
         if at == 1 {
-            self.scatter(elements(&inst.operands[0]), ty, &regs)?;
+            self.scatter_parts(elements(&inst.operands[0]), ty, &regs)?;
         }
         self.after(&atomic.order);
         Ok(())

@@ -89,7 +89,7 @@ impl Builder<'_> {
             return Err(Refusal::NotBuilt);
         }
         self.all_lanes();
-        let order = Order::of_load(&inst.mods);
+        let order = Order::default();
         debug_assert!(window_of(inst.mods.space).is_ok());
         let mut matrix = Matrix { tile, ty, order, natural: rows == tile.rows, stride, place, lines: Vec::new() };
         self.lane_address(&mut matrix)?;
@@ -223,7 +223,7 @@ impl Builder<'_> {
         };
         let mods = self.access_mods(size, place.window, order);
         let mut args: SmallVec<[(Role, Operand); 8]> = SmallVec::new();
-        self.address_args(place, &mut args);
+        self.address_args(place, order, &mut args);
         args.push((Role::B, value));
         self.put(op, &mods, &args);
         Ok(())

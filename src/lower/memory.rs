@@ -118,11 +118,11 @@ impl Builder<'_> {
             }
             regs
         };
-        self.scatter(parts, ty, &regs)
+        self.scatter_parts(parts, ty, &regs)
     }
 
     /// Writes the elements of a vector out of its words.
-    pub fn scatter(&mut self, parts: &[ast::Operand], ty: ScalarType, regs: &[Operand]) -> Lowered {
+    pub fn scatter_parts(&mut self, parts: &[ast::Operand], ty: ScalarType, regs: &[Operand]) -> Lowered {
         for (i, part) in parts.iter().enumerate() {
             let d = self.dest(part)?;
             if d == Operand::zero() {

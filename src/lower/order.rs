@@ -102,15 +102,15 @@ impl Builder<'_> {
 
     /// What stands before an access.
     pub fn before(&mut self, order: &Order) {
-        self.steps(order.row.map_or(&[], |row| row.before));
+        self.fence_steps(order.row.map_or(&[], |row| row.before));
     }
 
     /// What stands behind an access.
     pub fn after(&mut self, order: &Order) {
-        self.steps(order.row.map_or(&[], |row| row.after));
+        self.fence_steps(order.row.map_or(&[], |row| row.after));
     }
 
-    fn steps(&mut self, steps: &[Step]) {
+    fn fence_steps(&mut self, steps: &[Step]) {
         for step in steps {
             if step.op != Op::CGAERRBAR || self.has(Feature::CgaErrorBarrier) {
                 self.put(step.op, step.mods, &[]);
@@ -120,8 +120,8 @@ impl Builder<'_> {
 
     fn fence_of(&mut self, semantics: Semantics, scope: Scope) -> Lowered {
         let row = OrderRow::of(self.target, Access::Fence, semantics, Some(scope), false).ok_or(Refusal::NotBuilt)?;
-        self.steps(row.before);
-        self.steps(row.after);
+        self.fence_steps(row.before);
+        self.fence_steps(row.after);
         Ok(())
     }
 
