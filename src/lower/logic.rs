@@ -297,9 +297,6 @@ impl Builder<'_> {
     /// `mov`: of one value, or between a vector of parts and their whole.
     pub fn mov(&mut self, inst: &ast::Instruction) -> Lowered {
         let ty = inst.types[0];
-        if ty.bits() > 64 {
-            return Err(Refusal::NotBuilt);
-        }
         match (&inst.operands[0].kind, &inst.operands[1].kind) {
             (OperandKind::Vector(parts), _) => self.unpack(parts, &inst.operands[1], ty),
             (_, OperandKind::Vector(parts)) => self.pack_parts(&inst.operands[0], parts, ty),
