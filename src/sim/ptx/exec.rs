@@ -42,6 +42,7 @@ impl Scene<'_> {
             }
             Act::Move { from, to } => self.pieces(thread, from, to),
             Act::Transfer(transfer) => self.transfer(thread, transfer)?,
+            Act::Copy(copy) => self.copy(thread, copy)?,
             Act::Atomic(atomic) => self.atomic(thread, atomic)?,
             Act::Address { how, src, dst } => {
                 let value = how.apply(self.value(thread, src));

@@ -31,6 +31,25 @@ pub struct Transfer {
     pub pieces: Pieces,
 }
 
+/// An asynchronous copy from global to shared memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Copy {
+    pub to: Address,
+    pub from: Address,
+    /// Bytes that are written.
+    pub size: u64,
+    pub part: Part,
+}
+
+/// How many of the bytes are read; the rest is zero.
+#[derive(Clone, Copy, Debug)]
+pub enum Part {
+    Whole,
+    Bytes(Src),
+    /// None where the predicate holds.
+    Ignored(Src),
+}
+
 /// What is moved, each with its bytes.
 #[derive(Clone, Debug)]
 pub enum Pieces {
@@ -125,6 +144,25 @@ impl Scene<'_> {
                 Err(Fault::new(format!("{} memory cannot be written", space.name())))
             }
         }
+    }
+
+    /// Copies at once.
+    pub fn copy(&mut self, thread: &mut Thread, c: &Copy) -> Result<(), Fault> {
+        let read = match c.part {
+            Part::Whole => c.size,
+            Part::Bytes(src) => self.value(thread, &src).min(c.size),
+            Part::Ignored(src) => c.size * u64::from(self.value(thread, &src) == 0),
+        };
+        let (from, to) = (self.locate(thread, &c.from), self.locate(thread, &c.to));
+        if !from.1.is_multiple_of(c.size.max(1)) {
+            return Err(Fault::new(format!("misaligned copy of {} bytes from {:#x}", c.size, from.1)));
+        }
+        let mut data = vec![0; c.size as usize];
+        for (byte, at) in data.iter_mut().zip(from.1..from.1 + read) {
+            *byte = self.load(thread, (from.0, at), 1)? as u8;
+        }
+        self.bytes(thread, to, c.size, true)?.copy_from_slice(&data);
+        Ok(())
     }
 
     /// Reads up to 8 bytes.

@@ -8,6 +8,8 @@ use super::atomic::Atomic;
 use super::barrier::Barrier;
 use super::call::{Call, Stack};
 use super::memory::Transfer;
+use super::call::Call;
+use super::memory::{Copy, Transfer};
 use super::warp::Collective;
 use crate::tables::ptx::SpecialRegister;
 use smallvec::SmallVec;
@@ -83,6 +85,7 @@ pub enum Act {
         to: Vec<(Sink, u32)>,
     },
     Transfer(Box<Transfer>),
+    Copy(Box<Copy>),
     Atomic(Box<Atomic>),
     /// Whether a generic address lies in a state space; conversions of addresses.
     Address {

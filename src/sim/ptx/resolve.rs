@@ -8,7 +8,7 @@ use super::barrier::{Barrier, Kind};
 use super::call::{Call, From, Stack, Target, To};
 use super::int::CARRY;
 use super::layout::{Layout, Place, variable};
-use super::memory::{AddressOp, Pieces, Transfer};
+use super::memory::{AddressOp, Copy, Part, Pieces, Transfer};
 use super::operands::{Names, Refusal, cells_of, typed};
 use super::program::{Act, Alu, Dst, Function, Home, Inst, Program, Src};
 use super::warp::{Collective, How, Party};
@@ -103,7 +103,8 @@ impl Resolver<'_, '_> {
     fn resolve(&mut self, i: &Instruction) -> Result<Act, Refusal> {
         match i.op {
             Op::Mov => self.mov(i),
-            Op::Ld | Op::St => self.transfer(i),
+            Op::Ld | Op::Ldu | Op::St => self.transfer(i),
+            Op::CpAsync => self.copy_async(i),
             Op::Atom | Op::Red => self.atomic(i),
             Op::Cvta | Op::Isspacep => self.address_op(i),
             Op::Bra => self.branch(i),
@@ -116,12 +117,25 @@ impl Resolver<'_, '_> {
             Op::BarSync | Op::BarArrive | Op::BarRed => self.barrier(i),
             Op::BarrierSync | Op::BarrierArrive | Op::BarrierRed => self.barrier(i),
             Op::ShflSync | Op::VoteSync | Op::MatchSync | Op::ReduxSync | Op::BarWarpSync => self.collective(i),
-            Op::Activemask | Op::Shfl | Op::Vote => self.collective(i),
+            Op::Activemask | Op::Shfl | Op::Vote | Op::ElectSync => self.collective(i),
             Op::Mma | Op::MmaSp | Op::MmaSpOrderedMetadata | Op::Ldmatrix | Op::Stmatrix | Op::Movmatrix => {
                 self.matrix(i)
             }
             Op::WmmaLoadA | Op::WmmaLoadB | Op::WmmaLoadC | Op::WmmaStoreD | Op::WmmaMma => self.matrix(i),
             // Memory is strongly ordered here, sleep needs no time, and there is no cache.
+            Op::FenceProxy | Op::Applypriority | Op::Discard | Op::PmeventMask => Ok(Act::Nothing),
+            Op::GriddepcontrolWait | Op::GriddepcontrolLaunchDependents => Ok(Act::Nothing),
+            // A copy is done at once.
+            Op::CpAsyncCommitGroup | Op::CpAsyncWaitGroup | Op::CpAsyncWaitAll => Ok(Act::Nothing),
+            // A policy is a number that a program can only hand on.
+            Op::CreatepolicyFractionalL2EvictLast
+            | Op::CreatepolicyFractionalL2EvictNormal
+            | Op::CreatepolicyFractionalL2EvictFirst
+            | Op::CreatepolicyFractionalL2EvictUnchanged
+            | Op::CreatepolicyCvt => {
+                let to = self.names.dst(i.operands.first().ok_or("no result")?, i.types.first().copied())?;
+                Ok(Act::Move { from: vec![(Src::Imm(0), 64)], to: vec![(to, 64)] })
+            }
             Op::Membar | Op::Fence | Op::Prefetch | Op::Prefetchu | Op::Nanosleep | Op::Pmevent => Ok(Act::Nothing),
             _ if matches!(i.op.name(), "alloca" | "stacksave" | "stackrestore") => self.stack(i),
             _ => self.compute(i),
@@ -179,12 +193,13 @@ impl Resolver<'_, '_> {
 
     fn transfer(&self, i: &Instruction) -> Result<Act, Refusal> {
         let ty = *i.types.first().ok_or("no type")?;
-        let (memory, data) = if i.op == Op::Ld { (1, 0) } else { (0, 1) };
+        let loads = i.op != Op::St;
+        let (memory, data) = if loads { (1, 0) } else { (0, 1) };
         let elements = self.names.elements(i.operands.get(data).ok_or("no data")?);
         let address = self.names.address(i.operands.get(memory).ok_or("no address")?, i.mods.space)?;
         let width = u64::from(ty.bits() / 8) * elements.len() as u64;
         let bytes = |bits: u32| u64::from(bits / 8);
-        let pieces = if i.op == Op::Ld {
+        let pieces = if loads {
             let wide = elements.iter().map(|e| self.names.wide_dst(e, ty)).collect::<Result<Vec<_>, _>>()?;
             Pieces::Load(wide.into_iter().flatten().map(|(dst, bits)| (dst, bytes(bits))).collect())
         } else {
@@ -192,6 +207,32 @@ impl Resolver<'_, '_> {
             Pieces::Store(wide.into_iter().flatten().map(|(src, bits)| (src, bytes(bits))).collect())
         };
         Ok(Act::Transfer(Box::new(Transfer { address, width, pieces })))
+    }
+
+    /// `cp.async` (PTX ISA 9.7.9.25.3.1): bytes beyond the source size are zeros, and so are all that a predicate ignores.
+    fn copy_async(&self, i: &Instruction) -> Result<Act, Refusal> {
+        let operand = |n: usize| i.operands.get(n).ok_or("too few operands");
+        let OperandKind::Constant(Constant::Int { bits: size, .. }) = operand(2)?.kind else {
+            return Err("a size of this kind".into());
+        };
+        let rest = &i.operands[3..i.operands.len() - usize::from(i.mods.cache_hint)];
+        let part = match rest.first() {
+            None => Part::Whole,
+            Some(operand) => match self.names.src(operand, Some(ScalarType::Pred)) {
+                Ok(src) if self.is_predicate(operand) => Part::Ignored(src),
+                _ => Part::Bytes(self.names.src(operand, Some(ScalarType::U32))?),
+            },
+        };
+        let to = self.names.address(operand(0)?, Some(Space::Shared))?;
+        let from = self.names.address(operand(1)?, Some(Space::Global))?;
+        Ok(Act::Copy(Box::new(Copy { to, from, size, part })))
+    }
+
+    fn is_predicate(&self, operand: &Operand) -> bool {
+        match &operand.kind {
+            OperandKind::Register(r) => self.names.function.registers[r.register].ty == ScalarType::Pred,
+            _ => false,
+        }
     }
 
     fn atomic(&self, i: &Instruction) -> Result<Act, Refusal> {

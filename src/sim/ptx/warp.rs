@@ -77,6 +77,11 @@ pub fn compile(i: &Instruction) -> Option<Together> {
         Op::VoteSync | Op::Vote => vote(i.mods.vote_mode?),
         Op::MatchSync => matching(i.mods.match_mode?),
         Op::ReduxSync => reduce(i.mods.atom_op?, ty?, &i.mods),
+        Op::ElectSync => Some(Box::new(|l| {
+            let lowest = l.active.trailing_zeros();
+            l.out[0] = [lowest.into(); LANES];
+            (0..LANES).for_each(|lane| l.out[1][lane] = u64::from(lane as u32 == lowest));
+        })),
         Op::BarWarpSync => Some(Box::new(|_| {})),
         Op::Activemask => Some(Box::new(|l| l.out[0] = [l.active.into(); LANES])),
         _ => None,
