@@ -7,8 +7,6 @@
 use super::atomic::Atomic;
 use super::barrier::Barrier;
 use super::call::{Call, Stack};
-use super::memory::Transfer;
-use super::call::Call;
 use super::memory::{Copy, Transfer};
 use super::warp::Collective;
 use crate::tables::ptx::SpecialRegister;
