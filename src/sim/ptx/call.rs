@@ -13,7 +13,9 @@ use crate::sim::fault::Fault;
 use crate::sim::memory::{flat, load, store};
 
 /// Most bytes of local memory that calls may take up, per thread.
-const MOST_LOCAL: usize = 1 << 24;
+const MOST_LOCAL: usize = 1 << 23;
+/// Address behind the memory that `alloca` gives out.
+pub const TOP: u64 = 1 << 24;
 /// Deepest nesting of calls.
 const MOST_FRAMES: usize = 1 << 14;
 
@@ -59,26 +61,25 @@ pub enum Stack {
 }
 
 impl Scene<'_> {
-    /// Executes one of them.
+    /// Executes one of them. The stack that a program sees grows downwards.
     pub fn stack(&self, thread: &mut Thread, stack: &Stack) -> Result<(), Fault> {
-        let depth = thread.memory.len() as u64;
+        let depth = TOP - thread.taken.len() as u64;
         match stack {
             Stack::Take { size, align, dst } => {
-                let at = depth.next_multiple_of(*align);
-                let end = at.saturating_add(self.value(thread, size));
-                if end > MOST_LOCAL as u64 {
+                let at = depth.checked_sub(self.value(thread, size)).map_or(0, |at| at / align * align);
+                if at <= thread.memory.len() as u64 {
                     return Err(Fault::new("stack overflow in alloca"));
                 }
-                thread.memory.resize(end as usize, 0);
+                thread.taken.splice(..0, std::iter::repeat_n(0, (depth - at) as usize));
                 thread.put(*dst, at);
             }
             Stack::Save(dst) => thread.put(*dst, depth),
             Stack::Restore(src) => {
                 let to = self.value(thread, src);
-                if to > depth || to < thread.local {
-                    return Err(Fault::new(format!("{to:#x} is no depth that the stack of this function had")));
+                if to < depth || to > TOP {
+                    return Err(Fault::new(format!("{to:#x} is no depth that the stack had")));
                 }
-                thread.memory.truncate(to as usize);
+                thread.taken.drain(..(to - depth) as usize);
             }
         }
         Ok(())
@@ -137,6 +138,7 @@ impl Scene<'_> {
         let results = callee.results.iter().map(|home| read_home(thread, home)).collect::<Result<Vec<_>, _>>()?;
         thread.cells.truncate(thread.base);
         thread.memory.truncate(frame.depth);
+        thread.taken.drain(..thread.taken.len().saturating_sub(frame.taken));
         (thread.function, thread.pc, thread.base, thread.local) =
             (frame.function, frame.pc + 1, frame.base, frame.local);
         let Act::Call(call) = &self.env.program.functions[frame.function].insts[frame.pc].act else { return Ok(()) };
@@ -155,7 +157,8 @@ fn enter(thread: &mut Thread, caller: &Function, callee: &Function, number: usiz
         return Err(Fault::new(format!("stack overflow in {}", callee.name)));
     }
     let (function, pc, base) = (thread.function, thread.pc, thread.base);
-    thread.frames.push(Frame { function, pc, base, local: thread.local, depth });
+    let taken = thread.taken.len();
+    thread.frames.push(Frame { function, pc, base, local: thread.local, depth, taken });
     thread.memory.resize(end, 0);
     thread.base += caller.cells as usize;
     thread.cells.resize(thread.base + callee.cells as usize, 0);

@@ -3,6 +3,7 @@
 //! Input: an address in a state space. Output: bytes, or a fault that names the address. Invariant: an access is aligned
 //! to its whole width and stays inside one allocation; a generic address is taken by the window that it lies in.
 
+use super::call::TOP;
 use super::layout::{CODE_BASE, CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, generic};
 use super::program::{Dst, Sink, Src};
 use super::state::{Scene, Thread};
@@ -139,6 +140,10 @@ impl Scene<'_> {
             }
             Space::Global => self.global.slice(address, width, write),
             Space::Shared | Space::SharedCta | Space::SharedCluster => flat(self.shared, "shared", address, width),
+            Space::Local if address < TOP && address >= TOP - thread.taken.len() as u64 => {
+                let first = TOP - thread.taken.len() as u64;
+                flat(&mut thread.taken, "stack", address - first, width)
+            }
             Space::Local => flat(&mut thread.memory, "local", address, width),
             Space::Const | Space::Param | Space::ParamEntry | Space::ParamFunc => {
                 Err(Fault::new(format!("{} memory cannot be written", space.name())))

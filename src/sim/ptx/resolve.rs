@@ -313,7 +313,9 @@ impl Resolver<'_, '_> {
             ("stackrestore", _) => Stack::Restore(self.names.src(first, ty)?),
             (_, [_, (_, ty, size), rest @ ..]) => {
                 let align = match rest.first().map(|(_, _, operand)| &operand.kind) {
-                    Some(OperandKind::Constant(Constant::Int { bits, .. })) => (*bits).clamp(1, 1 << 20).next_power_of_two(),
+                    Some(OperandKind::Constant(Constant::Int { bits, .. })) => {
+                        (*bits).clamp(1, 1 << 20).next_power_of_two()
+                    }
                     _ => 8,
                 };
                 Stack::Take { size: self.names.src(size, *ty)?, align, dst: dst(self)? }

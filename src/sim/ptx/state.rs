@@ -36,8 +36,9 @@ pub struct Frame {
     pub pc: usize,
     pub base: usize,
     pub local: u64,
-    /// Bytes of local memory then.
+    /// Bytes of local memory, and of that of `alloca`, then.
     pub depth: usize,
+    pub taken: usize,
 }
 
 /// One thread.
@@ -53,6 +54,8 @@ pub struct Thread {
     pub memory: Vec<u8>,
     /// Where the running function's frame starts.
     pub local: u64,
+    /// Memory of `alloca`: the last bytes below [`super::call::TOP`]; it grows downwards.
+    pub taken: Vec<u8>,
     pub wait: Wait,
     pub id: [u32; 3],
     pub lane: u32,
