@@ -121,7 +121,10 @@ impl Builder<'_> {
 
     /// A source of up to 32 bits, extended to 32 by the sign of its type.
     pub fn extended(&mut self, operand: &ast::Operand, ty: ScalarType) -> Lowered<Operand> {
-        let value = self.source(operand, ty)?;
+        let mut value = self.source(operand, ty)?;
+        if ty.bits() < 64 && matches!(value.kind(), Kind::Vector(_)) {
+            value = self.words(value)[0];
+        }
         Ok(self.extend(value, ty))
     }
 
