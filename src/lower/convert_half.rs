@@ -8,6 +8,7 @@ use super::convert::{rounding, rounds_to_integer, widened};
 use super::mods::*;
 use super::operand::{Class, class_of};
 use crate::ori::Operand;
+use crate::ori::operand::Kind;
 use crate::ptx::ast;
 use crate::tables::ptx::{Modifiers, Rounding, ScalarType};
 use crate::tables::{Feature, Op, Role};
@@ -46,6 +47,13 @@ impl Builder<'_> {
     /// `cvt` to one f16 or bf16.
     pub(super) fn to_half(&mut self, inst: &ast::Instruction, to: ScalarType, from: ScalarType) -> Lowered {
         let d = self.dest(&inst.operands[0])?;
+        let d = if matches!(d.kind(), Kind::Vector(_)) {
+            let [low, high] = self.words(d);
+            self.copy(high, Operand::zero());
+            low
+        } else {
+            d
+        };
         let result = if inst.mods.saturate { self.temp() } else { d };
         if !is_float(from) {
             self.int_to_half(inst, result, to, from)?;
