@@ -52,7 +52,12 @@ impl Builder<'_> {
         match &operand.kind {
             OperandKind::Register(r) => self.register_part(operand, *r),
             OperandKind::Constant(constant) => self.constant_source(*constant, ty),
-            OperandKind::Special(special) => self.special_source(*special),
+            OperandKind::Special(special) => {
+                let value = self.special_source(*special)?;
+                // `mov.u32` of a register of 64 bits takes its low word.
+                let wide = ty.bits() <= 32 && matches!(value.kind(), Kind::Vector(_));
+                Ok(if wide { self.words(value)[0] } else { value })
+            }
             OperandKind::Symbol { symbol, offset } => self.symbol_address(*symbol, *offset, ty.bits() == 64),
             OperandKind::Sink => Ok(Operand::zero()),
             _ => Err(Refusal::NotBuilt),

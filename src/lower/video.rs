@@ -189,8 +189,12 @@ impl Builder<'_> {
     /// The second operation of a video instruction on single numbers, with the last operand.
     fn video_second(&mut self, inst: &ast::Instruction, d: Operand, value: Operand, c: Option<Operand>) -> Lowered {
         match (inst.mods.atom_op, c) {
-            (None, None) => self.copy(d, value),
+            // Without a second operation a third operand has no part in the result; the incumbent takes it.
+            (None, _) => self.copy(d, value),
             (Some(AtomOp::Add), Some(c)) => self.add(d, value, c),
+            (Some(op @ (AtomOp::Min | AtomOp::Max)), Some(c)) => {
+                self.word_min_max(d, value, c, op == AtomOp::Max, is_signed(inst.types[0]), false);
+            }
             _ => return Err(Refusal::NotBuilt),
         }
         Ok(())

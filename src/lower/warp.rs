@@ -174,7 +174,7 @@ impl Builder<'_> {
         let a = self.source_reg(&inst.operands[1], ty)?;
         let mask = self.member_mask(&inst.operands[2])?;
         if !self.is_full(mask) {
-            return self.reduce_one_by_one(op, ty, d, a, mask);
+            return self.reduce_one_by_one(inst, op, d, a, mask);
         }
         let extreme = matches!(op, AtomOp::Min | AtomOp::Max);
         let mut mods: Vec<M> = match (op, inst.mods.abs) {
@@ -207,10 +207,15 @@ impl Builder<'_> {
 
     /// The lanes of a mask that is not known or not full: each reads the others' values in turn. A uniform register would not do: lanes
     /// outside the mask may come between.
-    fn reduce_one_by_one(&mut self, op: AtomOp, ty: ScalarType, d: Operand, a: Operand, mask: Operand) -> Lowered {
-        if ty == ScalarType::F32 {
-            return Err(Refusal::NotBuilt);
-        }
+    fn reduce_one_by_one(
+        &mut self,
+        inst: &ast::Instruction,
+        op: AtomOp,
+        d: Operand,
+        a: Operand,
+        mask: Operand,
+    ) -> Lowered {
+        let ty = inst.types[0];
         let [again, took, done] = [(); 3].map(|()| self.f.new_block());
         let guard = self.skip_unless_guarded(done);
         let [left, sum, all] = [(); 3].map(|()| self.temp());
@@ -233,6 +238,13 @@ impl Builder<'_> {
             AtomOp::And => self.lop3(combined, sum, value, Operand::zero(), LUT_AND),
             AtomOp::Or => self.lop3(combined, sum, value, Operand::zero(), LUT_OR),
             AtomOp::Xor => self.lop3(combined, sum, value, Operand::zero(), LUT_XOR),
+            AtomOp::Min | AtomOp::Max if ty == ScalarType::F32 => {
+                let which = if op == AtomOp::Max { Operand::never() } else { Operand::always() };
+                let sign = |o: Operand| if inst.mods.abs { o.absolute() } else { o };
+                let mods: &[M] = if inst.mods.nan { &[FMNMX_NAN] } else { &[] };
+                let args = [(Role::D, combined), (Role::A, sign(value)), (Role::B, sign(sum)), (Role::Pp, which)];
+                self.put(Op::FMNMX, mods, &args);
+            }
             AtomOp::Min | AtomOp::Max => {
                 let (cmp, sign) =
                     (if op == AtomOp::Min { LT } else { GT }, if ty == ScalarType::S32 { S32 } else { U32 });
@@ -242,9 +254,14 @@ impl Builder<'_> {
             }
             _ => return Err(Refusal::NotBuilt),
         }
-        let kept = self.temp();
-        self.select(kept, combined, sum, p);
-        self.copy(sum, kept);
+        if ty == ScalarType::F32 {
+            // Once more changes nothing, and makes the one value of a single lane absolute or a canonical NaN.
+            self.copy(sum, combined);
+        } else {
+            let kept = self.temp();
+            self.select(kept, combined, sum, p);
+            self.copy(sum, kept);
+        }
         self.copy(left, next);
         self.branch_if(p, again, took);
         self.copy(d, sum);
