@@ -21,6 +21,26 @@ const SHARE_MASK: u32 = 0xf;
 /// What a fraction is multiplied with, as the incumbent does: 15.99.
 const SHARE_SCALE: f32 = 15.99;
 
+/// High word of a policy for a range of addresses: its form. Shift and number of the first line and the number of lines stand below.
+const RANGE: u32 = 0x1800_0000;
+/// Lines are at least 2^12 bytes.
+const LEAST_SHIFT: u32 = 12;
+const LINES_MASK: u32 = 0x7f;
+/// From the highest bit of a size less one to the shift by which at most 128 lines remain: plus one, less seven.
+const LINES_BELOW: u32 = 6u32.wrapping_neg();
+
+/// The bits of the two priorities that a policy names.
+fn priorities(inst: &ast::Instruction) -> u32 {
+    let primary = match inst.op {
+        PtxOp::CreatepolicyFractionalL2EvictUnchanged | PtxOp::CreatepolicyRangeL2EvictUnchanged => 0,
+        PtxOp::CreatepolicyFractionalL2EvictFirst | PtxOp::CreatepolicyRangeL2EvictFirst => 1,
+        PtxOp::CreatepolicyFractionalL2EvictLast | PtxOp::CreatepolicyRangeL2EvictLast => 2,
+        _ => 3,
+    };
+    let rest = if inst.mods.policy_rest == Some(PolicyRest::L2EvictFirst) { REST_FIRST } else { 0 };
+    primary << PRIMARY_SHIFT | rest
+}
+
 impl Builder<'_> {
     /// `prefetch` and `prefetchu`
     pub fn prefetch(&mut self, inst: &ast::Instruction) -> Lowered {
@@ -56,14 +76,7 @@ impl Builder<'_> {
 
     /// `createpolicy.fractional`
     pub fn policy_of_fraction(&mut self, inst: &ast::Instruction) -> Lowered {
-        let primary = match inst.op {
-            PtxOp::CreatepolicyFractionalL2EvictUnchanged => 0,
-            PtxOp::CreatepolicyFractionalL2EvictFirst => 1,
-            PtxOp::CreatepolicyFractionalL2EvictLast => 2,
-            _ => 3,
-        };
-        let rest = if inst.mods.policy_rest == Some(PolicyRest::L2EvictFirst) { REST_FIRST } else { 0 };
-        let base = FRACTION | primary << PRIMARY_SHIFT | rest;
+        let base = FRACTION | priorities(inst);
         let d = self.dest_words(&inst.operands[0])?;
         let fraction = match inst.operands.get(1) {
             Some(operand) => self.source(operand, ScalarType::F32)?,
@@ -84,6 +97,57 @@ impl Builder<'_> {
         self.and(low, share, mask);
         self.shf(&SHF_L, placed, low, shift, Operand::zero());
         self.lop3(d[1], placed, base, Operand::zero(), super::logic::LUT_OR);
+        Ok(())
+    }
+
+    /// `createpolicy.range`: lines of 2^s bytes, s such that 128 of them hold all, counted from where the first priority begins.
+    pub fn policy_of_range(&mut self, inst: &ast::Instruction) -> Lowered {
+        let place = self.place(&inst.operands[1], Some(Space::Global))?;
+        let offset = self.literal(place.offset);
+        let (base, offset) = (self.words(place.base), self.words(offset));
+        let start = [self.temp(), self.temp()];
+        self.add_long(start, base, offset, false);
+        let primary = self.source_reg(&inst.operands[2], ScalarType::U32)?;
+        let total = self.source_reg(&inst.operands[3], ScalarType::U32)?;
+        let d = self.dest_words(&inst.operands[0])?;
+
+        let [less, bit, lines, s, granule] = [(); 5].map(|()| self.temp());
+        let (minus_one, down, least, one) =
+            (self.imm(u32::MAX), self.imm(LINES_BELOW), self.imm(LEAST_SHIFT), self.imm(1));
+        self.add(less, total, minus_one);
+        self.unary(Op::FLO, &[U32], bit, less);
+        self.add(lines, bit, down);
+        self.word_min_max(s, lines, least, true, true, false);
+        let one = self.in_reg(one);
+        self.shf(&SHF_L, granule, one, s, Operand::zero());
+
+        // The end, rounded up to a line.
+        let [rounded, span, first, last, count, most] = [(); 6].map(|()| self.temp());
+        let end = [self.temp(), self.temp()];
+        self.add(rounded, granule, minus_one);
+        self.add(span, primary, rounded);
+        self.add_long(end, start, [span, Operand::zero()], false);
+        self.shf(&SHF_R_U64, first, start[0], s, start[1]);
+        self.shf(&SHF_R_U64, last, end[0], s, end[1]);
+        self.add(count, last, first.negated());
+        let mask = self.imm(LINES_MASK);
+        self.word_min_max(most, count, mask, false, false, false);
+
+        let [above, high, low] = [(); 3].map(|()| self.temp());
+        let minus_least = self.imm(LEAST_SHIFT.wrapping_neg());
+        self.add(above, s, minus_least);
+        let mut word = self.imm(RANGE | priorities(inst));
+        for (value, bits, shift, to) in
+            [(above, SHARE_MASK, SHARE_SHIFT, high), (first, LINES_MASK, 12, low), (most, LINES_MASK, 5, d[1])]
+        {
+            let (part, placed) = (self.temp(), self.temp());
+            let (bits, shift) = (self.imm(bits), self.imm(shift));
+            self.and(part, value, bits);
+            self.shf(&SHF_L, placed, part, shift, Operand::zero());
+            self.lop3(to, placed, word, Operand::zero(), super::logic::LUT_OR);
+            word = to;
+        }
+        self.copy(d[0], Operand::zero());
         Ok(())
     }
 

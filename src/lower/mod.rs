@@ -401,12 +401,15 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::Nanosleep => b.nanosleep(inst),
         Op::Prefetch | Op::Prefetchu => b.prefetch(inst),
         Op::Applypriority | Op::Discard => b.line_control(inst),
+        Op::CreatepolicyRangeL2EvictLast
+        | Op::CreatepolicyRangeL2EvictNormal
+        | Op::CreatepolicyRangeL2EvictFirst
+        | Op::CreatepolicyRangeL2EvictUnchanged => b.policy_of_range(inst),
         Op::CreatepolicyCvt => b.policy_of_property(inst),
         Op::CreatepolicyFractionalL2EvictLast
         | Op::CreatepolicyFractionalL2EvictNormal
         | Op::CreatepolicyFractionalL2EvictFirst
         | Op::CreatepolicyFractionalL2EvictUnchanged => b.policy_of_fraction(inst),
-        _ => Err(Refusal::NotBuilt),
     }
 }
 

@@ -23,6 +23,17 @@ pub fn sources() -> Vec<PathBuf> {
     list
 }
 
+/// Whether a file is for a target or one before it.
+pub fn is_for(source: &Path, sm: &str) -> bool {
+    use sassafras::tables::Target;
+    let text = std::fs::read_to_string(source).expect("a PTX file");
+    let own = text.lines().find_map(|l| l.trim().strip_prefix(".target")).unwrap_or_default();
+    let own = own.trim().split([',', ' ', '/']).next().unwrap_or_default();
+    let number = |name: &str| Target::by_name(name).map_or(0, |t| t.sm);
+    // What is for one target alone runs nowhere else.
+    !own.ends_with(['a', 'f']) && number(own) <= number(&format!("sm_{sm}"))
+}
+
 /// One instruction of our listing.
 pub struct Line {
     pub offset: u64,

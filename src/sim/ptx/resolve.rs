@@ -128,7 +128,11 @@ impl Resolver<'_, '_> {
             // A copy is done at once.
             Op::CpAsyncCommitGroup | Op::CpAsyncWaitGroup | Op::CpAsyncWaitAll => Ok(Act::Nothing),
             // A policy is a number that a program can only hand on.
-            Op::CreatepolicyFractionalL2EvictLast
+            Op::CreatepolicyRangeL2EvictLast
+            | Op::CreatepolicyRangeL2EvictNormal
+            | Op::CreatepolicyRangeL2EvictFirst
+            | Op::CreatepolicyRangeL2EvictUnchanged
+            | Op::CreatepolicyFractionalL2EvictLast
             | Op::CreatepolicyFractionalL2EvictNormal
             | Op::CreatepolicyFractionalL2EvictFirst
             | Op::CreatepolicyFractionalL2EvictUnchanged

@@ -1,0 +1,234 @@
+//! Real PTX: every file of the corpus compiles for every target that its manifest names, or uses a family that is not built
+//! yet, which `tests/corpus_later.txt` says file by file.
+//!
+//! Input: `../shared/corpus` with its `manifest.json`, where it is there, and the small files of `tests/corpus`. Checked: the
+//! verifier and the checkers of allocation are content; a file that is refused is refused for instructions of the listed
+//! families alone; our listing is the vendor's (words of all files, each once, in batches). Without variables each file goes to one of its
+//! targets by turns; `SASSAFRAS_CORPUS=all` takes all, `SASSAFRAS_CASE=TEXT` the files whose name contains it,
+//! `SASSAFRAS_BLESS=1` rewrites the list.
+
+#[path = "support/listed.rs"]
+#[allow(dead_code)]
+mod listed;
+#[allow(dead_code)]
+#[path = "support/vendor.rs"]
+mod vendor;
+
+use sassafras::compile::{Options, compile};
+use sassafras::diag::Diagnostic;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Families of instructions that come later: how their names begin.
+const LATER: [&str; 27] = [
+    "tex.",
+    "tex ",
+    "tld4",
+    "txq",
+    "suld",
+    "sust",
+    "sured",
+    "suq",
+    "mbarrier",
+    "cp.async.bulk",
+    "cp.async.mbarrier",
+    "cp.reduce",
+    "barrier.cluster",
+    "mapa",
+    "getctarank",
+    "isspacep.shared::cluster",
+    "wgmma",
+    "tcgen05",
+    "tensormap",
+    "st.async",
+    "red.async",
+    "st.bulk",
+    "multimem",
+    "clusterlaunchcontrol",
+    "fence.mbarrier_init",
+    "setmaxnreg",
+    "prefetch.tensormap",
+];
+
+/// Whether an instruction belongs to a later family; block-scaled formats show in the middle of the name.
+fn is_later(name: &str) -> bool {
+    name.contains(".kind::") || LATER.iter().any(|family| format!("{name} ").starts_with(family))
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A file and a target to compile it for.
+struct Job {
+    path: PathBuf,
+    /// Folder and file name, as the list calls it.
+    name: String,
+    target: String,
+}
+
+fn jobs() -> Vec<Job> {
+    let corpus = root().join("../shared/corpus");
+    let Ok(manifest) = std::fs::read_to_string(corpus.join("manifest.json")) else {
+        println!("skipped: no corpus beside the project");
+        return Vec::new();
+    };
+    let all = std::env::var("SASSAFRAS_CORPUS").is_ok_and(|v| v == "all");
+    let only = std::env::var("SASSAFRAS_CASE").unwrap_or_default();
+    let manifest: BTreeMap<String, serde_json::Value> = serde_json::from_str(&manifest).expect("a manifest");
+    let mut jobs = Vec::new();
+    for (i, (name, about)) in manifest.into_iter().enumerate().filter(|(_, (name, _))| name.contains(&only)) {
+        let targets: Vec<&String> = about["incumbent"].as_object().expect("targets").keys().collect();
+        for (t, target) in targets.iter().enumerate() {
+            if all || t == i % targets.len() {
+                jobs.push(Job { path: corpus.join(&name), name: name.clone(), target: target.to_string() });
+            }
+        }
+    }
+    jobs
+}
+
+/// What came of a job.
+enum Outcome {
+    Cubin(Vec<u8>),
+    /// Names of instructions that are not built.
+    Later(BTreeSet<String>),
+    Wrong(String),
+}
+
+fn outcome(job: &Job) -> Outcome {
+    let Ok(source) = std::fs::read_to_string(&job.path) else { return Outcome::Wrong("cannot be read".into()) };
+    let options = Options { verify_ir: true, ..Options::new(&job.target) };
+    match std::panic::catch_unwind(|| compile(&source, &options)) {
+        Ok(Ok(output)) => Outcome::Cubin(output.cubin),
+        Ok(Err(errors)) => refused(&errors),
+        Err(_) => Outcome::Wrong("panics".into()),
+    }
+}
+
+fn refused(errors: &[Diagnostic]) -> Outcome {
+    let mut names = BTreeSet::new();
+    for error in errors {
+        let name = error.message.strip_prefix("Instruction '").and_then(|m| m.split_once("' is not "));
+        match name {
+            Some((name, _)) if is_later(name) => {
+                names.insert(name.to_string());
+            }
+            _ => return Outcome::Wrong(format!("line {}: {}", error.pos.map_or(0, |p| p.line), error.message)),
+        }
+    }
+    Outcome::Later(names)
+}
+
+/// Runs every job on as many threads as there are cores.
+fn outcomes(jobs: &[Job]) -> Vec<(&Job, Outcome)> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, |n| n.get()) {
+            scope.spawn(|| {
+                while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let outcome = outcome(job);
+                    done.lock().expect("no thread fails").push((job, outcome));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().expect("no thread fails");
+    done.sort_by(|a, b| (&a.0.name, &a.0.target).cmp(&(&b.0.name, &b.0.target)));
+    done
+}
+
+#[test]
+fn real_files_compile_and_print() {
+    let jobs = jobs();
+    if jobs.is_empty() {
+        return;
+    }
+    let (mut wrong, mut later, mut cubins) = (Vec::new(), BTreeMap::new(), Vec::new());
+    let mut count = [0; 2];
+    for (job, outcome) in outcomes(&jobs) {
+        match outcome {
+            Outcome::Cubin(bytes) => {
+                count[0] += 1;
+                cubins.push((job, bytes));
+            }
+            Outcome::Later(names) => {
+                count[1] += 1;
+                later.insert(job.name.clone(), names);
+            }
+            Outcome::Wrong(why) => wrong.push(format!("{} {}: {why}", job.name, job.target)),
+        }
+    }
+    println!("{} compiled, {} of later families, {} wrong", count[0], count[1], wrong.len());
+    wrong.extend(against_the_list(&later, &cubins));
+    assert!(wrong.is_empty(), "{} files:\n{}", wrong.len(), wrong.join("\n"));
+    prints_as_the_vendor(&cubins);
+}
+
+/// Files whose refusal the list does not know, and files of the list that compile.
+fn against_the_list(later: &BTreeMap<String, BTreeSet<String>>, cubins: &[(&Job, Vec<u8>)]) -> Vec<String> {
+    let path = root().join("tests/corpus_later.txt");
+    let line = |(name, ops): (&String, &BTreeSet<String>)| {
+        format!("{name}: {}\n", ops.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
+    };
+    let now: BTreeSet<String> = later.iter().map(line).collect();
+    if std::env::var("SASSAFRAS_BLESS").is_ok() {
+        std::fs::write(&path, now.iter().map(String::as_str).collect::<String>()).expect("the list written");
+        return Vec::new();
+    }
+    let listed = std::fs::read_to_string(&path).unwrap_or_default();
+    let listed: BTreeSet<String> = listed.lines().map(|l| format!("{l}\n")).collect();
+    let unknown = now.difference(&listed).map(|l| format!("not in the list: {l}"));
+    let built = |l: &&String| cubins.iter().any(|(job, _)| l.starts_with(&format!("{}:", job.name)));
+    unknown.chain(listed.iter().filter(built).map(|l| format!("in the list, and compiles: {l}"))).collect()
+}
+
+/// Each distinct instruction of each target, control bits aside, as the vendor's disassembler prints it.
+fn prints_as_the_vendor(cubins: &[(&Job, Vec<u8>)]) {
+    if vendor::tool("nvdisasm").is_none() {
+        println!("skipped: no nvdisasm in target/vendor");
+        return;
+    }
+    const CONTROL: u128 = !(((1 << 23) - 1) << 105);
+    let mut wrong = listed::Wrong::default();
+    let mut by_target: BTreeMap<&str, BTreeMap<u128, (String, listed::Line)>> = BTreeMap::new();
+    for (job, bytes) in cubins {
+        match listed::ours(bytes) {
+            Ok(functions) => {
+                let target = job.target.trim_start_matches("sm_").trim_end_matches(['a', 'f']);
+                let words = by_target.entry(target).or_default();
+                for line in functions.into_values().flatten() {
+                    words.entry(line.word & CONTROL).or_insert((job.name.clone(), line));
+                }
+            }
+            Err(error) => wrong.add(&job.target, "file", format!("{}: {error}", job.name)),
+        }
+    }
+    for (sm, lines) in by_target {
+        let words: Vec<u128> = lines.values().map(|l| l.1.word).collect();
+        println!("sm_{sm}: {} distinct instructions", words.len());
+        for ((at, (name, line)), theirs) in lines.into_values().enumerate().zip(vendor::disassemble(&words, sm)) {
+            let theirs = theirs.unwrap_or_else(|| "(refused)".into());
+            let ours = moved(&line, &theirs, at as u64 * 16);
+            if ours != theirs || !line.error.is_empty() {
+                let what = format!("{name}\n  ours   {ours}\n  theirs {theirs}\n  {}", line.error);
+                wrong.add(sm, &theirs, what);
+            }
+        }
+    }
+    wrong.report();
+}
+
+/// Our text with the targets of branches as they are where the word stands in the batch.
+fn moved(line: &listed::Line, theirs: &str, at: u64) -> String {
+    let Some((before, target)) = line.text.rsplit_once(' ') else { return line.text.clone() };
+    let target = target.strip_prefix("0x").and_then(|t| u64::from_str_radix(t, 16).ok());
+    let Some(target) = target else { return line.text.clone() };
+    let there = target.wrapping_add(at).wrapping_sub(line.offset) as i64;
+    let sign = if there < 0 { "-" } else { "" };
+    let there = format!("{before} {sign}{:#x}", there.unsigned_abs());
+    if there == theirs { there } else { line.text.clone() }
+}
