@@ -26,7 +26,7 @@ const RESULTS: usize = 160;
 /// Forms compiled together.
 const CHUNK: usize = 50;
 
-/// How a note begins on a form whose result the ISA leaves open to the incumbent.
+/// How a note begins on a form whose result the ISA leaves open to the incumbent, or where we follow it against the ISA.
 const INCUMBENT_ONLY: &str = "incumbent only";
 
 struct Form {

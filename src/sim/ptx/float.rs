@@ -23,13 +23,27 @@ pub fn compile(i: &Instruction) -> Option<Alu> {
     if let (Op::Testp, Some(test)) = (i.op, i.mods.test) {
         return one(move |s| testp(f, test, s[0]).into());
     }
-    let scalar = rectified(scalar(i, ty, f)?, f, i.mods.relu);
+    let scalar = mixed(i, f, rectified(scalar(i, ty, f)?, f, i.mods.relu));
     let (count, bits) = (elements(ty), f.bits());
     if count == 1 {
         return two(move |s| [scalar([s[0], s[1], s[2]]), 0]);
     }
     let cut = (1u64 << bits) - 1;
     one(move |s| each(bits, count, |e| scalar([0, 1, 2].map(|n: usize| s[n] >> (bits * e as u32) & cut))))
+}
+
+/// Mixed precision (`add.f32.f16`): the first operand, and of `fma` the second one too, has the 16-bit format of the
+/// second type, and is widened exactly.
+fn mixed(i: &Instruction, f: Format, scalar: Scalar) -> Scalar {
+    let narrow = match (i.op, i.types.get(1)) {
+        (Op::Add | Op::Sub | Op::Fma, Some(&ty)) => format(ty).filter(|n| n.bits() < f.bits()),
+        _ => None,
+    };
+    let Some(narrow) = narrow else { return scalar };
+    let cut = (1u64 << narrow.bits()) - 1;
+    let wide = move |x: u64| narrow.convert(x & cut, f, Round::Nearest);
+    let both = i.op == Op::Fma;
+    Box::new(move |[a, b, c]| scalar([wide(a), if both { wide(b) } else { b }, c]))
 }
 
 /// `.relu`: what is negative becomes zero, NaN stays.
