@@ -1,7 +1,8 @@
 //! A block: its warps, its shared memory, its barriers.
 //!
 //! Input: arrivals at block barriers. Output: lanes released when a barrier is complete. Invariant: threads count, not
-//! warps; a thread that has ended counts as arrived where all threads of the block are expected.
+//! warps; a thread that has ended counts as arrived where all threads of the block are expected. A barrier with a number
+//! of threads counts arrivals: a thread that only arrived may arrive again before the barrier is complete.
 
 use super::super::fault::Fault;
 use super::code::Gather;
@@ -14,14 +15,37 @@ pub const BARRIERS: usize = 16;
 /// One block barrier: who has arrived since it was last complete.
 #[derive(Clone, Debug, Default)]
 struct Barrier {
-    /// A lane mask per warp.
-    arrived: Vec<u32>,
+    /// Lane masks of each warp; the second holds the lanes that arrived a second time, and so on. None is empty.
+    arrived: Vec<Vec<u32>>,
     /// Threads expected; 0 where all are.
     expected: u32,
     votes: u32,
     all: bool,
     any: bool,
     gather: Option<Gather>,
+}
+
+impl Barrier {
+    fn fresh(warps: usize) -> Barrier {
+        Barrier { arrived: vec![Vec::new(); warps], all: true, ..Barrier::default() }
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.arrived.iter().all(Vec::is_empty)
+    }
+
+    /// Notes lanes of a warp, each in the first mask that does not hold it yet.
+    fn add(&mut self, warp: usize, lanes: u32) {
+        let mut rest = lanes;
+        for mask in &mut self.arrived[warp] {
+            let new = rest & !*mask;
+            *mask |= new;
+            rest &= !new;
+        }
+        if rest != 0 {
+            self.arrived[warp].push(rest);
+        }
+    }
 }
 
 /// What a group brings to a barrier.
@@ -49,7 +73,7 @@ pub struct Block {
 impl Block {
     /// A block about to start.
     pub fn new(id: [u32; 3], warps: Vec<Warp>, shared_bytes: usize) -> Block {
-        let barrier = Barrier { arrived: vec![0; warps.len()], all: true, ..Barrier::default() };
+        let barrier = Barrier::fresh(warps.len());
         Block { id, warps, shared: vec![0; shared_bytes], barriers: vec![barrier; BARRIERS] }
     }
 
@@ -64,16 +88,15 @@ impl Block {
         let Some(barrier) = self.barriers.get_mut(number) else {
             return Err(Fault::new(format!("barrier number {number} of {BARRIERS}")));
         };
-        if barrier.arrived[warp] & a.lanes != 0 {
+        if a.count == 0 && barrier.arrived[warp].iter().any(|mask| mask & a.lanes != 0) {
             return Err(Fault::new(format!("threads arrive twice at barrier {number} before it is complete")));
         }
-        let fresh = barrier.arrived.iter().all(|lanes| *lanes == 0);
-        if !fresh && barrier.expected != a.count {
+        if !barrier.is_fresh() && barrier.expected != a.count {
             let (was, now) = (barrier.expected, a.count);
             return Err(Fault::new(format!("barrier {number} expects {was} threads and now {now}")));
         }
         barrier.expected = a.count;
-        barrier.arrived[warp] |= a.lanes;
+        barrier.add(warp, a.lanes);
         barrier.votes += (a.votes & a.lanes).count_ones();
         barrier.all &= !a.votes & a.lanes == 0;
         barrier.any |= a.votes & a.lanes != 0;
@@ -94,7 +117,7 @@ impl Block {
     /// Lets go whoever waits at barriers that are complete; called when lanes arrive or end.
     pub fn settle(&mut self) {
         for number in 0..BARRIERS {
-            if self.barriers[number].arrived.iter().any(|lanes| *lanes != 0) {
+            if !self.barriers[number].is_fresh() {
                 self.complete(number);
             }
         }
@@ -102,17 +125,12 @@ impl Block {
 
     fn complete(&mut self, number: usize) {
         let barrier = &self.barriers[number];
-        let missing = |warp: &Warp, arrived: u32| warp.alive & !arrived;
         let pairs = || self.warps.iter().zip(&barrier.arrived);
         let full = if barrier.expected == 0 {
-            pairs().all(|(warp, arrived)| missing(warp, *arrived) == 0)
+            pairs().all(|(warp, masks)| warp.alive & !masks.first().unwrap_or(&0) == 0)
         } else {
-            let threads = |(warp, arrived): (&Warp, &u32)| match (*arrived, missing(warp, *arrived)) {
-                (0, _) => 0,
-                (_, 0) => 32,
-                (some, _) => some.count_ones(),
-            };
-            pairs().map(threads).sum::<u32>() >= barrier.expected
+            let threads = |warp: &Warp, mask: u32| if warp.alive & !mask == 0 { 32 } else { mask.count_ones() };
+            pairs().flat_map(|(w, masks)| masks.iter().map(move |m| threads(w, *m))).sum::<u32>() >= barrier.expected
         };
         if full {
             self.open(number);
@@ -120,7 +138,7 @@ impl Block {
     }
 
     fn open(&mut self, number: usize) {
-        let fresh = Barrier { arrived: vec![0; self.warps.len()], all: true, ..Barrier::default() };
+        let fresh = Barrier::fresh(self.warps.len());
         let old = std::mem::replace(&mut self.barriers[number], fresh);
         let gathered = match old.gather {
             Some(Gather::Popc) => Some(old.votes),
@@ -185,8 +203,23 @@ mod tests {
     fn mistakes_are_reported() {
         let mut b = block(&[u32::MAX, 1]);
         assert!(b.arrive(0, Arrival { barrier: 16, ..sync(1, 0) }).is_err());
-        b.arrive(0, Arrival { arrive_only: true, ..sync(1, 64) }).expect("arrives");
-        assert!(b.arrive(0, sync(1, 64)).is_err());
+        b.arrive(0, Arrival { arrive_only: true, ..sync(1, 0) }).expect("arrives");
+        assert!(b.arrive(0, sync(1, 0)).is_err());
         assert!(b.arrive(0, sync(2, 32)).is_err());
+    }
+
+    /// `barrier.arrive 3, 128; barrier.sync 3, 128` in a block of 64 threads.
+    #[test]
+    fn counted_barriers_count_arrivals() {
+        let mut b = block(&[u32::MAX, u32::MAX]);
+        for warp in 0..2 {
+            b.arrive(warp, Arrival { arrive_only: true, ..sync(u32::MAX, 128) }).expect("arrives");
+        }
+        b.arrive(0, sync(0xffff, 128)).expect("arrives");
+        b.arrive(0, sync(0xffff_0000, 128)).expect("arrives");
+        assert_eq!((b.warps[0].running, b.warps[1].running), (0, u32::MAX));
+        b.arrive(1, sync(u32::MAX, 128)).expect("arrives");
+        assert_eq!((b.warps[0].running, b.warps[0].pc[0], b.warps[1].pc[0]), (u32::MAX, 2, 2));
+        assert!(b.barriers[0].is_fresh());
     }
 }
