@@ -67,7 +67,7 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
         Op::CS2R_64 => special(b, true)?,
         Op::CS2UR => special(b, !b.has("32"))?,
         Op::BAR | Op::BAR_INDEXED => block_barrier(b)?,
-        Op::B2R if b.has("RESULT") => Exec::BarrierResult,
+        Op::B2R => Exec::BarrierResult,
         _ => return Ok(None),
     }))
 }
