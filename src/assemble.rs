@@ -161,8 +161,8 @@ impl Depths<'_> {
         }
         if let Some(at) = self.open.iter().position(|p| *p == piece) {
             // Everything between the two is on a cycle.
-            for recursive in self.open[at..].to_vec() {
-                self.known[recursive] = Some(0);
+            for recursive in &self.open[at..] {
+                self.known[*recursive] = Some(0);
             }
             return 0;
         }

@@ -237,7 +237,7 @@ impl Checker<'_> {
         let now = |role| reg(self.after, role).and_then(|r| self.place(r));
         let (to, from) = (now(Role::D), now(Role::A));
         if let (Some(_), Some(from)) = (to, from)
-            && !self.before.regs[a].phys.is_some()
+            && self.before.regs[a].phys.is_none()
             && !state.holds(from, Value::Of(a))
         {
             self.wrong(inst, &format!("{a} is not where it is read from"));

@@ -225,7 +225,7 @@ impl<'a> Spiller<'a> {
         let Home::Frame(offset) = self.homes[regs[i]] else { return 1 };
         let widest = if self.function.convention == Convention::Device { 2 } else { 4 };
         let fits = |n: usize| {
-            i % n == 0
+            i.is_multiple_of(n)
                 && i + n <= regs.len()
                 && offset % (4 * n as u32) == 0
                 && (1..n).all(|k| self.homes[regs[i + k]] == Home::Frame(offset + 4 * k as u32))

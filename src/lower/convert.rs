@@ -27,7 +27,7 @@ impl Builder<'_> {
             return Err(Refusal::NotBuilt);
         }
         if is_half(to) {
-            return self.to_half(inst, to, from);
+            return self.convert_to_half(inst, to, from);
         }
         if inst.mods.relu || inst.mods.saturate_finite {
             return Err(Refusal::NotBuilt);

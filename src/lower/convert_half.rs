@@ -45,7 +45,7 @@ impl Builder<'_> {
     }
 
     /// `cvt` to one f16 or bf16.
-    pub(super) fn to_half(&mut self, inst: &ast::Instruction, to: ScalarType, from: ScalarType) -> Lowered {
+    pub(super) fn convert_to_half(&mut self, inst: &ast::Instruction, to: ScalarType, from: ScalarType) -> Lowered {
         let d = self.dest(&inst.operands[0])?;
         let d = if matches!(d.kind(), Kind::Vector(_)) {
             let [low, high] = self.words(d);
@@ -152,7 +152,7 @@ impl Builder<'_> {
                 mods.extend([UNPACK_F16, if from == E4m3x2 { FROM_E4M3 } else { FROM_E5M2 }, UNPACK]);
                 self.put(Op::F2FP, &mods, &[(Role::D, d), (Role::A, a)]);
             }
-            (Tf32, F32) if inst.mods.rounding == Some(Rounding::Rna) => self.to_tf32_away(inst, d)?,
+            (Tf32, F32) if inst.mods.rounding == Some(Rounding::Rna) => self.round_tf32_away(inst, d)?,
             (Tf32, F32) => {
                 let a = self.source_reg(&inst.operands[1], from)?;
                 mods.extend([PACK_TF32, PACK_B]);
@@ -165,7 +165,7 @@ impl Builder<'_> {
     }
 
     /// To tf32, ties away from zero: half a unit added to the magnitude, the bits below cut off. Infinities and NaN are cut off only.
-    fn to_tf32_away(&mut self, inst: &ast::Instruction, d: Operand) -> Lowered {
+    fn round_tf32_away(&mut self, inst: &ast::Instruction, d: Operand) -> Lowered {
         let a = self.source_reg(&inst.operands[1], ScalarType::F32)?;
         let (infinite, half, mask) = (self.imm(INFINITE), 1 << (TF32_DROPPED - 1), self.imm(u32::MAX << TF32_DROPPED));
         let (p, sum, chosen) = (self.temp_pred(), self.plus(a, half), self.temp());

@@ -85,11 +85,11 @@ fn saturates(function: &Function, inst: InstId) -> bool {
 }
 
 fn replace(function: &mut Function, sum: InstId, op: Op, [a, b, c]: [Operand; 3]) {
-    let (d, data) = (function.arg(sum, Role::D), function.insts[sum].clone());
+    let (d, data) = (function.arg(sum, Role::D), function.insts[sum]);
     let new = function.make(op);
     for (role, operand) in [(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c)] {
         function.set_arg(new, role, operand);
     }
     (function.insts[new].mods, function.insts[new].line) = (data.mods, data.line);
-    function.insts[sum] = function.insts[new].clone();
+    function.insts[sum] = function.insts[new];
 }

@@ -151,10 +151,10 @@ fn driver_constants(banks: &mut Banks, info: &GenerationInfo, generation: Genera
         match home.from {
             SpecialFrom::Word | SpecialFrom::Cga if dynamic => banks.put(0, home.at, &bytes),
             // Numbers that a program cannot count on.
-            SpecialFrom::Word | SpecialFrom::Cga | SpecialFrom::Less | SpecialFrom::Flag => {
-                if banks.slice(0, home.at, 4).is_err() {
-                    banks.put(0, home.at, &[0; 4]);
-                }
+            SpecialFrom::Word | SpecialFrom::Cga | SpecialFrom::Less | SpecialFrom::Flag
+                if banks.slice(0, home.at, 4).is_err() =>
+            {
+                banks.put(0, home.at, &[0; 4]);
             }
             SpecialFrom::Pair => banks.put(0, home.at, &[0; 8]),
             _ => {}

@@ -93,7 +93,7 @@ impl Scene<'_> {
             Target::Address(src) => {
                 let address = self.value(thread, &src);
                 let offset = address.wrapping_sub(CODE_BASE);
-                let good = offset % CODE_STEP == 0 && offset / CODE_STEP < env.program.functions.len() as u64;
+                let good = offset.is_multiple_of(CODE_STEP) && offset / CODE_STEP < env.program.functions.len() as u64;
                 if !good {
                     return Err(Fault::new(format!("call of {address:#x}, which is no function")));
                 }

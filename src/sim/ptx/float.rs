@@ -174,7 +174,7 @@ pub fn root(f: Format, a: u64, mode: Mode) -> u64 {
         Value::Num(x) => {
             // An even exponent and a leading bit at 123 or 124: the root has 62 bits, and the rest is one bit.
             let up = x.mant.leading_zeros() as i32 - 3;
-            let up = up - (x.exp - up & 1);
+            let up = up - ((x.exp - up) & 1);
             let mant = x.mant << up;
             let q = mant.isqrt();
             let exact = Exact { neg: false, mant: q << 1 | u128::from(q * q != mant), exp: (x.exp - up) / 2 - 1 };

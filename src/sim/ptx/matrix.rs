@@ -306,10 +306,10 @@ mod tests {
         let p = Product { sparse: true, ..p };
         let mut src = [vec![[0x3c00_3c00; LANES]; 4], vec![[0; LANES]; 4], vec![[0; LANES]; 4]].concat();
         for register in 0..4 {
-            for lane in 0..LANES {
+            for (lane, word) in src[4 + register].iter_mut().enumerate() {
                 let row = lane % 4 * 2 + register * 8;
                 let half = |x: usize| F64.convert((x as f64).to_bits(), F16, Round::Nearest);
-                src[4 + register][lane] = half(row) | half(row + 1) << 16;
+                *word = half(row) | half(row + 1) << 16;
             }
         }
         src.extend([[0x8888_8888; LANES], [0; LANES]]);

@@ -68,9 +68,9 @@ fn element(ty: ScalarType) -> Result<Element, Refusal> {
 
 /// Types of four matrices, or of the result and the summand alone where the factors are f16.
 fn product(i: &Instruction, counts: &[usize]) -> Result<Product, Refusal> {
-    let types = match i.types.as_slice() {
-        &[d, a, b, c] => [d, a, b, c],
-        &[d, c] => [d, ScalarType::F16, ScalarType::F16, c],
+    let types = match *i.types.as_slice() {
+        [d, a, b, c] => [d, a, b, c],
+        [d, c] => [d, ScalarType::F16, ScalarType::F16, c],
         _ => return Err("these types".into()),
     };
     if i.mods.scale {

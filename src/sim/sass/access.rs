@@ -141,7 +141,7 @@ fn copy_async(
     let mut data = vec![0; usize::from(bytes)];
     if w.pred(code.pp) >> lane & 1 != 0 {
         let from = given - zeros;
-        if from % width != 0 {
+        if !from.is_multiple_of(width) {
             return Err(Fault::new(format!("misaligned copy of {width} bytes from {given:#x}")));
         }
         let copied = (width - zeros) as usize;

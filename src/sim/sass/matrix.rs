@@ -66,7 +66,7 @@ fn row<'b>(block: &'b mut Block, warp: usize, code: &Code, active: u32, lane: us
     }
     let sum = w.get(&code.a, lane).wrapping_add(w.get(&code.ub, lane)).wrapping_add(code.off as u64);
     let at = sum & 0xff_ffff;
-    if at % ROW as u64 != 0 {
+    if !at.is_multiple_of(ROW as u64) {
         return Err(Fault::new(format!("misaligned row of a matrix at {at:#x}")).on_lane(lane));
     }
     super::super::memory::flat(&mut block.shared, "shared", at, ROW as u64).map_err(|fault| fault.on_lane(lane))
