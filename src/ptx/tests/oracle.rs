@@ -93,6 +93,13 @@ fn register(ty: ScalarType) -> &'static str {
     }
 }
 
+/// A constant that an operand may be: the greatest that its row allows.
+fn constant(form: &Form, arg: &Arg) -> String {
+    let place = form.args.iter().position(|a| std::ptr::eq(a, arg));
+    let range = form.op.ranges().iter().find(|r| place == Some(r.arg as usize));
+    range.map_or(1, |r| r.high).to_string()
+}
+
 fn operand(form: &Form, arg: &Arg, types: &[ScalarType], choice: &Choice) -> Option<String> {
     let ty = match arg.ty {
         ArgType::Untyped => None,
@@ -111,7 +118,7 @@ fn operand(form: &Form, arg: &Arg, types: &[ScalarType], choice: &Choice) -> Opt
     Some(match arg.role {
         Role::Vdst | Role::Vsrc if width > 1 => format!("{{{}}}", vec![one; width].join(", ")),
         Role::Preds | Role::Pred => "%p1".into(),
-        Role::Const => "1".into(),
+        Role::Const => constant(form, arg),
         Role::Mem => "[%rd1]".into(),
         Role::Label if form.op == Op::BrxIdx => "T".into(),
         Role::Label => "L".into(),
@@ -174,7 +181,7 @@ fn refused(tool: &Path, target: &str, lines: &[String]) -> Vec<Option<String>> {
 }
 
 /// What ptxas 13.0.88 takes beyond the manual, and this compiler refuses: start and part of the text, and why.
-const BEYOND: [(&str, &str, &str); 9] = [
+const BEYOND: [(&str, &str, &str); 10] = [
     ("mov.v", "", "a scalar as the source of a vector move has no stated meaning"),
     ("fma.r", "bf16", "bf16 has only .rn"),
     ("fma.rn.oob.sat.f16", "", "the manual has no .oob with .sat"),
@@ -182,6 +189,11 @@ const BEYOND: [(&str, &str, &str); 9] = [
     ("subc.", "16 ", "the carry is defined for 32 and 64 bits"),
     ("madc.", "16 ", "the carry is defined for 32 and 64 bits"),
     ("testp.f", "", "a test must be named"),
+    (
+        "fence.proxy.tensormap::generic.release",
+        ".cta",
+        "the manual has no state space there, and the scope alone is taken",
+    ),
     ("rcp.rn.ftz.f64", "", ".ftz is for f32 and for the approximation"),
     ("atom.", "[%rd1], %", "a third operand that is neither a value nor, without .L2::cache_hint, a policy"),
 ];
