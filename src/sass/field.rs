@@ -46,13 +46,13 @@ pub fn read(field: &ArgField, word: u128, info: &GenerationInfo) -> Result<Arg, 
     let unsigned = raw << field.bits.shift;
     let ureg = |raw: u64| read_ureg(raw, info).ok_or_else(|| format!("UR{raw} does not exist there"));
     let (kind, val, bank) = match field.kind {
-        Kind::Reg => (ArgKind::Reg, raw, 0),
+        Kind::Reg | Kind::Inside => (ArgKind::Reg, raw, 0),
         Kind::UReg => (ArgKind::UReg, ureg(raw)?, 0),
         Kind::Pred => (ArgKind::Pred, raw, 0),
         Kind::UPred => (ArgKind::UPred, raw, 0),
         Kind::Bar => (ArgKind::Bar, raw, 0),
         Kind::Hex | Kind::Decimal | Kind::Float | Kind::Halves | Kind::Brains => (ArgKind::Imm, unsigned, 0),
-        Kind::Signed => (ArgKind::Imm, signed(), 0),
+        Kind::Signed | Kind::Displacement | Kind::Unbased => (ArgKind::Imm, signed(), 0),
         Kind::Double => (ArgKind::Imm, raw << 32, 0),
         Kind::Label | Kind::Distance => (ArgKind::Label, signed(), 0),
         Kind::Twice => (ArgKind::Reg, raw, 0),
@@ -81,7 +81,7 @@ pub fn read(field: &ArgField, word: u128, info: &GenerationInfo) -> Result<Arg, 
 /// The kind of operand that a field takes.
 pub fn kind_of(kind: Kind) -> ArgKind {
     match kind {
-        Kind::Reg | Kind::Nonzero | Kind::Twice => ArgKind::Reg,
+        Kind::Reg | Kind::Inside | Kind::Nonzero | Kind::Twice => ArgKind::Reg,
         Kind::UReg => ArgKind::UReg,
         Kind::Pred => ArgKind::Pred,
         Kind::UPred => ArgKind::UPred,
@@ -89,7 +89,7 @@ pub fn kind_of(kind: Kind) -> ArgKind {
         Kind::Hex | Kind::Decimal | Kind::Float | Kind::Halves | Kind::Brains | Kind::Signed | Kind::Double => {
             ArgKind::Imm
         }
-        Kind::Scoreboard | Kind::Mask => ArgKind::Imm,
+        Kind::Displacement | Kind::Unbased | Kind::Scoreboard | Kind::Mask => ArgKind::Imm,
         Kind::Label | Kind::Distance => ArgKind::Label,
         Kind::Special => ArgKind::Special,
         Kind::Const | Kind::Bank | Kind::Offset => ArgKind::Const,
@@ -112,7 +112,9 @@ pub fn write(field: &ArgField, arg: &Arg, info: &GenerationInfo) -> Result<u128,
     let signed = || signed(arg.val, &field.bits);
     let mut word = match field.kind {
         Kind::UReg => field.bits.place(write_ureg(arg.val, info)?),
-        Kind::Signed | Kind::Label | Kind::Distance | Kind::Offset => field.bits.place(signed()?),
+        Kind::Signed | Kind::Displacement | Kind::Unbased | Kind::Label | Kind::Distance | Kind::Offset => {
+            field.bits.place(signed()?)
+        }
         Kind::Double if arg.val as u32 != 0 => return Err("an f64 whose low word is not zero".into()),
         Kind::Double => field.bits.place(arg.val >> 32),
         Kind::Const => field.bits.place(signed()?) | field.bank.place(fit(arg.bank.into(), &field.bank)?),

@@ -221,7 +221,7 @@ impl Reader<'_> {
             let mut taken = *inst;
             match body.and_then(|body| self.operand(at, body, true, &mut taken)) {
                 Some(after) => {
-                    if field.kind == Kind::Signed && !any {
+                    if field.kind == Kind::Signed && !any || field.kind == Kind::Unbased {
                         let slot = &mut taken.args[usize::from(field.slot)];
                         slot.val = field::sign_extend(slot.val, field.bits.width()) as u64;
                     }
@@ -246,7 +246,14 @@ impl Reader<'_> {
         let mut arg = Arg { kind: field::kind_of(field.kind), ..Arg::default() };
         let number = matches!(
             field.kind,
-            Kind::Signed | Kind::Offset | Kind::Float | Kind::Double | Kind::Halves | Kind::Brains
+            Kind::Signed
+                | Kind::Displacement
+                | Kind::Unbased
+                | Kind::Offset
+                | Kind::Float
+                | Kind::Double
+                | Kind::Halves
+                | Kind::Brains
         );
         let mut strip = |sign: char, on: bool| match word.strip_prefix(sign).filter(|_| on) {
             Some(rest) => {
@@ -264,7 +271,10 @@ impl Reader<'_> {
             if text::suffix_inside(field.kind) {
                 (word, behind) = inner.split_at(dot_of(inner).unwrap_or(inner.len()));
             }
-        } else if matches!(field.kind, Kind::Reg | Kind::Nonzero | Kind::UReg | Kind::Const | Kind::Bindless) {
+        } else if matches!(
+            field.kind,
+            Kind::Reg | Kind::Inside | Kind::Nonzero | Kind::UReg | Kind::Const | Kind::Bindless
+        ) {
             (word, behind) = word.split_at(dot_of(word).unwrap_or(word.len()));
         }
         behind = behind.strip_prefix(field.literal)?;
@@ -287,12 +297,12 @@ impl Reader<'_> {
     fn number(&self, kind: Kind, word: &str, arg: &mut Arg) -> Option<()> {
         let ureg = |text: &str| text.strip_prefix("UR").and_then(|n| number_of(n, 255));
         arg.val = match kind {
-            Kind::Reg | Kind::Nonzero => number_of(word.strip_prefix('R')?, 255)?,
+            Kind::Reg | Kind::Inside | Kind::Nonzero => number_of(word.strip_prefix('R')?, 255)?,
             Kind::UReg => ureg(word)?,
             Kind::Pred => number_of(word.strip_prefix('P')?, 7)?,
             Kind::UPred => number_of(word.strip_prefix("UP")?, 7)?,
             Kind::Bar => word.strip_prefix('B')?.parse().ok()?,
-            Kind::Hex | Kind::Signed | Kind::Offset => integer(word)? as u64,
+            Kind::Hex | Kind::Signed | Kind::Displacement | Kind::Unbased | Kind::Offset => integer(word)? as u64,
             Kind::Decimal => word.parse().ok()?,
             Kind::Float | Kind::Double | Kind::Halves | Kind::Brains => float::parse(kind, word)?,
             Kind::Twice => {

@@ -169,13 +169,14 @@ impl Printer<'_> {
             let zero = &self.form.args[parts.start];
             self.value(zero, &self.arg(zero), out);
         }
+        let based = shown.iter().any(|i| self.form.args[*i].kind == Kind::Reg);
         for (i, part) in shown.iter().enumerate() {
             if i > 0 {
                 out.push('+');
             }
             match &self.form.args[*part] {
                 // An offset that stands alone is an address: it has no sign.
-                field if field.kind == Kind::Signed && shown.len() == 1 => {
+                field if field.kind == Kind::Signed && shown.len() == 1 || field.kind == Kind::Unbased && !based => {
                     let mask = u64::MAX >> (64 - field.bits.width());
                     let _ = write!(out, "{:#x}", self.arg(field).val & mask);
                 }
@@ -247,14 +248,14 @@ impl Printer<'_> {
 
     fn value(&self, field: &ArgField, arg: &Arg, out: &mut String) {
         let _ = match field.kind {
-            Kind::Reg | Kind::Nonzero => register(out, "R", arg.val, 255, "RZ"),
+            Kind::Reg | Kind::Inside | Kind::Nonzero => register(out, "R", arg.val, 255, "RZ"),
             Kind::UReg => register(out, "UR", arg.val, 255, "URZ"),
             Kind::Pred => register(out, "P", arg.val, 7, "PT"),
             Kind::UPred => register(out, "UP", arg.val, 7, "UPT"),
             Kind::Bar => write!(out, "B{}", arg.val),
             Kind::Hex => write!(out, "{:#x}", arg.val),
             Kind::Decimal => write!(out, "{}", arg.val),
-            Kind::Signed | Kind::Offset => signed(out, arg.val),
+            Kind::Signed | Kind::Displacement | Kind::Unbased | Kind::Offset => signed(out, arg.val),
             Kind::Float | Kind::Double | Kind::Halves | Kind::Brains => {
                 out.write_str(&float::print(field.kind, arg.val))
             }
@@ -301,9 +302,9 @@ impl Printer<'_> {
     }
 }
 
-/// Whether an operand's modifiers print inside the bars of `| |`: not where it is a vector register.
+/// Whether an operand's modifiers print inside the bars of `| |`: of vector registers only where the row says so.
 pub fn suffix_inside(kind: Kind) -> bool {
-    matches!(kind, Kind::UReg | Kind::Const | Kind::Bindless)
+    matches!(kind, Kind::Inside | Kind::UReg | Kind::Const | Kind::Bindless)
 }
 
 fn register(out: &mut String, file: &str, number: u64, zero: u64, zero_text: &str) -> std::fmt::Result {

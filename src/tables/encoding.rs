@@ -66,8 +66,12 @@ pub enum Kind {
     Bar,
     /// Unsigned, printed in hexadecimal.
     Hex,
-    /// Two's complement, printed in hexadecimal with a sign.
+    /// Two's complement, printed in hexadecimal with a sign; without one where it stands alone in brackets.
     Signed,
+    /// As `Signed`, with its sign also where it stands alone.
+    Displacement,
+    /// As `Signed`, without a sign where no general register stands in the same brackets.
+    Unbased,
     Decimal,
     /// Bits of an f32.
     Float,
@@ -80,6 +84,8 @@ pub enum Kind {
     /// Signed distance from the end of the instruction.
     Label,
     Special,
+    /// A general register whose modifiers print inside the bars of `| |`.
+    Inside,
     /// A general register other than RZ.
     Nonzero,
     /// A general register that prints twice (`R2, R2`).

@@ -148,7 +148,7 @@ impl<'m> Roles<'m> {
             "SR" => "s",
             "L" => "l",
             "U" => "ur",
-            "I" | "S" | "N" | "M" => "ir",
+            "I" | "S" | "SD" | "SU" | "N" | "M" => "ir",
             _ => "r",
         };
         let free = |r: &&crate::model::ori::RoleSpec, class: char| r.class == class && !self.taken.contains(&r.name);
