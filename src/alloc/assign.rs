@@ -62,9 +62,7 @@ impl<'a> Assigner<'a> {
         if class.modulus == 1 {
             return open;
         }
-        let mut multiples = Mask::default();
-        (0..256).filter(|b| (b - class.residue).rem_euclid(class.modulus) == 0).for_each(|b| multiples.insert(b));
-        open.and(multiples)
+        open.and(Mask::multiples(class.modulus, class.residue.rem_euclid(class.modulus)))
     }
 
     fn place(&mut self, id: u32) -> bool {

@@ -154,7 +154,7 @@ pub fn check(before: &Function, after: &Function, gone: &Gone) -> Vec<String> {
             checker.step(*inst, &mut state);
         }
         for succ in &cfg.succs[block] {
-            let needed = |reg: VReg| live.live_in[*succ].contains(reg) || kept.contains(reg);
+            let needed = |reg: VReg| live.is_live_in(*succ, reg) || kept.contains(reg);
             let state = state.only(needed);
             let joined = match &entry[*succ] {
                 None => state,

@@ -13,11 +13,17 @@ pub struct Mask(pub [u64; 4]);
 impl Mask {
     /// All registers below a number.
     pub fn below(count: i32) -> Mask {
-        let mut mask = Mask::default();
-        for n in 0..count.max(0) {
-            mask.insert(n);
-        }
-        mask
+        let word = |i: usize| match (count - 64 * i as i32).clamp(0, 64) {
+            64 => u64::MAX,
+            bits => (1 << bits) - 1,
+        };
+        Mask(std::array::from_fn(word))
+    }
+
+    /// All registers whose number is `residue` modulo a power of two up to 64.
+    pub fn multiples(modulus: i32, residue: i32) -> Mask {
+        let word = (0..64 / modulus).fold(0u64, |w, i| w | 1 << (i * modulus + residue));
+        Mask([word; 4])
     }
 
     pub fn insert(&mut self, number: i32) {
@@ -64,7 +70,13 @@ impl Mask {
     }
 
     pub fn iter(self) -> impl Iterator<Item = i32> {
-        (0..256).filter(move |n| self.contains(*n))
+        self.0.into_iter().enumerate().flat_map(|(i, mut word)| {
+            std::iter::from_fn(move || {
+                let bit = (word != 0).then(|| word.trailing_zeros() as i32)?;
+                word &= word - 1;
+                Some(64 * i as i32 + bit)
+            })
+        })
     }
 }
 

@@ -4,10 +4,11 @@
 //! live, and the points of instructions that destroy registers. Instruction number i reads at point 2i and writes at point
 //! 2i + 1, so that a result may take the place of a source that ends there. Invariants: a definition covers at least its own
 //! point, even if nothing reads it; registers that went to memory ([`Gone`]) have no ranges, and what still names them
-//! counts for nothing; work is linear in the size of the code, and in blocks times registers that live across blocks.
+//! counts for nothing; work is linear in the size of the code and of the ranges.
 
 use crate::ori::cfg::Cfg;
-use crate::ori::{Block, Function, InstId, VReg};
+use crate::ori::liveness::Liveness;
+use crate::ori::{Function, InstId, VReg};
 use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
 
@@ -40,14 +41,14 @@ const CLOSED: u32 = u32::MAX;
 
 impl Ranges {
     pub fn new(function: &Function, cfg: &Cfg, gone: &Gone) -> Ranges {
-        let live = Live::new(function, cfg, gone);
+        let live = Liveness::with_old_values(function, cfg, |inst| is_marker(function, inst, gone));
         let mut ranges = Ranges { of: SecondaryMap::new(), clobbers: Vec::new(), end: 0 };
         let mut open: SecondaryMap<VReg, u32> = SecondaryMap::with_default(CLOSED);
         let mut first = 0u32;
         for block in &function.layout {
             let insts = &function.blocks[*block];
             if cfg.reachable(*block) {
-                ranges.block(function, gone, insts, live.out(*block), first, &mut open);
+                ranges.block(function, gone, insts, &live.live_out[*block], first, &mut open);
             }
             first += insts.len() as u32;
         }
@@ -64,15 +65,12 @@ impl Ranges {
         function: &Function,
         gone: &Gone,
         insts: &[InstId],
-        live_out: impl Iterator<Item = VReg>,
+        live_out: &[VReg],
         first: u32,
         open: &mut SecondaryMap<VReg, u32>,
     ) {
-        let mut touched: Vec<VReg> = Vec::new();
-        for reg in live_out {
-            open[reg] = 2 * (first + insts.len() as u32);
-            touched.push(reg);
-        }
+        let mut touched: Vec<VReg> = live_out.to_vec();
+        live_out.iter().for_each(|reg| open[*reg] = 2 * (first + insts.len() as u32));
         for (i, inst) in insts.iter().enumerate().rev() {
             if is_marker(function, *inst, gone) {
                 continue;
@@ -154,112 +152,4 @@ pub fn crosses(ranges: &[Range], clobbers: &[u32]) -> bool {
             let at = clobbers.partition_point(|p| *p <= r.0);
             clobbers.get(at).is_some_and(|p| *p < r.1)
         })
-}
-
-/// Registers live at the ends of blocks, as sets over those registers only that some block reads before it writes them.
-struct Live {
-    regs: Vec<VReg>,
-    words: usize,
-    out: SecondaryMap<Block, Vec<u64>>,
-}
-
-const LOCAL: u32 = u32::MAX;
-
-impl Live {
-    fn new(function: &Function, cfg: &Cfg, gone: &Gone) -> Live {
-        let mut number: SecondaryMap<VReg, u32> = SecondaryMap::with_default(LOCAL);
-        let mut written: SecondaryMap<VReg, u32> = SecondaryMap::with_default(LOCAL);
-        let mut regs = Vec::new();
-        let mut reads: Vec<Vec<u32>> = Vec::with_capacity(cfg.rpo.len());
-        for (i, block) in cfg.rpo.iter().enumerate() {
-            let mut exposed = Vec::new();
-            for inst in function.blocks[*block].iter().filter(|n| !is_marker(function, **n, gone)) {
-                let mut read = |reg: VReg| {
-                    if written[reg] != i as u32 {
-                        if number[reg] == LOCAL {
-                            number[reg] = regs.len() as u32;
-                            regs.push(reg);
-                        }
-                        exposed.push(number[reg]);
-                    }
-                };
-                function.for_each_use(*inst, &mut read);
-                if function.insts[*inst].guard.is_null() {
-                    function.for_each_def(*inst, |reg| written[reg] = i as u32);
-                } else {
-                    // What is there before may stay.
-                    function.for_each_def(*inst, &mut read);
-                }
-            }
-            reads.push(exposed);
-        }
-        let words = regs.len().div_ceil(64);
-        let mut live = Live { regs, words, out: SecondaryMap::with_default(vec![0; words]) };
-        live.solve(function, cfg, gone, &number, &reads);
-        live
-    }
-
-    fn solve(
-        &mut self,
-        function: &Function,
-        cfg: &Cfg,
-        gone: &Gone,
-        number: &SecondaryMap<VReg, u32>,
-        reads: &[Vec<u32>],
-    ) {
-        let words = self.words;
-        let mut kill = vec![0u64; words * cfg.rpo.len()];
-        let mut live_in = vec![0u64; words * cfg.rpo.len()];
-        for (i, block) in cfg.rpo.iter().enumerate() {
-            for n in &reads[i] {
-                live_in[i * words + *n as usize / 64] |= 1 << (n % 64);
-            }
-            for inst in function.blocks[*block].iter().filter(|n| !is_marker(function, **n, gone)) {
-                if function.insts[*inst].guard.is_null() {
-                    function.for_each_def(*inst, |reg| {
-                        if number[reg] != LOCAL {
-                            kill[i * words + number[reg] as usize / 64] |= 1 << (number[reg] % 64);
-                        }
-                    });
-                }
-            }
-        }
-        let mut work: Vec<usize> = (0..cfg.rpo.len()).collect();
-        let mut queued = vec![true; cfg.rpo.len()];
-        while let Some(i) = work.pop() {
-            queued[i] = false;
-            let mut out = vec![0u64; words];
-            for succ in &cfg.succs[cfg.rpo[i]] {
-                let from = cfg.number[*succ] * words;
-                out.iter_mut().zip(&live_in[from..from + words]).for_each(|(o, l)| *o |= l);
-            }
-            let mut changed = false;
-            for w in 0..words {
-                let new = live_in[i * words + w] | out[w] & !kill[i * words + w];
-                changed |= new != live_in[i * words + w];
-                live_in[i * words + w] = new;
-            }
-            self.out[cfg.rpo[i]] = out;
-            if changed {
-                for pred in &cfg.preds[cfg.rpo[i]] {
-                    let n = cfg.number[*pred];
-                    if !queued[n] {
-                        queued[n] = true;
-                        work.push(n);
-                    }
-                }
-            }
-        }
-    }
-
-    fn out(&self, block: Block) -> impl Iterator<Item = VReg> + '_ {
-        self.out[block].iter().enumerate().flat_map(move |(i, word)| {
-            let mut word = *word;
-            std::iter::from_fn(move || {
-                let bit = (word != 0).then(|| word.trailing_zeros() as usize)?;
-                word &= word - 1;
-                Some(self.regs[i * 64 + bit])
-            })
-        })
-    }
 }

@@ -18,19 +18,20 @@ const DEEPEST: u32 = 8;
 pub fn depths(cfg: &Cfg) -> SecondaryMap<Block, u32> {
     let dominators = cfg.dominators();
     let mut depth: SecondaryMap<Block, u32> = SecondaryMap::new();
+    let mut seen: SecondaryMap<Block, Option<Block>> = SecondaryMap::new();
     for head in &cfg.rpo {
         let backs: Vec<Block> = cfg.preds[*head].iter().copied().filter(|p| dominators.dominates(*head, *p)).collect();
         if backs.is_empty() {
             continue;
         }
-        let mut inside: std::collections::BTreeSet<Block> = [*head].into();
+        (seen[*head], depth[*head]) = (Some(*head), depth[*head] + 1);
         let mut work = backs;
         while let Some(block) = work.pop() {
-            if inside.insert(block) {
+            if std::mem::replace(&mut seen[block], Some(*head)) != Some(*head) {
+                depth[block] += 1;
                 work.extend(&cfg.preds[block]);
             }
         }
-        inside.iter().for_each(|b| depth[*b] += 1);
     }
     depth
 }

@@ -1,47 +1,76 @@
 //! Phases EarlyOriSimpleLiveDead and OriPerformLiveDead…: removes what nothing needs.
 //!
-//! Input: any function. Output: the same without instructions that have no side effect and whose results nothing reads.
-//! Invariant: what has a side effect, moves control or is convergent stays.
+//! Input: any function. Output: the same without instructions that have no side effect and whose results nothing needs. Invariant:
+//! what has a side effect, moves control or is convergent stays, and so does whatever may define a register that something which
+//! stays reads. Linear: needs are followed from what stays to its definitions.
 
 use crate::ori::cfg::Cfg;
-use crate::ori::liveness::{Liveness, step_back};
-use crate::ori::{Function, InstId, Operand};
+use crate::ori::liveness::RegSet;
+use crate::ori::{Function, InstId, Operand, VReg};
 use crate::tables::{Op, Prop};
+use cranelift_entity::SecondaryMap;
 
 pub fn run(function: &mut Function) {
-    // In SSA form one sweep leaves the sources of what it removed behind; repeat until nothing changes.
-    while sweep(function) {}
+    let cfg = Cfg::new(function);
+    let insts = || cfg.rpo.iter().flat_map(|b| &function.blocks[*b]).copied();
+    let definitions = Definitions::new(function, insts());
+    let mut needed = RegSet::new(function.regs.len());
+    let mut stays: SecondaryMap<InstId, bool> = SecondaryMap::with_capacity(function.insts.len());
+    let mut work: Vec<InstId> = insts().filter(|inst| is_rooted(function, *inst)).collect();
+    work.iter().for_each(|inst| stays[*inst] = true);
+    while let Some(inst) = work.pop() {
+        function.for_each_use(inst, |reg| {
+            if needed.insert(reg) {
+                definitions.each(reg, |definition| {
+                    if !std::mem::replace(&mut stays[definition], true) {
+                        work.push(definition);
+                    }
+                });
+            }
+        });
+    }
+    for block in &cfg.rpo {
+        function.blocks[*block].retain(|inst| stays[*inst]);
+    }
 }
 
-fn sweep(function: &mut Function) -> bool {
-    let cfg = Cfg::new(function);
-    let live = Liveness::new(function, &cfg);
-    let mut removed = false;
-    for block in &cfg.rpo {
-        let mut alive = live.live_out[*block].clone();
-        let mut kept: Vec<InstId> = Vec::with_capacity(function.blocks[*block].len());
-        for inst in function.blocks[*block].iter().rev() {
-            let mut needed = is_rooted(function, *inst);
-            function.for_each_def(*inst, |reg| needed |= alive.contains(reg));
-            if needed {
-                step_back(function, *inst, &mut alive);
-                kept.push(*inst);
-            } else {
-                removed = true;
-            }
+/// The definitions of each register, as chains.
+struct Definitions {
+    last: SecondaryMap<VReg, Option<u32>>,
+    entries: Vec<(InstId, Option<u32>)>,
+}
+
+impl Definitions {
+    fn new(function: &Function, insts: impl Iterator<Item = InstId>) -> Definitions {
+        let mut out = Definitions { last: SecondaryMap::with_capacity(function.regs.len()), entries: Vec::new() };
+        for inst in insts {
+            function.for_each_def(inst, |reg| {
+                out.entries.push((inst, out.last[reg]));
+                out.last[reg] = Some(out.entries.len() as u32 - 1);
+            });
         }
-        kept.reverse();
-        function.blocks[*block] = kept;
+        out
     }
-    removed
+
+    fn each(&self, reg: VReg, mut f: impl FnMut(InstId)) {
+        let mut next = self.last[reg];
+        while let Some(at) = next {
+            let (inst, before) = self.entries[at as usize];
+            f(inst);
+            next = before;
+        }
+    }
 }
 
 fn is_rooted(function: &Function, inst: InstId) -> bool {
     let op = function.insts[inst].op;
+    // What nothing executes stands there for its own sake.
+    let ghost = function.insts[inst].guard == Operand::never();
+    if ghost || op.has(Prop::SideEffect) || op.has(Prop::Convergent) || op.has(Prop::Control) || op == Op::NOP {
+        return true;
+    }
     // A register that is reserved for the whole function is read where no operand shows it.
     let mut reserved = false;
     function.for_each_def(inst, |reg| reserved |= function.regs[reg].phys.is_some());
-    // What nothing executes stands there for its own sake.
-    let ghost = function.insts[inst].guard == Operand::never();
-    ghost || op.has(Prop::SideEffect) || op.has(Prop::Convergent) || op.has(Prop::Control) || reserved || op == Op::NOP
+    reserved
 }

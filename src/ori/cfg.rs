@@ -8,11 +8,15 @@
 use super::function::{Block, Function};
 use crate::tables::Op;
 use cranelift_entity::{EntityRef, SecondaryMap};
+use smallvec::SmallVec;
+
+/// Neighbours of a block.
+pub type Edges = SmallVec<[Block; 2]>;
 
 /// Edges and orders of a function.
 pub struct Cfg {
-    pub succs: SecondaryMap<Block, Vec<Block>>,
-    pub preds: SecondaryMap<Block, Vec<Block>>,
+    pub succs: SecondaryMap<Block, Edges>,
+    pub preds: SecondaryMap<Block, Edges>,
     /// Reachable blocks in reverse post-order; the entry is first.
     pub rpo: Vec<Block>,
     /// Position in `rpo`; `usize::MAX` for unreachable blocks.
@@ -21,13 +25,13 @@ pub struct Cfg {
 
 impl Cfg {
     pub fn new(function: &Function) -> Cfg {
-        let mut succs: SecondaryMap<Block, Vec<Block>> = SecondaryMap::new();
+        let mut succs: SecondaryMap<Block, Edges> = SecondaryMap::new();
         for block in &function.layout {
             succs[*block] = function.successors(*block);
         }
         let rpo = reverse_postorder(function.entry(), &succs);
         let mut number = SecondaryMap::with_default(usize::MAX);
-        let mut preds: SecondaryMap<Block, Vec<Block>> = SecondaryMap::new();
+        let mut preds: SecondaryMap<Block, Edges> = SecondaryMap::new();
         for (i, block) in rpo.iter().enumerate() {
             number[*block] = i;
         }
@@ -53,7 +57,7 @@ impl Cfg {
         let ends = |b: &Block, op: Op| function.blocks[*b].last().is_some_and(|i| function.insts[*i].op == op);
         let last = |op| function.layout.iter().rev().copied().find(|b| self.reachable(*b) && ends(b, op));
         let Some(main) = last(Op::RET).or_else(|| last(Op::EXIT)) else {
-            return Dominators { idom: SecondaryMap::new(), depth: SecondaryMap::new() };
+            return Dominators { idom: SecondaryMap::new(), depth: SecondaryMap::new(), span: SecondaryMap::new() };
         };
         let order = reverse_postorder(main, &self.preds);
         Dominators::new(&order, &self.succs)
@@ -66,7 +70,7 @@ impl Cfg {
     }
 }
 
-fn reverse_postorder(root: Block, next: &SecondaryMap<Block, Vec<Block>>) -> Vec<Block> {
+fn reverse_postorder(root: Block, next: &SecondaryMap<Block, Edges>) -> Vec<Block> {
     let mut seen: SecondaryMap<Block, bool> = SecondaryMap::new();
     let mut post = Vec::new();
     let mut stack = vec![(root, 0usize)];
@@ -93,12 +97,15 @@ fn reverse_postorder(root: Block, next: &SecondaryMap<Block, Vec<Block>>) -> Vec
 /// A dominator tree.
 pub struct Dominators {
     idom: SecondaryMap<Block, Option<Block>>,
+    /// Distance from the root, from 1 on; 0 outside the tree.
     depth: SecondaryMap<Block, u32>,
+    /// Place in a walk over the tree, parents first, and the first place behind the block's subtree.
+    span: SecondaryMap<Block, (u32, u32)>,
 }
 
 impl Dominators {
     /// By the algorithm of Cooper, Harvey and Kennedy; `order` is a reverse post-order from the root.
-    fn new(order: &[Block], preds: &SecondaryMap<Block, Vec<Block>>) -> Dominators {
+    fn new(order: &[Block], preds: &SecondaryMap<Block, Edges>) -> Dominators {
         let mut number: SecondaryMap<Block, usize> = SecondaryMap::with_default(usize::MAX);
         for (i, block) in order.iter().enumerate() {
             number[*block] = i;
@@ -126,7 +133,8 @@ impl Dominators {
         for block in &order[1..] {
             depth[*block] = idom[*block].map_or(0, |d| depth[d] + 1);
         }
-        Dominators { idom, depth }
+        let span = spans(order, &idom);
+        Dominators { idom, depth, span }
     }
 
     pub fn parent(&self, block: Block) -> Option<Block> {
@@ -139,15 +147,9 @@ impl Dominators {
     }
 
     /// Whether `a` dominates `b` (every block dominates itself).
-    pub fn dominates(&self, a: Block, mut b: Block) -> bool {
-        if !self.covers(a) || !self.covers(b) {
-            return false;
-        }
-        while self.depth[b] > self.depth[a] {
-            let Some(up) = self.idom[b] else { return false };
-            b = up;
-        }
-        a == b
+    pub fn dominates(&self, a: Block, b: Block) -> bool {
+        let ((first, end), (at, _)) = (self.span[a], self.span[b]);
+        self.covers(a) && self.covers(b) && (first..end).contains(&at)
     }
 
     /// Nearest common dominator.
@@ -157,6 +159,29 @@ impl Dominators {
         }
         Some(a)
     }
+}
+
+/// Places of a walk over a dominator tree. In a reverse post-order each block comes behind its parent.
+fn spans(order: &[Block], idom: &SecondaryMap<Block, Option<Block>>) -> SecondaryMap<Block, (u32, u32)> {
+    let mut size: SecondaryMap<Block, u32> = SecondaryMap::new();
+    for block in order.iter().rev() {
+        size[*block] += 1;
+        if let Some(parent) = idom[*block] {
+            size[parent] += size[*block];
+        }
+    }
+    let mut span: SecondaryMap<Block, (u32, u32)> = SecondaryMap::new();
+    // Next free place in each block's subtree.
+    let mut next: SecondaryMap<Block, u32> = SecondaryMap::new();
+    for block in order {
+        let first = idom[*block].map_or(0, |parent| next[parent]);
+        if let Some(parent) = idom[*block] {
+            next[parent] += size[*block];
+        }
+        span[*block] = (first, first + size[*block]);
+        next[*block] = first + 1;
+    }
+    span
 }
 
 fn intersect(
@@ -178,97 +203,112 @@ fn intersect(
 
 /// The cycles of a graph.
 pub struct Cycles {
-    /// Blocks of each cycle.
+    /// Blocks of each cycle, in reverse post-order.
     pub members: Vec<Vec<Block>>,
-    /// Which cycle a block is in.
-    pub of: SecondaryMap<Block, Option<u32>>,
+    /// Which cycle a block is in, by block.
+    of: Vec<(Block, u32)>,
 }
 
-/// Strongly connected components of the subgraph of these blocks (Tarjan, iterative).
+impl Cycles {
+    /// Which cycle a block is in.
+    pub fn of(&self, block: Block) -> Option<u32> {
+        self.of.binary_search_by_key(&block, |o| o.0).ok().map(|at| self.of[at].1)
+    }
+}
+
+/// Strongly connected components of the subgraph of these blocks, with more than one block or a self-loop (Tarjan, iterative). Costs what
+/// these blocks and their edges cost, whatever the size of the function.
 pub fn cycles_among(cfg: &Cfg, blocks: &[Block]) -> Cycles {
-    let mut inside: SecondaryMap<Block, bool> = SecondaryMap::new();
-    blocks.iter().for_each(|b| inside[*b] = true);
+    let mut order: Vec<Block> = blocks.to_vec();
+    order.sort_unstable_by_key(|b| cfg.number[*b]);
+    let mut found = Cycles { members: Vec::new(), of: Vec::new() };
+    let place = |block: Block| order.binary_search_by_key(&cfg.number[block], |b| cfg.number[*b]).ok();
+    // A cycle goes backward somewhere.
+    let back = |b: &Block| cfg.succs[*b].iter().any(|s| cfg.number[*s] <= cfg.number[*b] && place(*s).is_some());
+    if !order.iter().any(back) {
+        return found;
+    }
+    let succs = |at: usize| cfg.succs[order[at]].iter().filter_map(|s| place(*s)).collect::<SmallVec<[usize; 2]>>();
     let mut tarjan = Tarjan {
-        cfg,
-        inside,
-        index: SecondaryMap::with_default(usize::MAX),
-        low: SecondaryMap::new(),
-        on_stack: SecondaryMap::new(),
+        succs: (0..order.len()).map(succs).collect(),
+        index: vec![usize::MAX; order.len()],
+        low: vec![0; order.len()],
+        on_stack: vec![false; order.len()],
         stack: Vec::new(),
         next: 0,
-        found: Cycles { members: Vec::new(), of: SecondaryMap::new() },
+        found: Vec::new(),
     };
-    for block in blocks {
-        if tarjan.index[*block] == usize::MAX {
-            tarjan.visit(*block);
+    for at in 0..order.len() {
+        if tarjan.index[at] == usize::MAX {
+            tarjan.visit(at);
         }
     }
-    tarjan.found
+    for members in tarjan.found {
+        let id = found.members.len() as u32;
+        found.of.extend(members.iter().map(|at| (order[*at], id)));
+        found.members.push(members.into_iter().map(|at| order[at]).collect());
+    }
+    found.of.sort_unstable();
+    found
 }
 
-struct Tarjan<'a> {
-    cfg: &'a Cfg,
-    inside: SecondaryMap<Block, bool>,
-    index: SecondaryMap<Block, usize>,
-    low: SecondaryMap<Block, usize>,
-    on_stack: SecondaryMap<Block, bool>,
-    stack: Vec<Block>,
+/// Over positions in a list of blocks.
+struct Tarjan {
+    succs: Vec<SmallVec<[usize; 2]>>,
+    index: Vec<usize>,
+    low: Vec<usize>,
+    on_stack: Vec<bool>,
+    stack: Vec<usize>,
     next: usize,
-    found: Cycles,
+    found: Vec<Vec<usize>>,
 }
 
-impl Tarjan<'_> {
-    fn open(&mut self, block: Block) {
-        self.index[block] = self.next;
-        self.low[block] = self.next;
+impl Tarjan {
+    fn open(&mut self, at: usize) {
+        self.index[at] = self.next;
+        self.low[at] = self.next;
         self.next += 1;
-        self.stack.push(block);
-        self.on_stack[block] = true;
+        self.stack.push(at);
+        self.on_stack[at] = true;
     }
 
-    fn visit(&mut self, root: Block) {
+    fn visit(&mut self, root: usize) {
         self.open(root);
         let mut work = vec![(root, 0usize)];
-        while let Some((block, at)) = work.last_mut() {
-            let block = *block;
-            let succs = &self.cfg.succs[block];
-            if let Some(succ) = succs.get(*at).copied() {
-                *at += 1;
-                if !self.inside[succ] {
-                    continue;
-                }
+        while let Some((at, done)) = work.last_mut() {
+            let at = *at;
+            if let Some(succ) = self.succs[at].get(*done).copied() {
+                *done += 1;
                 if self.index[succ] == usize::MAX {
                     self.open(succ);
                     work.push((succ, 0));
                 } else if self.on_stack[succ] {
-                    self.low[block] = self.low[block].min(self.index[succ]);
+                    self.low[at] = self.low[at].min(self.index[succ]);
                 }
                 continue;
             }
             work.pop();
             if let Some((parent, _)) = work.last() {
-                self.low[*parent] = self.low[*parent].min(self.low[block]);
+                self.low[*parent] = self.low[*parent].min(self.low[at]);
             }
-            if self.low[block] == self.index[block] {
-                self.close(block);
+            if self.low[at] == self.index[at] {
+                self.close(at);
             }
         }
     }
 
-    fn close(&mut self, root: Block) {
+    fn close(&mut self, root: usize) {
         let mut members = Vec::new();
-        while let Some(block) = self.stack.pop() {
-            self.on_stack[block] = false;
-            members.push(block);
-            if block == root {
+        while let Some(at) = self.stack.pop() {
+            self.on_stack[at] = false;
+            members.push(at);
+            if at == root {
                 break;
             }
         }
-        members.sort_by_key(|b| self.cfg.number[*b]);
-        if members.len() > 1 || self.cfg.succs[root].contains(&root) {
-            let id = self.found.members.len() as u32;
-            members.iter().for_each(|b| self.found.of[*b] = Some(id));
-            self.found.members.push(members);
+        members.sort_unstable();
+        if members.len() > 1 || self.succs[root].contains(&root) {
+            self.found.push(members);
         }
     }
 }
@@ -290,27 +330,23 @@ impl BlockSet {
     pub fn contains(&self, block: Block) -> bool {
         self.0.get(block.index() / 64).is_some_and(|w| w >> (block.index() % 64) & 1 != 0)
     }
-    pub fn intersects(&self, other: &BlockSet) -> bool {
-        self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
-    }
-    pub fn union(&mut self, other: &BlockSet) {
-        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a |= b);
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| *word == 0)
     }
 }
 
-/// Blocks reachable from `from` (themselves included) without entering `stop`.
-pub fn reach(cfg: &Cfg, from: &[Block], stop: Option<Block>, limit: usize) -> BlockSet {
+/// Blocks reachable from `from` (themselves included) without entering `stop`, each once.
+pub fn reach(cfg: &Cfg, from: &[Block], stop: Option<Block>, limit: usize) -> Vec<Block> {
     let mut set = BlockSet::new(limit);
-    let mut work: Vec<Block> = from.iter().copied().filter(|b| Some(*b) != stop).collect();
-    work.iter().for_each(|b| {
-        set.insert(*b);
-    });
-    while let Some(block) = work.pop() {
-        for succ in cfg.succs[block].iter().filter(|s| Some(**s) != stop) {
+    let mut found: Vec<Block> = from.iter().copied().filter(|b| Some(*b) != stop && set.insert(*b)).collect();
+    let mut at = 0;
+    while at < found.len() {
+        for succ in cfg.succs[found[at]].iter().filter(|s| Some(**s) != stop) {
             if set.insert(*succ) {
-                work.push(*succ);
+                found.push(*succ);
             }
         }
+        at += 1;
     }
-    set
+    found
 }

@@ -7,11 +7,12 @@
 //! instruction read and write stands behind its roles too (`set_extras`); blocks end with a terminator or fall to the next in layout order
 //! only where their last instruction is an unconditional branch, an exit, or nothing else follows.
 
+use super::hash::QuickMap;
 use super::operand::{Kind, Operand};
 use crate::tables::ori::{Direction, RoleInfo, Width};
 use crate::tables::{Mod, Mods, Op, Prop, Role, Target, value};
-use cranelift_entity::{PrimaryMap, entity_impl};
-use std::collections::HashMap;
+use cranelift_entity::{PrimaryMap, SecondaryMap, entity_impl};
+use smallvec::SmallVec;
 
 /// Number of the stack pointer in the general file.
 pub const STACK_POINTER: u16 = 1;
@@ -156,10 +157,10 @@ pub struct Function {
     pub regs: PrimaryMap<VReg, RegData>,
     vectors: PrimaryMap<VecId, (u32, u16)>,
     vector_regs: Vec<VReg>,
-    vector_index: HashMap<Vec<VReg>, VecId>,
+    vector_index: QuickMap<SmallVec<[VReg; 4]>, VecId>,
     operands: Vec<Operand>,
     pool: Vec<u64>,
-    pool_index: HashMap<u64, u32>,
+    pool_index: QuickMap<u64, u32>,
     symbols: Vec<Symbol>,
     /// Every register has one definition.
     pub ssa: bool,
@@ -193,10 +194,10 @@ impl Function {
             regs: PrimaryMap::new(),
             vectors: PrimaryMap::new(),
             vector_regs: Vec::new(),
-            vector_index: HashMap::new(),
+            vector_index: QuickMap::default(),
             operands: Vec::new(),
             pool: Vec::new(),
-            pool_index: HashMap::new(),
+            pool_index: QuickMap::default(),
             symbols: Vec::new(),
             ssa: false,
             convention: Convention::Kernel,
@@ -224,6 +225,39 @@ impl Function {
         let at = self.layout.iter().position(|b| *b == next).unwrap_or(self.layout.len());
         self.layout.insert(at, block);
         block
+    }
+
+    /// Puts blocks that are not in the layout yet directly before others (pairs of these and the new ones).
+    pub fn place_before(&mut self, pairs: &[(Block, Block)]) {
+        let mut before: SecondaryMap<Block, SmallVec<[Block; 2]>> = SecondaryMap::new();
+        pairs.iter().for_each(|(next, new)| before[*next].push(*new));
+        let old = std::mem::take(&mut self.layout);
+        self.layout.reserve(old.len() + pairs.len());
+        for block in old {
+            self.layout.extend(before[block].iter().copied());
+            self.layout.push(block);
+        }
+    }
+
+    /// Makes the branches of a block that go to `old` go to `new`.
+    pub fn redirect(&mut self, block: Block, old: Block, new: Block) {
+        for i in self.first_terminator(block)..self.blocks[block].len() {
+            let inst = self.blocks[block][i];
+            if !self.insts[inst].op.has(Prop::Control) {
+                continue;
+            }
+            for operand in self.args_mut(inst) {
+                if operand.kind() == Kind::Label(old) {
+                    *operand = Operand::label(new);
+                }
+            }
+        }
+    }
+
+    /// Position of the first of the terminators that end a block; only these branch.
+    pub fn first_terminator(&self, block: Block) -> usize {
+        let insts = &self.blocks[block];
+        insts.len() - insts.iter().rev().take_while(|i| self.insts[**i].op.has(Prop::Terminator)).count()
     }
 
     pub fn entry(&self) -> Block {
@@ -264,7 +298,7 @@ impl Function {
         let start = self.vector_regs.len() as u32;
         self.vector_regs.extend_from_slice(regs);
         let id = self.vectors.push((start, regs.len() as u16));
-        self.vector_index.insert(regs.to_vec(), id);
+        self.vector_index.insert(SmallVec::from_slice(regs), id);
         id
     }
 
@@ -304,20 +338,26 @@ impl Function {
 
     /// An instruction with all its operands null, in no block yet.
     pub fn make(&mut self, op: Op) -> InstId {
-        let len = op.info().roles.len();
-        self.make_with(op, &vec![Operand::NULL; len])
+        let start = self.operands.len();
+        self.operands.resize(start + op.info().roles.len(), Operand::NULL);
+        self.push(op, start)
     }
 
     /// An instruction with these operands (one per role; any number for a pseudo-operation), in no block yet.
     pub fn make_with(&mut self, op: Op, operands: &[Operand]) -> InstId {
-        let start = self.operands.len() as u32;
+        let start = self.operands.len();
         self.operands.extend_from_slice(operands);
+        self.push(op, start)
+    }
+
+    /// An instruction with the operands from `start` on.
+    fn push(&mut self, op: Op, start: usize) -> InstId {
         self.insts.push(InstData {
             op,
             mods: Mods::default(),
             guard: Operand::NULL,
-            start,
-            len: operands.len() as u16,
+            start: start as u32,
+            len: (self.operands.len() - start) as u16,
             extra_uses: 0,
             extra_defs: 0,
             olds: 0,
@@ -385,9 +425,12 @@ impl Function {
 
     /// Replaces the old values.
     pub fn set_olds(&mut self, inst: InstId, olds: &[Operand]) {
-        let args = self.args(inst).to_vec();
-        let start = self.operands.len() as u32;
-        self.operands.extend(args);
+        if olds.len() <= usize::from(self.insts[inst].olds) {
+            self.insts[inst].olds = olds.len() as u16;
+            return self.olds_mut(inst).copy_from_slice(olds);
+        }
+        let (first, start) = (self.insts[inst].start as usize, self.operands.len() as u32);
+        self.operands.extend_from_within(first..first + usize::from(self.insts[inst].len));
         self.operands.extend_from_slice(olds);
         let data = &mut self.insts[inst];
         data.start = start;
@@ -509,14 +552,9 @@ pub fn width_of(width: Width, mods: &Mods) -> u8 {
 
 impl Function {
     /// Successors of a block in branch order: taken targets first, then the fall-through.
-    pub fn successors(&self, block: Block) -> Vec<Block> {
-        let mut out = Vec::new();
-        for inst in &self.blocks[block] {
-            let data = &self.insts[*inst];
-            // BSSY names the block where its region ends, but does not go there.
-            if !data.op.has(Prop::Control) {
-                continue;
-            }
+    pub fn successors(&self, block: Block) -> SmallVec<[Block; 2]> {
+        let mut out = SmallVec::new();
+        for inst in &self.blocks[block][self.first_terminator(block)..] {
             for operand in self.args(*inst) {
                 if let Kind::Label(target) = operand.kind()
                     && !out.contains(&target)

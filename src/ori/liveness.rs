@@ -2,11 +2,12 @@
 //!
 //! Input: a function, SSA or not. Output: for each block the registers live at its start and end. Invariant: a guarded
 //! definition does not end a live range, because the old value survives where the guard is false; a PHI's inputs are live at
-//! the end of the predecessors they come from, not at the start of the PHI's block.
+//! the end of the predecessors they come from, not at the start of the PHI's block. Work and memory are linear in the size of the code
+//! and of the output: each register is followed from its reads back to its definitions, and nothing else is looked at.
 
 use super::cfg::Cfg;
-use super::function::{Block, Function, VReg};
-use super::operand::{Kind, Operand};
+use super::function::{Block, Function, InstId, VReg};
+use super::operand::Kind;
 use crate::tables::Op;
 use cranelift_entity::{EntityRef, SecondaryMap};
 
@@ -24,91 +25,154 @@ impl RegSet {
         self.0[word] |= bit;
         new
     }
-    pub fn remove(&mut self, reg: VReg) {
-        self.0[reg.index() / 64] &= !(1u64 << (reg.index() % 64));
-    }
     pub fn contains(&self, reg: VReg) -> bool {
         self.0.get(reg.index() / 64).is_some_and(|w| w >> (reg.index() % 64) & 1 != 0)
     }
-    /// Adds all of another set; true if anything was new.
-    pub fn union(&mut self, other: &RegSet) -> bool {
-        let mut changed = false;
-        for (a, b) in self.0.iter_mut().zip(&other.0) {
-            changed |= *b & !*a != 0;
-            *a |= b;
-        }
-        changed
-    }
-    pub fn iter(&self) -> impl Iterator<Item = VReg> + '_ {
-        self.0.iter().enumerate().flat_map(|(i, word)| {
-            (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| VReg::from_u32((i * 64 + bit) as u32))
-        })
-    }
 }
 
-/// Live registers of every block.
+/// Live registers of every block, ascending.
 pub struct Liveness {
-    pub live_in: SecondaryMap<Block, RegSet>,
-    pub live_out: SecondaryMap<Block, RegSet>,
+    pub live_in: SecondaryMap<Block, Vec<VReg>>,
+    pub live_out: SecondaryMap<Block, Vec<VReg>>,
 }
 
 impl Liveness {
     pub fn new(function: &Function, cfg: &Cfg) -> Liveness {
-        let limit = function.regs.len();
-        let mut live_in = SecondaryMap::with_default(RegSet::new(limit));
-        let mut live_out = SecondaryMap::with_default(RegSet::new(limit));
-        for block in &cfg.rpo {
-            for (pred, operand) in phi_inputs(function, *block) {
-                function.for_each_reg(operand, |reg| {
-                    live_out[pred].insert(reg);
-                });
-            }
+        let events = Events::new(function, cfg, |_| false, false);
+        solve(function, cfg, &events)
+    }
+
+    /// The same of a function out of SSA, without the instructions to be skipped; a guarded definition reads the old value, so that
+    /// its register is live before it.
+    pub fn with_old_values(function: &Function, cfg: &Cfg, skip: impl Fn(InstId) -> bool) -> Liveness {
+        let events = Events::new(function, cfg, skip, true);
+        solve(function, cfg, &events)
+    }
+
+    /// Whether a register is live at the start of a block.
+    pub fn is_live_in(&self, block: Block, reg: VReg) -> bool {
+        self.live_in[block].binary_search(&reg).is_ok()
+    }
+}
+
+/// Lists by register, one behind the other.
+struct ByReg {
+    /// First entry of each register, and the end.
+    first: Vec<u32>,
+    blocks: Vec<Block>,
+}
+
+impl ByReg {
+    fn new(limit: usize, pairs: &[(VReg, Block)]) -> ByReg {
+        let mut first = vec![0u32; limit + 1];
+        for (reg, _) in pairs {
+            first[reg.index() + 1] += 1;
         }
-        let mut work: Vec<Block> = cfg.rpo.clone();
-        let mut queued: SecondaryMap<Block, bool> = SecondaryMap::with_default(true);
-        while let Some(block) = work.pop() {
-            queued[block] = false;
-            let mut live = live_out[block].clone();
-            for inst in function.blocks[block].iter().rev() {
-                step_back(function, *inst, &mut live);
-            }
-            if live == live_in[block] {
-                continue;
-            }
-            for pred in &cfg.preds[block] {
-                if live_out[*pred].union(&live) && !queued[*pred] {
-                    queued[*pred] = true;
-                    work.push(*pred);
+        for i in 0..limit {
+            first[i + 1] += first[i];
+        }
+        let mut next = first.clone();
+        let mut blocks = vec![Block::from_u32(0); pairs.len()];
+        for (reg, block) in pairs {
+            blocks[next[reg.index()] as usize] = *block;
+            next[reg.index()] += 1;
+        }
+        ByReg { first, blocks }
+    }
+
+    fn of(&self, reg: VReg) -> &[Block] {
+        &self.blocks[self.first[reg.index()] as usize..self.first[reg.index() + 1] as usize]
+    }
+}
+
+/// What happens to registers in blocks.
+struct Events {
+    /// Blocks that read a register before they write it.
+    reads: ByReg,
+    /// Blocks at whose end a PHI reads it.
+    leaves: ByReg,
+    /// Blocks that end its live range.
+    kills: ByReg,
+}
+
+const NEVER: u32 = u32::MAX;
+
+impl Events {
+    fn new(function: &Function, cfg: &Cfg, skip: impl Fn(InstId) -> bool, old_values: bool) -> Events {
+        let (mut reads, mut leaves, mut kills) = (Vec::new(), Vec::new(), Vec::new());
+        let limit = function.regs.len();
+        let (mut written, mut read) = (vec![NEVER; limit], vec![NEVER; limit]);
+        for (i, block) in cfg.rpo.iter().enumerate() {
+            let i = i as u32;
+            for inst in function.blocks[*block].iter().copied().filter(|inst| !skip(*inst)) {
+                let data = &function.insts[inst];
+                let mut note = |reg: VReg, written: &[u32]| {
+                    if written[reg.index()] != i && read[reg.index()] != i {
+                        read[reg.index()] = i;
+                        reads.push((reg, *block));
+                    }
+                };
+                if data.op == Op::PHI {
+                    phi_inputs(function, inst, |pred, reg| leaves.push((reg, pred)));
+                } else {
+                    function.for_each_use(inst, |reg| note(reg, &written));
+                }
+                if data.guard.is_null() || function.ssa {
+                    function.for_each_def(inst, |reg| {
+                        if std::mem::replace(&mut written[reg.index()], i) != i {
+                            kills.push((reg, *block));
+                        }
+                    });
+                } else if old_values {
+                    function.for_each_def(inst, |reg| note(reg, &written));
                 }
             }
-            live_in[block] = live;
         }
-        Liveness { live_in, live_out }
+        let by_reg = |pairs: &[(VReg, Block)]| ByReg::new(limit, pairs);
+        Events { reads: by_reg(&reads), leaves: by_reg(&leaves), kills: by_reg(&kills) }
     }
 }
 
-/// The set before an instruction from the set after it. Inputs of a PHI are not counted here.
-pub fn step_back(function: &Function, inst: super::InstId, live: &mut RegSet) {
-    let data = &function.insts[inst];
-    let kills = data.guard.is_null() || function.ssa;
-    if kills {
-        function.for_each_def(inst, |reg| live.remove(reg));
-    }
-    if data.op != Op::PHI {
-        function.for_each_use(inst, |reg| {
-            live.insert(reg);
-        });
+fn phi_inputs(function: &Function, phi: InstId, mut f: impl FnMut(Block, VReg)) {
+    for pair in function.args(phi)[1..].chunks_exact(2) {
+        if let Kind::Label(pred) = pair[0].kind() {
+            function.for_each_reg(pair[1], |reg| f(pred, reg));
+        }
     }
 }
 
-/// The inputs of all PHIs of a block, with the predecessors they come from.
-pub fn phi_inputs(function: &Function, block: Block) -> Vec<(Block, Operand)> {
-    let phis = function.blocks[block].iter().take_while(|i| function.insts[**i].op == Op::PHI);
-    phis.flat_map(|inst| {
-        function.args(*inst)[1..].chunks_exact(2).filter_map(|pair| match pair[0].kind() {
-            Kind::Label(pred) => Some((pred, pair[1])),
-            _ => None,
-        })
-    })
-    .collect()
+fn solve(function: &Function, cfg: &Cfg, events: &Events) -> Liveness {
+    let mut live = Liveness { live_in: SecondaryMap::new(), live_out: SecondaryMap::new() };
+    let limit = function.block_limit();
+    // The last register that was killed in a block, seen live at its start and at its end.
+    let (mut killed, mut live_in, mut live_out) = (vec![NEVER; limit], vec![NEVER; limit], vec![NEVER; limit]);
+    let mut work: Vec<Block> = Vec::new();
+    for reg in function.regs.keys() {
+        let (reads, leaves) = (events.reads.of(reg), events.leaves.of(reg));
+        if reads.is_empty() && leaves.is_empty() {
+            continue;
+        }
+        let now = reg.index() as u32;
+        events.kills.of(reg).iter().for_each(|b| killed[b.index()] = now);
+        for block in reads {
+            live_in[block.index()] = now;
+            live.live_in[*block].push(reg);
+            work.push(*block);
+        }
+        let mut ends = |block: Block, live: &mut Liveness, work: &mut Vec<Block>| {
+            if std::mem::replace(&mut live_out[block.index()], now) == now {
+                return;
+            }
+            live.live_out[block].push(reg);
+            if killed[block.index()] != now && std::mem::replace(&mut live_in[block.index()], now) != now {
+                live.live_in[block].push(reg);
+                work.push(block);
+            }
+        };
+        leaves.iter().for_each(|b| ends(*b, &mut live, &mut work));
+        while let Some(block) = work.pop() {
+            cfg.preds[block].iter().for_each(|p| ends(*p, &mut live, &mut work));
+        }
+    }
+    live
 }

@@ -13,7 +13,7 @@ use super::operand::{Kind, Operand};
 use crate::tables::ori::Direction;
 use crate::tables::{Op, Prop, Role};
 use cranelift_entity::{EntityRef, SecondaryMap};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// Puts a function into SSA form. Unreachable blocks are dropped from the layout.
 pub fn construct(function: &mut Function) {
@@ -62,16 +62,20 @@ fn place_phis(function: &mut Function, cfg: &Cfg, dominators: &Dominators) -> Se
         }
     }
     let mut phis: SecondaryMap<Block, Vec<(VReg, InstId)>> = SecondaryMap::new();
+    let mut done: SecondaryMap<Block, Option<VReg>> = SecondaryMap::new();
+    let mut work: Vec<Block> = Vec::new();
     let regs: Vec<VReg> = function.regs.keys().filter(|r| function.regs[*r].phys.is_none()).collect();
     for reg in regs {
-        let mut work = defs[reg].clone();
-        let mut done: Vec<Block> = Vec::new();
+        if defs[reg].is_empty() {
+            continue;
+        }
+        work.clone_from(&defs[reg]);
         while let Some(block) = work.pop() {
             for at in &frontiers[block] {
-                if done.contains(at) || !live.live_in[*at].contains(reg) {
+                if done[*at] == Some(reg) || !live.is_live_in(*at, reg) {
                     continue;
                 }
-                done.push(*at);
+                done[*at] = Some(reg);
                 work.push(*at);
                 let mut operands = vec![Operand::reg(reg)];
                 for pred in &cfg.preds[*at] {
@@ -100,7 +104,7 @@ fn frontiers(cfg: &Cfg, dominators: &Dominators) -> SecondaryMap<Block, Vec<Bloc
         for pred in &cfg.preds[*block] {
             let mut runner = Some(*pred);
             while let Some(at) = runner.filter(|r| Some(*r) != dominators.parent(*block)) {
-                if !out[at].contains(block) {
+                if out[at].last() != Some(block) {
                     out[at].push(*block);
                 }
                 runner = dominators.parent(at);
@@ -154,12 +158,12 @@ impl Renamer {
             }
         }
         for succ in &cfg.succs[block] {
-            for (variable, phi) in self.phis[*succ].clone() {
+            // The inputs of a PHI are in the order of the predecessors, each a label and a value behind the result.
+            let Some(at) = cfg.preds[*succ].iter().position(|p| *p == block) else { continue };
+            for i in 0..self.phis[*succ].len() {
+                let (variable, phi) = self.phis[*succ][i];
                 let value = self.value(function, variable);
-                let at = function.args(phi).iter().position(|o| o.kind() == Kind::Label(block));
-                if let Some(at) = at {
-                    function.args_mut(phi)[at + 1] = Operand::reg(value);
-                }
+                function.args_mut(phi)[2 * at + 2] = Operand::reg(value);
             }
         }
         defined
@@ -260,10 +264,16 @@ pub fn destruct(function: &mut Function) {
         for inst in insts.iter().take_while(|i| function.insts[**i].op == Op::PHI) {
             let args = function.args(*inst).to_vec();
             let Some(result) = args[0].as_reg() else { continue };
-            for pair in args[1..].chunks_exact(2) {
+            for (i, pair) in args[1..].chunks_exact(2).enumerate() {
                 let (Kind::Label(pred), Some(value)) = (pair[0].kind(), pair[1].as_reg()) else { continue };
-                match copies.iter_mut().find(|c| c.0 == pred) {
-                    Some(list) => list.1.push((result, value)),
+                // All PHIs of a block name its predecessors in the same order.
+                let at = if copies.get(i).is_some_and(|c| c.0 == pred) {
+                    Some(i)
+                } else {
+                    copies.iter().position(|c| c.0 == pred)
+                };
+                match at {
+                    Some(at) => copies[at].1.push((result, value)),
                     None => copies.push((pred, vec![(result, value)])),
                 }
             }
@@ -316,22 +326,36 @@ fn old_value_copies(function: &mut Function, block: Block) {
 /// Copies that all read before any writes, as a sequence.
 fn parallel_copy(function: &mut Function, pairs: &[(VReg, VReg)]) -> Vec<InstId> {
     let mut pending: Vec<(VReg, VReg)> = pairs.iter().copied().filter(|(d, s)| d != s).collect();
-    let mut out = Vec::new();
-    while !pending.is_empty() {
-        let ready = pending.iter().position(|(d, _)| !pending.iter().any(|(_, s)| s == d));
-        match ready {
-            Some(i) => {
-                let (dst, src) = pending.remove(i);
-                out.push(copy(function, dst, src));
+    let mut out = Vec::with_capacity(pending.len());
+    // Who writes a register, and how many copies that are not made yet read it.
+    let mut writers: Vec<(VReg, usize)> = pending.iter().enumerate().map(|(i, (d, _))| (*d, i)).collect();
+    writers.sort_unstable();
+    let writer = |reg: VReg| writers.binary_search_by_key(&reg, |w| w.0).ok().map(|at| writers[at].1);
+    let mut readers = vec![0u32; pending.len()];
+    pending.iter().filter_map(|(_, s)| writer(*s)).for_each(|i| readers[i] += 1);
+    let mut ready: BTreeSet<usize> = (0..pending.len()).filter(|i| readers[*i] == 0).collect();
+    let mut open: BTreeSet<usize> = (0..pending.len()).collect();
+    while let Some(first) = open.first().copied() {
+        if let Some(i) = ready.pop_first() {
+            let (dst, src) = pending[i];
+            out.push(copy(function, dst, src));
+            open.remove(&i);
+            if let Some(freed) = writer(src).filter(|w| open.contains(w)) {
+                readers[freed] -= 1;
+                if readers[freed] == 0 {
+                    ready.insert(freed);
+                }
             }
-            None => {
-                // Only cycles are left: save one source, which frees the copy that overwrites it.
-                let src = pending[0].1;
-                let saved = function.new_reg(function.regs[src].file);
-                out.push(copy(function, saved, src));
-                pending.iter_mut().filter(|p| p.1 == src).for_each(|p| p.1 = saved);
-            }
+            continue;
         }
+        // Only cycles are left: save one source, which frees the copy that overwrites it.
+        let src = pending[first].1;
+        let saved = function.new_reg(function.regs[src].file);
+        out.push(copy(function, saved, src));
+        open.iter().filter(|i| pending[**i].1 == src).copied().collect::<Vec<_>>().into_iter().for_each(|i| {
+            pending[i].1 = saved;
+        });
+        ready.extend(writer(src));
     }
     out
 }
@@ -347,6 +371,8 @@ pub fn copy(function: &mut Function, dst: VReg, src: VReg) -> InstId {
 /// Gives each edge from a block with several successors to a block with PHIs a block of its own.
 fn split_critical_edges(function: &mut Function) {
     let cfg = Cfg::new(function);
+    let mut placed: Vec<(Block, Block)> = Vec::new();
+    let mut into: SecondaryMap<Block, Vec<(Block, Block)>> = SecondaryMap::new();
     for block in &cfg.rpo {
         if cfg.succs[*block].len() < 2 {
             continue;
@@ -354,32 +380,43 @@ fn split_critical_edges(function: &mut Function) {
         for succ in &cfg.succs[*block] {
             let has_phi = function.blocks[*succ].first().is_some_and(|i| function.insts[*i].op == Op::PHI);
             if has_phi {
-                split_edge(function, *block, *succ);
+                let middle = split_edge(function, *block, *succ);
+                placed.push((*succ, middle));
+                into[*succ].push((*block, middle));
+            }
+        }
+    }
+    for block in &cfg.rpo {
+        into[*block].sort_unstable();
+        rename_inputs(function, *block, &into[*block]);
+    }
+    function.place_before(&placed);
+}
+
+/// Makes the PHIs of a block take their inputs from other blocks (old and new ones, by the old).
+fn rename_inputs(function: &mut Function, block: Block, renamed: &[(Block, Block)]) {
+    if renamed.is_empty() {
+        return;
+    }
+    let phis = function.blocks[block].iter().take_while(|i| function.insts[**i].op == Op::PHI).count();
+    for i in 0..phis {
+        let inst = function.blocks[block][i];
+        for operand in function.args_mut(inst) {
+            if let Kind::Label(old) = operand.kind()
+                && let Ok(at) = renamed.binary_search_by_key(&old, |r| r.0)
+            {
+                *operand = Operand::label(renamed[at].1);
             }
         }
     }
 }
 
-fn split_edge(function: &mut Function, from: Block, to: Block) {
-    let middle = function.new_block_before(to);
+/// A block on an edge, not in the layout yet; the PHIs do not know of it.
+fn split_edge(function: &mut Function, from: Block, to: Block) -> Block {
+    let middle = function.blocks.push(Vec::new());
     let bra = function.make(Op::BRA);
     function.set_arg(bra, Role::Target, Operand::label(to));
     function.append(middle, bra);
-    let relabel = |function: &mut Function, inst: InstId, old: Block, new: Block| {
-        for operand in function.args_mut(inst) {
-            if operand.kind() == Kind::Label(old) {
-                *operand = Operand::label(new);
-            }
-        }
-    };
-    for inst in function.blocks[from].clone() {
-        if function.insts[inst].op.has(Prop::Control) {
-            relabel(function, inst, to, middle);
-        }
-    }
-    for inst in function.blocks[to].clone() {
-        if function.insts[inst].op == Op::PHI {
-            relabel(function, inst, from, middle);
-        }
-    }
+    function.redirect(from, to, middle);
+    middle
 }

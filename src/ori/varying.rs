@@ -28,7 +28,9 @@ pub fn analyse(function: &Function, cfg: &Cfg, meet: impl Fn(Block) -> Option<Bl
     let mut seen_branches = BlockSet::new(limit);
     for block in cfg.rpo.iter().filter(|b| comes_apart(function, **b)) {
         divergent.insert(*block);
-        divergent.union(&reach(cfg, &cfg.succs[*block], None, limit));
+        reach(cfg, &cfg.succs[*block], None, limit).iter().for_each(|b| {
+            divergent.insert(*b);
+        });
     }
     loop {
         let mut changed = false;
@@ -40,7 +42,9 @@ pub fn analyse(function: &Function, cfg: &Cfg, meet: impl Fn(Block) -> Option<Bl
             }
             if !seen_branches.contains(*block) && branch_varies(function, cfg, *block, &regs) {
                 seen_branches.insert(*block);
-                divergent.union(&reach(cfg, &cfg.succs[*block], meet(*block), limit));
+                reach(cfg, &cfg.succs[*block], meet(*block), limit).iter().for_each(|b| {
+                    divergent.insert(*b);
+                });
                 changed = true;
             }
         }

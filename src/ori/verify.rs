@@ -5,7 +5,7 @@
 //! SSA form one definition per register which dominates its uses; and the convergent law, by comparing the control
 //! conditions of each convergent operation before and after a phase.
 
-use super::cfg::{Cfg, Dominators};
+use super::cfg::{BlockSet, Cfg, Dominators};
 use super::function::{Block, File, Function, InstId};
 use super::operand::{Kind, Operand};
 use crate::tables::ori::{Absent, Class, Direction, RoleInfo, Width};
@@ -16,11 +16,15 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Every violation found.
 pub fn verify(function: &Function) -> Vec<String> {
     let mut errors = Vec::new();
+    let mut laid_out = BlockSet::new(function.block_limit());
+    function.layout.iter().for_each(|block| {
+        laid_out.insert(*block);
+    });
     for block in &function.layout {
         for inst in &function.blocks[*block] {
             instruction(function, *inst, &mut errors);
         }
-        block_shape(function, *block, &mut errors);
+        block_shape(function, *block, &laid_out, &mut errors);
     }
     if function.ssa && errors.is_empty() {
         single_definitions(function, &mut errors);
@@ -81,7 +85,7 @@ fn role_error(function: &Function, inst: InstId, role: &RoleInfo, operand: Opera
     }
 }
 
-fn block_shape(function: &Function, block: Block, errors: &mut Vec<String>) {
+fn block_shape(function: &Function, block: Block, laid_out: &BlockSet, errors: &mut Vec<String>) {
     let insts = &function.blocks[block];
     let ends = insts.last().is_some_and(|i| {
         let data = &function.insts[*i];
@@ -100,7 +104,7 @@ fn block_shape(function: &Function, block: Block, errors: &mut Vec<String>) {
         }
         for operand in function.args(*inst) {
             if let Kind::Label(target) = operand.kind()
-                && !function.layout.contains(&target)
+                && !laid_out.contains(target)
             {
                 errors.push(format!("{}: {target} is not in the layout", describe(function, *inst)));
             }

@@ -9,12 +9,13 @@
 //!  4. no region contains a loop that may wait for another lane.
 //!
 //! A branch whose group cannot satisfy these stays without a meeting place: its lanes run apart from there on, which costs
-//! time, never correctness.
+//! time, never correctness. Work on a group is linear in the blocks between its branches and its meeting block.
 
 use super::spin::waiting_blocks;
 use crate::ori::cfg::{BlockSet, Cfg, Cycles, Dominators, cycles_among, reach};
 use crate::ori::varying::{Varying, analyse, branch_varies};
 use crate::ori::{Block, Function};
+use cranelift_entity::SecondaryMap;
 
 /// Where the lanes of one group enrol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +34,9 @@ pub struct Group {
     /// Predecessors of the meeting block on whose edges the lanes wait.
     pub waiting: Vec<Block>,
     /// Blocks in which a lane may be enrolled.
-    pub region: BlockSet,
+    pub region: Vec<Block>,
+    /// For each entry of a cycle at which lanes enrol, its predecessors outside the cycle.
+    pub outside: Vec<(Block, Vec<Block>)>,
 }
 
 /// The plan for a function.
@@ -85,10 +88,13 @@ impl Planner<'_> {
 
     /// Rule 4.
     fn part_spinning(&mut self) {
+        if self.spinning.is_empty() {
+            return;
+        }
         for block in self.cfg.rpo.iter().filter(|b| self.cfg.succs[**b].len() > 1) {
             let Some(meet) = self.post.parent(*block) else { continue };
             let region = reach(self.cfg, &self.cfg.succs[*block], Some(meet), self.function.block_limit());
-            if region.intersects(&self.spinning) || self.spinning.contains(*block) {
+            if region.iter().any(|b| self.spinning.contains(*b)) || self.spinning.contains(*block) {
                 self.apart.insert(*block);
             }
         }
@@ -97,14 +103,18 @@ impl Planner<'_> {
     /// Groups for all divergent branches that may have one, or the branches of a group that failed.
     fn groups(&self, varying: &Varying) -> Result<Vec<Group>, Vec<Block>> {
         let mut by_meet: Vec<(Block, Vec<Block>)> = Vec::new();
+        let mut place: SecondaryMap<Block, Option<usize>> = SecondaryMap::new();
         for block in &self.cfg.rpo {
             let Some(meet) = self.meeting(*block) else { continue };
             if !branch_varies(self.function, self.cfg, *block, &varying.regs) {
                 continue;
             }
-            match by_meet.iter_mut().find(|g| g.0 == meet) {
-                Some(group) => group.1.push(*block),
-                None => by_meet.push((meet, vec![*block])),
+            match place[meet] {
+                Some(at) => by_meet[at].1.push(*block),
+                None => {
+                    place[meet] = Some(by_meet.len());
+                    by_meet.push((meet, vec![*block]));
+                }
             }
         }
         let mut groups: Vec<Group> = Vec::new();
@@ -115,18 +125,19 @@ impl Planner<'_> {
     }
 
     fn group(&self, meet: Block, branches: &[Block]) -> Option<Group> {
-        let others: Vec<Block> = self.cfg.rpo.iter().copied().filter(|b| *b != meet).collect();
-        let cycles = cycles_among(self.cfg, &others);
+        // A cycle without the meeting block through one of these stays where lanes can get to from them without meeting.
+        let cycles = cycles_among(self.cfg, &reach(self.cfg, branches, Some(meet), self.function.block_limit()));
         let mut enrol: Vec<Enrol> = Vec::new();
+        let mut covered = self.coverage(meet, &enrol, &cycles);
         for branch in branches {
-            let (_, must) = self.coverage(meet, &enrol, &cycles);
-            if must.contains(*branch) {
+            if covered.must(*branch) {
                 continue;
             }
-            match cycles.of[*branch] {
+            match cycles.of(*branch) {
                 None => enrol.push(Enrol::Branch(*branch)),
-                Some(cycle) => enrol.extend(self.entries(&cycles.members[cycle as usize]).map(Enrol::Entry)),
+                Some(cycle) => enrol.extend(self.entries(&cycles, cycle).map(Enrol::Entry)),
             }
+            covered = self.coverage(meet, &enrol, &cycles);
         }
         if enrol.len() == 1 {
             return self.checked(meet, enrol, &cycles);
@@ -141,28 +152,34 @@ impl Planner<'_> {
             Enrol::Branch(block) | Enrol::Entry(block) => block,
         });
         let top = blocks.map(Some).reduce(|a, b| self.dom.common(a?, b?))??;
-        let usable = cycles.of[top].is_none() && top != meet && self.post.dominates(meet, top);
+        let again = || reach(self.cfg, &self.cfg.succs[top], Some(meet), self.function.block_limit()).contains(&top);
+        let usable = top != meet && self.post.dominates(meet, top) && !again();
         usable.then(|| self.checked(meet, vec![Enrol::Branch(top)], cycles)).flatten()
     }
 
     /// Blocks of a cycle that are entered from outside.
-    fn entries<'b>(&'b self, members: &'b [Block]) -> impl Iterator<Item = Block> + 'b {
-        members
-            .iter()
-            .copied()
-            .filter(|b| *b == self.function.entry() || self.cfg.preds[*b].iter().any(|p| !members.contains(p)))
+    fn entries<'b>(&'b self, cycles: &'b Cycles, cycle: u32) -> impl Iterator<Item = Block> + 'b {
+        let entered = move |b: Block| self.outside(cycles, b).next().is_some();
+        cycles.members[cycle as usize].iter().copied().filter(move |b| *b == self.function.entry() || entered(*b))
+    }
+
+    /// Predecessors of a block of a cycle that are outside it.
+    fn outside<'b>(&'b self, cycles: &'b Cycles, block: Block) -> impl Iterator<Item = Block> + 'b {
+        let own = cycles.of(block);
+        self.cfg.preds[block].iter().copied().filter(move |p| cycles.of(*p) != own)
     }
 
     /// The group, if it keeps rules 1 to 3.
     fn checked(&self, meet: Block, enrol: Vec<Enrol>, cycles: &Cycles) -> Option<Group> {
-        let (may, must) = self.coverage(meet, &enrol, cycles);
+        let covered = self.coverage(meet, &enrol, cycles);
+        let mut outside = Vec::new();
         for place in &enrol {
             let (block, before) = match *place {
-                Enrol::Branch(block) => (block, may_in(self.cfg, meet, &may, block, &enrol)),
+                Enrol::Branch(block) => (block, covered.comes_in(self.cfg, block)),
                 Enrol::Entry(block) => {
-                    let members = &cycles.members[cycles.of[block]? as usize];
-                    let outside = self.cfg.preds[block].iter().filter(|p| !members.contains(p));
-                    (block, outside.into_iter().any(|p| *p != meet && may.contains(*p)))
+                    cycles.of(block)?;
+                    outside.push((block, self.outside(cycles, block).collect::<Vec<_>>()));
+                    (block, self.outside(cycles, block).any(|p| p != meet && covered.may(p)))
                 }
             };
             if before || !self.post.dominates(meet, block) || block == self.function.entry() && is_entry(place) {
@@ -171,56 +188,87 @@ impl Planner<'_> {
         }
         let mut waiting = Vec::new();
         for pred in self.cfg.preds[meet].iter().filter(|p| **p != meet) {
-            match (may.contains(*pred), must.contains(*pred)) {
+            match (covered.may(*pred), covered.must(*pred)) {
                 (true, true) => waiting.push(*pred),
                 (false, false) => {}
                 _ => return None,
             }
         }
-        Some(Group { meet, enrol, waiting, region: may })
+        Some(Group { meet, enrol, waiting, region: covered.region, outside })
     }
 
     /// Blocks at whose end a lane may, and blocks at whose end every lane must, be enrolled.
-    fn coverage(&self, meet: Block, enrol: &[Enrol], cycles: &Cycles) -> (BlockSet, BlockSet) {
+    fn coverage(&self, meet: Block, enrol: &[Enrol], cycles: &Cycles) -> Coverage {
         let limit = self.function.block_limit();
-        let sources = |block: Block, pred: Block| {
-            // Lanes that come over an edge into a cycle's entry from outside enrol on that edge.
-            enrol.contains(&Enrol::Entry(block))
-                && cycles.of[block].is_some_and(|c| !cycles.members[c as usize].contains(&pred))
+        let (mut here, mut entered) = (BlockSet::new(limit), BlockSet::new(limit));
+        for place in enrol {
+            match *place {
+                Enrol::Branch(block) => here.insert(block),
+                Enrol::Entry(block) => entered.insert(block),
+            };
+        }
+        // Lanes that come over an edge into a cycle's entry from outside enrol on that edge.
+        let enrols = |block: Block, pred: Block| {
+            entered.contains(block) && cycles.of(block).is_some_and(|c| cycles.of(pred) != Some(c))
         };
-        let mut may = BlockSet::new(limit);
-        let mut must_not = BlockSet::new(limit);
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for block in &self.cfg.rpo {
-                let here = enrol.contains(&Enrol::Branch(*block));
-                let preds = &self.cfg.preds[*block];
-                let any = preds.iter().any(|p| sources(*block, *p) || may.contains(*p) && *p != meet);
-                let open = |p: &Block| !sources(*block, *p) && (must_not.contains(*p) || *p == meet);
-                let none = *block == self.function.entry() || preds.iter().any(open);
-                let (any, none) = if *block == meet { (false, true) } else { (any, none) };
-                if (here || any) && may.insert(*block) {
-                    changed = true;
-                }
-                if !here && none && must_not.insert(*block) {
-                    changed = true;
+        let starts = enrol.iter().filter_map(|place| match *place {
+            Enrol::Branch(block) => Some(block),
+            Enrol::Entry(block) => self.cfg.preds[block].iter().any(|p| enrols(block, *p)).then_some(block),
+        });
+        let starts: Vec<Block> = starts.collect();
+        let region = reach(self.cfg, &starts, Some(meet), limit);
+        let (mut may, mut must_not) = (BlockSet::new(limit), BlockSet::new(limit));
+        region.iter().for_each(|b| {
+            may.insert(*b);
+        });
+        // A block outside the region is one at whose end no lane is enrolled.
+        let mut work: Vec<Block> = Vec::new();
+        for block in &region {
+            let open = |p: &Block| !enrols(*block, *p) && (*p == meet || !may.contains(*p));
+            let none = *block == self.function.entry() || self.cfg.preds[*block].iter().any(open);
+            if none && !here.contains(*block) {
+                must_not.insert(*block);
+                work.push(*block);
+            }
+        }
+        while let Some(block) = work.pop() {
+            for succ in &self.cfg.succs[block] {
+                let passes = may.contains(*succ) && !here.contains(*succ) && !enrols(*succ, block);
+                if passes && must_not.insert(*succ) {
+                    work.push(*succ);
                 }
             }
         }
-        let mut must = BlockSet::new(limit);
-        for block in self.cfg.rpo.iter().filter(|b| !must_not.contains(**b)) {
-            must.insert(*block);
-        }
-        (may, must)
+        Coverage { may, must_not, entered, region }
+    }
+}
+
+/// What enrolments cover.
+struct Coverage {
+    /// Blocks at whose end a lane may be enrolled, and some of them at whose end one may not be.
+    may: BlockSet,
+    must_not: BlockSet,
+    /// Entries of cycles at which lanes enrol.
+    entered: BlockSet,
+    /// The blocks of `may`.
+    region: Vec<Block>,
+}
+
+impl Coverage {
+    fn may(&self, block: Block) -> bool {
+        self.may.contains(block)
+    }
+
+    fn must(&self, block: Block) -> bool {
+        self.may.contains(block) && !self.must_not.contains(block)
+    }
+
+    /// Whether a lane may be enrolled when it reaches the start of a block. The meeting block is never in the region.
+    fn comes_in(&self, cfg: &Cfg, block: Block) -> bool {
+        self.entered.contains(block) || cfg.preds[block].iter().any(|p| self.may.contains(*p))
     }
 }
 
 fn is_entry(place: &Enrol) -> bool {
     matches!(place, Enrol::Entry(_))
-}
-
-/// Whether a lane may be enrolled when it reaches the start of a block.
-fn may_in(cfg: &Cfg, meet: Block, may: &BlockSet, block: Block, enrol: &[Enrol]) -> bool {
-    enrol.contains(&Enrol::Entry(block)) || cfg.preds[block].iter().any(|p| *p != meet && may.contains(*p))
 }

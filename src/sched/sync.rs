@@ -7,8 +7,10 @@
 
 use super::regions::{Enrol, Group, Plan, plan};
 use crate::ori::cfg::Cfg;
-use crate::ori::{Block, File, Function, InstId, Kind, Operand};
-use crate::tables::{Feature, Mod, Op, Prop, Role, value};
+use crate::ori::{Block, File, Function, InstId, Operand};
+use crate::tables::{Feature, Mod, Op, Role, value};
+use cranelift_entity::SecondaryMap;
+use std::collections::BTreeMap;
 
 /// Every lane of a warp.
 const ALL_LANES: u64 = 0xffff_ffff;
@@ -17,13 +19,15 @@ pub fn run(function: &mut Function) {
     let (cfg, plan) = planned(function);
     warp_syncs(function, &plan);
     yields(function, &cfg, &plan);
+    let exits = exits(function);
+    let mut placed: Vec<(Block, Block)> = Vec::new();
     for group in &plan.groups {
         let barrier = function.new_reg(File::B);
-        hold_to_the_exits(function, group, barrier);
+        hold_to_the_exits(function, group, &exits, barrier);
         for place in &group.enrol {
             let block = match *place {
                 Enrol::Branch(block) => block,
-                Enrol::Entry(block) => outside(&cfg, group.meet, block).first().copied().unwrap_or(block),
+                Enrol::Entry(block) => outside(group, block).first().copied().unwrap_or(block),
             };
             let bssy = region_inst(function, Op::BSSY, barrier);
             function.set_arg(bssy, Role::Target, Operand::label(group.meet));
@@ -31,22 +35,34 @@ pub fn run(function: &mut Function) {
         }
         let bsync = region_inst(function, Op::BSYNC, barrier);
         let bra = branch(function, group.meet);
-        let wait = function.new_block_before(group.meet);
-        function.blocks[wait] = vec![bsync, bra];
+        let wait = function.blocks.push(vec![bsync, bra]);
+        placed.push((group.meet, wait));
         for pred in &group.waiting {
-            redirect(function, *pred, group.meet, wait);
+            function.redirect(*pred, group.meet, wait);
         }
     }
+    function.place_before(&placed);
+}
+
+/// The instructions of each block that end a lane or the function.
+fn exits(function: &Function) -> SecondaryMap<Block, Vec<InstId>> {
+    let mut exits: SecondaryMap<Block, Vec<InstId>> = SecondaryMap::new();
+    for block in &function.layout {
+        let ends = |i: &&InstId| matches!(function.insts[**i].op, Op::EXIT | Op::RET);
+        exits[*block].extend(function.blocks[*block].iter().filter(ends));
+    }
+    exits
 }
 
 /// A lane that exits inside a region leaves its barrier to the others: until then nothing else may use the register.
-fn hold_to_the_exits(function: &mut Function, group: &Group, barrier: crate::ori::VReg) {
-    for block in function.layout.clone().into_iter().filter(|b| group.region.contains(*b)) {
-        for inst in function.blocks[block].clone() {
-            if matches!(function.insts[inst].op, Op::EXIT | Op::RET) {
-                function.add_extra_use(inst, Operand::reg(barrier));
-            }
-        }
+fn hold_to_the_exits(
+    function: &mut Function,
+    group: &Group,
+    exits: &SecondaryMap<Block, Vec<InstId>>,
+    barrier: crate::ori::VReg,
+) {
+    for inst in group.region.iter().flat_map(|b| &exits[*b]) {
+        function.add_extra_use(*inst, Operand::reg(barrier));
     }
 }
 
@@ -55,26 +71,29 @@ fn planned(function: &mut Function) -> (Cfg, Plan) {
     loop {
         let cfg = Cfg::new(function);
         let plan = plan(function, &cfg);
-        let missing =
-            plan.groups.iter().flat_map(|g| g.enrol.iter().map(move |e| (g.meet, *e))).find_map(|(meet, e)| {
-                let Enrol::Entry(block) = e else { return None };
-                let from = outside(&cfg, meet, block);
-                (from.len() != 1 || cfg.succs[from[0]].len() != 1).then_some((block, from))
-            });
-        let Some((block, from)) = missing else { return (cfg, plan) };
-        let bra = branch(function, block);
-        let landing = function.new_block_before(block);
-        function.append(landing, bra);
-        from.iter().for_each(|pred| redirect(function, *pred, block, landing));
+        let mut missing: BTreeMap<Block, &[Block]> = BTreeMap::new();
+        for (block, from) in plan.groups.iter().flat_map(|g| &g.outside) {
+            if from.len() != 1 || cfg.succs[from[0]].len() != 1 {
+                missing.entry(*block).or_insert(from);
+            }
+        }
+        if missing.is_empty() {
+            return (cfg, plan);
+        }
+        let mut placed: Vec<(Block, Block)> = Vec::new();
+        for (block, from) in missing {
+            let bra = branch(function, block);
+            let landing = function.blocks.push(vec![bra]);
+            placed.push((block, landing));
+            from.iter().for_each(|pred| function.redirect(*pred, block, landing));
+        }
+        function.place_before(&placed);
     }
 }
 
 /// Predecessors of a cycle's entry that are outside the cycle.
-fn outside(cfg: &Cfg, meet: Block, entry: Block) -> Vec<Block> {
-    let others: Vec<Block> = cfg.rpo.iter().copied().filter(|b| *b != meet).collect();
-    let cycles = crate::ori::cfg::cycles_among(cfg, &others);
-    let members = cycles.of[entry].map(|c| &cycles.members[c as usize]);
-    cfg.preds[entry].iter().copied().filter(|p| !members.is_some_and(|m| m.contains(p))).collect()
+fn outside(group: &Group, entry: Block) -> &[Block] {
+    group.outside.iter().find(|o| o.0 == entry).map_or(&[], |o| &o.1)
 }
 
 fn region_inst(function: &mut Function, op: Op, barrier: crate::ori::VReg) -> InstId {
@@ -92,30 +111,9 @@ fn branch(function: &mut Function, target: Block) -> InstId {
     bra
 }
 
-/// Position of the first of the branches that end a block.
-fn branch_position(function: &Function, block: Block) -> usize {
-    let insts = &function.blocks[block];
-    let tail = insts.iter().rev().take_while(|i| function.insts[**i].op.has(Prop::Terminator)).count();
-    insts.len() - tail
-}
-
 fn insert_before_branch(function: &mut Function, block: Block, inst: InstId) {
-    let at = branch_position(function, block);
+    let at = function.first_terminator(block);
     function.blocks[block].insert(at, inst);
-}
-
-/// Makes the branches of `block` that go to `old` go to `new`.
-fn redirect(function: &mut Function, block: Block, old: Block, new: Block) {
-    for inst in function.blocks[block].clone() {
-        if !function.insts[inst].op.has(Prop::Control) {
-            continue;
-        }
-        for operand in function.args_mut(inst) {
-            if operand.kind() == Kind::Label(old) {
-                *operand = Operand::label(new);
-            }
-        }
-    }
 }
 
 /// Replaces SYNCMASK by WARPSYNC in blocks that are not proved convergent, and puts WARPSYNC before block barriers there.
