@@ -8,7 +8,7 @@ use super::instruction::{Suffix, Written};
 use super::parser::{Parse, Parser};
 use super::requirements::Subject;
 use crate::diag::{Diagnostic, Pos};
-use crate::tables::ptx::{ArgRange, Form, Group, MODIFIER_BY_TEXT, Modifiers, Needs, Op, Role, ScalarType, VECTORS};
+use crate::tables::ptx::{Form, Group, MODIFIER_BY_TEXT, Modifiers, Needs, Op, Role, ScalarType, VECTORS};
 use smallvec::SmallVec;
 
 /// Most bits of an element of a vector in memory (PTX ISA 9.0, 9.7.9).
@@ -157,30 +157,6 @@ impl<'a> Parser<'a> {
         }
         let later = format!("sm_{} and later architectures", gone.sm);
         self.diags.push(Diagnostic::warning(pos, format!("{what} may produce unpredictable results on {later}")));
-    }
-
-    /// Whether constant operands are in their ranges.
-    fn check_ranges(&mut self, w: &Written<'a>) {
-        let name = w.op.name();
-        for range in w.op.ranges() {
-            let Some(Operand { pos, kind: OperandKind::Constant(Constant::Int { bits, .. }) }) =
-                w.operands.get(range.arg as usize)
-            else {
-                continue;
-            };
-            let (value, ArgRange { arg, low, high, step, says }) = (*bits as i64, range);
-            if (*low..=*high).contains(&value) && value % step == 0 {
-                continue;
-            }
-            let text = if says.is_empty() {
-                let expected = format!("expected to be in range [{low}..{high}]");
-                format!("Argument {arg} of instruction '{name}': value '{value}' out of range, {expected}")
-            } else {
-                let filled = says.replace("{value}", &value.to_string());
-                filled.replace("{low}", &low.to_string()).replace("{high}", &high.to_string())
-            };
-            self.error(*pos, text);
-        }
     }
 
     /// Whether the data of a load or store is not too wide for its space, version and target.

@@ -16,6 +16,7 @@ mod matching;
 mod module;
 mod operand;
 mod parser;
+mod ranges;
 mod requirements;
 mod scope;
 #[cfg(test)]

@@ -128,12 +128,22 @@ pub struct DirectiveInfo {
 pub struct ArgRange {
     /// Which operand, from 0.
     pub arg: u32,
-    pub low: i64,
-    pub high: i64,
-    /// It is a multiple of this.
-    pub step: i64,
+    /// Of each list the instruction has one modifier or type.
+    pub with: &'static [&'static [&'static str]],
+    pub is: &'static [Span],
     /// The message; empty: the general wording.
     pub says: &'static str,
+}
+
+/// Numbers that a constant operand may be.
+#[derive(Clone, Copy, Debug)]
+pub enum Span {
+    /// Multiples of `step` from `low` to `high`.
+    Integers { low: i64, high: i64, step: i64 },
+    /// From `low` to the constant that is operand `arg`; any number where that is none.
+    UpTo { low: i64, arg: u32 },
+    /// Above the one and up to the other.
+    Reals { above: f64, high: f64 },
 }
 
 /// A row of `requirements.ron` for one operation.

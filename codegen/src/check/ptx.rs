@@ -61,8 +61,15 @@ fn places(ptx: &Ptx, report: &mut Report) {
             report.at("names", format!("{}: `{}` is not entry, func or both", d.name, d.on), d.at);
         }
     }
-    for r in ptx.range_rows.iter().filter(|r| r.low > r.high || r.step < 1) {
-        report.at("ptx", format!("no number is from {} to {} in steps of {}", r.low, r.high, r.step), r.at);
+    for r in &ptx.range_rows {
+        match r.spans() {
+            Ok(spans) if spans.is_empty() => report.at("ptx", "`is` says nothing".to_string(), r.at),
+            Ok(_) => {}
+            Err(word) => report.at("ptx", format!("`{word}` is no range that holds a number"), r.at),
+        }
+        for word in r.words().concat().into_iter().filter(|word| !ptx.is_suffix(word)) {
+            report.at("names", format!("no modifier or type is written `{word}`"), r.at);
+        }
     }
 }
 

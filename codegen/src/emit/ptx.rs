@@ -3,7 +3,8 @@
 use super::{camel, phf_map, plain_enum};
 use crate::model::Model;
 use crate::model::ptx::{Arg, ArgType, Form, Group, Ptx, version};
-use crate::rows::ptx::{GroupKind, RangeRow};
+use crate::model::ranges::Span;
+use crate::rows::ptx::GroupKind;
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
@@ -222,8 +223,15 @@ fn requirements(ptx: &Ptx) -> TokenStream {
 
 fn ranges(ptx: &Ptx) -> TokenStream {
     let rows = ptx.ranges.iter().map(|(_, row)| {
-        let RangeRow { arg, low, high, step, says, .. } = &*ptx.range_rows[*row];
-        quote! { ArgRange { arg: #arg, low: #low, high: #high, step: #step, says: #says } }
+        let row = &*ptx.range_rows[*row];
+        let (arg, says) = (row.arg, &row.says);
+        let with = row.words().into_iter().map(|words| quote! { &[#(#words),*] });
+        let is = row.spans().unwrap_or_default().into_iter().map(|span| match span {
+            Span::Integers { low, high, step } => quote! { Span::Integers { low: #low, high: #high, step: #step } },
+            Span::UpTo { low, arg } => quote! { Span::UpTo { low: #low, arg: #arg } },
+            Span::Reals { above, high } => quote! { Span::Reals { above: #above, high: #high } },
+        });
+        quote! { ArgRange { arg: #arg, with: &[#(#with),*], is: &[#(#is),*], says: #says } }
     });
     let (count, ops) = (ptx.ranges.len(), ptx.operations.len());
     let places = (0..ops).map(|op| range(ptx.ranges.iter().map(|r| r.0), op));

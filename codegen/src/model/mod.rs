@@ -10,6 +10,7 @@ pub mod lowering;
 pub mod memory;
 pub mod ori;
 pub mod ptx;
+pub mod ranges;
 pub mod targets;
 
 use crate::report::Report;

@@ -172,6 +172,12 @@ impl Ptx {
         out
     }
 
+    /// Whether a modifier or a type is written so.
+    pub fn is_suffix(&self, word: &str) -> bool {
+        let mut texts = self.groups.iter().flat_map(|g| &g.texts);
+        texts.any(|t| t.text == word) || self.types.iter().any(|t| t.name == word)
+    }
+
     fn operation(&self, name: &str, at: At, report: &mut Report) -> Option<usize> {
         let found = self.operations.iter().position(|o| o.op == name);
         if found.is_none() {

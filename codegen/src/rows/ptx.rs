@@ -129,9 +129,8 @@ pub struct DirectiveRow {
 pub struct RangeRow {
     pub op: String,
     pub arg: u32,
-    pub low: i64,
-    pub high: i64,
-    pub step: i64,
+    pub with: String,
+    pub is: String,
     pub says: String,
     pub src: String,
 }

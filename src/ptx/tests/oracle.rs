@@ -4,7 +4,7 @@
 //! that break it (another type, a modifier that another form of the operation has, one left out). Each is judged by both.
 
 use super::{kernel, parse};
-use crate::tables::ptx::{Arg, ArgType, FORMS, Form, Group, Op, Role, ScalarType, TypeClass};
+use crate::tables::ptx::{Arg, ArgType, FORMS, Form, Group, Op, Role, ScalarType, Span, TypeClass};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -93,11 +93,21 @@ fn register(ty: ScalarType) -> &'static str {
     }
 }
 
-/// A constant that an operand may be: the greatest that its row allows.
+/// A constant that an operand may be whatever the modifiers: the greatest number that all its rows have, 1 without rows.
 fn constant(form: &Form, arg: &Arg) -> String {
     let place = form.args.iter().position(|a| std::ptr::eq(a, arg));
-    let range = form.op.ranges().iter().find(|r| place == Some(r.arg as usize));
-    range.map_or(1, |r| r.high).to_string()
+    let rows = || form.op.ranges().iter().filter(|r| place == Some(r.arg as usize));
+    let ends = |span: &Span| match *span {
+        Span::Integers { high, .. } => Some(high),
+        Span::UpTo { .. } | Span::Reals { .. } => None,
+    };
+    let takes = |value: i64, span: &Span| match *span {
+        Span::Integers { low, high, step } => (low..=high).contains(&value) && value % step == 0,
+        Span::UpTo { low, .. } => low <= value,
+        Span::Reals { .. } => true,
+    };
+    let all = |value: &i64| rows().all(|row| row.is.iter().any(|span| takes(*value, span)));
+    rows().flat_map(|row| row.is).filter_map(ends).filter(all).max().unwrap_or(1).to_string()
 }
 
 fn operand(form: &Form, arg: &Arg, types: &[ScalarType], choice: &Choice) -> Option<String> {
