@@ -6,7 +6,7 @@
 //! other such classes. Merging relabels the smaller side, so that all merges together are near-linear.
 
 use super::occupied::{Mask, Occupied};
-use super::ranges::{Gone, Range, Ranges, crosses, normalize, overlaps};
+use super::ranges::{Gone, Range, Ranges, crosses, merge, overlaps};
 use super::vectors::alignment;
 use crate::ori::{Block, File, Function, VReg};
 use crate::tables::{Op, Role};
@@ -198,8 +198,7 @@ impl Classes {
             match columns.binary_search_by_key(&column.slot, |c| c.slot) {
                 Ok(at) => {
                     columns[at].members.append(&mut column.members);
-                    columns[at].ranges.append(&mut column.ranges);
-                    normalize(&mut columns[at].ranges);
+                    merge(&mut columns[at].ranges, column.ranges);
                 }
                 Err(at) => columns.insert(at, column),
             }

@@ -125,6 +125,27 @@ pub fn normalize(list: &mut Vec<Range>) {
     list.truncate(kept + 1);
 }
 
+/// Adds a sorted list of ranges to another one with which it has no point in common. A short list costs its own length and what must be moved.
+pub fn merge(into: &mut Vec<Range>, mut from: Vec<Range>) {
+    if into.len() < from.len() {
+        std::mem::swap(into, &mut from);
+    }
+    if from.len() * 8 > into.len() {
+        into.append(&mut from);
+        return normalize(into);
+    }
+    for range in from {
+        let at = into.partition_point(|r| r.1 < range.0);
+        let joined = into[at..].iter().take_while(|r| r.0 <= range.1).count();
+        if joined == 0 {
+            into.insert(at, range);
+            continue;
+        }
+        into[at] = (into[at].0.min(range.0), into[at + joined - 1].1.max(range.1));
+        into.drain(at + 1..at + joined);
+    }
+}
+
 /// Whether two sorted lists of ranges meet.
 pub fn overlaps<'r>(mut a: &'r [Range], mut b: &'r [Range]) -> bool {
     if a.len() > b.len() {

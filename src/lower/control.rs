@@ -72,7 +72,10 @@ impl Builder<'_> {
     }
 
     fn start(&mut self, block: Block) {
-        self.f.layout.retain(|b| *b != block);
+        // Most blocks were made shortly before.
+        if let Some(at) = self.f.layout.iter().rposition(|b| *b == block) {
+            self.f.layout.remove(at);
+        }
         self.f.layout.push(block);
         self.block = block;
     }

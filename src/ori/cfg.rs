@@ -49,7 +49,7 @@ impl Cfg {
 
     /// Immediate dominators; `None` for the entry and for unreachable blocks.
     pub fn dominators(&self) -> Dominators {
-        Dominators::new(&self.rpo, &self.preds)
+        Dominators::new(&self.rpo, &self.preds, &self.succs)
     }
 
     /// Immediate post-dominators among the lanes that survive; `None` where there is none.
@@ -60,7 +60,7 @@ impl Cfg {
             return Dominators { idom: SecondaryMap::new(), depth: SecondaryMap::new(), span: SecondaryMap::new() };
         };
         let order = reverse_postorder(main, &self.preds);
-        Dominators::new(&order, &self.succs)
+        Dominators::new(&order, &self.succs, &self.preds)
     }
 
     /// Strongly connected components with more than one block or a self-loop, and for each block the one it is in.
@@ -104,30 +104,10 @@ pub struct Dominators {
 }
 
 impl Dominators {
-    /// By the algorithm of Cooper, Harvey and Kennedy; `order` is a reverse post-order from the root.
-    fn new(order: &[Block], preds: &SecondaryMap<Block, Edges>) -> Dominators {
-        let mut number: SecondaryMap<Block, usize> = SecondaryMap::with_default(usize::MAX);
-        for (i, block) in order.iter().enumerate() {
-            number[*block] = i;
-        }
-        let mut idom: SecondaryMap<Block, Option<Block>> = SecondaryMap::new();
+    /// `order` is a reverse post-order from the root.
+    fn new(order: &[Block], preds: &SecondaryMap<Block, Edges>, succs: &SecondaryMap<Block, Edges>) -> Dominators {
         let root = order[0];
-        idom[root] = Some(root);
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for block in &order[1..] {
-                let mut best: Option<Block> = None;
-                for pred in preds[*block].iter().filter(|p| number[**p] != usize::MAX && idom[**p].is_some()) {
-                    best = Some(best.map_or(*pred, |b| intersect(&idom, &number, b, *pred)));
-                }
-                if best.is_some() && idom[*block] != best {
-                    idom[*block] = best;
-                    changed = true;
-                }
-            }
-        }
-        idom[root] = None;
+        let idom = immediate(root, preds, succs);
         let mut depth: SecondaryMap<Block, u32> = SecondaryMap::new();
         depth[root] = 1;
         for block in &order[1..] {
@@ -184,21 +164,70 @@ fn spans(order: &[Block], idom: &SecondaryMap<Block, Option<Block>>) -> Secondar
     span
 }
 
-fn intersect(
-    idom: &SecondaryMap<Block, Option<Block>>,
-    number: &SecondaryMap<Block, usize>,
-    mut a: Block,
-    mut b: Block,
-) -> Block {
-    while a != b {
-        while number[a] > number[b] {
-            a = idom[a].unwrap_or(b);
-        }
-        while number[b] > number[a] {
-            b = idom[b].unwrap_or(a);
+/// Immediate dominators by the semi-dominators of a depth-first tree (the algorithm called semi-NCA), near-linear where a fixed point over
+/// the tree would walk long chains again and again.
+fn immediate(
+    root: Block,
+    preds: &SecondaryMap<Block, Edges>,
+    succs: &SecondaryMap<Block, Edges>,
+) -> SecondaryMap<Block, Option<Block>> {
+    const NONE: usize = usize::MAX;
+    // The tree by preorder numbers.
+    let mut number: SecondaryMap<Block, usize> = SecondaryMap::with_default(NONE);
+    let (mut blocks, mut parent) = (Vec::new(), Vec::new());
+    let mut stack = vec![(root, 0)];
+    while let Some((block, from)) = stack.pop() {
+        if number[block] == NONE {
+            number[block] = blocks.len();
+            blocks.push(block);
+            parent.push(from);
+            stack.extend(succs[block].iter().filter(|s| number[**s] == NONE).map(|s| (*s, number[block])));
         }
     }
-    a
+    let mut semi: Vec<usize> = (0..blocks.len()).collect();
+    let mut best: Vec<usize> = semi.clone();
+    let mut ancestor = parent.clone();
+    let mut path = Vec::new();
+    for w in (1..blocks.len()).rev() {
+        for pred in preds[blocks[w]].iter().map(|p| number[*p]).filter(|p| *p != NONE) {
+            let u = if pred <= w { pred } else { eval(pred, w, &semi, &mut best, &mut ancestor, &mut path) };
+            semi[w] = semi[w].min(semi[u]);
+        }
+    }
+    let mut idom = parent;
+    for w in 1..blocks.len() {
+        while idom[w] > semi[w] {
+            idom[w] = idom[idom[w]];
+        }
+    }
+    let mut out = SecondaryMap::new();
+    (1..blocks.len()).for_each(|w| out[blocks[w]] = Some(blocks[idom[w]]));
+    out
+}
+
+/// The block with the least semi-dominator on the tree path above `v` down from `last` (which is not looked at yet), with the path compressed.
+fn eval(
+    v: usize,
+    last: usize,
+    semi: &[usize],
+    best: &mut [usize],
+    ancestor: &mut [usize],
+    path: &mut Vec<usize>,
+) -> usize {
+    path.clear();
+    let mut at = v;
+    while ancestor[at] > last {
+        path.push(at);
+        at = ancestor[at];
+    }
+    while let Some(below) = path.pop() {
+        if semi[best[at]] < semi[best[below]] {
+            best[below] = best[at];
+        }
+        ancestor[below] = ancestor[at];
+        at = below;
+    }
+    best[v]
 }
 
 /// The cycles of a graph.

@@ -42,7 +42,12 @@ pub fn analyse(function: &Function, cfg: &Cfg, meet: impl Fn(Block) -> Option<Bl
             }
             if !seen_branches.contains(*block) && branch_varies(function, cfg, *block, &regs) {
                 seen_branches.insert(*block);
-                reach(cfg, &cfg.succs[*block], meet(*block), limit).iter().for_each(|b| {
+                let meet = meet(*block);
+                // Where lanes are apart before the branch, they are so up to a place behind the one where its own lanes meet.
+                if meet.is_some() && divergent.contains(*block) {
+                    continue;
+                }
+                reach(cfg, &cfg.succs[*block], meet, limit).iter().for_each(|b| {
                     divergent.insert(*b);
                 });
                 changed = true;
