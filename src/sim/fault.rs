@@ -13,6 +13,8 @@ pub struct Fault {
     /// Lane of the warp; `None` where the whole group of lanes is meant.
     pub lane: Option<u32>,
     pub place: Option<Place>,
+    /// What stands there is not built here, and the text names it; the program may be right.
+    pub refused: bool,
 }
 
 /// Where it happened.
@@ -29,7 +31,12 @@ pub struct Place {
 impl Fault {
     /// A fault whose place is not known here.
     pub fn new(what: impl Into<String>) -> Fault {
-        Fault { what: what.into(), lane: None, place: None }
+        Fault { what: what.into(), lane: None, place: None, refused: false }
+    }
+
+    /// Something that is not built here.
+    pub fn refused(what: impl Into<String>) -> Fault {
+        Fault { refused: true, ..Fault::new(what) }
     }
 
     /// The same with its lane.

@@ -160,6 +160,9 @@ fn driver_constants(banks: &mut Banks, info: &GenerationInfo, generation: Genera
             _ => {}
         }
     }
+    if let Some(at) = info.alias_flag {
+        banks.put(0, at, &0u32.to_le_bytes());
+    }
     banks.put(0, info.stack_top, &stack_top.to_le_bytes());
     banks.put(0, info.local_window, &LOCAL_WINDOW.to_le_bytes());
     if let Some(at) = info.global_desc {
@@ -193,6 +196,11 @@ fn window_constants(
     let base = global.allocate("parameters", image, false);
     let window = base.wrapping_sub(u64::from(function.param_base - info.param_window_at));
     banks.put(0, info.param_window, &window.to_le_bytes());
+    let last = bytes.max(1) - 1;
+    match info.param_window_at {
+        0 => banks.put(0, info.param_end, &(function.param_base + last).to_le_bytes()),
+        _ => banks.put(0, info.param_end, &(base + u64::from(last)).to_le_bytes()),
+    }
     Ok(())
 }
 

@@ -27,6 +27,10 @@ pub struct GenerationInfo {
     /// The same of byte `param_window_at` of bank 0.
     pub param_window: u32,
     pub param_window_at: u32,
+    /// Byte offset in c\[0\] of the last address of the parameters: of 32 bits in bank 0, or generic where `param_window_at` is not 0.
+    pub param_end: u32,
+    /// Byte offset in c\[0\] of the word that says how far `fence.proxy.alias` reaches.
+    pub alias_flag: Option<u32>,
     /// First byte of user data in shared memory.
     pub shared_base: u32,
 }

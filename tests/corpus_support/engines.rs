@@ -5,6 +5,7 @@
 
 use sassafras::compile::{Options, compile};
 use sassafras::sim;
+use sassafras::sim::fault::Fault;
 use sassafras::sim::launch::{ArgValue, Launch};
 use sassafras::sim::run::{Shape, run};
 use std::hash::{Hash, Hasher};
@@ -58,21 +59,14 @@ fn on_the_machine(cubin: &[u8], launch: &Launch) -> Ran {
     let mut values = launch.arg_values();
     match run(cubin, &launch.kernel, shape(launch), &mut values) {
         Ok(_) => Ok(values),
-        Err(fault) => Err(failure(fault.to_string())),
+        Err(fault) => Err(failure(&fault)),
     }
 }
 
-/// A fault whose text says that the engine lacks something is a refusal.
-fn failure(message: String) -> Failure {
-    let lacks = [
-        "not implemented",
-        "not built",
-        "not executed",
-        "invalid instruction",
-        "not modelled",
-        "has no value in this launch",
-    ];
-    if lacks.iter().any(|text| message.contains(text)) { Failure::Refused(message) } else { Failure::Wrong(message) }
+/// A fault that says that the engine lacks something is a refusal.
+fn failure(fault: &Fault) -> Failure {
+    let message = fault.to_string();
+    if fault.refused { Failure::Refused(message) } else { Failure::Wrong(message) }
 }
 
 /// Compiled by us, run on the machine.
@@ -90,10 +84,7 @@ pub fn ours(source: &str, launch: &Launch, how: &How) -> Ran {
 /// Compiled by the incumbent, run on the machine; what was made before from the same text is taken from the build folder.
 pub fn incumbent(ptxas: &Path, source: &str, launch: &Launch, how: &How) -> Ran {
     let cubin = assembled(ptxas, source, how).map_err(|message| Failure::Wrong(short(&message)))?;
-    // What the incumbent's code does wrong on the machine is the machine's lack, until its numbers are wrong.
-    on_the_machine(&cubin, launch).map_err(|failure| match failure {
-        Failure::Refused(message) | Failure::Wrong(message) => Failure::Refused(message),
-    })
+    on_the_machine(&cubin, launch)
 }
 
 fn assembled(ptxas: &Path, source: &str, how: &How) -> Result<Vec<u8>, String> {
@@ -130,6 +121,6 @@ pub fn interpreted(source: &str, launch: &Launch) -> Ran {
     let mut values = launch.arg_values();
     match sim::ptx::run(&module, &launch.kernel, shape(launch), &mut values) {
         Ok(_) => Ok(values),
-        Err(fault) => Err(failure(fault.to_string())),
+        Err(fault) => Err(failure(&fault)),
     }
 }

@@ -3,6 +3,7 @@
 //! Input: a form, and the memory that the machine and the interpreter left. Output: the first place where they differ by
 //! more than they may. Invariant: only results of approximate functions have a bound, and only NaNs of f64 any payload.
 
+use sassafras::sim::fault::Fault;
 use sassafras::sim::launch::ArgValue;
 use sassafras::sim::run::Shape;
 
@@ -44,15 +45,14 @@ const UNSPECIFIED: [&str; 2] = ["abs.", "neg."];
 const FIRST_SINGLE: usize = 40;
 
 /// Runs a kernel of a text with one buffer.
-pub fn interpret(source: &str, kernel: &str, threads: u32, input: &[u8]) -> Result<Vec<u8>, String> {
+pub fn interpret(source: &str, kernel: &str, shape: Shape, input: &[u8]) -> Result<Vec<u8>, Fault> {
     let (module, diagnostics) = sassafras::sim::ptx::parse(source.as_bytes());
-    let module = module.ok_or_else(|| format!("{diagnostics:?}"))?;
+    let module = module.ok_or_else(|| Fault::new(format!("{diagnostics:?}")))?;
     let mut values = [ArgValue::Buffer { bytes: input.to_vec(), writable: true }];
-    let shape = Shape { grid: [1; 3], block: [threads, 1, 1], smem: 0 };
-    sassafras::sim::ptx::run(&module, kernel, shape, &mut values).map_err(|fault| fault.to_string())?;
+    sassafras::sim::ptx::run(&module, kernel, shape, &mut values)?;
     match values {
         [ArgValue::Buffer { bytes, .. }] => Ok(bytes),
-        _ => Err("the buffer is gone".to_string()),
+        _ => Err(Fault::new("the buffer is gone")),
     }
 }
 
@@ -92,17 +92,17 @@ fn agree(form: &str, width: usize, a: u64, b: u64, input: f64) -> bool {
         Some(_) if x.is_nan() || y.is_nan() => x.is_nan() && y.is_nan(),
         None if x.is_nan() && y.is_nan() => UNSPECIFIED.iter().any(|text| form.starts_with(text)),
         Some((_, relative, absolute)) => {
-            // An angle is reduced to one turn with f32's precision.
-            let turn = if form.starts_with("sin") || form.starts_with("cos") { input.abs() * 1.2e-7 } else { 0.0 };
-            x == y || (x - y).abs() <= relative * y.abs() + absolute + turn + tiny(width)
+            // An angle is reduced to one turn by a product with f32's precision, cut towards zero.
+            let turn = if form.starts_with("sin") || form.starts_with("cos") { input.abs() * 1.7e-7 } else { 0.0 };
+            x == y || (x - y).abs() <= relative * y.abs() + absolute + turn + tiny(width, bf16)
         }
         None => false,
     }
 }
 
 /// What a flushed subnormal may be off: approximate functions may flush.
-fn tiny(width: usize) -> f64 {
-    if width == 4 { f64::from(f32::MIN_POSITIVE) } else { 0.0 }
+fn tiny(width: usize, bf16: bool) -> f64 {
+    if width == 4 || bf16 { f64::from(f32::MIN_POSITIVE) } else { 0.0 }
 }
 
 /// The first difference that is more than the ISA leaves open; `results` is where they start in each thread's `stride`.
@@ -122,7 +122,7 @@ pub fn difference(form: &str, stride: usize, results: usize, machine: &[u8], int
             let width = float.or(packed).unwrap_or(1).min(stride - at);
             let (a, b) = (word(&m[at..at + width]), word(&i[at..at + width]));
             if a != b && (width == 1 || !agree(form, width, a, b, input)) {
-                return Some(format!("thread {thread} byte {at}: {a:#x}; the interpreter has {b:#x}"));
+                return Some(format!("thread {thread} byte {at}: {a:#x}; the interpreter has {b:#x} (of {input:e})"));
             }
             at += width;
         }

@@ -38,6 +38,8 @@ pub struct GenerationRow {
     pub const_window: u32,
     pub param_window: u32,
     pub param_window_at: u32,
+    pub param_end: u32,
+    pub alias_flag: Option<u32>,
     pub shared_base: u32,
     pub src: String,
 }

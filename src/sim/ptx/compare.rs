@@ -39,7 +39,8 @@ fn test(i: &Instruction, ty: ScalarType) -> Option<impl Fn(u64, u64) -> bool + C
     })
 }
 
-fn integers(compare: Compare, order: Ordering) -> bool {
+/// Whether an order of two integers is what a comparison asks for.
+pub fn integers(compare: Compare, order: Ordering) -> bool {
     match compare {
         Compare::Eq => order.is_eq(),
         Compare::Ne => order.is_ne(),

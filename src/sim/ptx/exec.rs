@@ -71,7 +71,7 @@ impl Scene<'_> {
             Act::Collective(collective) => return self.wait_for_lanes(thread, collective),
             Act::Barrier(barrier) => return self.wait_at(thread, barrier),
             Act::Nothing => {}
-            Act::Refused(reason) => return Err(Fault::new(format!("{reason} is not executed by the interpreter"))),
+            Act::Refused(reason) => return Err(Fault::refused(format!("{reason} is not executed by the interpreter"))),
         }
         thread.pc += 1;
         Ok(())

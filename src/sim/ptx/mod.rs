@@ -29,6 +29,7 @@ mod state;
 mod system;
 mod tiles;
 mod values;
+mod video;
 mod warp;
 
 pub use grid::{Outcome, refusals, run};

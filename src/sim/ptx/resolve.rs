@@ -12,7 +12,7 @@ use super::memory::{AddressOp, Copy, Part, Pieces, Transfer};
 use super::operands::{Names, Refusal, cells_of, typed};
 use super::program::{Act, Alu, Dst, Function, Home, Inst, Program, Src};
 use super::warp::{Collective, How, Party};
-use super::{compare, convert, float, int, logic, shapes, warp};
+use super::{compare, convert, float, int, logic, shapes, video, warp};
 use crate::ptx::ast::{self, *};
 use crate::tables::ptx::{Modifiers, Op, Role, ScalarType, Space};
 use cranelift_entity::{EntityRef, SecondaryMap};
@@ -147,8 +147,8 @@ impl Resolver<'_, '_> {
     }
 
     fn compute(&self, i: &Instruction) -> Result<Act, Refusal> {
-        let families: [fn(&Instruction) -> Option<Alu>; 5] =
-            [compare::compile, logic::compile, float::compile, int::compile, convert::compile];
+        let families: [fn(&Instruction) -> Option<Alu>; 6] =
+            [compare::compile, logic::compile, float::compile, int::compile, convert::compile, video::compile];
         let f = families.iter().find_map(|family| family(i)).ok_or("these modifiers and types")?;
         let mut src: SmallVec<[Src; 4]> = SmallVec::new();
         let mut dst = SmallVec::new();

@@ -96,7 +96,7 @@ impl Machine<'_> {
         let w = &mut block.warps[s.warp];
         match code.exec {
             Exec::Nop => {}
-            Exec::Refuse(reason) => return Err(Fault::new(self.setup.reasons[reason as usize].clone())),
+            Exec::Refuse(reason) => return Err(Fault::refused(self.setup.reasons[reason as usize].clone())),
             Exec::Alu(alu) => {
                 let (pp, pq, pr) = (w.pred(code.pp), w.pred(code.pq), w.pred(code.pr));
                 arithmetic(w, code, active, |w, lane| {

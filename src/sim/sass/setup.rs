@@ -42,7 +42,8 @@ impl Banks {
             let given = b.given.get(range.clone())?.iter().all(|given| *given);
             given.then(|| &b.bytes[range])
         });
-        found.ok_or_else(|| Fault::new(format!("c[{bank:#x}][{at:#x}] ({width} bytes) has no value in this launch")))
+        found
+            .ok_or_else(|| Fault::refused(format!("c[{bank:#x}][{at:#x}] ({width} bytes) has no value in this launch")))
     }
 }
 

@@ -1,0 +1,126 @@
+//! The forms, and the kernel that each becomes.
+//!
+//! Input: `tests/cases/lowering/forms.txt`. Output: modules. Invariant: a kernel of a form loads its inputs from the row of its thread,
+//! executes the form, and stores what the form named as results, its scratch, shared and local memory into the same row.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Threads of a block.
+pub const THREADS: usize = 32;
+/// Bytes of global memory per thread: inputs up to 160, results behind them.
+pub const STRIDE: usize = 448;
+/// Where the results begin.
+pub const RESULTS: usize = 160;
+
+/// How a note begins on a form whose result the ISA leaves open to the incumbent, or where we follow it against the ISA.
+const INCUMBENT_ONLY: &str = "incumbent only";
+/// How it begins where the incumbent computes something else than the ISA says.
+const INCUMBENT_WRONG: &str = "incumbent wrong";
+
+/// A line of forms.txt.
+pub struct Form {
+    pub text: String,
+    /// Has results that can be compared with the incumbent's.
+    pub compared: bool,
+    /// Compared with the interpreter, too.
+    pub interpreted: bool,
+    /// Compared with the interpreter; what the incumbent has instead is listed.
+    pub incumbent_wrong: bool,
+    /// The targets that have it: `[80] FORM` is of sm_80 and later, `[80-89] FORM` of these only.
+    from: u32,
+    to: u32,
+}
+
+impl Form {
+    /// Whether the form is of a target.
+    pub fn on(&self, target: &str) -> bool {
+        target.trim_start_matches("sm_").parse::<u32>().is_ok_and(|number| (self.from..=self.to).contains(&number))
+    }
+}
+
+/// Where forms and lists lie.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/lowering")
+}
+
+/// All forms, in the order of their lines.
+pub fn forms() -> Vec<Form> {
+    let text = std::fs::read_to_string(folder().join("forms.txt")).unwrap();
+    let form = |line: &str| {
+        let (text, note) = line.split_once(" // ").unwrap_or((line, ""));
+        let (from, text) = text.strip_prefix('[').and_then(|t| t.split_once("] ")).unwrap_or(("0", text));
+        let (from, to) = from.split_once('-').unwrap_or((from, "999"));
+        let incumbent_wrong = note.starts_with(INCUMBENT_WRONG);
+        Form {
+            text: text.to_string(),
+            compared: note.is_empty() || note.starts_with(INCUMBENT_ONLY) || incumbent_wrong,
+            interpreted: note.is_empty() || incumbent_wrong,
+            incumbent_wrong,
+            from: from.parse().unwrap(),
+            to: to.parse().unwrap(),
+        }
+    };
+    text.lines().filter(|l| !l.starts_with("//") && !l.is_empty()).map(form).collect()
+}
+
+/// Stores of the result registers that a form names: kind, first byte, width, type.
+fn stores(form: &str) -> String {
+    const KINDS: [(char, usize, usize, &str); 5] =
+        [('r', 0, 4, "b32"), ('d', 16, 8, "b64"), ('f', 48, 4, "f32"), ('e', 64, 8, "f64"), ('h', 96, 2, "b16")];
+    let names: BTreeSet<&str> = form.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    let mut out = String::new();
+    for (kind, first, width, ty) in KINDS {
+        // Register 1 may be a result, too; behind the others.
+        for (place, number) in [4, 5, 6, 7, 1].into_iter().enumerate() {
+            let name = format!("{kind}{number}");
+            if names.contains(name.as_str()) && place < 4 || number == 1 && form.contains(&format!("{name},")) {
+                let at = RESULTS + first + width * place.min(3);
+                out += &format!("st.global.{ty} [io+{at}], {name};\n");
+            }
+        }
+    }
+    for number in [3, 4] {
+        if names.contains(format!("p{number}").as_str()) {
+            let at = RESULTS + 100 + 4 * number;
+            out += &format!("selp.b32 r8, 1, 2, p{number};\nst.global.b32 [io+{at}], r8;\n");
+        }
+    }
+    out
+}
+
+fn kernel(number: usize, form: &str) -> String {
+    let loads: String = [
+        ("b32", 'r', 0, 4),
+        ("b64", 'd', 16, 8),
+        ("f32", 'f', 40, 4),
+        ("f64", 'e', 56, 8),
+        ("b16", 'h', 80, 2),
+        ("b32", 'x', 88, 4),
+        ("b16", 'g', 100, 2),
+    ]
+    .iter()
+    .flat_map(|(ty, kind, at, width)| {
+        (0..3).map(move |i| format!("ld.global.{ty} {kind}{}, [io+{}];\n", i + 1, at + width * i))
+    })
+    .collect();
+    format!(
+        ".visible .entry k{number}(.param .u64 p) {{\n.reg .b32 r<10>, s, t; .reg .b64 d<10>, io; .reg .f32 f<10>; .reg .f64 e<10>;\n\
+         .reg .b16 h<10>, g<4>; .reg .b32 x<4>; .reg .pred p<10>; .shared .align 16 .b8 sh[512]; .local .align 16 .b8 lo[64];\n\
+         ld.param.u64 io, [p];\nmov.u32 s, %ctaid.x;\nmov.u32 t, %tid.x;\n\
+         mad.lo.u32 t, s, {THREADS}, t;\nmad.wide.u32 io, t, {STRIDE}, io;\nmov.u32 t, %tid.x;\nmov.u32 s, sh;\nmad.lo.u32 s, t, 16, s;\n\
+         {loads}add.u64 d3, io, 128;\nand.b32 r9, r3, 63;\nsetp.lt.u32 p1, r1, 0x40000000;\nsetp.eq.u32 p2, r2, 9;\n\
+         st.shared.u64 [s], d1;\nst.shared.u64 [s+8], d2;\nst.local.v2.u64 [lo], {{d1, d2}};\nst.local.v2.u64 [lo+16], {{d2, d1}};\n{form}\n{}\
+         ld.shared.u64 d8, [s];\nst.global.u64 [io+400], d8;\nld.shared.u64 d8, [s+8];\nst.global.u64 [io+408], d8;\n\
+         ld.local.u64 d8, [lo+16];\nst.global.u64 [io+416], d8;\nld.local.u64 d8, [lo+24];\nst.global.u64 [io+424], d8;\nret;\n}}\n",
+        stores(form)
+    )
+}
+
+/// The module of some forms for a target; form `number` is kernel `kNUMBER`.
+pub fn module(target: &str, chunk: &[(usize, &Form)]) -> String {
+    let head = format!(
+        ".version 9.0\n.target {target}\n.address_size 64\n.global .align 8 .b32 gv[4];\n.const .align 8 .b32 cv[4] = {{1, 2, 3, 4}};\n"
+    );
+    chunk.iter().fold(head, |text, (number, form)| text + &kernel(*number, &form.text))
+}
