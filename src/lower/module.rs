@@ -149,7 +149,7 @@ fn initialise(
                 let bits =
                     constant_bits(*constant, variable.ty).ok_or("Initial values of this type are not implemented")?;
                 let place = image.bytes.get_mut(at as usize..at as usize + width);
-                place.ok_or("Too many initial values")?.copy_from_slice(&bits.to_le_bytes()[..width]);
+                place.ok_or("Too many initial values")?.copy_from_slice(&u128::from(bits).to_le_bytes()[..width]);
             }
             InitValue::Address { symbol, .. } if function_of(module, *symbol).is_some() && width == 8 => {
                 let value = function_of(module, *symbol).and_then(|id| calls.pointer(id)).unwrap_or(0);

@@ -9,7 +9,7 @@ use super::instruction::Written;
 use super::matching::Types;
 use super::parser::Parser;
 use crate::diag::Pos;
-use crate::tables::ptx::{Arg, ArgType, Form, Group, Modifiers, Op, Role, ScalarType, Space, TypeClass};
+use crate::tables::ptx::{Arg, ArgType, Form, Group, Modifiers, Op, Role, ScalarType, Space, TypeClass, VECTORS};
 
 /// Where an operand is wrong, and the message.
 type Bad = (Pos, String);
@@ -20,11 +20,27 @@ struct Expect<'m> {
     role: Role,
     /// `None` where the role says enough.
     ty: Option<ScalarType>,
+    /// Whether a type suffix of the instruction says it.
+    by_suffix: bool,
     /// Elements that `.vN` says.
     width: usize,
     /// Registers of a fragment.
     count: usize,
     mods: &'m Modifiers,
+}
+
+impl Expect<'_> {
+    /// Whether a wider register does too. In the widest vectors it does not.
+    fn is_wide(&self) -> bool {
+        match self.role {
+            Role::Wdst | Role::Wsrc => true,
+            Role::Vdst | Role::Vsrc => {
+                let bits = self.ty.map_or(0, ScalarType::bits) * self.width as u32;
+                VECTORS.last().is_none_or(|widest| bits < widest.bits)
+            }
+            _ => false,
+        }
+    }
 }
 
 impl Parser<'_> {
@@ -49,7 +65,8 @@ impl Parser<'_> {
                 ArgType::Fixed(ty) => Some(ty),
                 ArgType::Wide => types.first().and_then(|ty| twice(*ty)),
             };
-            let expect = Expect { op: form.op, role: arg.role, ty, width, count: arg.count.into(), mods };
+            let by_suffix = matches!(arg.ty, ArgType::Suffix(_));
+            let expect = Expect { op: form.op, role: arg.role, ty, by_suffix, width, count: arg.count.into(), mods };
             self.check_operand(&expect, operand, i)?;
         }
         Ok(())
@@ -59,8 +76,7 @@ impl Parser<'_> {
         let ok = match e.role {
             Role::Dst | Role::Wdst => self.destination(e, operand)?,
             Role::Odst => operand.kind == OperandKind::Sink || self.destination(e, operand)?,
-            Role::Vdst => self.vector(e, operand)?,
-            Role::Vsrc => self.vector(e, operand)?,
+            Role::Vdst | Role::Xdst | Role::Vsrc | Role::Xsrc => self.vector(e, operand)?,
             Role::Fdst | Role::Fsrc => self.fragment(e, operand)?,
             Role::Unpack => self.pieces(e, operand) || self.destination(e, operand)?,
             Role::Pair => self.pair(e, operand)?,
@@ -92,8 +108,10 @@ impl Parser<'_> {
             Part::Element(n) => u32::from(n) < register.vector,
             Part::Byte(_) | Part::Half(_) => false,
         };
-        let wide = matches!(e.role, Role::Wdst | Role::Wsrc | Role::Vdst | Role::Vsrc);
-        part && !used.not && elements == 1 && e.ty.is_none_or(|ty| compatible(register.ty, ty, wide))
+        // The incumbent takes a pair of halves wherever a suffix says an integer of 32 bits.
+        let halves = |ty| e.by_suffix && register.ty == ScalarType::F16x2 && takes_halves(ty, e.is_wide());
+        let fits = |ty| halves(ty) || compatible(register.ty, ty, e.is_wide());
+        part && !used.not && elements == 1 && e.ty.is_none_or(fits)
     }
 
     fn destination(&self, e: &Expect, operand: &Operand) -> Result<bool, Bad> {
@@ -154,12 +172,12 @@ impl Parser<'_> {
     fn vector_register(&self, e: &Expect, used: &RegisterUse) -> bool {
         let register = &self.body.registers[used.register];
         let whole = used.part == Part::Whole && !used.not && !used.negate;
-        whole && register.vector as usize == e.width && e.ty.is_none_or(|ty| compatible(register.ty, ty, true))
+        whole && register.vector as usize == e.width && e.ty.is_none_or(|ty| compatible(register.ty, ty, e.is_wide()))
     }
 
     /// Data of a load or store: as many elements as `.vN` says.
     fn vector(&self, e: &Expect, operand: &Operand) -> Result<bool, Bad> {
-        let is_destination = e.role == Role::Vdst;
+        let is_destination = matches!(e.role, Role::Vdst | Role::Xdst);
         let scalar = |o: &Operand| if is_destination { self.destination(e, o) } else { self.source(e, o) };
         if e.width == 1 {
             return match &operand.kind {
@@ -341,6 +359,13 @@ fn is_integer(ty: ScalarType) -> bool {
     matches!(ty.class(), TypeClass::Unsigned | TypeClass::Signed | TypeClass::Bits)
 }
 
+/// Whether an operand of a type can be a register of type `.f16x2`, which is no number of the type.
+fn takes_halves(operand: ScalarType, wide: bool) -> bool {
+    use TypeClass::*;
+    let size = operand.bits() == 32 || wide && operand.bits() < 32;
+    size && matches!(operand.class(), Unsigned | Signed | UnsignedVector | SignedVector)
+}
+
 /// Whether a register of a type can be an operand of a type; `wide`: also a register of more bits.
 fn compatible(register: ScalarType, operand: ScalarType, wide: bool) -> bool {
     use TypeClass::*;
@@ -355,7 +380,7 @@ fn compatible(register: ScalarType, operand: ScalarType, wide: bool) -> bool {
         Unsigned | Signed => size && is_integer(register),
         // A float register is taken in its own type only; untyped bits in any.
         Float | FloatVector => register == operand || have == Bits && size,
-        UnsignedVector | SignedVector | Narrow => size && (is_integer(register) || register == operand),
+        UnsignedVector | SignedVector | Narrow => size && have == Bits,
         Predicate | Opaque => false,
     }
 }

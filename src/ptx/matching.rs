@@ -246,7 +246,9 @@ fn normalise(form: &Form, operands: &mut [Operand]) {
                     Address { base: AddressBase::Symbol(*symbol), offset: *offset, rest: Vec::new(), unified: false };
                 operand.kind = OperandKind::Address(address);
             }
-            (Role::Vdst | Role::Vsrc, OperandKind::Vector(elements)) if elements.len() == 1 => {
+            (Role::Vdst | Role::Vsrc | Role::Xdst | Role::Xsrc, OperandKind::Vector(elements))
+                if elements.len() == 1 =>
+            {
                 if let Some(only) = elements.pop() {
                     *operand = only;
                 }

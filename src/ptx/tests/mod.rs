@@ -17,7 +17,9 @@ fn kernel(version: &str, target: &str, body: &str) -> String {
 }
 
 const REGISTERS: &str = ".reg .pred %p<4>; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .b128 %q<4>; \
-    .reg .f32 %f<9>; .reg .f64 %d<9>; .shared .align 16 .b8 sm[64];";
+    .reg .f32 %f<9>; .reg .f64 %d<9>; .reg .b8 %c<2>; \
+    .reg .u16 %uh<2>; .reg .s16 %sh<2>; .reg .f16 %fh<2>; .reg .u32 %ur<2>; .reg .s32 %sr<2>; .reg .f16x2 %fr<2>; \
+    .reg .u64 %ul<2>; .reg .s64 %sl<2>; .shared .align 16 .b8 sm[64];";
 
 /// Every PTX file under a folder, in order.
 fn ptx_files(folder: &Path, out: &mut Vec<PathBuf>) {

@@ -504,6 +504,11 @@ def const_array():
     return [launch("const_array", 1, 32, [OUT("u32", [100 * primes[t % 8] + small[t % 4] + 10000 for t in range(32)])])]
 
 
+def wide_variable():
+    words = [0x123456789ABCDEF0, 0, unsigned(-2, 64), 0, 0, 0, 95, 0]
+    return [launch("wide_variable", 1, 1, [OUT("u64", words)])]
+
+
 def vector_access():
     n = 32
     iw, il, keys = lcg("u32", 4 * n, 21, 0xFFFFFFFF), lcg("u64", 2 * n, 22, 2**64 - 1), lcg("u8", 4 * n, 23, 0xFF)
@@ -858,7 +863,7 @@ KERNELS = [
     local_array, const_array, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz,
     subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect, many_predicates, deep_regions, many_values,
     matrix_products, matrix_products_wide, matrix_products_double, matrix_products_narrow, matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
-    stack_memory,
+    stack_memory, wide_variable,
 ]
 
 
