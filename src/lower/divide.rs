@@ -3,7 +3,7 @@
 //! Input: `div` and `rem`. Output: a reciprocal in f32, rounded down so that it is never too large, made exact to 32 bits by one step of Newton's
 //! method; the quotient from its high product is short by at most two, which two corrections add. A zero divisor gives all ones.
 
-use super::builder::{Builder, Lowered, Refusal};
+use super::builder::{Builder, Lowered};
 use super::mods::*;
 use super::operand::is_signed;
 use crate::ori::Operand;
@@ -99,9 +99,6 @@ impl Builder<'_> {
     /// `mul24` and `mad24`: of the low 24 bits, the low 32 bits of the product or its upper 32 of 48.
     pub fn mul_24(&mut self, inst: &ast::Instruction) -> Lowered {
         let ty = inst.types[0];
-        if inst.mods.saturate {
-            return Err(Refusal::NotBuilt);
-        }
         let sign = if is_signed(ty) { S32 } else { U32 };
         let width = self.imm(24);
         let mut factors = [Operand::zero(); 2];
@@ -124,7 +121,12 @@ impl Builder<'_> {
         );
         let ([low, high], upper, places) = (self.words(product), self.temp(), self.imm(16));
         self.shf(&SHF_R_U64, upper, low, places, high);
-        self.add(d, upper, c);
+        if inst.mods.saturate {
+            let c = self.in_reg(c);
+            self.add_saturated(d, upper, c, false);
+        } else {
+            self.add(d, upper, c);
+        }
         Ok(())
     }
 
@@ -132,7 +134,7 @@ impl Builder<'_> {
     pub fn distance(&mut self, inst: &ast::Instruction) -> Lowered {
         let ty = inst.types[0];
         if ty.bits() > 32 {
-            return Err(Refusal::NotBuilt);
+            return self.long_distance(inst);
         }
         let (a, b) = (self.extended(&inst.operands[1], ty)?, self.extended(&inst.operands[2], ty)?);
         let (a, b) = (self.in_reg(a), self.in_reg(b));
@@ -144,6 +146,25 @@ impl Builder<'_> {
         self.select(either, up, down, p);
         let d = self.dest(&inst.operands[0])?;
         self.add(d, either, c);
+        Ok(())
+    }
+
+    /// `sad` of 64 bits.
+    fn long_distance(&mut self, inst: &ast::Instruction) -> Lowered {
+        let ty = inst.types[0];
+        let mut words = [[Operand::zero(); 2]; 3];
+        for (pair, operand) in words.iter_mut().zip(&inst.operands[1..4]) {
+            *pair = self.source_words(operand, ty)?.map(|word| self.in_reg(word));
+        }
+        let [a, b, c] = words;
+        let p = self.temp_pred();
+        let [up, down, either] = [(); 3].map(|()| [self.temp(), self.temp()]);
+        self.compare_words(p, GE, if is_signed(ty) { S32 } else { U32 }, a, b);
+        self.add_long(up, a, b, true);
+        self.add_long(down, b, a, true);
+        (0..2).for_each(|i| self.select(either[i], up[i], down[i], p));
+        let d = self.dest_words(&inst.operands[0])?;
+        self.add_long(d, either, c, false);
         Ok(())
     }
 

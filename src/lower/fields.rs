@@ -106,40 +106,68 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// `testp` of f32: a comparison of the bits without the sign, after taking `from` away.
+    /// `testp`: a comparison of the bits without the sign, in the unit of the last place, after taking `from` away.
     pub fn test_float(&mut self, inst: &ast::Instruction) -> Lowered {
-        if inst.types[0] != ScalarType::F32 {
-            return Err(Refusal::NotBuilt);
-        }
-        const INFINITY: u32 = 0x7f80_0000;
-        const LEAST_NORMAL: u32 = 0x0080_0000;
-        let (from, cmp, bound) = match inst.mods.test.ok_or(Refusal::NotBuilt)? {
-            Test::Finite => (0, LT, INFINITY),
-            Test::Infinite => (0, EQ, INFINITY),
-            Test::Number => (0, LE, INFINITY),
-            Test::Notanumber => (0, GT, INFINITY),
-            // Zero counts as normal.
-            Test::Normal => (LEAST_NORMAL, LT, INFINITY - LEAST_NORMAL),
-            Test::Subnormal => (1, LT, LEAST_NORMAL - 1),
+        let ty = inst.types[0];
+        let (infinity, least) = match ty {
+            ScalarType::F32 => (0x7f80_0000u64, 0x0080_0000),
+            ScalarType::F64 => (0x7ff0_0000_0000_0000, 0x0010_0000_0000_0000),
+            _ => return Err(Refusal::NotBuilt),
         };
-        let (a, mut bits, mask) =
-            (self.source_reg(&inst.operands[1], ScalarType::F32)?, self.temp(), self.imm(0x7fff_ffff));
-        self.and(bits, a, mask);
+        let (from, cmp, bound) = match inst.mods.test.ok_or(Refusal::NotBuilt)? {
+            Test::Finite => (0, LT, infinity),
+            Test::Infinite => (0, EQ, infinity),
+            Test::Number => (0, LE, infinity),
+            Test::Notanumber => (0, GT, infinity),
+            // Zero counts as normal.
+            Test::Normal => (least, LT, infinity - least),
+            Test::Subnormal => (1, LT, least - 1),
+        };
+        let magnitude = self.unsigned_bits(&inst.operands[1], ty)?;
+        let mut bits = magnitude;
         if from != 0 {
-            let (rest, amount) = (self.temp(), self.imm(from.wrapping_neg()));
-            self.add(rest, bits, amount);
+            let amount = (from as i64).wrapping_neg() as u64;
+            let (rest, amount) =
+                ([self.temp(), self.temp()], [self.imm(amount as u32), self.imm((amount >> 32) as u32)]);
+            if ty == ScalarType::F64 {
+                self.add_long(rest, bits, amount, false)
+            } else {
+                self.add(rest[0], bits[0], amount[0])
+            }
             bits = rest;
         }
-        let (p, bound) = (self.dest(&inst.operands[0])?, self.imm(bound));
+        let p = self.dest(&inst.operands[0])?;
         if inst.mods.test != Some(Test::Normal) {
-            self.isetp(p, &[cmp, AND, U32], bits, bound);
+            self.compare_magnitude(p, cmp, bits, bound, ty);
             return Ok(());
         }
-        let (zero, magnitude) = (self.temp_pred(), self.temp());
-        self.and(magnitude, a, mask);
-        self.isetp(zero, &[EQ, AND, U32], magnitude, Operand::zero());
-        let args = [(Role::Pu, p), (Role::A, bits), (Role::B, bound), (Role::Pp, zero)];
-        self.put(Op::ISETP, &[cmp, OR, U32], &args);
+        let (zero, normal) = (self.temp_pred(), self.temp_pred());
+        self.compare_magnitude(zero, EQ, magnitude, 0, ty);
+        self.compare_magnitude(normal, cmp, bits, bound, ty);
+        self.plop3(p, [zero, normal, Operand::always()], super::logic::LUT_OR);
         Ok(())
+    }
+
+    /// The bits of a float without its sign; the second word is zero for f32.
+    fn unsigned_bits(&mut self, operand: &ast::Operand, ty: ScalarType) -> Lowered<[Operand; 2]> {
+        let (mask, cut) = (self.imm(0x7fff_ffff), self.temp());
+        if ty == ScalarType::F32 {
+            let a = self.source_reg(operand, ty)?;
+            self.and(cut, a, mask);
+            return Ok([cut, Operand::zero()]);
+        }
+        let [low, high] = self.source_words(operand, ty)?.map(|word| self.in_reg(word));
+        self.and(cut, high, mask);
+        Ok([low, cut])
+    }
+
+    /// Compares the bits of [`Self::unsigned_bits`] with a number.
+    fn compare_magnitude(&mut self, p: Operand, cmp: M, bits: [Operand; 2], bound: u64, ty: ScalarType) {
+        let bound = [self.imm(bound as u32), self.imm((bound >> 32) as u32)];
+        if ty == ScalarType::F64 {
+            self.compare_words(p, cmp, U32, bits, bound);
+        } else {
+            self.isetp(p, &[cmp, AND, U32], bits[0], bound[0]);
+        }
     }
 }

@@ -43,7 +43,7 @@ impl Builder<'_> {
     }
 
     /// `d = a ± b` with carry out: after a subtraction, "no borrow".
-    fn add_carry_out(&mut self, d: Operand, a: Operand, b: Operand, subtract: bool, carry: Operand) {
+    pub(super) fn add_carry_out(&mut self, d: Operand, a: Operand, b: Operand, subtract: bool, carry: Operand) {
         // The carry of a difference comes from the subtrahend's own negation; that of zero is a carry, which RZ would not give.
         let b = if subtract { self.in_reg_unless_zero(b) } else { b };
         let [a, b] = if subtract { [self.in_reg(a), b.negated()] } else { self.immediate_second([a, b]) };
@@ -56,7 +56,15 @@ impl Builder<'_> {
     }
 
     /// `d = a + b + carry`, or `a + ~b + carry`, with carry out.
-    fn add_carry_in(&mut self, d: Operand, a: Operand, b: Operand, subtract: bool, carry: Operand, out: Operand) {
+    pub(super) fn add_carry_in(
+        &mut self,
+        d: Operand,
+        a: Operand,
+        b: Operand,
+        subtract: bool,
+        carry: Operand,
+        out: Operand,
+    ) {
         let b = if subtract { self.complement(b) } else { b };
         let [a, b] = self.immediate_second([a, b]);
         let args = [
@@ -154,9 +162,22 @@ impl Builder<'_> {
         let d = self.dest(&inst.operands[0])?;
         let d = self.words(d);
         let words = if ty.bits() == 64 { 2 } else { 1 };
+        self.carry_chain(inst, &d[..words], [a, b], subtract, carry_in);
+        Ok(())
+    }
+
+    /// The sum or difference of as many words as there are results, in the chain of the carry flag.
+    fn carry_chain(
+        &mut self,
+        inst: &ast::Instruction,
+        d: &[Operand],
+        [a, b]: [[Operand; 2]; 2],
+        subtract: bool,
+        carry_in: bool,
+    ) {
         let mut carry = if carry_in { self.carry_register() } else { Operand::NULL };
-        for i in 0..words {
-            let out = match i + 1 == words {
+        for i in 0..d.len() {
+            let out = match i + 1 == d.len() {
                 true if !inst.mods.carry_out => Operand::NULL,
                 _ => self.temp_pred(),
             };
@@ -170,7 +191,6 @@ impl Builder<'_> {
         if inst.mods.carry_out {
             self.set_carry(carry);
         }
-        Ok(())
     }
 
     /// The carry flag. It is the carry of the adder, after a subtraction that of `a + ~b + 1`, and `subc` adds `~b` and
@@ -324,13 +344,14 @@ impl Builder<'_> {
         let a = self.source_words(&inst.operands[1], ty)?;
         let b = self.source_words(&inst.operands[2], ty)?;
         let c = self.addend(inst, ty)?;
-        if inst.mods.carry_out || inst.op == crate::tables::ptx::Op::Madc {
-            return Err(Refusal::NotBuilt);
-        }
+        let carry_in = inst.op == crate::tables::ptx::Op::Madc;
         let product = if high { self.product_high(a, b, is_signed(ty)) } else { self.product_low(a, b) };
         let words = self.words(product);
         let d = self.dest_words(&inst.operands[0])?;
-        if c == Operand::zero() {
+        if carry_in || inst.mods.carry_out {
+            let c = self.words(c);
+            self.carry_chain(inst, &d, [words, c], false, carry_in);
+        } else if c == Operand::zero() {
             d.into_iter().zip(words).for_each(|(d, word)| self.copy(d, word));
         } else {
             let c = self.words(c);

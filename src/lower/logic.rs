@@ -298,6 +298,9 @@ impl Builder<'_> {
     pub fn mov(&mut self, inst: &ast::Instruction) -> Lowered {
         let ty = inst.types[0];
         match (&inst.operands[0].kind, &inst.operands[1].kind) {
+            (OperandKind::Vector(to), OperandKind::Vector(from)) if to.len() == from.len() => {
+                self.move_elements(to, from, ty)
+            }
             (OperandKind::Vector(parts), _) => self.unpack(parts, &inst.operands[1], ty),
             (_, OperandKind::Vector(parts)) => self.pack_parts(&inst.operands[0], parts, ty),
             _ if ty == ScalarType::Pred => {
@@ -316,6 +319,24 @@ impl Builder<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Element by element; all are read before one is written.
+    fn move_elements(&mut self, to: &[ast::Operand], from: &[ast::Operand], ty: ScalarType) -> Lowered {
+        let mut values = Vec::new();
+        for element in from {
+            let value = self.source(element, ty)?;
+            let kept = if ty.bits() == 64 { self.temp_pair() } else { self.temp() };
+            self.copy_value(kept, value);
+            values.push(kept);
+        }
+        for (element, value) in to.iter().zip(values) {
+            let d = self.dest(element)?;
+            if d != Operand::zero() {
+                self.copy_value(d, value);
+            }
+        }
+        Ok(())
     }
 
     fn unpack(&mut self, parts: &[ast::Operand], from: &ast::Operand, ty: ScalarType) -> Lowered {

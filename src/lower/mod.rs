@@ -42,6 +42,7 @@ mod stack;
 #[cfg(test)]
 mod tests;
 mod video;
+mod video_number;
 mod warp;
 
 use crate::cubin::model::{Binding, Image, Launch, Param, Shared, Variable};
@@ -295,7 +296,9 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::Dp4a | Op::Dp2a => b.dot_product(inst),
         Op::Fns => b.find_nth_set(inst),
         Op::CvtPack => b.convert_pack(inst),
-        Op::Vadd | Op::Vsub | Op::Vabsdiff | Op::Vmin | Op::Vmax | Op::Vset => b.video(inst),
+        Op::Vadd | Op::Vsub | Op::Vabsdiff | Op::Vmin | Op::Vmax | Op::Vset | Op::Vshl | Op::Vshr => b.video(inst),
+        Op::Vmad => b.video_mad(inst),
+        Op::Vavrg2 | Op::Vavrg4 => b.video(inst),
         Op::Vadd2 | Op::Vsub2 | Op::Vabsdiff2 | Op::Vmin2 | Op::Vmax2 | Op::Vset2 => b.video(inst),
         Op::Vadd4 | Op::Vsub4 | Op::Vabsdiff4 | Op::Vmin4 | Op::Vmax4 | Op::Vset4 => b.video(inst),
         Op::Add | Op::Sub | Op::Mul if float => b.float_binary(inst),

@@ -1,27 +1,30 @@
-//! Video instructions: one number, two of 16 bits or four of 8 bits; packing with saturation; the n-th set bit.
+//! Video instructions of two lanes of 16 bits or four of 8 bits; packing with saturation; the n-th set bit.
 //!
-//! Input: `vadd vsub vabsdiff vmin vmax vset`, their forms of two and four lanes, `cvt.pack`, `fns`. Output: plain integer code lane by lane: a lane is
-//! extended by its operand's sign, computed on, clamped where `.sat` says so, and put back or added to the last operand. One number
-//! is computed in 64 bits, which hold every sum and difference of signed and unsigned 32-bit numbers.
+//! Input: the forms of `vadd vsub vavrg vabsdiff vmin vmax vset` with lanes, `cvt.pack`, `fns`. Output: plain integer code lane by
+//! lane: a lane is chosen out of both sources, extended by its operand's sign, computed on, clamped where `.sat` says so, and put
+//! back or added to the last operand; lanes that are not of the mask are those of the last operand. One number is in `video_number`.
 
 use super::builder::{Builder, Lowered, Refusal};
 use super::compare::int_comparison;
 use super::mods::*;
 use super::operand::is_signed;
 use crate::ori::Operand;
-use crate::ptx::ast;
-use crate::tables::ptx::{AtomOp, Op as PtxOp, ScalarType};
+use crate::ptx::ast::{self, OperandKind, Part, RegisterUse};
+use crate::tables::ptx::{Op as PtxOp, ScalarType};
 use crate::tables::{Op, Role};
 
 /// What is done to a pair of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     Add,
     Sub,
+    Average,
     Difference,
     Min,
     Max,
     Set,
+    ShiftLeft,
+    ShiftRight,
 }
 
 /// The step and the number of lanes of an instruction.
@@ -33,14 +36,18 @@ fn step_of(op: PtxOp) -> Option<(Step, usize)> {
         PtxOp::Vmin => (Step::Min, 1),
         PtxOp::Vmax => (Step::Max, 1),
         PtxOp::Vset => (Step::Set, 1),
+        PtxOp::Vshl => (Step::ShiftLeft, 1),
+        PtxOp::Vshr => (Step::ShiftRight, 1),
         PtxOp::Vadd2 => (Step::Add, 2),
         PtxOp::Vsub2 => (Step::Sub, 2),
+        PtxOp::Vavrg2 => (Step::Average, 2),
         PtxOp::Vabsdiff2 => (Step::Difference, 2),
         PtxOp::Vmin2 => (Step::Min, 2),
         PtxOp::Vmax2 => (Step::Max, 2),
         PtxOp::Vset2 => (Step::Set, 2),
         PtxOp::Vadd4 => (Step::Add, 4),
         PtxOp::Vsub4 => (Step::Sub, 4),
+        PtxOp::Vavrg4 => (Step::Average, 4),
         PtxOp::Vabsdiff4 => (Step::Difference, 4),
         PtxOp::Vmin4 => (Step::Min, 4),
         PtxOp::Vmax4 => (Step::Max, 4),
@@ -50,47 +57,53 @@ fn step_of(op: PtxOp) -> Option<(Step, usize)> {
 }
 
 impl Builder<'_> {
-    /// The video instructions.
+    /// The video instructions but `vmad`.
     pub fn video(&mut self, inst: &ast::Instruction) -> Lowered {
         let (step, lanes) = step_of(inst.op).ok_or(Refusal::NotBuilt)?;
+        if lanes == 1 {
+            return self.video_single(inst, step);
+        }
         // The types are those of the result (of `vset` there is none) and of the two operands.
         let types = &inst.types[inst.types.len() - 2..];
         let result = if step == Step::Set { ScalarType::U32 } else { inst.types[0] };
-        let a = self.source_reg(&inst.operands[1], types[0])?;
-        let b = self.source_reg(&inst.operands[2], types[1])?;
-        let c = match inst.operands.get(3) {
-            Some(operand) => Some(self.source_reg(operand, result)?),
-            None => None,
-        };
-        let d = self.dest(&inst.operands[0])?;
-        let signs = [is_signed(types[0]), is_signed(types[1])];
-        if lanes == 1 {
-            let value = self.video_number(inst, step, [a, b], signs, result)?;
-            return self.video_second(inst, d, value, c);
-        }
-        let mut values = Vec::new();
+        let words = [self.video_word(&inst.operands[1])?, self.video_word(&inst.operands[2])?];
+        let c = self.source_reg(&inst.operands[3], result)?;
+        let d = self.video_word(&inst.operands[0])?;
+        let written = mask_of(&inst.operands[0], lanes);
+        let (mut values, mut sum) = (Vec::new(), c);
         for lane in 0..lanes {
-            let x = self.lane_of(a, lane, lanes, signs[0]);
-            let y = self.lane_of(b, lane, lanes, signs[1]);
-            values.push(self.video_lane(inst, step, [x, y], lanes, result)?);
-        }
-        if inst.mods.atom_op == Some(AtomOp::Add) {
-            let mut sum = c.ok_or(Refusal::NotBuilt)?;
-            for value in values {
+            if !written[lane] {
+                values.push(self.lane_of(c, lane, lanes, false));
+                continue;
+            }
+            let mut pair = [Operand::zero(); 2];
+            for (i, chosen) in pair.iter_mut().enumerate() {
+                let from = choice_of(&inst.operands[1 + i], lane, lanes, i);
+                *chosen = self.lane_of(words[from / lanes], from % lanes, lanes, is_signed(types[i]));
+            }
+            let value = self.video_lane(inst, step, pair, lanes, result)?;
+            values.push(value);
+            if inst.mods.atom_op.is_some() {
                 let next = self.temp();
                 self.add(next, sum, value);
                 sum = next;
             }
-            self.copy(d, sum);
-        } else {
-            let packed = self.pack(&values, 32 / lanes as u32);
-            self.copy(d, packed);
         }
+        let whole = if inst.mods.atom_op.is_some() { sum } else { self.pack(&values, 32 / lanes as u32) };
+        self.copy(d, whole);
         Ok(())
     }
 
+    /// The whole register of an operand of which parts are named.
+    pub(super) fn video_word(&mut self, operand: &ast::Operand) -> Lowered<Operand> {
+        match &operand.kind {
+            OperandKind::Register(used) => self.register(used.register).first().copied().ok_or(Refusal::NotBuilt),
+            _ => self.source_reg(operand, ScalarType::U32),
+        }
+    }
+
     /// One lane of a word, extended to 32 bits.
-    fn lane_of(&mut self, word: Operand, lane: usize, lanes: usize, signed: bool) -> Operand {
+    pub(super) fn lane_of(&mut self, word: Operand, lane: usize, lanes: usize, signed: bool) -> Operand {
         if lanes == 2 {
             return self.half_of(word, lane, signed);
         }
@@ -119,6 +132,15 @@ impl Builder<'_> {
                 self.add(difference, a, b.negated());
                 self.unary(Op::IABS, &[], d, difference);
             }
+            Step::Average => {
+                // Half of the sum, away from zero: plus one where it is not negative, then downwards.
+                let [sum, sign, rounded, one] = [self.temp(), self.temp(), self.temp(), self.imm(1)];
+                self.add(sum, a, b);
+                self.sign_word(sign, sum);
+                let args = [(Role::D, rounded), (Role::A, sum), (Role::B, one), (Role::C, sign)];
+                self.put(Op::IADD3, &[], &args);
+                self.shf(&SHF_R_S32_HI, d, Operand::zero(), one, rounded);
+            }
             Step::Min | Step::Max => self.word_min_max(d, a, b, step == Step::Max, true, false),
             Step::Set => {
                 let cmp = int_comparison(inst.mods.compare).ok_or(Refusal::NotBuilt)?;
@@ -126,6 +148,7 @@ impl Builder<'_> {
                 self.isetp(p, &[cmp, AND], a, b);
                 self.select(d, one, Operand::zero(), p);
             }
+            Step::ShiftLeft | Step::ShiftRight => return Err(Refusal::NotBuilt),
         }
         if !inst.mods.saturate {
             return Ok(d);
@@ -137,67 +160,6 @@ impl Builder<'_> {
         self.word_min_max(above, d, low, true, true, false);
         self.word_min_max(clamped, above, high, false, true, false);
         Ok(clamped)
-    }
-
-    /// The result on single numbers, in 64 bits, clamped to the type where `.sat` says so.
-    fn video_number(
-        &mut self,
-        inst: &ast::Instruction,
-        step: Step,
-        operands: [Operand; 2],
-        signs: [bool; 2],
-        ty: ScalarType,
-    ) -> Lowered<Operand> {
-        let [a, b] = [0, 1].map(|i| {
-            let high = self.temp();
-            if signs[i] {
-                self.sign_word(high, operands[i]);
-            } else {
-                self.copy(high, Operand::zero());
-            }
-            [operands[i], high]
-        });
-        let result = self.temp_pair();
-        let d = self.words(result);
-        match step {
-            Step::Add => self.add_long(d, a, b, false),
-            Step::Sub => self.add_long(d, a, b, true),
-            Step::Difference => {
-                let (up, down, p) = (self.temp_pair(), self.temp_pair(), self.temp_pred());
-                let (x, y) = (self.words(up), self.words(down));
-                self.add_long(x, a, b, true);
-                self.add_long(y, b, a, true);
-                self.compare_words(p, LT, S32, a, b);
-                (0..2).for_each(|i| self.select(d[i], y[i], x[i], p));
-            }
-            Step::Min | Step::Max => {
-                let p = self.temp_pred();
-                self.compare_words(p, if step == Step::Max { GT } else { LT }, S32, a, b);
-                (0..2).for_each(|i| self.select(d[i], a[i], b[i], p));
-            }
-            Step::Set => {
-                let cmp = int_comparison(inst.mods.compare).ok_or(Refusal::NotBuilt)?;
-                let (p, one) = (self.temp_pred(), self.imm(1));
-                self.compare_words(p, cmp, S32, a, b);
-                self.select(d[0], one, Operand::zero(), p);
-                return Ok(d[0]);
-            }
-        }
-        Ok(if inst.mods.saturate { self.clamp(d, ty, ScalarType::S64)[0] } else { d[0] })
-    }
-
-    /// The second operation of a video instruction on single numbers, with the last operand.
-    fn video_second(&mut self, inst: &ast::Instruction, d: Operand, value: Operand, c: Option<Operand>) -> Lowered {
-        match (inst.mods.atom_op, c) {
-            // Without a second operation a third operand has no part in the result; the incumbent takes it.
-            (None, _) => self.copy(d, value),
-            (Some(AtomOp::Add), Some(c)) => self.add(d, value, c),
-            (Some(op @ (AtomOp::Min | AtomOp::Max)), Some(c)) => {
-                self.word_min_max(d, value, c, op == AtomOp::Max, is_signed(inst.types[0]), false);
-            }
-            _ => return Err(Refusal::NotBuilt),
-        }
-        Ok(())
     }
 
     /// `cvt.pack`: two numbers clamped and put side by side, before the low part of a third.
@@ -268,5 +230,28 @@ impl Builder<'_> {
         self.select(place, mirrored, position, down);
         self.select(d, place, all, found);
         Ok(())
+    }
+}
+
+/// Which lanes a destination names: all without a mask.
+fn mask_of(operand: &ast::Operand, lanes: usize) -> [bool; 4] {
+    let mut mask = [false; 4];
+    match &operand.kind {
+        OperandKind::Register(RegisterUse { part: Part::Byte(n) | Part::Half(n), .. }) => {
+            mask[usize::from(*n) % 4] = true
+        }
+        OperandKind::Register(RegisterUse { part: Part::Lanes(l), .. }) => {
+            l.at[..usize::from(l.count)].iter().for_each(|n| mask[usize::from(*n) % 4] = true);
+        }
+        _ => mask[..lanes].fill(true),
+    }
+    mask
+}
+
+/// The lane that a source gives to a lane of the result, out of those of the first source and then those of the second.
+fn choice_of(operand: &ast::Operand, lane: usize, lanes: usize, source: usize) -> usize {
+    match &operand.kind {
+        OperandKind::Register(RegisterUse { part: Part::Lanes(l), .. }) => usize::from(l.at[lane]) % (2 * lanes),
+        _ => source * lanes + lane,
     }
 }

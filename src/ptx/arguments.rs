@@ -94,6 +94,7 @@ impl Parser<'_> {
                 let is_label = matches!(operand.kind, OperandKind::Label(_));
                 return if is_label { Ok(()) } else { Err((operand.pos, message)) };
             }
+            Role::Part | Role::Npart | Role::Nsrc | Role::Into | Role::Lanes | Role::Mask => self.video(e, operand)?,
             Role::Call => true,
         };
         if ok { Ok(()) } else { Err(mismatch(e, operand)) }
@@ -106,7 +107,7 @@ impl Parser<'_> {
         let part = match used.part {
             Part::Whole => true,
             Part::Element(n) => u32::from(n) < register.vector,
-            Part::Byte(_) | Part::Half(_) => false,
+            Part::Byte(_) | Part::Half(_) | Part::Lanes(_) => false,
         };
         // The incumbent takes a pair of halves wherever a suffix says an integer of 32 bits.
         let halves = |ty| e.by_suffix && register.ty == ScalarType::F16x2 && takes_halves(ty, e.is_wide());
@@ -148,6 +149,33 @@ impl Parser<'_> {
             }
             _ => Ok(false),
         }
+    }
+
+    /// An operand of a video instruction: a register with the part that its role allows.
+    fn video(&self, e: &Expect, operand: &Operand) -> Result<bool, Bad> {
+        let writes = matches!(e.role, Role::Into | Role::Mask);
+        let OperandKind::Register(used) = &operand.kind else {
+            return if writes { self.destination(e, operand) } else { Ok(e.count == 0 && self.source(e, operand)?) };
+        };
+        if used.negate && !matches!(e.role, Role::Npart | Role::Nsrc) {
+            let text = format!("Operand negation not allowed for instruction '{}'", e.op.name());
+            return Err((operand.pos, text));
+        }
+        let lanes = if e.count == 2 { [true, false] } else { [false, true] };
+        let fits = match (e.role, used.part) {
+            (_, Part::Whole) => true,
+            (Role::Part | Role::Npart | Role::Into, Part::Byte(_) | Part::Half(_)) => true,
+            (Role::Mask, Part::Half(_)) => lanes[0],
+            (Role::Mask, Part::Byte(_)) => lanes[1],
+            // Lanes of a mask stand in falling order.
+            (Role::Mask, Part::Lanes(l)) => {
+                let at = &l.at[..usize::from(l.count)];
+                l.halves == lanes[0] && at.is_sorted_by(|a, b| a < b) && at.iter().all(|n| usize::from(*n) < e.count)
+            }
+            (Role::Lanes, Part::Lanes(l)) => l.halves == lanes[0] && usize::from(l.count) == e.count,
+            _ => false,
+        };
+        Ok(fits && self.fits(e, &RegisterUse { part: Part::Whole, negate: false, ..*used }))
     }
 
     /// A source of `mov` or `cvta`: also a special register or the address of a symbol.

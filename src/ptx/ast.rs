@@ -378,6 +378,19 @@ pub enum Part {
     Byte(u8),
     /// `.h0`, `.h1` of a video instruction.
     Half(u8),
+    /// `.b3210` or `.h10` of one.
+    Lanes(Lanes),
+}
+
+/// Bytes or halves of a video instruction of two or four lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lanes {
+    /// Halves, else bytes.
+    pub halves: bool,
+    /// How many are named.
+    pub count: u8,
+    /// Their numbers, the last one written first.
+    pub at: [u8; 4],
 }
 
 /// `[base+offset]`, or `[base, coordinates]` of textures and tensors.

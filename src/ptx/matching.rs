@@ -8,7 +8,9 @@ use super::instruction::{Suffix, Written};
 use super::parser::{Parse, Parser};
 use super::requirements::Subject;
 use crate::diag::{Diagnostic, Pos};
-use crate::tables::ptx::{Form, Group, MODIFIER_BY_TEXT, Modifiers, Needs, Op, Role, ScalarType, VECTORS};
+use crate::tables::ptx::{
+    Form, Group, MODIFIER_BY_TEXT, Modifiers, Needs, Op, Role, ScalarType, SpecialRegister, VECTORS,
+};
 use smallvec::SmallVec;
 
 /// Most bits of an element of a vector in memory (PTX ISA 9.0, 9.7.9).
@@ -66,7 +68,10 @@ impl<'a> Parser<'a> {
         }
         self.check_needs(&written, form, &set, &types, &mods);
         self.check_ranges(&written);
-        normalise(form, &mut written.operands);
+        if op == Op::Vmad {
+            self.check_signs(&mods, &written.operands);
+        }
+        self.normalise(form, &mut written.operands);
         let Written { pos, operands, .. } = written;
         Ok(Instruction { pos, guard: None, op, row, mods, types, operands })
     }
@@ -180,6 +185,63 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Gives operands the shape that the tree promises: where memory is expected, `name[i]` means `[name+i*size]`; a vector of
+    /// one element is that element; a vector register is the vector of its elements.
+    fn normalise(&self, form: &Form, operands: &mut [Operand]) {
+        for (arg, operand) in form.args.iter().zip(operands) {
+            match (arg.role, &mut operand.kind) {
+                (Role::Mem, OperandKind::Symbol { symbol, offset }) => {
+                    let base = AddressBase::Symbol(*symbol);
+                    operand.kind =
+                        OperandKind::Address(Address { base, offset: *offset, rest: Vec::new(), unified: false });
+                }
+                (Role::Vdst | Role::Vsrc | Role::Xdst | Role::Xsrc, OperandKind::Vector(elements))
+                    if elements.len() == 1 =>
+                {
+                    if let Some(only) = elements.pop() {
+                        *operand = only;
+                    }
+                }
+                (Role::Vdst | Role::Vsrc | Role::Xdst | Role::Xsrc | Role::Pack | Role::Unpack | Role::Any, _) => {
+                    self.open_vector(operand)
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A vector register, or a special register of several elements, as the vector of its elements.
+    fn open_vector(&self, operand: &mut Operand) {
+        let pos = operand.pos;
+        let elements: Vec<OperandKind> = match operand.kind {
+            OperandKind::Register(used) if used.part == Part::Whole => {
+                let count = self.body.registers[used.register].vector;
+                let element = |n| OperandKind::Register(RegisterUse { part: Part::Element(n as u8), ..used });
+                (0..count).map(element).collect()
+            }
+            OperandKind::Special(special) if special.info().vector > 1 => {
+                let named = |axis| SpecialRegister::by_name(&format!("{}.{axis}", special.name()));
+                ["x", "y", "z", "w"].into_iter().filter_map(named).map(OperandKind::Special).collect()
+            }
+            _ => return,
+        };
+        if elements.len() > 1 {
+            operand.kind = OperandKind::Vector(elements.into_iter().map(|kind| Operand { pos, kind }).collect());
+        }
+    }
+
+    /// The rules of `vmad` on signs, which no row can say (PTX ISA 9.0, 9.7.17.6).
+    fn check_signs(&mut self, mods: &Modifiers, operands: &[Operand]) {
+        let negated = |o: &Operand| matches!(o.kind, OperandKind::Register(used) if used.negate);
+        let signs: SmallVec<[bool; 4]> = operands.iter().map(negated).collect();
+        let (Some(first), [_, a, b, c]) = (operands.first(), signs.as_slice()) else { return };
+        if a ^ b && *c {
+            self.error(first.pos, "Operand negation limited to either (source A xor source B) or source C");
+        } else if mods.plus_one && (*a || *b || *c) {
+            self.error(first.pos, "Conflicting use of '.po' modifier with operand negation");
+        }
+    }
+
     fn need_type(&mut self, op: Op, types: &Types, needs: Needs, pos: Pos) {
         let ty = types.first().map_or("", |t| t.name());
         self.need(Subject::Feature(&format!("{}.{ty}", op.name()), needs), pos);
@@ -234,26 +296,4 @@ fn explain(op: Op, set: &Set, problem: Problem, pos: Pos) -> (Pos, String) {
 /// A message of the tables with its places filled in.
 fn fill(template: &str, op: Op, text: &str) -> String {
     template.replace("{op}", op.name()).replace("{text}", &format!(".{text}"))
-}
-
-/// Gives an operand the shape that the tree promises: where memory is expected, `name[i]` means `[name+i*size]`; a vector
-/// of one element is that element.
-fn normalise(form: &Form, operands: &mut [Operand]) {
-    for (arg, operand) in form.args.iter().zip(operands) {
-        match (arg.role, &mut operand.kind) {
-            (Role::Mem, OperandKind::Symbol { symbol, offset }) => {
-                let address =
-                    Address { base: AddressBase::Symbol(*symbol), offset: *offset, rest: Vec::new(), unified: false };
-                operand.kind = OperandKind::Address(address);
-            }
-            (Role::Vdst | Role::Vsrc | Role::Xdst | Role::Xsrc, OperandKind::Vector(elements))
-                if elements.len() == 1 =>
-            {
-                if let Some(only) = elements.pop() {
-                    *operand = only;
-                }
-            }
-            _ => {}
-        }
-    }
 }

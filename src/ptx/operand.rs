@@ -146,7 +146,10 @@ impl<'a> Parser<'a> {
             ".b3" => Part::Byte(3),
             ".h0" => Part::Half(0),
             ".h1" => Part::Half(1),
-            text => return Err(self.error(token.pos, format!("Unknown field '{text}'"))),
+            text => match lanes(text) {
+                Some(lanes) => Part::Lanes(lanes),
+                None => return Err(self.error(token.pos, format!("Unknown field '{text}'"))),
+            },
         };
         self.next();
         Ok(part)
@@ -212,4 +215,19 @@ impl<'a> Parser<'a> {
     fn coordinate(&mut self) -> Parse<Operand> {
         self.single(false)
     }
+}
+
+/// `.h10`, `.b7654`: two halves of four, or two to four bytes of eight.
+fn lanes(text: &str) -> Option<Lanes> {
+    let (halves, digits) = match text.strip_prefix(".h") {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix(".b")?),
+    };
+    let most = if halves { 2 } else { 4 };
+    let mut at = [0; 4];
+    for (lane, digit) in at.iter_mut().zip(digits.bytes().rev()) {
+        *lane = digit.checked_sub(b'0').filter(|n| *n < 2 * most)?;
+    }
+    let fits = (2..=usize::from(most)).contains(&digits.len());
+    fits.then_some(Lanes { halves, count: digits.len() as u8, at })
 }

@@ -159,6 +159,11 @@ impl Resolver<'_, '_> {
                     dst.push(self.names.dst(&pair.0, first)?);
                     dst.push(self.names.dst(&pair.1, Some(ScalarType::Pred))?);
                 }
+                // Which part is written or read, and with which sign, the operation knows itself.
+                (Role::Into | Role::Mask, _) => dst.push(self.names.dst(&whole(operand), ty)?),
+                (Role::Part | Role::Npart | Role::Nsrc | Role::Lanes, _) => {
+                    src.push(self.names.src(&whole(operand), ty)?);
+                }
                 (Role::Dst | Role::Odst | Role::Wdst | Role::Pair | Role::Both | Role::Preds, _) => {
                     dst.push(self.names.dst(operand, ty)?);
                 }
@@ -418,6 +423,16 @@ impl Resolver<'_, '_> {
         let kind = self.kind(i);
         Ok(Act::Collective(Box::new(shapes::resolve(&self.names, i, kind)?)))
     }
+}
+
+/// A register without its part and sign.
+fn whole(operand: &Operand) -> Operand {
+    let mut operand = operand.clone();
+    if let OperandKind::Register(used) = &mut operand.kind {
+        used.part = ast::Part::Whole;
+        used.negate = false;
+    }
+    operand
 }
 
 /// An instruction's name with its types, for a person.

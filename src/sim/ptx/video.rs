@@ -1,89 +1,188 @@
-//! Video instructions (PTX ISA 9.0, 9.7.17): one number, two of 16 bits, four of 8 bits, and packing with saturation (9.7.9.22).
+//! Video instructions (PTX ISA 9.0, 9.7.17) and packing with saturation (9.7.9.22).
 //!
-//! Input: an instruction. Output: what it computes, or `None` where it is none of these. Invariant: lanes are extended by their
-//! operand's type and computed without loss; `.sat` clamps to the lane of the result's type before anything is merged or added.
+//! Input: an instruction. Output: what it computes on whole registers, or `None` where it is none of these. Invariant: sources come
+//! as words of 32 bits; bytes, halves and lanes that the operands name are cut out here, and the result is put into its place. A
+//! number is extended to 33 bits and computed on in 34, as the ISA has it, before it is clamped.
 
-use super::compare::integers;
 use super::int::one;
-use super::program::Alu;
-use super::values::{clamp, each, is_signed, mask, number, sign_extend};
-use crate::ptx::ast::Instruction;
-use crate::tables::ptx::{AtomOp, Op, ScalarType};
+use super::program::{Alu, Sources};
+use super::values::{clamp, is_signed, mask, number, sign_extend};
+use crate::ptx::ast::{Instruction, Operand, OperandKind, Part};
+use crate::tables::ptx::{AtomOp, Compare, Op, ScalarType, ShiftMode, VideoScale};
 
-/// What is done to the numbers of a lane.
+/// Bits of an intermediate result.
+const INTERMEDIATE: u32 = 34;
+
+/// What is done to two numbers; the third is the modifier of shifts and comparisons.
 type Step = Box<dyn Fn(i128, i128) -> i128 + Send + Sync>;
 
 /// What a video instruction computes.
 pub fn compile(i: &Instruction) -> Option<Alu> {
-    if i.op == Op::CvtPack {
-        return pack(i);
+    let name = i.op.name();
+    match i.op {
+        Op::CvtPack => return pack(i),
+        Op::Vmad => return multiply(i),
+        _ => {}
     }
-    let (step, lanes) = step(i)?;
-    let &[a, b] = i.types.last_chunk::<2>()?;
-    let result = if i.types.len() == 3 { i.types[0] } else { ScalarType::U32 };
-    let lane = Lane { bits: 32 / lanes, a_signed: is_signed(a), b_signed: is_signed(b), signed: is_signed(result) };
-    let saturate = i.mods.saturate;
-    let value = move |s: &[u64], at: u32| {
-        let x = step(lane.of(s[0], at, lane.a_signed), lane.of(s[1], at, lane.b_signed));
-        if saturate { lane.clamp(x) } else { x }
+    let lanes = match name.strip_prefix('v')?.chars().last()? {
+        '2' => 2,
+        '4' => 4,
+        _ => 1,
     };
-    let last = move |s: &[u64]| number(result, s[2]);
-    match (lanes, i.mods.atom_op) {
-        (1, None) => one(move |s| value(s, 0) as u64 & mask(32)),
-        // The second operation is one of the result's type.
-        (1, Some(AtomOp::Add)) => one(move |s| value(s, 0).wrapping_add(last(s)) as u64 & mask(32)),
-        (1, Some(AtomOp::Min)) => one(move |s| number(result, value(s, 0) as u64).min(last(s)) as u64 & mask(32)),
-        (1, Some(AtomOp::Max)) => one(move |s| number(result, value(s, 0) as u64).max(last(s)) as u64 & mask(32)),
-        (_, Some(AtomOp::Add)) => {
-            one(move |s| (0..lanes).fold(last(s), |sum, at| sum + value(s, at)) as u64 & mask(32))
+    let step = step(i, name.trim_end_matches(['2', '4']))?;
+    if lanes == 1 { single(i, step) } else { several(i, step, lanes) }
+}
+
+fn step(i: &Instruction, name: &str) -> Option<Step> {
+    let wrap = i.mods.shift_mode == Some(ShiftMode::Wrap);
+    let amount = move |b: i128| if wrap { b & 31 } else { b.min(32) } as u32;
+    Some(match name {
+        "vadd" => Box::new(|a, b| a + b),
+        "vsub" => Box::new(|a, b| a - b),
+        "vabsdiff" => Box::new(|a, b| (a - b).abs()),
+        "vmin" => Box::new(|a, b| a.min(b)),
+        "vmax" => Box::new(|a, b| a.max(b)),
+        // Half of the sum, rounded away from zero.
+        "vavrg" => Box::new(|a, b| (a + b + i128::from(a + b >= 0)) >> 1),
+        "vshl" => Box::new(move |a, b| i128::from(sign_extend((a << amount(b)) as u64, INTERMEDIATE) as i64)),
+        "vshr" => Box::new(move |a, b| a >> amount(b)),
+        "vset" => {
+            let compare = i.mods.compare?;
+            Box::new(move |a, b| {
+                i128::from(match compare {
+                    Compare::Eq => a == b,
+                    Compare::Ne => a != b,
+                    Compare::Lt => a < b,
+                    Compare::Le => a <= b,
+                    Compare::Gt => a > b,
+                    _ => a >= b,
+                })
+            })
         }
-        (_, None) => one(move |s| each(lane.bits, lanes, |at| value(s, at as u32) as u64)),
+        _ => return None,
+    })
+}
+
+/// Types of the result and of the two sources; `vset` has none for the result, which is clamped nowhere.
+fn types(i: &Instruction) -> Option<[ScalarType; 3]> {
+    match *i.types.as_slice() {
+        [d, a, b] => Some([d, a, b]),
+        [a, b] => Some([a, a, b]),
         _ => None,
     }
 }
 
-/// The step of an instruction, and how many lanes it has.
-fn step(i: &Instruction) -> Option<(Step, u32)> {
-    let lanes = match i.op.name().as_bytes().last()? {
-        b'2' => 2,
-        b'4' => 4,
-        _ => 1,
-    };
-    let step: Step = match i.op {
-        Op::Vadd | Op::Vadd2 | Op::Vadd4 => Box::new(|a, b| a + b),
-        Op::Vsub | Op::Vsub2 | Op::Vsub4 => Box::new(|a, b| a - b),
-        Op::Vabsdiff | Op::Vabsdiff2 | Op::Vabsdiff4 => Box::new(|a, b| (a - b).abs()),
-        Op::Vmin | Op::Vmin2 | Op::Vmin4 => Box::new(i128::min),
-        Op::Vmax | Op::Vmax2 | Op::Vmax4 => Box::new(i128::max),
-        Op::Vset | Op::Vset2 | Op::Vset4 => {
-            let compare = i.mods.compare?;
-            Box::new(move |a, b| integers(compare, a.cmp(&b)).into())
+fn part(operand: Option<&Operand>) -> Part {
+    match operand.map(|o| &o.kind) {
+        Some(OperandKind::Register(used)) => used.part,
+        _ => Part::Whole,
+    }
+}
+
+/// The number that a source, or its part, stands for.
+fn source(part: Part, ty: ScalarType, word: u64) -> i128 {
+    let (shift, bits) = place(part);
+    let cut = word >> shift & mask(bits);
+    i128::from(if is_signed(ty) { sign_extend(cut, bits) as i64 } else { cut as i64 })
+}
+
+/// First bit and bits of a part.
+fn place(part: Part) -> (u32, u32) {
+    match part {
+        Part::Byte(n) => (8 * u32::from(n), 8),
+        Part::Half(n) => (16 * u32::from(n), 16),
+        _ => (0, 32),
+    }
+}
+
+/// The nearest number of a width and sign.
+fn bound(value: i128, bits: u32, signed: bool) -> i128 {
+    if signed { value.clamp(-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { value.clamp(0, (1 << bits) - 1) }
+}
+
+fn single(i: &Instruction, step: Step) -> Option<Alu> {
+    let [d, a, b] = types(i)?;
+    let [to, first, second] = [0, 1, 2].map(|n| part(i.operands.get(n)));
+    let (saturate, then) = (i.mods.saturate, i.mods.atom_op);
+    let (at, bits) = place(to);
+    one(move |s: &Sources| {
+        let mut value = step(source(first, a, s[0]), source(second, b, s[1]));
+        if saturate {
+            value = bound(value, bits, is_signed(d));
         }
-        _ => return None,
+        let word = value as u64 & mask(32);
+        let pair = [number(d, word), number(d, s[2] & mask(32))];
+        match then {
+            Some(AtomOp::Add) => word.wrapping_add(s[2]) & mask(32),
+            Some(AtomOp::Min) => pair[0].min(pair[1]) as u64 & mask(32),
+            Some(_) => pair[0].max(pair[1]) as u64 & mask(32),
+            None if bits == 32 => word,
+            None => s[2] & mask(32) & !(mask(bits) << at) | (word & mask(bits)) << at,
+        }
+    })
+}
+
+/// `vmad`: the whole product and sum, shifted, clamped.
+fn multiply(i: &Instruction) -> Option<Alu> {
+    let [_, a, b] = types(i)?;
+    let negated = |n: usize| matches!(i.operands.get(n).map(|o| &o.kind), Some(OperandKind::Register(r)) if r.negate);
+    let turned = negated(1) ^ negated(2);
+    let (less, more) = (negated(3), i.mods.plus_one);
+    let signed = is_signed(a) || is_signed(b) || turned || less;
+    let [first, second] = [1, 2].map(|n| part(i.operands.get(n)));
+    let shift = match i.mods.video_scale {
+        None => 0,
+        Some(VideoScale::Shr7) => 7,
+        Some(VideoScale::Shr15) => 15,
     };
-    Some((step, lanes))
+    let saturate = i.mods.saturate;
+    one(move |s: &Sources| {
+        let product = source(first, a, s[0]) * source(second, b, s[1]);
+        let ty = if signed { ScalarType::S32 } else { ScalarType::U32 };
+        // The negation of c is that of its bits, plus one.
+        let c = if less { number(ty, !s[2] & mask(32)) + 1 } else { number(ty, s[2] & mask(32)) };
+        let sum = if turned { -product } else { product } + c + i128::from(more);
+        let value = sum >> shift;
+        if saturate { clamp(ty, value) } else { value as u64 & mask(32) }
+    })
 }
 
-/// A part of a word.
-#[derive(Clone, Copy)]
-struct Lane {
-    bits: u32,
-    a_signed: bool,
-    b_signed: bool,
-    /// Of the result.
-    signed: bool,
-}
-
-impl Lane {
-    fn of(self, word: u64, at: u32, signed: bool) -> i128 {
-        let part = word >> (at * self.bits) & mask(self.bits);
-        if signed { i128::from(sign_extend(part, self.bits) as i64) } else { part.into() }
-    }
-
-    fn clamp(self, x: i128) -> i128 {
-        let half = 1i128 << (self.bits - 1);
-        if self.signed { x.clamp(-half, half - 1) } else { x.clamp(0, 2 * half - 1) }
-    }
+/// Lanes side by side; those that the destination does not name are those of the third source.
+fn several(i: &Instruction, step: Step, lanes: u32) -> Option<Alu> {
+    let [d, a, b] = types(i)?;
+    let bits = 32 / lanes;
+    let named = |n: usize| match part(i.operands.get(n)) {
+        Part::Lanes(l) => Some(l.at[..usize::from(l.count)].to_vec()),
+        Part::Byte(n) | Part::Half(n) => Some(vec![n]),
+        _ => None,
+    };
+    let written = named(0).unwrap_or_else(|| (0..lanes as u8).collect());
+    let chosen =
+        [1, 2].map(|n| named(n).unwrap_or_else(|| (0..lanes as u8).map(|l| l + (n as u8 - 1) * lanes as u8).collect()));
+    let (saturate, sum) = (i.mods.saturate, i.mods.atom_op.is_some());
+    one(move |s: &Sources| {
+        // The lanes of the first source, and above them those of the second.
+        let both = s[0] & mask(32) | s[1] << 32;
+        let number = |lane: u8, ty: ScalarType| {
+            let cut = both >> (bits * u32::from(lane)) & mask(bits);
+            i128::from(if is_signed(ty) { sign_extend(cut, bits) as i64 } else { cut as i64 })
+        };
+        let mut word = s[2] & mask(32);
+        for lane in &written {
+            let at = usize::from(*lane);
+            let mut value = step(number(chosen[0][at], a), number(chosen[1][at], b));
+            if saturate {
+                value = bound(value, bits, is_signed(d));
+            }
+            if sum {
+                word = word.wrapping_add(value as u64) & mask(32);
+            } else {
+                let shift = bits * u32::from(*lane);
+                word = word & !(mask(bits) << shift) | (value as u64 & mask(bits)) << shift;
+            }
+        }
+        word
+    })
 }
 
 /// `cvt.pack`: the second source in the lowest bits, the first above it, the bits of a third above both.
@@ -101,11 +200,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lanes() {
-        let lane = Lane { bits: 8, a_signed: true, b_signed: false, signed: true };
-        assert_eq!(lane.of(0x8001, 1, true), -128);
-        assert_eq!(lane.of(0x8001, 1, false), 128);
-        assert_eq!((lane.clamp(200), lane.clamp(-200)), (127, -128));
-        assert_eq!(Lane { signed: false, ..lane }.clamp(-1), 0);
+    fn parts_and_bounds() {
+        assert_eq!(source(Part::Byte(1), ScalarType::S32, 0x8001), -128);
+        assert_eq!(source(Part::Byte(1), ScalarType::U32, 0x8001), 128);
+        assert_eq!(source(Part::Half(1), ScalarType::S32, 0xffff_0000), -1);
+        assert_eq!(source(Part::Whole, ScalarType::U32, 0xffff_ffff), 0xffff_ffff);
+        assert_eq!((bound(200, 8, true), bound(-200, 8, true)), (127, -128));
+        assert_eq!((bound(-1, 8, false), bound(300, 8, false)), (0, 255));
     }
 }

@@ -855,6 +855,82 @@ def matrix_tiles_wide():
     ]
 
 
+def within(value, low, high):
+    return min(max(value, low), high)
+
+
+def sized(value, kind):
+    """Within the numbers of a kind such as u8 or s16."""
+    bits = int(kind[1:])
+    return within(value, 0, 2**bits - 1) if kind[0] == "u" else within(value, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def away(total):
+    """Half of an integer, rounded away from zero."""
+    return (total + 1) // 2 if total >= 0 else -((-total + 1) // 2)
+
+
+def video():
+    numbers = EDGES32 + [0xFFFF8001, 0x7FFF0020, 0x80FF7F01, 0x0102FE80]
+    more = list(lcg("u32", 24, 81, 0xFFFFFFFF))
+    rows = [(a, numbers[(i * 7 + 3) % 16], numbers[(i * 5 + 11) % 16]) for i, a in enumerate(numbers)] + [more[i:i + 3] for i in range(0, 24, 3)]
+    out = []
+    for a, b, c in rows:
+        sa, sb, sc, both = signed(a), signed(b), signed(c), b << 32 | a
+        byte = lambda k: both >> (8 * k) & 255
+        half = lambda k: both >> (16 * k) & 0xFFFF
+        into = lambda value, bits, at: c & ~(((1 << bits) - 1) << at) | (value & ((1 << bits) - 1)) << at
+        s8, s16, s34 = (lambda v: signed(v, 8)), (lambda v: signed(v, 16)), (lambda v: signed(v & (2**34 - 1), 34))
+        turned = signed(~c & M32) + 1
+        lanes = into(sized(away(byte(1) + s8(byte(6))), "u8"), 8, 0)
+        lanes = lanes & ~0xFF00 | sized(away(byte(5) + s8(byte(4))), "u8") << 8
+        lanes = lanes & ~0xFF000000 | sized(away(byte(7) + s8(byte(0))), "u8") << 24
+        out += [unsigned(v) for v in [
+            into(s16(half(0)) + s8(byte(7)), 16, 16), into(sa >= byte(5), 16, 16),
+            into(sized(a - s8(byte(4)), "u16"), 16, 16), into(sized(half(1) - half(3), "u16"), 16, 0),
+            into(sized(sa + sb, "s8"), 8, 16), into(sized(abs(a - sb), "s8"), 8, 24),
+            sized(a + sb, "u32"), sized(a - b, "s32"),
+            min(unsigned(sa + sb), c), max(signed(unsigned(a - b)), sc),
+            sized(s34(sa << min(byte(4), 32)), "s32"), into(sized(s34(half(0) << (b & 31)), "u8"), 8, 8),
+            into(sized(sa >> min(byte(4), 32), "s16"), 16, 0), min(unsigned(sa >> (b & 31)), c),
+            sized(a * b + c, "u32"), (a * b + c + 1) >> 15, sized((a * b + c + 1) >> 7, "u32"),
+            sized(sc - a * b, "s32"), sized((a * sb + turned) >> 7, "s32"), (sc - s8(byte(3)) * half(3)) >> 15,
+            lanes, c + abs(s16(half(1)) - half(2)) + abs(s16(half(3)) - half(0)),
+            c + sum(byte(k) < s8(byte(4 + k)) for k in range(4)), into(sized(half(1) - half(2), "u16"), 16, 16),
+        ]]
+    x = listed([v for row in rows for v in row])
+    return [launch("video", 1, len(rows), [IN("u32", x), OUT("u32", out, True)])]
+
+
+def integers_wide():
+    edges = [0, 1, 2**64 - 1, 2**63, 0x7FF0000000000000, 0xFFF0000000000001, 0x000FFFFFFFFFFFFF, 0x8010000000000000, 0x7FEFFFFFFFFFFFFF, 0xFF7FFFFF]
+    more = list(lcg("u64", 18, 82, 2**64 - 1))
+    rows = [(p, edges[(3 * i + 2) % 10], edges[(7 * i + 5) % 10]) for i, p in enumerate(edges)] + [more[i:i + 3] for i in range(0, 18, 3)]
+    rows += [(0x7FFFFF, 0x7FFFFF, 0x7FFFFFFF), (0x800000, 0x7FFFFF, 0x80000000)]
+    out = []
+    for p, q, s in rows:
+        low, carry = unsigned(p * q + s, 64), ((p * q) % 2**64 + s) >> 64
+        high = ((signed(p, 64) * signed(q, 64)) >> 64) % 2**64 + s
+        exponent, fraction = p >> 52 & 2047, p & (2**52 - 1)
+        tests = [exponent < 2047, exponent == 2047 and fraction == 0, exponent < 2047 or fraction == 0, exponent == 2047 and fraction != 0,
+                 0 < exponent < 2047 or p % 2**63 == 0, exponent == 0 and fraction != 0]
+        short = (signed(p & 0xFFFFFF, 24) * signed(q & 0xFFFFFF, 24)) >> 16
+        out += [low, unsigned((p * q >> 64) + s + carry, 64), unsigned(high, 64), unsigned(p * q + 3 + (high >> 64), 64),
+                unsigned(s + abs(p - q), 64), unsigned(s + abs(signed(p, 64) - signed(q, 64)), 64),
+                unsigned(sized(short + signed(s & M32), "s32")), sum(t << k for k, t in enumerate(tests))]
+    x = listed([v for row in rows for v in row])
+    return [launch("integers_wide", 1, len(rows), [IN("u64", x), OUT("u64", out, True)])]
+
+
+def vector_registers():
+    x = lcg("u32", 32, 83, 0xFFFF)
+    out = []
+    for t in range(8):
+        a, b, c, d = x[4 * t:4 * t + 4]
+        out += [d, a, b, c, b, a, c + d, 7, t, 0, 0, 0]
+    return [launch("vector_registers", 1, 8, [IN("u32", x), OUT("u32", out)])]
+
+
 ELSEWHERE = {"saxpy": "../../corpus/saxpy.ptx"}
 KERNELS = [
     saxpy, vecadd, reduce_shared, reduce_shuffle, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
@@ -863,7 +939,7 @@ KERNELS = [
     local_array, const_array, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz,
     subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect, many_predicates, deep_regions, many_values,
     matrix_products, matrix_products_wide, matrix_products_double, matrix_products_narrow, matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
-    stack_memory, wide_variable,
+    stack_memory, wide_variable, video, integers_wide, vector_registers,
 ]
 
 
