@@ -19,7 +19,7 @@ pub fn run(function: &mut Function) {
     }
     for block in function.layout.clone() {
         for inst in function.blocks[block].clone() {
-            rewrite(function, &source, inst);
+            rename(function, &source, inst);
         }
     }
 }
@@ -31,9 +31,14 @@ fn plain_copy(function: &Function, inst: InstId) -> Option<(VReg, VReg)> {
     }
     let (dst, src) = (function.arg(inst, Role::D), function.arg(inst, Role::A));
     let (d, s) = (dst.as_reg()?, src.as_reg()?);
+    (src == Operand::reg(s) && free_pair(function, d, s)).then_some((d, s))
+}
+
+/// Whether one register may be read in another one's place.
+pub fn free_pair(function: &Function, d: VReg, s: VReg) -> bool {
     let data = |r: VReg| function.regs[r];
     let free = [d, s].iter().all(|r| data(*r).phys.is_none() && data(*r).fixed.is_none());
-    (free && src == Operand::reg(s) && function.regs[d].file == function.regs[s].file).then_some((d, s))
+    free && data(d).file == data(s).file
 }
 
 fn root(source: &SecondaryMap<VReg, Option<VReg>>, mut reg: VReg) -> VReg {
@@ -44,7 +49,8 @@ fn root(source: &SecondaryMap<VReg, Option<VReg>>, mut reg: VReg) -> VReg {
     reg
 }
 
-fn rewrite(function: &mut Function, source: &SecondaryMap<VReg, Option<VReg>>, inst: InstId) {
+/// Makes an instruction read the sources of copies.
+pub fn rename(function: &mut Function, source: &SecondaryMap<VReg, Option<VReg>>, inst: InstId) {
     use crate::tables::ori::Direction;
     for i in 0..function.args(inst).len() {
         if function.direction(inst, i) == Direction::Use {

@@ -4,13 +4,35 @@
 //! the remaining blocks is that of the source; a block that ends without a terminator falls into the next one.
 
 use crate::ori::cfg::Cfg;
-use crate::ori::{Function, Kind};
-use crate::tables::{Op, Role};
+use crate::ori::{Block, Function, InstId, Kind, Operand};
+use crate::tables::{Mods, Op, Role};
 
-/// Drops blocks that no path reaches.
-pub fn drop_unreachable(function: &mut Function) {
+/// Drops blocks that no path reaches, and turns branches over one that a fall-through can replace.
+pub fn place(function: &mut Function) {
     let cfg = Cfg::new(function);
     function.layout.retain(|b| cfg.reachable(*b));
+    for place in 0..function.layout.len().saturating_sub(1) {
+        turn(function, function.layout[place], function.layout[place + 1]);
+    }
+}
+
+/// `@p BRA next; BRA other` as `@!p BRA other; BRA next`.
+fn turn(function: &mut Function, block: Block, next: Block) {
+    let [.., conditional, last] = function.blocks[block][..] else { return };
+    let plain = |inst: InstId| {
+        let others = function.args(inst).iter().filter(|o| !matches!(o.kind(), Kind::Label(_)));
+        function.insts[inst].op == Op::BRA
+            && others.into_iter().all(|o| o.is_null())
+            && function.insts[inst].mods == Mods::default()
+    };
+    let guard = function.insts[conditional].guard;
+    let (to, other) = (function.arg(conditional, Role::Target), function.arg(last, Role::Target));
+    let whole = plain(conditional) && plain(last) && guard.as_reg().is_some() && function.insts[last].guard.is_null();
+    if whole && to == Operand::label(next) && other != to {
+        function.insts[conditional].guard = guard.inverted();
+        function.set_arg(conditional, Role::Target, other);
+        function.set_arg(last, Role::Target, to);
+    }
 }
 
 /// Removes NOPs that lowering left. Branches to the next block are removed when the words are laid out, so that every

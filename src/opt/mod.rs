@@ -1,6 +1,12 @@
 //! Optimisations, one file each.
 
+pub mod common;
 pub mod contract;
 pub mod copies;
 pub mod dead;
+pub mod fuse;
 pub mod layout;
+pub mod offsets;
+pub mod shifts;
+pub mod simplify;
+pub mod values;

@@ -82,6 +82,21 @@ pub fn emit(function: &Function) -> Result<Code, String> {
     Ok(code)
 }
 
+/// Whether the target has a word for an instruction, whatever its registers become: each stands for one that its kind of operand takes.
+pub fn encodes(function: &Function, inst: InstId) -> bool {
+    let data = &function.insts[inst];
+    let mut machine = Inst::new(data.op);
+    machine.mods = data.mods;
+    for (role, operand) in data.op.info().roles.iter().zip(function.args(inst)) {
+        let Ok(arg) = machine_arg(function, role.class, *operand, |_| Ok(STAND_IN), |_| 0) else { return false };
+        machine.set(role.role, arg);
+    }
+    sass::encode(function.target, &machine).is_ok()
+}
+
+/// A number that a register of any file can have, and a vector's first one too.
+const STAND_IN: u32 = 0;
+
 /// Notes an instruction that the cubin must list.
 fn sites(function: &Function, starts: &SecondaryMap<Block, u64>, inst: InstId, at: u64, code: &mut Code) {
     let op = function.insts[inst].op;
@@ -173,7 +188,8 @@ impl<'a> Scene<'a> {
                 out.set(role.role, arg);
                 fixup = place.map(|place| (role.role, place)).or(fixup);
             } else {
-                out.set(role.role, machine_arg(function, role.class, *operand, target)?);
+                let number = |reg| physical(function, reg);
+                out.set(role.role, machine_arg(function, role.class, *operand, number, target)?);
             }
         }
         Ok((out, fixup))
@@ -207,14 +223,15 @@ fn machine_arg(
     function: &Function,
     class: Class,
     operand: Operand,
+    number: impl Fn(crate::ori::VReg) -> Result<u32, String>,
     target: impl Fn(Block) -> i64,
 ) -> Result<Arg, String> {
     let arg = match operand.kind() {
         Kind::Null => return Ok(Arg::default()),
-        Kind::Reg(reg) => file_arg(function.regs[reg].file, physical(function, reg)?),
+        Kind::Reg(reg) => file_arg(function.regs[reg].file, number(reg)?),
         Kind::Vector(vector) => {
             let first = function.vector_regs(vector)[0];
-            file_arg(function.regs[first].file, physical(function, first)?)
+            file_arg(function.regs[first].file, number(first)?)
         }
         Kind::Imm(_) => Arg::imm(function.imm_value(operand).unwrap_or(0)),
         Kind::Const { bank, offset } => Arg::constant(bank, i32::from(offset)),

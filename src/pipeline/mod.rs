@@ -56,7 +56,7 @@ fn body(phase: Phase) -> Option<Run> {
         Phase::OriDoSyncronization => infallible!(sync::run),
         Phase::AllocateRegisters => alloc::run,
         Phase::OriRemoveNopCode => infallible!(opt::layout::remove_needless),
-        Phase::PlaceBlocksInSourceOrder => infallible!(opt::layout::drop_unreachable),
+        Phase::PlaceBlocksInSourceOrder => infallible!(opt::layout::place),
         Phase::ProcessO0WaitsAndSBs => infallible!(safe::run),
         _ => return None,
     };
@@ -66,6 +66,12 @@ fn body(phase: Phase) -> Option<Run> {
 fn general_optimize(function: &mut Function) {
     opt::copies::run(function);
     opt::contract::run(function);
+    opt::common::run(function);
+    opt::dead::run(function);
+    opt::offsets::run(function, &emit::encodes);
+    opt::dead::run(function);
+    opt::simplify::run(function, &emit::encodes);
+    opt::copies::run(function);
 }
 
 fn check_initial(function: &mut Function) -> Result<(), String> {

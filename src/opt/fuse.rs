@@ -1,0 +1,384 @@
+//! Two operations that one instruction can do: sums of three, logic of three inputs, products with a sum.
+//!
+//! Input: an instruction of a function in SSA form. Output: the instruction with the operation that made one of its sources taken in.
+//! Invariant: only what nothing else reads is taken in, so that each step saves an instruction; the results are the same bits.
+
+use super::shifts;
+use super::values::{Fits, Values, is_free, rewrite};
+use crate::ori::operand::Kind;
+use crate::ori::{Block, File, Function, InstId, Operand, VReg};
+use crate::tables::{Mod, Mods, Op, Role, value};
+use smallvec::SmallVec;
+
+/// Takes one source's operation in, if that can be.
+pub fn once(function: &mut Function, values: &Values, inst: InstId, fits: Fits) -> bool {
+    match function.insts[inst].op {
+        Op::IADD3 if is_plain_sum(function, inst) => {
+            funnel(function, values, inst) || sum(function, values, inst, fits) || product(function, values, inst, fits)
+        }
+        Op::LOP3 => funnel(function, values, inst) || logic(function, values, inst, fits),
+        _ => false,
+    }
+}
+
+/// Whether an IADD3 has no carry, in or out.
+pub fn is_plain_sum(function: &Function, inst: InstId) -> bool {
+    let none = |role| function.arg(inst, role).is_null();
+    function.insts[inst].op == Op::IADD3
+        && function.insts[inst].mods.get(Mod::X) != value::x::X
+        && [Role::Pu, Role::Pv, Role::Pp, Role::Pq].into_iter().all(none)
+}
+
+/// The registers that an IADD3 adds, with their signs, and the sum of all that is known.
+pub fn terms(function: &Function, values: &Values, inst: InstId) -> Option<(SmallVec<[Operand; 3]>, u32)> {
+    let (mut terms, mut bias) = (SmallVec::new(), 0u32);
+    for role in [Role::A, Role::B, Role::C] {
+        let operand = function.arg(inst, role);
+        let value = values.known(function, operand.plain());
+        match value {
+            Some(v) if operand.neg() => bias = bias.wrapping_sub(v),
+            Some(v) => bias = bias.wrapping_add(v),
+            None => terms.push(operand.as_reg().map(|_| operand)?),
+        }
+        let sign = if operand.neg() { operand.plain().negated() } else { operand.plain() };
+        if operand != sign {
+            return None;
+        }
+    }
+    Some((terms, bias))
+}
+
+/// Operands of a sum: registers first and last, what is known in the middle, where immediates are taken.
+fn set_terms(function: &mut Function, inst: InstId, terms: &[Operand], bias: u32) -> bool {
+    let known = if bias == 0 { None } else { Some(function.imm(bias.into())) };
+    let (a, b, c) = match (terms, known) {
+        ([a], Some(known)) => (*a, known, Operand::zero()),
+        ([a, c], Some(known)) => (*a, known, *c),
+        ([a], None) => (*a, Operand::zero(), Operand::zero()),
+        ([a, b], None) => (*a, *b, Operand::zero()),
+        ([a, b, c], None) => (*a, *b, *c),
+        _ => return false,
+    };
+    for (role, operand) in [(Role::A, a), (Role::B, b), (Role::C, c)] {
+        function.set_arg(inst, role, operand);
+    }
+    true
+}
+
+/// (a + b) + c
+fn sum(function: &mut Function, values: &Values, inst: InstId, fits: Fits) -> bool {
+    let Some((outer, bias)) = terms(function, values, inst) else { return false };
+    for (i, term) in outer.iter().enumerate() {
+        let Some(reg) = term.as_reg() else { continue };
+        let Some(inner) = values.only_maker(function, reg).filter(|m| is_plain_sum(function, *m)) else { continue };
+        let Some((more, add)) = terms(function, values, inner).filter(|t| all_free(function, &t.0)) else { continue };
+        let mut all: SmallVec<[Operand; 6]> =
+            outer.iter().copied().enumerate().filter(|o| o.0 != i).map(|o| o.1).collect();
+        all.extend(more.iter().map(|o| if term.neg() { o.negated() } else { *o }));
+        let add = if term.neg() { bias.wrapping_sub(add) } else { bias.wrapping_add(add) };
+        if all.len() + usize::from(add != 0) > 3 || all.is_empty() {
+            continue;
+        }
+        let old = [Role::A, Role::B, Role::C].map(|role| (role, function.arg(inst, role)));
+        if set_terms(function, inst, &all, add) && fits(function, inst) {
+            return true;
+        }
+        old.into_iter().for_each(|(role, operand)| function.set_arg(inst, role, operand));
+    }
+    false
+}
+
+fn all_free(function: &Function, operands: &[Operand]) -> bool {
+    operands.iter().filter_map(|o| o.as_reg()).all(|r| is_free(function, r))
+}
+
+/// a * b + c, where the product may be a shift to the left.
+fn product(function: &mut Function, values: &Values, inst: InstId, fits: Fits) -> bool {
+    let (a, b, c) = (function.arg(inst, Role::A), function.arg(inst, Role::B), function.arg(inst, Role::C));
+    if c != Operand::zero() || a != a.plain() || b != b.plain() {
+        return false;
+    }
+    for (factor, other) in [(a, b), (b, a)] {
+        let (Some(reg), Some(addend)) = (factor.as_reg(), other.as_reg()) else { continue };
+        let Some(inner) = values.only_maker(function, reg).filter(|_| addend != reg) else { continue };
+        let Some((x, y)) = factors(function, values, inner) else { continue };
+        if !all_free(function, &[x, y]) {
+            continue;
+        }
+        let (d, old) = (function.arg(inst, Role::D), function.insts[inst]);
+        rewrite(function, inst, Op::IMAD, &[(Role::D, d), (Role::A, x), (Role::B, y), (Role::C, other)]);
+        if fits(function, inst) {
+            return true;
+        }
+        function.insts[inst] = old;
+    }
+    false
+}
+
+/// What a plain product of 32 bits multiplies.
+fn factors(function: &mut Function, values: &Values, inst: InstId) -> Option<(Operand, Operand)> {
+    let data = function.insts[inst];
+    let (a, b, c) = (function.arg(inst, Role::A), function.arg(inst, Role::B), function.arg(inst, Role::C));
+    if c != Operand::zero() || a.as_reg().is_none() || a != a.plain() || b != b.plain() {
+        return None;
+    }
+    match data.op {
+        // The low word of a product is the same for signed and unsigned factors.
+        Op::IMAD if data.mods.get(Mod::X) != value::x::X && function.arg(inst, Role::Pu).is_null() => Some((a, b)),
+        Op::SHF if data.mods.get(Mod::Dir) == value::dir::L && data.mods.get(Mod::Hi) == 0 => {
+            let places = values.known(function, b).filter(|n| *n < 32 && data.mods.get(Mod::Wrap) == 0)?;
+            Some((a, function.imm(1 << places)))
+        }
+        _ => None,
+    }
+}
+
+/// Logic of logic.
+fn logic(function: &mut Function, values: &Values, inst: InstId, fits: Fits) -> bool {
+    let Some((inputs, lut)) = inputs(function, inst) else { return false };
+    for (i, input) in inputs.iter().enumerate() {
+        let Some(reg) = input.as_reg() else { continue };
+        let Some(inner) = values.only_maker(function, reg).filter(|m| function.insts[*m].op == Op::LOP3) else {
+            continue;
+        };
+        if !function.arg(inner, Role::Pu).is_null() {
+            continue;
+        }
+        let Some((more, table)) = self::inputs(function, inner).filter(|m| all_free(function, &m.0)) else { continue };
+        let mut leaves: SmallVec<[Operand; 6]> = SmallVec::new();
+        let others = inputs.iter().enumerate().filter(|o| o.0 != i).map(|o| o.1);
+        for leaf in others.chain(&more).filter(|o| **o != Operand::zero()) {
+            if !leaves.contains(leaf) {
+                leaves.push(*leaf);
+            }
+        }
+        // An immediate goes in the middle.
+        leaves.sort_by_key(|o| o.as_reg().is_none());
+        let immediates = leaves.iter().filter(|o| o.as_reg().is_none()).count();
+        if leaves.len() > 3 || immediates > 1 || leaves.is_empty() {
+            continue;
+        }
+        leaves.resize(3, Operand::zero());
+        if immediates == 1 {
+            let at = leaves.iter().position(|o| function.imm_value(*o).is_some()).unwrap_or(1);
+            leaves.swap(at, 1);
+        }
+        let combined = truth(&leaves, &inputs, lut, Some((i, &more, table)));
+        let old = [Role::A, Role::B, Role::C, Role::Lut].map(|role| (role, function.arg(inst, role)));
+        let combined = function.imm(combined);
+        let new = [(Role::A, leaves[0]), (Role::B, leaves[1]), (Role::C, leaves[2]), (Role::Lut, combined)];
+        new.into_iter().for_each(|(role, operand)| function.set_arg(inst, role, operand));
+        if fits(function, inst) {
+            return true;
+        }
+        old.into_iter().for_each(|(role, operand)| function.set_arg(inst, role, operand));
+    }
+    false
+}
+
+/// Two shifts whose results have no bit in common, added or joined.
+fn funnel(function: &mut Function, values: &Values, inst: InstId) -> bool {
+    let parts = [Role::A, Role::B, Role::C].map(|role| function.arg(inst, role));
+    let given: SmallVec<[Operand; 3]> = parts.into_iter().filter(|o| *o != Operand::zero()).collect();
+    let [x, y] = given[..] else { return false };
+    let joins = match (function.insts[inst].op, inputs(function, inst)) {
+        (Op::LOP3, Some((inputs, lut))) if function.arg(inst, Role::Pu).is_null() => {
+            let table = truth(&[x, y, Operand::zero()], &inputs, lut, None);
+            // Rows 0, 2, 4, 6: neither, y, x, both.
+            table & 0b01_0101 == 0b01_0100
+        }
+        (op, _) => op == Op::IADD3,
+    };
+    joins && x != y && shifts::funnel(function, values, inst, [x, y])
+}
+
+/// The source of a LOP3 that gives one of its inputs, or zero, back.
+pub fn one_input(function: &Function, inst: InstId) -> Option<Operand> {
+    let (inputs, lut) = inputs(function, inst)?;
+    let mut given = inputs.into_iter().filter(|o| *o != Operand::zero());
+    let leaf = given.next().unwrap_or(Operand::zero());
+    if given.any(|other| other != leaf) || !function.arg(inst, Role::Pu).is_null() {
+        return None;
+    }
+    let table = truth(&[leaf, Operand::zero(), Operand::zero()], &inputs, lut, None);
+    match (table & 1, table >> 4 & 1) {
+        (0, 0) => Some(Operand::zero()),
+        (0, 1) => Some(leaf),
+        _ => None,
+    }
+}
+
+/// Inputs and truth table of a LOP3 without a predicate among its inputs.
+fn inputs(function: &Function, inst: InstId) -> Option<([Operand; 3], u64)> {
+    let inputs = [Role::A, Role::B, Role::C].map(|role| function.arg(inst, role));
+    let plain = |o: &Operand| *o == o.plain() && matches!(o.kind(), Kind::Reg(_) | Kind::Imm(_) | Kind::Zero);
+    let pp = function.arg(inst, Role::Pp);
+    let alone = pp.is_null() || pp == Operand::never();
+    let lut = function.imm_value(function.arg(inst, Role::Lut))?;
+    (alone && inputs.iter().all(plain)).then_some((inputs, lut))
+}
+
+/// The truth table over three leaves of a table over inputs, of which one may be a table over other inputs.
+fn truth(leaves: &[Operand], inputs: &[Operand; 3], lut: u64, inner: Option<(usize, &[Operand; 3], u64)>) -> u64 {
+    let bit = |row: u64, operand: Operand| {
+        let at = leaves.iter().position(|l| *l == operand && operand != Operand::zero());
+        at.map_or(0, |at| row >> (2 - at) & 1)
+    };
+    let look = |row: u64, inputs: &[Operand; 3], lut: u64, known: Option<(usize, u64)>| {
+        let index = inputs.iter().enumerate().fold(0, |index, (i, operand)| {
+            let value = known.filter(|k| k.0 == i).map_or_else(|| bit(row, *operand), |k| k.1);
+            index << 1 | value
+        });
+        lut >> index & 1
+    };
+    (0..8).fold(0, |table, row| {
+        let known = inner.map(|(i, more, table)| (i, look(row, more, table, None)));
+        table | look(row, inputs, lut, known) << row
+    })
+}
+
+/// A sum of 64 bits with a product of 64 bits, at the instruction that adds the high words. The result is the instruction that added
+/// the low words, to be removed.
+pub fn wide(function: &mut Function, values: &mut Values, block: Block, at: usize, fits: Fits) -> Option<InstId> {
+    let high = function.blocks[block][at];
+    let carry = high_sum(function, high)?;
+    let low = values.only_maker(function, carry).filter(|l| low_sum(function, *l))?;
+    let from = function.blocks[block][..at].iter().rposition(|i| *i == low)?;
+    let d = function.arg(low, Role::D).as_reg()?;
+    let mut read = false;
+    for inst in &function.blocks[block][from + 1..at] {
+        function.for_each_use(*inst, |reg| read |= reg == d);
+    }
+    let operands = |role| (function.arg(low, role), function.arg(high, role));
+    let (x, y) = (operands(Role::A), operands(Role::B));
+    if read {
+        return None;
+    }
+    for (product, addend) in [(x, y), (y, x)] {
+        let (Some(p), Some(a)) = (pair(function, product), pair(function, addend)) else { continue };
+        // A product that others read too is computed again: it takes no more than the sum did.
+        let (Some(one), Some(two)) = (values.maker(function, p[0]), values.maker(function, p[1])) else { continue };
+        let Some((fa, fb, mods)) = wide_factors(function, values, [one, two], p) else { continue };
+        let before = [Values::reads(function, low), Values::reads(function, high)].concat();
+        let (d, c) = ([d, function.arg(high, Role::D).as_reg()?], function.vector(&a));
+        let (d, old) = (function.vector(&d), function.insts[high]);
+        let args = [(Role::D, Operand::vector(d)), (Role::A, fa), (Role::B, fb), (Role::C, Operand::vector(c))];
+        rewrite(function, high, Op::IMAD_WIDE, &args);
+        function.insts[high].mods = mods;
+        if fits(function, high) {
+            values.made(function, high);
+            values.changed(function, high, &before);
+            return Some(low);
+        }
+        function.insts[high] = old;
+    }
+    None
+}
+
+/// Factors and modifiers of a product of 64 bits that nothing is added to.
+fn wide_factors(
+    function: &mut Function,
+    values: &Values,
+    [inst, high]: [InstId; 2],
+    result: [VReg; 2],
+) -> Option<(Operand, Operand, Mods)> {
+    if inst != high {
+        let (x, places, signed) = shifts::scaled(function, values, inst, high)?;
+        let sign = if signed { value::sign::NONE } else { value::sign::U32 };
+        return Some((x, function.imm(1 << places), Mods::default().with(Mod::Sign, sign)));
+    }
+    let made = function.arg(inst, Role::D).as_vector().map(|v| function.vector_regs(v) == result);
+    let data = function.insts[inst];
+    let alone = data.op == Op::IMAD_WIDE && made == Some(true) && function.arg(inst, Role::C) == Operand::zero();
+    let (a, b) = (function.arg(inst, Role::A), function.arg(inst, Role::B));
+    (alone && all_free(function, &[a, b])).then_some((a, b, data.mods))
+}
+
+/// A sum of 64 bits of which one term is such a sum that nothing else reads, at the instruction that adds the high words: as one sum of
+/// three with two carries.
+pub fn long_sum(function: &mut Function, values: &mut Values, high: InstId, fits: Fits) -> bool {
+    let Some(carry) = high_sum(function, high) else { return false };
+    let Some(low) = values.only_maker(function, carry).filter(|l| low_sum(function, *l)) else { return false };
+    let operands = |role| [function.arg(low, role), function.arg(high, role)];
+    let (x, y) = (operands(Role::A), operands(Role::B));
+    for (inner, other) in [(x, y), (y, x)] {
+        let Some(p) = pair(function, (inner[0], inner[1])) else { continue };
+        let makers = p.map(|reg| values.only_maker(function, reg));
+        let [Some(low_inner), Some(high_inner)] = makers else { continue };
+        let Some(carried) = high_sum(function, high_inner) else { continue };
+        if values.only_maker(function, carried) != Some(low_inner) || !low_sum(function, low_inner) {
+            continue;
+        }
+        let parts = |inst| [Role::A, Role::B].map(|role| function.arg(inst, role));
+        let (Some(l), Some(h)) =
+            (three(function, other[0], parts(low_inner)), three(function, other[1], parts(high_inner)))
+        else {
+            continue;
+        };
+        let before = [low, high].map(|inst| (Values::reads(function, inst), function.insts[inst]));
+        let second = Operand::reg(function.new_reg(File::P));
+        let d = [low, high].map(|inst| function.arg(inst, Role::D));
+        let carry = Operand::reg(carry);
+        rewrite(function, low, Op::IADD3, &[(Role::D, d[0]), (Role::Pu, carry), (Role::Pv, second)]);
+        rewrite(function, high, Op::IADD3, &[(Role::D, d[1]), (Role::Pp, carry), (Role::Pq, second)]);
+        function.insts[high].mods.set(Mod::X, value::x::X);
+        for (inst, words) in [(low, l), (high, h)] {
+            [Role::A, Role::B, Role::C].into_iter().zip(words).for_each(|(r, o)| function.set_arg(inst, r, o));
+        }
+        if fits(function, low) && fits(function, high) {
+            values.made(function, low);
+            values.changed(function, low, &before[0].0);
+            values.changed(function, high, &before[1].0);
+            return true;
+        }
+        (function.insts[low], function.insts[high]) = (before[0].1, before[1].1);
+    }
+    false
+}
+
+/// Three terms of a sum without modifiers, what is no register in the middle.
+fn three(function: &Function, one: Operand, [two, three]: [Operand; 2]) -> Option<[Operand; 3]> {
+    let mut terms = [one, two, three];
+    let simple = |o: &Operand| *o == o.plain() && matches!(o.kind(), Kind::Reg(_) | Kind::Imm(_) | Kind::Zero);
+    let immediates = terms.iter().filter(|o| matches!(o.kind(), Kind::Imm(_))).count();
+    if !terms.iter().all(simple) || immediates > 1 || !all_free(function, &terms) {
+        return None;
+    }
+    if let Some(at) = terms.iter().position(|o| matches!(o.kind(), Kind::Imm(_))) {
+        terms.swap(at, 1);
+    }
+    Some(terms)
+}
+
+/// Two free general registers.
+fn pair(function: &Function, (low, high): (Operand, Operand)) -> Option<[VReg; 2]> {
+    let regs = [low.as_reg()?, high.as_reg()?];
+    let plain = low == low.plain() && high == high.plain() && regs[0] != regs[1];
+    let general = |r: &VReg| is_free(function, *r) && function.regs[*r].file == File::R;
+    (plain && regs.iter().all(general)).then_some(regs)
+}
+
+/// The carry of an unguarded sum of high words that has no other.
+pub fn high_sum(function: &Function, inst: InstId) -> Option<VReg> {
+    let data = &function.insts[inst];
+    let carry = function.arg(inst, Role::Pp);
+    let other = function.arg(inst, Role::Pq);
+    let alone = data.op == Op::IADD3
+        && data.guard.is_null()
+        && data.mods.get(Mod::X) == value::x::X
+        && [Role::Pu, Role::Pv].into_iter().all(|r| function.arg(inst, r).is_null())
+        && (other.is_null() || other == Operand::never())
+        && carry == carry.plain()
+        && function.arg(inst, Role::C) == Operand::zero();
+    carry.as_reg().filter(|_| alone)
+}
+
+/// Whether an instruction is an unguarded sum of two words with one carry out and none in.
+pub fn low_sum(function: &Function, inst: InstId) -> bool {
+    let data = &function.insts[inst];
+    data.op == Op::IADD3
+        && data.guard.is_null()
+        && data.mods.get(Mod::X) != value::x::X
+        && [Role::Pv, Role::Pp, Role::Pq].into_iter().all(|r| function.arg(inst, r).is_null())
+        && function.arg(inst, Role::C) == Operand::zero()
+}

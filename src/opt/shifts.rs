@@ -1,0 +1,133 @@
+//! Shifts by known counts: in their simplest form, and two that make a rotation or a shift of a pair as one.
+//!
+//! Input: an instruction of a function in SSA form. Output: the same value by a simpler instruction. Invariant: counts beyond the width give
+//! what PTX says, as lowering wrote it; nothing is changed that wraps its count.
+
+use super::values::{Values, is_free, rewrite};
+use crate::ori::operand::Kind;
+use crate::ori::{Function, InstId, Operand};
+use crate::tables::{Mod, Op, Role, value};
+
+/// One word of a shifted pair.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shift {
+    /// `a << n`
+    Left,
+    /// High word of `c:a << n`
+    LeftHigh,
+    /// Low word of `c:a >> n`
+    Right,
+    /// The same with the sign moving in.
+    RightSigned,
+    /// `c >> n`
+    RightHigh,
+    /// The same with the sign moving in.
+    RightHighSigned,
+}
+
+/// A shift that clamps its count, with the count.
+fn shift(function: &Function, values: &Values, inst: InstId) -> Option<(Shift, u32)> {
+    let data = &function.insts[inst];
+    if data.op != Op::SHF || data.mods.get(Mod::Wrap) != 0 {
+        return None;
+    }
+    let (left, high) = (data.mods.get(Mod::Dir) == value::dir::L, data.mods.get(Mod::Hi) != 0);
+    let kind = match (left, high, data.mods.get(Mod::Itype)) {
+        (true, false, value::itype::U32) => Shift::Left,
+        (true, true, value::itype::U64) => Shift::LeftHigh,
+        (false, false, value::itype::U64) => Shift::Right,
+        (false, false, value::itype::S64) => Shift::RightSigned,
+        (false, true, value::itype::U32) => Shift::RightHigh,
+        (false, true, value::itype::S32) => Shift::RightHighSigned,
+        _ => return None,
+    };
+    Some((kind, values.known(function, function.arg(inst, Role::B))?))
+}
+
+/// Simplifies an unguarded shift; true if it changed.
+pub fn simplify(function: &mut Function, values: &Values, inst: InstId) -> bool {
+    let Some((kind, count)) = shift(function, values, inst) else { return false };
+    let (a, c, zero) = (function.arg(inst, Role::A), function.arg(inst, Role::C), Operand::zero());
+    match (kind, count) {
+        (Shift::Left | Shift::Right | Shift::RightSigned, 0) => copy(function, inst, a),
+        (_, 0) => copy(function, inst, c),
+        (Shift::Left | Shift::RightHigh, 32..) | (Shift::LeftHigh | Shift::Right, 64..) => copy(function, inst, zero),
+        (Shift::LeftHigh, 32) => copy(function, inst, a),
+        (Shift::Right | Shift::RightSigned, 32) => copy(function, inst, c),
+        (Shift::LeftHigh, 33..) => put(function, inst, Shift::Left, [a, zero], count - 32),
+        (Shift::Right, 33..) => put(function, inst, Shift::RightHigh, [zero, c], count - 32),
+        (Shift::RightSigned, 33..) => put(function, inst, Shift::RightHighSigned, [zero, c], (count - 32).min(31)),
+        _ => false,
+    }
+}
+
+fn copy(function: &mut Function, inst: InstId, source: Operand) -> bool {
+    let d = function.arg(inst, Role::D);
+    let whole = source == source.plain() && matches!(source.kind(), Kind::Reg(_) | Kind::Imm(_) | Kind::Zero);
+    if whole {
+        rewrite(function, inst, Op::MOV, &[(Role::D, d), (Role::A, source)]);
+    }
+    whole
+}
+
+fn put(function: &mut Function, inst: InstId, kind: Shift, [a, c]: [Operand; 2], count: u32) -> bool {
+    let (d, count) = (function.arg(inst, Role::D), function.imm(count.into()));
+    rewrite(function, inst, Op::SHF, &[(Role::D, d), (Role::A, a), (Role::B, count), (Role::C, c)]);
+    let mods = &mut function.insts[inst].mods;
+    let (dir, itype, high) = match kind {
+        Shift::Left => (value::dir::L, value::itype::U32, false),
+        Shift::RightHighSigned => (value::dir::R, value::itype::S32, true),
+        _ => (value::dir::R, value::itype::U32, true),
+    };
+    mods.set(Mod::Dir, dir);
+    mods.set(Mod::Itype, itype);
+    if high {
+        mods.set(Mod::Hi, value::hi::HI);
+    }
+    true
+}
+
+/// `x << n` and `y >> 32 - n`, joined by an operation for which bits that are set in one of them only are all alike, as the high
+/// word of `x:y << n`.
+pub fn funnel(function: &mut Function, values: &Values, inst: InstId, parts: [Operand; 2]) -> bool {
+    let made = parts.map(|part| {
+        let maker = values.maker(function, part.as_reg().filter(|_| part == part.plain())?)?;
+        shift(function, values, maker).map(|(kind, count)| (maker, kind, count))
+    });
+    let (left, right) = match made {
+        [Some(left), Some(right)] if left.1 == Shift::Left => (left, right),
+        [Some(right), Some(left)] => (left, right),
+        _ => return false,
+    };
+    let (x, y) = (function.arg(left.0, Role::A), function.arg(right.0, Role::C));
+    let ends = left.1 == Shift::Left && right.1 == Shift::RightHigh && (1..32).contains(&left.2);
+    let free = [x, y].iter().all(|o| *o == o.plain() && o.as_reg().is_some_and(|r| is_free(function, r)));
+    if !ends || !free || left.2 + right.2 != 32 {
+        return false;
+    }
+    let (d, count) = (function.arg(inst, Role::D), function.imm(left.2.into()));
+    rewrite(function, inst, Op::SHF, &[(Role::D, d), (Role::A, y), (Role::B, count), (Role::C, x)]);
+    let mods = &mut function.insts[inst].mods;
+    mods.set(Mod::Dir, value::dir::L);
+    mods.set(Mod::Wrap, value::wrap::W);
+    mods.set(Mod::Itype, value::itype::U32);
+    mods.set(Mod::Hi, value::hi::HI);
+    true
+}
+
+/// Factor and sign of a pair that is one word times a power of two, extended to two words before.
+pub fn scaled(function: &Function, values: &Values, low: InstId, high: InstId) -> Option<(Operand, u32, bool)> {
+    let ((one, n), (two, m)) = (shift(function, values, low)?, shift(function, values, high)?);
+    let (x, top) = (function.arg(low, Role::A), function.arg(high, Role::C));
+    let fits = one == Shift::Left && two == Shift::LeftHigh && n == m && n < 31 && function.arg(high, Role::A) == x;
+    if !fits || x != x.plain() || x.as_reg().is_none_or(|r| !is_free(function, r)) {
+        return None;
+    }
+    if top == Operand::zero() {
+        return Some((x, n, false));
+    }
+    let sign = values.maker(function, top.as_reg().filter(|_| top == top.plain())?)?;
+    let extends =
+        shift(function, values, sign) == Some((Shift::RightHighSigned, 31)) && function.arg(sign, Role::C) == x;
+    extends.then_some((x, n, true))
+}

@@ -1,0 +1,166 @@
+//! Phase GeneralOptimize: constants go into the operands that take them, and two operations that one can do become one.
+//!
+//! Input: a function in SSA form, and whether the target encodes an instruction. Output: the same values by fewer instructions; what is
+//! not needed any more is left for dead-code removal. One walk in reverse post-order, so that what makes a value was simplified
+//! before what reads it. Invariant: an instruction is only changed into one that the target encodes.
+
+use super::fuse;
+use super::shifts;
+use super::values::{Fits, Values, rewrite};
+use crate::ori::cfg::Cfg;
+use crate::ori::operand::Kind;
+use crate::ori::{Function, InstId, Operand};
+use crate::tables::ori::{Class, Direction, Width};
+use crate::tables::{Mod, Op, Prop, Role, value};
+
+pub fn run(function: &mut Function, fits: Fits) {
+    let cfg = Cfg::new(function);
+    let mut values = Values::new(function);
+    for block in &cfg.rpo {
+        let mut gone = Vec::new();
+        for i in 0..function.blocks[*block].len() {
+            let inst = function.blocks[*block][i];
+            instruction(function, &mut values, inst, fits);
+            match fuse::wide(function, &mut values, *block, i, fits) {
+                Some(low) => gone.push(low),
+                None => while fuse::long_sum(function, &mut values, inst, fits) {},
+            }
+        }
+        if !gone.is_empty() {
+            function.blocks[*block].retain(|inst| !gone.contains(inst));
+        }
+    }
+}
+
+fn instruction(function: &mut Function, values: &mut Values, inst: InstId, fits: Fits) {
+    let op = function.insts[inst].op;
+    if op.has(Prop::Pure) || stores(op) {
+        let before = Values::reads(function, inst);
+        order(function, values, inst, fits);
+        forward(function, values, inst, fits);
+        values.changed(function, inst, &before);
+    }
+    if !op.has(Prop::Pure) || !function.insts[inst].guard.is_null() {
+        return;
+    }
+    // Each step leaves fewer instructions.
+    let before = Values::reads(function, inst);
+    if fold(function, values, inst) || shifts::simplify(function, values, inst) {
+        return values.changed(function, inst, &before);
+    }
+    while {
+        let before = Values::reads(function, inst);
+        let changed = fuse::once(function, values, inst, fits);
+        if changed {
+            values.changed(function, inst, &before);
+        }
+        changed
+    } {}
+}
+
+/// A store, of which the value may be RZ.
+fn stores(op: Op) -> bool {
+    op.has(Prop::WritesMemory) && !op.has(Prop::ReadsMemory) && !op.has(Prop::Convergent)
+}
+
+/// Puts a known source of a commutative operation where immediates are taken.
+fn order(function: &mut Function, values: &Values, inst: InstId, fits: Fits) {
+    let op = function.insts[inst].op;
+    let (a, b) = (function.arg(inst, Role::A), function.arg(inst, Role::B));
+    let swaps = op.has(Prop::Commutative) || op == Op::LOP3;
+    let known = |o: Operand| !matches!(o.kind(), Kind::Zero) && values.known(function, o).is_some();
+    if !swaps || !known(a) || known(b) || matches!(b.kind(), Kind::Imm(_) | Kind::Const { .. }) {
+        return;
+    }
+    swap(function, inst, a, b);
+    if !fits(function, inst) {
+        swap(function, inst, b, a);
+    }
+}
+
+fn swap(function: &mut Function, inst: InstId, a: Operand, b: Operand) {
+    function.set_arg(inst, Role::A, b);
+    function.set_arg(inst, Role::B, a);
+    if function.insts[inst].op == Op::LOP3 {
+        let lut = function.imm_value(function.arg(inst, Role::Lut)).unwrap_or(0);
+        // Bits are numbered a, b, c from the highest: those with a ≠ b change places.
+        let swapped = lut & 0b1100_0011 | (lut & 0b0000_1100) << 2 | (lut & 0b0011_0000) >> 2;
+        let swapped = function.imm(swapped);
+        function.set_arg(inst, Role::Lut, swapped);
+    }
+}
+
+/// Replaces registers of a known value by RZ or by the value, wherever the target encodes that.
+fn forward(function: &mut Function, values: &Values, inst: InstId, fits: Fits) {
+    let op = function.insts[inst].op;
+    let pure = op.has(Prop::Pure);
+    for (i, role) in op.info().roles.iter().enumerate() {
+        let old = function.args(inst)[i];
+        if role.direction != Direction::Use || role.class != Class::Reg || old != old.plain() {
+            continue;
+        }
+        let (bits, exact) = match old.kind() {
+            Kind::Reg(reg) => (values.constant(function, reg).map(u64::from), pure),
+            Kind::Vector(vector) if pure && role.width == Width::Words(2) => {
+                let words = function.vector_regs(vector);
+                let word = |at: usize| words.get(at).and_then(|r| values.constant(function, *r)).map(u64::from);
+                (word(0).zip(word(1)).map(|(low, high)| high << 32 | low), op.has(Prop::Fp64Pipe))
+            }
+            _ => continue,
+        };
+        let Some(bits) = bits else { continue };
+        let mut candidates = Vec::with_capacity(2);
+        if bits == 0 && (pure || role.width == Width::Size) {
+            candidates.push(Operand::zero());
+        }
+        if exact && bits != 0 {
+            candidates.push(function.imm(bits));
+        }
+        for new in candidates {
+            function.args_mut(inst)[i] = new;
+            if fits(function, inst) {
+                break;
+            }
+            function.args_mut(inst)[i] = old;
+        }
+    }
+}
+
+/// Sums and products with known operands; true if the instruction changed.
+fn fold(function: &mut Function, values: &Values, inst: InstId) -> bool {
+    let result = function.arg(inst, Role::D);
+    let source = match function.insts[inst].op {
+        Op::IADD3 if fuse::is_plain_sum(function, inst) => {
+            let Some((terms, bias)) = fuse::terms(function, values, inst) else { return false };
+            match (terms.as_slice(), bias) {
+                ([], bias) => function.imm(bias.into()),
+                ([one], 0) if *one == one.plain() => *one,
+                _ => return false,
+            }
+        }
+        Op::IMAD if function.insts[inst].mods.get(Mod::X) != value::x::X => {
+            let known = |role| values.known(function, function.arg(inst, role));
+            match (known(Role::A), known(Role::B), known(Role::C)) {
+                (Some(a), Some(b), Some(c)) => function.imm(a.wrapping_mul(b).wrapping_add(c).into()),
+                (Some(0), _, None) | (_, Some(0), None) => function.arg(inst, Role::C),
+                (Some(0), _, Some(c)) | (_, Some(0), Some(c)) => function.imm(c.into()),
+                (Some(1), _, Some(0)) => function.arg(inst, Role::B),
+                (_, Some(1), Some(0)) => function.arg(inst, Role::A),
+                _ => return false,
+            }
+        }
+        Op::LOP3 => match fuse::one_input(function, inst) {
+            Some(source) => source,
+            None => return false,
+        },
+        _ => return false,
+    };
+    let outs = [Role::Pu, Role::Pv].into_iter().all(|r| function.arg(inst, r).is_null());
+    let ins = function.arg(inst, Role::Pp).is_null();
+    if !outs || !ins || source != source.plain() || !matches!(source.kind(), Kind::Reg(_) | Kind::Imm(_) | Kind::Zero) {
+        return false;
+    }
+    let source = if function.imm_value(source) == Some(0) { Operand::zero() } else { source };
+    rewrite(function, inst, Op::MOV, &[(Role::D, result), (Role::A, source)]);
+    true
+}
