@@ -51,6 +51,8 @@ pub(super) struct Builder<'a> {
     pub line: u32,
     /// One operand per element of each PTX register: a register, or a pair of 64 bits.
     registers: SecondaryMap<ast::RegId, SmallVec<[Operand; 1]>>,
+    /// One of them has 128 bits.
+    pub has_quads: bool,
     /// Registers below this number belong to PTX registers.
     visible: usize,
     /// Put before everything else at the end: values that the whole function shares.
@@ -111,6 +113,7 @@ impl<'a> Builder<'a> {
             guard: Operand::NULL,
             line: 0,
             registers,
+            has_quads: source.registers.iter().any(|(_, register)| register.ty.bits() == 128),
             visible,
             prologue: Vec::new(),
             arrivals: Vec::new(),
@@ -172,6 +175,11 @@ impl<'a> Builder<'a> {
     /// The elements of a PTX register.
     pub fn register(&self, id: ast::RegId) -> &[Operand] {
         &self.registers[id]
+    }
+
+    /// Lets other operands stand for a PTX register; those that did are returned.
+    pub fn replace_register(&mut self, id: ast::RegId, operands: SmallVec<[Operand; 1]>) -> SmallVec<[Operand; 1]> {
+        std::mem::replace(&mut self.registers[id], operands)
     }
 
     // Registers and constants.

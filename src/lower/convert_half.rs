@@ -126,7 +126,12 @@ impl Builder<'_> {
     /// `cvt` of two numbers at once, and to tf32.
     pub(super) fn convert_packed(&mut self, inst: &ast::Instruction, to: ScalarType, from: ScalarType) -> Lowered {
         use ScalarType::{Bf16x2, E4m3x2, E5m2x2, F16x2, F32, Tf32};
-        let d = self.dest(&inst.operands[0])?;
+        let whole = self.dest(&inst.operands[0])?;
+        let d = self.words(whole)[0];
+        if matches!(whole.kind(), Kind::Vector(_)) {
+            let upper = self.words(whole)[1];
+            self.copy(upper, Operand::zero());
+        }
         let flags = [(inst.mods.relu, RELU), (inst.mods.saturate_finite, SATFINITE)];
         let mut mods: PackMods = flags.into_iter().filter(|flag| flag.0).map(|flag| flag.1).collect();
         let format = |ty| if ty == E4m3x2 { PACK_E4M3 } else { PACK_E5M2 };

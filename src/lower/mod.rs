@@ -31,6 +31,7 @@ mod memory;
 mod mods;
 mod module;
 mod name;
+mod narrowed;
 mod operand;
 mod order;
 mod params;
@@ -198,7 +199,8 @@ impl Lowering<'_> {
                     builder.enter(block);
                 }
                 Statement::Instruction(inst) => {
-                    if let Err(refusal) = lower_instruction(&mut builder, &mut labels, inst) {
+                    let lower = |b: &mut Builder, inst: &ast::Instruction| lower_instruction(b, &mut labels, inst);
+                    if let Err(refusal) = builder.with_narrowed(inst, lower) {
                         diagnostics.push(diagnostic(refusal, inst));
                     }
                 }

@@ -1,8 +1,10 @@
 //! Tests of the front end: real files, the tree of small ones, messages, broken input, and the incumbent's verdicts.
 
+mod forms;
 mod fuzz;
 mod messages;
 mod oracle;
+mod total;
 mod tree;
 
 use super::*;

@@ -113,7 +113,8 @@ impl Names<'_> {
                 let of = self.register(used.register).ty;
                 let ty = ty.unwrap_or(of);
                 let bits = ty.bits().min(of.bits()).min(64) as u8;
-                Ok(Some(Dst { cell: self.cell(used), bits, signed: is_signed(ty), mask: mask(of.bits()) }))
+                let above = of.bits() > 64 && ty.bits() <= 64;
+                Ok(Some(Dst { cell: self.cell(used), bits, signed: is_signed(ty), mask: mask(of.bits()), above }))
             }
             OperandKind::Vector(one) if one.len() == 1 => self.dst(&one[0], ty),
             OperandKind::Sink => Ok(None),
@@ -161,7 +162,7 @@ impl Names<'_> {
         match &operand.kind {
             OperandKind::Register(used) => {
                 let cell = self.cell(used);
-                let dst = |cell| Some(Dst { cell, bits: 64, signed: false, mask: u64::MAX });
+                let dst = |cell| Some(Dst { cell, bits: 64, signed: false, mask: u64::MAX, above: false });
                 Ok((cell..cell + 2).map(|cell| (dst(cell), 64)).collect())
             }
             OperandKind::Sink => Ok(vec![(None, 64), (None, 64)]),

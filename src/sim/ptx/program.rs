@@ -56,6 +56,8 @@ pub struct Dst {
     pub signed: bool,
     /// Of the register.
     pub mask: u64,
+    /// The register has a second cell, which the extension fills.
+    pub above: bool,
 }
 
 /// A result, or nothing where it is discarded.

@@ -175,7 +175,7 @@ impl Resolver<'_, '_> {
             src.push(Src::Cell { cell: 0, mask: 1 });
         }
         if i.mods.carry_out {
-            dst.push(Some(Dst { cell: 0, bits: 1, signed: false, mask: 1 }));
+            dst.push(Some(Dst { cell: 0, bits: 1, signed: false, mask: 1, above: false }));
         }
         Ok(Act::Compute { f, src, dst })
     }

@@ -72,7 +72,11 @@ impl Thread {
     pub fn put(&mut self, dst: Dst, value: u64) {
         let bits = u32::from(dst.bits);
         let value = if dst.signed { sign_extend(value, bits) } else { value & mask(bits) };
-        self.cells[self.base + dst.cell as usize] = value & dst.mask;
+        let cell = self.base + dst.cell as usize;
+        self.cells[cell] = value & dst.mask;
+        if dst.above {
+            self.cells[cell + 1] = if dst.signed { (value as i64 >> 63) as u64 } else { 0 };
+        }
     }
 }
 

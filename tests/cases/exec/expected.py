@@ -509,6 +509,17 @@ def wide_variable():
     return [launch("wide_variable", 1, 1, [OUT("u64", words)])]
 
 
+def wide_registers():
+    x = listed(EDGES64 + lcg("u64", 6, 31, 2**64 - 1))
+    out = []
+    for a in x:
+        low = signed(a & 0xFFFFFFFF, 32)
+        sign = unsigned(low >> 31, 64)
+        single = bits32(f32(low))
+        out += [unsigned(low, 64), sign, a, 0, bits64(float(low)), 0, a, single | (a & 0xFFFFFFFF) << 32, unsigned(low, 64), sign]
+    return [launch("wide_registers", 1, len(x), [OUT("u64", out, True), IN("u64", x)])]
+
+
 def vector_access():
     n = 32
     iw, il, keys = lcg("u32", 4 * n, 21, 0xFFFFFFFF), lcg("u64", 2 * n, 22, 2**64 - 1), lcg("u8", 4 * n, 23, 0xFF)
@@ -939,7 +950,7 @@ KERNELS = [
     local_array, const_array, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz,
     subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect, many_predicates, deep_regions, many_values,
     matrix_products, matrix_products_wide, matrix_products_double, matrix_products_narrow, matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
-    stack_memory, wide_variable, video, integers_wide, vector_registers,
+    stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
 ]
 
 

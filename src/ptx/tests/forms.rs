@@ -1,0 +1,190 @@
+//! Instructions made from the forms of the tables: with each of its types, with each text of each modifier group, with
+//! changes that break it (another type, a modifier that another form of the operation has, one left out), and with registers
+//! of other types.
+
+use crate::tables::ptx::{Arg, ArgType, FORMS, Form, Group, Op, Role, ScalarType, Span, TypeClass};
+use std::collections::BTreeSet;
+
+/// Modifiers chosen for one instruction: group and number of the text.
+type Choice = Vec<(Group, u8)>;
+
+fn texts(rule_mask: u32) -> impl Iterator<Item = u8> {
+    (0..32).filter(move |i| rule_mask >> i & 1 != 0)
+}
+
+/// Modifiers in the order of the rows, which is the order of the manual.
+fn ordered(op: Op, mut choice: Choice) -> Choice {
+    let place = |group: Group| {
+        let places = op.forms().filter_map(|(_, form)| form.rules.iter().position(|rule| rule.group == group));
+        places.max().unwrap_or(usize::MAX)
+    };
+    choice.sort_by_key(|(g, _)| place(*g));
+    choice
+}
+
+/// The first text of each required group.
+fn least(form: &Form) -> Choice {
+    let required = form.rules.iter().filter(|rule| rule.required);
+    required.filter_map(|rule| texts(rule.mask).next().map(|i| (rule.group, i))).collect()
+}
+
+fn with(base: &Choice, group: Group, value: u8) -> Choice {
+    let mut choice: Choice = base.iter().copied().filter(|(g, _)| *g != group).collect();
+    choice.push((group, value));
+    choice
+}
+
+/// Each choice of a form that differs from the least in one group, right or wrong.
+fn choices(form: &Form) -> Vec<Choice> {
+    let base = least(form);
+    let mut out = vec![base.clone()];
+    for (_, other) in form.op.forms() {
+        for rule in other.rules {
+            out.extend(texts(rule.mask).map(|i| with(&base, rule.group, i)));
+        }
+    }
+    for (gone, _) in &base {
+        out.push(base.iter().copied().filter(|(g, _)| g != gone).collect());
+    }
+    out
+}
+
+/// Each choice of a form that differs from the least in two groups of the form.
+fn pairs(form: &Form) -> Vec<Choice> {
+    let base = least(form);
+    let mut out = Vec::new();
+    for (n, one) in form.rules.iter().enumerate() {
+        for other in &form.rules[n + 1..] {
+            for i in texts(one.mask) {
+                out.extend(texts(other.mask).map(|k| with(&with(&base, one.group, i), other.group, k)));
+            }
+        }
+    }
+    out
+}
+
+/// Lists of types: each list that the form takes where it has one slot, and each type of the table in the first slot.
+fn type_lists(form: &Form) -> Vec<Vec<ScalarType>> {
+    let of = |mask: u64| ScalarType::ALL.into_iter().filter(move |t| mask & t.bit() != 0);
+    let mut lists: Vec<Vec<ScalarType>> = vec![Vec::new()];
+    for mask in form.types {
+        lists = lists.iter().flat_map(|l| of(*mask).map(move |t| [l.as_slice(), &[t]].concat())).collect();
+    }
+    if form.types.len() == 1 {
+        lists.extend(ScalarType::ALL.into_iter().filter(|t| t.class() != TypeClass::Opaque).map(|t| vec![t]));
+    }
+    lists
+}
+
+/// A register of a type's width and kind.
+fn register(ty: ScalarType) -> &'static str {
+    match (ty.class(), ty.bits()) {
+        (TypeClass::Predicate, _) => "%p1",
+        (TypeClass::Float, 32) if ty == ScalarType::F32 => "%f1",
+        (TypeClass::Float, 64) => "%d1",
+        (_, 64) => "%rd1",
+        (_, 128) => "%q1",
+        (_, 32) => "%r1",
+        _ => "%h1",
+    }
+}
+
+/// A constant that an operand may be whatever the modifiers: the greatest number that all its rows have, 1 without rows.
+fn constant(form: &Form, arg: &Arg) -> String {
+    let place = form.args.iter().position(|a| std::ptr::eq(a, arg));
+    let rows = || form.op.ranges().iter().filter(|r| place == Some(r.arg as usize));
+    let ends = |span: &Span| match *span {
+        Span::Integers { high, .. } => Some(high),
+        Span::UpTo { .. } | Span::Reals { .. } => None,
+    };
+    let takes = |value: i64, span: &Span| match *span {
+        Span::Integers { low, high, step } => (low..=high).contains(&value) && value % step == 0,
+        Span::UpTo { low, .. } => low <= value,
+        Span::Reals { .. } => true,
+    };
+    let all = |value: &i64| rows().all(|row| row.is.iter().any(|span| takes(*value, span)));
+    rows().flat_map(|row| row.is).filter_map(ends).filter(all).max().unwrap_or(1).to_string()
+}
+
+fn operand(form: &Form, arg: &Arg, types: &[ScalarType], choice: &Choice) -> Option<String> {
+    let ty = match arg.ty {
+        ArgType::Untyped => None,
+        ArgType::Suffix(n) => Some(*types.get(n)?),
+        ArgType::Fixed(ty) => Some(ty),
+        ArgType::Wide => {
+            ScalarType::ALL.into_iter().find(|t| t.class() == types[0].class() && t.bits() == types[0].bits() * 2)
+        }
+    };
+    let hint = choice.iter().any(|(g, _)| *g == Group::CacheHint);
+    if arg.optional && !(hint && form.op != Op::BarSync) {
+        return None;
+    }
+    let width = choice.iter().find(|(g, _)| *g == Group::Vector).map_or(1, |(_, i)| 2 << i);
+    let one = register(ty.unwrap_or(ScalarType::B32));
+    Some(match arg.role {
+        Role::Vdst | Role::Vsrc | Role::Xdst | Role::Xsrc if width > 1 => {
+            format!("{{{}}}", vec![one; width].join(", "))
+        }
+        Role::Preds | Role::Pred => "%p1".into(),
+        Role::Const => constant(form, arg),
+        Role::Mem => "[%rd1]".into(),
+        Role::Label if form.op == Op::BrxIdx => "T".into(),
+        Role::Label => "L".into(),
+        Role::Both => format!("{one}|%p1"),
+        _ => one.into(),
+    })
+}
+
+fn instruction(form: &Form, types: &[ScalarType], choice: &Choice) -> String {
+    let mut text = form.op.name().to_string();
+    for (group, value) in choice {
+        text.push('.');
+        text.push_str(group.info().texts[usize::from(*value)]);
+    }
+    types.iter().for_each(|ty| text.extend([".", ty.name()]));
+    let operands: Vec<String> = form.args.iter().filter_map(|arg| operand(form, arg, types, choice)).collect();
+    format!("{text} {};", operands.join(", "))
+}
+
+/// Every instruction that is made from the forms.
+pub fn instructions() -> Vec<String> {
+    let mut lines = BTreeSet::new();
+    // Operations on matrices are held against the incumbent with real fragments, by the launches.
+    let simple = |form: &&Form| form.op != Op::Call && !form.rules.iter().any(|r| r.group == Group::MatrixShape);
+    for form in FORMS.iter().filter(simple) {
+        let lists = type_lists(form);
+        for choice in pairs(form) {
+            lines.insert(instruction(form, &lists[0], &ordered(form.op, choice)));
+        }
+        for types in &lists {
+            for choice in choices(form) {
+                lines.insert(instruction(form, types, &ordered(form.op, choice)));
+            }
+        }
+    }
+    lines.into_iter().collect()
+}
+
+/// A register of each declared type.
+const KINDS: [&str; 15] =
+    ["%p1", "%c1", "%h1", "%uh1", "%sh1", "%fh1", "%r1", "%ur1", "%sr1", "%fr1", "%f1", "%rd1", "%ul1", "%d1", "%q1"];
+
+/// Every form with each of its types, and in place of one operand a register of each other type.
+pub fn mistyped() -> Vec<String> {
+    let mut lines = BTreeSet::new();
+    let simple = |form: &&Form| form.op != Op::Call && !form.rules.iter().any(|r| r.group == Group::MatrixShape);
+    for form in FORMS.iter().filter(simple) {
+        let of = |mask: &u64| ScalarType::ALL.into_iter().filter(move |t| mask & t.bit() != 0).collect::<Vec<_>>();
+        let slots: Vec<Vec<ScalarType>> = form.types.iter().map(of).collect();
+        let longest = slots.iter().map(Vec::len).max().unwrap_or(1);
+        for n in 0..longest {
+            let types: Vec<ScalarType> = slots.iter().map(|list| list[n % list.len()]).collect();
+            let right = instruction(form, &types, &ordered(form.op, least(form)));
+            for (at, old) in right.match_indices('%').map(|(at, _)| (at, &right[at..])) {
+                let old = &old[..old.find(|c: char| c != '%' && !c.is_alphanumeric()).unwrap_or(old.len())];
+                lines.extend(KINDS.iter().map(|kind| format!("{}{kind}{}", &right[..at], &right[at + old.len()..])));
+            }
+        }
+    }
+    lines.into_iter().collect()
+}

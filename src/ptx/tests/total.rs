@@ -1,0 +1,45 @@
+//! Every instruction that the front end takes is compiled, or refused by name where it stands.
+
+use super::forms::{instructions, mistyped};
+use super::{kernel, parse};
+use crate::diag::{Diagnostic, Severity};
+use crate::{Options, compile};
+
+/// Instructions compiled together while nothing is wrong.
+const BATCH: usize = 25;
+
+/// What is said of a kernel of some instructions that is not compiled.
+fn refusal(target: &str, lines: &[&str]) -> Option<Vec<Diagnostic>> {
+    let text = kernel("9.0", target, &format!("L: T: .branchtargets L;\n{}", lines.join("\n")));
+    let mut options = Options::new(target);
+    options.opt_level = 0;
+    options.verify_ir = true;
+    compile(&text, &options).err()
+}
+
+/// Whether the front end takes an instruction.
+fn taken(target: &str, line: &str) -> bool {
+    let (_, diags) = parse(&kernel("9.0", target, &format!("L: T: .branchtargets L;\n{line}")));
+    !diags.iter().any(|d| d.severity != Severity::Warning)
+}
+
+#[test]
+fn what_is_taken_is_compiled() {
+    let mut lines = mistyped();
+    lines.extend(instructions());
+    for target in ["sm_75", "sm_90", "sm_100a"] {
+        let taken: Vec<&str> = lines.iter().map(String::as_str).filter(|line| taken(target, line)).collect();
+        println!("{target}: {} instructions", taken.len());
+        let fault = |line: &&str| {
+            let told = |d: &Diagnostic| d.pos.is_some() && d.message.ends_with("is not implemented");
+            let diags = refusal(target, &[line])?;
+            (!diags.iter().any(told)).then(|| format!("{target} {line}   {}", diags[0].message))
+        };
+        let stopped = |batch: &&[&str]| refusal(target, batch).is_some();
+        let faults: Vec<String> =
+            taken.chunks(BATCH).filter(stopped).flat_map(|batch| batch.iter().filter_map(fault)).collect();
+        let all = std::env::var("SASSAFRAS_SHOW").is_ok();
+        let shown = &faults[..if all { faults.len() } else { faults.len().min(40) }];
+        assert!(faults.is_empty(), "{} are not compiled:\n{}", faults.len(), shown.join("\n"));
+    }
+}
