@@ -11,7 +11,7 @@ use super::params::Home;
 use super::reach::function_of;
 use crate::ori::{Kind, Operand};
 use crate::ptx::ast::{self, AddressBase, OperandKind, SymbolId, SymbolKind};
-use crate::tables::ptx::{ScalarType, Space};
+use crate::tables::ptx::{Op as PtxOp, ScalarType, Space};
 use crate::tables::{Feature, Op, Role};
 
 /// Which memory an access reads or writes.
@@ -33,8 +33,8 @@ pub(super) fn window_of(space: Option<Space>) -> Lowered<Window> {
         Some(Space::Const) => Window::Bank(3),
         Some(Space::Local) => Window::Local,
         Some(Space::Param | Space::ParamEntry | Space::ParamFunc) => Window::Bank(0),
-        Some(Space::Shared | Space::SharedCta) => Window::Shared,
-        Some(Space::SharedCluster) => return Err(Refusal::NotBuilt),
+        // Of the cluster: `place` makes it generic.
+        Some(Space::Shared | Space::SharedCta | Space::SharedCluster) => Window::Shared,
     })
 }
 
@@ -73,7 +73,42 @@ impl Builder<'_> {
             _ => self.words(base)[0],
         };
         let place = Place { window, base, offset };
+        if space == Some(Space::SharedCluster) {
+            return Ok(self.cluster_place(place));
+        }
         Ok(self.fitted(place))
+    }
+
+    /// Shared memory of a block of the cluster: its address, which has the rank of the block on top, as a generic one.
+    fn cluster_place(&mut self, place: Place) -> Place {
+        let (low, amount) = (self.temp(), self.imm(place.offset as u32));
+        self.add(low, amount, place.base);
+        let (high, special) = (self.temp(), self.special_number("SR_SWINHI"));
+        self.put(Op::S2R, &[], &[(Role::D, high), (Role::S, special)]);
+        Place { window: Window::Generic, base: self.pair_of([low, high]), offset: 0 }
+    }
+
+    /// `mapa`: the address with the rank of another block on top; `getctarank`: what is on top.
+    pub fn cluster_address(&mut self, inst: &ast::Instruction) -> Lowered {
+        let ty = inst.types[0];
+        let value = self.source(&inst.operands[1], ty)?;
+        let words = self.words(value).map(|word| self.in_reg(word));
+        if inst.op == PtxOp::Getctarank {
+            let (d, shift) = (self.dest(&inst.operands[0])?, self.imm(CLUSTER_SHIFT));
+            self.shf(&SHF_R_U32_HI, d, Operand::zero(), shift, words[0]);
+            return Ok(());
+        }
+        let rank = self.source_reg(&inst.operands[2], ScalarType::U32)?;
+        let (mapped, selector) = (self.temp(), self.imm(0x0654));
+        let args = [(Role::D, mapped), (Role::A, rank), (Role::B, selector), (Role::C, words[0])];
+        self.put(Op::PRMT, &[], &args);
+        let d = self.dest(&inst.operands[0])?;
+        if ty.bits() == 64 {
+            self.copy_words(d, [mapped, words[1]]);
+        } else {
+            self.copy(d, mapped);
+        }
+        Ok(())
     }
 
     /// Parameter space is local memory where it is not a constant bank.

@@ -323,6 +323,7 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::Bmsk => b.mask_or_extend(inst, crate::tables::Op::BMSK),
         Op::Szext => b.mask_or_extend(inst, crate::tables::Op::SGXT),
         Op::Isspacep => b.is_space(inst),
+        Op::Mapa | Op::Getctarank => b.cluster_address(inst),
         Op::Add => b.add_sub(inst, false),
         Op::Sub => b.add_sub(inst, true),
         Op::Addc => b.add_sub_carry(inst, false, true),

@@ -9,6 +9,7 @@ pub(super) fn full_name(inst: &Instruction) -> String {
         (m.ftz, "ftz"),
         (m.saturate, "sat"),
         (m.saturate_finite, "satfinite"),
+        (m.oob, "oob"),
         (m.relu, "relu"),
         (m.carry_out, "cc"),
         (m.nan, "NaN"),

@@ -22,7 +22,8 @@ pub(super) enum Class {
 /// Width in bits and class of a type.
 pub(super) fn class_of(ty: ScalarType) -> Class {
     match ty {
-        ScalarType::S8 | ScalarType::S16 | ScalarType::S32 | ScalarType::S64 => Class::Signed,
+        ScalarType::S2 | ScalarType::S4 | ScalarType::S8 => Class::Signed,
+        ScalarType::S16 | ScalarType::S32 | ScalarType::S64 => Class::Signed,
         ScalarType::F16 | ScalarType::Bf16 | ScalarType::Tf32 | ScalarType::F32 | ScalarType::F64 => Class::Float,
         ScalarType::Pred => Class::Pred,
         _ => Class::Unsigned,

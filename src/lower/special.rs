@@ -51,6 +51,13 @@ impl Builder<'_> {
                 self.add(d, all, less.negated());
                 d
             }
+            SpecialFrom::Quotient | SpecialFrom::Remainder => {
+                let axis = special.name().rsplit('.').next().unwrap_or_default();
+                let along = |name: &str| SpecialRegister::by_name(&format!("{name}.{axis}")).ok_or(Refusal::NotBuilt);
+                let block = self.special_source(along("ctaid")?)?;
+                let size = self.special_source(along("cluster_nctaid")?)?;
+                self.quotient(block, size, home.from == SpecialFrom::Remainder)
+            }
             SpecialFrom::Flag => {
                 let (word, p, one) = (self.bank_word(Operand::NULL, home.at), self.temp_pred(), self.imm(1));
                 self.isetp(p, &[EQ, AND, U32], word, one);

@@ -176,9 +176,26 @@ impl Builder<'_> {
             return Ok(());
         }
         let c = self.source_reg(&inst.operands[3], ScalarType::B32)?;
+        if to.bits() < 8 {
+            self.pack_few_bits(d, [parts[0], parts[1], c], to.bits());
+            return Ok(());
+        }
         let pair = self.pack(&parts, 8);
         self.join_halves(d, pair, c);
         Ok(())
+    }
+
+    /// So many bits of each of two words, above them those of a third.
+    fn pack_few_bits(&mut self, d: Operand, [low, high, rest]: [Operand; 3], bits: u32) {
+        const CHOOSE: u8 = (0xf0 & 0xcc) | (0xaa & !0xcc);
+        let [up, pair, above] = [(); 3].map(|()| self.temp());
+        let [one, two] = [self.imm(bits), self.imm(2 * bits)];
+        let [first, both] = [self.imm((1 << bits) - 1), self.imm((1 << (2 * bits)) - 1)];
+        let low = self.in_reg(low);
+        self.shf(&SHF_L, up, high, one, Operand::zero());
+        self.lop3(pair, low, first, up, CHOOSE);
+        self.shf(&SHF_L, above, rest, two, Operand::zero());
+        self.lop3(d, pair, both, above, CHOOSE);
     }
 
     /// `fns`: a search upwards from a bit, the mask reversed for one downwards; the bits counted away half by half.

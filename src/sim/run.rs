@@ -141,15 +141,29 @@ fn local_bytes(function: &Function) -> u32 {
     stated.max(LEAST_STACK).next_multiple_of(16) + if calls { CALL_STACK } else { 0 }
 }
 
+/// What the driver says of a launch in which each block is a cluster of its own.
+fn launch_number(register: SpecialRegister, shape: Shape) -> Option<u32> {
+    Some(match register {
+        SpecialRegister::DynamicSmemSize => shape.smem,
+        SpecialRegister::ClusterNctaidX | SpecialRegister::ClusterNctaidY | SpecialRegister::ClusterNctaidZ => 1,
+        SpecialRegister::ClusterNctarank => 1,
+        SpecialRegister::NclusteridX => shape.grid[0],
+        SpecialRegister::NclusteridY => shape.grid[1],
+        SpecialRegister::NclusteridZ => shape.grid[2],
+        _ => return None,
+    })
+}
+
 fn driver_constants(banks: &mut Banks, info: &GenerationInfo, generation: Generation, shape: Shape, stack_top: u32) {
     for i in 0..3 {
         banks.put(0, info.ntid + 4 * i, &shape.block[i as usize].to_le_bytes());
         banks.put(0, info.nctaid + 4 * i, &shape.grid[i as usize].to_le_bytes());
     }
     for home in SPECIAL.iter().filter(|home| home.on >> generation as u8 & 1 != 0) {
-        let (dynamic, bytes) = (home.register == SpecialRegister::DynamicSmemSize, shape.smem.to_le_bytes());
         match home.from {
-            SpecialFrom::Word | SpecialFrom::Cga if dynamic => banks.put(0, home.at, &bytes),
+            SpecialFrom::Word | SpecialFrom::Cga if let Some(number) = launch_number(home.register, shape) => {
+                banks.put(0, home.at, &number.to_le_bytes());
+            }
             // Numbers that a program cannot count on.
             SpecialFrom::Word | SpecialFrom::Cga | SpecialFrom::Less | SpecialFrom::Flag
                 if banks.slice(0, home.at, 4).is_err() =>

@@ -95,6 +95,8 @@ pub enum SpecialFrom {
     Less,
     Value,
     Flag,
+    Quotient,
+    Remainder,
 }
 
 /// Where a special register stands. Source: `lowering/special.ron`.

@@ -28,12 +28,13 @@ impl IntType {
     }
 }
 
-/// A float as an integer. NaN becomes 0, or for 64-bit results the sign bit alone, as the hardware gives it.
+/// A float as an integer. NaN becomes 0, or where 64 bits take part the sign bit alone, as the hardware gives it (PTX ISA 9.0, 9.7.9.21).
 pub fn float_to_int(f: Format, bits: u64, to: IntType, round: Round, ftz: bool) -> u64 {
     let bits = if ftz { f.flush(bits) } else { bits };
     let (low, high) = to.limits();
     let value = match f.unpack(bits) {
         Value::Nan if to.bits == 64 => return 1 << 63,
+        Value::Nan if f == super::format::F64 => to.value(1 << (to.bits - 1)),
         Value::Nan => 0,
         Value::Inf(true) => low,
         Value::Inf(false) => high,

@@ -124,6 +124,9 @@ fn bits(op: Op, mods: &Modifiers, ty: ScalarType, i: &Instruction) -> Option<Alu
     let wrap = mods.shift_mode == Some(ShiftMode::Wrap);
     let shift_amount = mods.shift_amount;
     match op {
+        // The rank of a block is on top of its addresses in the window of its cluster.
+        Op::Mapa => one(|s| s[0] & !0xff00_0000 | (s[1] & 255) << 24),
+        Op::Getctarank => one(|s| s[0] >> 24 & 255),
         Op::Popc => one(|s| s[0].count_ones().into()),
         Op::Clz => one(move |s| u64::from(s[0].leading_zeros() - (64 - bits))),
         Op::Brev => one(move |s| s[0].reverse_bits() >> (64 - bits)),

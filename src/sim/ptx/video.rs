@@ -189,8 +189,9 @@ fn several(i: &Instruction, step: Step, lanes: u32) -> Option<Alu> {
 fn pack(i: &Instruction) -> Option<Alu> {
     let &[to, from, ..] = i.types.as_slice() else { return None };
     let bits = to.bits();
+    let signed = is_signed(to) || matches!(to, ScalarType::S2 | ScalarType::S4);
     one(move |s| {
-        let [a, b] = [s[0], s[1]].map(|x| clamp(to, number(from, x)));
+        let [a, b] = [s[0], s[1]].map(|x| bound(number(from, x), bits, signed) as u64 & mask(bits));
         (b | a << bits | if 2 * bits < 32 { s[2] << (2 * bits) } else { 0 }) & mask(32)
     })
 }

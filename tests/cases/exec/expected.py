@@ -942,6 +942,19 @@ def vector_registers():
     return [launch("vector_registers", 1, 8, [IN("u32", x), OUT("u32", out)])]
 
 
+CLUSTER_TARGETS = ["sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"]
+
+
+def cluster_of_one():
+    x = lcg("u32", 96, 84, 0xFFFFF)
+    out = []
+    for i in range(96):
+        block = x[i // 32 * 32:i // 32 * 32 + 32]
+        packed = [0xABC << 8 | (-5 & 15) << 4 | 7, 0xABC << 8 | 0 << 4 | 9, 0xABC << 4 | 1 << 2 | (-2 & 3), 0xABC << 4 | 3 << 2 | 0]
+        out += [x[i ^ 1], x[i ^ 1], 0, 0, sum(block), i // 32, 3, 0, 1, 0, 1, 8 + 64] + packed
+    return [launch("cluster_of_one", 3, 32, [IN("u32", x), OUT("u32", out)], targets=CLUSTER_TARGETS)]
+
+
 ELSEWHERE = {"saxpy": "../../corpus/saxpy.ptx"}
 KERNELS = [
     saxpy, vecadd, reduce_shared, reduce_shuffle, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
@@ -951,6 +964,7 @@ KERNELS = [
     subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect, many_predicates, deep_regions, many_values,
     matrix_products, matrix_products_wide, matrix_products_double, matrix_products_narrow, matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
+    cluster_of_one,
 ]
 
 
