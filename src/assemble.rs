@@ -1,4 +1,4 @@
-//! Kernels with the functions behind them, as the cubin has them.
+//! Kernels with the functions behind them, as the cubin has them; in a relocatable object each function for itself.
 //!
 //! Input: lowered functions and their encoded code. Output: one [`cubin::Function`] per kernel and the rows of the call graph.
 //! Invariants: a kernel's section holds its own code and one copy of each function that it may call, as local symbols
@@ -7,10 +7,11 @@
 
 use crate::alloc::EXTRA_REGISTERS;
 use crate::cubin;
-use crate::lower::{LoweredFunction, LoweredModule};
+use crate::lower::{LoweredFunction, LoweredModule, branch_tables};
 use crate::pipeline::emit::Code;
 use crate::pipeline::link::{self, Linked};
 use crate::tables::Target;
+use crate::tables::elf::ElfTarget;
 use std::collections::BTreeMap;
 
 /// What an unused slot of bank 2 holds: no place in code. Source: the first slot of what ptxas 13.0.88 writes.
@@ -71,6 +72,75 @@ pub fn kernel(
         code: linked.bytes,
         ..cubin::Function::default()
     })
+}
+
+/// A function of a relocatable object: in a section of its own, with relocations.
+pub fn of_object(lowered: &LoweredFunction, code: &Code, target: &'static Target) -> Result<cubin::Function, String> {
+    let name = &lowered.function.name;
+    let elf = ElfTarget::of_sm(target.sm).ok_or_else(|| format!("{}: no ELF facts", target.name))?;
+    let linked = link::object(target, elf.layout, name, code)?;
+    let kernel = lowered.kernel;
+    let pieces = [Piece { lowered, code }];
+    let calls = !kernel || !code.fixups.is_empty() || !lowered.externs.is_empty();
+    let least = target.info().filter(|_| calls).map_or(0, |info| info.abi_min);
+    let reloc = |r: &link::Relocation| cubin::Reloc {
+        offset: r.at,
+        kind: r.number,
+        symbol: r.symbol.clone(),
+        addend: r.addend,
+        explicit_addend: false,
+    };
+    Ok(cubin::Function {
+        name: name.clone(),
+        kernel,
+        binding: lowered.binding,
+        code_relocs: linked.relocs.iter().map(reloc).collect(),
+        registers: (code.registers + EXTRA_REGISTERS).max(least),
+        barriers: lowered.barriers,
+        param_base: target.info().map_or(0, |g| g.param_base),
+        param_bytes: lowered.param_bytes,
+        params: lowered.params.clone(),
+        shared: lowered.shared,
+        stack: cubin::Stack {
+            frame: lowered.function.frame_bytes,
+            max: Some(0),
+            call_return: (!code.tables.is_empty()).then_some(0),
+            ..cubin::Stack::default()
+        },
+        launch: lowered.launch,
+        sites: cubin::Sites { syscalls: Vec::new(), ..sites(&pieces, &linked) },
+        constant2: object_tables(lowered, code),
+        externs: lowered.externs.clone(),
+        code: linked.bytes,
+        ..cubin::Function::default()
+    })
+}
+
+/// The branch tables of one function.
+fn object_tables(lowered: &LoweredFunction, code: &Code) -> Option<cubin::Image> {
+    if code.tables.is_empty() {
+        return None;
+    }
+    let mut bytes = vec![0; lowered.bank2 as usize];
+    for table in &code.tables {
+        for (i, target) in table.targets.iter().enumerate() {
+            let at = table.slot as usize + 4 * i;
+            bytes[at..at + 4].copy_from_slice(&(*target as u32).to_le_bytes());
+        }
+    }
+    Some(cubin::Image::new(bytes, 4))
+}
+
+/// The symbols of branch tables, one for each function that has some.
+pub fn table_symbols(functions: &[cubin::Function]) -> Vec<cubin::KeptSymbol> {
+    let symbol = |function: &cubin::Function| {
+        let size = function.constant2.as_ref()?.size;
+        let section = cubin::SymbolHome::Section(format!(".nv.constant2.{}", function.name));
+        let (name, info) = (branch_tables(&function.name), cubin::symbols::STT_CUDA_OBJECT);
+        let other = cubin::symbols::OTHER_TABLE;
+        Some(cubin::KeptSymbol { name, shared_name: None, info, other, section, value: 0, size })
+    };
+    functions.iter().filter_map(symbol).collect()
 }
 
 /// The functions behind the kernel.

@@ -132,12 +132,9 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     if check_only {
         return Ok(output);
     }
-    if options.relocatable {
-        return Err(vec![Diagnostic::fatal("Option 'compile-only' is refused: relocatable objects are not built")]);
-    }
     check_constants(&module)?;
-    let mut lowered = lower::lower(&module, target)?;
-    check_shared(&lowered, target)?;
+    let mut lowered = lower::lower(&module, target, options.relocatable)?;
+    check_shared(&lowered, target, options.relocatable)?;
     let mut errors = Vec::new();
     limit_registers(&mut lowered, &module, target);
     let mut code_of = |functions: &mut Vec<LoweredFunction>| {
@@ -154,14 +151,16 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     if !errors.is_empty() {
         return Err(errors);
     }
-    let kernels = (0..codes.len()).map(|i| assemble::kernel(&lowered, i, &codes, &devices, target));
-    let functions = kernels.collect::<Result<Vec<_>, _>>().map_err(|m| vec![Diagnostic::fatal(m)])?;
-    let shown = lowered.functions.iter().zip(&functions).flat_map(|(entry, kernel)| {
-        let pieces = entry.pieces.iter().map(|i| resources(&lowered.devices[*i], kernel, false));
-        std::iter::once(resources(entry, kernel, true)).chain(pieces)
-    });
-    output.functions = shown.collect();
-    let cubin = module_of(lowered, functions, &module, target);
+    output.diagnostics.append(&mut lowered.warnings);
+    let functions = if options.relocatable {
+        let all = lowered.functions.iter().zip(&codes).chain(lowered.devices.iter().zip(&devices));
+        all.map(|(function, code)| assemble::of_object(function, code, target)).collect::<Result<Vec<_>, _>>()
+    } else {
+        (0..codes.len()).map(|i| assemble::kernel(&lowered, i, &codes, &devices, target)).collect()
+    };
+    let functions = functions.map_err(|m| vec![Diagnostic::fatal(m)])?;
+    output.functions = all_resources(&lowered, &functions, options.relocatable);
+    let cubin = module_of(lowered, functions, &module, (target, options.relocatable));
     output.cubin = cubin::write(&cubin).map_err(|e| vec![Diagnostic::fatal(e.to_string())])?;
     let size = |image: &Option<cubin::Image>| image.as_ref().map_or(0, |image| image.size);
     output.global_bytes = size(&cubin.global) + size(&cubin.global_init);
@@ -192,9 +191,9 @@ fn check_constants(module: &ptx::ast::Module) -> Result<(), Vec<Diagnostic>> {
 }
 
 /// Whether the static shared memory of each function fits.
-fn check_shared(lowered: &LoweredModule, target: &Target) -> Result<(), Vec<Diagnostic>> {
+fn check_shared(lowered: &LoweredModule, target: &Target, object: bool) -> Result<(), Vec<Diagnostic>> {
     let most = Limit::StaticShared.bytes(|_| true);
-    let base = target.info().map_or(0, |info| u64::from(info.shared_base));
+    let base = target.info().filter(|_| !object).map_or(0, |info| u64::from(info.shared_base));
     let mut errors = Vec::new();
     for function in &lowered.functions {
         let bytes = function.shared.map_or(0, |shared| shared.size.saturating_sub(base));
@@ -265,15 +264,24 @@ fn module_of(
     lowered: LoweredModule,
     functions: Vec<cubin::Function>,
     module: &ptx::ast::Module,
-    target: &Target,
+    (target, object): (&Target, bool),
 ) -> Cubin {
     let tool = cubin::ToolNote {
         name: env!("CARGO_PKG_NAME").to_string(),
         version: format!("Sassafras {}", env!("CARGO_PKG_VERSION")),
         build: String::new(),
-        options: format!("-arch {}", target.name),
+        options: format!("-arch {}{}", target.name, if object { " -c" } else { "" }),
     };
+    let mut kept = cubin::Kept::default();
+    if object {
+        kept.symbols = [assemble::table_symbols(&functions), lowered.object.symbols].concat();
+        kept.sections.extend(lowered.object.shared.map(loose_shared));
+    }
+    let call_graph = if object { lowered.object.call_graph } else { assemble::call_graph(&functions) };
     Cubin {
+        kind: if object { cubin::ElfKind::Relocatable } else { cubin::ElfKind::Executable },
+        prototypes: lowered.object.prototypes,
+        kept,
         sm: target.sm,
         accelerator: target.variant == Variant::A,
         ptx_sm: Target::by_name(&module.target.name).map_or(target.sm, |t| t.sm),
@@ -284,9 +292,23 @@ fn module_of(
         global_init: lowered.global_init,
         constant3: lowered.constant3,
         constant4: lowered.constant4,
-        call_graph: assemble::call_graph(&functions),
+        call_graph,
         functions,
         ..Cubin::default()
+    }
+}
+
+/// The section of an object for shared variables that belong to no entry.
+fn loose_shared(shared: cubin::Shared) -> cubin::KeptSection {
+    let image = cubin::Image { size: shared.size, align: shared.align, ..cubin::Image::default() };
+    let (kind, flags) = (cubin::symbols::SHT_CUDA_SHARED, 3);
+    cubin::KeptSection {
+        name: lower::LOOSE_SHARED.to_string(),
+        kind,
+        flags,
+        align: shared.align,
+        image,
+        ..cubin::KeptSection::default()
     }
 }
 
@@ -344,6 +366,19 @@ fn register_limit(d: &ptx::ast::Directives, target: &Target) -> Option<u32> {
 
 /// Threads of a warp.
 const WARP: u32 = 32;
+
+/// What each function needs; those behind a kernel follow it.
+fn all_resources(lowered: &LoweredModule, functions: &[cubin::Function], object: bool) -> Vec<Resources> {
+    if object {
+        let all = lowered.functions.iter().chain(&lowered.devices).zip(functions);
+        return all.map(|(lowered, function)| resources(lowered, function, lowered.kernel)).collect();
+    }
+    let shown = lowered.functions.iter().zip(functions).flat_map(|(entry, kernel)| {
+        let pieces = entry.pieces.iter().map(|i| resources(&lowered.devices[*i], kernel, false));
+        std::iter::once(resources(entry, kernel, true)).chain(pieces)
+    });
+    shown.collect()
+}
 
 /// Resources of a function in a kernel, which states those of all together.
 fn resources(lowered: &LoweredFunction, kernel: &cubin::Function, entry: bool) -> Resources {

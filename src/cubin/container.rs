@@ -58,6 +58,8 @@ pub struct Section {
     pub size: u64,
     /// Where it was in the file that was read.
     pub offset: u64,
+    /// Offsets of 4-byte fields that take the place of a string in the table of symbol names; only while writing.
+    pub strings: Vec<(usize, String)>,
     /// What the writer of the container makes itself.
     pub special: Special,
 }
@@ -178,6 +180,7 @@ fn parse_section(headers: Bytes<'_>, i: u64, names: Bytes<'_>, file: Bytes<'_>) 
         bytes: content.to_vec(),
         size: if kind == 0 { 0 } else { size },
         offset: if kind == 0 { header.base() } else { offset },
+        strings: Vec::new(),
         special: Special::No,
     })
 }

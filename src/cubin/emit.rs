@@ -73,6 +73,8 @@ fn too_big(error: object::write::Error) -> CubinError {
 struct Names {
     sections: Vec<Option<StringId>>,
     symbols: Vec<Option<StringId>>,
+    /// Those that stand in the bytes of each section, section 0 included.
+    strings: Vec<Vec<StringId>>,
 }
 
 impl Names {
@@ -97,7 +99,12 @@ impl Names {
                     .then(|| writer.add_string(symbol.shared_name.as_ref().unwrap_or(&symbol.name).as_bytes())),
             );
         }
-        Names { sections, symbols }
+        let strings = file
+            .sections
+            .iter()
+            .map(|section| section.strings.iter().map(|(_, text)| writer.add_string(text.as_bytes())).collect());
+        let strings = strings.collect();
+        Names { sections, symbols, strings }
     }
 }
 
@@ -133,15 +140,19 @@ fn write_header(file: &Elf, writer: &mut Writer<'_>) -> object::write::Result<()
 }
 
 fn write_sections(file: &Elf, names: &Names, places: &[u64], writer: &mut Writer<'_>) {
-    for (section, place) in file.sections.iter().zip(places).skip(1) {
+    for (i, (section, place)) in file.sections.iter().zip(places).enumerate().skip(1) {
         match section.special {
             Special::SectionNames => writer.write_shstrtab(),
             Special::SymbolNames => writer.write_strtab(),
             Special::Symbols => write_symbols(file, names, writer),
             Special::No if has_no_bytes(section.kind) => {}
             Special::No => {
+                let mut bytes = section.bytes.clone();
+                for ((at, _), id) in section.strings.iter().zip(&names.strings[i]) {
+                    bytes[*at..*at + 4].copy_from_slice(&writer.string_offset(Some(*id)).to_le_bytes());
+                }
                 writer.pad_until(*place);
-                writer.write(&section.bytes);
+                writer.write(&bytes);
             }
         }
     }

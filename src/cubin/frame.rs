@@ -4,7 +4,8 @@
 //! the frame entries cover the code exactly; the canonical frame address is R1 plus the stack frame. Where a device function
 //! keeps its return address is not told.
 
-use super::model::{Function, Image, Reloc};
+use super::model::{ElfKind, Function, Image, Reloc};
+use crate::tables::elf::{Layout, RelocRole, RelocRow};
 
 /// The common entry: version 3, addresses in units of 4 bytes, data in units of -4; no return address register; the frame
 /// address is R1 + 0; R255 and R1 keep their values.
@@ -19,7 +20,7 @@ const FRAME_ADDRESS: [u8; 5] = [0x0c, 0x81, 0x80, 0x80, 0x28];
 const ADDRESS: u32 = 2;
 
 /// The section for these functions, and for the device functions inside their code.
-pub fn section(functions: &[Function]) -> Image {
+pub fn section(functions: &[Function], kind: ElfKind, layout: Layout) -> Image {
     let mut image = Image { align: 1, ..Image::default() };
     for function in functions {
         let common = image.bytes.len() as u64;
@@ -31,8 +32,33 @@ pub fn section(functions: &[Function]) -> Image {
             entry(&mut image, common, &function.name, (label.offset, label.size), label.frame.unwrap_or_default());
         }
     }
+    if kind == ElfKind::Relocatable {
+        link(&mut image, layout);
+    }
     image.size = image.bytes.len() as u64;
     image
+}
+
+/// What a linker must know: each entry says where its common entry is, and how long the code is as long as it is there. A table of
+/// relocations runs backwards.
+fn link(image: &mut Image, layout: Layout) {
+    let number = |role| RelocRow::for_role(role, layout).map_or(0, |row| row.number);
+    let (address, size) = (number(RelocRole::Address), number(RelocRole::UnusedSize));
+    for code in std::mem::take(&mut image.relocs).into_iter().rev() {
+        let at = code.offset as usize - 8;
+        let common = image.bytes[at..at + 8].iter().rev().fold(0, |n, byte| n << 8 | i64::from(*byte));
+        image.bytes[at..at + 8].fill(0);
+        let reloc = |offset, kind, symbol: &str, addend, explicit_addend| Reloc {
+            offset,
+            kind,
+            symbol: symbol.to_string(),
+            addend,
+            explicit_addend,
+        };
+        image.relocs.push(reloc(code.offset + 8, size, &code.symbol, 0, layout.info().split_relocs));
+        let frame = reloc(code.offset - 8, address, ".debug_frame", common, false);
+        image.relocs.extend([code, frame]);
+    }
 }
 
 /// Appends the entry of a piece of code: offset and size in the code of `symbol`, stack bytes.

@@ -19,7 +19,7 @@ mod plan;
 mod read;
 mod read_rest;
 mod records;
-mod symbols;
+pub mod symbols;
 mod write;
 
 pub use error::CubinError;

@@ -34,6 +34,8 @@ pub struct Cubin {
     pub constant4: Option<Image>,
     /// `.nv.callgraph`: who calls whom.
     pub call_graph: Vec<CallRow>,
+    /// `.nv.prototype`, only in objects: functions and what passes between them and their callers, as in [`CallRow`].
+    pub prototypes: Vec<(String, String)>,
     /// Sections and symbols of a file that was read and for which the model has no field.
     pub kept: Kept,
 }
@@ -206,10 +208,10 @@ pub struct IndirectBranch {
 pub enum CallRow {
     /// A direct call, also of an external function.
     Direct { caller: String, callee: String },
-    /// The address of the function is taken; the number is the vendor's class of its prototype.
-    Address { function: String, class: u32 },
-    /// The function calls through a pointer to such a class.
-    Indirect { caller: String, class: u32 },
+    /// The address of the function is taken. The prototype is `#`, a letter for the result (v for none), one for each parameter.
+    Address { function: String, prototype: String },
+    /// The function calls through a pointer to functions of such a prototype.
+    Indirect { caller: String, prototype: String },
     /// A call through a pointer may reach this function.
     Reaches { caller: String, callee: String },
 }

@@ -130,16 +130,18 @@ fn module_image(row: &SectionRow, cubin: &Cubin, target: &ElfTarget) -> Result<O
         _ => {}
     }
     match row.content {
-        Content::Frame => Ok(Some(frame::section(&cubin.functions))),
+        Content::Prototypes if cubin.prototypes.is_empty() && order.is_empty() => Ok(None),
+        Content::Frame => Ok(Some(frame::section(&cubin.functions, cubin.kind, target.layout))),
         Content::ToolNote => bytes(notes::tool_note(&cubin.tool)),
         Content::TargetNote => bytes(notes::target_note(cubin)),
         Content::Compat => bytes(notes::compat(cubin.accelerator)?),
+        // Objects have none of it yet.
+        Content::Fixed if cubin.kind == ElfKind::Relocatable && order.is_empty() => Ok(None),
         Content::Fixed => bytes(row.bytes.to_vec()),
         Content::ReservedShared => Ok(reserved_shared(cubin, target)),
         // Filled in later, once names have their numbers.
-        Content::SectionNames | Content::SymbolNames | Content::Symbols | Content::ModuleInfo | Content::CallGraph => {
-            bytes(Vec::new())
-        }
+        Content::SectionNames | Content::SymbolNames | Content::Symbols | Content::ModuleInfo => bytes(Vec::new()),
+        Content::CallGraph | Content::Prototypes => bytes(Vec::new()),
         // Taken above, made for each function, or made from the others.
         Content::Constant3 | Content::Constant4 | Content::Global | Content::GlobalInit => Ok(None),
         Content::FunctionInfo | Content::Code | Content::Constant0 | Content::Constant2 | Content::Shared => Ok(None),

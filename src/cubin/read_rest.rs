@@ -22,6 +22,11 @@ pub fn read(mut reader: Reader) -> Result<Cubin, CubinError> {
     {
         (reader.cubin.call_graph, reader.taken[number]) = (rows, true);
     }
+    if let Some(number) = reader.with(Content::Prototypes)
+        && let Some(rows) = prototypes(&reader, number)
+    {
+        (reader.cubin.prototypes, reader.taken[number]) = (rows, true);
+    }
     symbols(&mut reader)?;
     sections(&mut reader);
     Ok(reader.cubin)
@@ -86,6 +91,7 @@ fn is_label(symbol: &Symbol, section: usize, function: &str) -> bool {
 fn call_graph(reader: &Reader, number: usize) -> Option<Vec<CallRow>> {
     let table = reader.bytes(number);
     let name = |i: u32| reader.elf.symbols.get(i as usize).map(|s| s.name.clone()).filter(|name| !name.is_empty());
+    let text = |at: u32| string_at(reader, at);
     let (mut rows, mut class) = (Vec::new(), 0u32);
     for i in 0..table.len() / 8 {
         let (from, to) = (table.u32(i * 8).ok()?, table.u32(i * 8 + 4).ok()?);
@@ -95,13 +101,33 @@ fn call_graph(reader: &Reader, number: usize) -> Option<Vec<CallRow>> {
         }
         rows.push(match class {
             1 => CallRow::Direct { caller: name(from)?, callee: name(to)? },
-            2 => CallRow::Address { function: name(from)?, class: to },
-            3 => CallRow::Indirect { caller: name(from)?, class: to },
+            2 => CallRow::Address { function: name(from)?, prototype: text(to)? },
+            3 => CallRow::Indirect { caller: name(from)?, prototype: text(to)? },
             4 => CallRow::Reaches { caller: name(from)?, callee: name(to)? },
             _ => return None,
         });
     }
     (class == 4 && table.len().is_multiple_of(8)).then_some(rows)
+}
+
+/// The string at an offset of the table of symbol names.
+fn string_at(reader: &Reader, at: u32) -> Option<String> {
+    let names = reader.bytes(reader.with(Content::SymbolNames)?);
+    names.text(at.into(), 0).ok()
+}
+
+/// Rows of `.nv.prototype`; `None` where one is not of that form.
+fn prototypes(reader: &Reader, number: usize) -> Option<Vec<(String, String)>> {
+    let table = reader.bytes(number);
+    let row = |i: u64| {
+        let symbol = reader.elf.symbols.get(table.u32(i * 8).ok()? as usize)?;
+        let named = (!symbol.name.is_empty()).then(|| symbol.name.clone())?;
+        Some((named, string_at(reader, table.u32(i * 8 + 4).ok()?)?))
+    };
+    if !table.len().is_multiple_of(8) {
+        return None;
+    }
+    (0..table.len() / 8).map(row).collect()
 }
 
 /// Symbols become variables, or belong to a function or a section that the model holds, or are kept.

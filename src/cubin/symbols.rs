@@ -17,11 +17,15 @@ pub const STT_OBJECT: u8 = 1;
 pub const STT_FUNC: u8 = 2;
 pub const STT_SECTION: u8 = 3;
 pub const STT_CUDA_OBJECT: u8 = 13;
+/// Section type of shared memory in objects.
+pub const SHT_CUDA_SHARED: u32 = 0x7000_000a;
 /// `st_other`: a kernel; unified memory; data of relocatable objects by space.
 pub const OTHER_KERNEL: u8 = 0x10;
 pub const OTHER_MANAGED: u8 = 0x04;
 pub const OTHER_GLOBAL: u8 = 0x20;
 pub const OTHER_CONSTANT: u8 = 0x80;
+pub const OTHER_SHARED: u8 = 0x40;
+pub const OTHER_TABLE: u8 = 0x81;
 
 /// All symbols, the null symbol first.
 pub fn symbols(cubin: &Cubin, target: &ElfTarget, drafts: &[Draft<'_>]) -> Result<Vec<Symbol>, CubinError> {
@@ -29,7 +33,7 @@ pub fn symbols(cubin: &Cubin, target: &ElfTarget, drafts: &[Draft<'_>]) -> Resul
     let kept = cubin.kept.symbols.iter().map(|symbol| symbol.name.as_str()).collect();
     let order = cubin.kept.order.symbols.iter().map(String::as_str).collect();
     let (symbols, names) = (vec![Symbol::default()], BTreeSet::new());
-    let shared_base = shared_base(target);
+    let shared_base = if cubin.kind == ElfKind::Executable { shared_base(target) } else { 0 };
     let mut table = Table { cubin, sections, kept, order, shared_base, symbols, names };
     let early_constants = constants_before_code(target);
     table.module_sections(&[Content::ToolNote, Content::TargetNote])?;
@@ -53,7 +57,7 @@ pub fn symbols(cubin: &Cubin, target: &ElfTarget, drafts: &[Draft<'_>]) -> Resul
         table.labels(function, |binding| binding == Binding::Local)?;
     }
     table.kept(|info| info >> 4 == 0)?;
-    table.module_sections(&[Content::Frame, Content::CallGraph, Content::Fixed])?;
+    table.module_sections(&[Content::Frame, Content::CallGraph, Content::Prototypes, Content::Fixed])?;
     for function in &cubin.functions {
         if function.binding == Binding::Global {
             table.function(function)?;
@@ -87,7 +91,7 @@ fn shared_base(target: &ElfTarget) -> u64 {
 }
 
 /// `st_info` of a binding and a type.
-fn info(binding: Binding, kind: u8) -> u8 {
+pub fn info(binding: Binding, kind: u8) -> u8 {
     let bits = match binding {
         Binding::Local => 0,
         Binding::Global => 1,
@@ -161,10 +165,12 @@ impl Table<'_> {
 
     /// Symbols of the reserved shared memory; only for a file made from nothing, a read one kept its own.
     fn reserved(&mut self, target: &ElfTarget, wanted: impl Fn(&ReservedRow) -> bool) -> Result<(), CubinError> {
-        if !self.cubin.kept.order.symbols.is_empty() || self.cubin.kind != ElfKind::Executable {
+        if !self.cubin.kept.order.symbols.is_empty() {
             return Ok(());
         }
-        for row in RESERVED.iter().filter(|row| row.sms.contains(&target.sm) && wanted(row)) {
+        let object = self.cubin.kind == ElfKind::Relocatable;
+        let there = |row: &ReservedRow| if object { row.section.is_empty() } else { !row.when_object };
+        for row in RESERVED.iter().filter(|row| row.sms.contains(&target.sm) && wanted(row) && there(row)) {
             let section = if row.section.is_empty() { 0 } else { self.section(row.section)? };
             let name = row.name.to_string();
             let (info, other, value, size) = (row.info, row.other, row.value, row.size);

@@ -18,6 +18,10 @@ use std::collections::BTreeMap;
 pub const FLAGS_TOP: [(DebugLevel, u32); 3] =
     [(DebugLevel::None, 0x06), (DebugLevel::Lines, 0x09), (DebugLevel::Full, 0x0b)];
 
+/// Low byte of `e_flags` of an object whose code is in `.text` alone. Source: nvlink 13.0.88 takes objects for sm_100 and sm_120 without
+/// the second representation of the code with this byte and no other.
+const PLAIN_CODE: u8 = 0x04;
+
 /// Writes a cubin. Errors: an SM number without ELF facts, a reference to a symbol or section that is not there.
 pub fn write(cubin: &Cubin) -> Result<Vec<u8>, CubinError> {
     let target = ElfTarget::of_sm(cubin.sm)
@@ -31,9 +35,10 @@ pub fn write(cubin: &Cubin) -> Result<Vec<u8>, CubinError> {
         sections.push(section(draft, cubin, target, &numbers)?);
     }
     let top = FLAGS_TOP.iter().find(|(level, _)| *level == cubin.debug).map_or(0, |(_, top)| *top);
+    let low = if cubin.kind == ElfKind::Relocatable { PLAIN_CODE } else { target.flags_low };
     let elf = Elf {
         kind: if cubin.kind == ElfKind::Relocatable { 1 } else { 2 },
-        flags: top << 24 | cubin.sm << 8 | u32::from(target.flags_low),
+        flags: top << 24 | cubin.sm << 8 | u32::from(low),
         sections,
         symbols: symbols.clone(),
     };
@@ -107,7 +112,8 @@ fn section(draft: &Draft<'_>, cubin: &Cubin, target: &ElfTarget, numbers: &Numbe
             };
             section.bytes = match row.content {
                 Content::ModuleInfo => write_module(cubin, target, &|name| numbers.symbol(name))?,
-                Content::CallGraph => call_graph(cubin, numbers)?,
+                Content::CallGraph => call_graph(cubin, numbers, &mut section.strings)?,
+                Content::Prototypes => prototypes(cubin, numbers, &mut section.strings)?,
                 Content::FunctionInfo => match function {
                     Some(function) => write_function(function, cubin, target, &|name| numbers.symbol(name))?,
                     None => Vec::new(),
@@ -180,25 +186,38 @@ fn relocations(relocs: &[Reloc], row: &SectionRow, numbers: &Numbers<'_>) -> Res
 }
 
 /// Rows of the call graph: each class begins with a row (0, -class).
-fn call_graph(cubin: &Cubin, numbers: &Numbers<'_>) -> Result<Vec<u8>, CubinError> {
+fn call_graph(cubin: &Cubin, numbers: &Numbers<'_>, strings: &mut Vec<(usize, String)>) -> Result<Vec<u8>, CubinError> {
     let mut out = Vec::new();
+    let mut put = |from: u32, to: u32, text: Option<&String>| {
+        out.extend(from.to_le_bytes());
+        strings.extend(text.map(|text| (out.len(), text.clone())));
+        out.extend(to.to_le_bytes());
+    };
     for class in 1..=4u32 {
-        let mut rows = vec![(0, class.wrapping_neg())];
+        put(0, class.wrapping_neg(), None);
         for row in &cubin.call_graph {
-            rows.extend(match (class, row) {
+            match (class, row) {
                 (1, CallRow::Direct { caller, callee }) | (4, CallRow::Reaches { caller, callee }) => {
-                    Some((numbers.symbol(caller)?, numbers.symbol(callee)?))
+                    put(numbers.symbol(caller)?, numbers.symbol(callee)?, None);
                 }
-                (2, CallRow::Address { function: name, class }) | (3, CallRow::Indirect { caller: name, class }) => {
-                    Some((numbers.symbol(name)?, *class))
+                (2, CallRow::Address { function: name, prototype })
+                | (3, CallRow::Indirect { caller: name, prototype }) => {
+                    put(numbers.symbol(name)?, 0, Some(prototype));
                 }
-                _ => None,
-            });
+                _ => {}
+            }
         }
-        for (from, to) in rows {
-            out.extend(from.to_le_bytes());
-            out.extend(to.to_le_bytes());
-        }
+    }
+    Ok(out)
+}
+
+/// Rows of `.nv.prototype`: a function and a string.
+fn prototypes(cubin: &Cubin, numbers: &Numbers<'_>, strings: &mut Vec<(usize, String)>) -> Result<Vec<u8>, CubinError> {
+    let mut out = Vec::new();
+    for (function, prototype) in &cubin.prototypes {
+        out.extend(numbers.symbol(function)?.to_le_bytes());
+        strings.push((out.len(), prototype.clone()));
+        out.extend(0u32.to_le_bytes());
     }
     Ok(out)
 }

@@ -11,6 +11,7 @@ use super::params::Home;
 use super::reach::function_of;
 use crate::ori::{Kind, Operand};
 use crate::ptx::ast::{self, AddressBase, OperandKind, SymbolId, SymbolKind};
+use crate::tables::elf::RelocRole;
 use crate::tables::ptx::{Op as PtxOp, ScalarType, Space};
 use crate::tables::{Feature, Op, Role};
 
@@ -173,6 +174,11 @@ impl Builder<'_> {
             let at = *at as i64;
             return Ok((self.stack_pointer(), at));
         }
+        if self.globals.object
+            && let Some(linked) = self.linked_place(id)
+        {
+            return Ok(linked);
+        }
         match variable.space {
             Space::Global => {
                 let slot = self.globals.address_slot(id, &symbol.name);
@@ -208,6 +214,11 @@ impl Builder<'_> {
     /// The address of a variable in its own space, 64 or 32 bits wide.
     pub fn symbol_address(&mut self, id: SymbolId, offset: i64, wide: bool) -> Lowered<Operand> {
         if let Some(function) = function_of(self.module, id) {
+            if self.globals.object {
+                let name = self.module.functions[self.calls.resolved(function)].name.clone();
+                let words = [RelocRole::FunctionLow, RelocRole::FunctionHigh].map(|r| self.linked(r, &name, offset));
+                return Ok(self.pair_of(words));
+            }
             let value = self.calls.pointer(function).filter(|_| offset == 0).ok_or(Refusal::NotBuilt)?;
             return Ok(self.f.imm(value));
         }

@@ -21,12 +21,12 @@ use crate::tables::{Feature, Op, Role};
 const SYSTEM: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
 
 /// What a call goes to.
-enum Target {
+pub(super) enum Target {
     /// A function of the module.
     Function(String),
     /// A function of the driver.
     System(String),
-    /// A pointer: the low word of the register.
+    /// A pointer: the low word of the register, or in an object the whole address.
     Pointer(Operand),
 }
 
@@ -67,11 +67,21 @@ impl Builder<'_> {
             let id = self.calls.resolved(id);
             let function = &self.module.functions[id];
             let name = function.name.clone();
+            if self.globals.object {
+                if function.body.is_none() && !self.externs.contains(&name) {
+                    self.externs.push(name.clone());
+                }
+                return Ok((Target::Function(name), signature));
+            }
             return match (function.body.is_some(), SYSTEM.contains(&name.as_str())) {
                 (true, _) => Ok((Target::Function(name), signature)),
                 (false, true) => Ok((Target::System(name), signature)),
                 _ => Err(Refusal::At(callee.pos, format!("Unresolved extern function '{name}'"))),
             };
+        }
+        if self.globals.object {
+            let value = self.source(callee, ScalarType::U64)?;
+            return Ok((Target::Pointer(self.in_pair(value)), signature));
         }
         let pointer = self.source_words(callee, ScalarType::U64)?[0];
         Ok((Target::Pointer(self.in_reg(pointer)), signature))
@@ -152,6 +162,9 @@ impl Builder<'_> {
 
     /// The CALL and its return address.
     fn transfer(&mut self, target: Target, uses: &mut Vec<Operand>, defs: &[Operand]) {
+        if self.globals.object {
+            return self.transfer_linked(target, uses, defs);
+        }
         let [low, high] = RETURN_ADDRESS.map(|n| self.f.new_fixed(File::R, n));
         let start = self.f.symbol(Symbol::Start);
         let (mode, address, place) = match target {
@@ -312,8 +325,11 @@ impl Builder<'_> {
         let back = self.return_address;
         regs.into_iter().zip(back).for_each(|(d, a)| self.copy(Operand::reg(d), a));
         let pair = Operand::vector(self.f.vector(&regs));
-        let start = self.f.symbol(Symbol::Start);
-        let ret = self.put(Op::RET, &[MODE_REL, NODEC], &[(Role::A, pair), (Role::Target, start)]);
+        let (mode, start) = match self.globals.object {
+            true => (MODE_ABS, self.f.symbol(Symbol::Zero)),
+            false => (MODE_REL, self.f.symbol(Symbol::Start)),
+        };
+        let ret = self.put(Op::RET, &[mode, NODEC], &[(Role::A, pair), (Role::Target, start)]);
         self.f.set_extras(ret, &uses, &[]);
         Ok(())
     }

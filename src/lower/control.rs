@@ -150,6 +150,7 @@ impl Builder<'_> {
         let [low, high] = self.words(pair);
         let table = u16::try_from(slot).map_err(|_| Refusal::NotBuilt)?;
         let from = Operand::constant(2, table);
+        let scaled = if self.globals.object { self.in_table(scaled) } else { scaled };
         self.put(Op::LDC, &[], &[(Role::D, low), (Role::A, scaled), (Role::C, from)]);
         self.copy(high, Operand::zero());
         let start = self.f.symbol(Symbol::Start);

@@ -23,6 +23,7 @@ mod fields;
 mod float;
 mod half;
 mod int;
+mod linked;
 mod logic;
 mod matrix;
 mod matrix_memory;
@@ -32,6 +33,7 @@ mod mods;
 mod module;
 mod name;
 mod narrowed;
+mod object;
 mod operand;
 mod order;
 mod params;
@@ -46,14 +48,18 @@ mod video;
 mod video_number;
 mod warp;
 
-use crate::cubin::model::{Binding, Image, Launch, Param, Shared, Variable};
+use crate::cubin::KeptSymbol;
+use crate::cubin::model::{Binding, CallRow, Image, Launch, Param, Shared, Variable};
 use crate::diag::{Diagnostic, Pos};
 use crate::ori::{Function, Operand};
 use crate::ptx::ast::{self, FunctionId, Module, Statement};
+use crate::tables::elf::{ElfTarget, Layout};
 use crate::tables::ptx::{Op, ScalarType};
 use crate::tables::{GenerationInfo, Target};
 use builder::{Builder, Lowered, Refusal};
 use control::Labels;
+pub use linked::branch_tables;
+pub use module::LOOSE_SHARED;
 use module::{FunctionLayout, ModuleLayout};
 use operand::{Class, class_of};
 use reach::Calls;
@@ -80,12 +86,29 @@ pub struct LoweredModule {
     pub constant3: Option<Image>,
     /// Addresses of global variables and of functions of the driver that code asks for: bank c\[4\].
     pub constant4: Option<Image>,
+    pub warnings: Vec<Diagnostic>,
+    /// What a relocatable object says besides.
+    pub object: ObjectFacts,
+}
+
+/// What only a relocatable object says.
+#[derive(Clone, Default)]
+pub struct ObjectFacts {
+    /// Symbols of variables that stand in no image, and of aliases.
+    pub symbols: Vec<KeptSymbol>,
+    /// Shared variables that belong to no entry.
+    pub shared: Option<Shared>,
+    pub call_graph: Vec<CallRow>,
+    /// Functions that others may call, with what is passed.
+    pub prototypes: Vec<(String, String)>,
 }
 
 /// A function in Ori, with what its launch or its callers need. The frame is in `function`.
 #[derive(Clone)]
 pub struct LoweredFunction {
     pub function: Function,
+    /// An entry.
+    pub kernel: bool,
     pub binding: Binding,
     pub params: Vec<Param>,
     /// Bytes of all parameters from the target's `param_base` on.
@@ -103,18 +126,21 @@ pub struct LoweredFunction {
     pub externs: Vec<String>,
     /// It reads bank 2: it branches by an index or calls through a pointer.
     pub branch_bank: bool,
+    /// Bytes of the function's own part of bank 2, in an object.
+    pub bank2: u32,
     /// Of an entry: the device functions that are put behind it, by place in [`LoweredModule::devices`].
     pub pieces: Vec<usize>,
 }
 
-/// Lowers a module for a target, or says all that is not implemented.
-pub fn lower(module: &Module, target: &'static Target) -> Result<LoweredModule, Vec<Diagnostic>> {
+/// Lowers a module for a target, or says all that is not implemented. In a relocatable object every function has a section of its own.
+pub fn lower(module: &Module, target: &'static Target, object: bool) -> Result<LoweredModule, Vec<Diagnostic>> {
     let Some(info) = target.info() else {
         return Err(vec![Diagnostic::fatal(format!("Target '{}' is not implemented", target.name))]);
     };
     let calls = Calls::new(module);
     let mut diagnostics = Vec::new();
-    let layout = ModuleLayout::new(module, &calls, &mut diagnostics);
+    let elf = ElfTarget::of_sm(target.sm).map_or(Layout::default(), |elf| elf.layout);
+    let layout = ModuleLayout::new(module, &calls, (object, elf), &mut diagnostics);
     let mut lowering = Lowering { module, calls: &calls, target, info, layout, diagnostics, devices: Vec::new() };
     let functions: Vec<LoweredFunction> = module
         .functions
@@ -122,16 +148,33 @@ pub fn lower(module: &Module, target: &'static Target) -> Result<LoweredModule, 
         .filter(|(_, source)| source.is_entry && source.body.is_some())
         .filter_map(|(id, _)| lowering.entry(id))
         .collect();
+    if object {
+        lowering.all_devices();
+    }
     let Lowering { layout, mut diagnostics, devices, .. } = lowering;
     if !diagnostics.is_empty() {
         diagnostics.sort_by_key(|d| d.pos);
         diagnostics.dedup();
         return Err(diagnostics);
     }
-    let ModuleLayout { variables, global, global_init, constant3, constant4, bank2, .. } = layout;
+    let facts = if object { object::facts(module, &calls, &layout) } else { ObjectFacts::default() };
+    let ModuleLayout { variables, global, global_init, constant3, constant4, bank2, warnings, .. } = layout;
+    let warnings = warnings.into_iter().map(Diagnostic::note).collect();
     let pointers = calls.pointers.iter().map(|id| module.functions[*id].name.clone()).collect();
     let devices = devices.into_iter().map(|(_, device)| device).collect();
-    Ok(LoweredModule { functions, devices, pointers, bank2, variables, global, global_init, constant3, constant4 })
+    Ok(LoweredModule {
+        functions,
+        devices,
+        pointers,
+        bank2,
+        variables,
+        global,
+        global_init,
+        constant3,
+        constant4,
+        warnings,
+        object: facts,
+    })
 }
 
 /// A device function as it was lowered: for one entry where it uses shared memory, for all otherwise.
@@ -150,7 +193,8 @@ struct Lowering<'a> {
 impl Lowering<'_> {
     /// An entry with the device functions behind it.
     fn entry(&mut self, id: FunctionId) -> Option<LoweredFunction> {
-        let reach = self.calls.reachable(self.module, id);
+        let object = self.layout.object;
+        let reach = if object { Vec::new() } else { self.calls.reachable(self.module, id) };
         let places = match FunctionLayout::of_entry(self.module, self.calls, id, &reach, self.info) {
             Ok(places) => places,
             Err((pos, message)) => {
@@ -160,8 +204,22 @@ impl Lowering<'_> {
         };
         let pieces = reach.iter().map(|callee| self.device(*callee, id, &places)).collect();
         let mut entry = self.function(id, places);
+        if object {
+            entry.shared = self.layout.shared.get(&Some(id)).copied();
+        }
         entry.pieces = pieces;
         Some(entry)
+    }
+
+    /// All device functions with a body, each on its own.
+    fn all_devices(&mut self) {
+        for (id, function) in self.module.functions.iter() {
+            if !function.is_entry && function.body.is_some() {
+                let places = FunctionLayout::of_device(self.module, self.calls, id, &FunctionLayout::default());
+                let device = self.function(id, places);
+                self.devices.push(((id, None), device));
+            }
+        }
     }
 
     /// The place among the devices of a function that an entry reaches.
@@ -185,6 +243,9 @@ impl Lowering<'_> {
         let body = source.body.as_deref().unwrap_or_default();
         let mut labels = Labels::new(source, body);
         let target = (self.target, self.info);
+        if self.layout.object {
+            self.layout.bank2 = 0;
+        }
         let mut builder = Builder::new(self.module, source, &mut self.layout, self.calls, places, target);
         let diagnostics = &mut self.diagnostics;
         if !source.is_entry
@@ -214,6 +275,7 @@ impl Lowering<'_> {
         let callees = self.calls.uses[id].callees.iter().filter(|c| self.module.functions[**c].body.is_some());
         LoweredFunction {
             function: builder.finish(),
+            kernel: source.is_entry,
             binding: module::binding_of(source.linkage),
             params: places.params,
             param_bytes: places.param_bytes,
@@ -224,6 +286,7 @@ impl Lowering<'_> {
             callees: callees.map(|c| self.module.functions[*c].name.clone()).collect(),
             externs: std::mem::take(&mut builder.externs),
             branch_bank: builder.branch_bank,
+            bank2: builder.globals.bank2,
             pieces: Vec::new(),
         }
     }

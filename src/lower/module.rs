@@ -9,16 +9,19 @@ use super::operand::constant_bits;
 use super::params::MOST_IN_REGISTERS;
 use super::reach::{Calls, function_of};
 use crate::cubin::model::{Binding, Image, Launch, Param, Reloc, Shared, Space as Home, Variable};
+use crate::cubin::symbols::{OTHER_CONSTANT, OTHER_GLOBAL, OTHER_MANAGED, OTHER_SHARED, STT_CUDA_OBJECT, info};
+use crate::cubin::{KeptSymbol, SymbolHome};
 use crate::diag::{Diagnostic, Pos};
 use crate::ptx::ast::{self, FunctionId, InitValue, Linkage, OperandKind, Statement, SymbolId, SymbolKind};
 use crate::tables::GenerationInfo;
+use crate::tables::elf::{Layout, RelocRole, RelocRow};
 use crate::tables::ptx::Space;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// `R_CUDA_64`: a 64-bit address.
-const RELOC_ADDRESS: u32 = 2;
-/// `R_CUDA_G64`: a 64-bit generic address.
-const RELOC_GENERIC: u32 = 4;
+/// Section number of a variable that several objects may declare and none defines.
+const SHN_COMMON: u16 = 0xfff2;
+/// Section of an object for shared variables that belong to no entry.
+pub const LOOSE_SHARED: &str = ".nv_debug.shared";
 
 /// Variables of the module, and the address slots that its functions ask for.
 #[derive(Default)]
@@ -31,6 +34,16 @@ pub(super) struct ModuleLayout {
     constants: HashMap<SymbolId, u64>,
     slots: HashMap<SymbolId, u64>,
     function_slots: HashMap<String, u64>,
+    /// It is a relocatable object: variables and functions are named, their addresses are left to a linker.
+    pub object: bool,
+    /// What an object says of variables besides those in the images: what is elsewhere, common or in shared memory.
+    pub loose: Vec<KeptSymbol>,
+    /// Shared memory of an object: of each entry its own variables; of no function the rest.
+    pub shared: BTreeMap<Option<FunctionId>, Shared>,
+    /// Variables that functions declare, and which.
+    local: HashMap<SymbolId, FunctionId>,
+    elf: Layout,
+    pub warnings: Vec<String>,
     /// Bytes of bank 2: places of the functions whose address is taken, then branch tables. The same in all kernels.
     pub bank2: u32,
 }
@@ -43,9 +56,17 @@ pub(super) fn pointer_value(place: usize) -> u64 {
 
 impl ModuleLayout {
     /// Lays out module-level variables and those that functions declare in `.global` and `.const`.
-    pub fn new(module: &ast::Module, calls: &Calls, diagnostics: &mut Vec<Diagnostic>) -> ModuleLayout {
-        let mut layout = ModuleLayout::default();
-        if !calls.pointers.is_empty() {
+    pub fn new(
+        module: &ast::Module,
+        calls: &Calls,
+        (object, elf): (bool, Layout),
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> ModuleLayout {
+        let mut layout = ModuleLayout { object, elf, ..ModuleLayout::default() };
+        for (id, function) in module.functions.iter() {
+            layout.local.extend(function.variables.iter().map(|variable| (*variable, id)));
+        }
+        if !calls.pointers.is_empty() && !object {
             layout.bank2 = pointer_value(calls.pointers.len()) as u32;
         }
         let local = module.functions.values().flat_map(|f| f.variables.iter());
@@ -68,15 +89,19 @@ impl ModuleLayout {
         name: &str,
         variable: &ast::Variable,
     ) -> Result<(), String> {
+        if self.object && self.place_loose(module, id, variable) {
+            return Ok(());
+        }
+        if variable.linkage == Linkage::Extern && variable.size > 0 {
+            let ignored = "in whole program compilation, ignoring extern qualifier";
+            self.warnings.push(format!("Unresolved extern variable '{name}' {ignored}"));
+        }
         let home = match variable.space {
             Space::Global if variable.init.is_empty() => Home::Global,
             Space::Global => Home::GlobalInit,
             Space::Const => Home::Constant,
             _ => return Ok(()),
         };
-        if variable.linkage == Linkage::Extern {
-            return Err(format!("External variable '{name}' is not implemented"));
-        }
         let image = match home {
             Home::Global => &mut self.global,
             Home::GlobalInit => &mut self.global_init,
@@ -88,7 +113,8 @@ impl ModuleLayout {
         image.align = image.align.max(variable.align);
         if home != Home::Global {
             image.bytes.resize(image.size as usize, 0);
-            initialise(image, offset, (module, calls), variable)?;
+            let filler = Filler { module, calls, object: self.object, elf: self.elf };
+            filler.initialise(image, offset, variable)?;
         }
         if home == Home::Constant {
             self.constants.insert(id, offset);
@@ -96,7 +122,7 @@ impl ModuleLayout {
         let binding = binding_of(variable.linkage);
         let managed = variable.managed;
         self.variables.push(Variable {
-            name: name.to_string(),
+            name: self.link_name(module, id),
             space: home,
             offset,
             size: variable.size,
@@ -104,6 +130,53 @@ impl ModuleLayout {
             managed,
         });
         Ok(())
+    }
+
+    /// What a linker calls a variable: by its own name, or if a function declares it by one that no other has.
+    pub fn link_name(&self, module: &ast::Module, id: SymbolId) -> String {
+        let symbol = &module.symbols[id];
+        let known = matches!(&symbol.kind, SymbolKind::Variable(v) if v.linkage != Linkage::Internal);
+        if !self.object || known || !self.local.contains_key(&id) {
+            return symbol.name.clone();
+        }
+        format!("$__{}__{}", symbol.name, id.as_u32())
+    }
+
+    /// A variable of an object that stands in no image; false for any other.
+    fn place_loose(&mut self, module: &ast::Module, id: SymbolId, variable: &ast::Variable) -> bool {
+        let shared = is_shared(variable.space);
+        let (undefined, common) = (variable.linkage == Linkage::Extern, variable.linkage == Linkage::Common);
+        let other = match variable.space {
+            Space::Global => OTHER_GLOBAL,
+            Space::Const => OTHER_CONSTANT,
+            _ if shared => OTHER_SHARED,
+            _ => return false,
+        };
+        let section = match self.local.get(&id).filter(|f| module.functions[**f].is_entry) {
+            _ if undefined => SymbolHome::Undefined,
+            _ if common && !shared => SymbolHome::Reserved(SHN_COMMON),
+            _ if !shared => return false,
+            owner => {
+                let shared = self.shared.entry(owner.copied()).or_default();
+                shared.size = shared.size.next_multiple_of(variable.align.max(1)) + variable.size;
+                shared.align = shared.align.max(variable.align);
+                SymbolHome::Section(match owner {
+                    Some(entry) => format!(".nv.shared.{}", module.functions[*entry].name),
+                    None => LOOSE_SHARED.to_string(),
+                })
+            }
+        };
+        let name = self.link_name(module, id);
+        if self.loose.iter().any(|symbol| symbol.name == name) {
+            return true;
+        }
+        let info = info(binding_of(variable.linkage), STT_CUDA_OBJECT);
+        let other = other | if variable.managed { OTHER_MANAGED } else { 0 };
+        // Where it is not settled yet, a linker reads the alignment there.
+        let value = if undefined { 0 } else { variable.align };
+        let size = variable.size;
+        self.loose.push(KeptSymbol { name, shared_name: None, info, other, section, value, size });
+        true
     }
 
     /// Byte offset of a `.const` variable in bank 3.
@@ -114,16 +187,16 @@ impl ModuleLayout {
     /// Byte offset in bank 4 of the slot that holds the address of a global variable.
     pub fn address_slot(&mut self, id: SymbolId, name: &str) -> u64 {
         let bank = &mut self.constant4;
-        *self
-            .slots
-            .entry(id)
-            .or_insert_with(|| bank.get_or_insert_with(Image::default).push_address(RELOC_ADDRESS, name))
+        let kind = number(RelocRole::Address, self.elf);
+        let slot = || bank.get_or_insert_with(Image::default).push_address(kind, name);
+        *self.slots.entry(id).or_insert_with(slot)
     }
 
     /// Byte offset in bank 4 of the slot that holds the address of a function of the driver.
     pub fn function_slot(&mut self, name: &str) -> u64 {
         let bank = &mut self.constant4;
-        let slot = || bank.get_or_insert_with(Image::default).push_address(RELOC_ADDRESS, name);
+        let kind = number(RelocRole::Address, self.elf);
+        let slot = || bank.get_or_insert_with(Image::default).push_address(kind, name);
         *self.function_slots.entry(name.to_string()).or_insert_with(slot)
     }
 
@@ -135,40 +208,77 @@ impl ModuleLayout {
     }
 }
 
-fn initialise(
-    image: &mut Image,
-    base: u64,
-    (module, calls): (&ast::Module, &Calls),
-    variable: &ast::Variable,
-) -> Result<(), String> {
-    let width = (variable.ty.bits() / 8) as usize;
-    for element in &variable.init {
-        let at = base + element.offset;
-        match &element.value {
-            InitValue::Constant(constant) => {
-                let bits =
-                    constant_bits(*constant, variable.ty).ok_or("Initial values of this type are not implemented")?;
+/// Number of the relocation for a role.
+fn number(role: RelocRole, layout: Layout) -> u32 {
+    RelocRow::for_role(role, layout).map_or(0, |row| row.number)
+}
+
+/// Puts initial values into images.
+struct Filler<'a> {
+    module: &'a ast::Module,
+    calls: &'a Calls,
+    object: bool,
+    elf: Layout,
+}
+
+impl Filler<'_> {
+    fn initialise(&self, image: &mut Image, base: u64, variable: &ast::Variable) -> Result<(), String> {
+        let width = (variable.ty.bits() / 8) as usize;
+        for element in &variable.init {
+            let at = base + element.offset;
+            let mut put = |bits: &[u8]| {
                 let place = image.bytes.get_mut(at as usize..at as usize + width);
-                place.ok_or("Too many initial values")?.copy_from_slice(&u128::from(bits).to_le_bytes()[..width]);
-            }
-            InitValue::Address { symbol, .. } if function_of(module, *symbol).is_some() && width == 8 => {
-                let value = function_of(module, *symbol).and_then(|id| calls.pointer(id)).unwrap_or(0);
-                let place = image.bytes.get_mut(at as usize..at as usize + width);
-                place.ok_or("Too many initial values")?.copy_from_slice(&value.to_le_bytes());
-            }
-            InitValue::Address { symbol, offset, generic, mask: None } if width == 8 => image.relocs.push(Reloc {
-                offset: at,
-                kind: if *generic { RELOC_GENERIC } else { RELOC_ADDRESS },
-                symbol: module.symbols[*symbol].name.clone(),
-                addend: *offset,
-                explicit_addend: false,
-            }),
-            InitValue::Address { .. } => {
-                return Err("Part of an address as initial value is not implemented".to_string());
+                place.map(|place| place.copy_from_slice(&bits[..width])).ok_or("Too many initial values")
+            };
+            match &element.value {
+                InitValue::Constant(constant) => {
+                    let bits = constant_bits(*constant, variable.ty);
+                    let bits = bits.ok_or("Initial values of this type are not implemented")?;
+                    put(&u128::from(bits).to_le_bytes())?;
+                }
+                InitValue::Address { symbol, mask: None, .. } if self.is_offset(*symbol) && width == 8 => {
+                    let value = function_of(self.module, *symbol).and_then(|id| self.calls.pointer(id)).unwrap_or(0);
+                    put(&u128::from(value).to_le_bytes())?;
+                }
+                address => image.relocs.push(self.address(address, at, width)?),
             }
         }
+        Ok(())
     }
-    Ok(())
+
+    fn is_global(&self, symbol: SymbolId) -> bool {
+        matches!(&self.module.symbols[symbol].kind, SymbolKind::Variable(v) if v.space == Space::Global)
+    }
+
+    /// Whether the value of a function is an offset in bank 2.
+    fn is_offset(&self, symbol: SymbolId) -> bool {
+        !self.object && function_of(self.module, symbol).is_some()
+    }
+
+    /// The relocation of an address as initial value.
+    fn address(&self, value: &InitValue, at: u64, width: usize) -> Result<Reloc, String> {
+        let InitValue::Address { symbol, offset, generic, mask } = value else {
+            return Err("Initial values of this type are not implemented".to_string());
+        };
+        let function = function_of(self.module, *symbol);
+        let role = match function {
+            Some(_) => RelocRole::FunctionAddress,
+            // The addresses of global variables are generic ones.
+            None if *generic || self.is_global(*symbol) => RelocRole::GenericAddress,
+            None => RelocRole::Address,
+        };
+        let row = match mask {
+            None if width == 8 => RelocRow::for_role(role, self.elf),
+            Some(mask) if function.is_none() => RelocRow::piece(self.elf, mask.trailing_zeros()),
+            _ => None,
+        };
+        let row = row.ok_or("Part of an address as initial value is not implemented")?;
+        let name = match function {
+            Some(id) => self.module.functions[self.calls.resolved(id)].name.clone(),
+            None => self.module.symbols[*symbol].name.clone(),
+        };
+        Ok(Reloc { offset: at, kind: row.number, symbol: name, addend: *offset, explicit_addend: false })
+    }
 }
 
 /// ELF binding of a PTX linkage.

@@ -15,6 +15,10 @@ pub(super) struct Uses {
     pub callees: Vec<FunctionId>,
     /// It calls through a pointer.
     pub indirect: bool,
+    /// Functions whose address it takes.
+    pub pointers: BTreeSet<FunctionId>,
+    /// The calls through a pointer: what is called, by the symbol that says how.
+    pub through: BTreeSet<SymbolId>,
     /// Variables.
     pub symbols: BTreeSet<SymbolId>,
     /// Parameter variables that are named other than by a load, a store or a call.
@@ -125,6 +129,9 @@ impl Scan<'_> {
             },
             _ => self.uses.indirect = true,
         }
+        if let Some(OperandKind::Symbol { symbol, .. }) = inst.operands.get(3).map(|o| &o.kind) {
+            self.uses.through.insert(*symbol);
+        }
         for operand in &inst.operands {
             let OperandKind::List(list) = &operand.kind else { continue };
             for element in list {
@@ -139,7 +146,11 @@ impl Scan<'_> {
         match &operand.kind {
             OperandKind::Symbol { symbol, .. } => {
                 match function_of(self.module, *symbol) {
-                    Some(id) => _ = self.pointers.insert(self.calls.resolved(id)),
+                    Some(id) => {
+                        let id = self.calls.resolved(id);
+                        self.pointers.insert(id);
+                        self.uses.pointers.insert(id);
+                    }
                     None => _ = self.uses.symbols.insert(*symbol),
                 }
                 self.uses.addressed.insert(*symbol);

@@ -11,7 +11,7 @@ const TARGETS: [&str; 10] =
 
 fn lowered(source: &str, target: &str) -> Result<LoweredModule, Vec<Diagnostic>> {
     let (module, diagnostics) = crate::ptx::parse(source);
-    lower(&module.ok_or(diagnostics)?, Target::by_name(target).unwrap())
+    lower(&module.ok_or(diagnostics)?, Target::by_name(target).unwrap(), false)
 }
 
 /// Every kernel is lowered for every target, and what comes out passes the verifier.

@@ -9,6 +9,7 @@
 
 use super::hash::QuickMap;
 use super::operand::{Kind, Operand};
+use crate::tables::elf::RelocRole;
 use crate::tables::ori::{Direction, RoleInfo, Width};
 use crate::tables::{Mod, Mods, Op, Prop, Role, Target, value};
 use cranelift_entity::{PrimaryMap, SecondaryMap, entity_impl};
@@ -136,12 +137,16 @@ impl Default for ControlWord {
 pub enum Symbol {
     /// The start of the section that the code stands in.
     Start,
+    /// Address 0: what an absolute jump through a register adds.
+    Zero,
     /// Half of the offset in the section of the instruction behind the next CALL of the block.
     Return { high: bool },
     /// Half of the distance from the last LEPC before that CALL to there.
     Distance { high: bool },
     /// The first instruction of a function.
     Function(String),
+    /// What a linker fills in: the part of the value of a symbol of the object that the role says, plus a number of bytes.
+    Linked { role: RelocRole, name: String, addend: i64 },
 }
 
 /// A function.

@@ -7,6 +7,7 @@
 
 use super::function::{Block, Convention, File, Function, InstId, RegData, Symbol, VReg};
 use super::operand::{Kind, Operand};
+use crate::tables::elf::RelocRole;
 use crate::tables::{Mod, Op, Role, Target};
 use cranelift_entity::EntityRef;
 use std::fmt::Write;
@@ -117,21 +118,34 @@ fn operand(function: &Function, operand: Operand) -> String {
     format!("{sign}{not}{abs}{body}{abs}")
 }
 
-/// `$.start`, `$.return.lo`, `$.distance.hi`, `$NAME`.
+/// `$.start`, `$.zero`, `$.return.lo`, `$.distance.hi`, `$NAME`, `$!ROLE:ADDEND:NAME`.
 fn symbol(function: &Function, operand: Operand) -> String {
     let half = |high: bool| if high { "hi" } else { "lo" };
     match function.symbol_of(operand) {
         Some(Symbol::Start) => "$.start".to_string(),
+        Some(Symbol::Zero) => "$.zero".to_string(),
         Some(Symbol::Return { high }) => format!("$.return.{}", half(*high)),
         Some(Symbol::Distance { high }) => format!("$.distance.{}", half(*high)),
         Some(Symbol::Function(name)) => format!("${name}"),
+        Some(Symbol::Linked { role, name, addend }) => format!("$!{}:{addend}:{name}", role.name()),
         None => "$?".to_string(),
     }
 }
 
+fn linked_from(word: &str) -> Option<Symbol> {
+    let mut parts = word.strip_prefix('!')?.splitn(3, ':');
+    let (role, addend, name) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?.to_string());
+    let role = RelocRole::ALL.into_iter().find(|r| r.name() == role)?;
+    Some(Symbol::Linked { role, name, addend })
+}
+
 fn symbol_from(word: &str) -> Symbol {
+    if let Some(linked) = linked_from(word) {
+        return linked;
+    }
     match word {
         ".start" => Symbol::Start,
+        ".zero" => Symbol::Zero,
         ".return.lo" | ".return.hi" => Symbol::Return { high: word.ends_with("hi") },
         ".distance.lo" | ".distance.hi" => Symbol::Distance { high: word.ends_with("hi") },
         name => Symbol::Function(name.to_string()),

@@ -8,6 +8,7 @@
 use crate::opt::layout::falls_through;
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, Symbol};
 use crate::sass::{self, Arg, Ctrl, Guard, Inst};
+use crate::tables::elf::RelocRole;
 use crate::tables::ori::Class;
 use crate::tables::{Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
@@ -52,6 +53,8 @@ pub enum Place {
     Function(String),
     /// Half of the offset in the section of this offset in the function.
     Offset { within: u64, high: bool },
+    /// What a linker makes of a symbol.
+    Linked { role: RelocRole, name: String, addend: i64 },
 }
 
 /// An indirect branch: its offset, its first slot in bank 2, and the offsets in the function that the slots stand for.
@@ -198,8 +201,13 @@ impl<'a> Scene<'a> {
     /// A symbol as far as it is known now, and what is filled in later.
     fn symbol(&self, symbol: &Symbol, class: Class, at: u64) -> Result<(Arg, Option<Place>), String> {
         Ok(match symbol {
+            Symbol::Zero => (Arg::label(0), None),
             Symbol::Start => (Arg::label(0), Some(Place::Start)),
             Symbol::Function(name) => (Arg::label(0), Some(Place::Function(name.clone()))),
+            Symbol::Linked { role, name, addend } => {
+                let place = Place::Linked { role: *role, name: name.clone(), addend: *addend };
+                (Arg::imm(0), Some(place))
+            }
             Symbol::Return { .. } if class == Class::Label => {
                 (Arg::label((self.call(at)? + WORD) as i64 - (at + WORD) as i64), None)
             }

@@ -1,4 +1,5 @@
-//! Puts the code of a kernel and of the functions that it may call into one section.
+//! Puts the code of a kernel and of the functions that it may call into one section; or that of one function into a section of its
+//! own, with relocations for what a linker knows.
 //!
 //! Input: the kernel's code and that of each function, by name. Output: the words of the section with every address in them,
 //! closed and padded as the incumbent does, and where the functions start. Invariants: the kernel is first; a branch to a
@@ -6,6 +7,7 @@
 
 use super::emit::{Code, Place, WORD};
 use crate::sass::{self, Arg, Ctrl, Inst};
+use crate::tables::elf::{Layout, RelocRole, RelocRow};
 use crate::tables::{Feature, Op, Role, Target};
 use std::collections::HashMap;
 
@@ -18,6 +20,44 @@ pub struct Linked {
     pub bytes: Vec<u8>,
     /// First byte of each piece, in the order given.
     pub starts: Vec<u64>,
+    /// What is left to a linker, the last first as the incumbent has it; only of a section for an object.
+    pub relocs: Vec<Relocation>,
+}
+
+/// A relocation of code: at a byte offset, of this number, the value of a symbol plus an addend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Relocation {
+    pub at: u64,
+    pub number: u32,
+    pub symbol: String,
+    pub addend: i64,
+}
+
+/// The section of one function in a relocatable object: every address in it is left to a linker.
+pub fn object(target: &'static Target, layout: Layout, name: &str, code: &Code) -> Result<Linked, String> {
+    let mut linked = Linked { bytes: code.bytes.clone(), starts: vec![0], relocs: Vec::new() };
+    let reloc = |at: u64, role: RelocRole, symbol: &str, addend: i64| {
+        let row = RelocRow::for_role(role, layout).ok_or_else(|| format!("no relocation for {}", role.name()))?;
+        Ok::<_, String>(Relocation { at, number: row.number, symbol: symbol.into(), addend })
+    };
+    for fixup in code.fixups.iter().rev() {
+        match &fixup.place {
+            Place::Linked { role, name, addend } => linked.relocs.push(reloc(fixup.at, *role, name, *addend)?),
+            Place::Offset { within, high } => {
+                let role = if *high { RelocRole::AddressHigh } else { RelocRole::AddressLow };
+                linked.relocs.push(reloc(fixup.at, role, name, *within as i64)?);
+            }
+            Place::Start => {
+                let mut inst = fixup.inst;
+                inst.set(fixup.role, Arg::label(-((fixup.at + WORD) as i64)));
+                let word = sass::encode(target, &inst).map_err(|e| e.to_string())?;
+                linked.bytes[fixup.at as usize..(fixup.at + WORD) as usize].copy_from_slice(&word.to_le_bytes());
+            }
+            Place::Function(callee) => return Err(format!("{name}: {callee} is called by a distance")),
+        }
+    }
+    close(target, &mut linked.bytes)?;
+    Ok(linked)
 }
 
 /// Puts pieces together; the first is the kernel.
@@ -41,6 +81,7 @@ pub fn link(target: &'static Target, pieces: &[(&str, &Code)]) -> Result<Linked,
                     let found = starts.get(callee.as_str());
                     distance(*found.ok_or_else(|| format!("{name}: function {callee} is not in the section"))?)
                 }
+                Place::Linked { name: symbol, .. } => return Err(format!("{name}: {symbol} is left to a linker")),
                 Place::Offset { within, high } => {
                     Arg::imm((start + within) >> if *high { 32 } else { 0 } & 0xffff_ffff)
                 }

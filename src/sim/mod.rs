@@ -5,6 +5,7 @@
 
 pub mod fault;
 pub mod launch;
+mod link;
 pub mod memory;
 pub mod ops;
 pub mod ptx;

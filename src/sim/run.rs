@@ -6,12 +6,13 @@
 
 use super::fault::Fault;
 use super::launch::ArgValue;
+use super::link::{CODE_BASE, CodeImage, filled, place_variables};
 use super::memory::Global;
 use super::sass::grid::{self, Stats};
 use super::sass::predecode::{Lifted, predecode_all};
 use super::sass::setup::{Banks, Setup};
 use super::sass::words::Words;
-use crate::cubin::{self, Cubin, Function, Image, Reloc, Space};
+use crate::cubin::{self, Cubin, Function};
 use crate::sass;
 use crate::tables::encoding::special_text;
 use crate::tables::memory::{SPECIAL, SpecialFrom};
@@ -22,8 +23,6 @@ use crate::tables::{Generation, GenerationInfo, Role, Target};
 const SHARED_WINDOW: u64 = 0x7fa0 << 32;
 /// Generic address of the local window.
 const LOCAL_WINDOW: u64 = 0x7fb0 << 32;
-/// Address of the first instruction.
-const CODE_BASE: u64 = 0x7fc0 << 32;
 /// Local memory of a lane besides what the cubin states, where there are calls, in bytes.
 const CALL_STACK: u32 = 0x1000;
 /// Stack that a lane has whatever a cubin states, in bytes: the driver's limit as it is unless a program sets it.
@@ -58,19 +57,22 @@ pub fn decode(cubin: &Cubin, kernel: &str) -> Result<Vec<Result<Lifted, String>>
     let Some(function) = cubin.function(kernel) else {
         return Err(Fault::new(format!("the cubin has no kernel {kernel}")));
     };
-    let words = function.code.chunks_exact(16).map(|bytes| {
-        let word = bytes.iter().rev().fold(0u128, |word, byte| word << 8 | u128::from(*byte));
-        let inst = sass::decode(target, word).map_err(|error| format!("invalid instruction {error}"))?;
-        let number = inst.arg(Role::S).val as u8;
-        let special = special_text(target, number);
-        Ok(Lifted { words: Words::of(&inst), special: special.unwrap_or_default().to_string(), inst })
-    });
-    Ok(words.collect())
+    Ok(CodeImage::of(cubin, function).bytes.chunks_exact(16).map(|bytes| lift(target, bytes)).collect())
+}
+
+/// One instruction.
+fn lift(target: &'static Target, bytes: &[u8]) -> Result<Lifted, String> {
+    let word = bytes.iter().rev().fold(0u128, |word, byte| word << 8 | u128::from(*byte));
+    let inst = sass::decode(target, word).map_err(|error| format!("invalid instruction {error}"))?;
+    let number = inst.arg(Role::S).val as u8;
+    let special = special_text(target, number);
+    Ok(Lifted { words: Words::of(&inst), special: special.unwrap_or_default().to_string(), inst })
 }
 
 /// Runs a kernel whose instructions have been decoded.
 ///
-/// `code` has one entry per 16 bytes of the kernel's code; what could not be decoded is a fault when it is reached.
+/// `code` has one entry per 16 bytes of the kernel's code and of all functions behind it, as [`decode`] makes it; what could not be decoded
+/// is a fault when it is reached.
 pub fn run_decoded(
     cubin: &Cubin,
     kernel: &str,
@@ -90,9 +92,9 @@ pub fn run_decoded(
     let mut setup = Setup {
         grid: shape.grid,
         block: shape.block,
-        registers: (function.registers as usize + 8).min(256),
+        registers: (registers(cubin, function) as usize + 8).min(256),
         shared_bytes: shared_bytes(function, info, shape.smem),
-        local_bytes: local_bytes(function) as usize,
+        local_bytes: local_bytes(cubin, function) as usize,
         shared_window: SHARED_WINDOW,
         local_window: LOCAL_WINDOW,
         code_base: CODE_BASE,
@@ -101,8 +103,21 @@ pub fn run_decoded(
     };
     driver_constants(&mut setup.banks, info, generation, shape, setup.local_bytes as u32);
     let buffers = place_arguments(&mut setup.banks, &mut global, function, args)?;
-    place_variables(&mut setup.banks, &mut global, cubin, function)?;
+    let image = CodeImage::of(cubin, function);
+    let symbols = place_variables(&mut setup.banks, &mut global, cubin, function, &image)?;
     window_constants(&mut setup.banks, &mut global, info, cubin, function)?;
+    let changed = symbols.relocated_code(&image);
+    let linked: Vec<_>;
+    let code = if changed.is_empty() {
+        code
+    } else {
+        let lifted = |(i, old): (usize, &Result<Lifted, String>)| match changed.get(&(i as u64 * 16)) {
+            Some(bytes) => lift(target, bytes),
+            None => old.clone(),
+        };
+        linked = code.iter().enumerate().map(lifted).collect();
+        &linked
+    };
     (setup.code, setup.reasons) = predecode_all(&setup.banks, code);
     let stats = grid::run(&setup, &mut global)?;
     for (arg, base) in args.iter_mut().zip(buffers) {
@@ -134,10 +149,16 @@ fn shared_bytes(function: &Function, info: &GenerationInfo, dynamic: u32) -> usi
     (fixed as usize).saturating_add(dynamic as usize)
 }
 
-fn local_bytes(function: &Function) -> u32 {
+/// Registers of a lane: of the kernel and of what it may call.
+fn registers(cubin: &Cubin, function: &Function) -> u32 {
+    let behind = cubin.functions.iter().filter(|f| !f.kernel).map(|f| f.registers);
+    behind.max().unwrap_or(0).max(function.registers)
+}
+
+fn local_bytes(cubin: &Cubin, function: &Function) -> u32 {
     let stated = function.stack.min.unwrap_or(0).max(function.stack.frame);
     // Recursion and calls through pointers are in no figure of the cubin.
-    let calls = function.stack.call_return.is_some();
+    let calls = function.stack.call_return.is_some() || cubin.functions.iter().any(|f| !f.kernel);
     stated.max(LEAST_STACK).next_multiple_of(16) + if calls { CALL_STACK } else { 0 }
 }
 
@@ -254,81 +275,4 @@ fn place_arguments(
         bases.push(base);
     }
     Ok(bases)
-}
-
-/// Where a symbol is.
-struct Symbols<'a> {
-    cubin: &'a Cubin,
-    function: &'a Function,
-    global: u64,
-    global_init: u64,
-}
-
-impl Symbols<'_> {
-    fn address(&self, name: &str) -> Option<u64> {
-        if let Some(variable) = self.cubin.variable(name) {
-            return match variable.space {
-                Space::Global => Some(self.global + variable.offset),
-                Space::GlobalInit => Some(self.global_init + variable.offset),
-                Space::Constant => None,
-            };
-        }
-        let label = self.function.labels.iter().find(|label| label.name == name).map(|label| label.offset);
-        let own = (self.function.name == name).then_some(0);
-        label.or(own).map(|offset| CODE_BASE + offset)
-    }
-
-    /// Applies relocations that store an address of 8 bytes; those to symbols without one are returned.
-    fn relocate(&self, bytes: &mut [u8], relocs: &[Reloc]) -> Vec<u64> {
-        let mut missing = Vec::new();
-        for reloc in relocs {
-            let at = reloc.offset as usize;
-            let slot = at.checked_add(8).and_then(|end| bytes.get_mut(at..end));
-            match (slot, self.address(&reloc.symbol)) {
-                (Some(slot), Some(address)) => {
-                    slot.copy_from_slice(&address.wrapping_add(reloc.addend as u64).to_le_bytes());
-                }
-                _ => missing.push(reloc.offset),
-            }
-        }
-        missing
-    }
-}
-
-fn filled(image: &Image) -> Vec<u8> {
-    let mut bytes = image.bytes.clone();
-    bytes.resize((image.size as usize).max(bytes.len()), 0);
-    bytes
-}
-
-fn place_variables(banks: &mut Banks, global: &mut Global, cubin: &Cubin, function: &Function) -> Result<(), Fault> {
-    let mut place = |image: &Option<Image>, name: &str| {
-        image.as_ref().map_or(0, |image| global.allocate(name, filled(image), true))
-    };
-    let zeroed = place(&cubin.global, "variables");
-    let initialised = place(&cubin.global_init, "initialised variables");
-    let symbols = Symbols { cubin, function, global: zeroed, global_init: initialised };
-    if let Some(image) = &cubin.global_init {
-        let mut bytes = filled(image);
-        if let Some(at) = symbols.relocate(&mut bytes, &image.relocs).first() {
-            return Err(Fault::new(format!("a variable is initialised with an unknown address at {at:#x}")));
-        }
-        let width = bytes.len() as u64;
-        global.slice(initialised, width, true)?.copy_from_slice(&bytes);
-    }
-    for (bank, image) in [(2, &function.constant2), (3, &cubin.constant3)] {
-        if let Some(image) = image {
-            banks.put(bank, 0, &filled(image));
-        }
-    }
-    if let Some(image) = &cubin.constant4 {
-        let mut bytes = filled(image);
-        let missing = symbols.relocate(&mut bytes, &image.relocs);
-        for (slot, at) in bytes.chunks_exact(8).zip((0u64..).step_by(8)) {
-            if !missing.contains(&at) {
-                banks.put(4, at as u32, slot);
-            }
-        }
-    }
-    Ok(())
 }

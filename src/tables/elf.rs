@@ -137,12 +137,69 @@ pub struct ReservedRow {
     pub sms: &'static [u32],
     /// Only where a kernel uses shared memory.
     pub when_shared: bool,
+    /// Only in relocatable objects.
+    pub when_object: bool,
     pub info: u8,
     pub other: u8,
     /// Empty: undefined.
     pub section: &'static str,
     pub value: u64,
     pub size: u64,
+}
+
+/// One relocation. Source: `elf/relocations.ron`.
+#[derive(Debug)]
+pub struct RelocRow {
+    pub number: u32,
+    /// Vendor's name without `R_CUDA_`.
+    pub name: &'static str,
+    /// What the writer uses it for, by [`Layout`].
+    pub roles: [&'static [RelocRole]; LAYOUT_COUNT],
+    /// Where the value goes: first and last bit of each range from the relocated byte on, lowest part first.
+    pub bits: &'static [(u32, u32)],
+    /// Bits of the value that are dropped first.
+    pub shift: u32,
+    /// A loader puts symbol + addend there.
+    pub applies: bool,
+}
+
+impl RelocRow {
+    /// The row of a number.
+    pub fn of(number: u32) -> Option<&'static RelocRow> {
+        RELOCATIONS.iter().find(|row| row.number == number)
+    }
+
+    /// The row that the writer uses for a role; for [`RelocRole::Piece`] see [`RelocRow::piece`].
+    pub fn for_role(role: RelocRole, layout: Layout) -> Option<&'static RelocRow> {
+        RELOCATIONS.iter().find(|row| row.roles[layout as usize].contains(&role))
+    }
+
+    /// The row for the byte of an address from this bit on.
+    pub fn piece(layout: Layout, shift: u32) -> Option<&'static RelocRow> {
+        RELOCATIONS.iter().find(|row| row.roles[layout as usize].contains(&RelocRole::Piece) && row.shift == shift)
+    }
+
+    /// Puts a value at a byte; false where the bytes end before it.
+    pub fn apply(&self, bytes: &mut [u8], at: u64, value: u64) -> bool {
+        let Some(bytes) = usize::try_from(at).ok().and_then(|at| bytes.get_mut(at..)) else { return false };
+        if self.bits.iter().any(|(_, last)| *last as usize / 8 >= bytes.len()) {
+            return false;
+        }
+        let mut rest = value >> self.shift;
+        for bit in self.bits.iter().flat_map(|(first, last)| *first..=*last) {
+            let byte = &mut bytes[bit as usize / 8];
+            *byte = *byte & !(1 << (bit % 8)) | ((rest & 1) as u8) << (bit % 8);
+            rest >>= 1;
+        }
+        true
+    }
+}
+
+impl Default for Layout {
+    /// The first in the tables.
+    fn default() -> Self {
+        Layout::ALL[0]
+    }
 }
 
 impl Layout {

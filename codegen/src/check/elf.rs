@@ -3,7 +3,7 @@
 
 use super::unique::distinct;
 use crate::model::Model;
-use crate::model::elf::{Elf, LAYOUTS, constants, hex};
+use crate::model::elf::{Elf, LAYOUTS, RELOCATION_ROLES, bit_ranges, constants, hex};
 use crate::report::Report;
 use crate::source::At;
 
@@ -17,6 +17,7 @@ pub fn check(model: &Model, report: &mut Report) {
     sections(elf, report);
     targets(elf, report);
     attributes(elf, report);
+    relocations(elf, report);
     for target in model.targets.built().map(|(_, target)| target) {
         if !elf.targets.iter().any(|row| row.sm == target.sm) {
             let text = format!("{}: no row of elf/targets.ron has sm {}", target.name, target.sm);
@@ -83,7 +84,7 @@ fn targets(elf: &Elf, report: &mut Report) {
         }
     }
     for row in &elf.reserved {
-        word(report, row.at, "when", &row.when, &["always", "shared"]);
+        word(report, row.at, "when", &row.when, &["always", "shared", "object"]);
         if let Some(sm) = row.sms.iter().find(|sm| !elf.targets.iter().any(|t| t.sm == **sm)) {
             report.at("names", format!("{}: no row of elf/targets.ron has sm {sm}", row.name), row.at);
         }
@@ -103,5 +104,28 @@ fn attributes(elf: &Elf, report: &mut Report) {
         if row.value != "accelerator" && hex(&row.value).is_none() {
             report.at("elf", format!("{}: value `{}` is not hexadecimal", row.name, row.value), row.at);
         }
+    }
+}
+
+/// Numbers are distinct, words are of their set, and each role but that of a piece has at most one row per layout.
+fn relocations(elf: &Elf, report: &mut Report) {
+    distinct("relocation", elf.relocations.iter().map(|r| (r.number.to_string(), r.at)), report);
+    for row in &elf.relocations {
+        word(report, row.at, "applies", &row.applies, &["yes", "no"]);
+        for role in row.rel.split_whitespace().chain(row.rela.split_whitespace()) {
+            word(report, row.at, "role", role, &RELOCATION_ROLES);
+        }
+        if bit_ranges(&row.bits).is_none() || row.shift > 63 {
+            report.at("elf", format!("{}: `{}` are no ranges of bits", row.name, row.bits), row.at);
+        }
+    }
+    for layout in LAYOUTS {
+        let of =
+            |row: &crate::rows::elf::RelocationRow| if layout == "rel" { row.rel.clone() } else { row.rela.clone() };
+        let roles = elf.relocations.iter().flat_map(|row| {
+            let own: Vec<_> = of(row).split_whitespace().map(str::to_string).collect();
+            own.into_iter().filter(|role| role != "piece").map(|role| (role, row.at))
+        });
+        distinct(&format!("relocation role of layout {layout}"), roles, report);
     }
 }

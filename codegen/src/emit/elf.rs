@@ -2,7 +2,7 @@
 
 use super::{camel, plain_enum};
 use crate::model::Model;
-use crate::model::elf::{Elf, LAYOUTS, constants, hex};
+use crate::model::elf::{Elf, LAYOUTS, RELOCATION_ROLES, bit_ranges, constants, hex};
 use crate::rows::elf::{AttributeRow, ElfTargetRow, SectionRow};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -29,7 +29,7 @@ pub fn emit(model: &Model) -> TokenStream {
     let targets = elf.targets.iter().map(|row| target(elf, row));
     let sections = elf.sections.iter().map(|row| section(row));
     let attributes = elf.attributes.iter().map(|row| attribute(row));
-    let (compat, reserved) = (compat(elf), reserved(elf));
+    let (compat, reserved, relocations) = (compat(elf), reserved(elf), relocations(elf));
     let (nl, nt, ns, na) = (LAYOUTS.len(), elf.targets.len(), elf.sections.len(), elf.attributes.len());
     quote! {
         #layout #content #value
@@ -43,7 +43,7 @@ pub fn emit(model: &Model) -> TokenStream {
         pub static SECTIONS: [SectionRow; #ns] = [#(#sections),*];
         /// All attributes.
         pub static ATTRIBUTES: [AttributeRow; #na] = [#(#attributes),*];
-        #compat #reserved
+        #compat #reserved #relocations
     }
 }
 
@@ -134,15 +134,39 @@ fn compat(elf: &Elf) -> TokenStream {
 fn reserved(elf: &Elf) -> TokenStream {
     let count = elf.reserved.len();
     let rows = elf.reserved.iter().map(|row| {
-        let (name, sms, when_shared, info, other) = (&row.name, &row.sms, row.when == "shared", row.info, row.other);
+        let (name, sms, info, other) = (&row.name, &row.sms, row.info, row.other);
+        let (when_shared, when_object) = (row.when == "shared", row.when == "object");
         let (section, value, size) = (&row.section, row.value, row.size);
         quote! { ReservedRow {
-            name: #name, sms: &[#(#sms),*], when_shared: #when_shared, info: #info, other: #other, section: #section,
+            name: #name, sms: &[#(#sms),*], when_shared: #when_shared, when_object: #when_object, info: #info, other: #other, section: #section,
             value: #value, size: #size,
         } }
     });
     quote! {
         /// Symbols of the reserved shared memory.
         pub static RESERVED: [ReservedRow; #count] = [#(#rows),*];
+    }
+}
+
+fn relocations(elf: &Elf) -> TokenStream {
+    let roles: Vec<_> = RELOCATION_ROLES.iter().map(|n| (camel(n), n.to_string())).collect();
+    let role = plain_enum("RelocRole", "What the writer uses a relocation for.", &roles);
+    let count = elf.relocations.len();
+    let rows = elf.relocations.iter().map(|row| {
+        let (number, name, shift, applies) = (row.number, &row.name, row.shift, row.applies == "yes");
+        let list = |text: &str| {
+            let roles: Vec<_> = text.split_whitespace().map(|r| format_ident!("{}", camel(r))).collect();
+            quote!(&[#(RelocRole::#roles),*])
+        };
+        let (rel, rela) = (list(&row.rel), list(&row.rela));
+        let bits = bit_ranges(&row.bits).unwrap_or_default().into_iter().map(|(low, high)| quote!((#low, #high)));
+        quote! { RelocRow {
+            number: #number, name: #name, roles: [#rel, #rela], bits: &[#(#bits),*], shift: #shift, applies: #applies,
+        } }
+    });
+    quote! {
+        #role
+        /// All relocations.
+        pub static RELOCATIONS: [RelocRow; #count] = [#(#rows),*];
     }
 }

@@ -2,7 +2,7 @@
 
 use super::targets::Targets;
 use crate::report::Report;
-use crate::rows::elf::{AttributeRow, CompatRow, ElfTargetRow, LayoutRow, ReservedRow, SectionRow};
+use crate::rows::elf::{AttributeRow, CompatRow, ElfTargetRow, LayoutRow, RelocationRow, ReservedRow, SectionRow};
 use crate::source::{Row, Sources};
 
 /// Everything about the ELF of a cubin.
@@ -12,6 +12,7 @@ pub struct Elf {
     pub sections: Vec<Row<SectionRow>>,
     pub compat: Vec<Row<CompatRow>>,
     pub reserved: Vec<Row<ReservedRow>>,
+    pub relocations: Vec<Row<RelocationRow>>,
     pub attributes: Vec<Row<AttributeRow>>,
 }
 
@@ -45,9 +46,37 @@ impl Elf {
             sections: sources.rows("elf/sections.ron", report),
             compat: sources.rows("elf/compat.ron", report),
             reserved: sources.rows("elf/reserved.ron", report),
+            relocations: sources.rows("elf/relocations.ron", report),
             attributes: sources.rows("eiattr.ron", report),
         }
     }
+}
+
+/// What a relocation may be used for, in the order of the generated numbers.
+pub const RELOCATION_ROLES: [&str; 13] = [
+    "address",
+    "address_low",
+    "address_high",
+    "function_address",
+    "function_low",
+    "function_high",
+    "generic_address",
+    "piece",
+    "shared",
+    "constant",
+    "call",
+    "pointer_call",
+    "unused_size",
+];
+
+/// The ranges of a `bits` column, `LOW..HIGH` each.
+pub fn bit_ranges(text: &str) -> Option<Vec<(u32, u32)>> {
+    let range = |word: &str| {
+        let (low, high) = word.split_once("..")?;
+        let (low, high) = (low.parse().ok()?, high.parse().ok()?);
+        (low <= high && high < 128).then_some((low, high))
+    };
+    text.split_whitespace().map(range).collect()
 }
 
 /// The words of a `constants` column: name, and value where one is given. An unreadable word is the error.

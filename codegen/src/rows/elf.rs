@@ -74,6 +74,19 @@ pub struct ReservedRow {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct RelocationRow {
+    pub number: u32,
+    pub name: String,
+    pub rel: String,
+    pub rela: String,
+    pub bits: String,
+    pub shift: u32,
+    pub applies: String,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AttributeRow {
     pub id: u8,
     pub name: String,

@@ -87,7 +87,11 @@ fn branches(b: &mut Builder) -> Result<Option<Exec>, String> {
         }
         Op::BRA => Exec::Branch { target: b.target()?, uniform: b.has("U") },
         Op::CALL if b.arg(Role::A).is_none() && !b.has("ABS") => Exec::Branch { target: b.target()?, uniform: false },
-        Op::CALL if b.arg(Role::A).is_none() => return Err("CALL.ABS to an address that is not linked".to_string()),
+        // Zero in the place of a register, and the whole address beside it.
+        Op::CALL if b.arg(Role::A).is_none() => {
+            b.code.a = b.src(Role::A, true, Kind::Int)?;
+            Exec::BranchIndirect { base: b.imm(Role::Target) as i64, absolute: true }
+        }
         Op::CALL => {
             b.code.a = b.src(Role::A, true, Kind::Int)?;
             Exec::BranchIndirect { base: relative(b, Role::Target), absolute: b.has("ABS") }

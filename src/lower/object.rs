@@ -1,0 +1,125 @@
+//! What a relocatable object says of its module besides code and images.
+//!
+//! Input: a module and its layout. Output: symbols of variables that are elsewhere and of aliases, rows of the call graph, prototypes of
+//! functions. Invariant: order follows the source. Source of all forms: objects that ptxas 13.0.88 makes.
+
+use super::ObjectFacts;
+use super::module::{LOOSE_SHARED, ModuleLayout, binding_of};
+use super::reach::{Calls, function_of};
+use crate::cubin::model::CallRow;
+use crate::cubin::symbols::{STT_FUNC, STT_SECTION, info};
+use crate::cubin::{KeptSymbol, SymbolHome};
+use crate::ptx::ast::{self, FunctionId, Linkage, Parameter, SymbolKind};
+use crate::tables::ptx::{ScalarType, TypeClass};
+use std::fmt::Write as _;
+
+/// All that the object says.
+pub fn facts(module: &ast::Module, calls: &Calls, layout: &ModuleLayout) -> ObjectFacts {
+    let mut symbols = layout.loose.clone();
+    let shared = layout.shared.get(&None).copied();
+    if shared.is_some() {
+        let section = SymbolHome::Section(LOOSE_SHARED.to_string());
+        let name = LOOSE_SHARED.to_string();
+        symbols.insert(0, KeptSymbol { name, info: STT_SECTION, section, ..KeptSymbol::default() });
+    }
+    symbols.extend(aliases(module, calls));
+    ObjectFacts { symbols, shared, call_graph: call_graph(module, calls), prototypes: prototypes(module, calls) }
+}
+
+/// A second name of a function with a body.
+fn aliases(module: &ast::Module, calls: &Calls) -> Vec<KeptSymbol> {
+    let symbol = |(alias, _): &(ast::SymbolId, ast::SymbolId)| {
+        let alias = function_of(module, *alias)?;
+        let (own, of) = (&module.functions[alias], &module.functions[calls.resolved(alias)]);
+        of.body.as_ref()?;
+        let section = SymbolHome::Section(format!(".text.{}", of.name));
+        let info = info(binding_of(own.linkage), STT_FUNC);
+        Some(KeptSymbol { name: own.name.clone(), info, section, ..KeptSymbol::default() })
+    };
+    module.aliases.iter().filter_map(symbol).collect()
+}
+
+fn call_graph(module: &ast::Module, calls: &Calls) -> Vec<CallRow> {
+    let name = |id: FunctionId| module.functions[id].name.clone();
+    let bodies = || module.functions.iter().filter(|(_, f)| f.body.is_some()).map(|(id, _)| id);
+    let mut rows = Vec::new();
+    for caller in bodies() {
+        let callees = calls.uses[caller].callees.iter();
+        rows.extend(callees.map(|callee| CallRow::Direct { caller: name(caller), callee: name(*callee) }));
+    }
+    for id in &calls.pointers {
+        let prototype = of_function(module, &module.functions[*id]);
+        rows.push(CallRow::Address { function: name(*id), prototype });
+    }
+    for caller in bodies() {
+        for through in &calls.uses[caller].through {
+            if let SymbolKind::Prototype(prototype) = &module.symbols[*through].kind {
+                rows.push(CallRow::Indirect { caller: name(caller), prototype: of_prototype(prototype) });
+            }
+        }
+    }
+    for caller in bodies() {
+        let pointers = calls.uses[caller].pointers.iter();
+        rows.extend(pointers.map(|callee| CallRow::Reaches { caller: name(caller), callee: name(*callee) }));
+    }
+    rows
+}
+
+/// Functions that others may call by name: those with a body, and those called here.
+fn prototypes(module: &ast::Module, calls: &Calls) -> Vec<(String, String)> {
+    let called = |id: FunctionId| module.functions.keys().any(|f| calls.uses[f].callees.contains(&id));
+    let wanted = |id: FunctionId, f: &ast::Function| {
+        let known = f.linkage != Linkage::Internal && !f.is_entry && !calls.pointers.contains(&id);
+        known && (f.body.is_some() || called(id))
+    };
+    let all = module.functions.iter().filter(|(id, f)| wanted(*id, f));
+    all.map(|(_, f)| (f.name.clone(), of_function(module, f))).collect()
+}
+
+/// `#`, then the results (v: none), then the parameters.
+fn of_function(module: &ast::Module, function: &ast::Function) -> String {
+    let one = |parameter: &Parameter| match parameter {
+        Parameter::Register(id) => letter(function.registers[*id].ty).to_string(),
+        Parameter::Memory(id) => match &module.symbols[*id].kind {
+            SymbolKind::Variable(v) => {
+                let mut text = letter(v.ty).to_string();
+                if !v.dimensions.is_empty() {
+                    let _ = write!(text, "{}", v.size / u64::from(v.ty.bits() / 8).max(1));
+                }
+                text
+            }
+            _ => String::new(),
+        },
+    };
+    joined(function.results.iter().map(one), function.params.iter().map(one))
+}
+
+fn of_prototype(prototype: &ast::Prototype) -> String {
+    let one = |p: &ast::PrototypeParameter| {
+        let (mut text, element) = (letter(p.ty).to_string(), u64::from(p.ty.bits() / 8).max(1));
+        if p.size != element {
+            let _ = write!(text, "{}", p.size / element);
+        }
+        text
+    };
+    joined(prototype.results.iter().map(one), prototype.params.iter().map(one))
+}
+
+fn joined(results: impl Iterator<Item = String>, params: impl Iterator<Item = String>) -> String {
+    let results: String = results.collect();
+    let results = if results.is_empty() { "v".to_string() } else { results };
+    format!("#{results}{}", params.collect::<String>())
+}
+
+/// The letter of a type: by size, but for floats of 32 and 64 bits.
+fn letter(ty: ScalarType) -> char {
+    match (ty.class() == TypeClass::Float, ty.bits()) {
+        (true, 32) => 'f',
+        (true, 64) => 'd',
+        (_, 128) => 'x',
+        (_, 64) => 'l',
+        (_, 16) => 'h',
+        (_, 8) => 'b',
+        _ => 'i',
+    }
+}

@@ -1,0 +1,122 @@
+//! Objects of two compilers, linked by the incumbent's linker, on the machine.
+//!
+//! Input: every NAME.ron under `tests/cases/linking`, with NAME.caller.ptx, which has the kernels, and NAME.callee.ptx. Checked: on six
+//! targets our caller with the incumbent's callee, the reverse, ours with ours and theirs with theirs are linked by nvlink, run on
+//! the machine and give the literal numbers. Where ptxas or nvlink is missing, the test says so and stops.
+
+use sassafras::compile::{Options, compile};
+use sassafras::sim::launch::LaunchFile;
+use sassafras::sim::run::{Shape, run};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const TARGETS: [&str; 6] = ["sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"];
+
+/// Who compiles what.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Maker {
+    We,
+    They,
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// What the list in an environment variable, if there is one, says of a name.
+fn wanted(variable: &str, name: &str) -> bool {
+    std::env::var(variable).map_or(true, |list| list.split(',').any(|item| item == name))
+}
+
+fn cases() -> Vec<String> {
+    let entries = std::fs::read_dir(root().join("tests/cases/linking")).unwrap();
+    let paths = entries.map(|e| e.unwrap().path()).filter(|p| p.extension().is_some_and(|e| e == "ron"));
+    let mut names: Vec<String> = paths.map(|p| p.file_stem().unwrap().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Runs a vendor's tool; its messages where it fails.
+fn tool(name: &str, arguments: &[&str]) -> Result<(), String> {
+    let output = Command::new(root().join("target/vendor").join(name)).args(arguments).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    if output.status.success() { Ok(()) } else { Err(format!("{name}: {} {text}", output.status)) }
+}
+
+/// One object; the error says what the compiler said.
+fn object(maker: Maker, source: &Path, target: &str, out: &Path) -> Result<(), String> {
+    if maker == Maker::They {
+        let (source, out) = (source.to_string_lossy(), out.to_string_lossy());
+        return tool("ptxas", &["-c", "-arch", target, &source, "-o", &out]);
+    }
+    let text = std::fs::read_to_string(source).unwrap();
+    let options = Options { relocatable: true, verify_ir: true, ..Options::new(target) };
+    let made = compile(&text, &options).map_err(|diagnostics| {
+        let name = source.file_name().unwrap_or_default().to_string_lossy();
+        diagnostics.iter().map(|d| d.render(&name, &text)).collect::<String>()
+    })?;
+    std::fs::write(out, made.cubin).map_err(|error| error.to_string())
+}
+
+/// Compiles both halves, links them and runs every launch.
+fn linked(name: &str, target: &str, makers: [Maker; 2], folder: &Path) -> Result<(), String> {
+    let cases = root().join("tests/cases/linking");
+    let file = LaunchFile::load(&cases.join(format!("{name}.ron"))).map_err(|error| error.to_string())?;
+    let objects: Vec<PathBuf> = ["caller", "callee"].iter().map(|half| folder.join(format!("{half}.o"))).collect();
+    for ((half, maker), out) in ["caller", "callee"].iter().zip(makers).zip(&objects) {
+        object(maker, &cases.join(format!("{name}.{half}.ptx")), target, out)?;
+    }
+    let cubin = folder.join("linked.cubin");
+    let texts: Vec<_> = objects.iter().chain([&cubin]).map(|p| p.to_string_lossy().into_owned()).collect();
+    tool("nvlink", &["-arch", target, &texts[0], &texts[1], "-o", &texts[2]])?;
+    let bytes = std::fs::read(&cubin).map_err(|error| error.to_string())?;
+    for launch in file.launches.iter().filter(|launch| launch.wants(target)) {
+        let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
+        let mut values = launch.arg_values();
+        run(&bytes, &launch.kernel, shape, &mut values).map_err(|fault| fault.to_string())?;
+        let shown = |all: Vec<sassafras::sim::launch::Difference>| {
+            all.iter().map(|d| d.to_string()).collect::<Vec<_>>().join("; ")
+        };
+        launch.check(&values).map_err(shown)?;
+    }
+    Ok(())
+}
+
+/// `SASSAFRAS_CASE` and `SASSAFRAS_SM` (lists) narrow the run.
+#[test]
+fn objects_of_two_compilers_work_together() {
+    for needed in ["ptxas", "nvlink"] {
+        if !root().join("target/vendor").join(needed).exists() {
+            println!("skipped: target/vendor/{needed} is missing");
+            return;
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for name in cases().iter().filter(|name| wanted("SASSAFRAS_CASE", name)) {
+        for target in TARGETS.into_iter().filter(|target| wanted("SASSAFRAS_SM", target)) {
+            for (makers, who) in [
+                ([Maker::We, Maker::They], "our caller, their callee"),
+                ([Maker::They, Maker::We], "their caller, our callee"),
+                ([Maker::We, Maker::We], "both ours"),
+                ([Maker::They, Maker::They], "both theirs"),
+            ] {
+                count += 1;
+                if let Err(message) = linked(name, target, makers, folder.path()) {
+                    wrong.push(format!("{name} {target}, {who}: {message}"));
+                }
+            }
+        }
+    }
+    println!("{} of {count} links ran", count - wrong.len());
+    assert!(wrong.is_empty(), "{} of {count} went wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// What is not defined anywhere is for a linker to say; without `-c` it is our error.
+#[test]
+fn an_unresolved_function_is_an_error_only_without_an_object() {
+    let source = std::fs::read_to_string(root().join("tests/cases/linking/variables.caller.ptx")).unwrap();
+    let whole = compile(&source, &Options::new("sm_90")).unwrap_err();
+    assert!(whole.iter().any(|d| d.message.contains("callee")), "{whole:?}");
+    assert!(compile(&source, &Options { relocatable: true, ..Options::new("sm_90") }).is_ok());
+}
