@@ -5,6 +5,7 @@
 
 use super::bytes::Bytes;
 use super::error::CubinError;
+use super::symbols::STT_FUNC;
 use std::collections::BTreeSet;
 
 /// `e_machine` of a cubin.
@@ -112,6 +113,7 @@ impl Elf {
         let mut elf = Elf { kind: file.u16(16)?, flags: file.u32(48)?, sections: sections?, symbols: Vec::new() };
         elf.symbols = parse_symbols(headers, &elf.sections, file)?;
         tell_apart(&mut elf.symbols)?;
+        tell_sections_apart(&mut elf.sections, &elf.symbols);
         Ok(elf)
     }
 }
@@ -150,6 +152,20 @@ fn tell_apart(symbols: &mut [Symbol]) -> Result<(), CubinError> {
         symbol.shared_name = Some(std::mem::replace(&mut symbol.name, distinct));
     }
     Ok(())
+}
+
+/// Gives the sections of a local function whose name another one has the distinct name too: its code, and what belongs to the code.
+fn tell_sections_apart(sections: &mut [Section], symbols: &[Symbol]) {
+    for symbol in symbols {
+        let Some(shared) = symbol.shared_name.as_ref().filter(|_| symbol.info == STT_FUNC) else { continue };
+        let number = usize::from(symbol.section);
+        for (i, section) in sections.iter_mut().enumerate() {
+            let belongs = i == number || section.flags & SHF_INFO_LINK != 0 && section.info as usize == number;
+            if let Some(head) = section.name.strip_suffix(shared.as_str()).filter(|_| belongs && number > 0) {
+                section.name = format!("{head}{}", symbol.name);
+            }
+        }
+    }
 }
 
 /// The string table in section `index`; `at` is where the index stands.

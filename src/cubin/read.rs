@@ -76,7 +76,8 @@ impl Reader {
         let mut names = BTreeSet::new();
         let functions: BTreeSet<&str> = self.elf.sections.iter().filter_map(function_of_code).collect();
         for (number, section) in self.elf.sections.iter().enumerate().skip(1) {
-            if !names.insert(section.name.as_str()) {
+            let capsule = section.flags & SHF_CAPSULE != 0;
+            if !capsule && !names.insert(section.name.as_str()) {
                 let text = format!("section {number}: two sections are called `{}`", section.name);
                 return Err(CubinError::at(section.offset, text));
             }

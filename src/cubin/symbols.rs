@@ -35,6 +35,8 @@ pub fn symbols(cubin: &Cubin, target: &ElfTarget, drafts: &[Draft<'_>]) -> Resul
     let (symbols, names) = (vec![Symbol::default()], BTreeSet::new());
     let shared_base = if cubin.kind == ElfKind::Executable { shared_base(target) } else { 0 };
     let mut table = Table { cubin, sections, kept, order, shared_base, symbols, names };
+    // A linker may drop what is weak; there it stands with what is local.
+    let object = cubin.kind == ElfKind::Relocatable;
     let early_constants = constants_before_code(target);
     table.module_sections(&[Content::ToolNote, Content::TargetNote])?;
     for (i, function) in cubin.functions.iter().enumerate() {
@@ -46,7 +48,7 @@ pub fn symbols(cubin: &Cubin, target: &ElfTarget, drafts: &[Draft<'_>]) -> Resul
             table.reserved(target, |row| !row.when_shared)?;
             let data = [Content::GlobalInit, Content::Constant4, Content::Global, Content::Constant3];
             table.module_sections(&data)?;
-            table.variables(|binding| binding == Binding::Local)?;
+            table.variables(|binding| binding == Binding::Local || object && binding == Binding::Weak)?;
             let shared = cubin.functions.iter().any(|function| function.shared.is_some());
             table.reserved(target, |row| row.when_shared && shared)?;
         }
@@ -64,7 +66,7 @@ pub fn symbols(cubin: &Cubin, target: &ElfTarget, drafts: &[Draft<'_>]) -> Resul
         }
         table.labels(function, |binding| binding != Binding::Local)?;
     }
-    table.variables(|binding| binding != Binding::Local)?;
+    table.variables(|binding| binding == Binding::Global || !object && binding == Binding::Weak)?;
     table.kept(|info| info >> 4 != 0)?;
     table.externs();
     if !early_constants {

@@ -6,7 +6,7 @@
 use super::ObjectFacts;
 use super::module::{LOOSE_SHARED, ModuleLayout, binding_of};
 use super::reach::{Calls, function_of};
-use crate::cubin::model::CallRow;
+use crate::cubin::model::{Binding, CallRow};
 use crate::cubin::symbols::{STT_FUNC, STT_SECTION, info};
 use crate::cubin::{KeptSymbol, SymbolHome};
 use crate::ptx::ast::{self, FunctionId, Linkage, Parameter, SymbolKind};
@@ -23,20 +23,32 @@ pub fn facts(module: &ast::Module, calls: &Calls, layout: &ModuleLayout) -> Obje
         symbols.insert(0, KeptSymbol { name, info: STT_SECTION, section, ..KeptSymbol::default() });
     }
     symbols.extend(aliases(module, calls));
+    let missing = calls.pointers.iter().map(|id| &module.functions[*id]).filter(|f| f.body.is_none());
+    symbols.extend(missing.map(|f| {
+        let info = info(Binding::Global, STT_FUNC);
+        KeptSymbol { name: f.name.clone(), info, ..KeptSymbol::default() }
+    }));
     ObjectFacts { symbols, shared, call_graph: call_graph(module, calls), prototypes: prototypes(module, calls) }
 }
 
-/// A second name of a function with a body.
-fn aliases(module: &ast::Module, calls: &Calls) -> Vec<KeptSymbol> {
-    let symbol = |(alias, _): &(ast::SymbolId, ast::SymbolId)| {
+/// Second names and the functions with a body that they stand for.
+fn aliases_with_body(module: &ast::Module, calls: &Calls) -> Vec<(FunctionId, FunctionId)> {
+    let resolved = |(alias, _): &(ast::SymbolId, ast::SymbolId)| {
         let alias = function_of(module, *alias)?;
-        let (own, of) = (&module.functions[alias], &module.functions[calls.resolved(alias)]);
-        of.body.as_ref()?;
-        let section = SymbolHome::Section(format!(".text.{}", of.name));
-        let info = info(binding_of(own.linkage), STT_FUNC);
-        Some(KeptSymbol { name: own.name.clone(), info, section, ..KeptSymbol::default() })
+        let of = calls.resolved(alias);
+        module.functions[of].body.is_some().then_some((alias, of))
     };
-    module.aliases.iter().filter_map(symbol).collect()
+    module.aliases.iter().filter_map(resolved).collect()
+}
+
+fn aliases(module: &ast::Module, calls: &Calls) -> Vec<KeptSymbol> {
+    let symbol = |(alias, of): (FunctionId, FunctionId)| {
+        let own = &module.functions[alias];
+        let section = SymbolHome::Section(format!(".text.{}", module.functions[of].name));
+        let info = info(binding_of(own.linkage), STT_FUNC);
+        KeptSymbol { name: own.name.clone(), info, section, ..KeptSymbol::default() }
+    };
+    aliases_with_body(module, calls).into_iter().map(symbol).collect()
 }
 
 fn call_graph(module: &ast::Module, calls: &Calls) -> Vec<CallRow> {
@@ -46,6 +58,10 @@ fn call_graph(module: &ast::Module, calls: &Calls) -> Vec<CallRow> {
     for caller in bodies() {
         let callees = calls.uses[caller].callees.iter();
         rows.extend(callees.map(|callee| CallRow::Direct { caller: name(caller), callee: name(*callee) }));
+    }
+    // A linker keeps what a second name stands for because the name calls it.
+    for (alias, of) in aliases_with_body(module, calls) {
+        rows.push(CallRow::Direct { caller: name(alias), callee: name(of) });
     }
     for id in &calls.pointers {
         let prototype = of_function(module, &module.functions[*id]);
@@ -68,9 +84,10 @@ fn call_graph(module: &ast::Module, calls: &Calls) -> Vec<CallRow> {
 /// Functions that others may call by name: those with a body, and those called here.
 fn prototypes(module: &ast::Module, calls: &Calls) -> Vec<(String, String)> {
     let called = |id: FunctionId| module.functions.keys().any(|f| calls.uses[f].callees.contains(&id));
+    let second = aliases_with_body(module, calls);
     let wanted = |id: FunctionId, f: &ast::Function| {
         let known = f.linkage != Linkage::Internal && !f.is_entry && !calls.pointers.contains(&id);
-        known && (f.body.is_some() || called(id))
+        known && (f.body.is_some() || called(id) || second.iter().any(|(alias, _)| *alias == id))
     };
     let all = module.functions.iter().filter(|(id, f)| wanted(*id, f));
     all.map(|(_, f)| (f.name.clone(), of_function(module, f))).collect()

@@ -156,7 +156,9 @@ fn registers(cubin: &Cubin, function: &Function) -> u32 {
 }
 
 fn local_bytes(cubin: &Cubin, function: &Function) -> u32 {
-    let stated = function.stack.min.unwrap_or(0).max(function.stack.frame);
+    // All ones: a linker says that it does not know.
+    let least = function.stack.min.filter(|bytes| *bytes != u32::MAX).unwrap_or(0);
+    let stated = least.max(function.stack.frame);
     // Recursion and calls through pointers are in no figure of the cubin.
     let calls = function.stack.call_return.is_some() || cubin.functions.iter().any(|f| !f.kernel);
     stated.max(LEAST_STACK).next_multiple_of(16) + if calls { CALL_STACK } else { 0 }
