@@ -125,6 +125,7 @@ fn operand(form: &Form, arg: &Arg, types: &[ScalarType], choice: &Choice) -> Opt
         Role::Vdst | Role::Vsrc | Role::Xdst | Role::Xsrc if width > 1 => {
             format!("{{{}}}", vec![one; width].join(", "))
         }
+        Role::Fdst | Role::Fsrc => format!("{{{}}}", vec![one; arg.count.into()].join(", ")),
         Role::Preds | Role::Pred => "%p1".into(),
         Role::Const => constant(form, arg),
         Role::Mem => "[%rd1]".into(),
@@ -149,7 +150,7 @@ fn instruction(form: &Form, types: &[ScalarType], choice: &Choice) -> String {
 /// Every instruction that is made from the forms.
 pub fn instructions() -> Vec<String> {
     let mut lines = BTreeSet::new();
-    // Operations on matrices are held against the incumbent with real fragments, by the launches.
+    // The incumbent dies of some mixtures of shapes, types and layouts of matrices.
     let simple = |form: &&Form| form.op != Op::Call && !form.rules.iter().any(|r| r.group == Group::MatrixShape);
     for form in FORMS.iter().filter(simple) {
         let lists = type_lists(form);
@@ -172,7 +173,7 @@ const KINDS: [&str; 15] =
 /// Every form with each of its types, and in place of one operand a register of each other type.
 pub fn mistyped() -> Vec<String> {
     let mut lines = BTreeSet::new();
-    let simple = |form: &&Form| form.op != Op::Call && !form.rules.iter().any(|r| r.group == Group::MatrixShape);
+    let simple = |form: &&Form| form.op != Op::Call;
     for form in FORMS.iter().filter(simple) {
         let of = |mask: &u64| ScalarType::ALL.into_iter().filter(move |t| mask & t.bit() != 0).collect::<Vec<_>>();
         let slots: Vec<Vec<ScalarType>> = form.types.iter().map(of).collect();

@@ -80,7 +80,7 @@ fn refused_here(target: &str, lines: &[String]) -> Vec<Option<String>> {
 }
 
 /// Operands that ptxas 13.0.88 takes beyond the manual, and this compiler refuses: start and parts of the text, and why.
-const OPERANDS_BEYOND: [(&str, &[&str], &str); 20] = [
+const OPERANDS_BEYOND: [(&str, &[&str], &str); 25] = [
     ("", &["[%c1"], "an address has 32 or 64 bits"),
     ("", &["[%h1"], "an address has 32 or 64 bits"),
     ("", &["[%uh1"], "an address has 32 or 64 bits"),
@@ -92,6 +92,11 @@ const OPERANDS_BEYOND: [(&str, &[&str], &str); 20] = [
     ("st.", &[".v4.", "64 ", "%d1"], "elements of another kind"),
     ("atom.", &["noftz.v2."], "elements of another kind"),
     ("red.", &["noftz.v2."], "elements of another kind"),
+    ("mma.", &["{"], "elements of another kind"),
+    ("wmma.", &["{"], "elements of another kind"),
+    ("ldmatrix.", &["%p1"], "elements of another kind"),
+    ("stmatrix.", &["%p1"], "elements of another kind"),
+    ("movmatrix.", &["%p1"], "a predicate is no row of a matrix"),
     ("mov.v2.", &[], "a scalar as the source of a vector move has no stated meaning"),
     ("cvt.pack", &[], "registers wider than the type"),
     ("", &[".pred", "%fr1"], "a pair of halves is no predicate"),
