@@ -101,7 +101,14 @@ impl Builder<'_> {
     }
 
     /// An f32 or f64 rounded to f16 or bf16.
-    fn narrow(&mut self, d: Operand, a: Operand, to: ScalarType, from: ScalarType, of: &Modifiers) -> Lowered {
+    pub(super) fn narrow(
+        &mut self,
+        d: Operand,
+        a: Operand,
+        to: ScalarType,
+        from: ScalarType,
+        of: &Modifiers,
+    ) -> Lowered {
         let nearest = matches!(of.rounding, None | Some(Rounding::Rn));
         let flush = of.ftz && to == ScalarType::Bf16;
         let packs = from == ScalarType::F32 && (nearest || of.rounding == Some(Rounding::Rz)) && !flush;

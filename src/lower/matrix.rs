@@ -80,8 +80,14 @@ impl Builder<'_> {
     pub fn matrix_product(&mut self, inst: &ast::Instruction) -> Lowered {
         let m = &inst.mods;
         let shape = m.matrix_shape.filter(|_| m.mma_kind.is_none()).ok_or(Refusal::NotBuilt)?;
-        let product = lowering::product(self.target, inst.op, shape, &inst.types, m.bit_op).ok_or(Refusal::NotBuilt)?;
+        if shape == MatrixShape::M8n8k4 && inst.types.get(1) == Some(&ScalarType::F16) {
+            return self.quarter_product(inst);
+        }
         let first = inst.types[0];
+        // A result and a summand of f16 and f32: the product is made in f32, between conversions.
+        let mixed = inst.types.len() == 2 && first != inst.types[1];
+        let types = if mixed { [ScalarType::F32; 2].as_slice() } else { &inst.types };
+        let product = lowering::product(self.target, inst.op, shape, types, m.bit_op).ok_or(Refusal::NotBuilt)?;
         let words = if first.bits() == 64 { 2 } else { 1 };
         let word = if words == 2 { ScalarType::F64 } else { ScalarType::B32 };
         let whole = first == ScalarType::S32;
@@ -102,6 +108,9 @@ impl Builder<'_> {
         let mut parts = Vec::new();
         for operand in &inst.operands[1..4] {
             parts.push(self.fragment_words(operand, word)?);
+        }
+        if mixed {
+            parts[2] = self.as_singles(&parts[2], inst.types[1]);
         }
         let sparse = match inst.operands.get(4..6) {
             None => None,
@@ -130,6 +139,9 @@ impl Builder<'_> {
         let mut result = self.steps(&f, [a, b, if late { &zero } else { c }], words);
         if late {
             result = result.iter().zip(c).map(|(p, c)| self.saturated(*p, *c)).collect();
+        }
+        if mixed {
+            result = self.from_singles(result, first)?;
         }
         self.scatter(&inst.operands[0], word, &result)
     }

@@ -28,6 +28,7 @@ mod logic;
 mod matrix;
 mod matrix_memory;
 mod matrix_order;
+mod matrix_quarters;
 mod memory;
 mod mods;
 mod module;

@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True  # no __pycache__ beside the cases
 
 from exact import (F32, F64, add, bits32, bits64, f32, fma, greater, lesser, mul, round_float, signed, sub, to_int, unsigned)
 from launchfile import IN, INOUT, OUT, fill, iota, launch, lcg, listed, render, scalar
-from matrices import matrix_words, moved, product, tile
+from matrices import matrix_words, moved, product, quarters, tile
 
 HERE = Path(__file__).parent
 M32 = 0xFFFFFFFF
@@ -955,6 +955,24 @@ def cluster_of_one():
     return [launch("cluster_of_one", 3, 32, [IN("u32", x), OUT("u32", out)], targets=CLUSTER_TARGETS)]
 
 
+def matrix_quarters():
+    return [
+        quarters("mma_m8n8k4_rr_f32_f32", ("f32", "f32"), (True, True), 740),
+        quarters("mma_m8n8k4_rr_f16_f16", ("f16", "f16"), (True, True), 741),
+        quarters("mma_m8n8k4_rc_f32_f32", ("f32", "f32"), (True, False), 742),
+        quarters("mma_m8n8k4_rc_f16_f16", ("f16", "f16"), (True, False), 743),
+        quarters("mma_m8n8k4_cr_f32_f32", ("f32", "f32"), (False, True), 744),
+        quarters("mma_m8n8k4_cr_f16_f16", ("f16", "f16"), (False, True), 745),
+        quarters("mma_m8n8k4_cc_f32_f32", ("f32", "f32"), (False, False), 746),
+        quarters("mma_m8n8k4_cc_f16_f16", ("f16", "f16"), (False, False), 747),
+        quarters("mma_m8n8k4_rc_f16_f32", ("f32", "f16"), (True, False), 748),
+        tile("wmma_m16n16k16_f16_f32", (16, 16, 16), ("f32", "f16", "f16", "f16"), ("row", "col", "row", "row"), (32, 32, 32, 32), 760),
+        tile("wmma_m16n16k16_f32_f16", (16, 16, 16), ("f16", "f16", "f16", "f32"), ("col", "row", "col", "row"), (32, 32, 32, 32), 761),
+        tile("wmma_m8n32k16_f32_f16", (8, 32, 16), ("f16", "f16", "f16", "f32"), ("row", "row", "row", "col"), (32, 32, 32, 32), 762),
+        tile("wmma_m32n8k16_f16_f32", (32, 8, 16), ("f32", "f16", "f16", "f16"), ("col", "col", "row", "col"), (32, 32, 32, 32), 763),
+    ]
+
+
 ELSEWHERE = {"saxpy": "../../corpus/saxpy.ptx"}
 KERNELS = [
     saxpy, vecadd, reduce_shared, reduce_shuffle, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
@@ -964,7 +982,7 @@ KERNELS = [
     subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect, many_predicates, deep_regions, many_values,
     matrix_products, matrix_products_wide, matrix_products_double, matrix_products_narrow, matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
-    cluster_of_one,
+    cluster_of_one, matrix_quarters,
 ]
 
 

@@ -186,3 +186,32 @@ def moved(words, count, transposed, row_halves=8):
                 parts.append(halves[(8 * i + line) * row_halves + place])
             out.append(parts[0] | parts[1] << 16)
     return out
+
+
+def quarters(name, types, rows, seed):
+    """A launch of `name`: four products of 8 by 8 by 4 at once; `rows` says whether a and b lie by rows."""
+    source = random.Random(seed)
+    (td, tc), (a_rows, b_rows) = types, rows
+    square = lambda lines, length, most: [[source.randint(-most, most) for _ in range(length)] for _ in range(lines)]
+    products = [(square(8, 4, 20), square(4, 8, 20), square(8, 8, 100)) for _ in range(4)]
+
+    def words(ty, values):
+        bits = sum(encoded(ty, value) << i * BITS[ty] for i, value in enumerate(values))
+        return [bits >> 32 * i & 0xFFFFFFFF for i in range(len(values) * BITS[ty] // 32)]
+
+    def sums(ty, lane, matrix):
+        upper = lane // 16 * 4
+        if ty == "f16":
+            return words(ty, matrix[lane % 4 + upper])
+        return words(ty, [matrix[lane % 2 + e // 2 % 2 * 2 + upper][e // 4 * 4 + lane % 4 // 2 * 2 + e % 2] for e in range(8)])
+
+    records, expect = [], []
+    for lane in range(32):
+        a, b, c = products[lane % 16 // 4]
+        line, upper = lane % 4, lane // 16 * 4
+        d = [[sum(a[i][k] * b[k][j] for k in range(4)) + c[i][j] for j in range(8)] for i in range(8)]
+        records += words("f16", a[line + upper] if a_rows else [a[upper + e][line] for e in range(4)])
+        records += words("f16", b[line][upper:upper + 4] if b_rows else [b[k][line + upper] for k in range(4)])
+        records += sums(tc, lane, c)
+        expect += sums(td, lane, d)
+    return launch(name, 1, 32, [IN("u32", listed(records)), OUT("u32", expect, True)])
