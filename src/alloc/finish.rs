@@ -14,6 +14,9 @@ pub fn run(function: &mut Function, gone: &Gone, first_new: u32) {
     for block in function.layout.clone() {
         let insts = std::mem::take(&mut function.blocks[block]);
         for inst in insts.iter().filter(|i| i.index() >= first_new as usize) {
+            if is_marker(function, *inst, gone) {
+                continue;
+            }
             let words = |role| match function.arg(*inst, role).as_vector() {
                 Some(vector) => 4 * function.vector_regs(vector).len() as u32,
                 None => 4,

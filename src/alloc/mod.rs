@@ -18,9 +18,10 @@
 //!  * a function is refused only if one instruction alone names more registers than there are.
 //!
 //! Why it ends: a round that does not finish moves at least one register out of the set of those that may be spilled. Predicates, uniform
-//! registers and barriers are spilled to general registers (new ones that may be spilled), general registers to memory; what spill
-//! code itself makes lives around one instruction and is never spilled. So (spillable of the other files, spillable of the general
-//! file) falls lexicographically.
+//! registers and barriers are spilled to general registers (new ones that may be spilled), general registers to memory. A register that spill
+//! code makes lives around one instruction and is never spilled, or serves several reads in one block and may be spilled again, without
+//! another store; those it is then replaced by serve reads close together, and the next ones single instructions. So (spillable of the other
+//! files, spillable of the general file by generation) falls lexicographically.
 //!
 //! How lowering writes a call:
 //! ```text
@@ -56,11 +57,14 @@ use occupied::Mask;
 use pressure::Choice;
 use ranges::{Gone, Ranges};
 use recompute::recompute;
-use spill::{Home, Spiller};
+use spill::{Home, Made, Spiller};
 use weights::{Definition, Weights};
 
 /// Registers that the count in a cubin states beyond the highest one used. Source: measured on 200 cubins.
 pub const EXTRA_REGISTERS: u32 = 2;
+
+/// What it costs to keep a value in memory that is there already, against one that must be stored.
+const IN_FRAME: f64 = 0.5;
 
 /// Files in the order of their numbers.
 const FILES: [File; 6] = [File::R, File::UR, File::P, File::UP, File::B, File::UB];
@@ -92,8 +96,7 @@ pub fn place(function: &mut Function) -> Result<Gone, String> {
 struct Allocator<'a> {
     function: &'a mut Function,
     gone: Gone,
-    /// Made by spilling or by `vectors`: lives around one instruction.
-    short: SecondaryMap<VReg, bool>,
+    made: Made,
     /// First byte of the frame that is free.
     top: u32,
     coalesce: bool,
@@ -102,7 +105,7 @@ struct Allocator<'a> {
 impl Allocator<'_> {
     fn new(function: &mut Function) -> Allocator<'_> {
         let top = function.local_bytes;
-        Allocator { function, gone: Gone::new(), short: SecondaryMap::new(), top, coalesce: true }
+        Allocator { function, gone: Gone::new(), made: Made::default(), top, coalesce: true }
     }
 
     /// One round; true if another must follow.
@@ -111,7 +114,15 @@ impl Allocator<'_> {
         let depth = weights::depths(&cfg);
         let mut classes = self.classes(&cfg, &depth)?;
         let weights = Weights::new(self.function, &self.gone, &depth);
-        let mut choice = Choice::new(&classes, &weights, |reg| self.may_spill(reg));
+        let mut choice = Choice::new(
+            &classes,
+            &weights,
+            |reg| self.may_spill(reg),
+            |reg| {
+                // What is in the frame already need not be stored.
+                if self.made.slot[reg].is_some() { IN_FRAME } else { 1.0 }
+            },
+        );
         for file in FILES {
             let closed = classes.barred.always[file as usize].iter().count() as u32;
             choice.relieve(&classes, file, 256 - closed);
@@ -150,14 +161,17 @@ impl Allocator<'_> {
                 return Ok(classes);
             }
             for reg in vectors::copy_out(self.function, &left) {
-                self.short[reg] = true;
+                self.made.short[reg] = true;
             }
         }
     }
 
     fn may_spill(&self, reg: VReg) -> bool {
         let data = &self.function.regs[reg];
-        !self.short[reg] && data.fixed.is_none() && data.phys.is_none() && !matches!(data.file, File::UP | File::UB)
+        !self.made.short[reg]
+            && data.fixed.is_none()
+            && data.phys.is_none()
+            && !matches!(data.file, File::UP | File::UB)
     }
 
     /// Gives every register its number.
@@ -188,12 +202,13 @@ impl Allocator<'_> {
                 let mut shared = None;
                 let going: Vec<VReg> = column.members.iter().copied().filter(|m| self.may_spill(*m)).collect();
                 for member in &going {
+                    self.made.split[*member] = choice.columns[number].point.map(|point| point / 2);
                     let again = match weights.definition[*member] {
-                        Definition::One(inst) => recompute(self.function, inst, *member),
+                        Definition::One(inst) => recompute(self.function, inst, *member).map(Home::Recompute),
                         _ => None,
                     };
-                    homes[*member] = match again {
-                        Some(how) => Home::Recompute(how),
+                    homes[*member] = match self.made.slot[*member].map(Home::Slot).or(again) {
+                        Some(home) => home,
                         None if class.file != File::R => {
                             Home::Register(*shared.get_or_insert_with(|| self.function.new_reg(File::R)))
                         }
@@ -213,7 +228,7 @@ impl Allocator<'_> {
                 }
             }
         }
-        Spiller::new(self.function, homes, &mut self.gone, &mut self.short).run();
+        Spiller::new(self.function, homes, &mut self.gone, &mut self.made).run();
     }
 
     /// Takes the next word of the frame; words of one class keep the alignment of its registers.

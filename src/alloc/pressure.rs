@@ -27,6 +27,8 @@ pub struct Info {
     /// Some member may be spilled.
     pub spillable: bool,
     pub chosen: bool,
+    /// Point at which there were too many, where the sweep chose it.
+    pub point: Option<u32>,
     pub cost: f64,
     /// Cost for each point at which it is live.
     density: f64,
@@ -34,19 +36,25 @@ pub struct Info {
 }
 
 impl Choice {
-    pub fn new(classes: &Classes, weights: &Weights, spillable: impl Fn(VReg) -> bool) -> Choice {
+    pub fn new(
+        classes: &Classes,
+        weights: &Weights,
+        spillable: impl Fn(VReg) -> bool,
+        scale: impl Fn(VReg) -> f64,
+    ) -> Choice {
         let mut choice = Choice { first: Vec::with_capacity(classes.classes.len()), columns: Vec::new() };
         for (id, class) in classes.classes.iter().enumerate() {
             choice.first.push(choice.columns.len() as u32);
             for (at, column) in class.columns.iter().enumerate() {
                 let can = || column.members.iter().copied().filter(|m| spillable(*m));
-                let cost: f64 = can().map(|m| weights.cost[m]).sum();
+                let cost: f64 = can().map(|m| weights.cost[m] * scale(m)).sum();
                 let length: f64 = column.ranges.iter().map(|r| f64::from(r.1 - r.0)).sum();
                 choice.columns.push(Info {
                     class: id as u32,
                     at: at as u32,
                     spillable: can().next().is_some(),
                     chosen: false,
+                    point: None,
                     cost,
                     density: cost / length.max(1.0),
                     together: column.members.iter().fold(0, |t: u64, m| t.wrapping_add(weights.together[*m])),
@@ -98,7 +106,7 @@ impl Choice {
                 let class = &classes.classes[self.columns[worst as usize].class as usize];
                 let partners: Vec<usize> = self.partners(worst as usize, class).collect();
                 for n in partners {
-                    self.columns[n].chosen = true;
+                    (self.columns[n].chosen, self.columns[n].point) = (true, Some(start));
                     live.count -= u32::from(live.until[VReg::from_u32(n as u32)] > start);
                 }
             }

@@ -1,7 +1,7 @@
 //! Rewrites a function for values that live in memory, or are computed again, instead of in registers.
 //!
 //! Input: a function and a home for each register that goes. Output: the same with stores behind definitions and loads before uses, through fresh
-//! registers that live around one instruction. Homes: a word of the frame for general registers; a general register for predicates,
+//! registers that live around one instruction, or serve several reads of a block ([`Made`]). Homes: a word of the frame for general registers; a general register for predicates,
 //! uniform registers and convergence barriers; or an instruction that makes the value again. Neighbouring words of a vector go by one
 //! access. Invariants: no instruction that remains reads or writes a register that is gone, but COPY, UNDEF and definitions that are
 //! repeated elsewhere, which stay as markers for the checker; a guarded definition is preceded by a load of the old value.
@@ -9,6 +9,8 @@
 use super::frame::{load, store};
 use super::ranges::{Gone, is_marker};
 use super::recompute::Recompute;
+use crate::ori::hash::QuickMap;
+use crate::ori::ssa::copy;
 use crate::ori::{Convention, File, Function, InstId, Operand, VReg};
 use crate::tables::ori::Direction;
 use crate::tables::{Mod, Op, Role, value};
@@ -21,6 +23,8 @@ pub enum Home {
     None,
     /// Byte offset from the stack pointer.
     Frame(u32),
+    /// The same, where another register's stores keep the value.
+    Slot(u32),
     Register(VReg),
     Recompute(Recompute),
 }
@@ -29,21 +33,48 @@ pub struct Spiller<'a> {
     pub function: &'a mut Function,
     pub homes: SecondaryMap<VReg, Home>,
     pub gone: &'a mut Gone,
-    /// Registers that live around one instruction.
-    pub short: &'a mut SecondaryMap<VReg, bool>,
+    made: &'a mut Made,
     sp: Option<VReg>,
     /// Fresh registers for the uses of the instruction at hand.
     loaded: Vec<(VReg, VReg)>,
+    /// Registers that hold a value for several instructions of the block at hand.
+    current: QuickMap<VReg, VReg>,
+    /// Where the block at hand reads each register that goes, the last place first.
+    reads: QuickMap<VReg, Vec<u32>>,
+    /// Registers that go and that the instruction at hand writes, with what it writes in their place.
+    defined: Vec<(VReg, VReg)>,
+    /// Place of the instruction at hand in its block, and that of the block's first one in the layout.
+    at: u32,
+    first: u32,
 }
+
+/// What is known of registers that the allocator made.
+#[derive(Default)]
+pub struct Made {
+    /// Lives around one instruction, and is never spilled.
+    pub short: SecondaryMap<VReg, bool>,
+    /// How many spilled registers it stands for in a row.
+    pub generation: SecondaryMap<VReg, u8>,
+    /// Where in the frame its value is, for as long as it lives.
+    pub slot: SecondaryMap<VReg, Option<u32>>,
+    /// The instruction, counted through the layout, over which it should not be held: there were too many.
+    pub split: SecondaryMap<VReg, Option<u32>>,
+}
+
+/// Reads that are no further apart, in instructions, share one load in the last generation but one.
+const CLOSE: u32 = 24;
+/// The generation in which each instruction loads for itself.
+const LAST_GENERATION: u8 = 4;
 
 impl<'a> Spiller<'a> {
     pub fn new(
         function: &'a mut Function,
         homes: SecondaryMap<VReg, Home>,
         gone: &'a mut Gone,
-        short: &'a mut SecondaryMap<VReg, bool>,
+        made: &'a mut Made,
     ) -> Spiller<'a> {
-        Spiller { function, homes, gone, short, sp: None, loaded: Vec::new() }
+        let (loaded, current, reads) = (Vec::new(), QuickMap::default(), QuickMap::default());
+        Spiller { function, homes, gone, made, sp: None, loaded, current, reads, defined: Vec::new(), at: 0, first: 0 }
     }
 
     /// Rewrites everything; the homes' registers are gone afterwards.
@@ -51,7 +82,10 @@ impl<'a> Spiller<'a> {
         for block in self.function.layout.clone() {
             let insts = std::mem::take(&mut self.function.blocks[block]);
             let mut out = Vec::with_capacity(insts.len() + 8);
-            for inst in insts {
+            let count = insts.len() as u32;
+            self.look_ahead(&insts);
+            for (at, inst) in insts.into_iter().enumerate() {
+                self.at = at as u32;
                 if is_marker(self.function, inst, self.gone) {
                     out.push(inst);
                 } else {
@@ -59,6 +93,7 @@ impl<'a> Spiller<'a> {
                 }
             }
             self.function.blocks[block] = out;
+            self.first += count;
         }
         let regs: Vec<VReg> = self.function.regs.keys().filter(|r| self.homes[*r] != Home::None).collect();
         regs.into_iter().for_each(|r| self.gone[r] = true);
@@ -86,6 +121,58 @@ impl<'a> Spiller<'a> {
         }
     }
 
+    /// Notes where a block reads the registers that go.
+    fn look_ahead(&mut self, insts: &[InstId]) {
+        self.current.clear();
+        self.reads.clear();
+        for (at, inst) in insts.iter().enumerate().rev().filter(|i| !is_marker(self.function, *i.1, self.gone)) {
+            let (homes, reads) = (&self.homes, &mut self.reads);
+            self.function.for_each_use(*inst, |reg| {
+                if homes[reg] != Home::None {
+                    reads.entry(reg).or_default().push(at as u32);
+                }
+            });
+        }
+    }
+
+    /// Whether a register that holds a value now is to hold it for later instructions of the block.
+    fn lasts(&mut self, reg: VReg) -> bool {
+        let reach = match self.made.generation[reg] {
+            _ if !matches!(self.homes[reg], Home::Frame(_) | Home::Slot(_) | Home::Recompute(_)) => return false,
+            LAST_GENERATION.. => return false,
+            generation if generation + 1 == LAST_GENERATION => CLOSE,
+            _ => u32::MAX,
+        };
+        let Some(reads) = self.reads.get_mut(&reg) else { return false };
+        while reads.last().is_some_and(|at| *at <= self.at) {
+            reads.pop();
+        }
+        let Some(next) = reads.last() else { return false };
+        let crossed =
+            self.made.split[reg].is_some_and(|over| (self.first + self.at..self.first + next).contains(&over));
+        next - self.at <= reach && !crossed
+    }
+
+    /// A register that holds a value for several instructions.
+    fn lasting(&mut self, reg: VReg) -> VReg {
+        let fresh = self.function.new_reg(self.function.regs[reg].file);
+        self.made.generation[fresh] = self.made.generation[reg] + 1;
+        if let Home::Frame(offset) | Home::Slot(offset) = self.homes[reg] {
+            self.made.slot[fresh] = Some(offset);
+        }
+        fresh
+    }
+
+    /// A register for a value that is brought in, noted where it serves later instructions too.
+    fn holder(&mut self, reg: VReg) -> VReg {
+        if !self.lasts(reg) {
+            return self.fresh(reg);
+        }
+        let fresh = self.lasting(reg);
+        self.current.insert(reg, fresh);
+        fresh
+    }
+
     fn is_plain_copy(&self, inst: InstId) -> bool {
         let source = self.function.arg(inst, Role::A);
         source == source.plain() && self.function.insts[inst].guard.is_null()
@@ -96,7 +183,7 @@ impl<'a> Spiller<'a> {
         let (mut all, mut any) = (true, false);
         self.function.for_each_def(inst, |reg| {
             any = true;
-            all &= matches!(self.homes[reg], Home::Recompute(_));
+            all &= matches!(self.homes[reg], Home::Recompute(_) | Home::Slot(_));
         });
         any && all
     }
@@ -107,7 +194,10 @@ impl<'a> Spiller<'a> {
             let (to, from) = (self.homes[d], self.homes[a]);
             match (to, from) {
                 _ if to == from => {}
-                (Home::None, _) => self.fetch(from, d, out),
+                (Home::None, _) => match self.current.get(&a).copied() {
+                    Some(held) => out.push(copy(self.function, d, held)),
+                    None => self.fetch(from, d, out),
+                },
                 (_, Home::None) => self.keep(to, a, out),
                 _ => {
                     let fresh = self.fresh(a);
@@ -115,12 +205,14 @@ impl<'a> Spiller<'a> {
                     self.keep(to, fresh, out);
                 }
             }
+            self.current.remove(&d);
         }
         out.push(inst);
     }
 
     fn general(&mut self, inst: InstId, out: &mut Vec<InstId>) {
         self.loaded.clear();
+        self.defined.clear();
         let mut after = Vec::new();
         let guarded = !self.function.insts[inst].guard.is_null();
         for i in 0..self.function.args(inst).len() {
@@ -136,11 +228,19 @@ impl<'a> Spiller<'a> {
         self.function.insts[inst].guard = self.used(guard, out);
         out.push(inst);
         out.append(&mut after);
+        for (reg, now) in std::mem::take(&mut self.defined) {
+            self.current.remove(&reg);
+            if !guarded && self.lasts(reg) {
+                let lasting = self.lasting(reg);
+                self.current.insert(reg, lasting);
+                out.push(copy(self.function, lasting, now));
+            }
+        }
     }
 
     fn fresh(&mut self, like: VReg) -> VReg {
         let fresh = self.function.new_reg(self.function.regs[like].file);
-        self.short[fresh] = true;
+        self.made.short[fresh] = true;
         fresh
     }
 
@@ -154,11 +254,12 @@ impl<'a> Spiller<'a> {
         let mut i = 0;
         while i < regs.len() {
             let count = self.run_length(&regs, i);
-            let known = regs[i..i + count].iter().any(|r| self.loaded.iter().any(|l| l.0 == *r));
+            let held = |r: &VReg| self.current.contains_key(r) || self.loaded.iter().any(|l| l.0 == *r);
+            let known = regs[i..i + count].iter().any(held);
             if count > 1 && !known {
-                let fresh: Vec<VReg> = regs[i..i + count].iter().map(|r| self.fresh(*r)).collect();
+                let fresh: Vec<VReg> = regs[i..i + count].iter().map(|r| self.holder(*r)).collect();
                 let to = Operand::vector(self.function.vector(&fresh));
-                if let Home::Frame(offset) = self.homes[regs[i]] {
+                if let Home::Frame(offset) | Home::Slot(offset) = self.homes[regs[i]] {
                     let sp = self.stack_pointer();
                     out.push(load(self.function, to, sp, offset));
                 }
@@ -171,6 +272,20 @@ impl<'a> Spiller<'a> {
         operand.with_vector(vector)
     }
 
+    /// Forgets the register that holds a value, if it is not to hold it until the next read.
+    fn let_go(&mut self, reg: VReg) {
+        if !self.lasts(reg) {
+            self.current.remove(&reg);
+        }
+    }
+
+    /// A register with the old value of one that a guarded instruction writes: nothing else may hold it.
+    fn old_value(&mut self, reg: VReg, out: &mut Vec<InstId>) -> VReg {
+        let fresh = self.fresh(reg);
+        self.fetch(self.homes[reg], fresh, out);
+        fresh
+    }
+
     /// The register that holds a value at this instruction, loaded where it must be.
     fn loaded(&mut self, reg: VReg, out: &mut Vec<InstId>) -> VReg {
         let home = self.homes[reg];
@@ -180,7 +295,11 @@ impl<'a> Spiller<'a> {
         if let Some((_, fresh)) = self.loaded.iter().find(|l| l.0 == reg) {
             return *fresh;
         }
-        let fresh = self.fresh(reg);
+        if let Some(held) = self.current.get(&reg).copied() {
+            self.let_go(reg);
+            return held;
+        }
+        let fresh = self.holder(reg);
         self.fetch(home, fresh, out);
         self.loaded.push((reg, fresh));
         fresh
@@ -194,10 +313,12 @@ impl<'a> Spiller<'a> {
             .iter()
             .map(|reg| match self.homes[*reg] {
                 Home::None => *reg,
-                _ if guarded => self.loaded(*reg, out),
+                _ if guarded => self.old_value(*reg, out),
                 _ => self.fresh(*reg),
             })
             .collect();
+        let gone = regs.iter().copied().zip(new.iter().copied()).filter(|(reg, _)| self.homes[*reg] != Home::None);
+        self.defined.extend(gone);
         let mut i = 0;
         while i < regs.len() {
             let count = self.run_length(&regs, i);
@@ -222,13 +343,18 @@ impl<'a> Spiller<'a> {
 
     /// How many of these registers, from one on, one access can take: 4, 2 or 1.
     fn run_length(&self, regs: &[VReg], i: usize) -> usize {
-        let Home::Frame(offset) = self.homes[regs[i]] else { return 1 };
+        let (Home::Frame(offset) | Home::Slot(offset)) = self.homes[regs[i]] else { return 1 };
+        let kind = std::mem::discriminant(&self.homes[regs[i]]);
         let widest = if self.function.convention == Convention::Device { 2 } else { 4 };
         let fits = |n: usize| {
             i.is_multiple_of(n)
                 && i + n <= regs.len()
                 && offset % (4 * n as u32) == 0
-                && (1..n).all(|k| self.homes[regs[i + k]] == Home::Frame(offset + 4 * k as u32))
+                && (1..n).all(|k| {
+                    let home = self.homes[regs[i + k]];
+                    let place = offset + 4 * k as u32;
+                    std::mem::discriminant(&home) == kind && [Home::Frame(place), Home::Slot(place)].contains(&home)
+                })
         };
         [4, 2].into_iter().find(|n| *n <= widest && fits(*n)).unwrap_or(1)
     }
@@ -242,7 +368,7 @@ impl<'a> Spiller<'a> {
         let f = &mut *self.function;
         let inst = match home {
             Home::None => return,
-            Home::Frame(offset) => {
+            Home::Frame(offset) | Home::Slot(offset) => {
                 let sp = self.stack_pointer();
                 load(self.function, Operand::reg(to), sp, offset)
             }
@@ -264,7 +390,7 @@ impl<'a> Spiller<'a> {
     fn keep(&mut self, home: Home, from: VReg, out: &mut Vec<InstId>) {
         let f = &mut *self.function;
         let inst = match home {
-            Home::None | Home::Recompute(_) => return,
+            Home::None | Home::Recompute(_) | Home::Slot(_) => return,
             Home::Frame(offset) => {
                 let sp = self.stack_pointer();
                 store(self.function, sp, offset, Operand::reg(from))

@@ -5,10 +5,12 @@
 
 use crate::ori::cfg::Cfg;
 use crate::ori::{Block, Function, InstId, Kind, Operand};
-use crate::tables::{Mods, Op, Role};
+use crate::tables::{Mods, Op, Prop, Role};
+use cranelift_entity::SecondaryMap;
 
-/// Drops blocks that no path reaches, and turns branches over one that a fall-through can replace.
+/// Drops blocks that no path reaches or that only branch on, and turns branches over one that a fall-through can replace.
 pub fn place(function: &mut Function) {
+    thread(function);
     let cfg = Cfg::new(function);
     function.layout.retain(|b| cfg.reachable(*b));
     for place in 0..function.layout.len().saturating_sub(1) {
@@ -16,18 +18,64 @@ pub fn place(function: &mut Function) {
     }
 }
 
+/// Branches to a block that does nothing but branch go where it goes.
+fn thread(function: &mut Function) {
+    let mut onward: SecondaryMap<Block, Option<Block>> = SecondaryMap::new();
+    for block in &function.layout {
+        if let [only] = function.blocks[*block][..]
+            && is_jump(function, only)
+            && function.insts[only].guard.is_null()
+            && let Kind::Label(target) = function.arg(only, Role::Target).kind()
+        {
+            onward[*block] = Some(target);
+        }
+    }
+    // Where lanes meet again stays where BSSY says.
+    for inst in function.layout.iter().flat_map(|b| &function.blocks[*b]) {
+        if let Kind::Label(target) = function.arg(*inst, Role::Target).kind()
+            && !function.insts[*inst].op.has(Prop::Control)
+        {
+            onward[target] = None;
+        }
+    }
+    // A ring of such blocks has no end; any of them will do.
+    let end = |mut block: Block| {
+        for _ in 0..MOST_STEPS {
+            let Some(next) = onward[block] else { break };
+            block = next;
+        }
+        block
+    };
+    for block in function.layout.clone() {
+        for i in function.first_terminator(block)..function.blocks[block].len() {
+            let inst = function.blocks[block][i];
+            for operand in function.args_mut(inst) {
+                if let Kind::Label(target) = operand.kind() {
+                    *operand = Operand::label(end(target));
+                }
+            }
+        }
+    }
+}
+
+/// Blocks in a row that only branch on, as far as they are followed.
+const MOST_STEPS: usize = 64;
+
+/// A branch with nothing but a guard and a target.
+fn is_jump(function: &Function, inst: InstId) -> bool {
+    let bare = function.args(inst).iter().all(|o| matches!(o.kind(), Kind::Label(_) | Kind::Null));
+    function.insts[inst].op == Op::BRA && bare && function.insts[inst].mods == Mods::default()
+}
+
 /// `@p BRA next; BRA other` as `@!p BRA other; BRA next`.
 fn turn(function: &mut Function, block: Block, next: Block) {
     let [.., conditional, last] = function.blocks[block][..] else { return };
-    let plain = |inst: InstId| {
-        let others = function.args(inst).iter().filter(|o| !matches!(o.kind(), Kind::Label(_)));
-        function.insts[inst].op == Op::BRA
-            && others.into_iter().all(|o| o.is_null())
-            && function.insts[inst].mods == Mods::default()
-    };
     let guard = function.insts[conditional].guard;
     let (to, other) = (function.arg(conditional, Role::Target), function.arg(last, Role::Target));
-    let whole = plain(conditional) && plain(last) && guard.as_reg().is_some() && function.insts[last].guard.is_null();
+    let whole = is_jump(function, conditional)
+        && is_jump(function, last)
+        && guard.as_reg().is_some()
+        && function.insts[last].guard.is_null();
     if whole && to == Operand::label(next) && other != to {
         function.insts[conditional].guard = guard.inverted();
         function.set_arg(conditional, Role::Target, other);

@@ -5,7 +5,7 @@
 
 pub mod cfg;
 pub mod function;
-mod hash;
+pub mod hash;
 pub mod liveness;
 pub mod operand;
 pub mod ssa;
