@@ -5,8 +5,11 @@
 
 #[path = "fuzz/mutations.rs"]
 mod mutations;
+#[path = "fuzz/random.rs"]
+mod random;
 
-use mutations::{Random, mutate};
+use mutations::mutate;
+use random::Random;
 use sassafras::{Diagnostic, Options, compile};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::panic::{AssertUnwindSafe, catch_unwind};

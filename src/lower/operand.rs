@@ -178,10 +178,13 @@ impl Builder<'_> {
         Ok(self.words(d))
     }
 
-    /// `d` or `d|p`: destination and optional predicate.
+    /// `d` or `d|p`: destination and optional predicate. Where both are one register, the first result stays, as with the incumbent.
     pub fn dest_and_pred(&mut self, operand: &ast::Operand) -> Lowered<(Operand, Operand)> {
         match &operand.kind {
-            OperandKind::Pair(pair) => Ok((self.dest(&pair.0)?, self.dest(&pair.1)?)),
+            OperandKind::Pair(pair) => {
+                let (d, p) = (self.dest(&pair.0)?, self.dest(&pair.1)?);
+                Ok((d, if d == p { Operand::zero() } else { p }))
+            }
             _ => Ok((self.dest(operand)?, Operand::NULL)),
         }
     }

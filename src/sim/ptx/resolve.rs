@@ -156,8 +156,11 @@ impl Resolver<'_, '_> {
             match (arg.role, &operand.kind) {
                 (Role::Pair | Role::Both | Role::Preds, OperandKind::Pair(pair)) => {
                     let first = ty.or(Some(ScalarType::Pred));
-                    dst.push(self.names.dst(&pair.0, first)?);
-                    dst.push(self.names.dst(&pair.1, Some(ScalarType::Pred))?);
+                    let (one, two) =
+                        (self.names.dst(&pair.0, first)?, self.names.dst(&pair.1, Some(ScalarType::Pred))?);
+                    // Of two results in one register the first stays, as with the incumbent.
+                    let same = one.zip(two).is_some_and(|(one, two)| one.cell == two.cell);
+                    dst.extend([one, two.filter(|_| !same)]);
                 }
                 // Which part is written or read, and with which sign, the operation knows itself.
                 (Role::Into | Role::Mask, _) => dst.push(self.names.dst(&whole(operand), ty)?),

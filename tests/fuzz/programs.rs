@@ -1,0 +1,286 @@
+//! Random programs whose result the ISA fixes.
+//!
+//! Input: a seed. Output: a module with one kernel of [`THREADS`] threads a block, which loads registers of every kind from its thread's row
+//! of the buffer, executes a random tree of statements (the forms of `tests/cases/lowering/forms.txt`, branches on values that differ by lane,
+//! bounded loops, guards, accesses to memory of its own), and stores every register and the memory back into its row.
+//! Invariant: every register has a value before it is read, every loop ends, no access leaves the thread's own bytes, and nothing
+//! in a program is left to the implementation: operations with an error bound, those across lanes and the bits of a NaN of 64 bits are not
+//! taken.
+
+use crate::random::Random;
+
+/// Threads of a block.
+pub const THREADS: usize = 32;
+/// Bytes of global memory per thread.
+pub const STRIDE: usize = 512;
+/// Registers of each kind: letter, type, bytes, how many, and where they are loaded from.
+const KINDS: [(char, &str, usize, usize, usize); 5] =
+    [('r', "b32", 4, 12, 0), ('d', "b64", 8, 8, 48), ('f', "f32", 4, 8, 112), ('e', "f64", 8, 6, 144), ('h', "b16", 2, 8, 192)];
+/// Predicates.
+const PREDICATES: usize = 6;
+/// Where results begin, and where the thread's own memory lies.
+pub const RESULTS: usize = 256;
+const SCRATCH: usize = 480;
+/// Nested branches and loops.
+const DEPTH: usize = 4;
+
+/// A statement of a program.
+#[derive(Clone, Debug)]
+pub enum Statement {
+    /// Text as it stands, each instruction with its semicolon.
+    Plain(String),
+    /// `@p { … } else { … }`; the guard's text.
+    If(String, Vec<Statement>, Vec<Statement>),
+    /// So many times, plus those low bits of a register.
+    Loop { times: u32, more: Option<(String, u32)>, body: Vec<Statement> },
+}
+
+/// One program.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub body: Vec<Statement>,
+}
+
+/// Words in a form by which its result is not fixed, or it acts on more than its thread's registers.
+const LEFT_OUT: [&str; 31] = [
+    "[", ".sync", "approx", "ex2", "lg2", "tanh", "sin", "cos", "rsqrt", "bar", "vote", "shfl", "match", "activemask", "fence", "div.", "rem.",
+    "membar", "prefetch", "pmevent", "nanosleep", "isspacep", "cvta", "atom", "red", "%", ":", "discard", "mov.b64", "abs.f", "neg.f",
+];
+
+/// Forms that take registers and constants alone.
+pub fn pool(forms: &str, target: u32) -> Vec<String> {
+    let mut out = Vec::new();
+    for line in forms.lines().filter(|l| !l.starts_with("//") && !l.is_empty()) {
+        let (text, note) = line.split_once(" // ").unwrap_or((line, ""));
+        let (range, text) = text.strip_prefix('[').and_then(|t| t.split_once("] ")).unwrap_or(("0", text));
+        let (from, to) = range.split_once('-').unwrap_or((range, "999"));
+        let here = (from.parse().unwrap_or(0)..=to.parse().unwrap_or(999)).contains(&target);
+        let words = |t: &str| t.split(|c: char| !c.is_ascii_alphanumeric()).any(|w| matches!(w, "io" | "s" | "lo" | "t" | "gv" | "cv" | "sh"));
+        if here && note.is_empty() && !LEFT_OUT.iter().any(|w| text.contains(w)) && !words(text) && !text.contains('{') {
+            out.push(text.to_string());
+        }
+    }
+    out
+}
+
+/// A random program.
+pub fn program(seed: u64, pool: &[String]) -> Program {
+    let mut random = Random::new(seed);
+    let size = 4 + random.below(36);
+    Program { body: list(&mut random, pool, size, 0) }
+}
+
+fn list(random: &mut Random, pool: &[String], size: usize, depth: usize) -> Vec<Statement> {
+    (0..size).map(|_| statement(random, pool, depth)).collect()
+}
+
+fn statement(random: &mut Random, pool: &[String], depth: usize) -> Statement {
+    let inner = |random: &mut Random| 1 + random.below(8 / (depth + 1));
+    match random.below(20) {
+        0 | 1 if depth < DEPTH => {
+            let (guard, yes, no) = (guard(random), inner(random), random.below(3));
+            Statement::If(guard, list(random, pool, yes, depth + 1), list(random, pool, no, depth + 1))
+        }
+        2 if depth < DEPTH => {
+            let more = (random.below(2) == 0).then(|| (register(random, 'r'), [1, 3][random.below(2)]));
+            let (times, size) = (1 + random.below(3) as u32, inner(random));
+            Statement::Loop { times, more, body: list(random, pool, size, depth + 1) }
+        }
+        3 | 4 => Statement::Plain(access(random)),
+        5 => Statement::Plain(transfer(random)),
+        n => {
+            let form = &pool[random.below(pool.len())];
+            let single = form.matches(';').count() == 1;
+            let text = rename(random, form);
+            Statement::Plain(if n < 8 && single && !text.starts_with('@') { format!("@{} {text}", guard(random)) } else { text })
+        }
+    }
+}
+
+fn register(random: &mut Random, kind: char) -> String {
+    let count = KINDS.iter().find(|k| k.0 == kind).map_or(PREDICATES, |k| k.3);
+    format!("{kind}{}", random.below(count))
+}
+
+fn guard(random: &mut Random) -> String {
+    let sign = if random.below(2) == 0 { "!" } else { "" };
+    sign.to_string() + &register(random, 'p')
+}
+
+/// A value from one kind of register to another.
+fn transfer(random: &mut Random) -> String {
+    let [r, r2, d, f, e, h, h2] = ['r', 'r', 'd', 'f', 'e', 'h', 'h'].map(|kind| register(random, kind));
+    let texts = [
+        format!("mov.b32 {f}, {r};"),
+        format!("mov.b32 {r}, {f};"),
+        format!("mov.b64 {e}, {d};"),
+        format!("mov.b64 {d}, {{{r}, {r2}}};"),
+        format!("mov.b32 {r}, {{{h}, {h2}}};"),
+        format!("mov.u32 {r}, {};", [0u32, 1, 31, 0x8000_0000, 0xffff_ffff, 7, 0x1_0000][random.below(7)]),
+        format!("mov.u64 {d}, {};", [0u64, 1, 0xffff_ffff, 1 << 63, u64::MAX][random.below(5)]),
+        format!("mov.u16 {h}, {};", [0, 1, 0x8000, 0xff][random.below(4)]),
+        format!("cvt.u64.u32 {d}, {r};"),
+        format!("cvt.s64.s32 {d}, {r};"),
+        format!("cvt.u32.u64 {r}, {d};"),
+        format!("cvt.u16.u32 {h}, {r};"),
+    ];
+    texts[random.below(texts.len())].clone()
+}
+
+/// A load or a store in the thread's own bytes of one space.
+fn access(random: &mut Random) -> String {
+    let (kind, ty, bytes) = [
+        ('r', "u8", 1),
+        ('r', "s8", 1),
+        ('h', "u16", 2),
+        ('r', "s16", 2),
+        ('r', "b32", 4),
+        ('f', "f32", 4),
+        ('d', "s32", 4),
+        ('d', "b64", 8),
+    ][random.below(8)];
+    let (space, base, wide) =
+        [("shared", "own", false), ("local", "stack", false), ("global", "scratch", true), ("", "scratch", true)][random.below(4)];
+    let (index, data) = (register(random, 'r'), register(random, kind));
+    let mask = 31 & !(bytes - 1);
+    let address = if wide {
+        format!("and.b32 a, {index}, {mask}; cvt.u64.u32 b, a; add.u64 b, b, {base};")
+    } else {
+        format!("and.b32 a, {index}, {mask}; add.u32 a, a, {base};")
+    };
+    let at = if wide { "b" } else { "a" };
+    let space = if space.is_empty() { String::new() } else { format!(".{space}") };
+    match random.below(2) {
+        0 => format!("{address} ld{space}.{ty} {data}, [{at}];"),
+        _ => format!("{address} st{space}.{ty} [{at}], {data};"),
+    }
+}
+
+/// A form with other registers. The second and later names of a register in a form of several instructions stay the same register.
+fn rename(random: &mut Random, form: &str) -> String {
+    let mut names: Vec<(String, String)> = Vec::new();
+    let mut out = String::new();
+    let mut rest = form;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_alphanumeric() || c == '_') {
+        out += &rest[..start];
+        rest = &rest[start..];
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let (word, behind) = rest.split_at(end);
+        rest = behind;
+        let kind = match word.chars().next() {
+            Some('x') => 'r',
+            Some('g') => 'h',
+            Some(c) => c,
+            None => ' ',
+        };
+        let numbered = word.len() == 2 && word[1..].chars().all(|c| c.is_ascii_digit());
+        // What stands behind a dot is a modifier or a type: `.f64` has three letters, `.s8` and the like are no registers of ours.
+        let is_register = numbered && "rdfehp".contains(kind) && !out.ends_with('.');
+        if !is_register {
+            out += word;
+            continue;
+        }
+        let known = names.iter().find(|n| n.0 == word).map(|n| n.1.clone());
+        let new = known.unwrap_or_else(|| if word == "r9" { "amount".to_string() } else { register(random, kind) });
+        names.push((word.to_string(), new.clone()));
+        out += &new;
+    }
+    out + rest
+}
+
+impl Program {
+    /// The module for a target.
+    pub fn text(&self, target: &str) -> String {
+        let mut text = format!(".version 9.0\n.target {target}\n.address_size 64\n\n.visible .entry k(.param .u64 p)\n{{\n");
+        for (kind, ty, _, count, _) in KINDS {
+            text += &format!(".reg .{ty} {kind}<{count}>;\n");
+        }
+        text += &format!(".reg .pred p<{PREDICATES}>, q;\n.reg .b32 a, t, own, stack, amount, c<{}>, n<{}>;\n.reg .b64 b, io, scratch;\n", DEPTH + 1, DEPTH + 1);
+        text += &format!(".shared .align 16 .b8 sh[{}];\n.local .align 16 .b8 lo[32];\n", 32 * THREADS);
+        text += "ld.param.u64 io, [p];\nmov.u32 t, %tid.x;\n";
+        text += &format!("mad.wide.u32 io, t, {STRIDE}, io;\nadd.u64 scratch, io, {SCRATCH};\n");
+        text += "mov.u32 own, sh;\nmad.lo.u32 own, t, 32, own;\nmov.u32 stack, lo;\n";
+        for (kind, ty, bytes, count, from) in KINDS {
+            (0..count).for_each(|i| text += &format!("ld.global.{ty} {kind}{i}, [io+{}];\n", from + bytes * i));
+        }
+        (0..PREDICATES).for_each(|i| text += &format!("setp.lt.s32 p{i}, r{i}, r{};\n", i + 5));
+        text += "and.b32 amount, r3, 63;\n";
+        for i in 0..4 {
+            text += &format!("st.shared.b64 [own+{0}], d{i};\nst.local.b64 [stack+{0}], d{1};\nst.global.b64 [scratch+{0}], d{2};\n", 8 * i, i + 1, i + 2);
+        }
+        write(&self.body, 0, &mut 0, &mut text);
+        for (kind, ty, bytes, count, from) in KINDS {
+            (0..count).for_each(|i| text += &format!("st.global.{ty} [io+{}], {kind}{i};\n", RESULTS + from + bytes * i));
+        }
+        text += "mov.u32 a, 0;\n";
+        (0..PREDICATES).for_each(|i| text += &format!("selp.b32 t, {}, 0, p{i};\nor.b32 a, a, t;\n", 1 << i));
+        text += &format!("st.global.b32 [io+{}], a;\n", RESULTS + 212);
+        for i in 0..4 {
+            text += &format!("ld.shared.b64 b, [own+{0}];\nst.global.b64 [io+{0}], b;\nld.local.b64 b, [stack+{0}];\nst.global.b64 [io+{1}], b;\n", 8 * i, 32 + 8 * i);
+        }
+        text + "ret;\n}\n"
+    }
+}
+
+fn write(list: &[Statement], depth: usize, labels: &mut usize, text: &mut String) {
+    for statement in list {
+        match statement {
+            Statement::Plain(line) => *text += &format!("{line}\n"),
+            Statement::If(guard, yes, no) => {
+                let label = *labels;
+                *labels += 1;
+                *text += &format!("@{guard} bra YES{label};\n");
+                write(no, depth + 1, labels, text);
+                *text += &format!("bra END{label};\nYES{label}:\n");
+                write(yes, depth + 1, labels, text);
+                *text += &format!("END{label}:\n");
+            }
+            Statement::Loop { times, more, body } => {
+                let label = *labels;
+                *labels += 1;
+                let more = more.as_ref().map_or(String::new(), |(reg, mask)| {
+                    format!("and.b32 n{depth}, {reg}, {mask};\nadd.u32 n{depth}, n{depth}, {times};\n")
+                });
+                let bound = if more.is_empty() { format!("mov.u32 n{depth}, {times};\n") } else { more };
+                *text += &format!("{bound}mov.u32 c{depth}, 0;\nTOP{label}:\n");
+                write(body, depth + 1, labels, text);
+                *text += &format!("add.u32 c{depth}, c{depth}, 1;\nsetp.lt.u32 q, c{depth}, n{depth};\n@q bra TOP{label};\n");
+            }
+        }
+    }
+}
+
+/// Number of statements in a tree.
+pub fn count(list: &[Statement]) -> usize {
+    let inner = |s: &Statement| match s {
+        Statement::Plain(_) => 1,
+        Statement::If(_, yes, no) => 1 + count(yes) + count(no),
+        Statement::Loop { body, .. } => 1 + count(body),
+    };
+    list.iter().map(inner).sum()
+}
+
+/// The tree without its statement of that number, in order of the text; or, of a branch or a loop, with what is in it in its place.
+pub fn without(list: &[Statement], number: &mut usize, flatten: bool) -> Vec<Statement> {
+    let mut out = Vec::new();
+    for statement in list {
+        let here = *number == 0;
+        *number = number.wrapping_sub(1);
+        match statement {
+            Statement::Plain(_) if here => {}
+            Statement::If(_, yes, no) if here && flatten => out.extend(yes.iter().chain(no).cloned()),
+            Statement::Loop { body, .. } if here && flatten => out.extend(body.iter().cloned()),
+            _ if here => {}
+            Statement::Plain(_) => out.push(statement.clone()),
+            Statement::If(guard, yes, no) => {
+                let yes = without(yes, number, flatten);
+                out.push(Statement::If(guard.clone(), yes, without(no, number, flatten)));
+            }
+            Statement::Loop { times, more, body } => {
+                let body = without(body, number, flatten);
+                out.push(Statement::Loop { times: *times, more: more.clone(), body });
+            }
+        }
+    }
+    out
+}
