@@ -39,11 +39,8 @@ fn case(seed: u64) -> (Case, u32) {
     let (target, number) = TARGETS[random.below(TARGETS.len())];
     let plain = Options { fmad: false, verify_ir: true, ..Options::new(target) };
     let limit = [24, 32, 40, 64][random.below(4)];
-    let options = vec![
-        Options { opt_level: 0, ..plain.clone() },
-        plain.clone(),
-        Options { max_registers: Some(limit), ..plain },
-    ];
+    let options =
+        vec![Options { opt_level: 0, ..plain.clone() }, plain.clone(), Options { max_registers: Some(limit), ..plain }];
     (Case { target, options }, number)
 }
 
@@ -52,7 +49,8 @@ fn input(seed: u64) -> Vec<u8> {
     let mut bytes = vec![0u8; STRIDE * THREADS * BLOCKS];
     for word in bytes.chunks_mut(4) {
         let random_word = random.below(1 << 16) as u32 | (random.below(1 << 16) as u32) << 16;
-        let edges = [0, 1, 2, 31, 32, 0x7f, 0x80, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0x3f80_0000, 0x3c00_3c00];
+        let edges =
+            [0, 1, 2, 31, 32, 0x7f, 0x80, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0x3f80_0000, 0x3c00_3c00];
         let value = match random.below(4) {
             0 => edges[random.below(edges.len())],
             1 => random_word >> random.below(32),
@@ -80,7 +78,9 @@ fn difference(mine: &[u8], right: &[u8]) -> Option<String> {
         let row = at % STRIDE;
         let double = (DOUBLES.0..DOUBLES.0 + 8 * DOUBLES.1).contains(&row);
         let same = word(mine, at) == word(right, at) || double && is_nan(mine, at) && is_nan(right, at);
-        (!same).then(|| format!("thread {} byte {row}: {:016x} and not {:016x}", at / STRIDE, word(mine, at), word(right, at)))
+        (!same).then(|| {
+            format!("thread {} byte {row}: {:016x} and not {:016x}", at / STRIDE, word(mine, at), word(right, at))
+        })
     })
 }
 
@@ -95,7 +95,8 @@ fn judge(program: &Program, case: &Case, input: &[u8]) -> Result<(), String> {
     sassafras::sim::ptx::run(&module, "k", shape, &mut right).map_err(|fault| format!("the interpreter: {fault}"))?;
     let right = buffer(right)?;
     for options in &case.options {
-        let how = format!("-arch {} -O{} --maxrregcount {:?}", options.target, options.opt_level, options.max_registers);
+        let how =
+            format!("-arch {} -O{} --maxrregcount {:?}", options.target, options.opt_level, options.max_registers);
         let output = compile(&text, options).map_err(|d| format!("{how}: {}", d[0].render("k.ptx", &text)))?;
         let mut mine = values();
         run(&output.cubin, "k", shape, &mut mine).map_err(|fault| format!("{how}: {fault}"))?;

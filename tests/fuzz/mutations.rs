@@ -3,7 +3,6 @@
 //! Input: a seed number and some right texts. Output: a text that is mostly nearly right. Invariant: the same seed and the
 //! same texts give the same mutation.
 
-
 use crate::random::Random;
 
 /// Numbers at which things change.

@@ -14,8 +14,13 @@ pub const THREADS: usize = 32;
 /// Bytes of global memory per thread.
 pub const STRIDE: usize = 512;
 /// Registers of each kind: letter, type, bytes, how many, and where they are loaded from.
-const KINDS: [(char, &str, usize, usize, usize); 5] =
-    [('r', "b32", 4, 12, 0), ('d', "b64", 8, 8, 48), ('f', "f32", 4, 8, 112), ('e', "f64", 8, 6, 144), ('h', "b16", 2, 8, 192)];
+const KINDS: [(char, &str, usize, usize, usize); 5] = [
+    ('r', "b32", 4, 12, 0),
+    ('d', "b64", 8, 8, 48),
+    ('f', "f32", 4, 8, 112),
+    ('e', "f64", 8, 6, 144),
+    ('h', "b16", 2, 8, 192),
+];
 /// Predicates.
 const PREDICATES: usize = 6;
 /// Where results begin, and where the thread's own memory lies.
@@ -42,9 +47,40 @@ pub struct Program {
 }
 
 /// Words in a form by which its result is not fixed, or it acts on more than its thread's registers.
-const LEFT_OUT: [&str; 31] = [
-    "[", ".sync", "approx", "ex2", "lg2", "tanh", "sin", "cos", "rsqrt", "bar", "vote", "shfl", "match", "activemask", "fence", "div.", "rem.",
-    "membar", "prefetch", "pmevent", "nanosleep", "isspacep", "cvta", "atom", "red", "%", ":", "discard", "mov.b64", "abs.f", "neg.f",
+const LEFT_OUT: [&str; 33] = [
+    "[",
+    ".sync",
+    "approx",
+    "ex2",
+    "lg2",
+    "tanh",
+    "sin",
+    "cos",
+    "rsqrt",
+    "bar",
+    "vote",
+    "shfl",
+    "match",
+    "activemask",
+    "fence",
+    "div.",
+    "rem.",
+    "membar",
+    "prefetch",
+    "pmevent",
+    "nanosleep",
+    "isspacep",
+    "cvta",
+    "atom",
+    "red",
+    "%",
+    ":",
+    "discard",
+    "mov.b64",
+    "abs.f",
+    "neg.f",
+    "abs.b",
+    "neg.b",
 ];
 
 /// Forms that take registers and constants alone.
@@ -55,8 +91,12 @@ pub fn pool(forms: &str, target: u32) -> Vec<String> {
         let (range, text) = text.strip_prefix('[').and_then(|t| t.split_once("] ")).unwrap_or(("0", text));
         let (from, to) = range.split_once('-').unwrap_or((range, "999"));
         let here = (from.parse().unwrap_or(0)..=to.parse().unwrap_or(999)).contains(&target);
-        let words = |t: &str| t.split(|c: char| !c.is_ascii_alphanumeric()).any(|w| matches!(w, "io" | "s" | "lo" | "t" | "gv" | "cv" | "sh"));
-        if here && note.is_empty() && !LEFT_OUT.iter().any(|w| text.contains(w)) && !words(text) && !text.contains('{') {
+        let words = |t: &str| {
+            t.split(|c: char| !c.is_ascii_alphanumeric())
+                .any(|w| matches!(w, "io" | "s" | "lo" | "t" | "gv" | "cv" | "sh"))
+        };
+        if here && note.is_empty() && !LEFT_OUT.iter().any(|w| text.contains(w)) && !words(text) && !text.contains('{')
+        {
             out.push(text.to_string());
         }
     }
@@ -92,7 +132,11 @@ fn statement(random: &mut Random, pool: &[String], depth: usize) -> Statement {
             let form = &pool[random.below(pool.len())];
             let single = form.matches(';').count() == 1;
             let text = rename(random, form);
-            Statement::Plain(if n < 8 && single && !text.starts_with('@') { format!("@{} {text}", guard(random)) } else { text })
+            Statement::Plain(if n < 8 && single && !text.starts_with('@') {
+                format!("@{} {text}", guard(random))
+            } else {
+                text
+            })
         }
     }
 }
@@ -140,7 +184,8 @@ fn access(random: &mut Random) -> String {
         ('d', "b64", 8),
     ][random.below(8)];
     let (space, base, wide) =
-        [("shared", "own", false), ("local", "stack", false), ("global", "scratch", true), ("", "scratch", true)][random.below(4)];
+        [("shared", "own", false), ("local", "stack", false), ("global", "scratch", true), ("", "scratch", true)]
+            [random.below(4)];
     let (index, data) = (register(random, 'r'), register(random, kind));
     let mask = 31 & !(bytes - 1);
     let address = if wide {
@@ -191,11 +236,16 @@ fn rename(random: &mut Random, form: &str) -> String {
 impl Program {
     /// The module for a target.
     pub fn text(&self, target: &str) -> String {
-        let mut text = format!(".version 9.0\n.target {target}\n.address_size 64\n\n.visible .entry k(.param .u64 p)\n{{\n");
+        let mut text =
+            format!(".version 9.0\n.target {target}\n.address_size 64\n\n.visible .entry k(.param .u64 p)\n{{\n");
         for (kind, ty, _, count, _) in KINDS {
             text += &format!(".reg .{ty} {kind}<{count}>;\n");
         }
-        text += &format!(".reg .pred p<{PREDICATES}>, q;\n.reg .b32 a, t, own, stack, amount, c<{}>, n<{}>;\n.reg .b64 b, io, scratch;\n", DEPTH + 1, DEPTH + 1);
+        text += &format!(
+            ".reg .pred p<{PREDICATES}>, q;\n.reg .b32 a, t, own, stack, amount, c<{}>, n<{}>;\n.reg .b64 b, io, scratch;\n",
+            DEPTH + 1,
+            DEPTH + 1
+        );
         text += &format!(".shared .align 16 .b8 sh[{}];\n.local .align 16 .b8 lo[32];\n", 32 * THREADS);
         text += "ld.param.u64 io, [p];\nmov.u32 t, %tid.x;\n";
         text += &format!("mad.wide.u32 io, t, {STRIDE}, io;\nadd.u64 scratch, io, {SCRATCH};\n");
@@ -206,17 +256,27 @@ impl Program {
         (0..PREDICATES).for_each(|i| text += &format!("setp.lt.s32 p{i}, r{i}, r{};\n", i + 5));
         text += "and.b32 amount, r3, 63;\n";
         for i in 0..4 {
-            text += &format!("st.shared.b64 [own+{0}], d{i};\nst.local.b64 [stack+{0}], d{1};\nst.global.b64 [scratch+{0}], d{2};\n", 8 * i, i + 1, i + 2);
+            text += &format!(
+                "st.shared.b64 [own+{0}], d{i};\nst.local.b64 [stack+{0}], d{1};\nst.global.b64 [scratch+{0}], d{2};\n",
+                8 * i,
+                i + 1,
+                i + 2
+            );
         }
         write(&self.body, 0, &mut 0, &mut text);
         for (kind, ty, bytes, count, from) in KINDS {
-            (0..count).for_each(|i| text += &format!("st.global.{ty} [io+{}], {kind}{i};\n", RESULTS + from + bytes * i));
+            (0..count)
+                .for_each(|i| text += &format!("st.global.{ty} [io+{}], {kind}{i};\n", RESULTS + from + bytes * i));
         }
         text += "mov.u32 a, 0;\n";
         (0..PREDICATES).for_each(|i| text += &format!("selp.b32 t, {}, 0, p{i};\nor.b32 a, a, t;\n", 1 << i));
         text += &format!("st.global.b32 [io+{}], a;\n", RESULTS + 212);
         for i in 0..4 {
-            text += &format!("ld.shared.b64 b, [own+{0}];\nst.global.b64 [io+{0}], b;\nld.local.b64 b, [stack+{0}];\nst.global.b64 [io+{1}], b;\n", 8 * i, 32 + 8 * i);
+            text += &format!(
+                "ld.shared.b64 b, [own+{0}];\nst.global.b64 [io+{0}], b;\nld.local.b64 b, [stack+{0}];\nst.global.b64 [io+{1}], b;\n",
+                8 * i,
+                32 + 8 * i
+            );
         }
         text + "ret;\n}\n"
     }
@@ -244,7 +304,9 @@ fn write(list: &[Statement], depth: usize, labels: &mut usize, text: &mut String
                 let bound = if more.is_empty() { format!("mov.u32 n{depth}, {times};\n") } else { more };
                 *text += &format!("{bound}mov.u32 c{depth}, 0;\nTOP{label}:\n");
                 write(body, depth + 1, labels, text);
-                *text += &format!("add.u32 c{depth}, c{depth}, 1;\nsetp.lt.u32 q, c{depth}, n{depth};\n@q bra TOP{label};\n");
+                *text += &format!(
+                    "add.u32 c{depth}, c{depth}, 1;\nsetp.lt.u32 q, c{depth}, n{depth};\n@q bra TOP{label};\n"
+                );
             }
         }
     }
