@@ -12,6 +12,9 @@ use std::process::Command;
 
 const TARGETS: [&str; 6] = ["sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"];
 
+/// Cases whose caller ptxas 13.0.88 compiles wrongly: it keeps memory of `alloca` in registers although its address is handed to a function.
+const NOT_THEIR_CALLER: [&str; 1] = ["stack"];
+
 /// Who compiles what.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Maker {
@@ -101,6 +104,9 @@ fn objects_of_two_compilers_work_together() {
                 ([Maker::We, Maker::We], "both ours"),
                 ([Maker::They, Maker::They], "both theirs"),
             ] {
+                if makers[0] == Maker::They && NOT_THEIR_CALLER.contains(&name.as_str()) {
+                    continue;
+                }
                 count += 1;
                 if let Err(message) = linked(name, target, makers, folder.path()) {
                     wrong.push(format!("{name} {target}, {who}: {message}"));

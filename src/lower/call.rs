@@ -42,14 +42,15 @@ impl Builder<'_> {
             return Err(Refusal::At(inst.pos, "Arguments mismatch for instruction 'call'".to_string()));
         }
         self.stack_pointer();
-        let mut uses = self.pass_arguments(results, arguments, &signature, &places)?;
+        let frame = self.call_frame(places.stack);
+        let mut uses = self.pass_arguments(results, arguments, (&signature, &places), frame)?;
         let mut defs = Vec::new();
         let mut came = Vec::new();
         for (result, first) in signature.results.iter().zip(&places.results) {
             came.push(self.fixed_run(*first, result.words()));
             defs.extend(came.last().into_iter().flatten().copied());
         }
-        self.transfer(target, &mut uses, &defs);
+        self.transfer(target, &mut uses, &defs, frame);
         for ((result, came), passed) in results.iter().zip(came).zip(&signature.results) {
             self.take_result(result, &came, *passed)?;
         }
@@ -92,8 +93,8 @@ impl Builder<'_> {
         &mut self,
         results: &[ast::Operand],
         arguments: &[ast::Operand],
-        signature: &Signature,
-        places: &Places,
+        (signature, places): (&Signature, &Places),
+        frame: Option<(Operand, u64)>,
     ) -> Lowered<Vec<Operand>> {
         let mut values = Vec::new();
         for (argument, passed) in arguments.iter().zip(&signature.params) {
@@ -102,7 +103,7 @@ impl Builder<'_> {
         for (words, spot) in values.iter().zip(&places.params) {
             if let Spot::Stack(at) = spot {
                 for (n, word) in words.iter().enumerate() {
-                    self.store_local(at + 4 * n as u64, *word);
+                    self.store_argument(at + 4 * n as u64, *word, frame);
                 }
             }
         }
@@ -124,6 +125,29 @@ impl Builder<'_> {
             }
         }
         Ok(uses)
+    }
+
+    /// A word of an argument that goes over the stack.
+    fn store_argument(&mut self, at: u64, word: Operand, frame: Option<(Operand, u64)>) {
+        let Some((base, _)) = frame else { return self.store_local(at, word) };
+        let (word, offset) = (self.in_reg(word), self.literal(at as i64));
+        self.put(Op::STL, &[], &[(Role::A, base), (Role::Off, offset), (Role::B, word)]);
+    }
+
+    /// Moves the stack pointer below what `alloca` took.
+    pub fn lower_stack(&mut self, frame: Option<(Operand, u64)>) {
+        if let Some((base, _)) = frame {
+            let sp = self.stack_pointer();
+            self.put(Op::MOV, &[], &[(Role::D, sp), (Role::A, base)]);
+        }
+    }
+
+    /// Moves it back, behind the call.
+    pub fn raise_stack(&mut self, frame: Option<(Operand, u64)>) {
+        if let Some((_, saved)) = frame {
+            let (sp, offset) = (self.stack_pointer(), self.literal(saved as i64));
+            self.put(Op::LDL, &[], &[(Role::D, sp), (Role::A, sp), (Role::Off, offset)]);
+        }
     }
 
     /// The words of an argument: a parameter variable, a register or a constant.
@@ -161,9 +185,9 @@ impl Builder<'_> {
     }
 
     /// The CALL and its return address.
-    fn transfer(&mut self, target: Target, uses: &mut Vec<Operand>, defs: &[Operand]) {
+    fn transfer(&mut self, target: Target, uses: &mut Vec<Operand>, defs: &[Operand], frame: Option<(Operand, u64)>) {
         if self.globals.object {
-            return self.transfer_linked(target, uses, defs);
+            return self.transfer_linked(target, uses, defs, frame);
         }
         let [low, high] = RETURN_ADDRESS.map(|n| self.f.new_fixed(File::R, n));
         let start = self.f.symbol(Symbol::Start);
@@ -196,8 +220,10 @@ impl Builder<'_> {
             }
         }
         uses.extend([Operand::reg(low), Operand::reg(high)]);
+        self.lower_stack(frame);
         let call = self.put(Op::CALL, &[mode, NOINC], &[(Role::A, address), (Role::Target, place)]);
         self.f.set_extras(call, uses, defs);
+        self.raise_stack(frame);
     }
 
     /// The address behind the call, wherever the code was loaded.

@@ -61,7 +61,13 @@ impl Builder<'_> {
     }
 
     /// The CALL and its return address.
-    pub fn transfer_linked(&mut self, target: Target, uses: &mut Vec<Operand>, defs: &[Operand]) {
+    pub fn transfer_linked(
+        &mut self,
+        target: Target,
+        uses: &mut Vec<Operand>,
+        defs: &[Operand],
+        frame: Option<(Operand, u64)>,
+    ) {
         let [low, high] = RETURN_ADDRESS.map(|n| self.f.new_fixed(File::R, n));
         for (reg, high) in [(low, false), (high, true)] {
             let address = self.f.symbol(Symbol::Return { high });
@@ -75,7 +81,9 @@ impl Builder<'_> {
             }
             Target::Pointer(pointer) => (pointer, Operand::NULL),
         };
+        self.lower_stack(frame);
         let call = self.put(Op::CALL, &[MODE_ABS, NOINC], &[(Role::A, address), (Role::Target, place)]);
         self.f.set_extras(call, uses, defs);
+        self.raise_stack(frame);
     }
 }

@@ -112,7 +112,8 @@ pub struct LoweredFunction {
     pub kernel: bool,
     pub binding: Binding,
     pub params: Vec<Param>,
-    /// Bytes of all parameters from the target's `param_base` on.
+    /// Byte offset in bank 0 of the first parameter, and bytes of all from there on.
+    pub param_base: u32,
     pub param_bytes: u32,
     /// Static shared memory; `None` where no shared memory is used.
     pub shared: Option<Shared>,
@@ -194,9 +195,9 @@ struct Lowering<'a> {
 impl Lowering<'_> {
     /// An entry with the device functions behind it.
     fn entry(&mut self, id: FunctionId) -> Option<LoweredFunction> {
-        let object = self.layout.object;
+        let (object, elf) = (self.layout.object, ElfTarget::of_sm(self.target.sm));
         let reach = if object { Vec::new() } else { self.calls.reachable(self.module, id) };
-        let places = match FunctionLayout::of_entry(self.module, self.calls, id, &reach, self.info) {
+        let places = match FunctionLayout::of_entry(self.module, self.calls, id, &reach, (self.info, elf)) {
             Ok(places) => places,
             Err((pos, message)) => {
                 self.diagnostics.push(Diagnostic::error(pos, message));
@@ -279,6 +280,7 @@ impl Lowering<'_> {
             kernel: source.is_entry,
             binding: module::binding_of(source.linkage),
             params: places.params,
+            param_base: places.param_base,
             param_bytes: places.param_bytes,
             shared: places.shared,
             dynamic_shared: places.dynamic_shared,

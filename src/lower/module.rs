@@ -14,7 +14,7 @@ use crate::cubin::{KeptSymbol, SymbolHome};
 use crate::diag::{Diagnostic, Pos};
 use crate::ptx::ast::{self, FunctionId, InitValue, Linkage, OperandKind, Statement, SymbolId, SymbolKind};
 use crate::tables::GenerationInfo;
-use crate::tables::elf::{Layout, RelocRole, RelocRow};
+use crate::tables::elf::{ElfTarget, Layout, RelocRole, RelocRow};
 use crate::tables::ptx::Space;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -297,6 +297,8 @@ pub(super) struct FunctionLayout {
     /// included), of `.local` ones and of parameter variables that live in the frame from the stack pointer.
     pub places: HashMap<SymbolId, u64>,
     pub params: Vec<Param>,
+    /// Byte offset in bank 0 of the first, and bytes of all.
+    pub param_base: u32,
     pub param_bytes: u32,
     pub shared: Option<Shared>,
     pub dynamic_shared: bool,
@@ -311,11 +313,11 @@ impl FunctionLayout {
         calls: &Calls,
         id: FunctionId,
         reach: &[FunctionId],
-        info: &GenerationInfo,
+        (info, elf): (&GenerationInfo, Option<&ElfTarget>),
     ) -> Result<Self, (Pos, String)> {
         let function = &module.functions[id];
         let mut layout = FunctionLayout { launch: launch_of(&function.directives), ..FunctionLayout::default() };
-        layout.place_params(module, function, info)?;
+        layout.place_params(module, function, (info, elf))?;
         let mut used = calls.uses[id].symbols.clone();
         reach.iter().for_each(|callee| used.extend(&calls.uses[*callee].symbols));
         layout.place_shared(module, &used, info);
@@ -337,9 +339,12 @@ impl FunctionLayout {
         &mut self,
         module: &ast::Module,
         function: &ast::Function,
-        info: &GenerationInfo,
+        (info, elf): (&GenerationInfo, Option<&ElfTarget>),
     ) -> Result<(), (Pos, String)> {
-        let mut at = u64::from(info.param_base);
+        let bytes = params_end(module, function, 0).min(u64::from(u32::MAX));
+        self.param_base = elf.map_or(info.param_base, |elf| elf.param_base(info.param_base, bytes as u32));
+        let base = u64::from(self.param_base);
+        let mut at = base;
         for (ordinal, param) in function.params.iter().enumerate() {
             let ast::Parameter::Memory(id) = param else {
                 return Err((function.pos, "A register parameter of an entry is not implemented".to_string()));
@@ -350,7 +355,7 @@ impl FunctionLayout {
             let global = pointer.is_some_and(|p| p.space == Some(Space::Global));
             self.params.push(Param {
                 ordinal: ordinal as u16,
-                offset: (at - u64::from(info.param_base)) as u16,
+                offset: (at - base) as u16,
                 size: variable.size as u16,
                 space: if global { 4 } else { 0 },
                 pointee_align_log2: pointer.map_or(0, |p| p.align.max(1).ilog2() as u8),
@@ -358,7 +363,7 @@ impl FunctionLayout {
             self.places.insert(*id, at);
             at += variable.size;
         }
-        self.param_bytes = (at - u64::from(info.param_base)) as u32;
+        self.param_bytes = (at - base) as u32;
         Ok(())
     }
 
@@ -409,6 +414,15 @@ impl FunctionLayout {
         }
         self.local_bytes = local.next_multiple_of(STACK_ALIGN) as u32;
     }
+}
+
+/// Where the parameters of an entry end that begin at an offset.
+fn params_end(module: &ast::Module, function: &ast::Function, base: u64) -> u64 {
+    let variables = function.params.iter().filter_map(ast::Parameter::symbol);
+    variables.fold(base, |at, id| match &module.symbols[id].kind {
+        SymbolKind::Variable(v) => at.next_multiple_of(v.align.max(1)).saturating_add(v.size),
+        _ => at,
+    })
 }
 
 /// Variables in source order: by number.

@@ -1,11 +1,13 @@
 //! Memory from the stack: `alloca`, `stacksave`, `stackrestore`.
 //!
 //! Input: sizes and alignments. Output: a register that says how far the stack has grown below the frame, and addresses in
-//! local memory. Invariant: what is taken lies below the stack pointer, where a function that calls nothing has no other use
-//! of the memory; a function that also calls is refused.
+//! local memory. Invariant: what is taken lies below the stack pointer, which stays where it is but during a call: there it stands
+//! below what was taken, and in front of the callee's frame are the arguments that go over the stack and the old stack pointer. So a
+//! function that takes memory may call functions by name; one that calls through a pointer or the driver is refused.
 
 use super::builder::{Builder, Lowered, Refusal};
 use super::logic::LUT_AND;
+use super::reach::function_of;
 use crate::ori::Operand;
 use crate::ptx::ast::{self, Constant, OperandKind, Statement};
 use crate::tables::ptx::Op as PtxOp;
@@ -13,21 +15,62 @@ use crate::tables::{Op, Role};
 
 /// Alignment of what is taken where none is written, in bytes. Source: what ptxas 13.0.88 rounds to.
 const DEFAULT_ALIGN: u64 = 8;
+/// Alignment of the stack pointer in a call, in bytes.
+const CALL_ALIGN: u64 = 16;
 
 impl Builder<'_> {
     /// The end of the stack: the stack pointer, until something is taken.
     fn stack_end(&mut self, inst: &ast::Instruction) -> Lowered<Operand> {
-        let calls = |s: &Statement| matches!(s, Statement::Instruction(i) if i.op == PtxOp::Call);
-        if self.source.body.iter().flatten().any(calls) {
-            let message = format!("'{}' in a function that calls is not implemented", inst.op.name());
-            return Err(Refusal::At(inst.pos, message));
+        if !self.calls_by_name() {
+            let what = "in a function that calls through a pointer or the driver is not implemented";
+            return Err(Refusal::At(inst.pos, format!("'{}' {what}", inst.op.name())));
         }
+        Ok(self.end_of_stack())
+    }
+
+    /// Whether every call goes to a function of the module or, in an object, to any by name.
+    fn calls_by_name(&self) -> bool {
+        self.source.body.iter().flatten().all(|statement| match statement {
+            Statement::Instruction(i) if i.op == PtxOp::Call => match i.operands.get(1).map(|o| &o.kind) {
+                Some(OperandKind::Symbol { symbol, .. }) => function_of(self.module, *symbol).is_some_and(|id| {
+                    self.globals.object || self.module.functions[self.calls.resolved(id)].body.is_some()
+                }),
+                _ => false,
+            },
+            _ => true,
+        })
+    }
+
+    /// Whether the function takes memory anywhere.
+    fn takes_memory(&self) -> bool {
+        let takes = |s: &Statement| matches!(s, Statement::Instruction(i) if i.op == PtxOp::Alloca);
+        self.source.body.iter().flatten().any(takes)
+    }
+
+    /// Where the stack pointer stands during a call with so many bytes of arguments, if that is not where it is; the old one is stored
+    /// behind the arguments, at the second figure.
+    pub fn call_frame(&mut self, bytes: u64) -> Option<(Operand, u64)> {
+        if !self.takes_memory() {
+            return None;
+        }
+        let (end, saved) = (self.end_of_stack(), bytes.next_multiple_of(CALL_ALIGN));
+        let (below, frame) = (self.temp(), self.temp());
+        let amount = self.imm(((saved + CALL_ALIGN) as u32).wrapping_neg());
+        self.add(below, end, amount);
+        let mask = self.imm((CALL_ALIGN as u32).wrapping_neg());
+        self.lop3(frame, below, mask, Operand::zero(), LUT_AND);
+        let (offset, sp) = (self.literal(saved as i64), self.stack_pointer());
+        self.put(Op::STL, &[], &[(Role::A, frame), (Role::Off, offset), (Role::B, sp)]);
+        Some((frame, saved))
+    }
+
+    fn end_of_stack(&mut self) -> Operand {
         if self.stack_end.is_null() {
             self.stack_end = self.temp();
             let (d, sp) = (self.stack_end, self.stack_pointer());
             self.put_first(Op::MOV, &[], &[(Role::D, d), (Role::A, sp)]);
         }
-        Ok(self.stack_end)
+        self.stack_end
     }
 
     /// `alloca`

@@ -169,26 +169,55 @@ impl<'a> Parser<'a> {
         let (OperandKind::List(results), OperandKind::List(arguments)) = (&results.kind, &arguments.kind) else {
             return Err(self.error(pos, "Arguments mismatch for instruction 'call'"));
         };
-        let counts = match callee.kind {
+        let (returned, taken) = match callee.kind {
             OperandKind::Symbol { symbol, offset: 0 } => match self.module.symbols[symbol].kind {
                 SymbolKind::Function(id) if !self.module.functions[id].is_entry => {
                     let function = &self.module.functions[id];
-                    (function.results.len(), function.params.len())
+                    let counts = (function.results.len(), function.params.len());
+                    self.check_counts(callee.pos, counts, (results.len(), arguments.len()))?;
+                    self.formals_of(id)
                 }
                 _ => return Err(self.error(callee.pos, "Illegal call target, device function expected")),
             },
             OperandKind::Register(_) => match rest.first().map(|o| &o.kind) {
                 Some(OperandKind::Symbol { symbol, .. }) => match &self.module.symbols[*symbol].kind {
-                    SymbolKind::Prototype(p) => (p.results.len(), p.params.len()),
-                    SymbolKind::CallTargets(_) => return Ok(()),
+                    SymbolKind::Prototype(p) => {
+                        let (counts, formals) = ((p.results.len(), p.params.len()), Self::formals_of_prototype(p));
+                        self.check_counts(callee.pos, counts, (results.len(), arguments.len()))?;
+                        formals
+                    }
+                    SymbolKind::CallTargets(list) => match self.first_target(list) {
+                        Some(id) => {
+                            let function = &self.module.functions[id];
+                            let counts = (function.results.len(), function.params.len());
+                            self.check_counts(callee.pos, counts, (results.len(), arguments.len()))?;
+                            self.formals_of(id)
+                        }
+                        None => return Ok(()),
+                    },
                     _ => return Err(self.error(rest[0].pos, "Call prototype or list of targets expected")),
                 },
                 _ => return Err(self.error(callee.pos, "Indirect call requires call prototype")),
             },
             _ => return Err(self.error(callee.pos, "Illegal call target, device function expected")),
         };
-        if counts != (results.len(), arguments.len()) {
-            return Err(self.error(callee.pos, "Call has wrong number of parameters"));
+        self.check_passed(results, &returned);
+        self.check_passed(arguments, &taken);
+        Ok(())
+    }
+
+    /// The function that a list of targets begins with.
+    fn first_target(&self, list: &[SymbolId]) -> Option<FunctionId> {
+        match self.module.symbols[*list.first()?].kind {
+            SymbolKind::Function(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// How many results and parameters there are, and how many are passed.
+    fn check_counts(&mut self, pos: Pos, declared: (usize, usize), passed: (usize, usize)) -> Parse<()> {
+        if declared != passed {
+            return Err(self.error(pos, "Call has wrong number of parameters"));
         }
         Ok(())
     }

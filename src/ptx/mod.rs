@@ -7,6 +7,7 @@
 mod arguments;
 pub mod ast;
 mod body;
+mod call;
 mod constant;
 mod function;
 mod initializer;

@@ -11,7 +11,7 @@ use super::code::{Code, Dst, Exec, Pred, Special};
 use super::control;
 use super::setup::Setup;
 use super::warp::{LANES, Warp, lanes_of};
-use super::{access, lanes, matrix};
+use super::{access, lanes, matrix, system};
 
 /// Warps that fit into a multiprocessor.
 const WARP_SLOTS: u32 = 32;
@@ -213,9 +213,12 @@ impl Machine<'_> {
         Ok(Flow::Split)
     }
 
-    fn indirect(&self, w: &mut Warp, code: &Code, lanes: u32, base: i64, absolute: bool) -> Result<(), Fault> {
+    fn indirect(&mut self, w: &mut Warp, code: &Code, lanes: u32, base: i64, absolute: bool) -> Result<(), Fault> {
         for lane in lanes_of(lanes) {
-            let to = w.get(&code.a, lane).wrapping_add(base as u64);
+            let mut to = w.get(&code.a, lane).wrapping_add(base as u64);
+            if let Some(name) = system::at(to).filter(|_| absolute) {
+                to = system::call(self.global, w, lane, name)?;
+            }
             let offset = if absolute { to.wrapping_sub(self.setup.code_base) } else { to };
             if offset % 16 != 0 || offset / 16 >= self.setup.code.len() as u64 {
                 let what = format!("jump to {to:#x}, which is not in the code");

@@ -18,5 +18,6 @@ mod matrix;
 pub mod predecode;
 mod product;
 pub mod setup;
+mod system;
 pub mod warp;
 pub mod words;

@@ -14,7 +14,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # no __pycache__ beside the cases
 
 from exact import (F32, F64, add, bits32, bits64, f32, fma, greater, lesser, mul, round_float, signed, sub, to_int, unsigned)
-from launchfile import IN, INOUT, OUT, fill, iota, launch, lcg, listed, render, scalar
+from launchfile import IN, INOUT, OUT, STRUCT, fill, iota, launch, lcg, listed, render, scalar
 from matrices import matrix_words, moved, product, quarters, tile
 
 HERE = Path(__file__).parent
@@ -597,6 +597,18 @@ def stack_memory():
     return [launch("stack_memory", 1, 40, [INOUT("u32", fill("u32", 320, 0), [v for i in range(40) for v in thread(i)])])]
 
 
+def large_parameters():
+    numbers = [7 * i for i in range(1250)]
+    expect = [n for t in range(4) for n in (numbers[1], numbers[1249], 42, numbers[3 + 311 * t])]
+    items = "array(type: u32, data: iota(1250, 0, 7))"
+    return [launch("large", 1, 4, [OUT("u32", expect), STRUCT(items), scalar("u32", 42)])]
+
+
+def stack_calls():
+    expect = [n for t in range(5) for n in (17 + t, t + 6, t + 5, 17 + t, t + 1000, t + 7, 995, 16 * t + 48)]
+    return [launch("stack_calls", 1, 5, [OUT("u32", expect)])]
+
+
 def calls():
     def fib(n):
         return n if n < 2 else fib(n - 1) + fib(n - 2)
@@ -982,7 +994,7 @@ KERNELS = [
     subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect, many_predicates, deep_regions, many_values,
     matrix_products, matrix_products_wide, matrix_products_double, matrix_products_narrow, matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
-    cluster_of_one, matrix_quarters,
+    cluster_of_one, matrix_quarters, large_parameters, stack_calls,
 ]
 
 

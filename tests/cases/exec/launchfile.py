@@ -57,6 +57,11 @@ def scalar(kind, value):
     return f"{kind}({number(kind, value)})"
 
 
+def STRUCT(text):
+    """A structure by value, its items as they stand in the file."""
+    return f"struct([{text}])"
+
+
 def IN(kind, data):
     return "in", kind, data, None
 

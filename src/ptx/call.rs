@@ -1,0 +1,127 @@
+//! What is passed in a call beside what the callee declares.
+//!
+//! Input: the operands of a call and the parameters of a function or a prototype. Output: errors in the incumbent's words. Rules, as
+//! ptxas 13.0.88 has them: sizes are equal, arrays stand for arrays, floats for floats and integers for integers where neither is of a
+//! bit type; alignments are equal, that of a register being its size.
+
+use super::ast::{Constant, FunctionId, Operand, OperandKind, Parameter, Prototype, SymbolKind};
+use super::parser::Parser;
+use crate::tables::ptx::{ScalarType, Space, TypeClass};
+
+/// What one side says of a value.
+#[derive(Clone, Copy)]
+struct Shape {
+    ty: ScalarType,
+    /// In bytes; 0 where it is unknown.
+    size: u64,
+    align: u64,
+    array: bool,
+}
+
+/// A parameter of what is called, by name.
+pub struct Formal {
+    name: String,
+    shape: Shape,
+}
+
+impl Parser<'_> {
+    /// The results and parameters of a function.
+    pub fn formals_of(&self, id: FunctionId) -> (Vec<Formal>, Vec<Formal>) {
+        let function = &self.module.functions[id];
+        let formal = |parameter: &Parameter| match parameter {
+            Parameter::Register(id) => {
+                let register = function.registers.get(*id)?;
+                Some(Formal { name: register.name.clone(), shape: in_register(register.ty) })
+            }
+            Parameter::Memory(id) => {
+                let symbol = &self.module.symbols[*id];
+                let SymbolKind::Variable(v) = &symbol.kind else { return None };
+                let array = !v.dimensions.is_empty() || v.vector > 1;
+                let shape = Shape { ty: v.ty, size: v.size, align: v.align, array };
+                Some(Formal { name: symbol.name.clone(), shape })
+            }
+        };
+        let all = |list: &[Parameter]| list.iter().map_while(formal).collect();
+        (all(&function.results), all(&function.params))
+    }
+
+    /// Those of a prototype; its parameters have no names.
+    pub fn formals_of_prototype(prototype: &Prototype) -> (Vec<Formal>, Vec<Formal>) {
+        let formal = |p: &super::ast::PrototypeParameter| {
+            let array = p.size != u64::from(p.ty.bits().div_ceil(8));
+            Formal { name: "_".to_string(), shape: Shape { ty: p.ty, size: p.size, align: p.align, array } }
+        };
+        (prototype.results.iter().map(formal).collect(), prototype.params.iter().map(formal).collect())
+    }
+
+    /// Says what of the values does not match.
+    pub fn check_passed(&mut self, values: &[Operand], formals: &[Formal]) {
+        for (value, formal) in values.iter().zip(formals) {
+            let shape = formal.shape;
+            if shape.size == 0 || shape.ty.bits() < 16 && !shape.array {
+                continue;
+            }
+            let (fits, aligned) = match self.shape_of(value) {
+                Passed::Value(own) => (own.fits(shape), own.align == shape.align),
+                Passed::Integer => (!is_float(shape.ty), true),
+                Passed::Unknown => continue,
+            };
+            if !fits {
+                let text = format!("Type of argument does not match formal parameter '{}'", formal.name);
+                self.error(value.pos, text);
+            }
+            if !aligned {
+                let text = format!("Alignment of argument does not match formal parameter '{}'", formal.name);
+                self.error(value.pos, text);
+            }
+        }
+    }
+
+    fn shape_of(&self, value: &Operand) -> Passed {
+        match &value.kind {
+            OperandKind::Register(used) => match self.body.registers.get(used.register) {
+                Some(register) if register.vector <= 1 && register.ty.class() != TypeClass::Predicate => {
+                    Passed::Value(in_register(register.ty))
+                }
+                _ => Passed::Unknown,
+            },
+            OperandKind::Symbol { symbol, offset: 0 } => match &self.module.symbols[*symbol].kind {
+                SymbolKind::Variable(v) if matches!(v.space, Space::Param | Space::ParamFunc) && v.size > 0 => {
+                    let array = !v.dimensions.is_empty() || v.vector > 1;
+                    Passed::Value(Shape { ty: v.ty, size: v.size, align: v.align, array })
+                }
+                _ => Passed::Unknown,
+            },
+            OperandKind::Constant(Constant::Int { .. }) => Passed::Integer,
+            _ => Passed::Unknown,
+        }
+    }
+}
+
+/// What is known of a value that is passed.
+enum Passed {
+    Value(Shape),
+    /// A constant without a point.
+    Integer,
+    Unknown,
+}
+
+impl Shape {
+    fn fits(self, formal: Shape) -> bool {
+        let apart = is_float(self.ty) && is_integer(formal.ty) || is_integer(self.ty) && is_float(formal.ty);
+        self.size == formal.size && self.array == formal.array && !apart
+    }
+}
+
+fn in_register(ty: ScalarType) -> Shape {
+    let size = u64::from(ty.bits().div_ceil(8));
+    Shape { ty, size, align: size, array: false }
+}
+
+fn is_float(ty: ScalarType) -> bool {
+    matches!(ty.class(), TypeClass::Float | TypeClass::FloatVector)
+}
+
+fn is_integer(ty: ScalarType) -> bool {
+    matches!(ty.class(), TypeClass::Signed | TypeClass::Unsigned)
+}

@@ -1,0 +1,93 @@
+//! What the functions of the driver do: printf, malloc, free, failed assertions.
+//!
+//! Input: an address that was called and the registers of a lane, arguments as the calling convention has them. Output: the result in R4
+//! on. Invariant: memory stays readable after it was freed, and nothing gets its address again; what is printed is counted and dropped.
+
+use super::super::fault::Fault;
+use super::super::link::{SYSTEM, SYSTEM_BASE};
+use super::super::memory::Global;
+use super::warp::Warp;
+
+/// First register of arguments and results.
+const FIRST: usize = 4;
+/// First register of the return address.
+const RETURN: usize = 20;
+/// Largest block that `malloc` gives out; beyond it the answer is null.
+const MOST_HEAP: u64 = 1 << 30;
+/// Longest text that is read, in bytes.
+const LONGEST: u64 = 1 << 16;
+
+/// The function of the driver at an address.
+pub fn at(address: u64) -> Option<&'static str> {
+    let offset = address.checked_sub(SYSTEM_BASE).filter(|offset| offset % 16 == 0)?;
+    SYSTEM.get(usize::try_from(offset / 16).ok()?).copied()
+}
+
+/// Does what it does for one lane; the result is where the lane goes on.
+pub fn call(global: &mut Global, w: &mut Warp, lane: usize, name: &str) -> Result<u64, Fault> {
+    let pair = |w: &Warp, first: usize| u64::from(w.reg(first, lane)) | u64::from(w.reg(first + 1, lane)) << 32;
+    let first = pair(w, FIRST);
+    match name {
+        "malloc" => {
+            let got = match first {
+                size if size > MOST_HEAP => 0,
+                size => global.allocate("memory of malloc", vec![0; size as usize], true),
+            };
+            w.set_reg(FIRST, lane, got as u32);
+            w.set_reg(FIRST + 1, lane, (got >> 32) as u32);
+        }
+        "free" => {}
+        "vprintf" => {
+            let count = conversions(&string(global, first)?);
+            w.set_reg(FIRST, lane, count);
+        }
+        _ => {
+            let message = string(global, first)?;
+            return Err(Fault::new(format!("assertion `{message}` failed")).on_lane(lane));
+        }
+    }
+    Ok(pair(w, RETURN))
+}
+
+/// A text that ends in a zero byte.
+fn string(global: &mut Global, address: u64) -> Result<String, Fault> {
+    let mut bytes = Vec::new();
+    for at in address..address.saturating_add(LONGEST) {
+        match global.slice(at, 1, false)?[0] {
+            0 => break,
+            byte => bytes.push(byte),
+        }
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// How many arguments a format takes.
+fn conversions(format: &str) -> u32 {
+    let mut count = 0;
+    let mut rest = format.chars();
+    while let Some(c) = rest.next() {
+        if c != '%' {
+            continue;
+        }
+        for c in rest.by_ref() {
+            count += u32::from(c == '*');
+            if c == '%' || c.is_ascii_alphabetic() && !"hlLzjt".contains(c) {
+                count += u32::from(c != '%');
+                break;
+            }
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_counted() {
+        assert_eq!(conversions("a %d b %% c %-5.3f %*d %lld\n"), 5);
+        assert_eq!(at(SYSTEM_BASE + 16), Some("malloc"));
+        assert_eq!((at(SYSTEM_BASE + 8), at(SYSTEM_BASE + 64), at(0)), (None, None, None));
+    }
+}
