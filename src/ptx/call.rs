@@ -64,8 +64,16 @@ impl Parser<'_> {
             let (fits, aligned) = match self.shape_of(value) {
                 Passed::Value(own) => (own.fits(shape), own.align == shape.align),
                 Passed::Integer => (!is_float(shape.ty), true),
+                Passed::Float => (!is_integer(shape.ty), true),
                 Passed::Unknown => continue,
             };
+            if let OperandKind::Register(used) = &value.kind
+                && shape.array
+                && let Some(register) = self.body.registers.get(used.register)
+            {
+                let text = format!("Inconsistent state space for parameter '{}'", register.name);
+                self.error(value.pos, text);
+            }
             if !fits {
                 let text = format!("Type of argument does not match formal parameter '{}'", formal.name);
                 self.error(value.pos, text);
@@ -93,6 +101,7 @@ impl Parser<'_> {
                 _ => Passed::Unknown,
             },
             OperandKind::Constant(Constant::Int { .. }) => Passed::Integer,
+            OperandKind::Constant(_) => Passed::Float,
             _ => Passed::Unknown,
         }
     }
@@ -101,8 +110,9 @@ impl Parser<'_> {
 /// What is known of a value that is passed.
 enum Passed {
     Value(Shape),
-    /// A constant without a point.
+    /// A constant without a point, and one with.
     Integer,
+    Float,
     Unknown,
 }
 
