@@ -8,7 +8,8 @@
 //! any other fault is wrong. Without ptxas the test says so and stops.
 //!
 //! `SASSAFRAS_ORACLE=all` runs each form with 1,024 random rows at -O0 and -O3; else it has 96, and -O0 on one target.
-//! `SASSAFRAS_CASE=a,b` takes only the forms that contain one of the texts, `SASSAFRAS_SM=90,100` only these targets.
+//! `SASSAFRAS_CASE=a,b` takes only the forms that contain one of the texts, `SASSAFRAS_SM=90,100` only these targets;
+//! `SASSAFRAS_KEEP=FOLDER` keeps the modules there.
 
 use lowering_support::forms::{Form, RESULTS, STRIDE, THREADS, folder, forms, module};
 use sassafras::compile::{Options, compile};
@@ -77,6 +78,10 @@ impl Bench {
         let mut command = Command::new(&self.ptxas);
         let output = command.args(["-arch", target, &format!("-O{level}")]).arg(&ptx).arg("-o").arg(&cubin).output();
         let output = output.unwrap();
+        if let Some(folder) = std::env::var_os("SASSAFRAS_KEEP") {
+            let name = format!("{target}-O{level}-{}", source.len());
+            std::fs::write(Path::new(&folder).join(name + ".ptx"), source).unwrap();
+        }
         assert!(output.status.success(), "ptxas -arch {target}: {}", String::from_utf8_lossy(&output.stderr));
         std::fs::read(&cubin).unwrap()
     }

@@ -277,10 +277,10 @@ impl Reader<'_> {
         ) {
             (word, behind) = word.split_at(dot_of(word).unwrap_or(word.len()));
         }
-        behind = behind.strip_prefix(field.literal)?;
         if let Some(after) = behind.strip_prefix(".reuse") {
             (arg.reuse, behind) = (true, after);
         }
+        behind = behind.strip_prefix(field.literal)?;
         if !modifiers(self.form, at as u8, behind, inst) {
             return None;
         }

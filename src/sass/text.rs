@@ -237,10 +237,10 @@ impl Printer<'_> {
         if abs {
             out.push('|');
         }
-        out.push_str(field.literal);
         if arg.reuse {
             out.push_str(".reuse");
         }
+        out.push_str(field.literal);
         if !inside {
             suffixes(self.form, i as u8, self.inst, out);
         }

@@ -18,6 +18,10 @@ const INCUMBENT_ONLY: &str = "incumbent only";
 /// How it begins where the incumbent computes something else than the ISA says.
 const INCUMBENT_WRONG: &str = "incumbent wrong";
 
+/// What forms can call: four f32, in the other order.
+const FUNCTION: &str = ".func (.param .align 16 .b8 fr[16]) fv (.param .align 16 .b8 fa[16]) {\n.reg .f32 f<5>;\n\
+    ld.param.v4.f32 {f1,f2,f3,f4},[fa];\nst.param.v4.f32 [fr],{f4,f3,f2,f1};\nret;\n}\n";
+
 /// A line of forms.txt.
 pub struct Form {
     pub text: String,
@@ -122,5 +126,6 @@ pub fn module(target: &str, chunk: &[(usize, &Form)]) -> String {
     let head = format!(
         ".version 9.0\n.target {target}\n.address_size 64\n.global .align 8 .b32 gv[4];\n.const .align 8 .b32 cv[4] = {{1, 2, 3, 4}};\n"
     );
-    chunk.iter().fold(head, |text, (number, form)| text + &kernel(*number, &form.text))
+    let function = if chunk.iter().any(|(_, form)| form.text.contains("fv,")) { FUNCTION } else { "" };
+    chunk.iter().fold(head + function, |text, (number, form)| text + &kernel(*number, &form.text))
 }

@@ -21,6 +21,12 @@ impl IntType {
         }
     }
 
+    /// The nearest number that the type has.
+    pub fn clamp(self, value: i128) -> i128 {
+        let (low, high) = self.limits();
+        value.clamp(low, high)
+    }
+
     /// The value that the low bits of a word have in this type.
     pub fn value(self, word: u64) -> i128 {
         let shift = 64 - self.bits;

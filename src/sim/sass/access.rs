@@ -19,7 +19,7 @@ pub fn execute(m: &mut Machine, block: &mut Block, warp: usize, code: &Code, act
             Exec::Load { space, access } => load_lane(m, block, warp, code, lane, space, access),
             Exec::Store { space, access } => store_lane(m, block, warp, code, lane, space, access),
             Exec::LoadConst { bank, access } => load_const(m.setup, &mut block.warps[warp], code, lane, bank, access),
-            Exec::LoadWide { high } => load_wide(m, block, warp, code, lane, high),
+            Exec::LoadWide { high, mask } => load_wide(m, block, warp, code, lane, (high, mask)),
             Exec::StoreWide => store_wide(m, block, warp, code, lane),
             Exec::CopyAsync { bytes, offset, fill } => copy_async(m, block, warp, code, lane, (bytes, offset, fill)),
             Exec::Atomic { space, op, ty } if atomic::bytes(ty) > 8 || matches!(ty, AtomicType::Lanes(..)) => {
@@ -104,14 +104,15 @@ fn load_wide(
     warp: usize,
     code: &Code,
     lane: usize,
-    high: super::code::Dst,
+    (high, mask): (super::code::Dst, u8),
 ) -> Result<(), Fault> {
     let slot = reach(m, block, warp, code, lane, Space::Global, WIDE_BYTES, false)?;
     let words: Vec<u32> = slot.chunks_exact(4).map(|bytes| load(bytes) as u32).collect();
     let w = &mut block.warps[warp];
-    for i in 0..WIDE_WORDS {
-        w.set(code.d, i, lane, words[i]);
-        w.set(high, i, lane, words[WIDE_WORDS + i]);
+    // Words that are not loaded have no register: the next one takes its place.
+    for (to, first) in [(code.d, 0), (high, WIDE_WORDS)] {
+        let taken = (first..first + WIDE_WORDS).filter(|i| mask >> i & 1 != 0);
+        taken.enumerate().for_each(|(place, i)| w.set(to, place, lane, words[i]));
     }
     Ok(())
 }

@@ -138,13 +138,20 @@ pub enum Alu {
     MinMaxInt(IntType),
     /// The same, at least zero.
     MinMaxRelu(IntType),
-    /// The same of two halves.
-    MinMaxHalves {
-        signed: bool,
+    /// The same of numbers side by side.
+    MinMaxLanes {
+        ty: IntType,
         relu: bool,
     },
-    /// Sums of two halves.
-    AddHalves,
+    /// Sums, or differences, of numbers of so many bits side by side.
+    AddLanes {
+        bits: u32,
+        minus: bool,
+    },
+    /// a + b, or a - b, clamped to 32 bits with a sign.
+    AddClamped {
+        minus: bool,
+    },
     /// Minimum or maximum of a + b and c.
     AddMinMax(IntType),
     /// Minimum or maximum of three.
@@ -171,7 +178,21 @@ pub enum Alu {
     AbsDiff {
         signed: bool,
     },
+    /// Four differences of bytes: side by side, or summed and added to c.
+    AbsDiff4 {
+        signed: bool,
+        sum: bool,
+    },
+    /// A function of three signs.
+    LogicSign {
+        lut: u8,
+        lut2: u8,
+    },
     Float(FloatOp, Format, Mode),
+    /// The same of two f32 side by side.
+    Pair(FloatOp, Mode),
+    /// In f32, factors and the first summand (in Fma: the first two) being halves.
+    Mixed(FloatOp, Halves),
     /// Minimum or maximum of three floats.
     FloatMinMax3(Mode, bool),
     CompareFloat {
@@ -234,11 +255,25 @@ pub enum Alu {
         mode: Mode,
         finite: bool,
     },
-    /// Two f32, or the halves of an f16x2, as two numbers of 8 bits.
+    /// Two f32, or the halves of an f16x2, as two numbers of 8 bits; above them a half of the third source.
     Pack8 {
         to: Tiny,
         halves: bool,
         relu: bool,
+        high: bool,
+    },
+    /// An f32 as a number of 16 bits, above it a half of b.
+    PackOne {
+        to: Format,
+        mode: Mode,
+        finite: bool,
+        high: bool,
+    },
+    /// Two integers, or two f32 (then rounded), clamped to a type and put side by side, above those of 8 bits a half of c.
+    PackInts {
+        to: IntType,
+        from_float: Option<(Round, bool)>,
+        high: bool,
     },
     /// Two numbers of 8 bits as f16x2.
     Unpack8 {
@@ -280,19 +315,20 @@ impl Alu {
     pub fn eval(&self, x: &In) -> Out {
         let (a, b, c) = (x.a as u32, x.b as u32, x.c as u32);
         match *self {
-            Alu::AddHalves => word(half::join(
-                u64::from(a.wrapping_add(b)) & 0xffff,
-                (u64::from(a >> 16) + u64::from(b >> 16)) & 0xffff,
-            )),
-            Alu::MinMaxRelu(ty) => word((min_max(ty, x.a, x.b, x.pp).d as i32).max(0) as u32),
-            Alu::MinMaxHalves { signed, relu } => {
-                let ty = IntType { bits: 16, signed };
-                let [low, high] = [0, 16].map(|at| {
-                    let best = min_max(ty, x.a >> at & 0xffff, x.b >> at & 0xffff, x.pp).d;
-                    if relu && best & 0x8000 != 0 { 0 } else { best }
-                });
-                word(half::join(low, high))
+            Alu::AddLanes { bits, minus } => {
+                let sum = |a: u32, b: u32| if minus { a.wrapping_sub(b) } else { a.wrapping_add(b) };
+                word(lanes(bits, |at| sum(a >> at, b >> at)))
             }
+            Alu::AddClamped { minus } => {
+                let (a, b) = (i64::from(a as i32), i64::from(b as i32));
+                let sum = if minus { a - b } else { a + b };
+                word(sum.clamp(i32::MIN.into(), i32::MAX.into()) as u32)
+            }
+            Alu::MinMaxRelu(ty) => word((min_max(ty, x.a, x.b, x.pp).d as i32).max(0) as u32),
+            Alu::MinMaxLanes { ty, relu } => word(lanes(ty.bits, |at| {
+                let best = min_max(ty, x.a >> at, x.b >> at, x.pp).d;
+                if relu && ty.value(best) < 0 { 0 } else { best as u32 }
+            })),
             Alu::Mov => double(x.a),
             Alu::Select => double(if x.pp { x.a } else { x.b }),
             Alu::SelectF32 => double(F32.flush(if x.pp { x.a } else { x.b })),
@@ -344,14 +380,38 @@ impl Alu {
                 let ty = IntType { bits: 32, signed };
                 word(((ty.value(x.a) - ty.value(x.b)).unsigned_abs() as u32).wrapping_add(c))
             }
+            Alu::AbsDiff4 { signed, sum } => {
+                let ty = IntType { bits: 8, signed };
+                let one = |at: u32| (ty.value(x.a >> at) - ty.value(x.b >> at)).unsigned_abs() as u32;
+                word(match sum {
+                    true => (0..4).fold(c, |sum, i| sum.wrapping_add(one(8 * i))),
+                    false => lanes(8, one),
+                })
+            }
+            Alu::LogicSign { lut, lut2 } => {
+                let [a, b, c] = [a, b, c].map(|word| word >> 31 != 0);
+                Out { d: 0, pu: int::logic3_bool(lut, a, b, c), pv: int::logic3_bool(lut2, a, b, c) }
+            }
             _ => self.eval_float(x),
         }
     }
 
     fn eval_float(&self, x: &In) -> Out {
-        let a = x.a as u32;
+        let (a, b, c) = (x.a as u32, x.b as u32, x.c as u32);
         match *self {
             Alu::Float(op, format, mode) => double(float(op, format, mode, [x.a, x.b, x.c], x.pp)),
+            Alu::Pair(op, mode) => {
+                let one = |at: u32| float(op, F32, mode, [x.a, x.b, x.c].map(|v| v >> at & 0xffff_ffff), x.pp);
+                double(one(0) | one(32) << 32)
+            }
+            Alu::Mixed(op, how) => {
+                let wide = |i: usize, bits: u64| {
+                    let half = half::halves(how.pick[i], bits as u32, how.format)[0];
+                    how.format.convert(half, F32, Round::Nearest)
+                };
+                let b = if op == FloatOp::Fma { wide(1, x.b) } else { x.b };
+                double(float(op, F32, how.mode, [wide(0, x.a), b, x.c], x.pp))
+            }
             Alu::FloatMinMax3(mode, nan) => {
                 let first = real::min_max(F32, x.a, x.b, x.pp, nan, mode);
                 double(real::min_max(F32, first, x.c, x.pp, nan, mode))
@@ -394,13 +454,32 @@ impl Alu {
                 };
                 word(half::join(one(x.b), one(x.a)))
             }
-            Alu::Pack8 { to, halves, relu } => {
+            Alu::PackOne { to, mode, finite, high } => {
+                let bits = if mode.ftz { F32.flush(x.a) } else { x.a };
+                let low = narrow::narrow(bits, to, Mode { ftz: false, ..mode }, finite);
+                word(half::join(low, u64::from(if high { b >> 16 } else { b })))
+            }
+            Alu::PackInts { to, from_float, high } => {
+                let [low, above] = [x.b, x.a].map(|bits| match from_float {
+                    Some((round, relu)) => {
+                        let bits = if relu && bits >> 31 & 1 != 0 { 0 } else { bits };
+                        convert::float_to_int(F32, bits, to, round, false) as u32
+                    }
+                    None => to.clamp(IntType { bits: 32, signed: true }.value(bits)) as u32,
+                });
+                let ones = u32::MAX >> (32 - to.bits);
+                let third = if to.bits == 8 { (if high { c >> 16 } else { c }) << 16 } else { 0 };
+                word(low & ones | (above & ones) << to.bits | third)
+            }
+            Alu::Pack8 { to, halves, relu, high: from_high } => {
                 let [low, high] = if halves {
                     half::halves(Pick::Both, a, F16).map(|bits| narrow::to_tiny(to, F16.unpack(bits), relu))
                 } else {
                     [x.b, x.a].map(|bits| narrow::to_tiny(to, F32.unpack(bits), relu))
                 };
-                word(u32::from(low) | u32::from(high) << 8)
+                let third = if halves { b } else { c };
+                let third = if from_high { third >> 16 } else { third };
+                word(u32::from(low) | u32::from(high) << 8 | third << 16)
             }
             Alu::Unpack8 { from, relu, high } => {
                 let a = if high { a >> 16 } else { a };
@@ -408,14 +487,7 @@ impl Alu {
                 word(half::join(low, high))
             }
             Alu::Tf32 { mode, finite } => double(narrow::narrow_tf32(x.a, mode, finite)),
-            Alu::IntToInt { from, to } => {
-                let (low, high) = if to.signed {
-                    (-(1i128 << (to.bits - 1)), (1i128 << (to.bits - 1)) - 1)
-                } else {
-                    (0, (1i128 << to.bits) - 1)
-                };
-                word(from.value(x.a).clamp(low, high) as u32)
-            }
+            Alu::IntToInt { from, to } => word(to.clamp(from.value(x.a)) as u32),
             _ => self.eval_half(x),
         }
     }
@@ -451,6 +523,12 @@ impl Alu {
             _ => Out::default(),
         }
     }
+}
+
+/// What a function gives for the place of each number of so many bits in a word.
+fn lanes(bits: u32, f: impl Fn(u32) -> u32) -> u32 {
+    let ones = u32::MAX >> (32 - bits);
+    (0..32).step_by(bits as usize).fold(0, |word, at| word | (f(at) & ones) << at)
 }
 
 fn half_one(format: Format) -> u64 {

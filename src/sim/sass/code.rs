@@ -189,7 +189,9 @@ pub enum Exec {
         byte: u8,
     },
     /// Uniform predicates into a uniform register.
-    Up2ur,
+    Up2ur {
+        byte: u8,
+    },
     Special {
         which: Special,
         wide: bool,
@@ -205,6 +207,8 @@ pub enum Exec {
     /// 32 bytes: the words behind the first four go to, or come from, a second vector.
     LoadWide {
         high: Dst,
+        /// Words that are loaded, a bit each.
+        mask: u8,
     },
     StoreWide,
     /// From global to shared memory at register c plus an offset; where the predicate does not hold, zeros. `fill`: the low bits of the
@@ -269,7 +273,8 @@ pub enum Exec {
     BlockBarrier {
         arrive_only: bool,
         gather: Gather,
-        all: bool,
+        /// One register for both: the number in the lowest bits, the count in the upper half.
+        packed: bool,
     },
     BarrierResult,
     CodeAddress {

@@ -105,7 +105,7 @@ impl Machine<'_> {
                     alu.eval(&super::alu::In { a, b, c, pp: bit(pp), pq: bit(pq), pr: bit(pr) })
                 });
             }
-            Exec::P2r { .. } | Exec::R2p { .. } | Exec::Up2ur => move_predicates(w, code, active),
+            Exec::P2r { .. } | Exec::R2p { .. } | Exec::Up2ur { .. } => move_predicates(w, code, active),
             Exec::Special { which, wide } => {
                 let steps = self.steps;
                 for lane in lanes_of(lowest_if_uniform(code, active)) {
@@ -230,13 +230,13 @@ impl Machine<'_> {
     }
 
     fn block_barrier(&mut self, block: &mut Block, s: &Step) -> Result<(), Fault> {
-        let Exec::BlockBarrier { arrive_only, gather, all } = s.code.exec else { return Ok(()) };
+        let Exec::BlockBarrier { arrive_only, gather, packed } = s.code.exec else { return Ok(()) };
         let w = &mut block.warps[s.warp];
         // The lanes of a predicate that does not hold have been sent on; here the predicate is the vote.
         lanes_of(s.active).for_each(|lane| w.pc[lane] = s.pc);
         let lane = s.active.trailing_zeros() as usize % LANES;
-        let barrier = w.get(&s.code.a, lane) as u32;
-        let count = if all { 0 } else { w.get(&s.code.b, lane) as u32 };
+        let (barrier, count) = (w.get(&s.code.a, lane) as u32, w.get(&s.code.b, lane) as u32);
+        let (barrier, count) = if packed { (barrier & 15, barrier >> 16 & 0xfff) } else { (barrier, count) };
         let votes = w.pred(s.code.pp);
         block.arrive(s.warp, Arrival { lanes: s.active, barrier, count, arrive_only, gather, votes })
     }
@@ -279,10 +279,11 @@ fn move_predicates(w: &mut Warp, code: &Code, active: u32) {
                 let d = a & !(mask << (8 * byte)) | (w.pred_bits(lane) & mask) << (8 * byte);
                 w.set(code.d, 0, lane, d);
             }
-            _ => {
-                let d = a & !mask | w.upred_bits() & mask;
+            Exec::Up2ur { byte } => {
+                let d = a & !(mask << (8 * byte)) | (w.upred_bits() & mask) << (8 * byte);
                 w.set(code.d, 0, lane, d);
             }
+            _ => {}
         }
     }
 }

@@ -5,7 +5,7 @@
 use super::super::super::ops::convert::IntType;
 use super::super::super::ops::int::{Cmp, Lea, Permute, Shift};
 use super::super::alu::{Alu, Join, Part};
-use super::super::code::{Exec, Src};
+use super::super::code::{Exec, Pred, Src};
 use super::operands::{Builder, Kind};
 use crate::tables::{Op, Role};
 
@@ -72,13 +72,7 @@ fn sum_or_product(b: &mut Builder) -> Result<Option<Alu>, String> {
         Ok::<Alu, String>(Alu::Mad { x, signed, negate, part })
     };
     Ok(Some(match b.lifted.inst.op {
-        Op::VIADD if b.has("16x2") => {
-            b.abc(Kind::Int)?;
-            if b.code.b.negate {
-                return Err("the machine does not execute VIADD.16x2 of a negated operand".to_string());
-            }
-            Alu::AddHalves
-        }
+        Op::VIADD if ["16x2", "S16x2", "U8x4", "S8x4", "ISAT"].iter().any(|word| b.has(word)) => added_lanes(b)?,
         Op::IADD3 | Op::UIADD3 | Op::VIADD => {
             b.abc(Kind::IntCarry)?;
             Alu::Add3 { x, plus: b.plus }
@@ -100,13 +94,30 @@ fn sum_or_product(b: &mut Builder) -> Result<Option<Alu>, String> {
         Op::LEA | Op::ULEA => {
             b.abc(Kind::IntCarry)?;
             if b.arg(Role::A).neg {
-                return Err("LEA with a negated first operand".to_string());
+                if b.has("HI") || x {
+                    return Err("the machine does not execute LEA.HI of a negated operand".to_string());
+                }
+                // What is shifted is the negated number, not its complement.
+                b.code.a = b.src(Role::A, false, Kind::Int)?;
+                b.plus -= 1;
             }
             let how = Lea { shift: b.imm(Role::Sh) as u8, hi: b.has("HI"), sx32: b.has("SX32"), x };
             Alu::Lea { how, plus: b.plus }
         }
         _ => return Ok(None),
     }))
+}
+
+/// VIADD of numbers side by side, or clamped; a minus is one of each number.
+fn added_lanes(b: &mut Builder) -> Result<Alu, String> {
+    b.abc(Kind::Int)?;
+    let minus = b.code.b.negate;
+    b.code.b.negate = false;
+    if b.code.a.negate || b.has("ISAT") && !b.has("S32") {
+        return Err("the machine does not execute this VIADD".to_string());
+    }
+    let bits = if b.has("16x2") || b.has("S16x2") { 16 } else { 8 };
+    Ok(if b.has("ISAT") { Alu::AddClamped { minus } } else { Alu::AddLanes { bits, minus } })
 }
 
 fn wide_move(b: &mut Builder, alu: Alu) -> Result<Alu, String> {
@@ -136,11 +147,15 @@ fn select_or_compare(b: &mut Builder) -> Result<Option<Alu>, String> {
             let cmp = b.lifted.words.pick(&CMPS).unwrap_or_default();
             Alu::Compare { cmp, ty, join: join(b), ex: b.has("EX") }
         }
-        Op::VIMNMX if b.has("U16x2") || b.has("S16x2") => {
+        Op::VIMNMX | Op::UVIMNMX if b.has("U16x2") || b.has("S16x2") => {
             b.abc(Kind::Int)?;
-            Alu::MinMaxHalves { signed: b.has("S16x2"), relu: b.has("RELU") }
+            Alu::MinMaxLanes { ty: IntType { bits: 16, signed: b.has("S16x2") }, relu: b.has("RELU") }
         }
-        Op::VIMNMX if b.has("RELU") => {
+        Op::VIMNMX | Op::UVIMNMX if b.has("U8x4") || b.has("S8x4") => {
+            b.abc(Kind::Int)?;
+            Alu::MinMaxLanes { ty: IntType { bits: 8, signed: b.has("S8x4") }, relu: b.has("RELU") }
+        }
+        Op::VIMNMX | Op::UVIMNMX if b.has("RELU") => {
             b.abc(Kind::Int)?;
             Alu::MinMaxRelu(int_type(b))
         }
@@ -150,6 +165,10 @@ fn select_or_compare(b: &mut Builder) -> Result<Option<Alu>, String> {
         Op::IABS | Op::UIABS => {
             b.abc(Kind::Int)?;
             Alu::Abs
+        }
+        Op::VABSDIFF4 => {
+            b.abc(Kind::Int)?;
+            Alu::AbsDiff4 { signed: !b.has("U8"), sum: b.has("ACC") }
         }
         Op::VABSDIFF => {
             let ty = scalar_type(b)?;
@@ -220,6 +239,15 @@ fn predicates(b: &mut Builder) -> Result<Option<Exec>, String> {
             b.code.pr = b.pred(Role::Pc)?;
             Exec::Alu(Alu::LogicP { lut: b.imm(Role::Lut) as u8, lut2: b.imm(Role::Lut2) as u8 })
         }
+        Op::PLOP3_SIGN => {
+            b.abc(Kind::Int)?;
+            Exec::Alu(Alu::LogicSign { lut: b.imm(Role::Lut) as u8, lut2: b.imm(Role::Lut2) as u8 })
+        }
+        Op::UR2UP => {
+            operands_or_all(b)?;
+            b.code.pu = Pred { uniform: true, ..Pred::TRUE };
+            Exec::R2p { byte }
+        }
         Op::P2R => {
             operands_or_all(b)?;
             Exec::P2r { byte }
@@ -230,7 +258,7 @@ fn predicates(b: &mut Builder) -> Result<Option<Exec>, String> {
         }
         Op::UP2UR => {
             operands_or_all(b)?;
-            Exec::Up2ur
+            Exec::Up2ur { byte }
         }
         _ => return Ok(None),
     }))

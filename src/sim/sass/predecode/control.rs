@@ -154,8 +154,8 @@ fn block_barrier(b: &mut Builder) -> Result<Exec, String> {
     }
     b.code.a = b.src(Role::A, false, Kind::Int)?;
     b.code.b = b.src(Role::B, false, Kind::Int)?;
-    let all = b.arg(Role::B).kind == ArgKind::None;
-    Ok(Exec::BlockBarrier { arrive_only: b.has("ARV"), gather, all })
+    let packed = b.arg(Role::A).kind == ArgKind::Reg && b.arg(Role::B).kind == ArgKind::None;
+    Ok(Exec::BlockBarrier { arrive_only: b.has("ARV"), gather, packed })
 }
 
 fn across_lanes(b: &mut Builder) -> Result<Option<Exec>, String> {

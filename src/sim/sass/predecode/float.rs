@@ -9,7 +9,7 @@ use super::super::super::ops::mufu::Function;
 use super::super::super::ops::narrow::Tiny;
 use super::super::super::ops::real::Mode;
 use super::super::alu::{Alu, FloatCmp, FloatOp, Halves, float_format};
-use super::super::code::{Exec, From};
+use super::super::code::Exec;
 use super::arith::join;
 use super::operands::{Builder, Kind};
 use crate::tables::{Op, Role};
@@ -74,9 +74,12 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
             Some(alu) => alu,
             None => match half(b)? {
                 Some(alu) => alu,
-                None => match conversion(b)? {
+                None => match pair_or_mixed(b)? {
                     Some(alu) => alu,
-                    None => return Ok(None),
+                    None => match conversion(b)? {
+                        Some(alu) => alu,
+                        None => return Ok(None),
+                    },
                 },
             },
         },
@@ -181,6 +184,36 @@ fn half(b: &mut Builder) -> Result<Option<Alu>, String> {
     Ok(Some(alu))
 }
 
+/// Operations on two f32 side by side, and in f32 on halves.
+fn pair_or_mixed(b: &mut Builder) -> Result<Option<Alu>, String> {
+    let mode = mode(b);
+    let (op, pair) = match b.lifted.inst.op {
+        Op::FADD2 => (FloatOp::Add, true),
+        Op::FMUL2 => (FloatOp::Mul, true),
+        Op::FFMA2 => (FloatOp::Fma, true),
+        Op::FHADD => (FloatOp::Add, false),
+        Op::FHFMA => (FloatOp::Fma, false),
+        _ => return Ok(None),
+    };
+    if pair {
+        let other = b.has("LO_HI") || b.has("NP") || b.lifted.words.iter().any(|word| word.1 == "F32");
+        if other {
+            return Err(format!("the machine does not execute {} of single numbers", b.lifted.inst.op.info().text));
+        }
+        b.abc_wide([true; 3], Kind::F32x2)?;
+        b.code.words = 2;
+        return Ok(Some(Alu::Pair(op, mode)));
+    }
+    let half = |kind: &str| if b.lifted.words.kind(kind) == Some("H1") { Pick::High } else { Pick::Low };
+    let pick = [half("half_a"), half("half_b"), Pick::Low];
+    let format = if b.has("BF16") { BF16 } else { F16 };
+    let second = if op == FloatOp::Fma { Kind::F16x2 } else { Kind::F32 };
+    b.code.a = b.src(Role::A, false, Kind::F16x2)?;
+    b.code.b = b.src(Role::B, false, second)?;
+    b.code.c = b.src(Role::C, false, Kind::F32)?;
+    Ok(Some(Alu::Mixed(op, Halves { pick, format, mode })))
+}
+
 fn int_named(word: &str) -> Option<IntType> {
     let (sign, bits) = word.split_at_checked(1)?;
     let signed = match sign {
@@ -235,6 +268,16 @@ fn conversion(b: &mut Builder) -> Result<Option<Alu>, String> {
             b.abc(Kind::F32)?;
             return Ok(Some(pack(b)?));
         }
+        Op::I2IP | Op::F2IP => {
+            let to = float_to_int_type(&words, "dst").unwrap_or(s32);
+            let float = b.lifted.inst.op == Op::F2IP;
+            b.abc(if float { Kind::F32 } else { Kind::Int })?;
+            if b.has("SATRELU") || !float && !sat {
+                return Err(format!("the machine does not execute this {}", b.lifted.inst.op.info().text));
+            }
+            let from_float = float.then(|| (round, b.has("RELU")));
+            return Ok(Some(Alu::PackInts { to, from_float, high: b.has("H1") }));
+        }
         Op::I2I => {
             let to = float_to_int_type(&words, "dst").or(integers.first().copied()).unwrap_or(s32);
             let from = float_to_int_type(&words, "src").unwrap_or(s32);
@@ -258,18 +301,14 @@ fn conversion(b: &mut Builder) -> Result<Option<Alu>, String> {
 fn pack(b: &Builder) -> Result<Alu, String> {
     let (mode, finite, relu) = (mode(b), b.has("SATFINITE"), b.has("RELU"));
     let tiny = b.lifted.words.pick(&[("E4M3", Tiny::E4m3), ("E5M2", Tiny::E5m2)]);
-    let merges = b.has("PACK_AB_MERGE_C") || b.has("UNPACK_B_MERGE_C") || b.has("MERGE_C");
-    let third = if b.has("UNPACK_B_MERGE_C") { b.code.b.from } else { b.code.c.from };
-    if merges && !matches!(third, From::Zero | From::Value(0)) {
-        return Err("the machine does not execute F2FP that merges".to_string());
-    }
+    let high = b.has("H1");
     Ok(match tiny {
-        Some(to) if b.has("PACK_AB_MERGE_C") => Alu::Pack8 { to, halves: false, relu },
-        Some(to) if b.has("UNPACK_B_MERGE_C") => Alu::Pack8 { to, halves: true, relu },
-        Some(from) if b.has("UNPACK_B") => Alu::Unpack8 { from, relu, high: b.has("H1") },
+        Some(to) if b.has("PACK_AB_MERGE_C") => Alu::Pack8 { to, halves: false, relu, high },
+        Some(to) if b.has("UNPACK_B_MERGE_C") => Alu::Pack8 { to, halves: true, relu, high },
+        Some(from) if b.has("UNPACK_B") => Alu::Unpack8 { from, relu, high },
         Some(_) => return Err("the machine does not execute this F2FP".to_string()),
         None if b.has("TF32") => Alu::Tf32 { mode, finite },
-        None if b.has("MERGE_C") => return Err("the machine does not execute this F2FP".to_string()),
+        None if b.has("MERGE_C") => Alu::PackOne { to: if b.has("BF16") { BF16 } else { F16 }, mode, finite, high },
         None => Alu::Pack { to: if b.has("BF16") { BF16 } else { F16 }, mode, finite },
     })
 }

@@ -46,7 +46,8 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
         }
         Op::LDG_256 => {
             address(b, Space::Global)?;
-            Exec::LoadWide { high: b.dst(Role::E)? }
+            let mask = if b.arg(Role::Mask).is_none() { u8::MAX } else { b.imm(Role::Mask) as u8 };
+            Exec::LoadWide { high: b.dst(Role::E)?, mask }
         }
         Op::STG_256 => {
             address(b, Space::Global)?;

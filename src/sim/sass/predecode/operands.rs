@@ -19,6 +19,7 @@ pub enum Kind {
     F32,
     F64,
     F16x2,
+    F32x2,
 }
 
 /// Builds one instruction.
@@ -140,6 +141,7 @@ fn modify(src: &mut Src, arg: &Arg, kind: Kind) {
         Kind::F32 => 1 << 31,
         Kind::F64 => 1 << 63,
         Kind::F16x2 => 0x8000_8000,
+        Kind::F32x2 => 0x8000_0000_8000_0000,
     };
     if arg.abs {
         src.and &= !sign;
