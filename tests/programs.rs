@@ -11,7 +11,7 @@ mod programs;
 #[path = "fuzz/random.rs"]
 mod random;
 
-use programs::{Program, RESULTS, STRIDE, THREADS, count, pool, program, without};
+use programs::{Program, RESULTS, STRIDE, THREADS, pool, program};
 use random::Random;
 use sassafras::compile::{Options, compile};
 use sassafras::sim::launch::ArgValue;
@@ -110,11 +110,11 @@ fn judge(program: &Program, case: &Case, input: &[u8]) -> Result<(), String> {
 /// A smaller program that fails too.
 fn smaller(mut program: Program, case: &Case, input: &[u8]) -> Program {
     loop {
-        let size = count(&program.body);
+        let size = program.count();
         let tries = (0..size).rev().flat_map(|n| [(n, false), (n, true)]);
         let less = tries
-            .map(|(mut n, flatten)| Program { body: without(&program.body, &mut n, flatten) })
-            .find(|less| count(&less.body) < size && judge(less, case, input).is_err());
+            .map(|(n, flatten)| program.without(n, flatten))
+            .find(|less| less.count() < size && judge(less, case, input).is_err());
         match less {
             Some(less) => program = less,
             None => return program,

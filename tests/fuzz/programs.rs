@@ -2,7 +2,7 @@
 //!
 //! Input: a seed. Output: a module with one kernel of [`THREADS`] threads a block, which loads registers of every kind from its thread's row
 //! of the buffer, executes a random tree of statements (the forms of `tests/cases/lowering/forms.txt`, branches on values that differ by lane,
-//! bounded loops, guards, accesses to memory of its own), and stores every register and the memory back into its row.
+//! bounded loops, guards, accesses to memory of its own, calls), and stores every register and the memory back into its row.
 //! Invariant: every register has a value before it is read, every loop ends, no access leaves the thread's own bytes, and nothing
 //! in a program is left to the implementation: operations with an error bound, those across lanes and the bits of a NaN of 64 bits are not
 //! taken.
@@ -40,11 +40,25 @@ pub enum Statement {
     Loop { times: u32, more: Option<(String, u32)>, body: Vec<Statement> },
 }
 
-/// One program.
+/// One program: the kernel's statements, and those of each function that it calls.
 #[derive(Clone, Debug)]
 pub struct Program {
-    pub body: Vec<Statement>,
+    body: Vec<Statement>,
+    functions: Vec<Vec<Statement>>,
 }
+
+/// What may stand in a list of statements.
+#[derive(Clone, Copy)]
+struct Place<'p> {
+    pool: &'p [String],
+    /// Memory of the thread's own has names.
+    memory: bool,
+    /// Functions that may be called: those from this number on.
+    calls: usize,
+}
+
+/// Most functions of a program.
+const FUNCTIONS: usize = 3;
 
 /// Words in a form by which its result is not fixed, or it acts on more than its thread's registers.
 const LEFT_OUT: [&str; 34] = [
@@ -81,6 +95,7 @@ const LEFT_OUT: [&str; 34] = [
     "neg.f",
     "abs.b",
     "neg.b",
+    "copysign.f64",
 ];
 
 /// Forms that take registers and constants alone.
@@ -107,29 +122,39 @@ pub fn pool(forms: &str, target: u32) -> Vec<String> {
 pub fn program(seed: u64, pool: &[String]) -> Program {
     let mut random = Random::new(seed);
     let size = 4 + random.below(36);
-    Program { body: list(&mut random, pool, size, 0) }
+    let calls = random.below(FUNCTIONS + 1);
+    let place = Place { pool, memory: true, calls };
+    let body = list(&mut random, place, size, 0);
+    let function = |number| {
+        // A function calls those behind it, so that there is no recursion.
+        let place = Place { memory: false, calls: number + 1, ..place };
+        let size = 2 + random.below(12);
+        list(&mut random, place, size, 1)
+    };
+    Program { body, functions: (0..FUNCTIONS).map(function).collect() }
 }
 
-fn list(random: &mut Random, pool: &[String], size: usize, depth: usize) -> Vec<Statement> {
-    (0..size).map(|_| statement(random, pool, depth)).collect()
+fn list(random: &mut Random, place: Place, size: usize, depth: usize) -> Vec<Statement> {
+    (0..size).map(|_| statement(random, place, depth)).collect()
 }
 
-fn statement(random: &mut Random, pool: &[String], depth: usize) -> Statement {
+fn statement(random: &mut Random, place: Place, depth: usize) -> Statement {
     let inner = |random: &mut Random| 1 + random.below(8 / (depth + 1));
     match random.below(20) {
         0 | 1 if depth < DEPTH => {
             let (guard, yes, no) = (guard(random), inner(random), random.below(3));
-            Statement::If(guard, list(random, pool, yes, depth + 1), list(random, pool, no, depth + 1))
+            Statement::If(guard, list(random, place, yes, depth + 1), list(random, place, no, depth + 1))
         }
         2 if depth < DEPTH => {
             let more = (random.below(2) == 0).then(|| (register(random, 'r'), [1, 3][random.below(2)]));
             let (times, size) = (1 + random.below(3) as u32, inner(random));
-            Statement::Loop { times, more, body: list(random, pool, size, depth + 1) }
+            Statement::Loop { times, more, body: list(random, place, size, depth + 1) }
         }
-        3 | 4 => Statement::Plain(access(random)),
+        3 | 4 if place.memory => Statement::Plain(access(random)),
+        6 if place.calls < FUNCTIONS => Statement::Plain(call(random, place.calls)),
         5 => Statement::Plain(transfer(random)),
         n => {
-            let form = &pool[random.below(pool.len())];
+            let form = &place.pool[random.below(place.pool.len())];
             let single = form.matches(';').count() == 1;
             let text = rename(random, form);
             Statement::Plain(if n < 8 && single && !text.starts_with('@') {
@@ -201,6 +226,56 @@ fn access(random: &mut Random) -> String {
     }
 }
 
+/// A call of one of the functions from a number on.
+fn call(random: &mut Random, from: usize) -> String {
+    let number = from + random.below(FUNCTIONS - from);
+    let [r, r2, r3] = [(); 3].map(|()| register(random, 'r'));
+    let [d, d2, d3] = [(); 3].map(|()| register(random, 'd'));
+    format!(
+        "{{ .param .b32 x; .param .b64 y; .param .align 8 .b8 z[16]; .param .align 8 .b8 out[16]; st.param.b32 [x], {r}; \
+         st.param.b64 [y], {d}; st.param.b32 [z+4], {r2}; st.param.b64 [z+8], {d2}; call (out), fun{number}, (x, y, z); \
+         ld.param.b32 {r3}, [out+4]; ld.param.b64 {d3}, [out+8]; }}"
+    )
+}
+
+/// A function: registers of every kind made from its parameters, its statements, two of its registers as the result.
+fn function(number: usize, body: &[Statement], labels: &mut usize) -> String {
+    let parameters = "(.param .b32 x, .param .b64 y, .param .align 8 .b8 z[16])";
+    let mut text = format!(".func (.param .align 8 .b8 out[16]) fun{number}{parameters}\n{{\n{}", declarations());
+    text += "ld.param.b32 r0, [x];\nld.param.b64 d0, [y];\nld.param.b32 r1, [z+4];\nld.param.b64 d1, [z+8];\n";
+    for (kind, _, bytes, count, _) in KINDS {
+        for i in 0..count {
+            text += &match (kind, i) {
+                ('r' | 'd', 0 | 1) => String::new(),
+                ('r' | 'd', _) => {
+                    let (bits, one, two) = (8 * bytes, i - 1, i - 2);
+                    format!("mad.lo.u{bits} {kind}{i}, {kind}{one}, {}, {kind}{two};\n", 77 + i)
+                }
+                ('h', _) => format!("cvt.u16.u32 h{i}, r{i};\n"),
+                ('f', _) => format!("mov.b32 f{i}, r{i};\n"),
+                _ => format!("mov.b64 {kind}{i}, d{i};\n"),
+            };
+        }
+    }
+    text += &predicates();
+    write(body, 1, labels, &mut text);
+    text + "st.param.b32 [out+4], r3;\nst.param.b64 [out+8], d2;\nret;\n}\n"
+}
+
+/// Every register that a list of statements may name.
+fn declarations() -> String {
+    let kinds = KINDS.iter().map(|(kind, ty, _, count, _)| format!(".reg .{ty} {kind}<{count}>;\n"));
+    let words = format!("a, t, own, stack, amount, c<{0}>, n<{0}>", DEPTH + 1);
+    let rest = format!(".reg .pred p<{PREDICATES}>, q;\n.reg .b32 {words};\n.reg .b64 b, io, scratch;\n");
+    kinds.collect::<String>() + &rest
+}
+
+/// The first values of the predicates, and a number from 0 to 63.
+fn predicates() -> String {
+    let one = |i| format!("setp.lt.s32 p{i}, r{i}, r{};\n", i + 5);
+    (0..PREDICATES).map(one).collect::<String>() + "and.b32 amount, r3, 63;\n"
+}
+
 /// A form with other registers. The second and later names of a register in a form of several instructions stay the same register.
 fn rename(random: &mut Random, form: &str) -> String {
     let mut names: Vec<(String, String)> = Vec::new();
@@ -234,18 +309,26 @@ fn rename(random: &mut Random, form: &str) -> String {
 }
 
 impl Program {
+    /// Number of statements.
+    pub fn count(&self) -> usize {
+        count(&self.body) + self.functions.iter().map(|f| count(f)).sum::<usize>()
+    }
+
+    /// The program without its statement of that number; or, of a branch or a loop, with what is in it in its place.
+    pub fn without(&self, mut number: usize, flatten: bool) -> Program {
+        let body = without(&self.body, &mut number, flatten);
+        let functions = self.functions.iter().map(|f| without(f, &mut number, flatten)).collect();
+        Program { body, functions }
+    }
+
     /// The module for a target.
     pub fn text(&self, target: &str) -> String {
-        let mut text =
-            format!(".version 9.0\n.target {target}\n.address_size 64\n\n.visible .entry k(.param .u64 p)\n{{\n");
-        for (kind, ty, _, count, _) in KINDS {
-            text += &format!(".reg .{ty} {kind}<{count}>;\n");
-        }
-        text += &format!(
-            ".reg .pred p<{PREDICATES}>, q;\n.reg .b32 a, t, own, stack, amount, c<{}>, n<{}>;\n.reg .b64 b, io, scratch;\n",
-            DEPTH + 1,
-            DEPTH + 1
-        );
+        let mut labels = 0;
+        let head = format!(".version 9.0\n.target {target}\n.address_size 64\n\n");
+        // What is called stands before.
+        let functions = self.functions.iter().enumerate().rev();
+        let functions = functions.map(|(number, body)| function(number, body, &mut labels)).collect::<String>();
+        let mut text = head + &functions + ".visible .entry k(.param .u64 p)\n{\n" + &declarations();
         text += &format!(".shared .align 16 .b8 sh[{}];\n.local .align 16 .b8 lo[32];\n", 32 * THREADS);
         text += "ld.param.u64 io, [p];\nmov.u32 t, %tid.x;\n";
         text += &format!("mad.wide.u32 io, t, {STRIDE}, io;\nadd.u64 scratch, io, {SCRATCH};\n");
@@ -253,8 +336,7 @@ impl Program {
         for (kind, ty, bytes, count, from) in KINDS {
             (0..count).for_each(|i| text += &format!("ld.global.{ty} {kind}{i}, [io+{}];\n", from + bytes * i));
         }
-        (0..PREDICATES).for_each(|i| text += &format!("setp.lt.s32 p{i}, r{i}, r{};\n", i + 5));
-        text += "and.b32 amount, r3, 63;\n";
+        text += &predicates();
         for i in 0..4 {
             text += &format!(
                 "st.shared.b64 [own+{0}], d{i};\nst.local.b64 [stack+{0}], d{1};\nst.global.b64 [scratch+{0}], d{2};\n",
@@ -263,7 +345,7 @@ impl Program {
                 i + 2
             );
         }
-        write(&self.body, 0, &mut 0, &mut text);
+        write(&self.body, 0, &mut labels, &mut text);
         for (kind, ty, bytes, count, from) in KINDS {
             (0..count)
                 .for_each(|i| text += &format!("st.global.{ty} [io+{}], {kind}{i};\n", RESULTS + from + bytes * i));
@@ -313,7 +395,7 @@ fn write(list: &[Statement], depth: usize, labels: &mut usize, text: &mut String
 }
 
 /// Number of statements in a tree.
-pub fn count(list: &[Statement]) -> usize {
+fn count(list: &[Statement]) -> usize {
     let inner = |s: &Statement| match s {
         Statement::Plain(_) => 1,
         Statement::If(_, yes, no) => 1 + count(yes) + count(no),
@@ -323,7 +405,7 @@ pub fn count(list: &[Statement]) -> usize {
 }
 
 /// The tree without its statement of that number, in order of the text; or, of a branch or a loop, with what is in it in its place.
-pub fn without(list: &[Statement], number: &mut usize, flatten: bool) -> Vec<Statement> {
+fn without(list: &[Statement], number: &mut usize, flatten: bool) -> Vec<Statement> {
     let mut out = Vec::new();
     for statement in list {
         let here = *number == 0;
