@@ -20,6 +20,8 @@ type PackMods = SmallVec<[M; 6]>;
 /// tf32 has 13 bits of mantissa less than f32.
 const TF32_DROPPED: u32 = 13;
 const INFINITE: u32 = 0x7f80_0000;
+/// 65504 as f32.
+const MOST_F16: u32 = 0x477f_e000;
 
 fn is_float(ty: ScalarType) -> bool {
     class_of(ty) == Class::Float
@@ -117,9 +119,11 @@ impl Builder<'_> {
             self.put(Op::F2FP, &mods, &[(Role::D, d), (Role::A, Operand::zero()), (Role::B, a)]);
             return Ok(());
         }
-        if of.relu || of.saturate_finite {
+        let clamps = of.saturate_finite && from == ScalarType::F32 && to == ScalarType::F16;
+        if of.relu || of.saturate_finite && !clamps {
             return Err(Refusal::NotBuilt);
         }
+        let a = if clamps { self.within_f16(a) } else { a };
         let mut mods: PackMods = SmallVec::from_slice(&[float_dst(to), float_src(from)]);
         mods.extend(rounding(of)?);
         // What f16 cannot hold is not flushed beforehand: so does the incumbent.
@@ -128,6 +132,22 @@ impl Builder<'_> {
         }
         self.put(if from == ScalarType::F64 { Op::F2F_X } else { Op::F2F }, &mods, &[(Role::D, d), (Role::A, a)]);
         Ok(())
+    }
+
+    /// An f32 within the finite numbers of f16; NaN stays.
+    fn within_f16(&mut self, a: Operand) -> Operand {
+        let [magnitude, bound, clamped] = [(); 3].map(|()| self.temp());
+        let ([number, p], a) = ([self.temp_pred(), self.temp_pred()], self.in_reg(a));
+        let [mask, infinite, most] = [i32::MAX as u32, INFINITE, MOST_F16].map(|bits| self.imm(bits));
+        self.and(magnitude, a, mask);
+        self.isetp(number, &[LE, AND, U32], magnitude, infinite);
+        let args = [(Role::Pu, p), (Role::A, magnitude), (Role::B, most), (Role::Pp, number)];
+        self.put(Op::ISETP, &[GT, AND, U32], &args);
+        // The sign of the number on the bound.
+        let most = self.in_reg(most);
+        self.lop3(bound, a, mask, most, (0xcc & 0xaa) | (!0xcc & 0xf0));
+        self.select(clamped, bound, a, p);
+        clamped
     }
 
     /// `cvt` of two numbers at once, and to tf32.

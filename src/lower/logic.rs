@@ -7,7 +7,7 @@ use super::builder::{Builder, Lowered, Refusal};
 use super::mods::*;
 use crate::ori::{InstId, Kind, Operand};
 use crate::ptx::ast::{self, Constant, OperandKind};
-use crate::tables::ptx::{PrmtMode, ScalarType, ShiftDirection, ShiftMode};
+use crate::tables::ptx::{BoolOp, PrmtMode, ScalarType, ShiftDirection, ShiftMode};
 use crate::tables::{Op, Role};
 
 /// Truth tables of two inputs (a and b).
@@ -125,11 +125,24 @@ impl Builder<'_> {
     /// `lop3`
     pub fn lop3_ptx(&mut self, inst: &ast::Instruction) -> Lowered {
         let lut = self.constant_operand(&inst.operands[4])? as u8;
-        let d = self.dest(&inst.operands[0])?;
+        let (d, p) = self.dest_and_pred(&inst.operands[0])?;
         let a = self.source_reg(&inst.operands[1], ScalarType::B32)?;
         let b = self.source(&inst.operands[2], ScalarType::B32)?;
         let c = self.source_reg(&inst.operands[3], ScalarType::B32)?;
-        self.lop3(d, a, b, c, lut);
+        if p.is_null() {
+            self.lop3(d, a, b, c, lut);
+            return Ok(());
+        }
+        // The predicate says whether the result is not zero, combined with another one.
+        let with = if inst.mods.bool_op == Some(BoolOp::Or) { OR } else { AND };
+        let other = self.source(&inst.operands[5], ScalarType::Pred)?;
+        let result = self.temp();
+        self.lop3(result, a, b, c, lut);
+        if d != Operand::zero() {
+            self.copy(d, result);
+        }
+        let args = [(Role::Pu, p), (Role::A, result), (Role::B, Operand::zero()), (Role::Pp, other)];
+        self.put(Op::ISETP, &[NE, with, U32], &args);
         Ok(())
     }
 
