@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True  # no __pycache__ beside the cases
 from exact import (F32, F64, add, bits32, bits64, f32, fma, greater, lesser, mul, round_float, signed, sub, to_int, unsigned)
 from launchfile import IN, INOUT, OUT, STRUCT, fill, iota, launch, lcg, listed, render, scalar
 from matrices import matrix_words, moved, product, quarters, tile
+from small import SMALL
 
 HERE = Path(__file__).parent
 M32 = 0xFFFFFFFF
@@ -985,6 +986,17 @@ def matrix_quarters():
     ]
 
 
+def small_programs():
+    return [
+        launch(name, 1, block, [IN("u32", listed(words)), OUT("u32", out, True)], smem=smem)
+        for name, (block, smem, words, out) in SMALL.items()
+    ]
+
+
+def several_results():
+    return [launch("several_results", 1, 1, [IN("u32", listed([9])), OUT("u32", [14, 4, 18, unsigned(-10), 42, 0], True)])]
+
+
 ELSEWHERE = {"saxpy": "../../corpus/saxpy.ptx"}
 KERNELS = [
     saxpy, vecadd, reduce_shared, reduce_shuffle, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
@@ -995,6 +1007,7 @@ KERNELS = [
     matrix_products, matrix_products_wide, matrix_products_double, matrix_products_narrow, matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
     cluster_of_one, matrix_quarters, large_parameters, stack_calls,
+    small_programs, several_results,
 ]
 
 
