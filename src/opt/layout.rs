@@ -3,13 +3,20 @@
 //! Input: an allocated function. Output: unreachable blocks gone, branches to the next block gone. Invariant: the order of
 //! the remaining blocks is that of the source; a block that ends without a terminator falls into the next one.
 
+use super::predicate;
+use super::values::Fits;
 use crate::ori::cfg::Cfg;
 use crate::ori::{Block, Function, InstId, Kind, Operand};
 use crate::tables::{Mods, Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
 
-/// Drops blocks that no path reaches or that only branch on, and turns branches over one that a fall-through can replace.
-pub fn place(function: &mut Function) {
+/// Drops blocks that no path reaches or that only branch on, makes instructions of short arms, and turns branches over one that a
+/// fall-through can replace.
+pub fn place(function: &mut Function, fits: Fits) {
+    thread(function);
+    let cfg = Cfg::new(function);
+    function.layout.retain(|b| cfg.reachable(*b));
+    predicate::run(function, fits);
     thread(function);
     let cfg = Cfg::new(function);
     function.layout.retain(|b| cfg.reachable(*b));
@@ -62,7 +69,7 @@ fn thread(function: &mut Function) {
 const MOST_STEPS: usize = 64;
 
 /// A branch with nothing but a guard and a target.
-fn is_jump(function: &Function, inst: InstId) -> bool {
+pub fn is_jump(function: &Function, inst: InstId) -> bool {
     let bare = function.args(inst).iter().all(|o| matches!(o.kind(), Kind::Label(_) | Kind::Null));
     function.insts[inst].op == Op::BRA && bare && function.insts[inst].mods == Mods::default()
 }

@@ -7,6 +7,7 @@ pub mod dead;
 pub mod fuse;
 pub mod layout;
 pub mod offsets;
+pub mod predicate;
 pub mod shifts;
 pub mod simplify;
 pub mod values;

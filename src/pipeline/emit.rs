@@ -90,6 +90,10 @@ pub fn encodes(function: &Function, inst: InstId) -> bool {
     let data = &function.insts[inst];
     let mut machine = Inst::new(data.op);
     machine.mods = data.mods;
+    if let Some(reg) = data.guard.as_reg() {
+        machine.guard =
+            Guard { pred: STAND_IN as u8, not: data.guard.not(), upred: function.regs[reg].file == File::UP };
+    }
     for (role, operand) in data.op.info().roles.iter().zip(function.args(inst)) {
         let Ok(arg) = machine_arg(function, role.class, *operand, |_| Ok(STAND_IN), |_| 0) else { return false };
         machine.set(role.role, arg);

@@ -56,11 +56,15 @@ fn body(phase: Phase) -> Option<Run> {
         Phase::OriDoSyncronization => infallible!(sync::run),
         Phase::AllocateRegisters => alloc::run,
         Phase::OriRemoveNopCode => infallible!(opt::layout::remove_needless),
-        Phase::PlaceBlocksInSourceOrder => infallible!(opt::layout::place),
+        Phase::PlaceBlocksInSourceOrder => infallible!(place_blocks),
         Phase::ProcessO0WaitsAndSBs => infallible!(safe::run),
         _ => return None,
     };
     Some(run)
+}
+
+fn place_blocks(function: &mut Function) {
+    opt::layout::place(function, &emit::encodes);
 }
 
 fn general_optimize(function: &mut Function) {

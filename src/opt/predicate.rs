@@ -1,0 +1,154 @@
+//! Phase PlaceBlocksInSourceOrder (its second part): few instructions behind a branch are executed under its predicate instead.
+//!
+//! Input: an allocated function, and whether the target encodes an instruction. Output: `@p BRA end; …; end:` without the branch, each instruction
+//! between under `!p`, and so for both arms of a branch that join; a region in which lanes can no longer part is gone. Invariant: only what moves
+//! no control and needs no company of other lanes is put under a predicate, and nothing of it writes the predicate.
+
+use super::layout::is_jump;
+use super::values::Fits;
+use crate::ori::cfg::{BlockSet, Cfg};
+use crate::ori::{Block, File, Function, InstId, Kind, Operand};
+use crate::tables::{Op, Prop, Role};
+use cranelift_entity::SecondaryMap;
+
+/// Most instructions that are executed in vain for a branch that is saved.
+const MOST: usize = 6;
+
+struct Pass<'a> {
+    fits: Fits<'a>,
+    /// Edges into each block.
+    preds: SecondaryMap<Block, usize>,
+    /// Blocks that stay: lanes meet there, or the function begins there.
+    kept: BlockSet,
+    gone: BlockSet,
+}
+
+pub fn run(function: &mut Function, fits: Fits) {
+    let cfg = Cfg::new(function);
+    let limit = function.block_limit();
+    let mut pass = Pass { fits, preds: SecondaryMap::new(), kept: BlockSet::new(limit), gone: BlockSet::new(limit) };
+    pass.kept.insert(function.entry());
+    for block in &cfg.rpo {
+        pass.preds[*block] = cfg.preds[*block].len();
+        for inst in function.blocks[*block].iter().filter(|i| !function.insts[**i].op.has(Prop::Control)) {
+            if let Kind::Label(meet) = function.arg(*inst, Role::Target).kind() {
+                pass.kept.insert(meet);
+            }
+        }
+    }
+    // Inner branches first.
+    for block in cfg.rpo.iter().rev() {
+        if !pass.gone.contains(*block) {
+            pass.convert(function, *block);
+            pass.close(function, *block);
+        }
+    }
+    function.layout.retain(|b| !pass.gone.contains(*b));
+}
+
+impl Pass<'_> {
+    /// Makes one block of a branch and its arms, where that can be.
+    fn convert(&mut self, function: &mut Function, block: Block) -> Option<()> {
+        let [.., conditional, last] = function.blocks[block][..] else { return None };
+        let guard = function.insts[conditional].guard;
+        let whole = is_jump(function, conditional) && is_jump(function, last) && function.insts[last].guard.is_null();
+        let predicate = guard.as_reg().filter(|p| whole && function.regs[*p].file == File::P)?;
+        let target = |inst| match function.arg(inst, Role::Target).kind() {
+            Kind::Label(block) => Some(block),
+            _ => None,
+        };
+        let (yes, no) = (target(conditional)?, target(last)?);
+        let number = function.regs[predicate].phys?;
+        let (taken, other) = (self.arm(function, yes, number), self.arm(function, no, number));
+        let (arms, end): (Vec<(Block, Operand)>, Block) = match (taken, other) {
+            _ if yes == no => return None,
+            (_, Some(end)) if end == yes => (vec![(no, guard.inverted())], yes),
+            (Some(end), _) if end == no => (vec![(yes, guard)], no),
+            (Some(end), Some(join)) if end == join => (vec![(no, guard.inverted()), (yes, guard)], end),
+            _ => return None,
+        };
+        let bodies: Vec<(InstId, Operand)> = arms
+            .iter()
+            .flat_map(|(arm, guard)| {
+                function.blocks[*arm].split_last().map_or(&[][..], |b| b.1).iter().map(|i| (*i, *guard))
+            })
+            .collect();
+        if bodies.len() > MOST || !self.guarded(function, &bodies) {
+            return None;
+        }
+        let at = function.blocks[block].len() - 2;
+        function.blocks[block].truncate(at);
+        function.blocks[block].extend(bodies.iter().map(|b| b.0));
+        function.set_arg(last, Role::Target, Operand::label(end));
+        function.blocks[block].push(last);
+        // The end is entered from here once, and no longer from the arms or over the branch.
+        self.preds[end] -= 1;
+        for (arm, _) in arms {
+            self.gone.insert(arm);
+        }
+        Some(())
+    }
+
+    /// Puts instructions under predicates, all or none.
+    fn guarded(&self, function: &mut Function, bodies: &[(InstId, Operand)]) -> bool {
+        bodies.iter().for_each(|(inst, guard)| function.insts[*inst].guard = *guard);
+        let fitting = bodies.iter().all(|(inst, _)| (self.fits)(function, *inst));
+        if !fitting {
+            bodies.iter().for_each(|(inst, _)| function.insts[*inst].guard = Operand::NULL);
+        }
+        fitting
+    }
+
+    /// Where a block goes that is entered from one place and may be executed under a predicate.
+    fn arm(&self, function: &Function, block: Block, predicate: u16) -> Option<Block> {
+        let (last, body) = function.blocks[block].split_last()?;
+        let Kind::Label(end) = function.arg(*last, Role::Target).kind() else { return None };
+        let jumps = is_jump(function, *last) && function.insts[*last].guard.is_null() && end != block;
+        let alone = self.preds[block] == 1 && !self.kept.contains(block) && body.len() <= MOST;
+        (jumps && alone && body.iter().all(|i| may_be_guarded(function, *i, predicate))).then_some(end)
+    }
+
+    /// Removes a region that a block opens and that ends in the next one, with nothing between that could part lanes.
+    fn close(&mut self, function: &mut Function, block: Block) -> Option<()> {
+        let insts = &function.blocks[block];
+        let last = *insts.last()?;
+        let Kind::Label(next) = function.arg(last, Role::Target).kind() else { return None };
+        let jumps = is_jump(function, last) && function.insts[last].guard.is_null() && self.preds[next] == 1;
+        let sync = *function.blocks[next].first().filter(|i| jumps && function.insts[**i].op == Op::BSYNC)?;
+        let number = |inst| function.arg(inst, Role::B).as_reg().and_then(|b| function.regs[b].phys);
+        let open = insts.iter().rposition(|i| function.insts[*i].op == Op::BSSY)?;
+        let between = &insts[open + 1..insts.len() - 1];
+        let calm = |i: &InstId| may_be_guarded(function, *i, NO_PREDICATE) || function.insts[*i].op.has(Prop::Pure);
+        let same = number(insts[open]).is_some() && number(insts[open]) == number(sync);
+        let bare = |inst: InstId| function.insts[inst].guard.is_null();
+        if same
+            && bare(insts[open])
+            && bare(sync)
+            && between.iter().all(|i| calm(i) || !bare(*i) && is_calm(function, *i))
+        {
+            function.blocks[block].remove(open);
+            function.blocks[next].remove(0);
+        }
+        Some(())
+    }
+}
+
+/// A number that no predicate register has.
+const NO_PREDICATE: u16 = u16::MAX;
+
+/// Whether an instruction moves no control and needs no company.
+fn is_calm(function: &Function, inst: InstId) -> bool {
+    let op = function.insts[inst].op;
+    let memory = op.has(Prop::ReadsMemory) || op.has(Prop::WritesMemory);
+    let alone = !op.has(Prop::Convergent) && !op.has(Prop::Control) && !op.has(Prop::CopyGroup);
+    alone && (op.has(Prop::Pure) || memory)
+}
+
+fn may_be_guarded(function: &Function, inst: InstId, predicate: u16) -> bool {
+    let mut writes = false;
+    function.for_each_def(inst, |reg| {
+        let data = &function.regs[reg];
+        writes |= data.file == File::P && data.phys == Some(predicate);
+    });
+    is_calm(function, inst) && function.insts[inst].guard.is_null() && !writes
+}
