@@ -69,9 +69,16 @@ fn linked(name: &str, target: &str, makers: [Maker; 2], folder: &Path) -> Result
     for ((half, maker), out) in ["caller", "callee"].iter().zip(makers).zip(&objects) {
         object(maker, &cases.join(format!("{name}.{half}.ptx")), target, out)?;
     }
+    run_linked(&file, &objects, target, folder)
+}
+
+/// Links objects and runs every launch of a description.
+fn run_linked(file: &LaunchFile, objects: &[PathBuf], target: &str, folder: &Path) -> Result<(), String> {
     let cubin = folder.join("linked.cubin");
-    let texts: Vec<_> = objects.iter().chain([&cubin]).map(|p| p.to_string_lossy().into_owned()).collect();
-    tool("nvlink", &["-arch", target, &texts[0], &texts[1], "-o", &texts[2]])?;
+    let mut arguments = vec!["-arch".to_string(), target.to_string()];
+    arguments.extend(objects.iter().map(|p| p.to_string_lossy().into_owned()));
+    arguments.extend(["-o".to_string(), cubin.to_string_lossy().into_owned()]);
+    tool("nvlink", &arguments.iter().map(String::as_str).collect::<Vec<_>>())?;
     let bytes = std::fs::read(&cubin).map_err(|error| error.to_string())?;
     for launch in file.launches.iter().filter(|launch| launch.wants(target)) {
         let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
@@ -115,6 +122,35 @@ fn objects_of_two_compilers_work_together() {
         }
     }
     println!("{} of {count} links ran", count - wrong.len());
+    assert!(wrong.is_empty(), "{} of {count} went wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The kernels of `tests/cases/exec` as objects, linked alone.
+#[test]
+fn whole_programs_as_objects_give_the_same_numbers() {
+    if !root().join("target/vendor/nvlink").exists() {
+        println!("skipped: target/vendor/nvlink is missing");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let entries = std::fs::read_dir(root().join("tests/cases/exec")).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|e| e.unwrap().path()).collect();
+    paths.retain(|p| p.extension().is_some_and(|e| e == "ron"));
+    paths.sort();
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for path in paths {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let file = LaunchFile::load(&path).unwrap_or_else(|error| panic!("{error}"));
+        let targets = ["sm_75", "sm_90", "sm_100"].into_iter().filter(|t| wanted("SASSAFRAS_SM", t) && file.allows(t));
+        for target in targets.filter(|_| wanted("SASSAFRAS_CASE", &name)) {
+            count += 1;
+            let out = folder.path().join("whole.o");
+            let ran = object(Maker::We, &file.module, target, &out)
+                .and_then(|()| run_linked(&file, std::slice::from_ref(&out), target, folder.path()));
+            wrong.extend(ran.err().map(|message| format!("{name} {target}: {message}")));
+        }
+    }
+    println!("{} of {count} programs ran", count - wrong.len());
     assert!(wrong.is_empty(), "{} of {count} went wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
