@@ -269,7 +269,8 @@ pub enum Alu {
         finite: bool,
         high: bool,
     },
-    /// Two integers, or two f32 (then rounded), clamped to a type and put side by side, above those of 8 bits a half of c.
+    /// Two integers, or two f32 (then rounded), clamped to a type and put side by side, above those of 8 bits a half of c, above
+    /// narrower ones its low bits.
     PackInts {
         to: IntType,
         from_float: Option<(Round, bool)>,
@@ -468,7 +469,7 @@ impl Alu {
                     None => to.clamp(IntType { bits: 32, signed: true }.value(bits)) as u32,
                 });
                 let ones = u32::MAX >> (32 - to.bits);
-                let third = if to.bits == 8 { (if high { c >> 16 } else { c }) << 16 } else { 0 };
+                let third = if to.bits < 16 { (if high { c >> 16 } else { c }) << (2 * to.bits) } else { 0 };
                 word(low & ones | (above & ones) << to.bits | third)
             }
             Alu::Pack8 { to, halves, relu, high: from_high } => {

@@ -221,7 +221,7 @@ fn int_named(word: &str) -> Option<IntType> {
         "U" => false,
         _ => return None,
     };
-    bits.parse().ok().filter(|bits| [8, 16, 32, 64].contains(bits)).map(|bits| IntType { bits, signed })
+    bits.parse().ok().filter(|bits| [2, 4, 8, 16, 32, 64].contains(bits)).map(|bits| IntType { bits, signed })
 }
 
 fn conversion(b: &mut Builder) -> Result<Option<Alu>, String> {
