@@ -160,5 +160,9 @@ fn an_unresolved_function_is_an_error_only_without_an_object() {
     let source = std::fs::read_to_string(root().join("tests/cases/linking/variables.caller.ptx")).unwrap();
     let whole = compile(&source, &Options::new("sm_90")).unwrap_err();
     assert!(whole.iter().any(|d| d.message.contains("callee")), "{whole:?}");
-    assert!(compile(&source, &Options { relocatable: true, ..Options::new("sm_90") }).is_ok());
+    let object = Options { relocatable: true, ..Options::new("sm_90") };
+    assert!(compile(&source, &object).is_ok());
+    let here = source.replace(".extern .func", ".func");
+    let missing = compile(&here, &object).unwrap_err();
+    assert!(missing.iter().any(|d| d.message == "Unresolved extern function 'callee'"), "{missing:?}");
 }

@@ -68,7 +68,9 @@ impl Builder<'_> {
             let id = self.calls.resolved(id);
             let function = &self.module.functions[id];
             let name = function.name.clone();
-            if self.globals.object {
+            // What is neither here nor said to be elsewhere is missing in an object too.
+            let missing = function.body.is_none() && function.linkage == ast::Linkage::Internal;
+            if self.globals.object && !missing {
                 if function.body.is_none() && !self.externs.contains(&name) {
                     self.externs.push(name.clone());
                 }

@@ -74,6 +74,11 @@ impl Builder<'_> {
             self.put(Op::MOV, &[], &[(Role::D, Operand::reg(reg)), (Role::A, address)]);
         }
         uses.extend([Operand::reg(low), Operand::reg(high)]);
+        if let Target::System(name) = &target
+            && !self.externs.contains(name)
+        {
+            self.externs.push(name.clone());
+        }
         let (address, place) = match target {
             Target::Function(name) | Target::System(name) => {
                 let symbol = Symbol::Linked { role: RelocRole::Call, name, addend: 0 };
