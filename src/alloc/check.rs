@@ -144,7 +144,7 @@ pub fn check(before: &Function, after: &Function, gone: &Gone) -> Vec<String> {
     let mut entry: SecondaryMap<Block, Option<State>> = SecondaryMap::new();
     entry[after.entry()] = Some(checker.start());
     // What the first function does not read any more need not be followed; without this, states grow with the function.
-    let live = Liveness::new(before, &Cfg::new(before));
+    let live = Liveness::at_start(before, &Cfg::new(before));
     let kept = guarded_definitions(before);
     let mut work: BTreeSet<usize> = [0].into();
     while let Some(number) = work.pop_first() {
@@ -154,7 +154,7 @@ pub fn check(before: &Function, after: &Function, gone: &Gone) -> Vec<String> {
             checker.step(*inst, &mut state);
         }
         for succ in &cfg.succs[block] {
-            let needed = |reg: VReg| live.is_live_in(*succ, reg) || kept.contains(reg);
+            let needed = |reg: VReg| live.contains(*succ, reg) || kept.contains(reg);
             let state = state.only(needed);
             let joined = match &entry[*succ] {
                 None => state,

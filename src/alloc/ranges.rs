@@ -41,14 +41,14 @@ const CLOSED: u32 = u32::MAX;
 
 impl Ranges {
     pub fn new(function: &Function, cfg: &Cfg, gone: &Gone) -> Ranges {
-        let live = Liveness::with_old_values(function, cfg, |inst| is_marker(function, inst, gone));
+        let live = Liveness::at_end(function, cfg, |inst| is_marker(function, inst, gone));
         let mut ranges = Ranges { of: SecondaryMap::new(), clobbers: Vec::new(), end: 0 };
         let mut open: SecondaryMap<VReg, u32> = SecondaryMap::with_default(CLOSED);
         let mut first = 0u32;
         for block in &function.layout {
             let insts = &function.blocks[*block];
             if cfg.reachable(*block) {
-                ranges.block(function, gone, insts, &live.live_out[*block], first, &mut open);
+                ranges.block(function, gone, insts, &live.live[*block], first, &mut open);
             }
             first += insts.len() as u32;
         }

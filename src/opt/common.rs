@@ -6,21 +6,14 @@
 
 use super::copies::{free_pair, rename};
 use super::values::{is_free, is_pure};
-use crate::ori::cfg::Cfg;
-use crate::ori::{Block, Function, InstId, Kind, Operand, VReg};
+use crate::ori::cfg::{Cfg, Dominators};
+use crate::ori::hash::{Quick, QuickMap};
+use crate::ori::{Block, Function, InstId, Kind, VReg};
+use crate::tables::Op;
 use crate::tables::ori::Direction;
-use crate::tables::{Mods, Op};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
-use std::collections::HashMap;
-
-/// What decides the results of a pure instruction.
-type Key = (Op, Mods, SmallVec<[Operand; 8]>);
-
-enum Step {
-    Enter(Block),
-    Leave(Vec<Key>),
-}
+use std::hash::{Hash, Hasher};
 
 pub fn run(function: &mut Function) {
     let cfg = Cfg::new(function);
@@ -31,20 +24,13 @@ pub fn run(function: &mut Function) {
             children[parent].push(*block);
         }
     }
-    let mut known: HashMap<Key, InstId> = HashMap::new();
+    let mut known: QuickMap<u64, (InstId, Block)> = QuickMap::default();
     let mut source: SecondaryMap<VReg, Option<VReg>> = SecondaryMap::new();
-    let mut work = vec![Step::Enter(function.entry())];
-    while let Some(step) = work.pop() {
-        match step {
-            Step::Leave(keys) => keys.iter().for_each(|key| {
-                known.remove(key);
-            }),
-            Step::Enter(block) => {
-                let keys = enter(function, block, &mut known, &mut source);
-                work.push(Step::Leave(keys));
-                work.extend(children[block].iter().map(|c| Step::Enter(*c)));
-            }
-        }
+    // A block, then all that it dominates.
+    let mut work = vec![function.entry()];
+    while let Some(block) = work.pop() {
+        enter(function, &dominators, block, &mut known, &mut source);
+        work.extend(children[block].iter());
     }
     // The inputs of PHIs come from blocks that were visited later.
     for block in &cfg.rpo {
@@ -54,14 +40,14 @@ pub fn run(function: &mut Function) {
     }
 }
 
-/// Looks at one block; the result is what it added.
+/// Looks at one block.
 fn enter(
     function: &mut Function,
+    dominators: &Dominators,
     block: Block,
-    known: &mut HashMap<Key, InstId>,
+    known: &mut QuickMap<u64, (InstId, Block)>,
     source: &mut SecondaryMap<VReg, Option<VReg>>,
-) -> Vec<Key> {
-    let mut added = Vec::new();
+) {
     for i in 0..function.blocks[block].len() {
         let inst = function.blocks[block][i];
         if function.insts[inst].op == Op::PHI {
@@ -70,35 +56,45 @@ fn enter(
         rename(function, source, inst);
         let Some(key) = key(function, inst) else { continue };
         match known.get(&key).copied() {
-            Some(first) => repeat(function, first, inst, source),
-            None => {
-                known.insert(key.clone(), inst);
-                added.push(key);
+            Some((first, from)) if dominators.dominates(from, block) && alike(function, first, inst) => {
+                repeat(function, first, inst, source);
+            }
+            _ => {
+                known.insert(key, (inst, block));
             }
         }
     }
-    added
 }
 
-fn key(function: &Function, inst: InstId) -> Option<Key> {
+/// A number for what decides the results of a pure instruction with operands that mean the same everywhere.
+fn key(function: &Function, inst: InstId) -> Option<u64> {
     let data = &function.insts[inst];
     if !is_pure(function, inst) || data.op == Op::MOV {
         return None;
     }
     let mut steady = true;
-    let mut operands = SmallVec::new();
+    let mut hash = Quick::default();
+    hash.write_u64(data.op as u64);
+    data.mods.iter().for_each(|(kind, value)| hash.write_u64(kind as u64 | u64::from(value) << 32));
     for (i, operand) in function.args(inst).iter().enumerate() {
-        if function.direction(inst, i) == Direction::Def {
-            function.for_each_reg(*operand, |reg| steady &= is_free(function, reg));
-            // Where a result is asked for, the other instruction must give it.
-            operands.push(if operand.is_null() { Operand::NULL } else { Operand::zero() });
-            continue;
-        }
         function.for_each_reg(*operand, |reg| steady &= is_free(function, reg));
         steady &= !matches!(operand.kind(), Kind::Label(_) | Kind::Symbol(_) | Kind::Special(_));
-        operands.push(*operand);
+        if function.direction(inst, i) != Direction::Def {
+            operand.hash(&mut hash);
+        }
     }
-    steady.then_some((data.op, data.mods, operands))
+    steady.then(|| hash.finish())
+}
+
+/// Whether two pure instructions have the same results, and all that are asked of the second are results of the first.
+fn alike(function: &Function, first: InstId, again: InstId) -> bool {
+    let (one, two) = (&function.insts[first], &function.insts[again]);
+    let (these, those) = (function.args(first), function.args(again));
+    let same = |i: usize| match function.direction(again, i) {
+        Direction::Def => these[i].is_null() == those[i].is_null(),
+        _ => these[i] == those[i],
+    };
+    one.op == two.op && one.mods == two.mods && these.len() == those.len() && (0..those.len()).all(same)
 }
 
 /// Notes that the results of an instruction are those of an earlier one.

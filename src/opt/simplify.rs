@@ -6,7 +6,7 @@
 
 use super::fuse;
 use super::shifts;
-use super::values::{Fits, Values, rewrite};
+use super::values::{Fits, Values, is_free, rewrite};
 use crate::ori::cfg::Cfg;
 use crate::ori::operand::Kind;
 use crate::ori::{Function, InstId, Operand};
@@ -38,6 +38,7 @@ fn instruction(function: &mut Function, values: &mut Values, inst: InstId, fits:
         let before = Values::reads(function, inst);
         order(function, values, inst, fits);
         forward(function, values, inst, fits);
+        signs(function, values, inst, fits);
         values.changed(function, inst, &before);
     }
     if !op.has(Prop::Pure) || !function.insts[inst].guard.is_null() {
@@ -124,6 +125,71 @@ fn forward(function: &mut Function, values: &Values, inst: InstId, fits: Fits) {
             function.args_mut(inst)[i] = old;
         }
     }
+}
+
+/// Takes the signs and absolute values of floats, which are sums with -0, into the operands of arithmetic.
+fn signs(function: &mut Function, values: &Values, inst: InstId, fits: Fits) {
+    let op = function.insts[inst].op;
+    if !matches!(op, Op::DADD | Op::DMUL | Op::DFMA | Op::DSETP | Op::FADD | Op::FMUL | Op::FFMA | Op::FSETP) {
+        return;
+    }
+    for role in [Role::A, Role::B, Role::C] {
+        let old = function.arg(inst, role);
+        let Some(new) = signed(function, values, inst, old) else { continue };
+        function.set_arg(inst, role, new);
+        if fits(function, inst) {
+            continue;
+        }
+        // The sign of a product may stand at its other factor.
+        let other = function.arg(inst, Role::B);
+        let factor = role == Role::A && matches!(op, Op::DMUL | Op::DFMA | Op::FMUL | Op::FFMA) && new.neg();
+        if factor && !new.abs() && matches!(other.kind(), Kind::Reg(_) | Kind::Vector(_)) {
+            function.set_arg(inst, Role::A, new.negated());
+            function.set_arg(inst, Role::B, other.negated());
+            if fits(function, inst) {
+                continue;
+            }
+            function.set_arg(inst, Role::B, other);
+        }
+        function.set_arg(inst, role, old);
+    }
+}
+
+/// What an operand of an instruction is a copy of, with its sign; none where it is no such copy.
+fn signed(function: &Function, values: &Values, inst: InstId, operand: Operand) -> Option<Operand> {
+    let mut regs = Vec::new();
+    function.for_each_reg(operand, |reg| regs.push(reg));
+    let maker = values.maker(function, *regs.first()?)?;
+    let data = &function.insts[maker];
+    let result = function.arg(maker, Role::D);
+    let mut made = Vec::new();
+    function.for_each_reg(result, |reg| made.push(reg));
+    let wide = matches!(operand.kind(), Kind::Vector(_));
+    let fitting = made == regs && data.op == if wide { Op::DADD } else { Op::FADD };
+    // Where the copy takes subnormal numbers for zero, so does who reads it.
+    let flushes = |i: InstId| function.insts[i].mods.get(Mod::Ftz) != 0;
+    let others = data.mods.iter().any(|(kind, _)| kind != Mod::Ftz);
+    if !fitting || others || flushes(maker) && !flushes(inst) {
+        return None;
+    }
+    let (a, b) = (function.arg(maker, Role::A), function.arg(maker, Role::B));
+    let nothing = Operand::zero().negated();
+    let source = if a == nothing {
+        b
+    } else if b == nothing {
+        a
+    } else {
+        return None;
+    };
+    let mut free = matches!(source.kind(), Kind::Reg(_) | Kind::Vector(_));
+    function.for_each_reg(source, |reg| free &= is_free(function, reg));
+    let plain = source.plain();
+    let new = match (operand.abs(), source.abs()) {
+        (true, _) | (false, true) => plain.absolute(),
+        (false, false) => plain,
+    };
+    let negative = operand.neg() ^ (source.neg() && !operand.abs());
+    (free && !operand.not() && !source.not()).then_some(if negative { new.negated() } else { new })
 }
 
 /// Sums and products with known operands; true if the instruction changed.

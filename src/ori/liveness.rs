@@ -30,28 +30,35 @@ impl RegSet {
     }
 }
 
-/// Live registers of every block, ascending.
+/// Live registers at one end of every block, ascending.
 pub struct Liveness {
-    pub live_in: SecondaryMap<Block, Vec<VReg>>,
-    pub live_out: SecondaryMap<Block, Vec<VReg>>,
+    pub live: SecondaryMap<Block, Vec<VReg>>,
+    at_start: bool,
 }
 
 impl Liveness {
-    pub fn new(function: &Function, cfg: &Cfg) -> Liveness {
+    /// At the start of each block.
+    pub fn at_start(function: &Function, cfg: &Cfg) -> Liveness {
         let events = Events::new(function, cfg, |_| false, false);
-        solve(function, cfg, &events)
+        solve(function, cfg, &events, true)
     }
 
-    /// The same of a function out of SSA, without the instructions to be skipped; a guarded definition reads the old value, so that
-    /// its register is live before it.
-    pub fn with_old_values(function: &Function, cfg: &Cfg, skip: impl Fn(InstId) -> bool) -> Liveness {
+    /// At the end of each block of a function out of SSA, without the instructions to be skipped; a guarded definition reads the old
+    /// value, so that its register is live before it.
+    pub fn at_end(function: &Function, cfg: &Cfg, skip: impl Fn(InstId) -> bool) -> Liveness {
         let events = Events::new(function, cfg, skip, true);
-        solve(function, cfg, &events)
+        solve(function, cfg, &events, false)
     }
 
-    /// Whether a register is live at the start of a block.
-    pub fn is_live_in(&self, block: Block, reg: VReg) -> bool {
-        self.live_in[block].binary_search(&reg).is_ok()
+    /// Whether a register is live at that end of a block.
+    pub fn contains(&self, block: Block, reg: VReg) -> bool {
+        self.live[block].binary_search(&reg).is_ok()
+    }
+
+    fn note(&mut self, at_start: bool, block: Block, reg: VReg) {
+        if self.at_start == at_start {
+            self.live[block].push(reg);
+        }
     }
 }
 
@@ -141,8 +148,8 @@ fn phi_inputs(function: &Function, phi: InstId, mut f: impl FnMut(Block, VReg)) 
     }
 }
 
-fn solve(function: &Function, cfg: &Cfg, events: &Events) -> Liveness {
-    let mut live = Liveness { live_in: SecondaryMap::new(), live_out: SecondaryMap::new() };
+fn solve(function: &Function, cfg: &Cfg, events: &Events, at_start: bool) -> Liveness {
+    let mut live = Liveness { live: SecondaryMap::new(), at_start };
     let limit = function.block_limit();
     // The last register that was killed in a block, seen live at its start and at its end.
     let (mut killed, mut live_in, mut live_out) = (vec![NEVER; limit], vec![NEVER; limit], vec![NEVER; limit]);
@@ -156,16 +163,16 @@ fn solve(function: &Function, cfg: &Cfg, events: &Events) -> Liveness {
         events.kills.of(reg).iter().for_each(|b| killed[b.index()] = now);
         for block in reads {
             live_in[block.index()] = now;
-            live.live_in[*block].push(reg);
+            live.note(true, *block, reg);
             work.push(*block);
         }
         let mut ends = |block: Block, live: &mut Liveness, work: &mut Vec<Block>| {
             if std::mem::replace(&mut live_out[block.index()], now) == now {
                 return;
             }
-            live.live_out[block].push(reg);
+            live.note(false, block, reg);
             if killed[block.index()] != now && std::mem::replace(&mut live_in[block.index()], now) != now {
-                live.live_in[block].push(reg);
+                live.note(true, block, reg);
                 work.push(block);
             }
         };

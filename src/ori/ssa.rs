@@ -49,7 +49,7 @@ fn children(cfg: &Cfg, dominators: &Dominators) -> SecondaryMap<Block, Vec<Block
 
 /// For each block the PHIs it gets: variable and instruction, pruned by liveness.
 fn place_phis(function: &mut Function, cfg: &Cfg, dominators: &Dominators) -> SecondaryMap<Block, Vec<(VReg, InstId)>> {
-    let live = Liveness::new(function, cfg);
+    let live = Liveness::at_start(function, cfg);
     let frontiers = frontiers(cfg, dominators);
     let mut defs: SecondaryMap<VReg, Vec<Block>> = SecondaryMap::new();
     for block in &cfg.rpo {
@@ -72,7 +72,7 @@ fn place_phis(function: &mut Function, cfg: &Cfg, dominators: &Dominators) -> Se
         work.clone_from(&defs[reg]);
         while let Some(block) = work.pop() {
             for at in &frontiers[block] {
-                if done[*at] == Some(reg) || !live.is_live_in(*at, reg) {
+                if done[*at] == Some(reg) || !live.contains(*at, reg) {
                     continue;
                 }
                 done[*at] = Some(reg);
