@@ -166,3 +166,20 @@ fn an_unresolved_function_is_an_error_only_without_an_object() {
     let missing = compile(&here, &object).unwrap_err();
     assert!(missing.iter().any(|d| d.message == "Unresolved extern function 'callee'"), "{missing:?}");
 }
+
+/// What an object would leave to a linker is the module's own in a whole program, with a warning in the incumbent's words.
+#[test]
+fn an_unresolved_variable_is_taken_over_with_a_warning() {
+    let text = ".version 7.0\n.target sm_75\n.address_size 64\n.extern .global .u32 far;\n.visible .entry k(.param .u64 p)\n{\n\
+                .reg .b64 %rd<2>;\n.reg .b32 %r<2>;\nld.param.u64 %rd1, [p];\nld.global.u32 %r1, [far];\n\
+                add.u32 %r1, %r1, 3;\nst.global.u32 [%rd1], %r1;\nret;\n}\n";
+    let output = compile(text, &Options::new("sm_75")).unwrap();
+    let messages: Vec<&str> = output.diagnostics.iter().map(|d| d.message.as_str()).collect();
+    assert_eq!(messages, ["Unresolved extern variable 'far' in whole program compilation, ignoring extern qualifier"]);
+    let mut values = [sassafras::sim::launch::ArgValue::Buffer { bytes: vec![9; 4], writable: true }];
+    run(&output.cubin, "k", Shape { grid: [1; 3], block: [1; 3], smem: 0 }, &mut values).unwrap();
+    let sassafras::sim::launch::ArgValue::Buffer { bytes, .. } = &values[0] else { unreachable!() };
+    assert_eq!(bytes, &[3, 0, 0, 0]);
+    let object = compile(text, &Options { relocatable: true, ..Options::new("sm_75") }).unwrap();
+    assert!(object.diagnostics.is_empty(), "{:?}", object.diagnostics);
+}

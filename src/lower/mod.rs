@@ -141,6 +141,18 @@ pub fn lower(module: &Module, target: &'static Target, object: bool) -> Result<L
     };
     let calls = Calls::new(module);
     let mut diagnostics = Vec::new();
+    for id in calls.pointers.iter().filter(|id| !object && module.functions[**id].body.is_none()) {
+        // The blank at the end is the incumbent's.
+        let text = format!("Cannot take address of function '{}' ", module.functions[*id].name);
+        diagnostics.push(Diagnostic::fatal(text));
+    }
+    let unified = module.functions.values().filter(|f| f.directives.unified.is_some() && object);
+    diagnostics.extend(unified.map(|f| {
+        Diagnostic::error(
+            f.pos,
+            format!("Attribute '.unified' of function '{}' in an object is not implemented", f.name),
+        )
+    }));
     let elf = ElfTarget::of_sm(target.sm).map_or(Layout::default(), |elf| elf.layout);
     let layout = ModuleLayout::new(module, &calls, (object, elf), &mut diagnostics);
     let mut lowering = Lowering { module, calls: &calls, target, info, layout, diagnostics, devices: Vec::new() };

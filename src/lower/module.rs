@@ -89,6 +89,9 @@ impl ModuleLayout {
         name: &str,
         variable: &ast::Variable,
     ) -> Result<(), String> {
+        if self.object && variable.unified.is_some() {
+            return Err(format!("Attribute '.unified' of variable '{name}' in an object is not implemented"));
+        }
         if self.object && self.place_loose(module, id, variable) {
             return Ok(());
         }

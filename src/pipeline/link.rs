@@ -14,6 +14,9 @@ use std::collections::HashMap;
 /// Code is padded to a multiple of this, in bytes.
 const ALIGN: usize = 128;
 
+/// What stands for the distance of the functions that the driver has moved.
+const FUNCTION_TABLE: &str = "__UFT_OFFSET";
+
 /// A section of code.
 #[derive(Clone, Debug, Default)]
 pub struct Linked {
@@ -55,6 +58,14 @@ pub fn object(target: &'static Target, layout: Layout, name: &str, code: &Code) 
             }
             Place::Function(callee) => return Err(format!("{name}: {callee} is called by a distance")),
         }
+    }
+    // The driver may move functions; what it adds to the address of a call through a register has a name.
+    if RelocRow::for_role(RelocRole::PointerCall, layout).is_some() {
+        let direct = |at: u64| code.fixups.iter().any(|fixup| fixup.at == at);
+        for at in code.system_calls.iter().map(|at| u64::from(*at)).filter(|at| !direct(*at)) {
+            linked.relocs.push(reloc(at, RelocRole::PointerCall, FUNCTION_TABLE, 0)?);
+        }
+        linked.relocs.sort_by_key(|reloc| std::cmp::Reverse(reloc.at));
     }
     close(target, &mut linked.bytes)?;
     Ok(linked)

@@ -58,6 +58,10 @@ impl<'a> Parser<'a> {
         }
         self.inputs = function.params.iter().filter_map(Parameter::symbol).collect();
         self.directives(&mut function.directives, is_entry)?;
+        if function.directives.no_return && !function.results.is_empty() {
+            let pos = self.pos();
+            self.error(pos, format!("Invalid directive '.noreturn' for function '{}'", function.name));
+        }
         if is_entry {
             self.check_entry(&function);
         }
@@ -136,9 +140,6 @@ impl<'a> Parser<'a> {
             statement.remap_labels(&map);
         }
         self.check_labels(&function);
-        if function.directives.no_return && !function.results.is_empty() {
-            self.error(function.pos, format!("Invalid directive '.noreturn' for function '{}'", function.name));
-        }
         let old = &mut self.module.functions[id];
         if function.body.is_some() || old.body.is_none() {
             // A definition without a linkage of its own has that of its declaration.
