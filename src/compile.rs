@@ -19,7 +19,7 @@ use crate::tables::targets::Variant;
 pub struct Options {
     /// Name of the target, `sm_90`; with `compute_90` or `lto_90` the PTX is checked and nothing is made.
     pub target: String,
-    /// 0 to 3. All levels take the same way so far: the plain safe schedule.
+    /// 0 to 3. At 0 lowering's operations stay as they are; the levels above are alike so far: optimised, in the plain safe schedule.
     pub opt_level: u8,
     /// Whether a product and a sum may be contracted into one operation.
     pub fmad: bool,
@@ -315,6 +315,7 @@ fn loose_shared(shared: cubin::Shared) -> cubin::KeptSection {
 /// Runs the phases over a function and encodes it.
 fn function_code(function: &mut Function, options: &Options, dumps: &mut Vec<String>) -> Result<emit::Code, String> {
     let watch = Watch { verify: options.verify_ir };
+    function.optimise = options.opt_level > 0;
     if !options.fmad {
         function.insts.values_mut().for_each(|inst| inst.contract = false);
     }

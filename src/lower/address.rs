@@ -66,7 +66,7 @@ impl Builder<'_> {
             AddressBase::Register(id) => (self.register(id)[0], address.offset),
             AddressBase::Symbol(id) => {
                 let (base, offset) = self.symbol_place(id, window)?;
-                (base, offset + address.offset)
+                (base, offset.wrapping_add(address.offset))
             }
         };
         let base = match window {

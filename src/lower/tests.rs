@@ -171,3 +171,14 @@ fn refusals_are_complete() {
     ];
     assert_eq!(said, expected);
 }
+
+/// Offsets near the end of their range wrap, as with the incumbent.
+#[test]
+fn offsets_wrap() {
+    let text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u32 n) {\n\
+        .reg .b32 %r<2>; .reg .b64 %rd<2>; .shared .b32 s[4]; .local .b32 l[4];\n\
+        ld.param.u32 %r1, [n+0x7fffffffffffffff];\nld.shared.u32 %r1, [s+0x7fffffffffffffff];\n\
+        ld.local.u32 %r1, [l+0x7fffffffffffffff];\nld.param.u64 %rd1, [p];\n\
+        st.global.u32 [%rd1+0x7fffffffffffffff], %r1;\nret; }\n";
+    assert!(lowered(text, "sm_90").is_ok());
+}

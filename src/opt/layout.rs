@@ -16,7 +16,9 @@ pub fn place(function: &mut Function, fits: Fits) {
     thread(function);
     let cfg = Cfg::new(function);
     function.layout.retain(|b| cfg.reachable(*b));
-    predicate::run(function, fits);
+    if function.optimise {
+        predicate::run(function, fits);
+    }
     thread(function);
     let cfg = Cfg::new(function);
     function.layout.retain(|b| cfg.reachable(*b));

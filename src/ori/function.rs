@@ -169,6 +169,8 @@ pub struct Function {
     symbols: Vec<Symbol>,
     /// Every register has one definition.
     pub ssa: bool,
+    /// Phases may do more than is needed: it is made faster.
+    pub optimise: bool,
     pub convention: Convention,
     /// The stack pointer, where anything needs it ([`Function::stack_register`]).
     pub stack_pointer: Option<VReg>,
@@ -205,6 +207,7 @@ impl Function {
             pool_index: QuickMap::default(),
             symbols: Vec::new(),
             ssa: false,
+            optimise: true,
             convention: Convention::Kernel,
             stack_pointer: None,
             local_bytes: 0,

@@ -67,9 +67,13 @@ fn place_blocks(function: &mut Function) {
     opt::layout::place(function, &emit::encodes);
 }
 
+/// Contraction is done at every level, so that all levels give the same bits.
 fn general_optimize(function: &mut Function) {
     opt::copies::run(function);
     opt::contract::run(function);
+    if !function.optimise {
+        return;
+    }
     opt::common::run(function);
     opt::dead::run(function);
     opt::offsets::run(function, &emit::encodes);

@@ -69,6 +69,17 @@ impl Parser<'_> {
             let expect = Expect { op: form.op, role: arg.role, ty, by_suffix, width, count: arg.count.into(), mods };
             self.check_operand(&expect, operand, i)?;
         }
+        let is_list = |operand: &Operand| match &operand.kind {
+            OperandKind::Vector(_) => true,
+            OperandKind::Register(r) => r.part == Part::Whole && self.body.registers[r.register].vector > 1,
+            _ => false,
+        };
+        if form.args.iter().any(|arg| arg.role == Role::Pack) && w.operands.iter().all(is_list) {
+            return Err((
+                w.pos,
+                "Illegal vector-vector operands for vector-scalar or scalar-vector mov instruction".into(),
+            ));
+        }
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use super::ast::{Linkage, PointerAttributes, Register, SymbolId, SymbolKind, Var
 use super::lexer::{Tok, Token};
 use super::parser::{Parse, Parser};
 use crate::diag::Pos;
-use crate::tables::ptx::{ScalarType, Space, TypeClass, VECTORS};
+use crate::tables::ptx::{Limit, ScalarType, Space, TypeClass, VECTORS};
 use smallvec::SmallVec;
 
 /// Largest variable in bytes.
@@ -116,6 +116,11 @@ impl<'a> Parser<'a> {
         if !value.is_power_of_two() {
             self.error(pos, "Alignment must be a power of two");
             return Ok(1);
+        }
+        let most = Limit::Alignment.bytes(|_| true);
+        if value > most {
+            self.error(pos, format!("Alignment {value} is not supported, {most} is the greatest"));
+            return Ok(most);
         }
         Ok(value)
     }
