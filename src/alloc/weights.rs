@@ -27,7 +27,7 @@ pub fn depths(cfg: &Cfg) -> SecondaryMap<Block, u32> {
         (seen[*head], depth[*head]) = (Some(*head), depth[*head] + 1);
         let mut work = backs;
         while let Some(block) = work.pop() {
-            if std::mem::replace(&mut seen[block], Some(*head)) != Some(*head) {
+            if seen[block].replace(*head) != Some(*head) {
                 depth[block] += 1;
                 work.extend(&cfg.preds[block]);
             }

@@ -141,7 +141,7 @@ impl Builder<'_> {
             result = result.iter().zip(c).map(|(p, c)| self.saturated(*p, *c)).collect();
         }
         if mixed {
-            result = self.from_singles(result, first)?;
+            result = self.rounded_to(result, first)?;
         }
         self.scatter(&inst.operands[0], word, &result)
     }

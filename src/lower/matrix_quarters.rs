@@ -57,7 +57,7 @@ impl Builder<'_> {
                 *sum = next;
             }
         }
-        let words = self.from_singles(sums, inst.types[0])?;
+        let words = self.rounded_to(sums, inst.types[0])?;
         self.scatter(&inst.operands[0], ScalarType::B32, &words)
     }
 
@@ -80,7 +80,7 @@ impl Builder<'_> {
     }
 
     /// Elements of f32 as the words of a fragment.
-    pub(super) fn from_singles(&mut self, elements: Vec<Operand>, ty: ScalarType) -> Lowered<Vec<Operand>> {
+    pub(super) fn rounded_to(&mut self, elements: Vec<Operand>, ty: ScalarType) -> Lowered<Vec<Operand>> {
         if ty == ScalarType::F32 {
             return Ok(elements);
         }
@@ -109,7 +109,7 @@ impl Builder<'_> {
     }
 
     /// Two words of the lane `base + part + number`.
-    fn from_lane(&mut self, words: [Operand; 2], base: Operand, part: Operand, number: u32) -> [Operand; 2] {
+    fn words_of_lane(&mut self, words: [Operand; 2], base: Operand, part: Operand, number: u32) -> [Operand; 2] {
         let (lane, number, clamp) = (self.temp(), self.imm(number), self.literal(31));
         self.put(Op::IADD3, &[], &[(Role::D, lane), (Role::A, base), (Role::B, number), (Role::C, part)]);
         words.map(|word| {
@@ -148,10 +148,13 @@ impl Builder<'_> {
             }
             let first = self.temp();
             self.add(first, lane.base, lane.upper);
-            return [0, 2].map(|row| self.from_lane(a, first, lane.bit0, row)).map(|w| self.four_singles(w)).to_vec();
+            return [0, 2]
+                .map(|row| self.words_of_lane(a, first, lane.bit0, row))
+                .map(|w| self.four_singles(w))
+                .to_vec();
         }
         // Lane k of the half of the quarter holds place k of its four rows.
-        let held = [0, 1, 2, 3].map(|k| self.from_lane(a, lane.base, lane.upper, k));
+        let held = [0, 1, 2, 3].map(|k| self.words_of_lane(a, lane.base, lane.upper, k));
         if wide {
             return [0, 1].map(|row| held.map(|words| self.half_by_bit(words[row], lane.bit0))).to_vec();
         }
@@ -169,7 +172,7 @@ impl Builder<'_> {
         let mut sums = Vec::new();
         for words in c {
             for row in [0, 2] {
-                let held = self.from_lane(words, first, lane.bit0, row);
+                let held = self.words_of_lane(words, first, lane.bit0, row);
                 let word = self.word_by_bit(held, lane.bit1);
                 sums.extend([0, 1].map(|half| self.half_as_single(word, half)));
             }
@@ -184,12 +187,12 @@ impl Builder<'_> {
             if !by_row {
                 let (part, count) = if wide { (lane.bit1, 2) } else { (Operand::zero(), 4) };
                 for column in 0..count {
-                    let words = self.from_lane(b, lane.base, part, half + column);
+                    let words = self.words_of_lane(b, lane.base, part, half + column);
                     columns.push(self.four_singles(words));
                 }
                 continue;
             }
-            let held = [0, 1, 2, 3].map(|k| self.from_lane(b, lane.base, Operand::zero(), half + k));
+            let held = [0, 1, 2, 3].map(|k| self.words_of_lane(b, lane.base, Operand::zero(), half + k));
             if wide {
                 let words = held.map(|words| self.word_by_bit(words, lane.bit1));
                 columns.extend([0, 1].map(|column| words.map(|word| self.half_as_single(word, column))));

@@ -71,8 +71,8 @@ impl Builder<'_> {
         let d = self.video_word(&inst.operands[0])?;
         let written = mask_of(&inst.operands[0], lanes);
         let (mut values, mut sum) = (Vec::new(), c);
-        for lane in 0..lanes {
-            if !written[lane] {
+        for (lane, written) in written.into_iter().enumerate().take(lanes) {
+            if !written {
                 values.push(self.lane_of(c, lane, lanes, false));
                 continue;
             }

@@ -33,7 +33,7 @@ impl Edges {
     }
     /// Among random numbers half: a float of so many bits with an exponent near that of 1.
     fn near_one(&mut self, mantissa: u32, exponent: u32) -> Option<u64> {
-        if !self.random || self.next() % 2 == 0 {
+        if !self.random || self.next().is_multiple_of(2) {
             return None;
         }
         let (bits, bias) = (self.next(), (1u64 << (exponent - 1)) - 1);
