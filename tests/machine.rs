@@ -28,6 +28,15 @@ fn known_wrong(name: &str, level: &str) -> bool {
     list.unwrap_or_default().lines().any(|line| line.starts_with(&format!("{name} {level}: ")))
 }
 
+/// What the machine does not execute yet of the incumbent's code, or where the two differ and it is not known who is wrong: lines
+/// `CASE: part of the message // why` of `tests/oracle/machine_not_yet.txt`.
+fn not_yet() -> Vec<(String, String)> {
+    let list = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/machine_not_yet.txt"));
+    let list = list.unwrap_or_default();
+    let lines = list.lines().filter_map(|line| line.split_once(" // ")?.0.split_once(": "));
+    lines.map(|(case, part)| (format!("{case} "), part.to_string())).collect()
+}
+
 /// Runs one case; `number` is its place among all.
 fn one(number: usize, path: &Path, tools: &Tools) -> Vec<String> {
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -79,6 +88,14 @@ fn all() -> Option<Vec<String>> {
 /// Both through the vendor's disassembly and through our own decoder.
 #[test]
 fn incumbent_cubins_give_the_expected_numbers() {
-    let Some(wrong) = all() else { return };
+    let Some(mut wrong) = all() else { return };
+    let (listed, whole) =
+        (not_yet(), std::env::var_os("SASSAFRAS_CASE").or(std::env::var_os("SASSAFRAS_SM")).is_none());
+    let is = |message: &str, line: &(String, String)| message.starts_with(&line.0) && message.contains(&line.1);
+    let stale: Vec<_> = listed.iter().filter(|line| whole && !wrong.iter().any(|message| is(message, line))).collect();
+    let count = wrong.len();
+    wrong.retain(|message| !listed.iter().any(|line| is(message, line)));
+    println!("{} launches of the incumbent's are not executed yet, as listed", count - wrong.len());
+    assert!(stale.is_empty(), "listed, and not found: {stale:?}");
     assert!(wrong.is_empty(), "{} launches went wrong:\n{}", wrong.len(), wrong.join("\n"));
 }

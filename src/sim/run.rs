@@ -194,6 +194,7 @@ fn driver_constants(banks: &mut Banks, info: &GenerationInfo, generation: Genera
                 banks.put(0, home.at, &[0; 4]);
             }
             SpecialFrom::Pair => banks.put(0, home.at, &[0; 8]),
+            SpecialFrom::Quotient => banks.put(0, home.at, &1f32.to_le_bytes()),
             _ => {}
         }
     }

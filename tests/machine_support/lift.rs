@@ -58,7 +58,8 @@ fn lift(text: &str, next: u64, labels: &HashMap<String, u64>) -> Result<Lifted, 
         lifted.inst.guard.upred = arg.kind == ArgKind::UPred;
     }
     let mut reader = Reader { lifted, next, labels };
-    let operands: Vec<String> = split(operands);
+    // The sign of a register is all that this form of PLOP3 reads.
+    let operands: Vec<String> = split(&operands.replace(".SIGN", ""));
     reader.assign(&operands)?;
     Ok(reader.lifted)
 }
@@ -72,6 +73,7 @@ fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
         "HMMA" | "IMMA" | "QMMA" if parts.contains(&"SP") => sparse.as_str(),
         "HMMA" if parts.contains(&"884") => "HMMA_884",
         "REDG" => "RED",
+        "PLOP3" if operands.contains(".SIGN") => "PLOP3_SIGN",
         "BMOV" if operands.trim_start().starts_with('B') => "BMOV_B",
         "BMOV" => "BMOV_R",
         "IADD" | "MOV" | "SEL" | "UMOV" | "USEL" if parts.contains(&"64") => wide.as_str(),
@@ -85,7 +87,7 @@ fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
     for (i, part) in parts.iter().enumerate().skip(1) {
         // Conversions name the result's type before the source's.
         let float = matches!(*part, "F16" | "F32" | "F64" | "BF16") && matches!(parts[0], "F2F");
-        let int = parts[0] == "I2I";
+        let int = matches!(parts[0], "I2I" | "I2IP" | "F2IP");
         let kind = match (float || int, i) {
             (true, 1) => "dst",
             (true, _) => "src",
