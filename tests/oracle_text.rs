@@ -63,7 +63,7 @@ fn moved(ours: &str, theirs: &str, start: u64) -> String {
     let Some(at) = target.strip_prefix("0x").and_then(|t| u64::from_str_radix(t, 16).ok()) else {
         return ours.to_string();
     };
-    let there = format!("{before} {:#x}", at + start);
+    let there = format!("{before} {:#x}", at.wrapping_add(start));
     if there == theirs { there } else { ours.to_string() }
 }
 
