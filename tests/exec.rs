@@ -55,7 +55,9 @@ fn incumbent_accepts_every_module() {
             let output =
                 Command::new(&ptxas).args(["-arch", target]).arg(&file.module).arg("-o").arg(cubin).output().unwrap();
             let text = String::from_utf8_lossy(&output.stderr);
-            if !output.status.success() || text.lines().any(|l| !l.contains("warning : ")) {
+            if !output.status.success()
+                || text.lines().any(|l| !l.contains("warning : ") && !l.contains(": Advisory: "))
+            {
                 failures += &format!("{} {target}: {text}\n", file.module.display());
             }
         }

@@ -101,7 +101,7 @@ impl Builder<'_> {
             Some(Rounding::Rp) => Some(RP),
             _ => None,
         });
-        let split = !matches!(product.way, Way::Direct | Way::Order);
+        let split = product.way.splits();
         if m.saturate_finite && !split {
             mods.push(SAT);
         }
@@ -125,11 +125,18 @@ impl Builder<'_> {
         let lens = product.frag.map(|n| usize::from(n) * words);
         self.all_lanes();
         let mut sparse = sparse;
-        if let (Way::Order, Some([metadata, selector])) = (product.way, sparse) {
-            let elements = (types[0].bits(), shape_k(shape) / METADATA_UNITS);
+        if let (true, Some([metadata, selector])) = (product.way.orders(), sparse) {
+            // Metadata counts pairs of nibbles.
+            let unit = types[0].bits().max(8);
+            let elements = (unit, shape_k(shape) * types[0].bits() / unit / METADATA_UNITS);
             let number = self.constant(selector).unwrap_or(0) as u32;
             let (ordered, metadata) = self.in_order(&parts[0], metadata, number, elements)?;
             parts[0] = ordered;
+            sparse = Some([metadata, selector]);
+        }
+        if let (Way::SparseBytes | Way::OrderBytes, Some([metadata, selector])) = (product.way, sparse) {
+            let ([even, odd], metadata) = self.sparse_groups(&parts[1], metadata)?;
+            parts[1] = [even, odd].concat();
             sparse = Some([metadata, selector]);
         }
         let f = Fragments { product, types, mods, sparse, lens };
@@ -173,8 +180,8 @@ impl Builder<'_> {
             let [d0, a0, b0] = step.map(|n| usize::from(n) * words);
             let (a, b) = (slice(first, a0, f.lens[1]), slice(second, b0, f.lens[2]));
             let mut sum = slice(&result, d0, f.lens[0]);
-            for (a, b) in self.ways(f, &a, &b) {
-                sum = self.one_product(f, &a, &b, &sum);
+            for (number, (a, b)) in self.ways(f, &a, &b).into_iter().enumerate() {
+                sum = self.one_product(f, number, [&a, &b, &sum]);
             }
             let end = result.len().min(d0 + f.lens[0]);
             result[d0..end].copy_from_slice(&sum[..end - d0]);
@@ -182,13 +189,16 @@ impl Builder<'_> {
         result
     }
 
-    /// One instruction.
-    fn one_product(&mut self, f: &Fragments, a: &[Operand], b: &[Operand], c: &[Operand]) -> Vec<Operand> {
+    /// One instruction, the `number`th of its step.
+    fn one_product(&mut self, f: &Fragments, number: usize, [a, b, c]: [&[Operand]; 3]) -> Vec<Operand> {
         let (a, b) = (self.fragment_of(a, f.lens[1]), self.fragment_of(b, f.lens[2]));
         let c = self.fragment_of(c, f.lens[0]);
         let (d, regs) = self.temp_vector(f.lens[0]);
         let mut args = vec![(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c)];
-        if let Some([metadata, selector]) = f.sparse {
+        if let Some([metadata, mut selector]) = f.sparse {
+            if matches!(f.product.way, Way::SparseBytes | Way::OrderBytes) {
+                selector = self.literal(number as i64);
+            }
             args.extend([(Role::E, metadata), (Role::Id, selector)]);
         }
         self.put(f.product.inst, &f.mods, &args);
@@ -201,7 +211,15 @@ impl Builder<'_> {
         match f.product.way {
             Way::Direct | Way::Order => vec![(a.to_vec(), b.to_vec())],
             Way::Bytes => [false, true].map(|high| (self.halves_of(a, high, ta), self.halves_of(b, high, tb))).into(),
-            Way::Nibbles => [0, 4].map(|by| (self.nibbles(a, by, ta), self.nibbles(b, by, tb))).into(),
+            Way::SparseBytes | Way::OrderBytes => {
+                let halves = b.chunks(b.len().div_ceil(2).max(1)).map(|half| self.both_halves(half, tb));
+                let halves: Vec<Vec<Operand>> = halves.collect();
+                let factors = [false, true].map(|high| self.halves_of(a, high, ta));
+                factors.into_iter().zip(halves).collect()
+            }
+            Way::Nibbles | Way::OrderNibbles => {
+                [0, 4].map(|by| (self.nibbles(a, by, ta), self.nibbles(b, by, tb))).into()
+            }
             Way::Bits => self.bit_positions(a, b),
             Way::Differ => self.differences(a, b).into(),
             Way::DifferBits => {
@@ -256,6 +274,12 @@ impl Builder<'_> {
             d
         };
         words.iter().map(|word| one(self, word)).collect()
+    }
+
+    /// All floats of 8 bits in each word, as f16: two words for each.
+    fn both_halves(&mut self, words: &[Operand], ty: ScalarType) -> Vec<Operand> {
+        let one = |b: &mut Self, word: &Operand| [false, true].map(|high| b.halves_of(&[*word], high, ty)).concat();
+        words.iter().flat_map(|word| one(self, word)).collect()
     }
 
     /// Every second nibble as a byte, extended by the type's sign.

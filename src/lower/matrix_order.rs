@@ -113,7 +113,7 @@ impl Builder<'_> {
         d
     }
 
-    fn masked_by(&mut self, word: Operand, mask: u32) -> Operand {
+    pub(super) fn masked_by(&mut self, word: Operand, mask: u32) -> Operand {
         let (d, mask) = (self.temp(), self.imm(mask));
         self.and(d, word, mask);
         d
@@ -125,7 +125,7 @@ impl Builder<'_> {
         d
     }
 
-    fn shifted(&mut self, word: Operand, by: u32) -> Operand {
+    pub(super) fn shifted(&mut self, word: Operand, by: u32) -> Operand {
         if by == 0 {
             return word;
         }

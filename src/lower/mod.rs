@@ -26,6 +26,7 @@ mod int;
 mod linked;
 mod logic;
 mod matrix;
+mod matrix_groups;
 mod matrix_memory;
 mod matrix_order;
 mod matrix_quarters;

@@ -14,6 +14,21 @@ pub enum Way {
     Differ,
     DifferBits,
     Order,
+    OrderNibbles,
+    SparseBytes,
+    OrderBytes,
+}
+
+impl Way {
+    /// Each pair of metadata is brought in order first.
+    pub fn orders(self) -> bool {
+        matches!(self, Way::Order | Way::OrderNibbles | Way::OrderBytes)
+    }
+
+    /// A step is more than one instruction.
+    pub fn splits(self) -> bool {
+        !matches!(self, Way::Direct | Way::Order)
+    }
 }
 
 /// A row of `lowering/matrix.ron` with one list of types.

@@ -11,6 +11,9 @@ pub enum Way {
     Differ,
     DifferBits,
     Order,
+    OrderNibbles,
+    SparseBytes,
+    OrderBytes,
 }
 
 #[derive(Debug, Deserialize)]

@@ -816,6 +816,36 @@ def matrix_products_narrow():
     ]
 
 
+def matrix_products_sparse():
+    return [
+        product("sp_m16n8k64_s32_s4", (16, 8, 64), ("s32", "s4", "s4", "s32"), (4, 2, 2, 4), 2300, is_sparse=True),
+        product("sp_m16n8k64_s32_u4s4_sat", (16, 8, 64), ("s32", "u4", "s4", "s32"), (4, 2, 2, 4), 2301, saturate=True, is_sparse=True),
+        product("sp_m16n8k64_s32_s4u4_sat", (16, 8, 64), ("s32", "s4", "u4", "s32"), (4, 2, 2, 4), 2302, saturate=True, is_sparse=True),
+        product("sp_m16n8k64_s32_u4", (16, 8, 64), ("s32", "u4", "u4", "s32"), (4, 2, 2, 4), 2303, is_sparse=True),
+        product("sp_m16n8k128_s32_s4_sat", (16, 8, 128), ("s32", "s4", "s4", "s32"), (4, 4, 4, 4), 2304, saturate=True, is_sparse=True),
+        product("sp_m16n8k128_s32_u4s4", (16, 8, 128), ("s32", "u4", "s4", "s32"), (4, 4, 4, 4), 2305, is_sparse=True),
+        product("sp_m16n8k128_s32_s4u4", (16, 8, 128), ("s32", "s4", "u4", "s32"), (4, 4, 4, 4), 2306, is_sparse=True),
+        product("sp_m16n8k128_s32_u4_sat", (16, 8, 128), ("s32", "u4", "u4", "s32"), (4, 4, 4, 4), 2307, saturate=True, is_sparse=True),
+        product("any_m16n8k64_s32_s4u4", (16, 8, 64), ("s32", "s4", "u4", "s32"), (4, 2, 2, 4), 2308, is_sparse="any"),
+        product("any_m16n8k64_s32_u4_sat", (16, 8, 64), ("s32", "u4", "u4", "s32"), (4, 2, 2, 4), 2309, saturate=True, is_sparse="any"),
+        product("any_m16n8k128_s32_s4_sat", (16, 8, 128), ("s32", "s4", "s4", "s32"), (4, 4, 4, 4), 2310, saturate=True, is_sparse="any"),
+        product("any_m16n8k128_s32_u4s4", (16, 8, 128), ("s32", "u4", "s4", "s32"), (4, 4, 4, 4), 2311, is_sparse="any"),
+        product("any_m16n8k32_s32_s8u8", (16, 8, 32), ("s32", "s8", "u8", "s32"), (4, 2, 2, 4), 2312, is_sparse="any"),
+        product("any_m16n8k64_s32_u8s8_sat", (16, 8, 64), ("s32", "u8", "s8", "s32"), (4, 4, 4, 4), 2313, saturate=True, is_sparse="any"),
+    ]
+
+
+def matrix_products_sparse_narrow():
+    return [
+        product("sp_m16n8k64_f32_e4m3", (16, 8, 64), ("f32", "e4m3", "e4m3", "f32"), (4, 4, 4, 4), 2350, is_sparse=True),
+        product("sp_m16n8k64_f32_e4m3e5m2", (16, 8, 64), ("f32", "e4m3", "e5m2", "f32"), (4, 4, 4, 4), 2351, is_sparse=True),
+        product("sp_m16n8k64_f32_e5m2e4m3", (16, 8, 64), ("f32", "e5m2", "e4m3", "f32"), (4, 4, 4, 4), 2352, is_sparse=True),
+        product("sp_m16n8k64_f32_e5m2", (16, 8, 64), ("f32", "e5m2", "e5m2", "f32"), (4, 4, 4, 4), 2353, is_sparse=True),
+        product("any_m16n8k64_f32_e4m3e5m2", (16, 8, 64), ("f32", "e4m3", "e5m2", "f32"), (4, 4, 4, 4), 2354, is_sparse="any"),
+        product("any_m16n8k64_f32_e5m2", (16, 8, 64), ("f32", "e5m2", "e5m2", "f32"), (4, 4, 4, 4), 2355, is_sparse="any"),
+    ]
+
+
 def matrix_moves():
     return [
         moving("ldmatrix_x1", 1, False),
@@ -1005,7 +1035,8 @@ KERNELS = [
     int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, atomics32, atomics64, reductions,
     local_array, const_array, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz,
     subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect, many_predicates, deep_regions, many_values,
-    matrix_products, matrix_products_wide, matrix_products_double, matrix_products_narrow, matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
+    matrix_products, matrix_products_wide, matrix_products_double, matrix_products_narrow, matrix_products_sparse, matrix_products_sparse_narrow,
+    matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
     cluster_of_one, matrix_quarters, large_parameters, stack_calls,
     small_programs, several_results,

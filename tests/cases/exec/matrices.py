@@ -67,8 +67,8 @@ def fragments(ty, count, elements):
     return [[word for value in lane for word in (value % 2**32, value >> 32)] for lane in lanes]
 
 
-def sparse(ty, m, k, dense, source):
-    """Zeroes in half of a; what is kept, and the metadata of selector 0 in 32 lanes."""
+def sparse(ty, m, k, dense, source, in_order=True):
+    """Zeroes in half of a; what is kept, and the metadata of selector 0 in 32 lanes, the indices of a pair in order or not."""
     kept, metadata = [[0] * (k // 2) for _ in range(m)], [0] * 32
     # The metadata counts elements, pairs of 4 bits, halves of 32 bits.
     units = {"tf32": 2 * k, "s4": k // 2, "u4": k // 2}.get(ty, k)
@@ -80,7 +80,9 @@ def sparse(ty, m, k, dense, source):
                 kept[row][chunk] = dense[row][2 * chunk + which]
                 dense[row][2 * chunk + 1 - which] = 0
             else:
-                pair = sorted(source.sample(range(4), 2))
+                pair = source.sample(range(4), 2)
+                if in_order:
+                    pair.sort()
                 size = 2 if BITS[ty] == 4 else 1
                 for unit in range(4):
                     for i in range(size):
@@ -108,9 +110,13 @@ def product(name, shape, types, registers, seed, targets=(), bit=None, saturate=
     td, ta, tb, tc = types
     a = [[any_of(ta, source) for _ in range(k)] for _ in range(m)]
     b = [[any_of(tb, source) for _ in range(n)] for _ in range(k)]
-    far = 2**31 - 1 if saturate else 100
-    c = [[source.randint(-far, far) for _ in range(n)] for _ in range(m)]
-    stored, metadata = sparse(ta, m, k, a, source) if is_sparse else (a, None)
+
+    def summand():
+        # Near both ends, so that some sums are clamped and some are not.
+        return source.choice((-1, 1)) * (2**31 - 1 - source.randint(0, 400)) if saturate else source.randint(-100, 100)
+
+    c = [[summand() for _ in range(n)] for _ in range(m)]
+    stored, metadata = sparse(ta, m, k, a, source, is_sparse != "any") if is_sparse else (a, None)
 
     def dot(row, column):
         pairs = [(a[row][i], b[i][column]) for i in range(k)]
