@@ -317,16 +317,17 @@ impl Reader<'_> {
     /// Packed halves: an immediate is printed as two numbers, a pick of halves belongs to its operand.
     fn halves(&mut self, operands: &[String]) -> Result<(), String> {
         let mut operands = operands.to_vec();
-        let number = |text: &String| text.parse::<f32>().ok();
+        let number = |text: &String| half_number(text);
         if let Some(i) =
             (1..operands.len()).find(|i| number(&operands[*i]).is_some() && number(&operands[*i - 1]).is_some())
         {
-            let half = |text: &str| {
-                let wide: f64 = text.parse().unwrap_or_default();
-                use sassafras::sim::ops::format::{F16, F64, Round};
-                F64.convert(wide.to_bits(), F16, Round::Nearest)
+            use sassafras::sim::ops::format::{BF16, F16, F64, Round};
+            let format = if self.lifted.words.has("BF16_V2") || self.lifted.words.has("BF16") { BF16 } else { F16 };
+            let half = |text: &str| -> Result<u64, String> {
+                let wide = half_number(text).ok_or_else(|| format!("{text} is no number"))?;
+                Ok(F64.convert(wide.to_bits(), format, Round::Nearest))
             };
-            let bits = half(&operands[i - 1]) << 16 | half(&operands[i]);
+            let bits = half(&operands[i - 1])? << 16 | half(&operands[i])?;
             operands.splice(i - 1..=i, [format!("{bits:#x}")]);
         }
         for (operand, (role, letter)) in
@@ -353,4 +354,15 @@ fn is_barrier(text: &str) -> bool {
 
 fn is_bank(text: &str) -> bool {
     text.trim_start_matches(['-', '|', '~']).starts_with("c[")
+}
+
+/// A half as nvdisasm prints an immediate's: a decimal number, a signed infinity, or a quiet number that is none. Otherwise `None`.
+fn half_number(text: &str) -> Option<f64> {
+    match text {
+        "+INF" => Some(f64::INFINITY),
+        "-INF" => Some(f64::NEG_INFINITY),
+        "+QNAN" => Some(f64::NAN),
+        "-QNAN" => Some(-f64::NAN),
+        _ => text.parse().ok(),
+    }
 }

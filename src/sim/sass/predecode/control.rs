@@ -154,7 +154,8 @@ fn block_barrier(b: &mut Builder) -> Result<Exec, String> {
     }
     b.code.a = b.src(Role::A, false, Kind::Int)?;
     b.code.b = b.src(Role::B, false, Kind::Int)?;
-    let packed = b.arg(Role::A).kind == ArgKind::Reg && b.arg(Role::B).kind == ArgKind::None;
+    // One register holds number and count: nvdisasm prints it once or, in the form with two places, twice.
+    let packed = b.arg(Role::A).kind == ArgKind::Reg && [ArgKind::None, ArgKind::Reg].contains(&b.arg(Role::B).kind);
     Ok(Exec::BlockBarrier { arrive_only: b.has("ARV"), gather, packed })
 }
 
