@@ -69,6 +69,7 @@ pub fn kernel(
         sites: sites(&pieces, &linked),
         constant2: bank2(module, &pieces, &linked),
         externs: externs(&pieces),
+        lines: pieces.iter().flat_map(|p| p.code.lines.iter().copied()).collect(),
         code: linked.bytes,
         ..cubin::Function::default()
     })
@@ -111,6 +112,7 @@ pub fn of_object(lowered: &LoweredFunction, code: &Code, target: &'static Target
         sites: cubin::Sites { syscalls: Vec::new(), ..sites(&pieces, &linked) },
         constant2: object_tables(lowered, code),
         externs: lowered.externs.clone(),
+        lines: pieces.iter().flat_map(|p| p.code.lines.iter().copied()).collect(),
         code: linked.bytes,
         ..cubin::Function::default()
     })

@@ -10,6 +10,7 @@ use crate::lower::{self, LoweredFunction, LoweredModule};
 use crate::ori::{Function, text};
 use crate::pipeline::{self, Watch, emit};
 use crate::ptx;
+use crate::source_lines;
 use crate::tables::Target;
 use crate::tables::ptx::{Limit, Space};
 use crate::tables::targets::Variant;
@@ -37,6 +38,8 @@ pub struct Options {
     pub relocatable: bool,
     /// Warn of each instruction of double precision.
     pub warn_double: bool,
+    /// Write line tables even where the PTX has no `.loc`; where it has some they are always written.
+    pub line_info: bool,
     /// Run the verifier after every phase.
     pub verify_ir: bool,
     /// Phases after which the function is printed into [`Output::dumps`]; `all` means every built one.
@@ -56,6 +59,7 @@ impl Options {
             override_directives: false,
             entries: Vec::new(),
             relocatable: false,
+            line_info: false,
             warn_double: false,
             verify_ir: false,
             dump_phases: Vec::new(),
@@ -160,7 +164,12 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     };
     let functions = functions.map_err(|m| vec![Diagnostic::fatal(m)])?;
     output.functions = all_resources(&lowered, &functions, options.relocatable);
-    let cubin = module_of(lowered, functions, &module, (target, options.relocatable));
+    let mut cubin = module_of(lowered, functions, &module, (target, options.relocatable));
+    match sources {
+        [source] => source_lines::add(&mut cubin, &module, source, options.line_info),
+        _ if options.line_info => output.diagnostics.push(Diagnostic::note(source_lines::OF_SEVERAL.to_string())),
+        _ => {}
+    }
     output.cubin = cubin::write(&cubin).map_err(|e| vec![Diagnostic::fatal(e.to_string())])?;
     let size = |image: &Option<cubin::Image>| image.as_ref().map_or(0, |image| image.size);
     output.global_bytes = size(&cubin.global) + size(&cubin.global_init);

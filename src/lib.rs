@@ -32,6 +32,7 @@ pub mod ptx;
 pub mod sass;
 pub mod sched;
 pub mod sim;
+pub mod source_lines;
 pub mod tables;
 pub mod uniform;
 

@@ -54,7 +54,7 @@ fn spellings_give_the_same_cubin() {
     for line in [
         "-arch=sm_90 one.ptx -o k",
         "-arch sm_90 -O3 -m64 one.ptx -o=k",
-        "--gpu-name=sm_90 --output-file k --opt-level=3 -lineinfo -w one.ptx",
+        "--gpu-name=sm_90 --output-file k --opt-level=3 -w one.ptx",
         "--gpu-name sm_90 --split-compile=4 --machine 64 -o k -",
     ] {
         _ = std::fs::remove_file(place.0.path().join("k"));

@@ -93,3 +93,21 @@ impl<'a> Bytes<'a> {
         String::from_utf8(bytes.to_vec()).map_err(|_| CubinError::at(because, "a text is not UTF-8"))
     }
 }
+
+/// Appends an unsigned LEB128 figure.
+pub fn push_unsigned(bytes: &mut Vec<u8>, mut n: u64) {
+    while n > 0x7f {
+        bytes.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    bytes.push(n as u8);
+}
+
+/// Appends a signed LEB128 figure.
+pub fn push_signed(bytes: &mut Vec<u8>, mut n: i64) {
+    while !(-0x40..0x40).contains(&n) {
+        bytes.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    bytes.push(n as u8 & 0x7f);
+}

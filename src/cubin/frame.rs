@@ -4,6 +4,7 @@
 //! the frame entries cover the code exactly; the canonical frame address is R1 plus the stack frame. Where a device function
 //! keeps its return address is not told.
 
+use super::bytes::push_unsigned;
 use super::model::{ElfKind, Function, Image, Reloc};
 use crate::tables::elf::{Layout, RelocRole, RelocRow};
 
@@ -64,7 +65,7 @@ fn link(image: &mut Image, layout: Layout) {
 /// Appends the entry of a piece of code: offset and size in the code of `symbol`, stack bytes.
 fn entry(image: &mut Image, common: u64, symbol: &str, (start, size): (u64, u64), frame: u32) {
     let mut rules = FRAME_ADDRESS.to_vec();
-    push_leb(&mut rules, frame);
+    push_unsigned(&mut rules, u64::from(frame));
     // Padded so that the whole entry, with its 12 bytes of length, is a multiple of 8.
     rules.resize((rules.len() + 4).next_multiple_of(8) - 4, 0);
     image.bytes.extend(0xffff_ffffu32.to_le_bytes());
@@ -75,13 +76,4 @@ fn entry(image: &mut Image, common: u64, symbol: &str, (start, size): (u64, u64)
     image.bytes.extend(0u64.to_le_bytes());
     image.bytes.extend(size.to_le_bytes());
     image.bytes.extend(rules);
-}
-
-/// Appends an unsigned LEB128 figure.
-fn push_leb(out: &mut Vec<u8>, mut figure: u32) {
-    while figure >= 0x80 {
-        out.push(figure as u8 | 0x80);
-        figure >>= 7;
-    }
-    out.push(figure as u8);
 }

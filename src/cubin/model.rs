@@ -54,6 +54,8 @@ pub enum DebugLevel {
     #[default]
     None,
     Lines,
+    /// Lines that name calls of inlined code.
+    InlinedLines,
     Full,
 }
 
@@ -77,6 +79,8 @@ pub struct Function {
     pub binding: Binding,
     /// Instruction words of 16 bytes, little endian, padding included.
     pub code: Vec<u8>,
+    /// PTX line of each word, 0 where there is none; shorter than the code or empty where nothing is known. Not read back from a file.
+    pub lines: Vec<u32>,
     /// Alignment of the section in bytes; 0 means the target's default.
     pub code_align: u64,
     /// Only in relocatable objects.

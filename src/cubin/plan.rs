@@ -76,6 +76,8 @@ fn replace_by_kept<'a>(drafts: &mut Vec<(Key, Draft<'a>)>, cubin: &'a Cubin, tar
 /// The place that a row gives to a section of this name.
 fn key_of(name: &str, target: &ElfTarget) -> Option<Key> {
     let row = SECTIONS.iter().enumerate().find(|(_, row)| match row.scope {
+        // In objects the text has a number behind its name.
+        Scope::Module if row.content == Content::Kept => name.starts_with(row.name),
         Scope::Module => row.name == name,
         Scope::Function => name.starts_with(row.name),
     });
@@ -142,6 +144,8 @@ fn module_image(row: &SectionRow, cubin: &Cubin, target: &ElfTarget) -> Result<O
         // Filled in later, once names have their numbers.
         Content::SectionNames | Content::SymbolNames | Content::Symbols | Content::ModuleInfo => bytes(Vec::new()),
         Content::CallGraph | Content::Prototypes => bytes(Vec::new()),
+        // Only where it is among the kept sections.
+        Content::Kept => Ok(None),
         // Taken above, made for each function, or made from the others.
         Content::Constant3 | Content::Constant4 | Content::Global | Content::GlobalInit => Ok(None),
         Content::FunctionInfo | Content::Code | Content::Constant0 | Content::Constant2 | Content::Shared => Ok(None),

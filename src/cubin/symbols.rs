@@ -8,7 +8,7 @@ use super::error::CubinError;
 use super::kept::{KeptSymbol, SymbolHome};
 use super::model::{Binding, Cubin, ElfKind, Function, Space, Variable};
 use super::plan::Draft;
-use crate::tables::elf::{Content, ElfTarget, RESERVED, ReservedRow, SECTIONS};
+use crate::tables::elf::{Content, ElfTarget, RESERVED, ReservedRow, SECTIONS, Scope};
 use crate::tables::targets::TARGETS;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,7 +59,7 @@ pub fn symbols(cubin: &Cubin, target: &ElfTarget, drafts: &[Draft<'_>]) -> Resul
         table.labels(function, |binding| binding == Binding::Local)?;
     }
     table.kept(|info| info >> 4 == 0)?;
-    table.module_sections(&[Content::Frame, Content::CallGraph, Content::Prototypes, Content::Fixed])?;
+    table.module_sections(&[Content::Frame, Content::Kept, Content::CallGraph, Content::Prototypes, Content::Fixed])?;
     for function in &cubin.functions {
         if function.binding == Binding::Global {
             table.function(function)?;
@@ -142,9 +142,12 @@ impl Table<'_> {
 
     fn module_sections(&mut self, contents: &[Content]) -> Result<(), CubinError> {
         for content in contents {
-            let mut rows = SECTIONS.iter().filter(|row| row.content == *content && row.symbol);
-            if let Some(row) = rows.find(|row| self.sections.contains_key(row.name)) {
-                self.section_symbol(row.name)?;
+            let rows = SECTIONS.iter().filter(|row| row.content == *content && row.symbol);
+            for row in rows.filter(|row| row.scope == Scope::Module) {
+                // Layouts may have a row each for the same section.
+                if self.sections.contains_key(row.name) && !self.names.contains(row.name) {
+                    self.section_symbol(row.name)?;
+                }
             }
         }
         Ok(())

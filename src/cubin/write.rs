@@ -15,8 +15,8 @@ use crate::tables::elf::{Content, ElfTarget, InfoRule, SectionRow};
 use std::collections::BTreeMap;
 
 /// Top byte of `e_flags` by debug level.
-pub const FLAGS_TOP: [(DebugLevel, u32); 3] =
-    [(DebugLevel::None, 0x06), (DebugLevel::Lines, 0x09), (DebugLevel::Full, 0x0b)];
+pub const FLAGS_TOP: [(DebugLevel, u32); 4] =
+    [(DebugLevel::None, 0x06), (DebugLevel::Lines, 0x09), (DebugLevel::InlinedLines, 0x0a), (DebugLevel::Full, 0x0b)];
 
 /// Low byte of `e_flags` of an object whose code is in `.text` alone. Source: nvlink 13.0.88 takes objects for sm_100 and sm_120 without
 /// the second representation of the code with this byte and no other.

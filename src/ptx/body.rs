@@ -168,6 +168,7 @@ impl<'a> Parser<'a> {
         let (file, line, column) = (self.plain()?, self.plain()?, self.plain()?);
         let mut location = Location { pos, file, line, column, inlined: None };
         if !self.accept_sign(",") {
+            self.locations.insert((file, line, column));
             return Ok(location);
         }
         let word = self.expect_ident()?;
@@ -185,6 +186,15 @@ impl<'a> Parser<'a> {
             return Err(self.unexpected());
         }
         let (file, line, column) = (self.plain()?, self.plain()?, self.plain()?);
+        if !self.locations.contains(&(file, line, column)) {
+            let call = format!("{file} {line} {column}");
+            let text = format!(
+                "Source location {call} used in inlined_at directive must be used in a preceding .loc directive"
+            );
+            return Err(self.error(pos, text));
+        }
+        self.locations.insert((location.file, location.line, location.column));
+        self.inlined_names.insert(function_name.clone());
         location.inlined = Some(InlinedAt { function_name, name_offset, file, line, column });
         Ok(location)
     }

@@ -64,6 +64,8 @@ fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>)
         cut_off: false,
         check_rows,
         target_row: None,
+        locations: Default::default(),
+        inlined_names: Default::default(),
         inputs: Vec::new(),
     };
     let mut all = Vec::new();
@@ -85,8 +87,24 @@ fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>)
         parser.diags.sort_by_key(|d| d.pos);
         all.extend(parser.diags.drain(..).map(|d| Diagnostic { file: file as u32, ..d }));
     }
+    all.extend(unresolved_names(&parser));
     let good = all.iter().all(|d| d.severity == Severity::Warning);
     (good.then_some(parser.module), all)
+}
+
+/// Names of inlined functions that no debug section has.
+fn unresolved_names(parser: &Parser) -> Vec<Diagnostic> {
+    let sections = &parser.module.debug_sections;
+    let named = |name: &str| {
+        sections.iter().any(|s| s.name == name)
+            || sections
+                .iter()
+                .flat_map(|s| &s.lines)
+                .any(|l| l.split_once(':').is_some_and(|(label, _)| label.trim() == name))
+    };
+    let missing = parser.inlined_names.iter().filter(|name| !named(name));
+    let text = |name: &String| format!("Unresolved label '{name}' used in function_name attribute.");
+    missing.map(|name| Diagnostic { severity: Severity::Error, ..Diagnostic::note(text(name)) }).collect()
 }
 
 fn empty() -> Module {

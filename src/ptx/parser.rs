@@ -9,7 +9,7 @@ use super::lexer::{Tok, Token};
 use super::scope::Body;
 use crate::diag::{Diagnostic, Pos};
 use crate::tables::Target;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Errors after which reading goes on no further.
 const MAX_ERRORS: usize = 500;
@@ -40,6 +40,10 @@ pub struct Parser<'a> {
     pub check_rows: bool,
     /// The row of the `.target` directive.
     pub target_row: Option<&'static Target>,
+    /// File, line and column of each `.loc` so far.
+    pub locations: HashSet<(u32, u32, u32)>,
+    /// Labels that name inlined functions.
+    pub inlined_names: BTreeSet<String>,
 }
 
 impl<'a> Parser<'a> {

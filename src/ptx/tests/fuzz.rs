@@ -8,7 +8,7 @@ fn seeds() -> Vec<String> {
         .global .align 8 .u64 t[2][2] = {{1, generic(u)+4}, {0xFF(u)}};\n.extern .shared .align 16 .b8 s[];\n\
         .func (.reg .f32 r) g(.reg .f32 a) { neg.f32 r, a; ret; }\n.pragma \"x\";\n\
         .visible .entry k(.param .u64 .ptr .global .align 8 p) .maxntid 1, 2, 3 .pragma \"nounroll\"; {\n\
-        .reg .b32 %r<10>; .reg .pred %p<3>; .reg .f32 %f<3>; .reg .b64 %d<3>; .loc 1 2 3, function_name a+1, inlined_at 1 2 3\n\
+        .reg .b32 %r<10>; .reg .pred %p<3>; .reg .f32 %f<3>; .reg .b64 %d<3>; .loc 1 2 3 .loc 1 2 3, function_name a+1, inlined_at 1 2 3\n\
         { .reg .v4 .f32 v; mov.f32 %f1, v.x; L: @!%p1 bra L; }\nt: .branchtargets A, B; brx.idx %r1, t;\n\
         A: ld.global.v4.f32 {%f1, _, %f2, %f1}, [%d1+-8]; B: call (%f1), g, (%f1);\n\
         shfl.sync.idx.b32 %r1|%p1, %r2, 0x1F, (1+2)*WARP_SZ?3:4, -1; mov.b64 {%r1, %r2}, %d1; tex.2d.v4.f32.f32 {%r1}, [s, {%r1, %r2}];\n\

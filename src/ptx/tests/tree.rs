@@ -211,7 +211,7 @@ fn calls() {
 #[test]
 fn line_ends_comments_and_debug_text() {
     let text = ".version 8.0\r\n.target sm_80, debug // c\r\n.address_size 64\r\n/* a\r\n b */ .file 1 \"a.cu\", 12, 13\r\n\
-        .entry k()\r\n{\r\n.loc 1 2 3\r\n.loc 1 4 5, function_name $L__info+3, inlined_at 1 7 8\r\nret;\r\n}\r\n\
+        .entry k()\r\n{\r\n.loc 1 7 8\r\n.loc 1 4 5, function_name $L__info+3, inlined_at 1 7 8\r\nret;\r\n}\r\n\
         .section .debug_str\r\n{\r\n$L__info:\r\n.b8 1,2\r\n}\r\n@@DWARF .byte 0\r\n";
     let m = module(text);
     assert!(m.target.debug);

@@ -1,0 +1,305 @@
+//! Line tables: `.debug_line` (lines of the source language), `.nv_debug_line_sass` (lines of the PTX text), the text itself, and the
+//! names of inlined functions.
+//!
+//! Input: functions whose words know their PTX line, and what the PTX text says of lines ([`LineInfo`]). Output: sections with
+//! their relocations, as the model keeps them. Invariants: version 2 of DWARF; one sequence for each function, which covers its
+//! code; a row for inlined code is preceded by one for its call at the same address, and names it by its number. Source: what
+//! ptxas 13.0.88 writes with -lineinfo, read by readelf and nvdisasm.
+
+use super::bytes::{push_signed as signed, push_unsigned as unsigned};
+use super::kept::KeptSection;
+use super::model::{Function, Image, Reloc};
+use std::collections::BTreeMap;
+
+/// What the PTX text says of lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LineInfo {
+    /// `.file`, by its number.
+    pub files: BTreeMap<u32, SourceFile>,
+    /// `.debug_str`: NUL-terminated names.
+    pub names: Vec<u8>,
+    /// Each `.loc`, in the order of the text.
+    pub places: Vec<SourcePlace>,
+    /// The `.loc` in force at a PTX line, as an index of `places`.
+    pub at_line: BTreeMap<u32, usize>,
+    /// The PTX text.
+    pub text: String,
+}
+
+impl LineInfo {
+    /// Whether calls of inlined code are told.
+    pub fn inlined(&self) -> bool {
+        self.places.iter().any(|place| place.call.is_some())
+    }
+}
+
+/// A file of the source language.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceFile {
+    pub name: String,
+    /// Seconds since 1970, 0 where it is not said.
+    pub time: u64,
+    /// In bytes, 0 where it is not said.
+    pub size: u64,
+}
+
+/// A line of the source language.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourcePlace {
+    pub file: u32,
+    pub line: u32,
+    /// Of inlined code: the call, as an index of the places before this one, and the byte offset of the function's name in `names`.
+    pub call: Option<(usize, u64)>,
+}
+
+/// R_CUDA_64.
+const ADDRESS: u32 = 2;
+/// SHT_PROGBITS.
+const BITS: u32 = 1;
+const LINE_BASE: i64 = -5;
+const LINE_RANGE: u64 = 14;
+/// The first opcode that moves address and line at once.
+const SPECIAL: u64 = 10;
+/// Calls of inlined code are told up to this depth.
+const MAX_CALLS: u32 = 64;
+/// The vendor's extended opcode for inlined code: the number of the call's row, the offset of the function's name.
+const INLINED: u8 = 0x90;
+
+/// The sections; `objects` are to be linked, where texts are told apart by their names.
+pub fn sections(functions: &[Function], info: &LineInfo, object: bool) -> Vec<KeptSection> {
+    let mut sections = vec![section(".debug_line", source_lines(functions, info))];
+    if !info.names.is_empty() {
+        sections.push(section(".debug_str", Image::new(info.names.clone(), 1)));
+    }
+    sections.push(section(".nv_debug_line_sass", text_lines(functions)));
+    let suffix = if object { format!(".{}", digest(&info.text)) } else { String::new() };
+    sections.push(section(&format!(".nv_debug_ptx_txt{suffix}"), Image::new(text(&info.text), 1)));
+    if object {
+        // A linker's table of relocations runs backwards.
+        sections.iter_mut().for_each(|section| section.image.relocs.reverse());
+    }
+    sections
+}
+
+fn section(name: &str, image: Image) -> KeptSection {
+    KeptSection { name: name.to_string(), kind: BITS, align: 1, image, ..KeptSection::default() }
+}
+
+/// The text with a NUL behind each line.
+fn text(text: &str) -> Vec<u8> {
+    text.lines().flat_map(|line| line.trim().bytes().chain([0])).collect()
+}
+
+/// FNV-1a of 32 bits.
+fn digest(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// Lines of the source language.
+fn source_lines(functions: &[Function], info: &LineInfo) -> Image {
+    let mut program = Program::new(&info.files, info.inlined());
+    for function in functions {
+        let places: Vec<(u64, usize)> =
+            words(function).filter_map(|(at, line)| Some((at, *info.at_line.get(&line)?))).collect();
+        if places.is_empty() {
+            continue;
+        }
+        program.begin(&function.name);
+        let mut last = None;
+        for (at, place) in places {
+            if last.replace(place) != Some(place) {
+                program.place(at, place, info, MAX_CALLS);
+            }
+        }
+        program.end(function.code.len() as u64);
+    }
+    program.finish()
+}
+
+/// Lines of the PTX text, which is file 0.
+fn text_lines(functions: &[Function]) -> Image {
+    let mut program = Program::new(&BTreeMap::new(), false);
+    for function in functions.iter().filter(|f| words(f).next().is_some()) {
+        program.begin(&function.name);
+        let mut last = 0;
+        for (at, line) in words(function) {
+            if line != last {
+                program.row(at, (0, line), None);
+                last = line;
+            }
+        }
+        program.end(function.code.len() as u64);
+    }
+    program.finish()
+}
+
+/// Byte offsets of the words that have a PTX line, with it.
+fn words(function: &Function) -> impl Iterator<Item = (u64, u32)> + '_ {
+    let words = function.lines.iter().enumerate().filter(|(_, line)| **line != 0);
+    words.map(|(i, line)| (i as u64 * 16, *line))
+}
+
+/// A line program being written, with the registers of the machine that reads it.
+struct Program {
+    bytes: Vec<u8>,
+    relocs: Vec<Reloc>,
+    /// Numbers in the table of files.
+    files: BTreeMap<u32, u64>,
+    address: u64,
+    file: Option<u64>,
+    line: i64,
+    call: (u64, u64),
+    /// Rows of this sequence.
+    rows: u64,
+}
+
+impl Program {
+    /// The header: version 2, directories, files.
+    fn new(files: &BTreeMap<u32, SourceFile>, inlined: bool) -> Program {
+        let mut directories: Vec<&str> = Vec::new();
+        let mut table = Vec::new();
+        for file in files.values() {
+            let (directory, name) = file.name.rsplit_once('/').unwrap_or(("", &file.name));
+            let number = match directories.iter().position(|d| *d == directory) {
+                _ if directory.is_empty() => 0,
+                Some(known) => known + 1,
+                None => {
+                    directories.push(directory);
+                    directories.len()
+                }
+            };
+            table.extend(name.bytes().chain([0]));
+            [number as u64, file.time, file.size].into_iter().for_each(|n| unsigned(&mut table, n));
+        }
+        let mut rest = vec![1, 1, LINE_BASE as u8, LINE_RANGE as u8, SPECIAL as u8, 0, 1, 1, 1, 1, 0, 0, 0, 1];
+        rest.extend(directories.iter().flat_map(|d| d.bytes().chain([0])));
+        rest.push(0);
+        rest.extend(table);
+        rest.push(0);
+        if inlined {
+            // Where in `.debug_str` the names begin: the header has this field where calls are told.
+            rest.extend([0; 4]);
+        }
+        // The length of all is filled in at the end.
+        let mut bytes = vec![0; 4];
+        bytes.extend(2u16.to_le_bytes());
+        bytes.extend((rest.len() as u32).to_le_bytes());
+        bytes.extend(rest);
+        let files = files.keys().zip(1..).map(|(number, place)| (*number, place)).collect();
+        Program { bytes, relocs: Vec::new(), files, address: 0, file: None, line: 1, call: (0, 0), rows: 0 }
+    }
+
+    fn begin(&mut self, symbol: &str) {
+        self.bytes.extend([0, 9, 2]);
+        let offset = self.bytes.len() as u64;
+        let symbol = symbol.to_string();
+        self.relocs.push(Reloc { offset, kind: ADDRESS, symbol, addend: 0, explicit_addend: false });
+        self.bytes.extend([0; 8]);
+        (self.address, self.file, self.line, self.call, self.rows) = (0, None, 1, (0, 0), 0);
+    }
+
+    /// Rows for a place: of inlined code the row of its call first. Gives the number of the last one.
+    fn place(&mut self, at: u64, place: usize, info: &LineInfo, depth: u32) -> u64 {
+        let SourcePlace { file, line, call } = info.places[place];
+        let call = call.filter(|_| depth > 0).map(|(caller, name)| (self.place(at, caller, info, depth - 1), name));
+        let file = self.files.get(&file).copied().unwrap_or(0);
+        self.row(at, (file, line), call);
+        self.rows
+    }
+
+    fn row(&mut self, at: u64, (file, line): (u64, u32), call: Option<(u64, u64)>) {
+        if self.file.replace(file) != Some(file) {
+            self.bytes.push(4);
+            unsigned(&mut self.bytes, file);
+        }
+        let call = call.unwrap_or_default();
+        if std::mem::replace(&mut self.call, call) != call {
+            let mut operands = Vec::new();
+            unsigned(&mut operands, call.0);
+            unsigned(&mut operands, call.1);
+            self.bytes.extend([0, operands.len() as u8 + 1, INLINED]);
+            self.bytes.extend(operands);
+        }
+        let (by, address) = (i64::from(line) - self.line, at - self.address);
+        (self.line, self.address) = (i64::from(line), at);
+        self.rows += 1;
+        let special = u64::try_from(by - LINE_BASE).ok().filter(|n| *n < LINE_RANGE - 1);
+        let special = special.map(|n| n.saturating_add(LINE_RANGE.saturating_mul(address)).saturating_add(SPECIAL));
+        if let Some(Ok(opcode)) = special.map(u8::try_from) {
+            self.bytes.push(opcode);
+            return;
+        }
+        if by != 0 || address == 0 {
+            self.bytes.push(3);
+            signed(&mut self.bytes, by);
+        }
+        if address != 0 {
+            self.advance(address);
+        }
+        self.bytes.push(1);
+    }
+
+    fn end(&mut self, size: u64) {
+        self.advance(size - self.address);
+        self.bytes.extend([0, 1, 1]);
+    }
+
+    /// In bytes. As the incumbent: the figure has room for a sign, which a reader of unsigned ones takes for leading zeros.
+    fn advance(&mut self, by: u64) {
+        self.bytes.push(2);
+        signed(&mut self.bytes, by as i64);
+    }
+
+    fn finish(mut self) -> Image {
+        let length = self.bytes.len() as u32 - 4;
+        self.bytes[..4].copy_from_slice(&length.to_le_bytes());
+        Image { relocs: self.relocs, ..Image::new(self.bytes, 1) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What ptxas 13.0.88 writes for the same rows.
+    const EXPECTED: [&str; 4] = [
+        "720000000200350000000101fb0e0a000101010100000001",
+        "2f746d702f610000666f6f2e6375000100006261722e637568000180e2cfaa06d2090000000000",
+        "000902000000000000000004010309",
+        "01f102c000010402000390030003080104010003900000037902c00001030102200102d001000101",
+    ];
+
+    #[test]
+    fn lines_are_as_the_incumbent_writes_them() {
+        let file = |name: &str, time, size| SourceFile { name: name.into(), time, size };
+        let place = |file, line, call| SourcePlace { file, line, call };
+        let mut function = Function { name: "k".into(), code: vec![0; 0x180], ..Function::default() };
+        function.lines = [vec![1], vec![2; 4], vec![3; 4], vec![4; 2], vec![5], vec![0; 12]].concat();
+        let info = LineInfo {
+            files: [(1, file("/tmp/a/foo.cu", 0, 0)), (2, file("/tmp/a/bar.cuh", 1_700_000_000, 1234))].into(),
+            places: vec![
+                place(1, 10, None),
+                place(1, 12, None),
+                place(2, 20, Some((1, 0))),
+                place(1, 13, None),
+                place(1, 14, None),
+            ],
+            at_line: (1..=5).zip(0..).collect(),
+            ..LineInfo::default()
+        };
+        let image = source_lines(&[function], &info);
+        let hex: String = image.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, EXPECTED.concat());
+        assert_eq!(image.relocs.iter().map(|r| (r.offset, r.symbol.as_str())).collect::<Vec<_>>(), [(0x42, "k")]);
+    }
+
+    #[test]
+    fn calls_that_call_each_other_end() {
+        let places = (0..1000).map(|i| SourcePlace { file: 1, line: i, call: (i > 0).then(|| (i as usize - 1, 0)) });
+        let info = LineInfo { places: places.collect(), at_line: [(1, 999)].into(), ..LineInfo::default() };
+        let function = Function { name: "k".into(), code: vec![0; 16], lines: vec![1], ..Function::default() };
+        let image = source_lines(&[function], &info);
+        let calls = image.bytes.iter().filter(|byte| **byte == INLINED).count();
+        assert_eq!(calls, MAX_CALLS as usize);
+    }
+}

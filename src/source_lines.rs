@@ -1,0 +1,102 @@
+//! What a PTX text says of source lines, for the line tables of the cubin.
+//!
+//! Input: a module and its text. Output: files, `.loc` places with their calls, and which place each PTX line has. Invariant: the
+//! front end has checked that each `inlined_at` names an earlier place and each `function_name` a label of `.debug_str`.
+
+use crate::cubin::lines::{self, LineInfo, SourceFile, SourcePlace};
+use crate::cubin::{Cubin, DebugLevel, ElfKind};
+use crate::ptx::ast::{DebugSection, Location, Module, Statement};
+use std::collections::HashMap;
+
+/// The section that holds the names of inlined functions.
+pub const NAMES: &str = ".debug_str";
+
+/// What is said where lines are wanted of several texts in one cubin.
+pub const OF_SEVERAL: &str = "No line tables are written for several inputs";
+
+/// Adds the line tables to a cubin, if the text has a `.loc` or `always`.
+pub fn add(cubin: &mut Cubin, module: &Module, text: &str, always: bool) {
+    let info = of(module, text);
+    if info.places.is_empty() && !always {
+        return;
+    }
+    cubin.debug = if info.inlined() { DebugLevel::InlinedLines } else { DebugLevel::Lines };
+    let object = cubin.kind == ElfKind::Relocatable;
+    cubin.kept.sections.extend(lines::sections(&cubin.functions, &info, object));
+}
+
+/// Gathers it.
+pub fn of(module: &Module, text: &str) -> LineInfo {
+    let mut info = LineInfo { text: text.to_string(), ..LineInfo::default() };
+    for file in &module.files {
+        let name = file.name.trim_matches('"').to_string();
+        let row = SourceFile { name, time: file.timestamp.unwrap_or(0), size: file.size.unwrap_or(0) };
+        info.files.entry(file.index).or_insert(row);
+    }
+    let mut labels = HashMap::new();
+    for section in module.debug_sections.iter().filter(|s| s.name == NAMES) {
+        labels.entry(NAMES.to_string()).or_insert(info.names.len() as i64);
+        data(section, &mut info.names, &mut labels);
+    }
+    let mut last = HashMap::new();
+    for function in module.functions.values() {
+        let mut now = None;
+        for statement in function.body.iter().flatten() {
+            match statement {
+                Statement::Location(at) => now = Some(place(at, &mut info, &mut last, &labels)),
+                Statement::Instruction(inst) => {
+                    if let Some(now) = now {
+                        info.at_line.entry(inst.pos.line).or_insert(now);
+                    }
+                }
+                Statement::Label(_) | Statement::Pragma(_) => {}
+            }
+        }
+    }
+    info
+}
+
+/// Files the place of a `.loc`; `last` says which place was the last of a file, line and column.
+fn place(
+    at: &Location,
+    info: &mut LineInfo,
+    last: &mut HashMap<(u32, u32, u32), usize>,
+    labels: &HashMap<String, i64>,
+) -> usize {
+    let call = at.inlined.as_ref().and_then(|inlined| {
+        let caller = *last.get(&(inlined.file, inlined.line, inlined.column))?;
+        let name = labels.get(&inlined.function_name)?.checked_add(inlined.name_offset)?;
+        Some((caller, u64::try_from(name).ok()?))
+    });
+    info.places.push(SourcePlace { file: at.file, line: at.line, call });
+    let number = info.places.len() - 1;
+    last.insert((at.file, at.line, at.column), number);
+    number
+}
+
+/// Appends what the lines of a section say, and notes where its labels are. What is no number is left out: it would be an address.
+fn data(section: &DebugSection, bytes: &mut Vec<u8>, labels: &mut HashMap<String, i64>) {
+    for line in &section.lines {
+        let mut rest = line.split_once("//").map_or(line.as_str(), |(code, _)| code).trim();
+        if let Some((label, tail)) = rest.split_once(':') {
+            labels.insert(label.trim().to_string(), bytes.len() as i64);
+            rest = tail.trim();
+        }
+        let (kind, list) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let size = match kind {
+            ".b8" => 1,
+            ".b16" => 2,
+            ".b32" => 4,
+            ".b64" => 8,
+            _ => continue,
+        };
+        for item in list.split(',') {
+            let item = item.trim().trim_end_matches(';');
+            let number = match item.strip_prefix("0x") {
+                Some(hex) => u64::from_str_radix(hex, 16).ok(),
+                None => item.parse::<i64>().ok().map(|n| n as u64),
+            };
+            bytes.extend_from_slice(&number.unwrap_or(0).to_le_bytes()[..size]);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Line tables, read back by nvdisasm.
+//!
+//! Input: `tests/cases/lines/lines.ptx`. Checked, where nvdisasm is installed: the source lines that it prints before the
+//! instructions, calls of inlined code with them, and the PTX lines; the same after nvlink has linked an object. Without the tools:
+//! a file without `.loc` gets tables only where they are asked for.
+
+use sassafras::{Options, compile};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn tool(name: &str) -> Option<PathBuf> {
+    let path = root().join("target/vendor").join(name);
+    if !path.exists() {
+        println!("skipped: target/vendor/{name} is missing");
+        return None;
+    }
+    Some(path)
+}
+
+fn source() -> String {
+    std::fs::read_to_string(root().join("tests/cases/lines/lines.ptx")).unwrap()
+}
+
+/// What nvdisasm prints of lines in each section of code, at an address each.
+fn printed(nvdisasm: &Path, file: &Path, flag: &str) -> Vec<(String, Vec<(u64, String)>)> {
+    let output = Command::new(nvdisasm).args([flag, "-c"]).arg(file).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut sections: Vec<(String, Vec<(u64, String)>)> = Vec::new();
+    let mut waiting = Vec::new();
+    for line in String::from_utf8(output.stdout).unwrap().lines().map(str::trim) {
+        if let Some(rest) = line.strip_prefix("//--------------------- .text.") {
+            sections.push((rest.split_whitespace().next().unwrap().to_string(), Vec::new()));
+        } else if let Some(rest) = line.strip_prefix("//## File ") {
+            waiting.push(rest.to_string());
+        } else if let Some((address, _)) = line.strip_prefix("/*").and_then(|rest| rest.split_once("*/")) {
+            let address = u64::from_str_radix(address, 16).unwrap_or(u64::MAX);
+            if let Some((_, found)) = sections.last_mut() {
+                found.extend(waiting.drain(..).map(|text| (address, text)));
+            }
+        }
+    }
+    sections
+}
+
+/// The lines alone, in the order of the code.
+fn lines(sections: &[(String, Vec<(u64, String)>)], name: &str) -> Vec<String> {
+    let (_, found) = sections.iter().find(|(section, _)| section == name).unwrap();
+    found.iter().map(|(_, text)| text.clone()).collect()
+}
+
+const INLINED: [&str; 9] = [
+    "\"src/first.cu\", line 10",
+    "\"src/first.cu\", line 12",
+    "\"include/second.cuh\", line 20 inlined at \"src/first.cu\", line 12",
+    "\"src/first.cu\", line 12",
+    "\"include/second.cuh\", line 30 inlined at \"include/second.cuh\", line 20",
+    "\"include/second.cuh\", line 20 inlined at \"src/first.cu\", line 12",
+    "\"src/first.cu\", line 12",
+    "\"src/first.cu\", line 13",
+    "\"src/first.cu\", line 14",
+];
+
+#[test]
+fn nvdisasm_prints_the_lines_of_the_text() {
+    let Some(nvdisasm) = tool("nvdisasm") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for arch in ["sm_75", "sm_90", "sm_120"] {
+        for level in [0, 3] {
+            let options = Options { opt_level: level, ..Options::new(arch) };
+            let cubin = compile(&source(), &options).unwrap().cubin;
+            let file = folder.path().join("k.cubin");
+            std::fs::write(&file, &cubin).unwrap();
+            let sections = printed(&nvdisasm, &file, "-gi");
+            assert_eq!(lines(&sections, "inlined"), INLINED, "{arch} -O{level}");
+            let called = lines(&sections, "calls");
+            // The parameter arrives in its register: line 3 has no instruction.
+            for line in [20, 22, 24, 400, 402] {
+                let text = format!("\"src/first.cu\", line {line}");
+                assert!(called.contains(&text), "{arch} -O{level}: {text} in {called:?}");
+            }
+            ptx_lines(&printed(&nvdisasm, &file, "-gp"), arch);
+        }
+    }
+}
+
+/// Every store of the text stands behind the PTX line that it came from.
+fn ptx_lines(sections: &[(String, Vec<(u64, String)>)], arch: &str) {
+    let text = source();
+    for (name, statement) in [("inlined", "st.global.u32 [%rd3], %r3;"), ("calls", "st.global.u32 [%rd1], %r1;")] {
+        let line = text.lines().position(|line| line.trim() == statement).unwrap() + 1;
+        let wanted = format!("\".nv_debug_ptx_txt\", line {line}");
+        let found = lines(sections, name);
+        assert!(found.contains(&wanted), "{arch} {name}: {wanted} in {found:?}");
+    }
+}
+
+#[test]
+fn lines_of_objects_are_linked() {
+    let (Some(nvdisasm), Some(nvlink)) = (tool("nvdisasm"), tool("nvlink")) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for arch in ["sm_75", "sm_90", "sm_120"] {
+        let options = Options { relocatable: true, ..Options::new(arch) };
+        let object = folder.path().join("k.o");
+        std::fs::write(&object, compile(&source(), &options).unwrap().cubin).unwrap();
+        let linked = folder.path().join("k.cubin");
+        let output = Command::new(&nvlink).arg(format!("-arch={arch}")).arg(&object).arg("-o").arg(&linked).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{arch}: {}", String::from_utf8_lossy(&output.stdout));
+        let sections = printed(&nvdisasm, &linked, "-gi");
+        assert_eq!(lines(&sections, "inlined"), INLINED, "{arch}");
+    }
+}
+
+#[test]
+fn tables_are_written_where_there_are_lines_or_they_are_wanted() {
+    let has = |cubin: &[u8]| cubin.windows(12).any(|bytes| bytes == b".debug_line\0");
+    let plain = ".version 8.0 .target sm_80 .address_size 64 .visible .entry k() { ret; }";
+    assert!(has(&compile(&source(), &Options::new("sm_90")).unwrap().cubin));
+    assert!(!has(&compile(plain, &Options::new("sm_90")).unwrap().cubin));
+    assert!(has(&compile(plain, &Options { line_info: true, ..Options::new("sm_90") }).unwrap().cubin));
+}
