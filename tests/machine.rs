@@ -96,6 +96,6 @@ fn incumbent_cubins_give_the_expected_numbers() {
     let count = wrong.len();
     wrong.retain(|message| !listed.iter().any(|line| is(message, line)));
     println!("{} launches of the incumbent's are not executed yet, as listed", count - wrong.len());
-    assert!(stale.is_empty(), "listed, and not found: {stale:?}");
     assert!(wrong.is_empty(), "{} launches went wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(stale.is_empty(), "listed, and not found: {stale:?}");
 }

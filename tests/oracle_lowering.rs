@@ -126,7 +126,7 @@ impl Bench {
             }
             interpreter(job.target, form, &how, &mine, third, found);
             match self.execute(&theirs, *number) {
-                Err(fault) if fault.refused => drop(found.anchors.insert(how, reason(&fault))),
+                Err(fault) if fault.is_refused() => drop(found.anchors.insert(how, reason(&fault))),
                 Err(fault) => found.wrong.push(format!("{how}: the incumbent's cubin: {fault}")),
                 Ok(bytes) if bytes == mine => drop(found.anchors.insert(how, String::new())),
                 Ok(_) if form.incumbent_wrong => drop(found.anchors.insert(how, "the incumbent is wrong".to_string())),
@@ -142,7 +142,7 @@ fn interpreter(target: &str, form: &Form, how: &str, mine: &[u8], third: &Result
     match third.as_ref().map(|bytes| judge::difference(&form.text, STRIDE, RESULTS, mine, bytes)) {
         Ok(Some(difference)) if form.interpreted => found.wrong.push(format!("{how}: {difference}")),
         Ok(_) => drop(found.anchors.insert(anchor, String::new())),
-        Err(fault) if fault.refused => drop(found.anchors.insert(anchor, reason(fault))),
+        Err(fault) if fault.is_refused() => drop(found.anchors.insert(anchor, reason(fault))),
         Err(fault) => found.wrong.push(format!("{how}: the interpreter: {fault}")),
     }
 }

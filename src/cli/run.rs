@@ -3,7 +3,9 @@
 use crate::diag::Diagnostic;
 use crate::sim::fault::Fault;
 use crate::sim::launch::{ArgValue, CommandArg, parse_command_arg, write_results};
-use crate::sim::run::{Shape, run as run_kernel};
+use crate::sim::report::Report;
+use crate::sim::run::{How, Outcome, Shape, run_as};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -30,6 +32,15 @@ pub struct Options {
     /// Bytes of dynamic shared memory
     #[arg(long, default_value_t = 0)]
     smem: u32,
+    /// Write opcode counts and reports as JSON to standard output
+    #[arg(long)]
+    json: bool,
+    /// Write each instruction to standard error as it is executed
+    #[arg(long)]
+    trace: bool,
+    /// Give up after so many instructions of all warps
+    #[arg(long)]
+    steps: Option<u64>,
     /// Arguments in order: u32:5 f32:2.5 in:PATH out:PATH:BYTES inout:PATH[:OUT] …
     #[arg(long = "arg", allow_hyphen_values = true)]
     args: Vec<String>,
@@ -47,7 +58,16 @@ fn triple(text: &str) -> Result<[u32; 3], String> {
     Ok(out)
 }
 
-/// Runs and writes the results; a fault of the program is exit status 1 and writes nothing.
+impl Options {
+    fn how(&self) -> How {
+        let trace: Option<fn(&str)> = if self.trace { Some(|line| eprintln!("{line}")) } else { None };
+        let usual = How::default();
+        let step_limit = self.steps.unwrap_or(usual.step_limit);
+        How { trace, step_limit, ..usual }
+    }
+}
+
+/// Runs and writes the results; any report is exit status 1, and one that ended the run writes none.
 pub fn run(options: &Options) -> Result<ExitCode, String> {
     let mut bytes = super::read(&options.file)?;
     let is_cubin = bytes.starts_with(b"\x7fELF");
@@ -62,19 +82,81 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
     let mut values: Vec<ArgValue> = args.iter().map(|a| a.value.clone()).collect();
     let shape = Shape { grid: options.grid, block: options.block, smem: options.smem };
     let ran = if interpreted {
-        interpret(&bytes, shape, &mut values, options)?
+        interpret(&bytes, shape, &mut values, options)?.map(|()| Outcome { ended: true, ..Outcome::default() })
     } else {
-        run_kernel(&bytes, &options.kernel, shape, &mut values).map(|_| ())
+        run_as(&bytes, &options.kernel, shape, &mut values, options.how())
     };
-    match ran {
-        Ok(()) => {
-            write_results(&args, &values)?;
-            Ok(ExitCode::SUCCESS)
-        }
+    let outcome = match ran {
+        Ok(outcome) => outcome,
         Err(fault) => {
             eprintln!("sassafras error   : {fault}");
-            Ok(ExitCode::FAILURE)
+            return Ok(ExitCode::FAILURE);
         }
+    };
+    outcome.reports.iter().for_each(|report| eprintln!("sassafras error   : {report}"));
+    if outcome.ended {
+        write_results(&args, &values)?;
+    }
+    if options.json {
+        super::print(&json(&options.kernel, &outcome)?);
+    } else if !interpreted {
+        eprintln!("sassafras info    : {}", outcome.summary());
+    }
+    Ok(if outcome.reports.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[derive(serde::Serialize)]
+struct Written<'a> {
+    kernel: &'a str,
+    /// Whether it ran to its end.
+    ended: bool,
+    /// Once per group of lanes, and once per lane.
+    instructions: u64,
+    lane_instructions: u64,
+    opcodes: &'a BTreeMap<&'static str, u64>,
+    reports: Vec<WrittenReport<'a>>,
+}
+
+#[derive(serde::Serialize)]
+struct WrittenReport<'a> {
+    kind: &'static str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    instruction: &'a str,
+    pc: Option<u64>,
+    line: Option<u32>,
+    block: Option<[u32; 3]>,
+    warp: Option<u32>,
+    lane: Option<u32>,
+    address: Option<u64>,
+    count: u64,
+}
+
+fn json(kernel: &str, outcome: &Outcome) -> Result<String, String> {
+    let written = Written {
+        kernel,
+        ended: outcome.ended,
+        instructions: outcome.stats.instructions,
+        lane_instructions: outcome.stats.lane_instructions,
+        opcodes: &outcome.counts,
+        reports: outcome.reports.iter().map(written_report).collect(),
+    };
+    let text = serde_json::to_string_pretty(&written).map_err(|error| error.to_string())?;
+    Ok(text + "\n")
+}
+
+fn written_report(r: &Report) -> WrittenReport<'_> {
+    WrittenReport {
+        kind: r.fault.kind.name(),
+        message: &r.fault.what,
+        instruction: &r.instruction,
+        pc: r.fault.place.map(|place| place.pc),
+        line: r.fault.line,
+        block: r.fault.place.map(|place| place.block),
+        warp: r.fault.place.map(|place| place.warp),
+        lane: r.fault.lane,
+        address: r.fault.address,
+        count: r.count,
     }
 }
 

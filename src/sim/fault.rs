@@ -5,16 +5,62 @@
 
 use std::fmt;
 
-/// A run that could not go on.
+/// What kind of wrong it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Of no other kind: the launch itself, or a program that means nothing.
+    #[default]
+    Fault,
+    /// A result was read, or its register written again, before its time.
+    Hazard,
+    /// Something without a value decides what happens.
+    Uninitialised,
+    OutOfBounds,
+    Misaligned,
+    Race,
+    DivergentBarrier,
+    Deadlock,
+    Trap,
+    /// A register beyond those that the kernel declares.
+    Register,
+    StepLimit,
+    /// What stands there is not built here, and the text names it; the program may be right.
+    Refused,
+}
+
+impl Kind {
+    /// Its name, as people and programs read it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Fault => "fault",
+            Kind::Hazard => "hazard",
+            Kind::Uninitialised => "uninitialised",
+            Kind::OutOfBounds => "out of bounds",
+            Kind::Misaligned => "misaligned",
+            Kind::Race => "shared-memory race",
+            Kind::DivergentBarrier => "divergent barrier",
+            Kind::Deadlock => "deadlock",
+            Kind::Trap => "trap",
+            Kind::Register => "register beyond the declared count",
+            Kind::StepLimit => "step limit",
+            Kind::Refused => "not built",
+        }
+    }
+}
+
+/// Something that went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
+    pub kind: Kind,
     /// What happened, with the address where memory is concerned.
     pub what: String,
     /// Lane of the warp; `None` where the whole group of lanes is meant.
     pub lane: Option<u32>,
     pub place: Option<Place>,
-    /// What stands there is not built here, and the text names it; the program may be right.
-    pub refused: bool,
+    /// The address that it is about, in its own space.
+    pub address: Option<u64>,
+    /// Line of the source, where the cubin says it.
+    pub line: Option<u32>,
 }
 
 /// Where it happened.
@@ -31,12 +77,27 @@ pub struct Place {
 impl Fault {
     /// A fault whose place is not known here.
     pub fn new(what: impl Into<String>) -> Fault {
-        Fault { what: what.into(), lane: None, place: None, refused: false }
+        Fault::of(Kind::Fault, what)
+    }
+
+    /// A fault of a kind.
+    pub fn of(kind: Kind, what: impl Into<String>) -> Fault {
+        Fault { kind, what: what.into(), lane: None, place: None, address: None, line: None }
     }
 
     /// Something that is not built here.
     pub fn refused(what: impl Into<String>) -> Fault {
-        Fault { refused: true, ..Fault::new(what) }
+        Fault::of(Kind::Refused, what)
+    }
+
+    /// Whether it says that something is not built here.
+    pub fn is_refused(&self) -> bool {
+        self.kind == Kind::Refused
+    }
+
+    /// The same with the address that it is about.
+    pub fn about(self, address: u64) -> Fault {
+        Fault { address: Some(address), ..self }
     }
 
     /// The same with its lane.
@@ -54,7 +115,9 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(Place { block: [x, y, z], warp, pc }) = self.place else { return f.write_str(&self.what) };
-        write!(f, "{} at pc {pc:#x}, block ({x},{y},{z}), warp {warp}", self.what)?;
+        write!(f, "{} at pc {pc:#x}", self.what)?;
+        self.line.map_or(Ok(()), |line| write!(f, " (line {line})"))?;
+        write!(f, ", block ({x},{y},{z}), warp {warp}")?;
         self.lane.map_or(Ok(()), |lane| write!(f, ", lane {lane}"))
     }
 }

@@ -3,7 +3,7 @@
 //! Input: addresses and widths. Output: bytes, or a fault that names the address. Invariant: an access touches one
 //! allocation and is aligned to its width; gaps between allocations are never touched.
 
-use super::fault::Fault;
+use super::fault::{Fault, Kind};
 
 /// First address of global allocations.
 const GLOBAL_BASE: u64 = 0x7f20_0000_0000;
@@ -53,13 +53,14 @@ impl Global {
         }
         match self.allocations.get_mut(self.last) {
             Some(a) if hit(a).is_some() && write && !a.writable => {
-                Err(Fault::new(format!("store to read-only {} at {address:#x}", a.name)))
+                Err(Fault::of(Kind::OutOfBounds, format!("store to read-only {} at {address:#x}", a.name))
+                    .about(address))
             }
             Some(a) if hit(a).is_some() => {
                 let offset = (address - a.base) as usize;
                 Ok(&mut a.bytes[offset..offset + width as usize])
             }
-            near => Err(Fault::new(out_of_bounds(near.map(|a| &*a), address, width))),
+            near => Err(Fault::of(Kind::OutOfBounds, out_of_bounds(near.map(|a| &*a), address, width)).about(address)),
         }
     }
 }
@@ -82,7 +83,8 @@ pub fn flat<'a>(memory: &'a mut [u8], what: &str, address: u64, width: u64) -> R
     match end {
         Some(end) => Ok(&mut memory[address as usize..end as usize]),
         None => {
-            Err(Fault::new(format!("{what} access of {width} bytes out of bounds at {address:#x} (size {size:#x})")))
+            let text = format!("{what} access of {width} bytes out of bounds at {address:#x} (size {size:#x})");
+            Err(Fault::of(Kind::OutOfBounds, text).about(address))
         }
     }
 }

@@ -9,5 +9,6 @@ mod link;
 pub mod memory;
 pub mod ops;
 pub mod ptx;
+pub mod report;
 pub mod run;
 pub mod sass;

@@ -8,9 +8,11 @@ use super::fault::Fault;
 use super::launch::ArgValue;
 use super::link::{CODE_BASE, CodeImage, filled, place_variables};
 use super::memory::Global;
+use super::report::Report;
 use super::sass::grid::{self, Stats};
 use super::sass::predecode::{Lifted, predecode_all};
 use super::sass::setup::{Banks, Setup};
+use super::sass::watch::{Note, Watch};
 use super::sass::words::Words;
 use crate::cubin::{self, Cubin, Function};
 use crate::sass;
@@ -18,6 +20,7 @@ use crate::tables::encoding::special_text;
 use crate::tables::memory::{SPECIAL, SpecialFrom};
 use crate::tables::ptx::SpecialRegister;
 use crate::tables::{Generation, GenerationInfo, Role, Target};
+use std::collections::BTreeMap;
 
 /// Generic address of the shared window.
 const SHARED_WINDOW: u64 = 0x7fa0 << 32;
@@ -44,11 +47,57 @@ pub fn target_of(cubin: &Cubin) -> Result<&'static Target, Fault> {
     Target::by_name(&name).ok_or_else(|| Fault::new(format!("the cubin is for {name}, which is no target")))
 }
 
+/// How a kernel is run.
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    /// Whether a watch looks on: values, races, barriers, registers.
+    pub watched: bool,
+    /// Gets a line for each instruction that is executed; needs the watch.
+    pub trace: Option<fn(&str)>,
+    /// Instructions of all warps together after which a launch is given up.
+    pub step_limit: u64,
+}
+
+impl Default for How {
+    fn default() -> How {
+        How { watched: true, trace: None, step_limit: STEP_LIMIT }
+    }
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Whether the program came to its end.
+    pub ended: bool,
+    pub stats: Stats,
+    /// What the program did wrong; the last one ended the run where it could not go on.
+    pub reports: Vec<Report>,
+    /// How often instructions of each opcode were executed, once per group of lanes.
+    pub counts: BTreeMap<&'static str, u64>,
+}
+
+impl Outcome {
+    /// What it cost, in a line.
+    pub fn summary(&self) -> String {
+        format!("{} instructions, {} of lanes", self.stats.instructions, self.stats.lane_instructions)
+    }
+
+    /// The first report as an error.
+    pub fn clean(self) -> Result<Stats, Fault> {
+        self.reports.into_iter().next().map_or(Ok(self.stats), |report| Err(report.fault))
+    }
+}
+
 /// Runs a kernel of a cubin's bytes: reads and decodes them by the tables, then as [`run_decoded`].
 pub fn run(bytes: &[u8], kernel: &str, shape: Shape, args: &mut [ArgValue]) -> Result<Stats, Fault> {
+    run_as(bytes, kernel, shape, args, How::default())?.clean()
+}
+
+/// The same as told; an error is one of the launch, what the program does wrong is in the outcome.
+pub fn run_as(bytes: &[u8], kernel: &str, shape: Shape, args: &mut [ArgValue], how: How) -> Result<Outcome, Fault> {
     let cubin = cubin::read(bytes).map_err(|error| Fault::new(error.to_string()))?;
     let code = decode(&cubin, kernel)?;
-    run_decoded(&cubin, kernel, shape, args, &code)
+    run_decoded(&cubin, kernel, shape, args, &code, how)
 }
 
 /// The instructions of a kernel; a word that is none is an error in its place.
@@ -79,7 +128,8 @@ pub fn run_decoded(
     shape: Shape,
     args: &mut [ArgValue],
     code: &[Result<Lifted, String>],
-) -> Result<Stats, Fault> {
+    how: How,
+) -> Result<Outcome, Fault> {
     let Some(function) = cubin.function(kernel).filter(|f| f.kernel) else {
         return Err(Fault::new(format!("the cubin has no kernel {kernel}")));
     };
@@ -98,7 +148,7 @@ pub fn run_decoded(
         shared_window: SHARED_WINDOW,
         local_window: LOCAL_WINDOW,
         code_base: CODE_BASE,
-        step_limit: STEP_LIMIT,
+        step_limit: how.step_limit,
         ..Setup::default()
     };
     driver_constants(&mut setup.banks, info, generation, shape, setup.local_bytes as u32);
@@ -119,13 +169,55 @@ pub fn run_decoded(
         &linked
     };
     (setup.code, setup.reasons) = predecode_all(&setup.banks, code);
-    let stats = grid::run(&setup, &mut global)?;
+    let declared = registers(cubin, function) as usize;
+    let outcome = watched(&setup, &mut global, target, code, declared, how);
     for (arg, base) in args.iter_mut().zip(buffers) {
         if let (ArgValue::Buffer { bytes, .. }, Some(base)) = (arg, base) {
             bytes.copy_from_slice(global.bytes_at(base).unwrap_or_default());
         }
     }
-    Ok(stats)
+    Ok(outcome)
+}
+
+/// Executes what was set up, and says what was found by text and line.
+fn watched(
+    setup: &Setup,
+    global: &mut Global,
+    target: &'static Target,
+    code: &[Result<Lifted, String>],
+    declared: usize,
+    how: How,
+) -> Outcome {
+    let mut outcome = Outcome::default();
+    let done = if how.watched {
+        let mut notes: Vec<Note> = setup.code.iter().map(|code| Note::of(code, declared)).collect();
+        if how.trace.is_some() {
+            for (i, (note, lifted)) in notes.iter_mut().zip(code).enumerate() {
+                note.text = lifted.as_ref().map_or(String::new(), |l| sass::text(target, &l.inst, i as u64 * 16, None));
+            }
+        }
+        let (done, watch) = grid::run_watched(setup, global, Watch::new(notes, how.trace));
+        let counts;
+        (outcome.reports, counts) = watch.into_reports();
+        let executed = code.iter().zip(counts).filter(|(_, count)| *count > 0);
+        for (lifted, count) in executed.filter_map(|(lifted, count)| Some((lifted.as_ref().ok()?, count))) {
+            *outcome.counts.entry(lifted.inst.op.info().text).or_default() += count;
+        }
+        done
+    } else {
+        grid::run(setup, global)
+    };
+    match done {
+        Ok(stats) => (outcome.ended, outcome.stats) = (true, stats),
+        Err(fault) => outcome.reports.push(Report { fault, instruction: String::new(), count: 1 }),
+    }
+    for report in &mut outcome.reports {
+        let pc = report.fault.place.map_or(0, |place| place.pc);
+        let lifted =
+            report.fault.place.and_then(|place| code.get(place.pc as usize / 16)).and_then(|l| l.as_ref().ok());
+        report.instruction = lifted.map_or(String::new(), |lifted| sass::text(target, &lifted.inst, pc, None));
+    }
+    outcome
 }
 
 fn check_shape(function: &Function, shape: Shape) -> Result<(), Fault> {

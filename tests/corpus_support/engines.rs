@@ -66,7 +66,7 @@ fn on_the_machine(cubin: &[u8], launch: &Launch) -> Ran {
 /// A fault that says that the engine lacks something is a refusal.
 fn failure(fault: &Fault) -> Failure {
     let message = fault.to_string();
-    if fault.refused { Failure::Refused(message) } else { Failure::Wrong(message) }
+    if fault.is_refused() { Failure::Refused(message) } else { Failure::Wrong(message) }
 }
 
 /// Compiled by us, run on the machine.

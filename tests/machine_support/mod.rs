@@ -7,7 +7,7 @@ pub mod lift;
 
 use sassafras::cubin::{self, Cubin};
 use sassafras::sim::launch::{Launch, LaunchFile};
-use sassafras::sim::run::{Shape, decode, run_decoded};
+use sassafras::sim::run::{How, Shape, decode, run_decoded};
 use std::hash::{Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -103,7 +103,10 @@ pub fn check(file: &LaunchFile, sm: &str, made: &Made, decoder: Decoder) -> Vec<
         let code = decoded.as_ref().or(functions.get(&launch.kernel)).ok_or("the listing lacks the kernel")?;
         let mut args = launch.arg_values();
         let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
-        run_decoded(&made.cubin, &launch.kernel, shape, &mut args, code).map_err(|fault| fault.to_string())?;
+        let outcome = run_decoded(&made.cubin, &launch.kernel, shape, &mut args, code, How::default());
+        if let Some(report) = outcome.map_err(|fault| fault.to_string())?.reports.first() {
+            return Err(report.to_string());
+        }
         launch.check(&args).map_err(|all| {
             let shown: Vec<String> = all.iter().take(3).map(|d| d.to_string()).collect();
             format!("{} differences: {}", all.len(), shown.join("; "))

@@ -322,5 +322,5 @@ fn placed(env: &Env, fault: Fault, thread: &Thread, block: [u32; 3]) -> Fault {
     let line = function.insts.get(thread.pc).map_or(0, |inst| inst.pos.line);
     let ([bx, by, bz], [tx, ty, tz]) = (block, thread.id);
     let place = format!("line {line} of {}, block ({bx},{by},{bz}), thread ({tx},{ty},{tz})", function.name);
-    Fault { what: format!("{} at {place}", fault.what), lane: Some(thread.lane), place: None, refused: fault.refused }
+    Fault { what: format!("{} at {place}", fault.what), lane: Some(thread.lane), place: None, ..fault }
 }

@@ -3,7 +3,7 @@
 //! Input: address operands per lane. Output: bytes in registers or memory, or a fault with lane and address. Invariant:
 //! lanes access memory one after another in lane order; every access is aligned and inside an allocation.
 
-use super::super::fault::Fault;
+use super::super::fault::{Fault, Kind};
 use super::super::memory::{flat, load, store};
 use super::atomic;
 use super::block::Block;
@@ -143,14 +143,18 @@ fn copy_async(
     if w.pred(code.pp) >> lane & 1 != 0 {
         let from = given - zeros;
         if !from.is_multiple_of(width) {
-            return Err(Fault::new(format!("misaligned copy of {width} bytes from {given:#x}")));
+            return Err(
+                Fault::of(Kind::Misaligned, format!("misaligned copy of {width} bytes from {given:#x}")).about(given)
+            );
         }
         let copied = (width - zeros) as usize;
         data[..copied].copy_from_slice(m.global.slice(from, width - zeros, false)?);
     }
     let to = (w.get(&code.c, lane) as u32).wrapping_add(offset as u32);
     if u64::from(to) % width != 0 {
-        return Err(Fault::new(format!("misaligned copy of {width} bytes to {to:#x}")));
+        return Err(
+            Fault::of(Kind::Misaligned, format!("misaligned copy of {width} bytes to {to:#x}")).about(to.into())
+        );
     }
     flat(&mut block.shared, "shared", u64::from(to & 0xff_ffff), width)?.copy_from_slice(&data);
     Ok(())
@@ -164,7 +168,7 @@ fn put(w: &mut Warp, code: &Code, lane: usize, value: u64, bytes: u8) {
 }
 
 /// The address of a lane: register × scale + uniform register + offset.
-fn address(w: &Warp, code: &Code, lane: usize) -> u64 {
+pub(super) fn address(w: &Warp, code: &Code, lane: usize) -> u64 {
     let a = w.get(&code.a, lane).wrapping_mul(code.scale.into());
     let sum = a.wrapping_add(w.get(&code.ub, lane)).wrapping_add(code.off as u64);
     if code.a.wide || code.ub.wide { sum } else { sum & 0xffff_ffff }
@@ -176,7 +180,7 @@ fn inside(window: u64, address: u64) -> bool {
 }
 
 /// The space that a generic address points into.
-fn resolve(setup: &Setup, address: u64) -> (Space, u64) {
+pub(super) fn resolve(setup: &Setup, address: u64) -> (Space, u64) {
     if inside(setup.shared_window, address) {
         (Space::Shared, address & 0xff_ffff)
     } else if inside(setup.local_window, address) {
@@ -202,7 +206,9 @@ fn reach<'a>(
     let (space, at) = if space == Space::Generic { resolve(m.setup, given) } else { (space, given) };
     let width = u64::from(bytes);
     if at % width != 0 {
-        return Err(Fault::new(format!("misaligned access of {width} bytes at {given:#x}")));
+        return Err(
+            Fault::of(Kind::Misaligned, format!("misaligned access of {width} bytes at {given:#x}")).about(given)
+        );
     }
     match space {
         Space::Global | Space::Generic => m.global.slice(at, width, write),

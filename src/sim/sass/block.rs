@@ -8,6 +8,7 @@ use super::super::fault::Fault;
 use super::code::Gather;
 use super::control;
 use super::warp::{Wait, Warp, lanes_of};
+use super::watch::Seen;
 
 /// Number of block barriers.
 pub const BARRIERS: usize = 16;
@@ -68,13 +69,20 @@ pub struct Block {
     pub warps: Vec<Warp>,
     pub shared: Vec<u8>,
     barriers: Vec<Barrier>,
+    /// What a watch knows of it.
+    pub seen: Option<Box<Seen>>,
 }
 
 impl Block {
     /// A block about to start.
     pub fn new(id: [u32; 3], warps: Vec<Warp>, shared_bytes: usize) -> Block {
         let barrier = Barrier::fresh(warps.len());
-        Block { id, warps, shared: vec![0; shared_bytes], barriers: vec![barrier; BARRIERS] }
+        Block { id, warps, shared: vec![0; shared_bytes], barriers: vec![barrier; BARRIERS], seen: None }
+    }
+
+    /// Whether nobody has arrived at a barrier since it was last complete.
+    pub fn is_fresh(&self, number: usize) -> bool {
+        self.barriers.get(number).is_none_or(Barrier::is_fresh)
     }
 
     /// Whether every thread has ended.

@@ -4,13 +4,14 @@
 //! group see each other's values as they were before the instruction; past its budget a group runs to its next jump only:
 //! in code without jumps the incumbent keeps constants in uniform registers though the warp has diverged (sm_120).
 
-use super::super::fault::{Fault, Place};
+use super::super::fault::{Fault, Kind, Place};
 use super::super::memory::Global;
 use super::block::{Arrival, Block};
 use super::code::{Code, Dst, Exec, Pred, Special};
 use super::control;
 use super::setup::Setup;
 use super::warp::{LANES, Warp, lanes_of};
+use super::watch::Watch;
 use super::{access, lanes, matrix, system};
 
 /// Warps that fit into a multiprocessor.
@@ -20,13 +21,17 @@ const WARP_SLOTS: u32 = 32;
 pub struct Machine<'a> {
     pub setup: &'a Setup,
     pub global: &'a mut Global,
+    /// What looks on, where something does.
+    pub watch: Option<Box<Watch>>,
     /// Instructions executed, over all warps.
     pub steps: u64,
+    /// The same, once for each lane.
+    pub lane_steps: u64,
 }
 
 /// Where a group goes after an instruction.
 #[derive(Clone, Copy)]
-enum Flow {
+pub(super) enum Flow {
     Next,
     Jump(u32),
     /// The lanes' own pcs say; the group is no more.
@@ -34,13 +39,13 @@ enum Flow {
 }
 
 /// One group in the act of executing one instruction.
-struct Step<'a> {
-    code: &'a Code,
-    warp: usize,
-    pc: u32,
-    group: u32,
+pub(super) struct Step<'a> {
+    pub code: &'a Code,
+    pub warp: usize,
+    pub pc: u32,
+    pub group: u32,
     /// Lanes of the group whose guard holds.
-    active: u32,
+    pub active: u32,
 }
 
 impl Machine<'_> {
@@ -84,14 +89,26 @@ impl Machine<'_> {
         w.instructions += 1;
         self.steps += 1;
         let step = Step { code, warp, pc, group, active: group & w.pred(code.guard) };
-        let uniform_branch = matches!(code.exec, Exec::Branch { .. });
-        if step.active == 0 && !uniform_branch {
-            return Ok(Flow::Next);
-        }
-        self.execute(block, &step).map_err(|fault| fault.at(place))
+        self.lane_steps += u64::from(step.active.count_ones());
+        let Some(mut watch) = self.watch.take() else {
+            return self.perform(block, &step).map_err(|fault| fault.at(place));
+        };
+        let done = watch.before(self, block, &step).and_then(|()| {
+            let flow = self.perform(block, &step)?;
+            watch.after(block, &step);
+            Ok(flow)
+        });
+        self.watch = Some(watch);
+        done.map_err(|fault| fault.at(place))
     }
 
-    fn execute(&mut self, block: &mut Block, s: &Step) -> Result<Flow, Fault> {
+    /// Executes it, unless its guard holds for no lane.
+    fn perform(&mut self, block: &mut Block, step: &Step) -> Result<Flow, Fault> {
+        let uniform_branch = matches!(step.code.exec, Exec::Branch { .. });
+        if step.active == 0 && !uniform_branch { Ok(Flow::Next) } else { self.execute(block, step) }
+    }
+
+    pub(super) fn execute(&mut self, block: &mut Block, s: &Step) -> Result<Flow, Fault> {
         let (code, active) = (s.code, s.active);
         let w = &mut block.warps[s.warp];
         match code.exec {
@@ -196,7 +213,7 @@ impl Machine<'_> {
                 control::settle(w);
                 block.settle();
             }
-            Exec::Trap => return Err(Fault::new("trap")),
+            Exec::Trap => return Err(Fault::of(Kind::Trap, "trap")),
             Exec::Bsync { bar } => control::converge(w, bar.into(), held),
             Exec::WarpSync { all } => {
                 let a = &s.code.a;

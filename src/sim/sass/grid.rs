@@ -4,12 +4,13 @@
 //! the launch; every resident block, warp and group of lanes runs again after finitely many instructions of the others;
 //! a state in which nothing can run is reported as a deadlock.
 
-use super::super::fault::{Fault, Place};
+use super::super::fault::{Fault, Kind, Place};
 use super::super::memory::Global;
 use super::block::Block;
 use super::exec::Machine;
 use super::setup::Setup;
 use super::warp::{LANES, Wait, Warp, lanes_of};
+use super::watch::{Seen, Watch};
 
 /// Blocks that are resident together.
 const RESIDENT: usize = 64;
@@ -21,22 +22,35 @@ const SLICE: u64 = 256;
 pub struct Stats {
     /// Instructions, counted once per group of lanes.
     pub instructions: u64,
+    /// Instructions, counted once per lane whose guard holds.
+    pub lane_instructions: u64,
 }
 
-/// Runs a launch to its end.
+/// Runs a launch to its end, unwatched.
 pub fn run(setup: &Setup, global: &mut Global) -> Result<Stats, Fault> {
-    let mut machine = Machine { setup, global, steps: 0 };
+    to_the_end(&mut Machine { setup, global, steps: 0, lane_steps: 0, watch: None })
+}
+
+/// Runs a launch to its end or to a fault; what the watch found comes back beside it.
+pub fn run_watched(setup: &Setup, global: &mut Global, watch: Watch) -> (Result<Stats, Fault>, Watch) {
+    let mut machine = Machine { setup, global, steps: 0, lane_steps: 0, watch: Some(Box::new(watch)) };
+    let done = to_the_end(&mut machine);
+    (done, machine.watch.map_or_else(Watch::default, |watch| *watch))
+}
+
+fn to_the_end(machine: &mut Machine) -> Result<Stats, Fault> {
+    let setup = machine.setup;
     let total: u64 = setup.grid.iter().map(|n| u64::from(*n)).product();
     let mut next = 0;
     let mut resident: Vec<Block> = Vec::new();
     loop {
         resident.retain(|block| !block.done());
         while resident.len() < RESIDENT && next < total {
-            resident.push(start(setup, next));
+            resident.push(start(setup, next, machine.watch.is_some()));
             next += 1;
         }
         if resident.is_empty() {
-            return Ok(Stats { instructions: machine.steps });
+            return Ok(Stats { instructions: machine.steps, lane_instructions: machine.lane_steps });
         }
         let mut ran = 0;
         for block in &mut resident {
@@ -48,12 +62,12 @@ pub fn run(setup: &Setup, global: &mut Global) -> Result<Stats, Fault> {
             return Err(deadlock(&resident));
         }
         if machine.steps > setup.step_limit {
-            return Err(Fault::new(format!("gave up after {} instructions", machine.steps)));
+            return Err(Fault::of(Kind::StepLimit, format!("gave up after {} instructions", machine.steps)));
         }
     }
 }
 
-fn start(setup: &Setup, number: u64) -> Block {
+fn start(setup: &Setup, number: u64, watched: bool) -> Block {
     let [gx, gy, _] = setup.grid.map(u64::from);
     let id = [number % gx, number / gx % gy, number / gx / gy].map(|n| n as u32);
     let threads = setup.block.iter().product::<u32>() as usize;
@@ -62,12 +76,14 @@ fn start(setup: &Setup, number: u64) -> Block {
         let lanes = u32::MAX >> (LANES - count);
         Warp::new(index as u32, lanes, setup.registers, setup.local_bytes)
     });
-    Block::new(id, warps.collect(), setup.shared_bytes)
+    let mut block = Block::new(id, warps.collect(), setup.shared_bytes);
+    block.seen = watched.then(|| Box::new(Seen::new(setup, block.warps.len())));
+    block
 }
 
 fn deadlock(blocks: &[Block]) -> Fault {
     let stuck = blocks.iter().find_map(|block| block.warps.iter().find(|w| w.alive != 0).map(|warp| (block, warp)));
-    let Some((block, warp)) = stuck else { return Fault::new("deadlock") };
+    let Some((block, warp)) = stuck else { return Fault::of(Kind::Deadlock, "deadlock") };
     let lane = warp.alive.trailing_zeros() as usize;
     let mut waits: Vec<String> = lanes_of(warp.alive)
         .map(|lane| {
@@ -85,5 +101,5 @@ fn deadlock(blocks: &[Block]) -> Fault {
     waits.sort();
     waits.dedup();
     let place = Place { block: block.id, warp: warp.index, pc: u64::from(warp.pc[lane]) * 16 };
-    Fault::new(format!("deadlock: no lane can run; lanes wait for {}", waits.join(", "))).at(place)
+    Fault::of(Kind::Deadlock, format!("deadlock: no lane can run; lanes wait for {}", waits.join(", "))).at(place)
 }

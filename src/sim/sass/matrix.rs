@@ -3,7 +3,7 @@
 //! Input: a warp and the lanes that execute together. Output: registers, shared memory. Invariant: fragments are read before one is
 //! written; a lane outside the group takes no part: what it would hold counts as 0.
 
-use super::super::fault::Fault;
+use super::super::fault::{Fault, Kind};
 use super::super::memory::{load, store};
 use super::block::Block;
 use super::code::{Code, Exec, From, Src};
@@ -67,7 +67,9 @@ fn row<'b>(block: &'b mut Block, warp: usize, code: &Code, active: u32, lane: us
     let sum = w.get(&code.a, lane).wrapping_add(w.get(&code.ub, lane)).wrapping_add(code.off as u64);
     let at = sum & 0xff_ffff;
     if !at.is_multiple_of(ROW as u64) {
-        return Err(Fault::new(format!("misaligned row of a matrix at {at:#x}")).on_lane(lane));
+        return Err(Fault::of(Kind::Misaligned, format!("misaligned row of a matrix at {at:#x}"))
+            .about(at)
+            .on_lane(lane));
     }
     super::super::memory::flat(&mut block.shared, "shared", at, ROW as u64).map_err(|fault| fault.on_lane(lane))
 }

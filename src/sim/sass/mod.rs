@@ -20,4 +20,5 @@ mod product;
 pub mod setup;
 mod system;
 pub mod warp;
+pub mod watch;
 pub mod words;

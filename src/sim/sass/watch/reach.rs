@@ -1,0 +1,197 @@
+//! Where the lanes of a memory instruction reach, and the shadow of what they move.
+//!
+//! Input: an instruction and its lanes, before it is executed. Output: a list of accesses; shadow between registers and shared or local
+//! memory. Invariant: addresses are computed by the executor's own functions; global memory counts as having values, and storing bits
+//! without a value there is a finding of the caller's.
+
+use super::super::access::{address, resolve};
+use super::super::atomic;
+use super::super::block::Block;
+use super::super::code::{Code, Exec, Space};
+use super::super::exec::lowest_if_uniform;
+use super::super::setup::Setup;
+use super::super::warp::{LANES, lanes_of};
+use super::shadow::Shadow;
+use super::touch::{File, Run, Slot, Touches};
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    Load,
+    Store,
+    Atomic,
+}
+
+/// One lane's access; a shared or local address counts from the start of its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    pub lane: usize,
+    pub space: Space,
+    pub at: u64,
+    pub bytes: u8,
+    pub act: Act,
+}
+
+/// The space that an instruction names, its width, what it does.
+fn kind(code: &Code) -> Option<(Space, u8, Act)> {
+    Some(match code.exec {
+        Exec::Load { space, access } => (space, access.bytes, Act::Load),
+        Exec::Store { space, access } => (space, access.bytes, Act::Store),
+        Exec::LoadWide { .. } => (Space::Global, 32, Act::Load),
+        Exec::StoreWide => (Space::Global, 32, Act::Store),
+        Exec::Atomic { space, ty, .. } => (space, atomic::bytes(ty), Act::Atomic),
+        Exec::CopyAsync { bytes, .. } => (Space::Shared, bytes, Act::Store),
+        Exec::LoadMatrix { .. } => (Space::Shared, 16, Act::Load),
+        Exec::StoreMatrix { .. } => (Space::Shared, 16, Act::Store),
+        _ => return None,
+    })
+}
+
+/// Whether an instruction accesses memory other than constants.
+pub fn is_access(code: &Code) -> bool {
+    kind(code).is_some()
+}
+
+/// The accesses of a group.
+pub fn reaches(setup: &Setup, block: &Block, warp: usize, code: &Code, active: u32, out: &mut Vec<Reach>) {
+    out.clear();
+    let Some((named, bytes, act)) = kind(code) else { return };
+    let w = &block.warps[warp];
+    let rows = match code.exec {
+        Exec::LoadMatrix { count, .. } | Exec::StoreMatrix { count, .. } => {
+            u32::MAX >> (32 - 8 * u32::from(count.min(4)))
+        }
+        _ => u32::MAX,
+    };
+    for lane in lanes_of(lowest_if_uniform(code, active) & rows) {
+        let (space, at) = match code.exec {
+            Exec::CopyAsync { offset, .. } => {
+                (Space::Shared, u64::from((w.get(&code.c, lane) as u32).wrapping_add(offset as u32)))
+            }
+            _ if named == Space::Generic => resolve(setup, address(w, code, lane)),
+            _ => (named, address(w, code, lane)),
+        };
+        let at = match space {
+            Space::Shared => at & 0xff_ffff,
+            Space::Local => at & 0xffff_ffff,
+            _ => at,
+        };
+        out.push(Reach { lane, space, at, bytes, act });
+    }
+}
+
+/// The bytes of the shadow of a shared or local access; made at the first of them.
+fn bytes_of<'a>(
+    shared: &'a mut Vec<u8>,
+    shadow: &'a mut Shadow,
+    block: &Block,
+    warp: usize,
+    r: &Reach,
+) -> Option<&'a mut [u8]> {
+    let (memory, base) = match r.space {
+        Space::Shared => {
+            if shared.is_empty() {
+                shared.resize(block.shared.len(), u8::MAX);
+            }
+            (shared, 0)
+        }
+        Space::Local => {
+            let each = block.warps[warp].local_bytes;
+            if shadow.local.is_empty() {
+                shadow.local.resize(each * LANES, u8::MAX);
+            }
+            // Beyond its end the access itself is a fault.
+            if r.at + u64::from(r.bytes) > each as u64 {
+                return None;
+            }
+            (&mut shadow.local, r.lane * each)
+        }
+        _ => return None,
+    };
+    let start = base + r.at as usize;
+    memory.get_mut(start..start + usize::from(r.bytes))
+}
+
+/// The shadow of the words that a lane stores, as bytes.
+fn stored(shadow: &Shadow, reads: &[Run], r: &Reach) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    let data = reads.iter().filter(|run| matches!(run.slot, Slot::B | Slot::C));
+    let words = data.flat_map(|run| {
+        let first = usize::from(run.first);
+        (0..usize::from(run.count)).map(move |i| shadow.get(run.file, first + i, r.lane))
+    });
+    bytes.chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
+    bytes[usize::from(r.bytes)..].fill(0);
+    bytes
+}
+
+/// Before a store: its data goes into the shadow. The first lane that stores bits without a value to global memory.
+pub fn store(
+    shared: &mut Vec<u8>,
+    shadow: &mut Shadow,
+    block: &Block,
+    warp: usize,
+    (code, touches): (&Code, &Touches),
+    reaches: &[Reach],
+) -> Option<usize> {
+    let matrix = matches!(code.exec, Exec::StoreMatrix { .. });
+    let copy = matches!(code.exec, Exec::CopyAsync { .. });
+    let data = touches.reads.iter().filter(|run| matches!(run.slot, Slot::B | Slot::C));
+    let dirty = if copy { 0 } else { data.fold(0, |mask, run| mask | shadow.lanes_of(*run)) };
+    let mut found = None;
+    for r in reaches {
+        let fresh = match matrix {
+            // The halves of a row come from eight lanes: one without a value taints all.
+            true => [if dirty == 0 { 0 } else { u8::MAX }; 32],
+            false if dirty >> r.lane & 1 != 0 => stored(shadow, &touches.reads, r),
+            false => [0; 32],
+        };
+        match bytes_of(shared, shadow, block, warp, r) {
+            Some(bytes) => bytes.copy_from_slice(&fresh[..usize::from(r.bytes)]),
+            None if fresh.iter().any(|byte| *byte != 0) => found = found.or(Some(r.lane)),
+            None => {}
+        }
+    }
+    found
+}
+
+/// After a load: the shadow of what came from memory goes into the result.
+pub fn load(
+    shared: &mut Vec<u8>,
+    shadow: &mut Shadow,
+    block: &Block,
+    warp: usize,
+    (code, touches): (&Code, &Touches),
+    reaches: &[Reach],
+) {
+    let Some(run) = touches.writes.iter().find(|run| matches!(run.file, File::Reg | File::UReg)).copied() else {
+        return;
+    };
+    let matrix = matches!(code.exec, Exec::LoadMatrix { .. });
+    for r in reaches {
+        let mut words = [0u32; 8];
+        if let Some(bytes) = bytes_of(shared, shadow, block, warp, r)
+            && bytes.iter().any(|byte| *byte != 0)
+        {
+            match bytes.len() {
+                // A sign may come from any bit.
+                1 | 2 => words[0] = u32::MAX,
+                _ => words.iter_mut().zip(bytes.chunks_exact(4)).for_each(|(word, bytes)| {
+                    *word = bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
+                }),
+            }
+        }
+        if matrix {
+            if words.iter().any(|word| *word != 0) {
+                let lanes = 0..LANES;
+                lanes.for_each(|lane| run.registers().for_each(|reg| shadow.set(run.file, reg, lane, u32::MAX)));
+            }
+            continue;
+        }
+        for (i, register) in run.registers().enumerate() {
+            if let Some(word) = words.get(i).filter(|word| **word != 0) {
+                shadow.set(run.file, register, r.lane, *word);
+            }
+        }
+    }
+}
