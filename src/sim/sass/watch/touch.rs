@@ -121,8 +121,11 @@ impl Touches {
         t.source(&code.ub, Slot::Extra, extra);
         [code.pp, code.pq, code.pr].into_iter().for_each(|p| t.predicate(p, Slot::Pred));
         match code.exec {
-            Exec::P2r { .. } => t.reads.extend(Touches::all_predicates(false, &code.b)),
-            Exec::Up2ur { .. } => t.reads.extend(Touches::all_predicates(true, &code.b)),
+            Exec::P2r { .. } | Exec::Up2ur { .. } => {
+                let uniform = matches!(code.exec, Exec::Up2ur { .. });
+                t.reads.extend(Touches::all_predicates(uniform, &code.b));
+                t.result(code.d, 1);
+            }
             Exec::R2p { .. } => t.writes.extend(Touches::all_predicates(code.pu.uniform, &code.b)),
             Exec::LoadWide { high, mask } => {
                 t.result(code.d, (mask & 15).count_ones() as u8);
@@ -185,6 +188,15 @@ mod tests {
         let counts: Vec<_> = touches.reads.iter().map(|r| (r.first, r.count, r.slot)).collect();
         assert_eq!(counts, [(2, 2, Slot::A), (4, 4, Slot::B)]);
         assert!(touches.writes.is_empty());
+    }
+
+    #[test]
+    fn masks_name_predicates() {
+        let mut code = Code::new(Exec::P2r { byte: 0 });
+        (code.b.from, code.d) = (From::Value(0b101), Dst::Reg(3));
+        let touches = Touches::of(&code);
+        assert_eq!(touches.reads.iter().map(|r| r.first).collect::<Vec<_>>(), [0, 2]);
+        assert_eq!(touches.writes.iter().map(|r| r.first).collect::<Vec<_>>(), [3]);
     }
 
     #[test]
