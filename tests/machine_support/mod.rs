@@ -105,7 +105,7 @@ pub fn check(file: &LaunchFile, sm: &str, made: &Made, decoder: Decoder) -> Vec<
         let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
         let outcome = run_decoded(&made.cubin, &launch.kernel, shape, &mut args, code, How::default());
         if let Some(report) = outcome.map_err(|fault| fault.to_string())?.reports.first() {
-            return Err(report.to_string());
+            return Err(if report.fault.is_refused() { report.fault.to_string() } else { report.to_string() });
         }
         launch.check(&args).map_err(|all| {
             let shown: Vec<String> = all.iter().take(3).map(|d| d.to_string()).collect();
