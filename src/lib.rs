@@ -24,6 +24,7 @@ pub mod cli;
 pub mod compile;
 pub mod cubin;
 pub mod diag;
+pub mod gpu;
 pub mod lower;
 pub mod opt;
 pub mod ori;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// For each room what it may import. A room may always import itself.
-const IMPORTS: [(&str, &[&str]); 18] = [
+const IMPORTS: [(&str, &[&str]); 19] = [
     ("tables", &[]),
     ("diag", &[]),
     ("ptx", &["tables", "diag"]),
@@ -22,7 +22,8 @@ const IMPORTS: [(&str, &[&str]); 18] = [
     ("assemble", &["alloc", "cubin", "lower", "pipeline", "tables"]),
     ("compile", &["assemble", "cubin", "diag", "lower", "ori", "pipeline", "ptx", "source_lines", "tables"]),
     ("source_lines", &["cubin", "ptx"]),
-    ("cli", &["compile", "cubin", "diag", "sass", "sim", "tables"]),
+    ("gpu", &["cubin", "sim", "tables"]),
+    ("cli", &["compile", "cubin", "diag", "gpu", "sass", "sim", "tables"]),
     ("lib", &[]),
 ];
 

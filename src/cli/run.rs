@@ -1,6 +1,7 @@
 //! `sassafras run`: one kernel of a cubin, or of a PTX file that is compiled first, on the CPU.
 
 use crate::diag::Diagnostic;
+use crate::gpu::Card;
 use crate::sim::fault::Fault;
 use crate::sim::launch::{ArgValue, CommandArg, parse_command_arg, write_results};
 use crate::sim::report::Report;
@@ -20,8 +21,8 @@ pub struct Options {
     /// Target to compile a PTX file for (also -arch=)
     #[arg(long = "gpu-name", default_value = crate::tables::Target::lowest_built().name)]
     gpu_name: String,
-    /// What executes it: the machine (sass), or the interpreter of the source text (ptx)
-    #[arg(long, default_value = "sass", value_parser = ["sass", "ptx"])]
+    /// What executes it: the machine (sass), the interpreter of the source text (ptx), or a card through the CUDA driver (gpu)
+    #[arg(long, default_value = "sass", value_parser = ["sass", "ptx", "gpu"])]
     engine: String,
     /// Blocks: X[,Y[,Z]]
     #[arg(long, value_parser = triple)]
@@ -75,12 +76,19 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
     if interpreted && is_cubin {
         return Err("--engine ptx executes PTX, and this is a cubin".into());
     }
+    let card = if options.engine == "gpu" { Some(Card::first()?) } else { None };
     if !is_cubin && !interpreted {
-        bytes = compiled(&bytes, options)?;
+        let target = card.as_ref().map_or(Ok(options.gpu_name.clone()), |card| target_of(card, &bytes))?;
+        bytes = compiled(&bytes, &target, options)?;
     }
     let args: Vec<CommandArg> = options.args.iter().map(|a| parse_command_arg(a)).collect::<Result<_, _>>()?;
     let mut values: Vec<ArgValue> = args.iter().map(|a| a.value.clone()).collect();
     let shape = Shape { grid: options.grid, block: options.block, smem: options.smem };
+    if let Some(card) = card {
+        card.run(&bytes, &options.kernel, shape, &mut values, 0)?;
+        write_results(&args, &values)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let ran = if interpreted {
         interpret(&bytes, shape, &mut values, options)?.map(|()| Outcome { ended: true, ..Outcome::default() })
     } else {
@@ -182,8 +190,17 @@ fn show(diagnostics: &[Diagnostic], source: &[u8], options: &Options) {
     diagnostics.iter().for_each(|d| eprint!("{}", d.render(&name, &text)));
 }
 
-fn compiled(source: &[u8], options: &Options) -> Result<Vec<u8>, String> {
-    let wanted = crate::compile::Options::new(&options.gpu_name);
+/// The target to compile a text for so that a card runs it.
+fn target_of(card: &Card, source: &[u8]) -> Result<String, String> {
+    let (major, minor) = card.capability;
+    let target = card.target_for(&String::from_utf8_lossy(source));
+    target
+        .map(|t| t.name.to_string())
+        .ok_or_else(|| format!("{} has capability {major}.{minor}, which is no target", card.name))
+}
+
+fn compiled(source: &[u8], target: &str, options: &Options) -> Result<Vec<u8>, String> {
+    let wanted = crate::compile::Options::new(target);
     crate::compile::compile_bytes(source, &wanted).map(|o| o.cubin).map_err(|diagnostics| {
         show(&diagnostics, source, options);
         "Ptx assembly aborted due to errors".to_string()

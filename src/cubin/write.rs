@@ -22,6 +22,9 @@ pub const FLAGS_TOP: [(DebugLevel, u32); 4] =
 /// the second representation of the code with this byte and no other.
 const PLAIN_CODE: u8 = 0x04;
 
+/// Most bytes of a section that has them in the file.
+const MAX_BYTES: u64 = 1 << 32;
+
 /// Writes a cubin. Errors: an SM number without ELF facts, a reference to a symbol or section that is not there.
 pub fn write(cubin: &Cubin) -> Result<Vec<u8>, CubinError> {
     let target = ElfTarget::of_sm(cubin.sm)
@@ -135,6 +138,10 @@ fn section(draft: &Draft<'_>, cubin: &Cubin, target: &ElfTarget, numbers: &Numbe
         section.size = draft.image.size;
         section.bytes.clear();
     } else {
+        if draft.image.size > MAX_BYTES {
+            let (name, size) = (&draft.name, draft.image.size);
+            return Err(CubinError::model(format!("`{name}`: {size:#x} bytes cannot be written")));
+        }
         section.bytes.resize(section.bytes.len().max(draft.image.size as usize), 0);
         section.size = section.bytes.len() as u64;
     }

@@ -33,6 +33,15 @@ const LEAST_STACK: u32 = 0x400;
 /// Instructions after which a launch is given up.
 const STEP_LIMIT: u64 = 1 << 32;
 
+/// Most bytes of shared memory of a block: more than any card has.
+const MOST_SHARED: u64 = 1 << 20;
+/// Most bytes of local memory of a thread: the limit of the programming model.
+const MOST_LOCAL: u64 = 512 << 10;
+/// Most bytes of a module's variables here.
+const MOST_GLOBAL: u64 = 1 << 32;
+/// Most bytes of two banks of constants.
+const MOST_CONSTANT: u64 = 128 << 10;
+
 /// Over how many blocks and threads a kernel runs, and how many bytes of dynamic shared memory a block gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -138,6 +147,7 @@ pub fn run_decoded(
         return Err(Fault::new(format!("the encoding of {} is not built", target.name)));
     };
     check_shape(function, shape)?;
+    check_room(cubin, function, info, shape)?;
     let mut global = Global::default();
     let mut setup = Setup {
         grid: shape.grid,
@@ -236,6 +246,22 @@ fn check_shape(function: &Function, shape: Shape) -> Result<(), Fault> {
     }
 }
 
+/// What no card has room for is told before it is allocated.
+fn check_room(cubin: &Cubin, function: &Function, info: &GenerationInfo, shape: Shape) -> Result<(), Fault> {
+    let image = |image: &Option<cubin::Image>| image.as_ref().map_or(0, |image| image.size);
+    let rooms = [
+        ("shared memory", shared_bytes(function, info, shape.smem) as u64, MOST_SHARED),
+        ("local memory of a thread", local_bytes(cubin, function).into(), MOST_LOCAL),
+        ("variables", image(&cubin.global).saturating_add(image(&cubin.global_init)), MOST_GLOBAL),
+        ("constants", image(&cubin.constant3).saturating_add(image(&cubin.constant4)), MOST_CONSTANT),
+        ("branch tables", image(&function.constant2), MOST_CONSTANT),
+    ];
+    match rooms.iter().find(|(_, bytes, most)| bytes > most) {
+        Some((what, bytes, most)) => Err(Fault::new(format!("{bytes} bytes of {what}; at most {most} are there"))),
+        None => Ok(()),
+    }
+}
+
 fn shared_bytes(function: &Function, info: &GenerationInfo, dynamic: u32) -> usize {
     let fixed = function.shared.map_or(u64::from(info.shared_base), |s| s.size);
     (fixed as usize).saturating_add(dynamic as usize)
@@ -253,7 +279,8 @@ fn local_bytes(cubin: &Cubin, function: &Function) -> u32 {
     let stated = least.max(function.stack.frame);
     // Recursion and calls through pointers are in no figure of the cubin.
     let calls = function.stack.call_return.is_some() || cubin.functions.iter().any(|f| !f.kernel);
-    stated.max(LEAST_STACK).next_multiple_of(16) + if calls { CALL_STACK } else { 0 }
+    let stack = stated.max(LEAST_STACK).checked_next_multiple_of(16).unwrap_or(stated);
+    stack.saturating_add(if calls { CALL_STACK } else { 0 })
 }
 
 /// What the driver says of a launch in which each block is a cluster of its own.
@@ -312,6 +339,12 @@ fn window_constants(
     cubin: &Cubin,
     function: &Function,
 ) -> Result<(), Fault> {
+    if function.param_base < info.param_window_at {
+        let (name, at) = (&function.name, function.param_base);
+        return Err(Fault::new(format!(
+            "the parameters of {name} begin at {at:#x} of constant bank 0, before their window"
+        )));
+    }
     let constants = cubin.constant3.as_ref().map_or(Vec::new(), filled);
     let base = global.allocate("constants", constants, false);
     banks.put(0, info.const_window, &base.to_le_bytes());

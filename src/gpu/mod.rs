@@ -1,0 +1,202 @@
+//! The engine `gpu`: kernels on a card, through the CUDA driver, which is loaded when it is asked for.
+//!
+//! Input: a cubin and a launch, as the machine of `sim` takes them. Output: the buffers as the card left them, in place, and the
+//! time of the kernel. Invariants: where there is no driver or no card, that is the error, and nothing else happens; a size that
+//! does not fit its parameter is told before anything is launched; every buffer has memory of its own, freed afterwards. After
+//! an error of the card the process's context is lost (the driver's rule): a caller that goes on starts a new process.
+
+mod api;
+
+use crate::cubin;
+use crate::sim::launch::ArgValue;
+use crate::sim::run::Shape;
+use crate::tables::Target;
+use api::{Api, Handle};
+use std::ffi::{CString, c_void};
+use std::path::Path;
+
+/// Names under which systems have the driver.
+const LIBRARIES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "nvcuda.dll"];
+/// CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.
+const CAPABILITY: [i32; 2] = [75, 76];
+/// CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES.
+const DYNAMIC_SHARED: i32 = 8;
+/// Bytes of dynamic shared memory that a function gets without asking.
+const USUAL_SHARED: u32 = 48 << 10;
+
+/// The bytes of each parameter, and the address of each that is a buffer.
+type Placed = (Vec<Vec<u8>>, Vec<Option<u64>>);
+
+/// A card with a context of this process.
+pub struct Card {
+    api: Api,
+    pub name: String,
+    /// Major and minor compute capability.
+    pub capability: (u32, u32),
+    /// Version of CUDA that the driver has, 1000 × major + 10 × minor.
+    pub driver: u32,
+}
+
+impl Card {
+    /// The first card of the system's driver. The error says what is missing.
+    pub fn first() -> Result<Card, String> {
+        let mut errors = Vec::new();
+        for name in LIBRARIES {
+            match Api::load(Path::new(name)) {
+                Ok(api) => return Card::of(api),
+                Err(error) => errors.push(error),
+            }
+        }
+        Err(format!("there is no CUDA driver here: {}", errors.join("; ")))
+    }
+
+    /// The first card of the driver in this file.
+    pub fn of_driver(library: &Path) -> Result<Card, String> {
+        Card::of(Api::load(library)?)
+    }
+
+    fn of(api: Api) -> Result<Card, String> {
+        api.init()?;
+        let device = api.device(0)?;
+        let [major, minor] = CAPABILITY.map(|which| api.attribute(device, which));
+        let capability = (major? as u32, minor? as u32);
+        let (name, driver) = (api.name(device)?, api.version()?);
+        api.enter(device)?;
+        Ok(Card { api, name, capability, driver })
+    }
+
+    /// The target of the card for a PTX text: with the operations of its architecture alone where the text is for those.
+    pub fn target_for(&self, source: &str) -> Option<&'static Target> {
+        let (major, minor) = self.capability;
+        let own = source.lines().find_map(|l| l.trim().strip_prefix(".target")).unwrap_or_default();
+        let own = own.split([',', ' ', '\t']).find(|word| !word.is_empty()).and_then(Target::by_name);
+        let plain = Target::by_name(&format!("sm_{major}{minor}"))?;
+        Some(own.filter(|own| own.sm == plain.sm).unwrap_or(plain))
+    }
+
+    /// Loads a cubin and gives it back: whether the driver takes it.
+    pub fn accepts(&self, cubin: &[u8]) -> Result<(), String> {
+        let module = self.api.load_module(cubin)?;
+        self.api.unload(module)
+    }
+
+    /// Runs a kernel as [`Card::run_unchecked`] does, after its arguments were found to be those that the cubin states.
+    pub fn run(
+        &self,
+        bytes: &[u8],
+        kernel: &str,
+        shape: Shape,
+        args: &mut [ArgValue],
+        again: usize,
+    ) -> Result<Vec<f32>, String> {
+        check_sizes(bytes, kernel, args)?;
+        self.run_unchecked(bytes, kernel, shape, args, again)
+    }
+
+    /// Runs a kernel once, then `again` times for its time; the buffers are as the first run left them. Milliseconds of each
+    /// of the later runs, which start from the same buffers as the first. The arguments must be those of the kernel.
+    pub fn run_unchecked(
+        &self,
+        bytes: &[u8],
+        kernel: &str,
+        shape: Shape,
+        args: &mut [ArgValue],
+        again: usize,
+    ) -> Result<Vec<f32>, String> {
+        let module = self.api.load_module(bytes)?;
+        let name = CString::new(kernel).map_err(|e| e.to_string())?;
+        let function = self.api.function(module, &name)?;
+        if shape.smem > USUAL_SHARED {
+            self.api.set_attribute(function, DYNAMIC_SHARED, shape.smem as i32)?;
+        }
+        let (values, buffers) = self.arguments(args)?;
+        let mut pointers: Vec<*mut c_void> = values.iter().map(|v| v.as_ptr().cast_mut().cast()).collect();
+        self.api.launch(function, shape, &mut pointers)?;
+        self.api.synchronize()?;
+        let before = args.to_vec();
+        for (arg, buffer) in args.iter_mut().zip(&buffers) {
+            if let (ArgValue::Buffer { bytes, .. }, Some(at)) = (arg, buffer) {
+                self.api.take_from(bytes, *at)?;
+            }
+        }
+        let times = (0..again).map(|_| {
+            self.fill(&before, &buffers)?;
+            self.time(function, shape, &mut pointers)
+        });
+        let times = times.collect();
+        for at in buffers.into_iter().flatten() {
+            self.api.free(at)?;
+        }
+        self.api.unload(module)?;
+        times
+    }
+
+    /// Puts the bytes of arguments into their buffers.
+    fn fill(&self, args: &[ArgValue], buffers: &[Option<u64>]) -> Result<(), String> {
+        for (arg, buffer) in args.iter().zip(buffers) {
+            if let (ArgValue::Buffer { bytes, .. }, Some(at)) = (arg, buffer) {
+                self.api.put_at(*at, bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn time(&self, function: Handle, shape: Shape, pointers: &mut [*mut c_void]) -> Result<f32, String> {
+        let (before, after) = (self.api.event()?, self.api.event()?);
+        self.api.record(before)?;
+        self.api.launch(function, shape, pointers)?;
+        self.api.record(after)?;
+        self.api.synchronize()?;
+        let time = self.api.elapsed(before, after)?;
+        self.api.drop_event(before)?;
+        self.api.drop_event(after)?;
+        Ok(time)
+    }
+
+    /// Puts the buffers on the card.
+    fn arguments(&self, args: &[ArgValue]) -> Result<Placed, String> {
+        let (mut values, mut buffers): Placed = (Vec::new(), Vec::new());
+        for (i, arg) in args.iter().enumerate() {
+            let (value, buffer) = match arg {
+                ArgValue::Scalar { bytes } => (bytes.clone(), None),
+                ArgValue::Buffer { bytes, .. } => {
+                    let at = self.api.allocate(bytes.len().max(1))?;
+                    self.api.put_at(at, bytes)?;
+                    (at.to_le_bytes().to_vec(), Some(at))
+                }
+                ArgValue::Within { arg, offset } => {
+                    let base = buffers.get(*arg).copied().flatten();
+                    let missing = || format!("argument {i} points into argument {arg}, which is no buffer before it");
+                    (base.ok_or_else(missing)?.wrapping_add(*offset).to_le_bytes().to_vec(), None)
+                }
+            };
+            values.push(value);
+            buffers.push(buffer);
+        }
+        Ok((values, buffers))
+    }
+}
+
+/// Whether the arguments are those of the kernel.
+fn check_sizes(bytes: &[u8], kernel: &str, args: &[ArgValue]) -> Result<(), String> {
+    let cubin = cubin::read(bytes).map_err(|error| error.to_string())?;
+    let function = cubin.function(kernel).filter(|f| f.kernel);
+    let function = function.ok_or_else(|| format!("the cubin has no kernel {kernel}"))?;
+    if function.params.len() != args.len() {
+        let (has, gets) = (function.params.len(), args.len());
+        return Err(format!("{kernel} has {has} parameters and gets {gets} arguments"));
+    }
+    for (i, (param, arg)) in function.params.iter().zip(args).enumerate() {
+        let given = if let ArgValue::Scalar { bytes } = arg { bytes.len() } else { size_of::<u64>() };
+        if given != usize::from(param.size) {
+            return Err(format!("parameter {i} of {kernel} has {} bytes, not {given}", param.size));
+        }
+    }
+    Ok(())
+}
+
+impl Drop for Card {
+    fn drop(&mut self) {
+        self.api.leave();
+    }
+}

@@ -1,0 +1,99 @@
+//! What the driver needs: a small cubin with one section or one attribute left out at a time, loaded and run.
+//!
+//! Input: tests/cases/exec/saxpy.ron. Output: a line for each part: `required` where the driver refuses the rest or the kernel goes wrong,
+//! else `ignored`. A section is left out by making it one of no type and no bytes, so that the others keep their numbers.
+
+use super::{card, on};
+use object::LittleEndian as LE;
+use object::elf::{FileHeader64, SectionHeader64};
+use object::read::elf::{FileHeader, SectionHeader};
+use sassafras::compile::{Options, compile};
+use sassafras::gpu::Card;
+use sassafras::sim::launch::LaunchFile;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The case whose kernel is taken apart.
+const CASE: &str = "tests/cases/exec/saxpy.ron";
+/// SHT_CUDA_INFO.
+const INFO: u32 = 0x7000_0000;
+
+/// A part of a file: its name, and the file without it.
+struct Part {
+    name: String,
+    without: Vec<u8>,
+}
+
+/// All parts, each in a process of its own.
+pub fn experiment(child: impl Fn(&[&str]) -> String) -> String {
+    let Ok(card) = card() else { return String::new() };
+    let parts = sample(&card).map(|bytes| parts(&bytes)).unwrap_or_default();
+    drop(card);
+    let verdict = |i: usize| match child(&["loader", &i.to_string()]).lines().next() {
+        Some("fine") => "ignored".to_string(),
+        Some(line) => format!("required\t{line}"),
+        None => "required\tno answer".to_string(),
+    };
+    parts.iter().enumerate().map(|(i, part)| format!("loader\t{}\t{}\n", part.name, verdict(i))).collect()
+}
+
+/// Loads and runs the file without part `number`; says `fine` or what is wrong.
+pub fn variant(number: &str) -> ExitCode {
+    let card = card().unwrap();
+    let bytes = sample(&card).unwrap();
+    let part = parts(&bytes).swap_remove(number.parse().unwrap());
+    let file = LaunchFile::load(Path::new(CASE)).unwrap();
+    let launch = &file.launches[0];
+    match card.accepts(&part.without).and_then(|()| on(&card, &part.without, launch, launch)) {
+        Ok(_) => println!("fine"),
+        Err(error) => println!("{}", error.replace('\n', " ")),
+    }
+    ExitCode::SUCCESS
+}
+
+fn sample(card: &Card) -> Result<Vec<u8>, String> {
+    let file = LaunchFile::load(Path::new(CASE)).map_err(|e| e.to_string())?;
+    let text = std::fs::read_to_string(&file.module).map_err(|e| e.to_string())?;
+    let target = card.target_for(&text).ok_or("no target for this card")?;
+    compile(&text, &Options::new(target.name)).map(|o| o.cubin).map_err(|_| "it does not compile".to_string())
+}
+
+fn parts(bytes: &[u8]) -> Vec<Part> {
+    let header = FileHeader64::<LE>::parse(bytes).unwrap();
+    let table = header.sections(LE, bytes).unwrap();
+    let start = header.e_shoff.get(LE) as usize;
+    let size = size_of::<SectionHeader64<LE>>();
+    let mut parts = Vec::new();
+    for (index, section) in table.iter().enumerate().skip(1) {
+        let name = String::from_utf8_lossy(table.section_name(LE, section).unwrap()).into_owned();
+        let at = start + index * size;
+        let mut without = bytes.to_vec();
+        // sh_type and sh_size.
+        without[at + 4..at + 8].fill(0);
+        without[at + 32..at + 40].fill(0);
+        parts.push(Part { name: format!("section {name}"), without });
+        if section.sh_type(LE).0 == INFO {
+            let data = section.data(LE, bytes).unwrap();
+            parts.extend(attributes(bytes, &name, data, section.sh_offset(LE) as usize, at));
+        }
+    }
+    parts
+}
+
+/// The file without each record of a section of attributes: what is behind it moves up.
+fn attributes(bytes: &[u8], section: &str, data: &[u8], offset: usize, header: usize) -> Vec<Part> {
+    let (mut at, mut parts) = (0, Vec::new());
+    while at + 4 <= data.len() {
+        let (format, id) = (data[at], data[at + 1]);
+        // Format 4 has a size and so many bytes behind the four; the others have their value within them.
+        let more = if format == 4 { usize::from(u16::from_le_bytes([data[at + 2], data[at + 3]])) } else { 0 };
+        let next = at + 4 + more;
+        let mut without = bytes.to_vec();
+        without.copy_within(offset + next..offset + data.len(), offset + at);
+        let size = (data.len() - (next - at)) as u64;
+        without[header + 32..header + 40].copy_from_slice(&size.to_le_bytes());
+        parts.push(Part { name: format!("attribute {id:#04x} of {section}"), without });
+        at = next;
+    }
+    parts
+}
