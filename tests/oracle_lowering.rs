@@ -32,6 +32,8 @@ mod lowering_support {
 
 /// One target of each generation, and the one with 64-bit integer opcodes.
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
+/// Targets with a set of instructions of their own; their few forms run at both levels.
+const OWN: [&str; 2] = ["sm_100a", "sm_120a"];
 /// Forms compiled together.
 const CHUNK: usize = 50;
 /// Blocks: one with numbers on edges, the others random.
@@ -174,12 +176,12 @@ fn jobs<'a>(forms: &'a [Form], all: bool) -> Vec<Job<'a>> {
     let taken = |form: &Form| texts.is_empty() || texts.iter().any(|text| form.text.contains(text));
     let numbered: Vec<(usize, &Form)> = forms.iter().enumerate().filter(|(_, form)| taken(form)).collect();
     let mut jobs = Vec::new();
-    for (t, target) in TARGETS.into_iter().enumerate() {
-        if !targets.is_empty() && !targets.iter().any(|sm| target == format!("sm_{sm}")) {
+    for (t, target) in TARGETS.into_iter().chain(OWN).enumerate() {
+        if !targets.is_empty() && !targets.iter().any(|sm| target.trim_end_matches('a') == format!("sm_{sm}")) {
             continue;
         }
         for (c, chunk) in numbered.chunks(CHUNK).enumerate() {
-            let levels: &[u8] = if all || c % TARGETS.len() == t { &[0, 3] } else { &[3] };
+            let levels: &[u8] = if all || t >= TARGETS.len() || c % TARGETS.len() == t { &[0, 3] } else { &[3] };
             let forms: Vec<_> = chunk.iter().filter(|(_, form)| form.on(target)).copied().collect();
             if !forms.is_empty() {
                 jobs.push(Job { target, levels, forms });

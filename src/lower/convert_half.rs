@@ -1,6 +1,6 @@
 //! `cvt` to and from floats of 16 bits and less, and to tf32.
 //!
-//! Input: `cvt` with f16, bf16, f16x2, bf16x2, e4m3x2, e5m2x2 or tf32. Output: F2FP where the target has it, F2F and I2F, HADD2.F32. A source of 16 bits is
+//! Input: `cvt` with f16, bf16, f16x2, bf16x2, bf16x2, formats of 8 bits and fewer, or tf32. Output: F2FP where the target has it, F2F and I2F, HADD2.F32. A source of 16 bits is
 //! taken as the f32 that it exactly is, so that every conversion rounds once.
 
 use super::builder::{Builder, Lowered, Refusal};
@@ -10,6 +10,7 @@ use super::operand::{Class, class_of};
 use crate::ori::Operand;
 use crate::ori::operand::Kind;
 use crate::ptx::ast;
+use crate::tables::lowering::{Narrow, narrow};
 use crate::tables::ptx::{Modifiers, Rounding, ScalarType};
 use crate::tables::{Feature, Op, Role};
 use smallvec::SmallVec;
@@ -152,7 +153,7 @@ impl Builder<'_> {
 
     /// `cvt` of two numbers at once, and to tf32.
     pub(super) fn convert_packed(&mut self, inst: &ast::Instruction, to: ScalarType, from: ScalarType) -> Lowered {
-        use ScalarType::{Bf16x2, E4m3x2, E5m2x2, F16x2, F32, Tf32};
+        use ScalarType::{Bf16x2, F16x2, F32, Tf32};
         let whole = self.dest(&inst.operands[0])?;
         let d = self.words(whole)[0];
         if matches!(whole.kind(), Kind::Vector(_)) {
@@ -161,27 +162,35 @@ impl Builder<'_> {
         }
         let flags = [(inst.mods.relu, RELU), (inst.mods.saturate_finite, SATFINITE)];
         let mut mods: PackMods = flags.into_iter().filter(|flag| flag.0).map(|flag| flag.1).collect();
-        let format = |ty| if ty == E4m3x2 { PACK_E4M3 } else { PACK_E5M2 };
+        if inst.mods.rounding == Some(Rounding::Rs) {
+            return Err(Refusal::NotBuilt);
+        }
+        // Powers of two are rounded as the instruction says.
+        let rounding_of = |n: &Narrow| if n.wide == Bf16x2 { rounding(&inst.mods) } else { Ok(None) };
         match (to, from) {
             (F16x2 | Bf16x2, F32) => {
                 let (a, b) = (self.source_reg(&inst.operands[1], from)?, self.source_reg(&inst.operands[2], from)?);
                 let mods = pack_mods(to, &inst.mods)?;
                 self.put(Op::F2FP, &mods, &[(Role::D, d), (Role::A, a), (Role::B, b)]);
             }
-            (E4m3x2 | E5m2x2, F32) => {
+            (_, F32) if let Some(n) = narrow(to) => {
                 let (a, b) = (self.source_reg(&inst.operands[1], from)?, self.source_reg(&inst.operands[2], from)?);
-                mods.extend([format(to), PACK_MERGE]);
+                mods.extend([n.made, PACK_MERGE]);
+                mods.extend(rounding_of(n)?);
                 let args = [(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, Operand::zero())];
                 self.put(Op::F2FP, &mods, &args);
             }
-            (E4m3x2 | E5m2x2, F16x2) => {
+            (_, F16x2 | Bf16x2) if let Some(n) = narrow(to).filter(|n| n.wide == from) => {
                 let a = self.source_reg(&inst.operands[1], from)?;
-                mods.extend([format(to), FROM_F16, UNPACK_MERGE]);
+                let source = if from == F16x2 { FROM_F16 } else { FROM_BF16 };
+                mods.extend([n.made, source, UNPACK_MERGE]);
+                mods.extend(rounding_of(n)?);
                 self.put(Op::F2FP, &mods, &[(Role::D, d), (Role::A, a), (Role::B, Operand::zero())]);
             }
-            (F16x2, E4m3x2 | E5m2x2) => {
+            (F16x2 | Bf16x2, _) if let Some(n) = narrow(from).filter(|n| n.wide == to) => {
                 let a = self.source_reg(&inst.operands[1], from)?;
-                mods.extend([UNPACK_F16, if from == E4m3x2 { FROM_E4M3 } else { FROM_E5M2 }, UNPACK]);
+                let result = if to == F16x2 { UNPACK_F16 } else { PACK_BF16 };
+                mods.extend([result, n.read, UNPACK]);
                 self.put(Op::F2FP, &mods, &[(Role::D, d), (Role::A, a)]);
             }
             (Tf32, F32) if inst.mods.rounding == Some(Rounding::Rna) => self.round_tf32_away(inst, d)?,

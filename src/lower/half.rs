@@ -35,10 +35,10 @@ fn is_single(ty: ScalarType) -> bool {
 impl Builder<'_> {
     fn half_mods(&self, inst: &ast::Instruction) -> Lowered<HalfMods> {
         let m = &inst.mods;
-        if m.oob || !matches!(m.rounding, None | Some(Rounding::Rn)) {
+        if !matches!(m.rounding, None | Some(Rounding::Rn)) {
             return Err(Refusal::NotBuilt);
         }
-        let flags = [(m.ftz, FTZ), (m.saturate, SAT), (m.relu, RELU), (is_bf16(inst.types[0]), BF16_V2)];
+        let flags = [(m.ftz, FTZ), (m.oob, OOB), (m.saturate, SAT), (m.relu, RELU), (is_bf16(inst.types[0]), BF16_V2)];
         Ok(flags.into_iter().filter(|flag| flag.0).map(|flag| flag.1).collect())
     }
 

@@ -266,7 +266,7 @@ impl Builder<'_> {
 
     /// The low (or high) two floats of 8 bits in each word, as f16.
     fn halves_of(&mut self, words: &[Operand], high: bool, ty: ScalarType) -> Vec<Operand> {
-        let from = if ty == ScalarType::E4m3 { FROM_E4M3 } else { FROM_E5M2 };
+        let Some(from) = lowering::narrow(ty).map(|n| n.read) else { return words.to_vec() };
         let half = (Mod::Byte, if high { value::byte::H1 } else { value::byte::NONE });
         let one = |b: &mut Self, word: &Operand| {
             let (word, d) = (b.in_reg(*word), b.temp());

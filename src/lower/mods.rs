@@ -52,6 +52,7 @@ pub(super) const PRMT_RC16: M = (Mod::Prmt, value::prmt::RC16);
 
 // Floats.
 pub(super) const FTZ: M = (Mod::Ftz, value::ftz::FTZ);
+pub(super) const OOB: M = (Mod::Ftz, value::ftz::OOB);
 pub(super) const SAT: M = (Mod::Sat, value::sat::SAT);
 pub(super) const RM: M = (Mod::Rnd, value::rnd::RM);
 pub(super) const RP: M = (Mod::Rnd, value::rnd::RP);
@@ -86,8 +87,6 @@ pub(super) const MUFU_F16: M = (Mod::Fmt, value::fmt::F16);
 pub(super) const MUFU_BF16: M = (Mod::Fmt, value::fmt::BF16);
 pub(super) const SATFINITE: M = (Mod::Satfinite, value::satfinite::SATFINITE);
 pub(super) const PACK_BF16: M = (Mod::F2fp, value::f2fp::BF16);
-pub(super) const PACK_E5M2: M = (Mod::F2fp, value::f2fp::E5M2);
-pub(super) const PACK_E4M3: M = (Mod::F2fp, value::f2fp::E4M3);
 pub(super) const PACK_TF32: M = (Mod::F2fp, value::f2fp::TF32);
 pub(super) const UNPACK_F16: M = (Mod::F2fp, value::f2fp::F16);
 pub(super) const PACK_MERGE: M = (Mod::Pack, value::pack::PACK_AB_MERGE_C);
@@ -95,8 +94,7 @@ pub(super) const UNPACK_MERGE: M = (Mod::Pack, value::pack::UNPACK_B_MERGE_C);
 pub(super) const UNPACK: M = (Mod::Pack, value::pack::UNPACK_B);
 pub(super) const PACK_B: M = (Mod::Pack, value::pack::PACK_B);
 pub(super) const FROM_F16: M = (Mod::Src, value::src::F16);
-pub(super) const FROM_E5M2: M = (Mod::Src, value::src::E5M2);
-pub(super) const FROM_E4M3: M = (Mod::Src, value::src::E4M3);
+pub(super) const FROM_BF16: M = (Mod::Src, value::src::BF16);
 pub(super) const VTYPE_S32: M = (Mod::Vtype, value::vtype::NONE);
 pub(super) const VTYPE_U32: M = (Mod::Vtype, value::vtype::U32);
 pub(super) const VTYPE_U16X2: M = (Mod::Vtype, value::vtype::U16X2);

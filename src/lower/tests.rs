@@ -162,12 +162,13 @@ fn shared_sum_of_64_bits_is_a_loop() {
 /// Everything that is not implemented is said, at its position, by its name.
 #[test]
 fn refusals_are_complete() {
-    let body = "fma.rn.oob.f16x2 r0, r0, r1, r2;\nadd.u32 r0, r1, r2;\nfma.rn.oob.relu.f16x2 r0, r0, r1, r2;";
+    let body = "fence.proxy.tensormap::generic.acquire.gpu [d0], 128;\nadd.u32 r0, r1, r2;\n\
+        fence.proxy.tensormap::generic.acquire.sys [d0], 128;";
     let diagnostics = lowered(&kernel(body).replace("sm_75", "sm_90"), "sm_90").err().unwrap();
     let said: Vec<(u32, &str)> = diagnostics.iter().map(|d| (d.pos.unwrap().line, d.message.as_str())).collect();
     let expected = [
-        (10, "Instruction 'fma.rn.oob.f16x2' is not implemented"),
-        (12, "Instruction 'fma.rn.oob.relu.f16x2' is not implemented"),
+        (10, "Instruction 'fence.proxy.tensormap::generic.acquire.gpu' is not implemented"),
+        (12, "Instruction 'fence.proxy.tensormap::generic.acquire.sys' is not implemented"),
     ];
     assert_eq!(said, expected);
 }

@@ -6,7 +6,7 @@
 use super::field;
 use super::inst::{Ctrl, Guard, Inst};
 use crate::tables::encoding::{FORMS, Form, GuardForm, Kind, SETS, candidates};
-use crate::tables::{GenerationInfo, Target};
+use crate::tables::{GenerationInfo, Mod, Target};
 use std::fmt;
 
 /// Why a word is no instruction.
@@ -20,6 +20,9 @@ impl fmt::Display for DecodeError {
         f.write_str(&self.message)
     }
 }
+
+/// The reuse bit of a fourth operand.
+const KEPT: u128 = 1 << 125;
 
 /// The instruction of a word.
 pub fn decode(target: &Target, word: u128) -> Result<Inst, DecodeError> {
@@ -65,14 +68,16 @@ fn fields(form: &Form, word: u128, info: &GenerationInfo) -> Result<Inst, String
         inst.guard = Guard { pred, not, upred: form.guard == GuardForm::Uniform && (pred != 7 || not) };
     }
     inst.ctrl = control(word);
-    if word >> 125 != 0 || word & !reuse_mask(form) & 7 << 122 != 0 {
+    if word >> 126 != 0 || word & !reuse_mask(form) & 15 << 122 != 0 {
         return Err("a reuse bit or a bit above it is set".into());
     }
     Ok(inst)
 }
 
+/// The reuse bits that a form has: of its operands, and one that no text tells.
 fn reuse_mask(form: &Form) -> u128 {
-    form.args.iter().filter(|a| a.reuse != 255).fold(0, |mask, a| mask | 1 << a.reuse)
+    let untold = form.mods.iter().filter(|m| m.kind == Mod::Kept).fold(0, |mask, _| mask | KEPT);
+    form.args.iter().filter(|a| a.reuse != 255).fold(untold, |mask, a| mask | 1 << a.reuse)
 }
 
 fn modifiers(form: &Form, word: u128, inst: &mut Inst) -> Result<(), String> {

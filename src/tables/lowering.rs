@@ -66,6 +66,22 @@ pub struct Tile {
     pub tiles: &'static [(u8, u8)],
 }
 
+/// A row of `lowering/narrow.ron`.
+#[derive(Debug)]
+pub struct Narrow {
+    ty: ScalarType,
+    /// What two of them are made into.
+    pub wide: ScalarType,
+    /// Modifiers of F2FP: the format as its result, and as its source.
+    pub made: (Mod, u8),
+    pub read: (Mod, u8),
+}
+
+/// How F2FP spells a float of 8 bits or fewer.
+pub fn narrow(ty: ScalarType) -> Option<&'static Narrow> {
+    NARROW.iter().find(|n| n.ty == ty)
+}
+
 fn holds(target: &Target, needs: &[(Feature, bool)]) -> bool {
     needs.iter().all(|(feature, has)| target.has(*feature) == *has)
 }

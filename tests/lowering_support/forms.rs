@@ -34,12 +34,16 @@ pub struct Form {
     /// The targets that have it: `[80] FORM` is of sm_80 and later, `[80-89] FORM` of these only.
     from: u32,
     to: u32,
+    /// `[100a] FORM`: of the targets that are alone in having it.
+    own: bool,
 }
 
 impl Form {
     /// Whether the form is of a target.
     pub fn on(&self, target: &str) -> bool {
-        target.trim_start_matches("sm_").parse::<u32>().is_ok_and(|number| (self.from..=self.to).contains(&number))
+        let number = target.trim_start_matches("sm_");
+        let (number, own) = number.strip_suffix('a').map_or((number, false), |number| (number, true));
+        self.own == own && number.parse::<u32>().is_ok_and(|number| (self.from..=self.to).contains(&number))
     }
 }
 
@@ -55,6 +59,7 @@ pub fn forms() -> Vec<Form> {
         let (text, note) = line.split_once(" // ").unwrap_or((line, ""));
         let (from, text) = text.strip_prefix('[').and_then(|t| t.split_once("] ")).unwrap_or(("0", text));
         let (from, to) = from.split_once('-').unwrap_or((from, "999"));
+        let (from, own) = from.strip_suffix('a').map_or((from, false), |from| (from, true));
         let incumbent_wrong = note.starts_with(INCUMBENT_WRONG);
         Form {
             text: text.to_string(),
@@ -63,6 +68,7 @@ pub fn forms() -> Vec<Form> {
             incumbent_wrong,
             from: from.parse().unwrap(),
             to: to.parse().unwrap(),
+            own,
         }
     };
     text.lines().filter(|l| !l.starts_with("//") && !l.is_empty()).map(form).collect()

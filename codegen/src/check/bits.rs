@@ -1,7 +1,7 @@
 //! Law: the bits of every encoding form add up to 128, none twice, and no operand stands in two fields.
 //!
 //! Opcode (0 to 11), guard (12 to 15), constants, modifiers, operands and must-bits fill 0 to 104; 105 to 127 are the
-//! control field, of which 122 to 124 are reuse bits of operands or zero.
+//! control field, of which 122 to 125 are reuse bits of operands or zero.
 
 use crate::model::Model;
 use crate::model::encoding::{Form, GuardKind};
@@ -9,7 +9,7 @@ use crate::model::form_syntax::{Bits, constant_bits};
 use crate::report::Report;
 
 const CONTROL: u128 = u128::MAX << 105;
-const REUSE: u128 = 0b111 << 122;
+const REUSE: u128 = 0b1111 << 122;
 
 pub fn check(model: &Model, report: &mut Report) {
     for form in &model.encoding.forms {

@@ -3,19 +3,23 @@
 use super::ptx::ident;
 use super::{camel, constant};
 use crate::model::Model;
-use crate::model::lowering::{Conditions, Product, Tile};
+use crate::model::lowering::{Conditions, Narrow, Product, Tile};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 pub fn emit(model: &Model) -> TokenStream {
     let products = model.lowering.products.iter().map(|p| product(model, p));
     let tiles = model.lowering.tiles.iter().map(|t| tile(model, t));
+    let narrow = model.lowering.narrow.iter().map(|n| self::narrow(model, n));
     let (count, fragments) = (model.lowering.products.len(), model.lowering.tiles.len());
+    let formats = model.lowering.narrow.len();
     quote! {
         /// Products of matrices, in the order of the table.
         pub static PRODUCTS: [Product; #count] = [#(#products),*];
         /// Fragments of wmma.
         pub static TILES: [Tile; #fragments] = [#(#tiles),*];
+        /// Floats of 8 bits and fewer.
+        pub static NARROW: [Narrow; #formats] = [#(#narrow),*];
     }
 }
 
@@ -46,18 +50,26 @@ fn product(model: &Model, p: &Product) -> TokenStream {
     };
     let (needs, way) = (conditions(model, &p.conditions), format_ident!("{}", format!("{:?}", p.way)));
     let inst = format_ident!("{}", model.ori.ops[p.inst].row.op);
-    let mods = p.mods.iter().map(|(kind, value)| {
-        let kind = &model.ori.kinds[*kind];
-        let (name, module) = (format_ident!("{}", camel(&kind.name)), format_ident!("r#{}", kind.name));
-        let value = format_ident!("{}", constant(&kind.values[*value]));
-        quote!((Mod::#name, value::#module::#value))
-    });
+    let mods = p.mods.iter().map(|one| modifier(model, *one));
     let ([d, a, b], swap) = (p.frag, p.swap);
     let steps = p.steps.iter().map(|[d, a, b]| quote!([#d, #a, #b]));
     quote! { Product {
         op: PtxOp::#op, shape: #shape, types: &[#(ScalarType::#types),*], bit: #bit, needs: #needs, way: Way::#way,
         inst: Op::#inst, mods: &[#(#mods),*], frag: [#d, #a, #b], steps: &[#(#steps),*], swap: #swap,
     } }
+}
+
+fn modifier(model: &Model, (kind, value): (usize, usize)) -> TokenStream {
+    let kind = &model.ori.kinds[kind];
+    let (name, module) = (format_ident!("{}", camel(&kind.name)), format_ident!("r#{}", kind.name));
+    let value = format_ident!("{}", constant(&kind.values[value]));
+    quote!((Mod::#name, value::#module::#value))
+}
+
+fn narrow(model: &Model, n: &Narrow) -> TokenStream {
+    let [ty, wide] = [n.ty, n.wide].map(|ty| ident(&model.ptx.types[ty].name));
+    let [made, read] = [n.made, n.read].map(|one| modifier(model, one));
+    quote!(Narrow { ty: ScalarType::#ty, wide: ScalarType::#wide, made: #made, read: #read })
 }
 
 fn tile(model: &Model, t: &Tile) -> TokenStream {

@@ -6,7 +6,7 @@ use super::ori::Ori;
 use super::ptx::Ptx;
 use super::targets::Targets;
 use crate::report::Report;
-use crate::rows::lowering::{ProductRow, TileRow, Way};
+use crate::rows::lowering::{NarrowRow, ProductRow, TileRow, Way};
 use crate::source::{At, Row, Sources};
 
 /// Features that must be there (`true`) or must not.
@@ -43,10 +43,20 @@ pub struct Tile {
     pub tiles: Vec<(u8, u8)>,
 }
 
+/// How F2FP spells a float of 8 bits or fewer.
+pub struct Narrow {
+    pub ty: usize,
+    pub wide: usize,
+    /// Kind and value: where it is made, and where it is read.
+    pub made: (usize, usize),
+    pub read: (usize, usize),
+}
+
 #[derive(Default)]
 pub struct Lowering {
     pub products: Vec<Product>,
     pub tiles: Vec<Tile>,
+    pub narrow: Vec<Narrow>,
     /// Source and place of every row.
     pub evidence: Vec<(String, At)>,
 }
@@ -72,6 +82,13 @@ impl Lowering {
             lowering.evidence.push((row.src.clone(), row.at));
             match names.tile(&row) {
                 Ok(tile) => lowering.tiles.push(tile),
+                Err(message) => report.at("names", message, row.at),
+            }
+        }
+        for row in sources.rows::<NarrowRow>("lowering/narrow.ron", report) {
+            lowering.evidence.push((row.src.clone(), row.at));
+            match names.narrow(&row) {
+                Ok(narrow) => lowering.narrow.push(narrow),
                 Err(message) => report.at("names", message, row.at),
             }
         }
@@ -143,6 +160,15 @@ impl Names<'_> {
         let kind = self.ori.kinds.iter().position(|k| k.name == kind).ok_or_else(wrong)?;
         let value = self.ori.kinds[kind].values.iter().position(|v| *v == value).ok_or_else(wrong)?;
         Ok((kind, value))
+    }
+
+    fn narrow(&self, row: &Row<NarrowRow>) -> Result<Narrow, String> {
+        let one = |name: &str| match self.types(name)?.as_slice() {
+            [ty] => Ok(*ty),
+            _ => Err(format!("`{name}` is not one type")),
+        };
+        let spelt = |kind: &str| self.modifier(&format!("{kind}={}", row.name), &[]);
+        Ok(Narrow { ty: one(&row.ty)?, wide: one(&row.wide)?, made: spelt("f2fp")?, read: spelt("src")? })
     }
 
     fn tile(&self, row: &Row<TileRow>) -> Result<Tile, String> {

@@ -36,6 +36,16 @@ pub struct ProductRow {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct NarrowRow {
+    #[serde(rename = "type")]
+    pub ty: String,
+    pub name: String,
+    pub wide: String,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TileRow {
     pub part: String,
     pub shape: String,

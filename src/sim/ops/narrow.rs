@@ -1,25 +1,65 @@
 //! Conversions to formats of 16 bits and less, with clamping to finite numbers.
 //!
-//! Input: f32 or f16. Output: f16, bf16, tf32, or the two formats of 8 bits. Invariant: one rounding; NaN becomes the format's canonical NaN. E5M2 is a
-//! small f16; E4M3 has no infinities and one NaN, its highest exponent being one more of numbers.
+//! Input: f32 or f16. Output: f16, bf16, tf32, formats of 8, 6 and 4 bits, powers of two. Invariant: one rounding; NaN becomes the format's canonical
+//! NaN. E5M2 is a small f16; E4M3 has no infinities and one NaN, its highest exponent being one more of numbers, and the smaller formats have numbers only.
 
-use super::format::{Exact, F16, F32, Format, Round, TF32, Value};
+use super::format::{BF16, Exact, F16, F32, Format, Round, TF32, Value};
 use super::real::Mode;
 
-/// Formats of 8 bits.
+/// Formats of 8, 6 and 4 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tiny {
     E5m2,
     E4m3,
+    E3m2,
+    E2m3,
+    E2m1,
 }
 
-const E5M2: Format = Format { mant: 2, exp: 5 };
-const E4M3: Format = Format { mant: 3, exp: 4 };
-/// Largest magnitude of E4M3, and its NaN.
-const E4M3_MAX: u8 = 0x7e;
+impl Tiny {
+    fn format(self) -> Format {
+        let (mant, exp) = match self {
+            Tiny::E5m2 => (2, 5),
+            Tiny::E4m3 => (3, 4),
+            Tiny::E3m2 => (2, 3),
+            Tiny::E2m3 => (3, 2),
+            Tiny::E2m1 => (1, 2),
+        };
+        Format { mant, exp }
+    }
+
+    fn sign(self, neg: bool) -> u8 {
+        if neg { self.format().sign_bit() as u8 } else { 0 }
+    }
+
+    /// The largest magnitude.
+    fn max(self) -> u8 {
+        match self {
+            Tiny::E5m2 => 0x7b,
+            Tiny::E4m3 => 0x7e,
+            Tiny::E3m2 | Tiny::E2m3 => 0x1f,
+            Tiny::E2m1 => 7,
+        }
+    }
+
+    /// What NaN becomes: the largest number where the format has no NaN.
+    fn nan(self) -> u8 {
+        if self.format().bits() == 8 { TINY_NAN } else { self.max() }
+    }
+
+    /// Bits from one number to the next.
+    pub fn step(self) -> u32 {
+        if self == Tiny::E2m1 { 4 } else { 8 }
+    }
+}
+
 const TINY_NAN: u8 = 0x7f;
 /// What tf32 has less than f32.
 const TF32_SHIFT: u32 = 13;
+/// Of a power of two in 8 bits: its bias, the largest, and NaN.
+const SCALE_BIAS: i32 = 127;
+const SCALE_MAX: i32 = 0xfe;
+const SCALE_NAN: u8 = 0xff;
 
 /// An f32 in a narrower format; `finite`: infinities become the largest number.
 pub fn narrow(bits: u64, to: Format, mode: Mode, finite: bool) -> u64 {
@@ -34,48 +74,70 @@ pub fn narrow_tf32(bits: u64, mode: Mode, finite: bool) -> u64 {
     if F32.is_nan(bits) { F32.nan() } else { narrow(bits, TF32, mode, finite) << TF32_SHIFT }
 }
 
-/// A number in 8 bits, to nearest, clamped to finite numbers.
+/// A number in 8 bits or fewer, to nearest, clamped to finite numbers.
 pub fn to_tiny(to: Tiny, value: Value, relu: bool) -> u8 {
-    let negative = |neg: bool| if neg { 0x80 } else { 0 };
-    let result = match (to, value) {
-        (_, Value::Nan) => return TINY_NAN,
-        (_, Value::Zero(neg)) => negative(neg),
-        (Tiny::E5m2, Value::Inf(neg)) => E5M2.max(neg) as u8,
-        (Tiny::E4m3, Value::Inf(neg)) => E4M3_MAX | negative(neg),
-        (Tiny::E5m2, Value::Num(x)) => {
-            let bits = E5M2.pack(x, Round::Nearest);
-            if bits & 0x7f == E5M2.inf(false) { E5M2.max(x.neg) as u8 } else { bits as u8 }
-        }
-        (Tiny::E4m3, Value::Num(x)) => e4m3(x),
+    let result = match value {
+        Value::Nan => return to.nan(),
+        Value::Zero(neg) => to.sign(neg),
+        Value::Inf(neg) => to.max() | to.sign(neg),
+        Value::Num(x) => to.sign(x.neg) | magnitude(to, x).min(to.max()),
     };
-    if relu && result & 0x80 != 0 { 0 } else { result }
+    if relu && result & to.sign(true) != 0 { 0 } else { result }
 }
 
 /// Numbers of the highest exponent are rounded at half their size.
-fn e4m3(x: Exact) -> u8 {
-    let sign = if x.neg { 0x80 } else { 0 };
-    let bits = (E4M3.pack(x, Round::Nearest) & 0x7f) as u8;
-    if bits < E4M3.inf(false) as u8 {
-        return sign | bits;
+fn magnitude(to: Tiny, x: Exact) -> u8 {
+    let f = to.format();
+    let packed = |x: Exact| (f.pack(Exact { neg: false, ..x }, Round::Nearest)) as u8;
+    let bits = packed(x);
+    if to == Tiny::E5m2 || bits < f.inf(false) as u8 {
+        return bits;
     }
-    let half = (E4M3.pack(Exact { exp: x.exp - 1, ..x }, Round::Nearest) & 0x7f) as u8;
-    sign | (half + (1 << E4M3.mant)).min(E4M3_MAX)
+    packed(Exact { exp: x.exp - 1, ..x }).saturating_add(1 << f.mant)
 }
 
-/// A number of 8 bits as f16, exactly.
+/// A number of 8 bits or fewer as f16, exactly; bits above it do not count.
 pub fn from_tiny(from: Tiny, bits: u8, relu: bool) -> u64 {
-    let (neg, magnitude) = (bits & 0x80 != 0, bits & 0x7f);
+    let f = from.format();
+    let bits = bits & (from.sign(true) | (from.sign(true) - 1));
+    let (neg, magnitude) = (bits & from.sign(true) != 0, bits & (from.sign(true) - 1));
     let result = match from {
-        Tiny::E5m2 => E5M2.convert(bits.into(), F16, Round::Nearest),
+        Tiny::E5m2 => f.convert(bits.into(), F16, Round::Nearest),
         Tiny::E4m3 if magnitude == TINY_NAN => F16.nan(),
-        Tiny::E4m3 if magnitude >= E4M3.inf(false) as u8 => {
+        _ if magnitude >= f.inf(false) as u8 => {
             // Of the highest exponent: twice the number of the one below.
-            let half = E4M3.convert((bits - (1 << E4M3.mant)).into(), F16, Round::Nearest);
+            let half = f.convert((bits - (1 << f.mant)).into(), F16, Round::Nearest);
             half + (1 << F16.mant)
         }
-        Tiny::E4m3 => E4M3.convert(bits.into(), F16, Round::Nearest),
+        _ => f.convert(bits.into(), F16, Round::Nearest),
     };
     if relu && neg && !F16.is_nan(result) { 0 } else { result }
+}
+
+/// The power of two at a magnitude or below (`up`: or above): its exponent in 8 bits. What is greater than all of them becomes NaN, or
+/// the greatest (`finite`). No GPU has confirmed that a sign is dropped.
+pub fn to_scale(value: Value, up: bool, finite: bool) -> u8 {
+    let beyond = if finite { SCALE_MAX as u8 } else { SCALE_NAN };
+    match value {
+        Value::Nan => SCALE_NAN,
+        Value::Inf(_) => beyond,
+        Value::Zero(_) => 0,
+        Value::Num(x) => {
+            let top = x.exp + 127 - x.mant.leading_zeros() as i32;
+            let above = up && !x.mant.is_power_of_two();
+            let code = top + SCALE_BIAS + i32::from(above);
+            if code > SCALE_MAX { beyond } else { code.max(0) as u8 }
+        }
+    }
+}
+
+/// The power of two as bf16.
+pub fn from_scale(code: u8) -> u64 {
+    match code {
+        SCALE_NAN => BF16.nan(),
+        0 => 1 << (BF16.mant - 1),
+        _ => u64::from(code) << BF16.mant,
+    }
 }
 
 #[cfg(test)]
@@ -106,6 +168,29 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn numbers_of_6_and_4_bits() {
+        let e2m1 = [(0.25, 0), (0.3, 1), (0.75, 2), (2.5, 4), (3.5, 6), (5.0, 6), (5.1, 7), (-9.0, 0xf), (-0.0, 8)];
+        e2m1.into_iter().for_each(|(x, want)| assert_eq!(tiny(Tiny::E2m1, x), want, "{x}"));
+        assert_eq!((tiny(Tiny::E2m1, f32::NAN), tiny(Tiny::E3m2, f32::NAN)), (7, 0x1f));
+        assert_eq!((tiny(Tiny::E3m2, 28.0), tiny(Tiny::E3m2, -0.0625), tiny(Tiny::E2m3, 7.5)), (0x1f, 0x21, 0x1f));
+        for (from, count) in [(Tiny::E2m1, 16), (Tiny::E2m3, 64), (Tiny::E3m2, 64)] {
+            for bits in 0..count {
+                assert_eq!(to_tiny(from, F16.unpack(from_tiny(from, bits, false)), false), bits, "{from:?} {bits:x}");
+            }
+        }
+    }
+
+    #[test]
+    fn powers_of_two() {
+        let scale = |x: f32, up, finite| to_scale(F32.unpack(x.to_bits().into()), up, finite);
+        assert_eq!((scale(1.0, true, false), scale(1.5, true, false), scale(1.5, false, false)), (127, 128, 127));
+        assert_eq!((scale(f32::MAX, true, false), scale(f32::MAX, true, true)), (255, 254));
+        assert_eq!((scale(f32::INFINITY, false, true), scale(f32::NAN, false, true)), (254, 255));
+        assert_eq!((scale(1e-45, true, false), scale(0.0, true, false)), (0, 0));
+        assert_eq!((from_scale(127), from_scale(0), from_scale(255)), (0x3f80, 0x40, 0x7fff));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::program::Alu;
 use super::values::{clamp, format, is_integer, is_signed, mask, number, round};
 use crate::ptx::ast::Instruction;
 use crate::sim::ops::convert::{IntType, float_to_int, int_to_float, round_float};
-use crate::sim::ops::format::{Exact, F16, F32, F64, Format, Round, TF32, Value, shift_round};
+use crate::sim::ops::format::{BF16, Exact, F16, F32, F64, Format, Round, TF32, Value, shift_round};
 use crate::sim::ops::real::Mode;
 use crate::tables::ptx::{Modifiers, Op, Rounding, ScalarType};
 
@@ -55,28 +55,70 @@ fn from_integer(mods: &Modifiers, to: ScalarType, from: ScalarType) -> Option<Al
 
 /// One float, or one packed value, into another.
 fn floats(i: &Instruction, to: ScalarType, from: ScalarType) -> Option<Alu> {
+    match (to, from) {
+        (ScalarType::Ue8m0x2, ScalarType::Bf16x2) => {
+            let power = power_of(&i.mods, BF16)?;
+            return one(move |s| power(s[0] & 0xffff) | power(s[0] >> 16 & 0xffff) << 8);
+        }
+        (ScalarType::Bf16x2, ScalarType::Ue8m0x2) => {
+            return one(|s| number_of(s[0] & 0xff) | number_of(s[0] >> 8 & 0xff) << 16);
+        }
+        _ => {}
+    }
     if let Some(small) = Small::of(from) {
         let relu = i.mods.relu;
         return (to == ScalarType::F16x2).then(|| {
             one(move |s| {
                 let half = |at: u32| {
-                    let bits = small.decode(s[0] >> at & 0xff);
+                    let bits = small.decode(s[0] >> at & mask(small.width()));
                     if relu { relu_of(F16, bits) } else { bits }
                 };
-                half(0) | half(8) << 16
+                half(0) | half(small.width()) << 16
             })
         })?;
     }
     if let (Some(small), ScalarType::F16x2) = (Small::of(to), from) {
         let relu = i.mods.relu;
-        return one(move |s| small.encode(F16, s[0] & 0xffff, relu) | small.encode(F16, s[0] >> 16, relu) << 8);
+        return one(move |s| {
+            small.encode(F16, s[0] & 0xffff, relu) | small.encode(F16, s[0] >> 16 & 0xffff, relu) << small.width()
+        });
     }
     let convert = number_to(&i.mods, to, from)?;
     one(move |s| convert(s[0]))
 }
 
+/// A magnitude as the exponent of a power of two, by `.rz` or `.rp`, biased by 127; 255 is NaN. Below the least power is the least one; above
+/// the greatest, NaN, or with `.satfinite` the greatest.
+fn power_of(mods: &Modifiers, f: Format) -> Option<impl Fn(u64) -> u64 + Send + Sync + 'static> {
+    let up = mods.rounding? == Rounding::Rp;
+    let limit = if mods.saturate_finite { 254 } else { 255 };
+    Some(move |bits: u64| match f.unpack(bits) {
+        Value::Nan => 255,
+        Value::Inf(_) => limit,
+        Value::Zero(_) => 0,
+        Value::Num(x) => {
+            let size = f64::from_bits(f.convert(bits, F64, Round::Nearest)).abs();
+            // Exact: all these numbers are normal in f64.
+            let below = (size.to_bits() >> 52) as i64 - 1023;
+            let exact = x.mant & (x.mant - 1) == 0;
+            let code = below + i64::from(up && !exact) + 127;
+            if code > 254 { limit } else { code.max(0) as u64 }
+        }
+    })
+}
+
+/// The power of two that a biased exponent means, as bf16.
+fn number_of(code: u64) -> u64 {
+    let value = if code == 255 { f64::NAN } else { 2f64.powi(code as i32 - 127) };
+    if value.is_nan() { BF16.nan() } else { F64.convert(value.to_bits(), BF16, Round::Nearest) }
+}
+
 /// Two floats into a packed value; the first one becomes the upper half.
 fn pair(i: &Instruction, to: ScalarType, from: ScalarType) -> Option<Alu> {
+    if to == ScalarType::Ue8m0x2 {
+        let power = power_of(&i.mods, format(from)?)?;
+        return one(move |s| power(s[1]) | power(s[0]) << 8);
+    }
     if let Some(small) = Small::of(to) {
         let (f, relu) = (format(from)?, i.mods.relu);
         return one(move |s| small.encode(f, s[1], relu) | small.encode(f, s[0], relu) << small.width());

@@ -4,7 +4,7 @@
 //! Invariant: pure; the same values give the same result on every lane and every generation.
 
 use super::super::ops::convert::{self, IntType};
-use super::super::ops::format::{F16, F32, F64, Format, Round};
+use super::super::ops::format::{BF16, F16, F32, F64, Format, Round};
 use super::super::ops::half::{self, Pick};
 use super::super::ops::int::{self, Cmp, Lea, Permute, Shift};
 use super::super::ops::mufu::{self, Function};
@@ -83,6 +83,8 @@ pub enum FloatOp {
     Add,
     Mul,
     Fma,
+    /// Zero where a factor is the NaN that marks what is out of bounds.
+    FmaInBounds,
     /// Minimum where the predicate is true, else maximum; the flag asks for NaN.
     MinMax(bool),
     /// The same of magnitudes, with the sign of the product.
@@ -260,7 +262,19 @@ pub enum Alu {
         to: Tiny,
         halves: bool,
         relu: bool,
-        high: bool,
+        /// The lowest of the bits of the third operand that go above them.
+        at: u8,
+    },
+    /// Two f32, or the halves of a bf16x2, as exponents of powers of two, above them a half of the third operand.
+    PackScale {
+        halves: bool,
+        up: bool,
+        finite: bool,
+        at: u8,
+    },
+    /// Two exponents as bf16x2.
+    UnpackScale {
+        at: u8,
     },
     /// An f32 as a number of 16 bits, above it a half of b.
     PackOne {
@@ -280,8 +294,8 @@ pub enum Alu {
     Unpack8 {
         from: Tiny,
         relu: bool,
-        /// The upper two bytes.
-        high: bool,
+        /// The lowest of the bits that are read.
+        at: u8,
     },
     /// An f32 with the mantissa of tf32.
     Tf32 {
@@ -472,19 +486,31 @@ impl Alu {
                 let third = if to.bits < 16 { (if high { c >> 16 } else { c }) << (2 * to.bits) } else { 0 };
                 word(low & ones | (above & ones) << to.bits | third)
             }
-            Alu::Pack8 { to, halves, relu, high: from_high } => {
+            Alu::Pack8 { to, halves, relu, at } => {
                 let [low, high] = if halves {
                     half::halves(Pick::Both, a, F16).map(|bits| narrow::to_tiny(to, F16.unpack(bits), relu))
                 } else {
                     [x.b, x.a].map(|bits| narrow::to_tiny(to, F32.unpack(bits), relu))
                 };
-                let third = if halves { b } else { c };
-                let third = if from_high { third >> 16 } else { third };
-                word(u32::from(low) | u32::from(high) << 8 | third << 16)
+                let (third, step) = (if halves { b } else { c }, to.step());
+                word(u32::from(low) | u32::from(high) << step | third >> at << (2 * step))
             }
-            Alu::Unpack8 { from, relu, high } => {
-                let a = if high { a >> 16 } else { a };
-                let [low, high] = [a, a >> 8].map(|bits| narrow::from_tiny(from, bits as u8, relu));
+            Alu::Unpack8 { from, relu, at } => {
+                let numbers = [at.into(), u32::from(at) + from.step()];
+                let [low, high] = numbers.map(|by| narrow::from_tiny(from, (a >> by) as u8, relu));
+                word(half::join(low, high))
+            }
+            Alu::PackScale { halves, up, finite, at } => {
+                let [low, high] = if halves {
+                    half::halves(Pick::Both, a, BF16).map(|bits| narrow::to_scale(BF16.unpack(bits), up, finite))
+                } else {
+                    [x.b, x.a].map(|bits| narrow::to_scale(F32.unpack(bits), up, finite))
+                };
+                let third = if halves { b } else { c };
+                word(u32::from(low) | u32::from(high) << 8 | third >> at << 16)
+            }
+            Alu::UnpackScale { at } => {
+                let [low, high] = [a >> at, a >> at >> 8].map(|bits| narrow::from_scale(bits as u8));
                 word(half::join(low, high))
             }
             Alu::Tf32 { mode, finite } => double(narrow::narrow_tf32(x.a, mode, finite)),
@@ -560,6 +586,8 @@ fn float(op: FloatOp, f: Format, mode: Mode, [a, b, c]: [u64; 3], pp: bool) -> u
         FloatOp::Add => real::add(f, a, b, mode),
         FloatOp::Mul => real::mul(f, a, b, mode),
         FloatOp::Fma => real::fma(f, a, b, c, mode),
+        FloatOp::FmaInBounds if [a, b].contains(&(f.nan() | f.sign_bit())) => 0,
+        FloatOp::FmaInBounds => real::fma(f, a, b, c, mode),
         FloatOp::MinMax(nan) => real::min_max(f, a, b, pp, nan, mode),
         FloatOp::MinMaxXor(nan) => real::min_max_magnitudes(f, a, b, pp, nan, mode),
     }

@@ -170,15 +170,13 @@ fn half(b: &mut Builder) -> Result<Option<Alu>, String> {
         Op::HADD2 => Alu::Half(FloatOp::Add, how),
         Op::HADD2_F32 => Alu::HalfToF32(how),
         Op::HMUL2 => Alu::Half(FloatOp::Mul, how),
+        Op::HFMA2 if b.has("OOB") => Alu::Half(FloatOp::FmaInBounds, how),
         Op::HFMA2 | Op::HFMA2_MMA => Alu::Half(FloatOp::Fma, how),
         Op::HMNMX2 | Op::VHMNMX => Alu::Half(min_max(b), how),
         Op::HSETP2 => Alu::CompareHalf { cmp: float_cmp(b), how, join, and: b.has("H_AND") },
         Op::HSET2 => Alu::SetHalf { cmp: float_cmp(b), how, join, ones: !b.has("BF") },
         _ => return Ok(None),
     };
-    if b.has("OOB") {
-        return Err("the machine does not execute HFMA2.OOB".to_string());
-    }
     b.abc(Kind::F16x2)?;
     keep_signs(b);
     Ok(Some(alu))
@@ -297,15 +295,28 @@ fn conversion(b: &mut Builder) -> Result<Option<Alu>, String> {
     Ok(Some(alu))
 }
 
-/// F2FP: from two f32 to 16 bits, to and from 8 bits, to tf32.
+/// F2FP: from two f32 to 16 bits, to and from 8 bits and fewer, to tf32.
 fn pack(b: &Builder) -> Result<Alu, String> {
     let (mode, finite, relu) = (mode(b), b.has("SATFINITE"), b.has("RELU"));
-    let tiny = b.lifted.words.pick(&[("E4M3", Tiny::E4m3), ("E5M2", Tiny::E5m2)]);
+    if b.has("RS") {
+        return Err("the machine does not execute F2FP.RS".to_string());
+    }
+    let formats =
+        [("E4M3", Tiny::E4m3), ("E5M2", Tiny::E5m2), ("E3M2", Tiny::E3m2), ("E2M3", Tiny::E2m3), ("E2M1", Tiny::E2m1)];
+    let tiny = b.lifted.words.pick(&formats);
     let high = b.has("H1");
+    let at = b.lifted.words.pick(&[("H1", 16), ("B1", 8), ("B2", 16), ("B3", 24)]).unwrap_or(0);
+    if b.has("E8") {
+        let up = b.has("RP");
+        return Ok(match b.has("UNPACK_B") {
+            true => Alu::UnpackScale { at },
+            false => Alu::PackScale { halves: b.has("UNPACK_B_MERGE_C"), up, finite, at },
+        });
+    }
     Ok(match tiny {
-        Some(to) if b.has("PACK_AB_MERGE_C") => Alu::Pack8 { to, halves: false, relu, high },
-        Some(to) if b.has("UNPACK_B_MERGE_C") => Alu::Pack8 { to, halves: true, relu, high },
-        Some(from) if b.has("UNPACK_B") => Alu::Unpack8 { from, relu, high },
+        Some(to) if b.has("PACK_AB_MERGE_C") => Alu::Pack8 { to, halves: false, relu, at },
+        Some(to) if b.has("UNPACK_B_MERGE_C") => Alu::Pack8 { to, halves: true, relu, at },
+        Some(from) if b.has("UNPACK_B") => Alu::Unpack8 { from, relu, at },
         Some(_) => return Err("the machine does not execute this F2FP".to_string()),
         None if b.has("TF32") => Alu::Tf32 { mode, finite },
         None if b.has("MERGE_C") => Alu::PackOne { to: if b.has("BF16") { BF16 } else { F16 }, mode, finite, high },
