@@ -8,13 +8,13 @@ use super::builder::{Builder, Lowered, Refusal};
 use super::mods::*;
 use crate::ori::Operand;
 use crate::ptx::ast;
+use crate::tables::choices;
 use crate::tables::ptx::{Op as PtxOp, PolicyRest, PrefetchLevel, ScalarType, Space};
 use crate::tables::{Op, Role};
 
 /// High word of a policy for a fraction of accesses: the form, where the first priority stands, the bit that says that the rest is
 /// evicted first, and the fraction in sixteenths less one.
 const FRACTION: u32 = 0x1000_0000;
-const PRIMARY_SHIFT: u32 = 25;
 const REST_FIRST: u32 = 0x0100_0000;
 const SHARE_SHIFT: u32 = 20;
 const SHARE_MASK: u32 = 0xf;
@@ -31,14 +31,9 @@ const LINES_BELOW: u32 = 6u32.wrapping_neg();
 
 /// The bits of the two priorities that a policy names.
 fn priorities(inst: &ast::Instruction) -> u32 {
-    let primary = match inst.op {
-        PtxOp::CreatepolicyFractionalL2EvictUnchanged | PtxOp::CreatepolicyRangeL2EvictUnchanged => 0,
-        PtxOp::CreatepolicyFractionalL2EvictFirst | PtxOp::CreatepolicyRangeL2EvictFirst => 1,
-        PtxOp::CreatepolicyFractionalL2EvictLast | PtxOp::CreatepolicyRangeL2EvictLast => 2,
-        _ => 3,
-    };
+    let primary = choices::policy(inst.op).unwrap_or(0);
     let rest = if inst.mods.policy_rest == Some(PolicyRest::L2EvictFirst) { REST_FIRST } else { 0 };
-    primary << PRIMARY_SHIFT | rest
+    primary | rest
 }
 
 impl Builder<'_> {

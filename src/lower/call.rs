@@ -14,11 +14,9 @@ use super::params::Home;
 use super::reach::function_of;
 use crate::ori::{File, Operand, Symbol};
 use crate::ptx::ast::{self, OperandKind, Parameter, SymbolId, SymbolKind};
+use crate::tables::choices::SYSTEM;
 use crate::tables::ptx::ScalarType;
 use crate::tables::{Feature, Op, Role};
-
-/// Functions that the driver provides. Source: ptxas 13.0.88 takes a call of these without a definition.
-const SYSTEM: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
 
 /// What a call goes to.
 pub(super) enum Target {

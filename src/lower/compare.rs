@@ -9,34 +9,13 @@ use super::mods::*;
 use super::operand::{Class, class_of, is_signed};
 use crate::ori::Operand;
 use crate::ptx::ast;
+use crate::tables::choices;
 use crate::tables::ptx::{BoolOp, Compare, ScalarType};
 use crate::tables::{Feature, Op, Role};
 
-/// PTX comparison, integer comparison, whether it is unsigned whatever the type says, float comparison.
-const COMPARISONS: [(Compare, Option<M>, bool, Option<M>); 18] = [
-    (Compare::Eq, Some(EQ), false, Some(FEQ)),
-    (Compare::Ne, Some(NE), false, Some(FNE)),
-    (Compare::Lt, Some(LT), false, Some(FLT)),
-    (Compare::Le, Some(LE), false, Some(FLE)),
-    (Compare::Gt, Some(GT), false, Some(FGT)),
-    (Compare::Ge, Some(GE), false, Some(FGE)),
-    (Compare::Lo, Some(LT), true, None),
-    (Compare::Ls, Some(LE), true, None),
-    (Compare::Hi, Some(GT), true, None),
-    (Compare::Hs, Some(GE), true, None),
-    (Compare::Equ, None, false, Some(FEQU)),
-    (Compare::Neu, None, false, Some(FNEU)),
-    (Compare::Ltu, None, false, Some(FLTU)),
-    (Compare::Leu, None, false, Some(FLEU)),
-    (Compare::Gtu, None, false, Some(FGTU)),
-    (Compare::Geu, None, false, Some(FGEU)),
-    (Compare::Num, None, false, Some(FNUM)),
-    (Compare::Nan, None, false, Some(FNAN)),
-];
-
 /// The comparison of integers that a modifier asks for.
 pub(super) fn int_comparison(compare: Option<Compare>) -> Option<M> {
-    COMPARISONS.iter().find(|row| Some(row.0) == compare).and_then(|row| row.1)
+    choices::comparison(compare?)?.int
 }
 
 /// Results and combination of a comparison.
@@ -79,25 +58,25 @@ impl Builder<'_> {
 
     fn compare(&mut self, inst: &ast::Instruction, ty: ScalarType, to: &Combined) -> Lowered {
         let compare = inst.mods.compare.ok_or(Refusal::NotBuilt)?;
-        let row = COMPARISONS.iter().find(|row| row.0 == compare).ok_or(Refusal::NotBuilt)?;
+        let row = choices::comparison(compare).ok_or(Refusal::NotBuilt)?;
         let [a, b] = [&inst.operands[1], &inst.operands[2]];
         match (class_of(ty), ty.bits()) {
             (Class::Float, 32) => {
-                let cmp = row.3.ok_or(Refusal::NotBuilt)?;
+                let cmp = row.float.ok_or(Refusal::NotBuilt)?;
                 let mods: &[M] = if inst.mods.ftz { &[cmp, to.with, FTZ] } else { &[cmp, to.with] };
                 let (a, b) = (self.source_reg(a, ty)?, self.source(b, ty)?);
                 self.put_compare(Op::FSETP, mods, to, a, b);
             }
             (Class::Float, 64) => {
-                let cmp = row.3.ok_or(Refusal::NotBuilt)?;
+                let cmp = row.float.ok_or(Refusal::NotBuilt)?;
                 let (a, b) = (self.source_pair(a, ty)?, self.source_pair(b, ty)?);
                 self.put_compare(Op::DSETP, &[cmp, to.with], to, a, b);
             }
-            _ if is_half(ty) => self.compare_half(inst, ty, row.3.ok_or(Refusal::NotBuilt)?, to)?,
+            _ if is_half(ty) => self.compare_half(inst, ty, row.float.ok_or(Refusal::NotBuilt)?, to)?,
             (Class::Float | Class::Pred, _) => return Err(Refusal::NotBuilt),
             (_, bits) => {
-                let cmp = row.1.ok_or(Refusal::NotBuilt)?;
-                let sign = if is_signed(ty) && !row.2 { S32 } else { U32 };
+                let cmp = row.int.ok_or(Refusal::NotBuilt)?;
+                let sign = if is_signed(ty) && !row.unsigned { S32 } else { U32 };
                 if bits == 64 {
                     let (a, b) = (self.source_words(a, ty)?, self.source_words(b, ty)?);
                     self.compare_long(cmp, sign, to, a, b);
@@ -144,8 +123,8 @@ impl Builder<'_> {
         if is_half(ty) {
             let combined = self.combination(inst, [Operand::NULL; 2])?;
             let compare = inst.mods.compare.ok_or(Refusal::NotBuilt)?;
-            let row = COMPARISONS.iter().find(|row| row.0 == compare).ok_or(Refusal::NotBuilt)?;
-            return self.set_half(inst, row.3.ok_or(Refusal::NotBuilt)?, combined.with, combined.input);
+            let row = choices::comparison(compare).ok_or(Refusal::NotBuilt)?;
+            return self.set_half(inst, row.float.ok_or(Refusal::NotBuilt)?, combined.with, combined.input);
         }
         let p = self.temp_pred();
         let combined = self.combination(inst, [p, Operand::NULL])?;

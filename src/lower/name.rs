@@ -20,6 +20,7 @@ pub(super) fn full_name(inst: &Instruction) -> String {
         (m.cache_hint, "L2::cache_hint"),
     ];
     let choices = [
+        m.proxy.map(|x| x.name()),
         m.semantics.map(|x| x.name()),
         m.scope.map(|x| x.name()),
         m.space.map(|x| x.name()),

@@ -39,11 +39,15 @@ impl Builder<'_> {
                 let words = [home.at, home.at + 4].map(|at| self.bank_word(Operand::NULL, at));
                 self.pair_of(words)
             }
-            SpecialFrom::Cga => {
-                let size = self.numbered(Op::CS2R_32, "SR_CgaSize");
-                let (at, stride) = (self.temp(), self.imm(CLUSTER_STRIDE as u32));
-                self.imad(at, size, stride, Operand::zero());
-                self.bank_word(at, home.at)
+            SpecialFrom::Cga => self.cluster_word(home.at),
+            SpecialFrom::Most | SpecialFrom::MostCga => {
+                let (one, d) = (self.numbered(Op::S2R, home.sr), self.temp());
+                let other = match home.from {
+                    SpecialFrom::Most => self.bank_word(Operand::NULL, home.at),
+                    _ => self.cluster_word(home.at),
+                };
+                self.word_min_max(d, one, other, true, false, false);
+                d
             }
             SpecialFrom::Less => {
                 let (all, less) = (self.numbered(Op::S2R, home.sr), self.bank_word(Operand::NULL, home.at));
@@ -78,6 +82,14 @@ impl Builder<'_> {
         let (d, s) = (self.temp(), self.special_number(name));
         self.put(op, &[], &[(Role::D, d), (Role::S, s)]);
         d
+    }
+
+    /// A word of what bank 0 has for clusters of this size.
+    fn cluster_word(&mut self, offset: u32) -> Operand {
+        let size = self.numbered(Op::CS2R_32, "SR_CgaSize");
+        let (at, stride) = (self.temp(), self.imm(CLUSTER_STRIDE as u32));
+        self.imad(at, size, stride, Operand::zero());
+        self.bank_word(at, offset)
     }
 
     fn bank_word(&mut self, base: Operand, offset: u32) -> Operand {

@@ -2,12 +2,11 @@
 //!
 //! Input: sizes and alignments. Output: a register that says how far the stack has grown below the frame, and addresses in
 //! local memory. Invariant: what is taken lies below the stack pointer, which stays where it is but during a call: there it stands
-//! below what was taken, and in front of the callee's frame are the arguments that go over the stack and the old stack pointer. So a
-//! function that takes memory may call functions by name; one that calls through a pointer or the driver is refused.
+//! below what was taken, and in front of the callee's frame are the arguments that go over the stack and the old stack pointer. It
+//! makes no difference what is called: a function of the module, one through a pointer, one of the driver.
 
 use super::builder::{Builder, Lowered, Refusal};
 use super::logic::LUT_AND;
-use super::reach::function_of;
 use crate::ori::Operand;
 use crate::ptx::ast::{self, Constant, OperandKind, Statement};
 use crate::tables::ptx::Op as PtxOp;
@@ -19,28 +18,6 @@ const DEFAULT_ALIGN: u64 = 8;
 const CALL_ALIGN: u64 = 16;
 
 impl Builder<'_> {
-    /// The end of the stack: the stack pointer, until something is taken.
-    fn stack_end(&mut self, inst: &ast::Instruction) -> Lowered<Operand> {
-        if !self.calls_by_name() {
-            let what = "in a function that calls through a pointer or the driver is not implemented";
-            return Err(Refusal::At(inst.pos, format!("'{}' {what}", inst.op.name())));
-        }
-        Ok(self.end_of_stack())
-    }
-
-    /// Whether every call goes to a function of the module or, in an object, to any by name.
-    fn calls_by_name(&self) -> bool {
-        self.source.body.iter().flatten().all(|statement| match statement {
-            Statement::Instruction(i) if i.op == PtxOp::Call => match i.operands.get(1).map(|o| &o.kind) {
-                Some(OperandKind::Symbol { symbol, .. }) => function_of(self.module, *symbol).is_some_and(|id| {
-                    self.globals.object || self.module.functions[self.calls.resolved(id)].body.is_some()
-                }),
-                _ => false,
-            },
-            _ => true,
-        })
-    }
-
     /// Whether the function takes memory anywhere.
     fn takes_memory(&self) -> bool {
         let takes = |s: &Statement| matches!(s, Statement::Instruction(i) if i.op == PtxOp::Alloca);
@@ -64,6 +41,7 @@ impl Builder<'_> {
         Some((frame, saved))
     }
 
+    /// The end of the stack: the stack pointer, until something is taken.
     fn end_of_stack(&mut self) -> Operand {
         if self.stack_end.is_null() {
             self.stack_end = self.temp();
@@ -75,7 +53,7 @@ impl Builder<'_> {
 
     /// `alloca`
     pub fn alloca(&mut self, inst: &ast::Instruction) -> Lowered {
-        let end = self.stack_end(inst)?;
+        let end = self.end_of_stack();
         let align = match inst.operands.get(2).map(|o| &o.kind) {
             Some(OperandKind::Constant(Constant::Int { bits, .. })) if bits.is_power_of_two() => *bits,
             None => DEFAULT_ALIGN,
@@ -97,7 +75,7 @@ impl Builder<'_> {
 
     /// `stacksave`
     pub fn stack_save(&mut self, inst: &ast::Instruction) -> Lowered {
-        let end = self.stack_end(inst)?;
+        let end = self.end_of_stack();
         let d = self.dest(&inst.operands[0])?;
         self.local_address(d, end);
         Ok(())
@@ -105,7 +83,7 @@ impl Builder<'_> {
 
     /// `stackrestore`
     pub fn stack_restore(&mut self, inst: &ast::Instruction) -> Lowered {
-        let end = self.stack_end(inst)?;
+        let end = self.end_of_stack();
         let done = self.f.new_block();
         let guard = self.skip_unless_guarded(done);
         let value = self.source_words(&inst.operands[0], inst.types[0])?[0];

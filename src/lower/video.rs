@@ -10,56 +10,14 @@ use super::mods::*;
 use super::operand::is_signed;
 use crate::ori::Operand;
 use crate::ptx::ast::{self, OperandKind, Part, RegisterUse};
-use crate::tables::ptx::{Op as PtxOp, ScalarType};
+use crate::tables::choices::{self, Step};
+use crate::tables::ptx::ScalarType;
 use crate::tables::{Op, Role};
-
-/// What is done to a pair of numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    Add,
-    Sub,
-    Average,
-    Difference,
-    Min,
-    Max,
-    Set,
-    ShiftLeft,
-    ShiftRight,
-}
-
-/// The step and the number of lanes of an instruction.
-fn step_of(op: PtxOp) -> Option<(Step, usize)> {
-    Some(match op {
-        PtxOp::Vadd => (Step::Add, 1),
-        PtxOp::Vsub => (Step::Sub, 1),
-        PtxOp::Vabsdiff => (Step::Difference, 1),
-        PtxOp::Vmin => (Step::Min, 1),
-        PtxOp::Vmax => (Step::Max, 1),
-        PtxOp::Vset => (Step::Set, 1),
-        PtxOp::Vshl => (Step::ShiftLeft, 1),
-        PtxOp::Vshr => (Step::ShiftRight, 1),
-        PtxOp::Vadd2 => (Step::Add, 2),
-        PtxOp::Vsub2 => (Step::Sub, 2),
-        PtxOp::Vavrg2 => (Step::Average, 2),
-        PtxOp::Vabsdiff2 => (Step::Difference, 2),
-        PtxOp::Vmin2 => (Step::Min, 2),
-        PtxOp::Vmax2 => (Step::Max, 2),
-        PtxOp::Vset2 => (Step::Set, 2),
-        PtxOp::Vadd4 => (Step::Add, 4),
-        PtxOp::Vsub4 => (Step::Sub, 4),
-        PtxOp::Vavrg4 => (Step::Average, 4),
-        PtxOp::Vabsdiff4 => (Step::Difference, 4),
-        PtxOp::Vmin4 => (Step::Min, 4),
-        PtxOp::Vmax4 => (Step::Max, 4),
-        PtxOp::Vset4 => (Step::Set, 4),
-        _ => return None,
-    })
-}
 
 impl Builder<'_> {
     /// The video instructions but `vmad`.
     pub fn video(&mut self, inst: &ast::Instruction) -> Lowered {
-        let (step, lanes) = step_of(inst.op).ok_or(Refusal::NotBuilt)?;
+        let (step, lanes) = choices::step(inst.op).ok_or(Refusal::NotBuilt)?;
         if lanes == 1 {
             return self.video_single(inst, step);
         }

@@ -9,9 +9,9 @@ use super::builder::{Builder, Lowered, Refusal};
 use super::compare::int_comparison;
 use super::mods::*;
 use super::operand::is_signed;
-use super::video::Step;
 use crate::ori::Operand;
 use crate::ptx::ast::{self, OperandKind, Part, RegisterUse};
+use crate::tables::choices::Step;
 use crate::tables::ptx::{AtomOp, ScalarType, ShiftMode, VideoScale};
 use crate::tables::{Op, Role};
 

@@ -93,6 +93,8 @@ pub enum SpecialFrom {
     Pair,
     Cga,
     Less,
+    Most,
+    MostCga,
     Value,
     Flag,
     Quotient,

@@ -2,6 +2,7 @@
 //!
 //! The only place that includes generated code. Everything here is static data; nothing is computed at start-up.
 
+pub mod choices;
 pub mod elf;
 pub mod encoding;
 pub mod lowering;

@@ -54,7 +54,21 @@ pub fn check(model: &Model, report: &mut Report) {
         }
     }
     distinct("atomic operation", atomics.into_iter(), report);
-    let froms = ["s2r", "cs2r32", "cs2r64", "word", "pair", "cga", "less", "value", "flag", "quotient", "remainder"];
+    let froms = [
+        "s2r",
+        "cs2r32",
+        "cs2r64",
+        "word",
+        "pair",
+        "cga",
+        "less",
+        "most",
+        "most_cga",
+        "value",
+        "flag",
+        "quotient",
+        "remainder",
+    ];
     for row in &l.special {
         one_of(report, row.at, "from", &row.from, &froms);
         crate::model::encoding::generations(&row.on, &model.targets, |what| report.at("names", what, row.at));

@@ -3,7 +3,7 @@
 use super::ptx::ident;
 use super::{camel, constant};
 use crate::model::Model;
-use crate::model::lowering::{Conditions, Narrow, Product, Tile};
+use crate::model::lowering::{Conditions, Modifier, Narrow, Product, Tile};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
@@ -59,7 +59,8 @@ fn product(model: &Model, p: &Product) -> TokenStream {
     } }
 }
 
-fn modifier(model: &Model, (kind, value): (usize, usize)) -> TokenStream {
+/// A kind of modifier and its value.
+pub fn modifier(model: &Model, (kind, value): Modifier) -> TokenStream {
     let kind = &model.ori.kinds[kind];
     let (name, module) = (format_ident!("{}", camel(&kind.name)), format_ident!("r#{}", kind.name));
     let value = format_ident!("{}", constant(&kind.values[value]));

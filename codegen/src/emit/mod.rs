@@ -1,6 +1,7 @@
 //! One module per generated file. Data only: enums, static arrays, perfect-hash maps; the per-SM backends are an
 //! askama template.
 
+pub mod choices;
 pub mod elf;
 pub mod encoding;
 pub mod lowering;
@@ -22,6 +23,7 @@ pub fn all(model: &Model) -> Vec<(String, String)> {
         ("elf.rs".into(), pretty(elf::emit(model))),
         ("ori.rs".into(), pretty(ori::emit(model))),
         ("lowering.rs".into(), pretty(lowering::emit(model))),
+        ("choices.rs".into(), pretty(choices::emit(model))),
         ("phases.rs".into(), pretty(phases::emit(model))),
         ("registers.rs".into(), pretty(registers::emit(model))),
         ("ptx.rs".into(), pretty(ptx::emit(model))),

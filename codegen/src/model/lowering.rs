@@ -12,6 +12,9 @@ use crate::source::{At, Row, Sources};
 /// Features that must be there (`true`) or must not.
 pub type Conditions = Vec<(usize, bool)>;
 
+/// A kind of modifier and its value.
+pub type Modifier = (usize, usize);
+
 /// One product: the instruction of a PTX form with these types.
 pub struct Product {
     pub op: usize,
@@ -61,10 +64,11 @@ pub struct Lowering {
     pub evidence: Vec<(String, At)>,
 }
 
-struct Names<'a> {
-    ptx: &'a Ptx,
-    ori: &'a Ori,
-    targets: &'a Targets,
+/// Readers of the columns of `lowering/*.ron`.
+pub struct Names<'a> {
+    pub ptx: &'a Ptx,
+    pub ori: &'a Ori,
+    pub targets: &'a Targets,
 }
 
 impl Lowering {
@@ -97,9 +101,15 @@ impl Lowering {
 }
 
 impl Names<'_> {
-    fn text(&self, group: &str, text: &str) -> Result<usize, String> {
-        let texts = self.ptx.groups.iter().find(|g| g.row.group == group).map_or(&[][..], |g| &g.texts);
-        texts.iter().position(|t| t.text == text).ok_or_else(|| format!("group `{group}` has no text `{text}`"))
+    /// All texts of a modifier group.
+    pub fn texts(&self, group: &str) -> Vec<&str> {
+        let group = self.ptx.groups.iter().find(|g| g.row.group == group);
+        group.map_or(Vec::new(), |g| g.texts.iter().map(|t| t.text.as_str()).collect())
+    }
+
+    /// The place of a text in its modifier group.
+    pub fn text(&self, group: &str, text: &str) -> Result<usize, String> {
+        self.texts(group).iter().position(|t| *t == text).ok_or_else(|| format!("group `{group}` has no text `{text}`"))
     }
 
     fn types(&self, words: &str) -> Result<Vec<usize>, String> {
@@ -116,9 +126,14 @@ impl Names<'_> {
         words.split_whitespace().map(one).collect()
     }
 
+    /// A PTX operation.
+    pub fn operation(&self, name: &str) -> Result<usize, String> {
+        let op = self.ptx.operations.iter().position(|o| o.op == name);
+        op.ok_or_else(|| format!("no PTX operation is called `{name}`"))
+    }
+
     fn products(&self, row: &Row<ProductRow>) -> Result<Vec<Product>, String> {
-        let op = self.ptx.operations.iter().position(|o| o.op == row.op);
-        let op = op.ok_or_else(|| format!("no PTX operation is called `{}`", row.op))?;
+        let op = self.operation(&row.op)?;
         let inst = self.ori.op(&row.inst).ok_or_else(|| format!("no opcode is called `{}`", row.inst))?;
         let mut lists: Vec<Vec<usize>> = vec![Vec::new()];
         for slot in row.types.split(',') {
@@ -139,7 +154,7 @@ impl Names<'_> {
     }
 
     /// `KIND=VALUE`, `KIND={N}`, `KIND={N:t=V,u=W}`
-    fn modifier(&self, word: &str, types: &[usize]) -> Result<(usize, usize), String> {
+    pub fn modifier(&self, word: &str, types: &[usize]) -> Result<Modifier, String> {
         let wrong = || format!("`{word}` is not a modifier kind and a value");
         let (kind, value) = word.split_once('=').ok_or_else(wrong)?;
         let name = |n: &str| -> Result<&str, String> {

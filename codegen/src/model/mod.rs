@@ -3,6 +3,7 @@
 //! Input: rows. Output: the model that the laws in `check` and the emitters read. Invariant: ids are positions in sorted
 //! or table order, never hash order.
 
+pub mod choices;
 pub mod elf;
 pub mod encoding;
 pub mod form_syntax;
@@ -28,6 +29,7 @@ pub struct Model {
     pub ptx: ptx::Ptx,
     pub encoding: encoding::Encoding,
     pub lowering: lowering::Lowering,
+    pub choices: choices::Choices,
     pub memory: memory::Memory,
 }
 
@@ -43,7 +45,9 @@ impl Model {
         let ptx = ptx::Ptx::load(sources, &targets, report);
         let encoding = encoding::Encoding::load(sources, &targets, &ori, report);
         let lowering = lowering::Lowering::load(sources, &ptx, &ori, &targets, report);
+        let names = lowering::Names { ptx: &ptx, ori: &ori, targets: &targets };
+        let choices = choices::Choices::load(sources, &names, report);
         let memory = memory::Memory::load(sources, report);
-        Model { targets, ori, phases, registers, elf, ptx, encoding, lowering, memory }
+        Model { targets, ori, phases, registers, elf, ptx, encoding, lowering, choices, memory }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Nothing is resolved here; names are strings until `model` turns them into ids.
 
+pub mod choices;
 pub mod elf;
 pub mod encoding;
 pub mod lowering;

@@ -80,7 +80,9 @@ fn refused_here(target: &str, lines: &[String]) -> Vec<Option<String>> {
 }
 
 /// Operands that ptxas 13.0.88 takes beyond the manual, and this compiler refuses: start and parts of the text, and why.
-const OPERANDS_BEYOND: [(&str, &[&str], &str); 25] = [
+const OPERANDS_BEYOND: [(&str, &[&str], &str); 27] = [
+    ("cvt.rn.bf16x2.ue8m0x2", &[], "bf16 registers are untyped"),
+    ("cvt.r", &["ue8m0x2.bf16x2"], "bf16 registers are untyped"),
     ("", &["[%c1"], "an address has 32 or 64 bits"),
     ("", &["[%h1"], "an address has 32 or 64 bits"),
     ("", &["[%uh1"], "an address has 32 or 64 bits"),

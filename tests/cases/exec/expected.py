@@ -610,6 +610,14 @@ def stack_calls():
     return [launch("stack_calls", 1, 5, [OUT("u32", expect)])]
 
 
+def stack_calls_any():
+    expect = []
+    for t in range(5):
+        called = unsigned(t + 70 + (1 if t % 2 == 0 else -1) * (t + 500))
+        expect += [called, t + 70, t + 500, t + 70, 32]
+    return [launch("stack_calls_any", 1, 5, [OUT("u32", expect)])]
+
+
 def calls():
     def fib(n):
         return n if n < 2 else fib(n - 1) + fib(n - 2)
@@ -1038,7 +1046,7 @@ KERNELS = [
     matrix_products, matrix_products_wide, matrix_products_double, matrix_products_narrow, matrix_products_sparse, matrix_products_sparse_narrow,
     matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
-    cluster_of_one, matrix_quarters, large_parameters, stack_calls,
+    cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any,
     small_programs, several_results,
 ]
 

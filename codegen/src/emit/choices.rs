@@ -1,0 +1,44 @@
+//! `choices.rs`: comparisons, video instructions, cache policies, functions of the driver.
+
+use super::lowering::modifier;
+use super::ptx::ident;
+use crate::model::Model;
+use crate::model::lowering::Modifier;
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+
+pub fn emit(model: &Model) -> TokenStream {
+    let choices = &model.choices;
+    let group = model.ptx.groups.iter().find(|g| g.row.group == "compare");
+    let comparisons = choices.comparisons.iter().map(|c| {
+        let text = ident(group.map_or("", |g| &g.texts[c.text].text));
+        let asked = |m: Option<Modifier>| match m.map(|m| modifier(model, m)) {
+            Some(m) => quote!(Some(#m)),
+            None => quote!(None),
+        };
+        let (int, unsigned, float) = (asked(c.int), c.unsigned, asked(c.float));
+        quote!(Comparison { compare: Compare::#text, int: #int, unsigned: #unsigned, float: #float })
+    });
+    let op = |op: usize| ident(&model.ptx.operations[op].op);
+    let steps = choices.steps.iter().map(|(number, step, lanes)| {
+        let (op, step) = (op(*number), format_ident!("{}", format!("{step:?}")));
+        quote!((Op::#op, Step::#step, #lanes))
+    });
+    let policies = choices.policies.iter().map(|(number, bits)| {
+        let op = op(*number);
+        quote!((Op::#op, #bits))
+    });
+    let system = &choices.system;
+    let [compared, stepped, kept, provided] =
+        [choices.comparisons.len(), choices.steps.len(), choices.policies.len(), system.len()];
+    quote! {
+        /// Every comparison of PTX.
+        static COMPARISONS: [Comparison; #compared] = [#(#comparisons),*];
+        /// Video instructions but `vmad`.
+        static STEPS: [(Op, Step, u8); #stepped] = [#(#steps),*];
+        /// Bits of the first priority in the high word of a cache policy.
+        static POLICIES: [(Op, u32); #kept] = [#(#policies),*];
+        /// Functions that the driver provides, in the order of the table.
+        pub static SYSTEM: [&str; #provided] = [#(#system),*];
+    }
+}
