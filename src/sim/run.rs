@@ -307,7 +307,12 @@ fn driver_constants(banks: &mut Banks, info: &GenerationInfo, generation: Genera
                 banks.put(0, home.at, &number.to_le_bytes());
             }
             // Numbers that a program cannot count on.
-            SpecialFrom::Word | SpecialFrom::Cga | SpecialFrom::Less | SpecialFrom::Flag
+            SpecialFrom::Word
+            | SpecialFrom::Cga
+            | SpecialFrom::Less
+            | SpecialFrom::Most
+            | SpecialFrom::MostCga
+            | SpecialFrom::Flag
                 if banks.slice(0, home.at, 4).is_err() =>
             {
                 banks.put(0, home.at, &[0; 4]);

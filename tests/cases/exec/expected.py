@@ -614,7 +614,7 @@ def stack_calls_any():
     expect = []
     for t in range(5):
         called = unsigned(t + 70 + (1 if t % 2 == 0 else -1) * (t + 500))
-        expect += [called, t + 70, t + 500, t + 70, 32]
+        expect += [called, t + 70, t + 500, t + 70, 0]
     return [launch("stack_calls_any", 1, 5, [OUT("u32", expect)])]
 
 
