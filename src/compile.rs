@@ -20,7 +20,7 @@ use crate::tables::targets::Variant;
 pub struct Options {
     /// Name of the target, `sm_90`; with `compute_90` or `lto_90` the PTX is checked and nothing is made.
     pub target: String,
-    /// 0 to 3. At 0 lowering's operations stay as they are; the levels above are alike so far: optimised, in the plain safe schedule.
+    /// 0 to 3. At 0 lowering's operations stay as they are; the levels above are alike so far: optimised, in an order and with waits by the latency tables.
     pub opt_level: u8,
     /// Whether a product and a sum may be contracted into one operation.
     pub fmad: bool,

@@ -4,6 +4,7 @@
 //! own. Exit status: 0 done, 255 the input or the options were refused, 1 a run ended with a report.
 
 mod arguments;
+mod check;
 mod compile;
 mod disasm;
 mod options;
@@ -27,6 +28,8 @@ struct Own {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Check the control words of cubins
+    Check(check::Options),
     /// Print the machine code of a cubin
     Disasm(disasm::Options),
     /// Run a kernel of a cubin or of a PTX file on the CPU
@@ -37,11 +40,12 @@ enum Command {
 
 /// Runs the command line; the first argument is the program's name.
 pub fn main(args: Vec<String>) -> ExitCode {
-    if !args.get(1).is_some_and(|a| ["disasm", "run", "targets"].contains(&a.as_str())) {
+    if !args.get(1).is_some_and(|a| ["check", "disasm", "run", "targets"].contains(&a.as_str())) {
         return compile::compile(&args);
     }
     let outcome = match Own::try_parse_from(spelling::normalise(args)) {
         Ok(own) => match own.command {
+            Command::Check(options) => check::check(&options),
             Command::Disasm(options) => disasm::disasm(&options),
             Command::Run(options) => run::run(&options),
             Command::Targets(options) => targets::targets(&options),

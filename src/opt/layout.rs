@@ -100,17 +100,3 @@ pub fn remove_needless(function: &mut Function) {
         function.blocks[block] = insts.into_iter().filter(|i| function.insts[*i].op != Op::NOP).collect();
     }
 }
-
-/// Whether the last instruction of the block at this place in the layout is a branch to the block that follows.
-pub fn falls_through(function: &Function, place: usize) -> bool {
-    let last = function.blocks[function.layout[place]].last().copied();
-    let next = function.layout.get(place + 1);
-    match (last, next) {
-        (Some(inst), Some(next)) => {
-            let data = &function.insts[inst];
-            let target = function.arg(inst, Role::Target).kind();
-            data.op == Op::BRA && data.guard.is_null() && target == Kind::Label(*next)
-        }
-        _ => false,
-    }
-}

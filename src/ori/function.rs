@@ -11,7 +11,7 @@ use super::hash::QuickMap;
 use super::operand::{Kind, Operand};
 use crate::tables::elf::RelocRole;
 use crate::tables::ori::{Direction, RoleInfo, Width};
-use crate::tables::{Mod, Mods, Op, Prop, Role, Target, value};
+use crate::tables::{Mods, Op, Prop, Role, Target, value};
 use cranelift_entity::{PrimaryMap, SecondaryMap, entity_impl};
 use smallvec::SmallVec;
 
@@ -536,26 +536,7 @@ impl Function {
 
 /// Width of an operand in 32-bit words, from its width rule and the instruction's modifiers.
 pub fn width_of(width: Width, mods: &Mods) -> u8 {
-    let by_type = |kind: Mod| if kind.text(mods.get(kind)).ends_with("64") { 2 } else { 1 };
-    match width {
-        Width::Words(n) => n,
-        Width::Size => match Mod::Size.text(mods.get(Mod::Size)) {
-            "64" | "S64" | "F64.RN" | "F16x4.RN" | "BF16x4.RN" | "F32x2.RN" | "F32x2.FTZ.RN" => 2,
-            "128" | "U.128" | "F16x8.RN" | "BF16x8.RN" | "F32x4.RN" | "F32x4.FTZ.RN" => 4,
-            _ => 1,
-        },
-        Width::Addr => {
-            if mods.get(Mod::E) == value::e::E && mods.get(Mod::Wide) == 0 {
-                2
-            } else {
-                1
-            }
-        }
-        Width::Dst => by_type(Mod::Dst),
-        Width::Src => by_type(Mod::Src),
-        // A fragment is as long as its vector, or one register.
-        Width::Fragment => 1,
-    }
+    width.words(mods)
 }
 
 impl Function {
@@ -572,6 +553,14 @@ impl Function {
             }
         }
         out
+    }
+
+    /// Whether the last instruction of the block at this place in the layout is a branch to the block that follows.
+    pub fn falls_through(&self, place: usize) -> bool {
+        let last = self.blocks[self.layout[place]].last().copied();
+        let (Some(inst), Some(next)) = (last, self.layout.get(place + 1)) else { return false };
+        let data = &self.insts[inst];
+        data.op == Op::BRA && data.guard.is_null() && self.arg(inst, Role::Target).kind() == Kind::Label(*next)
     }
 
     /// Appends an instruction to a block.

@@ -5,7 +5,6 @@
 //! operations, branch tables). Invariant: an instruction without an encoding on the target is an error that names it, never a
 //! wrong word.
 
-use crate::opt::layout::falls_through;
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, Symbol};
 use crate::sass::{self, Arg, Ctrl, Guard, Inst};
 use crate::tables::elf::RelocRole;
@@ -129,7 +128,7 @@ fn sites(function: &Function, starts: &SecondaryMap<Block, u64>, inst: InstId, a
 /// Instructions of a block that become words.
 fn kept(function: &Function, place: usize, block: Block) -> &[InstId] {
     let insts = &function.blocks[block];
-    if falls_through(function, place) { &insts[..insts.len() - 1] } else { insts }
+    if function.falls_through(place) { &insts[..insts.len() - 1] } else { insts }
 }
 
 /// Byte offset of each block, and of the end.

@@ -11,8 +11,9 @@ pub mod link;
 use crate::alloc;
 use crate::opt;
 use crate::ori::{Function, ssa, verify};
-use crate::sched::{safe, sync};
+use crate::sched::{control, order, safe, sync};
 use crate::tables::Phase;
+use crate::tables::latency::Latency;
 use crate::tables::phases::PHASES;
 use crate::uniform;
 
@@ -56,8 +57,10 @@ fn body(phase: Phase) -> Option<Run> {
         Phase::OriDoSyncronization => infallible!(sync::run),
         Phase::AllocateRegisters => alloc::run,
         Phase::OriRemoveNopCode => infallible!(opt::layout::remove_needless),
+        Phase::PostSchedule => infallible!(post_schedule),
         Phase::PlaceBlocksInSourceOrder => infallible!(place_blocks),
-        Phase::ProcessO0WaitsAndSBs => infallible!(safe::run),
+        Phase::AdvancedScoreboardsAndOpexes => infallible!(control_words),
+        Phase::ProcessO0WaitsAndSBs => infallible!(safe_control_words),
         _ => return None,
     };
     Some(run)
@@ -65,6 +68,29 @@ fn body(phase: Phase) -> Option<Run> {
 
 fn place_blocks(function: &mut Function) {
     opt::layout::place(function, &emit::encodes);
+}
+
+/// Whether a function gets control words by the latency tables; the safe schedule otherwise.
+fn is_scheduled(function: &Function) -> bool {
+    function.optimise && Latency::of(function.target).is_some_and(|l| l.scheduled)
+}
+
+fn post_schedule(function: &mut Function) {
+    if is_scheduled(function) {
+        order::run(function);
+    }
+}
+
+fn control_words(function: &mut Function) {
+    if is_scheduled(function) {
+        control::run(function);
+    }
+}
+
+fn safe_control_words(function: &mut Function) {
+    if !is_scheduled(function) {
+        safe::run(function);
+    }
 }
 
 /// Contraction is done at every level, so that all levels give the same bits.

@@ -4,15 +4,18 @@
 //! `decode` picks the one row whose fixed bits fit; `text` prints and parses by the same row.
 
 mod decode;
+pub mod effects;
 mod encode;
 mod field;
 mod float;
+pub mod hazards;
 pub mod inst;
 pub mod listing;
 mod parse;
 mod text;
 
 pub use decode::{DecodeError, decode};
+pub use effects::{Access, Effects, Slot};
 pub use encode::{EncodeError, encode};
 pub use parse::{ParseError, parse};
 pub use text::{hidden, text};

@@ -6,6 +6,7 @@
 
 use crate::ori::function::ControlWord;
 use crate::ori::{Function, InstId};
+use crate::tables::latency::Latency;
 use crate::tables::ori::{Class, Direction, RoleInfo};
 use crate::tables::{Feature, Mod, Prop, value};
 
@@ -42,7 +43,9 @@ fn control_word(function: &Function, inst: InstId) -> ControlWord {
     let some = |d: Direction| args().any(|(r, _)| r.direction == d);
     // What announces its end and writes no register announces it on the result's scoreboard, if it reads none either.
     let result = variable && (some(Direction::Def) || !some(Direction::Use));
-    let read = variable && some(Direction::Use) || op.has(Prop::ReadsLate);
+    let class = Latency::of(target).map(|l| l.class_of(op, &function.insts[inst].mods).info());
+    let late = class.is_some_and(|c| c.late) && !op.has(Prop::Control);
+    let read = (variable || late) && some(Direction::Use) || op.has(Prop::ReadsLate);
     let group = op.has(Prop::CopyGroup);
     ControlWord {
         stall: if op.has(Prop::StallZero) || tensor && !is_short(function, inst) { 0 } else { LONGEST },

@@ -1,5 +1,7 @@
 //! Opcodes, operand roles, properties and modifiers.
 
+use super::Mods;
+
 /// What an instruction does with an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -39,6 +41,32 @@ pub enum Width {
     Src,
     /// A part of a matrix: as many as the operand has.
     Fragment,
+}
+
+impl Width {
+    /// The width in 32-bit words of an operand of an instruction with these modifiers; 1 for a fragment, which is as long as
+    /// its vector.
+    pub fn words(self, mods: &Mods) -> u8 {
+        let by_type = |kind: Mod| if kind.text(mods.get(kind)).ends_with("64") { 2 } else { 1 };
+        match self {
+            Width::Words(n) => n,
+            Width::Size => match Mod::Size.text(mods.get(Mod::Size)) {
+                "64" | "S64" | "F64.RN" | "F16x4.RN" | "BF16x4.RN" | "F32x2.RN" | "F32x2.FTZ.RN" => 2,
+                "128" | "U.128" | "F16x8.RN" | "BF16x8.RN" | "F32x4.RN" | "F32x4.FTZ.RN" => 4,
+                _ => 1,
+            },
+            Width::Addr => {
+                if mods.get(Mod::E) == value::e::E && mods.get(Mod::Wide) == 0 {
+                    2
+                } else {
+                    1
+                }
+            }
+            Width::Dst => by_type(Mod::Dst),
+            Width::Src => by_type(Mod::Src),
+            Width::Fragment => 1,
+        }
+    }
 }
 
 /// What an operand means that is not given.

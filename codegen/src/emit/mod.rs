@@ -4,6 +4,7 @@
 pub mod choices;
 pub mod elf;
 pub mod encoding;
+pub mod latency;
 pub mod lowering;
 pub mod memory;
 pub mod ori;
@@ -28,6 +29,7 @@ pub fn all(model: &Model) -> Vec<(String, String)> {
         ("registers.rs".into(), pretty(registers::emit(model))),
         ("ptx.rs".into(), pretty(ptx::emit(model))),
         ("memory.rs".into(), pretty(memory::emit(model))),
+        ("latency.rs".into(), pretty(latency::emit(model))),
         ("encoding.rs".into(), encoding::emit(model)),
         ("backends.rs".into(), targets::backends(model)),
     ]

@@ -7,6 +7,7 @@ pub mod choices;
 pub mod elf;
 pub mod encoding;
 pub mod form_syntax;
+pub mod latency;
 pub mod lowering;
 pub mod memory;
 pub mod ori;
@@ -31,6 +32,7 @@ pub struct Model {
     pub lowering: lowering::Lowering,
     pub choices: choices::Choices,
     pub memory: memory::Memory,
+    pub latency: latency::Latency,
 }
 
 impl Model {
@@ -48,6 +50,7 @@ impl Model {
         let names = lowering::Names { ptx: &ptx, ori: &ori, targets: &targets };
         let choices = choices::Choices::load(sources, &names, report);
         let memory = memory::Memory::load(sources, report);
-        Model { targets, ori, phases, registers, elf, ptx, encoding, lowering, choices, memory }
+        let latency = latency::Latency::load(sources, &targets, &ori, report);
+        Model { targets, ori, phases, registers, elf, ptx, encoding, lowering, choices, memory, latency }
     }
 }

@@ -1,0 +1,83 @@
+//! `latency.rs`: latency classes, and one model per group of targets.
+
+use super::{camel, plain_enum};
+use crate::model::Model;
+use crate::model::latency::{LatencyModel, Special};
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+
+pub fn emit(model: &Model) -> TokenStream {
+    let l = &model.latency;
+    let names: Vec<_> = l.classes.iter().map(|c| (camel(&c.name), c.name.clone())).collect();
+    let classes = plain_enum(
+        "LatencyClass",
+        "What the time between two instructions depends on: the pipe and the part of an operand.",
+        &names,
+    );
+    let infos = l.classes.iter().map(|c| {
+        let (announced, late, in_order) = (c.result == "scoreboard", c.sources == "late", c.in_order);
+        let (queue, alone, expected) = (queue(model, &c.queue), c.alone, c.expected);
+        quote! { ClassInfo {
+            announced: #announced, late: #late, in_order: #in_order, queue: #queue, alone: #alone, expected: #expected,
+        } }
+    });
+    let models = l.models.iter().map(|m| one(model, m));
+    let (count, number) = (l.classes.len(), l.models.len());
+    let of_target = model.targets.targets.iter().enumerate().map(|(i, _)| {
+        let found = l.models.iter().position(|m| m.targets.contains(&i));
+        found.map_or(u8::MAX, |m| m as u8)
+    });
+    let targets = model.targets.targets.len();
+    quote! {
+        #classes
+        /// Facts of the classes, in table order.
+        pub static CLASSES: [ClassInfo; #count] = [#(#infos),*];
+        /// The models, in table order.
+        pub static LATENCIES: [Latency; #number] = [#(#models),*];
+        /// Position of the model of each target, by the target's place in the table; 255 for none.
+        static LATENCY_OF_TARGET: [u8; #targets] = [#(#of_target),*];
+    }
+}
+
+/// A queue by the place of the first class in it, from 1; 0 for none.
+fn queue(model: &Model, name: &str) -> u8 {
+    let found = model.latency.classes.iter().position(|c| c.queue == name && !name.is_empty());
+    found.map_or(0, |place| place as u8 + 1)
+}
+
+fn one(model: &Model, m: &LatencyModel) -> TokenStream {
+    let (name, scheduled) = (&m.row.name, m.row.scheduled);
+    let base = m.base.iter().map(|c| *c as u8);
+    let specials = m.specials.iter().map(|s| special(model, s));
+    let kinds = m.distances.iter().map(|files| {
+        let files = files.iter().map(|lines| {
+            let lines = lines.iter().map(|line| quote!(&[#(#line),*]));
+            quote!(&[#(#lines),*])
+        });
+        quote!(&[#(#files),*])
+    });
+    let stalls = &m.stalls;
+    quote! {
+        Latency {
+            name: #name, scheduled: #scheduled, base: &[#(#base),*], specials: &[#(#specials),*], distances: [#(#kinds),*],
+            stalls: &[#(#stalls),*],
+        }
+    }
+}
+
+fn special(model: &Model, s: &Special) -> TokenStream {
+    let op = format_ident!("{}", model.ori.ops[s.op].row.op);
+    let when = match s.when {
+        None => quote!(None),
+        Some((kind, value)) => {
+            let (kind, value) = (format_ident!("{}", camel(&model.ori.kinds[kind].name)), value as u8);
+            quote!(Some((Mod::#kind, #value)))
+        }
+    };
+    let (role, word) = match s.part {
+        None => (u8::MAX, u8::MAX),
+        Some((role, word)) => (role as u8, word.unwrap_or(u8::MAX)),
+    };
+    let class = s.class as u8;
+    quote!(Special { op: Op::#op, when: #when, role: #role, word: #word, class: #class })
+}

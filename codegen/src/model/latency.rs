@@ -1,0 +1,324 @@
+//! Latencies resolved: one model per group of targets, with a class for every operand of every opcode and a distance for every
+//! pair of classes.
+//!
+//! Input: rows of `latency/*.ron`. Output: [`Latency`]. Of several rows that speak of the same cell the most specific one holds;
+//! two of the same rank are an error, and so is a cell of which no row speaks. Invariant: in a model without complaints every cell
+//! has exactly one answer.
+
+use super::memory::modifier;
+use super::ori::Ori;
+use super::targets::Targets;
+use crate::report::{Report, TableError};
+use crate::rows::latency::*;
+use crate::source::{At, Row, Sources};
+
+/// Register files that have distances.
+pub const FILES: [&str; 5] = ["R", "UR", "P", "UP", "B"];
+/// A distance that stands for a scoreboard.
+pub const SCOREBOARD: u8 = 255;
+
+/// The three questions: read after write, write after write, write after read.
+pub const KINDS: [&str; 3] = ["raw", "waw", "war"];
+
+/// A part of an opcode whose class is not the opcode's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Special {
+    pub op: usize,
+    /// Kind and value of the modifier that it takes.
+    pub when: Option<(usize, usize)>,
+    /// Position of the role and the word in it; a word of `None` stands for all.
+    pub part: Option<(usize, Option<u8>)>,
+    pub class: usize,
+}
+
+/// One model.
+pub struct LatencyModel {
+    pub row: Row<ModelRow>,
+    /// Positions of its targets.
+    pub targets: Vec<usize>,
+    /// Class by opcode.
+    pub base: Vec<usize>,
+    /// By opcode, the most specific first.
+    pub specials: Vec<Special>,
+    /// By kind, file, first class and second class: cycles, or [`SCOREBOARD`].
+    pub distances: Vec<Vec<Vec<Vec<u8>>>>,
+    /// Least stall by opcode.
+    pub stalls: Vec<u8>,
+}
+
+/// All models.
+pub struct Latency {
+    pub classes: Vec<Row<ClassRow>>,
+    pub models: Vec<LatencyModel>,
+    pub evidence: Vec<(String, At)>,
+}
+
+/// The rows with what is needed to resolve them.
+struct Tables<'a> {
+    ori: &'a Ori,
+    names: Vec<String>,
+    classes: Vec<String>,
+    members: Vec<Row<MemberRow>>,
+    distances: Vec<Vec<Row<DistanceRow>>>,
+    stalls: Vec<Row<StallRow>>,
+}
+
+impl Latency {
+    pub fn load(sources: &mut Sources, targets: &Targets, ori: &Ori, report: &mut Report) -> Latency {
+        let rows: Vec<Row<ModelRow>> = sources.rows("latency/models.ron", report);
+        let classes: Vec<Row<ClassRow>> = sources.rows("latency/classes.ron", report);
+        let members: Vec<Row<MemberRow>> = sources.rows("latency/members.ron", report);
+        let distances = KINDS.map(|kind| sources.rows::<DistanceRow>(&format!("latency/{kind}.ron"), report));
+        let stalls: Vec<Row<StallRow>> = sources.rows("latency/stalls.ron", report);
+        let mut evidence: Vec<(String, At)> = rows.iter().map(|r| (r.src.clone(), r.at)).collect();
+        evidence.extend(classes.iter().map(|r| (r.src.clone(), r.at)));
+        evidence.extend(members.iter().map(|r| (r.src.clone(), r.at)));
+        evidence.extend(distances.iter().flatten().map(|r| (r.src.clone(), r.at)));
+        evidence.extend(stalls.iter().map(|r| (r.src.clone(), r.at)));
+        for row in &classes {
+            one_of(&row.result, &["fixed", "scoreboard"], "result", row.at, report);
+            one_of(&row.sources, &["early", "late"], "sources", row.at, report);
+        }
+        let tables = Tables {
+            ori,
+            names: rows.iter().map(|r| r.name.clone()).collect(),
+            classes: classes.iter().map(|c| c.name.clone()).collect(),
+            members,
+            distances: distances.into(),
+            stalls,
+        };
+        tables.names_resolve(report);
+        let sound = report.is_empty();
+        let models = rows.into_iter().map(|row| tables.model(row, targets, sound, report)).collect();
+        let latency = Latency { classes, models, evidence };
+        if sound {
+            latency.each_target_once(targets, report);
+        }
+        latency
+    }
+
+    /// Every target with an encoder has exactly one model.
+    fn each_target_once(&self, targets: &Targets, report: &mut Report) {
+        for (position, target) in targets.built() {
+            let of: Vec<&LatencyModel> = self.models.iter().filter(|m| m.targets.contains(&position)).collect();
+            if of.len() != 1 {
+                let mut rows = vec![(target.at, format!("{} models", of.len()))];
+                rows.extend(of.iter().map(|m| (m.row.at, m.row.name.clone())));
+                report.rows("latency", format!("{} has not exactly one latency model", target.name), rows);
+            }
+        }
+    }
+}
+
+fn one_of(value: &str, set: &[&str], column: &str, at: At, report: &mut Report) {
+    if !set.contains(&value) {
+        report.at("latency", format!("{column} `{value}` is not one of {}", set.join(", ")), at);
+    }
+}
+
+/// Whether a column's word list has a word; `*` stands for every one.
+fn lists(column: &str, word: &str) -> bool {
+    column.split_whitespace().any(|w| w == word || w == "*")
+}
+
+/// The rows of highest rank, with the rank.
+fn best<T>(candidates: impl Iterator<Item = (u32, At, T)>) -> Vec<(At, T)> {
+    let mut found: Vec<(At, T)> = Vec::new();
+    let mut rank = 0;
+    for (r, at, value) in candidates {
+        if r > rank {
+            found.clear();
+        }
+        if r >= rank {
+            rank = r;
+            found.push((at, value));
+        }
+    }
+    found
+}
+
+impl Tables<'_> {
+    fn class(&self, name: &str) -> Option<usize> {
+        self.classes.iter().position(|c| c == name)
+    }
+
+    /// Every name in every row is one.
+    fn names_resolve(&self, report: &mut Report) {
+        let on = |column: &str, at: At, report: &mut Report| {
+            for word in column.split_whitespace().filter(|w| *w != "*" && !self.names.iter().any(|n| n == w)) {
+                report.at("names", format!("no latency model is called `{word}`"), at);
+            }
+        };
+        let ops = |column: &str, at: At, report: &mut Report| {
+            for word in column.split_whitespace().filter(|w| *w != "*" && self.ori.op(w).is_none()) {
+                report.at("names", format!("no opcode is called `{word}`"), at);
+            }
+        };
+        let class = |word: &str, at: At, report: &mut Report| {
+            if word != "*" && self.class(word).is_none() {
+                report.at("names", format!("no latency class is called `{word}`"), at);
+            }
+        };
+        for row in &self.members {
+            on(&row.on, row.at, report);
+            ops(&row.ops, row.at, report);
+            class(&row.class, row.at, report);
+            if !row.when.is_empty() && modifier(self.ori, &row.when).is_none() {
+                report.at("names", format!("`{}` is not KIND=VALUE of known names", row.when), row.at);
+            }
+        }
+        for row in self.distances.iter().flatten() {
+            on(&row.on, row.at, report);
+            row.from.split_whitespace().for_each(|word| class(word, row.at, report));
+            if row.file != "*" {
+                row.file.split_whitespace().for_each(|file| one_of(file, &FILES, "file", row.at, report));
+            }
+            for word in row.to.split_whitespace() {
+                match word.split_once(':') {
+                    Some((name, cycles)) if cycles_of(cycles).is_some() => class(name, row.at, report),
+                    _ => report.at("latency", format!("`{word}` is not CLASS:CYCLES or CLASS:sb"), row.at),
+                }
+            }
+        }
+        for row in &self.stalls {
+            on(&row.on, row.at, report);
+            ops(&row.ops, row.at, report);
+        }
+    }
+
+    fn model(&self, row: Row<ModelRow>, targets: &Targets, sound: bool, report: &mut Report) -> LatencyModel {
+        let columns = targets.columns(&row.on);
+        let members =
+            targets.built().filter(|(_, t)| columns.checked_shr(t.col).unwrap_or(0) & 1 != 0).map(|(i, _)| i).collect();
+        let count = self.ori.ops.len();
+        // Where a name is unknown the cells that miss it would be complaints without a cause of their own.
+        let mut scratch = Report::default();
+        let to = if sound { report } else { &mut scratch };
+        let base = (0..count).map(|op| self.base(&row, op, to)).collect();
+        let specials = (0..count).flat_map(|op| self.specials(&row, op, to)).collect();
+        let distances = (0..KINDS.len()).map(|kind| self.distances(&row, kind, to)).collect();
+        let stalls = (0..count).map(|op| self.stall(&row, op, to)).collect();
+        LatencyModel { row, targets: members, base, specials, distances, stalls }
+    }
+
+    fn base(&self, model: &Row<ModelRow>, op: usize, report: &mut Report) -> usize {
+        let name = &self.ori.ops[op].row.op;
+        let rows = self.members.iter().filter(|r| r.when.is_empty() && r.part.is_empty());
+        let rows = rows.filter(|r| lists(&r.on, &model.name) && lists(&r.ops, name));
+        let found = best(rows.map(|r| (u32::from(r.ops != "*"), r.at, r.class.as_str())));
+        one(&found, &format!("the class of {name} on {}", model.name), model.at, report);
+        found.first().and_then(|f| self.class(f.1)).unwrap_or(0)
+    }
+
+    fn specials(&self, model: &Row<ModelRow>, op: usize, report: &mut Report) -> Vec<Special> {
+        let data = &self.ori.ops[op];
+        let mut out: Vec<(Special, At)> = Vec::new();
+        for row in self.members.iter().filter(|r| !(r.when.is_empty() && r.part.is_empty())) {
+            if !lists(&row.on, &model.name) || !row.ops.split_whitespace().any(|w| w == data.row.op) {
+                continue;
+            }
+            let parts: Vec<Option<(usize, Option<u8>)>> = if row.part.is_empty() {
+                vec![None]
+            } else {
+                row.part.split_whitespace().map(|word| self.part(op, word, row.at, report)).collect()
+            };
+            for part in parts {
+                let when = modifier(self.ori, &row.when);
+                let special = Special { op, when, part, class: self.class(&row.class).unwrap_or(0) };
+                if let Some((_, at)) = out.iter().find(|(o, _)| (o.when, o.part) == (special.when, special.part)) {
+                    let both = vec![(*at, "first".to_string()), (row.at, "again".to_string())];
+                    report.rows("latency", format!("{}: two rows for one part", data.row.op), both);
+                }
+                out.push((special, row.at));
+            }
+        }
+        let rank = |s: &Special| match s.part {
+            Some((_, Some(_))) => 4,
+            Some((_, None)) => 2,
+            None => 0,
+        } + u32::from(s.when.is_some());
+        out.sort_by_key(|(s, _)| std::cmp::Reverse(rank(s)));
+        out.into_iter().map(|(s, _)| s).collect()
+    }
+
+    /// `ROLE` or `ROLE.WORD`.
+    fn part(&self, op: usize, word: &str, at: At, report: &mut Report) -> Option<(usize, Option<u8>)> {
+        let (role, number) = word.split_once('.').map_or((word, None), |(r, n)| (r, Some(n)));
+        let position = self.ori.ops[op].roles.iter().position(|r| r.name == role);
+        let number = number.map(str::parse::<u8>);
+        match (position, number.transpose()) {
+            (Some(position), Ok(number)) => Some((position, number)),
+            _ => {
+                report.at("latency", format!("{} has no part `{word}`", self.ori.ops[op].row.op), at);
+                None
+            }
+        }
+    }
+
+    fn distances(&self, model: &Row<ModelRow>, kind: usize, report: &mut Report) -> Vec<Vec<Vec<u8>>> {
+        let count = self.classes.len();
+        let mut out = vec![vec![vec![0; count]; count]; FILES.len()];
+        for (file, cells) in FILES.iter().zip(&mut out) {
+            let rows: Vec<&Row<DistanceRow>> =
+                self.distances[kind].iter().filter(|r| lists(&r.on, &model.name) && lists(&r.file, file)).collect();
+            for (from, line) in self.classes.iter().zip(cells.iter_mut()) {
+                for (to, cell) in self.classes.iter().zip(line.iter_mut()) {
+                    let found = best(rows.iter().filter_map(|r| cell_of(r, from, to)));
+                    let what = format!("{} of {file} from {from} to {to} on {}", KINDS[kind], model.name);
+                    one(&found, &what, model.at, report);
+                    *cell = found.first().map_or(0, |f| f.1);
+                }
+            }
+        }
+        out
+    }
+
+    fn stall(&self, model: &Row<ModelRow>, op: usize, report: &mut Report) -> u8 {
+        let name = &self.ori.ops[op].row.op;
+        let rows = self.stalls.iter().filter(|r| lists(&r.on, &model.name) && lists(&r.ops, name));
+        let found = best(rows.map(|r| (u32::from(r.ops != "*"), r.at, r.least)));
+        one(&found, &format!("the least stall of {name} on {}", model.name), model.at, report);
+        found.first().map_or(1, |f| f.1)
+    }
+}
+
+const NO_ROW: &str = "no row says";
+
+/// Complains unless there is exactly one answer.
+fn one<T>(found: &[(At, T)], what: &str, model: At, report: &mut Report) {
+    match found.len() {
+        1 => {}
+        0 => {
+            // The first cell without an answer stands for all of its model.
+            let silent = |e: &TableError| e.law == "latency" && e.message.starts_with(NO_ROW) && e.rows[0].0 == model;
+            if !report.errors.iter().any(silent) {
+                report.at("latency", format!("{NO_ROW} {what}"), model);
+            }
+        }
+        n => {
+            let rows: Vec<(At, String)> = found.iter().map(|f| (f.0, String::new())).collect();
+            // Rows that meet in one cell meet in many: the first says it.
+            if !report.errors.iter().any(|e| e.law == "latency" && e.rows == rows) {
+                report.rows("latency", format!("{n} rows of the same rank say {what}"), rows);
+            }
+        }
+    }
+}
+
+fn cycles_of(text: &str) -> Option<u8> {
+    if text == "sb" { Some(SCOREBOARD) } else { text.parse().ok().filter(|n| (1..SCOREBOARD).contains(n)) }
+}
+
+/// What a row says of a pair: its rank, its place and the cycles. A class by name outranks `*`; a model or a file by name breaks ties.
+fn cell_of(row: &Row<DistanceRow>, from: &str, to: &str) -> Option<(u32, At, u8)> {
+    if !lists(&row.from, from) {
+        return None;
+    }
+    let words: Vec<(&str, &str)> = row.to.split_whitespace().filter_map(|w| w.split_once(':')).collect();
+    let exact = words.iter().find(|w| w.0 == to);
+    let (_, cycles) = exact.or_else(|| words.iter().find(|w| w.0 == "*"))?;
+    let rank = 4 * (u32::from(row.from != "*") + u32::from(exact.is_some()))
+        + u32::from(row.file != "*")
+        + u32::from(row.on != "*");
+    Some((rank + 1, row.at, cycles_of(cycles)?))
+}

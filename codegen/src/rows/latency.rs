@@ -1,0 +1,55 @@
+//! Rows of `latency/*.ron`.
+
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelRow {
+    pub name: String,
+    pub on: String,
+    pub scheduled: bool,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassRow {
+    pub name: String,
+    pub result: String,
+    pub sources: String,
+    pub in_order: bool,
+    pub queue: String,
+    pub alone: bool,
+    pub expected: u16,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemberRow {
+    pub on: String,
+    pub ops: String,
+    pub when: String,
+    pub part: String,
+    pub class: String,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DistanceRow {
+    pub on: String,
+    pub file: String,
+    pub from: String,
+    pub to: String,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StallRow {
+    pub on: String,
+    pub ops: String,
+    pub least: u8,
+    pub src: String,
+}

@@ -1,0 +1,231 @@
+//! What an instruction reads and writes.
+//!
+//! Input: a decoded instruction. Output: its accesses to registers: file, first number, count, and the operand that does it.
+//! Guaranteed: every register whose value the instruction can depend on or change is in the list, with its whole width (pairs,
+//! vectors, fragments of matrices, addresses of 64 bits), hidden operands (descriptors, handles of bindless banks) and implied
+//! ones (the predicates of P2R and R2P) included; RZ, URZ, PT and UPT are in none. What a call does is not: it is an edge of the
+//! control flow. The guard is a read; a guarded write is listed like any other.
+
+use super::inst::{Arg, ArgKind, Inst, PT, RZ, URZ};
+use crate::tables::latency::{Latency, LatencyClass, RegFile};
+use crate::tables::ori::{Direction, RoleInfo, Width};
+use crate::tables::{Mod, Op, Prop, Role, value};
+use smallvec::SmallVec;
+
+/// The part of an instruction that reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Slot {
+    Guard,
+    /// Position of the role among the opcode's.
+    Role(u8),
+    /// Not an operand: a mask names the registers.
+    Implied,
+}
+
+/// A run of registers that an instruction reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    pub file: RegFile,
+    pub first: u8,
+    pub count: u8,
+    pub slot: Slot,
+}
+
+/// All accesses of an instruction.
+#[derive(Clone, Debug, Default)]
+pub struct Effects {
+    pub reads: SmallVec<[Access; 8]>,
+    pub writes: SmallVec<[Access; 4]>,
+}
+
+/// Predicates that can be written, of either file.
+const PREDICATES: u64 = 7;
+
+impl Effects {
+    /// The accesses of an instruction.
+    pub fn of(inst: &Inst) -> Effects {
+        let mut out = Effects::default();
+        if u32::from(inst.guard.pred) != PT {
+            let file = if inst.guard.upred { RegFile::UP } else { RegFile::P };
+            out.reads.push(Access { file, first: inst.guard.pred, count: 1, slot: Slot::Guard });
+        }
+        for (i, (role, arg)) in inst.op.info().roles.iter().zip(&inst.args).enumerate() {
+            let Some(access) = access(inst, role, arg, Slot::Role(i as u8)) else { continue };
+            match role.direction {
+                Direction::Def => out.writes.push(access),
+                _ => out.reads.push(access),
+            }
+        }
+        out.implied(inst);
+        out
+    }
+
+    /// Predicates which a mask names: each that may be meant.
+    fn implied(&mut self, inst: &Inst) {
+        let mask = inst.arg(Role::B);
+        let mask = if mask.kind == ArgKind::Imm { mask.val } else { u64::MAX };
+        let file = if inst.op.info().roles.iter().any(|r| r.class == crate::tables::ori::Class::Uniform) {
+            RegFile::UP
+        } else {
+            RegFile::P
+        };
+        for n in (0..PREDICATES).filter(|n| mask >> n & 1 != 0) {
+            let access = Access { file, first: n as u8, count: 1, slot: Slot::Implied };
+            if inst.op.has(Prop::ReadsPredicates) {
+                self.reads.push(access);
+            }
+            if inst.op.has(Prop::WritesPredicates) {
+                self.writes.push(access);
+            }
+        }
+    }
+}
+
+impl Access {
+    /// The registers, with the number of each within the run.
+    pub fn registers(self) -> impl Iterator<Item = (u8, u8)> {
+        (0..self.count).map(move |i| (self.first.saturating_add(i), i))
+    }
+
+    /// Latency class of one word of the run.
+    pub fn class(self, latency: &Latency, inst: &Inst, word: u8) -> LatencyClass {
+        match self.slot {
+            Slot::Guard => LatencyClass::Guard,
+            Slot::Role(role) => latency.class(inst.op, &inst.mods, usize::from(role), word),
+            Slot::Implied => latency.class_of(inst.op, &inst.mods),
+        }
+    }
+}
+
+fn access(inst: &Inst, role: &RoleInfo, arg: &Arg, slot: Slot) -> Option<Access> {
+    let (file, zero, count) = match arg.kind {
+        ArgKind::Reg => (RegFile::R, RZ, width(inst, role)),
+        ArgKind::UReg => (RegFile::UR, URZ, uniform_width(inst, role)),
+        ArgKind::Pred => (RegFile::P, PT, 1),
+        ArgKind::UPred => (RegFile::UP, PT, 1),
+        ArgKind::Bar => (RegFile::B, u32::MAX, 1),
+        // The handle of a bank is a pair.
+        ArgKind::Bindless => {
+            let first = arg.bank;
+            return (u32::from(first) != URZ).then_some(Access { file: RegFile::UR, first, count: 2, slot });
+        }
+        ArgKind::None | ArgKind::Imm | ArgKind::Const | ArgKind::Label | ArgKind::Special => return None,
+    };
+    (arg.val != u64::from(zero)).then_some(Access { file, first: arg.val as u8, count, slot })
+}
+
+/// A uniform register in a long address is a pair.
+fn uniform_width(inst: &Inst, role: &RoleInfo) -> u8 {
+    let long = role.role == Role::Ub && inst.modifier(Mod::E) == value::e::E;
+    if long { 2 } else { width(inst, role) }
+}
+
+/// Width of an operand in words.
+pub fn width(inst: &Inst, role: &RoleInfo) -> u8 {
+    match role.width {
+        Width::Fragment => fragment(inst, role.role).unwrap_or(LONGEST),
+        width => width.words(&inst.mods),
+    }
+}
+
+/// Registers of a fragment whose shape is unknown: more than any has.
+const LONGEST: u8 = 8;
+
+/// Registers of a fragment: its elements, shared out over 32 lanes of 32 bits.
+fn fragment(inst: &Inst, role: Role) -> Option<u8> {
+    let count = |mods| match Mod::Mcount.text(mods) {
+        "2" => 2,
+        "4" => 4,
+        _ => 1,
+    };
+    match inst.op {
+        Op::HMMA_884 => return Some(2),
+        Op::LDSM | Op::STSM => {
+            let double = inst.modifier(Mod::Mlayout) == value::mlayout::MT1616;
+            return Some(count(inst.modifier(Mod::Mcount)) * if double { 2 } else { 1 });
+        }
+        _ => {}
+    }
+    let (m, n, k) = shape(Mod::Mshape.text(inst.modifier(Mod::Mshape)))?;
+    let sparse = matches!(inst.op, Op::HMMA_SP | Op::IMMA_SP | Op::QMMA_SP);
+    let bits = match role {
+        Role::A => m * element(inst, Mod::Sa) * if sparse { k / 2 } else { k },
+        Role::B => n * k * element(inst, Mod::Sb),
+        _ => m * n * sum(inst),
+    };
+    u8::try_from(bits / 1024).ok()
+}
+
+/// `16816`, `88128` or `16x8x16`: rows, columns, depth.
+fn shape(text: &str) -> Option<(u32, u32, u32)> {
+    let parts: Vec<u32> = text.split('x').filter_map(|n| n.parse().ok()).collect();
+    if let [m, n, k] = parts[..] {
+        return Some((m, n, k));
+    }
+    let (m, rest) = match text.strip_prefix("16") {
+        Some(rest) if !rest.is_empty() => (16, rest),
+        _ => (8, text.strip_prefix('8')?),
+    };
+    Some((m, 8, rest.strip_prefix('8')?.parse().ok()?))
+}
+
+/// Bits of an element of a factor; `sign` is the modifier that says the type of an integer.
+fn element(inst: &Inst, sign: Mod) -> u32 {
+    match inst.op {
+        Op::HMMA | Op::HMMA_SP if inst.modifier(Mod::Melem) == value::melem::TF32 => 32,
+        Op::HMMA | Op::HMMA_SP => 16,
+        Op::DMMA => 64,
+        Op::BMMA => 1,
+        Op::IMMA | Op::IMMA_SP if sign.text(inst.modifier(sign)).ends_with('4') => 4,
+        _ => 8,
+    }
+}
+
+/// Bits of an element of the sum.
+fn sum(inst: &Inst) -> u32 {
+    match inst.op {
+        Op::DMMA => 64,
+        Op::HMMA | Op::HMMA_SP | Op::QMMA | Op::QMMA_SP if inst.modifier(Mod::Macc) == value::macc::F16 => 16,
+        _ => 32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sass::parse;
+    use crate::tables::Target;
+
+    /// Reads and writes as texts: `R4+2` is a pair.
+    fn listed(target: &str, line: &str) -> (String, String) {
+        let target = Target::by_name(target).unwrap();
+        let inst = parse(target, line, 0, None).unwrap_or_else(|e| panic!("{line}: {}", e.message));
+        let effects = Effects::of(&inst);
+        let text = |list: &[Access]| {
+            let mut words: Vec<String> = list.iter().map(|a| format!("{:?}{}+{}", a.file, a.first, a.count)).collect();
+            words.sort();
+            words.join(" ")
+        };
+        (text(&effects.reads), text(&effects.writes))
+    }
+
+    #[test]
+    fn accesses_have_their_widths() {
+        for (target, line, reads, writes) in [
+            ("sm_90", "IADD3 R1, P0, R2, R3, RZ", "R2+1 R3+1", "P0+1 R1+1"),
+            ("sm_90", "@!P1 LDG.E.128 R4, desc[UR6][R2.64]", "P1+1 R2+2 UR6+2", "R4+4"),
+            ("sm_90", "STG.E.64 desc[UR4][R2.64+0x10], R8", "R2+2 R8+2 UR4+2", ""),
+            ("sm_75", "LDG.E.SYS R0, [R2.U32+UR4]", "R2+1 UR4+2", "R0+1"),
+            ("sm_90", "LDS.64 R0, [R2+UR4]", "R2+1 UR4+1", "R0+2"),
+            ("sm_90", "IMAD.WIDE R4, R2, R3, R6", "R2+1 R3+1 R6+2", "R4+2"),
+            ("sm_90", "DADD R4, R2, R6", "R2+2 R6+2", "R4+2"),
+            ("sm_90", "HMMA.16816.F32 R4, R8, R12, R4", "R12+2 R4+4 R8+4", "R4+4"),
+            ("sm_90", "HMMA.1688.F16 R4, R8, R12, R4", "R12+1 R4+2 R8+2", "R4+2"),
+            ("sm_80", "IMMA.16832.S8.S8 R4, R8.ROW, R12.COL, R4", "R12+2 R4+4 R8+4", "R4+4"),
+            ("sm_90", "R2P PR, R4, 0x5", "R4+1", "P0+1 P2+1"),
+            ("sm_90", "ISETP.GE.AND P0, PT, R0, UR4, PT", "R0+1 UR4+1", "P0+1"),
+        ] {
+            assert_eq!(listed(target, line), (reads.to_string(), writes.to_string()), "{line}");
+        }
+    }
+}

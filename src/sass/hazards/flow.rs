@@ -1,0 +1,161 @@
+//! The control-flow graph of finished words.
+//!
+//! Input: decoded instructions of a section and what its cubin says of indirect branches and labels. Output: blocks of
+//! instructions with their successors. Where it is not known whether a branch is taken, both ways are: an edge too many can only
+//! make the analysis more careful. A call leads to what it calls, and a return of that to what stands behind the call; a call out of
+//! the section leads to what stands behind it. Lanes that met at a BSYNC go on behind it.
+
+use crate::cubin::Function;
+use crate::sass::inst::{ArgKind, Inst, PT};
+use crate::tables::{Mod, Op, Role};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bytes of a word.
+pub const WORD: u64 = 16;
+
+/// A run of instructions that is entered at its start and left at its end.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    /// First instruction, and the one behind the last.
+    pub start: usize,
+    pub end: usize,
+    /// Blocks that may follow.
+    pub succs: Vec<usize>,
+    /// Something outside the section leads here: nothing is pending.
+    pub entry: bool,
+}
+
+/// The blocks of a section in the order of their places.
+pub struct Flow {
+    pub blocks: Vec<Block>,
+}
+
+/// Where an instruction may lead.
+struct Exits {
+    next: bool,
+    targets: Vec<usize>,
+    /// The target is called.
+    call: Option<usize>,
+    returns: bool,
+    /// It ends a block though it goes on.
+    ends: bool,
+}
+
+impl Flow {
+    /// The graph of a section; a word that did not decode goes on to the next.
+    pub fn new(function: &Function, insts: &[Option<Inst>]) -> Flow {
+        let exits: Vec<Exits> = insts.iter().enumerate().map(|(at, inst)| exits(function, insts, at, inst)).collect();
+        let mut entries: BTreeSet<usize> = [0].into();
+        entries.extend(function.labels.iter().map(|l| (l.offset / WORD) as usize).filter(|l| *l < insts.len()));
+        let mut leaders = entries.clone();
+        for (at, exit) in exits.iter().enumerate() {
+            leaders.extend(exit.targets.iter().copied().chain(exit.call));
+            if exit.ends && at + 1 < insts.len() {
+                leaders.insert(at + 1);
+            }
+        }
+        let starts: Vec<usize> = leaders.into_iter().collect();
+        let number: BTreeMap<usize, usize> = starts.iter().enumerate().map(|(i, at)| (*at, i)).collect();
+        let called: BTreeSet<usize> = exits.iter().filter_map(|e| e.call).collect();
+        let mut blocks: Vec<Block> = Vec::with_capacity(starts.len());
+        for (i, start) in starts.iter().enumerate() {
+            let end = starts.get(i + 1).copied().unwrap_or(insts.len());
+            // What is called from here alone is entered with what is pending at the calls.
+            let entry = *start == 0 || entries.contains(start) && !called.contains(start);
+            let mut block = Block { start: *start, end, succs: Vec::new(), entry };
+            if let Some(exit) = end.checked_sub(1).and_then(|last| exits.get(last)) {
+                block.succs.extend(exit.targets.iter().chain(&exit.call).filter_map(|t| number.get(t)));
+                if exit.next && exit.call.is_none() {
+                    block.succs.extend(number.get(&end));
+                }
+            }
+            blocks.push(block);
+        }
+        let mut flow = Flow { blocks };
+        flow.return_edges(&exits, &number);
+        flow.unreached_are_entered();
+        flow
+    }
+
+    /// From each return that a called function can reach to what stands behind the calls of it.
+    fn return_edges(&mut self, exits: &[Exits], number: &BTreeMap<usize, usize>) {
+        let mut behind: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (at, exit) in exits.iter().enumerate() {
+            if let (Some(callee), Some(next)) = (exit.call, number.get(&(at + 1))) {
+                behind.entry(number[&callee]).or_default().push(*next);
+            }
+        }
+        // Calls inside the called function count as going on behind them.
+        let mut inner: Vec<Vec<usize>> = self.blocks.iter().map(|b| b.succs.clone()).collect();
+        for (block, list) in self.blocks.iter().zip(inner.iter_mut()) {
+            if exits.get(block.end.wrapping_sub(1)).is_some_and(|e| e.call.is_some()) {
+                *list = number.get(&block.end).copied().into_iter().collect();
+            }
+        }
+        for (callee, sites) in behind {
+            let mut seen = BTreeSet::from([callee]);
+            let mut work = vec![callee];
+            while let Some(block) = work.pop() {
+                if exits.get(self.blocks[block].end.wrapping_sub(1)).is_some_and(|e| e.returns) {
+                    self.blocks[block].succs.extend(&sites);
+                }
+                work.extend(inner[block].iter().copied().filter(|b| seen.insert(*b)));
+            }
+        }
+        for block in &mut self.blocks {
+            block.succs.sort_unstable();
+            block.succs.dedup();
+        }
+    }
+
+    /// A block that nothing leads to is entered from outside, or never.
+    fn unreached_are_entered(&mut self) {
+        let mut led: Vec<bool> = self.blocks.iter().map(|b| b.entry).collect();
+        self.blocks.iter().flat_map(|b| &b.succs).for_each(|s| led[*s] = true);
+        self.blocks.iter_mut().zip(led).filter(|(_, led)| !led).for_each(|(b, _)| b.entry = true);
+    }
+}
+
+fn exits(function: &Function, insts: &[Option<Inst>], at: usize, inst: &Option<Inst>) -> Exits {
+    let mut out = Exits { next: true, targets: Vec::new(), call: None, returns: false, ends: false };
+    let Some(inst) = inst else { return out };
+    let next = (at as u64 + 1) * WORD;
+    let place = |offset: u64| {
+        let at = (offset / WORD) as usize;
+        (offset.is_multiple_of(WORD) && at < insts.len()).then_some(at)
+    };
+    let label = inst.arg(Role::Target);
+    let target = if label.kind == ArgKind::Label { place(next.wrapping_add(label.val)) } else { None };
+    let condition = inst.arg(Role::Pp);
+    let always = u32::from(inst.guard.pred) == PT
+        && !inst.guard.not
+        && (condition.is_none() || condition.val == u64::from(PT) && !condition.not)
+        && inst.modifier(Mod::Bra) == 0
+        && inst.arg(Role::Ub).is_none();
+    match inst.op {
+        Op::BRA => {
+            out.targets.extend(target);
+            (out.next, out.ends) = (!always, true);
+        }
+        Op::BRX | Op::BRXU => {
+            let here = at as u64 * WORD;
+            let listed = function.sites.indirect_branches.iter().filter(|b| u64::from(b.offset) == here);
+            out.targets.extend(listed.flat_map(|b| &b.targets).filter_map(|t| place(u64::from(*t))));
+            (out.next, out.ends) = (!always, true);
+        }
+        Op::CALL => (out.call, out.ends) = (target.filter(|_| is_direct(inst)), true),
+        Op::RET => (out.returns, out.next, out.ends) = (true, !always, true),
+        Op::EXIT | Op::KILL => (out.next, out.ends) = (!always, true),
+        Op::WARPSYNC => {
+            out.ends = target.is_some();
+            out.targets.extend(target);
+        }
+        _ => {}
+    }
+    out
+}
+
+/// Whether a call names the distance to what it calls.
+fn is_direct(inst: &Inst) -> bool {
+    inst.arg(Role::A).is_none() && inst.arg(Role::Target).kind == ArgKind::Label
+}

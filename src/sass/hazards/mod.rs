@@ -1,0 +1,283 @@
+//! A static checker of finished words: whether every instruction waits for what it reads and overwrites.
+//!
+//! Input: a cubin, ours or the incumbent's. Output: reports, each with the two instructions, the register, and what is missing. The
+//! graph is rebuilt out of the bytes (`flow`); a forward dataflow carries what is pending (`state`), residual cycles as their
+//! maximum where paths meet, back edges included; each instruction is judged by the latency tables (`step`). Nothing here knows how
+//! the words were scheduled. A result of a fixed latency is there after its cycles; an announced one after a wait for its
+//! scoreboard, which counts down to zero only when all that set it are done. The analysis is per thread: values that one lane
+//! leaves to another in a uniform register are judged as if one lane ran alone.
+
+mod flow;
+mod state;
+mod step;
+
+use super::effects::Slot;
+use super::{Inst, decode, text};
+use crate::cubin::{Cubin, Function};
+use crate::tables::Target;
+use crate::tables::latency::{Latency, Needed, RegFile};
+use flow::{Flow, WORD};
+use serde::Serialize;
+use state::State;
+use std::collections::BTreeSet;
+use step::{Known, NONE, Observer, Silent, step};
+
+/// What two accesses to one register are to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    ReadAfterWrite,
+    WriteAfterWrite,
+    WriteAfterRead,
+}
+
+/// Two instructions that touch a register while the first may not be over. Places count instructions from the start of the section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dependence {
+    pub kind: Kind,
+    pub file: RegFile,
+    pub register: u8,
+    pub first: usize,
+    pub first_slot: Slot,
+    pub second: usize,
+    pub second_slot: Slot,
+    /// The first is over when one of `boards` has been waited for; otherwise after cycles.
+    pub announced: bool,
+    pub boards: u8,
+    /// Cycles between the two on the shortest path, where the first has a fixed latency.
+    pub age: u8,
+    pub needed: Needed,
+}
+
+impl Dependence {
+    /// Whether the second comes too early.
+    pub fn is_hazard(&self) -> bool {
+        match self.needed {
+            Needed::Scoreboard => true,
+            Needed::Cycles(n) => !self.announced && self.age < n,
+        }
+    }
+}
+
+/// What is wrong with a control field by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// The stall is below the opcode's least.
+    Stall { least: u8 },
+    /// "Stay" with a stall that it does not go with.
+    Stay,
+    /// A branch sets a scoreboard.
+    ControlSets,
+    /// The next instruction waits for a scoreboard that this one has only just set.
+    TooSoon { board: u8 },
+    /// Scoreboards in flight at a call or a return.
+    InFlight { boards: u8 },
+    /// The word is no instruction.
+    Undecoded,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Report {
+    pub function: String,
+    /// Byte offset and text of the instruction that comes too early.
+    pub offset: u64,
+    pub instruction: String,
+    /// Byte offset and text of the one that it should have waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<(u64, String)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub register: Option<String>,
+    pub message: String,
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}+{:#06x}: {} ({})", self.function, self.offset, self.message, self.instruction)?;
+        match &self.earlier {
+            Some((offset, text)) => write!(f, " after +{offset:#06x} ({text})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A section taken apart, with its fixpoint.
+pub struct Analysis<'a> {
+    target: &'static Target,
+    latency: &'static Latency,
+    function: &'a Function,
+    insts: Vec<Option<Known>>,
+    flow: Flow,
+    /// State at the start of each block.
+    starts: Vec<State>,
+}
+
+/// All that is wrong with the code of a cubin, in the order of its functions and offsets.
+pub fn check(cubin: &Cubin) -> Result<Vec<Report>, String> {
+    let target = target_of(cubin)?;
+    let mut reports = Vec::new();
+    for function in &cubin.functions {
+        reports.extend(Analysis::new(target, function)?.reports());
+    }
+    Ok(reports)
+}
+
+/// The target of a cubin.
+pub fn target_of(cubin: &Cubin) -> Result<&'static Target, String> {
+    let name = format!("sm_{}{}", cubin.sm, if cubin.accelerator { "a" } else { "" });
+    Target::by_name(&name).ok_or_else(|| format!("the cubin is for {name}, which is no target"))
+}
+
+impl<'a> Analysis<'a> {
+    /// Takes the code of a section apart and carries what is pending to a fixpoint.
+    pub fn new(target: &'static Target, function: &'a Function) -> Result<Analysis<'a>, String> {
+        let latency = Latency::of(target).ok_or_else(|| format!("{} has no decoder yet", target.name))?;
+        let word = |bytes: &[u8]| bytes.iter().rev().fold(0u128, |word, byte| word << 8 | u128::from(*byte));
+        let decoded: Vec<Option<Inst>> =
+            function.code.chunks(WORD as usize).map(|bytes| decode(target, word(bytes)).ok()).collect();
+        let flow = Flow::new(function, &decoded);
+        let insts = decoded.iter().map(|inst| inst.as_ref().map(|i| Known::new(latency, i))).collect();
+        let starts = vec![State::default(); flow.blocks.len()];
+        let mut analysis = Analysis { target, latency, function, insts, flow, starts };
+        analysis.fixpoint();
+        Ok(analysis)
+    }
+
+    /// The instruction at a place.
+    pub fn inst(&self, at: usize) -> Option<&Inst> {
+        self.insts.get(at)?.as_ref().map(|k| &k.inst)
+    }
+
+    /// Number of instructions.
+    pub fn len(&self) -> usize {
+        self.insts.len()
+    }
+
+    /// Whether there is no code.
+    pub fn is_empty(&self) -> bool {
+        self.insts.is_empty()
+    }
+
+    fn fixpoint(&mut self) {
+        let mut work: BTreeSet<usize> = (0..self.flow.blocks.len()).collect();
+        while let Some(number) = work.pop_first() {
+            let mut state = self.starts[number].clone();
+            self.run(number, &mut state, &mut Silent);
+            for succ in self.flow.blocks[number].succs.clone() {
+                if self.starts[succ].join(&state) {
+                    work.insert(succ);
+                }
+            }
+        }
+    }
+
+    fn run(&self, number: usize, state: &mut State, observer: &mut impl Observer) {
+        let block = &self.flow.blocks[number];
+        for at in block.start..block.end {
+            match &self.insts[at] {
+                Some(known) => step(self.latency, at, known, state, observer),
+                None => {
+                    observer.fault(at, Fault::Undecoded);
+                    *state = State::default();
+                }
+            }
+        }
+    }
+
+    /// Every dependence, in the order of the second instruction's place.
+    pub fn dependences(&self, each: impl FnMut(Dependence)) {
+        struct All<F>(F);
+        impl<F: FnMut(Dependence)> Observer for All<F> {
+            fn dependence(&mut self, dependence: Dependence) {
+                (self.0)(dependence);
+            }
+            fn fault(&mut self, _: usize, _: Fault) {}
+        }
+        let mut all = All(each);
+        for number in 0..self.flow.blocks.len() {
+            self.run(number, &mut self.starts[number].clone(), &mut all);
+        }
+    }
+
+    /// All that is wrong.
+    pub fn reports(&self) -> Vec<Report> {
+        let mut found = Found { analysis: self, reports: Vec::new() };
+        for number in 0..self.flow.blocks.len() {
+            self.run(number, &mut self.starts[number].clone(), &mut found);
+        }
+        for at in 0..self.insts.len().saturating_sub(1) {
+            if let (Some(first), Some(second)) = (self.inst(at), self.inst(at + 1)) {
+                let set = [first.ctrl.write_bar, first.ctrl.read_bar];
+                let early = first.ctrl.stall == 1;
+                let waits = |b: &&u8| early && **b != NONE && second.ctrl.wait >> **b & 1 != 0;
+                set.iter().filter(waits).for_each(|b| found.fault(at, Fault::TooSoon { board: *b }));
+            }
+        }
+        found.reports.sort();
+        found.reports.dedup();
+        found.reports
+    }
+
+    fn text(&self, at: usize) -> String {
+        self.inst(at).map_or("no instruction".into(), |inst| text(self.target, inst, at as u64 * WORD, None))
+    }
+
+    fn report(&self, at: usize, message: String) -> Report {
+        Report {
+            function: self.function.name.clone(),
+            offset: at as u64 * WORD,
+            instruction: self.text(at),
+            earlier: None,
+            register: None,
+            message,
+        }
+    }
+}
+
+struct Found<'a> {
+    analysis: &'a Analysis<'a>,
+    reports: Vec<Report>,
+}
+
+impl Observer for Found<'_> {
+    fn dependence(&mut self, d: Dependence) {
+        if !d.is_hazard() {
+            return;
+        }
+        let register = format!("{:?}{}", d.file, d.register);
+        let verb = match d.kind {
+            Kind::ReadAfterWrite => "is read before it is written",
+            Kind::WriteAfterWrite => "is written before the write that came first",
+            Kind::WriteAfterRead => "is written before it is read",
+        };
+        let how = match d.needed {
+            Needed::Cycles(n) => format!("{} cycles, {n} needed", d.age),
+            Needed::Scoreboard if d.boards == 0 => "nothing announces it".to_string(),
+            Needed::Scoreboard => {
+                let boards: Vec<String> =
+                    (0..6).filter(|b| d.boards >> b & 1 != 0).map(|b: u8| b.to_string()).collect();
+                format!("scoreboard {} is not waited for", boards.join(" or "))
+            }
+        };
+        let mut report = self.analysis.report(d.second, format!("{register} {verb}: {how}"));
+        report.earlier = Some((d.first as u64 * WORD, self.analysis.text(d.first)));
+        report.register = Some(register);
+        self.reports.push(report);
+    }
+
+    fn fault(&mut self, at: usize, fault: Fault) {
+        let message = match fault {
+            Fault::Stall { least } => format!("a stall below {least}"),
+            Fault::Stay => "`stay` with a stall that it does not go with".to_string(),
+            Fault::ControlSets => "a branch that sets a scoreboard".to_string(),
+            Fault::TooSoon { board } => format!("scoreboard {board} is waited for one cycle after it is set"),
+            Fault::InFlight { boards } => {
+                let list: Vec<String> = (0..6).filter(|b| boards >> b & 1 != 0).map(|b: u8| b.to_string()).collect();
+                format!("scoreboard {} in flight where control leaves the function", list.join(" and "))
+            }
+            Fault::Undecoded => "a word that is no instruction".to_string(),
+        };
+        let report = self.analysis.report(at, message);
+        self.reports.push(report);
+    }
+}

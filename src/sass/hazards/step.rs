@@ -1,0 +1,195 @@
+//! One instruction: what it must wait for, and what is pending after it.
+//!
+//! Input: the state before it. Output: the state after it; each dependence and each fault goes to an observer.
+
+use super::state::{Guard, Pending, State, What};
+use super::{Dependence, Fault, Kind};
+use crate::sass::effects::{Access, Effects, Slot};
+use crate::sass::inst::{Inst, PT};
+use crate::tables::latency::{Latency, LatencyClass, Needed, RegFile};
+use crate::tables::{Op, Prop};
+
+/// No scoreboard.
+pub const NONE: u8 = 7;
+
+/// Stands for a pipe that takes one instruction at a time; no register has this number.
+const PIPE: (RegFile, u8) = (RegFile::R, 255);
+
+/// An instruction with all that is asked of it again and again.
+pub struct Known {
+    pub inst: Inst,
+    /// Its accesses, each word with its class.
+    reads: Vec<Word>,
+    writes: Vec<Word>,
+    guard: Option<Guard>,
+}
+
+struct Word {
+    register: (RegFile, u8),
+    slot: Slot,
+    class: LatencyClass,
+}
+
+/// Who is told.
+pub trait Observer {
+    fn dependence(&mut self, dependence: Dependence);
+    fn fault(&mut self, at: usize, fault: Fault);
+}
+
+/// Nobody is told: for the dataflow itself.
+pub struct Silent;
+
+impl Observer for Silent {
+    fn dependence(&mut self, _: Dependence) {}
+    fn fault(&mut self, _: usize, _: Fault) {}
+}
+
+impl Known {
+    pub fn new(latency: &Latency, inst: &Inst) -> Known {
+        let effects = Effects::of(inst);
+        let words = |list: &[Access]| {
+            let word = |a: &Access, register, i| Word {
+                register: (a.file, register),
+                slot: a.slot,
+                class: a.class(latency, inst, i),
+            };
+            list.iter().flat_map(|a| a.registers().map(move |(n, i)| word(a, n, i))).collect()
+        };
+        let g = inst.guard;
+        let guard = (u32::from(g.pred) != PT || g.not).then_some((g.upred, g.pred, g.not));
+        let (mut reads, mut writes): (Vec<Word>, Vec<Word>) = (words(&effects.reads), words(&effects.writes));
+        let class = latency.class_of(inst.op, &inst.mods);
+        if class.info().alone {
+            let pipe = || Word { register: PIPE, slot: Slot::Implied, class };
+            reads.push(pipe());
+            writes.push(pipe());
+        }
+        Known { inst: *inst, reads, writes, guard }
+    }
+}
+
+/// Executes one instruction.
+pub fn step(latency: &Latency, at: usize, known: &Known, state: &mut State, observer: &mut impl Observer) {
+    let inst = &known.inst;
+    state.waited(inst.ctrl.wait);
+    if inst.op == Op::DEPBAR {
+        state.waited(drained(inst));
+    }
+    for word in &known.reads {
+        let before = |e: &&Pending| e.what == What::Write && !(word.slot != Slot::Guard && excluded(known.guard, e));
+        for entry in state.on(word.register).iter().filter(before) {
+            let needed = latency.read_after_write(word.register.0, entry.class, word.class);
+            told(observer, at, word, entry, Kind::ReadAfterWrite, needed);
+        }
+    }
+    for word in &known.writes {
+        for entry in state.on(word.register).iter().filter(|e| !excluded(known.guard, e)) {
+            let (file, first) = (word.register.0, entry.class);
+            let (kind, needed) = match entry.what {
+                What::Write => (Kind::WriteAfterWrite, latency.write_after_write(file, first, word.class)),
+                What::Read => (Kind::WriteAfterRead, latency.write_after_read(file, first, word.class)),
+            };
+            told(observer, at, word, entry, kind, needed);
+        }
+    }
+    if matches!(inst.op, Op::CALL | Op::RET) && state.boards() != 0 {
+        observer.fault(at, Fault::InFlight { boards: state.boards() });
+    }
+    field(latency, at, inst, observer);
+    record(latency, at, known, state);
+    state.pass(inst.ctrl.stall);
+}
+
+/// Whether no lane executes both: one is guarded by what the other's guard denies. The guard itself is read in any case.
+fn excluded(guard: Option<Guard>, entry: &Pending) -> bool {
+    matches!((guard, entry.guard), (Some(a), Some(b)) if (a.0, a.1) == (b.0, b.1) && a.2 != b.2 && u32::from(a.1) != PT)
+}
+
+/// The scoreboards that a DEPBAR leaves with nothing pending.
+fn drained(inst: &Inst) -> u8 {
+    use crate::tables::Role;
+    let (board, left, mask) = (inst.arg(Role::Sb), inst.arg(Role::N), inst.arg(Role::Mask));
+    let one = if !board.is_none() && left.val == 0 { 1u8.checked_shl(board.val as u32).unwrap_or(0) } else { 0 };
+    one | if mask.is_none() { 0 } else { mask.val as u8 }
+}
+
+fn told(observer: &mut impl Observer, at: usize, word: &Word, entry: &Pending, kind: Kind, needed: Needed) {
+    observer.dependence(Dependence {
+        kind,
+        file: word.register.0,
+        register: word.register.1,
+        first: entry.inst as usize,
+        first_slot: entry.slot,
+        second: at,
+        second_slot: word.slot,
+        announced: entry.announced,
+        boards: entry.boards,
+        age: entry.age,
+        needed,
+    });
+}
+
+/// The rules of the control field alone.
+fn field(latency: &Latency, at: usize, inst: &Inst, observer: &mut impl Observer) {
+    let ctrl = &inst.ctrl;
+    let least = latency.least_stall(inst.op);
+    if ctrl.stall < least && ctrl.stall != 0 {
+        observer.fault(at, Fault::Stall { least });
+    }
+    if ctrl.stay && !(1..=11).contains(&ctrl.stall) {
+        observer.fault(at, Fault::Stay);
+    }
+    if inst.op.has(Prop::Control) && (ctrl.write_bar != NONE || ctrl.read_bar != NONE) {
+        observer.fault(at, Fault::ControlSets);
+    }
+}
+
+/// What the instruction leaves pending.
+fn record(latency: &Latency, at: usize, known: &Known, state: &mut State) {
+    let inst = &known.inst;
+    let bits = |board: u8| if board == NONE { 0u8 } else { 1 << board };
+    let (write, read) = (bits(inst.ctrl.write_bar), bits(inst.ctrl.read_bar));
+    let class = latency.class_of(inst.op, &inst.mods);
+    if class.info().in_order || class.info().queue != 0 {
+        [inst.ctrl.write_bar, inst.ctrl.read_bar]
+            .iter()
+            .filter(|b| **b != NONE)
+            .for_each(|b| state.announce(class, *b));
+    }
+    for word in &known.reads {
+        let announced = word.register.0 == RegFile::R && word.class.info().late;
+        let boards = if announced { write | read } else { 0 };
+        let entry = Pending {
+            what: What::Read,
+            class: word.class,
+            announced,
+            boards,
+            age: 0,
+            inst: at as u32,
+            slot: word.slot,
+            guard: known.guard,
+        };
+        state.add(word.register, entry);
+    }
+    for word in &known.writes {
+        if known.guard.is_none() {
+            state.pending.remove(&word.register);
+        }
+        let announced = word.class.info().announced;
+        let boards = if announced { write } else { 0 };
+        let entry = Pending {
+            what: What::Write,
+            class: word.class,
+            announced,
+            boards,
+            age: 0,
+            inst: at as u32,
+            slot: word.slot,
+            guard: known.guard,
+        };
+        state.add(word.register, entry);
+    }
+    for word in known.writes.iter().filter(|w| matches!(w.register.0, RegFile::P | RegFile::UP)) {
+        state.forget(word.register.0 == RegFile::UP, word.register.1);
+    }
+}

@@ -1,0 +1,447 @@
+//! Phase AdvancedScoreboardsAndOpexes: the control word of every instruction.
+//!
+//! Input: instructions in physical registers, blocks in their final order. Output: stalls by the latency tables, scoreboards for
+//! what they say is announced (allotted by `boards`), waits. What is pending is a forward dataflow over the control-flow graph, back
+//! edges included: where paths meet, everything that either brings. A call and a return wait for every scoreboard in flight and for every
+//! fixed latency. Distances that no stall can bridge are bridged by NOPs. Invariant: along every path each instruction comes
+//! late enough for what it reads and overwrites, which `sass::hazards` checks again on the words. The work is one pass over the
+//! instructions for each time that a block's start changes.
+
+use super::boards::Boards;
+use super::effects::{Effects, FENCE, Reg};
+use super::pending::{Entry, State};
+use crate::ori::cfg::Cfg;
+use crate::ori::function::ControlWord;
+use crate::ori::{Block, Function, InstId};
+use crate::tables::latency::{Latency, LatencyClass, Needed};
+use crate::tables::{Op, Prop};
+use cranelift_entity::SecondaryMap;
+use std::collections::BTreeSet;
+
+/// No scoreboard.
+pub const NONE: u8 = 7;
+/// Longest stall that the field holds, in cycles, and the longest with which a warp may stay at its turn.
+const LONGEST: u16 = 15;
+const LONGEST_STAY: u16 = 11;
+/// The scoreboard that counts groups of asynchronous copies: DEPBAR alone waits for it.
+const COPIES: u8 = 0;
+/// Rounds after which edges that still want more cycles get the longest stall.
+const ROUNDS: usize = 8;
+/// Rounds after which the function gets the safe schedule.
+const MOST_ROUNDS: usize = 64;
+
+/// An instruction on its way to a control word.
+#[derive(Clone)]
+pub struct Item {
+    pub inst: InstId,
+    pub effects: Effects,
+    /// It transfers control: it can set no scoreboard.
+    pub control: bool,
+    /// Everything in flight must be over.
+    pub drains: bool,
+    /// Its end is told by the read barrier, though it reads no register.
+    pub announces_by_read: bool,
+    /// A late read of it is overwritten somewhere.
+    pub read_wanted: bool,
+    pub write_bar: u8,
+    pub read_bar: u8,
+    wait: u8,
+    stall: u16,
+    least: u16,
+}
+
+impl Item {
+    fn new(function: &Function, latency: &Latency, inst: InstId) -> Item {
+        let op = function.insts[inst].op;
+        let effects = Effects::of(function, latency, inst);
+        let fence = effects.writes.iter().any(|a| a.reg == FENCE);
+        Item {
+            inst,
+            control: op.has(Prop::Control),
+            drains: matches!(op, Op::CALL | Op::RET),
+            announces_by_read: fence && op.has(Prop::ReadsLate),
+            read_wanted: false,
+            write_bar: if op.has(Prop::CopyGroup) { COPIES } else { NONE },
+            read_bar: NONE,
+            wait: 0,
+            stall: 1,
+            least: if op.has(Prop::StallZero) {
+                0
+            } else if op.has(Prop::CopyGroup) {
+                u16::from(latency.least_stall(op)).max(2)
+            } else {
+                latency.least_stall(op).into()
+            },
+            effects,
+        }
+    }
+
+    /// Whether it has a result that a scoreboard must tell.
+    pub fn announces(&self) -> bool {
+        !self.control && self.effects.announced()
+    }
+}
+
+/// A block with what is pending before it.
+#[derive(Clone, Default)]
+struct Room {
+    items: Vec<Item>,
+    /// Number of the first item in the function.
+    first: u32,
+    start: State,
+    end: State,
+    /// Least stall behind the last item, for what the blocks after it begin with.
+    edge: u16,
+}
+
+struct Scheduler<'a> {
+    latency: &'static Latency,
+    cfg: &'a Cfg,
+    rooms: SecondaryMap<Block, Room>,
+    /// Late reads that are overwritten and have no scoreboard, by item.
+    wanted: BTreeSet<u32>,
+}
+
+/// Writes the control words.
+pub fn run(function: &mut Function) {
+    let Some(latency) = Latency::of(function.target) else { return };
+    let cfg = Cfg::new(function);
+    let mut scheduler = Scheduler { latency, cfg: &cfg, rooms: SecondaryMap::new(), wanted: BTreeSet::new() };
+    let mut first = 0;
+    for place in 0..function.layout.len() {
+        let block = function.layout[place];
+        let mut insts = function.blocks[block].as_slice();
+        if function.falls_through(place) {
+            insts = &insts[..insts.len() - 1];
+        }
+        let items: Vec<Item> = insts.iter().map(|i| Item::new(function, latency, *i)).collect();
+        let count = items.len() as u32;
+        scheduler.rooms[block] = Room { items, first, ..Room::default() };
+        first += count;
+    }
+    scheduler.allot(function);
+    if scheduler.solve(function) {
+        scheduler.write(function);
+    } else {
+        super::safe::run(function);
+    }
+}
+
+impl Scheduler<'_> {
+    fn allot(&mut self, function: &Function) {
+        let groups = function.layout.iter().flat_map(|b| &self.rooms[*b].items);
+        let copies = groups.map(|i| i.write_bar).any(|b| b == COPIES);
+        let mut boards = Boards::new(copies.then_some(COPIES));
+        for block in &function.layout {
+            boards.allot(&mut self.rooms[*block].items);
+        }
+    }
+
+    /// Dataflow to a fixpoint, again while an edge wants more cycles or a late read a scoreboard; whether that came to an end.
+    fn solve(&mut self, function: &Function) -> bool {
+        for round in 0..MOST_ROUNDS {
+            for block in &function.layout {
+                let room = &mut self.rooms[*block];
+                (room.start, room.end) = (State::default(), State::default());
+            }
+            self.fixpoint();
+            let more = self.edges(function, round);
+            if !more && self.wanted.is_empty() {
+                return true;
+            }
+            self.grant(function);
+        }
+        false
+    }
+
+    fn fixpoint(&mut self) {
+        let mut work: BTreeSet<usize> = (0..self.cfg.rpo.len()).collect();
+        while let Some(number) = work.pop_first() {
+            let block = self.cfg.rpo[number];
+            let end = self.visit(block);
+            for succ in self.cfg.succs[block].clone() {
+                if self.rooms[succ].start.join(&end) {
+                    work.insert(self.cfg.number[succ]);
+                }
+            }
+            self.rooms[block].end = end;
+        }
+    }
+
+    /// Scoreboards for the late reads that turned out to be overwritten.
+    fn grant(&mut self, function: &Function) {
+        let wanted = std::mem::take(&mut self.wanted);
+        let copies = |items: &[Item]| items.iter().any(|i| i.write_bar == COPIES);
+        let reserved = function.layout.iter().any(|b| copies(&self.rooms[*b].items));
+        for block in &function.layout {
+            let room = &mut self.rooms[*block];
+            let range = room.first..room.first + room.items.len() as u32;
+            for number in wanted.range(range) {
+                let at = (number - room.first) as usize;
+                room.items[at].read_wanted = true;
+                if room.items[at].read_bar == NONE {
+                    let other = room.items[at].write_bar;
+                    room.items[at].read_bar = least_used(&room.items, at, other, reserved);
+                }
+            }
+        }
+    }
+
+    /// Raises the stalls at the ends of blocks whose successors begin too early; whether any was.
+    fn edges(&mut self, function: &Function, round: usize) -> bool {
+        let mut raise: Vec<(Block, u16)> = Vec::new();
+        for block in &function.layout {
+            if self.rooms[*block].items.is_empty() {
+                continue;
+            }
+            for pred in self.before(*block) {
+                let lack = self.lack(&self.rooms[pred].end, &self.rooms[*block].items[0].effects);
+                if lack > 0 {
+                    raise.push((pred, lack));
+                }
+            }
+        }
+        let mut changed = false;
+        for (block, lack) in raise {
+            let room = &mut self.rooms[block];
+            let last = room.items.last().map_or(0, |i| i.stall);
+            let wanted = if round < ROUNDS { last + lack } else { 4 * LONGEST };
+            if wanted > room.edge {
+                (room.edge, changed) = (wanted, true);
+            }
+        }
+        changed
+    }
+
+    /// Blocks with instructions from which control can come to a block without another one.
+    fn before(&self, block: Block) -> Vec<Block> {
+        let (mut found, mut seen) = (Vec::new(), BTreeSet::from([block]));
+        let mut work = self.cfg.preds[block].to_vec();
+        while let Some(pred) = work.pop() {
+            if !self.rooms[pred].items.is_empty() {
+                found.push(pred);
+            } else if seen.insert(pred) {
+                work.extend(self.cfg.preds[pred].iter().copied());
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Cycles that are missing before an instruction, after which nothing of a fixed latency is in its way.
+    fn lack(&self, state: &State, effects: &Effects) -> u16 {
+        let mut lack = 0;
+        self.each_need(state, effects, |needed, entry| {
+            if let Needed::Cycles(n) = needed
+                && !entry.announced
+            {
+                lack = lack.max(u16::from(n).saturating_sub(entry.age));
+            }
+        });
+        lack
+    }
+
+    /// Calls `f` for each pending access that an instruction depends on.
+    fn each_need(&self, state: &State, effects: &Effects, mut f: impl FnMut(Needed, &Entry)) {
+        for access in &effects.reads {
+            let file = access.reg.file();
+            for entry in state.on(access.reg).iter().filter(|e| e.write) {
+                f(self.latency.read_after_write(file, entry.class, access.class), entry);
+            }
+        }
+        for access in &effects.writes {
+            let file = access.reg.file();
+            for entry in state.on(access.reg) {
+                let needed = if entry.write {
+                    self.latency.write_after_write(file, entry.class, access.class)
+                } else {
+                    self.latency.write_after_read(file, entry.class, access.class)
+                };
+                f(needed, entry);
+            }
+        }
+    }
+
+    /// Goes through a block: stalls and waits of its items by the state before it; the state behind it.
+    fn visit(&mut self, block: Block) -> State {
+        let mut room = std::mem::take(&mut self.rooms[block]);
+        let mut state = room.start.clone();
+        for at in 0..room.items.len() {
+            let number = room.first + at as u32;
+            let (before, rest) = room.items.split_at_mut(at);
+            let item = &mut rest[0];
+            let mut lack = self.lack(&state, &item.effects);
+            if item.drains {
+                lack = lack.max(self.residue(&state).saturating_sub(LONGEST));
+            }
+            if lack > 0
+                && let Some(previous) = before.last_mut()
+            {
+                previous.stall += lack;
+                state.pass(lack);
+            }
+            item.wait = self.waits(&state, item);
+            state.waited(item.wait);
+            item.stall = item.least;
+            if item.drains {
+                item.stall = item.stall.max(self.residue(&state));
+            }
+            record(&mut state, item, number);
+            state.pass(item.stall);
+        }
+        if let Some(last) = room.items.last_mut() {
+            let sets = last.write_bar != NONE || last.read_bar != NONE;
+            let least = room.edge.max(if sets { 2 } else { 0 });
+            if last.stall < least {
+                state.pass(least - last.stall);
+                last.stall = least;
+            }
+        }
+        self.rooms[block] = room;
+        state
+    }
+
+    /// Scoreboards that an item waits for. A late read that has none, and is overwritten, is noted.
+    fn waits(&mut self, state: &State, item: &Item) -> u8 {
+        let mut wait = 0;
+        let mut wanted = Vec::new();
+        self.each_need(state, &item.effects, |needed, entry| {
+            if needed == Needed::Scoreboard && entry.announced && entry.boards & wait == 0 {
+                match entry.boards {
+                    0 => wanted.push(entry.item),
+                    boards => wait |= 1 << (7 - boards.leading_zeros()),
+                }
+            }
+        });
+        if item.drains {
+            wait |= state.entries().fold(0, |mask, (_, e)| mask | e.boards);
+        }
+        self.wanted.extend(wanted);
+        wait
+    }
+
+    /// Cycles until every pending result of a fixed latency is there for whoever reads it.
+    fn residue(&self, state: &State) -> u16 {
+        let left = state.entries().filter(|(_, e)| !e.announced && e.write).map(|(reg, e)| self.rest(reg, e));
+        left.max().unwrap_or(0)
+    }
+
+    fn rest(&self, reg: Reg, entry: &Entry) -> u16 {
+        let most = LatencyClass::ALL.iter().filter_map(|reader| {
+            match self.latency.read_after_write(reg.file(), entry.class, *reader) {
+                Needed::Cycles(n) => Some(u16::from(n)),
+                Needed::Scoreboard => None,
+            }
+        });
+        most.max().unwrap_or(0).saturating_sub(entry.age)
+    }
+
+    /// Control words into the function, with NOPs where a stall would be too long.
+    fn write(&mut self, function: &mut Function) {
+        for place in 0..function.layout.len() {
+            let block = function.layout[place];
+            let mut room = std::mem::take(&mut self.rooms[block]);
+            let mut out = Vec::with_capacity(room.items.len() + 1);
+            let line = room.items.first().map_or(0, |i| function.insts[i.inst].line);
+            nops(function, pull(&mut room.items), line, &mut out);
+            for at in 0..room.items.len() {
+                let next = room.items.get(at + 1).map_or(0, |i| i.wait);
+                let item = &mut room.items[at];
+                let sets = [item.write_bar, item.read_bar].iter().filter(|b| **b != NONE).fold(0, |m, b| m | 1 << b);
+                if sets & next != 0 {
+                    item.stall = item.stall.max(2);
+                }
+                function.insts[item.inst].ctrl = word(item, item.stall.min(LONGEST));
+                out.push(item.inst);
+                nops(function, item.stall.saturating_sub(LONGEST), function.insts[item.inst].line, &mut out);
+            }
+            if function.falls_through(place) {
+                out.extend(function.blocks[block].last());
+            }
+            function.blocks[block] = out;
+        }
+    }
+}
+
+/// No scoreboards, no waits.
+const IDLE: ControlWord = ControlWord { stall: 1, stay: false, write_bar: NONE, read_bar: NONE, wait: 0 };
+
+/// As many NOPs as these cycles take.
+fn nops(function: &mut Function, mut cycles: u16, line: u32, out: &mut Vec<InstId>) {
+    while cycles > 0 {
+        let nop = function.make(Op::NOP);
+        let stall = cycles.min(LONGEST);
+        function.insts[nop].ctrl = ControlWord { stall: stall as u8, stay: stays(stall), ..IDLE };
+        function.insts[nop].line = line;
+        out.push(nop);
+        cycles -= stall;
+    }
+}
+
+fn stays(stall: u16) -> bool {
+    (1..=LONGEST_STAY).contains(&stall)
+}
+
+fn word(item: &Item, stall: u16) -> ControlWord {
+    let (write_bar, read_bar, wait) = (item.write_bar, item.read_bar, item.wait);
+    ControlWord { stall: stall as u8, stay: stays(stall), write_bar, read_bar, wait }
+}
+
+/// A branch cannot be followed by NOPs: what its stall cannot hold goes before the branches of the block. The result are the
+/// cycles that go before all of it.
+fn pull(items: &mut [Item]) -> u16 {
+    let mut lead = 0;
+    for at in (0..items.len()).rev() {
+        let over = items[at].stall.saturating_sub(LONGEST);
+        if over == 0 || !items[at].control {
+            continue;
+        }
+        items[at].stall = LONGEST;
+        match at.checked_sub(1) {
+            Some(before) => items[before].stall += over,
+            None => lead = over,
+        }
+    }
+    lead
+}
+
+/// The scoreboard that fewest instructions around an item set.
+fn least_used(items: &[Item], at: usize, other: u8, reserved: bool) -> u8 {
+    let near = &items[at.saturating_sub(16)..(at + 16).min(items.len())];
+    let used = |board: u8| near.iter().filter(|i| i.write_bar == board || i.read_bar == board).count();
+    let from = if reserved { COPIES + 1 } else { 0 };
+    (from..6).filter(|b| *b != other).min_by_key(|b| used(*b)).unwrap_or(NONE)
+}
+
+/// What an item leaves pending.
+fn record(state: &mut State, item: &Item, number: u32) {
+    let bit = |board: u8| if board == NONE { 0u8 } else { 1 << board };
+    let (write, read) = (bit(item.write_bar), bit(item.read_bar));
+    for access in &item.effects.reads {
+        if access.reg == FENCE {
+            continue;
+        }
+        let announced = access.reg < Reg::of(crate::tables::latency::RegFile::UR, 0) && access.class.info().late;
+        let boards = if announced { write | read } else { 0 };
+        let queue = access.class.info().queue;
+        if announced && queue != 0 {
+            state.read_again(access.reg, queue);
+        }
+        let entry = Entry { write: false, class: access.class, announced, boards, age: 0, item: number };
+        state.add(access.reg, entry);
+    }
+    for access in &item.effects.writes {
+        if !item.effects.guarded {
+            state.replaced(access.reg);
+        }
+        let announced = access.class.info().announced;
+        let boards = match (announced, item.announces_by_read) {
+            (false, _) => 0,
+            (true, false) => write,
+            (true, true) => read,
+        };
+        let entry = Entry { write: true, class: access.class, announced, boards, age: 0, item: number };
+        state.add(access.reg, entry);
+    }
+}

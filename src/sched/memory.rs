@@ -1,0 +1,103 @@
+//! Which memory operations must stay in order.
+//!
+//! Input: a memory operation. Output: its space, its address as far as it is known, and whether it is an order point. Two operations may
+//! change places where both only read, where their spaces differ and neither is generic, where they address disjoint bytes off the
+//! same registers, or where one reads what the program never writes. Volatile, strong and atomic ones change places with none.
+
+use super::effects::{Reg, each};
+use crate::ori::{Function, InstId, Operand};
+use crate::tables::{Mod, Op, Prop, Role};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Space {
+    Global,
+    Shared,
+    Local,
+    /// Any of these.
+    Any,
+}
+
+/// One operation.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    space: Space,
+    writes: bool,
+    ordered: bool,
+    /// What its address is made of: registers, each with the place that wrote it, and the bytes from there.
+    base: Vec<(Reg, usize)>,
+    bytes: Option<(i64, i64)>,
+}
+
+impl Memory {
+    /// What an instruction does to memory; `None` where it does nothing that order matters for. `written` tells where a register was
+    /// last written.
+    pub fn of(function: &Function, inst: InstId, written: impl Fn(Reg) -> usize) -> Option<Memory> {
+        let data = &function.insts[inst];
+        let (reads, writes) = (data.op.has(Prop::ReadsMemory), data.op.has(Prop::WritesMemory));
+        if !reads && !writes {
+            return None;
+        }
+        let order = Mod::Mem.text(data.mods.get(Mod::Mem));
+        // What the program promises not to write while it runs.
+        if !writes && order.contains("CONSTANT") {
+            return None;
+        }
+        let space = match data.op {
+            Op::LDG | Op::LDG_256 | Op::STG | Op::STG_256 | Op::ATOMG | Op::RED => Space::Global,
+            Op::LDS | Op::STS | Op::LDSM | Op::STSM | Op::ATOMS => Space::Shared,
+            Op::LDL | Op::STL => Space::Local,
+            _ => Space::Any,
+        };
+        let ordered = reads && writes || order.contains("STRONG") || order.contains("MMIO");
+        let mut base = Vec::new();
+        for role in [Role::A, Role::Ub] {
+            each(function, function.arg(inst, role), |reg, _| base.push((reg, written(reg))));
+        }
+        let at = function.arg(inst, Role::Off);
+        let at = if at == Operand::NULL { Some(0) } else { function.imm_value(at) };
+        // Offsets are signed numbers of at most 32 bits.
+        let bytes = at.and_then(|at| Some((i64::from(at as u32 as i32), size(function, inst)?)));
+        Some(Memory { space, writes, ordered, base, bytes })
+    }
+
+    /// The same, in order with everything.
+    pub fn anywhere(self) -> Memory {
+        Memory { ordered: true, ..self }
+    }
+
+    /// Whether this one must stay behind an earlier one.
+    pub fn follows(&self, earlier: &Memory) -> bool {
+        if self.ordered || earlier.ordered {
+            return true;
+        }
+        if !self.writes && !earlier.writes {
+            return false;
+        }
+        if self.space != earlier.space && self.space != Space::Any && earlier.space != Space::Any {
+            return false;
+        }
+        match (self.bytes, earlier.bytes) {
+            (Some((a, m)), Some((b, n))) if self.base == earlier.base && self.space == earlier.space => {
+                a < b + n && b < a + m
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Bytes that an access touches; `None` where that is not said in its size.
+fn size(function: &Function, inst: InstId) -> Option<i64> {
+    let data = &function.insts[inst];
+    match data.op {
+        Op::LDG_256 | Op::STG_256 => return Some(32),
+        Op::LDSM | Op::STSM | Op::LDGSTS => return None,
+        _ => {}
+    }
+    Some(match Mod::Size.text(data.mods.get(Mod::Size)) {
+        "U8" | "S8" => 1,
+        "U16" | "S16" => 2,
+        "" => 4,
+        "64" => 8,
+        _ => 16,
+    })
+}

@@ -1,0 +1,189 @@
+//! Phase PostSchedule: the order of instructions within a block.
+//!
+//! Input: instructions in physical registers. Output: the same in an order in which few wait: a list schedule by critical path, with
+//! the distances of the latency tables and guesses for what a scoreboard announces. Invariant: whatever depends on another through
+//! a register or through memory that may be the same stays behind it; nothing crosses a branch, a barrier, a fence, a call, a
+//! reading of a clock, or any other operation with an effect that is not a plain memory access. The work is near-linear: memory
+//! operations are compared with a bounded number of earlier ones.
+
+use super::effects::{Effects, FENCE, Reg};
+use super::memory::Memory;
+use crate::ori::{Function, InstId, Kind};
+use crate::tables::encoding::special_text;
+use crate::tables::latency::{Latency, Needed};
+use crate::tables::ori::Class;
+use crate::tables::{Prop, Role};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// Earlier memory operations that one is compared with; the next one stays behind them all.
+const COMPARED: usize = 32;
+/// Cycles after which a late read has likely happened.
+const READ: u32 = 10;
+
+pub fn run(function: &mut Function) {
+    let Some(latency) = Latency::of(function.target) else { return };
+    for block in function.layout.clone() {
+        let insts = std::mem::take(&mut function.blocks[block]);
+        let mut out = Vec::with_capacity(insts.len());
+        let mut from = 0;
+        for at in 0..=insts.len() {
+            if at == insts.len() || is_fixed(function, insts[at]) {
+                ordered(function, latency, &insts[from..at], &mut out);
+                out.extend(insts.get(at));
+                from = at + 1;
+            }
+        }
+        function.blocks[block] = out;
+    }
+}
+
+/// Whether nothing changes places with an instruction.
+fn is_fixed(function: &Function, inst: InstId) -> bool {
+    let op = function.insts[inst].op;
+    let memory = op.has(Prop::ReadsMemory) || op.has(Prop::WritesMemory);
+    op.has(Prop::Control)
+        || op.has(Prop::SideEffect) && !memory
+        || op.has(Prop::CopyGroup)
+        || reads_clock(function, inst)
+}
+
+/// Whether a special register that an instruction reads goes on by itself.
+fn reads_clock(function: &Function, inst: InstId) -> bool {
+    let number = match function.arg(inst, Role::S).kind() {
+        Kind::Special(number) if function.insts[inst].op.info().roles.iter().any(|r| r.class == Class::Special) => {
+            number
+        }
+        _ => return false,
+    };
+    let text = special_text(function.target, number as u8);
+    text.is_none_or(|t| t.contains("CLOCK") || t.contains("TIMER") || t.starts_with("SR_PM"))
+}
+
+/// An instruction of a region: what must come before, counted, and what waits for it.
+#[derive(Default)]
+struct Node {
+    before: u32,
+    after: Vec<(u32, u32)>,
+    /// Cycles from its issue to the end of the region, on the longest path.
+    height: u32,
+    /// Earliest cycle of issue.
+    earliest: u32,
+}
+
+fn ordered(function: &Function, latency: &Latency, insts: &[InstId], out: &mut Vec<InstId>) {
+    if insts.len() < 2 {
+        return out.extend(insts);
+    }
+    let mut nodes = graph(function, latency, insts);
+    for at in (0..nodes.len()).rev() {
+        let most = nodes[at].after.iter().map(|(to, cycles)| cycles + nodes[*to as usize].height).max();
+        nodes[at].height = most.unwrap_or(0);
+    }
+    // Ready: highest first, then the old order. Waiting: by cycle.
+    let mut ready: BinaryHeap<(u32, Reverse<u32>)> = BinaryHeap::new();
+    let mut waiting: BinaryHeap<Reverse<(u32, u32)>> = BinaryHeap::new();
+    for (at, node) in nodes.iter().enumerate().filter(|(_, n)| n.before == 0) {
+        ready.push((node.height, Reverse(at as u32)));
+    }
+    let mut cycle = 0;
+    loop {
+        while let Some(Reverse((when, at))) = waiting.peek().copied().filter(|w| w.0.0 <= cycle || ready.is_empty()) {
+            waiting.pop();
+            cycle = cycle.max(when);
+            ready.push((nodes[at as usize].height, Reverse(at)));
+        }
+        let Some((_, Reverse(at))) = ready.pop() else { break };
+        out.push(insts[at as usize]);
+        for (to, cycles) in std::mem::take(&mut nodes[at as usize].after) {
+            let node = &mut nodes[to as usize];
+            node.earliest = node.earliest.max(cycle + cycles);
+            node.before -= 1;
+            if node.before == 0 {
+                waiting.push(Reverse((node.earliest, to)));
+            }
+        }
+        cycle += 1;
+    }
+}
+
+/// Who wrote a register last, and who has read it since.
+#[derive(Default)]
+struct Uses {
+    writers: Vec<(u32, usize)>,
+    readers: Vec<(u32, usize)>,
+}
+
+fn graph(function: &Function, latency: &Latency, insts: &[InstId]) -> Vec<Node> {
+    let mut nodes: Vec<Node> = insts.iter().map(|_| Node::default()).collect();
+    let effects: Vec<Effects> = insts.iter().map(|i| Effects::of(function, latency, *i)).collect();
+    let mut uses: BTreeMap<Reg, Uses> = BTreeMap::new();
+    let mut memory: Vec<(u32, Memory)> = Vec::new();
+    let cycles = |needed: Needed, first: usize, else_: u32| match needed {
+        Needed::Cycles(n) => u32::from(n),
+        Needed::Scoreboard => {
+            let data = &function.insts[insts[first]];
+            else_.max(if else_ == 0 { latency.class_of(data.op, &data.mods).info().expected.into() } else { 0 })
+        }
+    };
+    for at in 0..insts.len() {
+        let now = at as u32;
+        let written = |reg: Reg| uses.get(&reg).and_then(|u| u.writers.last()).map_or(usize::MAX, |w| w.0 as usize);
+        let access = Memory::of(function, insts[at], written);
+        for (i, access) in effects[at].reads.iter().enumerate().filter(|(_, a)| a.reg != FENCE) {
+            let uses = uses.entry(access.reg).or_default();
+            for (writer, w) in &uses.writers {
+                let class = effects[*writer as usize].writes[*w].class;
+                let needed = latency.read_after_write(access.reg.file(), class, access.class);
+                edge(&mut nodes, *writer, now, cycles(needed, *writer as usize, 0));
+            }
+            uses.readers.push((now, i));
+        }
+        for (i, access) in effects[at].writes.iter().enumerate() {
+            let uses = uses.entry(access.reg).or_default();
+            for (writer, w) in &uses.writers {
+                let class = effects[*writer as usize].writes[*w].class;
+                let needed = latency.write_after_write(access.reg.file(), class, access.class);
+                edge(&mut nodes, *writer, now, cycles(needed, *writer as usize, 0));
+            }
+            for (reader, r) in uses.readers.iter().filter(|r| r.0 != now) {
+                let class = effects[*reader as usize].reads[*r].class;
+                let needed = latency.write_after_read(access.reg.file(), class, access.class);
+                edge(&mut nodes, *reader, now, cycles(needed, *reader as usize, READ));
+            }
+            if !effects[at].guarded {
+                uses.writers.clear();
+                uses.readers.clear();
+            }
+            uses.writers.push((now, i));
+        }
+        if let Some(access) = access {
+            let full = memory.len() >= COMPARED;
+            for (earlier, other) in &memory {
+                if full || access.follows(other) {
+                    edge(&mut nodes, *earlier, now, 1);
+                }
+            }
+            if full {
+                memory.clear();
+            }
+            memory.push((now, if full { access.anywhere() } else { access }));
+        }
+    }
+    nodes
+}
+
+/// `to` is issued at least these cycles after `from`.
+fn edge(nodes: &mut [Node], from: u32, to: u32, cycles: u32) {
+    if from == to {
+        return;
+    }
+    // Edges come in the order of their ends, so that one to the same end is the last.
+    match nodes[from as usize].after.last_mut() {
+        Some(old) if old.0 == to => old.1 = old.1.max(cycles),
+        _ => {
+            nodes[from as usize].after.push((to, cycles));
+            nodes[to as usize].before += 1;
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! Whether every instruction waits for what it reads and overwrites: in our cubins, in the incumbent's, in mutants of ours.
+//!
+//! Input: `../shared/corpus` where it is there, else the small files of `tests/corpus`; the incumbent's cubins of the same files, made
+//! once and kept in the build folder. Every other file goes to one of its targets by turns; `SASSAFRAS_CORPUS=all` takes all,
+//! `SASSAFRAS_CASE=TEXT` the files whose name contains it. Checked: our cubins are clean at -O0 and -O3; what is reported of the
+//! incumbent's is explained line by line in `tests/oracle/hazards.txt`; no distance of ours is below the smallest that the
+//! incumbent uses between the same two opcodes, nor, for a pair that it never has, below the smallest of the pair's classes;
+//! mutants of our control words are caught.
+
+#[allow(dead_code)]
+#[path = "support/vendor.rs"]
+mod vendor;
+
+use sassafras::compile::{Options, compile};
+use sassafras::cubin::{self, Cubin};
+use sassafras::sass::hazards::{Analysis, Dependence, Kind, check, target_of};
+use sassafras::sass::{Effects, Inst, Slot, decode};
+use sassafras::tables::latency::{Latency, LatencyClass, Needed, RegFile};
+use sassafras::tables::{Mod, Target};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A file and a target.
+#[derive(Clone)]
+struct Job {
+    path: PathBuf,
+    name: String,
+    target: String,
+}
+
+fn jobs() -> Vec<Job> {
+    let corpus = root().join("../shared/corpus");
+    let Ok(manifest) = std::fs::read_to_string(corpus.join("manifest.json")) else {
+        println!("no corpus beside the project: the small files alone");
+        let small = root().join("tests/corpus");
+        let mut names: Vec<PathBuf> = std::fs::read_dir(small).unwrap().map(|e| e.unwrap().path()).collect();
+        names.retain(|p| p.extension().is_some_and(|e| e == "ptx"));
+        names.sort();
+        let job = |path: PathBuf| Job { name: path.display().to_string(), path, target: "sm_90".into() };
+        return names.into_iter().map(job).collect();
+    };
+    let all = std::env::var("SASSAFRAS_CORPUS").is_ok_and(|v| v == "all");
+    let only = std::env::var("SASSAFRAS_CASE").unwrap_or_default();
+    let manifest: BTreeMap<String, serde_json::Value> = serde_json::from_str(&manifest).expect("a manifest");
+    let mut jobs = Vec::new();
+    let turn = |i: usize| all || !only.is_empty() || i.is_multiple_of(2);
+    for (i, (name, about)) in manifest.into_iter().enumerate().filter(|(i, (name, _))| turn(*i) && name.contains(&only))
+    {
+        let targets: Vec<&String> = about["incumbent"].as_object().expect("targets").keys().collect();
+        for (t, target) in targets.iter().enumerate() {
+            if all || t == i % targets.len() {
+                jobs.push(Job { path: corpus.join(&name), name: name.clone(), target: target.to_string() });
+            }
+        }
+    }
+    jobs
+}
+
+/// Calls `f` on every job, on two threads; the results in the order of the jobs.
+fn each<T: Send>(jobs: &[Job], f: impl Fn(&Job) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some((i, job)) =
+                    Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, jobs.get(i)?)))
+                {
+                    let result = f(job);
+                    done.lock().unwrap().push((i, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap();
+    done.sort_by_key(|d| d.0);
+    done.into_iter().map(|d| d.1).collect()
+}
+
+/// Our cubin; `None` where the compiler refuses the file.
+fn ours(job: &Job, level: u8) -> Option<Cubin> {
+    let source = std::fs::read_to_string(&job.path).ok()?;
+    let options = Options { opt_level: level, ..Options::new(&job.target) };
+    let output = compile(&source, &options).ok()?;
+    Some(cubin::read(&output.cubin).expect("our cubin is read"))
+}
+
+/// The incumbent's cubin, from the build folder where it was made before.
+fn incumbent(job: &Job) -> Option<Cubin> {
+    let ptxas = vendor::tool("ptxas")?;
+    let folder = root().join("target/tmp/hazards");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let kept = folder.join(format!("{}.{}.cubin", job.name.replace('/', "_"), job.target));
+    if !kept.exists() {
+        let part = kept.with_extension("part");
+        let run = Command::new(ptxas).args(["-arch", &job.target]).arg(&job.path).arg("-o").arg(&part).output();
+        if !run.is_ok_and(|run| run.status.success()) {
+            return None;
+        }
+        std::fs::rename(&part, &kept).expect("the cubin in its place");
+    }
+    cubin::read(&std::fs::read(&kept).expect("the cubin")).ok()
+}
+
+/// Instructions, and the sum of their stalls up to the closing self-branch.
+fn cost(target: &Target, cubin: &Cubin) -> (u64, u64) {
+    let mut sum = (0, 0);
+    for function in &cubin.functions {
+        let words: Vec<u128> =
+            function.code.chunks_exact(16).map(|w| u128::from_le_bytes(w.try_into().unwrap())).collect();
+        let nop = |w: &u128| w & 0xfff == 0x918 && w >> 105 & 15 == 0;
+        let end = words.len() - words.iter().rev().take_while(|w| nop(w)).count();
+        let list: Vec<Inst> = words[..end].iter().filter_map(|w| decode(target, *w).ok()).collect();
+        sum.0 += list.len() as u64;
+        sum.1 += list.iter().map(|i| u64::from(i.ctrl.stall)).sum::<u64>();
+    }
+    sum
+}
+
+#[test]
+fn our_cubins_are_clean() {
+    let jobs = jobs();
+    let results = each(&jobs, |job| {
+        let mut out = (Vec::new(), [(0, 0); 3]);
+        for (i, level) in [0, 3].into_iter().enumerate() {
+            let Some(cubin) = ours(job, level) else { continue };
+            let reports = check(&cubin).expect("a target with a decoder");
+            out.0.extend(reports.iter().take(3).map(|r| format!("{} {} -O{level}: {r}", job.name, job.target)));
+            let target = target_of(&cubin).unwrap();
+            out.1[i] = cost(target, &cubin);
+            if level == 3
+                && let Some(theirs) = incumbent(job)
+            {
+                out.1[2] = cost(target, &theirs);
+            }
+        }
+        out
+    });
+    let wrong: Vec<&String> = results.iter().flat_map(|r| &r.0).collect();
+    let both: Vec<_> = results.iter().filter(|r| r.1[1].0 > 0 && r.1[2].0 > 0).collect();
+    let sum = |i: usize| both.iter().fold((0, 0), |s, r| (s.0 + r.1[i].0, s.1 + r.1[i].1));
+    println!(
+        "{} files; instructions and cycles of stalls: -O0 {:?}, -O3 {:?}, incumbent {:?}",
+        both.len(),
+        sum(0),
+        sum(1),
+        sum(2)
+    );
+    assert!(
+        wrong.is_empty(),
+        "{} reports:\n{}",
+        wrong.len(),
+        wrong.iter().take(60).map(|w| format!("{w}\n")).collect::<String>()
+    );
+}
+
+/// An opcode with its shape, which its latency depends on.
+fn named(inst: &Inst) -> String {
+    let shape = Mod::Mshape.text(inst.modifier(Mod::Mshape));
+    if inst.op.name().contains("MMA") { format!("{}.{shape}", inst.op.name()) } else { inst.op.name().to_string() }
+}
+
+fn slot(inst: &Inst, slot: Slot) -> String {
+    match slot {
+        Slot::Guard => "guard".into(),
+        Slot::Implied => "implied".into(),
+        Slot::Role(i) => inst.op.info().roles[usize::from(i)].role.name().to_string(),
+    }
+}
+
+fn verb(kind: Kind) -> &'static str {
+    match kind {
+        Kind::ReadAfterWrite => "raw",
+        Kind::WriteAfterWrite => "waw",
+        Kind::WriteAfterRead => "war",
+    }
+}
+
+/// What the explanations of the incumbent's reports are keyed by.
+fn key(latency: &Latency, analysis: &Analysis, d: &Dependence) -> Option<String> {
+    let (first, second) = (analysis.inst(d.first)?, analysis.inst(d.second)?);
+    let class = |inst: &Inst| latency.class_of(inst.op, &inst.mods).name();
+    let how = if d.announced { if d.boards == 0 { "none" } else { "other" } } else { "cycles" };
+    Some(format!("{} {} {:?} {} {} {how}", latency.name, verb(d.kind), d.file, class(first), class(second)))
+}
+
+/// Lines `KEY: why` of the explained reports; `*` in a key stands for any word.
+fn explained() -> Vec<(Vec<String>, String)> {
+    let text = std::fs::read_to_string(root().join("tests/oracle/hazards.txt")).unwrap_or_default();
+    let lines = text.lines().filter(|l| !l.starts_with('#')).filter_map(|l| l.split_once(": "));
+    lines.map(|(key, why)| (key.split(' ').map(str::to_string).collect(), why.to_string())).collect()
+}
+
+fn fits(pattern: &[String], key: &str) -> bool {
+    let words: Vec<&str> = key.split(' ').collect();
+    words.len() == pattern.len() && pattern.iter().zip(words).all(|(p, w)| p.split('|').any(|p| p == "*" || p == w))
+}
+
+#[test]
+fn what_is_reported_of_the_incumbent_is_explained() {
+    if vendor::tool("ptxas").is_none() {
+        return println!("skipped: no vendor tools");
+    }
+    let jobs = jobs();
+    let found = each(&jobs, |job| {
+        let mut keys: BTreeMap<String, (usize, String)> = BTreeMap::new();
+        let Some(cubin) = incumbent(job) else { return keys };
+        let target = target_of(&cubin).unwrap();
+        let latency = Latency::of(target).unwrap();
+        for function in &cubin.functions {
+            let analysis = Analysis::new(target, function).unwrap();
+            if (0..analysis.len()).any(|at| analysis.inst(at).is_none()) {
+                continue;
+            }
+            analysis.dependences(|d| {
+                if d.is_hazard()
+                    && let Some(key) = key(latency, &analysis, &d)
+                {
+                    let (first, second) = (analysis.inst(d.first).unwrap(), analysis.inst(d.second).unwrap());
+                    let needed = match d.needed {
+                        Needed::Cycles(n) => format!("{} of {n}", d.age),
+                        Needed::Scoreboard => "scoreboard".into(),
+                    };
+                    let example = format!(
+                        "{} {} {}+{:#x} {} .. +{:#x} {}.{} {:?}{} {needed}",
+                        job.name,
+                        job.target,
+                        function.name,
+                        d.first * 16,
+                        named(first),
+                        d.second * 16,
+                        named(second),
+                        slot(second, d.second_slot),
+                        d.file,
+                        d.register
+                    );
+                    keys.entry(key).or_insert((0, example)).0 += 1;
+                }
+            });
+            for report in analysis.reports().into_iter().filter(|r| r.register.is_none()) {
+                let words: Vec<&str> = report.instruction.split([' ', '.']).filter(|w| !w.starts_with('@')).collect();
+                let flight = report.message.contains("in flight");
+                let what = if flight { "in_flight".into() } else { report.message.replace(' ', "_") };
+                let key = format!("{} field {} {what}", latency.name, words[0]);
+                keys.entry(key).or_insert((0, report.to_string())).0 += 1;
+            }
+        }
+        keys
+    });
+    let clean = found.iter().filter(|k| k.is_empty()).count();
+    let mut all: BTreeMap<String, (usize, String)> = BTreeMap::new();
+    for (key, (n, example)) in found.into_iter().flatten() {
+        all.entry(key).or_insert((0, example)).0 += n;
+    }
+    let lines = explained();
+    println!("{clean} of {} cubins of the incumbent without a report; {} kinds of reports", jobs.len(), all.len());
+    let open: Vec<String> = all
+        .iter()
+        .filter(|(key, _)| !lines.iter().any(|l| fits(&l.0, key)))
+        .map(|(key, (n, example))| format!("{key}: {n} times, {example}"))
+        .collect();
+    assert!(open.is_empty(), "{} kinds without an explanation:\n{}", open.len(), open.join("\n"));
+    let whole =
+        std::env::var("SASSAFRAS_CORPUS").is_ok_and(|v| v == "all") && std::env::var_os("SASSAFRAS_CASE").is_none();
+    let stale: Vec<_> = lines.iter().filter(|l| whole && !all.keys().any(|key| fits(&l.0, key))).collect();
+    assert!(stale.is_empty(), "explained, and not found: {stale:?}");
+}
+
+/// Smallest distances by what they lie between, with the number of times.
+type Distances = BTreeMap<String, (u8, u32)>;
+
+/// Reads after writes of a fixed latency, by opcodes and slot, and by classes.
+fn distances(cubin: &Cubin, mut each: impl FnMut(&str, String, String, &Dependence)) {
+    let Ok(target) = target_of(cubin) else { return };
+    let Some(latency) = Latency::of(target) else { return };
+    for function in &cubin.functions {
+        let analysis = Analysis::new(target, function).unwrap();
+        analysis.dependences(|d| {
+            let (Some(first), Some(second)) = (analysis.inst(d.first), analysis.inst(d.second)) else { return };
+            if d.announced || d.kind != Kind::ReadAfterWrite || d.needed == Needed::Scoreboard {
+                return;
+            }
+            let word = |inst: &Inst, at: Slot, file: RegFile| {
+                let effects = Effects::of(inst);
+                let found = effects.reads.iter().chain(&effects.writes).find(|a| {
+                    a.slot == at && a.file == file && (a.first..a.first.saturating_add(a.count)).contains(&d.register)
+                });
+                found.map_or(LatencyClass::Guard, |a| a.class(latency, inst, d.register - a.first))
+            };
+            let (from, to) = (word(first, d.first_slot, d.file), word(second, d.second_slot, d.file));
+            let opcodes = format!(
+                "{:?} {} {} -> {} {} {}",
+                d.file,
+                named(first),
+                from.name(),
+                named(second),
+                slot(second, d.second_slot),
+                to.name()
+            );
+            each(latency.name, opcodes, format!("{:?} {} -> {}", d.file, from.name(), to.name()), &d);
+        });
+    }
+}
+
+#[test]
+fn no_distance_of_ours_is_below_the_incumbents() {
+    if vendor::tool("ptxas").is_none() {
+        return println!("skipped: no vendor tools");
+    }
+    let jobs = jobs();
+    let lists = each(&jobs, |job| {
+        let mut seen = Distances::new();
+        let mut add = |key: String, age: u8| {
+            let entry = seen.entry(key).or_insert((u8::MAX, 0));
+            *entry = (entry.0.min(age), entry.1 + 1);
+        };
+        if let Some(cubin) = incumbent(job) {
+            distances(&cubin, |model, opcodes, classes, d| {
+                add(format!("{model} {opcodes}"), d.age);
+                add(format!("{model} class {classes}"), d.age);
+            });
+        }
+        seen
+    });
+    let mut seen = Distances::new();
+    for (key, (age, n)) in lists.into_iter().flatten() {
+        let entry = seen.entry(key).or_insert((u8::MAX, 0));
+        *entry = (entry.0.min(age), entry.1 + n);
+    }
+    // Few samples say little of a minimum: the class then says more.
+    const ENOUGH: u32 = 50;
+    let wrong = each(&jobs, |job| {
+        let (mut wrong, mut judged) = (BTreeMap::new(), [0u64; 3]);
+        let Some(cubin) = ours(job, 3) else { return (wrong, judged) };
+        distances(&cubin, |model, opcodes, classes, d| {
+            let exact = seen.get(&format!("{model} {opcodes}")).filter(|s| s.1 >= ENOUGH);
+            let class = seen.get(&format!("{model} class {classes}")).filter(|s| s.1 >= ENOUGH);
+            // Of a pair with many samples whose smallest distance is far above its class's, the class's is meant.
+            let least = match (exact, class) {
+                (Some(exact), Some(class)) => exact.0.min(class.0),
+                (exact, class) => exact.or(class).map_or(0, |s| s.0),
+            };
+            judged[if exact.is_some() {
+                0
+            } else if class.is_some() {
+                1
+            } else {
+                2
+            }] += 1;
+            if d.age < least {
+                let text = format!("{model} {opcodes}: {} cycles, the incumbent has {least} at least", d.age);
+                wrong.entry(text).or_insert_with(|| format!("{} {}", job.name, job.target));
+            }
+        });
+        (wrong, judged)
+    });
+    let judged = wrong.iter().fold([0; 3], |s, w| [s[0] + w.1[0], s[1] + w.1[1], s[2] + w.1[2]]);
+    println!("{} pairs and classes seen; of ours {judged:?} judged by opcodes, by classes, by nothing", seen.len());
+    let wrong: BTreeMap<String, String> = wrong.into_iter().flat_map(|w| w.0).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// A mutant of a control word: which field changes, and how.
+fn mutants(word: u128) -> Vec<(&'static str, u128)> {
+    let field = |at: u32, len: u32| word >> at & ((1 << len) - 1);
+    let with = |at: u32, len: u32, value: u128| word & !(((1 << len) - 1) << at) | value << at;
+    let mut out = Vec::new();
+    for board in (0..6).filter(|b| field(116, 6) >> b & 1 != 0) {
+        out.push(("a wait bit cleared", word & !(1 << (116 + board))));
+    }
+    if field(110, 3) != 7 {
+        out.push(("no write barrier", with(110, 3, 7)));
+        out.push(("another write barrier", with(110, 3, (field(110, 3) + 1) % 6)));
+    }
+    if field(113, 3) != 7 {
+        out.push(("no read barrier", with(113, 3, 7)));
+    }
+    if field(105, 4) > 1 {
+        out.push(("a stall one shorter", with(105, 4, field(105, 4) - 1)));
+    }
+    out
+}
+
+#[test]
+fn mutants_of_control_words_are_caught() {
+    let jobs: Vec<Job> = jobs().into_iter().enumerate().filter(|(i, _)| i % 9 == 0).map(|(_, job)| job).collect();
+    let found = each(&jobs, |job| {
+        let mut counts: BTreeMap<&'static str, (u32, u32)> = BTreeMap::new();
+        let Some(cubin) = ours(job, 3) else { return counts };
+        let target = target_of(&cubin).unwrap();
+        for function in cubin.functions.iter().filter(|f| f.code.len() < 16 * 400) {
+            let words: Vec<u128> =
+                function.code.chunks_exact(16).map(|w| u128::from_le_bytes(w.try_into().unwrap())).collect();
+            for (at, word) in words.iter().enumerate().step_by(5) {
+                for (what, mutant) in mutants(*word) {
+                    let mut changed = function.clone();
+                    changed.code[at * 16..at * 16 + 16].copy_from_slice(&mutant.to_le_bytes());
+                    let caught = !Analysis::new(target, &changed).unwrap().reports().is_empty();
+                    let count = counts.entry(what).or_default();
+                    *count = (count.0 + u32::from(caught), count.1 + 1);
+                }
+            }
+        }
+        counts
+    });
+    let mut counts: BTreeMap<&'static str, (u32, u32)> = BTreeMap::new();
+    for (what, (caught, all)) in found.into_iter().flatten() {
+        let count = counts.entry(what).or_default();
+        *count = (count.0 + caught, count.1 + all);
+    }
+    for (what, (caught, all)) in &counts {
+        println!("{what}: {caught} of {all} mutants caught");
+    }
+    let of = |what: &str| counts.get(what).map_or(0.0, |c| f64::from(c.0) / f64::from(c.1.max(1)));
+    // What is not caught was needless: a wait for what another wait covers, a result that nobody reads, a stall that no dependence asked for.
+    assert!(of("a wait bit cleared") > 0.9, "{counts:?}");
+    assert!(of("a stall one shorter") > 0.5, "{counts:?}");
+}
