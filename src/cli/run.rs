@@ -5,7 +5,7 @@ use crate::gpu::Card;
 use crate::sim::fault::Fault;
 use crate::sim::launch::{ArgValue, CommandArg, parse_command_arg, write_results};
 use crate::sim::report::Report;
-use crate::sim::run::{How, Outcome, Shape, run_as};
+use crate::sim::run::{Cycles, How, Outcome, Shape, run_as};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
@@ -33,12 +33,18 @@ pub struct Options {
     /// Bytes of dynamic shared memory
     #[arg(long, default_value_t = 0)]
     smem: u32,
-    /// Write opcode counts and reports as JSON to standard output
+    /// Write opcode counts, cycles and reports as JSON to standard output
     #[arg(long)]
     json: bool,
     /// Write each instruction to standard error as it is executed
     #[arg(long)]
     trace: bool,
+    /// Vary by a seed what a program cannot count on
+    #[arg(long)]
+    jitter: Option<u64>,
+    /// Execute without time: schedules are not judged
+    #[arg(long)]
+    untimed: bool,
     /// Give up after so many instructions of all warps
     #[arg(long)]
     steps: Option<u64>,
@@ -64,7 +70,7 @@ impl Options {
         let trace: Option<fn(&str)> = if self.trace { Some(|line| eprintln!("{line}")) } else { None };
         let usual = How::default();
         let step_limit = self.steps.unwrap_or(usual.step_limit);
-        How { trace, step_limit, ..usual }
+        How { timed: !self.untimed, jitter: self.jitter, trace, step_limit, ..usual }
     }
 }
 
@@ -121,6 +127,8 @@ struct Written<'a> {
     /// Once per group of lanes, and once per lane.
     instructions: u64,
     lane_instructions: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cycles: Option<Cycles>,
     opcodes: &'a BTreeMap<&'static str, u64>,
     reports: Vec<WrittenReport<'a>>,
 }
@@ -146,6 +154,7 @@ fn json(kernel: &str, outcome: &Outcome) -> Result<String, String> {
         ended: outcome.ended,
         instructions: outcome.stats.instructions,
         lane_instructions: outcome.stats.lane_instructions,
+        cycles: outcome.cycles,
         opcodes: &outcome.counts,
         reports: outcome.reports.iter().map(written_report).collect(),
     };

@@ -12,7 +12,11 @@ use super::report::Report;
 use super::sass::grid::{self, Stats};
 use super::sass::predecode::{Lifted, predecode_all};
 use super::sass::setup::{Banks, Setup};
+use super::sass::watch::jitter::Jitter;
+use super::sass::watch::timing::Timing;
+pub use super::sass::watch::Cycles;
 use super::sass::watch::{Note, Watch};
+use crate::tables::latency::Latency;
 use super::sass::words::Words;
 use crate::cubin::{self, Cubin, Function};
 use crate::sass;
@@ -61,6 +65,10 @@ pub fn target_of(cubin: &Cubin) -> Result<&'static Target, Fault> {
 pub struct How {
     /// Whether a watch looks on: values, races, barriers, registers.
     pub watched: bool,
+    /// Whether time is on: what is read or overwritten too early is a report.
+    pub timed: bool,
+    /// Varies by a seed what a program cannot count on; needs the watch.
+    pub jitter: Option<u64>,
     /// Gets a line for each instruction that is executed; needs the watch.
     pub trace: Option<fn(&str)>,
     /// Instructions of all warps together after which a launch is given up.
@@ -69,7 +77,7 @@ pub struct How {
 
 impl Default for How {
     fn default() -> How {
-        How { watched: true, trace: None, step_limit: STEP_LIMIT }
+        How { watched: true, timed: true, jitter: None, trace: None, step_limit: STEP_LIMIT }
     }
 }
 
@@ -79,8 +87,12 @@ pub struct Outcome {
     /// Whether the program came to its end.
     pub ended: bool,
     pub stats: Stats,
+    /// What it costs, where time was on.
+    pub cycles: Option<Cycles>,
     /// What the program did wrong; the last one ended the run where it could not go on.
     pub reports: Vec<Report>,
+    /// How often each instruction was executed, once per group of lanes, by its place in the code.
+    pub executed: Vec<u64>,
     /// How often instructions of each opcode were executed, once per group of lanes.
     pub counts: BTreeMap<&'static str, u64>,
 }
@@ -88,7 +100,13 @@ pub struct Outcome {
 impl Outcome {
     /// What it cost, in a line.
     pub fn summary(&self) -> String {
-        format!("{} instructions, {} of lanes", self.stats.instructions, self.stats.lane_instructions)
+        let run = format!("{} instructions, {} of lanes", self.stats.instructions, self.stats.lane_instructions);
+        match self.cycles {
+            Some(Cycles { block, latency, issue, pipe }) => {
+                format!("{run}; about {block} cycles a block (latency {latency}, issue {issue}, pipe {pipe})")
+            }
+            None => run,
+        }
     }
 
     /// The first report as an error.
@@ -206,12 +224,21 @@ fn watched(
                 note.text = lifted.as_ref().map_or(String::new(), |l| sass::text(target, &l.inst, i as u64 * 16, None));
             }
         }
-        let (done, watch) = grid::run_watched(setup, global, Watch::new(notes, how.trace));
-        let counts;
-        (outcome.reports, counts) = watch.into_reports();
-        let executed = code.iter().zip(counts).filter(|(_, count)| *count > 0);
-        for (lifted, count) in executed.filter_map(|(lifted, count)| Some((lifted.as_ref().ok()?, count))) {
-            *outcome.counts.entry(lifted.inst.op.info().text).or_default() += count;
+        let latency = Latency::of(target).filter(|_| how.timed);
+        if let Some(latency) = latency {
+            for (note, lifted) in notes.iter_mut().zip(code) {
+                note.timing = lifted.as_ref().ok().map(|lifted| Timing::of(&lifted.inst, latency));
+            }
+        }
+        let mut watch = Watch::new(notes, how.trace, latency);
+        watch.jitter = how.jitter.map(Jitter::new);
+        let (done, watch) = grid::run_watched(setup, global, watch);
+        outcome.cycles = latency.map(|_| watch.cycles);
+        (outcome.reports, outcome.executed) = watch.into_reports();
+        for (lifted, count) in code.iter().zip(&outcome.executed).filter(|(_, count)| **count > 0) {
+            if let Ok(lifted) = lifted {
+                *outcome.counts.entry(lifted.inst.op.info().text).or_default() += count;
+            }
         }
         done
     } else {

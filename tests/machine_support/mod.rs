@@ -102,8 +102,10 @@ pub fn check(file: &LaunchFile, sm: &str, made: &Made, decoder: Decoder) -> Vec<
         };
         let code = decoded.as_ref().or(functions.get(&launch.kernel)).ok_or("the listing lacks the kernel")?;
         let mut args = launch.arg_values();
+        // A listing has no control fields.
+        let how = How { timed: decoder == Decoder::Tables, ..How::default() };
         let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
-        let outcome = run_decoded(&made.cubin, &launch.kernel, shape, &mut args, code, How::default());
+        let outcome = run_decoded(&made.cubin, &launch.kernel, shape, &mut args, code, how);
         if let Some(report) = outcome.map_err(|fault| fault.to_string())?.reports.first() {
             return Err(if report.fault.is_refused() { report.fault.to_string() } else { report.to_string() });
         }

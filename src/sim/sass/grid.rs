@@ -10,6 +10,7 @@ use super::block::Block;
 use super::exec::Machine;
 use super::setup::Setup;
 use super::warp::{LANES, Wait, Warp, lanes_of};
+use super::watch::jitter::Jitter;
 use super::watch::{Seen, Watch};
 
 /// Blocks that are resident together.
@@ -44,9 +45,16 @@ fn to_the_end(machine: &mut Machine) -> Result<Stats, Fault> {
     let mut next = 0;
     let mut resident: Vec<Block> = Vec::new();
     loop {
+        if let Some(watch) = &mut machine.watch {
+            resident.iter().filter(|block| block.done()).filter_map(|b| b.seen.as_ref()).for_each(|seen| watch.ended(seen));
+        }
         resident.retain(|block| !block.done());
         while resident.len() < RESIDENT && next < total {
-            resident.push(start(setup, next, machine.watch.is_some()));
+            let mut block = start(setup, next, machine.watch.is_some());
+            if let Some(jitter) = jitter(machine) {
+                jitter.fill(&mut block);
+            }
+            resident.push(block);
             next += 1;
         }
         if resident.is_empty() {
@@ -55,7 +63,8 @@ fn to_the_end(machine: &mut Machine) -> Result<Stats, Fault> {
         let mut ran = 0;
         for block in &mut resident {
             for warp in 0..block.warps.len() {
-                ran += machine.run(block, warp, SLICE)?;
+                let budget = jitter(machine).map_or(SLICE, |jitter| jitter.turn(SLICE));
+                ran += machine.run(block, warp, budget)?;
             }
         }
         if ran == 0 {
@@ -65,6 +74,10 @@ fn to_the_end(machine: &mut Machine) -> Result<Stats, Fault> {
             return Err(Fault::of(Kind::StepLimit, format!("gave up after {} instructions", machine.steps)));
         }
     }
+}
+
+fn jitter<'m>(machine: &'m mut Machine) -> Option<&'m mut Jitter> {
+    machine.watch.as_mut()?.jitter.as_mut()
 }
 
 fn start(setup: &Setup, number: u64, watched: bool) -> Block {

@@ -72,6 +72,14 @@ impl Warp {
         }
     }
 
+    /// Puts something into every register of either file, and into the predicates.
+    pub fn fill(&mut self, mut next: impl FnMut() -> u32) {
+        self.regs.iter_mut().flatten().for_each(|word| *word = next());
+        self.uregs.iter_mut().for_each(|word| *word = next());
+        self.preds.iter_mut().for_each(|mask| *mask = next());
+        self.upreds.iter_mut().for_each(|holds| *holds = next() & 1 != 0);
+    }
+
     /// A register of a lane. Registers beyond the function's count read as zero, as RZ does.
     pub fn reg(&self, index: usize, lane: usize) -> u32 {
         if index == RZ { 0 } else { self.regs.get(index).map_or(0, |row| row[lane]) }

@@ -8,13 +8,19 @@
 //! * **Shared memory.** Two accesses that nothing puts in order are a report (*race*); see `race`.
 //! * **Barriers.** A block barrier that a warp reaches in parts is a report (*divergent barrier*).
 //! * **Registers.** One beyond the declared count is a report when an instruction that names it is executed.
-//! * **Time** (where it is on): a result is visible only after its latency, or after its scoreboard was waited for; see `time`.
+//! * **Time** (where it is on): a result is visible only after its latency, or after its scoreboard was waited for; see `time`. What is read
+//!   too early is a report (*hazard*), and bits that are neither the old nor the new value.
+//! * **Jitter** (a seed): what lies in registers and memory before it is written, who runs for how long, and the last bit of
+//!   approximate functions are as the seed has it; without one, everything is the same each time.
 //!
 //! A report does not end the run; what cannot be executed (a fault) does. The watch changes no result of a program that gets no report.
 
+pub mod jitter;
 pub mod race;
 mod reach;
 pub mod shadow;
+pub mod time;
+pub mod timing;
 pub mod touch;
 mod trial;
 
@@ -24,10 +30,14 @@ use super::block::{BARRIERS, Block};
 use super::code::{Code, Exec, Space};
 use super::exec::{Machine, Step};
 use super::setup::Setup;
-use super::warp::lanes_of;
+use super::warp::{Warp, lanes_of};
+use crate::tables::latency::{Latency, RegFile};
+use jitter::Jitter;
 use race::{Access, Clock, Races};
 use reach::{Act, Reach};
 use shadow::Shadow;
+use time::{Hazard, Timeline};
+use timing::Timing;
 use touch::{File, Run, Slot, Touches};
 use trial::Cell;
 
@@ -39,6 +49,8 @@ pub struct Note {
     pub beyond: Option<u8>,
     /// As the disassembler prints it; empty where nobody asks for a trace.
     pub text: String,
+    /// What it asks of time; `None` where nothing is asked.
+    pub timing: Option<Timing>,
 }
 
 impl Note {
@@ -47,7 +59,7 @@ impl Note {
         let touches = Touches::of(code);
         let runs = touches.reads.iter().chain(&touches.writes).filter(|run| run.file == File::Reg);
         let beyond = runs.flat_map(|run| run.registers()).find(|r| *r >= declared);
-        Note { beyond: beyond.map(|r| r as u8), touches, text: String::new() }
+        Note { beyond: beyond.map(|r| r as u8), touches, ..Note::default() }
     }
 }
 
@@ -57,6 +69,7 @@ pub struct Seen {
     warps: Vec<Shadow>,
     shared: Vec<u8>,
     races: Races,
+    time: Vec<Timeline>,
     /// The group that each warp executed last.
     groups: Vec<u32>,
     /// What those know that arrived at each barrier, and the warps that wait there.
@@ -70,10 +83,24 @@ impl Seen {
             warps: vec![Shadow::new(setup.registers); warps],
             shared: Vec::new(),
             races: Races::new(warps),
+            time: vec![Timeline::default(); warps],
             groups: vec![0; warps],
             barriers: vec![(Clock::default(), 0); BARRIERS],
         }
     }
+}
+
+/// An estimate of what a block costs on a multiprocessor of its own, in cycles: the longest of what bounds it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Cycles {
+    /// Of a block that takes longest.
+    pub block: u64,
+    /// The longest warp: its stalls, and the usual time of what it waits for.
+    pub latency: u64,
+    /// Instructions that one of the schedulers issues.
+    pub issue: u64,
+    /// The busiest pipe of one of the schedulers.
+    pub pipe: u64,
 }
 
 /// The watch over a launch.
@@ -84,6 +111,13 @@ pub struct Watch {
     /// How often each instruction was executed, once per group.
     pub counts: Vec<u64>,
     trace: Option<fn(&str)>,
+    /// Latencies of the target, where time is on.
+    latency: Option<&'static Latency>,
+    /// Cycles of the longest block, and what bounds them.
+    pub cycles: Cycles,
+    hazards: Vec<Hazard>,
+    /// Where the run varies.
+    pub jitter: Option<Jitter>,
     /// Of the instruction in the act: its accesses, and results that depend on what has no value.
     reaches: Vec<Reach>,
     tainted: Vec<(Cell, u32)>,
@@ -91,13 +125,21 @@ pub struct Watch {
 
 impl Watch {
     /// Over a launch whose instructions have these notes; `trace` gets a line for each that is executed.
-    pub fn new(notes: Vec<Note>, trace: Option<fn(&str)>) -> Watch {
-        Watch { counts: vec![0; notes.len()], notes, trace, ..Watch::default() }
+    pub fn new(notes: Vec<Note>, trace: Option<fn(&str)>, latency: Option<&'static Latency>) -> Watch {
+        Watch { counts: vec![0; notes.len()], notes, trace, latency, ..Watch::default() }
     }
 
     /// What it found.
     pub fn into_reports(self) -> (Vec<Report>, Vec<u64>) {
         (self.reports.into_list(), self.counts)
+    }
+
+    /// A block has ended: what it cost.
+    pub fn ended(&mut self, seen: &Seen) {
+        if self.latency.is_some() {
+            let cost = time::cost(&seen.time);
+            self.cycles = if cost.block > self.cycles.block { cost } else { self.cycles };
+        }
     }
 
     /// Before an instruction is executed: findings about what it reads; a fault only where the trial of its results ends in one.
@@ -108,6 +150,7 @@ impl Watch {
             let step = block.warps[s.warp].instructions as u32;
             let before = std::mem::replace(&mut seen.groups[s.warp], s.group);
             seen.races.were_together(s.warp, before, step);
+            seen.time[s.warp].switch(before, s.group);
         }
         let done = self.look(m, block, &mut seen, s);
         block.seen = Some(seen);
@@ -119,11 +162,20 @@ impl Watch {
         if let Some(trace) = self.trace {
             let [x, y, z] = block.id;
             let (warp, pc, active, text) = (s.warp, u64::from(s.pc) * 16, s.active, &note.text);
-            trace(&format!("block ({x},{y},{z}) warp {warp} lanes {active:#010x} pc {pc:#06x} {text}"));
+            let cycle = seen.time[s.warp].cycle();
+            trace(&format!("block ({x},{y},{z}) warp {warp} cycle {cycle} lanes {active:#010x} pc {pc:#06x} {text}"));
         }
         if let Some(register) = note.beyond {
             let text = format!("R{register} is beyond the registers that the kernel declares");
             self.report(block, s, Fault::of(Kind::Register, text));
+        }
+        if let (Some(latency), Some(timing)) = (self.latency, &note.timing) {
+            let lanes = (s.group, s.active);
+            seen.time[s.warp].issue(latency, timing, s.pc, lanes, &mut self.hazards);
+            for hazard in std::mem::take(&mut self.hazards) {
+                self.report(block, s, Fault::of(Kind::Hazard, &hazard.what).on_lane(hazard.lanes.trailing_zeros() as usize));
+                spoil(&mut block.warps[s.warp], &hazard);
+            }
         }
         self.tainted.clear();
         self.reaches.clear();
@@ -230,6 +282,9 @@ impl Watch {
     /// After an instruction was executed: what it wrote has values, but for what was found before.
     pub(super) fn after(&mut self, block: &mut Block, s: &Step) {
         let Some(mut seen) = block.seen.take() else { return };
+        if let Some(jitter) = &mut self.jitter {
+            jitter.approximate(block, s.warp, s.code, s.active);
+        }
         let touches = &self.notes[s.pc as usize].touches;
         let shadow = &mut seen.warps[s.warp];
         touches.writes.iter().for_each(|run| shadow.clear(*run, s.active));
@@ -270,8 +325,27 @@ fn open_barriers(block: &Block, seen: &mut Seen) {
         let (known, waiting) = seen.barriers[number];
         if waiting != 0 && block.is_fresh(number) {
             lanes_of(waiting).for_each(|warp| seen.races.pass(warp, &known));
+            let latest = lanes_of(waiting).map(|warp| seen.time[warp].usual()).max().unwrap_or(0);
+            lanes_of(waiting).for_each(|warp| seen.time[warp].meet(latest));
             seen.barriers[number] = (Clock::default(), 0);
         }
+    }
+}
+
+/// A register that was read too early holds neither the old nor the new value.
+fn spoil(w: &mut Warp, hazard: &Hazard) {
+    let Some((file, register)) = hazard.read else { return };
+    let file = match file {
+        RegFile::R => File::Reg,
+        RegFile::UR => File::UReg,
+        RegFile::P => File::Pred,
+        RegFile::UP => File::UPred,
+        RegFile::B => return,
+    };
+    let run = Run { file, first: register, count: 1, slot: Slot::A };
+    for cell in trial::cells(run, hazard.lanes) {
+        let flip = if matches!(file, File::Pred | File::UPred) { 1 } else { 0x5ac3_96d1u32.rotate_left(cell.lane as u32) };
+        trial::set(w, cell, trial::get(w, cell) ^ flip);
     }
 }
 

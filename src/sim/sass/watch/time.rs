@@ -1,0 +1,339 @@
+//! Time within a warp: when results are there, and who looked too early.
+//!
+//! Input: the instructions of a warp in the order of execution. Output: hazards. What is guaranteed:
+//!
+//! * A result of fixed latency is there so many cycles after its instruction was issued as the tables say for its class and the operand that
+//!   reads it. A result that a scoreboard announces is there when somebody has waited for that scoreboard since, and not before, however
+//!   long it takes; results of a class that comes in order are there, too, when a later one of the class is.
+//! * A register may be written again when the tables allow it: cycles after the first write or an early read, the scoreboard of the first
+//!   write, either scoreboard of a late read. Late reads of one queue happen in the order of issue: what is known of one is known of those
+//!   before it, and who writes in the same queue comes after them.
+//! * A predicate that an instruction with late sources gives is there, too, when those have been read.
+//! * Scoreboards are counters: waiting for one waits for all that was counted on it, DEPBAR for all but the last few. One cannot be
+//!   waited for in the cycle after the instruction that sets it.
+//! * Cycles are counted as if every wait were over at once: the schedule is judged by stalls and scoreboards alone, never by luck. Stall 0 is
+//!   a wait until all results of fixed latency are there.
+//! * Lanes that have parted have clocks of their own: what another group does meanwhile gives nobody time.
+
+use super::Cycles;
+use super::timing::{Timing, Use};
+use crate::tables::latency::{Latency, LatencyClass, Needed, RegFile};
+
+/// Scoreboards of a warp.
+const BOARDS: usize = 6;
+/// Distance in cycles beyond which no row of the tables asks for more.
+const SETTLED: u64 = 64;
+/// Cycles from the issue of an instruction until its scoreboard counts.
+const COUNTED: u64 = 2;
+
+/// Schedulers of a multiprocessor; a warp has one of them for its life.
+const SCHEDULERS: usize = 4;
+
+/// Orders: of the results of each class, and behind them of the reads of each queue.
+const FIRST_QUEUE: usize = 64;
+const ORDERS: usize = 128;
+
+/// A setting of a scoreboard: its number among all of that scoreboard, from 1.
+type Setting = Option<(u8, u64)>;
+
+/// A write that may be under way, or a read.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    what: Use,
+    lanes: u32,
+    issue: u64,
+    pc: u32,
+    /// Settings of scoreboards each of which says that it is over.
+    settings: [Setting; 2],
+    /// The order that it is part of, where it is, and its place there.
+    order: Option<(u8, u64)>,
+}
+
+/// Something that was done before its time.
+#[derive(Clone, Debug)]
+pub struct Hazard {
+    pub what: String,
+    /// The register that is read too early, and the lanes; `None` where nothing is read.
+    pub read: Option<(RegFile, u8)>,
+    pub lanes: u32,
+}
+
+/// The time of one warp.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    /// Cycle at which the running group may issue next.
+    clock: u64,
+    clocks: [u64; 32],
+    /// The same with the usual time of what is waited for, over all groups in turn, and when each scoreboard is usually met.
+    usual: u64,
+    met: [u64; BOARDS],
+    /// Instructions issued, and the time that each pipe was busy with them.
+    count: u64,
+    busy: Vec<u64>,
+    writes: Vec<Flight>,
+    reads: Vec<Flight>,
+    set: [u64; BOARDS],
+    done: [u64; BOARDS],
+    /// Cycle, on the clock of the group that did it, at which each scoreboard was set last.
+    set_at: [u64; BOARDS],
+    set_by: [u32; BOARDS],
+    /// Of each order, of results of a class or of reads of a queue: how many were issued, and how many are known to be over.
+    issued: [u64; ORDERS],
+    over: [u64; ORDERS],
+    /// What was issued of an order when a setting was made: (scoreboard, setting, order, place).
+    covers: Vec<(u8, u64, u8, u64)>,
+}
+
+impl Default for Timeline {
+    fn default() -> Timeline {
+        let classes = LatencyClass::ALL.len();
+        Timeline {
+            clock: 0,
+            clocks: [0; 32],
+            usual: 0,
+            met: [0; BOARDS],
+            count: 0,
+            busy: vec![0; classes],
+            writes: Vec::new(),
+            reads: Vec::new(),
+            set: [0; BOARDS],
+            done: [0; BOARDS],
+            set_at: [0; BOARDS],
+            set_by: [0; BOARDS],
+            issued: [0; ORDERS],
+            over: [0; ORDERS],
+            covers: Vec::new(),
+        }
+    }
+}
+
+impl Timeline {
+    /// Another group of the warp goes on.
+    pub fn switch(&mut self, from: u32, to: u32) {
+        let mut latest = 0;
+        for lane in 0..32 {
+            if from >> lane & 1 != 0 {
+                self.clocks[lane] = self.clock;
+            }
+            if to >> lane & 1 != 0 {
+                latest = latest.max(self.clocks[lane]);
+            }
+        }
+        self.clock = latest;
+    }
+
+    /// The cycle at which the running group issues next.
+    pub fn cycle(&self) -> u64 {
+        self.clock
+    }
+
+    /// The cycle that the warp has usually come to.
+    pub fn usual(&self) -> u64 {
+        self.usual
+    }
+
+    /// The warp goes on behind a barrier which the last one reaches at a cycle.
+    pub fn meet(&mut self, cycle: u64) {
+        self.usual = self.usual.max(cycle);
+    }
+
+    /// An instruction is issued on these lanes of a group; what it does too early.
+    pub fn issue(&mut self, latency: &Latency, t: &Timing, pc: u32, (group, active): (u32, u32), found: &mut Vec<Hazard>) {
+        self.wait(t, group, found);
+        for read in &t.reads {
+            self.check_read(latency, read, if read.guard { group } else { active }, found);
+        }
+        for write in &t.writes {
+            self.check_write(latency, write, active, found);
+        }
+        self.note(t, pc, active);
+        let before = self.clock;
+        self.go_on(latency, t, group, found);
+        self.spend(t, self.clock - before);
+    }
+
+    /// The usual time of an instruction.
+    fn spend(&mut self, t: &Timing, stall: u64) {
+        let info = t.class.info();
+        let waits = (0..BOARDS).filter(|board| t.ctrl.wait >> board & 1 != 0).map(|board| self.met[board]);
+        self.usual = waits.fold(self.usual, u64::max);
+        for board in [t.ctrl.write_bar, t.ctrl.read_bar].map(usize::from).into_iter().filter(|board| *board < BOARDS) {
+            let usual = if board == usize::from(t.ctrl.write_bar) { info.expected } else { info.expected / 4 };
+            self.met[board] = self.met[board].max(self.usual + u64::from(usual));
+        }
+        self.usual += stall;
+        self.count += 1;
+        self.busy[t.class as usize] += 1;
+    }
+
+    /// Waits for the scoreboards of the mask, and of DEPBAR.
+    fn wait(&mut self, t: &Timing, group: u32, found: &mut Vec<Hazard>) {
+        for board in (0..BOARDS).filter(|board| t.ctrl.wait >> board & 1 != 0) {
+            let (at, by) = (self.set_at[board], self.set_by[board]);
+            if self.set[board] > self.done[board] && self.clock < at + COUNTED && self.clock >= at {
+                let what = format!("scoreboard {board} is waited for before the instruction at pc {:#x} has set it", by * 16);
+                found.push(Hazard { what, read: None, lanes: group });
+            }
+            self.finish(board, self.set[board]);
+        }
+        if let Some((board, under_way)) = t.depends
+            && let Some(set) = self.set.get(usize::from(board))
+        {
+            self.finish(board.into(), set.saturating_sub(under_way));
+        }
+    }
+
+    fn finish(&mut self, board: usize, setting: u64) {
+        self.done[board] = self.done[board].max(setting);
+        let done = self.done[board];
+        let over = &mut self.over;
+        self.covers.retain(|(b, s, order, place)| {
+            let met = usize::from(*b) == board && *s <= done;
+            if met {
+                let known = &mut over[usize::from(*order)];
+                *known = (*known).max(*place);
+            }
+            !met
+        });
+    }
+
+    fn is_done(&self, f: &Flight) -> bool {
+        let done = |(board, number): &(u8, u64)| self.done[usize::from(*board)] >= *number;
+        f.settings.iter().flatten().any(done) || f.order.is_some_and(|(order, place)| self.over[usize::from(order)] >= place)
+    }
+
+    /// What stands against doing something now that needs `needed` after a flight; `None` where nothing does.
+    fn too_early(&self, f: &Flight, needed: Needed) -> Option<String> {
+        if self.is_done(f) {
+            return None;
+        }
+        let pc = u64::from(f.pc) * 16;
+        match needed {
+            Needed::Cycles(n) => {
+                let passed = self.clock.saturating_sub(f.issue);
+                (passed < n.into()).then(|| format!("{passed} cycles after the instruction at pc {pc:#x}, and {n} are needed"))
+            }
+            Needed::Scoreboard => Some(match f.settings[0].or(f.settings[1]) {
+                Some((board, _)) => format!("while scoreboard {board} of the instruction at pc {pc:#x} was not waited for"),
+                None => format!("and the instruction at pc {pc:#x} has no scoreboard to wait for"),
+            }),
+        }
+    }
+
+    fn check_read(&self, latency: &Latency, read: &Use, lanes: u32, found: &mut Vec<Hazard>) {
+        for f in self.writes.iter().filter(|f| same(&f.what, read) && f.lanes & lanes != 0) {
+            let needed = latency.read_after_write(read.file, f.what.class, read.class);
+            if let Some(why) = self.too_early(f, needed) {
+                let what = format!("{} is read {why}", name(read));
+                found.push(Hazard { what, read: Some((read.file, read.register)), lanes: f.lanes & lanes });
+            }
+        }
+    }
+
+    fn check_write(&self, latency: &Latency, write: &Use, lanes: u32, found: &mut Vec<Hazard>) {
+        let file = write.file;
+        for f in self.writes.iter().filter(|f| same(&f.what, write) && f.lanes & lanes != 0) {
+            let needed = latency.write_after_write(file, f.what.class, write.class);
+            if let Some(why) = self.too_early(f, needed) {
+                found.push(Hazard { what: format!("{} is written again {why}", name(write)), read: None, lanes });
+            }
+        }
+        let queue = write.class.info().queue;
+        let earlier = |f: &&Flight| queue != 0 && f.what.class.info().queue == queue;
+        for f in self.reads.iter().filter(|f| same(&f.what, write) && f.lanes & lanes != 0 && !earlier(f)) {
+            let needed = latency.write_after_read(file, f.what.class, write.class);
+            if let Some(why) = self.too_early(f, needed) {
+                found.push(Hazard { what: format!("{}, still to be read, is written {why}", name(write)), read: None, lanes });
+            }
+        }
+    }
+
+    /// Counts on the scoreboards and remembers what is under way.
+    fn note(&mut self, t: &Timing, pc: u32, active: u32) {
+        let mut count = |board: u8| -> Setting {
+            let slot = self.set.get_mut(usize::from(board))?;
+            *slot += 1;
+            (self.set_at[usize::from(board)], self.set_by[usize::from(board)]) = (self.clock, pc);
+            Some((board, *slot))
+        };
+        let (written, read) = (count(t.ctrl.write_bar), count(t.ctrl.read_bar));
+        let class = t.writes.first().map_or(t.class, |write| write.class);
+        let in_order = class.info().in_order.then_some(class as usize);
+        let result = in_order.map(|order| self.take_place(order, [written, None]));
+        let queue = t.reads.iter().map(|read| read.class.info().queue).find(|queue| *queue != 0);
+        let read_place = queue.map(|queue| self.take_place(FIRST_QUEUE + usize::from(queue), [read, written]));
+        let (clock, done) = (self.clock, self.done);
+        let over = |f: &Flight| {
+            let settled = clock >= f.issue + SETTLED;
+            let info = f.what.class.info();
+            let never = f.settings == [None, None] && !info.announced && !info.late;
+            settled && (never || f.settings.iter().flatten().any(|(board, number)| done[usize::from(*board)] >= *number))
+        };
+        self.writes.retain(|f| !over(f));
+        // An instruction that is executed again reads again.
+        self.reads.retain(|f| !over(f) && !(f.pc == pc && f.lanes & !active == 0));
+        if active == 0 {
+            return;
+        }
+        for list in [&mut self.writes, &mut self.reads] {
+            list.iter_mut().filter(|f| t.writes.iter().any(|write| same(&f.what, write))).for_each(|f| f.lanes &= !active);
+            list.retain(|f| f.lanes != 0);
+        }
+        let predicate = |u: &Use| matches!(u.file, RegFile::P | RegFile::UP);
+        let flight = |what: &Use, settings, order| Flight { what: *what, lanes: active, issue: clock, pc, settings, order };
+        let write = |w: &Use| flight(w, [written, read.filter(|_| predicate(w))], result);
+        self.writes.extend(t.writes.iter().map(write));
+        self.reads.extend(t.reads.iter().filter(|read| !read.guard).map(|r| flight(r, [read, written], read_place)));
+    }
+
+    /// The next place in an order, covered by settings of scoreboards.
+    fn take_place(&mut self, order: usize, settings: [Setting; 2]) -> (u8, u64) {
+        self.issued[order] += 1;
+        let place = self.issued[order];
+        let covers = settings.iter().flatten().map(|(board, number)| (board, number, order as u8, place));
+        // The last setting says it of all before it.
+        self.covers.retain(|old| usize::from(old.2) != order || !settings.iter().flatten().any(|new| new.0 == old.0));
+        self.covers.extend(covers);
+        (order as u8, place)
+    }
+
+    /// The clock after the instruction.
+    fn go_on(&mut self, latency: &Latency, t: &Timing, group: u32, found: &mut Vec<Hazard>) {
+        if t.ctrl.stall == 0 {
+            let longest = |f: &Flight| {
+                let of = |class: &LatencyClass| match latency.read_after_write(f.what.file, f.what.class, *class) {
+                    Needed::Cycles(n) => n.into(),
+                    Needed::Scoreboard => 0,
+                };
+                f.issue + LatencyClass::ALL.iter().map(of).max().unwrap_or(0)
+            };
+            self.clock = self.writes.iter().map(longest).max().unwrap_or(0).max(self.clock + 1);
+            return;
+        }
+        if t.ctrl.stall < t.least {
+            let what = format!("stalls for {} cycles, and {} are needed", t.ctrl.stall, t.least);
+            found.push(Hazard { what, read: None, lanes: group });
+        }
+        self.clock += u64::from(t.ctrl.stall);
+    }
+}
+
+/// What the warps of a block cost together.
+pub fn cost(warps: &[Timeline]) -> Cycles {
+    let latency = warps.iter().map(|warp| warp.usual).max().unwrap_or(0);
+    let of = |scheduler: usize| warps.iter().skip(scheduler).step_by(SCHEDULERS);
+    let issue = (0..SCHEDULERS).map(|i| of(i).map(|warp| warp.count).sum::<u64>()).max().unwrap_or(0);
+    let classes = LatencyClass::ALL.len();
+    let pipes = (0..SCHEDULERS).flat_map(|i| (0..classes).map(move |class| (i, class)));
+    let pipe = pipes.map(|(i, class)| of(i).map(|warp| warp.busy[class]).sum::<u64>()).max().unwrap_or(0);
+    Cycles { block: latency.max(issue).max(pipe), latency, issue, pipe }
+}
+
+/// A register as it is printed.
+fn name(u: &Use) -> String {
+    format!("{:?}{}", u.file, u.register)
+}
+
+fn same(a: &Use, b: &Use) -> bool {
+    a.file == b.file && a.register == b.register
+}

@@ -1,0 +1,63 @@
+//! What an instruction needs from time: the class of each register that it reads and writes, and its control field.
+//!
+//! Input: a decoded instruction, the latencies of its target. Output: [`Timing`]. Invariant: every register that the instruction reads or
+//! writes stands there once for each operand that names it; words of one operand may have classes of their own.
+
+use crate::sass::{Ctrl, Effects, Inst, Slot};
+use crate::tables::latency::{Latency, LatencyClass, RegFile};
+use crate::tables::{Mod, Op, Role};
+
+/// One register that an instruction reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    pub file: RegFile,
+    pub register: u8,
+    pub class: LatencyClass,
+    pub guard: bool,
+}
+
+/// What an instruction asks of those before and after it.
+#[derive(Clone, Debug)]
+pub struct Timing {
+    pub reads: Vec<Use>,
+    pub writes: Vec<Use>,
+    pub ctrl: Ctrl,
+    /// Least stall.
+    pub least: u8,
+    /// Class of the instruction as a whole.
+    pub class: LatencyClass,
+    /// DEPBAR: the scoreboard that it waits for, and how many of its settings may still be under way.
+    pub depends: Option<(u8, u64)>,
+}
+
+impl Timing {
+    /// Of a decoded instruction.
+    pub fn of(inst: &Inst, latency: &Latency) -> Timing {
+        let effects = Effects::of(inst);
+        let uses = |accesses: &[crate::sass::Access]| {
+            let one = |a: &crate::sass::Access| {
+                let access = *a;
+                let of = move |(register, word)| {
+                    let class = access.class(latency, inst, word);
+                    Use { file: access.file, register, class, guard: access.slot == Slot::Guard }
+                };
+                access.registers().map(of)
+            };
+            accesses.iter().flat_map(one).collect::<Vec<Use>>()
+        };
+        let mut ctrl = inst.ctrl;
+        let mut depends = None;
+        if inst.op == Op::DEPBAR {
+            depends = (inst.modifier(Mod::Le) != 0).then(|| (inst.arg(Role::Sb).val as u8, inst.arg(Role::N).val));
+            ctrl.wait |= inst.arg(Role::Mask).val as u8 & 63;
+        }
+        Timing {
+            reads: uses(&effects.reads),
+            writes: uses(&effects.writes),
+            ctrl,
+            least: latency.least_stall(inst.op),
+            class: latency.class_of(inst.op, &inst.mods),
+            depends,
+        }
+    }
+}
