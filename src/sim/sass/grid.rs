@@ -46,7 +46,11 @@ fn to_the_end(machine: &mut Machine) -> Result<Stats, Fault> {
     let mut resident: Vec<Block> = Vec::new();
     loop {
         if let Some(watch) = &mut machine.watch {
-            resident.iter().filter(|block| block.done()).filter_map(|b| b.seen.as_ref()).for_each(|seen| watch.ended(seen));
+            resident
+                .iter()
+                .filter(|block| block.done())
+                .filter_map(|b| b.seen.as_ref())
+                .for_each(|seen| watch.ended(seen));
         }
         resident.retain(|block| !block.done());
         while resident.len() < RESIDENT && next < total {

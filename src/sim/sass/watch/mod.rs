@@ -173,7 +173,11 @@ impl Watch {
             let lanes = (s.group, s.active);
             seen.time[s.warp].issue(latency, timing, s.pc, lanes, &mut self.hazards);
             for hazard in std::mem::take(&mut self.hazards) {
-                self.report(block, s, Fault::of(Kind::Hazard, &hazard.what).on_lane(hazard.lanes.trailing_zeros() as usize));
+                self.report(
+                    block,
+                    s,
+                    Fault::of(Kind::Hazard, &hazard.what).on_lane(hazard.lanes.trailing_zeros() as usize),
+                );
                 spoil(&mut block.warps[s.warp], &hazard);
             }
         }
@@ -344,7 +348,8 @@ fn spoil(w: &mut Warp, hazard: &Hazard) {
     };
     let run = Run { file, first: register, count: 1, slot: Slot::A };
     for cell in trial::cells(run, hazard.lanes) {
-        let flip = if matches!(file, File::Pred | File::UPred) { 1 } else { 0x5ac3_96d1u32.rotate_left(cell.lane as u32) };
+        let flip =
+            if matches!(file, File::Pred | File::UPred) { 1 } else { 0x5ac3_96d1u32.rotate_left(cell.lane as u32) };
         trial::set(w, cell, trial::get(w, cell) ^ flip);
     }
 }

@@ -138,7 +138,14 @@ impl Timeline {
     }
 
     /// An instruction is issued on these lanes of a group; what it does too early.
-    pub fn issue(&mut self, latency: &Latency, t: &Timing, pc: u32, (group, active): (u32, u32), found: &mut Vec<Hazard>) {
+    pub fn issue(
+        &mut self,
+        latency: &Latency,
+        t: &Timing,
+        pc: u32,
+        (group, active): (u32, u32),
+        found: &mut Vec<Hazard>,
+    ) {
         self.wait(t, group, found);
         for read in &t.reads {
             self.check_read(latency, read, if read.guard { group } else { active }, found);
@@ -171,7 +178,8 @@ impl Timeline {
         for board in (0..BOARDS).filter(|board| t.ctrl.wait >> board & 1 != 0) {
             let (at, by) = (self.set_at[board], self.set_by[board]);
             if self.set[board] > self.done[board] && self.clock < at + COUNTED && self.clock >= at {
-                let what = format!("scoreboard {board} is waited for before the instruction at pc {:#x} has set it", by * 16);
+                let what =
+                    format!("scoreboard {board} is waited for before the instruction at pc {:#x} has set it", by * 16);
                 found.push(Hazard { what, read: None, lanes: group });
             }
             self.finish(board, self.set[board]);
@@ -199,7 +207,8 @@ impl Timeline {
 
     fn is_done(&self, f: &Flight) -> bool {
         let done = |(board, number): &(u8, u64)| self.done[usize::from(*board)] >= *number;
-        f.settings.iter().flatten().any(done) || f.order.is_some_and(|(order, place)| self.over[usize::from(order)] >= place)
+        f.settings.iter().flatten().any(done)
+            || f.order.is_some_and(|(order, place)| self.over[usize::from(order)] >= place)
     }
 
     /// What stands against doing something now that needs `needed` after a flight; `None` where nothing does.
@@ -211,10 +220,13 @@ impl Timeline {
         match needed {
             Needed::Cycles(n) => {
                 let passed = self.clock.saturating_sub(f.issue);
-                (passed < n.into()).then(|| format!("{passed} cycles after the instruction at pc {pc:#x}, and {n} are needed"))
+                (passed < n.into())
+                    .then(|| format!("{passed} cycles after the instruction at pc {pc:#x}, and {n} are needed"))
             }
             Needed::Scoreboard => Some(match f.settings[0].or(f.settings[1]) {
-                Some((board, _)) => format!("while scoreboard {board} of the instruction at pc {pc:#x} was not waited for"),
+                Some((board, _)) => {
+                    format!("while scoreboard {board} of the instruction at pc {pc:#x} was not waited for")
+                }
                 None => format!("and the instruction at pc {pc:#x} has no scoreboard to wait for"),
             }),
         }
@@ -243,7 +255,11 @@ impl Timeline {
         for f in self.reads.iter().filter(|f| same(&f.what, write) && f.lanes & lanes != 0 && !earlier(f)) {
             let needed = latency.write_after_read(file, f.what.class, write.class);
             if let Some(why) = self.too_early(f, needed) {
-                found.push(Hazard { what: format!("{}, still to be read, is written {why}", name(write)), read: None, lanes });
+                found.push(Hazard {
+                    what: format!("{}, still to be read, is written {why}", name(write)),
+                    read: None,
+                    lanes,
+                });
             }
         }
     }
@@ -267,7 +283,8 @@ impl Timeline {
             let settled = clock >= f.issue + SETTLED;
             let info = f.what.class.info();
             let never = f.settings == [None, None] && !info.announced && !info.late;
-            settled && (never || f.settings.iter().flatten().any(|(board, number)| done[usize::from(*board)] >= *number))
+            settled
+                && (never || f.settings.iter().flatten().any(|(board, number)| done[usize::from(*board)] >= *number))
         };
         self.writes.retain(|f| !over(f));
         // An instruction that is executed again reads again.
@@ -276,11 +293,14 @@ impl Timeline {
             return;
         }
         for list in [&mut self.writes, &mut self.reads] {
-            list.iter_mut().filter(|f| t.writes.iter().any(|write| same(&f.what, write))).for_each(|f| f.lanes &= !active);
+            list.iter_mut()
+                .filter(|f| t.writes.iter().any(|write| same(&f.what, write)))
+                .for_each(|f| f.lanes &= !active);
             list.retain(|f| f.lanes != 0);
         }
         let predicate = |u: &Use| matches!(u.file, RegFile::P | RegFile::UP);
-        let flight = |what: &Use, settings, order| Flight { what: *what, lanes: active, issue: clock, pc, settings, order };
+        let flight =
+            |what: &Use, settings, order| Flight { what: *what, lanes: active, issue: clock, pc, settings, order };
         let write = |w: &Use| flight(w, [written, read.filter(|_| predicate(w))], result);
         self.writes.extend(t.writes.iter().map(write));
         self.reads.extend(t.reads.iter().filter(|read| !read.guard).map(|r| flight(r, [read, written], read_place)));
@@ -290,7 +310,7 @@ impl Timeline {
     fn take_place(&mut self, order: usize, settings: [Setting; 2]) -> (u8, u64) {
         self.issued[order] += 1;
         let place = self.issued[order];
-        let covers = settings.iter().flatten().map(|(board, number)| (board, number, order as u8, place));
+        let covers = settings.iter().flatten().map(|(board, number)| (*board, *number, order as u8, place));
         // The last setting says it of all before it.
         self.covers.retain(|old| usize::from(old.2) != order || !settings.iter().flatten().any(|new| new.0 == old.0));
         self.covers.extend(covers);
