@@ -7,7 +7,7 @@
 //!   long it takes; results of a class that comes in order are there, too, when a later one of the class is.
 //! * A register may be written again when the tables allow it: cycles after the first write or an early read, the scoreboard of the first
 //!   write, either scoreboard of a late read. Late reads of one queue happen in the order of issue: what is known of one is known of those
-//!   before it, and who writes in the same queue comes after them.
+//!   before it, and who writes in the same queue comes after them; behind a block barrier all of them are over.
 //! * A predicate that an instruction with late sources gives is there, too, when those have been read.
 //! * Scoreboards are counters: waiting for one waits for all that was counted on it, DEPBAR for all but the last few. One cannot be
 //!   waited for in the cycle after the instruction that sets it.
@@ -278,6 +278,9 @@ impl Timeline {
         let result = in_order.map(|order| self.take_place(order, [written, None]));
         let queue = t.reads.iter().map(|read| read.class.info().queue).find(|queue| *queue != 0);
         let read_place = queue.map(|queue| self.take_place(FIRST_QUEUE + usize::from(queue), [read, written]));
+        if t.meets {
+            self.over[FIRST_QUEUE..].copy_from_slice(&self.issued[FIRST_QUEUE..]);
+        }
         let (clock, done) = (self.clock, self.done);
         let over = |f: &Flight| {
             let settled = clock >= f.issue + SETTLED;
@@ -327,10 +330,11 @@ impl Timeline {
                 };
                 f.issue + LatencyClass::ALL.iter().map(of).max().unwrap_or(0)
             };
-            self.clock = self.writes.iter().map(longest).max().unwrap_or(0).max(self.clock + 1);
+            self.clock = self.writes.iter().map(longest).max().unwrap_or(0).max(self.clock + COUNTED);
             return;
         }
-        if t.ctrl.stall < t.least {
+        // Of memory and block barriers the least is what is wise: the incumbent goes below it in places.
+        if t.ctrl.stall < t.least && t.class == LatencyClass::Branch {
             let what = format!("stalls for {} cycles, and {} are needed", t.ctrl.stall, t.least);
             found.push(Hazard { what, read: None, lanes: group });
         }

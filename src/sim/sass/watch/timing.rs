@@ -26,6 +26,8 @@ pub struct Timing {
     pub least: u8,
     /// Class of the instruction as a whole.
     pub class: LatencyClass,
+    /// A block barrier: whoever is behind it has read what is before it.
+    pub meets: bool,
     /// DEPBAR: the scoreboard that it waits for, and how many of its settings may still be under way.
     pub depends: Option<(u8, u64)>,
 }
@@ -57,6 +59,7 @@ impl Timing {
             ctrl,
             least: latency.least_stall(inst.op),
             class: latency.class_of(inst.op, &inst.mods),
+            meets: matches!(inst.op, Op::BAR | Op::BAR_INDEXED),
             depends,
         }
     }
