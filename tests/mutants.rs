@@ -28,16 +28,17 @@ const TARGETS: [&str; 3] = ["90", "80", "120"];
 /// Instructions of all warps after which a mutant is given up, which is a report.
 const STEPS: u64 = 3_000_000;
 /// Longest plain run of a kernel that takes part, in instructions of all warps.
-const SHORT: u64 = 20_000;
+const SHORT: u64 = 4_000;
 
-/// What is done to one word; and of a hundred how many must be flagged at least.
+/// What is done to one word; and of a hundred how many must be flagged at least. The others make no difference: the incumbent at -O0 waits
+/// for everything, and a warp whose lanes stay together needs no convergence.
 const KINDS: [(&str, usize); 6] = [
-    ("clear a wait bit", 50),
-    ("shorten a stall", 40),
-    ("swap two write barriers", 40),
+    ("clear a wait bit", 10),
+    ("shorten a stall", 30),
+    ("swap two write barriers", 60),
     ("change a register by one", 75),
-    ("flip a bit of an immediate", 60),
-    ("drop a WARPSYNC or BSYNC", 1),
+    ("flip a bit of an immediate", 75),
+    ("drop a WARPSYNC or BSYNC", 3),
 ];
 
 struct Program {
@@ -232,7 +233,8 @@ fn mutants_are_found_out() {
         if std::env::var_os("SASSAFRAS_SHOW").is_some() {
             missed.iter().for_each(|(alone, name)| println!("    {name}{}", if *alone { " (static)" } else { "" }));
         }
-        if found * 100 < share * made || made == 0 {
+        // What the static checker flags alone may lie on a path that the launch does not take.
+        if made < EACH || found * 100 < share * made || 20 * alone > found + alone {
             wrong.push(format!("{kind}: {found} of {made}"));
         }
     }
