@@ -6,7 +6,7 @@
 //!   reads it. A result that a scoreboard announces is there when somebody has waited for that scoreboard since, and not before, however
 //!   long it takes; results of a class that comes in order are there, too, when a later one of the class is.
 //! * A register may be written again when the tables allow it: cycles after the first write or an early read, the scoreboard of the first
-//!   write, either scoreboard of a late read. Late reads of one queue happen in the order of issue: what is known of one is known of those
+//!   write, either scoreboard of a late read. Which of two writes comes last is not known else, and a report where the register is read. Late reads of one queue happen in the order of issue: what is known of one is known of those
 //!   before it, and who writes in the same queue comes after them; behind a block barrier all of them are over.
 //! * A predicate that an instruction with late sources gives is there, too, when those have been read.
 //! * Scoreboards are counters: waiting for one waits for all that was counted on it, DEPBAR for all but the last few. One cannot be
@@ -45,6 +45,8 @@ struct Flight {
     pc: u32,
     /// Settings of scoreboards each of which says that it is over.
     settings: [Setting; 2],
+    /// An earlier write that may come after it: the register's value is not known until it is written again.
+    overtaken: Option<u32>,
     /// The order that it is part of, where it is, and its place there.
     order: Option<(u8, u64)>,
 }
@@ -150,10 +152,12 @@ impl Timeline {
         for read in &t.reads {
             self.check_read(latency, read, if read.guard { group } else { active }, found);
         }
+        let mut overtaken = Vec::new();
         for write in &t.writes {
+            overtaken.push(self.overtaken(latency, write, active));
             self.check_write(latency, write, active, found);
         }
-        self.note(t, pc, active);
+        self.note(t, pc, active, &overtaken);
         let before = self.clock;
         self.go_on(latency, t, group, found);
         self.spend(t, self.clock - before);
@@ -234,6 +238,15 @@ impl Timeline {
 
     fn check_read(&self, latency: &Latency, read: &Use, lanes: u32, found: &mut Vec<Hazard>) {
         for f in self.writes.iter().filter(|f| same(&f.what, read) && f.lanes & lanes != 0) {
+            if let Some(earlier) = f.overtaken {
+                let (first, second) = (u64::from(earlier) * 16, u64::from(f.pc) * 16);
+                let what = format!(
+                    "{} is read, and its write at pc {second:#x} did not wait for that at pc {first:#x}",
+                    name(read)
+                );
+                found.push(Hazard { what, read: Some((read.file, read.register)), lanes: f.lanes & lanes });
+                continue;
+            }
             let needed = latency.read_after_write(read.file, f.what.class, read.class);
             if let Some(why) = self.too_early(f, needed) {
                 let what = format!("{} is read {why}", name(read));
@@ -242,14 +255,18 @@ impl Timeline {
         }
     }
 
+    /// The earlier write of a register that may come after a new one, by its place.
+    fn overtaken(&self, latency: &Latency, write: &Use, lanes: u32) -> Option<u32> {
+        let mut before = self.writes.iter().filter(|f| same(&f.what, write) && f.lanes & lanes != 0);
+        let open = |f: &&Flight| {
+            let needed = latency.write_after_write(write.file, f.what.class, write.class);
+            self.too_early(f, needed).is_some()
+        };
+        before.find(open).map(|f| f.pc)
+    }
+
     fn check_write(&self, latency: &Latency, write: &Use, lanes: u32, found: &mut Vec<Hazard>) {
         let file = write.file;
-        for f in self.writes.iter().filter(|f| same(&f.what, write) && f.lanes & lanes != 0) {
-            let needed = latency.write_after_write(file, f.what.class, write.class);
-            if let Some(why) = self.too_early(f, needed) {
-                found.push(Hazard { what: format!("{} is written again {why}", name(write)), read: None, lanes });
-            }
-        }
         let queue = write.class.info().queue;
         let earlier = |f: &&Flight| queue != 0 && f.what.class.info().queue == queue;
         for f in self.reads.iter().filter(|f| same(&f.what, write) && f.lanes & lanes != 0 && !earlier(f)) {
@@ -265,7 +282,7 @@ impl Timeline {
     }
 
     /// Counts on the scoreboards and remembers what is under way.
-    fn note(&mut self, t: &Timing, pc: u32, active: u32) {
+    fn note(&mut self, t: &Timing, pc: u32, active: u32, overtaken: &[Option<u32>]) {
         let mut count = |board: u8| -> Setting {
             let slot = self.set.get_mut(usize::from(board))?;
             *slot += 1;
@@ -286,8 +303,8 @@ impl Timeline {
             let settled = clock >= f.issue + SETTLED;
             let info = f.what.class.info();
             let never = f.settings == [None, None] && !info.announced && !info.late;
-            settled
-                && (never || f.settings.iter().flatten().any(|(board, number)| done[usize::from(*board)] >= *number))
+            let known = settled && f.overtaken.is_none();
+            known && (never || f.settings.iter().flatten().any(|(board, number)| done[usize::from(*board)] >= *number))
         };
         self.writes.retain(|f| !over(f));
         // An instruction that is executed again reads again.
@@ -302,11 +319,21 @@ impl Timeline {
             list.retain(|f| f.lanes != 0);
         }
         let predicate = |u: &Use| matches!(u.file, RegFile::P | RegFile::UP);
-        let flight =
-            |what: &Use, settings, order| Flight { what: *what, lanes: active, issue: clock, pc, settings, order };
-        let write = |w: &Use| flight(w, [written, read.filter(|_| predicate(w))], result);
-        self.writes.extend(t.writes.iter().map(write));
-        self.reads.extend(t.reads.iter().filter(|read| !read.guard).map(|r| flight(r, [read, written], read_place)));
+        let flight = |what: &Use, settings, overtaken, order| Flight {
+            what: *what,
+            lanes: active,
+            issue: clock,
+            pc,
+            settings,
+            overtaken,
+            order,
+        };
+        for (write, overtaken) in t.writes.iter().zip(overtaken) {
+            let settings = [written, read.filter(|_| predicate(write))];
+            self.writes.push(flight(write, settings, *overtaken, result));
+        }
+        self.reads
+            .extend(t.reads.iter().filter(|read| !read.guard).map(|r| flight(r, [read, written], None, read_place)));
     }
 
     /// The next place in an order, covered by settings of scoreboards.
