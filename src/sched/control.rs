@@ -316,6 +316,9 @@ impl Scheduler<'_> {
         });
         if item.drains {
             wait |= state.entries().fold(0, |mask, (_, e)| mask | e.boards);
+            // What is still to be read may be overwritten by whoever is called.
+            let unguarded = state.entries().filter(|(_, e)| e.announced && !e.write && e.boards == 0);
+            wanted.extend(unguarded.map(|(_, e)| e.item));
         }
         self.wanted.extend(wanted);
         wait

@@ -106,7 +106,8 @@ pub fn check(file: &LaunchFile, sm: &str, made: &Made, decoder: Decoder) -> Vec<
         let how = How { timed: decoder == Decoder::Tables, ..How::default() };
         let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
         let outcome = run_decoded(&made.cubin, &launch.kernel, shape, &mut args, code, how);
-        if let Some(report) = outcome.map_err(|fault| fault.to_string())?.reports.first() {
+        let reports = outcome.map_err(|fault| fault.to_string())?.reports;
+        if let Some(report) = reports.iter().find(|report| report.fault.is_refused()).or(reports.first()) {
             return Err(if report.fault.is_refused() { report.fault.to_string() } else { report.to_string() });
         }
         launch.check(&args).map_err(|all| {
