@@ -1,7 +1,7 @@
 //! The vendor's disassembler as judge of the encoding tables.
 //!
-//! For each form of each opcode, words with random legal fields: what we print is what it prints. (The words of whole
-//! cubins are the matter of `oracle_text`.)
+//! For each form of each opcode, 50 words with random legal fields, 200 with `SASSAFRAS_ORACLE=all`: what we print is what it
+//! prints. (The words of whole cubins are the matter of `oracle_text` and `oracle_words`.)
 
 #[path = "support/vendor.rs"]
 mod vendor;
@@ -23,6 +23,7 @@ fn random_words_print_as_the_vendor_prints_them() {
         return;
     }
     let only = std::env::var("ONLY_OP").unwrap_or_default();
+    let samples = if std::env::var("SASSAFRAS_ORACLE").is_ok_and(|v| v == "all") { 200 } else { 50 };
     let mut wrong: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for sm in TARGETS {
         let target = Target::by_name(&format!("sm_{sm}")).expect("a target of the tables");
@@ -30,7 +31,7 @@ fn random_words_print_as_the_vendor_prints_them() {
         let mut batch = Vec::new();
         for (i, form) in FORMS.iter().enumerate().filter(|(_, f)| f.is_on(target) && !f.alias) {
             if only.is_empty() || form.op.name() == only {
-                batch.extend((0..50).map(|_| (i, words::random_word(form, target, &mut random))));
+                batch.extend((0..samples).map(|_| (i, words::random_word(form, target, &mut random))));
             }
         }
         let list: Vec<u128> = batch.iter().map(|b| b.1).collect();
@@ -48,7 +49,7 @@ fn random_words_print_as_the_vendor_prints_them() {
         }
     }
     for (key, list) in &wrong {
-        println!("{key}: {} of 50, first {}", list.len(), list[0]);
+        println!("{key}: {} of {samples}, first {}", list.len(), list[0]);
     }
     assert!(wrong.is_empty(), "{} forms print otherwise", wrong.len());
 }

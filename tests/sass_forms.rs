@@ -9,18 +9,20 @@ use sassafras::tables::Target;
 use sassafras::tables::encoding::{FORMS, Form};
 use sassafras::tables::targets::TARGETS;
 
-/// Random words per form and target.
-const SAMPLES: usize = 8;
+/// Random words per form and target: 8, and 200 with `SASSAFRAS_ORACLE=all`.
+fn samples() -> usize {
+    if std::env::var("SASSAFRAS_ORACLE").is_ok_and(|v| v == "all") { 200 } else { 8 }
+}
 
 /// Calls `judge` with random words of every form on every target; fails with the first complaints.
 fn each_word(mut judge: impl FnMut(&Target, u128) -> Result<(), String>) {
     let mut wrong = Vec::new();
-    let mut count = 0;
+    let (mut count, samples) = (0, samples());
     for target in TARGETS.iter().filter(|t| t.generation.is_some()) {
         let mut random = words::Random::new(u64::from(target.column) + 1);
         let here = |f: &&Form| f.is_on(target) && !f.alias;
         for form in FORMS.iter().filter(here) {
-            for _ in 0..SAMPLES {
+            for _ in 0..samples {
                 let word = words::random_word(form, target, &mut random);
                 count += 1;
                 if let Err(why) = judge(target, word) {

@@ -13,6 +13,9 @@ pub const EM_CUDA: u16 = 190;
 /// `EI_OSABI` and `EI_ABIVERSION` of the files that toolkits from 13.0 on write.
 pub const OS_ABI: u8 = 0x41;
 pub const ABI_VERSION: u8 = 8;
+/// `EI_ABIVERSION` of a file whose functions do not follow the ABI. Source: ptxas 13.0.88 on functions with several results, up to sm_89,
+/// with the warning that it disables the ABI.
+pub const ABI_VERSION_WITHOUT: u8 = 2;
 
 /// Section types of ELF itself.
 pub const SHT_SYMTAB: u32 = 2;
@@ -39,6 +42,8 @@ pub struct Elf {
     /// `e_type`: 1 relocatable, 2 executable.
     pub kind: u16,
     pub flags: u32,
+    /// Its functions do not follow the ABI.
+    pub without_abi: bool,
     /// Section 0 is the null section.
     pub sections: Vec<Section>,
     /// Symbol 0 is the null symbol.
@@ -110,7 +115,9 @@ impl Elf {
         let headers = file.range(table, SECTION_HEADER * u64::from(count), 40)?;
         let names = strings(headers, file.u16(62)?.into(), file, 62)?;
         let sections: Result<_, _> = (0..count).map(|i| parse_section(headers, i.into(), names, file)).collect();
-        let mut elf = Elf { kind: file.u16(16)?, flags: file.u32(48)?, sections: sections?, symbols: Vec::new() };
+        let without_abi = file.u8(8)? == ABI_VERSION_WITHOUT;
+        let (kind, flags, sections, symbols) = (file.u16(16)?, file.u32(48)?, sections?, Vec::new());
+        let mut elf = Elf { kind, flags, without_abi, sections, symbols };
         elf.symbols = parse_symbols(headers, &elf.sections, file)?;
         tell_apart(&mut elf.symbols)?;
         tell_sections_apart(&mut elf.sections, &elf.symbols);
@@ -126,7 +133,7 @@ fn check_header(file: Bytes<'_>) -> Result<(), CubinError> {
     if file.slice(4, 3)? != [2, 1, 1] {
         return Err(CubinError::at(4, "not a 64-bit little-endian ELF of version 1"));
     }
-    if file.u8(7)? != OS_ABI || file.u8(8)? != ABI_VERSION {
+    if file.u8(7)? != OS_ABI || ![ABI_VERSION, ABI_VERSION_WITHOUT].contains(&file.u8(8)?) {
         let found = (file.u8(7)?, file.u8(8)?);
         let text =
             format!("ABI {:#x} version {} is not that of toolkit 13 ({OS_ABI:#x}, {ABI_VERSION})", found.0, found.1);

@@ -3,7 +3,9 @@
 //! Input: sections in file order, symbols in table order, the target's layout. Output: the file. Invariant: `.shstrtab`,
 //! `.strtab` and `.symtab` are made here from names and symbols, whatever bytes they carry; NOBITS sections take no room.
 
-use super::container::{ABI_VERSION, EM_CUDA, Elf, OS_ABI, SHF_ALLOC, SHF_CODE, SHF_WRITE, SHN_RESERVED, Section};
+use super::container::{
+    ABI_VERSION, ABI_VERSION_WITHOUT, EM_CUDA, Elf, OS_ABI, SHF_ALLOC, SHF_CODE, SHF_WRITE, SHN_RESERVED, Section,
+};
 use super::container::{Special, has_no_bytes};
 use super::error::CubinError;
 use crate::tables::elf::LayoutInfo;
@@ -131,7 +133,7 @@ fn reserve_sections(file: &Elf, writer: &mut Writer<'_>) -> object::write::Resul
 fn write_header(file: &Elf, writer: &mut Writer<'_>) -> object::write::Result<()> {
     writer.write_file_header(&FileHeader {
         os_abi: elf::OsAbi(OS_ABI),
-        abi_version: ABI_VERSION,
+        abi_version: if file.without_abi { ABI_VERSION_WITHOUT } else { ABI_VERSION },
         e_type: elf::FileType(file.kind),
         e_machine: elf::Machine(EM_CUDA),
         e_entry: 0,

@@ -19,6 +19,8 @@ pub struct Cubin {
     /// Version of the toolkit whose rules the file follows, 10 × major + minor: 130 for 13.0.
     pub toolkit: u32,
     pub debug: DebugLevel,
+    /// Its functions have conventions of their own, not those of the ABI: what the incumbent makes of functions with several results.
+    pub without_abi: bool,
     pub tool: ToolNote,
     /// Kernels and separate device functions, in file order (the incumbent has the last of the source first).
     pub functions: Vec<Function>,

@@ -25,7 +25,7 @@ pub fn read(bytes: &[u8]) -> Result<Cubin, CubinError> {
     let sm = elf.flags >> 8 & 0xff;
     let target = ElfTarget::of_sm(sm)
         .ok_or_else(|| CubinError::at(48, format!("elf/targets.ron has no row for SM number {sm}")))?;
-    let mut cubin = Cubin { sm, ..Cubin::default() };
+    let mut cubin = Cubin { sm, without_abi: elf.without_abi, ..Cubin::default() };
     cubin.kind = match elf.kind {
         1 => ElfKind::Relocatable,
         2 => ElfKind::Executable,

@@ -40,6 +40,7 @@ pub fn write(cubin: &Cubin) -> Result<Vec<u8>, CubinError> {
     let top = FLAGS_TOP.iter().find(|(level, _)| *level == cubin.debug).map_or(0, |(_, top)| *top);
     let low = if cubin.kind == ElfKind::Relocatable { PLAIN_CODE } else { target.flags_low };
     let elf = Elf {
+        without_abi: cubin.without_abi,
         kind: if cubin.kind == ElfKind::Relocatable { 1 } else { 2 },
         flags: top << 24 | cubin.sm << 8 | u32::from(low),
         sections,

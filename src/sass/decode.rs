@@ -6,7 +6,7 @@
 use super::field;
 use super::inst::{Ctrl, Guard, Inst};
 use crate::tables::encoding::{FORMS, Form, GuardForm, Kind, SETS, candidates};
-use crate::tables::{GenerationInfo, Mod, Target};
+use crate::tables::{GenerationInfo, Target};
 use std::fmt;
 
 /// Why a word is no instruction.
@@ -20,9 +20,6 @@ impl fmt::Display for DecodeError {
         f.write_str(&self.message)
     }
 }
-
-/// The reuse bit of a fourth operand.
-const KEPT: u128 = 1 << 125;
 
 /// The instruction of a word.
 pub fn decode(target: &Target, word: u128) -> Result<Inst, DecodeError> {
@@ -74,10 +71,10 @@ fn fields(form: &Form, word: u128, info: &GenerationInfo) -> Result<Inst, String
     Ok(inst)
 }
 
-/// The reuse bits that a form has: of its operands, and one that no text tells.
+/// The reuse bits that a form has: of its operands, and those that no text tells.
 fn reuse_mask(form: &Form) -> u128 {
-    let untold = form.mods.iter().filter(|m| m.kind == Mod::Kept).fold(0, |mask, _| mask | KEPT);
-    form.args.iter().filter(|a| a.reuse != 255).fold(untold, |mask, a| mask | 1 << a.reuse)
+    let mods = form.mods.iter().fold(0, |mask, m| mask | m.bits.place(u64::MAX));
+    form.args.iter().filter(|a| a.reuse != 255).fold(mods, |mask, a| mask | 1 << a.reuse)
 }
 
 fn modifiers(form: &Form, word: u128, inst: &mut Inst) -> Result<(), String> {
@@ -96,7 +93,7 @@ fn modifiers(form: &Form, word: u128, inst: &mut Inst) -> Result<(), String> {
 }
 
 fn operands(form: &Form, word: u128, info: &GenerationInfo, inst: &mut Inst) -> Result<(), String> {
-    for field in form.args.iter().filter(|f| f.kind != Kind::Literal) {
+    for field in form.args.iter().filter(|f| !f.is_only_printed()) {
         let mut arg = field::read(field, word, info)?;
         let slot = &mut inst.args[usize::from(field.slot)];
         match field.kind {

@@ -6,7 +6,7 @@
 
 use super::field;
 use super::inst::{Arg, ArgKind, Ctrl, Inst};
-use crate::tables::encoding::{FORMS, Form, GuardForm, Kind, ModField, SETS, forms_of};
+use crate::tables::encoding::{FORMS, Form, GuardForm, ModField, SETS, forms_of};
 use crate::tables::{GenerationInfo, Target};
 use std::fmt;
 
@@ -52,7 +52,7 @@ pub fn pick(target: &Target, inst: &Inst) -> Result<(&'static Form, u128), Encod
 fn fill(form: &Form, inst: &Inst, info: &GenerationInfo) -> Result<u128, (usize, String)> {
     let mut word = form.fixed.1 | form.must.1;
     let (mut fitting, mut covered) = (0, 0u32);
-    for field in form.args.iter().filter(|f| f.kind != Kind::Literal) {
+    for field in form.args.iter().filter(|f| !f.is_only_printed()) {
         let slot = usize::from(field.slot);
         covered |= 1 << slot;
         let given = inst.args[slot];

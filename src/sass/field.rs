@@ -48,8 +48,11 @@ pub fn read(field: &ArgField, word: u128, info: &GenerationInfo) -> Result<Arg, 
     let (kind, val, bank) = match field.kind {
         Kind::Reg | Kind::Inside => (ArgKind::Reg, raw, 0),
         Kind::UReg => (ArgKind::UReg, ureg(raw)?, 0),
+        Kind::NonzeroUReg if ureg(raw)? == 255 => return Err("URZ, which the form does not take".into()),
+        Kind::NonzeroUReg => (ArgKind::UReg, raw, 0),
         Kind::Pred => (ArgKind::Pred, raw, 0),
         Kind::UPred => (ArgKind::UPred, raw, 0),
+        Kind::InvertedUPred => (ArgKind::UPred, 7 - (raw & 7), 0),
         Kind::Bar => (ArgKind::Bar, raw, 0),
         Kind::Hex | Kind::Decimal | Kind::Float | Kind::Halves | Kind::Brains => (ArgKind::Imm, unsigned, 0),
         Kind::Signed | Kind::Displacement | Kind::Unbased => (ArgKind::Imm, signed(), 0),
@@ -65,7 +68,7 @@ pub fn read(field: &ArgField, word: u128, info: &GenerationInfo) -> Result<Arg, 
         Kind::Bindless => (ArgKind::Bindless, unsigned, ureg(field.bank.read(word))?),
         Kind::Bank => (ArgKind::Const, 0, raw),
         Kind::Offset => (ArgKind::Const, signed(), 0),
-        Kind::Literal => (ArgKind::None, 0, 0),
+        Kind::Literal | Kind::Word | Kind::Following => (ArgKind::None, 0, 0),
     };
     Ok(Arg {
         kind,
@@ -82,9 +85,9 @@ pub fn read(field: &ArgField, word: u128, info: &GenerationInfo) -> Result<Arg, 
 pub fn kind_of(kind: Kind) -> ArgKind {
     match kind {
         Kind::Reg | Kind::Inside | Kind::Nonzero | Kind::Twice => ArgKind::Reg,
-        Kind::UReg => ArgKind::UReg,
+        Kind::UReg | Kind::NonzeroUReg => ArgKind::UReg,
         Kind::Pred => ArgKind::Pred,
-        Kind::UPred => ArgKind::UPred,
+        Kind::UPred | Kind::InvertedUPred => ArgKind::UPred,
         Kind::Bar => ArgKind::Bar,
         Kind::Hex | Kind::Decimal | Kind::Float | Kind::Halves | Kind::Brains | Kind::Signed | Kind::Double => {
             ArgKind::Imm
@@ -94,7 +97,7 @@ pub fn kind_of(kind: Kind) -> ArgKind {
         Kind::Special => ArgKind::Special,
         Kind::Const | Kind::Bank | Kind::Offset => ArgKind::Const,
         Kind::Bindless => ArgKind::Bindless,
-        Kind::Literal => ArgKind::None,
+        Kind::Literal | Kind::Word | Kind::Following => ArgKind::None,
     }
 }
 
@@ -111,7 +114,8 @@ pub fn write(field: &ArgField, arg: &Arg, info: &GenerationInfo) -> Result<u128,
     let unsigned = || unsigned(arg.val, &field.bits);
     let signed = || signed(arg.val, &field.bits);
     let mut word = match field.kind {
-        Kind::UReg => field.bits.place(write_ureg(arg.val, info)?),
+        Kind::NonzeroUReg if arg.val == 255 => return Err("URZ, which the form does not take".into()),
+        Kind::UReg | Kind::NonzeroUReg => field.bits.place(write_ureg(arg.val, info)?),
         Kind::Signed | Kind::Displacement | Kind::Unbased | Kind::Label | Kind::Distance | Kind::Offset => {
             field.bits.place(signed()?)
         }
@@ -120,7 +124,9 @@ pub fn write(field: &ArgField, arg: &Arg, info: &GenerationInfo) -> Result<u128,
         Kind::Const => field.bits.place(signed()?) | field.bank.place(fit(arg.bank.into(), &field.bank)?),
         Kind::Bindless => field.bits.place(unsigned()?) | field.bank.place(write_ureg(arg.bank.into(), info)?),
         Kind::Bank => field.bits.place(fit(arg.bank.into(), &field.bits)?),
-        Kind::Literal => 0,
+        Kind::Literal | Kind::Word | Kind::Following => 0,
+        Kind::InvertedUPred if arg.val > 7 => return Err(format!("UP{}, which does not exist", arg.val)),
+        Kind::InvertedUPred => field.bits.place(7 - arg.val),
         Kind::Nonzero if arg.val == 255 => return Err("RZ, which the form does not take".into()),
         Kind::Scoreboard if arg.val > LAST_SCOREBOARD => return Err(format!("SB{}, which does not exist", arg.val)),
         _ => field.bits.place(unsigned()?),

@@ -11,7 +11,7 @@ use super::float;
 use super::inst::{Arg, ArgKind, Guard, Inst};
 use super::text;
 use crate::tables::encoding::{
-    ALIASES, ArgField, FORMS, FORMS_BY_WORD, Form, GuardForm, Kind, NEVER_PRINTED, SETS, special_by_name,
+    ALIASES, ArgField, BEHIND, FORMS, FORMS_BY_WORD, Form, GuardForm, Kind, NEVER_PRINTED, SETS, special_by_name,
 };
 use crate::tables::{Generation, Target};
 use std::fmt;
@@ -158,10 +158,14 @@ impl Reader<'_> {
             _ => self.bracket(at..at + count, body, &mut taken),
         });
         let present = rest.and_then(|rest| self.operands(at + count, rest, false, taken));
-        if present.is_some() || field.elide.is_none() || field.group != 0 {
+        if present.is_some() || field.elide.is_none() && field.kind != Kind::Word || field.group != 0 {
             return present;
         }
         let mut inst = inst;
+        if field.kind == Kind::Word {
+            self.word(at, "", &mut inst)?;
+            return self.operands(at + 1, text, first, inst);
+        }
         if field.elide.is_some_and(|e| e.0 == NEVER_PRINTED) {
             // Filled in by its note; without one the line does not say enough.
             self.said(field)?;
@@ -178,7 +182,7 @@ impl Reader<'_> {
 
     /// Puts in what stands behind the line.
     fn notes(&self, inst: &mut Inst) -> Option<()> {
-        for field in self.form.args.iter().filter(|f| f.slot != 255) {
+        for field in self.form.args.iter().filter(|f| !f.is_only_printed()) {
             let Some(said) = self.said(field) else { continue };
             let slot = &mut inst.args[usize::from(field.slot)];
             let (not, word) = said.strip_prefix('!').map_or((false, said), |word| (true, word));
@@ -215,6 +219,7 @@ impl Reader<'_> {
     fn bracket<'t>(&self, parts: std::ops::Range<usize>, text: &'t str, inst: &mut Inst) -> Option<&'t str> {
         let mut rest = text.strip_prefix(self.form.args[parts.start].open)?;
         let mut any = false;
+        let last = parts.end - 1;
         for at in parts {
             let field = &self.form.args[at];
             let body = if any { rest.strip_prefix('+') } else { Some(rest) };
@@ -231,7 +236,22 @@ impl Reader<'_> {
                 None => return None,
             }
         }
-        rest.strip_prefix(']')
+        let rest = rest.strip_prefix(']')?;
+        let behind = last as u8 | BEHIND;
+        if !self.form.mods.iter().any(|m| m.arg == behind) {
+            return Some(rest);
+        }
+        let (suffixes, rest) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
+        modifiers(self.form, behind, suffixes.trim_end(), inst).then_some(rest)
+    }
+
+    /// Sets the modifier that stands as an operand to the value that prints so.
+    fn word(&self, at: usize, text: &str, inst: &mut Inst) -> Option<()> {
+        let field = self.form.mods.iter().find(|m| usize::from(m.arg) == at)?;
+        let codes = SETS[usize::from(field.set)].iter().filter(|c| field.only.is_none_or(|only| c.1 == only));
+        let value = codes.filter(|c| c.2 == text).map(|c| c.1).next()?;
+        inst.mods.set(field.kind, value);
+        Some(())
     }
 
     /// Reads one operand; the rest of the text behind it.
@@ -239,6 +259,15 @@ impl Reader<'_> {
         let field = &self.form.args[at];
         if field.kind == Kind::Literal {
             return text.strip_prefix(field.literal);
+        }
+        if matches!(field.kind, Kind::Word | Kind::Following) {
+            let (word, rest) = text.split_at(text.find([',', ']']).unwrap_or(text.len()));
+            match field.kind {
+                Kind::Word => self.word(at, word.trim(), inst)?,
+                // The operand before it says which; the line is compared as a whole in the end.
+                _ => word.strip_prefix("UR").map(|_| ())?,
+            }
+            return Some(rest);
         }
         let blank = self.form.args.get(at + 1).filter(|next| next.join == " ").and_then(|_| text.find(' '));
         let end = end_of(field.kind, text, bracketed).min(blank.unwrap_or(usize::MAX));
@@ -298,9 +327,9 @@ impl Reader<'_> {
         let ureg = |text: &str| text.strip_prefix("UR").and_then(|n| number_of(n, 255));
         arg.val = match kind {
             Kind::Reg | Kind::Inside | Kind::Nonzero => number_of(word.strip_prefix('R')?, 255)?,
-            Kind::UReg => ureg(word)?,
+            Kind::UReg | Kind::NonzeroUReg => ureg(word)?,
             Kind::Pred => number_of(word.strip_prefix('P')?, 7)?,
-            Kind::UPred => number_of(word.strip_prefix("UP")?, 7)?,
+            Kind::UPred | Kind::InvertedUPred => number_of(word.strip_prefix("UP")?, 7)?,
             Kind::Bar => word.strip_prefix('B')?.parse().ok()?,
             Kind::Hex | Kind::Signed | Kind::Displacement | Kind::Unbased | Kind::Offset => integer(word)? as u64,
             Kind::Decimal => word.parse().ok()?,
@@ -342,7 +371,7 @@ impl Reader<'_> {
                 };
                 to.wrapping_sub(self.address).wrapping_sub(16)
             }
-            Kind::Literal => 0,
+            Kind::Literal | Kind::Word | Kind::Following => 0,
         };
         Some(())
     }

@@ -8,7 +8,9 @@ use super::field;
 use super::float;
 use super::inst::{Arg, ArgKind, Guard, Inst};
 use super::parse::parse;
-use crate::tables::encoding::{ALIASES, Alias, ArgField, Condition, Form, Kind, NEVER_PRINTED, SETS, special_text};
+use crate::tables::encoding::{
+    ALIASES, Alias, ArgField, BEHIND, Condition, Form, Kind, NEVER_PRINTED, SETS, special_text,
+};
 use crate::tables::{Generation, Target};
 use std::fmt::Write;
 
@@ -43,7 +45,7 @@ pub fn print(target: &Target, form: &Form, inst: &Inst, address: u64, labels: Op
 pub fn hidden(target: &Target, inst: &Inst) -> String {
     let mut out = String::new();
     let Ok((form, _)) = pick(target, inst) else { return out };
-    let fields: Vec<&ArgField> = form.args.iter().filter(|f| f.slot != 255).collect();
+    let fields: Vec<&ArgField> = form.args.iter().filter(|f| !f.is_only_printed()).collect();
     for field in fields.iter().filter(|f| f.elide.is_some_and(|e| e.0 == NEVER_PRINTED)) {
         note(field, inst, &mut out);
     }
@@ -69,7 +71,7 @@ fn note(field: &ArgField, inst: &Inst, out: &mut String) {
         Kind::Reg => register(out, "R", arg.val, 255, "RZ"),
         Kind::UReg => register(out, "UR", arg.val, 255, "URZ"),
         Kind::Pred => register(out, "P", arg.val, 7, "PT"),
-        Kind::UPred => register(out, "UP", arg.val, 7, "UPT"),
+        Kind::UPred | Kind::InvertedUPred => register(out, "UP", arg.val, 7, "UPT"),
         _ => write!(out, "{:#x}", arg.val),
     };
 }
@@ -184,11 +186,19 @@ impl Printer<'_> {
             }
         }
         out.push(']');
+        suffixes(self.form, (parts.end - 1) as u8 | BEHIND, self.inst, out);
+    }
+
+    /// What a modifier prints that stands as an operand.
+    fn word(&self, i: usize) -> &'static str {
+        let Some(field) = self.form.mods.iter().find(|m| usize::from(m.arg) == i) else { return "" };
+        let value = self.inst.mods.get(field.kind);
+        SETS[usize::from(field.set)].iter().find(|c| c.1 == value).map_or(field.kind.text(value), |c| c.2)
     }
 
     /// The operand of a field; its default where the instruction has none.
     fn arg(&self, field: &ArgField) -> Arg {
-        if field.kind == Kind::Literal {
+        if matches!(field.kind, Kind::Literal | Kind::Word) {
             return Arg::default();
         }
         let given = self.inst.args[usize::from(field.slot)];
@@ -197,6 +207,9 @@ impl Printer<'_> {
 
     fn is_elided(&self, i: usize) -> bool {
         let field = &self.form.args[i];
+        if field.kind == Kind::Word {
+            return self.word(i).is_empty();
+        }
         let arg = self.arg(field);
         let plain = !arg.neg && !arg.abs && !arg.reuse;
         field.elide.is_some_and(|(value, not)| value == NEVER_PRINTED || plain && arg.val == value && arg.not == not)
@@ -215,6 +228,10 @@ impl Printer<'_> {
         let field = &self.form.args[i];
         if field.kind == Kind::Literal {
             out.push_str(field.literal);
+            return;
+        }
+        if field.kind == Kind::Word {
+            out.push_str(self.word(i));
             return;
         }
         let arg = self.arg(field);
@@ -249,9 +266,10 @@ impl Printer<'_> {
     fn value(&self, field: &ArgField, arg: &Arg, out: &mut String) {
         let _ = match field.kind {
             Kind::Reg | Kind::Inside | Kind::Nonzero => register(out, "R", arg.val, 255, "RZ"),
-            Kind::UReg => register(out, "UR", arg.val, 255, "URZ"),
+            Kind::UReg | Kind::NonzeroUReg => register(out, "UR", arg.val, 255, "URZ"),
             Kind::Pred => register(out, "P", arg.val, 7, "PT"),
-            Kind::UPred => register(out, "UP", arg.val, 7, "UPT"),
+            Kind::UPred | Kind::InvertedUPred => register(out, "UP", arg.val, 7, "UPT"),
+            Kind::Following => register(out, "UR", (arg.val + 1).min(255), 255, "URZ"),
             Kind::Bar => write!(out, "B{}", arg.val),
             Kind::Hex => write!(out, "{:#x}", arg.val),
             Kind::Decimal => write!(out, "{}", arg.val),
@@ -289,7 +307,7 @@ impl Printer<'_> {
                     (0..64).rev().filter(|i| arg.val >> i & 1 != 0).map(|i| i.to_string()).collect();
                 write!(out, "{{{}}}", members.join(","))
             }
-            Kind::Literal => Ok(()),
+            Kind::Literal | Kind::Word => Ok(()),
         };
     }
 

@@ -15,6 +15,9 @@ pub struct Bits {
 /// As the first part of [`ArgField::elide`]: the operand is not printed at all.
 pub const NEVER_PRINTED: u64 = u64::MAX;
 
+/// In [`ModField::arg`]: behind the bracket.
+pub const BEHIND: u8 = 0x40;
+
 /// No bits at all.
 pub const NO_BITS: Bits = Bits { pieces: [(0, 0); 3], shift: 0 };
 
@@ -63,6 +66,14 @@ pub enum Kind {
     UReg,
     Pred,
     UPred,
+    /// A uniform predicate whose number is stored inverted: 0 is UPT.
+    InvertedUPred,
+    /// A uniform register other than URZ.
+    NonzeroUReg,
+    /// The uniform register behind the one that the operand before it holds; only printed.
+    Following,
+    /// A modifier that stands as an operand, without a dot; nothing where its text is empty.
+    Word,
     Bar,
     /// Unsigned, printed in hexadecimal.
     Hex,
@@ -118,7 +129,8 @@ pub struct ModField {
     pub bits: Bits,
     /// The one value that the form has, where it has only one.
     pub only: Option<u8>,
-    /// Index of the operand behind which it prints; 255 = behind the mnemonic.
+    /// Index of the operand behind which it prints; 255 = behind the mnemonic; with [`BEHIND`], behind the bracket that the operand
+    /// is the last of.
     pub arg: u8,
 }
 
@@ -188,6 +200,13 @@ pub struct Alias {
     pub on: u8,
     pub word: &'static str,
     pub when: &'static [Condition],
+}
+
+impl ArgField {
+    /// Whether it is printed and has no operand of its own.
+    pub fn is_only_printed(&self) -> bool {
+        matches!(self.kind, Kind::Literal | Kind::Word | Kind::Following)
+    }
 }
 
 impl Form {

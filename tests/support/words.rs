@@ -47,8 +47,9 @@ fn operand(field: &ArgField, info: &GenerationInfo, random: &mut Random) -> u128
     let width = field.bits.width();
     let any = |random: &mut Random| if width >= 64 { random.next() } else { random.next() & ((1 << width) - 1) };
     let mut word = match field.kind {
-        Kind::Literal => return 0,
+        Kind::Literal | Kind::Word | Kind::Following => return 0,
         Kind::UReg => field.bits.place(ureg(random)),
+        Kind::NonzeroUReg => field.bits.place(random.below((1 << info.ur_bits) - 1)),
         Kind::Bindless => field.bits.place(any(random)) | field.bank.place(ureg(random)),
         Kind::Nonzero => field.bits.place(random.below(255)),
         Kind::Scoreboard => field.bits.place(random.below(6)),

@@ -33,9 +33,12 @@ pub fn check(model: &Model, report: &mut Report) {
 
 /// An operand stands in one field; only a constant may be made of two, its bank and its offset.
 fn roles_once(form: &Form, report: &mut Report) {
-    for (i, field) in form.args.iter().enumerate().filter(|(_, f)| f.role.is_some()) {
+    // `UN` prints again what another field holds.
+    for (i, field) in form.args.iter().enumerate().filter(|(_, f)| f.role.is_some() && f.arg.kind != "UN") {
         let parts = |a: &str, b: &str| matches!((a, b), ("K", "O") | ("O", "K"));
-        let again = form.args[..i].iter().any(|f| f.role == field.role && !parts(&f.arg.kind, &field.arg.kind));
+        let again = form.args[..i]
+            .iter()
+            .any(|f| f.role == field.role && f.arg.kind != "UN" && !parts(&f.arg.kind, &field.arg.kind));
         if again {
             let message = format!("{}: the operand `{}` stands in two fields", form.row.op, field.arg.role);
             report.at("bits", message, form.row.at);

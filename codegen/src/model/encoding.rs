@@ -30,6 +30,9 @@ pub struct ModField {
     pub arg: Option<usize>,
 }
 
+/// In [`ModField::arg`]: behind the bracket that the operand is the last of.
+const BEHIND: usize = 0x40;
+
 /// An operand field of a form.
 #[derive(Clone, Debug)]
 pub struct ArgField {
@@ -251,11 +254,14 @@ fn arguments(row: &Row<FormRow>, ori: &Ori, op: usize, mods: &mut Vec<ModField>,
     let mut args = Vec::new();
     for arg in parsed {
         let role = roles.iter().position(|r| r.name == arg.role);
-        if role.is_none() && arg.kind != "lit" {
+        if role.is_none() && !["lit", "word"].contains(&arg.kind.as_str()) {
             report.at("names", format!("{}: the opcode has no role `{}`", row.op, arg.role), row.at);
         }
         for suffix in &arg.suffixes {
             mods.extend(modifier(suffix, Some(args.len()), ori, row, report));
+        }
+        for suffix in &arg.behind {
+            mods.extend(modifier(suffix, Some(args.len() | BEHIND), ori, row, report));
         }
         let shown = arg.elide.filter(|e| e.0 != syntax::NEVER_PRINTED);
         let absent = shown.or_else(|| role.and_then(|r| default(&roles[r], &arg.kind))).filter(|_| !arg.kept);

@@ -39,7 +39,7 @@ impl Bits {
 #[derive(Clone, Debug, Default)]
 pub struct GroupedArg {
     pub role: String,
-    /// Name of the kind; `lit` for a word that is only printed.
+    /// Name of the kind; `lit` for a word that is only printed, `word` for a modifier that stands as an operand.
     pub kind: String,
     pub bits: Option<Bits>,
     pub neg: Option<u8>,
@@ -53,6 +53,8 @@ pub struct GroupedArg {
     pub kept: bool,
     /// Modifier words printed behind the operand.
     pub suffixes: Vec<String>,
+    /// Modifier words printed behind the bracket that the operand is the last of.
+    pub behind: Vec<String>,
     /// Literal text printed behind the operand, or the literal itself.
     pub literal: String,
     /// Number of the bracket that it stands in, from 1; 0 for none.
@@ -69,6 +71,9 @@ const KINDS: &[(&str, u8)] = &[
     ("U", 8),
     ("P", 3),
     ("UP", 3),
+    ("UQ", 3),
+    ("UN", 0),
+    ("URN", 8),
     ("B", 4),
     ("I", 32),
     ("S", 32),
@@ -161,6 +166,11 @@ pub fn args(text: &str) -> Result<Vec<GroupedArg>, String> {
             for part in inner.split_whitespace() {
                 list.push(GroupedArg { group, open: format!("{open}["), join, ..operand(part)? });
             }
+            let end = if after.starts_with('.') { after.find('[').unwrap_or(after.len()) } else { 0 };
+            let (behind, after) = after.split_at(end);
+            if let Some(last) = list.last_mut() {
+                last.behind = suffixes(behind);
+            }
             (rest, join) = (after, "");
         }
     }
@@ -173,6 +183,17 @@ fn joined(word: &str) -> Result<GroupedArg, String> {
         Some(word) => Ok(GroupedArg { join: " ", ..operand(word)? }),
         None => Ok(GroupedArg { join: ", ", ..operand(word)? }),
     }
+}
+
+/// The modifier words of `.SET@BITS.SET@BITS`.
+fn suffixes(mut text: &str) -> Vec<String> {
+    let mut list = Vec::new();
+    while let Some(body) = text.strip_prefix('.') {
+        let (suffix, rest) = body.split_at(suffix_end(body));
+        list.push(suffix.into());
+        text = rest;
+    }
+    list
 }
 
 /// Splits at blanks outside brackets.
@@ -194,8 +215,11 @@ fn words(text: &str) -> Vec<&str> {
     list
 }
 
-/// `role:KIND@BITS` with its attributes, or `'WORD`.
+/// `role:KIND@BITS` with its attributes, `'WORD`, or `#SET@BITS`.
 fn operand(word: &str) -> Result<GroupedArg, String> {
+    if let Some(set) = word.strip_prefix('#') {
+        return Ok(GroupedArg { kind: "word".into(), suffixes: vec![set.into()], ..GroupedArg::default() });
+    }
     if let Some(literal) = word.strip_prefix('\'') {
         return Ok(GroupedArg { kind: "lit".into(), literal: literal.into(), ..GroupedArg::default() });
     }

@@ -1,0 +1,164 @@
+//! The incumbent's distinct instruction words, made once and kept in `target/oracle_words`.
+//!
+//! Input: PTX files and the targets that they are for. Output: by target, words with one control field. A file of words is named by its
+//! source, level and a hash of the PTX text; what ptxas refuses has an empty one.
+
+use sassafras::tables::Target;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Every target whose words are gathered.
+const TARGETS: [&str; 18] = [
+    "75", "80", "86", "87", "88", "89", "90", "90a", "100", "100a", "103", "103a", "110", "110a", "120", "120a", "121",
+    "121a",
+];
+
+/// The control field: stall, yield, scoreboards; the reuse bits above it stay.
+const CONTROL: u128 = ((1 << 17) - 1) << 105;
+
+/// What stands in its place: stall 2, no scoreboards, and the bit without which the disassembler does not show reuse.
+pub const STANDARD: u128 = 0x000f_e400 << 96 & CONTROL;
+
+/// Where words and texts are kept.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("target/oracle_words")
+}
+
+/// FNV-1a.
+pub fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// A file with its targets and levels.
+struct Source {
+    name: String,
+    text: Vec<u8>,
+    jobs: Vec<(String, u8)>,
+}
+
+/// Words by target. Without `all` each source goes to one of its targets.
+pub fn gather(all: bool) -> BTreeMap<String, BTreeSet<u128>> {
+    let only = std::env::var("SASSAFRAS_CASE").unwrap_or_default();
+    let sms = std::env::var("SASSAFRAS_SM").unwrap_or_default();
+    let mut words: BTreeMap<String, BTreeSet<u128>> = BTreeMap::new();
+    for (i, source) in sources().into_iter().enumerate().filter(|(_, s)| s.name.contains(&only)) {
+        for (j, (sm, level)) in source.jobs.iter().enumerate() {
+            let asked =
+                if sms.is_empty() { all || j == i % source.jobs.len() } else { sms.split(',').any(|s| s == sm) };
+            if asked {
+                words.entry(sm.clone()).or_default().extend(compiled(&source, sm, *level));
+            }
+        }
+    }
+    words
+}
+
+fn sources() -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // Beside the project, or beside the folder of its work trees.
+    let mut list: Vec<Source> = ["../shared/corpus", "../../shared/corpus"]
+        .iter()
+        .map(|place| corpus(&root.join(place)))
+        .find(|list| !list.is_empty())
+        .unwrap_or_default();
+    for place in ["tests/cases/words", "tests/cases/exec", "tests/corpus"] {
+        let entries = std::fs::read_dir(root.join(place)).expect("a folder of the tests");
+        let mut paths: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();
+        paths.retain(|p| p.extension().is_some_and(|e| e == "ptx"));
+        paths.sort();
+        for path in paths {
+            let text = std::fs::read(&path).expect("a PTX file");
+            let name = format!("{place}/{}", path.file_stem().unwrap_or_default().to_string_lossy());
+            let jobs = jobs(&own(&text), &[]);
+            list.push(Source { name, text, jobs });
+        }
+    }
+    list
+}
+
+fn corpus(folder: &Path) -> Vec<Source> {
+    let Ok(manifest) = std::fs::read_to_string(folder.join("manifest.json")) else { return Vec::new() };
+    let manifest: BTreeMap<String, serde_json::Value> = serde_json::from_str(&manifest).expect("a manifest");
+    let source = |(name, about): (String, serde_json::Value)| {
+        let targets = about["incumbent"].as_object().expect("targets").keys();
+        let named: Vec<String> = targets.map(|t| t.trim_start_matches("sm_").to_string()).collect();
+        let text = std::fs::read(folder.join(&name)).expect("a file of the corpus");
+        let own = about["target"].as_str().expect("a target").trim_start_matches("sm_").to_string();
+        Source { name, text, jobs: jobs(&own, &named) }
+    };
+    manifest.into_iter().map(source).collect()
+}
+
+/// The target that a PTX text names.
+fn own(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let line = text.lines().find_map(|l| l.trim().strip_prefix(".target")).unwrap_or_default();
+    let name = line.trim().split([',', ' ', '/']).next().unwrap_or_default();
+    name.trim_start_matches("sm_").to_string()
+}
+
+/// Targets and levels of a file: those named at -O3, its own at -O0, and all later ones unless it is for one target alone.
+fn jobs(own: &str, named: &[String]) -> Vec<(String, u8)> {
+    let mut list: BTreeSet<(String, u8)> = named.iter().map(|sm| (sm.clone(), 3)).collect();
+    let number = |name: &str| Target::by_name(&format!("sm_{name}")).map_or(0, |t| t.sm);
+    for sm in TARGETS {
+        match own.ends_with(['a', 'f']) {
+            true if own == sm => list.extend([(sm.to_string(), 0), (sm.to_string(), 3)]),
+            false if !sm.ends_with('a') && number(sm) >= number(own) => {
+                list.insert((sm.to_string(), 3));
+                list.extend((number(sm) == number(own)).then(|| (sm.to_string(), 0)));
+            }
+            _ => {}
+        }
+    }
+    list.into_iter().collect()
+}
+
+/// The distinct words of a source on a target at a level, from the file that keeps them if it is there.
+fn compiled(source: &Source, sm: &str, level: u8) -> Vec<u128> {
+    let name = format!("{}.O{level}.{:016x}.words", source.name.replace('/', "_"), hash(&source.text));
+    let kept = folder().join(format!("sm_{sm}")).join(name);
+    if let Ok(bytes) = std::fs::read(&kept) {
+        return bytes.chunks(16).map(|b| word(b) & !CONTROL | STANDARD).collect();
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (ptx, cubin) = (dir.path().join("k.ptx"), dir.path().join("k.cubin"));
+    std::fs::write(&ptx, &source.text).expect("the PTX written");
+    let ptxas = super::vendor::tool("ptxas").expect("ptxas");
+    let run = |extra: &[&str]| {
+        let mut command = Command::new(&ptxas);
+        command.args(extra).args([format!("-arch=sm_{sm}"), format!("-O{level}")]).arg(&ptx).arg("-o").arg(&cubin);
+        command.output().expect("ptxas runs").status.success()
+    };
+    // What is declared and not defined is for the linker.
+    let words = if run(&[]) || run(&["-c"]) { distinct(&std::fs::read(&cubin).expect("a cubin")) } else { Vec::new() };
+    let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+    std::fs::create_dir_all(kept.parent().expect("a folder")).expect("a folder for the words");
+    let part = kept.with_extension(format!("{}", std::process::id()));
+    std::fs::write(&part, bytes).expect("the words kept");
+    std::fs::rename(&part, &kept).expect("the words in place");
+    words
+}
+
+/// Words of the code sections of an ELF file, each once, with the standard control field. (Our own reader of cubins is not
+/// asked: what it refuses counts, too.)
+fn distinct(elf: &[u8]) -> Vec<u128> {
+    let number =
+        |at: usize, bytes: usize| elf[at..at + bytes].iter().rev().fold(0usize, |n, b| n << 8 | usize::from(*b));
+    let (table, count, names) = (number(40, 8), number(60, 2), number(62, 2));
+    let names = number(table + names * 64 + 24, 8);
+    let mut words = BTreeSet::new();
+    for at in (0..count).map(|i| table + i * 64) {
+        let name = names + number(at, 4);
+        if elf[name..].starts_with(b".text") {
+            let (offset, size) = (number(at + 24, 8), number(at + 32, 8));
+            words.extend(elf[offset..offset + size].chunks(16).map(|b| word(b) & !CONTROL | STANDARD));
+        }
+    }
+    words.into_iter().collect()
+}
+
+fn word(bytes: &[u8]) -> u128 {
+    bytes.iter().rev().fold(0, |word, byte| word << 8 | u128::from(*byte))
+}
