@@ -105,7 +105,9 @@ pub fn pool(forms: &str, target: u32) -> Vec<String> {
         let (text, note) = line.split_once(" // ").unwrap_or((line, ""));
         let (range, text) = text.strip_prefix('[').and_then(|t| t.split_once("] ")).unwrap_or(("0", text));
         let (from, to) = range.split_once('-').unwrap_or((range, "999"));
-        let here = (from.parse().unwrap_or(0)..=to.parse().unwrap_or(999)).contains(&target);
+        // A form of the targets with their own set of instructions: these programs are for the others.
+        let own_set = range.ends_with('a');
+        let here = !own_set && (from.parse().unwrap_or(0)..=to.parse().unwrap_or(999)).contains(&target);
         let words = |t: &str| {
             t.split(|c: char| !c.is_ascii_alphanumeric())
                 .any(|w| matches!(w, "io" | "s" | "lo" | "t" | "gv" | "cv" | "sh"))
