@@ -150,7 +150,8 @@ impl Builder<'_> {
         args.extend([(Role::D, low), (Role::E, high)]);
         self.address_args(place, order, &mut args);
         let mods = self.access_mods(SIZE_256, Window::Global, order);
-        self.put(Op::LDG_256, &mods, &args);
+        let inst = self.put(Op::LDG_256, &mods, &args);
+        self.f.insts[inst].ordered = order.strong;
         regs.extend(more);
         regs
     }
@@ -202,7 +203,8 @@ impl Builder<'_> {
         let mut args: SmallVec<[(Role, Operand); 8]> = SmallVec::new();
         args.push((Role::D, d));
         self.address_args(place, order, &mut args);
-        self.put(op, &mods, &args);
+        let inst = self.put(op, &mods, &args);
+        self.f.insts[inst].ordered = order.strong;
         Ok(())
     }
 
@@ -256,7 +258,8 @@ impl Builder<'_> {
         let mut args: SmallVec<[(Role, Operand); 8]> = SmallVec::new();
         self.address_args(place, &order, &mut args);
         args.push((Role::B, value));
-        self.put(op, &mods, &args);
+        let inst = self.put(op, &mods, &args);
+        self.f.insts[inst].ordered = order.strong;
         Ok(())
     }
 
@@ -271,7 +274,8 @@ impl Builder<'_> {
         self.address_args(place, order, &mut args);
         args.extend([(Role::B, low), (Role::C, high)]);
         let mods = self.access_mods(SIZE_256, Window::Global, order);
-        self.put(Op::STG_256, &mods, &args);
+        let inst = self.put(Op::STG_256, &mods, &args);
+        self.f.insts[inst].ordered = order.strong;
         Ok(())
     }
 

@@ -28,11 +28,13 @@ pub(super) struct Order {
     pub policy: Operand,
     /// Without a descriptor: accesses to devices.
     pub plain: bool,
+    /// The program counts on its order among other accesses, which no modifier may tell (shared memory).
+    pub strong: bool,
 }
 
 impl Default for Order {
     fn default() -> Order {
-        Order { row: None, cache: AccessMods::new(), policy: Operand::NULL, plain: false }
+        Order { row: None, cache: AccessMods::new(), policy: Operand::NULL, plain: false, strong: false }
     }
 }
 
@@ -52,7 +54,8 @@ impl Builder<'_> {
         let base = if access == Access::LdNc { Access::Ld } else { access };
         let row = OrderRow::of(self.target, base, semantics, scope, window == Window::Shared);
         let row = row.ok_or(Refusal::NotBuilt)?;
-        let mut order = Order { row: Some(row), ..Order::default() };
+        let strong = semantics != Semantics::Weak || mods.mmio;
+        let mut order = Order { row: Some(row), strong, ..Order::default() };
         if window != Window::Shared {
             order.cache = cache_mods(access, mods)?;
             if access == Access::LdNc {

@@ -110,6 +110,8 @@ pub struct InstData {
     olds: u16,
     /// Of a product or a sum of floats: the source lets it be contracted.
     pub contract: bool,
+    /// Of a memory access: it changes places with no other one, on either side.
+    pub ordered: bool,
     /// Source line, 0 where there is none.
     pub line: u32,
     /// Control field, once scheduled.
@@ -371,6 +373,7 @@ impl Function {
             olds: 0,
             line: 0,
             contract: false,
+            ordered: false,
             ctrl: ControlWord::default(),
         })
     }

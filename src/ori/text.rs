@@ -86,6 +86,9 @@ pub fn instruction(function: &Function, inst: InstId) -> String {
     if data.contract {
         out.push_str(" contract");
     }
+    if data.ordered {
+        out.push_str(" ordered");
+    }
     if data.line != 0 {
         let _ = write!(out, " ; {}", data.line);
     }
@@ -282,6 +285,7 @@ impl Parser {
             }
             rest = after;
         }
+        let (rest, ordered) = rest.strip_suffix(" ordered").map_or((rest, false), |rest| (rest, true));
         let (rest, contract) = rest.strip_suffix(" contract").map_or((rest, false), |rest| (rest, true));
         let (rest, defs) = self.list(rest, " out(")?;
         let (rest, uses) = self.list(rest, " in(")?;
@@ -294,7 +298,8 @@ impl Parser {
             self.function.set_olds(inst, &olds);
         }
         let data = &mut self.function.insts[inst];
-        (data.mods, data.guard, data.line, data.contract) = (mods, guard, number, contract);
+        (data.mods, data.guard, data.line) = (mods, guard, number);
+        (data.contract, data.ordered) = (contract, ordered);
         Ok(inst)
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Input: a memory operation. Output: its space, its address as far as it is known, and whether it is an order point. Two operations may
 //! change places where both only read, where their spaces differ and neither is generic, where they address disjoint bytes off the
-//! same registers, or where one reads what the program never writes. Volatile, strong and atomic ones change places with none.
+//! same registers, or where one reads what the program never writes. Volatile, strong and atomic ones change places with none, and
+//! neither does the first one behind a meeting of lanes.
 
 use super::effects::{Reg, each};
 use crate::ori::{Function, InstId, Operand};
@@ -48,7 +49,7 @@ impl Memory {
             Op::LDL | Op::STL => Space::Local,
             _ => Space::Any,
         };
-        let ordered = reads && writes || order.contains("STRONG") || order.contains("MMIO");
+        let ordered = data.ordered || reads && writes || order.contains("STRONG") || order.contains("MMIO");
         let mut base = Vec::new();
         for role in [Role::A, Role::Ub] {
             each(function, function.arg(inst, role), |reg, _| base.push((reg, written(reg))));

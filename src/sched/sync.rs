@@ -8,7 +8,7 @@
 use super::regions::{Enrol, Group, Plan, plan};
 use crate::ori::cfg::Cfg;
 use crate::ori::{Block, File, Function, InstId, Operand};
-use crate::tables::{Feature, Mod, Op, Role, value};
+use crate::tables::{Feature, Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
 use std::collections::BTreeMap;
 
@@ -116,11 +116,13 @@ fn insert_before_branch(function: &mut Function, block: Block, inst: InstId) {
     function.blocks[block].insert(at, inst);
 }
 
-/// Replaces SYNCMASK by WARPSYNC in blocks that are not proved convergent, and puts WARPSYNC before block barriers there.
+/// Replaces SYNCMASK by WARPSYNC in blocks that are not proved convergent, and puts WARPSYNC before block barriers there. Where the
+/// lanes are together anyway, what is left of it is an order: the next access of memory stays behind those before it.
 fn warp_syncs(function: &mut Function, plan: &Plan) {
     for block in function.layout.clone() {
         let divergent = plan.varying.divergent.contains(block);
         let mut out = Vec::with_capacity(function.blocks[block].len());
+        let mut met = false;
         for inst in function.blocks[block].clone() {
             let op = function.insts[inst].op;
             let mask = match op {
@@ -131,9 +133,15 @@ fn warp_syncs(function: &mut Function, plan: &Plan) {
             if let Some(mask) = mask.filter(|_| divergent) {
                 warp_sync(function, inst, mask, &mut out);
             }
-            if op != Op::SYNCMASK {
-                out.push(inst);
+            if op == Op::SYNCMASK {
+                met = true;
+                continue;
             }
+            if met && (op.has(Prop::ReadsMemory) || op.has(Prop::WritesMemory)) {
+                function.insts[inst].ordered = true;
+                met = false;
+            }
+            out.push(inst);
         }
         function.blocks[block] = out;
     }

@@ -82,6 +82,13 @@ def scan_warp():
     return [launch("scan_warp", 1, 96, [IN("s32", x), OUT("s32", expect)])]
 
 
+def warp_neighbours():
+    x = lcg("u32", 64, 5, 0xFFFFFFFF)
+    right = [x[i + 1] if i % 32 != 31 else 7 for i in range(64)]
+    expect = [unsigned(r * 3 + v) for r, v in zip(right, x)]
+    return [launch("warp_neighbours", 1, 64, [IN("u32", x), OUT("u32", expect), OUT("u32", expect)])]
+
+
 def histogram():
     n = 300
     x, start = lcg("u32", n, 6, 0xFF), iota("u32", 16, 100, 1)
@@ -1047,7 +1054,7 @@ KERNELS = [
     matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
     cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any,
-    small_programs, several_results,
+    small_programs, several_results, warp_neighbours,
 ]
 
 

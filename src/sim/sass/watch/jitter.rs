@@ -20,7 +20,7 @@ impl Jitter {
     }
 
     /// The next number (SplitMix64, Steele and others 2014).
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -29,17 +29,17 @@ impl Jitter {
 
     /// Length of a turn, in instructions: often short, at most `longest`.
     pub fn turn(&mut self, longest: u64) -> u64 {
-        let most = 1 << (self.next() % 9);
-        1 + self.next() % longest.min(most)
+        let most = 1 << (self.draw() % 9);
+        1 + self.draw() % longest.min(most)
     }
 
     /// Puts something into what a block has not written.
     pub fn fill(&mut self, block: &mut Block) {
         for warp in &mut block.warps {
-            warp.fill(|| self.next() as u32);
-            warp.local.iter_mut().for_each(|byte| *byte = self.next() as u8);
+            warp.fill(|| self.draw() as u32);
+            warp.local.iter_mut().for_each(|byte| *byte = self.draw() as u8);
         }
-        block.shared.iter_mut().for_each(|byte| *byte = self.next() as u8);
+        block.shared.iter_mut().for_each(|byte| *byte = self.draw() as u8);
     }
 
     /// Changes the last place of approximate results, where their bound allows it: every function of MUFU on f32 may be off by one.
@@ -54,7 +54,7 @@ impl Jitter {
             let exponent = bits >> 23 & 0xff;
             // Zeros, powers of two, infinities and numbers beside them are as they are.
             if exponent > 1 && exponent < 254 && bits & 0x7f_ffff != 0 && bits & 0x7f_ffff != 0x7f_ffff {
-                let off = [bits - 1, bits, bits + 1][(self.next() % 3) as usize];
+                let off = [bits - 1, bits, bits + 1][(self.draw() % 3) as usize];
                 w.set_reg(register.into(), lane, off);
             }
         }
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn a_seed_is_a_sequence() {
         let (mut a, mut b, mut c) = (Jitter::new(7), Jitter::new(7), Jitter::new(8));
-        let of = |j: &mut Jitter| (0..4).map(|_| j.next()).collect::<Vec<_>>();
+        let of = |j: &mut Jitter| (0..4).map(|_| j.draw()).collect::<Vec<_>>();
         let first = of(&mut a);
         assert_eq!(first, of(&mut b));
         assert_ne!(first, of(&mut c));

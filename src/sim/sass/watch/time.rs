@@ -308,7 +308,8 @@ impl Timeline {
         };
         self.writes.retain(|f| !over(f));
         // An instruction that is executed again reads again.
-        self.reads.retain(|f| !over(f) && !(f.pc == pc && f.lanes & !active == 0));
+        let again = |f: &Flight| f.pc == pc && f.lanes & !active == 0;
+        self.reads.retain(|f| !(over(f) || again(f)));
         if active == 0 {
             return;
         }
