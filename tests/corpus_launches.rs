@@ -3,7 +3,8 @@
 //! Input: tests/cases/corpus/NAME.ron and the modules that they name; where a module lies outside the repository and is
 //! missing, the test says `skipped`. Checked for each launch: what the interpreter computes is what the description
 //! says; our cubins and the incumbent's, on the machine, give the same, on six targets, at -O0 and -O3, ours also with 24,
-//! 32 and 64 registers. By default each launch takes one of these combinations, another than its neighbours;
+//! 32 and 64 registers; ours without any report, the incumbent's but for hazards, which are printed (rows of the latency tables that are
+//! more careful than it). By default each launch takes one of these combinations, another than its neighbours;
 //! `SASSAFRAS_CORPUS=all` takes all. `SASSAFRAS_CASE` and `SASSAFRAS_SM` (lists, such as `01_basic,07_crypto.keccak` and
 //! `sm_90`) narrow the run. What is refused by name is listed in not_yet.txt.
 
@@ -217,6 +218,10 @@ fn launches_agree() {
         println!("{engine}: {runs} runs compared with nothing, of {} kernels:", kernels.len());
         kernels.iter().for_each(|(kernel, runs)| println!("    {kernel} ({runs})"));
     }
+    let mut hazards = engines::HAZARDS.lock().unwrap().clone();
+    hazards.sort();
+    println!("incumbent: {} runs with hazards by our tables, their numbers compared without time", hazards.len());
+    hazards.iter().for_each(|line| println!("    {line}"));
     let outdated = report.outdated.iter().map(|(line, name)| format!("not_yet.txt:{line}: {name} runs now"));
     let mut wrong: Vec<String> = report.wrong.into_iter().chain(outdated).collect();
     wrong.sort();

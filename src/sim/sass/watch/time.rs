@@ -79,6 +79,8 @@ pub struct Timeline {
     /// Cycle, on the clock of the group that did it, at which each scoreboard was set last.
     set_at: [u64; BOARDS],
     set_by: [u32; BOARDS],
+    /// Lanes of the setting: what other lanes of the warp do has a clock of its own.
+    set_for: [u32; BOARDS],
     /// Of each order, of results of a class or of reads of a queue: how many were issued, and how many are known to be over.
     issued: [u64; ORDERS],
     over: [u64; ORDERS],
@@ -102,6 +104,7 @@ impl Default for Timeline {
             done: [0; BOARDS],
             set_at: [0; BOARDS],
             set_by: [0; BOARDS],
+            set_for: [0; BOARDS],
             issued: [0; ORDERS],
             over: [0; ORDERS],
             covers: Vec::new(),
@@ -181,7 +184,8 @@ impl Timeline {
     fn wait(&mut self, t: &Timing, group: u32, found: &mut Vec<Hazard>) {
         for board in (0..BOARDS).filter(|board| t.ctrl.wait >> board & 1 != 0) {
             let (at, by) = (self.set_at[board], self.set_by[board]);
-            if self.set[board] > self.done[board] && self.clock < at + COUNTED && self.clock >= at {
+            let own = self.set_for[board] & group != 0;
+            if own && self.set[board] > self.done[board] && self.clock < at + COUNTED && self.clock >= at {
                 let what =
                     format!("scoreboard {board} is waited for before the instruction at pc {:#x} has set it", by * 16);
                 found.push(Hazard { what, read: None, lanes: group });
@@ -286,8 +290,9 @@ impl Timeline {
         let mut count = |board: u8| -> Setting {
             let slot = self.set.get_mut(usize::from(board))?;
             *slot += 1;
-            (self.set_at[usize::from(board)], self.set_by[usize::from(board)]) = (self.clock, pc);
-            Some((board, *slot))
+            let board = usize::from(board);
+            (self.set_at[board], self.set_by[board], self.set_for[board]) = (self.clock, pc, active);
+            Some((board as u8, *slot))
         };
         let (written, read) = (count(t.ctrl.write_bar), count(t.ctrl.read_bar));
         let class = t.writes.first().map_or(t.class, |write| write.class);
