@@ -16,7 +16,7 @@ use lowering_support::forms::{Form, RESULTS, STRIDE, THREADS, folder, forms, mod
 use sassafras::compile::{Options, compile};
 use sassafras::sim::fault::Fault;
 use sassafras::sim::launch::ArgValue;
-use sassafras::sim::run::{Shape, run};
+use sassafras::sim::run::{How, Shape, run_as};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -65,9 +65,12 @@ struct Bench {
 }
 
 impl Bench {
-    fn execute(&self, cubin: &[u8], kernel: usize) -> Result<Vec<u8>, Fault> {
+    /// Runs a form's kernel; with time, too early a read is a fault. The incumbent's go without: rows of the latency tables may be more
+    /// careful than it, which is the business of tests/machine.rs and tests/hazards.rs.
+    fn execute(&self, cubin: &[u8], kernel: usize, timed: bool) -> Result<Vec<u8>, Fault> {
         let mut values = [ArgValue::Buffer { bytes: self.input.clone(), writable: true }];
-        run(cubin, &format!("k{kernel}"), self.shape, &mut values)?;
+        let how = How { timed, ..How::default() };
+        run_as(cubin, &format!("k{kernel}"), self.shape, &mut values, how)?.clean()?;
         match values {
             [ArgValue::Buffer { bytes, .. }] => Ok(bytes),
             _ => Err(Fault::new("the buffer is gone")),
@@ -115,7 +118,7 @@ impl Bench {
         let theirs = self.incumbent(job.target, level, source);
         for ((number, form), third) in job.forms.iter().zip(judged) {
             let how = format!("{} -O{level} {}", job.target, form.text);
-            let mine = match self.execute(&ours, *number) {
+            let mine = match self.execute(&ours, *number, true) {
                 Ok(bytes) => bytes,
                 Err(fault) => {
                     found.wrong.push(format!("{how}: {fault}"));
@@ -127,7 +130,7 @@ impl Bench {
                 continue;
             }
             interpreter(job.target, form, &how, &mine, third, found);
-            match self.execute(&theirs, *number) {
+            match self.execute(&theirs, *number, false) {
                 Err(fault) if fault.is_refused() => drop(found.anchors.insert(how, reason(&fault))),
                 Err(fault) => found.wrong.push(format!("{how}: the incumbent's cubin: {fault}")),
                 Ok(bytes) if bytes == mine => drop(found.anchors.insert(how, String::new())),

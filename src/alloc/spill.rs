@@ -11,7 +11,7 @@ use super::ranges::{Gone, is_marker};
 use super::recompute::Recompute;
 use crate::ori::hash::QuickMap;
 use crate::ori::ssa::copy;
-use crate::ori::{Convention, File, Function, InstId, Operand, VReg};
+use crate::ori::{Convention, File, Function, InstId, Operand, STACK_POINTER, VReg};
 use crate::tables::ori::Direction;
 use crate::tables::{Mod, Op, Role, value};
 use cranelift_entity::SecondaryMap;
@@ -210,9 +210,18 @@ impl<'a> Spiller<'a> {
         out.push(inst);
     }
 
+    /// Takes back the move of the stack pointer before a call: what the call reads must come from the frame while the pointer is there.
+    fn stack_move(&self, inst: InstId, out: &mut Vec<InstId>) -> Option<InstId> {
+        let last = *out.last().filter(|_| self.function.insts[inst].op == Op::CALL)?;
+        let mut moves = false;
+        self.function.for_each_def(last, |reg| moves |= self.function.regs[reg].phys == Some(STACK_POINTER));
+        if moves { out.pop() } else { None }
+    }
+
     fn general(&mut self, inst: InstId, out: &mut Vec<InstId>) {
         self.loaded.clear();
         self.defined.clear();
+        let moved = self.stack_move(inst, out);
         let mut after = Vec::new();
         let guarded = !self.function.insts[inst].guard.is_null();
         for i in 0..self.function.args(inst).len() {
@@ -226,6 +235,7 @@ impl<'a> Spiller<'a> {
         }
         let guard = self.function.insts[inst].guard;
         self.function.insts[inst].guard = self.used(guard, out);
+        out.extend(moved);
         out.push(inst);
         out.append(&mut after);
         for (reg, now) in std::mem::take(&mut self.defined) {

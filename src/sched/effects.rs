@@ -77,7 +77,7 @@ impl Effects {
             out.writes.push(Access { reg: ALONE, class });
         }
         // What announces its end and touches no register is waited for by whatever comes next.
-        let announces = data.op.has(Prop::VariableLatency) || data.op.has(Prop::ReadsLate);
+        let announces = data.op.has(Prop::VariableLatency);
         let bare = out.writes.is_empty() && out.reads.iter().all(|a| a.class == LatencyClass::Guard);
         if announces && bare && class.info().announced && !data.op.has(Prop::Convergent) {
             out.writes.push(Access { reg: FENCE, class });
