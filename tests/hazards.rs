@@ -99,7 +99,7 @@ fn incumbent(job: &Job) -> Option<Cubin> {
     std::fs::create_dir_all(&folder).expect("a folder");
     let kept = folder.join(format!("{}.{}.cubin", job.name.replace('/', "_"), job.target));
     if !kept.exists() {
-        let part = kept.with_extension("part");
+        let part = kept.with_extension(format!("{:?}.part", std::thread::current().id()));
         let run = Command::new(ptxas).args(["-arch", &job.target]).arg(&job.path).arg("-o").arg(&part).output();
         if !run.is_ok_and(|run| run.status.success()) {
             return None;

@@ -77,7 +77,9 @@ impl Effects {
             out.writes.push(Access { reg: ALONE, class });
         }
         // What announces its end and touches no register is waited for by whatever comes next.
-        let announces = data.op.has(Prop::VariableLatency);
+        // An access of memory without registers has none to announce, and its form no place for it.
+        let memory = data.op.has(Prop::ReadsMemory) || data.op.has(Prop::WritesMemory);
+        let announces = data.op.has(Prop::VariableLatency) && !memory;
         let bare = out.writes.is_empty() && out.reads.iter().all(|a| a.class == LatencyClass::Guard);
         if announces && bare && class.info().announced && !data.op.has(Prop::Convergent) {
             out.writes.push(Access { reg: FENCE, class });

@@ -42,7 +42,8 @@ fn control_word(function: &Function, inst: InstId) -> ControlWord {
     let args = || roles.iter().zip(function.args(inst)).filter(|(r, a)| counts(r) && !a.is_null());
     let some = |d: Direction| args().any(|(r, _)| r.direction == d);
     // What announces its end and writes no register announces it on the result's scoreboard, if it reads none either.
-    let result = variable && (some(Direction::Def) || !some(Direction::Use));
+    let memory = op.has(Prop::ReadsMemory) || op.has(Prop::WritesMemory);
+    let result = variable && (some(Direction::Def) || !some(Direction::Use) && !memory);
     let class = Latency::of(target).map(|l| l.class_of(op, &function.insts[inst].mods).info());
     let late = class.is_some_and(|c| c.late) && !op.has(Prop::Control);
     let read = (variable || late) && some(Direction::Use) || op.has(Prop::ReadsLate);
