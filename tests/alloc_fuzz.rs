@@ -248,3 +248,45 @@ fn meeting(f: &Function) -> Vec<(VReg, VReg)> {
     }
     pairs
 }
+
+/// A value waits in the frame; before it comes back the program moves the stack pointer, once or not, and loads it again, once or not.
+fn waiting(moves: bool, back: bool) -> Vec<String> {
+    let mut f = Function::new("k", Target::by_name("sm_90").unwrap());
+    let block = f.new_block();
+    let (sp, value) = (f.stack_register(), f.new_reg(File::R));
+    let put = |f: &mut Function, op, args: &[(Role, Operand)]| {
+        let inst = f.make(op);
+        args.iter().for_each(|(role, operand)| f.set_arg(inst, *role, *operand));
+        f.append(block, inst);
+    };
+    let (seven, below, home, saved) = (f.imm(7), f.imm(0xffff_fff0), f.imm(8), f.imm(0));
+    put(&mut f, Op::MOV, &[(Role::D, value.into()), (Role::A, seven)]);
+    if moves {
+        put(&mut f, Op::IADD3, &[(Role::D, sp.into()), (Role::A, sp.into()), (Role::B, below)]);
+    }
+    if back {
+        put(&mut f, Op::LDL, &[(Role::D, sp.into()), (Role::A, sp.into()), (Role::Off, saved)]);
+    }
+    put(&mut f, Op::STG, &[(Role::A, value.into()), (Role::B, value.into()), (Role::Off, saved)]);
+    put(&mut f, Op::EXIT, &[]);
+    let before = f.clone();
+    f.regs[value].phys = Some(4);
+    (f.local_bytes, f.frame_bytes) = (8, 16);
+    put(&mut f, Op::STL, &[(Role::A, sp.into()), (Role::B, value.into()), (Role::Off, home)]);
+    put(&mut f, Op::LDL, &[(Role::D, value.into()), (Role::A, sp.into()), (Role::Off, home)]);
+    let mut order = f.blocks[block].clone();
+    let (load, store) = (order.pop().unwrap(), order.pop().unwrap());
+    order.insert(1, store);
+    order.insert(order.len() - 2, load);
+    f.blocks[block] = order;
+    check::check(&before, &f, &Default::default())
+}
+
+/// The frame is out of reach of a stack pointer that the program has moved, until it is back.
+#[test]
+fn checker_follows_the_stack_pointer() {
+    assert_eq!(waiting(false, false), Vec::<String>::new());
+    assert_eq!(waiting(true, true), Vec::<String>::new());
+    let found = waiting(true, false);
+    assert!(found.len() == 1 && found[0].contains("reaches for the frame"), "{found:?}");
+}

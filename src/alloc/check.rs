@@ -47,6 +47,8 @@ struct State {
     open: Vec<u64>,
     /// Stack pointer, from where it was at the entry.
     stack: i64,
+    /// The program has moved it below what it took of the stack: the frame is out of reach until a load brings it back.
+    moved: bool,
 }
 
 impl State {
@@ -106,7 +108,7 @@ impl State {
 
     /// The state without values of registers that are not needed.
     fn only(&self, needed: impl Fn(VReg) -> bool) -> State {
-        let mut out = State { open: self.open.clone(), stack: self.stack, ..State::default() };
+        let mut out = State { open: self.open.clone(), stack: self.stack, moved: self.moved, ..State::default() };
         for (value, places) in &self.places {
             if matches!(value, Value::Of(reg) | Value::AsNumber(reg) if !needed(*reg)) {
                 continue;
@@ -117,7 +119,7 @@ impl State {
     }
 
     fn join(&self, other: &State) -> State {
-        let mut out = State { stack: self.stack, ..State::default() };
+        let mut out = State { stack: self.stack, moved: self.moved || other.moved, ..State::default() };
         out.open = self.open.iter().zip(&other.open).map(|(a, b)| a & b).collect();
         for (one, two) in [(self, other), (other, self)] {
             for (place, values) in &one.held {
@@ -329,6 +331,9 @@ impl Checker<'_> {
             places.into_iter().for_each(|p| state.clear(p));
         }
         defs.iter().for_each(|(reg, _)| state.forget(*reg));
+        if defs.iter().any(|(reg, _)| before.regs[*reg].phys == Some(STACK_POINTER)) {
+            state.moved = op != Op::LDL;
+        }
         for (reg, place) in defs {
             match place {
                 Some(place) => {
@@ -448,6 +453,9 @@ impl Checker<'_> {
         f.for_each_reg(operand, |r| regs.push(r));
         let bytes = 4 * regs.len() as i64;
         let inside = offset >= i64::from(f.local_bytes) && offset + bytes <= i64::from(f.frame_bytes);
+        if state.moved {
+            self.wrong(inst, "reaches for the frame while the stack pointer is elsewhere");
+        }
         if !inside || offset % bytes != 0 || matches!(operand.kind(), Kind::Null) {
             self.wrong(inst, "is outside the part of the frame for spilled values, or not aligned");
         }

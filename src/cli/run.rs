@@ -1,7 +1,7 @@
 //! `sassafras run`: one kernel of a cubin, or of a PTX file that is compiled first, on the CPU.
 
 use crate::diag::Diagnostic;
-use crate::gpu::Card;
+use crate::gpu::{Card, check_arguments};
 use crate::sim::fault::Fault;
 use crate::sim::launch::{ArgValue, CommandArg, parse_command_arg, write_results};
 use crate::sim::report::Report;
@@ -91,6 +91,7 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
     let mut values: Vec<ArgValue> = args.iter().map(|a| a.value.clone()).collect();
     let shape = Shape { grid: options.grid, block: options.block, smem: options.smem };
     if let Some(card) = card {
+        check_arguments(&bytes, &options.kernel, &values)?;
         card.run(&bytes, &options.kernel, shape, &mut values, 0)?;
         write_results(&args, &values)?;
         return Ok(ExitCode::SUCCESS);

@@ -80,22 +80,10 @@ impl Card {
         self.api.unload(module)
     }
 
-    /// Runs a kernel as [`Card::run_unchecked`] does, after its arguments were found to be those that the cubin states.
-    pub fn run(
-        &self,
-        bytes: &[u8],
-        kernel: &str,
-        shape: Shape,
-        args: &mut [ArgValue],
-        again: usize,
-    ) -> Result<Vec<f32>, String> {
-        check_sizes(bytes, kernel, args)?;
-        self.run_unchecked(bytes, kernel, shape, args, again)
-    }
-
     /// Runs a kernel once, then `again` times for its time; the buffers are as the first run left them. Milliseconds of each
-    /// of the later runs, which start from the same buffers as the first. The arguments must be those of the kernel.
-    pub fn run_unchecked(
+    /// of the later runs, which start from the same buffers as the first. The arguments must be those of
+    /// the kernel, for which [`check_arguments`] asks a cubin that our reader takes.
+    pub fn run(
         &self,
         bytes: &[u8],
         kernel: &str,
@@ -177,8 +165,8 @@ impl Card {
     }
 }
 
-/// Whether the arguments are those of the kernel.
-fn check_sizes(bytes: &[u8], kernel: &str, args: &[ArgValue]) -> Result<(), String> {
+/// Whether the arguments are those of the kernel, as the cubin states them; the error says which is not.
+pub fn check_arguments(bytes: &[u8], kernel: &str, args: &[ArgValue]) -> Result<(), String> {
     let cubin = cubin::read(bytes).map_err(|error| error.to_string())?;
     let function = cubin.function(kernel).filter(|f| f.kernel);
     let function = function.ok_or_else(|| format!("the cubin has no kernel {kernel}"))?;

@@ -200,7 +200,7 @@ fn on(card: &Card, cubin: &[u8], launch: &Launch, expected: &Launch) -> Result<f
     let mut values = launch.arg_values();
     let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
     // What the cubin states is the loader's business here, not ours.
-    let mut times = card.run_unchecked(cubin, &launch.kernel, shape, &mut values, REPEATS)?;
+    let mut times = card.run(cubin, &launch.kernel, shape, &mut values, REPEATS)?;
     expected.check(&values).map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     times.sort_by(f32::total_cmp);
     Ok(times[REPEATS / 2])

@@ -156,20 +156,20 @@ fn record(latency: &Latency, at: usize, known: &Known, state: &mut State) {
             .filter(|b| **b != NONE)
             .for_each(|b| state.announce(class, *b));
     }
+    let pending = |what: What, word: &Word, announced: bool, boards: u8| Pending {
+        what,
+        class: word.class,
+        announced,
+        boards,
+        age: 0,
+        inst: at as u32,
+        slot: word.slot,
+        guard: known.guard,
+    };
     for word in &known.reads {
         let announced = word.register.0 == RegFile::R && word.class.info().late;
         let boards = if announced { write | read } else { 0 };
-        let entry = Pending {
-            what: What::Read,
-            class: word.class,
-            announced,
-            boards,
-            age: 0,
-            inst: at as u32,
-            slot: word.slot,
-            guard: known.guard,
-        };
-        state.add(word.register, entry);
+        state.add(word.register, pending(What::Read, word, announced, boards));
     }
     for word in &known.writes {
         if known.guard.is_none() {
@@ -177,17 +177,7 @@ fn record(latency: &Latency, at: usize, known: &Known, state: &mut State) {
         }
         let announced = word.class.info().announced;
         let boards = if announced { write } else { 0 };
-        let entry = Pending {
-            what: What::Write,
-            class: word.class,
-            announced,
-            boards,
-            age: 0,
-            inst: at as u32,
-            slot: word.slot,
-            guard: known.guard,
-        };
-        state.add(word.register, entry);
+        state.add(word.register, pending(What::Write, word, announced, boards));
     }
     for word in known.writes.iter().filter(|w| matches!(w.register.0, RegFile::P | RegFile::UP)) {
         state.forget(word.register.0 == RegFile::UP, word.register.1);
