@@ -45,8 +45,10 @@ fn one(number: usize, path: &Path, tools: &Tools) -> Vec<String> {
         Err(error) => return vec![format!("{name}: {error}")],
     };
     let mut wrong = Vec::new();
-    let allowed = |sm: &str| file.allows(&format!("sm_{sm}"));
-    for (t, sm) in TARGETS.into_iter().enumerate().filter(|(_, sm)| wanted("SASSAFRAS_SM", sm) && allowed(sm)) {
+    let allowed = |sm: &str| wanted("SASSAFRAS_SM", sm) && file.allows(&format!("sm_{sm}"));
+    let own = file.own_target().filter(|own| !own.ends_with(|c: char| c.is_ascii_digit()));
+    let own = own.as_deref().map_or("", |own| own.trim_start_matches("sm_"));
+    for (t, sm) in TARGETS.into_iter().chain([own]).enumerate().filter(|(_, sm)| !sm.is_empty() && allowed(sm)) {
         for (_, level) in [(0, "-O0"), (1, "-O3")].into_iter().filter(|(l, _)| on_turn(number + t + l)) {
             if known_wrong(&name, level) {
                 println!("not compared: {name} sm_{sm} {level}, which the incumbent compiles wrongly");

@@ -79,7 +79,7 @@ impl Builder<'_> {
     /// `mma`, `mma.sp`, `wmma.mma`
     pub fn matrix_product(&mut self, inst: &ast::Instruction) -> Lowered {
         let m = &inst.mods;
-        let shape = m.matrix_shape.filter(|_| m.mma_kind.is_none()).ok_or(Refusal::NotBuilt)?;
+        let shape = m.matrix_shape.filter(|_| !m.scale).ok_or(Refusal::NotBuilt)?;
         if shape == MatrixShape::M8n8k4 && inst.types.get(1) == Some(&ScalarType::F16) {
             return self.quarter_product(inst);
         }

@@ -103,11 +103,16 @@ pub struct Launch {
 }
 
 impl LaunchFile {
+    /// The name in the module's own `.target`.
+    pub fn own_target(&self) -> Option<String> {
+        let source = std::fs::read_to_string(&self.module).ok()?;
+        let own = source.lines().find_map(|l| l.trim().strip_prefix(".target"))?;
+        own.split([',', ' ', '\t']).find(|word| !word.is_empty()).map(str::to_string)
+    }
+
     /// Whether the module's own `.target` allows a target.
     pub fn allows(&self, target: &str) -> bool {
-        let source = std::fs::read_to_string(&self.module).unwrap_or_default();
-        let own = source.lines().find_map(|l| l.trim().strip_prefix(".target")).unwrap_or("");
-        let own = own.split([',', ' ', '\t']).find(|word| !word.is_empty()).and_then(Target::by_name);
+        let own = self.own_target().and_then(|own| Target::by_name(&own));
         let other = Target::by_name(target);
         own.zip(other).is_none_or(|(own, other)| own.refused_on(other).is_none())
     }

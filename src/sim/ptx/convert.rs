@@ -186,6 +186,9 @@ impl Small {
         match name {
             "e4m3" => Small::of(ScalarType::E4m3x2),
             "e5m2" => Small::of(ScalarType::E5m2x2),
+            "e3m2" => Small::of(ScalarType::E3m2x2),
+            "e2m3" => Small::of(ScalarType::E2m3x2),
+            "e2m1" => Small::of(ScalarType::E2m1x2),
             _ => None,
         }
     }
@@ -193,6 +196,11 @@ impl Small {
     /// Bits between two elements of a packed value.
     fn width(self) -> u32 {
         if self.max == 0x7 { 4 } else { 8 }
+    }
+
+    /// Of the byte that an element of a matrix takes up, how many bits lie below it (PTX ISA 9.7.14.5).
+    pub fn lead(self) -> u32 {
+        if self.max == 0x7 { 2 } else { 0 }
     }
 
     fn bias(self) -> i32 {

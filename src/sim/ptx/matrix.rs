@@ -67,7 +67,7 @@ impl Element {
             Element::Float(f) => wide(f, bits),
             Element::Tf32 => wide(TF32, bits >> 13),
             Element::Double => f64::from_bits(bits),
-            Element::Small(small) => small.value(bits),
+            Element::Small(small) => small.value(bits >> small.lead()),
             Element::Int { .. } | Element::Bit => self.integer(bits) as f64,
         }
     }

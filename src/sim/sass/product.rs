@@ -6,6 +6,7 @@
 //! [`factor`] and [`sum_place`] alone (PTX ISA 9.0, 9.7.14.5).
 
 use super::super::ops::format::{BF16, F16, F32, F64, Format, Round, Value};
+use super::super::ops::narrow::{Tiny, from_tiny};
 use super::super::ops::real::{self, Mode};
 
 /// Lanes of a warp.
@@ -22,8 +23,8 @@ pub enum Element {
     Float(Format),
     /// The upper bits of an f32.
     Tf32,
-    /// No infinities; NaN is all ones.
-    E4m3,
+    /// A byte for each: numbers of six bits lie in its lower ones, of four in its middle (PTX ISA 9.0, 9.7.14.5.14).
+    Tiny(Tiny),
     Int {
         bits: u8,
         signed: bool,
@@ -36,7 +37,7 @@ impl Element {
         match self {
             Element::Float(f) => f.bits() as usize,
             Element::Tf32 => 32,
-            Element::E4m3 => 8,
+            Element::Tiny(_) => 8,
             Element::Int { bits, .. } => bits.into(),
             Element::Bit => 1,
         }
@@ -116,14 +117,9 @@ fn real(element: Element, bits: u64) -> f64 {
     let (format, bits) = match element {
         Element::Tf32 => (F32, bits & !0x1fff),
         Element::Float(format) => (format, bits),
-        Element::E4m3 => {
-            let (exp, frac) = (bits >> 3 & 15, bits & 7);
-            let size = match exp {
-                15 if frac == 7 => f64::NAN,
-                0 => frac as f64 / 512.0,
-                _ => (8 + frac) as f64 * f64::from(exp as i32 - 10).exp2(),
-            };
-            return if bits >> 7 != 0 { -size } else { size };
+        Element::Tiny(tiny) => {
+            let middle = if tiny == Tiny::E2m1 { bits >> 2 } else { bits };
+            (F16, from_tiny(tiny, middle as u8, false))
         }
         Element::Int { .. } | Element::Bit => return 0.0,
     };
@@ -231,10 +227,13 @@ impl Product {
 }
 
 /// The formats that modifiers of instructions name.
-pub const FLOATS: [(&str, Element); 4] = [
+pub const FLOATS: [(&str, Element); 7] = [
     ("BF16", Element::Float(BF16)),
     ("TF32", Element::Tf32),
-    ("E4M3", Element::E4m3),
+    ("E4M3", Element::Tiny(Tiny::E4m3)),
+    ("E3M2", Element::Tiny(Tiny::E3m2)),
+    ("E2M3", Element::Tiny(Tiny::E2m3)),
+    ("E2M1", Element::Tiny(Tiny::E2m1)),
     ("E5M2", Element::Float(Format { mant: 2, exp: 5 })),
 ];
 

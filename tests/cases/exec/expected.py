@@ -861,6 +861,33 @@ def matrix_products_sparse_narrow():
     ]
 
 
+def matrix_products_kind():
+    return [
+        product("kind_m16n8k32_f32_e4m3e5m2", (16, 8, 32), ("f32", "e4m3", "e5m2", "f32"), (4, 4, 2, 4), 2400),
+        product("kind_m16n8k32_f16_e5m2e4m3", (16, 8, 32), ("f16", "e5m2", "e4m3", "f16"), (2, 4, 2, 2), 2401),
+        product("sp_m16n8k64_f32_e4m3e5m2", (16, 8, 64), ("f32", "e4m3", "e5m2", "f32"), (4, 4, 4, 4), 2402, is_sparse=True),
+    ]
+
+
+def matrix_products_tiny():
+    return [
+        product("kind_m16n8k32_f32_e2m1e3m2", (16, 8, 32), ("f32", "e2m1", "e3m2", "f32"), (4, 4, 2, 4), 2420),
+        product("kind_m16n8k32_f16_e4m3e2m3", (16, 8, 32), ("f16", "e4m3", "e2m3", "f16"), (2, 4, 2, 2), 2421),
+        product("kind_m16n8k32_f32_e2m3e2m1", (16, 8, 32), ("f32", "e2m3", "e2m1", "f32"), (4, 4, 2, 4), 2422),
+        product("kind_m16n8k32_f16_e3m2e5m2", (16, 8, 32), ("f16", "e3m2", "e5m2", "f16"), (2, 4, 2, 2), 2423),
+        product("kind_m16n8k32_f32_e5m2e2m1", (16, 8, 32), ("f32", "e5m2", "e2m1", "f32"), (4, 4, 2, 4), 2424),
+        product("kind_m16n8k32_f32_e4m3e5m2", (16, 8, 32), ("f32", "e4m3", "e5m2", "f32"), (4, 4, 2, 4), 2425),
+        product("kind_m16n8k32_f16_e5m2e4m3", (16, 8, 32), ("f16", "e5m2", "e4m3", "f16"), (2, 4, 2, 2), 2426),
+        product("sp_m16n8k64_f32_e2m1e3m2", (16, 8, 64), ("f32", "e2m1", "e3m2", "f32"), (4, 4, 4, 4), 2427, is_sparse=True),
+        product("sp_m16n8k64_f16_e4m3e2m3", (16, 8, 64), ("f16", "e4m3", "e2m3", "f16"), (2, 4, 4, 2), 2428, is_sparse=True),
+        product("sp_m16n8k64_f32_e2m3e2m1", (16, 8, 64), ("f32", "e2m3", "e2m1", "f32"), (4, 4, 4, 4), 2429, is_sparse=True),
+        product("sp_m16n8k64_f16_e3m2e5m2", (16, 8, 64), ("f16", "e3m2", "e5m2", "f16"), (2, 4, 4, 2), 2430, is_sparse=True),
+        product("sp_m16n8k64_f32_e5m2e2m1", (16, 8, 64), ("f32", "e5m2", "e2m1", "f32"), (4, 4, 4, 4), 2431, is_sparse=True),
+        product("sp_m16n8k64_f32_e4m3e5m2", (16, 8, 64), ("f32", "e4m3", "e5m2", "f32"), (4, 4, 4, 4), 2432, is_sparse=True),
+        product("sp_m16n8k64_f16_e5m2e4m3", (16, 8, 64), ("f16", "e5m2", "e4m3", "f16"), (2, 4, 4, 2), 2433, is_sparse=True),
+    ]
+
+
 def matrix_moves():
     return [
         moving("ldmatrix_x1", 1, False),
@@ -1051,6 +1078,7 @@ KERNELS = [
     local_array, const_array, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz,
     subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect, many_predicates, deep_regions, many_values,
     matrix_products, matrix_products_wide, matrix_products_double, matrix_products_narrow, matrix_products_sparse, matrix_products_sparse_narrow,
+    matrix_products_kind, matrix_products_tiny,
     matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
     cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any,

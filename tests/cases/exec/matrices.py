@@ -9,8 +9,9 @@ import struct
 
 from launchfile import IN, INOUT, OUT, fill, launch, listed
 
-BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s32": 32, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1, "e4m3": 8, "e5m2": 8}
-MANTISSA = {"e4m3": (3, 7), "e5m2": (2, 15)}
+BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s32": 32, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1, "e4m3": 8, "e5m2": 8, "e3m2": 8, "e2m3": 8, "e2m1": 8}
+# Of floats in a byte each: bits of the mantissa, bias, place of the sign, bits below the number.
+TINY = {"e4m3": (3, 7, 7, 0), "e5m2": (2, 15, 7, 0), "e3m2": (2, 3, 5, 0), "e2m3": (3, 1, 5, 0), "e2m1": (1, 1, 3, 2)}
 PACKS = {"f16": "<e", "tf32": "<f", "f32": "<f", "f64": "<d"}
 
 
@@ -20,22 +21,22 @@ def encoded(ty, value):
         return int.from_bytes(struct.pack(PACKS[ty], value), "little")
     if ty == "bf16":
         return encoded("f32", value) >> 16
-    if ty not in MANTISSA:
+    if ty not in TINY:
         return value % 2 ** BITS[ty]
     if value == 0:
         return 0
-    mantissa, bias = MANTISSA[ty]
+    mantissa, bias, sign, below = TINY[ty]
     size = abs(value)
     exponent = size.bit_length() - 1
     fraction = (size << mantissa >> exponent) - (1 << mantissa)
-    return (value < 0) << 7 | exponent + bias << mantissa | fraction
+    return ((value < 0) << sign | exponent + bias << mantissa | fraction) << below
 
 
 def any_of(ty, source):
     """A number of a type."""
     if ty == "b1":
         return source.randint(0, 1)
-    if ty in ("f16", "e4m3", "e5m2"):
+    if ty == "f16" or ty in TINY:
         return source.randint(-4, 4)
     if ty in PACKS or ty == "bf16":
         return source.randint(-20, 20)

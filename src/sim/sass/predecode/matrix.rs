@@ -151,7 +151,7 @@ fn words(p: &Product) -> Words {
     let bits = |element: Element| match element {
         Element::Float(f) => f.bits(),
         Element::Tf32 => 32,
-        Element::E4m3 => 8,
+        Element::Tiny(_) => 8,
         Element::Int { bits, .. } => bits.into(),
         Element::Bit => 1,
     };
