@@ -1,0 +1,176 @@
+//! What each target accepts: forms of all PTX operations, one kernel each, on every target that is built.
+//!
+//! Input: `tests/cases/legality/forms.txt`, which has the incumbent's verdicts. Checked: we accept and refuse as it does, where a form is
+//! compiled to its cubin; the forms that we refuse although they are legal are exactly those of `later.txt` (`SASSAFRAS_BLESS=1` writes it),
+//! each refused by name. Where ptxas is there, the verdicts are its own (two targets by turns; all with `SASSAFRAS_ORACLE=all`).
+
+#[allow(dead_code, reason = "this test disassembles nothing")]
+#[path = "support/vendor.rs"]
+mod vendor;
+
+use sassafras::compile::{Options, compile};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Lines of a module before its kernels, each of which is one line.
+const HEAD: usize = 3;
+
+struct Form {
+    name: String,
+    /// A letter for each target.
+    verdicts: Vec<char>,
+    kernel: String,
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/cases/legality")
+}
+
+/// The targets, and the forms with their kernels.
+fn forms() -> (Vec<String>, Vec<Form>) {
+    let text = std::fs::read_to_string(folder().join("forms.txt")).unwrap();
+    let mut lines = text.lines().filter(|line| !line.starts_with("//"));
+    let targets = lines.next().unwrap().split_whitespace().skip(1).map(str::to_string).collect();
+    let form = |(number, line): (usize, &str)| {
+        let columns: Vec<&str> = line.splitn(7, '|').map(str::trim).collect();
+        let [_, name, verdicts, results, operands, directives, body] = columns[..] else { panic!("{line}") };
+        let kernel = kernel(number, [results, operands], directives, body);
+        Form { name: name.to_string(), verdicts: verdicts.chars().collect(), kernel }
+    };
+    (targets, lines.enumerate().map(form).collect())
+}
+
+/// The type in `.reg`, for a kind of register.
+fn register(kind: char) -> &'static str {
+    match kind {
+        'r' => "b32",
+        'l' => "b64",
+        'h' => "b16",
+        'f' => "f32",
+        _ => "f64",
+    }
+}
+
+/// A kernel around the statements, in one line: it loads the operands, and stores the results.
+fn kernel(number: usize, [results, operands]: [&str; 2], directives: &str, body: &str) -> String {
+    let mut text = format!(
+        ".visible .entry k{number}(.param .u64 pi, .param .u64 po) {directives} {{ .reg .b64 %pi, %po, %tt, %x<20>; .reg .b32 %t0, %w<40>; \
+         .reg .pred %p<8>; .reg .b16 %s<20>; .reg .f32 %ff<40>; .reg .f64 %dd<20>; "
+    );
+    for (name, kinds) in [("a", operands), ("o", results)] {
+        kinds.chars().enumerate().for_each(|(i, kind)| text += &format!(".reg .{} %{name}{i}; ", register(kind)));
+    }
+    text += "ld.param.u64 %pi, [pi]; ld.param.u64 %po, [po]; ";
+    if !operands.is_empty() {
+        text += "mov.u32 %t0, %tid.x; mul.wide.u32 %tt, %t0, 64; add.s64 %pi, %pi, %tt; ";
+    }
+    for (i, kind) in operands.chars().enumerate() {
+        text += &format!("ld.volatile.global.{} %a{i}, [%pi+{}]; ", register(kind), 8 * i);
+    }
+    text += body;
+    for (i, kind) in results.chars().enumerate() {
+        text += &format!(" st.global.{} [%po+{}], %o{i};", register(kind), 8 * i);
+    }
+    text + " ret; }\n"
+}
+
+fn module(target: &str, kernels: &[(usize, &Form)]) -> String {
+    let head = format!(".version 9.0\n.target sm_{target}\n.address_size 64\n");
+    kernels.iter().fold(head, |text, (_, form)| text + &form.kernel)
+}
+
+/// Compiles the forms together, without those that were refused, until none is; what `told` says of each line goes to its form.
+fn refused(target: &str, forms: &[Form], told: impl Fn(&str) -> BTreeMap<usize, String>) -> BTreeMap<usize, String> {
+    let mut all = BTreeMap::new();
+    loop {
+        let left: Vec<(usize, &Form)> = forms.iter().enumerate().filter(|(i, _)| !all.contains_key(i)).collect();
+        let messages = told(&module(target, &left));
+        if messages.is_empty() {
+            return all;
+        }
+        for (line, message) in messages {
+            assert!(line > HEAD, "sm_{target}: {message}");
+            all.insert(left[line - HEAD - 1].0, message);
+        }
+    }
+}
+
+fn by_us(target: &str, text: &str) -> BTreeMap<usize, String> {
+    let Err(diagnostics) = compile(text, &Options::new(&format!("sm_{target}"))) else { return BTreeMap::new() };
+    let first = |d: sassafras::diag::Diagnostic| (d.pos.map_or(0, |pos| pos.line as usize), d.message);
+    diagnostics.into_iter().rev().filter(|d| d.pos.is_some()).map(first).collect()
+}
+
+#[test]
+fn we_accept_and_refuse_as_the_incumbent() {
+    let (targets, forms) = forms();
+    let (mut later, mut wrong, mut cells) = (BTreeSet::new(), Vec::new(), 0);
+    for (column, target) in targets.iter().enumerate() {
+        let refused = refused(target, &forms, |text| by_us(target, text));
+        for (i, form) in forms.iter().enumerate() {
+            cells += 1;
+            match (form.verdicts[column], refused.get(&i)) {
+                ('X', None) => wrong.push(format!("sm_{target}: {} is accepted", form.name)),
+                ('X', Some(_)) | (_, None) => {}
+                (_, Some(message)) => drop(later.insert(format!("{}: {message}", form.name))),
+            }
+        }
+    }
+    println!(
+        "{} forms on {} targets, {cells} verdicts; {} legal ones are refused by name",
+        forms.len(),
+        targets.len(),
+        later.len()
+    );
+    assert!(wrong.is_empty(), "{} are not legal:\n{}", wrong.len(), wrong.join("\n"));
+    let path = folder().join("later.txt");
+    let text = later.iter().map(|line| format!("{line}\n")).collect::<String>();
+    if std::env::var_os("SASSAFRAS_BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let listed = std::fs::read_to_string(&path).unwrap_or_default();
+    let listed: BTreeSet<String> = listed.lines().map(str::to_string).collect();
+    let new: Vec<&String> = later.difference(&listed).collect();
+    let stale: Vec<&String> = listed.difference(&later).collect();
+    assert!(new.is_empty() && stale.is_empty(), "refused although legal: {new:#?}\nlisted and not so: {stale:#?}");
+}
+
+/// The line of each error of ptxas.
+fn by_ptxas(ptxas: &PathBuf, target: &str, text: &str) -> BTreeMap<usize, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, cubin) = (folder.path().join("k.ptx"), folder.path().join("k.cubin"));
+    std::fs::write(&source, text).unwrap();
+    let run =
+        Command::new(ptxas).args(["-O0", "-arch", &format!("sm_{target}")]).arg(&source).arg("-o").arg(cubin).output();
+    let run = run.unwrap();
+    let text = String::from_utf8_lossy(&run.stderr).into_owned();
+    let line = |l: &str| {
+        let (_, rest) = l.split_once(", line ")?;
+        let (number, message) = rest.split_once("; error   : ")?;
+        Some((number.parse().ok()?, message.to_string()))
+    };
+    let found: BTreeMap<usize, String> = text.lines().filter_map(line).collect();
+    assert!(run.status.success() || !found.is_empty(), "sm_{target}: {text}");
+    found
+}
+
+#[test]
+fn the_verdicts_are_the_incumbents() {
+    let Some(ptxas) = vendor::tool("ptxas") else {
+        println!("skipped: target/vendor/ptxas is missing");
+        return;
+    };
+    let (targets, forms) = forms();
+    let all = std::env::var("SASSAFRAS_ORACLE").is_ok_and(|v| v == "all");
+    let mut wrong = Vec::new();
+    for (column, target) in targets.iter().enumerate().filter(|(column, _)| all || column % 16 == 3) {
+        let refused = refused(target, &forms, |text| by_ptxas(&ptxas, target, text));
+        let differs = |(i, form): (usize, &Form)| {
+            let differs = (form.verdicts[column] == 'X') != refused.contains_key(&i);
+            differs.then(|| format!("sm_{target}: {}: {:?}", form.name, refused.get(&i)))
+        };
+        wrong.extend(forms.iter().enumerate().filter_map(differs));
+    }
+    assert!(wrong.is_empty(), "{} verdicts differ:\n{}", wrong.len(), wrong.join("\n"));
+}
