@@ -102,6 +102,11 @@ fn by_us(target: &str, text: &str) -> BTreeMap<usize, String> {
     diagnostics.into_iter().rev().filter(|d| d.pos.is_some()).map(first).collect()
 }
 
+/// Whether a refusal says that the operation is ours to build.
+fn by_name(message: &str) -> bool {
+    message.ends_with("is not supported yet") || message.ends_with("is not implemented")
+}
+
 #[test]
 fn we_accept_and_refuse_as_the_incumbent() {
     let (targets, forms) = forms();
@@ -113,6 +118,7 @@ fn we_accept_and_refuse_as_the_incumbent() {
             match (form.verdicts[column], refused.get(&i)) {
                 ('X', None) => wrong.push(format!("sm_{target}: {} is accepted", form.name)),
                 ('X', Some(_)) | (_, None) => {}
+                (_, Some(message)) if !by_name(message) => wrong.push(format!("sm_{target}: {}: {message}", form.name)),
                 (_, Some(message)) => drop(later.insert(format!("{}: {message}", form.name))),
             }
         }
@@ -123,7 +129,7 @@ fn we_accept_and_refuse_as_the_incumbent() {
         targets.len(),
         later.len()
     );
-    assert!(wrong.is_empty(), "{} are not legal:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
     let path = folder().join("later.txt");
     let text = later.iter().map(|line| format!("{line}\n")).collect::<String>();
     if std::env::var_os("SASSAFRAS_BLESS").is_some() {
