@@ -22,6 +22,9 @@ pub enum Severity {
     Fatal,
 }
 
+/// Characters of a source line that are shown at most.
+const SHOWN: usize = 160;
+
 /// One message about the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
@@ -82,8 +85,12 @@ impl Diagnostic {
         let severity = if self.severity == Severity::Fatal { Severity::Error } else { self.severity };
         let mut text = self.line_of(file, severity) + "\n";
         if let Some(line) = source.lines().nth((pos.line as usize).saturating_sub(1)) {
-            let shown: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-            let before = line.get(..(pos.col as usize).saturating_sub(1)).unwrap_or(line).chars().count();
+            let column = line.get(..(pos.col as usize).saturating_sub(1)).unwrap_or(line).chars().count();
+            // Of a long line the part around the place.
+            let first = if line.chars().count() > SHOWN { column.saturating_sub(SHOWN / 2) } else { 0 };
+            let part = line.chars().skip(first).take(SHOWN);
+            let shown: String = part.map(|c| if c.is_control() { ' ' } else { c }).collect();
+            let before = column - first;
             let _ = writeln!(
                 text,
                 "{:>5}:{} | {shown}\n{:margin$} | {:before$}^",
@@ -95,5 +102,22 @@ impl Diagnostic {
             );
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_caret_stands_under_the_column() {
+        let said = |col, source: &str| Diagnostic::error(Pos { line: 1, col }, "x").render("f", source);
+        assert_eq!(said(3, "ab\tcd"), "f, line 1; error   : x\n    1:3 | ab cd\n        |   ^\n");
+        let long = format!("{}here{}", "é".repeat(1000), "z".repeat(1000));
+        let text = said(2001, &long);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.iter().all(|line| line.chars().count() < 2 * SHOWN), "{text}");
+        let at = lines[2].chars().position(|c| c == '^').unwrap();
+        assert_eq!(lines[1].chars().skip(at).take(4).collect::<String>(), "here");
     }
 }

@@ -126,3 +126,18 @@ fn the_incumbent_names_the_same_lines() {
     let gone: Vec<&&str> = listed.iter().filter(|name| !differ.iter().any(|(n, _)| n == *name)).collect();
     assert!(gone.is_empty(), "listed, but the same: {gone:?}");
 }
+
+/// Whoever reads the messages may go away in the middle of them (`| head`): the exit status stays what it is.
+#[test]
+fn a_reader_that_goes_away_is_no_error_of_ours() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("k.ptx");
+    let body =
+        "a_name_of_no_instruction_at_all_so_that_the_messages_do_not_fit_into_one_pipe r1, r2, r3;\n".repeat(600);
+    std::fs::write(&source, format!(".version 8.0\n.target sm_90\n.visible .entry k() {{\n{body}}}\n")).unwrap();
+    let mut compiler = Command::new(sassafras());
+    compiler.arg("-arch=sm_90").arg(&source).arg("-o").arg(folder.path().join("k.cubin"));
+    let mut child = compiler.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    drop(child.stderr.take());
+    assert_eq!(child.wait().unwrap().code(), Some(255));
+}

@@ -55,7 +55,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(message) => {
-            eprintln!("sassafras fatal   : {message}");
+            tell(&format!("sassafras fatal   : {message}\n"));
             ExitCode::from(REFUSED)
         }
     }
@@ -72,6 +72,12 @@ fn refused_options(error: &clap::Error) -> ExitCode {
 fn print(text: &str) {
     use std::io::Write;
     let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+/// Prints to standard error, likewise.
+fn tell(text: &str) {
+    use std::io::Write;
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// Reads a whole file; the message names it.

@@ -19,7 +19,7 @@ pub struct Reporter {
 impl Reporter {
     /// One line behind the program's name.
     pub fn say(&self, line: &str) {
-        eprintln!("{} {line}", if self.compat { "ptxas" } else { "sassafras" });
+        super::tell(&format!("{} {line}\n", if self.compat { "ptxas" } else { "sassafras" }));
     }
 
     /// Messages about the input.
@@ -38,7 +38,7 @@ impl Reporter {
                     return;
                 }
             } else {
-                eprint!("{}", diagnostic.render(name, text));
+                super::tell(&diagnostic.render(name, text));
             }
         }
     }
@@ -59,7 +59,9 @@ pub fn resources(reporter: &Reporter, output: &Output, target: &Target) {
         reporter.say(&format!("info    : Function properties for {}", f.name));
         let (stores, loads) = (f.spill_store_bytes, f.spill_load_bytes);
         let frame = f.stack_bytes;
-        eprintln!("    {frame} bytes stack frame, {stores} bytes spill stores, {loads} bytes spill loads");
+        super::tell(&format!(
+            "    {frame} bytes stack frame, {stores} bytes spill stores, {loads} bytes spill loads\n"
+        ));
         if !f.entry {
             continue;
         }

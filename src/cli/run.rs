@@ -67,7 +67,7 @@ fn triple(text: &str) -> Result<[u32; 3], String> {
 
 impl Options {
     fn how(&self) -> How {
-        let trace: Option<fn(&str)> = if self.trace { Some(|line| eprintln!("{line}")) } else { None };
+        let trace: Option<fn(&str)> = if self.trace { Some(|line| super::tell(&format!("{line}\n"))) } else { None };
         let usual = How::default();
         let step_limit = self.steps.unwrap_or(usual.step_limit);
         How { timed: !self.untimed, jitter: self.jitter, trace, step_limit, ..usual }
@@ -104,18 +104,18 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
     let outcome = match ran {
         Ok(outcome) => outcome,
         Err(fault) => {
-            eprintln!("sassafras error   : {fault}");
+            super::tell(&format!("sassafras error   : {fault}\n"));
             return Ok(ExitCode::FAILURE);
         }
     };
-    outcome.reports.iter().for_each(|report| eprintln!("sassafras error   : {report}"));
+    outcome.reports.iter().for_each(|report| super::tell(&format!("sassafras error   : {report}\n")));
     if outcome.ended {
         write_results(&args, &values)?;
     }
     if options.json {
         super::print(&json(&options.kernel, &outcome)?);
     } else if !interpreted {
-        eprintln!("sassafras info    : {}", outcome.summary());
+        super::tell(&format!("sassafras info    : {}\n", outcome.summary()));
     }
     Ok(if outcome.reports.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -197,7 +197,7 @@ fn interpret(
 fn show(diagnostics: &[Diagnostic], source: &[u8], options: &Options) {
     let text = String::from_utf8_lossy(source);
     let name = options.file.display().to_string();
-    diagnostics.iter().for_each(|d| eprint!("{}", d.render(&name, &text)));
+    diagnostics.iter().for_each(|d| super::tell(&d.render(&name, &text)));
 }
 
 /// The target to compile a text for so that a card runs it.

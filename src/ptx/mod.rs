@@ -74,6 +74,7 @@ fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>)
             return (None, vec![Diagnostic::fatal("PTX input is larger than 1 GiB")]);
         }
         (parser.tokens, parser.diags) = lexer::lex(source);
+        parser.diags.truncate(parser::MAX_ERRORS);
         (parser.source, parser.at) = (source, 0);
         // What the lexer found no end of, it has reported.
         parser.cut_off = parser.diags.iter().any(|d| d.message.ends_with("unexpected EOF while scanning"));

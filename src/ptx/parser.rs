@@ -12,7 +12,7 @@ use crate::tables::Target;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Errors after which reading goes on no further.
-const MAX_ERRORS: usize = 500;
+pub const MAX_ERRORS: usize = 500;
 
 /// A diagnostic has been written; what was being read is unusable.
 #[derive(Debug)]

@@ -231,4 +231,6 @@ fn errors_are_bounded() {
     let all = said(&text);
     assert_eq!(all.len(), 501);
     assert_eq!(all[500], "504:1 Too many errors; the rest of the file is not read");
+    let all = said(&kernel("8.0", "sm_80", &"\u{e9} \u{e8}\n".repeat(100_000)));
+    assert!(all.len() <= 502, "{}", all.len());
 }
