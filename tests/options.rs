@@ -66,6 +66,24 @@ fn spellings_give_the_same_cubin() {
     assert_eq!(place.cubin("elf.o"), Some(library));
 }
 
+/// As Triton, XLA, Julia's CUDA.jl and clang call the incumbent.
+#[test]
+fn callers_of_the_incumbent_are_understood() {
+    let place = Place::new();
+    for line in [
+        "-lineinfo -v --regAllocOptLevel=2 --gpu-name=sm_90a one.ptx -o k",
+        "-lineinfo -v --fmad=false --opt-level 0 --gpu-name=sm_90a one.ptx -o k",
+        "one.ptx -o k -arch=sm_90a --warn-on-spills -v -O2",
+        "--verbose --gpu-name sm_90 --output-file k one.ptx --compile-only",
+        "-m64 -O3 --gpu-name sm_90 --output-file k one.ptx -c",
+        "-m64 -O0 --dont-merge-basicblocks --return-at-end -v --gpu-name sm_90 --output-file k one.ptx",
+    ] {
+        _ = std::fs::remove_file(place.0.path().join("k"));
+        let output = place.run(line);
+        assert!(output.status.success() && place.cubin("k").is_some(), "{line}: {}", said(&output));
+    }
+}
+
 #[test]
 fn several_files_become_one_cubin() {
     let place = Place::new();

@@ -126,6 +126,8 @@ pub const OPTIONS: &[OptionRow] = &[
     row("override-directive-values", "override-directive-values", NONE, Acts(Override), "Options win over .maxntid, .minnctapersm and .maxnreg"),
     row("position-independent-code", "pic", Bool, Effect::Nothing("code is independent of its place"), "Accepted: code is independent of its place"),
     row("preserve-relocs", "preserve-relocs", NONE, Refused("keeping relocations is not built"), "Refused: keeping relocations is not built"),
+    // Not in the incumbent's own help; Triton gives it on every call.
+    row("regAllocOptLevel", "regAllocOptLevel", Number, SPEED, "Accepted: may change speed only"),
     row("register-usage-level", "regUsageLevel", Number, Acts(RegisterLevel), "0 to 10; accepted, may change speed only"),
     row("return-at-end", "ret-end", NONE, SPEED, "Accepted: may change speed only"),
     row("sanitize", "sanitize", OneOf(&["memcheck", "threadsteer"]), Refused("instrumented code is not built"), "Refused: instrumented code is not built"),
