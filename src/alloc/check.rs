@@ -396,7 +396,7 @@ impl Checker<'_> {
                 state.stack += i64::from(bytes as u32 as i32);
             }
             Op::STL | Op::LDL if sp(a) => self.frame_access(inst, state),
-            Op::SEL => {
+            Op::SEL | Op::USEL => {
                 let p = f.arg(inst, Role::Pp);
                 let shape = a == Operand::zero() && f.imm_value(f.arg(inst, Role::B)) == Some(1) && p.not();
                 self.converted(inst, state, place(d), place(p.inverted()), shape, |v| match v {
@@ -404,7 +404,7 @@ impl Checker<'_> {
                     _ => None,
                 });
             }
-            Op::ISETP => {
+            Op::ISETP | Op::UISETP => {
                 let shape =
                     f.arg(inst, Role::B) == Operand::zero() && f.insts[inst].mods.get(Mod::Cmp) == value::cmp::NE;
                 self.converted(inst, state, place(f.arg(inst, Role::Pu)), place(a), shape, |v| match v {

@@ -17,10 +17,10 @@
 //!  * a device function ([`Convention::Device`](crate::ori::Convention)) saves the listed registers that it uses behind ENTRY and restores them before each RET;
 //!  * a function is refused only if one instruction alone names more registers than there are.
 //!
-//! Why it ends: a round that does not finish moves at least one register out of the set of those that may be spilled. Predicates, uniform
-//! registers and barriers are spilled to general registers (new ones that may be spilled), general registers to memory. A register that spill
+//! Why it ends: a round that does not finish moves at least one register out of the set of those that may be spilled. Uniform predicates are spilled to uniform registers; predicates, uniform
+//! registers and barriers to general registers (all of them new ones that may be spilled), general registers to memory. A register that spill
 //! code makes lives around one instruction and is never spilled, or serves several reads in one block and may be spilled again, without
-//! another store; those it is then replaced by serve reads close together, and the next ones single instructions. So (spillable of the other
+//! another store; those it is then replaced by serve reads close together, and the next ones single instructions. So (spillable uniform predicates, spillable of the other
 //! files, spillable of the general file by generation) falls lexicographically.
 //!
 //! How lowering writes a call:
@@ -44,6 +44,7 @@ pub mod occupied;
 pub mod pressure;
 pub mod ranges;
 pub mod recompute;
+pub mod slots;
 pub mod spill;
 pub mod vectors;
 pub mod weights;
@@ -57,6 +58,7 @@ use occupied::Mask;
 use pressure::Choice;
 use ranges::{Gone, Ranges};
 use recompute::recompute;
+use slots::Run;
 use spill::{Home, Made, Spiller};
 use weights::{Definition, Weights};
 
@@ -168,10 +170,7 @@ impl Allocator<'_> {
 
     fn may_spill(&self, reg: VReg) -> bool {
         let data = &self.function.regs[reg];
-        !self.made.short[reg]
-            && data.fixed.is_none()
-            && data.phys.is_none()
-            && !matches!(data.file, File::UP | File::UB)
+        !self.made.short[reg] && data.fixed.is_none() && data.phys.is_none() && data.file != File::UB
     }
 
     /// Gives every register its number.
@@ -189,54 +188,53 @@ impl Allocator<'_> {
     /// Rewrites the function for the chosen columns.
     fn spill(&mut self, classes: &Classes, choice: &Choice, weights: &Weights) {
         let mut homes: SecondaryMap<VReg, Home> = SecondaryMap::new();
+        let (mut runs, mut waiting) = (Vec::new(), Vec::new());
         for (id, class) in classes.classes.iter().enumerate() {
             let numbers = choice.of_class(id as u32, class.columns.len());
-            if !numbers.clone().any(|n| choice.columns[n].chosen) {
-                continue;
-            }
             let mut previous = None;
-            for (number, column) in numbers.zip(&class.columns) {
-                if !choice.columns[number].chosen {
+            for (number, column) in numbers.zip(&class.columns).filter(|(number, _)| choice.columns[*number].chosen) {
+                let stored = self.homes(class, column, &choice.columns[number], weights, &mut homes);
+                if stored.is_empty() {
                     continue;
                 }
-                let mut shared = None;
-                let going: Vec<VReg> = column.members.iter().copied().filter(|m| self.may_spill(*m)).collect();
-                for member in &going {
-                    self.made.split[*member] = choice.columns[number].point.map(|point| point / 2);
-                    let again = match weights.definition[*member] {
-                        Definition::One(inst) => recompute(self.function, inst, *member).map(Home::Recompute),
-                        _ => None,
-                    };
-                    homes[*member] = match self.made.slot[*member].map(Home::Slot).or(again) {
-                        Some(home) => home,
-                        None if class.file != File::R => {
-                            Home::Register(*shared.get_or_insert_with(|| self.function.new_reg(File::R)))
-                        }
-                        None => {
-                            let next = previous == Some(column.slot - 1);
-                            if previous != Some(column.slot) {
-                                self.grow(
-                                    next,
-                                    (class.residue + column.slot).rem_euclid(class.modulus.min(4)) as u32,
-                                    class,
-                                );
-                                previous = Some(column.slot);
-                            }
-                            Home::Frame(self.top - 4)
-                        }
-                    };
-                }
+                let at = add_to_run(&mut runs, class, column, previous == Some(column.slot - 1));
+                previous = Some(column.slot);
+                waiting.extend(stored.into_iter().map(|member| (member, at)));
             }
+        }
+        let first = slots::assign(&runs, &mut self.top);
+        for (member, (run, word)) in waiting {
+            homes[member] = Home::Frame(first[run] + 4 * word);
         }
         Spiller::new(self.function, homes, &mut self.gone, &mut self.made).run();
     }
 
-    /// Takes the next word of the frame; words of one class keep the alignment of its registers.
-    fn grow(&mut self, next: bool, place: u32, class: &classes::Class) {
-        if !next && class.columns.len() > 1 {
-            self.top = self.top.next_multiple_of(16) + 4 * place;
+    /// Homes of the members of a column that need no new word of the frame; the others are returned.
+    fn homes(
+        &mut self,
+        class: &classes::Class,
+        column: &classes::Column,
+        info: &pressure::Info,
+        weights: &Weights,
+        homes: &mut SecondaryMap<VReg, Home>,
+    ) -> Vec<VReg> {
+        let (mut shared, mut stored) = (None, Vec::new());
+        for member in column.members.iter().copied().filter(|m| self.may_spill(*m)).collect::<Vec<VReg>>() {
+            self.made.split[member] = info.point.map(|point| point / 2);
+            let again = match weights.definition[member] {
+                Definition::One(inst) => recompute(self.function, inst, member).map(Home::Recompute),
+                _ => None,
+            };
+            match self.made.slot[member].map(Home::Slot).or(again) {
+                Some(home) => homes[member] = home,
+                None if class.file == File::R => stored.push(member),
+                None => {
+                    let file = if class.file == File::UP { File::UR } else { File::R };
+                    homes[member] = Home::Register(*shared.get_or_insert_with(|| self.function.new_reg(file)));
+                }
+            }
         }
-        self.top += 4;
+        stored
     }
 
     fn refusal(&self, classes: &Classes, class: u32) -> String {
@@ -253,6 +251,20 @@ impl Allocator<'_> {
         let text = inst.map_or(String::new(), |i| crate::ori::text::instruction(self.function, *i));
         format!("Function '{}' needs more than {limit} {name} registers at one instruction: {text}", self.function.name)
     }
+}
+
+/// Adds a column to the runs, behind the last one where it is its neighbour. The run, and the column's place in it.
+fn add_to_run(runs: &mut Vec<Run>, class: &classes::Class, column: &classes::Column, next: bool) -> (usize, u32) {
+    let first = column.ranges.first().map_or(0, |r| r.0);
+    let last = column.ranges.last().map_or(u32::MAX, |r| r.1);
+    if let Some(run) = runs.last_mut().filter(|_| next) {
+        run.span = (run.span.0.min(first), run.span.1.max(last));
+        run.words += 1;
+        return (runs.len() - 1, runs[runs.len() - 1].words - 1);
+    }
+    let word = (class.residue + column.slot).rem_euclid(class.modulus.min(4)) as u32;
+    runs.push(Run { span: (first, last), words: 1, place: (class.columns.len() > 1).then_some(word) });
+    (runs.len() - 1, 0)
 }
 
 /// Numbers that may not be given out: those behind the file's end, and reserved ones; and across calls those that calls destroy.

@@ -2,7 +2,7 @@
 //!
 //! Input: a function and a home for each register that goes. Output: the same with stores behind definitions and loads before uses, through fresh
 //! registers that live around one instruction, or serve several reads of a block ([`Made`]). Homes: a word of the frame for general registers; a general register for predicates,
-//! uniform registers and convergence barriers; or an instruction that makes the value again. Neighbouring words of a vector go by one
+//! uniform registers and convergence barriers; a uniform register for uniform predicates; or an instruction that makes the value again. Neighbouring words of a vector go by one
 //! access. Invariants: no instruction that remains reads or writes a register that is gone, but COPY, UNDEF and definitions that are
 //! repeated elsewhere, which stay as markers for the checker; a guarded definition is preceded by a load of the old value.
 
@@ -389,6 +389,11 @@ impl<'a> Spiller<'a> {
                     f.insts[inst].mods.set(Mod::Cmp, value::cmp::NE);
                     set(f, inst, &[(Role::Pu, to.into()), (Role::A, from.into()), (Role::B, Operand::zero())])
                 }
+                File::UP => {
+                    let inst = f.make(Op::UISETP);
+                    f.insts[inst].mods.set(Mod::Cmp, value::cmp::NE);
+                    set(f, inst, &[(Role::Pu, to.into()), (Role::A, from.into()), (Role::B, Operand::zero())])
+                }
                 File::B => two(f, Op::BMOV_B, (Role::B, to), (Role::A, from)),
                 _ => two(f, Op::R2UR, (Role::D, to), (Role::A, from)),
             },
@@ -406,9 +411,10 @@ impl<'a> Spiller<'a> {
                 store(self.function, sp, offset, Operand::reg(from))
             }
             Home::Register(to) => match f.regs[from].file {
-                File::P => {
+                file @ (File::P | File::UP) => {
                     // !p ? 0 : 1
-                    let (inst, one) = (f.make(Op::SEL), f.imm(1));
+                    let op = if file == File::P { Op::SEL } else { Op::USEL };
+                    let (inst, one) = (f.make(op), f.imm(1));
                     let not = Operand::reg(from).inverted();
                     set(f, inst, &[(Role::D, to.into()), (Role::A, Operand::zero()), (Role::B, one), (Role::Pp, not)])
                 }
