@@ -26,11 +26,10 @@ pub fn analyse(function: &Function, cfg: &Cfg, meet: impl Fn(Block) -> Option<Bl
     let mut regs = RegSet::new(function.regs.len());
     let mut divergent = BlockSet::new(limit);
     let mut seen_branches = BlockSet::new(limit);
+    let mut beyond = BlockSet::new(limit);
     for block in cfg.rpo.iter().filter(|b| comes_apart(function, **b)) {
         divergent.insert(*block);
-        reach(cfg, &cfg.succs[*block], None, limit).iter().for_each(|b| {
-            divergent.insert(*b);
-        });
+        part_behind(cfg, *block, &mut beyond, &mut divergent);
     }
     loop {
         let mut changed = false;
@@ -47,14 +46,30 @@ pub fn analyse(function: &Function, cfg: &Cfg, meet: impl Fn(Block) -> Option<Bl
                 if meet.is_some() && divergent.contains(*block) {
                     continue;
                 }
-                reach(cfg, &cfg.succs[*block], meet, limit).iter().for_each(|b| {
-                    divergent.insert(*b);
-                });
+                match meet {
+                    None => part_behind(cfg, *block, &mut beyond, &mut divergent),
+                    Some(_) => reach(cfg, &cfg.succs[*block], meet, limit).iter().for_each(|b| {
+                        divergent.insert(*b);
+                    }),
+                }
                 changed = true;
             }
         }
         if !changed {
             return Varying { regs, divergent };
+        }
+    }
+}
+
+/// Everything behind a block is divergent. `beyond` holds the blocks of which that is known, so that each is looked at once.
+fn part_behind(cfg: &Cfg, block: Block, beyond: &mut BlockSet, divergent: &mut BlockSet) {
+    let mut work = vec![block];
+    while let Some(block) = work.pop() {
+        for succ in &cfg.succs[block] {
+            if beyond.insert(*succ) {
+                divergent.insert(*succ);
+                work.push(*succ);
+            }
         }
     }
 }

@@ -9,13 +9,17 @@
 //!  4. no region contains a loop that may wait for another lane.
 //!
 //! A branch whose group cannot satisfy these stays without a meeting place: its lanes run apart from there on, which costs
-//! time, never correctness. Work on a group is linear in the blocks between its branches and its meeting block.
+//! time, never correctness. Work on a group is linear in the blocks between its branches and its meeting block; so that all of it stays
+//! linear, branches within more than [`DEEPEST`] regions stay apart too.
 
 use super::spin::waiting_blocks;
 use crate::ori::cfg::{BlockSet, Cfg, Cycles, Dominators, cycles_among, reach};
 use crate::ori::varying::{Varying, analyse, branch_varies};
 use crate::ori::{Block, Function};
 use cranelift_entity::SecondaryMap;
+
+/// Regions around a branch from which on it gets none of its own. Each of them keeps a barrier alive over all that it holds.
+const DEEPEST: u32 = 256;
 
 /// Where the lanes of one group enrol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,6 +72,7 @@ pub fn plan(function: &Function, cfg: &Cfg) -> Plan {
         apart: BlockSet::new(limit),
         spinning: waiting_blocks(function, cfg),
     };
+    planner.part_deep();
     planner.part_spinning();
     loop {
         let varying = analyse(function, cfg, |b| planner.meeting(b));
@@ -84,6 +89,23 @@ pub fn plan(function: &Function, cfg: &Cfg) -> Plan {
 impl Planner<'_> {
     fn meeting(&self, branch: Block) -> Option<Block> {
         if self.apart.contains(branch) { None } else { self.post.parent(branch) }
+    }
+
+    /// Branches that too many regions would surround. Branches with one meeting block share a region.
+    fn part_deep(&mut self) {
+        let mut around: SecondaryMap<Block, (u32, Option<Block>)> = SecondaryMap::new();
+        for block in &self.cfg.rpo {
+            // A dominator stands earlier in this order.
+            if let Some(above) = self.dom.parent(*block) {
+                let (depth, innermost) = around[above];
+                let opened = if self.cfg.succs[above].len() > 1 { self.meeting(above) } else { None };
+                let opens = opened.is_some() && opened != innermost && opened != Some(*block);
+                around[*block] = if opens { (depth + 1, opened) } else { (depth, innermost) };
+            }
+            if around[*block].0 >= DEEPEST && self.cfg.succs[*block].len() > 1 {
+                self.apart.insert(*block);
+            }
+        }
     }
 
     /// Rule 4.
