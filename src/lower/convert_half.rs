@@ -5,6 +5,7 @@
 
 use super::builder::{Builder, Lowered, Refusal};
 use super::convert::{rounding, rounds_to_integer, widened};
+use super::memory::elements;
 use super::mods::*;
 use super::operand::{Class, class_of};
 use crate::ori::Operand;
@@ -163,7 +164,7 @@ impl Builder<'_> {
         let flags = [(inst.mods.relu, RELU), (inst.mods.saturate_finite, SATFINITE)];
         let mut mods: PackMods = flags.into_iter().filter(|flag| flag.0).map(|flag| flag.1).collect();
         if inst.mods.rounding == Some(Rounding::Rs) {
-            return Err(Refusal::NotBuilt);
+            return self.convert_randomly(inst, d, to, mods);
         }
         // Powers of two are rounded as the instruction says.
         let rounding_of = |n: &Narrow| if n.wide == Bf16x2 { rounding(&inst.mods) } else { Ok(None) };
@@ -201,6 +202,32 @@ impl Builder<'_> {
                 self.put(Op::F2FP, &mods, &[(Role::D, d), (Role::A, a)]);
             }
             _ => return Err(Refusal::NotBuilt),
+        }
+        Ok(())
+    }
+
+    /// `cvt.rs`: random bits say whether a magnitude is rounded up. Two numbers of 16 bits by one instruction; four narrower ones by
+    /// two, the second of which shifts what the first one made, and takes the random bits that stand above it.
+    fn convert_randomly(&mut self, inst: &ast::Instruction, d: Operand, to: ScalarType, mut mods: PackMods) -> Lowered {
+        let [_, numbers @ .., random] = inst.operands.as_slice() else { return Err(Refusal::NotBuilt) };
+        let random = self.source_reg(random, ScalarType::B32)?;
+        let numbers: SmallVec<[Operand; 4]> = numbers
+            .iter()
+            .flat_map(elements)
+            .map(|number| self.source_reg(number, ScalarType::F32))
+            .collect::<Lowered<_>>()?;
+        mods.push(RS);
+        match narrow(to) {
+            Some(n) => mods.extend([n.made, PACK_MERGE]),
+            None if to == ScalarType::Bf16x2 => mods.push(PACK_BF16),
+            None => {}
+        }
+        let mut third = random;
+        for (n, pair) in numbers.chunks_exact(2).enumerate() {
+            let result = if 2 * n + 2 == numbers.len() { d } else { self.temp() };
+            let args = [(Role::D, result), (Role::A, pair[0]), (Role::B, pair[1]), (Role::C, third)];
+            self.put(Op::F2FP_RS, &mods, &args);
+            third = result;
         }
         Ok(())
     }

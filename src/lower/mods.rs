@@ -57,6 +57,7 @@ pub(super) const SAT: M = (Mod::Sat, value::sat::SAT);
 pub(super) const RM: M = (Mod::Rnd, value::rnd::RM);
 pub(super) const RP: M = (Mod::Rnd, value::rnd::RP);
 pub(super) const RZ: M = (Mod::Rnd, value::rnd::RZ);
+pub(super) const RS: M = (Mod::Rnd, value::rnd::RS);
 pub(super) const FLOOR: M = (Mod::Round, value::round::FLOOR);
 pub(super) const CEIL: M = (Mod::Round, value::round::CEIL);
 pub(super) const TRUNC: M = (Mod::Round, value::round::TRUNC);

@@ -34,7 +34,7 @@ pub struct Form {
     /// The targets that have it: `[80] FORM` is of sm_80 and later, `[80-89] FORM` of these only.
     from: u32,
     to: u32,
-    /// `[100a] FORM`: of the targets that are alone in having it.
+    /// `[100a] FORM`: of the targets that are alone in having it; `[100-100a] FORM` of one of them.
     own: bool,
 }
 
@@ -59,7 +59,8 @@ pub fn forms() -> Vec<Form> {
         let (text, note) = line.split_once(" // ").unwrap_or((line, ""));
         let (from, text) = text.strip_prefix('[').and_then(|t| t.split_once("] ")).unwrap_or(("0", text));
         let (from, to) = from.split_once('-').unwrap_or((from, "999"));
-        let (from, own) = from.strip_suffix('a').map_or((from, false), |from| (from, true));
+        let own = from.ends_with('a') || to.ends_with('a');
+        let (from, to) = (from.trim_end_matches('a'), to.trim_end_matches('a'));
         let incumbent_wrong = note.starts_with(INCUMBENT_WRONG);
         Form {
             text: text.to_string(),

@@ -49,7 +49,7 @@ impl Format {
     pub fn bits(self) -> u32 {
         1 + self.exp + self.mant
     }
-    fn bias(self) -> i32 {
+    pub fn bias(self) -> i32 {
         (1 << (self.exp - 1)) - 1
     }
     pub fn sign_bit(self) -> u64 {

@@ -9,4 +9,5 @@ pub mod half;
 pub mod int;
 pub mod mufu;
 pub mod narrow;
+pub mod random;
 pub mod real;

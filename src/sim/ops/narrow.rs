@@ -17,7 +17,8 @@ pub enum Tiny {
 }
 
 impl Tiny {
-    fn format(self) -> Format {
+    /// Bits of mantissa and exponent.
+    pub fn format(self) -> Format {
         let (mant, exp) = match self {
             Tiny::E5m2 => (2, 5),
             Tiny::E4m3 => (3, 4),
@@ -33,7 +34,7 @@ impl Tiny {
     }
 
     /// The largest magnitude.
-    fn max(self) -> u8 {
+    pub fn max(self) -> u8 {
         match self {
             Tiny::E5m2 => 0x7b,
             Tiny::E4m3 => 0x7e,
@@ -43,7 +44,7 @@ impl Tiny {
     }
 
     /// What NaN becomes: the largest number where the format has no NaN.
-    fn nan(self) -> u8 {
+    pub fn nan(self) -> u8 {
         if self.format().bits() == 8 { TINY_NAN } else { self.max() }
     }
 

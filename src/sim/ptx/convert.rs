@@ -6,6 +6,7 @@
 use super::float::relu_of;
 use super::int::one;
 use super::program::Alu;
+use super::random;
 use super::values::{clamp, format, is_integer, is_signed, mask, number, round};
 use crate::ptx::ast::Instruction;
 use crate::sim::ops::convert::{IntType, float_to_int, int_to_float, round_float};
@@ -16,8 +17,11 @@ use crate::tables::ptx::{Modifiers, Op, Rounding, ScalarType};
 /// What a conversion computes.
 pub fn compile(i: &Instruction) -> Option<Alu> {
     let &[to, from, ..] = i.types.as_slice() else { return None };
-    if i.op != Op::Cvt || i.mods.rounding == Some(Rounding::Rs) {
+    if i.op != Op::Cvt {
         return None;
+    }
+    if i.mods.rounding == Some(Rounding::Rs) {
+        return random::compile(i);
     }
     if i.operands.len() == 3 {
         return pair(i, to, from);

@@ -22,6 +22,7 @@ mod matrix;
 mod memory;
 mod operands;
 mod program;
+mod random;
 mod resolve;
 mod shapes;
 mod special;

@@ -170,6 +170,11 @@ impl Resolver<'_, '_> {
                 (Role::Dst | Role::Odst | Role::Wdst | Role::Pair | Role::Both | Role::Preds, _) => {
                     dst.push(self.names.dst(operand, ty)?);
                 }
+                (Role::Fsrc, _) => {
+                    for element in self.names.elements(operand) {
+                        src.push(self.names.src(&element, ty)?);
+                    }
+                }
                 _ => src.push(self.names.src(operand, ty)?),
             }
         }

@@ -9,6 +9,7 @@ use super::super::ops::half::{self, Pick};
 use super::super::ops::int::{self, Cmp, Lea, Permute, Shift};
 use super::super::ops::mufu::{self, Function};
 use super::super::ops::narrow::{self, Tiny};
+use super::super::ops::random::{Random, random_round};
 use super::super::ops::real::{self, Mode, Relation};
 
 /// Source values of one lane.
@@ -265,6 +266,12 @@ pub enum Alu {
         /// The lowest of the bits of the third operand that go above them.
         at: u8,
     },
+    /// Two f32 rounded as the random bits of the third operand say; above two narrow ones the rest of it.
+    PackRandom {
+        to: Random,
+        finite: bool,
+        relu: bool,
+    },
     /// Two f32, or the halves of a bf16x2, as exponents of powers of two, above them a half of the third operand.
     PackScale {
         halves: bool,
@@ -494,6 +501,12 @@ impl Alu {
                 };
                 let (third, step) = (if halves { b } else { c }, to.step());
                 word(u32::from(low) | u32::from(high) << step | third >> at << (2 * step))
+            }
+            Alu::PackRandom { to, finite, relu } => {
+                let one = |bits: u64, random: u32| random_round(to, F32.unpack(bits), random, finite, relu);
+                let (high, low, step) = (c >> 16, if to.halves() { c } else { c >> 16 }, to.step());
+                let pair = one(x.b, low & 0xffff) | one(x.a, high) << step;
+                word(if to.halves() { pair } else { pair | c << (2 * step) })
             }
             Alu::Unpack8 { from, relu, at } => {
                 let numbers = [at.into(), u32::from(at) + from.step()];

@@ -7,6 +7,7 @@ use super::super::super::ops::format::{BF16, F16, F32, F64, Format, Round};
 use super::super::super::ops::half::Pick;
 use super::super::super::ops::mufu::Function;
 use super::super::super::ops::narrow::Tiny;
+use super::super::super::ops::random::Random;
 use super::super::super::ops::real::Mode;
 use super::super::alu::{Alu, FloatCmp, FloatOp, Halves, float_format};
 use super::super::code::Exec;
@@ -262,7 +263,7 @@ fn conversion(b: &mut Builder) -> Result<Option<Alu>, String> {
             b.code.words = (to.bits() / 32).max(1) as u8;
             from_float(Alu::FloatToFloat { from, to, round, ftz, sat, integral }, from)
         }
-        Op::F2FP | Op::UF2FP => {
+        Op::F2FP | Op::F2FP_RS | Op::UF2FP => {
             b.abc(Kind::F32)?;
             return Ok(Some(pack(b)?));
         }
@@ -298,12 +299,13 @@ fn conversion(b: &mut Builder) -> Result<Option<Alu>, String> {
 /// F2FP: from two f32 to 16 bits, to and from 8 bits and fewer, to tf32.
 fn pack(b: &Builder) -> Result<Alu, String> {
     let (mode, finite, relu) = (mode(b), b.has("SATFINITE"), b.has("RELU"));
-    if b.has("RS") {
-        return Err("the machine does not execute F2FP.RS".to_string());
-    }
     let formats =
         [("E4M3", Tiny::E4m3), ("E5M2", Tiny::E5m2), ("E3M2", Tiny::E3m2), ("E2M3", Tiny::E2m3), ("E2M1", Tiny::E2m1)];
     let tiny = b.lifted.words.pick(&formats);
+    if b.has("RS") {
+        let to = tiny.map_or(if b.has("BF16") { Random::Half(BF16) } else { Random::Half(F16) }, Random::Tiny);
+        return Ok(Alu::PackRandom { to, finite, relu });
+    }
     let high = b.has("H1");
     let at = b.lifted.words.pick(&[("H1", 16), ("B1", 8), ("B2", 16), ("B3", 24)]).unwrap_or(0);
     if b.has("E8") {

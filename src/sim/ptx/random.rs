@@ -1,0 +1,80 @@
+//! Conversions rounded by random bits (PTX ISA 9.0, 9.7.9.21: cvt.rs).
+//!
+//! Input: `cvt.rs` of two or four f32. Output: the packed numbers. What a magnitude has beyond the last place is rounded up where this fraction and the random
+//! one are one together or more. Of two numbers the first has the upper half of the random bits (f16: the lower 13 of each half); of four the first two share the upper half
+//! and the others the 16 bits above the place that the first two will take. No GPU has confirmed which bits these are.
+
+use super::int::one;
+use super::program::Alu;
+use crate::ptx::ast::Instruction;
+use crate::tables::ptx::ScalarType;
+
+/// A result format: bits of mantissa and exponent, the codes of its largest number, of what lies beyond it, and of NaN.
+#[derive(Clone, Copy)]
+struct Target {
+    mant: u32,
+    exp: u32,
+    max: u64,
+    beyond: u64,
+    nan: u64,
+}
+
+impl Target {
+    fn of(ty: ScalarType, finite: bool) -> Option<Target> {
+        let small = |exp, mant, max, nan| Target { mant, exp, max, beyond: max, nan };
+        let half = |exp, mant, infinity: u64| {
+            let max = infinity - 1;
+            Target { mant, exp, max, beyond: if finite { max } else { infinity }, nan: 0x7fff }
+        };
+        Some(match ty {
+            ScalarType::F16x2 => half(5, 10, 0x7c00),
+            ScalarType::Bf16x2 => half(8, 7, 0x7f80),
+            ScalarType::E4m3x4 => small(4, 3, 0x7e, 0x7f),
+            ScalarType::E5m2x4 => small(5, 2, 0x7b, 0x7f),
+            ScalarType::E2m3x4 => small(2, 3, 0x1f, 0x1f),
+            ScalarType::E3m2x4 => small(3, 2, 0x1f, 0x1f),
+            ScalarType::E2m1x4 => small(2, 1, 0x7, 0x7),
+            _ => return None,
+        })
+    }
+
+    /// The code of a number; `share` of the last place is added before the rest is cut off. All steps are exact: an f32 has 24 bits, a
+    /// share 16, and what is too small for the sum is too small to decide.
+    fn encode(self, x: f32, share: f64, relu: bool) -> u64 {
+        if x.is_nan() {
+            return self.nan;
+        }
+        let sign = u64::from(x.is_sign_negative()) << (self.mant + self.exp);
+        let (size, bias) = (f64::from(x.abs()), (1 << (self.exp - 1)) - 1);
+        let code = if size.is_infinite() {
+            self.beyond
+        } else {
+            let power = ((size.to_bits() >> 52) as i32 - 1023).max(1 - bias);
+            let places = (size * 2f64.powi(self.mant as i32 - power) + share).floor() as u64;
+            let code = (((power + bias - 1) as u64) << self.mant) + places;
+            if code > self.max { self.beyond } else { code }
+        };
+        if relu && sign != 0 { 0 } else { code | sign }
+    }
+}
+
+/// What `cvt.rs` computes.
+pub fn compile(i: &Instruction) -> Option<Alu> {
+    let (&to, relu) = (i.types.first()?, i.mods.relu);
+    let target = Target::of(to, i.mods.saturate_finite)?;
+    let share = |bits: u64, of: u32| (bits & ((1 << of) - 1)) as f64 / f64::from(1u32 << of);
+    let number = |bits: u64| f32::from_bits(bits as u32);
+    if matches!(to, ScalarType::F16x2 | ScalarType::Bf16x2) {
+        let of = if to == ScalarType::F16x2 { 13 } else { 16 };
+        return one(move |s| {
+            let [a, b] = [(s[0], s[2] >> 16), (s[1], s[2])].map(|(x, r)| target.encode(number(x), share(r, of), relu));
+            a << 16 | b
+        });
+    }
+    let width = to.bits() / 4;
+    one(move |s| {
+        let (first, second) = (share(s[4] >> 16, 16), share(s[4] >> (16 - 2 * width), 16));
+        let shares = [first, first, second, second];
+        (0..4).fold(0, |all, n| all << width | target.encode(number(s[n]), shares[n], relu))
+    })
+}
