@@ -10,6 +10,7 @@ use crate::lower::{self, LoweredFunction, LoweredModule};
 use crate::ori::{Function, text};
 use crate::pipeline::{self, Watch, emit};
 use crate::ptx;
+use crate::remarks::remarks;
 use crate::source_lines;
 use crate::tables::Target;
 use crate::tables::ptx::{Limit, Space};
@@ -156,6 +157,7 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
         return Err(errors);
     }
     output.diagnostics.append(&mut lowered.warnings);
+    output.diagnostics.extend(remarks(&module, &lowered, target));
     let functions = if options.relocatable {
         let all = lowered.functions.iter().zip(&codes).chain(lowered.devices.iter().zip(&devices));
         all.map(|(function, code)| assemble::of_object(function, code, target)).collect::<Result<Vec<_>, _>>()

@@ -30,6 +30,7 @@ pub mod opt;
 pub mod ori;
 pub mod pipeline;
 pub mod ptx;
+pub mod remarks;
 pub mod sass;
 pub mod sched;
 pub mod sim;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// For each room what it may import. A room may always import itself.
-const IMPORTS: [(&str, &[&str]); 19] = [
+const IMPORTS: [(&str, &[&str]); 20] = [
     ("tables", &[]),
     ("diag", &[]),
     ("ptx", &["tables", "diag"]),
@@ -20,7 +20,8 @@ const IMPORTS: [(&str, &[&str]); 19] = [
     ("pipeline", &["alloc", "opt", "ori", "sched", "uniform", "sass", "tables"]),
     ("sim", &["tables", "diag", "ptx", "sass", "cubin"]),
     ("assemble", &["alloc", "cubin", "lower", "pipeline", "tables"]),
-    ("compile", &["assemble", "cubin", "diag", "lower", "ori", "pipeline", "ptx", "source_lines", "tables"]),
+    ("compile", &["assemble", "cubin", "diag", "lower", "ori", "pipeline", "ptx", "remarks", "source_lines", "tables"]),
+    ("remarks", &["diag", "lower", "ptx", "tables"]),
     ("source_lines", &["cubin", "ptx"]),
     ("gpu", &["cubin", "sim", "tables"]),
     ("cli", &["compile", "cubin", "diag", "gpu", "sass", "sim", "tables"]),

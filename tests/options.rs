@@ -101,7 +101,8 @@ fn several_files_become_one_cubin() {
 fn a_program_called_ptxas_speaks_like_it() {
     let place = Place::new();
     let link = place.0.path().join("ptxas");
-    std::fs::copy(env!("CARGO_BIN_EXE_sassafras"), &link).unwrap();
+    // Not a copy: a file that is still open for writing in a child of another test cannot be executed.
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_sassafras"), &link).unwrap();
     let incumbent = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/vendor/ptxas");
     for line in [
         "-arch=sm_90 bad.ptx -o k",
@@ -152,4 +153,31 @@ fn threads_may_compile_at_the_same_time() {
     let handles: Vec<_> = (0..4).map(|i| std::thread::spawn(move || compiled(i))).collect();
     let cubins: Vec<Vec<u8>> = handles.into_iter().map(|h| h.join().unwrap()).collect();
     assert!(cubins.windows(2).all(|pair| pair[0] == pair[1]));
+}
+
+/// The incumbent's warnings about a module, word for word and in its order.
+#[test]
+fn warnings_are_the_incumbents() {
+    let place = Place::new();
+    let head = ".version 6.3\n.target sm_60\n.address_size 64\n";
+    let entry =
+        |name: &str, before: &str, inner: &str| format!(".visible .entry {name}() {before} {{ {inner} ret; }}\n");
+    let used = ".reg .pred p; vote.all.pred p, p; .loc 1 1 1\n";
+    let text = head.to_string()
+        + ".func f() { .pragma \"deep\"; ret; }\n.func unused() { .pragma \"dead\"; ret; }\n"
+        + &entry("k", ".maxnreg 300 .pragma \"one\";", ".pragma \"nounroll\", \"two\"; call f;")
+        + &entry("few", ".maxnreg 5", used);
+    std::fs::write(place.0.path().join("w.ptx"), text).unwrap();
+    let ptxas = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/vendor/ptxas");
+    for (line, count) in [("-arch=sm_75 w.ptx -o k", 8), ("-arch=sm_75 -w w.ptx -o k", 0)] {
+        let ours = place.run(&format!("--ptxas-compat {line}"));
+        assert!(ours.status.success());
+        let words = said(&ours);
+        assert_eq!(words.lines().count(), count, "{words}");
+        if ptxas.exists() {
+            assert_eq!(words, said(&place.run_as(&ptxas, line)), "{line}");
+        }
+    }
+    let refused = place.run("--ptxas-compat -Werror -arch=sm_75 w.ptx -o k2");
+    assert!(!refused.status.success() && place.cubin("k2").is_none(), "{}", said(&refused));
 }

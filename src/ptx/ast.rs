@@ -217,10 +217,10 @@ pub struct Directives {
     pub pragmas: Vec<Pragma>,
 }
 
-/// `.pragma "text"`
+/// `.pragma "text", "text"`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pragma {
-    pub text: String,
+    pub texts: Vec<String>,
     pub pos: Pos,
 }
 

@@ -81,7 +81,7 @@ impl<'a> Parser<'a> {
     fn body_directive(&mut self, out: &mut Vec<Statement>) -> Parse<()> {
         match self.text(self.peek()) {
             ".loc" => out.push(Statement::Location(self.location()?)),
-            ".pragma" => out.push(Statement::Pragma(self.pragma()?)),
+            ".pragma" => out.push(Statement::Pragma(self.pragma(true)?)),
             ".file" => self.file_directive()?,
             ".section" => self.section()?,
             _ => {

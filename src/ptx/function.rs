@@ -228,7 +228,7 @@ impl<'a> Parser<'a> {
             let text = self.text(self.peek());
             let stands = DIRECTIVES.get(text).is_some_and(|info| if is_entry { info.entry } else { info.function });
             if text == ".pragma" && is_entry {
-                d.pragmas.push(self.pragma()?);
+                d.pragmas.push(self.pragma(true)?);
                 continue;
             }
             if !stands {
@@ -254,6 +254,7 @@ impl<'a> Parser<'a> {
                 }
             }
             self.need(super::requirements::Subject::Directive(text), pos);
+            self.check_gone_directive(text, pos);
             let conflict = match text {
                 ".maxntid" | ".reqntid" if d.max_threads.is_some() && d.required_threads.is_some() => {
                     ".maxntid and .reqntid"
@@ -268,6 +269,18 @@ impl<'a> Parser<'a> {
             self.error(pos, format!("Conflicting directives: {conflict} cannot both be specified"));
         }
         Ok(())
+    }
+
+    /// Complains of a directive that the file's version has no longer, or warns of it.
+    fn check_gone_directive(&mut self, text: &str, pos: Pos) {
+        let Some([deprecated, gone]) = DIRECTIVES.get(text).and_then(|info| info.gone) else { return };
+        if self.module.version >= gone {
+            let since = format!("not supported as of PTX version {}.{}", gone.0, gone.1);
+            self.error(pos, format!("Deprecated feature: '{text} directive' {since}"));
+        } else if self.module.version >= deprecated {
+            let since = format!("deprecated in PTX version {}.{}, will be ignored.", deprecated.0, deprecated.1);
+            self.diags.push(Diagnostic::warning(pos, format!("{text} directive {since}")));
+        }
     }
 
     /// What the head of an entry must be as a whole; the cursor is behind its directives.

@@ -9,7 +9,7 @@ use super::parser::{Parse, Parser};
 use super::requirements::Subject;
 use crate::diag::{Diagnostic, Pos};
 use crate::tables::ptx::{
-    Form, Group, MODIFIER_BY_TEXT, Modifiers, Needs, Op, Role, ScalarType, SpecialRegister, VECTORS,
+    Form, Group, MODIFIER_BY_TEXT, Modifiers, Needs, OP_BY_NAME, Op, Role, ScalarType, SpecialRegister, VECTORS,
 };
 use smallvec::SmallVec;
 
@@ -162,6 +162,13 @@ impl<'a> Parser<'a> {
         }
         let later = format!("sm_{} and later architectures", gone.sm);
         self.diags.push(Diagnostic::warning(pos, format!("{what} may produce unpredictable results on {later}")));
+        let successor = OP_BY_NAME.get(&format!("{}.sync", op.name())).copied().flatten();
+        let since = successor.and_then(|op| op.forms().map(|(_, form)| form.needs.ptx).min());
+        if let Some((major, minor)) = since.filter(|since| self.module.version >= *since) {
+            let since = format!("is deprecated since PTX ISA version {major}.{minor}");
+            let text = format!("{what} {since} and will be discontinued in a future PTX ISA version");
+            self.diags.push(Diagnostic::warning(pos, text));
+        }
     }
 
     /// Whether the data of a load or store is not too wide for its space, version and target.

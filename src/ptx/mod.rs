@@ -28,6 +28,7 @@ use crate::diag::{Diagnostic, Severity};
 use ast::{Module, Target};
 use cranelift_entity::PrimaryMap;
 use parser::Parser;
+pub use requirements::pragma_name;
 
 /// Longest text in bytes; positions are 32 bits.
 const MAX_SOURCE: usize = 1 << 30;

@@ -6,7 +6,8 @@
 use super::ast::{DebugSection, File, Linkage, Pragma, Symbol, SymbolId, SymbolKind, Target as AstTarget};
 use super::lexer::Tok;
 use super::parser::{Parse, Parser};
-use crate::diag::Pos;
+use super::requirements::{Subject, pragma_name};
+use crate::diag::{Diagnostic, Pos, Severity};
 use crate::tables::Target;
 use crate::tables::ptx::VERSIONS;
 
@@ -110,7 +111,7 @@ impl<'a> Parser<'a> {
             ".file" => self.file_directive(),
             ".section" => self.section(),
             ".pragma" => {
-                let pragma = self.pragma()?;
+                let pragma = self.pragma(false)?;
                 self.module.pragmas.push(pragma);
                 Ok(())
             }
@@ -155,16 +156,28 @@ impl<'a> Parser<'a> {
         linkage
     }
 
-    /// `.pragma "text", …;`
-    pub fn pragma(&mut self) -> Parse<Pragma> {
+    /// `.pragma "text", …;`, in a function or outside. What is unknown is an error outside, and in a function that is compiled a warning.
+    pub fn pragma(&mut self, inside: bool) -> Parse<Pragma> {
         let pos = self.next().pos;
-        let mut text = self.expect_string()?.to_string();
+        let mut texts = vec![self.expect_string()?.to_string()];
         while self.accept_sign(",") {
-            text.push(';');
-            text.push_str(self.expect_string()?);
+            texts.push(self.expect_string()?.to_string());
         }
         self.expect_sign(";")?;
-        Ok(Pragma { text, pos })
+        for text in &texts {
+            match pragma_name(text) {
+                None if inside => {}
+                None => {
+                    let text = format!("Pragma '{text}' not supported");
+                    self.diags.push(Diagnostic { severity: Severity::Error, ..Diagnostic::note(text) });
+                }
+                Some((_, info)) if !inside && !info.module => {
+                    self.error(pos, format!("Pragma '{text}' is allowed only within function scope"));
+                }
+                Some((name, info)) => self.need(Subject::Feature(name, info.needs), pos),
+            }
+        }
+        Ok(Pragma { texts, pos })
     }
 
     /// `.file index "name"[, time, size]`

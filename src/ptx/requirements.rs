@@ -4,7 +4,7 @@
 
 use super::parser::Parser;
 use crate::diag::Pos;
-use crate::tables::ptx::{DIRECTIVES, Needs, SpecialRegister};
+use crate::tables::ptx::{DIRECTIVES, DirectiveInfo, Needs, SpecialRegister};
 
 /// A thing that needs a version or a target.
 #[derive(Clone, Copy, Debug)]
@@ -49,4 +49,11 @@ impl Parser<'_> {
     pub fn has(&self, needs: Needs) -> bool {
         self.module.version >= needs.ptx && self.target_row.is_none_or(|t| t.sm >= needs.sm)
     }
+}
+
+/// The first word of a pragma's text and what it needs; `None` where nobody knows it. A word behind it is its argument.
+pub fn pragma_name(text: &str) -> Option<(&str, &'static DirectiveInfo)> {
+    let (name, argument) = text.split_once(' ').map_or((text, None), |(name, argument)| (name, Some(argument)));
+    let info = DIRECTIVES.get(name).filter(|info| info.pragma)?;
+    argument.is_none_or(|argument| !argument.trim().is_empty()).then_some((name, info))
 }

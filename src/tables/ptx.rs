@@ -115,12 +115,17 @@ pub struct VectorInfo {
     pub needs: Needs,
 }
 
-/// A row of `directives.ron`: what it needs, and whether it stands on entries or on device functions and prototypes.
+/// A row of `directives.ron`: what it needs, and whether it stands on entries or on device functions and prototypes, or is the text of
+/// a pragma of functions, and of the module too.
 #[derive(Debug)]
 pub struct DirectiveInfo {
     pub needs: Needs,
     pub entry: bool,
     pub function: bool,
+    pub pragma: bool,
+    pub module: bool,
+    /// From which PTX version on it is deprecated and does nothing, and from which it is refused.
+    pub gone: Option<[(u32, u32); 2]>,
 }
 
 /// A row of `ranges.ron` for one operation: what an integer constant may be.

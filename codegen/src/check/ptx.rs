@@ -57,8 +57,14 @@ fn names(ptx: &Ptx, report: &mut Report) {
 /// Directives stand on something, and ranges hold numbers.
 fn places(ptx: &Ptx, report: &mut Report) {
     for d in &ptx.directives {
-        if d.on.is_empty() || !d.on.split_whitespace().all(|word| matches!(word, "entry" | "func")) {
-            report.at("names", format!("{}: `{}` is not entry, func or both", d.name, d.on), d.at);
+        if d.on.is_empty()
+            || !d.on.split_whitespace().all(|word| matches!(word, "entry" | "func" | "pragma" | "module"))
+        {
+            report.at(
+                "names",
+                format!("{}: `{}` is not entry, func, pragma, module or several of them", d.name, d.on),
+                d.at,
+            );
         }
     }
     for r in &ptx.range_rows {

@@ -262,9 +262,19 @@ fn directives(ptx: &Ptx) -> TokenStream {
         .map(|d| {
             let (needs, sm) = (pair(&d.ptx), d.sm);
             let on = |head: &str| d.on.split_whitespace().any(|word| word == head);
-            let (entry, function) = (on("entry"), on("func"));
+            let [entry, function, inside, outside] = ["entry", "func", "pragma", "module"].map(on);
+            let gone = match &d.gone {
+                Some((deprecated, gone)) => {
+                    let (deprecated, gone) = (pair(deprecated), pair(gone));
+                    quote!(Some([#deprecated, #gone]))
+                }
+                None => quote!(None),
+            };
             let info = quote! {
-                DirectiveInfo { needs: Needs { ptx: #needs, sm: #sm }, entry: #entry, function: #function }
+                DirectiveInfo {
+                    needs: Needs { ptx: #needs, sm: #sm }, entry: #entry, function: #function,
+                    pragma: #inside, module: #outside, gone: #gone,
+                }
             };
             (d.name.clone(), info.to_string())
         })

@@ -121,6 +121,8 @@ pub struct DirectiveRow {
     pub on: String,
     pub ptx: String,
     pub sm: u32,
+    #[serde(default)]
+    pub gone: Option<(String, String)>,
     pub src: String,
 }
 

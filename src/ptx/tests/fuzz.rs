@@ -6,7 +6,7 @@ use super::{check_syntax, kernel, parse, parse_bytes};
 fn seeds() -> Vec<String> {
     let everything = ".version 9.0\n.target sm_90a, texmode_independent\n.address_size 64\n.file 1 \"a\", 1, 2\n\
         .global .align 8 .u64 t[2][2] = {{1, generic(u)+4}, {0xFF(u)}};\n.extern .shared .align 16 .b8 s[];\n\
-        .func (.reg .f32 r) g(.reg .f32 a) { neg.f32 r, a; ret; }\n.pragma \"x\";\n\
+        .func (.reg .f32 r) g(.reg .f32 a) { neg.f32 r, a; ret; }\n.pragma \"nounroll\";\n\
         .visible .entry k(.param .u64 .ptr .global .align 8 p) .maxntid 1, 2, 3 .pragma \"nounroll\"; {\n\
         .reg .b32 %r<10>; .reg .pred %p<3>; .reg .f32 %f<3>; .reg .b64 %d<3>; .loc 1 2 3 .loc 1 2 3, function_name a+1, inlined_at 1 2 3\n\
         { .reg .v4 .f32 v; mov.f32 %f1, v.x; L: @!%p1 bra L; }\nt: .branchtargets A, B; brx.idx %r1, t;\n\

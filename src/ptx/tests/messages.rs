@@ -51,7 +51,7 @@ fn characters() {
     file("\u{e9}\u{e9} \u{e9}\n", &["1:1 Unexpected non-ASCII character encountered on line 4"]);
     file(".entry k() { ret; # }", &["1:19 Parsing error near '#': syntax error"]);
     file(".entry k() { ret; }\n /* ", &["2:2 Parsing error near '': unexpected EOF while scanning"]);
-    file(".pragma \"abc\n;", &["1:9 Parsing error near '\"': unterminated string"]);
+    file(".pragma \"nounroll\n;", &["1:9 Parsing error near '\"': unterminated string"]);
     body("add.s32 %r1, %r2, 08;", &["1:20 Parsing error near '8': syntax error"]);
     body(
         "add.f32 %f1, %f2, 0f12;",

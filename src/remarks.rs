@@ -1,0 +1,52 @@
+//! Warnings about a module that no single line shows, in the incumbent's words and order.
+//!
+//! Input: a module that was read, its lowered functions, the target. Output: warnings: lines without files, limits on registers that cannot
+//! be, pragmas that nobody knows. Invariant: only what is compiled is warned of, later entries first, as the incumbent does.
+
+use crate::diag::Diagnostic;
+use crate::lower::LoweredModule;
+use crate::ptx::ast::{Function, Module, Statement};
+use crate::ptx::pragma_name;
+use crate::tables::Target;
+
+/// All of them.
+pub fn remarks(module: &Module, lowered: &LoweredModule, target: &Target) -> Vec<Diagnostic> {
+    let mut texts = Vec::new();
+    let located = |f: &Function| f.body.iter().flatten().any(|s| matches!(s, Statement::Location(_)));
+    if module.files.is_empty() && module.functions.values().any(located) {
+        let what = ".loc directive without .file directive is found";
+        texts.push(format!("{what}, line information in generated binary may not be complete"));
+    }
+    let named = |name: &str| module.functions.values().find(|f| f.name == name);
+    let entries: Vec<_> = lowered.functions.iter().rev().collect();
+    for entry in entries.iter().filter_map(|entry| named(&entry.function.name)) {
+        texts.extend(register_limit(entry, target));
+    }
+    for entry in entries {
+        let own = named(&entry.function.name);
+        let pieces = entry.pieces.iter().filter_map(|piece| named(&lowered.devices[*piece].function.name));
+        texts.extend(own.into_iter().chain(pieces).flat_map(unknown_pragmas));
+    }
+    texts.into_iter().map(Diagnostic::note).collect()
+}
+
+/// `.maxnreg` beyond what there is, or below what the calling convention needs.
+fn register_limit(entry: &Function, target: &Target) -> Option<String> {
+    let (count, info, name) = (entry.directives.max_registers?, target.info()?, &entry.name);
+    let least = info.abi_min;
+    if count > info.reg_limit {
+        return Some(format!("Too many maxnreg specified for entry {name}, will be ignored"));
+    }
+    let adjusted = format!("adjusting per thread register count of {count} to lower bound of {least}");
+    (count < least).then(|| format!("For entry {name} {adjusted}"))
+}
+
+/// Pragmas of a function's head and body.
+fn unknown_pragmas(function: &Function) -> Vec<String> {
+    let inner = function.body.iter().flatten().filter_map(|statement| match statement {
+        Statement::Pragma(pragma) => Some(pragma),
+        _ => None,
+    });
+    let texts = function.directives.pragmas.iter().chain(inner).flat_map(|pragma| &pragma.texts);
+    texts.filter(|text| pragma_name(text).is_none()).map(|text| format!("Pragma '{text}' unsupported")).collect()
+}
