@@ -37,6 +37,8 @@ pub struct Item {
     pub effects: Effects,
     /// It transfers control: it can set no scoreboard.
     pub control: bool,
+    /// It can leave the block, whatever stands behind it.
+    leaves: bool,
     /// Everything in flight must be over.
     pub drains: bool,
     /// Its end is told by the read barrier, though it reads no register.
@@ -58,6 +60,7 @@ impl Item {
         Item {
             inst,
             control: op.has(Prop::Control),
+            leaves: op == Op::BRA,
             drains: matches!(op, Op::CALL | Op::RET),
             announces_by_read: fence && op.has(Prop::ReadsLate),
             read_wanted: false,
@@ -90,8 +93,15 @@ struct Room {
     first: u32,
     start: State,
     end: State,
-    /// Least stall behind the last item, for what the blocks after it begin with.
+    /// Least stall behind the first item that can leave the block, for what the blocks after it begin with.
     edge: u16,
+}
+
+impl Room {
+    /// The first item behind which another block may come: a branch with one behind it, or the last item.
+    fn exit(&self) -> usize {
+        self.items.iter().position(|item| item.leaves).unwrap_or(self.items.len().saturating_sub(1))
+    }
 }
 
 struct Scheduler<'a> {
@@ -204,7 +214,7 @@ impl Scheduler<'_> {
         let mut changed = false;
         for (block, lack) in raise {
             let room = &mut self.rooms[block];
-            let last = room.items.last().map_or(0, |i| i.stall);
+            let last = room.items.get(room.exit()).map_or(0, |i| i.stall);
             let wanted = if round < ROUNDS { last + lack } else { 4 * LONGEST };
             if wanted > room.edge {
                 (room.edge, changed) = (wanted, true);
@@ -267,6 +277,9 @@ impl Scheduler<'_> {
     fn visit(&mut self, block: Block) -> State {
         let mut room = std::mem::take(&mut self.rooms[block]);
         let mut state = room.start.clone();
+        let exit = room.exit();
+        // What is pending where a branch leaves before the end of the block.
+        let mut early = None;
         for at in 0..room.items.len() {
             let number = room.first + at as u32;
             let (before, rest) = room.items.split_at_mut(at);
@@ -287,16 +300,24 @@ impl Scheduler<'_> {
             if item.drains {
                 item.stall = item.stall.max(self.residue(&state));
             }
+            if at == exit {
+                item.stall = item.stall.max(room.edge);
+            }
             record(&mut state, item, number);
             state.pass(item.stall);
+            if at == exit {
+                early = Some(state.clone());
+            }
         }
         if let Some(last) = room.items.last_mut() {
             let sets = last.write_bar != NONE || last.read_bar != NONE;
-            let least = room.edge.max(if sets { 2 } else { 0 });
-            if last.stall < least {
-                state.pass(least - last.stall);
-                last.stall = least;
+            if sets && last.stall < 2 {
+                state.pass(2 - last.stall);
+                last.stall = 2;
             }
+        }
+        if let Some(early) = early.filter(|_| exit + 1 < room.items.len()) {
+            state.join(&early);
         }
         self.rooms[block] = room;
         state

@@ -1070,6 +1070,23 @@ def several_results():
     return [launch("several_results", 1, 1, [IN("u32", listed([9])), OUT("u32", [14, 4, 18, unsigned(-10), 42, 0], True)])]
 
 
+def random_programs():
+    def deep(n, v, place):
+        turns = 3 if v & 4 else 1
+        place[0] = min(place[0], signed(v))
+        return turns if n == 0 else unsigned(deep(n - 1, unsigned(v * 5 + 3), place) * 4 + turns)
+
+    sums, places = [], []
+    for t in range(32):
+        v, total, place = t * 77, 0, [0]
+        for _ in range(3 if t & 2 else 1):
+            total, v = unsigned(total * 64 + deep(t & 1, v, place)), unsigned(v * 9 + 1)
+        sums.append(total)
+        places.append(place[0])
+    apart = launch("back_at_different_times", 1, 32, [OUT("u32", sums), INOUT("s64", fill("s64", 32, 0), places)])
+    return [apart, launch("two_ways_out", 1, 32, [INOUT("u32", iota("u32", 32, 0, 1), [4] * 10 + [3] * 22)])]
+
+
 ELSEWHERE = {"saxpy": "../../corpus/saxpy.ptx"}
 KERNELS = [
     saxpy, vecadd, reduce_shared, reduce_shuffle, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
@@ -1082,7 +1099,7 @@ KERNELS = [
     matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
     cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any,
-    small_programs, several_results, warp_neighbours,
+    small_programs, several_results, warp_neighbours, random_programs,
 ]
 
 
