@@ -192,7 +192,7 @@ fn nan_of(f: Format, operands: &[u64]) -> u64 {
 /// a × (1 / b): nothing is left where the reciprocal would be subnormal.
 fn fast_divide(f: Format, a: u64, b: u64, mode: Mode) -> u64 {
     let large = f32::from_bits(b as u32).abs();
-    if f == F32 && mode.ftz && large > 2f32.powi(126) && large.is_finite() {
+    if f == F32 && large > 2f32.powi(126) && large.is_finite() {
         let infinite = f32::from_bits(a as u32).is_infinite() || f.is_nan(a);
         return if infinite { f.nan() } else { (a ^ b) & f.sign_bit() };
     }
