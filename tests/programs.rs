@@ -1,153 +1,182 @@
-//! Random programs: the interpreter and our cubins on the machine leave the same memory.
+//! Random programs: the interpreter and our cubins on the machine leave the same memory, and so do other spellings of the same program.
 //!
-//! Input: seeds; each gives a program (`fuzz/programs.rs`) and chooses targets, limits of registers and levels. Checked: every cubin computes
-//! what the interpreter does, bit for bit except for the bits of a NaN of 64 bits. A program that fails is made smaller, statement
-//! by statement, and printed.
+//! Input: seeds; each gives a program (`fuzz/make.rs`) and chooses targets, limits of registers and levels. Checked: `fuzz/compare.rs`. A
+//! program that fails is made smaller (`fuzz/reduce.rs`) and printed. Printed: how many agree, and what they were made of
+//! (`fuzz/coverage.rs`); of a long run, that every row of lowering was hit often.
 //!
-//! `SASSAFRAS_PROGRAMS` is how many are tried (a few without it), `SASSAFRAS_SEED` the first seed, `SASSAFRAS_SHOW=1` prints the first one.
+//! `SASSAFRAS_PROGRAMS` is how many are tried (a few without it), `SASSAFRAS_SEED` the first seed, `SASSAFRAS_SHOW=1` prints the first one and all
+//! opcodes; `SASSAFRAS_KEEP=FOLDER` keeps programs that fail there, with the contents of their buffers.
 
-#[path = "fuzz/programs.rs"]
-mod programs;
+#[path = "fuzz/checks.rs"]
+mod checks;
+#[path = "fuzz/compare.rs"]
+mod compare;
+#[path = "fuzz/coverage.rs"]
+mod coverage;
+#[path = "fuzz/group.rs"]
+mod group;
+#[path = "support/judge.rs"]
+#[allow(dead_code, reason = "the interpreter is called with shapes of our own")]
+mod judge;
+#[path = "fuzz/make.rs"]
+mod make;
+#[path = "fuzz/matrix.rs"]
+mod matrix;
+#[path = "fuzz/names.rs"]
+mod names;
+#[path = "fuzz/plain.rs"]
+mod plain;
+#[path = "fuzz/pool.rs"]
+mod pool;
 #[path = "fuzz/random.rs"]
 mod random;
+#[path = "fuzz/reduce.rs"]
+mod reduce;
+#[path = "fuzz/rewrite.rs"]
+mod rewrite;
+#[path = "fuzz/tree.rs"]
+mod tree;
+#[allow(dead_code, reason = "programs have modules of their own")]
+mod lowering_support {
+    pub mod forms;
+}
 
-use programs::{Program, RESULTS, STRIDE, THREADS, pool, program};
+use compare::{Case, Way, case, difference, executed, input, interpreted, judged, judged_texts};
+use coverage::Coverage;
+use lowering_support::forms::Form;
+use matrix::{Product, products};
+use pool::Pool;
 use random::Random;
-use sassafras::compile::{Options, compile};
-use sassafras::sim::launch::ArgValue;
-use sassafras::sim::run::{Shape, run};
-use std::path::Path;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use tree::Program;
 
 /// Without a number, as long as this.
 const SHARE: Duration = Duration::from_secs(3);
-const TARGETS: [(&str, u32); 6] =
-    [("sm_75", 75), ("sm_80", 80), ("sm_89", 89), ("sm_90", 90), ("sm_100", 100), ("sm_120", 120)];
-/// Blocks of a launch.
-const BLOCKS: usize = 1;
-/// Doubles among the results: first byte and how many.
-const DOUBLES: (usize, usize) = (RESULTS + 144, 6);
+/// Failures after which a run is given up.
+const MOST_FAILURES: usize = 5;
 
-/// What is compared: a target, its number, and how it is compiled.
-struct Case {
-    target: &'static str,
-    options: Vec<Options>,
+/// What is the same for all programs of a target.
+struct Target {
+    pool: Pool,
+    products: Vec<Product>,
 }
 
-fn case(seed: u64) -> (Case, u32) {
-    let mut random = Random::new(seed ^ 0x5eed);
-    let (target, number) = TARGETS[random.below(TARGETS.len())];
-    let plain = Options { fmad: false, verify_ir: true, ..Options::new(target) };
-    let limit = [24, 32, 40, 64][random.below(4)];
-    let options =
-        vec![Options { opt_level: 0, ..plain.clone() }, plain.clone(), Options { max_registers: Some(limit), ..plain }];
-    (Case { target, options }, number)
+/// A run over seeds.
+struct Run {
+    forms: Vec<Form>,
+    targets: BTreeMap<&'static str, Target>,
 }
 
-fn input(seed: u64) -> Vec<u8> {
-    let mut random = Random::new(!seed);
-    let mut bytes = vec![0u8; STRIDE * THREADS * BLOCKS];
-    for word in bytes.chunks_mut(4) {
-        let random_word = random.below(1 << 16) as u32 | (random.below(1 << 16) as u32) << 16;
-        let edges =
-            [0, 1, 2, 31, 32, 0x7f, 0x80, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0x3f80_0000, 0x3c00_3c00];
-        let value = match random.below(4) {
-            0 => edges[random.below(edges.len())],
-            1 => random_word >> random.below(32),
-            // A float not far from 1.
-            2 => random_word & 0x83ff_ffff | 0x3c00_0000,
-            _ => random_word,
-        };
-        word.copy_from_slice(&value.to_le_bytes());
+impl Run {
+    fn new() -> Run {
+        Run { forms: pool::all(), targets: BTreeMap::new() }
     }
-    bytes
-}
 
-fn buffer(values: [ArgValue; 1]) -> Result<Vec<u8>, String> {
-    match values {
-        [ArgValue::Buffer { bytes, .. }] => Ok(bytes),
-        _ => Err("the buffer is gone".to_string()),
+    /// The program of a seed, what it is compared on, its buffer, the forms in it.
+    fn program(&mut self, seed: u64) -> (Program, Case, Vec<u8>, Vec<usize>) {
+        let case = case(seed);
+        let new = || Target { pool: pool::pool(&self.forms, case.target), products: products(case.target) };
+        let target = self.targets.entry(case.target).or_insert_with(new);
+        let (program, taken) = make::program(seed, &target.pool, &target.products);
+        let input = input(seed, program.bytes());
+        (program, case, input, taken)
     }
 }
 
-/// The first double word that differs, where it is not a NaN in both.
-fn difference(mine: &[u8], right: &[u8]) -> Option<String> {
-    let word = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..][..8].try_into().unwrap());
-    let is_nan = |bytes: &[u8], at: usize| f64::from_bits(word(bytes, at)).is_nan();
-    (0..mine.len()).step_by(8).find_map(|at| {
-        let row = at % STRIDE;
-        let double = (DOUBLES.0..DOUBLES.0 + 8 * DOUBLES.1).contains(&row);
-        let same = word(mine, at) == word(right, at) || double && is_nan(mine, at) && is_nan(right, at);
-        (!same).then(|| {
-            format!("thread {} byte {row}: {:016x} and not {:016x}", at / STRIDE, word(mine, at), word(right, at))
-        })
-    })
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
 }
 
-/// What is wrong with a program.
-fn judge(program: &Program, case: &Case, input: &[u8]) -> Result<(), String> {
-    let text = program.text(case.target);
-    let shape = Shape { grid: [BLOCKS as u32, 1, 1], block: [THREADS as u32, 1, 1], smem: 0 };
-    let (module, diagnostics) = sassafras::sim::ptx::parse(text.as_bytes());
-    let module = module.ok_or_else(|| format!("the program: {}", diagnostics[0].render("k.ptx", &text)))?;
-    let values = || [ArgValue::Buffer { bytes: input.to_vec(), writable: true }];
-    let mut right = values();
-    sassafras::sim::ptx::run(&module, "k", shape, &mut right).map_err(|fault| format!("the interpreter: {fault}"))?;
-    let right = buffer(right)?;
-    for options in &case.options {
-        let how =
-            format!("-arch {} -O{} --maxrregcount {:?}", options.target, options.opt_level, options.max_registers);
-        let output = compile(&text, options).map_err(|d| format!("{how}: {}", d[0].render("k.ptx", &text)))?;
-        let mut mine = values();
-        run(&output.cubin, "k", shape, &mut mine).map_err(|fault| format!("{how}: {fault}"))?;
-        if let Some(difference) = difference(&buffer(mine)?, &right) {
-            return Err(format!("{how}: {difference}"));
+/// Tries seeds until there are enough: `judge` says what is wrong, and prints it. How many were tried, how many failed.
+fn run(name: &str, mut judge: impl FnMut(u64) -> bool) -> (u64, usize) {
+    let (first, most) = (number("SASSAFRAS_SEED").unwrap_or(1), number("SASSAFRAS_PROGRAMS"));
+    let (started, mut failed, mut tried) = (Instant::now(), 0, 0);
+    for seed in first.. {
+        let enough = most.map_or(started.elapsed() > SHARE, |most| seed - first >= most);
+        if enough || failed >= MOST_FAILURES {
+            break;
         }
+        tried += 1;
+        failed += usize::from(!judge(seed));
     }
-    Ok(())
-}
-
-/// A smaller program that fails too.
-fn smaller(mut program: Program, case: &Case, input: &[u8]) -> Program {
-    loop {
-        let size = program.count();
-        let tries = (0..size).rev().flat_map(|n| [(n, false), (n, true)]);
-        let less = tries
-            .map(|(n, flatten)| program.without(n, flatten))
-            .find(|less| less.count() < size && judge(less, case, input).is_err());
-        match less {
-            Some(less) => program = less,
-            None => return program,
-        }
-    }
+    println!("{tried} {name}, {failed} failed");
+    (tried, failed)
 }
 
 #[test]
 fn programs_compute_the_same_everywhere() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/lowering/forms.txt");
-    let forms = std::fs::read_to_string(path).unwrap();
-    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
-    let (first, most) = (number("SASSAFRAS_SEED").unwrap_or(1), number("SASSAFRAS_PROGRAMS"));
-    let (started, mut failed, mut tried) = (Instant::now(), 0, 0);
-    for seed in first.. {
-        if most.map_or(started.elapsed() > SHARE, |most| seed - first >= most) || failed >= 5 {
-            break;
+    let mut all = Run::new();
+    let mut coverage = Coverage::default();
+    let mut refused = 0;
+    let mut show = std::env::var_os("SASSAFRAS_SHOW").is_some();
+    let (programs, failed) = run("programs", |seed| {
+        let (program, case, input, taken) = all.program(seed);
+        if std::mem::take(&mut show) {
+            println!("{}", program.text(case.target, false));
         }
-        let (case, sm) = case(seed);
-        let (program, input) = (program(seed, &pool(&forms, sm)), input(seed));
-        if seed == first && std::env::var_os("SASSAFRAS_SHOW").is_some() {
-            println!("{}", program.text(case.target));
+        match judged(&program, &case, &input) {
+            Ok(none) => {
+                refused += none;
+                coverage.add(&program.text(case.target, false), &taken);
+                true
+            }
+            Err((way, said)) => {
+                let case = Case { ways: vec![case.ways[way].clone()], ..case };
+                let says = |less: &Program| judged(less, &case, &input[..less.bytes()]).err().map(|e| e.1);
+                let small = reduced(program, &said, &says);
+                let texts = |text: &str| [text.to_string(), text.to_string()];
+                let says =
+                    |text: &str| judged_texts(&small, &texts(text), &case, &input[..small.bytes()]).err().map(|e| e.1);
+                let fails = |text: &str| says(text).is_some_and(|now| reduce::kind(&now) == reduce::kind(&said));
+                let text = reduce::fewer_lines(small.text(case.target, false), &fails);
+                println!("seed {seed}: {}\n{text}", says(&text).unwrap_or(said));
+                keep(seed, &text, &input[..small.bytes()]);
+                false
+            }
         }
-        tried += 1;
-        if judge(&program, &case, &input).is_err() {
-            failed += 1;
-            let small = smaller(program, &case, &input);
-            let said = judge(&small, &case, &input).err().unwrap_or_default();
-            println!("seed {seed}: {said}\n{}", small.text(case.target));
+    });
+    println!("{refused} times a product of matrices needed more registers than a limit");
+    coverage.print(&all.forms);
+    assert!(programs > 0 && failed == 0, "{failed} programs differ");
+    coverage.judge(&all.forms, programs);
+}
+
+/// Keeps a failure, where that is asked for.
+fn keep(seed: u64, text: &str, input: &[u8]) {
+    let Some(folder) = std::env::var_os("SASSAFRAS_KEEP") else { return };
+    let path = std::path::Path::new(&folder).join(format!("{seed}.ptx"));
+    std::fs::write(&path, text).unwrap();
+    std::fs::write(path.with_extension("bin"), input).unwrap();
+}
+
+/// A smaller program that fails in the same way.
+fn reduced(program: Program, said: &str, says: &dyn Fn(&Program) -> Option<String>) -> Program {
+    reduce::reduced(program, &|less| says(less).is_some_and(|now| reduce::kind(&now) == reduce::kind(said)))
+}
+
+#[test]
+fn programs_that_mean_the_same_compute_the_same() {
+    let mut all = Run::new();
+    let (programs, failed) = run("rewritten programs", |seed| {
+        let (program, case, input, _) = all.program(seed.wrapping_add(1 << 40));
+        let way = Way { checked: false, ..case.ways[0].clone() };
+        let other = |program: &Program| {
+            let new = rewrite::rewritten(program, &mut Random::new(seed ^ 0x0ddba11));
+            let right = interpreted(program, case.target, &input[..program.bytes()])?;
+            let Some(mine) = executed(&new, &way, &input[..program.bytes()])? else { return Ok(()) };
+            difference(&new, &way, &mine, &right).map_or(Ok(()), Err)
+        };
+        if let Err(said) = other(&program) {
+            let small = reduced(program, &said, &|less| other(less).err());
+            let new = rewrite::rewritten(&small, &mut Random::new(seed ^ 0x0ddba11));
+            println!("seed {seed}: {}\n{}", other(&small).err().unwrap_or(said), small.text(case.target, false));
+            println!("rewritten:\n{}", new.text(case.target, false));
+            return false;
         }
-    }
-    println!("{tried} programs, {failed} failed");
-    assert!(tried > 0 && failed == 0, "{failed} programs differ");
+        true
+    });
+    assert!(programs > 0 && failed == 0, "{failed} programs differ");
 }
 
 /// Conditions within conditions, which each lane leaves at another depth: what a row holds says where.

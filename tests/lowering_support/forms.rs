@@ -19,7 +19,7 @@ const INCUMBENT_ONLY: &str = "incumbent only";
 const INCUMBENT_WRONG: &str = "incumbent wrong";
 
 /// What forms can call: four f32, in the other order.
-const FUNCTION: &str = ".func (.param .align 16 .b8 fr[16]) fv (.param .align 16 .b8 fa[16]) {\n.reg .f32 f<5>;\n\
+pub const FUNCTION: &str = ".func (.param .align 16 .b8 fr[16]) fv (.param .align 16 .b8 fa[16]) {\n.reg .f32 f<5>;\n\
     ld.param.v4.f32 {f1,f2,f3,f4},[fa];\nst.param.v4.f32 [fr],{f4,f3,f2,f1};\nret;\n}\n";
 
 /// A line of forms.txt.

@@ -1,0 +1,55 @@
+//! Names in the text of PTX instructions.
+//!
+//! A word is a run of letters, digits and `_`; one behind a dot is a modifier, a type or a part and no name. Registers of the programs are
+//! a letter for their kind and a number.
+
+/// Letters of the kinds of registers; predicates are the last.
+pub const LETTERS: &str = "rdfehp";
+
+/// A text with some of its names replaced: `f` says by what, or nothing.
+pub fn replaced(text: &str, mut f: impl FnMut(&str) -> Option<String>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let in_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    while let Some(start) = rest.find(in_word) {
+        out += &rest[..start];
+        rest = &rest[start..];
+        let (word, behind) = rest.split_at(rest.find(|c| !in_word(c)).unwrap_or(rest.len()));
+        rest = behind;
+        match f(word).filter(|_| !out.ends_with('.')) {
+            Some(new) => out += &new,
+            None => out += word,
+        }
+    }
+    out + rest
+}
+
+/// Every name of a text once, in order.
+pub fn names(text: &str) -> Vec<String> {
+    let mut list: Vec<String> = Vec::new();
+    let mut before = ' ';
+    let mut word = String::new();
+    for c in text.chars().chain([' ']) {
+        if c.is_ascii_alphanumeric() || c == '_' {
+            word.push(c);
+            continue;
+        }
+        if !word.is_empty() && before != '.' && !list.contains(&word) {
+            list.push(word.clone());
+        }
+        word.clear();
+        before = c;
+    }
+    list
+}
+
+/// Letter and number of a register.
+pub fn register(word: &str) -> Option<(char, usize)> {
+    let letter = word.chars().next().filter(|c| LETTERS.contains(*c))?;
+    Some((letter, word[1..].parse().ok()?))
+}
+
+/// The registers that a text names.
+pub fn registers(text: &str) -> Vec<String> {
+    names(text).into_iter().filter(|name| register(name).is_some()).collect()
+}

@@ -1,0 +1,242 @@
+//! The forms of `tests/cases/lowering/forms.txt`, made fit to stand in a random program.
+//!
+//! Input: the list, a target. Output: for each form of the target where it may stand, and how its results are judged. Invariant: an exact
+//! form leaves the same bits behind on every right executor, whatever values its registers have: what the ISA leaves open (payloads of
+//! NaNs) is taken out of its inputs by instructions in front of it.
+
+use crate::lowering_support::forms::{Form, forms};
+use crate::names::{names, register};
+use crate::random::Random;
+
+/// How results of a form are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// Bit for bit: they may go on into anything.
+    Exact,
+    /// By the ISA's bound, at once.
+    Bound,
+    /// Not at all: the interpreter does not execute it.
+    Not,
+}
+
+/// Where a form may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Anywhere,
+    /// Where all lanes of all warps come.
+    Whole,
+    /// Where some lanes of a warp come whose mask is known, too.
+    Masked,
+    /// At the start, where no warp has diverged.
+    Start,
+}
+
+/// A form for random programs.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    /// Its place among all forms.
+    pub number: usize,
+    pub text: String,
+    pub place: Place,
+    pub judged: Judged,
+    /// Names the kernel's parameter.
+    pub kernel: bool,
+    /// Is for 32 threads a block.
+    pub one_warp: bool,
+}
+
+/// Operations with a bound: parts of their texts.
+const BOUND: [&str; 13] = [
+    "approx",
+    "div.full",
+    "atom.add.f32",
+    "ex2",
+    "lg2",
+    "tanh",
+    "sin.",
+    "cos.",
+    "rsqrt",
+    "rcp.approx",
+    "sqrt.approx",
+    "div.approx",
+    "createpolicy",
+];
+
+/// Lanes leave the loop of these at different times and meet no more; where the program then calls a function that saves a barrier, the
+/// machine has lanes wait for each other for ever, with the incumbent's code as with ours.
+const PARTING: [&str; 1] = ["cas.b16"];
+
+/// The forms of one target, by where they may stand.
+#[derive(Default)]
+pub struct Pool {
+    pub anywhere: Vec<Piece>,
+    pub whole: Vec<Piece>,
+    pub masked: Vec<Piece>,
+    pub start: Vec<Piece>,
+}
+
+/// All texts of the list, in its order.
+pub fn all() -> Vec<Form> {
+    forms()
+}
+
+/// What a target has. One with a set of instructions of its own has its family's, too.
+pub fn pool(list: &[Form], target: &str) -> Pool {
+    let mut pool = Pool::default();
+    let plain = target.trim_end_matches('a');
+    let here = |form: &Form| (form.on(target) || form.on(plain)) && !PARTING.iter().any(|op| form.text.contains(op));
+    for (number, form) in list.iter().enumerate().filter(|(_, form)| here(form)) {
+        let piece = piece(number, form);
+        let list = match piece.place {
+            Place::Anywhere => &mut pool.anywhere,
+            Place::Whole => &mut pool.whole,
+            Place::Masked => &mut pool.masked,
+            Place::Start => &mut pool.start,
+        };
+        list.push(piece);
+    }
+    pool
+}
+
+fn piece(number: usize, form: &Form) -> Piece {
+    let text = form.text.as_str();
+    let bound = BOUND.iter().any(|part| text.contains(part));
+    let judged = match (form.interpreted, bound) {
+        (false, _) => Judged::Not,
+        (true, true) => Judged::Bound,
+        (true, false) => Judged::Exact,
+    };
+    let one = text.matches(';').count() == 1;
+    let masked = ["vote.", "match.", "redux.", "bar.warp", "elect."].iter().any(|op| text.starts_with(op));
+    let place = match () {
+        () if text.contains("activemask") => Place::Start,
+        () if masked && one => Place::Masked,
+        () if text.contains(".sync") || text.contains("bar.") || text.contains("barrier.") => Place::Whole,
+        () => Place::Anywhere,
+    };
+    // A form that is marked for lanes outside its mask is judged where its mask is right.
+    let judged = if place == Place::Masked { Judged::Exact } else { judged };
+    let names = names(text);
+    let kernel = names.iter().any(|name| name == "p") || reads_fixed(text);
+    Piece {
+        number,
+        text: defined(text),
+        place,
+        judged,
+        kernel,
+        one_warp: text.contains("bar.arrive") || place == Place::Start || names.iter().any(|name| name == "t"),
+    }
+}
+
+/// It reads memory that no one may write while the kernel runs.
+fn reads_fixed(text: &str) -> bool {
+    text.contains(".nc") || text.starts_with("ldu")
+}
+
+/// A form behind what takes out of its inputs what the ISA leaves open.
+fn defined(text: &str) -> String {
+    let inputs = |kinds: &str| -> Vec<String> {
+        let input = |name: &String| {
+            let kind = name.chars().next().unwrap_or(' ');
+            name.len() == 2 && kinds.contains(kind) && matches!(name.as_bytes()[1], b'1'..=b'3')
+        };
+        names(text).into_iter().filter(input).collect()
+    };
+    let mut front = String::new();
+    if (text.starts_with("abs.") || text.starts_with("neg.")) && !text.contains(".s") {
+        inputs("f")
+            .iter()
+            .for_each(|f| front += &format!("testp.notanumber.f32 q,{f}; selp.f32 {f},0f3f800000,{f},q; "));
+        inputs("gh").iter().for_each(|h| front += &format!("and.b16 {h},{h},0xbfff; "));
+        inputs("x").iter().for_each(|x| front += &format!("and.b32 {x},{x},0xbfffbfff; "));
+    }
+    let integer = [".s16", ".u16", ".s32", ".u32", ".s64", ".u64"].iter().find(|ty| text.contains(*ty));
+    if let Some(ty) = integer.filter(|_| text.contains("div.") || text.contains("rem.")) {
+        // A division by zero, and one that overflows, gives any number.
+        for divisor in
+            names(text).into_iter().filter(|name| form_register(name).is_some_and(|(kind, n)| kind != 'p' && n < 4))
+        {
+            let bits = &ty[2..];
+            for bad in [0, -1] {
+                front += &format!("setp.eq.s{bits} q,{divisor},{bad}; selp.b{bits} {divisor},3,{divisor},q; ");
+            }
+        }
+    }
+    let atomic = text.contains("atom.") || text.contains("red.");
+    let bits = text.starts_with("mov.b64") || text.starts_with("st.") || text.starts_with("copysign.f64");
+    if bits || atomic && text.contains(".f64") {
+        // No NaN of 64 bits, whose payload is open, becomes visible bit for bit.
+        for e in inputs("e") {
+            front += &format!("testp.finite.f64 q,{e}; selp.f64 {e},{e},0d3ff0000000000000,q; ");
+        }
+    }
+    let place = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(place, _)| place);
+    let space = ["global", "shared"]
+        .iter()
+        .find(|s| text.contains(&format!(".{s}")))
+        .map_or(String::new(), |s| format!(".{s}"));
+    match (place, inputs("e").first(), inputs("f").first()) {
+        (Some(place), Some(e), _) if atomic && text.contains(".f64") => {
+            front += &format!("st{space}.f64 [{place}],{e}; ")
+        }
+        (Some(place), _, Some(_)) if text.contains("atom.add.f32") => {
+            return format!("{text} st{space}.b32 [{place}],r1;");
+        }
+        _ => {}
+    }
+    front + text
+}
+
+impl Piece {
+    /// Its text with other registers: by `pick`, a kind's letter and whether it must be none of those that it gave before. Names of one
+    /// register stay one register.
+    pub fn renamed(&self, mut pick: impl FnMut(char, bool) -> String) -> String {
+        let several = self.text.matches(';').count() > 1;
+        let fixed = reads_fixed(&self.text);
+        let mut known: Vec<(String, String)> = Vec::new();
+        crate::names::replaced(&self.text, |word| {
+            if fixed && (word == "io" || word == "d3") {
+                return Some("fixed".to_string());
+            }
+            let (kind, number) = form_register(word)?;
+            if word == "r9" {
+                return Some("amount".to_string());
+            }
+            if word == "d3" && self.points() {
+                return Some("scratch".to_string());
+            }
+            if let Some((_, new)) = known.iter().find(|(old, _)| old == word) {
+                return Some(new.clone());
+            }
+            let new = pick(kind, several || number >= if kind == 'p' { 3 } else { 4 });
+            known.push((word.to_string(), new.clone()));
+            Some(new)
+        })
+    }
+
+    /// `d3` is an address.
+    pub fn points(&self) -> bool {
+        let uses = self.text.contains("[d3");
+        uses || ["isspacep", "mapa"].iter().any(|op| self.text.starts_with(op))
+    }
+
+    /// One instruction without a guard.
+    pub fn single(&self) -> bool {
+        self.text.matches(';').count() == 1 && !self.text.starts_with(['@', '{', '.'])
+    }
+}
+
+/// Kind and number of a register as forms name it: two letters more than programs have.
+pub fn form_register(word: &str) -> Option<(char, usize)> {
+    let usual = match word.chars().next()? {
+        'x' => 'r',
+        'g' => 'h',
+        kind => kind,
+    };
+    (word.len() == 2).then(|| register(&format!("{usual}{}", &word[1..])))?
+}
+
+/// One of a list.
+pub fn one<'t>(random: &mut Random, list: &'t [Piece]) -> &'t Piece {
+    &list[random.below(list.len())]
+}
