@@ -168,7 +168,8 @@ fn programs_that_mean_the_same_compute_the_same() {
             difference(&new, &way, &mine, &right).map_or(Ok(()), Err)
         };
         if let Err(said) = other(&program) {
-            let small = reduced(program, &said, &|less| other(less).err());
+            // A rewrite may name registers that a lean program does not load.
+            let small = reduced(program, &said, &|less| other(less).err().filter(|_| !less.lean));
             let new = rewrite::rewritten(&small, &mut Random::new(seed ^ 0x0ddba11));
             println!("seed {seed}: {}\n{}", other(&small).err().unwrap_or(said), small.text(case.target, false));
             println!("rewritten:\n{}", new.text(case.target, false));
