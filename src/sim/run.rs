@@ -12,7 +12,8 @@ use super::report::Report;
 use super::sass::grid::{self, Stats};
 use super::sass::predecode::{Lifted, predecode_all};
 use super::sass::setup::{Banks, Setup};
-pub use super::sass::watch::Cycles;
+use super::sass::watch::cost::Cost;
+pub use super::sass::watch::cost::Cycles;
 use super::sass::watch::jitter::Jitter;
 use super::sass::watch::timing::Timing;
 use super::sass::watch::{Note, Watch};
@@ -23,6 +24,7 @@ use crate::tables::encoding::special_text;
 use crate::tables::latency::Latency;
 use crate::tables::memory::{SPECIAL, SpecialFrom};
 use crate::tables::ptx::SpecialRegister;
+use crate::tables::throughput::Throughput;
 use crate::tables::{Generation, GenerationInfo, Role, Target};
 use std::collections::BTreeMap;
 
@@ -102,8 +104,8 @@ impl Outcome {
     pub fn summary(&self) -> String {
         let run = format!("{} instructions, {} of lanes", self.stats.instructions, self.stats.lane_instructions);
         match self.cycles {
-            Some(Cycles { block, latency, issue, pipe }) => {
-                format!("{run}; about {block} cycles a block (latency {latency}, issue {issue}, pipe {pipe})")
+            Some(Cycles { block, issue, pipe }) => {
+                format!("{run}; about {block} cycles a block (issue {issue}, pipe {pipe})")
             }
             None => run,
         }
@@ -231,6 +233,10 @@ fn watched(
             }
         }
         let mut watch = Watch::new(notes, how.trace, latency);
+        if let Some(throughput) = Throughput::of(target).filter(|_| how.timed) {
+            let cost = |lifted: &Result<Lifted, String>| lifted.as_ref().ok().map(|l| Cost::of(&l.inst, throughput));
+            watch.costs = code.iter().map(cost).collect();
+        }
         watch.jitter = how.jitter.map(Jitter::new);
         let (done, watch) = grid::run_watched(setup, global, watch);
         outcome.cycles = latency.map(|_| watch.cycles);

@@ -14,6 +14,7 @@ pub mod phases;
 pub mod ptx;
 pub mod registers;
 pub mod targets;
+pub mod throughput;
 
 pub use encoding::sr;
 pub use mods::Mods;

@@ -12,6 +12,7 @@ pub mod phases;
 pub mod ptx;
 pub mod registers;
 pub mod targets;
+pub mod throughput;
 
 use crate::model::Model;
 use proc_macro2::TokenStream;
@@ -30,6 +31,7 @@ pub fn all(model: &Model) -> Vec<(String, String)> {
         ("ptx.rs".into(), pretty(ptx::emit(model))),
         ("memory.rs".into(), pretty(memory::emit(model))),
         ("latency.rs".into(), pretty(latency::emit(model))),
+        ("throughput.rs".into(), pretty(throughput::emit(model))),
         ("encoding.rs".into(), encoding::emit(model)),
         ("backends.rs".into(), targets::backends(model)),
     ]

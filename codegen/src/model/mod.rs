@@ -14,6 +14,7 @@ pub mod ori;
 pub mod ptx;
 pub mod ranges;
 pub mod targets;
+pub mod throughput;
 
 use crate::report::Report;
 use crate::rows::phases::PhaseRow;
@@ -33,6 +34,7 @@ pub struct Model {
     pub choices: choices::Choices,
     pub memory: memory::Memory,
     pub latency: latency::Latency,
+    pub throughput: throughput::Throughput,
 }
 
 impl Model {
@@ -51,6 +53,7 @@ impl Model {
         let choices = choices::Choices::load(sources, &names, report);
         let memory = memory::Memory::load(sources, report);
         let latency = latency::Latency::load(sources, &targets, &ori, report);
-        Model { targets, ori, phases, registers, elf, ptx, encoding, lowering, choices, memory, latency }
+        let throughput = throughput::Throughput::load(sources, &targets, &ori, report);
+        Model { targets, ori, phases, registers, elf, ptx, encoding, lowering, choices, memory, latency, throughput }
     }
 }

@@ -13,3 +13,4 @@ pub mod phases;
 pub mod ptx;
 pub mod registers;
 pub mod targets;
+pub mod throughput;

@@ -116,9 +116,11 @@ impl Machine<'_> {
             Exec::Refuse(reason) => return Err(Fault::refused(self.setup.reasons[reason as usize].clone())),
             Exec::Alu(alu) => {
                 let (pp, pq, pr) = (w.pred(code.pp), w.pred(code.pq), w.pred(code.pr));
-                arithmetic(w, code, active, |w, lane| {
+                let lanes = lowest_if_uniform(code, active);
+                let [a, b, c] = [&code.a, &code.b, &code.c].map(|src| w.gather(src, lanes));
+                arithmetic(w, code, lanes, |lane| {
                     let bit = |mask: u32| mask >> lane & 1 != 0;
-                    let (a, b, c) = (w.get(&code.a, lane), w.get(&code.b, lane), w.get(&code.c, lane));
+                    let (a, b, c) = (a[lane], b[lane], c[lane]);
                     alu.eval(&super::alu::In { a, b, c, pp: bit(pp), pq: bit(pq), pr: bit(pr) })
                 });
             }
@@ -265,11 +267,11 @@ pub fn lowest_if_uniform(code: &Code, active: u32) -> u32 {
     if uniform { active & active.wrapping_neg() } else { active }
 }
 
-fn arithmetic(w: &mut Warp, code: &Code, active: u32, eval: impl Fn(&Warp, usize) -> super::alu::Out) {
-    let lanes = lowest_if_uniform(code, active);
+/// Results of lanes that do not look at each other.
+fn arithmetic(w: &mut Warp, code: &Code, lanes: u32, eval: impl Fn(usize) -> super::alu::Out) {
     let (mut pu, mut pv) = (0, 0);
     for lane in lanes_of(lanes) {
-        let out = eval(w, lane);
+        let out = eval(lane);
         w.set(code.d, 0, lane, out.d as u32);
         if code.words == 2 {
             w.set(code.d, 1, lane, (out.d >> 32) as u32);

@@ -86,6 +86,7 @@ impl Warp {
     }
 
     /// Writes a register of a lane.
+    #[inline]
     pub fn set_reg(&mut self, index: usize, lane: usize, value: u32) {
         if index != RZ
             && let Some(row) = self.regs.get_mut(index)
@@ -100,6 +101,7 @@ impl Warp {
     }
 
     /// A source value of a lane, modifiers applied.
+    #[inline]
     pub fn get(&self, src: &Src, lane: usize) -> u64 {
         let bits = match src.from {
             From::Zero => 0,
@@ -119,7 +121,27 @@ impl Warp {
         src.fix(bits)
     }
 
+    /// The source values of some lanes, modifiers applied; of others anything. The same as `get` of each, without asking each time
+    /// where it comes from.
+    #[inline]
+    pub fn gather(&self, src: &Src, lanes: u32) -> [u64; LANES] {
+        let mut out = [0; LANES];
+        match src.from {
+            From::Value(bits) => out = [bits; LANES],
+            From::Reg(r) if r != 255 && !src.wide && lanes.count_ones() > 4 => {
+                if let Some(row) = self.regs.get(usize::from(r)) {
+                    out.iter_mut().zip(row).for_each(|(out, word)| *out = src.fix(u64::from(*word)));
+                } else {
+                    out = [src.fix(0); LANES];
+                }
+            }
+            _ => lanes_of(lanes).for_each(|lane| out[lane] = self.get(src, lane)),
+        }
+        out
+    }
+
     /// Writes a result word of a lane.
+    #[inline]
     pub fn set(&mut self, dst: Dst, word: usize, lane: usize, value: u32) {
         match dst {
             Dst::Nowhere | Dst::Reg(255) | Dst::UReg(255) => {}

@@ -15,6 +15,7 @@
 //!
 //! A report does not end the run; what cannot be executed (a fault) does. The watch changes no result of a program that gets no report.
 
+pub mod cost;
 pub mod jitter;
 pub mod race;
 mod reach;
@@ -32,6 +33,7 @@ use super::exec::{Machine, Step};
 use super::setup::Setup;
 use super::warp::{Warp, lanes_of};
 use crate::tables::latency::{Latency, RegFile};
+use cost::{Cost, Course, Cycles};
 use jitter::Jitter;
 use race::{Access, Clock, Races};
 use reach::{Act, Reach};
@@ -70,6 +72,7 @@ pub struct Seen {
     shared: Vec<u8>,
     races: Races,
     time: Vec<Timeline>,
+    course: Course,
     /// The group that each warp executed last.
     groups: Vec<u32>,
     /// What those know that arrived at each barrier, and the warps that wait there.
@@ -84,23 +87,11 @@ impl Seen {
             shared: Vec::new(),
             races: Races::new(warps),
             time: vec![Timeline::default(); warps],
+            course: Course::new(warps),
             groups: vec![0; warps],
             barriers: vec![(Clock::default(), 0); BARRIERS],
         }
     }
-}
-
-/// An estimate of what a block costs on a multiprocessor of its own, in cycles: the longest of what bounds it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Cycles {
-    /// Of a block that takes longest.
-    pub block: u64,
-    /// The longest warp: its stalls, and the usual time of what it waits for.
-    pub latency: u64,
-    /// Instructions that one of the schedulers issues.
-    pub issue: u64,
-    /// The busiest pipe of one of the schedulers.
-    pub pipe: u64,
 }
 
 /// The watch over a launch.
@@ -113,7 +104,8 @@ pub struct Watch {
     trace: Option<fn(&str)>,
     /// Latencies of the target, where time is on.
     latency: Option<&'static Latency>,
-    /// Cycles of the longest block, and what bounds them.
+    /// What each instruction costs, where time is on, and the cycles of the longest block.
+    pub costs: Vec<Option<Cost>>,
     pub cycles: Cycles,
     hazards: Vec<Hazard>,
     /// Where the run varies.
@@ -137,7 +129,7 @@ impl Watch {
     /// A block has ended: what it cost.
     pub fn ended(&mut self, seen: &Seen) {
         if self.latency.is_some() {
-            let cost = time::cost(&seen.time);
+            let cost = seen.course.cycles(&self.costs);
             self.cycles = if cost.block > self.cycles.block { cost } else { self.cycles };
         }
     }
@@ -171,6 +163,7 @@ impl Watch {
         }
         if let (Some(latency), Some(timing)) = (self.latency, &note.timing) {
             let lanes = (s.group, s.active);
+            seen.course.issue(s.warp, s.pc);
             seen.time[s.warp].issue(latency, timing, s.pc, lanes, &mut self.hazards);
             for hazard in std::mem::take(&mut self.hazards) {
                 self.report(
@@ -329,8 +322,7 @@ fn open_barriers(block: &Block, seen: &mut Seen) {
         let (known, waiting) = seen.barriers[number];
         if waiting != 0 && block.is_fresh(number) {
             lanes_of(waiting).for_each(|warp| seen.races.pass(warp, &known));
-            let latest = lanes_of(waiting).map(|warp| seen.time[warp].usual()).max().unwrap_or(0);
-            lanes_of(waiting).for_each(|warp| seen.time[warp].meet(latest));
+            seen.course.meet(lanes_of(waiting));
             seen.barriers[number] = (Clock::default(), 0);
         }
     }

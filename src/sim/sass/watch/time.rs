@@ -15,7 +15,6 @@
 //!   a wait until all results of fixed latency are there.
 //! * Lanes that have parted have clocks of their own: what another group does meanwhile gives nobody time.
 
-use super::Cycles;
 use super::timing::{Timing, Use};
 use crate::tables::latency::{Latency, LatencyClass, Needed, RegFile};
 
@@ -25,9 +24,6 @@ const BOARDS: usize = 6;
 const SETTLED: u64 = 64;
 /// Cycles from the issue of an instruction until its scoreboard counts.
 const COUNTED: u64 = 2;
-
-/// Schedulers of a multiprocessor; a warp has one of them for its life.
-const SCHEDULERS: usize = 4;
 
 /// Orders: of the results of each class, and behind them of the reads of each queue.
 const FIRST_QUEUE: usize = 64;
@@ -66,12 +62,6 @@ pub struct Timeline {
     /// Cycle at which the running group may issue next.
     clock: u64,
     clocks: [u64; 32],
-    /// The same with the usual time of what is waited for, over all groups in turn, and when each scoreboard is usually met.
-    usual: u64,
-    met: [u64; BOARDS],
-    /// Instructions issued, and the time that each pipe was busy with them.
-    count: u64,
-    busy: Vec<u64>,
     writes: Vec<Flight>,
     reads: Vec<Flight>,
     set: [u64; BOARDS],
@@ -90,14 +80,9 @@ pub struct Timeline {
 
 impl Default for Timeline {
     fn default() -> Timeline {
-        let classes = LatencyClass::ALL.len();
         Timeline {
             clock: 0,
             clocks: [0; 32],
-            usual: 0,
-            met: [0; BOARDS],
-            count: 0,
-            busy: vec![0; classes],
             writes: Vec::new(),
             reads: Vec::new(),
             set: [0; BOARDS],
@@ -132,16 +117,6 @@ impl Timeline {
         self.clock
     }
 
-    /// The cycle that the warp has usually come to.
-    pub fn usual(&self) -> u64 {
-        self.usual
-    }
-
-    /// The warp goes on behind a barrier which the last one reaches at a cycle.
-    pub fn meet(&mut self, cycle: u64) {
-        self.usual = self.usual.max(cycle);
-    }
-
     /// An instruction is issued on these lanes of a group; what it does too early.
     pub fn issue(
         &mut self,
@@ -161,23 +136,7 @@ impl Timeline {
             self.check_write(latency, write, active, found);
         }
         self.note(t, pc, active, &overtaken);
-        let before = self.clock;
         self.go_on(latency, t, group, found);
-        self.spend(t, self.clock - before);
-    }
-
-    /// The usual time of an instruction.
-    fn spend(&mut self, t: &Timing, stall: u64) {
-        let info = t.class.info();
-        let waits = (0..BOARDS).filter(|board| t.ctrl.wait >> board & 1 != 0).map(|board| self.met[board]);
-        self.usual = waits.fold(self.usual, u64::max);
-        for board in [t.ctrl.write_bar, t.ctrl.read_bar].map(usize::from).into_iter().filter(|board| *board < BOARDS) {
-            let usual = if board == usize::from(t.ctrl.write_bar) { info.expected } else { info.expected / 4 };
-            self.met[board] = self.met[board].max(self.usual + u64::from(usual));
-        }
-        self.usual += stall;
-        self.count += 1;
-        self.busy[t.class as usize] += 1;
     }
 
     /// Waits for the scoreboards of the mask, and of DEPBAR.
@@ -373,17 +332,6 @@ impl Timeline {
         }
         self.clock += u64::from(t.ctrl.stall);
     }
-}
-
-/// What the warps of a block cost together.
-pub fn cost(warps: &[Timeline]) -> Cycles {
-    let latency = warps.iter().map(|warp| warp.usual).max().unwrap_or(0);
-    let of = |scheduler: usize| warps.iter().skip(scheduler).step_by(SCHEDULERS);
-    let issue = (0..SCHEDULERS).map(|i| of(i).map(|warp| warp.count).sum::<u64>()).max().unwrap_or(0);
-    let classes = LatencyClass::ALL.len();
-    let pipes = (0..SCHEDULERS).flat_map(|i| (0..classes).map(move |class| (i, class)));
-    let pipe = pipes.map(|(i, class)| of(i).map(|warp| warp.busy[class]).sum::<u64>()).max().unwrap_or(0);
-    Cycles { block: latency.max(issue).max(pipe), latency, issue, pipe }
 }
 
 /// A register as it is printed.

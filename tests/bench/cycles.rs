@@ -1,0 +1,177 @@
+//! Estimated cycles of our code and the incumbent's, over the launches of the corpus.
+//!
+//! Input: tests/cases/corpus/NAME.ron (`cargo bench --bench cycles -- [--only TEXT] [--sm sm_90] [--launches]`), both
+//! compilers at -O3. Output: for each target the sum of the cycles of every launch that both compile and that runs, ours over theirs,
+//! the geometric mean of the ratios and the reports about ours; the launches with the worst ratios, or all with `--launches`.
+//! Contraction is on for both. The estimate is that of `sassafras run` (one block on a multiprocessor, the longest of a launch);
+//! its rows are frozen (`tests/estimate.rs`).
+
+use sassafras::compile::{Options as Compile, compile};
+use sassafras::sim::launch::{Launch, LaunchFile};
+use sassafras::sim::run::{How, Outcome, Shape, run_as};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const TARGETS: [&str; 6] = ["sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"];
+/// What the ratio of all cycles is to stay below.
+const BUDGET: f64 = 1.3;
+/// Launches with the worst ratios that are printed.
+const WORST: usize = 25;
+
+struct Options {
+    only: Option<String>,
+    sm: Option<String>,
+    launches: bool,
+}
+
+fn options() -> Options {
+    let mut options = Options { only: None, sm: None, launches: false };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--only" => options.only = words.next(),
+            "--sm" => options.sm = words.next(),
+            "--launches" => options.launches = true,
+            _ => {}
+        }
+    }
+    options
+}
+
+/// The incumbent's cubin of a text.
+fn theirs(ptxas: &Path, source: &str, target: &str, folder: &Path) -> Option<Vec<u8>> {
+    let (from, to) = (folder.join("a.ptx"), folder.join("a.cubin"));
+    std::fs::write(&from, source).ok()?;
+    let mut command = Command::new(ptxas);
+    command.args(["-arch", target, "-O3"]).arg(&from).arg("-o").arg(&to);
+    command.output().ok()?.status.success().then(|| std::fs::read(&to).ok())?
+}
+
+/// Runs a launch with time on; `None` where the machine cannot.
+fn run(cubin: &[u8], launch: &Launch) -> Option<Outcome> {
+    let mut values = launch.arg_values();
+    let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
+    run_as(cubin, &launch.kernel, shape, &mut values, How::default()).ok().filter(|outcome| outcome.ended)
+}
+
+/// One launch on one target.
+struct Row {
+    name: String,
+    target: &'static str,
+    ours: u64,
+    theirs: u64,
+    instructions: [u64; 2],
+    reports: usize,
+}
+
+impl Row {
+    fn ratio(&self) -> f64 {
+        self.ours as f64 / self.theirs.max(1) as f64
+    }
+}
+
+fn print(label: &str, rows: &[&Row]) {
+    let sum = |f: fn(&Row) -> u64| rows.iter().map(|row| f(row)).sum::<u64>();
+    let (ours, theirs) = (sum(|r| r.ours), sum(|r| r.theirs));
+    let mean = (rows.iter().map(|r| r.ratio().ln()).sum::<f64>() / rows.len().max(1) as f64).exp();
+    let ratio = ours as f64 / theirs.max(1) as f64;
+    let (i, j) = (sum(|r| r.instructions[0]), sum(|r| r.instructions[1]));
+    println!(
+        "{label:<8} {:>4} launches  cycles {ours:>9} / {theirs:>9} = {ratio:.3} (mean of ratios {mean:.3})  \
+         executed {i:>9} / {j:>9} = {:.3}  reports {}",
+        rows.len(),
+        i as f64 / j.max(1) as f64,
+        rows.iter().map(|r| r.reports).sum::<usize>(),
+    );
+}
+
+/// The number of a target's name, and whether it is one of an architecture alone.
+fn architecture(name: &str) -> (u32, bool) {
+    let digits: String = name.chars().filter(char::is_ascii_digit).collect();
+    (digits.parse().unwrap_or(0), name.ends_with(|c: char| c.is_ascii_alphabetic()))
+}
+
+/// Whether a launch of a module runs on a target.
+fn fits(source: &str, launch: &Launch, target: &str) -> bool {
+    let own = source.lines().find_map(|l| l.trim().strip_prefix(".target")).unwrap_or("");
+    let (lowest, special) = architecture(own.split([',', ' ']).find(|w| !w.is_empty()).unwrap_or("").trim());
+    let number = architecture(target).0;
+    let named = launch.targets.is_empty() || launch.targets.iter().any(|name| name == target);
+    named && if special { number == lowest } else { number >= lowest }
+}
+
+fn main() {
+    let options = options();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let ptxas = root.join("target/vendor/ptxas");
+    if !ptxas.exists() {
+        println!("skipped: target/vendor/ptxas is missing");
+        return;
+    }
+    let scratch = tempfile::tempdir().expect("a temporary folder");
+    let entries = std::fs::read_dir(root.join("tests/cases/corpus")).expect("the corpus's launches");
+    let mut paths: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
+    paths.retain(|p| p.extension().is_some_and(|e| e == "ron"));
+    paths.sort();
+    let (mut rows, mut left) = (Vec::new(), BTreeMap::new());
+    for path in paths {
+        let case = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let file = LaunchFile::load(&path).unwrap_or_else(|error| panic!("{error}"));
+        let Ok(module) = std::fs::read_to_string(&file.module) else { continue };
+        for target in TARGETS.into_iter().filter(|t| options.sm.as_deref().is_none_or(|sm| sm == *t)) {
+            let wanted = |launch: &&Launch| {
+                let name = format!("{case}.{}", launch.kernel);
+                fits(&module, launch, target) && options.only.as_deref().is_none_or(|text| name.contains(text))
+            };
+            let launches: Vec<&Launch> = file.launches.iter().filter(wanted).collect();
+            if launches.is_empty() {
+                continue;
+            }
+            let ours = compile(&module, &Compile::new(target)).ok().map(|output| output.cubin);
+            let theirs = theirs(&ptxas, &module, target, scratch.path());
+            for launch in launches {
+                let name = format!("{case}.{}", launch.kernel);
+                let both = (ours.as_ref().and_then(|c| run(c, launch)), theirs.as_ref().and_then(|c| run(c, launch)));
+                let (Some(us), Some(them)) = both else {
+                    let what = [both.0.is_none(), both.1.is_none()];
+                    *left.entry((name, what)).or_insert(0) += 1;
+                    continue;
+                };
+                rows.push(Row {
+                    name,
+                    target,
+                    ours: us.cycles.map_or(0, |c| c.block),
+                    theirs: them.cycles.map_or(0, |c| c.block),
+                    instructions: [us.stats.instructions, them.stats.instructions],
+                    reports: us.reports.len(),
+                });
+            }
+        }
+    }
+    rows.sort_by(|a, b| b.ratio().total_cmp(&a.ratio()));
+    let shown = if options.launches { rows.len() } else { WORST };
+    for row in rows.iter().take(shown) {
+        let (ratio, [i, j]) = (row.ratio(), row.instructions);
+        println!(
+            "{:<44} {:<7} {:>8} / {:>8} = {ratio:.2}  executed {i:>8} / {j:>8}",
+            row.name, row.target, row.ours, row.theirs
+        );
+    }
+    for ((name, [us, them]), count) in &left {
+        let who = match (us, them) {
+            (true, true) => "neither runs",
+            (true, false) => "ours does not run",
+            _ => "theirs does not run",
+        };
+        println!("left out: {name} on {count} targets: {who}");
+    }
+    for target in TARGETS {
+        print(target, &rows.iter().filter(|r| r.target == target).collect::<Vec<_>>());
+    }
+    let all: Vec<&Row> = rows.iter().collect();
+    print("all", &all);
+    let ratio =
+        all.iter().map(|r| r.ours).sum::<u64>() as f64 / all.iter().map(|r| r.theirs).sum::<u64>().max(1) as f64;
+    println!("budget {BUDGET}: {}", if ratio <= BUDGET { "kept" } else { "MISSED" });
+}
