@@ -64,6 +64,8 @@ pub(super) struct Builder<'a> {
     /// The words of its return address, and the address that its result is written to, if any.
     pub return_address: [Operand; 2],
     pub result_address: Operand,
+    /// Whether the function takes memory anywhere, once somebody has asked.
+    pub takes_memory: std::cell::OnceCell<bool>,
     /// How far `alloca` has let the stack grow; null where nothing asked.
     pub stack_end: Operand,
     /// Functions of the driver that it calls.
@@ -120,6 +122,7 @@ impl<'a> Builder<'a> {
             return_block: None,
             return_address: [Operand::NULL; 2],
             result_address: Operand::NULL,
+            takes_memory: std::cell::OnceCell::new(),
             stack_end: Operand::NULL,
             externs: Vec::new(),
             branch_bank: false,

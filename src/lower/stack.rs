@@ -21,7 +21,7 @@ impl Builder<'_> {
     /// Whether the function takes memory anywhere.
     fn takes_memory(&self) -> bool {
         let takes = |s: &Statement| matches!(s, Statement::Instruction(i) if i.op == PtxOp::Alloca);
-        self.source.body.iter().flatten().any(takes)
+        *self.takes_memory.get_or_init(|| self.source.body.iter().flatten().any(takes))
     }
 
     /// Where the stack pointer stands during a call with so many bytes of arguments, if that is not where it is; the old one is stored

@@ -7,7 +7,7 @@
 
 use super::control::{Item, NONE};
 use super::effects::Reg;
-use std::collections::BTreeMap;
+use crate::ori::hash::QuickMap;
 
 /// Scoreboards of a warp.
 const BOARDS: u8 = 6;
@@ -77,11 +77,11 @@ impl Boards {
 }
 
 fn needs(items: &[Item]) -> Vec<Needs> {
-    let mut touched: BTreeMap<Reg, usize> = BTreeMap::new();
-    let mut written: BTreeMap<Reg, usize> = BTreeMap::new();
+    let mut touched: QuickMap<Reg, usize> = QuickMap::default();
+    let mut written: QuickMap<Reg, usize> = QuickMap::default();
     let mut out = Vec::with_capacity(items.len());
     for (at, item) in items.iter().enumerate().rev() {
-        let first = |map: &BTreeMap<Reg, usize>, reg: Reg| map.get(&reg).copied().unwrap_or(FAR);
+        let first = |map: &QuickMap<Reg, usize>, reg: Reg| map.get(&reg).copied().unwrap_or(FAR);
         let result = item.effects.writes.iter().map(|a| first(&touched, a.reg)).min().unwrap_or(FAR);
         let overwritten = item.effects.late().map(|reg| first(&written, reg)).min().unwrap_or(FAR);
         out.push(Needs { result, overwritten });

@@ -246,7 +246,7 @@ impl Scheduler<'_> {
             if let Needed::Cycles(n) = needed
                 && !entry.announced
             {
-                lack = lack.max(u16::from(n).saturating_sub(entry.age));
+                lack = lack.max(u16::from(n).saturating_sub(state.age(entry)));
             }
         });
         lack
@@ -256,7 +256,7 @@ impl Scheduler<'_> {
     fn each_need(&self, state: &State, effects: &Effects, mut f: impl FnMut(Needed, &Entry)) {
         for access in &effects.reads {
             let file = access.reg.file();
-            for entry in state.on(access.reg).iter().filter(|e| e.write) {
+            for entry in state.on(access.reg).filter(|e| e.write) {
                 f(self.latency.read_after_write(file, entry.class, access.class), entry);
             }
         }
@@ -347,10 +347,14 @@ impl Scheduler<'_> {
 
     /// Cycles until every pending result of a fixed latency is there for whoever reads it.
     fn residue(&self, state: &State) -> u16 {
-        let left = state.entries().filter(|(_, e)| !e.announced && e.write).map(|(reg, e)| self.rest(reg, e));
+        let left = state
+            .entries()
+            .filter(|(_, e)| !e.announced && e.write)
+            .map(|(reg, e)| self.rest(reg, e).saturating_sub(state.age(e)));
         left.max().unwrap_or(0)
     }
 
+    /// The longest that anybody waits for a result of a fixed latency.
     fn rest(&self, reg: Reg, entry: &Entry) -> u16 {
         let most = LatencyClass::ALL.iter().filter_map(|reader| {
             match self.latency.read_after_write(reg.file(), entry.class, *reader) {
@@ -358,7 +362,7 @@ impl Scheduler<'_> {
                 Needed::Scoreboard => None,
             }
         });
-        most.max().unwrap_or(0).saturating_sub(entry.age)
+        most.max().unwrap_or(0)
     }
 
     /// Control words into the function, with NOPs where a stall would be too long.
@@ -452,7 +456,7 @@ fn record(state: &mut State, item: &Item, number: u32) {
         if announced && queue != 0 {
             state.read_again(access.reg, queue);
         }
-        let entry = Entry { write: false, class: access.class, announced, boards, age: 0, item: number };
+        let entry = Entry::new(false, access.class, announced, boards, number);
         state.add(access.reg, entry);
     }
     for access in &item.effects.writes {
@@ -465,7 +469,7 @@ fn record(state: &mut State, item: &Item, number: u32) {
             (true, false) => write,
             (true, true) => read,
         };
-        let entry = Entry { write: true, class: access.class, announced, boards, age: 0, item: number };
+        let entry = Entry::new(true, access.class, announced, boards, number);
         state.add(access.reg, entry);
     }
 }

@@ -8,6 +8,7 @@
 use super::effects::{Reg, each};
 use crate::ori::{Function, InstId, Operand};
 use crate::tables::{Mod, Op, Prop, Role};
+use smallvec::SmallVec;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Space {
@@ -25,7 +26,7 @@ pub struct Memory {
     writes: bool,
     ordered: bool,
     /// What its address is made of: registers, each with the place that wrote it, and the bytes from there.
-    base: Vec<(Reg, usize)>,
+    base: SmallVec<[(Reg, usize); 3]>,
     bytes: Option<(i64, i64)>,
 }
 
@@ -50,7 +51,7 @@ impl Memory {
             _ => Space::Any,
         };
         let ordered = data.ordered || reads && writes || order.contains("STRONG") || order.contains("MMIO");
-        let mut base = Vec::new();
+        let mut base = SmallVec::new();
         for role in [Role::A, Role::Ub] {
             each(function, function.arg(inst, role), |reg, _| base.push((reg, written(reg))));
         }
@@ -64,6 +65,13 @@ impl Memory {
     /// The same, in order with everything.
     pub fn anywhere(self) -> Memory {
         Memory { ordered: true, ..self }
+    }
+
+    /// Whether two can change places whatever their addresses are.
+    pub fn apart(&self, other: &Memory) -> bool {
+        let known = self.space != Space::Any && other.space != Space::Any;
+        let reads = !self.writes && !other.writes;
+        !self.ordered && !other.ordered && (reads || known && self.space != other.space)
     }
 
     /// Whether this one must stay behind an earlier one.

@@ -1,15 +1,15 @@
 //! What is not over at a point of the code: the state of the dataflow over control words.
 //!
 //! Entries of a fixed latency have an age in cycles, announced ones the scoreboards that tell their end. Where paths meet both
-//! paths' entries are kept, of equal ones the youngest.
+//! paths' entries are kept, of equal ones the youngest. Entries know when they were issued, so that time passes for all of them at
+//! once; what is too old to matter is overlooked at once and taken out now and then.
 
 use super::effects::Reg;
 use crate::tables::latency::LatencyClass;
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
 
 /// Cycles after which no fixed latency matters.
-const OLD: u16 = 64;
+const OLD: i32 = 64;
 
 /// Something that is not over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,12 +19,18 @@ pub struct Entry {
     /// Over when one of these has been waited for; a fixed latency has none and is over by age.
     pub announced: bool,
     pub boards: u8,
-    pub age: u16,
     /// The instruction, by its place in the function.
     pub item: u32,
+    /// On the clock of its state.
+    issued: i32,
 }
 
 impl Entry {
+    /// Of an instruction that is being issued.
+    pub fn new(write: bool, class: LatencyClass, announced: bool, boards: u8, item: u32) -> Entry {
+        Entry { write, class, announced, boards, item, issued: 0 }
+    }
+
     /// Entries that differ in their age alone are one; announced reads without a scoreboard are told apart, for each may need one.
     fn key(&self) -> (bool, LatencyClass, bool, u8, u32) {
         let own = self.announced && self.boards == 0;
@@ -32,24 +38,60 @@ impl Entry {
     }
 }
 
-/// All that is pending.
+/// All that is pending on one register.
+#[derive(Clone, Debug)]
+struct Pending {
+    reg: Reg,
+    entries: SmallVec<[Entry; 2]>,
+}
+
+/// All that is pending, by register.
 #[derive(Clone, Debug, Default)]
-pub struct State(BTreeMap<Reg, SmallVec<[Entry; 2]>>);
+pub struct State {
+    list: Vec<Pending>,
+    clock: i32,
+    /// When old entries were taken out last.
+    swept: i32,
+}
 
 impl State {
-    pub fn on(&self, reg: Reg) -> &[Entry] {
-        self.0.get(&reg).map_or(&[], |list| list.as_slice())
+    fn place(&self, reg: Reg) -> Result<usize, usize> {
+        self.list.binary_search_by_key(&reg, |p| p.reg)
+    }
+
+    fn matters(&self, entry: &Entry) -> bool {
+        entry.announced || self.clock - entry.issued < OLD
+    }
+
+    /// Cycles since an entry was issued.
+    pub fn age(&self, entry: &Entry) -> u16 {
+        (self.clock - entry.issued) as u16
+    }
+
+    pub fn on(&self, reg: Reg) -> impl Iterator<Item = &Entry> {
+        let list: &[Entry] = self.place(reg).map_or(&[], |at| &self.list[at].entries);
+        list.iter().filter(|e| self.matters(e))
     }
 
     pub fn entries(&self) -> impl Iterator<Item = (Reg, &Entry)> {
-        self.0.iter().flat_map(|(reg, list)| list.iter().map(|e| (*reg, e)))
+        self.list.iter().flat_map(|p| p.entries.iter().map(|e| (p.reg, e))).filter(|(_, e)| self.matters(e))
+    }
+
+    /// Adds an entry that is issued now.
+    pub fn add(&mut self, reg: Reg, entry: Entry) {
+        self.put(reg, Entry { issued: self.clock, ..entry });
     }
 
     /// Adds an entry; whether the state changed.
-    pub fn add(&mut self, reg: Reg, entry: Entry) -> bool {
-        let list = self.0.entry(reg).or_default();
+    fn put(&mut self, reg: Reg, entry: Entry) -> bool {
+        let at = self.place(reg).unwrap_or_else(|at| {
+            self.list.insert(at, Pending { reg, entries: SmallVec::new() });
+            at
+        });
+        let list = &mut self.list[at].entries;
         match list.iter_mut().find(|e| e.key() == entry.key()) {
-            Some(old) if entry.age < old.age => *old = entry,
+            // Of one that is announced the age says nothing.
+            Some(old) if !entry.announced && entry.issued > old.issued => *old = entry,
             Some(_) => return false,
             None => list.push(entry),
         }
@@ -58,21 +100,23 @@ impl State {
 
     /// A later read of the same queue stands for earlier ones without a scoreboard: they happen in order.
     pub fn read_again(&mut self, reg: Reg, queue: u8) {
-        if let Some(list) = self.0.get_mut(&reg) {
+        if let Ok(at) = self.place(reg) {
             let older = |e: &Entry| !e.write && e.announced && e.boards == 0 && e.class.info().queue == queue;
-            list.retain(|e| !older(e));
+            self.list[at].entries.retain(|e| !older(e));
         }
     }
 
     /// A write that replaces whatever came before.
     pub fn replaced(&mut self, reg: Reg) {
-        self.0.remove(&reg);
+        if let Ok(at) = self.place(reg) {
+            self.list[at].entries.clear();
+        }
     }
 
-    fn retain(&mut self, mut keep: impl FnMut(&mut Entry) -> bool) {
-        self.0.retain(|_, list| {
-            list.retain(&mut keep);
-            !list.is_empty()
+    fn retain(&mut self, keep: impl Fn(&Entry) -> bool) {
+        self.list.retain_mut(|p| {
+            p.entries.retain(|e| keep(e));
+            !p.entries.is_empty()
         });
     }
 
@@ -84,20 +128,22 @@ impl State {
 
     /// Cycles go by; a stall of zero waits for every fixed latency.
     pub fn pass(&mut self, stall: u16) {
-        self.retain(|e| {
-            if e.announced {
-                return true;
-            }
-            e.age = e.age.saturating_add(stall);
-            stall != 0 && e.age < OLD
-        });
+        self.clock += i32::from(stall);
+        if stall == 0 {
+            self.retain(|e| e.announced);
+        } else if self.clock - self.swept >= OLD {
+            let clock = self.clock;
+            self.retain(|e| e.announced || clock - e.issued < OLD);
+            self.swept = clock;
+        }
     }
 
     /// Takes in another path's state; whether that changed anything.
     pub fn join(&mut self, other: &State) -> bool {
+        let apart = self.clock - other.clock;
         let mut changed = false;
         for (reg, entry) in other.entries() {
-            changed |= self.add(reg, *entry);
+            changed |= self.put(reg, Entry { issued: entry.issued + apart, ..*entry });
         }
         changed
     }
