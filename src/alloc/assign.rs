@@ -29,6 +29,52 @@ impl<'a> Assigner<'a> {
 
     /// Places all classes, or chooses what to spill. The result is a class that has no place, with nothing to spill for it.
     pub fn run(&mut self) -> Option<u32> {
+        let order = self.order();
+        let mut stuck = None;
+        for id in order {
+            if !self.own(id).any(|n| self.choice.columns[n].chosen) && !self.place(id) {
+                stuck = stuck.or(Some(id));
+            }
+        }
+        stuck
+    }
+
+    /// Where all classes have found a place: moves general registers among those that are in use anyway, so that one is written
+    /// again as late as can be. What is written early waits for those that still read, and the order of instructions with it.
+    pub fn spread(&mut self, classes: &[u32]) {
+        self.owners = None;
+        let mut used = Mask::default();
+        for class in self.classes.classes.iter().filter(|c| c.file == File::R) {
+            let Some(base) = class.base else { continue };
+            class.columns.iter().for_each(|column| used.insert(base + column.slot));
+        }
+        let unused = Mask::below(256).minus(used);
+        let mut order = classes.to_vec();
+        order.sort_by_key(|id| (self.classes.classes[*id as usize].start(), *id));
+        let mut from = 0;
+        for id in &order {
+            let class = &self.classes.classes[*id as usize];
+            let (File::R, Some(old)) = (class.file, class.base) else { continue };
+            for column in &class.columns {
+                self.classes.occupied.give_back(File::R, old + column.slot, &column.ranges);
+            }
+            let taken: Vec<Mask> = self.taken(class).into_iter().map(|m| m.or(unused)).collect();
+            let open = Self::bases(class, &taken);
+            let base = open.minus(Mask::below(from)).lowest().or(open.lowest()).unwrap_or(old);
+            from = base + class.width();
+            self.take(*id, base);
+        }
+    }
+
+    /// Registers that each column of a class cannot have.
+    fn taken(&self, class: &Class) -> Vec<Mask> {
+        let closed = |ranges| self.classes.barred.to(class.file, ranges, &self.classes.clobbers);
+        let of = |ranges| closed(ranges).or(self.classes.occupied.taken(class.file, ranges));
+        class.columns.iter().map(|column| of(&column.ranges)).collect()
+    }
+
+    /// The classes without a place, in the order in which they get one.
+    pub fn order(&self) -> Vec<u32> {
         let mut order: Vec<(bool, i32, u32, i32, u32)> = Vec::new();
         for (id, class) in self.classes.classes.iter().enumerate() {
             let id = id as u32;
@@ -38,13 +84,7 @@ impl<'a> Assigner<'a> {
             order.push((spillable, if spillable { 0 } else { width }, start, width, id));
         }
         order.sort_unstable();
-        let mut stuck = None;
-        for (.., id) in order {
-            if !self.own(id).any(|n| self.choice.columns[n].chosen) && !self.place(id) {
-                stuck = stuck.or(Some(id));
-            }
-        }
-        stuck
+        order.into_iter().map(|(.., id)| id).collect()
     }
 
     fn own(&self, class: u32) -> std::ops::Range<usize> {

@@ -132,7 +132,12 @@ impl Allocator<'_> {
         let chosen = |choice: &Choice| choice.columns.iter().any(|c| c.chosen);
         if !chosen(&choice) {
             let reluctant = reluctant(self.function);
-            let stuck = Assigner::new(&mut classes, &mut choice, reluctant).run();
+            let mut assigner = Assigner::new(&mut classes, &mut choice, reluctant);
+            let order = assigner.order();
+            let stuck = assigner.run();
+            if self.function.optimise && stuck.is_none() && !chosen(assigner.choice) {
+                assigner.spread(&order);
+            }
             if let Some(class) = stuck.filter(|_| !chosen(&choice)) {
                 if std::mem::take(&mut self.coalesce) {
                     return Ok(true);

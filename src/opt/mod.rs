@@ -8,6 +8,7 @@ pub mod fuse;
 pub mod layout;
 pub mod offsets;
 pub mod predicate;
+pub mod reduce;
 pub mod shifts;
 pub mod simplify;
 pub mod values;

@@ -25,6 +25,13 @@ impl RegSet {
         self.0[word] |= bit;
         new
     }
+    /// Takes a register out; whether it was there.
+    pub fn remove(&mut self, reg: VReg) -> bool {
+        let (word, bit) = (reg.index() / 64, 1u64 << (reg.index() % 64));
+        let there = self.0[word] & bit != 0;
+        self.0[word] &= !bit;
+        there
+    }
     pub fn contains(&self, reg: VReg) -> bool {
         self.0.get(reg.index() / 64).is_some_and(|w| w >> (reg.index() % 64) & 1 != 0)
     }

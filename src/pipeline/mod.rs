@@ -11,7 +11,7 @@ pub mod link;
 use crate::alloc;
 use crate::opt;
 use crate::ori::{Function, ssa, verify};
-use crate::sched::{control, order, safe, sync};
+use crate::sched::{control, early, order, safe, sync};
 use crate::tables::Phase;
 use crate::tables::latency::Latency;
 use crate::tables::phases::PHASES;
@@ -54,6 +54,7 @@ fn body(phase: Phase) -> Option<Run> {
         Phase::OriPerformLiveDeadThird => infallible!(opt::dead::run),
         Phase::OriPropagateVaryingSecond => infallible!(uniform::varying::run),
         Phase::ConvertAllMovPhiToMov => infallible!(ssa::destruct),
+        Phase::ScheduleInstructions => infallible!(schedule_early),
         Phase::OriDoSyncronization => infallible!(sync::run),
         Phase::AllocateRegisters => alloc::run,
         Phase::OriRemoveNopCode => infallible!(opt::layout::remove_needless),
@@ -73,6 +74,12 @@ fn place_blocks(function: &mut Function) {
 /// Whether a function gets control words by the latency tables; the safe schedule otherwise.
 fn is_scheduled(function: &Function) -> bool {
     function.optimise && Latency::of(function.target).is_some_and(|l| l.scheduled)
+}
+
+fn schedule_early(function: &mut Function) {
+    if is_scheduled(function) {
+        early::run(function);
+    }
 }
 
 fn post_schedule(function: &mut Function) {
@@ -105,6 +112,7 @@ fn general_optimize(function: &mut Function) {
     opt::offsets::run(function, &emit::encodes);
     opt::dead::run(function);
     opt::simplify::run(function, &emit::encodes);
+    opt::reduce::run(function, &emit::encodes);
     opt::copies::run(function);
 }
 

@@ -2,6 +2,7 @@
 
 mod boards;
 pub mod control;
+pub mod early;
 mod effects;
 mod memory;
 pub mod order;

@@ -1,35 +1,41 @@
 //! Phase PostSchedule: the order of instructions within a block.
 //!
 //! Input: instructions in physical registers. Output: the same in an order in which few wait: a list schedule by critical path, with
-//! the distances of the latency tables and guesses for what a scoreboard announces. Invariant: whatever depends on another through
+//! the distances of the latency tables, guesses for what a scoreboard announces and the time that pipes are busy. Invariant: whatever depends on another through
 //! a register or through memory that may be the same stays behind it; nothing crosses a branch, a barrier, a fence, a call, a
 //! reading of a clock, or any other operation with an effect that is not a plain memory access. The work is near-linear: memory
 //! operations are compared with a bounded number of earlier ones.
 
 use super::effects::{Effects, FENCE, Reg};
 use super::memory::Memory;
+use crate::ori::hash::QuickMap;
 use crate::ori::{Function, InstId, Kind};
 use crate::tables::encoding::special_text;
 use crate::tables::latency::{Latency, Needed};
 use crate::tables::ori::Class;
+use crate::tables::throughput::{Pipe, Throughput};
 use crate::tables::{Prop, Role};
+use smallvec::SmallVec;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 
 /// Earlier memory operations that one is compared with; the next one stays behind them all.
 const COMPARED: usize = 32;
+/// Ready instructions that are passed over because their pipe is busy.
+const PASSED: usize = 8;
 /// Cycles after which a late read has likely happened.
 const READ: u32 = 10;
 
 pub fn run(function: &mut Function) {
     let Some(latency) = Latency::of(function.target) else { return };
+    let Some(throughput) = Throughput::of(function.target) else { return };
     for block in function.layout.clone() {
         let insts = std::mem::take(&mut function.blocks[block]);
         let mut out = Vec::with_capacity(insts.len());
         let mut from = 0;
         for at in 0..=insts.len() {
             if at == insts.len() || is_fixed(function, insts[at]) {
-                ordered(function, latency, &insts[from..at], &mut out);
+                ordered(function, (latency, throughput), &insts[from..at], &mut out);
                 out.extend(insts.get(at));
                 from = at + 1;
             }
@@ -39,7 +45,7 @@ pub fn run(function: &mut Function) {
 }
 
 /// Whether nothing changes places with an instruction.
-fn is_fixed(function: &Function, inst: InstId) -> bool {
+pub fn is_fixed(function: &Function, inst: InstId) -> bool {
     let op = function.insts[inst].op;
     let memory = op.has(Prop::ReadsMemory) || op.has(Prop::WritesMemory);
     op.has(Prop::Control)
@@ -64,19 +70,27 @@ fn reads_clock(function: &Function, inst: InstId) -> bool {
 #[derive(Default)]
 struct Node {
     before: u32,
-    after: Vec<(u32, u32)>,
+    after: SmallVec<[(u32, u32); 4]>,
     /// Cycles from its issue to the end of the region, on the longest path.
     height: u32,
     /// Earliest cycle of issue.
     earliest: u32,
+    /// Its pipe, and for how long it keeps that.
+    pipe: usize,
+    keeps: u32,
 }
 
-fn ordered(function: &Function, latency: &Latency, insts: &[InstId], out: &mut Vec<InstId>) {
+type Tables<'a> = (&'a Latency, &'a Throughput);
+
+fn ordered(function: &Function, (latency, throughput): Tables, insts: &[InstId], out: &mut Vec<InstId>) {
     if insts.len() < 2 {
         return out.extend(insts);
     }
     let mut nodes = graph(function, latency, insts);
     for at in (0..nodes.len()).rev() {
+        let data = &function.insts[insts[at]];
+        let pace = throughput.pace(data.op, &data.mods);
+        (nodes[at].pipe, nodes[at].keeps) = (pace.pipe as usize, pace.cycles.into());
         let most = nodes[at].after.iter().map(|(to, cycles)| cycles + nodes[*to as usize].height).max();
         nodes[at].height = most.unwrap_or(0);
     }
@@ -87,13 +101,17 @@ fn ordered(function: &Function, latency: &Latency, insts: &[InstId], out: &mut V
         ready.push((node.height, Reverse(at as u32)));
     }
     let mut cycle = 0;
+    let mut free = [0; Pipe::ALL.len()];
     loop {
         while let Some(Reverse((when, at))) = waiting.peek().copied().filter(|w| w.0.0 <= cycle || ready.is_empty()) {
             waiting.pop();
             cycle = cycle.max(when);
             ready.push((nodes[at as usize].height, Reverse(at)));
         }
-        let Some((_, Reverse(at))) = ready.pop() else { break };
+        let Some(at) = next(&mut ready, &nodes, cycle, &free) else { break };
+        let (pipe, keeps) = (nodes[at as usize].pipe, nodes[at as usize].keeps);
+        cycle = cycle.max(free[pipe]);
+        free[pipe] = cycle + keeps;
         out.push(insts[at as usize]);
         for (to, cycles) in std::mem::take(&mut nodes[at as usize].after) {
             let node = &mut nodes[to as usize];
@@ -107,17 +125,41 @@ fn ordered(function: &Function, latency: &Latency, insts: &[InstId], out: &mut V
     }
 }
 
+/// The highest of the ready instructions whose pipe is free, or whose pipe is free first.
+fn next(
+    ready: &mut BinaryHeap<(u32, Reverse<u32>)>,
+    nodes: &[Node],
+    cycle: u32,
+    free: &[u32; Pipe::ALL.len()],
+) -> Option<u32> {
+    let when = |at: u32| free[nodes[at as usize].pipe];
+    let mut passed: SmallVec<[(u32, Reverse<u32>); PASSED]> = SmallVec::new();
+    let mut found = None;
+    while passed.len() < PASSED
+        && let Some(top) = ready.pop()
+    {
+        if when(top.1.0) <= cycle {
+            found = Some(top.1.0);
+            break;
+        }
+        passed.push(top);
+    }
+    let found = found.or_else(|| passed.iter().map(|top| top.1.0).min_by_key(|at| when(*at)));
+    ready.extend(passed.into_iter().filter(|top| Some(top.1.0) != found));
+    found
+}
+
 /// Who wrote a register last, and who has read it since.
 #[derive(Default)]
 struct Uses {
-    writers: Vec<(u32, usize)>,
-    readers: Vec<(u32, usize)>,
+    writers: SmallVec<[(u32, usize); 2]>,
+    readers: SmallVec<[(u32, usize); 4]>,
 }
 
 fn graph(function: &Function, latency: &Latency, insts: &[InstId]) -> Vec<Node> {
     let mut nodes: Vec<Node> = insts.iter().map(|_| Node::default()).collect();
     let effects: Vec<Effects> = insts.iter().map(|i| Effects::of(function, latency, *i)).collect();
-    let mut uses: BTreeMap<Reg, Uses> = BTreeMap::new();
+    let mut uses: QuickMap<Reg, Uses> = QuickMap::default();
     let mut memory: Vec<(u32, Memory)> = Vec::new();
     let cycles = |needed: Needed, first: usize, else_: u32| match needed {
         Needed::Cycles(n) => u32::from(n),

@@ -1,0 +1,55 @@
+//! Phase GeneralOptimize: an atomic operation on global memory whose result nobody reads gives none.
+//!
+//! Input: a function in SSA form, and whether the target encodes an instruction. Output: RED in place of such an ATOMG. Invariant: memory changes
+//! as before. An operation that an invalidation of the cache follows stays, for that must wait until the operation is done, and only
+//! a result says so.
+
+use super::values::Fits;
+use crate::ori::liveness::RegSet;
+use crate::ori::{Function, InstId};
+use crate::tables::{Op, Role};
+
+pub fn run(function: &mut Function, fits: Fits) {
+    let atomic = |function: &Function, inst: &InstId| function.insts[*inst].op == Op::ATOMG;
+    let all = || function.layout.iter().flat_map(|b| &function.blocks[*b]);
+    if !all().any(|inst| atomic(function, inst)) {
+        return;
+    }
+    let mut read = RegSet::new(function.regs.len());
+    for inst in all() {
+        function.for_each_use(*inst, |reg| {
+            read.insert(reg);
+        });
+    }
+    for block in function.layout.clone() {
+        for at in 0..function.blocks[block].len() {
+            let inst = function.blocks[block][at];
+            let next = function.blocks[block].get(at + 1).map(|next| function.insts[*next].op);
+            if atomic(function, &inst)
+                && next != Some(Op::CCTL)
+                && let Some(new) = without_result(function, inst, &read, fits)
+            {
+                function.blocks[block][at] = new;
+            }
+        }
+    }
+}
+
+/// The same without a result, where that is not wanted and the target has it.
+fn without_result(function: &mut Function, inst: InstId, read: &RegSet, fits: Fits) -> Option<InstId> {
+    let mut wanted = false;
+    function.for_each_def(inst, |reg| wanted |= read.contains(reg) || function.regs[reg].phys.is_some());
+    if wanted || !function.arg(inst, Role::C).is_null() {
+        return None;
+    }
+    let new = function.make(Op::RED);
+    for role in [Role::A, Role::Ub, Role::Desc, Role::Off, Role::B] {
+        let operand = function.arg(inst, role);
+        function.set_arg(new, role, operand);
+    }
+    let old = &function.insts[inst];
+    let (mods, guard, line, ordered) = (old.mods, old.guard, old.line, old.ordered);
+    let data = &mut function.insts[new];
+    (data.mods, data.guard, data.line, data.ordered) = (mods, guard, line, ordered);
+    fits(function, new).then_some(new)
+}
