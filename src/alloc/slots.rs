@@ -1,7 +1,7 @@
 //! Words of the frame for values that go to memory in one round.
 //!
 //! Input: runs of columns that need adjacent words, with the points at which they are live. Output: the first byte of each run. Runs of
-//! one shape (number of words, place among 16 bytes) whose spans do not meet get the same words, the one that is free longest first.
+//! one shape (number of words, place among 16 bytes) whose spans do not meet get the same words, those that are free longest before others.
 //! Invariants: words given to two runs are never live at one point, for a value is stored directly behind its definition and loaded directly before its reads, all
 //! within its span; rounds share nothing, for their points are not the same. Work is n log n.
 
@@ -22,11 +22,14 @@ pub struct Run {
     pub place: Option<u32>,
 }
 
+/// Words of one shape, the one that is free first on top: from which point on, and the first byte.
+type Pool = BinaryHeap<Reverse<(u32, u32)>>;
+
 /// First bytes of the runs, in their order; `top` is the first free byte, before and after.
 pub fn assign(runs: &[Run], top: &mut u32) -> Vec<u32> {
     let mut order: Vec<usize> = (0..runs.len()).collect();
     order.sort_by_key(|at| (runs[*at].span, *at));
-    let mut free: BTreeMap<(u32, Option<u32>), BinaryHeap<Reverse<(u32, u32)>>> = BTreeMap::new();
+    let mut free: BTreeMap<(u32, Option<u32>), Pool> = BTreeMap::new();
     let mut first = vec![0; runs.len()];
     for at in order {
         let run = runs[at];
