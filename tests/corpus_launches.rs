@@ -6,7 +6,7 @@
 //! 32 and 64 registers; ours without any report, the incumbent's but for hazards, which are printed (rows of the latency tables that are
 //! more careful than it). By default each launch takes one of these combinations, another than its neighbours;
 //! `SASSAFRAS_CORPUS=all` takes all. `SASSAFRAS_CASE` and `SASSAFRAS_SM` (lists, such as `01_basic,07_crypto.keccak` and
-//! `sm_90`) narrow the run. What is refused by name is listed in not_yet.txt.
+//! `sm_90`) narrow the run. Ours run under jitter, too: every fourth launch with one seed, with `SASSAFRAS_JITTER=10` each with ten. What is refused by name is listed in not_yet.txt.
 
 #[path = "corpus_support/engines.rs"]
 mod engines;
@@ -177,10 +177,37 @@ impl Bench {
                     expected = Some(task.launch.expecting(values));
                 }
             }
-            let ran = guarded(|| engines::ours(&source, &task.launch, &how));
-            self.note(task, "ours", &how.to_string(), expected.as_ref(), &ran);
+            self.ours(task, &source, &how, expected.as_ref());
         }
     }
+}
+
+impl Bench {
+    /// Our cubin: the plain run, and the jittered ones that this launch takes.
+    fn ours(&self, task: &Task, source: &str, how: &How, expected: Option<&Launch>) {
+        let cubin = match guarded(|| engines::ours(source, how)) {
+            Ok(cubin) => cubin,
+            Err(why) => {
+                self.note(task, "ours", &how.to_string(), expected, &Err(why));
+                return;
+            }
+        };
+        let ran = guarded(|| engines::on_the_machine(&cubin, &task.launch, None));
+        if !self.note(task, "ours", &how.to_string(), expected, &ran) {
+            return;
+        }
+        for seed in seeds(task.number) {
+            let ran = guarded(|| engines::on_the_machine(&cubin, &task.launch, Some(seed)));
+            self.note(task, "ours, jittered", &format!("{how} seed {seed}"), expected, &ran);
+        }
+    }
+}
+
+/// Seeds of the jittered runs of a launch: as many as `SASSAFRAS_JITTER` says, else one for every fourth launch.
+fn seeds(number: usize) -> std::ops::Range<u64> {
+    let told = std::env::var("SASSAFRAS_JITTER").ok().and_then(|n| n.parse().ok());
+    let first = 100 * number as u64;
+    first..first + told.unwrap_or(u64::from(number.is_multiple_of(4)))
 }
 
 fn asks_the_interpreter(launch: &Launch) -> bool {

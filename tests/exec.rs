@@ -6,7 +6,7 @@
 
 use sassafras::compile::{Options, compile};
 use sassafras::sim::launch::LaunchFile;
-use sassafras::sim::run::{Shape, run};
+use sassafras::sim::run::{How, Shape, run, run_as};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -91,24 +91,37 @@ fn limited(file: &LaunchFile, name: &str, target: &str, max_registers: Option<u3
     let mut wrong = Vec::new();
     for launch in file.launches.iter().filter(|l| l.wants(target)) {
         let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
-        let mut values = launch.arg_values();
-        let message = match run(&output.cubin, &launch.kernel, shape, &mut values) {
-            Err(fault) => fault.to_string(),
-            Ok(_) => match launch.check(&values) {
-                Ok(()) => continue,
-                Err(differences) => differences.iter().map(|d| d.to_string()).collect::<Vec<_>>().join("; "),
-            },
-        };
-        wrong.push(format!("{name} {target} {}: {message}", launch.kernel));
+        for jitter in std::iter::once(None).chain(seeds(name, target).map(Some)) {
+            let mut values = launch.arg_values();
+            let how = How { jitter, ..How::default() };
+            let ran = run_as(&output.cubin, &launch.kernel, shape, &mut values, how).and_then(|ran| ran.clean());
+            let message = match ran {
+                Err(fault) => fault.to_string(),
+                Ok(_) => match launch.check(&values) {
+                    Ok(()) => continue,
+                    Err(differences) => differences.iter().map(|d| d.to_string()).collect::<Vec<_>>().join("; "),
+                },
+            };
+            let seed = jitter.map_or(String::new(), |seed| format!(" seed {seed}"));
+            wrong.push(format!("{name} {target} {}{seed}: {message}", launch.kernel));
+        }
     }
     wrong
+}
+
+/// Seeds of the jittered runs: as many as `SASSAFRAS_JITTER` says, else one for each case on one target.
+fn seeds(name: &str, target: &str) -> std::ops::Range<u64> {
+    let place = name.bytes().map(u64::from).sum::<u64>();
+    let told = std::env::var("SASSAFRAS_JITTER").ok().and_then(|n| n.parse().ok());
+    let turn = TARGETS[place as usize % TARGETS.len()] == target;
+    100 * place..100 * place + told.unwrap_or(u64::from(turn))
 }
 
 fn wanted(variable: &str, name: &str) -> bool {
     std::env::var(variable).map_or(true, |list| list.split(',').any(|item| item == name))
 }
 
-/// `SASSAFRAS_CASE` and `SASSAFRAS_SM` (lists, such as `saxpy` and `sm_90`) narrow the run.
+/// `SASSAFRAS_CASE` and `SASSAFRAS_SM` (lists, such as `saxpy` and `sm_90`) narrow the run; `SASSAFRAS_JITTER=10` adds ten jittered runs to each.
 #[test]
 fn our_cubins_give_the_expected_numbers() {
     let cases = descriptions();

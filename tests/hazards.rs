@@ -13,7 +13,7 @@ mod vendor;
 
 use sassafras::compile::{Options, compile};
 use sassafras::cubin::{self, Cubin};
-use sassafras::sass::hazards::{Analysis, Dependence, Kind, check, target_of};
+use sassafras::sass::hazards::{Analysis, Dependence, Kind, check_kept, target_of};
 use sassafras::sass::{Effects, Inst, Slot, decode};
 use sassafras::tables::latency::{Latency, LatencyClass, Needed, RegFile};
 use sassafras::tables::{Mod, Target};
@@ -131,7 +131,7 @@ fn our_cubins_are_clean() {
         let mut out = (Vec::new(), [(0, 0); 3]);
         for (i, level) in [0, 3].into_iter().enumerate() {
             let Some(cubin) = ours(job, level) else { continue };
-            let reports = check(&cubin).expect("a target with a decoder");
+            let reports = check_kept(&cubin).expect("a target with a decoder");
             out.0.extend(reports.iter().take(3).map(|r| format!("{} {} -O{level}: {r}", job.name, job.target)));
             let target = target_of(&cubin).unwrap();
             out.1[i] = cost(target, &cubin);
@@ -223,7 +223,7 @@ fn what_is_reported_of_the_incumbent_is_explained() {
         let mut keys: BTreeMap<String, (usize, String)> = BTreeMap::new();
         let Some(cubin) = incumbent(job) else { return keys };
         let target = target_of(&cubin).unwrap();
-        let latency = Latency::of(target).unwrap();
+        let latency = Latency::demanded(target).unwrap();
         for function in &cubin.functions {
             let analysis = Analysis::new(target, function).unwrap();
             let known = |inst: &Inst| classified.contains(inst.op.name());
@@ -295,7 +295,7 @@ type Distances = BTreeMap<String, (u8, u32)>;
 /// Reads after writes of a fixed latency, by opcodes and slot, and by classes.
 fn distances(cubin: &Cubin, mut each: impl FnMut(&str, String, String, &Dependence)) {
     let Ok(target) = target_of(cubin) else { return };
-    let Some(latency) = Latency::of(target) else { return };
+    let Some(latency) = Latency::demanded(target) else { return };
     for function in &cubin.functions {
         let analysis = Analysis::new(target, function).unwrap();
         analysis.dependences(|d| {

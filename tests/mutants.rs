@@ -1,105 +1,80 @@
-//! The machine as a judge: cubins that were made slightly wrong are found out.
+//! The machine and the checker as judges: cubins that were made slightly wrong are found out.
 //!
-//! Input: the kernels under tests/cases/exec, compiled by us and, where it is installed, by the incumbent, at -O0 and -O3; changes of one
-//! instruction that the launch executes. A mutant is flagged when the machine reports something or the numbers differ, in the plain run or
-//! in one of twenty jittered ones. Printed for each kind: how many were flagged, how many only the static checker of schedules flags, and
-//! how many nobody can tell from the original.
-//! Checked: the unchanged programs are flagged by no run; of each kind at least the share stated below is flagged.
+//! Input: the kernels under tests/cases/exec, compiled by us and, where it is installed, by the incumbent, at -O0 and -O3; changes of an
+//! instruction that the launch executes, six kinds of them. A mutant **can matter** when one of two things says so, neither of which asks for
+//! a report:
+//!
+//! * in one of twenty jittered runs the numbers differ from the expected ones, or the launch comes to no end. Time is on there: a result is
+//!   only there when the tables guarantee it, however long it takes, and who reads earlier gets neither the old nor the new value;
+//! * the list of distances (`mutants_support/distances.rs`) has a pair of instructions, both certainly executed, that breaks a row. It is a
+//!   walk over the words, without paths, values or runs.
+//!
+//! A mutant **is flagged** when a user of this project would be told: the static checker reports more of it than of the program, or the plain
+//! run, or one of ten jittered runs with other seeds than the twenty, has a report or a wrong number. What both judges share are the rows of
+//! tables/latency, which tests/hazards.rs holds against the incumbent's code; a row that asks too little is invisible to both.
+//!
+//! Different mutants are made until a hundred of a kind can matter, or no more are found. Checked: of each kind at least a hundred are made; of those that can matter at least 99 of 100 are flagged, each that is not is printed; of the
+//! unchanged programs the list breaks no row and no run is flagged; ours all compile and run clean.
 
+#[path = "mutants_support/distances.rs"]
+mod distances;
 #[allow(dead_code, reason = "this test compiles and does not compare")]
 #[path = "machine_support/mod.rs"]
 mod machine_support;
+#[path = "mutants_support/programs.rs"]
+mod programs;
 #[path = "fuzz/random.rs"]
 mod random;
 
-use machine_support::{Tools, cases, tool};
+use distances::List;
+use programs::{Program, Programs};
 use random::Random;
-use sassafras::cubin::{self, Cubin};
-use sassafras::sass::{self, ArgKind, Inst, hazards};
-use sassafras::sim::launch::{Launch, LaunchFile};
-use sassafras::sim::run::{How, Shape, decode, run_decoded, target_of};
-use sassafras::tables::{Op, Target};
+use sassafras::cubin::Cubin;
+use sassafras::sass::{self, ArgKind, Inst};
+use sassafras::tables::Op;
+use sassafras::tables::latency::Latency;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Mutants of each kind.
+/// Mutants of each kind that can matter.
 const EACH: usize = 100;
-/// Jittered runs of a mutant that the plain run does not flag.
-const RUNS: u64 = 20;
-const TARGETS: [&str; 3] = ["90", "80", "120"];
-/// Instructions of all warps after which a mutant is given up, which is a report.
-const STEPS: u64 = 3_000_000;
-/// Longest plain run of a kernel that takes part, in instructions of all warps.
-const SHORT: u64 = 4_000;
+/// Mutants of a kind after which no more are made.
+const MOST: usize = 1500;
+/// Attempts to make one more.
+const TRIES: usize = 100_000;
+/// Seeds of the runs that say whether a mutant can matter, and of those that flag.
+const MATTER: std::ops::Range<u64> = 0..20;
+const FLAG: std::ops::Range<u64> = 1000..1010;
+/// Of so many that can matter one may be missed.
+const ONE_IN: usize = 100;
 
-/// What is done to one word; and of a hundred how many must be flagged at least. The others make no difference: the incumbent at -O0 waits
-/// for everything, and a warp whose lanes stay together needs no convergence.
-const KINDS: [(&str, usize); 6] = [
-    ("clear a wait bit", 10),
-    ("shorten a stall", 30),
-    ("swap two write barriers", 60),
-    ("change a register by one", 75),
-    ("flip a bit of an immediate", 75),
-    ("drop a WARPSYNC or BSYNC", 3),
+const KINDS: [&str; 6] = [
+    "clear a wait bit",
+    "shorten a stall below the least of a pair",
+    "swap two write barriers",
+    "change a register by one",
+    "flip a bit of an immediate",
+    "drop a WARPSYNC or BSYNC",
 ];
 
-struct Program {
-    name: String,
-    cubin: Cubin,
-    target: &'static Target,
-    launch: Launch,
-    /// Place of the kernel among the functions.
-    function: usize,
-    /// Instructions of the kernel that the launch executes.
-    executed: Vec<usize>,
-}
-
-impl Program {
-    fn word(&self, index: usize) -> u128 {
-        let bytes = &self.cubin.functions[self.function].code[16 * index..16 * index + 16];
-        bytes.iter().rev().fold(0, |word, byte| word << 8 | u128::from(*byte))
-    }
-
-    fn inst(&self, index: usize) -> Option<Inst> {
-        sass::decode(self.target, self.word(index)).ok()
-    }
-
-    /// The same with other words in some places.
-    fn with(&self, words: &[(usize, u128)]) -> Cubin {
-        let mut cubin = self.cubin.clone();
-        for (index, word) in words {
-            cubin.functions[self.function].code[16 * index..16 * index + 16].copy_from_slice(&word.to_le_bytes());
-        }
-        cubin
-    }
-
-    /// Whether the static checker of schedules says more of a mutant than of the program.
-    fn statically(&self, words: &[(usize, u128)]) -> bool {
-        let count = |cubin: &Cubin| hazards::check(cubin).map_or(0, |reports| reports.len());
-        count(&self.with(words)) > count(&self.cubin)
-    }
-
-    /// What is wrong with a run, and the instructions that it executed; nothing where all is right.
-    fn judge(&self, cubin: &Cubin, jitter: Option<u64>) -> (Option<String>, Vec<u64>) {
-        let how = How { jitter, step_limit: STEPS, ..How::default() };
-        let mut args = self.launch.arg_values();
-        let shape = Shape { grid: self.launch.grid, block: self.launch.block, smem: self.launch.smem };
-        let code = match decode(cubin, &self.launch.kernel) {
-            Ok(code) => code,
-            Err(fault) => return (Some(fault.to_string()), Vec::new()),
-        };
-        match run_decoded(cubin, &self.launch.kernel, shape, &mut args, &code, how) {
-            Err(fault) => (Some(fault.to_string()), Vec::new()),
-            Ok(outcome) => {
-                let report = outcome.reports.first().map(ToString::to_string);
-                let differs = || self.launch.check(&args).err().map(|all| format!("{} differences", all.len()));
-                (report.or_else(differs), outcome.executed)
-            }
-        }
-    }
+fn list(p: &Program, words: &[(usize, u128)]) -> List {
+    let latency = Latency::demanded(p.target).expect("a target with rows");
+    List::new(latency, p.insts(words).into_iter())
 }
 
 fn set_bits(word: u128, low: u32, width: u32, value: u128) -> u128 {
     let mask = ((1 << width) - 1) << low;
     word & !mask | value << low & mask
+}
+
+/// A stall so short that a pair of instructions comes too close, by the list; where one is.
+fn shorter(p: &Program, index: usize, stall: u8, random: &mut Random) -> Option<u128> {
+    let word = p.word(index);
+    let before = list(p, &[]).around(index);
+    let with = |stall: u8| set_bits(word, 105, 4, stall.into());
+    let broken = |stall: &u8| !list(p, &[(index, with(*stall))]).around(index).is_subset(&before);
+    let least = (1..stall).rev().find(broken)?;
+    Some(with(1 + random.below(least.into()) as u8))
 }
 
 /// The words of a mutant of a kind, made at or near one instruction; `None` where it has nothing to change.
@@ -113,10 +88,7 @@ fn mutate(p: &Program, kind: usize, index: usize, random: &mut Random) -> Option
             let bit = *set.get(random.below(set.len()))?;
             Some(vec![(index, word & !(1 << bit))])
         }
-        1 if inst.ctrl.stall > 1 => {
-            let stall = 1 + random.below(usize::from(inst.ctrl.stall) - 1) as u128;
-            Some(vec![(index, set_bits(word, 105, 4, stall))])
-        }
+        1 if inst.ctrl.stall > 1 => Some(vec![(index, shorter(p, index, inst.ctrl.stall, random)?)]),
         2 if inst.ctrl.write_bar != 7 => {
             let other = |i: &usize| p.inst(*i).is_some_and(|o| ![7, inst.ctrl.write_bar].contains(&o.ctrl.write_bar));
             let others: Vec<usize> = p.executed.iter().copied().filter(other).collect();
@@ -147,111 +119,133 @@ fn mutate(p: &Program, kind: usize, index: usize, random: &mut Random) -> Option
     }
 }
 
-/// Programs of all cases, by both compilers.
-fn programs() -> Vec<Program> {
-    let tools = tool("ptxas").zip(tool("nvdisasm")).map(|(ptxas, nvdisasm)| Tools { ptxas, nvdisasm });
-    let mut all = Vec::new();
-    for (number, path) in cases().into_iter().enumerate() {
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let Ok(file) = LaunchFile::load(&path) else { continue };
-        let sm = TARGETS[number % TARGETS.len()];
-        let target = format!("sm_{sm}");
-        let Some(launch) = file.launches.iter().find(|l| l.wants(&target)).filter(|_| file.allows(&target)) else {
-            continue;
-        };
-        let source = std::fs::read_to_string(&file.module).unwrap_or_default();
-        for level in [0u8, 3] {
-            let options = sassafras::compile::Options {
-                opt_level: level,
-                fmad: false,
-                ..sassafras::compile::Options::new(&target)
-            };
-            let ours = sassafras::compile::compile(&source, &options).ok().and_then(|o| cubin::read(&o.cubin).ok());
-            let theirs = tools.as_ref().and_then(|tools| {
-                machine_support::compile(tools, &file.module, sm, &format!("-O{level}")).ok().map(|made| made.cubin)
-            });
-            for (who, cubin) in [("ours", ours), ("incumbent", theirs)] {
-                all.extend(cubin.and_then(|cubin| program(format!("{name} {target} -O{level} {who}"), cubin, launch)));
-            }
+/// Whether a mutant can matter: by the list, by numbers, or not at all.
+fn matters(p: &Program, words: &[(usize, u128)], cubin: &Cubin) -> Option<String> {
+    let (before, after) = (list(p, &[]), list(p, words));
+    for (at, _) in words {
+        let (old, new) = (before.around(*at), after.around(*at));
+        if let Some((what, file, register, first, second)) = new.difference(&old).next() {
+            let (first, second) = (16 * first, 16 * second);
+            return Some(format!("{what} of {file:?}{register} from {first:#x} to {second:#x}"));
         }
     }
-    all
+    MATTER.into_iter().find_map(|seed| Some(format!("seed {seed}: {}", p.judge(cubin, Some(seed)).differs?)))
 }
 
-/// A program that runs clean, and what it executes.
-fn program(name: String, cubin: Cubin, launch: &Launch) -> Option<Program> {
-    let target = target_of(&cubin).ok()?;
-    let function = cubin.functions.iter().position(|f| f.name == launch.kernel)?;
-    let mut p = Program { name, cubin, target, launch: launch.clone(), function, executed: Vec::new() };
-    let (wrong, executed) = p.judge(&p.cubin, None);
-    let length = p.cubin.functions[function].code.len() / 16;
-    p.executed = (0..length).filter(|i| executed.get(*i).is_some_and(|count| *count > 0)).collect();
-    let short = executed.iter().sum::<u64>() <= SHORT;
-    (wrong.is_none() && short && !p.executed.is_empty()).then_some(p)
+/// Who flags a mutant first.
+fn flagged(p: &Program, cubin: &Cubin) -> Option<usize> {
+    let run = |seed| {
+        let run = p.judge(cubin, seed);
+        run.report.or(run.differs).is_some()
+    };
+    if run(None) {
+        return Some(0);
+    }
+    if p.statically(cubin) {
+        return Some(1);
+    }
+    FLAG.into_iter().any(|seed| run(Some(seed))).then_some(2)
 }
 
-/// Whether a mutant is flagged, and how.
-fn flagged(p: &Program, cubin: &Cubin) -> Option<String> {
-    let jittered = |seed| p.judge(cubin, Some(seed)).0;
-    p.judge(cubin, None).0.or_else(|| (0..RUNS).find_map(jittered))
+/// What became of the mutants of a kind.
+#[derive(Default)]
+struct Count {
+    made: usize,
+    can_matter: usize,
+    by_list: usize,
+    /// Of those that can matter: flagged by the plain run, by the checker, by a jittered run.
+    flagged: [usize; 3],
+    missed: Vec<String>,
+    /// Of those that cannot matter: how many the checker reports, which also looks at paths that the launch does not take.
+    careful: usize,
+}
+
+fn count(programs: &[Program], kind: usize) -> Count {
+    let mut random = Random::new(kind as u64 + 1);
+    let (mut count, mut seen) = (Count::default(), BTreeSet::new());
+    for _ in 0..TRIES {
+        if count.can_matter == EACH || count.made == MOST {
+            break;
+        }
+        let number = random.below(programs.len());
+        let p = &programs[number];
+        let index = p.executed[random.below(p.executed.len())];
+        let Some(words) = mutate(p, kind, index, &mut random) else { continue };
+        if !seen.insert((number, words.clone())) {
+            continue;
+        }
+        count.made += 1;
+        let cubin = p.with(&words);
+        let Some(why) = matters(p, &words, &cubin) else {
+            count.careful += usize::from(p.statically(&cubin));
+            continue;
+        };
+        count.can_matter += 1;
+        count.by_list += usize::from(!why.starts_with("seed"));
+        match flagged(p, &cubin) {
+            Some(by) => count.flagged[by] += 1,
+            None => count.missed.push(format!("{} pc {:#x}: {why}", p.name, 16 * index)),
+        }
+    }
+    count
 }
 
 #[test]
 fn mutants_are_found_out() {
-    let programs = programs();
+    let Programs { all: programs, left_out, wrong } = Programs::of_cases();
     println!("{} programs", programs.len());
-    assert!(programs.len() >= 20, "too few programs run clean");
-    let of = |kind: usize| {
-        let mut random = Random::new(kind as u64 + 1);
-        let (mut made, mut found, mut missed) = (0, 0, Vec::new());
-        for _ in 0..200 * EACH {
-            let p = &programs[random.below(programs.len())];
-            let index = p.executed[random.below(p.executed.len())];
-            let Some(words) = mutate(p, kind, index, &mut random) else { continue };
-            made += 1;
-            match flagged(p, &p.with(&words)) {
-                Some(_) => found += 1,
-                None => missed.push((p.statically(&words), format!("{} pc {:#x}", p.name, 16 * index))),
-            }
-            if made == EACH {
-                break;
-            }
-        }
-        (made, found, missed)
+    for (why, names) in &left_out {
+        println!("left out, {why}: {}", names.len());
+        names.iter().for_each(|name| println!("    {name}"));
+    }
+    assert!(wrong.is_empty(), "{} do not compile or run clean:\n{}", wrong.len(), wrong.join("\n"));
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|kind| *kind < KINDS.len());
+        std::iter::from_fn(take).map(|kind| (kind, count(&programs, kind))).collect::<Vec<_>>()
     };
-    let counts: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..KINDS.len()).map(|kind| scope.spawn(move || of(kind))).collect();
-        threads.into_iter().map(|t| t.join().expect("no panic")).collect()
+    let mut counts = std::thread::scope(|scope| {
+        let other = scope.spawn(work);
+        let mut done = work();
+        done.extend(other.join().expect("no panic"));
+        done
     });
-    let mut wrong = Vec::new();
-    for ((kind, share), (made, found, missed)) in KINDS.iter().zip(counts) {
-        let alone = missed.iter().filter(|(flagged, _)| *flagged).count();
-        let none = missed.len() - alone;
+    counts.sort_by_key(|(kind, _)| *kind);
+    let mut few = Vec::new();
+    for (kind, count) in counts {
+        let (name, flagged) = (KINDS[kind], count.flagged.iter().sum::<usize>());
+        let [plain, checker, jitter] = count.flagged;
         println!(
-            "{kind}: {found} of {made} flagged; {alone} by the static checker alone, {none} by nobody: they make no difference"
+            "{name}: {} made; {} can matter ({} by the list of distances), {flagged} of them flagged: {plain} by the plain run, \
+             {checker} more by the checker, {jitter} more by jittered runs; {} cannot matter (the checker \
+             reports {} of those)",
+            count.made,
+            count.can_matter,
+            count.by_list,
+            count.made - count.can_matter,
+            count.careful,
         );
-        if std::env::var_os("SASSAFRAS_SHOW").is_some() {
-            missed.iter().for_each(|(alone, name)| println!("    {name}{}", if *alone { " (static)" } else { "" }));
-        }
-        // What the static checker flags alone lies on a path that the launch does not take, or is a stall that is merely unwise.
-        if made < EACH || found * 100 < share * made || 10 * alone > found + alone {
-            wrong.push(format!("{kind}: {found} of {made}"));
+        count.missed.iter().for_each(|name| println!("    not flagged: {name}"));
+        if count.made < EACH || count.can_matter == 0 || count.missed.len() * ONE_IN > count.can_matter {
+            few.push(format!("{name}: {flagged} of {}", count.can_matter));
         }
     }
-    assert!(wrong.is_empty(), "too few are flagged: {}", wrong.join(", "));
+    assert!(few.is_empty(), "too few are flagged: {}", few.join(", "));
 }
 
-/// No seed makes a right program look wrong.
+/// No seed makes a right program look wrong, and the list of distances breaks no row.
 #[test]
-fn right_programs_stay_right_under_jitter() {
+fn unchanged_programs_are_flagged_by_nobody() {
     let mut wrong = Vec::new();
-    for (number, p) in programs().iter().enumerate() {
-        let seeds = [number as u64, 1000 + number as u64];
-        wrong.extend(
-            seeds
-                .into_iter()
-                .filter_map(|seed| Some(format!("{} seed {seed}: {}", p.name, p.judge(&p.cubin, Some(seed)).0?))),
-        );
+    let programs = Programs::of_cases().all;
+    for (number, p) in programs.iter().enumerate() {
+        for seed in [number as u64, 1000 + number as u64] {
+            let run = p.judge(&p.cubin, Some(seed));
+            wrong.extend(run.report.or(run.differs).map(|why| format!("{} seed {seed}: {why}", p.name)));
+        }
+        let broken = list(p, &[]).all();
+        wrong.extend(broken.iter().take(3).map(|broken| format!("{}: {broken:?}", p.name)));
     }
+    println!("{} programs, two seeds each", programs.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -226,7 +226,7 @@ fn watched(
                 note.text = lifted.as_ref().map_or(String::new(), |l| sass::text(target, &l.inst, i as u64 * 16, None));
             }
         }
-        let latency = Latency::of(target).filter(|_| how.timed);
+        let latency = Latency::demanded(target).filter(|_| how.timed);
         if let Some(latency) = latency {
             for (note, lifted) in notes.iter_mut().zip(code) {
                 note.timing = lifted.as_ref().ok().map(|lifted| Timing::of(&lifted.inst, latency));

@@ -49,7 +49,7 @@ pub struct ClassInfo {
 #[derive(Debug)]
 struct Special {
     op: Op,
-    when: Option<(Mod, u8)>,
+    when: &'static [(Mod, u8)],
     role: u8,
     word: u8,
     class: u8,
@@ -78,11 +78,17 @@ impl Latency {
         LATENCIES.get(usize::from(LATENCY_OF_TARGET[place]))
     }
 
+    /// What the hardware is held to ask for, by which finished code is judged: nowhere more than [`Latency::of`], which the schedule keeps.
+    pub fn demanded(target: &Target) -> Option<&'static Latency> {
+        let place = super::targets::TARGETS.binary_search_by_key(&target.column, |t| t.column).ok()?;
+        DEMANDED.get(usize::from(LATENCY_OF_TARGET[place]))
+    }
+
     /// Class of an opcode's operand: the role by its position, the word within it from 0.
     pub fn class(&self, op: Op, mods: &Mods, role: usize, word: u8) -> LatencyClass {
         let fits = |s: &&Special| {
             s.op == op
-                && s.when.is_none_or(|(kind, value)| mods.get(kind) == value)
+                && s.when.iter().all(|(kind, value)| mods.get(*kind) == *value)
                 && (s.role == u8::MAX || usize::from(s.role) == role && (s.word == u8::MAX || s.word == word))
         };
         let start = self.specials.partition_point(|s| (s.op as u16) < op as u16);

@@ -7,7 +7,7 @@ use sassafras::compile::{Options, compile};
 use sassafras::sim;
 use sassafras::sim::fault::{Fault, Kind};
 use sassafras::sim::launch::{ArgValue, Launch};
-use sassafras::sim::run::{How as Run, Shape, run, run_as};
+use sassafras::sim::run::{How as Run, Shape, run_as};
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -52,16 +52,18 @@ fn short(message: &str) -> String {
 pub static HAZARDS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// A panic is a fault of what panics, and the other launches go on.
-pub fn guarded(run: impl FnOnce() -> Ran) -> Ran {
+pub fn guarded<T>(run: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned().or(panic.downcast_ref::<&str>().map(|s| s.to_string()));
         Err(Failure::Wrong(format!("panicked: {}", text.unwrap_or_default())))
     })
 }
 
-fn on_the_machine(cubin: &[u8], launch: &Launch) -> Ran {
+/// A cubin on the machine, where a seed is given under its jitter; a report is a failure.
+pub fn on_the_machine(cubin: &[u8], launch: &Launch, jitter: Option<u64>) -> Ran {
     let mut values = launch.arg_values();
-    match run(cubin, &launch.kernel, shape(launch), &mut values) {
+    let ran = run_as(cubin, &launch.kernel, shape(launch), &mut values, Run { jitter, ..Run::default() });
+    match ran.and_then(|outcome| outcome.clean()) {
         Ok(_) => Ok(values),
         Err(fault) => Err(failure(&fault)),
     }
@@ -73,8 +75,8 @@ fn failure(fault: &Fault) -> Failure {
     if fault.is_refused() { Failure::Refused(message) } else { Failure::Wrong(message) }
 }
 
-/// Compiled by us, run on the machine.
-pub fn ours(source: &str, launch: &Launch, how: &How) -> Ran {
+/// A cubin of ours.
+pub fn ours(source: &str, how: &How) -> Result<Vec<u8>, Failure> {
     let mut options = Options { verify_ir: true, opt_level: how.level, fmad: false, ..Options::new(&how.target) };
     if how.registers.is_some() {
         (options.max_registers, options.override_directives) = (how.registers, true);
@@ -82,7 +84,7 @@ pub fn ours(source: &str, launch: &Launch, how: &How) -> Ran {
     let output = compile(source, &options).map_err(|diagnostics| {
         Failure::Refused(short(&diagnostics.iter().map(|d| d.render("ptx", source)).collect::<String>()))
     })?;
-    on_the_machine(&output.cubin, launch)
+    Ok(output.cubin)
 }
 
 /// Compiled by the incumbent, run on the machine; what was made before from the same text is taken from the build folder.

@@ -21,7 +21,8 @@ pub fn emit(model: &Model) -> TokenStream {
             announced: #announced, late: #late, in_order: #in_order, queue: #queue, alone: #alone, expected: #expected,
         } }
     });
-    let models = l.models.iter().map(|m| one(model, m));
+    let models = l.models.iter().map(|m| one(model, m, (&m.distances, &m.stalls)));
+    let demanded = l.models.iter().map(|m| one(model, m, (&m.demanded.0, &m.demanded.1)));
     let (count, number) = (l.classes.len(), l.models.len());
     let of_target = model.targets.targets.iter().enumerate().map(|(i, _)| {
         let found = l.models.iter().position(|m| m.targets.contains(&i));
@@ -34,6 +35,8 @@ pub fn emit(model: &Model) -> TokenStream {
         pub static CLASSES: [ClassInfo; #count] = [#(#infos),*];
         /// The models, in table order.
         pub static LATENCIES: [Latency; #number] = [#(#models),*];
+        /// The same, as the machine and the checker ask for them.
+        static DEMANDED: [Latency; #number] = [#(#demanded),*];
         /// Position of the model of each target, by the target's place in the table; 255 for none.
         static LATENCY_OF_TARGET: [u8; #targets] = [#(#of_target),*];
     }
@@ -45,18 +48,18 @@ fn queue(model: &Model, name: &str) -> u8 {
     found.map_or(0, |place| place as u8 + 1)
 }
 
-fn one(model: &Model, m: &LatencyModel) -> TokenStream {
+/// A model with distances and least stalls.
+fn one(model: &Model, m: &LatencyModel, (distances, stalls): (&[Vec<Vec<Vec<u8>>>], &[u8])) -> TokenStream {
     let (name, scheduled) = (&m.row.name, m.row.scheduled);
     let base = m.base.iter().map(|c| *c as u8);
     let specials = m.specials.iter().map(|s| special(model, s));
-    let kinds = m.distances.iter().map(|files| {
+    let kinds = distances.iter().map(|files| {
         let files = files.iter().map(|lines| {
             let lines = lines.iter().map(|line| quote!(&[#(#line),*]));
             quote!(&[#(#lines),*])
         });
         quote!(&[#(#files),*])
     });
-    let stalls = &m.stalls;
     quote! {
         Latency {
             name: #name, scheduled: #scheduled, base: &[#(#base),*], specials: &[#(#specials),*], distances: [#(#kinds),*],
@@ -67,17 +70,14 @@ fn one(model: &Model, m: &LatencyModel) -> TokenStream {
 
 fn special(model: &Model, s: &Special) -> TokenStream {
     let op = format_ident!("{}", model.ori.ops[s.op].row.op);
-    let when = match s.when {
-        None => quote!(None),
-        Some((kind, value)) => {
-            let (kind, value) = (format_ident!("{}", camel(&model.ori.kinds[kind].name)), value as u8);
-            quote!(Some((Mod::#kind, #value)))
-        }
-    };
+    let when = s.when.iter().map(|(kind, value)| {
+        let (kind, value) = (format_ident!("{}", camel(&model.ori.kinds[*kind].name)), *value as u8);
+        quote!((Mod::#kind, #value))
+    });
     let (role, word) = match s.part {
         None => (u8::MAX, u8::MAX),
         Some((role, word)) => (role as u8, word.unwrap_or(u8::MAX)),
     };
     let class = s.class as u8;
-    quote!(Special { op: Op::#op, when: #when, role: #role, word: #word, class: #class })
+    quote!(Special { op: Op::#op, when: &[#(#when),*], role: #role, word: #word, class: #class })
 }

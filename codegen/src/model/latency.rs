@@ -24,8 +24,8 @@ pub const KINDS: [&str; 3] = ["raw", "waw", "war"];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Special {
     pub op: usize,
-    /// Kind and value of the modifier that it takes.
-    pub when: Option<(usize, usize)>,
+    /// Kinds and values of the modifiers that it takes, all of them.
+    pub when: Vec<(usize, usize)>,
     /// Position of the role and the word in it; a word of `None` stands for all.
     pub part: Option<(usize, Option<u8>)>,
     pub class: usize,
@@ -40,11 +40,18 @@ pub struct LatencyModel {
     pub base: Vec<usize>,
     /// By opcode, the most specific first.
     pub specials: Vec<Special>,
-    /// By kind, file, first class and second class: cycles, or [`SCOREBOARD`].
-    pub distances: Vec<Vec<Vec<Vec<u8>>>>,
+    pub distances: Distances,
     /// Least stall by opcode.
     pub stalls: Vec<u8>,
+    /// Both again, as the machine and the checker ask for them: nowhere more.
+    pub demanded: (Distances, Vec<u8>),
 }
+
+/// By kind, file, first class and second class: cycles, or [`SCOREBOARD`].
+pub type Distances = Vec<Vec<Vec<Vec<u8>>>>;
+
+/// What the schedule keeps, and what the machine and the checker ask for.
+type Both = [u8; 2];
 
 /// All models.
 pub struct Latency {
@@ -163,8 +170,8 @@ impl Tables<'_> {
             on(&row.on, row.at, report);
             ops(&row.ops, row.at, report);
             class(&row.class, row.at, report);
-            if !row.when.is_empty() && modifier(self.ori, &row.when).is_none() {
-                report.at("names", format!("`{}` is not KIND=VALUE of known names", row.when), row.at);
+            for word in row.when.split_whitespace().filter(|word| modifier(self.ori, word).is_none()) {
+                report.at("names", format!("`{word}` is not KIND=VALUE of known names"), row.at);
             }
         }
         for row in self.distances.iter().flatten() {
@@ -173,10 +180,16 @@ impl Tables<'_> {
             if row.file != "*" {
                 row.file.split_whitespace().for_each(|file| one_of(file, &FILES, "file", row.at, report));
             }
-            for word in row.to.split_whitespace() {
+            for word in row.to.split_whitespace().chain(row.demanded.split_whitespace()) {
                 match word.split_once(':') {
                     Some((name, cycles)) if cycles_of(cycles).is_some() => class(name, row.at, report),
                     _ => report.at("latency", format!("`{word}` is not CLASS:CYCLES or CLASS:sb"), row.at),
+                }
+            }
+            for (name, cycles) in row.demanded.split_whitespace().filter_map(|word| word.split_once(':')) {
+                let kept = column_of(&row.to, name).map(|(_, kept)| kept);
+                if cycles_of(cycles) > kept {
+                    report.at("latency", format!("`{name}:{cycles}` demands more than the row keeps"), row.at);
                 }
             }
         }
@@ -196,9 +209,11 @@ impl Tables<'_> {
         let to = if sound { report } else { &mut scratch };
         let base = (0..count).map(|op| self.base(&row, op, to)).collect();
         let specials = (0..count).flat_map(|op| self.specials(&row, op, to)).collect();
-        let distances = (0..KINDS.len()).map(|kind| self.distances(&row, kind, to)).collect();
-        let stalls = (0..count).map(|op| self.stall(&row, op, to)).collect();
-        LatencyModel { row, targets: members, base, specials, distances, stalls }
+        let both: Vec<_> = (0..KINDS.len()).map(|kind| self.distances(&row, kind, to)).collect();
+        let [distances, demanded] = [0, 1].map(|whose| part(&both, whose));
+        let both: Vec<Both> = (0..count).map(|op| self.stall(&row, op, to)).collect();
+        let [stalls, least] = [0, 1].map(|whose: usize| both.iter().map(|b| b[whose]).collect::<Vec<u8>>());
+        LatencyModel { row, targets: members, base, specials, distances, stalls, demanded: (demanded, least) }
     }
 
     fn base(&self, model: &Row<ModelRow>, op: usize, report: &mut Report) -> usize {
@@ -223,20 +238,23 @@ impl Tables<'_> {
                 row.part.split_whitespace().map(|word| self.part(op, word, row.at, report)).collect()
             };
             for part in parts {
-                let when = modifier(self.ori, &row.when);
+                let when = row.when.split_whitespace().filter_map(|word| modifier(self.ori, word)).collect();
                 let special = Special { op, when, part, class: self.class(&row.class).unwrap_or(0) };
-                if let Some((_, at)) = out.iter().find(|(o, _)| (o.when, o.part) == (special.when, special.part)) {
+                if let Some((_, at)) = out.iter().find(|(o, _)| (&o.when, o.part) == (&special.when, special.part)) {
                     let both = vec![(*at, "first".to_string()), (row.at, "again".to_string())];
                     report.rows("latency", format!("{}: two rows for one part", data.row.op), both);
                 }
                 out.push((special, row.at));
             }
         }
-        let rank = |s: &Special| match s.part {
-            Some((_, Some(_))) => 4,
-            Some((_, None)) => 2,
-            None => 0,
-        } + u32::from(s.when.is_some());
+        let rank = |s: &Special| {
+            let part = match s.part {
+                Some((_, Some(_))) => 2,
+                Some((_, None)) => 1,
+                None => 0,
+            };
+            (part, s.when.len())
+        };
         out.sort_by_key(|(s, _)| std::cmp::Reverse(rank(s)));
         out.into_iter().map(|(s, _)| s).collect()
     }
@@ -255,9 +273,9 @@ impl Tables<'_> {
         }
     }
 
-    fn distances(&self, model: &Row<ModelRow>, kind: usize, report: &mut Report) -> Vec<Vec<Vec<u8>>> {
+    fn distances(&self, model: &Row<ModelRow>, kind: usize, report: &mut Report) -> Vec<Vec<Vec<Both>>> {
         let count = self.classes.len();
-        let mut out = vec![vec![vec![0; count]; count]; FILES.len()];
+        let mut out = vec![vec![vec![[0; 2]; count]; count]; FILES.len()];
         for (file, cells) in FILES.iter().zip(&mut out) {
             let rows: Vec<&Row<DistanceRow>> =
                 self.distances[kind].iter().filter(|r| lists(&r.on, &model.name) && lists(&r.file, file)).collect();
@@ -266,19 +284,19 @@ impl Tables<'_> {
                     let found = best(rows.iter().filter_map(|r| cell_of(r, from, to)));
                     let what = format!("{} of {file} from {from} to {to} on {}", KINDS[kind], model.name);
                     one(&found, &what, model.at, report);
-                    *cell = found.first().map_or(0, |f| f.1);
+                    *cell = found.first().map_or([0; 2], |f| f.1);
                 }
             }
         }
         out
     }
 
-    fn stall(&self, model: &Row<ModelRow>, op: usize, report: &mut Report) -> u8 {
+    fn stall(&self, model: &Row<ModelRow>, op: usize, report: &mut Report) -> Both {
         let name = &self.ori.ops[op].row.op;
         let rows = self.stalls.iter().filter(|r| lists(&r.on, &model.name) && lists(&r.ops, name));
-        let found = best(rows.map(|r| (u32::from(r.ops != "*"), r.at, r.least)));
+        let found = best(rows.map(|r| (u32::from(r.ops != "*"), r.at, [r.least, r.demanded.unwrap_or(r.least)])));
         one(&found, &format!("the least stall of {name} on {}", model.name), model.at, report);
-        found.first().map_or(1, |f| f.1)
+        found.first().map_or([1; 2], |f| f.1)
     }
 }
 
@@ -309,16 +327,30 @@ fn cycles_of(text: &str) -> Option<u8> {
     if text == "sb" { Some(SCOREBOARD) } else { text.parse().ok().filter(|n| (1..SCOREBOARD).contains(n)) }
 }
 
+/// The distances of one of both.
+fn part(both: &[Vec<Vec<Vec<Both>>>], whose: usize) -> Distances {
+    let line = |line: &Vec<Both>| line.iter().map(|b| b[whose]).collect();
+    let file = |file: &Vec<Vec<Both>>| file.iter().map(line).collect();
+    both.iter().map(|kind| kind.iter().map(file).collect()).collect()
+}
+
+/// What a column says of a class, and whether by its name.
+fn column_of(column: &str, to: &str) -> Option<(bool, u8)> {
+    let words: Vec<(&str, &str)> = column.split_whitespace().filter_map(|w| w.split_once(':')).collect();
+    let exact = words.iter().find(|w| w.0 == to);
+    let (_, cycles) = exact.or_else(|| words.iter().find(|w| w.0 == "*"))?;
+    Some((exact.is_some(), cycles_of(cycles)?))
+}
+
 /// What a row says of a pair: its rank, its place and the cycles. A class by name outranks `*`; a model or a file by name breaks ties.
-fn cell_of(row: &Row<DistanceRow>, from: &str, to: &str) -> Option<(u32, At, u8)> {
+fn cell_of(row: &Row<DistanceRow>, from: &str, to: &str) -> Option<(u32, At, Both)> {
     if !lists(&row.from, from) {
         return None;
     }
-    let words: Vec<(&str, &str)> = row.to.split_whitespace().filter_map(|w| w.split_once(':')).collect();
-    let exact = words.iter().find(|w| w.0 == to);
-    let (_, cycles) = exact.or_else(|| words.iter().find(|w| w.0 == "*"))?;
-    let rank = 4 * (u32::from(row.from != "*") + u32::from(exact.is_some()))
-        + u32::from(row.file != "*")
-        + u32::from(row.on != "*");
-    Some((rank + 1, row.at, cycles_of(cycles)?))
+    let (exact, cycles) = column_of(&row.to, to)?;
+    // A scoreboard is more than any number.
+    let demanded = column_of(&row.demanded, to).map_or(cycles, |(_, less)| less.min(cycles));
+    let rank =
+        4 * (u32::from(row.from != "*") + u32::from(exact)) + u32::from(row.file != "*") + u32::from(row.on != "*");
+    Some((rank + 1, row.at, [cycles, demanded]))
 }

@@ -42,6 +42,9 @@ pub struct DistanceRow {
     pub file: String,
     pub from: String,
     pub to: String,
+    /// As `to`, where the machine and the checker ask for less than the schedule keeps.
+    #[serde(default)]
+    pub demanded: String,
     pub src: String,
 }
 
@@ -51,5 +54,8 @@ pub struct StallRow {
     pub on: String,
     pub ops: String,
     pub least: u8,
+    /// Where the machine and the checker ask for less than the schedule keeps.
+    #[serde(default)]
+    pub demanded: Option<u8>,
     pub src: String,
 }

@@ -289,6 +289,8 @@ pub enum Exec {
     Elect,
     /// A product of matrices, and the registers of its fragments.
     Product(super::product::Product, super::matrix::Words),
+    /// Two words of four small products.
+    Quarters(super::quarters::Quarters),
     LoadMatrix {
         count: u8,
         transposed: bool,

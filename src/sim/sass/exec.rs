@@ -178,7 +178,11 @@ impl Machine<'_> {
             Exec::Shuffle(_) | Exec::Vote(_) | Exec::Match { .. } | Exec::Redux(_) | Exec::Elect => {
                 lanes::execute(w, code, active);
             }
-            Exec::Product(..) | Exec::LoadMatrix { .. } | Exec::StoreMatrix { .. } | Exec::MoveMatrix => {
+            Exec::Product(..)
+            | Exec::Quarters(_)
+            | Exec::LoadMatrix { .. }
+            | Exec::StoreMatrix { .. }
+            | Exec::MoveMatrix => {
                 matrix::execute(block, s.warp, code, active)?;
             }
             _ => return self.control(block, s),

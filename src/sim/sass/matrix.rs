@@ -25,6 +25,12 @@ pub struct Words {
 pub fn execute(block: &mut Block, warp: usize, code: &Code, active: u32) -> Result<(), Fault> {
     match code.exec {
         Exec::Product(product, words) => multiply(&mut block.warps[warp], code, active, product, words),
+        Exec::Quarters(product) => {
+            let w = &mut block.warps[warp];
+            let [a, b, c] = [&code.a, &code.b, &code.c].map(|src| fragment(w, src, active, 2));
+            let d = product.eval(&a, &b, &c);
+            set(w, code, active, &d);
+        }
         Exec::LoadMatrix { count, transposed } => return load_matrices(block, warp, code, active, count, transposed),
         Exec::StoreMatrix { count, transposed } => return store_matrices(block, warp, code, active, count, transposed),
         _ => move_matrix(&mut block.warps[warp], code, active),

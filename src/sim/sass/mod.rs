@@ -17,6 +17,7 @@ mod lanes;
 mod matrix;
 pub mod predecode;
 mod product;
+mod quarters;
 pub mod setup;
 mod system;
 pub mod warp;

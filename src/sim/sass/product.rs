@@ -92,7 +92,7 @@ fn sum_place(sum: Sum, row: usize, column: usize) -> Place {
 /// Words of each lane.
 pub type Fragment = Vec<[u32; LANES]>;
 
-fn read(f: &Fragment, (lane, at): Place, bits: usize) -> u64 {
+pub(super) fn read(f: &Fragment, (lane, at): Place, bits: usize) -> u64 {
     let word = |i: usize| u64::from(f.get(i).map_or(0, |words| words[lane]));
     let low = word(at / 32) >> (at % 32);
     match bits {
@@ -101,7 +101,7 @@ fn read(f: &Fragment, (lane, at): Place, bits: usize) -> u64 {
     }
 }
 
-fn write(f: &mut Fragment, (lane, at): Place, bits: usize, value: u64) {
+pub(super) fn write(f: &mut Fragment, (lane, at): Place, bits: usize, value: u64) {
     if bits == 64 {
         f[at / 32][lane] = value as u32;
         f[at / 32 + 1][lane] = (value >> 32) as u32;
@@ -113,7 +113,7 @@ fn write(f: &mut Fragment, (lane, at): Place, bits: usize, value: u64) {
 }
 
 /// A floating element, exactly.
-fn real(element: Element, bits: u64) -> f64 {
+pub(super) fn real(element: Element, bits: u64) -> f64 {
     let (format, bits) = match element {
         Element::Tf32 => (F32, bits & !0x1fff),
         Element::Float(format) => (format, bits),
@@ -136,7 +136,7 @@ fn whole(element: Element, bits: u64) -> i64 {
     }
 }
 
-fn rounded(sum: f64, to: Format) -> u64 {
+pub(super) fn rounded(sum: f64, to: Format) -> u64 {
     if sum.is_nan() { to.nan() } else { F64.convert(sum.to_bits(), to, Round::Nearest) }
 }
 

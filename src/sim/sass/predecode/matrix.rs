@@ -7,6 +7,7 @@ use super::super::super::ops::format::{F16, F64, Round};
 use super::super::code::Exec;
 use super::super::matrix::Words;
 use super::super::product::{Element, FLOATS, Product, Sum};
+use super::super::quarters::Quarters;
 use super::operands::{Builder, Kind};
 use crate::tables::{Mod, Op, Role};
 
@@ -19,6 +20,7 @@ const FP8: [&str; 5] = ["E4M3", "E5M2", "E3M2", "E2M3", "E2M1"];
 pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
     Ok(Some(match b.lifted.inst.op {
         Op::HMMA | Op::HMMA_SP | Op::QMMA | Op::QMMA_SP | Op::IMMA | Op::IMMA_SP | Op::DMMA | Op::BMMA => product(b)?,
+        Op::HMMA_884 => quarters(b)?,
         Op::LDSM => {
             shared(b)?;
             let (count, transposed) = matrices(b)?;
@@ -144,6 +146,25 @@ fn product(b: &mut Builder) -> Result<Exec, String> {
         sparse: sparse.then(|| b.imm(Role::Id) as u8),
     };
     Ok(Exec::Product(product, words(&product)))
+}
+
+/// A step of HMMA.884.
+fn quarters(b: &mut Builder) -> Result<Exec, String> {
+    if b.has("SATFINITE") || b.arg(Role::A).neg || b.arg(Role::B).neg {
+        return refuse(b);
+    }
+    // Decoded words have one modifier for both, printed ones a word for each.
+    let is_wide = |place| {
+        let word = word(b, Mod::Macc, &["F32", "F16"], place);
+        word.split('.').nth(place).unwrap_or(word) == "F32"
+    };
+    let (wide, wide_addend) = (is_wide(0), is_wide(1));
+    let steps = ["STEP0", "STEP1", "STEP2", "STEP3"];
+    let step = word(b, Mod::Mstep, &steps, 0);
+    let Some(step) = steps.iter().position(|s| *s == step) else { return refuse(b) };
+    let by_row = [(Mod::MlayA, 0), (Mod::MlayB, 1)].map(|(kind, place)| word(b, kind, &["ROW", "COL"], place) == "ROW");
+    b.abc(Kind::Int)?;
+    Ok(Exec::Quarters(Quarters { step: step as u8, by_row, wide, wide_addend }))
 }
 
 /// Registers of the fragments.

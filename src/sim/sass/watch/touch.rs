@@ -153,6 +153,7 @@ fn source_words(code: &Code) -> [u8; 4] {
             [1, words, words, 1]
         }
         Exec::Product(_, words) => [words.a, words.b, words.d, 1],
+        Exec::Quarters(_) => [2, 2, 2, 1],
         Exec::StoreMatrix { count, .. } => [1, count, 1, 1],
         _ => [1; 4],
     }
@@ -167,6 +168,7 @@ fn result_words(code: &Code) -> u8 {
         Exec::Special { wide, .. } => 1 + u8::from(wide),
         Exec::CodeAddress { .. } => 2,
         Exec::Product(_, words) => words.d,
+        Exec::Quarters(_) => 2,
         Exec::LoadMatrix { count, .. } => count,
         Exec::Alu(_) => code.words,
         _ => 1,
