@@ -59,14 +59,25 @@ pub fn guarded<T>(run: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure
     })
 }
 
-/// A cubin on the machine, where a seed is given under its jitter; a report is a failure.
-pub fn on_the_machine(cubin: &[u8], launch: &Launch, jitter: Option<u64>) -> Ran {
+/// A cubin on the machine; a report is a failure.
+pub fn on_the_machine(cubin: &[u8], launch: &Launch) -> Ran {
     let mut values = launch.arg_values();
-    let ran = run_as(cubin, &launch.kernel, shape(launch), &mut values, Run { jitter, ..Run::default() });
+    let ran = run_as(cubin, &launch.kernel, shape(launch), &mut values, Run::default());
     match ran.and_then(|outcome| outcome.clean()) {
         Ok(_) => Ok(values),
         Err(fault) => Err(failure(&fault)),
     }
+}
+
+/// The same under a seed's jitter, and whether functions were executed whose last place that changes.
+pub fn jittered(cubin: &[u8], launch: &Launch, seed: u64) -> Result<(Vec<ArgValue>, bool), Failure> {
+    let mut values = launch.arg_values();
+    let how = Run { jitter: Some(seed), ..Run::default() };
+    let ran = run_as(cubin, &launch.kernel, shape(launch), &mut values, how);
+    let outcome = ran.map_err(|fault| failure(&fault))?;
+    let approximate = outcome.counts.contains_key("MUFU");
+    outcome.clean().map_err(|fault| failure(&fault))?;
+    Ok((values, approximate))
 }
 
 /// A fault that says that the engine lacks something is a refusal.

@@ -2,7 +2,7 @@
 
 use super::{camel, plain_enum};
 use crate::model::Model;
-use crate::model::latency::{LatencyModel, Special};
+use crate::model::latency::{Distances, LatencyModel, Special};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
@@ -49,7 +49,7 @@ fn queue(model: &Model, name: &str) -> u8 {
 }
 
 /// A model with distances and least stalls.
-fn one(model: &Model, m: &LatencyModel, (distances, stalls): (&[Vec<Vec<Vec<u8>>>], &[u8])) -> TokenStream {
+fn one(model: &Model, m: &LatencyModel, (distances, stalls): (&Distances, &[u8])) -> TokenStream {
     let (name, scheduled) = (&m.row.name, m.row.scheduled);
     let base = m.base.iter().map(|c| *c as u8);
     let specials = m.specials.iter().map(|s| special(model, s));

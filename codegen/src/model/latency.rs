@@ -47,8 +47,11 @@ pub struct LatencyModel {
     pub demanded: (Distances, Vec<u8>),
 }
 
+/// By file, first class and second class: what is known of a pair.
+type Cells<T> = Vec<Vec<Vec<T>>>;
+
 /// By kind, file, first class and second class: cycles, or [`SCOREBOARD`].
-pub type Distances = Vec<Vec<Vec<Vec<u8>>>>;
+pub type Distances = Vec<Cells<u8>>;
 
 /// What the schedule keeps, and what the machine and the checker ask for.
 type Both = [u8; 2];
@@ -273,7 +276,7 @@ impl Tables<'_> {
         }
     }
 
-    fn distances(&self, model: &Row<ModelRow>, kind: usize, report: &mut Report) -> Vec<Vec<Vec<Both>>> {
+    fn distances(&self, model: &Row<ModelRow>, kind: usize, report: &mut Report) -> Cells<Both> {
         let count = self.classes.len();
         let mut out = vec![vec![vec![[0; 2]; count]; count]; FILES.len()];
         for (file, cells) in FILES.iter().zip(&mut out) {
@@ -328,7 +331,7 @@ fn cycles_of(text: &str) -> Option<u8> {
 }
 
 /// The distances of one of both.
-fn part(both: &[Vec<Vec<Vec<Both>>>], whose: usize) -> Distances {
+fn part(both: &[Cells<Both>], whose: usize) -> Distances {
     let line = |line: &Vec<Both>| line.iter().map(|b| b[whose]).collect();
     let file = |file: &Vec<Vec<Both>>| file.iter().map(line).collect();
     both.iter().map(|kind| kind.iter().map(file).collect()).collect()
