@@ -174,7 +174,7 @@ impl List {
         }
         for read in word.reads.iter().filter(|r| !word.guarded || r.guard) {
             self.back(run, second, |first, between| {
-                let Some(write) = first.writes(read.register) else { return None };
+                let write = first.writes(read.register)?;
                 let needed = self.latency.read_after_write(read.register.0, write.class, read.class);
                 let broken = self.too_early(needed, between, bits(first, write), write.class);
                 Some(broken.then_some("read after write"))

@@ -89,6 +89,11 @@ def warp_neighbours():
     return [launch("warp_neighbours", 1, 64, [IN("u32", x), OUT("u32", expect), OUT("u32", expect)])]
 
 
+def elections():
+    # Nothing is left where lane and choice agree; one lane of each warp was chosen.
+    return [launch("elections", 1, 64, [OUT("u32", [0] * 64), OUT("u32", [1000] * 64)])]
+
+
 def histogram():
     n = 300
     x, start = lcg("u32", n, 6, 0xFF), iota("u32", 16, 100, 1)
@@ -1099,7 +1104,7 @@ KERNELS = [
     matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
     cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any,
-    small_programs, several_results, warp_neighbours, random_programs,
+    small_programs, several_results, warp_neighbours, elections, random_programs,
 ]
 
 
