@@ -101,9 +101,10 @@ pub fn kind_of(kind: Kind) -> ArgKind {
     }
 }
 
-/// The operand that a form assumes where the instruction has none.
+/// The operand that a form assumes where the instruction has none; no place in memory is one, `c[0x0][0x0]` neither.
 pub fn absent(field: &ArgField) -> Option<Arg> {
-    field.absent.map(|(val, not)| Arg { kind: kind_of(field.kind), val, not, ..Arg::default() })
+    let memory = matches!(kind_of(field.kind), ArgKind::Const | ArgKind::Bindless);
+    field.absent.filter(|_| !memory).map(|(val, not)| Arg { kind: kind_of(field.kind), val, not, ..Arg::default() })
 }
 
 /// The bits of an operand in a field, or why it does not fit.
