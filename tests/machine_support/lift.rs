@@ -101,7 +101,8 @@ fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
 /// Splits at commas outside of brackets.
 fn split(operands: &str) -> Vec<String> {
     let (mut all, mut depth, mut current) = (Vec::new(), 0, String::new());
-    for c in operands.trim().chars() {
+    // Before a suffix, the two parts of a constant's place are printed apart.
+    for c in operands.trim().replace("] [", "][").chars() {
         match c {
             '[' | '(' => depth += 1,
             ']' | ')' => depth -= 1,
@@ -337,6 +338,13 @@ impl Reader<'_> {
             if let Some(pick) = pick {
                 self.lifted.words.push(letter, &format!("H{}", pick.trim_end_matches('|')));
             }
+            let text = match text.strip_suffix(".F32") {
+                Some(text) => {
+                    self.lifted.words.push(letter, "F32");
+                    text
+                }
+                None => text,
+            };
             let closing = if text.matches('|').count() == 1 { "|" } else { "" };
             let arg = match integer(text) {
                 Some(bits) => Arg::imm(bits),
