@@ -75,6 +75,11 @@ impl Throughput {
 
 fn costs(spoken: &[&Spoken], ori: &Ori, target: At, report: &mut Report) -> Costs {
     let mut out = Costs::default();
+    if spoken.is_empty() {
+        report.at("latency", "no row says what instructions of this target cost their pipes".to_string(), target);
+        out.base.resize(ori.ops.len(), 0);
+        return out;
+    }
     for op in 0..ori.ops.len() {
         let name = &ori.ops[op].row.op;
         let of: Vec<&&Spoken> = spoken.iter().filter(|s| s.row.ops.split_whitespace().any(|w| w == name)).collect();
