@@ -104,17 +104,11 @@ pub fn add_to_all(random: &mut Random, early: bool) -> String {
         1 => ("", format!("acc+{at}"), ""),
         _ => (".global", format!("acc+{at}"), ""),
     };
-    let text = match random.below(3) {
-        0 => format!(
-            "{front}mov.b{0} {word}, {value}; atom{space}.{op} {nothing}, [{place}], {word};",
-            if kind == 'r' { 32 } else { 64 }
-        ),
-        _ => format!(
-            "{front}mov.b{0} {word}, {value}; red{space}.{op} [{place}], {word};",
-            if kind == 'r' { 32 } else { 64 }
-        ),
-    };
-    text
+    let bits = if kind == 'r' { 32 } else { 64 };
+    match random.below(3) {
+        0 => format!("{front}mov.b{bits} {word}, {value}; atom{space}.{op} {nothing}, [{place}], {word};"),
+        _ => format!("{front}mov.b{bits} {word}, {value}; red{space}.{op} [{place}], {word};"),
+    }
 }
 
 /// A call of one of the functions from a number on, by its name or by a pointer that differs by lane.
