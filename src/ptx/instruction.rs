@@ -179,31 +179,45 @@ impl<'a> Parser<'a> {
                 }
                 _ => return Err(self.error(callee.pos, "Illegal call target, device function expected")),
             },
-            OperandKind::Register(_) => match rest.first().map(|o| &o.kind) {
-                Some(OperandKind::Symbol { symbol, .. }) => match &self.module.symbols[*symbol].kind {
-                    SymbolKind::Prototype(p) => {
-                        let (counts, formals) = ((p.results.len(), p.params.len()), Self::formals_of_prototype(p));
-                        self.check_counts(callee.pos, counts, (results.len(), arguments.len()))?;
-                        formals
-                    }
-                    SymbolKind::CallTargets(list) => match self.first_target(list) {
-                        Some(id) => {
-                            let function = &self.module.functions[id];
-                            let counts = (function.results.len(), function.params.len());
+            OperandKind::Register(used) => {
+                self.check_target_register(callee.pos, used.register)?;
+                match rest.first().map(|o| &o.kind) {
+                    Some(OperandKind::Symbol { symbol, .. }) => match &self.module.symbols[*symbol].kind {
+                        SymbolKind::Prototype(p) => {
+                            let (counts, formals) = ((p.results.len(), p.params.len()), Self::formals_of_prototype(p));
                             self.check_counts(callee.pos, counts, (results.len(), arguments.len()))?;
-                            self.formals_of(id)
+                            formals
                         }
-                        None => return Ok(()),
+                        SymbolKind::CallTargets(list) => match self.first_target(list) {
+                            Some(id) => {
+                                let function = &self.module.functions[id];
+                                let counts = (function.results.len(), function.params.len());
+                                self.check_counts(callee.pos, counts, (results.len(), arguments.len()))?;
+                                self.formals_of(id)
+                            }
+                            None => return Ok(()),
+                        },
+                        _ => return Err(self.error(rest[0].pos, "Call prototype or list of targets expected")),
                     },
-                    _ => return Err(self.error(rest[0].pos, "Call prototype or list of targets expected")),
-                },
-                _ => return Err(self.error(callee.pos, "Indirect call requires call prototype")),
-            },
+                    _ => return Err(self.error(callee.pos, "Indirect call requires call prototype")),
+                }
+            }
             _ => return Err(self.error(callee.pos, "Illegal call target, device function expected")),
         };
         self.check_passed(results, &returned);
         self.check_passed(arguments, &taken);
         Ok(())
+    }
+
+    /// What a register that a call goes to may hold: an address, in the incumbent's words where it may not.
+    fn check_target_register(&mut self, pos: Pos, register: RegId) -> Parse<()> {
+        let ty = self.body.registers[register].ty;
+        let whole = matches!(ty.class(), TypeClass::Bits | TypeClass::Signed | TypeClass::Unsigned);
+        match ty.bits() {
+            32 | 64 if whole => Ok(()),
+            8 | 16 if whole => Err(self.error(pos, "Illegal target for instruction 'call'")),
+            _ => Err(self.error(pos, "Arguments mismatch for instruction 'call'")),
+        }
     }
 
     /// The function that a list of targets begins with.
