@@ -97,6 +97,37 @@ fn several_files_become_one_cubin() {
     assert_eq!((said(&output).as_str(), output.status.code(), place.cubin("l")), (want, Some(255), None));
 }
 
+/// `-o /dev/null` once took the device away: an output that is no regular file is written into, and a link is followed.
+#[test]
+fn an_output_that_is_no_file_stays_what_it_is() {
+    use std::os::unix::fs::FileTypeExt;
+    let place = Place::new();
+    assert!(place.run("-arch=sm_90 one.ptx -o k").status.success());
+    let cubin = place.cubin("k").unwrap();
+    let at = |name: &str| place.0.path().join(name);
+
+    let pipe = std::ffi::CString::new(at("pipe").to_str().unwrap()).unwrap();
+    // SAFETY: the name is a C string that lives through the call.
+    assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+    // Held open for both, so that neither side waits for the other to come; the cubin fits into what a pipe holds.
+    let mut held = std::fs::OpenOptions::new().read(true).write(true).open(at("pipe")).unwrap();
+    assert!(place.run("-arch=sm_90 one.ptx -o pipe").status.success());
+    assert!(at("pipe").symlink_metadata().unwrap().file_type().is_fifo());
+    let mut read = vec![0; cubin.len()];
+    std::io::Read::read_exact(&mut held, &mut read).unwrap();
+    assert!(read == cubin);
+
+    std::fs::write(at("old"), "old").unwrap();
+    std::os::unix::fs::symlink("old", at("link")).unwrap();
+    assert!(place.run("-arch=sm_90 one.ptx -o link").status.success());
+    assert!(at("link").symlink_metadata().unwrap().is_symlink());
+    assert!(place.cubin("old").unwrap() == cubin);
+
+    std::fs::create_dir(at("folder")).unwrap();
+    let refused = place.run("-arch=sm_90 one.ptx -o folder");
+    assert!(!refused.status.success() && said(&refused).contains("Output file 'folder' could not be opened"));
+}
+
 #[test]
 fn a_program_called_ptxas_speaks_like_it() {
     let place = Place::new();

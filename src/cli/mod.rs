@@ -85,17 +85,32 @@ fn read(path: &std::path::Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|e| format!("Could not open input file '{}': {e}", path.display()))
 }
 
-/// Writes a file beside its place and renames it there, so that no half of one is ever seen.
+/// Writes a file beside its place and renames it there, so that no half of one is ever seen. A link keeps pointing
+/// where it points, and what is no regular file (a device, a pipe) is written into: renaming over it would take it away.
 fn write(path: &std::path::Path, bytes: &[u8]) -> Result<(), String> {
-    let name = path.file_name().ok_or_else(|| format!("Output file '{}' could not be opened", path.display()))?;
+    let refused = || format!("Output file '{}' could not be opened", path.display());
+    let place = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    if place.metadata().is_ok_and(|old| !old.is_file()) {
+        return write_into(&place, bytes).map_err(|_| refused());
+    }
     let mut beside = std::ffi::OsString::from(".");
-    beside.push(name);
+    beside.push(place.file_name().ok_or_else(refused)?);
     beside.push(format!(".{}.part", std::process::id()));
-    let part = path.with_file_name(beside);
-    let result = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path));
+    let part = place.with_file_name(beside);
+    let result = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, &place));
     result.map_err(|_| {
         // The part may not exist; there is nothing more to say than the first error.
         let _ = std::fs::remove_file(&part);
-        format!("Output file '{}' could not be opened", path.display())
+        refused()
     })
+}
+
+/// Writes into what is there already; a reader that has gone away is no error, as with standard output.
+fn write_into(place: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
+    use std::io::{ErrorKind, Write};
+    let mut file = std::fs::OpenOptions::new().write(true).open(place)?;
+    match file.write_all(bytes) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
 }
