@@ -12,7 +12,7 @@ use std::fmt::Write;
 type Block = (String, String);
 type Printer = fn(&Model) -> Vec<Block>;
 
-const TABLES: [(&str, Printer); 9] = [
+const TABLES: [(&str, Printer); 10] = [
     ("targets", targets),
     ("generations", generations),
     ("features", features),
@@ -22,6 +22,7 @@ const TABLES: [(&str, Printer); 9] = [
     ("phases", phases),
     ("special_registers", specials),
     ("eiattr", attributes),
+    ("helpers", helpers),
 ];
 
 /// The text of one row, or of all; the error lists what there is.
@@ -280,4 +281,24 @@ fn attributes(model: &Model) -> Vec<Block> {
         (row.name.clone(), block(row.name.clone(), &lines))
     };
     model.elf.attributes.iter().map(one).collect()
+}
+
+/// A helper as the PTX that it is, behind what its row says.
+fn helpers(model: &Model) -> Vec<Block> {
+    let one = |h: &crate::model::helpers::Helper| {
+        let (category, family) = (&model.helpers.categories[h.category], &model.helpers.families[h.family]);
+        let status = format!("name {:?}, prototype {:?}", family.name, family.proto).to_lowercase();
+        let lines = [
+            ("id", format!("{:#05x}", h.id)),
+            ("category", format!("{} ({:?})", category.category, category.tier)),
+            ("operation", h.op.clone()),
+            ("on", family.on.clone()),
+            ("computes", h.computes.clone()),
+            ("status", status),
+            ("source", family.src.clone()),
+        ];
+        let body = if h.body.is_empty() { String::new() } else { format!("{}\n{{\n{}}}\n", h.head, h.body) };
+        (h.name.clone(), block(h.name.clone(), &lines) + &body)
+    };
+    model.helpers.helpers.iter().map(one).collect()
 }

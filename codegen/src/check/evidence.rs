@@ -28,6 +28,8 @@ pub fn check(model: &Model, report: &mut Report) {
     sources.extend(model.choices.evidence.iter().map(|(src, at)| (src.as_str(), *at)));
     sources.extend(model.latency.evidence.iter().map(|(src, at)| (src.as_str(), *at)));
     sources.extend(model.throughput.rows.iter().map(|r| (r.src.as_str(), r.at)));
+    sources.extend(model.helpers.families.iter().map(|r| (r.src.as_str(), r.at)));
+    sources.extend(model.helpers.categories.iter().map(|r| (r.src.as_str(), r.at)));
     let l = &model.memory;
     sources.extend(l.order.iter().map(|r| (r.src.as_str(), r.at)));
     sources.extend(l.cache.iter().map(|r| (r.src.as_str(), r.at)));

@@ -3,6 +3,7 @@
 pub mod bits;
 pub mod elf;
 pub mod evidence;
+pub mod helpers;
 pub mod memory;
 pub mod overlap;
 pub mod phases;
@@ -26,4 +27,5 @@ pub fn all(model: &Model, report: &mut Report) {
     bits::check(model, report);
     overlap::check(model, report);
     memory::check(model, report);
+    helpers::check(model, report);
 }

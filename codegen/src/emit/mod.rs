@@ -4,6 +4,7 @@
 pub mod choices;
 pub mod elf;
 pub mod encoding;
+pub mod helpers;
 pub mod latency;
 pub mod lowering;
 pub mod memory;
@@ -32,6 +33,7 @@ pub fn all(model: &Model) -> Vec<(String, String)> {
         ("memory.rs".into(), pretty(memory::emit(model))),
         ("latency.rs".into(), pretty(latency::emit(model))),
         ("throughput.rs".into(), pretty(throughput::emit(model))),
+        ("helpers.rs".into(), helpers::emit(model)),
         ("encoding.rs".into(), encoding::emit(model)),
         ("backends.rs".into(), targets::backends(model)),
     ]

@@ -7,6 +7,8 @@ pub mod choices;
 pub mod elf;
 pub mod encoding;
 pub mod form_syntax;
+pub mod helper_text;
+pub mod helpers;
 pub mod latency;
 pub mod lowering;
 pub mod memory;
@@ -35,6 +37,7 @@ pub struct Model {
     pub memory: memory::Memory,
     pub latency: latency::Latency,
     pub throughput: throughput::Throughput,
+    pub helpers: helpers::Helpers,
 }
 
 impl Model {
@@ -54,6 +57,21 @@ impl Model {
         let memory = memory::Memory::load(sources, report);
         let latency = latency::Latency::load(sources, &targets, &ori, report);
         let throughput = throughput::Throughput::load(sources, &targets, &ori, report);
-        Model { targets, ori, phases, registers, elf, ptx, encoding, lowering, choices, memory, latency, throughput }
+        let helpers = helpers::Helpers::load(sources, &targets, report);
+        Model {
+            targets,
+            ori,
+            phases,
+            registers,
+            elf,
+            ptx,
+            encoding,
+            lowering,
+            choices,
+            memory,
+            latency,
+            throughput,
+            helpers,
+        }
     }
 }
