@@ -6,6 +6,7 @@
 use crate::assemble;
 use crate::cubin::{self, Cubin};
 use crate::diag::{Diagnostic, Severity};
+use crate::helper;
 use crate::lower::{self, LoweredFunction, LoweredModule};
 use crate::ori::{Function, text};
 use crate::pipeline::{self, Watch, emit};
@@ -138,6 +139,7 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
         return Ok(output);
     }
     check_constants(&module)?;
+    helper::splice(&mut module, target)?;
     let mut lowered = lower::lower(&module, target, options.relocatable)?;
     check_shared(&lowered, target, options.relocatable)?;
     let mut errors = Vec::new();
@@ -152,10 +154,18 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
         }
         codes
     };
-    let (codes, devices) = (code_of(&mut lowered.functions), code_of(&mut lowered.devices));
+    let (codes, mut devices) = (code_of(&mut lowered.functions), code_of(&mut lowered.devices));
     if !errors.is_empty() {
         return Err(errors);
     }
+    let settings = helper::Settings {
+        target: target.name,
+        object: options.relocatable,
+        optimise: options.opt_level > 0,
+        max_registers: None,
+        verify: options.verify_ir,
+    };
+    helper::add(&mut lowered, &codes, &mut devices, settings).map_err(|m| vec![Diagnostic::fatal(m)])?;
     output.diagnostics.append(&mut lowered.warnings);
     output.diagnostics.extend(remarks(&module, &lowered, target));
     let functions = if options.relocatable {

@@ -25,6 +25,7 @@ pub mod compile;
 pub mod cubin;
 pub mod diag;
 pub mod gpu;
+pub mod helper;
 pub mod lower;
 pub mod opt;
 pub mod ori;

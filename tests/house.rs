@@ -4,13 +4,14 @@
 use std::path::{Path, PathBuf};
 
 /// For each room what it may import. A room may always import itself.
-const IMPORTS: [(&str, &[&str]); 20] = [
+const IMPORTS: [(&str, &[&str]); 21] = [
     ("tables", &[]),
     ("diag", &[]),
     ("ptx", &["tables", "diag"]),
     ("ori", &["tables"]),
     // The cubin's model is plain data; lowering fills the launch facts in.
     ("lower", &["ptx", "ori", "tables", "diag", "cubin"]),
+    ("helper", &["diag", "lower", "ori", "pipeline", "ptx", "tables"]),
     ("opt", &["ori", "tables"]),
     ("alloc", &["ori", "tables"]),
     ("sched", &["ori", "tables"]),
@@ -20,11 +21,26 @@ const IMPORTS: [(&str, &[&str]); 20] = [
     ("pipeline", &["alloc", "opt", "ori", "sched", "uniform", "sass", "tables"]),
     ("sim", &["tables", "diag", "ptx", "sass", "cubin"]),
     ("assemble", &["alloc", "cubin", "lower", "pipeline", "tables"]),
-    ("compile", &["assemble", "cubin", "diag", "lower", "ori", "pipeline", "ptx", "remarks", "source_lines", "tables"]),
+    (
+        "compile",
+        &[
+            "assemble",
+            "cubin",
+            "diag",
+            "helper",
+            "lower",
+            "ori",
+            "pipeline",
+            "ptx",
+            "remarks",
+            "source_lines",
+            "tables",
+        ],
+    ),
     ("remarks", &["diag", "lower", "ptx", "tables"]),
     ("source_lines", &["cubin", "ptx"]),
     ("gpu", &["cubin", "sim", "tables"]),
-    ("cli", &["compile", "cubin", "diag", "gpu", "sass", "sim", "tables"]),
+    ("cli", &["compile", "cubin", "diag", "gpu", "helper", "sass", "sim", "tables"]),
     ("lib", &[]),
 ];
 

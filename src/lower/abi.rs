@@ -8,6 +8,7 @@
 
 use super::reach::{Calls, function_of};
 use crate::ptx::ast::{self, OperandKind, Parameter, SymbolKind};
+use crate::tables::helpers::{Helper, Slot};
 use crate::tables::ptx::Op;
 
 /// First argument register, also the first result register.
@@ -88,6 +89,14 @@ impl Signature {
             results: function.results.iter().map(passed).collect(),
             params: function.params.iter().map(passed).collect(),
         }
+    }
+
+    /// The signature of a helper.
+    pub fn of_helper(helper: &Helper) -> Signature {
+        let passed = |slots: &[Slot]| {
+            slots.iter().flat_map(|s| s.passed()).map(|(size, align)| Passed { size, align }).collect()
+        };
+        Signature { results: passed(helper.returns), params: passed(helper.params) }
     }
 
     /// The signature of what an instruction calls; `None` where it is no call or does not say.

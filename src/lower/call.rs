@@ -15,6 +15,7 @@ use super::reach::function_of;
 use crate::ori::{File, Operand, Symbol};
 use crate::ptx::ast::{self, OperandKind, Parameter, SymbolId, SymbolKind};
 use crate::tables::choices::SYSTEM;
+use crate::tables::helpers::Helper;
 use crate::tables::ptx::ScalarType;
 use crate::tables::{Feature, Op, Role};
 
@@ -68,6 +69,11 @@ impl Builder<'_> {
             let name = function.name.clone();
             // What is neither here nor said to be elsewhere is missing in an object too.
             let missing = function.body.is_none() && function.linkage == ast::Linkage::Internal;
+            if function.body.is_none()
+                && let Some(helper) = Helper::by_name(&name)
+            {
+                return self.call_helper(helper, callee, signature);
+            }
             if self.globals.object && !missing {
                 if function.body.is_none() && !self.externs.contains(&name) {
                     self.externs.push(name.clone());
@@ -86,6 +92,22 @@ impl Builder<'_> {
         }
         let pointer = self.source_words(callee, ScalarType::U64)?[0];
         Ok((Target::Pointer(self.in_reg(pointer)), signature))
+    }
+
+    /// A call to a helper of the tables, which is put behind the code later.
+    fn call_helper(
+        &mut self,
+        helper: &'static Helper,
+        callee: &ast::Operand,
+        declared: Signature,
+    ) -> Lowered<(Target, Signature)> {
+        if let Some(why) = helper.family().planned {
+            return Err(Refusal::At(callee.pos, format!("Helper '{}' is not implemented: {why}", helper.name)));
+        }
+        if Signature::of_helper(helper) != declared {
+            return Err(Refusal::At(callee.pos, format!("Arguments mismatch for helper '{}'", helper.name)));
+        }
+        Ok((Target::Function(helper.name.to_string()), declared))
     }
 
     /// Puts all arguments where they go; returns the registers that the call reads.

@@ -137,6 +137,19 @@ pub struct LoweredFunction {
 
 /// Lowers a module for a target, or says all that is not implemented. In a relocatable object every function has a section of its own.
 pub fn lower(module: &Module, target: &'static Target, object: bool) -> Result<LoweredModule, Vec<Diagnostic>> {
+    lower_all(module, target, (object, object))
+}
+
+/// Lowers a module whose device functions others will call: each of them, reached or not.
+pub fn library(module: &Module, target: &'static Target, object: bool) -> Result<LoweredModule, Vec<Diagnostic>> {
+    lower_all(module, target, (object, true))
+}
+
+fn lower_all(
+    module: &Module,
+    target: &'static Target,
+    (object, devices): (bool, bool),
+) -> Result<LoweredModule, Vec<Diagnostic>> {
     let Some(info) = target.info() else {
         return Err(vec![Diagnostic::fatal(format!("Target '{}' is not implemented", target.name))]);
     };
@@ -163,7 +176,7 @@ pub fn lower(module: &Module, target: &'static Target, object: bool) -> Result<L
         .filter(|(_, source)| source.is_entry && source.body.is_some())
         .filter_map(|(id, _)| lowering.entry(id))
         .collect();
-    if object {
+    if devices {
         lowering.all_devices();
     }
     let Lowering { layout, mut diagnostics, devices, .. } = lowering;

@@ -5,6 +5,7 @@
 pub mod choices;
 pub mod elf;
 pub mod encoding;
+pub mod helpers;
 pub mod latency;
 pub mod lowering;
 pub mod memory;

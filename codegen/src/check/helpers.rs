@@ -18,7 +18,12 @@ pub fn check(model: &Model, report: &mut Report) {
     for (number, category) in all.categories.iter().enumerate() {
         let ids: Vec<u16> = all.helpers.iter().filter(|h| h.category == number).map(|h| h.id).collect();
         if category.first != next {
-            let message = format!("{}: ids begin at {}, and the category before ends at {}", category.category, category.first, next - 1);
+            let message = format!(
+                "{}: ids begin at {}, and the category before ends at {}",
+                category.category,
+                category.first,
+                next - 1
+            );
             report.at("helpers", message, category.at);
         }
         next = category.first + category.count;
@@ -27,7 +32,12 @@ pub fn check(model: &Model, report: &mut Report) {
             report.at("helpers", message, category.at);
         } else if ids.iter().any(|id| !(category.first..next).contains(id)) {
             let what = if category.tier == Tier::Call { "sorted by name" } else { "by category" };
-            let message = format!("{}: ids, {what}, are {:?} and more, not from {} on", category.category, &ids[..1], category.first);
+            let message = format!(
+                "{}: ids, {what}, are {:?} and more, not from {} on",
+                category.category,
+                &ids[..1],
+                category.first
+            );
             report.at("helpers", message, category.at);
         }
     }

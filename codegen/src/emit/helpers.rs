@@ -16,7 +16,11 @@ pub fn emit(model: &Model) -> String {
     let _ = writeln!(text, "/// In the order of ids.\npub static CATEGORIES: [Category; {count}] = [");
     for c in &all.categories {
         let (first, count) = (c.first, c.count);
-        let _ = writeln!(text, "    Category {{ name: {:?}, tier: Tier::{:?}, first: {first}, count: {count} }},", c.category, c.tier);
+        let _ = writeln!(
+            text,
+            "    Category {{ name: {:?}, tier: Tier::{:?}, first: {first}, count: {count} }},",
+            c.category, c.tier
+        );
     }
     let count = all.families.len();
     let _ = writeln!(text, "];\n/// In the order of the tables.\npub static FAMILIES: [Family; {count}] = [");
@@ -38,7 +42,14 @@ pub fn emit(model: &Model) -> String {
         let _ = writeln!(
             text,
             "    Helper {{ id: {}, name: {:?}, category: {category}, family: {family}, op: {:?}, computes: {:?}, returns: {}, params: {}, head: {:?}, body: {:?} }},",
-            h.id, h.name, h.op, h.computes, slots(&h.returns), slots(&h.params), h.head, h.body
+            h.id,
+            h.name,
+            h.op,
+            h.computes,
+            slots(&h.returns),
+            slots(&h.params),
+            h.head,
+            h.body
         );
     }
     let _ = writeln!(text, "];");

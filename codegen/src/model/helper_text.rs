@@ -33,7 +33,12 @@ pub fn parameters(with: &[String]) -> Result<Vec<Parameter>, String> {
         if let Some(of) = of
             && all[of].values.len() != values.len()
         {
-            return Err(format!("`{name}` has {} values, `{}` has {}", values.len(), all[of].name, all[of].values.len()));
+            return Err(format!(
+                "`{name}` has {} values, `{}` has {}",
+                values.len(),
+                all[of].name,
+                all[of].values.len()
+            ));
         }
         if values.is_empty() || all.iter().any(|p| p.name == name) {
             return Err(format!("`{name}` has no values, or stands twice"));

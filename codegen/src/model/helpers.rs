@@ -42,8 +42,7 @@ impl Helpers {
         let categories = sources.rows(&format!("{FOLDER}/categories.ron"), report);
         let families: Vec<Row<FamilyRow>> = sources.folder(FOLDER, &["categories.ron"], report);
         let columns = families.iter().map(|f| targets.columns(&f.on)).collect();
-        let mut all =
-            Helpers { categories, families, columns, helpers: Vec::new(), files: body_files(sources) };
+        let mut all = Helpers { categories, families, columns, helpers: Vec::new(), files: body_files(sources) };
         let mut texts: BTreeMap<String, String> = BTreeMap::new();
         for number in 0..all.families.len() {
             match all.expand(number, sources, &mut texts) {
@@ -56,7 +55,12 @@ impl Helpers {
     }
 
     /// Every helper of a family.
-    fn expand(&mut self, number: usize, sources: &Sources, texts: &mut BTreeMap<String, String>) -> Result<Vec<Helper>, String> {
+    fn expand(
+        &mut self,
+        number: usize,
+        sources: &Sources,
+        texts: &mut BTreeMap<String, String>,
+    ) -> Result<Vec<Helper>, String> {
         let family = &self.families[number];
         let category = self.categories.iter().position(|c| c.category == family.category);
         let category = category.ok_or(format!("no category is called `{}`", family.category))?;

@@ -1,0 +1,73 @@
+//! The code of a helper, made once for each target and setting.
+
+use crate::lower::{self, LoweredFunction, ObjectFacts};
+use crate::pipeline::{self, Watch, emit};
+use crate::ptx;
+use crate::tables::Target;
+use crate::tables::helpers::Helper;
+use crate::tables::ptx::VERSIONS;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+
+/// What the code of a helper depends on besides its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Settings {
+    /// Name of the target.
+    pub target: &'static str,
+    /// For a relocatable object.
+    pub object: bool,
+    pub optimise: bool,
+    /// Most registers that its callers leave it.
+    pub max_registers: Option<u32>,
+    pub verify: bool,
+}
+
+/// A helper as a device function.
+pub struct Compiled {
+    pub lowered: LoweredFunction,
+    pub code: emit::Code,
+    pub object: ObjectFacts,
+}
+
+type Outcome = Result<Arc<Compiled>, String>;
+type Cell = Arc<OnceLock<Outcome>>;
+static KEPT: LazyLock<Mutex<HashMap<(u16, Settings), Cell>>> = LazyLock::new(Mutex::default);
+
+/// A PTX text with the helper as a weak function.
+pub fn source(helper: &Helper, target: &str) -> String {
+    format!("{}.weak {}\n{{\n{}    ret;\n}}\n", head(target), helper.head, helper.body)
+}
+
+/// What a text for a target begins with.
+pub(super) fn head(target: &str) -> String {
+    let (major, minor) = VERSIONS.last().copied().unwrap_or_default();
+    format!(".version {major}.{minor}\n.target {target}\n.address_size 64\n")
+}
+
+/// The code of a helper: made at first use, kept ever after.
+pub fn compiled(helper: &'static Helper, settings: Settings) -> Outcome {
+    let cell = {
+        // A thread that panicked while it held the lock has left whole entries only.
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.entry((helper.id, settings)).or_default().clone()
+    };
+    cell.get_or_init(|| compile(helper, settings).map(Arc::new)).clone()
+}
+
+fn compile(helper: &Helper, settings: Settings) -> Result<Compiled, String> {
+    let wrong = |message: &str| format!("helper '{}' for {}: {message}", helper.name, settings.target);
+    let (module, diagnostics) = ptx::parse(&source(helper, settings.target));
+    let told = |list: &[crate::diag::Diagnostic]| {
+        wrong(&list.iter().map(|d| d.message.as_str()).collect::<Vec<_>>().join("; "))
+    };
+    let module = module.ok_or_else(|| told(&diagnostics))?;
+    let target = Target::by_name(settings.target).ok_or_else(|| wrong("no such target"))?;
+    let mut library = lower::library(&module, target, settings.object).map_err(|list| told(&list))?;
+    let mut lowered = library.devices.pop().ok_or_else(|| wrong("no function"))?;
+    lowered.function.max_registers = settings.max_registers;
+    lowered.function.optimise = settings.optimise;
+    pipeline::run(&mut lowered.function, Watch { verify: settings.verify }, |_, _| ())
+        .map_err(|e| wrong(&format!("{}: {}", e.phase.name(), e.message)))?;
+    let code = emit::emit(&mut lowered.function).map_err(|message| wrong(&message))?;
+    Ok(Compiled { lowered, code, object: library.object })
+}
