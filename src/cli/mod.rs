@@ -1,12 +1,13 @@
 //! The command line.
 //!
-//! `sassafras [OPTIONS] FILE.ptx` compiles, with the incumbent's options as `options` lists them; `sassafras disasm`, `run` and `targets` are our
+//! `sassafras [OPTIONS] FILE.ptx` compiles, with the incumbent's options as `options` lists them; `sassafras disasm`, `helpers`, `run` and `targets` are our
 //! own. Exit status: 0 done, 255 the input or the options were refused, 1 a run ended with a report.
 
 mod arguments;
 mod check;
 mod compile;
 mod disasm;
+mod helpers;
 mod options;
 mod report;
 mod run;
@@ -32,6 +33,8 @@ enum Command {
     Check(check::Options),
     /// Print the machine code of a cubin
     Disasm(disasm::Options),
+    /// List the helpers, or print one with its body and its code
+    Helpers(helpers::Options),
     /// Run a kernel of a cubin or of a PTX file on the CPU
     Run(run::Options),
     /// List the targets
@@ -40,13 +43,14 @@ enum Command {
 
 /// Runs the command line; the first argument is the program's name.
 pub fn main(args: Vec<String>) -> ExitCode {
-    if !args.get(1).is_some_and(|a| ["check", "disasm", "run", "targets"].contains(&a.as_str())) {
+    if !args.get(1).is_some_and(|a| ["check", "disasm", "helpers", "run", "targets"].contains(&a.as_str())) {
         return compile::compile(&args);
     }
     let outcome = match Own::try_parse_from(spelling::normalise(args)) {
         Ok(own) => match own.command {
             Command::Check(options) => check::check(&options),
             Command::Disasm(options) => disasm::disasm(&options),
+            Command::Helpers(options) => helpers::helpers(&options),
             Command::Run(options) => run::run(&options),
             Command::Targets(options) => targets::targets(&options),
         },

@@ -133,7 +133,7 @@ impl Helper {
     }
 
     /// Whether code for the target in this column uses it.
-    pub fn used_on(&self, column: u8) -> bool {
+    pub fn used_on(&self, column: u32) -> bool {
         self.family().columns >> column & 1 != 0
     }
 }

@@ -30,14 +30,10 @@ pub fn check(model: &Model, report: &mut Report) {
         if ids.len() != usize::from(category.count) {
             let message = format!("{}: {} helpers, not {}", category.category, ids.len(), category.count);
             report.at("helpers", message, category.at);
-        } else if ids.iter().any(|id| !(category.first..next).contains(id)) {
-            let what = if category.tier == Tier::Call { "sorted by name" } else { "by category" };
-            let message = format!(
-                "{}: ids, {what}, are {:?} and more, not from {} on",
-                category.category,
-                &ids[..1],
-                category.first
-            );
+        } else if let Some(id) = ids.iter().find(|id| !(category.first..next).contains(id)) {
+            let what = if category.tier == Tier::Call { "the list of names" } else { "its category" };
+            let place = usize::from(*id - 1);
+            let message = format!("{}: {} is number {id} in {what}", category.category, all.helpers[place].name);
             report.at("helpers", message, category.at);
         }
     }

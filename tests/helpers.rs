@@ -1,0 +1,289 @@
+//! The helpers: how many there are, and that each built body computes what its row says.
+//!
+//! Input: every row of `tables/helpers`. Checked: ids, counts and states; each body runs on the machine under jitter, called from a kernel that only
+//! declares it, against an exact reference. Each runs on one of the six generations that use it, and with `SASSAFRAS_HELPERS=N` on all of them, with N
+//! random inputs for arithmetic (and edge values) and N / 500 lanes for the others; `SASSAFRAS_HELPER=PART` narrows by name. The incumbent accepts
+//! every body.
+
+#[path = "helpers_support/arithmetic.rs"]
+mod arithmetic;
+#[path = "helpers_support/fragments.rs"]
+mod fragments;
+#[path = "helpers_support/harness.rs"]
+mod harness;
+#[path = "helpers_support/meeting.rs"]
+mod meeting;
+#[path = "helpers_support/tiles.rs"]
+mod tiles;
+#[path = "helpers_support/warp.rs"]
+mod warp;
+
+use harness::{Bench, Random, registers};
+use sassafras::compile::{Options, compile};
+use sassafras::tables::Target;
+use sassafras::tables::helpers::{CATEGORIES, HELPERS, Helper, Tier};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const GENERATIONS: [&str; 6] = ["sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"];
+const BLOCK: usize = 256;
+
+/// Generations on which a helper runs: those that use it; where none does, those that could compile its body for older ones.
+fn generations(helper: &Helper) -> Vec<&'static str> {
+    let used = |name: &&&str| Target::by_name(name).is_some_and(|t| helper.used_on(t.column));
+    let used: Vec<&str> = GENERATIONS.iter().filter(used).copied().collect();
+    if used.is_empty() { GENERATIONS.to_vec() } else { used }
+}
+
+fn asked() -> Option<usize> {
+    std::env::var("SASSAFRAS_HELPERS").ok().and_then(|n| n.parse().ok())
+}
+
+/// Runs one helper on one target; so many inputs of arithmetic, so many lanes otherwise.
+fn judge(helper: &'static Helper, target: &str, inputs: usize, lanes: usize) -> Result<(), String> {
+    let seed = u64::from(helper.id) * 1000 + GENERATIONS.iter().position(|g| *g == target).unwrap_or(0) as u64;
+    let mut r = Random(seed);
+    if let Some((kinds, reference)) = arithmetic::reference(helper.name) {
+        return single(helper, target, (&kinds, &reference), inputs, &mut r);
+    }
+    let warps = lanes.div_ceil(32).max(1);
+    type Try = fn(&'static Helper, &str, &mut Random) -> Option<Result<(), String>>;
+    let tries: [Try; 6] =
+        [tiles::product, tiles::place, tiles::matrices, meeting::barrier, meeting::warpsync, meeting::trap];
+    for one in tries {
+        let Some(first) = one(helper, target, &mut r) else { continue };
+        first?;
+        for _ in 1..warps.min(64) {
+            one(helper, target, &mut r).unwrap_or(Ok(()))?;
+        }
+        return Ok(());
+    }
+    together(helper, target, warps, &mut r)
+}
+
+type Arithmetic<'a> = (&'a [arithmetic::Kind], &'a arithmetic::Reference);
+
+/// Each lane for itself: edge values, then random ones.
+fn single(
+    helper: &'static Helper,
+    target: &str,
+    (kinds, reference): Arithmetic,
+    inputs: usize,
+    r: &mut Random,
+) -> Result<(), String> {
+    if kinds.len() != registers(helper.params).len() {
+        return Err(format!("{}: {} parameters", helper.name, registers(helper.params).len()));
+    }
+    let bench = Bench::of(helper, target, BLOCK as u32)?;
+    let mut edges: Vec<Vec<u64>> = vec![Vec::new()];
+    for kind in kinds.iter().take(3) {
+        edges =
+            edges.iter().flat_map(|e| kind.edges().into_iter().map(move |x| [e.as_slice(), &[x]].concat())).collect();
+    }
+    for edge in &mut edges {
+        edge.extend(kinds[edge.len()..].iter().map(|k| k.random(r)));
+    }
+    let total = (edges.len() + inputs).next_multiple_of(BLOCK);
+    let mut lanes = edges;
+    let mut done = 0;
+    while done < total {
+        let batch = (total - done).min(64 * BLOCK);
+        while lanes.len() < batch {
+            lanes.push(kinds.iter().map(|k| k.random(r)).collect());
+        }
+        let rest = lanes.split_off(batch);
+        let (got, _) = bench.run(&lanes, &[0; 8], r.next()).map_err(|e| format!("{} {target}: {e}", helper.name))?;
+        for (t, (lane, got)) in lanes.iter().zip(&got).enumerate() {
+            let want = reference(lane, (t % BLOCK) as u64);
+            if want.len() != got.len() || want.iter().zip(got).any(|(w, g)| !w.is(*g)) {
+                return Err(format!("{} {target} of {lane:x?}: {got:x?} and not {want:x?}", helper.name));
+            }
+        }
+        done += batch;
+        lanes = rest;
+    }
+    Ok(())
+}
+
+/// Whole warps.
+fn together(helper: &'static Helper, target: &str, warps: usize, r: &mut Random) -> Result<(), String> {
+    let params = registers(helper.params);
+    let bench = Bench::of(helper, target, 32)?;
+    for _ in 0..warps {
+        let known = fragments::case(helper.name, r)
+            .or_else(|| fragments::in_order(helper.name, r))
+            .or_else(|| fragments::quarters(helper.name, r));
+        let (lanes, want) = match known {
+            Some((lanes, want)) => (lanes, want.into_iter().map(Some).collect()),
+            None => {
+                let lanes = warp::inputs(helper.name, &params, r);
+                let want = warp::reference(helper.name, &lanes).ok_or(format!("{}: no reference", helper.name))?;
+                (lanes, want)
+            }
+        };
+        let (got, _) = bench.run(&lanes, &[0; 8], r.next()).map_err(|e| format!("{} {target}: {e}", helper.name))?;
+        for (lane, (want, got)) in want.iter().zip(&got).enumerate() {
+            let open = |want: &Vec<u64>| *want == [u64::MAX];
+            if let Some(want) = want.as_ref().filter(|w| !open(w))
+                && want != got
+            {
+                return Err(format!(
+                    "{} {target} lane {lane} of {:x?}: {got:x?} and not {want:x?}",
+                    helper.name, lanes[lane]
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every pair of a helper and a generation, by as many threads as there are cores.
+#[test]
+fn bodies_compute_what_their_rows_say() {
+    let all = asked();
+    let part = std::env::var("SASSAFRAS_HELPER").unwrap_or_default();
+    let mut pairs: Vec<(&'static Helper, &str)> = Vec::new();
+    for helper in HELPERS.iter().filter(|h| h.built() && h.name.contains(&part)) {
+        let on = generations(helper);
+        match all {
+            Some(_) => pairs.extend(on.iter().map(|g| (helper, *g))),
+            None => pairs.push((helper, on[usize::from(helper.id) % on.len()])),
+        }
+    }
+    let next = AtomicUsize::new(0);
+    let wrong = Mutex::new(Vec::new());
+    let work = || {
+        while let Some((helper, target)) = pairs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let share = all.map(|n| n.div_ceil(generations(helper).len()));
+            if let Err(message) = judge(helper, target, share.unwrap_or(512), all.map_or(32, |n| n / 500)) {
+                wrong.lock().unwrap().push(message);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+        (0..threads).for_each(|_| _ = scope.spawn(work));
+    });
+    let mut wrong = wrong.into_inner().unwrap();
+    wrong.sort();
+    println!(
+        "{} bodies on {} generations: {} wrong",
+        pairs.len(),
+        if all.is_some() { "all" } else { "one of the" },
+        wrong.len()
+    );
+    assert!(
+        wrong.is_empty(),
+        "{} wrong\n{}",
+        wrong.len(),
+        wrong.iter().take(40).map(|w| w.lines().take(3).collect::<Vec<_>>().join(" | ")).collect::<Vec<_>>().join("\n")
+    );
+}
+
+#[test]
+fn counts_are_those_of_the_catalogue() {
+    let built = HELPERS.iter().filter(|h| h.built()).count();
+    let calls = HELPERS.iter().filter(|h| h.tier() == Tier::Call).count();
+    let line = format!("{} helpers, {calls} call targets, {built} built\n", HELPERS.len());
+    let frozen =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/helpers/counts.txt")).unwrap();
+    assert_eq!(line, frozen, "tests/cases/helpers/counts.txt; the number built may only grow");
+    assert_eq!(CATEGORIES.len(), 19);
+    for (place, helper) in HELPERS.iter().enumerate() {
+        assert_eq!(usize::from(helper.id), place + 1);
+        assert_eq!(Helper::by_name(helper.name).map(|h| h.id), Some(helper.id));
+        assert_eq!(helper.built(), !helper.body.is_empty());
+    }
+}
+
+/// The text of a library with every body, under names of our own: the incumbent knows some of them.
+fn library(target: &str) -> String {
+    let column = Target::by_name(target).unwrap().column;
+    let mut text = format!(".version 9.0\n.target {target}\n.address_size 64\n");
+    for helper in
+        HELPERS.iter().filter(|h| h.built() && (h.used_on(column) || generations(h).len() == GENERATIONS.len()))
+    {
+        text += &format!(".visible {}\n{{\n{}ret;\n}}\n", helper.head.replace("__cuda_", "__own_"), helper.body);
+    }
+    text
+}
+
+#[test]
+fn incumbent_accepts_every_body() {
+    let ptxas = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/vendor/ptxas");
+    if !ptxas.exists() {
+        println!("skipped: target/vendor/ptxas is missing");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for target in if asked().is_some() { &GENERATIONS[..] } else { &["sm_100"] } {
+        let (ptx, object) = (folder.path().join("k.ptx"), folder.path().join("k.o"));
+        std::fs::write(&ptx, library(target)).unwrap();
+        let output = std::process::Command::new(&ptxas)
+            .args(["-arch", target, "-O0"])
+            .arg(&ptx)
+            .arg("-o")
+            .arg(object)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{target}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+const CALLS: &str = "
+.extern .func (.reg .u64 rdv1) __cuda_sm20_div_u64 (.reg .u64 rda1, .reg .u64 rda2);
+.extern .func (.reg .b32 dst) __cuda_sm70_votesync_aligned_ballot (.reg .b32 parg, .reg .b32 mask);
+.visible .entry first(.param .u64 p) { .reg .u64 a, b; ld.param.u64 a, [p]; ld.global.u64 b, [a];
+  call (b), __cuda_sm20_div_u64, (b, 7); call (b), __cuda_sm20_div_u64, (b, 3); st.global.u64 [a], b; ret; }
+.visible .entry second(.param .u64 p) { .reg .u64 a, b; .reg .b32 c; ld.param.u64 a, [p]; ld.global.u64 b, [a];
+  call (b), __cuda_sm20_div_u64, (b, 7); cvt.u32.u64 c, b; call (c), __cuda_sm70_votesync_aligned_ballot, (c, -1);
+  st.global.u64 [a], b; st.global.b32 [a], c; ret; }
+";
+
+/// A weak function stands once behind each kernel that calls it, however often; in an object once; a template is not called.
+#[test]
+fn helpers_are_emitted_once() {
+    let source = format!(".version 9.0\n.target sm_90\n.address_size 64\n{CALLS}");
+    let output = compile(&source, &Options::new("sm_90")).unwrap_or_else(|d| panic!("{}", d[0].message));
+    let names: Vec<&str> = output.functions.iter().map(|f| f.name.as_str()).collect();
+    assert_eq!(names, ["first", "__cuda_sm20_div_u64", "second", "__cuda_sm20_div_u64"]);
+    let object = compile(&source, &Options { relocatable: true, ..Options::new("sm_90") }).unwrap();
+    let mut names: Vec<&str> = object.functions.iter().map(|f| f.name.as_str()).collect();
+    names.sort();
+    assert_eq!(names, ["__cuda_sm20_div_u64", "first", "second"]);
+}
+
+/// What a module says of a helper is held against its row; what is planned is refused by name; a module's own function goes first.
+#[test]
+fn wrong_declarations_are_refused() {
+    let text = |declared: &str, body: &str| {
+        format!(
+            ".version 9.0\n.target sm_90\n.address_size 64\n{declared}\n.visible .entry k() {{ .reg .b64 a; .reg .b32 b; mov.b64 a, 6; mov.b32 b, 1; {body} ret; }}\n"
+        )
+    };
+    let message =
+        |source: &str| compile(source, &Options::new("sm_90")).err().map(|d| d[0].message.clone()).unwrap_or_default();
+    let short =
+        text(".extern .func (.reg .u64 r) __cuda_sm20_div_u64 (.reg .u64 x);", "call (a), __cuda_sm20_div_u64, (a);");
+    assert_eq!(message(&short), "Arguments mismatch for helper '__cuda_sm20_div_u64'");
+    let inline =
+        text(".extern .func (.reg .b64 r) __cuda_sm70_query_activemask;", "call (a), __cuda_sm70_query_activemask;");
+    assert_eq!(message(&inline), "Arguments mismatch for instruction 'call'");
+    let planned = text(
+        ".extern .func (.reg .b32 r) __cuda_sm10x_tcgen05_alloc_one_sm (.reg .u32 x, .reg .u32 y);",
+        "call (b), __cuda_sm10x_tcgen05_alloc_one_sm, (b, b);",
+    );
+    assert_eq!(
+        message(&planned),
+        "Helper '__cuda_sm10x_tcgen05_alloc_one_sm' is not implemented: tcgen05.alloc is a planned PTX operation"
+    );
+    let unknown =
+        text(".extern .func (.reg .b32 r) __cuda_sm20_no_such (.reg .u32 x);", "call (b), __cuda_sm20_no_such, (b);");
+    assert_eq!(message(&unknown), "Unresolved extern function '__cuda_sm20_no_such'");
+    let own = text(
+        ".weak .func (.reg .b64 r) __cuda_sm20_div_u64 (.reg .b64 x) { mov.b64 r, x; ret; }",
+        "call (a), __cuda_sm20_div_u64, (a);",
+    );
+    assert_eq!(message(&own), "");
+}
