@@ -7,6 +7,7 @@ use crate::assemble;
 use crate::cubin::{self, Cubin};
 use crate::diag::{Diagnostic, Severity};
 use crate::helper;
+use crate::legal::{Knobs, Legalization, OuterBackend};
 use crate::lower::{self, LoweredFunction, LoweredModule};
 use crate::ori::{Function, text};
 use crate::pipeline::{self, Watch, emit};
@@ -16,6 +17,7 @@ use crate::source_lines;
 use crate::tables::Target;
 use crate::tables::ptx::{Limit, Space};
 use crate::tables::targets::Variant;
+use std::sync::Arc;
 
 /// What to compile for, and what to show on the way. Start from [`Options::new`] and change fields.
 #[derive(Clone, Debug)]
@@ -42,6 +44,10 @@ pub struct Options {
     pub warn_double: bool,
     /// Write line tables even where the PTX has no `.loc`; where it has some they are always written.
     pub line_info: bool,
+    /// Values of the knobs of `tables/knobs.ron`.
+    pub knobs: Knobs,
+    /// What stands around the target's legalization backend, and may leave out, replace or add to what it does.
+    pub outer_backend: Option<Arc<dyn OuterBackend>>,
     /// Run the verifier after every phase.
     pub verify_ir: bool,
     /// Phases after which the function is printed into [`Output::dumps`]; `all` means every built one.
@@ -63,6 +69,8 @@ impl Options {
             relocatable: false,
             line_info: false,
             warn_double: false,
+            knobs: Knobs::default(),
+            outer_backend: None,
             verify_ir: false,
             dump_phases: Vec::new(),
         }
@@ -341,7 +349,12 @@ fn function_code(function: &mut Function, options: &Options, dumps: &mut Vec<Str
         function.insts.values_mut().for_each(|inst| inst.contract = false);
     }
     let wanted = |name: &str| options.dump_phases.iter().any(|p| p == name || p == "all");
-    pipeline::run(function, watch, |phase, function| {
+    let asked = Legalization {
+        knobs: options.knobs.clone(),
+        outer: options.outer_backend.clone().unwrap_or(Legalization::default().outer),
+        opt_level: options.opt_level,
+    };
+    pipeline::run(function, &asked, watch, |phase, function| {
         if wanted(phase.name()) {
             dumps.push(format!("# after {}\n{}", phase.name(), text::print(function)));
         }

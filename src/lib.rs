@@ -26,6 +26,7 @@ pub mod cubin;
 pub mod diag;
 pub mod gpu;
 pub mod helper;
+pub mod legal;
 pub mod lower;
 pub mod opt;
 pub mod ori;

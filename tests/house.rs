@@ -4,21 +4,22 @@
 use std::path::{Path, PathBuf};
 
 /// For each room what it may import. A room may always import itself.
-const IMPORTS: [(&str, &[&str]); 21] = [
+const IMPORTS: [(&str, &[&str]); 22] = [
     ("tables", &[]),
     ("diag", &[]),
     ("ptx", &["tables", "diag"]),
     ("ori", &["tables"]),
     // The cubin's model is plain data; lowering fills the launch facts in.
     ("lower", &["ptx", "ori", "tables", "diag", "cubin"]),
-    ("helper", &["diag", "lower", "ori", "pipeline", "ptx", "tables"]),
+    ("legal", &["ori", "tables"]),
+    ("helper", &["diag", "legal", "lower", "ori", "pipeline", "ptx", "tables"]),
     ("opt", &["ori", "tables"]),
     ("alloc", &["ori", "tables"]),
     ("sched", &["ori", "tables"]),
     ("uniform", &["ori", "tables", "sched"]),
     ("cubin", &["tables"]),
     ("sass", &["tables", "cubin"]),
-    ("pipeline", &["alloc", "opt", "ori", "sched", "uniform", "sass", "tables"]),
+    ("pipeline", &["alloc", "legal", "opt", "ori", "sched", "uniform", "sass", "tables"]),
     ("sim", &["tables", "diag", "ptx", "sass", "cubin"]),
     ("assemble", &["alloc", "cubin", "lower", "pipeline", "tables"]),
     (
@@ -28,6 +29,7 @@ const IMPORTS: [(&str, &[&str]); 21] = [
             "cubin",
             "diag",
             "helper",
+            "legal",
             "lower",
             "ori",
             "pipeline",

@@ -159,6 +159,7 @@ fn options_of(a: &Arguments, warnings: &mut Vec<Diagnostic>) -> Result<compile::
     wanted.warn_double = a.has(Key::WarnDouble);
     wanted.verify_ir = a.has(Key::VerifyIr);
     wanted.dump_phases = a.list(Key::DumpPhases);
+    a.list(Key::Knob).iter().try_for_each(|knob| wanted.knobs.set(knob))?;
     if let Some(level) = number(Key::RegisterLevel).filter(|level| !(0..=10).contains(level)) {
         let text = format!("Value of RegUsageLevel ({level}) is out of valid range {{0..10}}, option will be ignored");
         warnings.push(Diagnostic::note(text));

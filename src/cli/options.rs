@@ -47,6 +47,7 @@ pub enum Key {
     Compat,
     VerifyIr,
     DumpPhases,
+    Knob,
 }
 
 /// What an option does.
@@ -146,6 +147,7 @@ pub const OPTIONS: &[OptionRow] = &[
     row("warning-as-error", "Werror", NONE, Acts(WarningsAreErrors), "Make all warnings into errors"),
     row("ptxas-compat", "", NONE, Acts(Compat), "Messages in the incumbent's words alone; so too where the program is called ptxas"),
     row("verify-ir", "", NONE, Acts(VerifyIr), "Run the verifier after every phase"),
+    row("knob", "", Text, Acts(Knob), "Set a knob: NAME=VALUE, or NUMBER=VALUE (tables/knobs.ron)"),
     row("dump-phases", "", Text, Acts(DumpPhases), "Print the function after these phases (comma-separated names, or all)"),
 ];
 

@@ -1,5 +1,6 @@
 //! The code of a helper, made once for each target and setting.
 
+use crate::legal::Legalization;
 use crate::lower::{self, LoweredFunction, ObjectFacts};
 use crate::pipeline::{self, Watch, emit};
 use crate::ptx;
@@ -66,7 +67,9 @@ fn compile(helper: &Helper, settings: Settings) -> Result<Compiled, String> {
     let mut lowered = library.devices.pop().ok_or_else(|| wrong("no function"))?;
     lowered.function.max_registers = settings.max_registers;
     lowered.function.optimise = settings.optimise;
-    pipeline::run(&mut lowered.function, Watch { verify: settings.verify }, |_, _| ())
+    // Knobs and backends of a caller are its own; a helper is the same for all.
+    let asked = Legalization { opt_level: if settings.optimise { 3 } else { 0 }, ..Legalization::default() };
+    pipeline::run(&mut lowered.function, &asked, Watch { verify: settings.verify }, |_, _| ())
         .map_err(|e| wrong(&format!("{}: {}", e.phase.name(), e.message)))?;
     let code = emit::emit(&mut lowered.function).map_err(|message| wrong(&message))?;
     Ok(Compiled { lowered, code, object: library.object })

@@ -5,10 +5,10 @@
 //! where the target has clusters; an address of a parameter or a constant is its byte offset in its bank.
 
 use super::builder::{Builder, Lowered, Refusal};
-use super::mods::*;
 use super::module::is_shared;
 use super::params::Home;
 use super::reach::function_of;
+use crate::ori::mods::*;
 use crate::ori::{Kind, Operand};
 use crate::ptx::ast::{self, AddressBase, OperandKind, SymbolId, SymbolKind};
 use crate::tables::elf::RelocRole;
@@ -295,7 +295,7 @@ impl Builder<'_> {
             }
             Space::Param | Space::ParamEntry => {
                 let window = self.window_base(self.info.param_window);
-                let (start, inside) = (self.imm(self.info.param_window_at), self.temp_pair());
+                let (start, inside) = (self.code.imm(self.info.param_window_at), self.temp_pair());
                 let words = self.words(inside);
                 self.add_long(words, a_words, [start, Operand::zero()], true);
                 self.add_long([d_lo, d_hi], window, words, false);
@@ -333,7 +333,7 @@ impl Builder<'_> {
             }
             Space::Param | Space::ParamEntry => {
                 let window = self.window_base(self.info.param_window);
-                let (start, inside) = (self.imm(self.info.param_window_at), self.temp_pair());
+                let (start, inside) = (self.code.imm(self.info.param_window_at), self.temp_pair());
                 let words = self.words(inside);
                 self.add_long(words, a_words, window, true);
                 self.add_long(d_words, words, [start, Operand::zero()], false);

@@ -5,10 +5,10 @@
 
 use super::address::{Place, Window};
 use super::builder::{Builder, Lowered, Refusal};
-use super::logic::{LUT_AND, LUT_OR, LUT_XOR};
 use super::memory::{AccessMods, elements};
-use super::mods::*;
 use super::order::Order;
+use crate::ori::mods::*;
+use crate::ori::words::{LUT_AND, LUT_OR, LUT_XOR};
 use crate::ori::{Kind, Operand};
 use crate::ptx::ast;
 use crate::tables::memory::{Access, AtomicHow, AtomicRow, AtomicSpace};

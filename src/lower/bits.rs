@@ -3,19 +3,14 @@
 //! Input: `abs neg popc clz bfind brev bfe bfi sad mul24 dp4a`. Output: IABS, POPC, FLO, BREV, BMSK, SGXT, LOP3 and sums.
 
 use super::builder::{Builder, Lowered};
-use super::mods::*;
 use super::operand::is_signed;
 use crate::ori::Operand;
+use crate::ori::mods::*;
 use crate::ptx::ast;
 use crate::tables::ptx::ScalarType;
 use crate::tables::{Op, Role};
 
 impl Builder<'_> {
-    /// One instruction with a result and one source.
-    pub fn unary(&mut self, op: Op, mods: &[M], d: Operand, a: Operand) {
-        self.put(op, mods, &[(Role::D, d), (Role::A, a)]);
-    }
-
     /// `neg` of integers.
     pub fn negate(&mut self, inst: &ast::Instruction) -> Lowered {
         let ty = inst.types[0];

@@ -5,15 +5,15 @@
 //! a comparison of numbers; a register is in at most one register vector; under a guard, an instruction carries the
 //! guard if it writes a visible register, touches memory or is convergent, and is unguarded otherwise.
 
-use super::mods::*;
 use super::module::{FunctionLayout, ModuleLayout};
 use super::params::Home;
 use super::reach::Calls;
 use crate::diag::Pos;
-use crate::ori::{Block, Convention, File, Function, InstId, Kind, Operand, VReg};
+use crate::ori::mods::*;
+use crate::ori::{Block, Code, Convention, File, Function, InstId, Operand, VReg};
 use crate::ptx::ast;
-use crate::tables::{Feature, GenerationInfo, Op, Prop, Role, Target};
-use cranelift_entity::{EntityRef, SecondaryMap};
+use crate::tables::{Feature, GenerationInfo, Op, Role, Target};
+use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
@@ -42,19 +42,12 @@ pub(super) struct Builder<'a> {
     pub homes: HashMap<ast::SymbolId, Home>,
     pub target: &'static Target,
     pub info: &'static GenerationInfo,
-    pub f: Function,
-    /// Where instructions go.
-    pub block: Block,
-    /// Guard of the PTX instruction being lowered.
-    pub guard: Operand,
-    /// Its line.
-    pub line: u32,
+    /// The function as far as it is written, with the guard and the line of the PTX instruction being lowered.
+    pub code: Code,
     /// One operand per element of each PTX register: a register, or a pair of 64 bits.
     registers: SecondaryMap<ast::RegId, SmallVec<[Operand; 1]>>,
     /// One of them has 128 bits.
     pub has_quads: bool,
-    /// Registers below this number belong to PTX registers.
-    visible: usize,
     /// Put before everything else at the end: values that the whole function shares.
     prologue: Vec<InstId>,
     /// Put before even these: what a device function does with what comes in.
@@ -78,6 +71,20 @@ pub(super) struct Builder<'a> {
     pub carry: Option<VReg>,
     /// Highest block barrier + 1, 16 where one is in a register.
     pub barriers: u8,
+}
+
+impl std::ops::Deref for Builder<'_> {
+    type Target = Code;
+
+    fn deref(&self) -> &Code {
+        &self.code
+    }
+}
+
+impl std::ops::DerefMut for Builder<'_> {
+    fn deref_mut(&mut self) -> &mut Code {
+        &mut self.code
+    }
 }
 
 impl<'a> Builder<'a> {
@@ -110,13 +117,10 @@ impl<'a> Builder<'a> {
             homes,
             target,
             info,
-            f,
-            block,
-            guard: Operand::NULL,
-            line: 0,
+            // Registers made so far belong to PTX registers.
+            code: Code { f, block, guard: Operand::NULL, line: 0, visible, cold: Vec::new() },
             registers,
             has_quads: source.registers.iter().any(|(_, register)| register.ty.bits() == 128),
-            visible,
             prologue: Vec::new(),
             arrivals: Vec::new(),
             return_block: None,
@@ -144,12 +148,12 @@ impl<'a> Builder<'a> {
         insts.append(&mut self.prologue);
         insts.append(&mut self.f.blocks[entry]);
         self.f.blocks[entry] = insts;
-        std::mem::replace(&mut self.f, Function::new("", self.target))
+        std::mem::replace(&mut self.code.f, Function::new("", self.target))
     }
 
     /// What the entry block holds so far comes before everything else.
     pub fn split_arrivals(&mut self) {
-        self.arrivals = std::mem::take(&mut self.f.blocks[self.block]);
+        self.arrivals = std::mem::take(&mut self.code.f.blocks[self.code.block]);
     }
 
     fn reload_descriptor(&mut self) {
@@ -168,11 +172,7 @@ impl<'a> Builder<'a> {
     fn load_descriptor(&mut self) -> InstId {
         let op = if self.has(Feature::UniformLoadByScoreboard) { Op::LDCU } else { Op::ULDC };
         let from = Operand::constant(0, self.info.global_desc.unwrap_or(0) as u16);
-        self.build(op, &[SIZE_64], &[(Role::D, self.descriptor), (Role::C, from)])
-    }
-
-    pub fn has(&self, feature: Feature) -> bool {
-        self.target.has(feature)
+        self.code.build(op, &[SIZE_64], &[(Role::D, self.descriptor), (Role::C, from)])
     }
 
     /// The elements of a PTX register.
@@ -187,153 +187,12 @@ impl<'a> Builder<'a> {
 
     // Registers and constants.
 
-    /// A fresh 32-bit register.
-    pub fn temp(&mut self) -> Operand {
-        Operand::reg(self.f.new_reg(File::R))
-    }
-
-    /// A fresh 64-bit register pair.
-    pub fn temp_pair(&mut self) -> Operand {
-        Operand::vector(self.f.new_vector(File::R, 2))
-    }
-
-    /// A fresh predicate.
-    pub fn temp_pred(&mut self) -> Operand {
-        Operand::reg(self.f.new_reg(File::P))
-    }
-
-    /// A 32-bit constant: an immediate, or RZ for zero.
-    pub fn imm(&mut self, value: u32) -> Operand {
-        if value == 0 { Operand::zero() } else { self.f.imm(value.into()) }
-    }
-
-    /// A number that is part of the instruction (an offset, a truth table), zero included.
-    pub fn literal(&mut self, value: i64) -> Operand {
-        self.f.imm(value as u64)
-    }
-
-    /// Low and high word of a 64-bit operand.
-    pub fn words(&mut self, value: Operand) -> [Operand; 2] {
-        match value.kind() {
-            Kind::Vector(vector) => {
-                let regs = self.f.vector_regs(vector);
-                [Operand::reg(regs[0]), Operand::reg(regs[1])]
-            }
-            Kind::Imm(_) => {
-                let bits = self.f.imm_value(value).unwrap_or(0);
-                [self.imm(bits as u32), self.imm((bits >> 32) as u32)]
-            }
-            _ => [value, value],
-        }
-    }
-
-    /// The value of a constant operand; RZ counts as zero.
-    pub fn constant(&self, value: Operand) -> Option<u64> {
-        match value.kind() {
-            Kind::Zero => Some(0),
-            _ => self.f.imm_value(value),
-        }
-    }
-
-    /// A 32-bit operand in a register: an immediate goes through MOV.
-    pub fn in_reg(&mut self, value: Operand) -> Operand {
-        if self.f.imm_value(value).is_none() {
-            return value;
-        }
-        let temp = self.temp();
-        self.put(Op::MOV, &[], &[(Role::D, temp), (Role::A, value)]);
-        temp
-    }
-
-    /// A 64-bit operand in a register pair; zero stays RZ.
-    pub fn in_pair(&mut self, value: Operand) -> Operand {
-        if self.f.imm_value(value).is_none() {
-            return value;
-        }
-        let words = self.words(value);
-        self.pair_of(words)
-    }
-
-    /// A fresh pair with copies of two words.
-    pub fn pair_of(&mut self, words: [Operand; 2]) -> Operand {
-        let pair = self.temp_pair();
-        self.copy_words(pair, words);
-        pair
-    }
-
-    /// Both words of a pair.
-    pub fn copy_words(&mut self, pair: Operand, words: [Operand; 2]) {
-        for (d, a) in self.words(pair).into_iter().zip(words) {
-            self.copy(d, a);
-        }
-    }
-
-    /// A fresh vector of 32-bit registers.
-    pub fn temp_vector(&mut self, len: usize) -> (Operand, Vec<Operand>) {
-        let vector = self.f.new_vector(File::R, len);
-        let regs = self.f.vector_regs(vector).iter().map(|r| Operand::reg(*r)).collect();
-        (Operand::vector(vector), regs)
-    }
-
     // Emission.
-
-    /// Appends an instruction with these modifiers and operands, the rest being absent, to the current block.
-    pub fn put(&mut self, op: Op, mods: &[M], args: &[(Role, Operand)]) -> InstId {
-        let inst = self.build(op, mods, args);
-        self.f.insts[inst].line = self.line;
-        if self.needs_guard(inst) {
-            self.f.insts[inst].guard = self.guard;
-        }
-        let block = self.block;
-        self.f.append(block, inst);
-        inst
-    }
-
-    fn build(&mut self, op: Op, mods: &[M], args: &[(Role, Operand)]) -> InstId {
-        let inst = self.f.make(op);
-        for (kind, value) in mods {
-            self.f.insts[inst].mods.set(*kind, *value);
-        }
-        for (role, operand) in args {
-            self.f.set_arg(inst, *role, *operand);
-        }
-        inst
-    }
-
-    fn needs_guard(&self, inst: InstId) -> bool {
-        if self.guard.is_null() {
-            return false;
-        }
-        let op = self.f.insts[inst].op;
-        let effects = [Prop::SideEffect, Prop::ReadsMemory, Prop::WritesMemory, Prop::Convergent];
-        let mut visible = effects.into_iter().any(|p| op.has(p));
-        self.f.for_each_def(inst, |reg| visible |= reg.index() < self.visible);
-        visible
-    }
 
     /// Appends to what is done once at the entry of the function.
     pub fn put_first(&mut self, op: Op, mods: &[M], args: &[(Role, Operand)]) {
         let inst = self.build(op, mods, args);
         self.prologue.push(inst);
-    }
-
-    /// Copies one word, or writes a constant. A copy under a guard is a MOV: it may leave the old value.
-    pub fn copy(&mut self, d: Operand, a: Operand) {
-        let op = if self.guard.is_null() && a == a.plain() && a.as_reg().is_some() { Op::COPY } else { Op::MOV };
-        if d != a {
-            self.put(op, &[], &[(Role::D, d), (Role::A, a)]);
-        }
-    }
-
-    /// Copies 32 or 64 bits.
-    pub fn copy_value(&mut self, d: Operand, a: Operand) {
-        match d.kind() {
-            Kind::Vector(_) => {
-                let words = self.words(a);
-                self.copy_words(d, words);
-            }
-            _ => self.copy(d, a),
-        }
     }
 
     // Values that the function shares.

@@ -5,8 +5,8 @@
 
 use super::address::{Place, Window};
 use super::builder::{Builder, Lowered, Refusal};
-use super::mods::*;
 use crate::ori::Operand;
+use crate::ori::mods::*;
 use crate::ptx::ast;
 use crate::tables::choices;
 use crate::tables::ptx::{Op as PtxOp, PolicyRest, PrefetchLevel, ScalarType, Space};
@@ -91,7 +91,7 @@ impl Builder<'_> {
         let (mask, shift, base) = (self.imm(SHARE_MASK), self.imm(SHARE_SHIFT), self.imm(base));
         self.and(low, share, mask);
         self.shf(&SHF_L, placed, low, shift, Operand::zero());
-        self.lop3(d[1], placed, base, Operand::zero(), super::logic::LUT_OR);
+        self.lop3(d[1], placed, base, Operand::zero(), crate::ori::words::LUT_OR);
         Ok(())
     }
 
@@ -139,7 +139,7 @@ impl Builder<'_> {
             let (bits, shift) = (self.imm(bits), self.imm(shift));
             self.and(part, value, bits);
             self.shf(&SHF_L, placed, part, shift, Operand::zero());
-            self.lop3(to, placed, word, Operand::zero(), super::logic::LUT_OR);
+            self.lop3(to, placed, word, Operand::zero(), crate::ori::words::LUT_OR);
             word = to;
         }
         self.copy(d[0], Operand::zero());

@@ -9,9 +9,9 @@
 
 use super::abi::{Passed, Places, RETURN_ADDRESS, Signature, Spot};
 use super::builder::{Builder, Lowered, Refusal};
-use super::mods::*;
 use super::params::Home;
 use super::reach::function_of;
+use crate::ori::mods::*;
 use crate::ori::{File, Operand, Symbol};
 use crate::ptx::ast::{self, OperandKind, Parameter, SymbolId, SymbolKind};
 use crate::tables::choices::SYSTEM;

@@ -5,9 +5,10 @@
 
 use super::builder::{Builder, Lowered, Refusal};
 use super::half::is_half;
-use super::mods::*;
 use super::operand::{Class, class_of, is_signed};
 use crate::ori::Operand;
+use crate::ori::mods::*;
+use crate::ori::words::Combined;
 use crate::ptx::ast;
 use crate::tables::choices;
 use crate::tables::ptx::{BoolOp, Compare, ScalarType};
@@ -18,22 +19,7 @@ pub(super) fn int_comparison(compare: Option<Compare>) -> Option<M> {
     choices::comparison(compare?)?.int
 }
 
-/// Results and combination of a comparison.
-pub(super) struct Combined {
-    /// Result and its complement's partner.
-    pub results: [Operand; 2],
-    pub with: M,
-    /// What it is combined with.
-    pub input: Operand,
-}
-
 impl Builder<'_> {
-    /// One ISETP with one result.
-    pub fn isetp(&mut self, p: Operand, mods: &[M], a: Operand, b: Operand) {
-        let a = self.in_reg(a);
-        self.put(Op::ISETP, mods, &[(Role::Pu, p), (Role::A, a), (Role::B, b)]);
-    }
-
     /// `setp`
     pub fn setp(&mut self, inst: &ast::Instruction) -> Lowered {
         let (p, q) = self.dest_and_pred(&inst.operands[0])?;
@@ -88,33 +74,6 @@ impl Builder<'_> {
             }
         }
         Ok(())
-    }
-
-    /// One comparison of 64-bit integers with one result.
-    pub fn compare_words(&mut self, p: Operand, cmp: M, sign: M, a: [Operand; 2], b: [Operand; 2]) {
-        let to = Combined { results: [p, Operand::NULL], with: AND, input: Operand::NULL };
-        self.compare_long(cmp, sign, &to, a, b);
-    }
-
-    pub(super) fn put_compare(&mut self, op: Op, mods: &[M], to: &Combined, a: Operand, b: Operand) {
-        let args =
-            [(Role::Pu, to.results[0]), (Role::Pv, to.results[1]), (Role::A, a), (Role::B, b), (Role::Pp, to.input)];
-        self.put(op, mods, &args);
-    }
-
-    fn compare_long(&mut self, cmp: M, sign: M, to: &Combined, a: [Operand; 2], b: [Operand; 2]) {
-        let low = self.temp_pred();
-        self.isetp(low, &[cmp, AND, U32], a[0], b[0]);
-        let high = self.in_reg(a[1]);
-        let args = [
-            (Role::Pu, to.results[0]),
-            (Role::Pv, to.results[1]),
-            (Role::A, high),
-            (Role::B, b[1]),
-            (Role::Pp, to.input),
-            (Role::Pq, low),
-        ];
-        self.put(Op::ISETP, &[cmp, to.with, sign, EX], &args);
     }
 
     /// `set`: the result as all ones or zero, or as 1.0 or 0.0.

@@ -4,11 +4,11 @@
 //! place where the function only returns becomes EXIT, so that threads leave a loop's region instead of waiting at its end.
 
 use super::builder::{Builder, Lowered, Refusal};
-use super::mods::*;
+use crate::ori::mods::*;
 use crate::ori::{Block, Operand, Symbol};
 use crate::ptx::ast::{self, LabelId, OperandKind, Statement};
 use crate::tables::ptx::{BarrierOp, Op as PtxOp, ScalarType};
-use crate::tables::{Op, Prop, Role};
+use crate::tables::{Op, Role};
 use cranelift_entity::SecondaryMap;
 use std::collections::HashSet;
 
@@ -54,64 +54,6 @@ impl Labels {
 const ALL_BARRIERS: u8 = 16;
 
 impl Builder<'_> {
-    /// Whether the current block has its end.
-    pub fn is_closed(&self) -> bool {
-        let last = self.f.blocks[self.block].last();
-        last.is_some_and(|inst| {
-            let data = &self.f.insts[*inst];
-            data.op.has(Prop::Terminator) && data.guard.is_null()
-        })
-    }
-
-    /// Ends the current block and goes on in another, laid out next.
-    pub fn enter(&mut self, block: Block) {
-        if !self.is_closed() {
-            self.jump(block);
-        }
-        self.start(block);
-    }
-
-    fn start(&mut self, block: Block) {
-        // Most blocks were made shortly before.
-        if let Some(at) = self.f.layout.iter().rposition(|b| *b == block) {
-            self.f.layout.remove(at);
-        }
-        self.f.layout.push(block);
-        self.block = block;
-    }
-
-    /// An unguarded branch.
-    fn jump(&mut self, to: Block) {
-        let guard = std::mem::replace(&mut self.guard, Operand::NULL);
-        self.put(Op::BRA, &[], &[(Role::Target, Operand::label(to))]);
-        self.guard = guard;
-    }
-
-    /// Ends the current block with a branch on a predicate, and goes on in the block where it is false.
-    pub fn branch_if(&mut self, p: Operand, yes: Block, no: Block) {
-        let guard = std::mem::replace(&mut self.guard, p);
-        self.put(Op::BRA, &[], &[(Role::Target, Operand::label(yes))]);
-        self.jump(no);
-        self.start(no);
-        self.guard = guard;
-    }
-
-    /// Ends the current block with a branch to `end`, and goes on in another one.
-    pub fn enter_after(&mut self, end: Block, next: Block) {
-        self.jump(end);
-        self.start(next);
-    }
-
-    /// Under a guard, goes to `skip` where it is false; what follows is not guarded. Returns the guard, to be put back.
-    pub fn skip_unless_guarded(&mut self, skip: Block) -> Operand {
-        let guard = std::mem::replace(&mut self.guard, Operand::NULL);
-        if !guard.is_null() {
-            let body = self.f.new_block();
-            self.branch_if(guard.inverted(), skip, body);
-        }
-        guard
-    }
-
     /// `bra`
     pub fn branch(&mut self, inst: &ast::Instruction, labels: &mut Labels) -> Lowered {
         let OperandKind::Label(id) = inst.operands[0].kind else { return Err(Refusal::NotBuilt) };

@@ -5,8 +5,8 @@
 
 use super::builder::{Builder, Lowered, Refusal};
 use super::half::is_half;
-use super::mods::*;
 use super::operand::{Class, class_of, is_signed};
+use crate::ori::mods::*;
 use crate::ori::{Kind, Operand};
 use crate::ptx::ast;
 use crate::tables::ptx::{Modifiers, Rounding, ScalarType};
@@ -188,7 +188,7 @@ impl Builder<'_> {
             ScalarType::F64 => {
                 let above = self.dsetp(FGT, a, Operand::zero());
                 let low = self.select_pair(a, Operand::zero(), above);
-                let one = self.double_constant(super::quotient::ONE_HIGH);
+                let one = self.double_constant(crate::ori::floats::ONE_HIGH);
                 let below = self.dsetp(FLT, low, one);
                 self.select_into(d, low, one, below);
             }

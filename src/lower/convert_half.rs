@@ -6,9 +6,9 @@
 use super::builder::{Builder, Lowered, Refusal};
 use super::convert::{rounding, rounds_to_integer, widened};
 use super::memory::elements;
-use super::mods::*;
 use super::operand::{Class, class_of};
 use crate::ori::Operand;
+use crate::ori::mods::*;
 use crate::ori::operand::Kind;
 use crate::ptx::ast;
 use crate::tables::lowering::{Narrow, narrow};

@@ -6,9 +6,9 @@
 
 use super::address::{Place, Window};
 use super::builder::{Builder, Lowered, Refusal};
-use super::mods::*;
 use super::order::{Order, cache_mods};
 use crate::ori::Operand;
+use crate::ori::mods::*;
 use crate::ptx::ast::{self, OperandKind};
 use crate::tables::memory::Access;
 use crate::tables::ptx::{CacheOp, ScalarType, Space};

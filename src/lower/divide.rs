@@ -1,99 +1,38 @@
-//! Division and remainder of integers of 16 and 32 bits.
+//! Division, and what else integers have beyond sums and products: products of 24 bits, distances, saturated sums.
 //!
-//! Input: `div` and `rem`. Output: a reciprocal in f32, rounded down so that it is never too large, made exact to 32 bits by one step of Newton's
-//! method; the quotient from its high product is short by at most two, which two corrections add. A zero divisor gives all ones.
+//! Input: `div rem mul24 mad24 sad`. Output: division and remainder as one pseudo-operation each, which LateExpansion makes instructions of, so that the
+//! phases between see one operation; the others as instructions.
 
 use super::builder::{Builder, Lowered};
-use super::mods::*;
 use super::operand::is_signed;
 use crate::ori::Operand;
+use crate::ori::mods::*;
 use crate::ptx::ast;
 use crate::tables::ptx::{Op as PtxOp, ScalarType};
 use crate::tables::{Op, Role};
 
-/// Adds 32 to a float's exponent and takes two units of the last place away.
-const TIMES_2_TO_32_LESS_2: u32 = 0x0fff_fffe;
-
 impl Builder<'_> {
-    /// `div` and `rem` of integers.
+    /// `div` and `rem` of integers. Operands of 16 bits are extended, which a division of 32 bits needs.
     pub fn int_divide(&mut self, inst: &ast::Instruction) -> Lowered {
         let ty = inst.types[0];
-        if ty.bits() > 32 {
-            return self.divide_long(inst);
-        }
-        let (a, b) = (self.extended(&inst.operands[1], ty)?, self.extended(&inst.operands[2], ty)?);
-        let (a, b) = (self.in_reg(a), self.in_reg(b));
-        let remainder = inst.op == PtxOp::Rem;
-        let result = if is_signed(ty) { self.signed_division(a, b, remainder) } else { self.quotient(a, b, remainder) };
-        let p = self.temp_pred();
-        self.isetp(p, &[NE, AND, U32], b, Operand::zero());
-        let d = self.dest(&inst.operands[0])?;
-        let ones = self.imm(u32::MAX);
-        self.select(d, result, ones, p);
-        Ok(())
-    }
-
-    fn signed_division(&mut self, a: Operand, b: Operand, remainder: bool) -> Operand {
-        let magnitudes = [a, b].map(|value| {
-            let magnitude = self.temp();
-            self.unary(Op::IABS, &[], magnitude, value);
-            magnitude
-        });
-        let result = self.quotient(magnitudes[0], magnitudes[1], remainder);
-        // A remainder has the sign of the dividend, a quotient that of the product.
-        let sign = if remainder {
-            a
-        } else {
-            let sign = self.temp();
-            self.lop3(sign, a, b, Operand::zero(), super::logic::LUT_XOR);
-            sign
+        let op = match (ty.bits(), inst.op == PtxOp::Rem) {
+            (64, false) => Op::IDIV_64,
+            (64, true) => Op::IREM_64,
+            (16, false) => Op::IDIV_16,
+            (16, true) => Op::IREM_16,
+            (_, false) => Op::IDIV,
+            (_, true) => Op::IREM,
         };
-        let [negative, signed, p] = [self.temp(), self.temp(), self.temp_pred()];
-        self.add(negative, result.negated(), Operand::zero());
-        self.isetp(p, &[LT, AND], sign, Operand::zero());
-        self.select(signed, negative, result, p);
-        signed
-    }
-
-    /// The unsigned quotient or remainder.
-    pub fn quotient(&mut self, a: Operand, b: Operand, remainder: bool) -> Operand {
-        let inverse = self.scaled_reciprocal(b);
-        let mut q = self.temp();
-        self.imad_high(q, U32, inverse, a);
-        let negative = self.temp();
-        self.add(negative, q.negated(), Operand::zero());
-        let mut r = self.temp();
-        self.imad(r, b, negative, a);
-        for _ in 0..2 {
-            let [less, more, p] = [self.temp(), self.temp(), self.temp_pred()];
-            let one = self.imm(1);
-            self.isetp(p, &[GE, AND, U32], r, b);
-            self.add(less, r, b.negated());
-            self.add(more, q, one);
-            let [next_r, next_q] = [self.temp(), self.temp()];
-            self.select(next_r, less, r, p);
-            self.select(next_q, more, q, p);
-            [r, q] = [next_r, next_q];
-        }
-        if remainder { r } else { q }
-    }
-
-    /// 2³² / b, never too large.
-    fn scaled_reciprocal(&mut self, b: Operand) -> Operand {
-        let [float, inverse, scaled, estimate] = [(); 4].map(|()| self.temp());
-        self.put(Op::I2F, &[I2F_U32, RP], &[(Role::D, float), (Role::A, b)]);
-        self.put(Op::MUFU, &[MUFU_RCP], &[(Role::D, inverse), (Role::A, float)]);
-        let scale = self.imm(TIMES_2_TO_32_LESS_2);
-        self.add(scaled, inverse, scale);
-        self.put(Op::F2I, &[FTZ, F2I_U32, TRUNC, F2I_NTZ], &[(Role::D, estimate), (Role::A, scaled)]);
-        // estimate += estimate * (-b * estimate mod 2³²) / 2³²
-        let [negative, error, better] = [(); 3].map(|()| self.temp());
-        self.add(negative, b.negated(), Operand::zero());
-        self.imad(error, negative, estimate, Operand::zero());
-        let above = self.pair_of([Operand::zero(), estimate]);
-        let args = [(Role::D, better), (Role::A, estimate), (Role::B, error), (Role::C, above)];
-        self.put(Op::IMAD_HI, &[U32], &args);
-        better
+        let [a, b] = [1, 2].map(|i| &inst.operands[i]);
+        let (a, b) = if ty.bits() == 64 {
+            (self.pair_source(a, ty)?, self.pair_source(b, ty)?)
+        } else {
+            let (a, b) = (self.extended(a, ty)?, self.extended(b, ty)?);
+            (self.in_reg(a), self.in_reg(b))
+        };
+        let d = self.dest(&inst.operands[0])?;
+        self.put(op, &[if is_signed(ty) { S32 } else { U32 }], &[(Role::D, d), (Role::A, a), (Role::B, b)]);
+        Ok(())
     }
 
     /// `mul24` and `mad24`: of the low 24 bits, the low 32 bits of the product or its upper 32 of 48.
@@ -186,7 +125,7 @@ impl Builder<'_> {
         self.lop3(wrong, a, b, sum, lut);
         self.sign_word(side, sum);
         let top = self.imm(1 << 31);
-        self.lop3(bound, side, top, Operand::zero(), super::logic::LUT_XOR);
+        self.lop3(bound, side, top, Operand::zero(), crate::ori::words::LUT_XOR);
         self.isetp(p, &[LT, AND], wrong, Operand::zero());
         self.select(d, bound, sum, p);
     }

@@ -3,9 +3,9 @@
 //! Input: `bfe bfi bfind` of 64 bits, `bmsk szext testp isspacep`. Output: shifts that clamp at 64, LOP3 under masks, comparisons.
 
 use super::builder::{Builder, Lowered, Refusal};
-use super::mods::*;
 use super::operand::is_signed;
 use crate::ori::Operand;
+use crate::ori::mods::*;
 use crate::ptx::ast;
 use crate::tables::ptx::{ScalarType, ShiftMode, Test};
 use crate::tables::{Op, Role};
@@ -67,7 +67,7 @@ impl Builder<'_> {
             self.sign_word(sign, words[1]);
             words = words.map(|word| {
                 let differs = self.temp();
-                self.lop3(differs, word, sign, Operand::zero(), super::logic::LUT_XOR);
+                self.lop3(differs, word, sign, Operand::zero(), crate::ori::words::LUT_XOR);
                 differs
             });
         }
@@ -144,7 +144,7 @@ impl Builder<'_> {
         let (zero, normal) = (self.temp_pred(), self.temp_pred());
         self.compare_magnitude(zero, EQ, magnitude, 0, ty);
         self.compare_magnitude(normal, cmp, bits, bound, ty);
-        self.plop3(p, [zero, normal, Operand::always()], super::logic::LUT_OR);
+        self.plop3(p, [zero, normal, Operand::always()], crate::ori::words::LUT_OR);
         Ok(())
     }
 

@@ -4,10 +4,10 @@
 //! and a sum without a written rounding are marked as free to be contracted. Sequences scale subnormal inputs by selection, not under predicates.
 
 use super::builder::{Builder, Lowered, Refusal};
-use super::mods::*;
 use crate::ori::Operand;
+use crate::ori::mods::*;
 use crate::ptx::ast;
-use crate::tables::ptx::{Modifiers, Op as PtxOp, Precision, Rounding, ScalarType};
+use crate::tables::ptx::{Modifiers, Op as PtxOp, Rounding, ScalarType};
 use crate::tables::{Op, Role};
 use smallvec::SmallVec;
 
@@ -15,8 +15,6 @@ use smallvec::SmallVec;
 type FloatMods = SmallVec<[M; 4]>;
 
 const SIGN: u32 = 1 << 31;
-/// The least normal f32.
-const LEAST_NORMAL: f32 = f32::MIN_POSITIVE;
 
 fn float_mods(mods: &Modifiers) -> Lowered<FloatMods> {
     let mut out = FloatMods::new();
@@ -205,43 +203,20 @@ impl Builder<'_> {
         self.select(low, a[0], b[0], take_a);
         self.select(high, a[1], b[1], take_a);
         let quiet_bit = self.imm(1 << 19);
-        self.lop3(silent, b[1], quiet_bit, Operand::zero(), super::logic::LUT_OR);
+        self.lop3(silent, b[1], quiet_bit, Operand::zero(), crate::ori::words::LUT_OR);
         let d = self.dest_words(&inst.operands[0])?;
         self.copy(d[0], low);
         self.select(d[1], silent, high, quiet);
         Ok(())
     }
 
-    /// `d = a * b` in f32.
-    fn fmul(&mut self, mods: &[M], d: Operand, a: Operand, b: Operand) {
-        self.put(Op::FMUL, mods, &[(Role::D, d), (Role::A, a), (Role::B, b)]);
-    }
-
-    /// `p ? 1.0 : factor`
-    fn factor_unless(&mut self, p: Operand, factor: f32) -> Operand {
-        let (one, factor) = (self.imm(1.0f32.to_bits()), self.imm(factor.to_bits()));
-        let scale = self.temp();
-        self.select(scale, one, factor, p);
-        scale
-    }
-
-    fn compare_float(&mut self, cmp: M, a: Operand, bound: f32) -> Operand {
-        let (p, bound) = (self.temp_pred(), self.imm(bound.to_bits()));
-        self.put(Op::FSETP, &[cmp, AND], &[(Role::Pu, p), (Role::A, a), (Role::B, bound)]);
-        p
-    }
-
     /// `x`, scaled up where it is subnormal, and the predicate that says it is not.
     fn scaled(&mut self, x: Operand, factor: f32) -> (Operand, Operand) {
-        let normal = self.compare_float(FGEU, x.absolute(), LEAST_NORMAL);
+        let normal = self.is_normal(x);
         let scale = self.factor_unless(normal, factor);
         let scaled = self.temp();
         self.fmul(&[], scaled, x, scale);
         (scaled, normal)
-    }
-
-    fn mufu(&mut self, function: M, d: Operand, a: Operand) {
-        self.put(Op::MUFU, &[function], &[(Role::D, d), (Role::A, a)]);
     }
 
     /// `rcp sqrt rsqrt sin cos lg2 ex2 tanh` with `.approx`.
@@ -288,17 +263,9 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn scaled_function(&mut self, d: Operand, x: Operand, function: M, up: f32, back: f32) {
-        let (scaled, normal) = self.scaled(x, up);
-        let back = self.factor_unless(normal, back);
-        let result = self.temp();
-        self.mufu(function, result, scaled);
-        self.fmul(&[], d, result, back);
-    }
-
     /// The factor that brings a divisor into the range of MUFU.RCP: up from the subnormals, down from the largest.
     fn divisor_scale(&mut self, x: Operand) -> Operand {
-        let normal = self.compare_float(FGEU, x.absolute(), LEAST_NORMAL);
+        let normal = self.is_normal(x);
         let large = self.compare_float(FGT, x.absolute(), LARGEST_WITH_NORMAL_RECIPROCAL);
         let up = self.factor_unless(normal, 16_777_216.0);
         let (quarter, scale) = (self.imm(0.25f32.to_bits()), self.temp());
@@ -314,26 +281,16 @@ impl Builder<'_> {
         self.fmul(&[], d, result, scale);
     }
 
-    /// `div` with `.approx` and `.full`.
-    pub fn divide(&mut self, inst: &ast::Instruction) -> Lowered {
-        if inst.types[0] != ScalarType::F32 || inst.mods.precision.is_none() {
-            return Err(Refusal::NotBuilt);
-        }
+    /// `div.approx`: where the divisor is subnormal, both are scaled.
+    pub fn divide_approximately(&mut self, inst: &ast::Instruction) -> Lowered {
         let a = self.source_reg(&inst.operands[1], ScalarType::F32)?;
         let b = self.source_reg(&inst.operands[2], ScalarType::F32)?;
         let d = self.dest(&inst.operands[0])?;
         let mods: &[M] = if inst.mods.ftz { &[FTZ] } else { &[] };
-        let scale = match (inst.mods.precision, inst.mods.ftz) {
-            (Some(Precision::Full), _) => Some(self.divisor_scale(b)),
-            (_, false) => {
-                let normal = self.compare_float(FGEU, b.absolute(), LEAST_NORMAL);
-                Some(self.factor_unless(normal, 16_777_216.0))
-            }
-            (_, true) => None,
-        };
         let (mut a, mut b) = (a, b);
-        if let Some(scale) = scale {
-            let scaled = [self.temp(), self.temp()];
+        if !inst.mods.ftz {
+            let normal = self.is_normal(b);
+            let (scale, scaled) = (self.factor_unless(normal, 16_777_216.0), [self.temp(), self.temp()]);
             self.fmul(mods, scaled[0], a, scale);
             self.fmul(mods, scaled[1], b, scale);
             [a, b] = scaled;
@@ -342,6 +299,14 @@ impl Builder<'_> {
         self.mufu(MUFU_RCP, inverse, b);
         self.fmul(mods, d, inverse, a);
         Ok(())
+    }
+
+    fn scaled_function(&mut self, d: Operand, x: Operand, function: M, up: f32, back: f32) {
+        let (scaled, normal) = self.scaled(x, up);
+        let back = self.factor_unless(normal, back);
+        let result = self.temp();
+        self.mufu(function, result, scaled);
+        self.fmul(&[], d, result, back);
     }
 }
 

@@ -5,9 +5,9 @@
 //! form of bf16 have its sum and product as a fused one; which forms a target's PTX has is the front end's to say.
 
 use super::builder::{Builder, Lowered, Refusal};
-use super::compare::Combined;
-use super::mods::*;
 use crate::ori::Operand;
+use crate::ori::mods::*;
+use crate::ori::words::Combined;
 use crate::ptx::ast;
 use crate::tables::ptx::{Op as PtxOp, Rounding, ScalarType};
 use crate::tables::{Feature, Op, Role};

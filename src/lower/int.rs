@@ -4,81 +4,14 @@
 //! IADD3 on the low words, whose carry the high words take in. Operations of 16 bits are done in 32; only the low half counts.
 
 use super::builder::{Builder, Lowered, Refusal};
-use super::mods::*;
 use super::operand::is_signed;
 use crate::ori::Operand;
+use crate::ori::mods::*;
 use crate::ptx::ast;
 use crate::tables::ptx::{MulMode, ScalarType};
 use crate::tables::{Feature, Op, Role};
 
 impl Builder<'_> {
-    /// `d = a + b` on one word, in any order of registers and immediates.
-    pub fn add(&mut self, d: Operand, a: Operand, b: Operand) {
-        let [a, b] = self.immediate_second([a, b]);
-        self.put(Op::IADD3, &[], &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, Operand::zero())]);
-    }
-
-    /// The negation of one word: of an immediate as a value, of a register on the operand.
-    fn negative(&mut self, a: Operand) -> Operand {
-        match self.f.imm_value(a) {
-            Some(value) => self.imm((value as u32).wrapping_neg()),
-            None if a == Operand::zero() => a,
-            None => a.negated(),
-        }
-    }
-
-    /// The complement of one word.
-    fn complement(&mut self, a: Operand) -> Operand {
-        match self.f.imm_value(a) {
-            Some(value) => self.imm(!(value as u32)),
-            None => a.inverted(),
-        }
-    }
-
-    /// `d = a + b`, or `a - b`, of 64 bits.
-    pub fn add_long(&mut self, d: [Operand; 2], a: [Operand; 2], b: [Operand; 2], subtract: bool) {
-        let carry = self.temp_pred();
-        self.add_carry_out(d[0], a[0], b[0], subtract, carry);
-        self.add_carry_in(d[1], a[1], b[1], subtract, carry, Operand::NULL);
-    }
-
-    /// `d = a ± b` with carry out: after a subtraction, "no borrow".
-    pub(super) fn add_carry_out(&mut self, d: Operand, a: Operand, b: Operand, subtract: bool, carry: Operand) {
-        // The carry of a difference comes from the subtrahend's own negation; that of zero is a carry, which RZ would not give.
-        let b = if subtract { self.in_reg_unless_zero(b) } else { b };
-        let [a, b] = if subtract { [self.in_reg(a), b.negated()] } else { self.immediate_second([a, b]) };
-        let args = [(Role::D, d), (Role::Pu, carry), (Role::A, a), (Role::B, b), (Role::C, Operand::zero())];
-        self.put(Op::IADD3, &[], &args);
-    }
-
-    fn in_reg_unless_zero(&mut self, value: Operand) -> Operand {
-        if value == Operand::zero() { value } else { self.in_reg(value) }
-    }
-
-    /// `d = a + b + carry`, or `a + ~b + carry`, with carry out.
-    pub(super) fn add_carry_in(
-        &mut self,
-        d: Operand,
-        a: Operand,
-        b: Operand,
-        subtract: bool,
-        carry: Operand,
-        out: Operand,
-    ) {
-        let b = if subtract { self.complement(b) } else { b };
-        let [a, b] = self.immediate_second([a, b]);
-        let args = [
-            (Role::D, d),
-            (Role::Pu, out),
-            (Role::A, a),
-            (Role::B, b),
-            (Role::C, Operand::zero()),
-            (Role::Pp, carry),
-            (Role::Pq, Operand::never()),
-        ];
-        self.put(Op::IADD3, &[X], &args);
-    }
-
     /// `add` of two numbers of 16 bits.
     pub fn packed_sum(&mut self, inst: &ast::Instruction) -> Lowered {
         let ty = inst.types[0];
@@ -212,27 +145,8 @@ impl Builder<'_> {
             return;
         }
         let guard = self.guard;
-        let inst = self.plop3(flag, [carry, Operand::always(), Operand::always()], super::logic::LUT_AND);
+        let inst = self.plop3(flag, [carry, Operand::always(), Operand::always()], crate::ori::words::LUT_AND);
         self.f.insts[inst].guard = guard;
-    }
-
-    /// `d = a * b + c` on one word.
-    pub fn imad(&mut self, d: Operand, a: Operand, b: Operand, c: Operand) {
-        let [a, b] = self.immediate_second([a, b]);
-        let c = self.in_reg(c);
-        self.put(Op::IMAD, &[], &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c)]);
-    }
-
-    /// `d = a * b + c` into 64 bits.
-    fn imad_wide(&mut self, d: Operand, sign: M, a: Operand, b: Operand, c: Operand) {
-        let [a, b] = self.immediate_second([a, b]);
-        self.put(Op::IMAD_WIDE, &[sign], &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c)]);
-    }
-
-    /// The high word of a product.
-    pub fn imad_high(&mut self, d: Operand, sign: M, a: Operand, b: Operand) {
-        let [a, b] = self.immediate_second([a, b]);
-        self.put(Op::IMAD_HI, &[sign], &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, Operand::zero())]);
     }
 
     /// `mul` and `mad`
@@ -358,55 +272,5 @@ impl Builder<'_> {
             self.add_long(d, words, c, false);
         }
         Ok(())
-    }
-
-    /// The low 64 bits of a product: the product of the low words, and the crosswise ones in its high word.
-    pub fn product_low(&mut self, a: [Operand; 2], b: [Operand; 2]) -> Operand {
-        let (product, cross) = (self.temp_pair(), self.temp());
-        self.imad_wide(product, U32, a[0], b[0], Operand::zero());
-        let [low, high] = self.words(product);
-        self.imad(cross, a[0], b[1], high);
-        let top = self.temp();
-        self.imad(top, a[1], b[0], cross);
-        self.pair_of([low, top])
-    }
-
-    /// The high 64 bits of a product. With a = a1·2³² + a0: the crosswise products take in what is above the word below them.
-    pub fn product_high(&mut self, a: [Operand; 2], b: [Operand; 2], signed: bool) -> Operand {
-        let low = self.temp_pair();
-        self.imad_wide(low, U32, a[0], b[0], Operand::zero());
-        let above = self.words(low)[1];
-        let carried = self.pair_of([above, Operand::zero()]);
-        let first = self.temp_pair();
-        self.imad_wide(first, U32, a[1], b[0], carried);
-        let [first_low, first_high] = self.words(first);
-        let carried = self.pair_of([first_low, Operand::zero()]);
-        let second = self.temp_pair();
-        self.imad_wide(second, U32, a[0], b[1], carried);
-        let second_high = self.words(second)[1];
-        let carried = self.pair_of([first_high, Operand::zero()]);
-        let top = self.temp_pair();
-        self.imad_wide(top, U32, a[1], b[1], carried);
-        let sum = self.temp_pair();
-        let (sum_words, top_words) = (self.words(sum), self.words(top));
-        self.add_long(sum_words, top_words, [second_high, Operand::zero()], false);
-        if signed {
-            self.subtract_if_negative(sum, a, b);
-            self.subtract_if_negative(sum, b, a);
-        }
-        sum
-    }
-
-    /// `d -= by`, where `a` is negative: the correction from an unsigned to a signed high product.
-    fn subtract_if_negative(&mut self, d: Operand, a: [Operand; 2], by: [Operand; 2]) {
-        let (sign, high) = (self.temp(), self.in_reg(a[1]));
-        self.sign_word(sign, high);
-        let amount = by.map(|word| {
-            let masked = self.temp();
-            self.and(masked, sign, word);
-            masked
-        });
-        let words = self.words(d);
-        self.add_long(words, words, amount, true);
     }
 }

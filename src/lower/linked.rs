@@ -7,8 +7,8 @@
 use super::abi::RETURN_ADDRESS;
 use super::builder::Builder;
 use super::call::Target;
-use super::mods::*;
 use super::module::is_shared;
+use crate::ori::mods::*;
 use crate::ori::{File, Operand, Symbol};
 use crate::ptx::ast::{SymbolId, SymbolKind};
 use crate::tables::elf::RelocRole;

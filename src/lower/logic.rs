@@ -4,48 +4,17 @@
 //! index their inputs with a = 0xf0, b = 0xcc, c = 0xaa, in PTX and in SASS alike.
 
 use super::builder::{Builder, Lowered, Refusal};
-use super::mods::*;
-use crate::ori::{InstId, Kind, Operand};
+use crate::ori::mods::*;
+use crate::ori::words::LUT_OR;
+use crate::ori::{Kind, Operand};
 use crate::ptx::ast::{self, Constant, OperandKind};
 use crate::tables::ptx::{BoolOp, PrmtMode, ScalarType, ShiftDirection, ShiftMode};
 use crate::tables::{Op, Role};
 
-/// Truth tables of two inputs (a and b).
-pub(super) const LUT_AND: u8 = 0xf0 & 0xcc;
-pub(super) const LUT_OR: u8 = 0xf0 | 0xcc;
-pub(super) const LUT_XOR: u8 = 0xf0 ^ 0xcc;
 /// `~b`
 const LUT_NOT_B: u8 = !0xcc;
 
 impl Builder<'_> {
-    /// One LOP3; `b` may be an immediate.
-    pub fn lop3(&mut self, d: Operand, a: Operand, b: Operand, c: Operand, lut: u8) {
-        let lut = self.literal(lut.into());
-        self.put(Op::LOP3, &[], &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c), (Role::Lut, lut)]);
-    }
-
-    /// `d = a & b`
-    pub fn and(&mut self, d: Operand, a: Operand, b: Operand) {
-        self.lop3(d, a, b, Operand::zero(), LUT_AND);
-    }
-
-    /// One PLOP3 with one result.
-    pub fn plop3(&mut self, d: Operand, [a, b, c]: [Operand; 3], lut: u8) -> InstId {
-        let lut = self.literal(lut.into());
-        let none = self.literal(0);
-        let args = [(Role::Pu, d), (Role::Pa, a), (Role::Pb, b), (Role::Pc, c), (Role::Lut, lut), (Role::Lut2, none)];
-        self.put(Op::PLOP3, &[], &args)
-    }
-
-    /// Copies a predicate.
-    pub fn copy_pred(&mut self, d: Operand, a: Operand) {
-        if self.guard.is_null() && a.as_reg().is_some() && !a.not() {
-            self.put(Op::COPY, &[], &[(Role::D, d), (Role::A, a)]);
-        } else {
-            self.plop3(d, [a, Operand::always(), Operand::always()], LUT_AND);
-        }
-    }
-
     /// `and`, `or`, `xor`
     pub fn logic(&mut self, inst: &ast::Instruction, lut: u8) -> Lowered {
         let ty = inst.types[0];
@@ -154,17 +123,6 @@ impl Builder<'_> {
         }
     }
 
-    /// One SHF: `amount` may be an immediate.
-    pub fn shf(&mut self, mods: &[M], d: Operand, low: Operand, amount: Operand, high: Operand) {
-        self.put(Op::SHF, mods, &[(Role::D, d), (Role::A, low), (Role::B, amount), (Role::C, high)]);
-    }
-
-    /// Copies of the sign of a word.
-    pub fn sign_word(&mut self, d: Operand, a: Operand) {
-        let all = self.imm(31);
-        self.shf(&SHF_R_S32_HI, d, Operand::zero(), all, a);
-    }
-
     /// `shl` and `shr`: amounts beyond the width give what shifting one by one would.
     pub fn shift(&mut self, inst: &ast::Instruction, left: bool) -> Lowered {
         let ty = inst.types[0];
@@ -186,29 +144,6 @@ impl Builder<'_> {
             (false, true) => self.shf(&SHF_R_S32_HI, d, zero, amount, a),
         }
         Ok(())
-    }
-
-    /// The word that the other one is shifted into is written last where source and destination are the same.
-    pub fn shift_long(&mut self, d: Operand, a: Operand, amount: Operand, left: bool, signed: bool) {
-        let ([d_lo, d_hi], [lo, hi], zero) = (self.words(d), self.words(a), Operand::zero());
-        // The amount may be a word of the destination.
-        let amount = if amount == d_lo || amount == d_hi {
-            let kept = self.temp();
-            self.copy(kept, amount);
-            kept
-        } else {
-            amount
-        };
-        if left {
-            self.shf(&SHF_L_U64_HI, d_hi, lo, amount, hi);
-            self.shf(&SHF_L, d_lo, lo, amount, zero);
-        } else if signed {
-            self.shf(&SHF_R_S64, d_lo, lo, amount, hi);
-            self.shf(&SHF_R_S32_HI, d_hi, zero, amount, hi);
-        } else {
-            self.shf(&SHF_R_U64, d_lo, lo, amount, hi);
-            self.shf(&SHF_R_U32_HI, d_hi, zero, amount, hi);
-        }
     }
 
     /// `shf`
@@ -245,17 +180,6 @@ impl Builder<'_> {
         };
         self.put(Op::PRMT, mode, &[(Role::D, d), (Role::A, a), (Role::B, selector), (Role::C, c)]);
         Ok(())
-    }
-
-    /// `d = p ? a : b` on one word.
-    pub fn select(&mut self, d: Operand, a: Operand, b: Operand, p: Operand) {
-        // Only b may be an immediate; the complement of the predicate exchanges the two.
-        let (a, b, p) = if self.f.imm_value(a).is_some() && self.f.imm_value(b).is_none() {
-            (b, a, p.inverted())
-        } else {
-            (self.in_reg(a), b, p)
-        };
-        self.put(Op::SEL, &[], &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::Pp, p)]);
     }
 
     /// `selp`

@@ -5,7 +5,7 @@
 //! fragments; all lanes of the warp are together at each of them.
 
 use super::builder::{Builder, Lowered, Refusal};
-use super::mods::*;
+use crate::ori::mods::*;
 use crate::ori::{Kind, Operand};
 use crate::ptx::ast::{self, OperandKind, Part};
 use crate::tables::lowering::{self, Product, Way};

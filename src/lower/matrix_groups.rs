@@ -8,8 +8,8 @@
 //! fragments: PTX ISA 9.0, 9.7.14.6.
 
 use super::builder::{Builder, Lowered};
-use super::mods::*;
 use crate::ori::Operand;
+use crate::ori::mods::*;
 use crate::tables::ptx::SpecialRegister;
 use crate::tables::{Op, Role};
 

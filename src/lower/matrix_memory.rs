@@ -5,9 +5,9 @@
 
 use super::address::{Place, Window, window_of};
 use super::builder::{Builder, Lowered, Refusal};
-use super::mods::*;
 use super::order::Order;
 use crate::ori::Operand;
+use crate::ori::mods::*;
 use crate::ptx::ast;
 use crate::tables::lowering::{self, Tile};
 use crate::tables::ptx::{Layout, Op as PtxOp, ScalarType, SpecialRegister};

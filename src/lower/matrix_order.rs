@@ -6,8 +6,8 @@
 //! one row, the other in the next lane.
 
 use super::builder::{Builder, Lowered};
-use super::mods::*;
 use crate::ori::Operand;
+use crate::ori::mods::*;
 use crate::tables::ptx::SpecialRegister;
 use crate::tables::{Op, Role};
 

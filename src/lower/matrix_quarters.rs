@@ -6,8 +6,8 @@
 //! order. Invariants: a quarter of the warp is lanes n..n+3 and n+16..n+19; sums are made in f32 and rounded once.
 
 use super::builder::{Builder, Lowered, Refusal};
-use super::mods::*;
 use crate::ori::Operand;
+use crate::ori::mods::*;
 use crate::ptx::ast;
 use crate::tables::ptx::{Layout, LayoutB, Modifiers, ScalarType};
 use crate::tables::{Op, Role};

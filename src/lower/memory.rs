@@ -6,9 +6,9 @@
 
 use super::address::{Place, Window};
 use super::builder::{Builder, Lowered, Refusal};
-use super::mods::*;
 use super::operand::is_signed;
 use super::order::Order;
+use crate::ori::mods::*;
 use crate::ori::{Kind, Operand};
 use crate::ptx::ast::{self, OperandKind};
 use crate::tables::memory::Access;

@@ -18,7 +18,6 @@ mod convert;
 mod convert_half;
 mod copy;
 mod divide;
-mod divide_long;
 mod fields;
 mod float;
 mod half;
@@ -31,7 +30,6 @@ mod matrix_memory;
 mod matrix_order;
 mod matrix_quarters;
 mod memory;
-mod mods;
 mod module;
 mod name;
 mod narrowed;
@@ -41,7 +39,6 @@ mod order;
 mod params;
 mod quotient;
 mod reach;
-mod root;
 mod special;
 mod stack;
 #[cfg(test)]
@@ -401,11 +398,10 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::Abs | Op::Neg if float => b.float_sign(inst),
         Op::Min if float => b.float_min_max(inst, false),
         Op::Max if float => b.float_min_max(inst, true),
-        Op::Div | Op::Rcp if float && inst.mods.rounding.is_some() => b.exact_quotient(inst),
-        Op::Sqrt if inst.mods.rounding.is_some() => b.exact_root(inst),
+        Op::Div if float => b.divide(inst),
+        Op::Rcp | Op::Sqrt if inst.mods.rounding.is_some() => b.exact_function(inst),
         Op::Rcp | Op::Rsqrt if inst.types[0] == ScalarType::F64 => b.approximate_double(inst),
         Op::Rcp | Op::Sqrt | Op::Rsqrt | Op::Sin | Op::Cos | Op::Lg2 | Op::Ex2 | Op::Tanh => b.approximate(inst),
-        Op::Div if float => b.divide(inst),
         Op::Atom | Op::Red => b.atomic(inst),
         _ if inst.types.iter().any(|ty| is_packed(*ty)) => Err(Refusal::NotBuilt),
         Op::Div | Op::Rem => b.int_divide(inst),
@@ -431,9 +427,9 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::Brev => b.reverse(inst),
         Op::Bfe => b.extract_field(inst),
         Op::Bfi => b.insert_field(inst),
-        Op::And => b.logic(inst, logic::LUT_AND),
-        Op::Or => b.logic(inst, logic::LUT_OR),
-        Op::Xor => b.logic(inst, logic::LUT_XOR),
+        Op::And => b.logic(inst, crate::ori::words::LUT_AND),
+        Op::Or => b.logic(inst, crate::ori::words::LUT_OR),
+        Op::Xor => b.logic(inst, crate::ori::words::LUT_XOR),
         Op::Not => b.not(inst),
         Op::Cnot => b.cnot(inst),
         Op::Lop3 => b.lop3_ptx(inst),

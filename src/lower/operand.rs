@@ -116,15 +116,6 @@ impl Builder<'_> {
         Ok(self.immediate_second(pair))
     }
 
-    /// The same two values, the first in a register, by exchanging them or through MOV.
-    pub fn immediate_second(&mut self, [a, b]: [Operand; 2]) -> [Operand; 2] {
-        match (a.kind(), b.kind()) {
-            (Kind::Imm(_), Kind::Imm(_)) => [self.in_reg(a), b],
-            (Kind::Imm(_), _) => [b, a],
-            _ => [a, b],
-        }
-    }
-
     /// A source of up to 32 bits, extended to 32 by the sign of its type.
     pub fn extended(&mut self, operand: &ast::Operand, ty: ScalarType) -> Lowered<Operand> {
         let mut value = self.source(operand, ty)?;

@@ -6,7 +6,7 @@
 use super::address::Window;
 use super::builder::{Builder, Lowered, Refusal};
 use super::memory::AccessMods;
-use super::mods::*;
+use crate::ori::mods::*;
 use crate::ori::{File, Operand};
 use crate::ptx::ast;
 use crate::tables::memory::{Access, CacheRow, OrderRow, Step};

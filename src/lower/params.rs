@@ -8,8 +8,8 @@
 use super::abi::Passed;
 use super::builder::{Builder, Lowered, Refusal};
 use super::memory::elements;
-use super::mods::*;
 use super::operand::is_signed;
+use crate::ori::mods::*;
 use crate::ori::{Kind, Operand};
 use crate::ptx::ast::{self, AddressBase, OperandKind, SymbolId};
 use crate::tables::ptx::ScalarType;

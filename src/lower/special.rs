@@ -4,8 +4,8 @@
 //! `tables/lowering/special.ron` says for the generation; what has no row is refused.
 
 use super::builder::{Builder, Lowered, Refusal};
-use super::mods::*;
 use crate::ori::Operand;
+use crate::ori::mods::*;
 use crate::tables::memory::{SpecialFrom, SpecialHome};
 use crate::tables::ptx::SpecialRegister;
 use crate::tables::{Op, Role};
@@ -60,7 +60,10 @@ impl Builder<'_> {
                 let along = |name: &str| SpecialRegister::by_name(&format!("{name}.{axis}")).ok_or(Refusal::NotBuilt);
                 let block = self.special_source(along("ctaid")?)?;
                 let size = self.special_source(along("cluster_nctaid")?)?;
-                self.quotient(block, size, home.from == SpecialFrom::Remainder)
+                let op = if home.from == SpecialFrom::Remainder { Op::IREM } else { Op::IDIV };
+                let d = self.temp();
+                self.put(op, &[U32], &[(Role::D, d), (Role::A, block), (Role::B, size)]);
+                d
             }
             SpecialFrom::Flag => {
                 let (word, p, one) = (self.bank_word(Operand::NULL, home.at), self.temp_pred(), self.imm(1));

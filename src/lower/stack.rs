@@ -6,8 +6,8 @@
 //! makes no difference what is called: a function of the module, one through a pointer, one of the driver.
 
 use super::builder::{Builder, Lowered, Refusal};
-use super::logic::LUT_AND;
 use crate::ori::Operand;
+use crate::ori::words::LUT_AND;
 use crate::ptx::ast::{self, Constant, OperandKind, Statement};
 use crate::tables::ptx::Op as PtxOp;
 use crate::tables::{Op, Role};

@@ -6,9 +6,9 @@
 
 use super::builder::{Builder, Lowered, Refusal};
 use super::compare::int_comparison;
-use super::mods::*;
 use super::operand::is_signed;
 use crate::ori::Operand;
+use crate::ori::mods::*;
 use crate::ptx::ast::{self, OperandKind, Part, RegisterUse};
 use crate::tables::choices::{self, Step};
 use crate::tables::ptx::ScalarType;

@@ -7,9 +7,9 @@
 
 use super::builder::{Builder, Lowered, Refusal};
 use super::compare::int_comparison;
-use super::mods::*;
 use super::operand::is_signed;
 use crate::ori::Operand;
+use crate::ori::mods::*;
 use crate::ptx::ast::{self, OperandKind, Part, RegisterUse};
 use crate::tables::choices::Step;
 use crate::tables::ptx::{AtomOp, ScalarType, ShiftMode, VideoScale};
@@ -244,7 +244,7 @@ impl Builder<'_> {
         self.isetp(p, &[EQ, AND, U32], beyond, Operand::zero());
         let bound = if signed {
             let (bound, top) = (self.temp(), self.imm(0x7fff_ffff));
-            self.lop3(bound, sum[2], top, Operand::zero(), super::logic::LUT_XOR);
+            self.lop3(bound, sum[2], top, Operand::zero(), crate::ori::words::LUT_XOR);
             bound
         } else {
             let all = self.imm(u32::MAX);

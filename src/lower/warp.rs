@@ -4,8 +4,8 @@
 //! lanes must be together. Masks are applied to what lanes say: groups of lanes with different masks may run together.
 
 use super::builder::{Builder, Lowered, Refusal};
-use super::logic::{LUT_AND, LUT_OR, LUT_XOR};
-use super::mods::*;
+use crate::ori::mods::*;
+use crate::ori::words::{LUT_AND, LUT_OR, LUT_XOR};
 use crate::ori::{File, Operand};
 use crate::ptx::ast;
 use crate::tables::ptx::{AtomOp, MatchMode, ScalarType, ShflMode, VoteMode};

@@ -94,6 +94,19 @@ pub fn access_size(words: usize) -> Option<u8> {
     }
 }
 
+/// How far a function has come through the phases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stage {
+    /// Counts up at the phases that `tables/phases.ron` gives a number for.
+    pub progress: u8,
+    /// ConvertUnsupportedOps is over.
+    pub converted: bool,
+    /// Operations were left for LateExpansionUnsupportedOps.
+    pub unsupported: bool,
+    /// SetAfterLegalization has run at a level where it sets its mark: no operation without an encoding is left.
+    pub legalized: bool,
+}
+
 /// One instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct InstData {
@@ -171,6 +184,8 @@ pub struct Function {
     symbols: Vec<Symbol>,
     /// Every register has one definition.
     pub ssa: bool,
+    /// How far it has come.
+    pub stage: Stage,
     /// Phases may do more than is needed: it is made faster.
     pub optimise: bool,
     pub convention: Convention,
@@ -209,6 +224,7 @@ impl Function {
             pool_index: QuickMap::default(),
             symbols: Vec::new(),
             ssa: false,
+            stage: Stage::default(),
             optimise: true,
             convention: Convention::Kernel,
             stack_pointer: None,

@@ -4,14 +4,21 @@
 //! is a list of blocks of instruction ids; instructions, operands, registers and vectors live in arenas of the function.
 
 pub mod cfg;
+pub mod code;
+pub mod floats;
 pub mod function;
 pub mod hash;
 pub mod liveness;
+pub mod mods;
 pub mod operand;
 pub mod ssa;
 pub mod text;
 pub mod varying;
 pub mod verify;
+pub mod words;
 
-pub use function::{Block, Convention, File, Function, InstData, InstId, RegData, STACK_POINTER, Symbol, VReg, VecId};
+pub use code::Code;
+pub use function::{
+    Block, Convention, File, Function, InstData, InstId, RegData, STACK_POINTER, Stage, Symbol, VReg, VecId,
+};
 pub use operand::{Kind, Operand};

@@ -7,7 +7,7 @@
 //! Copies out of SSA are parallel copies at the end of the predecessors; a cycle among them is broken with a fresh register.
 
 use super::cfg::{Cfg, Dominators};
-use super::function::{Block, Function, InstId, VReg};
+use super::function::{Block, Function, InstId, RegData, VReg};
 use super::liveness::Liveness;
 use super::operand::{Kind, Operand};
 use crate::tables::ori::Direction;
@@ -17,16 +17,28 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Puts a function into SSA form. Unreachable blocks are dropped from the layout.
 pub fn construct(function: &mut Function) {
+    rename(function, |_| true);
+}
+
+/// Puts into SSA form the registers that were given several definitions since; all others have one.
+pub fn repair(function: &mut Function, is_variable: impl Fn(VReg) -> bool) {
+    function.ssa = false;
+    rename(function, is_variable);
+}
+
+fn rename(function: &mut Function, is_variable: impl Fn(VReg) -> bool) {
+    let fixed = |(reg, data): (VReg, &RegData)| data.phys.is_some() || !is_variable(reg);
+    let fixed: Vec<bool> = function.regs.iter().map(fixed).collect();
     let cfg = Cfg::new(function);
     function.layout.retain(|b| cfg.reachable(*b));
     let dominators = cfg.dominators();
-    let phis = place_phis(function, &cfg, &dominators);
+    let phis = place_phis(function, &cfg, &dominators, &fixed);
     let mut renamer = Renamer {
         current: SecondaryMap::with_default(Vec::new()),
         undefined: HashMap::new(),
         phis,
         children: children(&cfg, &dominators),
-        fixed: function.regs.values().map(|r| r.phys.is_some()).collect(),
+        fixed,
     };
     renamer.walk(function, &cfg);
     let undefined: Vec<InstId> = renamer.undefined.values().map(|(_, inst)| *inst).collect();
@@ -48,7 +60,12 @@ fn children(cfg: &Cfg, dominators: &Dominators) -> SecondaryMap<Block, Vec<Block
 }
 
 /// For each block the PHIs it gets: variable and instruction, pruned by liveness.
-fn place_phis(function: &mut Function, cfg: &Cfg, dominators: &Dominators) -> SecondaryMap<Block, Vec<(VReg, InstId)>> {
+fn place_phis(
+    function: &mut Function,
+    cfg: &Cfg,
+    dominators: &Dominators,
+    fixed: &[bool],
+) -> SecondaryMap<Block, Vec<(VReg, InstId)>> {
     let live = Liveness::at_start(function, cfg);
     let frontiers = frontiers(cfg, dominators);
     let mut defs: SecondaryMap<VReg, Vec<Block>> = SecondaryMap::new();
@@ -64,7 +81,7 @@ fn place_phis(function: &mut Function, cfg: &Cfg, dominators: &Dominators) -> Se
     let mut phis: SecondaryMap<Block, Vec<(VReg, InstId)>> = SecondaryMap::new();
     let mut done: SecondaryMap<Block, Option<VReg>> = SecondaryMap::new();
     let mut work: Vec<Block> = Vec::new();
-    let regs: Vec<VReg> = function.regs.keys().filter(|r| function.regs[*r].phys.is_none()).collect();
+    let regs: Vec<VReg> = function.regs.keys().filter(|r| !fixed[r.index()]).collect();
     for reg in regs {
         if defs[reg].is_empty() {
             continue;
@@ -165,8 +182,25 @@ impl Renamer {
                 let value = self.value(function, variable);
                 function.args_mut(phi)[2 * at + 2] = Operand::reg(value);
             }
+            self.older_phis(function, block, *succ);
         }
         defined
+    }
+
+    /// The inputs from a block of the PHIs that were there before.
+    fn older_phis(&mut self, function: &mut Function, from: Block, to: Block) {
+        for i in self.phis[to].len()..function.blocks[to].len() {
+            let inst = function.blocks[to][i];
+            if function.insts[inst].op != Op::PHI {
+                break;
+            }
+            for at in (1..function.args(inst).len()).step_by(2) {
+                if function.args(inst)[at].kind() == Kind::Label(from) {
+                    let value = function.args(inst)[at + 1];
+                    function.args_mut(inst)[at + 1] = self.renamed(function, value);
+                }
+            }
+        }
     }
 
     fn instruction(&mut self, function: &mut Function, inst: InstId, defined: &mut Vec<VReg>) {
@@ -179,7 +213,11 @@ impl Renamer {
         }
         let guard = function.insts[inst].guard;
         function.insts[inst].guard = self.renamed(function, guard);
-        let guarded = !guard.is_null();
+        for i in 0..function.olds(inst).len() {
+            let operand = function.olds(inst)[i];
+            function.olds_mut(inst)[i] = self.renamed(function, operand);
+        }
+        let guarded = !guard.is_null() && function.olds(inst).is_empty();
         let mut olds = Vec::new();
         for i in 0..count {
             if function.direction(inst, i) == Direction::Def {
@@ -314,6 +352,7 @@ fn old_value_copies(function: &mut Function, block: Block) {
         }
         if !pairs.is_empty() {
             out.extend(parallel_copy(function, &pairs));
+            read_copies(function, inst, &pairs);
         }
         if !function.olds(inst).is_empty() {
             function.set_olds(inst, &[]);
@@ -321,6 +360,19 @@ fn old_value_copies(function: &mut Function, block: Block) {
         out.push(inst);
     }
     function.blocks[block] = out;
+}
+
+/// What a guarded instruction may overwrite holds the old value, and is read in its place: then that need not live on.
+fn read_copies(function: &mut Function, inst: InstId, pairs: &[(VReg, VReg)]) {
+    for i in 0..function.args(inst).len() {
+        let operand = function.args(inst)[i];
+        if function.direction(inst, i) == Direction::Use
+            && let Kind::Reg(reg) = operand.kind()
+            && let Some((new, _)) = pairs.iter().find(|(_, old)| *old == reg)
+        {
+            function.args_mut(inst)[i] = operand.with_reg(*new);
+        }
+    }
 }
 
 /// Copies that all read before any writes, as a sequence.

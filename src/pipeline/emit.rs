@@ -85,7 +85,13 @@ pub fn emit(function: &Function) -> Result<Code, String> {
 }
 
 /// Whether the target has a word for an instruction, whatever its registers become: each stands for one that its kind of operand takes.
+/// What names a place in code counts as none, so that nobody rewrites it.
 pub fn encodes(function: &Function, inst: InstId) -> bool {
+    function.args(inst).iter().all(|operand| function.symbol_of(*operand).is_none()) && is_legal(function, inst)
+}
+
+/// The same, with a number for each place in code.
+pub fn is_legal(function: &Function, inst: InstId) -> bool {
     let data = &function.insts[inst];
     let mut machine = Inst::new(data.op);
     machine.mods = data.mods;
@@ -94,10 +100,23 @@ pub fn encodes(function: &Function, inst: InstId) -> bool {
             Guard { pred: STAND_IN as u8, not: data.guard.not(), upred: function.regs[reg].file == File::UP };
     }
     for (role, operand) in data.op.info().roles.iter().zip(function.args(inst)) {
-        let Ok(arg) = machine_arg(function, role.class, *operand, |_| Ok(STAND_IN), |_| 0) else { return false };
+        let arg = match function.symbol_of(*operand) {
+            Some(symbol) => Ok(place_holder(symbol, role.class)),
+            None => machine_arg(function, role.class, *operand, |_| Ok(STAND_IN), |_| 0),
+        };
+        let Ok(arg) = arg else { return false };
         machine.set(role.role, arg);
     }
     sass::encode(function.target, &machine).is_ok()
+}
+
+/// An operand of the kind that a symbol becomes.
+fn place_holder(symbol: &Symbol, class: Class) -> Arg {
+    match symbol {
+        Symbol::Zero | Symbol::Start | Symbol::Function(_) => Arg::label(0),
+        Symbol::Return { .. } if class == Class::Label => Arg::label(0),
+        Symbol::Return { .. } | Symbol::Distance { .. } | Symbol::Linked { .. } => Arg::imm(0),
+    }
 }
 
 /// A number that a register of any file can have, and a vector's first one too.

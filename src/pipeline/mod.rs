@@ -9,6 +9,7 @@ pub mod emit;
 pub mod link;
 
 use crate::alloc;
+use crate::legal::{Legalization, phases};
 use crate::opt;
 use crate::ori::{Function, ssa, verify};
 use crate::sched::{control, early, order, safe, sync};
@@ -31,12 +32,12 @@ pub struct PhaseError {
     pub message: String,
 }
 
-type Run = fn(&mut Function) -> Result<(), String>;
+type Run = fn(&mut Function, &Legalization) -> Result<(), String>;
 
 /// Wraps a phase that cannot fail.
 macro_rules! infallible {
     ($f:path) => {
-        |function: &mut Function| {
+        |function: &mut Function, _: &Legalization| {
             $f(function);
             Ok(())
         }
@@ -46,17 +47,29 @@ macro_rules! infallible {
 /// The function of a built phase.
 fn body(phase: Phase) -> Option<Run> {
     let run: Run = match phase {
-        Phase::OriCheckInitialProgram => check_initial,
+        Phase::OriCheckInitialProgram => |function, _| check_initial(function),
+        Phase::ConvertUnsupportedOps => phases::convert_unsupported_ops,
+        Phase::UpdateAfterConvertUnsupportedOps => phases::update_after_convert_unsupported_ops,
         Phase::EarlyOriSimpleLiveDead => infallible!(opt::dead::run),
         Phase::GenerateMovPhi => infallible!(ssa::construct),
         Phase::GeneralOptimize => infallible!(general_optimize),
         Phase::OriPropagateVaryingFirst => infallible!(uniform::varying::run),
+        Phase::MidExpansion => phases::mid_expansion,
+        Phase::LateExpansion => phases::late_expansion,
+        Phase::GeneralOptimizeLate => infallible!(general_optimize_late),
         Phase::OriPerformLiveDeadThird => infallible!(opt::dead::run),
         Phase::OriPropagateVaryingSecond => infallible!(uniform::varying::run),
         Phase::ConvertAllMovPhiToMov => infallible!(ssa::destruct),
+        Phase::AdvancedPhaseLateConvUnSup => phases::late_conversion_gate,
+        Phase::LateExpansionUnsupportedOps => phases::late_expansion_unsupported_ops,
+        Phase::LateExpansionUnsupportedOpsMid => phases::late_expansion_unsupported_ops_mid,
+        Phase::LateExpansionUnsupportedOps2 => phases::late_expansion_unsupported_ops2,
+        Phase::SetAfterLegalization => {
+            |function, asked| phases::set_after_legalization(function, asked, &emit::is_legal)
+        }
         Phase::ScheduleInstructions => infallible!(schedule_early),
         Phase::OriDoSyncronization => infallible!(sync::run),
-        Phase::AllocateRegisters => alloc::run,
+        Phase::AllocateRegisters => |function, _| alloc::run(function),
         Phase::OriRemoveNopCode => infallible!(opt::layout::remove_needless),
         Phase::PostSchedule => infallible!(post_schedule),
         Phase::PlaceBlocksInSourceOrder => infallible!(place_blocks),
@@ -116,17 +129,35 @@ fn general_optimize(function: &mut Function) {
     opt::copies::run(function);
 }
 
+/// What LateExpansion wrote is cleaned; products and sums of expansions are not contracted.
+fn general_optimize_late(function: &mut Function) {
+    opt::copies::run(function);
+    if !function.optimise {
+        return;
+    }
+    opt::common::run(function);
+    opt::dead::run(function);
+    opt::simplify::run(function, &emit::encodes);
+    opt::copies::run(function);
+}
+
 fn check_initial(function: &mut Function) -> Result<(), String> {
     let errors = verify::verify(function);
     if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
 }
 
 /// Runs every built phase in order; `after` sees the function after each.
-pub fn run(function: &mut Function, watch: Watch, mut after: impl FnMut(Phase, &Function)) -> Result<(), PhaseError> {
+pub fn run(
+    function: &mut Function,
+    asked: &Legalization,
+    watch: Watch,
+    mut after: impl FnMut(Phase, &Function),
+) -> Result<(), PhaseError> {
     for phase in Phase::ALL {
+        function.stage.progress = phase.info().progress.unwrap_or(function.stage.progress);
         let Some(body) = body(phase).filter(|_| phase.info().built) else { continue };
         let conditions = watch.verify.then(|| verify::convergent_conditions(function));
-        body(function).map_err(|message| PhaseError { phase, message })?;
+        body(function, asked).map_err(|message| PhaseError { phase, message })?;
         if let Some(conditions) = conditions {
             let mut errors = verify::verify(function);
             errors.extend(verify::compare_conditions(&conditions, &verify::convergent_conditions(function)));
@@ -141,10 +172,15 @@ pub fn run(function: &mut Function, watch: Watch, mut after: impl FnMut(Phase, &
 
 /// Runs one phase by name, with the verifier behind it; for tests of a single phase.
 pub fn run_one(function: &mut Function, name: &str) -> Result<(), String> {
+    run_one_as(function, name, &Legalization::default())
+}
+
+/// The same as something else than the default asks for.
+pub fn run_one_as(function: &mut Function, name: &str, asked: &Legalization) -> Result<(), String> {
     let phase = Phase::ALL.into_iter().find(|p| p.name() == name);
     let phase = phase.ok_or_else(|| format!("no phase is called `{name}`"))?;
     let body = body(phase).ok_or_else(|| format!("phase `{name}` is planned"))?;
-    body(function)?;
+    body(function, asked)?;
     let errors = verify::verify(function);
     if errors.is_empty() { Ok(()) } else { Err(errors.join("\n")) }
 }

@@ -7,6 +7,7 @@ pub mod elf;
 pub mod encoding;
 pub mod helpers;
 pub mod latency;
+pub mod legal;
 pub mod lowering;
 pub mod memory;
 pub mod mods;
@@ -18,6 +19,7 @@ pub mod targets;
 pub mod throughput;
 
 pub use encoding::sr;
+pub use legal::{Family, Knob, Slot};
 pub use mods::Mods;
 pub use ori::{Mod, Op, Prop, Role, value};
 pub use phases::Phase;

@@ -5,6 +5,8 @@
 pub struct PhaseInfo {
     /// Numbers used for it in the published documents.
     pub seed: &'static [u16],
+    /// What the progress counter is from this phase on.
+    pub progress: Option<u8>,
     pub category: &'static str,
     pub built: bool,
     pub requires: &'static [&'static str],

@@ -113,10 +113,14 @@ impl Generation {
     }
 }
 
+use super::legal::{LEGALIZERS, LegalizerInfo};
+
 /// What a generated per-SM backend answers.
 pub trait Backend: Sync {
     /// The target it compiles for.
     fn target(&self) -> &'static Target;
+    /// What its legalization phases expand.
+    fn legalizer(&self) -> &'static LegalizerInfo;
 }
 
 include!(concat!(env!("OUT_DIR"), "/targets.rs"));

@@ -4,6 +4,7 @@ pub mod bits;
 pub mod elf;
 pub mod evidence;
 pub mod helpers;
+pub mod legal;
 pub mod memory;
 pub mod overlap;
 pub mod phases;
@@ -28,4 +29,5 @@ pub fn all(model: &Model, report: &mut Report) {
     overlap::check(model, report);
     memory::check(model, report);
     helpers::check(model, report);
+    legal::check(model, report);
 }

@@ -6,6 +6,7 @@ pub mod elf;
 pub mod encoding;
 pub mod helpers;
 pub mod latency;
+pub mod legal;
 pub mod lowering;
 pub mod memory;
 pub mod ori;
@@ -25,6 +26,7 @@ pub fn all(model: &Model) -> Vec<(String, String)> {
         ("targets.rs".into(), pretty(targets::emit(model))),
         ("elf.rs".into(), pretty(elf::emit(model))),
         ("ori.rs".into(), pretty(ori::emit(model))),
+        ("legal.rs".into(), pretty(legal::emit(model))),
         ("lowering.rs".into(), pretty(lowering::emit(model))),
         ("choices.rs".into(), pretty(choices::emit(model))),
         ("phases.rs".into(), pretty(phases::emit(model))),

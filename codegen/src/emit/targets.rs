@@ -107,6 +107,7 @@ struct BackendView {
     ident: String,
     name: String,
     index: usize,
+    legalizer: usize,
 }
 
 #[derive(Template)]
@@ -121,8 +122,14 @@ pub fn backends(model: &Model) -> String {
         ident: camel(&row.name),
         name: row.name.clone(),
         index,
+        legalizer: legalizer(model, row.col),
     };
     let backends = model.targets.built().map(view).collect();
     // The template holds nothing that can fail at run time; a broken one does not compile.
     Backends { backends }.render().unwrap_or_default()
+}
+
+/// Place of the backend of legalization that a column has; a law says that there is one.
+fn legalizer(model: &Model, column: u32) -> usize {
+    model.legal.backends.iter().position(|b| model.targets.columns(&b.on) >> column & 1 != 0).unwrap_or_default()
 }

@@ -10,6 +10,7 @@ pub mod form_syntax;
 pub mod helper_text;
 pub mod helpers;
 pub mod latency;
+pub mod legal;
 pub mod lowering;
 pub mod memory;
 pub mod ori;
@@ -32,6 +33,7 @@ pub struct Model {
     pub elf: elf::Elf,
     pub ptx: ptx::Ptx,
     pub encoding: encoding::Encoding,
+    pub legal: legal::Legal,
     pub lowering: lowering::Lowering,
     pub choices: choices::Choices,
     pub memory: memory::Memory,
@@ -54,6 +56,7 @@ impl Model {
         let lowering = lowering::Lowering::load(sources, &ptx, &ori, &targets, report);
         let names = lowering::Names { ptx: &ptx, ori: &ori, targets: &targets };
         let choices = choices::Choices::load(sources, &names, report);
+        let legal = legal::Legal::load(sources, report);
         let memory = memory::Memory::load(sources, report);
         let latency = latency::Latency::load(sources, &targets, &ori, report);
         let throughput = throughput::Throughput::load(sources, &targets, &ori, report);
@@ -66,6 +69,7 @@ impl Model {
             elf,
             ptx,
             encoding,
+            legal,
             lowering,
             choices,
             memory,

@@ -7,6 +7,7 @@ pub mod elf;
 pub mod encoding;
 pub mod helpers;
 pub mod latency;
+pub mod legal;
 pub mod lowering;
 pub mod memory;
 pub mod ori;

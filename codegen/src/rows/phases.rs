@@ -8,6 +8,8 @@ pub struct PhaseRow {
     pub order: u16,
     pub name: String,
     pub seed: Vec<u16>,
+    #[serde(default)]
+    pub progress: Option<u8>,
     pub category: String,
     pub state: String,
     pub requires: String,

@@ -4,15 +4,17 @@
 //! remainder would be subnormal; a root is never subnormal, so scaling back is exact and no branch is needed. In f32 the last
 //! step is right for every mantissa and every estimate within the bound of MUFU (all were tried); in f64 the neighbours are tested.
 
-use super::builder::{Builder, Lowered, Refusal};
-use super::mods::*;
-use super::quotient::{ONE_HIGH, last_rounding};
-use crate::ori::Operand;
-use crate::ptx::ast;
-use crate::tables::ptx::{Op as PtxOp, ScalarType};
+use crate::ori::floats::ONE_HIGH;
+use crate::ori::mods::*;
+use crate::ori::{Code, Operand};
 use crate::tables::{Op, Role};
 
-/// 0.5, infinity and NaN as high words of f64.
+/// f32: 2 to the -101, the least operand whose remainder is exact.
+const LEAST_ROOTED: u32 = 0x0d00_0000;
+/// f64: high word of 2 to the -970, from which on a remainder is exact.
+const LEAST_ROOTED_HIGH: u32 = 0x0350_0000;
+/// 0.375, 0.5, infinity and NaN as high words of f64.
+const THREE_EIGHTHS_HIGH: u32 = 0x3fd8_0000;
 const HALF_HIGH: u32 = 0x3fe0_0000;
 const INFINITE_HIGH: u32 = 0x7ff0_0000;
 const NAN_HIGH: u32 = 0xfff8_0000;
@@ -21,23 +23,35 @@ const SMALL_HIGH: u32 = 0x0650_0000;
 const UP_HIGH: u32 = 0x5ff0_0000;
 const BACK_HIGH: u32 = 0x2ff0_0000;
 
-impl Builder<'_> {
-    /// `sqrt` with a rounding mode.
-    pub fn exact_root(&mut self, inst: &ast::Instruction) -> Lowered {
-        let (ty, rounding) = (inst.types[0], last_rounding(inst.mods.rounding));
-        if ty == ScalarType::F64 {
-            let x = self.pair_source(&inst.operands[1], ty)?;
-            let d = self.dest(&inst.operands[0])?;
-            self.root_f64(d, x, rounding);
-        } else {
-            let x = self.source_reg(&inst.operands[1], ty)?;
-            let d = self.dest(&inst.operands[0])?;
-            self.root_f32(d, x, rounding, inst.mods.ftz);
-        }
-        Ok(())
+impl Code {
+    /// `d = root of x` in f32 where the remainder is a normal number: right for every mantissa and the nearest estimate of its reciprocal root (all were
+    /// tried); elsewhere with a scaled operand.
+    pub(super) fn root_f32(&mut self, d: Operand, x: Operand, rounding: Option<M>, ftz: bool) {
+        let (p, last) = (self.temp_pred(), self.imm(0x7f7f_ffff - LEAST_ROOTED));
+        let rank = self.plus(x, (LEAST_ROOTED as i32).wrapping_neg());
+        self.isetp(p, &[GT, AND, U32], rank, last);
+        self.either(
+            p,
+            |code| code.scaled_root_f32(d, x, rounding, ftz),
+            |code| {
+                let (estimate, nothing, half) = (code.temp(), Operand::zero().negated(), code.imm(0.5f32.to_bits()));
+                let half = code.in_reg(half);
+                code.mufu(MUFU_RSQ, estimate, x);
+                let (g, h) = (code.ffma(x, estimate, nothing), code.ffma(estimate, half, nothing));
+                let rest = code.ffma(g.negated(), g, x);
+                let mut root = code.ffma(rest, h, g);
+                if rounding.is_some() {
+                    let (rest, rounded) = (code.ffma(root.negated(), root, x), code.temp());
+                    let args = [(Role::D, rounded), (Role::A, rest), (Role::B, h), (Role::C, root)];
+                    code.put(Op::FFMA, rounding.as_slice(), &args);
+                    root = rounded;
+                }
+                code.copy(d, root);
+            },
+        );
     }
 
-    fn root_f32(&mut self, d: Operand, x: Operand, rounding: Option<M>, ftz: bool) {
+    fn scaled_root_f32(&mut self, d: Operand, x: Operand, rounding: Option<M>, ftz: bool) {
         let [up, back, scaled, estimate] = [(); 4].map(|()| self.temp());
         let (limit, p) = (self.imm(0x0f80_0000), self.temp_pred());
         // Negative numbers are less, too; their root is NaN at any scale.
@@ -98,7 +112,41 @@ impl Builder<'_> {
         (g, h)
     }
 
-    fn root_f64(&mut self, d: Operand, x: Operand, rounding: Option<M>) {
+    /// `d = root of x` in f64. From the unit's 20 bits one step of the third order makes the reciprocal root; its product with x, corrected once, is the
+    /// nearest root: tried with all operands whose roots lie close to the middle between two numbers. Elsewhere with a scaled operand.
+    pub(super) fn root_f64(&mut self, d: Operand, x: Operand, rounding: Option<M>) {
+        let (high, p, limit) = (self.words(x)[1], self.temp_pred(), self.imm(INFINITE_HIGH - LEAST_ROOTED_HIGH));
+        let low = self.plus(high, (LEAST_ROOTED_HIGH as i32).wrapping_neg());
+        self.isetp(p, &[GE, AND, U32], low, limit);
+        self.either(
+            p,
+            |code| code.scaled_root_f64(d, x, rounding),
+            |code| {
+                let estimate = code.temp_pair();
+                let [to_low, to_high] = code.words(estimate);
+                code.copy(to_low, low);
+                code.mufu(MUFU_RSQ64H, to_high, high);
+                let constants = [ONE_HIGH, HALF_HIGH, THREE_EIGHTHS_HIGH].map(|high| code.double_constant(high));
+                let square = code.dmul(None, estimate, estimate);
+                let error = code.dfma(x, square.negated(), constants[0]);
+                // 1 / root of 1 - error = 1 + error * (1/2 + 3/8 error)
+                let factor = code.dfma(error, constants[2], constants[1]);
+                let step = code.dmul(None, estimate, error);
+                let y = code.dfma(factor, step, estimate);
+                let (g, h) = (code.dmul(None, x, y), code.dmul(None, y, constants[1]));
+                let rest = code.dfma(g.negated(), g, x);
+                let mut root = code.dfma(rest, h, g);
+                if rounding.is_some() {
+                    let (rest, rounded) = (code.dfma(root.negated(), root, x), code.temp_pair());
+                    code.dfma_into(rounded, rounding, rest, h, root);
+                    root = rounded;
+                }
+                code.copy_value(d, root);
+            },
+        );
+    }
+
+    fn scaled_root_f64(&mut self, d: Operand, x: Operand, rounding: Option<M>) {
         let (scaled, back) = self.scaled_for_root(x, BACK_HIGH);
         let (g, h) = self.coupled_root(scaled);
         let rest = self.dfma(g.negated(), g, scaled);
@@ -140,22 +188,8 @@ impl Builder<'_> {
         root
     }
 
-    /// `rcp.approx.ftz.f64` and `rsqrt.approx.f64`: the unit works on the high word; without `.ftz`, the whole number counts.
-    pub fn approximate_double(&mut self, inst: &ast::Instruction) -> Lowered {
-        let x = self.pair_source(&inst.operands[1], ScalarType::F64)?;
-        let d = self.dest(&inst.operands[0])?;
-        let result = match inst.op {
-            PtxOp::Rcp => self.mufu_high(MUFU_RCP64H, x),
-            PtxOp::Rsqrt if inst.mods.ftz => self.mufu_high(MUFU_RSQ64H, x),
-            PtxOp::Rsqrt => self.refined_reciprocal_root(x),
-            _ => return Err(Refusal::NotBuilt),
-        };
-        self.copy_value(d, result);
-        Ok(())
-    }
-
     /// Half the reciprocal root, doubled and scaled; where it is NaN, what the unit says of the operand (of zeros, infinity, negative numbers).
-    fn refined_reciprocal_root(&mut self, x: Operand) -> Operand {
+    pub(super) fn refined_reciprocal_root(&mut self, x: Operand) -> Operand {
         let (scaled, back) = self.scaled_for_root(x, UP_HIGH - (256 << 20));
         let (special, (_, h)) = (self.mufu_high(MUFU_RSQ64H, scaled), self.coupled_root(scaled));
         let two = self.double_constant(ONE_HIGH + (1 << 20));

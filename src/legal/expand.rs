@@ -1,0 +1,148 @@
+//! Pseudo-operations into instructions: the walk over a function, and what each operation becomes.
+//!
+//! Input: a function and the operations to replace. Output: the same function, its blocks split where an expansion branches; new blocks stand behind the one
+//! they come from, those of slow paths behind all others. Invariants: what is written for an operation is not in SSA form; where the function is, the
+//! new registers and the results are put into it afterwards; a guarded operation is branched over.
+
+use crate::ori::mods::*;
+use crate::ori::{Block, Code, Function, InstId, Kind, Operand, VReg, ssa};
+use crate::tables::{Mod, Op, Role, value};
+use cranelift_entity::{EntityRef, SecondaryMap};
+use std::collections::HashMap;
+
+/// Expands the operations that `wanted` names; says whether there were any.
+pub fn run(function: &mut Function, wanted: impl Fn(&Function, InstId) -> bool) -> bool {
+    let any = function.layout.iter().flat_map(|b| &function.blocks[*b]).any(|inst| wanted(function, *inst));
+    if !any {
+        return false;
+    }
+    let first_new = function.regs.len();
+    let f = std::mem::replace(function, Function::new("", function.target));
+    let ssa = f.ssa;
+    let entry = f.entry();
+    let mut code = Code { f, block: entry, guard: Operand::NULL, line: 0, visible: 0, cold: Vec::new() };
+    let mut ends: SecondaryMap<Block, Option<Block>> = SecondaryMap::new();
+    let mut results: Vec<VReg> = Vec::new();
+    for block in std::mem::take(&mut code.f.layout) {
+        code.f.layout.push(block);
+        code.block = block;
+        for inst in std::mem::take(&mut code.f.blocks[block]) {
+            if wanted(&code.f, inst) {
+                code.f.for_each_def(inst, |reg| results.push(reg));
+                operation(&mut code, inst, ssa);
+            } else {
+                let at = code.block;
+                code.f.append(at, inst);
+            }
+        }
+        ends[block] = Some(code.block).filter(|end| *end != block);
+    }
+    let cold = std::mem::take(&mut code.cold);
+    code.f.layout.retain(|block| !cold.contains(block));
+    code.f.layout.extend(cold);
+    *function = code.f;
+    if ssa {
+        rename_predecessors(function, &ends);
+        let is_result: HashMap<VReg, ()> = results.into_iter().map(|reg| (reg, ())).collect();
+        ssa::repair(function, |reg| reg.index() >= first_new || is_result.contains_key(&reg));
+    }
+    true
+}
+
+/// Expands one operation of a function that is not in SSA form; gives the block in which what stood behind it stands now.
+pub fn one(function: &mut Function, block: Block, at: usize) -> Block {
+    let f = std::mem::replace(function, Function::new("", function.target));
+    let mut code = Code { f, block, guard: Operand::NULL, line: 0, visible: 0, cold: Vec::new() };
+    let behind: Vec<InstId> = code.f.blocks[block].drain(at..).collect();
+    let place = code.f.layout.iter().position(|b| *b == block).map_or(code.f.layout.len(), |place| place + 1);
+    let after = code.f.layout.split_off(place);
+    operation(&mut code, behind[0], false);
+    let end = code.block;
+    code.f.blocks[end].extend_from_slice(&behind[1..]);
+    let cold = std::mem::take(&mut code.cold);
+    code.f.layout.retain(|block| !cold.contains(block));
+    code.f.layout.extend(after);
+    code.f.layout.extend(cold);
+    *function = code.f;
+    end
+}
+
+/// PHIs name the block in which a path ends now.
+fn rename_predecessors(function: &mut Function, ends: &SecondaryMap<Block, Option<Block>>) {
+    for block in function.layout.clone() {
+        for i in 0..function.blocks[block].len() {
+            let inst = function.blocks[block][i];
+            if function.insts[inst].op != Op::PHI {
+                break;
+            }
+            for operand in function.args_mut(inst) {
+                if let Kind::Label(from) = operand.kind()
+                    && let Some(end) = ends[from]
+                {
+                    *operand = Operand::label(end);
+                }
+            }
+        }
+    }
+}
+
+/// Writes what one operation becomes.
+fn operation(code: &mut Code, inst: InstId, ssa: bool) {
+    let data = code.f.insts[inst];
+    code.line = data.line;
+    let d = code.f.arg(inst, Role::D);
+    let done = (!data.guard.is_null()).then(|| {
+        if let (true, Some(old)) = (ssa, code.f.olds(inst).first().copied()) {
+            code.copy_value(d, old);
+        }
+        let [done, go] = [(); 2].map(|()| code.f.new_block());
+        code.branch_if(data.guard.inverted(), done, go);
+        done
+    });
+    // Out of SSA form a result may be a source, too.
+    let to = if ssa {
+        d
+    } else if d.as_vector().is_some() {
+        code.temp_pair()
+    } else {
+        code.temp()
+    };
+    write(code, inst, to);
+    code.copy_value(d, to);
+    if let Some(done) = done {
+        code.enter(done);
+    }
+}
+
+fn write(code: &mut Code, inst: InstId, d: Operand) {
+    let data = code.f.insts[inst];
+    let [a, b] = [Role::A, Role::B].map(|role| code.f.arg(inst, role));
+    let [a, b] = [a, b].map(|operand| code.in_reg(operand));
+    let signed = data.mods.get(Mod::Sign) == value::sign::NONE;
+    let ftz = data.mods.get(Mod::Ftz) == value::ftz::FTZ;
+    let rounding = [RM, RP, RZ].into_iter().find(|(kind, value)| data.mods.get(*kind) == *value);
+    match data.op {
+        Op::IDIV => code.divide_words(d, a, b, signed, false),
+        Op::IREM => code.divide_words(d, a, b, signed, true),
+        Op::IDIV_16 => code.divide_shorts(d, a, b, signed, false),
+        Op::IREM_16 => code.divide_shorts(d, a, b, signed, true),
+        Op::IDIV_64 => code.divide_longs(d, a, b, signed, false),
+        Op::IREM_64 => code.divide_longs(d, a, b, signed, true),
+        Op::FDIV => code.quotient_f32(d, a, b, rounding, ftz),
+        Op::FRCP => {
+            let one = code.imm(1f32.to_bits());
+            let one = code.in_reg(one);
+            code.quotient_f32(d, one, a, rounding, ftz);
+        }
+        Op::FDIV_FULL => code.full_quotient(d, a, b, ftz),
+        Op::DDIV => code.quotient_f64(d, a, b, rounding),
+        Op::DRCP => code.reciprocal_f64(d, a, rounding),
+        Op::FSQRT => code.root_f32(d, a, rounding, ftz),
+        Op::DSQRT => code.root_f64(d, a, rounding),
+        Op::DRSQRT => {
+            let result = code.refined_reciprocal_root(a);
+            code.copy_value(d, result);
+        }
+        _ => {}
+    }
+}
