@@ -57,6 +57,8 @@ impl Kind {
                 3 << (f.mant - 1) | one,
                 f.max(false),
                 f.inf(false),
+                f.inf(false) | 1,
+                f.inf(false) | 2,
                 f.nan(),
             ];
             list.iter().flat_map(|b| [*b, *b | f.sign_bit()]).collect::<Vec<_>>()
