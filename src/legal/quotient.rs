@@ -244,6 +244,9 @@ impl Code {
         let ((a, exponent_a), (b, exponent_b)) = (self.mantissa_and_exponent(a), self.mantissa_and_exponent(b));
         let by = self.temp();
         self.add(by, exponent_a, exponent_b.negated());
+        // MUFU reads the high word alone, and of a NaN that may be an infinity's: that of a product is not.
+        let one = self.double_constant(ONE_HIGH);
+        let b = self.dmul(None, b, one);
         let estimate = self.mufu_high(MUFU_RCP64H, b);
         let special = self.dmul(None, a, estimate);
         let (y, nearest) = self.quotient_from(estimate, a, b, true);
