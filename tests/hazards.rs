@@ -5,7 +5,7 @@
 //! `SASSAFRAS_CASE=TEXT` the files whose name contains it. Checked: our cubins are clean at -O0 and -O3; what is reported of the
 //! incumbent's is explained line by line in `tests/oracle/hazards.txt`; no distance of ours is below the smallest that the
 //! incumbent uses between the same two opcodes, nor, for a pair that it never has, below the smallest of the pair's classes;
-//! mutants of our control words are caught.
+//! mutants of our control words are caught; operands are marked for reuse where the incumbent marks them.
 
 #[allow(dead_code)]
 #[path = "support/vendor.rs"]
@@ -381,6 +381,38 @@ fn no_distance_of_ours_is_below_the_incumbents() {
     println!("{} pairs and classes seen; of ours {judged:?} judged by opcodes, by classes, by nothing", seen.len());
     let wrong: BTreeMap<String, String> = wrong.into_iter().flat_map(|w| w.0).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Marks of reuse: those of the incumbent's cubins beside those that ours would have under the same control fields. Where it marks more,
+/// the reader is further away than ours looks; where ours would mark more, it has its own reasons.
+#[test]
+fn reuse_is_marked_where_the_incumbent_marks_it() {
+    if vendor::tool("ptxas").is_none() {
+        return println!("skipped: no vendor tools");
+    }
+    let found = each(&jobs(), |job| {
+        let mut counts: BTreeMap<&'static str, [u64; 3]> = BTreeMap::new();
+        let Some(cubin) = incumbent(job) else { return counts };
+        let target = target_of(&cubin).unwrap();
+        let count = counts.entry(Latency::of(target).unwrap().name).or_default();
+        for function in &cubin.functions {
+            for (_, theirs, wanted) in Analysis::new(target, function).unwrap().reuse() {
+                let bits = [theirs & wanted, theirs & !wanted, wanted & !theirs];
+                count.iter_mut().zip(bits).for_each(|(n, bits)| *n += u64::from(bits.count_ones()));
+            }
+        }
+        counts
+    });
+    let mut counts: BTreeMap<&'static str, [u64; 3]> = BTreeMap::new();
+    for (model, [both, theirs, wanted]) in found.into_iter().flatten() {
+        let count = counts.entry(model).or_default();
+        *count = [count[0] + both, count[1] + theirs, count[2] + wanted];
+    }
+    for (model, [both, theirs, wanted]) in &counts {
+        println!("{model}: {both} operands marked by both, {theirs} by the incumbent alone, {wanted} by ours alone");
+    }
+    let [both, theirs, wanted] = counts.values().fold([0; 3], |s, c| [s[0] + c[0], s[1] + c[1], s[2] + c[2]]);
+    assert!(both > 4 * theirs && both > 10 * wanted, "both {both}, the incumbent alone {theirs}, ours alone {wanted}");
 }
 
 /// A mutant of a control word: which field changes, and how.

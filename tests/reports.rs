@@ -4,9 +4,11 @@
 
 use sassafras::compile::{Options, compile};
 use sassafras::cubin::{self, Cubin};
+use sassafras::sass::{self, hazards};
 use sassafras::sim::fault::Kind;
 use sassafras::sim::launch::ArgValue;
 use sassafras::sim::run::{How, Outcome, Shape, decode, run_decoded};
+use sassafras::tables::Target;
 use std::process::Command;
 
 const TARGETS: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_100"];
@@ -167,4 +169,167 @@ fn the_command_line_says_it() {
     assert!(trace.contains("warp 1") && trace.contains("cycle") && trace.contains("EXIT"), "{trace}");
     let same = |seed| run(race, &["--json", "--jitter", seed]).1;
     assert_eq!(same("3"), same("3"));
+}
+
+/// A kernel for sm_90 out of instructions, each with its stall, the scoreboards it sets for result and reads, and those it waits for; the word
+/// that the launch stores first, and what is reported.
+fn assembled(lines: &[(&str, u8, [u8; 2], u8)]) -> (Cubin, u32, Outcome) {
+    let target = Target::by_name("sm_90").expect("a target");
+    let mut cubin = cubin_of("st.global.u32 [%rd3], %r1;", "sm_90", 3);
+    cubin.functions[0].registers = 32;
+    cubin.functions[0].code = lines
+        .iter()
+        .flat_map(|(line, stall, [write, read], wait)| {
+            let mut inst = sass::parse(target, line, 0, None).unwrap_or_else(|e| panic!("{line}: {}", e.message));
+            inst.ctrl =
+                sass::Ctrl { stall: *stall, stay: *stall < 12, write_bar: *write, read_bar: *read, wait: *wait };
+            sass::encode(target, &inst).unwrap_or_else(|e| panic!("{line}: {e}")).to_le_bytes()
+        })
+        .collect();
+    let mut args = [ArgValue::Buffer { bytes: vec![0; 4 * 256], writable: true }];
+    let shape = Shape { grid: [1; 3], block: [1, 1, 1], smem: 0 };
+    let code = decode(&cubin, "k").expect("decodes");
+    let outcome = run_decoded(&cubin, "k", shape, &mut args, &code, How::default()).expect("a launch");
+    let ArgValue::Buffer { bytes, .. } = &args[0] else { unreachable!() };
+    let word = u32::from_le_bytes(bytes[..4].try_into().expect("four bytes"));
+    (cubin, word, outcome)
+}
+
+/// No scoreboards.
+const IDLE: [u8; 2] = [7, 7];
+/// The address that is stored to, and the descriptor.
+const START: [(&str, u8, [u8; 2], u8); 3] = [
+    ("MOV R2, c[0x0][0x210]", 15, IDLE, 0),
+    ("MOV R3, c[0x0][0x214]", 15, IDLE, 0),
+    ("ULDC.64 UR4, c[0x0][0x208]", 15, IDLE, 0),
+];
+
+#[test]
+fn a_value_kept_for_reuse_is_the_old_one() {
+    let of = |first: &'static str| {
+        let rest = [
+            ("MOV R5, 0x1", 15, IDLE, 0),
+            (first, 2, IDLE, 0),
+            ("MOV R5, 0x7", 15, IDLE, 0),
+            ("IADD3 R7, R5, 0x1, RZ", 15, IDLE, 0),
+            ("STG.E desc[UR4][R2.64], R7", 15, IDLE, 0),
+            ("EXIT", 15, IDLE, 0),
+        ];
+        let (cubin, word, outcome) = assembled(&[&START[..], &rest].concat());
+        let statically = hazards::check(&cubin).expect("a target with a decoder");
+        (word, outcome.reports, statically)
+    };
+    let (word, reports, statically) = of("IADD3 R6, R5, 0x1, RZ");
+    assert!(word == 8 && reports.is_empty() && statically.is_empty(), "{word} {reports:?} {statically:?}");
+    let (word, reports, statically) = of("IADD3 R6, R5.reuse, 0x1, RZ");
+    assert_ne!(word, 8);
+    let text = "R5 is read as it was kept for reuse";
+    assert!(reports[0].fault.kind == Kind::Hazard && reports[0].fault.what.contains(text), "{reports:?}");
+    assert!(statically.len() == 1 && statically[0].message.contains(text), "{statically:?}");
+}
+
+#[test]
+fn what_is_read_late_and_overwritten_is_no_value() {
+    let of = |read: u8, wait: u8| {
+        let rest = [
+            ("MOV R5, 0x1", 15, IDLE, 0),
+            ("STG.E desc[UR4][R2.64], R5", 15, [7, read], 0),
+            ("MOV R5, 0x7", 15, IDLE, wait),
+            ("EXIT", 15, IDLE, 0),
+        ];
+        let (_, word, outcome) = assembled(&[&START[..], &rest].concat());
+        (word, outcome.reports)
+    };
+    let (word, reports) = of(0, 1);
+    assert!(word == 1 && reports.is_empty(), "{word} {reports:?}");
+    for (read, wait) in [(0, 0), (7, 0)] {
+        let (word, reports) = of(read, wait);
+        assert!(![1, 7].contains(&word), "{word}");
+        assert!(
+            reports[0].fault.kind == Kind::Hazard && reports[0].fault.what.contains("still to be read"),
+            "{reports:?}"
+        );
+    }
+}
+
+#[test]
+fn copies_are_there_when_their_group_was_waited_for() {
+    let copy = "cp.async.ca.shared.global [%r4], [%rd3], 4;\ncp.async.commit_group;\n";
+    let load = "ld.shared.u32 %r5, [%r4];\nst.global.u32 [%rd3], %r5;";
+    let two =
+        format!("{copy}add.u32 %r6, %r4, 512;\ncp.async.ca.shared.global [%r6], [%rd3], 4;\ncp.async.commit_group;\n");
+    let other = load.replace("[%r4]", "[%r6]");
+    for (name, body, kind) in [
+        ("after its group", format!("{copy}cp.async.wait_group 0;\n{load}"), None),
+        ("without a wait", format!("{copy}{load}"), Some(Kind::Hazard)),
+        ("the first of two", format!("{two}cp.async.wait_group 1;\n{load}"), None),
+        ("the second of two", format!("{two}cp.async.wait_group 1;\n{other}"), Some(Kind::Hazard)),
+        (
+            "a group that is open",
+            format!("{copy}cp.async.ca.shared.global [%r4], [%rd3], 4;\ncp.async.wait_group 0;\n{load}"),
+            Some(Kind::Hazard),
+        ),
+        ("all", format!("{two}cp.async.wait_all;\n{other}"), None),
+        ("overwritten", format!("{copy}st.shared.u32 [%r4], %r1;"), Some(Kind::Hazard)),
+    ] {
+        for target in ["sm_80", "sm_90", "sm_100"] {
+            for level in [0, 3] {
+                for jitter in [None, Some(1), Some(2)] {
+                    let text = source(&body).replace("sm_75", "sm_80");
+                    let options = Options { opt_level: level, ..Options::new(target) };
+                    let output = compile(&text, &options).unwrap_or_else(|all| {
+                        panic!("{}", all.iter().map(|d| d.render("k", &text)).collect::<String>())
+                    });
+                    let outcome =
+                        run(&cubin::read(&output.cubin).expect("our own"), 32, How { jitter, ..How::default() });
+                    let first = outcome.reports.first().map(|report| report.fault.kind);
+                    assert_eq!(first, kind, "{name}, {target} -O{level}: {:?}", outcome.reports);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn reports_name_the_line_of_the_source() {
+    let odd = ".loc 1 12 3\nst.global.u32 [%rd3], %r1;\n.loc 1 14 3\nst.global.u32 [%rd3+2], %r1;";
+    let text = source(odd).replace(".visible", ".file 1 \"src/first.cu\"\n.visible");
+    for target in TARGETS {
+        let output = compile(&text, &Options::new(target)).expect("compiles");
+        let cubin = cubin::read(&output.cubin).expect("our own");
+        let outcome = run(&cubin, 64, How::default());
+        let source = outcome.reports[0].fault.source.clone().expect("a line");
+        assert_eq!((source.file.as_str(), source.line), ("src/first.cu", 14), "{target}");
+        assert!(outcome.reports[0].to_string().contains("(src/first.cu:14)"), "{}", outcome.reports[0]);
+        // The checker names it too.
+        let mut hasty = cubin.clone();
+        hasty.functions[0]
+            .code
+            .chunks_exact_mut(16)
+            .for_each(|word| (word[14], word[15]) = (word[14] & 0x0f, word[15] & !3));
+        let reports = hazards::check(&hasty).expect("a target with a decoder");
+        assert!(!reports.is_empty(), "{target}");
+        let named = |r: &hazards::Report| r.source.as_ref().is_some_and(|s| r.to_string().contains(&s.to_string()));
+        assert!(reports.iter().any(named), "{target}: {reports:?}");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |text: &str, more: &[&str]| {
+        let path = folder.path().join("k.ptx");
+        std::fs::write(&path, text).expect("written");
+        let out = format!("out:{}:1024", folder.path().join("out").display());
+        let usual = ["--kernel", "k", "--grid", "1", "--block", "64", "--gpu-name", "sm_90", "--arg", &out];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sassafras"));
+        let output = command.arg("run").arg(path).args(usual).args(more).output().expect("starts");
+        (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (json, errors) = run(&text, &["--json"]);
+    let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(value["reports"][0]["source"], serde_json::json!({ "file": "src/first.cu", "line": 14 }));
+    assert!(errors.contains("(src/first.cu:14)"), "{errors}");
+    assert!(run(&text, &["--trace"]).1.contains("// src/first.cu:14"));
+    // Without `.loc` the line is one of the text.
+    let text = source("st.global.u32 [%rd3+2], %r1;");
+    let line = 1 + text.lines().position(|line| line.starts_with("st.global")).expect("a line");
+    let (_, errors) = run(&text, &[]);
+    assert!(errors.contains(&format!("(line {line})")), "{errors}");
 }

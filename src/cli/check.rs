@@ -10,7 +10,7 @@ pub struct Options {
     /// Cubins, ours or the incumbent's
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// One JSON list for each file: function, offset, instruction, earlier, register, message
+    /// One JSON list for each file: function, offset, instruction, earlier, their lines of the source, register, message
     #[arg(long)]
     json: bool,
 }

@@ -1,5 +1,6 @@
 //! `sassafras run`: one kernel of a cubin, or of a PTX file that is compiled first, on the CPU.
 
+use crate::cubin::line_table::SourceLine;
 use crate::diag::Diagnostic;
 use crate::gpu::{Card, check_arguments};
 use crate::sim::fault::Fault;
@@ -141,7 +142,9 @@ struct WrittenReport<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     instruction: &'a str,
     pc: Option<u64>,
-    line: Option<u32>,
+    /// Of the source, where the cubin says it; no file: of the PTX text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'a SourceLine>,
     block: Option<[u32; 3]>,
     warp: Option<u32>,
     lane: Option<u32>,
@@ -169,7 +172,7 @@ fn written_report(r: &Report) -> WrittenReport<'_> {
         message: &r.fault.what,
         instruction: &r.instruction,
         pc: r.fault.place.map(|place| place.pc),
-        line: r.fault.line,
+        source: r.fault.source.as_ref(),
         block: r.fault.place.map(|place| place.block),
         warp: r.fault.place.map(|place| place.warp),
         lane: r.fault.lane,
@@ -210,7 +213,7 @@ fn target_of(card: &Card, source: &[u8]) -> Result<String, String> {
 }
 
 fn compiled(source: &[u8], target: &str, options: &Options) -> Result<Vec<u8>, String> {
-    let wanted = crate::compile::Options::new(target);
+    let wanted = crate::compile::Options { line_info: true, ..crate::compile::Options::new(target) };
     crate::compile::compile_bytes(source, &wanted).map(|o| o.cubin).map_err(|diagnostics| {
         show(&diagnostics, source, options);
         "Ptx assembly aborted due to errors".to_string()

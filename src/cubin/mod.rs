@@ -11,6 +11,7 @@ mod emit;
 mod error;
 mod frame;
 pub mod kept;
+pub mod line_table;
 pub mod lines;
 mod listing;
 pub mod model;

@@ -6,7 +6,7 @@
 //! wrong word.
 
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, Symbol};
-use crate::sass::{self, Arg, Ctrl, Guard, Inst};
+use crate::sass::{self, Arg, Ctrl, Guard, Inst, reuse};
 use crate::tables::elf::RelocRole;
 use crate::tables::ori::Class;
 use crate::tables::{Mod, Op, Prop, Role, value};
@@ -70,14 +70,22 @@ pub fn emit(function: &Function) -> Result<Code, String> {
     let mut code = Code { registers: registers(function), ..Code::default() };
     for (place, block) in function.layout.iter().enumerate() {
         let scene = Scene { function, starts: &starts, start: starts[*block], insts: kept(function, place, *block) };
-        for inst in kept(function, place, *block) {
-            let at = code.bytes.len() as u64;
+        let first = code.bytes.len() as u64;
+        let (mut forms, mut words) = (Vec::with_capacity(scene.insts.len()), Vec::with_capacity(scene.insts.len()));
+        for (i, inst) in scene.insts.iter().enumerate() {
+            let at = first + i as u64 * WORD;
             let (machine, fixup) = scene.machine_inst(*inst, at)?;
-            let word = sass::encode(function.target, &machine).map_err(|e| e.to_string())?;
+            let (form, word) = sass::pick(function.target, &machine).map_err(|e| e.to_string())?;
+            // What is encoded again when functions are put together has no marks.
+            words.push((word, fixup.is_none()));
+            forms.push((form, machine));
             code.fixups.extend(fixup.map(|(role, place)| Fixup { at, inst: machine, role, place }));
-            code.bytes.extend(word.to_le_bytes());
             code.lines.push(function.insts[*inst].line);
             sites(function, &starts, *inst, at, &mut code);
+        }
+        for ((word, marked), slots) in words.into_iter().zip(reuse::wanted(&forms)) {
+            let marks = if marked { u128::from(slots) << reuse::FIRST_BIT } else { 0 };
+            code.bytes.extend((word | marks).to_le_bytes());
         }
     }
     debug_assert_eq!(code.bytes.len() as u64, total);

@@ -139,6 +139,10 @@ fn fragment(inst: &Inst, role: Role) -> Option<u8> {
         _ => 1,
     };
     match inst.op {
+        Op::TEX | Op::TLD | Op::TLD4 | Op::TXD | Op::TXQ => return Some(texture(inst, role)),
+        Op::SULD | Op::SUST | Op::SURED if role == Role::A => {
+            return Some(coordinates(Mod::SuDim.text(inst.modifier(Mod::SuDim))));
+        }
         Op::HMMA_884 => return Some(2),
         Op::LDSM | Op::STSM => {
             let double = inst.modifier(Mod::Mlayout) == value::mlayout::MT1616;
@@ -154,6 +158,39 @@ fn fragment(inst: &Inst, role: Role) -> Option<u8> {
         _ => m * n * sum(inst),
     };
     u8::try_from(bits / 1024).ok()
+}
+
+/// Words of a place in a texture or surface of this shape, the layer of an array included.
+fn coordinates(shape: &str) -> u8 {
+    let plain = if shape.contains('1') {
+        1
+    } else if shape.contains('2') {
+        2
+    } else {
+        3
+    };
+    plain + u8::from(shape.contains("ARRAY"))
+}
+
+/// Words of an operand of a texture instruction: results by the mask, two in the first destination; coordinates by the shape; behind them the
+/// level, what is compared with, offsets, or two derivatives for each dimension. Source: words of ptxas 13.0.88.
+fn texture(inst: &Inst, role: Role) -> u8 {
+    let mask = inst.arg(Role::Mask);
+    let results = if mask.is_none() { 4 } else { (mask.val & 15).count_ones() as u8 };
+    let shape = Mod::Texdim.text(inst.modifier(Mod::Texdim));
+    let given = |kind: Mod| u8::from(inst.modifier(kind) != 0);
+    match role {
+        Role::D => results.min(2),
+        Role::D2 => results.saturating_sub(2),
+        Role::A => coordinates(shape),
+        _ if inst.op == Op::TXD => 2 * coordinates(shape.trim_start_matches("ARRAY_")),
+        _ => {
+            let lod = Mod::TexLod.text(inst.modifier(Mod::TexLod));
+            let level = u8::from(!matches!(lod, "" | "LZ") || Mod::TldLod.text(inst.modifier(Mod::TldLod)) == "LL");
+            let offsets = inst.modifier(Mod::TexOffset).min(2);
+            (level + given(Mod::Dc) + given(Mod::Ms) + given(Mod::BindlessB) + offsets).max(1)
+        }
+    }
 }
 
 /// `16816`, `88128` or `16x8x16`: rows, columns, depth.

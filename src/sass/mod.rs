@@ -12,11 +12,12 @@ pub mod hazards;
 pub mod inst;
 pub mod listing;
 mod parse;
+pub mod reuse;
 mod text;
 
 pub use decode::{DecodeError, decode};
 pub use effects::{Access, Effects, Slot};
-pub use encode::{EncodeError, encode};
+pub use encode::{EncodeError, encode, pick};
 pub use parse::{ParseError, parse};
 pub use text::{hidden, text};
 

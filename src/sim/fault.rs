@@ -3,6 +3,7 @@
 //! Input: the machine's findings. Output: one report. Invariant: everything that a cubin can do wrong ends as a
 //! [`Fault`]; the machine never panics.
 
+use crate::cubin::line_table::SourceLine;
 use std::fmt;
 
 /// What kind of wrong it is.
@@ -60,7 +61,7 @@ pub struct Fault {
     /// The address that it is about, in its own space.
     pub address: Option<u64>,
     /// Line of the source, where the cubin says it.
-    pub line: Option<u32>,
+    pub source: Option<SourceLine>,
 }
 
 /// Where it happened.
@@ -82,7 +83,7 @@ impl Fault {
 
     /// A fault of a kind.
     pub fn of(kind: Kind, what: impl Into<String>) -> Fault {
-        Fault { kind, what: what.into(), lane: None, place: None, address: None, line: None }
+        Fault { kind, what: what.into(), lane: None, place: None, address: None, source: None }
     }
 
     /// Something that is not built here.
@@ -116,7 +117,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(Place { block: [x, y, z], warp, pc }) = self.place else { return f.write_str(&self.what) };
         write!(f, "{} at pc {pc:#x}", self.what)?;
-        self.line.map_or(Ok(()), |line| write!(f, " (line {line})"))?;
+        self.source.as_ref().map_or(Ok(()), |line| write!(f, " ({line})"))?;
         write!(f, ", block ({x},{y},{z}), warp {warp}")?;
         self.lane.map_or(Ok(()), |lane| write!(f, ", lane {lane}"))
     }

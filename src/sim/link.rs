@@ -46,6 +46,12 @@ impl<'a> CodeImage<'a> {
         }
         image
     }
+
+    /// The function at a place of the image, and the offset in it.
+    pub fn place(&self, pc: u64) -> Option<(&str, u64)> {
+        let (start, function) = self.starts.iter().rev().find(|(start, _)| *start as u64 <= pc)?;
+        Some((&function.name, pc - *start as u64))
+    }
 }
 
 /// Where symbols are.

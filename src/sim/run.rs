@@ -18,14 +18,17 @@ use super::sass::watch::jitter::Jitter;
 use super::sass::watch::timing::Timing;
 use super::sass::watch::{Note, Watch};
 use super::sass::words::Words;
+use crate::cubin::line_table::{LineTable, SourceLine};
 use crate::cubin::{self, Cubin, Function};
 use crate::sass;
+use crate::sass::reuse::operands;
 use crate::tables::encoding::special_text;
 use crate::tables::latency::Latency;
 use crate::tables::memory::{SPECIAL, SpecialFrom};
 use crate::tables::ptx::SpecialRegister;
 use crate::tables::throughput::Throughput;
 use crate::tables::{Generation, GenerationInfo, Role, Target};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 /// Generic address of the shared window.
@@ -71,6 +74,8 @@ pub struct How {
     pub timed: bool,
     /// Varies by a seed what a program cannot count on; needs the watch.
     pub jitter: Option<u64>,
+    /// Whether jitter also changes the last place of approximate functions.
+    pub noise: bool,
     /// Gets a line for each instruction that is executed; needs the watch.
     pub trace: Option<fn(&str)>,
     /// Instructions of all warps together after which a launch is given up.
@@ -79,7 +84,7 @@ pub struct How {
 
 impl Default for How {
     fn default() -> How {
-        How { watched: true, timed: true, jitter: None, trace: None, step_limit: STEP_LIMIT }
+        How { watched: true, timed: true, jitter: None, noise: true, trace: None, step_limit: STEP_LIMIT }
     }
 }
 
@@ -200,7 +205,12 @@ pub fn run_decoded(
     };
     (setup.code, setup.reasons) = predecode_all(&setup.banks, code);
     let declared = registers(cubin, function) as usize;
-    let outcome = watched(&setup, &mut global, target, code, declared, how);
+    let lines = OnceCell::new();
+    let line_of = |pc: u64| {
+        let (function, offset) = image.place(pc)?;
+        lines.get_or_init(|| LineTable::of(cubin)).at(function, offset)
+    };
+    let outcome = watched(&setup, &mut global, (target, code), declared, how, &line_of);
     for (arg, base) in args.iter_mut().zip(buffers) {
         if let (ArgValue::Buffer { bytes, .. }, Some(base)) = (arg, base) {
             bytes.copy_from_slice(global.bytes_at(base).unwrap_or_default());
@@ -213,23 +223,31 @@ pub fn run_decoded(
 fn watched(
     setup: &Setup,
     global: &mut Global,
-    target: &'static Target,
-    code: &[Result<Lifted, String>],
+    (target, code): (&'static Target, &[Result<Lifted, String>]),
     declared: usize,
     how: How,
+    line_of: &dyn Fn(u64) -> Option<SourceLine>,
 ) -> Outcome {
     let mut outcome = Outcome::default();
     let done = if how.watched {
         let mut notes: Vec<Note> = setup.code.iter().map(|code| Note::of(code, declared)).collect();
         if how.trace.is_some() {
             for (i, (note, lifted)) in notes.iter_mut().zip(code).enumerate() {
-                note.text = lifted.as_ref().map_or(String::new(), |l| sass::text(target, &l.inst, i as u64 * 16, None));
+                let pc = i as u64 * 16;
+                note.text = lifted.as_ref().map_or(String::new(), |l| sass::text(target, &l.inst, pc, None));
+                note.text += &line_of(pc).map_or(String::new(), |line| format!(" // {line}"));
             }
         }
         let latency = Latency::demanded(target).filter(|_| how.timed);
+        let marked = |l: &Lifted| l.inst.args.iter().any(|arg| arg.reuse);
+        let reuses = code.iter().flatten().any(marked);
         if let Some(latency) = latency {
             for (note, lifted) in notes.iter_mut().zip(code) {
                 note.timing = lifted.as_ref().ok().map(|lifted| Timing::of(&lifted.inst, latency));
+                if let (true, Some(timing), Ok(lifted)) = (reuses, &mut note.timing, lifted) {
+                    let form = sass::pick(target, &lifted.inst).ok();
+                    timing.reuse = form.map_or_else(Default::default, |(form, _)| operands(form, &lifted.inst));
+                }
             }
         }
         let mut watch = Watch::new(notes, how.trace, latency);
@@ -237,7 +255,7 @@ fn watched(
             let cost = |lifted: &Result<Lifted, String>| lifted.as_ref().ok().map(|l| Cost::of(&l.inst, throughput));
             watch.costs = code.iter().map(cost).collect();
         }
-        watch.jitter = how.jitter.map(Jitter::new);
+        watch.jitter = how.jitter.map(|seed| Jitter::new(seed).noisy(how.noise));
         let (done, watch) = grid::run_watched(setup, global, watch);
         outcome.cycles = latency.map(|_| watch.cycles);
         (outcome.reports, outcome.executed) = watch.into_reports();
@@ -259,6 +277,7 @@ fn watched(
         let lifted =
             report.fault.place.and_then(|place| code.get(place.pc as usize / 16)).and_then(|l| l.as_ref().ok());
         report.instruction = lifted.map_or(String::new(), |lifted| sass::text(target, &lifted.inst, pc, None));
+        report.fault.source = report.fault.place.and_then(|place| line_of(place.pc));
     }
     outcome
 }

@@ -69,10 +69,10 @@ pub fn on_the_machine(cubin: &[u8], launch: &Launch) -> Ran {
     }
 }
 
-/// The same under a seed's jitter, and whether functions were executed whose last place that changes.
-pub fn jittered(cubin: &[u8], launch: &Launch, seed: u64) -> Result<(Vec<ArgValue>, bool), Failure> {
+/// The same under a seed's jitter, and whether functions were executed whose last place that changes where it has `noise`.
+pub fn jittered(cubin: &[u8], launch: &Launch, seed: u64, noise: bool) -> Result<(Vec<ArgValue>, bool), Failure> {
     let mut values = launch.arg_values();
-    let how = Run { jitter: Some(seed), ..Run::default() };
+    let how = Run { jitter: Some(seed), noise, ..Run::default() };
     let ran = run_as(cubin, &launch.kernel, shape(launch), &mut values, how);
     let outcome = ran.map_err(|fault| failure(&fault))?;
     let approximate = outcome.counts.contains_key("MUFU");

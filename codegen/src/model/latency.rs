@@ -199,6 +199,10 @@ impl Tables<'_> {
         for row in &self.stalls {
             on(&row.on, row.at, report);
             ops(&row.ops, row.at, report);
+            if let Some(demanded) = row.demanded.filter(|demanded| *demanded > row.least) {
+                let message = format!("`demanded: {demanded}` is more than the {} that the row keeps", row.least);
+                report.at("latency", message, row.at);
+            }
         }
     }
 

@@ -12,11 +12,14 @@ mod state;
 mod step;
 
 use super::effects::Slot;
-use super::{Inst, decode, text};
+use super::reuse::{self, Cache, Stale};
+use super::{Inst, decode, pick, text};
+use crate::cubin::line_table::{LineTable, SourceLine};
 use crate::cubin::{Cubin, Function};
-use crate::tables::Target;
+use crate::tables::encoding::Form;
 use crate::tables::latency::{Latency, Needed, RegFile};
-use flow::{Flow, WORD};
+use crate::tables::{Op, Target};
+use flow::{Block, Flow, WORD};
 use serde::Serialize;
 use state::State;
 use std::collections::BTreeSet;
@@ -86,6 +89,11 @@ pub struct Report {
     /// Byte offset and text of the one that it should have waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earlier: Option<(u64, String)>,
+    /// Lines of the source that both come from, where the cubin says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourceLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earlier_source: Option<SourceLine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub register: Option<String>,
     pub message: String,
@@ -93,9 +101,11 @@ pub struct Report {
 
 impl std::fmt::Display for Report {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}+{:#06x}: {} ({})", self.function, self.offset, self.message, self.instruction)?;
+        let line = |source: &Option<SourceLine>| source.as_ref().map_or(String::new(), |line| format!(" [{line}]"));
+        let place = line(&self.source);
+        write!(f, "{}+{:#06x}{place}: {} ({})", self.function, self.offset, self.message, self.instruction)?;
         match &self.earlier {
-            Some((offset, text)) => write!(f, " after +{offset:#06x} ({text})"),
+            Some((offset, text)) => write!(f, " after +{offset:#06x}{} ({text})", line(&self.earlier_source)),
             None => Ok(()),
         }
     }
@@ -130,6 +140,13 @@ fn check_by(cubin: &Cubin, rows: Rows) -> Result<Vec<Report>, String> {
     let mut reports = Vec::new();
     for function in &cubin.functions {
         reports.extend(Analysis::by(target, function, rows)?.reports());
+    }
+    if !reports.is_empty() {
+        let lines = LineTable::of(cubin);
+        for report in &mut reports {
+            report.source = lines.at(&report.function, report.offset);
+            report.earlier_source = report.earlier.as_ref().and_then(|(offset, _)| lines.at(&report.function, *offset));
+        }
     }
     Ok(reports)
 }
@@ -229,9 +246,54 @@ impl<'a> Analysis<'a> {
                 set.iter().filter(waits).for_each(|b| found.fault(at, Fault::TooSoon { board: *b }));
             }
         }
+        self.stale(|at, stale| {
+            let text = format!("R{} is read as it was kept for reuse at +{:#06x}", stale.register, stale.kept * 16);
+            let mut report = self.report(at, text + ", and has been written since");
+            report.earlier = Some((u64::from(stale.written) * WORD, self.text(stale.written as usize)));
+            report.register = Some(format!("R{}", stale.register));
+            found.reports.push(report);
+        });
         found.reports.sort();
         found.reports.dedup();
         found.reports
+    }
+
+    /// The instructions of each block with the forms that they take; nothing where none is marked for reuse and `all` is false.
+    fn forms(&self, all: bool) -> Vec<(usize, Vec<(&'static Form, Inst)>)> {
+        let marked = |known: &Known| known.inst.args.iter().any(|arg| arg.reuse);
+        if !all && !self.insts.iter().flatten().any(marked) {
+            return Vec::new();
+        }
+        let one = |known: &Option<Known>| {
+            let inst = known.as_ref().map_or_else(|| Inst::new(Op::NOP), |known| known.inst);
+            pick(self.target, &inst).ok().map(|(form, _)| (form, inst))
+        };
+        let block = |b: &Block| Some((b.start, self.insts[b.start..b.end].iter().map(one).collect::<Option<_>>()?));
+        self.flow.blocks.iter().filter_map(block).collect()
+    }
+
+    /// Calls `f` with each value that is read as it was kept for reuse though its register was written since, within a block.
+    fn stale(&self, mut f: impl FnMut(usize, Stale)) {
+        for (start, block) in self.forms(false) {
+            let mut cache = Cache::default();
+            for (at, (form, inst)) in (start..).zip(&block) {
+                let operands = reuse::operands(form, inst);
+                cache.step(&operands, reuse::written(inst), (at as u32, 1), |stale| f(at, stale));
+            }
+        }
+    }
+
+    /// Of each instruction the slots that are marked for reuse, and those that ours would mark under the same control fields.
+    pub fn reuse(&self) -> Vec<(usize, u8, u8)> {
+        let marks = |(form, inst): &(&Form, Inst)| {
+            reuse::operands(form, inst).iter().filter(|o| o.kept).fold(0u8, |mask, o| mask | 1 << o.slot)
+        };
+        let of = |(start, block): (usize, Vec<_>)| {
+            let wanted = reuse::wanted(&block);
+            let both = block.iter().map(marks).zip(wanted);
+            both.enumerate().map(|(i, (set, wanted))| (start + i, set, wanted)).collect::<Vec<_>>()
+        };
+        self.forms(true).into_iter().flat_map(of).collect()
     }
 
     fn text(&self, at: usize) -> String {
@@ -244,6 +306,8 @@ impl<'a> Analysis<'a> {
             offset: at as u64 * WORD,
             instruction: self.text(at),
             earlier: None,
+            source: None,
+            earlier_source: None,
             register: None,
             message,
         }

@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 
 /// Cycles after which no fixed latency matters; above the greatest distance of the tables.
 pub const OLD: u8 = 64;
+/// More settings of a scoreboard than anything leaves under way.
+const MOST_BEHIND: u8 = 63;
 
 /// A read or a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +30,8 @@ pub struct Pending {
     pub boards: u8,
     /// Cycles since issue on the shortest path; only of a fixed latency.
     pub age: u8,
+    /// How often its only scoreboard was set since.
+    pub behind: u8,
     /// The instruction, by its place.
     pub inst: u32,
     pub slot: Slot,
@@ -65,7 +69,7 @@ impl State {
         let list = self.pending.entry(register).or_default();
         match list.iter_mut().find(|e| e.key() == entry.key()) {
             Some(old) => {
-                if (entry.age, entry.inst) < (old.age, old.inst) {
+                if (entry.age, entry.behind, entry.inst) < (old.age, old.behind, old.inst) {
                     *old = entry;
                 }
             }
@@ -113,14 +117,29 @@ impl State {
         });
     }
 
-    /// A later instruction tells the end of earlier ones: of results of its class where they come in order, of reads in its queue.
-    pub fn announce(&mut self, class: LatencyClass, board: u8) {
+    /// A scoreboard is set once more.
+    pub fn set_again(&mut self, board: u8) {
+        for list in self.pending.values_mut() {
+            let on_it = list.iter_mut().filter(|e| e.announced && e.boards == 1 << board);
+            on_it.for_each(|e| e.behind = (e.behind + 1).min(MOST_BEHIND));
+            list.sort_unstable();
+        }
+    }
+
+    /// All settings of a scoreboard but the last few are over; results that come in order are what that says something of.
+    pub fn all_but(&mut self, board: u32, left: u64) {
+        let one = 1u8.checked_shl(board).unwrap_or(0);
+        self.retain(|_, e| !(e.announced && e.boards == one && e.class.info().in_order && u64::from(e.behind) >= left));
+    }
+
+    /// A later instruction tells the end of earlier ones: of results of the class of its own where they come in order, of reads in its queue.
+    pub fn announce(&mut self, result: Option<LatencyClass>, class: LatencyClass, board: u8) {
         let info = class.info();
         self.retain(|_, e| {
-            let result = e.what == What::Write && info.in_order && e.class == class;
+            let same = e.what == What::Write && Some(e.class) == result;
             let read = e.what == What::Read && info.queue != 0 && e.class.info().queue == info.queue;
-            if e.announced && (result || read) {
-                e.boards |= 1 << board;
+            if e.announced && (same || read) && e.boards >> board & 1 == 0 {
+                (e.boards, e.behind) = (e.boards | 1 << board, 0);
             }
             true
         });
@@ -141,7 +160,7 @@ impl State {
         let mut changed = false;
         for (register, entry) in other.pending.iter().flat_map(|(r, list)| list.iter().map(move |e| (*r, e))) {
             let known = self.on(register).iter().find(|e| e.key() == entry.key());
-            if known.is_none_or(|old| (entry.age, entry.inst) < (old.age, old.inst)) {
+            if known.is_none_or(|old| (entry.age, entry.behind, entry.inst) < (old.age, old.behind, old.inst)) {
                 self.add(register, *entry);
                 changed = true;
             }

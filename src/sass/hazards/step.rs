@@ -7,7 +7,7 @@ use super::{Dependence, Fault, Kind};
 use crate::sass::effects::{Access, Effects, Slot};
 use crate::sass::inst::{Inst, PT};
 use crate::tables::latency::{Latency, LatencyClass, Needed, RegFile};
-use crate::tables::{Op, Prop};
+use crate::tables::{Op, Prop, Role};
 
 /// No scoreboard.
 pub const NONE: u8 = 7;
@@ -74,6 +74,14 @@ pub fn step(latency: &Latency, at: usize, known: &Known, state: &mut State, obse
     state.waited(inst.ctrl.wait);
     if inst.op == Op::DEPBAR {
         state.waited(drained(inst));
+        let (board, left) = (inst.arg(Role::Sb), inst.arg(Role::N));
+        if !board.is_none() && left.val != 0 {
+            state.all_but(board.val as u32, left.val);
+        }
+    }
+    if inst.op == Op::WARPGROUP && !inst.arg(Role::A).is_none() {
+        // Of products under way all but the last few are over: here, all.
+        state.retain(|_, e| e.class != LatencyClass::Group);
     }
     for word in &known.reads {
         let before = |e: &&Pending| e.what == What::Write && !(word.slot != Slot::Guard && excluded(known.guard, e));
@@ -107,7 +115,6 @@ fn excluded(guard: Option<Guard>, entry: &Pending) -> bool {
 
 /// The scoreboards that a DEPBAR leaves with nothing pending.
 fn drained(inst: &Inst) -> u8 {
-    use crate::tables::Role;
     let (board, left, mask) = (inst.arg(Role::Sb), inst.arg(Role::N), inst.arg(Role::Mask));
     let one = if !board.is_none() && left.val == 0 { 1u8.checked_shl(board.val as u32).unwrap_or(0) } else { 0 };
     one | if mask.is_none() { 0 } else { mask.val as u8 }
@@ -150,11 +157,13 @@ fn record(latency: &Latency, at: usize, known: &Known, state: &mut State) {
     let bits = |board: u8| if board == NONE { 0u8 } else { 1 << board };
     let (write, read) = (bits(inst.ctrl.write_bar), bits(inst.ctrl.read_bar));
     let class = latency.class_of(inst.op, &inst.mods);
-    if class.info().in_order || class.info().queue != 0 {
-        [inst.ctrl.write_bar, inst.ctrl.read_bar]
-            .iter()
-            .filter(|b| **b != NONE)
-            .for_each(|b| state.announce(class, *b));
+    let result = known.writes.first().map(|word| word.class).filter(|class| class.info().in_order);
+    for board in [inst.ctrl.write_bar, inst.ctrl.read_bar].into_iter().filter(|b| *b != NONE) {
+        state.set_again(board);
+        let result = result.filter(|_| board == inst.ctrl.write_bar);
+        if result.is_some() || class.info().queue != 0 {
+            state.announce(result, class, board);
+        }
     }
     let pending = |what: What, word: &Word, announced: bool, boards: u8| Pending {
         what,
@@ -162,6 +171,7 @@ fn record(latency: &Latency, at: usize, known: &Known, state: &mut State) {
         announced,
         boards,
         age: 0,
+        behind: 0,
         inst: at as u32,
         slot: word.slot,
         guard: known.guard,

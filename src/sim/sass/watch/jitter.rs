@@ -11,18 +11,27 @@ use super::super::warp::lanes_of;
 
 /// A source of numbers.
 #[derive(Clone, Copy, Debug)]
-pub struct Jitter(u64);
+pub struct Jitter {
+    state: u64,
+    /// Whether approximate results vary.
+    noise: bool,
+}
 
 impl Jitter {
     /// By a seed.
     pub fn new(seed: u64) -> Jitter {
-        Jitter(seed)
+        Jitter { state: seed, noise: true }
+    }
+
+    /// The same with approximate results that vary, or not.
+    pub fn noisy(self, noise: bool) -> Jitter {
+        Jitter { noise, ..self }
     }
 
     /// The next number (SplitMix64, Steele and others 2014).
     pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.state ^ self.state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ mixed >> 31
     }
@@ -45,7 +54,7 @@ impl Jitter {
     /// Changes the last place of approximate results, where their bound allows it: every function of MUFU on f32 may be off by one.
     pub fn approximate(&mut self, block: &mut Block, warp: usize, code: &Code, active: u32) {
         let (Exec::Alu(Alu::Mufu(_, format, ..)), Dst::Reg(register)) = (code.exec, code.d) else { return };
-        if format != F32 {
+        if format != F32 || !self.noise {
             return;
         }
         let w = &mut block.warps[warp];

@@ -9,17 +9,20 @@
 //! * **Barriers.** A block barrier that a warp reaches in parts is a report (*divergent barrier*).
 //! * **Registers.** One beyond the declared count is a report when an instruction that names it is executed.
 //! * **Time** (where it is on): a result is visible only after its latency, or after its scoreboard was waited for; see `time`. What is read
-//!   too early is a report (*hazard*), and bits that are neither the old nor the new value.
+//!   too early is a report (*hazard*), and bits that are neither the old nor the new value; so is what an asynchronous copy is still to
+//!   bring (`copies`), and what is stored after its register was overwritten too early (`spoil`).
 //! * **Jitter** (a seed): what lies in registers and memory before it is written, who runs for how long, and the last bit of
 //!   approximate functions are as the seed has it; without one, everything is the same each time.
 //!
 //! A report does not end the run; what cannot be executed (a fault) does. The watch changes no result of a program that gets no report.
 
+mod copies;
 pub mod cost;
 pub mod jitter;
 pub mod race;
 mod reach;
 pub mod shadow;
+mod spoil;
 pub mod time;
 pub mod timing;
 pub mod touch;
@@ -31,13 +34,15 @@ use super::block::{BARRIERS, Block};
 use super::code::{Code, Exec, Space};
 use super::exec::{Machine, Step};
 use super::setup::Setup;
-use super::warp::{Warp, lanes_of};
-use crate::tables::latency::{Latency, RegFile};
+use super::warp::lanes_of;
+use crate::tables::latency::Latency;
+use copies::Copies;
 use cost::{Cost, Course, Cycles};
 use jitter::Jitter;
 use race::{Access, Clock, Races};
 use reach::{Act, Reach};
 use shadow::Shadow;
+use spoil::Stores;
 use time::{Hazard, Timeline};
 use timing::Timing;
 use touch::{File, Run, Slot, Touches};
@@ -72,6 +77,8 @@ pub struct Seen {
     shared: Vec<u8>,
     races: Races,
     time: Vec<Timeline>,
+    copies: Copies,
+    stores: Vec<Stores>,
     course: Course,
     /// The group that each warp executed last.
     groups: Vec<u32>,
@@ -87,6 +94,8 @@ impl Seen {
             shared: Vec::new(),
             races: Races::new(warps),
             time: vec![Timeline::default(); warps],
+            copies: Copies::default(),
+            stores: vec![Stores::default(); warps],
             course: Course::new(warps),
             groups: vec![0; warps],
             barriers: vec![(Clock::default(), 0); BARRIERS],
@@ -113,6 +122,8 @@ pub struct Watch {
     /// Of the instruction in the act: its accesses, and results that depend on what has no value.
     reaches: Vec<Reach>,
     tainted: Vec<(Cell, u32)>,
+    /// What the places of copies held, where their bytes are to come later.
+    held: Vec<[u8; 16]>,
 }
 
 impl Watch {
@@ -171,7 +182,13 @@ impl Watch {
                     s,
                     Fault::of(Kind::Hazard, &hazard.what).on_lane(hazard.lanes.trailing_zeros() as usize),
                 );
-                spoil(&mut block.warps[s.warp], &hazard);
+                spoil::registers(&mut block.warps[s.warp], &hazard);
+                if let Some(pc) = hazard.late {
+                    seen.stores[s.warp].spoil(m, block, s.warp, pc, hazard.lanes);
+                }
+            }
+            if !seen.copies.is_empty() {
+                self.copies(block, seen, s.warp, timing);
             }
         }
         self.tainted.clear();
@@ -185,6 +202,20 @@ impl Watch {
         }
         self.notes[s.pc as usize] = note;
         done
+    }
+
+    /// Asynchronous copies: a group is committed, is over, or some bytes come.
+    fn copies(&mut self, block: &mut Block, seen: &mut Seen, warp: usize, timing: &Timing) {
+        let time = &seen.time[warp];
+        if let Some(setting) = time.setting(timing.ctrl.write_bar).filter(|_| timing.commits) {
+            seen.copies.commit(warp, setting);
+        }
+        if timing.ctrl.wait != 0 || timing.depends.is_some() {
+            seen.copies.finish(&mut block.shared, warp, |setting| time.is_over(setting));
+        }
+        if let Some(jitter) = &mut self.jitter {
+            seen.copies.arrive(&mut block.shared, warp, jitter);
+        }
     }
 
     /// What the instruction reads without a value: a report, or taint of its results.
@@ -224,8 +255,15 @@ impl Watch {
     }
 
     /// The accesses of a memory instruction: data without a value, races.
-    fn memory(&mut self, setup: &Setup, block: &Block, seen: &mut Seen, s: &Step, touches: &Touches) {
+    fn memory(&mut self, setup: &Setup, block: &mut Block, seen: &mut Seen, s: &Step, touches: &Touches) {
         reach::reaches(setup, block, s.warp, s.code, s.active, &mut self.reaches);
+        if !seen.copies.is_empty() {
+            self.too_early_for_a_copy(block, seen, s);
+        }
+        self.held.clear();
+        if self.jitter.is_some() && matches!(s.code.exec, Exec::CopyAsync { .. }) {
+            self.held = Copies::held(&block.shared, &self.reaches);
+        }
         let stores = self.reaches.first().is_some_and(|r| r.act == Act::Store);
         if stores {
             let shadow = &mut seen.warps[s.warp];
@@ -255,6 +293,21 @@ impl Watch {
                     other.lane
                 );
                 self.report(block, s, Fault::of(Kind::Race, text).about(at).on_lane(r.lane));
+            }
+        }
+    }
+
+    /// Accesses of bytes to which a copy is under way: a report, and bits that are neither the old nor the new ones.
+    fn too_early_for_a_copy(&mut self, block: &mut Block, seen: &Seen, s: &Step) {
+        for i in 0..self.reaches.len() {
+            let r = self.reaches[i];
+            let Some(pc) = seen.copies.under_way(&r).filter(|_| r.space == Space::Shared) else { continue };
+            let (at, pc) = (r.at, u64::from(pc) * 16);
+            let verb = if r.act == Act::Load { "read" } else { "written" };
+            let text = format!("shared address {at:#x} is {verb} while the copy at pc {pc:#x} to it is under way");
+            self.report(block, s, Fault::of(Kind::Hazard, text).about(at).on_lane(r.lane));
+            if let Some(bytes) = block.shared.get_mut(at as usize..at as usize + usize::from(r.bytes)) {
+                bytes.fill(0xa5);
             }
         }
     }
@@ -299,6 +352,13 @@ impl Watch {
         if self.reaches.first().is_some_and(|r| r.act != Act::Store) {
             reach::load(&mut seen.shared, shadow, block, s.warp, (s.code, touches), &self.reaches);
         }
+        if self.latency.is_some() && self.reaches.first().is_some_and(|r| r.act == Act::Store) {
+            if matches!(s.code.exec, Exec::CopyAsync { .. }) {
+                seen.copies.start(&mut block.shared, s.warp, s.pc, &self.reaches, &self.held);
+            } else {
+                seen.stores[s.warp].remember(s.pc, &mut self.reaches);
+            }
+        }
         match s.code.exec {
             Exec::BlockBarrier { .. } | Exec::Exit | Exec::Kill => open_barriers(block, &mut seen),
             // A function of the driver gives its result in the registers of the calling convention.
@@ -325,24 +385,6 @@ fn open_barriers(block: &Block, seen: &mut Seen) {
             seen.course.meet(lanes_of(waiting));
             seen.barriers[number] = (Clock::default(), 0);
         }
-    }
-}
-
-/// A register that was read too early holds neither the old nor the new value.
-fn spoil(w: &mut Warp, hazard: &Hazard) {
-    let Some((file, register)) = hazard.read else { return };
-    let file = match file {
-        RegFile::R => File::Reg,
-        RegFile::UR => File::UReg,
-        RegFile::P => File::Pred,
-        RegFile::UP => File::UPred,
-        RegFile::B => return,
-    };
-    let run = Run { file, first: register, count: 1, slot: Slot::A };
-    for cell in trial::cells(run, hazard.lanes) {
-        let flip =
-            if matches!(file, File::Pred | File::UPred) { 1 } else { 0x5ac3_96d1u32.rotate_left(cell.lane as u32) };
-        trial::set(w, cell, trial::get(w, cell) ^ flip);
     }
 }
 

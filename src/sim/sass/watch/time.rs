@@ -13,9 +13,11 @@
 //!   waited for in the cycle after the instruction that sets it.
 //! * Cycles are counted as if every wait were over at once: the schedule is judged by stalls and scoreboards alone, never by luck. Stall 0 is
 //!   a wait until all results of fixed latency are there.
+//! * An operand marked for reuse keeps its value for whoever reads the same register in the same slot next (`sass::reuse`).
 //! * Lanes that have parted have clocks of their own: what another group does meanwhile gives nobody time.
 
 use super::timing::{Timing, Use};
+use crate::sass::reuse::Cache;
 use crate::tables::latency::{Latency, LatencyClass, Needed, RegFile};
 
 /// Scoreboards of a warp.
@@ -54,6 +56,15 @@ pub struct Hazard {
     /// The register that is read too early, and the lanes; `None` where nothing is read.
     pub read: Option<(RegFile, u8)>,
     pub lanes: u32,
+    /// The instruction that still was to read what is overwritten, and its results that are under way.
+    pub late: Option<u32>,
+    pub results: Vec<(RegFile, u8)>,
+}
+
+impl Hazard {
+    fn of(what: String, read: Option<(RegFile, u8)>, lanes: u32) -> Hazard {
+        Hazard { what, read, lanes, late: None, results: Vec::new() }
+    }
 }
 
 /// The time of one warp.
@@ -76,6 +87,7 @@ pub struct Timeline {
     over: [u64; ORDERS],
     /// What was issued of an order when a setting was made: (scoreboard, setting, order, place).
     covers: Vec<(u8, u64, u8, u64)>,
+    cache: Cache,
 }
 
 impl Default for Timeline {
@@ -93,6 +105,7 @@ impl Default for Timeline {
             issued: [0; ORDERS],
             over: [0; ORDERS],
             covers: Vec::new(),
+            cache: Cache::default(),
         }
     }
 }
@@ -100,6 +113,7 @@ impl Default for Timeline {
 impl Timeline {
     /// Another group of the warp goes on.
     pub fn switch(&mut self, from: u32, to: u32) {
+        self.cache.clear();
         let mut latest = 0;
         for lane in 0..32 {
             if from >> lane & 1 != 0 {
@@ -117,6 +131,16 @@ impl Timeline {
         self.clock
     }
 
+    /// The last setting of a scoreboard.
+    pub fn setting(&self, board: u8) -> Option<(u8, u64)> {
+        Some((board, *self.set.get(usize::from(board))?))
+    }
+
+    /// Whether a setting of a scoreboard is known to be over.
+    pub fn is_over(&self, (board, number): (u8, u64)) -> bool {
+        self.done[usize::from(board)] >= number
+    }
+
     /// An instruction is issued on these lanes of a group; what it does too early.
     pub fn issue(
         &mut self,
@@ -130,6 +154,7 @@ impl Timeline {
         for read in &t.reads {
             self.check_read(latency, read, if read.guard { group } else { active }, found);
         }
+        self.reuse(t, pc, active, found);
         let mut overtaken = Vec::new();
         for write in &t.writes {
             overtaken.push(self.overtaken(latency, write, active));
@@ -137,6 +162,18 @@ impl Timeline {
         }
         self.note(t, pc, active, &overtaken);
         self.go_on(latency, t, group, found);
+    }
+
+    /// What is kept for reuse, and read though it is stale.
+    fn reuse(&mut self, t: &Timing, pc: u32, active: u32, found: &mut Vec<Hazard>) {
+        let written = t.writes.iter().filter(|write| write.file == RegFile::R).map(|write| write.register);
+        self.cache.step(&t.reuse, written, (pc, active), |stale| {
+            let (kept, by, register) = (u64::from(stale.kept) * 16, u64::from(stale.written) * 16, stale.register);
+            let what = format!(
+                "R{register} is read as it was kept for reuse at pc {kept:#x}, and was written at pc {by:#x} since"
+            );
+            found.push(Hazard::of(what, Some((RegFile::R, register)), stale.lanes));
+        });
     }
 
     /// Waits for the scoreboards of the mask, and of DEPBAR.
@@ -147,7 +184,7 @@ impl Timeline {
             if own && self.set[board] > self.done[board] && self.clock < at + COUNTED && self.clock >= at {
                 let what =
                     format!("scoreboard {board} is waited for before the instruction at pc {:#x} has set it", by * 16);
-                found.push(Hazard { what, read: None, lanes: group });
+                found.push(Hazard::of(what, None, group));
             }
             self.finish(board, self.set[board]);
         }
@@ -207,13 +244,13 @@ impl Timeline {
                     "{} is read, and its write at pc {second:#x} did not wait for that at pc {first:#x}",
                     name(read)
                 );
-                found.push(Hazard { what, read: Some((read.file, read.register)), lanes: f.lanes & lanes });
+                found.push(Hazard::of(what, Some((read.file, read.register)), f.lanes & lanes));
                 continue;
             }
             let needed = latency.read_after_write(read.file, f.what.class, read.class);
             if let Some(why) = self.too_early(f, needed) {
                 let what = format!("{} is read {why}", name(read));
-                found.push(Hazard { what, read: Some((read.file, read.register)), lanes: f.lanes & lanes });
+                found.push(Hazard::of(what, Some((read.file, read.register)), f.lanes & lanes));
             }
         }
     }
@@ -235,11 +272,11 @@ impl Timeline {
         for f in self.reads.iter().filter(|f| same(&f.what, write) && f.lanes & lanes != 0 && !earlier(f)) {
             let needed = latency.write_after_read(file, f.what.class, write.class);
             if let Some(why) = self.too_early(f, needed) {
-                found.push(Hazard {
-                    what: format!("{}, still to be read, is written {why}", name(write)),
-                    read: None,
-                    lanes,
-                });
+                let what = format!("{}, still to be read, is written {why}", name(write));
+                let same = |result: &&Flight| result.pc == f.pc && result.lanes & f.lanes & lanes != 0;
+                let results = self.writes.iter().filter(same).map(|r| (r.what.file, r.what.register)).collect();
+                let lanes = f.lanes & lanes;
+                found.push(Hazard { late: Some(f.pc), results, ..Hazard::of(what, None, lanes) });
             }
         }
     }
@@ -328,7 +365,7 @@ impl Timeline {
         // Of memory and block barriers the least is what is wise: the incumbent goes below it in places.
         if t.ctrl.stall < t.least && t.class == LatencyClass::Branch {
             let what = format!("stalls for {} cycles, and {} are needed", t.ctrl.stall, t.least);
-            found.push(Hazard { what, read: None, lanes: group });
+            found.push(Hazard::of(what, None, group));
         }
         self.clock += u64::from(t.ctrl.stall);
     }

@@ -3,9 +3,11 @@
 //! Input: a decoded instruction, the latencies of its target. Output: [`Timing`]. Invariant: every register that the instruction reads or
 //! writes stands there once for each operand that names it; words of one operand may have classes of their own.
 
+use crate::sass::reuse::Operand;
 use crate::sass::{Ctrl, Effects, Inst, Slot};
 use crate::tables::latency::{Latency, LatencyClass, RegFile};
-use crate::tables::{Mod, Op, Role};
+use crate::tables::{Mod, Op, Prop, Role};
+use smallvec::SmallVec;
 
 /// One register that an instruction reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +32,10 @@ pub struct Timing {
     pub meets: bool,
     /// DEPBAR: the scoreboard that it waits for, and how many of its settings may still be under way.
     pub depends: Option<(u8, u64)>,
+    /// LDGDEPBAR: the warp's asynchronous copies so far are a group, which its scoreboard announces.
+    pub commits: bool,
+    /// Operands that the reuse cache serves; none where no instruction of the code marks one.
+    pub reuse: SmallVec<[Operand; 3]>,
 }
 
 impl Timing {
@@ -61,6 +67,8 @@ impl Timing {
             class: latency.class_of(inst.op, &inst.mods),
             meets: matches!(inst.op, Op::BAR | Op::BAR_INDEXED),
             depends,
+            commits: inst.op.has(Prop::CopyGroup),
+            reuse: SmallVec::new(),
         }
     }
 }
