@@ -129,6 +129,8 @@ pub struct Stale {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cache {
     places: [[Option<Kept>; BANKS]; SLOTS],
+    /// Whether a place may hold something.
+    used: bool,
 }
 
 impl Cache {
@@ -140,6 +142,11 @@ impl Cache {
         (at, lanes): (u32, u32),
         mut f: impl FnMut(Stale),
     ) {
+        let keeps = operands.iter().any(|operand| operand.kept);
+        if !self.used && !keeps {
+            return;
+        }
+        self.used = true;
         for operand in operands {
             for register in operand.registers() {
                 let place = &mut self.places[usize::from(operand.slot)][usize::from(register) % BANKS];

@@ -43,6 +43,7 @@ use race::{Access, Clock, Races};
 use reach::{Act, Reach};
 use shadow::Shadow;
 use spoil::Stores;
+use std::rc::Rc;
 use time::{Hazard, Timeline};
 use timing::Timing;
 use touch::{File, Run, Slot, Touches};
@@ -106,7 +107,7 @@ impl Seen {
 /// The watch over a launch.
 #[derive(Debug, Default)]
 pub struct Watch {
-    notes: Vec<Note>,
+    notes: Vec<Rc<Note>>,
     reports: Reports,
     /// How often each instruction was executed, once per group.
     pub counts: Vec<u64>,
@@ -129,7 +130,13 @@ pub struct Watch {
 impl Watch {
     /// Over a launch whose instructions have these notes; `trace` gets a line for each that is executed.
     pub fn new(notes: Vec<Note>, trace: Option<fn(&str)>, latency: Option<&'static Latency>) -> Watch {
-        Watch { counts: vec![0; notes.len()], notes, trace, latency, ..Watch::default() }
+        Watch {
+            counts: vec![0; notes.len()],
+            notes: notes.into_iter().map(Rc::new).collect(),
+            trace,
+            latency,
+            ..Watch::default()
+        }
     }
 
     /// What it found.
@@ -161,7 +168,7 @@ impl Watch {
     }
 
     fn look(&mut self, m: &mut Machine, block: &mut Block, seen: &mut Seen, s: &Step) -> Result<(), Fault> {
-        let note = std::mem::take(&mut self.notes[s.pc as usize]);
+        let note = Rc::clone(&self.notes[s.pc as usize]);
         if let Some(trace) = self.trace {
             let [x, y, z] = block.id;
             let (warp, pc, active, text) = (s.warp, u64::from(s.pc) * 16, s.active, &note.text);
@@ -200,7 +207,6 @@ impl Watch {
         if matches!(s.code.exec, Exec::BlockBarrier { .. }) && s.active != 0 {
             self.barrier(block, seen, s);
         }
-        self.notes[s.pc as usize] = note;
         done
     }
 
