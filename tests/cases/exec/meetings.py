@@ -7,14 +7,14 @@ Run it in this folder after a change: `python3 meetings.py`.
 
 from launchfile import lcg
 
-FULL, STEPS = 0xFFFFFFFF, 8
+FULL, STEPS = 0xFFFFFFFF, 14
 MASK = 0xFFFFFFFF
 
 
 def loop(i, label="L"):
     """r = 5 r + k for k below three bits of x, which differ from lane to lane."""
     return f"""
-    shr.u32 %n, %x, {3 * i};
+    shr.u32 %n, %x, {2 * i};
     and.b32 %n, %n, 7;
     mov.u32 %k, 0;
 {label}{i}:
@@ -27,7 +27,7 @@ def loop(i, label="L"):
 
 
 def looped(r, x, i):
-    for k in range(x >> 3 * i & 7):
+    for k in range(x >> 2 * i & 7):
         r = (5 * r + k) & MASK
     return r
 
