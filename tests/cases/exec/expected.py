@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True  # no __pycache__ beside the cases
 from exact import (F32, F64, add, bits32, bits64, f32, fma, greater, lesser, mul, round_float, signed, sub, to_int, unsigned)
 from launchfile import IN, INOUT, OUT, STRUCT, fill, iota, launch, lcg, listed, render, scalar
 from matrices import matrix_words, moved, product, quarters, tile
+from meetings import MEETINGS
 from small import SMALL
 
 HERE = Path(__file__).parent
@@ -1104,7 +1105,7 @@ KERNELS = [
     matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
     cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any,
-    small_programs, several_results, warp_neighbours, elections, random_programs,
+    small_programs, several_results, warp_neighbours, elections, random_programs, *MEETINGS,
 ]
 
 

@@ -1,11 +1,11 @@
-"""Kernels in which lanes part and then exchange something: meetings_*.ptx and their launches.
+"""Kernels in which lanes part and then exchange something: meetings_*.ptx, and what they compute.
 
 Each has several steps. In a step every lane goes round a loop as often as three bits of its input say, so that the lanes of a warp come
 out of it one after another; then all of them exchange a value. Whoever does not wait for the others there has another number in the end.
-Run it in this folder after a change: `python3 meetings.py`.
+`python3 meetings.py`, run in this folder, writes the kernels; expected.py the launches.
 """
 
-from launchfile import lcg
+from launchfile import IN, OUT, launch, lcg
 
 FULL, STEPS = 0xFFFFFFFF, 14
 MASK = 0xFFFFFFFF
@@ -151,30 +151,24 @@ def text(name, about, threads, step):
 """
 
 
-def launch(name, threads, step, seed):
-    x = lcg("u32", threads, seed, MASK)
-    r = list(range(threads))
-    for i in range(STEPS):
-        r = step(r, x, i)
-    lines = "\n".join("                    " + " ".join(f"{v}," for v in r[at:at + 8]) for at in range(0, threads, 8))
-    return f"""        (
-            kernel: "{name}",
-            grid: (1, 1, 1),
-            block: ({threads}, 1, 1),
-            smem: 0,
-            tolerance: exact,
-            args: [
-                in(type: u32, data: {x.text}),
-                out(type: u32, expect: [
-{lines}
-                ]),
-            ],
-        ),
-"""
+def reference(name, threads, step):
+    """A function of that name that gives the launches, as expected.py wants it."""
+
+    def of(seed):
+        x, r = lcg("u32", threads, seed, MASK), list(range(threads))
+        for i in range(STEPS):
+            r = step(r, x, i)
+        return launch(name, 1, threads, [IN("u32", x), OUT("u32", r)])
+
+    def launches():
+        return [of(41), of(42)]
+
+    launches.__name__ = name
+    return launches
 
 
-for name, (about, threads, ptx, step) in KERNELS.items():
-    open(f"{name}.ptx", "w").write(text(name, about, threads, ptx))
-    launches = "".join(launch(name, threads, step, seed) for seed in (41, 42))
-    head = "// Written by meetings.py from the meaning of the kernel; change the numbers there.\n"
-    open(f"{name}.ron", "w").write(f'{head}(\n    module: "{name}.ptx",\n    launches: [\n{launches}    ],\n)\n')
+MEETINGS = [reference(name, threads, step) for name, (_, threads, _, step) in KERNELS.items()]
+
+if __name__ == "__main__":
+    for name, (about, threads, ptx, _) in KERNELS.items():
+        open(f"{name}.ptx", "w").write(text(name, about, threads, ptx))
