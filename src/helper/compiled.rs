@@ -71,6 +71,6 @@ fn compile(helper: &Helper, settings: Settings) -> Result<Compiled, String> {
     let asked = Legalization { opt_level: if settings.optimise { 3 } else { 0 }, ..Legalization::default() };
     pipeline::run(&mut lowered.function, &asked, Watch { verify: settings.verify }, |_, _| ())
         .map_err(|e| wrong(&format!("{}: {}", e.phase.name(), e.message)))?;
-    let code = emit::emit(&mut lowered.function).map_err(|message| wrong(&message))?;
+    let code = emit::emit(&lowered.function).map_err(|message| wrong(&message))?;
     Ok(Compiled { lowered, code, object: library.object })
 }
