@@ -128,9 +128,14 @@ impl Builder<'_> {
     /// One instruction for the units of global memory.
     fn unit_atomic(&mut self, atomic: &Atomic, place: Place) {
         let mut args: SmallVec<[(Role, Operand); 8]> = SmallVec::new();
-        self.address_args(place, &atomic.order, &mut args);
+        let mut order = atomic.order.clone();
+        if atomic.op == AtomOp::Cas {
+            // Compare-and-swap has no form with a policy, which is only advice.
+            order.policy = Operand::NULL;
+        }
+        self.address_args(place, &order, &mut args);
         args.push((Role::B, atomic.b));
-        let mut mods: AccessMods = self.access_mods(atomic.size, place.window, &atomic.order);
+        let mut mods: AccessMods = self.access_mods(atomic.size, place.window, &order);
         mods.push(operation(atomic.op));
         let swaps = matches!(atomic.op, AtomOp::Cas | AtomOp::Exch);
         if atomic.d == Operand::zero() && place.window == Window::Global && !swaps {
@@ -138,7 +143,7 @@ impl Builder<'_> {
             return;
         }
         if atomic.op == AtomOp::Cas {
-            // Compare-and-swap has no form with a descriptor.
+            // Nor one with another descriptor.
             args.retain(|(role, _)| *role != Role::Desc);
             args.push((Role::C, atomic.c));
         }

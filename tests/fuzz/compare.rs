@@ -24,7 +24,7 @@ const TOO_MANY: &str = "registers at one instruction";
 const STEPS: u64 = 1 << 24;
 
 /// Targets, and how often each is drawn.
-const TARGETS: [&str; 16] = [
+pub const TARGETS: [&str; 16] = [
     "sm_75", "sm_75", "sm_80", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90", "sm_90", "sm_100", "sm_100", "sm_120",
     "sm_120", "sm_100a", "sm_120a", "sm_121",
 ];

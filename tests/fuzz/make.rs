@@ -4,13 +4,19 @@
 //! loop ends, no access leaves the thread's own bytes but to add to what all share, operations of a warp name just the lanes that come
 //! there, and nothing in a program is left to the implementation but what goes into a place of its own.
 
+use crate::compare::interpreted;
 use crate::group::{exchange, group};
+use crate::matrix::{Product, products};
 use crate::plain::{access, add_to_all, call, constant, leave, transfer};
 use crate::pool::{Judged, Piece, Pool, form_register, one};
 use crate::random::Random;
+use crate::tiles::{Tile, tiles};
 use crate::tree::{
     DEPTH, End, FUNCTIONS, Function, HIDDEN, KINDS, Node, PREDICATES, Program, SLOTS, STRIDE, Slot, Statement,
 };
+use sassafras::compile::{Options, compile};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 /// What lanes come to a place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,11 +28,52 @@ pub enum Lanes {
     Unknown,
 }
 
+/// The statements with matrices that a target has: the compiler takes them, and the interpreter executes them.
+pub struct Matrices {
+    target: &'static str,
+    products: Vec<Product>,
+    tiles: Vec<Tile>,
+    /// What was asked before.
+    known: RefCell<BTreeMap<usize, bool>>,
+}
+
+impl Matrices {
+    pub fn new(target: &'static str) -> Matrices {
+        Matrices { target, products: products(), tiles: tiles(), known: RefCell::default() }
+    }
+
+    fn statement(&self, random: &mut Random) -> String {
+        loop {
+            let number = random.below(self.products.len() + self.tiles.len());
+            if self.has(number) {
+                return self.one(number, random);
+            }
+        }
+    }
+
+    fn one(&self, number: usize, random: &mut Random) -> String {
+        match number.checked_sub(self.products.len()) {
+            None => self.products[number].statement(random),
+            Some(tile) => self.tiles[tile].statement(random),
+        }
+    }
+
+    /// Whether the target has a statement.
+    fn has(&self, number: usize) -> bool {
+        *self.known.borrow_mut().entry(number).or_insert_with(|| {
+            let body = vec![Statement::Plain(self.one(number, &mut Random::new(1)))];
+            let program = Program { body, threads: 32, lean: true, ..Program::default() };
+            compile(&program.text(self.target, false), &Options::new(self.target)).is_ok()
+                && interpreted(&program, self.target, &vec![0; program.bytes()]).is_ok()
+        })
+    }
+}
+
 /// Makes one program.
 pub struct Maker<'p> {
     pub random: Random,
     pool: &'p Pool,
-    matrices: &'p [crate::matrix::Product],
+    matrices: &'p Matrices,
     slots: Vec<Slot>,
     /// How often each form was taken.
     pub taken: Vec<usize>,
@@ -39,7 +86,7 @@ pub struct Maker<'p> {
 }
 
 /// A random program, and the forms in it.
-pub fn program(seed: u64, pool: &Pool, matrices: &[crate::matrix::Product]) -> (Program, Vec<usize>) {
+pub fn program(seed: u64, pool: &Pool, matrices: &Matrices) -> (Program, Vec<usize>) {
     let mut random = Random::new(seed);
     let size = 4 + random.below(30);
     let calls = random.below(FUNCTIONS + 4).min(FUNCTIONS);
@@ -52,7 +99,9 @@ pub fn program(seed: u64, pool: &Pool, matrices: &[crate::matrix::Product]) -> (
     body.extend(maker.list(size, 0, lanes));
     maker.kernel = false;
     let functions = (0..FUNCTIONS).map(|number| maker.function(number, calls)).collect();
-    let program = Program { body, functions, slots: maker.slots, threads, early, lean: false, renamed: false };
+    // Most load and store only what they name, which takes half the time.
+    let lean = maker.random.below(4) > 0;
+    let program = Program { body, functions, slots: maker.slots, threads, early, lean, renamed: false };
     (program, maker.taken)
 }
 
@@ -93,9 +142,8 @@ impl Maker<'_> {
             13 if self.kernel => Statement::Plain(add_to_all(&mut self.random, self.early)),
             14 if !self.kernel || self.early => Statement::Plain(leave(&mut self.random, self.kernel)),
             15 if lanes == Lanes::All && self.kernel => Statement::Plain(exchange(&mut self.random, self.threads)),
-            16 | 17 if lanes == Lanes::All && !self.matrices.is_empty() => {
-                let product = &self.matrices[self.random.below(self.matrices.len())];
-                Statement::Plain(product.statement(&mut self.random))
+            16 | 17 if lanes == Lanes::All && self.kernel => {
+                Statement::Plain(self.matrices.statement(&mut self.random))
             }
             18 if lanes != Lanes::Unknown => Statement::Plain(group(&mut self.random, lanes)),
             19..=22 if lanes == Lanes::All => {

@@ -6,12 +6,10 @@
 
 use crate::make::register;
 use crate::random::Random;
-use crate::tree::{Program, Statement};
-use sassafras::compile::{Options, compile};
 use sassafras::tables::ptx::{Arg, ArgType, FORMS, Form, Role, ScalarType};
 
 /// Of each float: its name, bits that may come from a register, bits that are set.
-const FLOATS: [(&str, u64, u64); 7] = [
+pub const FLOATS: [(&str, u64, u64); 7] = [
     ("f16", 0x8200_8200, 0x3c00_3c00),
     ("bf16", 0x8040_8040, 0x3f80_3f80),
     ("tf32", 0x8040_0000, 0x3f80_0000),
@@ -24,25 +22,25 @@ const FLOATS: [(&str, u64, u64); 7] = [
 /// Operations of the rows.
 const OPS: [&str; 3] = ["mma", "mma.sp", "mma.sp::ordered_metadata"];
 
-/// One instruction, and of each fragment its registers and the type of its elements.
+/// How many registers a fragment has, their type, and the type of its elements.
+pub type Fragment = (u8, ScalarType, &'static str);
+
+/// One instruction, and its fragments.
 #[derive(Clone, Debug)]
 pub struct Product {
     name: String,
-    fragments: Vec<(u8, ScalarType, &'static str)>,
+    fragments: Vec<Fragment>,
     sparse: bool,
 }
 
-/// The products that a target has and the compiler takes: of each row a few choices of types and modifiers.
-pub fn products(target: &str) -> Vec<Product> {
-    let fits = |product: &Product| compile(&product.module(target), &Options::new(target)).is_ok();
-    let mut out = Vec::new();
+/// The products of the tables: of each row a few choices of types and modifiers.
+pub fn products() -> Vec<Product> {
+    let mut out: Vec<Product> = Vec::new();
     for form in FORMS.iter().filter(|form| OPS.contains(&form.op.name())) {
         let mut random = Random::new(out.len() as u64);
-        let mut names: Vec<String> = Vec::new();
         for _ in 0..8 {
             let product = product(form, &mut random);
-            if !names.contains(&product.name) && fits(&product) {
-                names.push(product.name.clone());
+            if out.iter().all(|other| other.name != product.name) {
                 out.push(product);
             }
         }
@@ -50,9 +48,10 @@ pub fn products(target: &str) -> Vec<Product> {
     out
 }
 
-fn product(form: &'static Form, random: &mut Random) -> Product {
-    let mut name = form.op.name().to_string();
-    let mut behind = String::new();
+/// A row's operation with modifiers and types of a choice, and those types.
+pub fn spelling(form: &'static Form, random: &mut Random) -> (String, Vec<ScalarType>) {
+    let op = form.op.name();
+    let (mut front, mut name, mut behind) = (String::new(), String::new(), String::new());
     for rule in form.rules {
         let texts: Vec<&str> =
             (0..32).filter(|i| rule.mask >> i & 1 == 1).map(|i| rule.group.info().texts[i]).collect();
@@ -60,8 +59,13 @@ fn product(form: &'static Form, random: &mut Random) -> Product {
             continue;
         }
         let text = random.pick(&texts);
-        let last = ["xor", "and", "or", "popc"].contains(&text);
-        *(if last { &mut behind } else { &mut name }) += &format!(".{text}");
+        let apart = ["xor", "and", "or", "popc"].contains(&text);
+        let part = match (apart, op) {
+            (false, _) => &mut name,
+            (true, "wmma.mma") => &mut front,
+            (true, _) => &mut behind,
+        };
+        *part += &format!(".{text}");
     }
     let types: Vec<ScalarType> = form
         .types
@@ -72,12 +76,18 @@ fn product(form: &'static Form, random: &mut Random) -> Product {
         })
         .collect();
     types.iter().for_each(|ty| name += &format!(".{}", ty.name()));
-    let fragments = form.args.iter().filter(|arg| matches!(arg.role, Role::Fdst | Role::Fsrc));
-    let fragments = fragments.zip(&types).map(|(arg, ty)| (arg.count, held(arg), ty.name())).collect();
-    Product { name: name + &behind, fragments, sparse: form.args.len() > 4 }
+    (op.to_string() + &front + &name + &behind, types)
 }
 
-fn held(arg: &Arg) -> ScalarType {
+fn product(form: &'static Form, random: &mut Random) -> Product {
+    let (name, types) = spelling(form, random);
+    let fragments = form.args.iter().filter(|arg| matches!(arg.role, Role::Fdst | Role::Fsrc));
+    let fragments = fragments.zip(&types).map(|(arg, ty)| (arg.count, held(arg), ty.name())).collect();
+    Product { name, fragments, sparse: form.args.len() > 4 }
+}
+
+/// The type of a fragment's registers.
+pub fn held(arg: &Arg) -> ScalarType {
     match arg.ty {
         ArgType::Fixed(ty) => ty,
         _ => unreachable!("fragments have types of their own"),
@@ -85,12 +95,6 @@ fn held(arg: &Arg) -> ScalarType {
 }
 
 impl Product {
-    /// A kernel with nothing else in it.
-    fn module(&self, target: &str) -> String {
-        let body = vec![Statement::Plain(self.statement(&mut Random::new(1)))];
-        Program { body, threads: 32, lean: true, ..Program::default() }.text(target, false)
-    }
-
     /// Fragments from registers, the instruction, its result into registers.
     pub fn statement(&self, random: &mut Random) -> String {
         let mut text = "{ ".to_string();

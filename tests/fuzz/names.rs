@@ -3,6 +3,8 @@
 //! A word is a run of letters, digits and `_`; one behind a dot is a modifier, a type or a part and no name. Registers of the programs are
 //! a letter for their kind and a number.
 
+use std::collections::BTreeSet;
+
 /// Letters of the kinds of registers; predicates are the last.
 pub const LETTERS: &str = "rdfehp";
 
@@ -26,19 +28,17 @@ pub fn replaced(text: &str, mut f: impl FnMut(&str) -> Option<String>) -> String
 
 /// Every name of a text once, in order.
 pub fn names(text: &str) -> Vec<String> {
-    let mut list: Vec<String> = Vec::new();
+    let (mut list, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut rest = text;
+    let in_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut before = ' ';
-    let mut word = String::new();
-    for c in text.chars().chain([' ']) {
-        if c.is_ascii_alphanumeric() || c == '_' {
-            word.push(c);
-            continue;
+    while let Some(start) = rest.find(in_word) {
+        before = rest[..start].chars().next_back().unwrap_or(before);
+        let (word, behind) = rest[start..].split_at(rest[start..].find(|c| !in_word(c)).unwrap_or(rest.len() - start));
+        rest = behind;
+        if before != '.' && seen.insert(word) {
+            list.push(word.to_string());
         }
-        if !word.is_empty() && before != '.' && !list.contains(&word) {
-            list.push(word.clone());
-        }
-        word.clear();
-        before = c;
     }
     list
 }

@@ -4,6 +4,7 @@
 //! form leaves the same bits behind on every right executor, whatever values its registers have: what the ISA leaves open (payloads of
 //! NaNs) is taken out of its inputs by instructions in front of it.
 
+use crate::compare::TARGETS;
 use crate::lowering_support::forms::{Form, forms};
 use crate::names::{names, register};
 use crate::random::Random;
@@ -62,10 +63,6 @@ const BOUND: [&str; 13] = [
     "createpolicy",
 ];
 
-/// Lanes leave the loop of these at different times and meet no more; where the program then calls a function that saves a barrier, the
-/// machine has lanes wait for each other for ever, with the incumbent's code as with ours.
-const PARTING: [&str; 1] = ["cas.b16"];
-
 /// The forms of one target, by where they may stand.
 #[derive(Default)]
 pub struct Pool {
@@ -80,12 +77,16 @@ pub fn all() -> Vec<Form> {
     forms()
 }
 
-/// What a target has. One with a set of instructions of its own has its family's, too.
+/// Whether a target has a form. One with a set of instructions of its own has its family's, too.
+fn has(target: &str, form: &Form) -> bool {
+    form.on(target) || form.on(target.trim_end_matches('a'))
+}
+
+/// What a target has. A form is there the more often the fewer of all draws of targets have it, so that each is drawn as often as others.
 pub fn pool(list: &[Form], target: &str) -> Pool {
     let mut pool = Pool::default();
-    let plain = target.trim_end_matches('a');
-    let here = |form: &Form| (form.on(target) || form.on(plain)) && !PARTING.iter().any(|op| form.text.contains(op));
-    for (number, form) in list.iter().enumerate().filter(|(_, form)| here(form)) {
+    for (number, form) in list.iter().enumerate().filter(|(_, form)| has(target, form)) {
+        let draws = TARGETS.iter().filter(|other| has(other, form)).count().max(1);
         let piece = piece(number, form);
         let list = match piece.place {
             Place::Anywhere => &mut pool.anywhere,
@@ -93,7 +94,7 @@ pub fn pool(list: &[Form], target: &str) -> Pool {
             Place::Masked => &mut pool.masked,
             Place::Start => &mut pool.start,
         };
-        list.push(piece);
+        list.extend(vec![piece; TARGETS.len() / draws]);
     }
     pool
 }
@@ -124,13 +125,17 @@ fn piece(number: usize, form: &Form) -> Piece {
         place,
         judged,
         kernel,
-        one_warp: text.contains("bar.arrive") || place == Place::Start || names.iter().any(|name| name == "t"),
+        one_warp: text.contains("bar.arrive")
+            || text.contains("barrier.arrive")
+            || text.contains(",32,")
+            || place == Place::Start
+            || names.iter().any(|name| name == "t"),
     }
 }
 
 /// It reads memory that no one may write while the kernel runs.
 fn reads_fixed(text: &str) -> bool {
-    text.contains(".nc") || text.starts_with("ldu")
+    text.contains(".nc") || text.contains("ldu.")
 }
 
 /// A form behind what takes out of its inputs what the ISA leaves open.

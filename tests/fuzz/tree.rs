@@ -3,7 +3,7 @@
 //! Every thread has a row of the buffer: its inputs, its results, places for results that are judged by themselves. Behind the rows is
 //! what all threads add to. A program with less in it is a program as well, which is what the reducer lives on.
 
-use crate::names::{names, register, registers, replaced};
+use crate::names::{names, register, replaced};
 use crate::pool::Judged;
 use std::collections::BTreeSet;
 
@@ -115,30 +115,39 @@ impl Program {
 
     /// The module for a target; the interpreter's leaves out what it is not asked about.
     pub fn text(&self, target: &str, interpreted: bool) -> String {
+        let (functions, body) = self.bodies(interpreted);
+        // What the interpreter leaves out may name registers: both load and store the same.
+        let (all_functions, all_body) = if interpreted { self.bodies(false) } else { Default::default() };
+        let named = if interpreted { [&all_functions, &all_body] } else { [&functions, &body] };
+        let own: BTreeSet<String> = names(named[1]).into_iter().collect();
+        let all = names(named[0]).into_iter().chain(own.iter().cloned()).collect();
+        let head = self.head(target, &all);
+        let text = functions.clone() + &self.kernel(&body, &own, &all);
+        head + &if self.renamed { turned(&text) } else { text }
+    }
+
+    /// The functions that are called, and the statements of the kernel.
+    fn bodies(&self, interpreted: bool) -> (String, String) {
         let mut writer = Writer { labels: 0, interpreted, text: String::new() };
-        let mut body = String::new();
         writer.list(&self.body, 0);
-        std::mem::swap(&mut body, &mut writer.text);
+        let body = std::mem::take(&mut writer.text);
         let mut functions = String::new();
         // What is called stands before.
         for (number, function) in self.functions.iter().enumerate().rev() {
             let name = format!("fun{number}");
-            let called =
-                !self.lean || body.contains(&name) || self.functions.iter().any(|f| format!("{f:?}").contains(&name));
+            let called = body.contains(&name) || self.functions.iter().any(|f| format!("{f:?}").contains(&name));
             if called {
                 writer.function(number, function);
                 functions += &std::mem::take(&mut writer.text);
             }
         }
-        let head = self.head(target, &(functions.clone() + &body));
-        let text = functions.clone() + &self.kernel(&body, &(functions + &body));
-        head + &if self.renamed { turned(&text) } else { text }
+        (functions, body)
     }
 
-    fn head(&self, target: &str, rest: &str) -> String {
+    fn head(&self, target: &str, rest: &BTreeSet<String>) -> String {
         let sh = OWN * self.threads;
         let mut text = format!(".version 9.0\n.target {target}\n.address_size 64\n\n.shared .align 16 .b8 sh[{sh}];\n");
-        let named = |name: &str| !self.lean || names(rest).iter().any(|n| n == name);
+        let named = |name: &str| !self.lean || rest.contains(name);
         if named("common") {
             text += ".shared .align 16 .b8 common[64];\n";
         }
@@ -155,19 +164,21 @@ impl Program {
     }
 
     /// Names that are loaded and stored.
-    fn live(&self, body: &str) -> impl Fn(&str) -> bool {
-        let (lean, named) = (self.lean, registers(body).into_iter().collect::<BTreeSet<String>>());
+    fn live(&self, body: &BTreeSet<String>) -> impl Fn(&str) -> bool {
+        let (lean, named) =
+            (self.lean, body.iter().filter(|name| register(name).is_some()).cloned().collect::<BTreeSet<_>>());
         // Predicates are made from registers.
         let from =
             |p: &str| p[1..].parse::<usize>().map(|i| [format!("r{i}"), format!("r{}", i + 5)]).unwrap_or_default();
         let needed: BTreeSet<String> = named.iter().filter(|n| n.starts_with('p')).flat_map(|p| from(p)).collect();
-        let amount = lean && names(body).iter().any(|n| n == "amount");
+        let amount = lean && body.contains("amount");
         move |name: &str| !lean || named.contains(name) || needed.contains(name) || amount && name == "r3"
     }
 
-    fn kernel(&self, body: &str, all: &str) -> String {
-        let live = self.live(body);
-        let named = |name: &str| !self.lean || names(body).iter().any(|n| n == name);
+    /// The kernel of a body: it loads and stores what `own` names, which is all that stands in it, and fills memory that `all` names.
+    fn kernel(&self, body: &str, own: &BTreeSet<String>, all: &BTreeSet<String>) -> String {
+        let live = self.live(own);
+        let named = |name: &str| !self.lean || own.contains(name);
         let mut text = ".visible .entry k(.param .u64 p)\n{\n".to_string() + &declarations() + &apart_declarations();
         text += ".local .align 16 .b8 lo[64];\n";
         text += "ld.param.u64 io, [p];\nmov.u32 t, %tid.x;\n";
@@ -181,7 +192,7 @@ impl Program {
             some.for_each(|i| text += &format!("ld.global.{ty} {kind}{i}, [io+{}];\n", from + bytes * i));
         }
         text += &predicates(&live, named("amount"));
-        let memory = !self.lean || ["s", "lo", "stack", "sh"].iter().any(|name| names(all).iter().any(|n| n == name));
+        let memory = !self.lean || ["s", "lo", "stack", "sh"].iter().any(|name| all.contains(*name));
         if memory {
             text += &fill();
         }

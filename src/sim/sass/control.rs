@@ -2,7 +2,8 @@
 //!
 //! Input: a warp and the lanes that execute. Output: which lanes wait and which go on. Invariant: a convergence barrier
 //! is a mask per lane; a lane that waits goes on only when every lane of its own mask waits at the same place with this one in
-//! its mask, has ended, or has left (BREAK, YIELD).
+//! its mask, has ended, or has left (BREAK, YIELD). A lane that has saved its mask (BMOV) waits and is waited for as before: what lies in
+//! a register cannot lose lanes, so that one let go meanwhile would be waited for in vain when the mask comes back.
 
 use super::warp::{Wait, Warp, lanes_of};
 
@@ -76,13 +77,14 @@ fn converged(warp: &Warp, waiting: u32, lane: usize, bar: u8) -> bool {
     let expects = |l: usize| warp.bars[usize::from(bar)][l] >> lane & 1 != 0;
     let beside = |l: usize| warp.wait[l] == Wait::Converge(bar) && warp.pc[l] == warp.pc[lane] && expects(l);
     let there = warp.lanes_where(waiting, beside);
-    let yielding = warp.yielded & warp.running;
+    // A yielding lane lets go those that it can forget: its mask of the region is in the barrier, not in a register.
+    let yielding = warp.lanes_where(warp.yielded & warp.running, expects);
     warp.bars[usize::from(bar)][lane] & warp.alive & !there & !yielding == 0
 }
 
-/// A lane that goes on without yielding lanes is no longer waited for by them.
+/// A lane that goes on without yielding lanes is no longer waited for by them, nor by those that stay where it was.
 fn forget(warp: &mut Warp, bar: usize, lane: usize, free: u32) {
-    let without = warp.bars[bar][lane] & warp.alive & warp.running & !free;
+    let without = warp.bars[bar][lane] & warp.alive & !free;
     for other in lanes_of(without) {
         warp.bars[bar][other] &= !(1 << lane);
     }
@@ -172,6 +174,36 @@ mod tests {
         // The lane that went on is not waited for by the others.
         converge(&mut w, 0, 0xe);
         assert_eq!(w.running & 0xe, 0xe);
+    }
+
+    #[test]
+    fn a_lane_in_a_saved_mask_is_not_let_go() {
+        let mut w = warp();
+        enter_region(&mut w, 6, 0xf);
+        converge(&mut w, 6, 0x1);
+        // BMOV.CLEAR in a function that the others call, and a loop there that yields.
+        let saved = [1, 2, 3].map(|lane| std::mem::take(&mut w.bars[6][lane]));
+        yield_lanes(&mut w, 0xe);
+        assert_eq!(w.running & 0xf, 0xe);
+        w.bars[6][1..4].copy_from_slice(&saved);
+        converge(&mut w, 6, 0xe);
+        assert_eq!(w.running & 0xf, 0xf);
+    }
+
+    #[test]
+    fn those_that_stay_forget_who_went_on() {
+        let mut w = warp();
+        enter_region(&mut w, 0, 0x7);
+        // Lane 1 waits for lane 3 besides, which lane 0 does not.
+        enter_region(&mut w, 1, 0x8);
+        w.bars[0][1] |= 0x8;
+        converge(&mut w, 0, 0x3);
+        yield_lanes(&mut w, 0x4);
+        assert_eq!((w.running & 3, w.bars[0][1] & 1), (1, 0));
+        // Nor does it wait for lane 0 when the other two come.
+        w.bars[0][3] = 0xa;
+        converge(&mut w, 0, 0xc);
+        assert_eq!(w.running & 0xf, 0xf);
     }
 
     #[test]
