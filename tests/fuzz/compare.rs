@@ -52,10 +52,15 @@ pub fn case(seed: u64) -> Case {
     let plain = Options { fmad: false, ..Options::new(target) };
     let limit = Some([24, 32, 40, 64][random.below(4)]);
     let way = |options: Options| Way { options, jitter: None, checked: false };
-    let mut ways = vec![way(plain.clone()), way(Options { max_registers: limit, ..plain.clone() })];
-    if random.below(2) == 0 {
-        ways.push(way(Options { opt_level: random.below(3) as u8, ..plain }));
-    }
+    // One way of three, and of three programs one in two ways.
+    let all = [
+        way(plain.clone()),
+        way(Options { max_registers: limit, ..plain.clone() }),
+        way(Options { opt_level: random.below(3) as u8, ..plain }),
+    ];
+    let first = random.below(3);
+    let count = if random.below(3) == 0 { 2 } else { 1 };
+    let mut ways: Vec<Way> = (0..count).map(|n| all[(first + n) % 3].clone()).collect();
     let last = ways.len() - 1;
     ways[last].jitter = (random.below(4) == 0).then_some(seed);
     if random.below(8) == 0 {
