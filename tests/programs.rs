@@ -95,7 +95,7 @@ fn number(name: &str) -> Option<u64> {
 /// Tries seeds until there are enough: `judge` says what is wrong, and prints it. How many were tried, how many failed.
 fn run(name: &str, mut judge: impl FnMut(u64) -> bool) -> (u64, usize) {
     let (first, most) = (number("SASSAFRAS_SEED").unwrap_or(1), number("SASSAFRAS_PROGRAMS"));
-    let (started, mut failed, mut tried) = (Instant::now(), 0, 0);
+    let (started, mut failed, mut tried) = (Instant::now(), 0, 0u64);
     for seed in first.. {
         let enough = most.map_or(started.elapsed() > SHARE, |most| seed - first >= most);
         if enough || failed >= MOST_FAILURES {
@@ -103,7 +103,7 @@ fn run(name: &str, mut judge: impl FnMut(u64) -> bool) -> (u64, usize) {
         }
         tried += 1;
         failed += usize::from(!judge(seed));
-        if tried % 1000 == 0 {
+        if tried.is_multiple_of(1000) {
             println!("{tried} {name} so far, {failed} failed, {} s", started.elapsed().as_secs());
         }
     }

@@ -111,7 +111,7 @@ impl Place {
             };
         }
         for at in (0..bytes).step_by(16) {
-            let list = if at % 32 == 0 { "TW0, TW1, TW2, TW3" } else { "TW2, TW3, TW0, TW1" };
+            let list = if at.is_multiple_of(32) { "TW0, TW1, TW2, TW3" } else { "TW2, TW3, TW0, TW1" };
             text += &match bytes - at {
                 8 => format!("st{}.v2.b32 [TL+{at}], {{TW0, TW1}}; ", self.plain),
                 _ => format!("st{}.v4.b32 [TL+{at}], {{{list}}}; ", self.plain),
