@@ -64,9 +64,9 @@ impl Definitions {
 
 fn is_rooted(function: &Function, inst: InstId) -> bool {
     let op = function.insts[inst].op;
-    // What nothing executes stands there for its own sake.
-    let ghost = function.insts[inst].guard == Operand::never();
-    if ghost || op.has(Prop::SideEffect) || op.has(Prop::Convergent) || op.has(Prop::Control) || op == Op::NOP {
+    // What nothing executes stands there for its own sake, and so does an access that is counted (a volatile one).
+    let kept = function.insts[inst].guard == Operand::never() || function.insts[inst].ordered;
+    if kept || op.has(Prop::SideEffect) || op.has(Prop::Convergent) || op.has(Prop::Control) || op == Op::NOP {
         return true;
     }
     // A register that is reserved for the whole function is read where no operand shows it.
