@@ -1,5 +1,5 @@
-//! Adding an SM of a known generation takes one row: a copy of the repository with one more row in `tables/targets.ron`
-//! builds, and compiles and runs a kernel for it.
+//! Adding takes rows, no code: a copy of the repository with one more target, one more operation of the legality matrix and rules for it builds,
+//! compiles and runs a kernel for that target, and shows the new cells.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,6 +36,34 @@ fn add_row(targets: &Path) {
     std::fs::write(targets, format!("{}{row}\n", &text[..end])).unwrap();
 }
 
+/// Puts a row behind the last one of a table.
+fn append(table: &Path, row: &str) {
+    let text = std::fs::read_to_string(table).unwrap();
+    let end = text.rfind(']').unwrap();
+    std::fs::write(table, format!("{}  {row},\n]\n", &text[..end])).unwrap();
+}
+
+/// An operation of the matrix with a rule for each kind of verdict that needs no code.
+fn add_operation(legality: &Path) {
+    append(
+        &legality.join("operations.ron"),
+        "(id: 236, op: \"made.up\", family: \"integer\", forms: \"made.up\", min_ptx: \"9.0\", state: \"built\", status: \"proposed\", \
+         src: \"made up by a test\")",
+    );
+    for (on, verdict) in [("sm_30..sm_121", "illegal No '{target}' makes up"), ("sm_122", "native IADD3")] {
+        let row = format!(
+            "(ops: \"made.up\", on: \"{on}\", verdict: \"{verdict}\", status: \"proposed\", src: \"made up by a test\")"
+        );
+        append(&legality.join("integer.ron"), &row);
+    }
+}
+
+fn cell(sassafras: &Path, operation: &str, target: &str) -> String {
+    let shown = Command::new(sassafras).args(["targets", "--matrix", operation, target]).output().unwrap();
+    assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
+    String::from_utf8(shown.stdout).unwrap()
+}
+
 fn build(folder: &Path) -> PathBuf {
     // A target folder of its own that survives the test, so that only the first run builds the dependencies.
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/add-target");
@@ -50,11 +78,15 @@ fn build(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn one_row_adds_a_target() {
+fn rows_add_a_target_and_an_operation() {
     let temp = tempfile::tempdir().unwrap();
     copy_of_the_repository(temp.path());
     add_row(&temp.path().join("tables/targets.ron"));
+    add_operation(&temp.path().join("tables/legality"));
     let sassafras = build(temp.path());
+    assert!(cell(&sassafras, "made.up", "sm_122").starts_with("made.up on sm_122: native IADD3 (0x00000000)"));
+    assert!(cell(&sassafras, "made.up", "sm_90").contains("message  No 'sm_90' makes up"));
+    assert!(cell(&sassafras, "div.s64", "sm_122").contains("handler"));
     let saxpy = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/saxpy.ptx");
     let cubin = temp.path().join("saxpy.cubin");
     let compiled = Command::new(&sassafras).arg("-arch=sm_122").arg(&saxpy).arg("-o").arg(&cubin).output().unwrap();

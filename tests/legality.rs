@@ -8,6 +8,12 @@
 #[path = "support/vendor.rs"]
 mod vendor;
 
+#[allow(dead_code, reason = "tests/matrix.rs reads the rest")]
+#[path = "support/forms.rs"]
+mod forms;
+
+use forms::{Form, folder, forms};
+
 use sassafras::compile::{Options, compile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -15,65 +21,6 @@ use std::process::Command;
 
 /// Lines of a module before its kernels, each of which is one line.
 const HEAD: usize = 3;
-
-struct Form {
-    name: String,
-    /// A letter for each target.
-    verdicts: Vec<char>,
-    kernel: String,
-}
-
-fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/cases/legality")
-}
-
-/// The targets, and the forms with their kernels.
-fn forms() -> (Vec<String>, Vec<Form>) {
-    let text = std::fs::read_to_string(folder().join("forms.txt")).unwrap();
-    let mut lines = text.lines().filter(|line| !line.starts_with("//"));
-    let targets = lines.next().unwrap().split_whitespace().skip(1).map(str::to_string).collect();
-    let form = |(number, line): (usize, &str)| {
-        let columns: Vec<&str> = line.splitn(7, '|').map(str::trim).collect();
-        let [_, name, verdicts, results, operands, directives, body] = columns[..] else { panic!("{line}") };
-        let kernel = kernel(number, [results, operands], directives, body);
-        Form { name: name.to_string(), verdicts: verdicts.chars().collect(), kernel }
-    };
-    (targets, lines.enumerate().map(form).collect())
-}
-
-/// The type in `.reg`, for a kind of register.
-fn register(kind: char) -> &'static str {
-    match kind {
-        'r' => "b32",
-        'l' => "b64",
-        'h' => "b16",
-        'f' => "f32",
-        _ => "f64",
-    }
-}
-
-/// A kernel around the statements, in one line: it loads the operands, and stores the results.
-fn kernel(number: usize, [results, operands]: [&str; 2], directives: &str, body: &str) -> String {
-    let mut text = format!(
-        ".visible .entry k{number}(.param .u64 pi, .param .u64 po) {directives} {{ .reg .b64 %pi, %po, %tt, %x<20>; .reg .b32 %t0, %w<40>; \
-         .reg .pred %p<8>; .reg .b16 %s<20>; .reg .f32 %ff<40>; .reg .f64 %dd<20>; "
-    );
-    for (name, kinds) in [("a", operands), ("o", results)] {
-        kinds.chars().enumerate().for_each(|(i, kind)| text += &format!(".reg .{} %{name}{i}; ", register(kind)));
-    }
-    text += "ld.param.u64 %pi, [pi]; ld.param.u64 %po, [po]; ";
-    if !operands.is_empty() {
-        text += "mov.u32 %t0, %tid.x; mul.wide.u32 %tt, %t0, 64; add.s64 %pi, %pi, %tt; ";
-    }
-    for (i, kind) in operands.chars().enumerate() {
-        text += &format!("ld.volatile.global.{} %a{i}, [%pi+{}]; ", register(kind), 8 * i);
-    }
-    text += body;
-    for (i, kind) in results.chars().enumerate() {
-        text += &format!(" st.global.{} [%po+{}], %o{i};", register(kind), 8 * i);
-    }
-    text + " ret; }\n"
-}
 
 fn module(target: &str, kernels: &[(usize, &Form)]) -> String {
     let head = format!(".version 9.0\n.target sm_{target}\n.address_size 64\n");

@@ -30,6 +30,8 @@ pub fn check(model: &Model, report: &mut Report) {
     sources.extend(model.throughput.rows.iter().map(|r| (r.src.as_str(), r.at)));
     sources.extend(model.helpers.families.iter().map(|r| (r.src.as_str(), r.at)));
     sources.extend(model.helpers.categories.iter().map(|r| (r.src.as_str(), r.at)));
+    sources.extend(model.legality.evidence());
+    sources.extend(model.regclass.evidence());
     let l = &model.memory;
     sources.extend(l.order.iter().map(|r| (r.src.as_str(), r.at)));
     sources.extend(l.cache.iter().map(|r| (r.src.as_str(), r.at)));

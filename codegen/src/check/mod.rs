@@ -5,10 +5,12 @@ pub mod elf;
 pub mod evidence;
 pub mod helpers;
 pub mod legal;
+pub mod legality;
 pub mod memory;
 pub mod overlap;
 pub mod phases;
 pub mod ptx;
+pub mod regclass;
 pub mod registers;
 pub mod targets;
 pub mod unique;
@@ -30,4 +32,6 @@ pub fn all(model: &Model, report: &mut Report) {
     memory::check(model, report);
     helpers::check(model, report);
     legal::check(model, report);
+    legality::check(model, report);
+    regclass::check(model, report);
 }

@@ -7,11 +7,13 @@ pub mod encoding;
 pub mod helpers;
 pub mod latency;
 pub mod legal;
+pub mod legality;
 pub mod lowering;
 pub mod memory;
 pub mod ori;
 pub mod phases;
 pub mod ptx;
+pub mod regclass;
 pub mod registers;
 pub mod targets;
 pub mod throughput;
@@ -28,9 +30,11 @@ pub fn all(model: &Model) -> Vec<(String, String)> {
         ("ori.rs".into(), pretty(ori::emit(model))),
         ("legal.rs".into(), pretty(legal::emit(model))),
         ("lowering.rs".into(), pretty(lowering::emit(model))),
+        ("legality.rs".into(), pretty(legality::emit(model))),
         ("choices.rs".into(), pretty(choices::emit(model))),
         ("phases.rs".into(), pretty(phases::emit(model))),
         ("registers.rs".into(), pretty(registers::emit(model))),
+        ("regclass.rs".into(), pretty(regclass::emit(model))),
         ("ptx.rs".into(), pretty(ptx::emit(model))),
         ("memory.rs".into(), pretty(memory::emit(model))),
         ("latency.rs".into(), pretty(latency::emit(model))),

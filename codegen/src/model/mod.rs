@@ -11,11 +11,13 @@ pub mod helper_text;
 pub mod helpers;
 pub mod latency;
 pub mod legal;
+pub mod legality;
 pub mod lowering;
 pub mod memory;
 pub mod ori;
 pub mod ptx;
 pub mod ranges;
+pub mod regclass;
 pub mod targets;
 pub mod throughput;
 
@@ -40,6 +42,8 @@ pub struct Model {
     pub latency: latency::Latency,
     pub throughput: throughput::Throughput,
     pub helpers: helpers::Helpers,
+    pub legality: legality::Legality,
+    pub regclass: regclass::Regclass,
 }
 
 impl Model {
@@ -61,6 +65,8 @@ impl Model {
         let latency = latency::Latency::load(sources, &targets, &ori, report);
         let throughput = throughput::Throughput::load(sources, &targets, &ori, report);
         let helpers = helpers::Helpers::load(sources, &targets, report);
+        let legality = legality::Legality::load(sources, &targets, &ori, report);
+        let regclass = regclass::Regclass::load(sources, report);
         Model {
             targets,
             ori,
@@ -76,6 +82,8 @@ impl Model {
             latency,
             throughput,
             helpers,
+            legality,
+            regclass,
         }
     }
 }

@@ -1,0 +1,137 @@
+//! The legality matrix: 236 operations by 128 SM configurations, resolved from rules.
+//!
+//! Input: `legality/operations.ron`, `recipes.ron`, and rules in one file per family. Output: for each operation and
+//! column the rule that holds there. Invariants (the laws `legality` and `names`): ids are the positions of the rows; every cell of a real
+//! column has exactly one rule, whose verdict names opcodes and recipes that exist; every variant of a recipe is used; columns
+//! that are not real have no rule.
+
+use super::ori::Ori;
+use super::targets::{Targets, terms};
+use crate::report::Report;
+use crate::rows::legality::{OperationRow, RecipeRow, RuleRow};
+use crate::source::{At, Row, Sources};
+
+/// Columns of the matrix.
+pub const COLUMNS: usize = 128;
+
+/// What a cell says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// One instruction of one of these opcodes, by the form; none where the target has no encoder.
+    Native(Vec<usize>),
+    /// Recipe (by position), and its variant: the operation's position in the recipe's list.
+    Inline(usize, usize),
+    /// Recipe of kind `handler`, likewise.
+    Handler(usize, usize),
+    /// Refused in these words, `{target}` for the name of the target.
+    Illegal(String),
+}
+
+pub struct Rule {
+    pub row: Row<RuleRow>,
+    /// Operations by position, each with what the rule says of it.
+    pub ops: Vec<(usize, Verdict)>,
+    /// The columns that the rule speaks of, one bit each.
+    pub columns: u128,
+}
+
+#[derive(Default)]
+pub struct Legality {
+    pub operations: Vec<Row<OperationRow>>,
+    pub recipes: Vec<Row<RecipeRow>>,
+    pub rules: Vec<Rule>,
+    /// For each operation and column the rule, by position; `None` where the column is not real.
+    pub cells: Vec<Vec<Option<usize>>>,
+}
+
+const NOT_RULES: [&str; 2] = ["operations.ron", "recipes.ron"];
+
+impl Legality {
+    pub fn load(sources: &mut Sources, targets: &Targets, ori: &Ori, report: &mut Report) -> Legality {
+        let mut legality = Legality {
+            operations: sources.rows("legality/operations.ron", report),
+            recipes: sources.rows("legality/recipes.ron", report),
+            ..Legality::default()
+        };
+        for row in sources.folder::<RuleRow>("legality", &NOT_RULES, report) {
+            if let Some(bad) = terms(&row.on).err() {
+                report.at("names", format!("`{bad}` is no term of targets"), row.at);
+            }
+            let mut ops = Vec::new();
+            for name in row.ops.split_whitespace() {
+                let found = legality.operation(name).ok_or_else(|| format!("no operation is called `{name}`"));
+                match found.and_then(|op| Ok((op, legality.verdict(&row, op, ori)?))) {
+                    Ok(entry) => ops.push(entry),
+                    Err(message) => report.at("names", message, row.at),
+                }
+            }
+            let columns = targets.columns(&row.on);
+            legality.rules.push(Rule { row, ops, columns });
+        }
+        legality.fill(report);
+        legality
+    }
+
+    fn operation(&self, name: &str) -> Option<usize> {
+        self.operations.iter().position(|o| o.op == name)
+    }
+
+    /// Reads `native OPCODE …`, `inline RECIPE`, `handler RECIPE` or `illegal WORDING` for an operation.
+    fn verdict(&self, row: &RuleRow, op: usize, ori: &Ori) -> Result<Verdict, String> {
+        let (kind, rest) = row.verdict.split_once(' ').unwrap_or((&row.verdict, ""));
+        match kind {
+            "native" => {
+                let opcode = |name: &str| ori.op(name).ok_or_else(|| format!("no opcode is called `{name}`"));
+                rest.split_whitespace().map(opcode).collect::<Result<_, _>>().map(Verdict::Native)
+            }
+            "inline" | "handler" => {
+                let recipe = self.recipes.iter().position(|r| r.name == rest && r.kind == kind);
+                let recipe = recipe.ok_or_else(|| format!("no {kind} recipe is called `{rest}`"))?;
+                let name = &self.operations[op].op;
+                let variant = self.recipes[recipe].ops.split_whitespace().position(|o| o == name);
+                let variant = variant.ok_or_else(|| format!("the recipe `{rest}` has no variant `{name}`"))?;
+                Ok(if kind == "inline" { Verdict::Inline(recipe, variant) } else { Verdict::Handler(recipe, variant) })
+            }
+            "illegal" if !rest.is_empty() => Ok(Verdict::Illegal(rest.to_string())),
+            "illegal" => Err("the refusal has no words".to_string()),
+            _ => Err(format!("`{kind}` is none of native, inline, handler, illegal")),
+        }
+    }
+
+    /// Gives each cell its rule; a second rule for a cell is an error that shows both.
+    fn fill(&mut self, report: &mut Report) {
+        self.cells = vec![vec![None; COLUMNS]; self.operations.len()];
+        let mut twice: Vec<(usize, usize, usize)> = Vec::new();
+        for (number, rule) in self.rules.iter().enumerate() {
+            for ((op, _), column) in rule.ops.iter().flat_map(|op| (0..COLUMNS).map(move |c| (op, c))) {
+                if rule.columns >> column & 1 == 0 {
+                    continue;
+                }
+                match self.cells[*op][column].replace(number) {
+                    Some(other) if !twice.iter().any(|t| (t.0, t.1, t.2) == (*op, other, number)) => {
+                        twice.push((*op, other, number));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        for (op, first, second) in twice {
+            let message = format!("`{}` has two rules on the same target", self.operations[op].op);
+            let rows = [(first, "one"), (second, "other")].map(|(r, label)| (self.rules[r].row.at, label.to_string()));
+            report.rows("legality", message, rows.to_vec());
+        }
+    }
+
+    /// What a rule says of an operation.
+    pub fn said(&self, rule: usize, op: usize) -> Option<&Verdict> {
+        self.rules[rule].ops.iter().find(|o| o.0 == op).map(|o| &o.1)
+    }
+
+    /// Source and place of every row.
+    pub fn evidence(&self) -> Vec<(&str, At)> {
+        let mut all: Vec<(&str, At)> = self.operations.iter().map(|r| (r.src.as_str(), r.at)).collect();
+        all.extend(self.recipes.iter().map(|r| (r.src.as_str(), r.at)));
+        all.extend(self.rules.iter().map(|r| (r.row.src.as_str(), r.row.at)));
+        all
+    }
+}
