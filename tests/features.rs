@@ -1,0 +1,37 @@
+//! `tests/features.md`: every claim has one line, and every test that a line names exists.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Numbers of claims that the list must have: the prefix, first and last.
+const CLAIMS: [(&str, u32, u32); 2] = [("S3-", 1, 50), ("S1-", 36, 42)];
+
+#[test]
+fn every_claim_names_its_test_or_its_reason() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(root.join("tests/features.md")).unwrap();
+    let mut listed = BTreeSet::new();
+    let (mut shown, mut not) = (0, 0);
+    for line in text.lines().filter(|l| l.starts_with("| S")) {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [claim, holds, by] = cells[..] else { panic!("{line}") };
+        let (first, last) = claim.split_once(" to ").unwrap_or((claim, claim));
+        let (prefix, from) = first.split_at(3);
+        let numbers = from.parse().unwrap()..=last[3..].parse::<u32>().unwrap();
+        numbers.for_each(|n| assert!(listed.insert(format!("{prefix}{n}")), "{prefix}{n} has two lines"));
+        if holds == "no" {
+            not += 1;
+            assert!(by.len() > 20 && by.ends_with('.'), "{claim}: no reason");
+            continue;
+        }
+        let words: Vec<&str> = by.split('`').collect();
+        let [_, file, _, test, _] = words[..] else { panic!("{claim}: `{by}` is no test") };
+        let code = std::fs::read_to_string(root.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
+        let place = code.find(&format!("fn {test}()")).unwrap_or_else(|| panic!("{file} has no test `{test}`"));
+        assert!(code[..place].trim_end().ends_with("#[test]"), "{file}: `{test}` is no test");
+        shown += 1;
+    }
+    let all = CLAIMS.iter().flat_map(|(prefix, from, to)| (*from..=*to).map(move |n| format!("{prefix}{n}")));
+    assert_eq!(listed, all.collect::<BTreeSet<_>>());
+    println!("{shown} lines with a test, {not} with a reason why not");
+}
