@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 /// After it nothing is left to legalize.
-const PHASE: &str = "ConvertAllMovPhiToMov";
+const PHASE: &str = "SetAfterLegalization";
 
 /// Opcodes that move or fetch what an operation reads, and what stands for nothing.
 const MOVES: [&str; 15] = [
