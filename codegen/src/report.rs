@@ -43,9 +43,10 @@ impl Report {
         if self.errors.iter().any(|e| ["syntax", "row", "file"].contains(&e.law)) {
             self.errors.retain(|e| e.law != "names" && e.law != "ptx" && e.law != "elf");
         }
-        // What the matrix lacks, or has twice, is often another table's error.
-        if self.errors.iter().any(|e| e.law != "legality" && e.law != "regclass") {
-            self.errors.retain(|e| e.law != "legality" && e.law != "regclass");
+        // What the matrix or the backends lack, or have twice, is often another table's error.
+        const LATE: [&str; 3] = ["legality", "regclass", "legal"];
+        if self.errors.iter().any(|e| !LATE.contains(&e.law)) {
+            self.errors.retain(|e| !LATE.contains(&e.law));
         }
     }
 
