@@ -18,8 +18,12 @@ pub fn check(model: &Model, report: &mut Report) {
 }
 
 fn targets(model: &Model, report: &mut Report) {
-    // A column past the last is another law's.
-    for (_, target) in model.targets.built().filter(|(_, target)| target.col < u128::BITS) {
+    // A column past the last or of two targets, and a kind that is none, are the law of targets'.
+    let alone = |col: u32| model.targets.targets.iter().filter(|t| t.col == col && t.kind == "real").count() == 1;
+    for (_, target) in model.targets.built() {
+        if target.col >= u128::BITS || target.kind != "real" || !alone(target.col) {
+            continue;
+        }
         let on: Vec<_> =
             model.legal.backends.iter().filter(|b| model.targets.columns(&b.on) & 1 << target.col != 0).collect();
         match on.as_slice() {
