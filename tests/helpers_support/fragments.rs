@@ -115,8 +115,11 @@ fn product(name: &str) -> Option<Product> {
     Some(p)
 }
 
+/// Words of each lane.
+pub type Lanes = Vec<Vec<u64>>;
+
 /// Inputs of the 32 lanes in the order of the prototype (a, b, c, e), and what each must get.
-pub fn case(name: &str, r: &mut Random) -> Option<(Vec<Vec<u64>>, Vec<Vec<u64>>)> {
+pub fn case(name: &str, r: &mut Random) -> Option<(Lanes, Lanes)> {
     if name.contains("wmma") && !name.contains("_mma_row_col_") || name.contains("mdata") || name.contains("mma_shfl") {
         return None;
     }
@@ -146,7 +149,7 @@ pub fn case(name: &str, r: &mut Random) -> Option<(Vec<Vec<u64>>, Vec<Vec<u64>>)
         }
         let place = col / unit;
         let (first, second) = pairs[row][place / 2];
-        (place / 2 * 4 + if place % 2 == 0 { first } else { second } as usize) * unit + col % unit
+        (place / 2 * 4 + if place.is_multiple_of(2) { first } else { second } as usize) * unit + col % unit
     };
     let integers = matches!(p.a, Type::S(_) | Type::U(_) | Type::Bit);
     let c: Vec<Vec<i64>> = (0..p.m)
@@ -246,7 +249,7 @@ fn metadata(pairs: &[Vec<(u64, u64)>], lane: usize, holders: usize, selector: us
 }
 
 /// The reordering of metadata: inputs (a, e, selector), and what must come back (a, e in order).
-pub fn in_order(name: &str, r: &mut Random) -> Option<(Vec<Vec<u64>>, Vec<Vec<u64>>)> {
+pub fn in_order(name: &str, r: &mut Random) -> Option<(Lanes, Lanes)> {
     let (bits, words, holders) = match name.strip_prefix("__cuda_sm_10x_")? {
         "hmma_mdata_m16n8k16" => (16, 2, 1),
         "hmma_mdata_m16n8k32" => (16, 4, 2),
@@ -268,7 +271,7 @@ pub fn in_order(name: &str, r: &mut Random) -> Option<(Vec<Vec<u64>>, Vec<Vec<u6
     let swapped = |lane: usize, pair: usize| e[lane] >> (4 * pair) & 3 > e[lane] >> (4 * pair + 2) & 3;
     let mut lanes = Vec::new();
     let mut want = Vec::new();
-    for lane in 0..32usize {
+    for (lane, codes) in e.iter().enumerate() {
         let a: Vec<u64> = (0..words).map(|_| r.next() & 0xffff_ffff).collect();
         let (quad, t) = (lane & 28, lane % 4);
         let mut out: Vec<u64> = a
@@ -290,17 +293,17 @@ pub fn in_order(name: &str, r: &mut Random) -> Option<(Vec<Vec<u64>>, Vec<Vec<u6
             })
             .collect();
         out.push((0..8).fold(0, |w, i| {
-            let (x, y) = (e[lane] >> (4 * i) & 3, e[lane] >> (4 * i + 2) & 3);
+            let (x, y) = (*codes >> (4 * i) & 3, *codes >> (4 * i + 2) & 3);
             w | (x.min(y) | x.max(y) << 2) << (4 * i)
         }));
-        lanes.push(a.into_iter().chain([e[lane], selector as u64]).collect());
+        lanes.push(a.into_iter().chain([*codes, selector as u64]).collect());
         want.push(out);
     }
     Some((lanes, want))
 }
 
 /// m8n8k4: four products, each by lanes n to n+3 and n+16 to n+19.
-pub fn quarters(name: &str, r: &mut Random) -> Option<(Vec<Vec<u64>>, Vec<Vec<u64>>)> {
+pub fn quarters(name: &str, r: &mut Random) -> Option<(Lanes, Lanes)> {
     let rest = name.strip_prefix("__cuda_sm_8x_mma_")?;
     let words: Vec<&str> = rest.split('_').collect();
     let [row, col, d, _, _, c] = words[..] else { return None };
