@@ -58,7 +58,7 @@ fn unknown_names_list_the_choices() {
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let want = "no table is called `foo`; there are: targets generations features ori encoding modifiers phases \
-        special_registers eiattr\n";
+        special_registers eiattr helpers\n";
     assert_eq!(run(&["print", "foo"]), (Some(2), want.into()));
     let want = "`generations` has no row called `sm42`; there are: sm75 sm80 sm90 sm100\n";
     assert_eq!(run(&["print", "generations", "sm42"]), (Some(2), want.into()));

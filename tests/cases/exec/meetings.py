@@ -112,6 +112,9 @@ KERNELS = {
                       lambda i: loop(i) + through_shared(i, "bar.warp.sync 0xffffffff"), each(through)),
     "meetings_block": ("words in shared memory, behind bar.sync", 64,
                        lambda i: loop(i) + through_shared(i, "bar.sync 0"), each(through)),
+    "meetings_mixed": ("a shuffle or a vote of all lanes by turns", 32,
+                       lambda i: loop(i) + (shuffle(i) if i % 2 else vote(i)),
+                       each(lambda r, i: shuffled(r, i) if i % 2 else voted(r, i))),
     "meetings_arms": ("a shuffle in each half, then one of all lanes", 32, arms, after_arms),
 }
 
