@@ -7,6 +7,8 @@
 
 #[path = "helpers_support/arithmetic.rs"]
 mod arithmetic;
+#[path = "support/exact.rs"]
+mod exact;
 #[path = "helpers_support/fragments.rs"]
 mod fragments;
 #[path = "helpers_support/harness.rs"]

@@ -75,7 +75,12 @@ fn own(target: &str, form: &Form, around: &Counts) -> Result<Counts, String> {
     if !form.name.starts_with("setp") {
         *left.entry("ISETP".into()).or_insert(0) -= form.kernel.matches("setp.").count() as i32;
     }
+    let meets = left.get("SYNCMASK").is_some_and(|n| *n > 0);
     left.retain(|op, n| *n > 0 && !MOVES.contains(&op.as_str()));
+    // An instruction of its own, made when all regions are known; before another operation it is part of what that needs.
+    if left.is_empty() && meets {
+        left.insert("WARPSYNC".into(), 1);
+    }
     Ok(left)
 }
 
@@ -142,8 +147,11 @@ fn wrong(cell: Cell, all: &[(&Form, Result<Counts, String>)]) -> Option<String> 
         _ if all.iter().any(|(_, counts)| counts.is_err()) => Some("a form is refused".into()),
         Verdict::Native => {
             let native = cell.rule().map_or(&[][..], |rule| rule.native);
-            let fits =
-                |counts: &Counts| total(counts) <= 1 && counts.keys().all(|op| native.iter().any(|n| n.name() == op));
+            let named = |op: &str| native.iter().any(|n| n.name() == op);
+            let fits = |counts: &Counts| match total(counts) {
+                0 => named("MOV"),
+                total => total == 1 && counts.keys().all(|op| named(op)),
+            };
             let (form, counts) = straight().find(|(_, counts)| !fits(counts))?;
             Some(format!("{} became {counts:?}", form.name))
         }

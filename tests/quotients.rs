@@ -4,6 +4,11 @@
 //! result of `div`, `rcp` and `sqrt` in four rounding modes equals the exact one, rounded once by the machine's own formats, whose
 //! rounding is tested elsewhere. `div` and `rem` of 64-bit integers equal the host's.
 
+#[allow(dead_code, reason = "tests/helpers.rs draws numbers below a limit, too")]
+#[path = "support/exact.rs"]
+mod exact;
+
+use exact::{Random, quotient};
 use sassafras::compile::{Options, compile};
 use sassafras::sim::launch::ArgValue;
 use sassafras::sim::ops::format::{Exact, F32, F64, Format, Round, Value};
@@ -11,46 +16,6 @@ use sassafras::sim::run::{Shape, run};
 
 const MODES: [(&str, Round); 4] = [("rn", Round::Nearest), ("rz", Round::Zero), ("rm", Round::Down), ("rp", Round::Up)];
 const BLOCK: usize = 256;
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        let x = self.0 ^ self.0 >> 33;
-        x.wrapping_mul(0xff51afd7ed558ccd) ^ x >> 29
-    }
-
-    /// A number of a format: any bits, or with an exponent of a kind, or with a mantissa of a kind.
-    fn number(&mut self, f: Format) -> u64 {
-        let (kind, bits) = (self.next() >> 40, self.next() >> (64 - f.bits()));
-        let ones = (1 << f.mant) - 1;
-        let exponents = (1u64 << f.exp) - 1;
-        let with_exponent = |e: u64| bits & (f.sign_bit() | ones) | (e % exponents) << f.mant;
-        let bits = match kind % 8 {
-            0 => with_exponent(self.next() % 4),
-            1 => with_exponent(exponents - 1 - self.next() % 4),
-            2 => with_exponent(exponents / 2 + self.next() % 3),
-            3 => with_exponent(exponents / 4 + self.next() % 64),
-            _ => bits,
-        };
-        match (kind >> 3) % 8 {
-            0 => bits | ones,
-            1 => bits & !ones | (bits & 3),
-            2 => (bits | ones) - (bits & 3),
-            3 => bits & !(ones >> (f.mant / 2)),
-            _ => bits,
-        }
-    }
-}
-
-/// a / b as a mantissa with a sticky bit; the caller has excluded all else but numbers.
-fn quotient(a: Exact, b: Exact) -> Exact {
-    let shift = 126 - (127 - a.mant.leading_zeros());
-    let mant = a.mant << shift;
-    let (q, rest) = (mant / b.mant, mant % b.mant);
-    Exact { neg: a.neg != b.neg, mant: q | u128::from(rest != 0), exp: a.exp - b.exp - shift as i32 }
-}
 
 fn divided(f: Format, a: u64, b: u64, round: Round) -> Option<u64> {
     let neg = (a ^ b) & f.sign_bit() != 0;

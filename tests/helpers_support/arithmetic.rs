@@ -3,6 +3,7 @@
 //! Input: a helper's name. Output: what kinds of words it is given, and what must come back for them: integers by the host's own, numbers exactly and
 //! rounded once (to nearest also by the host's own division and root).
 
+use super::exact::quotient;
 use super::harness::Random;
 use sassafras::sim::ops::format::{Exact, F16, F32, F64, Format, Round, Value};
 
@@ -81,8 +82,8 @@ impl Kind {
 
     pub fn random(self, r: &mut Random) -> u64 {
         match self {
-            Kind::F32 => number(r, F32),
-            Kind::F64 => number(r, F64),
+            Kind::F32 => r.number(F32),
+            Kind::F64 => r.number(F64),
             Kind::Int(n) => {
                 let (bits, kind) = (r.next(), r.next() >> 20);
                 let bits = bits >> (kind % 64);
@@ -104,35 +105,6 @@ impl Kind {
             Kind::Below(n) => r.below(n),
         }
     }
-}
-
-/// A number of a format: any bits, or with an exponent of a kind, or with a mantissa of a kind.
-fn number(r: &mut Random, f: Format) -> u64 {
-    let (kind, bits) = (r.next() >> 40, r.next() >> (64 - f.bits()));
-    let ones = (1 << f.mant) - 1;
-    let exponents = (1u64 << f.exp) - 1;
-    let with_exponent = |e: u64| bits & (f.sign_bit() | ones) | (e % exponents) << f.mant;
-    let bits = match kind % 8 {
-        0 => with_exponent(r.next() % 4),
-        1 => with_exponent(exponents - 1 - r.next() % 4),
-        2 => with_exponent(exponents / 2 + r.next() % 3),
-        3 => with_exponent(exponents / 4 + r.next() % 64),
-        _ => bits,
-    };
-    match (kind >> 3) % 8 {
-        0 => bits | ones,
-        1 => bits & !ones | (bits & 3),
-        2 => (bits | ones) - (bits & 3),
-        3 => bits & !(ones >> (f.mant / 2)),
-        _ => bits,
-    }
-}
-
-fn quotient(a: Exact, b: Exact) -> Exact {
-    let shift = 126 - (127 - a.mant.leading_zeros());
-    let mant = a.mant << shift;
-    let (q, rest) = (mant / b.mant, mant % b.mant);
-    Exact { neg: a.neg != b.neg, mant: q | u128::from(rest != 0), exp: a.exp - b.exp - shift as i32 }
 }
 
 /// a / b in a format.

@@ -3,6 +3,7 @@
 //! Input: a helper, a target, for each lane the words that it is given, and memory that its pointers lie in. Output: for each lane the words
 //! that came back, and the memory. A lane that is not in its own `mask` does not call. A slot called `ptr` gets an offset in the memory.
 
+pub use super::exact::Random;
 use sassafras::compile::{Options, compile};
 use sassafras::sim::launch::ArgValue;
 use sassafras::sim::run::{How, Shape, run_as};
@@ -11,20 +12,6 @@ use std::fmt::Write;
 
 /// Bytes of the memory.
 pub const MEMORY: usize = 16384;
-
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        let x = self.0 ^ self.0 >> 33;
-        x.wrapping_mul(0xff51afd7ed558ccd) ^ x >> 29
-    }
-
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
 
 /// Registers of slots: type and name.
 pub fn registers(slots: &'static [Slot]) -> Vec<(&'static str, String)> {

@@ -60,6 +60,9 @@ fn used(legality: &Legality, report: &mut Report) {
                 report.at("legality", format!("no rule asks `{}` for `{name}`", recipe.name), recipe.at);
             }
         }
+        if recipe.class > 0xff || recipe.ops.split_whitespace().count() > 0x100 {
+            report.at("legality", format!("`{}`: class and variant have a byte each", recipe.name), recipe.at);
+        }
         let class = |other: &&crate::source::Row<crate::rows::legality::RecipeRow>| other.class == recipe.class;
         if let Some(other) = legality.recipes[..number].iter().find(class) {
             let rows = vec![(other.at, "one".into()), (recipe.at, "other".into())];
