@@ -7,11 +7,11 @@ use super::fragment::Shape;
 use super::matrix::{self, Element, Product};
 use super::operands::{Names, Refusal, typed};
 use super::program::{Sink, Src};
-use super::tiles::{self, Part, Tile};
+use super::tiles::{self, Bytes, Part, Tile};
 use super::values::round;
 use super::warp::{Collective, How, Party};
 use crate::ptx::ast::{Instruction, Operand};
-use crate::tables::ptx::{BitOp, Layout, Matrices, Op, Role, ScalarType};
+use crate::tables::ptx::{BitOp, Layout, Matrices, Op, Packed, Role, ScalarType};
 
 /// The operation among lanes that an instruction on matrices is; `kind` is its number.
 pub fn resolve(names: &Names, i: &Instruction, kind: u32) -> Result<Collective, Refusal> {
@@ -36,8 +36,12 @@ pub fn resolve(names: &Names, i: &Instruction, kind: u32) -> Result<Collective, 
 
 fn how(i: &Instruction, counts: &[usize]) -> Result<How, Refusal> {
     let whole = i.mods.matrix_shape.map(|shape| shape.name());
-    let square = whole == Some("m8n8") && i.mods.expand.is_none();
-    let count = match i.mods.matrices {
+    let bits = match i.mods.packed {
+        Some(Packed::B6x16P32) => 6,
+        Some(Packed::B4x16P64) => 4,
+        None => 8,
+    };
+    let matrices = match i.mods.matrices {
         Some(Matrices::X4) => 4,
         Some(Matrices::X2) => 2,
         _ => 1,
@@ -46,8 +50,19 @@ fn how(i: &Instruction, counts: &[usize]) -> Result<How, Refusal> {
         Op::Mma | Op::WmmaMma | Op::MmaSp | Op::MmaSpOrderedMetadata => {
             Ok(How::Together(matrix::compile(product(i, counts)?)))
         }
-        Op::Ldmatrix if square => Ok(How::WithMemory(tiles::load_rows(count, i.mods.trans))),
-        Op::Stmatrix if square => Ok(How::WithMemory(tiles::store_rows(count, i.mods.trans))),
+        Op::Ldmatrix | Op::Stmatrix => {
+            let registers = counts.first().copied().unwrap_or(0);
+            match (i.op, whole) {
+                (Op::Ldmatrix, Some("m8n8")) => Ok(How::WithMemory(tiles::load_rows(matrices, i.mods.trans))),
+                (Op::Stmatrix, Some("m8n8")) => Ok(How::WithMemory(tiles::store_rows(matrices, i.mods.trans))),
+                (Op::Ldmatrix, Some("m8n16")) => Ok(How::WithMemory(tiles::load_bytes(Bytes::Wide, registers, bits))),
+                (Op::Ldmatrix, Some("m16n16")) => {
+                    Ok(How::WithMemory(tiles::load_bytes(Bytes::Square, registers, bits)))
+                }
+                (Op::Stmatrix, Some("m16n8")) => Ok(How::WithMemory(tiles::store_bytes(registers))),
+                _ => Err(format!("the shape {}", whole.unwrap_or("of none"))),
+            }
+        }
         Op::Movmatrix => Ok(How::Together(tiles::transpose())),
         Op::WmmaLoadA => Ok(How::WithMemory(tiles::load_tile(tile(i, Part::First, counts)?))),
         Op::WmmaLoadB => Ok(How::WithMemory(tiles::load_tile(tile(i, Part::Second, counts)?))),

@@ -64,6 +64,69 @@ pub fn store_rows(count: usize, transposed: bool) -> WithMemory {
     })
 }
 
+/// Matrices whose elements are bytes in registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bytes {
+    /// 8 × 16: a register of a lane has four elements of a row, and a matrix.
+    Wide,
+    /// 16 × 16, transposed: two registers have a matrix.
+    Square,
+    /// 16 × 8, transposed; its rows in memory are its columns.
+    Result,
+}
+
+impl Bytes {
+    /// Where byte `byte` of register `register` of a lane is: the lane that has the row's address, and the element. Source: the maps of
+    /// bits by thread and value that CUTLASS publishes of its copies (copy_traits_sm100.hpp), rows named by the thread that gives the address.
+    fn place(self, register: usize, lane: usize, byte: usize) -> (usize, usize) {
+        let (group, place) = (lane / 4, lane % 4);
+        let across = group + 8 * (byte / 2);
+        match self {
+            Bytes::Wide => (8 * register + group, 4 * place + byte),
+            Bytes::Square => (16 * (register / 2) + 4 * place + 2 * (register % 2) + byte % 2, across),
+            Bytes::Result => (8 * register + 2 * place + byte % 2, across),
+        }
+    }
+}
+
+/// ldmatrix of elements of 4, 6 or 8 bits, packed at the start of rows of 16 bytes; each becomes a byte.
+pub fn load_bytes(layout: Bytes, registers: usize, bits: usize) -> WithMemory {
+    Box::new(move |l, memory| {
+        for register in 0..registers {
+            for lane in lanes_of(l.active) {
+                let mut word = 0;
+                for byte in 0..4 {
+                    let (from, element) = layout.place(register, lane, byte);
+                    let (space, address) = row_at(l, from)?;
+                    // What the last element has not of its last two bytes is padding, or its own byte again.
+                    let first = (element * bits / 8).min(ROW as usize - 2);
+                    let pair = memory.read(from, (space, address + first as u64), 2)?;
+                    word |= (pair >> (element * bits - 8 * first) & mask(bits as u32)) << (8 * byte);
+                }
+                l.out[register][lane] = word;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// stmatrix of bytes.
+pub fn store_bytes(registers: usize) -> WithMemory {
+    Box::new(move |l, memory| {
+        for register in 0..registers {
+            for lane in lanes_of(l.active) {
+                for byte in 0..4 {
+                    let (to, element) = Bytes::Result.place(register, lane, byte);
+                    let (space, address) = row_at(l, to)?;
+                    let value = l.src[register][lane] >> (8 * byte) & 0xff;
+                    memory.write(to, (space, address + element as u64), 1, value)?;
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
 /// movmatrix: an 8 × 8 matrix with rows and columns exchanged.
 pub fn transpose() -> Together {
     Box::new(|l| {

@@ -291,13 +291,14 @@ pub enum Exec {
     Product(super::product::Product, super::matrix::Words),
     /// Two words of four small products.
     Quarters(super::quarters::Quarters),
+    /// Registers, each from eight rows of 16 bytes, and where their elements lie.
     LoadMatrix {
         count: u8,
-        transposed: bool,
+        grid: super::tile::Grid,
     },
     StoreMatrix {
         count: u8,
-        transposed: bool,
+        grid: super::tile::Grid,
     },
     MoveMatrix,
 }

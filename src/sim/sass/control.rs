@@ -2,7 +2,8 @@
 //!
 //! Input: a warp and the lanes that execute. Output: which lanes wait and which go on. Invariant: a convergence barrier
 //! is a mask per lane; a lane that waits goes on only when every lane of its own mask waits at the same place with this one in
-//! its mask, has ended, or has left (BREAK, YIELD). A lane that has saved its mask (BMOV) waits and is waited for as before: what lies in
+//! its mask, has ended, or has left (BREAK, YIELD). Its mask is empty then, so that lanes which waited beside it there are not let go
+//! elsewhere when it yields. A lane that has saved its mask (BMOV) waits and is waited for as before: what lies in
 //! a register cannot lose lanes, so that one let go meanwhile would be waited for in vain when the mask comes back.
 
 use super::warp::{Wait, Warp, lanes_of};
@@ -65,6 +66,11 @@ fn settle_once(warp: &mut Warp) -> bool {
     for lane in lanes_of(free) {
         if let Wait::Converge(bar) = warp.wait[lane] {
             forget(warp, usize::from(bar), lane, free);
+        }
+    }
+    for lane in lanes_of(free) {
+        if let Wait::Converge(bar) = warp.wait[lane] {
+            warp.bars[usize::from(bar)][lane] = 0;
         }
     }
     warp.release(free);
@@ -187,6 +193,29 @@ mod tests {
         assert_eq!(w.running & 0xf, 0xe);
         w.bars[6][1..4].copy_from_slice(&saved);
         converge(&mut w, 6, 0xe);
+        assert_eq!(w.running & 0xf, 0xf);
+    }
+
+    #[test]
+    fn a_region_that_was_left_together_lets_nobody_go() {
+        let mut w = warp();
+        // All met at the end of an earlier region; then a region around a call, whose mask lies in a register.
+        enter_region(&mut w, 0, 0xf);
+        converge(&mut w, 0, 0xf);
+        enter_region(&mut w, 0, 0xf);
+        let saved: Vec<u32> = (0..4).map(|lane| std::mem::take(&mut w.bars[0][lane])).collect();
+        // In the function a region of all, then two lanes come back while the others go round a loop that yields.
+        enter_region(&mut w, 0, 0xf);
+        converge(&mut w, 0, 0xf);
+        w.bars[0][..2].copy_from_slice(&saved[..2]);
+        converge(&mut w, 0, 0x3);
+        yield_lanes(&mut w, 0xc);
+        assert_eq!(w.running & 0xf, 0xc);
+        w.bars[0][2..4].copy_from_slice(&saved[2..]);
+        for lane in 2..4 {
+            w.pc[lane] = w.pc[0];
+        }
+        converge(&mut w, 0, 0xc);
         assert_eq!(w.running & 0xf, 0xf);
     }
 

@@ -1,17 +1,14 @@
-//! Operations on matrices: products, and matrices between shared memory and registers.
+//! Operations on matrices: products, and matrices between lanes; `tile.rs` has those in shared memory.
 //!
 //! Input: a warp and the lanes that execute together. Output: registers, shared memory. Invariant: fragments are read before one is
 //! written; a lane outside the group takes no part: what it would hold counts as 0.
 
-use super::super::fault::{Fault, Kind};
-use super::super::memory::{load, store};
+use super::super::fault::Fault;
 use super::block::Block;
 use super::code::{Code, Exec, From, Src};
 use super::product::{Fragment, Product};
-use super::warp::{LANES, Warp, lanes_of};
-
-/// Bytes of a row of a matrix of 8 by 8.
-const ROW: usize = 16;
+use super::tile::{self, half};
+use super::warp::{Warp, lanes_of};
 
 /// Registers of the fragments of a product.
 #[derive(Clone, Copy, Debug)]
@@ -31,8 +28,14 @@ pub fn execute(block: &mut Block, warp: usize, code: &Code, active: u32) -> Resu
             let d = product.eval(&a, &b, &c);
             set(w, code, active, &d);
         }
-        Exec::LoadMatrix { count, transposed } => return load_matrices(block, warp, code, active, count, transposed),
-        Exec::StoreMatrix { count, transposed } => return store_matrices(block, warp, code, active, count, transposed),
+        Exec::LoadMatrix { count, grid } => {
+            let result = tile::load(block, warp, code, active, count, grid)?;
+            set(&mut block.warps[warp], code, active, &result);
+        }
+        Exec::StoreMatrix { count, grid } => {
+            let words = fragment(&block.warps[warp], &code.b, active, count);
+            tile::store(block, warp, code, active, &words, grid)?;
+        }
         _ => move_matrix(&mut block.warps[warp], code, active),
     }
     Ok(())
@@ -62,78 +65,6 @@ fn multiply(w: &mut Warp, code: &Code, active: u32, product: Product, words: Wor
     let e = fragment(w, &code.ub, active, 1);
     let d = product.eval(&a, &b, &c, &e[0]);
     set(w, code, active, &d);
-}
-
-/// The bytes of a row, whose address a lane holds.
-fn row<'b>(block: &'b mut Block, warp: usize, code: &Code, active: u32, lane: usize) -> Result<&'b mut [u8], Fault> {
-    let w = &block.warps[warp];
-    if active >> lane & 1 == 0 {
-        return Err(Fault::new("the lane that has a row's address takes no part").on_lane(lane));
-    }
-    let sum = w.get(&code.a, lane).wrapping_add(w.get(&code.ub, lane)).wrapping_add(code.off as u64);
-    let at = sum & 0xff_ffff;
-    if !at.is_multiple_of(ROW as u64) {
-        return Err(Fault::of(Kind::Misaligned, format!("misaligned row of a matrix at {at:#x}"))
-            .about(at)
-            .on_lane(lane));
-    }
-    super::super::memory::flat(&mut block.shared, "shared", at, ROW as u64).map_err(|fault| fault.on_lane(lane))
-}
-
-/// Row and half word of half `e` of a lane's register.
-fn half(lane: usize, e: usize, transposed: bool) -> (usize, usize) {
-    let (line, place) = (lane / 4, 2 * (lane % 4) + e);
-    if transposed { (place, line) } else { (line, place) }
-}
-
-fn load_matrices(
-    block: &mut Block,
-    warp: usize,
-    code: &Code,
-    active: u32,
-    count: u8,
-    transposed: bool,
-) -> Result<(), Fault> {
-    let mut result: Fragment = Vec::new();
-    for matrix in 0..usize::from(count) {
-        let mut rows = [[0u32; 8]; 8];
-        for (i, halves) in rows.iter_mut().enumerate() {
-            let bytes = row(block, warp, code, active, 8 * matrix + i)?;
-            halves.iter_mut().zip(bytes.chunks_exact(2)).for_each(|(half, bytes)| *half = load(bytes) as u32);
-        }
-        let pick = |lane: usize, e: usize| {
-            let (row, place) = half(lane, e, transposed);
-            rows[row][place]
-        };
-        result.push(std::array::from_fn(|lane| pick(lane, 0) | pick(lane, 1) << 16));
-    }
-    set(&mut block.warps[warp], code, active, &result);
-    Ok(())
-}
-
-fn store_matrices(
-    block: &mut Block,
-    warp: usize,
-    code: &Code,
-    active: u32,
-    count: u8,
-    transposed: bool,
-) -> Result<(), Fault> {
-    let words = fragment(&block.warps[warp], &code.b, active, count);
-    for (matrix, words) in words.iter().enumerate() {
-        let mut rows = [[0u64; 8]; 8];
-        for (lane, word) in words.iter().enumerate().take(LANES) {
-            for e in 0..2 {
-                let (row, place) = half(lane, e, transposed);
-                rows[row][place] = u64::from(word >> (16 * e) & 0xffff);
-            }
-        }
-        for (i, halves) in rows.iter().enumerate() {
-            let bytes = row(block, warp, code, active, 8 * matrix + i)?;
-            bytes.chunks_exact_mut(2).zip(halves).for_each(|(bytes, half)| store(bytes, *half));
-        }
-    }
-    Ok(())
 }
 
 /// MOVM: a matrix of 8 by 8 half words, transposed across the lanes.

@@ -20,6 +20,7 @@ mod product;
 mod quarters;
 pub mod setup;
 mod system;
+mod tile;
 pub mod warp;
 pub mod watch;
 pub mod words;

@@ -8,6 +8,7 @@ use super::super::code::Exec;
 use super::super::matrix::Words;
 use super::super::product::{Element, FLOATS, Product, Sum};
 use super::super::quarters::Quarters;
+use super::super::tile::Grid;
 use super::operands::{Builder, Kind};
 use crate::tables::{Mod, Op, Role};
 
@@ -23,14 +24,14 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
         Op::HMMA_884 => quarters(b)?,
         Op::LDSM => {
             shared(b)?;
-            let (count, transposed) = matrices(b)?;
-            Exec::LoadMatrix { count, transposed }
+            let (count, grid) = matrices(b)?;
+            Exec::LoadMatrix { count, grid }
         }
         Op::STSM => {
             shared(b)?;
             b.code.b = b.src(Role::B, false, Kind::Int)?;
-            let (count, transposed) = matrices(b)?;
-            Exec::StoreMatrix { count, transposed }
+            let (count, grid) = matrices(b)?;
+            Exec::StoreMatrix { count, grid }
         }
         Op::MOVM => {
             if word(b, Mod::Mlayout, &LAYOUTS, 0) != "MT88" {
@@ -55,11 +56,20 @@ fn shared(b: &mut Builder) -> Result<(), String> {
     Ok(())
 }
 
-/// How many matrices of 8 by 8 half words, and whether they are transposed.
-fn matrices(b: &Builder) -> Result<(u8, bool), String> {
-    let transposed = match (word(b, Mod::Mform, &FORMATS, 0), word(b, Mod::Mlayout, &LAYOUTS, 0)) {
-        ("16", "M88") => false,
-        ("16", "MT88") => true,
+/// How many registers, and where in the rows their elements are.
+fn matrices(b: &Builder) -> Result<(u8, Grid), String> {
+    let bits = match word(b, Mod::Mform, &FORMATS, 0) {
+        "16" => 16,
+        "8" => 8,
+        "U6x16P32TO8" => 6,
+        _ => 4,
+    };
+    let (grid, registers) = match (bits, word(b, Mod::Mlayout, &LAYOUTS, 0)) {
+        (16, "M88") => (Grid::Halves { transposed: false }, 1),
+        (16, "MT88") => (Grid::Halves { transposed: true }, 1),
+        (4 | 6, "M816") => (Grid::Wide { bits }, 1),
+        (4 | 6 | 8, "MT1616") => (Grid::Square { bits }, 2),
+        (8, "MT168") => (Grid::Columns, 1),
         _ => return refuse(b),
     };
     let count = match word(b, Mod::Mcount, &["2", "4"], 0) {
@@ -67,7 +77,10 @@ fn matrices(b: &Builder) -> Result<(u8, bool), String> {
         "4" => 4,
         _ => 1,
     };
-    Ok((count, transposed))
+    if count * registers > 4 {
+        return refuse(b);
+    }
+    Ok((count * registers, grid))
 }
 
 /// `16816` or `16x8x16`: rows, columns, k.
