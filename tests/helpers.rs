@@ -24,7 +24,6 @@ use harness::{Bench, Random, registers};
 use sassafras::compile::{Options, compile};
 use sassafras::tables::Target;
 use sassafras::tables::helpers::{CATEGORIES, HELPERS, Helper, Tier};
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -65,18 +64,6 @@ fn judge(helper: &'static Helper, target: &str, inputs: usize, lanes: usize) -> 
     together(helper, target, warps, &mut r)
 }
 
-/// Helpers that hit their line of `tests/cases/helpers/exceptions.txt` in this run.
-static HIT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-
-const EXCEPTIONS: &str = include_str!("cases/helpers/exceptions.txt");
-
-/// Whether this is what the list of exceptions says: a divisor whose mantissa is all ones, and a quotient one unit short.
-fn known_exception(helper: &Helper, lane: &[u64], got: &[u64], want: &[arithmetic::Want]) -> bool {
-    let ones = if helper.params.first().is_some_and(|p| p.bytes() == 8) { (1u64 << 52) - 1 } else { (1 << 23) - 1 };
-    let (Some(divisor), [got], [arithmetic::Want::Bits(want)]) = (lane.last(), got, want) else { return false };
-    got.wrapping_add(1) == *want && divisor & ones == ones && EXCEPTIONS.lines().any(|line| line == helper.name)
-}
-
 type Arithmetic<'a> = (&'a [arithmetic::Kind], &'a arithmetic::Reference);
 
 /// Each lane for itself: edge values, then random ones.
@@ -111,10 +98,6 @@ fn single(
         let (got, _) = bench.run(&lanes, &[0; 8], r.next()).map_err(|e| format!("{} {target}: {e}", helper.name))?;
         for (t, (lane, got)) in lanes.iter().zip(&got).enumerate() {
             let want = reference(lane, (t % BLOCK) as u64);
-            if known_exception(helper, lane, got, &want) {
-                HIT.lock().unwrap().insert(helper.name);
-                continue;
-            }
             if want.len() != got.len() || want.iter().zip(got).any(|(w, g)| !w.is(*g)) {
                 return Err(format!("{} {target} of {lane:x?}: {got:x?} and not {want:x?}", helper.name));
             }
@@ -192,10 +175,6 @@ fn bodies_compute_what_their_rows_say() {
         if all.is_some() { "all" } else { "one of the" },
         wrong.len()
     );
-    let hit = HIT.lock().unwrap();
-    let stale: Vec<&str> = EXCEPTIONS.lines().filter(|l| l.starts_with("__cuda") && !hit.contains(l)).collect();
-    println!("exceptions that were not hit: {stale:?}");
-    assert!(stale.is_empty() || !part.is_empty(), "stale exceptions: {stale:?}");
     assert!(
         wrong.is_empty(),
         "{} wrong\n{}",

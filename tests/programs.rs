@@ -2,7 +2,7 @@
 //!
 //! Input: seeds; each gives a program (`fuzz/make.rs`) and chooses targets, limits of registers and levels. Checked: `fuzz/compare.rs`. A
 //! program that fails is made smaller (`fuzz/reduce.rs`) and printed. Printed: how many agree, and what they were made of
-//! (`fuzz/coverage.rs`); of a run of 20,000 and more, that every row of lowering was hit often but for those of `fuzz/rows_not_hit.txt`.
+//! (`fuzz/coverage.rs`); of a run of 100,000 and more, that every row of lowering was hit often but for those of `fuzz/rows_not_hit.txt`.
 //! The incumbent has no part in it: what single forms do in its cubins is `oracle_lowering`'s to judge. Three quarters of a program's time
 //! are its compilation, so that each is compiled in one way, or in two. A long run wants `cargo test --release`.
 //!
@@ -174,7 +174,7 @@ fn programs_that_mean_the_same_compute_the_same() {
             let new = rewrite::rewritten(program, &mut Random::new(seed ^ 0x0ddba11));
             let right = interpreted(program, case.target, &input[..program.bytes()])?;
             let Some(mine) = executed(&new, &way, &input[..program.bytes()])? else { return Ok(()) };
-            difference(&new, &mine, &right).map_or(Ok(()), Err)
+            difference(&new, &way, &mine, &right).map_or(Ok(()), Err)
         };
         if let Err(said) = other(&program) {
             // A rewrite may name registers that a lean program does not load.

@@ -29,9 +29,9 @@ const LOW_BIAS: i32 = 0x0030_0402;
 const LEAST_LOW: u32 = 0x0040_0402;
 
 impl Code {
-    /// `d = a / b` in f32. For an estimate that is the nearest reciprocal, one step finds the reciprocal of every mantissa to half a unit, and its quotient needs
-    /// one correction: all divisors were tried with the dividends whose quotients lie closest to the middle between two numbers. Estimates that are off by
-    /// a unit do for all divisors but two (mantissas 0x7ffffd and 0x7fffff), and the incumbent counts on the unit there, too.
+    /// `d = a / b` in f32. From any estimate that is less than a unit away, one step finds the nearest reciprocal of every mantissa (all were tried with
+    /// both estimates), and its quotient needs one correction: all divisors were tried with the dividends whose quotients lie closest to the
+    /// middle between two numbers.
     pub(super) fn quotient_f32(&mut self, d: Operand, a: Operand, b: Operand, rounding: Option<M>, ftz: bool) {
         let p = self.temp_pred();
         self.put(Op::FCHK, &[], &[(Role::Pu, p), (Role::A, a), (Role::B, b)]);
@@ -43,7 +43,10 @@ impl Code {
                 let one = code.in_reg(one);
                 code.mufu(MUFU_RCP, estimate, b);
                 let error = code.ffma(b.negated(), estimate, one);
-                let y = code.ffma(estimate, error, estimate);
+                // The square upwards: else a mantissa of ones, estimated from below, has its reciprocal in the middle of two numbers.
+                let more = code.temp();
+                code.put(Op::FFMA, &[RP], &[(Role::D, more), (Role::A, error), (Role::B, error), (Role::C, error)]);
+                let y = code.ffma(estimate, more, estimate);
                 let first = code.ffma(a, y, Operand::zero().negated());
                 let rest = code.ffma(b.negated(), first, a);
                 let mut q = code.ffma(rest, y, first);

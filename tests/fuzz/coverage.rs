@@ -9,7 +9,7 @@ use sassafras::tables::ptx::{FORMS, Form, ScalarType};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Programs from which on every row must be hit.
-pub const ENOUGH: u64 = 20_000;
+pub const ENOUGH: u64 = 100_000;
 /// How often.
 pub const LEAST: usize = 20;
 

@@ -35,6 +35,22 @@ pub fn apply(function: Function, f: Format, bits: u64) -> u64 {
     if f == F32 { f.flush(rounded) } else { rounded }
 }
 
+/// The number of f32 on the other side of the true value of what `apply` gives for `bits`: as it is where that is exact, and of the functions
+/// on high words the next one up. Both are less than a unit of the last place away, which is what the ISA allows for a reciprocal.
+pub fn other_side(function: Function, bits: u64) -> u32 {
+    let nearest = apply(function, F32, bits) as u32;
+    if matches!(function, Function::Rcp64h | Function::Rsq64h) {
+        return nearest.wrapping_add(1);
+    }
+    let value = |bits: u64| f64::from_bits(F32.convert(bits, F64, Round::Nearest));
+    let (wanted, got) = (of_f64(function, value(F32.flush(bits))).abs(), value(nearest.into()).abs());
+    match wanted.partial_cmp(&got) {
+        Some(std::cmp::Ordering::Less) => nearest.wrapping_sub(1),
+        Some(std::cmp::Ordering::Greater) => nearest.wrapping_add(1),
+        _ => nearest,
+    }
+}
+
 fn of_f64(function: Function, x: f64) -> f64 {
     // Sine and cosine take turns: the range reduction is a multiplication by 1/2π before them.
     let angle = (x - x.floor()) * std::f64::consts::TAU;
@@ -62,6 +78,17 @@ mod tests {
 
     fn f32_of(function: Function, x: f32) -> f32 {
         f32::from_bits(apply(function, F32, x.to_bits().into()) as u32)
+    }
+
+    #[test]
+    fn two_numbers_stand_around_a_true_value() {
+        for x in [3.0f32, 1.999_999_9, 0.7, 1e20, -5.5, 2.0] {
+            let (nearest, other) =
+                (f32_of(Function::Rcp, x), f32::from_bits(other_side(Function::Rcp, x.to_bits().into())));
+            let (nearest, other, truth) = (f64::from(nearest), f64::from(other), 1.0 / f64::from(x));
+            assert!((nearest - truth).abs() <= (other - truth).abs(), "{x}");
+            assert!(nearest == truth && other == truth || (nearest - truth) * (other - truth) < 0.0, "{x}");
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! What a program cannot count on, as a seed has it.
 //!
-//! Input: a seed. Output: contents of what nobody has written, lengths of turns, the last bit of approximate results. Invariant: the same
+//! Input: a seed. Output: contents of what nobody has written, lengths of turns, the side on which approximate results lie. Invariant: the same
 //! seed gives the same run; nothing leaves the bounds of the ISA.
 
 use super::super::super::ops::format::F32;
+use super::super::super::ops::mufu::{self, Function};
 use super::super::alu::Alu;
 use super::super::block::Block;
 use super::super::code::{Code, Dst, Exec};
@@ -15,12 +16,14 @@ pub struct Jitter {
     state: u64,
     /// Whether approximate results vary.
     noise: bool,
+    /// What the approximate function that is executed may give instead, by lane.
+    other: [u32; 32],
 }
 
 impl Jitter {
     /// By a seed.
     pub fn new(seed: u64) -> Jitter {
-        Jitter { state: seed, noise: true }
+        Jitter { state: seed, noise: true, other: [0; 32] }
     }
 
     /// The same with approximate results that vary, or not.
@@ -51,21 +54,36 @@ impl Jitter {
         block.shared.iter_mut().for_each(|byte| *byte = self.draw() as u8);
     }
 
-    /// Changes the last place of approximate results, where their bound allows it: every function of MUFU on f32 may be off by one.
-    pub fn approximate(&mut self, block: &mut Block, warp: usize, code: &Code, active: u32) {
-        let (Exec::Alu(Alu::Mufu(_, format, ..)), Dst::Reg(register)) = (code.exec, code.d) else { return };
-        if format != F32 || !self.noise {
-            return;
+    /// Before an approximate function on f32: what else it may give.
+    pub fn look(&mut self, block: &Block, warp: usize, code: &Code, active: u32) {
+        let Some((function, _)) = self.approximates(code) else { return };
+        for lane in lanes_of(active) {
+            self.other[lane] = mufu::other_side(function, block.warps[warp].get(&code.a, lane));
         }
+    }
+
+    /// After it: results on either side of the true value.
+    pub fn approximate(&mut self, block: &mut Block, warp: usize, code: &Code, active: u32) {
+        let Some((_, register)) = self.approximates(code) else { return };
         let w = &mut block.warps[warp];
         for lane in lanes_of(active) {
             let bits = w.reg(register.into(), lane);
             let exponent = bits >> 23 & 0xff;
             // Zeros, powers of two, infinities and numbers beside them are as they are.
             if exponent > 1 && exponent < 254 && bits & 0x7f_ffff != 0 && bits & 0x7f_ffff != 0x7f_ffff {
-                let off = [bits - 1, bits, bits + 1][(self.draw() % 3) as usize];
-                w.set_reg(register.into(), lane, off);
+                let given = [bits, self.other[lane]][(self.draw() % 2) as usize];
+                w.set_reg(register.into(), lane, given);
             }
+        }
+    }
+
+    fn approximates(&self, code: &Code) -> Option<(Function, u8)> {
+        match (code.exec, code.d) {
+            // What is saturated is not changed behind it.
+            (Exec::Alu(Alu::Mufu(function, F32, false, _)), Dst::Reg(register)) if self.noise => {
+                Some((function, register))
+            }
+            _ => None,
         }
     }
 }

@@ -162,6 +162,9 @@ impl Watch {
             seen.races.were_together(s.warp, before, step);
             seen.time[s.warp].switch(before, s.group);
         }
+        if let Some(jitter) = &mut self.jitter {
+            jitter.look(block, s.warp, s.code, s.active);
+        }
         let done = self.look(m, block, &mut seen, s);
         block.seen = Some(seen);
         done
