@@ -1,6 +1,7 @@
 //! Optimisations, one file each.
 
 pub mod common;
+pub mod constants;
 pub mod contract;
 pub mod copies;
 pub mod dead;

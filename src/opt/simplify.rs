@@ -64,13 +64,17 @@ fn stores(op: Op) -> bool {
     op.has(Prop::WritesMemory) && !op.has(Prop::ReadsMemory) && !op.has(Prop::Convergent)
 }
 
+/// Whether `swap` leaves the result as it is.
+pub(super) fn swaps(op: Op) -> bool {
+    op.has(Prop::Commutative) || op == Op::LOP3
+}
+
 /// Puts a known source of a commutative operation where immediates are taken.
 fn order(function: &mut Function, values: &Values, inst: InstId, fits: Fits) {
     let op = function.insts[inst].op;
     let (a, b) = (function.arg(inst, Role::A), function.arg(inst, Role::B));
-    let swaps = op.has(Prop::Commutative) || op == Op::LOP3;
     let known = |o: Operand| !matches!(o.kind(), Kind::Zero) && values.known(function, o).is_some();
-    if !swaps || !known(a) || known(b) || matches!(b.kind(), Kind::Imm(_) | Kind::Const { .. }) {
+    if !swaps(op) || !known(a) || known(b) || matches!(b.kind(), Kind::Imm(_) | Kind::Const { .. }) {
         return;
     }
     swap(function, inst, a, b);
@@ -79,9 +83,16 @@ fn order(function: &mut Function, values: &Values, inst: InstId, fits: Fits) {
     }
 }
 
-fn swap(function: &mut Function, inst: InstId, a: Operand, b: Operand) {
+/// Exchanges the first two sources, which are `a` and `b`, and what modifiers say of each.
+pub(super) fn swap(function: &mut Function, inst: InstId, a: Operand, b: Operand) {
     function.set_arg(inst, Role::A, b);
     function.set_arg(inst, Role::B, a);
+    let mods = &mut function.insts[inst].mods;
+    let (of_a, of_b) = (mods.get(Mod::SwzA), mods.get(Mod::SwzB));
+    if of_a != of_b {
+        mods.set(Mod::SwzA, of_b);
+        mods.set(Mod::SwzB, of_a);
+    }
     if function.insts[inst].op == Op::LOP3 {
         let lut = function.imm_value(function.arg(inst, Role::Lut)).unwrap_or(0);
         // Bits are numbered a, b, c from the highest: those with a ≠ b change places.

@@ -139,6 +139,8 @@ fn general_optimize_late(function: &mut Function) {
     opt::dead::run(function);
     opt::simplify::run(function, &emit::encodes);
     opt::copies::run(function);
+    opt::constants::run(function, &emit::encodes);
+    opt::dead::run(function);
 }
 
 fn check_initial(function: &mut Function) -> Result<(), String> {
