@@ -259,7 +259,7 @@ fn s3_16_phase_93_asks_the_outer_backend_and_runs_behind_92_and_before_94() {
 #[test]
 fn s3_17_phase_137_has_a_handler_from_sm_90_on_only() {
     for target in TARGETS.iter().filter(|target| target.generation.is_some()) {
-        let inner = Inner(backend(target.name).unwrap());
+        let inner = Inner(backend(target.name).unwrap(), &|_, _| true);
         let mut function = block(target.name);
         pipeline::run_one(&mut function, "LateExpansionUnsupportedOpsMid").unwrap();
         assert_eq!(inner.has_mid_handler(), target.sm >= 90, "{}", target.name);

@@ -44,6 +44,9 @@ fn run(tables: &Path, out: Option<&Path>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    if out.is_none() {
+        recipes(tables);
+    }
     for (name, text) in &files {
         match out {
             None => println!("{name}: {} lines", text.lines().count()),
@@ -55,6 +58,17 @@ fn run(tables: &Path, out: Option<&Path>) -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+/// How many recipes of the operand legalizer, and how many opcodes, each category has.
+fn recipes(tables: &Path) {
+    let model = Model::load(&mut Sources::new(tables), &mut Report::default());
+    for category in ["A", "B", "C", "D", "E", "F", "G"] {
+        let of = |name: &str| model.operands.recipes.iter().any(|r| r.row.name == name && r.row.category == category);
+        let ops = model.ori.ops.iter().filter(|op| of(&op.row.recipe)).count();
+        let recipes = model.operands.recipes.iter().filter(|r| r.row.category == category).count();
+        println!("operands, category {category}: {recipes} recipes, {ops} opcodes");
+    }
 }
 
 /// The tables resolved, or the errors printed. Laws are not checked: a row may be learned while another is wrong.

@@ -115,7 +115,9 @@ fn ori(model: &Model) -> Vec<Block> {
             lines.push(("role", format!("{:<8} {direction}, {class}, width {}{default}", role.name, role.width)));
         }
         let props: Vec<&str> = op.props.iter().map(|p| model.ori.properties[*p].name.as_str()).collect();
-        lines.extend([("properties", props.join(" ")), ("state", op.row.state.clone())]);
+        let recipe = model.operands.recipe(&op.row.recipe).map(|at| &model.operands.recipes[at].row);
+        let recipe = recipe.map_or(String::new(), |r| format!("{} (category {}): {}", r.name, r.category, r.steps));
+        lines.extend([("properties", props.join(" ")), ("recipe", recipe), ("state", op.row.state.clone())]);
         for form in model.encoding.forms.iter().filter(|f| f.op == i) {
             let args = if form.row.args.is_empty() { "no operands" } else { &form.row.args };
             lines.push(("form", format!("{:#05x} on {}: {args}", form.row.code, form.row.on)));

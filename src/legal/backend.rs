@@ -6,8 +6,10 @@
 use super::driver;
 use super::expand;
 use super::knobs::Knobs;
+use super::operands::{self, Encodes};
 use crate::ori::Function;
 use crate::tables::legal::LegalizerInfo;
+use crate::tables::operands::Hook;
 use crate::tables::{Backend, Family, Slot};
 use std::fmt::Debug;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -40,9 +42,18 @@ pub trait SmBackend {
         }
     }
 
-    /// Inner slots +0x118 and +0xC10, for LateExpansionUnsupportedOps2: what phases since then made.
+    /// Inner slots +0x118 and +0xC10, for LateExpansionUnsupportedOps2: first what phases since then made, then the operands.
     fn late_expansion_unsupported_ops2(&self, function: &mut Function) {
         self.expand(function, Slot::LateExpansionUnsupportedOps2);
+        self.legalize_operands(function);
+    }
+
+    /// Inner slot +0xC10: every operand becomes one that the target encodes.
+    fn legalize_operands(&self, function: &mut Function);
+
+    /// Slots +2328 to +2896: whether the operands of the opcodes whose recipe asks for a hook are legalized by the recipe.
+    fn takes_operands_of(&self, hook: Hook) -> bool {
+        self.info().hooks.contains(&hook)
     }
 
     /// Whether slot +0x180 has a handler.
@@ -74,12 +85,16 @@ pub fn is_of(op: crate::tables::Op, families: &[Family]) -> bool {
     families.iter().any(|family| family.ops().contains(&op))
 }
 
-/// The backend of a generated target struct.
-pub struct Inner(pub &'static dyn Backend);
+/// The backend of a generated target struct, and whether the target encodes an instruction.
+pub struct Inner<'a>(pub &'static dyn Backend, pub Encodes<'a>);
 
-impl SmBackend for Inner {
+impl SmBackend for Inner<'_> {
     fn info(&self) -> &'static LegalizerInfo {
         self.0.legalizer()
+    }
+
+    fn legalize_operands(&self, function: &mut Function) {
+        operands::run(function, self, self.1);
     }
 }
 

@@ -6,7 +6,8 @@
 
 use super::backend::{Delegate, Inner, OuterBackend, SmBackend};
 use super::knobs::Knobs;
-use crate::ori::{Function, InstId, text};
+use super::operands::{Encodes, reason};
+use crate::ori::{Function, text};
 use crate::tables::{Backend, Family, Knob, Prop, backend};
 use std::sync::Arc;
 
@@ -28,9 +29,16 @@ impl Default for Legalization {
 /// Lowest level at which SetAfterLegalization sets its mark.
 const MARKED_FROM: u8 = 2;
 
-fn inner(function: &Function) -> Result<Inner, String> {
+/// The target's backend, for phases that have nothing to do with encodings.
+fn inner(function: &Function) -> Result<Inner<'static>, String> {
+    inner_with(function, &|_, _| true)
+}
+
+fn inner_with<'a>(function: &Function, encodes: Encodes<'a>) -> Result<Inner<'a>, String> {
     let found: Option<&'static dyn Backend> = backend(function.target.name);
-    found.map(Inner).ok_or_else(|| format!("Target '{}' has no backend", function.target.name))
+    found
+        .map(|backend| Inner(backend, encodes))
+        .ok_or_else(|| format!("Target '{}' has no backend", function.target.name))
 }
 
 /// ConvertUnsupportedOps (5): what cannot pass the optimiser as it is.
@@ -91,18 +99,18 @@ pub fn late_expansion_unsupported_ops_mid(function: &mut Function, _: &Legalizat
     Ok(())
 }
 
-/// LateExpansionUnsupportedOps2 (93): what the phases since then left or made.
-pub fn late_expansion_unsupported_ops2(function: &mut Function, asked: &Legalization) -> Result<(), String> {
-    asked.outer.late_expansion_unsupported_ops2(&inner(function)?, function);
+/// LateExpansionUnsupportedOps2 (93): what the phases since then left or made, then every operand.
+pub fn late_expansion_unsupported_ops2(
+    function: &mut Function,
+    asked: &Legalization,
+    encodes: Encodes,
+) -> Result<(), String> {
+    asked.outer.late_expansion_unsupported_ops2(&inner_with(function, encodes)?, function);
     Ok(())
 }
 
 /// SetAfterLegalization (95): sets the mark, and refuses a function with an operation that the target has no encoding of.
-pub fn set_after_legalization(
-    function: &mut Function,
-    asked: &Legalization,
-    encodes: &dyn Fn(&Function, InstId) -> bool,
-) -> Result<(), String> {
+pub fn set_after_legalization(function: &mut Function, asked: &Legalization, encodes: Encodes) -> Result<(), String> {
     if asked.opt_level >= MARKED_FROM && asked.knobs.is_on(Knob::GeneralOptimization) {
         inner(function)?.set_after_legalization(function);
     }
@@ -110,11 +118,14 @@ pub fn set_after_legalization(
     let wrong = insts.find(|inst| !function.insts[**inst].op.has(Prop::Bookkeeping) && !encodes(function, **inst));
     match wrong {
         None => Ok(()),
-        Some(inst) => Err(format!(
-            "operation {} has no encoding on {}: {}",
-            crate::tables::ori::op_name(function.insts[*inst].op),
-            function.target.name,
-            text::instruction(function, *inst)
-        )),
+        Some(inst) => {
+            let why = reason(function, *inst).map_or(String::new(), |why| format!("; {why}"));
+            Err(format!(
+                "operation {} has no encoding on {}: {}{why}",
+                crate::tables::ori::op_name(function.insts[*inst].op),
+                function.target.name,
+                text::instruction(function, *inst)
+            ))
+        }
     }
 }

@@ -19,9 +19,10 @@ impl Builder<'_> {
             let d = self.dest_words(&inst.operands[0])?;
             self.add_long(d, [Operand::zero(); 2], a, true);
         } else {
-            let a = self.source_reg(&inst.operands[1], ty)?;
+            let a = self.source_word(&inst.operands[1], ty)?;
             let d = self.dest(&inst.operands[0])?;
-            self.add(d, a.negated(), Operand::zero());
+            let a = self.negative(a);
+            self.add(d, a, Operand::zero());
         }
         Ok(())
     }
@@ -31,7 +32,6 @@ impl Builder<'_> {
         let ty = inst.types[0];
         if ty.bits() < 64 {
             let a = self.extended(&inst.operands[1], ty)?;
-            let a = self.in_reg(a);
             let d = self.dest(&inst.operands[0])?;
             self.unary(Op::IABS, &[], d, a);
             return Ok(());
@@ -104,7 +104,7 @@ impl Builder<'_> {
         if ty.bits() != 32 {
             return self.find_long(inst);
         }
-        let a = self.source_reg(&inst.operands[1], ty)?;
+        let a = self.source_word(&inst.operands[1], ty)?;
         let d = self.dest(&inst.operands[0])?;
         let sign = if is_signed(ty) { S32 } else { U32 };
         let mods: &[M] = if inst.mods.shift_amount { &[sign, FLO_SH] } else { &[sign] };

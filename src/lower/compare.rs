@@ -50,7 +50,7 @@ impl Builder<'_> {
             (Class::Float, 32) => {
                 let cmp = row.float.ok_or(Refusal::NotBuilt)?;
                 let mods: &[M] = if inst.mods.ftz { &[cmp, to.with, FTZ] } else { &[cmp, to.with] };
-                let (a, b) = (self.source_reg(a, ty)?, self.source(b, ty)?);
+                let (a, b) = (self.source_word(a, ty)?, self.source(b, ty)?);
                 self.put_compare(Op::FSETP, mods, to, a, b);
             }
             (Class::Float, 64) => {
@@ -68,7 +68,6 @@ impl Builder<'_> {
                     self.compare_long(cmp, sign, to, a, b);
                 } else {
                     let (a, b) = (self.extended(a, ty)?, self.extended(b, ty)?);
-                    let a = self.in_reg(a);
                     self.put_compare(Op::ISETP, &[cmp, to.with, sign], to, a, b);
                 }
             }
@@ -116,7 +115,6 @@ impl Builder<'_> {
         } else {
             let (a, b) = (self.extended(a, ty)?, self.extended(b, ty)?);
             let d = self.dest(&inst.operands[0])?;
-            let [a, b] = self.immediate_second([a, b]);
             self.word_min_max(d, a, b, max, is_signed(ty), inst.mods.relu);
         }
         Ok(())

@@ -177,7 +177,6 @@ impl Builder<'_> {
             ));
         }
         let (shifted, packed, places) = (self.temp(), self.temp(), self.imm(16));
-        let threads = self.in_reg(threads);
         self.shf(&SHF_L, shifted, threads, places, Operand::zero());
         let number = self.imm(0xf);
         // shifted | (barrier & 15)
@@ -224,7 +223,6 @@ impl Builder<'_> {
     /// `nanosleep`
     pub fn nanosleep(&mut self, inst: &ast::Instruction) -> Lowered {
         let time = self.source(&inst.operands[0], ScalarType::U32)?;
-        let time = self.in_reg(time);
         self.put(Op::NANOSLEEP, &[], &[(Role::A, time)]);
         Ok(())
     }

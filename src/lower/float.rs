@@ -68,7 +68,6 @@ impl Builder<'_> {
         let [a, b] = self.float_sources(inst, double)?;
         let d = self.dest(&inst.operands[0])?;
         let b = if inst.op == PtxOp::Sub { self.float_negative(b) } else { b };
-        let [a, b] = self.immediate_second([a, b]);
         let op = match (inst.op, double) {
             (PtxOp::Mul, false) => Op::FMUL,
             (PtxOp::Mul, true) => Op::DMUL,
@@ -86,9 +85,8 @@ impl Builder<'_> {
         let mods = float_mods(&inst.mods)?;
         let [a, b] = self.float_sources(inst, double)?;
         let ty = inst.types[0];
-        let c = if double { self.source_pair(&inst.operands[3], ty)? } else { self.source_reg(&inst.operands[3], ty)? };
+        let c = if double { self.source_pair(&inst.operands[3], ty)? } else { self.source(&inst.operands[3], ty)? };
         let d = self.dest(&inst.operands[0])?;
-        let [a, b] = self.immediate_second([a, b]);
         let op = if double { Op::DFMA } else { Op::FFMA };
         self.put(op, &mods, &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c)]);
         Ok(())
@@ -99,9 +97,13 @@ impl Builder<'_> {
         let double = self.is_double(inst)?;
         let mods = float_mods(&inst.mods)?;
         let ty = inst.types[0];
-        let a = if double { self.source_pair(&inst.operands[1], ty)? } else { self.source_reg(&inst.operands[1], ty)? };
+        let a = if double { self.source_pair(&inst.operands[1], ty)? } else { self.source(&inst.operands[1], ty)? };
         let d = self.dest(&inst.operands[0])?;
-        let a = if inst.op == PtxOp::Abs { a.absolute() } else { a.negated() };
+        let a = match inst.op {
+            PtxOp::Abs => a.absolute(),
+            _ if double => a.negated(),
+            _ => self.float_negative(a),
+        };
         let zero = Operand::zero().negated();
         if double {
             self.put(Op::DADD, &mods, &[(Role::D, d), (Role::A, zero), (Role::B, a)]);
@@ -127,15 +129,11 @@ impl Builder<'_> {
         }
         let which = if max { Operand::never() } else { Operand::always() };
         let third = match inst.operands.get(3) {
-            Some(operand) => Some(self.source_reg(operand, inst.types[0])?),
+            Some(operand) => Some(self.source(operand, inst.types[0])?),
             None => None,
         };
         let d = self.dest(&inst.operands[0])?;
-        let [mut a, mut b] = self.immediate_second([a, b]);
-        if inst.mods.abs {
-            b = self.in_reg(b);
-            (a, b) = (a.absolute(), b.absolute());
-        }
+        let [a, b] = if inst.mods.abs { [a.absolute(), b.absolute()] } else { [a, b] };
         let first = if third.is_some() { self.temp() } else { d };
         self.put(Op::FMNMX, &mods, &[(Role::D, first), (Role::A, a), (Role::B, b), (Role::Pp, which)]);
         if let Some(third) = third {

@@ -42,7 +42,7 @@ impl Builder<'_> {
         let mods: Vec<M> = kind.into_iter().chain([dot_sign_a(a), dot_sign_b(b)]).collect();
         let mut sources = Vec::new();
         for operand in &inst.operands[1..4] {
-            sources.push(self.source_reg(operand, ScalarType::B32)?);
+            sources.push(self.source_word(operand, ScalarType::B32)?);
         }
         let d = self.dest(&inst.operands[0])?;
         let args = [(Role::D, d), (Role::A, sources[0]), (Role::B, sources[1]), (Role::C, sources[2])];
@@ -57,7 +57,7 @@ impl Builder<'_> {
             return Err(Refusal::NotBuilt);
         }
         let [a, b] = self.factors(inst)?;
-        let (c, high) = (self.source_reg(&inst.operands[3], ty)?, self.temp());
+        let (c, high) = (self.source_word(&inst.operands[3], ty)?, self.temp());
         self.imad_high(high, S32, a, b);
         let d = self.dest(&inst.operands[0])?;
         self.add_saturated(d, high, c, false);

@@ -27,8 +27,7 @@ impl Builder<'_> {
         let values = self.word_sources(&[a, b], ty)?;
         let to = self.dest(d)?;
         for (d, pair) in self.dest_parts(to).into_iter().zip(values) {
-            let [a, b] = self.immediate_second([pair[0], pair[1]]);
-            self.lop3(d, a, b, Operand::zero(), lut);
+            self.lop3(d, pair[0], pair[1], Operand::zero(), lut);
         }
         Ok(())
     }
@@ -95,9 +94,9 @@ impl Builder<'_> {
     pub fn lop3_ptx(&mut self, inst: &ast::Instruction) -> Lowered {
         let lut = self.constant_operand(&inst.operands[4])? as u8;
         let (d, p) = self.dest_and_pred(&inst.operands[0])?;
-        let a = self.source_reg(&inst.operands[1], ScalarType::B32)?;
+        let a = self.source_word(&inst.operands[1], ScalarType::B32)?;
         let b = self.source(&inst.operands[2], ScalarType::B32)?;
-        let c = self.source_reg(&inst.operands[3], ScalarType::B32)?;
+        let c = self.source_word(&inst.operands[3], ScalarType::B32)?;
         if p.is_null() {
             self.lop3(d, a, b, c, lut);
             return Ok(());
@@ -136,7 +135,6 @@ impl Builder<'_> {
         }
         // Of 16 bits: the bits above must be a right extension only for shifts to the right, and the amount stays below 2^32.
         let a = if left { self.source(&inst.operands[1], ty)? } else { self.extended(&inst.operands[1], ty)? };
-        let a = self.in_reg(a);
         let zero = Operand::zero();
         match (left, signed) {
             (true, _) => self.shf(&SHF_L, d, a, amount, zero),
@@ -150,7 +148,7 @@ impl Builder<'_> {
     pub fn funnel_shift(&mut self, inst: &ast::Instruction) -> Lowered {
         let ty = ScalarType::B32;
         let d = self.dest(&inst.operands[0])?;
-        let (low, high) = (self.source_reg(&inst.operands[1], ty)?, self.source_reg(&inst.operands[2], ty)?);
+        let (low, high) = (self.source_word(&inst.operands[1], ty)?, self.source_word(&inst.operands[2], ty)?);
         let amount = self.source(&inst.operands[3], ty)?;
         let wrap = inst.mods.shift_mode == Some(ShiftMode::Wrap);
         let mods: &[M] = match (inst.mods.shift_direction, wrap) {
@@ -167,7 +165,7 @@ impl Builder<'_> {
     pub fn prmt(&mut self, inst: &ast::Instruction) -> Lowered {
         let ty = ScalarType::B32;
         let d = self.dest(&inst.operands[0])?;
-        let (a, c) = (self.source_reg(&inst.operands[1], ty)?, self.source_reg(&inst.operands[2], ty)?);
+        let (a, c) = (self.source_word(&inst.operands[1], ty)?, self.source_word(&inst.operands[2], ty)?);
         let selector = self.source(&inst.operands[3], ty)?;
         let mode: &[M] = match inst.mods.prmt_mode {
             None => &[],
@@ -197,7 +195,7 @@ impl Builder<'_> {
     /// `slct`: a where the third is not negative, b otherwise.
     pub fn slct(&mut self, inst: &ast::Instruction) -> Lowered {
         let (ty, by) = (inst.types[0], inst.types[1]);
-        let c = self.source_reg(&inst.operands[3], by)?;
+        let c = self.source_word(&inst.operands[3], by)?;
         let p = self.temp_pred();
         if by == ScalarType::F32 {
             let mods: &[M] = if inst.mods.ftz { &[FGE, AND, FTZ] } else { &[FGE, AND] };

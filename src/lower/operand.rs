@@ -89,12 +89,9 @@ impl Builder<'_> {
         }
     }
 
-    /// A 32-bit source in a register; of a wider register the low word.
+    /// The same in a register, for what reads it more than once.
     pub fn source_reg(&mut self, operand: &ast::Operand, ty: ScalarType) -> Lowered<Operand> {
-        let value = self.source(operand, ty)?;
-        if matches!(value.kind(), Kind::Vector(_)) {
-            return Ok(self.words(value)[0]);
-        }
+        let value = self.source_word(operand, ty)?;
         Ok(self.in_reg(value))
     }
 
@@ -110,10 +107,15 @@ impl Builder<'_> {
         Ok(self.words(value))
     }
 
-    /// Two sources of a commutative operation, an immediate second where there is one.
+    /// A 32-bit source as it is; of a wider register the low word.
+    pub fn source_word(&mut self, operand: &ast::Operand, ty: ScalarType) -> Lowered<Operand> {
+        let value = self.source(operand, ty)?;
+        Ok(if matches!(value.kind(), Kind::Vector(_)) { self.words(value)[0] } else { value })
+    }
+
+    /// Two sources.
     pub fn sources(&mut self, a: &ast::Operand, b: &ast::Operand, ty: ScalarType) -> Lowered<[Operand; 2]> {
-        let pair = [self.source(a, ty)?, self.source(b, ty)?];
-        Ok(self.immediate_second(pair))
+        Ok([self.source(a, ty)?, self.source(b, ty)?])
     }
 
     /// A source of up to 32 bits, extended to 32 by the sign of its type.

@@ -234,15 +234,6 @@ impl Code {
         guard
     }
 
-    /// The same two values, the first in a register, by exchanging them or through MOV.
-    pub fn immediate_second(&mut self, [a, b]: [Operand; 2]) -> [Operand; 2] {
-        match (a.kind(), b.kind()) {
-            (Kind::Imm(_), Kind::Imm(_)) => [self.in_reg(a), b],
-            (Kind::Imm(_), _) => [b, a],
-            _ => [a, b],
-        }
-    }
-
     /// Where a predicate holds, which is seldom, does one thing, elsewhere another; both go on behind it. The first is laid out behind everything else.
     pub fn either(&mut self, p: Operand, seldom: impl FnOnce(&mut Code), often: impl FnOnce(&mut Code)) {
         let [yes, no, done] = [(); 3].map(|()| self.f.new_block());

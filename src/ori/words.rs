@@ -1,6 +1,7 @@
 //! Operations on words and pairs of words, as lowering and legalization write them.
 //!
-//! Input: operands of [`Code`]. Output: IADD3, IMAD, LOP3, SHF, SEL, ISETP in the forms that every target takes. Convention: a 64-bit sum is
+//! Input: operands of [`Code`]. Output: IADD3, IMAD, LOP3, SHF, SEL, ISETP; any source may be an immediate, and the operand legalizer makes of it what the
+//! target encodes. Convention: a 64-bit sum is
 //! IADD3 on the low words, whose carry the high words take in. Truth tables index their inputs with a = 0xf0, b = 0xcc, c = 0xaa.
 
 use super::code::Code;
@@ -23,9 +24,8 @@ pub struct Combined {
 }
 
 impl Code {
-    /// `d = a + b` on one word, in any order of registers and immediates.
+    /// `d = a + b` on one word.
     pub fn add(&mut self, d: Operand, a: Operand, b: Operand) {
-        let [a, b] = self.immediate_second([a, b]);
         self.put(Op::IADD3, &[], &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, Operand::zero())]);
     }
 
@@ -57,7 +57,7 @@ impl Code {
     pub fn add_carry_out(&mut self, d: Operand, a: Operand, b: Operand, subtract: bool, carry: Operand) {
         // The carry of a difference comes from the subtrahend's own negation; that of zero is a carry, which RZ would not give.
         let b = if subtract { self.in_reg_unless_zero(b) } else { b };
-        let [a, b] = if subtract { [self.in_reg(a), b.negated()] } else { self.immediate_second([a, b]) };
+        let b = if subtract { b.negated() } else { b };
         let args = [(Role::D, d), (Role::Pu, carry), (Role::A, a), (Role::B, b), (Role::C, Operand::zero())];
         self.put(Op::IADD3, &[], &args);
     }
@@ -69,7 +69,6 @@ impl Code {
     /// `d = a + b + carry`, or `a + ~b + carry`, with carry out.
     pub fn add_carry_in(&mut self, d: Operand, a: Operand, b: Operand, subtract: bool, carry: Operand, out: Operand) {
         let b = if subtract { self.complement(b) } else { b };
-        let [a, b] = self.immediate_second([a, b]);
         let args = [
             (Role::D, d),
             (Role::Pu, out),
@@ -84,20 +83,16 @@ impl Code {
 
     /// `d = a * b + c` on one word.
     pub fn imad(&mut self, d: Operand, a: Operand, b: Operand, c: Operand) {
-        let [a, b] = self.immediate_second([a, b]);
-        let c = self.in_reg(c);
         self.put(Op::IMAD, &[], &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c)]);
     }
 
     /// `d = a * b + c` into 64 bits.
     pub fn imad_wide(&mut self, d: Operand, sign: M, a: Operand, b: Operand, c: Operand) {
-        let [a, b] = self.immediate_second([a, b]);
         self.put(Op::IMAD_WIDE, &[sign], &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c)]);
     }
 
     /// The high word of a product.
     pub fn imad_high(&mut self, d: Operand, sign: M, a: Operand, b: Operand) {
-        let [a, b] = self.immediate_second([a, b]);
         self.put(Op::IMAD_HI, &[sign], &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, Operand::zero())]);
     }
 
@@ -158,7 +153,6 @@ impl Code {
 
     /// One ISETP with one result.
     pub fn isetp(&mut self, p: Operand, mods: &[M], a: Operand, b: Operand) {
-        let a = self.in_reg(a);
         self.put(Op::ISETP, mods, &[(Role::Pu, p), (Role::A, a), (Role::B, b)]);
     }
 
@@ -177,11 +171,10 @@ impl Code {
     pub fn compare_long(&mut self, cmp: M, sign: M, to: &Combined, a: [Operand; 2], b: [Operand; 2]) {
         let low = self.temp_pred();
         self.isetp(low, &[cmp, AND, U32], a[0], b[0]);
-        let high = self.in_reg(a[1]);
         let args = [
             (Role::Pu, to.results[0]),
             (Role::Pv, to.results[1]),
-            (Role::A, high),
+            (Role::A, a[1]),
             (Role::B, b[1]),
             (Role::Pp, to.input),
             (Role::Pq, low),
@@ -189,7 +182,7 @@ impl Code {
         self.put(Op::ISETP, &[cmp, to.with, sign, EX], &args);
     }
 
-    /// One LOP3; `b` may be an immediate.
+    /// One LOP3.
     pub fn lop3(&mut self, d: Operand, a: Operand, b: Operand, c: Operand, lut: u8) {
         let lut = self.literal(lut.into());
         self.put(Op::LOP3, &[], &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c), (Role::Lut, lut)]);
@@ -217,7 +210,7 @@ impl Code {
         }
     }
 
-    /// One SHF: `amount` may be an immediate.
+    /// One SHF.
     pub fn shf(&mut self, mods: &[M], d: Operand, low: Operand, amount: Operand, high: Operand) {
         self.put(Op::SHF, mods, &[(Role::D, d), (Role::A, low), (Role::B, amount), (Role::C, high)]);
     }
@@ -253,12 +246,6 @@ impl Code {
 
     /// `d = p ? a : b` on one word.
     pub fn select(&mut self, d: Operand, a: Operand, b: Operand, p: Operand) {
-        // Only b may be an immediate; the complement of the predicate exchanges the two.
-        let (a, b, p) = if self.f.imm_value(a).is_some() && self.f.imm_value(b).is_none() {
-            (b, a, p.inverted())
-        } else {
-            (self.in_reg(a), b, p)
-        };
         self.put(Op::SEL, &[], &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::Pp, p)]);
     }
 }

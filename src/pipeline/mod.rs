@@ -63,7 +63,9 @@ fn body(phase: Phase) -> Option<Run> {
         Phase::AdvancedPhaseLateConvUnSup => phases::late_conversion_gate,
         Phase::LateExpansionUnsupportedOps => phases::late_expansion_unsupported_ops,
         Phase::LateExpansionUnsupportedOpsMid => phases::late_expansion_unsupported_ops_mid,
-        Phase::LateExpansionUnsupportedOps2 => phases::late_expansion_unsupported_ops2,
+        Phase::LateExpansionUnsupportedOps2 => {
+            |function, asked| phases::late_expansion_unsupported_ops2(function, asked, &emit::is_legal)
+        }
         Phase::SetAfterLegalization => {
             |function, asked| phases::set_after_legalization(function, asked, &emit::is_legal)
         }

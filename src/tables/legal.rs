@@ -1,6 +1,7 @@
 //! Legalization: backends, families of expansions, knobs.
 
 use super::Op;
+use super::operands::Hook;
 
 /// What a backend's phases expand. Source: `backends.ron`.
 #[derive(Debug)]
@@ -8,6 +9,8 @@ pub struct LegalizerInfo {
     pub name: &'static str,
     /// Families that each slot expands, by [`Slot`]; `None`: no handler is installed.
     pub slots: [Option<&'static [Family]>; Slot::ALL.len()],
+    /// Hooks of recipes of which it takes the steps.
+    pub hooks: &'static [Hook],
 }
 
 /// Facts of a knob. Source: `knobs.ron`.

@@ -12,6 +12,7 @@ pub mod legality;
 pub mod lowering;
 pub mod memory;
 pub mod mods;
+pub mod operands;
 pub mod ori;
 pub mod phases;
 pub mod ptx;

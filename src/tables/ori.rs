@@ -103,6 +103,8 @@ pub struct OpInfo {
     /// False for an opcode that is named but planned.
     pub built: bool,
     props: u32,
+    /// Position of its recipe.
+    pub(super) recipe: usize,
     pub roles: &'static [RoleInfo],
 }
 

@@ -7,6 +7,7 @@ pub mod helpers;
 pub mod legal;
 pub mod legality;
 pub mod memory;
+pub mod operands;
 pub mod overlap;
 pub mod phases;
 pub mod ptx;
@@ -31,6 +32,7 @@ pub fn all(model: &Model, report: &mut Report) {
     overlap::check(model, report);
     memory::check(model, report);
     helpers::check(model, report);
+    operands::check(model, report);
     legal::check(model, report);
     legality::check(model, report);
     regclass::check(model, report);

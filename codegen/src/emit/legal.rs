@@ -27,7 +27,8 @@ pub fn emit(model: &Model) -> TokenStream {
             }
         });
         let name = &row.name;
-        quote! { LegalizerInfo { name: #name, slots: [#(#slots),*] } }
+        let hooks = row.operand_hooks.split_whitespace().map(|hook| format_ident!("{}", camel(hook)));
+        quote! { LegalizerInfo { name: #name, slots: [#(#slots),*], hooks: &[#(Hook::#hooks),*] } }
     });
     let infos = legal.knobs.iter().map(|k| {
         let (number, default, gates) = (k.number, k.default, &k.gates);

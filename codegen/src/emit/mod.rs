@@ -10,6 +10,7 @@ pub mod legal;
 pub mod legality;
 pub mod lowering;
 pub mod memory;
+pub mod operands;
 pub mod ori;
 pub mod phases;
 pub mod ptx;
@@ -28,6 +29,7 @@ pub fn all(model: &Model) -> Vec<(String, String)> {
         ("targets.rs".into(), pretty(targets::emit(model))),
         ("elf.rs".into(), pretty(elf::emit(model))),
         ("ori.rs".into(), pretty(ori::emit(model))),
+        ("operands.rs".into(), pretty(operands::emit(model))),
         ("legal.rs".into(), pretty(legal::emit(model))),
         ("lowering.rs".into(), pretty(lowering::emit(model))),
         ("legality.rs".into(), pretty(legality::emit(model))),

@@ -9,7 +9,7 @@ use quote::{format_ident, quote};
 pub fn emit(model: &Model) -> TokenStream {
     let ori = &model.ori;
     let ops = ops(&ori.ops);
-    let infos = ori.ops.iter().map(info);
+    let infos = ori.ops.iter().map(|op| info(op, model));
     let by_name: Vec<_> = ori.ops.iter().map(|o| (o.row.op.clone(), format!("Op::{}", o.row.op))).collect();
     let by_name = phf_map("OP_BY_NAME", "Opcode by its name in the tables.", quote!(Op), &by_name);
     let count = ori.ops.len();
@@ -52,12 +52,13 @@ fn opcode_index(ops: &[Op]) -> TokenStream {
     quote! { pub(crate) static OP_INDEX: [u16; #size] = [#(#index),*]; }
 }
 
-fn info(op: &Op) -> TokenStream {
+fn info(op: &Op, model: &Model) -> TokenStream {
+    let recipe = model.operands.recipe(&op.row.recipe).unwrap_or_default();
     let (text, built, name) = (&op.row.text, op.row.state == "built", &op.row.op);
     let ident = format_ident!("{name}");
     let mask = op.props.iter().fold(0u32, |mask, p| mask | 1 << p);
     let roles = op.roles.iter().map(role);
-    quote! { OpInfo { op: Op::#ident, name: #name, text: #text, built: #built, props: #mask, roles: &[#(#roles),*] } }
+    quote! { OpInfo { op: Op::#ident, name: #name, text: #text, built: #built, props: #mask, recipe: #recipe, roles: &[#(#roles),*] } }
 }
 
 fn role(role: &RoleSpec) -> TokenStream {

@@ -14,6 +14,7 @@ pub mod legal;
 pub mod legality;
 pub mod lowering;
 pub mod memory;
+pub mod operands;
 pub mod ori;
 pub mod ptx;
 pub mod ranges;
@@ -30,6 +31,7 @@ use crate::source::{Row, Sources};
 pub struct Model {
     pub targets: targets::Targets,
     pub ori: ori::Ori,
+    pub operands: operands::Operands,
     pub phases: Vec<Row<PhaseRow>>,
     pub registers: Vec<Row<KeptRow>>,
     pub elf: elf::Elf,
@@ -51,6 +53,7 @@ impl Model {
     pub fn load(sources: &mut Sources, report: &mut Report) -> Model {
         let targets = targets::Targets::load(sources, report);
         let ori = ori::Ori::load(sources, report);
+        let operands = operands::Operands::load(sources, &ori, report);
         let phases = sources.rows("phases.ron", report);
         let registers = sources.rows("registers.ron", report);
         let mut elf = elf::Elf::load(sources, report);
@@ -70,6 +73,7 @@ impl Model {
         Model {
             targets,
             ori,
+            operands,
             phases,
             registers,
             elf,

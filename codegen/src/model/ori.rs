@@ -53,7 +53,7 @@ impl Ori {
     pub fn load(sources: &mut Sources, report: &mut Report) -> Ori {
         let properties: Vec<Row<PropertyRow>> = sources.rows("ori/properties.ron", report);
         let mut ops = Vec::new();
-        for row in sources.folder::<OpRow>("ori", &["properties.ron"], report) {
+        for row in sources.folder::<OpRow>("ori", &["properties.ron", "recipes.ron", "moves.ron"], report) {
             let roles = row.roles.split_whitespace().filter_map(|w| role(w, &row, report)).collect();
             let mut props = Vec::new();
             for name in row.props.split_whitespace() {

@@ -13,6 +13,7 @@ pub struct BackendRow {
     pub late_expansion_unsupported_ops: String,
     pub late_expansion_unsupported_ops2: String,
     pub late_expansion_unsupported_mid: Option<String>,
+    pub operand_hooks: String,
     pub src: String,
 }
 

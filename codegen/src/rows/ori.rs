@@ -10,6 +10,7 @@ pub struct OpRow {
     pub text: String,
     pub roles: String,
     pub props: String,
+    pub recipe: String,
     pub state: String,
     pub src: String,
 }
@@ -28,5 +29,26 @@ pub struct ModifierRow {
     pub kind: String,
     pub set: String,
     pub values: String,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecipeRow {
+    pub name: String,
+    pub category: String,
+    pub steps: String,
+    pub status: String,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MoveRow {
+    pub to: String,
+    pub from: String,
+    pub op: String,
+    pub args: String,
+    pub mods: String,
     pub src: String,
 }
