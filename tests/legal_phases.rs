@@ -111,13 +111,15 @@ fn s3_2_the_mark_is_set_by_95_from_level_2_and_nothing_without_encoding_is_left(
     assert!(error.contains("operation IDIV_16 has no encoding on sm_90"), "{error}");
 }
 
-/// Leaves every division to the phases that no outer backend is asked in.
+/// Leaves every division to the phases that no outer backend is asked in, and has the operands legalized.
 #[derive(Debug)]
 struct Suppresses;
 
 impl OuterBackend for Suppresses {
     fn late_expansion(&self, _: &dyn SmBackend, _: &mut Function) {}
-    fn late_expansion_unsupported_ops2(&self, _: &dyn SmBackend, _: &mut Function) {}
+    fn late_expansion_unsupported_ops2(&self, inner: &dyn SmBackend, function: &mut Function) {
+        inner.legalize_operands(function);
+    }
 }
 
 /// Adds an operation in front of what the inner backend does.

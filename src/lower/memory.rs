@@ -233,15 +233,7 @@ impl Builder<'_> {
             return self.store_wide(parts, ty, place, &order);
         }
         let value = if parts.len() == 1 {
-            let value = self.source(&parts[0], ty)?;
-            match ty.bits() {
-                128 => value,
-                64 => self.in_pair(value),
-                _ => {
-                    let [low, _] = self.words(value);
-                    self.in_reg(low)
-                }
-            }
+            if ty.bits() <= 32 { self.source_word(&parts[0], ty)? } else { self.source(&parts[0], ty)? }
         } else {
             let words = self.gather(parts, ty)?;
             self.side_by_side(words)

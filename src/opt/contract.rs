@@ -52,12 +52,13 @@ fn fuse(
     uses: &SecondaryMap<VReg, u32>,
 ) -> Option<[Operand; 3]> {
     let (p, c) = (function.arg(sum, role), function.arg(sum, other));
-    // The third operand takes no absolute value, and an immediate only where the second is a register.
-    if p.abs() || c.abs() || !matches!(c.kind(), Kind::Reg(_) | Kind::Vector(_) | Kind::Zero) {
-        return None;
-    }
     let mut regs = Vec::new();
     function.for_each_reg(p, |reg| regs.push(reg));
+    // The third operand takes no absolute value. An immediate beside another one costs a move, no more than the sum did.
+    let known = regs.len() == 1 && matches!(c.kind(), Kind::Imm(_));
+    if p.abs() || c.abs() || !(known || matches!(c.kind(), Kind::Reg(_) | Kind::Vector(_) | Kind::Zero)) {
+        return None;
+    }
     let mul = product[*regs.first()?]?;
     let mut defs = Vec::new();
     function.for_each_reg(function.arg(mul, Role::D), |reg| defs.push(reg));

@@ -8,6 +8,7 @@
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, Symbol};
 use crate::sass::{self, Arg, Ctrl, Guard, Inst, reuse};
 use crate::tables::elf::RelocRole;
+use crate::tables::encoding::{FORMS, forms_of};
 use crate::tables::ori::Class;
 use crate::tables::{Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
@@ -93,13 +94,28 @@ pub fn emit(function: &Function) -> Result<Code, String> {
 }
 
 /// Whether the target has a word for an instruction, whatever its registers become: each stands for one that its kind of operand takes.
-/// What names a place in code counts as none, so that nobody rewrites it.
+/// What names a place in code counts as none, so that nobody rewrites it. A number that an access writes, where no form takes one, counts as the
+/// register that legalization moves it to, whatever else becomes of the access.
 pub fn encodes(function: &Function, inst: InstId) -> bool {
-    function.args(inst).iter().all(|operand| function.symbol_of(*operand).is_none()) && is_legal(function, inst)
+    let op = function.insts[inst].op;
+    let moved = |slot: usize| op.has(Prop::WritesMemory) && !takes_immediate(op, slot);
+    function.args(inst).iter().all(|operand| function.symbol_of(*operand).is_none())
+        && is_legal_but_for(function, inst, moved)
 }
 
-/// The same, with a number for each place in code.
+/// Whether some form of an opcode has an immediate in place of an operand.
+fn takes_immediate(op: Op, slot: usize) -> bool {
+    let mut fields = FORMS[forms_of(op)].iter().flat_map(|form| form.args);
+    fields.any(|field| usize::from(field.slot) == slot && sass::field_kind(field.kind) == sass::ArgKind::Imm)
+}
+
+/// Whether the target has a word for an instruction as it stands, with a number for each place in code.
 pub fn is_legal(function: &Function, inst: InstId) -> bool {
+    is_legal_but_for(function, inst, |_| false)
+}
+
+/// The same with a register in place of each number in general registers' places of which `moved` holds.
+fn is_legal_but_for(function: &Function, inst: InstId, moved: impl Fn(usize) -> bool) -> bool {
     let data = &function.insts[inst];
     let mut machine = Inst::new(data.op);
     machine.mods = data.mods;
@@ -107,9 +123,11 @@ pub fn is_legal(function: &Function, inst: InstId) -> bool {
         machine.guard =
             Guard { pred: STAND_IN as u8, not: data.guard.not(), upred: function.regs[reg].file == File::UP };
     }
-    for (role, operand) in data.op.info().roles.iter().zip(function.args(inst)) {
+    for (slot, (role, operand)) in data.op.info().roles.iter().zip(function.args(inst)).enumerate() {
+        let number = matches!(operand.kind(), Kind::Imm(_)) && role.class == Class::Reg;
         let arg = match function.symbol_of(*operand) {
             Some(symbol) => Ok(place_holder(symbol, role.class)),
+            None if number && moved(slot) => Ok(Arg::reg(STAND_IN)),
             None => machine_arg(function, role.class, *operand, |_| Ok(STAND_IN), |_| 0),
         };
         let Ok(arg) = arg else { return false };
