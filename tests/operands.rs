@@ -346,6 +346,17 @@ fn an_offset_that_does_not_fit_goes_to_the_address() {
     assert_eq!(after("sm_90", "  LDS d=r1 a=r2 off=0x123456").len(), 1);
 }
 
+/// The predicate of a minimum says which operand it is: these do not change places.
+#[test]
+fn operands_stay_where_a_result_says_which_is_which() {
+    let got = after("sm_100", "  VIMNMX d=r1 pu=p2 a=0x5 b=r3 pp=Z");
+    assert_eq!(got, ["MOV d=new1 a=0x5", "VIMNMX d=r1 pu=p2 a=new1 b=r3 pp=Z"]);
+    let got = after("sm_90", "  DSETP{cmp=MIN bool=AND} pu=p1 pv=p2 a=0x4000000000000000 b={r3,r4} pp=Z");
+    assert_eq!(got.len(), 3, "{got:?}");
+    assert!(got[2].contains("cmp=MIN") && got[2].contains("b={r3,r4}"), "{got:?}");
+    assert_eq!(after("sm_100", "  VIMNMX d=r1 a=0x5 b=r3 pp=Z"), ["VIMNMX d=r1 a=r3 b=0x5 pp=Z"]);
+}
+
 /// What the upper word of a field of 32 bits is, nobody has seen: the incumbent never writes one.
 #[test]
 fn a_wide_integer_goes_in_registers() {

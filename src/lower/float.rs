@@ -43,7 +43,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Sources of a float operation: pairs, or registers of which one may be an immediate second.
+    /// Sources of a float operation: pairs of registers, or words.
     fn float_sources(&mut self, inst: &ast::Instruction, double: bool) -> Lowered<[Operand; 2]> {
         let (a, b, ty) = (&inst.operands[1], &inst.operands[2], inst.types[0]);
         if double {

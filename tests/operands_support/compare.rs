@@ -159,12 +159,34 @@ fn write(function: &mut Function, block: Block, case: &Case, plain: bool, d: Ope
 /// Comparison, truth table, selecting predicate.
 fn modify(function: &mut Function, inst: InstId, case: &Case) {
     if matches!(case.op, Op::ISETP | Op::FSETP | Op::DSETP) {
-        let compared = [value::cmp::LT, value::cmp::GE, value::cmp::EQ, value::cmp::GT, value::cmp::LE];
-        function.insts[inst].mods.set(Mod::Cmp, compared[(case.choice % 5) as usize]);
+        let compared = [
+            value::cmp::LT,
+            value::cmp::GE,
+            value::cmp::EQ,
+            value::cmp::GT,
+            value::cmp::LE,
+            value::cmp::MIN,
+            value::cmp::MAX,
+        ];
+        function.insts[inst]
+            .mods
+            .set(Mod::Cmp, compared[(case.choice % if case.op == Op::DSETP { 7 } else { 5 }) as usize]);
     }
     if case.op.role_index(Role::Lut).is_some() {
         let lut = function.imm(case.choice >> 8 & 0xff);
         function.set_arg(inst, Role::Lut, lut);
+    }
+    if case.op == Op::IADD3 && case.choice >> 30 & 1 != 0 {
+        let carry = registers(function, File::P, 1);
+        function.set_arg(inst, Role::Pu, carry);
+    }
+    if matches!(case.op, Op::IADD3 | Op::IMAD) && case.choice >> 31 & 1 != 0 {
+        function.insts[inst].mods.set(Mod::X, value::x::X);
+        let carry_in = if case.choice >> 32 & 1 != 0 { Operand::always() } else { Operand::never() };
+        function.set_arg(inst, Role::Pp, carry_in);
+        if case.op == Op::IADD3 {
+            function.set_arg(inst, Role::Pq, Operand::never());
+        }
     }
     let selects = case.op.role_index(Role::Pp).is_some() && !case.op.has(Prop::Commutative);
     if selects && case.choice >> 20 & 1 != 0 && matches!(case.op, Op::SEL | Op::FSEL) {
@@ -172,23 +194,29 @@ fn modify(function: &mut Function, inst: InstId, case: &Case) {
     }
 }
 
-/// The result as one word: a predicate as 0 or 1, both words of a pair mixed.
+/// The result as one word: a predicate as 0 or 1, both words of a pair mixed, or a word with its carry.
 fn result(function: &mut Function, block: Block, inst: InstId, d: Operand) {
-    let made = function.arg(inst, Role::D);
+    let (made, pu) = (function.arg(inst, Role::D), function.arg(inst, Role::Pu));
     if let Some(vector) = made.as_vector() {
         let [low, high] = [0, 1].map(|at| Operand::reg(function.vector_regs(vector)[at]));
         let factor = in_registers(function, block, 0x9e37_79b1, 1);
         put(function, block, Op::IMAD, &[(Role::D, d), (Role::A, low), (Role::B, factor), (Role::C, high)]);
     } else if made.is_null() {
-        let (pu, one) = (function.arg(inst, Role::Pu), function.imm(1));
+        let one = function.imm(1);
         put(
             function,
             block,
             Op::SEL,
             &[(Role::D, d), (Role::A, Operand::zero()), (Role::B, one), (Role::Pp, pu.inverted())],
         );
-    } else {
+    } else if pu.is_null() {
         put(function, block, Op::MOV, &[(Role::D, d), (Role::A, made)]);
+    } else {
+        let (carry, one) = (registers(function, File::R, 1), function.imm(1));
+        let args = [(Role::D, carry), (Role::A, Operand::zero()), (Role::B, one), (Role::Pp, pu.inverted())];
+        put(function, block, Op::SEL, &args);
+        let factor = in_registers(function, block, 0x9e37_79b1, 1);
+        put(function, block, Op::IMAD, &[(Role::D, d), (Role::A, made), (Role::B, factor), (Role::C, carry)]);
     }
 }
 

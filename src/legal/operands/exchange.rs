@@ -54,11 +54,17 @@ fn allowed(function: &Function, inst: InstId, how: Exchange) -> bool {
     // Halves are chosen by the place of the operand, and a comparison that goes on from a lower one by its result.
     let halves = [Mod::SwzA, Mod::SwzB].into_iter().any(|kind| mods.get(kind) != 0);
     let table = function.imm_value(function.arg(inst, Role::Lut)).is_some();
+    // A predicate beside a sum is its carry; beside a choice of two it says which was taken.
+    let says_which = function.insts[inst].op.role_index(Role::C).is_none()
+        && [Role::Pu, Role::Pv].into_iter().any(|role| !function.arg(inst, role).is_null());
+    // DSETP.MIN and DSETP.MAX say whether the first operand is the one.
+    let chooses = [value::cmp::MIN, value::cmp::MAX].contains(&mods.get(Mod::Cmp));
     match how {
-        Exchange::Mirror => mods.get(Mod::Ex) == 0 && !halves,
+        Exchange::Mirror => mods.get(Mod::Ex) == 0 && !halves && !chooses,
         Exchange::Table => table,
         Exchange::Select => !function.arg(inst, Role::Pp).is_null(),
-        Exchange::Swap | Exchange::Sign => !halves,
+        Exchange::Swap => !halves && !says_which,
+        Exchange::Sign => !halves,
     }
 }
 
