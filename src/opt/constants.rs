@@ -107,7 +107,7 @@ fn operands(function: &mut Function, values: &Values, inst: InstId, fits: Fits) 
         }
         function.args_mut(inst)[i] = old;
         let other = function.arg(inst, Role::B);
-        if role.role != Role::A || !swaps(op) || matches!(other.kind(), Kind::Const { .. }) {
+        if role.role != Role::A || !swaps(function, inst) || matches!(other.kind(), Kind::Const { .. }) {
             continue;
         }
         swap(function, inst, old, other);

@@ -64,17 +64,19 @@ fn stores(op: Op) -> bool {
     op.has(Prop::WritesMemory) && !op.has(Prop::ReadsMemory) && !op.has(Prop::Convergent)
 }
 
-/// Whether `swap` leaves the result as it is.
-pub(super) fn swaps(op: Op) -> bool {
-    op.has(Prop::Commutative) || op == Op::LOP3
+/// Whether `swap` leaves the results as they are: a predicate beside a sum is its carry, but beside a choice of two it says which was taken.
+pub(super) fn swaps(function: &Function, inst: InstId) -> bool {
+    let op = function.insts[inst].op;
+    let says_which = op.role_index(Role::C).is_none()
+        && [Role::Pu, Role::Pv].into_iter().any(|role| !function.arg(inst, role).is_null());
+    op.has(Prop::Commutative) && !says_which || op == Op::LOP3
 }
 
 /// Puts a known source of a commutative operation where immediates are taken.
 fn order(function: &mut Function, values: &Values, inst: InstId, fits: Fits) {
-    let op = function.insts[inst].op;
     let (a, b) = (function.arg(inst, Role::A), function.arg(inst, Role::B));
     let known = |o: Operand| !matches!(o.kind(), Kind::Zero) && values.known(function, o).is_some();
-    if !swaps(op) || !known(a) || known(b) || matches!(b.kind(), Kind::Imm(_) | Kind::Const { .. }) {
+    if !swaps(function, inst) || !known(a) || known(b) || matches!(b.kind(), Kind::Imm(_) | Kind::Const { .. }) {
         return;
     }
     swap(function, inst, a, b);
