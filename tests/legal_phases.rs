@@ -44,6 +44,23 @@ b0:
   EXIT
 ";
 
+/// What each operation of the family `atomics` is before ConvertUnsupportedOps, and what stands for it behind; the loops load first.
+const ATOMICS: [(&str, &[&str]); 6] = [
+    ("ATOMS_LOOP{aop=ADD size=F32.FTZ.RN} d=r3 a=r4 off=0x8 b=r1", &["LDS", "FADD", "ATOMS{aop=CAS}"]),
+    ("ATOMS_LOOP{aop=MIN size=S64} d={r5,r6} a=r4 off=0x0 b={r1,r2}", &["LDS", "SEL", "ATOMS{size=64 aop=CAS}"]),
+    ("ATOMS_HALF{aop=CAS} d=r3 a=r4 off=0x0 b=r1 c=r2", &["LDS", "PRMT", "ATOMS{aop=CAS}"]),
+    ("ATOMG_HALF{aop=ADD e=E size=F16x2.RN} d=Z a={r1,r2} off=0x2 b=r4", &["LDG", "HADD2", "ATOMG{e=E aop=CAS}"]),
+    ("ATOM_HALF{aop=ADD e=E size=BF16x2.RN} d=r3 a={r1,r2} off=0x0 b=r4", &["LD{e=E}", "HADD2", "ATOM{e=E aop=CAS}"]),
+    ("ATOM_SPLIT{aop=ADD e=E size=64} d={r5,r6} a={r1,r2} off=0x0 b={r3,r4}", &["QSPC", "LDS", "ATOM{", "ATOMS{"]),
+];
+
+/// The same of `policies` and MidExpansion.
+const POLICIES: [(&str, &[&str]); 3] = [
+    ("POLICY_FRACTION d={r5,r6} a=r1 b=0x14000000", &["FMUL", "F2I", "LOP3"]),
+    ("POLICY_FRACTION d={r5,r6} a=0x3f000000 b=0x14000000", &["0x14700000"]),
+    ("POLICY_RANGE d={r5,r6} a={r1,r2} b=r3 c=r4 e=0x1c000000", &["FLO", "SHF", "LOP3"]),
+];
+
 fn options(target: &str) -> Options {
     Options { verify_ir: true, ..Options::new(target) }
 }
@@ -55,6 +72,20 @@ fn block(target: &str) -> Function {
 fn divisions(function: &Function) -> usize {
     let insts = function.layout.iter().flat_map(|b| &function.blocks[*b]);
     insts.filter(|i| matches!(function.insts[**i].op, Op::IDIV_16 | Op::IREM_16)).count()
+}
+
+/// One operation in a function whose registers all have values, in or out of SSA form.
+fn one(operation: &str, target: &str) -> Function {
+    let loads: String = (1..=4).map(|i| format!("  LDC d=r{i} c=c[0][{:#x}]\n", 0x160 + 4 * i)).collect();
+    let ssa = if operation.starts_with("POLICY") { " ssa" } else { "" };
+    text::parse(&format!("function k {target}{ssa}\nb0:\n{loads}  {operation}\n  EXIT\n")).unwrap()
+}
+
+/// What becomes of one operation in a phase alone.
+fn alone(operation: &str, phase: &str, target: &str) -> String {
+    let mut function = one(operation, target);
+    pipeline::run_one(&mut function, phase).unwrap();
+    text::print(&function)
 }
 
 fn seed(number: u16) -> Phase {
@@ -180,10 +211,88 @@ fn s3_6_phase_5_always_runs_and_says_so() {
 }
 
 #[test]
+fn s3_7_phase_5_makes_loops_of_atomics_that_no_unit_does() {
+    for target in ["sm_75", "sm_80", "sm_90", "sm_120"] {
+        for (operation, parts) in ATOMICS {
+            let name = operation.split('{').next().unwrap();
+            assert!(text::print(&one(operation, target)).contains(name));
+            let after = alone(operation, "ConvertUnsupportedOps", target);
+            assert!(!after.contains(name), "{target}: {after}");
+            assert!(parts.iter().all(|part| after.contains(part)), "{target}: {operation}: {after}");
+            // A loop jumps to a block before it.
+            assert!(after.lines().any(|l| l.trim().starts_with("@p") && l.contains("BRA")), "{after}");
+            // No other phase's work.
+            for phase in ["MidExpansion", "LateExpansion"] {
+                assert!(alone(operation, phase, target).contains(name), "{target}: {phase}");
+            }
+        }
+    }
+}
+
+#[test]
+fn s3_7_an_atomic_is_one_operation_before_phase_5_under_its_guard_too() {
+    let kernel = |lines: &str| {
+        format!(
+            ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u32 x) {{
+            .reg .b64 %a, %q; .reg .b32 %x; .reg .b16 %h; .reg .f32 %f; .reg .pred %p; .shared .align 8 .b8 s[64];
+            ld.param.u64 %a, [out]; ld.param.u32 %x, [x]; setp.ne.u32 %p, %x, 3; mov.b32 %f, %x; cvt.u64.u32 %q, %x;
+            cvt.u16.u32 %h, %x; {lines} ret; }}"
+        )
+    };
+    let forms = [
+        ("atom.shared.add.f32 %f, [s], %f;", "ATOMS_LOOP"),
+        ("red.shared.max.s64 [s+8], %q;", "ATOMS_LOOP"),
+        ("atom.global.cas.b16 %h, [%a], %h, %h;", "ATOMG_HALF"),
+        ("atom.shared.add.noftz.f16 %h, [s+2], %h;", "ATOMS_HALF"),
+        ("atom.add.noftz.f16 %h, [%a], %h;", "ATOM_HALF"),
+        ("atom.add.u64 %q, [%a], %q;", "ATOM_SPLIT"),
+    ];
+    for (form, name) in forms {
+        for guard in ["", "@%p "] {
+            let ptx = kernel(&format!("{guard}{form}"));
+            let dump = |phase: &str, knobs: &[&str]| {
+                let mut options = Options { dump_phases: vec![phase.to_string()], ..options("sm_80") };
+                knobs.iter().for_each(|knob| options.knobs.set(knob).unwrap());
+                compile(&ptx, &options).unwrap_or_else(|e| panic!("{form}: {}", e[0].message)).dumps.concat()
+            };
+            assert_eq!(dump("OriCheckInitialProgram", &[]).matches(name).count(), 1, "{guard}{form}");
+            assert!(!dump("ConvertUnsupportedOps", &[]).contains(name), "{guard}{form}");
+            // Without phase 5 it passes the optimiser as it is, and phase 93 is the one that expands it.
+            assert_eq!(dump("LateExpansionUnsupportedOps", &["499=0"]).matches(name).count(), 1, "{guard}{form}");
+            assert!(!dump("LateExpansionUnsupportedOps2", &["499=0"]).contains(name), "{guard}{form}");
+        }
+    }
+}
+
+#[test]
 fn s3_9_phase_45_runs_behind_42_to_44_and_before_46() {
     assert!([42, 43, 44].map(seed).into_iter().all(|phase| phase < seed(45)) && seed(45) < seed(46));
     let nothing = Some(&[][..]);
     assert_eq!(backend("sm_75").unwrap().legalizer().families(Slot::MidExpansion), nothing);
+}
+
+#[test]
+fn s3_9_phase_45_makes_cache_policies() {
+    for target in ["sm_80", "sm_90", "sm_120"] {
+        for (operation, parts) in POLICIES {
+            let name = operation.split(' ').next().unwrap();
+            let after = alone(operation, "MidExpansion", target);
+            assert!(!after.contains(name) && parts.iter().all(|part| after.contains(part)), "{target}: {after}");
+            for phase in ["ConvertUnsupportedOps", "LateExpansion"] {
+                assert!(alone(operation, phase, target).contains(name), "{target}: {phase}");
+            }
+        }
+    }
+    let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out, .param .f32 f) {
+        .reg .b64 %a, %q<2>; .reg .f32 %f; ld.param.u64 %a, [out]; ld.param.f32 %f, [f];
+        createpolicy.fractional.L2::evict_last.b64 %q0, %f; createpolicy.fractional.L2::evict_last.b64 %q1, %f;
+        st.global.b64 [%a], %q0; st.global.b64 [%a+8], %q1; ret; }";
+    let dump = |phase: &str| {
+        let options = Options { dump_phases: vec![phase.to_string()], ..options("sm_80") };
+        compile(ptx, &options).unwrap().dumps.concat().matches("POLICY_FRACTION").count()
+    };
+    // Two of the same are one by then.
+    assert_eq!(["OriCheckInitialProgram", "GeneralOptimize", "MidExpansion"].map(dump), [2, 1, 0]);
 }
 
 #[test]

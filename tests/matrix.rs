@@ -2,8 +2,8 @@
 //!
 //! Input: `tables/legality/`, and the forms of `tests/cases/legality/forms.txt`, one kernel each. Checked: the sizes; an illegal cell is refused, and in ptxas's
 //! words where it is there; a native one becomes one instruction of the cell's opcodes besides moves, for each of its forms; an inline one
-//! a sequence without branches, a handler one with them, for one form at least; a planned operation is refused by name. Six targets by
-//! default, all with `SASSAFRAS_ORACLE=all`.
+//! a sequence without branches, a handler one with them, for one form at least; some form is one operation of the family that the cell's recipe names until
+//! the recipe's phase expands it, or of none where the recipe is lowering's; a planned operation is refused by name. Six targets by default, all with `SASSAFRAS_ORACLE=all`.
 
 #[allow(dead_code, reason = "tests/legality.rs reads the rest")]
 #[path = "support/forms.rs"]
@@ -14,14 +14,17 @@ mod vendor;
 
 use forms::{Form, forms, kernel};
 use sassafras::compile::{Options, compile};
-use sassafras::tables::Target;
-use sassafras::tables::legality::{Cell, OPERATIONS, Verdict, double_words};
+use sassafras::tables::legality::{Cell, OPERATIONS, Recipe, Verdict, double_words};
 use sassafras::tables::targets::TARGETS;
+use sassafras::tables::{Family, Slot, Target, backend};
 use std::collections::BTreeMap;
 use std::process::Command;
 
 /// After it nothing is left to legalize.
 const PHASE: &str = "SetAfterLegalization";
+
+/// What lowering made, before any other phase.
+const FIRST: &str = "OriCheckInitialProgram";
 
 /// Opcodes that move or fetch what an operation reads, and what stands for nothing.
 const MOVES: [&str; 15] = [
@@ -36,9 +39,9 @@ fn head(target: &str) -> String {
     format!(".version 9.0\n.target {target}\n.address_size 64\n")
 }
 
-fn counts(target: &str, kernel: &str) -> Result<Counts, String> {
+fn counts(target: &str, kernel: &str, phase: &str) -> Result<Counts, String> {
     let mut options = Options::new(target);
-    options.dump_phases = vec![PHASE.to_string()];
+    options.dump_phases = vec![phase.to_string()];
     let output = compile(&(head(target) + kernel), &options).map_err(|e| e[0].message.clone())?;
     let mut counts = Counts::new();
     for line in output.dumps.iter().flat_map(|d| d.lines()).filter(|l| l.starts_with("  ")) {
@@ -69,7 +72,7 @@ fn without_operation(form: &Form) -> String {
 /// The opcodes that a form's operation became: those of its kernel without those of the kernel around it, without moves, and without the
 /// selections and comparisons with which the form makes predicates of numbers and numbers of predicates.
 fn own(target: &str, form: &Form, around: &Counts) -> Result<Counts, String> {
-    let mut left = counts(target, &form.kernel)?;
+    let mut left = counts(target, &form.kernel, PHASE)?;
     around.iter().for_each(|(op, n)| *left.entry(op.clone()).or_insert(0) -= n);
     *left.entry("SEL".into()).or_insert(0) -= form.kernel.matches("selp").count() as i32;
     if !form.name.starts_with("setp") {
@@ -177,7 +180,7 @@ fn every_cell_is_what_the_compiler_does() {
             let all: Vec<(&Form, Result<Counts, String>)> = forms
                 .iter()
                 .map(|form| {
-                    let frame = || counts(target.name, &without_operation(form)).unwrap();
+                    let frame = || counts(target.name, &without_operation(form), PHASE).unwrap();
                     let around = around.entry(form.registers.clone()).or_insert_with(frame);
                     (*form, own(target.name, form, around))
                 })
@@ -189,6 +192,40 @@ fn every_cell_is_what_the_compiler_does() {
     }
     println!("{} targets: {cells:?} cells are native, inline, handler, illegal", targets.len());
     assert!(bad.is_empty(), "{} cells are not so:\n{}", bad.len(), bad.join("\n"));
+}
+
+/// The families of pseudo-operations that lowering made of a form.
+fn families(target: &str, form: &Form) -> Vec<&'static str> {
+    let made = counts(target, &form.kernel, FIRST).unwrap_or_default();
+    let of = |op: &String| Family::ALL.into_iter().find(|family| family.ops().iter().any(|o| o.name() == op));
+    made.keys().filter_map(of).map(Family::name).collect()
+}
+
+#[test]
+fn the_phase_of_a_recipe_expands_what_its_operations_are_until_then() {
+    let forms = forms().1;
+    let (mut seen, mut bad) = (BTreeMap::<&str, usize>::new(), Vec::new());
+    for (operation, forms) in by_operation(&forms) {
+        for target in ["sm_75", "sm_80", "sm_90a", "sm_120"].map(|name| Target::by_name(name).unwrap()) {
+            let cell = Cell::named(operation, target).unwrap();
+            let (Verdict::Inline { class, .. } | Verdict::Handler { class, .. }) = cell.verdict() else { continue };
+            let recipe = Recipe::of(class).unwrap().info();
+            let first = backend(target.name).and_then(|backend| {
+                let slot = Slot::ALL.into_iter().find(|slot| slot.name() == recipe.phase)?;
+                backend.legalizer().families(slot)
+            });
+            let fits = |found: Vec<&str>| match first {
+                Some(expands) => expands.iter().any(|family| found.contains(&family.name())),
+                None => found.is_empty(),
+            };
+            *seen.entry(recipe.phase).or_insert(0) += 1;
+            if OPERATIONS[usize::from(cell.operation)].built && !forms.iter().any(|f| fits(families(target.name, f))) {
+                bad.push(format!("{operation} on {}: {}", target.name, recipe.phase));
+            }
+        }
+    }
+    println!("{seen:?} cells by phase");
+    assert!(seen.len() == 4 && bad.is_empty(), "{} cells are not so:\n{}", bad.len(), bad.join("\n"));
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use crate::ori::mods::*;
 use crate::ori::{Block, Code, Function, InstId, Kind, Operand, VReg, ssa};
-use crate::tables::{Mod, Op, Role, value};
+use crate::tables::{Family, Mod, Op, Role, value};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use std::collections::HashMap;
 
@@ -100,7 +100,7 @@ fn operation(code: &mut Code, inst: InstId, ssa: bool) {
         done
     });
     // Out of SSA form a result may be a source, too.
-    let to = if ssa {
+    let to = if ssa || d == Operand::zero() {
         d
     } else if d.as_vector().is_some() {
         code.temp_pair()
@@ -115,6 +115,30 @@ fn operation(code: &mut Code, inst: InstId, ssa: bool) {
 }
 
 fn write(code: &mut Code, inst: InstId, d: Operand) {
+    let arg = |code: &Code, role| code.f.arg(inst, role);
+    match Family::of(code.f.insts[inst].op) {
+        Some(Family::Division) => quotient(code, inst, d),
+        Some(Family::Atomics) => {
+            if !code.atomic(inst, d) {
+                // SetAfterLegalization says so.
+                let block = code.block;
+                code.f.append(block, inst);
+            }
+        }
+        Some(Family::Policies) => {
+            let [a, b, c, e] = [Role::A, Role::B, Role::C, Role::E].map(|role| arg(code, role));
+            if code.f.insts[inst].op == Op::POLICY_RANGE {
+                code.policy_of_range(d, a, [b, c], e);
+            } else {
+                code.policy_of_fraction(d, a, b);
+            }
+        }
+        None => {}
+    }
+}
+
+/// Quotients, remainders and roots.
+fn quotient(code: &mut Code, inst: InstId, d: Operand) {
     let data = code.f.insts[inst];
     let [a, b] = [Role::A, Role::B].map(|role| code.f.arg(inst, role));
     let [a, b] = [a, b].map(|operand| code.in_reg(operand));

@@ -6,6 +6,7 @@
 //! Input: Ori with pseudo-operations. Output: the same without those that the phase is for. Invariant: the registers that an operation
 //! defines have the same values behind what it became; in SSA form the function still is, with PHIs where paths meet.
 
+mod atomic;
 pub mod backend;
 mod divide;
 mod divide_long;
@@ -14,6 +15,7 @@ pub mod expand;
 mod knobs;
 pub mod operands;
 pub mod phases;
+mod policy;
 mod quotient;
 mod root;
 

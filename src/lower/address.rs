@@ -153,16 +153,6 @@ impl Builder<'_> {
         Place { base, offset: 0, ..place }
     }
 
-    /// A 64-bit sum in a fresh pair.
-    pub fn add_offset(&mut self, base: Operand, offset: i64) -> Operand {
-        let sum = self.temp_pair();
-        let a = self.words(base);
-        let b = [self.imm(offset as u32), self.imm((offset >> 32) as u32)];
-        let d = self.words(sum);
-        self.add_long(d, a, b, false);
-        sum
-    }
-
     fn symbol_place(&mut self, id: SymbolId, window: Window) -> Lowered<(Operand, i64)> {
         let symbol = &self.module.symbols[id];
         let SymbolKind::Variable(variable) = &symbol.kind else { return Err(Refusal::NotBuilt) };
@@ -286,15 +276,15 @@ impl Builder<'_> {
         match space {
             Space::Global => self.copy_value(d, a),
             Space::Local => {
-                let window = self.window_base(self.info.local_window);
+                let window = self.code.window_base(self.info.local_window);
                 self.add_long([d_lo, d_hi], window, a_words, false);
             }
             Space::Const => {
-                let window = self.window_base(self.info.const_window);
+                let window = self.code.window_base(self.info.const_window);
                 self.add_long([d_lo, d_hi], window, a_words, false);
             }
             Space::Param | Space::ParamEntry => {
-                let window = self.window_base(self.info.param_window);
+                let window = self.code.window_base(self.info.param_window);
                 let (start, inside) = (self.code.imm(self.info.param_window_at), self.temp_pair());
                 let words = self.words(inside);
                 self.add_long(words, a_words, [start, Operand::zero()], true);
@@ -302,7 +292,7 @@ impl Builder<'_> {
             }
             Space::Shared | Space::SharedCta | Space::SharedCluster => match self.info.shared_window {
                 Some(offset) => {
-                    let window = self.window_base(offset);
+                    let window = self.code.window_base(offset);
                     self.add_long([d_lo, d_hi], window, a_words, false);
                 }
                 None => {
@@ -324,15 +314,15 @@ impl Builder<'_> {
         match space {
             Space::Global => self.copy_value(d, a),
             Space::Local => {
-                let window = self.window_base(self.info.local_window);
+                let window = self.code.window_base(self.info.local_window);
                 self.add_long(d_words, a_words, window, true);
             }
             Space::Const => {
-                let window = self.window_base(self.info.const_window);
+                let window = self.code.window_base(self.info.const_window);
                 self.add_long(d_words, a_words, window, true);
             }
             Space::Param | Space::ParamEntry => {
-                let window = self.window_base(self.info.param_window);
+                let window = self.code.window_base(self.info.param_window);
                 let (start, inside) = (self.code.imm(self.info.param_window_at), self.temp_pair());
                 let words = self.words(inside);
                 self.add_long(words, a_words, window, true);
@@ -340,7 +330,7 @@ impl Builder<'_> {
             }
             Space::Shared | Space::SharedCta | Space::SharedCluster => match self.info.shared_window {
                 Some(offset) => {
-                    let window = self.window_base(offset);
+                    let window = self.code.window_base(offset);
                     self.add_long(d_words, a_words, window, true);
                 }
                 None => self.copy_words(d, [a_words[0], Operand::zero()]),
@@ -348,14 +338,5 @@ impl Builder<'_> {
             _ => return Err(Refusal::NotBuilt),
         }
         Ok(())
-    }
-
-    /// The 64-bit base of a window, from bank 0. Two loads: it is not aligned to 8 bytes on every generation.
-    pub fn window_base(&mut self, offset: u32) -> [Operand; 2] {
-        [offset, offset + 4].map(|at| {
-            let word = self.temp();
-            self.put(Op::LDC, &[], &[(Role::D, word), (Role::C, Operand::constant(0, at as u16))]);
-            word
-        })
     }
 }

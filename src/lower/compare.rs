@@ -120,25 +120,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Minimum or maximum of two words; `relu`: at least zero.
-    pub(super) fn word_min_max(&mut self, d: Operand, a: Operand, b: Operand, max: bool, signed: bool, relu: bool) {
-        let sign = if signed { S32 } else { U32 };
-        let which = if max { Operand::never() } else { Operand::always() };
-        if self.has(Feature::IntegerMinMaxVimnmx) {
-            let ty = if signed { VTYPE_S32 } else { VTYPE_U32 };
-            let mods: &[M] = if relu { &[ty, RELU] } else { &[ty] };
-            self.put(Op::VIMNMX, mods, &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::Pp, which)]);
-            return;
-        }
-        let first = if relu { self.temp() } else { d };
-        self.put(Op::IMNMX, &[sign], &[(Role::D, first), (Role::A, a), (Role::B, b), (Role::Pp, which)]);
-        if relu {
-            let args = [(Role::D, d), (Role::A, first), (Role::B, Operand::zero()), (Role::Pp, Operand::never())];
-            self.put(Op::IMNMX, &[S32], &args);
-        }
-    }
-
-    /// The same of two halves.
+    /// Minimum or maximum of two halves; `relu`: at least zero.
     fn packed_min_max(&mut self, d: Operand, a: Operand, b: Operand, max: bool, signed: bool, relu: bool) {
         if self.has(Feature::IntegerMinMaxVimnmx) {
             let which = if max { Operand::never() } else { Operand::always() };

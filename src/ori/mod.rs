@@ -11,6 +11,7 @@ pub mod hash;
 pub mod liveness;
 pub mod mods;
 pub mod operand;
+mod places;
 pub mod ssa;
 pub mod text;
 pub mod varying;

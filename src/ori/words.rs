@@ -7,7 +7,7 @@
 use super::code::Code;
 use super::mods::*;
 use super::{InstId, Operand};
-use crate::tables::{Op, Role};
+use crate::tables::{Feature, Op, Role};
 
 /// Truth tables of two inputs (a and b).
 pub const LUT_AND: u8 = 0xf0 & 0xcc;
@@ -247,5 +247,23 @@ impl Code {
     /// `d = p ? a : b` on one word.
     pub fn select(&mut self, d: Operand, a: Operand, b: Operand, p: Operand) {
         self.put(Op::SEL, &[], &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::Pp, p)]);
+    }
+
+    /// Minimum or maximum of two words; `relu`: at least zero.
+    pub fn word_min_max(&mut self, d: Operand, a: Operand, b: Operand, max: bool, signed: bool, relu: bool) {
+        let sign = if signed { S32 } else { U32 };
+        let which = if max { Operand::never() } else { Operand::always() };
+        if self.has(Feature::IntegerMinMaxVimnmx) {
+            let ty = if signed { VTYPE_S32 } else { VTYPE_U32 };
+            let mods: &[M] = if relu { &[ty, RELU] } else { &[ty] };
+            self.put(Op::VIMNMX, mods, &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::Pp, which)]);
+            return;
+        }
+        let first = if relu { self.temp() } else { d };
+        self.put(Op::IMNMX, &[sign], &[(Role::D, first), (Role::A, a), (Role::B, b), (Role::Pp, which)]);
+        if relu {
+            let args = [(Role::D, d), (Role::A, first), (Role::B, Operand::zero()), (Role::Pp, Operand::never())];
+            self.put(Op::IMNMX, &[S32], &args);
+        }
     }
 }

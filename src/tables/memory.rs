@@ -3,6 +3,7 @@
 //! Handwritten types over generated data; the rows are `lowering/*.ron`. Invariant: what has no row is refused by name by whoever
 //! asks.
 
+use super::mods::Mods;
 use super::ptx::{AtomOp, ScalarType, Scope, Semantics, SpecialRegister};
 use super::{Feature, Generation, Mod, Op, Target, value};
 
@@ -140,7 +141,38 @@ impl CacheRow {
     }
 }
 
+impl AtomOp {
+    /// The operation as the memory units are told of it.
+    pub fn modifier(self) -> (Mod, u8) {
+        let value = match self {
+            AtomOp::Add => value::aop::ADD,
+            AtomOp::Min => value::aop::MIN,
+            AtomOp::Max => value::aop::MAX,
+            AtomOp::Inc => value::aop::INC,
+            AtomOp::Dec => value::aop::DEC,
+            AtomOp::And => value::aop::AND,
+            AtomOp::Or => value::aop::OR,
+            AtomOp::Xor => value::aop::XOR,
+            AtomOp::Exch => value::aop::EXCH,
+            AtomOp::Cas => value::aop::CAS,
+        };
+        (Mod::Aop, value)
+    }
+}
+
 impl AtomicRow {
+    /// The row of what shared memory does for an operation, said by modifiers.
+    pub fn in_shared(mods: &Mods) -> Option<&'static AtomicRow> {
+        let says = |(kind, value): (Mod, u8)| mods.get(kind) == value;
+        let fits = |row: &&AtomicRow| says(row.op.modifier()) && row.size.is_some_and(says);
+        ATOMIC.iter().find(|row| row.space == AtomicSpace::Shared && row.vector == 1 && fits(row))
+    }
+
+    /// The rows, in the order of the table.
+    pub fn all() -> &'static [AtomicRow] {
+        &ATOMIC
+    }
+
     /// The row of an operation.
     pub fn of(op: AtomOp, ty: ScalarType, vector: u32, space: AtomicSpace) -> Option<&'static AtomicRow> {
         ATOMIC.iter().find(|row| (row.op, row.ty, row.vector, row.space) == (op, ty, vector, space))

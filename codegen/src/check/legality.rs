@@ -1,8 +1,10 @@
-//! Law: every cell of a real column exactly one rule; what is named is used.
+//! Laws: every cell of a real column exactly one rule; what is named is used; a recipe is expanded by the phase that it names on each target where a cell
+//! asks for it, and a phase expands first what some cell of its backend asks for there.
 
 use crate::model::Model;
 use crate::model::legality::{COLUMNS, Legality, Verdict};
 use crate::report::Report;
+use crate::rows::targets::TargetRow;
 
 const STATUS: [&str; 3] = ["published", "derived", "proposed"];
 
@@ -11,12 +13,78 @@ pub fn check(model: &Model, report: &mut Report) {
     operations(legality, report);
     cells(model, report);
     used(legality, report);
-    let known = |name: &str| name == "lowering" || model.phases.iter().any(|p| p.name == name);
-    for recipe in &legality.recipes {
-        if !known(&recipe.phase) {
-            report.at("names", format!("{}: no phase is called `{}`", recipe.name, recipe.phase), recipe.at);
+    recipe_phases(model, report);
+    expansions(model, report);
+}
+
+/// The phases that expand an operation before any other does.
+const FIRST: [&str; 3] = ["ConvertUnsupportedOps", "MidExpansion", "LateExpansion"];
+
+/// A recipe is lowering's, or names one of those phases and a family.
+fn recipe_phases(model: &Model, report: &mut Report) {
+    for recipe in &model.legality.recipes {
+        if recipe.phase == "lowering" {
+            if !recipe.expands.is_empty() {
+                report.at("legality", format!("{}: lowering expands no family", recipe.name), recipe.at);
+            }
+        } else if !FIRST.contains(&recipe.phase.as_str()) {
+            let message = format!("{}: `{}` is none of lowering, {}", recipe.name, recipe.phase, FIRST.join(", "));
+            report.at("names", message, recipe.at);
+        } else if !model.legal.expansions.iter().any(|e| e.name == recipe.expands) {
+            report.at("names", format!("{}: no family is called `{}`", recipe.name, recipe.expands), recipe.at);
         }
     }
+}
+
+fn is_real(target: &TargetRow) -> bool {
+    target.kind == "real" && (target.col as usize) < COLUMNS
+}
+
+/// Recipes and backends agree, told once for each pair of rows.
+fn expansions(model: &Model, report: &mut Report) {
+    let (legality, targets) = (&model.legality, &model.targets);
+    for backend in &model.legal.backends {
+        let on = targets.columns(&backend.on);
+        let real: Vec<_> = targets.targets.iter().filter(|t| is_real(t) && on >> t.col & 1 != 0).collect();
+        if real.is_empty() {
+            continue;
+        }
+        let asks = |recipe: usize| {
+            real.iter().find(|t| legality.cells.iter().enumerate().any(|(op, c)| asks(legality, op, c, t.col, recipe)))
+        };
+        let asked: Vec<_> =
+            (0..legality.recipes.len()).filter_map(|r| Some((&legality.recipes[r], asks(r)?))).collect();
+        for (phase, families) in backend.slots().into_iter().filter(|s| FIRST.contains(&s.0)) {
+            let families: Vec<&str> = families.unwrap_or_default().split_whitespace().collect();
+            for (recipe, target) in asked.iter().filter(|a| a.0.phase == phase) {
+                if !families.contains(&recipe.expands.as_str()) {
+                    let rows = vec![(recipe.at, "asked for".into()), (backend.at, "not expanded".into())];
+                    let what =
+                        format!("`{}` on {}: {phase} does not expand `{}`", recipe.name, target.name, recipe.expands);
+                    report.rows("legality", what, rows);
+                }
+            }
+            let known = |name: &&str| model.legal.expansions.iter().any(|e| e.name == *name);
+            for family in families.into_iter().filter(known) {
+                if !asked.iter().any(|(recipe, _)| recipe.phase == phase && recipe.expands == family) {
+                    let recipes = legality.recipes.iter().filter(|r| r.expands == family);
+                    let mut rows = vec![(backend.at, "expanded".to_string())];
+                    rows.extend(recipes.map(|r| (r.at, format!("asked for in {}", r.phase))));
+                    let what = format!("{}: {phase} expands `{family}`, which no cell asks for there", backend.name);
+                    report.rows("legality", what, rows);
+                }
+            }
+        }
+    }
+}
+
+/// Whether an operation is made by a recipe in a column.
+fn asks(legality: &Legality, op: usize, cells: &[Option<usize>], column: u32, recipe: usize) -> bool {
+    let rule = cells.get(column as usize).copied().flatten();
+    rule.and_then(|rule| legality.said(rule, op)).is_some_and(|said| match said {
+        Verdict::Inline(r, _) | Verdict::Handler(r, _) => *r == recipe,
+        _ => false,
+    })
 }
 
 fn operations(legality: &Legality, report: &mut Report) {

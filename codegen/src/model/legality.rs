@@ -10,6 +10,7 @@ use super::targets::{Targets, terms};
 use crate::report::Report;
 use crate::rows::legality::{OperationRow, RecipeRow, RuleRow};
 use crate::source::{At, Row, Sources};
+use std::collections::BTreeSet;
 
 /// Columns of the matrix.
 pub const COLUMNS: usize = 128;
@@ -57,12 +58,14 @@ impl Legality {
             if let Some(bad) = terms(&row.on).err() {
                 report.at("names", format!("`{bad}` is no term of targets"), row.at);
             }
-            let mut ops = Vec::new();
+            let (mut ops, mut wrong) = (Vec::new(), BTreeSet::new());
             for name in row.ops.split_whitespace() {
                 let found = legality.operation(name).ok_or_else(|| format!("no operation is called `{name}`"));
                 match found.and_then(|op| Ok((op, legality.verdict(&row, op, ori)?))) {
                     Ok(entry) => ops.push(entry),
-                    Err(message) => report.at("names", message, row.at),
+                    // What is wrong with the verdict is so for each operation.
+                    Err(message) if wrong.insert(message.clone()) => report.at("names", message, row.at),
+                    Err(_) => {}
                 }
             }
             let columns = targets.columns(&row.on);

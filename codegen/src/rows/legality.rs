@@ -22,6 +22,7 @@ pub struct RecipeRow {
     pub name: String,
     pub kind: String,
     pub phase: String,
+    pub expands: String,
     pub ops: String,
     pub what: String,
     pub src: String,

@@ -1,0 +1,275 @@
+//! Atomic operations that no unit of memory does by itself.
+//!
+//! Input: the pseudo-operations of the family `atomics`, whose modifiers are those of the unit's instructions. Output: loops in which a compare-and-swap is
+//! tried until it takes, and branches on where a generic address points. Invariants: nothing in a loop is guarded; the result is written
+//! behind the loop, for its register may be one that the loop reads; what is combined in a way that no row asks for is left as it is.
+
+use crate::ori::mods::*;
+use crate::ori::words::{LUT_AND, LUT_OR, LUT_XOR};
+use crate::ori::{Code, InstId, Operand};
+use crate::tables::memory::{AtomicHow, AtomicRow};
+use crate::tables::ori::Width;
+use crate::tables::{Mod, Mods, Op, Role, value};
+
+/// An atomic operation, its operands read.
+#[derive(Clone, Copy)]
+struct Atomic {
+    mods: Mods,
+    /// ATOMS, ATOMG or ATOM.
+    unit: Op,
+    /// Address in shared memory, or global or generic in a pair; bytes from it on.
+    base: Operand,
+    offset: i64,
+    /// Of global memory, null where there is none.
+    desc: Operand,
+    b: Operand,
+    /// What a compare-and-swap puts in, else null.
+    c: Operand,
+}
+
+impl Atomic {
+    fn of(code: &Code, inst: InstId) -> Atomic {
+        let data = &code.f.insts[inst];
+        let arg = |role| code.f.arg(inst, role);
+        let unit = match data.op {
+            Op::ATOMS_LOOP | Op::ATOMS_HALF => Op::ATOMS,
+            Op::ATOMG_HALF => Op::ATOMG,
+            _ => Op::ATOM,
+        };
+        let offset = code.f.imm_value(arg(Role::Off)).unwrap_or(0) as i64;
+        Atomic {
+            mods: data.mods,
+            unit,
+            base: arg(Role::A),
+            offset,
+            desc: arg(Role::Desc),
+            b: arg(Role::B),
+            c: arg(Role::C),
+        }
+    }
+
+    fn is_shared(&self) -> bool {
+        self.unit == Op::ATOMS
+    }
+
+    fn is_wide(&self) -> bool {
+        Width::Size.words(&self.mods) == 2
+    }
+
+    fn op(&self) -> u8 {
+        self.mods.get(Mod::Aop)
+    }
+}
+
+impl Code {
+    /// What an operation of the family becomes, its result in `d`; whether it became anything.
+    pub(super) fn atomic(&mut self, inst: InstId, d: Operand) -> bool {
+        let atomic = Atomic::of(self, inst);
+        match self.f.insts[inst].op {
+            Op::ATOMS_LOOP => self.swap_loop(&atomic, d),
+            Op::ATOM_SPLIT => self.either_memory(&atomic, d),
+            _ => self.half_loop(&atomic, d),
+        }
+        .is_some()
+    }
+
+    /// One instruction of a unit.
+    fn unit(&mut self, atomic: &Atomic, d: Operand) {
+        let offset = self.literal(atomic.offset);
+        let mut args = vec![(Role::D, d), (Role::A, atomic.base), (Role::Off, offset), (Role::B, atomic.b)];
+        args.extend((!atomic.desc.is_null()).then_some((Role::Desc, atomic.desc)));
+        args.extend((!atomic.c.is_null()).then_some((Role::C, atomic.c)));
+        let inst = self.put(atomic.unit, &[], &args);
+        self.f.insts[inst].mods = atomic.mods;
+    }
+
+    /// Compare-and-swap of a word or, of `size` 64, two, where the operation works.
+    fn swap(&mut self, atomic: &Atomic, size: M, d: Operand, [expected, new]: [Operand; 2]) {
+        let mut mods = atomic.mods;
+        for (kind, value) in [AOP_CAS, size] {
+            mods.set(kind, value);
+        }
+        // It has no form with a descriptor.
+        self.unit(&Atomic { mods, desc: Operand::NULL, b: expected, c: new, ..*atomic }, d);
+    }
+
+    /// The word, or two, that an operation is going to change.
+    fn load_old(&mut self, atomic: &Atomic, size: M, d: Operand) {
+        let (op, mods): (Op, &[M]) = match atomic.unit {
+            Op::ATOMS => (Op::LDS, &[size]),
+            Op::ATOMG => (Op::LDG, &[size, E]),
+            _ => (Op::LD, &[size, E]),
+        };
+        let offset = self.literal(atomic.offset);
+        let mut args = vec![(Role::D, d), (Role::A, atomic.base), (Role::Off, offset)];
+        args.extend((!atomic.desc.is_null()).then_some((Role::Desc, atomic.desc)));
+        self.put(op, mods, &args);
+    }
+
+    /// An operation on shared memory as a loop: read, compute, and swap in what was computed unless another lane was faster.
+    fn swap_loop(&mut self, atomic: &Atomic, d: Operand) -> Option<()> {
+        let wide = atomic.is_wide();
+        let size = if wide { SIZE_64 } else { SIZE_32 };
+        let [again, took] = [(); 2].map(|()| self.f.new_block());
+        let [old, got] = [(); 2].map(|()| if wide { self.temp_pair() } else { self.temp() });
+        self.load_old(atomic, size, old);
+        self.enter(again);
+        let new = self.combined(atomic, old)?;
+        self.swap(atomic, size, got, [old, new]);
+        let (p, got_words, old_words) = (self.temp_pred(), self.words(got), self.words(old));
+        if wide {
+            self.compare_words(p, NE, U32, got_words, old_words);
+        } else {
+            self.isetp(p, &[NE, AND, U32], got, old);
+        }
+        self.copy_value(old, got);
+        self.branch_if(p, again, took);
+        if d != Operand::zero() {
+            self.copy_value(d, old);
+        }
+        Some(())
+    }
+
+    /// An operation on 16 bits as a loop on the aligned word around them.
+    fn half_loop(&mut self, atomic: &Atomic, d: Operand) -> Option<()> {
+        let compares = atomic.op() == value::aop::CAS;
+        let [again, took] = [(); 2].map(|()| self.f.new_block());
+        let (atomic, upper) = self.word_around(atomic);
+        let [old, got, half] = [(); 3].map(|()| self.temp());
+        // Nibble by nibble: the half of the old word, or of RZ; the other half beside a new one.
+        let (read, write) = (self.chosen(upper, 0x7732, 0x7710), self.chosen(upper, 0x5410, 0x3254));
+        let (want, mask) = (self.temp(), self.imm(0xffff));
+        self.and(want, atomic.b, mask);
+        self.load_old(&atomic, SIZE_32, old);
+        self.enter(again);
+        let (expected, new) = (self.temp(), self.temp());
+        if compares {
+            self.permute(expected, old, write, want);
+            self.permute(new, old, write, atomic.c);
+        } else {
+            let before = self.temp();
+            self.permute(before, old, read, Operand::zero());
+            let sum = self.combined(&atomic, before)?;
+            self.copy(expected, old);
+            self.permute(new, old, write, sum);
+        }
+        self.swap(&atomic, SIZE_32, got, [expected, new]);
+        let mut p = self.temp_pred();
+        self.permute(half, got, read, Operand::zero());
+        self.isetp(p, &[NE, AND, U32], got, expected);
+        self.copy(old, got);
+        if compares {
+            // Another half that changed is no reason to give up.
+            p = self.isetp_with(&[EQ, AND, U32], half, want, p);
+        }
+        self.branch_if(p, again, took);
+        if d != Operand::zero() {
+            self.copy(d, half);
+        }
+        Some(())
+    }
+
+    /// The operation on the aligned word around 16 bits, and whether they are its upper half.
+    fn word_around(&mut self, atomic: &Atomic) -> (Atomic, Operand) {
+        let (low_mask, bit) = (self.imm(!3), self.imm(2));
+        let [low, half] = [(); 2].map(|()| self.temp());
+        let upper = self.temp_pred();
+        let base = if atomic.is_shared() {
+            let (sum, amount) = (self.temp(), self.imm(atomic.offset as u32));
+            self.add(sum, atomic.base, amount);
+            self.and(low, sum, low_mask);
+            self.and(half, sum, bit);
+            low
+        } else {
+            let sum = self.add_offset(atomic.base, atomic.offset);
+            let words = self.words(sum);
+            self.and(low, words[0], low_mask);
+            self.and(half, words[0], bit);
+            self.pair_of([low, words[1]])
+        };
+        self.isetp(upper, &[NE, AND, U32], half, Operand::zero());
+        (Atomic { base, offset: 0, ..*atomic }, upper)
+    }
+
+    fn chosen(&mut self, p: Operand, yes: u32, no: u32) -> Operand {
+        let (d, yes, no) = (self.temp(), self.imm(yes), self.imm(no));
+        let yes = self.in_reg(yes);
+        self.select(d, yes, no, p);
+        d
+    }
+
+    fn permute(&mut self, d: Operand, a: Operand, selector: Operand, c: Operand) {
+        self.put(Op::PRMT, &[], &[(Role::D, d), (Role::A, a), (Role::B, selector), (Role::C, c)]);
+    }
+
+    /// A generic address in two ways: in shared memory, or anywhere else.
+    fn either_memory(&mut self, atomic: &Atomic, d: Operand) -> Option<()> {
+        let how = AtomicRow::in_shared(&atomic.mods)?.how;
+        let [shared, other, done] = [(); 3].map(|()| self.f.new_block());
+        let base = if atomic.offset == 0 { atomic.base } else { self.add_offset(atomic.base, atomic.offset) };
+        let p = self.temp_pred();
+        self.query_space(p, QSPC_SHARED, base);
+        self.branch_if(p, shared, other);
+        self.unit(&Atomic { base, offset: 0, ..*atomic }, d);
+        self.enter_after(done, shared);
+        let mut mods = Mods::default();
+        [Mod::Aop, Mod::Size].into_iter().for_each(|kind| mods.set(kind, atomic.mods.get(kind)));
+        let base = self.within_shared(base);
+        let own = Atomic { mods, unit: Op::ATOMS, base, offset: 0, desc: Operand::NULL, ..*atomic };
+        if how == AtomicHow::Unit {
+            self.unit(&own, d);
+        } else {
+            self.swap_loop(&own, d)?;
+        }
+        self.enter(done);
+        Some(())
+    }
+
+    /// A generic address in shared memory as an address there.
+    fn within_shared(&mut self, address: Operand) -> Operand {
+        let low = self.words(address)[0];
+        let Some(window) = self.f.target.generation.and_then(|g| g.info().shared_window) else { return low };
+        let (base, within) = (self.window_base(window)[0], self.temp());
+        self.add(within, low, base.negated());
+        within
+    }
+
+    /// What the operation makes of an old value and the operand; `None` of one that is not combined in loops.
+    fn combined(&mut self, atomic: &Atomic, old: Operand) -> Option<Operand> {
+        let new = if atomic.is_wide() { self.temp_pair() } else { self.temp() };
+        let size = Mod::Size.text(atomic.mods.get(Mod::Size));
+        let args = [(Role::D, new), (Role::A, old), (Role::B, atomic.b)];
+        match (atomic.op(), size) {
+            (value::aop::ADD, "F32.FTZ.RN") => self.put(Op::FADD, &[], &args),
+            (value::aop::ADD, "F64.RN") => self.put(Op::DADD, &[], &args),
+            (value::aop::ADD, "F16x2.RN") => self.put(Op::HADD2, &[], &args),
+            (value::aop::ADD, "BF16x2.RN") => self.put(Op::HADD2, &[PACKED_BF16], &args),
+            (op, "64" | "S64") => return self.combined_long(op, size == "S64", new, [old, atomic.b]),
+            _ => return None,
+        };
+        Some(new)
+    }
+
+    /// The same of integers of 64 bits.
+    fn combined_long(&mut self, op: u8, signed: bool, new: Operand, from: [Operand; 2]) -> Option<Operand> {
+        let (n, [o, w]) = (self.words(new), from.map(|pair| self.words(pair)));
+        match op {
+            value::aop::ADD => self.add_long(n, o, w, false),
+            value::aop::MIN | value::aop::MAX => {
+                let (cmp, p) = (if op == value::aop::MIN { LT } else { GT }, self.temp_pred());
+                self.compare_words(p, cmp, if signed { S32 } else { U32 }, o, w);
+                (0..2).for_each(|i| self.select(n[i], o[i], w[i], p));
+            }
+            value::aop::AND | value::aop::OR | value::aop::XOR => {
+                let lut = match op {
+                    value::aop::AND => LUT_AND,
+                    value::aop::OR => LUT_OR,
+                    _ => LUT_XOR,
+                };
+                (0..2).for_each(|i| self.lop3(n[i], o[i], w[i], Operand::zero(), lut));
+            }
+            _ => return None,
+        }
+        Some(new)
+    }
+}

@@ -1,0 +1,91 @@
+//! Cache policies as numbers.
+//!
+//! Input: a fraction of accesses, or a range of addresses, and the bits of form and priorities. Output: the two words that the incumbent makes, the lower one
+//! zero. A range is counted in lines of 2^s bytes, s such that 128 of them hold all of it.
+
+use crate::ori::mods::*;
+use crate::ori::words::LUT_OR;
+use crate::ori::{Code, Operand};
+use crate::tables::{Op, Role};
+
+/// Where a fraction stands in the high word, in sixteenths less one; likewise the shift of lines.
+const SHARE_SHIFT: u32 = 20;
+const SHARE_MASK: u32 = 0xf;
+/// What a fraction is multiplied with, as the incumbent does: 15.99.
+const SHARE_SCALE: f32 = 15.99;
+
+/// Lines are at least 2^12 bytes.
+const LEAST_SHIFT: u32 = 12;
+/// Numbers of lines, and where the first and the count of them stand.
+const LINES_MASK: u32 = 0x7f;
+const FIRST_SHIFT: u32 = 12;
+const COUNT_SHIFT: u32 = 5;
+/// From the highest bit of a size less one to the shift by which at most 128 lines remain: plus one, less seven.
+const LINES_BELOW: u32 = 6u32.wrapping_neg();
+
+impl Code {
+    /// A policy for a fraction (f32) of accesses.
+    pub(super) fn policy_of_fraction(&mut self, d: Operand, fraction: Operand, form: Operand) {
+        let [low_word, high_word] = self.words(d);
+        self.copy(low_word, Operand::zero());
+        if let (Some(bits), Some(form)) = (self.constant(fraction), self.constant(form)) {
+            let share = (f32::from_bits(bits as u32) * SHARE_SCALE) as u32 & SHARE_MASK;
+            let high = self.imm(form as u32 | share << SHARE_SHIFT);
+            self.copy(high_word, high);
+            return;
+        }
+        let [scaled, share] = [(); 2].map(|()| self.temp());
+        let scale = self.f.imm(SHARE_SCALE.to_bits().into());
+        self.put(Op::FMUL, &[], &[(Role::D, scaled), (Role::A, fraction), (Role::B, scale)]);
+        self.put(Op::F2I, &[F2I_U32, TRUNC, F2I_NTZ], &[(Role::D, share), (Role::A, scaled)]);
+        self.field(high_word, form, share, SHARE_MASK, SHARE_SHIFT);
+    }
+
+    /// `d = word | (value & mask) << shift`
+    fn field(&mut self, d: Operand, word: Operand, value: Operand, mask: u32, shift: u32) {
+        let (part, placed, mask, shift) = (self.temp(), self.temp(), self.imm(mask), self.imm(shift));
+        self.and(part, value, mask);
+        self.shf(&SHF_L, placed, part, shift, Operand::zero());
+        self.lop3(d, placed, word, Operand::zero(), LUT_OR);
+    }
+
+    /// A policy for some bytes from an address on, which have the first priority, of all; how many are of which is said in bytes.
+    pub(super) fn policy_of_range(
+        &mut self,
+        d: Operand,
+        start: Operand,
+        [primary, total]: [Operand; 2],
+        form: Operand,
+    ) {
+        let ([low_word, high_word], start) = (self.words(d), self.words(start));
+        let [less, bit, lines, s, granule] = [(); 5].map(|()| self.temp());
+        let (minus_one, down, least, one) =
+            (self.imm(u32::MAX), self.imm(LINES_BELOW), self.imm(LEAST_SHIFT), self.imm(1));
+        self.add(less, total, minus_one);
+        self.unary(Op::FLO, &[U32], bit, less);
+        self.add(lines, bit, down);
+        self.word_min_max(s, lines, least, true, true, false);
+        let one = self.in_reg(one);
+        self.shf(&SHF_L, granule, one, s, Operand::zero());
+
+        // The end, rounded up to a line.
+        let [rounded, span, first, last, count, most] = [(); 6].map(|()| self.temp());
+        let end = [self.temp(), self.temp()];
+        self.add(rounded, granule, minus_one);
+        self.add(span, primary, rounded);
+        self.add_long(end, start, [span, Operand::zero()], false);
+        self.shf(&SHF_R_U64, first, start[0], s, start[1]);
+        self.shf(&SHF_R_U64, last, end[0], s, end[1]);
+        self.add(count, last, first.negated());
+        let mask = self.imm(LINES_MASK);
+        self.word_min_max(most, count, mask, false, false, false);
+
+        let [above, with_shift, with_first] = [(); 3].map(|()| self.temp());
+        let minus_least = self.imm(LEAST_SHIFT.wrapping_neg());
+        self.add(above, s, minus_least);
+        self.field(with_shift, form, above, SHARE_MASK, SHARE_SHIFT);
+        self.field(with_first, with_shift, first, LINES_MASK, FIRST_SHIFT);
+        self.field(high_word, with_first, most, LINES_MASK, COUNT_SHIFT);
+        self.copy(low_word, Operand::zero());
+    }
+}
