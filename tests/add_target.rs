@@ -1,5 +1,6 @@
-//! Adding takes rows, no code: a copy of the repository with one more target, one more operation of the legality matrix and rules for it builds,
-//! compiles and runs a kernel for that target, and shows the new cells.
+//! Adding takes rows, no code: a copy of the repository with one more target, one more operation of the legality matrix and rules for it, one more PTX operation
+//! with its lowering, and one more helper with its body builds, compiles and runs kernels for that target, and shows the new cells. Before the
+//! count of helpers is right, too, the build fails and says where.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -58,13 +59,64 @@ fn add_operation(legality: &Path) {
     }
 }
 
+/// A video operation of two lanes that does what another does: its name, its form, its step.
+fn add_ptx_operation(tables: &Path) {
+    let source = "src: \"made up by a test\"";
+    append(
+        &tables.join("ptx/operations.ron"),
+        &format!("(op: \"vgap2\", also: \"\", doc: \"video distance\", {source})"),
+    );
+    let form = format!(
+        "(op: \"vgap2\", mods: \"\", types: \"u32 s32, u32 s32, u32 s32\", args: \"mask:0*2 lanes:1*2 lanes:2*2 reg:0\", \
+         ptx: \"3.0\", sm: 30, on: \"\", {source})"
+    );
+    append(&tables.join("ptx/forms/video.ron"), &form);
+    append(&tables.join("lowering/video.ron"), &format!("(op: \"vgap2\", step: Difference, lanes: 2, {source})"));
+}
+
+/// A helper of the last category and its body; the category's count is left as it is.
+fn add_helper(helpers: &Path) {
+    let row = "(names: \"__cuda_sm80_made_up\", with: [], category: \"sm80-inline\", convention: 'A', returns: \"b32 d\", \
+               params: \"b32 a, b32 b\", op: \"made up\", on: \"sm_80..\", computes: \"twice a, plus b\", \
+               body: Ptx(\"made_up.ptx\"), name: Proposed, proto: Proposed, src: \"made up by a test\")";
+    append(&helpers.join("memory.ron"), row);
+    std::fs::write(helpers.join("made_up.ptx"), "mad.lo.u32 d, a, 2, b;\n").unwrap();
+}
+
+/// One more of the last category.
+fn count_helper(categories: &Path) {
+    let text = std::fs::read_to_string(categories).unwrap();
+    let (one, two) = ("first: 0x438, count: 1", "first: 0x438, count: 2");
+    assert_eq!(text.matches(one).count(), 1);
+    std::fs::write(categories, text.replace(one, two)).unwrap();
+}
+
+/// Uses what was added: 2 · 5 + 7, and the distances of the halves of two words.
+const USES: &str = ".version 9.0
+.target sm_122
+.address_size 64
+.extern .func (.reg .b32 d) __cuda_sm80_made_up (.reg .b32 a, .reg .b32 b);
+.visible .entry uses(.param .u64 out, .param .u32 x, .param .u32 y)
+{
+    .reg .b64 %a; .reg .b32 %x, %y, %d, %five;
+    ld.param.u64 %a, [out]; ld.param.u32 %x, [x]; ld.param.u32 %y, [y];
+    mov.u32 %five, 5;
+    call (%d), __cuda_sm80_made_up, (%five, 7);
+    st.global.u32 [%a], %d;
+    vgap2.u32.u32.u32 %d, %x, %y, %x;
+    st.global.u32 [%a+4], %d;
+    ret;
+}
+";
+
 fn cell(sassafras: &Path, operation: &str, target: &str) -> String {
     let shown = Command::new(sassafras).args(["targets", "--matrix", operation, target]).output().unwrap();
     assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
     String::from_utf8(shown.stdout).unwrap()
 }
 
-fn build(folder: &Path) -> PathBuf {
+/// The program, or what the build says.
+fn build(folder: &Path) -> Result<PathBuf, String> {
     // A target folder of its own that survives the test, so that only the first run builds the dependencies.
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/add-target");
     let output = Command::new(env!("CARGO"))
@@ -73,39 +125,67 @@ fn build(folder: &Path) -> PathBuf {
         .env("CARGO_TARGET_DIR", &target)
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    target.join("debug/sassafras")
+    if output.status.success() {
+        Ok(target.join("debug/sassafras"))
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+/// Runs a kernel whose last argument is a buffer, and gives that back.
+fn run(sassafras: &Path, cubin: &Path, kernel: &str, args: &[String], buffer: (&Path, &[u8])) -> Vec<u8> {
+    std::fs::write(buffer.0, buffer.1).unwrap();
+    let mut command = Command::new(sassafras);
+    command.arg("run").arg(cubin).args(["--kernel", kernel, "--grid", "1", "--block", "32"]);
+    args.iter().for_each(|arg| {
+        command.args(["--arg", arg]);
+    });
+    let run = command.output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    std::fs::read(buffer.0).unwrap()
+}
+
+fn compile(sassafras: &Path, source: &Path, cubin: &Path) {
+    let compiled = Command::new(sassafras).arg("-arch=sm_122").arg(source).arg("-o").arg(cubin).output().unwrap();
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
 }
 
 #[test]
-fn rows_add_a_target_and_an_operation() {
+fn rows_add_a_target_operations_and_a_helper() {
     let temp = tempfile::tempdir().unwrap();
+    let at = |name: &str| temp.path().join(name);
     copy_of_the_repository(temp.path());
-    add_row(&temp.path().join("tables/targets.ron"));
-    add_operation(&temp.path().join("tables/legality"));
-    let sassafras = build(temp.path());
+    add_row(&at("tables/targets.ron"));
+    add_operation(&at("tables/legality"));
+    add_ptx_operation(&at("tables"));
+    add_helper(&at("tables/helpers"));
+    let refused = build(temp.path()).unwrap_err();
+    let said = "[helpers] sm80-inline: 2 helpers, not 1";
+    let line = refused.lines().find(|line| line.contains(said)).unwrap_or_else(|| panic!("{refused}"));
+    assert!(line.contains("helpers/categories.ron:") && line.contains(":3: "), "{line}");
+    count_helper(&at("tables/helpers/categories.ron"));
+    let sassafras = build(temp.path()).unwrap_or_else(|said| panic!("{said}"));
+
     assert!(cell(&sassafras, "made.up", "sm_122").starts_with("made.up on sm_122: native IADD3 (0x00000000)"));
     assert!(cell(&sassafras, "made.up", "sm_90").contains("message  No 'sm_90' makes up"));
     assert!(cell(&sassafras, "div.s64", "sm_122").contains("handler"));
-    let saxpy = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/saxpy.ptx");
-    let cubin = temp.path().join("saxpy.cubin");
-    let compiled = Command::new(&sassafras).arg("-arch=sm_122").arg(&saxpy).arg("-o").arg(&cubin).output().unwrap();
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
 
-    let (x, y) = (temp.path().join("x"), temp.path().join("y"));
+    let saxpy = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/saxpy.ptx");
+    compile(&sassafras, &saxpy, &at("saxpy.cubin"));
     let bytes = |values: [f32; 3]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
-    std::fs::write(&x, bytes([1.0, 2.0, 3.0])).unwrap();
-    std::fs::write(&y, bytes([10.0, 20.0, 30.0])).unwrap();
-    let run = Command::new(&sassafras)
-        .arg("run")
-        .arg(&cubin)
-        .args(["--kernel", "saxpy", "--grid", "1", "--block", "32", "--arg", "u32:3", "--arg", "f32:2"])
-        .arg("--arg")
-        .arg(format!("in:{}", x.display()))
-        .arg("--arg")
-        .arg(format!("inout:{}", y.display()))
-        .output()
-        .unwrap();
-    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
-    assert_eq!(std::fs::read(&y).unwrap(), bytes([12.0, 24.0, 36.0]));
+    std::fs::write(at("x"), bytes([1.0, 2.0, 3.0])).unwrap();
+    let args =
+        ["u32:3".into(), "f32:2".into(), format!("in:{}", at("x").display()), format!("inout:{}", at("y").display())];
+    let y = run(&sassafras, &at("saxpy.cubin"), "saxpy", &args, (&at("y"), &bytes([10.0, 20.0, 30.0])));
+    assert_eq!(y, bytes([12.0, 24.0, 36.0]));
+
+    std::fs::write(at("uses.ptx"), USES).unwrap();
+    compile(&sassafras, &at("uses.ptx"), &at("uses.cubin"));
+    let words = [0x0005_0009, 0x0008_0002].map(|word| format!("u32:{word}"));
+    let args: Vec<String> = std::iter::once(format!("inout:{}", at("out").display())).chain(words).collect();
+    let out = run(&sassafras, &at("uses.cubin"), "uses", &args, (&at("out"), &[0; 8]));
+    let words: Vec<u32> = out.chunks_exact(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect();
+    assert_eq!(words, [17, 0x0003_0007]);
+    let shown = Command::new(&sassafras).args(["helpers", "__cuda_sm80_made_up"]).output().unwrap();
+    assert!(shown.status.success() && String::from_utf8_lossy(&shown.stdout).contains("twice a, plus b"));
 }

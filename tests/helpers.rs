@@ -21,6 +21,7 @@ mod tiles;
 mod warp;
 
 use harness::{Bench, Random, registers};
+use object::{Object, ObjectSection, ObjectSymbol};
 use sassafras::compile::{Options, compile};
 use sassafras::tables::Target;
 use sassafras::tables::helpers::{CATEGORIES, HELPERS, Helper, Tier};
@@ -254,6 +255,15 @@ fn helpers_are_emitted_once() {
     let mut names: Vec<&str> = object.functions.iter().map(|f| f.name.as_str()).collect();
     names.sort();
     assert_eq!(names, ["__cuda_sm20_div_u64", "first", "second"]);
+    // One weak symbol with one section behind it, as the linker wants it.
+    let file = object::File::parse(&*object.cubin).unwrap();
+    let helper: Vec<_> = file.symbols().filter(|s| s.name() == Ok("__cuda_sm20_div_u64")).collect();
+    let [helper] = &helper[..] else { panic!("{} symbols", helper.len()) };
+    let section = helper.section_index().and_then(|at| file.section_by_index(at).ok()).unwrap();
+    assert!(helper.is_weak() && helper.is_definition() && helper.size() == section.size());
+    assert_eq!(section.name(), Ok(".text.__cuda_sm20_div_u64"));
+    let templates = file.symbols().filter(|s| s.name().is_ok_and(|name| name.contains("votesync")));
+    assert_eq!(templates.count(), 0);
 }
 
 /// What a module says of a helper is held against its row; what is planned is refused by name; a module's own function goes first.

@@ -52,6 +52,7 @@ use crate::cubin::model::{Binding, CallRow, Image, Launch, Param, Shared, Variab
 use crate::diag::{Diagnostic, Pos};
 use crate::ori::{Function, Operand};
 use crate::ptx::ast::{self, FunctionId, Module, Statement};
+use crate::tables::choices;
 use crate::tables::elf::{ElfTarget, Layout};
 use crate::tables::ptx::{Op, ScalarType};
 use crate::tables::{GenerationInfo, Target};
@@ -387,11 +388,9 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::Dp4a | Op::Dp2a => b.dot_product(inst),
         Op::Fns => b.find_nth_set(inst),
         Op::CvtPack => b.convert_pack(inst),
-        Op::Vadd | Op::Vsub | Op::Vabsdiff | Op::Vmin | Op::Vmax | Op::Vset | Op::Vshl | Op::Vshr => b.video(inst),
+        // Whatever has a row of `tables/lowering/video.ron`.
+        _ if choices::step(inst.op).is_some() => b.video(inst),
         Op::Vmad => b.video_mad(inst),
-        Op::Vavrg2 | Op::Vavrg4 => b.video(inst),
-        Op::Vadd2 | Op::Vsub2 | Op::Vabsdiff2 | Op::Vmin2 | Op::Vmax2 | Op::Vset2 => b.video(inst),
-        Op::Vadd4 | Op::Vsub4 | Op::Vabsdiff4 | Op::Vmin4 | Op::Vmax4 | Op::Vset4 => b.video(inst),
         Op::Add | Op::Sub | Op::Mul if float => b.float_binary(inst),
         Op::Fma => b.fused(inst),
         Op::Mad if float => b.fused(inst),
@@ -504,6 +503,8 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         | Op::CreatepolicyFractionalL2EvictNormal
         | Op::CreatepolicyFractionalL2EvictFirst
         | Op::CreatepolicyFractionalL2EvictUnchanged => b.policy_of_fraction(inst),
+        // Of a row alone there is no code.
+        _ => Err(Refusal::NotBuilt),
     }
 }
 
