@@ -6,6 +6,8 @@ use sassafras::compile::{Options, compile};
 use sassafras::legal::{Legalization, OuterBackend, SmBackend, backend::Inner};
 use sassafras::ori::{Function, text};
 use sassafras::pipeline;
+use sassafras::sim::launch::ArgValue;
+use sassafras::sim::run::{How, Shape, run_as};
 use sassafras::tables::legal::Knob;
 use sassafras::tables::targets::TARGETS;
 use sassafras::tables::{Op, Phase, Slot, backend};
@@ -329,6 +331,75 @@ fn s3_12_a_division_is_one_operation_until_then_and_two_equal_ones_are_one() {
     // The second quotient of integers is not read any more.
     let sum = before.lines().filter(|line| line.contains("IDIV_64")).count();
     assert_eq!(sum, 1, "{before}");
+}
+
+/// Adds up, in as many iterations as it is told, two quotients that are the same in each, and one where `i` is what it never is.
+const LOOP: &str = ".version 8.0
+.target sm_75
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u64 x, .param .u64 y, .param .f32 f, .param .u32 n)
+{
+    .reg .b64 %a, %x, %y, %q, %s; .reg .f32 %f, %r, %t; .reg .b32 %i, %n, %z, %w; .reg .pred %p;
+    ld.param.u64 %a, [out]; ld.param.u64 %x, [x]; ld.param.u64 %y, [y]; ld.param.f32 %f, [f]; ld.param.u32 %n, [n];
+    mov.b32 %i, 0; mov.b64 %s, 0; mov.f32 %t, 0f00000000; sub.u32 %z, %n, %n; mov.b32 %w, 0;
+AGAIN:
+    div.s64 %q, %x, %y;
+    add.s64 %s, %s, %q;
+    div.rn.f32 %r, %f, 0f40400000;
+    add.rn.f32 %t, %t, %r;
+    setp.ne.u32 %p, %i, 1000;
+    @%p bra NEXT;
+    div.u32 %w, %n, %z;
+NEXT:
+    add.u32 %i, %i, 1;
+    setp.lt.u32 %p, %i, %n;
+    @%p bra AGAIN;
+    st.global.u64 [%a], %s;
+    st.global.f32 [%a+8], %t;
+    st.global.u32 [%a+12], %w;
+    ret;
+}";
+
+/// How often the unit of reciprocals was asked in so many iterations.
+fn reciprocals(target: &str, level: u8, iterations: u32) -> u64 {
+    let output = compile(LOOP, &Options { opt_level: level, ..options(target) }).unwrap();
+    let scalar = |bytes: &[u8]| ArgValue::Scalar { bytes: bytes.to_vec() };
+    let mut args = vec![
+        ArgValue::Buffer { bytes: vec![0xff; 16], writable: true },
+        scalar(&(-1_000_000_000_007i64).to_le_bytes()),
+        scalar(&10_000_000_019i64.to_le_bytes()),
+        scalar(&1.5f32.to_le_bytes()),
+        scalar(&iterations.to_le_bytes()),
+    ];
+    let shape = Shape { grid: [1, 1, 1], block: [32, 1, 1], smem: 0 };
+    let outcome = run_as(&output.cubin, "k", shape, &mut args, How::default()).unwrap();
+    assert!(outcome.ended && outcome.reports.is_empty(), "{target}: {:?}", outcome.reports);
+    let ArgValue::Buffer { bytes, .. } = &args[0] else { panic!("no buffer") };
+    assert_eq!(bytes[..8], (-99 * i64::from(iterations)).to_le_bytes(), "{target}");
+    assert_eq!(bytes[8..12], (0.5 * iterations as f32).to_le_bytes(), "{target}");
+    assert_eq!(bytes[12..], [0; 4], "{target}");
+    outcome.counts.get("MUFU").copied().unwrap_or(0)
+}
+
+#[test]
+fn s3_12_a_loop_divides_once_what_it_does_not_change() {
+    for target in ["sm_75", "sm_80", "sm_90", "sm_120"] {
+        let once = reciprocals(target, 3, 1);
+        assert_eq!([reciprocals(target, 3, 2), reciprocals(target, 3, 9)], [once; 2], "{target}");
+        // Nothing is moved at -O0.
+        assert_eq!(reciprocals(target, 0, 9), 9 * reciprocals(target, 0, 1), "{target}");
+        let dump = |phase: &str| {
+            let options = Options { dump_phases: vec![phase.to_string()], ..options(target) };
+            compile(LOOP, &options).unwrap().dumps.concat()
+        };
+        // Blocks that hold each operation: the loop's before, the one before it behind; what few iterations do stays.
+        let block_of = |text: &str, op: &str| text[..text.find(op).unwrap()].matches("BRA").count();
+        let (before, after) = (dump("GeneralOptimize"), dump("OriHoistInvariantsEarly"));
+        for op in ["IDIV_64", "FDIV"] {
+            assert_eq!([block_of(&before, op), block_of(&after, op)], [1, 0], "{target}: {after}");
+        }
+        assert!(block_of(&after, "IDIV{") > 1, "{target}: {after}");
+    }
 }
 
 #[test]

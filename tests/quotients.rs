@@ -2,7 +2,8 @@
 //!
 //! Input: edge values and random numbers (of all exponents, and of those alone where the result is subnormal or a mantissa is all ones). Output: each
 //! result of `div`, `rcp` and `sqrt` in four rounding modes equals the exact one, rounded once by the machine's own formats, whose
-//! rounding is tested elsewhere. `div` and `rem` of 64-bit integers equal the host's.
+//! rounding is tested elsewhere. `div` and `rem` of integers equal the host's, of 64 bits and by known numbers: all up to 1,000, powers of two and their
+//! neighbours, with dividends at the edges and next to multiples.
 
 #[allow(dead_code, reason = "tests/helpers.rs draws numbers below a limit, too")]
 #[path = "support/exact.rs"]
@@ -58,9 +59,10 @@ fn execute(target: &str, body: &str, words: usize, results: usize, inputs: &[u64
     let stores: String = (0..results).map(|i| format!("st.global.b64 [to+{}], x{i};\n", 8 * i)).collect();
     let source = format!(
         ".version 9.0\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u64 b) {{\n\
-         .reg .b64 d<9>, x<9>, at, to; .reg .b32 r<9>, t, n, c; .reg .f32 f<9>; .reg .f64 e<9>;\n\
+         .reg .b64 d<9>, x<{}>, at, to; .reg .b32 r<9>, t, n, c; .reg .f32 f<9>; .reg .f64 e<9>;\n\
          ld.param.u64 at, [a];\nld.param.u64 to, [b];\nmov.u32 t, %tid.x;\nmov.u32 n, %ntid.x;\nmov.u32 c, %ctaid.x;\nmad.lo.u32 t, c, n, t;\n\
          mad.wide.u32 at, t, {}, at;\nmad.wide.u32 to, t, {}, to;\n{loads}{body}{stores}ret;\n}}\n",
+        results.max(8) + 1,
         8 * words,
         8 * results
     );
@@ -149,5 +151,89 @@ fn quotients_of_long_integers_are_right() {
             let want = [a / b, a % b, x.wrapping_div(y) as u64, x.wrapping_rem(y) as u64];
             assert_eq!(got, want, "{target} {a:x} {b:x}");
         }
+    }
+}
+
+/// Dividends next to zero, to the ends of both ranges, to multiples of the divisors, and random ones.
+fn dividends(divisors: &[u32]) -> Vec<u64> {
+    let mut random = Random(11);
+    let mut all: Vec<u32> = [0u32, 1 << 31, 0x8000, 0x10000]
+        .into_iter()
+        .flat_map(|x| (0..5).map(move |i| x.wrapping_add(i).wrapping_sub(2)))
+        .collect();
+    for by in divisors {
+        let last = (u32::MAX / by) * by;
+        let middle = ((1 << 31) / by) * by;
+        all.extend([
+            by.wrapping_sub(1),
+            *by,
+            last.wrapping_sub(1),
+            last,
+            middle.wrapping_sub(1),
+            middle,
+            middle.wrapping_neg(),
+        ]);
+    }
+    all.resize_with(all.len().next_multiple_of(BLOCK), || random.next() as u32);
+    all.into_iter().map(u64::from).collect()
+}
+
+/// What PTX's four divisions of a width by known numbers give, and what they should; the results are sign-extended from their bits.
+fn by_known(target: &str, bits: u32, divisors: &[u64], inputs: &[u64]) {
+    let ops = ["div.u", "rem.u", "div.s", "rem.s"];
+    let (from, to) = match bits {
+        16 => ("cvt.u16.u64 h1, d1;\n", "cvt.s64.s16"),
+        32 => ("cvt.u32.u64 r1, d1;\n", "cvt.s64.s32"),
+        _ => ("mov.b64 l1, d1;\n", "mov.b64"),
+    };
+    let reg = if bits == 16 {
+        'h'
+    } else if bits == 32 {
+        'r'
+    } else {
+        'l'
+    };
+    let mut body = format!(".reg .b16 h<3>; .reg .b64 l<3>;\n{from}");
+    for (i, (by, op)) in divisors.iter().flat_map(|by| ops.map(|op| (by, op))).enumerate() {
+        let by = if op.ends_with('s') { extended(*by, bits) as i64 as i128 } else { i128::from(*by) };
+        body += &format!("{op}{bits} {reg}2, {reg}1, {by};\n{to} x{i}, {reg}2;\n");
+    }
+    let got = execute(target, &body, 1, 4 * divisors.len(), inputs);
+    for (x, got) in inputs.iter().zip(got.chunks_exact(4 * divisors.len())) {
+        for (by, got) in divisors.iter().zip(got.chunks_exact(4)) {
+            let mask = u64::MAX >> (64 - bits);
+            let (a, b) = (x & mask, by & mask);
+            let (x, y) = (extended(a, bits) as i64, extended(b, bits) as i64);
+            let want = [a / b, a % b, x.wrapping_div(y) as u64, x.wrapping_rem(y) as u64].map(|w| extended(w, bits));
+            assert_eq!(got, want, "{target} {bits} bits: {a:x} by {b:x}");
+        }
+    }
+}
+
+/// The low bits of a number with their sign.
+fn extended(value: u64, bits: u32) -> u64 {
+    ((value << (64 - bits)) as i64 >> (64 - bits)) as u64
+}
+
+#[test]
+fn quotients_by_known_integers_are_right() {
+    let powers = (0..32).flat_map(|i| [(1u32 << i).wrapping_sub(1), 1 << i, (1 << i) + 1]);
+    let others = [641, 6_700_417, 0x7fff_ffff, 0xffff_fff0, 0xaaaa_aaab, 1_000_000_007, 0xfffe_0000].into_iter();
+    // As signed numbers these are negative, too.
+    let mut all: Vec<u32> = (1..=1000).chain((1..=100u32).map(u32::wrapping_neg)).chain(powers).chain(others).collect();
+    all.retain(|by| *by != 0);
+    for (i, some) in all.chunks(50).enumerate() {
+        let target = ["sm_90", "sm_75", "sm_120", "sm_80"][i % 4];
+        let wide: Vec<u64> = some.iter().map(|by| u64::from(*by)).collect();
+        by_known(target, 32, &wide, &dividends(some));
+        let short: Vec<u64> = wide.iter().map(|by| by & 0xffff).filter(|by| *by != 0).collect();
+        by_known(target, 16, &short, &dividends(some));
+    }
+    let long: Vec<u64> = (0..64).map(|i| 1 << i).flat_map(|by: u64| [by, by.wrapping_neg()]).collect();
+    let mut random = Random(12);
+    let mut inputs: Vec<u64> = long.iter().flat_map(|x| [x.wrapping_sub(1), *x, x.wrapping_add(1)]).collect();
+    inputs.resize_with(4 * BLOCK, || random.next());
+    for (target, some) in ["sm_90", "sm_75", "sm_120", "sm_80"].into_iter().zip(long.chunks(32)) {
+        by_known(target, 64, some, &inputs);
     }
 }

@@ -53,6 +53,7 @@ fn body(phase: Phase) -> Option<Run> {
         Phase::EarlyOriSimpleLiveDead => infallible!(opt::dead::run),
         Phase::GenerateMovPhi => infallible!(ssa::construct),
         Phase::GeneralOptimize => infallible!(general_optimize),
+        Phase::OriHoistInvariantsEarly => infallible!(hoist_invariants),
         Phase::OriPropagateVaryingFirst => infallible!(uniform::varying::run),
         Phase::MidExpansion => phases::mid_expansion,
         Phase::LateExpansion => phases::late_expansion,
@@ -122,6 +123,7 @@ fn general_optimize(function: &mut Function) {
     if !function.optimise {
         return;
     }
+    opt::divide::run(function);
     opt::common::run(function);
     opt::dead::run(function);
     opt::offsets::run(function, &emit::encodes);
@@ -129,6 +131,12 @@ fn general_optimize(function: &mut Function) {
     opt::simplify::run(function, &emit::encodes);
     opt::reduce::run(function, &emit::encodes);
     opt::copies::run(function);
+}
+
+fn hoist_invariants(function: &mut Function) {
+    if function.optimise {
+        opt::hoist::run(function);
+    }
 }
 
 /// What LateExpansion wrote is cleaned; products and sums of expansions are not contracted.
