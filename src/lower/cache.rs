@@ -100,7 +100,7 @@ impl Builder<'_> {
             Some(Space::Local) => self.query_space(p, QSPC_LOCAL, a),
             Some(Space::Const) => self.is_constant(p, a),
             Some(Space::Param | Space::ParamEntry) => {
-                let from = self.layout.param_base - self.info.param_window_at;
+                let from = self.layout.param_base.wrapping_sub(self.info.param_window_at);
                 let bytes = self.layout.param_bytes;
                 self.in_window(p, a, (self.info.param_window, from, bytes));
             }
