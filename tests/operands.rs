@@ -286,6 +286,9 @@ fn s3_41_a_move_from_a_special_register_is_another_opcode() {
     assert_eq!(after("sm_90", "  MOV d=r1 a=s33"), ["S2R d=r1 s=s33"]);
     assert_eq!(after("sm_90", "  UMOV d=u1 a=s37"), ["S2UR d=u1 s=s37"]);
     assert_eq!(after("sm_90", "  UMOV d=u1 a=c[0][0x160]"), ["ULDC d=u1 c=c[0][0x160]"]);
+    // The opcode does not have every guard.
+    assert_eq!(after("sm_90", "  @p2 UMOV d=u1 a=c[0][0x160]"), ["@p2 UMOV d=u1 a=c[0][0x160]"]);
+    assert_eq!(after("sm_90", "  R2UR d=u1 a=0x11"), ["MOV d=new1 a=0x11", "R2UR d=u1 a=new1"]);
     assert_eq!(after("sm_120", "  MOV d=r1 a=c[0][0x160]"), ["LDC d=r1 c=c[0][0x160]"]);
     assert_eq!(after("sm_80", "  MOV d=r1 a=c[0][0x160]"), ["MOV d=r1 a=c[0][0x160]"]);
 }

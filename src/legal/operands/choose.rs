@@ -153,10 +153,9 @@ impl Legalizer<'_> {
     /// Whether there is a way into the register.
     fn can_move(&mut self, function: &mut Function, block: Block, inst: InstId, candidate: &Candidate) -> bool {
         let operand = operand_at(function, inst, candidate.place);
-        if candidate.file == File::UR {
-            if !self.is_uniform(function, operand) || !self.together(function, block) {
-                return false;
-            }
+        let shared = candidate.file == File::UR;
+        if shared && !(self.is_uniform(function, operand) && self.together(function, block)) {
+            return false;
         }
         let to = self.stand_in(function, candidate.file, candidate.words);
         moves::all(function, self.encodes, to, operand).is_some()

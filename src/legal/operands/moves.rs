@@ -113,6 +113,7 @@ impl Legalizer<'_> {
                 function.set_olds(*new, &olds);
             }
         }
-        Some(moves)
+        // The opcode may not have the guard of the one that it is for.
+        moves.iter().all(|new| (self.encodes)(function, *new)).then_some(moves)
     }
 }
