@@ -265,7 +265,7 @@ mod tests {
                 let last = ((1u64 << bits) - 1) / u64::from(by) * u64::from(by);
                 for x in [1, by.into(), last, last.saturating_sub(1), (1 << bits) - 1] {
                     let x = x.min((1u64 << bits) - 1);
-                    let high = u128::from(x) * u128::from(m) >> (32 + shift);
+                    let high = (u128::from(x) * u128::from(m)) >> (32 + shift);
                     assert_eq!(high as u64, x / u64::from(by), "{x} by {by}");
                 }
             }
