@@ -118,13 +118,7 @@ fn write(code: &mut Code, inst: InstId, d: Operand) {
     let arg = |code: &Code, role| code.f.arg(inst, role);
     match Family::of(code.f.insts[inst].op) {
         Some(Family::Division) => quotient(code, inst, d),
-        Some(Family::Atomics) => {
-            if !code.atomic(inst, d) {
-                // SetAfterLegalization says so.
-                let block = code.block;
-                code.f.append(block, inst);
-            }
-        }
+        Some(Family::Atomics) => atomic(code, inst, d),
         Some(Family::Policies) => {
             let [a, b, c, e] = [Role::A, Role::B, Role::C, Role::E].map(|role| arg(code, role));
             if code.f.insts[inst].op == Op::POLICY_RANGE {
@@ -134,6 +128,14 @@ fn write(code: &mut Code, inst: InstId, d: Operand) {
             }
         }
         None => {}
+    }
+}
+
+/// An atomic operation; one that becomes nothing else stays, and SetAfterLegalization says so.
+fn atomic(code: &mut Code, inst: InstId, d: Operand) {
+    if !code.atomic(inst, d) {
+        let block = code.block;
+        code.f.append(block, inst);
     }
 }
 

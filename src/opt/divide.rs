@@ -28,7 +28,7 @@ struct Division {
 
 pub fn run(function: &mut Function) {
     let divides = |inst: &InstId| division_bits(function.insts[*inst].op).is_some();
-    if !function.layout.iter().flat_map(|b| &function.blocks[*b]).any(|inst| divides(inst)) {
+    if !function.layout.iter().flat_map(|b| &function.blocks[*b]).any(divides) {
         return;
     }
     let values = Values::new(function);
