@@ -99,6 +99,8 @@ impl Builder<'_> {
             Some(Space::SharedCluster) => self.query_space(p, QSPC_CLUSTER, a),
             Some(Space::Local) => self.query_space(p, QSPC_LOCAL, a),
             Some(Space::Const) => self.is_constant(p, a),
+            // In a device function the kernel's parameters are meant, and the launch says where they end.
+            Some(Space::Param | Space::ParamEntry) if self.layout.param_base == 0 => self.in_parameters(p, a),
             Some(Space::Param | Space::ParamEntry) => {
                 let from = self.layout.param_base.wrapping_sub(self.info.param_window_at);
                 let bytes = self.layout.param_bytes;
@@ -114,6 +116,32 @@ impl Builder<'_> {
             _ => return Err(Refusal::NotBuilt),
         }
         Ok(())
+    }
+
+    fn in_parameters(&mut self, p: Operand, a: Operand) {
+        let info = self.info;
+        let base = self.code.window_base(info.param_window);
+        let from = info.param_base.wrapping_sub(info.param_window_at);
+        let start = [self.imm(from), Operand::zero()];
+        let last = match info.param_window_at {
+            0 => {
+                let [end, _] = self.code.window_base(info.param_end);
+                [end, Operand::zero()]
+            }
+            _ => {
+                let (end, from_base) = (self.code.window_base(info.param_end), self.temp_pair());
+                let words = self.words(from_base);
+                self.add_long(words, end, base, true);
+                words
+            }
+        };
+        let a = self.words(a);
+        let [past, distance, reach] =
+            [self.temp_pair(), self.temp_pair(), self.temp_pair()].map(|pair| self.words(pair));
+        self.add_long(past, a, base, true);
+        self.add_long(distance, past, start, true);
+        self.add_long(reach, last, start, true);
+        self.compare_words(p, LE, U32, distance, reach);
     }
 
     fn is_constant(&mut self, p: Operand, a: Operand) {
