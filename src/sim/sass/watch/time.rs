@@ -353,9 +353,15 @@ impl Timeline {
     fn go_on(&mut self, latency: &Latency, t: &Timing, group: u32, found: &mut Vec<Hazard>) {
         if t.ctrl.stall == 0 {
             let longest = |f: &Flight| {
-                let of = |class: &LatencyClass| match latency.read_after_write(f.what.file, f.what.class, *class) {
+                let cycles = |needed: Needed| match needed {
                     Needed::Cycles(n) => n.into(),
                     Needed::Scoreboard => 0,
+                };
+                let (file, first) = (f.what.file, f.what.class);
+                // Whoever reads or writes the register next.
+                let of = |next: &LatencyClass| {
+                    let read = latency.read_after_write(file, first, *next);
+                    cycles(read).max(cycles(latency.write_after_write(file, first, *next)))
                 };
                 f.issue + LatencyClass::ALL.iter().map(of).max().unwrap_or(0)
             };
