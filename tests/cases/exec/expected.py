@@ -666,6 +666,17 @@ def calls():
     ]
 
 
+def param_space():
+    """Three addresses in the parameters and two that are not, by an instruction and by a function."""
+    inside = [1, 1, 1, 0, 0]
+    return [launch("param_space", 1, 1, [OUT("u32", inside + inside), scalar("u64", 7)])]
+
+
+def load_over_product():
+    words = iota("u32", 256, 11, 1003)
+    return [launch("load_over_product", 1, 32, [IN("u32", words), OUT("u32", [words[8 * i + 7] for i in range(32)])])]
+
+
 def calls_indirect():
     def through(i):
         x = [i * 2, i * i, i * 2 + 1][min(i & 3, 2)]
@@ -1104,7 +1115,7 @@ KERNELS = [
     matrix_products_kind, matrix_products_tiny,
     matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
-    cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any,
+    cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any, param_space, load_over_product,
     small_programs, several_results, warp_neighbours, elections, random_programs, *MEETINGS,
 ]
 
