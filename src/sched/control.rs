@@ -446,6 +446,8 @@ fn least_used(items: &[Item], at: usize, other: u8, reserved: bool) -> u8 {
 fn record(state: &mut State, item: &Item, number: u32) {
     let bit = |board: u8| if board == NONE { 0u8 } else { 1 << board };
     let (write, read) = (bit(item.write_bar), bit(item.read_bar));
+    // What is announced by another unit than the one that reads says nothing of reads before it.
+    let results = item.effects.writes.iter().map(|w| w.class.info().queue).find(|queue| *queue != 0);
     for access in &item.effects.reads {
         if access.reg == FENCE {
             continue;
@@ -453,7 +455,7 @@ fn record(state: &mut State, item: &Item, number: u32) {
         let announced = access.reg < Reg::of(crate::tables::latency::RegFile::UR, 0) && access.class.info().late;
         let boards = if announced { write | read } else { 0 };
         let queue = access.class.info().queue;
-        if announced && queue != 0 {
+        if announced && queue != 0 && results.is_none_or(|own| own == queue) {
             state.read_again(access.reg, queue);
         }
         let entry = Entry::new(false, access.class, announced, boards, number);
@@ -471,5 +473,24 @@ fn record(state: &mut State, item: &Item, number: u32) {
         };
         let entry = Entry::new(true, access.class, announced, boards, number);
         state.add(access.reg, entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ori::text;
+
+    /// On sm_120 the unit of F2I.F64 announces in another order than that in which its source and a store's are read.
+    #[test]
+    fn what_another_unit_announces_ends_no_read_before_it() {
+        let source = "function k sm_120\nphys r0=2 r1=4 r2=5 r3=6\nb0:\n  STL{size=64} a=r0 off=0x0 b={r1,r2}\n  \
+                      F2I{dst=U16 src=F64} d=r3 a={r1,r2}\n  MOV d=r2 a=Z\n  EXIT\n";
+        let mut function = text::parse(source).unwrap();
+        run(&mut function);
+        let block = function.layout[0];
+        let ctrl = |at: usize| function.insts[function.blocks[block][at]].ctrl;
+        assert_ne!(ctrl(0).read_bar, NONE);
+        assert_eq!(ctrl(2).wait >> ctrl(0).read_bar & 1, 1);
     }
 }
