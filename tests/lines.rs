@@ -4,6 +4,7 @@
 //! instructions, calls of inlined code with them, and the PTX lines; the same after nvlink has linked an object. Without the tools:
 //! a file without `.loc` gets tables only where they are asked for.
 
+use sassafras::tables::{Feature, Target};
 use sassafras::{Options, compile};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -88,13 +89,16 @@ fn nvdisasm_prints_the_lines_of_the_text() {
     }
 }
 
-/// The lines of the code in the order of the text; from -O1 on instructions change places, and the lines with them.
+/// The lines of the code in the order of the text; from -O1 on instructions change places, and the lines with them, and where
+/// instructions name words of constant banks, the line that only reads parameters has no instruction.
 fn agrees(found: &[String], level: u8, arch: &str) {
     if level == 0 {
         assert_eq!(found, INLINED, "{arch} -O0");
     }
+    let named = level > 0 && Target::by_name(arch).is_some_and(|t| t.has(Feature::ConstantOperandsPreferred));
     let set = |lines: &[&str]| lines.iter().map(|line| line.to_string()).collect::<BTreeSet<_>>();
-    assert_eq!(found.iter().cloned().collect::<BTreeSet<_>>(), set(&INLINED), "{arch} -O{level}");
+    let wanted = if named { &INLINED[1..] } else { &INLINED[..] };
+    assert_eq!(found.iter().cloned().collect::<BTreeSet<_>>(), set(wanted), "{arch} -O{level}");
 }
 
 /// Every store of the text stands behind the PTX line that it came from.
