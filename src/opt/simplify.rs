@@ -8,6 +8,7 @@ use super::fuse;
 use super::shifts;
 use super::values::{Fits, Values, is_free, rewrite};
 use crate::ori::cfg::Cfg;
+use crate::ori::exchange::{says_which, table_in_order};
 use crate::ori::operand::Kind;
 use crate::ori::{Function, InstId, Operand};
 use crate::tables::ori::{Class, Direction, Width};
@@ -64,12 +65,10 @@ fn stores(op: Op) -> bool {
     op.has(Prop::WritesMemory) && !op.has(Prop::ReadsMemory) && !op.has(Prop::Convergent)
 }
 
-/// Whether `swap` leaves the results as they are: a predicate beside a sum is its carry, but beside a choice of two it says which was taken.
+/// Whether `swap` leaves the results as they are.
 pub(super) fn swaps(function: &Function, inst: InstId) -> bool {
     let op = function.insts[inst].op;
-    let says_which = op.role_index(Role::C).is_none()
-        && [Role::Pu, Role::Pv].into_iter().any(|role| !function.arg(inst, role).is_null());
-    op.has(Prop::Commutative) && !says_which || op == Op::LOP3
+    op.has(Prop::Commutative) && !says_which(function, inst) || op == Op::LOP3
 }
 
 /// Puts a known source of a commutative operation where immediates are taken.
@@ -97,9 +96,7 @@ pub(super) fn swap(function: &mut Function, inst: InstId, a: Operand, b: Operand
     }
     if function.insts[inst].op == Op::LOP3 {
         let lut = function.imm_value(function.arg(inst, Role::Lut)).unwrap_or(0);
-        // Bits are numbered a, b, c from the highest: those with a ≠ b change places.
-        let swapped = lut & 0b1100_0011 | (lut & 0b0000_1100) << 2 | (lut & 0b0011_0000) >> 2;
-        let swapped = function.imm(swapped);
+        let swapped = function.imm(table_in_order(lut, &[1, 0]));
         function.set_arg(inst, Role::Lut, swapped);
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod cfg;
 pub mod code;
+pub mod exchange;
 pub mod floats;
 pub mod function;
 pub mod hash;

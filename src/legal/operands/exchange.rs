@@ -3,6 +3,7 @@
 //! Input: an instruction and the exchanges of its recipe. Output: each order in turn, the given one first. Invariants: the results are the same bits; a
 //! modifier of an operand goes with it; an order that a modifier of the instruction forbids is not given.
 
+use crate::ori::exchange::{says_which, table_in_order};
 use crate::ori::{Function, InstId, Operand};
 use crate::tables::operands::{Exchange, RecipeInfo};
 use crate::tables::{Mod, Role, value};
@@ -54,16 +55,13 @@ fn allowed(function: &Function, inst: InstId, how: Exchange) -> bool {
     // Halves are chosen by the place of the operand, and a comparison that goes on from a lower one by its result.
     let halves = [Mod::SwzA, Mod::SwzB].into_iter().any(|kind| mods.get(kind) != 0);
     let table = function.imm_value(function.arg(inst, Role::Lut)).is_some();
-    // A predicate beside a sum is its carry; beside a choice of two it says which was taken.
-    let says_which = function.insts[inst].op.role_index(Role::C).is_none()
-        && [Role::Pu, Role::Pv].into_iter().any(|role| !function.arg(inst, role).is_null());
     // DSETP.MIN and DSETP.MAX say whether the first operand is the one.
     let chooses = [value::cmp::MIN, value::cmp::MAX].contains(&mods.get(Mod::Cmp));
     match how {
         Exchange::Mirror => mods.get(Mod::Ex) == 0 && !halves && !chooses,
         Exchange::Table => table,
         Exchange::Select => !function.arg(inst, Role::Pp).is_null(),
-        Exchange::Swap => !halves && !says_which,
+        Exchange::Swap => !halves && !says_which(function, inst),
         Exchange::Sign => !halves,
     }
 }
@@ -91,19 +89,10 @@ pub(super) fn apply(function: &mut Function, inst: InstId, order: &Order) {
     }
 }
 
-/// Gives a truth table the inputs in another order. The first input is the highest bit of an index.
+/// Gives a truth table the inputs in another order.
 fn table(function: &mut Function, inst: InstId, from: &[usize]) {
     let old = function.imm_value(function.arg(inst, Role::Lut)).unwrap_or(0);
-    let place = |at: usize| 2 - at;
-    let mut new = 0;
-    for index in 0..8u64 {
-        let mut was = if from.len() == 2 { index & 1 } else { 0 };
-        for (now, before) in from.iter().enumerate() {
-            was |= (index >> place(now) & 1) << place(*before);
-        }
-        new |= (old >> was & 1) << index;
-    }
-    let new = function.imm(new);
+    let new = function.imm(table_in_order(old, from));
     function.set_arg(inst, Role::Lut, new);
 }
 
