@@ -193,7 +193,6 @@ impl Code {
 
     fn chosen(&mut self, p: Operand, yes: u32, no: u32) -> Operand {
         let (d, yes, no) = (self.temp(), self.imm(yes), self.imm(no));
-        let yes = self.in_reg(yes);
         self.select(d, yes, no, p);
         d
     }

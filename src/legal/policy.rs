@@ -65,7 +65,6 @@ impl Code {
         self.unary(Op::FLO, &[U32], bit, less);
         self.add(lines, bit, down);
         self.word_min_max(s, lines, least, true, true, false);
-        let one = self.in_reg(one);
         self.shf(&SHF_L, granule, one, s, Operand::zero());
 
         // The end, rounded up to a line.

@@ -162,8 +162,7 @@ impl Builder<'_> {
         let (position, length) = (self.byte(&inst.operands[3])?, self.byte(&inst.operands[4])?);
         let (shifted, mask) = (self.temp(), self.temp());
         self.shf(&SHF_L, shifted, a, position, Operand::zero());
-        let start = self.in_reg(position);
-        self.put(Op::BMSK, &[], &[(Role::D, mask), (Role::A, start), (Role::B, length)]);
+        self.put(Op::BMSK, &[], &[(Role::D, mask), (Role::A, position), (Role::B, length)]);
         let d = self.dest(&inst.operands[0])?;
         // mask ? shifted : into
         self.lop3(d, shifted, mask, into, (0xf0 & 0xcc) | (0xaa & !0xcc));

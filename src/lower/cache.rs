@@ -100,7 +100,7 @@ impl Builder<'_> {
             Some(Space::Local) => self.query_space(p, QSPC_LOCAL, a),
             Some(Space::Const) => self.is_constant(p, a),
             // In a device function the kernel's parameters are meant, and the launch says where they end.
-            Some(Space::Param | Space::ParamEntry) if self.layout.param_base == 0 => self.in_parameters(p, a),
+            Some(Space::Param | Space::ParamEntry) if !self.layout.is_entry() => self.in_parameters(p, a),
             Some(Space::Param | Space::ParamEntry) => {
                 let from = self.layout.param_base.wrapping_sub(self.info.param_window_at);
                 let bytes = self.layout.param_bytes;

@@ -152,7 +152,7 @@ impl Builder<'_> {
     /// A word of an argument that goes over the stack.
     fn store_argument(&mut self, at: u64, word: Operand, frame: Option<(Operand, u64)>) {
         let Some((base, _)) = frame else { return self.store_local(at, word) };
-        let (word, offset) = (self.in_reg(word), self.literal(at as i64));
+        let offset = self.literal(at as i64);
         self.put(Op::STL, &[], &[(Role::A, base), (Role::Off, offset), (Role::B, word)]);
     }
 

@@ -146,7 +146,6 @@ impl Builder<'_> {
         let args = [(Role::Pu, p), (Role::A, magnitude), (Role::B, most), (Role::Pp, number)];
         self.put(Op::ISETP, &[GT, AND, U32], &args);
         // The sign of the number on the bound.
-        let most = self.in_reg(most);
         self.lop3(bound, a, mask, most, (0xcc & 0xaa) | (!0xcc & 0xf0));
         self.select(clamped, bound, a, p);
         clamped

@@ -29,8 +29,8 @@ impl Builder<'_> {
     /// 64 - length, at least 0.
     fn spare_bits(&mut self, length: Operand) -> Operand {
         let [rest, spare, p] = [self.temp(), self.temp(), self.temp_pred()];
-        let (all, length) = (self.imm(64), self.in_reg(length));
-        self.add(rest, length.negated(), all);
+        let (all, less) = (self.imm(64), self.negative(length));
+        self.add(rest, less, all);
         self.isetp(p, &[LT, AND], rest, Operand::zero());
         self.select(spare, Operand::zero(), rest, p);
         spare
@@ -52,8 +52,7 @@ impl Builder<'_> {
         let (mask, shifted) = (self.words(mask), self.words(shifted));
         let d = self.dest_words(&inst.operands[0])?;
         for i in 0..2 {
-            let into = self.in_reg(into[i]);
-            self.lop3(d[i], shifted[i], mask[i], into, (0xf0 & 0xcc) | (0xaa & !0xcc));
+            self.lop3(d[i], shifted[i], mask[i], into[i], (0xf0 & 0xcc) | (0xaa & !0xcc));
         }
         Ok(())
     }

@@ -86,7 +86,6 @@ impl Builder<'_> {
             return;
         }
         let ones = self.imm(ONES_BF16);
-        let ones = self.in_reg(ones);
         self.hfma2(d, a, ones, b, mods);
     }
 

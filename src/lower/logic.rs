@@ -73,13 +73,12 @@ impl Builder<'_> {
         let to = self.dest(&inst.operands[0])?;
         let any = if ty.bits() == 64 {
             let [low, high] = self.source_words(&inst.operands[1], ty)?;
-            let (low, any) = (self.in_reg(low), self.temp());
+            let any = self.temp();
             self.lop3(any, low, high, Operand::zero(), LUT_OR);
             any
         } else {
             let low = self.source(&inst.operands[1], ty)?;
-            let low = if ty.bits() < 32 { self.extend(low, ScalarType::U16) } else { low };
-            self.in_reg(low)
+            if ty.bits() < 32 { self.extend(low, ScalarType::U16) } else { low }
         };
         let p = self.temp_pred();
         self.isetp(p, &[NE, AND, U32], any, Operand::zero());
@@ -288,7 +287,7 @@ impl Builder<'_> {
             if byte == 0 || bits >= 32 {
                 values.push(word);
             } else {
-                let (part, word) = (self.temp(), self.in_reg(word));
+                let part = self.temp();
                 let shift = self.imm(8 * byte as u32);
                 self.shf(&SHF_R_U32_HI, part, Operand::zero(), shift, word);
                 values.push(part);

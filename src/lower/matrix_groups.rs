@@ -82,13 +82,12 @@ impl Builder<'_> {
     /// `bit` 0: the first number, 1: the second one.
     fn selector(&mut self, bit: Operand, zero: u32, one: u32) -> Operand {
         let (d, step, base) = (self.temp(), self.imm(one.wrapping_sub(zero)), self.imm(zero));
-        let base = self.in_reg(base);
         self.imad(d, bit, step, base);
         d
     }
 
     fn permuted(&mut self, [a, c]: [Operand; 2], selector: Operand) -> Operand {
-        let (a, c, d) = (self.in_reg(a), self.in_reg(c), self.temp());
+        let d = self.temp();
         self.put(Op::PRMT, &[], &[(Role::D, d), (Role::A, a), (Role::B, selector), (Role::C, c)]);
         d
     }

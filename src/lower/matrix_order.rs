@@ -99,8 +99,7 @@ impl Builder<'_> {
     /// A word whose elements change places where the flags from a bit on say so.
     fn exchanged(&mut self, word: Operand, flags: Operand, bit: u32, bits: u32) -> Operand {
         let exchanges: &[(u32, u32)] = if bits == 16 { &[(0, HALVES)] } else { &[(0, LOW_BYTES), (4, HIGH_BYTES)] };
-        let all = self.imm(PLACE);
-        let mut selector = self.in_reg(all);
+        let mut selector = self.imm(PLACE);
         for (at, exchange) in exchanges {
             let moved = self.shifted(flags, bit + at);
             let flag = self.masked_by(moved, 1);
@@ -108,7 +107,7 @@ impl Builder<'_> {
             self.imad(sum, flag, step, selector);
             selector = sum;
         }
-        let (word, d) = (self.in_reg(word), self.temp());
+        let d = self.temp();
         self.put(Op::PRMT, &[], &[(Role::D, d), (Role::A, word), (Role::B, selector), (Role::C, Operand::zero())]);
         d
     }

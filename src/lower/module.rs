@@ -328,6 +328,11 @@ impl FunctionLayout {
         Ok(layout)
     }
 
+    /// Whether it is a kernel's: a device function has no parameters in bank 0.
+    pub fn is_entry(&self) -> bool {
+        self.param_base != 0
+    }
+
     /// The layout of a device function in a kernel.
     pub fn of_device(module: &ast::Module, calls: &Calls, id: FunctionId, kernel: &FunctionLayout) -> Self {
         let shared = |id: &SymbolId| matches!(&module.symbols[*id].kind, SymbolKind::Variable(v) if is_shared(v.space));

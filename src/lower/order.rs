@@ -76,7 +76,6 @@ impl Builder<'_> {
     /// A cache policy as the descriptor of an access.
     pub fn policy(&mut self, operand: &ast::Operand) -> Lowered<Operand> {
         let words = self.source_words(operand, ScalarType::B64)?;
-        let words = words.map(|word| self.in_reg(word));
         let vector = self.f.new_vector(File::UR, 2);
         for ((reg, phys), word) in self.f.vector_regs(vector).to_vec().into_iter().zip(POLICY).zip(words) {
             self.f.regs[reg].phys = Some(phys);

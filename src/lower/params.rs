@@ -72,7 +72,6 @@ impl Builder<'_> {
 
     /// A word into the frame.
     pub fn store_local(&mut self, at: u64, value: Operand) {
-        let value = self.in_reg(value);
         let (base, offset) = (self.stack_pointer(), self.literal(at as i64));
         self.put(Op::STL, &[], &[(Role::A, base), (Role::Off, offset), (Role::B, value)]);
     }
@@ -124,7 +123,7 @@ impl Builder<'_> {
                 let at = 4 * (within as u32 + byte);
                 selector = selector & !(0xf << at) | (4 + byte) << at;
             }
-            let (value, selector) = (self.in_reg(values[0]), self.imm(selector));
+            let (value, selector) = (values[0], self.imm(selector));
             let word = words[first];
             self.put(Op::PRMT, &[], &[(Role::D, word), (Role::A, word), (Role::B, selector), (Role::C, value)]);
         }

@@ -62,8 +62,8 @@ impl Builder<'_> {
         let done = self.f.new_block();
         let guard = self.skip_unless_guarded(done);
         let size = self.source_words(&inst.operands[1], inst.types[0])?[0];
-        let (size, below) = (self.in_reg(size), self.temp());
-        self.add(below, end, size.negated());
+        let (less, below) = (self.negative(size), self.temp());
+        self.add(below, end, less);
         let mask = self.imm((align as u32).wrapping_neg());
         self.lop3(end, below, mask, Operand::zero(), LUT_AND);
         let d = self.dest(&inst.operands[0])?;

@@ -149,7 +149,6 @@ impl Builder<'_> {
         let [up, pair, above] = [(); 3].map(|()| self.temp());
         let [one, two] = [self.imm(bits), self.imm(2 * bits)];
         let [first, both] = [self.imm((1 << bits) - 1), self.imm((1 << (2 * bits)) - 1)];
-        let low = self.in_reg(low);
         self.shf(&SHF_L, up, high, one, Operand::zero());
         self.lop3(pair, low, first, up, CHOOSE);
         self.shf(&SHF_L, above, rest, two, Operand::zero());

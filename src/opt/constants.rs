@@ -119,7 +119,8 @@ fn operands(function: &mut Function, values: &Values, inst: InstId, fits: Fits) 
 }
 
 /// A product with an immediate factor and a sum of 64 bits in one instruction cannot name a place, too; the factor can be in a register, one for all
-/// products of a block. Whether an instruction was put before it.
+/// products of a block. Not left to the operand legalizer, as this early the same factor of another block is found, too. Whether an instruction was
+/// put before it.
 fn address(
     function: &mut Function,
     values: &Values,
