@@ -135,7 +135,17 @@ impl LatencyClass {
     pub fn info(self) -> &'static ClassInfo {
         &CLASSES[self as usize]
     }
+
+    /// The order that a read of class `read` is part of, of an instruction of this class: reads of one queue happen in the order of issue, and where
+    /// the instruction's own unit has another queue, only with those of the same unit. 0 for none.
+    pub fn read_order(self, read: LatencyClass) -> u8 {
+        let (own, read) = (self.info().queue, read.info().queue);
+        if read == 0 || own == 0 || own == read { read } else { QUEUES * own + read }
+    }
 }
+
+/// More than there are queues.
+const QUEUES: u8 = 8;
 
 include!(concat!(env!("OUT_DIR"), "/latency.rs"));
 
@@ -143,6 +153,17 @@ include!(concat!(env!("OUT_DIR"), "/latency.rs"));
 mod tests {
     use super::*;
     use crate::tables::{Role, value};
+
+    #[test]
+    fn an_order_of_reads_is_of_a_unit_and_a_queue() {
+        use LatencyClass::{Agu, Alu, Fp64Alone, Unit};
+        assert!(CLASSES.iter().all(|class| class.queue < QUEUES));
+        assert_eq!(Agu.read_order(Agu), Unit.read_order(Unit));
+        assert_eq!(Alu.read_order(Alu), 0);
+        // A conversion of f64 on sm_103: its number goes through the queue of memory, its result comes from a pipe with its own.
+        assert_ne!(Fp64Alone.read_order(Unit), Unit.read_order(Unit));
+        assert_ne!(Fp64Alone.read_order(Unit), Fp64Alone.read_order(Fp64Alone));
+    }
 
     #[test]
     fn numbers_that_the_manual_of_the_house_names() {

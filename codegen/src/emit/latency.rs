@@ -42,10 +42,15 @@ pub fn emit(model: &Model) -> TokenStream {
     }
 }
 
-/// A queue by the place of the first class in it, from 1; 0 for none.
+/// A queue by its place among all, in the order of their first classes, from 1; 0 for none.
 fn queue(model: &Model, name: &str) -> u8 {
-    let found = model.latency.classes.iter().position(|c| c.queue == name && !name.is_empty());
-    found.map_or(0, |place| place as u8 + 1)
+    let mut names: Vec<&str> = Vec::new();
+    for class in model.latency.classes.iter().filter(|c| !c.queue.is_empty()) {
+        if !names.contains(&class.queue.as_str()) {
+            names.push(&class.queue);
+        }
+    }
+    names.iter().position(|n| *n == name).map_or(0, |at| at as u8 + 1)
 }
 
 /// A model with distances and least stalls.

@@ -28,6 +28,8 @@ pub struct Pending {
     /// Ends when one of these scoreboards is waited for, not after a number of cycles.
     pub announced: bool,
     pub boards: u8,
+    /// What order of reads it is part of (`LatencyClass::read_order`); 0 for none.
+    pub order: u8,
     /// Cycles since issue on the shortest path; only of a fixed latency.
     pub age: u8,
     /// How often its only scoreboard was set since.
@@ -44,8 +46,8 @@ pub type Guard = (bool, u8, bool);
 
 impl Pending {
     /// Equal keys are joined into one entry.
-    fn key(&self) -> (What, LatencyClass, bool, u8, Slot, Option<Guard>) {
-        (self.what, self.class, self.announced, self.boards, self.slot, self.guard)
+    fn key(&self) -> (What, LatencyClass, bool, [u8; 2], Slot, Option<Guard>) {
+        (self.what, self.class, self.announced, [self.boards, self.order], self.slot, self.guard)
     }
 }
 
@@ -132,12 +134,11 @@ impl State {
         self.retain(|_, e| !(e.announced && e.boards == one && e.class.info().in_order && u64::from(e.behind) >= left));
     }
 
-    /// A later instruction tells the end of earlier ones: of results of the class of its own where they come in order, of reads in its queue.
-    pub fn announce(&mut self, result: Option<LatencyClass>, class: LatencyClass, board: u8) {
-        let info = class.info();
+    /// A later instruction tells the end of earlier ones: of results of the class of its own where they come in order, of reads in its order.
+    pub fn announce(&mut self, result: Option<LatencyClass>, order: u8, board: u8) {
         self.retain(|_, e| {
             let same = e.what == What::Write && Some(e.class) == result;
-            let read = e.what == What::Read && info.queue != 0 && e.class.info().queue == info.queue;
+            let read = e.what == What::Read && order != 0 && e.order == order;
             if e.announced && (same || read) && e.boards >> board & 1 == 0 {
                 (e.boards, e.behind) = (e.boards | 1 << board, 0);
             }

@@ -158,11 +158,13 @@ fn record(latency: &Latency, at: usize, known: &Known, state: &mut State) {
     let (write, read) = (bits(inst.ctrl.write_bar), bits(inst.ctrl.read_bar));
     let class = latency.class_of(inst.op, &inst.mods);
     let result = known.writes.first().map(|word| word.class).filter(|class| class.info().in_order);
+    let late = |word: &&Word| word.register.0 == RegFile::R && word.class.info().late;
+    let order = class.read_order(known.reads.iter().find(late).map_or(class, |word| word.class));
     for board in [inst.ctrl.write_bar, inst.ctrl.read_bar].into_iter().filter(|b| *b != NONE) {
         state.set_again(board);
         let result = result.filter(|_| board == inst.ctrl.write_bar);
-        if result.is_some() || class.info().queue != 0 {
-            state.announce(result, class, board);
+        if result.is_some() || order != 0 {
+            state.announce(result, order, board);
         }
     }
     let pending = |what: What, word: &Word, announced: bool, boards: u8| Pending {
@@ -170,6 +172,7 @@ fn record(latency: &Latency, at: usize, known: &Known, state: &mut State) {
         class: word.class,
         announced,
         boards,
+        order: if what == What::Read { class.read_order(word.class) } else { 0 },
         age: 0,
         behind: 0,
         inst: at as u32,
@@ -177,7 +180,7 @@ fn record(latency: &Latency, at: usize, known: &Known, state: &mut State) {
         guard: known.guard,
     };
     for word in &known.reads {
-        let announced = word.register.0 == RegFile::R && word.class.info().late;
+        let announced = late(&word);
         let boards = if announced { write | read } else { 0 };
         state.add(word.register, pending(What::Read, word, announced, boards));
     }

@@ -294,11 +294,8 @@ impl Timeline {
         let class = t.writes.first().map_or(t.class, |write| write.class);
         let in_order = class.info().in_order.then_some(class as usize);
         let result = in_order.map(|order| self.take_place(order, [written, None]));
-        // Another unit than the one that reads may announce the end in another order.
-        let own = class.info().queue;
-        let queue = t.reads.iter().map(|read| read.class.info().queue).find(|queue| *queue != 0);
-        let queue = queue.filter(|queue| own == 0 || own == *queue);
-        let read_place = queue.map(|queue| self.take_place(FIRST_QUEUE + usize::from(queue), [read, written]));
+        let order = t.reads.iter().map(|read| t.class.read_order(read.class)).find(|order| *order != 0);
+        let read_place = order.map(|order| self.take_place(FIRST_QUEUE + usize::from(order), [read, written]));
         if t.meets {
             self.over[FIRST_QUEUE..].copy_from_slice(&self.issued[FIRST_QUEUE..]);
         }
