@@ -248,9 +248,14 @@ impl Builder<'_> {
             }
             let mut mods: ConvertMods = SmallVec::from_slice(&[float_dst(to), float_src(from)]);
             mods.extend(rounding(&inst.mods)?);
-            mods.extend_from_slice(flush);
-            let result = if inst.mods.saturate { self.temp_like(d) } else { d };
-            self.put(Op::F2F_X, &mods, &[(Role::D, result), (Role::A, a)]);
+            let flushes = inst.mods.ftz && to == ScalarType::F32;
+            let (rounded, result) = (self.temp_like(d), self.temp_like(d));
+            let result = if inst.mods.saturate { result } else { d };
+            let rounded = if flushes { rounded } else { result };
+            self.put(Op::F2F_X, &mods, &[(Role::D, rounded), (Role::A, a)]);
+            if flushes {
+                self.flush_tiny(result, rounded, a, &inst.mods)?;
+            }
             if inst.mods.saturate {
                 self.saturate(d, result, to);
             }
@@ -277,6 +282,41 @@ impl Builder<'_> {
             self.copy_value(d, a);
         }
         Ok(())
+    }
+
+    /// An f64 rounded to f32: zero of its sign where it is below the normal numbers once it has 24 bits. The conversion's own modifier is no
+    /// help: the incumbent never sets it, and it may ask after rounding to fewer bits.
+    fn flush_tiny(&mut self, d: Operand, rounded: Operand, a: Operand, of: &Modifiers) -> Lowered {
+        // The least numbers that become the least normal one: to nearest, away from zero, towards zero.
+        const NEAREST: u64 = 0x380f_ffff_f000_0000;
+        const AWAY: u64 = 0x380f_ffff_e000_0001;
+        const TOWARDS: u64 = 0x3810_0000_0000_0000;
+        let (below, above) = match of.rounding {
+            None | Some(Rounding::Rn) => (NEAREST, NEAREST),
+            Some(Rounding::Rz) => (TOWARDS, TOWARDS),
+            Some(Rounding::Rp) => (TOWARDS, AWAY),
+            Some(Rounding::Rm) => (AWAY, TOWARDS),
+            Some(_) => return Err(Refusal::NotBuilt),
+        };
+        let bound = self.double(above);
+        let tiny = if below == above {
+            self.dsetp(FLT, a.absolute(), bound)
+        } else {
+            let (less, tiny, bound_below) = (self.dsetp(FLT, a, bound), self.temp_pred(), self.double(below | 1 << 63));
+            let args = [(Role::Pu, tiny), (Role::A, a), (Role::B, bound_below), (Role::Pp, less)];
+            self.put(Op::DSETP, &[FGT, AND], &args);
+            tiny
+        };
+        let (zero, least) = (self.temp(), self.imm(1 << 23));
+        self.fmul(&[], zero, rounded, least);
+        self.select(d, zero, rounded, tiny);
+        Ok(())
+    }
+
+    /// A constant of f64 in a pair.
+    fn double(&mut self, bits: u64) -> Operand {
+        let words = [self.imm(bits as u32), self.imm((bits >> 32) as u32)];
+        self.pair_of(words)
     }
 
     /// A float rounded to an integral float of its format.

@@ -125,10 +125,15 @@ impl Builder<'_> {
         if of.relu || of.saturate_finite && !clamps {
             return Err(Refusal::NotBuilt);
         }
-        let a = if clamps { self.within_f16(a) } else { a };
+        let mut a = if clamps { self.within_f16(a) } else { a };
+        if of.ftz && !flush && !nearest && of.rounding != Some(Rounding::Rz) && from == ScalarType::F32 {
+            // What f16 cannot hold would become its least number; the incumbent lets it, against the ISA.
+            let (flushed, zero) = (self.temp(), Operand::zero().negated());
+            self.put(Op::FADD, &[FTZ], &[(Role::D, flushed), (Role::A, a), (Role::B, zero)]);
+            a = flushed;
+        }
         let mut mods: PackMods = SmallVec::from_slice(&[float_dst(to), float_src(from)]);
         mods.extend(rounding(of)?);
-        // What f16 cannot hold is not flushed beforehand: so does the incumbent.
         if flush {
             mods.push(FTZ);
         }

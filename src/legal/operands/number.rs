@@ -4,9 +4,9 @@
 //! forms in the encoding tables print there. Invariant: the value that the instruction reads stays the same.
 
 use crate::ori::{Function, InstId, Kind, Operand};
-use crate::tables::Role;
 use crate::tables::encoding::{ArgField, FORMS, Kind as Field, forms_of};
 use crate::tables::ori::{Class, Width};
+use crate::tables::{Mod, Role};
 
 /// What an immediate at a place is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,11 @@ pub(super) fn fold(function: &mut Function, inst: InstId) {
         // The negation of zero carries, which zero does not.
         let carry = [Role::Pu, Role::Pv].into_iter().any(|role| !function.arg(inst, role).is_null());
         if operand.neg() && bits as u32 == 0 && carry {
+            continue;
+        }
+        // The sign that an absolute value takes away is part of the result.
+        let xorsign = function.insts[inst].mods.get(Mod::Xorsign) != 0;
+        if xorsign && operand.abs() && value(number, bits, false, [true, false, false]) != Some(bits) {
             continue;
         }
         let wide = role.width == Width::Words(2);

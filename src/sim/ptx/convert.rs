@@ -152,14 +152,25 @@ fn number_to(
     let mode = Mode { sat: mods.saturate, ftz: flush_out, ..Mode::default() };
     Some(move |bits: u64| {
         let bits = if flush_in { source.flush(bits) } else { bits };
-        let value =
-            if integral { round_float(source, bits, target, how, false) } else { source.convert(bits, target, how) };
+        let value = match integral {
+            true => round_float(source, bits, target, how, false),
+            false if flush_out && source == F64 && is_tiny(bits, how) => bits >> 32 & target.sign_bit(),
+            false => source.convert(bits, target, how),
+        };
         let value = mode.output(target, value);
         let value = if mods.relu { relu_of(target, value) } else { value };
         let infinite = matches!(target.unpack(value), Value::Inf(_));
         let value = if mods.saturate_finite && infinite { target.max(value & target.sign_bit() != 0) } else { value };
         if tf32 { value << 13 } else { value }
     })
+}
+
+/// Whether an f64 with the 24 bits of an f32 is below its normal numbers, if the exponent had no end: that is what `.ftz` takes for zero, as the
+/// incumbent computes it from constants. Where the exponent has an end, some of these round to the least normal number.
+fn is_tiny(bits: u64, how: Round) -> bool {
+    const UP: u64 = 64;
+    let near = (1..F64.bias() as u64 - 100).contains(&(bits >> 52 & 0x7ff));
+    near && F64.convert(bits + (UP << 52), F32, how) & !F32.sign_bit() < (127 - 126 + UP) << 23
 }
 
 /// A format of 8 bits or fewer without an infinity to convert to: what is too large becomes the largest number.
