@@ -3,19 +3,21 @@
 //! Input: `../shared/corpus` where it is there, else the small files of `tests/corpus`; the incumbent's cubins of the same files, made
 //! once and kept in the build folder. Every other file goes to one of its targets by turns; `SASSAFRAS_CORPUS=all` takes all,
 //! `SASSAFRAS_CASE=TEXT` the files whose name contains it. Checked: our cubins are clean at -O0 and -O3; what is reported of the
-//! incumbent's is explained line by line in `tests/oracle/hazards.txt`; no distance of ours is below the smallest that the
-//! incumbent uses between the same two opcodes, nor, for a pair that it never has, below the smallest of the pair's classes;
-//! mutants of our control words are caught; operands are marked for reuse where the incumbent marks them.
+//! incumbent's is explained line by line in `tests/oracle/hazards.txt`; no distance of ours is below those of the incumbent
+//! (`hazards_support/distances.rs`); mutants of our control words are caught; operands are marked for reuse where the incumbent marks them.
 
 #[allow(dead_code)]
 #[path = "support/vendor.rs"]
 mod vendor;
 
+#[path = "hazards_support/distances.rs"]
+mod distances;
+
 use sassafras::compile::{Options, compile};
 use sassafras::cubin::{self, Cubin};
 use sassafras::sass::hazards::{Analysis, Dependence, Kind, check_kept, target_of};
-use sassafras::sass::{Effects, Inst, Slot, decode};
-use sassafras::tables::latency::{Latency, LatencyClass, Needed, RegFile};
+use sassafras::sass::{Inst, Slot, decode};
+use sassafras::tables::latency::{Latency, Needed};
 use sassafras::tables::{Mod, Target};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -61,6 +63,11 @@ fn jobs() -> Vec<Job> {
         }
     }
     jobs
+}
+
+/// Whether all files take part for all targets, so that a line of a list that was not found is stale.
+fn whole() -> bool {
+    std::env::var("SASSAFRAS_CORPUS").is_ok_and(|v| v == "all") && std::env::var_os("SASSAFRAS_CASE").is_none()
 }
 
 /// Calls `f` on every job, on two threads; the results in the order of the jobs.
@@ -283,104 +290,8 @@ fn what_is_reported_of_the_incumbent_is_explained() {
         .map(|(key, (n, example))| format!("{key}: {n} times, {example}"))
         .collect();
     assert!(open.is_empty(), "{} kinds without an explanation:\n{}", open.len(), open.join("\n"));
-    let whole =
-        std::env::var("SASSAFRAS_CORPUS").is_ok_and(|v| v == "all") && std::env::var_os("SASSAFRAS_CASE").is_none();
-    let stale: Vec<_> = lines.iter().filter(|l| whole && !all.keys().any(|key| fits(&l.0, key))).collect();
+    let stale: Vec<_> = lines.iter().filter(|l| whole() && !all.keys().any(|key| fits(&l.0, key))).collect();
     assert!(stale.is_empty(), "explained, and not found: {stale:?}");
-}
-
-/// Smallest distances by what they lie between, with the number of times.
-type Distances = BTreeMap<String, (u8, u32)>;
-
-/// Reads after writes of a fixed latency, by opcodes and slot, and by classes.
-fn distances(cubin: &Cubin, mut each: impl FnMut(&str, String, String, &Dependence)) {
-    let Ok(target) = target_of(cubin) else { return };
-    let Some(latency) = Latency::demanded(target) else { return };
-    for function in &cubin.functions {
-        let analysis = Analysis::new(target, function).unwrap();
-        analysis.dependences(|d| {
-            let (Some(first), Some(second)) = (analysis.inst(d.first), analysis.inst(d.second)) else { return };
-            if d.announced || d.kind != Kind::ReadAfterWrite || d.needed == Needed::Scoreboard {
-                return;
-            }
-            let word = |inst: &Inst, at: Slot, file: RegFile| {
-                let effects = Effects::of(inst);
-                let found = effects.reads.iter().chain(&effects.writes).find(|a| {
-                    a.slot == at && a.file == file && (a.first..a.first.saturating_add(a.count)).contains(&d.register)
-                });
-                found.map_or(LatencyClass::Guard, |a| a.class(latency, inst, d.register - a.first))
-            };
-            let (from, to) = (word(first, d.first_slot, d.file), word(second, d.second_slot, d.file));
-            let opcodes = format!(
-                "{:?} {} {} -> {} {} {}",
-                d.file,
-                named(first),
-                from.name(),
-                named(second),
-                slot(second, d.second_slot),
-                to.name()
-            );
-            each(latency.name, opcodes, format!("{:?} {} -> {}", d.file, from.name(), to.name()), &d);
-        });
-    }
-}
-
-#[test]
-fn no_distance_of_ours_is_below_the_incumbents() {
-    if vendor::tool("ptxas").is_none() {
-        return println!("skipped: no vendor tools");
-    }
-    let jobs = jobs();
-    let lists = each(&jobs, |job| {
-        let mut seen = Distances::new();
-        let mut add = |key: String, age: u8| {
-            let entry = seen.entry(key).or_insert((u8::MAX, 0));
-            *entry = (entry.0.min(age), entry.1 + 1);
-        };
-        if let Some(cubin) = incumbent(job) {
-            distances(&cubin, |model, opcodes, classes, d| {
-                add(format!("{model} {opcodes}"), d.age);
-                add(format!("{model} class {classes}"), d.age);
-            });
-        }
-        seen
-    });
-    let mut seen = Distances::new();
-    for (key, (age, n)) in lists.into_iter().flatten() {
-        let entry = seen.entry(key).or_insert((u8::MAX, 0));
-        *entry = (entry.0.min(age), entry.1 + n);
-    }
-    // Few samples say little of a minimum: the class then says more.
-    const ENOUGH: u32 = 50;
-    let wrong = each(&jobs, |job| {
-        let (mut wrong, mut judged) = (BTreeMap::new(), [0u64; 3]);
-        let Some(cubin) = ours(job, 3) else { return (wrong, judged) };
-        distances(&cubin, |model, opcodes, classes, d| {
-            let exact = seen.get(&format!("{model} {opcodes}")).filter(|s| s.1 >= ENOUGH);
-            let class = seen.get(&format!("{model} class {classes}")).filter(|s| s.1 >= ENOUGH);
-            // Of a pair with many samples whose smallest distance is far above its class's, the class's is meant.
-            let least = match (exact, class) {
-                (Some(exact), Some(class)) => exact.0.min(class.0),
-                (exact, class) => exact.or(class).map_or(0, |s| s.0),
-            };
-            judged[if exact.is_some() {
-                0
-            } else if class.is_some() {
-                1
-            } else {
-                2
-            }] += 1;
-            if d.age < least {
-                let text = format!("{model} {opcodes}: {} cycles, the incumbent has {least} at least", d.age);
-                wrong.entry(text).or_insert_with(|| format!("{} {}", job.name, job.target));
-            }
-        });
-        (wrong, judged)
-    });
-    let judged = wrong.iter().fold([0; 3], |s, w| [s[0] + w.1[0], s[1] + w.1[1], s[2] + w.1[2]]);
-    println!("{} pairs and classes seen; of ours {judged:?} judged by opcodes, by classes, by nothing", seen.len());
-    let wrong: BTreeMap<String, String> = wrong.into_iter().flat_map(|w| w.0).collect();
-    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 /// Marks of reuse: those of the incumbent's cubins beside those that ours would have under the same control fields. Where it marks more,
@@ -436,6 +347,20 @@ fn mutants(word: u128) -> Vec<(&'static str, u128)> {
     out
 }
 
+/// How many of 100 mutants of a kind are caught at least, as measured, and what the others are: programs as right as before.
+const CAUGHT: [(&str, u32); 5] = [
+    // A wait for what an earlier instruction of all paths has waited for, or for a result that is not read behind it.
+    ("a wait bit cleared", 97),
+    // A stall that no dependence asks for: that of an instruction whose pipe is busy, of the last one before a wait.
+    ("a stall one shorter", 97),
+    // A result that nobody reads or overwrites, as a predicate or a value beside the one that was asked for.
+    ("no write barrier", 93),
+    // The same, and who waits for one scoreboard often waits for the next one as well.
+    ("another write barrier", 73),
+    // Sources that nobody overwrites before the result of the same instruction is waited for, or another late read of the same queue.
+    ("no read barrier", 80),
+];
+
 #[test]
 fn mutants_of_control_words_are_caught() {
     let jobs: Vec<Job> = jobs().into_iter().enumerate().filter(|(i, _)| i % 9 == 0).map(|(_, job)| job).collect();
@@ -453,6 +378,15 @@ fn mutants_of_control_words_are_caught() {
                     let caught = !Analysis::new(target, &changed).unwrap().reports().is_empty();
                     let count = counts.entry(what).or_default();
                     *count = (count.0 + u32::from(caught), count.1 + 1);
+                    if !caught {
+                        println!(
+                            "ESC {what}: {} {} {:#x} {}",
+                            job.name,
+                            function.name,
+                            at * 16,
+                            decode(target, *word).map_or(String::new(), |i| named(&i))
+                        );
+                    }
                 }
             }
         }
@@ -466,8 +400,11 @@ fn mutants_of_control_words_are_caught() {
     for (what, (caught, all)) in &counts {
         println!("{what}: {caught} of {all} mutants caught");
     }
-    let of = |what: &str| counts.get(what).map_or(0.0, |c| f64::from(c.0) / f64::from(c.1.max(1)));
-    // What is not caught was needless: a wait for what another wait covers, a result that nobody reads, a stall that no dependence asked for.
-    assert!(of("a wait bit cleared") > 0.9, "{counts:?}");
-    assert!(of("a stall one shorter") > 0.5, "{counts:?}");
+    let narrowed = std::env::var_os("SASSAFRAS_CASE").is_some() || jobs.len() < 10;
+    for (what, least) in CAUGHT.iter().filter(|_| !narrowed) {
+        let (caught, all) = counts.get(what).copied().unwrap_or_default();
+        assert!(all >= 100, "{what}: {all} mutants");
+        assert!(100 * caught >= least * all, "{what}: {caught} of {all} caught, at least {least} % are: {counts:?}");
+    }
+    assert_eq!(counts.len(), CAUGHT.len(), "a bound for each kind of mutant: {counts:?}");
 }

@@ -9,11 +9,19 @@
 //! * the list of distances (`mutants_support/distances.rs`) has a pair of instructions, both certainly executed, that breaks a row. It is a
 //!   walk over the words, without paths, values or runs.
 //!
-//! A mutant **is flagged** when a user of this project would be told: the static checker reports more of it than of the program, or the plain
-//! run, or one of ten jittered runs with other seeds than the twenty, has a report or a wrong number. What both judges share are the rows of
+//! A mutant **is reported** when a user of this project would be told of it: the static checker reports more of it than of the program, or the
+//! plain run, or one of ten jittered runs with other seeds than the twenty, has a report. It **shows** when one of these runs has a wrong number.
+//! Both are counted, each by itself. A wrong number is what the question "can it matter" asks for, too, so that it answers nothing where the
+//! schedule is what was changed: of a wait, a stall or a barrier that is gone, the report alone counts (`BY_REPORT`). Another register or another
+//! immediate makes another program, perhaps one with nothing to report: there a wrong number counts as well. So it does where lanes no longer
+//! meet: of 100 such mutants about one in ten is reported, since a shuffle or a vote of the lanes that happen to be there is an
+//! instruction like any other to the machine, which does not ask whether the lanes that its mask names have come.
+//!
+//! What both judges share are the rows of
 //! tables/latency, which tests/hazards.rs holds against the incumbent's code; a row that asks too little is invisible to both.
 //!
-//! Different mutants are made until a hundred of a kind can matter, or no more are found. Checked: of each kind a hundred that can matter are judged (half as many where the incumbent is not installed); at least 99 of
+//! Different mutants are made until a hundred of a kind can matter, or no more are found (`SASSAFRAS_MUTANTS=20` stops at twenty). Checked: of
+//! each kind a hundred that can matter are judged (half as many where the incumbent is not installed); at least 99 of
 //! 100 of them are flagged, each that is not is printed; of the
 //! unchanged programs the list breaks no row and no run is flagged; ours all compile and run clean.
 
@@ -38,7 +46,9 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Mutants of each kind that can matter.
-const EACH: usize = 100;
+fn each() -> usize {
+    std::env::var("SASSAFRAS_MUTANTS").ok().and_then(|n| n.parse().ok()).unwrap_or(100)
+}
 /// Mutants of a kind after which no more are made.
 const MOST: usize = 1500;
 /// Attempts to make one more.
@@ -49,10 +59,13 @@ const FLAG: std::ops::Range<u64> = 1000..1010;
 /// Of so many that can matter one may be missed.
 const ONE_IN: usize = 100;
 
+/// Kinds of which only a report counts.
+const BY_REPORT: [usize; 3] = [0, 1, 2];
+
 const KINDS: [&str; 6] = [
     "clear a wait bit",
     "shorten a stall below the least of a pair",
-    "swap two write barriers",
+    "swap two barriers",
     "change a register by one",
     "flip a bit of an immediate",
     "drop a WARPSYNC or BSYNC",
@@ -78,6 +91,35 @@ fn shorter(p: &Program, index: usize, stall: u8, random: &mut Random) -> Option<
     Some(with(1 + random.below(least.into()) as u8))
 }
 
+/// Places of the barriers of results and of late reads.
+const BARRIERS: [u32; 2] = [110, 113];
+
+/// A barrier of an instruction and another one of another instruction, of results or of late reads, exchanged.
+fn swapped(p: &Program, index: usize, random: &mut Random) -> Option<Vec<(usize, u128)>> {
+    let board = |at: usize, low: u32| p.word(at) >> low & 7;
+    let own: Vec<u32> = BARRIERS.into_iter().filter(|low| board(index, *low) != 7).collect();
+    let low = *own.get(random.below(own.len()))?;
+    let bar = board(index, low);
+    let places = p.executed.iter().filter(|at| **at != index).flat_map(|at| BARRIERS.map(|low| (*at, low)));
+    let others: Vec<(usize, u32)> = places.filter(|(at, low)| ![7, bar].contains(&board(*at, *low))).collect();
+    let (second, other) = *others.get(random.below(others.len()))?;
+    let first = (index, set_bits(p.word(index), low, 3, board(second, other)));
+    Some(vec![first, (second, set_bits(p.word(second), other, 3, bar))])
+}
+
+/// The bits of a word that an immediate has: those that change when all of its bits do.
+fn immediate(p: &Program, inst: &Inst, place: usize) -> Option<u128> {
+    let with = |flipped: u64| {
+        let mut changed = *inst;
+        changed.args[place].val ^= flipped;
+        sass::encode(p.target, &changed).ok()
+    };
+    let word = with(0)?;
+    // Of a field with a sign all bits above it change, too; of another one only its own may.
+    let widths = (1..=64).rev().map(|width| u64::MAX >> (64 - width));
+    widths.filter_map(with).map(|changed| changed ^ word).find(|field| *field != 0)
+}
+
 /// The words of a mutant of a kind, made at or near one instruction; `None` where it has nothing to change.
 fn mutate(p: &Program, kind: usize, index: usize, random: &mut Random) -> Option<Vec<(usize, u128)>> {
     let word = p.word(index);
@@ -90,26 +132,24 @@ fn mutate(p: &Program, kind: usize, index: usize, random: &mut Random) -> Option
             Some(vec![(index, word & !(1 << bit))])
         }
         1 if inst.ctrl.stall > 1 => Some(vec![(index, shorter(p, index, inst.ctrl.stall, random)?)]),
-        2 if inst.ctrl.write_bar != 7 => {
-            let other = |i: &usize| p.inst(*i).is_some_and(|o| ![7, inst.ctrl.write_bar].contains(&o.ctrl.write_bar));
-            let others: Vec<usize> = p.executed.iter().copied().filter(other).collect();
-            let second = *others.get(random.below(others.len()))?;
-            let bar = p.inst(second)?.ctrl.write_bar;
-            let swapped = set_bits(p.word(second), 110, 3, inst.ctrl.write_bar.into());
-            Some(vec![(index, set_bits(word, 110, 3, bar.into())), (second, swapped)])
-        }
-        3 | 4 => {
-            let wanted = if kind == 3 { ArgKind::Reg } else { ArgKind::Imm };
-            let fits = |i: &usize| inst.args[*i].kind == wanted && (kind == 4 || inst.args[*i].val < 250);
+        2 => swapped(p, index, random),
+        3 => {
+            let fits = |i: &usize| inst.args[*i].kind == ArgKind::Reg && inst.args[*i].val < 250;
             let places: Vec<usize> = (0..inst.args.len()).filter(fits).collect();
             let place = *places.get(random.below(places.len()))?;
             let mut changed = inst;
-            match kind {
-                3 => changed.args[place].val ^= 1,
-                _ => changed.args[place].val ^= 1 << random.below(16),
-            }
+            changed.args[place].val ^= 1;
             let words = encoded(&changed)?;
             (words[0].1 != word).then_some(words)
+        }
+        4 => {
+            let places: Vec<usize> = (0..inst.args.len()).filter(|i| inst.args[*i].kind == ArgKind::Imm).collect();
+            let place = *places.get(random.below(places.len()))?;
+            let field = immediate(p, &inst, place)?;
+            let bits: Vec<u32> = (0..128).filter(|bit| field >> bit & 1 != 0).collect();
+            let changed = word ^ 1 << bits[random.below(bits.len())];
+            sass::decode(p.target, changed).ok()?;
+            Some(vec![(index, changed)])
         }
         5 if matches!(inst.op, Op::WARPSYNC | Op::BSYNC) => {
             let mut nop = Inst::new(Op::NOP);
@@ -133,19 +173,29 @@ fn matters(p: &Program, words: &[(usize, u128)], cubin: &Cubin) -> Option<String
     MATTER.into_iter().find_map(|seed| Some(format!("seed {seed}: {}", p.judge(cubin, Some(seed)).differs?)))
 }
 
-/// Who flags a mutant first.
-fn flagged(p: &Program, cubin: &Cubin) -> Option<usize> {
-    let run = |seed| {
-        let run = p.judge(cubin, seed);
-        run.report.or(run.differs).is_some()
-    };
-    if run(None) {
-        return Some(0);
+/// What is found of a mutant.
+struct Found {
+    /// Who reports it first: the plain run, the checker, a jittered run.
+    reported: Option<usize>,
+    /// Whether a run has a wrong number.
+    shows: bool,
+}
+
+fn found(p: &Program, cubin: &Cubin) -> Found {
+    let plain = p.judge(cubin, None);
+    let mut found = Found { reported: plain.report.map(|_| 0), shows: plain.differs.is_some() };
+    if found.reported.is_none() && p.statically(cubin) {
+        found.reported = Some(1);
     }
-    if p.statically(cubin) {
-        return Some(1);
+    for seed in FLAG {
+        if found.reported.is_some() && found.shows {
+            break;
+        }
+        let run = p.judge(cubin, Some(seed));
+        found.reported = found.reported.or(run.report.map(|_| 2));
+        found.shows |= run.differs.is_some();
     }
-    FLAG.into_iter().any(|seed| run(Some(seed))).then_some(2)
+    found
 }
 
 /// What became of the mutants of a kind.
@@ -154,8 +204,11 @@ struct Count {
     made: usize,
     can_matter: usize,
     by_list: usize,
-    /// Of those that can matter: flagged by the plain run, by the checker, by a jittered run.
-    flagged: [usize; 3],
+    /// Of those that can matter: reported by the plain run, by the checker alone, by a jittered run alone.
+    reported: [usize; 3],
+    /// Of those that can matter: with a wrong number, and of these without a report.
+    shows: usize,
+    only_shows: usize,
     missed: Vec<String>,
     /// Of those that cannot matter: how many the checker reports, which also looks at paths that the launch does not take.
     careful: usize,
@@ -165,7 +218,7 @@ fn count(programs: &[Program], kind: usize) -> Count {
     let mut random = Random::new(kind as u64 + 1);
     let (mut count, mut seen) = (Count::default(), BTreeSet::new());
     for _ in 0..TRIES {
-        if count.can_matter == EACH || count.made == MOST {
+        if count.can_matter == each() || count.made == MOST {
             break;
         }
         let number = random.below(programs.len());
@@ -183,9 +236,14 @@ fn count(programs: &[Program], kind: usize) -> Count {
         };
         count.can_matter += 1;
         count.by_list += usize::from(!why.starts_with("seed"));
-        match flagged(p, &cubin) {
-            Some(by) => count.flagged[by] += 1,
-            None => count.missed.push(format!("{} pc {:#x}: {why}", p.name, 16 * index)),
+        let found = found(p, &cubin);
+        found.reported.into_iter().for_each(|by| count.reported[by] += 1);
+        count.shows += usize::from(found.shows);
+        count.only_shows += usize::from(found.shows && found.reported.is_none());
+        let counts = found.reported.is_some() || found.shows && !BY_REPORT.contains(&kind);
+        if !counts {
+            let shows = if found.shows { "wrong numbers alone" } else { "nothing" };
+            count.missed.push(format!("{} pc {:#x}: {why}: {shows}", p.name, 16 * index));
         }
     }
     count
@@ -213,17 +271,20 @@ fn mutants_are_found_out() {
     });
     counts.sort_by_key(|(kind, _)| *kind);
     let mut few = Vec::new();
-    let least = if programs.iter().any(|p| p.name.ends_with("incumbent")) { EACH } else { EACH / 2 };
+    let least = if programs.iter().any(|p| p.name.ends_with("incumbent")) { each() } else { each() / 2 };
     for (kind, count) in counts {
-        let (name, flagged) = (KINDS[kind], count.flagged.iter().sum::<usize>());
-        let [plain, checker, jitter] = count.flagged;
+        let (name, flagged) = (KINDS[kind], count.can_matter - count.missed.len());
+        let [plain, checker, jitter] = count.reported;
         println!(
-            "{name}: {} made; {} can matter ({} by the list of distances), {flagged} of them flagged: {plain} by the plain run, \
-             {checker} more by the checker, {jitter} more by jittered runs; {} cannot matter (the checker \
-             reports {} of those)",
+            "{name}: {} made; {} can matter ({} by the list of distances); {} of them reported: {plain} by the plain run, \
+             {checker} more by the checker, {jitter} more by jittered runs; {} with wrong numbers, {} with those alone; \
+             {} cannot matter (the checker reports {} of those); {flagged} count as flagged",
             count.made,
             count.can_matter,
             count.by_list,
+            count.reported.iter().sum::<usize>(),
+            count.shows,
+            count.only_shows,
             count.made - count.can_matter,
             count.careful,
         );

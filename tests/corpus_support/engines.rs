@@ -3,7 +3,9 @@
 //! Input: the text of one kernel, a launch, how to compile. Output: the arguments after the launch. Invariant: a refusal
 //! (the compiler or the engine lacks something and names it) is told apart from a fault of what ran.
 
+use super::hazards;
 use sassafras::compile::{Options, compile};
+use sassafras::cubin;
 use sassafras::sim;
 use sassafras::sim::fault::{Fault, Kind};
 use sassafras::sim::launch::{ArgValue, Launch};
@@ -11,7 +13,6 @@ use sassafras::sim::run::{How as Run, Shape, run_as};
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 
 /// How a kernel is compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,9 +48,6 @@ fn shape(launch: &Launch) -> Shape {
 fn short(message: &str) -> String {
     message.lines().filter(|l| !l.trim().is_empty()).take(3).collect::<Vec<_>>().join(" | ").chars().take(400).collect()
 }
-
-/// Runs of the incumbent's cubins that have a hazard by our tables, with the first of each.
-pub static HAZARDS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// A panic is a fault of what panics, and the other launches go on.
 pub fn guarded<T>(run: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
@@ -98,24 +96,42 @@ pub fn ours(source: &str, how: &How) -> Result<Vec<u8>, Failure> {
     Ok(output.cubin)
 }
 
-/// Compiled by the incumbent, run on the machine; what was made before from the same text is taken from the build folder.
-pub fn incumbent(ptxas: &Path, source: &str, launch: &Launch, how: &How) -> Ran {
-    let cubin = assembled(ptxas, source, how).map_err(|message| Failure::Wrong(short(&message)))?;
-    let mut values = launch.arg_values();
-    let outcome = match run_as(&cubin, &launch.kernel, shape(launch), &mut values, Run::default()) {
-        Ok(outcome) => outcome,
-        Err(fault) => return Err(failure(&fault)),
+/// What a run of the incumbent's cubin gave.
+pub struct Finished {
+    pub values: Vec<ArgValue>,
+    /// Whether functions were executed whose last place jitter may change.
+    pub approximate: bool,
+    /// Its hazards by our tables: the key of each in `hazards`, and the report. Where there are any, the values are those without time.
+    pub hazards: Vec<(String, String)>,
+}
+
+/// The incumbent's cubin on the machine, jittered where there is a seed; a report of another kind than a hazard is a failure.
+pub fn theirs(cubin: &[u8], launch: &Launch, jitter: Option<u64>, noise: bool) -> Result<Finished, Failure> {
+    let how = Run { jitter, noise, ..Run::default() };
+    let run = |how: Run| {
+        let mut values = launch.arg_values();
+        let ran = run_as(cubin, &launch.kernel, shape(launch), &mut values, how);
+        ran.map(|outcome| (values, outcome)).map_err(|fault| failure(&fault))
     };
+    let (values, outcome) = run(how)?;
+    let approximate = outcome.counts.contains_key("MUFU");
     let only_hazards = !outcome.reports.is_empty() && outcome.reports.iter().all(|r| r.fault.kind == Kind::Hazard);
     if !only_hazards {
-        return outcome.clean().map(|_| values).map_err(|fault| failure(&fault));
+        outcome.clean().map_err(|fault| failure(&fault))?;
+        return Ok(Finished { values, approximate, hazards: Vec::new() });
     }
-    // Rows of the latency tables that are more careful than the incumbent: its numbers are judged without time, and the runs are told.
-    let first = &outcome.reports[0];
-    HAZARDS.lock().unwrap().push(format!("{} {how}: {first}", launch.kernel));
-    values = launch.arg_values();
-    let ran = run_as(&cubin, &launch.kernel, shape(launch), &mut values, Run { timed: false, ..Run::default() });
-    ran.and_then(|outcome| outcome.clean()).map(|_| values).map_err(|fault| failure(&fault))
+    let read = cubin::read(cubin).map_err(|error| Failure::Wrong(error.to_string()))?;
+    let key = |report| (hazards::key(&read, &launch.kernel, report), report.to_string());
+    let hazards = outcome.reports.iter().map(key).collect();
+    // What it computes is judged without time, then: with time it is spoilt.
+    let (values, outcome) = run(Run { timed: false, ..how })?;
+    outcome.clean().map_err(|fault| failure(&fault))?;
+    Ok(Finished { values, approximate, hazards })
+}
+
+/// Compiled by the incumbent; what was made before from the same text is taken from the build folder.
+pub fn incumbent(ptxas: &Path, source: &str, how: &How) -> Result<Vec<u8>, Failure> {
+    assembled(ptxas, source, how).map_err(|message| Failure::Wrong(short(&message)))
 }
 
 fn assembled(ptxas: &Path, source: &str, how: &How) -> Result<Vec<u8>, String> {
