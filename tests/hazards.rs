@@ -353,11 +353,12 @@ const CAUGHT: [(&str, u32); 5] = [
     ("a wait bit cleared", 97),
     // A stall that no dependence asks for: that of an instruction whose pipe is busy, of the last one before a wait.
     ("a stall one shorter", 97),
-    // A result that nobody reads or overwrites, as a predicate or a value beside the one that was asked for.
+    // A result of a class that comes in order (of S2R, LDC, LDS), before another one that is waited for.
     ("no write barrier", 93),
-    // The same, and who waits for one scoreboard often waits for the next one as well.
+    // The same (of DFMA above all, whose results come in order where they are announced), and who waits for one scoreboard often waits for the
+    // next one as well.
     ("another write barrier", 73),
-    // Sources that nobody overwrites before the result of the same instruction is waited for, or another late read of the same queue.
+    // Late reads of one queue happen in order, and the end of a later one is waited for; or the result of the same instruction is.
     ("no read barrier", 80),
 ];
 
@@ -378,15 +379,6 @@ fn mutants_of_control_words_are_caught() {
                     let caught = !Analysis::new(target, &changed).unwrap().reports().is_empty();
                     let count = counts.entry(what).or_default();
                     *count = (count.0 + u32::from(caught), count.1 + 1);
-                    if !caught {
-                        println!(
-                            "ESC {what}: {} {} {:#x} {}",
-                            job.name,
-                            function.name,
-                            at * 16,
-                            decode(target, *word).map_or(String::new(), |i| named(&i))
-                        );
-                    }
                 }
             }
         }
