@@ -7,7 +7,7 @@
 //! there is one, its numbers are those without time). By default each launch takes one of these combinations, another than its
 //! neighbours; `SASSAFRAS_CORPUS=all` takes all, `SASSAFRAS_CORPUS=built` all of every target
 //! with an encoder (ours alone beyond the six). `SASSAFRAS_CASE` and `SASSAFRAS_SM` (lists, such as `01_basic,07_crypto.keccak` and
-//! `sm_90`) narrow the run. Ours and the incumbent's run under jitter, too: every fourth launch with one seed, with `SASSAFRAS_JITTER=10` each with ten.
+//! `sm_90`) narrow the run, `SASSAFRAS_ENGINE=incumbent` leaves ours out. Ours and the incumbent's run under jitter, too: every fourth launch with one seed, with `SASSAFRAS_JITTER=10` each with ten.
 //! No seed changes a delay: with and without one a result of variable latency is there only when somebody has waited for its scoreboard, and
 //! one of fixed latency only when its cycles have passed, which is the worst case of every delay at once. What a seed has is the contents
 //! of what nobody has written and the turns of the warps, and the numbers must be the same, bit for bit; one more run of a kernel with approximate functions
@@ -202,7 +202,9 @@ impl Bench {
                     expected = Some(task.launch.expecting(values));
                 }
             }
-            self.ours(task, &source, &how, expected.as_ref());
+            if wanted("SASSAFRAS_ENGINE", &["ours"]) {
+                self.ours(task, &source, &how, expected.as_ref());
+            }
         }
     }
 }

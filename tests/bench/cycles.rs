@@ -142,7 +142,10 @@ fn main() -> ExitCode {
     for path in paths {
         let case = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let file = LaunchFile::load(&path).unwrap_or_else(|error| panic!("{error}"));
-        let Ok(module) = std::fs::read_to_string(&file.module) else { continue };
+        let Ok(module) = std::fs::read_to_string(&file.module) else {
+            println!("skipped: {case} ({} launches): its module is not there", file.launches.len());
+            continue;
+        };
         for target in TARGETS.into_iter().filter(|t| options.sm.as_deref().is_none_or(|sm| sm == *t)) {
             let wanted = |launch: &&Launch| {
                 let name = format!("{case}.{}", launch.kernel);
