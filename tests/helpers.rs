@@ -2,8 +2,8 @@
 //!
 //! Input: every row of `tables/helpers`. Checked: ids, counts and states; each body runs on the machine under jitter, called from a kernel that only
 //! declares it, against an exact reference. Each runs on one of the six generations that use it, and with `SASSAFRAS_HELPERS=N` on all of them, with N
-//! random inputs for arithmetic (and edge values) and N / 500 lanes for the others; `SASSAFRAS_HELPER=PART` narrows by name. The incumbent accepts
-//! every body.
+//! random inputs for arithmetic (and edge values) and N / 500 lanes for the others, on each generation; where the code of a generation is word for
+//! word that of one before, 512 inputs of arithmetic. `SASSAFRAS_HELPER=PART` narrows by name. The incumbent accepts every body.
 
 #[path = "helpers_support/arithmetic.rs"]
 mod arithmetic;
@@ -11,6 +11,8 @@ mod arithmetic;
 mod exact;
 #[path = "helpers_support/fragments.rs"]
 mod fragments;
+#[path = "helpers_support/groups.rs"]
+mod groups;
 #[path = "helpers_support/harness.rs"]
 mod harness;
 #[path = "helpers_support/meeting.rs"]
@@ -31,6 +33,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const GENERATIONS: [&str; 6] = ["sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"];
 const BLOCK: usize = 256;
+/// Random inputs of arithmetic where no number was asked for.
+const FEW: usize = 512;
 
 /// Generations on which a helper runs: those that use it; where none does, those that could compile its body for older ones.
 fn generations(helper: &Helper) -> Vec<&'static str> {
@@ -52,8 +56,15 @@ fn judge(helper: &'static Helper, target: &str, inputs: usize, lanes: usize) -> 
     }
     let warps = lanes.div_ceil(32).max(1);
     type Try = fn(&'static Helper, &str, &mut Random) -> Option<Result<(), String>>;
-    let tries: [Try; 6] =
-        [tiles::product, tiles::place, tiles::matrices, meeting::barrier, meeting::warpsync, meeting::trap];
+    let tries: [Try; 7] = [
+        tiles::product,
+        tiles::place,
+        tiles::matrices,
+        meeting::barrier,
+        meeting::warpsync,
+        meeting::trap,
+        groups::together,
+    ];
     for one in tries {
         let Some(first) = one(helper, target, &mut r) else { continue };
         first?;
@@ -141,25 +152,44 @@ fn together(helper: &'static Helper, target: &str, warps: usize, r: &mut Random)
     Ok(())
 }
 
+/// A helper on a generation, with so many inputs of arithmetic.
+struct Run {
+    helper: &'static Helper,
+    target: &'static str,
+    inputs: usize,
+}
+
+/// What runs of a helper: few inputs on one generation, or all on each of them whose words no generation before has.
+fn runs(helper: &'static Helper, all: Option<usize>) -> Vec<Run> {
+    let on = generations(helper);
+    let Some(n) = all else {
+        return vec![Run { helper, target: on[usize::from(helper.id) % on.len()], inputs: FEW }];
+    };
+    if arithmetic::reference(helper.name).is_none() {
+        return on.into_iter().map(|target| Run { helper, target, inputs: n }).collect();
+    }
+    let mut seen = Vec::new();
+    let mut run = |target| {
+        let words = Bench::of(helper, target, BLOCK as u32).map(|b| b.words_of_code());
+        let known = words.is_ok() && seen.contains(&words);
+        seen.push(words);
+        Run { helper, target, inputs: if known { FEW } else { n } }
+    };
+    on.into_iter().map(&mut run).collect()
+}
+
 /// Every pair of a helper and a generation, by as many threads as there are cores.
 #[test]
 fn bodies_compute_what_their_rows_say() {
     let all = asked();
     let part = std::env::var("SASSAFRAS_HELPER").unwrap_or_default();
-    let mut pairs: Vec<(&'static Helper, &str)> = Vec::new();
-    for helper in HELPERS.iter().filter(|h| h.built() && h.name.contains(&part)) {
-        let on = generations(helper);
-        match all {
-            Some(_) => pairs.extend(on.iter().map(|g| (helper, *g))),
-            None => pairs.push((helper, on[usize::from(helper.id) % on.len()])),
-        }
-    }
+    let helpers = HELPERS.iter().filter(|h| h.built() && h.name.contains(&part));
+    let pairs: Vec<Run> = helpers.flat_map(|h| runs(h, all)).collect();
     let next = AtomicUsize::new(0);
     let wrong = Mutex::new(Vec::new());
     let work = || {
-        while let Some((helper, target)) = pairs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let share = all.map(|n| n.div_ceil(generations(helper).len()));
-            if let Err(message) = judge(helper, target, share.unwrap_or(512), all.map_or(32, |n| n / 500)) {
+        while let Some(Run { helper, target, inputs }) = pairs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(message) = judge(helper, target, *inputs, all.map_or(32, |n| n / 500)) {
                 wrong.lock().unwrap().push(message);
             }
         }
@@ -170,11 +200,14 @@ fn bodies_compute_what_their_rows_say() {
     });
     let mut wrong = wrong.into_inner().unwrap();
     wrong.sort();
+    let sums: Vec<&Run> = pairs.iter().filter(|r| arithmetic::reference(r.helper.name).is_some()).collect();
+    let whole = sums.iter().filter(|r| all.is_some_and(|n| r.inputs == n)).count();
     println!(
-        "{} bodies on {} generations: {} wrong",
+        "{} bodies on {} generations: {} wrong; of {} of arithmetic {whole} with all inputs, the code of the others being theirs",
         pairs.len(),
         if all.is_some() { "all" } else { "one of the" },
-        wrong.len()
+        wrong.len(),
+        sums.len()
     );
     assert!(
         wrong.is_empty(),
@@ -192,12 +225,26 @@ fn counts_are_those_of_the_catalogue() {
     let frozen =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/helpers/counts.txt")).unwrap();
     assert_eq!(line, frozen, "tests/cases/helpers/counts.txt; the number built may only grow");
-    assert_eq!(CATEGORIES.len(), 19);
     for (place, helper) in HELPERS.iter().enumerate() {
         assert_eq!(usize::from(helper.id), place + 1);
         assert_eq!(Helper::by_name(helper.name).map(|h| h.id), Some(helper.id));
         assert_eq!(helper.built(), !helper.body.is_empty());
     }
+}
+
+#[test]
+fn s3_19_and_s3_20_ids_go_by_name_and_categories_have_their_counts() {
+    let calls: Vec<&str> = HELPERS.iter().filter(|h| h.tier() == Tier::Call).map(|h| h.name).collect();
+    assert!(calls.len() == 607 && HELPERS[606].tier() == Tier::Call && calls.windows(2).all(|pair| pair[0] < pair[1]));
+    let counts = |tier: Tier| -> Vec<(&str, usize)> {
+        let of = CATEGORIES.iter().filter(|c| HELPERS.iter().any(|h| h.category().name == c.name && h.tier() == tier));
+        of.map(|c| (c.name, HELPERS.iter().filter(|h| h.category().name == c.name).count())).collect()
+    };
+    let call = counts(Tier::Call);
+    assert_eq!((call.len(), call.iter().map(|c| c.1).sum::<usize>()), (13, 607), "{call:?}");
+    assert_eq!(call.iter().find(|c| c.0 == "sm70"), Some(&("sm70", 393)));
+    let groups: Vec<usize> = counts(Tier::Inline).iter().map(|c| c.1).collect();
+    assert_eq!(groups, [114, 229, 80, 40, 9, 1]);
 }
 
 /// The text of a library with every body, under names of our own: the incumbent knows some of them.

@@ -12,8 +12,6 @@ use sassafras::sim::ops::format::{Exact, F16, F32, F64, Format, Round, Value};
 pub enum Want {
     Bits(u64),
     Nan(Format),
-    /// f64 within this much of itself.
-    Near(f64, f64),
 }
 
 impl Want {
@@ -21,10 +19,6 @@ impl Want {
         match self {
             Want::Bits(bits) => bits == got,
             Want::Nan(f) => f.is_nan(got),
-            Want::Near(value, bound) => {
-                let got = f64::from_bits(got);
-                got == value || ((got - value) / value).abs() <= bound
-            }
         }
     }
 }
@@ -135,6 +129,22 @@ fn root(f: Format, a: u64, round: Round) -> Want {
     })
 }
 
+/// 1 / the square root of a positive f64, rounded to nearest.
+fn inverse_root(x: u64) -> u64 {
+    let Value::Num(x) = F64.unpack(x) else { unreachable!("a positive number") };
+    // The operand as 63 or 64 bits times an even power of two: the root times 2^86 has 55 bits, and its square times the operand is 2^172.
+    let shift = 62 - (127 - x.mant.leading_zeros() as i32);
+    let shift = shift + ((x.exp - shift) & 1);
+    let (mant, exp) = (x.mant << shift, x.exp - shift);
+    let below = |root: u128| {
+        let (high, low) = (root * root >> 64, root * root & u128::from(u64::MAX));
+        mant * high + (mant * low >> 64) < 1 << (172 - 64)
+    };
+    let root = (0..55).rev().fold(0u128, |root, bit| if below(root | 1 << bit) { root | 1 << bit } else { root });
+    // Something always lies above, for what is exact was not below.
+    F64.pack(Exact { neg: false, mant: root << 1 | 1, exp: -exp / 2 - 87 }, Round::Nearest)
+}
+
 /// A reference of one lane, given its words and its thread's number in the block.
 pub type Reference = Box<dyn Fn(&[u64], u64) -> Vec<Want>>;
 
@@ -205,7 +215,7 @@ fn rounded(name: &str) -> Option<(Vec<Kind>, Reference)> {
                 } else if x == 0.0 {
                     Want::Bits(f64::INFINITY.copysign(x).to_bits())
                 } else {
-                    Want::Near(1.0 / x.sqrt(), 1e-15)
+                    Want::Bits(if x.is_finite() { inverse_root(a[0]) } else { 0 })
                 }]
             }),
         ));

@@ -4,11 +4,14 @@
 //! that came back, and the memory. A lane that is not in its own `mask` does not call. A slot called `ptr` gets an offset in the memory.
 
 pub use super::exact::Random;
+use object::{Object, ObjectSection};
 use sassafras::compile::{Options, compile};
 use sassafras::sim::launch::ArgValue;
 use sassafras::sim::run::{How, Shape, run_as};
 use sassafras::tables::helpers::{Helper, Slot};
+use std::cell::RefCell;
 use std::fmt::Write;
+use std::rc::Rc;
 
 /// Bytes of the memory.
 pub const MEMORY: usize = 16384;
@@ -139,9 +142,14 @@ pub fn copy(from: &str, to: &str, from_space: &str, to_space: &str) -> String {
     )
 }
 
+thread_local! {
+    /// The last text that was compiled, and what came of it.
+    static LAST: RefCell<(String, Rc<[u8]>)> = RefCell::new((String::new(), Rc::new([])));
+}
+
 /// A kernel compiled for a target.
 pub struct Bench {
-    pub cubin: Vec<u8>,
+    pub cubin: Rc<[u8]>,
     pub block: u32,
     /// Words of a lane that go in and come out.
     pub words: [usize; 2],
@@ -154,9 +162,26 @@ impl Bench {
     }
 
     pub fn text(source: &str, target: &str, block: u32, words: [usize; 2]) -> Result<Bench, String> {
+        // The target stands in the text. Tests of whole warps ask for the same text again and again.
+        if let Some(cubin) = LAST.with_borrow(|last| (last.0 == source).then(|| last.1.clone())) {
+            return Ok(Bench { cubin, block, words });
+        }
         let options = Options { verify_ir: true, ..Options::new(target) };
         let output = compile(source, &options).map_err(|d| format!("{}\n{source}", d[0].render("k", source)))?;
-        Ok(Bench { cubin: output.cubin, block, words })
+        let cubin: Rc<[u8]> = output.cubin.into();
+        LAST.set((source.to_string(), cubin.clone()));
+        Ok(Bench { cubin, block, words })
+    }
+
+    /// The instructions of the kernel and of what it calls.
+    pub fn words_of_code(&self) -> Vec<u8> {
+        let file = object::File::parse(&*self.cubin).expect("a cubin of ours");
+        let code = file.sections().filter(|s| {
+            s.name().is_ok_and(|n| {
+                n.starts_with(".text.") || n.starts_with(".nv.constant2") || n.starts_with(".nv.constant4")
+            })
+        });
+        code.flat_map(|s| s.data().map(<[u8]>::to_vec).unwrap_or_default()).collect()
     }
 
     /// Runs over lanes; their number is a multiple of the block's.

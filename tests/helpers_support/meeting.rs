@@ -6,8 +6,16 @@
 use super::harness::{Bench, Random, call, head, kernel, loads, registers, stores};
 use sassafras::tables::helpers::Helper;
 
-/// Threads of the block.
-const THREADS: u32 = 64;
+/// Threads of the block: four warps.
+const THREADS: u64 = 128;
+
+/// What a thread does at the barrier: stays away (but is there, at another barrier), calls the helper, or waits by the PTX instruction.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Away,
+    Calls,
+    Waits,
+}
 
 /// `__cuda_sm70_barrier_*`
 pub fn barrier(helper: &'static Helper, target: &str, r: &mut Random) -> Option<Result<(), String>> {
@@ -17,63 +25,82 @@ pub fn barrier(helper: &'static Helper, target: &str, r: &mut Random) -> Option<
     Some(met(helper, target, rest, id, r).map_err(|e| format!("{} {target}: {e}", helper.name)))
 }
 
-fn met(helper: &'static Helper, target: &str, rest: &str, id: u64, r: &mut Random) -> Result<(), String> {
+/// The kernel. A thread is given, before what the helper takes: its part, the thread whose word it reads, the barrier and how many meet there.
+///
+/// Every thread writes its square; who called or waited reads that of its partner. Odd and even threads call in different places. All meet at the
+/// next barrier in the end: there stand the threads that stayed away, which so are neither gone nor at the helper's barrier.
+fn meeting(helper: &'static Helper, target: &str) -> (String, [usize; 2]) {
     let (declarations, called) = call(helper);
+    let own = ["part", "there", "number", "meet"].map(|n| ("b32", n.to_string()));
+    let params: Vec<(&'static str, String)> = own.into_iter().chain(registers(helper.params)).collect();
+    let mut body =
+        ".reg .b32 part, there, number, meet, theirs, after; .reg .b64 tile_at, mine, other; .reg .pred odd, now;\n"
+            .to_string();
+    body += &loads(&params);
+    body += "mov.u64 tile_at, tile;\nmul.lo.u32 x32, t, t;\nmul.wide.u32 mine, t, 4;\nadd.u64 mine, mine, tile_at;\n\
+             mul.wide.u32 other, there, 4;\nadd.u64 other, other, tile_at;\nst.shared.b32 [mine], x32;\nmov.b32 theirs, 0;\nmov.b32 dst, 0;\n\
+             add.u32 after, number, 1;\nand.b32 after, after, 15;\nsetp.eq.u32 now, part, 0;\n@now bra away;\nsetp.eq.u32 now, part, 2;\n@now bra waiting;\n\
+             and.b32 x32, t, 1;\nsetp.eq.u32 odd, x32, 1;\n@odd bra elsewhere;\n";
+    body += &format!("{called}bra met;\nelsewhere:\n{}met:\n", called.replace("m_", "n_"));
+    body += match helper.name.contains("_arrive") {
+        true => "bra away;\n",
+        false => "bra read;\n",
+    };
+    body += "waiting:\nbarrier.cta.sync number, meet;\nread:\nld.shared.b32 theirs, [other];\naway:\nbarrier.cta.sync after;\n";
+    body += &stores(&[("b32", "dst".to_string()), ("b32", "theirs".to_string())]);
+    let tile = format!(".shared .align 4 .b32 tile[{THREADS}];\n");
+    (head(helper, target) + &tile + &kernel(&declarations, &body), [params.len(), 2])
+}
+
+fn met(helper: &'static Helper, target: &str, rest: &str, id: u64, r: &mut Random) -> Result<(), String> {
     let has = |name: &str| helper.params.iter().any(|s| s.name == name);
-    let mut given = String::new();
-    let params = registers(helper.params);
-    let load = loads(&params);
-    // Every thread writes its square and reads that of a thread of the other warp.
-    let write = "mov.u64 w, tile;\nmul.lo.u32 x32, t, t;\n.reg .b64 own, other; .reg .b32 there, theirs; .reg .pred odd, second;\n\
-                 mul.wide.u32 own, t, 4;\nadd.u64 own, own, w;\nxor.b32 there, t, 32;\nmul.wide.u32 other, there, 4;\nadd.u64 other, other, w;\n\
-                 st.shared.b32 [own], x32;\n";
-    let read = "ld.shared.b32 theirs, [other];\n";
-    given += &load;
-    given += write;
-    given += "mov.b32 theirs, 0;\nmov.b32 dst, 0;\nand.b32 x32, t, 1;\nsetp.eq.u32 odd, x32, 1;\nsetp.gt.u32 second, t, 31;\n";
     let arrive = rest.starts_with("arrive");
-    if arrive {
-        // The first warp only arrives; the second waits for it.
-        given += &format!(
-            "@second bra waiting;\n{called}bra done;\nwaiting:\nbarrier.cta.sync {id}, {THREADS};\n{read}done:\n"
-        );
-    } else {
-        // Odd and even threads come from different places.
-        let other = called.replace("m_", "n_");
-        given += &format!("@odd bra elsewhere;\n{called}bra met;\nelsewhere:\n{other}met:\n{read}");
+    // Some of the warps where the helper is given a count, else all of them; who only arrives needs another warp that waits.
+    let least = 1 + u64::from(arrive);
+    let mut warps: Vec<u64> = (0..THREADS / 32).collect();
+    let stay = if has("cnt") { least + r.below(THREADS / 32 - least + 1) } else { THREADS / 32 };
+    while warps.len() as u64 > stay {
+        warps.remove(r.below(warps.len() as u64) as usize);
     }
-    let results = vec![("b32", "dst".to_string()), ("b32", "theirs".to_string())];
-    given += &stores(&results);
-    let text = head(helper, target) + ".shared .align 4 .b32 tile[64];\n" + &kernel(&declarations, &given);
-    let bench = Bench::text(&text, target, THREADS, [params.len(), 2])?;
+    let place = |t: u64| warps.iter().position(|w| *w == t / 32);
+    let part = |t: u64| match place(t) {
+        None => Part::Away,
+        Some(i) if arrive && i + 1 == warps.len() => Part::Waits,
+        Some(_) => Part::Calls,
+    };
+    let partner = |t: u64| place(t).map_or(t, |i| warps[(i + 1) % warps.len()] * 32 + (t + 1) % 32);
+    let meet = 32 * stay;
     let set = match r.below(4) {
-        0 => u64::MAX,
+        0 => u128::MAX,
         1 => 0,
-        2 => 1 << r.below(64),
-        _ => r.next(),
+        2 => 1 << r.below(THREADS),
+        _ => u128::from(r.next()) << 64 | u128::from(r.next()),
     };
     let lane = |t: u64| -> Vec<u64> {
-        params
-            .iter()
-            .map(|(_, name)| match name.as_str() {
-                "arg0" => id,
-                "cnt" => THREADS.into(),
-                _ => (set >> t & 1) * (t + 1),
-            })
-            .collect()
+        let own = [part(t) as u64, partner(t), id, meet];
+        let given = registers(helper.params).into_iter().map(|(_, name)| match name.as_str() {
+            "arg0" => id,
+            "cnt" => meet,
+            _ => (set >> t & 1) as u64 * (t + 1),
+        });
+        own.into_iter().chain(given).collect()
     };
-    let lanes: Vec<Vec<u64>> = (0..u64::from(THREADS)).map(lane).collect();
-    let (got, _) = bench.run(&lanes, &[0; 64], r.next())?;
-    let want = match rest {
+    let lanes: Vec<Vec<u64>> = (0..THREADS).map(lane).collect();
+    let (text, words) = meeting(helper, target);
+    let (got, _) = Bench::text(&text, target, THREADS as u32, words)?.run(&lanes, &[0; 64], r.next())?;
+    let within = (0..THREADS).filter(|t| place(*t).is_some()).fold(0u128, |m, t| m | 1 << t);
+    let found = match rest {
         _ if !has("parg") => 0,
-        r if r.starts_with("red_and") => (set == u64::MAX).into(),
-        r if r.starts_with("red_or") => (set != 0).into(),
-        _ => u64::from(set.count_ones()),
+        r if r.starts_with("red_and") => (set & within == within).into(),
+        r if r.starts_with("red_or") => (set & within != 0).into(),
+        _ => u64::from((set & within).count_ones()),
     };
-    for (t, got) in got.iter().enumerate() {
-        let theirs = if arrive && t < 32 { 0 } else { ((t ^ 32) * (t ^ 32)) as u64 };
+    for (t, got) in (0..THREADS).zip(&got) {
+        let want = if part(t) == Part::Calls { found } else { 0 };
+        let reads = part(t) == Part::Waits || part(t) == Part::Calls && !arrive;
+        let theirs = if reads { partner(t) * partner(t) } else { 0 };
         if *got != [want, theirs] {
-            return Err(format!("thread {t}: {got:?} and not {:?}", [want, theirs]));
+            return Err(format!("thread {t} of {meet} that meet: {got:?} and not {:?}", [want, theirs]));
         }
     }
     Ok(())

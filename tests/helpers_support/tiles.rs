@@ -5,6 +5,7 @@
 
 use super::fragments::f16;
 use super::harness::{Bench, MEMORY, Random, call, copy, head, kernel, loads, registers, stores};
+use sassafras::sim::ops::format::{F16, F64, Round};
 use sassafras::tables::helpers::Helper;
 
 /// What a name says.
@@ -118,6 +119,17 @@ fn get(memory: &[u8], at: usize, index: usize, bits: usize) -> u64 {
         let bit = index * bits + i;
         v | u64::from(memory[at + bit / 8] >> (bit % 8) & 1) << i
     })
+}
+
+/// A sum as an f16: exact products, added in the order of k and rounded behind each step of so many, as an instruction of the tensor unit does that
+/// covers a part of k (8 on the oldest target, all of it on the others; where the summand is an f32, once in the end). `finite`: what is
+/// infinite is the largest number of its sign.
+fn half_sum(c: i64, terms: &[i64], each: usize, finite: bool) -> u64 {
+    let half = |sum: f64| F64.convert(sum.to_bits(), F16, Round::Nearest);
+    let sum = terms.chunks(each).fold(c as f64, |sum, part| {
+        f64::from_bits(F16.convert(half(sum + part.iter().sum::<i64>() as f64), F64, Round::Nearest))
+    });
+    half(if finite { sum.clamp(-65504.0, 65504.0) } else { sum })
 }
 
 /// One product with the helper in it; `None` for a helper that is no step of one.
@@ -281,14 +293,16 @@ fn run(
     text += &kernel(&declare, &body);
     let bench = Bench::text(&text, target, 32, [0, 0])?;
     // The matrices.
-    let small = |r: &mut Random| r.below(17) as i64 - 8;
+    // Of floats, integers: small ones, those whose sums are rounded in f16, those whose sums are beyond it. In f32 all are exact.
+    let reach = [8, 40, 200][r.below(3) as usize];
+    let number = |r: &mut Random, most: u64| r.below(2 * most + 1) as i64 - most as i64;
     let of_factor = |r: &mut Random| match factor.0 {
         "s8" => r.below(256) as i64 - 128,
         "u8" => r.below(256) as i64,
         "s4" => r.below(16) as i64 - 8,
         "u4" => r.below(16) as i64,
         "b1" => r.below(2) as i64,
-        _ => small(r),
+        _ => number(r, reach),
     };
     let mut memory = vec![0u8; MEMORY];
     let matrix = |r: &mut Random, rows: usize, cols: usize, f: &dyn Fn(&mut Random) -> i64| -> Vec<Vec<i64>> {
@@ -304,8 +318,11 @@ fn run(
                 1 => i64::from(i32::MIN) + r.below(9000) as i64,
                 _ => i64::from(r.next() as i32),
             }
+        } else if reach == 8 {
+            number(r, reach)
         } else {
-            small(r)
+            // At most 65504 in f16, and 11 bits of it.
+            number(r, 2047) << r.below(6)
         }
     });
     let mut fill_in = |at: usize, x: &[Vec<i64>], by_row: bool, lead: usize, (ty, bits): (&str, usize)| {
@@ -338,7 +355,17 @@ fn run(
     for i in 0..m {
         for j in 0..n {
             let terms = (0..k).map(|t| if factor.0 == "b1" { a[i][t] ^ b[t][j] } else { a[i][t] * b[t][j] });
-            let sum = c[i][j] + terms.sum::<i64>();
+            let terms: Vec<i64> = terms.collect();
+            let sum = c[i][j] + terms.iter().sum::<i64>();
+            let got = get(&after, D, if row_d { i * ldm[3] + j } else { j * ldm[3] + i }, result.1);
+            if result.1 == 16 && !odd.iter().any(|o| (o.0, o.1) == (i, j)) {
+                let steps = if summand.1 == 16 { vec![k, 8] } else { vec![k] };
+                let finite = step == Step::Product && saturate;
+                if !steps.iter().any(|each| half_sum(c[i][j], &terms, *each, finite) == got) {
+                    return Err(format!("element {i},{j}: {got:#x} and not f16 of {sum}"));
+                }
+                continue;
+            }
             let want = match odd.iter().rev().find(|o| o.0 == i && o.1 == j) {
                 Some((_, _, v)) => match (
                     v & 0x7fff == 0x7c00 && summand.1 == 16 || v & 0x7fffffff == 0x7f800000,
@@ -355,7 +382,6 @@ fn run(
                 None if integers => sum as u32 as u64,
                 None => encode(result.0, sum),
             };
-            let got = get(&after, D, if row_d { i * ldm[3] + j } else { j * ldm[3] + i }, result.1);
             if got != want {
                 return Err(format!("element {i},{j}: {got:#x} and not {want:#x}"));
             }

@@ -106,9 +106,6 @@ pub fn reference(name: &str, lanes: &Lanes) -> Option<Vec<Option<Vec<u64>>>> {
             if rest.ends_with("_p") { vec![value, inside.into()] } else { vec![value] }
         }));
     }
-    if rest.is_some_and(|r| r.starts_with("query_activemask")) {
-        return Some(vec![Some(vec![0xffff_ffff]); 32]);
-    }
     if name.starts_with("sm_8x_mma_shfl") {
         let words = lanes[0].len() - 1;
         return Some((0..32).map(|l| Some(lanes[lanes[l][words] as usize][..words].to_vec())).collect());
