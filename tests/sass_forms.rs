@@ -80,6 +80,10 @@ fn a_misfit_is_told_by_opcode_operand_and_reason() {
     let message = said("sm_75", &add.with(Role::B, Arg::reg(3)).modified(Mod::Wrap, 1)).unwrap_err();
     assert_eq!(message, "no form of IADD3 on sm_75 takes `wrap` .W");
     assert_eq!(said("sm_75", &Inst::new(Op::MOV_64)).unwrap_err(), "MOV_64 has no encoding on sm_75");
+    // The category of the opcode has no uniform register there.
+    let uniform = add.with(Role::A, Arg::ureg(4)).with(Role::B, Arg::reg(3));
+    let message = said("sm_90", &uniform).unwrap_err();
+    assert_eq!(message, "no form of IADD3 on sm_90 takes as `a` a register of file U: its category, 489, has R");
 }
 
 #[test]

@@ -7,6 +7,7 @@
 use super::field;
 use super::inst::{Arg, ArgKind, Ctrl, Inst};
 use crate::tables::encoding::{FORMS, Form, GuardForm, ModField, SETS, forms_of};
+use crate::tables::regclass::Category;
 use crate::tables::{GenerationInfo, Target};
 use std::fmt;
 
@@ -33,6 +34,9 @@ pub fn pick(target: &Target, inst: &Inst) -> Result<(&'static Form, u128), Encod
     let Some(info) = target.info() else {
         return Err(EncodeError { message: format!("{} has no encoder", target.name) });
     };
+    if let Some(why) = beyond_category(inst) {
+        return Err(EncodeError { message: format!("no form of {name} on {} takes {why}", target.name) });
+    }
     let mut nearest: Option<(usize, String)> = None;
     for form in FORMS[forms_of(inst.op)].iter().filter(|f| f.is_on(target)) {
         match fill(form, inst, info) {
@@ -46,6 +50,24 @@ pub fn pick(target: &Target, inst: &Inst) -> Result<(&'static Form, u128), Encod
         Some((_, why)) => format!("no form of {} on {} takes {why}", name, target.name),
     };
     Err(EncodeError { message })
+}
+
+/// What of an instruction is in a register file that the category of its opcode does not have there: no form is looked for then.
+fn beyond_category(inst: &Inst) -> Option<String> {
+    let category = Category::of(inst.op)?;
+    category.files.iter().find_map(|(slot, files)| {
+        let file = match inst.args[usize::from(*slot)].kind {
+            ArgKind::Reg => 'R',
+            ArgKind::UReg | ArgKind::UPred => 'U',
+            ArgKind::Pred => 'P',
+            ArgKind::Bar => 'B',
+            _ => return None,
+        };
+        let role = inst.op.info().roles[usize::from(*slot)].role.name();
+        let number = category.category;
+        (!files.contains(file))
+            .then(|| format!("as `{role}` a register of file {file}: its category, {number}, has {files}"))
+    })
 }
 
 /// The word of an instruction in one form; else how many parts fitted and what did not.

@@ -6,9 +6,15 @@ use quote::{format_ident, quote};
 
 pub fn emit(model: &Model) -> TokenStream {
     let r = &model.regclass;
-    let categories = r.categories.iter().map(|c| {
+    let mut sorted: Vec<_> = r.categories.iter().collect();
+    sorted.sort_by_key(|c| c.row.num);
+    let categories = sorted.into_iter().map(|c| {
         let (num, category, fields, status) = (c.row.num, c.row.category, &c.fields, &c.row.status);
-        let (seed, says, binding) = (&c.row.seed, &c.row.says, !c.contract.is_empty());
+        let (seed, says) = (&c.row.seed, &c.row.says);
+        // The law has found each role among the opcode's.
+        let roles = model.ori.ops.iter().find(|o| o.row.num == num).map_or(&[][..], |o| &o.roles);
+        let slot = |role: &String| roles.iter().position(|r| r.name == *role).map(|i| i as u8);
+        let files = c.contract.iter().filter_map(|(role, files)| slot(role).map(|slot| quote!((#slot, #files))));
         let op = match model.ori.ops.iter().find(|o| o.row.num == num) {
             Some(op) => {
                 let ident = format_ident!("{}", op.row.op);
@@ -16,7 +22,7 @@ pub fn emit(model: &Model) -> TokenStream {
             }
             None => quote!(None),
         };
-        quote!(Category { opcode: #num, op: #op, category: #category, fields: &[#(#fields),*], binding: #binding, published_as: #seed, says: #says, status: #status })
+        quote!(Category { opcode: #num, op: #op, category: #category, fields: &[#(#fields),*], files: &[#(#files),*], published_as: #seed, says: #says, status: #status })
     });
     let fields = r.fields.iter().map(|(f, place)| {
         let (id, group, meaning, status) = (f.id, &f.group, &f.meaning, &f.status);
