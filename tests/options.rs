@@ -212,3 +212,21 @@ fn warnings_are_the_incumbents() {
     let refused = place.run("--ptxas-compat -Werror -arch=sm_75 w.ptx -o k2");
     assert!(!refused.status.success() && place.cubin("k2").is_none(), "{}", said(&refused));
 }
+
+/// A list may be given several times, all of it counts, and there is nothing to warn of; of a single value the last counts, with a warning.
+#[test]
+fn lists_may_be_given_several_times() {
+    let place = Place::new();
+    let two = ONE.replace("ret; }", "ret; }\n.visible .entry other() { ret; }");
+    std::fs::write(place.0.path().join("two.ptx"), two).unwrap();
+    for line in ["-e one -e other", "--knob 464=0 --knob 487=0", "--knob 464=0,487=0", "--knob 464=0 --knob 464=1"] {
+        let output = place.run(&format!("-arch=sm_90 -Werror {line} two.ptx -o k"));
+        assert!(output.status.success() && said(&output).is_empty(), "{line}: {}", said(&output));
+    }
+    // The second is looked at, too.
+    let output = place.run("-arch=sm_90 --knob 464=0 --knob NoSuchKnob=1 one.ptx -o k");
+    assert!(!output.status.success() && said(&output).contains("Knob 'NoSuchKnob' is not known"), "{}", said(&output));
+    let output = place.run("-arch=sm_90 -dlcm ca -dlcm cg one.ptx -o k");
+    let last = "incompatible redefinition for option 'def-load-cache', the last value of this option was used";
+    assert!(output.status.success() && said(&output).contains(last), "{}", said(&output));
+}

@@ -2,7 +2,8 @@
 //!
 //! Input: the words behind the program's name. Output: input files and the options that act, each with its value.
 //! Invariant: words are read as the incumbent reads them: `-name value`, `-name=value`, `--name value`, `--name=value`, and
-//! a number glued to a letter (`-O2`, `-m64`); of an option given twice the last counts.
+//! a number glued to a letter (`-O2`, `-m64`); of an option given twice the last counts, of a list
+//! all.
 
 use super::options::{Effect, Key, OptionRow, Takes, find};
 use std::path::PathBuf;
@@ -94,9 +95,8 @@ impl Arguments {
                 }
             }
             Effect::Acts(key) => {
-                let list = matches!(key, Key::Entry | Key::DumpPhases);
                 let other = self.values.iter().any(|(k, name, old)| *k == key && *name == row.long && *old != value);
-                if other && !list {
+                if other && row.takes != Takes::List {
                     let (name, rest) = (row.long, "the last value of this option was used");
                     self.warnings.push(format!("incompatible redefinition for option '{name}', {rest}"));
                 }

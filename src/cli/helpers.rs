@@ -18,7 +18,7 @@ pub struct Options {
     /// The target that its code is for (also -arch): the lowest that uses it, unless stated
     #[arg(long)]
     gpu_name: Option<String>,
-    /// The list as JSON: id, name, tier, category, status, state
+    /// The list as JSON: id, name, tier, category, status (of the name), prototype (its status), state
     #[arg(long)]
     json: bool,
 }
@@ -29,11 +29,13 @@ struct Row {
     name: &'static str,
     tier: u8,
     category: &'static str,
+    /// Where the name comes from: published, derived, proposed.
     status: &'static str,
+    /// Where prototype and meaning come from, likewise.
+    prototype: &'static str,
     state: &'static str,
 }
 
-/// The weaker of what is known of name and prototype stands as the status.
 fn row(helper: &'static Helper) -> Row {
     Row {
         id: helper.id,
@@ -41,6 +43,7 @@ fn row(helper: &'static Helper) -> Row {
         tier: if helper.tier() == Tier::Call { 1 } else { 2 },
         category: helper.category().name,
         status: helper.family().name.name(),
+        prototype: helper.family().proto.name(),
         state: if helper.built() { "built" } else { "planned" },
     }
 }
@@ -66,11 +69,12 @@ pub fn helpers(options: &Options) -> Result<ExitCode, String> {
 fn table(helpers: &[&'static Helper]) -> String {
     let mut text = String::new();
     for helper in helpers {
-        let Row { id, name, tier, category, status, state } = row(helper);
-        let _ = writeln!(text, "{id:#05x} {tier} {category:<13} {status:<9} {state:<7} {name}");
+        let Row { id, name, tier, category, status, prototype, state } = row(helper);
+        let _ = writeln!(text, "{id:#05x} {tier} {category:<13} {status:<9} {prototype:<9} {state:<7} {name}");
     }
     let built = helpers.iter().filter(|h| h.built()).count();
     let _ = writeln!(text, "{} helpers, {built} built", helpers.len());
+    text += "(id, tier, category, where the name and where the prototype come from, state, name)\n";
     text
 }
 

@@ -11,6 +11,8 @@ pub enum Takes {
     /// `true` or `false`
     Bool,
     Text,
+    /// Texts with commas between them; the option may be given several times, and all count.
+    List,
     /// One of these words.
     OneOf(&'static [&'static str]),
 }
@@ -79,7 +81,7 @@ const fn row(long: &'static str, short: &'static str, takes: Takes, effect: Effe
 
 use Effect::{Acts, Only, Refused};
 use Key::*;
-use Takes::{Bool, Number, OneOf, Text};
+use Takes::{Bool, List, Number, OneOf, Text};
 
 const NONE: Takes = Takes::Nothing;
 
@@ -102,7 +104,7 @@ pub const OPTIONS: &[OptionRow] = &[
     row("disable-optimizer-constants", "disable-optimizer-consts", NONE, Effect::Nothing("the optimiser has no constant bank"), "Accepted: the optimiser has no constant bank"),
     row("disable-warnings", "w", NONE, Acts(NoWarnings), "Say nothing about warnings"),
     row("dont-merge-basicblocks", "no-bb-merge", NONE, SPEED, "Accepted: may change speed only"),
-    row("entry", "e", Text, Acts(Entry), "Compile only these entries (comma-separated)"),
+    row("entry", "e", List, Acts(Entry), "Compile only these entries (comma-separated)"),
     row("extensible-whole-program", "ewp", NONE, Refused("extensible programs are not built"), "Refused: extensible programs are not built"),
     row("fmad", "fmad", Bool, Acts(Fmad), "Allow contraction of a product and a sum (default true)"),
     row("force-load-cache", "flcm", Text, Acts(CacheModifier), "Cache modifier of all loads; accepted, may change speed only"),
@@ -122,7 +124,7 @@ pub const OPTIONS: &[OptionRow] = &[
     row("minnctapersm", "minnctapersm", Number, Acts(MinBlocks), "Blocks per multiprocessor for entries that do not say it themselves"),
     row("opt-level", "O", Number, Acts(Level), "Optimisation level, 0 to 3 (default 3)"),
     row("optimize-float-atomics", "opt-fp-atomics", NONE, SPEED, "Accepted: may change speed only"),
-    row("options-file", "optf", Text, Acts(OptionsFile), "Read options from these files (comma-separated)"),
+    row("options-file", "optf", List, Acts(OptionsFile), "Read options from these files (comma-separated)"),
     row("output-file", "o", Text, Acts(Output), "The cubin to write (default elf.o)"),
     row("override-directive-values", "override-directive-values", NONE, Acts(Override), "Options win over .maxntid, .minnctapersm and .maxnreg"),
     row("position-independent-code", "pic", Bool, Effect::Nothing("code is independent of its place"), "Accepted: code is independent of its place"),
@@ -147,8 +149,8 @@ pub const OPTIONS: &[OptionRow] = &[
     row("warning-as-error", "Werror", NONE, Acts(WarningsAreErrors), "Make all warnings into errors"),
     row("ptxas-compat", "", NONE, Acts(Compat), "Messages in the incumbent's words alone; so too where the program is called ptxas"),
     row("verify-ir", "", NONE, Acts(VerifyIr), "Run the verifier after every phase"),
-    row("knob", "", Text, Acts(Knob), "Set a knob: NAME=VALUE, or NUMBER=VALUE (tables/knobs.ron)"),
-    row("dump-phases", "", Text, Acts(DumpPhases), "Print the function after these phases (comma-separated names, or all)"),
+    row("knob", "", List, Acts(Knob), "Set knobs: NAME=VALUE, or NUMBER=VALUE (tables/knobs.ron; comma-separated)"),
+    row("dump-phases", "", List, Acts(DumpPhases), "Print the function after these phases (comma-separated names, or all)"),
 ];
 
 /// The option of a spelling without its dashes.
@@ -168,7 +170,7 @@ pub fn help() -> String {
             Takes::Nothing => String::new(),
             Takes::Number => " <N>".into(),
             Takes::Bool => " <true|false>".into(),
-            Takes::Text => " <value>".into(),
+            Takes::Text | Takes::List => " <value>".into(),
             Takes::OneOf(words) => format!(" <{}>", words.join("|")),
         };
         let short = if row.short.is_empty() { String::new() } else { format!("(-{})", row.short) };
