@@ -1,5 +1,7 @@
 //! `tests/features.md`: every claim has one line, and every test that a line names exists.
 
+use sassafras::tables::legality::{Cell, Verdict};
+use sassafras::tables::targets::TARGETS;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -34,4 +36,23 @@ fn every_claim_names_its_test_or_its_reason() {
     let all = CLAIMS.iter().flat_map(|(prefix, from, to)| (*from..=*to).map(move |n| format!("{prefix}{n}")));
     assert_eq!(listed, all.collect::<BTreeSet<_>>());
     println!("{shown} lines with a test, {not} with a reason why not");
+}
+
+/// By the rows of the matrix, which stand for targets that are not built, too.
+#[test]
+fn s3_31_dot_products_are_native_from_sm_61_but_for_sm_62() {
+    let mut seen = BTreeSet::new();
+    for target in TARGETS.iter().filter(|target| target.real) {
+        for operation in ["dp4a", "dp2a"] {
+            let verdict = Cell::named(operation, target).unwrap().verdict();
+            let right = match target.sm {
+                ..=60 => matches!(verdict, Verdict::Illegal),
+                62 => matches!(verdict, Verdict::Handler { .. }),
+                _ => matches!(verdict, Verdict::Native),
+            };
+            assert!(right, "{operation} on {}: {verdict:?}", target.name);
+        }
+        seen.insert(target.sm);
+    }
+    assert!([50, 52, 60, 61, 62, 70, 75, 80, 90, 100, 120].iter().all(|sm| seen.contains(sm)), "{seen:?}");
 }

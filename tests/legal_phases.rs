@@ -46,6 +46,25 @@ b0:
   EXIT
 ";
 
+/// Two divisions in each of two blocks, of which the second in the text runs first, and one in a block that nothing reaches.
+const BLOCKS: &str = "function k sm_80
+b0:
+  LDC d=r1 c=c[0][0x160]
+  LDC d=r2 c=c[0][0x164]
+  BRA target=b2
+b1:
+  IDIV_16{sign=U32} d=r1 a=r1 b=r2
+  IREM_16{sign=U32} d=r2 a=r1 b=r2
+  EXIT
+b2:
+  IDIV_16{sign=U32} d=r1 a=r1 b=r2
+  IREM_16{sign=U32} d=r2 a=r1 b=r2
+  BRA target=b1
+b3:
+  IREM_16{sign=U32} d=r2 a=r1 b=r2
+  EXIT
+";
+
 /// What each operation of the family `atomics` is before ConvertUnsupportedOps, and what stands for it behind; the loops load first.
 const ATOMICS: [(&str, &[&str]); 6] = [
     ("ATOMS_LOOP{aop=ADD size=F32.FTZ.RN} d=r3 a=r4 off=0x8 b=r1", &["LDS", "FADD", "ATOMS{aop=CAS}"]),
@@ -94,15 +113,20 @@ fn seed(number: u16) -> Phase {
     Phase::ALL.into_iter().find(|p| p.info().seed.first() == Some(&number)).unwrap()
 }
 
-/// What is left of the two divisions after phases 77 and 78.
-fn left_by_78(knobs: &[&str]) -> usize {
+/// A function behind phases 77 and 78.
+fn behind_78(text: &str, knobs: &[&str]) -> Function {
     let mut asked = Legalization::default();
     knobs.iter().for_each(|knob| asked.knobs.set(knob).unwrap());
-    let mut function = block("sm_80");
+    let mut function = text::parse(text).unwrap();
     for number in [77, 78] {
         pipeline::run_one_as(&mut function, seed(number).name(), &asked).unwrap();
     }
-    divisions(&function)
+    function
+}
+
+/// What is left of the two divisions after phases 77 and 78.
+fn left_by_78(knobs: &[&str]) -> usize {
+    divisions(&behind_78(&BLOCK.replace("SM", "sm_80"), knobs))
 }
 
 /// The function after a phase, in text form.
@@ -270,7 +294,14 @@ fn s3_7_an_atomic_is_one_operation_before_phase_5_under_its_guard_too() {
 fn s3_9_phase_45_runs_behind_42_to_44_and_before_46() {
     assert!([42, 43, 44].map(seed).into_iter().all(|phase| phase < seed(45)) && seed(45) < seed(46));
     let nothing = Some(&[][..]);
-    assert_eq!(backend("sm_75").unwrap().legalizer().families(Slot::MidExpansion), nothing);
+    // The two backends of what is before sm_80, and no other.
+    for target in TARGETS.iter().filter(|target| target.real && target.sm < 80) {
+        let Some(backend) = backend(target.name) else { continue };
+        assert_eq!(backend.legalizer().families(Slot::MidExpansion), nothing, "{}", target.name);
+    }
+    for name in ["sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"] {
+        assert_ne!(backend(name).unwrap().legalizer().families(Slot::MidExpansion), nothing, "{name}");
+    }
 }
 
 #[test]
@@ -425,6 +456,35 @@ fn s3_13_phase_78_has_its_gates() {
 fn s3_14_phase_78_converges_unless_knob_464_is_off() {
     assert_eq!(left_by_78(&["464=0"]), 1);
     assert_eq!(left_by_78(&["MergeEquivalentConditionalFlowBudget=1"]), 0);
+    // One for each block that is reached.
+    assert_eq!(divisions(&behind_78(BLOCKS, &["464=0"])), 2);
+    assert_eq!(divisions(&behind_78(BLOCKS, &[])), 0);
+}
+
+/// The instructions of a block of a function in text form.
+fn lines_of<'a>(printed: &'a str, block: &str) -> Vec<&'a str> {
+    let from = printed.lines().skip_while(|line| *line != format!("{block}:")).skip(1);
+    from.take_while(|line| line.starts_with("  ")).collect()
+}
+
+#[test]
+fn s3_14_phase_78_takes_blocks_in_reverse_post_order_and_cleans_up_only_what_it_changed() {
+    let printed = text::print(&behind_78(BLOCKS, &[]));
+    // Registers are numbered in the order in which they are made: those of the second block in the text come first.
+    let made = |block: &str| {
+        let words = lines_of(&printed, block).into_iter().flat_map(str::split_whitespace);
+        let numbers = words.filter_map(|w| w.strip_prefix("d=r")?.parse::<u32>().ok()).filter(|n| *n > 2);
+        let numbers: Vec<u32> = numbers.collect();
+        [*numbers.iter().min().unwrap(), *numbers.iter().max().unwrap()]
+    };
+    assert!(printed.find("b1:") < printed.find("b2:") && made("b2")[1] < made("b1")[0], "{printed}");
+    // What is not reached goes with the change; where none of the blocks that are reached changed, all stay.
+    assert!(!printed.contains("b3:"), "{printed}");
+    let few: Vec<&str> =
+        BLOCKS.lines().enumerate().filter(|(i, l)| *i > 13 || !l.contains("_16")).map(|l| l.1).collect();
+    let few = few.join("\n") + "\n";
+    let untouched = behind_78(&few, &[]);
+    assert_eq!((divisions(&untouched), text::print(&untouched)), (1, few));
 }
 
 #[test]
