@@ -2,7 +2,8 @@
 //!
 //! Input: declarations and uses in source order. Output: flat tables with one id for each register and label that is
 //! used. Invariants: a parameterised declaration (`%r<100>`) makes a register only when one of its names is used; a
-//! label may be used before it is defined, and belongs to the innermost scope around the use that defines it.
+//! label may be used before it is defined, and belongs to the innermost scope around the use that defines it; one name stands for
+//! one thing in a scope, and a function's parameters are in the scope of its body.
 
 use super::ast::{Label, LabelId, RegId, Register, SymbolId};
 use crate::diag::Pos;
@@ -118,16 +119,20 @@ impl<'a> Body<'a> {
         Some(id)
     }
 
-    /// Declares `base<count>`; `false` if the scope has one of the names already.
-    pub fn declare_range(&mut self, base: &'a str, count: u32, of: Register) -> bool {
-        let Some(scope) = self.scopes.last_mut() else { return false };
+    /// Declares `base<count>`; the error is the first of the names that the scope has already.
+    pub fn declare_range(&mut self, base: &'a str, count: u32, of: Register) -> Result<(), &'a str> {
         let range = Range { count, ty: of.ty, vector: of.vector, pos: of.pos };
         let hit = |name: &&str| name.strip_prefix(base).and_then(index).is_some_and(|i| i < count);
-        if scope.ranges.contains_key(base) || scope.names.keys().any(hit) {
-            return false;
+        if self.together().iter().any(|scope| scope.ranges.contains_key(base)) {
+            return Err(base);
         }
+        let taken = self.together().iter().flat_map(|scope| scope.names.keys().copied().filter(hit)).min();
+        if let Some(taken) = taken {
+            return Err(taken);
+        }
+        let Some(scope) = self.scopes.last_mut() else { return Err(base) };
         scope.ranges.insert(base, range);
-        true
+        Ok(())
     }
 
     /// Declares a variable; `false` if the scope has the name already.
@@ -140,9 +145,19 @@ impl<'a> Body<'a> {
         true
     }
 
+    /// The scopes in which a new name must be new: the innermost, and the parameters with it where that is the function's body.
+    fn together(&self) -> &[Scope<'a>] {
+        let outer = if self.scopes.len() == 2 { 2 } else { 1 };
+        &self.scopes[self.scopes.len().saturating_sub(outer)..]
+    }
+
+    fn is_variable(&self, name: &str) -> bool {
+        self.together().iter().any(|scope| scope.names.contains_key(name) || range_of(&scope.ranges, name).is_some())
+    }
+
     fn is_taken(&self, name: &str) -> bool {
-        let Some(scope) = self.scopes.last() else { return false };
-        scope.names.contains_key(name) || range_of(&scope.ranges, name).is_some()
+        let label = self.scopes.last().and_then(|scope| scope.labels.get(name));
+        label.is_some_and(|id| self.labels[*id].defined) || self.is_variable(name)
     }
 
     /// The label of a name as a use sees it.
@@ -157,8 +172,11 @@ impl<'a> Body<'a> {
         Some(id)
     }
 
-    /// Defines a label; `None` if the scope defines it already.
+    /// Defines a label; `None` if the scope has the name already.
     pub fn define_label(&mut self, name: &'a str, pos: Pos) -> Option<LabelId> {
+        if self.is_variable(name) {
+            return None;
+        }
         let id = self.use_label(name, pos)?;
         let draft = &mut self.labels[id];
         if draft.defined {

@@ -177,7 +177,7 @@ impl<'a> Parser<'a> {
     fn register(&mut self, head: &Head, name: Token) -> Parse<()> {
         let text = self.text(name);
         let register = Register { name: text.into(), ty: head.ty, vector: head.vector, pos: name.pos };
-        let fresh = if self.accept_sign("<") {
+        let declared = if self.accept_sign("<") {
             let token = self.next();
             if token.tok != Tok::Int {
                 self.at -= 1;
@@ -188,10 +188,10 @@ impl<'a> Parser<'a> {
             let count = count.map_err(|_| self.error(token.pos, "Constant overflow"))?;
             self.body.declare_range(text, count, register)
         } else {
-            self.body.declare_register(text, register).is_some()
+            self.body.declare_register(text, register).map(|_| ()).ok_or(text)
         };
-        if !fresh {
-            self.error(name.pos, format!("Duplicate definition of variable '{text}'"));
+        if let Err(taken) = declared {
+            self.error(name.pos, format!("Duplicate definition of variable '{taken}'"));
         }
         Ok(())
     }
