@@ -3,8 +3,9 @@
 //! Input: every launch under `tests/cases/exec`, and small texts here for what those do not show: calls, tables of
 //! branches, barriers with counts, text printed, faults with their lines. `SASSAFRAS_CASE` narrows the first.
 
+use sassafras::sim::fault::Kind;
 use sassafras::sim::launch::{ArgValue, LaunchFile};
-use sassafras::sim::ptx::{Outcome, parse, run};
+use sassafras::sim::ptx::{Outcome, parse, run, run_within};
 use sassafras::sim::run::Shape;
 use std::path::{Path, PathBuf};
 
@@ -190,6 +191,37 @@ fn faults_name_the_line() {
     assert!(run("shfl.sync.idx.b32 %x, %t, 0, 31, 2;").contains("not in the mask"));
     let stuck = format!("{HEAD}setp.eq.u32 %p, %t, 0;\n@%p bar.warp.sync -1;\n@!%p bar.warp.sync 3;\nret;\n}}\n");
     assert!(fault(&stuck, 2).contains("deadlock"));
+}
+
+/// Faults are of the machine's kinds, with line, lane and address; a launch is given up after as many instructions as one says.
+#[test]
+fn faults_have_kind_and_place() {
+    let fault = |text: &str, limit: u64| {
+        let source = format!(".version 9.0\n.target sm_90\n.address_size 64\n{HEAD}{text}\nret;\n}}\n");
+        let module = parse(source.as_bytes()).0.expect("a module");
+        let mut args = [ArgValue::Buffer { bytes: vec![0; 128], writable: true }];
+        let shape = Shape { grid: [1; 3], block: [32, 1, 1], smem: 0 };
+        let (outcome, done) = run_within(&module, "k", shape, &mut args, limit);
+        (outcome.instructions, done.expect_err("a fault"))
+    };
+    let endless = "again:\nadd.u32 %x, %x, 1;\nbra again;";
+    let (instructions, stopped) = fault(endless, 5000);
+    assert_eq!((instructions, stopped.kind), (5000, Kind::StepLimit));
+    for (text, kind, lane, about) in [
+        // Each thread has 2048 instructions in its turn.
+        (endless, Kind::StepLimit, 100_000 / 2048 % 32, false),
+        ("setp.eq.u32 %p, %t, 5;\n@%p trap;", Kind::Trap, 5, false),
+        ("st.global.u32 [%io+256], %t;", Kind::OutOfBounds, 0, true),
+        ("ld.global.u32 %x, [%io+2];", Kind::Misaligned, 0, true),
+        ("setp.eq.u32 %p, %t, 0;\n@%p bar.warp.sync -1;\n@!%p bar.sync 0;", Kind::Deadlock, 0, false),
+        ("bar.sync 0, 64;", Kind::Deadlock, 0, false),
+    ] {
+        let (_, fault) = fault(text, 100_000);
+        let place = fault.place.expect("a place");
+        assert_eq!((fault.kind, fault.lane, fault.address.is_some()), (kind, Some(lane), about), "{fault}");
+        assert_eq!((place.block, place.warp, place.pc), ([0; 3], 0, None), "{fault}");
+        assert!(fault.source.as_ref().is_some_and(|source| source.line >= 9), "{fault}");
+    }
 }
 
 #[test]

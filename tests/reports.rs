@@ -26,7 +26,7 @@ fn source(body: &str) -> String {
 
 fn cubin_of(body: &str, target: &str, level: u8) -> Cubin {
     let text = source(body);
-    let options = Options { opt_level: level, ..Options::new(target) };
+    let options = Options { opt_level: level, line_info: true, ..Options::new(target) };
     let output = compile(&text, &options)
         .unwrap_or_else(|all| panic!("{}", all.iter().map(|d| d.render("k", &text)).collect::<String>()));
     cubin::read(&output.cubin).expect("our own cubin")
@@ -46,7 +46,7 @@ fn kinds(outcome: &Outcome) -> Vec<Kind> {
 }
 
 /// A body, threads of the block, and the kind of its first report.
-const CASES: [(&str, &str, u32, Option<Kind>); 13] = [
+const CASES: &[(&str, &str, u32, Option<Kind>)] = &[
     (
         "shared memory that is written",
         "st.shared.u32 [%r4], %r1;\nld.shared.u32 %r5, [%r4];\nst.global.u32 [%rd3], %r5;",
@@ -84,6 +84,27 @@ const CASES: [(&str, &str, u32, Option<Kind>); 13] = [
         32,
         Some(Kind::DivergentBarrier),
     ),
+    (
+        "a barrier in one arm and none in the other",
+        "setp.lt.u32 %p1, %r1, 16;\n@%p1 bra both;\nbar.sync 0;\nboth:\nst.global.u32 [%rd3], %r1;",
+        32,
+        Some(Kind::DivergentBarrier),
+    ),
+    ("one word from all lanes", "st.shared.u32 [memory], %r1;", 32, Some(Kind::Race)),
+    (
+        "one word from two lanes",
+        "and.b32 %r5, %r2, 124;\nsetp.eq.u32 %p1, %r1, 9;\n@%p1 mov.u32 %r5, 20;\nadd.u32 %r5, %r3, %r5;\nst.shared.u32 [%r5], %r1;",
+        32,
+        Some(Kind::Race),
+    ),
+    ("the same word from all lanes", "mov.u32 %r5, 7;\nst.shared.u32 [memory], %r5;", 32, None),
+    (
+        "the same byte from all lanes",
+        "add.u32 %r5, %r2, 256;\nshl.b32 %r5, %r5, 6;\nst.shared.u8 [memory], %r5;",
+        32,
+        None,
+    ),
+    ("words in another order", "xor.b32 %r6, %r2, 60;\nadd.u32 %r6, %r3, %r6;\nst.shared.u32 [%r6], %r1;", 32, None),
     ("beyond shared memory", "st.shared.u32 [%r4+65536], %r1;", 32, Some(Kind::OutOfBounds)),
     ("beyond local memory", "mov.u32 %r6, stack;\nst.local.u32 [%r6+1048576], %r1;", 32, Some(Kind::OutOfBounds)),
     ("an odd address", "st.global.u32 [%rd3+2], %r1;", 32, Some(Kind::Misaligned)),
@@ -96,19 +117,101 @@ const CASES: [(&str, &str, u32, Option<Kind>); 13] = [
 fn programs_get_the_report_that_they_deserve() {
     let mut wrong = Vec::new();
     for (name, body, threads, kind) in CASES {
-        for target in TARGETS {
-            for level in [0, 3] {
-                let how = How { step_limit: 100_000, ..How::default() };
-                let outcome = run(&cubin_of(body, target, level), threads, how);
-                let first = outcome.reports.first().map(|report| report.fault.kind);
-                if first != kind {
-                    let reports: Vec<String> = outcome.reports.iter().map(ToString::to_string).collect();
-                    wrong.push(format!("{name}, {target} -O{level}: {reports:?}"));
-                }
+        wrong.extend(not_as_deserved(name, body, *threads, *kind));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is wrong with the first report of a body, on each target and level. Each has instruction, line and lane, and an address
+/// where it is about memory.
+fn not_as_deserved(name: &str, body: &str, threads: u32, kind: Option<Kind>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for target in TARGETS {
+        for level in [0, 3] {
+            let how = How { step_limit: 100_000, ..How::default() };
+            let outcome = run(&cubin_of(body, target, level), threads, how);
+            let first = outcome.reports.first();
+            let whole = first.is_none_or(|report| {
+                let fault = &report.fault;
+                let about = matches!(fault.kind, Kind::OutOfBounds | Kind::Misaligned | Kind::Race);
+                let placed = fault.place.is_some() && fault.source.is_some() && fault.lane.is_some_and(|l| l < 32);
+                placed && !report.instruction.is_empty() && (fault.address.is_some() || !about)
+            });
+            if first.map(|report| report.fault.kind) != kind || !whole {
+                let reports: Vec<String> = outcome.reports.iter().map(ToString::to_string).collect();
+                wrong.push(format!("{name}, {target} -O{level}: {reports:?}"));
             }
         }
     }
+    wrong
+}
+
+/// What is done with a predicate or number that hangs on `%r5`, which nobody has written.
+const USES: [(&str, &str); 5] = [
+    ("selected", "selp.u32 %r6, 1, 2, %p1;\nst.global.u32 [%rd3], %r6;"),
+    ("a branch", "@%p1 bra past;\nst.global.u32 [%rd3], %r1;\nbar.sync 0;\npast:"),
+    ("a store", "@%p1 st.global.u32 [%rd3], %r1;"),
+    ("an atomic", "@%p1 atom.global.add.u32 %r6, [%rd3], 1;"),
+    ("a trap", "@%p1 trap;"),
+];
+
+/// Comparisons of `%r5` that hang on what lies in it by chance.
+const COMPARED: [(&str, &str); 8] = [
+    ("with a number", "setp.eq.u32 %p1, %r5, 7;"),
+    ("with another register", "setp.ne.s32 %p1, %r1, %r5;"),
+    ("with the least number", "setp.le.s32 %p1, %r5, -2147483648;"),
+    ("with one below the greatest", "setp.gt.u32 %p1, %r5, 4294967294;"),
+    ("of a part", "and.b32 %r5, %r5, 255;\nsetp.eq.u32 %p1, %r5, 77;"),
+    ("as a float", "mov.b32 %f1, %r5;\nneg.f32 %f1, %f1;\nsetp.eq.f32 %p1, %f1, 0f40e00000;"),
+    ("as a long number", "mov.b64 %rd4, {%r5, %r5};\nsetp.eq.u64 %p1, %rd4, 30064771079;"),
+    ("as halves", "mov.b32 %r6, 0x47004500;\nsetp.eq.f16x2 %p1|%p2, %r5, %r6;"),
+];
+
+#[test]
+fn outcomes_that_hang_on_nothing_are_reported() {
+    let load = "ld.shared.u32 %r5, [%r4];\n.reg .f32 %f1;\n";
+    let mut wrong = Vec::new();
+    for (how, compared) in COMPARED {
+        for (what, used) in USES {
+            let body = format!("{load}{compared}\n{used}");
+            wrong.extend(not_as_deserved(&format!("{how}, {what}"), &body, 32, Some(Kind::Uninitialised)));
+        }
+    }
+    // What is the same whatever lies there is no finding.
+    for (name, compared) in [
+        ("itself", "setp.eq.u32 %p1, %r5, %r5;"),
+        ("a difference", "xor.b32 %r5, %r5, %r5;\nsetp.eq.u32 %p1, %r5, 7;"),
+        ("what is masked", "and.b32 %r5, %r5, 0;\nsetp.eq.u32 %p1, %r5, 7;"),
+        ("bits that are never there", "and.b32 %r5, %r5, 3;\nsetp.eq.u32 %p1, %r5, 7;"),
+        ("below the least", "setp.lt.u32 %p1, %r5, 0;"),
+        ("without weight", "setp.gt.u32 %p2, %r1, 99;\nsetp.eq.and.u32 %p1, %r5, 7, %p2;"),
+    ] {
+        for (what, used) in &USES[..4] {
+            wrong.extend(not_as_deserved(&format!("{name}, {what}"), &format!("{load}{compared}\n{used}"), 32, None));
+        }
+    }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A deadlock says who waits where, and for whom.
+#[test]
+fn those_who_wait_are_named() {
+    let body = "setp.lt.u32 %p1, %r1, 16;\n@%p1 bra both;\nbar.sync 0;\nboth:\nst.global.u32 [%rd3], %r1;";
+    for target in TARGETS {
+        let report = run(&cubin_of(body, target, 0), 32, How::default()).reports.remove(0);
+        assert!(report.instruction.contains("BAR"), "{target}: {report}");
+        assert!(report.fault.what.contains("lanes 0x0000ffff of the warp do not reach"), "{target}: {report}");
+        assert_eq!(report.fault.lane, Some(16), "{target}: {report}");
+    }
+    let body = "setp.eq.u32 %p1, %r1, 5;\n@%p1 bra other;\nbar.warp.sync 3;\nbra both;\nother:\nbar.warp.sync 33;\nboth:\nst.global.u32 [%rd3], %r1;";
+    for target in TARGETS {
+        let report = run(&cubin_of(body, target, 0), 32, How::default()).reports.remove(0);
+        let what = &report.fault.what;
+        assert!(report.fault.kind == Kind::Deadlock && what.contains("lanes 0x00000020 at pc"), "{target}: {report}");
+    }
+    let report =
+        run(&cubin_of("setp.eq.u32 %p1, %r1, 5;\n@%p1 trap;", "sm_90", 3), 32, How::default()).reports.remove(0);
+    assert_eq!(report.fault.lane, Some(5), "{report}");
 }
 
 #[test]
@@ -167,6 +270,39 @@ fn the_command_line_says_it() {
     );
     let (_, _, trace) = run(race, &["--trace"]);
     assert!(trace.contains("warp 1") && trace.contains("cycle") && trace.contains("EXIT"), "{trace}");
+    // Both engines write the same shape, whatever goes wrong.
+    let shape = |json: &str| {
+        let value: serde_json::Value = serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {json}"));
+        let names =
+            |value: &serde_json::Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+        let all: Vec<String> = names(&value).into_iter().filter(|name| name != "cycles").collect();
+        (all, names(&value["reports"][0]), value)
+    };
+    for (body, kind) in [
+        ("again:\natom.global.add.u32 %r5, [%rd3], 1;\nbra again;", "step limit"),
+        ("setp.eq.u32 %p1, %r1, 5;\n@%p1 trap;", "trap"),
+        ("st.global.u32 [%rd3+2], %r1;", "misaligned"),
+        ("st.global.u32 [%rd3+4096], %r1;", "out of bounds"),
+        ("bar.sync 1, 96;", "deadlock"),
+    ] {
+        let (code, json, _) = run(body, &["--json", "--steps", "5000"]);
+        let (interpreted, text, _) = run(body, &["--json", "--steps", "5000", "--engine", "ptx"]);
+        let ((all, one, machine), (all_too, one_too, value)) = (shape(&json), shape(&text));
+        assert_eq!((code, interpreted, &all, &one), (Some(1), Some(1), &all_too, &one_too), "{kind}");
+        for value in [&machine, &value] {
+            let report = &value["reports"][0];
+            assert!(value["instructions"].as_u64().is_some_and(|count| count > 0 && count <= 5001), "{value}");
+            assert!(report["kind"] == kind && value["ended"] == false && report["instruction"].is_string(), "{report}");
+            assert!(
+                report["lane"].is_u64() && report["warp"].is_u64() && report["source"]["line"].is_u64(),
+                "{report}"
+            );
+            assert_eq!(report["address"].is_u64(), ["misaligned", "out of bounds"].contains(&kind), "{report}");
+        }
+    }
+    let (code, json, errors) = run("st.global.u32 [%rd3], %r1;", &["--json", "--arg", "u32:1"]);
+    assert!(code == Some(1) && errors.contains("1 parameters and gets 2 arguments"), "{errors}");
+    assert!(shape(&json).2["reports"][0]["message"].as_str().is_some_and(|text| text.contains("gets 2 arguments")));
     let same = |seed| run(race, &["--json", "--jitter", seed]).1;
     assert_eq!(same("3"), same("3"));
 }

@@ -5,6 +5,7 @@ use crate::diag::Diagnostic;
 use crate::gpu::{Card, check_arguments};
 use crate::sim::fault::Fault;
 use crate::sim::launch::{ArgValue, CommandArg, parse_command_arg, write_results};
+use crate::sim::ptx;
 use crate::sim::report::Report;
 use crate::sim::run::{Cycles, How, Outcome, Shape, run_as};
 use std::collections::BTreeMap;
@@ -46,7 +47,7 @@ pub struct Options {
     /// Execute without time: schedules are not judged
     #[arg(long)]
     untimed: bool,
-    /// Give up after so many instructions of all warps
+    /// Give up after so many instructions of all warps (of all threads with --engine ptx)
     #[arg(long)]
     steps: Option<u64>,
     /// Arguments in order: u32:5 f32:2.5 in:PATH out:PATH:BYTES inout:PATH[:OUT] …
@@ -98,7 +99,7 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     let ran = if interpreted {
-        interpret(&bytes, shape, &mut values, options)?.map(|()| Outcome { ended: true, ..Outcome::default() })
+        Ok(interpret(&bytes, shape, &mut values, options)?)
     } else {
         run_as(&bytes, &options.kernel, shape, &mut values, options.how())
     };
@@ -106,6 +107,10 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
         Ok(outcome) => outcome,
         Err(fault) => {
             super::tell(&format!("sassafras error   : {fault}\n"));
+            if options.json {
+                let outcome = Outcome { reports: vec![Report::of(fault)], ..Outcome::default() };
+                super::print(&json(&options.kernel, &outcome)?);
+            }
             return Ok(ExitCode::FAILURE);
         }
     };
@@ -171,7 +176,7 @@ fn written_report(r: &Report) -> WrittenReport<'_> {
         kind: r.fault.kind.name(),
         message: &r.fault.what,
         instruction: &r.instruction,
-        pc: r.fault.place.map(|place| place.pc),
+        pc: r.fault.place.and_then(|place| place.pc),
         source: r.fault.source.as_ref(),
         block: r.fault.place.map(|place| place.block),
         warp: r.fault.place.map(|place| place.warp),
@@ -181,20 +186,26 @@ fn written_report(r: &Report) -> WrittenReport<'_> {
     }
 }
 
-/// Runs the source text; what the kernel prints goes to standard output.
-fn interpret(
-    source: &[u8],
-    shape: Shape,
-    values: &mut [ArgValue],
-    options: &Options,
-) -> Result<Result<(), Fault>, String> {
-    let (module, diagnostics) = crate::sim::ptx::parse(source);
+/// Runs the source text; what the kernel prints goes to standard output. A thread counts as a group of its own.
+fn interpret(source: &[u8], shape: Shape, values: &mut [ArgValue], options: &Options) -> Result<Outcome, String> {
+    let (module, diagnostics) = ptx::parse(source);
     show(&diagnostics, source, options);
     let module = module.ok_or("Ptx assembly aborted due to errors")?;
-    Ok(crate::sim::ptx::run(&module, &options.kernel, shape, values).and_then(|outcome| {
-        let printed = std::io::stdout().write_all(&outcome.printed);
-        printed.map_err(|error| Fault::new(format!("cannot print: {error}")))
-    }))
+    let limit = options.steps.unwrap_or(ptx::STEP_LIMIT);
+    let (ran, done) = ptx::run_within(&module, &options.kernel, shape, values, limit);
+    let printed = std::io::stdout().write_all(&ran.printed);
+    printed.map_err(|error| format!("cannot print: {error}"))?;
+    let mut outcome = Outcome { ended: done.is_ok(), ..Outcome::default() };
+    (outcome.stats.instructions, outcome.stats.lane_instructions) = (ran.instructions, ran.instructions);
+    outcome.reports = done.err().map(|fault| report_of(fault, source)).into_iter().collect();
+    Ok(outcome)
+}
+
+/// The report of a fault in source text: the instruction is its line.
+fn report_of(fault: Fault, source: &[u8]) -> Report {
+    let text = String::from_utf8_lossy(source);
+    let line = fault.source.as_ref().and_then(|at| text.lines().nth((at.line as usize).checked_sub(1)?));
+    Report { instruction: line.unwrap_or_default().trim().to_string(), ..Report::of(fault) }
 }
 
 fn show(diagnostics: &[Diagnostic], source: &[u8], options: &Options) {

@@ -55,7 +55,7 @@ pub struct Fault {
     pub kind: Kind,
     /// What happened, with the address where memory is concerned.
     pub what: String,
-    /// Lane of the warp; `None` where the whole group of lanes is meant.
+    /// Lane of the warp: the lowest of those that it is about; `None` where it is about none.
     pub lane: Option<u32>,
     pub place: Option<Place>,
     /// The address that it is about, in its own space.
@@ -71,8 +71,8 @@ pub struct Place {
     pub block: [u32; 3],
     /// Warp of the block.
     pub warp: u32,
-    /// Byte offset in the function's code.
-    pub pc: u64,
+    /// Byte offset in the function's code; `None` where source text is executed.
+    pub pc: Option<u64>,
 }
 
 impl Fault {
@@ -106,6 +106,14 @@ impl Fault {
         Fault { lane: Some(lane as u32), ..self }
     }
 
+    /// The same with the lowest of these lanes, unless it has one.
+    pub fn among(mut self, lanes: u32) -> Fault {
+        if lanes != 0 {
+            self.lane.get_or_insert(lanes.trailing_zeros());
+        }
+        self
+    }
+
     /// The same with its place, unless it has one.
     pub fn at(mut self, place: Place) -> Fault {
         self.place.get_or_insert(place);
@@ -115,7 +123,8 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(Place { block: [x, y, z], warp, pc }) = self.place else { return f.write_str(&self.what) };
+        // Who executes source text says the place in words of its own.
+        let Some(Place { block: [x, y, z], warp, pc: Some(pc) }) = self.place else { return f.write_str(&self.what) };
         write!(f, "{} at pc {pc:#x}", self.what)?;
         self.source.as_ref().map_or(Ok(()), |line| write!(f, " ({line})"))?;
         write!(f, ", block ({x},{y},{z}), warp {warp}")?;

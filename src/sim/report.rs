@@ -20,6 +20,13 @@ pub struct Report {
     pub count: u64,
 }
 
+impl Report {
+    /// Of a fault, once.
+    pub fn of(fault: Fault) -> Report {
+        Report { fault, instruction: String::new(), count: 1 }
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.fault.kind.name(), self.fault)?;
@@ -43,14 +50,14 @@ pub struct Reports {
 impl Reports {
     /// Adds a finding; whether it is new.
     pub fn add(&mut self, fault: Fault) -> bool {
-        let place = (fault.kind, fault.place.map(|place| place.pc));
+        let place = (fault.kind, fault.place.and_then(|place| place.pc));
         let known = self.places.get(&place).copied();
         if let Some(index) = known.or(self.list.len().checked_sub(1).filter(|_| self.list.len() >= MOST)) {
             self.list[index].count += 1;
             return false;
         }
         self.places.insert(place, self.list.len());
-        self.list.push(Report { fault, instruction: String::new(), count: 1 });
+        self.list.push(Report::of(fault));
         true
     }
 
@@ -73,7 +80,7 @@ mod tests {
     #[test]
     fn a_place_is_reported_once() {
         let mut reports = Reports::default();
-        let at = |pc| Fault::of(Kind::Race, "two stores").at(Place { pc, ..Place::default() });
+        let at = |pc| Fault::of(Kind::Race, "two stores").at(Place { pc: Some(pc), ..Place::default() });
         assert!(reports.add(at(16)) && !reports.add(at(16)) && reports.add(at(32)));
         assert!(reports.has(Kind::Race, 16) && !reports.has(Kind::Hazard, 16));
         let list = reports.into_list();

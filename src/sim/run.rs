@@ -256,7 +256,8 @@ fn watched(
             watch.costs = code.iter().map(cost).collect();
         }
         watch.jitter = how.jitter.map(|seed| Jitter::new(seed).noisy(how.noise));
-        let (done, watch) = grid::run_watched(setup, global, watch);
+        let (done, stats, watch) = grid::run_watched(setup, global, watch);
+        outcome.stats = stats;
         outcome.cycles = latency.map(|_| watch.cycles);
         (outcome.reports, outcome.executed) = watch.into_reports();
         for (lifted, count) in code.iter().zip(&outcome.executed).filter(|(_, count)| **count > 0) {
@@ -266,18 +267,17 @@ fn watched(
         }
         done
     } else {
-        grid::run(setup, global)
+        grid::run(setup, global).map(|stats| outcome.stats = stats)
     };
     match done {
-        Ok(stats) => (outcome.ended, outcome.stats) = (true, stats),
-        Err(fault) => outcome.reports.push(Report { fault, instruction: String::new(), count: 1 }),
+        Ok(()) => outcome.ended = true,
+        Err(fault) => outcome.reports.push(Report::of(fault)),
     }
     for report in &mut outcome.reports {
-        let pc = report.fault.place.map_or(0, |place| place.pc);
-        let lifted =
-            report.fault.place.and_then(|place| code.get(place.pc as usize / 16)).and_then(|l| l.as_ref().ok());
+        let Some(pc) = report.fault.place.and_then(|place| place.pc) else { continue };
+        let lifted = code.get(pc as usize / 16).and_then(|lifted| lifted.as_ref().ok());
         report.instruction = lifted.map_or(String::new(), |lifted| sass::text(target, &lifted.inst, pc, None));
-        report.fault.source = report.fault.place.and_then(|place| line_of(place.pc));
+        report.fault.source = line_of(pc);
     }
     outcome
 }

@@ -5,7 +5,7 @@
 
 use super::memory::put;
 use super::program::{Sink, Src};
-use super::state::{Block, LANES, Wait};
+use super::state::{Block, LANES, Thread, Wait};
 use crate::sim::fault::Fault;
 use crate::tables::ptx::BarrierOp;
 
@@ -53,11 +53,14 @@ pub struct Arrival {
     pub dst: Sink,
 }
 
-/// Lets warps arrive whose threads are all there, and completes barriers. Whether anything happened.
-pub fn advance(block: &mut Block) -> Result<bool, Fault> {
+/// Lets warps arrive whose threads are all there, and completes barriers. Whether anything happened; a fault with its warp and lane.
+pub fn advance(block: &mut Block) -> Result<bool, Box<(usize, usize, Fault)>> {
     let mut moved = false;
     for warp in 0..block.warps.len() {
-        moved |= arrive(block, warp)?;
+        moved |= arrive(block, warp).map_err(|fault| {
+            let waits = |thread: &Thread| matches!(thread.wait, Wait::Barrier(_));
+            Box::new((warp, block.warps[warp].threads.iter().position(waits).unwrap_or(0), fault))
+        })?;
     }
     for number in 0..BARRIERS {
         moved |= complete(block, number);

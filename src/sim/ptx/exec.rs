@@ -8,7 +8,7 @@ use super::memory::put;
 use super::program::{Act, SOURCES, Sink, Src};
 use super::state::{LANES, Scene, Thread, Wait};
 use super::warp::{Collective, Party};
-use crate::sim::fault::Fault;
+use crate::sim::fault::{self, Fault};
 
 impl Scene<'_> {
     /// Runs a thread for at most `share` instructions; returns how many it executed.
@@ -16,6 +16,9 @@ impl Scene<'_> {
         let start = self.steps;
         let env = self.env;
         while thread.wait == Wait::Nothing && self.steps - start < share {
+            if self.steps >= env.step_limit {
+                return Err(Fault::of(fault::Kind::StepLimit, format!("gave up after {} instructions", self.steps)));
+            }
             self.steps += 1;
             let inst = &env.program.functions[thread.function].insts[thread.pc];
             if let Some((cell, negated)) = inst.guard
@@ -67,7 +70,7 @@ impl Scene<'_> {
                 thread.wait = Wait::Ended;
                 return Ok(());
             }
-            Act::Trap(what) => return Err(Fault::new(*what)),
+            Act::Trap(what) => return Err(Fault::of(fault::Kind::Trap, *what)),
             Act::Collective(collective) => return self.wait_for_lanes(thread, collective),
             Act::Barrier(barrier) => return self.wait_at(thread, barrier),
             Act::Nothing => {}

@@ -11,8 +11,9 @@ use super::program::Act;
 use super::resolve;
 use super::state::{Block, Env, LANES, Scene, Thread, Wait, Warp};
 use super::warp::{Collective, How, Lanes, Memory, lanes_of};
+use crate::cubin::line_table::SourceLine;
 use crate::ptx::ast::Module;
-use crate::sim::fault::Fault;
+use crate::sim::fault::{Fault, Kind, Place};
 use crate::sim::launch::ArgValue;
 use crate::sim::memory::{Global, store};
 use crate::sim::run::Shape;
@@ -24,7 +25,7 @@ const RESIDENT: usize = 64;
 /// Instructions of a thread before another one has its turn.
 const SHARE: u64 = 2048;
 /// Instructions of all threads after which a launch is given up.
-const STEP_LIMIT: u64 = 1 << 33;
+pub const STEP_LIMIT: u64 = 1 << 33;
 
 /// What a launch did beside its buffers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,6 +38,31 @@ pub struct Outcome {
 
 /// Runs a kernel of a module.
 pub fn run(module: &Module, kernel: &str, shape: Shape, args: &mut [ArgValue]) -> Result<Outcome, Fault> {
+    let (outcome, done) = run_within(module, kernel, shape, args, STEP_LIMIT);
+    done.map(|()| outcome)
+}
+
+/// The same, given up after so many instructions of all threads; what it did until then comes back beside a fault.
+pub fn run_within(
+    module: &Module,
+    kernel: &str,
+    shape: Shape,
+    args: &mut [ArgValue],
+    step_limit: u64,
+) -> (Outcome, Result<(), Fault>) {
+    let mut outcome = Outcome::default();
+    let done = launch(module, kernel, shape, args, step_limit, &mut outcome);
+    (outcome, done)
+}
+
+fn launch(
+    module: &Module,
+    kernel: &str,
+    shape: Shape,
+    args: &mut [ArgValue],
+    step_limit: u64,
+    outcome: &mut Outcome,
+) -> Result<(), Fault> {
     let found = module.functions.iter().find(|(_, f)| f.is_entry && f.name == kernel && f.body.is_some());
     let Some((id, function)) = found else { return Err(Fault::new(format!("the module has no kernel {kernel}"))) };
     check_shape(function, shape)?;
@@ -51,16 +77,19 @@ pub fn run(module: &Module, kernel: &str, shape: Shape, args: &mut [ArgValue]) -
         reserved: layout.reserved,
         dynamic: shape.smem,
         constants: layout.constants,
+        step_limit,
         params: layout.params,
     };
     let mut launch = Launch { env: &env, kernel: id.index(), global, outcome: Outcome::default() };
-    launch.run()?;
+    let done = launch.run();
+    *outcome = launch.outcome;
+    done?;
     for (arg, base) in args.iter_mut().zip(layout.buffers) {
         if let (ArgValue::Buffer { bytes, .. }, Some(base)) = (arg, base) {
             bytes.copy_from_slice(launch.global.bytes_at(base).unwrap_or_default());
         }
     }
-    Ok(launch.outcome)
+    Ok(())
 }
 
 /// What the interpreter does not execute in a module: line, and the name with its types.
@@ -120,9 +149,6 @@ impl Launch<'_> {
             if !moved {
                 return Err(self.deadlock(&resident));
             }
-            if self.outcome.instructions > STEP_LIMIT {
-                return Err(Fault::new(format!("gave up after {} instructions", self.outcome.instructions)));
-            }
         }
     }
 
@@ -160,8 +186,11 @@ impl Launch<'_> {
         for warp in 0..block.warps.len() {
             moved |= self.turn_of_warp(block, warp)?;
         }
-        moved |= barrier::advance(block)
-            .map_err(|fault| Fault { what: format!("{}, block {:?}", fault.what, block.id), ..fault })?;
+        moved |= barrier::advance(block).map_err(|found| {
+            let (warp, lane, fault) = *found;
+            let thread = &block.warps[warp].threads[lane];
+            placed(self.env, fault, thread, block.id)
+        })?;
         Ok(moved)
     }
 
@@ -265,7 +294,14 @@ impl Launch<'_> {
         }
         match &first.how {
             How::Together(together) => together(&mut lanes),
-            How::WithMemory(f) => f(&mut lanes, &mut Lookout { launch: self, block, warp })?,
+            How::WithMemory(f) => {
+                let done = f(&mut lanes, &mut Lookout { launch: self, block, warp });
+                done.map_err(|fault| {
+                    let lane = fault.lane.map_or(operations[0].0, |lane| lane as usize);
+                    let thread = block.warps[warp].threads.get(lane).filter(|_| fault.place.is_none());
+                    thread.map_or(fault.clone(), |thread| placed(env, fault.clone(), thread, block.id))
+                })?;
+            }
         }
         for (lane, c) in operations {
             let thread = &mut block.warps[warp].threads[lane];
@@ -277,8 +313,9 @@ impl Launch<'_> {
     }
 
     fn deadlock(&self, blocks: &[Block]) -> Fault {
-        let mut waits = Vec::new();
-        for thread in blocks.iter().flat_map(|b| &b.warps).flat_map(|w| &w.threads) {
+        let (mut waits, mut first) = (Vec::new(), None);
+        let threads = blocks.iter().flat_map(|b| b.warps.iter().flat_map(|w| &w.threads).map(|thread| (b.id, thread)));
+        for (block, thread) in threads {
             let line = self.env.program.functions[thread.function].insts[thread.pc].pos.line;
             let what = match thread.wait {
                 Wait::Ended => continue,
@@ -287,12 +324,18 @@ impl Launch<'_> {
                 Wait::Barrier(arrival) => format!("its warp at barrier {}", arrival.number),
                 Wait::Block(arrival) => format!("barrier {}", arrival.number),
             };
+            first.get_or_insert((block, thread));
             waits.push(format!("{what} (line {line})"));
         }
         waits.sort();
         waits.dedup();
         waits.truncate(8);
-        Fault::new(format!("deadlock: no thread can run; threads wait for {}", waits.join(", ")))
+        let text = format!("deadlock: no thread can run; threads wait for {}", waits.join(", "));
+        let fault = Fault::of(Kind::Deadlock, text);
+        match first {
+            Some((block, thread)) => placed(self.env, fault, thread, block),
+            None => fault,
+        }
     }
 }
 
@@ -321,6 +364,12 @@ fn placed(env: &Env, fault: Fault, thread: &Thread, block: [u32; 3]) -> Fault {
     let function = &env.program.functions[thread.function];
     let line = function.insts.get(thread.pc).map_or(0, |inst| inst.pos.line);
     let ([bx, by, bz], [tx, ty, tz]) = (block, thread.id);
-    let place = format!("line {line} of {}, block ({bx},{by},{bz}), thread ({tx},{ty},{tz})", function.name);
-    Fault { what: format!("{} at {place}", fault.what), lane: Some(thread.lane), place: None, ..fault }
+    let text = format!("line {line} of {}, block ({bx},{by},{bz}), thread ({tx},{ty},{tz})", function.name);
+    Fault {
+        what: format!("{} at {text}", fault.what),
+        lane: Some(thread.lane),
+        place: Some(Place { block, warp: thread.warp, pc: None }),
+        source: Some(SourceLine { file: String::new(), line }),
+        ..fault
+    }
 }

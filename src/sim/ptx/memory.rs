@@ -7,7 +7,7 @@ use super::call::TOP;
 use super::layout::{CODE_BASE, CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, generic};
 use super::program::{Dst, Sink, Src};
 use super::state::{Scene, Thread};
-use crate::sim::fault::Fault;
+use crate::sim::fault::{Fault, Kind};
 use crate::sim::memory::{flat, load, store};
 use crate::tables::ptx::Space;
 
@@ -121,7 +121,7 @@ impl Scene<'_> {
         write: bool,
     ) -> Result<&'b mut [u8], Fault> {
         if !address.is_multiple_of(width.max(1)) {
-            return Err(Fault::new(format!("misaligned {} access of {width} bytes at {address:#x}", space.name())));
+            return Err(misaligned(space, width, address));
         }
         self.bytes_anywhere(thread, (space, address), width, write)
     }
@@ -136,7 +136,7 @@ impl Scene<'_> {
     ) -> Result<&'b mut [u8], Fault> {
         match space {
             Space::Global if (CODE_BASE..CODE_BASE + WINDOW).contains(&address) => {
-                Err(Fault::new(format!("access to code at {address:#x}")))
+                Err(Fault::new(format!("access to code at {address:#x}")).about(address))
             }
             Space::Global => self.global.slice(address, width, write),
             Space::Shared | Space::SharedCta | Space::SharedCluster => flat(self.shared, "shared", address, width),
@@ -146,7 +146,7 @@ impl Scene<'_> {
             }
             Space::Local => flat(&mut thread.memory, "local", address, width),
             Space::Const | Space::Param | Space::ParamEntry | Space::ParamFunc => {
-                Err(Fault::new(format!("{} memory cannot be written", space.name())))
+                Err(Fault::new(format!("{} memory cannot be written", space.name())).about(address))
             }
         }
     }
@@ -160,7 +160,8 @@ impl Scene<'_> {
         };
         let (from, to) = (self.locate(thread, &c.from), self.locate(thread, &c.to));
         if !from.1.is_multiple_of(c.size.max(1)) {
-            return Err(Fault::new(format!("misaligned copy of {} bytes from {:#x}", c.size, from.1)));
+            let what = format!("misaligned copy of {} bytes from {:#x}", c.size, from.1);
+            return Err(Fault::of(Kind::Misaligned, what).about(from.1));
         }
         let mut data = vec![0; c.size as usize];
         for (byte, at) in data.iter_mut().zip(from.1..from.1 + read) {
@@ -180,11 +181,9 @@ impl Scene<'_> {
         let offset = at.1.wrapping_sub(base);
         let bytes = offset.checked_add(width).and_then(|end| memory.get(offset as usize..end as usize));
         bytes.map(load).ok_or_else(|| {
-            Fault::new(format!(
-                "{name} access of {width} bytes out of bounds at {:#x} (size {:#x})",
-                at.1,
-                memory.len()
-            ))
+            let (address, size) = (at.1, memory.len());
+            let what = format!("{name} access of {width} bytes out of bounds at {address:#x} (size {size:#x})");
+            Fault::of(Kind::OutOfBounds, what).about(address)
         })
     }
 
@@ -192,8 +191,7 @@ impl Scene<'_> {
     pub fn transfer(&mut self, thread: &mut Thread, t: &Transfer) -> Result<(), Fault> {
         let (space, base) = self.locate(thread, &t.address);
         if !base.is_multiple_of(t.width.max(1)) {
-            let width = t.width;
-            return Err(Fault::new(format!("misaligned {} access of {width} bytes at {base:#x}", space.name())));
+            return Err(misaligned(space, t.width, base));
         }
         let mut at = base;
         match &t.pieces {
@@ -218,6 +216,11 @@ impl Scene<'_> {
         }
         Ok(())
     }
+}
+
+fn misaligned(space: Space, width: u64, address: u64) -> Fault {
+    let what = format!("misaligned {} access of {width} bytes at {address:#x}", space.name());
+    Fault::of(Kind::Misaligned, what).about(address)
 }
 
 /// Writes a result unless it is discarded.

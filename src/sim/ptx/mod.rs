@@ -33,7 +33,7 @@ mod values;
 mod video;
 mod warp;
 
-pub use grid::{Outcome, refusals, run};
+pub use grid::{Outcome, STEP_LIMIT, refusals, run, run_within};
 
 /// Reads the text that [`run`] executes.
 pub fn parse(source: &[u8]) -> (Option<crate::ptx::ast::Module>, Vec<crate::diag::Diagnostic>) {

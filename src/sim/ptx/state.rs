@@ -106,6 +106,8 @@ pub struct Env {
     pub dynamic: u32,
     /// The `.const` bank.
     pub constants: Vec<u8>,
+    /// Instructions of all threads after which the launch is given up.
+    pub step_limit: u64,
     /// The parameters of the kernel.
     pub params: Vec<u8>,
 }

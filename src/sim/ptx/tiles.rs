@@ -8,7 +8,7 @@ use super::fragment::{self, Shape};
 use super::state::LANES;
 use super::values::mask;
 use super::warp::{Lanes, Memory, Together, WithMemory, lanes_of};
-use crate::sim::fault::Fault;
+use crate::sim::fault::{Fault, Kind};
 use crate::tables::ptx::Space;
 
 /// Bytes of a row of 8 × 8 elements of 16 bits.
@@ -24,7 +24,8 @@ fn halves(lane: usize, transposed: bool) -> [(usize, usize); 2] {
 fn row_at(l: &Lanes, lane: usize) -> Result<(Space, u64), Fault> {
     let (space, address) = l.at[lane];
     if !address.is_multiple_of(ROW) {
-        return Err(Fault::new(format!("misaligned row of a matrix at {address:#x}")).on_lane(lane));
+        let what = format!("misaligned row of a matrix at {address:#x}");
+        return Err(Fault::of(Kind::Misaligned, what).about(address).on_lane(lane));
     }
     Ok((space, address))
 }

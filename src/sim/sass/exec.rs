@@ -81,7 +81,7 @@ impl Machine<'_> {
 
     fn step(&mut self, block: &mut Block, warp: usize, pc: u32, group: u32) -> Result<Flow, Fault> {
         let setup = self.setup;
-        let place = Place { block: block.id, warp: warp as u32, pc: u64::from(pc) * 16 };
+        let place = Place { block: block.id, warp: warp as u32, pc: Some(u64::from(pc) * 16) };
         let Some(code) = setup.code.get(pc as usize) else {
             return Err(Fault::new("execution ran past the end of the code").at(place));
         };
@@ -90,16 +90,19 @@ impl Machine<'_> {
         self.steps += 1;
         let step = Step { code, warp, pc, group, active: group & w.pred(code.guard) };
         self.lane_steps += u64::from(step.active.count_ones());
-        let Some(mut watch) = self.watch.take() else {
-            return self.perform(block, &step).map_err(|fault| fault.at(place));
-        };
+        let placed = |fault: Fault| fault.among(step.active).among(group).at(place);
+        if self.steps > setup.step_limit {
+            let what = format!("gave up after {} instructions", setup.step_limit);
+            return Err(placed(Fault::of(Kind::StepLimit, what)));
+        }
+        let Some(mut watch) = self.watch.take() else { return self.perform(block, &step).map_err(placed) };
         let done = watch.before(self, block, &step).and_then(|()| {
             let flow = self.perform(block, &step)?;
             watch.after(block, &step);
             Ok(flow)
         });
         self.watch = Some(watch);
-        done.map_err(|fault| fault.at(place))
+        done.map_err(placed)
     }
 
     /// Executes it, unless its guard holds for no lane.
@@ -219,7 +222,7 @@ impl Machine<'_> {
                 control::settle(w);
                 block.settle();
             }
-            Exec::Trap => return Err(Fault::of(Kind::Trap, "trap")),
+            Exec::Trap => return Err(Fault::of(Kind::Trap, "trap").among(held)),
             Exec::Bsync { bar } => control::converge(w, bar.into(), held),
             Exec::WarpSync { all } => {
                 let a = &s.code.a;

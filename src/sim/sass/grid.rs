@@ -7,6 +7,7 @@
 use super::super::fault::{Fault, Kind, Place};
 use super::super::memory::Global;
 use super::block::Block;
+use super::code::{Code, Exec};
 use super::exec::Machine;
 use super::setup::Setup;
 use super::warp::{LANES, Wait, Warp, lanes_of};
@@ -27,19 +28,27 @@ pub struct Stats {
     pub lane_instructions: u64,
 }
 
+impl Stats {
+    fn of(machine: &Machine) -> Stats {
+        Stats { instructions: machine.steps, lane_instructions: machine.lane_steps }
+    }
+}
+
 /// Runs a launch to its end, unwatched.
 pub fn run(setup: &Setup, global: &mut Global) -> Result<Stats, Fault> {
-    to_the_end(&mut Machine { setup, global, steps: 0, lane_steps: 0, watch: None })
+    let mut machine = Machine { setup, global, steps: 0, lane_steps: 0, watch: None };
+    to_the_end(&mut machine).map(|()| Stats::of(&machine))
 }
 
-/// Runs a launch to its end or to a fault; what the watch found comes back beside it.
-pub fn run_watched(setup: &Setup, global: &mut Global, watch: Watch) -> (Result<Stats, Fault>, Watch) {
+/// Runs a launch to its end or to a fault; what it cost until then and what the watch found come back beside it.
+pub fn run_watched(setup: &Setup, global: &mut Global, watch: Watch) -> (Result<(), Fault>, Stats, Watch) {
     let mut machine = Machine { setup, global, steps: 0, lane_steps: 0, watch: Some(Box::new(watch)) };
     let done = to_the_end(&mut machine);
-    (done, machine.watch.map_or_else(Watch::default, |watch| *watch))
+    let stats = Stats::of(&machine);
+    (done, stats, machine.watch.map_or_else(Watch::default, |watch| *watch))
 }
 
-fn to_the_end(machine: &mut Machine) -> Result<Stats, Fault> {
+fn to_the_end(machine: &mut Machine) -> Result<(), Fault> {
     let setup = machine.setup;
     let total: u64 = setup.grid.iter().map(|n| u64::from(*n)).product();
     let mut next = 0;
@@ -62,7 +71,7 @@ fn to_the_end(machine: &mut Machine) -> Result<Stats, Fault> {
             next += 1;
         }
         if resident.is_empty() {
-            return Ok(Stats { instructions: machine.steps, lane_instructions: machine.lane_steps });
+            return Ok(());
         }
         let mut ran = 0;
         for block in &mut resident {
@@ -72,10 +81,7 @@ fn to_the_end(machine: &mut Machine) -> Result<Stats, Fault> {
             }
         }
         if ran == 0 {
-            return Err(deadlock(&resident));
-        }
-        if machine.steps > setup.step_limit {
-            return Err(Fault::of(Kind::StepLimit, format!("gave up after {} instructions", machine.steps)));
+            return Err(deadlock(&setup.code, &resident));
         }
     }
 }
@@ -98,25 +104,75 @@ fn start(setup: &Setup, number: u64, watched: bool) -> Block {
     block
 }
 
-fn deadlock(blocks: &[Block]) -> Fault {
-    let stuck = blocks.iter().find_map(|block| block.warps.iter().find(|w| w.alive != 0).map(|warp| (block, warp)));
-    let Some((block, warp)) = stuck else { return Fault::of(Kind::Deadlock, "deadlock") };
-    let lane = warp.alive.trailing_zeros() as usize;
-    let mut waits: Vec<String> = lanes_of(warp.alive)
-        .map(|lane| {
-            let what = match warp.wait[lane] {
-                Wait::Nothing => "nothing".to_string(),
-                Wait::Converge(bar) => {
-                    format!("lanes {:#010x} at B{bar}", warp.bars[usize::from(bar)][lane] & warp.alive)
-                }
-                Wait::Warp(mask) => format!("lanes {:#010x} at a warp barrier", mask & warp.alive),
-                Wait::Block(bar) => format!("block barrier {bar}"),
-            };
-            format!("{what} (pc {:#x})", u64::from(warp.pc[lane]) * 16)
-        })
+/// Lanes of a warp that wait for the same thing at the same place.
+struct Waiting {
+    pc: u32,
+    wait: Wait,
+    lanes: u32,
+}
+
+impl Waiting {
+    /// All of a warp, by their lowest lanes.
+    fn of(warp: &Warp) -> Vec<Waiting> {
+        let mut groups: Vec<Waiting> = Vec::new();
+        for lane in lanes_of(warp.alive) {
+            let (pc, wait) = (warp.pc[lane], warp.wait[lane]);
+            match groups.iter_mut().find(|group| (group.pc, group.wait) == (pc, wait)) {
+                Some(group) => group.lanes |= 1 << lane,
+                None => groups.push(Waiting { pc, wait, lanes: 1 << lane }),
+            }
+        }
+        groups
+    }
+
+    /// Who waits, where, and for whom.
+    fn text(&self, warp: &Warp) -> String {
+        let missing = |awaited: u32| awaited & warp.alive & !self.lanes;
+        let what = match self.wait {
+            Wait::Nothing => "nothing".to_string(),
+            Wait::Converge(bar) => {
+                let of = &warp.bars[usize::from(bar)];
+                let awaited = lanes_of(self.lanes).fold(0, |mask, lane| mask | of[lane]);
+                format!("lanes {:#010x} at B{bar}", missing(awaited))
+            }
+            Wait::Warp(mask) => format!("lanes {:#010x} at a warp barrier", missing(mask)),
+            Wait::Block(bar) => format!("block barrier {bar}"),
+        };
+        format!("lanes {:#010x} at pc {:#x} wait for {what}", self.lanes, u64::from(self.pc) * 16)
+    }
+
+    /// The block barrier in front of which these lanes wait for the rest of the warp: one that wants a warp as a whole is
+    /// made of a barrier of the warp and one of the block.
+    fn before_a_barrier(&self, code: &[Code]) -> Option<u32> {
+        let Wait::Warp(_) = self.wait else { return None };
+        let behind = code.iter().zip(0u32..).skip(self.pc as usize + 1);
+        let mut rest =
+            behind.skip_while(|(code, _)| matches!(code.exec, Exec::Alu(_) | Exec::Nop | Exec::Special { .. }));
+        rest.next().filter(|(code, _)| matches!(code.exec, Exec::BlockBarrier { .. })).map(|(_, pc)| pc)
+    }
+}
+
+/// Why nothing can run: lanes in front of a barrier of the block to which the rest of their warp does not come, or another deadlock.
+fn deadlock(code: &[Code], blocks: &[Block]) -> Fault {
+    let stuck: Vec<(&Block, &Warp, Vec<Waiting>)> = blocks
+        .iter()
+        .flat_map(|block| block.warps.iter().map(move |warp| (block, warp)))
+        .filter(|(_, warp)| warp.alive != 0)
+        .map(|(block, warp)| (block, warp, Waiting::of(warp)))
         .collect();
-    waits.sort();
-    waits.dedup();
-    let place = Place { block: block.id, warp: warp.index, pc: u64::from(warp.pc[lane]) * 16 };
-    Fault::of(Kind::Deadlock, format!("deadlock: no lane can run; lanes wait for {}", waits.join(", "))).at(place)
+    let place =
+        |block: &Block, warp: &Warp, pc: u32| Place { block: block.id, warp: warp.index, pc: Some(u64::from(pc) * 16) };
+    let list = |warp: &Warp, groups: &[Waiting]| groups.iter().map(|g| g.text(warp)).collect::<Vec<_>>().join(", ");
+    for (block, warp, groups) in &stuck {
+        let split = groups.iter().filter(|group| group.lanes != warp.alive);
+        if let Some((group, pc)) = split.filter_map(|group| Some((group, group.before_a_barrier(code)?))).next() {
+            let missing = warp.alive & !group.lanes;
+            let what = format!("lanes {missing:#010x} of the warp do not reach the barrier together with the others");
+            let what = format!("{what}: {}", list(warp, groups));
+            return Fault::of(Kind::DivergentBarrier, what).among(group.lanes).at(place(block, warp, pc));
+        }
+    }
+    let Some((block, warp, groups)) = stuck.first() else { return Fault::of(Kind::Deadlock, "deadlock") };
+    let what = format!("deadlock: no lane can run; {}", list(warp, groups));
+    Fault::of(Kind::Deadlock, what).among(groups[0].lanes).at(place(block, warp, groups[0].pc))
 }

@@ -187,11 +187,7 @@ impl Watch {
             seen.course.issue(s.warp, s.pc);
             seen.time[s.warp].issue(latency, timing, s.pc, lanes, &mut self.hazards);
             for hazard in std::mem::take(&mut self.hazards) {
-                self.report(
-                    block,
-                    s,
-                    Fault::of(Kind::Hazard, &hazard.what).on_lane(hazard.lanes.trailing_zeros() as usize),
-                );
+                self.report(block, s, Fault::of(Kind::Hazard, &hazard.what).among(hazard.lanes));
                 spoil::registers(&mut block.warps[s.warp], &hazard);
                 if let Some(pc) = hazard.late {
                     seen.stores[s.warp].spoil(m, block, s.warp, pc, hazard.lanes);
@@ -277,9 +273,9 @@ impl Watch {
         if stores {
             let shadow = &mut seen.warps[s.warp];
             let found = reach::store(&mut seen.shared, shadow, block, s.warp, (s.code, touches), &self.reaches);
-            if let Some(lane) = found {
+            if let Some(r) = found {
                 let fault = Fault::of(Kind::Uninitialised, "what is stored to global memory has no value");
-                self.report(block, s, fault.on_lane(lane));
+                self.report(block, s, fault.about(r.at).on_lane(r.lane));
             }
         }
         let step = block.warps[s.warp].instructions as u32;
@@ -295,14 +291,16 @@ impl Watch {
             let (store, atomic) = (r.act != Act::Load, r.act == Act::Atomic);
             let (at, bytes, lane) = (r.at, r.bytes, r.lane);
             let access = Access { at, bytes, store, atomic, warp: s.warp, lane, group: s.group, step, pc: s.pc };
-            if let Some((at, other)) = seen.races.access(access, block.shared.len()) {
-                let (pc, warp) = (u64::from(other.pc) * 16, other.warp);
-                let text = format!(
-                    "shared address {at:#x} was accessed at pc {pc:#x} by warp {warp}, lane {}, and nothing puts the two in order",
-                    other.lane
-                );
-                self.report(block, s, Fault::of(Kind::Race, text).about(at).on_lane(r.lane));
-            }
+            let Some((at, other)) = seen.races.access(access, block.shared.len()) else { continue };
+            let (pc, warp, before) = (u64::from(other.pc) * 16, other.warp, other.lane);
+            let text = match other.is_beside(&access) {
+                true if reach::same_data(block, s.warp, s.code, [lane, before.into()]) => continue,
+                true => format!("lane {before} stores something else to shared address {at:#x} at the same time"),
+                false => format!(
+                    "shared address {at:#x} was accessed at pc {pc:#x} by warp {warp}, lane {before}, and nothing puts the two in order"
+                ),
+            };
+            self.report(block, s, Fault::of(Kind::Race, text).about(at).on_lane(lane));
         }
     }
 
@@ -380,8 +378,8 @@ impl Watch {
     }
 
     fn report(&mut self, block: &Block, s: &Step, fault: Fault) {
-        let place = Place { block: block.id, warp: s.warp as u32, pc: u64::from(s.pc) * 16 };
-        self.reports.add(fault.at(place));
+        let place = Place { block: block.id, warp: s.warp as u32, pc: Some(u64::from(s.pc) * 16) };
+        self.reports.add(fault.among(s.active).among(s.group).at(place));
     }
 }
 

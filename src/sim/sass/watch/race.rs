@@ -3,7 +3,8 @@
 //! Input: accesses in the order of execution, barriers, atomics. Output: the earlier access that a later one races with. Invariant: what
 //! is in order is never reported. Order is kept by vector clocks over the warps of a block: a barrier orders all that take part, an
 //! atomic orders what is before it with what follows one on the same address (a lock). Lanes of one warp are in order when they have
-//! executed an instruction together since; two atomics never race. Of the readers of a byte the last two warps are remembered, of its
+//! executed an instruction together since, but not within one instruction: of two lanes that store to the same byte in it one wins, and
+//! the caller asks whether they store the same. Two atomics never race. Of the readers of a byte the last two warps are remembered, of its
 //! writers the last.
 
 use std::collections::BTreeMap;
@@ -25,6 +26,13 @@ pub struct Epoch {
     pub warp: u8,
     pub lane: u8,
     atomic: bool,
+}
+
+impl Epoch {
+    /// Whether it is one of another lane in the same instruction.
+    pub fn is_beside(&self, now: &Access) -> bool {
+        usize::from(self.warp) == now.warp && self.step == now.step && usize::from(self.lane) != now.lane
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -119,7 +127,7 @@ impl Races {
         }
         let lane = usize::from(before.lane);
         lane == now.lane
-            || now.group >> lane & 1 != 0
+            || before.step != now.step && now.group >> lane & 1 != 0
             || self.atomics[warp] > before.step
             || self.together[warp].get(now.lane).is_some_and(|row| row[lane] > before.step)
     }
@@ -201,6 +209,16 @@ mod tests {
         let mut r = Races::new(2);
         assert!(r.access(atomic(0), 64).is_none() && r.access(atomic(1), 64).is_none());
         assert!(r.access(Access { at: 32, ..access(0, false) }, 64).is_some());
+    }
+
+    #[test]
+    fn stores_of_one_instruction_race() {
+        let lane = |lane: usize, store| Access { lane, store, group: 0b11, ..access(0, true) };
+        let mut r = Races::new(1);
+        assert!(r.access(lane(0, true), 64).is_none());
+        assert!(r.access(lane(1, true), 64).is_some_and(|(_, other)| other.is_beside(&lane(1, true))));
+        let mut r = Races::new(1);
+        assert!(r.access(lane(0, false), 64).is_none() && r.access(lane(1, false), 64).is_none());
     }
 
     #[test]

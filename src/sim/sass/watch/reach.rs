@@ -7,7 +7,7 @@
 use super::super::access::{address, resolve};
 use super::super::atomic;
 use super::super::block::Block;
-use super::super::code::{Code, Exec, Space};
+use super::super::code::{Access, Code, Exec, From, Space};
 use super::super::exec::lowest_if_uniform;
 use super::super::setup::Setup;
 use super::super::warp::{LANES, lanes_of};
@@ -125,7 +125,7 @@ fn stored(shadow: &Shadow, reads: &[Run], r: &Reach) -> [u8; 32] {
     bytes
 }
 
-/// Before a store: its data goes into the shadow. The first lane that stores bits without a value to global memory.
+/// Before a store: its data goes into the shadow. The first access that stores bits without a value to global memory.
 pub fn store(
     shared: &mut Vec<u8>,
     shadow: &mut Shadow,
@@ -133,7 +133,7 @@ pub fn store(
     warp: usize,
     (code, touches): (&Code, &Touches),
     reaches: &[Reach],
-) -> Option<usize> {
+) -> Option<Reach> {
     let matrix = matches!(code.exec, Exec::StoreMatrix { .. });
     let copy = matches!(code.exec, Exec::CopyAsync { .. });
     let data = touches.reads.iter().filter(|run| matches!(run.slot, Slot::B | Slot::C));
@@ -148,11 +148,34 @@ pub fn store(
         };
         match bytes_of(shared, shadow, block, warp, r) {
             Some(bytes) => bytes.copy_from_slice(&fresh[..usize::from(r.bytes)]),
-            None if fresh.iter().any(|byte| *byte != 0) => found = found.or(Some(r.lane)),
+            None if fresh.iter().any(|byte| *byte != 0) => found = found.or(Some(*r)),
             None => {}
         }
     }
     found
+}
+
+/// Whether two lanes of a store store the same bits; of a store whose data do not come from its own lane's registers, yes.
+pub fn same_data(block: &Block, warp: usize, code: &Code, lanes: [usize; 2]) -> bool {
+    let words = match code.exec {
+        Exec::Store { access, .. } => (access.bytes / 4).max(1),
+        _ => return true,
+    };
+    let w = &block.warps[warp];
+    let used = if let Exec::Store { access: Access { bytes: bytes @ 1..4, .. }, .. } = code.exec {
+        u32::MAX >> (32 - 8 * u32::from(bytes))
+    } else {
+        u32::MAX
+    };
+    match code.b.from {
+        From::Reg(first) if first != 255 => {
+            (usize::from(first)..usize::from(first) + usize::from(words)).all(|register| {
+                let [x, y] = lanes.map(|lane| w.reg(register, lane));
+                (x ^ y) & used == 0
+            })
+        }
+        _ => true,
+    }
 }
 
 /// After a load: the shadow of what came from memory goes into the result.
