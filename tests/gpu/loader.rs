@@ -1,9 +1,10 @@
 //! What the driver needs: a small cubin with one section or one attribute left out at a time, loaded and run.
 //!
-//! Input: tests/cases/exec/saxpy.ron. Output: a line for each part: `required` where the driver refuses the rest or the kernel goes wrong,
+//! Input: tests/cases/exec/saxpy.ron. Output: a line of three columns for each part: `required` where the driver refuses the rest or the kernel goes wrong,
 //! else `ignored`. A section is left out by making it one of no type and no bytes, so that the others keep their numbers.
 
-use super::{card, on};
+use super::card;
+use super::case::on;
 use object::LittleEndian as LE;
 use object::elf::{FileHeader64, SectionHeader64};
 use object::read::elf::{FileHeader, SectionHeader};
@@ -30,11 +31,11 @@ pub fn experiment(child: impl Fn(&[&str]) -> String) -> String {
     let parts = sample(&card).map(|bytes| parts(&bytes)).unwrap_or_default();
     drop(card);
     let verdict = |i: usize| match child(&["loader", &i.to_string()]).lines().next() {
-        Some("fine") => "ignored".to_string(),
+        Some("fine") => "ignored\t".to_string(),
         Some(line) => format!("required\t{line}"),
         None => "required\tno answer".to_string(),
     };
-    parts.iter().enumerate().map(|(i, part)| format!("loader\t{}\t{}\n", part.name, verdict(i))).collect()
+    parts.iter().enumerate().map(|(i, part)| format!("{}\t{}\n", part.name, verdict(i))).collect()
 }
 
 /// Loads and runs the file without part `number`; says `fine` or what is wrong.

@@ -1,7 +1,9 @@
 //! A CUDA driver whose card is the SASS machine: for testing the engine `gpu` where there is no card.
 //!
 //! Exports the functions that `src/gpu/api.rs` loads. Memory of the card is memory of this process; a launch finds out which
-//! parameters are addresses of allocations and hands those to the machine as buffers. One context, one card of capability 9.0.
+//! parameters are addresses of allocations and hands those to the machine as buffers. One context, one card of capability 9.0. A kernel
+//! takes a millisecond for each million of its instructions, whatever they are. `SASSAFRAS_DRIVER_FLIPS` makes it a bad card, which
+//! flips a bit of the last buffer.
 
 use sassafras::sim::launch::ArgValue;
 use sassafras::sim::run::{Shape, run};
@@ -25,6 +27,8 @@ struct State {
     modules: Vec<Option<Vec<u8>>>,
     /// Functions: module and name.
     functions: Vec<(usize, String)>,
+    /// Milliseconds of the last launch.
+    time: f32,
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
@@ -155,9 +159,8 @@ exported! {
     }
     fn cuEventDestroy_v2(_event: Handle) { 0 }
     fn cuEventRecord(_event: Handle, _stream: Handle) { 0 }
-    /// The machine has no clock of this kind.
     fn cuEventElapsedTime(time: *mut f32, _before: Handle, _after: Handle) {
-        unsafe { *time = 0.0 };
+        unsafe { *time = with(|s| s.time) };
         0
     }
     fn cuGetErrorName(code: c_int, text: *mut *const c_char) {
@@ -216,9 +219,19 @@ unsafe fn launch(s: &mut State, function: usize, shape: Shape, parameters: *mut 
         args.push(arg);
         places.push(place);
     }
-    if let Err(fault) = run(&bytes, &name, shape, &mut args) {
-        eprintln!("machine: {fault}");
-        return LAUNCH_FAILED;
+    match run(&bytes, &name, shape, &mut args) {
+        Ok(stats) => s.time = stats.instructions as f32 / 1e6,
+        Err(fault) => {
+            eprintln!("machine: {fault}");
+            return LAUNCH_FAILED;
+        }
+    }
+    let last =
+        args.iter_mut().rev().find_map(|arg| if let ArgValue::Buffer { bytes, .. } = arg { Some(bytes) } else { None });
+    if let Some(byte) =
+        last.and_then(|bytes| bytes.first_mut()).filter(|_| std::env::var_os("SASSAFRAS_DRIVER_FLIPS").is_some())
+    {
+        *byte ^= 0x10;
     }
     for (arg, place) in args.into_iter().zip(places) {
         if let (ArgValue::Buffer { bytes, .. }, Some(at)) = (arg, place) {
