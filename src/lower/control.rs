@@ -53,6 +53,9 @@ impl Labels {
 /// Registers of `bar`'s barriers when one is not constant: all.
 const ALL_BARRIERS: u8 = 16;
 
+/// The bits that count the threads of a barrier.
+const THREADS: u64 = 0xfff;
+
 impl Builder<'_> {
     /// `bra`
     pub fn branch(&mut self, inst: &ast::Instruction, labels: &mut Labels) -> Lowered {
@@ -155,7 +158,7 @@ impl Builder<'_> {
         self.barriers = self.barriers.max(number);
     }
 
-    /// Barrier and thread count as BAR takes them: both immediate, a register count, or both packed into one register.
+    /// Barrier and thread count as BAR takes them: one of them in a register, or both packed into one.
     fn barrier_operands(&mut self, inst: &ast::Instruction, first: usize, count: usize) -> Lowered<(Operand, Operand)> {
         let barrier = match inst.operands.get(first) {
             Some(operand) => self.source(operand, ScalarType::U32)?,
@@ -166,15 +169,17 @@ impl Builder<'_> {
             Some(operand) => self.source(operand, ScalarType::U32)?,
             None => Operand::zero(),
         };
-        let literal = |s: &mut Self, value: Operand| match s.constant(value) {
-            Some(constant) => s.literal(constant as i64),
-            None => value,
-        };
-        if self.constant(barrier).is_some() {
-            return Ok((
-                literal(self, barrier),
-                if threads == Operand::zero() { Operand::NULL } else { literal(self, threads) },
-            ));
+        let count = self.constant(threads).map(|count| (count & THREADS) as i64);
+        if let Some(number) = self.constant(barrier) {
+            let threads = match count {
+                Some(0) => Operand::NULL,
+                Some(count) => self.literal(count),
+                None => threads,
+            };
+            return Ok((self.literal(number as i64), threads));
+        }
+        if let Some(count) = count {
+            return Ok((barrier, self.literal(count)));
         }
         let (shifted, packed, places) = (self.temp(), self.temp(), self.imm(16));
         self.shf(&SHF_L, shifted, threads, places, Operand::zero());

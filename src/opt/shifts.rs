@@ -48,6 +48,10 @@ fn shift(function: &Function, values: &Values, inst: InstId) -> Option<(Shift, u
 pub fn simplify(function: &mut Function, values: &Values, inst: InstId) -> bool {
     let Some((kind, count)) = shift(function, values, inst) else { return false };
     let (a, c, zero) = (function.arg(inst, Role::A), function.arg(inst, Role::C), Operand::zero());
+    if let Some(value) = value(kind, values.known(function, a), values.known(function, c), count) {
+        let value = if value == 0 { zero } else { function.imm(value.into()) };
+        return copy(function, inst, value);
+    }
     match (kind, count) {
         (Shift::Left | Shift::Right | Shift::RightSigned, 0) => copy(function, inst, a),
         (_, 0) => copy(function, inst, c),
@@ -59,6 +63,20 @@ pub fn simplify(function: &mut Function, values: &Values, inst: InstId) -> bool 
         (Shift::RightSigned, 33..) => put(function, inst, Shift::RightHighSigned, [zero, c], (count - 32).min(31)),
         _ => false,
     }
+}
+
+/// What a shift of known words gives.
+fn value(kind: Shift, a: Option<u32>, c: Option<u32>, count: u32) -> Option<u32> {
+    let pair = || Some(u64::from(c?) << 32 | u64::from(a?));
+    let few = count.min(63);
+    Some(match kind {
+        Shift::Left => a?.checked_shl(count).unwrap_or(0),
+        Shift::LeftHigh => (pair()?.checked_shl(count).unwrap_or(0) >> 32) as u32,
+        Shift::Right => pair()?.checked_shr(count).unwrap_or(0) as u32,
+        Shift::RightSigned => (pair()? as i64 >> few) as u32,
+        Shift::RightHigh => c?.checked_shr(count).unwrap_or(0),
+        Shift::RightHighSigned => (c? as i32 >> count.min(31)) as u32,
+    })
 }
 
 fn copy(function: &mut Function, inst: InstId, source: Operand) -> bool {

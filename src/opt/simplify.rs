@@ -35,7 +35,7 @@ pub fn run(function: &mut Function, fits: Fits) {
 
 fn instruction(function: &mut Function, values: &mut Values, inst: InstId, fits: Fits) {
     let op = function.insts[inst].op;
-    if op.has(Prop::Pure) || stores(op) {
+    if op.has(Prop::Pure) || takes_zeros(op) {
         let before = Values::reads(function, inst);
         order(function, values, inst, fits);
         forward(function, values, inst, fits);
@@ -60,9 +60,36 @@ fn instruction(function: &mut Function, values: &mut Values, inst: InstId, fits:
     } {}
 }
 
-/// A store, of which the value may be RZ.
-fn stores(op: Op) -> bool {
-    op.has(Prop::WritesMemory) && !op.has(Prop::ReadsMemory) && !op.has(Prop::Convergent)
+/// An operation that is no function of its sources and of which some may be RZ.
+fn takes_zeros(op: Op) -> bool {
+    op.has(Prop::WritesMemory) && !op.has(Prop::Convergent) || is_product(op)
+}
+
+/// Whether an operation multiplies matrices out of registers.
+fn is_product(op: Op) -> bool {
+    let fragment = |role| op.role_index(role).is_some_and(|at| op.info().roles[at].width == Width::Fragment);
+    op.has(Prop::Convergent) && [Role::A, Role::B, Role::C].into_iter().all(fragment)
+}
+
+/// Whether zeros in so many words may be RZ in place of an operand of an operation that is no function of its sources.
+fn takes_zero(function: &Function, inst: InstId, at: usize, words: usize) -> bool {
+    let op = function.insts[inst].op;
+    let role = &op.info().roles[at];
+    match role.width {
+        // Of a factor the incumbent writes RZ for one register.
+        Width::Fragment => is_product(op) && (role.role == Role::C || role.role == Role::B && words == 1),
+        Width::Size if !op.has(Prop::WritesMemory) => false,
+        // What a compare-and-swap compares with and what it writes stand in neighbouring registers, and several numbers the incumbent never has in RZ.
+        Width::Size if op.has(Prop::ReadsMemory) => {
+            let several = Mod::Size.text(function.insts[inst].mods.get(Mod::Size)).contains('x');
+            let swaps = op.role_index(Role::C).is_some() && !function.arg(inst, Role::C).is_null();
+            !swaps && (words == 1 || words == 2 && !several)
+        }
+        Width::Size => words == 1 || matches!(op, Op::STG | Op::ST | Op::STS | Op::STL),
+        // The halves of a store of eight words.
+        Width::Words(4) => op.has(Prop::WritesMemory) && !op.has(Prop::ReadsMemory),
+        _ => false,
+    }
 }
 
 /// Whether `swap` leaves the results as they are.
@@ -110,18 +137,23 @@ fn forward(function: &mut Function, values: &Values, inst: InstId, fits: Fits) {
         if role.direction != Direction::Use || role.class != Class::Reg || old != old.plain() {
             continue;
         }
-        let (bits, exact) = match old.kind() {
-            Kind::Reg(reg) => (values.constant(function, reg).map(u64::from), pure),
+        let (bits, exact, words) = match old.kind() {
+            Kind::Reg(reg) => (values.constant(function, reg).map(u64::from), pure, 1),
             Kind::Vector(vector) if pure && role.width == Width::Words(2) => {
                 let words = function.vector_regs(vector);
                 let word = |at: usize| words.get(at).and_then(|r| values.constant(function, *r)).map(u64::from);
-                (word(0).zip(word(1)).map(|(low, high)| high << 32 | low), op.has(Prop::Fp64Pipe))
+                (word(0).zip(word(1)).map(|(low, high)| high << 32 | low), op.has(Prop::Fp64Pipe), 2)
+            }
+            Kind::Vector(vector) if !pure => {
+                let words = function.vector_regs(vector);
+                let zero = words.iter().all(|word| values.constant(function, *word) == Some(0));
+                (zero.then_some(0), false, words.len())
             }
             _ => continue,
         };
         let Some(bits) = bits else { continue };
         let mut candidates = Vec::with_capacity(2);
-        if bits == 0 && (pure || role.width == Width::Size) {
+        if bits == 0 && (pure || takes_zero(function, inst, i, words)) {
             candidates.push(Operand::zero());
         }
         if exact && bits != 0 {
@@ -225,8 +257,13 @@ fn fold(function: &mut Function, values: &Values, inst: InstId) -> bool {
                 _ => return false,
             }
         }
-        Op::LOP3 => match fuse::one_input(function, inst) {
-            Some(source) => source,
+        Op::LOP3 => match (logic(function, values, inst), fuse::one_input(function, inst)) {
+            (Some(value), _) => function.imm(value.into()),
+            (None, Some(source)) => source,
+            (None, None) => return false,
+        },
+        Op::PRMT => match permuted(function, values, inst) {
+            Some(value) => function.imm(value.into()),
             None => return false,
         },
         _ => return false,
@@ -239,4 +276,30 @@ fn fold(function: &mut Function, values: &Values, inst: InstId) -> bool {
     let source = if function.imm_value(source) == Some(0) { Operand::zero() } else { source };
     rewrite(function, inst, Op::MOV, &[(Role::D, result), (Role::A, source)]);
     true
+}
+
+/// What a LOP3 of known inputs gives.
+fn logic(function: &Function, values: &Values, inst: InstId) -> Option<u32> {
+    let table = function.imm_value(function.arg(inst, Role::Lut))?;
+    let known = |role| values.known(function, function.arg(inst, role));
+    let inputs = [known(Role::A)?, known(Role::B)?, known(Role::C)?];
+    // A row of the table is a bit of each input, that of the first one on top.
+    let row = |at: u32| inputs.iter().fold(0, |row, input| row << 1 | (input >> at & 1));
+    Some((0..32).fold(0, |value, at| value | ((table >> row(at) & 1) as u32) << at))
+}
+
+/// What a PRMT of known sources that chooses bytes one by one gives.
+fn permuted(function: &Function, values: &Values, inst: InstId) -> Option<u32> {
+    if function.insts[inst].mods.iter().next().is_some() {
+        return None;
+    }
+    let known = |role| values.known(function, function.arg(inst, role));
+    let (selector, bytes) = (known(Role::B)?, u64::from(known(Role::C)?) << 32 | u64::from(known(Role::A)?));
+    let byte = |at: u32| {
+        let choice = selector >> (4 * at);
+        let byte = (bytes >> (8 * (choice & 7)) & 0xff) as u32;
+        // The upper bit of a choice says that the byte's sign fills the place.
+        if choice & 8 == 0 { byte } else { 0xff * (byte >> 7) }
+    };
+    Some((0..4).fold(0, |value, at| value | byte(at) << (8 * at)))
 }

@@ -12,6 +12,7 @@ pub enum Put {
     Reg,
     Uniform,
     Const,
+    Zero,
     Small,
     Large,
     Float,
@@ -23,7 +24,7 @@ impl Put {
     }
 }
 
-const PUTS: [Put; 6] = [Put::Reg, Put::Uniform, Put::Const, Put::Small, Put::Large, Put::Float];
+const PUTS: [Put; 7] = [Put::Reg, Put::Uniform, Put::Const, Put::Zero, Put::Small, Put::Large, Put::Float];
 
 /// Every combination for so many sources.
 pub fn kinds(count: usize) -> Vec<Vec<Put>> {
@@ -48,11 +49,12 @@ pub fn registers(function: &mut Function, file: File, words: usize) -> Operand {
 }
 
 /// An operand of a kind.
-fn source(function: &mut Function, put: Put, words: usize, at: usize) -> Operand {
+pub fn source(function: &mut Function, put: Put, words: usize, at: usize) -> Operand {
     match put {
         Put::Reg => registers(function, File::R, words),
         Put::Uniform => registers(function, File::UR, words),
         Put::Const => Operand::constant(0, 0x160 + 8 * at as u16),
+        Put::Zero => Operand::zero(),
         Put::Small => function.imm(5 + at as u64),
         Put::Large => function.imm((0x1234_5678 + at as u64) * if words > 1 { 0x1_0000_0001 } else { 1 }),
         Put::Float => function.imm((0x3f80 + 0x10 * at as u64) << if words > 1 { 48 } else { 16 }),

@@ -43,6 +43,7 @@ fn cases(target: &'static Target) -> Vec<Case> {
             let value = |random: &mut Random, at: usize, words: usize| match (puts[at], words) {
                 (Put::Const | Put::Uniform, 1) => u64::from(NARROW[at]),
                 (Put::Const | Put::Uniform, _) => WIDE[at],
+                (Put::Zero, _) => 0,
                 (Put::Small, _) => random.below(32),
                 (Put::Float, 1) => u64::from([0x3f80_0000u32, 0xbf00_0000, 0x4110_0000][random.below(3) as usize]),
                 (Put::Float, _) => [0x3ff0_0000_0000_0000, 0xc008_0000_0000_0000][random.below(2) as usize],
@@ -109,6 +110,7 @@ fn drawn(function: &mut Function, block: Block, case: &Case, at: usize, words: u
     match case.puts[at] {
         Put::Reg => in_registers(function, block, case.values[at], words),
         Put::Const => parameter(function, words, at),
+        Put::Zero => Operand::zero(),
         Put::Uniform => {
             let to = registers(function, File::UR, words);
             let from = parameter(function, words, at);

@@ -6,6 +6,7 @@ Each function is the reference of one NAME.ptx; its docstring is not repeated fr
 """
 
 import math
+import struct
 import sys
 from fractions import Fraction
 from itertools import accumulate
@@ -1087,6 +1088,24 @@ def several_results():
     return [launch("several_results", 1, 1, [IN("u32", listed([9])), OUT("u32", [14, 4, 18, unsigned(-10), 42, 0], True)])]
 
 
+def run_time_barriers():
+    out = []
+    for t in range(64):
+        other = t ^ 32
+        votes = 23 << 8 | (64 - 23) << 16 | 1 << 24
+        out += [other + 3 * other, votes, 7 if t < 32 else 5 * other, 3 * other]
+    return [launch("run_time_barriers", 1, 64, [OUT("u32", out), scalar("u32", 4), scalar("u32", 64)])]
+
+
+def zeros_side_by_side():
+    out = []
+    for t in range(32):
+        half = int.from_bytes(struct.pack("<e", t + 1.0), "little")
+        out += [0] * 12 + [t, 1000 + 2 * t, half << 16 | half, 0x40080000 ^ t]
+    args = [INOUT("u32", fill("u32", 512, M32), out), INOUT("u32", iota("u32", 64, 1000, 1), [0] * 64)]
+    return [launch("zeros_side_by_side", 1, 32, args)]
+
+
 def random_programs():
     def deep(n, v, place):
         turns = 3 if v & 4 else 1
@@ -1116,7 +1135,8 @@ KERNELS = [
     matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
     cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any, param_space, load_over_product,
-    small_programs, several_results, warp_neighbours, elections, random_programs, *MEETINGS,
+    small_programs, several_results, warp_neighbours, elections, random_programs, run_time_barriers,
+    zeros_side_by_side, *MEETINGS,
 ]
 
 
