@@ -1100,7 +1100,8 @@ def run_time_barriers():
 def zeros_side_by_side():
     out = []
     for t in range(32):
-        half = int.from_bytes(struct.pack("<e", t + 1.0), "little")
+        low, high = (int.from_bytes(struct.pack("<e", float(number)), "little") for number in (t, t + 1))
+        half = low ^ high
         out += [0] * 12 + [t, 1000 + 2 * t, half << 16 | half, 0x40080000 ^ t]
     args = [INOUT("u32", fill("u32", 512, M32), out), INOUT("u32", iota("u32", 64, 1000, 1), [0] * 64)]
     return [launch("zeros_side_by_side", 1, 32, args)]
