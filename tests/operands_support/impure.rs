@@ -22,7 +22,8 @@ pub struct Tried {
     /// Instructions by their opcode.
     pub of: BTreeMap<&'static str, usize>,
     pub moves: usize,
-    pub wrong: Vec<String>,
+    /// Opcodes, each with what was wrong.
+    pub wrong: Vec<(&'static str, String)>,
 }
 
 /// An instruction of a form, and the places, widths and roles' widths of its sources in general registers.
@@ -65,7 +66,11 @@ impl Line {
         let cost = |moved: u32| (0..puts.len()).filter(|i| moved >> i & 1 != 0).map(|i| self.sources[i].1).sum();
         let needless = |moved: u32| (0..puts.len()).any(|i| moved >> i & 1 != 0 && puts[i] == Put::Reg);
         let all = (0..1u32 << puts.len()).filter(|moved| !needless(*moved));
-        all.filter(|moved| is_legal(&self.with(puts, *moved), self.inst)).map(cost).min()
+        let encoded = |moved: &u32| {
+            let function = self.with(puts, *moved);
+            is_legal(&function, self.inst) && !has_wide_integer(&function, self.inst)
+        };
+        all.filter(encoded).map(cost).min()
     }
 }
 
@@ -82,10 +87,12 @@ pub fn forms_of(target: &'static Target) -> Tried {
     let mut tried = Tried::default();
     for form in FORMS.iter().filter(|form| form.is_on(target) && !form.alias && is_tried(form.op, target)) {
         let Some(line) = Line::of(form, target, &mut random) else { continue };
-        // Parts of matrices are only in registers or zero.
+        // Parts of matrices are only in registers or zero, and what a texture is asked for has as many registers as its modifiers say.
+        let product = form.op.has(Prop::Convergent);
+        let fits = |put: &Put| *put == Put::Reg || *put == Put::Zero && product;
         let holds = |puts: &[Put]| {
-            let both = line.sources.iter().zip(puts);
-            both.filter(|(s, _)| s.2 == Width::Fragment).all(|(_, put)| matches!(put, Put::Reg | Put::Zero))
+            let mut both = line.sources.iter().zip(puts);
+            both.all(|(source, put)| source.2 != Width::Fragment || fits(put))
         };
         let all: Vec<Vec<Put>> = kinds(line.sources.len().min(4)).into_iter().filter(|puts| holds(puts)).collect();
         if line.sources.is_empty() || line.sources.len() > 4 {
@@ -111,6 +118,6 @@ fn one(line: &Line, puts: &[Put], tried: &mut Tried) {
     tried.moves += moves;
     if !is_legal(&function, block[moves]) || moves > fewest {
         let shown = text::print(&function);
-        tried.wrong.push(format!("{name} {puts:?}: {moves} moves, {fewest} are enough: {shown}"));
+        tried.wrong.push((name, format!("{puts:?}: {moves} moves, {fewest} are enough: {shown}")));
     }
 }
