@@ -5,7 +5,7 @@
 
 use super::fragments::f16;
 use super::harness::{Bench, MEMORY, Random, call, copy, head, kernel, loads, registers, stores};
-use sassafras::sim::ops::format::{F16, F64, Round};
+use sassafras::sim::ops::format::{Exact, F16, F64, Round};
 use sassafras::tables::helpers::Helper;
 
 /// What a name says.
@@ -132,6 +132,19 @@ fn half_sum(c: i64, terms: &[i64], each: usize, finite: bool) -> u64 {
     half(if finite { sum.clamp(-65504.0, 65504.0) } else { sum })
 }
 
+/// One step of a sum in f64: integers, their product added and the sum rounded once. A sum of 0 is -0 where it is rounded down, unless both were +0.
+fn fused(sum: f64, a: i64, b: i64, round: Round) -> f64 {
+    let (product, neg) = (i128::from(a) * i128::from(b), (a < 0) != (b < 0));
+    let exact = sum as i128 + product;
+    if exact == 0 {
+        let negative = [sum.is_sign_negative(), neg];
+        let minus = if round == Round::Down { negative != [false; 2] } else { negative == [true; 2] };
+        return if minus { -0.0 } else { 0.0 };
+    }
+    let exact = Exact { neg: exact < 0, mant: exact.unsigned_abs(), exp: 0 };
+    f64::from_bits(F64.pack(exact, round))
+}
+
 /// One product with the helper in it; `None` for a helper that is no step of one.
 pub fn product(helper: &'static Helper, target: &str, r: &mut Random) -> Option<Result<(), String>> {
     let name = helper.name;
@@ -253,12 +266,15 @@ fn run(
     };
     let saturate = name.contains("satfinite");
     let finite_flag = r.below(2);
+    let mut round = Round::Nearest;
     if step == Step::Product {
         if own.contains(&"satfinite".to_string()) {
             body += &format!("mov.b32 satfinite, {finite_flag};\n");
         }
         if own.contains(&"rnd".to_string()) {
-            body += &format!("mov.b32 rnd, {};\n", r.below(5));
+            let number = r.below(5);
+            round = [Round::Nearest, Round::Zero, Round::Down, Round::Up, Round::Up][number as usize];
+            body += &format!("mov.b32 rnd, {number};\n");
         }
         body += &called;
     } else {
@@ -294,7 +310,8 @@ fn run(
     let bench = Bench::text(&text, target, 32, [0, 0])?;
     // The matrices.
     // Of floats, integers: small ones, those whose sums are rounded in f16, those whose sums are beyond it. In f32 all are exact.
-    let reach = [8, 40, 200][r.below(3) as usize];
+    // In f64 the last ones make sums that are rounded at each step.
+    let reach = [8, 40, if factor.0 == "f64" { 1 << 30 } else { 200 }][r.below(3) as usize];
     let number = |r: &mut Random, most: u64| r.below(2 * most + 1) as i64 - most as i64;
     let of_factor = |r: &mut Random| match factor.0 {
         "s8" => r.below(256) as i64 - 128,
@@ -320,6 +337,8 @@ fn run(
             }
         } else if reach == 8 {
             number(r, reach)
+        } else if factor.0 == "f64" {
+            number(r, (1 << 53) - 1) << r.below(8)
         } else {
             // At most 65504 in f16, and 11 bits of it.
             number(r, 2047) << r.below(6)
@@ -363,6 +382,13 @@ fn run(
                 let finite = step == Step::Product && saturate;
                 if !steps.iter().any(|each| half_sum(c[i][j], &terms, *each, finite) == got) {
                     return Err(format!("element {i},{j}: {got:#x} and not f16 of {sum}"));
+                }
+                continue;
+            }
+            if factor.0 == "f64" {
+                let want = (0..k).fold(c[i][j] as f64, |sum, t| fused(sum, a[i][t], b[t][j], round)).to_bits();
+                if got != want {
+                    return Err(format!("element {i},{j}: {got:#x} and not {want:#x}, {round:?}"));
                 }
                 continue;
             }
