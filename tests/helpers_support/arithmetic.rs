@@ -137,8 +137,8 @@ fn inverse_root(x: u64) -> u64 {
     let shift = shift + ((x.exp - shift) & 1);
     let (mant, exp) = (x.mant << shift, x.exp - shift);
     let below = |root: u128| {
-        let (high, low) = (root * root >> 64, root * root & u128::from(u64::MAX));
-        mant * high + (mant * low >> 64) < 1 << (172 - 64)
+        let (high, low) = ((root * root) >> 64, (root * root) & u128::from(u64::MAX));
+        mant * high + ((mant * low) >> 64) < 1 << (172 - 64)
     };
     let root = (0..55).rev().fold(0u128, |root, bit| if below(root | 1 << bit) { root | 1 << bit } else { root });
     // Something always lies above, for what is exact was not below.
