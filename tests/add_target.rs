@@ -1,5 +1,6 @@
 //! Adding takes rows, no code: a copy of the repository with one more target, one more operation of the legality matrix and rules for it, one more PTX operation
-//! with its lowering, and one more helper with its body builds, compiles and runs kernels for that target, and shows the new cells. Before the
+//! with its lowering, and one more helper with its body builds, compiles and runs kernels for that target, and shows the new cells. What a rule alone makes
+//! illegal there is refused in the rule's words. Before the
 //! count of helpers is right, too, the build fails and says where.
 
 use std::path::{Path, PathBuf};
@@ -57,6 +58,27 @@ fn add_operation(legality: &Path) {
         );
         append(&legality.join("integer.ron"), &row);
     }
+    let instructions = "(op: \"made.up\", is: \"vgap2\", src: \"made up by a test\")";
+    append(&legality.join("instructions.ron"), instructions);
+}
+
+/// Takes an operation from the new target: its rule speaks of all others, and another one refuses it there.
+fn refuse_operation(rules: &Path) {
+    let text = std::fs::read_to_string(rules).unwrap();
+    let everywhere = "(ops: \"shf\", on: \"sm_75..\"";
+    assert_eq!(text.matches(everywhere).count(), 1);
+    std::fs::write(rules, text.replace(everywhere, "(ops: \"shf\", on: \"sm_75.. -sm_122\"")).unwrap();
+    let row = "(ops: \"shf\", on: \"sm_122\", verdict: \"illegal [l r] Feature '{op}.{1}{types}' was taken from '{target}'\", \
+               status: \"proposed\", src: \"made up by a test\")";
+    append(rules, row);
+}
+
+/// Uses an operation for a target, on its last line but one.
+fn using(operation: &str, target: &str) -> String {
+    format!(
+        ".version 9.0\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 out)\n{{\n.reg .b64 %a; .reg .b32 %x;\n\
+         ld.param.u64 %a, [out]; ld.global.u32 %x, [%a];\n{operation}\nst.global.u32 [%a], %x; ret; }}\n"
+    )
 }
 
 /// A video operation of two lanes that does what another does: its name, its form, its step.
@@ -145,6 +167,17 @@ fn run(sassafras: &Path, cubin: &Path, kernel: &str, args: &[String], buffer: (&
     std::fs::read(buffer.0).unwrap()
 }
 
+/// The first line of what the compiler says of a text that it refuses.
+fn refusal(sassafras: &Path, folder: &Path, text: &str, target: &str) -> String {
+    std::fs::write(folder.join("bad.ptx"), text).unwrap();
+    let arch = format!("-arch={target}");
+    let mut command = Command::new(sassafras);
+    let run =
+        command.args([&arch, "--ptxas-compat", "bad.ptx", "-o", "bad.cubin"]).current_dir(folder).output().unwrap();
+    assert!(!run.status.success());
+    String::from_utf8_lossy(&run.stderr).lines().next().unwrap_or_default().to_string()
+}
+
 fn compile(sassafras: &Path, source: &Path, cubin: &Path) {
     let compiled = Command::new(sassafras).arg("-arch=sm_122").arg(source).arg("-o").arg(cubin).output().unwrap();
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
@@ -158,6 +191,7 @@ fn rows_add_a_target_operations_and_a_helper() {
     add_row(&at("tables/targets.ron"));
     add_operation(&at("tables/legality"));
     add_ptx_operation(&at("tables"));
+    refuse_operation(&at("tables/legality/integer.ron"));
     add_helper(&at("tables/helpers"));
     let refused = build(temp.path()).unwrap_err();
     let said = "[helpers] sm80-inline: 2 helpers, not 1";
@@ -169,6 +203,15 @@ fn rows_add_a_target_operations_and_a_helper() {
     assert!(cell(&sassafras, "made.up", "sm_122").starts_with("made.up on sm_122: native IADD3 (0x00000000)"));
     assert!(cell(&sassafras, "made.up", "sm_90").contains("message  No 'sm_90' makes up"));
     assert!(cell(&sassafras, "div.s64", "sm_122").contains("handler"));
+    let said = |operation: &str, target: &str| refusal(&sassafras, temp.path(), &using(operation, target), target);
+    let shift = "shf.l.wrap.b32 %x, %x, %x, 3;";
+    assert_eq!(said(shift, "sm_122"), "ptxas bad.ptx, line 8; error   : Feature 'shf.l.b32' was taken from 'sm_122'");
+    assert_eq!(
+        said("vgap2.u32.u32.u32 %x, %x, %x, %x;", "sm_90"),
+        "ptxas bad.ptx, line 8; error   : No 'sm_90' makes up"
+    );
+    std::fs::write(at("good.ptx"), using(shift, "sm_120")).unwrap();
+    compile(&sassafras, &at("good.ptx"), &at("good.cubin"));
 
     let saxpy = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/saxpy.ptx");
     compile(&sassafras, &saxpy, &at("saxpy.cubin"));

@@ -1,8 +1,8 @@
 //! The legality matrix says what the compiler does: 236 operations on every target that is built.
 //!
-//! Input: `tables/legality/`, and the forms of `tests/cases/legality/forms.txt`, one kernel each. Checked: the sizes; an illegal cell is refused, and in ptxas's
-//! words where it is there; a native one becomes one instruction of the cell's opcodes besides moves, for each of its forms; an inline one
-//! a sequence without branches, a handler one with them, for one form at least; some form is one operation of the family that the cell's recipe names until
+//! Input: `tables/legality/`, and the forms of `tests/cases/legality/forms.txt`, one kernel each. Checked: the sizes; an illegal cell is refused in its words, which
+//! are ptxas's for every form where it is there; a native one becomes one instruction of the cell's opcodes besides moves, for each of its forms; an inline one
+//! a sequence without branches, a handler one with them, for each form but those of `lighter.txt` (`SASSAFRAS_BLESS=1` with all targets writes it); some form is one operation of the family that the cell's recipe names until
 //! the recipe's phase expands it, or of none where the recipe is lowering's; a planned operation is refused by name. Six targets by default, all with `SASSAFRAS_ORACLE=all`.
 
 #[allow(dead_code, reason = "tests/legality.rs reads the rest")]
@@ -12,12 +12,17 @@ mod forms;
 #[path = "support/vendor.rs"]
 mod vendor;
 
-use forms::{Form, forms, kernel};
+use forms::{Form, folder, forms, kernel};
 use sassafras::compile::{Options, compile};
-use sassafras::tables::legality::{Cell, OPERATIONS, Recipe, Verdict, double_words};
+use sassafras::tables::instructions::{Seen, Wording};
+use sassafras::tables::legality::{
+    Cell, OPERATIONS, Recipe, Verdict, double_words, known as known_of, planned, special,
+};
+use sassafras::tables::ptx::OP_BY_NAME;
 use sassafras::tables::targets::TARGETS;
 use sassafras::tables::{Family, Slot, Target, backend};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::process::Command;
 
 /// After it nothing is left to legalize.
@@ -167,11 +172,49 @@ fn wrong(cell: Cell, all: &[(&Form, Result<Counts, String>)]) -> Option<String> 
     }
 }
 
+/// The forms of a cell that need less than its recipe: one instruction where that is a sequence, no branch where it has some.
+fn lighter<'f>(cell: Cell, all: &[(&'f Form, Result<Counts, String>)]) -> Vec<&'f Form> {
+    let is = |counts: &Counts| match cell.verdict() {
+        Verdict::Inline { .. } => counts.values().sum::<i32>() <= 1,
+        Verdict::Handler { .. } => !counts.contains_key("BRA") && !counts.contains_key("CALL"),
+        _ => false,
+    };
+    let built = all.iter().filter(|(form, _)| !branches(form)).filter_map(|(f, c)| Some((*f, c.as_ref().ok()?)));
+    built.filter(|(_, counts)| is(counts)).map(|(form, _)| form).collect()
+}
+
+/// A form, its operation, and the targets on which it needs less than the cell's recipe.
+type Lighter = BTreeMap<String, BTreeSet<String>>;
+
+/// Holds what was found on some targets against `lighter.txt`, or writes it.
+fn check_lighter(found: &Lighter, tested: &[&str]) {
+    let path = folder().join("lighter.txt");
+    let line = |(form, targets): (&String, &BTreeSet<String>)| {
+        format!("{form}: {}\n", targets.iter().map(String::as_str).collect::<Vec<&str>>().join(" "))
+    };
+    if std::env::var_os("SASSAFRAS_BLESS").is_some() {
+        let legend = "// Forms whose cell is a recipe, on targets where they need less: one instruction where it is a sequence (E), no branch where it has some (H).\n";
+        std::fs::write(&path, found.iter().map(line).fold(legend.to_string(), |text, line| text + &line)).unwrap();
+    }
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut listed = Lighter::new();
+    for (form, targets) in text.lines().filter(|l| !l.starts_with("//")).filter_map(|l| l.rsplit_once(": ")) {
+        let targets: BTreeSet<String> = targets.split(' ').filter(|t| tested.contains(t)).map(str::to_string).collect();
+        if !targets.is_empty() {
+            listed.insert(form.to_string(), targets);
+        }
+    }
+    let new: String = found.iter().filter(|(form, targets)| listed.get(*form) != Some(*targets)).map(line).collect();
+    let stale: String = listed.iter().filter(|(form, targets)| found.get(*form) != Some(*targets)).map(line).collect();
+    assert!(new.is_empty() && stale.is_empty(), "found:\n{new}listed:\n{stale}");
+}
+
 #[test]
 fn every_cell_is_what_the_compiler_does() {
     let forms = forms().1;
     let (operations, targets) = (by_operation(&forms), built_targets());
     let (mut cells, mut bad) = ([0; 4], Vec::new());
+    let mut less = Lighter::new();
     for target in &targets {
         let mut around: BTreeMap<[String; 2], Counts> = BTreeMap::new();
         for (operation, forms) in &operations {
@@ -185,6 +228,10 @@ fn every_cell_is_what_the_compiler_does() {
                     (*form, own(target.name, form, around))
                 })
                 .collect();
+            for form in lighter(cell, &all) {
+                let name = format!("{} {operation} | {}", cell.verdict().letter(), form.name);
+                less.entry(name).or_default().insert(target.name.to_string());
+            }
             bad.extend(
                 wrong(cell, &all).map(|what| format!("{operation} on {}: {:?}: {what}", target.name, cell.verdict())),
             );
@@ -192,6 +239,7 @@ fn every_cell_is_what_the_compiler_does() {
     }
     println!("{} targets: {cells:?} cells are native, inline, handler, illegal", targets.len());
     assert!(bad.is_empty(), "{} cells are not so:\n{}", bad.len(), bad.join("\n"));
+    check_lighter(&less, &targets.iter().map(|t| t.name).collect::<Vec<&str>>());
 }
 
 /// The families of pseudo-operations that lowering made of a form.
@@ -228,34 +276,144 @@ fn the_phase_of_a_recipe_expands_what_its_operations_are_until_then() {
     assert!(seen.len() == 4 && bad.is_empty(), "{} cells are not so:\n{}", bad.len(), bad.join("\n"));
 }
 
+/// The first error about a form on a target.
+fn refused(target: &str, form: &Form) -> Option<String> {
+    compile(&(head(target) + &form.kernel), &Options::new(target)).err().map(|errors| errors[0].message.clone())
+}
+
+/// Whether a message is a wording with something in the place of each pair of braces.
+fn is_worded(wording: &str, target: &str, message: &str) -> bool {
+    let wording = wording.replace("{target}", target);
+    let mut rest = message;
+    let mut pieces = wording
+        .split('{')
+        .enumerate()
+        .map(|(i, part)| if i == 0 { part } else { part.split('}').nth(1).unwrap_or("") });
+    let Some(behind) = pieces.next().and_then(|first| rest.strip_prefix(first)) else { return false };
+    rest = behind;
+    for piece in pieces {
+        let Some(at) = rest.find(piece) else { return false };
+        rest = &rest[at + piece.len()..];
+    }
+    rest.is_empty() || wording.ends_with('}')
+}
+
+#[test]
+fn an_illegal_cell_is_refused_in_its_words() {
+    let forms = forms().1;
+    let (mut own, mut others, mut bad) = (0, 0, Vec::new());
+    for target in built_targets() {
+        let rules: Vec<(&str, &[Wording])> = OPERATIONS
+            .iter()
+            .filter_map(|o| Some((o.name, Cell::named(o.name, target)?.rule()?.refusal)))
+            .filter(|(_, refusal)| !refusal.is_empty())
+            .collect();
+        for form in forms.iter().filter(|form| rules.iter().any(|(name, _)| *name == form.operation)) {
+            let message = refused(target.name, form).unwrap_or_default();
+            let said = |refusal: &[Wording]| refusal.iter().any(|w| is_worded(w.text, target.name, &message));
+            // A form is of other operations too, and one of those may be illegal before its own.
+            match rules.iter().filter(|(_, refusal)| said(refusal)).map(|(name, _)| *name).collect::<Vec<&str>>() {
+                names if names.contains(&form.operation.as_str()) => own += 1,
+                names if names.is_empty() => bad.push(format!("{} on {}: {message:?}", form.name, target.name)),
+                _ => others += 1,
+            }
+        }
+    }
+    println!("{own} forms are refused in the words of their cell, {others} in those of another cell of theirs");
+    assert!(own > 20 * others && bad.is_empty(), "{} are not:\n{}", bad.len(), bad.join("\n"));
+}
+
+#[test]
+fn every_form_is_of_its_operation() {
+    let forms = forms().1;
+    let mut bad = Vec::new();
+    for form in &forms {
+        let operation = OPERATIONS.iter().position(|o| o.name == form.operation).unwrap() as u16;
+        let body = form.body.replace(['{', '['], "(").replace(['}', ']'], ")");
+        let specials = body
+            .split('%')
+            .skip(1)
+            .map(|part| part.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or(""));
+        let mut of: Vec<u16> = Vec::new();
+        for name in specials {
+            let seen = Seen { name, words: &[], operands: 0, register: false, pair: false };
+            of.extend(special(name).into_iter().flat_map(|named| named.operations(&seen)));
+        }
+        for statement in body.split(';') {
+            of.extend(operations_of(statement));
+        }
+        if !of.contains(&operation) {
+            bad.push(format!("{}: {}", form.operation, form.name));
+        }
+    }
+    assert!(bad.is_empty(), "{} are not:\n{}", bad.len(), bad.join("\n"));
+}
+
+/// The operations that an instruction is of, by its text with parentheses only.
+fn operations_of(statement: &str) -> Vec<u16> {
+    let text = statement.trim();
+    let text = text.split_once(": ").map_or(text, |(_, behind)| behind);
+    let text = if text.starts_with('@') { text.split_once(' ').map_or("", |(_, behind)| behind) } else { text };
+    let (name, operands) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let mut parts: Vec<&str> = name.split('.').collect();
+    let known = |count: usize| OP_BY_NAME.get_entry(parts[..count].join(".").as_str());
+    let mut found = (1..=parts.len()).rev().find_map(|count| known(count).map(|entry| (count, entry)));
+    let with_sync = format!("{}.sync", parts[0]);
+    let (place, entry) = (parts.iter().position(|p| *p == "sync"), OP_BY_NAME.get_entry(with_sync.as_str()));
+    if let (false, Some(place), Some(entry)) = (found.is_some_and(|f| f.1.1.is_some()), place, entry) {
+        parts.remove(place);
+        found = Some((1, entry));
+    }
+    let Some((count, (name, op))) = found else { return Vec::new() };
+    let mut depth = 0;
+    let commas = operands.chars().filter(|c| {
+        depth += i32::from(*c == '(') - i32::from(*c == ')');
+        *c == ',' && depth == 0
+    });
+    let (operand_count, outer) =
+        (commas.count() + usize::from(!operands.is_empty()), |part: &str| part.trim().starts_with('%'));
+    let (register, pair) = (operands.split(',').any(outer), operands.contains('|'));
+    let seen = Seen { name, words: &parts[count..], operands: operand_count, register, pair };
+    let named = op.map_or_else(|| planned(name), |op| Some(known_of(op)));
+    named.into_iter().flat_map(|named| named.operations(&seen)).collect()
+}
+
+/// What ptxas says first of each form, by the line of its kernel.
+fn by_ptxas(ptxas: &Path, target: &str, forms: &[&Form]) -> BTreeMap<usize, String> {
+    let text = forms.iter().fold(head(target), |text, form| text + &form.kernel);
+    let folder = tempfile::tempdir().unwrap();
+    let (source, cubin) = (folder.path().join("k.ptx"), folder.path().join("k.cubin"));
+    std::fs::write(&source, text).unwrap();
+    let run = Command::new(ptxas).args(["-arch", target]).arg(&source).arg("-o").arg(cubin).output().unwrap();
+    let mut first = BTreeMap::new();
+    for line in String::from_utf8_lossy(&run.stderr).lines() {
+        let told = line.split_once(", line ").and_then(|(_, rest)| rest.split_once("; error   : "));
+        if let Some((number, message)) = told.and_then(|(number, message)| Some((number.parse().ok()?, message))) {
+            first.entry(number).or_insert_with(|| message.to_string());
+        }
+    }
+    first
+}
+
 #[test]
 fn refusals_are_in_the_incumbents_words() {
     let Some(ptxas) = vendor::tool("ptxas") else {
         println!("skipped: target/vendor/ptxas is missing");
         return;
     };
-    let forms = forms().1;
-    let operations = by_operation(&forms);
+    let (columns, forms) = forms();
     let (mut compared, mut bad) = (0, Vec::new());
     for target in built_targets() {
-        let cells = operations.iter().filter_map(|(op, forms)| {
-            let words = Cell::named(op, target)?.refusal(target)?;
-            Some((*op, forms[0], words))
-        });
-        let cells: Vec<(&str, &Form, String)> = cells.collect();
-        let text = cells.iter().fold(head(target.name), |text, (_, form, _)| text + &form.kernel);
-        let folder = tempfile::tempdir().unwrap();
-        let source = folder.path().join("k.ptx");
-        std::fs::write(&source, text).unwrap();
-        let cubin = folder.path().join("k.cubin");
-        let run = Command::new(&ptxas).args(["-arch", target.name]).arg(&source).arg("-o").arg(cubin).output().unwrap();
-        let said = String::from_utf8_lossy(&run.stderr).into_owned();
-        for (i, (op, _, words)) in cells.iter().enumerate() {
+        let Some(column) = columns.iter().position(|name| target.name.strip_prefix("sm_") == Some(name)) else {
+            continue;
+        };
+        let illegal: Vec<&Form> = forms.iter().filter(|form| form.verdicts[column] == 'X').collect();
+        let theirs = by_ptxas(&ptxas, target.name, &illegal);
+        for (i, form) in illegal.iter().enumerate() {
             compared += 1;
-            let line = format!(", line {}; error   : {words}", i + 4);
-            if !said.lines().any(|l| l.ends_with(&line)) {
-                let theirs = said.lines().find(|l| l.contains(&format!(", line {};", i + 4)));
-                bad.push(format!("{op} on {}: `{words}`, not {theirs:?}", target.name));
+            let (ours, theirs) = (refused(target.name, form), theirs.get(&(i + 4)));
+            if ours.as_ref() != theirs {
+                bad.push(format!("{} on {}: {ours:?}, not {theirs:?}", form.name, target.name));
             }
         }
     }

@@ -11,7 +11,7 @@ pub struct Options {
     /// The legality matrix: all of it, a row, or a cell with its rule.
     #[arg(long, num_args = 0..=2, value_names = ["OPERATION", "SM"])]
     matrix: Option<Vec<String>>,
-    /// The matrix as JSON: operations, columns, cells.
+    /// The matrix as JSON: operations, columns (all 128), cells; a column that is no target is `unused`.
     #[arg(long, requires = "matrix")]
     json: bool,
 }
@@ -44,6 +44,7 @@ fn matrix(asked: &[String], json: bool) -> Result<String, String> {
     let (operation, target) = (operation.transpose()?, target.transpose()?);
     let operations: Vec<u16> = operation.map_or_else(|| (0..OPERATIONS.len() as u16).collect(), |op| vec![op]);
     let columns: Vec<&Target> = target.map_or_else(columns, |target| vec![target]);
+    let columns = if json && target.is_none() { all_columns() } else { columns };
     Ok(match (json, operation, target) {
         (true, ..) => format!("{:#}\n", as_json(&operations, &columns)),
         (_, Some(op), Some(target)) => cell_text(op, target),
@@ -59,6 +60,23 @@ fn columns() -> Vec<&'static Target> {
     real
 }
 
+/// All 128 columns: the real target of each, or else what the column is reserved for.
+fn all_columns() -> Vec<&'static Target> {
+    let mut all: Vec<&Target> = TARGETS.iter().filter(|t| t.column < 128).collect();
+    all.sort_by_key(|t| (t.column, !t.real));
+    all.dedup_by_key(|t| t.column);
+    all
+}
+
+/// What can be compiled: `built`; `planned` where the operation is not built, or the target has no encoder; `unused` where the column is no target.
+fn state(operation: u16, target: &Target) -> &'static str {
+    match (target.real, target.generation, OPERATIONS[usize::from(operation)].built) {
+        (false, ..) => "unused",
+        (_, Some(_), true) => "built",
+        _ => "planned",
+    }
+}
+
 fn cell(operation: u16, target: &Target) -> Cell {
     Cell { operation, column: target.column as u8 }
 }
@@ -66,7 +84,10 @@ fn cell(operation: u16, target: &Target) -> Cell {
 /// A cell's double word and what it means, the rule's own words, and where they come from.
 fn cell_text(op: u16, target: &Target) -> String {
     let (cell, operation) = (cell(op, target), &OPERATIONS[usize::from(op)]);
-    let state = if operation.built { "built" } else { "planned" };
+    let state = match (state(op, target), target.generation) {
+        ("planned", None) => "planned (the target has no encoder yet)",
+        (state, _) => state,
+    };
     let mut text = format!(
         "{} on {}: {} (0x{:08x})\n  forms    {}\n  PTX      {}\n  state    {state}, {}\n",
         operation.name,
@@ -142,12 +163,14 @@ fn as_json(operations: &[u16], columns: &[&Target]) -> Value {
     let one = |op: u16, target: &Target| {
         let cell = cell(op, target);
         let verdict = match cell.verdict() {
+            _ if !target.real => "unused",
             Verdict::Native => "native",
             Verdict::Inline { .. } => "inline",
             Verdict::Handler { .. } => "handler",
             Verdict::Illegal => "illegal",
         };
-        json!({ "verdict": verdict, "word": cell.word(), "says": said(cell), "message": cell.refusal(target) })
+        let (state, says) = (state(op, target), if target.real { said(cell) } else { verdict.to_string() });
+        json!({ "verdict": verdict, "state": state, "word": cell.word(), "says": says, "message": cell.refusal(target) })
     };
     let cells: Vec<Vec<Value>> =
         operations.iter().map(|op| columns.iter().map(|target| one(*op, target)).collect()).collect();

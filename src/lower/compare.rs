@@ -14,6 +14,10 @@ use crate::tables::choices;
 use crate::tables::ptx::{BoolOp, Compare, ScalarType};
 use crate::tables::{Feature, Op, Role};
 
+/// 1.0 of 16 bits (IEEE 754, binary16) and of a bfloat16.
+const ONE_F16: u32 = 0x3c00;
+const ONE_BF16: u32 = 0x3f80;
+
 /// The comparison of integers that a modifier asks for.
 pub(super) fn int_comparison(compare: Option<Compare>) -> Option<M> {
     choices::comparison(compare?)?.int
@@ -78,7 +82,8 @@ impl Builder<'_> {
     /// `set`: the result as all ones or zero, or as 1.0 or 0.0.
     pub fn set(&mut self, inst: &ast::Instruction) -> Lowered {
         let (to, ty) = (inst.types[0], inst.types[1]);
-        if is_half(ty) {
+        // A half compared for a bfloat has no instruction of its own.
+        if is_half(ty) && (to != ScalarType::Bf16 || ty != ScalarType::F16) {
             let combined = self.combination(inst, [Operand::NULL; 2])?;
             let compare = inst.mods.compare.ok_or(Refusal::NotBuilt)?;
             let row = choices::comparison(compare).ok_or(Refusal::NotBuilt)?;
@@ -90,6 +95,8 @@ impl Builder<'_> {
         let d = self.dest(&inst.operands[0])?;
         let truth = match to {
             ScalarType::F32 => self.imm(1.0f32.to_bits()),
+            ScalarType::F16 => self.imm(ONE_F16),
+            ScalarType::Bf16 => self.imm(ONE_BF16),
             _ if to.bits() == 32 => self.imm(u32::MAX),
             _ => return Err(Refusal::NotBuilt),
         };

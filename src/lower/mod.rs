@@ -445,7 +445,7 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::St => b.store(inst),
         Op::Membar => b.membar(inst),
         Op::Fence => b.fence(inst),
-        Op::FenceProxy => b.proxy_fence(inst),
+        Op::FenceProxy | Op::MembarProxy => b.proxy_fence(inst),
         Op::CpAsync => b.copy_async(inst),
         Op::CpAsyncCommitGroup => b.close_copies(),
         Op::CpAsyncWaitGroup => b.wait_copies(inst),

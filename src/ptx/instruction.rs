@@ -5,11 +5,12 @@
 //! wrong instruction does not disturb the next.
 
 use super::ast::*;
+use super::legality::Judged;
 use super::lexer::{Tok, Token};
 use super::parser::{Parse, Parser, Reported};
 use super::scope::Name;
 use crate::diag::Pos;
-use crate::tables::ptx::{OP_BY_NAME, Op, Role, TypeClass};
+use crate::tables::ptx::{LATER_NAMES, OP_BY_NAME, Op, Role, TypeClass};
 use smallvec::SmallVec;
 
 /// Most operands that an instruction may have.
@@ -29,6 +30,13 @@ pub struct Written<'a> {
     pub operands: SmallVec<[Operand; 4]>,
 }
 
+/// What a name stands for.
+enum Operation {
+    Known(Op),
+    /// One without forms, by its name.
+    Planned(&'static str),
+}
+
 impl<'a> Parser<'a> {
     pub fn instruction(&mut self, out: &mut Vec<Statement>) -> Parse<()> {
         let guard = if self.is_sign("@") { self.guard()? } else { None };
@@ -38,13 +46,15 @@ impl<'a> Parser<'a> {
             let token = self.next();
             suffixes.push((&self.text(token)[1..], token.pos));
         }
-        let op = self.operation(name, &mut suffixes);
-        let operands = self.operands(op.as_ref().ok().copied())?;
-        self.expect_sign(";")?;
-        let Ok(op) = op else { return Ok(()) };
-        if !self.check_rows {
-            return Ok(());
+        let named = self.operation(name, &mut suffixes);
+        let op = if let Ok(Operation::Known(op)) = named { Some(op) } else { None };
+        let operands = self.operands(op);
+        if let (Ok(Operation::Planned(planned)), true) = (&named, self.check_rows) {
+            self.refuse_planned(name.pos, planned, &suffixes, operands.as_deref().unwrap_or_default());
         }
+        let operands = operands?;
+        self.expect_sign(";")?;
+        let Some(op) = op.filter(|_| self.check_rows) else { return Ok(()) };
         let written = Written { pos: name.pos, op, suffixes, operands };
         // The error is reported, and the cursor is behind the instruction: nothing to recover from.
         if let Ok(mut instruction) = self.resolve(written) {
@@ -71,34 +81,51 @@ impl<'a> Parser<'a> {
         Ok(Some(Guard { register, negated }))
     }
 
+    /// An instruction without forms: what its target says of it, or that it is not built.
+    fn refuse_planned(&mut self, pos: Pos, name: &str, suffixes: &[Suffix], operands: &[Operand]) {
+        if !self.refuses_planned(Judged { pos, name, suffixes, operands }) {
+            self.error(pos, format!("Instruction '{name}' is not supported yet"));
+        }
+    }
+
     /// The operation that a name and as many of its suffixes as possible stand for; these are taken off.
-    fn operation(&mut self, name: Token, suffixes: &mut SmallVec<[Suffix<'a>; 8]>) -> Parse<Op> {
+    fn operation(&mut self, name: Token, suffixes: &mut SmallVec<[Suffix<'a>; 8]>) -> Parse<Operation> {
         let mut whole = String::from(self.text(name));
-        let mut found = OP_BY_NAME.get(whole.as_str()).map(|op| (*op, 0, whole.len()));
+        let mut found = OP_BY_NAME.get_entry(whole.as_str()).map(|(name, op)| (*op, 0, *name));
         for (i, suffix) in suffixes.iter().take(NAME_SUFFIXES).enumerate() {
             whole.push('.');
             whole.push_str(suffix.0);
-            if let Some(op) = OP_BY_NAME.get(whole.as_str()) {
-                found = Some((*op, i + 1, whole.len()));
+            if let Some((name, op)) = OP_BY_NAME.get_entry(whole.as_str()) {
+                found = Some((*op, i + 1, *name));
             }
         }
-        if let Some((Some(op), taken, _)) = found {
+        if let Some((Some(op), taken, spelt)) = found {
             suffixes.drain(..taken);
-            return Ok(op);
+            if spelt != op.name() {
+                self.check_spelling(spelt, name.pos);
+            }
+            return Ok(Operation::Known(op));
         }
         if let Some(op) = self.sync_operation(name, suffixes) {
-            return Ok(op);
+            return Ok(Operation::Known(op));
         }
         match found {
             _ if !self.check_rows => Err(Reported),
-            Some((_, _, len)) => {
-                Err(self.error(name.pos, format!("Instruction '{}' is not supported yet", &whole[..len])))
+            Some((_, taken, name)) => {
+                suffixes.drain(..taken);
+                Ok(Operation::Planned(name))
             }
             None => {
                 let text = self.text(name);
                 Err(self.error(name.pos, format!("Not a name of any known instruction: '{text}'")))
             }
         }
+    }
+
+    /// Complains of another spelling of an operation that the file's version does not have.
+    fn check_spelling(&mut self, name: &str, pos: Pos) {
+        let Some((major, minor)) = LATER_NAMES.get(name).filter(|since| self.module.version < **since) else { return };
+        self.error(pos, format!("Feature '{name}' requires PTX ISA .version {major}.{minor} or later"));
     }
 
     /// An operation whose `.sync` stands further back: `match.any.sync`.

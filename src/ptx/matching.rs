@@ -5,6 +5,7 @@
 
 use super::ast::*;
 use super::instruction::{Suffix, Written};
+use super::legality::Judged;
 use super::parser::{Parse, Parser};
 use super::requirements::Subject;
 use crate::diag::{Diagnostic, Pos};
@@ -67,6 +68,7 @@ impl<'a> Parser<'a> {
             self.check_call(written.pos, &written.operands)?;
         }
         self.check_needs(&written, form, &set, &types, &mods);
+        self.refused = false;
         self.check_ranges(&written);
         if op == Op::Vmad {
             self.check_signs(&mods, &written.operands);
@@ -109,6 +111,7 @@ impl<'a> Parser<'a> {
     /// The version and target that a form, its modifiers and its types need.
     fn check_needs(&mut self, w: &Written<'a>, form: &Form, set: &Set<'a>, types: &Types, mods: &Modifiers) {
         let (op, pos) = (w.op, w.pos);
+        self.refused = self.refuses(op, Judged { pos, name: op.name(), suffixes: &w.suffixes, operands: &w.operands });
         if let Some(gone) = op.gone() {
             self.check_gone(op, gone, pos);
         }
@@ -129,10 +132,18 @@ impl<'a> Parser<'a> {
         if let (Some(on), Some(target)) = (form.on, self.target_row)
             && on >> target.column & 1 == 0
         {
+            if self.refused {
+                return;
+            }
             let types: String = types.iter().flat_map(|ty| [".", ty.name()]).collect();
             let message = format!("Instruction '{}{types}' not supported on .target '{}'", op.name(), target.name);
             self.error(pos, message);
             return;
+        }
+        if form.on.is_some() && self.module.version < form.needs.ptx {
+            let types: String = types.iter().flat_map(|ty| [".", ty.name()]).collect();
+            let (what, (major, minor)) = (format!("Feature '{}{types}'", op.name()), form.needs.ptx);
+            self.error(pos, format!("{what} requires PTX ISA .version {major}.{minor} or later"));
         }
         self.check_width(w, form, types, mods);
         for requirement in op.requirements() {
@@ -154,6 +165,9 @@ impl<'a> Parser<'a> {
     /// Complains of a deprecated operation, or warns of it. It is always one whose successor is called the same with `.sync`.
     fn check_gone(&mut self, op: Op, gone: Needs, pos: Pos) {
         let what = format!("Instruction '{}' without '.sync'", op.name());
+        if self.refused {
+            return;
+        }
         if self.has(gone) {
             let ((major, minor), sm) = (gone.ptx, gone.sm);
             let since = format!("on .target sm_{sm} and higher from PTX ISA version {major}.{minor}");

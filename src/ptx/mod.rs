@@ -12,6 +12,7 @@ mod constant;
 mod function;
 mod initializer;
 mod instruction;
+mod legality;
 mod lexer;
 mod matching;
 mod module;
@@ -64,6 +65,7 @@ fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>)
         body: Default::default(),
         cut_off: false,
         check_rows,
+        refused: false,
         target_row: None,
         locations: Default::default(),
         inlined_names: Default::default(),
@@ -90,8 +92,20 @@ fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>)
         all.extend(parser.diags.drain(..).map(|d| Diagnostic { file: file as u32, ..d }));
     }
     all.extend(unresolved_names(&parser));
+    all.extend(missing_debug(&parser.module).filter(|_| check_rows));
     let good = all.iter().all(|d| d.severity == Severity::Warning);
     (good.then_some(parser.module), all)
+}
+
+/// Section of the debug information that `.target …, debug` promises, and lines of the old form of it.
+const DEBUG_SECTIONS: [&str; 2] = [".debug_info", "@@DWARF"];
+
+/// The complaint about a module that promises debug information and has none.
+fn missing_debug(module: &Module) -> Option<Diagnostic> {
+    let is_debug = |section: &ast::DebugSection| DEBUG_SECTIONS.contains(&section.name.as_str());
+    let missing = module.target.debug && !module.debug_sections.iter().any(is_debug);
+    let text = "Debug information not found in presence of .target debug";
+    missing.then(|| Diagnostic { severity: Severity::Error, ..Diagnostic::note(text) })
 }
 
 /// Names of inlined functions that no debug section has.

@@ -38,6 +38,8 @@ pub struct Parser<'a> {
     pub cut_off: bool,
     /// Whether instructions must match rows of the tables; otherwise only their syntax is read.
     pub check_rows: bool,
+    /// The legality matrix refuses the instruction that is being checked: no more is said of its target.
+    pub refused: bool,
     /// The row of the `.target` directive.
     pub target_row: Option<&'static Target>,
     /// File, line and column of each `.loc` so far.

@@ -20,6 +20,7 @@ pub enum Subject<'s> {
 impl Parser<'_> {
     /// Reports a thing that the file's version or target does not have.
     pub fn need(&mut self, subject: Subject, pos: Pos) {
+        let mut refused = self.refused;
         let (what, needs) = match subject {
             Subject::Directive(name) => match DIRECTIVES.get(name) {
                 Some(info) => (format!("Feature '{name}'"), info.needs),
@@ -27,6 +28,7 @@ impl Parser<'_> {
             },
             Subject::Special(special) => {
                 let needs = special.info().needs;
+                refused |= self.refuses_special(special, pos);
                 if self.has(needs) {
                     return;
                 }
@@ -40,7 +42,7 @@ impl Parser<'_> {
         if self.module.version < needs.ptx {
             self.error(pos, format!("{what} requires PTX ISA .version {major}.{minor} or later"));
         }
-        if self.target_row.is_some_and(|t| t.sm < needs.sm) {
+        if !refused && self.target_row.is_some_and(|t| t.sm < needs.sm) {
             self.error(pos, format!("{what} requires .target sm_{} or higher", needs.sm));
         }
     }

@@ -79,6 +79,11 @@ impl<'a> Parser<'a> {
             self.attribute(&mut head, &mut ty)?;
         }
         let Some(ty) = ty else { return Err(self.unexpected()) };
+        let (major, minor) = ty.declared_since();
+        if self.module.version < (major, minor) {
+            let what = format!("Feature 'Type .{}'", ty.name());
+            self.error(pos, format!("{what} requires PTX ISA .version {major}.{minor} or later"));
+        }
         let widest = VECTORS.first().map_or(u32::MAX, |v| v.bits);
         if head.vector > 1 && head.vector * ty.bits() > widest {
             self.error(pos, format!("Vector type too large, exceeds {widest} bit limit"));

@@ -3,7 +3,9 @@
 //! Source: `tables/legality/`. A cell as a double word, in the four classes of the published table: 0, native; below 0x10000, an inline
 //! recipe, `(class << 8) | variant`; from 0x01000000, a handler, likewise; 0x08000000, illegal. In front of it stands the operation's id.
 
+use super::instructions::{Named, Pattern, Seen, Wording, Words};
 use super::ori::Op;
+use super::ptx;
 use super::targets::Target;
 
 /// An operation of PTX with a class of types and modifiers: a row of the matrix.
@@ -43,8 +45,8 @@ pub struct Rule {
     pub verdict: &'static str,
     /// Opcodes of which a native operation is one instruction, by its form.
     pub native: &'static [Op],
-    /// The incumbent's words, `{target}` for the name of the target.
-    pub refusal: Option<&'static str>,
+    /// The incumbent's words, of which the first that fits an instruction holds; none where the operation is legal.
+    pub refusal: &'static [Wording],
     pub status: &'static str,
     pub source: &'static str,
 }
@@ -117,15 +119,43 @@ impl Cell {
         RULES.get(usize::from(CELL_RULES[usize::from(self.operation)][usize::from(self.column)]))
     }
 
-    /// The incumbent's words where the operation is refused.
+    /// The incumbent's words where the operation is refused, all that there are for its instructions.
     pub fn refusal(self, target: &Target) -> Option<String> {
-        self.rule().and_then(|r| r.refusal).map(|text| text.replace("{target}", target.name))
+        let rule = self.rule().filter(|rule| !rule.refusal.is_empty())?;
+        rule.verdict.strip_prefix("illegal ").map(|text| text.replace("{target}", target.name))
     }
 
     /// The second double word of the cell; the first is the operation's id.
     pub fn word(self) -> u32 {
         CELLS[usize::from(self.operation)][usize::from(self.column)]
     }
+}
+
+/// What an instruction of this name may be.
+pub fn known(op: ptx::Op) -> &'static Named {
+    &KNOWN[op as usize]
+}
+
+/// Likewise for one that has no forms yet.
+pub fn planned(name: &str) -> Option<&'static Named> {
+    PLANNED.get(name)
+}
+
+/// Likewise for the use of a special register, its name without `%` and, of a vector, without the element.
+pub fn special(name: &str) -> Option<&'static Named> {
+    SPECIALS.get(name)
+}
+
+/// Why an instruction is refused on a target: the words of the first of its operations that are illegal there.
+pub fn refusal(named: &Named, seen: &Seen, target: &Target) -> Option<String> {
+    let column = u8::try_from(target.column).ok().filter(|_| named.refuses_on(target))?;
+    // Few of a name's operations are illegal on a target: those are asked for first.
+    let mut rules = named.patterns.iter().filter_map(|pattern| {
+        let rule = Cell { operation: pattern.operation, column }.rule()?;
+        (!rule.refusal.is_empty() && pattern.takes(seen)).then_some(rule)
+    });
+    let rule = rules.next()?;
+    Some(seen.worded(rule.refusal, target))
 }
 
 /// The matrix in the order of the published table: 236 × 128 pairs of double words, the operation's id and what is done with it.

@@ -6,6 +6,7 @@ pub mod choices;
 pub mod elf;
 pub mod encoding;
 pub mod helpers;
+pub mod instructions;
 pub mod latency;
 pub mod legal;
 pub mod legality;

@@ -38,6 +38,8 @@ pub enum TypeClass {
 pub struct TypeInfo {
     bits: u32,
     class: TypeClass,
+    /// Lowest PTX version of a declaration.
+    declared: (u32, u32),
 }
 
 /// A row of `special_registers.ron`.
@@ -165,6 +167,11 @@ impl ScalarType {
     /// Width of a value in bits.
     pub fn bits(self) -> u32 {
         TYPES[self as usize].bits
+    }
+
+    /// The lowest PTX version in which a variable may have it.
+    pub fn declared_since(self) -> (u32, u32) {
+        TYPES[self as usize].declared
     }
 
     /// How its values are understood.

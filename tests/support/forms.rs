@@ -12,6 +12,8 @@ pub struct Form {
     /// Kinds of the registers that it defines, and of those that it reads.
     pub registers: [String; 2],
     pub directives: String,
+    /// Its statements alone.
+    pub body: String,
     pub kernel: String,
 }
 
@@ -34,6 +36,7 @@ pub fn forms() -> (Vec<String>, Vec<Form>) {
             verdicts: verdicts.chars().collect(),
             registers: [results, operands].map(str::to_string),
             directives: directives.to_string(),
+            body: body.to_string(),
             kernel,
         }
     };

@@ -4,6 +4,7 @@ pub mod bits;
 pub mod elf;
 pub mod evidence;
 pub mod helpers;
+pub mod instructions;
 pub mod legal;
 pub mod legality;
 pub mod memory;
@@ -34,6 +35,7 @@ pub fn all(model: &Model, report: &mut Report) {
     helpers::check(model, report);
     operands::check(model, report);
     legal::check(model, report);
+    instructions::check(model, report);
     legality::check(model, report);
     regclass::check(model, report);
 }

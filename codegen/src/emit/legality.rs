@@ -1,7 +1,9 @@
-//! `legality.rs`: operations, recipes, rules, and the matrix expanded to its cells in the seed's double words.
+//! `legality.rs`: operations, recipes, rules, the matrix expanded to its cells in the seed's double words, and for each name of an instruction the
+//! operations that it may be of, with the columns on which one of them is illegal.
 
 use super::{camel, phf_map, plain_enum};
 use crate::model::Model;
+use crate::model::instructions::{Pattern, Wording};
 use crate::model::legality::{COLUMNS, Legality, Verdict};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -21,7 +23,8 @@ pub fn emit(model: &Model) -> TokenStream {
     let (rules, matrix) = (rules(model), matrix(legality));
     let ids: Vec<_> = legality.operations.iter().map(|o| (o.op.clone(), o.id.to_string())).collect();
     let map = phf_map("OPERATION_BY_NAME", "Position in OPERATIONS by name.", quote!(u16), &ids);
-    quote! { #recipes #infos #operations #rules #matrix #map }
+    let instructions = instructions(model);
+    quote! { #recipes #infos #operations #rules #matrix #map #instructions }
 }
 
 fn recipe_infos(legality: &Legality) -> TokenStream {
@@ -61,15 +64,74 @@ fn rules(model: &Model) -> TokenStream {
             _ => Vec::new(),
         };
         let refusal = match said {
-            Some(Verdict::Illegal(text)) => quote!(Some(#text)),
-            _ => quote!(None),
+            Some(Verdict::Illegal(wordings)) => wordings.iter().map(wording).collect(),
+            _ => Vec::new(),
         };
-        quote!(Rule { on: #on, verdict: #verdict, native: &[#(Op::#opcodes),*], refusal: #refusal, status: #status, source: #src })
+        quote!(Rule { on: #on, verdict: #verdict, native: &[#(Op::#opcodes),*], refusal: &[#(#refusal),*], status: #status, source: #src })
     });
     quote! {
         /// The rules, in the order of their tables.
         pub static RULES: [Rule; #count] = [#(#rows),*];
     }
+}
+
+fn wording(wording: &Wording) -> TokenStream {
+    let text = &wording.text;
+    let words = wording.words.iter().map(|words| quote!(&[#(#words),*]));
+    quote!(Wording { words: &[#(#words),*], text: #text })
+}
+
+/// What an instruction of one name may be, for each name of `tables/ptx`.
+fn instructions(model: &Model) -> TokenStream {
+    let (legality, ptx) = (&model.legality, &model.ptx);
+    let named = |name: &str| {
+        let is = |n: &String| n.strip_prefix('%').unwrap_or(n) == name;
+        let patterns = legality.patterns.iter().filter(|(_, _, p)| p.names.iter().any(is));
+        let patterns: Vec<(usize, &Pattern)> = patterns.map(|(_, op, pattern)| (*op, pattern)).collect();
+        let illegal = patterns.iter().fold(0, |bits, (op, _)| bits | illegal(legality, *op));
+        let patterns = patterns.iter().map(|(op, pattern)| self::pattern(*op as u16, pattern));
+        quote!(Named { illegal: #illegal, patterns: &[#(#patterns),*] })
+    };
+    let count = ptx.operations.len();
+    let known = ptx.operations.iter().map(|o| named(&o.op));
+    let planned: Vec<_> = ptx.planned.iter().map(|o| (o.op.clone(), named(&o.op).to_string())).collect();
+    let planned = phf_map("PLANNED", "What instructions are that have no forms yet, by name.", quote!(Named), &planned);
+    let specials = legality.patterns.iter().flat_map(|(_, _, p)| p.names.iter().filter_map(|n| n.strip_prefix('%')));
+    let specials: Vec<_> = specials.map(|name| (name.to_string(), named(name).to_string())).collect();
+    let specials = phf_map(
+        "SPECIALS",
+        "What special registers are, by name, of a vector without its element.",
+        quote!(Named),
+        &specials,
+    );
+    quote! {
+        /// What instructions are, by their operation of PTX.
+        static KNOWN: [Named; #count] = [#(#known),*];
+        #planned
+        #specials
+    }
+}
+
+/// The columns of real targets on which an operation is illegal.
+fn illegal(legality: &Legality, op: usize) -> u128 {
+    let refuses = |column: &usize| {
+        let said = legality.cells[op][*column].and_then(|rule| legality.said(rule, op));
+        matches!(said, Some(Verdict::Illegal(_)))
+    };
+    (0..COLUMNS).filter(refuses).fold(0, |bits, column| bits | 1 << column)
+}
+
+fn pattern(operation: u16, pattern: &Pattern) -> TokenStream {
+    let words = pattern.words.iter().map(|w| {
+        let (nth, absent, words) = (option(w.nth), w.absent, &w.words);
+        quote!(Words { nth: #nth, absent: #absent, words: &[#(#words),*] })
+    });
+    let (operands, register, pair) = (option(pattern.operands), option(pattern.register), option(pattern.pair));
+    quote!(Pattern { operation: #operation, words: &[#(#words),*], operands: #operands, register: #register, pair: #pair })
+}
+
+fn option<T: quote::ToTokens>(value: Option<T>) -> TokenStream {
+    value.map_or(quote!(None), |value| quote!(Some(#value)))
 }
 
 /// The double word of a verdict; the legend is in `src/tables/legality.rs`.

@@ -110,7 +110,8 @@ fn field_type(group: &Group) -> TokenStream {
 fn types(ptx: &Ptx) -> TokenStream {
     let rows = ptx.types.iter().map(|t| {
         let (bits, class) = (t.bits, format_ident!("{}", format!("{:?}", t.class)));
-        quote! { TypeInfo { bits: #bits, class: TypeClass::#class } }
+        let declared = pair(&t.ptx);
+        quote! { TypeInfo { bits: #bits, class: TypeClass::#class, declared: #declared } }
     });
     let count = ptx.types.len();
     quote! {
@@ -304,6 +305,16 @@ fn maps(ptx: &Ptx) -> TokenStream {
     let planned = ptx.planned.iter().map(|o| (o.op.clone(), "None".to_string()));
     let ops: Vec<_> = known.chain(planned).collect();
     let ops = phf_map("OP_BY_NAME", "Operations by name; `None` is one without forms yet.", quote!(Option<Op>), &ops);
+    let later = ptx.operations.iter().filter(|o| !o.also_ptx.is_empty());
+    let later =
+        later.flat_map(|o| o.also.split_whitespace().map(|name| (name.to_string(), pair(&o.also_ptx).to_string())));
+    let later: Vec<_> = later.collect();
+    let later = phf_map(
+        "LATER_NAMES",
+        "Other spellings of operations with the PTX version that brought them.",
+        quote!((u32, u32)),
+        &later,
+    );
     let types: Vec<_> =
         ptx.types.iter().map(|t| (t.name.clone(), format!("ScalarType::{}", variant(&t.name)))).collect();
     let types = phf_map("TYPE_BY_NAME", "Types by name.", quote!(ScalarType), &types);
@@ -327,5 +338,5 @@ fn maps(ptx: &Ptx) -> TokenStream {
         quote!(&'static [(Group, u8)]),
         &texts,
     );
-    quote! { #ops #types #specials #texts }
+    quote! { #ops #later #types #specials #texts }
 }

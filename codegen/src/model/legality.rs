@@ -1,14 +1,15 @@
 //! The legality matrix: 236 operations by 128 SM configurations, resolved from rules.
 //!
-//! Input: `legality/operations.ron`, `recipes.ron`, and rules in one file per family. Output: for each operation and
+//! Input: `legality/operations.ron`, `instructions.ron`, `recipes.ron`, and rules in one file per family. Output: for each operation and
 //! column the rule that holds there. Invariants (the laws `legality` and `names`): ids are the positions of the rows; every cell of a real
 //! column has exactly one rule, whose verdict names opcodes and recipes that exist; every variant of a recipe is used; columns
 //! that are not real have no rule.
 
+use super::instructions::{Pattern, Wording, patterns, wordings};
 use super::ori::Ori;
 use super::targets::{Targets, terms};
 use crate::report::Report;
-use crate::rows::legality::{OperationRow, RecipeRow, RuleRow};
+use crate::rows::legality::{InstructionRow, OperationRow, RecipeRow, RuleRow};
 use crate::source::{At, Row, Sources};
 use std::collections::BTreeSet;
 
@@ -24,8 +25,8 @@ pub enum Verdict {
     Inline(usize, usize),
     /// Recipe of kind `handler`, likewise.
     Handler(usize, usize),
-    /// Refused in these words, `{target}` for the name of the target.
-    Illegal(String),
+    /// Refused in the first of these that fits.
+    Illegal(Vec<Wording>),
 }
 
 pub struct Rule {
@@ -39,18 +40,22 @@ pub struct Rule {
 #[derive(Default)]
 pub struct Legality {
     pub operations: Vec<Row<OperationRow>>,
+    pub instructions: Vec<Row<InstructionRow>>,
+    /// What an instruction must be to be of an operation: the row, the operation by position, the pattern; in the order of the operations.
+    pub patterns: Vec<(usize, usize, Pattern)>,
     pub recipes: Vec<Row<RecipeRow>>,
     pub rules: Vec<Rule>,
     /// For each operation and column the rule, by position; `None` where the column is not real.
     pub cells: Vec<Vec<Option<usize>>>,
 }
 
-const NOT_RULES: [&str; 2] = ["operations.ron", "recipes.ron"];
+const NOT_RULES: [&str; 3] = ["operations.ron", "instructions.ron", "recipes.ron"];
 
 impl Legality {
     pub fn load(sources: &mut Sources, targets: &Targets, ori: &Ori, report: &mut Report) -> Legality {
         let mut legality = Legality {
             operations: sources.rows("legality/operations.ron", report),
+            instructions: sources.rows("legality/instructions.ron", report),
             recipes: sources.rows("legality/recipes.ron", report),
             ..Legality::default()
         };
@@ -72,7 +77,20 @@ impl Legality {
             legality.rules.push(Rule { row, ops, columns });
         }
         legality.fill(report);
+        legality.read_instructions(report);
         legality
+    }
+
+    /// The patterns of the rows of `instructions.ron`.
+    fn read_instructions(&mut self, report: &mut Report) {
+        for (number, row) in self.instructions.iter().enumerate() {
+            let op = self.operation(&row.op).ok_or_else(|| format!("no operation is called `{}`", row.op));
+            match op.and_then(|op| Ok((op, patterns(&row.instructions)?))) {
+                Ok((op, read)) => self.patterns.extend(read.into_iter().map(|pattern| (number, op, pattern))),
+                Err(message) => report.at("names", message, row.at),
+            }
+        }
+        self.patterns.sort_by_key(|p| p.1);
     }
 
     fn operation(&self, name: &str) -> Option<usize> {
@@ -95,8 +113,7 @@ impl Legality {
                 let variant = variant.ok_or_else(|| format!("the recipe `{rest}` has no variant `{name}`"))?;
                 Ok(if kind == "inline" { Verdict::Inline(recipe, variant) } else { Verdict::Handler(recipe, variant) })
             }
-            "illegal" if !rest.is_empty() => Ok(Verdict::Illegal(rest.to_string())),
-            "illegal" => Err("the refusal has no words".to_string()),
+            "illegal" => wordings(rest).map(Verdict::Illegal),
             _ => Err(format!("`{kind}` is none of native, inline, handler, illegal")),
         }
     }
@@ -133,6 +150,7 @@ impl Legality {
     /// Source and place of every row.
     pub fn evidence(&self) -> Vec<(&str, At)> {
         let mut all: Vec<(&str, At)> = self.operations.iter().map(|r| (r.src.as_str(), r.at)).collect();
+        all.extend(self.instructions.iter().map(|r| (r.src.as_str(), r.at)));
         all.extend(self.recipes.iter().map(|r| (r.src.as_str(), r.at)));
         all.extend(self.rules.iter().map(|r| (r.row.src.as_str(), r.row.at)));
         all

@@ -9,6 +9,7 @@ pub mod encoding;
 pub mod form_syntax;
 pub mod helper_text;
 pub mod helpers;
+pub mod instructions;
 pub mod latency;
 pub mod legal;
 pub mod legality;

@@ -1,4 +1,4 @@
-//! Rows of `legality/operations.ron`, `recipes.ron` and of the rules, one file per family.
+//! Rows of `legality/operations.ron`, `instructions.ron`, `recipes.ron` and of the rules, one file per family.
 
 use serde::Deserialize;
 
@@ -12,6 +12,15 @@ pub struct OperationRow {
     pub min_ptx: String,
     pub state: String,
     pub status: String,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InstructionRow {
+    pub op: String,
+    #[serde(rename = "is")]
+    pub instructions: String,
     pub src: String,
 }
 

@@ -7,6 +7,9 @@ use serde::Deserialize;
 pub struct OperationRow {
     pub op: String,
     pub also: String,
+    /// PTX version from which on the other spellings are known.
+    #[serde(default)]
+    pub also_ptx: String,
     /// PTX version and SM from which on, both together, it is gone.
     #[serde(default)]
     pub gone: Option<(String, u32)>,
@@ -71,6 +74,9 @@ pub struct TypeRow {
     pub name: String,
     pub bits: u32,
     pub class: TypeClass,
+    /// Lowest PTX version of a declaration with it.
+    #[serde(default)]
+    pub ptx: String,
     pub src: String,
 }
 

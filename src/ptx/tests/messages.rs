@@ -115,7 +115,9 @@ fn constants() {
 #[test]
 fn names() {
     body("foo.s32 %r1, %r2;", &["1:1 Not a name of any known instruction: 'foo'"]);
-    body("wgmma.mma_async.sync.aligned.m64n8k8.f32 %r1;", &["1:1 Instruction 'wgmma.mma_async' is not supported yet"]);
+    body("mbarrier.init.shared.b64 [%rd1], 1;", &["1:1 Instruction 'mbarrier.init' is not supported yet"]);
+    let wgmma = "Instruction 'wgmma.mma_async with floating point types' not supported on .target 'sm_80'";
+    body("wgmma.mma_async.sync.aligned.m64n8k8.f32 %r1;", &[&format!("1:1 {wgmma}")]);
     body("add.s32 %r1, %r2, %r11;", &["1:19 Unknown symbol '%r11'"]);
     body("bra L1;", &["1:5 Unknown symbol 'L1'"]);
     body("L1: L1: ret;", &["1:5 Duplicate definition of label 'L1'"]);
@@ -154,13 +156,7 @@ fn modifiers() {
         "ld.global.global.u32 %r1, [%rd1];",
         &["1:10 Unexpected number of state spaces specified in instruction 'ld'"],
     );
-    body(
-        "min.xorsign.abs.f32 %f1, %f2, %f3;",
-        &[
-            "1:4 Modifier '.xorsign' requires .target sm_86 or higher",
-            "1:12 Modifier '.abs' requires .target sm_86 or higher",
-        ],
-    );
+    body("min.xorsign.abs.f32 %f1, %f2, %f3;", &["1:1 Feature '.abs' requires .target sm_86 or higher"]);
     body("add.bf16 %h1, %h1, %h1;", &["1:1 Feature 'add.bf16' requires .target sm_90 or higher"]);
 }
 

@@ -10,7 +10,7 @@ use super::values::{each, elements, format, is_integer, mask, number};
 use crate::ptx::ast::Instruction;
 use crate::sim::ops::format::{F32, Format};
 use crate::sim::ops::real::{Relation, compare as relate};
-use crate::tables::ptx::{Compare, Op, ScalarType, TypeClass};
+use crate::tables::ptx::{Compare, Op, ScalarType};
 use std::cmp::Ordering;
 
 /// What a comparison or selection computes.
@@ -91,13 +91,12 @@ fn setp(i: &Instruction, ty: ScalarType) -> Option<Alu> {
 fn set(i: &Instruction, to: ScalarType, ty: ScalarType) -> Option<Alu> {
     let test = test(i, ty)?;
     let op = i.mods.bool_op;
+    // Of elements that are compared each has its share of the result, of an integer too.
+    let (count, bits) = (elements(ty), ty.bits() / elements(ty));
     let truth = match format(to) {
         Some(f) => one_of(f),
-        None => mask(to.bits()),
+        None => mask(to.bits() / count),
     };
-    let (count, bits) = (elements(ty), ty.bits() / elements(ty));
-    // Where elements are compared and one integer is the result there is one element.
-    let count = if to.class() == TypeClass::FloatVector { count } else { 1 };
     one(move |s| {
         each(to.bits() / count, count, |e| {
             let at = bits * e as u32;

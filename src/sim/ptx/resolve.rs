@@ -123,7 +123,7 @@ impl Resolver<'_, '_> {
             }
             Op::WmmaLoadA | Op::WmmaLoadB | Op::WmmaLoadC | Op::WmmaStoreD | Op::WmmaMma => self.matrix(i),
             // Memory is strongly ordered here, sleep needs no time, and there is no cache.
-            Op::FenceProxy | Op::Applypriority | Op::Discard | Op::PmeventMask => Ok(Act::Nothing),
+            Op::FenceProxy | Op::MembarProxy | Op::Applypriority | Op::Discard | Op::PmeventMask => Ok(Act::Nothing),
             Op::GriddepcontrolWait | Op::GriddepcontrolLaunchDependents => Ok(Act::Nothing),
             // A copy is done at once.
             Op::CpAsyncCommitGroup | Op::CpAsyncWaitGroup | Op::CpAsyncWaitAll => Ok(Act::Nothing),

@@ -1125,6 +1125,29 @@ def random_programs():
 
 
 ELSEWHERE = {"saxpy": "../../corpus/saxpy.ptx"}
+def comparisons(name, number, one):
+    """Halves of words less, and at least where the word is less; then words as floats and as integers, the answer 1.0 or 0."""
+    a, b = listed([0x3C004000, 0x40003C00, 0x7E007E00, 0x80000000, 0xC2F74049, 1, 0x7F810000]), listed([0x40003C00, 0x40003C00, 0x3C007E00, 0, 0x42F74048, 2, 0x7F810000])
+    expect = []
+    for x, y in zip(a, b):
+        pairs = [(number(x >> at & 0xFFFF), number(y >> at & 0xFFFF)) for at in (0, 16)]
+        expect.append(sum((p < q) * 0xFFFF << 16 * i for i, (p, q) in enumerate(pairs)))
+        expect.append(sum((p >= q and x < y) * 0xFFFF << 16 * i for i, (p, q) in enumerate(pairs)))
+        f, g = (struct.unpack("<f", struct.pack("<I", v))[0] for v in (x, y))
+        expect.append((f != g or math.isnan(f)) * one)
+        expect.append((x > y) * one)
+        expect.append((signed(y << 32 | x, 64) < signed(x << 32 | y, 64) or x >= y) * one)
+    return [launch(name, 1, len(a), [IN("u32", a), IN("u32", b), OUT("u32", expect)])]
+
+
+def set_halves():
+    return comparisons("set_halves", lambda bits: struct.unpack("<e", struct.pack("<H", bits))[0], 0x3C00)
+
+
+def set_bfloats():
+    return comparisons("set_bfloats", lambda bits: struct.unpack("<f", struct.pack("<I", bits << 16))[0], 0x3F80)
+
+
 KERNELS = [
     saxpy, vecadd, reduce_shared, reduce_shuffle, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
@@ -1137,7 +1160,7 @@ KERNELS = [
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
     cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any, param_space, load_over_product,
     small_programs, several_results, warp_neighbours, elections, random_programs, run_time_barriers,
-    zeros_side_by_side, *MEETINGS,
+    zeros_side_by_side, set_halves, set_bfloats, *MEETINGS,
 ]
 
 
