@@ -12,13 +12,15 @@ use std::path::{Path, PathBuf};
 
 /// A kernel with registers of every kind around some instructions, the first of which stands in line 5.
 fn kernel(version: &str, target: &str, body: &str) -> String {
+    // Not every version has this type.
+    let wide = if body.contains("%q") { ".reg .b128 %q<4>; " } else { "" };
     format!(
         ".version {version}\n.target {target}\n.address_size 64\n\
-         .visible .entry k(.param .u64 p, .param .u32 n) {{ {REGISTERS}\n{body}\nret;\n}}\n"
+         .visible .entry k(.param .u64 p, .param .u32 n) {{ {wide}{REGISTERS}\n{body}\nret;\n}}\n"
     )
 }
 
-const REGISTERS: &str = ".reg .pred %p<4>; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .b128 %q<4>; \
+const REGISTERS: &str = ".reg .pred %p<4>; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>; \
     .reg .f32 %f<9>; .reg .f64 %d<9>; .reg .b8 %c<2>; \
     .reg .u16 %uh<2>; .reg .s16 %sh<2>; .reg .f16 %fh<2>; .reg .u32 %ur<2>; .reg .s32 %sr<2>; .reg .f16x2 %fr<2>; \
     .reg .u64 %ul<2>; .reg .s64 %sl<2>; .shared .align 16 .b8 sm[64];";
