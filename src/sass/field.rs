@@ -54,7 +54,8 @@ pub fn read(field: &ArgField, word: u128, info: &GenerationInfo) -> Result<Arg, 
         Kind::UPred => (ArgKind::UPred, raw, 0),
         Kind::InvertedUPred => (ArgKind::UPred, 7 - (raw & 7), 0),
         Kind::Bar => (ArgKind::Bar, raw, 0),
-        Kind::Hex | Kind::Decimal | Kind::Float | Kind::Halves | Kind::Brains => (ArgKind::Imm, unsigned, 0),
+        Kind::Hex | Kind::Decimal | Kind::Float => (ArgKind::Imm, unsigned, 0),
+        Kind::Halves | Kind::Brains | Kind::Half | Kind::Brain => (ArgKind::Imm, unsigned, 0),
         Kind::Signed | Kind::Displacement | Kind::Unbased => (ArgKind::Imm, signed(), 0),
         Kind::Double => (ArgKind::Imm, raw << 32, 0),
         Kind::Label | Kind::Distance => (ArgKind::Label, signed(), 0),
@@ -89,9 +90,8 @@ pub fn kind_of(kind: Kind) -> ArgKind {
         Kind::Pred => ArgKind::Pred,
         Kind::UPred | Kind::InvertedUPred => ArgKind::UPred,
         Kind::Bar => ArgKind::Bar,
-        Kind::Hex | Kind::Decimal | Kind::Float | Kind::Halves | Kind::Brains | Kind::Signed | Kind::Double => {
-            ArgKind::Imm
-        }
+        Kind::Hex | Kind::Decimal | Kind::Signed | Kind::Float | Kind::Double => ArgKind::Imm,
+        Kind::Halves | Kind::Brains | Kind::Half | Kind::Brain => ArgKind::Imm,
         Kind::Displacement | Kind::Unbased | Kind::Scoreboard | Kind::Mask => ArgKind::Imm,
         Kind::Label | Kind::Distance => ArgKind::Label,
         Kind::Special => ArgKind::Special,

@@ -14,6 +14,8 @@ pub fn print(kind: Kind, bits: u64) -> String {
         Kind::Double => double(bits),
         Kind::Halves => format!("{}, {}", half(high), half(low)),
         Kind::Brains => format!("{}, {}", brain(high), brain(low)),
+        Kind::Half => half(low),
+        Kind::Brain => brain(low),
         _ => String::new(),
     }
 }
@@ -29,6 +31,8 @@ pub fn parse(kind: Kind, text: &str) -> Option<u64> {
         Kind::Double => parse_double(text),
         Kind::Halves => pair(parse_half),
         Kind::Brains => pair(parse_brain),
+        Kind::Half => parse_half(text).map(u64::from),
+        Kind::Brain => parse_brain(text).map(u64::from),
         _ => None,
     }
 }

@@ -283,6 +283,8 @@ impl Reader<'_> {
                 | Kind::Double
                 | Kind::Halves
                 | Kind::Brains
+                | Kind::Half
+                | Kind::Brain
         );
         let mut strip = |sign: char, on: bool| match word.strip_prefix(sign).filter(|_| on) {
             Some(rest) => {
@@ -333,7 +335,9 @@ impl Reader<'_> {
             Kind::Bar => word.strip_prefix('B')?.parse().ok()?,
             Kind::Hex | Kind::Signed | Kind::Displacement | Kind::Unbased | Kind::Offset => integer(word)? as u64,
             Kind::Decimal => word.parse().ok()?,
-            Kind::Float | Kind::Double | Kind::Halves | Kind::Brains => float::parse(kind, word)?,
+            Kind::Float | Kind::Double | Kind::Halves | Kind::Brains | Kind::Half | Kind::Brain => {
+                float::parse(kind, word)?
+            }
             Kind::Twice => {
                 let (first, second) = word.split_once(',')?;
                 let number = |text: &str| number_of(text.trim().strip_prefix('R')?, 255);

@@ -274,7 +274,7 @@ impl Printer<'_> {
             Kind::Hex => write!(out, "{:#x}", arg.val),
             Kind::Decimal => write!(out, "{}", arg.val),
             Kind::Signed | Kind::Displacement | Kind::Unbased | Kind::Offset => signed(out, arg.val),
-            Kind::Float | Kind::Double | Kind::Halves | Kind::Brains => {
+            Kind::Float | Kind::Double | Kind::Halves | Kind::Brains | Kind::Half | Kind::Brain => {
                 out.write_str(&float::print(field.kind, arg.val))
             }
             Kind::Special => match special_text(self.target, arg.val as u8) {

@@ -90,6 +90,10 @@ pub enum Kind {
     Halves,
     /// Bits of two bf16 numbers, printed high one first.
     Brains,
+    /// Bits of a half.
+    Half,
+    /// Bits of a bf16 number.
+    Brain,
     /// High word of an f64; the operand holds all 64 bits.
     Double,
     /// Signed distance from the end of the instruction.

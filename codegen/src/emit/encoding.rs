@@ -126,6 +126,8 @@ fn arg(field: &ArgField, form: &Form, model: &Model) -> String {
         "F" => "Float",
         "H" => "Halves",
         "G" => "Brains",
+        "FH" => "Half",
+        "FG" => "Brain",
         "D" => "Double",
         "L" => "Label",
         "SR" => "Special",

@@ -10,9 +10,10 @@ use super::super::super::ops::narrow::Tiny;
 use super::super::super::ops::random::Random;
 use super::super::super::ops::real::Mode;
 use super::super::alu::{Alu, FloatCmp, FloatOp, Halves, float_format};
-use super::super::code::Exec;
+use super::super::code::{Exec, From};
 use super::arith::join;
 use super::operands::{Builder, Kind};
+use crate::sass::ArgKind;
 use crate::tables::{Op, Role};
 
 const ROUNDS: [(&str, Round); 6] = [
@@ -128,8 +129,18 @@ fn single(b: &mut Builder) -> Result<Option<Alu>, String> {
         return Err(format!("the machine does not execute {}.{word}", b.lifted.inst.op.info().text));
     }
     b.abc(Kind::F32)?;
+    if let Alu::Mufu(Function::Rcp64h | Function::Rsq64h, ..) = alu {
+        high_word(b);
+    }
     keep_signs(b);
     Ok(Some(alu))
+}
+
+/// A number where the high word of an f64 is read stands for the whole f64.
+fn high_word(b: &mut Builder) {
+    if b.arg(Role::A).kind == ArgKind::Imm {
+        b.code.a.from = From::Value(b.imm(Role::A) >> 32);
+    }
 }
 
 fn double(b: &mut Builder) -> Result<Option<Alu>, String> {
