@@ -183,7 +183,18 @@ impl Reader<'_> {
                 self.fits(&roles[*p], operand) && !(last_number && awaited && roles[*p].class != Class::Imm)
             });
             let Some(found) = found else { return Err(format!("no role for `{operand}`")) };
-            let arg = self.operand(operand, &roles[found])?;
+            // Of packed halves a pick belongs to its operand.
+            let picks = matches!(text, "HSETP2" | "HSET2" | "HMNMX2");
+            let letter = match roles[found].role {
+                Role::A if picks => "a",
+                Role::B if picks => "b",
+                _ => "",
+            };
+            let (plain, pick) = operand.split_once(".H").filter(|_| !letter.is_empty()).unwrap_or((operand, ""));
+            if !pick.is_empty() {
+                self.lifted.words.push(letter, &format!("H{}", pick.trim_end_matches('|')));
+            }
+            let arg = self.operand(plain, &roles[found])?;
             self.lifted.inst.set(roles[found].role, arg);
             at = found + 1;
         }
@@ -266,7 +277,9 @@ impl Reader<'_> {
 
     /// A float immediate: bits of an f32, or of an f64 in full.
     fn float(&self, text: &str) -> Option<u64> {
-        let double = self.lifted.inst.op.info().text.starts_with('D');
+        let op = self.lifted.inst.op.info().text;
+        let high = op == "MUFU" && ["RCP64H", "RSQ64H"].iter().any(|function| self.lifted.words.has(function));
+        let double = op.starts_with('D') || high;
         let value: f64 = match text {
             "+INF" => f64::INFINITY,
             "-INF" => f64::NEG_INFINITY,
