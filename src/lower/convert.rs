@@ -249,6 +249,7 @@ impl Builder<'_> {
             let mut mods: ConvertMods = SmallVec::from_slice(&[float_dst(to), float_src(from)]);
             mods.extend(rounding(&inst.mods)?);
             let flushes = inst.mods.ftz && to == ScalarType::F32;
+            mods.extend_from_slice(if flushes { &[] } else { flush });
             let (rounded, result) = (self.temp_like(d), self.temp_like(d));
             let result = if inst.mods.saturate { result } else { d };
             let rounded = if flushes { rounded } else { result };

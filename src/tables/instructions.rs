@@ -62,7 +62,7 @@ const GENERAL: &str = "Instruction '{op}' not supported on .target '{target}'";
 impl Named {
     /// Whether one of the operations is illegal on a target.
     pub fn refuses_on(&self, target: &Target) -> bool {
-        self.illegal.checked_shr(u32::from(target.column)).is_some_and(|bits| bits & 1 != 0)
+        self.illegal.checked_shr(target.column).is_some_and(|bits| bits & 1 != 0)
     }
 
     /// The operations that an instruction of this name is of, by id.
