@@ -13,6 +13,7 @@ use super::super::warp::lanes_of;
 /// A source of numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Jitter {
+    seed: u64,
     state: u64,
     /// Whether approximate results vary.
     noise: bool,
@@ -23,7 +24,7 @@ pub struct Jitter {
 impl Jitter {
     /// By a seed.
     pub fn new(seed: u64) -> Jitter {
-        Jitter { state: seed, noise: true, other: [0; 32] }
+        Jitter { seed, state: seed, noise: true, other: [0; 32] }
     }
 
     /// The same with approximate results that vary, or not.
@@ -64,17 +65,23 @@ impl Jitter {
 
     /// After it: results on either side of the true value.
     pub fn approximate(&mut self, block: &mut Block, warp: usize, code: &Code, active: u32) {
-        let Some((_, register)) = self.approximates(code) else { return };
+        let Some((function, register)) = self.approximates(code) else { return };
         let w = &mut block.warps[warp];
         for lane in lanes_of(active) {
             let bits = w.reg(register.into(), lane);
             let exponent = bits >> 23 & 0xff;
             // Zeros, powers of two, infinities and numbers beside them are as they are.
             if exponent > 1 && exponent < 254 && bits & 0x7f_ffff != 0 && bits & 0x7f_ffff != 0x7f_ffff {
-                let given = [bits, self.other[lane]][(self.draw() % 2) as usize];
-                w.set_reg(register.into(), lane, given);
+                if self.takes_other(function, bits) {
+                    w.set_reg(register.into(), lane, self.other[lane]);
+                }
             }
         }
+    }
+
+    /// Which side a result lies on: the same number gives the same one on all lanes and at all times, as in a card.
+    fn takes_other(&self, function: Function, bits: u32) -> bool {
+        Jitter::new(self.seed ^ u64::from(bits) << 8 ^ function as u64).draw() & 1 != 0
     }
 
     fn approximates(&self, code: &Code) -> Option<(Function, u8)> {
@@ -91,6 +98,17 @@ impl Jitter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_result_lies_on_one_side_for_a_seed() {
+        let (mut drawn, other) = (Jitter::new(7), Jitter::new(8));
+        let sides = |j: &Jitter| (1..200).map(|bits| j.takes_other(Function::Rcp, bits)).collect::<Vec<_>>();
+        let before = sides(&drawn);
+        drawn.draw();
+        assert_eq!(before, sides(&drawn));
+        assert_ne!(before, sides(&other));
+        assert!((60..140).contains(&before.iter().filter(|side| **side).count()));
+    }
 
     #[test]
     fn a_seed_is_a_sequence() {
