@@ -71,10 +71,9 @@ impl Jitter {
             let bits = w.reg(register.into(), lane);
             let exponent = bits >> 23 & 0xff;
             // Zeros, powers of two, infinities and numbers beside them are as they are.
-            if exponent > 1 && exponent < 254 && bits & 0x7f_ffff != 0 && bits & 0x7f_ffff != 0x7f_ffff {
-                if self.takes_other(function, bits) {
-                    w.set_reg(register.into(), lane, self.other[lane]);
-                }
+            let moves = exponent > 1 && exponent < 254 && bits & 0x7f_ffff != 0 && bits & 0x7f_ffff != 0x7f_ffff;
+            if moves && self.takes_other(function, bits) {
+                w.set_reg(register.into(), lane, self.other[lane]);
             }
         }
     }
