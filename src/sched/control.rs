@@ -35,6 +35,7 @@ const MOST_ROUNDS: usize = 64;
 pub struct Item {
     pub inst: InstId,
     pub effects: Effects,
+    class: LatencyClass,
     /// It transfers control: it can set no scoreboard.
     pub control: bool,
     /// It can leave the block, whatever stands behind it.
@@ -59,6 +60,7 @@ impl Item {
         let fence = effects.writes.iter().any(|a| a.reg == FENCE);
         Item {
             inst,
+            class: latency.class_of(op, &function.insts[inst].mods),
             control: op.has(Prop::Control),
             leaves: op == Op::BRA,
             drains: matches!(op, Op::CALL | Op::RET),
@@ -446,20 +448,17 @@ fn least_used(items: &[Item], at: usize, other: u8, reserved: bool) -> u8 {
 fn record(state: &mut State, item: &Item, number: u32) {
     let bit = |board: u8| if board == NONE { 0u8 } else { 1 << board };
     let (write, read) = (bit(item.write_bar), bit(item.read_bar));
-    // What is announced by another unit than the one that reads says nothing of reads before it.
-    let results = item.effects.writes.iter().map(|w| w.class.info().queue).find(|queue| *queue != 0);
     for access in &item.effects.reads {
         if access.reg == FENCE {
             continue;
         }
         let announced = access.reg < Reg::of(crate::tables::latency::RegFile::UR, 0) && access.class.info().late;
         let boards = if announced { write | read } else { 0 };
-        let queue = access.class.info().queue;
-        if announced && queue != 0 && results.is_none_or(|own| own == queue) {
-            state.read_again(access.reg, queue);
+        let order = item.class.read_order(access.class);
+        if announced && order != 0 {
+            state.read_again(access.reg, order);
         }
-        let entry = Entry::new(false, access.class, announced, boards, number);
-        state.add(access.reg, entry);
+        state.add(access.reg, Entry::new(false, access.class, announced, boards, number).ordered(order));
     }
     for access in &item.effects.writes {
         if !item.effects.guarded {
@@ -481,7 +480,7 @@ mod tests {
     use super::*;
     use crate::ori::text;
 
-    /// On sm_120 the unit of F2I.F64 announces in another order than that in which its source and a store's are read.
+    /// On sm_120 the unit of F2I.F64 announces in another order than that in which its source and a store's are read, whichever comes first.
     #[test]
     fn what_another_unit_announces_ends_no_read_before_it() {
         let source = "function k sm_120\nphys r0=2 r1=4 r2=5 r3=6\nb0:\n  STL{size=64} a=r0 off=0x0 b={r1,r2}\n  \
@@ -492,5 +491,13 @@ mod tests {
         let ctrl = |at: usize| function.insts[function.blocks[block][at]].ctrl;
         assert_ne!(ctrl(0).read_bar, NONE);
         assert_eq!(ctrl(2).wait >> ctrl(0).read_bar & 1, 1);
+        let source = "function k sm_120\nphys r0=2 r1=4 r2=5 r3=6 r4=7\nb0:\n  F2I{dst=U16 src=F64} d=r3 a={r1,r2}\n  \
+                      F2I{dst=U16 src=F64} d=r4 a={r1,r2}\n  STL{size=64} a=r0 off=0x0 b={r1,r2}\n  MOV d=r2 a=Z\n  EXIT\n";
+        let mut function = text::parse(source).unwrap();
+        run(&mut function);
+        let block = function.layout[0];
+        let ctrl = |at: usize| function.insts[function.blocks[block][at]].ctrl;
+        let told = [ctrl(1).read_bar, ctrl(1).write_bar].into_iter().filter(|board| *board != NONE);
+        assert!(told.map(|board| ctrl(3).wait >> board & 1).sum::<u8>() > 0);
     }
 }

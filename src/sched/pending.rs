@@ -19,6 +19,8 @@ pub struct Entry {
     /// Over when one of these has been waited for; a fixed latency has none and is over by age.
     pub announced: bool,
     pub boards: u8,
+    /// What order of reads it is part of (`LatencyClass::read_order`); 0 for none.
+    pub order: u8,
     /// The instruction, by its place in the function.
     pub item: u32,
     /// On the clock of its state.
@@ -28,7 +30,12 @@ pub struct Entry {
 impl Entry {
     /// Of an instruction that is being issued.
     pub fn new(write: bool, class: LatencyClass, announced: bool, boards: u8, item: u32) -> Entry {
-        Entry { write, class, announced, boards, item, issued: 0 }
+        Entry { write, class, announced, boards, order: 0, item, issued: 0 }
+    }
+
+    /// The same, as part of an order of reads.
+    pub fn ordered(self, order: u8) -> Entry {
+        Entry { order, ..self }
     }
 
     /// Entries that differ in their age alone are one; announced reads without a scoreboard are told apart, for each may need one.
@@ -98,10 +105,10 @@ impl State {
         true
     }
 
-    /// A later read of the same queue stands for earlier ones without a scoreboard: they happen in order.
-    pub fn read_again(&mut self, reg: Reg, queue: u8) {
+    /// A later read of the same order stands for earlier ones without a scoreboard.
+    pub fn read_again(&mut self, reg: Reg, order: u8) {
         if let Ok(at) = self.place(reg) {
-            let older = |e: &Entry| !e.write && e.announced && e.boards == 0 && e.class.info().queue == queue;
+            let older = |e: &Entry| !e.write && e.announced && e.boards == 0 && e.order == order;
             self.list[at].entries.retain(|e| !older(e));
         }
     }
