@@ -40,12 +40,14 @@ impl Builder<'_> {
         }
         let places = self.imm(16);
         self.shf(&SHF_L, d, a, places, Operand::zero());
-        if !ftz {
-            return d;
-        }
-        let flushed = self.temp();
-        self.put(Op::FADD, &[FTZ], &[(Role::D, flushed), (Role::A, d), (Role::B, Operand::zero().negated())]);
-        flushed
+        if ftz { self.flushed(d) } else { d }
+    }
+
+    /// An f32 with zero of its sign for a subnormal number.
+    fn flushed(&mut self, a: Operand) -> Operand {
+        let d = self.temp();
+        self.put(Op::FADD, &[FTZ], &[(Role::D, d), (Role::A, a), (Role::B, Operand::zero().negated())]);
+        d
     }
 
     /// `cvt` to one f16 or bf16.
@@ -128,9 +130,7 @@ impl Builder<'_> {
         let mut a = if clamps { self.within_f16(a) } else { a };
         if of.ftz && !flush && !nearest && of.rounding != Some(Rounding::Rz) && from == ScalarType::F32 {
             // What f16 cannot hold would become its least number; the incumbent lets it, against the ISA.
-            let (flushed, zero) = (self.temp(), Operand::zero().negated());
-            self.put(Op::FADD, &[FTZ], &[(Role::D, flushed), (Role::A, a), (Role::B, zero)]);
-            a = flushed;
+            a = self.flushed(a);
         }
         let mut mods: PackMods = SmallVec::from_slice(&[float_dst(to), float_src(from)]);
         mods.extend(rounding(of)?);
