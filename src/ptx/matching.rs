@@ -129,20 +129,17 @@ impl<'a> Parser<'a> {
             }
             self.need(Subject::Feature(&what, form.needs), pos);
         }
+        let typed = || types.iter().fold(op.name().to_string(), |name, ty| name + "." + ty.name());
         if let (Some(on), Some(target)) = (form.on, self.target_row)
             && on >> target.column & 1 == 0
         {
-            if self.refused {
-                return;
+            if !self.refused {
+                self.error(pos, format!("Instruction '{}' not supported on .target '{}'", typed(), target.name));
             }
-            let types: String = types.iter().flat_map(|ty| [".", ty.name()]).collect();
-            let message = format!("Instruction '{}{types}' not supported on .target '{}'", op.name(), target.name);
-            self.error(pos, message);
             return;
         }
         if form.on.is_some() && self.module.version < form.needs.ptx {
-            let types: String = types.iter().flat_map(|ty| [".", ty.name()]).collect();
-            let (what, (major, minor)) = (format!("Feature '{}{types}'", op.name()), form.needs.ptx);
+            let (what, (major, minor)) = (format!("Feature '{}'", typed()), form.needs.ptx);
             self.error(pos, format!("{what} requires PTX ISA .version {major}.{minor} or later"));
         }
         self.check_width(w, form, types, mods);
