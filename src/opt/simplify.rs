@@ -85,7 +85,7 @@ fn takes_zero(function: &Function, inst: InstId, at: usize, words: usize) -> boo
             let swaps = op.role_index(Role::C).is_some() && !function.arg(inst, Role::C).is_null();
             !swaps && (words == 1 || words == 2 && !several)
         }
-        Width::Size => words == 1 || matches!(op, Op::STG | Op::ST | Op::STS | Op::STL),
+        Width::Size => words == 1 || op.has(Prop::WideZero),
         // The halves of a store of eight words.
         Width::Words(4) => op.has(Prop::WritesMemory) && !op.has(Prop::ReadsMemory),
         _ => false,
