@@ -190,10 +190,7 @@ impl Reader<'_> {
                 Role::B if picks => "b",
                 _ => "",
             };
-            let (plain, pick) = operand.split_once(".H").filter(|_| !letter.is_empty()).unwrap_or((operand, ""));
-            if !pick.is_empty() {
-                self.lifted.words.push(letter, &format!("H{}", pick.trim_end_matches('|')));
-            }
+            let plain = if letter.is_empty() { operand } else { self.without_pick(operand, letter) };
             let arg = self.operand(plain, &roles[found])?;
             self.lifted.inst.set(roles[found].role, arg);
             at = found + 1;
@@ -328,6 +325,13 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// An operand of packed halves without the pick of its halves, which is noted under the operand's letter.
+    fn without_pick<'t>(&mut self, operand: &'t str, letter: &str) -> &'t str {
+        let Some((text, pick)) = operand.split_once(".H") else { return operand };
+        self.lifted.words.push(letter, &format!("H{}", pick.trim_end_matches('|')));
+        text
+    }
+
     /// Packed halves: an immediate is printed as two numbers, a pick of halves belongs to its operand.
     fn halves(&mut self, operands: &[String]) -> Result<(), String> {
         let mut operands = operands.to_vec();
@@ -347,10 +351,7 @@ impl Reader<'_> {
         for (operand, (role, letter)) in
             operands.iter().zip([(Role::D, ""), (Role::A, "a"), (Role::B, "b"), (Role::C, "c")])
         {
-            let (text, pick) = operand.split_once(".H").map_or((operand.as_str(), None), |(t, p)| (t, Some(p)));
-            if let Some(pick) = pick {
-                self.lifted.words.push(letter, &format!("H{}", pick.trim_end_matches('|')));
-            }
+            let text = self.without_pick(operand, letter);
             let text = match text.strip_suffix(".F32") {
                 Some(text) => {
                     self.lifted.words.push(letter, "F32");
