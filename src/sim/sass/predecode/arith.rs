@@ -239,7 +239,7 @@ fn predicates(b: &mut Builder) -> Result<Option<Exec>, String> {
             b.code.pr = b.pred(Role::Pc)?;
             Exec::Alu(Alu::LogicP { lut: b.imm(Role::Lut) as u8, lut2: b.imm(Role::Lut2) as u8 })
         }
-        Op::PLOP3_SIGN => {
+        Op::PLOP3_SIGN | Op::UPLOP3_SIGN => {
             b.abc(Kind::Int)?;
             Exec::Alu(Alu::LogicSign { lut: b.imm(Role::Lut) as u8, lut2: b.imm(Role::Lut2) as u8 })
         }

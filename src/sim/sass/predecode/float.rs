@@ -128,7 +128,8 @@ fn single(b: &mut Builder) -> Result<Option<Alu>, String> {
     if let Some(word) = REFUSED.into_iter().find(|word| b.has(word)) {
         return Err(format!("the machine does not execute {}.{word}", b.lifted.inst.op.info().text));
     }
-    b.abc(Kind::F32)?;
+    let halves = matches!(alu, Alu::Mufu(_, format, ..) if format != F32);
+    b.abc(if halves { Kind::F16x2 } else { Kind::F32 })?;
     if let Alu::Mufu(Function::Rcp64h | Function::Rsq64h, ..) = alu {
         high_word(b);
     }
@@ -190,6 +191,9 @@ fn half(b: &mut Builder) -> Result<Option<Alu>, String> {
         _ => return Ok(None),
     };
     b.abc(Kind::F16x2)?;
+    if b.has("H0_NH1") {
+        b.code.b.xor ^= 1 << 31;
+    }
     keep_signs(b);
     Ok(Some(alu))
 }
@@ -234,6 +238,21 @@ fn int_named(word: &str) -> Option<IntType> {
     bits.parse().ok().filter(|bits| [2, 4, 8, 16, 32, 64].contains(bits)).map(|bits| IntType { bits, signed })
 }
 
+/// Conversions whose forms may name a part of a register, which is not built.
+const PARTS: [Op; 11] = [
+    Op::I2F,
+    Op::I2F_X,
+    Op::UI2F,
+    Op::F2F,
+    Op::F2F_X,
+    Op::F2I,
+    Op::F2I_X,
+    Op::I2FP,
+    Op::I2I,
+    Op::FRND,
+    Op::FRND_X,
+];
+
 fn conversion(b: &mut Builder) -> Result<Option<Alu>, String> {
     let words: Vec<(String, String)> =
         b.lifted.words.iter().map(|(kind, text)| (kind.to_string(), text.to_string())).collect();
@@ -246,7 +265,7 @@ fn conversion(b: &mut Builder) -> Result<Option<Alu>, String> {
     let s32 = IntType { bits: 32, signed: true };
     let (round, ftz, sat) = (round(b), b.has("FTZ"), b.has("SAT"));
     if let Some(word) = ["B1", "B2", "B3", "H1_H1", "H1"].into_iter().find(|word| b.has(word))
-        && matches!(b.lifted.inst.op, Op::I2F | Op::F2F | Op::F2I | Op::I2FP | Op::I2I | Op::FRND)
+        && PARTS.contains(&b.lifted.inst.op)
     {
         return Err(format!("the machine does not execute {} of a part ({word})", b.lifted.inst.op.info().text));
     }
