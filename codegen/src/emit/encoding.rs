@@ -146,7 +146,12 @@ fn arg(field: &ArgField, form: &Form, model: &Model) -> String {
     let bit = |b: Option<u8>| b.unwrap_or(255);
     // A uniform register that always prints stays with the instruction: `[R0+URZ]` is not `[R0]`.
     let kept = arg.kept || arg.kind == "U" && arg.elide.is_none_or(|e| e.0 == NEVER_PRINTED);
-    let optional = !kept && field.role.is_some_and(|r| roles[r].default.is_some());
+    // Nor is a number zero the null register: the forms differ.
+    let number = |r: usize| {
+        matches!(arg.kind.as_str(), "I" | "S" | "F" | "H" | "G" | "FH" | "FG" | "D")
+            && roles[r].default.as_deref() == Some("RZ")
+    };
+    let optional = !kept && field.role.is_some_and(|r| roles[r].default.is_some() && !number(r));
     format!(
         "ArgField {{ slot: {}, kind: Kind::{kind}, bits: {}, bank: {}, neg: {}, abs: {}, complement: {}, not: {}, reuse: {}, elide: {:?}, absent: {:?}, optional: {optional}, literal: {:?}, group: {}, open: {:?}, join: {:?} }}",
         field.role.unwrap_or(255),

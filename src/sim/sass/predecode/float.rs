@@ -239,19 +239,8 @@ fn int_named(word: &str) -> Option<IntType> {
 }
 
 /// Conversions whose forms may name a part of a register, which is not built.
-const PARTS: [Op; 11] = [
-    Op::I2F,
-    Op::I2F_X,
-    Op::UI2F,
-    Op::F2F,
-    Op::F2F_X,
-    Op::F2I,
-    Op::F2I_X,
-    Op::I2FP,
-    Op::I2I,
-    Op::FRND,
-    Op::FRND_X,
-];
+const PARTS: [Op; 11] =
+    [Op::I2F, Op::I2F_X, Op::UI2F, Op::F2F, Op::F2F_X, Op::F2I, Op::F2I_X, Op::I2FP, Op::I2I, Op::FRND, Op::FRND_X];
 
 fn conversion(b: &mut Builder) -> Result<Option<Alu>, String> {
     let words: Vec<(String, String)> =
