@@ -237,12 +237,16 @@ pub enum Alu {
         from: IntType,
         to: Format,
         round: Round,
+        /// The bit at which the source begins in its register.
+        at: u8,
     },
     FloatToInt {
         from: Format,
         to: IntType,
         round: Round,
         ftz: bool,
+        /// The bit at which the source begins in its register.
+        at: u8,
     },
     FloatToFloat {
         from: Format,
@@ -251,6 +255,8 @@ pub enum Alu {
         ftz: bool,
         sat: bool,
         integral: bool,
+        /// The bit at which the source begins in its register.
+        at: u8,
     },
     /// Two f32 packed into one word.
     Pack {
@@ -313,6 +319,8 @@ pub enum Alu {
     IntToInt {
         from: IntType,
         to: IntType,
+        /// The bit at which the source begins in its register.
+        at: u8,
     },
 }
 
@@ -459,10 +467,13 @@ impl Alu {
                 let y = mufu::apply(function, format, if high { x.a >> 16 } else { x.a });
                 double(Mode { sat, ..Mode::default() }.output(format, y))
             }
-            Alu::IntToFloat { from, to, round } => double(convert::int_to_float(from, x.a, to, round)),
-            Alu::FloatToInt { from, to, round, ftz } => double(convert::float_to_int(from, x.a, to, round, ftz)),
-            Alu::FloatToFloat { from, to, round, ftz, sat, integral } => {
-                let flushed = if ftz { from.flush(x.a) } else { x.a };
+            Alu::IntToFloat { from, to, round, at } => double(convert::int_to_float(from, x.a >> at, to, round)),
+            Alu::FloatToInt { from, to, round, ftz, at } => {
+                double(convert::float_to_int(from, x.a >> at, to, round, ftz))
+            }
+            Alu::FloatToFloat { from, to, round, ftz, sat, integral, at } => {
+                let a = x.a >> at;
+                let flushed = if ftz { from.flush(a) } else { a };
                 let y = match integral {
                     true => convert::round_float(from, flushed, to, round, false),
                     false => from.convert(flushed, to, round),
@@ -527,7 +538,7 @@ impl Alu {
                 word(half::join(low, high))
             }
             Alu::Tf32 { mode, finite } => double(narrow::narrow_tf32(x.a, mode, finite)),
-            Alu::IntToInt { from, to } => word(to.clamp(from.value(x.a)) as u32),
+            Alu::IntToInt { from, to, at } => word(to.clamp(from.value(x.a >> at)) as u32),
             _ => self.eval_half(x),
         }
     }

@@ -238,10 +238,6 @@ fn int_named(word: &str) -> Option<IntType> {
     bits.parse().ok().filter(|bits| [2, 4, 8, 16, 32, 64].contains(bits)).map(|bits| IntType { bits, signed })
 }
 
-/// Conversions whose forms may name a part of a register, which is not built.
-const PARTS: [Op; 11] =
-    [Op::I2F, Op::I2F_X, Op::UI2F, Op::F2F, Op::F2F_X, Op::F2I, Op::F2I_X, Op::I2FP, Op::I2I, Op::FRND, Op::FRND_X];
-
 fn conversion(b: &mut Builder) -> Result<Option<Alu>, String> {
     let words: Vec<(String, String)> =
         b.lifted.words.iter().map(|(kind, text)| (kind.to_string(), text.to_string())).collect();
@@ -253,11 +249,7 @@ fn conversion(b: &mut Builder) -> Result<Option<Alu>, String> {
     let any_float = words.iter().find_map(|(_, text)| float_format(text));
     let s32 = IntType { bits: 32, signed: true };
     let (round, ftz, sat) = (round(b), b.has("FTZ"), b.has("SAT"));
-    if let Some(word) = ["B1", "B2", "B3", "H1_H1", "H1"].into_iter().find(|word| b.has(word))
-        && PARTS.contains(&b.lifted.inst.op)
-    {
-        return Err(format!("the machine does not execute {} of a part ({word})", b.lifted.inst.op.info().text));
-    }
+    let at = b.lifted.words.pick(&[("B1", 8), ("B2", 16), ("B3", 24), ("H1", 16)]).unwrap_or(0);
     let from_float = |alu: Alu, format: Format| (alu, format);
     let (alu, source) = match b.lifted.inst.op {
         Op::I2F | Op::I2F_X | Op::I2FP | Op::UI2F | Op::UI2FP => {
@@ -265,13 +257,13 @@ fn conversion(b: &mut Builder) -> Result<Option<Alu>, String> {
             let to = any_float.unwrap_or(F32);
             b.code.words = (to.bits() / 32).max(1) as u8;
             b.code.a = b.src(Role::A, from.bits == 64, Kind::Int)?;
-            return Ok(Some(Alu::IntToFloat { from, to, round }));
+            return Ok(Some(Alu::IntToFloat { from, to, round, at }));
         }
         Op::F2I | Op::F2I_X | Op::UF2I => {
             let to = integers.first().copied().unwrap_or(s32);
             let from = float_of("src").or(any_float).unwrap_or(F32);
             b.code.words = (to.bits / 32).max(1) as u8;
-            from_float(Alu::FloatToInt { from, to, round, ftz }, from)
+            from_float(Alu::FloatToInt { from, to, round, ftz, at }, from)
         }
         Op::F2F | Op::F2F_X | Op::FRND | Op::FRND_X | Op::UFRND | Op::UF2F => {
             let integral = matches!(b.lifted.inst.op, Op::FRND | Op::FRND_X | Op::UFRND)
@@ -280,7 +272,7 @@ fn conversion(b: &mut Builder) -> Result<Option<Alu>, String> {
             let from = float_of("src").or(if rounding { any_float } else { None }).unwrap_or(F32);
             let to = float_of("dst").or(if rounding { any_float } else { None }).unwrap_or(F32);
             b.code.words = (to.bits() / 32).max(1) as u8;
-            from_float(Alu::FloatToFloat { from, to, round, ftz, sat, integral }, from)
+            from_float(Alu::FloatToFloat { from, to, round, ftz, sat, integral, at }, from)
         }
         Op::F2FP | Op::F2FP_RS | Op::UF2FP => {
             b.abc(Kind::F32)?;
@@ -300,7 +292,7 @@ fn conversion(b: &mut Builder) -> Result<Option<Alu>, String> {
             let to = float_to_int_type(&words, "dst").or(integers.first().copied()).unwrap_or(s32);
             let from = float_to_int_type(&words, "src").unwrap_or(s32);
             b.code.a = b.src(Role::A, false, Kind::Int)?;
-            return Ok(Some(Alu::IntToInt { from, to }));
+            return Ok(Some(Alu::IntToInt { from, to, at }));
         }
         _ => return Ok(None),
     };
