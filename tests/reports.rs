@@ -305,6 +305,14 @@ fn the_command_line_says_it() {
     assert!(shape(&json).2["reports"][0]["message"].as_str().is_some_and(|text| text.contains("gets 2 arguments")));
     let same = |seed| run(race, &["--json", "--jitter", seed]).1;
     assert_eq!(same("3"), same("3"));
+    // What an engine has no use for is refused, before a card is looked for.
+    for (engine, options) in [("ptx", &["--trace", "--untimed", "--jitter=3"][..]), ("gpu", &["--json", "--steps=9"])] {
+        for option in options {
+            let (code, json, errors) = run(race, &["--engine", engine, option]);
+            let told = format!("--engine {engine} knows no {}", option.split('=').next().unwrap_or_default());
+            assert!(code == Some(1) && json.is_empty() && errors.contains(&told), "{option}: {errors}");
+        }
+    }
 }
 
 /// A kernel for sm_90 out of instructions, each with its stall, the scoreboards it sets for result and reads, and those it waits for; the word

@@ -74,6 +74,16 @@ impl Options {
         let step_limit = self.steps.unwrap_or(usual.step_limit);
         How { timed: !self.untimed, jitter: self.jitter, trace, step_limit, ..usual }
     }
+
+    /// An option that the engine has no use for: it would be given in vain.
+    fn in_vain(&self) -> Option<&'static str> {
+        let of_the_machine =
+            [("--trace", self.trace), ("--jitter", self.jitter.is_some()), ("--untimed", self.untimed)];
+        let not_of_a_card = [("--json", self.json), ("--steps", self.steps.is_some())];
+        let (sass, gpu) = (self.engine == "sass", self.engine == "gpu");
+        let in_vain = of_the_machine.iter().filter(|_| !sass).chain(not_of_a_card.iter().filter(|_| gpu));
+        in_vain.filter(|(_, given)| *given).map(|(name, _)| *name).next()
+    }
 }
 
 /// Runs and writes the results; any report is exit status 1, and one that ended the run writes none.
@@ -81,6 +91,9 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
     let mut bytes = super::read(&options.file)?;
     let is_cubin = bytes.starts_with(b"\x7fELF");
     let interpreted = options.engine == "ptx";
+    if let Some(name) = options.in_vain() {
+        return Err(format!("--engine {} knows no {name}", options.engine));
+    }
     if interpreted && is_cubin {
         return Err("--engine ptx executes PTX, and this is a cubin".into());
     }
