@@ -310,7 +310,7 @@ fn the_command_line_says_it() {
         for option in options {
             let (code, json, errors) = run(race, &["--engine", engine, option]);
             let told = format!("--engine {engine} knows no {}", option.split('=').next().unwrap_or_default());
-            assert!(code == Some(1) && json.is_empty() && errors.contains(&told), "{option}: {errors}");
+            assert!(code == Some(255) && json.is_empty() && errors.contains(&told), "{option}: {errors}");
         }
     }
 }
