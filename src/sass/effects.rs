@@ -173,23 +173,28 @@ fn coordinates(shape: &str) -> u8 {
 }
 
 /// Words of an operand of a texture instruction: results by the mask, two in the first destination; coordinates by the shape; behind them the
-/// level, what is compared with, offsets, or two derivatives for each dimension. Source: words of ptxas 13.0.88.
+/// level, what is compared with, offsets, or two derivatives for each dimension; scattered ones half in each operand. Source: words of ptxas
+/// 13.0.88.
 fn texture(inst: &Inst, role: Role) -> u8 {
     let mask = inst.arg(Role::Mask);
     let results = if mask.is_none() { 4 } else { (mask.val & 15).count_ones() as u8 };
     let shape = Mod::Texdim.text(inst.modifier(Mod::Texdim));
     let given = |kind: Mod| u8::from(inst.modifier(kind) != 0);
+    let more = || {
+        let lod = Mod::TexLod.text(inst.modifier(Mod::TexLod));
+        let level = u8::from(!matches!(lod, "" | "LZ") || Mod::TldLod.text(inst.modifier(Mod::TldLod)) == "LL");
+        let offsets = inst.modifier(Mod::TexOffset).min(2);
+        level + given(Mod::Dc) + given(Mod::Ms) + given(Mod::BindlessB) + offsets
+    };
+    let scattered = given(Mod::Scr) == 1 && inst.op != Op::TXD;
     match role {
         Role::D => results.min(2),
         Role::D2 => results.saturating_sub(2),
+        Role::A if scattered => (coordinates(shape) + more()).div_ceil(2),
         Role::A => coordinates(shape),
         _ if inst.op == Op::TXD => 2 * coordinates(shape.trim_start_matches("ARRAY_")),
-        _ => {
-            let lod = Mod::TexLod.text(inst.modifier(Mod::TexLod));
-            let level = u8::from(!matches!(lod, "" | "LZ") || Mod::TldLod.text(inst.modifier(Mod::TldLod)) == "LL");
-            let offsets = inst.modifier(Mod::TexOffset).min(2);
-            (level + given(Mod::Dc) + given(Mod::Ms) + given(Mod::BindlessB) + offsets).max(1)
-        }
+        _ if scattered => ((coordinates(shape) + more()) / 2).max(1),
+        _ => more().max(1),
     }
 }
 
@@ -258,6 +263,10 @@ mod tests {
             ("sm_90", "DADD R4, R2, R6", "R2+2 R6+2", "R4+2"),
             ("sm_90", "HMMA.16816.F32 R4, R8, R12, R4", "R12+2 R4+4 R8+4", "R4+4"),
             ("sm_90", "HMMA.1688.F16 R4, R8, R12, R4", "R12+1 R4+2 R8+2", "R4+2"),
+            ("sm_80", "TEX.SCR.LL R12, R14, R14, R12, 0x0, 0x60, CUBE", "R12+2 R14+2", "R12+2 R14+2"),
+            ("sm_80", "TEX.SCR.LL R20, R22, R20, R29, 0x0, 0x5a, 2D", "R20+2 R29+1", "R20+2 R22+2"),
+            ("sm_80", "TLD4.SCR.G RZ, R12, R8, R9, 0x0, 0x58, 2D, 0x6", "R8+1 R9+1", "R12+2"),
+            ("sm_80", "TLD.SCR.LZ R8, R10, R27, 0x0, 0x58, 1D", "R27+1", "R10+2 R8+2"),
             ("sm_80", "IMMA.16832.S8.S8 R4, R8.ROW, R12.COL, R4", "R12+2 R4+4 R8+4", "R4+4"),
             ("sm_90", "R2P PR, R4, 0x5", "R4+1", "P0+1 P2+1"),
             ("sm_90", "ISETP.GE.AND P0, PT, R0, UR4, PT", "R0+1 UR4+1", "P0+1"),
