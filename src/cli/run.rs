@@ -81,8 +81,8 @@ impl Options {
             [("--trace", self.trace), ("--jitter", self.jitter.is_some()), ("--untimed", self.untimed)];
         let not_of_a_card = [("--json", self.json), ("--steps", self.steps.is_some())];
         let (sass, gpu) = (self.engine == "sass", self.engine == "gpu");
-        let in_vain = of_the_machine.iter().filter(|_| !sass).chain(not_of_a_card.iter().filter(|_| gpu));
-        in_vain.filter(|(_, given)| *given).map(|(name, _)| *name).next()
+        let mut in_vain = of_the_machine.into_iter().filter(|_| !sass).chain(not_of_a_card.into_iter().filter(|_| gpu));
+        in_vain.find(|(_, given)| *given).map(|(name, _)| name)
     }
 }
 

@@ -6,9 +6,9 @@
 //!   reads it. A result that a scoreboard announces is there when somebody has waited for that scoreboard since, and not before, however
 //!   long it takes; results of a class that comes in order are there, too, when a later one of the class is.
 //! * A register may be written again when the tables allow it: cycles after the first write or an early read, the scoreboard of the first
-//!   write, either scoreboard of a late read. Which of two writes comes last is not known else, and a report where the register is read. Late reads of one order
-//!   (`LatencyClass::read_order`) happen in the order of issue: what is known of one is known of those before it, and who writes in the same
-//!   queue comes after them; behind a block barrier all of them are over.
+//!   write, either scoreboard of a late read. Which of two writes comes last is not known else, and a report where the register is read.
+//!   Late reads of one order (`LatencyClass::read_order`) happen in the order of issue: what is known of one is known of those before it,
+//!   and who writes in the same queue comes after them; behind a block barrier all of them are over.
 //! * A predicate that an instruction with late sources gives is there, too, when those have been read.
 //! * Scoreboards are counters: waiting for one waits for all that was counted on it, DEPBAR for all but the last few. One cannot be
 //!   waited for in the cycle after the instruction that sets it.
