@@ -347,19 +347,21 @@ fn mutants(word: u128) -> Vec<(&'static str, u128)> {
     out
 }
 
-/// How many of 100 mutants of a kind are caught at least, as measured, and what the others are: programs as right as before.
-const CAUGHT: [(&str, u32); 5] = [
+/// How many of 100 mutants of a kind are caught at least, as measured of the usual files and of all, and what the others are: programs as right
+/// as before.
+const CAUGHT: [(&str, [u32; 2]); 5] = [
     // A wait for what an earlier instruction of all paths has waited for, or for a result that is not read behind it.
-    ("a wait bit cleared", 97),
-    // A stall that no dependence asks for: that of an instruction whose pipe is busy, of the last one before a wait.
-    ("a stall one shorter", 97),
+    ("a wait bit cleared", [97, 95]),
+    // A stall that no dependence asks for: that of an instruction whose pipe is busy, of the last one before a wait, of a pair that the schedule
+    // keeps further apart than is demanded.
+    ("a stall one shorter", [97, 96]),
     // A result of a class that comes in order (of S2R, LDC, LDS), before another one that is waited for.
-    ("no write barrier", 93),
+    ("no write barrier", [93, 87]),
     // The same (of DFMA above all, whose results come in order where they are announced), and who waits for one scoreboard often waits for the
     // next one as well.
-    ("another write barrier", 73),
+    ("another write barrier", [73, 71]),
     // Late reads of one queue happen in order, and the end of a later one is waited for; or the result of the same instruction is.
-    ("no read barrier", 80),
+    ("no read barrier", [80, 64]),
 ];
 
 #[test]
@@ -396,6 +398,7 @@ fn mutants_of_control_words_are_caught() {
     for (what, least) in CAUGHT.iter().filter(|_| !narrowed) {
         let (caught, all) = counts.get(what).copied().unwrap_or_default();
         assert!(all >= 100, "{what}: {all} mutants");
+        let least = least[usize::from(whole())];
         assert!(100 * caught >= least * all, "{what}: {caught} of {all} caught, at least {least} % are: {counts:?}");
     }
     assert_eq!(counts.len(), CAUGHT.len(), "a bound for each kind of mutant: {counts:?}");
