@@ -3,7 +3,7 @@
 
 use super::{camel, phf_map, pretty};
 use crate::model::Model;
-use crate::model::encoding::{ArgField, Condition, Form, GuardKind, ModField};
+use crate::model::encoding::{ArgField, Condition, Form, GuardKind, ModField, is_number};
 use crate::model::form_syntax::{Bits, NEVER_PRINTED, constant_bits};
 use quote::quote;
 use std::collections::BTreeMap;
@@ -147,10 +147,7 @@ fn arg(field: &ArgField, form: &Form, model: &Model) -> String {
     // A uniform register that always prints stays with the instruction: `[R0+URZ]` is not `[R0]`.
     let kept = arg.kept || arg.kind == "U" && arg.elide.is_none_or(|e| e.0 == NEVER_PRINTED);
     // Nor is a number zero the null register: the forms differ.
-    let number = |r: usize| {
-        matches!(arg.kind.as_str(), "I" | "S" | "F" | "H" | "G" | "FH" | "FG" | "D")
-            && roles[r].default.as_deref() == Some("RZ")
-    };
+    let number = |r: usize| is_number(&arg.kind) && roles[r].default.as_deref() == Some("RZ");
     let optional = !kept && field.role.is_some_and(|r| roles[r].default.is_some() && !number(r));
     format!(
         "ArgField {{ slot: {}, kind: Kind::{kind}, bits: {}, bank: {}, neg: {}, abs: {}, complement: {}, not: {}, reuse: {}, elide: {:?}, absent: {:?}, optional: {optional}, literal: {:?}, group: {}, open: {:?}, join: {:?} }}",

@@ -270,6 +270,11 @@ fn arguments(row: &Row<FormRow>, ori: &Ori, op: usize, mods: &mut Vec<ModField>,
     args
 }
 
+/// Whether fields of a kind hold a number: its zero is a zero, and not the null register of a role whose default that is.
+pub fn is_number(kind: &str) -> bool {
+    matches!(kind, "I" | "S" | "F" | "H" | "G" | "FH" | "FG" | "D")
+}
+
 /// The value that a role's default has in a field of a kind.
 fn default(role: &RoleSpec, kind: &str) -> Option<(u64, bool)> {
     match role.default.as_deref()? {
