@@ -43,7 +43,7 @@ enum Command {
 
 /// Runs the command line; the first argument is the program's name.
 pub fn main(args: Vec<String>) -> ExitCode {
-    if !args.get(1).is_some_and(|a| ["check", "disasm", "helpers", "run", "targets"].contains(&a.as_str())) {
+    if !args.get(1).is_some_and(|a| options::COMMANDS.contains(&a.as_str())) {
         return compile::compile(&args);
     }
     let outcome = match Own::try_parse_from(spelling::normalise(args)) {
@@ -116,5 +116,19 @@ fn write_into(place: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
     match file.write_all(bytes) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn own_commands_are_those_of_clap() {
+        let own = Own::command();
+        let names: Vec<&str> = own.get_subcommands().map(clap::Command::get_name).collect();
+        assert_eq!(names, options::COMMANDS);
+        assert!(names.iter().all(|name| options::help().contains(name)));
     }
 }

@@ -158,12 +158,16 @@ pub fn find(name: &str, long: bool) -> Option<&'static OptionRow> {
     OPTIONS.iter().find(|row| if long { row.long == name } else { !row.short.is_empty() && row.short == name })
 }
 
+/// The commands of our own, of which one may come first in place of options: those of `clap`, whose look-up would cost every compilation.
+pub const COMMANDS: [&str; 5] = ["check", "disasm", "helpers", "run", "targets"];
+
 /// The text of `--help`.
 pub fn help() -> String {
-    let mut text = String::from(
+    let mut text = format!(
         "\nUsage  : sassafras [options] <ptx file>,...\n\
-         \nCompiles PTX to SASS. Own commands: sassafras disasm, run, targets (each with --help).\n\
+         \nCompiles PTX to SASS. Own commands: sassafras {} (each with --help).\n\
          \nOptions\n=======\n\n",
+        COMMANDS.join(", ")
     );
     for row in OPTIONS {
         let takes = match row.takes {

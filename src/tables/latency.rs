@@ -2,8 +2,8 @@
 //!
 //! Handwritten types over generated data; the rows are `latency/*.ron`. Every operand of every opcode has a class on every target,
 //! and every pair of classes has exactly one answer for each register file, so that a look-up cannot fail. A distance counts
-//! from the issue of the first instruction to the issue of the second: the sum of the stalls between them. Guaranteed of the
-//! rows: no distance is below the smallest one that the incumbent was seen to use (`tests/hazards.rs` gathers those).
+//! from the issue of the first instruction to the issue of the second: the sum of the stalls between them. Held by a test: the
+//! schedule's distances are not below those of the incumbent, but for pairs listed with their reasons (`tests/hazards_support/distances.rs`).
 
 use super::ori::{Mod, Op};
 use super::{Mods, Target};
