@@ -220,8 +220,7 @@ impl Maker<'_> {
         let mut used: Vec<String> = Vec::new();
         let random = &mut self.random;
         let mut text = piece.renamed(|kind, fresh| {
-            let fits = |name: &String, used: &[String]| !fresh || !used.contains(name);
-            let name = (0..40).map(|_| register(random, kind)).find(|name| fits(name, &used)).unwrap_or_default();
+            let name = if fresh { another(random, kind, &used) } else { register(random, kind) };
             used.push(name.clone());
             name
         });
@@ -312,8 +311,29 @@ fn in_lanes(form: &str, text: String, lanes: Lanes) -> String {
 
 /// A register of a kind.
 pub fn register(random: &mut Random, kind: char) -> String {
-    let count = KINDS.iter().find(|k| k.0 == kind).map_or(PREDICATES, |k| k.3);
-    format!("{kind}{}", random.below(count))
+    format!("{kind}{}", random.below(count(kind)))
+}
+
+/// How many registers of a kind programs have.
+fn count(kind: char) -> usize {
+    KINDS.iter().find(|k| k.0 == kind).map_or(PREDICATES, |k| k.3)
+}
+
+/// A register that is none of some.
+fn another(random: &mut Random, kind: char, used: &[String]) -> String {
+    let free = |name: &String| !used.contains(name);
+    let lucky = (0..40).map(|_| register(random, kind)).find(free);
+    lucky
+        .or_else(|| (0..count(kind)).map(|n| format!("{kind}{n}")).find(free))
+        .expect("a form has no more registers than programs")
+}
+
+#[test]
+fn the_last_register_is_found() {
+    for seed in 0..20_000 {
+        let used: Vec<String> = (0..count('e')).filter(|n| *n != 3).map(|n| format!("e{n}")).collect();
+        assert_eq!(another(&mut Random::new(seed), 'e', &used), "e3");
+    }
 }
 
 /// A predicate with or without its sign.
