@@ -129,6 +129,6 @@ mod tests {
         let own = Own::command();
         let names: Vec<&str> = own.get_subcommands().map(clap::Command::get_name).collect();
         assert_eq!(names, options::COMMANDS);
-        assert!(names.iter().all(|name| options::help().contains(name)));
+        assert!(options::help().contains(&names.join(", ")));
     }
 }

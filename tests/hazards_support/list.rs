@@ -128,10 +128,15 @@ pub struct List {
 /// What a dependence was judged by.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum By {
+    /// A bound of its own.
     Triple,
+    /// The smallest of its class.
     Class,
+    /// The bounds of its producer and its consumer.
     Ends,
+    /// The same, one of which the class does not have: the largest there is.
     Strictest,
+    /// The smallest of its producer's class.
     Producer,
     Nothing,
 }
