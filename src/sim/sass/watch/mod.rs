@@ -18,6 +18,7 @@
 
 mod copies;
 pub mod cost;
+mod flights;
 pub mod jitter;
 pub mod race;
 mod reach;

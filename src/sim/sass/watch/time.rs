@@ -17,38 +17,14 @@
 //! * An operand marked for reuse keeps its value for whoever reads the same register in the same slot next (`sass::reuse`).
 //! * Lanes that have parted have clocks of their own: what another group does meanwhile gives nobody time.
 
+use super::flights::{BOARDS, FIRST_QUEUE, Flight, Flights, Known, Places, Setting, name};
 use super::timing::{Timing, Use};
 use crate::sass::reuse::Cache;
 use crate::tables::latency::{Latency, LatencyClass, Needed, RegFile};
+use smallvec::SmallVec;
 
-/// Scoreboards of a warp.
-const BOARDS: usize = 6;
-/// Distance in cycles beyond which no row of the tables asks for more.
-const SETTLED: u64 = 64;
 /// Cycles from the issue of an instruction until its scoreboard counts.
 const COUNTED: u64 = 2;
-
-/// Orders: of the results of each class, and behind them of the reads of each queue.
-const FIRST_QUEUE: usize = 64;
-const ORDERS: usize = 128;
-
-/// A setting of a scoreboard: its number among all of that scoreboard, from 1.
-type Setting = Option<(u8, u64)>;
-
-/// A write that may be under way, or a read.
-#[derive(Clone, Copy, Debug)]
-struct Flight {
-    what: Use,
-    lanes: u32,
-    issue: u64,
-    pc: u32,
-    /// Settings of scoreboards each of which says that it is over.
-    settings: [Setting; 2],
-    /// An earlier write that may come after it: the register's value is not known until it is written again.
-    overtaken: Option<u32>,
-    /// The order that it is part of, where it is, and its place there.
-    order: Option<(u8, u64)>,
-}
 
 /// Something that was done before its time.
 #[derive(Clone, Debug)]
@@ -69,46 +45,23 @@ impl Hazard {
 }
 
 /// The time of one warp.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    /// Cycle at which the running group may issue next.
-    clock: u64,
+    /// The clock of the running group, and what is known to be over.
+    known: Known,
     clocks: [u64; 32],
-    writes: Vec<Flight>,
-    reads: Vec<Flight>,
+    flights: Flights,
     set: [u64; BOARDS],
-    done: [u64; BOARDS],
     /// Cycle, on the clock of the group that did it, at which each scoreboard was set last.
     set_at: [u64; BOARDS],
     set_by: [u32; BOARDS],
     /// Lanes of the setting: what other lanes of the warp do has a clock of its own.
     set_for: [u32; BOARDS],
-    /// Of each order, of results of a class or of reads of a queue: how many were issued, and how many are known to be over.
-    issued: [u64; ORDERS],
-    over: [u64; ORDERS],
+    /// Of each order, of results of a class or of reads of a queue: how many were issued.
+    issued: Places,
     /// What was issued of an order when a setting was made: (scoreboard, setting, order, place).
     covers: Vec<(u8, u64, u8, u64)>,
     cache: Cache,
-}
-
-impl Default for Timeline {
-    fn default() -> Timeline {
-        Timeline {
-            clock: 0,
-            clocks: [0; 32],
-            writes: Vec::new(),
-            reads: Vec::new(),
-            set: [0; BOARDS],
-            done: [0; BOARDS],
-            set_at: [0; BOARDS],
-            set_by: [0; BOARDS],
-            set_for: [0; BOARDS],
-            issued: [0; ORDERS],
-            over: [0; ORDERS],
-            covers: Vec::new(),
-            cache: Cache::default(),
-        }
-    }
 }
 
 impl Timeline {
@@ -118,18 +71,18 @@ impl Timeline {
         let mut latest = 0;
         for lane in 0..32 {
             if from >> lane & 1 != 0 {
-                self.clocks[lane] = self.clock;
+                self.clocks[lane] = self.known.clock;
             }
             if to >> lane & 1 != 0 {
                 latest = latest.max(self.clocks[lane]);
             }
         }
-        self.clock = latest;
+        self.known.clock = latest;
     }
 
     /// The cycle at which the running group issues next.
     pub fn cycle(&self) -> u64 {
-        self.clock
+        self.known.clock
     }
 
     /// The last setting of a scoreboard.
@@ -139,7 +92,7 @@ impl Timeline {
 
     /// Whether a setting of a scoreboard is known to be over.
     pub fn is_over(&self, (board, number): (u8, u64)) -> bool {
-        self.done[usize::from(board)] >= number
+        self.known.done[usize::from(board)] >= number
     }
 
     /// An instruction is issued on these lanes of a group; what it does too early.
@@ -156,12 +109,12 @@ impl Timeline {
             self.check_read(latency, read, if read.guard { group } else { active }, found);
         }
         self.reuse(t, pc, active, found);
-        let mut overtaken = Vec::new();
+        let mut overtaken = SmallVec::<[Option<u32>; 4]>::new();
         for write in &t.writes {
             overtaken.push(self.overtaken(latency, write, active));
             self.check_write(latency, write, active, found);
         }
-        self.note(t, pc, active, &overtaken);
+        self.note(t, pc, (group, active), &overtaken);
         self.go_on(latency, t, group, found);
     }
 
@@ -182,7 +135,11 @@ impl Timeline {
         for board in (0..BOARDS).filter(|board| t.ctrl.wait >> board & 1 != 0) {
             let (at, by) = (self.set_at[board], self.set_by[board]);
             let own = self.set_for[board] & group != 0;
-            if own && self.set[board] > self.done[board] && self.clock < at + COUNTED && self.clock >= at {
+            if own
+                && self.set[board] > self.known.done[board]
+                && self.known.clock < at + COUNTED
+                && self.known.clock >= at
+            {
                 let what =
                     format!("scoreboard {board} is waited for before the instruction at pc {:#x} has set it", by * 16);
                 found.push(Hazard::of(what, None, group));
@@ -197,48 +154,23 @@ impl Timeline {
     }
 
     fn finish(&mut self, board: usize, setting: u64) {
-        self.done[board] = self.done[board].max(setting);
-        let done = self.done[board];
-        let over = &mut self.over;
+        if self.known.done[board] >= setting {
+            return;
+        }
+        self.known.done[board] = setting;
+        let over = &mut self.known.over;
         self.covers.retain(|(b, s, order, place)| {
-            let met = usize::from(*b) == board && *s <= done;
+            let met = usize::from(*b) == board && *s <= setting;
             if met {
-                let known = &mut over[usize::from(*order)];
+                let known = &mut over.0[usize::from(*order)];
                 *known = (*known).max(*place);
             }
             !met
         });
     }
 
-    fn is_done(&self, f: &Flight) -> bool {
-        let done = |(board, number): &(u8, u64)| self.done[usize::from(*board)] >= *number;
-        f.settings.iter().flatten().any(done)
-            || f.order.is_some_and(|(order, place)| self.over[usize::from(order)] >= place)
-    }
-
-    /// What stands against doing something now that needs `needed` after a flight; `None` where nothing does.
-    fn too_early(&self, f: &Flight, needed: Needed) -> Option<String> {
-        if self.is_done(f) {
-            return None;
-        }
-        let pc = u64::from(f.pc) * 16;
-        match needed {
-            Needed::Cycles(n) => {
-                let passed = self.clock.saturating_sub(f.issue);
-                (passed < n.into())
-                    .then(|| format!("{passed} cycles after the instruction at pc {pc:#x}, and {n} are needed"))
-            }
-            Needed::Scoreboard => Some(match f.settings[0].or(f.settings[1]) {
-                Some((board, _)) => {
-                    format!("while scoreboard {board} of the instruction at pc {pc:#x} was not waited for")
-                }
-                None => format!("and the instruction at pc {pc:#x} has no scoreboard to wait for"),
-            }),
-        }
-    }
-
     fn check_read(&self, latency: &Latency, read: &Use, lanes: u32, found: &mut Vec<Hazard>) {
-        for f in self.writes.iter().filter(|f| same(&f.what, read) && f.lanes & lanes != 0) {
+        for f in self.flights.writes(read).iter().filter(|f| f.lanes & lanes != 0) {
             if let Some(earlier) = f.overtaken {
                 let (first, second) = (u64::from(earlier) * 16, u64::from(f.pc) * 16);
                 let what = format!(
@@ -249,7 +181,7 @@ impl Timeline {
                 continue;
             }
             let needed = latency.read_after_write(read.file, f.what.class, read.class);
-            if let Some(why) = self.too_early(f, needed) {
+            if let Some(why) = self.known.too_early(f, needed) {
                 let what = format!("{} is read {why}", name(read));
                 found.push(Hazard::of(what, Some((read.file, read.register)), f.lanes & lanes));
             }
@@ -258,10 +190,10 @@ impl Timeline {
 
     /// The earlier write of a register that may come after a new one, by its place.
     fn overtaken(&self, latency: &Latency, write: &Use, lanes: u32) -> Option<u32> {
-        let mut before = self.writes.iter().filter(|f| same(&f.what, write) && f.lanes & lanes != 0);
+        let mut before = self.flights.writes(write).iter().filter(|f| f.lanes & lanes != 0);
         let open = |f: &&Flight| {
             let needed = latency.write_after_write(write.file, f.what.class, write.class);
-            self.too_early(f, needed).is_some()
+            self.known.too_early(f, needed).is_some()
         };
         before.find(open).map(|f| f.pc)
     }
@@ -270,12 +202,12 @@ impl Timeline {
         let file = write.file;
         let queue = write.class.info().queue;
         let earlier = |f: &&Flight| queue != 0 && f.what.class.info().queue == queue;
-        for f in self.reads.iter().filter(|f| same(&f.what, write) && f.lanes & lanes != 0 && !earlier(f)) {
+        for f in self.flights.reads(write).iter().filter(|f| f.lanes & lanes != 0 && !earlier(f)) {
             let needed = latency.write_after_read(file, f.what.class, write.class);
-            if let Some(why) = self.too_early(f, needed) {
+            if let Some(why) = self.known.too_early(f, needed) {
                 let what = format!("{}, still to be read, is written {why}", name(write));
                 let same = |result: &&Flight| result.pc == f.pc && result.lanes & f.lanes & lanes != 0;
-                let results = self.writes.iter().filter(same).map(|r| (r.what.file, r.what.register)).collect();
+                let results = self.flights.all_writes().filter(same).map(|r| (r.what.file, r.what.register)).collect();
                 let lanes = f.lanes & lanes;
                 found.push(Hazard { late: Some(f.pc), results, ..Hazard::of(what, None, lanes) });
             }
@@ -283,66 +215,57 @@ impl Timeline {
     }
 
     /// Counts on the scoreboards and remembers what is under way.
-    fn note(&mut self, t: &Timing, pc: u32, active: u32, overtaken: &[Option<u32>]) {
-        let mut count = |board: u8| -> Setting {
-            let slot = self.set.get_mut(usize::from(board))?;
-            *slot += 1;
-            let board = usize::from(board);
-            (self.set_at[board], self.set_by[board], self.set_for[board]) = (self.clock, pc, active);
-            Some((board as u8, *slot))
-        };
-        let (written, read) = (count(t.ctrl.write_bar), count(t.ctrl.read_bar));
+    fn note(&mut self, t: &Timing, pc: u32, (group, active): (u32, u32), overtaken: &[Option<u32>]) {
+        let (written, read) = (self.count(t.ctrl.write_bar, pc, active), self.count(t.ctrl.read_bar, pc, active));
         let class = t.writes.first().map_or(t.class, |write| write.class);
         let in_order = class.info().in_order.then_some(class as usize);
         let result = in_order.map(|order| self.take_place(order, [written, None]));
         let order = t.reads.iter().map(|read| t.class.read_order(read.class)).find(|order| *order != 0);
         let read_place = order.map(|order| self.take_place(FIRST_QUEUE + usize::from(order), [read, written]));
         if t.meets {
-            self.over[FIRST_QUEUE..].copy_from_slice(&self.issued[FIRST_QUEUE..]);
+            self.known.over.0[FIRST_QUEUE..].copy_from_slice(&self.issued.0[FIRST_QUEUE..]);
         }
-        let (clock, done) = (self.clock, self.done);
-        let over = |f: &Flight| {
-            let settled = clock >= f.issue + SETTLED;
-            let info = f.what.class.info();
-            let never = f.settings == [None, None] && !info.announced && !info.late;
-            let known = settled && f.overtaken.is_none();
-            known && (never || f.settings.iter().flatten().any(|(board, number)| done[usize::from(*board)] >= *number))
-        };
-        self.writes.retain(|f| !over(f));
-        // An instruction that is executed again reads again.
-        let again = |f: &Flight| f.pc == pc && f.lanes & !active == 0;
-        self.reads.retain(|f| !(over(f) || again(f)));
         if active == 0 {
             return;
         }
-        for list in [&mut self.writes, &mut self.reads] {
-            list.iter_mut()
-                .filter(|f| t.writes.iter().any(|write| same(&f.what, write)))
-                .for_each(|f| f.lanes &= !active);
-            list.retain(|f| f.lanes != 0);
-        }
-        let predicate = |u: &Use| matches!(u.file, RegFile::P | RegFile::UP);
+        let Timeline { known, flights, .. } = self;
+        t.writes.iter().for_each(|write| flights.overwrite(write, active));
         let flight = |what: &Use, settings, overtaken, order| Flight {
             what: *what,
             lanes: active,
-            issue: clock,
+            issue: known.clock,
             pc,
             settings,
             overtaken,
             order,
         };
         for (write, overtaken) in t.writes.iter().zip(overtaken) {
-            let settings = [written, read.filter(|_| predicate(write))];
-            self.writes.push(flight(write, settings, *overtaken, result));
+            let predicate = matches!(write.file, RegFile::P | RegFile::UP);
+            let settings = [written, read.filter(|_| predicate)];
+            flights.write(known, flight(write, settings, *overtaken, result), group);
         }
-        self.reads
-            .extend(t.reads.iter().filter(|read| !read.guard).map(|r| flight(r, [read, written], None, read_place)));
+        let kept = || t.reads.iter().filter(|read| !read.guard && read.is_awaited());
+        kept().for_each(|read| flights.read_again(known, read, pc, (group, active)));
+        kept().for_each(|r| flights.read(flight(r, [read, written], None, read_place)));
+    }
+
+    /// A setting of a scoreboard.
+    fn count(&mut self, board: u8, pc: u32, active: u32) -> Setting {
+        let slot = self.set.get_mut(usize::from(board))?;
+        *slot += 1;
+        let number = *slot;
+        let place = usize::from(board);
+        (self.set_at[place], self.set_by[place], self.set_for[place]) = (self.known.clock, pc, active);
+        Some((board, number))
     }
 
     /// The next place in an order, covered by settings of scoreboards.
     fn take_place(&mut self, order: usize, settings: [Setting; 2]) -> (u8, u64) {
-        self.issued[order] += 1;
-        let place = self.issued[order];
+        self.issued.0[order] += 1;
+        let place = self.issued.0[order];
+        if settings == [None, None] {
+            return (order as u8, place);
+        }
         let covers = settings.iter().flatten().map(|(board, number)| (*board, *number, order as u8, place));
         // The last setting says it of all before it.
         self.covers.retain(|old| usize::from(old.2) != order || !settings.iter().flatten().any(|new| new.0 == old.0));
@@ -353,20 +276,21 @@ impl Timeline {
     /// The clock after the instruction.
     fn go_on(&mut self, latency: &Latency, t: &Timing, group: u32, found: &mut Vec<Hazard>) {
         if t.ctrl.stall == 0 {
+            // Whoever reads or writes the register next.
             let longest = |f: &Flight| {
                 let cycles = |needed: Needed| match needed {
                     Needed::Cycles(n) => n.into(),
                     Needed::Scoreboard => 0,
                 };
                 let (file, first) = (f.what.file, f.what.class);
-                // Whoever reads or writes the register next.
                 let of = |next: &LatencyClass| {
                     let read = latency.read_after_write(file, first, *next);
                     cycles(read).max(cycles(latency.write_after_write(file, first, *next)))
                 };
                 f.issue + LatencyClass::ALL.iter().map(of).max().unwrap_or(0)
             };
-            self.clock = self.writes.iter().map(longest).max().unwrap_or(0).max(self.clock + COUNTED);
+            let last = self.flights.all_writes().map(longest).max().unwrap_or(0);
+            self.known.clock = last.max(self.known.clock + COUNTED);
             return;
         }
         // Of memory and block barriers the least is what is wise: the incumbent goes below it in places.
@@ -374,15 +298,6 @@ impl Timeline {
             let what = format!("stalls for {} cycles, and {} are needed", t.ctrl.stall, t.least);
             found.push(Hazard::of(what, None, group));
         }
-        self.clock += u64::from(t.ctrl.stall);
+        self.known.clock += u64::from(t.ctrl.stall);
     }
-}
-
-/// A register as it is printed.
-fn name(u: &Use) -> String {
-    format!("{:?}{}", u.file, u.register)
-}
-
-fn same(a: &Use, b: &Use) -> bool {
-    a.file == b.file && a.register == b.register
 }

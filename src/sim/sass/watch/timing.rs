@@ -5,7 +5,7 @@
 
 use crate::sass::reuse::Operand;
 use crate::sass::{Ctrl, Effects, Inst, Slot};
-use crate::tables::latency::{Latency, LatencyClass, RegFile};
+use crate::tables::latency::{Latency, LatencyClass, Needed, RegFile};
 use crate::tables::{Mod, Op, Prop, Role};
 use smallvec::SmallVec;
 
@@ -16,6 +16,28 @@ pub struct Use {
     pub register: u8,
     pub class: LatencyClass,
     pub guard: bool,
+    /// Of a read: most cycles that a later write may have to stay behind it, and whether one may have to wait for a scoreboard.
+    pub longest: u8,
+    pub scoreboard: bool,
+}
+
+impl Use {
+    /// Of a read, what the tables can ask of a later write.
+    fn with_writers(self, latency: &Latency) -> Use {
+        let mut out = self;
+        for writer in LatencyClass::ALL {
+            match latency.write_after_read(self.file, self.class, writer) {
+                Needed::Cycles(n) => out.longest = out.longest.max(n),
+                Needed::Scoreboard => out.scoreboard = true,
+            }
+        }
+        out
+    }
+
+    /// Whether a later write can be too early for this read: the next instruction comes a cycle later in any case.
+    pub fn is_awaited(&self) -> bool {
+        self.scoreboard || self.longest > 1
+    }
 }
 
 /// What an instruction asks of those before and after it.
@@ -47,7 +69,8 @@ impl Timing {
                 let access = *a;
                 let of = move |(register, word)| {
                     let class = access.class(latency, inst, word);
-                    Use { file: access.file, register, class, guard: access.slot == Slot::Guard }
+                    let guard = access.slot == Slot::Guard;
+                    Use { file: access.file, register, class, guard, longest: 0, scoreboard: false }
                 };
                 access.registers().map(of)
             };
@@ -60,7 +83,7 @@ impl Timing {
             ctrl.wait |= inst.arg(Role::Mask).val as u8 & 63;
         }
         Timing {
-            reads: uses(&effects.reads),
+            reads: uses(&effects.reads).into_iter().map(|read| read.with_writers(latency)).collect(),
             writes: uses(&effects.writes),
             ctrl,
             least: latency.least_stall(inst.op),
