@@ -10,7 +10,7 @@ use super::lexer::{Tok, Token};
 use super::parser::{Parse, Parser, Reported};
 use super::scope::Name;
 use crate::diag::Pos;
-use crate::tables::ptx::{LATER_NAMES, OP_BY_NAME, Op, Role, TypeClass};
+use crate::tables::ptx::{FREE_NAMES, LATER_NAMES, MODIFIER_BY_TEXT, OP_BY_NAME, Op, Role, TypeClass};
 use smallvec::SmallVec;
 
 /// Most operands that an instruction may have.
@@ -92,21 +92,26 @@ impl<'a> Parser<'a> {
     fn operation(&mut self, name: Token, suffixes: &mut SmallVec<[Suffix<'a>; 8]>) -> Parse<Operation> {
         let mut whole = String::from(self.text(name));
         let mut found = OP_BY_NAME.get_entry(whole.as_str()).map(|(name, op)| (*op, 0, *name));
+        let mut free = free_name(&whole, 0, suffixes);
         for (i, suffix) in suffixes.iter().take(NAME_SUFFIXES).enumerate() {
             whole.push('.');
             whole.push_str(suffix.0);
             if let Some((name, op)) = OP_BY_NAME.get_entry(whole.as_str()) {
                 found = Some((*op, i + 1, *name));
             }
+            free = free_name(&whole, i + 1, suffixes).or(free);
+        }
+        if let Some(free) = free.filter(|free| found.is_none_or(|(_, taken, _)| taken <= free.taken)) {
+            suffixes.remove(free.last);
+            found = Some((Some(free.op), free.taken, free.spelt));
         }
         if let Some((Some(op), taken, spelt)) = found {
             suffixes.drain(..taken);
+            let last = op.name().rsplit('.').next().unwrap_or_default();
+            suffixes.retain(|suffix| suffix.0 != last || !repeats(last));
             if spelt != op.name() {
                 self.check_spelling(spelt, name.pos);
             }
-            return Ok(Operation::Known(op));
-        }
-        if let Some(op) = self.sync_operation(name, suffixes) {
             return Ok(Operation::Known(op));
         }
         match found {
@@ -126,15 +131,6 @@ impl<'a> Parser<'a> {
     fn check_spelling(&mut self, name: &str, pos: Pos) {
         let Some((major, minor)) = LATER_NAMES.get(name).filter(|since| self.module.version < **since) else { return };
         self.error(pos, format!("Feature '{name}' requires PTX ISA .version {major}.{minor} or later"));
-    }
-
-    /// An operation whose `.sync` stands further back: `match.any.sync`.
-    fn sync_operation(&self, name: Token, suffixes: &mut SmallVec<[Suffix<'a>; 8]>) -> Option<Op> {
-        let place = suffixes.iter().position(|suffix| suffix.0 == "sync")?;
-        let whole = format!("{}.sync", self.text(name));
-        let op = OP_BY_NAME.get(whole.as_str()).copied().flatten()?;
-        suffixes.remove(place);
-        Some(op)
     }
 
     /// Everything up to the `;`.
@@ -262,6 +258,31 @@ impl<'a> Parser<'a> {
         }
         Ok(())
     }
+}
+
+/// An operation whose last part stands further back: `match.any.sync`.
+struct Free {
+    op: Op,
+    /// The name as a whole.
+    spelt: &'static str,
+    /// How many suffixes belong to the name before the last part.
+    taken: usize,
+    /// The place of the last part.
+    last: usize,
+}
+
+/// The first suffix that makes a name whole which begins with `stem`, `taken` suffixes included.
+fn free_name(stem: &str, taken: usize, suffixes: &[Suffix]) -> Option<Free> {
+    let names = FREE_NAMES.get(stem)?;
+    suffixes.iter().enumerate().skip(taken).find_map(|(last, suffix)| {
+        let free = names.iter().find(|free| free.last == suffix.0)?;
+        Some(Free { op: free.op, spelt: free.name, taken, last })
+    })
+}
+
+/// Whether a text may stand more than once, whatever it says.
+fn repeats(text: &str) -> bool {
+    MODIFIER_BY_TEXT.get(text).is_some_and(|places| places.iter().all(|(g, i)| g.info().again >> i & 1 != 0))
 }
 
 /// The places at which an operation takes a label, one bit each.

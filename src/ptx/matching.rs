@@ -1,7 +1,8 @@
 //! Instructions against the rows of the tables.
 //!
 //! Input: an instruction as it is written. Output: the same with its row, its modifiers in fields and its types, or the
-//! error that the nearest row gives. Invariant: the order of modifiers and types among each other plays no part.
+//! error that the nearest row gives. Invariant: the order of modifiers and types plays no part, but for what the rows of
+//! the texts and groups say: one stands directly behind the operation, or before another.
 
 use super::ast::*;
 use super::instruction::{Suffix, Written};
@@ -10,7 +11,7 @@ use super::parser::{Parse, Parser};
 use super::requirements::Subject;
 use crate::diag::{Diagnostic, Pos};
 use crate::tables::ptx::{
-    Form, Group, MODIFIER_BY_TEXT, Modifiers, Needs, OP_BY_NAME, Op, Role, ScalarType, SpecialRegister, VECTORS,
+    Form, Group, GroupInfo, MODIFIER_BY_TEXT, Modifiers, Needs, OP_BY_NAME, Op, Role, ScalarType, SpecialRegister, VECTORS,
 };
 use smallvec::SmallVec;
 
@@ -82,7 +83,7 @@ impl<'a> Parser<'a> {
     fn sort(&mut self, written: &Written<'a>) -> Parse<(Set<'a>, Modifiers, Types)> {
         let op = written.op;
         let (mut set, mut mods, mut types) = (Set::new(), Modifiers::default(), Types::new());
-        for suffix in &written.suffixes {
+        for (at, suffix) in written.suffixes.iter().enumerate() {
             if let Some(ty) = ScalarType::by_name(suffix.0) {
                 types.push(ty);
                 continue;
@@ -95,6 +96,14 @@ impl<'a> Parser<'a> {
             let place = taken.clone().find(|(group, _)| mods.get(*group).is_none());
             let place = place.or(taken.next()).or(places.first());
             let Some(&(group, value)) = place else { continue };
+            let (info, bit) = (group.info(), 1 << value);
+            if mods.get(group) == Some(value) && info.again & bit != 0 {
+                continue;
+            }
+            let behind = info.before.is_some_and(|group| mods.get(group).is_some());
+            if behind || info.first & bit != 0 && at > 0 {
+                return Err(self.error(suffix.1, out_of_place(op, info, suffix.0)));
+            }
             if mods.get(group).is_some() {
                 let message = match group.info().twice {
                     "" => format!("Duplicate .{} modifier", suffix.0),
@@ -263,6 +272,14 @@ impl<'a> Parser<'a> {
     fn need_type(&mut self, op: Op, types: &Types, needs: Needs, pos: Pos) {
         let ty = types.first().map_or("", |t| t.name());
         self.need(Subject::Feature(&format!("{}.{ty}", op.name()), needs), pos);
+    }
+}
+
+/// The message about a modifier that stands too far back.
+fn out_of_place(op: Op, info: &GroupInfo, text: &str) -> String {
+    match info.wrong {
+        "" => format!("Unknown modifier '.{text}'"),
+        wrong => fill(wrong, op, text),
     }
 }
 

@@ -58,10 +58,25 @@ pub struct SpecialInfo {
 #[derive(Debug)]
 pub struct GroupInfo {
     pub texts: &'static [&'static str],
+    /// The texts that stand directly behind the operation, one bit each.
+    pub first: u32,
+    /// The texts that may stand more than once, one bit each.
+    pub again: u32,
+    /// The group that it stands before where an instruction has both.
+    pub before: Option<Group>,
     pub missing: &'static str,
     pub illegal: &'static str,
     pub wrong: &'static str,
     pub twice: &'static str,
+}
+
+/// A name of an operation whose last part stands anywhere among the modifiers.
+#[derive(Debug)]
+pub struct FreeName {
+    pub last: &'static str,
+    /// The name as a whole.
+    pub name: &'static str,
+    pub op: Op,
 }
 
 /// Which texts of a group a form takes.

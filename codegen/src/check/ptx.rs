@@ -82,6 +82,10 @@ fn places(ptx: &Ptx, report: &mut Report) {
 fn groups(ptx: &Ptx, report: &mut Report) {
     for group in &ptx.groups {
         let (name, count) = (&group.row.group, group.texts.len());
+        let before = &group.row.before;
+        if !before.is_empty() && (before == name || !ptx.groups.iter().any(|g| g.row.group == *before)) {
+            report.at("names", format!("no other modifier group is called `{before}`"), group.row.at);
+        }
         let right = if group.row.kind == GroupKind::Flag { count == 1 } else { (2..=MAX_TEXTS).contains(&count) };
         if !right {
             report.at("ptx", format!("group `{name}` is a {:?} and has {count} texts", group.row.kind), group.row.at);
@@ -95,6 +99,9 @@ fn forms(ptx: &Ptx, report: &mut Report) {
         let forms: Vec<&Form> = ptx.forms.iter().filter(|f| f.op == i).collect();
         if forms.is_empty() {
             report.at("ptx", format!("operation `{}` has no form", row.op), row.at);
+        }
+        if row.free && !row.op.contains('.') {
+            report.at("ptx", format!("the name `{}` has no last part that could be free", row.op), row.at);
         }
         for (n, form) in forms.iter().enumerate() {
             if let Some(same) = forms[..n].iter().find(|other| equal(form, other)) {

@@ -75,7 +75,18 @@ fn modifiers(ptx: &Ptx) -> TokenStream {
     let texts = ptx.groups.iter().map(|g| {
         let (names, twice) = (g.texts.iter().map(|t| &t.text), &g.row.twice);
         let (missing, illegal, wrong) = (&g.row.missing, &g.row.illegal, &g.row.wrong);
-        quote! { GroupInfo { texts: &[#(#names),*], missing: #missing, illegal: #illegal, wrong: #wrong, twice: #twice } }
+        let (first, again) = (g.texts_that(|t| t.first), g.texts_that(|t| t.again));
+        let before = match g.row.before.as_str() {
+            "" => quote!(None),
+            group => {
+                let group = ident(group);
+                quote!(Some(Group::#group))
+            }
+        };
+        quote! { GroupInfo {
+            texts: &[#(#names),*], first: #first, again: #again, before: #before,
+            missing: #missing, illegal: #illegal, wrong: #wrong, twice: #twice,
+        } }
     });
     let count = ptx.groups.len();
     quote! {
@@ -315,6 +326,7 @@ fn maps(ptx: &Ptx) -> TokenStream {
         quote!((u32, u32)),
         &later,
     );
+    let free = free_names(ptx);
     let types: Vec<_> =
         ptx.types.iter().map(|t| (t.name.clone(), format!("ScalarType::{}", variant(&t.name)))).collect();
     let types = phf_map("TYPE_BY_NAME", "Types by name.", quote!(ScalarType), &types);
@@ -338,5 +350,20 @@ fn maps(ptx: &Ptx) -> TokenStream {
         quote!(&'static [(Group, u8)]),
         &texts,
     );
-    quote! { #ops #later #types #specials #texts }
+    quote! { #ops #later #free #types #specials #texts }
+}
+
+fn free_names(ptx: &Ptx) -> TokenStream {
+    let mut stems: Vec<(String, String)> = Vec::new();
+    for free in ptx.free_names() {
+        let op = variant(&ptx.operations[free.op].op);
+        let entry = format!("FreeName {{ last: {:?}, name: {:?}, op: Op::{op} }}, ", free.last, free.name);
+        match stems.iter_mut().find(|(stem, _)| stem == free.stem) {
+            Some(found) => found.1.push_str(&entry),
+            None => stems.push((free.stem.to_string(), entry)),
+        }
+    }
+    let stems: Vec<_> = stems.into_iter().map(|(stem, list)| (stem, format!("&[{list}]"))).collect();
+    let doc = "Names whose last part stands anywhere among the modifiers, by what stands before it.";
+    phf_map("FREE_NAMES", doc, quote!(&'static [FreeName]), &stems)
 }

@@ -11,6 +11,23 @@ pub struct Group {
     pub texts: Vec<Row<ModifierRow>>,
 }
 
+impl Group {
+    /// The texts of which something holds, one bit each.
+    pub fn texts_that(&self, test: fn(&ModifierRow) -> bool) -> u32 {
+        self.texts.iter().enumerate().map(|(i, text)| u32::from(test(text)) << i).sum()
+    }
+}
+
+/// A name whose last part stands anywhere among the modifiers.
+pub struct FreeName<'a> {
+    /// The name without its last part.
+    pub stem: &'a str,
+    pub last: &'a str,
+    /// The name as a whole.
+    pub name: &'a str,
+    pub op: usize,
+}
+
 /// Which texts of a group a form takes.
 #[derive(Clone, Debug)]
 pub struct Rule {
@@ -170,6 +187,18 @@ impl Ptx {
         out.extend(self.vectors.iter().map(|w| (w.row.src.as_str(), w.row.at)));
         out.extend(self.versions.iter().map(|r| (r.src.as_str(), r.at)));
         out
+    }
+
+    /// The names of operations whose last part is free.
+    pub fn free_names(&self) -> impl Iterator<Item = FreeName<'_>> {
+        let free = self.operations.iter().enumerate().filter(|(_, o)| o.free);
+        let names = free.flat_map(|(op, o)| {
+            std::iter::once(o.op.as_str()).chain(o.also.split_whitespace()).map(move |name| (op, name))
+        });
+        names.filter_map(|(op, name)| {
+            let (stem, last) = name.rsplit_once('.')?;
+            Some(FreeName { stem, last, name, op })
+        })
     }
 
     /// Whether a modifier or a type is written so.

@@ -10,6 +10,9 @@ pub struct OperationRow {
     /// PTX version from which on the other spellings are known.
     #[serde(default)]
     pub also_ptx: String,
+    /// Whether the last part of the name stands anywhere among the modifiers.
+    #[serde(default)]
+    pub free: bool,
     /// PTX version and SM from which on, both together, it is gone.
     #[serde(default)]
     pub gone: Option<(String, u32)>,
@@ -41,6 +44,9 @@ pub struct GroupRow {
     pub twice: String,
     #[serde(default)]
     pub then: String,
+    /// The group that it stands before.
+    #[serde(default)]
+    pub before: String,
     pub doc: String,
     pub src: String,
 }
@@ -50,6 +56,12 @@ pub struct GroupRow {
 pub struct ModifierRow {
     pub group: String,
     pub text: String,
+    /// It stands directly behind the operation.
+    #[serde(default)]
+    pub first: bool,
+    /// It may stand more than once.
+    #[serde(default)]
+    pub again: bool,
     pub src: String,
 }
 
