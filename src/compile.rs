@@ -44,6 +44,8 @@ pub struct Options {
     pub warn_double: bool,
     /// Write line tables even where the PTX has no `.loc`; where it has some they are always written.
     pub line_info: bool,
+    /// Write no line tables, whatever the PTX and the field above say.
+    pub suppress_debug_info: bool,
     /// Values of the knobs of `tables/knobs.ron`.
     pub knobs: Knobs,
     /// What stands around the target's legalization backend, and may leave out, replace or add to what it does.
@@ -68,6 +70,7 @@ impl Options {
             entries: Vec::new(),
             relocatable: false,
             line_info: false,
+            suppress_debug_info: false,
             warn_double: false,
             knobs: Knobs::default(),
             outer_backend: None,
@@ -130,6 +133,7 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     if let Some(why) = Target::by_name(&module.target.name).and_then(|row| row.refused_on(target)) {
         return Err(vec![Diagnostic::fatal(why)]);
     }
+    diagnostics.splice(0..0, source_lines::check(&module, options));
     apply_options(&mut module, options)?;
     if options.warn_double {
         diagnostics.extend(double_precision(&module));
@@ -186,7 +190,7 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     output.functions = all_resources(&lowered, &functions, options.relocatable);
     let mut cubin = module_of(lowered, functions, &module, (target, options.relocatable));
     match sources {
-        [source] => source_lines::add(&mut cubin, &module, source, options.line_info),
+        [source] => source_lines::add(&mut cubin, &module, source, options),
         _ if options.line_info => output.diagnostics.push(Diagnostic::note(source_lines::OF_SEVERAL.to_string())),
         _ => {}
     }

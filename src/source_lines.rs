@@ -3,26 +3,45 @@
 //! Input: a module and its text. Output: files, `.loc` places with their calls, and which place each PTX line has. Invariant: the
 //! front end has checked that each `inlined_at` names an earlier place and each `function_name` a label of `.debug_str`.
 
-use crate::cubin::lines::{self, LineInfo, SourceFile, SourcePlace};
+use crate::compile::Options;
+use crate::cubin::lines::{self, LineInfo, NAMES, Placement, SourceFile, SourcePlace};
 use crate::cubin::{Cubin, DebugLevel, ElfKind};
+use crate::diag::Diagnostic;
 use crate::ptx::ast::{DebugSection, Location, Module, Statement};
+use crate::tables::elf::ElfTarget;
 use std::collections::HashMap;
-
-/// The section that holds the names of inlined functions.
-pub const NAMES: &str = ".debug_str";
 
 /// What is said where lines are wanted of several texts in one cubin.
 pub const OF_SEVERAL: &str = "No line tables are written for several inputs";
 
-/// Adds the line tables to a cubin, if the text has a `.loc` or `always`.
-pub fn add(cubin: &mut Cubin, module: &Module, text: &str, always: bool) {
-    let info = of(module, text);
-    if info.places.is_empty() && !always {
+/// What is said where nothing is there to suppress.
+const NOTHING_TO_SUPPRESS: &str =
+    "Option suppress-debug-info requires option device-debug or lineinfo; ignoring since latter is not specified";
+
+/// Warns of an option that has nothing to suppress.
+pub fn check(module: &Module, options: &Options) -> Option<Diagnostic> {
+    let idle = options.suppress_debug_info && !options.line_info && !has_places(module);
+    idle.then(|| Diagnostic::note(NOTHING_TO_SUPPRESS))
+}
+
+/// Whether the text has a `.loc`.
+fn has_places(module: &Module) -> bool {
+    let mut statements = module.functions.values().flat_map(|function| function.body.iter().flatten());
+    statements.any(|statement| matches!(statement, Statement::Location(_)))
+}
+
+/// Adds the line tables to a cubin, if the text has a `.loc` or the options want them, unless they are suppressed.
+pub fn add(cubin: &mut Cubin, module: &Module, text: &str, options: &Options) {
+    if options.suppress_debug_info || !(options.line_info || has_places(module)) {
         return;
     }
-    cubin.debug = if info.inlined() { DebugLevel::InlinedLines } else { DebugLevel::Lines };
-    let object = cubin.kind == ElfKind::Relocatable;
-    cubin.kept.sections.extend(lines::sections(&cubin.functions, &info, object));
+    let info = of(module, text);
+    cubin.debug = if info.names.is_empty() { DebugLevel::Lines } else { DebugLevel::InlinedLines };
+    let placement = Placement {
+        object: cubin.kind == ElfKind::Relocatable,
+        split_relocs: ElfTarget::of_sm(cubin.sm).is_some_and(|target| target.layout.info().split_relocs),
+    };
+    cubin.kept.sections.extend(lines::sections(&cubin.functions, &info, placement));
 }
 
 /// Gathers it.

@@ -156,6 +156,7 @@ fn options_of(a: &Arguments, warnings: &mut Vec<Diagnostic>) -> Result<compile::
     wanted.entries = a.list(Key::Entry);
     wanted.relocatable = a.has(Key::CompileOnly);
     wanted.line_info = a.has(Key::LineInfo);
+    wanted.suppress_debug_info = a.has(Key::SuppressDebugInfo);
     wanted.warn_double = a.has(Key::WarnDouble);
     wanted.verify_ir = a.has(Key::VerifyIr);
     wanted.dump_phases = a.list(Key::DumpPhases);

@@ -52,8 +52,14 @@ pub struct SourcePlace {
     pub call: Option<(usize, u64)>,
 }
 
-/// R_CUDA_64.
+/// R_CUDA_64 and R_CUDA_32.
 const ADDRESS: u32 = 2;
+const ADDRESS_32: u32 = 1;
+const SOURCE_LINES: &str = ".debug_line";
+/// The PTX text.
+const TEXT: &str = ".nv_debug_ptx_txt";
+/// The names of inlined functions.
+pub const NAMES: &str = ".debug_str";
 /// SHT_PROGBITS.
 const BITS: u32 = 1;
 const LINE_BASE: i64 = -5;
@@ -65,34 +71,86 @@ const MAX_CALLS: u32 = 64;
 /// The vendor's extended opcode for inlined code: the number of the call's row, the offset of the function's name.
 const INLINED: u8 = 0x90;
 
-/// The sections; `objects` are to be linked, where texts are told apart by their names.
-pub fn sections(functions: &[Function], info: &LineInfo, object: bool) -> Vec<KeptSection> {
-    let mut sections = vec![section(".debug_line", source_lines(functions, info))];
-    if !info.names.is_empty() {
-        sections.push(section(".debug_str", Image::new(info.names.clone(), 1)));
+/// How the file that gets the tables is laid out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// To be linked: texts are told apart by their names, which the tables name as their file.
+    pub object: bool,
+    /// Relocations with and without addend stand in tables of their own; such tables run backwards in objects.
+    pub split_relocs: bool,
+}
+
+/// The sections, in file order.
+pub fn sections(functions: &[Function], info: &LineInfo, placement: Placement) -> Vec<KeptSection> {
+    let text = text(&info.text);
+    let text_name = match placement.object {
+        true => format!("{TEXT}.{}", digest(&info.text)),
+        false => TEXT.to_string(),
+    };
+    let text_file = placement.object.then_some(text_name.as_str());
+    let mut lines = source_lines(functions, info);
+    let mut text_lines = text_lines(functions, text_file);
+    if placement.object && placement.split_relocs {
+        lines.relocs.reverse();
+        text_lines.relocs.reverse();
+        lines.relocs.extend(info.inlined().then(|| names_reloc(&lines)));
     }
-    sections.push(section(".nv_debug_line_sass", text_lines(functions)));
-    let suffix = if object { format!(".{}", digest(&info.text)) } else { String::new() };
-    sections.push(section(&format!(".nv_debug_ptx_txt{suffix}"), Image::new(text(&info.text), 1)));
-    if object {
-        // A linker's table of relocations runs backwards.
-        sections.iter_mut().for_each(|section| section.image.relocs.reverse());
+    let mut sections = vec![section(SOURCE_LINES, lines)];
+    sections.push(section(".nv_debug_line_sass", text_lines));
+    sections.push(section(&text_name, Image::new(nul_terminated(&text), 1)));
+    if !info.names.is_empty() {
+        // Names that the source lines refer to follow these.
+        let place = if info.inlined() { 1 } else { sections.len() };
+        sections.insert(place, section(NAMES, Image::new(info.names.clone(), 1)));
     }
     sections
+}
+
+/// The header's reference to the names of inlined functions, for a linker that joins the names of several objects.
+fn names_reloc(lines: &Image) -> Reloc {
+    let header = lines.bytes.get(6..10).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or_default();
+    // The field ends the header, which begins behind the lengths and the version.
+    let offset = u64::from(u32::from_le_bytes(header)) + 10 - 4;
+    Reloc { offset, kind: ADDRESS_32, symbol: NAMES.to_string(), addend: 0, explicit_addend: true }
 }
 
 fn section(name: &str, image: Image) -> KeptSection {
     KeptSection { name: name.to_string(), kind: BITS, align: 1, image, ..KeptSection::default() }
 }
 
-/// The text with a NUL behind each line.
-fn text(text: &str) -> Vec<u8> {
-    text.lines().flat_map(|line| line.trim().bytes().chain([0])).collect()
+/// Words that begin a line which the text leaves empty: data and places that other sections hold.
+const LEFT_OUT: [&str; 5] = [".loc", ".file", ".b8", ".b32", ".b64"];
+
+/// The lines of the text as `.nv_debug_ptx_txt` has them: without indentation, comments and left-out lines empty, empty
+/// lines at the end dropped. Source: ptxas 13.0.88 -lineinfo over texts with one such line each.
+fn text(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.split('\n').map(text_line).collect();
+    while lines.last().is_some_and(|line| line.is_empty()) {
+        lines.pop();
+    }
+    lines
 }
 
-/// FNV-1a of 32 bits.
+fn text_line(line: &str) -> &str {
+    let line = line.trim_start_matches([' ', '\t', '\r']);
+    let line = line.split('\r').next().unwrap_or(line);
+    let word = line.split([' ', '\t']).next().unwrap_or(line);
+    if line.starts_with("//") || LEFT_OUT.contains(&word) { "" } else { line }
+}
+
+/// The lines with a NUL behind each.
+fn nul_terminated(lines: &[&str]) -> Vec<u8> {
+    lines.iter().flat_map(|line| line.bytes().chain([0])).collect()
+}
+
+/// Adler-32.
 fn digest(text: &str) -> u32 {
-    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+    const MODULUS: u32 = 65521;
+    let (low, high) = text.bytes().fold((1, 0), |(low, high), byte| {
+        let low = (low + u32::from(byte)) % MODULUS;
+        (low, (high + low) % MODULUS)
+    });
+    high << 16 | low
 }
 
 /// Lines of the source language.
@@ -116,15 +174,17 @@ fn source_lines(functions: &[Function], info: &LineInfo) -> Image {
     program.finish()
 }
 
-/// Lines of the PTX text, which is file 0.
-fn text_lines(functions: &[Function]) -> Image {
-    let mut program = Program::new(&BTreeMap::new(), false);
+/// Lines of the PTX text, which is file 0, or file 1 where it has a name.
+fn text_lines(functions: &[Function], name: Option<&str>) -> Image {
+    let file = name.map(|name| (1, SourceFile { name: name.to_string(), ..SourceFile::default() }));
+    let number = file.iter().len() as u64;
+    let mut program = Program::new(&file.into_iter().collect(), false);
     for function in functions.iter().filter(|f| words(f).next().is_some()) {
         program.begin(&function.name);
         let mut last = 0;
         for (at, line) in words(function) {
             if line != last {
-                program.row(at, (0, line), None);
+                program.row(at, (number, line), None);
                 last = line;
             }
         }

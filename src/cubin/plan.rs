@@ -66,54 +66,71 @@ fn replace_by_kept<'a>(drafts: &mut Vec<(Key, Draft<'a>)>, cubin: &'a Cubin, tar
     for (i, kept) in cubin.kept.sections.iter().enumerate() {
         let key = match drafts.iter().position(|(_, draft)| draft.name == kept.name) {
             Some(found) => drafts.remove(found).0,
-            None => key_of(&kept.name, target).unwrap_or((LAST, 0, i)),
+            None => key_of(&kept.name, i, target).unwrap_or((LAST, 0, i)),
         };
         let draft = Draft { name: kept.name.clone(), shape: Shape::Kept(kept), image: kept.image.clone() };
         drafts.push((key, draft));
     }
 }
 
-/// The place that a row gives to a section of this name.
-fn key_of(name: &str, target: &ElfTarget) -> Option<Key> {
+/// The place that a row gives to a section of this name; line tables stand in the order in which they were kept.
+fn key_of(name: &str, place: usize, target: &ElfTarget) -> Option<Key> {
     let row = SECTIONS.iter().enumerate().find(|(_, row)| match row.scope {
         // In objects the text has a number behind its name.
         Scope::Module if row.content == Content::Kept => name.starts_with(row.name),
         Scope::Module => row.name == name,
         Scope::Function => name.starts_with(row.name),
     });
-    row.and_then(|(number, row)| Some((row.order[target.layout as usize]?, 0, number)))
+    row.and_then(|(number, row)| {
+        let number = if row.content == Content::Kept { SECTIONS.len() + place } else { number };
+        Some((row.order[target.layout as usize]?, 0, number))
+    })
 }
 
 /// Adds the relocation sections: one for each section with relocations, and those that the file which was read had.
 fn add_relocs<'a>(drafts: &mut Vec<(Key, Draft<'a>)>, cubin: &'a Cubin, target: &ElfTarget) {
-    let split = target.layout.info().split_relocs;
     let mut more = Vec::new();
-    for row in
-        SECTIONS.iter().filter(|row| matches!(row.content, Content::Relocations | Content::RelocationsWithAddend))
-    {
-        let Some(order) = row.order[target.layout as usize] else { continue };
-        let with_addend = row.content == Content::RelocationsWithAddend;
-        for (number, (key, draft)) in drafts.iter().enumerate() {
-            let own = |r: &&Reloc| with_addend == (!split || r.explicit_addend || r.addend != 0);
-            let relocs: Vec<Reloc> = draft.image.relocs.iter().filter(own).cloned().collect();
-            let name = format!("{}{}", row.name, draft.name);
-            if relocs.is_empty() && !cubin.kept.order.sections.contains(&name) {
-                continue;
-            }
-            let size = relocs.len() as u64 * row.entry;
-            let image = Image { relocs, size, align: row.align, bytes: Vec::new() };
-            // The relocations of code come first, those of the frame last: by their targets' places, frame after all.
-            let place = if key.0 <= order { usize::MAX } else { relocs_place(draft) };
-            let shape = Shape::Relocs(row, draft.name.clone());
-            more.push(((order, place, number), Draft { name, shape, image }));
+    for (number, (key, draft)) in drafts.iter().enumerate() {
+        let mut tables = reloc_tables(draft, cubin, target);
+        // Of two tables of one section, the one whose first relocation comes first.
+        tables.sort_by_key(|(_, table)| table.image.relocs.iter().map(|reloc| reloc.offset).min());
+        for (i, (order, table)) in tables.into_iter().enumerate() {
+            more.push(((order, relocs_place(key, draft, order), 2 * number + i), table));
         }
     }
     drafts.extend(more);
 }
 
-fn relocs_place(draft: &Draft<'_>) -> usize {
+/// The relocation sections of a section, each with the place that its row has in the file.
+fn reloc_tables<'a>(draft: &Draft<'_>, cubin: &Cubin, target: &ElfTarget) -> Vec<(u16, Draft<'a>)> {
+    let split = target.layout.info().split_relocs;
+    let table = |row: &'static SectionRow| {
+        let order = row.order[target.layout as usize]?;
+        let with_addend = match row.content {
+            Content::Relocations => false,
+            Content::RelocationsWithAddend => true,
+            _ => return None,
+        };
+        let own = |r: &&Reloc| with_addend == (!split || r.explicit_addend || r.addend != 0);
+        let relocs: Vec<Reloc> = draft.image.relocs.iter().filter(own).cloned().collect();
+        let name = format!("{}{}", row.name, draft.name);
+        if relocs.is_empty() && !cubin.kept.order.sections.contains(&name) {
+            return None;
+        }
+        let size = relocs.len() as u64 * row.entry;
+        let image = Image { relocs, size, align: row.align, bytes: Vec::new() };
+        Some((order, Draft { name, shape: Shape::Relocs(row, draft.name.clone()), image }))
+    };
+    SECTIONS.iter().filter_map(table).collect()
+}
+
+/// The relocations of code come first, then those of data by their sections' places, those of the line tables, and
+/// those of the frame last.
+fn relocs_place(key: &Key, draft: &Draft<'_>, order: u16) -> usize {
     match draft.shape {
         Shape::Row(row, _) if row.content == Content::Code => 0,
+        Shape::Row(row, _) if row.content == Content::Frame => usize::MAX,
+        _ if key.0 <= order => usize::MAX - 1,
         _ => 1,
     }
 }

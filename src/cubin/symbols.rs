@@ -143,7 +143,16 @@ impl Table<'_> {
     fn module_sections(&mut self, contents: &[Content]) -> Result<(), CubinError> {
         for content in contents {
             let rows = SECTIONS.iter().filter(|row| row.content == *content && row.symbol);
-            for row in rows.filter(|row| row.scope == Scope::Module) {
+            let rows: Vec<_> = rows.filter(|row| row.scope == Scope::Module).collect();
+            if *content == Content::Kept {
+                // In objects the text has a number behind its name.
+                let kept = self.cubin.kept.sections.iter().map(|section| section.name.as_str());
+                for name in kept.filter(|name| rows.iter().any(|row| name.starts_with(row.name))) {
+                    self.section_symbol(name)?;
+                }
+                continue;
+            }
+            for row in rows {
                 // Layouts may have a row each for the same section.
                 if self.sections.contains_key(row.name) && !self.names.contains(row.name) {
                     self.section_symbol(row.name)?;
