@@ -3,7 +3,7 @@
 //! Input: lowered functions and their encoded code. Output: one [`cubin::Function`] per kernel and the rows of the call graph.
 //! Invariants: a kernel's section holds its own code and one copy of each function that it may call, as local symbols
 //! `$kernel$function`; the kernel states the registers and barriers of all of them, and the stack of the deepest path of calls that
-//! is known (recursion and calls through pointers count nothing, as with the incumbent).
+//! is known: a call through a pointer may reach every function whose address is taken, recursion counts nothing.
 
 use crate::alloc::EXTRA_REGISTERS;
 use crate::cubin;
@@ -42,7 +42,8 @@ pub fn kernel(
     pieces.extend(lowered.pieces.iter().map(|i| Piece { lowered: &module.devices[*i], code: &devices[*i] }));
     let named: Vec<(&str, &Code)> = pieces.iter().map(|p| (p.name(), p.code)).collect();
     let linked = link::link(target, &named)?;
-    let stack = stack(&pieces);
+    let stacks = stacks(&pieces, &module.pointers);
+    let stack = stacks[0];
     let own_calls = pieces.len() > 1 || !lowered.callees.is_empty();
     let calls = own_calls || pieces.iter().any(|p| !p.lowered.externs.is_empty());
     let registers = pieces.iter().map(|p| p.code.registers).max().unwrap_or(0) + EXTRA_REGISTERS;
@@ -52,7 +53,7 @@ pub fn kernel(
         name: lowered.function.name.clone(),
         kernel: true,
         binding: lowered.binding,
-        labels: labels(&pieces, &linked, stack),
+        labels: labels(&pieces, &linked, &stacks),
         registers: registers.max(least),
         barriers: pieces.iter().map(|p| p.lowered.barriers).max().unwrap_or(0),
         param_base: lowered.param_base,
@@ -146,16 +147,16 @@ pub fn table_symbols(functions: &[cubin::Function]) -> Vec<cubin::KeptSymbol> {
 }
 
 /// The functions behind the kernel.
-fn labels(pieces: &[Piece], linked: &Linked, stack: u32) -> Vec<cubin::Label> {
+fn labels(pieces: &[Piece], linked: &Linked, stacks: &[u32]) -> Vec<cubin::Label> {
     let kernel = pieces[0].name();
     let ends = linked.starts.iter().skip(1).copied().chain([linked.bytes.len() as u64]);
-    let all = pieces.iter().zip(linked.starts.iter().zip(ends)).skip(1);
-    all.map(|(piece, (start, end))| cubin::Label {
+    let all = pieces.iter().zip(stacks).zip(linked.starts.iter().zip(ends)).skip(1);
+    all.map(|((piece, stack), (start, end))| cubin::Label {
         name: format!("${kernel}${}", piece.name()),
         offset: *start,
         size: end - start,
         binding: piece.lowered.binding,
-        frame: Some(stack),
+        frame: Some(*stack),
     })
     .collect()
 }
@@ -212,15 +213,17 @@ fn externs(pieces: &[Piece]) -> Vec<String> {
     names
 }
 
-/// Bytes of stack that the kernel and the deepest path of its calls by name take; a recursive function counts nothing.
-fn stack(pieces: &[Piece]) -> u32 {
+/// Bytes of stack that each piece and the deepest path of its calls take; a recursive function counts nothing.
+fn stacks(pieces: &[Piece], pointers: &[String]) -> Vec<u32> {
     let by_name: BTreeMap<&str, usize> = pieces.iter().enumerate().map(|(i, p)| (p.name(), i)).collect();
-    let mut depths = Depths { pieces, by_name, known: vec![None; pieces.len()], open: Vec::new() };
-    depths.of(0)
+    let mut depths = Depths { pieces, pointers, by_name, known: vec![None; pieces.len()], open: Vec::new() };
+    (0..pieces.len()).map(|piece| depths.of(piece)).collect()
 }
 
 struct Depths<'a> {
     pieces: &'a [Piece<'a>],
+    /// Functions whose address is taken.
+    pointers: &'a [String],
     by_name: BTreeMap<&'a str, usize>,
     known: Vec<Option<u32>>,
     open: Vec<usize>,
@@ -239,12 +242,50 @@ impl Depths<'_> {
             return 0;
         }
         self.open.push(piece);
-        let callees: Vec<usize> =
-            self.pieces[piece].lowered.callees.iter().filter_map(|n| self.by_name.get(n.as_str()).copied()).collect();
+        let lowered = self.pieces[piece].lowered;
+        let pointers: &[String] = if lowered.indirect { self.pointers } else { &[] };
+        let names = lowered.callees.iter().chain(pointers);
+        let callees: Vec<usize> = names.filter_map(|name| self.by_name.get(name.as_str()).copied()).collect();
         let below = callees.into_iter().map(|callee| self.of(callee)).max().unwrap_or(0);
         self.open.pop();
-        *self.known[piece].get_or_insert(self.pieces[piece].lowered.function.frame_bytes + below)
+        *self.known[piece].get_or_insert(lowered.function.frame_bytes + below)
     }
+}
+
+/// The places of the functions in the file, as ptxas 13.0.88 has them. In a cubin the last entry of the text comes first; in
+/// an object each function stands behind those that it calls or names, the last of the text first and its last call
+/// first; `text` has the names of the text's functions.
+pub fn file_order(module: &LoweredModule, text: &[&str], object: bool) -> Vec<usize> {
+    if !object {
+        return (0..module.functions.len()).rev().collect();
+    }
+    let all: Vec<&LoweredFunction> = module.functions.iter().chain(&module.devices).collect();
+    let by_name: BTreeMap<&str, usize> = all.iter().enumerate().map(|(i, f)| (f.function.name.as_str(), i)).collect();
+    let place = |name: &str| by_name.get(name).copied();
+    let roots: Vec<usize> = text.iter().rev().filter_map(|name| place(name)).chain(0..all.len()).collect();
+    let (mut order, mut seen) = (Vec::new(), vec![false; all.len()]);
+    for root in roots {
+        // Functions that are being visited, each with those of its callees that are still to come.
+        let mut open = Vec::new();
+        let mut next = Some(root).filter(|root| !seen[*root]);
+        loop {
+            if let Some(at) = next {
+                seen[at] = true;
+                let named = all[at].callees.iter().chain(&all[at].taken);
+                open.push((at, named.filter_map(|name| place(name)).collect::<Vec<usize>>()));
+            }
+            let Some((at, callees)) = open.last_mut() else { break };
+            match callees.pop() {
+                Some(callee) => next = Some(callee).filter(|callee| !seen[*callee]),
+                None => {
+                    order.push(*at);
+                    open.pop();
+                    next = None;
+                }
+            }
+        }
+    }
+    order
 }
 
 /// Who calls functions of the driver, the last found first as the incumbent has it.

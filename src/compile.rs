@@ -17,7 +17,9 @@ use crate::source_lines;
 use crate::tables::Target;
 use crate::tables::ptx::{Limit, Space};
 use crate::tables::targets::Variant;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// What to compile for, and what to show on the way. Start from [`Options::new`] and change fields.
 #[derive(Clone, Debug)]
@@ -94,9 +96,12 @@ pub struct Resources {
     pub cumulative_stack_bytes: u32,
     pub spill_store_bytes: u32,
     pub spill_load_bytes: u32,
+    /// Static shared memory without what the system reserves.
     pub shared_bytes: u64,
     /// Constant bank 0: launch data and parameters.
     pub constant_bytes: u32,
+    /// Constant bank 2: branch tables and places of functions.
+    pub constant2_bytes: u64,
 }
 
 /// A compiled module.
@@ -104,7 +109,10 @@ pub struct Resources {
 pub struct Output {
     /// The ELF file; empty where the target was a virtual one (`compute_90`).
     pub cubin: Vec<u8>,
+    /// In file order; the functions behind a kernel of a cubin follow it, by name.
     pub functions: Vec<Resources>,
+    /// How long each function took to compile, by name.
+    pub times: BTreeMap<String, Duration>,
     /// Bytes of global variables.
     pub global_bytes: u64,
     /// Bytes of constant banks 3 (variables) and 4 (addresses).
@@ -141,6 +149,7 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     let mut output = Output {
         cubin: Vec::new(),
         functions: Vec::new(),
+        times: BTreeMap::new(),
         global_bytes: 0,
         constant3_bytes: 0,
         constant4_bytes: 0,
@@ -159,10 +168,12 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     let mut code_of = |functions: &mut Vec<LoweredFunction>| {
         let mut codes = Vec::new();
         for function in functions {
+            let start = Instant::now();
             match function_code(&mut function.function, options, &mut output.dumps) {
                 Ok(code) => codes.push(code),
                 Err(message) => errors.push(Diagnostic::fatal(message)),
             }
+            output.times.insert(function.function.name.clone(), start.elapsed());
         }
         codes
     };
@@ -187,7 +198,11 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
         (0..codes.len()).map(|i| assemble::kernel(&lowered, i, &codes, &devices, target)).collect()
     };
     let functions = functions.map_err(|m| vec![Diagnostic::fatal(m)])?;
-    output.functions = all_resources(&lowered, &functions, options.relocatable);
+    let text: Vec<&str> = module.functions.values().map(|function| function.name.as_str()).collect();
+    let order = assemble::file_order(&lowered, &text, options.relocatable);
+    output.functions = all_resources(&lowered, &functions, &order, (target, options.relocatable));
+    let mut functions: Vec<_> = functions.into_iter().map(Some).collect();
+    let functions = order.iter().filter_map(|place| functions[*place].take()).collect();
     let mut cubin = module_of(lowered, functions, &module, (target, options.relocatable));
     match sources {
         [source] => source_lines::add(&mut cubin, &module, source, options),
@@ -240,7 +255,7 @@ fn check_shared(lowered: &LoweredModule, target: &Target, object: bool) -> Resul
 }
 
 /// The target of a name, and whether the PTX is only checked.
-fn target_of(name: &str) -> Result<(&'static Target, bool), Vec<Diagnostic>> {
+pub(crate) fn target_of(name: &str) -> Result<(&'static Target, bool), Vec<Diagnostic>> {
     let number = name.strip_prefix("compute_").or(name.strip_prefix("lto_"));
     let real = number.map_or(name.to_string(), |number| format!("sm_{number}"));
     match Target::by_name(&real).filter(|target| target.generation.is_some()) {
@@ -406,32 +421,40 @@ fn register_limit(d: &ptx::ast::Directives, target: &Target) -> Option<u32> {
 /// Threads of a warp.
 const WARP: u32 = 32;
 
-/// What each function needs; those behind a kernel follow it.
-fn all_resources(lowered: &LoweredModule, functions: &[cubin::Function], object: bool) -> Vec<Resources> {
-    if object {
-        let all = lowered.functions.iter().chain(&lowered.devices).zip(functions);
-        return all.map(|(lowered, function)| resources(lowered, function, lowered.kernel)).collect();
+/// What each function needs; those behind a kernel follow it, by name.
+fn all_resources(
+    lowered: &LoweredModule,
+    functions: &[cubin::Function],
+    order: &[usize],
+    (target, object): (&Target, bool),
+) -> Vec<Resources> {
+    // Only the places of a cubin are settled, with the reserved part in front.
+    let reserved = target.info().filter(|_| !object).map_or(0, |info| u64::from(info.shared_base));
+    let all: Vec<&LoweredFunction> = lowered.functions.iter().chain(&lowered.devices).collect();
+    let mut shown = Vec::new();
+    for place in order {
+        let (function, section) = (all[*place], &functions[*place]);
+        shown.push(resources(function, section, reserved));
+        let mut pieces: Vec<_> = function.pieces.iter().map(|i| &lowered.devices[*i]).filter(|_| !object).collect();
+        pieces.sort_by(|a, b| a.function.name.cmp(&b.function.name));
+        shown.extend(pieces.into_iter().map(|piece| resources(piece, section, reserved)));
     }
-    let shown = lowered.functions.iter().zip(functions).flat_map(|(entry, kernel)| {
-        let pieces = entry.pieces.iter().map(|i| resources(&lowered.devices[*i], kernel, false));
-        std::iter::once(resources(entry, kernel, true)).chain(pieces)
-    });
-    shown.collect()
+    shown
 }
 
-/// Resources of a function in a kernel, which states those of all together.
-fn resources(lowered: &LoweredFunction, kernel: &cubin::Function, entry: bool) -> Resources {
+fn resources(lowered: &LoweredFunction, section: &cubin::Function, reserved: u64) -> Resources {
     let function = &lowered.function;
     Resources {
         name: function.name.clone(),
-        entry,
-        registers: kernel.registers,
-        barriers: u32::from(kernel.barriers),
+        entry: lowered.kernel,
+        registers: section.registers,
+        barriers: u32::from(section.barriers),
         stack_bytes: function.frame_bytes,
-        cumulative_stack_bytes: kernel.stack.min.unwrap_or(0),
+        cumulative_stack_bytes: section.stack.min.unwrap_or(0),
         spill_store_bytes: function.spill_stores,
         spill_load_bytes: function.spill_loads,
-        shared_bytes: kernel.shared.map_or(0, |s| s.size),
-        constant_bytes: kernel.constant0_bytes(),
+        shared_bytes: section.shared.map_or(0, |s| s.size.saturating_sub(reserved)),
+        constant_bytes: section.constant0_bytes(),
+        constant2_bytes: section.constant2.as_ref().map_or(0, |bank| bank.size),
     }
 }

@@ -137,3 +137,60 @@ fn tables_are_written_where_there_are_lines_or_they_are_wanted() {
     assert!(!has(&compile(plain, &Options::new("sm_90")).unwrap().cubin));
     assert!(has(&compile(plain, &Options { line_info: true, ..Options::new("sm_90") }).unwrap().cubin));
 }
+
+/// Lines of all kinds, and what ptxas 13.0.88 keeps of them.
+const ODD: &str = "// a comment first\r\n.version 8.0\r\n.target sm_75\n.address_size 64\n\t.file 1 \"a.cu\"  // behind\n/* two\n \
+    lines */ .global .b8 x[2];\n.global\n.b32 y;\n.visible .entry k()   \n{\n\t.local .align 4 .b8 depot[8];\n.reg\n .b32 r1; // .loc\n\
+    .loc 1 10 3\n\tmov.u32 r1, 1;\tst.local.u32 [depot], r1;\n.loc\t1 11 3\nret; }\n.section .debug_str {\nname: .b8 0\n.b8 1\n\
+    .b16 2\n}\n\n// end\n  \n";
+const KEPT: &str = "\n.version 8.0\n.target sm_75\n.address_size 64\n\n/* two\nlines */ .global .b8 x[2];\n.global\n\n\
+    .visible .entry k()   \n{\n.local .align 4 .b8 depot[8];\n.reg\n\n\nmov.u32 r1, 1;\tst.local.u32 [depot], r1;\n\nret; }\n\
+    .section .debug_str {\nname: .b8 0\n\n.b16 2\n}\n";
+
+/// Name and bytes of the sections of line tables.
+fn line_sections(cubin: &[u8]) -> Vec<(String, Vec<u8>)> {
+    use object::{Object, ObjectSection};
+    let file = object::File::parse(cubin).unwrap();
+    let sections = file.sections().filter(|section| section.name().unwrap().contains("debug"));
+    sections.map(|section| (section.name().unwrap().to_string(), section.data().unwrap().to_vec())).collect()
+}
+
+#[test]
+fn the_text_is_kept_as_ptxas_keeps_it() {
+    let ptxas = root().join("target/vendor/ptxas");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("odd.ptx");
+    std::fs::write(&file, ODD).unwrap();
+    for relocatable in [false, true] {
+        let ours = compile(ODD, &Options { relocatable, ..Options::new("sm_90") }).unwrap().cubin;
+        let ours = line_sections(&ours);
+        let (name, text) = ours.iter().find(|(name, _)| name.starts_with(".nv_debug_ptx_txt")).unwrap();
+        assert_eq!(String::from_utf8_lossy(text).replace('\0', "\n"), KEPT, "{name}");
+        if !ptxas.exists() {
+            println!("skipped: target/vendor/ptxas is missing");
+            continue;
+        }
+        let out = folder.path().join("theirs");
+        let kind: &[&str] = if relocatable { &["-c"] } else { &[] };
+        let done = Command::new(&ptxas).arg("-arch=sm_90").args(kind).arg(&file).arg("-o").arg(&out).status().unwrap();
+        assert!(done.success());
+        let theirs = line_sections(&std::fs::read(out).unwrap());
+        let theirs: Vec<_> = theirs.iter().filter(|(name, _)| !name.starts_with(".nv.merc")).collect();
+        let names = |sections: &[&(String, Vec<u8>)]| sections.iter().map(|(n, _)| n.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&ours.iter().collect::<Vec<_>>()), names(&theirs));
+        let theirs_text = theirs.iter().find(|(name, _)| name.starts_with(".nv_debug_ptx_txt")).unwrap();
+        assert_eq!(*text, theirs_text.1);
+    }
+}
+
+#[test]
+fn suppressed_tables_are_not_written() {
+    let plain = ".version 8.0 .target sm_80 .address_size 64 .visible .entry k() { ret; }";
+    for (text, line_info) in [(source().as_str(), false), (source().as_str(), true), (plain, true)] {
+        let options = Options { line_info, suppress_debug_info: true, ..Options::new("sm_90") };
+        let output = compile(text, &options).unwrap();
+        assert!(!output.cubin.windows(12).any(|bytes| bytes == b".debug_line\0") && output.diagnostics.is_empty());
+    }
+    let options = Options { suppress_debug_info: true, ..Options::new("sm_90") };
+    assert!(compile(plain, &options).unwrap().diagnostics[0].message.contains("suppress-debug-info"));
+}

@@ -44,15 +44,20 @@ impl Reporter {
     }
 }
 
-/// The resource lines of `-v`, in the incumbent's words and order: the last function comes first.
-pub fn resources(reporter: &Reporter, output: &Output, target: &Target) {
+/// The resource lines of `-v`, in the words and the order of ptxas: an entry of a cubin with the functions behind it, an
+/// object's functions each for itself.
+pub fn resources(reporter: &Reporter, output: &Output, target: &Target, object: bool) {
     let reported = target.has(Feature::ConstantBanksReported);
     let bank = |bytes: u64, name: &str| {
         if bytes > 0 && reported { format!(", {bytes} bytes cmem[{name}]") } else { String::new() }
     };
     let (three, four) = (bank(output.constant3_bytes, "3"), bank(output.constant4_bytes, "4"));
     reporter.say(&format!("info    : {} bytes gmem{three}{four}", output.global_bytes));
-    for f in output.functions.iter().rev() {
+    let time = |name: &str| {
+        let ms = output.times.get(name).map_or(0.0, |time| time.as_secs_f64() * 1e3);
+        reporter.say(&format!("info    : Compile time = {ms:.3} ms"));
+    };
+    for f in &output.functions {
         if f.entry {
             reporter.say(&format!("info    : Compiling entry function '{}' for '{}'", f.name, target.name));
         }
@@ -63,14 +68,19 @@ pub fn resources(reporter: &Reporter, output: &Output, target: &Target) {
             "    {frame} bytes stack frame, {stores} bytes spill stores, {loads} bytes spill loads\n"
         ));
         if !f.entry {
+            if object {
+                time(&f.name);
+            }
             continue;
         }
         let optional =
             |bytes: u64, what: &str| if bytes > 0 { format!(", {bytes} bytes {what}") } else { String::new() };
         let stack = optional(u64::from(f.cumulative_stack_bytes), "cumulative stack size");
         let shared = optional(f.shared_bytes, "smem");
-        let zero = bank(u64::from(f.constant_bytes), "0");
+        let (zero, two) = (bank(u64::from(f.constant_bytes), "0"), bank(f.constant2_bytes, "2"));
         let (registers, barriers) = (f.registers, f.barriers);
-        reporter.say(&format!("info    : Used {registers} registers, used {barriers} barriers{stack}{shared}{zero}"));
+        reporter
+            .say(&format!("info    : Used {registers} registers, used {barriers} barriers{stack}{shared}{zero}{two}"));
+        time(&f.name);
     }
 }

@@ -148,7 +148,9 @@ impl Table<'_> {
                 // In objects the text has a number behind its name.
                 let kept = self.cubin.kept.sections.iter().map(|section| section.name.as_str());
                 for name in kept.filter(|name| rows.iter().any(|row| name.starts_with(row.name))) {
-                    self.section_symbol(name)?;
+                    if !self.names.contains(name) {
+                        self.section_symbol(name)?;
+                    }
                 }
                 continue;
             }

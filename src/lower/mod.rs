@@ -123,6 +123,10 @@ pub struct LoweredFunction {
     pub barriers: u8,
     /// Names of the functions of the module that it calls by name.
     pub callees: Vec<String>,
+    /// It calls through a pointer.
+    pub indirect: bool,
+    /// Names of the functions whose address it takes.
+    pub taken: Vec<String>,
     /// Functions of the driver that it calls.
     pub externs: Vec<String>,
     /// It reads bank 2: it branches by an index or calls through a pointer.
@@ -298,7 +302,8 @@ impl Lowering<'_> {
             diagnostics.push(diagnostic_at(refusal, source));
         }
         let places = std::mem::take(&mut builder.layout);
-        let callees = self.calls.uses[id].callees.iter().filter(|c| self.module.functions[**c].body.is_some());
+        let uses = &self.calls.uses[id];
+        let callees = uses.callees.iter().filter(|c| self.module.functions[**c].body.is_some());
         LoweredFunction {
             function: builder.finish(),
             kernel: source.is_entry,
@@ -311,6 +316,8 @@ impl Lowering<'_> {
             launch: places.launch,
             barriers: builder.barriers,
             callees: callees.map(|c| self.module.functions[*c].name.clone()).collect(),
+            indirect: uses.indirect,
+            taken: uses.pointers.iter().map(|f| self.module.functions[*f].name.clone()).collect(),
             externs: std::mem::take(&mut builder.externs),
             branch_bank: builder.branch_bank,
             bank2: builder.globals.bank2,

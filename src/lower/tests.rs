@@ -131,7 +131,7 @@ fn shared_addresses_by_target() {
     assert!(new[2].contains("off=0x408") && new[3].contains("b=0x410"), "{new:?}");
     let module = lowered(&kernel(body), "sm_90").unwrap();
     let shared = module.functions[0].shared.unwrap();
-    assert_eq!((shared.size, shared.align, module.functions[0].dynamic_shared), (0x40c, 16, true));
+    assert_eq!((shared.size, shared.align, module.functions[0].dynamic_shared), (0x410, 16, true));
 }
 
 /// Parameters are aligned by their address in the bank; addresses of globals come from bank 4 and relocations.

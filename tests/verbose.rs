@@ -1,0 +1,125 @@
+//! The lines of `-v` beside those of ptxas.
+//!
+//! Input: `tests/cases/verbose`, the corpus and the executed cases (and `../shared/corpus` where it is there), as cubins and as
+//! objects. Expected: line for line what ptxas prints. What depends on the code itself counts as equal: registers, frames,
+//! spills, times, and the banks of branch tables and addresses. Without ptxas: the recorded lines of `kinds.ptx`.
+//!
+//! Intended differences: where a module calls through pointers, ptxas orders the entries of a cubin by a hash of its own
+//! (ours: the last of the text first); helpers (`__cuda_*`) that ptxas adds to objects, which are code of ours in line.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The resource lines that a compiler prints; `None` where it refuses.
+fn said(program: &Path, options: &[&str], file: &Path, out: &Path) -> Option<Vec<String>> {
+    let output = Command::new(program).arg("-v").args(options).arg(file).arg("-o").arg(out).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let lines = text.lines().filter(|line| line.starts_with("ptxas info    : ") || line.starts_with("    "));
+    output.status.success().then(|| lines.map(normal).collect())
+}
+
+fn ours(arch: &str, more: &[&str], file: &Path, out: &Path) -> Option<Vec<String>> {
+    let options = [&["--ptxas-compat", "-arch", arch], more].concat();
+    said(Path::new(env!("CARGO_BIN_EXE_sassafras")), &options, file, out)
+}
+
+/// A line with what depends on the code taken out.
+fn normal(line: &str) -> String {
+    if line.contains("Compile time = ") {
+        let number = line.rsplit("= ").next().and_then(|rest| rest.strip_suffix(" ms"));
+        assert!(number.is_some_and(|n| n.parse::<f64>().is_ok() && n.split('.').nth(1).map(str::len) == Some(3)));
+        return "Compile time".to_string();
+    }
+    let code_alone = ["cumulative stack size", "cmem[2]", "cmem[4]"];
+    let parts: Vec<String> =
+        line.split(", ").filter(|part| !code_alone.iter().any(|end| part.ends_with(end))).map(part).collect();
+    parts.join(", ")
+}
+
+fn part(text: &str) -> String {
+    let code = ["stack frame", "spill stores", "spill loads", " registers"].iter().any(|end| text.ends_with(end));
+    if code { text.replace(|c: char| c.is_ascii_digit(), "") } else { text.to_string() }
+}
+
+/// The lines of each function or entry; helpers left out.
+fn blocks(lines: &[String]) -> Vec<Vec<String>> {
+    let mut blocks: Vec<Vec<String>> = vec![Vec::new()];
+    let mut entry = false;
+    for line in lines {
+        if line.contains("Compiling entry function") || !entry && line.contains("Function properties for") {
+            blocks.push(Vec::new());
+        }
+        // An entry's own properties follow its first line; those of functions behind it have blocks of their own.
+        entry = line.contains("Compiling entry function");
+        blocks.last_mut().unwrap().push(line.clone());
+    }
+    blocks.retain(|block| !block.first().is_some_and(|line| line.contains("Function properties for __cuda_")));
+    blocks
+}
+
+fn ptx_files() -> Vec<PathBuf> {
+    let mut folders = vec!["tests/cases/verbose", "tests/corpus", "tests/cases/exec", "tests/cases/linking"];
+    folders.extend(["../shared/corpus/cuda", "../shared/corpus/llvm", "../shared/corpus/numba"]);
+    let read = folders.into_iter().filter_map(|folder| std::fs::read_dir(root().join(folder)).ok());
+    let paths = read.flatten().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|e| e == "ptx")).collect();
+    paths.sort();
+    paths
+}
+
+/// A difference, or nothing where the two agree or one of them refuses.
+fn difference(ptxas: &Path, arch: &str, more: &[&str], file: &Path, folder: &Path) -> Option<String> {
+    let mut theirs = blocks(&said(ptxas, &[&["-arch", arch], more].concat(), file, &folder.join("theirs"))?);
+    let mut ours = blocks(&ours(arch, more, file, &folder.join("ours"))?);
+    if std::fs::read_to_string(file).unwrap().contains(".callprototype") {
+        theirs.sort();
+        ours.sort();
+    }
+    if theirs == ours {
+        return None;
+    }
+    let place = theirs.iter().zip(&ours).position(|(a, b)| a != b).unwrap_or(theirs.len().min(ours.len()));
+    let (a, b) = (theirs.get(place), ours.get(place));
+    Some(format!("{} {arch} {more:?}:\n  ptxas {a:?}\n  ours  {b:?}", file.display()))
+}
+
+#[test]
+fn lines_are_those_of_ptxas() {
+    let ptxas = root().join("target/vendor/ptxas");
+    if !ptxas.exists() {
+        println!("skipped: target/vendor/ptxas is missing");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut wrong = Vec::new();
+    let mut compared = 0;
+    for file in ptx_files() {
+        for (arch, more) in [("sm_80", &[][..]), ("sm_90", &[]), ("sm_90", &["-c"])] {
+            compared += 1;
+            wrong.extend(difference(&ptxas, arch, more, &file, folder.path()));
+        }
+    }
+    assert!(compared > 100);
+    assert!(wrong.is_empty(), "{} of {compared}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// What ptxas 13.0.88 printed for `kinds.ptx`, normalised.
+#[test]
+fn lines_are_the_recorded_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = root().join("tests/cases/verbose/kinds.ptx");
+    for (arch, more, name) in [("sm_80", &[][..], "kinds.sm_80.txt"), ("sm_90", &["-c"], "kinds.sm_90.c.txt")] {
+        let mut found = blocks(&ours(arch, more, &file, &folder.path().join("k")).unwrap());
+        let recorded = std::fs::read_to_string(root().join("tests/cases/verbose").join(name)).unwrap();
+        let mut wanted = blocks(&recorded.lines().map(normal).collect::<Vec<_>>());
+        if more.is_empty() {
+            found.sort();
+            wanted.sort();
+        }
+        assert_eq!(found, wanted, "{name}");
+    }
+}
