@@ -14,7 +14,7 @@ struct Place(tempfile::TempDir);
 impl Place {
     fn new() -> Place {
         let place = Place(tempfile::tempdir().unwrap());
-        for (name, text) in [("one.ptx", ONE), ("two.ptx", TWO), ("bad.ptx", BAD)] {
+        for (name, text) in [("one.ptx", ONE), ("two.ptx", TWO), ("bad.ptx", BAD), ("rec", "-optf rec")] {
             std::fs::write(place.0.path().join(name), text).unwrap();
         }
         place
@@ -144,11 +144,43 @@ fn a_program_called_ptxas_speaks_like_it() {
         "-arch=sm_90 -e nope one.ptx -o k",
         "-arch=sm_90 -Werror -maxrregcount=3 one.ptx -o k",
         "-arch=sm_90 one.ptx -o /no/such/folder/k",
+        "-arch=sm_90 missing.ptx gone.ptx -o k",
+        "-arch=sm_90 -dlcm=wb one.ptx -o k",
+        "-arch=sm_90 -dlcm=xx -fscm=lu -maxrregcount=3 one.ptx -o k",
+        "-arch=sm_90 -Ofc=mid -O3 one.ptx -o k",
+        "-arch=sm_90 -Ofc=max -O1 one.ptx -o k",
+        "-arch=sm_90 -optf rec one.ptx -o k",
+        "-arch=sm_90 -O 2 one.ptx -o k",
+        "-arch one.ptx -o k",
     ] {
         let output = place.run_as(&link, line);
         assert_eq!((output.status.code(), place.cubin("k")), (Some(255), None), "{line}");
         if incumbent.exists() {
             assert_eq!(said(&output), said(&place.run_as(&incumbent, line)), "{line}");
+        }
+    }
+    // What is accepted, and how many lines are said of it.
+    for (line, count) in [
+        ("-func-maxrregcount=32", 1),
+        ("-func-maxrregcount=32 -c", 0),
+        ("-legacy-bar-warp-wide-behavior", 2),
+        ("-suppress-debug-info", 1),
+        ("-suppress-debug-info -lineinfo", 0),
+        ("-maxntid=1,2,3,4", 1),
+        ("-maxntid=foo", 0),
+        ("-maxntid=32 -maxntid=2", 0),
+        ("-maxrregcount=0x20", 0),
+        ("-maxrregcount=32 -maxntid=32 -minnctapersm=2", 2),
+        ("-Ofc=mid -O1", 0),
+        ("-dlcm=lu -fscm=wt", 0),
+        ("-O", 0),
+    ] {
+        let line = format!("-arch=sm_90 {line} one.ptx -o ok");
+        let output = place.run_as(&link, &line);
+        assert!(output.status.success() && place.cubin("ok").is_some(), "{line}: {}", said(&output));
+        assert_eq!(said(&output).lines().count(), count, "{line}: {}", said(&output));
+        if incumbent.exists() {
+            assert_eq!(said(&output), said(&place.run_as(&incumbent, &line)), "{line}");
         }
     }
     let output = place.run_as(&link, "-arch=compute_90 one.ptx -o k");
@@ -161,6 +193,17 @@ fn errors_show_the_place() {
     let want = "bad.ptx, line 5; error   : Not a name of any known instruction: 'frob'\n    5:1 | frob;\n        | ^\n\
                 sassafras fatal   : Ptx assembly aborted due to errors\n";
     assert_eq!(said(&output), want);
+}
+
+/// Without an input there is the help, as with ptxas, unless the target is wrong.
+#[test]
+fn options_alone_print_the_help() {
+    let place = Place::new();
+    for line in ["-arch=sm_90", "-o k", "-arch=sm_90 -v"] {
+        let output = place.run(line);
+        assert!(output.status.success() && said(&output).is_empty(), "{line}: {}", said(&output));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("--gpu-name"), "{line}");
+    }
 }
 
 #[test]

@@ -34,6 +34,8 @@ impl Arguments {
     pub fn parse(words: &[String]) -> Result<Arguments, String> {
         let mut arguments = Arguments::default();
         arguments.take(words, 0)?;
+        // Texts given as such come behind the files.
+        arguments.inputs.sort_by_key(|input| matches!(input, Input::Text(_)));
         Ok(arguments)
     }
 
@@ -45,6 +47,12 @@ impl Arguments {
     /// The value of an option.
     pub fn value(&self, key: Key) -> Option<&str> {
         self.values.iter().rev().find(|(k, _, _)| *k == key).map(|(_, _, value)| value.as_str())
+    }
+
+    /// The value of the option of this name, where several have a key.
+    pub fn value_of(&self, key: Key, long: &str) -> Option<&str> {
+        let named = |(k, name, _): &&(Key, &'static str, String)| *k == key && *name == long;
+        self.values.iter().rev().find(named).map(|(_, _, value)| value.as_str())
     }
 
     /// All values of a list option: of each time that it is given, split at commas.
@@ -72,6 +80,8 @@ impl Arguments {
                     return Err(format!("no argument expected after '{bare}'"));
                 }
                 (_, Some(value)) => value,
+                // Its number is glued to it; alone it asks for the default.
+                (_, None) if word == "-O" => "3".to_string(),
                 (_, None) => words.next().ok_or_else(|| format!("argument expected after '{word}'"))?.clone(),
             };
             check(row, &value)?;
@@ -89,8 +99,11 @@ impl Arguments {
             Effect::Acts(Key::InputAsString) => self.inputs.push(Input::Text(value)),
             Effect::Acts(Key::OptionsFile) => {
                 for file in value.split(',') {
-                    let text = std::fs::read_to_string(file).ok().filter(|_| depth < MAX_FILES);
-                    let text = text.ok_or_else(|| format!("Could not open options file '{file}'"))?;
+                    if depth >= MAX_FILES {
+                        return Err(format!("Too many options file opened '{file}'"));
+                    }
+                    let text = std::fs::read_to_string(file);
+                    let text = text.map_err(|_| format!("Could not open options file '{file}'"))?;
                     self.take(&split(&text), depth + 1)?;
                 }
             }

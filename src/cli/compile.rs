@@ -64,15 +64,19 @@ fn run(arguments: &Arguments, reporter: &mut Reporter) -> Result<(), Vec<Diagnos
     let fatal = |message: String| vec![Diagnostic::fatal(message)];
     let mut warnings: Vec<Diagnostic> = arguments.warnings.iter().map(Diagnostic::note).collect();
     let wanted = options_of(arguments, &mut warnings).map_err(fatal)?;
+    let errors = cache_modifiers(arguments);
+    if !errors.is_empty() {
+        reporter.print(&errors);
+        reporter.print(&warnings);
+        return Err(fatal("Ptx assembly aborted due to errors".into()));
+    }
     finish_warnings(arguments, reporter, &mut warnings)?;
     if arguments.inputs.is_empty() {
-        return Err(fatal("No input file".into()));
+        compile::target_of(&wanted.target)?;
+        super::print(&options::help());
+        return Ok(());
     }
-    reporter.files = arguments.inputs.iter().map(read).collect::<Result<_, _>>().map_err(|message| {
-        let aborted =
-            Diagnostic { severity: Severity::Fatal, ..Diagnostic::note("Ptx assembly aborted due to errors") };
-        vec![Diagnostic::fatal(message), aborted]
-    })?;
+    reporter.files = read_all(&arguments.inputs)?;
     let texts: Vec<&str> = reporter.files.iter().map(|(_, text)| text.as_str()).collect();
     let output = compile::compile_all(&texts, &wanted)?;
     let mut warnings = output.diagnostics.clone();
@@ -83,7 +87,7 @@ fn run(arguments: &Arguments, reporter: &mut Reporter) -> Result<(), Vec<Diagnos
     if arguments.has(Key::Verbose)
         && let Some(target) = target
     {
-        resources(reporter, &output, target);
+        resources(reporter, &output, target, wanted.relocatable);
     }
     outcome?;
     if target.is_some() {
@@ -121,6 +125,41 @@ fn warn_of_resources(arguments: &Arguments, output: &Output, warnings: &mut Vec<
     }
 }
 
+/// Reads all inputs, or says of each that cannot be read why.
+fn read_all(inputs: &[Input]) -> Result<Vec<(String, String)>, Vec<Diagnostic>> {
+    let (mut files, mut errors) = (Vec::new(), Vec::new());
+    for input in inputs {
+        match read(input) {
+            Ok(file) => files.push(file),
+            Err(message) => errors.push(Diagnostic::fatal(message)),
+        }
+    }
+    if errors.is_empty() {
+        return Ok(files);
+    }
+    errors.push(Diagnostic::fatal("Ptx assembly aborted due to errors"));
+    Err(errors)
+}
+
+/// Options that name a cache modifier, with the accesses that they are about and the modifiers which these have. Source:
+/// ptxas 13.0.88, each modifier with each option.
+const CACHE_MODIFIERS: [(&str, &str, &[&str]); 4] = [
+    ("def-load-cache", "load", &["ca", "cg", "cs", "cv", "lu"]),
+    ("force-load-cache", "load", &["ca", "cg", "cs", "cv", "lu"]),
+    ("def-store-cache", "store", &["wb", "cg", "cs", "wt"]),
+    ("force-store-cache", "store", &["wb", "cg", "cs", "wt"]),
+];
+
+/// What is wrong with the modifiers that options name.
+fn cache_modifiers(a: &Arguments) -> Vec<Diagnostic> {
+    let wrong = CACHE_MODIFIERS.iter().filter_map(|(option, access, known)| {
+        let value = a.value_of(Key::CacheModifier, option).filter(|value| !known.contains(value))?;
+        let text = format!("Invalid default cache modifier on {access} specified: {value}");
+        Some(Diagnostic { severity: Severity::Error, ..Diagnostic::note(text) })
+    });
+    wrong.collect()
+}
+
 /// The name by which messages call a text, and the text.
 fn read(input: &Input) -> Result<(String, String), String> {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
@@ -150,7 +189,23 @@ fn options_of(a: &Arguments, warnings: &mut Vec<Diagnostic>) -> Result<compile::
     wanted.opt_level = number(Key::Level).unwrap_or(3).clamp(0, 3) as u8;
     wanted.fmad = a.value(Key::Fmad) != Some("false");
     wanted.max_registers = max_registers(a.value(Key::MaxRegisters), &wanted.target, warnings)?;
-    wanted.max_threads = a.value(Key::MaxThreads).map(threads).transpose()?;
+    if a.has(Key::DeviceRegisters) && !a.has(Key::CompileOnly) {
+        let option = "Command line option 'device-function-maxrregcount'";
+        let text = format!("{option} not supported for 'whole program compilation', will be ignored");
+        warnings.push(Diagnostic::note(text));
+    }
+    for (key, name) in [(Key::MinBlocks, "minnctapersm"), (Key::MaxThreads, "maxntid")] {
+        if a.has(Key::MaxRegisters) && a.has(key) {
+            let text = format!("Conflicting options -maxrregcount and -{name} specified, ignoring -{name} option");
+            warnings.push(Diagnostic::note(text));
+        }
+    }
+    if !a.has(Key::MaxRegisters) {
+        wanted.max_threads = threads(&a.list(Key::MaxThreads), warnings);
+    }
+    if a.has(Key::LegacyBarriers) {
+        warnings.extend(LEGACY_BARRIERS.map(Diagnostic::note));
+    }
     wanted.min_blocks_per_sm = number(Key::MinBlocks).and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
     wanted.override_directives = a.has(Key::Override);
     wanted.entries = a.list(Key::Entry);
@@ -171,6 +226,7 @@ fn options_of(a: &Arguments, warnings: &mut Vec<Diagnostic>) -> Result<compile::
     if let Some(level) = a.value(Key::FastCompile).filter(|level| !["0", "min", "mid", "max"].contains(level)) {
         return Err(format!("Invalid value for --Ofast-compile/-Ofc ({level}), is not 'max', 'mid', 'min', or '0'"));
     }
+    check_fast_compile(a)?;
     Ok(wanted)
 }
 
@@ -183,9 +239,9 @@ fn max_registers(value: Option<&str>, target: &str, warnings: &mut Vec<Diagnosti
         None => return Ok(None),
         Some("archmin") => return Ok(Some(ARCH_MIN)),
         Some("archmax") => return Ok(Some(most)),
-        Some(text) => match text.parse::<i64>() {
-            Ok(count) => count,
-            Err(_) => return Err(format!("Invalid value '{text}' for option 'maxrregcount'")),
+        Some(text) => match number_of(text) {
+            Some(count) => count,
+            None => return Err(format!("Invalid value '{text}' for option 'maxrregcount'")),
         },
     };
     match u32::try_from(count).ok().filter(|count| *count <= most) {
@@ -202,16 +258,45 @@ fn max_registers(value: Option<&str>, target: &str, warnings: &mut Vec<Diagnosti
     }
 }
 
-/// `X[,Y[,Z]]`
-fn threads(text: &str) -> Result<[u32; 3], String> {
+/// A number in decimal or hexadecimal; nothing is 0.
+fn number_of(text: &str) -> Option<i64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => i64::from_str_radix(digits, 16).ok(),
+        None if text.is_empty() => Some(0),
+        None => text.parse().ok(),
+    }
+}
+
+/// What is said of `--legacy-bar-warp-wide-behavior`, whatever the target.
+const LEGACY_BARRIERS: [&str; 2] = [
+    "'--legacy-bar-warp-wide-behavior' is a deprecated option, It will be removed in future release and is not recommended",
+    "Command line option '--legacy-bar-warp-wide-behavior' not supported for '.target sm_70', will be ignored",
+];
+
+/// Whether the level of fast compilation goes with that of optimisation: each has one that it is.
+fn check_fast_compile(a: &Arguments) -> Result<(), String> {
+    let (Some(fast), Some(level)) = (a.value(Key::FastCompile), a.value(Key::Level)) else { return Ok(()) };
+    let (same, others) = match fast {
+        "max" => ("0", "1,2,3"),
+        "mid" | "min" => ("1", "0,2,3"),
+        _ => return Ok(()),
+    };
+    if level == same {
+        return Ok(());
+    }
+    Err(format!("Conflicting options -opt-level=<{others}> and --Ofast-compile={fast} specified"))
+}
+
+/// `X[,Y[,Z]]`; what is no number or 0 is no limit, as with ptxas.
+fn threads(parts: &[String], warnings: &mut Vec<Diagnostic>) -> Option<[u32; 3]> {
     let mut out = [1; 3];
-    let parts: Vec<&str> = text.split(',').collect();
     if parts.len() > out.len() {
-        return Err(format!("Invalid value '{text}' for option 'maxntid'"));
+        let text = "Too many values specified for option '-maxntid', option will be ignored";
+        warnings.push(Diagnostic::note(text));
+        return None;
     }
     for (slot, part) in out.iter_mut().zip(parts) {
-        let size = part.trim().parse().ok().filter(|n| *n > 0);
-        *slot = size.ok_or_else(|| format!("Invalid value '{text}' for option 'maxntid'"))?;
+        *slot = part.trim().parse().ok().filter(|n| *n > 0)?;
     }
-    Ok(out)
+    (!parts.is_empty()).then_some(out)
 }
