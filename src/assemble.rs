@@ -254,7 +254,7 @@ impl Depths<'_> {
 
 /// The places of the functions in the file, as ptxas 13.0.88 has them. In a cubin the last entry of the text comes first; in
 /// an object each function stands behind those that it calls or names, the last of the text first and its last call
-/// first; `text` has the names of the text's functions.
+/// first, functions that only the object knows before all others; `text` has the names of the text's functions.
 pub fn file_order(module: &LoweredModule, text: &[&str], object: bool) -> Vec<usize> {
     if !object {
         return (0..module.functions.len()).rev().collect();
@@ -262,7 +262,9 @@ pub fn file_order(module: &LoweredModule, text: &[&str], object: bool) -> Vec<us
     let all: Vec<&LoweredFunction> = module.functions.iter().chain(&module.devices).collect();
     let by_name: BTreeMap<&str, usize> = all.iter().enumerate().map(|(i, f)| (f.function.name.as_str(), i)).collect();
     let place = |name: &str| by_name.get(name).copied();
-    let roots: Vec<usize> = text.iter().rev().filter_map(|name| place(name)).chain(0..all.len()).collect();
+    let mut roots: Vec<usize> = text.iter().rev().filter_map(|name| place(name)).collect();
+    roots.sort_by_key(|at| all[*at].kernel || all[*at].binding != cubin::Binding::Local);
+    roots.extend(0..all.len());
     let (mut order, mut seen) = (Vec::new(), vec![false; all.len()]);
     for root in roots {
         // Functions that are being visited, each with those of its callees that are still to come.
