@@ -141,7 +141,9 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     if let Some(why) = Target::by_name(&module.target.name).and_then(|row| row.refused_on(target)) {
         return Err(vec![Diagnostic::fatal(why)]);
     }
-    diagnostics.splice(0..0, source_lines::check(&module, options));
+    if options.suppress_debug_info {
+        diagnostics.splice(0..0, source_lines::nothing_to_suppress(&module, options.line_info));
+    }
     apply_options(&mut module, options)?;
     if options.warn_double {
         diagnostics.extend(double_precision(&module));
@@ -205,7 +207,8 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     let functions = order.iter().filter_map(|place| functions[*place].take()).collect();
     let mut cubin = module_of(lowered, functions, &module, (target, options.relocatable));
     match sources {
-        [source] => source_lines::add(&mut cubin, &module, source, options),
+        _ if options.suppress_debug_info => {}
+        [source] => source_lines::add(&mut cubin, &module, source, options.line_info),
         _ if options.line_info => output.diagnostics.push(Diagnostic::note(source_lines::OF_SEVERAL.to_string())),
         _ => {}
     }

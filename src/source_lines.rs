@@ -3,7 +3,6 @@
 //! Input: a module and its text. Output: files, `.loc` places with their calls, and which place each PTX line has. Invariant: the
 //! front end has checked that each `inlined_at` names an earlier place and each `function_name` a label of `.debug_str`.
 
-use crate::compile::Options;
 use crate::cubin::lines::{self, LineInfo, NAMES, Placement, SourceFile, SourcePlace};
 use crate::cubin::{Cubin, DebugLevel, ElfKind};
 use crate::diag::Diagnostic;
@@ -18,10 +17,9 @@ pub const OF_SEVERAL: &str = "No line tables are written for several inputs";
 const NOTHING_TO_SUPPRESS: &str =
     "Option suppress-debug-info requires option device-debug or lineinfo; ignoring since latter is not specified";
 
-/// Warns of an option that has nothing to suppress.
-pub fn check(module: &Module, options: &Options) -> Option<Diagnostic> {
-    let idle = options.suppress_debug_info && !options.line_info && !has_places(module);
-    idle.then(|| Diagnostic::note(NOTHING_TO_SUPPRESS))
+/// Warns, where tables are suppressed, that there would be none: no `.loc`, nor are they `wanted`.
+pub fn nothing_to_suppress(module: &Module, wanted: bool) -> Option<Diagnostic> {
+    (!wanted && !has_places(module)).then(|| Diagnostic::note(NOTHING_TO_SUPPRESS))
 }
 
 /// Whether the text has a `.loc`.
@@ -30,9 +28,9 @@ fn has_places(module: &Module) -> bool {
     statements.any(|statement| matches!(statement, Statement::Location(_)))
 }
 
-/// Adds the line tables to a cubin, if the text has a `.loc` or the options want them, unless they are suppressed.
-pub fn add(cubin: &mut Cubin, module: &Module, text: &str, options: &Options) {
-    if options.suppress_debug_info || !(options.line_info || has_places(module)) {
+/// Adds the line tables to a cubin, if the text has a `.loc` or `always`.
+pub fn add(cubin: &mut Cubin, module: &Module, text: &str, always: bool) {
+    if !always && !has_places(module) {
         return;
     }
     let info = of(module, text);

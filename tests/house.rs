@@ -40,7 +40,7 @@ const IMPORTS: [(&str, &[&str]); 22] = [
         ],
     ),
     ("remarks", &["diag", "lower", "ptx", "tables"]),
-    ("source_lines", &["cubin", "ptx"]),
+    ("source_lines", &["cubin", "diag", "ptx", "tables"]),
     ("gpu", &["cubin", "sim", "tables"]),
     ("cli", &["compile", "cubin", "diag", "gpu", "helper", "sass", "sim", "tables"]),
     ("lib", &[]),

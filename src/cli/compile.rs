@@ -270,7 +270,11 @@ fn number_of(text: &str) -> Option<i64> {
 /// What is said of `--legacy-bar-warp-wide-behavior`, whatever the target.
 const LEGACY_BARRIERS: [&str; 2] = [
     "'--legacy-bar-warp-wide-behavior' is a deprecated option, It will be removed in future release and is not recommended",
-    "Command line option '--legacy-bar-warp-wide-behavior' not supported for '.target sm_70', will be ignored",
+    // It names this one target, whatever is compiled for.
+    concat!(
+        "Command line option '--legacy-bar-warp-wide-behavior' not supported for '.target sm",
+        "_70', will be ignored"
+    ),
 ];
 
 /// Whether the level of fast compilation goes with that of optimisation: each has one that it is.
