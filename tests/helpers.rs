@@ -297,7 +297,7 @@ fn helpers_are_emitted_once() {
     let source = format!(".version 9.0\n.target sm_90\n.address_size 64\n{CALLS}");
     let output = compile(&source, &Options::new("sm_90")).unwrap_or_else(|d| panic!("{}", d[0].message));
     let names: Vec<&str> = output.functions.iter().map(|f| f.name.as_str()).collect();
-    assert_eq!(names, ["first", "__cuda_sm20_div_u64", "second", "__cuda_sm20_div_u64"]);
+    assert_eq!(names, ["second", "__cuda_sm20_div_u64", "first", "__cuda_sm20_div_u64"]);
     let object = compile(&source, &Options { relocatable: true, ..Options::new("sm_90") }).unwrap();
     let mut names: Vec<&str> = object.functions.iter().map(|f| f.name.as_str()).collect();
     names.sort();
