@@ -39,24 +39,23 @@ pub fn symbols(cubin: &Cubin, target: &ElfTarget, drafts: &[Draft<'_>]) -> Resul
     let object = cubin.kind == ElfKind::Relocatable;
     let early_constants = constants_before_code(target);
     table.module_sections(&[Content::ToolNote, Content::TargetNote])?;
+    let shared = cubin.functions.iter().any(|function| function.shared.is_some());
     for (i, function) in cubin.functions.iter().enumerate() {
         if function.binding != Binding::Global {
             table.function(function)?;
         }
         table.function_sections(function, &[Content::Code, Content::Shared])?;
         if i == 0 {
-            table.reserved(target, |row| !row.when_shared)?;
-            let data = [Content::GlobalInit, Content::Constant4, Content::Global, Content::Constant3];
-            table.module_sections(&data)?;
-            table.variables(|binding| binding == Binding::Local || object && binding == Binding::Weak)?;
-            let shared = cubin.functions.iter().any(|function| function.shared.is_some());
-            table.reserved(target, |row| row.when_shared && shared)?;
+            table.data(target, object, shared)?;
         }
         table.function_sections(function, &[Content::Constant2])?;
         if early_constants {
             table.function_sections(function, &[Content::Constant0])?;
         }
         table.labels(function, |binding| binding == Binding::Local)?;
+    }
+    if cubin.functions.is_empty() {
+        table.data(target, object, shared)?;
     }
     table.kept(|info| info >> 4 == 0)?;
     table.module_sections(&[Content::Frame, Content::Kept, Content::CallGraph, Content::Prototypes, Content::Fixed])?;
@@ -193,6 +192,14 @@ impl Table<'_> {
             self.push(Symbol { name, info, other, section, value, size, ..Symbol::default() })?;
         }
         Ok(())
+    }
+
+    /// Data of the module, and the variables that are local.
+    fn data(&mut self, target: &ElfTarget, object: bool, shared: bool) -> Result<(), CubinError> {
+        self.reserved(target, |row| !row.when_shared)?;
+        self.module_sections(&[Content::GlobalInit, Content::Constant4, Content::Global, Content::Constant3])?;
+        self.variables(|binding| binding == Binding::Local || object && binding == Binding::Weak)?;
+        self.reserved(target, |row| row.when_shared && shared)
     }
 
     fn variables(&mut self, wanted: impl Fn(Binding) -> bool) -> Result<(), CubinError> {

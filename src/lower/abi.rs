@@ -51,12 +51,12 @@ pub(super) struct Signature {
 /// The places of all values of a signature.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Places {
-    /// Registers of the results, where they come back in registers.
-    pub results: Vec<u16>,
+    /// Where the results come back, if not at an address that is passed. Only of several results one may be on the stack.
+    pub results: Vec<Spot>,
     /// Register that holds the address for a result which does not.
     pub result_address: Option<u16>,
     pub params: Vec<Spot>,
-    /// Bytes of the arguments on the stack.
+    /// Bytes of the arguments on the stack, and of the results there, which follow them.
     pub stack: u64,
 }
 
@@ -75,11 +75,23 @@ impl Registers {
     }
 }
 
+impl Places {
+    /// The next place on the stack.
+    fn push(&mut self, passed: Passed) -> Spot {
+        let at = self.stack.next_multiple_of(passed.align.max(4));
+        self.stack = at + passed.size.next_multiple_of(4);
+        Spot::Stack(at)
+    }
+}
+
 impl Signature {
     /// The signature of a function of the module.
     pub fn of_function(module: &ast::Module, function: &ast::Function) -> Signature {
         let passed = |param: &Parameter| match param {
-            Parameter::Register(id) => word_or_more(function.registers[*id].ty.bits()),
+            Parameter::Register(id) => {
+                let register = &function.registers[*id];
+                bytes_or_more(register.ty.bits(), register.vector)
+            }
             Parameter::Memory(id) => match &module.symbols[*id].kind {
                 SymbolKind::Variable(v) => Passed { size: v.size, align: v.align },
                 _ => Passed { size: 4, align: 4 },
@@ -132,9 +144,9 @@ impl Signature {
     pub fn places(&self) -> Places {
         let mut places = Places::default();
         let mut results = Registers::default();
-        for result in &self.results {
+        if let [result] = self.results.as_slice() {
             match results.take(*result) {
-                Some(first) => places.results.push(first),
+                Some(first) => places.results.push(Spot::Registers(first)),
                 None => places.result_address = Some(FIRST),
             }
         }
@@ -145,20 +157,24 @@ impl Signature {
         for param in &self.params {
             let spot = match registers.take(*param) {
                 Some(first) => Spot::Registers(first),
-                None => {
-                    let at = places.stack.next_multiple_of(param.align.max(4));
-                    places.stack = at + param.size.next_multiple_of(4);
-                    Spot::Stack(at)
-                }
+                None => places.push(*param),
             };
             places.params.push(spot);
+        }
+        if self.results.len() > 1 {
+            // ptxas has no convention for them, so this one is ours.
+            for result in &self.results {
+                let spot = results.take(*result).map_or_else(|| places.push(*result), Spot::Registers);
+                places.results.push(spot);
+            }
         }
         places
     }
 }
 
-fn word_or_more(bits: u32) -> Passed {
-    let bytes = u64::from(bits.div_ceil(8)).max(1);
+/// A register that is passed; the elements of a vector stand side by side.
+fn bytes_or_more(bits: u32, vector: u32) -> Passed {
+    let bytes = u64::from(bits.div_ceil(8)).max(1) * u64::from(vector.max(1));
     Passed { size: bytes, align: bytes }
 }
 
@@ -198,7 +214,7 @@ mod tests {
         let of =
             |size| Signature { results: vec![Passed { size, align: 4 }], params: vec![Passed { size: 4, align: 4 }] };
         let small = of(48).places();
-        assert_eq!((small.results, small.result_address, small.params), (vec![4], None, vec![R(4)]));
+        assert_eq!((small.results, small.result_address, small.params), (vec![R(4)], None, vec![R(4)]));
         let large = of(64).places();
         assert_eq!((large.results, large.result_address, large.params), (vec![], Some(4), vec![R(5)]));
     }

@@ -45,11 +45,21 @@ impl Builder<'_> {
         let mut uses = self.pass_arguments(results, arguments, (&signature, &places), frame)?;
         let mut defs = Vec::new();
         let mut came = Vec::new();
-        for (result, first) in signature.results.iter().zip(&places.results) {
-            came.push(self.fixed_run(*first, result.words()));
-            defs.extend(came.last().into_iter().flatten().copied());
+        for (result, spot) in signature.results.iter().zip(&places.results) {
+            came.push(match spot {
+                Spot::Registers(first) => self.fixed_run(*first, result.words()),
+                Spot::Stack(_) => (0..result.words()).map(|_| self.temp()).collect(),
+            });
+            if let (Spot::Registers(_), Some(run)) = (spot, came.last()) {
+                defs.extend(run);
+            }
         }
         self.transfer(target, &mut uses, &defs, frame);
+        for (words, spot) in came.iter().zip(&places.results) {
+            if let Spot::Stack(at) = spot {
+                self.load_passed(words, *at, frame);
+            }
+        }
         for ((result, came), passed) in results.iter().zip(came).zip(&signature.results) {
             self.take_result(result, &came, *passed)?;
         }
@@ -156,6 +166,15 @@ impl Builder<'_> {
         self.put(Op::STL, &[], &[(Role::A, base), (Role::Off, offset), (Role::B, word)]);
     }
 
+    /// The words of a result that came back over the stack.
+    fn load_passed(&mut self, words: &[Operand], at: u64, frame: Option<(Operand, u64)>) {
+        let base = frame.map_or_else(|| self.stack_pointer(), |(base, _)| base);
+        for (n, word) in words.iter().enumerate() {
+            let offset = self.literal((at + 4 * n as u64) as i64);
+            self.put(Op::LDL, &[], &[(Role::D, *word), (Role::A, base), (Role::Off, offset)]);
+        }
+    }
+
     /// Moves the stack pointer below what `alloca` took.
     pub fn lower_stack(&mut self, frame: Option<(Operand, u64)>) {
         if let Some((base, _)) = frame {
@@ -180,6 +199,12 @@ impl Builder<'_> {
             let words = self.passed_words(symbol, passed)?;
             return if words.len() == passed.words() { Ok(words) } else { Err(mismatch(argument)) };
         }
+        if let OperandKind::Register(used) = &argument.kind
+            && used.part == ast::Part::Whole
+        {
+            let words = self.register_words(used.register);
+            return if words.len() == passed.words() { Ok(words) } else { Err(mismatch(argument)) };
+        }
         let ty = if passed.size == 8 { ScalarType::B64 } else { ScalarType::B32 };
         let value = self.source(argument, ty)?;
         let mut words = self.words_of(value);
@@ -193,13 +218,11 @@ impl Builder<'_> {
             OperandKind::Symbol { symbol, offset: 0 } if self.homes.contains_key(symbol) => {
                 self.take_words(*symbol, came)
             }
-            OperandKind::Register(_) => {
-                let d = self.dest(result)?;
-                let words = self.words_of(d);
-                if words.len() != passed.words() {
+            OperandKind::Register(used) if used.part == ast::Part::Whole => {
+                if came.len() != passed.words() {
                     return Err(mismatch(result));
                 }
-                words.into_iter().zip(came).for_each(|(d, a)| self.copy(d, *a));
+                self.take_register(used.register, came);
                 Ok(())
             }
             _ => Err(mismatch(result)),
@@ -292,8 +315,12 @@ impl Builder<'_> {
         }
         let mut stacked = Vec::new();
         let mut framed = Vec::new();
+        let mut came = Vec::new();
         for (param, spot) in self.source.params.iter().zip(&places.params) {
             let (words, frame) = self.parameter_words(param)?;
+            if let Parameter::Register(id) = param {
+                came.push((*id, words.clone()));
+            }
             match spot {
                 Spot::Registers(first) => {
                     let run = self.fixed_run(*first, words.len());
@@ -319,6 +346,7 @@ impl Builder<'_> {
             self.f.above_frame.push(load);
         }
         framed.into_iter().for_each(|(word, at)| self.store_local(at, word));
+        came.into_iter().for_each(|(id, words)| self.take_register(id, &words));
         self.split_arrivals();
         Ok(())
     }
@@ -326,10 +354,7 @@ impl Builder<'_> {
     /// Registers for the words of a parameter, and where in the frame they go from there.
     fn parameter_words(&mut self, param: &Parameter) -> Lowered<(Vec<Operand>, Option<u64>)> {
         match param {
-            Parameter::Register(id) => {
-                let elements = self.register(*id).to_vec();
-                Ok((elements.into_iter().flat_map(|e| self.words_of(e)).collect(), None))
-            }
+            Parameter::Register(id) => Ok((self.homes_of_register(*id), None)),
             Parameter::Memory(id) => match self.homes.get(id).cloned() {
                 Some(Home::Words(words)) => Ok((words, None)),
                 Some(Home::Frame(at)) => {
@@ -349,10 +374,7 @@ impl Builder<'_> {
         for (result, passed) in self.source.results.iter().zip(&signature.results) {
             values.push(match result {
                 Parameter::Memory(id) => self.passed_words(*id, *passed)?,
-                Parameter::Register(id) => {
-                    let elements = self.register(*id).to_vec();
-                    elements.into_iter().flat_map(|e| self.words_of(e)).collect()
-                }
+                Parameter::Register(id) => self.register_words(*id),
             });
         }
         let mut uses = Vec::new();
@@ -363,7 +385,17 @@ impl Builder<'_> {
                 self.put(Op::STL, &[], &[(Role::A, base), (Role::Off, offset), (Role::B, *word)]);
             }
         } else {
-            for (words, first) in values.iter().zip(&places.results) {
+            for (words, spot) in values.iter().zip(&places.results) {
+                let Spot::Stack(at) = spot else { continue };
+                for (n, word) in words.iter().enumerate() {
+                    let (base, offset) = (self.stack_pointer(), self.literal((at + 4 * n as u64) as i64));
+                    let args = [(Role::A, base), (Role::Off, offset), (Role::B, *word)];
+                    let store = self.put(Op::STL, &[], &args);
+                    self.f.above_frame.push(store);
+                }
+            }
+            for (words, spot) in values.iter().zip(&places.results) {
+                let Spot::Registers(first) = spot else { continue };
                 let run = self.fixed_run(*first, words.len());
                 run.iter().zip(words).for_each(|(d, a)| self.copy(*d, *a));
                 uses.extend(run);

@@ -33,10 +33,12 @@ mod memory;
 mod module;
 mod name;
 mod narrowed;
+mod no_abi;
 mod object;
 mod operand;
 mod order;
 mod params;
+mod passed;
 mod quotient;
 mod reach;
 mod special;
@@ -139,18 +141,19 @@ pub struct LoweredFunction {
 
 /// Lowers a module for a target, or says all that is not implemented. In a relocatable object every function has a section of its own.
 pub fn lower(module: &Module, target: &'static Target, object: bool) -> Result<LoweredModule, Vec<Diagnostic>> {
-    lower_all(module, target, (object, object))
+    lower_all(module, target, (object, object), true)
 }
 
 /// Lowers a module whose device functions others will call: each of them, reached or not.
 pub fn library(module: &Module, target: &'static Target, object: bool) -> Result<LoweredModule, Vec<Diagnostic>> {
-    lower_all(module, target, (object, true))
+    lower_all(module, target, (object, true), false)
 }
 
 fn lower_all(
     module: &Module,
     target: &'static Target,
     (object, devices): (bool, bool),
+    strict: bool,
 ) -> Result<LoweredModule, Vec<Diagnostic>> {
     let Some(info) = target.info() else {
         return Err(vec![Diagnostic::fatal(format!("Target '{}' is not implemented", target.name))]);
@@ -169,6 +172,11 @@ fn lower_all(
             format!("Attribute '.unified' of function '{}' in an object is not implemented", f.name),
         )
     }));
+    // Helpers are ours, and so is how they are called.
+    let no_abi = if strict { no_abi::check(module, &calls, object, devices) } else { no_abi::Verdict::default() };
+    if !no_abi.errors.is_empty() && diagnostics.is_empty() {
+        return Err(no_abi.warning.map(Diagnostic::note).into_iter().chain(no_abi.errors).collect());
+    }
     let elf = ElfTarget::of_sm(target.sm).map_or(Layout::default(), |elf| elf.layout);
     let layout = ModuleLayout::new(module, &calls, (object, elf), &mut diagnostics);
     let mut lowering = Lowering { module, calls: &calls, target, info, layout, diagnostics, devices: Vec::new() };
@@ -189,7 +197,7 @@ fn lower_all(
     }
     let facts = if object { object::facts(module, &calls, &layout) } else { ObjectFacts::default() };
     let ModuleLayout { variables, global, global_init, constant3, constant4, bank2, warnings, .. } = layout;
-    let warnings = warnings.into_iter().map(Diagnostic::note).collect();
+    let warnings = no_abi.warning.into_iter().chain(warnings).map(Diagnostic::note).collect();
     let pointers = calls.pointers.iter().map(|id| module.functions[*id].name.clone()).collect();
     let devices = devices.into_iter().map(|(_, device)| device).collect();
     Ok(LoweredModule {

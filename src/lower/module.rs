@@ -70,30 +70,42 @@ impl ModuleLayout {
             layout.bank2 = pointer_value(calls.pointers.len()) as u32;
         }
         let local = module.functions.values().flat_map(|f| f.variables.iter());
+        let mut initialised = Vec::new();
         for id in module.globals.iter().chain(local) {
             let symbol = &module.symbols[*id];
-            if let SymbolKind::Variable(variable) = &symbol.kind
-                && let Err(message) = layout.place(module, calls, *id, &symbol.name, variable)
-            {
-                diagnostics.push(Diagnostic::error(symbol.pos, message));
+            let SymbolKind::Variable(variable) = &symbol.kind else { continue };
+            match layout.place(module, *id, &symbol.name, variable) {
+                Ok(place) => initialised.extend(place.map(|(home, offset)| (symbol.pos, variable, home, offset))),
+                Err(message) => diagnostics.push(Diagnostic::error(symbol.pos, message)),
+            }
+        }
+        // A value may be the place of a variable that is declared later.
+        let filler = Filler { module, calls, object, elf, constants: &layout.constants, local: &layout.local };
+        for (pos, variable, home, offset) in initialised {
+            let image = match home {
+                Home::Constant => layout.constant3.as_mut(),
+                _ => layout.global_init.as_mut(),
+            };
+            if let Some(Err(message)) = image.map(|image| filler.initialise(image, offset, variable)) {
+                diagnostics.push(Diagnostic::error(pos, message));
             }
         }
         layout
     }
 
+    /// Gives a variable its place; of one that may have initial values the result says it.
     fn place(
         &mut self,
         module: &ast::Module,
-        calls: &Calls,
         id: SymbolId,
         name: &str,
         variable: &ast::Variable,
-    ) -> Result<(), String> {
+    ) -> Result<Option<(Home, u64)>, String> {
         if self.object && variable.unified.is_some() {
             return Err(format!("Attribute '.unified' of variable '{name}' in an object is not implemented"));
         }
         if self.object && self.place_loose(module, id, variable) {
-            return Ok(());
+            return Ok(None);
         }
         if variable.linkage == Linkage::Extern && variable.size > 0 {
             let ignored = "in whole program compilation, ignoring extern qualifier";
@@ -103,7 +115,7 @@ impl ModuleLayout {
             Space::Global if variable.init.is_empty() => Home::Global,
             Space::Global => Home::GlobalInit,
             Space::Const => Home::Constant,
-            _ => return Ok(()),
+            _ => return Ok(None),
         };
         let image = match home {
             Home::Global => &mut self.global,
@@ -116,8 +128,6 @@ impl ModuleLayout {
         image.align = image.align.max(variable.align);
         if home != Home::Global {
             image.bytes.resize(image.size as usize, 0);
-            let filler = Filler { module, calls, object: self.object, elf: self.elf };
-            filler.initialise(image, offset, variable)?;
         }
         if home == Home::Constant {
             self.constants.insert(id, offset);
@@ -132,17 +142,12 @@ impl ModuleLayout {
             binding,
             managed,
         });
-        Ok(())
+        Ok((home != Home::Global).then_some((home, offset)))
     }
 
     /// What a linker calls a variable: by its own name, or if a function declares it by one that no other has.
     pub fn link_name(&self, module: &ast::Module, id: SymbolId) -> String {
-        let symbol = &module.symbols[id];
-        let known = matches!(&symbol.kind, SymbolKind::Variable(v) if v.linkage != Linkage::Internal);
-        if !self.object || known || !self.local.contains_key(&id) {
-            return symbol.name.clone();
-        }
-        format!("$__{}__{}", symbol.name, id.as_u32())
+        link_name(module, id, self.object && self.local.contains_key(&id))
     }
 
     /// A variable of an object that stands in no image; false for any other.
@@ -211,6 +216,17 @@ impl ModuleLayout {
     }
 }
 
+/// What a linker calls a variable; `local`: a function of an object declares it.
+fn link_name(module: &ast::Module, id: SymbolId, local: bool) -> String {
+    let symbol = &module.symbols[id];
+    match &symbol.kind {
+        SymbolKind::Variable(v) if local && v.linkage == Linkage::Internal => {
+            format!("$__{}__{}", symbol.name, id.as_u32())
+        }
+        _ => symbol.name.clone(),
+    }
+}
+
 /// Number of the relocation for a role.
 fn number(role: RelocRole, layout: Layout) -> u32 {
     RelocRow::for_role(role, layout).map_or(0, |row| row.number)
@@ -222,65 +238,88 @@ struct Filler<'a> {
     calls: &'a Calls,
     object: bool,
     elf: Layout,
+    /// Offsets in bank 3.
+    constants: &'a HashMap<SymbolId, u64>,
+    /// Variables that functions declare.
+    local: &'a HashMap<SymbolId, FunctionId>,
 }
+
+/// Bytes of an address.
+const ADDRESS_BYTES: usize = 8;
 
 impl Filler<'_> {
     fn initialise(&self, image: &mut Image, base: u64, variable: &ast::Variable) -> Result<(), String> {
         let width = (variable.ty.bits() / 8) as usize;
         for element in &variable.init {
             let at = base + element.offset;
-            let mut put = |bits: &[u8]| {
-                let place = image.bytes.get_mut(at as usize..at as usize + width);
-                place.map(|place| place.copy_from_slice(&bits[..width])).ok_or("Too many initial values")
-            };
-            match &element.value {
+            let value = match &element.value {
                 InitValue::Constant(constant) => {
                     let bits = constant_bits(*constant, variable.ty);
-                    let bits = bits.ok_or("Initial values of this type are not implemented")?;
-                    put(&u128::from(bits).to_le_bytes())?;
+                    bits.ok_or("Initial values of this type are not implemented")?
                 }
-                InitValue::Address { symbol, mask: None, .. } if self.is_offset(*symbol) && width == 8 => {
-                    let value = function_of(self.module, *symbol).and_then(|id| self.calls.pointer(id)).unwrap_or(0);
-                    put(&u128::from(value).to_le_bytes())?;
-                }
-                address => image.relocs.push(self.address(address, at, width)?),
-            }
+                address => match self.known(address) {
+                    Some(value) => value,
+                    None => {
+                        image.relocs.extend(self.relocations(address, at, width)?);
+                        continue;
+                    }
+                },
+            };
+            let place = image.bytes.get_mut(at as usize..at as usize + width).ok_or("Too many initial values")?;
+            place.copy_from_slice(&u128::from(value).to_le_bytes()[..width]);
         }
         Ok(())
     }
 
-    fn is_global(&self, symbol: SymbolId) -> bool {
-        matches!(&self.module.symbols[symbol].kind, SymbolKind::Variable(v) if v.space == Space::Global)
+    /// What an address is, where no linker or loader has a say: an offset in bank 3, or that of a function in bank 2.
+    fn known(&self, value: &InitValue) -> Option<u64> {
+        let InitValue::Address { symbol, offset, generic, mask } = value else { return None };
+        if self.object {
+            return None;
+        }
+        let whole = match function_of(self.module, *symbol) {
+            Some(id) if self.module.functions[id].is_entry => return None,
+            Some(id) => self.calls.pointer(id).unwrap_or(0),
+            None if *generic => return None,
+            None => self.constants.get(symbol)?.wrapping_add(*offset as u64),
+        };
+        Some(mask.map_or(whole, |mask| (whole & mask) >> mask.trailing_zeros().min(63)))
     }
 
-    /// Whether the value of a function is an offset in bank 2.
-    fn is_offset(&self, symbol: SymbolId) -> bool {
-        !self.object && function_of(self.module, symbol).is_some()
+    /// What the address of a symbol stands for.
+    fn role(&self, symbol: SymbolId, generic: bool) -> RelocRole {
+        match (function_of(self.module, symbol), &self.module.symbols[symbol].kind) {
+            (Some(id), _) if self.module.functions[id].is_entry => RelocRole::EntryAddress,
+            (Some(_), _) => RelocRole::FunctionAddress,
+            // The addresses of global variables are generic ones.
+            (_, SymbolKind::Variable(v)) if v.space == Space::Global => RelocRole::GenericAddress,
+            _ if generic => RelocRole::GenericAddress,
+            _ => RelocRole::Address,
+        }
     }
 
-    /// The relocation of an address as initial value.
-    fn address(&self, value: &InitValue, at: u64, width: usize) -> Result<Reloc, String> {
+    /// The relocations of an address as initial value: one, or where it is cut to a shorter element one for each byte. ptxas
+    /// writes eight bytes there even so, over what follows.
+    fn relocations(&self, value: &InitValue, at: u64, width: usize) -> Result<Vec<Reloc>, String> {
         let InitValue::Address { symbol, offset, generic, mask } = value else {
             return Err("Initial values of this type are not implemented".to_string());
         };
-        let function = function_of(self.module, *symbol);
-        let role = match function {
-            Some(_) => RelocRole::FunctionAddress,
-            // The addresses of global variables are generic ones.
-            None if *generic || self.is_global(*symbol) => RelocRole::GenericAddress,
-            None => RelocRole::Address,
-        };
-        let row = match mask {
-            None if width == 8 => RelocRow::for_role(role, self.elf),
-            Some(mask) if function.is_none() => RelocRow::piece(self.elf, mask.trailing_zeros()),
-            _ => None,
-        };
-        let row = row.ok_or("Part of an address as initial value is not implemented")?;
-        let name = match function {
+        let role = self.role(*symbol, *generic);
+        let name = match function_of(self.module, *symbol) {
             Some(id) => self.module.functions[self.calls.resolved(id)].name.clone(),
-            None => self.module.symbols[*symbol].name.clone(),
+            None => link_name(self.module, *symbol, self.object && self.local.contains_key(symbol)),
         };
-        Ok(Reloc { offset: at, kind: row.number, symbol: name, addend: *offset, explicit_addend: false })
+        let reloc = |at: u64, row: Option<&RelocRow>| {
+            let row = row.ok_or_else(|| format!("Address of '{name}' as initial value is not implemented"))?;
+            let (kind, symbol) = (row.number, name.clone());
+            Ok(Reloc { offset: at, kind, symbol, addend: *offset, explicit_addend: false })
+        };
+        let piece = |shift: u32| RelocRow::piece(role, self.elf, shift);
+        match mask {
+            Some(mask) => Ok(vec![reloc(at, piece(mask.trailing_zeros()))?]),
+            None if width == ADDRESS_BYTES => Ok(vec![reloc(at, RelocRow::for_role(role, self.elf))?]),
+            None => (0..width as u32).map(|n| reloc(at + u64::from(n), piece(8 * n))).collect(),
+        }
     }
 }
 

@@ -96,7 +96,10 @@ fn prototypes(module: &ast::Module, calls: &Calls) -> Vec<(String, String)> {
 /// `#`, then the results (v: none), then the parameters.
 fn of_function(module: &ast::Module, function: &ast::Function) -> String {
     let one = |parameter: &Parameter| match parameter {
-        Parameter::Register(id) => letter(function.registers[*id].ty).to_string(),
+        Parameter::Register(id) => {
+            let register = &function.registers[*id];
+            register_letter(register.ty, register.vector).to_string()
+        }
         Parameter::Memory(id) => match &module.symbols[*id].kind {
             SymbolKind::Variable(v) => {
                 let mut text = letter(v.ty).to_string();
@@ -113,6 +116,9 @@ fn of_function(module: &ast::Module, function: &ast::Function) -> String {
 
 fn of_prototype(prototype: &ast::Prototype) -> String {
     let one = |p: &ast::PrototypeParameter| {
+        if p.in_register {
+            return register_letter(p.ty, p.vector).to_string();
+        }
         let (mut text, element) = (letter(p.ty).to_string(), u64::from(p.ty.bits() / 8).max(1));
         if p.size != element {
             let _ = write!(text, "{}", p.size / element);
@@ -128,15 +134,29 @@ fn joined(results: impl Iterator<Item = String>, params: impl Iterator<Item = St
     format!("#{results}{}", params.collect::<String>())
 }
 
+/// The letter of a register: a vector is bits of its size.
+fn register_letter(ty: ScalarType, vector: u32) -> char {
+    match vector {
+        0 | 1 => letter(ty),
+        _ => letter_of_bits(ty.bits() * vector),
+    }
+}
+
 /// The letter of a type: by size, but for floats of 32 and 64 bits.
 fn letter(ty: ScalarType) -> char {
     match (ty.class() == TypeClass::Float, ty.bits()) {
         (true, 32) => 'f',
         (true, 64) => 'd',
-        (_, 128) => 'x',
-        (_, 64) => 'l',
-        (_, 16) => 'h',
-        (_, 8) => 'b',
+        (_, bits) => letter_of_bits(bits),
+    }
+}
+
+fn letter_of_bits(bits: u32) -> char {
+    match bits {
+        128 => 'x',
+        64 => 'l',
+        16 => 'h',
+        8 => 'b',
         _ => 'i',
     }
 }

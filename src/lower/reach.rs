@@ -58,6 +58,7 @@ impl Calls {
             for element in &variable.init {
                 if let InitValue::Address { symbol, .. } = element.value
                     && let Some(id) = function_of(module, symbol)
+                    && !module.functions[id].is_entry
                 {
                     pointers.insert(calls.resolved(id));
                 }
@@ -82,6 +83,21 @@ impl Calls {
     pub fn pointer(&self, id: FunctionId) -> Option<u64> {
         let id = self.resolved(id);
         self.pointers.iter().position(|p| *p == id).map(super::module::pointer_value)
+    }
+
+    /// Whether a function calls itself by name, at once or by way of others.
+    pub fn reaches_itself(&self, id: FunctionId) -> bool {
+        let mut found: Vec<FunctionId> = self.uses[id].callees.clone();
+        let mut next = 0;
+        while let Some(callee) = found.get(next).copied() {
+            if callee == id {
+                return true;
+            }
+            let new = self.uses[callee].callees.iter().filter(|c| !found.contains(c)).copied().collect::<Vec<_>>();
+            found.extend(new);
+            next += 1;
+        }
+        false
     }
 
     /// The functions with a body that a kernel may call, itself not among them, in the order in which they are found.

@@ -261,6 +261,8 @@ pub struct PrototypeParameter {
     /// `.reg` instead of `.param`.
     pub in_register: bool,
     pub ty: ScalarType,
+    /// Elements of the vector type of a register.
+    pub vector: u32,
     /// In bytes; 0 when the extent is unknown.
     pub size: u64,
     pub align: u64,

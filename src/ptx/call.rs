@@ -16,6 +16,8 @@ struct Shape {
     size: u64,
     align: u64,
     array: bool,
+    /// Elements of a vector register.
+    vector: u32,
 }
 
 /// A parameter of what is called, by name.
@@ -31,13 +33,13 @@ impl Parser<'_> {
         let formal = |parameter: &Parameter| match parameter {
             Parameter::Register(id) => {
                 let register = function.registers.get(*id)?;
-                Some(Formal { name: register.name.clone(), shape: in_register(register.ty) })
+                Some(Formal { name: register.name.clone(), shape: in_register(register.ty, register.vector) })
             }
             Parameter::Memory(id) => {
                 let symbol = &self.module.symbols[*id];
                 let SymbolKind::Variable(v) = &symbol.kind else { return None };
                 let array = !v.dimensions.is_empty() || v.vector > 1;
-                let shape = Shape { ty: v.ty, size: v.size, align: v.align, array };
+                let shape = Shape { ty: v.ty, size: v.size, align: v.align, array, vector: 1 };
                 Some(Formal { name: symbol.name.clone(), shape })
             }
         };
@@ -48,10 +50,34 @@ impl Parser<'_> {
     /// Those of a prototype; its parameters have no names.
     pub fn formals_of_prototype(prototype: &Prototype) -> (Vec<Formal>, Vec<Formal>) {
         let formal = |p: &super::ast::PrototypeParameter| {
-            let array = p.size != u64::from(p.ty.bits().div_ceil(8));
-            Formal { name: "_".to_string(), shape: Shape { ty: p.ty, size: p.size, align: p.align, array } }
+            let array = !p.in_register && p.size != u64::from(p.ty.bits().div_ceil(8));
+            let shape = Shape { ty: p.ty, size: p.size, align: p.align, array, vector: p.vector };
+            Formal { name: "_".to_string(), shape }
         };
         (prototype.results.iter().map(formal).collect(), prototype.params.iter().map(formal).collect())
+    }
+
+    /// Says what of the arguments cannot be one at all.
+    pub fn check_arguments(&mut self, arguments: &[Operand], formals: &[Formal]) {
+        for (argument, formal) in arguments.iter().zip(formals) {
+            let name = match &argument.kind {
+                OperandKind::Sink => {
+                    let text = format!("Illegal argument for formal parameter '{}'", formal.name);
+                    self.error(argument.pos, text);
+                    continue;
+                }
+                OperandKind::Special(special) => &format!("%{}", special.name()),
+                OperandKind::Symbol { symbol, .. } => match &self.module.symbols[*symbol].kind {
+                    SymbolKind::Variable(v) if !matches!(v.space, Space::Param | Space::ParamFunc) => {
+                        &self.module.symbols[*symbol].name
+                    }
+                    _ => continue,
+                },
+                _ => continue,
+            };
+            let text = format!("Call argument '{name}' has illegal state space");
+            self.error(argument.pos, text);
+        }
     }
 
     /// Says what of the values does not match.
@@ -74,6 +100,12 @@ impl Parser<'_> {
                 let text = format!("Inconsistent state space for parameter '{}'", register.name);
                 self.error(value.pos, text);
             }
+            if let OperandKind::Symbol { symbol, .. } = &value.kind
+                && shape.vector > 1
+            {
+                let text = format!("Inconsistent state space for parameter '{}'", self.module.symbols[*symbol].name);
+                self.error(value.pos, text);
+            }
             if !fits {
                 let text = format!("Type of argument does not match formal parameter '{}'", formal.name);
                 self.error(value.pos, text);
@@ -88,15 +120,15 @@ impl Parser<'_> {
     fn shape_of(&self, value: &Operand) -> Passed {
         match &value.kind {
             OperandKind::Register(used) => match self.body.registers.get(used.register) {
-                Some(register) if register.vector <= 1 && register.ty.class() != TypeClass::Predicate => {
-                    Passed::Value(in_register(register.ty))
+                Some(register) if register.ty.class() != TypeClass::Predicate => {
+                    Passed::Value(in_register(register.ty, register.vector))
                 }
                 _ => Passed::Unknown,
             },
             OperandKind::Symbol { symbol, offset: 0 } => match &self.module.symbols[*symbol].kind {
                 SymbolKind::Variable(v) if matches!(v.space, Space::Param | Space::ParamFunc) && v.size > 0 => {
                     let array = !v.dimensions.is_empty() || v.vector > 1;
-                    Passed::Value(Shape { ty: v.ty, size: v.size, align: v.align, array })
+                    Passed::Value(Shape { ty: v.ty, size: v.size, align: v.align, array, vector: 1 })
                 }
                 _ => Passed::Unknown,
             },
@@ -119,13 +151,16 @@ enum Passed {
 impl Shape {
     fn fits(self, formal: Shape) -> bool {
         let apart = is_float(self.ty) && is_integer(formal.ty) || is_integer(self.ty) && is_float(formal.ty);
-        self.size == formal.size && self.array == formal.array && !apart
+        // Vectors of floats and of integers stand for each other.
+        let apart = apart && self.vector <= 1;
+        self.size == formal.size && self.array == formal.array && self.vector == formal.vector && !apart
     }
 }
 
-fn in_register(ty: ScalarType) -> Shape {
-    let size = u64::from(ty.bits().div_ceil(8));
-    Shape { ty, size, align: size, array: false }
+fn in_register(ty: ScalarType, vector: u32) -> Shape {
+    let vector = vector.max(1);
+    let size = u64::from(ty.bits().div_ceil(8)) * u64::from(vector);
+    Shape { ty, size, align: size, array: false, vector }
 }
 
 fn is_float(ty: ScalarType) -> bool {

@@ -49,6 +49,9 @@ impl<'a> Parser<'a> {
         };
         if !is_entry && self.is_sign("(") {
             function.results = self.parameters(is_entry)?;
+            if function.results.len() > 1 && function.results.iter().any(|result| result.symbol().is_some()) {
+                self.error(function.pos, "Multiple return parameters require .register state space");
+            }
         }
         let name = self.expect_ident()?;
         function.name = self.text(name).into();
@@ -202,6 +205,7 @@ impl<'a> Parser<'a> {
     fn parameter(&mut self, head: &Head, name: Token) -> Parse<Parameter> {
         let text = self.text(name);
         if head.space.is_none() {
+            self.check_register(head);
             let register = Register { name: text.into(), ty: head.ty, vector: head.vector, pos: name.pos };
             let id = if text == "_" {
                 Some(self.body.registers.push(register))
@@ -339,7 +343,11 @@ impl<'a> Parser<'a> {
     /// `.callprototype (results) _ (params) directives;`
     pub fn prototype(&mut self) -> Parse<Prototype> {
         self.next();
+        let pos = self.pos();
         let results = if self.is_sign("(") { self.prototype_parameters()? } else { Vec::new() };
+        if results.len() > 1 && results.iter().any(|result| !result.in_register) {
+            self.error(pos, "Multiple return parameters require .register state space");
+        }
         self.expect_ident()?;
         let params = if self.is_sign("(") { self.prototype_parameters()? } else { Vec::new() };
         let mut directives = Directives::default();
@@ -357,11 +365,11 @@ impl<'a> Parser<'a> {
             let name = self.expect_ident()?;
             let (ty, in_register) = (head.ty, head.space.is_none());
             if in_register {
-                let size = u64::from(ty.bits().div_ceil(8));
-                params.push(PrototypeParameter { in_register, ty, size, align: size });
+                let size = u64::from(ty.bits().div_ceil(8)) * u64::from(head.vector.max(1));
+                params.push(PrototypeParameter { in_register, ty, vector: head.vector, size, align: size });
             } else if ty.class() != TypeClass::Predicate {
                 let v = self.layout(&head, name)?;
-                params.push(PrototypeParameter { in_register, ty, size: v.size, align: v.align });
+                params.push(PrototypeParameter { in_register, ty, vector: 1, size: v.size, align: v.align });
             }
             if !self.accept_sign(",") {
                 break;

@@ -3,12 +3,14 @@
 //! Input: the cursor behind `=`. Output: the initialised elements of a variable, and its extent where `[]` left it open.
 //! Invariants: elements are in memory order and inside the variable; nesting is limited by the number of dimensions.
 
-use super::ast::{Constant, InitValue, Initializer, SymbolId, SymbolKind, Variable};
+use super::ast::{Constant, InitValue, Initializer, SymbolKind, Variable};
 use super::lexer::Tok;
 use super::parser::{Parse, Parser, Reported};
+use super::requirements::Subject;
 use super::scope::Name;
 use super::variable::MAX_SIZE;
-use crate::tables::ptx::{Space, TypeClass};
+use crate::diag::Pos;
+use crate::tables::ptx::{ScalarType, Space, TypeClass};
 
 impl<'a> Parser<'a> {
     /// What follows `=`.
@@ -110,22 +112,16 @@ impl<'a> Parser<'a> {
         if self.is_sign("{") {
             return Err(self.mismatch());
         }
-        let masked = self.peek().tok == Tok::Int && self.text(self.peek_ahead(1)) == "(";
-        if masked {
-            let token = self.next();
-            let mask = super::constant::parse_int(self.text(token));
+        if self.peek().tok == Tok::Int && self.text(self.peek_ahead(1)) == "(" {
+            let mask = self.init_mask()?;
             self.expect_sign("(")?;
-            let (symbol, offset, generic) = self.init_address()?;
+            let address = self.init_address()?;
             self.expect_sign(")")?;
-            let mask = mask.and_then(|m| if let Constant::Int { bits, .. } = m { Some(bits) } else { None });
-            return Ok(InitValue::Address { symbol, offset, generic, mask });
+            return self.init_symbol(variable, address, Some(mask));
         }
         if self.peek().tok == Tok::Ident && self.text(self.peek()) != "WARP_SZ" {
-            if variable.ty.bits() < 32 {
-                return Err(self.mismatch());
-            }
-            let (symbol, offset, generic) = self.init_address()?;
-            return Ok(InitValue::Address { symbol, offset, generic, mask: None });
+            let address = self.init_address()?;
+            return self.init_symbol(variable, address, None);
         }
         let value = self.constant()?;
         let is_int = matches!(value, Constant::Int { .. });
@@ -140,34 +136,82 @@ impl<'a> Parser<'a> {
         Ok(InitValue::Constant(value))
     }
 
+    /// The mask in front of an address: one whole byte.
+    fn init_mask(&mut self) -> Parse<u64> {
+        let token = self.next();
+        self.need(Subject::Directive("mask operator in initializer"), token.pos);
+        let Some(Constant::Int { bits, .. }) = super::constant::parse_int(self.text(token)) else {
+            self.at -= 1;
+            return Err(self.unexpected());
+        };
+        if !(0..8).any(|byte| bits == 0xff << (8 * byte)) {
+            self.error(token.pos, format!("Invalid mask value '{bits:#x}' used in initializer"));
+        }
+        Ok(bits)
+    }
+
     /// `name[+n]` or `generic(name)[+n]`.
-    fn init_address(&mut self) -> Parse<(SymbolId, i64, bool)> {
+    fn init_address(&mut self) -> Parse<InitAddress<'a>> {
         let mut token = self.expect_ident()?;
         let generic = self.text(token) == "generic" && self.is_sign("(");
         if generic {
+            self.need(Subject::Directive("generic() operator"), token.pos);
             self.next();
             token = self.expect_ident()?;
-        }
-        let mut offset = self.symbol_offset()?;
-        if generic {
             self.expect_sign(")")?;
-            offset = offset.wrapping_add(self.symbol_offset()?);
         }
-        let name = self.text(token);
+        self.need(Subject::Directive("addresses as initial values"), token.pos);
+        let offset = if self.accept_sign("+") { Some(self.integer()?) } else { None };
+        Ok(InitAddress { name: self.text(token), pos: token.pos, generic, offset })
+    }
+
+    /// An address as the value of an element. The order of the checks is that of ptxas.
+    fn init_symbol(
+        &mut self,
+        variable: &Variable,
+        InitAddress { name, pos, generic, offset }: InitAddress<'a>,
+        mask: Option<u64>,
+    ) -> Parse<InitValue> {
+        if !matches!(self.text(self.peek()), "," | "}" | ";") {
+            return Err(self.unexpected());
+        }
         let found = match self.body.find(name) {
             Some(Name::Symbol(symbol)) => Some(symbol),
             _ => self.names.get(name).copied(),
         };
-        let Some(symbol) = found else {
-            return Err(self.syntax(token.pos, format!("Invalid initial value symbol '{name}'")));
-        };
-        match &self.module.symbols[symbol].kind {
-            SymbolKind::Variable(v) if !matches!(v.space, Space::Global | Space::Const) => {
-                let text = "Variable used as initial value not in .global or .const state space";
-                Err(self.syntax(token.pos, text))
+        let is_float = variable.ty.class() == TypeClass::Float;
+        let other = found.map(|symbol| &self.module.symbols[symbol].kind);
+        let text = match (other, found) {
+            (Some(SymbolKind::Variable(v)), Some(symbol)) => {
+                if !matches!(v.space, Space::Global | Space::Const) {
+                    "Variable used as initial value not in .global or .const state space".to_string()
+                } else if !takes_address(variable.ty, mask) {
+                    "Initial value type mismatch".to_string()
+                } else {
+                    return Ok(InitValue::Address { symbol, offset: offset.unwrap_or(0), generic, mask });
+                }
             }
-            SymbolKind::Function(_) if generic => Err(self.syntax(token.pos, "Invalid initial value expression")),
-            _ => Ok((symbol, offset, generic)),
-        }
+            _ if offset.is_some() || generic && is_float => "Initial value type mismatch".to_string(),
+            _ if generic => "Invalid initial value expression".to_string(),
+            (Some(SymbolKind::Function(_)), Some(symbol)) if takes_address(variable.ty, mask) => {
+                return Ok(InitValue::Address { symbol, offset: 0, generic, mask });
+            }
+            (Some(SymbolKind::Function(_)), _) => "Initial value type mismatch".to_string(),
+            _ => format!("Invalid initial value symbol '{name}'"),
+        };
+        Err(self.syntax(pos, text))
     }
+}
+
+/// An address as it is written in an initialiser.
+struct InitAddress<'a> {
+    name: &'a str,
+    pos: Pos,
+    generic: bool,
+    offset: Option<i64>,
+}
+
+/// Whether an element of a type may hold an address, or a byte of one. Source: ptxas 13.0.88, all types.
+fn takes_address(ty: ScalarType, mask: Option<u64>) -> bool {
+    ty.class() == TypeClass::Unsigned && (ty.bits() >= 32 || ty.bits() == 8 && mask.is_some())
 }

@@ -162,7 +162,7 @@ impl<'a> Parser<'a> {
         let mut operands = SmallVec::new();
         let list = |elements| Operand { pos, kind: OperandKind::List(elements) };
         if self.is_sign("(") {
-            operands.push(list(self.elements("(", ")")?));
+            operands.push(list(self.call_elements()?));
             self.expect_sign(",")?;
         } else {
             operands.push(list(Vec::new()));
@@ -172,7 +172,7 @@ impl<'a> Parser<'a> {
         let mut last = None;
         while self.accept_sign(",") {
             if self.is_sign("(") && last.is_none() && arguments.is_empty() {
-                arguments = self.elements("(", ")")?;
+                arguments = self.call_elements()?;
             } else if last.is_none() {
                 last = Some(self.operand(false)?);
             } else {
@@ -182,6 +182,29 @@ impl<'a> Parser<'a> {
         operands.push(list(arguments));
         operands.extend(last);
         Ok(operands)
+    }
+
+    /// `(a, b)`: what is passed is a whole register or variable, a number or `_`.
+    fn call_elements(&mut self) -> Parse<Vec<Operand>> {
+        let mut at = 1;
+        let mut first = true;
+        loop {
+            let (token, behind) = (self.peek_ahead(at), self.peek_ahead(at + 1));
+            let number = self.text(token) == "WARP_SZ";
+            let stray = token.tok == Tok::Ident && first && !number && !matches!(self.text(behind), "," | ")");
+            let negated = first && self.text(token) == "!" && behind.tok == Tok::Ident;
+            if stray || negated {
+                self.at += at + 1;
+                return Err(self.unexpected());
+            }
+            match self.text(token) {
+                _ if token.tok == Tok::End => break,
+                ")" | ";" | "{" | "[" => break,
+                text => first = text == ",",
+            }
+            at += 1;
+        }
+        self.elements("(", ")")
     }
 
     /// The rules of a call that no row can say.
@@ -228,6 +251,7 @@ impl<'a> Parser<'a> {
             _ => return Err(self.error(callee.pos, "Illegal call target, device function expected")),
         };
         self.check_passed(results, &returned);
+        self.check_arguments(arguments, &taken);
         self.check_passed(arguments, &taken);
         Ok(())
     }

@@ -10,6 +10,7 @@ use super::requirements::{Subject, pragma_name};
 use crate::diag::{Diagnostic, Pos, Severity};
 use crate::tables::Target;
 use crate::tables::ptx::VERSIONS;
+use cranelift_entity::EntityRef;
 
 impl<'a> Parser<'a> {
     /// The whole file.
@@ -136,8 +137,10 @@ impl<'a> Parser<'a> {
             }
             ".param" => Err(self.error(token.pos, "Parameter variables may not be declared at module scope")),
             ".global" | ".const" | ".shared" => {
+                let known = self.module.symbols.len();
                 let made = self.variables(linkage, true)?;
-                self.module.globals.extend(made);
+                // A definition of what was declared before has its symbol.
+                self.module.globals.extend(made.into_iter().filter(|id| id.index() >= known));
                 Ok(())
             }
             _ => Err(self.unexpected()),

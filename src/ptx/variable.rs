@@ -178,8 +178,16 @@ impl<'a> Parser<'a> {
         Ok((first, second))
     }
 
+    /// What a register may not be.
+    pub fn check_register(&mut self, head: &Head) {
+        if head.vector > 1 && head.ty.class() == TypeClass::Predicate {
+            self.error(head.pos, "Predicate type can only be used to define scalar register variables");
+        }
+    }
+
     /// `name` or `name<count>` of a `.reg`.
     fn register(&mut self, head: &Head, name: Token) -> Parse<()> {
+        self.check_register(head);
         let text = self.text(name);
         let register = Register { name: text.into(), ty: head.ty, vector: head.vector, pos: name.pos };
         let declared = if self.accept_sign("<") {
@@ -227,6 +235,10 @@ impl<'a> Parser<'a> {
         if head.ty.class() == TypeClass::Predicate {
             let text = self.text(name);
             self.error(name.pos, format!("Predicate variable '{text}' must be in register state space"));
+        }
+        if head.vector > 1 && head.space == Some(Space::Param) {
+            let text = self.text(name);
+            self.error(name.pos, format!("Variable '{text}' cannot be allocated in .param state space"));
         }
         let element = u64::from(head.ty.bits().div_ceil(8)) * u64::from(head.vector);
         let count = dimensions.iter().try_fold(1u64, |n, d| n.checked_mul(d.unwrap_or(0)));

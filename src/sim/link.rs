@@ -59,27 +59,36 @@ pub struct Symbols<'a> {
     cubin: &'a Cubin,
     global: u64,
     global_init: u64,
+    /// Generic address of bank 3.
+    constants: u64,
     code: HashMap<&'a str, u64>,
 }
 
 impl<'a> Symbols<'a> {
-    fn new(cubin: &'a Cubin, image: &CodeImage<'a>, global: u64, global_init: u64) -> Symbols<'a> {
+    fn new(cubin: &'a Cubin, image: &CodeImage<'a>, [global, global_init, constants]: [u64; 3]) -> Symbols<'a> {
         let mut code = HashMap::new();
         for (start, function) in &image.starts {
             let at = CODE_BASE + *start as u64;
             code.insert(function.name.as_str(), at);
             code.extend(function.labels.iter().map(|label| (label.name.as_str(), at + label.offset)));
         }
-        Symbols { cubin, global, global_init, code }
+        Symbols { cubin, global, global_init, constants, code }
     }
 
-    fn address(&self, name: &str) -> Option<u64> {
+    /// Generic address of bank 3.
+    pub fn constants(&self) -> u64 {
+        self.constants
+    }
+
+    /// The address of a symbol: of a constant its generic one, or its offset in the bank.
+    fn address(&self, name: &str, generic: bool) -> Option<u64> {
         match self.cubin.variable(name) {
-            Some(variable) => match variable.space {
-                Space::Global => Some(self.global + variable.offset),
-                Space::GlobalInit => Some(self.global_init + variable.offset),
-                Space::Constant => None,
-            },
+            Some(variable) => Some(match variable.space {
+                Space::Global => self.global + variable.offset,
+                Space::GlobalInit => self.global_init + variable.offset,
+                Space::Constant if generic => self.constants + variable.offset,
+                Space::Constant => variable.offset,
+            }),
             None => self
                 .code
                 .get(name)
@@ -92,7 +101,7 @@ impl<'a> Symbols<'a> {
     fn relocate(&self, bytes: &mut [u8], relocs: &[Reloc]) -> Vec<u64> {
         let failed = |reloc: &&Reloc| {
             let row = RelocRow::of(reloc.kind).filter(|row| row.applies);
-            let done = row.zip(self.address(&reloc.symbol));
+            let done = row.and_then(|row| Some((row, self.address(&reloc.symbol, row.generic())?)));
             !done
                 .is_some_and(|(row, address)| row.apply(bytes, reloc.offset, address.wrapping_add(reloc.addend as u64)))
         };
@@ -135,19 +144,21 @@ pub fn place_variables<'a>(
     };
     let zeroed = place(&cubin.global, "variables");
     let initialised = place(&cubin.global_init, "initialised variables");
-    let symbols = Symbols::new(cubin, code, zeroed, initialised);
-    if let Some(image) = &cubin.global_init {
+    let constants = global.allocate("constants", cubin.constant3.as_ref().map_or(Vec::new(), filled), false);
+    let symbols = Symbols::new(cubin, code, [zeroed, initialised, constants]);
+    for (image, base) in [(&cubin.global_init, initialised), (&cubin.constant3, constants)] {
+        let Some(image) = image else { continue };
         let mut bytes = filled(image);
         if let Some(at) = symbols.relocate(&mut bytes, &image.relocs).first() {
             return Err(Fault::new(format!("a variable is initialised with an unknown address at {at:#x}")));
         }
-        let width = bytes.len() as u64;
-        global.slice(initialised, width, true)?.copy_from_slice(&bytes);
-    }
-    for (bank, image) in [(2, &function.constant2), (3, &cubin.constant3)] {
-        if let Some(image) = image {
-            banks.put(bank, 0, &filled(image));
+        global.fill(base, &bytes);
+        if base == constants {
+            banks.put(3, 0, &bytes);
         }
+    }
+    if let Some(image) = &function.constant2 {
+        banks.put(2, 0, &filled(image));
     }
     if let Some(image) = &cubin.constant4 {
         let mut bytes = filled(image);

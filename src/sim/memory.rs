@@ -42,6 +42,13 @@ impl Global {
         Some(&self.allocations[index].bytes)
     }
 
+    /// Puts bytes into the allocation at a base address, even where no program may store.
+    pub fn fill(&mut self, base: u64, bytes: &[u8]) {
+        if let Ok(index) = self.allocations.binary_search_by_key(&base, |a| a.base) {
+            self.allocations[index].bytes.copy_from_slice(bytes);
+        }
+    }
+
     /// The bytes of an access; `write` asks for permission to store.
     pub fn slice(&mut self, address: u64, width: u64, write: bool) -> Result<&mut [u8], Fault> {
         let hit = |a: &Allocation| {

@@ -6,7 +6,7 @@
 
 use super::fault::Fault;
 use super::launch::ArgValue;
-use super::link::{CODE_BASE, CodeImage, filled, place_variables};
+use super::link::{CODE_BASE, CodeImage, place_variables};
 use super::memory::Global;
 use super::report::Report;
 use super::sass::grid::{self, Stats};
@@ -190,7 +190,7 @@ pub fn run_decoded(
     let buffers = place_arguments(&mut setup.banks, &mut global, function, args)?;
     let image = CodeImage::of(cubin, function);
     let symbols = place_variables(&mut setup.banks, &mut global, cubin, function, &image)?;
-    window_constants(&mut setup.banks, &mut global, info, cubin, function)?;
+    window_constants(&mut setup.banks, &mut global, info, symbols.constants(), function)?;
     let changed = symbols.relocated_code(&image);
     let linked: Vec<_>;
     let code = if changed.is_empty() {
@@ -388,12 +388,12 @@ fn driver_constants(banks: &mut Banks, info: &GenerationInfo, generation: Genera
     }
 }
 
-/// Generic addresses of constants and parameters: copies that nobody can store to.
+/// Generic addresses of constants, whose copy is at `constants`, and of parameters: copies that nobody can store to.
 fn window_constants(
     banks: &mut Banks,
     global: &mut Global,
     info: &GenerationInfo,
-    cubin: &Cubin,
+    constants: u64,
     function: &Function,
 ) -> Result<(), Fault> {
     if function.param_base < info.param_window_at {
@@ -402,9 +402,7 @@ fn window_constants(
             "the parameters of {name} begin at {at:#x} of constant bank 0, before their window"
         )));
     }
-    let constants = cubin.constant3.as_ref().map_or(Vec::new(), filled);
-    let base = global.allocate("constants", constants, false);
-    banks.put(0, info.const_window, &base.to_le_bytes());
+    banks.put(0, info.const_window, &constants.to_le_bytes());
     let bytes = function.params.iter().map(|p| u32::from(p.offset) + u32::from(p.size)).max().unwrap_or(0);
     let mut image = vec![0; bytes as usize];
     for param in &function.params {

@@ -169,14 +169,27 @@ impl RelocRow {
         RELOCATIONS.iter().find(|row| row.number == number)
     }
 
-    /// The row that the writer uses for a role; for [`RelocRole::Piece`] see [`RelocRow::piece`].
+    /// The row that the writer uses for a role; for those of pieces see [`RelocRow::piece`].
     pub fn for_role(role: RelocRole, layout: Layout) -> Option<&'static RelocRow> {
         RELOCATIONS.iter().find(|row| row.roles[layout as usize].contains(&role))
     }
 
-    /// The row for the byte of an address from this bit on.
-    pub fn piece(layout: Layout, shift: u32) -> Option<&'static RelocRow> {
-        RELOCATIONS.iter().find(|row| row.roles[layout as usize].contains(&RelocRole::Piece) && row.shift == shift)
+    /// The row for the byte from this bit on of what a role says; `None` where no byte of it can be asked for.
+    pub fn piece(role: RelocRole, layout: Layout, shift: u32) -> Option<&'static RelocRow> {
+        let role = match role {
+            RelocRole::Address => RelocRole::AddressPiece,
+            RelocRole::FunctionAddress => RelocRole::FunctionPiece,
+            RelocRole::GenericAddress => RelocRole::GenericPiece,
+            RelocRole::EntryAddress => RelocRole::EntryPiece,
+            _ => return None,
+        };
+        RELOCATIONS.iter().find(|row| row.roles[layout as usize].contains(&role) && row.shift == shift)
+    }
+
+    /// Whether it asks for the generic address of a variable.
+    pub fn generic(&self) -> bool {
+        let generic = |role: &RelocRole| matches!(role, RelocRole::GenericAddress | RelocRole::GenericPiece);
+        self.roles.iter().copied().flatten().any(generic)
     }
 
     /// Puts a value at a byte; false where the bytes end before it.

@@ -107,7 +107,7 @@ fn attributes(elf: &Elf, report: &mut Report) {
     }
 }
 
-/// Numbers are distinct, words are of their set, and each role but that of a piece has at most one row per layout.
+/// Numbers are distinct, words are of their set, and each role but those of pieces has at most one row per layout.
 fn relocations(elf: &Elf, report: &mut Report) {
     distinct("relocation", elf.relocations.iter().map(|r| (r.number.to_string(), r.at)), report);
     for row in &elf.relocations {
@@ -124,7 +124,7 @@ fn relocations(elf: &Elf, report: &mut Report) {
             |row: &crate::rows::elf::RelocationRow| if layout == "rel" { row.rel.clone() } else { row.rela.clone() };
         let roles = elf.relocations.iter().flat_map(|row| {
             let own: Vec<_> = of(row).split_whitespace().map(str::to_string).collect();
-            own.into_iter().filter(|role| role != "piece").map(|role| (role, row.at))
+            own.into_iter().filter(|role| !role.ends_with("_piece")).map(|role| (role, row.at))
         });
         distinct(&format!("relocation role of layout {layout}"), roles, report);
     }

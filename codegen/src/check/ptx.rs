@@ -58,7 +58,7 @@ fn names(ptx: &Ptx, report: &mut Report) {
 fn places(ptx: &Ptx, report: &mut Report) {
     for d in &ptx.directives {
         if d.on.is_empty()
-            || !d.on.split_whitespace().all(|word| matches!(word, "entry" | "func" | "pragma" | "module"))
+            || !d.on.split_whitespace().all(|word| matches!(word, "entry" | "func" | "pragma" | "module" | "value"))
         {
             report.at(
                 "names",

@@ -53,7 +53,7 @@ impl Elf {
 }
 
 /// What a relocation may be used for, in the order of the generated numbers.
-pub const RELOCATION_ROLES: [&str; 13] = [
+pub const RELOCATION_ROLES: [&str; 17] = [
     "address",
     "address_low",
     "address_high",
@@ -61,7 +61,11 @@ pub const RELOCATION_ROLES: [&str; 13] = [
     "function_low",
     "function_high",
     "generic_address",
-    "piece",
+    "entry_address",
+    "address_piece",
+    "function_piece",
+    "generic_piece",
+    "entry_piece",
     "shared",
     "constant",
     "call",

@@ -179,9 +179,9 @@ fn write_home(thread: &mut Thread, home: &Home, bytes: &[u8]) -> Result<(), Faul
             let count = place.len().min(bytes.len());
             place[..count].copy_from_slice(&bytes[..count]);
         }
-        Home::Cells { first, cells, size } => {
+        Home::Cells { first, cells, size, each } => {
             for n in 0..cells as usize {
-                let left = (size as usize).saturating_sub(8 * n).min(8);
+                let left = (size as usize).saturating_sub(8 * (n % each as usize)).min(8);
                 let base = thread.base + first as usize;
                 thread.cells[base + n] = word(bytes, n) & super::values::mask(8 * left as u32);
             }

@@ -112,8 +112,8 @@ pub enum Act {
 pub enum Home {
     /// Bytes of the frame in local memory.
     Local { offset: u64, size: u64 },
-    /// Cells, and bytes of the value.
-    Cells { first: u32, cells: u32, size: u64 },
+    /// Cells, and bytes of the value in each element, which `each` cells hold.
+    Cells { first: u32, cells: u32, size: u64, each: u32 },
 }
 
 /// A function with a body, or what the system does under its name.

@@ -89,9 +89,9 @@ impl Resolver<'_, '_> {
                 Home::Local { offset, size }
             }
             Parameter::Register(register) => {
-                let ty = self.names.function.registers[*register].ty;
-                let size = u64::from(ty.bits().div_ceil(8));
-                Home::Cells { first: self.names.cells[*register], cells: cells_of(ty), size }
+                let of = &self.names.function.registers[*register];
+                let (each, size) = (cells_of(of.ty), u64::from(of.ty.bits().div_ceil(8)));
+                Home::Cells { first: self.names.cells[*register], cells: each * of.vector.max(1), size, each }
             }
         }
     }
@@ -363,8 +363,10 @@ impl Resolver<'_, '_> {
             OperandKind::Register(used) => Some(self.names.function.registers[used.register].ty),
             _ => ty,
         };
-        let cells = self.names.wide_src(operand, own.unwrap_or(ScalarType::B64))?;
-        Ok(From::Cells(cells.into_iter().map(|(src, _)| src).collect()))
+        let elements = self.names.elements(operand);
+        let wide = elements.iter().map(|e| self.names.wide_src(e, own.unwrap_or(ScalarType::B64)));
+        let cells = wide.collect::<Result<Vec<_>, _>>()?;
+        Ok(From::Cells(cells.into_iter().flatten().map(|(src, _)| src).collect()))
     }
 
     fn result(&self, operand: &Operand) -> Result<To, Refusal> {
@@ -375,7 +377,9 @@ impl Resolver<'_, '_> {
             OperandKind::Register(used) => self.names.function.registers[used.register].ty,
             _ => ScalarType::B64,
         };
-        Ok(To::Cells(self.names.wide_dst(operand, ty)?.into_iter().map(|(dst, _)| dst).collect()))
+        let elements = self.names.elements(operand);
+        let cells = elements.iter().map(|e| self.names.wide_dst(e, ty)).collect::<Result<Vec<_>, _>>()?;
+        Ok(To::Cells(cells.into_iter().flatten().map(|(dst, _)| dst).collect()))
     }
 
     fn barrier(&self, i: &Instruction) -> Result<Act, Refusal> {
