@@ -9,7 +9,7 @@
 use super::reach::{Calls, function_of};
 use crate::ptx::ast::{self, OperandKind, Parameter, SymbolKind};
 use crate::tables::helpers::{Helper, Slot};
-use crate::tables::ptx::Op;
+use crate::tables::ptx::{Op, ScalarType};
 
 /// First argument register, also the first result register.
 const FIRST: u16 = 4;
@@ -128,6 +128,35 @@ impl Signature {
             SymbolKind::Prototype(prototype) => Some(Signature::of_prototype(prototype)),
             SymbolKind::CallTargets(list) => function_of(module, *list.first()?).map(of),
             _ => None,
+        }
+    }
+
+    /// The types of the parameters of what an instruction calls.
+    pub fn types_of_call(module: &ast::Module, calls: &Calls, inst: &ast::Instruction) -> Vec<ScalarType> {
+        let of = |id| {
+            let function = &module.functions[calls.resolved(id)];
+            let ty = |parameter: &Parameter| match parameter {
+                Parameter::Register(id) => function.registers[*id].ty,
+                Parameter::Memory(id) => match &module.symbols[*id].kind {
+                    SymbolKind::Variable(v) => v.ty,
+                    _ => ScalarType::B32,
+                },
+            };
+            function.params.iter().map(ty).collect()
+        };
+        let symbol = |place: usize| match inst.operands.get(place).map(|o| &o.kind) {
+            Some(OperandKind::Symbol { symbol, .. }) => Some(*symbol),
+            _ => None,
+        };
+        if let Some(id) = symbol(1).and_then(|s| function_of(module, s)) {
+            return of(id);
+        }
+        match symbol(3).map(|s| &module.symbols[s].kind) {
+            Some(SymbolKind::Prototype(prototype)) => prototype.params.iter().map(|p| p.ty).collect(),
+            Some(SymbolKind::CallTargets(list)) => {
+                list.first().and_then(|s| function_of(module, *s)).map(of).unwrap_or_default()
+            }
+            _ => Vec::new(),
         }
     }
 

@@ -13,10 +13,10 @@ use super::params::Home;
 use super::reach::function_of;
 use crate::ori::mods::*;
 use crate::ori::{File, Operand, Symbol};
-use crate::ptx::ast::{self, OperandKind, Parameter, SymbolId, SymbolKind};
+use crate::ptx::ast::{self, Constant, OperandKind, Parameter, SymbolId, SymbolKind};
 use crate::tables::choices::SYSTEM;
 use crate::tables::helpers::Helper;
-use crate::tables::ptx::ScalarType;
+use crate::tables::ptx::{ScalarType, TypeClass};
 use crate::tables::{Feature, Op, Role};
 
 /// What a call goes to.
@@ -42,7 +42,8 @@ impl Builder<'_> {
         }
         self.stack_pointer();
         let frame = self.call_frame(places.stack);
-        let mut uses = self.pass_arguments(results, arguments, (&signature, &places), frame)?;
+        let types = Signature::types_of_call(self.module, self.calls, inst);
+        let mut uses = self.pass_arguments(results, (arguments, &types), (&signature, &places), frame)?;
         let mut defs = Vec::new();
         let mut came = Vec::new();
         for (result, spot) in signature.results.iter().zip(&places.results) {
@@ -124,13 +125,13 @@ impl Builder<'_> {
     fn pass_arguments(
         &mut self,
         results: &[ast::Operand],
-        arguments: &[ast::Operand],
+        (arguments, types): (&[ast::Operand], &[ScalarType]),
         (signature, places): (&Signature, &Places),
         frame: Option<(Operand, u64)>,
     ) -> Lowered<Vec<Operand>> {
         let mut values = Vec::new();
-        for (argument, passed) in arguments.iter().zip(&signature.params) {
-            values.push(self.argument_words(argument, *passed)?);
+        for ((argument, passed), ty) in arguments.iter().zip(&signature.params).zip(types) {
+            values.push(self.argument_words(argument, *passed, *ty)?);
         }
         for (words, spot) in values.iter().zip(&places.params) {
             if let Spot::Stack(at) = spot {
@@ -192,7 +193,15 @@ impl Builder<'_> {
     }
 
     /// The words of an argument: a parameter variable, a register or a constant.
-    fn argument_words(&mut self, argument: &ast::Operand, passed: Passed) -> Lowered<Vec<Operand>> {
+    fn argument_words(&mut self, argument: &ast::Operand, passed: Passed, ty: ScalarType) -> Lowered<Vec<Operand>> {
+        if let OperandKind::Constant(Constant::F64(bits)) = argument.kind
+            && ty.class() == TypeClass::Bits
+            && passed.size == 4
+        {
+            // Without a type that says how to round it, a real number is its low bits.
+            let low = bits & u64::from(u32::MAX);
+            return Ok(vec![if low == 0 { Operand::zero() } else { self.f.imm(low) }]);
+        }
         if let OperandKind::Symbol { symbol, offset: 0 } = argument.kind
             && self.homes.contains_key(&symbol)
         {
