@@ -194,7 +194,7 @@ fn predicates_are_passed() {
         assert_eq!(words(&args), expected, "{target} -O{level}");
     }
     let mut args = buffer();
-    let parsed = sassafras::ptx::parse(text.as_bytes()).0.expect("parsed");
+    let parsed = sassafras::sim::ptx::parse(text.as_bytes()).0.expect("parsed");
     sassafras::sim::ptx::run(&parsed, "k", shape, &mut args).expect("interpreted");
     assert_eq!(words(&args), expected);
 }

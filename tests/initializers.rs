@@ -142,7 +142,7 @@ fn addresses_cut_to_32_bits() {
         assert_eq!(words(&args), expected, "{target}");
     }
     let mut args = buffer();
-    let parsed = sassafras::ptx::parse(text.as_bytes()).0.expect("parsed");
+    let parsed = sassafras::sim::ptx::parse(text.as_bytes()).0.expect("parsed");
     sassafras::sim::ptx::run(&parsed, "k", shape, &mut args).expect("interpreted");
     assert_eq!(words(&args), expected);
 }
