@@ -97,7 +97,7 @@ fn narrow_integers(module: &Module, calls: &Calls, devices: bool) -> Option<Stri
                     _ => false,
                 },
             };
-            compiled(id) && list(f).iter().any(one)
+            !f.is_entry && compiled(id) && list(f).iter().any(one)
         })
     };
     let by_prototype = |params: bool| {

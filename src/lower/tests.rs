@@ -70,7 +70,7 @@ fn saxpy_on_sm_90() {
 fn kernel(body: &str) -> String {
     format!(
         ".version 9.0\n.target sm_75\n.address_size 64\n.extern .shared .align 16 .b8 dyn[];\n\
-         .global .align 4 .u32 counter;\n.const .align 8 .b64 where = counter;\n\
+         .global .align 4 .u32 counter;\n.const .align 8 .u64 where = counter;\n\
          .visible .entry k(.param .u32 n, .param .align 16 .b8 s[32], .param .u64 p) {{\n\
          .reg .pred p<4>; .reg .b16 h<4>; .reg .b32 r<8>; .reg .b64 d<8>; .reg .f32 f<4>; .reg .f64 e<4>;\n\
          .shared .align 4 .b32 fixed[3]; .local .align 8 .b8 own[12];\n{body}\nret;\n}}\n"
