@@ -8,7 +8,7 @@
 mod api;
 
 use crate::cubin;
-use crate::sim::launch::ArgValue;
+use crate::sim::launch::{ArgValue, Placed, place};
 use crate::sim::run::Shape;
 use crate::tables::Target;
 use api::{Api, Handle};
@@ -23,9 +23,6 @@ const CAPABILITY: [i32; 2] = [75, 76];
 const DYNAMIC_SHARED: i32 = 8;
 /// Bytes of dynamic shared memory that a function gets without asking.
 const USUAL_SHARED: u32 = 48 << 10;
-
-/// The bytes of each parameter, and the address of each that is a buffer.
-type Placed = (Vec<Vec<u8>>, Vec<Option<u64>>);
 
 /// A card with a context of this process.
 pub struct Card {
@@ -97,13 +94,13 @@ impl Card {
         if shape.smem > USUAL_SHARED {
             self.api.set_attribute(function, DYNAMIC_SHARED, shape.smem as i32)?;
         }
-        let (values, buffers) = self.arguments(args)?;
-        let mut pointers: Vec<*mut c_void> = values.iter().map(|v| v.as_ptr().cast_mut().cast()).collect();
+        let Placed { parameters, buffers } = self.arguments(args)?;
+        let mut pointers: Vec<*mut c_void> = parameters.iter().map(|v| v.as_ptr().cast_mut().cast()).collect();
         self.api.launch(function, shape, &mut pointers)?;
         self.api.synchronize()?;
         let before = args.to_vec();
         for (arg, buffer) in args.iter_mut().zip(&buffers) {
-            if let (ArgValue::Buffer { bytes, .. }, Some(at)) = (arg, buffer) {
+            if let (Some(bytes), Some(at)) = (arg.buffer_mut(), buffer) {
                 self.api.take_from(bytes, *at)?;
             }
         }
@@ -122,7 +119,7 @@ impl Card {
     /// Puts the bytes of arguments into their buffers.
     fn fill(&self, args: &[ArgValue], buffers: &[Option<u64>]) -> Result<(), String> {
         for (arg, buffer) in args.iter().zip(buffers) {
-            if let (ArgValue::Buffer { bytes, .. }, Some(at)) = (arg, buffer) {
+            if let (Some((bytes, _)), Some(at)) = (arg.buffer(), buffer) {
                 self.api.put_at(*at, bytes)?;
             }
         }
@@ -143,25 +140,11 @@ impl Card {
 
     /// Puts the buffers on the card.
     fn arguments(&self, args: &[ArgValue]) -> Result<Placed, String> {
-        let (mut values, mut buffers): Placed = (Vec::new(), Vec::new());
-        for (i, arg) in args.iter().enumerate() {
-            let (value, buffer) = match arg {
-                ArgValue::Scalar { bytes } => (bytes.clone(), None),
-                ArgValue::Buffer { bytes, .. } => {
-                    let at = self.api.allocate(bytes.len().max(1))?;
-                    self.api.put_at(at, bytes)?;
-                    (at.to_le_bytes().to_vec(), Some(at))
-                }
-                ArgValue::Within { arg, offset } => {
-                    let base = buffers.get(*arg).copied().flatten();
-                    let missing = || format!("argument {i} points into argument {arg}, which is no buffer before it");
-                    (base.ok_or_else(missing)?.wrapping_add(*offset).to_le_bytes().to_vec(), None)
-                }
-            };
-            values.push(value);
-            buffers.push(buffer);
-        }
-        Ok((values, buffers))
+        place(args, |_, bytes, _| {
+            let at = self.api.allocate(bytes.len().max(1))?;
+            self.api.put_at(at, bytes)?;
+            Ok(at)
+        })
     }
 }
 
@@ -170,14 +153,14 @@ pub fn check_arguments(bytes: &[u8], kernel: &str, args: &[ArgValue]) -> Result<
     let cubin = cubin::read(bytes).map_err(|error| error.to_string())?;
     let function = cubin.function(kernel).filter(|f| f.kernel);
     let function = function.ok_or_else(|| format!("the cubin has no kernel {kernel}"))?;
-    if function.params.len() != args.len() {
-        let (has, gets) = (function.params.len(), args.len());
+    let given = place(args, |_, _, _| Ok(0))?.parameters;
+    if function.params.len() != given.len() {
+        let (has, gets) = (function.params.len(), given.len());
         return Err(format!("{kernel} has {has} parameters and gets {gets} arguments"));
     }
-    for (i, (param, arg)) in function.params.iter().zip(args).enumerate() {
-        let given = if let ArgValue::Scalar { bytes } = arg { bytes.len() } else { size_of::<u64>() };
-        if given != usize::from(param.size) {
-            return Err(format!("parameter {i} of {kernel} has {} bytes, not {given}", param.size));
+    for (i, (param, given)) in function.params.iter().zip(given).enumerate() {
+        if given.len() != usize::from(param.size) {
+            return Err(format!("parameter {i} of {kernel} has {} bytes, not {}", param.size, given.len()));
         }
     }
     Ok(())

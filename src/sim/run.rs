@@ -5,7 +5,7 @@
 //! address of its own with gaps around it; code, shared and local memory have addresses that no buffer has.
 
 use super::fault::Fault;
-use super::launch::ArgValue;
+use super::launch::{ArgValue, place};
 use super::link::{CODE_BASE, CodeImage, place_variables};
 use super::memory::Global;
 use super::report::Report;
@@ -212,7 +212,7 @@ pub fn run_decoded(
     };
     let outcome = watched(&setup, &mut global, (target, code), declared, how, &line_of);
     for (arg, base) in args.iter_mut().zip(buffers) {
-        if let (ArgValue::Buffer { bytes, .. }, Some(base)) = (arg, base) {
+        if let (Some(bytes), Some(base)) = (arg.buffer_mut(), base) {
             bytes.copy_from_slice(global.bytes_at(base).unwrap_or_default());
         }
     }
@@ -429,33 +429,19 @@ fn place_arguments(
     function: &Function,
     args: &[ArgValue],
 ) -> Result<Vec<Option<u64>>, Fault> {
-    if args.len() != function.params.len() {
-        let (has, gets) = (function.params.len(), args.len());
+    let allocate =
+        |i: usize, bytes: &[u8], writable| Ok(global.allocate(&format!("argument {i}"), bytes.to_vec(), writable));
+    let placed = place(args, allocate).map_err(Fault::new)?;
+    let (has, gets) = (function.params.len(), placed.parameters.len());
+    if has != gets {
         return Err(Fault::new(format!("{} has {has} parameters and gets {gets} arguments", function.name)));
     }
-    let mut bases = Vec::new();
-    for (i, (arg, param)) in args.iter().zip(&function.params).enumerate() {
-        let (bytes, base) = match arg {
-            ArgValue::Scalar { bytes } => (bytes.clone(), None),
-            ArgValue::Buffer { bytes, writable } => {
-                let base = global.allocate(&format!("argument {i}"), bytes.clone(), *writable);
-                (base.to_le_bytes().to_vec(), Some(base))
-            }
-            ArgValue::Within { arg, offset } => {
-                let Some(Some(base)): Option<&Option<u64>> = bases.get(*arg) else {
-                    return Err(Fault::new(format!(
-                        "argument {i} points into argument {arg}, which is no buffer before it"
-                    )));
-                };
-                (base.wrapping_add(*offset).to_le_bytes().to_vec(), None)
-            }
-        };
+    for (i, (bytes, param)) in placed.parameters.iter().zip(&function.params).enumerate() {
         if bytes.len() != usize::from(param.size) {
             let (size, given) = (param.size, bytes.len());
             return Err(Fault::new(format!("parameter {i} of {} has {size} bytes, not {given}", function.name)));
         }
-        banks.put(0, function.param_base + u32::from(param.offset), &bytes);
-        bases.push(base);
+        banks.put(0, function.param_base + u32::from(param.offset), bytes);
     }
-    Ok(bases)
+    Ok(placed.buffers)
 }

@@ -5,7 +5,7 @@
 //! takes a millisecond for each million of its instructions, whatever they are. `SASSAFRAS_DRIVER_FLIPS` makes it a bad card, which
 //! flips a bit of the last buffer.
 
-use sassafras::sim::launch::ArgValue;
+use sassafras::sim::launch::{ArgValue, Within};
 use sassafras::sim::run::{Shape, run};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -193,6 +193,23 @@ unsafe fn elf(image: *const u8) -> Option<Vec<u8>> {
     Some(unsafe { std::slice::from_raw_parts(image, length) }.to_vec())
 }
 
+/// A parameter that is no address; what addresses in it point to becomes memory before it.
+fn structure(s: &State, bytes: Vec<u8>, args: &mut Vec<ArgValue>, places: &mut Vec<Option<u64>>) -> ArgValue {
+    let mut addresses = Vec::new();
+    for (i, slot) in bytes.as_chunks::<8>().0.iter().enumerate().filter(|_| bytes.len() > 8) {
+        let address = u64::from_le_bytes(*slot);
+        let place = s.memory.range(..=address).next_back().filter(|(at, m)| address < **at + m.len() as u64);
+        let Some((base, memory)) = place else { continue };
+        let arg = places.iter().position(|place| place == &Some(*base)).unwrap_or(args.len());
+        if arg == args.len() {
+            args.push(ArgValue::Memory { bytes: memory.clone(), writable: true });
+            places.push(Some(*base));
+        }
+        addresses.push(Within { at: 8 * i, arg, offset: address - base });
+    }
+    if addresses.is_empty() { ArgValue::Scalar { bytes } } else { ArgValue::Struct { bytes, addresses } }
+}
+
 /// Runs a function: parameters that are addresses of allocations become buffers.
 unsafe fn launch(s: &mut State, function: usize, shape: Shape, parameters: *mut *mut c_void) -> c_int {
     let (module, name) = s.functions[function].clone();
@@ -207,7 +224,7 @@ unsafe fn launch(s: &mut State, function: usize, shape: Shape, parameters: *mut 
         let place = s.memory.range(..=address).next_back().filter(|(at, m)| address < **at + m.len() as u64);
         let place = place.map(|(at, memory)| (*at, memory.clone()));
         let (arg, place) = match place {
-            None => (ArgValue::Scalar { bytes }, None),
+            None => (structure(s, bytes, &mut args, &mut places), None),
             Some((at, memory)) if at == address && !places.contains(&Some(at)) => {
                 (ArgValue::Buffer { bytes: memory, writable: true }, Some(at))
             }
@@ -226,16 +243,15 @@ unsafe fn launch(s: &mut State, function: usize, shape: Shape, parameters: *mut 
             return LAUNCH_FAILED;
         }
     }
-    let last =
-        args.iter_mut().rev().find_map(|arg| if let ArgValue::Buffer { bytes, .. } = arg { Some(bytes) } else { None });
+    let last = args.iter_mut().rev().find_map(ArgValue::buffer_mut);
     if let Some(byte) =
         last.and_then(|bytes| bytes.first_mut()).filter(|_| std::env::var_os("SASSAFRAS_DRIVER_FLIPS").is_some())
     {
         *byte ^= 0x10;
     }
-    for (arg, place) in args.into_iter().zip(places) {
-        if let (ArgValue::Buffer { bytes, .. }, Some(at)) = (arg, place) {
-            s.memory.insert(at, bytes);
+    for (arg, place) in args.iter().zip(places) {
+        if let (Some((bytes, _)), Some(at)) = (arg.buffer(), place) {
+            s.memory.insert(at, bytes.to_vec());
         }
     }
     0

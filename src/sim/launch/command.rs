@@ -3,9 +3,11 @@
 //! Input: one text a parameter, in the kernel's order. Output: the same [`ArgValue`] as from a launch description, and
 //! the file that takes a buffer's bytes after the run. Forms: `TYPE:NUMBER` with u8 … f64; `in:PATH`;
 //! `out:PATH:BYTES`, zeros at first; `inout:PATH[:OUT]`, written to OUT or back to PATH. A PATH of `inout` ends at its
-//! first colon, that of `out` at its last.
+//! first colon, that of `out` at its last. `at:ARG:OFFSET` is an address in the buffer of argument ARG (from 0), before
+//! this one; `struct:ITEM,ITEM,…` a structure of `TYPE:NUMBER`, `pad:BYTES` and `at:ARG:OFFSET`; `memory:in:PATH` (or
+//! `out`, `inout`) a buffer that is no parameter, for others to point to, which counts among the arguments.
 
-use super::{ArgValue, ElementType};
+use super::{ArgValue, ElementType, Within};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +19,8 @@ pub struct CommandArg {
     pub write_to: Option<PathBuf>,
 }
 
-const FORMS: &str = "TYPE:NUMBER (u8 s8 u16 s16 u32 s32 u64 s64 f32 f64), in:PATH, out:PATH:BYTES or inout:PATH[:OUT]";
+const FORMS: &str = "TYPE:NUMBER (u8 s8 u16 s16 u32 s32 u64 s64 f32 f64), in:PATH, out:PATH:BYTES, inout:PATH[:OUT], \
+     memory:BUFFER, at:ARG:OFFSET or struct:ITEM,…";
 
 /// Reads one argument; files of `in` and `inout` are read now. Errors are sentences that quote the text.
 pub fn parse_command_arg(text: &str) -> Result<CommandArg, String> {
@@ -45,6 +48,18 @@ pub fn parse_command_arg(text: &str) -> Result<CommandArg, String> {
             let size = parse_size(size).map_err(wrong)?;
             Ok(buffer(vec![0; size], Some(path)))
         }
+        "memory" => {
+            let CommandArg { value, write_to } = parse_command_arg(rest)?;
+            let ArgValue::Buffer { bytes, writable } = value else {
+                return Err(wrong("expected memory:in:…, memory:out:… or memory:inout:…".into()));
+            };
+            Ok(CommandArg { value: ArgValue::Memory { bytes, writable }, write_to })
+        }
+        "at" => {
+            let (arg, offset) = parse_address(rest).map_err(wrong)?;
+            Ok(CommandArg { value: ArgValue::Within { arg, offset }, write_to: None })
+        }
+        "struct" => Ok(CommandArg { value: parse_struct(rest).map_err(wrong)?, write_to: None }),
         _ => {
             let ty = ElementType::from_name(kind)
                 .ok_or_else(|| wrong(format!("`{kind}` is not a kind of argument; expected {FORMS}")))?;
@@ -54,6 +69,43 @@ pub fn parse_command_arg(text: &str) -> Result<CommandArg, String> {
         }
     }
 }
+
+/// ARG:OFFSET.
+fn parse_address(text: &str) -> Result<(usize, u64), String> {
+    let parsed =
+        text.split_once(':').and_then(|(arg, offset)| Some((arg.parse().ok()?, ElementType::U64.parse(offset).ok()?)));
+    parsed.ok_or_else(|| format!("`{text}` is not ARG:OFFSET"))
+}
+
+/// The items of a structure.
+fn parse_struct(text: &str) -> Result<ArgValue, String> {
+    let (mut bytes, mut addresses) = (Vec::new(), Vec::new());
+    for item in text.split(',') {
+        let (kind, rest) = item.split_once(':').unwrap_or((item, ""));
+        match kind {
+            "at" => {
+                let (arg, offset) = parse_address(rest)?;
+                addresses.push(Within { at: bytes.len(), arg, offset });
+                bytes.extend([0; size_of::<u64>()]);
+            }
+            "pad" => {
+                let size = rest.parse().ok().filter(|size| *size <= MOST_PADDING);
+                let size: usize =
+                    size.ok_or_else(|| format!("`{rest}` is not a number of bytes up to {MOST_PADDING}"))?;
+                bytes.resize(bytes.len() + size, 0);
+            }
+            _ => {
+                let ty = ElementType::from_name(kind);
+                let ty = ty.ok_or_else(|| format!("`{item}` is not TYPE:NUMBER, pad:BYTES or at:ARG:OFFSET"))?;
+                ty.put(ty.parse(rest)?, &mut bytes);
+            }
+        }
+    }
+    Ok(ArgValue::Struct { bytes, addresses })
+}
+
+/// The largest padding in a structure, in bytes: parameters are smaller.
+const MOST_PADDING: usize = 1 << 15;
 
 /// The largest buffer that `out` makes: a mistyped size is a message, not a machine out of memory.
 const LARGEST: u64 = 1 << 32;
@@ -76,7 +128,7 @@ fn read(path: &str) -> Result<Vec<u8>, String> {
 /// Writes the buffers to their files after the run; `after` is in the order of `args`.
 pub fn write_results(args: &[CommandArg], after: &[ArgValue]) -> Result<(), String> {
     for (arg, value) in args.iter().zip(after) {
-        if let (Some(path), ArgValue::Buffer { bytes, .. }) = (&arg.write_to, value) {
+        if let (Some(path), Some((bytes, _))) = (&arg.write_to, value.buffer()) {
             write(path, bytes)?;
         }
     }
@@ -139,6 +191,22 @@ mod tests {
         assert_eq!(fs::read(path("x")).unwrap(), [1, 2, 3]);
         assert_eq!(fs::read(path("y")).unwrap(), [4, 5, 6]);
         assert_eq!(fs::read(path("z")).unwrap(), [7; 4]);
+    }
+
+    #[test]
+    fn structures() {
+        let value = |text: &str| parse_command_arg(text).map(|arg| arg.value);
+        let bytes = [vec![5, 0, 0, 0], vec![0; 12], 2.5f32.to_le_bytes().to_vec()].concat();
+        let addresses = vec![Within { at: 8, arg: 0, offset: 16 }];
+        assert_eq!(value("struct:u32:5,pad:4,at:0:16,f32:2.5"), Ok(ArgValue::Struct { bytes, addresses }));
+        assert_eq!(value("at:1:0x10"), Ok(ArgValue::Within { arg: 1, offset: 16 }));
+        assert_eq!(value("memory:out:x:4"), Ok(ArgValue::Memory { bytes: vec![0; 4], writable: true }));
+        let message = |text: &str| parse_command_arg(text).unwrap_err();
+        assert_eq!(message("at:x:0"), "argument `at:x:0`: `x:0` is not ARG:OFFSET");
+        assert_eq!(message("struct:pad:-1"), "argument `struct:pad:-1`: `-1` is not a number of bytes up to 32768");
+        let wanted = "is not TYPE:NUMBER, pad:BYTES or at:ARG:OFFSET";
+        assert_eq!(message("struct:x"), format!("argument `struct:x`: `x` {wanted}"));
+        assert!(message("memory:u32:5").ends_with("expected memory:in:…, memory:out:… or memory:inout:…"));
     }
 
     #[test]

@@ -42,11 +42,9 @@ impl Launch {
     }
 
     fn check_arg(&self, arg: usize, before: &Arg, after: &ArgValue) -> Option<Difference> {
-        let (ty, bytes, expect, got) = match (before, after) {
-            (Arg::Scalar { .. }, ArgValue::Scalar { .. }) | (Arg::Within { .. }, ArgValue::Within { .. }) => {
-                return None;
-            }
-            (Arg::Buffer { ty, bytes, expect, .. }, ArgValue::Buffer { bytes: got, .. }) => (*ty, bytes, expect, got),
+        let (ty, bytes, expect, got) = match (before, after.buffer()) {
+            (Arg::Buffer { ty, bytes, expect, .. }, Some((got, _))) => (*ty, bytes, expect, got),
+            (Arg::Scalar { .. } | Arg::Within { .. } | Arg::Struct { .. }, None) => return None,
             _ => return Some(Difference::Shape { arg, message: "a buffer and a scalar were confused".into() }),
         };
         if got.len() != bytes.len() {
@@ -126,7 +124,7 @@ mod tests {
     fn launch(ty: ElementType, tolerance: Tolerance, data: &[u64], expect: Option<&[Expected]>) -> Launch {
         let mut bytes = Vec::new();
         data.iter().for_each(|v| ty.put(*v, &mut bytes));
-        let args = vec![Arg::Buffer { ty, bytes, expect: expect.map(<[_]>::to_vec), tolerance: None }];
+        let args = vec![Arg::Buffer { ty, bytes, expect: expect.map(<[_]>::to_vec), tolerance: None, parameter: true }];
         let (targets, symbols) = (Vec::new(), Vec::new());
         Launch { kernel: "k".into(), grid: [1; 3], block: [1; 3], smem: 0, tolerance, targets, symbols, args }
     }

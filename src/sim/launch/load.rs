@@ -2,12 +2,13 @@
 //!
 //! Input: a RON file `(module: "NAME.ptx", launches: [(kernel: …, grid: (x, y, z), block: …, smem: …, tolerance: …,
 //! targets: ["sm_90", …], symbols: [("NAME", array(type: …, data: …)), …], args: […]), …])`. An argument is a scalar,
-//! `u32(5)`; a structure passed by value, `struct([f32(1), array(type: s32, data: …), pad(4), …])`; a buffer,
+//! `u32(5)`; a structure passed by value, `struct([f32(1), array(type: s32, data: …), pad(4), at(0, 16), …])`; a buffer,
 //! `in(type: f32, data: …)`, `out(type: f32, expect: …)` or `inout(type: f32, data: …, expect: …)`, the last two with a
 //! `tolerance` of their own if need be; or `at(0, 16)`, 16 bytes into the buffer of argument 0. What data and expect are:
-//! `elements`. Output: [`LaunchFile`]. Invariant: every error names file, line and column.
+//! `elements`. `memory(in(…))` (or `out`, `inout`) is a buffer that is no parameter of the kernel, for others to point
+//! to; it counts among the arguments. Output: [`LaunchFile`]. Invariant: every error names file, line and column.
 
-use super::{Arg, ElementType, Launch, Symbol, Tolerance};
+use super::{Arg, ElementType, Launch, Symbol, Tolerance, Within};
 use crate::diag::Pos;
 use ron::value::RawValue;
 use serde::Deserialize;
@@ -210,23 +211,52 @@ impl<'a> Source<'a> {
         }
         match name {
             "in" | "out" | "inout" => self.buffer(self.ron(text)?),
-            "struct" => {
-                let items: (Vec<&'a RawValue>,) = self.ron(rest)?;
-                let bytes = items.0.iter().map(|item| self.item(trimmed(item))).collect::<Result<Vec<_>, _>>()?;
-                Ok(Arg::Scalar { ty: ElementType::U8, bytes: bytes.concat() })
-            }
-            "at" => {
-                let (arg, offset): (usize, u64) = self.ron(rest)?;
-                match before.get(arg) {
-                    Some(Arg::Buffer { .. }) => Ok(Arg::Within { arg, offset }),
-                    _ => Err(self.error(text, format!("argument {arg} is no buffer before this one"))),
+            "struct" => self.structure(rest, before),
+            "memory" => {
+                let (inner,): (&'a RawValue,) = self.ron(rest)?;
+                match self.arg(inner, before)? {
+                    Arg::Buffer { ty, bytes, expect, tolerance, .. } => {
+                        Ok(Arg::Buffer { ty, bytes, expect, tolerance, parameter: false })
+                    }
+                    _ => Err(self.error(text, "expected memory(in(…)), memory(out(…)) or memory(inout(…))")),
                 }
             }
+            "at" => self.address(text, rest, before).map(|(arg, offset)| Arg::Within { arg, offset }),
             _ => {
-                let known = "a scalar (u8 to f64), struct, in, out, inout or at";
+                let known = "a scalar (u8 to f64), struct, in, out, inout, memory or at";
                 Err(self.error(text, format!("`{name}` is not a kind of argument; expected {known}")))
             }
         }
+    }
+
+    /// The buffer and the offset of an address; `before` are the arguments before it.
+    fn address(&self, text: &'a str, rest: &'a str, before: &[Arg]) -> Result<(usize, u64), LoadError> {
+        let (arg, offset): (usize, u64) = self.ron(rest)?;
+        match before.get(arg) {
+            Some(Arg::Buffer { .. }) => Ok((arg, offset)),
+            _ => Err(self.error(text, format!("argument {arg} is no buffer before this one"))),
+        }
+    }
+
+    /// A structure; without addresses it is so many bytes.
+    fn structure(&self, rest: &'a str, before: &[Arg]) -> Result<Arg, LoadError> {
+        let items: (Vec<&'a RawValue>,) = self.ron(rest)?;
+        let (mut bytes, mut addresses) = (Vec::new(), Vec::new());
+        for item in items.0 {
+            let text = trimmed(item);
+            match head(text) {
+                ("at", rest) => {
+                    let (arg, offset) = self.address(text, rest, before)?;
+                    addresses.push(Within { at: bytes.len(), arg, offset });
+                    bytes.extend([0; size_of::<u64>()]);
+                }
+                _ => bytes.extend(self.item(text)?),
+            }
+        }
+        if addresses.is_empty() {
+            return Ok(Arg::Scalar { ty: ElementType::U8, bytes });
+        }
+        Ok(Arg::Struct { bytes, addresses })
     }
 
     /// The bytes of a scalar, or of another item of a structure.
@@ -272,7 +302,7 @@ impl<'a> Source<'a> {
             let message = format!("{} expected numbers for a buffer of {n}", expected.len());
             return Err(self.error(trimmed(raw), message));
         }
-        Ok(Arg::Buffer { ty, bytes, expect: expected, tolerance })
+        Ok(Arg::Buffer { ty, bytes, expect: expected, tolerance, parameter: true })
     }
 }
 

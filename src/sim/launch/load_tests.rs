@@ -67,7 +67,7 @@ fn every_error_has_its_place() {
     assert_eq!(error("u32(-5)"), "k.ron:3:5: `-5` does not fit into u32");
     assert_eq!(error("u32(5), f32(x)"), "k.ron:3:13: `x` is not a number of type f32");
     assert_eq!(error("u32"), "k.ron:3:4: expected u32(NUMBER)");
-    let kinds = "expected a scalar (u8 to f64), struct, in, out, inout or at";
+    let kinds = "expected a scalar (u8 to f64), struct, in, out, inout, memory or at";
     assert_eq!(error("i32(5)"), format!("k.ron:3:1: `i32` is not a kind of argument; {kinds}"));
     assert_eq!(error("in(type: u8, data: [1,\n  2, 300])"), "k.ron:4:6: `300` does not fit into u8");
     assert_eq!(error("in(type: u8, data: fill(2, 1.5))"), "k.ron:3:28: `1.5` is not a number of type u8");
@@ -109,6 +109,16 @@ fn structures_and_addresses() {
     assert_eq!(values[1], ArgValue::Within { arg: 0, offset: 1 });
     assert_eq!(values[2], ArgValue::Scalar { bytes: vec![255, 255, 0, 0, 1, 2, 3] });
     assert_eq!(error("u8(1), at(0, 1)"), "k.ron:3:8: argument 0 is no buffer before this one");
+    let args = "memory(inout(type: u8, data: [1], expect: [2])), struct([u16(3), pad(6), at(0, 1), at(0, 0)])";
+    let structure = ArgValue::Struct {
+        bytes: [vec![3], vec![0; 23]].concat(),
+        addresses: vec![Within { at: 8, arg: 0, offset: 1 }, Within { at: 16, arg: 0, offset: 0 }],
+    };
+    let values = [ArgValue::Memory { bytes: vec![1], writable: true }, structure];
+    assert_eq!(one(args).unwrap().launches[0].arg_values(), values);
+    let wanted = "expected memory(in(…)), memory(out(…)) or memory(inout(…))";
+    assert_eq!(error("memory(u8(1))"), format!("k.ron:3:1: {wanted}"));
+    assert_eq!(error("u8(1), struct([at(0, 1)])"), "k.ron:3:16: argument 0 is no buffer before this one");
     assert_eq!(error("struct([u8(256)])"), "k.ron:3:12: `256` does not fit into u8");
     assert_eq!(error("struct([pad(99999)])"), "k.ron:3:9: 99999 bytes of padding are more than 32768");
     assert!(error("struct([in(type: u8, data: [])])").starts_with("k.ron:3:9: "));

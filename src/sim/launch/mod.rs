@@ -12,13 +12,23 @@ mod command;
 mod compare;
 mod elements;
 mod load;
+mod place;
 mod symbols;
 mod values;
 
 pub use command::{CommandArg, parse_command_arg, write_results};
 pub use compare::Difference;
 pub use load::{LaunchFile, LoadError};
+pub use place::{Placed, place};
 pub use values::ElementType;
+
+/// An address in a structure: `at` so many bytes into it, that of a byte of an argument before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Within {
+    pub at: usize,
+    pub arg: usize,
+    pub offset: u64,
+}
 
 /// An argument of a kernel as bytes, little-endian; the order is that of the kernel's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +40,28 @@ pub enum ArgValue {
     Buffer { bytes: Vec<u8>, writable: bool },
     /// An address so many bytes into the buffer that is argument number `arg` (from 0, before this one).
     Within { arg: usize, offset: u64 },
+    /// A structure that is passed by value and holds addresses.
+    Struct { bytes: Vec<u8>, addresses: Vec<Within> },
+    /// Global memory like that of a buffer, which is no parameter: others point to it.
+    Memory { bytes: Vec<u8>, writable: bool },
+}
+
+impl ArgValue {
+    /// The bytes of what is global memory, and whether a kernel may store there.
+    pub fn buffer(&self) -> Option<(&[u8], bool)> {
+        match self {
+            ArgValue::Buffer { bytes, writable } | ArgValue::Memory { bytes, writable } => Some((bytes, *writable)),
+            _ => None,
+        }
+    }
+
+    /// The same to be changed.
+    pub fn buffer_mut(&mut self) -> Option<&mut Vec<u8>> {
+        match self {
+            ArgValue::Buffer { bytes, .. } | ArgValue::Memory { bytes, .. } => Some(bytes),
+            _ => None,
+        }
+    }
 }
 
 /// How far a floating-point result may be from the expected number. Integers and NaNs are always compared exactly.
@@ -73,6 +105,13 @@ pub enum Arg {
         bytes: Vec<u8>,
         expect: Option<Vec<Expected>>,
         tolerance: Option<Tolerance>,
+        /// Whether it is a parameter; else others point to it.
+        parameter: bool,
+    },
+    /// A structure with addresses.
+    Struct {
+        bytes: Vec<u8>,
+        addresses: Vec<Within>,
     },
     /// An address within the buffer of an argument before this one, so many bytes from its start.
     Within {
@@ -129,7 +168,11 @@ impl Launch {
     pub fn arg_values(&self) -> Vec<ArgValue> {
         let value = |arg: &Arg| match arg {
             Arg::Scalar { bytes, .. } => ArgValue::Scalar { bytes: bytes.clone() },
-            Arg::Buffer { bytes, expect, .. } => ArgValue::Buffer { bytes: bytes.clone(), writable: expect.is_some() },
+            Arg::Buffer { bytes, expect, parameter, .. } => {
+                let (bytes, writable) = (bytes.clone(), expect.is_some());
+                if *parameter { ArgValue::Buffer { bytes, writable } } else { ArgValue::Memory { bytes, writable } }
+            }
+            Arg::Struct { bytes, addresses } => ArgValue::Struct { bytes: bytes.clone(), addresses: addresses.clone() },
             Arg::Within { arg, offset } => ArgValue::Within { arg: *arg, offset: *offset },
         };
         self.args.iter().map(value).collect()
@@ -139,7 +182,7 @@ impl Launch {
     pub fn expecting(&self, interpreted: &[ArgValue]) -> Launch {
         let mut launch = self.clone();
         for (arg, value) in launch.args.iter_mut().zip(interpreted) {
-            if let (Arg::Buffer { ty, expect: Some(expect), .. }, ArgValue::Buffer { bytes, .. }) = (arg, value) {
+            if let (Arg::Buffer { ty, expect: Some(expect), .. }, Some((bytes, _))) = (arg, value.buffer()) {
                 let elements = bytes.chunks_exact(ty.size()).map(|b| ty.get(b));
                 for (slot, bits) in expect.iter_mut().zip(elements).filter(|(slot, _)| **slot == Expected::Interpreter)
                 {

@@ -85,7 +85,7 @@ fn launch(
     *outcome = launch.outcome;
     done?;
     for (arg, base) in args.iter_mut().zip(layout.buffers) {
-        if let (ArgValue::Buffer { bytes, .. }, Some(base)) = (arg, base) {
+        if let (Some(bytes), Some(base)) = (arg.buffer_mut(), base) {
             bytes.copy_from_slice(launch.global.bytes_at(base).unwrap_or_default());
         }
     }

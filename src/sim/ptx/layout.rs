@@ -7,7 +7,7 @@
 use super::values::constant;
 use crate::ptx::ast::{Function, FunctionId, InitValue, Linkage, Module, Parameter, SymbolId, SymbolKind, Variable};
 use crate::sim::fault::Fault;
-use crate::sim::launch::ArgValue;
+use crate::sim::launch::{ArgValue, place};
 use crate::sim::memory::{Global, store};
 use crate::tables::Target;
 use crate::tables::ptx::Space;
@@ -136,24 +136,15 @@ impl Layout {
         args: &[ArgValue],
         global: &mut Global,
     ) -> Result<(), Fault> {
-        if args.len() != kernel.params.len() {
-            let (has, gets) = (kernel.params.len(), args.len());
+        let allocate =
+            |i: usize, bytes: &[u8], writable| Ok(global.allocate(&format!("argument {i}"), bytes.to_vec(), writable));
+        let placed = place(args, allocate).map_err(Fault::new)?;
+        let (has, gets) = (kernel.params.len(), placed.parameters.len());
+        if has != gets {
             return Err(Fault::new(format!("{} has {has} parameters and gets {gets} arguments", kernel.name)));
         }
-        for (i, (arg, param)) in args.iter().zip(&kernel.params).enumerate() {
-            let (bytes, base) = match arg {
-                ArgValue::Scalar { bytes } => (bytes.clone(), None),
-                ArgValue::Buffer { bytes, writable } => {
-                    let base = global.allocate(&format!("argument {i}"), bytes.clone(), *writable);
-                    (base.to_le_bytes().to_vec(), Some(base))
-                }
-                ArgValue::Within { arg, offset } => {
-                    let base = self.buffers.get(*arg).copied().flatten();
-                    let base = base.ok_or_else(|| Fault::new(format!("argument {arg} is no buffer to point into")))?;
-                    (base.wrapping_add(*offset).to_le_bytes().to_vec(), None)
-                }
-            };
-            self.buffers.push(base);
+        self.buffers = placed.buffers;
+        for (i, (bytes, param)) in placed.parameters.into_iter().zip(&kernel.params).enumerate() {
             let symbol = param.symbol();
             let size = symbol.and_then(|s| variable(module, s)).map_or(0, |v| v.size);
             if bytes.len() as u64 != size {
