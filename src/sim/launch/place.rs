@@ -61,7 +61,7 @@ mod tests {
         let structure = ArgValue::Struct { bytes: vec![1; 16], addresses };
         let placed = place(&[memory, structure], |_, bytes, _| Ok(0x100 * bytes.len() as u64)).unwrap();
         assert_eq!(placed.buffers, [Some(0x1000), None]);
-        assert_eq!(placed.parameters, [[1u64 * 0x0101_0101_0101_0101, 0x1004].map(u64::to_le_bytes).concat()]);
+        assert_eq!(placed.parameters, [[0x0101_0101_0101_0101u64, 0x1004].map(u64::to_le_bytes).concat()]);
     }
 
     #[test]
