@@ -27,7 +27,7 @@ use tools::Tools;
 const CLANG: [&str; 5] = ["0", "1", "2", "3", "s"];
 const OURS: [u8; 2] = [0, 3];
 /// Seeds of a run without a number, and the first one.
-const FEW: usize = 5;
+const FEW: usize = 3;
 const FIRST: u64 = 1000;
 
 /// One program at one level of clang's.
