@@ -1084,6 +1084,42 @@ def small_programs():
     ]
 
 
+def initializers():
+    behind = [0, 5, 1, 5, 6, 8, 7, 0, 0, 9, 8, 1, 6, 82, 6, 7, 4, 5, 33, 55, 44, 2 * (20 + 1) + 2 * 42 + 1]
+    return [launch("initializers", 1, 1, [OUT("u64", behind)])]
+
+
+def calls_vectors():
+    out = []
+    for t in range(6):
+        x = 10 * t + 1
+        swapped = (5, t) if t <= 1 else (t * (t + 1) // 2, [0, 1, 2, 6, 24, 120][t])
+        out += [x + 1, x, x + 101, x + 2 + t, 2 * x + 3, 0x10 | x << 16, 0, 1, x, 1]
+        out += [0xfedc | 3 << 16, 2 | x << 16, t * t + 29, swapped[0] * 1000 + swapped[1]]
+    return [launch("calls_vectors", 1, 6, [OUT("u32", out)])]
+
+
+def calls_without_abi():
+    def outer(x):
+        return (1000 if x < 11 else 2000) + (x + 11 if x else x - 11), 12 * x
+
+    out = []
+    for t in range(8):
+        x = 7 * t + 3
+        wide = 5 * x + (10 << 32)
+        out += [unsigned(x - 10) + 5000 - 2**32 if x < 10 else x - 10, 10 * x, *map(unsigned, outer(x)), outer(9)[1]]
+        out += map(unsigned, outer(t) if t > 1 else (77, 78))
+        out += [x + 100, t + 4 * x + 14, unsigned(wide + (wide >> 32)), 506 + 2 * x + (10000 if x > 20 else 0)]
+        out += [(x + 7) * 100 + x + 8]
+    return [launch("calls_without_abi", 1, 8, [OUT("u32", out)])]
+
+
+def call_numbers():
+    out = [0x3fc00000, 0x40490fdb, 0, 0x3ff80000, 0x54442d18, 0x400921fb, 0x40200000, 0xfffd, unsigned(-3), unsigned(-1)]
+    out += [0x80000000, 0xffffffff, unsigned(-7), 0, 0, 0x3ff80000, 13, 0, 0x40490fdb]
+    return [launch("call_numbers", 1, 1, [OUT("u32", out, True)])]
+
+
 def several_results():
     return [launch("several_results", 1, 1, [IN("u32", listed([9])), OUT("u32", [14, 4, 18, unsigned(-10), 42, 0], True)])]
 
@@ -1159,7 +1195,7 @@ KERNELS = [
     matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
     cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any, param_space, load_over_product,
-    small_programs, several_results, warp_neighbours, elections, random_programs, run_time_barriers,
+    initializers, calls_vectors, calls_without_abi, call_numbers, small_programs, several_results, warp_neighbours, elections, random_programs, run_time_barriers,
     zeros_side_by_side, set_halves, set_bfloats, *MEETINGS,
 ]
 
