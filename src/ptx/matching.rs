@@ -11,7 +11,8 @@ use super::parser::{Parse, Parser};
 use super::requirements::Subject;
 use crate::diag::{Diagnostic, Pos};
 use crate::tables::ptx::{
-    Form, Group, GroupInfo, MODIFIER_BY_TEXT, Modifiers, Needs, OP_BY_NAME, Op, Role, ScalarType, SpecialRegister, VECTORS,
+    Form, Group, GroupInfo, MODIFIER_BY_TEXT, Modifiers, Needs, OP_BY_NAME, Op, Role, ScalarType, SpecialRegister,
+    VECTORS,
 };
 use smallvec::SmallVec;
 
