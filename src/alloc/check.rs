@@ -295,20 +295,31 @@ impl Checker<'_> {
         one.into_iter().enumerate().map(|(i, r)| (r, if fits { self.place(two[i]) } else { None })).collect()
     }
 
+    /// The operands that an instruction still has. What ends a lane no longer holds barriers that lie in general registers.
+    fn same_args(&self, inst: InstId) -> Vec<usize> {
+        let (args, op) = (self.before.args(inst), self.before.insts[inst].op);
+        let extra = args.len() - self.before.extras(inst).0.len() - self.before.extras(inst).1.len();
+        let dropped = |i: usize| {
+            let held = args[i].as_reg().filter(|r| self.before.regs[*r].file == File::B && self.gone[*r]);
+            matches!(op, Op::EXIT | Op::RET) && i >= extra && held.is_some()
+        };
+        (0..args.len()).filter(|i| !dropped(*i)).collect()
+    }
+
     fn original(&mut self, inst: InstId, state: &mut State) {
         let (before, after) = (self.before, self.after);
-        let count = before.args(inst).len();
+        let same = self.same_args(inst);
+        if same.len() != after.args(inst).len() || after.insts[inst].op != before.insts[inst].op {
+            return self.wrong(inst, "is another instruction now");
+        }
         let (mut uses, mut defs) = (self.pairs(before.insts[inst].guard, after.insts[inst].guard), Vec::new());
-        for i in 0..count {
-            let pairs = self.pairs(before.args(inst)[i], after.args(inst)[i]);
+        for (i, new) in same.into_iter().zip(after.args(inst)) {
+            let pairs = self.pairs(before.args(inst)[i], *new);
             match before.direction(inst, i) {
                 Direction::Use => uses.extend(pairs),
                 Direction::Def => defs.extend(pairs),
                 Direction::None => {}
             }
-        }
-        if after.args(inst).len() != count || after.insts[inst].op != before.insts[inst].op {
-            self.wrong(inst, "is another instruction now");
         }
         let op = before.insts[inst].op;
         if !before.insts[inst].guard.is_null() {

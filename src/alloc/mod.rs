@@ -251,10 +251,7 @@ impl Allocator<'_> {
             File::B | File::UB => "convergence barrier",
         };
         let limit = 256 - classes.barred.always[class.file as usize].iter().count();
-        let point = class.start().unwrap_or(0) as usize / 2;
-        let inst = self.function.layout.iter().flat_map(|b| &self.function.blocks[*b]).nth(point);
-        let text = inst.map_or(String::new(), |i| crate::ori::text::instruction(self.function, *i));
-        format!("Function '{}' needs more than {limit} {name} registers at one instruction: {text}", self.function.name)
+        format!("Function '{}' needs more than {limit} {name} registers at one instruction", self.function.name)
     }
 }
 

@@ -100,6 +100,9 @@ impl<'a> Spiller<'a> {
     }
 
     fn instruction(&mut self, inst: InstId, out: &mut Vec<InstId>) {
+        if matches!(self.function.insts[inst].op, Op::EXIT | Op::RET) {
+            self.let_go_of_barriers(inst);
+        }
         let mut concerned = false;
         let note = |reg: VReg, homes: &SecondaryMap<VReg, Home>| homes[reg] != Home::None;
         self.function.for_each_def(inst, |reg| concerned |= note(reg, &self.homes));
@@ -118,6 +121,18 @@ impl<'a> Spiller<'a> {
         }
         for new in &out[first..] {
             self.function.insts[*new].line = line;
+        }
+    }
+
+    /// What ends a lane holds the barriers of the regions around it for the others of its warp, and reads none of them: one that lies
+    /// in general registers needs no barrier there.
+    fn let_go_of_barriers(&mut self, inst: InstId) {
+        let (regs, homes) = (&self.function.regs, &self.homes);
+        let stays = |o: &&Operand| o.as_reg().is_none_or(|r| regs[r].file != File::B || homes[r] == Home::None);
+        let uses = self.function.extras(inst).0;
+        let kept: Vec<Operand> = uses.iter().filter(stays).copied().collect();
+        if kept.len() != uses.len() {
+            self.function.set_extra_uses(inst, &kept);
         }
     }
 

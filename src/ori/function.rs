@@ -436,11 +436,16 @@ impl Function {
     pub fn add_extra_use(&mut self, inst: InstId, operand: Operand) {
         let mut uses = self.extras(inst).0.to_vec();
         uses.push(operand);
+        self.set_extra_uses(inst, &uses);
+    }
+
+    /// Replaces the registers that an instruction reads besides its roles; only where it has no extra definitions and no old values.
+    pub fn set_extra_uses(&mut self, inst: InstId, uses: &[Operand]) {
         let data = &mut self.insts[inst];
         debug_assert!(data.extra_defs == 0 && data.olds == 0);
         data.len -= data.extra_uses;
         data.extra_uses = 0;
-        self.set_extras(inst, &uses, &[]);
+        self.set_extras(inst, uses, &[]);
     }
 
     /// Operands behind the roles: those read, those written.

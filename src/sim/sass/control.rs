@@ -4,15 +4,28 @@
 //! is a mask per lane; a lane that waits goes on only when every lane of its own mask waits at the same place with this one in
 //! its mask, has ended, or has left (BREAK, YIELD). Its mask is empty then, so that lanes which waited beside it there are not let go
 //! elsewhere when it yields. A lane that has saved its mask (BMOV) waits and is waited for as before: what lies in
-//! a register cannot lose lanes, so that one let go meanwhile would be waited for in vain when the mask comes back.
+//! a register cannot lose lanes by YIELD, so that one let go meanwhile would be waited for in vain when the mask comes back. It
+//! loses those that leave by BREAK: ptxas lets lanes leave a region while others of it are in a call that has saved its mask, and
+//! they go on to wait for the others in a region around it. Each BSSY begins a region of its own, so that what happens to
+//! a barrier in a call says nothing of the region for which it stands further out. ptxas also lets a lane come back to the BSSY of
+//! a region without meeting the others of it (irreducible loops, -O0); on sm_75 it clears the barrier in front of every BSSY, so
+//! what the barrier held is given up there.
 
-use super::warp::{Wait, Warp, lanes_of};
+use super::warp::{LANES, Wait, Warp, lanes_of};
 
-/// BSSY: each lane notes the lanes that enter the region with it.
+/// BSSY: each lane notes the lanes that enter the region with it. One that still is in a region of this barrier, and keeps its
+/// mask nowhere, has left it: nothing is there any more with which it could meet the others.
 pub fn enter_region(warp: &mut Warp, bar: usize, lanes: u32) {
     warp.yielded &= !lanes;
+    let inside = |lane: usize| warp.bars[bar][lane] >> lane & 1 != 0;
+    let again = warp.lanes_where(lanes, |lane| inside(lane) && !warp.kept.holds(lane, warp.regions[bar][lane]));
+    if again != 0 {
+        leave_region(warp, bar, again);
+    }
+    warp.last_region += 1;
     for lane in lanes_of(lanes) {
         warp.bars[bar][lane] = lanes;
+        warp.regions[bar][lane] = warp.last_region;
     }
 }
 
@@ -23,12 +36,37 @@ pub fn converge(warp: &mut Warp, bar: usize, lanes: u32) {
     settle(warp);
 }
 
-/// BREAK: the lanes leave the masks of all lanes that hold them.
+/// BREAK: each lane leaves the region of its own mask, in the copies of those that are in it and where they keep one in a register.
 pub fn leave_region(warp: &mut Warp, bar: usize, lanes: u32) {
-    for mask in &mut warp.bars[bar] {
-        *mask &= !lanes;
+    let (named, regions) = (warp.bars[bar], warp.regions[bar]);
+    for lane in lanes_of(lanes) {
+        for other in lanes_of(named[lane] | 1 << lane) {
+            let without = !(1 << lane);
+            if warp.regions[bar][other] == regions[lane] {
+                warp.bars[bar][other] &= without;
+            }
+            warp.kept.leave(other, regions[lane], without);
+        }
     }
     settle(warp);
+}
+
+/// BMOV from a barrier: the lanes' masks, which they keep in registers from now on.
+pub fn keep_region(warp: &mut Warp, bar: usize, lanes: u32, clear: bool) -> [u32; LANES] {
+    let masks = warp.bars[bar];
+    for lane in lanes_of(lanes) {
+        warp.kept.push(lane, bar, warp.regions[bar][lane], masks[lane]);
+        if clear {
+            warp.bars[bar][lane] = 0;
+        }
+    }
+    masks
+}
+
+/// BMOV to a barrier: the mask that was kept, without the lanes that have left its region since.
+pub fn resume_region(warp: &mut Warp, bar: usize, lane: usize, mask: u32) {
+    let (region, left) = warp.kept.pop(lane, bar, mask);
+    (warp.regions[bar][lane], warp.bars[bar][lane]) = (region, mask & left);
 }
 
 /// YIELD: lanes that wait for the yielding ones need not wait any longer.
@@ -149,12 +187,12 @@ mod tests {
         let mut w = warp();
         enter_region(&mut w, 6, 0x3);
         converge(&mut w, 6, 0x1);
-        let saved = w.bars[6][1];
+        let saved = keep_region(&mut w, 6, 0x2, false);
         enter_region(&mut w, 6, 0x2);
         let back = w.pc[1];
         converge(&mut w, 6, 0x2);
         assert_eq!(w.running & 3, 2);
-        w.bars[6][1] = saved;
+        resume_region(&mut w, 6, 1, saved[1]);
         w.pc[1] = back;
         converge(&mut w, 6, 0x2);
         assert_eq!(w.running & 3, 3);
@@ -167,6 +205,56 @@ mod tests {
         converge(&mut w, 1, 0x7);
         assert_eq!(w.running & 0xf, 0x8);
         leave_region(&mut w, 1, 0x8);
+        assert_eq!(w.running & 0xf, 0xf);
+    }
+
+    #[test]
+    fn break_in_a_recursion_leaves_no_mask_further_out() {
+        let mut w = warp();
+        enter_region(&mut w, 7, 0xf);
+        converge(&mut w, 7, 0x3);
+        // The others go deeper, where they leave a region of the same barrier.
+        let saved = keep_region(&mut w, 7, 0xc, true);
+        enter_region(&mut w, 7, 0xc);
+        leave_region(&mut w, 7, 0xc);
+        assert_eq!(w.running & 0xf, 0xc);
+        for lane in 2..4 {
+            resume_region(&mut w, 7, lane, saved[lane]);
+            w.pc[lane] = w.pc[0];
+        }
+        converge(&mut w, 7, 0xc);
+        assert_eq!(w.running & 0xf, 0xf);
+    }
+
+    #[test]
+    fn break_leaves_a_mask_that_a_call_has_saved() {
+        let mut w = warp();
+        enter_region(&mut w, 6, 0xf);
+        let saved = keep_region(&mut w, 6, 0x1, true);
+        // In the call a region of the same barrier; then a second call.
+        enter_region(&mut w, 6, 0x1);
+        let deeper = keep_region(&mut w, 6, 0x1, true);
+        leave_region(&mut w, 6, 0x4);
+        resume_region(&mut w, 6, 0, deeper[0]);
+        assert_eq!(w.bars[6][0], 0x1);
+        resume_region(&mut w, 6, 0, saved[0]);
+        assert_eq!((w.bars[6][0], w.bars[6][1]), (0xb, 0xb));
+        converge(&mut w, 6, 0x3);
+        assert_eq!(w.running & 0xf, 0xc);
+        converge(&mut w, 6, 0x8);
+        assert_eq!(w.running & 0xf, 0xf);
+    }
+
+    #[test]
+    fn a_lane_that_enrols_again_has_left() {
+        let mut w = warp();
+        enter_region(&mut w, 6, 0xf);
+        converge(&mut w, 6, 0x3);
+        enter_region(&mut w, 6, 0x8);
+        assert_eq!(w.running & 0xf, 0xc);
+        converge(&mut w, 6, 0x4);
+        assert_eq!(w.running & 0xf, 0xf);
+        converge(&mut w, 6, 0x8);
         assert_eq!(w.running & 0xf, 0xf);
     }
 

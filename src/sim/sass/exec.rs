@@ -159,16 +159,14 @@ impl Machine<'_> {
             Exec::Bssy { bar } => control::enter_region(w, bar.into(), active),
             Exec::BarFromReg { bar } => {
                 for lane in lanes_of(active) {
-                    w.bars[usize::from(bar)][lane] = w.get(&code.a, lane) as u32;
+                    let mask = w.get(&code.a, lane) as u32;
+                    control::resume_region(w, bar.into(), lane, mask);
                 }
             }
             Exec::RegFromBar { bar, clear } => {
+                let masks = control::keep_region(w, bar.into(), active, clear);
                 for lane in lanes_of(active) {
-                    let mask = w.bars[usize::from(bar)][lane];
-                    w.set(code.d, 0, lane, mask);
-                    if clear {
-                        w.bars[usize::from(bar)][lane] = 0;
-                    }
+                    w.set(code.d, 0, lane, masks[lane]);
                 }
             }
             Exec::BarrierResult => {

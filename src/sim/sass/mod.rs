@@ -2,7 +2,7 @@
 //!
 //! Input: instructions, constant banks, geometry ([`setup::Setup`]) and global memory. Output: changed memory or a fault.
 //! Parts: `predecode` makes [`code::Code`]; `warp` and `block` hold state; `exec`, `access`, `atomic`, `lanes` execute;
-//! `control` and `block` decide who waits; `grid` decides who runs. Time will need only another `grid` and marks on
+//! `control`, `kept` and `block` decide who waits; `grid` decides who runs. Time will need only another `grid` and marks on
 //! registers in `warp`.
 
 mod access;
@@ -13,6 +13,7 @@ pub mod code;
 pub mod control;
 mod exec;
 pub mod grid;
+mod kept;
 mod lanes;
 mod matrix;
 pub mod predecode;

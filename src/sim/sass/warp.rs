@@ -4,6 +4,7 @@
 //! written; a lane outside `alive` never runs again; `running` lanes are alive and wait for nothing.
 
 use super::code::{Dst, From, Pred, Src};
+use super::kept::Kept;
 
 /// Lanes of a warp.
 pub const LANES: usize = 32;
@@ -36,6 +37,11 @@ pub struct Warp {
     pub wait: [Wait; LANES],
     /// Convergence barriers: each lane has its own copy of each mask.
     pub bars: [[u32; LANES]; 16],
+    /// The region that each of them stands for: the number of its BSSY, 0 for none.
+    pub regions: [[u32; LANES]; 16],
+    pub last_region: u32,
+    /// Regions whose masks lie in registers.
+    pub kept: Kept,
     /// Lanes that executed YIELD and have not reached a convergence point since.
     pub yielded: u32,
     /// Result of the last block-barrier reduction.
@@ -62,6 +68,9 @@ impl Warp {
             running: lanes,
             wait: [Wait::Nothing; LANES],
             bars: [[0; LANES]; 16],
+            regions: [[0; LANES]; 16],
+            last_region: 0,
+            kept: Kept::default(),
             yielded: 0,
             gathered: 0,
             local: vec![0; local_bytes * LANES],
