@@ -1,11 +1,12 @@
 //! What the allocated function looks like in the end: no pseudo-operations, no copies onto themselves.
 //!
 //! Input: a function in physical registers with the markers that the checker needs. Output: COPY as MOV, UMOV or PLOP3, or nothing; UNDEF,
-//! ENTRY and definitions that are repeated elsewhere are gone; the bytes that spill code stores and loads are counted.
+//! ENTRY and definitions that are repeated elsewhere are gone; the bytes that spill code stores and loads are counted. Where there
+//! were not enough convergence barriers, each is empty before lanes enrol.
 
 use super::ranges::{Gone, is_marker};
 use crate::ori::{File, Function, InstId, Operand};
-use crate::tables::{Op, Role};
+use crate::tables::{Mod, Op, Role, value};
 use cranelift_entity::EntityRef;
 
 /// Finishes; instructions from `first_new` on were made by the allocator.
@@ -29,6 +30,38 @@ pub fn run(function: &mut Function, gone: &Gone, first_new: u32) {
         }
         let kept: Vec<InstId> = insts.into_iter().filter(|inst| !is_marker(function, *inst, gone)).collect();
         function.blocks[block] = kept.into_iter().filter_map(|inst| final_form(function, inst)).collect();
+    }
+    clear_barriers(function, first_new);
+}
+
+/// Empties a barrier before lanes enrol at it, where barriers stand for several regions at once: other lanes may wait at it with a
+/// mask that they brought back from a register, and nothing published says that BSSY does not add to that (ptxas does the same).
+fn clear_barriers(function: &mut Function, first_new: u32) {
+    let (mut used, mut moved) = (0u32, false);
+    let insts = function.layout.iter().flat_map(|b| &function.blocks[*b]);
+    for inst in insts.filter(|i| matches!(function.insts[**i].op, Op::BSSY | Op::BMOV_R | Op::BMOV_B)) {
+        moved |= inst.index() >= first_new as usize;
+        let barrier = function.arg(*inst, Role::B).as_reg().and_then(|r| function.regs[r].phys);
+        used |= barrier.map_or(0, |number| 1 << number);
+    }
+    if !moved || used.count_ones() < super::limit(function, File::B) as u32 {
+        return;
+    }
+    for block in function.layout.clone() {
+        let mut at = 0;
+        while let Some(inst) = function.blocks[block].get(at).copied() {
+            if function.insts[inst].op == Op::BSSY {
+                let clear = function.make(Op::BMOV_R);
+                let barrier = function.arg(inst, Role::B);
+                function.set_arg(clear, Role::D, Operand::zero());
+                function.set_arg(clear, Role::B, barrier);
+                function.insts[clear].mods.set(Mod::Clear, value::clear::CLEAR);
+                function.insts[clear].line = function.insts[inst].line;
+                function.blocks[block].insert(at, clear);
+                at += 1;
+            }
+            at += 1;
+        }
     }
 }
 

@@ -15,6 +15,15 @@ pub const THREADS: u32 = 256;
 pub enum Leave {
     Return,
     Exit,
+    /// Which no thread does: the condition is never met.
+    Trap,
+}
+
+impl Leave {
+    /// What four bits of the thread's number are where it leaves.
+    fn bits(self) -> u32 {
+        if self == Leave::Trap { 16 } else { 0 }
+    }
 }
 
 /// Whether some bits of a thread's number are as they must be: how far they are shifted, which ones, their value.
@@ -158,7 +167,7 @@ impl Program {
                 x ^= self.follow(callee, x, budget >> 2)?;
             }
             if let Some((leave, shift)) = block.leave
-                && x >> shift & 15 == 0
+                && x >> shift & 15 == leave.bits()
             {
                 let returns = leave == Leave::Return && body != 0;
                 return if returns { Ok(x.wrapping_mul(3).wrapping_add(1)) } else { Err(x) };
@@ -187,7 +196,7 @@ fn anywhere(random: &mut Random, body: usize, functions: usize) -> Vec<Block> {
             block.call = Some(1 + random.below(functions));
         }
         if random.below(7) == 0 {
-            let leave = [Leave::Return, Leave::Exit][random.below(2)];
+            let leave = [Leave::Return, Leave::Exit, Leave::Trap][random.below(3)];
             block.leave = Some((leave, random.below(20) as u32));
         }
         if random.below(5) < 2 {
@@ -208,10 +217,14 @@ fn block_text(out: &mut String, body: usize, at: usize, block: &Block) {
         _ = write!(out, "shr.s32 u, n, 2;\ncall.uni (t), f{callee}, (x, u, d);\nxor.b32 x, x, t;\n");
     }
     if let Some((leave, shift)) = block.leave {
-        _ = write!(out, "shr.u32 t, x, {shift};\nand.b32 t, t, 15;\nsetp.ne.u32 p, t, 0;\n@p bra K{at};\n");
-        let stores = body == 0 || leave == Leave::Exit;
-        out.push_str(if stores { "st.global.u32 [d], x;\n" } else { "mad.lo.u32 o, x, 3, 1;\n" });
-        out.push_str(if leave == Leave::Exit { "exit;\n" } else { "ret;\n" });
+        let bits = leave.bits();
+        _ = write!(out, "shr.u32 t, x, {shift};\nand.b32 t, t, 15;\nsetp.ne.u32 p, t, {bits};\n@p bra K{at};\n");
+        out.push_str(match leave {
+            Leave::Return if body != 0 => "mad.lo.u32 o, x, 3, 1;\nret;\n",
+            Leave::Return => "st.global.u32 [d], x;\nret;\n",
+            Leave::Exit => "st.global.u32 [d], x;\nexit;\n",
+            Leave::Trap => "trap;\n",
+        });
         _ = writeln!(out, "K{at}:");
     }
     for (Test { shift, mask, value }, to) in &block.branches {

@@ -13,20 +13,26 @@
 
 use super::warp::{LANES, Wait, Warp, lanes_of};
 
-/// BSSY: each lane notes the lanes that enter the region with it. One that still is in a region of this barrier, and keeps its
-/// mask nowhere, has left it: nothing is there any more with which it could meet the others.
+/// BSSY: each lane notes the lanes that enter the region with it.
 pub fn enter_region(warp: &mut Warp, bar: usize, lanes: u32) {
     warp.yielded &= !lanes;
-    let inside = |lane: usize| warp.bars[bar][lane] >> lane & 1 != 0;
-    let again = warp.lanes_where(lanes, |lane| inside(lane) && !warp.kept.holds(lane, warp.regions[bar][lane]));
-    if again != 0 {
-        leave_region(warp, bar, again);
-    }
+    empty(warp, bar, lanes);
     warp.last_region += 1;
     for lane in lanes_of(lanes) {
         warp.bars[bar][lane] = lanes;
         warp.regions[bar][lane] = warp.last_region;
     }
+}
+
+/// What BSSY and `BMOV.CLEAR RZ` begin with. A lane that still is in a region of this barrier, and keeps its mask nowhere, has left it:
+/// nothing is there any more with which it could meet the others.
+pub fn empty(warp: &mut Warp, bar: usize, lanes: u32) {
+    let inside = |lane: usize| warp.bars[bar][lane] >> lane & 1 != 0;
+    let left = warp.lanes_where(lanes, |lane| inside(lane) && !warp.kept.holds(lane, warp.regions[bar][lane]));
+    if left != 0 {
+        leave_region(warp, bar, left);
+    }
+    lanes_of(lanes).for_each(|lane| warp.bars[bar][lane] = 0);
 }
 
 /// BSYNC: the lanes wait at their pc for the lanes of their masks.
@@ -218,7 +224,7 @@ mod tests {
         enter_region(&mut w, 7, 0xc);
         leave_region(&mut w, 7, 0xc);
         assert_eq!(w.running & 0xf, 0xc);
-        for lane in 2..4 {
+        for lane in [2, 3] {
             resume_region(&mut w, 7, lane, saved[lane]);
             w.pc[lane] = w.pc[0];
         }

@@ -14,6 +14,8 @@ use super::warp::{LANES, Warp, lanes_of};
 use super::watch::Watch;
 use super::{access, lanes, matrix, system};
 
+/// The register that takes nothing.
+const RZ: u8 = 255;
 /// Warps that fit into a multiprocessor.
 const WARP_SLOTS: u32 = 32;
 
@@ -162,6 +164,9 @@ impl Machine<'_> {
                     let mask = w.get(&code.a, lane) as u32;
                     control::resume_region(w, bar.into(), lane, mask);
                 }
+            }
+            Exec::RegFromBar { bar, clear: true } if matches!(code.d, Dst::Nowhere | Dst::Reg(RZ)) => {
+                control::empty(w, bar.into(), active);
             }
             Exec::RegFromBar { bar, clear } => {
                 let masks = control::keep_region(w, bar.into(), active, clear);
