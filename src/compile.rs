@@ -10,7 +10,9 @@ use crate::helper;
 use crate::legal::{Knobs, Legalization, OuterBackend};
 use crate::lower::{self, LoweredFunction, LoweredModule};
 use crate::ori::{Function, text};
-use crate::pipeline::{self, Watch, emit};
+use crate::pass::dump::{DumpOptions, PassRecord, Recorder};
+use crate::pass::{self, PassControl};
+use crate::pipeline::emit;
 use crate::ptx;
 use crate::remarks::remarks;
 use crate::source_lines;
@@ -56,6 +58,11 @@ pub struct Options {
     pub verify_ir: bool,
     /// Phases after which the function is printed into [`Output::dumps`]; `all` means every built one.
     pub dump_phases: Vec<String>,
+    /// Passes, or phases, before and behind which it is printed there too; `all` means every pass.
+    pub dump_before: Vec<String>,
+    pub dump_after: Vec<String>,
+    /// Which passes run. Where they stop early there is no cubin, and the function is among the dumps.
+    pub passes: PassControl,
 }
 
 impl Options {
@@ -78,6 +85,9 @@ impl Options {
             outer_backend: None,
             verify_ir: false,
             dump_phases: Vec::new(),
+            dump_before: Vec::new(),
+            dump_after: Vec::new(),
+            passes: PassControl::default(),
         }
     }
 }
@@ -121,6 +131,8 @@ pub struct Output {
     /// Warnings.
     pub diagnostics: Vec<Diagnostic>,
     pub dumps: Vec<String>,
+    /// What each pass did to all functions, by [`Pass`](crate::tables::Pass).
+    pub records: Vec<PassRecord>,
 }
 
 /// Compiles bytes that ought to be PTX. The incumbent reads ASCII only, and so do we.
@@ -157,6 +169,7 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
         constant4_bytes: 0,
         diagnostics,
         dumps: Vec::new(),
+        records: Vec::new(),
     };
     if check_only {
         return Ok(output);
@@ -167,11 +180,17 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     check_shared(&lowered, target, options.relocatable)?;
     let mut errors = Vec::new();
     limit_registers(&mut lowered, &module, target);
+    let dumps = DumpOptions {
+        before: options.dump_before.clone(),
+        after: options.dump_after.clone(),
+        phases: options.dump_phases.clone(),
+    };
+    let mut recorder = Recorder::new(&dumps);
     let mut code_of = |functions: &mut Vec<LoweredFunction>| {
         let mut codes = Vec::new();
         for function in functions {
             let start = Instant::now();
-            match function_code(&mut function.function, options, &mut output.dumps) {
+            match function_code(&mut function.function, options, &mut recorder) {
                 Ok(code) => codes.push(code),
                 Err(message) => errors.push(Diagnostic::fatal(message)),
             }
@@ -182,6 +201,10 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     let (codes, mut devices) = (code_of(&mut lowered.functions), code_of(&mut lowered.devices));
     if !errors.is_empty() {
         return Err(errors);
+    }
+    (output.dumps, output.records) = (recorder.dumps, recorder.records);
+    if options.passes.stop_after.is_some() {
+        return Ok(output);
     }
     let settings = helper::Settings {
         target: target.name,
@@ -363,25 +386,23 @@ fn loose_shared(shared: cubin::Shared) -> cubin::KeptSection {
     }
 }
 
-/// Runs the phases over a function and encodes it.
-fn function_code(function: &mut Function, options: &Options, dumps: &mut Vec<String>) -> Result<emit::Code, String> {
-    let watch = Watch { verify: options.verify_ir };
+/// Runs the passes over a function and encodes it.
+fn function_code(function: &mut Function, options: &Options, recorder: &mut Recorder) -> Result<emit::Code, String> {
     function.optimise = options.opt_level > 0;
     if !options.fmad {
         function.insts.values_mut().for_each(|inst| inst.contract = false);
     }
-    let wanted = |name: &str| options.dump_phases.iter().any(|p| p == name || p == "all");
-    let asked = Legalization {
+    let legalization = Legalization {
         knobs: options.knobs.clone(),
         outer: options.outer_backend.clone().unwrap_or(Legalization::default().outer),
         opt_level: options.opt_level,
     };
-    pipeline::run(function, &asked, watch, |phase, function| {
-        if wanted(phase.name()) {
-            dumps.push(format!("# after {}\n{}", phase.name(), text::print(function)));
-        }
-    })
-    .map_err(|e| format!("{}: {}", e.phase.name(), e.message))?;
+    let control = PassControl { verify: options.verify_ir || options.passes.verify, ..options.passes.clone() };
+    pass::run(function, &legalization, &control, |event| recorder.note(event)).map_err(|e| e.to_string())?;
+    if let Some(last) = control.stop_after {
+        recorder.dumps.push(format!("# stopped after {}\n{}", last.name(), text::print(function)));
+        return Ok(emit::Code::default());
+    }
     emit::emit(function).map_err(|message| format!("FormatCodeList: {}: {message}", function.name))
 }
 

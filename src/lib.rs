@@ -19,7 +19,9 @@
 //! ```
 
 pub mod alloc;
+pub mod analysis;
 pub mod assemble;
+pub mod bisect;
 pub mod cli;
 pub mod compile;
 pub mod cubin;
@@ -30,6 +32,7 @@ pub mod legal;
 pub mod lower;
 pub mod opt;
 pub mod ori;
+pub mod pass;
 pub mod pipeline;
 pub mod ptx;
 pub mod remarks;

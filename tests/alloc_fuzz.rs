@@ -7,9 +7,11 @@
 //! spoilt allocation says so. `SASSAFRAS_FUZZ` is the number of functions.
 
 use sassafras::alloc::{self, check};
+use sassafras::analysis::{Loops, PassCx};
 use sassafras::ori::cfg::Cfg;
 use sassafras::ori::liveness::Liveness;
 use sassafras::ori::{Block, Convention, File, Function, Operand, VReg, ssa, text};
+use sassafras::pass::ENCODER;
 use sassafras::tables::{Mod, Op, Role, Target, value};
 
 struct Random(u64);
@@ -220,7 +222,7 @@ fn random_functions_keep_their_values() {
         let limit = [24, 26, 32, 40, 255][seed as usize % 5];
         f.max_registers = Some(limit);
         let before = text::print(&f);
-        if let Err(message) = alloc::run(&mut f) {
+        if let Err(message) = alloc::run(&mut PassCx::new(&mut f, ENCODER)) {
             panic!("seed {seed}, {limit} registers: {message}\n{before}");
         }
         let highest = alloc::general_registers(&f).last().copied().unwrap_or(0);
@@ -241,7 +243,9 @@ fn checker_finds_a_spoilt_allocation() {
         ssa::construct(&mut f);
         ssa::destruct(&mut f);
         let before = f.clone();
-        let gone = alloc::place(&mut f).unwrap();
+        let cfg = Cfg::new(&f);
+        let loops = Loops::new(&cfg, &cfg.dominators());
+        let gone = alloc::place(&mut f, &cfg, &loops).unwrap();
         assert_eq!(check::check(&before, &f, &gone), Vec::<String>::new(), "seed {seed}");
         let mut random = Random(seed + 99);
         let meeting = meeting(&f);

@@ -4,22 +4,26 @@
 use std::path::{Path, PathBuf};
 
 /// For each room what it may import. A room may always import itself.
-const IMPORTS: [(&str, &[&str]); 22] = [
+const IMPORTS: [(&str, &[&str]); 25] = [
     ("tables", &[]),
     ("diag", &[]),
     ("ptx", &["tables", "diag"]),
     ("ori", &["tables"]),
     // The cubin's model is plain data; lowering fills the launch facts in.
     ("lower", &["ptx", "ori", "tables", "diag", "cubin"]),
-    ("legal", &["ori", "tables"]),
-    ("helper", &["diag", "legal", "lower", "ori", "pipeline", "ptx", "tables"]),
-    ("opt", &["ori", "tables"]),
-    ("alloc", &["ori", "tables"]),
-    ("sched", &["ori", "tables"]),
-    ("uniform", &["ori", "tables", "sched"]),
+    ("analysis", &["ori", "tables"]),
+    ("legal", &["analysis", "ori", "tables"]),
+    ("helper", &["diag", "legal", "lower", "ori", "pass", "pipeline", "ptx", "tables"]),
+    ("opt", &["analysis", "ori", "tables"]),
+    ("alloc", &["analysis", "ori", "tables"]),
+    ("sched", &["analysis", "ori", "tables"]),
+    ("uniform", &["analysis", "tables", "sched"]),
     ("cubin", &["tables"]),
     ("sass", &["tables", "cubin"]),
-    ("pipeline", &["alloc", "legal", "opt", "ori", "sched", "uniform", "sass", "tables"]),
+    // The generated dispatcher names every folder that holds passes.
+    ("pass", &["analysis", "legal", "ori", "pipeline", "tables"]),
+    ("pipeline", &["ori", "sass", "tables"]),
+    ("bisect", &["compile", "pass", "sim", "tables"]),
     ("sim", &["tables", "diag", "ptx", "sass", "cubin"]),
     ("assemble", &["alloc", "cubin", "lower", "pipeline", "tables"]),
     (
@@ -32,6 +36,7 @@ const IMPORTS: [(&str, &[&str]); 22] = [
             "legal",
             "lower",
             "ori",
+            "pass",
             "pipeline",
             "ptx",
             "remarks",
@@ -42,7 +47,7 @@ const IMPORTS: [(&str, &[&str]); 22] = [
     ("remarks", &["diag", "lower", "ptx", "tables"]),
     ("source_lines", &["cubin", "diag", "ptx", "tables"]),
     ("gpu", &["cubin", "sim", "tables"]),
-    ("cli", &["compile", "cubin", "diag", "gpu", "helper", "sass", "sim", "tables"]),
+    ("cli", &["bisect", "compile", "cubin", "diag", "gpu", "helper", "pass", "sass", "sim", "tables"]),
     ("lib", &[]),
 ];
 

@@ -5,7 +5,7 @@
 use sassafras::compile::{Options, compile};
 use sassafras::legal::{Legalization, OuterBackend, SmBackend, backend::Inner};
 use sassafras::ori::{Function, text};
-use sassafras::pipeline;
+use sassafras::pass::{self, Event, PassControl};
 use sassafras::sim::launch::ArgValue;
 use sassafras::sim::run::{How, Shape, run_as};
 use sassafras::tables::legal::Knob;
@@ -105,7 +105,7 @@ fn one(operation: &str, target: &str) -> Function {
 /// What becomes of one operation in a phase alone.
 fn alone(operation: &str, phase: &str, target: &str) -> String {
     let mut function = one(operation, target);
-    pipeline::run_one(&mut function, phase).unwrap();
+    pass::run_one(&mut function, phase).unwrap();
     text::print(&function)
 }
 
@@ -119,7 +119,7 @@ fn behind_78(text: &str, knobs: &[&str]) -> Function {
     knobs.iter().for_each(|knob| asked.knobs.set(knob).unwrap());
     let mut function = text::parse(text).unwrap();
     for number in [77, 78] {
-        pipeline::run_one_as(&mut function, seed(number).name(), &asked).unwrap();
+        pass::run_one_as(&mut function, seed(number).name(), &asked).unwrap();
     }
     function
 }
@@ -159,12 +159,12 @@ fn s3_2_the_mark_is_set_by_95_from_level_2_and_nothing_without_encoding_is_left(
         let asked = Legalization { opt_level: level, ..Legalization::default() };
         for number in [77, 78, 93, 95] {
             assert!(!function.stage.legalized);
-            pipeline::run_one_as(&mut function, seed(number).name(), &asked).unwrap();
+            pass::run_one_as(&mut function, seed(number).name(), &asked).unwrap();
         }
         assert_eq!((function.stage.legalized, divisions(&function)), (marked, 0), "-O{level}");
     }
     let mut function = block("sm_90");
-    let error = pipeline::run_one(&mut function, "SetAfterLegalization").unwrap_err();
+    let error = pass::run_one(&mut function, "SetAfterLegalization").unwrap_err();
     assert!(error.contains("operation IDIV_16 has no encoding on sm_90"), "{error}");
 }
 
@@ -231,7 +231,7 @@ fn s3_6_phase_5_always_runs_and_says_so() {
         let mut asked = Legalization::default();
         asked.knobs.set(knob).unwrap();
         let mut function = block("sm_80");
-        pipeline::run_one_as(&mut function, "ConvertUnsupportedOps", &asked).unwrap();
+        pass::run_one_as(&mut function, "ConvertUnsupportedOps", &asked).unwrap();
         assert!(function.stage.converted);
     }
 }
@@ -333,8 +333,12 @@ fn s3_10_and_s3_34_the_counter_of_stages_goes_up() {
     let mut function = block("sm_80");
     let (mut seen, asked) = (Vec::new(), Legalization::default());
     // The registers are not in SSA form yet; the phases that need it put them there.
-    let watch = pipeline::Watch::default();
-    pipeline::run(&mut function, &asked, watch, |phase, function| seen.push((phase, function.stage.progress))).unwrap();
+    let mut note = |event: Event| {
+        if let Event::AfterPhase(phase, function) = event {
+            seen.push((phase, function.stage.progress));
+        }
+    };
+    pass::run(&mut function, &asked, &PassControl::default(), &mut note).unwrap();
     let at = |name: &str| seen.iter().find(|(phase, _)| phase.name() == name).unwrap().1;
     assert_eq!([at("MidExpansion"), at("OriPropagateVaryingFirst"), at("LateExpansion")], [0, 3, 7]);
     assert_eq!([at("LateExpansionUnsupportedOps2"), at("SetAfterLegalization")], [9, 12]);
@@ -448,7 +452,7 @@ fn s3_13_phase_78_has_its_gates() {
     }
     // Phase 77 saw nothing to do.
     let mut function = block("sm_80");
-    pipeline::run_one(&mut function, "LateExpansionUnsupportedOps").unwrap();
+    pass::run_one(&mut function, "LateExpansionUnsupportedOps").unwrap();
     assert_eq!(divisions(&function), 2);
 }
 
@@ -493,7 +497,7 @@ fn s3_16_phase_93_asks_the_outer_backend_and_runs_behind_92_and_before_94() {
     for (outer, left) in [(Arc::new(Suppresses) as Arc<dyn OuterBackend>, 2), (Legalization::default().outer, 0)] {
         let mut function = block("sm_80");
         let asked = Legalization { outer, ..Legalization::default() };
-        pipeline::run_one_as(&mut function, "LateExpansionUnsupportedOps2", &asked).unwrap();
+        pass::run_one_as(&mut function, "LateExpansionUnsupportedOps2", &asked).unwrap();
         assert_eq!(divisions(&function), left);
     }
 }
@@ -503,7 +507,7 @@ fn s3_17_phase_137_has_a_handler_from_sm_90_on_only() {
     for target in TARGETS.iter().filter(|target| target.generation.is_some()) {
         let inner = Inner(backend(target.name).unwrap(), &|_, _| true);
         let mut function = block(target.name);
-        pipeline::run_one(&mut function, "LateExpansionUnsupportedOpsMid").unwrap();
+        pass::run_one(&mut function, "LateExpansionUnsupportedOpsMid").unwrap();
         assert_eq!(inner.has_mid_handler(), target.sm >= 90, "{}", target.name);
         assert_eq!(divisions(&function), if inner.has_mid_handler() { 0 } else { 2 }, "{}", target.name);
     }
@@ -512,7 +516,7 @@ fn s3_17_phase_137_has_a_handler_from_sm_90_on_only() {
 #[test]
 fn s3_18_phase_132_does_nothing_by_default() {
     let (mut function, before) = (block("sm_90"), BLOCK.replace("SM", "sm_90"));
-    pipeline::run_one(&mut function, "UpdateAfterConvertUnsupportedOps").unwrap();
+    pass::run_one(&mut function, "UpdateAfterConvertUnsupportedOps").unwrap();
     assert_eq!(text::print(&function), before);
 }
 

@@ -418,7 +418,7 @@ fn a_uniform_operand_is_made_only_where_lanes_are_together_and_agree() {
     let mut function: Function =
         text::parse("function k sm_90\nb0:\n  S2R d=r1 s=s33\n  UIADD3 d=u2 a=u3 b=r1 c=Z\n  EXIT\n").unwrap();
     legalized(&mut function);
-    let refused = sassafras::pipeline::run_one(&mut function, "SetAfterLegalization").unwrap_err();
+    let refused = sassafras::pass::run_one(&mut function, "SetAfterLegalization").unwrap_err();
     assert!(refused.contains("operation UIADD3 has no encoding on sm_90"), "{refused}");
     assert!(refused.contains("its operand b must be the same in all lanes"), "{refused}");
 }

@@ -4,7 +4,7 @@
 //! that the phases must make of it, exactly. With `BLESS=1` the last part is written anew; read it before you commit it.
 
 use sassafras::ori::{text, verify};
-use sassafras::pipeline;
+use sassafras::pass;
 use std::path::Path;
 
 const MARK: &str = "----\n";
@@ -32,8 +32,7 @@ fn case(path: &Path) -> Result<(), String> {
         return Err(format!("{name}: input: {}", wrong.join("\n")));
     }
     for phase in phases.split_whitespace() {
-        pipeline::run_one(&mut function, phase)
-            .map_err(|e| format!("{name}: {phase}: {e}\n{}", text::print(&function)))?;
+        pass::run_one(&mut function, phase).map_err(|e| format!("{name}: {phase}: {e}\n{}", text::print(&function)))?;
     }
     let got = text::print(&function);
     if std::env::var_os("BLESS").is_some() {

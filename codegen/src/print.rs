@@ -238,9 +238,6 @@ fn phases(model: &Model) -> Vec<Block> {
             ("seed", row.seed.iter().map(u16::to_string).collect::<Vec<_>>().join(" ")),
             ("category", row.category.clone()),
             ("state", row.state.clone()),
-            ("requires", row.requires.clone()),
-            ("makes", row.makes.clone()),
-            ("destroys", row.destroys.clone()),
             ("source", row.src.clone()),
         ];
         (row.name.clone(), block(row.name.clone(), &lines))

@@ -8,7 +8,8 @@
 use super::occupied::{Mask, Occupied};
 use super::ranges::{Gone, Range, Ranges, crosses, merge, overlaps};
 use super::vectors::alignment;
-use crate::ori::{Block, File, Function, VReg};
+use crate::analysis::Loops;
+use crate::ori::{File, Function, VReg};
 use crate::tables::{Op, Role};
 use cranelift_entity::SecondaryMap;
 use smallvec::{SmallVec, smallvec};
@@ -208,7 +209,7 @@ impl Classes {
     }
 
     /// Merges the classes of both sides of each copy, the most executed copies first, where their registers are never live at once.
-    pub fn coalesce(&mut self, function: &Function, gone: &Gone, depth: &SecondaryMap<Block, u32>) {
+    pub fn coalesce(&mut self, function: &Function, gone: &Gone, loops: &Loops) {
         let mut copies: Vec<(std::cmp::Reverse<u32>, VReg, VReg)> = Vec::new();
         for block in &function.layout {
             for inst in &function.blocks[*block] {
@@ -222,7 +223,7 @@ impl Classes {
                     && !gone[dst]
                     && !gone[src]
                 {
-                    copies.push((std::cmp::Reverse(depth[*block]), dst, src));
+                    copies.push((std::cmp::Reverse(loops.depth(*block)), dst, src));
                 }
             }
         }

@@ -49,8 +49,9 @@ pub mod spill;
 pub mod vectors;
 pub mod weights;
 
+use crate::analysis::{Loops, PassCx};
 use crate::ori::cfg::Cfg;
-use crate::ori::{Block, Convention, File, Function, STACK_POINTER, VReg};
+use crate::ori::{Convention, File, Function, STACK_POINTER, VReg};
 use assign::Assigner;
 use classes::{Barred, Classes};
 use cranelift_entity::SecondaryMap;
@@ -72,10 +73,12 @@ const IN_FRAME: f64 = 0.5;
 const FILES: [File; 6] = [File::R, File::UR, File::P, File::UP, File::B, File::UB];
 
 /// Allocates. The error says which file ran out of registers, or which fixed register cannot be.
-pub fn run(function: &mut Function) -> Result<(), String> {
+pub fn run(cx: &mut PassCx) -> Result<(), String> {
+    let (cfg, loops) = (cx.cfg(), cx.loops());
+    let function = &mut *cx.function;
     let before = cfg!(debug_assertions).then(|| function.clone());
     let first_new = function.insts.len() as u32;
-    let gone = place(function)?;
+    let gone = place(function, &cfg, &loops)?;
     if let Some(before) = before {
         let wrong = check::check(&before, function, &gone);
         if !wrong.is_empty() {
@@ -87,16 +90,21 @@ pub fn run(function: &mut Function) -> Result<(), String> {
 }
 
 /// Allocates, but leaves what the checker needs to see: copies, and markers that name the registers returned.
-pub fn place(function: &mut Function) -> Result<Gone, String> {
-    let mut allocator = Allocator::new(function);
+pub fn place(function: &mut Function, cfg: &Cfg, loops: &Loops) -> Result<Gone, String> {
+    let top = function.local_bytes;
+    let mut allocator =
+        Allocator { function, cfg, loops, gone: Gone::new(), made: Made::default(), top, coalesce: true };
     while allocator.round()? {}
     let (spilled, gone) = (allocator.top, allocator.gone);
     frame::finish(function, spilled);
     Ok(gone)
 }
 
+/// The state of the rounds. Spill code adds no block, so that the graph and its loops stay what they are.
 struct Allocator<'a> {
     function: &'a mut Function,
+    cfg: &'a Cfg,
+    loops: &'a Loops,
     gone: Gone,
     made: Made,
     /// First byte of the frame that is free.
@@ -105,17 +113,10 @@ struct Allocator<'a> {
 }
 
 impl Allocator<'_> {
-    fn new(function: &mut Function) -> Allocator<'_> {
-        let top = function.local_bytes;
-        Allocator { function, gone: Gone::new(), made: Made::default(), top, coalesce: true }
-    }
-
     /// One round; true if another must follow.
     fn round(&mut self) -> Result<bool, String> {
-        let cfg = Cfg::new(self.function);
-        let depth = weights::depths(&cfg);
-        let mut classes = self.classes(&cfg, &depth)?;
-        let weights = Weights::new(self.function, &self.gone, &depth);
+        let mut classes = self.classes()?;
+        let weights = Weights::new(self.function, &self.gone, self.loops);
         let mut choice = Choice::new(
             &classes,
             &weights,
@@ -154,16 +155,16 @@ impl Allocator<'_> {
     }
 
     /// Classes with every vector in place, and copies coalesced.
-    fn classes(&mut self, cfg: &Cfg, depth: &SecondaryMap<Block, u32>) -> Result<Classes, String> {
+    fn classes(&mut self) -> Result<Classes, String> {
         let barred = barred(self.function);
         loop {
-            let mut ranges = Ranges::new(self.function, cfg, &self.gone);
+            let mut ranges = Ranges::new(self.function, self.cfg, &self.gone);
             let mut classes = Classes::new(self.function, &mut ranges, barred.clone())
                 .map_err(|e| format!("Function '{}': {e}", self.function.name))?;
-            let left = vectors::place(self.function, &mut classes, &self.gone, depth);
+            let left = vectors::place(self.function, &mut classes, &self.gone, self.loops);
             if left.is_empty() {
                 if self.coalesce {
-                    classes.coalesce(self.function, &self.gone, depth);
+                    classes.coalesce(self.function, &self.gone, self.loops);
                 }
                 return Ok(classes);
             }

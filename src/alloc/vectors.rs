@@ -6,11 +6,11 @@
 
 use super::classes::Classes;
 use super::ranges::{Gone, is_marker};
+use crate::analysis::Loops;
 use crate::ori::ssa::copy;
-use crate::ori::{Block, Function, InstId, VReg};
+use crate::ori::{Function, InstId, VReg};
 use crate::tables::Op;
 use crate::tables::ori::Direction;
-use cranelift_entity::SecondaryMap;
 use std::collections::BTreeSet;
 
 /// Greatest alignment of a vector, in registers. Source: ptxas starts the accumulators of warp-group products at multiples of 8.
@@ -22,18 +22,13 @@ pub fn alignment(len: usize) -> i32 {
 }
 
 /// Joins the vectors of all operands, most executed first. The result are the operands (instruction, position) left over.
-pub fn place(
-    function: &Function,
-    classes: &mut Classes,
-    gone: &Gone,
-    depth: &SecondaryMap<Block, u32>,
-) -> BTreeSet<(InstId, usize)> {
+pub fn place(function: &Function, classes: &mut Classes, gone: &Gone, loops: &Loops) -> BTreeSet<(InstId, usize)> {
     let mut operands: Vec<(std::cmp::Reverse<u32>, InstId, usize)> = Vec::new();
     for block in &function.layout {
         for inst in &function.blocks[*block] {
             for (i, operand) in function.args(*inst).iter().enumerate() {
                 if operand.as_vector().is_some() && !is_marker(function, *inst, gone) {
-                    operands.push((std::cmp::Reverse(depth[*block]), *inst, i));
+                    operands.push((std::cmp::Reverse(loops.depth(*block)), *inst, i));
                 }
             }
         }

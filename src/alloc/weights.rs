@@ -1,40 +1,18 @@
-//! What it costs to keep a value in memory, and how deep in loops each block stands.
+//! What it costs to keep a value in memory.
 //!
-//! Input: a function and its graph. Output: loop depths; for each register the accesses that spill code would add, each
+//! Input: a function and its loops. Output: for each register the accesses that spill code would add, each
 //! counted 10^depth times; and which registers are always accessed together. Invariant: a cycle that is no natural loop
 //! counts for nothing, which costs quality only.
 
 use super::ranges::{Gone, is_marker};
-use crate::ori::cfg::Cfg;
-use crate::ori::{Block, Function, InstId, Operand, VReg};
+use crate::analysis::Loops;
+use crate::ori::{Function, InstId, Operand, VReg};
 use crate::tables::Op;
 use crate::tables::ori::Direction;
 use cranelift_entity::{EntityRef, SecondaryMap};
 
 /// Deeper loops count as this deep.
 const DEEPEST: u32 = 8;
-
-/// Number of natural loops around each block.
-pub fn depths(cfg: &Cfg) -> SecondaryMap<Block, u32> {
-    let dominators = cfg.dominators();
-    let mut depth: SecondaryMap<Block, u32> = SecondaryMap::new();
-    let mut seen: SecondaryMap<Block, Option<Block>> = SecondaryMap::new();
-    for head in &cfg.rpo {
-        let backs: Vec<Block> = cfg.preds[*head].iter().copied().filter(|p| dominators.dominates(*head, *p)).collect();
-        if backs.is_empty() {
-            continue;
-        }
-        (seen[*head], depth[*head]) = (Some(*head), depth[*head] + 1);
-        let mut work = backs;
-        while let Some(block) = work.pop() {
-            if seen[block].replace(*head) != Some(*head) {
-                depth[block] += 1;
-                work.extend(&cfg.preds[block]);
-            }
-        }
-    }
-    depth
-}
 
 /// Costs of all registers.
 pub struct Weights {
@@ -55,14 +33,14 @@ pub enum Definition {
 }
 
 impl Weights {
-    pub fn new(function: &Function, gone: &Gone, depth: &SecondaryMap<Block, u32>) -> Weights {
+    pub fn new(function: &Function, gone: &Gone, loops: &Loops) -> Weights {
         let mut weights = Weights {
             cost: SecondaryMap::with_default(0.0),
             together: SecondaryMap::new(),
             definition: SecondaryMap::new(),
         };
         for block in &function.layout {
-            let factor = 10f64.powi(depth[*block].min(DEEPEST) as i32);
+            let factor = 10f64.powi(loops.depth(*block).min(DEEPEST) as i32);
             for inst in function.blocks[*block].iter().filter(|i| !is_marker(function, **i, gone)) {
                 weights.instruction(function, *inst, factor);
             }

@@ -5,6 +5,7 @@
 
 use super::arguments::{Arguments, Input};
 use super::options::{self, Key};
+use super::passes;
 use super::report::{Reporter, resources};
 use crate::compile::{self, Output};
 use crate::diag::{Diagnostic, Severity};
@@ -56,6 +57,9 @@ fn text_asked_for(arguments: &Arguments, nothing_said: bool) -> Option<String> {
             env!("CARGO_PKG_VERSION")
         ));
     }
+    if arguments.has(Key::PrintPhases) && arguments.inputs.is_empty() {
+        return Some(passes::phases(&[]));
+    }
     let versions = || crate::tables::ptx::VERSIONS.iter().map(|(major, minor)| format!("{major}.{minor}\n")).collect();
     arguments.has(Key::ListVersions).then(versions)
 }
@@ -90,7 +94,13 @@ fn run(arguments: &Arguments, reporter: &mut Reporter) -> Result<(), Vec<Diagnos
         resources(reporter, &output, target, wanted.relocatable);
     }
     outcome?;
-    if target.is_some() {
+    if arguments.has(Key::PrintPhases) {
+        super::print(&passes::phases(&output.records));
+    }
+    if arguments.has(Key::TimePasses) {
+        super::print(&passes::times(&output.records));
+    }
+    if target.is_some() && wanted.passes.stop_after.is_none() {
         super::write(Path::new(arguments.value(Key::Output).unwrap_or("elf.o")), &output.cubin).map_err(fatal)?;
     }
     Ok(())
@@ -213,8 +223,7 @@ fn options_of(a: &Arguments, warnings: &mut Vec<Diagnostic>) -> Result<compile::
     wanted.line_info = a.has(Key::LineInfo);
     wanted.suppress_debug_info = a.has(Key::SuppressDebugInfo);
     wanted.warn_double = a.has(Key::WarnDouble);
-    wanted.verify_ir = a.has(Key::VerifyIr);
-    wanted.dump_phases = a.list(Key::DumpPhases);
+    passes::apply(a, &mut wanted)?;
     a.list(Key::Knob).iter().try_for_each(|knob| wanted.knobs.set(knob))?;
     if let Some(level) = number(Key::RegisterLevel).filter(|level| !(0..=10).contains(level)) {
         let text = format!("Value of RegUsageLevel ({level}) is out of valid range {{0..10}}, option will be ignored");

@@ -4,11 +4,13 @@
 //! own. Exit status: 0 done, 255 the input or the options were refused, 1 a run ended with a report.
 
 mod arguments;
+mod bisect;
 mod check;
 mod compile;
 mod disasm;
 mod helpers;
 mod options;
+mod passes;
 mod report;
 mod run;
 mod spelling;
@@ -29,6 +31,8 @@ struct Own {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Find the first pass after which a kernel computes something else
+    Bisect(bisect::Options),
     /// Check the control words of cubins
     Check(check::Options),
     /// Print the machine code of a cubin
@@ -48,6 +52,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
     }
     let outcome = match Own::try_parse_from(spelling::normalise(args)) {
         Ok(own) => match own.command {
+            Command::Bisect(options) => bisect::run(&options),
             Command::Check(options) => check::check(&options),
             Command::Disasm(options) => disasm::disasm(&options),
             Command::Helpers(options) => helpers::helpers(&options),

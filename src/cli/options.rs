@@ -52,6 +52,12 @@ pub enum Key {
     Compat,
     VerifyIr,
     DumpPhases,
+    DumpBefore,
+    DumpAfter,
+    StopAfter,
+    DisablePass,
+    PrintPhases,
+    TimePasses,
     Knob,
 }
 
@@ -151,8 +157,15 @@ pub const OPTIONS: &[OptionRow] = &[
     row("warn-on-spills", "warn-spills", NONE, Acts(WarnSpills), "Warn of registers that are spilled"),
     row("warning-as-error", "Werror", NONE, Acts(WarningsAreErrors), "Make all warnings into errors"),
     row("ptxas-compat", "", NONE, Acts(Compat), "Messages in the incumbent's words alone; so too where the program is called ptxas"),
-    row("verify-ir", "", NONE, Acts(VerifyIr), "Run the verifier after every phase"),
+    row("verify-ir", "", NONE, Acts(VerifyIr), "Run the verifier after every pass"),
     row("knob", "", List, Acts(Knob), "Set knobs: NAME=VALUE, or NUMBER=VALUE (tables/knobs.ron; comma-separated)"),
+    row("verify-each", "", NONE, Acts(VerifyIr), "The same: run the verifier after every pass"),
+    row("print-phases", "", NONE, Acts(PrintPhases), "Print the 159 phases with the passes of each; with a file, what each pass did"),
+    row("time-passes", "", NONE, Acts(TimePasses), "Print the time of each pass, the longest first"),
+    row("dump-before", "", List, Acts(DumpBefore), "Print the function before these passes or phases (comma-separated names, or all)"),
+    row("dump-after", "", List, Acts(DumpAfter), "Print the function after these passes or phases (comma-separated names, or all)"),
+    row("stop-after", "", Text, Acts(StopAfter), "Stop after this pass, print the function and make no cubin"),
+    row("disable-pass", "", List, Acts(DisablePass), "Leave these optional passes out (comma-separated names)"),
     row("dump-phases", "", List, Acts(DumpPhases), "Print the function after these phases (comma-separated names, or all)"),
 ];
 
@@ -162,7 +175,7 @@ pub fn find(name: &str, long: bool) -> Option<&'static OptionRow> {
 }
 
 /// The commands of our own, of which one may come first in place of options: those of `clap`, whose look-up would cost every compilation.
-pub const COMMANDS: [&str; 5] = ["check", "disasm", "helpers", "run", "targets"];
+pub const COMMANDS: [&str; 6] = ["bisect", "check", "disasm", "helpers", "run", "targets"];
 
 /// The text of `--help`.
 pub fn help() -> String {

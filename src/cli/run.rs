@@ -55,7 +55,7 @@ pub struct Options {
     args: Vec<String>,
 }
 
-fn triple(text: &str) -> Result<[u32; 3], String> {
+pub fn triple(text: &str) -> Result<[u32; 3], String> {
     let mut out = [1; 3];
     let parts: Vec<&str> = text.split(',').collect();
     if parts.len() > 3 {

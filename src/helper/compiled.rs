@@ -2,7 +2,8 @@
 
 use crate::legal::Legalization;
 use crate::lower::{self, LoweredFunction, ObjectFacts};
-use crate::pipeline::{self, Watch, emit};
+use crate::pass::{self, PassControl};
+use crate::pipeline::emit;
 use crate::ptx;
 use crate::tables::Target;
 use crate::tables::helpers::Helper;
@@ -69,8 +70,8 @@ fn compile(helper: &Helper, settings: Settings) -> Result<Compiled, String> {
     lowered.function.optimise = settings.optimise;
     // Knobs and backends of a caller are its own; a helper is the same for all.
     let asked = Legalization { opt_level: if settings.optimise { 3 } else { 0 }, ..Legalization::default() };
-    pipeline::run(&mut lowered.function, &asked, Watch { verify: settings.verify }, |_, _| ())
-        .map_err(|e| wrong(&format!("{}: {}", e.phase.name(), e.message)))?;
+    let control = PassControl { verify: settings.verify, ..PassControl::default() };
+    pass::run(&mut lowered.function, &asked, &control, |_| ()).map_err(|e| wrong(&e.to_string()))?;
     let code = emit::emit(&lowered.function).map_err(|message| wrong(&message))?;
     Ok(Compiled { lowered, code, object: library.object })
 }

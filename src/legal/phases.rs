@@ -7,6 +7,7 @@
 use super::backend::{Delegate, Inner, OuterBackend, SmBackend};
 use super::knobs::Knobs;
 use super::operands::{Encodes, reason};
+use crate::analysis::PassCx;
 use crate::ori::{Function, text};
 use crate::tables::{Backend, Family, Knob, Prop, backend};
 use std::sync::Arc;
@@ -42,7 +43,8 @@ fn inner_with<'a>(function: &Function, encodes: Encodes<'a>) -> Result<Inner<'a>
 }
 
 /// ConvertUnsupportedOps (5): what cannot pass the optimiser as it is.
-pub fn convert_unsupported_ops(function: &mut Function, asked: &Legalization) -> Result<(), String> {
+pub fn convert_unsupported_ops(cx: &mut PassCx, asked: &Legalization) -> Result<(), String> {
+    let function = &mut *cx.function;
     if asked.knobs.is_on(Knob::ConvertUnsupportedOps) {
         asked.outer.convert_unsupported_ops(&inner(function)?, function);
     }
@@ -51,19 +53,22 @@ pub fn convert_unsupported_ops(function: &mut Function, asked: &Legalization) ->
 }
 
 /// UpdateAfterConvertUnsupportedOps (132): nothing but what an outer backend has to do.
-pub fn update_after_convert_unsupported_ops(function: &mut Function, asked: &Legalization) -> Result<(), String> {
+pub fn update_after_convert_unsupported_ops(cx: &mut PassCx, asked: &Legalization) -> Result<(), String> {
+    let function = &mut *cx.function;
     asked.outer.update_after_convert_unsupported_ops(function);
     Ok(())
 }
 
 /// MidExpansion (45): what later value numbering should see expanded.
-pub fn mid_expansion(function: &mut Function, _: &Legalization) -> Result<(), String> {
+pub fn mid_expansion(cx: &mut PassCx, _: &Legalization) -> Result<(), String> {
+    let function = &mut *cx.function;
     inner(function)?.mid_expansion(function);
     Ok(())
 }
 
 /// LateExpansion (55): what the optimiser should see as one operation.
-pub fn late_expansion(function: &mut Function, asked: &Legalization) -> Result<(), String> {
+pub fn late_expansion(cx: &mut PassCx, asked: &Legalization) -> Result<(), String> {
+    let function = &mut *cx.function;
     if asked.knobs.is_on(Knob::GeneralOptimization) {
         asked.outer.late_expansion(&inner(function)?, function);
     }
@@ -71,14 +76,16 @@ pub fn late_expansion(function: &mut Function, asked: &Legalization) -> Result<(
 }
 
 /// AdvancedPhaseLateConvUnSup (77): whether anything is left for the next phase.
-pub fn late_conversion_gate(function: &mut Function, _: &Legalization) -> Result<(), String> {
+pub fn late_conversion_gate(cx: &mut PassCx, _: &Legalization) -> Result<(), String> {
+    let function = &mut *cx.function;
     let mut insts = function.layout.iter().flat_map(|block| &function.blocks[*block]);
     function.stage.unsupported = insts.any(|inst| Family::of(function.insts[*inst].op).is_some());
     Ok(())
 }
 
 /// LateExpansionUnsupportedOps (78): what the phases before left or made.
-pub fn late_expansion_unsupported_ops(function: &mut Function, asked: &Legalization) -> Result<(), String> {
+pub fn late_expansion_unsupported_ops(cx: &mut PassCx, asked: &Legalization) -> Result<(), String> {
+    let function = &mut *cx.function;
     let knobs = &asked.knobs;
     let runs = knobs.is_on(Knob::ConvertUnsupportedOps)
         && knobs.is_on(Knob::GeneralOptimization)
@@ -91,7 +98,8 @@ pub fn late_expansion_unsupported_ops(function: &mut Function, asked: &Legalizat
 }
 
 /// LateExpansionUnsupportedOpsMid (137): only where the backend has a handler.
-pub fn late_expansion_unsupported_ops_mid(function: &mut Function, _: &Legalization) -> Result<(), String> {
+pub fn late_expansion_unsupported_ops_mid(cx: &mut PassCx, _: &Legalization) -> Result<(), String> {
+    let function = &mut *cx.function;
     let inner = inner(function)?;
     if inner.has_mid_handler() {
         inner.late_expansion_unsupported_ops_mid(function);
@@ -100,17 +108,15 @@ pub fn late_expansion_unsupported_ops_mid(function: &mut Function, _: &Legalizat
 }
 
 /// LateExpansionUnsupportedOps2 (93): what the phases since then left or made, then every operand.
-pub fn late_expansion_unsupported_ops2(
-    function: &mut Function,
-    asked: &Legalization,
-    encodes: Encodes,
-) -> Result<(), String> {
+pub fn late_expansion_unsupported_ops2(cx: &mut PassCx, asked: &Legalization) -> Result<(), String> {
+    let (function, encodes): (_, Encodes) = (&mut *cx.function, &cx.encoder.is_legal);
     asked.outer.late_expansion_unsupported_ops2(&inner_with(function, encodes)?, function);
     Ok(())
 }
 
 /// SetAfterLegalization (95): sets the mark, and refuses a function with an operation that the target has no encoding of.
-pub fn set_after_legalization(function: &mut Function, asked: &Legalization, encodes: Encodes) -> Result<(), String> {
+pub fn set_after_legalization(cx: &mut PassCx, asked: &Legalization) -> Result<(), String> {
+    let (function, encodes): (_, Encodes) = (&mut *cx.function, &cx.encoder.is_legal);
     if asked.opt_level >= MARKED_FROM && asked.knobs.is_on(Knob::GeneralOptimization) {
         inner(function)?.set_after_legalization(function);
     }

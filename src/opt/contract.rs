@@ -5,6 +5,7 @@
 //! for dead-code removal. Invariant: only a product with one reader is contracted, with the sum's treatment of subnormal
 //! numbers and without saturation of its own, so that nothing but the rounding of the product changes.
 
+use crate::analysis::PassCx;
 use crate::ori::operand::Kind;
 use crate::ori::{Function, InstId, Operand, VReg};
 use crate::tables::{Mod, Op, Role};
@@ -13,7 +14,8 @@ use cranelift_entity::SecondaryMap;
 /// Sign bit of an f32.
 const SIGN: u64 = 1 << 31;
 
-pub fn run(function: &mut Function) {
+pub fn run(cx: &mut PassCx) {
+    let function = &mut *cx.function;
     let mut product: SecondaryMap<VReg, Option<InstId>> = SecondaryMap::new();
     let mut uses: SecondaryMap<VReg, u32> = SecondaryMap::new();
     let insts: Vec<InstId> = function.layout.iter().flat_map(|b| function.blocks[*b].iter().copied()).collect();

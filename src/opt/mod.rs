@@ -1,17 +1,15 @@
-//! Optimisations, one file each.
+//! Optimisations, one file each, by their textbook names. `tables/passes.ron` says when each runs.
 
-pub mod common;
-pub mod constants;
+pub mod address_mode;
+pub mod atom_to_red;
+pub mod block_layout;
+pub mod combine;
+pub mod constant_bank_operands;
 pub mod contract;
-pub mod copies;
-pub mod dead;
-pub mod divide;
-pub mod fuse;
-pub mod hoist;
-pub mod layout;
-pub mod offsets;
-pub mod predicate;
-pub mod reduce;
-pub mod shifts;
-pub mod simplify;
-pub mod values;
+pub mod copy_propagation;
+pub mod dce;
+pub mod div_by_constant;
+pub mod gvn;
+pub mod if_conversion;
+pub mod licm;
+pub mod ssa;

@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 pub type Edges = SmallVec<[Block; 2]>;
 
 /// Edges and orders of a function.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Cfg {
     pub succs: SecondaryMap<Block, Edges>,
     pub preds: SecondaryMap<Block, Edges>,
@@ -95,6 +96,7 @@ fn reverse_postorder(root: Block, next: &SecondaryMap<Block, Edges>) -> Vec<Bloc
 }
 
 /// A dominator tree.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Dominators {
     idom: SecondaryMap<Block, Option<Block>>,
     /// Distance from the root, from 1 on; 0 outside the tree.

@@ -38,6 +38,7 @@ impl RegSet {
 }
 
 /// Live registers at one end of every block, ascending.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Liveness {
     pub live: SecondaryMap<Block, Vec<VReg>>,
     at_start: bool,

@@ -10,6 +10,7 @@
 use super::boards::Boards;
 use super::effects::{Effects, FENCE, Reg};
 use super::pending::{Entry, State};
+use crate::analysis::PassCx;
 use crate::ori::cfg::Cfg;
 use crate::ori::function::ControlWord;
 use crate::ori::{Block, Function, InstId};
@@ -115,10 +116,14 @@ struct Scheduler<'a> {
 }
 
 /// Writes the control words.
-pub fn run(function: &mut Function) {
+pub fn run(cx: &mut PassCx) {
+    let cfg = cx.cfg();
+    write(cx.function, &cfg);
+}
+
+fn write(function: &mut Function, cfg: &Cfg) {
     let Some(latency) = Latency::of(function.target) else { return };
-    let cfg = Cfg::new(function);
-    let mut scheduler = Scheduler { latency, cfg: &cfg, rooms: SecondaryMap::new(), wanted: BTreeSet::new() };
+    let mut scheduler = Scheduler { latency, cfg, rooms: SecondaryMap::new(), wanted: BTreeSet::new() };
     let mut first = 0;
     for place in 0..function.layout.len() {
         let block = function.layout[place];
@@ -135,7 +140,7 @@ pub fn run(function: &mut Function) {
     if scheduler.solve(function) {
         scheduler.write(function);
     } else {
-        super::safe::run(function);
+        super::safe::write(function);
     }
 }
 
@@ -486,7 +491,8 @@ mod tests {
         let source = "function k sm_120\nphys r0=2 r1=4 r2=5 r3=6\nb0:\n  STL{size=64} a=r0 off=0x0 b={r1,r2}\n  \
                       F2I{dst=U16 src=F64} d=r3 a={r1,r2}\n  MOV d=r2 a=Z\n  EXIT\n";
         let mut function = text::parse(source).unwrap();
-        run(&mut function);
+        let cfg = Cfg::new(&function);
+        write(&mut function, &cfg);
         let block = function.layout[0];
         let ctrl = |at: usize| function.insts[function.blocks[block][at]].ctrl;
         assert_ne!(ctrl(0).read_bar, NONE);
@@ -494,7 +500,8 @@ mod tests {
         let source = "function k sm_120\nphys r0=2 r1=4 r2=5 r3=6 r4=7\nb0:\n  F2I{dst=U16 src=F64} d=r3 a={r1,r2}\n  \
                       F2I{dst=U16 src=F64} d=r4 a={r1,r2}\n  STL{size=64} a=r0 off=0x0 b={r1,r2}\n  MOV d=r2 a=Z\n  EXIT\n";
         let mut function = text::parse(source).unwrap();
-        run(&mut function);
+        let cfg = Cfg::new(&function);
+        write(&mut function, &cfg);
         let block = function.layout[0];
         let ctrl = |at: usize| function.insts[function.blocks[block][at]].ctrl;
         let told = [ctrl(1).read_bar, ctrl(1).write_bar].into_iter().filter(|board| *board != NONE);

@@ -9,7 +9,7 @@
 
 use super::memory::Memory;
 use super::order::is_fixed;
-use crate::ori::cfg::Cfg;
+use crate::analysis::PassCx;
 use crate::ori::hash::QuickMap;
 use crate::ori::liveness::{Liveness, RegSet};
 use crate::ori::{Block, File, Function, InstId, VReg};
@@ -24,9 +24,9 @@ const FREE: u32 = 24;
 /// Registers below the limit of a function that stay free of this.
 const MARGIN: u32 = 8;
 
-pub fn run(function: &mut Function) {
-    let cfg = Cfg::new(function);
-    let live = Liveness::at_end(function, &cfg, |_| false);
+pub fn run(cx: &mut PassCx) {
+    let live = cx.liveness();
+    let function = &mut *cx.function;
     let mut set = RegSet::new(function.regs.len());
     let mut most = FREE;
     let mut lines: Vec<Line> = Vec::new();

@@ -8,6 +8,7 @@
 
 use super::effects::{Effects, FENCE, Reg};
 use super::memory::Memory;
+use crate::analysis::PassCx;
 use crate::ori::hash::QuickMap;
 use crate::ori::{Function, InstId, Kind};
 use crate::tables::encoding::special_text;
@@ -26,7 +27,8 @@ const PASSED: usize = 8;
 /// Cycles after which a late read has likely happened.
 const READ: u32 = 10;
 
-pub fn run(function: &mut Function) {
+pub fn run(cx: &mut PassCx) {
+    let function = &mut *cx.function;
     let Some(latency) = Latency::of(function.target) else { return };
     let Some(throughput) = Throughput::of(function.target) else { return };
     for block in function.layout.clone() {

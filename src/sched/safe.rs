@@ -4,6 +4,7 @@
 //! its late reads by scoreboard 2 where its latency is variable, and every instruction waiting for both. Invariant:
 //! whatever the program, each instruction starts after everything before it has finished. Source: what ptxas does at -O0.
 
+use crate::analysis::PassCx;
 use crate::ori::function::ControlWord;
 use crate::ori::{Function, InstId};
 use crate::tables::latency::Latency;
@@ -18,7 +19,12 @@ const RESULT: u8 = 1;
 const READ: u8 = 2;
 const NONE: u8 = 7;
 
-pub fn run(function: &mut Function) {
+pub fn run(cx: &mut PassCx) {
+    write(cx.function);
+}
+
+/// Writes the control word of every instruction.
+pub fn write(function: &mut Function) {
     for block in function.layout.clone() {
         for inst in function.blocks[block].clone() {
             let ctrl = control_word(function, inst);

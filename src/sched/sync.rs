@@ -6,6 +6,7 @@
 //! layout, and the BSSY names that meeting block; SYNCMASK is gone.
 
 use super::regions::{Enrol, Group, Plan, plan};
+use crate::analysis::PassCx;
 use crate::ori::cfg::Cfg;
 use crate::ori::{Block, File, Function, InstId, Operand};
 use crate::tables::{Feature, Mod, Op, Prop, Role, value};
@@ -15,7 +16,8 @@ use std::collections::BTreeMap;
 /// Every lane of a warp.
 const ALL_LANES: u64 = 0xffff_ffff;
 
-pub fn run(function: &mut Function) {
+pub fn run(cx: &mut PassCx) {
+    let function = &mut *cx.function;
     let (cfg, plan) = planned(function);
     warp_syncs(function, &plan);
     yields(function, &cfg, &plan);

@@ -8,10 +8,8 @@ pub struct PhaseInfo {
     /// What the progress counter is from this phase on.
     pub progress: Option<u8>,
     pub category: &'static str,
+    /// Whether passes run in it (or, in the last one, words are made).
     pub built: bool,
-    pub requires: &'static [&'static str],
-    pub makes: &'static [&'static str],
-    pub destroys: &'static [&'static str],
 }
 
 impl Phase {

@@ -1,7 +1,6 @@
 //! Functions of one instruction.
 
 use sassafras::ori::{File, Function, InstId, Operand};
-use sassafras::pipeline;
 use sassafras::sass::{self, Arg, ArgKind};
 use sassafras::tables::ori::{Absent, Class, Direction, Width};
 use sassafras::tables::{Op, Prop, Role, Target};
@@ -152,5 +151,6 @@ pub fn has_wide_integer(function: &Function, inst: InstId) -> bool {
 /// Runs the phase that legalizes operands.
 pub fn legalized(function: &mut Function) {
     let asked = sassafras::legal::Legalization::default();
-    sassafras::legal::phases::late_expansion_unsupported_ops2(function, &asked, &pipeline::emit::is_legal).unwrap();
+    let mut cx = sassafras::analysis::PassCx::new(function, sassafras::pass::ENCODER);
+    sassafras::legal::phases::late_expansion_unsupported_ops2(&mut cx, &asked).unwrap();
 }

@@ -13,6 +13,7 @@ pub fn check(model: &Model, report: &mut Report) {
     sources.extend(model.ori.ops.iter().map(|o| (o.row.src.as_str(), o.row.at)));
     sources.extend(model.ori.properties.iter().map(|r| (r.src.as_str(), r.at)));
     sources.extend(model.operands.evidence());
+    sources.extend(model.passes.iter().map(|r| (r.src.as_str(), r.at)));
     sources.extend(model.phases.iter().map(|r| (r.src.as_str(), r.at)));
     sources.extend(model.registers.iter().map(|r| (r.src.as_str(), r.at)));
     let elf = &model.elf;

@@ -10,6 +10,7 @@ pub mod legality;
 pub mod memory;
 pub mod operands;
 pub mod overlap;
+pub mod passes;
 pub mod phases;
 pub mod ptx;
 pub mod regclass;
@@ -26,6 +27,7 @@ pub fn all(model: &Model, report: &mut Report) {
     targets::check(model, report);
     unique::check(model, report);
     phases::check(model, report);
+    passes::check(model, report);
     elf::check(model, report);
     ptx::check(model, report);
     registers::check(model, report);

@@ -13,6 +13,7 @@ pub fn check(model: &Model, report: &mut Report) {
     distinct("generation", model.targets.generations.iter().map(|g| (g.name.clone(), g.at)), report);
     distinct("feature", model.targets.features.iter().map(|f| (f.name.clone(), f.at)), report);
     distinct("phase", model.phases.iter().map(|p| (p.name.clone(), p.at)), report);
+    distinct("pass", model.passes.iter().map(|p| (p.name.clone(), p.at)), report);
     distinct("phase order", model.phases.iter().map(|p| (p.order.to_string(), p.at)), report);
 }
 

@@ -12,6 +12,7 @@ pub mod lowering;
 pub mod memory;
 pub mod operands;
 pub mod ori;
+pub mod passes;
 pub mod phases;
 pub mod ptx;
 pub mod regclass;
@@ -35,6 +36,8 @@ pub fn all(model: &Model) -> Vec<(String, String)> {
         ("legality.rs".into(), pretty(legality::emit(model))),
         ("choices.rs".into(), pretty(choices::emit(model))),
         ("phases.rs".into(), pretty(phases::emit(model))),
+        ("passes.rs".into(), pretty(passes::emit(model))),
+        ("dispatch.rs".into(), pretty(passes::dispatch(model))),
         ("registers.rs".into(), pretty(registers::emit(model))),
         ("regclass.rs".into(), pretty(regclass::emit(model))),
         ("ptx.rs".into(), pretty(ptx::emit(model))),

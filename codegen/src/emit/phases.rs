@@ -13,15 +13,12 @@ pub fn emit(model: &Model) -> TokenStream {
     let count = rows.len();
     let infos = rows.iter().map(|r| {
         let (seed, category, built) = (&r.seed, &r.category, r.state == "built");
-        let words = |s: &str| s.split_whitespace().map(str::to_string).collect::<Vec<_>>();
-        let (requires, makes, destroys) = (words(&r.requires), words(&r.makes), words(&r.destroys));
         let progress = match r.progress {
             Some(value) => quote! { Some(#value) },
             None => quote! { None },
         };
         quote! { PhaseInfo {
             seed: &[#(#seed),*], progress: #progress, category: #category, built: #built,
-            requires: &[#(#requires),*], makes: &[#(#makes),*], destroys: &[#(#destroys),*],
         } }
     });
     quote! {

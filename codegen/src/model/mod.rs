@@ -24,6 +24,7 @@ pub mod targets;
 pub mod throughput;
 
 use crate::report::Report;
+use crate::rows::passes::PassRow;
 use crate::rows::phases::PhaseRow;
 use crate::rows::registers::KeptRow;
 use crate::source::{Row, Sources};
@@ -34,6 +35,7 @@ pub struct Model {
     pub ori: ori::Ori,
     pub operands: operands::Operands,
     pub phases: Vec<Row<PhaseRow>>,
+    pub passes: Vec<Row<PassRow>>,
     pub registers: Vec<Row<KeptRow>>,
     pub elf: elf::Elf,
     pub ptx: ptx::Ptx,
@@ -56,6 +58,7 @@ impl Model {
         let ori = ori::Ori::load(sources, report);
         let operands = operands::Operands::load(sources, &ori, report);
         let phases = sources.rows("phases.ron", report);
+        let passes = sources.rows("passes.ron", report);
         let registers = sources.rows("registers.ron", report);
         let mut elf = elf::Elf::load(sources, report);
         elf.inherit(&targets);
@@ -76,6 +79,7 @@ impl Model {
             ori,
             operands,
             phases,
+            passes,
             registers,
             elf,
             ptx,

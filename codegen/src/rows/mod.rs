@@ -12,6 +12,7 @@ pub mod legality;
 pub mod lowering;
 pub mod memory;
 pub mod ori;
+pub mod passes;
 pub mod phases;
 pub mod ptx;
 pub mod regclass;

@@ -12,8 +12,5 @@ pub struct PhaseRow {
     pub progress: Option<u8>,
     pub category: String,
     pub state: String,
-    pub requires: String,
-    pub makes: String,
-    pub destroys: String,
     pub src: String,
 }

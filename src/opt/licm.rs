@@ -9,33 +9,35 @@
 //! have been counted, and each operation takes at most
 //! [`MOST_NEEDED`] others along. What moves out of a loop may fill [`MOST_LIVE`] registers, which live through it.
 
-use super::values::{is_free, is_pure};
-use crate::ori::cfg::{BlockSet, Cfg, Dominators};
+use crate::analysis::PassCx;
+use crate::analysis::def_use::{is_free, is_pure};
+use crate::analysis::loops::{LoopId, Loops};
+use crate::ori::cfg::{Cfg, Dominators};
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg};
 use crate::tables::{Family, Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
-/// Blocks of all loops together, those of nested loops counted again.
-const MOST_MEMBERS: usize = 1 << 20;
 /// Instructions that move with one operation.
 const MOST_NEEDED: usize = 16;
 /// Registers that live through a loop for what moved out of it.
 const MOST_LIVE: usize = 32;
 
-pub fn run(function: &mut Function) {
+pub fn run(cx: &mut PassCx) {
+    let function = &*cx.function;
     let any = function.layout.iter().flat_map(|b| &function.blocks[*b]).any(|inst| is_expensive(function, *inst));
     if !any {
         return;
     }
-    let cfg = Cfg::new(function);
-    let loops = Loops::new(function, &cfg);
+    let (cfg, loops, dominators) = (cx.cfg(), cx.loops(), cx.dominators());
     if loops.all.is_empty() {
         return;
     }
-    let live = vec![0; loops.all.len()];
-    let mut hoister = Hoister { places: places(function, &cfg), target: SecondaryMap::new(), live, loops };
+    let function = &mut *cx.function;
+    let live = SecondaryMap::with_capacity(loops.all.len());
+    let (target, places) = (SecondaryMap::new(), places(function, &cfg));
+    let mut hoister = Hoister { places, target, live, loops: &loops, dominators: &dominators };
     for block in &cfg.rpo {
         for inst in &function.blocks[*block] {
             if is_expensive(function, *inst) {
@@ -46,7 +48,7 @@ pub fn run(function: &mut Function) {
     let moved = hoister.moved(function, &cfg);
     let mut new = Vec::new();
     for (id, insts) in moved {
-        let before = preheader(function, &cfg, &hoister.loops.all[id], &mut new);
+        let before = preheader(function, &cfg, &loops, id, &mut new);
         let at = function.first_terminator(before);
         function.blocks[before].splice(at..at, insts);
     }
@@ -91,76 +93,24 @@ fn places(function: &Function, cfg: &Cfg) -> SecondaryMap<VReg, Option<(Block, I
     places
 }
 
-/// A header and all blocks from which it is reached again without leaving through it.
-struct Loop {
-    header: Block,
-    latches: SmallVec<[Block; 2]>,
-    members: BlockSet,
-}
-
-/// The natural loops, inner ones before those around them.
-struct Loops {
-    all: Vec<Loop>,
-    /// The loops that a block is in, inner ones first.
-    of: SecondaryMap<Block, SmallVec<[u32; 4]>>,
-    dominators: Dominators,
-}
-
-impl Loops {
-    fn new(function: &Function, cfg: &Cfg) -> Loops {
-        let dominators = cfg.dominators();
-        let mut loops = Loops { all: Vec::new(), of: SecondaryMap::new(), dominators };
-        let mut counted = 0;
-        // The header of an inner loop comes behind that of the outer one.
-        for header in cfg.rpo.iter().rev() {
-            let latches: SmallVec<[Block; 2]> =
-                cfg.preds[*header].iter().copied().filter(|b| loops.dominators.dominates(*header, *b)).collect();
-            if latches.is_empty() {
-                continue;
-            }
-            let mut members = BlockSet::new(function.blocks.len());
-            members.insert(*header);
-            let mut work: Vec<Block> = latches.iter().copied().filter(|b| members.insert(*b)).collect();
-            let mut found = vec![*header];
-            while let Some(block) = work.pop() {
-                found.push(block);
-                work.extend(cfg.preds[block].iter().copied().filter(|b| members.insert(*b)));
-            }
-            counted += found.len() + function.blocks.len() / 64;
-            if counted > MOST_MEMBERS {
-                break;
-            }
-            let id = loops.all.len();
-            found.into_iter().for_each(|block| loops.of[block].push(id as u32));
-            loops.all.push(Loop { header: *header, latches, members });
-        }
-        loops
-    }
-
-    /// Whether each iteration that is not the last comes through a block.
-    fn always(&self, id: usize, block: Block) -> bool {
-        self.all[id].latches.iter().all(|latch| self.dominators.dominates(block, *latch))
-    }
-}
-
-struct Hoister {
+struct Hoister<'a> {
     places: SecondaryMap<VReg, Option<(Block, InstId)>>,
     /// The loop before which an instruction is going to stand.
-    target: SecondaryMap<InstId, Option<u32>>,
+    target: SecondaryMap<InstId, Option<LoopId>>,
     /// Registers made by what is going to stand before each loop.
-    live: Vec<usize>,
-    loops: Loops,
+    live: SecondaryMap<LoopId, usize>,
+    loops: &'a Loops,
+    dominators: &'a Dominators,
 }
 
-impl Hoister {
+impl Hoister<'_> {
     /// Moves an operation out of as many loops as it is the same in.
     fn operation(&mut self, function: &Function, block: Block, inst: InstId) {
         let (mut at, mut best) = (block, None);
-        for id in self.loops.of[block].clone() {
-            let id = id as usize;
+        for id in self.loops.around(block) {
             // A loop whose header is the entry has no block before it.
             let header = self.loops.all[id].header;
-            if header == function.entry() || !self.loops.always(id, at) {
+            if header == function.entry() || !self.loops.is_always_run(id, at, self.dominators) {
                 break;
             }
             let mut needed = Vec::new();
@@ -172,12 +122,12 @@ impl Hoister {
         }
         if let Some((id, needed)) = best {
             self.live[id] += words(function, &needed);
-            needed.into_iter().for_each(|inst| self.target[inst] = Some(id as u32));
+            needed.into_iter().for_each(|inst| self.target[inst] = Some(id));
         }
     }
 
     /// Adds what has to move out of a loop with an instruction, itself last; whether it can.
-    fn needs(&self, function: &Function, id: usize, inst: InstId, needed: &mut Vec<InstId>) -> bool {
+    fn needs(&self, function: &Function, id: LoopId, inst: InstId, needed: &mut Vec<InstId>) -> bool {
         if needed.contains(&inst) {
             return true;
         }
@@ -190,9 +140,9 @@ impl Hoister {
             let Some((block, maker)) = self.places[reg] else { return false };
             let inside = match self.target[maker] {
                 // It is going to stand before that loop's header.
-                Some(target) if target as usize == id => false,
-                Some(target) => self.loops.all[id].members.contains(self.loops.all[target as usize].header),
-                None => self.loops.all[id].members.contains(block),
+                Some(target) if target == id => false,
+                Some(target) => self.loops.contains(id, self.loops.all[target].header),
+                None => self.loops.contains(id, block),
             };
             if inside && (needed.len() >= MOST_NEEDED || !self.needs(function, id, maker, needed)) {
                 return false;
@@ -203,12 +153,12 @@ impl Hoister {
     }
 
     /// Takes out what moves: by loop, in an order in which each stands behind what it reads.
-    fn moved(&self, function: &mut Function, cfg: &Cfg) -> BTreeMap<usize, Vec<InstId>> {
-        let mut moved: BTreeMap<usize, Vec<InstId>> = BTreeMap::new();
+    fn moved(&self, function: &mut Function, cfg: &Cfg) -> BTreeMap<LoopId, Vec<InstId>> {
+        let mut moved: BTreeMap<LoopId, Vec<InstId>> = BTreeMap::new();
         for block in &cfg.rpo {
             for inst in std::mem::take(&mut function.blocks[*block]) {
                 match self.target[inst] {
-                    Some(id) => moved.entry(id as usize).or_default().push(inst),
+                    Some(id) => moved.entry(id).or_default().push(inst),
                     None => function.blocks[*block].push(inst),
                 }
             }
@@ -219,9 +169,9 @@ impl Hoister {
 
 /// The block that leads into a loop and nowhere else. Where there is none it is made and noted, to be laid out before the header; the graph is that of
 /// before, which is still right about this loop.
-fn preheader(function: &mut Function, cfg: &Cfg, of: &Loop, new: &mut Vec<(Block, Block)>) -> Block {
-    let header = of.header;
-    let outside: Vec<Block> = cfg.preds[header].iter().copied().filter(|b| !of.members.contains(*b)).collect();
+fn preheader(function: &mut Function, cfg: &Cfg, loops: &Loops, id: LoopId, new: &mut Vec<(Block, Block)>) -> Block {
+    let header = loops.all[id].header;
+    let outside: Vec<Block> = cfg.preds[header].iter().copied().filter(|b| !loops.contains(id, *b)).collect();
     if let [only] = outside[..]
         && cfg.succs[only].len() == 1
     {

@@ -4,9 +4,10 @@
 //! it; the repetitions are left for dead-code removal. Invariant: only operations of the property `pure`, unguarded, with operands
 //! that mean the same everywhere. Constants are left to the operands that take them.
 
-use super::copies::{free_pair, rename};
-use super::values::{is_free, is_pure};
-use crate::ori::cfg::{Cfg, Dominators};
+use crate::analysis::PassCx;
+use crate::analysis::def_use::{is_free, is_pure};
+use crate::opt::copy_propagation::{free_pair, rename};
+use crate::ori::cfg::Dominators;
 use crate::ori::hash::{Quick, QuickMap};
 use crate::ori::{Block, Function, InstId, Kind, VReg};
 use crate::tables::Op;
@@ -15,9 +16,9 @@ use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
-pub fn run(function: &mut Function) {
-    let cfg = Cfg::new(function);
-    let dominators = cfg.dominators();
+pub fn run(cx: &mut PassCx) {
+    let (cfg, dominators) = (cx.cfg(), cx.dominators());
+    let function = &mut *cx.function;
     let mut children: SecondaryMap<Block, Vec<Block>> = SecondaryMap::new();
     for block in &cfg.rpo {
         if let Some(parent) = dominators.parent(*block) {

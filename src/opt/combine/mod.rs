@@ -1,30 +1,32 @@
 //! Phase GeneralOptimize: constants go into the operands that take them, and two operations that one can do become one.
 //!
-//! Input: a function in SSA form, and whether the target encodes an instruction. Output: the same values by fewer instructions; what is
+//! Input: a function in SSA form, and whether the target encodes an instruction. Output: the same def_use by fewer instructions; what is
 //! not needed any more is left for dead-code removal. One walk in reverse post-order, so that what makes a value was simplified
 //! before what reads it. Invariant: an instruction is only changed into one that the target encodes.
 
-use super::fuse;
-use super::shifts;
-use super::values::{Fits, Values, is_free, rewrite};
-use crate::ori::cfg::Cfg;
+pub mod fuse;
+mod shift;
+
+use crate::analysis::PassCx;
+use crate::analysis::def_use::{DefUse, Fits, is_free, rewrite};
 use crate::ori::exchange::{says_which, table_in_order};
 use crate::ori::operand::Kind;
 use crate::ori::{Function, InstId, Operand};
 use crate::tables::ori::{Class, Direction, Width};
 use crate::tables::{Mod, Op, Prop, Role, value};
 
-pub fn run(function: &mut Function, fits: Fits) {
-    let cfg = Cfg::new(function);
-    let mut values = Values::new(function);
+pub fn run(cx: &mut PassCx) {
+    let cfg = cx.cfg();
+    let mut def_use = cx.take_def_use();
+    let (function, fits): (_, Fits) = (&mut *cx.function, &cx.encoder.encodes);
     for block in &cfg.rpo {
         let mut gone = Vec::new();
         for i in 0..function.blocks[*block].len() {
             let inst = function.blocks[*block][i];
-            instruction(function, &mut values, inst, fits);
-            match fuse::wide(function, &mut values, *block, i, fits) {
+            instruction(function, &mut def_use, inst, fits);
+            match fuse::wide(function, &mut def_use, *block, i, fits) {
                 Some(low) => gone.push(low),
-                None => while fuse::long_sum(function, &mut values, inst, fits) {},
+                None => while fuse::long_sum(function, &mut def_use, inst, fits) {},
             }
         }
         if !gone.is_empty() {
@@ -33,28 +35,28 @@ pub fn run(function: &mut Function, fits: Fits) {
     }
 }
 
-fn instruction(function: &mut Function, values: &mut Values, inst: InstId, fits: Fits) {
+fn instruction(function: &mut Function, def_use: &mut DefUse, inst: InstId, fits: Fits) {
     let op = function.insts[inst].op;
     if op.has(Prop::Pure) || takes_zeros(op) {
-        let before = Values::reads(function, inst);
-        order(function, values, inst, fits);
-        forward(function, values, inst, fits);
-        signs(function, values, inst, fits);
-        values.changed(function, inst, &before);
+        let before = DefUse::reads(function, inst);
+        order(function, def_use, inst, fits);
+        forward(function, def_use, inst, fits);
+        signs(function, def_use, inst, fits);
+        def_use.update(function, inst, &before);
     }
     if !op.has(Prop::Pure) || !function.insts[inst].guard.is_null() {
         return;
     }
     // Each step leaves fewer instructions.
-    let before = Values::reads(function, inst);
-    if fold(function, values, inst) || shifts::simplify(function, values, inst) {
-        return values.changed(function, inst, &before);
+    let before = DefUse::reads(function, inst);
+    if fold(function, def_use, inst) || shift::simplify(function, def_use, inst) {
+        return def_use.update(function, inst, &before);
     }
     while {
-        let before = Values::reads(function, inst);
-        let changed = fuse::once(function, values, inst, fits);
+        let before = DefUse::reads(function, inst);
+        let changed = fuse::once(function, def_use, inst, fits);
         if changed {
-            values.changed(function, inst, &before);
+            def_use.update(function, inst, &before);
         }
         changed
     } {}
@@ -99,9 +101,9 @@ pub(super) fn swaps(function: &Function, inst: InstId) -> bool {
 }
 
 /// Puts a known source of a commutative operation where immediates are taken.
-fn order(function: &mut Function, values: &Values, inst: InstId, fits: Fits) {
+fn order(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) {
     let (a, b) = (function.arg(inst, Role::A), function.arg(inst, Role::B));
-    let known = |o: Operand| !matches!(o.kind(), Kind::Zero) && values.known(function, o).is_some();
+    let known = |o: Operand| !matches!(o.kind(), Kind::Zero) && def_use.known(function, o).is_some();
     if !swaps(function, inst) || !known(a) || known(b) || matches!(b.kind(), Kind::Imm(_) | Kind::Const { .. }) {
         return;
     }
@@ -129,7 +131,7 @@ pub(super) fn swap(function: &mut Function, inst: InstId, a: Operand, b: Operand
 }
 
 /// Replaces registers of a known value by RZ or by the value, wherever the target encodes that.
-fn forward(function: &mut Function, values: &Values, inst: InstId, fits: Fits) {
+fn forward(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) {
     let op = function.insts[inst].op;
     let pure = op.has(Prop::Pure);
     for (i, role) in op.info().roles.iter().enumerate() {
@@ -138,15 +140,15 @@ fn forward(function: &mut Function, values: &Values, inst: InstId, fits: Fits) {
             continue;
         }
         let (bits, exact, words) = match old.kind() {
-            Kind::Reg(reg) => (values.constant(function, reg).map(u64::from), pure, 1),
+            Kind::Reg(reg) => (def_use.constant(function, reg).map(u64::from), pure, 1),
             Kind::Vector(vector) if pure && role.width == Width::Words(2) => {
                 let words = function.vector_regs(vector);
-                let word = |at: usize| words.get(at).and_then(|r| values.constant(function, *r)).map(u64::from);
+                let word = |at: usize| words.get(at).and_then(|r| def_use.constant(function, *r)).map(u64::from);
                 (word(0).zip(word(1)).map(|(low, high)| high << 32 | low), op.has(Prop::Fp64Pipe), 2)
             }
             Kind::Vector(vector) if !pure => {
                 let words = function.vector_regs(vector);
-                let zero = words.iter().all(|word| values.constant(function, *word) == Some(0));
+                let zero = words.iter().all(|word| def_use.constant(function, *word) == Some(0));
                 (zero.then_some(0), false, words.len())
             }
             _ => continue,
@@ -169,15 +171,15 @@ fn forward(function: &mut Function, values: &Values, inst: InstId, fits: Fits) {
     }
 }
 
-/// Takes the signs and absolute values of floats, which are sums with -0, into the operands of arithmetic.
-fn signs(function: &mut Function, values: &Values, inst: InstId, fits: Fits) {
+/// Takes the signs and absolute def_use of floats, which are sums with -0, into the operands of arithmetic.
+fn signs(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) {
     let op = function.insts[inst].op;
     if !matches!(op, Op::DADD | Op::DMUL | Op::DFMA | Op::DSETP | Op::FADD | Op::FMUL | Op::FFMA | Op::FSETP) {
         return;
     }
     for role in [Role::A, Role::B, Role::C] {
         let old = function.arg(inst, role);
-        let Some(new) = signed(function, values, inst, old) else { continue };
+        let Some(new) = signed(function, def_use, inst, old) else { continue };
         function.set_arg(inst, role, new);
         if fits(function, inst) {
             continue;
@@ -198,10 +200,10 @@ fn signs(function: &mut Function, values: &Values, inst: InstId, fits: Fits) {
 }
 
 /// What an operand of an instruction is a copy of, with its sign; none where it is no such copy.
-fn signed(function: &Function, values: &Values, inst: InstId, operand: Operand) -> Option<Operand> {
+fn signed(function: &Function, def_use: &DefUse, inst: InstId, operand: Operand) -> Option<Operand> {
     let mut regs = Vec::new();
     function.for_each_reg(operand, |reg| regs.push(reg));
-    let maker = values.maker(function, *regs.first()?)?;
+    let maker = def_use.def_of(function, *regs.first()?)?;
     let data = &function.insts[maker];
     let result = function.arg(maker, Role::D);
     let mut made = Vec::new();
@@ -235,11 +237,11 @@ fn signed(function: &Function, values: &Values, inst: InstId, operand: Operand) 
 }
 
 /// Sums and products with known operands; true if the instruction changed.
-fn fold(function: &mut Function, values: &Values, inst: InstId) -> bool {
+fn fold(function: &mut Function, def_use: &DefUse, inst: InstId) -> bool {
     let result = function.arg(inst, Role::D);
     let source = match function.insts[inst].op {
         Op::IADD3 if fuse::is_plain_sum(function, inst) => {
-            let Some((terms, bias)) = fuse::terms(function, values, inst) else { return false };
+            let Some((terms, bias)) = fuse::terms(function, def_use, inst) else { return false };
             match (terms.as_slice(), bias) {
                 ([], bias) => function.imm(bias.into()),
                 ([one], 0) if *one == one.plain() => *one,
@@ -247,7 +249,7 @@ fn fold(function: &mut Function, values: &Values, inst: InstId) -> bool {
             }
         }
         Op::IMAD if function.insts[inst].mods.get(Mod::X) != value::x::X => {
-            let known = |role| values.known(function, function.arg(inst, role));
+            let known = |role| def_use.known(function, function.arg(inst, role));
             match (known(Role::A), known(Role::B), known(Role::C)) {
                 (Some(a), Some(b), Some(c)) => function.imm(a.wrapping_mul(b).wrapping_add(c).into()),
                 (Some(0), _, None) | (_, Some(0), None) => function.arg(inst, Role::C),
@@ -257,12 +259,12 @@ fn fold(function: &mut Function, values: &Values, inst: InstId) -> bool {
                 _ => return false,
             }
         }
-        Op::LOP3 => match (logic(function, values, inst), fuse::one_input(function, inst)) {
+        Op::LOP3 => match (logic(function, def_use, inst), fuse::one_input(function, inst)) {
             (Some(value), _) => function.imm(value.into()),
             (None, Some(source)) => source,
             (None, None) => return false,
         },
-        Op::PRMT => match permuted(function, values, inst) {
+        Op::PRMT => match permuted(function, def_use, inst) {
             Some(value) => function.imm(value.into()),
             None => return false,
         },
@@ -279,9 +281,9 @@ fn fold(function: &mut Function, values: &Values, inst: InstId) -> bool {
 }
 
 /// What a LOP3 of known inputs gives.
-fn logic(function: &Function, values: &Values, inst: InstId) -> Option<u32> {
+fn logic(function: &Function, def_use: &DefUse, inst: InstId) -> Option<u32> {
     let table = function.imm_value(function.arg(inst, Role::Lut))?;
-    let known = |role| values.known(function, function.arg(inst, role));
+    let known = |role| def_use.known(function, function.arg(inst, role));
     let inputs = [known(Role::A)?, known(Role::B)?, known(Role::C)?];
     // A row of the table is a bit of each input, that of the first one on top.
     let row = |at: u32| inputs.iter().fold(0, |row, input| row << 1 | (input >> at & 1));
@@ -289,11 +291,11 @@ fn logic(function: &Function, values: &Values, inst: InstId) -> Option<u32> {
 }
 
 /// What a PRMT of known sources that chooses bytes one by one gives.
-fn permuted(function: &Function, values: &Values, inst: InstId) -> Option<u32> {
+fn permuted(function: &Function, def_use: &DefUse, inst: InstId) -> Option<u32> {
     if function.insts[inst].mods.iter().next().is_some() {
         return None;
     }
-    let known = |role| values.known(function, function.arg(inst, role));
+    let known = |role| def_use.known(function, function.arg(inst, role));
     let (selector, bytes) = (known(Role::B)?, u64::from(known(Role::C)?) << 32 | u64::from(known(Role::A)?));
     let byte = |at: u32| {
         let choice = selector >> (4 * at);

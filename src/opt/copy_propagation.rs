@@ -4,11 +4,13 @@
 //! MOV or COPY; the copies themselves are left for dead-code removal. Invariant: only whole, unmodified 32-bit copies
 //! within one register file count, and registers reserved for the function or of a fixed number are never propagated.
 
+use crate::analysis::PassCx;
 use crate::ori::{Function, InstId, Operand, VReg};
 use crate::tables::{Op, Role};
 use cranelift_entity::SecondaryMap;
 
-pub fn run(function: &mut Function) {
+pub fn run(cx: &mut PassCx) {
+    let function = &mut *cx.function;
     let mut source: SecondaryMap<VReg, Option<VReg>> = SecondaryMap::new();
     for block in &function.layout {
         for inst in &function.blocks[*block] {

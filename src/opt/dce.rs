@@ -4,14 +4,15 @@
 //! what has a side effect, moves control or is convergent stays, and so does whatever may define a register that something which
 //! stays reads. Linear: needs are followed from what stays to its definitions.
 
-use crate::ori::cfg::Cfg;
+use crate::analysis::PassCx;
 use crate::ori::liveness::RegSet;
 use crate::ori::{Function, InstId, Operand, VReg};
 use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
 
-pub fn run(function: &mut Function) {
-    let cfg = Cfg::new(function);
+pub fn run(cx: &mut PassCx) {
+    let cfg = cx.cfg();
+    let function = &mut *cx.function;
     let insts = || cfg.rpo.iter().flat_map(|b| &function.blocks[*b]).copied();
     let definitions = Definitions::new(function, insts());
     let mut needed = RegSet::new(function.regs.len());

@@ -5,18 +5,20 @@
 //! loads are left for dead-code removal. Invariant: the same bits are read, as nobody writes a constant bank while a kernel runs; only where
 //! the table of features says that the generation prefers this.
 
-use super::simplify::{swap, swaps};
-use super::values::{Fits, Values, is_free, rewrite};
+use crate::analysis::PassCx;
+use crate::analysis::def_use::{DefUse, Fits, is_free, rewrite};
+use crate::opt::combine::{swap, swaps};
 use crate::ori::operand::Kind;
 use crate::ori::{Block, File, Function, InstId, Operand, VReg};
 use crate::tables::ori::{Class, Direction, Width};
 use crate::tables::{Feature, Mod, Op, Prop, Role, value};
 
-pub fn run(function: &mut Function, fits: Fits) {
-    if !function.target.has(Feature::ConstantOperandsPreferred) {
+pub fn run(cx: &mut PassCx) {
+    if !cx.function.target.has(Feature::ConstantOperandsPreferred) {
         return;
     }
-    let values = Values::new(function);
+    let def_use = cx.def_use();
+    let (function, fits): (_, Fits) = (&mut *cx.function, &cx.encoder.encodes);
     for block in function.layout.clone() {
         let mut factors = Vec::new();
         let mut at = 0;
@@ -25,8 +27,8 @@ pub fn run(function: &mut Function, fits: Fits) {
             if function.insts[inst].op == Op::LDC {
                 load(function, inst);
             } else if function.insts[inst].op.has(Prop::Pure) {
-                operands(function, &values, inst, fits);
-                if address(function, &values, (block, at), &mut factors, fits) {
+                operands(function, &def_use, inst, fits);
+                if address(function, &def_use, (block, at), &mut factors, fits) {
                     at += 1;
                 }
             }
@@ -58,8 +60,8 @@ fn load(function: &mut Function, inst: InstId) {
 }
 
 /// The place of a register's value.
-fn source(function: &Function, values: &Values, reg: VReg) -> Option<(u8, u16)> {
-    let inst = values.maker(function, reg)?;
+fn source(function: &Function, def_use: &DefUse, reg: VReg) -> Option<(u8, u16)> {
+    let inst = def_use.def_of(function, reg)?;
     let d = function.arg(inst, Role::D);
     if function.insts[inst].op == Op::MOV {
         let from = function.arg(inst, Role::A);
@@ -79,12 +81,12 @@ fn source(function: &Function, values: &Values, reg: VReg) -> Option<(u8, u16)> 
 }
 
 /// The constant operand that stands for a register, or for two that follow each other.
-fn constant(function: &Function, values: &Values, operand: Operand, width: Width) -> Option<Operand> {
+fn constant(function: &Function, def_use: &DefUse, operand: Operand, width: Width) -> Option<Operand> {
     let (bank, offset) = match operand.kind() {
-        Kind::Reg(reg) if matches!(width, Width::Words(1)) => source(function, values, reg)?,
+        Kind::Reg(reg) if matches!(width, Width::Words(1)) => source(function, def_use, reg)?,
         Kind::Vector(vector) if matches!(width, Width::Words(2)) => {
             let [low, high] = *function.vector_regs(vector) else { return None };
-            let (first, second) = (source(function, values, low)?, source(function, values, high)?);
+            let (first, second) = (source(function, def_use, low)?, source(function, def_use, high)?);
             (first.1 % 8 == 0 && second == (first.0, first.1 + 4)).then_some(first)?
         }
         _ => return None,
@@ -93,14 +95,14 @@ fn constant(function: &Function, values: &Values, operand: Operand, width: Width
 }
 
 /// Takes places into an instruction, as many as it can name.
-fn operands(function: &mut Function, values: &Values, inst: InstId, fits: Fits) {
+fn operands(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) {
     let op = function.insts[inst].op;
     for (i, role) in op.info().roles.iter().enumerate() {
         let old = function.args(inst)[i];
         if role.direction != Direction::Use || role.class != Class::Reg {
             continue;
         }
-        let Some(new) = constant(function, values, old, role.width) else { continue };
+        let Some(new) = constant(function, def_use, old, role.width) else { continue };
         function.args_mut(inst)[i] = new;
         if fits(function, inst) {
             continue;
@@ -123,7 +125,7 @@ fn operands(function: &mut Function, values: &Values, inst: InstId, fits: Fits) 
 /// put before it.
 fn address(
     function: &mut Function,
-    values: &Values,
+    def_use: &DefUse,
     (block, at): (Block, usize),
     factors: &mut Vec<(u64, VReg)>,
     fits: Fits,
@@ -134,8 +136,8 @@ fn address(
     }
     let (factor, sum) = (function.arg(inst, Role::B), function.arg(inst, Role::C));
     let (Some(known), Some(vector)) = (function.imm_value(factor), sum.as_vector()) else { return false };
-    let only = function.vector_regs(vector).iter().all(|reg| values.uses(*reg) == 1 && is_free(function, *reg));
-    let Some(new) = constant(function, values, sum, Width::Words(2)).filter(|_| only) else { return false };
+    let only = function.vector_regs(vector).iter().all(|reg| def_use.uses(*reg) == 1 && is_free(function, *reg));
+    let Some(new) = constant(function, def_use, sum, Width::Words(2)).filter(|_| only) else { return false };
     let known_before = factors.iter().find(|(value, _)| *value == known).map(|(_, reg)| *reg);
     let reg = known_before.unwrap_or_else(|| function.new_reg(File::R));
     function.set_arg(inst, Role::B, Operand::reg(reg));

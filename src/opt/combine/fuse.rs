@@ -3,20 +3,22 @@
 //! Input: an instruction of a function in SSA form. Output: the instruction with the operation that made one of its sources taken in.
 //! Invariant: only what nothing else reads is taken in, so that each step saves an instruction; the results are the same bits.
 
-use super::shifts;
-use super::values::{Fits, Values, is_free, rewrite};
+use super::shift;
+use crate::analysis::def_use::{DefUse, Fits, is_free, rewrite};
 use crate::ori::operand::Kind;
 use crate::ori::{Block, File, Function, InstId, Operand, VReg};
 use crate::tables::{Mod, Mods, Op, Role, value};
 use smallvec::SmallVec;
 
 /// Takes one source's operation in, if that can be.
-pub fn once(function: &mut Function, values: &Values, inst: InstId, fits: Fits) -> bool {
+pub fn once(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) -> bool {
     match function.insts[inst].op {
         Op::IADD3 if is_plain_sum(function, inst) => {
-            funnel(function, values, inst) || sum(function, values, inst, fits) || product(function, values, inst, fits)
+            funnel(function, def_use, inst)
+                || sum(function, def_use, inst, fits)
+                || product(function, def_use, inst, fits)
         }
-        Op::LOP3 => funnel(function, values, inst) || logic(function, values, inst, fits),
+        Op::LOP3 => funnel(function, def_use, inst) || logic(function, def_use, inst, fits),
         _ => false,
     }
 }
@@ -30,11 +32,11 @@ pub fn is_plain_sum(function: &Function, inst: InstId) -> bool {
 }
 
 /// The registers that an IADD3 adds, with their signs, and the sum of all that is known.
-pub fn terms(function: &Function, values: &Values, inst: InstId) -> Option<(SmallVec<[Operand; 3]>, u32)> {
+pub fn terms(function: &Function, def_use: &DefUse, inst: InstId) -> Option<(SmallVec<[Operand; 3]>, u32)> {
     let (mut terms, mut bias) = (SmallVec::new(), 0u32);
     for role in [Role::A, Role::B, Role::C] {
         let operand = function.arg(inst, role);
-        let value = values.known(function, operand.plain());
+        let value = def_use.known(function, operand.plain());
         match value {
             Some(v) if operand.neg() => bias = bias.wrapping_sub(v),
             Some(v) => bias = bias.wrapping_add(v),
@@ -66,12 +68,14 @@ fn set_terms(function: &mut Function, inst: InstId, terms: &[Operand], bias: u32
 }
 
 /// (a + b) + c
-fn sum(function: &mut Function, values: &Values, inst: InstId, fits: Fits) -> bool {
-    let Some((outer, bias)) = terms(function, values, inst) else { return false };
+fn sum(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) -> bool {
+    let Some((outer, bias)) = terms(function, def_use, inst) else { return false };
     for (i, term) in outer.iter().enumerate() {
         let Some(reg) = term.as_reg() else { continue };
-        let Some(inner) = values.only_maker(function, reg).filter(|m| is_plain_sum(function, *m)) else { continue };
-        let Some((more, add)) = terms(function, values, inner).filter(|t| all_free(function, &t.0)) else { continue };
+        let Some(inner) = def_use.single_use_def(function, reg).filter(|m| is_plain_sum(function, *m)) else {
+            continue;
+        };
+        let Some((more, add)) = terms(function, def_use, inner).filter(|t| all_free(function, &t.0)) else { continue };
         let mut all: SmallVec<[Operand; 6]> =
             outer.iter().copied().enumerate().filter(|o| o.0 != i).map(|o| o.1).collect();
         all.extend(more.iter().map(|o| if term.neg() { o.negated() } else { *o }));
@@ -93,15 +97,15 @@ fn all_free(function: &Function, operands: &[Operand]) -> bool {
 }
 
 /// a * b + c, where the product may be a shift to the left.
-fn product(function: &mut Function, values: &Values, inst: InstId, fits: Fits) -> bool {
+fn product(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) -> bool {
     let (a, b, c) = (function.arg(inst, Role::A), function.arg(inst, Role::B), function.arg(inst, Role::C));
     if c != Operand::zero() || a != a.plain() || b != b.plain() {
         return false;
     }
     for (factor, other) in [(a, b), (b, a)] {
         let (Some(reg), Some(addend)) = (factor.as_reg(), other.as_reg()) else { continue };
-        let Some(inner) = values.only_maker(function, reg).filter(|_| addend != reg) else { continue };
-        let Some((x, y)) = factors(function, values, inner) else { continue };
+        let Some(inner) = def_use.single_use_def(function, reg).filter(|_| addend != reg) else { continue };
+        let Some((x, y)) = factors(function, def_use, inner) else { continue };
         if !all_free(function, &[x, y]) {
             continue;
         }
@@ -116,7 +120,7 @@ fn product(function: &mut Function, values: &Values, inst: InstId, fits: Fits) -
 }
 
 /// What a plain product of 32 bits multiplies.
-fn factors(function: &mut Function, values: &Values, inst: InstId) -> Option<(Operand, Operand)> {
+fn factors(function: &mut Function, def_use: &DefUse, inst: InstId) -> Option<(Operand, Operand)> {
     let data = function.insts[inst];
     let (a, b, c) = (function.arg(inst, Role::A), function.arg(inst, Role::B), function.arg(inst, Role::C));
     if c != Operand::zero() || a.as_reg().is_none() || a != a.plain() || b != b.plain() {
@@ -126,7 +130,7 @@ fn factors(function: &mut Function, values: &Values, inst: InstId) -> Option<(Op
         // The low word of a product is the same for signed and unsigned factors.
         Op::IMAD if data.mods.get(Mod::X) != value::x::X && function.arg(inst, Role::Pu).is_null() => Some((a, b)),
         Op::SHF if data.mods.get(Mod::Dir) == value::dir::L && data.mods.get(Mod::Hi) == 0 => {
-            let places = values.known(function, b).filter(|n| *n < 32 && data.mods.get(Mod::Wrap) == 0)?;
+            let places = def_use.known(function, b).filter(|n| *n < 32 && data.mods.get(Mod::Wrap) == 0)?;
             Some((a, function.imm(1 << places)))
         }
         _ => None,
@@ -134,11 +138,11 @@ fn factors(function: &mut Function, values: &Values, inst: InstId) -> Option<(Op
 }
 
 /// Logic of logic.
-fn logic(function: &mut Function, values: &Values, inst: InstId, fits: Fits) -> bool {
+fn logic(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) -> bool {
     let Some((inputs, lut)) = inputs(function, inst) else { return false };
     for (i, input) in inputs.iter().enumerate() {
         let Some(reg) = input.as_reg() else { continue };
-        let Some(inner) = values.only_maker(function, reg).filter(|m| function.insts[*m].op == Op::LOP3) else {
+        let Some(inner) = def_use.single_use_def(function, reg).filter(|m| function.insts[*m].op == Op::LOP3) else {
             continue;
         };
         if !function.arg(inner, Role::Pu).is_null() {
@@ -177,7 +181,7 @@ fn logic(function: &mut Function, values: &Values, inst: InstId, fits: Fits) -> 
 }
 
 /// Two shifts whose results have no bit in common, added or joined.
-fn funnel(function: &mut Function, values: &Values, inst: InstId) -> bool {
+fn funnel(function: &mut Function, def_use: &DefUse, inst: InstId) -> bool {
     let parts = [Role::A, Role::B, Role::C].map(|role| function.arg(inst, role));
     let given: SmallVec<[Operand; 3]> = parts.into_iter().filter(|o| *o != Operand::zero()).collect();
     let [x, y] = given[..] else { return false };
@@ -189,7 +193,7 @@ fn funnel(function: &mut Function, values: &Values, inst: InstId) -> bool {
         }
         (op, _) => op == Op::IADD3,
     };
-    joins && x != y && shifts::funnel(function, values, inst, [x, y])
+    joins && x != y && shift::funnel(function, def_use, inst, [x, y])
 }
 
 /// The source of a LOP3 that gives one of its inputs, or zero, back.
@@ -239,10 +243,10 @@ fn truth(leaves: &[Operand], inputs: &[Operand; 3], lut: u64, inner: Option<(usi
 
 /// A sum of 64 bits with a product of 64 bits, at the instruction that adds the high words. The result is the instruction that added
 /// the low words, to be removed.
-pub fn wide(function: &mut Function, values: &mut Values, block: Block, at: usize, fits: Fits) -> Option<InstId> {
+pub fn wide(function: &mut Function, def_use: &mut DefUse, block: Block, at: usize, fits: Fits) -> Option<InstId> {
     let high = function.blocks[block][at];
     let carry = high_sum(function, high)?;
-    let low = values.only_maker(function, carry).filter(|l| low_sum(function, *l))?;
+    let low = def_use.single_use_def(function, carry).filter(|l| low_sum(function, *l))?;
     let from = function.blocks[block][..at].iter().rposition(|i| *i == low)?;
     let d = function.arg(low, Role::D).as_reg()?;
     let mut read = false;
@@ -257,17 +261,17 @@ pub fn wide(function: &mut Function, values: &mut Values, block: Block, at: usiz
     for (product, addend) in [(x, y), (y, x)] {
         let (Some(p), Some(a)) = (pair(function, product), pair(function, addend)) else { continue };
         // A product that others read too is computed again: it takes no more than the sum did.
-        let (Some(one), Some(two)) = (values.maker(function, p[0]), values.maker(function, p[1])) else { continue };
-        let Some((fa, fb, mods)) = wide_factors(function, values, [one, two], p) else { continue };
-        let before = [Values::reads(function, low), Values::reads(function, high)].concat();
+        let (Some(one), Some(two)) = (def_use.def_of(function, p[0]), def_use.def_of(function, p[1])) else { continue };
+        let Some((fa, fb, mods)) = wide_factors(function, def_use, [one, two], p) else { continue };
+        let before = [DefUse::reads(function, low), DefUse::reads(function, high)].concat();
         let (d, c) = ([d, function.arg(high, Role::D).as_reg()?], function.vector(&a));
         let (d, old) = (function.vector(&d), function.insts[high]);
         let args = [(Role::D, Operand::vector(d)), (Role::A, fa), (Role::B, fb), (Role::C, Operand::vector(c))];
         rewrite(function, high, Op::IMAD_WIDE, &args);
         function.insts[high].mods = mods;
         if fits(function, high) {
-            values.made(function, high);
-            values.changed(function, high, &before);
+            def_use.set_def(function, high);
+            def_use.update(function, high, &before);
             return Some(low);
         }
         function.insts[high] = old;
@@ -278,12 +282,12 @@ pub fn wide(function: &mut Function, values: &mut Values, block: Block, at: usiz
 /// Factors and modifiers of a product of 64 bits that nothing is added to.
 fn wide_factors(
     function: &mut Function,
-    values: &Values,
+    def_use: &DefUse,
     [inst, high]: [InstId; 2],
     result: [VReg; 2],
 ) -> Option<(Operand, Operand, Mods)> {
     if inst != high {
-        let (x, places, signed) = shifts::scaled(function, values, inst, high)?;
+        let (x, places, signed) = shift::scaled(function, def_use, inst, high)?;
         let sign = if signed { value::sign::NONE } else { value::sign::U32 };
         return Some((x, function.imm(1 << places), Mods::default().with(Mod::Sign, sign)));
     }
@@ -296,17 +300,17 @@ fn wide_factors(
 
 /// A sum of 64 bits of which one term is such a sum that nothing else reads, at the instruction that adds the high words: as one sum of
 /// three with two carries.
-pub fn long_sum(function: &mut Function, values: &mut Values, high: InstId, fits: Fits) -> bool {
+pub fn long_sum(function: &mut Function, def_use: &mut DefUse, high: InstId, fits: Fits) -> bool {
     let Some(carry) = high_sum(function, high) else { return false };
-    let Some(low) = values.only_maker(function, carry).filter(|l| low_sum(function, *l)) else { return false };
+    let Some(low) = def_use.single_use_def(function, carry).filter(|l| low_sum(function, *l)) else { return false };
     let operands = |role| [function.arg(low, role), function.arg(high, role)];
     let (x, y) = (operands(Role::A), operands(Role::B));
     for (inner, other) in [(x, y), (y, x)] {
         let Some(p) = pair(function, (inner[0], inner[1])) else { continue };
-        let makers = p.map(|reg| values.only_maker(function, reg));
+        let makers = p.map(|reg| def_use.single_use_def(function, reg));
         let [Some(low_inner), Some(high_inner)] = makers else { continue };
         let Some(carried) = high_sum(function, high_inner) else { continue };
-        if values.only_maker(function, carried) != Some(low_inner) || !low_sum(function, low_inner) {
+        if def_use.single_use_def(function, carried) != Some(low_inner) || !low_sum(function, low_inner) {
             continue;
         }
         let parts = |inst| [Role::A, Role::B].map(|role| function.arg(inst, role));
@@ -315,7 +319,7 @@ pub fn long_sum(function: &mut Function, values: &mut Values, high: InstId, fits
         else {
             continue;
         };
-        let before = [low, high].map(|inst| (Values::reads(function, inst), function.insts[inst]));
+        let before = [low, high].map(|inst| (DefUse::reads(function, inst), function.insts[inst]));
         let second = Operand::reg(function.new_reg(File::P));
         let d = [low, high].map(|inst| function.arg(inst, Role::D));
         let carry = Operand::reg(carry);
@@ -326,9 +330,9 @@ pub fn long_sum(function: &mut Function, values: &mut Values, high: InstId, fits
             [Role::A, Role::B, Role::C].into_iter().zip(words).for_each(|(r, o)| function.set_arg(inst, r, o));
         }
         if fits(function, low) && fits(function, high) {
-            values.made(function, low);
-            values.changed(function, low, &before[0].0);
-            values.changed(function, high, &before[1].0);
+            def_use.set_def(function, low);
+            def_use.update(function, low, &before[0].0);
+            def_use.update(function, high, &before[1].0);
             return true;
         }
         (function.insts[low], function.insts[high]) = (before[0].1, before[1].1);

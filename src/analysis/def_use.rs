@@ -1,7 +1,7 @@
 //! Who makes a value and how often it is read: what the optimisations in SSA form look up.
 //!
 //! Input: a function in SSA form. Output: for each register its definition and the number of operands that read it. Invariant: counts
-//! are kept up by [`Values::changed`]; what nothing reads any more no longer counts as a reader itself.
+//! are kept up by [`DefUse::update`]; what nothing reads any more no longer counts as a reader itself.
 
 use crate::ori::{Function, InstId, Kind, Operand, VReg};
 use crate::tables::{Op, Prop, Role};
@@ -12,32 +12,33 @@ use smallvec::SmallVec;
 pub type Fits<'a> = &'a dyn Fn(&Function, InstId) -> bool;
 
 /// Definitions and counts of uses.
-pub struct Values {
+#[derive(Clone, PartialEq, Eq)]
+pub struct DefUse {
     definition: SecondaryMap<VReg, Option<InstId>>,
     uses: SecondaryMap<VReg, u32>,
 }
 
-impl Values {
-    pub fn new(function: &Function) -> Values {
+impl DefUse {
+    pub fn new(function: &Function) -> DefUse {
         let limit = function.regs.len();
-        let mut values =
-            Values { definition: SecondaryMap::with_capacity(limit), uses: SecondaryMap::with_capacity(limit) };
+        let mut def_use =
+            DefUse { definition: SecondaryMap::with_capacity(limit), uses: SecondaryMap::with_capacity(limit) };
         for inst in function.layout.iter().flat_map(|b| &function.blocks[*b]) {
-            function.for_each_use(*inst, |reg| values.uses[reg] += 1);
-            function.for_each_def(*inst, |reg| values.definition[reg] = Some(*inst));
+            function.for_each_use(*inst, |reg| def_use.uses[reg] += 1);
+            function.for_each_def(*inst, |reg| def_use.definition[reg] = Some(*inst));
         }
-        values
+        def_use
     }
 
     /// The unguarded pure instruction that makes a register, where the allocator may put it anywhere.
-    pub fn maker(&self, function: &Function, reg: VReg) -> Option<InstId> {
+    pub fn def_of(&self, function: &Function, reg: VReg) -> Option<InstId> {
         let inst = self.definition[reg]?;
         (is_pure(function, inst) && is_free(function, reg)).then_some(inst)
     }
 
     /// The same, if nothing else reads the register.
-    pub fn only_maker(&self, function: &Function, reg: VReg) -> Option<InstId> {
-        self.maker(function, reg).filter(|_| self.uses[reg] == 1)
+    pub fn single_use_def(&self, function: &Function, reg: VReg) -> Option<InstId> {
+        self.def_of(function, reg).filter(|_| self.uses[reg] == 1)
     }
 
     pub fn uses(&self, reg: VReg) -> u32 {
@@ -46,7 +47,7 @@ impl Values {
 
     /// The value of a register that is the same in every run.
     pub fn constant(&self, function: &Function, reg: VReg) -> Option<u32> {
-        let inst = self.maker(function, reg).filter(|i| function.insts[*i].op == Op::MOV)?;
+        let inst = self.def_of(function, reg).filter(|i| function.insts[*i].op == Op::MOV)?;
         let source = function.arg(inst, Role::A);
         let whole = function.arg(inst, Role::Lanes).is_null() && source == source.plain();
         match source.kind() {
@@ -67,7 +68,7 @@ impl Values {
         }
     }
 
-    /// Registers that an instruction reads, to be given to `changed` after it was rewritten.
+    /// Registers that an instruction reads, to be given to `update` after it was rewritten.
     pub fn reads(function: &Function, inst: InstId) -> SmallVec<[VReg; 8]> {
         let mut reads = SmallVec::new();
         function.for_each_use(inst, |reg| reads.push(reg));
@@ -75,12 +76,12 @@ impl Values {
     }
 
     /// Notes that an instruction makes its results now.
-    pub fn made(&mut self, function: &Function, inst: InstId) {
+    pub fn set_def(&mut self, function: &Function, inst: InstId) {
         function.for_each_def(inst, |reg| self.definition[reg] = Some(inst));
     }
 
     /// Notes that an instruction, which read `before`, was rewritten; what is not read any more stops reading.
-    pub fn changed(&mut self, function: &Function, inst: InstId, before: &[VReg]) {
+    pub fn update(&mut self, function: &Function, inst: InstId, before: &[VReg]) {
         function.for_each_use(inst, |reg| self.uses[reg] += 1);
         let mut gone: Vec<VReg> = before.to_vec();
         while let Some(reg) = gone.pop() {

@@ -4,12 +4,14 @@
 //! as before. An operation that an invalidation of the cache follows stays, for that must wait until the operation is done, and only
 //! a result says so.
 
-use super::values::Fits;
+use crate::analysis::PassCx;
+use crate::analysis::def_use::Fits;
 use crate::ori::liveness::RegSet;
 use crate::ori::{Function, InstId};
 use crate::tables::{Op, Role};
 
-pub fn run(function: &mut Function, fits: Fits) {
+pub fn run(cx: &mut PassCx) {
+    let (function, fits): (_, Fits) = (&mut *cx.function, &cx.encoder.encodes);
     let atomic = |function: &Function, inst: &InstId| function.insts[*inst].op == Op::ATOMG;
     let all = || function.layout.iter().flat_map(|b| &function.blocks[*b]);
     if !all().any(|inst| atomic(function, inst)) {

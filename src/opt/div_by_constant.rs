@@ -8,7 +8,8 @@
 //! m * d - 2^p is at most 2^(p-n); of negative ones, one less than them (T. Granlund, P. Montgomery: Division by invariant
 //! integers using multiplication, 1994).
 
-use super::values::Values;
+use crate::analysis::PassCx;
+use crate::analysis::def_use::DefUse;
 use crate::ori::mods::*;
 use crate::ori::words::LUT_AND;
 use crate::ori::{Code, Function, InstId, Operand};
@@ -26,19 +27,21 @@ struct Division {
     bits: u32,
 }
 
-pub fn run(function: &mut Function) {
+pub fn run(cx: &mut PassCx) {
+    let function = &*cx.function;
     let divides = |inst: &InstId| division_bits(function.insts[*inst].op).is_some();
     if !function.layout.iter().flat_map(|b| &function.blocks[*b]).any(divides) {
         return;
     }
-    let values = Values::new(function);
+    let def_use = cx.def_use();
+    let function = &mut *cx.function;
     let f = std::mem::replace(function, Function::new("", function.target));
     let entry = f.entry();
     let mut code = Code { f, block: entry, guard: Operand::NULL, line: 0, visible: 0, cold: Vec::new() };
     for block in code.f.layout.clone() {
         code.block = block;
         for inst in std::mem::take(&mut code.f.blocks[block]) {
-            match division(&code.f, &values, inst) {
+            match division(&code.f, &def_use, inst) {
                 Some(division) => code.divide_by(inst, division),
                 None => code.f.append(block, inst),
             }
@@ -60,7 +63,7 @@ fn division_bits(op: Op) -> Option<(u32, bool)> {
 }
 
 /// What an instruction divides by, where that is known and the division can be written otherwise.
-fn division(function: &Function, values: &Values, inst: InstId) -> Option<Division> {
+fn division(function: &Function, def_use: &DefUse, inst: InstId) -> Option<Division> {
     let data = &function.insts[inst];
     let (bits, remainder) = division_bits(data.op).filter(|_| data.guard.is_null())?;
     let signed = data.mods.get(Mod::Sign) == value::sign::NONE;
@@ -68,9 +71,9 @@ fn division(function: &Function, values: &Values, inst: InstId) -> Option<Divisi
     let known = match b.as_vector() {
         Some(vector) => {
             let [low, high] = *function.vector_regs(vector) else { return None };
-            u64::from(values.constant(function, low)?) | u64::from(values.constant(function, high)?) << 32
+            u64::from(def_use.constant(function, low)?) | u64::from(def_use.constant(function, high)?) << 32
         }
-        None => values.known(function, b)?.into(),
+        None => def_use.known(function, b)?.into(),
     };
     let negative = signed && if bits == 64 { (known as i64) < 0 } else { (known as u32 as i32) < 0 };
     let by = match (negative, bits) {

@@ -4,9 +4,10 @@
 //! between under `!p`, and so for both arms of a branch that join; a region in which lanes can no longer part is gone. Invariant: only what moves
 //! no control and needs no company of other lanes is put under a predicate, and nothing of it writes the predicate.
 
-use super::layout::is_jump;
-use super::values::Fits;
-use crate::ori::cfg::{BlockSet, Cfg};
+use crate::analysis::PassCx;
+use crate::analysis::def_use::Fits;
+use crate::opt::block_layout::is_jump;
+use crate::ori::cfg::BlockSet;
 use crate::ori::{Block, File, Function, InstId, Kind, Operand};
 use crate::tables::{Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
@@ -23,8 +24,9 @@ struct Pass<'a> {
     gone: BlockSet,
 }
 
-pub fn run(function: &mut Function, fits: Fits) {
-    let cfg = Cfg::new(function);
+pub fn run(cx: &mut PassCx) {
+    let cfg = cx.cfg();
+    let (function, fits): (_, Fits) = (&mut *cx.function, &cx.encoder.encodes);
     let limit = function.block_limit();
     let mut pass = Pass { fits, preds: SecondaryMap::new(), kept: BlockSet::new(limit), gone: BlockSet::new(limit) };
     pass.kept.insert(function.entry());

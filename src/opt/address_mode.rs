@@ -4,24 +4,26 @@
 //! addition, with a greater offset; the addition is left for dead-code removal. Invariant: the same byte is accessed, because addresses and offsets
 //! are added modulo the width of the address.
 
-use super::fuse::{high_sum, is_plain_sum, low_sum, terms};
-use super::values::{Fits, Values, is_free};
+use crate::analysis::PassCx;
+use crate::analysis::def_use::{DefUse, Fits, is_free};
+use crate::opt::combine::fuse::{high_sum, is_plain_sum, low_sum, terms};
 use crate::ori::{Function, InstId, Operand, VReg};
 use crate::tables::ori::{Class, Width};
 use crate::tables::{Op, Role};
 
-pub fn run(function: &mut Function, fits: Fits) {
-    let values = Values::new(function);
+pub fn run(cx: &mut PassCx) {
+    let def_use = cx.def_use();
+    let (function, fits): (_, Fits) = (&mut *cx.function, &cx.encoder.encodes);
     for block in function.layout.clone() {
         for i in 0..function.blocks[block].len() {
             let inst = function.blocks[block][i];
-            while access(function, &values, inst, fits) {}
+            while access(function, &def_use, inst, fits) {}
         }
     }
 }
 
 /// Takes one addition in, if that can be.
-fn access(function: &mut Function, values: &Values, inst: InstId, fits: Fits) -> bool {
+fn access(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) -> bool {
     let op = function.insts[inst].op;
     let (Some(at), Some(off)) = (op.role_index(Role::A), op.role_index(Role::Off)) else { return false };
     let role = &op.info().roles[at];
@@ -34,9 +36,9 @@ fn access(function: &mut Function, values: &Values, inst: InstId, fits: Fits) ->
         _ if address != address.plain() => None,
         (Some(vector), _) if role.width == Width::Addr => {
             let regs = function.vector_regs(vector).to_vec();
-            long(function, values, &regs)
+            long(function, def_use, &regs)
         }
-        (_, Some(reg)) if is_window(op) => short(function, values, reg),
+        (_, Some(reg)) if is_window(op) => short(function, def_use, reg),
         _ => None,
     };
     let Some((base, bytes)) = found else { return false };
@@ -55,17 +57,17 @@ fn is_window(op: Op) -> bool {
 }
 
 /// The address of 64 bits before a known number of bytes was added.
-fn long(function: &mut Function, values: &Values, regs: &[VReg]) -> Option<(Operand, i64)> {
+fn long(function: &mut Function, def_use: &DefUse, regs: &[VReg]) -> Option<(Operand, i64)> {
     let [low, high] = regs else { return None };
-    let (low_sum_at, high_sum_at) = (values.maker(function, *low)?, values.maker(function, *high)?);
+    let (low_sum_at, high_sum_at) = (def_use.def_of(function, *low)?, def_use.def_of(function, *high)?);
     let carry = high_sum(function, high_sum_at)?;
-    if values.maker(function, carry) != Some(low_sum_at) || !low_sum(function, low_sum_at) {
+    if def_use.def_of(function, carry) != Some(low_sum_at) || !low_sum(function, low_sum_at) {
         return None;
     }
     let result = |inst, reg: VReg| function.arg(inst, Role::D) == Operand::reg(reg);
     let made = result(low_sum_at, *low) && result(high_sum_at, *high);
     let carries = function.arg(low_sum_at, Role::Pu) == Operand::reg(carry);
-    let word = |inst| values.known(function, function.arg(inst, Role::B)).map(u64::from);
+    let word = |inst| def_use.known(function, function.arg(inst, Role::B)).map(u64::from);
     let bytes = word(high_sum_at)? << 32 | word(low_sum_at)?;
     let base = |inst| {
         let operand = function.arg(inst, Role::A);
@@ -80,9 +82,9 @@ fn long(function: &mut Function, values: &Values, regs: &[VReg]) -> Option<(Oper
 }
 
 /// The address of 32 bits before a known number of bytes was added.
-fn short(function: &Function, values: &Values, reg: VReg) -> Option<(Operand, i64)> {
-    let inst = values.maker(function, reg).filter(|i| is_plain_sum(function, *i))?;
-    let (terms, bytes) = terms(function, values, inst)?;
+fn short(function: &Function, def_use: &DefUse, reg: VReg) -> Option<(Operand, i64)> {
+    let inst = def_use.def_of(function, reg).filter(|i| is_plain_sum(function, *i))?;
+    let (terms, bytes) = terms(function, def_use, inst)?;
     let [base] = terms.as_slice() else { return None };
     let free = *base == base.plain() && base.as_reg().is_some_and(|r| is_free(function, r));
     free.then_some((*base, i64::from(bytes as i32)))

@@ -3,25 +3,22 @@
 //! Input: an allocated function. Output: unreachable blocks gone, branches to the next block gone. Invariant: the order of
 //! the remaining blocks is that of the source; a block that ends without a terminator falls into the next one.
 
-use super::predicate;
-use super::values::Fits;
-use crate::ori::cfg::Cfg;
+use crate::analysis::PassCx;
 use crate::ori::{Block, Function, InstId, Kind, Operand};
 use crate::tables::{Mods, Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
 
-/// Drops blocks that no path reaches or that only branch on, makes instructions of short arms, and turns branches over one that a
-/// fall-through can replace.
-pub fn place(function: &mut Function, fits: Fits) {
-    thread(function);
-    let cfg = Cfg::new(function);
-    function.layout.retain(|b| cfg.reachable(*b));
-    if function.optimise {
-        predicate::run(function, fits);
-    }
-    thread(function);
-    let cfg = Cfg::new(function);
-    function.layout.retain(|b| cfg.reachable(*b));
+/// Makes branches to blocks that only branch on go where those go, and drops the blocks that no path reaches.
+pub fn thread_jumps(cx: &mut PassCx) {
+    thread(cx.function);
+    cx.invalidate(&[]);
+    let cfg = cx.cfg();
+    cx.function.layout.retain(|b| cfg.reachable(*b));
+}
+
+/// Turns branches over one that a fall-through can replace.
+pub fn turn_branches(cx: &mut PassCx) {
+    let function = &mut *cx.function;
     for place in 0..function.layout.len().saturating_sub(1) {
         turn(function, function.layout[place], function.layout[place + 1]);
     }
@@ -94,7 +91,8 @@ fn turn(function: &mut Function, block: Block, next: Block) {
 
 /// Removes NOPs that lowering left. Branches to the next block are removed when the words are laid out, so that every
 /// block still ends with its terminator here.
-pub fn remove_needless(function: &mut Function) {
+pub fn remove_nops(cx: &mut PassCx) {
+    let function = &mut *cx.function;
     for block in function.layout.clone() {
         let insts = std::mem::take(&mut function.blocks[block]);
         function.blocks[block] = insts.into_iter().filter(|i| function.insts[*i].op != Op::NOP).collect();

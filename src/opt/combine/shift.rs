@@ -3,7 +3,7 @@
 //! Input: an instruction of a function in SSA form. Output: the same value by a simpler instruction. Invariant: counts beyond the width give
 //! what PTX says, as lowering wrote it; nothing is changed that wraps its count.
 
-use super::values::{Values, is_free, rewrite};
+use crate::analysis::def_use::{DefUse, is_free, rewrite};
 use crate::ori::operand::Kind;
 use crate::ori::{Function, InstId, Operand};
 use crate::tables::{Mod, Op, Role, value};
@@ -26,7 +26,7 @@ enum Shift {
 }
 
 /// A shift that clamps its count, with the count.
-fn shift(function: &Function, values: &Values, inst: InstId) -> Option<(Shift, u32)> {
+fn shift(function: &Function, def_use: &DefUse, inst: InstId) -> Option<(Shift, u32)> {
     let data = &function.insts[inst];
     if data.op != Op::SHF || data.mods.get(Mod::Wrap) != 0 {
         return None;
@@ -41,14 +41,14 @@ fn shift(function: &Function, values: &Values, inst: InstId) -> Option<(Shift, u
         (false, true, value::itype::S32) => Shift::RightHighSigned,
         _ => return None,
     };
-    Some((kind, values.known(function, function.arg(inst, Role::B))?))
+    Some((kind, def_use.known(function, function.arg(inst, Role::B))?))
 }
 
 /// Simplifies an unguarded shift; true if it changed.
-pub fn simplify(function: &mut Function, values: &Values, inst: InstId) -> bool {
-    let Some((kind, count)) = shift(function, values, inst) else { return false };
+pub fn simplify(function: &mut Function, def_use: &DefUse, inst: InstId) -> bool {
+    let Some((kind, count)) = shift(function, def_use, inst) else { return false };
     let (a, c, zero) = (function.arg(inst, Role::A), function.arg(inst, Role::C), Operand::zero());
-    if let Some(value) = value(kind, values.known(function, a), values.known(function, c), count) {
+    if let Some(value) = value(kind, def_use.known(function, a), def_use.known(function, c), count) {
         let value = if value == 0 { zero } else { function.imm(value.into()) };
         return copy(function, inst, value);
     }
@@ -107,10 +107,10 @@ fn put(function: &mut Function, inst: InstId, kind: Shift, [a, c]: [Operand; 2],
 
 /// `x << n` and `y >> 32 - n`, joined by an operation for which bits that are set in one of them only are all alike, as the high
 /// word of `x:y << n`.
-pub fn funnel(function: &mut Function, values: &Values, inst: InstId, parts: [Operand; 2]) -> bool {
+pub fn funnel(function: &mut Function, def_use: &DefUse, inst: InstId, parts: [Operand; 2]) -> bool {
     let made = parts.map(|part| {
-        let maker = values.maker(function, part.as_reg().filter(|_| part == part.plain())?)?;
-        shift(function, values, maker).map(|(kind, count)| (maker, kind, count))
+        let maker = def_use.def_of(function, part.as_reg().filter(|_| part == part.plain())?)?;
+        shift(function, def_use, maker).map(|(kind, count)| (maker, kind, count))
     });
     let (left, right) = match made {
         [Some(left), Some(right)] if left.1 == Shift::Left => (left, right),
@@ -134,8 +134,8 @@ pub fn funnel(function: &mut Function, values: &Values, inst: InstId, parts: [Op
 }
 
 /// Factor and sign of a pair that is one word times a power of two, extended to two words before.
-pub fn scaled(function: &Function, values: &Values, low: InstId, high: InstId) -> Option<(Operand, u32, bool)> {
-    let ((one, n), (two, m)) = (shift(function, values, low)?, shift(function, values, high)?);
+pub fn scaled(function: &Function, def_use: &DefUse, low: InstId, high: InstId) -> Option<(Operand, u32, bool)> {
+    let ((one, n), (two, m)) = (shift(function, def_use, low)?, shift(function, def_use, high)?);
     let (x, top) = (function.arg(low, Role::A), function.arg(high, Role::C));
     let fits = one == Shift::Left && two == Shift::LeftHigh && n == m && n < 31 && function.arg(high, Role::A) == x;
     if !fits || x != x.plain() || x.as_reg().is_none_or(|r| !is_free(function, r)) {
@@ -144,8 +144,8 @@ pub fn scaled(function: &Function, values: &Values, low: InstId, high: InstId) -
     if top == Operand::zero() {
         return Some((x, n, false));
     }
-    let sign = values.maker(function, top.as_reg().filter(|_| top == top.plain())?)?;
+    let sign = def_use.def_of(function, top.as_reg().filter(|_| top == top.plain())?)?;
     let extends =
-        shift(function, values, sign) == Some((Shift::RightHighSigned, 31)) && function.arg(sign, Role::C) == x;
+        shift(function, def_use, sign) == Some((Shift::RightHighSigned, 31)) && function.arg(sign, Role::C) == x;
     extends.then_some((x, n, true))
 }

@@ -1,0 +1,144 @@
+//! The context of a pass: the function, what the target encodes, and cached analyses.
+//!
+//! Guarantee: an analysis that the context returns describes the function as it is at the call, as
+//! long as the pass has not changed the function since it was entered, or has called
+//! [`PassCx::invalidate`] after the change.
+
+use super::def_use::DefUse;
+use super::loops::Loops;
+use crate::ori::cfg::{Cfg, Dominators};
+use crate::ori::liveness::Liveness;
+use crate::ori::{Function, InstId};
+use crate::tables::passes::Analysis;
+use std::rc::Rc;
+
+/// What the target can encode, as questions about one instruction.
+#[derive(Clone, Copy)]
+pub struct Encoder {
+    /// Whether an optimisation may leave the instruction as it stands: an immediate store value counts
+    /// as a register, and symbols count as not encodable, so that nobody rewrites them.
+    pub encodes: fn(&Function, InstId) -> bool,
+    /// Whether the target has a word for the instruction as it stands.
+    pub is_legal: fn(&Function, InstId) -> bool,
+}
+
+/// Cached analyses of one function.
+#[derive(Default)]
+struct Cache {
+    cfg: Option<Rc<Cfg>>,
+    dominators: Option<Rc<Dominators>>,
+    post_dominators: Option<Rc<Dominators>>,
+    loops: Option<Rc<Loops>>,
+    liveness: Option<Rc<Liveness>>,
+    def_use: Option<Rc<DefUse>>,
+}
+
+/// What a pass gets.
+pub struct PassCx<'a> {
+    pub function: &'a mut Function,
+    pub encoder: Encoder,
+    cache: Cache,
+}
+
+impl<'a> PassCx<'a> {
+    /// A context with nothing cached.
+    pub fn new(function: &'a mut Function, encoder: Encoder) -> PassCx<'a> {
+        PassCx { function, encoder, cache: Cache::default() }
+    }
+
+    /// The control-flow graph.
+    pub fn cfg(&mut self) -> Rc<Cfg> {
+        let function = &*self.function;
+        self.cache.cfg.get_or_insert_with(|| Rc::new(Cfg::new(function))).clone()
+    }
+
+    /// The dominator tree.
+    pub fn dominators(&mut self) -> Rc<Dominators> {
+        let cfg = self.cfg();
+        self.cache.dominators.get_or_insert_with(|| Rc::new(cfg.dominators())).clone()
+    }
+
+    /// The post-dominator tree of the lanes that survive; see [`Cfg::post_dominators`].
+    pub fn post_dominators(&mut self) -> Rc<Dominators> {
+        let cfg = self.cfg();
+        let function = &*self.function;
+        self.cache.post_dominators.get_or_insert_with(|| Rc::new(cfg.post_dominators(function))).clone()
+    }
+
+    /// The natural loops.
+    pub fn loops(&mut self) -> Rc<Loops> {
+        let (cfg, dominators) = (self.cfg(), self.dominators());
+        self.cache.loops.get_or_insert_with(|| Rc::new(Loops::new(&cfg, &dominators))).clone()
+    }
+
+    /// Registers live at the end of each block.
+    pub fn liveness(&mut self) -> Rc<Liveness> {
+        let cfg = self.cfg();
+        let function = &*self.function;
+        self.cache.liveness.get_or_insert_with(|| Rc::new(Liveness::at_end(function, &cfg, |_| false))).clone()
+    }
+
+    /// Definitions and counts of uses, of a function in SSA form. The caller keeps its copy current while it
+    /// rewrites; the cached one describes the function as it was.
+    pub fn def_use(&mut self) -> Rc<DefUse> {
+        let function = &*self.function;
+        self.cache.def_use.get_or_insert_with(|| Rc::new(DefUse::new(function))).clone()
+    }
+
+    /// The same as a value of the caller's own, to keep current while it rewrites.
+    pub fn take_def_use(&mut self) -> DefUse {
+        self.def_use();
+        let cached = self.cache.def_use.take();
+        cached.map_or_else(|| DefUse::new(self.function), Rc::unwrap_or_clone)
+    }
+
+    /// Drops every cached analysis that is not among `kept`; for the manager, and for a pass that has
+    /// changed the function and asks again.
+    pub fn invalidate(&mut self, kept: &[Analysis]) {
+        let keeps = |analysis| kept.contains(&analysis);
+        let cache = &mut self.cache;
+        cache.cfg.take_if(|_| !keeps(Analysis::Cfg));
+        cache.dominators.take_if(|_| !keeps(Analysis::Dominators));
+        cache.post_dominators.take_if(|_| !keeps(Analysis::PostDominators));
+        cache.loops.take_if(|_| !keeps(Analysis::Loops));
+        cache.liveness.take_if(|_| !keeps(Analysis::Liveness));
+        cache.def_use.take_if(|_| !keeps(Analysis::DefUse));
+    }
+
+    /// Cached analyses that differ from fresh ones: what a pass said it preserves and does not.
+    pub fn stale(&self) -> Vec<Analysis> {
+        let function = &*self.function;
+        let mut fresh = FreshAnalyses::new(function);
+        let cache = &self.cache;
+        let mut stale = Vec::new();
+        let mut note = |differs: bool, analysis| {
+            if differs {
+                stale.push(analysis);
+            }
+        };
+        note(cache.cfg.as_deref().is_some_and(|old| *old != fresh.cfg), Analysis::Cfg);
+        note(cache.dominators.as_deref().is_some_and(|old| *old != fresh.cfg.dominators()), Analysis::Dominators);
+        let post = |cfg: &Cfg| cfg.post_dominators(function);
+        note(cache.post_dominators.as_deref().is_some_and(|old| *old != post(&fresh.cfg)), Analysis::PostDominators);
+        note(cache.loops.as_deref().is_some_and(|old| *old != fresh.loops()), Analysis::Loops);
+        let live = |cfg: &Cfg| Liveness::at_end(function, cfg, |_| false);
+        note(cache.liveness.as_deref().is_some_and(|old| *old != live(&fresh.cfg)), Analysis::Liveness);
+        note(cache.def_use.as_deref().is_some_and(|old| *old != DefUse::new(function)), Analysis::DefUse);
+        stale
+    }
+}
+
+/// Analyses computed anew, to compare cached ones with.
+struct FreshAnalyses {
+    cfg: Cfg,
+}
+
+impl FreshAnalyses {
+    fn new(function: &Function) -> FreshAnalyses {
+        FreshAnalyses { cfg: Cfg::new(function) }
+    }
+
+    fn loops(&mut self) -> Loops {
+        Loops::new(&self.cfg, &self.cfg.dominators())
+    }
+}

@@ -1,0 +1,87 @@
+//! What the options `--dump-before`, `--dump-after` and `--dump-phases` print, and the record behind
+//! `--time-passes` and `--print-phases`.
+
+use super::Event;
+use crate::ori::{Function, text};
+use crate::tables::{Pass, Phase};
+use std::time::Duration;
+
+/// Names of passes or phases to print the function at; `all` stands for every pass.
+#[derive(Clone, Debug, Default)]
+pub struct DumpOptions {
+    pub before: Vec<String>,
+    pub after: Vec<String>,
+    /// Phases alone; `all` stands for every built one.
+    pub phases: Vec<String>,
+}
+
+/// What one pass did to all functions of a compilation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PassRecord {
+    /// Functions it ran on.
+    pub functions: u32,
+    pub elapsed: Duration,
+    /// Instructions of these functions before it and after it.
+    pub before: u64,
+    pub after: u64,
+}
+
+/// Collects dumps and records.
+pub struct Recorder<'a> {
+    options: &'a DumpOptions,
+    pub dumps: Vec<String>,
+    /// By [`Pass`].
+    pub records: Vec<PassRecord>,
+}
+
+impl<'a> Recorder<'a> {
+    pub fn new(options: &'a DumpOptions) -> Recorder<'a> {
+        Recorder { options, dumps: Vec::new(), records: vec![PassRecord::default(); Pass::ALL.len()] }
+    }
+
+    /// Takes an event of the manager in.
+    pub fn note(&mut self, event: Event) {
+        match event {
+            Event::Before(pass, function) => {
+                self.records[pass as usize].before += count(function);
+                let first = passes_of(pass.info().phase).next() == Some(pass);
+                if let Some(name) = wanted(&self.options.before, pass, first) {
+                    self.dumps.push(format!("# before {name}\n{}", text::print(function)));
+                }
+            }
+            Event::After(pass, function, elapsed) => {
+                let record = &mut self.records[pass as usize];
+                record.functions += 1;
+                record.elapsed += elapsed;
+                record.after += count(function);
+                let last = passes_of(pass.info().phase).last() == Some(pass);
+                if let Some(name) = wanted(&self.options.after, pass, last) {
+                    self.dumps.push(format!("# after {name}\n{}", text::print(function)));
+                }
+            }
+            Event::AfterPhase(phase, function) => {
+                if self.options.phases.iter().any(|name| name == phase.name() || name == "all") {
+                    self.dumps.push(format!("# after {}\n{}", phase.name(), text::print(function)));
+                }
+            }
+        }
+    }
+}
+
+/// The name by which a dump at a pass was asked for; a phase means its first or last pass.
+fn wanted(names: &[String], pass: Pass, at_end: bool) -> Option<&'static str> {
+    if names.iter().any(|name| name == pass.name() || name == "all") {
+        return Some(pass.name());
+    }
+    let phase = pass.info().phase.name();
+    names.iter().any(|name| at_end && name == phase).then_some(phase)
+}
+
+/// The passes that a phase runs, in order.
+pub fn passes_of(phase: Phase) -> impl Iterator<Item = Pass> {
+    Pass::ALL.into_iter().filter(move |pass| pass.info().phase == phase)
+}
+
+fn count(function: &Function) -> u64 {
+    function.layout.iter().map(|block| function.blocks[*block].len() as u64).sum()
+}

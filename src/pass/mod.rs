@@ -1,0 +1,188 @@
+//! The pass manager: runs the passes of `tables/passes.ron` phase by phase.
+//!
+//! Guarantees: nothing runs that has no row; every pass can be dumped, timed, verified and stopped at;
+//! an optional pass can be left out; an analysis that a pass does not preserve is dropped behind it,
+//! and in debug builds one that it says to preserve is compared with a fresh one. With `verify` the
+//! verifier runs after each pass, and no pass changes the control conditions of a convergent operation.
+
+mod dispatch;
+pub mod dump;
+mod encoder;
+
+use crate::analysis::PassCx;
+use crate::legal::Legalization;
+use crate::ori::{Function, verify};
+use crate::tables::latency::Latency;
+use crate::tables::passes::When;
+use crate::tables::{Pass, Phase};
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub use encoder::ENCODER;
+
+/// Changes a function behind a pass: how tests plant faults for bisecting.
+pub type Tamper = Arc<dyn Fn(Pass, &mut Function) + Send + Sync + UnwindSafe + RefUnwindSafe>;
+
+/// Which passes run, and how closely they are watched.
+#[derive(Clone, Default)]
+pub struct PassControl {
+    /// Run the verifier after every pass.
+    pub verify: bool,
+    /// Optional passes that do not run.
+    pub disabled: Vec<Pass>,
+    /// The last pass that runs at all.
+    pub stop_after: Option<Pass>,
+    /// The last pass behind which optional ones run: the rest of the pipeline is that of level 0.
+    pub plain_after: Option<Pass>,
+    /// A fault for tests.
+    pub tamper: Option<Tamper>,
+}
+
+impl std::fmt::Debug for PassControl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let PassControl { verify, disabled, stop_after, plain_after, tamper } = self;
+        let tampers = tamper.is_some();
+        write!(f, "PassControl {{ verify: {verify}, disabled: {disabled:?}, stop_after: {stop_after:?}, ")?;
+        write!(f, "plain_after: {plain_after:?}, tamper: {tampers} }}")
+    }
+}
+
+/// A pass failed: a refusal of the function, or a broken invariant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PassError {
+    pub pass: Pass,
+    pub message: String,
+}
+
+impl std::fmt::Display for PassError {
+    /// The phase and the message; the pass besides where its phase runs several.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.pass.info().phase.name(), self.message)
+    }
+}
+
+/// What the manager tells while it runs.
+pub enum Event<'a> {
+    Before(Pass, &'a Function),
+    After(Pass, &'a Function, Duration),
+    /// Every pass of a built phase has run.
+    AfterPhase(Phase, &'a Function),
+}
+
+/// The function's own check before anything runs.
+pub fn check_input(cx: &mut PassCx) -> Result<(), String> {
+    let errors = verify::verify(cx.function);
+    if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
+}
+
+/// Whether a pass runs on a function.
+fn runs(pass: Pass, function: &Function, control: &PassControl) -> bool {
+    let info = pass.info();
+    let scheduled = || function.optimise && Latency::of(function.target).is_some_and(|l| l.scheduled);
+    let plain = info.optional && control.plain_after.is_some_and(|last| pass > last);
+    let when = match info.when {
+        When::Always => true,
+        When::Optimised => function.optimise,
+        When::Scheduled => scheduled(),
+        When::Unscheduled => !scheduled(),
+    };
+    when && !plain && !(info.optional && control.disabled.contains(&pass))
+}
+
+/// Runs every pass in order; `tell` sees the function before and after each.
+///
+/// # Errors
+/// The first pass that refuses the function or breaks an invariant.
+pub fn run(
+    function: &mut Function,
+    options: &Legalization,
+    control: &PassControl,
+    mut tell: impl FnMut(Event),
+) -> Result<(), PassError> {
+    let mut cx = PassCx::new(function, ENCODER);
+    let mut passes = Pass::ALL.into_iter().peekable();
+    for phase in Phase::ALL {
+        cx.function.stage.progress = phase.info().progress.unwrap_or(cx.function.stage.progress);
+        while let Some(pass) = passes.next_if(|pass| pass.info().phase == phase) {
+            if control.plain_after.is_some_and(|last| pass > last) {
+                cx.function.optimise = false;
+            }
+            if runs(pass, cx.function, control) {
+                tell(Event::Before(pass, cx.function));
+                let elapsed = step(pass, &mut cx, options, control)?;
+                tell(Event::After(pass, cx.function, elapsed));
+            }
+            if control.stop_after == Some(pass) {
+                return Ok(());
+            }
+        }
+        if phase.info().built {
+            tell(Event::AfterPhase(phase, cx.function));
+        }
+    }
+    Ok(())
+}
+
+/// Runs one pass with everything that follows it.
+fn step(pass: Pass, cx: &mut PassCx, options: &Legalization, control: &PassControl) -> Result<Duration, PassError> {
+    let conditions = control.verify.then(|| verify::convergent_conditions(cx.function));
+    let start = Instant::now();
+    let outcome = dispatch::run(pass, cx, options);
+    let elapsed = start.elapsed();
+    outcome.map_err(|message| PassError { pass, message })?;
+    let mut errors = Vec::new();
+    cx.invalidate(pass.info().preserves);
+    if cfg!(debug_assertions) {
+        let stale = cx.stale();
+        errors.extend(stale.iter().map(|analysis| format!("{} is not preserved", analysis.name())));
+    }
+    if let Some(tamper) = &control.tamper {
+        tamper(pass, cx.function);
+        cx.invalidate(&[]);
+    }
+    if let Some(conditions) = conditions {
+        errors.extend(verify::verify(cx.function));
+        let now = verify::convergent_conditions(cx.function);
+        errors.extend(verify::compare_conditions(&conditions, &now));
+    }
+    if errors.is_empty() {
+        return Ok(elapsed);
+    }
+    Err(PassError { pass, message: format!("broken invariant behind {}: {}", pass.name(), errors.join("; ")) })
+}
+
+/// Runs one pass, or all passes of one phase, by name, with the verifier behind it; for tests.
+pub fn run_one(function: &mut Function, name: &str) -> Result<(), String> {
+    run_one_as(function, name, &Legalization::default())
+}
+
+/// The same as something else than the default asks for.
+pub fn run_one_as(function: &mut Function, name: &str, options: &Legalization) -> Result<(), String> {
+    let phase = Phase::ALL.into_iter().find(|phase| phase.name() == name);
+    let wanted: Vec<Pass> = match (Pass::by_name(name), phase) {
+        (Some(pass), _) => vec![pass],
+        (None, Some(phase)) => Pass::ALL.into_iter().filter(|pass| pass.info().phase == phase).collect(),
+        (None, None) => return Err(format!("no pass and no phase is called `{name}`")),
+    };
+    if wanted.is_empty() {
+        return Err(format!("phase `{name}` is planned"));
+    }
+    let control = PassControl::default();
+    let mut cx = PassCx::new(function, ENCODER);
+    for pass in wanted {
+        if runs(pass, cx.function, &control) {
+            step_of_one(pass, &mut cx, options)?;
+        }
+    }
+    Ok(())
+}
+
+fn step_of_one(pass: Pass, cx: &mut PassCx, options: &Legalization) -> Result<(), String> {
+    dispatch::run(pass, cx, options)?;
+    cx.invalidate(pass.info().preserves);
+    let stale = cx.stale();
+    let mut errors = verify::verify(cx.function);
+    errors.extend(stale.iter().map(|analysis| format!("{} is not preserved", analysis.name())));
+    if errors.is_empty() { Ok(()) } else { Err(errors.join("\n")) }
+}
