@@ -1,5 +1,5 @@
-//! Adding takes rows, no code: a copy of the repository with one more target, one more operation of the legality matrix and rules for it, one more PTX operation
-//! with its lowering, and one more helper with its body builds, compiles and runs kernels for that target, and shows the new cells. What a rule alone makes
+//! Adding takes rows, and for a pass its file: a copy of the repository with one more target, one more operation of the legality matrix and rules for it, one more PTX operation
+//! with its lowering, one more helper with its body, and one more pass builds, compiles and runs kernels for that target, and shows the new cells. What a rule alone makes
 //! illegal there is refused in the rule's words. Before the
 //! count of helpers is right, too, the build fails and says where.
 
@@ -105,6 +105,32 @@ fn add_helper(helpers: &Path) {
     std::fs::write(helpers.join("made_up.ptx"), "mad.lo.u32 d, a, 2, b;\n").unwrap();
 }
 
+/// A pass that puts a NOP in front: its file and its row.
+fn add_pass(root: &Path) {
+    let body = "//! A pass made up by a test.\n\nuse crate::analysis::PassCx;\nuse crate::tables::Op;\n\n\
+                /// Puts a NOP in front.\npub fn run(cx: &mut PassCx) {\n    let nop = cx.function.make(Op::NOP);\n    \
+                let entry = cx.function.entry();\n    cx.function.blocks[entry].insert(0, nop);\n}\n";
+    std::fs::write(root.join("src/opt/made_up.rs"), body).unwrap();
+    let table = root.join("tables/passes.ron");
+    let text = std::fs::read_to_string(&table).unwrap();
+    let row = "  (name: \"made_up\", run: \"opt::made_up::run(cx)\", phase: \"OriRemoveNopCode\", when: \"always\", optional: true, \
+               requires: \"physical\", makes: \"\", destroys: \"\", preserves: \"cfg dominators post_dominators loops\", \
+               after: [(\"remove_nops\", \"it would remove the NOP\")], src: \"made up by a test\"),\n";
+    let behind = text.find("(name: \"list_scheduler\"").unwrap();
+    let start = text[..behind].rfind('\n').unwrap() + 1;
+    std::fs::write(table, format!("{}{row}{}", &text[..start], &text[start..])).unwrap();
+}
+
+/// NOPs of a kernel compiled with these options besides.
+fn nops(sassafras: &Path, folder: &Path, options: &[&str]) -> usize {
+    let cubin = folder.join("nops.cubin");
+    let saxpy = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/saxpy.ptx");
+    let compiled = Command::new(sassafras).arg("-arch=sm_90").args(options).arg(saxpy).arg("-o").arg(&cubin).output();
+    assert!(compiled.unwrap().status.success());
+    let shown = Command::new(sassafras).arg("disasm").arg(&cubin).output().unwrap();
+    String::from_utf8_lossy(&shown.stdout).matches(" NOP").count()
+}
+
 /// One more of the last category.
 fn count_helper(categories: &Path) {
     let text = std::fs::read_to_string(categories).unwrap();
@@ -193,6 +219,7 @@ fn rows_add_a_target_operations_and_a_helper() {
     add_ptx_operation(&at("tables"));
     refuse_operation(&at("tables/legality/integer.ron"));
     add_helper(&at("tables/helpers"));
+    add_pass(temp.path());
     let refused = build(temp.path()).unwrap_err();
     let said = "[helpers] sm80-inline: 2 helpers, not 1";
     let line = refused.lines().find(|line| line.contains(said)).unwrap_or_else(|| panic!("{refused}"));
@@ -212,6 +239,11 @@ fn rows_add_a_target_operations_and_a_helper() {
     );
     std::fs::write(at("good.ptx"), using(shift, "sm_120")).unwrap();
     compile(&sassafras, &at("good.ptx"), &at("good.cubin"));
+
+    let listed = Command::new(&sassafras).arg("--print-phases").output().unwrap();
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("OriRemoveNopCode\n      remove_nops\n      made_up\n"));
+    let without = nops(&sassafras, temp.path(), &["--disable-pass=made_up"]);
+    assert_eq!(nops(&sassafras, temp.path(), &[]), without + 1);
 
     let saxpy = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/saxpy.ptx");
     compile(&sassafras, &saxpy, &at("saxpy.cubin"));

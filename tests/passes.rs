@@ -1,0 +1,153 @@
+//! The pass manager: what `--print-phases` lists, what each option about passes does, and that bisecting
+//! finds the pass behind which a fault was planted.
+
+use sassafras::bisect::{Launch, Verdict, bisect};
+use sassafras::compile::{Options, compile};
+use sassafras::ori::Function;
+use sassafras::sim::launch::ArgValue;
+use sassafras::sim::run::{How, Shape, run_as};
+use sassafras::tables::{Op, Pass, Phase, Role};
+use std::process::Command;
+use std::sync::Arc;
+
+/// Work for every optional pass: a division by a constant, a repeated product, an address with an offset, an
+/// atomic operation without a result, a loop with an invariant division, a short arm.
+const KERNEL: &str = "
+.version 8.0
+.target sm_75
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u32 n)
+{
+    .reg .b64 %a, %o; .reg .b32 %t, %n, %x, %y, %z, %i, %s; .reg .pred %p, %q;
+    ld.param.u64 %a, [out]; ld.param.u32 %n, [n];
+    mov.u32 %t, %tid.x;
+    mul.wide.u32 %o, %t, 4;
+    add.u64 %a, %a, %o;
+    div.u32 %x, %t, 7;
+    mul.lo.u32 %y, %t, %n;
+    mul.lo.u32 %z, %t, %n;
+    add.u32 %y, %y, %z;
+    add.u32 %x, %x, %y;
+    mov.u32 %i, 0;
+    mov.u32 %s, %x;
+LOOP:
+    div.u32 %z, %t, %n;
+    add.u32 %s, %s, %z;
+    add.u32 %i, %i, 1;
+    setp.lt.u32 %p, %i, 4;
+    @%p bra LOOP;
+    setp.gt.u32 %q, %s, 40;
+    @!%q bra END;
+    add.u32 %s, %s, 3;
+END:
+    st.global.u32 [%a+128], %s;
+    atom.global.add.u32 %z, [%a], 5;
+    ret;
+}
+";
+
+const SHAPE: Shape = Shape { grid: [1, 1, 1], block: [32, 1, 1], smem: 0 };
+
+fn arguments() -> Vec<ArgValue> {
+    let out = ArgValue::Buffer { bytes: vec![0; 512], writable: true };
+    vec![out, ArgValue::Scalar { bytes: 3u32.to_le_bytes().to_vec() }]
+}
+
+/// Moves the first store of a function four bytes on.
+fn spoil(function: &mut Function) {
+    let stores = function.layout.iter().flat_map(|b| function.blocks[*b].clone());
+    let store = stores.into_iter().find(|inst| function.insts[*inst].op == Op::STG);
+    let store = store.expect("the kernel stores");
+    let old = function.imm_value(function.arg(store, Role::Off)).unwrap_or(0);
+    let new = function.imm(old + 4);
+    function.set_arg(store, Role::Off, new);
+}
+
+fn verdict(faulty: Option<Pass>) -> Verdict {
+    let mut options = Options::new("sm_80");
+    if let Some(faulty) = faulty {
+        options.passes.tamper = Some(Arc::new(move |pass, function| {
+            if pass == faulty {
+                spoil(function);
+            }
+        }));
+    }
+    let arguments = arguments();
+    let launch = Launch { source: KERNEL.as_bytes(), kernel: "k", shape: SHAPE, arguments: &arguments };
+    bisect(&launch, &options).unwrap()
+}
+
+#[test]
+fn bisect_finds_a_fault_planted_behind_each_optional_pass() {
+    assert_eq!(verdict(None), Verdict::Right);
+    let optional: Vec<Pass> = Pass::ALL.into_iter().filter(|pass| pass.info().optional).collect();
+    assert!(optional.len() >= 10);
+    for pass in optional {
+        assert_eq!(verdict(Some(pass)), Verdict::Pass(pass));
+    }
+    let lowest = Pass::by_name("construct_ssa").unwrap();
+    assert_eq!(verdict(Some(lowest)), Verdict::Always);
+}
+
+#[test]
+fn the_result_is_right_without_each_optional_pass() {
+    let run = |options: &Options| {
+        let cubin = compile(KERNEL, options).unwrap().cubin;
+        let mut values = arguments();
+        let outcome = run_as(&cubin, "k", SHAPE, &mut values, How::default()).unwrap();
+        assert!(outcome.reports.is_empty(), "{:?}", outcome.reports);
+        values
+    };
+    let usual = Options { verify_ir: true, ..Options::new("sm_90") };
+    let wanted = run(&usual);
+    for pass in Pass::ALL.into_iter().filter(|pass| pass.info().optional) {
+        let mut options = usual.clone();
+        options.passes.disabled = vec![pass];
+        assert_eq!(run(&options), wanted, "without {}", pass.name());
+    }
+}
+
+/// What the program prints on standard output, with its exit status.
+fn printed(arguments: &[&str]) -> (String, bool) {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("k.ptx");
+    std::fs::write(&source, KERNEL).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sassafras"));
+    let output = command.args(arguments).arg(&source).arg("-o").arg(folder.path().join("k.cubin")).output().unwrap();
+    (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.success())
+}
+
+#[test]
+fn print_phases_lists_159_phases_and_every_pass_under_its_own() {
+    let output = Command::new(env!("CARGO_BIN_EXE_sassafras")).arg("--print-phases").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (mut phases, mut passes) = (Vec::new(), Vec::new());
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match line.strip_prefix("      ") {
+            Some(pass) => passes.push((*phases.last().unwrap(), pass)),
+            None => phases.push(words[1]),
+        }
+    }
+    assert_eq!(phases, Phase::ALL.map(Phase::name));
+    assert_eq!(phases.len(), 159);
+    assert_eq!(passes, Pass::ALL.map(|pass| (pass.info().phase.name(), pass.name())));
+}
+
+#[test]
+fn options_about_passes_do_what_they_say() {
+    let (text, _) = printed(&["-arch=sm_80", "--dump-before=gvn", "--dump-after=gvn,LateExpansion"]);
+    let heads: Vec<&str> = text.lines().filter(|line| line.starts_with("# ")).collect();
+    assert_eq!(heads, ["# before gvn", "# after gvn", "# after LateExpansion"]);
+    let (text, done) = printed(&["-arch=sm_80", "--stop-after=construct_ssa"]);
+    assert!(done && text.starts_with("# stopped after construct_ssa\nfunction k sm_80 ssa\n"), "{text}");
+    let (text, done) = printed(&["-arch=sm_80", "--time-passes"]);
+    assert!(done && text.lines().any(|line| line.starts_with("allocate_registers ")), "{text}");
+    assert!(!printed(&["-arch=sm_80", "--disable-pass=allocate_registers"]).1);
+    assert!(!printed(&["-arch=sm_80", "--disable-pass=no_such_pass"]).1);
+    let (with, without) = (
+        printed(&["-arch=sm_80", "--dump-after=licm"]).0,
+        printed(&["-arch=sm_80", "--disable-pass=licm", "--dump-after=licm"]).0,
+    );
+    assert!(with.starts_with("# after licm\n") && without.is_empty());
+}
