@@ -97,6 +97,77 @@ const CASES: &[(&str, &str, u32, Option<Kind>)] = &[
         32,
         Some(Kind::Race),
     ),
+    ("one word from two warps", "shr.u32 %r5, %r1, 5;\nst.shared.u32 [memory], %r5;", 64, Some(Kind::Race)),
+    (
+        "a word that another warp stored the same, and reads itself",
+        "mov.u32 %r5, 7;\nst.shared.u32 [memory], %r5;\nld.shared.u32 %r6, [memory];\nst.global.u32 [%rd3], %r6;",
+        64,
+        None,
+    ),
+    (
+        "a word that another warp stored the same, and a third one reads",
+        "setp.ge.u32 %p1, %r1, 64;\nmov.u32 %r5, 7;\n@!%p1 st.shared.u32 [memory], %r5;\nmov.u32 %r6, 0;\n@%p1 ld.shared.u32 %r6, [memory];\nst.global.u32 [%rd3], %r6;",
+        96,
+        Some(Kind::Race),
+    ),
+    (
+        "a bit field in a byte that nobody has written",
+        "ld.local.u8 %r5, [stack+1];\nand.b32 %r5, %r5, 248;\nand.b32 %r6, %r1, 7;\nor.b32 %r5, %r5, %r6;\nst.local.u8 [stack+1], %r5;\n\
+         ld.local.u8 %r5, [stack+1];\nand.b32 %r5, %r5, 7;\nst.global.u32 [%rd3], %r5;",
+        32,
+        None,
+    ),
+    (
+        "a bit more than the field has",
+        "ld.local.u8 %r5, [stack+1];\nand.b32 %r5, %r5, 248;\nand.b32 %r6, %r1, 7;\nor.b32 %r5, %r5, %r6;\nst.local.u8 [stack+1], %r5;\n\
+         ld.local.u8 %r5, [stack+1];\nand.b32 %r5, %r5, 15;\nst.global.u32 [%rd3], %r5;",
+        32,
+        Some(Kind::Uninitialised),
+    ),
+    (
+        "a byte beside padding, loaded as a half",
+        "st.local.u8 [stack], %r1;\nld.local.u16 %r5, [stack];\nshl.b32 %r5, %r5, 24;\nshr.s32 %r5, %r5, 24;\nst.global.u32 [%rd3], %r5;",
+        32,
+        None,
+    ),
+    (
+        "the padding beside a byte",
+        "st.local.u8 [stack], %r1;\nld.local.u16 %r5, [stack];\nshr.u32 %r5, %r5, 8;\nst.global.u32 [%rd3], %r5;",
+        32,
+        Some(Kind::Uninitialised),
+    ),
+    (
+        "a sign that is known",
+        "ld.local.u8 %r5, [stack];\nor.b32 %r5, %r5, 128;\nst.local.u8 [stack], %r5;\nld.local.s8 %r5, [stack];\nshr.s32 %r5, %r5, 8;\nst.global.u32 [%rd3], %r5;",
+        32,
+        None,
+    ),
+    (
+        "a sign that is not",
+        "ld.local.u8 %r5, [stack];\nand.b32 %r5, %r5, 240;\nst.local.u8 [stack], %r5;\nld.local.s8 %r5, [stack];\nshr.s32 %r5, %r5, 8;\nst.global.u32 [%rd3], %r5;",
+        32,
+        Some(Kind::Uninitialised),
+    ),
+    (
+        "bytes picked, shifted and compared where they have values",
+        "st.local.u8 [stack], %r1;\nst.local.u8 [stack+3], %r1;\nld.local.u32 %r5, [stack];\nprmt.b32 %r6, %r5, %r5, 0x3030;\nbfe.u32 %r7, %r5, 24, 8;\n\
+         shf.l.wrap.b32 %r8, %r5, %r1, 8;\nshf.r.wrap.b32 %r9, %r5, %r1, 24;\nand.b32 %r10, %r5, 255;\nsetp.eq.u32 %p1, %r10, 5;\nselp.b32 %r11, %r6, %r7, %p1;\n\
+         and.b32 %r9, %r9, 255;\nshr.u32 %r8, %r8, 8;\nshl.b32 %r8, %r8, 8;\nadd.u32 %r11, %r11, %r9;\nadd.u32 %r11, %r11, %r8;\nmul.lo.u32 %r12, %r5, 16777216;\nadd.u32 %r11, %r11, %r12;\nst.global.u32 [%rd3], %r11;",
+        32,
+        None,
+    ),
+    (
+        "a carry out of bits without values",
+        "st.local.u8 [stack+1], %r1;\nld.local.u16 %r5, [stack];\nadd.u32 %r5, %r5, 1;\nand.b32 %r5, %r5, 65280;\nst.global.u32 [%rd3], %r5;",
+        32,
+        Some(Kind::Uninitialised),
+    ),
+    (
+        "an exchange into what nobody has written",
+        "atom.shared.exch.b32 %r5, [%r4], %r1;\nld.shared.u32 %r6, [%r4];\nst.global.u32 [%rd3], %r6;",
+        32,
+        None,
+    ),
     ("the same word from all lanes", "mov.u32 %r5, 7;\nst.shared.u32 [memory], %r5;", 32, None),
     (
         "the same byte from all lanes",
@@ -144,6 +215,58 @@ fn not_as_deserved(name: &str, body: &str, threads: u32, kind: Option<Kind>) -> 
         }
     }
     wrong
+}
+
+/// The interpreter judges values and races as the machine does, but for the lanes of one warp.
+#[test]
+fn the_interpreter_says_the_same() {
+    let mut wrong = Vec::new();
+    for (name, body, threads, kind) in CASES {
+        let judged = matches!(kind, None | Some(Kind::Uninitialised | Kind::Race));
+        if !judged || name.starts_with("one word from all lanes") || name.starts_with("one word from two lanes") {
+            continue;
+        }
+        let module = sassafras::sim::ptx::parse(source(body).as_bytes()).0.expect("parses");
+        let mut args = [ArgValue::Buffer { bytes: vec![0; 4 * 256], writable: true }];
+        let shape = Shape { grid: [1; 3], block: [*threads, 1, 1], smem: 0 };
+        let (outcome, done) = sassafras::sim::ptx::run_within(&module, "k", shape, &mut args, 1 << 20);
+        let first = outcome.reports.first().map(|report| report.fault.kind);
+        if done.is_err() || first != *kind {
+            wrong.push(format!("{name}: {done:?}, {:?}", outcome.reports));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Warps that store the same value to the same place get a note, and no error.
+#[test]
+fn the_same_value_from_several_warps_is_a_note() {
+    let body = "mov.u32 %r5, 7;\nst.shared.u32 [memory], %r5;";
+    for target in TARGETS {
+        for level in [0, 3] {
+            let outcome = run(&cubin_of(body, target, level), 64, How::default());
+            assert!(outcome.reports.is_empty(), "{target} -O{level}: {:?}", outcome.reports);
+            let kinds: Vec<Kind> = outcome.notes.iter().map(|note| note.fault.kind).collect();
+            assert_eq!(kinds, [Kind::Race], "{target} -O{level}");
+            assert!(outcome.notes[0].to_string().contains("the value is the same"), "{}", outcome.notes[0]);
+        }
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("k.ptx");
+    std::fs::write(&path, source(body)).expect("a file");
+    for engine in ["sass", "ptx"] {
+        let run = Command::new(env!("CARGO_BIN_EXE_sassafras"))
+            .args(["run", "--kernel", "k", "--grid", "1", "--block", "64", "--json", "--engine", engine])
+            .arg(&path)
+            .arg("--arg")
+            .arg(format!("out:{}:1024", folder.path().join("out").display()))
+            .output()
+            .expect("runs");
+        let (said, json) = (String::from_utf8_lossy(&run.stderr), String::from_utf8_lossy(&run.stdout));
+        assert!(run.status.success(), "{engine}: {said}");
+        assert!(said.contains("sassafras note    : shared-memory race: shared address"), "{engine}: {said}");
+        assert!(json.contains("\"severity\": \"note\"") && !json.contains("\"error\""), "{engine}: {json}");
+    }
 }
 
 /// What is done with a predicate or number that hangs on `%r5`, which nobody has written.

@@ -3,7 +3,6 @@
 use crate::cubin::line_table::SourceLine;
 use crate::diag::Diagnostic;
 use crate::gpu::{Card, check_arguments};
-use crate::sim::fault::Fault;
 use crate::sim::launch::{ArgValue, CommandArg, parse_command_arg, write_results};
 use crate::sim::ptx;
 use crate::sim::report::Report;
@@ -86,7 +85,7 @@ impl Options {
     }
 }
 
-/// Runs and writes the results; any report is exit status 1, and one that ended the run writes none.
+/// Runs and writes the results; any report but a note is exit status 1, and one that ended the run writes none.
 pub fn run(options: &Options) -> Result<ExitCode, String> {
     let mut bytes = super::read(&options.file)?;
     let is_cubin = bytes.starts_with(b"\x7fELF");
@@ -128,6 +127,7 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
         }
     };
     outcome.reports.iter().for_each(|report| super::tell(&format!("sassafras error   : {report}\n")));
+    outcome.notes.iter().for_each(|note| super::tell(&format!("sassafras note    : {note}\n")));
     if outcome.ended {
         write_results(&args, &values)?;
     }
@@ -155,6 +155,8 @@ struct Written<'a> {
 
 #[derive(serde::Serialize)]
 struct WrittenReport<'a> {
+    /// `error`, or `note`: of what changes no exit status.
+    severity: &'static str,
     kind: &'static str,
     message: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -171,6 +173,8 @@ struct WrittenReport<'a> {
 }
 
 fn json(kernel: &str, outcome: &Outcome) -> Result<String, String> {
+    let errors = outcome.reports.iter().map(|report| written_report("error", report));
+    let notes = outcome.notes.iter().map(|note| written_report("note", note));
     let written = Written {
         kernel,
         ended: outcome.ended,
@@ -178,14 +182,15 @@ fn json(kernel: &str, outcome: &Outcome) -> Result<String, String> {
         lane_instructions: outcome.stats.lane_instructions,
         cycles: outcome.cycles,
         opcodes: &outcome.counts,
-        reports: outcome.reports.iter().map(written_report).collect(),
+        reports: errors.chain(notes).collect(),
     };
     let text = serde_json::to_string_pretty(&written).map_err(|error| error.to_string())?;
     Ok(text + "\n")
 }
 
-fn written_report(r: &Report) -> WrittenReport<'_> {
+fn written_report<'r>(severity: &'static str, r: &'r Report) -> WrittenReport<'r> {
     WrittenReport {
+        severity,
         kind: r.fault.kind.name(),
         message: &r.fault.what,
         instruction: &r.instruction,
@@ -210,15 +215,17 @@ fn interpret(source: &[u8], shape: Shape, values: &mut [ArgValue], options: &Opt
     printed.map_err(|error| format!("cannot print: {error}"))?;
     let mut outcome = Outcome { ended: done.is_ok(), ..Outcome::default() };
     (outcome.stats.instructions, outcome.stats.lane_instructions) = (ran.instructions, ran.instructions);
-    outcome.reports = done.err().map(|fault| report_of(fault, source)).into_iter().collect();
+    let text = String::from_utf8_lossy(source);
+    let ended = done.err().map(Report::of);
+    outcome.reports = ran.reports.into_iter().chain(ended).map(|report| with_line(report, &text)).collect();
+    outcome.notes = ran.notes.into_iter().map(|note| with_line(note, &text)).collect();
     Ok(outcome)
 }
 
-/// The report of a fault in source text: the instruction is its line.
-fn report_of(fault: Fault, source: &[u8]) -> Report {
-    let text = String::from_utf8_lossy(source);
-    let line = fault.source.as_ref().and_then(|at| text.lines().nth((at.line as usize).checked_sub(1)?));
-    Report { instruction: line.unwrap_or_default().trim().to_string(), ..Report::of(fault) }
+/// A report of source text: the instruction is its line.
+fn with_line(report: Report, text: &str) -> Report {
+    let line = report.fault.source.as_ref().and_then(|at| text.lines().nth((at.line as usize).checked_sub(1)?));
+    Report { instruction: line.unwrap_or_default().trim().to_string(), ..report }
 }
 
 fn show(diagnostics: &[Diagnostic], source: &[u8], options: &Options) {

@@ -9,6 +9,7 @@ mod link;
 pub mod memory;
 pub mod ops;
 pub mod ptx;
+pub mod race;
 pub mod report;
 pub mod run;
 pub mod sass;

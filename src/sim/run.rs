@@ -98,6 +98,8 @@ pub struct Outcome {
     pub cycles: Option<Cycles>,
     /// What the program did wrong; the last one ended the run where it could not go on.
     pub reports: Vec<Report>,
+    /// What is worth a note and is no error.
+    pub notes: Vec<Report>,
     /// How often each instruction was executed, once per group of lanes, by its place in the code.
     pub executed: Vec<u64>,
     /// How often instructions of each opcode were executed, once per group of lanes.
@@ -259,7 +261,7 @@ fn watched(
         let (done, stats, watch) = grid::run_watched(setup, global, watch);
         outcome.stats = stats;
         outcome.cycles = latency.map(|_| watch.cycles);
-        (outcome.reports, outcome.executed) = watch.into_reports();
+        (outcome.reports, outcome.notes, outcome.executed) = watch.into_reports();
         for (lifted, count) in code.iter().zip(&outcome.executed).filter(|(_, count)| **count > 0) {
             if let Ok(lifted) = lifted {
                 *outcome.counts.entry(lifted.inst.op.info().text).or_default() += count;
@@ -273,7 +275,7 @@ fn watched(
         Ok(()) => outcome.ended = true,
         Err(fault) => outcome.reports.push(Report::of(fault)),
     }
-    for report in &mut outcome.reports {
+    for report in outcome.reports.iter_mut().chain(&mut outcome.notes) {
         let Some(pc) = report.fault.place.and_then(|place| place.pc) else { continue };
         let lifted = code.get(pc as usize / 16).and_then(|lifted| lifted.as_ref().ok());
         report.instruction = lifted.map_or(String::new(), |lifted| sass::text(target, &lifted.inst, pc, None));

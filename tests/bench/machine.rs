@@ -1,6 +1,7 @@
 //! How fast the machine is: lane-instructions per second of CPU time on one core, unwatched, watched, and with time.
 //!
-//! Input: three small kernels, compiled by us for one target at -O3. Output: a line for each, with the budget. `cargo bench --bench machine`.
+//! Input: three small kernels, compiled by us for one target at -O3, and a compression that clang made without optimisation (`lz.ptx`:
+//! long loops of loads, stores and branches over local memory), at -O0 and -O3. Output: a line for each, with the budget. `cargo bench --bench machine`.
 
 use sassafras::compile::{Options, compile};
 use sassafras::sim::launch::ArgValue;
@@ -9,6 +10,7 @@ use sassafras::sim::run::{How, Shape, run_as};
 /// Lane-instructions per second that a run with time must reach.
 const BUDGET: f64 = 20e6;
 const ROUNDS: u32 = 4000;
+const LZ: &str = include_str!("lz.ptx");
 
 /// CPU time of this thread: what others do on the same machine does not count.
 fn seconds() -> f64 {
@@ -52,17 +54,19 @@ fn main() {
         ("watched", How { timed: false, ..How::default() }),
         ("timed", How::default()),
     ];
-    for (name, body) in bodies {
-        let source = kernel(name, body);
-        let output = compile(&source, &Options::new("sm_90")).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let small = bodies.map(|(name, body)| (name, name, kernel(name, body), 3));
+    let long = [("lz -O0", 0), ("lz -O3", 3)].map(|(name, level)| (name, "kern", LZ.to_string(), level));
+    for (name, entry, source, opt_level) in small.into_iter().chain(long) {
+        let options = Options { opt_level, ..Options::new("sm_90") };
+        let output = compile(&source, &options).unwrap_or_else(|errors| panic!("{errors:?}"));
         for (way, how) in ways {
-            let mut args = [
-                ArgValue::Buffer { bytes: vec![0; 1024], writable: true },
-                ArgValue::Scalar { bytes: ROUNDS.to_le_bytes().to_vec() },
-            ];
+            let mut args = vec![ArgValue::Buffer { bytes: vec![0; 1024], writable: true }];
+            if entry == name {
+                args.push(ArgValue::Scalar { bytes: ROUNDS.to_le_bytes().to_vec() });
+            }
             let shape = Shape { grid: [1; 3], block: [256, 1, 1], smem: 0 };
             let start = seconds();
-            let outcome = run_as(&output.cubin, name, shape, &mut args, how).expect("runs");
+            let outcome = run_as(&output.cubin, entry, shape, &mut args, how).expect("runs");
             let seconds = seconds() - start;
             outcome.reports.iter().for_each(|report| println!("    {report}"));
             let speed = outcome.stats.lane_instructions as f64 / seconds;

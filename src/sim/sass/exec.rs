@@ -61,7 +61,7 @@ impl Machine<'_> {
         let lead = (turned.trailing_zeros() + w.last_lane + 1) % LANES as u32;
         w.last_lane = lead;
         let mut pc = w.pc[lead as usize];
-        let group = w.lanes_where(w.running, |lane| w.pc[lane] == pc);
+        let group = w.running & w.standing_at(pc);
         let mut done = 0;
         loop {
             let flow = self.step(block, warp, pc, group)?;

@@ -219,6 +219,11 @@ impl Warp {
         }
     }
 
+    /// Lanes whose next instruction is this one. All are asked, so that it is one comparison of vectors.
+    pub fn standing_at(&self, pc: u32) -> u32 {
+        self.pc.iter().enumerate().fold(0, |mask, (lane, at)| mask | u32::from(*at == pc) << lane)
+    }
+
     /// Lanes for which a condition holds.
     pub fn lanes_where(&self, among: u32, holds: impl Fn(usize) -> bool) -> u32 {
         lanes_of(among).filter(|lane| holds(*lane)).fold(0, |mask, lane| mask | 1 << lane)

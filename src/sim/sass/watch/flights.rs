@@ -29,6 +29,25 @@ impl Default for Places {
 /// A setting of a scoreboard: its number among all of that scoreboard, from 1.
 pub type Setting = Option<(u8, u64)>;
 
+/// A number with what it counts, in one word: of a scoreboard, or of an order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark(u64);
+
+/// Bits of the number of a mark.
+const NUMBER: u32 = 56;
+
+impl Mark {
+    /// Of what counts from 1; nothing where there is none.
+    pub fn of(counted: Option<(u8, u64)>) -> Mark {
+        Mark(counted.map_or(0, |(of, number)| u64::from(of) << NUMBER | number))
+    }
+
+    /// What it counts, and the number.
+    fn get(self) -> Option<(u8, u64)> {
+        (self.0 != 0).then_some(((self.0 >> NUMBER) as u8, self.0 & u64::MAX >> (u64::BITS - NUMBER)))
+    }
+}
+
 /// A write that may be under way, or a read.
 #[derive(Clone, Copy, Debug)]
 pub struct Flight {
@@ -37,11 +56,11 @@ pub struct Flight {
     pub issue: u64,
     pub pc: u32,
     /// Settings of scoreboards each of which says that it is over.
-    pub settings: [Setting; 2],
+    pub settings: [Mark; 2],
     /// An earlier write that may come after it: the register's value is not known until it is written again.
     pub overtaken: Option<u32>,
     /// The order that it is part of, where it is, and its place there.
-    pub order: Option<(u8, u64)>,
+    pub order: Mark,
 }
 
 /// What is known to be over, and the clock of the running group.
@@ -57,18 +76,19 @@ pub struct Known {
 
 impl Known {
     fn announced(&self, f: &Flight) -> bool {
-        f.settings.iter().flatten().any(|(board, number)| self.done[usize::from(*board)] >= *number)
+        let waited = |(board, number): (u8, u64)| self.done[usize::from(board)] >= number;
+        f.settings.iter().any(|mark| mark.get().is_some_and(waited))
     }
 
     fn is_done(&self, f: &Flight) -> bool {
-        self.announced(f) || f.order.is_some_and(|(order, place)| self.over.0[usize::from(order)] >= place)
+        self.announced(f) || f.order.get().is_some_and(|(order, place)| self.over.0[usize::from(order)] >= place)
     }
 
     /// Whether nobody can be too early for a write; lanes of other groups have clocks of their own.
     fn is_past_write(&self, f: &Flight, group: u32) -> bool {
         let settled = self.clock >= f.issue + SETTLED && f.lanes & !group == 0 && f.overtaken.is_none();
         let info = f.what.class.info();
-        let never = f.settings == [None, None] && !info.announced && !info.late;
+        let never = f.settings == [Mark::default(); 2] && !info.announced && !info.late;
         settled && (never || self.announced(f))
     }
 
@@ -90,7 +110,7 @@ impl Known {
                 (passed < n.into())
                     .then(|| format!("{passed} cycles after the instruction at pc {pc:#x}, and {n} are needed"))
             }
-            Needed::Scoreboard => Some(match f.settings[0].or(f.settings[1]) {
+            Needed::Scoreboard => Some(match f.settings[0].get().or(f.settings[1].get()) {
                 Some((board, _)) => {
                     format!("while scoreboard {board} of the instruction at pc {pc:#x} was not waited for")
                 }

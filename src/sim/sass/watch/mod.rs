@@ -5,7 +5,12 @@
 //! * **Values.** Each bit of a register, of shared and of local memory has a value or not; a warp starts with none. What has no value may be
 //!   copied, computed with, spilt and discarded, and taints what depends on it. It is a report (*uninitialised*) when it reaches an address,
 //!   global memory, an atomic, the guard of what cannot be undone, a branch or a barrier. Nothing that has a value is ever reported.
-//! * **Shared memory.** Two accesses that nothing puts in order are a report (*race*); see `race`.
+//!   Judged is each bit: what an instruction masks, shifts or selects away does not count (`trial` finds by trying what a
+//!   result depends on), loads and stores carry the bits of each byte, and signs those of the bit that they repeat. Not judged: what several
+//!   instructions together make independent of it (`a ^ ((a ^ b) & m)` in two of them), a number that only an
+//!   unlikely pattern of bits changes, arguments of the driver's own functions, and global memory, which counts as written.
+//! * **Shared memory.** Two accesses that nothing puts in order are a report (*race*); see `race`. Where both store the same value it is
+//!   a note, which is printed and changes no exit status.
 //! * **Barriers.** A block barrier that a warp reaches in parts is a report (*divergent barrier*).
 //! * **Registers.** One beyond the declared count is a report when an instruction that names it is executed.
 //! * **Time** (where it is on): a result is visible only after its latency, or after its scoreboard was waited for; see `time`. What is read
@@ -20,7 +25,7 @@ mod copies;
 pub mod cost;
 mod flights;
 pub mod jitter;
-pub mod race;
+mod matrices;
 mod reach;
 pub mod shadow;
 mod spoil;
@@ -30,9 +35,10 @@ pub mod touch;
 mod trial;
 
 use super::super::fault::{Fault, Kind, Place};
+use super::super::race::{Access, Clock, Races};
 use super::super::report::{Report, Reports};
 use super::block::{BARRIERS, Block};
-use super::code::{Code, Exec, Space};
+use super::code::{AtomicOp, Code, Exec, Space};
 use super::exec::{Machine, Step};
 use super::setup::Setup;
 use super::warp::lanes_of;
@@ -40,7 +46,6 @@ use crate::tables::latency::Latency;
 use copies::Copies;
 use cost::{Cost, Course, Cycles};
 use jitter::Jitter;
-use race::{Access, Clock, Races};
 use reach::{Act, Reach};
 use shadow::Shadow;
 use spoil::Stores;
@@ -110,6 +115,8 @@ impl Seen {
 pub struct Watch {
     notes: Vec<Rc<Note>>,
     reports: Reports,
+    /// What is worth a note and no error.
+    remarks: Reports,
     /// How often each instruction was executed, once per group.
     pub counts: Vec<u64>,
     trace: Option<fn(&str)>,
@@ -140,9 +147,9 @@ impl Watch {
         }
     }
 
-    /// What it found.
-    pub fn into_reports(self) -> (Vec<Report>, Vec<u64>) {
-        (self.reports.into_list(), self.counts)
+    /// What it found: errors, notes; how often each instruction was executed.
+    pub fn into_reports(self) -> (Vec<Report>, Vec<Report>, Vec<u64>) {
+        (self.reports.into_list(), self.remarks.into_list(), self.counts)
     }
 
     /// A block has ended: what it cost.
@@ -270,6 +277,14 @@ impl Watch {
         if self.jitter.is_some() && matches!(s.code.exec, Exec::CopyAsync { .. }) {
             self.held = Copies::held(&block.shared, &self.reaches);
         }
+        match s.code.exec {
+            Exec::LoadMatrix { .. } => {
+                let found = matrices::load(&mut seen.shared, block, s, &touches.writes, &self.reaches);
+                self.tainted.extend(found);
+            }
+            Exec::StoreMatrix { .. } => matrices::store(&mut seen.shared, &seen.warps[s.warp], block, s, touches),
+            _ => {}
+        }
         let stores = self.reaches.first().is_some_and(|r| r.act == Act::Store);
         if stores {
             let shadow = &mut seen.warps[s.warp];
@@ -291,17 +306,19 @@ impl Watch {
             }
             let (store, atomic) = (r.act != Act::Load, r.act == Act::Atomic);
             let (at, bytes, lane) = (r.at, r.bytes, r.lane);
-            let access = Access { at, bytes, store, atomic, warp: s.warp, lane, group: s.group, step, pc: s.pc };
-            let Some((at, other)) = seen.races.access(access, block.shared.len()) else { continue };
-            let (pc, warp, before) = (u64::from(other.pc) * 16, other.warp, other.lane);
-            let text = match other.is_beside(&access) {
+            let same = if stores { reach::unchanged(block, s.warp, s.code, &r) } else { 0 };
+            let access = Access { at, bytes, store, atomic, same, warp: s.warp, lane, group: s.group, step, pc: s.pc };
+            let Some(race) = seen.races.access(access, block.shared.len()) else { continue };
+            let before = race.other.lane;
+            let text = match race.other.is_beside(&access) {
                 true if reach::same_data(block, s.warp, s.code, [lane, before.into()]) => continue,
-                true => format!("lane {before} stores something else to shared address {at:#x} at the same time"),
-                false => format!(
-                    "shared address {at:#x} was accessed at pc {pc:#x} by warp {warp}, lane {before}, and nothing puts the two in order"
-                ),
+                true => {
+                    format!("lane {before} stores something else to shared address {:#x} at the same time", race.at)
+                }
+                false => race.text(&format!("pc {:#x}", u64::from(race.other.pc) * 16)),
             };
-            self.report(block, s, Fault::of(Kind::Race, text).about(at).on_lane(lane));
+            let fault = Fault::of(Kind::Race, text).about(race.at).on_lane(lane);
+            if race.benign { self.remark(block, s, fault) } else { self.report(block, s, fault) }
         }
     }
 
@@ -359,6 +376,9 @@ impl Watch {
         }
         if self.reaches.first().is_some_and(|r| r.act != Act::Store) {
             reach::load(&mut seen.shared, shadow, block, s.warp, (s.code, touches), &self.reaches);
+            if matches!(s.code.exec, Exec::Atomic { op: AtomicOp::Exch, .. }) {
+                reach::written(&mut seen.shared, shadow, block, s.warp, &self.reaches);
+            }
         }
         if self.latency.is_some() && self.reaches.first().is_some_and(|r| r.act == Act::Store) {
             if matches!(s.code.exec, Exec::CopyAsync { .. }) {
@@ -379,9 +399,18 @@ impl Watch {
     }
 
     fn report(&mut self, block: &Block, s: &Step, fault: Fault) {
-        let place = Place { block: block.id, warp: s.warp as u32, pc: Some(u64::from(s.pc) * 16) };
-        self.reports.add(fault.among(s.active).among(s.group).at(place));
+        self.reports.add(placed(block, s, fault));
     }
+
+    /// What is worth a note and no error.
+    fn remark(&mut self, block: &Block, s: &Step, fault: Fault) {
+        self.remarks.add(placed(block, s, fault));
+    }
+}
+
+fn placed(block: &Block, s: &Step, fault: Fault) -> Fault {
+    let place = Place { block: block.id, warp: s.warp as u32, pc: Some(u64::from(s.pc) * 16) };
+    fault.among(s.active).among(s.group).at(place)
 }
 
 /// Whoever waited at a barrier that has become complete knows what all knew that arrived.

@@ -1,4 +1,4 @@
-//! Where the lanes of a memory instruction reach, and the shadow of what they move.
+//! Where the lanes of a memory instruction reach, and the shadow of what they move; that of matrices is in `matrices`.
 //!
 //! Input: an instruction and its lanes, before it is executed. Output: a list of accesses; shadow between registers and shared or local
 //! memory. Invariant: addresses are computed by the executor's own functions; global memory counts as having values, and storing bits
@@ -134,18 +134,15 @@ pub fn store(
     (code, touches): (&Code, &Touches),
     reaches: &[Reach],
 ) -> Option<Reach> {
-    let matrix = matches!(code.exec, Exec::StoreMatrix { .. });
+    if matches!(code.exec, Exec::StoreMatrix { .. }) {
+        return None;
+    }
     let copy = matches!(code.exec, Exec::CopyAsync { .. });
     let data = touches.reads.iter().filter(|run| matches!(run.slot, Slot::B | Slot::C));
     let dirty = if copy { 0 } else { data.fold(0, |mask, run| mask | shadow.lanes_of(*run)) };
     let mut found = None;
     for r in reaches {
-        let fresh = match matrix {
-            // The halves of a row come from eight lanes: one without a value taints all.
-            true => [if dirty == 0 { 0 } else { u8::MAX }; 32],
-            false if dirty >> r.lane & 1 != 0 => stored(shadow, &touches.reads, r),
-            false => [0; 32],
-        };
+        let fresh = if dirty >> r.lane & 1 != 0 { stored(shadow, &touches.reads, r) } else { [0; 32] };
         match bytes_of(shared, shadow, block, warp, r) {
             Some(bytes) => bytes.copy_from_slice(&fresh[..usize::from(r.bytes)]),
             None if fresh.iter().any(|byte| *byte != 0) => found = found.or(Some(*r)),
@@ -153,6 +150,33 @@ pub fn store(
         }
     }
     found
+}
+
+/// After an exchange: what it has put into memory has a value.
+pub fn written(shared: &mut Vec<u8>, shadow: &mut Shadow, block: &Block, warp: usize, reaches: &[Reach]) {
+    for r in reaches {
+        if let Some(bytes) = bytes_of(shared, shadow, block, warp, r) {
+            bytes.fill(0);
+        }
+    }
+}
+
+/// Which bytes of a lane's access of shared memory hold already what it stores, one bit each; none where its data do not come from its own
+/// lane's registers.
+pub fn unchanged(block: &Block, warp: usize, code: &Code, r: &Reach) -> u32 {
+    if !matches!(code.exec, Exec::Store { .. }) {
+        return 0;
+    }
+    let (w, first) = (&block.warps[warp], block.warps[warp].get(&code.b, r.lane));
+    let word = |i: usize| match code.b.from {
+        From::Reg(reg) if reg != 255 => w.reg(usize::from(reg) + i, r.lane),
+        From::UReg(reg) if reg != 255 => w.ureg(usize::from(reg) + i),
+        _ => (first >> (32 * i.min(1))) as u32 * u32::from(i < 2),
+    };
+    let there = block.shared.get(r.at as usize..).unwrap_or_default();
+    let bytes = (0..usize::from(r.bytes)).map(|i| (word(i / 4) >> (8 * (i % 4))) as u8);
+    let pairs = bytes.zip(there).enumerate();
+    pairs.fold(0, |mask, (i, (new, old))| mask | u32::from(new == *old) << i)
 }
 
 /// Whether two lanes of a store store the same bits; of a store whose data do not come from its own lane's registers, yes.
@@ -190,26 +214,26 @@ pub fn load(
     let Some(run) = touches.writes.iter().find(|run| matches!(run.file, File::Reg | File::UReg)).copied() else {
         return;
     };
-    let matrix = matches!(code.exec, Exec::LoadMatrix { .. });
+    if matches!(code.exec, Exec::LoadMatrix { .. }) {
+        return;
+    }
+    let access = if let Exec::Load { access, .. } = code.exec { Some(access) } else { None };
     for r in reaches {
         let mut words = [0u32; 8];
         if let Some(bytes) = bytes_of(shared, shadow, block, warp, r)
             && bytes.iter().any(|byte| *byte != 0)
         {
-            match bytes.len() {
-                // A sign may come from any bit.
-                1 | 2 => words[0] = u32::MAX,
-                _ => words.iter_mut().zip(bytes.chunks_exact(4)).for_each(|(word, bytes)| {
+            match (bytes, access) {
+                (&mut [byte], Some(Access { signed: true, .. })) => words[0] = byte as i8 as u32,
+                (&mut [low, high], Some(Access { signed: true, .. })) => {
+                    words[0] = i16::from_le_bytes([low, high]) as u32;
+                }
+                (&mut [byte], _) => words[0] = byte.into(),
+                (&mut [low, high], _) => words[0] = u16::from_le_bytes([low, high]).into(),
+                (bytes, _) => words.iter_mut().zip(bytes.chunks_exact(4)).for_each(|(word, bytes)| {
                     *word = bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
                 }),
             }
-        }
-        if matrix {
-            if words.iter().any(|word| *word != 0) {
-                let lanes = 0..LANES;
-                lanes.for_each(|lane| run.registers().for_each(|reg| shadow.set(run.file, reg, lane, u32::MAX)));
-            }
-            continue;
         }
         for (i, register) in run.registers().enumerate() {
             if let Some(word) = words.get(i).filter(|word| **word != 0) {

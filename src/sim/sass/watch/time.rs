@@ -17,7 +17,7 @@
 //! * An operand marked for reuse keeps its value for whoever reads the same register in the same slot next (`sass::reuse`).
 //! * Lanes that have parted have clocks of their own: what another group does meanwhile gives nobody time.
 
-use super::flights::{BOARDS, FIRST_QUEUE, Flight, Flights, Known, Places, Setting, name};
+use super::flights::{BOARDS, FIRST_QUEUE, Flight, Flights, Known, Mark, Places, Setting, name};
 use super::timing::{Timing, Use};
 use crate::sass::reuse::Cache;
 use crate::tables::latency::{Latency, LatencyClass, Needed, RegFile};
@@ -230,14 +230,14 @@ impl Timeline {
         }
         let Timeline { known, flights, .. } = self;
         t.writes.iter().for_each(|write| flights.overwrite(write, active));
-        let flight = |what: &Use, settings, overtaken, order| Flight {
+        let flight = |what: &Use, settings: [Setting; 2], overtaken, order| Flight {
             what: *what,
             lanes: active,
             issue: known.clock,
             pc,
-            settings,
+            settings: settings.map(Mark::of),
             overtaken,
-            order,
+            order: Mark::of(order),
         };
         for (write, overtaken) in t.writes.iter().zip(overtaken) {
             let predicate = matches!(write.file, RegFile::P | RegFile::UP);

@@ -5,7 +5,11 @@
 //! atomic orders what is before it with what follows one on the same address (a lock). Lanes of one warp are in order when they have
 //! executed an instruction together since, but not within one instruction: of two lanes that store to the same byte in it one wins, and
 //! the caller asks whether they store the same. Two atomics never race. Of the readers of a byte the last two warps are remembered, of its
-//! writers the last.
+//! writers the last, and of those that stored the same as another one without order the last two.
+//!
+//! A race is *benign* where both store the same value, as compilers let warps do that compute the same (Triton's replicated
+//! layouts): whoever comes last, the byte is the same. A warp that has stored that value may read it, too, without order with the others that
+//! did. Everything else is none: a store of another value, and a store of the same value beside a read by a warp that did not store it.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +42,21 @@ impl Epoch {
 #[derive(Clone, Copy, Debug, Default)]
 struct Byte {
     write: Epoch,
+    /// The store before it, of the same value, that nothing puts in order with it.
+    twin: Epoch,
+    /// Warps that have stored this value without order, the last one among them.
+    storers: u32,
     reads: [Epoch; 2],
+}
+
+/// An earlier access that nothing puts in order with one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Race {
+    /// The byte.
+    pub at: u64,
+    pub other: Epoch,
+    /// Whether both store the same value.
+    pub benign: bool,
 }
 
 /// One access, as the caller saw it.
@@ -48,6 +66,8 @@ pub struct Access {
     pub bytes: u8,
     pub store: bool,
     pub atomic: bool,
+    /// Of a store: its bytes that memory holds already, one bit each.
+    pub same: u32,
     pub warp: usize,
     pub lane: usize,
     /// Lanes that execute together with it.
@@ -70,6 +90,18 @@ pub struct Races {
 
 fn join(into: &mut Clock, other: &Clock) {
     into.iter_mut().zip(other).for_each(|(a, b)| *a = (*a).max(*b));
+}
+
+impl Race {
+    /// What is wrong, in words; `place` is where the other access stands in the program.
+    pub fn text(&self, place: &str) -> String {
+        let Race { at, other: Epoch { warp, lane, .. }, benign } = self;
+        let what = format!("shared address {at:#x} was accessed at {place} by warp {warp}, lane {lane}");
+        match benign {
+            true => format!("{what}, and nothing puts the two in order; the value is the same"),
+            false => format!("{what}, and nothing puts the two in order"),
+        }
+    }
 }
 
 impl Races {
@@ -132,8 +164,31 @@ impl Races {
             || self.together[warp].get(now.lane).is_some_and(|row| row[lane] > before.step)
     }
 
-    /// Notes an access; the earlier one that it races with, and its byte.
-    pub fn access(&mut self, a: Access, size: usize) -> Option<(u64, Epoch)> {
+    /// The access of a byte that one races with.
+    fn race(&self, byte: &Byte, a: &Access, at: u64) -> Option<Race> {
+        let open = |before: &&Epoch| !self.ordered(before, a);
+        if !a.store {
+            let knows = usize::from(byte.write.warp) != a.warp && byte.storers >> a.warp & 1 != 0;
+            return Some(&byte.write).filter(open).filter(|_| !knows).map(|other| Race {
+                at,
+                other: *other,
+                benign: false,
+            });
+        }
+        let same = a.same >> (at - a.at) & 1 != 0 && !a.atomic && byte.write.clock != 0 && !byte.write.atomic;
+        let of = |other: &Epoch, benign| Race { at, other: *other, benign };
+        let reads = || byte.reads.iter().filter(open);
+        let harmful = reads().find(|read| !same || byte.storers >> read.warp & 1 == 0).map(|read| of(read, false));
+        let store = [&byte.write, &byte.twin].into_iter().find(open).map(|store| of(store, same));
+        let read = || reads().next().map(|read| of(read, true));
+        match store {
+            Some(store) if !store.benign => Some(store),
+            _ => harmful.or(store).or_else(read),
+        }
+    }
+
+    /// Notes an access; the earlier one that it races with, a benign one only where there is no other.
+    pub fn access(&mut self, a: Access, size: usize) -> Option<Race> {
         if self.bytes.is_empty() {
             self.bytes.resize(size, Byte::default());
         }
@@ -145,15 +200,23 @@ impl Races {
             lane: a.lane as u8,
             atomic: a.atomic,
         };
-        let mut found = None;
+        let mut found: Option<Race> = None;
         for at in a.at..a.at + u64::from(a.bytes) {
             let Some(byte) = self.bytes.get(at as usize).copied() else { break };
-            let reads = if a.store { byte.reads } else { [Epoch::default(); 2] };
-            let raced = [byte.write].into_iter().chain(reads).find(|before| !self.ordered(before, &a));
-            found = found.or(raced.map(|before| (at, before)));
+            let raced = self.race(&byte, &a, at);
+            if found.is_none_or(|found| found.benign) {
+                found = raced.filter(|raced| found.is_none() || !raced.benign).or(found);
+            }
             let byte = &mut self.bytes[at as usize];
             if a.store {
-                *byte = Byte { write: me, reads: [Epoch::default(); 2] };
+                let own = 1 << me.warp;
+                *byte = match raced {
+                    Some(Race { benign: true, other, .. }) => {
+                        let twin = if other.is_beside(&a) { byte.twin } else { byte.write };
+                        Byte { write: me, twin, storers: byte.storers | own, ..Byte::default() }
+                    }
+                    _ => Byte { write: me, storers: own, ..Byte::default() },
+                };
             } else if byte.reads[0].clock != 0 && byte.reads[0].warp != me.warp {
                 byte.reads = [me, byte.reads[0]];
             } else {
@@ -169,7 +232,7 @@ mod tests {
     use super::*;
 
     fn access(warp: usize, store: bool) -> Access {
-        Access { at: 4, bytes: 4, store, atomic: false, warp, lane: 0, group: 1, step: 1, pc: 0 }
+        Access { at: 4, bytes: 4, store, atomic: false, same: 0, warp, lane: 0, group: 1, step: 1, pc: 0 }
     }
 
     #[test]
@@ -179,7 +242,7 @@ mod tests {
         assert!(r.access(access(1, false), 64).is_some());
         let mut r = Races::new(3);
         assert!(r.access(access(0, false), 64).is_none() && r.access(access(1, false), 64).is_none());
-        assert_eq!(r.access(access(2, true), 64).map(|found| found.0), Some(4));
+        assert_eq!(r.access(access(2, true), 64).map(|found| found.at), Some(4));
     }
 
     #[test]
@@ -196,6 +259,29 @@ mod tests {
         assert!(r.access(access(2, false), 64).is_some());
         r.access(access(0, true), 64);
         assert!(r.access(access(1, true), 64).is_some());
+    }
+
+    #[test]
+    fn stores_of_the_same_value_are_benign() {
+        let same = |warp| Access { same: 0xf, ..access(warp, true) };
+        let mut r = Races::new(4);
+        assert!(r.access(access(0, true), 64).is_none());
+        assert!(r.access(same(1), 64).is_some_and(|race| race.benign));
+        // Both know what is there; a third warp does not, and another value is another matter.
+        assert!(r.access(access(0, false), 64).is_none() && r.access(access(1, false), 64).is_none());
+        assert!(r.access(access(2, false), 64).is_some_and(|race| !race.benign));
+        assert!(r.access(access(3, true), 64).is_some_and(|race| !race.benign));
+        // A read by a warp that did not store it.
+        let mut r = Races::new(3);
+        r.access(access(0, true), 64);
+        r.access(access(2, false), 64);
+        assert!(r.access(same(1), 64).is_some_and(|race| !race.benign));
+        // Some bytes are others.
+        let mut r = Races::new(2);
+        r.access(access(0, true), 64);
+        assert!(
+            r.access(Access { same: 0b1011, ..access(1, true) }, 64).is_some_and(|race| !race.benign && race.at == 6)
+        );
     }
 
     #[test]
@@ -216,7 +302,7 @@ mod tests {
         let lane = |lane: usize, store| Access { lane, store, group: 0b11, ..access(0, true) };
         let mut r = Races::new(1);
         assert!(r.access(lane(0, true), 64).is_none());
-        assert!(r.access(lane(1, true), 64).is_some_and(|(_, other)| other.is_beside(&lane(1, true))));
+        assert!(r.access(lane(1, true), 64).is_some_and(|race| race.other.is_beside(&lane(1, true))));
         let mut r = Races::new(1);
         assert!(r.access(lane(0, false), 64).is_none() && r.access(lane(1, false), 64).is_none());
     }
