@@ -39,6 +39,9 @@ fn cases_give_the_expected_numbers() {
             let mut values = launch.arg_values();
             let message = match run(&module, &launch.kernel, shape, &mut values) {
                 Err(fault) => fault.to_string(),
+                Ok(outcome) if !outcome.reports.is_empty() => {
+                    outcome.reports.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+                }
                 Ok(_) => match launch.check(&values) {
                     Ok(()) => continue,
                     Err(differences) => differences.iter().map(|d| d.to_string()).collect::<Vec<_>>().join("; "),

@@ -9,6 +9,7 @@ use super::memory::{Address, put};
 use super::program::{Sink, Src};
 use super::state::{Scene, Thread};
 use super::values::{each, elements, format, mask, number};
+use super::watch::lack;
 use crate::sim::fault::Fault;
 use crate::sim::memory::{load, store};
 use crate::sim::ops::format::F32;
@@ -39,9 +40,11 @@ pub struct Atomic {
 impl Scene<'_> {
     /// Executes an atomic operation of one thread.
     pub fn atomic(&mut self, thread: &mut Thread, atomic: &Atomic) -> Result<(), Fault> {
+        let operands = atomic.elements.iter().flat_map(|e| &e.operands).flatten();
+        [&atomic.address.base].into_iter().chain(operands).for_each(|src| self.decide(thread, "an atomic", src));
         let (space, base) = self.locate(thread, &atomic.address);
         let width = u64::from(atomic.ty.bits() / 8);
-        let mut olds: SmallVec<[u128; 8]> = SmallVec::new();
+        let mut olds: SmallVec<[(u128, bool); 8]> = SmallVec::new();
         for (element, at) in atomic.elements.iter().zip((base..).step_by(width as usize)) {
             let wide = |srcs: &Wide<Src>| {
                 srcs.iter().rev().fold(0, |word: u128, src| word << 64 | u128::from(self.value(thread, src)))
@@ -53,11 +56,13 @@ impl Scene<'_> {
             let new = next(atomic.op, atomic.ty, space, old, a, b);
             store(low, new as u64);
             store(high, (new >> 64) as u64);
-            olds.push(old);
+            let lacks = self.atomically(thread, (space, at), width, atomic.op == AtomOp::Exch);
+            olds.push((old, lacks));
         }
-        for (element, old) in atomic.elements.iter().zip(olds) {
+        for (element, (old, lacks)) in atomic.elements.iter().zip(olds) {
             for (n, sink) in element.old.iter().enumerate() {
                 put(thread, *sink, (old >> (64 * n)) as u64);
+                lack(thread, *sink, if lacks { u64::MAX } else { 0 });
             }
         }
         Ok(())

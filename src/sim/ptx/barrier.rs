@@ -81,6 +81,7 @@ fn arrive(block: &mut Block, warp: usize) -> Result<bool, Fault> {
     named.count = first.count;
     named.arrivals += 1;
     named.warps |= 1 << warp;
+    block.seen.arrive(warp, first.number, first.kind != Kind::Arrive);
     for thread in &mut block.warps[warp].threads {
         let Wait::Barrier(arrival) = thread.wait else { continue };
         if matches!(arrival.kind, Kind::Reduce(_)) {
@@ -121,5 +122,6 @@ fn complete(block: &mut Block, number: usize) -> bool {
         thread.pc += 1;
     }
     block.barriers[number] = Named::default();
+    block.seen.open(number);
     true
 }

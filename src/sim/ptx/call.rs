@@ -9,8 +9,10 @@ use super::memory::put;
 use super::program::{Act, Dst, Function, Home, Sink, Src};
 use super::state::{Frame, Scene, Thread, Wait};
 use super::system;
+use super::values::mask;
+use super::watch::{lack, lacking};
 use crate::sim::fault::Fault;
-use crate::sim::memory::{flat, load, store};
+use crate::sim::memory::{flat, load};
 
 /// Most bytes of local memory that calls may take up, per thread.
 const MOST_LOCAL: usize = 1 << 23;
@@ -39,6 +41,13 @@ pub enum From {
 pub enum To {
     Cells(Vec<Sink>),
     Frame { offset: u64, size: u64 },
+}
+
+/// What is handed over, byte by byte, and its bits without a value.
+#[derive(Clone, Debug)]
+struct Handed {
+    bytes: Vec<u8>,
+    lacks: Vec<u8>,
 }
 
 /// A call.
@@ -71,6 +80,7 @@ impl Scene<'_> {
                     return Err(Fault::new("stack overflow in alloca"));
                 }
                 thread.taken.splice(..0, std::iter::repeat_n(0, (depth - at) as usize));
+                thread.taken_lacks.splice(..0, std::iter::repeat_n(u8::MAX, (depth - at) as usize));
                 thread.put(*dst, at);
             }
             Stack::Save(dst) => thread.put(*dst, depth),
@@ -80,6 +90,7 @@ impl Scene<'_> {
                     return Err(Fault::new(format!("{to:#x} is no depth that the stack had")));
                 }
                 thread.taken.drain(..(to - depth) as usize);
+                thread.taken_lacks.drain(..(to - depth) as usize);
             }
         }
         Ok(())
@@ -91,6 +102,7 @@ impl Scene<'_> {
         let number = match call.target {
             Target::Function(number) => number,
             Target::Address(src) => {
+                self.decide(thread, "a branch", &src);
                 let address = self.value(thread, &src);
                 let offset = address.wrapping_sub(CODE_BASE);
                 let good = offset.is_multiple_of(CODE_STEP) && offset / CODE_STEP < env.program.functions.len() as u64;
@@ -103,28 +115,29 @@ impl Scene<'_> {
         let callee = &env.program.functions[number];
         let args = call.args.iter().map(|arg| self.argument(thread, arg)).collect::<Result<Vec<_>, _>>()?;
         if !callee.has_body {
+            let args: Vec<Vec<u8>> = args.into_iter().map(|arg| arg.bytes).collect();
             let answer = system::call(self, thread, &callee.name, &args)?;
             if let Some(to) = call.results.first() {
-                deliver(thread, to, &answer.to_le_bytes())?;
+                deliver(thread, to, &Handed { bytes: answer.to_le_bytes().to_vec(), lacks: vec![0; 8] })?;
             }
             thread.pc += 1;
             return Ok(());
         }
         let caller = &env.program.functions[thread.function];
         enter(thread, caller, callee, number)?;
-        for (home, bytes) in callee.params.iter().zip(&args) {
-            write_home(thread, home, bytes)?;
+        for (home, arg) in callee.params.iter().zip(&args) {
+            write_home(thread, home, arg)?;
         }
         Ok(())
     }
 
-    fn argument(&self, thread: &mut Thread, arg: &From) -> Result<Vec<u8>, Fault> {
+    fn argument(&self, thread: &mut Thread, arg: &From) -> Result<Handed, Fault> {
         match arg {
-            From::Cells(cells) => Ok(cells.iter().flat_map(|src| self.value(thread, src).to_le_bytes()).collect()),
-            From::Frame { offset, size } => {
-                let at = thread.local + offset;
-                Ok(flat(&mut thread.memory, "local", at, *size)?.to_vec())
-            }
+            From::Cells(cells) => Ok(Handed {
+                bytes: cells.iter().flat_map(|src| self.value(thread, src).to_le_bytes()).collect(),
+                lacks: cells.iter().flat_map(|src| lacking(thread, src).to_le_bytes()).collect(),
+            }),
+            From::Frame { offset, size } => of_frame(thread, *offset, *size),
         }
     }
 
@@ -137,13 +150,17 @@ impl Scene<'_> {
         let callee = &self.env.program.functions[thread.function];
         let results = callee.results.iter().map(|home| read_home(thread, home)).collect::<Result<Vec<_>, _>>()?;
         thread.cells.truncate(thread.base);
+        thread.lacks.truncate(thread.base);
         thread.memory.truncate(frame.depth);
-        thread.taken.drain(..thread.taken.len().saturating_sub(frame.taken));
+        thread.memory_lacks.truncate(frame.depth);
+        let taken = thread.taken.len().saturating_sub(frame.taken);
+        thread.taken.drain(..taken);
+        thread.taken_lacks.drain(..taken);
         (thread.function, thread.pc, thread.base, thread.local) =
             (frame.function, frame.pc + 1, frame.base, frame.local);
         let Act::Call(call) = &self.env.program.functions[frame.function].insts[frame.pc].act else { return Ok(()) };
-        for (to, bytes) in call.results.iter().zip(&results) {
-            deliver(thread, to, bytes)?;
+        for (to, result) in call.results.iter().zip(&results) {
+            deliver(thread, to, result)?;
         }
         Ok(())
     }
@@ -160,8 +177,10 @@ fn enter(thread: &mut Thread, caller: &Function, callee: &Function, number: usiz
     let taken = thread.taken.len();
     thread.frames.push(Frame { function, pc, base, local: thread.local, depth, taken });
     thread.memory.resize(end, 0);
+    thread.memory_lacks.resize(end, u8::MAX);
     thread.base += caller.cells as usize;
     thread.cells.resize(thread.base + callee.cells as usize, 0);
+    thread.lacks.resize(thread.base + callee.cells as usize, u64::MAX);
     (thread.local, thread.function, thread.pc) = (local, number, 0);
     Ok(())
 }
@@ -171,51 +190,59 @@ fn word(bytes: &[u8], index: usize) -> u64 {
     bytes.get(8 * index..).map_or(0, |rest| load(&rest[..rest.len().min(8)]))
 }
 
-fn write_home(thread: &mut Thread, home: &Home, bytes: &[u8]) -> Result<(), Fault> {
+/// Bytes of the running function's frame.
+fn of_frame(thread: &mut Thread, offset: u64, size: u64) -> Result<Handed, Fault> {
+    let at = thread.local + offset;
+    let bytes = flat(&mut thread.memory, "local", at, size)?.to_vec();
+    Ok(Handed { bytes, lacks: flat(&mut thread.memory_lacks, "local", at, size)?.to_vec() })
+}
+
+/// The same written.
+fn into_frame(thread: &mut Thread, offset: u64, size: u64, handed: &Handed) -> Result<(), Fault> {
+    let at = thread.local + offset;
+    let Thread { memory, memory_lacks, .. } = thread;
+    for (memory, from) in [(memory, &handed.bytes), (memory_lacks, &handed.lacks)] {
+        let place = flat(memory, "local", at, size)?;
+        let count = place.len().min(from.len());
+        place[..count].copy_from_slice(&from[..count]);
+    }
+    Ok(())
+}
+
+fn write_home(thread: &mut Thread, home: &Home, handed: &Handed) -> Result<(), Fault> {
     match *home {
-        Home::Local { offset, size } => {
-            let at = thread.local + offset;
-            let place = flat(&mut thread.memory, "local", at, size)?;
-            let count = place.len().min(bytes.len());
-            place[..count].copy_from_slice(&bytes[..count]);
-        }
+        Home::Local { offset, size } => into_frame(thread, offset, size, handed)?,
         Home::Cells { first, cells, size, each } => {
             for n in 0..cells as usize {
-                let left = (size as usize).saturating_sub(8 * (n % each as usize)).min(8);
-                let base = thread.base + first as usize;
-                thread.cells[base + n] = word(bytes, n) & super::values::mask(8 * left as u32);
+                let left = mask(8 * (size as usize).saturating_sub(8 * (n % each as usize)).min(8) as u32);
+                let at = thread.base + first as usize + n;
+                thread.cells[at] = word(&handed.bytes, n) & left;
+                thread.lacks[at] = word(&handed.lacks, n) & left;
             }
         }
     }
     Ok(())
 }
 
-fn read_home(thread: &mut Thread, home: &Home) -> Result<Vec<u8>, Fault> {
+fn read_home(thread: &mut Thread, home: &Home) -> Result<Handed, Fault> {
     match *home {
-        Home::Local { offset, size } => {
-            let at = thread.local + offset;
-            Ok(flat(&mut thread.memory, "local", at, size)?.to_vec())
-        }
-        Home::Cells { first, cells, .. } => {
-            Ok((first..first + cells).flat_map(|c| thread.cell(c).to_le_bytes()).collect())
-        }
+        Home::Local { offset, size } => of_frame(thread, offset, size),
+        Home::Cells { first, cells, .. } => Ok(Handed {
+            bytes: (first..first + cells).flat_map(|c| thread.cell(c).to_le_bytes()).collect(),
+            lacks: (first..first + cells).flat_map(|c| thread.lacking(c).to_le_bytes()).collect(),
+        }),
     }
 }
 
-fn deliver(thread: &mut Thread, to: &To, bytes: &[u8]) -> Result<(), Fault> {
+fn deliver(thread: &mut Thread, to: &To, handed: &Handed) -> Result<(), Fault> {
     match to {
         To::Cells(sinks) => {
             for (n, sink) in sinks.iter().enumerate() {
-                put(thread, *sink, word(bytes, n));
+                put(thread, *sink, word(&handed.bytes, n));
+                lack(thread, *sink, word(&handed.lacks, n));
             }
+            Ok(())
         }
-        To::Frame { offset, size } => {
-            let at = thread.local + offset;
-            let place = flat(&mut thread.memory, "local", at, *size)?;
-            for (n, part) in place.chunks_mut(8).enumerate() {
-                store(part, word(bytes, n));
-            }
-        }
+        To::Frame { offset, size } => into_frame(thread, *offset, *size, handed),
     }
-    Ok(())
 }

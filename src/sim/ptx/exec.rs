@@ -8,7 +8,9 @@ use super::memory::put;
 use super::program::{Act, SOURCES, Sink, Src};
 use super::state::{LANES, Scene, Thread, Wait};
 use super::warp::{Collective, Party};
+use super::watch::{lack, lacking};
 use crate::sim::fault::{self, Fault};
+use smallvec::SmallVec;
 
 impl Scene<'_> {
     /// Runs a thread for at most `share` instructions; returns how many it executed.
@@ -21,13 +23,18 @@ impl Scene<'_> {
             }
             self.steps += 1;
             let inst = &env.program.functions[thread.function].insts[thread.pc];
-            if let Some((cell, negated)) = inst.guard
-                && (thread.cell(cell) != 0) == negated
-            {
-                thread.pc += 1;
+            let Some((cell, negated)) = inst.guard else {
+                self.act(thread, &inst.act)?;
                 continue;
+            };
+            let unknown = thread.lacking(cell) & 1 != 0;
+            let open = if unknown { self.unknown_guard(thread, cell, &inst.act) } else { SmallVec::new() };
+            if (thread.cell(cell) != 0) == negated {
+                thread.pc += 1;
+            } else {
+                self.act(thread, &inst.act)?;
             }
-            self.act(thread, &inst.act)?;
+            open.into_iter().for_each(|dst| thread.lack(dst, u64::MAX));
         }
         Ok(self.steps - start)
     }
@@ -39,8 +46,12 @@ impl Scene<'_> {
                 for (slot, src) in s.iter_mut().zip(src) {
                     *slot = self.value(thread, src);
                 }
+                let open = self.depending(thread, src, &**f);
                 for (sink, value) in dst.iter().zip(f(&s)) {
                     put(thread, *sink, value);
+                }
+                for (sink, bits) in dst.iter().zip(open.unwrap_or_default()) {
+                    lack(thread, *sink, bits);
                 }
             }
             Act::Move { from, to } => self.pieces(thread, from, to),
@@ -49,13 +60,16 @@ impl Scene<'_> {
             Act::Atomic(atomic) => self.atomic(thread, atomic)?,
             Act::Address { how, src, dst } => {
                 let value = how.apply(self.value(thread, src));
+                let open = self.depending(thread, &[*src], &|s| [how.apply(s[0]), 0]);
                 thread.put(*dst, value);
+                lack(thread, Some(*dst), open.unwrap_or_default()[0]);
             }
             Act::Branch(target) => {
                 thread.pc = *target as usize;
                 return Ok(());
             }
             Act::Table(index, targets) => {
+                self.decide(thread, "a branch", index);
                 let index = self.value(thread, index);
                 let Some(target) = targets.get(index as usize) else {
                     return Err(Fault::new(format!("index {index} is beyond the {} targets", targets.len())));
@@ -83,34 +97,26 @@ impl Scene<'_> {
     /// Moves pieces that together are the same bits.
     fn pieces(&self, thread: &mut Thread, from: &[(Src, u32)], to: &[(Sink, u32)]) {
         if let ([(src, _)], [(sink, _)]) = (from, to) {
-            let value = self.value(thread, src);
-            return put(thread, *sink, value);
+            let (value, lacks) = (self.value(thread, src), lacking(thread, src));
+            put(thread, *sink, value);
+            return lack(thread, *sink, lacks);
         }
-        let mut values = [0u64; 16];
-        for (slot, (src, _)) in values.iter_mut().zip(from) {
-            *slot = self.value(thread, src);
+        let (mut values, mut lacks) = ([0u64; 16], [0u64; 16]);
+        for ((slot, lacks), (src, _)) in values.iter_mut().zip(&mut lacks).zip(from) {
+            (*slot, *lacks) = (self.value(thread, src), lacking(thread, src));
         }
-        if from.len() == to.len() {
-            to.iter().zip(values).for_each(|((sink, _), value)| put(thread, *sink, value));
-            return;
-        }
-        let mut word = 0u128;
-        let mut at = 0;
-        for (value, (_, bits)) in values.iter().zip(from) {
-            word |= u128::from(*value) << at;
-            at += bits;
-        }
-        for (sink, bits) in to {
-            put(thread, *sink, word as u64 & super::values::mask(*bits));
-            word >>= bits;
+        distribute(&values, from, to, |sink, value| put(thread, sink, value));
+        if lacks != [0; 16] {
+            distribute(&lacks, from, to, |sink, bits| lack(thread, sink, bits));
         }
     }
 
-    fn wait_for_lanes(&self, thread: &mut Thread, c: &Collective) -> Result<(), Fault> {
+    fn wait_for_lanes(&mut self, thread: &mut Thread, c: &Collective) -> Result<(), Fault> {
         let Party::Mask(src) = c.party else {
             thread.wait = Wait::Company;
             return Ok(());
         };
+        self.decide(thread, "convergence", &src);
         let mask = self.value(thread, &src) as u32;
         if mask >> (thread.lane % LANES as u32) & 1 == 0 {
             return Err(Fault::new(format!("the executing lane is not in the mask {mask:#010x}")));
@@ -119,7 +125,10 @@ impl Scene<'_> {
         Ok(())
     }
 
-    fn wait_at(&self, thread: &mut Thread, b: &Barrier) -> Result<(), Fault> {
+    fn wait_at(&mut self, thread: &mut Thread, b: &Barrier) -> Result<(), Fault> {
+        for src in [Some(b.number), b.count, b.predicate].iter().flatten() {
+            self.decide(thread, "a barrier", src);
+        }
         let number = self.value(thread, &b.number);
         if number >= BARRIERS as u64 {
             return Err(Fault::new(format!("barrier {number}; there are {BARRIERS}")));
@@ -131,5 +140,23 @@ impl Scene<'_> {
         let predicate = b.predicate.is_some_and(|src| self.value(thread, &src) != 0);
         thread.wait = Wait::Barrier(Arrival { kind: b.kind, number: number as u8, count, predicate, dst: b.dst });
         Ok(())
+    }
+}
+
+/// Gives the bits of some pieces to others that together are the same bits.
+fn distribute(values: &[u64; 16], from: &[(Src, u32)], to: &[(Sink, u32)], mut give: impl FnMut(Sink, u64)) {
+    if from.len() == to.len() {
+        to.iter().zip(values).for_each(|((sink, _), value)| give(*sink, *value));
+        return;
+    }
+    let mut word = 0u128;
+    let mut at = 0;
+    for (value, (_, bits)) in values.iter().zip(from) {
+        word |= u128::from(*value) << at;
+        at += bits;
+    }
+    for (sink, bits) in to {
+        give(*sink, word as u64 & super::values::mask(*bits));
+        word >>= bits;
     }
 }

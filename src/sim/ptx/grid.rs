@@ -11,11 +11,13 @@ use super::program::Act;
 use super::resolve;
 use super::state::{Block, Env, LANES, Scene, Thread, Wait, Warp};
 use super::warp::{Collective, How, Lanes, Memory, lanes_of};
+use super::watch::{Findings, PATTERNS, Seen, lack, lacking, pattern_for};
 use crate::cubin::line_table::SourceLine;
 use crate::ptx::ast::Module;
 use crate::sim::fault::{Fault, Kind, Place};
 use crate::sim::launch::ArgValue;
 use crate::sim::memory::{Global, store};
+use crate::sim::report::Report;
 use crate::sim::run::Shape;
 use crate::tables::ptx::Space;
 use cranelift_entity::EntityRef;
@@ -34,6 +36,9 @@ pub struct Outcome {
     pub instructions: u64,
     /// What the kernel printed.
     pub printed: Vec<u8>,
+    /// What the program did wrong and could go on behind, and what is worth a note.
+    pub reports: Vec<Report>,
+    pub notes: Vec<Report>,
 }
 
 /// Runs a kernel of a module.
@@ -80,9 +85,11 @@ fn launch(
         step_limit,
         params: layout.params,
     };
-    let mut launch = Launch { env: &env, kernel: id.index(), global, outcome: Outcome::default() };
+    let mut launch =
+        Launch { env: &env, kernel: id.index(), global, outcome: Outcome::default(), findings: Findings::default() };
     let done = launch.run();
     *outcome = launch.outcome;
+    (outcome.reports, outcome.notes) = (launch.findings.reports, launch.findings.notes);
     done?;
     for (arg, base) in args.iter_mut().zip(layout.buffers) {
         if let (Some(bytes), Some(base)) = (arg.buffer_mut(), base) {
@@ -126,6 +133,7 @@ struct Launch<'e> {
     kernel: usize,
     global: Global,
     outcome: Outcome,
+    findings: Findings,
 }
 
 impl Launch<'_> {
@@ -160,8 +168,10 @@ impl Launch<'_> {
         let kernel = &self.env.program.functions[self.kernel];
         let thread = |index: u32| Thread {
             cells: vec![0; kernel.cells as usize],
+            lacks: vec![u64::MAX; kernel.cells as usize],
             function: self.kernel,
             memory: vec![0; kernel.frame as usize],
+            memory_lacks: vec![u8::MAX; kernel.frame as usize],
             id: [index % bx, index / bx % by, index / bx / by],
             lane: index % LANES as u32,
             warp: index / LANES as u32,
@@ -177,6 +187,7 @@ impl Launch<'_> {
             shared: vec![0; self.env.shared as usize],
             warps: (0..threads.div_ceil(LANES as u32)).map(warp).collect(),
             barriers: vec![Named::default(); BARRIERS],
+            seen: Seen::new(threads.div_ceil(LANES as u32) as usize),
         }
     }
 
@@ -222,7 +233,7 @@ impl Launch<'_> {
         lane: usize,
         f: impl FnOnce(&mut Scene, &mut Thread) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let Block { id, shared, warps, .. } = block;
+        let Block { id, shared, warps, seen, .. } = block;
         let thread = &mut warps[warp].threads[lane];
         let mut scene = Scene {
             env: self.env,
@@ -231,6 +242,8 @@ impl Launch<'_> {
             block: *id,
             steps: self.outcome.instructions,
             printed: &mut self.outcome.printed,
+            seen,
+            findings: &mut self.findings,
         };
         let result = f(&mut scene, thread);
         let steps = scene.steps;
@@ -281,21 +294,27 @@ impl Launch<'_> {
             out: vec![[0; LANES]; first.dst.len().max(2)],
             at: vec![(Space::Global, 0); LANES],
         };
+        let mut lacks = vec![[0; LANES]; first.src.len()];
         for (lane, c) in &operations {
             self.with(block, warp, *lane, |scene, thread| {
-                for (row, src) in lanes.src.iter_mut().zip(&c.src) {
-                    row[*lane] = scene.value(thread, src);
+                for ((row, lacks), src) in lanes.src.iter_mut().zip(&mut lacks).zip(&c.src) {
+                    (row[*lane], lacks[*lane]) = (scene.value(thread, src), lacking(thread, src));
                 }
                 if let Some(address) = &c.address {
+                    scene.decide(thread, "the address of a load or store", &address.base);
                     lanes.at[*lane] = scene.locate(thread, address);
                 }
                 Ok(())
             })?;
         }
+        let mut dirty = lacks.iter().flatten().any(|bits| *bits != 0);
+        let given = lanes.src.clone();
         match &first.how {
             How::Together(together) => together(&mut lanes),
             How::WithMemory(f) => {
-                let done = f(&mut lanes, &mut Lookout { launch: self, block, warp });
+                let mut lookout = Lookout { launch: self, block, warp, dirty };
+                let done = f(&mut lanes, &mut lookout);
+                dirty = lookout.dirty;
                 done.map_err(|fault| {
                     let lane = fault.lane.map_or(operations[0].0, |lane| lane as usize);
                     let thread = block.warps[warp].threads.get(lane).filter(|_| fault.place.is_none());
@@ -303,13 +322,69 @@ impl Launch<'_> {
                 })?;
             }
         }
+        let open = if dirty { self.open_results(block, warp, &first.how, &lanes, &given, &lacks) } else { Vec::new() };
         for (lane, c) in operations {
             let thread = &mut block.warps[warp].threads[lane];
             c.dst.iter().zip(&lanes.out).for_each(|(sink, row)| put(thread, *sink, row[lane]));
+            c.dst.iter().zip(&open).for_each(|(sink, row)| lack(thread, *sink, row[lane]));
             thread.wait = Wait::Nothing;
             thread.pc += 1;
         }
         Ok(())
+    }
+
+    /// Results that depend on what the sources, or memory, lack: found by trying. What is stored goes into the shadow of memory.
+    fn open_results(
+        &mut self,
+        block: &mut Block,
+        warp: usize,
+        how: &How,
+        lanes: &Lanes,
+        given: &[[u64; LANES]],
+        lacks: &[[u64; LANES]],
+    ) -> Vec<[u64; LANES]> {
+        let mut found = vec![[0; LANES]; lanes.out.len()];
+        let mut first: Option<(Vec<[u64; LANES]>, Vec<Stored>)> = None;
+        let mut left: Vec<u64> = Vec::new();
+        // A match or a comparison changes at one number alone: those of the other lanes are tried.
+        let defined = lanes_of(lanes.active).filter(|lane| lacks.first().is_some_and(|row| row[*lane] == 0)).take(8);
+        let numbers = defined.filter_map(|lane| Some((given.first()?[lane], true)));
+        let patterns: Vec<(u64, bool)> = PATTERNS.into_iter().map(|p| (p, false)).chain(numbers).collect();
+        for (pattern, plain) in patterns {
+            let mut trial = Lanes { src: given.to_vec(), out: vec![[0; LANES]; lanes.out.len()], ..lanes.clone() };
+            for (i, (row, lacks)) in trial.src.iter_mut().zip(lacks).enumerate() {
+                for (lane, (value, lacks)) in row.iter_mut().zip(lacks).enumerate() {
+                    let fill = if plain { pattern } else { pattern_for(pattern, i + lane) };
+                    *value = *value & !lacks | fill & lacks;
+                }
+            }
+            let mut trials = Trial { launch: self, block, warp, pattern, stored: Vec::new() };
+            match how {
+                How::Together(together) => together(&mut trial),
+                How::WithMemory(f) if f(&mut trial, &mut trials).is_err() => return found,
+                How::WithMemory(_) => {}
+            }
+            let stored = trials.stored;
+            let (out, before) = first.get_or_insert_with(|| (trial.out.clone(), stored.clone()));
+            for (found, (now, then)) in
+                found.iter_mut().flatten().zip(trial.out.iter().flatten().zip(out.iter().flatten()))
+            {
+                *found |= now ^ then;
+            }
+            left.resize(stored.len(), 0);
+            for (left, (now, then)) in left.iter_mut().zip(stored.iter().zip(before)) {
+                *left |= now.3 ^ then.3;
+            }
+        }
+        let stored = first.map_or(Vec::new(), |(_, stored)| stored);
+        for ((lane, at, width, _), open) in stored.into_iter().zip(left).filter(|(_, open)| *open != 0) {
+            // It has been written before, so that nothing can go wrong.
+            let _ = self.with(block, warp, lane, |scene, thread| {
+                scene.lack_at(thread, at, width, open);
+                Ok(())
+            });
+        }
+        found
     }
 
     fn deadlock(&self, blocks: &[Block]) -> Fault {
@@ -344,15 +419,51 @@ struct Lookout<'l, 'e> {
     launch: &'l mut Launch<'e>,
     block: &'l mut Block,
     warp: usize,
+    /// Whether bits without a value take part.
+    dirty: bool,
+}
+
+/// A store of a trial: lane, place, bytes, value.
+type Stored = (usize, (Space, u64), u64, u64);
+
+/// Memory in a trial: bits without a value are those of a pattern, and what is stored is only remembered.
+struct Trial<'l, 'e> {
+    launch: &'l mut Launch<'e>,
+    block: &'l mut Block,
+    warp: usize,
+    pattern: u64,
+    stored: Vec<Stored>,
+}
+
+impl Memory for Trial<'_, '_> {
+    fn read(&mut self, lane: usize, at: (Space, u64), width: u64) -> Result<u64, Fault> {
+        let pattern = self.pattern;
+        self.launch.with(self.block, self.warp, lane, |scene, thread| {
+            let value = scene.load(thread, at, width)?;
+            let lacks = scene.open_at(thread, at, width);
+            Ok(value & !lacks | pattern & lacks)
+        })
+    }
+
+    fn write(&mut self, lane: usize, at: (Space, u64), width: u64, value: u64) -> Result<(), Fault> {
+        self.stored.push((lane, at, width, value));
+        Ok(())
+    }
 }
 
 impl Memory for Lookout<'_, '_> {
     fn read(&mut self, lane: usize, at: (Space, u64), width: u64) -> Result<u64, Fault> {
-        self.launch.with(self.block, self.warp, lane, |scene, thread| scene.load(thread, at, width))
+        let (value, lacks) = self.launch.with(self.block, self.warp, lane, |scene, thread| {
+            let value = scene.load(thread, at, width)?;
+            Ok((value, scene.read(thread, at, width)))
+        })?;
+        self.dirty |= lacks != 0;
+        Ok(value)
     }
 
     fn write(&mut self, lane: usize, at: (Space, u64), width: u64, value: u64) -> Result<(), Fault> {
         self.launch.with(self.block, self.warp, lane, |scene, thread| {
+            scene.written(thread, at, width, value, 0);
             store(scene.bytes(thread, at, width, true)?, value);
             Ok(())
         })
@@ -360,7 +471,7 @@ impl Memory for Lookout<'_, '_> {
 }
 
 /// A fault with the line of the source and the thread.
-fn placed(env: &Env, fault: Fault, thread: &Thread, block: [u32; 3]) -> Fault {
+pub fn placed(env: &Env, fault: Fault, thread: &Thread, block: [u32; 3]) -> Fault {
     let function = &env.program.functions[thread.function];
     let line = function.insts.get(thread.pc).map_or(0, |inst| inst.pos.line);
     let ([bx, by, bz], [tx, ty, tz]) = (block, thread.id);

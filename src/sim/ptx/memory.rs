@@ -7,9 +7,11 @@ use super::call::TOP;
 use super::layout::{CODE_BASE, CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, generic};
 use super::program::{Dst, Sink, Src};
 use super::state::{Scene, Thread};
+use super::watch::{lack, lacking};
 use crate::sim::fault::{Fault, Kind};
 use crate::sim::memory::{flat, load, store};
 use crate::tables::ptx::Space;
+use smallvec::SmallVec;
 
 /// Bytes that a window of generic addresses covers.
 const WINDOW: u64 = 1 << 32;
@@ -30,6 +32,21 @@ pub struct Transfer {
     /// Of the whole access, in bytes.
     pub width: u64,
     pub pieces: Pieces,
+}
+
+impl Transfer {
+    /// Whether it stores.
+    pub fn is_store(&self) -> bool {
+        matches!(self.pieces, Pieces::Store(_))
+    }
+
+    /// Where what it loads goes.
+    pub fn sinks(&self) -> SmallVec<[Dst; 4]> {
+        match &self.pieces {
+            Pieces::Load(pieces) => pieces.iter().filter_map(|(sink, _)| *sink).collect(),
+            Pieces::Store(_) => SmallVec::new(),
+        }
+    }
 }
 
 /// An asynchronous copy from global to shared memory.
@@ -158,6 +175,10 @@ impl Scene<'_> {
             Part::Bytes(src) => self.value(thread, &src).min(c.size),
             Part::Ignored(src) => c.size * u64::from(self.value(thread, &src) == 0),
         };
+        let part = if let Part::Bytes(src) | Part::Ignored(src) = c.part { Some(src) } else { None };
+        for src in [Some(c.from.base), Some(c.to.base), part].iter().flatten() {
+            self.decide(thread, "a copy", src);
+        }
         let (from, to) = (self.locate(thread, &c.from), self.locate(thread, &c.to));
         if !from.1.is_multiple_of(c.size.max(1)) {
             let what = format!("misaligned copy of {} bytes from {:#x}", c.size, from.1);
@@ -166,6 +187,9 @@ impl Scene<'_> {
         let mut data = vec![0; c.size as usize];
         for (byte, at) in data.iter_mut().zip(from.1..from.1 + read) {
             *byte = self.load(thread, (from.0, at), 1)? as u8;
+        }
+        for (piece, at) in data.chunks(8).zip((to.1..).step_by(8)) {
+            self.written(thread, (to.0, at), piece.len() as u64, load(piece), 0);
         }
         self.bytes(thread, to, c.size, true)?.copy_from_slice(&data);
         Ok(())
@@ -190,6 +214,11 @@ impl Scene<'_> {
     /// Executes a load or store.
     pub fn transfer(&mut self, thread: &mut Thread, t: &Transfer) -> Result<(), Fault> {
         let (space, base) = self.locate(thread, &t.address);
+        self.decide(
+            thread,
+            if t.is_store() { "the address of a store" } else { "the address of a load" },
+            &t.address.base,
+        );
         if !base.is_multiple_of(t.width.max(1)) {
             return Err(misaligned(space, t.width, base));
         }
@@ -197,18 +226,20 @@ impl Scene<'_> {
         match &t.pieces {
             Pieces::Load(pieces) => {
                 // All is read before a register changes: the address may be in one of them.
-                let mut values = [0; 16];
+                let mut values = [(0, 0); 16];
                 for (slot, (_, width)) in values.iter_mut().zip(pieces) {
-                    *slot = self.load(thread, (space, at), *width)?;
+                    *slot = (self.load(thread, (space, at), *width)?, self.read(thread, (space, at), *width));
                     at += width;
                 }
-                for (value, (sink, _)) in values.into_iter().zip(pieces) {
+                for ((value, lacks), (sink, _)) in values.into_iter().zip(pieces) {
                     put(thread, *sink, value);
+                    lack(thread, *sink, lacks);
                 }
             }
             Pieces::Store(pieces) => {
                 for (src, width) in pieces {
                     let value = self.value(thread, src);
+                    self.written(thread, (space, at), *width, value, lacking(thread, src));
                     store(self.bytes_anywhere(thread, (space, at), *width, true)?, value);
                     at += width;
                 }

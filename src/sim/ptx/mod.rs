@@ -3,7 +3,7 @@
 //! Input: a parsed module and a launch. Output: changed buffers, or a fault with the line of the source. Parts: `layout`
 //! places variables; `resolve` and `operands` turn functions into [`program::Program`], with one file per family of
 //! operations for what an instruction computes (`int`, `float`, `convert`, `compare`, `logic`, `video`); `memory`,
-//! `atomic`, `warp`, `matrix`, `barrier`, `call` execute the rest; `exec` runs one thread, `grid` decides who runs.
+//! `atomic`, `warp`, `matrix`, `barrier`, `call` execute the rest; `exec` runs one thread, `grid` decides who runs, `watch` judges.
 //! Invariant: nothing here knows how the compiler lowers anything.
 
 mod atomic;
@@ -32,6 +32,7 @@ mod tiles;
 mod values;
 mod video;
 mod warp;
+mod watch;
 
 pub use grid::{Outcome, STEP_LIMIT, refusals, run, run_within};
 

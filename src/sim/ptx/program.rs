@@ -122,6 +122,8 @@ pub struct Function {
     pub insts: Vec<Inst>,
     /// Cells of its registers.
     pub cells: u32,
+    /// The register of each cell, as it is written.
+    pub names: Vec<String>,
     /// Bytes of its frame in local memory.
     pub frame: u64,
     pub results: Vec<Home>,

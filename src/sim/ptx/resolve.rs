@@ -39,8 +39,10 @@ fn build_function(
     let mut cells = SecondaryMap::new();
     // Cell 0 is the carry flag.
     let mut count = 1;
+    let mut labels = vec!["the carry flag".to_string()];
     for (register, of) in function.registers.iter() {
         cells[register] = count;
+        labels.extend(std::iter::repeat_n(of.name.clone(), (cells_of(of.ty) * of.vector) as usize));
         count += cells_of(of.ty) * of.vector;
     }
     let names = Names { module, layout, function, cells };
@@ -69,6 +71,7 @@ fn build_function(
         params: function.params.iter().map(home).collect(),
         insts,
         cells: count,
+        names: labels,
         frame: layout.frames[id.index()],
         has_body: function.body.is_some(),
     }

@@ -6,6 +6,7 @@
 use super::barrier::Arrival;
 use super::program::{Dst, Program, Src};
 use super::values::{mask, sign_extend};
+use super::watch::{Findings, Seen};
 use crate::sim::memory::Global;
 
 /// Lanes of a warp.
@@ -45,6 +46,8 @@ pub struct Frame {
 #[derive(Clone, Debug, Default)]
 pub struct Thread {
     pub cells: Vec<u64>,
+    /// Their bits that have no value.
+    pub lacks: Vec<u64>,
     /// First cell of the running function.
     pub base: usize,
     pub function: usize,
@@ -52,10 +55,12 @@ pub struct Thread {
     pub frames: Vec<Frame>,
     /// Local memory; its length is the depth of the stack.
     pub memory: Vec<u8>,
+    pub memory_lacks: Vec<u8>,
     /// Where the running function's frame starts.
     pub local: u64,
     /// Memory of `alloca`: the last bytes below [`super::call::TOP`]; it grows downwards.
     pub taken: Vec<u8>,
+    pub taken_lacks: Vec<u8>,
     pub wait: Wait,
     pub id: [u32; 3],
     pub lane: u32,
@@ -68,14 +73,28 @@ impl Thread {
         self.cells[self.base + cell as usize]
     }
 
-    /// Writes a result.
+    /// The bits of a cell that have no value.
+    pub fn lacking(&self, cell: u32) -> u64 {
+        self.lacks[self.base + cell as usize]
+    }
+
+    /// Writes a result, which has a value.
     pub fn put(&mut self, dst: Dst, value: u64) {
-        let bits = u32::from(dst.bits);
-        let value = if dst.signed { sign_extend(value, bits) } else { value & mask(bits) };
+        let [low, above] = dst.words(value);
         let cell = self.base + dst.cell as usize;
-        self.cells[cell] = value & dst.mask;
+        (self.cells[cell], self.lacks[cell]) = (low, 0);
         if dst.above {
-            self.cells[cell + 1] = if dst.signed { (value as i64 >> 63) as u64 } else { 0 };
+            (self.cells[cell + 1], self.lacks[cell + 1]) = (above, 0);
+        }
+    }
+
+    /// Some bits of a result have no value.
+    pub fn lack(&mut self, dst: Dst, bits: u64) {
+        let [low, above] = dst.words(bits);
+        let cell = self.base + dst.cell as usize;
+        self.lacks[cell] |= low;
+        if dst.above {
+            self.lacks[cell + 1] |= above;
         }
     }
 }
@@ -93,6 +112,7 @@ pub struct Block {
     pub shared: Vec<u8>,
     pub warps: Vec<Warp>,
     pub barriers: Vec<super::barrier::Named>,
+    pub seen: Seen,
 }
 
 /// What is fixed for a launch.
@@ -122,6 +142,18 @@ pub struct Scene<'a> {
     pub steps: u64,
     /// What the program printed.
     pub printed: &'a mut Vec<u8>,
+    /// What the watch knows of the block, and found.
+    pub seen: &'a mut Seen,
+    pub findings: &'a mut Findings,
+}
+
+impl Dst {
+    /// What a value makes of its cell, and of the one above.
+    fn words(self, value: u64) -> [u64; 2] {
+        let bits = u32::from(self.bits);
+        let value = if self.signed { sign_extend(value, bits) } else { value & mask(bits) };
+        [value & self.mask, if self.signed { (value as i64 >> 63) as u64 } else { 0 }]
+    }
 }
 
 impl Scene<'_> {
