@@ -118,7 +118,7 @@ fn payloads(
         }
         V::MaxRegisters => Some(launch.max_registers.unwrap_or(NO_LIMIT).to_le_bytes().to_vec()),
         V::Barriers if function.barriers > 0 => Some(vec![function.barriers]),
-        V::Exits => list(&sites.exits),
+        V::Exits => list(&sites.exits[..sites.exits.len().min(records::MOST_WORDS)]),
         V::WarpWide => list(&sites.warp_wide),
         V::WarpWideMasks => list(&sites.warp_wide_masks),
         V::InsertedWarpWide => list(&sites.inserted_warp_wide),
@@ -134,7 +134,10 @@ fn payloads(
             let symbols: Result<Vec<_>, _> = function.externs.iter().map(|name| index(name)).collect();
             list(&symbols?)
         }
-        V::IndirectBranches => return Ok(sites.indirect_branches.iter().map(indirect_branch).collect()),
+        V::IndirectBranches => {
+            let branches = sites.indirect_branches.iter().map(indirect_branch);
+            return Ok(branches.filter(|payload| payload.len() <= 4 * records::MOST_WORDS).collect());
+        }
         // Nothing to say here.
         V::ParamBank | V::ParamSize | V::ParamInfo | V::LargeParamInfo | V::Barriers => None,
         // Only from a file that was read, or of the module.

@@ -30,6 +30,10 @@ pub fn read(section: Bytes<'_>) -> Result<Vec<Attribute>, CubinError> {
     Ok(records)
 }
 
+/// Most words of 32 bits in a record. Of more exits the incumbent lists some, and an indirect branch with more targets
+/// it leaves out.
+pub const MOST_WORDS: usize = u16::MAX as usize / 4;
+
 /// Appends one record. A payload of format 1 to 3 is two bytes.
 pub fn write(out: &mut Vec<u8>, record: &Attribute) -> Result<(), CubinError> {
     out.extend([record.format, record.id]);

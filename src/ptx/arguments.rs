@@ -129,6 +129,9 @@ impl Parser<'_> {
     fn destination(&self, e: &Expect, operand: &Operand) -> Result<bool, Bad> {
         let name = e.op.name();
         match &operand.kind {
+            OperandKind::Register(used) if self.sums.iter().any(|sum| sum.register == used.register) => {
+                Err((operand.pos, format!("Result register required for instruction '{name}'")))
+            }
             OperandKind::Register(used) => Ok(!used.negate && self.fits(e, used)),
             OperandKind::Special(_) => {
                 Err((operand.pos, "Read-only special register cannot be destination argument".into()))

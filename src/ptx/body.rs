@@ -150,8 +150,8 @@ impl<'a> Parser<'a> {
         loop {
             let token = self.expect_ident()?;
             let name = self.text(token);
-            match self.names.get(name) {
-                Some(symbol) => targets.push(*symbol),
+            match self.find_global(name) {
+                Some(symbol) => targets.push(symbol),
                 None => _ = self.error(token.pos, format!("Unknown symbol '{name}'")),
             }
             if !self.accept_sign(",") {

@@ -175,9 +175,9 @@ impl<'a> Parser<'a> {
         if !matches!(self.text(self.peek()), "," | "}" | ";") {
             return Err(self.unexpected());
         }
-        let found = match self.body.find(name) {
+        let found = match self.find_local(name) {
             Some(Name::Symbol(symbol)) => Some(symbol),
-            _ => self.names.get(name).copied(),
+            _ => self.find_global(name),
         };
         let is_float = variable.ty.class() == TypeClass::Float;
         let other = found.map(|symbol| &self.module.symbols[symbol].kind);

@@ -48,6 +48,7 @@ impl<'a> Parser<'a> {
         }
         let named = self.operation(name, &mut suffixes);
         let op = if let Ok(Operation::Known(op)) = named { Some(op) } else { None };
+        self.sums.clear();
         let operands = self.operands(op);
         if let (Ok(Operation::Planned(planned)), true) = (&named, self.check_rows) {
             self.refuse_planned(name.pos, planned, &suffixes, operands.as_deref().unwrap_or_default());
@@ -59,6 +60,7 @@ impl<'a> Parser<'a> {
         // The error is reported, and the cursor is behind the instruction: nothing to recover from.
         if let Ok(mut instruction) = self.resolve(written) {
             instruction.guard = guard;
+            self.add_sums(out);
             out.push(Statement::Instruction(instruction));
         }
         Ok(())
@@ -70,7 +72,7 @@ impl<'a> Parser<'a> {
         let negated = self.accept_sign("!");
         let token = self.expect_ident()?;
         let name = self.text(token);
-        let Some(Name::Register(register)) = self.body.find(name) else {
+        let Some(Name::Register(register)) = self.find_local(name) else {
             self.error(token.pos, format!("Unknown symbol '{name}'"));
             return Ok(None);
         };

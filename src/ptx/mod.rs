@@ -9,6 +9,7 @@ pub mod ast;
 mod body;
 mod call;
 mod constant;
+mod family;
 mod function;
 mod initializer;
 mod instruction;
@@ -21,6 +22,7 @@ mod parser;
 mod ranges;
 mod requirements;
 mod scope;
+mod sum;
 #[cfg(test)]
 mod tests;
 mod variable;
@@ -62,10 +64,12 @@ fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>)
         diags: Vec::new(),
         module: empty(),
         names: Default::default(),
+        families: Default::default(),
         body: Default::default(),
         cut_off: false,
         check_rows,
         refused: false,
+        sums: Vec::new(),
         target_row: None,
         locations: Default::default(),
         inlined_names: Default::default(),

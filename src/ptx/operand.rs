@@ -17,6 +17,9 @@ impl<'a> Parser<'a> {
     /// One operand; a pair `d|p` counts as one.
     pub fn operand(&mut self, takes_label: bool) -> Parse<Operand> {
         let first = self.single(takes_label)?;
+        if self.is_sign("+") {
+            return self.sum(first);
+        }
         if !self.is_sign("|") {
             return Ok(first);
         }
@@ -36,7 +39,9 @@ impl<'a> Parser<'a> {
                 self.next();
                 OperandKind::Sink
             }
-            (Tok::Ident, name) if takes_label && self.body.find(name).is_none() && !self.names.contains_key(name) => {
+            (Tok::Ident, name)
+                if takes_label && self.find_local(name).is_none() && self.find_global(name).is_none() =>
+            {
                 self.next();
                 // Bodies always have an open scope, so the label exists.
                 match self.body.use_label(name, pos) {
@@ -72,7 +77,7 @@ impl<'a> Parser<'a> {
     fn named(&mut self) -> Parse<OperandKind> {
         let token = self.expect_ident()?;
         let name = self.text(token);
-        if let Some(Name::Register(register)) = self.body.find(name) {
+        if let Some(Name::Register(register)) = self.find_local(name) {
             let part = self.part()?;
             return Ok(OperandKind::Register(RegisterUse { register, not: false, negate: false, part }));
         }
@@ -109,9 +114,9 @@ impl<'a> Parser<'a> {
     /// The symbol of a name that is no register.
     fn symbol(&mut self, token: Token) -> Parse<SymbolId> {
         let name = self.text(token);
-        let found = match self.body.find(name) {
+        let found = match self.find_local(name) {
             Some(Name::Symbol(symbol)) => Some(symbol),
-            _ => self.names.get(name).copied(),
+            _ => self.find_global(name),
         };
         found.ok_or(()).map_err(|()| self.error(token.pos, format!("Unknown symbol '{name}'")))
     }

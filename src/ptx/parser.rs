@@ -30,6 +30,8 @@ pub struct Parser<'a> {
     pub module: Module,
     /// Module-level names.
     pub names: HashMap<&'a str, super::ast::SymbolId>,
+    /// Parameterised names of the module.
+    pub families: super::family::Families<'a>,
     /// The function being read.
     pub body: Body<'a>,
     /// Parameters of the function being read, which it may not write.
@@ -40,6 +42,8 @@ pub struct Parser<'a> {
     pub check_rows: bool,
     /// The legality matrix refuses the instruction that is being checked: no more is said of its target.
     pub refused: bool,
+    /// The sums among the operands of the instruction that is being read.
+    pub sums: Vec<super::sum::Sum>,
     /// The row of the `.target` directive.
     pub target_row: Option<&'static Target>,
     /// File, line and column of each `.loc` so far.

@@ -1,13 +1,12 @@
 //! Names inside a function: registers, variables and labels in nested scopes.
 //!
 //! Input: declarations and uses in source order. Output: flat tables with one id for each register and label that is
-//! used. Invariants: a parameterised declaration (`%r<100>`) makes a register only when one of its names is used; a
-//! label may be used before it is defined, and belongs to the innermost scope around the use that defines it; one name stands for
-//! one thing in a scope, and a function's parameters are in the scope of its body.
+//! used. Invariants: a label may be used before it is defined, and belongs to the innermost scope around the use that
+//! defines it; one name stands for one thing in a scope, and a function's parameters are in the scope of its body.
 
-use super::ast::{Label, LabelId, RegId, Register, SymbolId};
+use super::ast::{Label, LabelId, RegId, Register, SymbolId, Variable};
+use super::family::{Families, Member, Numbered, canonical, plain_number};
 use crate::diag::Pos;
-use crate::tables::ptx::ScalarType;
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap, packed_option::PackedOption};
 use std::collections::HashMap;
 
@@ -18,19 +17,10 @@ pub enum Name {
     Symbol(SymbolId),
 }
 
-/// `%r<100>`
-#[derive(Clone, Copy, Debug)]
-struct Range {
-    count: u32,
-    ty: ScalarType,
-    vector: u32,
-    pos: Pos,
-}
-
 #[derive(Default)]
 struct Scope<'a> {
     names: HashMap<&'a str, Name>,
-    ranges: HashMap<&'a str, Range>,
+    families: Families<'a>,
     labels: HashMap<&'a str, LabelId>,
 }
 
@@ -79,16 +69,19 @@ impl<'a> Body<'a> {
             }
         }
         scope.names.clear();
-        scope.ranges.clear();
+        scope.families.clear();
         scope.labels.clear();
         self.spare.push(scope);
     }
 
-    /// Finds a register or a function-level symbol.
+    /// Finds a register or a function-level symbol; not a parameterised variable of which no use has been seen.
     pub fn find(&mut self, name: &'a str) -> Option<Name> {
         for depth in (0..self.scopes.len()).rev() {
             if let Some(found) = self.find_in(depth, name) {
                 return Some(found);
+            }
+            if self.scopes[depth].families.declares(name) {
+                return None;
             }
         }
         None
@@ -99,14 +92,32 @@ impl<'a> Body<'a> {
         if let Some(found) = scope.names.get(name) {
             return Some(*found);
         }
-        if scope.ranges.is_empty() {
-            return None;
-        }
-        let range = range_of(&scope.ranges, name)?;
-        let register = Register { name: name.into(), ty: range.ty, vector: range.vector, pos: range.pos };
-        let id = Name::Register(self.registers.push(register));
-        scope.names.insert(name, id);
-        Some(id)
+        let (numbered, member) = scope.families.find(name)?;
+        let found = match (scope.families.made(numbered), member) {
+            (Some(made), _) => made,
+            (None, Member::Variable(..)) => return None,
+            (None, Member::Register(register)) => {
+                let register = Register { name: canonical(numbered), ..register.clone() };
+                Name::Register(self.registers.push(register))
+            }
+        };
+        scope.families.make(numbered, found);
+        scope.names.insert(name, found);
+        Some(found)
+    }
+
+    /// The parameterised variable that a name stands for which [`Body::find`] does not find: its scope, its number, what it is.
+    pub fn unmade(&self, name: &'a str) -> Option<(usize, Numbered<'a>, Variable, Pos)> {
+        (0..self.scopes.len()).rev().find_map(|depth| match self.scopes[depth].families.find(name)? {
+            (numbered, Member::Variable(variable, pos)) => Some((depth, numbered, (**variable).clone(), *pos)),
+            _ => None,
+        })
+    }
+
+    /// Enters the symbol that was made of a parameterised variable.
+    pub fn make(&mut self, depth: usize, numbered: Numbered<'a>, symbol: SymbolId) {
+        self.scopes[depth].families.make(numbered, Name::Symbol(symbol));
+        self.variables.push(symbol);
     }
 
     /// Declares one register; `None` if the scope has the name already.
@@ -120,10 +131,9 @@ impl<'a> Body<'a> {
     }
 
     /// Declares `base<count>`; the error is the first of the names that the scope has already.
-    pub fn declare_range(&mut self, base: &'a str, count: u32, of: Register) -> Result<(), &'a str> {
-        let range = Range { count, ty: of.ty, vector: of.vector, pos: of.pos };
-        let hit = |name: &&str| name.strip_prefix(base).and_then(index).is_some_and(|i| i < count);
-        if self.together().iter().any(|scope| scope.ranges.contains_key(base)) {
+    pub fn declare_family(&mut self, base: &'a str, count: u32, member: Member) -> Result<(), &'a str> {
+        let hit = |name: &&str| name.strip_prefix(base).and_then(plain_number).is_some_and(|i| i < count);
+        if self.together().iter().any(|scope| scope.families.has(base)) {
             return Err(base);
         }
         let taken = self.together().iter().flat_map(|scope| scope.names.keys().copied().filter(hit)).min();
@@ -131,7 +141,7 @@ impl<'a> Body<'a> {
             return Err(taken);
         }
         let Some(scope) = self.scopes.last_mut() else { return Err(base) };
-        scope.ranges.insert(base, range);
+        scope.families.declare(base, count, member);
         Ok(())
     }
 
@@ -152,7 +162,7 @@ impl<'a> Body<'a> {
     }
 
     fn is_variable(&self, name: &str) -> bool {
-        self.together().iter().any(|scope| scope.names.contains_key(name) || range_of(&scope.ranges, name).is_some())
+        self.together().iter().any(|scope| scope.names.contains_key(name) || scope.families.declares(name))
     }
 
     fn is_taken(&self, name: &str) -> bool {
@@ -218,21 +228,4 @@ impl<'a> Body<'a> {
         }
         (done, map, missing)
     }
-}
-
-/// The parameterised declaration that a name belongs to.
-fn range_of(ranges: &HashMap<&str, Range>, name: &str) -> Option<Range> {
-    let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count().min(10);
-    (1..=digits).find_map(|n| {
-        let (base, tail) = name.split_at(name.len() - n);
-        let range = ranges.get(base)?;
-        index(tail).filter(|i| *i < range.count).map(|_| *range)
-    })
-}
-
-/// The index at the end of a name: decimal, without leading zeros.
-fn index(tail: &str) -> Option<u32> {
-    let plain =
-        !tail.is_empty() && tail.bytes().all(|b| b.is_ascii_digit()) && (tail.len() == 1 || !tail.starts_with('0'));
-    plain.then(|| tail.parse().ok()).flatten()
 }

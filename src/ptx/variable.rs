@@ -8,6 +8,7 @@ use super::lexer::{Tok, Token};
 use super::parser::{Parse, Parser};
 use crate::diag::Pos;
 use crate::tables::ptx::{Limit, ScalarType, Space, TypeClass, VECTORS};
+use cranelift_entity::EntityRef;
 use smallvec::SmallVec;
 
 /// Largest variable in bytes.
@@ -37,8 +38,13 @@ impl<'a> Parser<'a> {
         let mut made = Vec::new();
         loop {
             let name = self.expect_ident()?;
-            if head.space.is_some() {
-                made.push(self.variable(&head, linkage, name, at_module)?);
+            if self.is_sign("<") {
+                self.family(&head, linkage, name, at_module)?;
+            } else if head.space.is_some() {
+                let before = self.module.symbols.len();
+                let symbol = self.variable(&head, linkage, name, at_module)?;
+                // One that turns an earlier declaration into a definition is among the variables already.
+                made.extend((symbol.index() >= before).then_some(symbol));
             } else {
                 self.register(&head, name)?;
             }
@@ -185,26 +191,13 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `name` or `name<count>` of a `.reg`.
+    /// `name` of a `.reg`.
     fn register(&mut self, head: &Head, name: Token) -> Parse<()> {
         self.check_register(head);
         let text = self.text(name);
         let register = Register { name: text.into(), ty: head.ty, vector: head.vector, pos: name.pos };
-        let declared = if self.accept_sign("<") {
-            let token = self.next();
-            if token.tok != Tok::Int {
-                self.at -= 1;
-                return Err(self.unexpected());
-            }
-            let count = self.text(token).parse::<u32>();
-            self.expect_sign(">")?;
-            let count = count.map_err(|_| self.error(token.pos, "Constant overflow"))?;
-            self.body.declare_range(text, count, register)
-        } else {
-            self.body.declare_register(text, register).map(|_| ()).ok_or(text)
-        };
-        if let Err(taken) = declared {
-            self.error(name.pos, format!("Duplicate definition of variable '{taken}'"));
+        if self.body.declare_register(text, register).is_none() {
+            self.error(name.pos, format!("Duplicate definition of variable '{text}'"));
         }
         Ok(())
     }
@@ -289,8 +282,11 @@ impl<'a> Parser<'a> {
             return old;
         }
         let symbol = self.new_symbol(text, name.pos, SymbolKind::Variable(variable));
-        let fresh =
-            if at_module { self.names.insert(text, symbol).is_none() } else { self.body.declare_symbol(text, symbol) };
+        let fresh = if at_module {
+            !self.families.declares(text) && self.names.insert(text, symbol).is_none()
+        } else {
+            self.body.declare_symbol(text, symbol)
+        };
         if !fresh {
             self.error(name.pos, format!("Duplicate definition of variable '{text}'"));
         }

@@ -6,14 +6,14 @@ use crate::tables::ptx::{Arg, ArgType, FORMS, Form, Group, Op, Role, ScalarType,
 use std::collections::BTreeSet;
 
 /// Modifiers chosen for one instruction: group and number of the text.
-type Choice = Vec<(Group, u8)>;
+pub(super) type Choice = Vec<(Group, u8)>;
 
-fn texts(rule_mask: u32) -> impl Iterator<Item = u8> {
+pub(super) fn texts(rule_mask: u32) -> impl Iterator<Item = u8> {
     (0..32).filter(move |i| rule_mask >> i & 1 != 0)
 }
 
 /// Modifiers in the order of the rows, which is the order of the manual.
-fn ordered(op: Op, mut choice: Choice) -> Choice {
+pub(super) fn ordered(op: Op, mut choice: Choice) -> Choice {
     let place = |group: Group| {
         let places = op.forms().filter_map(|(_, form)| form.rules.iter().position(|rule| rule.group == group));
         places.max().unwrap_or(usize::MAX)
@@ -23,7 +23,7 @@ fn ordered(op: Op, mut choice: Choice) -> Choice {
 }
 
 /// The first text of each required group.
-fn least(form: &Form) -> Choice {
+pub(super) fn least(form: &Form) -> Choice {
     let required = form.rules.iter().filter(|rule| rule.required);
     required.filter_map(|rule| texts(rule.mask).next().map(|i| (rule.group, i))).collect()
 }
@@ -64,7 +64,7 @@ fn pairs(form: &Form) -> Vec<Choice> {
 }
 
 /// Lists of types: each list that the form takes where it has one slot, and each type of the table in the first slot.
-fn type_lists(form: &Form) -> Vec<Vec<ScalarType>> {
+pub(super) fn type_lists(form: &Form) -> Vec<Vec<ScalarType>> {
     let of = |mask: u64| ScalarType::ALL.into_iter().filter(move |t| mask & t.bit() != 0);
     let mut lists: Vec<Vec<ScalarType>> = vec![Vec::new()];
     for mask in form.types {
@@ -136,7 +136,7 @@ fn operand(form: &Form, arg: &Arg, types: &[ScalarType], choice: &Choice) -> Opt
     })
 }
 
-fn instruction(form: &Form, types: &[ScalarType], choice: &Choice) -> String {
+pub(super) fn instruction(form: &Form, types: &[ScalarType], choice: &Choice) -> String {
     let mut text = form.op.name().to_string();
     for (group, value) in choice {
         text.push('.');

@@ -4,6 +4,7 @@ mod forms;
 mod fuzz;
 mod messages;
 mod oracle;
+mod order;
 mod total;
 mod tree;
 

@@ -5,24 +5,34 @@ use super::{kernel, parse};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The incumbent, where it is installed.
+pub fn ptxas() -> Option<PathBuf> {
+    let tool = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/vendor/ptxas");
+    let found = tool.exists();
+    if !found {
+        println!("skipped: no ptxas at target/vendor");
+    }
+    found.then_some(tool)
+}
+
 /// Runs ptxas over instructions, one in each line from the sixth on; what it says.
-fn run(tool: &Path, target: &str, lines: &[&str]) -> String {
+fn run(tool: &Path, version: &str, target: &str, lines: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (path, out) = (folder.path().join("t.ptx"), folder.path().join("o"));
     // The last line is wrong, so that nothing is compiled.
     let body = lines.join("\n") + "\nno_such_instruction;";
-    std::fs::write(&path, kernel("9.0", target, &format!("L: T: .branchtargets L;\n{body}"))).unwrap();
+    std::fs::write(&path, kernel(version, target, &format!("L: T: .branchtargets L;\n{body}"))).unwrap();
     let run = Command::new(tool).arg(format!("-arch={target}")).arg(&path).arg("-o").arg(out).output().unwrap();
     String::from_utf8_lossy(&run.stderr).into_owned()
 }
 
 /// Which instructions ptxas refuses. After a fatal error it reads no further, so it is asked again without that line.
-fn refused(tool: &Path, target: &str, lines: &[String]) -> Vec<Option<String>> {
+pub fn refused(tool: &Path, version: &str, target: &str, lines: &[String]) -> Vec<Option<String>> {
     let mut out = vec![None; lines.len()];
     let mut left: Vec<usize> = (0..lines.len()).collect();
     loop {
         let texts: Vec<&str> = left.iter().map(|i| lines[*i].as_str()).collect();
-        let said = run(tool, target, &texts);
+        let said = run(tool, version, target, &texts);
         let mut fatal = None;
         let mut whole = false;
         for line in said.lines() {
@@ -66,11 +76,11 @@ const BEYOND: [(&str, &str, &str); 10] = [
 ];
 
 /// Which instructions this compiler refuses, and what it says of the first thing wrong.
-fn refused_here(target: &str, lines: &[String]) -> Vec<Option<String>> {
+pub fn refused_here(version: &str, target: &str, lines: &[String]) -> Vec<Option<String>> {
     let mut out = vec![None; lines.len()];
     for (n, chunk) in lines.chunks(100).enumerate() {
         let body = chunk.join("\n");
-        let (_, diags) = parse(&kernel("9.0", target, &format!("L: T: .branchtargets L;\n{body}")));
+        let (_, diags) = parse(&kernel(version, target, &format!("L: T: .branchtargets L;\n{body}")));
         for d in diags {
             let line = d.pos.unwrap().line as usize - 6;
             out[n * 100 + line].get_or_insert(d.message);
@@ -112,16 +122,12 @@ const OPERANDS_BEYOND: [(&str, &[&str], &str); 27] = [
 
 #[test]
 fn operand_types_agree_with_the_incumbent() {
-    let tool = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/vendor/ptxas");
-    if !tool.exists() {
-        println!("skipped: no ptxas at target/vendor");
-        return;
-    }
+    let Some(tool) = ptxas() else { return };
     let lines = mistyped();
     let (mut used, mut wrong) = ([false; OPERANDS_BEYOND.len()], Vec::new());
     for target in ["sm_90", "sm_100a"] {
-        let theirs = refused(&tool, target, &lines);
-        let ours = refused_here(target, &lines);
+        let theirs = refused(&tool, "9.0", target, &lines);
+        let ours = refused_here("9.0", target, &lines);
         println!("{target}: {} instructions, {} refused", lines.len(), theirs.iter().flatten().count());
         for ((line, ours), theirs) in lines.iter().zip(ours).zip(theirs) {
             let matches =
@@ -141,17 +147,13 @@ fn operand_types_agree_with_the_incumbent() {
 
 #[test]
 fn forms_agree_with_the_incumbent() {
-    let tool = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/vendor/ptxas");
-    if !tool.exists() {
-        println!("skipped: no ptxas at target/vendor");
-        return;
-    }
+    let Some(tool) = ptxas() else { return };
     let lines = instructions();
     let mut used = [false; BEYOND.len()];
     let mut wrong = Vec::new();
     for target in ["sm_75", "sm_80", "sm_90", "sm_100a"] {
-        let theirs = refused(&tool, target, &lines);
-        let ours = refused_here(target, &lines);
+        let theirs = refused(&tool, "9.0", target, &lines);
+        let ours = refused_here("9.0", target, &lines);
         println!("{target}: {} instructions, {} refused", lines.len(), theirs.iter().flatten().count());
         for ((line, ours), theirs) in lines.iter().zip(ours).zip(theirs) {
             if ours.is_some() == theirs.is_some() {

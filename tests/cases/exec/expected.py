@@ -1076,6 +1076,28 @@ def matrix_quarters():
     ]
 
 
+def modifier_orders():
+    x = [(7 * t + t * t // 3) % 61 for t in range(32)]
+    odd = sum(1 << t for t in range(32) if x[t] & 1)
+    out = []
+    for v in x:
+        same = sum(1 << t for t in range(32) if x[t] % 4 == v % 4)
+        out += [odd, x[3], int(max(x) > 40), 3 * v + 1, bits32(f32(v // 8 * 8)), v * 0x10000 >> 32, 5, same]
+    return [launch("modifier_orders", 1, 32, [IN("u32", x), OUT("u32", out)])]
+
+
+def parameterised_names():
+    x = [(5 * t) % 37 + 3 for t in range(32)]
+    out = []
+    for t, v in enumerate(x):
+        out += [v + 7, v - 3, 5 * t, 2, v + 100 if v + 1 > 20 else 9, v + 11, 2 * v + 1, 1]
+    return [launch("parameterised_names", 1, 32, [IN("u32", x), OUT("u32", out)])]
+
+
+def declared_twice():
+    return [launch("declared_twice", 1, 1, [OUT("u32", [5, 7])])]
+
+
 def small_programs():
     return [
         # What lies between the results is not written.
@@ -1195,7 +1217,8 @@ KERNELS = [
     matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
     cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any, param_space, load_over_product,
-    initializers, calls_vectors, calls_without_abi, call_numbers, small_programs, several_results, warp_neighbours, elections, random_programs, run_time_barriers,
+    initializers, calls_vectors, calls_without_abi, call_numbers, small_programs, modifier_orders,
+    parameterised_names, declared_twice, several_results, warp_neighbours, elections, random_programs, run_time_barriers,
     zeros_side_by_side, set_halves, set_bfloats, *MEETINGS,
 ]
 
