@@ -30,8 +30,8 @@ pub fn read(section: Bytes<'_>) -> Result<Vec<Attribute>, CubinError> {
     Ok(records)
 }
 
-/// Most words of 32 bits in a record. Of more exits the incumbent lists some, and an indirect branch with more targets
-/// it leaves out.
+/// Most words of 32 bits in a record. Of more exits ptxas lists some; an indirect branch with more
+/// targets it leaves out.
 pub const MOST_WORDS: usize = u16::MAX as usize / 4;
 
 /// Appends one record. A payload of format 1 to 3 is two bytes.

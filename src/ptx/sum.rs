@@ -1,7 +1,7 @@
 //! A register and a number as one operand: `st.u64 [x], r + 1`.
 //!
 //! Input: the cursor at the `+` behind an operand. Output: a register of its own in its place, and the addition that
-//! writes it, which stands before the instruction. The incumbent adds as integers, in the width of the register; of
+//! writes it, which stands before the instruction. ptxas adds as integers, in the width of the register; of
 //! other registers it drops the instruction or breaks off, so that these are refused.
 
 use super::ast::*;

@@ -4,7 +4,6 @@ mod forms;
 mod fuzz;
 mod messages;
 mod oracle;
-mod order;
 mod total;
 mod tree;
 

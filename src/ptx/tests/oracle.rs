@@ -5,7 +5,7 @@ use super::{kernel, parse};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The incumbent, where it is installed.
+/// ptxas, where it is installed.
 pub fn ptxas() -> Option<PathBuf> {
     let tool = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/vendor/ptxas");
     let found = tool.exists();
