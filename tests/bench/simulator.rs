@@ -1,7 +1,7 @@
 //! How fast the machine is: lane-instructions per second of CPU time on one core, unwatched, watched, and with time.
 //!
 //! Input: three small kernels, compiled by us for one target at -O3, and a compression that clang made without optimisation (`lz.ptx`:
-//! long loops of loads, stores and branches over local memory), at -O0 and -O3. Output: a line for each, with the budget. `cargo bench --bench machine`.
+//! long loops of loads, stores and branches over local memory), at -O0 and -O3. Output: a line for each, with the budget. `cargo bench --bench simulator`.
 
 use sassafras::compile::{Options, compile};
 use sassafras::sim::launch::ArgValue;

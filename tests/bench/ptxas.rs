@@ -1,6 +1,6 @@
 //! Ours against the incumbent on real PTX: CPU time, code size, registers and spills, in one run.
 //!
-//! Input: `.ptx` files (`cargo bench --bench incumbent -- [--runs N] [--only TEXT] [--files] [FOLDER…]`; without a folder the
+//! Input: `.ptx` files (`cargo bench --bench ptxas -- [--runs N] [--only TEXT] [--files] [FOLDER…]`; without a folder the
 //! corpus beside the project and the kernels of the tests), each for the target that it names. Output: per folder and in
 //! all, over the files that both compile, our total over theirs; beside it the share that each compiles. CPU time is user and
 //! system time of the whole process at -O3, the smallest of N runs (three unless told), the two compilers by turns.

@@ -1,6 +1,6 @@
 //! Instructions that a lane executes for divisions and roots of ordinary operands, ours beside the incumbent's.
 //!
-//! Input: kernels that load two operands, compute, and store (`cargo bench --bench quotients`), both compilers at -O3. Output: for each operation and
+//! Input: kernels that load two operands, compute, and store (`cargo bench --bench division`), both compilers at -O3. Output: for each operation and
 //! target, executed instructions per lane (those under a false guard do not count, NOPs do), ours/theirs: of the whole kernel, and beyond a kernel that
 //! adds instead. A row in which ours are more ends with `more`; the exit status says whether there is one.
 
