@@ -12,6 +12,8 @@ mod vendor;
 
 #[path = "hazards_support/distances.rs"]
 mod distances;
+#[path = "hazards_support/gather.rs"]
+mod gather;
 #[path = "hazards_support/list.rs"]
 mod list;
 

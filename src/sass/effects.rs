@@ -123,9 +123,21 @@ fn uniform_width(inst: &Inst, role: &RoleInfo) -> u8 {
 /// Width of an operand in words.
 pub fn width(inst: &Inst, role: &RoleInfo) -> u8 {
     match role.width {
+        Width::Words(2) if is_single(inst, role.role) => 1,
         Width::Fragment => fragment(inst, role.role).unwrap_or(LONGEST),
         width => width.words(&inst.mods),
     }
+}
+
+/// Whether one f32 stands for both numbers of a pair.
+fn is_single(inst: &Inst, role: Role) -> bool {
+    let kind = match role {
+        Role::A => Mod::PairA,
+        Role::B => Mod::PairB,
+        Role::C => Mod::PairC,
+        _ => return false,
+    };
+    kind.text(inst.modifier(kind)) == "F32"
 }
 
 /// Registers of a fragment whose shape is unknown: more than any has.

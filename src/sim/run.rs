@@ -27,7 +27,7 @@ use crate::tables::latency::Latency;
 use crate::tables::memory::{SPECIAL, SpecialFrom};
 use crate::tables::ptx::SpecialRegister;
 use crate::tables::throughput::Throughput;
-use crate::tables::{Generation, GenerationInfo, Role, Target};
+use crate::tables::{Feature, Generation, GenerationInfo, Role, Target};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
@@ -39,6 +39,8 @@ const LOCAL_WINDOW: u64 = 0x7fb0 << 32;
 const CALL_STACK: u32 = 0x1000;
 /// Stack that a lane has whatever a cubin states, in bytes: the driver's limit as it is unless a program sets it.
 const LEAST_STACK: u32 = 0x400;
+/// The uniform register that is zero at the start of a kernel where a target has one of those.
+const ENTRY_FLAG: u8 = 2;
 /// Instructions after which a launch is given up.
 const STEP_LIMIT: u64 = 1 << 32;
 
@@ -180,6 +182,7 @@ pub fn run_decoded(
         grid: shape.grid,
         block: shape.block,
         registers: (registers(cubin, function) as usize + 8).min(256),
+        zeroed: target.has(Feature::EntryFlagInUniformRegister).then_some(ENTRY_FLAG),
         shared_bytes: shared_bytes(function, info, shape.smem),
         local_bytes: local_bytes(cubin, function) as usize,
         shared_window: SHARED_WINDOW,

@@ -47,7 +47,7 @@ fn surroundings(analysis: &Analysis, d: &Dependence) -> u64 {
     hasher.finish()
 }
 
-fn between(latency: &Latency, first: &Inst, second: &Inst, d: &Dependence) -> Between {
+pub fn between(latency: &Latency, first: &Inst, second: &Inst, d: &Dependence) -> Between {
     let class = |inst: &Inst, at: Slot, file: RegFile| {
         let effects = Effects::of(inst);
         let found = effects.reads.iter().chain(&effects.writes).find(|a| {

@@ -193,7 +193,8 @@ pub enum Alu {
     },
     Float(FloatOp, Format, Mode),
     /// The same of two f32 side by side.
-    Pair(FloatOp, Mode),
+    /// Of each source the bit at which the first and the second number begin.
+    Pair(FloatOp, Mode, [[u8; 2]; 3]),
     /// In f32, factors and the first summand (in Fma: the first two) being halves.
     Mixed(FloatOp, Halves),
     /// Minimum or maximum of three floats.
@@ -430,9 +431,12 @@ impl Alu {
         let (a, b, c) = (x.a as u32, x.b as u32, x.c as u32);
         match *self {
             Alu::Float(op, format, mode) => double(float(op, format, mode, [x.a, x.b, x.c], x.pp)),
-            Alu::Pair(op, mode) => {
-                let one = |at: u32| float(op, F32, mode, [x.a, x.b, x.c].map(|v| v >> at & 0xffff_ffff), x.pp);
-                double(one(0) | one(32) << 32)
+            Alu::Pair(op, mode, at) => {
+                let v = [x.a, x.b, x.c];
+                let one = |half: usize| {
+                    float(op, F32, mode, std::array::from_fn(|i| v[i] >> at[i][half] & 0xffff_ffff), x.pp)
+                };
+                double(one(0) | one(1) << 32)
             }
             Alu::Mixed(op, how) => {
                 let wide = |i: usize, bits: u64| {

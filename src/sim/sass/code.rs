@@ -137,6 +137,12 @@ pub enum Redux {
     Xor,
     Min(bool),
     Max(bool),
+    /// Minimum or maximum of f32, of their magnitudes; NaN if one of them is NaN, or only if all are.
+    Float {
+        min: bool,
+        abs: bool,
+        nan: bool,
+    },
 }
 
 /// What a block barrier does beyond counting.
@@ -261,6 +267,11 @@ pub enum Exec {
     /// Into a convergence barrier.
     BarFromReg {
         bar: u8,
+    },
+    /// Into a convergence barrier from another one, which is cleared.
+    BarFromBar {
+        bar: u8,
+        from: u8,
     },
     RegFromBar {
         bar: u8,

@@ -75,6 +75,14 @@ pub fn resume_region(warp: &mut Warp, bar: usize, lane: usize, mask: u32) {
     (warp.regions[bar][lane], warp.bars[bar][lane]) = (region, mask & left);
 }
 
+/// BMOV from one barrier to another: the lanes' masks with their regions; the first barrier is empty from now on.
+pub fn move_region(warp: &mut Warp, from: usize, to: usize, lanes: u32) {
+    for lane in lanes_of(lanes) {
+        warp.regions[to][lane] = warp.regions[from][lane];
+        warp.bars[to][lane] = std::mem::take(&mut warp.bars[from][lane]);
+    }
+}
+
 /// YIELD: lanes that wait for the yielding ones need not wait any longer.
 pub fn yield_lanes(warp: &mut Warp, lanes: u32) {
     warp.yielded |= lanes;

@@ -168,6 +168,7 @@ impl Machine<'_> {
             Exec::RegFromBar { bar, clear: true } if matches!(code.d, Dst::Nowhere | Dst::Reg(RZ)) => {
                 control::empty(w, bar.into(), active);
             }
+            Exec::BarFromBar { bar, from } => control::move_region(w, from.into(), bar.into(), active),
             Exec::RegFromBar { bar, clear } => {
                 let masks = control::keep_region(w, bar.into(), active, clear);
                 for lane in lanes_of(active) {

@@ -7,7 +7,7 @@
 use super::super::fault::{Fault, Kind, Place};
 use super::super::memory::Global;
 use super::block::Block;
-use super::code::{Code, Exec};
+use super::code::{Code, Dst, Exec};
 use super::exec::Machine;
 use super::setup::Setup;
 use super::warp::{LANES, Wait, Warp, lanes_of};
@@ -66,6 +66,9 @@ fn to_the_end(machine: &mut Machine) -> Result<(), Fault> {
             let mut block = start(setup, next, machine.watch.is_some());
             if let Some(jitter) = jitter(machine) {
                 jitter.fill(&mut block);
+            }
+            if let Some(register) = setup.zeroed {
+                block.warps.iter_mut().for_each(|warp| warp.set(Dst::UReg(register), 0, 0, 0));
             }
             resident.push(block);
             next += 1;

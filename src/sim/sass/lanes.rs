@@ -3,6 +3,8 @@
 //! Input: a warp and the lanes that execute together. Output: registers and predicates of these lanes. Invariant: a
 //! lane outside the group takes no part; a value read from it is 0.
 
+use super::super::ops::format::F32;
+use super::super::ops::real::{self, Mode};
 use super::code::{Code, Exec, Redux, Shuffle, Vote};
 use super::exec::lowest_if_uniform;
 use super::warp::{LANES, Warp, lanes_of};
@@ -54,6 +56,12 @@ fn reduce(op: Redux, values: &[u32]) -> u32 {
         Redux::Max(false) => of(u32::max),
         Redux::Min(true) => of(|a, b| (a as i32).min(b as i32) as u32),
         Redux::Max(true) => of(|a, b| (a as i32).max(b as i32) as u32),
+        Redux::Float { min, abs, nan } => {
+            let magnitude = if abs { i32::MAX as u32 } else { u32::MAX };
+            let values = values.iter().map(|v| u64::from(v & magnitude));
+            let one = |a, b| real::min_max(F32, a, b, min, nan, Mode::default());
+            values.reduce(one).map_or(0, |bits| one(bits, bits) as u32)
+        }
     }
 }
 

@@ -57,6 +57,8 @@ pub struct Setup {
     pub grid: [u32; 3],
     pub block: [u32; 3],
     pub registers: usize,
+    /// The uniform register that a launch leaves zero, where it does.
+    pub zeroed: Option<u8>,
     /// Bytes of shared memory of a block, the system's part included.
     pub shared_bytes: usize,
     /// Bytes of local memory of a lane.

@@ -94,10 +94,10 @@ fn sum_or_product(b: &mut Builder) -> Result<Option<Alu>, String> {
         Op::LEA | Op::ULEA => {
             b.abc(Kind::IntCarry)?;
             if b.arg(Role::A).neg {
-                if b.has("HI") || x {
-                    return Err("the machine does not execute LEA.HI of a negated operand".to_string());
+                if x {
+                    return Err("the machine does not execute LEA.X of a negated operand".to_string());
                 }
-                // What is shifted is the negated number, not its complement.
+                // What is shifted is the negated number, not its complement; of a pair the low word alone is negated.
                 b.code.a = b.src(Role::A, false, Kind::Int)?;
                 b.plus -= 1;
             }

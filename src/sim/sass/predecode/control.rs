@@ -100,7 +100,7 @@ fn branches(b: &mut Builder) -> Result<Option<Exec>, String> {
             b.code.a = b.src(Role::A, true, Kind::Int)?;
             Exec::BranchIndirect { base: relative(b, Role::Target), absolute: b.has("ABS") }
         }
-        Op::BRX | Op::JMX => {
+        Op::BRX | Op::BRXU | Op::JMX => {
             b.code.a = b.src(Role::A, true, Kind::Int)?;
             let absolute = b.lifted.inst.op == Op::JMX;
             let role = if b.arg(Role::Off).is_none() { Role::Target } else { Role::Off };
@@ -135,6 +135,7 @@ fn convergence(b: &mut Builder) -> Result<Option<Exec>, String> {
             b.code.a = b.src(Role::A, false, Kind::Int)?;
             Exec::BarFromReg { bar }
         }
+        Op::BMOV => Exec::BarFromBar { bar: (b.imm(Role::D) & 15) as u8, from: bar },
         Op::BMOV_R => Exec::RegFromBar { bar, clear: b.has("CLEAR") },
         Op::WARPSYNC => {
             b.code.a = b.src(Role::A, false, Kind::Int)?;
@@ -175,7 +176,10 @@ fn across_lanes(b: &mut Builder) -> Result<Option<Exec>, String> {
         }
         Op::VOTE | Op::VOTEU => Exec::Vote(b.lifted.words.pick(&votes).unwrap_or(Vote::All)),
         Op::MATCH => Exec::Match { all: !b.has("ANY") },
-        Op::REDUX | Op::CREDUX if b.has("F32") => return Err("the machine does not execute CREDUX.F32".to_string()),
+        Op::REDUX | Op::CREDUX if b.has("F32") => {
+            let (min, abs) = (b.has("MIN") || b.has("MINABS"), b.has("MINABS") || b.has("MAXABS"));
+            Exec::Redux(Redux::Float { min, abs, nan: b.has("NAN") })
+        }
         Op::REDUX | Op::CREDUX => {
             let signed = b.has("S32");
             Exec::Redux(match (b.has("MIN"), b.has("MAX")) {

@@ -10,7 +10,7 @@ use super::super::super::ops::narrow::Tiny;
 use super::super::super::ops::random::Random;
 use super::super::super::ops::real::Mode;
 use super::super::alu::{Alu, FloatCmp, FloatOp, Halves, float_format};
-use super::super::code::{Exec, From};
+use super::super::code::{Exec, From, Src};
 use super::arith::join;
 use super::operands::{Builder, Kind};
 use crate::sass::ArgKind;
@@ -198,6 +198,9 @@ fn half(b: &mut Builder) -> Result<Option<Alu>, String> {
     Ok(Some(alu))
 }
 
+/// Sources of an operation on two f32 side by side, and the modifiers that say which two they are: in order, turned round, or one for both.
+const PAIRS: [(Role, &str); 3] = [(Role::A, "pair_a"), (Role::B, "pair_b"), (Role::C, "pair_c")];
+
 /// Operations on two f32 side by side, and in f32 on halves.
 fn pair_or_mixed(b: &mut Builder) -> Result<Option<Alu>, String> {
     let mode = mode(b);
@@ -210,13 +213,23 @@ fn pair_or_mixed(b: &mut Builder) -> Result<Option<Alu>, String> {
         _ => return Ok(None),
     };
     if pair {
-        let other = b.has("LO_HI") || b.has("NP") || b.lifted.words.iter().any(|word| word.1 == "F32");
-        if other {
-            return Err(format!("the machine does not execute {} of single numbers", b.lifted.inst.op.info().text));
+        if b.has("NP") {
+            return Err(format!("the machine does not execute {}.NP", b.lifted.inst.op.info().text));
         }
-        b.abc_wide([true; 3], Kind::F32x2)?;
+        let (mut at, mut src) = ([[0, 32]; 3], [Src::default(); 3]);
+        for (i, (role, kind)) in PAIRS.into_iter().enumerate() {
+            let single = b.lifted.words.kind(kind) == Some("F32") || b.arg(role).kind == ArgKind::Imm;
+            let turned = b.lifted.words.iter().any(|word| word == (kind, "LO_HI"));
+            at[i] = match (single, turned) {
+                (true, _) => [0, 0],
+                (_, true) => [32, 0],
+                _ => [0, 32],
+            };
+            src[i] = b.src(role, !single, if single { Kind::F32 } else { Kind::F32x2 })?;
+        }
+        [b.code.a, b.code.b, b.code.c] = src;
         b.code.words = 2;
-        return Ok(Some(Alu::Pair(op, mode)));
+        return Ok(Some(Alu::Pair(op, mode, at)));
     }
     let half = |kind: &str| if b.lifted.words.kind(kind) == Some("H1") { Pick::High } else { Pick::Low };
     let pick = [half("half_a"), half("half_b"), Pick::Low];

@@ -66,6 +66,8 @@ impl<'a> Builder<'a> {
             ArgKind::None => Ok(Dst::Nowhere),
             ArgKind::Reg => Ok(Dst::Reg(arg.val as u8)),
             ArgKind::UReg => Ok(Dst::UReg(arg.val as u8)),
+            // A convergence barrier is no place that a value is put into: its opcode knows it.
+            ArgKind::Bar => Ok(Dst::Nowhere),
             kind => Err(format!("a result in a {kind:?}")),
         }
     }

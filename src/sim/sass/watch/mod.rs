@@ -97,7 +97,7 @@ impl Seen {
     /// Of a block about to start.
     pub fn new(setup: &Setup, warps: usize) -> Seen {
         Seen {
-            warps: vec![Shadow::new(setup.registers); warps],
+            warps: vec![Shadow::new(setup.registers, setup.zeroed); warps],
             shared: Vec::new(),
             races: Races::new(warps),
             time: vec![Timeline::default(); warps],

@@ -19,13 +19,15 @@ pub struct Shadow {
 }
 
 impl Shadow {
-    /// Of a warp that has written nothing; `given` is the register that a launch sets, none where there is none.
-    pub fn new(registers: usize) -> Shadow {
+    /// Of a warp that has written nothing; `given` is the uniform register that a launch sets, none where there is none.
+    pub fn new(registers: usize, given: Option<u8>) -> Shadow {
         let registers = registers.clamp(1, 256);
+        let mut uniform = [u32::MAX; 256];
+        given.into_iter().for_each(|register| uniform[usize::from(register)] = 0);
         Shadow {
             bits: vec![[u32::MAX; LANES]; registers],
             lanes: vec![u32::MAX; registers],
-            uniform: [u32::MAX; 256],
+            uniform,
             preds: [u32::MAX; 8],
             upreds: 0x7f,
             local: Vec::new(),
@@ -101,7 +103,7 @@ mod tests {
 
     #[test]
     fn what_is_written_has_a_value() {
-        let mut s = Shadow::new(8);
+        let mut s = Shadow::new(8, None);
         let run = Run { file: File::Reg, first: 2, count: 2, slot: Slot::A };
         assert_eq!(s.lanes_of(run), u32::MAX);
         s.clear(run, 0xff);
