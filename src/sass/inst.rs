@@ -151,6 +151,11 @@ impl Inst {
         }
     }
 
+    /// Whether it may be skipped: whether its guard is not PT.
+    pub fn is_guarded(&self) -> bool {
+        u32::from(self.guard.pred) != PT || self.guard.not
+    }
+
     /// The operand in a role; `ArgKind::None` where it is absent or the opcode has no such role.
     pub fn arg(&self, role: Role) -> Arg {
         self.op.role_index(role).map_or(Arg::default(), |i| self.args[i])

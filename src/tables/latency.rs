@@ -65,7 +65,8 @@ pub struct Latency {
     specials: &'static [Special],
     /// Read after write, write after write, write after read: by file, class of the first, class of the second.
     distances: [&'static [&'static [&'static [u8]]]; 3],
-    stalls: &'static [u8],
+    /// By opcode, without a guard and under one.
+    stalls: &'static [[u8; 2]],
 }
 
 /// What stands for a scoreboard in the generated tables.
@@ -119,7 +120,12 @@ impl Latency {
 
     /// Least stall of an opcode, in cycles; 0 only where the incumbent uses 0.
     pub fn least_stall(&self, op: Op) -> u8 {
-        self.stalls[op.position()]
+        self.stalls[op.position()][0]
+    }
+
+    /// The same of an instruction that may be under a guard.
+    pub fn least_stall_if(&self, op: Op, guarded: bool) -> u8 {
+        self.stalls[op.position()][usize::from(guarded)]
     }
 
     fn look(&self, kind: usize, file: RegFile, first: LatencyClass, second: LatencyClass) -> Needed {
@@ -189,5 +195,7 @@ mod tests {
         assert_eq!(hopper.read_after_write(RegFile::R, load, alu), Needed::Scoreboard);
         assert_eq!(hopper.write_after_read(RegFile::R, load, alu), Needed::Scoreboard);
         assert_eq!(hopper.least_stall(Op::EXIT), 5);
+        let ampere = Latency::demanded(target("sm_80")).unwrap();
+        assert_eq!((ampere.least_stall(Op::CALL), ampere.least_stall_if(Op::CALL, true)), (5, 1));
     }
 }

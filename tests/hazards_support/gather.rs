@@ -1,4 +1,4 @@
-//! The least distances of the incumbent, gathered from any folder of its cubins and kept as a summary.
+//! The least distances that ptxas keeps, gathered from any folder of its cubins, as a summary.
 //!
 //! `SASSAFRAS_GATHER=FOLDER cargo test --test hazards gathered` reads every `.cubin` of the folder and joins what it finds to
 //! tests/oracle/least.txt: for each model, kind of dependence, register file and pair of latency classes the smallest distance, how often

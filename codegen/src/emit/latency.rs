@@ -2,7 +2,7 @@
 
 use super::{camel, plain_enum};
 use crate::model::Model;
-use crate::model::latency::{Distances, LatencyModel, Special};
+use crate::model::latency::{Distances, LatencyModel, Special, Stall};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
@@ -54,7 +54,7 @@ fn queue(model: &Model, name: &str) -> u8 {
 }
 
 /// A model with distances and least stalls.
-fn one(model: &Model, m: &LatencyModel, (distances, stalls): (&Distances, &[u8])) -> TokenStream {
+fn one(model: &Model, m: &LatencyModel, (distances, stalls): (&Distances, &[Stall])) -> TokenStream {
     let (name, scheduled) = (&m.row.name, m.row.scheduled);
     let base = m.base.iter().map(|c| *c as u8);
     let specials = m.specials.iter().map(|s| special(model, s));
@@ -65,6 +65,7 @@ fn one(model: &Model, m: &LatencyModel, (distances, stalls): (&Distances, &[u8])
         });
         quote!(&[#(#files),*])
     });
+    let stalls = stalls.iter().map(|[always, guarded]| quote!([#always, #guarded]));
     quote! {
         Latency {
             name: #name, scheduled: #scheduled, base: &[#(#base),*], specials: &[#(#specials),*], distances: [#(#kinds),*],

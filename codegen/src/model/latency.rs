@@ -42,9 +42,9 @@ pub struct LatencyModel {
     pub specials: Vec<Special>,
     pub distances: Distances,
     /// Least stall by opcode.
-    pub stalls: Vec<u8>,
+    pub stalls: Vec<Stall>,
     /// Both again, as the machine and the checker ask for them: nowhere more.
-    pub demanded: (Distances, Vec<u8>),
+    pub demanded: (Distances, Vec<Stall>),
 }
 
 /// By file, first class and second class: what is known of a pair.
@@ -55,6 +55,9 @@ pub type Distances = Vec<Cells<u8>>;
 
 /// What the schedule keeps, and what the machine and the checker ask for.
 type Both = [u8; 2];
+
+/// Least stall without a guard, and under one.
+pub type Stall = [u8; 2];
 
 /// All models.
 pub struct Latency {
@@ -199,6 +202,9 @@ impl Tables<'_> {
         for row in &self.stalls {
             on(&row.on, row.at, report);
             ops(&row.ops, row.at, report);
+            if row.guarded && row.demanded.is_none() {
+                report.at("latency", "`guarded` says of what `demanded` holds, and there is none", row.at);
+            }
             if let Some(demanded) = row.demanded.filter(|demanded| *demanded > row.least) {
                 let message = format!("`demanded: {demanded}` is more than the {} that the row keeps", row.least);
                 report.at("latency", message, row.at);
@@ -218,8 +224,8 @@ impl Tables<'_> {
         let specials = (0..count).flat_map(|op| self.specials(&row, op, to)).collect();
         let both: Vec<_> = (0..KINDS.len()).map(|kind| self.distances(&row, kind, to)).collect();
         let [distances, demanded] = [0, 1].map(|whose| part(&both, whose));
-        let both: Vec<Both> = (0..count).map(|op| self.stall(&row, op, to)).collect();
-        let [stalls, least] = [0, 1].map(|whose: usize| both.iter().map(|b| b[whose]).collect::<Vec<u8>>());
+        let both: Vec<[Stall; 2]> = (0..count).map(|op| self.stall(&row, op, to)).collect();
+        let [stalls, least] = [0, 1].map(|whose: usize| both.iter().map(|b| b[whose]).collect::<Vec<Stall>>());
         LatencyModel { row, targets: members, base, specials, distances, stalls, demanded: (demanded, least) }
     }
 
@@ -298,12 +304,17 @@ impl Tables<'_> {
         out
     }
 
-    fn stall(&self, model: &Row<ModelRow>, op: usize, report: &mut Report) -> Both {
+    /// Least stall of an opcode: what the schedule keeps, and what the machine and the checker ask for.
+    fn stall(&self, model: &Row<ModelRow>, op: usize, report: &mut Report) -> [Stall; 2] {
         let name = &self.ori.ops[op].row.op;
         let rows = self.stalls.iter().filter(|r| lists(&r.on, &model.name) && lists(&r.ops, name));
-        let found = best(rows.map(|r| (u32::from(r.ops != "*"), r.at, [r.least, r.demanded.unwrap_or(r.least)])));
+        let both = |r: &StallRow| {
+            let demanded = r.demanded.unwrap_or(r.least);
+            [[r.least; 2], [if r.guarded { r.least } else { demanded }, demanded]]
+        };
+        let found = best(rows.map(|r| (u32::from(r.ops != "*"), r.at, both(r))));
         one(&found, &format!("the least stall of {name} on {}", model.name), model.at, report);
-        found.first().map_or([1; 2], |f| f.1)
+        found.first().map_or([[1; 2]; 2], |f| f.1)
     }
 }
 

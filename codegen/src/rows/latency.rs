@@ -57,5 +57,8 @@ pub struct StallRow {
     /// Where the machine and the checker ask for less than the schedule keeps.
     #[serde(default)]
     pub demanded: Option<u8>,
+    /// Whether `demanded` is said of instructions under a guard alone.
+    #[serde(default)]
+    pub guarded: bool,
     pub src: String,
 }

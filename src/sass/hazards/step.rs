@@ -139,7 +139,7 @@ fn told(observer: &mut impl Observer, at: usize, word: &Word, entry: &Pending, k
 /// The rules of the control field alone.
 fn field(latency: &Latency, at: usize, inst: &Inst, observer: &mut impl Observer) {
     let ctrl = &inst.ctrl;
-    let least = latency.least_stall(inst.op);
+    let least = latency.least_stall_if(inst.op, inst.is_guarded());
     if ctrl.stall < least && ctrl.stall != 0 {
         observer.fault(at, Fault::Stall { least });
     }

@@ -86,7 +86,7 @@ impl Timing {
             reads: uses(&effects.reads).into_iter().map(|read| read.with_writers(latency)).collect(),
             writes: uses(&effects.writes),
             ctrl,
-            least: latency.least_stall(inst.op),
+            least: latency.least_stall_if(inst.op, inst.is_guarded()),
             class: latency.class_of(inst.op, &inst.mods),
             meets: matches!(inst.op, Op::BAR | Op::BAR_INDEXED),
             depends,
