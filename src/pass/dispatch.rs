@@ -5,17 +5,19 @@ use crate::legal::Legalization;
 use crate::tables::Pass;
 
 /// What a pass returns: nothing, or a refusal of the function.
-struct Outcome(Result<(), String>);
+trait Outcome {
+    fn outcome(self) -> Result<(), String>;
+}
 
-impl From<()> for Outcome {
-    fn from((): ()) -> Outcome {
-        Outcome(Ok(()))
+impl Outcome for () {
+    fn outcome(self) -> Result<(), String> {
+        Ok(self)
     }
 }
 
-impl From<Result<(), String>> for Outcome {
-    fn from(result: Result<(), String>) -> Outcome {
-        Outcome(result)
+impl Outcome for Result<(), String> {
+    fn outcome(self) -> Result<(), String> {
+        self
     }
 }
 

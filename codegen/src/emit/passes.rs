@@ -50,10 +50,11 @@ pub fn dispatch(model: &Model) -> TokenStream {
     let arms = model.passes.iter().map(|row| {
         let pass = format_ident!("{}", camel(&row.name));
         let call: TokenStream = format!("crate::{}", row.run).parse().unwrap_or_default();
-        quote! { Pass::#pass => Outcome::from(#call).0 }
+        quote! { Pass::#pass => #call.outcome() }
     });
     quote! {
-        /// Runs a pass.
+        /// Runs a pass. Most return nothing, which is an outcome too.
+        #[allow(clippy::unit_arg)]
         fn call(pass: Pass, cx: &mut PassCx, options: &Legalization) -> Result<(), String> {
             match pass { #(#arms),* }
         }
