@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(hopper.read_after_write(RegFile::R, load, alu), Needed::Scoreboard);
         assert_eq!(hopper.write_after_read(RegFile::R, load, alu), Needed::Scoreboard);
         assert_eq!(hopper.least_stall(Op::EXIT), 5);
-        let ampere = Latency::demanded(target("sm_80")).unwrap();
+        let ampere = Latency::demanded(crate::tables::Target::by_name("sm_80").unwrap()).unwrap();
         assert_eq!((ampere.least_stall(Op::CALL), ampere.least_stall_if(Op::CALL, true)), (5, 1));
     }
 }
