@@ -12,7 +12,7 @@ use crate::pipeline::emit::Code;
 use crate::pipeline::link::{self, Linked};
 use crate::tables::Target;
 use crate::tables::elf::ElfTarget;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What an unused slot of bank 2 holds: no place in code. Source: the first slot of what ptxas 13.0.88 writes.
 const NOWHERE: u64 = 1;
@@ -185,12 +185,13 @@ fn bank2(module: &LoweredModule, pieces: &[Piece], linked: &Linked) -> Option<cu
         return None;
     }
     let mut bytes = vec![0; module.bank2 as usize];
+    let by_name: HashMap<&str, usize> = pieces.iter().enumerate().rev().map(|(i, p)| (p.name(), i)).collect();
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
     if !module.pointers.is_empty() {
         put(0, &NOWHERE.to_le_bytes());
     }
     for (i, name) in module.pointers.iter().enumerate() {
-        let found = pieces.iter().position(|p| p.name() == name);
+        let found = by_name.get(name.as_str()).copied();
         put(8 * (i + 1), &found.map_or(NOWHERE, |piece| linked.starts[piece]).to_le_bytes());
     }
     for (piece, start) in pieces.iter().zip(&linked.starts) {
@@ -205,8 +206,9 @@ fn bank2(module: &LoweredModule, pieces: &[Piece], linked: &Linked) -> Option<cu
 
 fn externs(pieces: &[Piece]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
+    let mut known = HashSet::new();
     for name in pieces.iter().flat_map(|p| &p.lowered.externs) {
-        if !names.contains(name) {
+        if known.insert(name) {
             names.push(name.clone());
         }
     }
@@ -216,39 +218,62 @@ fn externs(pieces: &[Piece]) -> Vec<String> {
 /// Bytes of stack that each piece and the deepest path of its calls take; a recursive function counts nothing.
 fn stacks(pieces: &[Piece], pointers: &[String]) -> Vec<u32> {
     let by_name: BTreeMap<&str, usize> = pieces.iter().enumerate().map(|(i, p)| (p.name(), i)).collect();
-    let mut depths = Depths { pieces, pointers, by_name, known: vec![None; pieces.len()], open: Vec::new() };
-    (0..pieces.len()).map(|piece| depths.of(piece)).collect()
-}
-
-struct Depths<'a> {
-    pieces: &'a [Piece<'a>],
-    /// Functions whose address is taken.
-    pointers: &'a [String],
-    by_name: BTreeMap<&'a str, usize>,
-    known: Vec<Option<u32>>,
-    open: Vec<usize>,
-}
-
-impl Depths<'_> {
-    fn of(&mut self, piece: usize) -> u32 {
-        if let Some(known) = self.known[piece] {
-            return known;
-        }
-        if let Some(at) = self.open.iter().position(|p| *p == piece) {
-            // Everything between the two is on a cycle.
-            for recursive in &self.open[at..] {
-                self.known[*recursive] = Some(0);
-            }
-            return 0;
-        }
-        self.open.push(piece);
-        let lowered = self.pieces[piece].lowered;
-        let pointers: &[String] = if lowered.indirect { self.pointers } else { &[] };
+    let callees = |piece: usize| {
+        let lowered = pieces[piece].lowered;
+        let pointers: &[String] = if lowered.indirect { pointers } else { &[] };
         let names = lowered.callees.iter().chain(pointers);
-        let callees: Vec<usize> = names.filter_map(|name| self.by_name.get(name.as_str()).copied()).collect();
-        let below = callees.into_iter().map(|callee| self.of(callee)).max().unwrap_or(0);
-        self.open.pop();
-        *self.known[piece].get_or_insert(lowered.function.frame_bytes + below)
+        names.filter_map(|name| by_name.get(name.as_str()).copied()).collect::<Vec<usize>>()
+    };
+    let mut known: Vec<Option<u32>> = vec![None; pieces.len()];
+    for piece in 0..pieces.len() {
+        if known[piece].is_none() {
+            follow(piece, &callees, |piece| pieces[piece].lowered.function.frame_bytes, &mut known);
+        }
+    }
+    known.into_iter().map(|depth| depth.unwrap_or(0)).collect()
+}
+
+/// A function on the path of calls that is being followed.
+struct Open {
+    piece: usize,
+    callees: Vec<usize>,
+    next: usize,
+    /// Bytes of the deepest of its callees so far.
+    below: u32,
+}
+
+/// Finds the stack of a piece and of all that it reaches. The path is a list: it may be as long as there are functions.
+fn follow(
+    first: usize,
+    callees: &impl Fn(usize) -> Vec<usize>,
+    frame: impl Fn(usize) -> u32,
+    known: &mut [Option<u32>],
+) {
+    let mut place: HashMap<usize, usize> = HashMap::from([(first, 0)]);
+    let mut open = vec![Open { piece: first, callees: callees(first), next: 0, below: 0 }];
+    while let Some(top) = open.last_mut() {
+        let callee = top.callees.get(top.next).copied();
+        top.next += 1;
+        match callee {
+            Some(callee) => match (known[callee], place.get(&callee).copied()) {
+                (Some(depth), _) => top.below = top.below.max(depth),
+                // Everything between the two is on a cycle.
+                (None, Some(at)) => open[at..].iter().for_each(|on| known[on.piece] = Some(0)),
+                (None, None) => {
+                    place.insert(callee, open.len());
+                    open.push(Open { piece: callee, callees: callees(callee), next: 0, below: 0 });
+                }
+            },
+            None => {
+                let (piece, below) = (top.piece, top.below);
+                place.remove(&piece);
+                open.pop();
+                let depth = *known[piece].get_or_insert(frame(piece).saturating_add(below));
+                if let Some(caller) = open.last_mut() {
+                    caller.below = caller.below.max(depth);
+                }
+            }
+        }
     }
 }
 

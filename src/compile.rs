@@ -19,7 +19,7 @@ use crate::source_lines;
 use crate::tables::Target;
 use crate::tables::ptx::{Limit, Space};
 use crate::tables::targets::Variant;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -175,9 +175,12 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
         return Ok(output);
     }
     check_constants(&module)?;
+    check_initialised(&module)?;
+    check_sections(&module)?;
     helper::splice(&mut module, target)?;
     let mut lowered = lower::lower(&module, target, options.relocatable)?;
     check_shared(&lowered, target, options.relocatable)?;
+    check_frames(&lowered)?;
     let mut errors = Vec::new();
     limit_registers(&mut lowered, &module, target);
     let dumps = DumpOptions {
@@ -191,7 +194,10 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
         for function in functions {
             let start = Instant::now();
             match function_code(&mut function.function, options, &mut recorder) {
-                Ok(code) => codes.push(code),
+                Ok(code) => {
+                    function.function.forget_code();
+                    codes.push(code);
+                }
                 Err(message) => errors.push(Diagnostic::fatal(message)),
             }
             output.times.insert(function.function.name.clone(), start.elapsed());
@@ -264,6 +270,29 @@ fn check_constants(module: &ptx::ast::Module) -> Result<(), Vec<Diagnostic>> {
     Err(vec![too_much(format!("File uses too much global constant data ({bytes:#x} bytes, {most:#x} max)"))])
 }
 
+/// Whether there is memory for the initial values, which stand in the file in full.
+fn check_initialised(module: &ptx::ast::Module) -> Result<(), Vec<Diagnostic>> {
+    let variables = module.symbols.values().filter_map(|symbol| match &symbol.kind {
+        ptx::ast::SymbolKind::Variable(v) if v.space == Space::Global && !v.init.is_empty() => Some(v),
+        _ => None,
+    });
+    let bytes = variables.fold(0u64, |sum, v| sum.saturating_add(v.size));
+    if bytes <= Limit::InitialisedVariables.bytes(|_| true) {
+        return Ok(());
+    }
+    Err(vec![Diagnostic::fatal("Memory allocation failure")])
+}
+
+/// Whether the entries' sections have numbers: the code of each, its attributes and its constant bank.
+fn check_sections(module: &ptx::ast::Module) -> Result<(), Vec<Diagnostic>> {
+    let entries = module.functions.values().filter(|f| f.is_entry && f.body.is_some()).count();
+    let most = Limit::Entries.bytes(|_| true);
+    if entries as u64 <= most {
+        return Ok(());
+    }
+    Err(vec![Diagnostic::fatal(format!("{entries} entry functions are too many for one file, {most} is the most"))])
+}
+
 /// Whether the static shared memory of each function fits.
 fn check_shared(lowered: &LoweredModule, target: &Target, object: bool) -> Result<(), Vec<Diagnostic>> {
     let most = Limit::StaticShared.bytes(|_| true);
@@ -277,6 +306,19 @@ fn check_shared(lowered: &LoweredModule, target: &Target, object: bool) -> Resul
             errors.push(too_much(text));
         }
     }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// Whether the local variables of each function fit a frame.
+fn check_frames(lowered: &LoweredModule) -> Result<(), Vec<Diagnostic>> {
+    let most = Limit::Frame.bytes(|_| true);
+    let large = lowered.functions.iter().chain(&lowered.devices).filter(|f| u64::from(f.function.local_bytes) > most);
+    let errors: Vec<Diagnostic> = large
+        .map(|f| {
+            let kind = if f.kernel { "Entry function" } else { "Function" };
+            too_much(format!("{kind} '{}' uses too much local data ({most:#x} max)", f.function.name))
+        })
+        .collect();
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
@@ -409,7 +451,9 @@ fn function_code(function: &mut Function, options: &Options, recorder: &mut Reco
 /// Says how many registers each function may use: an entry by its directives, a device function by those of every entry that it stands
 /// behind.
 fn limit_registers(lowered: &mut LoweredModule, module: &ptx::ast::Module, target: &Target) {
-    let directives = |name: &str| module.functions.values().find(|f| f.name == name).map(|f| &f.directives);
+    let named: HashMap<&str, &ptx::ast::Directives> =
+        module.functions.values().map(|f| (f.name.as_str(), &f.directives)).collect();
+    let directives = |name: &str| named.get(name).copied();
     for function in lowered.functions.iter_mut().chain(&mut lowered.devices) {
         let by_blocks = directives(&function.function.name).and_then(|d| {
             function.function.max_registers = register_limit(d, target);

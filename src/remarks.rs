@@ -8,6 +8,7 @@ use crate::lower::LoweredModule;
 use crate::ptx::ast::{Function, Module, Statement};
 use crate::ptx::pragma_name;
 use crate::tables::Target;
+use std::collections::HashMap;
 
 /// All of them.
 pub fn remarks(module: &Module, lowered: &LoweredModule, target: &Target) -> Vec<Diagnostic> {
@@ -17,7 +18,8 @@ pub fn remarks(module: &Module, lowered: &LoweredModule, target: &Target) -> Vec
         let what = ".loc directive without .file directive is found";
         texts.push(format!("{what}, line information in generated binary may not be complete"));
     }
-    let named = |name: &str| module.functions.values().find(|f| f.name == name);
+    let by_name: HashMap<&str, &Function> = module.functions.values().map(|f| (f.name.as_str(), f)).collect();
+    let named = |name: &str| by_name.get(name).copied();
     let entries: Vec<_> = lowered.functions.iter().rev().collect();
     for entry in entries.iter().filter_map(|entry| named(&entry.function.name)) {
         texts.extend(register_limit(entry, target));

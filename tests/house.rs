@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// For each room what it may import. A room may always import itself.
-const IMPORTS: [(&str, &[&str]); 25] = [
+const IMPORTS: [(&str, &[&str]); 26] = [
     ("tables", &[]),
     ("diag", &[]),
     ("ptx", &["tables", "diag"]),
@@ -48,6 +48,8 @@ const IMPORTS: [(&str, &[&str]); 25] = [
     ("source_lines", &["cubin", "diag", "ptx", "tables"]),
     ("gpu", &["cubin", "sim", "tables"]),
     ("cli", &["bisect", "compile", "cubin", "diag", "gpu", "helper", "pass", "sass", "sim", "tables"]),
+    // The program's own, beside the library.
+    ("memory", &[]),
     ("lib", &[]),
 ];
 

@@ -10,7 +10,6 @@ use super::report::{Reporter, resources};
 use crate::compile::{self, Output};
 use crate::diag::{Diagnostic, Severity};
 use crate::tables::Target;
-use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -29,6 +28,7 @@ pub fn compile(words: &[String]) -> ExitCode {
         }
     };
     reporter.compat |= arguments.has(Key::Compat);
+    super::COMPAT.store(reporter.compat, std::sync::atomic::Ordering::Relaxed);
     if let Some(text) = text_asked_for(&arguments, words.len() <= 1) {
         super::print(&text);
         return ExitCode::SUCCESS;
@@ -172,19 +172,21 @@ fn cache_modifiers(a: &Arguments) -> Vec<Diagnostic> {
 
 /// The name by which messages call a text, and the text.
 fn read(input: &Input) -> Result<(String, String), String> {
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let text = |bytes: Vec<u8>| match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    };
     match input {
         Input::File(path) => {
             let name = path.display().to_string();
-            match std::fs::read(path) {
+            match super::read(path) {
                 Ok(bytes) => Ok((name, text(bytes))),
                 Err(_) => Err(format!("Input file '{name}' could not be opened")),
             }
         }
         Input::Stdin => {
-            let mut bytes = Vec::new();
-            let read = std::io::stdin().lock().read_to_end(&mut bytes);
-            read.map(|_| ("stdin".to_string(), text(bytes))).map_err(|e| format!("Input could not be read: {e}"))
+            let read = super::read_all(&mut std::io::stdin().lock(), 0);
+            read.map(|bytes| ("stdin".to_string(), text(bytes))).map_err(|e| format!("Input could not be read: {e}"))
         }
         Input::Text(text) => Ok(("application ptx input".into(), text.clone())),
     }

@@ -16,11 +16,33 @@ mod run;
 mod spelling;
 mod targets;
 
+use crate::tables::ptx::Limit;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Exit status for refused input, as the incumbent's.
-const REFUSED: u8 = 255;
+pub const REFUSED: u8 = 255;
+
+/// Most bytes that the program may have in use, by what it has read so far. Its allocator holds to that.
+pub static MEMORY: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// Whether messages are ptxas's alone.
+static COMPAT: AtomicBool = AtomicBool::new(false);
+
+/// What is said where there is no more memory, in ptxas's words.
+pub fn no_memory() -> &'static str {
+    if COMPAT.load(Relaxed) {
+        "ptxas fatal   : Memory allocation failure\n"
+    } else {
+        "sassafras fatal   : Memory allocation failure\n"
+    }
+}
+
+/// Allows what a limit says besides what is allowed already.
+fn grant(bytes: u64) {
+    MEMORY.store(MEMORY.load(Relaxed).saturating_add(bytes), Relaxed);
+}
 
 #[derive(Parser)]
 #[command(name = "sassafras", about = "Our own commands; without one of them, compile (see sassafras --help)")]
@@ -47,6 +69,7 @@ enum Command {
 
 /// Runs the command line; the first argument is the program's name.
 pub fn main(args: Vec<String>) -> ExitCode {
+    MEMORY.store(Limit::Memory.bytes(|_| true), Relaxed);
     if !args.get(1).is_some_and(|a| options::COMMANDS.contains(&a.as_str())) {
         return compile::compile(&args);
     }
@@ -91,7 +114,35 @@ fn tell(text: &str) {
 
 /// Reads a whole file; the message names it.
 fn read(path: &std::path::Path) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|e| format!("Could not open input file '{}': {e}", path.display()))
+    let bytes = std::fs::File::open(path).and_then(|mut file| {
+        let length = file.metadata().map_or(0, |data| data.len());
+        read_all(&mut file, length)
+    });
+    bytes.map_err(|e| format!("Could not open input file '{}': {e}", path.display()))
+}
+
+/// Bytes that are read at a time.
+const PIECE: usize = 1 << 20;
+
+/// Reads everything, and allows the memory that so much input entitles to. `length` is what is known beforehand. Of what is longer than any
+/// input may be only so much that it is seen to be.
+fn read_all(from: &mut dyn std::io::Read, length: u64) -> std::io::Result<Vec<u8>> {
+    use std::io::Read;
+    let (most, share) = (Limit::Source.bytes(|_| true) + 1, Limit::MemoryPerByte.bytes(|_| true));
+    grant(length.min(most).saturating_mul(share));
+    let mut granted = length;
+    let mut bytes = Vec::with_capacity(length.min(most) as usize + 1);
+    while (bytes.len() as u64) < most {
+        let piece = (PIECE as u64).min(most - bytes.len() as u64);
+        let read = (&mut *from).take(piece).read_to_end(&mut bytes)?;
+        let more = (bytes.len() as u64).saturating_sub(granted);
+        grant(more.saturating_mul(share));
+        granted += more;
+        if read == 0 {
+            break;
+        }
+    }
+    Ok(bytes)
 }
 
 /// Writes a file beside its place and renames it there, so that no half of one is ever seen. A link keeps pointing

@@ -7,6 +7,7 @@ use crate::sim::launch::{ArgValue, CommandArg, parse_command_arg, write_results}
 use crate::sim::ptx;
 use crate::sim::report::Report;
 use crate::sim::run::{Cycles, How, Outcome, Shape, run_as};
+use crate::tables::ptx::Limit;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
@@ -87,6 +88,7 @@ impl Options {
 
 /// Runs and writes the results; any report but a note is exit status 1, and one that ended the run writes none.
 pub fn run(options: &Options) -> Result<ExitCode, String> {
+    super::grant(Limit::LaunchMemory.bytes(|_| true));
     let mut bytes = super::read(&options.file)?;
     let is_cubin = bytes.starts_with(b"\x7fELF");
     let interpreted = options.engine == "ptx";

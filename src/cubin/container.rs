@@ -103,6 +103,25 @@ const SYMBOL: u64 = 24;
 /// Section numbers from here on are reserved (absolute, common).
 pub const SHN_RESERVED: u16 = 0xff00;
 
+/// Bytes of names and sections that a file may tell for each byte that it has: headers may name the same bytes again and again.
+const MOST_TOLD: u64 = 4;
+
+/// What headers and symbols have told so far, in bytes.
+struct Told {
+    most: u64,
+    so_far: u64,
+}
+
+impl Told {
+    fn add(&mut self, bytes: usize, at: u64) -> Result<(), CubinError> {
+        self.so_far = self.so_far.saturating_add(bytes as u64);
+        if self.so_far > self.most {
+            return Err(CubinError::at(at, "the same bytes are named again and again"));
+        }
+        Ok(())
+    }
+}
+
 impl Elf {
     /// Takes a file apart.
     pub fn parse(bytes: &[u8]) -> Result<Elf, CubinError> {
@@ -114,11 +133,13 @@ impl Elf {
         }
         let headers = file.range(table, SECTION_HEADER * u64::from(count), 40)?;
         let names = strings(headers, file.u16(62)?.into(), file, 62)?;
-        let sections: Result<_, _> = (0..count).map(|i| parse_section(headers, i.into(), names, file)).collect();
+        let mut told = Told { most: MOST_TOLD * bytes.len() as u64, so_far: 0 };
+        let sections: Result<_, _> =
+            (0..count).map(|i| parse_section(headers, i.into(), names, file, &mut told)).collect();
         let without_abi = file.u8(8)? == ABI_VERSION_WITHOUT;
         let (kind, flags, sections, symbols) = (file.u16(16)?, file.u32(48)?, sections?, Vec::new());
         let mut elf = Elf { kind, flags, without_abi, sections, symbols };
-        elf.symbols = parse_symbols(headers, &elf.sections, file)?;
+        elf.symbols = parse_symbols(headers, &elf.sections, file, &mut told)?;
         tell_apart(&mut elf.symbols)?;
         tell_sections_apart(&mut elf.sections, &elf.symbols);
         Ok(elf)
@@ -184,7 +205,13 @@ fn strings<'a>(headers: Bytes<'a>, index: u64, file: Bytes<'a>, at: u64) -> Resu
     file.range(header.u64(24)?, header.u64(32)?, header.base() + 24)
 }
 
-fn parse_section(headers: Bytes<'_>, i: u64, names: Bytes<'_>, file: Bytes<'_>) -> Result<Section, CubinError> {
+fn parse_section(
+    headers: Bytes<'_>,
+    i: u64,
+    names: Bytes<'_>,
+    file: Bytes<'_>,
+    told: &mut Told,
+) -> Result<Section, CubinError> {
     let header = headers.range(i * SECTION_HEADER, SECTION_HEADER, 0)?;
     let (kind, offset, size) = (header.u32(4)?, header.u64(24)?, header.u64(32)?);
     let content = match kind {
@@ -192,8 +219,10 @@ fn parse_section(headers: Bytes<'_>, i: u64, names: Bytes<'_>, file: Bytes<'_>) 
         kind if has_no_bytes(kind) => &[],
         _ => file.range(offset, size, header.base() + 24)?.all(),
     };
+    let name = names.text(header.u32(0)?.into(), header.base())?;
+    told.add(name.len() + content.len(), header.base())?;
     Ok(Section {
-        name: names.text(header.u32(0)?.into(), header.base())?,
+        name,
         kind,
         flags: header.u64(8)?,
         align: header.u64(48)?,
@@ -209,7 +238,12 @@ fn parse_section(headers: Bytes<'_>, i: u64, names: Bytes<'_>, file: Bytes<'_>) 
 }
 
 /// The symbols of the first symbol table; none where there is no table.
-fn parse_symbols(headers: Bytes<'_>, sections: &[Section], file: Bytes<'_>) -> Result<Vec<Symbol>, CubinError> {
+fn parse_symbols(
+    headers: Bytes<'_>,
+    sections: &[Section],
+    file: Bytes<'_>,
+    told: &mut Told,
+) -> Result<Vec<Symbol>, CubinError> {
     let Some(table) = sections.iter().find(|s| s.kind == SHT_SYMTAB) else { return Ok(Vec::new()) };
     let names = strings(headers, table.link.into(), file, table.offset)?;
     if !table.size.is_multiple_of(SYMBOL) {
@@ -223,8 +257,10 @@ fn parse_symbols(headers: Bytes<'_>, sections: &[Section], file: Bytes<'_>) -> R
         if usize::from(section) >= sections.len() && section < SHN_RESERVED {
             return Err(CubinError::at(entry.base() + 6, format!("symbol {i}: there is no section {section}")));
         }
+        let name = names.text(entry.u32(0)?.into(), entry.base())?;
+        told.add(name.len(), entry.base())?;
         symbols.push(Symbol {
-            name: names.text(entry.u32(0)?.into(), entry.base())?,
+            name,
             shared_name: None,
             info: entry.u8(4)?,
             other: entry.u8(5)?,

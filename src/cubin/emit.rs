@@ -21,15 +21,17 @@ const PF_X: u32 = 1;
 const PF_W: u32 = 2;
 const PF_R: u32 = 4;
 
-/// Greatest alignment and size of a section that is written.
+/// Greatest alignment and size of a section that is written, and of one without bytes in the file: so that the sum of those is a number.
 const MAX_ALIGN: u64 = 1 << 16;
 const MAX_SIZE: u64 = 1 << 40;
+const MAX_ROOM: u64 = 1 << 56;
 
 /// Writes the file.
 pub fn emit(file: &Elf, layout: &LayoutInfo) -> Result<Vec<u8>, CubinError> {
     for section in &file.sections {
         let good = section.align == 0 || section.align.is_power_of_two();
-        if !good || section.align > MAX_ALIGN || section.size > MAX_SIZE {
+        let most = if has_no_bytes(section.kind) { MAX_ROOM } else { MAX_SIZE };
+        if !good || section.align > MAX_ALIGN || section.size > most {
             let (name, size, align) = (&section.name, section.size, section.align);
             return Err(CubinError::model(format!(
                 "`{name}`: {size:#x} bytes aligned to {align:#x} cannot be written"
@@ -46,6 +48,11 @@ pub fn emit(file: &Elf, layout: &LayoutInfo) -> Result<Vec<u8>, CubinError> {
     writer.reserve_section_headers();
     let segments = segments(file, &places, layout);
     writer.reserve_program_headers(segments.len() as u32);
+    // The file is made in one piece; where there is no memory for it, that is an error and not the end of the process.
+    let length = usize::try_from(writer.reserved_len()).unwrap_or(usize::MAX);
+    if Vec::<u8>::new().try_reserve_exact(length).is_err() {
+        return Err(CubinError::model("Memory allocation failure"));
+    }
     write_header(file, &mut writer).map_err(too_big)?;
     write_sections(file, &names, &places, &mut writer);
     write_section_headers(file, &names, &places, &mut writer);
@@ -124,7 +131,7 @@ fn reserve_sections(file: &Elf, writer: &mut Writer<'_>) -> object::write::Resul
                 before.next_multiple_of(8)
             }
             Special::No if has_no_bytes(section.kind) => before,
-            Special::No => writer.reserve(section.bytes.len() as u64, section.align.max(1)),
+            Special::No => writer.reserve(section.size, section.align.max(1)),
         });
     }
     Ok(places)
@@ -149,12 +156,16 @@ fn write_sections(file: &Elf, names: &Names, places: &[u64], writer: &mut Writer
             Special::Symbols => write_symbols(file, names, writer),
             Special::No if has_no_bytes(section.kind) => {}
             Special::No => {
-                let mut bytes = section.bytes.clone();
-                for ((at, _), id) in section.strings.iter().zip(&names.strings[i]) {
-                    bytes[*at..*at + 4].copy_from_slice(&writer.string_offset(Some(*id)).to_le_bytes());
-                }
                 writer.pad_until(*place);
-                writer.write(&bytes);
+                let mut done = 0;
+                for ((at, _), id) in section.strings.iter().zip(&names.strings[i]) {
+                    writer.write(&section.bytes[done..*at]);
+                    let place = writer.string_offset(Some(*id));
+                    writer.write(&place.to_le_bytes());
+                    done = at + 4;
+                }
+                writer.write(&section.bytes[done..]);
+                writer.pad_until(*place + section.size);
             }
         }
     }

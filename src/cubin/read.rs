@@ -178,6 +178,11 @@ impl Reader {
     /// One function for each section of code.
     fn functions(&mut self) -> Result<(), CubinError> {
         let usual = SECTIONS.iter().find(|row| row.content == Content::Code).map(|row| row.align);
+        // Symbols by their sections, in order.
+        let mut within: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (i, symbol) in self.elf.symbols.iter().enumerate() {
+            within.entry(symbol.section.into()).or_default().push(i);
+        }
         for number in 1..self.elf.sections.len() {
             let section = &self.elf.sections[number];
             let Some(name) = function_of_code(section) else { continue };
@@ -185,7 +190,8 @@ impl Reader {
                 let text = format!("`{}`: {:#x} bytes are no whole words", section.name, section.bytes.len());
                 return Err(CubinError::at(section.offset, text));
             }
-            let symbol = self.elf.symbols.iter().find(|s| s.name == name && usize::from(s.section) == number);
+            let own = within.get(&number).map_or(&[][..], Vec::as_slice).iter().map(|i| &self.elf.symbols[*i]);
+            let symbol = own.clone().find(|s| s.name == name);
             let Some(symbol) = symbol.filter(|s| s.info & 0xf == STT_FUNC && s.value == 0) else {
                 return Err(CubinError::at(section.offset, format!("`{}` has no function symbol", section.name)));
             };
@@ -200,7 +206,7 @@ impl Reader {
                 registers: if self.target.layout.info().text_info_registers { registers } else { 0 },
                 ..Function::default()
             };
-            read_rest::labels(&self.elf, number, &mut function)?;
+            read_rest::labels(own, number, &mut function)?;
             self.taken[number] = true;
             self.functions.insert(function.name.clone(), self.cubin.functions.len());
             self.cubin.functions.push(function);

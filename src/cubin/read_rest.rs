@@ -68,9 +68,13 @@ pub fn binding(symbol: &Symbol) -> Result<Binding, CubinError> {
     }
 }
 
-/// The function symbols inside a function's code.
-pub fn labels(elf: &Elf, section: usize, function: &mut Function) -> Result<(), CubinError> {
-    for symbol in elf.symbols.iter().filter(|symbol| is_label(symbol, section, &function.name)) {
+/// The function symbols inside a function's code, among the symbols of its section.
+pub fn labels<'a>(
+    symbols: impl Iterator<Item = &'a Symbol>,
+    section: usize,
+    function: &mut Function,
+) -> Result<(), CubinError> {
+    for symbol in symbols.filter(|symbol| is_label(symbol, section, &function.name)) {
         function.labels.push(Label {
             name: symbol.name.clone(),
             offset: symbol.value,

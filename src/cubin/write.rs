@@ -143,8 +143,8 @@ fn section(draft: &Draft<'_>, cubin: &Cubin, target: &ElfTarget, numbers: &Numbe
             let (name, size) = (&draft.name, draft.image.size);
             return Err(CubinError::model(format!("`{name}`: {size:#x} bytes cannot be written")));
         }
-        section.bytes.resize(section.bytes.len().max(draft.image.size as usize), 0);
-        section.size = section.bytes.len() as u64;
+        // What is missing is zero, up to its size.
+        section.size = draft.image.size.max(section.bytes.len() as u64);
     }
     Ok(section)
 }

@@ -8,7 +8,7 @@ use super::require;
 use crate::lower::LoweredModule;
 use crate::pipeline::emit::{Code, Place};
 use crate::tables::elf::RelocRole;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Adds the helpers that the code of a module calls: to the devices with their code, and to the entries that reach them.
 pub fn add(
@@ -19,7 +19,8 @@ pub fn add(
 ) -> Result<(), String> {
     let limits = lowered.functions.iter().filter_map(|f| f.function.max_registers);
     let settings = Settings { max_registers: limits.min(), ..settings };
-    let mut adding = Adding { places: BTreeMap::new(), settings };
+    let own = lowered.functions.iter().chain(&lowered.devices).map(|f| f.function.name.clone()).collect();
+    let mut adding = Adding { places: BTreeMap::new(), own, settings };
     for (entry, code) in codes.iter().enumerate() {
         for name in called(code) {
             if let Some(place) = adding.place(&name, lowered, devices)? {
@@ -48,6 +49,8 @@ pub fn add(
 struct Adding {
     /// Places among the devices of what was added.
     places: BTreeMap<String, usize>,
+    /// Names of the functions of the module itself.
+    own: HashSet<String>,
     settings: Settings,
 }
 
@@ -62,8 +65,7 @@ impl Adding {
         if let Some(place) = self.places.get(name) {
             return Ok(Some(*place));
         }
-        let own = lowered.functions.iter().chain(&lowered.devices).any(|f| f.function.name == name);
-        if own || crate::tables::helpers::Helper::by_name(name).is_none() {
+        if self.own.contains(name) || crate::tables::helpers::Helper::by_name(name).is_none() {
             return Ok(None);
         }
         let made = compiled(require(name)?, self.settings)?;
@@ -75,6 +77,7 @@ impl Adding {
             let new: Vec<_> = made.object.prototypes.iter().filter(|p| !known.contains(p)).cloned().collect();
             known.extend(new);
         }
+        self.own.insert(made.lowered.function.name.clone());
         self.places.insert(name.to_string(), place);
         Ok(Some(place))
     }
@@ -91,12 +94,13 @@ impl Adding {
 /// Functions that a code calls by name, once each.
 fn called(code: &Code) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
+    let mut known = HashSet::new();
     for fixup in &code.fixups {
         let name = match &fixup.place {
             Place::Function(name) | Place::Linked { role: RelocRole::Call, name, .. } => name,
             _ => continue,
         };
-        if !names.contains(name) {
+        if known.insert(name) {
             names.push(name.clone());
         }
     }

@@ -65,6 +65,7 @@ pub use module::LOOSE_SHARED;
 use module::{FunctionLayout, ModuleLayout};
 use operand::{Class, class_of};
 use reach::Calls;
+use std::collections::HashMap;
 
 /// A module in Ori, with its data.
 #[derive(Clone)]
@@ -179,7 +180,9 @@ fn lower_all(
     }
     let elf = ElfTarget::of_sm(target.sm).map_or(Layout::default(), |elf| elf.layout);
     let layout = ModuleLayout::new(module, &calls, (object, elf), &mut diagnostics);
-    let mut lowering = Lowering { module, calls: &calls, target, info, layout, diagnostics, devices: Vec::new() };
+    let (devices_made, places) = (Vec::new(), HashMap::new());
+    let mut lowering =
+        Lowering { module, calls: &calls, target, info, layout, diagnostics, devices: devices_made, places };
     let functions: Vec<LoweredFunction> = module
         .functions
         .iter()
@@ -199,7 +202,6 @@ fn lower_all(
     let ModuleLayout { variables, global, global_init, constant3, constant4, bank2, warnings, .. } = layout;
     let warnings = no_abi.warning.into_iter().chain(warnings).map(Diagnostic::note).collect();
     let pointers = calls.pointers.iter().map(|id| module.functions[*id].name.clone()).collect();
-    let devices = devices.into_iter().map(|(_, device)| device).collect();
     Ok(LoweredModule {
         functions,
         devices,
@@ -225,7 +227,9 @@ struct Lowering<'a> {
     info: &'static GenerationInfo,
     layout: ModuleLayout,
     diagnostics: Vec<Diagnostic>,
-    devices: Vec<(Instance, LoweredFunction)>,
+    devices: Vec<LoweredFunction>,
+    /// Where each stands.
+    places: HashMap<Instance, usize>,
 }
 
 impl Lowering<'_> {
@@ -255,7 +259,7 @@ impl Lowering<'_> {
             if !function.is_entry && function.body.is_some() {
                 let places = FunctionLayout::of_device(self.module, self.calls, id, &FunctionLayout::default());
                 let device = self.function(id, places);
-                self.devices.push(((id, None), device));
+                self.devices.push(device);
             }
         }
     }
@@ -267,12 +271,13 @@ impl Lowering<'_> {
             _ => false,
         };
         let instance = (id, self.calls.uses[id].symbols.iter().any(shared).then_some(kernel));
-        if let Some(found) = self.devices.iter().position(|device| device.0 == instance) {
-            return found;
+        if let Some(found) = self.places.get(&instance) {
+            return *found;
         }
         let places = FunctionLayout::of_device(self.module, self.calls, id, places);
         let device = self.function(id, places);
-        self.devices.push((instance, device));
+        self.places.insert(instance, self.devices.len());
+        self.devices.push(device);
         self.devices.len() - 1
     }
 

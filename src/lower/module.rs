@@ -16,12 +16,16 @@ use crate::ptx::ast::{self, FunctionId, InitValue, Linkage, OperandKind, Stateme
 use crate::tables::GenerationInfo;
 use crate::tables::elf::{ElfTarget, Layout, RelocRole, RelocRow};
 use crate::tables::ptx::Space;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Section number of a variable that several objects may declare and none defines.
 const SHN_COMMON: u16 = 0xfff2;
 /// Section of an object for shared variables that belong to no entry.
 pub const LOOSE_SHARED: &str = ".nv_debug.shared";
+
+/// Where sums of sizes stop: far beyond what is refused later, and far from an overflow.
+const MOST_SHARED: u64 = 1 << 48;
+const MOST_LOCAL: u64 = 1 << 48;
 
 /// Variables of the module, and the address slots that its functions ask for.
 #[derive(Default)]
@@ -38,6 +42,7 @@ pub(super) struct ModuleLayout {
     pub object: bool,
     /// What an object says of variables besides those in the images: what is elsewhere, common or in shared memory.
     pub loose: Vec<KeptSymbol>,
+    loose_names: HashSet<String>,
     /// Shared memory of an object: of each entry its own variables; of no function the rest.
     pub shared: BTreeMap<Option<FunctionId>, Shared>,
     /// Variables that functions declare, and which.
@@ -124,11 +129,8 @@ impl ModuleLayout {
         }
         .get_or_insert_with(Image::default);
         let offset = image.size.next_multiple_of(variable.align.max(1));
-        image.size = offset + variable.size;
+        image.size = offset.saturating_add(variable.size);
         image.align = image.align.max(variable.align);
-        if home != Home::Global {
-            image.bytes.resize(image.size as usize, 0);
-        }
         if home == Home::Constant {
             self.constants.insert(id, offset);
         }
@@ -166,7 +168,8 @@ impl ModuleLayout {
             _ if !shared => return false,
             owner => {
                 let shared = self.shared.entry(owner.copied()).or_default();
-                shared.size = shared.size.next_multiple_of(variable.align.max(1)) + variable.size;
+                let start = shared.size.next_multiple_of(variable.align.max(1));
+                shared.size = start.saturating_add(variable.size).min(MOST_SHARED);
                 shared.align = shared.align.max(variable.align);
                 SymbolHome::Section(match owner {
                     Some(entry) => format!(".nv.shared.{}", module.functions[*entry].name),
@@ -175,7 +178,7 @@ impl ModuleLayout {
             }
         };
         let name = self.link_name(module, id);
-        if self.loose.iter().any(|symbol| symbol.name == name) {
+        if !self.loose_names.insert(name.clone()) {
             return true;
         }
         let info = info(binding_of(variable.linkage), STT_CUDA_OBJECT);
@@ -265,8 +268,15 @@ impl Filler<'_> {
                     }
                 },
             };
-            let place = image.bytes.get_mut(at as usize..at as usize + width).ok_or("Too many initial values")?;
-            place.copy_from_slice(&u128::from(value).to_le_bytes()[..width]);
+            // Behind the last value everything is zero, and needs no bytes before the file is written.
+            let (start, end) = (at as usize, at as usize + width);
+            if end as u64 > image.size {
+                return Err("Too many initial values".to_string());
+            }
+            if image.bytes.len() < end {
+                image.bytes.resize(end, 0);
+            }
+            image.bytes[start..end].copy_from_slice(&u128::from(value).to_le_bytes()[..width]);
         }
         Ok(())
     }
@@ -424,7 +434,7 @@ impl FunctionLayout {
         for (id, variable) in &fixed {
             shared = shared.next_multiple_of(variable.align.max(1));
             self.places.insert(*id, shared);
-            shared += variable.size;
+            shared = shared.saturating_add(variable.size).min(MOST_SHARED);
             align = align.max(variable.align);
         }
         // Arrays of the launch's size all start where the static part ends.
@@ -449,7 +459,7 @@ impl FunctionLayout {
         let mut put = |id: SymbolId, size: u64, align: u64| {
             local = local.next_multiple_of(align.max(1));
             self.places.insert(id, local);
-            local += size;
+            local = local.saturating_add(size).min(MOST_LOCAL);
         };
         for (id, size) in own_params(module, function) {
             if uses.addressed.contains(&id) || written.contains(&id) || size > MOST_IN_REGISTERS {
@@ -461,7 +471,7 @@ impl FunctionLayout {
                 put(id, variable.size, variable.align);
             }
         }
-        self.local_bytes = local.next_multiple_of(STACK_ALIGN) as u32;
+        self.local_bytes = local.next_multiple_of(STACK_ALIGN).min(u64::from(u32::MAX)) as u32;
     }
 }
 

@@ -7,7 +7,7 @@
 use crate::ptx::ast::{self, AddressBase, FunctionId, InitValue, OperandKind, Statement, SymbolId, SymbolKind};
 use crate::tables::ptx::Op;
 use cranelift_entity::SecondaryMap;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What one function names.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +29,7 @@ pub(super) struct Uses {
 #[derive(Default)]
 pub(super) struct Calls {
     pub uses: SecondaryMap<FunctionId, Uses>,
-    /// Functions whose address is taken, in the order of their declaration.
+    /// Functions whose address is taken, in the order of their declaration, which is that of their numbers.
     pub pointers: Vec<FunctionId>,
     aliases: HashMap<FunctionId, FunctionId>,
 }
@@ -44,7 +44,8 @@ impl Calls {
         }
         let mut pointers = BTreeSet::new();
         for (id, function) in module.functions.iter() {
-            let mut scan = Scan { module, calls: &calls, uses: Uses::default(), pointers: &mut pointers };
+            let (uses, called) = (Uses::default(), HashSet::new());
+            let mut scan = Scan { module, calls: &calls, uses, called, pointers: &mut pointers };
             for statement in function.body.iter().flatten() {
                 if let Statement::Instruction(inst) = statement {
                     scan.instruction(inst);
@@ -82,7 +83,7 @@ impl Calls {
     /// What a pointer to a function is.
     pub fn pointer(&self, id: FunctionId) -> Option<u64> {
         let id = self.resolved(id);
-        self.pointers.iter().position(|p| *p == id).map(super::module::pointer_value)
+        self.pointers.binary_search(&id).ok().map(super::module::pointer_value)
     }
 
     /// Whether a function calls itself by name, at once or by way of others.
@@ -103,13 +104,14 @@ impl Calls {
     /// The functions with a body that a kernel may call, itself not among them, in the order in which they are found.
     pub fn reachable(&self, module: &ast::Module, kernel: FunctionId) -> Vec<FunctionId> {
         let mut found: Vec<FunctionId> = Vec::new();
+        let mut known = HashSet::new();
         let mut next = 0;
         let mut from = Some(kernel);
         while let Some(id) = from {
             let uses = &self.uses[id];
             let pointers: &[FunctionId] = if uses.indirect { &self.pointers } else { &[] };
             for callee in uses.callees.iter().chain(pointers) {
-                if *callee != kernel && module.functions[*callee].body.is_some() && !found.contains(callee) {
+                if *callee != kernel && module.functions[*callee].body.is_some() && known.insert(*callee) {
                     found.push(*callee);
                 }
             }
@@ -124,6 +126,8 @@ struct Scan<'a> {
     module: &'a ast::Module,
     calls: &'a Calls,
     uses: Uses,
+    /// The callees among them.
+    called: HashSet<FunctionId>,
     pointers: &'a mut BTreeSet<FunctionId>,
 }
 
@@ -137,7 +141,7 @@ impl Scan<'_> {
             Some(OperandKind::Symbol { symbol, .. }) => match function_of(self.module, *symbol) {
                 Some(id) => {
                     let id = self.calls.resolved(id);
-                    if !self.uses.callees.contains(&id) {
+                    if self.called.insert(id) {
                         self.uses.callees.push(id);
                     }
                 }

@@ -14,6 +14,7 @@ use crate::tables::ori::{Direction, RoleInfo, Width};
 use crate::tables::{Mods, Op, Prop, Role, Target, value};
 use cranelift_entity::{PrimaryMap, SecondaryMap, entity_impl};
 use smallvec::SmallVec;
+use std::collections::HashMap;
 
 /// Number of the stack pointer in the general file.
 pub const STACK_POINTER: u16 = 1;
@@ -148,7 +149,7 @@ impl Default for ControlWord {
 }
 
 /// A place in code that is known when words are laid out or functions are put together.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Symbol {
     /// The start of the section that the code stands in.
     Start,
@@ -182,6 +183,7 @@ pub struct Function {
     pool: Vec<u64>,
     pool_index: QuickMap<u64, u32>,
     symbols: Vec<Symbol>,
+    symbol_index: HashMap<Symbol, u32>,
     /// Every register has one definition.
     pub ssa: bool,
     /// How far it has come.
@@ -223,6 +225,7 @@ impl Function {
             pool: Vec::new(),
             pool_index: QuickMap::default(),
             symbols: Vec::new(),
+            symbol_index: HashMap::new(),
             ssa: false,
             stage: Stage::default(),
             optimise: true,
@@ -236,6 +239,13 @@ impl Function {
             max_registers: None,
             barriers: 0,
         }
+    }
+
+    /// Gives back the memory of the code, which is encoded; what is known of the function stays.
+    pub fn forget_code(&mut self) {
+        (self.blocks, self.insts, self.regs, self.vectors) = Default::default();
+        (self.layout, self.vector_regs, self.operands, self.pool) = Default::default();
+        (self.vector_index, self.pool_index) = Default::default();
     }
 
     /// A new block at the end of the layout.
@@ -471,12 +481,13 @@ impl Function {
 
     /// An operand for a symbol; equal symbols are one operand.
     pub fn symbol(&mut self, symbol: Symbol) -> Operand {
-        let found = self.symbols.iter().position(|s| *s == symbol);
-        let index = found.unwrap_or_else(|| {
-            self.symbols.push(symbol);
-            self.symbols.len() - 1
-        });
-        Operand::symbol(index as u32)
+        if let Some(index) = self.symbol_index.get(&symbol) {
+            return Operand::symbol(*index);
+        }
+        let index = self.symbols.len() as u32;
+        self.symbols.push(symbol.clone());
+        self.symbol_index.insert(symbol, index);
+        Operand::symbol(index)
     }
 
     /// The symbol of an operand.

@@ -37,11 +37,11 @@ impl<'a> Parser<'a> {
                     self.body.close();
                 }
                 _ => {
-                    let before = self.at;
+                    let before = self.progress();
                     if self.statement(&mut out).is_err() {
                         self.recover();
                     }
-                    if self.at == before {
+                    if self.progress() == before {
                         self.next();
                     }
                 }

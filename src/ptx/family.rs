@@ -41,6 +41,11 @@ impl<'a> Families<'a> {
         self.made.clear();
     }
 
+    /// Entries that there is room for.
+    pub fn room(&self) -> usize {
+        self.rows.capacity().max(self.made.capacity())
+    }
+
     /// Declares `base<count>`; `false` if that is there already.
     pub fn declare(&mut self, base: &'a str, count: u32, member: Member) -> bool {
         let fresh = !self.has(base);

@@ -1,9 +1,10 @@
 //! Lexer: PTX text to tokens.
 //!
-//! Input: any bytes that are UTF-8. Output: tokens with byte range and position, and a diagnostic for each thing that is
-//! no token. Invariants: the token list always ends in `End`, token ranges are in order and do not overlap, and the
-//! time is linear in the text. A directive or modifier (`.global`, `.L2::128B`) is one token with its dot.
+//! Input: any bytes that are UTF-8. Output: tokens with byte range and position, batch by batch, and a diagnostic for each thing that is
+//! no token. Invariants: the last batch ends in `End`, token ranges are in order and do not overlap, the
+//! time is linear in the text, and the memory does not depend on it. A directive or modifier (`.global`, `.L2::128B`) is one token with its dot.
 
+use super::parser::MAX_ERRORS;
 use crate::diag::{Diagnostic, Pos};
 
 /// Kind of a token.
@@ -33,22 +34,26 @@ pub struct Token {
     pub pos: Pos,
 }
 
-/// Splits a text, which must be shorter than 4 GiB, into tokens.
-pub fn lex(source: &str) -> (Vec<Token>, Vec<Diagnostic>) {
-    let mut lexer =
-        Lexer { bytes: source.as_bytes(), at: 0, line: 1, line_start: 0, out: Vec::new(), diags: Vec::new() };
-    lexer.out.reserve(source.len() / 4);
-    lexer.run();
-    (lexer.out, lexer.diags)
-}
+/// Characters of a wrong token that a message shows.
+const SHOWN: usize = 64;
 
-struct Lexer<'a> {
+/// Tokens that are made at a time.
+const BATCH: usize = 1024;
+
+/// Makes tokens of a text, which must be shorter than 4 GiB, batch by batch.
+pub struct Lexer<'a> {
     bytes: &'a [u8],
     at: usize,
     line: u32,
     line_start: usize,
-    out: Vec<Token>,
-    diags: Vec<Diagnostic>,
+    /// The tokens of this batch, behind the last of the one before.
+    pub out: Vec<Token>,
+    /// What was no token and has not been fetched.
+    pub diags: Vec<Diagnostic>,
+    /// How many there were in all.
+    reported: usize,
+    /// The text ends inside a comment.
+    pub cut_off: bool,
 }
 
 /// Whether a byte may stand inside an identifier.
@@ -56,27 +61,67 @@ pub fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
 }
 
-impl Lexer<'_> {
-    fn run(&mut self) {
-        while let Some(&byte) = self.bytes.get(self.at) {
-            match byte {
-                b'\n' => self.newline(),
-                b' ' | b'\t' | b'\r' => self.at += 1,
-                b'/' if self.peek(1) == b'/' => self.skip_line(),
-                b'/' if self.peek(1) == b'*' => self.block_comment(),
-                b'"' => self.string(),
-                b'.' => self.dot(),
-                b'0'..=b'9' => self.number(),
-                b'@' if self.bytes[self.at..].starts_with(b"@@") => self.dwarf(),
-                b'%' if !self.starts_name() => self.push(Tok::Sign, 1),
-                b'%' | b'_' | b'$' | b'a'..=b'z' | b'A'..=b'Z' => {
-                    let len = 1 + self.count(self.at + 1, is_word);
-                    self.push(Tok::Ident, len);
-                }
-                _ => self.sign(byte),
-            }
+impl<'a> Lexer<'a> {
+    /// At the start of a text.
+    pub fn new(source: &'a str) -> Lexer<'a> {
+        let bytes = source.as_bytes();
+        let (out, diags) = (Vec::with_capacity(BATCH + 1), Vec::new());
+        Lexer { bytes, at: 0, line: 1, line_start: 0, out, diags, reported: 0, cut_off: false }
+    }
+
+    /// Puts the next batch behind the tokens from `keep` on. At the end of the text, or where so much is no token that it is not worth going
+    /// on, the last token is `End`.
+    pub fn batch(&mut self, keep: usize) {
+        if self.ended() {
+            return;
         }
-        self.push(Tok::End, 0);
+        self.out.drain(..keep);
+        while self.out.len() < BATCH && !self.ended() {
+            self.step();
+        }
+    }
+
+    /// Whether the last token is made.
+    pub fn ended(&self) -> bool {
+        self.out.last().is_some_and(|t| t.tok == Tok::End)
+    }
+
+    /// Leaves out what follows.
+    pub fn stop(&mut self) {
+        self.at = self.bytes.len();
+        if !self.ended() {
+            self.push(Tok::End, 0);
+        }
+    }
+
+    /// Goes over a token, or over what stands between tokens.
+    fn step(&mut self) {
+        if self.reported + self.diags.len() > MAX_ERRORS {
+            return self.stop();
+        }
+        let Some(&byte) = self.bytes.get(self.at) else { return self.push(Tok::End, 0) };
+        match byte {
+            b'\n' => self.newline(),
+            b' ' | b'\t' | b'\r' => self.at += 1,
+            b'/' if self.peek(1) == b'/' => self.skip_line(),
+            b'/' if self.peek(1) == b'*' => self.block_comment(),
+            b'"' => self.string(),
+            b'.' => self.dot(),
+            b'0'..=b'9' => self.number(),
+            b'@' if self.bytes[self.at..].starts_with(b"@@") => self.dwarf(),
+            b'%' if !self.starts_name() => self.push(Tok::Sign, 1),
+            b'%' | b'_' | b'$' | b'a'..=b'z' | b'A'..=b'Z' => {
+                let len = 1 + self.count(self.at + 1, is_word);
+                self.push(Tok::Ident, len);
+            }
+            _ => self.sign(byte),
+        }
+    }
+
+    /// What was no token since this was asked last.
+    pub fn fetch(&mut self) -> Vec<Diagnostic> {
+        self.reported += self.diags.len();
+        std::mem::take(&mut self.diags)
     }
 
     fn peek(&self, ahead: usize) -> u8 {
@@ -127,13 +172,14 @@ impl Lexer<'_> {
                 }
                 b'\n' => self.newline(),
                 byte => {
-                    if !byte.is_ascii() {
+                    if !byte.is_ascii() && self.diags.len() <= MAX_ERRORS {
                         self.non_ascii(self.at, 1);
                     }
                     self.at += 1;
                 }
             }
         }
+        self.cut_off = true;
         self.diags.push(Diagnostic::syntax(start, "Parsing error near '': unexpected EOF while scanning"));
     }
 
@@ -212,7 +258,8 @@ impl Lexer<'_> {
         // What sticks to a number is part of no token: 08, 0f12, 3x.
         let rest = self.count(self.at + len, is_word);
         if rest > 0 {
-            let text = String::from_utf8_lossy(&self.bytes[self.at + len..self.at + len + rest]).into_owned();
+            let shown = rest.min(SHOWN);
+            let text = String::from_utf8_lossy(&self.bytes[self.at + len..self.at + len + shown]).into_owned();
             let pos = Pos { col: self.pos().col + len as u32, ..self.pos() };
             self.diags.push(Diagnostic::syntax(pos, format!("Parsing error near '{text}': syntax error")));
         }

@@ -28,13 +28,12 @@ mod tests;
 mod variable;
 
 use crate::diag::{Diagnostic, Severity};
+use crate::tables::ptx::Limit;
 use ast::{Module, Target};
 use cranelift_entity::PrimaryMap;
+use lexer::Lexer;
 use parser::Parser;
 pub use requirements::pragma_name;
-
-/// Longest text in bytes; positions are 32 bits.
-const MAX_SOURCE: usize = 1 << 30;
 
 /// Reads a PTX file. Without an error in the diagnostics there is a module.
 pub fn parse(source: &str) -> (Option<Module>, Vec<Diagnostic>) {
@@ -59,14 +58,16 @@ pub fn check_syntax(source: &str) -> Vec<Diagnostic> {
 fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>) {
     let mut parser = Parser {
         source: "",
-        tokens: Vec::new(),
+        lexer: Lexer::new(""),
         at: 0,
+        before: 0,
         diags: Vec::new(),
         module: empty(),
         names: Default::default(),
         families: Default::default(),
         body: Default::default(),
         cut_off: false,
+        gave_up: false,
         check_rows,
         refused: false,
         sums: Vec::new(),
@@ -77,14 +78,13 @@ fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>)
     };
     let mut all = Vec::new();
     for (file, source) in sources.iter().enumerate() {
-        if source.len() > MAX_SOURCE {
+        if source.len() as u64 > Limit::Source.bytes(|_| true) {
             return (None, vec![Diagnostic::fatal("PTX input is larger than 1 GiB")]);
         }
-        (parser.tokens, parser.diags) = lexer::lex(source);
-        parser.diags.truncate(parser::MAX_ERRORS);
-        (parser.source, parser.at) = (source, 0);
+        (parser.source, parser.lexer, parser.at) = (source, Lexer::new(source), 0);
         // What the lexer found no end of, it has reported.
-        parser.cut_off = parser.diags.iter().any(|d| d.message.ends_with("unexpected EOF while scanning"));
+        (parser.cut_off, parser.gave_up) = (false, false);
+        parser.read_on();
         let before = parser.module.target.clone();
         let row = parser.target_row;
         parser.file();
@@ -92,6 +92,7 @@ fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>)
         if row.is_some_and(|row| parser.target_row.is_none_or(|new| new.sm < row.sm)) {
             parser.module.target = before;
         }
+        parser.diags.truncate(parser::MAX_ERRORS + 1);
         parser.diags.sort_by_key(|d| d.pos);
         all.extend(parser.diags.drain(..).map(|d| Diagnostic { file: file as u32, ..d }));
     }

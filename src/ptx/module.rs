@@ -19,11 +19,11 @@ impl<'a> Parser<'a> {
             return;
         }
         while self.peek().tok != Tok::End && !self.given_up() {
-            let before = self.at;
+            let before = self.progress();
             if self.item().is_err() {
                 self.recover_item();
             }
-            if self.at == before {
+            if self.progress() == before {
                 self.next();
             }
         }

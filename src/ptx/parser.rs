@@ -5,11 +5,14 @@
 //! recover; the number of diagnostics is bounded.
 
 use super::ast::Module;
-use super::lexer::{Tok, Token};
+use super::lexer::{Lexer, Tok, Token};
 use super::scope::Body;
 use crate::diag::{Diagnostic, Pos};
 use crate::tables::Target;
 use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Tokens behind the next one that may be looked at.
+const AHEAD: usize = 1;
 
 /// Errors after which reading goes on no further.
 pub const MAX_ERRORS: usize = 500;
@@ -24,8 +27,11 @@ pub type Parse<T> = Result<T, Reported>;
 /// The parser over one text.
 pub struct Parser<'a> {
     pub source: &'a str,
-    pub tokens: Vec<Token>,
+    pub lexer: Lexer<'a>,
+    /// Of the next token among those that the lexer holds.
     pub at: usize,
+    /// Tokens before those that the lexer holds.
+    pub before: usize,
     pub diags: Vec<Diagnostic>,
     pub module: Module,
     /// Module-level names.
@@ -38,6 +44,8 @@ pub struct Parser<'a> {
     pub inputs: Vec<super::ast::SymbolId>,
     /// The text ended early, and that is reported: nothing more is said of its end.
     pub cut_off: bool,
+    /// So much is wrong that reading goes on no further, and that is said.
+    pub gave_up: bool,
     /// Whether instructions must match rows of the tables; otherwise only their syntax is read.
     pub check_rows: bool,
     /// The legality matrix refuses the instruction that is being checked: no more is said of its target.
@@ -57,15 +65,36 @@ impl<'a> Parser<'a> {
         self.peek_ahead(0)
     }
 
+    /// The token behind `ahead` others, at most [`AHEAD`].
     pub fn peek_ahead(&self, ahead: usize) -> Token {
-        let last = self.tokens.len() - 1;
-        self.tokens[(self.at + ahead).min(last)]
+        let tokens = &self.lexer.out;
+        tokens[(self.at + ahead).min(tokens.len() - 1)]
     }
 
     pub fn next(&mut self) -> Token {
         let token = self.peek();
-        self.at = (self.at + 1).min(self.tokens.len() - 1);
+        self.at = (self.at + 1).min(self.lexer.out.len() - 1);
+        if self.at + AHEAD >= self.lexer.out.len() {
+            self.read_on();
+        }
         token
+    }
+
+    /// Lets the lexer go on. The token before the next one stays, for it may be gone back to.
+    pub fn read_on(&mut self) {
+        if self.lexer.ended() {
+            return;
+        }
+        let gone = self.at.saturating_sub(1);
+        self.lexer.batch(gone);
+        (self.at, self.before) = (self.at - gone, self.before + gone);
+        self.diags.extend(self.lexer.fetch());
+        self.cut_off |= self.lexer.cut_off;
+    }
+
+    /// How many tokens have been read.
+    pub fn progress(&self) -> usize {
+        self.before + self.at
     }
 
     pub fn text(&self, token: Token) -> &'a str {
@@ -147,7 +176,8 @@ impl<'a> Parser<'a> {
     /// Goes to the end of the text without a word about what is missing there.
     pub fn cut_off(&mut self) {
         self.cut_off = true;
-        self.at = self.tokens.len() - 1;
+        self.lexer.stop();
+        self.at = self.lexer.out.len() - 1;
     }
 
     /// Whether so much is wrong that it is not worth going on; says so once.
@@ -156,7 +186,9 @@ impl<'a> Parser<'a> {
             return false;
         }
         self.cut_off();
-        if self.diags.len() == MAX_ERRORS {
+        if !self.gave_up {
+            self.gave_up = true;
+            self.diags.truncate(MAX_ERRORS);
             let pos = self.diags.last().and_then(|d| d.pos).unwrap_or_default();
             self.error(pos, "Too many errors; the rest of the file is not read");
         }

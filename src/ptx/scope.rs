@@ -8,7 +8,7 @@ use super::ast::{Label, LabelId, RegId, Register, SymbolId, Variable};
 use super::family::{Families, Member, Numbered, canonical, plain_number};
 use crate::diag::Pos;
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap, packed_option::PackedOption};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,20 @@ struct Scope<'a> {
     names: HashMap<&'a str, Name>,
     families: Families<'a>,
     labels: HashMap<&'a str, LabelId>,
+    /// The names again, in order, and those not in order yet.
+    sorted: BTreeSet<&'a str>,
+    fresh: Vec<&'a str>,
 }
+
+impl<'a> Scope<'a> {
+    fn name(&mut self, name: &'a str, is: Name) {
+        self.names.insert(name, is);
+        self.fresh.push(name);
+    }
+}
+
+/// Entries of the tables of a scope that is kept for its memory: emptying a table costs what it has room for.
+const SPARE: usize = 256;
 
 /// A label while its function is being read.
 struct Draft {
@@ -56,10 +69,11 @@ impl<'a> Body<'a> {
     pub fn close(&mut self) {
         let Some(mut scope) = self.scopes.pop() else { return };
         if let Some(outer) = self.scopes.last_mut() {
+            scope.labels.retain(|_, id| !self.labels[*id].defined);
+            if outer.labels.is_empty() {
+                std::mem::swap(&mut outer.labels, &mut scope.labels);
+            }
             for (name, id) in scope.labels.drain() {
-                if self.labels[id].defined {
-                    continue;
-                }
                 match outer.labels.get(name) {
                     Some(found) => self.labels[id].same_as = (*found).into(),
                     None => {
@@ -68,9 +82,14 @@ impl<'a> Body<'a> {
                 }
             }
         }
+        if scope.names.capacity().max(scope.labels.capacity()).max(scope.families.room()) > SPARE {
+            return;
+        }
         scope.names.clear();
         scope.families.clear();
         scope.labels.clear();
+        scope.sorted.clear();
+        scope.fresh.clear();
         self.spare.push(scope);
     }
 
@@ -102,7 +121,7 @@ impl<'a> Body<'a> {
             }
         };
         scope.families.make(numbered, found);
-        scope.names.insert(name, found);
+        scope.name(name, found);
         Some(found)
     }
 
@@ -126,7 +145,7 @@ impl<'a> Body<'a> {
             return None;
         }
         let id = self.registers.push(register);
-        self.scopes.last_mut()?.names.insert(name, Name::Register(id));
+        self.scopes.last_mut()?.name(name, Name::Register(id));
         Some(id)
     }
 
@@ -136,7 +155,16 @@ impl<'a> Body<'a> {
         if self.together().iter().any(|scope| scope.families.has(base)) {
             return Err(base);
         }
-        let taken = self.together().iter().flat_map(|scope| scope.names.keys().copied().filter(hit)).min();
+        // Each name is looked at for as many declarations as it has beginnings, however many there are.
+        let first = self.scopes.len().saturating_sub(self.together().len());
+        for scope in &mut self.scopes[first..] {
+            scope.sorted.extend(scope.fresh.drain(..));
+        }
+        let begins = |scope: &Scope<'a>| {
+            let behind = scope.sorted.range(base..).copied();
+            behind.take_while(|name| name.starts_with(base)).find(hit)
+        };
+        let taken = self.together().iter().filter_map(begins).min();
         if let Some(taken) = taken {
             return Err(taken);
         }
@@ -151,7 +179,7 @@ impl<'a> Body<'a> {
             return false;
         }
         let Some(scope) = self.scopes.last_mut() else { return false };
-        scope.names.insert(name, Name::Symbol(symbol));
+        scope.name(name, Name::Symbol(symbol));
         true
     }
 

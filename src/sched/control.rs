@@ -31,6 +31,11 @@ const ROUNDS: usize = 8;
 /// Rounds after which the function gets the safe schedule.
 const MOST_ROUNDS: usize = 64;
 
+/// Visits of a block on average, and of all blocks together in a small function, after which the function gets the safe schedule: loops
+/// nested hundreds deep take a visit for each of their levels.
+const MOST_VISITS: usize = 64;
+const LEAST_VISITS: usize = 1 << 16;
+
 /// An instruction on its way to a control word.
 #[derive(Clone)]
 pub struct Item {
@@ -161,7 +166,9 @@ impl Scheduler<'_> {
                 let room = &mut self.rooms[*block];
                 (room.start, room.end) = (State::default(), State::default());
             }
-            self.fixpoint();
+            if !self.fixpoint() {
+                return false;
+            }
             let more = self.edges(function, round);
             if !more && self.wanted.is_empty() {
                 return true;
@@ -171,18 +178,26 @@ impl Scheduler<'_> {
         false
     }
 
-    fn fixpoint(&mut self) {
+    /// Whether it came to an end within [`MOST_VISITS`].
+    fn fixpoint(&mut self) -> bool {
         let mut work: BTreeSet<usize> = (0..self.cfg.rpo.len()).collect();
+        let mut visits = 0;
         while let Some(number) = work.pop_first() {
+            visits += 1;
+            if visits > MOST_VISITS * self.cfg.rpo.len() + LEAST_VISITS {
+                return false;
+            }
             let block = self.cfg.rpo[number];
-            let end = self.visit(block);
+            let mut end = self.visit(block);
             for succ in self.cfg.succs[block].clone() {
                 if self.rooms[succ].start.join(&end) {
                     work.insert(self.cfg.number[succ]);
                 }
             }
+            end.trim();
             self.rooms[block].end = end;
         }
+        true
     }
 
     /// Scoreboards for the late reads that turned out to be overwritten.

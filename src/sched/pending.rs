@@ -11,6 +11,9 @@ use smallvec::SmallVec;
 /// Cycles after which no fixed latency matters.
 const OLD: i32 = 64;
 
+/// Registers of a state that is worth trimming.
+const LARGE: usize = 64;
+
 /// Something that is not over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -143,6 +146,16 @@ impl State {
             self.retain(|e| e.announced || clock - e.issued < OLD);
             self.swept = clock;
         }
+    }
+
+    /// Gives back the memory of what does not matter any more.
+    pub fn trim(&mut self) {
+        if self.list.len() < LARGE {
+            return;
+        }
+        let clock = self.clock;
+        self.retain(|e| e.announced || clock - e.issued < OLD);
+        self.list.shrink_to_fit();
     }
 
     /// Takes in another path's state; whether that changed anything.

@@ -17,6 +17,7 @@ use crate::ori::cfg::{BlockSet, Cfg, Cycles, Dominators, cycles_among, reach};
 use crate::ori::varying::{Varying, analyse, branch_varies};
 use crate::ori::{Block, Function};
 use cranelift_entity::SecondaryMap;
+use std::collections::HashMap;
 
 /// Regions around a branch from which on it gets none of its own. Each of them keeps a barrier alive over all that it holds.
 const DEEPEST: u32 = 256;
@@ -74,17 +75,28 @@ pub fn plan(function: &Function, cfg: &Cfg) -> Plan {
     };
     planner.part_deep();
     planner.part_spinning();
+    let mut known = Known::new();
+    let mut round = 0;
     loop {
         let varying = analyse(function, cfg, |b| planner.meeting(b));
-        match planner.groups(&varying) {
+        let at_most = if round < ONE_BY_ONE { 1 } else { usize::MAX };
+        match planner.groups(&varying, at_most, &mut known) {
             Ok(groups) => return Plan { groups, varying, spinning: planner.spinning },
             // Each failure leaves at least one more branch apart, so this ends.
             Err(branches) => branches.iter().for_each(|b| {
                 planner.apart.insert(*b);
             }),
         }
+        round += 1;
     }
 }
+
+/// Rounds in which one group alone may fail: what it leaves apart can mend another. Where more fail, all that fail in a round do at once,
+/// so that a function with many of them does not take a round for each.
+const ONE_BY_ONE: usize = 32;
+
+/// What became of the branches that have one meeting block: it depends on them alone.
+type Known = HashMap<Block, (Vec<Block>, Option<Group>)>;
 
 impl Planner<'_> {
     fn meeting(&self, branch: Block) -> Option<Block> {
@@ -113,7 +125,8 @@ impl Planner<'_> {
         if self.spinning.is_empty() {
             return;
         }
-        for block in self.cfg.rpo.iter().filter(|b| self.cfg.succs[**b].len() > 1) {
+        let branches = self.cfg.rpo.iter().filter(|b| self.cfg.succs[**b].len() > 1);
+        for block in branches.filter(|b| !self.apart.contains(**b)).copied().collect::<Vec<_>>().iter() {
             let Some(meet) = self.post.parent(*block) else { continue };
             let region = reach(self.cfg, &self.cfg.succs[*block], Some(meet), self.function.block_limit());
             if region.iter().any(|b| self.spinning.contains(*b)) || self.spinning.contains(*block) {
@@ -122,8 +135,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Groups for all divergent branches that may have one, or the branches of a group that failed.
-    fn groups(&self, varying: &Varying) -> Result<Vec<Group>, Vec<Block>> {
+    /// Groups for all divergent branches that may have one, or the branches of groups that failed, of so many at most.
+    fn groups(&self, varying: &Varying, at_most: usize, known: &mut Known) -> Result<Vec<Group>, Vec<Block>> {
         let mut by_meet: Vec<(Block, Vec<Block>)> = Vec::new();
         let mut place: SecondaryMap<Block, Option<usize>> = SecondaryMap::new();
         for block in &self.cfg.rpo {
@@ -139,11 +152,24 @@ impl Planner<'_> {
                 }
             }
         }
-        let mut groups: Vec<Group> = Vec::new();
-        for (meet, branches) in by_meet {
-            groups.push(self.group(meet, &branches).ok_or(branches)?);
+        let (mut failed, mut failures) = (Vec::new(), 0);
+        for (meet, branches) in &by_meet {
+            let entry = known.entry(*meet).or_default();
+            if entry.0 != *branches {
+                *entry = (branches.clone(), self.group(*meet, branches));
+            }
+            if entry.1.is_none() {
+                failed.extend(branches);
+                failures += 1;
+                if failures == at_most {
+                    return Err(failed);
+                }
+            }
         }
-        Ok(groups)
+        if !failed.is_empty() {
+            return Err(failed);
+        }
+        Ok(by_meet.iter().filter_map(|(meet, _)| known.remove(meet)?.1).collect())
     }
 
     fn group(&self, meet: Block, branches: &[Block]) -> Option<Group> {
