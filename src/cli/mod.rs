@@ -27,6 +27,9 @@ pub const REFUSED: u8 = 255;
 /// Most bytes that the program may have in use, by what it has read so far. Its allocator holds to that.
 pub static MEMORY: AtomicU64 = AtomicU64::new(u64::MAX);
 
+/// What a build that checks itself after every phase may take for each byte of one that does not.
+const CHECKED: u64 = if cfg!(debug_assertions) { 4 } else { 1 };
+
 /// Whether messages are ptxas's alone.
 static COMPAT: AtomicBool = AtomicBool::new(false);
 
@@ -41,7 +44,7 @@ pub fn no_memory() -> &'static str {
 
 /// Allows what a limit says besides what is allowed already.
 fn grant(bytes: u64) {
-    MEMORY.store(MEMORY.load(Relaxed).saturating_add(bytes), Relaxed);
+    MEMORY.store(MEMORY.load(Relaxed).saturating_add(bytes.saturating_mul(CHECKED)), Relaxed);
 }
 
 #[derive(Parser)]
@@ -69,7 +72,7 @@ enum Command {
 
 /// Runs the command line; the first argument is the program's name.
 pub fn main(args: Vec<String>) -> ExitCode {
-    MEMORY.store(Limit::Memory.bytes(|_| true), Relaxed);
+    MEMORY.store(Limit::Memory.bytes(|_| true).saturating_mul(CHECKED), Relaxed);
     if !args.get(1).is_some_and(|a| options::COMMANDS.contains(&a.as_str())) {
         return compile::compile(&args);
     }
