@@ -21,7 +21,7 @@ const PF_X: u32 = 1;
 const PF_W: u32 = 2;
 const PF_R: u32 = 4;
 
-/// Greatest alignment and size of a section that is written, and of one without bytes in the file: so that the sum of those is a number.
+/// Greatest alignment and size of a section that is written, and of one without bytes in the file.
 const MAX_ALIGN: u64 = 1 << 16;
 const MAX_SIZE: u64 = 1 << 40;
 const MAX_ROOM: u64 = 1 << 56;
@@ -248,10 +248,10 @@ fn segments(file: &Elf, places: &[u64], layout: &LayoutInfo) -> Vec<Segment> {
         }
         if let Some(Segment { range: Some((start, size, memory)), .. }) = loads.last_mut() {
             let begin = match has_no_bytes(section.kind) {
-                true => memory.next_multiple_of(section.align.max(1)),
+                true => memory.checked_next_multiple_of(section.align.max(1)).unwrap_or(u64::MAX),
                 false => *place - *start,
             };
-            *memory = begin + section.size;
+            *memory = begin.saturating_add(section.size);
             *size = if has_no_bytes(section.kind) { *size } else { *memory };
         }
     }

@@ -26,6 +26,7 @@ pub const LOOSE_SHARED: &str = ".nv_debug.shared";
 /// Where sums of sizes stop: far beyond what is refused later, and far from an overflow.
 const MOST_SHARED: u64 = 1 << 48;
 const MOST_LOCAL: u64 = 1 << 48;
+const MOST_DATA: u64 = 1 << 60;
 
 /// Variables of the module, and the address slots that its functions ask for.
 #[derive(Default)]
@@ -129,7 +130,7 @@ impl ModuleLayout {
         }
         .get_or_insert_with(Image::default);
         let offset = image.size.next_multiple_of(variable.align.max(1));
-        image.size = offset.saturating_add(variable.size);
+        image.size = offset.saturating_add(variable.size).min(MOST_DATA);
         image.align = image.align.max(variable.align);
         if home == Home::Constant {
             self.constants.insert(id, offset);
