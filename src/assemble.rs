@@ -225,11 +225,8 @@ fn stacks(pieces: &[Piece], pointers: &[String]) -> Vec<u32> {
         names.filter_map(|name| by_name.get(name.as_str()).copied()).collect::<Vec<usize>>()
     };
     let mut known: Vec<Option<u32>> = vec![None; pieces.len()];
-    for piece in 0..pieces.len() {
-        if known[piece].is_none() {
-            follow(piece, &callees, |piece| pieces[piece].lowered.function.frame_bytes, &mut known);
-        }
-    }
+    let frame = |piece: usize| pieces[piece].lowered.function.frame_bytes;
+    (0..pieces.len()).for_each(|piece| follow(piece, &callees, &frame, &mut known));
     known.into_iter().map(|depth| depth.unwrap_or(0)).collect()
 }
 
@@ -246,9 +243,12 @@ struct Open {
 fn follow(
     first: usize,
     callees: &impl Fn(usize) -> Vec<usize>,
-    frame: impl Fn(usize) -> u32,
+    frame: &impl Fn(usize) -> u32,
     known: &mut [Option<u32>],
 ) {
+    if known[first].is_some() {
+        return;
+    }
     let mut place: HashMap<usize, usize> = HashMap::from([(first, 0)]);
     let mut open = vec![Open { piece: first, callees: callees(first), next: 0, below: 0 }];
     while let Some(top) = open.last_mut() {
