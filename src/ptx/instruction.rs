@@ -191,6 +191,7 @@ impl<'a> Parser<'a> {
         let mut at = 1;
         let mut first = true;
         loop {
+            self.foresee(at + 1);
             let (token, behind) = (self.peek_ahead(at), self.peek_ahead(at + 1));
             let number = self.text(token) == "WARP_SZ";
             let stray = token.tok == Tok::Ident && first && !number && !matches!(self.text(behind), "," | ")");

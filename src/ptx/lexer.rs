@@ -76,7 +76,8 @@ impl<'a> Lexer<'a> {
             return;
         }
         self.out.drain(..keep);
-        while self.out.len() < BATCH && !self.ended() {
+        let enough = self.out.len() + BATCH;
+        while self.out.len() < enough && !self.ended() {
             self.step();
         }
     }

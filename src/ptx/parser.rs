@@ -65,7 +65,7 @@ impl<'a> Parser<'a> {
         self.peek_ahead(0)
     }
 
-    /// The token behind `ahead` others, at most [`AHEAD`].
+    /// The token behind `ahead` others: at most [`AHEAD`], unless more are [foreseen](Parser::foresee).
     pub fn peek_ahead(&self, ahead: usize) -> Token {
         let tokens = &self.lexer.out;
         tokens[(self.at + ahead).min(tokens.len() - 1)]
@@ -90,6 +90,13 @@ impl<'a> Parser<'a> {
         (self.at, self.before) = (self.at - gone, self.before + gone);
         self.diags.extend(self.lexer.fetch());
         self.cut_off |= self.lexer.cut_off;
+    }
+
+    /// Lets the lexer make so many tokens behind the next one that this many may be looked at.
+    pub fn foresee(&mut self, ahead: usize) {
+        while self.at + ahead >= self.lexer.out.len() && !self.lexer.ended() {
+            self.read_on();
+        }
     }
 
     /// How many tokens have been read.

@@ -239,3 +239,17 @@ fn vectors_of_one_are_scalars() {
     assert!(matches!(all[0].operands[0].kind, OperandKind::Register(_)));
     assert!(matches!(&all[1].operands[1].kind, OperandKind::Vector(v) if v.len() == 2));
 }
+
+/// Tokens are made batch by batch: what is looked at ahead must be there wherever a batch ends.
+#[test]
+fn a_call_is_read_across_the_end_of_a_batch() {
+    let f = ".func (.param .b32 o) f (.param .b32 param1, .param .b32 param2) { ret; }\n";
+    let call = "{ .param .b32 a; .param .b32 b; .param .b32 c; call (c), f, (a, b); }\n";
+    for fill in 1000..1060 {
+        // Three tokens and two.
+        let (three, two) = if fill % 2 == 1 { (1, (fill - 3) / 2) } else { (0, fill / 2) };
+        let body = "membar.gl;".repeat(three) + &"ret;".repeat(two) + call;
+        let text = format!(".version 8.0\n.target sm_80\n.address_size 64\n{f}.entry k() {{\n{body}}}\n");
+        assert_eq!(module(&text).functions.len(), 2, "{fill}");
+    }
+}
