@@ -32,7 +32,9 @@ pub(super) fn check(module: &Module, calls: &Calls, object: bool, devices: bool)
 
 /// The warning about what switches it off.
 fn switched_off(module: &Module, calls: &Calls) -> Option<String> {
-    let function = module.functions.values().find(|f| f.results.len() > 1);
+    // A helper that the compiler itself brings has a convention of its own, whatever its results.
+    let helper = |f: &ast::Function| f.body.is_none() && Helper::by_name(&f.name).is_some();
+    let function = module.functions.values().find(|f| f.results.len() > 1 && !helper(f));
     if let Some(function) = function {
         let name = &function.name;
         return Some(format!("Function '{name}' with multiple return values found, disabling ABI"));
