@@ -364,6 +364,18 @@ fn operations_of(statement: &str) -> Vec<u16> {
         parts.remove(place);
         found = Some((1, entry));
     }
+    // The last part of some names stands anywhere behind the others.
+    if found.is_none() {
+        let anywhere = (1..parts.len()).flat_map(|place| (1..=place).map(move |count| (place, count)));
+        let named = |(place, count): (usize, usize)| {
+            let name = format!("{}.{}", parts[..count].join("."), parts[place]);
+            OP_BY_NAME.get_entry(name.as_str()).map(|entry| (place, count, entry))
+        };
+        if let Some((place, count, entry)) = anywhere.filter_map(named).max_by_key(|named| named.1) {
+            parts.remove(place);
+            found = Some((count, entry));
+        }
+    }
     let Some((count, (name, op))) = found else { return Vec::new() };
     let mut depth = 0;
     let commas = operands.chars().filter(|c| {
