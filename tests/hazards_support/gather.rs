@@ -3,7 +3,7 @@
 //! `SASSAFRAS_GATHER=FOLDER cargo test --test hazards gathered` reads every `.cubin` of the folder and joins what it finds to
 //! tests/oracle/least.txt: for each model, kind of dependence, register file and pair of latency classes the smallest distance, how often
 //! it was seen, and in how many samples. It prints every pair of opcodes that the tables forbid, with an example. Without the variable
-//! the summary alone is compared with the tables, so that no row asks for more than the incumbent was seen to keep. What it keeps
+//! the summary alone is compared with the tables, so that no row asks for more than ptxas was seen to keep. What it keeps
 //! and hardware is not known to allow is excused in tests/oracle/hazards.txt.
 
 use super::distances::between;
@@ -42,7 +42,7 @@ fn path() -> PathBuf {
 }
 
 const HEAD: &str = "\
-# The smallest distances seen in the incumbent's cubins (tests/hazards_support/gather.rs): `MODEL KIND FILE PRODUCER CONSUMER LEAST AT SAMPLES`,
+# The smallest distances seen in ptxas's cubins (tests/hazards_support/gather.rs): `MODEL KIND FILE PRODUCER CONSUMER LEAST AT SAMPLES`,
 # the latency classes of both, the cycles, how many samples have just so many, and all of them.
 ";
 
@@ -138,5 +138,5 @@ fn gathered_distances_are_allowed() {
             format!("{key}: {} of {asked}, {} of {} samples", seen.least, seen.at_least, seen.samples)
         })
         .collect();
-    assert!(wrong.is_empty(), "{} rows that the incumbent contradicts:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} rows that ptxas contradicts:\n{}", wrong.len(), wrong.join("\n"));
 }
