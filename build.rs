@@ -1,4 +1,5 @@
-//! Regenerates the tables' Rust into OUT_DIR whenever a table changes; a wrong row fails the build with its place.
+//! Regenerates the Rust code of the tables in OUT_DIR whenever a table changes. A wrong row fails
+//! the build with its file and line.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +19,8 @@ fn main() {
     }
 }
 
-/// Leaves an unchanged file alone, so that an edit of one table recompiles only what includes its output.
+/// Leaves an unchanged file alone, so that editing one table recompiles only the modules that
+/// include its output.
 fn write(path: &Path, text: &str) {
     if std::fs::read_to_string(path).is_ok_and(|old| old == text) {
         return;

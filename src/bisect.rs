@@ -1,8 +1,10 @@
-//! Finds the first pass after which a kernel computes something else than its source says.
+//! Finds the first optimization pass after which a kernel computes something else than its PTX
+//! source.
 //!
-//! The kernel is compiled so that optional passes run up to a pass and the rest of the pipeline is
-//! that of level 0; each such cubin runs on the simulator, and its buffers are compared with the
-//! interpreter's. A fault in a pass that every level runs, or in lowering, is reported as such.
+//! The kernel is compiled with the optional passes up to a certain one, and with the rest of the
+//! pipeline at level 0. Each such cubin runs on the simulator, and its buffers are compared with
+//! those of the PTX interpreter. A bug in lowering, or in a pass that every level runs, is reported
+//! as [`Verdict::Always`].
 
 use crate::compile::{Options, compile_bytes};
 use crate::pass::PassControl;
@@ -11,29 +13,35 @@ use crate::sim::ptx;
 use crate::sim::run::{How, Shape, run_as};
 use crate::tables::Pass;
 
-/// What is wrong with a kernel.
+/// The result of a bisection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The result is the interpreter's with all passes.
+    /// With all passes the result is that of the interpreter.
     Right,
-    /// The first pass after which it differs.
+    /// The first pass after which the result differs.
     Pass(Pass),
-    /// It differs with no optional pass.
+    /// The result differs even without optional passes.
     Always,
 }
 
-/// A launch to judge by.
+/// The launch whose results are compared.
 pub struct Launch<'a> {
+    /// The PTX source.
     pub source: &'a [u8],
+    /// The kernel's name.
     pub kernel: &'a str,
+    /// Grid, block and dynamic shared memory.
     pub shape: Shape,
+    /// The arguments before the launch.
     pub arguments: &'a [ArgValue],
 }
 
-/// Bisects over the passes. Floating-point contraction is off, since the interpreter does not contract.
+/// Bisects over the optional passes. Floating-point contraction is off, because the interpreter
+/// does not contract.
 ///
 /// # Errors
-/// The source or the launch is refused by the interpreter, so that nothing can be judged by it.
+///
+/// The interpreter cannot run the source or the launch, so there is nothing to compare with.
 pub fn bisect(launch: &Launch, options: &Options) -> Result<Verdict, String> {
     let wanted = interpreted(launch)?;
     let is_right = |last: Option<Pass>| -> bool { compiled(launch, options, last).is_some_and(|got| got == wanted) };
@@ -44,7 +52,7 @@ pub fn bisect(launch: &Launch, options: &Options) -> Result<Verdict, String> {
     if !is_right(Some(Pass::ALL[0])) {
         return Ok(Verdict::Always);
     }
-    // Right up to `good` passes, wrong with `bad` of them.
+    // Right with the first `good` passes, wrong with the first `bad`.
     let (mut good, mut bad) = (0, optional.len());
     while bad - good > 1 {
         let middle = usize::midpoint(good, bad);
@@ -53,7 +61,7 @@ pub fn bisect(launch: &Launch, options: &Options) -> Result<Verdict, String> {
     Ok(Verdict::Pass(optional[bad - 1]))
 }
 
-/// Buffers as the source text leaves them.
+/// The buffers as the interpreter leaves them.
 fn interpreted(launch: &Launch) -> Result<Vec<ArgValue>, String> {
     let (module, diagnostics) = ptx::parse(launch.source);
     let said = || diagnostics.iter().map(|d| d.message.as_str()).collect::<Vec<_>>().join("; ");
@@ -64,7 +72,8 @@ fn interpreted(launch: &Launch) -> Result<Vec<ArgValue>, String> {
     Ok(values)
 }
 
-/// Buffers as the compiled kernel leaves them; `None` where it does not compile or does not end.
+/// The buffers as the compiled kernel leaves them; `None` if it does not compile, does not end, or
+/// has a report.
 fn compiled(launch: &Launch, options: &Options, last: Option<Pass>) -> Option<Vec<ArgValue>> {
     let passes = PassControl { plain_after: last, ..options.passes.clone() };
     let options = Options { passes, fmad: false, ..options.clone() };

@@ -1,12 +1,12 @@
-//! The flow on one screen: PTX text → module → Ori → phases → words → cubin.
+//! The compiler driver: PTX text → module → Ori → passes → words → cubin.
 //!
-//! Input: a PTX text and options. Output: the cubin's bytes with what a caller wants to know of it, or every diagnostic.
-//! Invariant: the bytes depend on the text and the options alone.
+//! [`compile_all`] is the whole flow. The bytes of the cubin depend only on the text and the
+//! options.
 
-use crate::assemble;
 use crate::cubin::{self, Cubin};
 use crate::diag::{Diagnostic, Severity};
 use crate::helper;
+use crate::kernel_image;
 use crate::legal::{Knobs, Legalization, OuterBackend};
 use crate::lower::{self, LoweredFunction, LoweredModule};
 use crate::ori::{Function, text};
@@ -14,59 +14,65 @@ use crate::pass::dump::{DumpOptions, PassRecord, Recorder};
 use crate::pass::{self, PassControl};
 use crate::pipeline::emit;
 use crate::ptx;
-use crate::remarks::remarks;
 use crate::source_lines;
 use crate::tables::Target;
 use crate::tables::ptx::{Limit, Space};
 use crate::tables::targets::Variant;
+use crate::warnings::remarks;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What to compile for, and what to show on the way. Start from [`Options::new`] and change fields.
+/// Target, options and diagnostics of a compilation. Start from [`Options::new`] and change fields.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Name of the target, `sm_90`; with `compute_90` or `lto_90` the PTX is checked and nothing is made.
+    /// Name of the target, such as `sm_90`. With `compute_90` or `lto_90` the PTX is only checked
+    /// and no cubin is made.
     pub target: String,
-    /// 0 to 3. At 0 lowering's operations stay as they are; the levels above are alike so far: optimised, in an order and with waits by the latency tables.
+    /// Optimization level, 0 to 3. Level 0 runs only the required passes and does not schedule;
+    /// levels 1 to 3 are the same so far: optimized and scheduled by the latency tables.
     pub opt_level: u8,
-    /// Whether a product and a sum may be contracted into one operation.
+    /// Whether a float product and sum may be contracted to one operation.
     pub fmad: bool,
-    /// Most registers of a thread, where a function does not say it itself.
+    /// Register limit per thread, for functions that state none.
     pub max_registers: Option<u32>,
-    /// Threads of a block, where an entry does not say it itself.
+    /// Maximum threads per block, for entries that state none.
     pub max_threads: Option<[u32; 3]>,
-    /// Blocks per multiprocessor, where an entry does not say it itself.
+    /// Minimum blocks per multiprocessor, for entries that state none.
     pub min_blocks_per_sm: Option<u32>,
-    /// The three fields above win over what functions say.
+    /// Whether the three fields above override the directives of functions.
     pub override_directives: bool,
-    /// Names of the entries to compile; empty: all.
+    /// Names of the entries to compile; empty means all.
     pub entries: Vec<String>,
-    /// Make a relocatable object instead of an executable cubin.
+    /// Whether to make a relocatable object instead of an executable cubin.
     pub relocatable: bool,
-    /// Warn of each instruction of double precision.
+    /// Whether to warn of each double-precision instruction.
     pub warn_double: bool,
-    /// Write line tables even where the PTX has no `.loc`; where it has some they are always written.
+    /// Whether to write line tables even if the PTX has no `.loc`; if it has some, they are always
+    /// written.
     pub line_info: bool,
-    /// Write no line tables, whatever the PTX and the field above say.
+    /// Whether to omit line tables, whatever the PTX and `line_info` say.
     pub suppress_debug_info: bool,
     /// Values of the knobs of `tables/knobs.ron`.
     pub knobs: Knobs,
-    /// What stands around the target's legalization backend, and may leave out, replace or add to what it does.
+    /// Wraps the target's legalization backend; it may omit, replace or add expansions.
     pub outer_backend: Option<Arc<dyn OuterBackend>>,
-    /// Run the verifier after every phase.
+    /// Whether to run the IR verifier after every pass.
     pub verify_ir: bool,
-    /// Phases after which the function is printed into [`Output::dumps`]; `all` means every built one.
+    /// Phases after which to print the function into [`Output::dumps`]; `all` means every
+    /// implemented phase.
     pub dump_phases: Vec<String>,
-    /// Passes, or phases, before and behind which it is printed there too; `all` means every pass.
+    /// Passes or phases before which to print it there too; `all` means every pass.
     pub dump_before: Vec<String>,
+    /// Passes or phases after which to print it there too; `all` means every pass.
     pub dump_after: Vec<String>,
-    /// Which passes run. Where they stop early there is no cubin, and the function is among the dumps.
+    /// Which passes run. If they stop early, there is no cubin, and the function is among the
+    /// dumps.
     pub passes: PassControl,
 }
 
 impl Options {
-    /// Plain compilation for a target.
+    /// Default options for a target.
     pub fn new(target: &str) -> Options {
         Options {
             target: target.to_string(),
@@ -92,65 +98,87 @@ impl Options {
     }
 }
 
-/// Resources of one function, as `-v` prints them; sizes in bytes.
+/// Resource usage of one function, as `-v` prints it; sizes in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resources {
+    /// Name of the function.
     pub name: String,
-    /// An entry, not a device function.
+    /// Whether it is an entry, not a device function.
     pub entry: bool,
+    /// General registers, as the cubin records them.
     pub registers: u32,
+    /// Block barriers.
     pub barriers: u32,
     /// Frame of this function alone.
     pub stack_bytes: u32,
-    /// Stack of this function and of what it calls, where that is known.
+    /// Stack of this function and its callees, as far as known.
     pub cumulative_stack_bytes: u32,
+    /// Bytes that spill code stores.
     pub spill_store_bytes: u32,
+    /// Bytes that spill code loads.
     pub spill_load_bytes: u32,
-    /// Static shared memory without what the system reserves.
+    /// Static shared memory, without the part that the system reserves.
     pub shared_bytes: u64,
     /// Constant bank 0: launch data and parameters.
     pub constant_bytes: u32,
-    /// Constant bank 2: branch tables and places of functions.
+    /// Constant bank 2: branch tables and function addresses.
     pub constant2_bytes: u64,
 }
 
-/// A compiled module.
+/// The result of a compilation.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// The ELF file; empty where the target was a virtual one (`compute_90`).
+    /// The ELF file; empty if the target was virtual (`compute_90`) or the passes stopped early.
     pub cubin: Vec<u8>,
-    /// In file order; the functions behind a kernel of a cubin follow it, by name.
+    /// In file order; in a cubin a kernel is followed by its functions, by name.
     pub functions: Vec<Resources>,
-    /// How long each function took to compile, by name.
+    /// Compile time of each function, by name.
     pub times: BTreeMap<String, Duration>,
     /// Bytes of global variables.
     pub global_bytes: u64,
-    /// Bytes of constant banks 3 (variables) and 4 (addresses).
+    /// Bytes of constant bank 3 (variables).
     pub constant3_bytes: u64,
+    /// Bytes of constant bank 4 (addresses).
     pub constant4_bytes: u64,
     /// Warnings.
     pub diagnostics: Vec<Diagnostic>,
+    /// Printed functions, as the dump options request.
     pub dumps: Vec<String>,
-    /// What each pass did to all functions, by [`Pass`](crate::tables::Pass).
+    /// Statistics of each pass over all functions, indexed by [`Pass`](crate::tables::Pass).
     pub records: Vec<PassRecord>,
 }
 
-/// Compiles bytes that ought to be PTX. The incumbent reads ASCII only, and so do we.
+/// Compiles bytes that should be PTX. Like ptxas, reads ASCII only.
+///
+/// # Errors
+///
+/// As [`compile_all`].
 pub fn compile_bytes(source: &[u8], options: &Options) -> Result<Output, Vec<Diagnostic>> {
     compile(&String::from_utf8_lossy(source), options)
 }
 
-/// Compiles a PTX text. Threads may call it at the same time; it keeps nothing between calls.
+/// Compiles a PTX text. Threads may call it at the same time. Nothing that a call caches changes
+/// the result of another.
+///
+/// # Errors
+///
+/// As [`compile_all`].
 pub fn compile(source: &str, options: &Options) -> Result<Output, Vec<Diagnostic>> {
     compile_all(&[source], options)
 }
 
-/// Compiles several PTX texts into one cubin; [`Diagnostic::file`] says which of them a message is about.
+/// Compiles several PTX texts into one cubin; [`Diagnostic::file`] tells which of them a message is
+/// about.
+///
+/// # Errors
+///
+/// All errors that were found, with the warnings so far: in the options, in the PTX, instructions
+/// that are not implemented, exceeded limits, and functions that a pass refuses.
 pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Diagnostic>> {
     let (target, check_only) = target_of(&options.target)?;
     let (module, mut diagnostics) = ptx::parse_all(sources);
     let Some(mut module) = module else { return Err(diagnostics) };
-    if let Some(why) = Target::by_name(&module.target.name).and_then(|row| row.refused_on(target)) {
+    if let Some(why) = Target::of_source(&module.target.name).and_then(|row| row.refused_on(target)) {
         return Err(vec![Diagnostic::fatal(why)]);
     }
     if options.suppress_debug_info {
@@ -224,13 +252,13 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     output.diagnostics.extend(remarks(&module, &lowered, target));
     let functions = if options.relocatable {
         let all = lowered.functions.iter().zip(&codes).chain(lowered.devices.iter().zip(&devices));
-        all.map(|(function, code)| assemble::of_object(function, code, target)).collect::<Result<Vec<_>, _>>()
+        all.map(|(function, code)| kernel_image::of_object(function, code, target)).collect::<Result<Vec<_>, _>>()
     } else {
-        (0..codes.len()).map(|i| assemble::kernel(&lowered, i, &codes, &devices, target)).collect()
+        (0..codes.len()).map(|i| kernel_image::kernel(&lowered, i, &codes, &devices, target)).collect()
     };
     let functions = functions.map_err(|m| vec![Diagnostic::fatal(m)])?;
     let text: Vec<&str> = module.functions.values().map(|function| function.name.as_str()).collect();
-    let order = assemble::file_order(&lowered, &text, options.relocatable);
+    let order = kernel_image::file_order(&lowered, &text, options.relocatable);
     output.functions = all_resources(&lowered, &functions, &order, (target, options.relocatable));
     let mut functions: Vec<_> = functions.into_iter().map(Some).collect();
     let functions = order.iter().filter_map(|place| functions[*place].take()).collect();
@@ -248,12 +276,12 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     Ok(output)
 }
 
-/// An error about the input as a whole, which others may follow.
+/// An error about the whole input, after which others may follow.
 fn too_much(message: String) -> Diagnostic {
     Diagnostic { severity: Severity::Error, ..Diagnostic::note(message) }
 }
 
-/// Whether constant variables fit their bank.
+/// Checks that constant variables fit their bank.
 fn check_constants(module: &ptx::ast::Module) -> Result<(), Vec<Diagnostic>> {
     let most = Limit::ConstantVariables.bytes(|_| true);
     let mut bytes = 0u64;
@@ -270,7 +298,7 @@ fn check_constants(module: &ptx::ast::Module) -> Result<(), Vec<Diagnostic>> {
     Err(vec![too_much(format!("File uses too much global constant data ({bytes:#x} bytes, {most:#x} max)"))])
 }
 
-/// Whether there is memory for the initial values, which stand in the file in full.
+/// Checks that the initial values, which are stored in full, fit in memory.
 fn check_initialised(module: &ptx::ast::Module) -> Result<(), Vec<Diagnostic>> {
     let variables = module.symbols.values().filter_map(|symbol| match &symbol.kind {
         ptx::ast::SymbolKind::Variable(v) if v.space == Space::Global && !v.init.is_empty() => Some(v),
@@ -283,7 +311,8 @@ fn check_initialised(module: &ptx::ast::Module) -> Result<(), Vec<Diagnostic>> {
     Err(vec![Diagnostic::fatal("Memory allocation failure")])
 }
 
-/// Whether the entries' sections have numbers: the code of each, its attributes and its constant bank.
+/// Checks that the sections of the entries can be numbered: code, attributes and constant bank of
+/// each.
 fn check_sections(module: &ptx::ast::Module) -> Result<(), Vec<Diagnostic>> {
     let entries = module.functions.values().filter(|f| f.is_entry && f.body.is_some()).count();
     let most = Limit::Entries.bytes(|_| true);
@@ -293,7 +322,7 @@ fn check_sections(module: &ptx::ast::Module) -> Result<(), Vec<Diagnostic>> {
     Err(vec![Diagnostic::fatal(format!("{entries} entry functions are too many for one file, {most} is the most"))])
 }
 
-/// Whether the static shared memory of each function fits.
+/// Checks that the static shared memory of each function fits.
 fn check_shared(lowered: &LoweredModule, target: &Target, object: bool) -> Result<(), Vec<Diagnostic>> {
     let most = Limit::StaticShared.bytes(|_| true);
     let base = target.info().filter(|_| !object).map_or(0, |info| u64::from(info.shared_base));
@@ -309,7 +338,7 @@ fn check_shared(lowered: &LoweredModule, target: &Target, object: bool) -> Resul
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// Whether the local variables of each function fit a frame.
+/// Checks that the local variables of each function fit in a frame.
 fn check_frames(lowered: &LoweredModule) -> Result<(), Vec<Diagnostic>> {
     let most = Limit::Frame.bytes(|_| true);
     let large = lowered.functions.iter().chain(&lowered.devices).filter(|f| u64::from(f.function.local_bytes) > most);
@@ -322,7 +351,7 @@ fn check_frames(lowered: &LoweredModule) -> Result<(), Vec<Diagnostic>> {
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// The target of a name, and whether the PTX is only checked.
+/// Parses the name of a target; returns it and whether to check the PTX only.
 pub(crate) fn target_of(name: &str) -> Result<(&'static Target, bool), Vec<Diagnostic>> {
     let number = name.strip_prefix("compute_").or(name.strip_prefix("lto_"));
     let real = number.map_or(name.to_string(), |number| format!("sm_{number}"));
@@ -332,7 +361,7 @@ pub(crate) fn target_of(name: &str) -> Result<(&'static Target, bool), Vec<Diagn
     }
 }
 
-/// Writes what the options say of functions into the module.
+/// Applies the options that concern functions to the module.
 fn apply_options(module: &mut ptx::ast::Module, options: &Options) -> Result<(), Vec<Diagnostic>> {
     for name in &options.entries {
         if !module.functions.values().any(|f| f.is_entry && f.name == *name) {
@@ -345,7 +374,8 @@ fn apply_options(module: &mut ptx::ast::Module, options: &Options) -> Result<(),
         }
         let wins = options.override_directives;
         let d = &mut function.directives;
-        // A limit on threads with one on blocks says how many registers there may be; it goes before the option.
+        // A thread limit together with a block limit determines a register limit, which has
+        // priority over the option.
         let by_threads = (d.max_threads.or(d.required_threads)).is_some() && d.min_blocks_per_sm.is_some();
         if options.max_registers.is_some() && (wins || d.max_registers.is_none() && !by_threads) {
             d.max_registers = options.max_registers;
@@ -363,7 +393,7 @@ fn apply_options(module: &mut ptx::ast::Module, options: &Options) -> Result<(),
     Ok(())
 }
 
-/// A warning for each instruction that computes in double precision.
+/// A warning for each double-precision instruction.
 fn double_precision(module: &ptx::ast::Module) -> Vec<Diagnostic> {
     let statements = module.functions.values().flat_map(|f| f.body.iter().flatten());
     let doubles = statements.filter_map(|statement| match statement {
@@ -372,9 +402,6 @@ fn double_precision(module: &ptx::ast::Module) -> Vec<Diagnostic> {
     });
     doubles.map(|pos| Diagnostic::warning(pos, "Program is doing double precision computations.")).collect()
 }
-
-/// Version of the toolkit whose rules the cubins follow, 10 × major + minor.
-const TOOLKIT: u32 = 130;
 
 fn module_of(
     lowered: LoweredModule,
@@ -390,18 +417,19 @@ fn module_of(
     };
     let mut kept = cubin::Kept::default();
     if object {
-        kept.symbols = [assemble::table_symbols(&functions), lowered.object.symbols].concat();
+        kept.symbols = [kernel_image::table_symbols(&functions), lowered.object.symbols].concat();
         kept.sections.extend(lowered.object.shared.map(loose_shared));
     }
-    let call_graph = if object { lowered.object.call_graph } else { assemble::call_graph(&functions) };
+    let call_graph = if object { lowered.object.call_graph } else { kernel_image::call_graph(&functions) };
     Cubin {
         kind: if object { cubin::ElfKind::Relocatable } else { cubin::ElfKind::Executable },
         prototypes: lowered.object.prototypes,
         kept,
         sm: target.sm,
         accelerator: target.variant == Variant::A,
-        ptx_sm: Target::by_name(&module.target.name).map_or(target.sm, |t| t.sm),
-        toolkit: TOOLKIT,
+        isa_class: isa_class(module),
+        ptx_sm: Target::of_source(&module.target.name).map_or(target.sm, |t| t.sm),
+        toolkit: crate::tables::elf::ElfTarget::of_sm(target.sm).map_or(130, |elf| elf.toolkit),
         tool,
         variables: lowered.variables,
         global: lowered.global,
@@ -428,7 +456,7 @@ fn loose_shared(shared: cubin::Shared) -> cubin::KeptSection {
     }
 }
 
-/// Runs the passes over a function and encodes it.
+/// Runs the passes on a function and encodes it.
 fn function_code(function: &mut Function, options: &Options, recorder: &mut Recorder) -> Result<emit::Code, String> {
     function.optimise = options.opt_level > 0;
     if !options.fmad {
@@ -448,8 +476,8 @@ fn function_code(function: &mut Function, options: &Options, recorder: &mut Reco
     emit::emit(function).map_err(|message| format!("FormatCodeList: {}: {message}", function.name))
 }
 
-/// Says how many registers each function may use: an entry by its directives, a device function by those of every entry that it stands
-/// behind.
+/// Sets the register limit of each function: an entry by its directives, a device function by those
+/// of every entry that it is placed behind.
 fn limit_registers(lowered: &mut LoweredModule, module: &ptx::ast::Module, target: &Target) {
     let named: HashMap<&str, &ptx::ast::Directives> =
         module.functions.values().map(|f| (f.name.as_str(), &f.directives)).collect();
@@ -471,9 +499,10 @@ fn limit_registers(lowered: &mut LoweredModule, module: &ptx::ast::Module, targe
     }
 }
 
-/// Most registers that directives leave. Source: what ptxas 13.0.88 makes of `.maxnreg`, and of `.maxntid` or `.reqntid` with and without
-/// `.minnctapersm`, on three targets: the registers of an SM over the threads of whole warps, in whole units; never fewer than
-/// the calling convention needs.
+/// The register limit that directives imply. Source: what ptxas 13.0.88 makes of `.maxnreg`, and of
+/// `.maxntid` or `.reqntid` with and without `.minnctapersm`, on three targets: the registers of an
+/// SM divided by the threads of whole warps, in whole allocation units; never less than the calling
+/// convention needs.
 fn register_limit(d: &ptx::ast::Directives, target: &Target) -> Option<u32> {
     let info = target.info()?;
     let mut limit = info.reg_limit.min(d.max_registers.unwrap_or(u32::MAX));
@@ -489,14 +518,14 @@ fn register_limit(d: &ptx::ast::Directives, target: &Target) -> Option<u32> {
 /// Threads of a warp.
 const WARP: u32 = 32;
 
-/// What each function needs; those behind a kernel follow it, by name.
+/// Resource usage of each function; in a cubin a kernel is followed by its functions, by name.
 fn all_resources(
     lowered: &LoweredModule,
     functions: &[cubin::Function],
     order: &[usize],
     (target, object): (&Target, bool),
 ) -> Vec<Resources> {
-    // Only the places of a cubin are settled, with the reserved part in front.
+    // Only in a cubin are addresses final, after the reserved part.
     let reserved = target.info().filter(|_| !object).map_or(0, |info| u64::from(info.shared_base));
     let all: Vec<&LoweredFunction> = lowered.functions.iter().chain(&lowered.devices).collect();
     let mut shown = Vec::new();
@@ -525,4 +554,20 @@ fn resources(lowered: &LoweredFunction, section: &cubin::Function, reserved: u64
         constant_bytes: section.constant0_bytes(),
         constant2_bytes: section.constant2.as_ref().map_or(0, |bank| bank.size),
     }
+}
+
+/// What the instructions of a module need, as `.nv.compat` says it. Source: ptxas 13.0.88 writes 4
+/// for `wgmma`.
+fn isa_class(module: &crate::ptx::ast::Module) -> u8 {
+    use crate::ptx::ast::Statement;
+    use crate::tables::ptx::Op;
+    let needs = |statement: &Statement| match statement {
+        Statement::Instruction(inst) => matches!(
+            inst.op,
+            Op::WgmmaFence | Op::WgmmaCommitGroup | Op::WgmmaWaitGroup | Op::WgmmaMmaAsync | Op::WgmmaMmaAsyncSp
+        ),
+        _ => false,
+    };
+    let bodies = module.functions.values().filter_map(|function| function.body.as_ref());
+    if bodies.flatten().any(needs) { 4 } else { 0 }
 }

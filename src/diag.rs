@@ -1,20 +1,22 @@
 //! Diagnostics: errors and warnings with source positions, and how they are printed.
 //!
-//! Input: what a front-end check has to say and where. Output: text in the form that users of the incumbent parse
-//! (`FILE, line N; error   : …`), followed by the source line and a caret. Invariant: a diagnostic with a position
-//! points into the text it was made from; lines and columns count from 1, columns in bytes.
+//! The first line has the form that users of ptxas parse (`FILE, line N; error   : …`); the source
+//! line and a caret follow. A position is inside the text that was compiled; lines and columns
+//! count from 1, columns in bytes.
 
 use std::fmt::Write as _;
 
-/// A place in a source text; line and column count from 1, the column in bytes.
+/// A position in a source text; line and column count from 1, the column in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pos {
+    /// From 1.
     pub line: u32,
+    /// In bytes, from 1.
     pub col: u32,
 }
 
-/// How bad it is. `Fatal` is about the input as a whole (an unknown target), or about syntax: there the incumbent reads no
-/// further, and we do.
+/// The severity. `Fatal` concerns the whole input (an unknown target) or syntax: ptxas stops there,
+/// this compiler continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     Warning,
@@ -22,26 +24,27 @@ pub enum Severity {
     Fatal,
 }
 
-/// Characters of a source line that are shown at most.
+/// Largest number of characters of a source line that are shown.
 const SHOWN: usize = 160;
 
 /// One message about the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     pub severity: Severity,
+    /// `None`: about the input as a whole.
     pub pos: Option<Pos>,
-    /// Which of several texts that are compiled together, from 0.
+    /// Index of the input among several that are compiled together.
     pub file: u32,
     pub message: String,
 }
 
 impl Diagnostic {
-    /// An error at a place in the source.
+    /// An error at a source position.
     pub fn error(pos: Pos, message: impl Into<String>) -> Self {
         Diagnostic { severity: Severity::Error, pos: Some(pos), file: 0, message: message.into() }
     }
 
-    /// A warning at a place in the source.
+    /// A warning at a source position.
     pub fn warning(pos: Pos, message: impl Into<String>) -> Self {
         Diagnostic { severity: Severity::Warning, pos: Some(pos), file: 0, message: message.into() }
     }
@@ -56,12 +59,13 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Fatal, pos: None, file: 0, message: message.into() }
     }
 
-    /// An error of syntax at a place in the source.
+    /// A syntax error at a source position.
     pub fn syntax(pos: Pos, message: impl Into<String>) -> Self {
         Diagnostic { severity: Severity::Fatal, ..Diagnostic::error(pos, message) }
     }
 
-    /// The first line, in the incumbent's words: `FILE, line N; error   : …` with a position, `error   : …` without.
+    /// The first line in the form of ptxas: `FILE, line N; error   : …` with a position, `error   :
+    /// …` without.
     pub fn line(&self, file: &str) -> String {
         self.line_of(file, self.severity)
     }
@@ -78,15 +82,15 @@ impl Diagnostic {
         }
     }
 
-    /// The text for a person: the first line, then the source line with a caret under the column.
+    /// The text for a reader: the first line, then the source line with a caret under the column.
     pub fn render(&self, file: &str, source: &str) -> String {
         let Some(pos) = self.pos else { return format!("sassafras {}\n", self.line(file)) };
-        // Reading goes on behind an error of syntax: it is an error like any other.
+        // Parsing continues after a syntax error, so it is shown as an ordinary error.
         let severity = if self.severity == Severity::Fatal { Severity::Error } else { self.severity };
         let mut text = self.line_of(file, severity) + "\n";
         if let Some(line) = source.lines().nth((pos.line as usize).saturating_sub(1)) {
             let column = line.get(..(pos.col as usize).saturating_sub(1)).unwrap_or(line).chars().count();
-            // Of a long line the part around the place.
+            // A long line is cut to the part around the column.
             let first = if line.chars().count() > SHOWN { column.saturating_sub(SHOWN / 2) } else { 0 };
             let part = line.chars().skip(first).take(SHOWN);
             let shown: String = part.map(|c| if c.is_control() { ' ' } else { c }).collect();

@@ -1,4 +1,4 @@
-//! The `sassafras` program; everything is in `sassafras::cli`, but for the memory that it may use.
+//! The `sassafras` program: calls `sassafras::cli` with a memory limit (`memory`).
 
 mod memory;
 

@@ -1,7 +1,8 @@
-//! What a PTX text says of source lines, for the line tables of the cubin.
+//! Collects the source lines of a PTX text for the line tables of the cubin.
 //!
-//! Input: a module and its text. Output: files, `.loc` places with their calls, and which place each PTX line has. Invariant: the
-//! front end has checked that each `inlined_at` names an earlier place and each `function_name` a label of `.debug_str`.
+//! The result has the files, the `.loc` places with their inlined calls, and the place of each PTX
+//! line. The front end has checked that each `inlined_at` names an earlier place and each
+//! `function_name` a label of `.debug_str`.
 
 use crate::cubin::lines::{self, LineInfo, NAMES, Placement, SourceFile, SourcePlace};
 use crate::cubin::{Cubin, DebugLevel, ElfKind};
@@ -10,14 +11,15 @@ use crate::ptx::ast::{DebugSection, Location, Module, Statement};
 use crate::tables::elf::ElfTarget;
 use std::collections::HashMap;
 
-/// What is said where lines are wanted of several texts in one cubin.
+/// The error if line tables are requested for several texts in one cubin.
 pub const OF_SEVERAL: &str = "No line tables are written for several inputs";
 
-/// What is said where nothing is there to suppress.
+/// The warning if there is nothing to suppress.
 const NOTHING_TO_SUPPRESS: &str =
     "Option suppress-debug-info requires option device-debug or lineinfo; ignoring since latter is not specified";
 
-/// Warns, where tables are suppressed, that there would be none: no `.loc`, nor are they `wanted`.
+/// Warns that suppressed line tables would not exist anyway: there is no `.loc`, and none are
+/// `wanted`.
 pub fn nothing_to_suppress(module: &Module, wanted: bool) -> Option<Diagnostic> {
     (!wanted && !has_places(module)).then(|| Diagnostic::note(NOTHING_TO_SUPPRESS))
 }
@@ -42,7 +44,7 @@ pub fn add(cubin: &mut Cubin, module: &Module, text: &str, always: bool) {
     cubin.kept.sections.extend(lines::sections(&cubin.functions, &info, placement));
 }
 
-/// Gathers it.
+/// Collects the line information of a module.
 pub fn of(module: &Module, text: &str) -> LineInfo {
     let mut info = LineInfo { text: text.to_string(), ..LineInfo::default() };
     for file in &module.files {
@@ -73,7 +75,7 @@ pub fn of(module: &Module, text: &str) -> LineInfo {
     info
 }
 
-/// Files the place of a `.loc`; `last` says which place was the last of a file, line and column.
+/// Adds the place of a `.loc`; `last` maps file, line and column to the last such place.
 fn place(
     at: &Location,
     info: &mut LineInfo,
@@ -91,7 +93,8 @@ fn place(
     number
 }
 
-/// Appends what the lines of a section say, and notes where its labels are. What is no number is left out: it would be an address.
+/// Appends the data lines of a section and records its labels. Items that are not numbers are
+/// skipped: they would be addresses.
 fn data(section: &DebugSection, bytes: &mut Vec<u8>, labels: &mut HashMap<String, i64>) {
     for line in &section.lines {
         let mut rest = line.split_once("//").map_or(line.as_str(), |(code, _)| code).trim();

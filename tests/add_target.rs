@@ -1,7 +1,10 @@
-//! Adding takes rows, and for a pass its file: a copy of the repository with one more target, one more operation of the legality matrix and rules for it, one more PTX operation
-//! with its lowering, one more helper with its body, and one more pass builds, compiles and runs kernels for that target, and shows the new cells. What a rule alone makes
-//! illegal there is refused in the rule's words. Before the
-//! count of helpers is right, too, the build fails and says where.
+//! Proves that an addition takes rows only, plus a file for a pass or a helper's body.
+//!
+//! A copy of the repository gets one more target, operation of the legality matrix with rules, PTX
+//! operation with its lowering, helper with its body, and pass. The copy builds, compiles and runs
+//! kernels for that target, and shows the new cells. An operation that only a rule makes illegal
+//! there is rejected with the rule's message. As long as the count of helpers is wrong, the build
+//! fails and names the row.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,7 +32,7 @@ fn copy_of_the_repository(to: &Path) {
     }
 }
 
-/// The row of an existing target under another name, number and column.
+/// The row of an existing target with another name, number and column.
 fn add_row(targets: &Path) {
     let text = std::fs::read_to_string(targets).unwrap();
     let row = "  (col: 127, name: \"sm_122\", sm: 122, variant: \"base\", kind: \"real\", parent: Some(\"sm_120\"), \
@@ -38,14 +41,14 @@ fn add_row(targets: &Path) {
     std::fs::write(targets, format!("{}{row}\n", &text[..end])).unwrap();
 }
 
-/// Puts a row behind the last one of a table.
+/// Appends a row to a table.
 fn append(table: &Path, row: &str) {
     let text = std::fs::read_to_string(table).unwrap();
     let end = text.rfind(']').unwrap();
     std::fs::write(table, format!("{}  {row},\n]\n", &text[..end])).unwrap();
 }
 
-/// An operation of the matrix with a rule for each kind of verdict that needs no code.
+/// An operation of the matrix, with rules for the verdicts that need no code.
 fn add_operation(legality: &Path) {
     append(
         &legality.join("operations.ron"),
@@ -62,7 +65,8 @@ fn add_operation(legality: &Path) {
     append(&legality.join("instructions.ron"), instructions);
 }
 
-/// Takes an operation from the new target: its rule speaks of all others, and another one refuses it there.
+/// Makes an operation illegal on the new target: its rule excludes the target, and another one
+/// rejects it there.
 fn refuse_operation(rules: &Path) {
     let text = std::fs::read_to_string(rules).unwrap();
     let everywhere = "(ops: \"shf\", on: \"sm_75..\"";
@@ -73,7 +77,7 @@ fn refuse_operation(rules: &Path) {
     append(rules, row);
 }
 
-/// Uses an operation for a target, on its last line but one.
+/// Makes an operation legal on a target, in the last line but one.
 fn using(operation: &str, target: &str) -> String {
     format!(
         ".version 9.0\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 out)\n{{\n.reg .b64 %a; .reg .b32 %x;\n\
@@ -81,7 +85,7 @@ fn using(operation: &str, target: &str) -> String {
     )
 }
 
-/// A video operation of two lanes that does what another does: its name, its form, its step.
+/// A video operation of two lanes that copies another: its name, form and step.
 fn add_ptx_operation(tables: &Path) {
     let source = "src: \"made up by a test\"";
     append(
@@ -96,7 +100,7 @@ fn add_ptx_operation(tables: &Path) {
     append(&tables.join("lowering/video.ron"), &format!("(op: \"vgap2\", step: Difference, lanes: 2, {source})"));
 }
 
-/// A helper of the last category and its body; the category's count is left as it is.
+/// A helper of the last category with its body; the category's count stays unchanged.
 fn add_helper(helpers: &Path) {
     let row = "(names: \"__cuda_sm80_made_up\", with: [], category: \"sm80-inline\", convention: 'A', returns: \"b32 d\", \
                params: \"b32 a, b32 b\", op: \"made up\", on: \"sm_80..\", computes: \"twice a, plus b\", \
@@ -105,10 +109,11 @@ fn add_helper(helpers: &Path) {
     std::fs::write(helpers.join("made_up.ptx"), "mad.lo.u32 d, a, 2, b;\n").unwrap();
 }
 
-/// A pass that puts a NOP in front: its file and its row.
+/// A pass that inserts a NOP at the entry: its file and its row.
 fn add_pass(root: &Path) {
     let body = "//! A pass made up by a test.\n\nuse crate::analysis::PassCx;\nuse crate::tables::Op;\n\n\
-                /// Puts a NOP in front.\npub fn run(cx: &mut PassCx) {\n    let nop = cx.function.make(Op::NOP);\n    \
+                /// Puts a NOP in front.\npub fn run(cx: &mut PassCx) {\n    let nop = \
+                cx.function.make(Op::NOP);\n    \
                 let entry = cx.function.entry();\n    cx.function.blocks[entry].insert(0, nop);\n}\n";
     std::fs::write(root.join("src/opt/made_up.rs"), body).unwrap();
     let table = root.join("tables/passes.ron");
@@ -121,7 +126,8 @@ fn add_pass(root: &Path) {
     std::fs::write(table, format!("{}{row}{}", &text[..start], &text[start..])).unwrap();
 }
 
-/// Whether a kernel compiled with these options besides has a NOP before its end; those behind it fill the section.
+/// Whether a kernel compiled with these extra options has a NOP before its end; NOPs after the end
+/// are padding.
 fn has_nop(sassafras: &Path, folder: &Path, options: &[&str]) -> bool {
     let cubin = folder.join("nops.cubin");
     let saxpy = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/saxpy.ptx");
@@ -132,7 +138,7 @@ fn has_nop(sassafras: &Path, folder: &Path, options: &[&str]) -> bool {
     text.find(" NOP").unwrap() < text.find(" EXIT").unwrap()
 }
 
-/// One more of the last category.
+/// Raises the count of the last category by one.
 fn count_helper(categories: &Path) {
     let text = std::fs::read_to_string(categories).unwrap();
     let (one, two) = ("first: 0x438, count: 1", "first: 0x438, count: 2");
@@ -140,7 +146,7 @@ fn count_helper(categories: &Path) {
     std::fs::write(categories, text.replace(one, two)).unwrap();
 }
 
-/// Uses what was added: 2 · 5 + 7, and the distances of the halves of two words.
+/// Uses the additions: 2 · 5 + 7, and the distances of the halves of two words.
 const USES: &str = ".version 9.0
 .target sm_122
 .address_size 64
@@ -164,9 +170,10 @@ fn cell(sassafras: &Path, operation: &str, target: &str) -> String {
     String::from_utf8(shown.stdout).unwrap()
 }
 
-/// The program, or what the build says.
+/// The built program, or the errors of the build.
 fn build(folder: &Path) -> Result<PathBuf, String> {
-    // A target folder of its own that survives the test, so that only the first run builds the dependencies.
+    // A separate target folder that survives the test, so that only the first run builds the
+    // dependencies.
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/add-target");
     let output = Command::new(env!("CARGO"))
         .args(["build", "--offline", "--bin", "sassafras"])
@@ -181,7 +188,7 @@ fn build(folder: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// Runs a kernel whose last argument is a buffer, and gives that back.
+/// Runs a kernel whose last argument is a buffer, and returns the buffer.
 fn run(sassafras: &Path, cubin: &Path, kernel: &str, args: &[String], buffer: (&Path, &[u8])) -> Vec<u8> {
     std::fs::write(buffer.0, buffer.1).unwrap();
     let mut command = Command::new(sassafras);
@@ -194,7 +201,7 @@ fn run(sassafras: &Path, cubin: &Path, kernel: &str, args: &[String], buffer: (&
     std::fs::read(buffer.0).unwrap()
 }
 
-/// The first line of what the compiler says of a text that it refuses.
+/// The first line of the compiler's message about a text that it rejects.
 fn refusal(sassafras: &Path, folder: &Path, text: &str, target: &str) -> String {
     std::fs::write(folder.join("bad.ptx"), text).unwrap();
     let arch = format!("-arch={target}");

@@ -1,10 +1,12 @@
-//! Random functions through the register allocator, each judged by its checker.
+//! Random functions through the register allocator, each verified by its checker.
 //!
-//! Input: a seed per function. A function is a random graph of blocks with loops, over a few dozen variables of the general, the
-//! predicate and the two uniform files, with register vectors of 1 to 8, guards, copies, constants and calls with fixed registers; it is taken into SSA form and out of
-//! it, and allocated with a random, mostly small number of registers. Checked: the allocator refuses nothing (no instruction here needs
-//! more than 20 registers), its checker finds nothing wrong, no register above the limit is in use, and a checker that is shown a
-//! spoilt allocation says so. `SASSAFRAS_FUZZ` is the number of functions.
+//! Each seed gives a function: a random graph of blocks with loops, over a few dozen variables of
+//! the general, predicate and both uniform files, with register tuples of 1 to 8, guards, copies,
+//! constants and calls with fixed registers. It goes into and out of SSA form and is allocated with
+//! a random, mostly small number of registers. The allocator must not fail (no instruction here
+//! needs more than 20 registers), its checker must find no error, no register above the limit may
+//! be used, and the checker must report a corrupted allocation. `SASSAFRAS_FUZZ` is the number of
+//! functions.
 
 use sassafras::alloc::{self, check};
 use sassafras::analysis::{Loops, PassCx};
@@ -131,7 +133,7 @@ impl Maker {
         Operand::vector(self.f.vector(&regs))
     }
 
-    /// A vector of different registers, for a result.
+    /// A tuple of distinct registers for a result.
     fn result(&mut self, len: usize) -> Operand {
         let mut regs = Vec::new();
         while regs.len() < len {
@@ -232,8 +234,8 @@ fn random_functions_keep_their_values() {
     assert!(count < 100 || spilled > count / 10, "only {spilled} of {count} functions spilled");
 }
 
-/// The checker is shown allocations in which one register was moved onto another that is live where it is live, too. It must say
-/// so each time, unless both hold the same value there.
+/// Corrupts allocations by moving one register onto another that is live at the same place. The
+/// checker must report each, unless both hold the same value there.
 #[test]
 fn checker_finds_a_spoilt_allocation() {
     let (mut found, mut tried) = (0, 0);
@@ -269,7 +271,7 @@ fn checker_finds_a_spoilt_allocation() {
     assert!(missed.is_empty(), "{found} of {tried}; not {}", missed.join(", "));
 }
 
-/// Whether one of two registers is nothing but a copy of the other, each written in one place.
+/// Whether one of two registers is only a copy of the other, each defined once.
 fn always_equal(f: &Function, one: VReg, two: VReg) -> bool {
     let (mut written, mut copied) = (0, false);
     for inst in f.layout.iter().flat_map(|b| &f.blocks[*b]) {
@@ -280,7 +282,7 @@ fn always_equal(f: &Function, one: VReg, two: VReg) -> bool {
     written == 2 && copied
 }
 
-/// Pairs of general registers that are live at the start of the same block, in different places.
+/// Pairs of general registers that are live at the start of the same block, in different locations.
 fn meeting(f: &Function) -> Vec<(VReg, VReg)> {
     let live = Liveness::at_start(f, &Cfg::new(f));
     let free = |r: &VReg| f.regs[*r].phys.is_some_and(|p| p > 1) && f.regs[*r].file == File::R;
@@ -294,7 +296,8 @@ fn meeting(f: &Function) -> Vec<(VReg, VReg)> {
     pairs
 }
 
-/// A value waits in the frame; before it comes back the program moves the stack pointer, once or not, and loads it again, once or not.
+/// A value is spilled to the frame; before its reload the program may move the stack pointer, and
+/// may restore it.
 fn waiting(moves: bool, back: bool) -> Vec<String> {
     let mut f = Function::new("k", Target::by_name("sm_90").unwrap());
     let block = f.new_block();
@@ -327,7 +330,7 @@ fn waiting(moves: bool, back: bool) -> Vec<String> {
     check::check(&before, &f, &Default::default())
 }
 
-/// The frame is out of reach of a stack pointer that the program has moved, until it is back.
+/// The frame is out of reach while the program has moved the stack pointer.
 #[test]
 fn checker_follows_the_stack_pointer() {
     assert_eq!(waiting(false, false), Vec::<String>::new());

@@ -1,8 +1,8 @@
-//! Bad PTX under `tests/cases/bad`, one kind of mistake in each file.
+//! Invalid PTX under `tests/cases/bad`, one kind of error per file.
 //!
-//! Input: NAME.ptx there. Checked: exit status 255, no output file, and the messages of NAME.txt, word for word
-//! (`BLESS=1` writes them anew); where ptxas is installed, that it names the same lines, except for the files that
-//! `differences.txt` lists with the reason.
+//! Each NAME.ptx must give exit status 255, no output file, and exactly the messages of NAME.txt
+//! (`BLESS=1` rewrites them). If ptxas is installed, it must report the same lines, except for the
+//! files that `differences.txt` lists with the reason.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/bad")
 }
 
-/// Names of the cases, without their ending.
+/// Names of the cases, without extension.
 fn cases() -> Vec<String> {
     let entries = std::fs::read_dir(folder()).unwrap();
     let paths = entries.map(|e| e.unwrap().path()).filter(|p| p.extension().is_some_and(|e| e == "ptx"));
@@ -21,7 +21,7 @@ fn cases() -> Vec<String> {
     names
 }
 
-/// What to compile for: what a comment at the start says, or the file's own target where it is built.
+/// The target: that of a comment at the start, or the file's own if it is implemented.
 fn arch(source: &str) -> String {
     if let Some(rest) = source.strip_prefix("// -arch=") {
         return rest.lines().next().unwrap().to_string();
@@ -31,7 +31,7 @@ fn arch(source: &str) -> String {
     if built { own.to_string() } else { "sm_90".to_string() }
 }
 
-/// Runs a compiler over a case. The output goes into a fresh folder, which must stay empty.
+/// Runs a compiler on a case. The output goes into a new folder, which must stay empty.
 fn run(tool: &Path, name: &str, more: &[&str]) -> Output {
     let source = String::from_utf8_lossy(&std::fs::read(folder().join(format!("{name}.ptx"))).unwrap()).into_owned();
     let out = tempfile::tempdir().unwrap();
@@ -76,7 +76,7 @@ fn messages_are_as_expected() {
     assert!(wrong.is_empty(), "{} cases say something else:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Lines that errors name, in order, and whether the last is fatal: there ptxas reads no further.
+/// Lines with errors, in order, and whether the last error is fatal: ptxas stops there.
 fn lines(said: &str) -> (Vec<u32>, bool) {
     let mut out = Vec::new();
     let mut fatal = false;
@@ -93,7 +93,7 @@ fn lines(said: &str) -> (Vec<u32>, bool) {
 }
 
 #[test]
-fn the_incumbent_names_the_same_lines() {
+fn the_ptxas_names_the_same_lines() {
     let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/vendor/ptxas");
     if !tool.exists() {
         println!("skipped: no ptxas at target/vendor");
@@ -113,7 +113,7 @@ fn the_incumbent_names_the_same_lines() {
         same_words += u32::from(theirs_said.lines().next() == ours_said.lines().next());
         let ((want, fatal), (have, _)) = (lines(&theirs_said), lines(&ours_said));
         let sets = |lines: &[u32]| lines.iter().copied().collect::<BTreeSet<u32>>();
-        // After a fatal error we go on where they stop.
+        // After a fatal error of ptxas, this compiler continues.
         let good = if fatal { sets(&have).is_superset(&sets(&want)) } else { sets(&have) == sets(&want) };
         if !good || theirs.status.success() {
             differ.push((name.as_str(), format!("{name}:\n  theirs: {theirs_said}  ours: {ours_said}")));
@@ -127,7 +127,7 @@ fn the_incumbent_names_the_same_lines() {
     assert!(gone.is_empty(), "listed, but the same: {gone:?}");
 }
 
-/// Whoever reads the messages may go away in the middle of them (`| head`): the exit status stays what it is.
+/// The reader of the messages may close the pipe early (`| head`); the exit status stays the same.
 #[test]
 fn a_reader_that_goes_away_is_no_error_of_ours() {
     let folder = tempfile::tempdir().unwrap();

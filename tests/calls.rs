@@ -1,8 +1,10 @@
-//! Functions and calls: which ptxas takes, in which words it refuses the others, and predicates as arguments.
+//! Functions and calls: which ones ptxas accepts, its messages about the others, and predicate
+//! arguments.
 //!
-//! Input: a function, the instructions of an entry that calls it, and what is said of both (nothing: they are taken). Checked: our
-//! verdict in the literal words; where ptxas is installed, that it says the same. Predicates, which ptxas 13.0.88 passes wrongly,
-//! are executed by the interpreter and by our cubins.
+//! A case is a function, the instructions of an entry that calls it, and the expected message (none
+//! if accepted). Our messages must match literally; if ptxas is installed, it must give the same.
+//! Predicate arguments, which ptxas 13.0.88 passes wrongly, are executed by the interpreter and by
+//! our cubins.
 
 #[path = "cubin_support/mod.rs"]
 mod cubin_support;
@@ -16,7 +18,7 @@ const TWO: &str = ".func (.reg .u32 o, .reg .u32 o2) f (.reg .u32 q) { mov.u32 o
 const ONE: &str = ".func (.reg .u32 o) f (.reg .u32 q) { mov.u32 o, q; ret; }";
 const VECTOR: &str = ".func (.reg .u32 o) f (.reg .v2 .u32 i) { add.u32 o, i.x, i.y; ret; }";
 
-/// Function, call, whether it is an object, what is said.
+/// Function, call, whether to compile an object, expected message.
 const CASES: [(&str, &str, bool, &str); 37] = [
     (TWO, "call (%t, %u), f, (%t);", false, ""),
     (TWO, "call (%t, %t), f, (7);", false, ""),
@@ -137,7 +139,7 @@ fn verdicts_are_those_of_ptxas() {
             .map_err(|list| list.iter().map(|d| d.message.clone()).collect::<Vec<_>>().join("\n"));
         let agrees = |said: &Result<(), String>| match said {
             Ok(()) => says.is_empty(),
-            // Refused, but ptxas gives up without a word that is worth having.
+            // Rejected by us; ptxas crashes or prints nothing useful.
             Err(text) => !says.is_empty() && (says == "!" || text.contains(says)),
         };
         if !agrees(&ours) {
@@ -154,7 +156,7 @@ fn verdicts_are_those_of_ptxas() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Several results switch the convention off, with a warning about the first function.
+/// Functions with several results disable the ABI, with a warning about the first of them.
 #[test]
 fn several_results_are_warned_of() {
     let text = format!(".version 9.0\n.target sm_90\n.address_size 64\n{}", body(TWO, "call (%t, %u), f, (%t);"));

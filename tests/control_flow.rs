@@ -1,9 +1,11 @@
-//! Control flow without order: what the program computes, the interpreter, our cubins and those of ptxas on the machine agree.
+//! Unstructured control flow: the program's own evaluation, the interpreter, our cubins and those
+//! of ptxas on the simulator agree.
 //!
-//! Input: random programs and two shapes that need many convergence barriers (`fuzz/flow.rs`), with 256 threads that go where their numbers
-//! send them. Checked: all store the same, with no deadlock and no other report, whatever the order of the warps (jitter).
-//! `SASSAFRAS_PROGRAMS` is how many random programs are tried (a few without it), `SASSAFRAS_SEED` the first one. Without ptxas its
-//! half is skipped.
+//! The input is random programs and two shapes that need many convergence barriers
+//! (`fuzz/flow.rs`), with 256 threads that branch by their data. All must store the same values,
+//! without deadlock or other report, in any order of the warps (jitter). `SASSAFRAS_PROGRAMS` is
+//! the number of random programs (a few by default), `SASSAFRAS_SEED` the first seed. Without
+//! ptxas, its half is skipped.
 
 #[path = "fuzz/flow.rs"]
 mod flow;
@@ -23,7 +25,7 @@ use std::process::Command;
 
 const TARGETS: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_120"];
 const SHAPE: Shape = Shape { grid: [1, 1, 1], block: [THREADS, 1, 1], smem: 0 };
-/// Random programs, where nothing is said.
+/// Default number of random programs.
 const FEW: u64 = 12;
 
 fn buffer() -> [ArgValue; 1] {
@@ -37,7 +39,7 @@ fn bytes(values: [ArgValue; 1]) -> Vec<u8> {
     }
 }
 
-/// What a cubin stores on the machine.
+/// The values that a cubin stores on the simulator.
 fn machine(cubin: &[u8], how: How) -> Result<Vec<u8>, String> {
     let mut values = buffer();
     let outcome = run_as(cubin, "k", SHAPE, &mut values, how);
@@ -58,7 +60,7 @@ fn ours(text: &str, target: &str, level: u8) -> Result<Vec<u8>, String> {
     Ok(compile(text, &options).map_err(|error| format!("{error:?}"))?.cubin)
 }
 
-/// The cubin of ptxas, or `None` where a signal ends it: it does not compile all of these programs.
+/// The cubin of ptxas, or `None` if ptxas crashes, as it does on some of these programs.
 fn theirs(ptxas: &Path, text: &str, target: &str, level: u8) -> Result<Option<Vec<u8>>, String> {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let (source, cubin) = (dir.path().join("k.ptx"), dir.path().join("k.cubin"));
@@ -74,7 +76,7 @@ fn theirs(ptxas: &Path, text: &str, target: &str, level: u8) -> Result<Option<Ve
     Ok(Some(std::fs::read(&cubin).expect("the cubin")))
 }
 
-/// What is wrong with a program, on one of the targets at one level.
+/// The failure of a program on one of the targets at one level, if any.
 fn judge(name: &str, program: &Program, turn: u64, ptxas: Option<&Path>) -> Vec<String> {
     let (text, right) = (program.text(), program.results());
     let (target, level) = (TARGETS[turn as usize % TARGETS.len()], (turn / 4 % 4) as u8);
@@ -84,7 +86,7 @@ fn judge(name: &str, program: &Program, turn: u64, ptxas: Option<&Path>) -> Vec<
         ("our cubin", ours(&text, target, level).and_then(|cubin| machine(&cubin, mine))),
     ];
     if let Some(ptxas) = ptxas {
-        // How long its instructions take is judged elsewhere: here it is where its lanes meet.
+        // Latencies are tested elsewhere; this test is about reconvergence.
         let untimed = How { timed: false, ..How::default() };
         match theirs(ptxas, &text, target, level) {
             Ok(None) => println!("not compared: {name} {target} -O{level}, at which ptxas crashes"),
@@ -137,7 +139,7 @@ fn ladders_need_no_more_barriers_than_there_are() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Loops within loops, deeper than there are convergence barriers, with breaks from each to any around it.
+/// Nested loops, deeper than there are convergence barriers, with breaks to any enclosing loop.
 #[test]
 fn nests_of_breaks_need_no_more_barriers_than_there_are() {
     let ptxas = ptxas();

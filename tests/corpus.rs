@@ -1,19 +1,23 @@
-//! Real PTX: every file of the corpus compiles for every target that its manifest names, or uses a family that is not built
-//! yet, which `tests/corpus_later.txt` says file by file.
+//! Real PTX: every file of the corpus compiles for every target of its manifest, or uses an
+//! unimplemented family, which `tests/corpus_later.txt` lists per file.
 //!
-//! Input: `../shared/corpus` with its `manifest.json`, where it is there, and the small files of `tests/corpus`. Checked: the
-//! verifier and the checkers of allocation are content; a file that is refused is refused for instructions of the listed
-//! families alone; our listing is the vendor's (words of all files, each once, in batches). Without variables each file goes to one of its
-//! targets by turns; `SASSAFRAS_CORPUS=all` takes all, `SASSAFRAS_CASE=TEXT` the files whose name contains it,
-//! `SASSAFRAS_BLESS=1` rewrites the list.
+//! The input is `../shared/corpus` with its `manifest.json`, if present, and the small files of
+//! `tests/corpus`. The IR verifier and the allocation checker must find no error; a file may be
+//! rejected only because of instructions of the listed families; our listing must equal nvdisasm's
+//! (each distinct word of all files once, in batches). By default each file is compiled for one of
+//! its targets in rotation; `SASSAFRAS_CORPUS=all` takes all targets, `SASSAFRAS_CASE=TEXT` the
+//! files whose name contains it, `SASSAFRAS_BLESS=1` rewrites the list.
 
 #[path = "support/listed.rs"]
 #[allow(dead_code)]
 mod listed;
+#[path = "support/manifest.rs"]
+mod manifest;
 #[allow(dead_code)]
 #[path = "support/vendor.rs"]
 mod vendor;
 
+use manifest::figures;
 use sassafras::compile::{Options, compile};
 use sassafras::diag::Diagnostic;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,8 +25,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Families of instructions that come later: how their names begin.
-const LATER: [&str; 27] = [
+/// Prefixes of the instruction names of unimplemented families.
+const LATER: [&str; 26] = [
     "tex.",
     "tex ",
     "tld4",
@@ -39,7 +43,6 @@ const LATER: [&str; 27] = [
     "mapa",
     "getctarank",
     "isspacep.shared::cluster",
-    "wgmma",
     "tcgen05",
     "tensormap",
     "st.async",
@@ -52,7 +55,8 @@ const LATER: [&str; 27] = [
     "prefetch.tensormap",
 ];
 
-/// Whether an instruction belongs to a later family; block-scaled formats show in the middle of the name.
+/// Whether an instruction belongs to an unimplemented family; block-scaled formats are recognised
+/// in the middle of the name.
 fn is_later(name: &str) -> bool {
     name.contains(".kind::") || LATER.iter().any(|family| format!("{name} ").starts_with(family))
 }
@@ -64,7 +68,7 @@ fn root() -> &'static Path {
 /// A file and a target to compile it for.
 struct Job {
     path: PathBuf,
-    /// Folder and file name, as the list calls it.
+    /// Folder and file name, as in the list.
     name: String,
     target: String,
 }
@@ -80,7 +84,7 @@ fn jobs() -> Vec<Job> {
     let manifest: BTreeMap<String, serde_json::Value> = serde_json::from_str(&manifest).expect("a manifest");
     let mut jobs = Vec::new();
     for (i, (name, about)) in manifest.into_iter().enumerate().filter(|(_, (name, _))| name.contains(&only)) {
-        let targets: Vec<&String> = about["incumbent"].as_object().expect("targets").keys().collect();
+        let targets: Vec<&String> = figures(&about).keys().collect();
         for (t, target) in targets.iter().enumerate() {
             if all || t == i % targets.len() {
                 jobs.push(Job { path: corpus.join(&name), name: name.clone(), target: target.to_string() });
@@ -90,10 +94,10 @@ fn jobs() -> Vec<Job> {
     jobs
 }
 
-/// What came of a job.
+/// The outcome of a job.
 enum Outcome {
     Cubin(Vec<u8>),
-    /// Names of instructions that are not built.
+    /// Names of unsupported instructions.
     Later(BTreeSet<String>),
     Wrong(String),
 }
@@ -122,7 +126,7 @@ fn refused(errors: &[Diagnostic]) -> Outcome {
     Outcome::Later(names)
 }
 
-/// Runs every job on as many threads as there are cores.
+/// Runs every job, with one thread per core.
 fn outcomes(jobs: &[Job]) -> Vec<(&Job, Outcome)> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
@@ -165,10 +169,10 @@ fn real_files_compile_and_print() {
     println!("{} compiled, {} of later families, {} wrong", count[0], count[1], wrong.len());
     wrong.extend(against_the_list(&later, &cubins));
     assert!(wrong.is_empty(), "{} files:\n{}", wrong.len(), wrong.join("\n"));
-    prints_as_the_vendor(&cubins);
+    prints_as_nvdisasm(&cubins);
 }
 
-/// Files whose refusal the list does not know, and files of the list that compile.
+/// Files whose rejection is not listed, and listed files that compile.
 fn against_the_list(later: &BTreeMap<String, BTreeSet<String>>, cubins: &[(&Job, Vec<u8>)]) -> Vec<String> {
     let path = root().join("tests/corpus_later.txt");
     let line = |(name, ops): (&String, &BTreeSet<String>)| {
@@ -186,8 +190,8 @@ fn against_the_list(later: &BTreeMap<String, BTreeSet<String>>, cubins: &[(&Job,
     unknown.chain(listed.iter().filter(built).map(|l| format!("in the list, and compiles: {l}"))).collect()
 }
 
-/// Each distinct instruction of each target, control bits aside, as the vendor's disassembler prints it.
-fn prints_as_the_vendor(cubins: &[(&Job, Vec<u8>)]) {
+/// Each distinct instruction of each target, without control bits, compared with nvdisasm.
+fn prints_as_nvdisasm(cubins: &[(&Job, Vec<u8>)]) {
     if vendor::tool("nvdisasm").is_none() {
         println!("skipped: no nvdisasm in target/vendor");
         return;
@@ -222,7 +226,7 @@ fn prints_as_the_vendor(cubins: &[(&Job, Vec<u8>)]) {
     wrong.report();
 }
 
-/// Our text with the targets of branches as they are where the word stands in the batch.
+/// Our text with branch targets relocated to the word's position in the batch.
 fn moved(line: &listed::Line, theirs: &str, at: u64) -> String {
     let Some((before, target)) = line.text.rsplit_once(' ') else { return line.text.clone() };
     let target = target.strip_prefix("0x").and_then(|t| u64::from_str_radix(t, 16).ok());

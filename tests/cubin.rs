@@ -1,7 +1,8 @@
-//! Cubins that the incumbent made, read and written again; and files that are damaged.
+//! Cubins of ptxas, read and written again, and damaged files.
 //!
-//! Input: small kernels for all 23 targets. Expected: the vendor's disassembler prints the same text for the file that went
-//! through the model, reading it again gives the same model, and no damage makes the reader panic.
+//! The input is small kernels for all 23 targets. nvdisasm must print the same text for the
+//! rewritten file, reading it again must give the same model, and no damage may make the reader
+//! panic.
 
 mod cubin_support;
 
@@ -9,7 +10,7 @@ use cubin_support::{KERNELS, TARGETS, all_jobs, compile, failures, sample, show,
 use sassafras::cubin::{Cubin, Kept, read, write};
 use std::path::Path;
 
-/// Reads and writes one file; the model must come out as it went in. Returns the new bytes.
+/// Reads and writes one file; the model must be the same afterwards. Returns the new bytes.
 fn round_trip(bytes: &[u8]) -> Result<Vec<u8>, String> {
     let mut cubin = read(bytes).map_err(|e| format!("cannot read: {e}"))?;
     let again = write(&cubin).map_err(|e| format!("cannot write: {e}"))?;
@@ -31,9 +32,9 @@ fn same_text(bytes: &[u8], nvdisasm: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Every kernel with every target through the model.
+/// Every kernel on every target through the model.
 #[test]
-fn incumbent_cubins_survive_the_model() {
+fn ptxas_cubins_survive_the_model() {
     let Some(ptxas) = tool("ptxas") else { return };
     let wrong = failures(all_jobs(), |(target, (name, body))| {
         let result = compile(&ptxas, body, target, &[]).and_then(|bytes| round_trip(&bytes).map(drop));
@@ -42,7 +43,7 @@ fn incumbent_cubins_survive_the_model() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// All kernels in one module, with every target.
+/// All kernels in one module, on every target.
 #[test]
 fn the_disassembly_stays_the_same() {
     let (Some(ptxas), Some(nvdisasm)) = (tool("ptxas"), tool("nvdisasm")) else { return };
@@ -75,7 +76,7 @@ fn sms() -> Vec<u32> {
     sms
 }
 
-/// What a model made by hand says, without the traces that reading leaves.
+/// Checks the facts of a handmade model, without the traces that reading leaves.
 fn facts(cubin: &Cubin) -> Cubin {
     Cubin { kept: Kept::default(), ..cubin.clone() }
 }
@@ -93,7 +94,7 @@ fn a_cubin_made_by_hand_reads_back_the_same() -> Result<(), String> {
     Ok(())
 }
 
-/// References to what is not there are refused by name.
+/// References to missing symbols or sections are rejected by name.
 #[test]
 fn what_cannot_be_written_is_refused() {
     type Damage = fn(&mut Cubin);
@@ -116,7 +117,7 @@ fn what_cannot_be_written_is_refused() {
     }
 }
 
-/// What is wrong with a file is told with its place.
+/// Errors about a file name its offset.
 #[test]
 fn what_cannot_be_read_is_refused_with_its_place() -> Result<(), String> {
     let good = write(&sample(90)).map_err(|e| e.to_string())?;
@@ -139,7 +140,7 @@ fn what_cannot_be_read_is_refused_with_its_place() -> Result<(), String> {
     Ok(())
 }
 
-/// Reads a damaged file and, where that works, writes it again; both may refuse, neither may panic.
+/// Reads a damaged file and, if that works, writes it again; both may fail, neither may panic.
 fn survives(bytes: &[u8]) {
     if let Ok(cubin) = read(bytes) {
         let _ = write(&cubin);
@@ -162,9 +163,9 @@ fn no_damage_makes_the_reader_panic() -> Result<(), String> {
     Ok(())
 }
 
-/// Several bytes at once, at places from a fixed sequence, in files of the incumbent.
+/// Damages several bytes at once, at positions from a fixed sequence, in files of ptxas.
 #[test]
-fn damaged_incumbent_cubins_do_not_panic() -> Result<(), String> {
+fn damaged_ptxas_cubins_do_not_panic() -> Result<(), String> {
     let Some(ptxas) = tool("ptxas") else { return Ok(()) };
     let all: String = KERNELS.iter().map(|(_, body)| *body).collect();
     let mut state = 1u64;

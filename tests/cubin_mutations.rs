@@ -1,8 +1,9 @@
-//! Damaged cubins: the reader, the machine and the disassembler give an answer, whatever the bytes.
+//! Damaged cubins: the reader, the simulator and the disassembler give an answer for any bytes.
 //!
-//! Input: our cubins of a few exec cases, with bytes changed, removed or repeated at random places, more often in their tables than in
-//! their code. Checked: reading, disassembling and running them ends, without a panic, within so many instructions.
-//! `SASSAFRAS_MUTATIONS` is the number, `SASSAFRAS_SEED` the first seed.
+//! The input is our cubins of a few exec cases, with bytes changed, removed or repeated at random
+//! positions, more often in their tables than in their code. Reading, disassembling and running
+//! them must end without a panic within an instruction limit. `SASSAFRAS_MUTATIONS` is the number,
+//! `SASSAFRAS_SEED` the first seed.
 
 #[path = "fuzz/random.rs"]
 mod random;
@@ -17,7 +18,7 @@ use std::path::Path;
 
 const CASES: [&str; 5] = ["saxpy", "bitonic", "calls_indirect", "local_array", "const_array"];
 const TARGETS: [&str; 3] = ["sm_75", "sm_90", "sm_120"];
-/// Instructions after which a launch is given up.
+/// Instruction limit of a launch.
 const STEPS: u64 = 20_000;
 
 struct Sample {
@@ -40,7 +41,7 @@ fn samples() -> Vec<Sample> {
 fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
     for _ in 0..1 + random.below(3) {
         let end = bytes.len().max(1);
-        // Tables stand at both ends, code in the middle.
+        // Tables are at both ends, code in the middle.
         let at = match random.below(3) {
             0 => random.below(end.min(0x400)),
             1 => end - 1 - random.below(end.min(0x400)),
@@ -62,7 +63,7 @@ fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Everything that takes a cubin.
+/// Everything that reads a cubin.
 fn take(bytes: &[u8], sample: &Sample) {
     let Ok(cubin) = cubin::read(bytes) else { return };
     _ = cubin::write(&cubin);
@@ -104,7 +105,8 @@ fn a_cubin_that_does_not_say_where_parameters_begin_is_told() {
         let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
         let bytes = cubin::write(&cubin).unwrap();
         let ran = run_as(&bytes, &launch.kernel, shape, &mut launch.arg_values(), How::default());
-        // Where parameters are copied to a window of their own, any place will do for the window, and the numbers are wrong.
+        // If parameters are copied to a separate window, any address is valid for the window, and
+        // only the values are wrong.
         match ran {
             Err(fault) => assert!(fault.what.contains("begin at 0x0"), "{}: {fault}", target.name),
             Ok(_) => assert_eq!(target.info().unwrap().param_window_at, 0, "{}", target.name),

@@ -1,10 +1,11 @@
-//! Conditions within conditions, deeper than lanes have meeting places: the work stays linear, and what is computed is the same.
+//! Conditions nested deeper than there are convergence barriers: compile time stays linear, and the
+//! results are the same.
 
 use sassafras::compile::{Options, compile};
 use sassafras::sim::launch::ArgValue;
 use sassafras::sim::run::{Shape, run};
 
-/// Threads of the block, and bytes of the buffer for each.
+/// Threads of the block, and bytes of the buffer per thread.
 const THREADS: usize = 32;
 const STRIDE: usize = 512;
 
@@ -15,7 +16,8 @@ fn buffer(values: [ArgValue; 1]) -> Vec<u8> {
     }
 }
 
-/// Conditions within conditions, which each lane leaves at another depth: what a row holds says where.
+/// Nested conditions that each lane leaves at a different depth; its row of the buffer records
+/// where.
 fn nest(depth: usize) -> String {
     let mut text = format!(
         ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 b)\n{{\n.reg .pred p;\n\
@@ -31,7 +33,8 @@ fn nest(depth: usize) -> String {
     text + "st.global.u32 [d1], r2;\nret;\n}\n"
 }
 
-/// The outer conditions have a meeting place, so many that the work stays linear, and the rest computes the same without.
+/// The outer conditions reconverge, as many as keep the work linear; the rest computes the same
+/// without reconvergence.
 #[test]
 fn deep_nests_compute_the_same() {
     const DEPTH: usize = 600;

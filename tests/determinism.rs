@@ -1,4 +1,5 @@
-//! The same input gives the same bytes, whatever the file is called, wherever it lies and whenever it is compiled.
+//! The same input gives the same bytes, whatever the file's name, directory and time of
+//! compilation.
 
 use std::path::Path;
 use std::process::Command;
@@ -30,7 +31,8 @@ fn names_places_and_times_leave_no_trace() {
         let source = std::fs::read_to_string(&path).unwrap();
         let name = path.file_name().unwrap().to_str().unwrap();
         let own = source.lines().find_map(|l| l.strip_prefix(".target ")).unwrap();
-        // A base architecture's module for a later one, too; any other for its own alone.
+        // A module of a base architecture also compiles for a later one; any other only for its own
+        // target.
         let target = if own.ends_with(|c: char| c.is_ascii_digit()) { "sm_90" } else { own.trim() };
         let first = compile(&source, &temp.path().join("a"), name, target);
         let second = compile(&source, &temp.path().join("b/deeper"), "other name.ptx", target);

@@ -1,28 +1,31 @@
-//! The estimate of cycles is frozen: its rows, and the model that reads them.
+//! The cycle estimate is frozen: its rows, and the model that reads them.
 //!
-//! Input: tables/latency/throughput.ron, and the source text of what makes cycles of its rows (`MODEL`). Checked: the sum over the rows,
-//! without comments, their sources and blanks, and the sum over the model's lines, without comments, blanks and its unit tests, are the ones
-//! that stand here. The estimate compares this compiler with another one, so neither may follow what our code happens to be good
-//! at. Whoever changes a row or the model writes the new sum here and says in the commit what it was fitted to; code of ours is no such thing.
+//! The input is tables/latency/throughput.ron, and the source text of the code that computes cycles
+//! from its rows (`MODEL`). The checksum of the rows (without comments, sources and blanks) and
+//! that of the model (without comments, blanks and unit tests) must equal those recorded here. The
+//! estimate compares this compiler with another one, so neither may be adjusted to our own code. A
+//! change of a row or the model records the new checksum here, and the commit says what it was
+//! fitted to.
 //!
-//! Chosen first from the CUDA programming guide, whitepapers and public microbenchmarks; fitted to the stalls between independent
-//! instructions of one pipe in the incumbent's -O3 cubins of the corpus for sm_75, 80, 89, 90, 100 and 120, before any cycle of ours was
-//! compared with theirs.
+//! The values were first chosen from the CUDA programming guide, whitepapers and public
+//! microbenchmarks, then fitted to the stalls between independent instructions of one pipe in
+//! ptxas's -O3 cubins of the corpus for sm_75, 80, 89, 90, 100 and 120, before any cycle count of
+//! ours was compared with theirs.
 
 use std::path::Path;
 
-/// Sum of the rows: FNV-1a of 64 bits.
+/// Checksum of the rows: 64-bit FNV-1a.
 const FROZEN: u64 = 0x54cb_979e_6cd8_ef5f;
 
-/// The model: how instructions are issued once more in the order of time, and how an instruction finds its row.
-const MODEL: [&str; 2] = ["src/sim/sass/watch/cost.rs", "src/tables/throughput.rs"];
+/// The model: the in-order issue simulation, and the lookup of an instruction's row.
+const MODEL: [&str; 2] = ["src/sim/sass/sanitizer/cycle_model.rs", "src/tables/throughput.rs"];
 
-/// Sum of the model's code, in that order.
+/// Checksum of the model's code, in that order.
 const FROZEN_MODEL: u64 = 0x7717_1570_35af_86f0;
 
 const START: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// FNV-1a over what is not blank.
+/// FNV-1a over all non-blank characters.
 fn add(sum: u64, text: &str) -> u64 {
     let bytes = text.bytes().filter(|byte| !byte.is_ascii_whitespace());
     bytes.fold(sum, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
@@ -33,7 +36,7 @@ fn sum(text: &str) -> u64 {
     rows.map(|row| row.split(", src:").next().unwrap_or_default()).fold(START, add)
 }
 
-/// Goes on with a sum over the code of a file: no line of comment, nothing from its unit tests on.
+/// Continues a checksum over the code of a file, without comment lines and unit tests.
 fn code(start: u64, text: &str) -> u64 {
     let lines = text.lines().map(str::trim).take_while(|line| *line != "#[cfg(test)]");
     lines.filter(|line| !line.starts_with("//")).fold(start, add)

@@ -5,7 +5,7 @@ use sassafras::tables::targets::TARGETS;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Numbers of claims that the list must have: the prefix, first and last.
+/// Required claim numbers: prefix, first and last.
 const CLAIMS: [(&str, u32, u32); 2] = [("S3-", 1, 50), ("S1-", 36, 42)];
 
 #[test]
@@ -42,7 +42,7 @@ fn every_claim_names_its_test_or_its_reason() {
     println!("{shown} lines with a test, {not} with a reason why not");
 }
 
-/// By the rows of the matrix, which stand for targets that are not built, too.
+/// Proved by the rows of the matrix, which also cover targets that are not implemented.
 #[test]
 fn s3_31_dot_products_are_native_from_sm_61_but_for_sm_62() {
     let mut seen = BTreeSet::new();

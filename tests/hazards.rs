@@ -1,11 +1,16 @@
-//! Whether every instruction waits for what it reads and overwrites: in our cubins, in the incumbent's, in mutants of ours.
+//! Checks that every instruction waits for what it reads and overwrites: in our cubins, in ptxas's,
+//! and in mutants of ours.
 //!
-//! Input: `../shared/corpus` where it is there, else the small files of `tests/corpus`; the incumbent's cubins of the same files, made
-//! once and kept in the build folder. Every other file goes to one of its targets by turns; `SASSAFRAS_CORPUS=all` takes all,
-//! `SASSAFRAS_CASE=TEXT` the files whose name contains it. Checked: our cubins are clean at -O0 and -O3; what is reported of the
-//! incumbent's is explained line by line in `tests/oracle/hazards.txt`; no distance of ours is below those of the incumbent
-//! (`hazards_support/distances.rs`); mutants of our control words are caught; operands are marked for reuse where the incumbent marks them.
+//! The input is `../shared/corpus` if present, else the small files of `tests/corpus`; ptxas's
+//! cubins of the same files, compiled once and kept in the build folder. Every other file is
+//! compiled for one of its targets in rotation; `SASSAFRAS_CORPUS=all` takes all,
+//! `SASSAFRAS_CASE=TEXT` the files whose name contains it. Our cubins must be clean at -O0 and -O3;
+//! reports about ptxas's must be explained line by line in `tests/oracle/hazards.txt`; no distance
+//! of ours may be below those of ptxas (`hazards_support/distances.rs`); mutants of our control
+//! words must be caught; operands must be marked for reuse where ptxas marks them.
 
+#[path = "support/manifest.rs"]
+mod manifest;
 #[allow(dead_code)]
 #[path = "support/vendor.rs"]
 mod vendor;
@@ -59,7 +64,7 @@ fn jobs() -> Vec<Job> {
     let turn = |i: usize| all || !only.is_empty() || i.is_multiple_of(2);
     for (i, (name, about)) in manifest.into_iter().enumerate().filter(|(i, (name, _))| turn(*i) && name.contains(&only))
     {
-        let targets: Vec<&String> = about["incumbent"].as_object().expect("targets").keys().collect();
+        let targets: Vec<&String> = manifest::figures(&about).keys().collect();
         for (t, target) in targets.iter().enumerate() {
             if all || t == i % targets.len() {
                 jobs.push(Job { path: corpus.join(&name), name: name.clone(), target: target.to_string() });
@@ -69,12 +74,12 @@ fn jobs() -> Vec<Job> {
     jobs
 }
 
-/// Whether all files take part for all targets, so that a line of a list that was not found is stale.
+/// Whether all files run for all targets, so that an unused line of a list is stale.
 fn whole() -> bool {
     std::env::var("SASSAFRAS_CORPUS").is_ok_and(|v| v == "all") && std::env::var_os("SASSAFRAS_CASE").is_none()
 }
 
-/// Calls `f` on every job, on two threads; the results in the order of the jobs.
+/// Calls `f` on every job, on two threads. Returns the results in the order of the jobs.
 fn each<T: Send>(jobs: &[Job], f: impl Fn(&Job) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::new());
@@ -95,7 +100,7 @@ fn each<T: Send>(jobs: &[Job], f: impl Fn(&Job) -> T + Sync) -> Vec<T> {
     done.into_iter().map(|d| d.1).collect()
 }
 
-/// Our cubin; `None` where the compiler refuses the file.
+/// Our cubin; `None` if the compiler rejects the file.
 fn ours(job: &Job, level: u8) -> Option<Cubin> {
     let source = std::fs::read_to_string(&job.path).ok()?;
     let options = Options { opt_level: level, ..Options::new(&job.target) };
@@ -103,8 +108,8 @@ fn ours(job: &Job, level: u8) -> Option<Cubin> {
     Some(cubin::read(&output.cubin).expect("our cubin is read"))
 }
 
-/// The incumbent's cubin, from the build folder where it was made before.
-fn incumbent(job: &Job) -> Option<Cubin> {
+/// The cubin of ptxas, from the build folder if it was compiled before.
+fn ptxas(job: &Job) -> Option<Cubin> {
     let ptxas = vendor::tool("ptxas")?;
     let folder = root().join("target/tmp/hazards");
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -120,7 +125,7 @@ fn incumbent(job: &Job) -> Option<Cubin> {
     cubin::read(&std::fs::read(&kept).expect("the cubin")).ok()
 }
 
-/// Instructions, and the sum of their stalls up to the closing self-branch.
+/// Number of instructions, and the sum of their stalls up to the final self-branch.
 fn cost(target: &Target, cubin: &Cubin) -> (u64, u64) {
     let mut sum = (0, 0);
     for function in &cubin.functions {
@@ -147,7 +152,7 @@ fn our_cubins_are_clean() {
             let target = target_of(&cubin).unwrap();
             out.1[i] = cost(target, &cubin);
             if level == 3
-                && let Some(theirs) = incumbent(job)
+                && let Some(theirs) = ptxas(job)
             {
                 out.1[2] = cost(target, &theirs);
             }
@@ -158,7 +163,7 @@ fn our_cubins_are_clean() {
     let both: Vec<_> = results.iter().filter(|r| r.1[1].0 > 0 && r.1[2].0 > 0).collect();
     let sum = |i: usize| both.iter().fold((0, 0), |s, r| (s.0 + r.1[i].0, s.1 + r.1[i].1));
     println!(
-        "{} files; instructions and cycles of stalls: -O0 {:?}, -O3 {:?}, incumbent {:?}",
+        "{} files; instructions and cycles of stalls: -O0 {:?}, -O3 {:?}, ptxas {:?}",
         both.len(),
         sum(0),
         sum(1),
@@ -172,7 +177,7 @@ fn our_cubins_are_clean() {
     );
 }
 
-/// An opcode with its shape, which its latency depends on.
+/// An opcode with the matrix shape that its latency depends on.
 fn named(inst: &Inst) -> String {
     let shape = Mod::Mshape.text(inst.modifier(Mod::Mshape));
     if inst.op.name().contains("MMA") { format!("{}.{shape}", inst.op.name()) } else { inst.op.name().to_string() }
@@ -194,7 +199,7 @@ fn verb(kind: Kind) -> &'static str {
     }
 }
 
-/// What the explanations of the incumbent's reports are keyed by.
+/// The keys of the explanations of ptxas's reports.
 fn key(latency: &Latency, analysis: &Analysis, d: &Dependence) -> Option<String> {
     let (first, second) = (analysis.inst(d.first)?, analysis.inst(d.second)?);
     let class = |inst: &Inst| latency.class_of(inst.op, &inst.mods).name();
@@ -202,7 +207,7 @@ fn key(latency: &Latency, analysis: &Analysis, d: &Dependence) -> Option<String>
     Some(format!("{} {} {:?} {} {} {how}", latency.name, verb(d.kind), d.file, class(first), class(second)))
 }
 
-/// Lines `KEY: why` of the explained reports; `*` in a key stands for any word.
+/// Lines `KEY: why` of the explained reports; `*` in a key matches any word.
 fn explained() -> Vec<(Vec<String>, String)> {
     let text = std::fs::read_to_string(root().join("tests/oracle/hazards.txt")).unwrap_or_default();
     let lines = text.lines().filter(|l| !l.starts_with('#')).filter_map(|l| l.split_once(": "));
@@ -214,7 +219,8 @@ fn fits(pattern: &[String], key: &str) -> bool {
     words.len() == pattern.len() && pattern.iter().zip(words).all(|(p, w)| p.split('|').any(|p| p == "*" || p == w))
 }
 
-/// Opcodes with a row of their own in the table of latency classes. The others have the careful class, which says nothing about them.
+/// Opcodes with their own row in the table of latency classes. The others have the conservative
+/// class, which says nothing about them.
 fn classified() -> BTreeSet<String> {
     let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("tables/latency/members.ron");
     let text = std::fs::read_to_string(table).unwrap();
@@ -223,16 +229,16 @@ fn classified() -> BTreeSet<String> {
 }
 
 #[test]
-fn what_is_reported_of_the_incumbent_is_explained() {
+fn what_is_reported_of_ptxas_is_explained() {
     if vendor::tool("ptxas").is_none() {
-        return println!("skipped: no vendor tools");
+        return println!("skipped: no NVIDIA tools");
     }
     let jobs = jobs();
     let classified = classified();
     let (judged, left) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let found = each(&jobs, |job| {
         let mut keys: BTreeMap<String, (usize, String)> = BTreeMap::new();
-        let Some(cubin) = incumbent(job) else { return keys };
+        let Some(cubin) = ptxas(job) else { return keys };
         let target = target_of(&cubin).unwrap();
         let latency = Latency::demanded(target).unwrap();
         for function in &cubin.functions {
@@ -284,7 +290,7 @@ fn what_is_reported_of_the_incumbent_is_explained() {
         all.entry(key).or_insert((0, example)).0 += n;
     }
     let lines = explained();
-    println!("{clean} of {} cubins of the incumbent without a report; {} kinds of reports", jobs.len(), all.len());
+    println!("{clean} of {} cubins of ptxas without a report; {} kinds of reports", jobs.len(), all.len());
     let (judged, left) = (judged.into_inner(), left.into_inner());
     println!("{judged} functions judged; {left} left out, which have opcodes without a latency class");
     assert!(judged > left, "{judged} functions judged, {left} left out");
@@ -298,16 +304,17 @@ fn what_is_reported_of_the_incumbent_is_explained() {
     assert!(stale.is_empty(), "explained, and not found: {stale:?}");
 }
 
-/// Marks of reuse: those of the incumbent's cubins beside those that ours would have under the same control fields. Where it marks more,
-/// the reader is further away than ours looks; where ours would mark more, it has its own reasons.
+/// Reuse marks of ptxas's cubins, compared with those that we would set under the same control
+/// fields. Where ptxas marks more, the reader is beyond our search window; where we would mark
+/// more, ptxas has reasons of its own.
 #[test]
-fn reuse_is_marked_where_the_incumbent_marks_it() {
+fn reuse_is_marked_where_ptxas_marks_it() {
     if vendor::tool("ptxas").is_none() {
-        return println!("skipped: no vendor tools");
+        return println!("skipped: no NVIDIA tools");
     }
     let found = each(&jobs(), |job| {
         let mut counts: BTreeMap<&'static str, [u64; 3]> = BTreeMap::new();
-        let Some(cubin) = incumbent(job) else { return counts };
+        let Some(cubin) = ptxas(job) else { return counts };
         let target = target_of(&cubin).unwrap();
         let count = counts.entry(Latency::of(target).unwrap().name).or_default();
         for function in &cubin.functions {
@@ -324,13 +331,13 @@ fn reuse_is_marked_where_the_incumbent_marks_it() {
         *count = [count[0] + both, count[1] + theirs, count[2] + wanted];
     }
     for (model, [both, theirs, wanted]) in &counts {
-        println!("{model}: {both} operands marked by both, {theirs} by the incumbent alone, {wanted} by ours alone");
+        println!("{model}: {both} operands marked by both, {theirs} by ptxas alone, {wanted} by ours alone");
     }
     let [both, theirs, wanted] = counts.values().fold([0; 3], |s, c| [s[0] + c[0], s[1] + c[1], s[2] + c[2]]);
-    assert!(both > 4 * theirs && both > 10 * wanted, "both {both}, the incumbent alone {theirs}, ours alone {wanted}");
+    assert!(both > 4 * theirs && both > 10 * wanted, "both {both}, ptxas alone {theirs}, ours alone {wanted}");
 }
 
-/// A mutant of a control word: which field changes, and how.
+/// A mutant of a control word: the field and its change.
 fn mutants(word: u128) -> Vec<(&'static str, u128)> {
     let field = |at: u32, len: u32| word >> at & ((1 << len) - 1);
     let with = |at: u32, len: u32, value: u128| word & !(((1 << len) - 1) << at) | value << at;
@@ -351,21 +358,24 @@ fn mutants(word: u128) -> Vec<(&'static str, u128)> {
     out
 }
 
-/// How many of 100 mutants of a kind are caught at least, as measured of the usual files and of all, and what the others are: programs as right
-/// as before.
+/// Least number of 100 mutants of a kind that are caught, as measured on the usual files and on all
+/// files. The comments say why the others are still correct programs.
 const CAUGHT: [(&str, [u32; 2]); 5] = [
-    // A wait for what an earlier instruction of all paths has waited for, or for a result that is not read behind it.
+    // A wait for a scoreboard that an earlier instruction on all paths has waited for, or for a
+    // result that is not read afterwards.
     ("a wait bit cleared", [97, 95]),
-    // A stall that no dependence asks for: that of an instruction whose pipe is busy, of the last one before a wait, of a pair that the schedule
-    // keeps further apart than is demanded.
+    // A stall that no dependence asks for: that of an instruction whose pipe is busy, of the last
+    // one before a wait, of a pair that the schedule keeps further apart than is demanded.
     ("a stall one shorter", [97, 96]),
-    // A result of a class that comes in order (of S2R, LDC, LDS), before another one that is waited for.
+    // A scoreboard of an in-order class (S2R, LDC, LDS), before a later result of the class that is
+    // waited for.
     ("no write barrier", [93, 87]),
-    // The same (of DFMA above all, whose results come in order where they are announced), and who waits for one scoreboard often waits for the
-    // next one as well.
+    // The same (mostly DFMA, whose results come in order where they are scoreboarded); also, a
+    // consumer of one scoreboard often waits for the next one as well.
     ("another write barrier", [73, 71]),
-    // Late reads of one queue happen in order, and the end of a later one is waited for; or the result of the same instruction is.
-    ("no read barrier", [80, 64]),
+    // Late reads of one queue happen in order, and the end of a later one, or the result of the
+    // same instruction, is waited for.
+    ("no read barrier", [72, 64]),
 ];
 
 #[test]

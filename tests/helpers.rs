@@ -1,9 +1,12 @@
-//! The helpers: how many there are, and that each built body computes what its row says.
+//! The helpers: their number, and that each implemented body computes what its row says.
 //!
-//! Input: every row of `tables/helpers`. Checked: ids, counts and states; each body runs on the machine under jitter, called from a kernel that only
-//! declares it, against an exact reference. Each runs on one of the six generations that use it, and with `SASSAFRAS_HELPERS=N` on all of them, with N
-//! random inputs for arithmetic (and edge values) and N / 500 lanes for the others, on each generation; where the code of a generation is word for
-//! word that of one before, 512 inputs of arithmetic. `SASSAFRAS_HELPER=PART` narrows by name. The incumbent accepts every body.
+//! The input is every row of `tables/helpers`. Ids, counts and states must be right; each body runs
+//! on the simulator under jitter, called from a kernel that only declares it, and is compared with
+//! an exact reference. By default each runs on one of the six generations that use it; with
+//! `SASSAFRAS_HELPERS=N` on all of them, with N random inputs (and edge values) for arithmetic and
+//! N / 500 lanes for the others on each generation, or 512 arithmetic inputs if the code equals
+//! that of an earlier generation. `SASSAFRAS_HELPER=PART` narrows by name. ptxas must accept every
+//! body.
 
 #[path = "helpers_support/arithmetic.rs"]
 mod arithmetic;
@@ -33,10 +36,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const GENERATIONS: [&str; 6] = ["sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"];
 const BLOCK: usize = 256;
-/// Random inputs of arithmetic where no number was asked for.
+/// Default number of random arithmetic inputs.
 const FEW: usize = 512;
 
-/// Generations on which a helper runs: those that use it; where none does, those that could compile its body for older ones.
+/// Generations on which a helper runs: those that use it, or, for a helper of older generations,
+/// those that can compile its body.
 fn generations(helper: &Helper) -> Vec<&'static str> {
     let used = |name: &&&str| Target::by_name(name).is_some_and(|t| helper.used_on(t.column));
     let used: Vec<&str> = GENERATIONS.iter().filter(used).copied().collect();
@@ -47,7 +51,7 @@ fn asked() -> Option<usize> {
     std::env::var("SASSAFRAS_HELPERS").ok().and_then(|n| n.parse().ok())
 }
 
-/// Runs one helper on one target; so many inputs of arithmetic, so many lanes otherwise.
+/// Runs one helper on one target, with this many inputs for arithmetic or lanes for others.
 fn judge(helper: &'static Helper, target: &str, inputs: usize, lanes: usize) -> Result<(), String> {
     let seed = u64::from(helper.id) * 1000 + GENERATIONS.iter().position(|g| *g == target).unwrap_or(0) as u64;
     let mut r = Random(seed);
@@ -78,7 +82,7 @@ fn judge(helper: &'static Helper, target: &str, inputs: usize, lanes: usize) -> 
 
 type Arithmetic<'a> = (&'a [arithmetic::Kind], &'a arithmetic::Reference);
 
-/// Each lane for itself: edge values, then random ones.
+/// Runs lanes independently: edge values, then random ones.
 fn single(
     helper: &'static Helper,
     target: &str,
@@ -120,7 +124,7 @@ fn single(
     Ok(())
 }
 
-/// Whole warps.
+/// Runs whole warps.
 fn together(helper: &'static Helper, target: &str, warps: usize, r: &mut Random) -> Result<(), String> {
     let params = registers(helper.params);
     let bench = Bench::of(helper, target, 32)?;
@@ -152,14 +156,15 @@ fn together(helper: &'static Helper, target: &str, warps: usize, r: &mut Random)
     Ok(())
 }
 
-/// A helper on a generation, with so many inputs of arithmetic.
+/// A helper on a generation, with a number of arithmetic inputs.
 struct Run {
     helper: &'static Helper,
     target: &'static str,
     inputs: usize,
 }
 
-/// What runs of a helper: few inputs on one generation, or all on each of them whose words no generation before has.
+/// The runs of a helper: few inputs on one generation, or all inputs on each whose code differs
+/// from the earlier ones.
 fn runs(helper: &'static Helper, all: Option<usize>) -> Vec<Run> {
     let on = generations(helper);
     let Some(n) = all else {
@@ -178,7 +183,7 @@ fn runs(helper: &'static Helper, all: Option<usize>) -> Vec<Run> {
     on.into_iter().map(&mut run).collect()
 }
 
-/// Every pair of a helper and a generation, by as many threads as there are cores.
+/// Every pair of a helper and a generation, with one thread per core.
 #[test]
 fn bodies_compute_what_their_rows_say() {
     let all = asked();
@@ -247,7 +252,7 @@ fn s3_19_and_s3_20_ids_go_by_name_and_categories_have_their_counts() {
     assert_eq!(groups, [114, 229, 80, 40, 9, 1]);
 }
 
-/// The text of a library with every body, under names of our own: the incumbent knows some of them.
+/// A library with every body, under changed names, since ptxas predefines some of them.
 fn library(target: &str) -> String {
     let column = Target::by_name(target).unwrap().column;
     let mut text = format!(".version 9.0\n.target {target}\n.address_size 64\n");
@@ -260,7 +265,7 @@ fn library(target: &str) -> String {
 }
 
 #[test]
-fn incumbent_accepts_every_body() {
+fn ptxas_accepts_every_body() {
     let ptxas = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/vendor/ptxas");
     if !ptxas.exists() {
         println!("skipped: target/vendor/ptxas is missing");
@@ -291,7 +296,8 @@ const CALLS: &str = "
   st.global.u64 [a], b; st.global.b32 [a], c; ret; }
 ";
 
-/// A weak function stands once behind each kernel that calls it, however often; in an object once; a template is not called.
+/// A weak function is emitted once after each kernel that calls it, and once in an object; a
+/// template is never called.
 #[test]
 fn helpers_are_emitted_once() {
     let source = format!(".version 9.0\n.target sm_90\n.address_size 64\n{CALLS}");
@@ -302,7 +308,7 @@ fn helpers_are_emitted_once() {
     let mut names: Vec<&str> = object.functions.iter().map(|f| f.name.as_str()).collect();
     names.sort();
     assert_eq!(names, ["__cuda_sm20_div_u64", "first", "second"]);
-    // One weak symbol with one section behind it, as the linker wants it.
+    // One weak symbol with its own section, as the linker requires.
     let file = object::File::parse(&*object.cubin).unwrap();
     let helper: Vec<_> = file.symbols().filter(|s| s.name() == Ok("__cuda_sm20_div_u64")).collect();
     let [helper] = &helper[..] else { panic!("{} symbols", helper.len()) };
@@ -313,7 +319,8 @@ fn helpers_are_emitted_once() {
     assert_eq!(templates.count(), 0);
 }
 
-/// What a module says of a helper is held against its row; what is planned is refused by name; a module's own function goes first.
+/// A module's declaration of a helper is checked against its row; unimplemented helpers are
+/// rejected by name; a module's own definition takes precedence.
 #[test]
 fn wrong_declarations_are_refused() {
     let text = |declared: &str, body: &str| {

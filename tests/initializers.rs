@@ -1,8 +1,9 @@
-//! Addresses as initial values: which ptxas takes, with which data and relocations.
+//! Addresses as initial values: which ones ptxas accepts, and the resulting data and relocations.
 //!
-//! Input: a variable of each space and type, initialised with each kind of address of each kind of symbol, in a cubin and in a
-//! relocatable object. Checked beside ptxas, where it is installed: the same ones are taken, with the same bytes and the same
-//! relocations of the element. Addresses cut to 32 bits differ on purpose: ptxas writes eight bytes there, over what follows.
+//! The input is a variable of each space and type, initialised with each kind of address of each
+//! kind of symbol, in a cubin and in a relocatable object. If ptxas is installed, it must accept
+//! the same ones, with the same bytes and relocations of the element. Addresses truncated to 32
+//! bits differ on purpose: ptxas writes eight bytes there, over the following element.
 
 #[path = "cubin_support/mod.rs"]
 mod cubin_support;
@@ -13,11 +14,11 @@ use sassafras::cubin::{Cubin, Image, Space, read};
 use sassafras::sim::launch::ArgValue;
 use sassafras::sim::run::{Shape, run};
 
-/// What stands in the initialised variable's second element.
+/// The value of the initialised variable's second element.
 #[derive(Debug, PartialEq)]
 struct Element {
     bytes: Vec<u8>,
-    /// Place in the element, number, symbol, addend.
+    /// Offset in the element, relocation number, symbol, addend.
     relocs: Vec<(u64, u32, String, i64)>,
 }
 
@@ -87,7 +88,8 @@ fn initial_values_are_those_of_ptxas() {
     for (object, target) in [(false, "90"), (true, "90"), (false, "80"), (true, "80")] {
         for space in ["const", "global"] {
             for (symbol, ty) in SYMBOLS.iter().flat_map(|s| TYPES.iter().map(move |t| (s, t))) {
-                // The second target differs in its relocations alone, and all types are refused alike but these.
+                // On the second target only the relocations differ, and the types not listed here
+                // are rejected alike.
                 if target == "80" && !(*ty == "u64" && space == "const") {
                     continue;
                 }
@@ -100,7 +102,8 @@ fn initial_values_are_those_of_ptxas() {
                     let theirs = theirs(&ptxas, &text, target, more).ok().map(|bytes| element(&bytes));
                     (asked, taken) = (asked + 1, taken + usize::from(theirs.is_some()));
                     let cut = *ty == "u32" && theirs.as_ref().is_some_and(|e| !e.relocs.is_empty());
-                    // Where a program has one function pointer alone, ptxas calls without a table: its number is its own.
+                    // If a program has only one function pointer, ptxas calls without a table and
+                    // numbers it differently.
                     let pointer = !object && symbol.contains(".func");
                     let same = if cut || pointer { ours.is_some() == theirs.is_some() } else { ours == theirs };
                     if !same {
@@ -116,7 +119,7 @@ fn initial_values_are_those_of_ptxas() {
     assert!(taken > 300 && asked > taken + 300, "{taken} of {asked}");
 }
 
-/// Addresses in elements of 32 bits leave the next element alone, which ptxas 13.0.88 does not.
+/// Addresses in 32-bit elements leave the next element unchanged, unlike in ptxas 13.0.88.
 #[test]
 fn addresses_cut_to_32_bits() {
     let text = ".version 7.1\n.target sm_75\n.address_size 64\n.global .u64 g = 5;\n.const .u64 c[2] = {6, 7};\n\
@@ -149,7 +152,8 @@ fn addresses_cut_to_32_bits() {
     assert_eq!(words(&args), expected);
 }
 
-/// Private variables that only other initialisers name, with and without functions in the module.
+/// Private variables that only other initialisers refer to, with and without functions in the
+/// module.
 #[test]
 fn private_variables_of_initialisers_are_there() {
     let data = ".version 9.0\n.target sm_90\n.address_size 64\n.const .align 1 .u8 s[4] = {71, 77, 84, 0};\n.global .u64 b = 3;\n\

@@ -1,7 +1,8 @@
-//! The PTX interpreter on kernels with literal numbers.
+//! The PTX interpreter on kernels with literal expected values.
 //!
-//! Input: every launch under `tests/cases/exec`, and small texts here for what those do not show: calls, tables of
-//! branches, barriers with counts, text printed, faults with their lines. `SASSAFRAS_CASE` narrows the first.
+//! The input is every launch under `tests/cases/exec`, and small texts here for what those do not
+//! cover: calls, branch tables, barriers with counts, printed text, faults with their lines.
+//! `SASSAFRAS_CASE` narrows the former.
 
 use sassafras::sim::fault::Kind;
 use sassafras::sim::launch::{ArgValue, LaunchFile};
@@ -54,8 +55,8 @@ fn cases_give_the_expected_numbers() {
     assert!(launches > 0);
 }
 
-/// Everything in our own texts is executed. `SASSAFRAS_CORPUS` names a folder whose texts are read, too: what is not
-/// executed in them is printed with how often it occurs.
+/// Everything in our own texts must be executed. `SASSAFRAS_CORPUS` names a folder whose texts are
+/// read too; unsupported instructions in them are printed with their number of occurrences.
 #[test]
 fn nothing_is_refused() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/exec");
@@ -85,7 +86,8 @@ fn nothing_is_refused() {
     assert!(read > 40);
 }
 
-/// Runs kernel `k` of a module without its head over one block; its parameter is a buffer of words.
+/// Runs kernel `k` of a module, given without its header, over one block; its parameter is a buffer
+/// of words.
 fn outcome(body: &str, threads: u32, words: usize) -> Result<(Vec<u32>, Outcome), String> {
     let source = format!(".version 9.0\n.target sm_90\n.address_size 64\n{body}");
     let (module, diagnostics) = parse(source.as_bytes());
@@ -137,7 +139,7 @@ fn tables_of_branches() {
 
 #[test]
 fn barriers_with_counts_and_reductions() {
-    // The first warp makes, the second uses; the third takes no part.
+    // The first warp produces, the second consumes; the third does not participate.
     let body = format!(
         ".shared .align 4 .b32 s[32];\n{HEAD}mov.u32 %x, s;\nand.b32 %y, %t, 31;\nmad.lo.u32 %x, %y, 4, %x;\nsetp.ge.u32 %p, %t, 64;\n\
          @%p bra end;\nsetp.ge.u32 %p, %t, 32;\n@%p bra use;\nst.shared.u32 [%x], %t;\nbar.arrive 3, 64;\nbra end;\n\
@@ -196,7 +198,8 @@ fn faults_name_the_line() {
     assert!(fault(&stuck, 2).contains("deadlock"));
 }
 
-/// Faults are of the machine's kinds, with line, lane and address; a launch is given up after as many instructions as one says.
+/// Faults have the simulator's kinds, with line, lane and address; a launch is aborted after the
+/// given number of instructions.
 #[test]
 fn faults_have_kind_and_place() {
     let fault = |text: &str, limit: u64| {
@@ -211,7 +214,7 @@ fn faults_have_kind_and_place() {
     let (instructions, stopped) = fault(endless, 5000);
     assert_eq!((instructions, stopped.kind), (5000, Kind::StepLimit));
     for (text, kind, lane, about) in [
-        // Each thread has 2048 instructions in its turn.
+        // Each thread may execute 2048 instructions before the next one runs.
         (endless, Kind::StepLimit, 100_000 / 2048 % 32, false),
         ("setp.eq.u32 %p, %t, 5;\n@%p trap;", Kind::Trap, 5, false),
         ("st.global.u32 [%io+256], %t;", Kind::OutOfBounds, 0, true),

@@ -1,6 +1,8 @@
-//! The legalization phases: what the third seed says of them, by rows S3-1 to S3-18 and S3-34 of the feature list.
+//! The legalization phases: what the third seed says about them, rows S3-1 to S3-18 and S3-34 of
+//! the feature list.
 //!
-//! Input: small kernels, and functions in text form. Output: each sentence holds of the tables, of single phases or of whole compilations.
+//! The input is small kernels, and functions in text form. Each statement is checked on the tables,
+//! on single phases or on whole compilations.
 
 use sassafras::compile::{Options, compile};
 use sassafras::legal::{Legalization, OuterBackend, SmBackend, backend::Inner};
@@ -13,7 +15,7 @@ use sassafras::tables::targets::TARGETS;
 use sassafras::tables::{Op, Phase, Slot, backend};
 use std::sync::Arc;
 
-/// A quotient of each family member that the test is about, of values that the compiler does not know.
+/// A division of each kind that the tests use, of values that the compiler does not know.
 const QUOTIENTS: &str = "
 .version 8.0
 .target sm_75
@@ -46,7 +48,8 @@ b0:
   EXIT
 ";
 
-/// Two divisions in each of two blocks, of which the second in the text runs first, and one in a block that nothing reaches.
+/// Two divisions in each of two blocks, the second of which in the text runs first, and one in an
+/// unreachable block.
 const BLOCKS: &str = "function k sm_80
 b0:
   LDC d=r1 c=c[0][0x160]
@@ -65,7 +68,8 @@ b3:
   EXIT
 ";
 
-/// What each operation of the family `atomics` is before ConvertUnsupportedOps, and what stands for it behind; the loops load first.
+/// The operation of each member of the family `atomics` before ConvertUnsupportedOps, and the
+/// operations after it; the loops start with a load.
 const ATOMICS: [(&str, &[&str]); 6] = [
     ("ATOMS_LOOP{aop=ADD size=F32.FTZ.RN} d=r3 a=r4 off=0x8 b=r1", &["LDS", "FADD", "ATOMS{aop=CAS}"]),
     ("ATOMS_LOOP{aop=MIN size=S64} d={r5,r6} a=r4 off=0x0 b={r1,r2}", &["LDS", "SEL", "ATOMS{size=64 aop=CAS}"]),
@@ -75,7 +79,7 @@ const ATOMICS: [(&str, &[&str]); 6] = [
     ("ATOM_SPLIT{aop=ADD e=E size=64} d={r5,r6} a={r1,r2} off=0x0 b={r3,r4}", &["QSPC", "LDS", "ATOM{", "ATOMS{"]),
 ];
 
-/// The same of `policies` and MidExpansion.
+/// The same for `policies` and MidExpansion.
 const POLICIES: [(&str, &[&str]); 3] = [
     ("POLICY_FRACTION d={r5,r6} a=r1 b=0x14000000", &["FMUL", "F2I", "LOP3"]),
     ("POLICY_FRACTION d={r5,r6} a=0x3f000000 b=0x14000000", &["0x14700000"]),
@@ -95,14 +99,14 @@ fn divisions(function: &Function) -> usize {
     insts.filter(|i| matches!(function.insts[**i].op, Op::IDIV_16 | Op::IREM_16)).count()
 }
 
-/// One operation in a function whose registers all have values, in or out of SSA form.
+/// One operation in a function whose registers are all defined, in or out of SSA form.
 fn one(operation: &str, target: &str) -> Function {
     let loads: String = (1..=4).map(|i| format!("  LDC d=r{i} c=c[0][{:#x}]\n", 0x160 + 4 * i)).collect();
     let ssa = if operation.starts_with("POLICY") { " ssa" } else { "" };
     text::parse(&format!("function k {target}{ssa}\nb0:\n{loads}  {operation}\n  EXIT\n")).unwrap()
 }
 
-/// What becomes of one operation in a phase alone.
+/// The result of one operation after a single phase.
 fn alone(operation: &str, phase: &str, target: &str) -> String {
     let mut function = one(operation, target);
     pass::run_one(&mut function, phase).unwrap();
@@ -113,7 +117,7 @@ fn seed(number: u16) -> Phase {
     Phase::ALL.into_iter().find(|p| p.info().seed.first() == Some(&number)).unwrap()
 }
 
-/// A function behind phases 77 and 78.
+/// A function after phases 77 and 78.
 fn behind_78(text: &str, knobs: &[&str]) -> Function {
     let mut asked = Legalization::default();
     knobs.iter().for_each(|knob| asked.knobs.set(knob).unwrap());
@@ -124,7 +128,7 @@ fn behind_78(text: &str, knobs: &[&str]) -> Function {
     function
 }
 
-/// What is left of the two divisions after phases 77 and 78.
+/// The remainder of the two divisions after phases 77 and 78.
 fn left_by_78(knobs: &[&str]) -> usize {
     divisions(&behind_78(&BLOCK.replace("SM", "sm_80"), knobs))
 }
@@ -168,7 +172,8 @@ fn s3_2_the_mark_is_set_by_95_from_level_2_and_nothing_without_encoding_is_left(
     assert!(error.contains("operation IDIV_16 has no encoding on sm_90"), "{error}");
 }
 
-/// Leaves every division to the phases that no outer backend is asked in, and has the operands legalized.
+/// Keeps every division away from the phases that do not consult an outer backend, and has the
+/// operands legalized.
 #[derive(Debug)]
 struct Suppresses;
 
@@ -179,7 +184,7 @@ impl OuterBackend for Suppresses {
     }
 }
 
-/// Adds an operation in front of what the inner backend does.
+/// Inserts an operation before the inner backend's expansion.
 #[derive(Debug)]
 struct Adds;
 
@@ -194,7 +199,7 @@ impl OuterBackend for Adds {
 #[test]
 fn s3_3_an_outer_backend_may_override_what_the_inner_one_does() {
     let mut suppressed = Options { outer_backend: Some(Arc::new(Suppresses)), ..options("sm_80") };
-    // LateExpansionUnsupportedOps asks the inner backend alone, and expands what was left.
+    // LateExpansionUnsupportedOps consults only the inner backend, and expands what was left.
     assert!(!after("LateExpansionUnsupportedOps", "sm_80", suppressed.clone()).contains("IDIV_64"));
     suppressed.knobs.set("DisableLateExpansionUnsupportedOps=1").unwrap();
     let refused = compile(QUOTIENTS, &suppressed).unwrap_err();
@@ -245,9 +250,9 @@ fn s3_7_phase_5_makes_loops_of_atomics_that_no_unit_does() {
             let after = alone(operation, "ConvertUnsupportedOps", target);
             assert!(!after.contains(name), "{target}: {after}");
             assert!(parts.iter().all(|part| after.contains(part)), "{target}: {operation}: {after}");
-            // A loop jumps to a block before it.
+            // A loop branches to an earlier block.
             assert!(after.lines().any(|l| l.trim().starts_with("@p") && l.contains("BRA")), "{after}");
-            // No other phase's work.
+            // The other phases have nothing to expand.
             for phase in ["MidExpansion", "LateExpansion"] {
                 assert!(alone(operation, phase, target).contains(name), "{target}: {phase}");
             }
@@ -283,7 +288,7 @@ fn s3_7_an_atomic_is_one_operation_before_phase_5_under_its_guard_too() {
             };
             assert_eq!(dump("OriCheckInitialProgram", &[]).matches(name).count(), 1, "{guard}{form}");
             assert!(!dump("ConvertUnsupportedOps", &[]).contains(name), "{guard}{form}");
-            // Without phase 5 it passes the optimiser as it is, and phase 93 is the one that expands it.
+            // Without phase 5 it passes the optimiser unchanged, and phase 93 expands it.
             assert_eq!(dump("LateExpansionUnsupportedOps", &["499=0"]).matches(name).count(), 1, "{guard}{form}");
             assert!(!dump("LateExpansionUnsupportedOps2", &["499=0"]).contains(name), "{guard}{form}");
         }
@@ -294,7 +299,7 @@ fn s3_7_an_atomic_is_one_operation_before_phase_5_under_its_guard_too() {
 fn s3_9_phase_45_runs_behind_42_to_44_and_before_46() {
     assert!([42, 43, 44].map(seed).into_iter().all(|phase| phase < seed(45)) && seed(45) < seed(46));
     let nothing = Some(&[][..]);
-    // The two backends of what is before sm_80, and no other.
+    // Only the two backends before sm_80.
     for target in TARGETS.iter().filter(|target| target.real && target.sm < 80) {
         let Some(backend) = backend(target.name) else { continue };
         assert_eq!(backend.legalizer().families(Slot::MidExpansion), nothing, "{}", target.name);
@@ -324,7 +329,7 @@ fn s3_9_phase_45_makes_cache_policies() {
         let options = Options { dump_phases: vec![phase.to_string()], ..options("sm_80") };
         compile(ptx, &options).unwrap().dumps.concat().matches("POLICY_FRACTION").count()
     };
-    // Two of the same are one by then.
+    // GVN has merged equal ones by then.
     assert_eq!(["OriCheckInitialProgram", "GeneralOptimize", "MidExpansion"].map(dump), [2, 1, 0]);
 }
 
@@ -332,7 +337,7 @@ fn s3_9_phase_45_makes_cache_policies() {
 fn s3_10_and_s3_34_the_counter_of_stages_goes_up() {
     let mut function = block("sm_80");
     let (mut seen, asked) = (Vec::new(), Legalization::default());
-    // The registers are not in SSA form yet; the phases that need it put them there.
+    // The registers are not in SSA form yet; the phases that need it construct it.
     let mut note = |event: Event| {
         if let Event::AfterPhase(phase, function) = event {
             seen.push((phase, function.stage.progress));
@@ -363,12 +368,13 @@ fn s3_12_a_division_is_one_operation_until_then_and_two_equal_ones_are_one() {
     let before = after("OriPropagateVaryingFirst", "sm_90", options("sm_90"));
     let live = |text: &str| text.matches("DDIV").count();
     assert_eq!(live(&before), 1, "{before}");
-    // The second quotient of integers is not read any more.
+    // The second integer division is dead.
     let sum = before.lines().filter(|line| line.contains("IDIV_64")).count();
     assert_eq!(sum, 1, "{before}");
 }
 
-/// Adds up, in as many iterations as it is told, two quotients that are the same in each, and one where `i` is what it never is.
+/// Sums, over a given number of iterations, two loop-invariant divisions, and one in a branch that
+/// is never taken.
 const LOOP: &str = ".version 8.0
 .target sm_75
 .address_size 64
@@ -395,7 +401,7 @@ NEXT:
     ret;
 }";
 
-/// How often the unit of reciprocals was asked in so many iterations.
+/// Number of executed reciprocals for this many iterations.
 fn reciprocals(target: &str, level: u8, iterations: u32) -> u64 {
     let output = compile(LOOP, &Options { opt_level: level, ..options(target) }).unwrap();
     let scalar = |bytes: &[u8]| ArgValue::Scalar { bytes: bytes.to_vec() };
@@ -421,13 +427,14 @@ fn s3_12_a_loop_divides_once_what_it_does_not_change() {
     for target in ["sm_75", "sm_80", "sm_90", "sm_120"] {
         let once = reciprocals(target, 3, 1);
         assert_eq!([reciprocals(target, 3, 2), reciprocals(target, 3, 9)], [once; 2], "{target}");
-        // Nothing is moved at -O0.
+        // Nothing is hoisted at -O0.
         assert_eq!(reciprocals(target, 0, 9), 9 * reciprocals(target, 0, 1), "{target}");
         let dump = |phase: &str| {
             let options = Options { dump_phases: vec![phase.to_string()], ..options(target) };
             compile(LOOP, &options).unwrap().dumps.concat()
         };
-        // Blocks that hold each operation: the loop's before, the one before it behind; what few iterations do stays.
+        // Blocks of each operation: the hoisted one is before the loop, those of the loop in it;
+        // divisions that few iterations execute stay.
         let block_of = |text: &str, op: &str| text[..text.find(op).unwrap()].matches("BRA").count();
         let (before, after) = (dump("GeneralOptimize"), dump("OriHoistInvariantsEarly"));
         for op in ["IDIV_64", "FDIV"] {
@@ -450,7 +457,7 @@ fn s3_13_phase_78_has_its_gates() {
     ] {
         assert_eq!(left_by_78(&[gate]), 2, "{gate}");
     }
-    // Phase 77 saw nothing to do.
+    // Phase 77 has nothing to do.
     let mut function = block("sm_80");
     pass::run_one(&mut function, "LateExpansionUnsupportedOps").unwrap();
     assert_eq!(divisions(&function), 2);
@@ -460,7 +467,7 @@ fn s3_13_phase_78_has_its_gates() {
 fn s3_14_phase_78_converges_unless_knob_464_is_off() {
     assert_eq!(left_by_78(&["464=0"]), 1);
     assert_eq!(left_by_78(&["MergeEquivalentConditionalFlowBudget=1"]), 0);
-    // One for each block that is reached.
+    // One for each reachable block.
     assert_eq!(divisions(&behind_78(BLOCKS, &["464=0"])), 2);
     assert_eq!(divisions(&behind_78(BLOCKS, &[])), 0);
 }
@@ -474,7 +481,8 @@ fn lines_of<'a>(printed: &'a str, block: &str) -> Vec<&'a str> {
 #[test]
 fn s3_14_phase_78_takes_blocks_in_reverse_post_order_and_cleans_up_only_what_it_changed() {
     let printed = text::print(&behind_78(BLOCKS, &[]));
-    // Registers are numbered in the order in which they are made: those of the second block in the text come first.
+    // Registers are numbered in the order of their creation: those of the second block in the text
+    // come first.
     let made = |block: &str| {
         let words = lines_of(&printed, block).into_iter().flat_map(str::split_whitespace);
         let numbers = words.filter_map(|w| w.strip_prefix("d=r")?.parse::<u32>().ok()).filter(|n| *n > 2);
@@ -482,7 +490,7 @@ fn s3_14_phase_78_takes_blocks_in_reverse_post_order_and_cleans_up_only_what_it_
         [*numbers.iter().min().unwrap(), *numbers.iter().max().unwrap()]
     };
     assert!(printed.find("b1:") < printed.find("b2:") && made("b2")[1] < made("b1")[0], "{printed}");
-    // What is not reached goes with the change; where none of the blocks that are reached changed, all stay.
+    // Unreachable blocks are removed if a reachable block changed; otherwise all stay.
     assert!(!printed.contains("b3:"), "{printed}");
     let few: Vec<&str> =
         BLOCKS.lines().enumerate().filter(|(i, l)| *i > 13 || !l.contains("_16")).map(|l| l.1).collect();

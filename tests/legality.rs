@@ -1,8 +1,12 @@
-//! What each target accepts: forms of all PTX operations, one kernel each, on every target that is built.
+//! Which instructions each target accepts: forms of all PTX operations, one kernel each, on every
+//! implemented target.
 //!
-//! Input: `tests/cases/legality/forms.txt`, which has the incumbent's verdicts. Checked: we accept and refuse as it does, where a form is
-//! compiled to its cubin; the forms that we refuse although they are legal are exactly those of `later.txt` (`SASSAFRAS_BLESS=1` writes it),
-//! each refused by name; and statements under older versions, and under targets that others are compiled from (`probes.txt`). Where ptxas is there, the verdicts are its own (two targets by turns; all with `SASSAFRAS_ORACLE=all`).
+//! The input is `tests/cases/legality/forms.txt`, which records the verdicts of ptxas. We must
+//! accept and reject the same forms, where acceptance means compilation to a cubin; the legal forms
+//! that we reject must be exactly those of `later.txt` (`SASSAFRAS_BLESS=1` rewrites it), each by
+//! name. `probes.txt` has statements under older versions, and under `.target`s that differ from
+//! the compiled one. If ptxas is installed, its verdicts are checked too (two targets in rotation;
+//! all with `SASSAFRAS_ORACLE=all`).
 
 #[allow(dead_code, reason = "this test disassembles nothing")]
 #[path = "support/vendor.rs"]
@@ -12,14 +16,14 @@ mod vendor;
 #[path = "support/forms.rs"]
 mod forms;
 
-use forms::{Form, folder, forms};
+use forms::{Form, folder, forms, version};
 
 use sassafras::compile::{Options, compile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Lines of a module before its kernels, each of which is one line.
+/// Lines of a module before its kernels; each kernel is one line.
 const HEAD: usize = 3;
 
 fn head(version: &str, target: &str) -> String {
@@ -27,10 +31,13 @@ fn head(version: &str, target: &str) -> String {
 }
 
 fn module(target: &str, kernels: &[(usize, &Form)]) -> String {
-    kernels.iter().fold(head("9.0", &format!("sm_{target}")), |text, (_, form)| text + &form.kernel)
+    kernels
+        .iter()
+        .fold(head(version(&format!("sm_{target}")), &format!("sm_{target}")), |text, (_, form)| text + &form.kernel)
 }
 
-/// Compiles the forms together, without those that were refused, until none is; what `told` says of each line goes to its form.
+/// Compiles the forms together, without rejected ones, until no more are rejected. `told` maps the
+/// messages about a line to its form.
 fn refused(target: &str, forms: &[Form], told: impl Fn(&str) -> BTreeMap<usize, String>) -> BTreeMap<usize, String> {
     let mut all = BTreeMap::new();
     loop {
@@ -52,13 +59,13 @@ fn by_us(target: &str, text: &str) -> BTreeMap<usize, String> {
     diagnostics.into_iter().rev().filter(|d| d.pos.is_some()).map(first).collect()
 }
 
-/// Whether a refusal says that the operation is ours to build.
+/// Whether a message says that the operation is unsupported by us.
 fn by_name(message: &str) -> bool {
     message.ends_with("is not supported yet") || message.ends_with("is not implemented")
 }
 
 #[test]
-fn we_accept_and_refuse_as_the_incumbent() {
+fn we_accept_and_refuse_as_ptxas() {
     let (targets, forms) = forms();
     let (mut later, mut wrong, mut cells) = (BTreeSet::new(), Vec::new(), 0);
     for (column, target) in targets.iter().enumerate() {
@@ -92,11 +99,13 @@ fn we_accept_and_refuse_as_the_incumbent() {
     assert!(new.is_empty() && stale.is_empty(), "refused although legal: {new:#?}\nlisted and not so: {stale:#?}");
 }
 
-/// Statements under versions and targets other than the newest and their own: what ptxas says of each.
+/// Statements under versions and targets other than the newest and their own, with the verdicts of
+/// ptxas.
 struct Probes {
     /// `.version`, `.target` and `-arch`.
     configurations: Vec<[String; 3]>,
-    /// For each statement a letter for each configuration: A accepted, X refused; a accepted by ptxas alone, x by us alone.
+    /// For each statement one letter per configuration: A accepted, X rejected; a accepted only by
+    /// ptxas, x only by us.
     statements: Vec<(String, Vec<char>)>,
 }
 
@@ -126,14 +135,14 @@ fn probe_kernel(number: usize, statement: &str) -> String {
 }
 
 #[test]
-fn versions_and_parents_are_judged_as_by_the_incumbent() {
+fn versions_and_parents_are_judged_as_by_ptxas() {
     let Probes { configurations, statements } = probes();
     let mut wrong = Vec::new();
     for (column, [version, target, arch]) in configurations.iter().enumerate() {
         for (i, (statement, letters)) in statements.iter().enumerate() {
             let refusal = compile(&(head(version, target) + &probe_kernel(i, statement)), &Options::new(arch));
             let message = refusal.err().map(|errors| errors[0].message.clone());
-            // What is refused as not built says nothing of the target.
+            // A rejection as unsupported says nothing about the target.
             let (accepted, named) = (message.is_none(), message.as_ref().is_some_and(|message| by_name(message)));
             let fits = match letters[column] {
                 'A' => accepted || named,
@@ -152,7 +161,7 @@ fn versions_and_parents_are_judged_as_by_the_incumbent() {
 }
 
 #[test]
-fn the_verdicts_on_versions_and_parents_are_the_incumbents() {
+fn the_verdicts_on_versions_and_parents_are_ptxas() {
     let Some(ptxas) = vendor::tool("ptxas") else {
         println!("skipped: target/vendor/ptxas is missing");
         return;
@@ -163,7 +172,7 @@ fn the_verdicts_on_versions_and_parents_are_the_incumbents() {
     for (column, [version, target, arch]) in configurations.iter().enumerate().filter(|(i, _)| all || i % 8 == 3) {
         let expected: BTreeSet<usize> =
             (0..statements.len()).filter(|i| matches!(statements[*i].1[column], 'X' | 'x')).collect();
-        // All that are accepted pass together, and each of the others stands alone.
+        // All accepted forms pass together; each of the others is compiled alone.
         let kernels =
             (0..statements.len()).filter(|i| !expected.contains(i)).map(|i| probe_kernel(i, &statements[i].0));
         let good = kernels.fold(head(version, target), |text, kernel| text + &kernel);
@@ -196,20 +205,21 @@ fn by_ptxas(ptxas: &PathBuf, arch: &str, text: &str) -> BTreeMap<usize, String> 
         Some((number.parse().ok()?, message.to_string()))
     };
     let found: BTreeMap<usize, String> = text.lines().filter_map(line).collect();
-    // A target that does not fit is refused without a line.
+    // A target that does not fit is rejected without a line number.
     if !run.status.success() && found.is_empty() { BTreeMap::from([(0, text)]) } else { found }
 }
 
 #[test]
-fn the_verdicts_are_the_incumbents() {
-    let Some(ptxas) = vendor::tool("ptxas") else {
+fn the_verdicts_are_ptxas() {
+    if vendor::tool("ptxas").is_none() {
         println!("skipped: target/vendor/ptxas is missing");
         return;
-    };
+    }
     let (targets, forms) = forms();
     let all = std::env::var("SASSAFRAS_ORACLE").is_ok_and(|v| v == "all");
     let mut wrong = Vec::new();
     for (column, target) in targets.iter().enumerate().filter(|(column, _)| all || column % 16 == 3) {
+        let Some(ptxas) = vendor::tool_of("ptxas", target) else { continue };
         let refused = refused(target, &forms, |text| by_ptxas(&ptxas, &format!("sm_{target}"), text));
         let differs = |(i, form): (usize, &Form)| {
             let differs = (form.verdicts[column] == 'X') != refused.contains_key(&i);

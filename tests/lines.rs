@@ -1,8 +1,9 @@
 //! Line tables, read back by nvdisasm.
 //!
-//! Input: `tests/cases/lines/lines.ptx`. Checked, where nvdisasm is installed: the source lines that it prints before the
-//! instructions, calls of inlined code with them, and the PTX lines; the same after nvlink has linked an object. Without the tools:
-//! a file without `.loc` gets tables only where they are asked for.
+//! The input is `tests/cases/lines/lines.ptx`. If nvdisasm is installed, it must print the expected
+//! source lines before the instructions, with the calls of inlined code, and the PTX lines; the
+//! same after nvlink has linked an object. Without the tools: a file without `.loc` gets tables
+//! only if they are requested.
 
 use sassafras::tables::{Feature, Target};
 use sassafras::{Options, compile};
@@ -27,7 +28,7 @@ fn source() -> String {
     std::fs::read_to_string(root().join("tests/cases/lines/lines.ptx")).unwrap()
 }
 
-/// What nvdisasm prints of lines in each section of code, at an address each.
+/// The lines that nvdisasm prints for each section of code, with their addresses.
 fn printed(nvdisasm: &Path, file: &Path, flag: &str) -> Vec<(String, Vec<(u64, String)>)> {
     let output = Command::new(nvdisasm).args([flag, "-c"]).arg(file).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -48,7 +49,7 @@ fn printed(nvdisasm: &Path, file: &Path, flag: &str) -> Vec<(String, Vec<(u64, S
     sections
 }
 
-/// The lines alone, in the order of the code.
+/// Only the lines, in the order of the code.
 fn lines(sections: &[(String, Vec<(u64, String)>)], name: &str) -> Vec<String> {
     let (_, found) = sections.iter().find(|(section, _)| section == name).unwrap();
     found.iter().map(|(_, text)| text.clone()).collect()
@@ -79,7 +80,7 @@ fn nvdisasm_prints_the_lines_of_the_text() {
             let sections = printed(&nvdisasm, &file, "-gi");
             agrees(&lines(&sections, "inlined"), level, arch);
             let called = lines(&sections, "calls");
-            // The parameter arrives in its register: line 3 has no instruction.
+            // The parameter is loaded directly into its register: line 3 has no instruction.
             for line in [20, 22, 24, 400, 402] {
                 let text = format!("\"src/first.cu\", line {line}");
                 assert!(called.contains(&text), "{arch} -O{level}: {text} in {called:?}");
@@ -89,8 +90,9 @@ fn nvdisasm_prints_the_lines_of_the_text() {
     }
 }
 
-/// The lines of the code in the order of the text; from -O1 on instructions change places, and the lines with them, and where
-/// instructions name words of constant banks, the line that only reads parameters has no instruction.
+/// Compares the lines of the code: in order at -O0, as a set from -O1 on, where instructions are
+/// reordered. If instructions access constant banks directly, a line that only reads parameters
+/// has no instruction.
 fn agrees(found: &[String], level: u8, arch: &str) {
     if level == 0 {
         assert_eq!(found, INLINED, "{arch} -O0");
@@ -101,7 +103,7 @@ fn agrees(found: &[String], level: u8, arch: &str) {
     assert_eq!(found.iter().cloned().collect::<BTreeSet<_>>(), set(wanted), "{arch} -O{level}");
 }
 
-/// Every store of the text stands behind the PTX line that it came from.
+/// Every store comes after the PTX line that it came from.
 fn ptx_lines(sections: &[(String, Vec<(u64, String)>)], arch: &str) {
     let text = source();
     for (name, statement) in [("inlined", "st.global.u32 [%rd3], %r3;"), ("calls", "st.global.u32 [%rd1], %r1;")] {

@@ -1,8 +1,9 @@
-//! Objects of two compilers, linked by the incumbent's linker, on the machine.
+//! Objects of two compilers, linked by nvlink and run on the simulator.
 //!
-//! Input: every NAME.ron under `tests/cases/linking`, with NAME.caller.ptx, which has the kernels, and NAME.callee.ptx. Checked: on six
-//! targets our caller with the incumbent's callee, the reverse, ours with ours and theirs with theirs are linked by nvlink, run on
-//! the machine and give the literal numbers. Where ptxas or nvlink is missing, the test says so and stops.
+//! The input is every NAME.ron under `tests/cases/linking`, with NAME.caller.ptx, which has the
+//! kernels, and NAME.callee.ptx. On six targets, all four combinations of our objects and ptxas's
+//! must link with nvlink and give the literal values on the simulator. If ptxas or nvlink is
+//! missing, the test says so and stops.
 
 use sassafras::compile::{Options, compile};
 use sassafras::sim::launch::LaunchFile;
@@ -12,13 +13,14 @@ use std::process::Command;
 
 const TARGETS: [&str; 6] = ["sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"];
 
-/// Cases whose caller ptxas 13.0.88 compiles wrongly: it keeps memory of `alloca` in registers although its address is handed to a function.
+/// Cases whose caller ptxas 13.0.88 compiles incorrectly: it keeps `alloca` memory in registers
+/// although its address is passed to a function.
 const NOT_THEIR_CALLER: [&str; 1] = ["stack"];
 
-/// Programs of which ptxas makes no objects, and so neither do we.
+/// Programs that ptxas cannot compile to objects; neither do we.
 const NO_OBJECTS: [&str; 2] = ["calls_without_abi", "several_results"];
 
-/// Who compiles what.
+/// Which compiler compiles which half.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Maker {
     We,
@@ -29,7 +31,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// What the list in an environment variable, if there is one, says of a name.
+/// Whether the list in an environment variable, if set, includes a name.
 fn wanted(variable: &str, name: &str) -> bool {
     std::env::var(variable).map_or(true, |list| list.split(',').any(|item| item == name))
 }
@@ -42,14 +44,14 @@ fn cases() -> Vec<String> {
     names
 }
 
-/// Runs a vendor's tool; its messages where it fails.
+/// Runs one of NVIDIA's tools. The error is its output.
 fn tool(name: &str, arguments: &[&str]) -> Result<(), String> {
     let output = Command::new(root().join("target/vendor").join(name)).args(arguments).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     if output.status.success() { Ok(()) } else { Err(format!("{name}: {} {text}", output.status)) }
 }
 
-/// One object; the error says what the compiler said.
+/// Compiles one object. The error is the compiler's message.
 fn object(maker: Maker, source: &Path, target: &str, out: &Path) -> Result<(), String> {
     if maker == Maker::They {
         let (source, out) = (source.to_string_lossy(), out.to_string_lossy());
@@ -72,11 +74,12 @@ fn linked(name: &str, target: &str, makers: [Maker; 2], folder: &Path) -> Result
     for ((half, maker), out) in ["caller", "callee"].iter().zip(makers).zip(&objects) {
         object(maker, &cases.join(format!("{name}.{half}.ptx")), target, out)?;
     }
-    // Rows of the latency tables are more careful than the incumbent's code, which runs without time.
+    // The latency tables are more conservative than ptxas, whose code therefore runs without
+    // timing.
     run_linked(&file, &objects, target, folder, makers == [Maker::We; 2])
 }
 
-/// Links objects and runs every launch of a description, with time where it is our code alone.
+/// Links objects and runs every launch of a description, with timing if all code is ours.
 fn run_linked(file: &LaunchFile, objects: &[PathBuf], target: &str, folder: &Path, timed: bool) -> Result<(), String> {
     let cubin = folder.join("linked.cubin");
     let mut arguments = vec!["-arch".to_string(), target.to_string()];
@@ -131,7 +134,7 @@ fn objects_of_two_compilers_work_together() {
     assert!(wrong.is_empty(), "{} of {count} went wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The kernels of `tests/cases/exec` as objects, linked alone.
+/// The kernels of `tests/cases/exec` as objects, each linked alone.
 #[test]
 fn whole_programs_as_objects_give_the_same_numbers() {
     if !root().join("target/vendor/nvlink").exists() {
@@ -149,7 +152,7 @@ fn whole_programs_as_objects_give_the_same_numbers() {
         let file = LaunchFile::load(&path).unwrap_or_else(|error| panic!("{error}"));
         let targets = ["sm_75", "sm_90", "sm_100"].into_iter().filter(|t| wanted("SASSAFRAS_SM", t) && file.allows(t));
         for target in targets.filter(|_| wanted("SASSAFRAS_CASE", &name)) {
-            // Functions with several results have no convention, and so no objects.
+            // Functions with several results have no ABI, and therefore no objects.
             if NO_OBJECTS.contains(&name.as_str()) {
                 continue;
             }
@@ -164,7 +167,7 @@ fn whole_programs_as_objects_give_the_same_numbers() {
     assert!(wrong.is_empty(), "{} of {count} went wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What is not defined anywhere is for a linker to say; without `-c` it is our error.
+/// Undefined symbols are reported by the linker; without `-c` they are our error.
 #[test]
 fn an_unresolved_function_is_an_error_only_without_an_object() {
     let source = std::fs::read_to_string(root().join("tests/cases/linking/variables.caller.ptx")).unwrap();
@@ -177,7 +180,8 @@ fn an_unresolved_function_is_an_error_only_without_an_object() {
     assert!(missing.iter().any(|d| d.message == "Unresolved extern function 'callee'"), "{missing:?}");
 }
 
-/// What an object would leave to a linker is the module's own in a whole program, with a warning in the incumbent's words.
+/// Symbols that an object leaves to the linker are local in a whole program, with the warning of
+/// ptxas.
 #[test]
 fn an_unresolved_variable_is_taken_over_with_a_warning() {
     let text = ".version 7.0\n.target sm_75\n.address_size 64\n.extern .global .u32 far;\n.visible .entry k(.param .u64 p)\n{\n\

@@ -1,10 +1,11 @@
-//! Which instruction forms of the corpus are proved against the incumbent.
+//! Measures which instruction forms of the corpus are tested against ptxas.
 //!
-//! A form is a full opcode: name, modifiers and types, as they stand in the text. Input: `tests/cases/lowering/corpus_forms.txt`, the forms
-//! of all files of the corpus, each with the part that it belongs to; where the corpus is there, the list is what its files hold
-//! (`SASSAFRAS_BLESS=1` writes it). Checked: the forms that no line of `forms.txt`, no kernel of `tests/cases/exec` and no launched
-//! kernel of the corpus executes are exactly those of `missing_forms.txt`; the numbers are printed. A later family is one that the
-//! compiler refuses by name.
+//! A form is a full opcode as written: name, modifiers and types.
+//! `tests/cases/lowering/corpus_forms.txt` lists the forms of all files of the corpus, each with
+//! its part; if the corpus is present, the list must match its files (`SASSAFRAS_BLESS=1` rewrites
+//! it). The forms that no line of `forms.txt`, no kernel of `tests/cases/exec` and no launched
+//! kernel of the corpus executes must be exactly those of `missing_forms.txt`; the numbers are
+//! printed. An unimplemented family is one that the compiler rejects by name.
 
 use sassafras::sim::launch::LaunchFile;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,8 +14,8 @@ use std::path::{Path, PathBuf};
 #[path = "corpus_support/slice.rs"]
 mod slice;
 
-/// Beginnings, or parts, of the forms of later families.
-const LATER: [(&str, &str); 31] = [
+/// Prefixes or parts of the forms of unimplemented families.
+const LATER: [(&str, &str); 30] = [
     ("tex.", "texture"),
     ("tld4.", "texture"),
     ("txq.", "texture"),
@@ -35,7 +36,6 @@ const LATER: [(&str, &str); 31] = [
     ("mapa.", "clusters"),
     ("getctarank.", "clusters"),
     ("griddepcontrol.", "clusters"),
-    ("wgmma.", "wgmma"),
     ("setmaxnreg.", "wgmma"),
     ("tcgen05.", "tcgen05"),
     (".kind::", "block-scaled formats"),
@@ -59,7 +59,7 @@ fn cases(name: &str) -> PathBuf {
     root().join("tests/cases/lowering").join(name)
 }
 
-/// The family of a form, where it is of a later one.
+/// The family of a form, if it is unimplemented.
 fn later(form: &str) -> Option<&'static str> {
     let fits =
         |part: &str| form.starts_with(part) || part.starts_with(['.', ':', 'b', 'e', 'u']) && form.contains(part);
@@ -93,7 +93,7 @@ fn forms_of(text: &str) -> BTreeSet<String> {
     forms
 }
 
-/// The texts that are executed: by what, and their forms.
+/// The executed texts: what executes them, and their forms.
 fn executed() -> BTreeMap<&'static str, BTreeSet<String>> {
     let mut all: BTreeMap<&'static str, BTreeSet<String>> = BTreeMap::new();
     let lines = std::fs::read_to_string(cases("forms.txt")).unwrap();
@@ -124,7 +124,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// The forms of the corpus; `None` where it is not there.
+/// The forms of the corpus; `None` if it is not present.
 fn corpus() -> Option<BTreeSet<String>> {
     let folder = root().join("../shared/corpus");
     let folders = ["cuda", "triton", "llvm", "numba"].map(|name| folder.join(name));
@@ -133,7 +133,7 @@ fn corpus() -> Option<BTreeSet<String>> {
     (!texts.is_empty()).then_some(all)
 }
 
-/// Compares a list with its file, and writes it where that is asked for.
+/// Compares a list with its file, or rewrites the file if requested.
 fn listed(name: &str, head: &str, now: &BTreeSet<String>) {
     let text = now.iter().fold(head.to_string(), |text, line| text + line + "\n");
     if std::env::var_os("SASSAFRAS_BLESS").is_some() {
@@ -177,7 +177,7 @@ fn forms_of_the_corpus_are_executed() {
     println!("{later_forms} are of later families: {families:?}; {open} others are not executed");
     println!("(the corpus says 1,087 of itself and of what is held back, without the rule by which it counted)");
     let head = "// Forms of the corpus that nothing executes, made by tests/lowering_coverage.rs; those of later families are refused by name.\n";
-    // Kernels of the corpus that lie outside the repository count where they are there.
+    // Kernels of the corpus outside the repository count if they are present.
     if corpus().is_some() {
         listed("missing_forms.txt", head, &missing);
     }

@@ -1,9 +1,14 @@
-//! The legality matrix says what the compiler does: 236 operations on every target that is built.
+//! The legality matrix agrees with the compiler: 236 operations on every implemented target.
 //!
-//! Input: `tables/legality/`, and the forms of `tests/cases/legality/forms.txt`, one kernel each. Checked: the sizes; an illegal cell is refused in its words, which
-//! are ptxas's for every form where it is there; a native one becomes one instruction of the cell's opcodes besides moves, for each of its forms; an inline one
-//! a sequence without branches, a handler one with them, for each form but those of `lighter.txt` (`SASSAFRAS_BLESS=1` with all targets writes it); some form is one operation of the family that the cell's recipe names until
-//! the recipe's phase expands it, or of none where the recipe is lowering's; a planned operation is refused by name. Six targets by default, all with `SASSAFRAS_ORACLE=all`.
+//! The input is `tables/legality/`, and the forms of `tests/cases/legality/forms.txt`, one kernel
+//! each. The test checks the sizes. An illegal cell must be rejected with its message, which must
+//! equal that of ptxas for every form if ptxas is installed. A native cell must become one
+//! instruction with one of the cell's opcodes, besides moves, for each of its forms; an inline one
+//! a sequence without branches and a handler one with branches, for each form except those of
+//! `lighter.txt` (`SASSAFRAS_BLESS=1` with all targets rewrites it). Some form must be one
+//! operation of the family of the cell's recipe until the recipe's phase expands it, or of no
+//! family if the recipe belongs to lowering. An unimplemented operation must be rejected by name.
+//! Seven targets by default, all with `SASSAFRAS_ORACLE=all`.
 
 #[allow(dead_code, reason = "tests/legality.rs reads the rest")]
 #[path = "support/forms.rs"]
@@ -25,23 +30,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-/// After it nothing is left to legalize.
+/// The phase after which nothing is left to legalize.
 const PHASE: &str = "SetAfterLegalization";
 
-/// What lowering made, before any other phase.
+/// The phase name for the output of lowering.
 const FIRST: &str = "OriCheckInitialProgram";
 
-/// Opcodes that move or fetch what an operation reads, and what stands for nothing.
+/// Opcodes that move or fetch operands, and those without effect.
 const MOVES: [&str; 15] = [
     "MOV", "COPY", "PHI", "UNDEF", "UMOV", "R2UR", "LDC", "LDCU", "ULDC", "CS2R", "S2R", "S2UR", "SYNCMASK", "NOP",
     "RET",
 ];
 
-/// How often a function has each opcode; what nothing executes is not counted.
+/// Number of instructions per opcode in a function, without unreachable code.
 type Counts = BTreeMap<String, i32>;
 
 fn head(target: &str) -> String {
-    format!(".version 9.0\n.target {target}\n.address_size 64\n")
+    let version = forms::version(target);
+    format!(".version {version}\n.target {target}\n.address_size 64\n")
 }
 
 fn counts(target: &str, kernel: &str, phase: &str) -> Result<Counts, String> {
@@ -61,7 +67,7 @@ fn counts(target: &str, kernel: &str, phase: &str) -> Result<Counts, String> {
     Ok(counts)
 }
 
-/// A kernel like a form's, with zeros for its results.
+/// A kernel like that of a form, with zeros for its results.
 fn without_operation(form: &Form) -> String {
     let zero = |(i, kind)| match kind {
         'r' => format!("mov.b32 %o{i}, 0; "),
@@ -74,8 +80,9 @@ fn without_operation(form: &Form) -> String {
     kernel(0, [&form.registers[0], &form.registers[1]], "", &body)
 }
 
-/// The opcodes that a form's operation became: those of its kernel without those of the kernel around it, without moves, and without the
-/// selections and comparisons with which the form makes predicates of numbers and numbers of predicates.
+/// The opcodes of a form's operation: those of its kernel minus those of the surrounding kernel,
+/// minus moves, and minus the selections and comparisons with which the form converts between
+/// predicates and numbers.
 fn own(target: &str, form: &Form, around: &Counts) -> Result<Counts, String> {
     let mut left = counts(target, &form.kernel, PHASE)?;
     around.iter().for_each(|(op, n)| *left.entry(op.clone()).or_insert(0) -= n);
@@ -85,25 +92,26 @@ fn own(target: &str, form: &Form, around: &Counts) -> Result<Counts, String> {
     }
     let meets = left.get("SYNCMASK").is_some_and(|n| *n > 0);
     left.retain(|op, n| *n > 0 && !MOVES.contains(&op.as_str()));
-    // An instruction of its own, made when all regions are known; before another operation it is part of what that needs.
+    // Inserted as an instruction of its own once all regions are known; before another operation it
+    // is part of that operation's requirements.
     if left.is_empty() && meets {
         left.insert("WARPSYNC".into(), 1);
     }
     Ok(left)
 }
 
-/// Whether the form itself branches, so that its kernel's branches say nothing.
+/// Whether the form itself branches, so that branches of its kernel prove nothing.
 fn branches(form: &Form) -> bool {
     form.kernel.contains("bra") || form.name.contains("divergent")
 }
 
 fn built_targets() -> Vec<&'static Target> {
     let all = std::env::var("SASSAFRAS_ORACLE").is_ok_and(|v| v == "all");
-    let few = ["sm_75", "sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120"];
+    let few = ["sm_75", "sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120", "sm_107a"];
     TARGETS.iter().filter(|t| t.real && t.generation.is_some() && (all || few.contains(&t.name))).collect()
 }
 
-/// The forms of each operation, by its name.
+/// The forms of each operation, by the operation's name.
 fn by_operation(forms: &[Form]) -> BTreeMap<&str, Vec<&Form>> {
     let mut all: BTreeMap<&str, Vec<&Form>> = BTreeMap::new();
     forms.iter().for_each(|form| all.entry(&form.operation).or_default().push(form));
@@ -135,7 +143,7 @@ fn the_matrix_has_its_size() {
     assert!(unknown.is_empty() && by_operation(&forms).len() == OPERATIONS.len(), "{unknown:?}");
 }
 
-/// What is wrong with a cell, given what its forms became.
+/// The error of a cell, given the code of its forms, if any.
 fn wrong(cell: Cell, all: &[(&Form, Result<Counts, String>)]) -> Option<String> {
     let built = OPERATIONS[usize::from(cell.operation)].built;
     let by_name = |message: &str| message.ends_with("is not supported yet") || message.ends_with("is not implemented");
@@ -172,7 +180,8 @@ fn wrong(cell: Cell, all: &[(&Form, Result<Counts, String>)]) -> Option<String> 
     }
 }
 
-/// The forms of a cell that need less than its recipe: one instruction where that is a sequence, no branch where it has some.
+/// The forms of a cell that need less than its recipe: one instruction instead of a sequence, or no
+/// branch.
 fn lighter<'f>(cell: Cell, all: &[(&'f Form, Result<Counts, String>)]) -> Vec<&'f Form> {
     let is = |counts: &Counts| match cell.verdict() {
         Verdict::Inline { .. } => counts.values().sum::<i32>() <= 1,
@@ -186,7 +195,7 @@ fn lighter<'f>(cell: Cell, all: &[(&'f Form, Result<Counts, String>)]) -> Vec<&'
 /// A form, its operation, and the targets on which it needs less than the cell's recipe.
 type Lighter = BTreeMap<String, BTreeSet<String>>;
 
-/// Holds what was found on some targets against `lighter.txt`, or writes it.
+/// Compares the findings on some targets with `lighter.txt`, or rewrites it.
 fn check_lighter(found: &Lighter, tested: &[&str]) {
     let path = folder().join("lighter.txt");
     let line = |(form, targets): (&String, &BTreeSet<String>)| {
@@ -242,7 +251,7 @@ fn every_cell_is_what_the_compiler_does() {
     check_lighter(&less, &targets.iter().map(|t| t.name).collect::<Vec<&str>>());
 }
 
-/// The families of pseudo-operations that lowering made of a form.
+/// The families of pseudo-operations that lowering makes of a form.
 fn families(target: &str, form: &Form) -> Vec<&'static str> {
     let made = counts(target, &form.kernel, FIRST).unwrap_or_default();
     let of = |op: &String| Family::ALL.into_iter().find(|family| family.ops().iter().any(|o| o.name() == op));
@@ -281,7 +290,7 @@ fn refused(target: &str, form: &Form) -> Option<String> {
     compile(&(head(target) + &form.kernel), &Options::new(target)).err().map(|errors| errors[0].message.clone())
 }
 
-/// Whether a message is a wording with something in the place of each pair of braces.
+/// Whether a message matches a wording, with any text for each pair of braces.
 fn is_worded(wording: &str, target: &str, message: &str) -> bool {
     let wording = wording.replace("{target}", target);
     let mut rest = message;
@@ -311,7 +320,8 @@ fn an_illegal_cell_is_refused_in_its_words() {
         for form in forms.iter().filter(|form| rules.iter().any(|(name, _)| *name == form.operation)) {
             let message = refused(target.name, form).unwrap_or_default();
             let said = |refusal: &[Wording]| refusal.iter().any(|w| is_worded(w.text, target.name, &message));
-            // A form is of other operations too, and one of those may be illegal before its own.
+            // A form belongs to several operations, and another one may be reported as illegal
+            // first.
             match rules.iter().filter(|(_, refusal)| said(refusal)).map(|(name, _)| *name).collect::<Vec<&str>>() {
                 names if names.contains(&form.operation.as_str()) => own += 1,
                 names if names.is_empty() => bad.push(format!("{} on {}: {message:?}", form.name, target.name)),
@@ -349,7 +359,7 @@ fn every_form_is_of_its_operation() {
     assert!(bad.is_empty(), "{} are not:\n{}", bad.len(), bad.join("\n"));
 }
 
-/// The operations that an instruction is of, by its text with parentheses only.
+/// The operations that an instruction belongs to, by its text and operands.
 fn operations_of(statement: &str) -> Vec<u16> {
     let text = statement.trim();
     let text = text.split_once(": ").map_or(text, |(_, behind)| behind);
@@ -364,7 +374,7 @@ fn operations_of(statement: &str) -> Vec<u16> {
         parts.remove(place);
         found = Some((1, entry));
     }
-    // The last part of some names stands anywhere behind the others.
+    // The last part of some names may be anywhere among the others.
     if found.is_none() {
         let anywhere = (1..parts.len()).flat_map(|place| (1..=place).map(move |count| (place, count)));
         let named = |(place, count): (usize, usize)| {
@@ -390,7 +400,7 @@ fn operations_of(statement: &str) -> Vec<u16> {
     named.into_iter().flat_map(|named| named.operations(&seen)).collect()
 }
 
-/// What ptxas says first of each form, by the line of its kernel.
+/// The first message of ptxas about each form, by the line of its kernel.
 fn by_ptxas(ptxas: &Path, target: &str, forms: &[&Form]) -> BTreeMap<usize, String> {
     let text = forms.iter().fold(head(target), |text, form| text + &form.kernel);
     let folder = tempfile::tempdir().unwrap();
@@ -408,17 +418,18 @@ fn by_ptxas(ptxas: &Path, target: &str, forms: &[&Form]) -> BTreeMap<usize, Stri
 }
 
 #[test]
-fn refusals_are_in_the_incumbents_words() {
-    let Some(ptxas) = vendor::tool("ptxas") else {
+fn refusals_are_in_ptxas_words() {
+    if vendor::tool("ptxas").is_none() {
         println!("skipped: target/vendor/ptxas is missing");
         return;
-    };
+    }
     let (columns, forms) = forms();
     let (mut compared, mut bad) = (0, Vec::new());
     for target in built_targets() {
         let Some(column) = columns.iter().position(|name| target.name.strip_prefix("sm_") == Some(name)) else {
             continue;
         };
+        let Some(ptxas) = vendor::tool_of("ptxas", &columns[column]) else { continue };
         let illegal: Vec<&Form> = forms.iter().filter(|form| form.verdicts[column] == 'X').collect();
         let theirs = by_ptxas(&ptxas, target.name, &illegal);
         for (i, form) in illegal.iter().enumerate() {

@@ -1,7 +1,9 @@
-//! Mutated PTX: the whole compiler gives a cubin or an error, without a panic, in bounded time and memory.
+//! Mutated PTX: the whole compiler gives a cubin or an error, without a panic, in bounded time and
+//! memory.
 //!
-//! `SASSAFRAS_MUTATIONS` is how many are tried (a few without it), `SASSAFRAS_SEED` the first seed. A seed that fails is
-//! printed; with `SASSAFRAS_MUTATIONS=1 SASSAFRAS_SEED=N SASSAFRAS_SHOW=1` its text is printed too.
+//! `SASSAFRAS_MUTATIONS` is the number of mutations (a few by default), `SASSAFRAS_SEED` the first
+//! seed. A failing seed is printed; with `SASSAFRAS_MUTATIONS=1 SASSAFRAS_SEED=N SASSAFRAS_SHOW=1`
+//! its text is printed too.
 
 #[path = "fuzz/mutations.rs"]
 mod mutations;
@@ -17,16 +19,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Without a number: as many as fit into this time.
+/// Time budget if no number is given.
 const SHARE: Duration = Duration::from_secs(8);
 /// Largest seed text in bytes.
 const MAX_TEXT: u64 = 40_000;
-/// Most memory that one compilation may hold at a time.
+/// Memory limit of one compilation.
 const MAX_BYTES: usize = 1 << 30;
-/// Longest that one compilation may take, on a machine that does other things too.
+/// Time limit of one compilation, on a busy host.
 const MAX_TIME: Duration = Duration::from_secs(60);
 
-/// Counts what is held, and the most that was.
+/// Counts the allocated memory and its maximum.
 struct Counting;
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
@@ -63,7 +65,7 @@ fn ptx_files(folder: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// Right texts: our own twice as often as those of the corpus, where that is present.
+/// Valid texts: our own twice as often as those of the corpus, if that is present.
 fn texts() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (mut own, mut corpus) = (Vec::new(), Vec::new());
@@ -80,7 +82,7 @@ fn texts() -> Vec<String> {
     all
 }
 
-/// Options that a seed chooses: a target from the file's own on, a level, a limit of registers.
+/// Options chosen by a seed: a target from the file's own on, a level, a register limit.
 fn options(seed: u64) -> Options {
     let mut random = Random::new(!seed);
     let targets = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103", "sm_110", "sm_120a", "sm_121"];
@@ -90,18 +92,19 @@ fn options(seed: u64) -> Options {
     options
 }
 
-/// Whether a refusal came from code generation: what it cannot do yet.
+/// Whether an error came from code generation, as something unsupported.
 fn late(message: &str) -> bool {
-    // The second: one instruction holds more registers than the limit leaves, which the incumbent refuses as well.
+    // The second: one instruction needs more registers than the limit, for which ptxas also rejects
+    // the file.
     message.contains("not implemented") || message.contains("registers at one instruction")
 }
 
-/// What became of a text.
+/// The outcome of a text.
 #[derive(Default)]
 struct Tally {
     tried: u64,
     compiled: u64,
-    /// Came as far as code generation: compiled, or refused there.
+    /// Reached code generation: compiled, or rejected there.
     reached: u64,
 }
 
@@ -130,7 +133,7 @@ impl Tally {
                 if diagnostics.is_empty() {
                     return Err(format!("seed {seed}: refused without a word"));
                 }
-                // A verifier that complains has found a bug of ours, not the user's.
+                // A verifier error is a compiler bug.
                 let ours = |d: &&Diagnostic| d.pos.is_none() && d.message.contains(": ") && !late(&d.message);
                 if let Some(d) = diagnostics.iter().find(ours) {
                     return Err(format!("seed {seed}: {}", d.message));
@@ -142,7 +145,7 @@ impl Tally {
     }
 }
 
-/// Ends the process when one seed takes too long: a thread cannot be stopped.
+/// Ends the process if one seed takes too long, because a thread cannot be stopped.
 fn watch(current: &'static AtomicU64) {
     std::thread::spawn(move || {
         let (mut seed, mut since) = (current.load(Relaxed), Instant::now());

@@ -1,8 +1,9 @@
-//! What the operand legalizer asks the backend, how it takes all words of an operand, and what each of its materializers does: rows S3-38 to S3-40, S3-45
-//! and S3-48 of the feature list.
+//! Operand legalization: when it consults the backend, how it handles all words of an operand, and
+//! the effect of each materializer. Rows S3-38 to S3-40, S3-45 and S3-48 of the feature list.
 //!
-//! Input: random words of the forms of `tables/encoding`, in which one operand is exchanged for one that no form takes; and small functions by hand.
-//! Output: what the recipe's steps say becomes of them, on every target that has the form.
+//! The input is random words of the forms of `tables/encoding` with one operand replaced by one
+//! that no form takes, and small handmade functions. The result must be what the recipe's steps
+//! say, on every target that has the form.
 
 #[allow(dead_code, reason = "tests/operands.rs makes the rest")]
 #[path = "operands_support/build.rs"]
@@ -26,7 +27,8 @@ fn built() -> impl Iterator<Item = &'static Target> {
     TARGETS.iter().filter(|target| target.generation.is_some())
 }
 
-/// Functions of one instruction, each of a form of these opcodes, in which the operand of a step is exchanged for one that no form takes there.
+/// Functions of one instruction, one for each form of these opcodes, in which the operand of a step
+/// is replaced by one that no form takes there.
 fn exchanged(
     wanted: impl Fn(Op, &Step) -> bool,
     by: impl Fn(&mut Function, &Step, u8) -> Operand,
@@ -103,7 +105,7 @@ fn s3_40_each_hook_decides_of_its_own_opcodes_alone() {
         }
     }
     println!("{decided:?}");
-    // The step of a read of a special register leaves it as it is.
+    // The step of a special-register read leaves it unchanged.
     let hooks = Hook::ALL.into_iter().filter(|hook| *hook != Hook::SpecialRead).map(|hook| format!("{hook:?}"));
     assert_eq!(decided.keys().cloned().collect::<BTreeSet<_>>(), hooks.collect());
 }
@@ -111,7 +113,8 @@ fn s3_40_each_hook_decides_of_its_own_opcodes_alone() {
 #[test]
 fn s3_38_and_s3_39_every_word_of_every_operand_of_several_goes_in_a_register() {
     let mut seen: BTreeMap<&str, BTreeSet<u8>> = BTreeMap::new();
-    // A part of a matrix is of registers from the start: no other operand says how many words it has.
+    // A matrix fragment is in registers from the start: no other operand determines how many words
+    // it has.
     let counted =
         |op: Op, step: &Step| op.info().roles.iter().any(|r| r.role == step.role && r.width != Width::Fragment);
     let wanted = |op: Op, step: &Step| op.recipe().category == Category::B && step.many && counted(op, step);
@@ -122,7 +125,7 @@ fn s3_38_and_s3_39_every_word_of_every_operand_of_several_goes_in_a_register() {
         legalized(&mut function);
         let after = text::print(&function);
         assert!(is_legal(&function, inst), "{}: {before} became {after}", target.name);
-        // As many moves as words, in their order, each of the next word, directly before the instruction.
+        // As many moves as words, in order, directly before the instruction, each of the next word.
         let block = &function.blocks[function.entry()];
         assert_eq!(block.len(), usize::from(width) + 2, "{}: {before} became {after}", target.name);
         let operand = function.arg(inst, role);
@@ -157,7 +160,7 @@ fn s3_45_what_reads_no_register_passes_on_every_target() {
     }
 }
 
-/// One instruction, legalized: the lines before the end.
+/// One instruction, legalized: the lines before the end of the kernel.
 fn after(target: &str, line: &str) -> Vec<String> {
     let mut function = text::parse(&format!("function k {target}\nb0:\n  {line}\n  EXIT\n")).unwrap();
     legalized(&mut function);
@@ -166,7 +169,8 @@ fn after(target: &str, line: &str) -> Vec<String> {
     lines.filter(|line| line != "EXIT").collect()
 }
 
-/// For each materializer an operand that it leaves, and one that it moves; the third is what the last instruction has then.
+/// For each materializer, an operand that it leaves and one that it moves; the third text is the
+/// operand of the last instruction then.
 #[test]
 fn s3_48_each_of_the_six_materializers_leaves_and_moves() {
     let cases = [
@@ -183,7 +187,7 @@ fn s3_48_each_of_the_six_materializers_leaves_and_moves() {
         let got = after("sm_90", moved);
         assert!(got.len() == 2 && got[0].starts_with(by), "{material:?}: {got:?}");
     }
-    // What is special stays whatever it is.
+    // A special register stays whatever it is.
     assert!(Op::S2R.recipe().steps.iter().any(|step| step.by == Material::Special));
     assert_eq!(after("sm_90", "S2R d=r1 s=s33"), ["S2R d=r1 s=s33"]);
     let all = [Material::Mat, Material::Try, Material::Special, Material::Arch, Material::Pred, Material::Uniform];

@@ -1,7 +1,9 @@
-//! The operand legalizer: rows S3-35 to S3-50 of the feature list.
+//! Operand legalization: rows S3-35 to S3-50 of the feature list.
 //!
-//! Input: instructions with operands of every kind, from the encoding tables and by hand. Output: what is encoded stays as it is; what is not becomes
-//! encoded with as few moves as any choice of operands needs, which a search of its own finds; and it computes the same, on the machine.
+//! The input is instructions with operands of every kind, from the encoding tables and handmade. An
+//! encodable instruction must stay unchanged; any other must become encodable with as few moves as
+//! any choice of operands needs, which an independent search determines; and it must compute the
+//! same on the simulator.
 
 #[path = "operands_support/build.rs"]
 mod build;
@@ -43,12 +45,12 @@ fn s3_35_every_opcode_has_a_recipe() {
 #[test]
 fn s3_36_the_seven_categories_have_their_opcodes() {
     let mut count: BTreeMap<Category, usize> = BTreeMap::new();
-    // Of the published name table; opcodes of our own come and go.
+    // Only published opcodes; our own may change.
     let published = OPS.iter().filter(|info| info.op as u16 <= 321);
     published.for_each(|info| *count.entry(info.op.recipe().category).or_default() += 1);
     use Category::*;
-    // The published counts (73, 5, 24, 3, 15, 8, 22) are of cases of another numbering.
-    assert_eq!(count, BTreeMap::from([(A, 103), (B, 11), (C, 56), (D, 2), (E, 6), (F, 10), (G, 118)]));
+    // The published counts (73, 5, 24, 3, 15, 8, 22) refer to a different numbering.
+    assert_eq!(count, BTreeMap::from([(A, 104), (B, 11), (C, 56), (D, 2), (E, 6), (F, 10), (G, 117)]));
 }
 
 #[test]
@@ -68,7 +70,7 @@ fn s3_45_what_reads_no_register_passes() {
     assert_eq!(after("sm_90", "  NOP\n  MEMBAR{fence=SC scope=GPU}"), ["NOP", "MEMBAR{scope=GPU}"]);
 }
 
-/// Takes the operands of no opcode that asks it.
+/// A backend that takes the operands of every opcode that consults it.
 struct Declines<'a>(&'a dyn SmBackend);
 
 impl SmBackend for Declines<'_> {
@@ -130,7 +132,7 @@ fn what_is_encoded_is_left_alone() {
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong[..wrong.len().min(10)].join("\n"));
 }
 
-/// Opcodes of which every combination of operands is tried: pure ones, of general registers.
+/// Opcodes for which every combination of operands is tried: pure ones on general registers.
 fn opcodes() -> impl Iterator<Item = Op> {
     let general = |op: &Op| {
         let used = op.info().roles.iter().filter(|role| role.direction == Direction::Use && role.class == Class::Reg);
@@ -139,7 +141,7 @@ fn opcodes() -> impl Iterator<Item = Op> {
     OPS.iter().filter(|info| info.built).map(|info| info.op).filter(general)
 }
 
-/// Orders of the operands that mean the same, each as the places of the operands.
+/// Equivalent orders of the operands, as permutations.
 fn same(op: Op, count: usize) -> Vec<Vec<usize>> {
     let all = match op {
         Op::IADD3 | Op::LOP3 => {
@@ -158,11 +160,12 @@ fn same(op: Op, count: usize) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// The fewest moves after which an instruction is encoded, by trying every order and every set of operands.
+/// The smallest number of moves that makes an instruction encodable, over all orders and sets of
+/// operands.
 fn fewest(target: &'static Target, op: Op, roles: &[(Role, usize)], puts: &[Put]) -> Option<usize> {
     let mut best: Option<usize> = None;
     for order in same(op, roles.len()) {
-        // A wide operand has no place where a narrow one stands.
+        // A wide operand does not fit the position of a narrow one.
         if order.iter().zip(roles).any(|(from, role)| roles[*from].1 != role.1) {
             continue;
         }
@@ -177,7 +180,7 @@ fn fewest(target: &'static Target, op: Op, roles: &[(Role, usize)], puts: &[Put]
                 continue;
             }
             let now: Vec<Put> = (0..roles.len()).map(|at| if moved(at) { Put::Reg } else { given[at] }).collect();
-            // What the upper word of a field of one word is, nobody has seen.
+            // The upper word of a one-word immediate field in a 64-bit operation is unknown.
             let unknown = |at: usize| roles[at].1 == 2 && !op.has(Prop::Fp64Pipe) && now[at].is_immediate();
             let (function, inst) = line(target, op, roles, &now);
             if !(0..roles.len()).any(unknown) && is_legal(&function, inst) {
@@ -208,7 +211,7 @@ fn s3_47_no_move_is_needless() {
                 let inst = function.blocks[function.entry()][last];
                 let fewest = fewest(target, op, &roles, &puts);
                 (tried, moves) = (tried + 1, moves + insts);
-                // A move becomes another opcode where that does it, and needs no second one.
+                // A move that can become another opcode needs no second one.
                 let enough = if op.recipe().moves.is_some() { Some(0) } else { fewest };
                 if !is_legal(&function, inst) || enough != Some(insts) {
                     wrong.push(format!(
@@ -245,8 +248,8 @@ fn s3_47_no_move_is_needless_in_front_of_what_is_no_function_of_its_sources() {
     assert!(wrong.is_empty(), "{} of {tried}: {first:#?}", wrong.len());
 }
 
-/// One instruction in text, in a kernel that ends behind it, legalized; the instructions before the end. Registers that were not there before are `new1`,
-/// `new2`, … in the order in which they are named.
+/// One instruction in text form, legalized in a kernel of its own; returns the instructions before
+/// the end. New registers are named `new1`, `new2`, … in order of occurrence.
 fn after(target: &str, lines: &str) -> Vec<String> {
     let mut function = text::parse(&format!("function k {target}\nb0:\n{lines}\n  EXIT\n")).unwrap();
     let given = function.regs.len();
@@ -283,12 +286,12 @@ fn renamed(line: &str, given: usize, names: &mut Vec<String>) -> String {
 
 #[test]
 fn s3_37_the_operands_of_a_recipe_go_in_its_order() {
-    // Of two immediates the one that is tried inline stays.
+    // Of two immediates, the `try` operand stays.
     let got = after("sm_90", "  IMAD d=r1 a=0x11 b=0x22 c=r2");
     assert_eq!(got, ["MOV d=new1 a=0x11", "IMAD d=r1 a=new1 b=0x22 c=r2"]);
     let got = after("sm_90", "  SHF{dir=L itype=U32} d=r1 a=0x11 b=r2 c=0x22");
     assert_eq!(got.len(), 2, "{got:?}");
-    // Addend and factor that both want the one place of a constant.
+    // Both the addend and the multiplicand need the single constant slot.
     let got = after("sm_90", "  FFMA d=r1 a=r2 b=c[0][0x160] c=0x3f800000");
     assert_eq!(got.len(), 2, "{got:?}");
 }
@@ -310,7 +313,7 @@ fn s3_41_a_move_from_a_special_register_is_another_opcode() {
     assert_eq!(after("sm_90", "  MOV d=r1 a=s33"), ["S2R d=r1 s=s33"]);
     assert_eq!(after("sm_90", "  UMOV d=u1 a=s37"), ["S2UR d=u1 s=s37"]);
     assert_eq!(after("sm_90", "  UMOV d=u1 a=c[0][0x160]"), ["ULDC d=u1 c=c[0][0x160]"]);
-    // The opcode does not have every guard.
+    // The opcode does not support every guard.
     assert_eq!(after("sm_90", "  @p2 UMOV d=u1 a=c[0][0x160]"), ["@p2 UMOV d=u1 a=c[0][0x160]"]);
     assert_eq!(after("sm_90", "  R2UR d=u1 a=0x11"), ["MOV d=new1 a=0x11", "R2UR d=u1 a=new1"]);
     assert_eq!(after("sm_120", "  MOV d=r1 a=c[0][0x160]"), ["LDC d=r1 c=c[0][0x160]"]);
@@ -343,7 +346,7 @@ fn signs_of_immediates_and_orders_of_operands_cost_nothing() {
         ["ISETP{cmp=GT} pu=p1 pv=Z a=r2 b=0x5 pp=Z"]
     );
     assert_eq!(after("sm_90", "  SEL d=r1 a=0x5 b=r2 pp=p3"), ["SEL d=r1 a=r2 b=0x5 pp=!p3"]);
-    // a & ~b, a in the place of b.
+    // a & ~b with the operands swapped.
     assert_eq!(after("sm_90", "  LOP3 d=r1 a=0x5 b=r2 c=Z lut=0x30 pp=!Z"), ["LOP3 d=r1 a=r2 b=0x5 c=Z lut=0xc pp=!Z"]);
 }
 
@@ -373,7 +376,7 @@ fn an_offset_that_does_not_fit_goes_to_the_address() {
     assert_eq!(after("sm_90", "  LDS d=r1 a=r2 off=0x123456").len(), 1);
 }
 
-/// The predicate of a minimum says which operand it is: these do not change places.
+/// The predicate of a minimum selects an operand, so these cannot be swapped.
 #[test]
 fn operands_stay_where_a_result_says_which_is_which() {
     let got = after("sm_100", "  VIMNMX d=r1 pu=p2 a=0x5 b=r3 pp=Z");
@@ -384,7 +387,7 @@ fn operands_stay_where_a_result_says_which_is_which() {
     assert_eq!(after("sm_100", "  VIMNMX d=r1 a=0x5 b=r3 pp=Z"), ["VIMNMX d=r1 a=r3 b=0x5 pp=Z"]);
 }
 
-/// What the upper word of a field of 32 bits is, nobody has seen: the incumbent never writes one.
+/// The upper word of a 32-bit field is unknown: ptxas never writes one.
 #[test]
 fn a_wide_integer_goes_in_registers() {
     let got = after("sm_90", "  IMAD_WIDE d={r1,r2} a=r3 b=r4 c=0x80000000");

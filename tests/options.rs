@@ -1,4 +1,4 @@
-//! The command line: the incumbent's options and words, and that a call of the library is the same.
+//! The command line: the options and messages of ptxas, and its equivalence with a library call.
 
 use std::io::Write;
 use std::path::Path;
@@ -8,7 +8,7 @@ const ONE: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entr
 const TWO: &str = ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry two() { ret; }\n";
 const BAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() {\nfrob;\nret;\n}\n";
 
-/// A folder with three files, and what is left in it afterwards.
+/// A folder with three files, and a check of what remains in it.
 struct Place(tempfile::TempDir);
 
 impl Place {
@@ -33,7 +33,7 @@ impl Place {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // A program that reads nothing may be gone already.
+        // The program may exit without reading its input.
         _ = child.stdin.take().unwrap().write_all(ONE.as_bytes());
         child.wait_with_output().unwrap()
     }
@@ -66,9 +66,9 @@ fn spellings_give_the_same_cubin() {
     assert_eq!(place.cubin("elf.o"), Some(library));
 }
 
-/// As Triton, XLA, Julia's CUDA.jl and clang call the incumbent.
+/// The calls of Triton, XLA, Julia's CUDA.jl and clang.
 #[test]
-fn callers_of_the_incumbent_are_understood() {
+fn callers_of_ptxas_are_understood() {
     let place = Place::new();
     for line in [
         "-lineinfo -v --regAllocOptLevel=2 --gpu-name=sm_90a one.ptx -o k",
@@ -97,7 +97,8 @@ fn several_files_become_one_cubin() {
     assert_eq!((said(&output).as_str(), output.status.code(), place.cubin("l")), (want, Some(255), None));
 }
 
-/// `-o /dev/null` once took the device away: an output that is no regular file is written into, and a link is followed.
+/// `-o /dev/null` once replaced the device: an output that is not a regular file is written in
+/// place, and a link is followed.
 #[test]
 fn an_output_that_is_no_file_stays_what_it_is() {
     use std::os::unix::fs::FileTypeExt;
@@ -109,7 +110,8 @@ fn an_output_that_is_no_file_stays_what_it_is() {
     let pipe = std::ffi::CString::new(at("pipe").to_str().unwrap()).unwrap();
     // SAFETY: the name is a C string that lives through the call.
     assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
-    // Held open for both, so that neither side waits for the other to come; the cubin fits into what a pipe holds.
+    // Held open for reading and writing, so that neither side blocks; the cubin fits into the
+    // pipe's buffer.
     let mut held = std::fs::OpenOptions::new().read(true).write(true).open(at("pipe")).unwrap();
     assert!(place.run("-arch=sm_90 one.ptx -o pipe").status.success());
     assert!(at("pipe").symlink_metadata().unwrap().file_type().is_fifo());
@@ -131,10 +133,8 @@ fn an_output_that_is_no_file_stays_what_it_is() {
 #[test]
 fn a_program_called_ptxas_speaks_like_it() {
     let place = Place::new();
-    let link = place.0.path().join("ptxas");
-    // Not a copy: a file that is still open for writing in a child of another test cannot be executed.
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_sassafras"), &link).unwrap();
-    let incumbent = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/vendor/ptxas");
+    let named = Path::new(env!("CARGO_BIN_EXE_ptxas"));
+    let ptxas = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/vendor/ptxas");
     for line in [
         "-arch=sm_90 bad.ptx -o k",
         "-arch=sm_90 missing.ptx -o k",
@@ -153,13 +153,13 @@ fn a_program_called_ptxas_speaks_like_it() {
         "-arch=sm_90 -O 2 one.ptx -o k",
         "-arch one.ptx -o k",
     ] {
-        let output = place.run_as(&link, line);
+        let output = place.run_as(named, line);
         assert_eq!((output.status.code(), place.cubin("k")), (Some(255), None), "{line}");
-        if incumbent.exists() {
-            assert_eq!(said(&output), said(&place.run_as(&incumbent, line)), "{line}");
+        if ptxas.exists() {
+            assert_eq!(said(&output), said(&place.run_as(&ptxas, line)), "{line}");
         }
     }
-    // What is accepted, and how many lines are said of it.
+    // Accepted options, and the number of message lines about each.
     for (line, count) in [
         ("-func-maxrregcount=32", 1),
         ("-func-maxrregcount=32 -c", 0),
@@ -176,14 +176,14 @@ fn a_program_called_ptxas_speaks_like_it() {
         ("-O", 0),
     ] {
         let line = format!("-arch=sm_90 {line} one.ptx -o ok");
-        let output = place.run_as(&link, &line);
+        let output = place.run_as(named, &line);
         assert!(output.status.success() && place.cubin("ok").is_some(), "{line}: {}", said(&output));
         assert_eq!(said(&output).lines().count(), count, "{line}: {}", said(&output));
-        if incumbent.exists() {
-            assert_eq!(said(&output), said(&place.run_as(&incumbent, &line)), "{line}");
+        if ptxas.exists() {
+            assert_eq!(said(&output), said(&place.run_as(&ptxas, &line)), "{line}");
         }
     }
-    let output = place.run_as(&link, "-arch=compute_90 one.ptx -o k");
+    let output = place.run_as(named, "-arch=compute_90 one.ptx -o k");
     assert_eq!((output.status.code(), place.cubin("k")), (Some(0), None));
 }
 
@@ -195,7 +195,7 @@ fn errors_show_the_place() {
     assert_eq!(said(&output), want);
 }
 
-/// Without an input there is the help, as with ptxas, unless the target is wrong.
+/// Without an input, the help is printed as by ptxas, unless the target is invalid.
 #[test]
 fn options_alone_print_the_help() {
     let place = Place::new();
@@ -208,9 +208,55 @@ fn options_alone_print_the_help() {
 
 #[test]
 fn the_version_is_what_callers_look_for() {
-    let output = Place::new().run("--version");
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("release 13.0, V13.0.88") && text.contains("sassafras"), "{text}");
+    let place = Place::new();
+    let text = |line: &str| String::from_utf8(place.run(line).stdout).unwrap();
+    let newest = text("--version");
+    assert!(newest.contains("release 13.5, V13.5.37") && newest.contains("sassafras"), "{newest}");
+    assert!(text("--toolkit=13.0 --version").contains("release 13.0, V13.0.88"));
+    let link = place.0.path().join("ptxas-13.0");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_sassafras"), &link).unwrap();
+    let output = place.run_as(&link, "--version");
+    assert!(String::from_utf8(output.stdout).unwrap().contains("release 13.0, V13.0.88"));
+    assert!(said(&place.run_as(&link, "-arch=sm_90 bad.ptx -o k")).starts_with("ptxas bad.ptx, line"));
+}
+
+/// Options that ptxas 13.5 has and 13.0 does not: each acts, is accepted or is refused, in its
+/// words where it is there.
+#[test]
+fn options_of_13_5_act_or_are_refused() {
+    let place = Place::new();
+    let link = place.0.path().join("ptxas");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_sassafras"), &link).unwrap();
+    let newest = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/vendor/13.5/ptxas");
+    for line in [
+        "--position-independent-code=true",
+        "-pic=true -suppress-position-independent-code-warning",
+        "-pic=true -w",
+        "-enable-func-clone-sc=true",
+        "-enable-func-clone-sc=true -c",
+        "-jobserver",
+    ] {
+        let line = format!("-arch=sm_90 {line} one.ptx -o ok");
+        let output = place.run_as(&link, &line);
+        assert!(output.status.success() && place.cubin("ok").is_some(), "{line}: {}", said(&output));
+        if newest.exists() {
+            assert_eq!(said(&output), said(&place.run_as(&newest, &line)), "{line}");
+        }
+    }
+    // 13.0 warns of none of them.
+    assert!(said(&place.run("--toolkit=13.0 -arch=sm_90 -pic=true one.ptx -o ok")).is_empty());
+    let refused = place.run("-arch=sm_90 -apply-controls=file one.ptx -o no");
+    assert!(!refused.status.success() && said(&refused).contains("apply-controls"), "{}", said(&refused));
+    assert!(said(&place.run("-arch=sm_90 -v2 one.ptx -o ok")).contains("info    : Processing"));
+    let listed = |program: &Path, line: &str| {
+        let text = String::from_utf8(place.run_as(program, line).stdout).unwrap();
+        text.lines().map(|l| l.parse().unwrap()).collect::<std::collections::BTreeSet<u32>>()
+    };
+    let ours = listed(&link, "--list-arch");
+    assert!(ours.contains(&75) && ours.contains(&107) && ours == listed(&link, "-arch-ls"));
+    if newest.exists() {
+        assert_eq!(ours, listed(&newest, "--list-arch"));
+    }
 }
 
 #[test]
@@ -229,9 +275,9 @@ fn threads_may_compile_at_the_same_time() {
     assert!(cubins.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
-/// The incumbent's warnings about a module, word for word and in its order.
+/// The warnings of ptxas about a module, word for word and in its order.
 #[test]
-fn warnings_are_the_incumbents() {
+fn warnings_are_ptxas() {
     let place = Place::new();
     let head = ".version 6.3\n.target sm_60\n.address_size 64\n";
     let entry =
@@ -256,7 +302,8 @@ fn warnings_are_the_incumbents() {
     assert!(!refused.status.success() && place.cubin("k2").is_none(), "{}", said(&refused));
 }
 
-/// A list may be given several times, all of it counts, and there is nothing to warn of; of a single value the last counts, with a warning.
+/// A list option may be repeated without a warning, and all values count; of other options the last
+/// value counts, with a warning.
 #[test]
 fn lists_may_be_given_several_times() {
     let place = Place::new();
@@ -266,7 +313,7 @@ fn lists_may_be_given_several_times() {
         let output = place.run(&format!("-arch=sm_90 -Werror {line} two.ptx -o k"));
         assert!(output.status.success() && said(&output).is_empty(), "{line}: {}", said(&output));
     }
-    // The second is looked at, too.
+    // The second value is checked, too.
     let output = place.run("-arch=sm_90 --knob 464=0 --knob NoSuchKnob=1 one.ptx -o k");
     assert!(!output.status.success() && said(&output).contains("Knob 'NoSuchKnob' is not known"), "{}", said(&output));
     let output = place.run("-arch=sm_90 -dlcm ca -dlcm cg one.ptx -o k");

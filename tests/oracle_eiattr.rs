@@ -1,9 +1,11 @@
-//! Our cubins beside the incumbent's for the same kernels: attributes, sections, symbols, and what the vendor's tools say.
+//! Compares our cubins with those of ptxas for the same kernels: attributes, sections, symbols, and
+//! the output of NVIDIA's tools.
 //!
-//! Input: small kernels for all 23 targets, compiled by the incumbent; the facts of each kernel (code, registers, parameters,
-//! offsets) are taken from there and everything else is made from nothing by the writer. Expected: the same attribute
-//! records with the same payloads, the same sections and symbols, the same text from nvdisasm and cuobjdump. Where ours
-//! differ on purpose, the row of `eiattr.ron` or `elf/compat.ron` says so in its column `differ`, and this test reads it there.
+//! The input is small kernels for all 23 targets, compiled by ptxas. The facts of each kernel
+//! (code, registers, parameters, offsets) are taken from there, and the writer generates everything
+//! else. The attribute records and payloads, sections, symbols, and the output of nvdisasm and
+//! cuobjdump must be equal. Intended differences are in the column `differ` of `eiattr.ron` or
+//! `elf/compat.ron`, which this test reads.
 
 mod cubin_support;
 
@@ -18,14 +20,14 @@ use sassafras::tables::targets::Target;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The facts of a cubin without anything that was only kept.
+/// The facts of a cubin, without anything that was only kept.
 fn facts_only(cubin: &Cubin) -> Cubin {
     let mut cubin = Cubin { kept: Kept::default(), ..cubin.clone() };
     cubin.functions.iter_mut().for_each(|function| function.kept_attributes.clear());
     cubin
 }
 
-/// The incumbent's file made again from its facts.
+/// The file of ptxas, regenerated from its facts.
 fn from_nothing(bytes: &[u8]) -> Result<Vec<u8>, String> {
     write(&facts_only(&read(bytes).map_err(|e| e.to_string())?)).map_err(|e| e.to_string())
 }
@@ -39,7 +41,7 @@ fn same(what: &str, theirs: &str, ours: &str) -> Result<(), String> {
     Err(format!("{what} differs\n    theirs: {before}\n    ours:   {after}"))
 }
 
-/// What the tools say about the incumbent's file and about ours.
+/// The output of the tools for ptxas's file and for ours.
 fn tools_agree(bytes: &[u8], nvdisasm: &Path, cuobjdump: &Path) -> Result<(), String> {
     let ours = from_nothing(bytes)?;
     show(cuobjdump, &["-elf"], &ours).map_err(|e| format!("cuobjdump -elf: {e}"))?;
@@ -52,7 +54,7 @@ fn tools_agree(bytes: &[u8], nvdisasm: &Path, cuobjdump: &Path) -> Result<(), St
     Ok(())
 }
 
-/// All kernels in one module, with every target.
+/// All kernels in one module, on every target.
 #[test]
 fn the_tools_read_cubins_made_from_nothing() {
     let (Some(ptxas), Some(nvdisasm), Some(cuobjdump)) = (tool("ptxas"), tool("nvdisasm"), tool("cuobjdump")) else {
@@ -66,8 +68,8 @@ fn the_tools_read_cubins_made_from_nothing() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A record as text: name, format, payload; the number of a symbol at its head is replaced by the symbol's name. `None`
-/// where the table says that ours differs.
+/// A record as text: name, format, payload; a leading symbol index is replaced by the symbol's
+/// name. `None` if the table says that ours differs.
 fn shown(record: &Attribute, section: &str, symbols: &[String]) -> Option<String> {
     if section == ".nv.compat" {
         let row = COMPAT.iter().find(|row| row.id == record.id);
@@ -105,9 +107,9 @@ fn attributes_agree(bytes: &[u8], ours: &[u8]) -> Result<(), String> {
     same("the attributes", &lines(&theirs), &lines(&ours))
 }
 
-/// Every record of every kernel on every target, in the incumbent's order, with the incumbent's payload.
+/// Every record of every kernel on every target, in the order of ptxas and with its payload.
 #[test]
-fn attributes_are_the_incumbents() {
+fn attributes_are_ptxas() {
     let Some(ptxas) = tool("ptxas") else { return };
     let wrong = failures(all_jobs(), |(target, (name, body))| {
         let bytes = compile(&ptxas, body, target, &[])?;
@@ -117,7 +119,8 @@ fn attributes_are_the_incumbents() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Sections (name, type, flags, alignment, size) and symbols (name, info, other, section, value, size), read independently.
+/// Sections (name, type, flags, alignment, size) and symbols (name, info, other, section, value,
+/// size), read independently of our reader.
 fn skeleton(bytes: &[u8]) -> Result<(Vec<String>, Vec<String>), String> {
     let header = elf::FileHeader64::<LE>::parse(bytes).map_err(|e| e.to_string())?;
     let sections = header.sections(LE, bytes).map_err(|e| e.to_string())?;
@@ -131,12 +134,12 @@ fn skeleton(bytes: &[u8]) -> Result<(Vec<String>, Vec<String>), String> {
         let name = name(i).unwrap_or_default();
         let capsule = flags & 0x1000_0000 != 0;
         let empty_relocs = name.starts_with(".rela") && size == 0;
-        // The frame entries of device functions are ours, and so are their relocations.
+        // The frame entries of device functions are our own, and so are their relocations.
         let frame_relocs = [".rel.debug_frame", ".rela.debug_frame"].contains(&name.as_str());
         if capsule || empty_relocs || frame_relocs {
             continue;
         }
-        // String tables differ by the capsule's names, the frame by what it tells of returns.
+        // String tables differ by the capsule's names, the frame section by the return addresses.
         let varies = [".shstrtab", ".strtab", ".symtab", ".debug_frame"];
         let size = if varies.contains(&name.as_str()) { 0 } else { size };
         shown.push(format!("{name} {kind:#x} {flags:#x} {} {size:#x}", section.sh_addralign(LE)));
@@ -145,7 +148,7 @@ fn skeleton(bytes: &[u8]) -> Result<(Vec<String>, Vec<String>), String> {
     let mut symbols: Vec<String> = Vec::new();
     for symbol in table.iter().skip(1) {
         let text = String::from_utf8_lossy(symbol.name(LE, table.strings()).map_err(|e| e.to_string())?).into_owned();
-        // The incumbent leaves nameless remains of symbols that it removed.
+        // ptxas leaves nameless remnants of removed symbols.
         if !text.is_empty() {
             let home = name(usize::from(symbol.st_shndx(LE).0));
             let (info, other) = (symbol.st_info().0, symbol.st_other().0);
@@ -162,7 +165,7 @@ fn skeleton(bytes: &[u8]) -> Result<(Vec<String>, Vec<String>), String> {
 }
 
 #[test]
-fn sections_and_symbols_are_the_incumbents() {
+fn sections_and_symbols_are_ptxas() {
     let Some(ptxas) = tool("ptxas") else { return };
     let wrong = failures(all_jobs(), |(target, (name, body))| {
         let bytes = compile(&ptxas, body, target, &[])?;
@@ -174,10 +177,10 @@ fn sections_and_symbols_are_the_incumbents() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Parameters as their declarations say: size, alignment, pointer space, alignment of what is pointed to.
+/// Parameters by declaration: size, alignment, pointer space, alignment of the pointee.
 type Declared = (u16, u32, u8, u8);
 
-/// Declarations of three of the kernels, written down from their PTX.
+/// Declarations of three of the kernels, transcribed from their PTX.
 const DECLARED: [(&str, &str, &[Declared]); 3] = [
     ("plain", "saxpy", &[(8, 8, 4, 2), (8, 8, 4, 2), (4, 4, 0, 0), (4, 4, 0, 0)]),
     (
@@ -199,7 +202,7 @@ const DECLARED: [(&str, &str, &[Declared]); 3] = [
     ("large", "large", &[(8, 8, 4, 4), (5000, 8, 0, 0), (4, 4, 0, 0)]),
 ];
 
-/// Parameters placed one after the other; alignment counts from the start of the bank.
+/// Places parameters one after the other; alignment is relative to the start of the bank.
 fn place(declared: &[Declared], base: u32) -> (Vec<Param>, u32) {
     let (mut params, mut end) = (Vec::new(), base);
     for (ordinal, (size, align, space, pointee_align_log2)) in declared.iter().copied().enumerate() {
@@ -210,7 +213,8 @@ fn place(declared: &[Declared], base: u32) -> (Vec<Param>, u32) {
     (params, end - base)
 }
 
-/// A cubin whose facts come from the declarations, not from the reader; code, registers and exits are the incumbent's.
+/// A cubin whose facts come from the declarations instead of the reader; code, registers and exits
+/// are those of ptxas.
 fn by_hand(bytes: &[u8], target: &str, name: &str, declared: &[Declared]) -> Result<Vec<u8>, String> {
     let theirs = read(bytes).map_err(|e| e.to_string())?;
     let code = theirs.function(name).ok_or("there is no such kernel")?;
@@ -238,7 +242,7 @@ fn by_hand(bytes: &[u8], target: &str, name: &str, declared: &[Declared]) -> Res
 }
 
 #[test]
-fn facts_written_by_hand_give_the_incumbents_records() {
+fn facts_written_by_hand_give_ptxas_records() {
     let Some(ptxas) = tool("ptxas") else { return };
     let jobs = TARGETS.iter().flat_map(|target| DECLARED.iter().map(move |kernel| (*target, *kernel)));
     let wrong = failures(jobs.collect(), |(target, (file, name, declared))| {

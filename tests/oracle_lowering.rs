@@ -1,16 +1,18 @@
-//! Each lowering beside the incumbent's, on the machine.
+//! Compares each lowering with that of ptxas, on the simulator.
 //!
-//! Input: `tests/cases/lowering/forms.txt`, one instruction form per line. Each becomes a kernel of 32 threads a block, the first with
-//! numbers on edges, the others with random ones; our cubin and that of ptxas for the same PTX run on the machine, and all memory
-//! they wrote is equal bit for bit. The PTX interpreter executes the same text and leaves the same memory, up to the ISA's bounds
-//! (`support/judge.rs`). What the machine or the interpreter refuses by name has no anchor; `unanchored.txt` lists it with the
-//! reason, exactly: a line that is missing and one that says nothing any more are both failures (`SASSAFRAS_BLESS=1` writes the list of a full run), and
-//! any other fault is wrong. Without ptxas the test says so and stops.
+//! The input is `tests/cases/lowering/forms.txt`, one instruction form per line. Each becomes a
+//! kernel with blocks of 32 threads, the first with edge values, the others with random ones. Our
+//! cubin and that of ptxas for the same PTX run on the simulator, and all memory they write must be
+//! equal bit for bit. The PTX interpreter executes the same text and must leave the same memory, up
+//! to the ISA's error bounds (`support/judge.rs`). A form that the simulator or the interpreter
+//! does not support has no anchor; `unanchored.txt` lists these with the reason. A missing line and
+//! an obsolete one are both failures (`SASSAFRAS_BLESS=1` writes the list of a full run), and so is
+//! any other fault. Without ptxas the test says so and stops.
 //!
-//! `SASSAFRAS_ORACLE=all` runs each form with 1,024 random rows at -O0 and -O3, `SASSAFRAS_ORACLE=levels` with 96 at both; else it has
-//! 96, and -O0 on one target.
-//! `SASSAFRAS_CASE=a,b` takes only the forms that contain one of the texts, `SASSAFRAS_SM=90,100` only these targets;
-//! `SASSAFRAS_KEEP=FOLDER` keeps the modules there.
+//! `SASSAFRAS_ORACLE=all` runs each form with 1,024 random rows at -O0 and -O3,
+//! `SASSAFRAS_ORACLE=levels` with 96 at both; the default is 96, with -O0 on one target only.
+//! `SASSAFRAS_CASE=a,b` selects the forms that contain one of the texts, `SASSAFRAS_SM=90,100`
+//! these targets; `SASSAFRAS_KEEP=FOLDER` keeps the modules there.
 
 use lowering_support::forms::{Form, RESULTS, STRIDE, THREADS, folder, forms, module};
 use sassafras::compile::{Options, compile};
@@ -32,21 +34,22 @@ mod lowering_support {
 
 /// One target of each generation, and the one with 64-bit integer opcodes.
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
-/// Targets with a set of instructions of their own; their few forms run at both levels.
+/// Targets with an instruction set of their own; their few forms run at both levels.
 const OWN: [&str; 2] = ["sm_100a", "sm_120a"];
-/// Forms compiled together.
+/// Number of forms compiled together.
 const CHUNK: usize = 50;
-/// Blocks: one with numbers on edges, the others random.
+/// Blocks: one with edge values, the others random.
 const BLOCKS: usize = 4;
 const BLOCKS_ALL: usize = 33;
 
-/// What a run of forms found.
+/// The findings of a run.
 #[derive(Default)]
 struct Found {
     wrong: Vec<String>,
-    /// By how it was run (`sm_90 -O3 FORM`, `sm_90 ptx FORM`): why there is no anchor; empty where there is.
+    /// By run (`sm_90 -O3 FORM`, `sm_90 ptx FORM`): the reason for a missing anchor; empty if there
+    /// is one.
     anchors: BTreeMap<String, String>,
-    /// Forms that have no results to compare.
+    /// Forms without results to compare.
     executed: BTreeSet<String>,
 }
 
@@ -57,7 +60,7 @@ struct Job<'a> {
     forms: Vec<(usize, &'a Form)>,
 }
 
-/// What all jobs share.
+/// Shared state of all jobs.
 struct Bench {
     ptxas: PathBuf,
     input: Vec<u8>,
@@ -65,8 +68,9 @@ struct Bench {
 }
 
 impl Bench {
-    /// Runs a form's kernel; with time, too early a read is a fault. The incumbent's go without: rows of the latency tables may be more
-    /// careful than it, which is the business of tests/machine.rs and tests/hazards.rs.
+    /// Runs a form's kernel; with timing, a premature read is a fault. Code of ptxas runs without
+    /// timing, because the latency tables may be more conservative; that is tested in
+    /// tests/simulate_ptxas.rs and tests/hazards.rs.
     fn execute(&self, cubin: &[u8], kernel: usize, timed: bool) -> Result<Vec<u8>, Fault> {
         let mut values = [ArgValue::Buffer { bytes: self.input.clone(), writable: true }];
         let how = How { timed, ..How::default() };
@@ -77,7 +81,7 @@ impl Bench {
         }
     }
 
-    fn incumbent(&self, target: &str, level: u8, source: &str) -> Vec<u8> {
+    fn ptxas(&self, target: &str, level: u8, source: &str) -> Vec<u8> {
         let dir = tempfile::tempdir().unwrap();
         let (ptx, cubin) = (dir.path().join("k.ptx"), dir.path().join("k.cubin"));
         std::fs::write(&ptx, source).unwrap();
@@ -115,7 +119,7 @@ impl Bench {
                 return found.wrong.push(diagnostics.iter().map(|d| d.render(job.target, source)).collect());
             }
         };
-        let theirs = self.incumbent(job.target, level, source);
+        let theirs = self.ptxas(job.target, level, source);
         for ((number, form), third) in job.forms.iter().zip(judged) {
             let how = format!("{} -O{level} {}", job.target, form.text);
             let mine = match self.execute(&ours, *number, true) {
@@ -132,16 +136,16 @@ impl Bench {
             interpreter(job.target, form, &how, &mine, third, found);
             match self.execute(&theirs, *number, false) {
                 Err(fault) if fault.is_refused() => drop(found.anchors.insert(how, reason(&fault))),
-                Err(fault) => found.wrong.push(format!("{how}: the incumbent's cubin: {fault}")),
+                Err(fault) => found.wrong.push(format!("{how}: ptxas's cubin: {fault}")),
                 Ok(bytes) if bytes == mine => drop(found.anchors.insert(how, String::new())),
-                Ok(_) if form.incumbent_wrong => drop(found.anchors.insert(how, "the incumbent is wrong".to_string())),
+                Ok(_) if form.ptxas_wrong => drop(found.anchors.insert(how, "ptxas is wrong".to_string())),
                 Ok(bytes) => found.wrong.push(format!("{how}: {}", first_difference(&mine, &bytes))),
             }
         }
     }
 }
 
-/// What the interpreter says about our result.
+/// Compares our result with the interpreter.
 fn interpreter(target: &str, form: &Form, how: &str, mine: &[u8], third: &Result<Vec<u8>, Fault>, found: &mut Found) {
     let anchor = format!("{target} ptx {}", form.text);
     match third.as_ref().map(|bytes| judge::difference(&form.text, STRIDE, RESULTS, mine, bytes)) {
@@ -152,7 +156,7 @@ fn interpreter(target: &str, form: &Form, how: &str, mine: &[u8], third: &Result
     }
 }
 
-/// A refusal's text without the instruction's word and its place.
+/// The message of a refusal without the instruction's word and position.
 fn reason(fault: &Fault) -> String {
     let text = fault.what.split(" at line ").next().unwrap_or_default();
     let named = text.strip_prefix("invalid instruction ").and_then(|rest| rest.split_once(": "));
@@ -169,7 +173,7 @@ fn first_difference(mine: &[u8], theirs: &[u8]) -> String {
     format!("thread {thread} byte {byte}: {} and not {} (of{inputs})", words(mine), words(theirs))
 }
 
-/// The words of a list in the environment.
+/// The words of a list in an environment variable.
 fn chosen(name: &str) -> Vec<String> {
     std::env::var(name).map_or(Vec::new(), |list| list.split(',').map(str::to_string).collect())
 }
@@ -213,7 +217,7 @@ fn found(bench: &Bench, jobs: &[Job]) -> Found {
     found.into_inner().unwrap()
 }
 
-/// What the list says against what was found; a full run has found everything that it may say.
+/// Compares the list with the findings; a full run must use every line.
 fn check_list(found: &Found, full: bool) {
     let path = folder().join("unanchored.txt");
     let missing: BTreeMap<&String, &String> = found.anchors.iter().filter(|(_, why)| !why.is_empty()).collect();
@@ -253,13 +257,11 @@ fn count(found: &Found, forms: &[Form], blocks: usize) {
         (some.clone().count(), some.filter(|(_, why)| !why.is_empty()).count())
     };
     let ((machine, refused), (interpreter, lacking)) = (way(false), way(true));
-    println!(
-        "the incumbent's cubins: {machine} runs, {refused} refused; the interpreter: {interpreter}, {lacking} refused"
-    );
+    println!("ptxas's cubins: {machine} runs, {refused} refused; the interpreter: {interpreter}, {lacking} refused");
 }
 
 #[test]
-fn lowerings_agree_with_the_incumbent() {
+fn lowerings_agree_with_ptxas() {
     let ptxas = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/vendor/ptxas");
     if !ptxas.exists() {
         println!("skipped: target/vendor/ptxas is missing");

@@ -1,13 +1,14 @@
-//! Whole cubins through our disassembler and the vendor's.
+//! Compares our disassembler with nvdisasm on whole cubins.
 //!
-//! Of every kernel of the executed cases and of the corpus, on every target, compiled by the incumbent (-O0 and -O3) and by
-//! us: each line of our listing is the vendor's, and assembles to its word. The words of a target go to the vendor's
-//! disassembler in one batch. The files of ours go one by one as well, since it must accept them as files; with
-//! `SASSAFRAS_ORACLE=all` each of them, without it each kernel on one target.
+//! Every kernel of the executed cases and of the corpus, on every target, compiled by ptxas (-O0
+//! and -O3) and by us: each line of our listing must equal that of nvdisasm and assemble to its
+//! word. The words of a target are disassembled in one batch. Our files are also passed one by one,
+//! because nvdisasm must accept them as files: with `SASSAFRAS_ORACLE=all` each of them, otherwise
+//! each kernel on one target.
 
 #[path = "support/listed.rs"]
 mod listed;
-// The test of single words uses the rest of it.
+// The test of single words uses the rest of the module.
 #[allow(dead_code)]
 #[path = "support/vendor.rs"]
 mod vendor;
@@ -16,11 +17,11 @@ use listed::{Line, TARGETS, Wrong};
 use std::path::Path;
 use std::process::Command;
 
-/// Code of one target, to be disassembled in one go.
+/// The code of one target, disassembled in one batch.
 struct Batch {
     sm: &'static str,
     words: Vec<u128>,
-    /// For each word, where it comes from, what we print and where its function starts in the batch.
+    /// For each word: its origin, our text, and the start of its function in the batch.
     lines: Vec<(String, Line, u64)>,
 }
 
@@ -41,7 +42,7 @@ impl Batch {
         }
     }
 
-    /// Every line against the vendor's text of the word at its place in the batch.
+    /// Compares every line with nvdisasm's text of the word at its position in the batch.
     fn judge(self, wrong: &mut Wrong) {
         let texts = vendor::disassemble(&self.words, self.sm);
         println!("sm_{}: {} words", self.sm, self.words.len());
@@ -57,7 +58,8 @@ impl Batch {
     }
 }
 
-/// Our text with the target of a branch moved to where the function starts, if the vendor's has that target.
+/// Our text with a branch target relocated to the function's start, if nvdisasm's text has that
+/// target.
 fn moved(ours: &str, theirs: &str, start: u64) -> String {
     let Some((before, target)) = ours.rsplit_once(' ') else { return ours.to_string() };
     let Some(at) = target.strip_prefix("0x").and_then(|t| u64::from_str_radix(t, 16).ok()) else {
@@ -81,7 +83,7 @@ fn stem(path: &Path) -> String {
 }
 
 #[test]
-fn the_incumbents_code_prints_and_assembles() {
+fn the_ptxas_code_prints_and_assembles() {
     if missing() {
         return;
     }
@@ -107,7 +109,7 @@ fn the_incumbents_code_prints_and_assembles() {
 }
 
 #[test]
-fn our_code_prints_as_the_vendor_prints_it() {
+fn our_code_prints_as_nvdisasm_prints_it() {
     if missing() {
         return;
     }
@@ -138,7 +140,8 @@ fn our_code_prints_as_the_vendor_prints_it() {
     wrong.report();
 }
 
-/// A file of ours as `nvdisasm -c` prints it, line by line; and `cuobjdump -sass` names its functions.
+/// Compares one of our files with `nvdisasm -c`, line by line; `cuobjdump -sass` must list its
+/// functions.
 fn judge_file(sm: &str, origin: &str, bytes: &[u8], path: &Path, wrong: &mut Wrong) {
     let (ours, theirs) = match (listed::ours(bytes), listed::theirs(path)) {
         (Ok(ours), Ok(theirs)) => (ours, theirs),
@@ -164,7 +167,7 @@ fn judge_file(sm: &str, origin: &str, bytes: &[u8], path: &Path, wrong: &mut Wro
     }
 }
 
-/// What `cuobjdump -sass` prints; it looks for the disassembler on the path.
+/// The output of `cuobjdump -sass`, which looks for nvdisasm on the path.
 fn cuobjdump(path: &Path) -> Result<String, String> {
     let tool = vendor::tool("cuobjdump").ok_or("no cuobjdump")?;
     let folder = tool.parent().map(|p| p.display().to_string()).unwrap_or_default();

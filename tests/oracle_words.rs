@@ -1,17 +1,21 @@
-//! Every distinct instruction word of the incumbent, over the corpus and our own files.
+//! Decodes and prints every distinct instruction word of ptxas, over the corpus and our own files.
 //!
-//! Input: PTX files (`../shared/corpus`, where it is there, for the targets of its manifest at -O3 and for its own at -O0;
-//! `tests/cases/words`, `tests/cases/exec` and `tests/corpus`), each compiled by the incumbent once: its distinct words stay in
-//! `target/oracle_words`, and so do the disassembler's texts of them. Checked, with the control field set aside: each word
-//! decodes, prints as nvdisasm prints it, and comes back from that text. Printed for each target: the share of words and of classes
-//! (mnemonic, modifiers and shape of the operands) for each of the three. `tests/oracle/words_not_yet.txt` holds what is missing,
-//! exactly.
+//! The input is PTX files (`../shared/corpus`, if present, for the targets of its manifest at -O3
+//! and for its own at -O0; `tests/cases/words`, `tests/cases/exec` and `tests/corpus`), each
+//! compiled by ptxas once; its distinct words and nvdisasm's texts of them are kept in
+//! `target/oracle_words`. With the control field ignored, each word must decode, print as nvdisasm
+//! prints it, and be parsed back from that text. For each target, the test prints the share of
+//! words and of classes (mnemonic, modifiers and operand shapes) that pass each of the three.
+//! `tests/oracle/words_not_yet.txt` lists exactly what is missing.
 //!
-//! Without variables each file goes to one of its targets by turns; `SASSAFRAS_ORACLE=all` takes all of them, and each file for all later
-//! targets besides; `SASSAFRAS_SM=90,90a` only these targets; `SASSAFRAS_CASE=TEXT` the files whose name contains it.
+//! By default each file is compiled for one of its targets in rotation; `SASSAFRAS_ORACLE=all`
+//! takes all of them, and each file for all later targets besides; `SASSAFRAS_SM=90,90a` selects
+//! targets, `SASSAFRAS_CASE=TEXT` the files whose name contains it.
 
 #[path = "support/gathered.rs"]
 mod gathered;
+#[path = "support/manifest.rs"]
+mod manifest;
 #[path = "support/vendor.rs"]
 mod vendor;
 
@@ -21,10 +25,10 @@ use sassafras::tables::Target;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Words that go to the disassembler in one run.
+/// Number of words per run of nvdisasm.
 const BATCH: usize = 60_000;
 
-/// How far a word came.
+/// The stage that a word reached.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Reached {
     Nothing,
@@ -33,14 +37,14 @@ enum Reached {
     Returns,
 }
 
-/// Of one target, by class: words at each stage, and the first that falls short.
+/// Statistics of one target, by class: words at each stage, and the first that falls short.
 #[derive(Default)]
 struct Class {
     words: [usize; 4],
     short: Option<String>,
 }
 
-/// What the disassembler prints of some words; kept in a file that is named by them.
+/// The texts of nvdisasm for some words, cached in a file named by a hash of them.
 fn texts(words: &[u128], sm: &str) -> Vec<Option<String>> {
     let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
     let path = folder().join(format!("sm_{sm}.{:016x}.texts", hash(&bytes)));
@@ -55,7 +59,7 @@ fn texts(words: &[u128], sm: &str) -> Vec<Option<String>> {
     list
 }
 
-/// How far a word at an address comes, and what is wrong with it.
+/// The stage that a word at an address reaches, and the error.
 fn judge(target: &Target, word: u128, at: u64, theirs: &str) -> (Reached, String) {
     let inst = match sass::decode(target, word) {
         Ok(inst) => inst,
@@ -82,7 +86,8 @@ fn class(text: &str) -> String {
     format!("{mnemonic} {}", shapes.join(" ")).trim_end().replace(".reuse", "")
 }
 
-/// An operand without its numbers: a register's file, `I` for a number, names of special registers as `SR`.
+/// An operand without its numbers: a register's file, `I` for a number, `SR` for a special
+/// register.
 fn shape(operand: &str) -> String {
     let mut out = String::new();
     let mut rest = operand.trim_start_matches(['+', '-', '~', '!']);
@@ -153,7 +158,7 @@ fn print(sm: &str, classes: &BTreeMap<String, Class>) {
 }
 
 #[test]
-fn every_word_of_the_incumbent_is_known() {
+fn every_word_of_ptxas_is_known() {
     if vendor::tool("ptxas").is_none() || vendor::tool("nvdisasm").is_none() {
         println!("skipped: no ptxas or nvdisasm in target/vendor");
         return;
@@ -182,7 +187,7 @@ fn every_word_of_the_incumbent_is_known() {
     for (key, (words, short)) in &missing {
         println!("{key}: {words:?} {short}");
     }
-    assert!(missing.is_empty(), "{} classes of the incumbent's are not known", missing.len());
+    assert!(missing.is_empty(), "{} classes of ptxas's are not known", missing.len());
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The pass manager: what `--print-phases` lists, what each option about passes does, and that bisecting
-//! finds the pass behind which a fault was planted.
+//! The pass manager: the output of `--print-phases`, the effect of each option about passes, and
+//! that bisecting finds the pass after which a fault was planted.
 
 use sassafras::bisect::{Launch, Verdict, bisect};
 use sassafras::compile::{Options, compile};
@@ -10,8 +10,9 @@ use sassafras::tables::{Op, Pass, Phase, Role};
 use std::process::Command;
 use std::sync::Arc;
 
-/// Work for every optional pass: a division by a constant, a repeated product, an address with an offset, an
-/// atomic operation without a result, a loop with an invariant division, a short arm.
+/// Contains work for every optional pass: a division by a constant, a repeated product, an address
+/// with an offset, an atomic operation without a result, a loop with an invariant division, a short
+/// conditional.
 const KERNEL: &str = "
 .version 8.0
 .target sm_75
@@ -53,7 +54,7 @@ fn arguments() -> Vec<ArgValue> {
     vec![out, ArgValue::Scalar { bytes: 3u32.to_le_bytes().to_vec() }]
 }
 
-/// Moves the first store of a function four bytes on.
+/// Moves the address of a function's first store by four bytes.
 fn spoil(function: &mut Function) {
     let stores = function.layout.iter().flat_map(|b| function.blocks[*b].clone());
     let store = stores.into_iter().find(|inst| function.insts[*inst].op == Op::STG);
@@ -107,7 +108,7 @@ fn the_result_is_right_without_each_optional_pass() {
     }
 }
 
-/// What the program prints on standard output, with its exit status.
+/// The program's standard output and exit status.
 fn printed(arguments: &[&str]) -> (String, bool) {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("k.ptx");

@@ -1,7 +1,8 @@
 //! Text cases of single phases: `tests/cases/phases/*.ori`.
 //!
-//! A case is a comment that says what it shows, a line `# phases: NAME ...`, an Ori function, a line `----`, and the function
-//! that the phases must make of it, exactly. With `BLESS=1` the last part is written anew; read it before you commit it.
+//! A case is a comment about its purpose, a line `# phases: NAME ...`, an Ori function, a line
+//! `----`, and the exact function that the phases must produce. `BLESS=1` rewrites the last part;
+//! review it before committing.
 
 use sassafras::ori::{text, verify};
 use sassafras::pass;
@@ -24,7 +25,7 @@ fn case(path: &Path) -> Result<(), String> {
     let source = std::fs::read_to_string(path).map_err(|e| format!("{name}: {e}"))?;
     let (head, expected) = source.split_once(MARK).ok_or_else(|| format!("{name}: no line ----"))?;
     let phases = head.lines().find_map(|l| l.strip_prefix("# phases: ")).ok_or_else(|| format!("{name}: no phases"))?;
-    // Comments become empty lines, so that line numbers in messages stay those of the file.
+    // Comments become empty lines, so that line numbers in messages match the file.
     let body: String = head.lines().skip_while(|l| l.starts_with('#')).map(|l| format!("{l}\n")).collect();
     let mut function = text::parse(&body).map_err(|e| format!("{name}: {e}"))?;
     let wrong = verify::verify(&function);

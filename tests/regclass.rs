@@ -1,13 +1,14 @@
 //! The register-class descriptors: rows S1-36 to S1-38 and S1-42 of the feature list.
 //!
-//! Input: `tables/regclass/` and the forms of `tables/encoding/`. Checked: every published category stands at its opcodes; no form has an operand in a
-//! register file that the category does not have, where the published table says so.
+//! The input is `tables/regclass/` and the forms of `tables/encoding/`. Every published category
+//! must be that of its opcodes; if the published table lists register files, no form may have an
+//! operand outside them.
 
 use sassafras::tables::Op;
 use sassafras::tables::encoding::{FORMS, Kind, forms_of};
 use sassafras::tables::regclass::{CATEGORIES, Category, Descriptor, FIELDS, LOOK_UPS, MEMORY_PATH, memory_path};
 
-/// The published table, row by row: opcodes from and to, categories from and to.
+/// The published table, row by row: first and last opcode, first and last category.
 const PUBLISHED: [[u16; 4]; 53] = [
     [3, 3, 489, 489],
     [4, 4, 106, 106],
@@ -91,7 +92,8 @@ fn descriptors_are_the_published_ones() {
     assert_eq!(groups.len(), 8);
 }
 
-/// Seven opcodes whose published name is theirs: every form on every target keeps to the files, and the table says which operands have registers at all.
+/// Seven opcodes with the same published name: every form on every target stays within the files,
+/// and the table lists which operands are registers at all.
 #[test]
 fn forms_keep_to_the_files_of_the_descriptor() {
     let speaks: Vec<Op> = CATEGORIES.iter().filter(|c| !c.files.is_empty()).filter_map(|c| c.op).collect();

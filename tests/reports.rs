@@ -1,6 +1,8 @@
-//! Each kind of report, from a program that deserves it; and none from its neighbour that does not.
+//! Each kind of report, from a program that causes it, and none from a similar program that does
+//! not.
 //!
-//! Input: small kernels compiled by us. Checked: the kinds of the reports, what the command line prints, its exit status.
+//! The input is small kernels compiled by us. The test checks the kinds of the reports, the output
+//! of the command line, and its exit status.
 
 use sassafras::compile::{Options, compile};
 use sassafras::cubin::{self, Cubin};
@@ -193,8 +195,8 @@ fn programs_get_the_report_that_they_deserve() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What is wrong with the first report of a body, on each target and level. Each has instruction, line and lane, and an address
-/// where it is about memory.
+/// The error of the first report of a body, on each target and level. Each report has instruction,
+/// line and lane, and for memory an address.
 fn not_as_deserved(name: &str, body: &str, threads: u32, kind: Option<Kind>) -> Vec<String> {
     let mut wrong = Vec::new();
     for target in TARGETS {
@@ -217,7 +219,8 @@ fn not_as_deserved(name: &str, body: &str, threads: u32, kind: Option<Kind>) -> 
     wrong
 }
 
-/// The interpreter judges values and races as the machine does, but for the lanes of one warp.
+/// The interpreter checks values and races like the simulator, except between the lanes of one
+/// warp.
 #[test]
 fn the_interpreter_says_the_same() {
     let mut wrong = Vec::new();
@@ -238,7 +241,7 @@ fn the_interpreter_says_the_same() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Warps that store the same value to the same place get a note, and no error.
+/// Warps that store the same value to the same address cause a note, not an error.
 #[test]
 fn the_same_value_from_several_warps_is_a_note() {
     let body = "mov.u32 %r5, 7;\nst.shared.u32 [memory], %r5;";
@@ -269,7 +272,7 @@ fn the_same_value_from_several_warps_is_a_note() {
     }
 }
 
-/// What is done with a predicate or number that hangs on `%r5`, which nobody has written.
+/// Uses of a predicate or value that depends on the uninitialised `%r5`.
 const USES: [(&str, &str); 5] = [
     ("selected", "selp.u32 %r6, 1, 2, %p1;\nst.global.u32 [%rd3], %r6;"),
     ("a branch", "@%p1 bra past;\nst.global.u32 [%rd3], %r1;\nbar.sync 0;\npast:"),
@@ -278,7 +281,7 @@ const USES: [(&str, &str); 5] = [
     ("a trap", "@%p1 trap;"),
 ];
 
-/// Comparisons of `%r5` that hang on what lies in it by chance.
+/// Comparisons of `%r5` that depend on its uninitialised value.
 const COMPARED: [(&str, &str); 8] = [
     ("with a number", "setp.eq.u32 %p1, %r5, 7;"),
     ("with another register", "setp.ne.s32 %p1, %r1, %r5;"),
@@ -300,7 +303,7 @@ fn outcomes_that_hang_on_nothing_are_reported() {
             wrong.extend(not_as_deserved(&format!("{how}, {what}"), &body, 32, Some(Kind::Uninitialised)));
         }
     }
-    // What is the same whatever lies there is no finding.
+    // A result that is the same for any value is not reported.
     for (name, compared) in [
         ("itself", "setp.eq.u32 %p1, %r5, %r5;"),
         ("a difference", "xor.b32 %r5, %r5, %r5;\nsetp.eq.u32 %p1, %r5, 7;"),
@@ -316,7 +319,7 @@ fn outcomes_that_hang_on_nothing_are_reported() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A deadlock says who waits where, and for whom.
+/// A deadlock report says who waits where, and for whom.
 #[test]
 fn those_who_wait_are_named() {
     let body = "setp.lt.u32 %p1, %r1, 16;\n@%p1 bra both;\nbar.sync 0;\nboth:\nst.global.u32 [%rd3], %r1;";
@@ -393,7 +396,7 @@ fn the_command_line_says_it() {
     );
     let (_, _, trace) = run(race, &["--trace"]);
     assert!(trace.contains("warp 1") && trace.contains("cycle") && trace.contains("EXIT"), "{trace}");
-    // Both engines write the same shape, whatever goes wrong.
+    // Both engines write JSON of the same shape, whatever the fault is.
     let shape = |json: &str| {
         let value: serde_json::Value = serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {json}"));
         let names =
@@ -428,7 +431,7 @@ fn the_command_line_says_it() {
     assert!(shape(&json).2["reports"][0]["message"].as_str().is_some_and(|text| text.contains("gets 2 arguments")));
     let same = |seed| run(race, &["--json", "--jitter", seed]).1;
     assert_eq!(same("3"), same("3"));
-    // What an engine has no use for is refused, before a card is looked for.
+    // Options without effect in the engine are rejected, before a GPU is looked for.
     for (engine, options) in [("ptx", &["--trace", "--untimed", "--jitter=3"][..]), ("gpu", &["--json", "--steps=9"])] {
         for option in options {
             let (code, json, errors) = run(race, &["--engine", engine, option]);
@@ -438,8 +441,8 @@ fn the_command_line_says_it() {
     }
 }
 
-/// A kernel for sm_90 out of instructions, each with its stall, the scoreboards it sets for result and reads, and those it waits for; the word
-/// that the launch stores first, and what is reported.
+/// A kernel for sm_90 from instructions, each with its stall, write barrier, read barrier and wait
+/// mask. Returns the word that the launch stores first, and the reports.
 fn assembled(lines: &[(&str, u8, [u8; 2], u8)]) -> (Cubin, u32, Outcome) {
     let target = Target::by_name("sm_90").expect("a target");
     let mut cubin = cubin_of("st.global.u32 [%rd3], %r1;", "sm_90", 3);
@@ -464,7 +467,7 @@ fn assembled(lines: &[(&str, u8, [u8; 2], u8)]) -> (Cubin, u32, Outcome) {
 
 /// No scoreboards.
 const IDLE: [u8; 2] = [7, 7];
-/// The address that is stored to, and the descriptor.
+/// The store address and the descriptor.
 const START: [(&str, u8, [u8; 2], u8); 3] = [
     ("MOV R2, c[0x0][0x210]", 15, IDLE, 0),
     ("MOV R3, c[0x0][0x214]", 15, IDLE, 0),
@@ -568,7 +571,7 @@ fn reports_name_the_line_of_the_source() {
         let source = outcome.reports[0].fault.source.clone().expect("a line");
         assert_eq!((source.file.as_str(), source.line), ("src/first.cu", 14), "{target}");
         assert!(outcome.reports[0].to_string().contains("(src/first.cu:14)"), "{}", outcome.reports[0]);
-        // The checker names it too.
+        // The static checker reports it too.
         let mut hasty = cubin.clone();
         hasty.functions[0]
             .code
@@ -594,7 +597,7 @@ fn reports_name_the_line_of_the_source() {
     assert_eq!(value["reports"][0]["source"], serde_json::json!({ "file": "src/first.cu", "line": 14 }));
     assert!(errors.contains("(src/first.cu:14)"), "{errors}");
     assert!(run(&text, &["--trace"]).1.contains("// src/first.cu:14"));
-    // Without `.loc` the line is one of the text.
+    // Without `.loc`, the line is one of the PTX text.
     let text = source("st.global.u32 [%rd3+2], %r1;");
     let line = 1 + text.lines().position(|line| line.starts_with("st.global")).expect("a line");
     let (_, errors) = run(&text, &[]);

@@ -1,6 +1,8 @@
-//! Huge and hostile inputs at reduced sizes: each compiles or is refused, in bounded memory and time, without an abort.
+//! Huge and hostile inputs at reduced sizes: each compiles or is rejected, in bounded memory and
+//! time, without an abort.
 //!
-//! The full sizes are those of `cargo bench --bench resources`. `SASSAFRAS_CASE=name` runs one kind.
+//! The full sizes are those of `cargo bench --bench resources`. `SASSAFRAS_CASE=name` runs one
+//! kind.
 
 #[path = "resources_support/mod.rs"]
 mod support;
@@ -11,16 +13,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use support::inputs::KINDS;
 use support::{Cost, input, run};
 
-/// Seconds of CPU for a reduced size, in a build that is not optimised much.
+/// CPU time limit in seconds for a reduced size, in a build with little optimisation.
 const SECONDS: u64 = 60;
-/// Bytes that may be said about a bad input.
+/// Limit of the output about an invalid input, in bytes.
 const MOST_SAID: usize = 1 << 20;
 
 fn program() -> PathBuf {
     env!("CARGO_BIN_EXE_sassafras").into()
 }
 
-/// What is wrong with a run, whose input must compile or must be refused.
+/// The error of a run, whose input must compile or must be rejected.
 fn wrong(cost: &Cost, compiles: bool) -> Vec<String> {
     let mut wrong = Vec::new();
     let expected = if compiles { 0 } else { 255 };
@@ -82,7 +84,8 @@ fn put(bytes: &mut [u8], at: usize, value: u64, width: usize) {
     bytes[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]);
 }
 
-/// Damaged copies: sections with sizes beyond the file, tables that are elsewhere, sections that all are the whole file.
+/// Damaged copies: sections with sizes beyond the file, tables at wrong offsets, sections that all
+/// cover the whole file.
 fn damaged(good: &[u8]) -> Vec<(String, Vec<u8>)> {
     let table = u64::from_le_bytes(good[40..48].try_into().unwrap()) as usize;
     let count = usize::from(u16::from_le_bytes(good[60..62].try_into().unwrap()));
@@ -102,7 +105,7 @@ fn damaged(good: &[u8]) -> Vec<(String, Vec<u8>)> {
         put(&mut bytes, at, u64::MAX, width);
         all.push((what.to_string(), bytes));
     }
-    // Sixty thousand headers of one section of a megabyte.
+    // Sixty thousand headers that share one section of a megabyte.
     let mut bytes = good.to_vec();
     bytes.resize(bytes.len().next_multiple_of(64) + 1_000_000, 1);
     let (place, length, headers) = (bytes.len(), good.len(), 60_000);

@@ -1,5 +1,5 @@
-//! Every form of the encoding tables, without a vendor tool: words with random legal fields decode, encode and print
-//! without loss, on every target that has an encoder.
+//! Every form of the encoding tables without NVIDIA's tools: random legal words decode, encode,
+//! print and parse without loss, on every target with an encoder.
 
 #[path = "support/words.rs"]
 mod words;
@@ -14,7 +14,7 @@ fn samples() -> usize {
     if std::env::var("SASSAFRAS_ORACLE").is_ok_and(|v| v == "all") { 200 } else { 8 }
 }
 
-/// Calls `judge` with random words of every form on every target; fails with the first complaints.
+/// Calls `judge` with random words of every form on every target; fails with the first errors.
 fn each_word(mut judge: impl FnMut(&Target, u128) -> Result<(), String>) {
     let mut wrong = Vec::new();
     let (mut count, samples) = (0, samples());
@@ -80,7 +80,7 @@ fn a_misfit_is_told_by_opcode_operand_and_reason() {
     let message = said("sm_75", &add.with(Role::B, Arg::reg(3)).modified(Mod::Wrap, 1)).unwrap_err();
     assert_eq!(message, "no form of IADD3 on sm_75 takes `wrap` .W");
     assert_eq!(said("sm_75", &Inst::new(Op::MOV_64)).unwrap_err(), "MOV_64 has no encoding on sm_75");
-    // The category of the opcode has no uniform register there.
+    // The opcode's category allows no uniform register there.
     let uniform = add.with(Role::A, Arg::ureg(4)).with(Role::B, Arg::reg(3));
     let message = said("sm_90", &uniform).unwrap_err();
     assert_eq!(message, "no form of IADD3 on sm_90 takes as `a` a register of file U: its category, 489, has R");
@@ -97,6 +97,6 @@ fn text_that_no_form_prints_is_refused() {
         "`IADD3.FTZ R0, R1, R2, R3`: no form has these modifiers"
     );
     assert_eq!(said("IADD3 R0, R1, R2").unwrap_err(), "`IADD3 R0, R1, R2`: no form takes these operands");
-    // The alias belongs to other operands.
+    // The alias is for other operands.
     assert_eq!(said("IMAD.MOV R0, R1, R2, R3").unwrap_err(), "`IMAD.MOV R0, R1, R2, R3`: no form takes these operands");
 }

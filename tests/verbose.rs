@@ -1,13 +1,15 @@
-//! The lines of `-v` beside those of ptxas.
+//! Compares the lines of `-v` with those of ptxas.
 //!
-//! Input: `tests/cases/verbose`, the corpus and the executed cases (and `../shared/corpus` where it is there), as cubins and as
-//! objects. Expected: line for line what ptxas prints. What depends on the code itself counts as equal: registers, frames,
-//! spills, times, and the banks of branch tables and addresses. Without ptxas: the recorded lines of `kinds.ptx`.
+//! The input is `tests/cases/verbose`, the corpus and the executed cases (and `../shared/corpus` if
+//! present), as cubins and as objects. The output must equal that of ptxas line by line. What
+//! depends on the code itself is normalised: registers, frames, spills, times, and the banks of
+//! branch tables and addresses. Without ptxas: the recorded lines of `kinds.ptx`.
 //!
-//! Intended differences: where a module calls through pointers, ptxas orders the entries of a cubin by a hash of its own
-//! (ours: the last of the text first); helpers (`__cuda_*`) that ptxas adds to objects, which are code of ours in line;
-//! bytes of `gmem`, as ptxas sorts variables by their alignment and ours stand in the order of the text, with more padding;
-//! bytes of `smem` in objects, where ptxas leaves room for an alignment that a linker settles anew.
+//! Intended differences: if a module calls through pointers, ptxas orders the entries of a cubin by
+//! a hash of its own (ours: the last of the text first); helpers (`__cuda_*`) that ptxas adds to
+//! objects are inlined in our code; bytes of `gmem`, because ptxas sorts variables by alignment and
+//! ours stay in text order, with more padding; bytes of `smem` in objects, where ptxas reserves
+//! space for an alignment that the linker redoes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,7 +28,7 @@ const LEFT_OUT: [(&str, &str); 3] = [
     ("small_programs.ptx", "functions that only an initialiser names are behind no kernel of ours"),
 ];
 
-/// The resource lines that a compiler prints; `None` where it refuses.
+/// The resource lines that a compiler prints; `None` if it rejects the input.
 fn said(program: &Path, options: &[&str], file: &Path, out: &Path) -> Option<Vec<String>> {
     let output = Command::new(program).arg("-v").args(options).arg(file).arg("-o").arg(out).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -39,7 +41,7 @@ fn ours(arch: &str, more: &[&str], file: &Path, out: &Path) -> Option<Vec<String
     said(Path::new(env!("CARGO_BIN_EXE_sassafras")), &options, file, out)
 }
 
-/// A line with what depends on the code taken out.
+/// A line with the code-dependent parts removed.
 fn normal(line: &str, object: bool) -> String {
     if line.contains("Compile time = ") {
         let number = line.rsplit("= ").next().and_then(|rest| rest.strip_suffix(" ms"));
@@ -63,7 +65,7 @@ fn part(text: &str) -> String {
     if code { text.replace(|c: char| c.is_ascii_digit(), "") } else { text.to_string() }
 }
 
-/// The lines of each function or entry; helpers left out.
+/// The lines of each function or entry, without helpers.
 fn blocks(lines: &[String]) -> Vec<Vec<String>> {
     let mut blocks: Vec<Vec<String>> = vec![Vec::new()];
     let mut entry = false;
@@ -71,7 +73,8 @@ fn blocks(lines: &[String]) -> Vec<Vec<String>> {
         if line.contains("Compiling entry function") || !entry && line.contains("Function properties for") {
             blocks.push(Vec::new());
         }
-        // An entry's own properties follow its first line; those of functions behind it have blocks of their own.
+        // An entry's own properties follow its first line; those of its functions have blocks of
+        // their own.
         entry = line.contains("Compiling entry function");
         blocks.last_mut().unwrap().push(line.clone());
     }
@@ -91,7 +94,7 @@ fn ptx_files() -> Vec<PathBuf> {
     paths
 }
 
-/// A difference, or nothing where the two agree or one of them refuses.
+/// The difference; `None` if the two agree or one of them rejects the input.
 fn difference(ptxas: &Path, arch: &str, more: &[&str], file: &Path, folder: &Path) -> Option<String> {
     let mut theirs = blocks(&said(ptxas, &[&["-arch", arch][..], more].concat(), file, &folder.join("theirs"))?);
     let mut ours = blocks(&ours(arch, more, file, &folder.join("ours"))?);
@@ -127,7 +130,7 @@ fn lines_are_those_of_ptxas() {
     assert!(wrong.is_empty(), "{} of {compared}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What ptxas 13.0.88 printed for `kinds.ptx`, normalised.
+/// The output of ptxas 13.0.88 for `kinds.ptx`, normalised.
 #[test]
 fn lines_are_the_recorded_ones() {
     let folder = tempfile::tempdir().unwrap();

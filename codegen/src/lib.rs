@@ -1,7 +1,7 @@
-//! Reads the tables, checks their laws, and writes the Rust that the compiler includes.
+//! Reads the tables, checks their laws, and writes the Rust code that the compiler includes.
 //!
-//! Input: the tables folder. Output: the generated files as text, or every error of the run with the rows involved.
-//! Invariant: the same tables give the same files, byte for byte.
+//! The result is the generated files, or every error of the run with the rows involved. The same
+//! tables give the same files, byte for byte.
 
 pub mod check;
 pub mod emit;
@@ -14,11 +14,11 @@ pub mod source;
 
 use std::path::Path;
 
-/// Outcome of a run: the generated files (name, text), or the rendered errors.
+/// The generated files (name, text), or the rendered errors.
 pub struct Failure {
     /// One line per error, for cargo.
     pub lines: String,
-    /// The same with pictures of the rows.
+    /// The same with the source lines of the rows and carets.
     pub pictures: String,
 }
 

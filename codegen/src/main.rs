@@ -1,7 +1,8 @@
-//! The generator's own command: `check` the tables, `print` their rows, `learn` encoding rows, `emit` the generated files.
+//! The generator's command line: `check` the tables, `print` their rows, `learn` encoding rows,
+//! `emit` the generated files.
 //!
-//! Input: the command line; the tables folder is `tables` of the workspace that is the current folder, or of this crate.
-//! Output: text on stdout. Exit: 0, 1 for wrong tables or words, 2 for a wrong command line.
+//! The tables are in `tables` of the workspace: the current directory, or that of this crate. Exit
+//! status: 0 success, 1 wrong tables or words, 2 wrong command line.
 
 use sassafras_codegen::learn::{self, disasm::NvDisasm, known};
 use sassafras_codegen::{model::Model, print, report::Report, source::Sources};
@@ -31,7 +32,8 @@ fn complain(message: &str, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// The workspace: the current folder where it has tables, else the folder that this crate was built in.
+/// The workspace: the current directory if it has tables, otherwise the directory in which this
+/// crate was built.
 fn root() -> PathBuf {
     if Path::new("tables").is_dir() { PathBuf::new() } else { Path::new(env!("CARGO_MANIFEST_DIR")).join("..") }
 }
@@ -60,7 +62,7 @@ fn run(tables: &Path, out: Option<&Path>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// How many recipes of the operand legalizer, and how many opcodes, each category has.
+/// Number of operand recipes and of opcodes in each category.
 fn recipes(tables: &Path) {
     let model = Model::load(&mut Sources::new(tables), &mut Report::default());
     for category in ["A", "B", "C", "D", "E", "F", "G"] {
@@ -71,7 +73,8 @@ fn recipes(tables: &Path) {
     }
 }
 
-/// The tables resolved, or the errors printed. Laws are not checked: a row may be learned while another is wrong.
+/// The resolved tables, or the printed errors. Laws are not checked, so that a row can be learned
+/// while another is wrong.
 fn load() -> Option<(Model, Sources)> {
     let mut sources = Sources::new(&root().join("tables"));
     let mut report = Report::default();

@@ -1,7 +1,5 @@
-//! `print TABLE [NAME]`: rows of a table with everything resolved that the generator resolves.
-//!
-//! Input: the model, a table's name, a row's name or none for all rows. Output: text, one block per row, in table order.
-//! Errors: an unknown table or name, with the choices. Invariant: the same tables print the same.
+//! `print TABLE [NAME]`: prints rows of a table with their names resolved, one block per row, in
+//! table order. An unknown table or name is an error that lists the choices.
 
 use crate::check::bits::{claims, ranges};
 use crate::model::Model;
@@ -25,7 +23,7 @@ const TABLES: [(&str, Printer); 10] = [
     ("helpers", helpers),
 ];
 
-/// The text of one row, or of all; the error lists what there is.
+/// The text of one row, or of all. The error lists the choices.
 pub fn print(model: &Model, table: &str, name: Option<&str>) -> Result<String, String> {
     let Some((_, printer)) = TABLES.iter().find(|t| t.0 == table) else {
         let names: Vec<&str> = TABLES.iter().map(|t| t.0).collect();
@@ -43,7 +41,7 @@ pub fn print(model: &Model, table: &str, name: Option<&str>) -> Result<String, S
     Ok(text)
 }
 
-/// A head line and the lines below it; a line without a value is left out.
+/// A heading and the lines below it; a line without a value is omitted.
 fn block(head: String, lines: &[(&str, String)]) -> String {
     let mut text = format!("{head}\n");
     for (key, value) in lines.iter().filter(|l| !l.1.is_empty()) {
@@ -140,7 +138,7 @@ fn class(letter: char) -> &'static str {
     }
 }
 
-/// A map of the 128 bits of each form: range by range what it is.
+/// A map of the 128 bits of each form, range by range.
 fn encoding(model: &Model) -> Vec<Block> {
     let one = |form: &Form| {
         let op = &model.ori.ops[form.op].row.op;
@@ -159,7 +157,7 @@ fn encoding(model: &Model) -> Vec<Block> {
     model.encoding.forms.iter().map(one).collect()
 }
 
-/// Ranges of bits that one thing holds, from bit 0 on; constants with their value.
+/// Adjacent bits with the same owner, from bit 0 on; constants with their value.
 fn map(form: &Form, model: &Model) -> Vec<(String, String)> {
     let mut owners: Vec<(String, u128)> = claims(form, model).into_iter().filter(|c| c.1 != 0).collect();
     let control = [("stall cycles", 105, 4), ("stay", 109, 1), ("write barrier", 110, 3), ("read barrier", 113, 3)];
@@ -189,7 +187,7 @@ fn map(form: &Form, model: &Model) -> Vec<(String, String)> {
     list
 }
 
-/// What the bits of an operand's range are besides its number.
+/// The attribute bits of an operand's range: sign, reuse and so on.
 fn part(form: &Form, lo: u8, hi: u8) -> String {
     let mut words = Vec::new();
     for arg in form.args.iter().map(|a| &a.arg) {
@@ -282,7 +280,7 @@ fn attributes(model: &Model) -> Vec<Block> {
     model.elf.attributes.iter().map(one).collect()
 }
 
-/// A helper as the PTX that it is, behind what its row says.
+/// The row of a helper, followed by its PTX.
 fn helpers(model: &Model) -> Vec<Block> {
     let one = |h: &crate::model::helpers::Helper| {
         let (category, family) = (&model.helpers.categories[h.category], &model.helpers.families[h.family]);

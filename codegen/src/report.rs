@@ -1,13 +1,13 @@
-//! Collected errors of one run over the tables.
+//! Collects the errors of one run over the tables.
 //!
-//! Input: complaints with the rows involved. Output: for cargo one line each (`file:line:col: [law] message`), for a
-//! person the same with a picture of every row involved and a caret. Invariant: errors are printed in the order of
-//! their first row, whatever order the laws ran in, so that two runs print the same.
+//! cargo gets one line per error (`file:line:col: [law] message`); a reader also gets the source
+//! line of every row involved, with a caret. Errors are sorted by their first row, whatever order
+//! the laws ran in, so that two runs print the same.
 
 use crate::source::{At, Sources};
 use std::fmt::Write;
 
-/// One complaint: the law it breaks, what is wrong, and each row involved with its part in it.
+/// One error: the law that is violated, the message, and each row involved with its label.
 #[derive(Debug)]
 pub struct TableError {
     pub law: &'static str,
@@ -15,41 +15,42 @@ pub struct TableError {
     pub rows: Vec<(At, String)>,
 }
 
-/// All complaints of a run.
+/// All errors of a run.
 #[derive(Default, Debug)]
 pub struct Report {
     pub errors: Vec<TableError>,
 }
 
 impl Report {
-    /// A complaint about one row.
+    /// An error about one row.
     pub fn at(&mut self, law: &'static str, message: impl Into<String>, at: At) {
         self.errors.push(TableError { law, message: message.into(), rows: vec![(at, String::new())] });
     }
 
-    /// A complaint about several rows, each with its label.
+    /// An error about several rows, each with its label.
     pub fn rows(&mut self, law: &'static str, message: impl Into<String>, rows: Vec<(At, String)>) {
         self.errors.push(TableError { law, message: message.into(), rows });
     }
 
-    /// A complaint that has no row (a missing file).
+    /// An error without a row (a missing file).
     pub fn plain(&mut self, message: impl Into<String>) {
         self.errors.push(TableError { law: "file", message: message.into(), rows: Vec::new() });
     }
 
-    /// Drops complaints about names that are not there, if rows are missing because they could not be read: the rows are the
-    /// cause, and the names come back with them.
+    /// Drops errors that are probably consequences of others: about unknown names if some rows
+    /// could not be read, and about the matrix or the backends if there are any others.
     pub fn without_consequences(&mut self) {
         if self.errors.iter().any(|e| ["syntax", "row", "file"].contains(&e.law)) {
             self.errors.retain(|e| e.law != "names" && e.law != "ptx" && e.law != "elf");
         }
-        // What the matrix or the backends lack, or have twice, is often another table's error.
+        // Errors about missing or duplicate entries of these are often caused by another table.
         const LATE: [&str; 3] = ["legality", "regclass", "legal"];
         if self.errors.iter().any(|e| !LATE.contains(&e.law)) {
             self.errors.retain(|e| !LATE.contains(&e.law));
         }
     }
 
+    /// Whether there is no error.
     pub fn is_empty(&self) -> bool {
         self.errors.is_empty()
     }

@@ -1,9 +1,8 @@
-//! Row-wise RON loader.
+//! Loads the RON tables row by row.
 //!
-//! Input: the files under the tables folder, each one list with one row per line. Output: typed rows that remember the
-//! file and the byte range they were read from, so that every later complaint can show the row itself. Invariant: a
-//! row that does not parse is reported and left out; the other rows of the file are still read, so that one run shows
-//! all errors.
+//! Each file under the tables folder is one list with one row per line. A row remembers its file
+//! and byte range, so that later errors can show it. A row that does not parse is reported and
+//! skipped; the other rows are still read, so that one run shows all errors.
 
 use crate::report::Report;
 use ron::value::RawValue;
@@ -15,7 +14,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub u32);
 
-/// Where a row stands: file and byte range.
+/// Position of a row: file and byte range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct At {
     pub file: FileId,
@@ -23,7 +22,7 @@ pub struct At {
     pub len: u32,
 }
 
-/// A row and the place it was read from.
+/// A row and its position.
 #[derive(Clone, Debug)]
 pub struct Row<T> {
     pub data: T,
@@ -51,6 +50,7 @@ pub struct Sources {
 }
 
 impl Sources {
+    /// No files read yet; `root` is the tables folder.
     pub fn new(root: &Path) -> Self {
         Sources { root: root.to_path_buf(), files: Vec::new() }
     }
@@ -63,7 +63,7 @@ impl Sources {
         (line, col)
     }
 
-    /// Rows of one file. A missing file is an error: every table the generator knows must exist.
+    /// Rows of one file. A missing file is an error.
     pub fn rows<T: DeserializeOwned>(&mut self, name: &str, report: &mut Report) -> Vec<Row<T>> {
         let path = self.root.join(name);
         match std::fs::read_to_string(&path) {
@@ -75,7 +75,8 @@ impl Sources {
         }
     }
 
-    /// Rows of every `.ron` file directly inside a folder except those named in `but`, in the order of file names.
+    /// Rows of every `.ron` file directly inside a folder except those named in `but`, sorted by
+    /// file name.
     pub fn folder<T: DeserializeOwned>(&mut self, folder: &str, but: &[&str], report: &mut Report) -> Vec<Row<T>> {
         let mut names: Vec<String> = match std::fs::read_dir(self.root.join(folder)) {
             Ok(entries) => entries.flatten().filter_map(|e| e.file_name().into_string().ok()).collect(),
@@ -119,7 +120,8 @@ impl Sources {
     }
 }
 
-/// Byte offset of a line and column (both from 1, column in characters) in a text, clamped to its end.
+/// Byte offset of a line and column (both from 1, column in characters) in a text, clamped to its
+/// end.
 fn offset_of(text: &str, line: usize, col: usize) -> u32 {
     let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     let rest = &text[start.min(text.len())..];
@@ -127,7 +129,7 @@ fn offset_of(text: &str, line: usize, col: usize) -> u32 {
     (start + inner).min(text.len().saturating_sub(1)) as u32
 }
 
-/// The text after leading blanks and comments, which RON hands over as part of the row that follows them.
+/// The text without leading blanks and comments, which RON includes in the row after them.
 fn skip_blank(mut text: &str) -> &str {
     loop {
         let next = text.trim_start();

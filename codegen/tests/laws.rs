@@ -1,9 +1,10 @@
 //! One wrong table per law: `tests/bad/*.txt`.
 //!
-//! A case says in its first line (`# …`) which law it breaks, then edits of the real tables (`file`, `find`, `put`: the first
-//! occurrence is replaced), then after a line `----` the exact report: every error of the run, with the rows involved and
-//! carets. Line numbers are printed as N, because unrelated rows may come and go above; columns are exact. With `BLESS=1`
-//! the report is written anew; read it before you commit it.
+//! The first line of a case (`# …`) names the law that it violates. Edits of the real tables follow
+//! (`file`, `find`, `put`: the first occurrence is replaced), then a line `----` and the exact
+//! report: every error of the run, with the rows involved and carets. Line numbers are printed as
+//! N, because unrelated rows may be added above; columns are exact. `BLESS=1` rewrites the report;
+//! review it before committing.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Line numbers in `file.ron:LINE:COL` and before ` | ` become N.
+/// Replaces line numbers in `file.ron:LINE:COL` and before ` | ` by N.
 fn without_line_numbers(report: &str) -> String {
     let mut out = String::new();
     for line in report.lines() {

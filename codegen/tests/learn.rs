@@ -1,5 +1,5 @@
-//! Learning of encoding rows: tokens, differences and effects on recorded text, whole rows from a made-up instruction set
-//! and, where nvdisasm is installed, from words of sm_90.
+//! Tests of learning encoding rows: tokens, differences and effects on recorded text, whole rows
+//! from a fictitious instruction set and, if nvdisasm is installed, from words of sm_90.
 
 use sassafras_codegen::learn::disasm::{self, Disassembler, NvDisasm};
 use sassafras_codegen::learn::effect::{Effect, Slot, Way, effect, float_code};
@@ -44,7 +44,7 @@ fn lines_become_tokens_and_lines_again() {
     assert_eq!(tokens("URZ", &names()), [Token::Reg("UR".into(), 63)]);
 }
 
-/// The effect of going from one recorded text to another.
+/// The effect of changing one recorded text to another.
 fn seen(base: &str, other: &str) -> Effect {
     let names = names();
     effect(&tokens(base, &names), Some(&tokens(other, &names)), &names)
@@ -123,7 +123,8 @@ fn words_are_read_whole_or_in_halves() {
     assert!(learn::words(&[]).is_err());
 }
 
-/// A made-up instruction: `TOY{.SIZE}{.SAT} {PU, }RD, {-}RA, [UB{+OFF}], LUT, IMM`, the last one signed.
+/// A fictitious instruction: `TOY{.SIZE}{.SAT} {PU, }RD, {-}RA, [UB{+OFF}], LUT, IMM`, with a
+/// signed IMM.
 struct Toy;
 
 impl Toy {
@@ -163,7 +164,7 @@ impl Disassembler for Toy {
     }
 }
 
-/// R3, R5, [UR4], 0x7, 0x7, PT at 81..83, bit 91 set, unseen bits 100 and 103 set.
+/// R3, R5, [UR4], 0x7, 0x7, PT at 81..83, bit 91 set, bits 100 and 103 set without effect.
 const TOY: u128 =
     0xabc | 7 << 12 | 3 << 16 | 5 << 24 | 4 << 32 | 7 << 48 | 7 << 56 | 7 << 81 | 1 << 91 | 1 << 100 | 1 << 103;
 
@@ -204,7 +205,8 @@ fn a_bit_in_which_words_differ_is_not_a_must_bit() {
     assert!(illegal.is_err_and(|e| e.ends_with("is not an instruction")));
 }
 
-/// Whether the columns of a row claim each of the 128 bits once. It reads the row as the generator does, not as it was made.
+/// Checks that the columns of a row claim each of the 128 bits once. It parses the row as the
+/// generator does.
 fn accounted(row: &str) -> Result<(), String> {
     let row: FormRow = ron::from_str(row.trim_end_matches(',')).map_err(|e| e.to_string())?;
     let mut taken = u128::MAX << 105 | if row.guard == "none" { 0xfff } else { 0xffff };

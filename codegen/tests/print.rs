@@ -1,4 +1,4 @@
-//! What `print` prints of the tables, and what a wrong command line says.
+//! The output of `print`, and the errors of a wrong command line.
 
 use sassafras_codegen::{model::Model, print, report::Report, source::Sources};
 use std::path::{Path, PathBuf};

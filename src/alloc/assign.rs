@@ -1,33 +1,38 @@
-//! Gives each class the lowest free place, or says what must go to memory.
+//! Assigns each class the lowest free physical registers, or chooses what to spill.
 //!
-//! Input: classes, of which those with a base are placed already. Output: `base` of every class, or more chosen columns. Classes that may not
-//! be spilled come first, wide ones before narrow ones; the others in the order in which they first become live. A class that finds no
-//! place takes one from classes that are cheaper to keep in memory, or goes there itself. Invariant: at each point a
-//! physical register holds at most one live register.
+//! Classes with a base are already placed. Of the others, those that must not be spilled come
+//! first, wide ones before narrow ones; the rest follow in the order in which they become live. A
+//! class that finds no place evicts classes that are cheaper to spill, or is spilled itself. At
+//! each point a physical register holds at most one live register.
 
-use super::classes::{Barred, Class, Classes};
-use super::occupied::Mask;
+use super::bundles::{Barred, Class, Classes};
+use super::interference::Mask;
 use super::pressure::Choice;
 use crate::ori::File;
 use std::collections::BTreeMap;
 
-/// Who is where: for each file and physical register the ranges taken, by start, with their end and column.
+/// For each file and physical register the ranges that are taken: start, end and column.
 type Owners = BTreeMap<(File, i32), BTreeMap<u32, (u32, u32)>>;
 
+/// Places classes, and falls back on spilling.
 pub struct Assigner<'a> {
+    /// The classes to place; their `base` is the result.
     pub classes: &'a mut Classes,
+    /// The columns chosen to be spilled.
     pub choice: &'a mut Choice,
     owners: Option<Owners>,
-    /// Registers to be taken only where no other is free.
+    /// Callee-saved registers, used only if no other is free.
     reluctant: Mask,
 }
 
 impl<'a> Assigner<'a> {
+    /// An assigner that uses the registers in `reluctant` last.
     pub fn new(classes: &'a mut Classes, choice: &'a mut Choice, reluctant: Mask) -> Assigner<'a> {
         Assigner { classes, choice, owners: None, reluctant }
     }
 
-    /// Places all classes, or chooses what to spill. The result is a class that has no place, with nothing to spill for it.
+    /// Places all classes, or chooses what to spill. Returns a class that has no place and for
+    /// which nothing can be spilled.
     pub fn run(&mut self) -> Option<u32> {
         let order = self.order();
         let mut stuck = None;
@@ -39,8 +44,9 @@ impl<'a> Assigner<'a> {
         stuck
     }
 
-    /// Where all classes have found a place: moves general registers among those that are in use anyway, so that one is written
-    /// again as late as can be. What is written early waits for those that still read, and the order of instructions with it.
+    /// Once all classes have a place, moves general registers among those in use so that each is
+    /// rewritten as late as possible. An early rewrite must wait for the readers of the old value
+    /// and so constrains the scheduler. The register count does not grow.
     pub fn spread(&mut self, classes: &[u32]) {
         self.owners = None;
         let mut used = Mask::default();
@@ -66,14 +72,14 @@ impl<'a> Assigner<'a> {
         }
     }
 
-    /// Registers that each column of a class cannot have.
+    /// Registers that each column of a class cannot use.
     fn taken(&self, class: &Class) -> Vec<Mask> {
         let closed = |ranges| self.classes.barred.to(class.file, ranges, &self.classes.clobbers);
         let of = |ranges| closed(ranges).or(self.classes.occupied.taken(class.file, ranges));
         class.columns.iter().map(|column| of(&column.ranges)).collect()
     }
 
-    /// The classes without a place, in the order in which they get one.
+    /// The classes without a place, in assignment order.
     pub fn order(&self) -> Vec<u32> {
         let mut order: Vec<(bool, i32, u32, i32, u32)> = Vec::new();
         for (id, class) in self.classes.classes.iter().enumerate() {
@@ -91,13 +97,17 @@ impl<'a> Assigner<'a> {
         self.choice.of_class(class, self.classes.classes[class as usize].columns.len())
     }
 
-    /// Bases at which the class would stand on no register of these masks (one per column).
+    /// Bases at which no column of the class falls on a register of its mask (one mask per column).
     fn bases(class: &Class, closed: &[Mask]) -> Mask {
         let mut open = Mask::below(256);
         for (column, closed) in class.columns.iter().zip(closed) {
-            // Slots below 0 count from a base above; one that would fall off either end is closed.
+            // Negative slots count from a base above; a base is excluded if a slot would leave the
+            // register file.
             let usable = Mask::below(256).minus(*closed);
             open = open.and(usable.lowered(column.slot));
+        }
+        if class.least > 0 {
+            open = open.minus(Mask::below(class.least));
         }
         if class.modulus == 1 {
             return open;
@@ -132,12 +142,13 @@ impl<'a> Assigner<'a> {
         self.make_room(id, open)
     }
 
-    /// Makes the lowest slot of a class 0, so that a base is never negative.
+    /// Renumbers the slots so that the lowest is 0 and a base is never negative.
     fn shift_up(&mut self, id: u32) {
         let class = &mut self.classes.classes[id as usize];
         let lowest = class.columns.first().map_or(0, |c| c.slot);
         class.columns.iter_mut().for_each(|c| c.slot -= lowest);
         class.residue = (class.residue + lowest).rem_euclid(class.modulus);
+        class.least += lowest;
     }
 
     fn take(&mut self, id: u32, base: i32) {
@@ -172,7 +183,7 @@ impl<'a> Assigner<'a> {
         owners
     }
 
-    /// Evicts what is cheapest, or gives the class up itself. False where neither can be.
+    /// Evicts the cheapest classes, or spills this one. False if neither is possible.
     fn make_room(&mut self, id: u32, open: Mask) -> bool {
         if self.owners.is_none() {
             self.owners = Some(self.all_owners());
@@ -198,7 +209,8 @@ impl<'a> Assigner<'a> {
         true
     }
 
-    /// What stands in the way at a base and what it costs to move it to memory, if that is below a limit.
+    /// The columns that conflict with a class at a base and the cost of spilling them, if below a
+    /// limit.
     fn price(&self, id: u32, base: i32, limit: f64) -> Option<(f64, Vec<u32>)> {
         let class = &self.classes.classes[id as usize];
         let owners = self.owners.as_ref()?;

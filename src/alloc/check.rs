@@ -1,15 +1,17 @@
-//! Checks an allocation without trusting how it was made.
+//! Checks an allocation independently of the allocator.
 //!
-//! Input: the function before allocation, and after it with its markers (COPY, UNDEF and repeated definitions whose registers are
-//! gone). Output: what is wrong. A forward dataflow follows, for each place (register, word of the frame, expression that can be
-//! computed again), the virtual registers of the first function whose current value it holds. Each use of an instruction of the first
-//! function must read a place that holds its register; what the allocator added only moves values. Where paths meet, a place holds
-//! what it holds on both. A call empties the registers that it may destroy; a fixed register must have its number; a device function
-//! must return with the registers of `registers.ron` as they came. A register that nothing defined yet may be read anywhere.
+//! Compares the function before allocation with the function after it, which still has its markers
+//! (COPY, UNDEF and rematerialized definitions of spilled registers). A forward dataflow analysis
+//! tracks for each place (register, word of the frame, rematerializable expression) the virtual
+//! registers whose current value it holds. Each use of an original instruction must read a place
+//! that holds its register; code that the allocator added may only move values. Where paths join,
+//! the states are intersected. A call empties the registers that it may clobber; a fixed register
+//! must have its number; a device function must return with the registers of `registers.ron`
+//! unchanged. A register without a definition on the path may be read anywhere.
 
 use super::is_kept;
 use super::ranges::{Gone, is_marker};
-use super::recompute::{Recompute, recompute};
+use super::remat::{Recompute, recompute};
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::{Liveness, RegSet};
 use crate::ori::{Block, Convention, File, Function, InstId, Kind, Operand, STACK_POINTER, VReg};
@@ -22,32 +24,33 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Register(File, u16),
-    /// Word of local memory: bytes from the stack pointer at the function's entry.
+    /// Word of local memory, in bytes from the stack pointer at function entry.
     Frame(i64),
     Expression(usize),
 }
 
-/// What a place can hold.
+/// A value that a place can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Value {
     Of(VReg),
-    /// A predicate as 0 or 1.
+    /// A predicate as the number 0 or 1.
     AsNumber(VReg),
-    /// What a general register held at the function's entry.
+    /// The value of a general register at function entry.
     Came(u16),
 }
 
-/// The state at a point.
+/// The state at a point of the program.
 #[derive(Clone, Default, PartialEq)]
 struct State {
     held: BTreeMap<Place, BTreeSet<Value>>,
-    /// The same, the other way round.
+    /// Inverse of `held`.
     places: BTreeMap<Value, BTreeSet<Place>>,
-    /// Registers that have no value yet: bits by number.
+    /// Registers that have no value yet, as bits.
     open: Vec<u64>,
-    /// Stack pointer, from where it was at the entry.
+    /// Offset of the stack pointer from its value at entry.
     stack: i64,
-    /// The program has moved it below what it took of the stack: the frame is out of reach until a load brings it back.
+    /// Whether the program has lowered the stack pointer below what `alloca` took: the frame cannot
+    /// be accessed until a load restores it.
     moved: bool,
 }
 
@@ -87,7 +90,7 @@ impl State {
         values.into_iter().for_each(|v| self.add(place, v));
     }
 
-    /// The register has a new value: no place holds it.
+    /// Records that the register has a new value, which no place holds yet.
     fn forget(&mut self, reg: VReg) {
         for value in [Value::Of(reg), Value::AsNumber(reg)] {
             for place in self.places.remove(&value).unwrap_or_default() {
@@ -106,7 +109,7 @@ impl State {
         self.held.get(&place).cloned().unwrap_or_default()
     }
 
-    /// The state without values of registers that are not needed.
+    /// The state restricted to the values of registers that are needed.
     fn only(&self, needed: impl Fn(VReg) -> bool) -> State {
         let mut out = State { open: self.open.clone(), stack: self.stack, moved: self.moved, ..State::default() };
         for (value, places) in &self.places {
@@ -139,13 +142,14 @@ struct Checker<'a> {
     report: bool,
 }
 
-/// All that is wrong.
+/// Returns all errors of an allocation.
 pub fn check(before: &Function, after: &Function, gone: &Gone) -> Vec<String> {
     let cfg = Cfg::new(after);
     let mut checker = Checker { before, after, gone, expressions: Vec::new(), errors: Vec::new(), report: false };
     let mut entry: SecondaryMap<Block, Option<State>> = SecondaryMap::new();
     entry[after.entry()] = Some(checker.start());
-    // What the first function does not read any more need not be followed; without this, states grow with the function.
+    // Registers that the original function does not read any more need not be tracked; otherwise
+    // states grow with the function.
     let live = Liveness::at_start(before, &Cfg::new(before));
     let kept = guarded_definitions(before);
     let mut work: BTreeSet<usize> = [0].into();
@@ -178,7 +182,7 @@ pub fn check(before: &Function, after: &Function, gone: &Gone) -> Vec<String> {
     checker.errors
 }
 
-/// Registers that some guarded instruction defines, which reads their old values.
+/// Registers that guarded instructions define, which therefore read their old values.
 fn guarded_definitions(function: &Function) -> RegSet {
     let mut set = RegSet::new(function.regs.len());
     for inst in function.layout.iter().flat_map(|b| &function.blocks[*b]) {
@@ -278,7 +282,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Registers of an operand before, with their places after.
+    /// Registers of an operand before allocation, with their places after it.
     fn pairs(&self, old: Operand, new: Operand) -> Vec<(VReg, Option<Place>)> {
         let (mut one, mut two) = (Vec::new(), Vec::new());
         self.before.for_each_reg(old, |r| one.push(r));
@@ -288,14 +292,15 @@ impl Checker<'_> {
             self.gone[w[0]] || self.gone[w[1]] || number(w[1]) == number(w[0]).map(|n| n + 1)
         });
         let aligned = two.first().is_none_or(|r| {
-            let multiple = super::vectors::alignment(two.len()) as u16;
+            let multiple = super::register_tuples::alignment(two.len()) as u16;
             self.gone[*r] || self.after.regs[*r].phys.is_some_and(|n| n % multiple == 0)
         });
         let fits = adjacent && aligned && one.len() == two.len();
         one.into_iter().enumerate().map(|(i, r)| (r, if fits { self.place(two[i]) } else { None })).collect()
     }
 
-    /// The operands that an instruction still has. What ends a lane no longer holds barriers that lie in general registers.
+    /// The operands that an instruction still has: EXIT and RET drop the implicit uses of barriers
+    /// that were spilled to general registers.
     fn same_args(&self, inst: InstId) -> Vec<usize> {
         let (args, op) = (self.before.args(inst), self.before.insts[inst].op);
         let extra = args.len() - self.before.extras(inst).0.len() - self.before.extras(inst).1.len();
@@ -323,7 +328,7 @@ impl Checker<'_> {
         }
         let op = before.insts[inst].op;
         if !before.insts[inst].guard.is_null() {
-            // Where the guard is false, what is there stays.
+            // If the guard is false, the old values stay.
             uses.extend(defs.iter().copied());
         }
         for (reg, place) in uses {
@@ -378,7 +383,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The place that stands for a value that can be computed again.
+    /// The place of a rematerializable value.
     fn expression(&mut self, function: &Function, how: Recompute) -> Place {
         let number = function.imm_value(how.source);
         let source = if number.is_some() { Operand::NULL } else { how.source };
@@ -390,7 +395,7 @@ impl Checker<'_> {
         Place::Expression(index)
     }
 
-    /// An instruction of the allocator's.
+    /// An instruction that the allocator added.
     fn added(&mut self, inst: InstId, state: &mut State) {
         let f = self.after;
         if is_marker(f, inst, self.gone) {

@@ -1,19 +1,20 @@
-//! The frame: sets the stack pointer, saves and restores what the calling convention keeps.
+//! The stack frame: sets the stack pointer, and saves and restores callee-saved registers.
 //!
-//! Input: a function in physical registers, the bytes that spilled values take above `local_bytes`. Output: the same with its entry and its
-//! returns finished, and `frame_bytes`. Layout from R1 up: what lowering laid out, spilled values, saved registers. Invariants: the
-//! frame is a multiple of 16 bytes; a kernel that uses no stack gets no instruction; registers that a RET names itself (the
-//! return address) are lowering's to restore.
+//! Runs on physical registers and completes the entry and the returns; sets `frame_bytes`. Layout
+//! from R1 up: what lowering laid out (`local_bytes`), spill slots, saved registers. The frame is a
+//! multiple of 16 bytes. A kernel without a frame gets no instruction. Registers that a RET names
+//! itself (the return address) are restored by code from lowering.
 
 use super::{general_registers, is_kept};
 use crate::ori::{Convention, File, Function, InstId, Operand, VReg};
 use crate::tables::{Op, Role};
 use std::collections::BTreeSet;
 
-/// Frames are multiples of this, in bytes, so that variables of this alignment keep it.
+/// Alignment of the frame in bytes, so that variables with this alignment keep it.
 const ALIGN: u32 = 16;
 
-/// Finishes the function. `spilled` is the first byte above the spilled values (`local_bytes` where there are none).
+/// Completes the function. `spilled` is the offset of the first byte above the spill slots
+/// (`local_bytes` if there are none).
 pub fn finish(function: &mut Function, spilled: u32) {
     let saved = saved_registers(function);
     let first_saved = spilled.next_multiple_of(4);
@@ -34,7 +35,7 @@ pub fn finish(function: &mut Function, spilled: u32) {
     }
 }
 
-/// Kept registers that a device function uses, ascending.
+/// Callee-saved registers that a device function uses, in ascending order.
 fn saved_registers(function: &Function) -> BTreeSet<u16> {
     if function.convention != Convention::Device {
         return BTreeSet::new();
@@ -68,7 +69,8 @@ fn add_to_offset(function: &mut Function, inst: InstId, frame: u32) {
     function.set_arg(inst, role, new);
 }
 
-/// Instructions that set the stack pointer and save registers, at the start of the entry block (behind ENTRY, which is gone by now).
+/// Emits the prologue at the start of the entry block (ENTRY is already removed): sets the stack
+/// pointer and saves registers.
 fn enter(function: &mut Function, sp: VReg, frame: u32, places: &[(VReg, u32)]) {
     let mut code = Vec::new();
     if function.convention == Convention::Kernel {

@@ -1,78 +1,95 @@
-//! Phase AllocateRegisters: physical numbers for all virtual registers, with spilling.
+//! AllocateRegisters: assigns physical registers to all virtual registers, with spilling.
 //!
-//! Input: a function out of SSA. Output: every register that an instruction names has a physical number; COPY, UNDEF and ENTRY
-//! are gone; the frame is laid out and the stack pointer set. Steps, in rounds: `ranges` says where each register is live; `vectors` gives
-//! every register vector a place in a class, or copies where a register is asked for in two places; `classes` coalesces copies;
-//! `pressure` and `assign` give each class the lowest free place or choose what goes to memory; `spill` rewrites the
-//! function for what was chosen, and the next round begins. `frame` ends the work. `check` follows it all and trusts none of it.
+//! Runs on a function out of SSA form. Afterwards every register that an instruction names has a
+//! physical number; COPY, UNDEF and ENTRY are gone; the frame is laid out and the stack pointer
+//! set. Each round computes live ranges (`ranges`), gives every register tuple a position in a
+//! class or copies its operands (`register_tuples`), coalesces copies (`bundles`), and places each
+//! class (`pressure`, `assign`) or chooses what to spill. If something is spilled, `spill` rewrites
+//! the function and the next round begins. `frame` completes the function. `check` verifies the
+//! result independently.
 //!
-//! What is guaranteed:
-//!  * two registers that are live at once never share a physical register; a vector gets adjacent registers, the first at a
-//!    multiple of its length (rounded up to a power of two, at most [`vectors::WIDEST`]);
-//!  * `RegData::phys` is reserved in the whole function, and given to nothing else;
-//!  * `RegData::fixed` is kept over the register's own live range; values get in and out by the copies that lowering wrote,
-//!    which vanish where nothing stands against it;
-//!  * over an instruction with the property `clobbers` nothing lives in a register that `registers.ron` does not list;
-//!  * no general register above the limit: the target's, or `Function::max_registers`, less the two that the count adds;
-//!  * a device function ([`Convention::Device`](crate::ori::Convention)) saves the listed registers that it uses behind ENTRY and restores them before each RET;
-//!  * a function is refused only if one instruction alone names more registers than there are.
+//! Guarantees:
+//! - Two registers that are live at once never share a physical register. A tuple gets adjacent
+//!   registers, the first at a multiple of its length (rounded up to a power of two, at most
+//!   [`register_tuples::WIDEST`]).
+//! - A `RegData::phys` is reserved in the whole function and assigned to nothing else.
+//! - A `RegData::fixed` is honoured over the register's own live range. Values move in and out by
+//!   the copies that lowering emitted, which are coalesced if nothing interferes.
+//! - No value lives across an instruction with the property `clobbers` in a register that
+//!   `registers.ron` does not list.
+//! - No general register is above the limit: that of the target or `Function::max_registers`, less
+//!   the two that the count in the cubin adds.
+//! - A device function ([`Convention::Device`](crate::ori::Convention)) saves the callee-saved
+//!   registers that it uses after ENTRY and restores them before each RET.
+//! - A function is refused only if a single instruction names more registers than there are.
 //!
-//! Why it ends: a round that does not finish moves at least one register out of the set of those that may be spilled. Uniform predicates are spilled to uniform registers; predicates, uniform
-//! registers and barriers to general registers (all of them new ones that may be spilled), general registers to memory. A register that spill
-//! code makes lives around one instruction and is never spilled, or serves several reads in one block and may be spilled again, without
-//! another store; those it is then replaced by serve reads close together, and the next ones single instructions. So (spillable uniform predicates, spillable of the other
-//! files, spillable of the general file by generation) falls lexicographically.
+//! Termination: every round that spills strictly decreases the tuple (number of spillable UP, of
+//! spillable UR, P and B, of spillable R by generation) in lexicographic order. UP spills to UR;
+//! UR, P and B spill to R (always new registers that may be spilled); R spills to memory. A
+//! register that spill code introduces either lives around one instruction and is never spilled, or
+//! serves several reads in one block and may be spilled again, without another store. Its
+//! replacements serve reads that are close together, and theirs serve single instructions.
 //!
 //! How lowering writes a call:
 //! ```text
 //! COPY d=r10 a=r1                      r10 = Function::new_fixed(File::R, 4), fresh for every call
 //! COPY d=r11 a=r2                      r11 = new_fixed(File::R, 5)
-//! CALL target=... in(r10 r11) out(r12) Function::set_extras(call, uses, defs); r12 = new_fixed(File::R, 4)
+//! CALL target=... in(r10 r11) out(r12) Function::set_extras(call, uses, defs);
+//!                                      r12 = new_fixed(File::R, 4)
 //! COPY d=r3 a=r12
 //! ```
-//! A vector of fixed registers needs the first one fixed only. A device function begins with `ENTRY out(r4 r5 …)` of fixed registers
-//! and copies them away; RET reads its results as extras. `Function::stack_register` is R1 (no instruction sets it before
-//! this phase); offsets below `local_bytes` are lowering's; incoming stack arguments are addressed from R1 + 0 and listed in
-//! `Function::above_frame`. Bytes of the finished frame: `Function::frame_bytes`.
+//! In a tuple of fixed registers only the first one needs a fixed number. A device function begins
+//! with `ENTRY out(r4 r5 …)` of fixed registers and copies them; RET reads its results as implicit
+//! uses. `Function::stack_register` is R1, which no instruction sets before this phase. Offsets
+//! below `local_bytes` belong to lowering. Incoming stack arguments are addressed from R1 + 0 and
+//! listed in `Function::above_frame`. `Function::frame_bytes` is the size of the finished frame.
 
 pub mod assign;
+pub mod bundles;
 pub mod check;
-pub mod classes;
-pub mod finish;
 pub mod frame;
-pub mod occupied;
+pub mod interference;
+pub mod lower_copies;
 pub mod pressure;
 pub mod ranges;
-pub mod recompute;
-pub mod slots;
+pub mod register_tuples;
+pub mod remat;
+pub mod rematerialize;
 pub mod spill;
-pub mod vectors;
-pub mod weights;
+pub mod spill_slots;
+pub mod spill_weights;
 
 use crate::analysis::{Loops, PassCx};
 use crate::ori::cfg::Cfg;
 use crate::ori::{Convention, File, Function, STACK_POINTER, VReg};
+use crate::tables::registers::{first_kept, kept_across_calls};
 use assign::Assigner;
-use classes::{Barred, Classes};
+use bundles::{Barred, Classes};
 use cranelift_entity::SecondaryMap;
-use occupied::Mask;
+use interference::Mask;
 use pressure::Choice;
 use ranges::{Gone, Ranges};
-use recompute::recompute;
-use slots::Run;
+use remat::recompute;
 use spill::{Home, Made, Spiller};
-use weights::{Definition, Weights};
+use spill_slots::Run;
+use spill_weights::{Definition, Weights};
 
-/// Registers that the count in a cubin states beyond the highest one used. Source: measured on 200 cubins.
+/// Registers that the count in a cubin includes beyond the highest one used. Source: measured on
+/// 200 cubins.
 pub const EXTRA_REGISTERS: u32 = 2;
 
-/// What it costs to keep a value in memory that is there already, against one that must be stored.
+/// Relative cost of spilling a value that already has a spill slot, which need not be stored again.
 const IN_FRAME: f64 = 0.5;
 
 /// Files in the order of their numbers.
 const FILES: [File; 6] = [File::R, File::UR, File::P, File::UP, File::B, File::UB];
 
-/// Allocates. The error says which file ran out of registers, or which fixed register cannot be.
+/// Allocates registers.
+///
+/// # Errors
+///
+/// The file that ran out of registers, a fixed register that cannot have its number, or in debug
+/// builds the errors that `check` found.
 pub fn run(cx: &mut PassCx) -> Result<(), String> {
     let (cfg, loops) = (cx.cfg(), cx.loops());
     let function = &mut *cx.function;
@@ -85,11 +102,12 @@ pub fn run(cx: &mut PassCx) -> Result<(), String> {
             return Err(format!("broken invariant: {}", wrong.join("; ")));
         }
     }
-    finish::run(function, &gone, first_new);
+    lower_copies::run(function, &gone, first_new);
     Ok(())
 }
 
-/// Allocates, but leaves what the checker needs to see: copies, and markers that name the registers returned.
+/// Allocates, but keeps what the checker needs: copies, and markers that name the spilled
+/// registers, which are returned.
 pub fn place(function: &mut Function, cfg: &Cfg, loops: &Loops) -> Result<Gone, String> {
     let top = function.local_bytes;
     let mut allocator =
@@ -100,20 +118,20 @@ pub fn place(function: &mut Function, cfg: &Cfg, loops: &Loops) -> Result<Gone, 
     Ok(gone)
 }
 
-/// The state of the rounds. Spill code adds no block, so that the graph and its loops stay what they are.
+/// State of the rounds. Spill code adds no blocks, so the CFG and its loops stay valid.
 struct Allocator<'a> {
     function: &'a mut Function,
     cfg: &'a Cfg,
     loops: &'a Loops,
     gone: Gone,
     made: Made,
-    /// First byte of the frame that is free.
+    /// Offset of the first free byte of the frame.
     top: u32,
     coalesce: bool,
 }
 
 impl Allocator<'_> {
-    /// One round; true if another must follow.
+    /// One round; returns true if another must follow.
     fn round(&mut self) -> Result<bool, String> {
         let mut classes = self.classes()?;
         let weights = Weights::new(self.function, &self.gone, self.loops);
@@ -122,7 +140,7 @@ impl Allocator<'_> {
             &weights,
             |reg| self.may_spill(reg),
             |reg| {
-                // What is in the frame already need not be stored.
+                // A value with a spill slot need not be stored again.
                 if self.made.slot[reg].is_some() { IN_FRAME } else { 1.0 }
             },
         );
@@ -154,21 +172,21 @@ impl Allocator<'_> {
         Ok(true)
     }
 
-    /// Classes with every vector in place, and copies coalesced.
+    /// Computes the classes, with every tuple placed and copies coalesced.
     fn classes(&mut self) -> Result<Classes, String> {
         let barred = barred(self.function);
         loop {
             let mut ranges = Ranges::new(self.function, self.cfg, &self.gone);
             let mut classes = Classes::new(self.function, &mut ranges, barred.clone())
                 .map_err(|e| format!("Function '{}': {e}", self.function.name))?;
-            let left = vectors::place(self.function, &mut classes, &self.gone, self.loops);
+            let left = register_tuples::place(self.function, &mut classes, &self.gone, self.loops);
             if left.is_empty() {
                 if self.coalesce {
                     classes.coalesce(self.function, &self.gone, self.loops);
                 }
                 return Ok(classes);
             }
-            for reg in vectors::copy_out(self.function, &left) {
+            for reg in register_tuples::copy_out(self.function, &left) {
                 self.made.short[reg] = true;
             }
         }
@@ -179,7 +197,7 @@ impl Allocator<'_> {
         !self.made.short[reg] && data.fixed.is_none() && data.phys.is_none() && data.file != File::UB
     }
 
-    /// Gives every register its number.
+    /// Commits the assignment: sets the physical number of every register.
     fn settle(&mut self, classes: &Classes) {
         for class in &classes.classes {
             let Some(base) = class.base else { continue };
@@ -191,7 +209,7 @@ impl Allocator<'_> {
         }
     }
 
-    /// Rewrites the function for the chosen columns.
+    /// Rewrites the function for the columns chosen to be spilled.
     fn spill(&mut self, classes: &Classes, choice: &Choice, weights: &Weights) {
         let mut homes: SecondaryMap<VReg, Home> = SecondaryMap::new();
         let (mut runs, mut waiting) = (Vec::new(), Vec::new());
@@ -208,18 +226,18 @@ impl Allocator<'_> {
                 waiting.extend(stored.into_iter().map(|member| (member, at)));
             }
         }
-        let first = slots::assign(&runs, &mut self.top);
+        let first = spill_slots::assign(&runs, &mut self.top);
         for (member, (run, word)) in waiting {
             homes[member] = Home::Frame(first[run] + 4 * word);
         }
         Spiller::new(self.function, homes, &mut self.gone, &mut self.made).run();
     }
 
-    /// Homes of the members of a column that need no new word of the frame; the others are returned.
+    /// Finds locations for the members of a column that need no new spill slot; returns the others.
     fn homes(
         &mut self,
-        class: &classes::Class,
-        column: &classes::Column,
+        class: &bundles::Class,
+        column: &bundles::Column,
         info: &pressure::Info,
         weights: &Weights,
         homes: &mut SecondaryMap<VReg, Home>,
@@ -256,8 +274,9 @@ impl Allocator<'_> {
     }
 }
 
-/// Adds a column to the runs, behind the last one where it is its neighbour. The run, and the column's place in it.
-fn add_to_run(runs: &mut Vec<Run>, class: &classes::Class, column: &classes::Column, next: bool) -> (usize, u32) {
+/// Adds a column to the last run if they are neighbours, else starts a new run. Returns the run and
+/// the column's word in it.
+fn add_to_run(runs: &mut Vec<Run>, class: &bundles::Class, column: &bundles::Column, next: bool) -> (usize, u32) {
     let first = column.ranges.first().map_or(0, |r| r.0);
     let last = column.ranges.last().map_or(u32::MAX, |r| r.1);
     if let Some(run) = runs.last_mut().filter(|_| next) {
@@ -270,7 +289,8 @@ fn add_to_run(runs: &mut Vec<Run>, class: &classes::Class, column: &classes::Col
     (runs.len() - 1, 0)
 }
 
-/// Numbers that may not be given out: those behind the file's end, and reserved ones; and across calls those that calls destroy.
+/// Registers that must not be assigned: those beyond the end of the file, and reserved ones; and,
+/// across calls, those that calls clobber.
 fn barred(function: &Function) -> Barred {
     let mut barred = Barred { always: [Mask::default(); 6], across_calls: [Mask::default(); 6] };
     for file in FILES {
@@ -281,6 +301,8 @@ fn barred(function: &Function) -> Barred {
         }
     }
     barred.always[File::R as usize].insert(i32::from(STACK_POINTER));
+    let first = function.target.info().map_or(0, |info| info.ur_first as i32);
+    (0..first).for_each(|n| barred.always[File::UR as usize].insert(n));
     for data in function.regs.values() {
         if let Some(phys) = data.phys {
             barred.always[data.file as usize].insert(i32::from(phys));
@@ -297,15 +319,21 @@ fn limit(function: &Function, file: File) -> i32 {
             let most = info.map_or(0, |g| g.reg_limit);
             function.max_registers.map_or(most, |m| m.min(most)).saturating_sub(EXTRA_REGISTERS) as i32
         }
-        File::UR => info.map_or(0, |g| g.ur_count as i32),
+        File::UR => {
+            let all = info.map_or(0, |g| g.ur_count as i32);
+            // A device function would have to save the callee-saved ones, and has no way to.
+            let kept = first_kept(file.name()).filter(|_| function.convention == Convention::Device);
+            kept.map_or(all, |first| all.min(i32::from(first)))
+        }
         File::P | File::UP => 7,
-        // A device function would have to save those that calls leave alone, and there is no way but through registers.
+        // A device function would have to save the barriers that calls preserve, which is possible
+        // only through registers.
         File::B | File::UB if function.convention == Convention::Device => 6,
         File::B | File::UB => 16,
     }
 }
 
-/// Registers that cost a store and a load when they are used: those that a device function has to save.
+/// Registers whose use costs a store and a load: the callee-saved ones, in a device function.
 fn reluctant(function: &Function) -> Mask {
     let mut mask = Mask::default();
     if function.convention == Convention::Device {
@@ -314,9 +342,9 @@ fn reluctant(function: &Function) -> Mask {
     mask
 }
 
-/// Whether a call leaves a register as it is.
+/// Whether calls preserve a register.
 pub fn is_kept(file: File, number: u16) -> bool {
-    crate::tables::registers::kept_across_calls(file.name(), number)
+    kept_across_calls(file.name(), number)
 }
 
 /// Numbers of the general registers that instructions name.

@@ -1,41 +1,47 @@
-//! Chooses what goes to memory where more values are live than there are registers.
+//! Reduces register pressure: chooses columns to spill where more are live than there are
+//! registers.
 //!
-//! Input: classes, the number of registers of each file. Output: the columns chosen are noted in `Choice`. One sweep over the
-//! ranges of a file in the order of their starts: where more are live than fit, the one whose accesses cost least for the
-//! length it is live goes, with those that are always accessed together with it. Invariant: a column without a register that may be
-//! spilled is never chosen; what the sweep cannot solve (alignment, calls) is left to `assign`.
+//! Sweeps over the live ranges of a file in order of their starts. Where too many are live, it
+//! spills the column with the least access cost per point of its length, together with the columns
+//! that are always accessed with it. A column without a spillable register is never chosen.
+//! Conflicts that the sweep cannot see (alignment, calls) are left to `assign`.
 
-use super::classes::{Class, Classes};
-use super::weights::Weights;
+use super::bundles::{Class, Classes};
+use super::spill_weights::Weights;
 use crate::ori::{File, VReg};
 use cranelift_entity::SecondaryMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What is known of each column, and which ones were chosen. Columns are numbered class by class.
+/// All columns, numbered class by class, and which of them are chosen.
 pub struct Choice {
     first: Vec<u32>,
+    /// The columns, by number.
     pub columns: Vec<Info>,
 }
 
 /// One column.
 #[derive(Clone, Copy, Debug)]
 pub struct Info {
+    /// Number of its class.
     pub class: u32,
-    /// Position among the columns of its class.
+    /// Index among the columns of its class.
     pub at: u32,
-    /// Some member may be spilled.
+    /// Whether some member may be spilled.
     pub spillable: bool,
+    /// Whether it is to be spilled.
     pub chosen: bool,
-    /// Point at which there were too many, where the sweep chose it.
+    /// Point at which the pressure was too high, if the sweep chose it.
     pub point: Option<u32>,
+    /// Cost of spilling its spillable members, in weighted accesses.
     pub cost: f64,
-    /// Cost for each point at which it is live.
+    /// Cost per point at which it is live.
     density: f64,
     together: u64,
 }
 
 impl Choice {
+    /// The columns of all classes, none chosen. `scale` multiplies the spill cost of a register.
     pub fn new(
         classes: &Classes,
         weights: &Weights,
@@ -84,7 +90,7 @@ impl Choice {
         })
     }
 
-    /// The sweep over one file.
+    /// Sweeps over one file and chooses columns until at most `available` are live.
     pub fn relieve(&mut self, classes: &Classes, file: File, available: u32) {
         let mut starts: Vec<(u32, u32, u32)> = Vec::new();
         for (number, info) in self.columns.iter().enumerate() {
@@ -114,14 +120,14 @@ impl Choice {
     }
 }
 
-/// The columns live at the sweep's point.
+/// The columns that are live at the current point.
 #[derive(Default)]
 struct Live {
     count: u32,
     ends: BinaryHeap<Reverse<(u32, u32)>>,
-    /// By cost for length, as the bits of a positive float, which order like it.
+    /// By cost per length, as the bits of a positive float, which have the same order.
     cheap: BinaryHeap<Reverse<(u64, u32, u32)>>,
-    /// End of the range that a column is in. The key is the number of a column.
+    /// End of the current range of a column, by column number.
     until: SecondaryMap<VReg, u32>,
 }
 

@@ -1,10 +1,11 @@
-//! Live ranges over the linear order of the layout.
+//! Live ranges over the linear order of the layout, outside SSA form.
 //!
-//! Input: a function out of SSA. Output: for each register the sorted, disjoint half-open ranges of points at which it is
-//! live, and the points of instructions that destroy registers. Instruction number i reads at point 2i and writes at point
-//! 2i + 1, so that a result may take the place of a source that ends there. Invariants: a definition covers at least its own
-//! point, even if nothing reads it; registers that went to memory ([`Gone`]) have no ranges, and what still names them
-//! counts for nothing; work is linear in the size of the code and of the ranges.
+//! For each register, sorted and disjoint half-open ranges of points; and the points of
+//! instructions that clobber registers. Instruction number i reads at point 2i and writes at point
+//! 2i + 1, so a result may take the register of a source that ends there. A definition covers at
+//! least its own point, even if nothing reads it. Spilled registers ([`Gone`]) have no ranges, and
+//! markers that still name them are ignored. Time is linear in the size of the code and of the
+//! ranges.
 
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::Liveness;
@@ -15,19 +16,21 @@ use cranelift_entity::SecondaryMap;
 /// A half-open range of points.
 pub type Range = (u32, u32);
 
-/// Registers that spilling replaced; COPY, UNDEF and recomputable definitions may still name them, for the checker.
+/// Spilled registers; COPY, UNDEF and rematerialized definitions may still name them, for the
+/// checker.
 pub type Gone = SecondaryMap<VReg, bool>;
 
 /// Ranges of every register.
 pub struct Ranges {
+    /// Sorted, disjoint live ranges of each register.
     pub of: SecondaryMap<VReg, Vec<Range>>,
-    /// Points just behind which nothing that crosses them survives in a register that calls destroy.
+    /// Points just after which call-clobbered registers lose their values.
     pub clobbers: Vec<u32>,
-    /// First point behind the last instruction.
+    /// First point after the last instruction.
     pub end: u32,
 }
 
-/// Whether an instruction only remembers, for the checker, what spill code now does.
+/// Whether an instruction is only a marker for the checker, replaced by spill code.
 pub fn is_marker(function: &Function, inst: InstId, gone: &Gone) -> bool {
     let mut marker = false;
     function.for_each_def(inst, |reg| marker |= gone[reg]);
@@ -40,8 +43,14 @@ pub fn is_marker(function: &Function, inst: InstId, gone: &Gone) -> bool {
 const CLOSED: u32 = u32::MAX;
 
 impl Ranges {
+    /// Computes the live ranges of a function out of SSA form.
     pub fn new(function: &Function, cfg: &Cfg, gone: &Gone) -> Ranges {
         let live = Liveness::at_end(function, cfg, |inst| is_marker(function, inst, gone));
+        Ranges::from(function, cfg, gone, &live)
+    }
+
+    /// The same from what is known to live at the end of each block.
+    pub fn from(function: &Function, cfg: &Cfg, gone: &Gone, live: &Liveness) -> Ranges {
         let mut ranges = Ranges { of: SecondaryMap::new(), clobbers: Vec::new(), end: 0 };
         let mut open: SecondaryMap<VReg, u32> = SecondaryMap::with_default(CLOSED);
         let mut first = 0u32;
@@ -106,7 +115,7 @@ impl Ranges {
     }
 }
 
-/// Sorts ranges and joins those that touch.
+/// Sorts ranges and joins adjacent ones.
 pub fn normalize(list: &mut Vec<Range>) {
     if list.len() < 2 {
         return;
@@ -125,7 +134,8 @@ pub fn normalize(list: &mut Vec<Range>) {
     list.truncate(kept + 1);
 }
 
-/// Adds a sorted list of ranges to another one with which it has no point in common. A short list costs its own length and what must be moved.
+/// Merges a sorted list of ranges into another that is disjoint from it. A short list costs its own
+/// length plus what must be moved.
 pub fn merge(into: &mut Vec<Range>, mut from: Vec<Range>) {
     if into.len() < from.len() {
         std::mem::swap(into, &mut from);
@@ -146,7 +156,7 @@ pub fn merge(into: &mut Vec<Range>, mut from: Vec<Range>) {
     }
 }
 
-/// Whether two sorted lists of ranges meet.
+/// Whether two sorted lists of ranges intersect.
 pub fn overlaps<'r>(mut a: &'r [Range], mut b: &'r [Range]) -> bool {
     if a.len() > b.len() {
         std::mem::swap(&mut a, &mut b);
@@ -166,7 +176,7 @@ pub fn overlaps<'r>(mut a: &'r [Range], mut b: &'r [Range]) -> bool {
     false
 }
 
-/// Whether a value with these ranges outlives one of the points at which calls destroy registers.
+/// Whether a value with these ranges lives across a call.
 pub fn crosses(ranges: &[Range], clobbers: &[u32]) -> bool {
     !clobbers.is_empty()
         && ranges.iter().any(|r| {

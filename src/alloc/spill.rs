@@ -1,14 +1,16 @@
-//! Rewrites a function for values that live in memory, or are computed again, instead of in registers.
+//! Rewrites a function for registers that are spilled or rematerialized.
 //!
-//! Input: a function and a home for each register that goes. Output: the same with stores behind definitions and loads before uses, through fresh
-//! registers that live around one instruction, or serve several reads of a block ([`Made`]). Homes: a word of the frame for general registers; a general register for predicates,
-//! uniform registers and convergence barriers; a uniform register for uniform predicates; or an instruction that makes the value again. Neighbouring words of a vector go by one
-//! access. Invariants: no instruction that remains reads or writes a register that is gone, but COPY, UNDEF and definitions that are
-//! repeated elsewhere, which stay as markers for the checker; a guarded definition is preceded by a load of the old value.
+//! Stores follow definitions and loads precede uses, through fresh registers that live around one
+//! instruction or serve several reads of a block ([`Made`]). Locations ([`Home`]): a word of the
+//! frame for general registers; a general register for predicates, uniform registers and
+//! convergence barriers; a uniform register for uniform predicates; or an instruction that
+//! recomputes the value. Adjacent words of a tuple share one access. Afterwards only COPY, UNDEF
+//! and rematerialized definitions name spilled registers, as markers for the checker. A guarded
+//! definition is preceded by a load of the old value.
 
 use super::frame::{load, store};
 use super::ranges::{Gone, is_marker};
-use super::recompute::Recompute;
+use super::remat::Recompute;
 use crate::ori::hash::QuickMap;
 use crate::ori::ssa::copy;
 use crate::ori::{Convention, File, Function, InstId, Operand, STACK_POINTER, VReg};
@@ -16,57 +18,64 @@ use crate::tables::ori::Direction;
 use crate::tables::{Mod, Op, Role, value};
 use cranelift_entity::SecondaryMap;
 
-/// Where a value is that is in no register of its own.
+/// Location of the value of a spilled register.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Home {
     #[default]
     None,
-    /// Byte offset from the stack pointer.
+    /// In the frame, at this byte offset from the stack pointer.
     Frame(u32),
-    /// The same, where another register's stores keep the value.
+    /// In the frame, stored there by another register's definition.
     Slot(u32),
     Register(VReg),
     Recompute(Recompute),
 }
 
+/// Rewrites one function.
 pub struct Spiller<'a> {
+    /// The function to rewrite.
     pub function: &'a mut Function,
+    /// New location of each register that leaves its register.
     pub homes: SecondaryMap<VReg, Home>,
+    /// Set for the registers that have been replaced.
     pub gone: &'a mut Gone,
     made: &'a mut Made,
     sp: Option<VReg>,
-    /// Fresh registers for the uses of the instruction at hand.
+    /// Fresh registers for the uses of the current instruction.
     loaded: Vec<(VReg, VReg)>,
-    /// Registers that hold a value for several instructions of the block at hand.
+    /// Registers that hold a value for several instructions of the current block.
     current: QuickMap<VReg, VReg>,
-    /// Where the block at hand reads each register that goes, the last place first.
+    /// Uses of each spilled register in the current block, the last one first.
     reads: QuickMap<VReg, Vec<u32>>,
-    /// Registers that go and that the instruction at hand writes, with what it writes in their place.
+    /// Spilled registers that the current instruction defines, with their replacements.
     defined: Vec<(VReg, VReg)>,
-    /// Place of the instruction at hand in its block, and that of the block's first one in the layout.
+    /// Index of the current instruction in its block, and of the block's first instruction in the
+    /// layout.
     at: u32,
     first: u32,
 }
 
-/// What is known of registers that the allocator made.
+/// Attributes of registers that the allocator introduced.
 #[derive(Default)]
 pub struct Made {
-    /// Lives around one instruction, and is never spilled.
+    /// Whether it lives around one instruction and must not be spilled.
     pub short: SecondaryMap<VReg, bool>,
-    /// How many spilled registers it stands for in a row.
+    /// Length of the chain of spilled registers that it replaces.
     pub generation: SecondaryMap<VReg, u8>,
-    /// Where in the frame its value is, for as long as it lives.
+    /// Byte offset in the frame where its value stays for its whole live range.
     pub slot: SecondaryMap<VReg, Option<u32>>,
-    /// The instruction, counted through the layout, over which it should not be held: there were too many.
+    /// Split point: the index in the layout of the instruction at which the pressure was too high,
+    /// across which the value should not be held.
     pub split: SecondaryMap<VReg, Option<u32>>,
 }
 
-/// Reads that are no further apart, in instructions, share one load in the last generation but one.
+/// Maximum distance, in instructions, of reads that share one load in the last generation but one.
 const CLOSE: u32 = 24;
-/// The generation in which each instruction loads for itself.
+/// The generation in which each instruction has its own load.
 const LAST_GENERATION: u8 = 4;
 
 impl<'a> Spiller<'a> {
+    /// A spiller for one round.
     pub fn new(
         function: &'a mut Function,
         homes: SecondaryMap<VReg, Home>,
@@ -77,7 +86,7 @@ impl<'a> Spiller<'a> {
         Spiller { function, homes, gone, made, sp: None, loaded, current, reads, defined: Vec::new(), at: 0, first: 0 }
     }
 
-    /// Rewrites everything; the homes' registers are gone afterwards.
+    /// Rewrites the function and marks the registers that have a home as spilled.
     pub fn run(&mut self) {
         for block in self.function.layout.clone() {
             let insts = std::mem::take(&mut self.function.blocks[block]);
@@ -124,8 +133,8 @@ impl<'a> Spiller<'a> {
         }
     }
 
-    /// What ends a lane holds the barriers of the regions around it for the others of its warp, and reads none of them: one that lies
-    /// in general registers needs no barrier there.
+    /// Drops implicit uses of spilled barriers from EXIT and RET. They only keep barriers alive for
+    /// the other lanes of the warp; a barrier in a general register is not needed there.
     fn let_go_of_barriers(&mut self, inst: InstId) {
         let (regs, homes) = (&self.function.regs, &self.homes);
         let stays = |o: &&Operand| o.as_reg().is_none_or(|r| regs[r].file != File::B || homes[r] == Home::None);
@@ -136,7 +145,7 @@ impl<'a> Spiller<'a> {
         }
     }
 
-    /// Notes where a block reads the registers that go.
+    /// Records where a block reads the spilled registers.
     fn look_ahead(&mut self, insts: &[InstId]) {
         self.current.clear();
         self.reads.clear();
@@ -150,7 +159,8 @@ impl<'a> Spiller<'a> {
         }
     }
 
-    /// Whether a register that holds a value now is to hold it for later instructions of the block.
+    /// Whether the register that now holds a value should keep it for later instructions of the
+    /// block.
     fn lasts(&mut self, reg: VReg) -> bool {
         let reach = match self.made.generation[reg] {
             _ if !matches!(self.homes[reg], Home::Frame(_) | Home::Slot(_) | Home::Recompute(_)) => return false,
@@ -178,7 +188,7 @@ impl<'a> Spiller<'a> {
         fresh
     }
 
-    /// A register for a value that is brought in, noted where it serves later instructions too.
+    /// A register for a loaded value, recorded if it serves later instructions too.
     fn holder(&mut self, reg: VReg) -> VReg {
         if !self.lasts(reg) {
             return self.fresh(reg);
@@ -193,7 +203,7 @@ impl<'a> Spiller<'a> {
         source == source.plain() && self.function.insts[inst].guard.is_null()
     }
 
-    /// Whether every register that it defines is computed again where it is used.
+    /// Whether every register that an instruction defines is rematerialized at its uses.
     fn is_repeated(&self, inst: InstId) -> bool {
         let (mut all, mut any) = (true, false);
         self.function.for_each_def(inst, |reg| {
@@ -225,7 +235,8 @@ impl<'a> Spiller<'a> {
         out.push(inst);
     }
 
-    /// Takes back the move of the stack pointer before a call: what the call reads must come from the frame while the pointer is there.
+    /// Removes the move of the stack pointer before a call, to be reinserted after the loads from
+    /// the frame.
     fn stack_move(&self, inst: InstId, out: &mut Vec<InstId>) -> Option<InstId> {
         let last = *out.last().filter(|_| self.function.insts[inst].op == Op::CALL)?;
         let mut moves = false;
@@ -269,7 +280,7 @@ impl<'a> Spiller<'a> {
         fresh
     }
 
-    /// The operand with registers that hold the values at this instruction.
+    /// The operand with loaded registers for this instruction.
     fn used(&mut self, operand: Operand, out: &mut Vec<InstId>) -> Operand {
         if let Some(reg) = operand.as_reg() {
             return operand.with_reg(self.loaded(reg, out));
@@ -297,21 +308,21 @@ impl<'a> Spiller<'a> {
         operand.with_vector(vector)
     }
 
-    /// Forgets the register that holds a value, if it is not to hold it until the next read.
+    /// Releases the register that holds a value, unless it keeps it until the next read.
     fn let_go(&mut self, reg: VReg) {
         if !self.lasts(reg) {
             self.current.remove(&reg);
         }
     }
 
-    /// A register with the old value of one that a guarded instruction writes: nothing else may hold it.
+    /// A register with the old value for a guarded definition; it must not be shared.
     fn old_value(&mut self, reg: VReg, out: &mut Vec<InstId>) -> VReg {
         let fresh = self.fresh(reg);
         self.fetch(self.homes[reg], fresh, out);
         fresh
     }
 
-    /// The register that holds a value at this instruction, loaded where it must be.
+    /// The register that holds a value at this instruction; loads it if necessary.
     fn loaded(&mut self, reg: VReg, out: &mut Vec<InstId>) -> VReg {
         let home = self.homes[reg];
         if home == Home::None {
@@ -330,7 +341,7 @@ impl<'a> Spiller<'a> {
         fresh
     }
 
-    /// The operand with registers into which the results go, and the stores behind the instruction.
+    /// The operand with fresh destination registers, and the stores after the instruction.
     fn defined(&mut self, operand: Operand, guarded: bool, out: &mut Vec<InstId>, after: &mut Vec<InstId>) -> Operand {
         let mut regs = Vec::new();
         self.function.for_each_reg(operand, |reg| regs.push(reg));
@@ -366,7 +377,7 @@ impl<'a> Spiller<'a> {
         }
     }
 
-    /// How many of these registers, from one on, one access can take: 4, 2 or 1.
+    /// The number of these registers, from `i` on, that one access can take: 4, 2 or 1.
     fn run_length(&self, regs: &[VReg], i: usize) -> usize {
         let (Home::Frame(offset) | Home::Slot(offset)) = self.homes[regs[i]] else { return 1 };
         let kind = std::mem::discriminant(&self.homes[regs[i]]);
@@ -388,7 +399,7 @@ impl<'a> Spiller<'a> {
         *self.sp.get_or_insert_with(|| self.function.stack_register())
     }
 
-    /// Brings a value from its home into a register.
+    /// Loads a value from its home into a register.
     fn fetch(&mut self, home: Home, to: VReg, out: &mut Vec<InstId>) {
         let f = &mut *self.function;
         let inst = match home {
@@ -416,7 +427,7 @@ impl<'a> Spiller<'a> {
         out.push(inst);
     }
 
-    /// Brings a value from a register to its home.
+    /// Stores a value from a register to its home.
     fn keep(&mut self, home: Home, from: VReg, out: &mut Vec<InstId>) {
         let f = &mut *self.function;
         let inst = match home {

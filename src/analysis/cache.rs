@@ -1,24 +1,26 @@
-//! The context of a pass: the function, what the target encodes, and cached analyses.
+//! The context of a pass: the function, what the target can encode, and cached analyses.
 //!
-//! Guarantee: an analysis that the context returns describes the function as it is at the call, as
-//! long as the pass has not changed the function since it was entered, or has called
+//! An analysis that the context returns describes the function at the time of the call, provided
+//! that the pass has not changed the function since it was entered, or has called
 //! [`PassCx::invalidate`] after the change.
 
 use super::def_use::DefUse;
+use super::divergence::Varying;
 use super::loops::Loops;
+use super::reconvergence::plan;
 use crate::ori::cfg::{Cfg, Dominators};
 use crate::ori::liveness::Liveness;
 use crate::ori::{Function, InstId};
 use crate::tables::passes::Analysis;
 use std::rc::Rc;
 
-/// What the target can encode, as questions about one instruction.
+/// What the target can encode, as predicates on one instruction.
 #[derive(Clone, Copy)]
 pub struct Encoder {
-    /// Whether an optimisation may leave the instruction as it stands: an immediate store value counts
-    /// as a register, and symbols count as not encodable, so that nobody rewrites them.
+    /// Whether an optimization may leave the instruction in this form: an immediate store value
+    /// counts as a register, and symbols count as unencodable, so that passes do not touch them.
     pub encodes: fn(&Function, InstId) -> bool,
-    /// Whether the target has a word for the instruction as it stands.
+    /// Whether the target encodes the instruction exactly as it is.
     pub is_legal: fn(&Function, InstId) -> bool,
 }
 
@@ -31,17 +33,20 @@ struct Cache {
     loops: Option<Rc<Loops>>,
     liveness: Option<Rc<Liveness>>,
     def_use: Option<Rc<DefUse>>,
+    divergence: Option<Rc<Varying>>,
 }
 
-/// What a pass gets.
+/// The argument of every pass.
 pub struct PassCx<'a> {
+    /// The function that the pass changes.
     pub function: &'a mut Function,
+    /// What the target can encode.
     pub encoder: Encoder,
     cache: Cache,
 }
 
 impl<'a> PassCx<'a> {
-    /// A context with nothing cached.
+    /// A context with an empty cache.
     pub fn new(function: &'a mut Function, encoder: Encoder) -> PassCx<'a> {
         PassCx { function, encoder, cache: Cache::default() }
     }
@@ -58,7 +63,7 @@ impl<'a> PassCx<'a> {
         self.cache.dominators.get_or_insert_with(|| Rc::new(cfg.dominators())).clone()
     }
 
-    /// The post-dominator tree of the lanes that survive; see [`Cfg::post_dominators`].
+    /// The post-dominator tree for surviving lanes; see [`Cfg::post_dominators`].
     pub fn post_dominators(&mut self) -> Rc<Dominators> {
         let cfg = self.cfg();
         let function = &*self.function;
@@ -78,22 +83,30 @@ impl<'a> PassCx<'a> {
         self.cache.liveness.get_or_insert_with(|| Rc::new(Liveness::at_end(function, &cfg, |_| false))).clone()
     }
 
-    /// Definitions and counts of uses, of a function in SSA form. The caller keeps its copy current while it
-    /// rewrites; the cached one describes the function as it was.
+    /// Definitions and use counts of a function in SSA form. The caller keeps its own copy up to
+    /// date while it rewrites; the cached one describes the function as it was.
     pub fn def_use(&mut self) -> Rc<DefUse> {
         let function = &*self.function;
         self.cache.def_use.get_or_insert_with(|| Rc::new(DefUse::new(function))).clone()
     }
 
-    /// The same as a value of the caller's own, to keep current while it rewrites.
+    /// As [`PassCx::def_use`], but owned, for the caller to keep up to date while it rewrites.
     pub fn take_def_use(&mut self) -> DefUse {
         self.def_use();
         let cached = self.cache.def_use.take();
         cached.map_or_else(|| DefUse::new(self.function), Rc::unwrap_or_clone)
     }
 
-    /// Drops every cached analysis that is not among `kept`; for the manager, and for a pass that has
-    /// changed the function and asks again.
+    /// Varying registers and divergent blocks, lanes meeting where `insert_reconvergence` will make
+    /// them.
+    pub fn divergence(&mut self) -> Rc<Varying> {
+        let cfg = self.cfg();
+        let function = &*self.function;
+        self.cache.divergence.get_or_insert_with(|| Rc::new(plan(function, &cfg).varying)).clone()
+    }
+
+    /// Drops every cached analysis that is not in `kept`. Called by the pass manager, and by passes
+    /// that request an analysis again after a change.
     pub fn invalidate(&mut self, kept: &[Analysis]) {
         let keeps = |analysis| kept.contains(&analysis);
         let cache = &mut self.cache;
@@ -103,9 +116,10 @@ impl<'a> PassCx<'a> {
         cache.loops.take_if(|_| !keeps(Analysis::Loops));
         cache.liveness.take_if(|_| !keeps(Analysis::Liveness));
         cache.def_use.take_if(|_| !keeps(Analysis::DefUse));
+        cache.divergence.take_if(|_| !keeps(Analysis::Divergence));
     }
 
-    /// Cached analyses that differ from fresh ones: what a pass said it preserves and does not.
+    /// Cached analyses that differ from fresh ones, although the pass claims to preserve them.
     pub fn stale(&self) -> Vec<Analysis> {
         let function = &*self.function;
         let mut fresh = FreshAnalyses::new(function);
@@ -124,11 +138,13 @@ impl<'a> PassCx<'a> {
         let live = |cfg: &Cfg| Liveness::at_end(function, cfg, |_| false);
         note(cache.liveness.as_deref().is_some_and(|old| *old != live(&fresh.cfg)), Analysis::Liveness);
         note(cache.def_use.as_deref().is_some_and(|old| *old != DefUse::new(function)), Analysis::DefUse);
+        let lanes = |cfg: &Cfg| plan(function, cfg).varying;
+        note(cache.divergence.as_deref().is_some_and(|old| *old != lanes(&fresh.cfg)), Analysis::Divergence);
         stale
     }
 }
 
-/// Analyses computed anew, to compare cached ones with.
+/// Freshly computed analyses, to compare with cached ones.
 struct FreshAnalyses {
     cfg: Cfg,
 }

@@ -1,17 +1,18 @@
-//! Who makes a value and how often it is read: what the optimisations in SSA form look up.
+//! Def-use information for optimizations in SSA form: the definition of each register and the
+//! number of its uses.
 //!
-//! Input: a function in SSA form. Output: for each register its definition and the number of operands that read it. Invariant: counts
-//! are kept up by [`DefUse::update`]; what nothing reads any more no longer counts as a reader itself.
+//! [`DefUse::update`] keeps the counts current after a rewrite; an instruction whose results have
+//! no uses left no longer counts as a use of its sources.
 
 use crate::ori::{Function, InstId, Kind, Operand, VReg};
 use crate::tables::{Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 
-/// Whether the target has an encoding of an instruction as it stands, whatever its registers become.
+/// Whether the target encodes an instruction as it is, whatever registers are assigned.
 pub type Fits<'a> = &'a dyn Fn(&Function, InstId) -> bool;
 
-/// Definitions and counts of uses.
+/// Definitions and use counts.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DefUse {
     definition: SecondaryMap<VReg, Option<InstId>>,
@@ -19,6 +20,7 @@ pub struct DefUse {
 }
 
 impl DefUse {
+    /// Computes the definitions and use counts of a function in SSA form.
     pub fn new(function: &Function) -> DefUse {
         let limit = function.regs.len();
         let mut def_use =
@@ -30,22 +32,24 @@ impl DefUse {
         def_use
     }
 
-    /// The unguarded pure instruction that makes a register, where the allocator may put it anywhere.
+    /// The unguarded pure instruction that defines a register without a fixed place; `None`
+    /// otherwise.
     pub fn def_of(&self, function: &Function, reg: VReg) -> Option<InstId> {
         let inst = self.definition[reg]?;
         (is_pure(function, inst) && is_free(function, reg)).then_some(inst)
     }
 
-    /// The same, if nothing else reads the register.
+    /// As [`DefUse::def_of`], if the register has a single use.
     pub fn single_use_def(&self, function: &Function, reg: VReg) -> Option<InstId> {
         self.def_of(function, reg).filter(|_| self.uses[reg] == 1)
     }
 
+    /// Number of operands that read a register.
     pub fn uses(&self, reg: VReg) -> u32 {
         self.uses[reg]
     }
 
-    /// The value of a register that is the same in every run.
+    /// The compile-time constant value of a register.
     pub fn constant(&self, function: &Function, reg: VReg) -> Option<u32> {
         let inst = self.def_of(function, reg).filter(|i| function.insts[*i].op == Op::MOV)?;
         let source = function.arg(inst, Role::A);
@@ -57,7 +61,7 @@ impl DefUse {
         }
     }
 
-    /// The value of an operand of one word without modifiers.
+    /// The compile-time constant value of a one-word operand without modifiers.
     pub fn known(&self, function: &Function, operand: Operand) -> Option<u32> {
         match operand.kind() {
             _ if operand != operand.plain() => None,
@@ -68,19 +72,20 @@ impl DefUse {
         }
     }
 
-    /// Registers that an instruction reads, to be given to `update` after it was rewritten.
+    /// Registers that an instruction reads, for `update` after a rewrite.
     pub fn reads(function: &Function, inst: InstId) -> SmallVec<[VReg; 8]> {
         let mut reads = SmallVec::new();
         function.for_each_use(inst, |reg| reads.push(reg));
         reads
     }
 
-    /// Notes that an instruction makes its results now.
+    /// Records an instruction as the definition of its results.
     pub fn set_def(&mut self, function: &Function, inst: InstId) {
         function.for_each_def(inst, |reg| self.definition[reg] = Some(inst));
     }
 
-    /// Notes that an instruction, which read `before`, was rewritten; what is not read any more stops reading.
+    /// Records that an instruction, which read `before`, was rewritten. Definitions that become
+    /// dead give up their uses.
     pub fn update(&mut self, function: &Function, inst: InstId, before: &[VReg]) {
         function.for_each_use(inst, |reg| self.uses[reg] += 1);
         let mut gone: Vec<VReg> = before.to_vec();
@@ -93,7 +98,7 @@ impl DefUse {
             let mut unread = true;
             function.for_each_def(maker, |other| unread &= self.uses[other] == 0);
             if unread {
-                // It has no reader left, so that this happens once.
+                // The definition is dead now and is removed once.
                 function.for_each_def(maker, |other| self.definition[other] = None);
                 function.for_each_use(maker, |source| gone.push(source));
             }
@@ -101,19 +106,20 @@ impl DefUse {
     }
 }
 
-/// Whether an instruction is a function of its sources and always executed.
+/// Whether an instruction is a pure function of its sources and unguarded.
 pub fn is_pure(function: &Function, inst: InstId) -> bool {
     let data = &function.insts[inst];
     data.guard.is_null() && data.op.has(Prop::Pure)
 }
 
-/// Whether the allocator may put a register anywhere.
+/// Whether the allocator may choose the physical register.
 pub fn is_free(function: &Function, reg: VReg) -> bool {
     let data = &function.regs[reg];
     data.phys.is_none() && data.fixed.is_none()
 }
 
-/// Gives an unguarded instruction another operation with these operands; its place and its line stay.
+/// Replaces the operation and operands of an unguarded instruction; its position and source line
+/// stay.
 pub fn rewrite(function: &mut Function, inst: InstId, op: Op, args: &[(Role, Operand)]) {
     let new = function.make(op);
     args.iter().for_each(|(role, operand)| function.set_arg(new, *role, *operand));

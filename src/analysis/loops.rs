@@ -1,8 +1,8 @@
 //! The loop forest: natural loops, each a header that dominates its latches.
 //!
-//! Guarantee: two loops are disjoint or nested, and a loop's number is below that of the loop around
-//! it. An irreducible cycle has no header and is no loop. Near-linear: a block that an inner loop has
-//! claimed is never walked again, only that loop's header.
+//! Two loops are disjoint or nested, and an inner loop has a smaller number than the loops around
+//! it. An irreducible cycle has no such header and is not a loop. Near-linear: a block that an
+//! inner loop has claimed is not walked again, only that loop's header.
 
 use crate::ori::Block;
 use crate::ori::cfg::{Cfg, Dominators};
@@ -14,29 +14,32 @@ use smallvec::SmallVec;
 pub struct LoopId(u32);
 entity_impl!(LoopId, "loop");
 
-/// A header and all blocks from which it is reached again without leaving through it.
+/// A header and all blocks from which it can be reached again without passing through it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loop {
+    /// The block through which every path enters the loop.
     pub header: Block,
     /// Blocks of the loop that branch back to the header.
     pub latches: SmallVec<[Block; 2]>,
-    /// The loop directly around it.
+    /// The innermost loop around it.
     pub parent: Option<LoopId>,
-    /// Number of loops around its blocks, itself included.
+    /// Nesting depth; 1 for an outermost loop.
     pub depth: u32,
 }
 
 /// All loops of a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loops {
+    /// The loops; an inner loop has a smaller number than the loops around it.
     pub all: PrimaryMap<LoopId, Loop>,
     innermost: SecondaryMap<Block, Option<LoopId>>,
 }
 
 impl Loops {
+    /// Finds the natural loops of a graph.
     pub fn new(cfg: &Cfg, dominators: &Dominators) -> Loops {
         let mut loops = Loops::default();
-        // The header of an inner loop comes behind that of the outer one.
+        // In reverse postorder, inner headers come after outer ones.
         for header in cfg.rpo.iter().rev().copied() {
             let back = |b: &Block| dominators.dominates(header, *b);
             let latches: SmallVec<[Block; 2]> = cfg.preds[header].iter().copied().filter(back).collect();
@@ -44,14 +47,14 @@ impl Loops {
                 loops.discover(cfg, header, latches);
             }
         }
-        // Outer loops have the greater numbers, so that their depth is known first.
+        // Outer loops have greater numbers, so their depth is known first.
         for id in loops.all.keys().rev() {
             loops.all[id].depth = loops.all[id].parent.map_or(0, |parent| loops.all[parent].depth) + 1;
         }
         loops
     }
 
-    /// Claims the blocks of one loop.
+    /// Assigns the blocks of one loop.
     fn discover(&mut self, cfg: &Cfg, header: Block, latches: SmallVec<[Block; 2]>) {
         let id = self.all.push(Loop { header, latches: latches.clone(), parent: None, depth: 0 });
         self.innermost[header].get_or_insert(id);
@@ -84,12 +87,12 @@ impl Loops {
         id
     }
 
-    /// The innermost loop that a block is in.
+    /// The innermost loop that contains a block.
     pub fn innermost(&self, block: Block) -> Option<LoopId> {
         self.innermost[block]
     }
 
-    /// The loops that a block is in, inner ones first.
+    /// The loops that contain a block, innermost first.
     pub fn around(&self, block: Block) -> impl Iterator<Item = LoopId> + '_ {
         std::iter::successors(self.innermost[block], |id| self.all[*id].parent)
     }
@@ -100,12 +103,12 @@ impl Loops {
         self.around(block).take_while(|other| *other <= id).any(|other| other == id)
     }
 
-    /// Number of loops around a block.
+    /// Loop depth of a block; 0 outside all loops.
     pub fn depth(&self, block: Block) -> u32 {
         self.innermost[block].map_or(0, |id| self.all[id].depth)
     }
 
-    /// Whether every iteration but the last, which may leave before, runs through a block.
+    /// Whether every iteration executes a block, except that the last one may leave before it.
     pub fn is_always_run(&self, id: LoopId, block: Block, dominators: &Dominators) -> bool {
         self.all[id].latches.iter().all(|latch| dominators.dominates(block, *latch))
     }

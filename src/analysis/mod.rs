@@ -1,12 +1,15 @@
-//! What passes know of a function, computed once and kept until a pass does not preserve it.
+//! Analyses of a function, cached until a pass does not preserve them.
 //!
-//! A pass is `fn run(cx: &mut PassCx)`. It asks the context for an analysis and gets a shared copy,
-//! which stays what it was while the pass rewrites the function. The manager drops, after each
-//! pass, what the pass's row in `tables/passes.ron` does not preserve.
+//! A pass is `fn run(cx: &mut PassCx)`. It requests an analysis from the context and gets a shared
+//! copy, which does not change while the pass rewrites the function. After each pass the manager
+//! drops the analyses that the pass's row in `tables/passes.ron` does not preserve.
 
 pub mod cache;
 pub mod def_use;
+pub mod divergence;
 pub mod loops;
+pub mod reconvergence;
+pub mod spin_loops;
 
 pub use cache::{Encoder, PassCx};
 pub use def_use::{DefUse, Fits};

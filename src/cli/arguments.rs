@@ -1,9 +1,8 @@
-//! The arguments of compiling, held against the table of options.
+//! Parses the compiler's arguments by the table of options.
 //!
-//! Input: the words behind the program's name. Output: input files and the options that act, each with its value.
-//! Invariant: words are read as the incumbent reads them: `-name value`, `-name=value`, `--name value`, `--name=value`, and
-//! a number glued to a letter (`-O2`, `-m64`); of an option given twice the last counts, of a list
-//! all.
+//! The result has the input files and the options with their values. Words are read as ptxas reads
+//! them: `-name value`, `-name=value`, `--name value`, `--name=value`, and a number attached to a
+//! letter (`-O2`, `-m64`). If an option is repeated, the last one counts; list options accumulate.
 
 use super::options::{Effect, Key, OptionRow, Takes, find};
 use std::path::PathBuf;
@@ -11,7 +10,7 @@ use std::path::PathBuf;
 /// Deepest nesting of option files.
 const MAX_FILES: usize = 16;
 
-/// Where a PTX text comes from.
+/// An input: a file or a PTX text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
     File(PathBuf),
@@ -20,9 +19,10 @@ pub enum Input {
     Text(String),
 }
 
-/// What was asked for.
+/// The parsed arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arguments {
+    /// In the order of the command line, texts after files.
     pub inputs: Vec<Input>,
     values: Vec<(Key, &'static str, String)>,
     /// Warnings about the arguments themselves.
@@ -30,16 +30,16 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Reads the words; the error is the text behind `fatal   : `.
+    /// Parses the words. The error is the text after `fatal   : `.
     pub fn parse(words: &[String]) -> Result<Arguments, String> {
         let mut arguments = Arguments::default();
         arguments.take(words, 0)?;
-        // Texts given as such come behind the files.
+        // Texts given on the command line come after the files.
         arguments.inputs.sort_by_key(|input| matches!(input, Input::Text(_)));
         Ok(arguments)
     }
 
-    /// Whether an option is there.
+    /// Whether an option was given.
     pub fn has(&self, key: Key) -> bool {
         self.values.iter().any(|(k, _, _)| *k == key)
     }
@@ -49,13 +49,13 @@ impl Arguments {
         self.values.iter().rev().find(|(k, _, _)| *k == key).map(|(_, _, value)| value.as_str())
     }
 
-    /// The value of the option of this name, where several have a key.
+    /// The value of the option with this long name, for a key that several options share.
     pub fn value_of(&self, key: Key, long: &str) -> Option<&str> {
         let named = |(k, name, _): &&(Key, &'static str, String)| *k == key && *name == long;
         self.values.iter().rev().find(named).map(|(_, _, value)| value.as_str())
     }
 
-    /// All values of a list option: of each time that it is given, split at commas.
+    /// All values of a list option, split at commas.
     pub fn list(&self, key: Key) -> Vec<String> {
         let given = self.values.iter().filter(|(k, _, _)| *k == key);
         given.flat_map(|(_, _, value)| value.split(',')).filter(|v| !v.is_empty()).map(str::to_string).collect()
@@ -80,7 +80,7 @@ impl Arguments {
                     return Err(format!("no argument expected after '{bare}'"));
                 }
                 (_, Some(value)) => value,
-                // Its number is glued to it; alone it asks for the default.
+                // The number is attached; `-O` alone takes the default.
                 (_, None) if word == "-O" => "3".to_string(),
                 (_, None) => words.next().ok_or_else(|| format!("argument expected after '{word}'"))?.clone(),
             };
@@ -120,7 +120,7 @@ impl Arguments {
     }
 }
 
-/// The row of a name behind one dash (a second may follow), and a value that is glued to it.
+/// The row of a name after one dash (a second may follow), and a value attached to it.
 fn spelled(name: &str) -> Result<(&'static OptionRow, Option<String>), String> {
     let (bare, glued) = name.split_once('=').map_or((name, None), |(n, v)| (n, Some(v.to_string())));
     let found = match bare.strip_prefix('-') {
@@ -130,7 +130,7 @@ fn spelled(name: &str) -> Result<(&'static OptionRow, Option<String>), String> {
     if let Some(row) = found {
         return Ok((row, glued));
     }
-    // A letter that takes a number may have it without a blank.
+    // A letter that takes a number may have it attached.
     let letter = bare.chars().next().map_or(0, char::len_utf8);
     let row = find(&bare[..letter], false).filter(|row| matches!(row.takes, Takes::Number | Takes::OneOf(_)));
     match row {
@@ -150,7 +150,7 @@ fn check(row: &OptionRow, value: &str) -> Result<(), String> {
     }
 }
 
-/// The words of an options file: separated by white space, quotes hold them together.
+/// Splits an options file at white space; quotes group words.
 fn split(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_in_the_incumbents_words() {
+    fn refusals_are_in_ptxas_words() {
         for (line, want) in [
             ("-bogus k", "Unknown option 'bogus'"),
             ("--bogus=3", "Unknown option '-bogus'"),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_the_incumbent_have_rows() {
+    fn options_of_ptxas_have_rows() {
         let tool = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("target/vendor/ptxas");
         if !tool.exists() {
             println!("skipped: no ptxas at target/vendor");

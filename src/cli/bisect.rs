@@ -1,4 +1,4 @@
-//! `sassafras bisect`: the first pass after which a kernel computes something else than its source says.
+//! `sassafras bisect`: finds the first pass after which a kernel computes a wrong result.
 
 use super::run::triple;
 use crate::bisect::{Launch, Verdict, bisect};
@@ -32,7 +32,7 @@ pub struct Options {
     args: Vec<String>,
 }
 
-/// Exit status 0 where the result is right, 1 where it is not.
+/// Exit status 0 if the result is right, 1 if not.
 pub fn run(options: &Options) -> Result<ExitCode, String> {
     let source = super::read(&options.file)?;
     let parsed = options.args.iter().map(|a| parse_command_arg(a).map(|arg| arg.value));

@@ -1,4 +1,5 @@
-//! `sassafras check`: whether every instruction of a cubin waits for what it reads and overwrites.
+//! `sassafras check`: checks that every instruction of a cubin waits for the registers it reads and
+//! overwrites.
 
 use crate::cubin;
 use crate::sass::hazards;
@@ -7,15 +8,16 @@ use std::process::ExitCode;
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Cubins, ours or the incumbent's
+    /// Cubins, ours or ptxas's
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// One JSON list for each file: function, offset, instruction, earlier, their lines of the source, register, message
+    /// One JSON list for each file: function, offset, instruction, earlier, their lines of the
+    /// source, register, message
     #[arg(long)]
     json: bool,
 }
 
-/// Prints what is wrong; status 1 where something is.
+/// Prints all violations. Exit status 1 if there are any.
 pub fn check(options: &Options) -> Result<ExitCode, String> {
     let mut clean = true;
     for file in &options.files {

@@ -1,7 +1,7 @@
-//! Compiling, with the incumbent's options.
+//! The compile command with the options of ptxas.
 //!
-//! Input: the words of the command line. Output: the cubin's file, and messages on standard error. Invariant: the output
-//! file is written when nothing was wrong, beside its place and then renamed, and not otherwise.
+//! It writes the cubin, and messages to standard error. The output file is written only if there
+//! was no error, first under a temporary name and then renamed.
 
 use super::arguments::{Arguments, Input};
 use super::options::{self, Key};
@@ -10,16 +10,19 @@ use super::report::{Reporter, resources};
 use crate::compile::{self, Output};
 use crate::diag::{Diagnostic, Severity};
 use crate::tables::Target;
+use crate::tables::targets::{TARGETS, Variant};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What `archmin` stands for. Source: ptxas 13.0.88 on every target.
+/// The SM number of `archmin`. Source: ptxas 13.0.88 on every target.
 const ARCH_MIN: u32 = 32;
 
-/// Compiles and writes the cubin, or prints why not. The first word is the program's name.
+/// Compiles and writes the cubin, or prints the errors. The first word is the program's name.
 pub fn compile(words: &[String]) -> ExitCode {
     let program = words.first().map_or("", |name| Path::new(name).file_stem().and_then(|s| s.to_str()).unwrap_or(""));
-    let mut reporter = Reporter { compat: program == "ptxas", files: Vec::new() };
+    // A name with a release behind it has lost the last part of that as an extension.
+    let called_old = words.first().is_some_and(|name| Path::new(name).file_name().is_some_and(|n| n == "ptxas-13.0"));
+    let mut reporter = Reporter { compat: program == "ptxas" || called_old, files: Vec::new() };
     let arguments = match Arguments::parse(words.get(1..).unwrap_or_default()) {
         Ok(arguments) => arguments,
         Err(message) => {
@@ -29,11 +32,12 @@ pub fn compile(words: &[String]) -> ExitCode {
     };
     reporter.compat |= arguments.has(Key::Compat);
     super::COMPAT.store(reporter.compat, std::sync::atomic::Ordering::Relaxed);
-    if let Some(text) = text_asked_for(&arguments, words.len() <= 1) {
+    let old = arguments.value(Key::Toolkit).map_or(called_old, |toolkit| toolkit == "13.0");
+    if let Some(text) = text_asked_for(&arguments, words.len() <= 1, old) {
         super::print(&text);
         return ExitCode::SUCCESS;
     }
-    match run(&arguments, &mut reporter) {
+    match run(&arguments, &mut reporter, old) {
         Ok(()) => ExitCode::SUCCESS,
         Err(diagnostics) => {
             reporter.print(&diagnostics);
@@ -45,29 +49,37 @@ pub fn compile(words: &[String]) -> ExitCode {
     }
 }
 
-/// `--help`, `--version`, `--list-version`.
-fn text_asked_for(arguments: &Arguments, nothing_said: bool) -> Option<String> {
+/// The output of `--help`, `--version`, `--list-version`, `--list-arch`.
+fn text_asked_for(arguments: &Arguments, nothing_said: bool, old: bool) -> Option<String> {
     if arguments.has(Key::Help) || nothing_said {
         return Some(options::help());
     }
     if arguments.has(Key::Version) {
+        let release = if old { "13.0, V13.0.88" } else { "13.5, V13.5.37" };
         return Some(format!(
             "sassafras: an open assembler of PTX, version {}\n\
-             Follows: Cuda compilation tools, release 13.0, V13.0.88\n",
+             Follows: Cuda compilation tools, release {release}\n",
             env!("CARGO_PKG_VERSION")
         ));
     }
     if arguments.has(Key::PrintPhases) && arguments.inputs.is_empty() {
         return Some(passes::phases(&[]));
     }
+    if arguments.has(Key::ListTargets) {
+        let built = TARGETS.iter().filter(|t| t.generation.is_some() && t.variant == Variant::Base);
+        return Some(built.map(|t| format!("{}\n", t.sm)).collect());
+    }
     let versions = || crate::tables::ptx::VERSIONS.iter().map(|(major, minor)| format!("{major}.{minor}\n")).collect();
     arguments.has(Key::ListVersions).then(versions)
 }
 
-fn run(arguments: &Arguments, reporter: &mut Reporter) -> Result<(), Vec<Diagnostic>> {
+fn run(arguments: &Arguments, reporter: &mut Reporter, old: bool) -> Result<(), Vec<Diagnostic>> {
     let fatal = |message: String| vec![Diagnostic::fatal(message)];
     let mut warnings: Vec<Diagnostic> = arguments.warnings.iter().map(Diagnostic::note).collect();
     let wanted = options_of(arguments, &mut warnings).map_err(fatal)?;
+    if !old {
+        warn_of_new_options(arguments, &mut warnings);
+    }
     let errors = cache_modifiers(arguments);
     if !errors.is_empty() {
         reporter.print(&errors);
@@ -88,7 +100,12 @@ fn run(arguments: &Arguments, reporter: &mut Reporter) -> Result<(), Vec<Diagnos
     let outcome = finish_warnings(arguments, reporter, &mut warnings);
     output.dumps.iter().for_each(|dump| super::print(&format!("{dump}\n")));
     let target = Target::by_name(&wanted.target);
-    if arguments.has(Key::Verbose)
+    if arguments.has(Key::Progress) {
+        for f in output.functions.iter().filter(|f| f.entry || wanted.relocatable) {
+            reporter.say(&format!("info    : Processing {}", f.name));
+        }
+    }
+    if (arguments.has(Key::Verbose) || arguments.has(Key::Progress))
         && let Some(target) = target
     {
         resources(reporter, &output, target, wanted.relocatable);
@@ -106,7 +123,7 @@ fn run(arguments: &Arguments, reporter: &mut Reporter) -> Result<(), Vec<Diagnos
     Ok(())
 }
 
-/// Prints warnings, or makes errors of them.
+/// Prints warnings, or turns them into errors.
 fn finish_warnings(a: &Arguments, reporter: &Reporter, warnings: &mut Vec<Diagnostic>) -> Result<(), Vec<Diagnostic>> {
     if a.has(Key::NoWarnings) {
         warnings.clear();
@@ -117,6 +134,20 @@ fn finish_warnings(a: &Arguments, reporter: &Reporter, warnings: &mut Vec<Diagno
     }
     reporter.print(warnings);
     Ok(())
+}
+
+/// What ptxas 13.5 says of options that 13.0 does not have, or does not warn of.
+fn warn_of_new_options(a: &Arguments, warnings: &mut Vec<Diagnostic>) {
+    if a.has(Key::PositionIndependent) && !a.has(Key::QuietPositionIndependent) {
+        warnings.push(Diagnostic::note(
+            "'--position-independent-code' is a deprecated option and is no longer functional. It will be removed in a future release",
+        ));
+    }
+    if a.value(Key::FunctionClones) == Some("true") && !a.has(Key::CompileOnly) {
+        warnings.push(Diagnostic::note(
+            "Option '--enable-func-clone-sc' requires option '--compile-only'; ignoring since latter is not specified",
+        ));
+    }
 }
 
 fn warn_of_resources(arguments: &Arguments, output: &Output, warnings: &mut Vec<Diagnostic>) {
@@ -135,7 +166,7 @@ fn warn_of_resources(arguments: &Arguments, output: &Output, warnings: &mut Vec<
     }
 }
 
-/// Reads all inputs, or says of each that cannot be read why.
+/// Reads all inputs. Errors name every input that cannot be read.
 fn read_all(inputs: &[Input]) -> Result<Vec<(String, String)>, Vec<Diagnostic>> {
     let (mut files, mut errors) = (Vec::new(), Vec::new());
     for input in inputs {
@@ -151,8 +182,8 @@ fn read_all(inputs: &[Input]) -> Result<Vec<(String, String)>, Vec<Diagnostic>> 
     Err(errors)
 }
 
-/// Options that name a cache modifier, with the accesses that they are about and the modifiers which these have. Source:
-/// ptxas 13.0.88, each modifier with each option.
+/// Options that set a cache modifier, with the accesses they apply to and the allowed modifiers.
+/// Source: ptxas 13.0.88, each modifier with each option.
 const CACHE_MODIFIERS: [(&str, &str, &[&str]); 4] = [
     ("def-load-cache", "load", &["ca", "cg", "cs", "cv", "lu"]),
     ("force-load-cache", "load", &["ca", "cg", "cs", "cv", "lu"]),
@@ -160,7 +191,7 @@ const CACHE_MODIFIERS: [(&str, &str, &[&str]); 4] = [
     ("force-store-cache", "store", &["wb", "cg", "cs", "wt"]),
 ];
 
-/// What is wrong with the modifiers that options name.
+/// Errors in the cache modifiers given by options.
 fn cache_modifiers(a: &Arguments) -> Vec<Diagnostic> {
     let wrong = CACHE_MODIFIERS.iter().filter_map(|(option, access, known)| {
         let value = a.value_of(Key::CacheModifier, option).filter(|value| !known.contains(value))?;
@@ -170,7 +201,7 @@ fn cache_modifiers(a: &Arguments) -> Vec<Diagnostic> {
     wrong.collect()
 }
 
-/// The name by which messages call a text, and the text.
+/// The name of an input for messages, and its text.
 fn read(input: &Input) -> Result<(String, String), String> {
     let text = |bytes: Vec<u8>| match String::from_utf8(bytes) {
         Ok(text) => text,
@@ -192,12 +223,12 @@ fn read(input: &Input) -> Result<(String, String), String> {
     }
 }
 
-/// The compiler's options from the command line's.
+/// Converts the command line's options to the compiler's.
 fn options_of(a: &Arguments, warnings: &mut Vec<Diagnostic>) -> Result<compile::Options, String> {
     let lowest = Target::lowest_built().name;
     let mut wanted = compile::Options::new(a.value(Key::Target).unwrap_or(lowest));
     let number = |key| a.value(key).and_then(|value| value.parse::<i64>().ok());
-    // Levels above the highest are the highest, as with the incumbent.
+    // As in ptxas, a level above the highest means the highest.
     wanted.opt_level = number(Key::Level).unwrap_or(3).clamp(0, 3) as u8;
     wanted.fmad = a.value(Key::Fmad) != Some("false");
     wanted.max_registers = max_registers(a.value(Key::MaxRegisters), &wanted.target, warnings)?;
@@ -241,9 +272,10 @@ fn options_of(a: &Arguments, warnings: &mut Vec<Diagnostic>) -> Result<compile::
     Ok(wanted)
 }
 
-/// `--maxrregcount`: too few are made the least that the calling convention needs, too many are no limit.
+/// `--maxrregcount`: too small a value is raised to the minimum of the calling convention; too
+/// large a value means no limit.
 fn max_registers(value: Option<&str>, target: &str, warnings: &mut Vec<Diagnostic>) -> Result<Option<u32>, String> {
-    // Of an unknown target nothing is said here: it is refused later.
+    // An unknown target is diagnosed later.
     let Some(info) = Target::by_name(target).and_then(Target::info) else { return Ok(None) };
     let (least, most) = (info.abi_min, info.reg_limit);
     let count = match value {
@@ -269,7 +301,7 @@ fn max_registers(value: Option<&str>, target: &str, warnings: &mut Vec<Diagnosti
     }
 }
 
-/// A number in decimal or hexadecimal; nothing is 0.
+/// A number in decimal or hexadecimal; an empty text is 0.
 fn number_of(text: &str) -> Option<i64> {
     match text.strip_prefix("0x") {
         Some(digits) => i64::from_str_radix(digits, 16).ok(),
@@ -278,17 +310,17 @@ fn number_of(text: &str) -> Option<i64> {
     }
 }
 
-/// What is said of `--legacy-bar-warp-wide-behavior`, whatever the target.
+/// The warnings about `--legacy-bar-warp-wide-behavior`, the same for all targets.
 const LEGACY_BARRIERS: [&str; 2] = [
     "'--legacy-bar-warp-wide-behavior' is a deprecated option, It will be removed in future release and is not recommended",
-    // It names this one target, whatever is compiled for.
+    // The text names this target whatever the actual one is.
     concat!(
         "Command line option '--legacy-bar-warp-wide-behavior' not supported for '.target sm",
         "_70', will be ignored"
     ),
 ];
 
-/// Whether the level of fast compilation goes with that of optimisation: each has one that it is.
+/// Checks that the fast-compile level and the optimisation level are compatible.
 fn check_fast_compile(a: &Arguments) -> Result<(), String> {
     let (Some(fast), Some(level)) = (a.value(Key::FastCompile), a.value(Key::Level)) else { return Ok(()) };
     let (same, others) = match fast {
@@ -302,7 +334,7 @@ fn check_fast_compile(a: &Arguments) -> Result<(), String> {
     Err(format!("Conflicting options -opt-level=<{others}> and --Ofast-compile={fast} specified"))
 }
 
-/// `X[,Y[,Z]]`; what is no number or 0 is no limit, as with ptxas.
+/// `X[,Y[,Z]]`; as in ptxas, 0 or a word that is not a number means no limit.
 fn threads(parts: &[String], warnings: &mut Vec<Diagnostic>) -> Option<[u32; 3]> {
     let mut out = [1; 3];
     if parts.len() > out.len() {

@@ -1,4 +1,4 @@
-//! `sassafras disasm`: the machine code of a cubin, ours or the incumbent's.
+//! `sassafras disasm`: prints the SASS code of a cubin, of this compiler or of ptxas.
 
 use crate::cubin;
 use crate::sass::listing;

@@ -1,4 +1,5 @@
-//! `sassafras helpers`: the helpers, and one of them with its users, its body and its machine code.
+//! `sassafras helpers`: lists the helper functions, or prints one with its users, body and SASS
+//! code.
 
 use crate::compile::{Options as Compiling, compile};
 use crate::cubin;
@@ -18,7 +19,8 @@ pub struct Options {
     /// The target that its code is for (also -arch): the lowest that uses it, unless stated
     #[arg(long)]
     gpu_name: Option<String>,
-    /// The list as JSON: id, name, tier, category, status (of the name), prototype (its status), state
+    /// The list as JSON: id, name, tier, category, status (of the name), prototype (its status),
+    /// state
     #[arg(long)]
     json: bool,
 }
@@ -29,9 +31,9 @@ struct Row {
     name: &'static str,
     tier: u8,
     category: &'static str,
-    /// Where the name comes from: published, derived, proposed.
+    /// Source of the name: published, derived, proposed.
     status: &'static str,
-    /// Where prototype and meaning come from, likewise.
+    /// Source of the prototype and meaning, likewise.
     prototype: &'static str,
     state: &'static str,
 }
@@ -48,7 +50,7 @@ fn row(helper: &'static Helper) -> Row {
     }
 }
 
-/// The list, or one helper.
+/// Prints the list, or one helper.
 pub fn helpers(options: &Options) -> Result<ExitCode, String> {
     let wanted = |h: &&Helper| options.name.as_ref().is_none_or(|name| name == h.name);
     let found: Vec<&'static Helper> = HELPERS.iter().filter(wanted).collect();
@@ -78,7 +80,7 @@ fn table(helpers: &[&'static Helper]) -> String {
     text
 }
 
-/// Its row, its users, its body and its code.
+/// A helper's row, users, body and code.
 fn described(helper: &'static Helper, target: Option<&str>) -> Result<String, String> {
     let (family, category) = (helper.family(), helper.category());
     let (kind, state) = match helper.tier() {

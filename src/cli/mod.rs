@@ -1,7 +1,8 @@
 //! The command line.
 //!
-//! `sassafras [OPTIONS] FILE.ptx` compiles, with the incumbent's options as `options` lists them; `sassafras disasm`, `helpers`, `run` and `targets` are our
-//! own. Exit status: 0 done, 255 the input or the options were refused, 1 a run ended with a report.
+//! `sassafras [OPTIONS] FILE.ptx` compiles, with the options of ptxas (`options`); `bisect`,
+//! `check`, `disasm`, `helpers`, `run` and `targets` are commands of this program. Exit status: 0
+//! success, 255 input or options rejected, 1 a run or a check reported errors.
 
 mod arguments;
 mod bisect;
@@ -21,19 +22,20 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Exit status for refused input, as the incumbent's.
+/// Exit status for rejected input, that of ptxas.
 pub const REFUSED: u8 = 255;
 
-/// Most bytes that the program may have in use, by what it has read so far. Its allocator holds to that.
+/// Limit on the memory that the program may use, in bytes, by the size of its input so far. The
+/// allocator enforces it.
 pub static MEMORY: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// What a build that checks itself after every phase may take for each byte of one that does not.
+/// Memory factor of a debug build, which verifies every phase.
 const CHECKED: u64 = if cfg!(debug_assertions) { 4 } else { 1 };
 
-/// Whether messages are ptxas's alone.
+/// Whether messages have exactly the form of ptxas.
 static COMPAT: AtomicBool = AtomicBool::new(false);
 
-/// What is said where there is no more memory, in ptxas's words.
+/// The message of ptxas for memory exhaustion.
 pub fn no_memory() -> &'static str {
     if COMPAT.load(Relaxed) {
         "ptxas fatal   : Memory allocation failure\n"
@@ -42,7 +44,7 @@ pub fn no_memory() -> &'static str {
     }
 }
 
-/// Allows what a limit says besides what is allowed already.
+/// Raises the memory limit.
 fn grant(bytes: u64) {
     MEMORY.store(MEMORY.load(Relaxed).saturating_add(bytes.saturating_mul(CHECKED)), Relaxed);
 }
@@ -60,7 +62,7 @@ enum Command {
     Bisect(bisect::Options),
     /// Check the control words of cubins
     Check(check::Options),
-    /// Print the machine code of a cubin
+    /// Print the SASS code of a cubin
     Disasm(disasm::Options),
     /// List the helpers, or print one with its body and its code
     Helpers(helpers::Options),
@@ -96,26 +98,26 @@ pub fn main(args: Vec<String>) -> ExitCode {
     }
 }
 
-/// clap's message; asking for help or the version is no refusal.
+/// Prints clap's message. A request for help or the version is not an error.
 fn refused_options(error: &clap::Error) -> ExitCode {
-    // Nothing can be done where the terminal itself is gone.
+    // There is nothing to do if the terminal is closed.
     let _ = error.print();
     if error.use_stderr() { ExitCode::from(REFUSED) } else { ExitCode::SUCCESS }
 }
 
-/// Prints to standard output. A reader that has gone away (`| head`) is no error of ours.
+/// Prints to standard output. A closed pipe (`| head`) is not an error.
 fn print(text: &str) {
     use std::io::Write;
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
-/// Prints to standard error, likewise.
+/// Prints to standard error; a closed pipe is not an error.
 fn tell(text: &str) {
     use std::io::Write;
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// Reads a whole file; the message names it.
+/// Reads a whole file. The error names it.
 fn read(path: &std::path::Path) -> Result<Vec<u8>, String> {
     let bytes = std::fs::File::open(path).and_then(|mut file| {
         let length = file.metadata().map_or(0, |data| data.len());
@@ -124,11 +126,11 @@ fn read(path: &std::path::Path) -> Result<Vec<u8>, String> {
     bytes.map_err(|e| format!("Could not open input file '{}': {e}", path.display()))
 }
 
-/// Bytes that are read at a time.
+/// Bytes per read.
 const PIECE: usize = 1 << 20;
 
-/// Reads everything, and allows the memory that so much input entitles to. `length` is what is known beforehand. Of what is longer than any
-/// input may be only so much that it is seen to be.
+/// Reads everything and raises the memory limit accordingly. `length` is the expected size. Input
+/// beyond the size limit is read only far enough to detect that.
 fn read_all(from: &mut dyn std::io::Read, length: u64) -> std::io::Result<Vec<u8>> {
     use std::io::Read;
     let (most, share) = (Limit::Source.bytes(|_| true) + 1, Limit::MemoryPerByte.bytes(|_| true));
@@ -148,8 +150,9 @@ fn read_all(from: &mut dyn std::io::Read, length: u64) -> std::io::Result<Vec<u8
     Ok(bytes)
 }
 
-/// Writes a file beside its place and renames it there, so that no half of one is ever seen. A link keeps pointing
-/// where it points, and what is no regular file (a device, a pipe) is written into: renaming over it would take it away.
+/// Writes a file under a temporary name and renames it, so that no partial file is ever visible. A
+/// symbolic link is followed. A device or pipe is written directly, since renaming would replace
+/// it.
 fn write(path: &std::path::Path, bytes: &[u8]) -> Result<(), String> {
     let refused = || format!("Output file '{}' could not be opened", path.display());
     let place = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
@@ -162,13 +165,14 @@ fn write(path: &std::path::Path, bytes: &[u8]) -> Result<(), String> {
     let part = place.with_file_name(beside);
     let result = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, &place));
     result.map_err(|_| {
-        // The part may not exist; there is nothing more to say than the first error.
+        // The temporary file may not exist; only the first error is reported.
         let _ = std::fs::remove_file(&part);
         refused()
     })
 }
 
-/// Writes into what is there already; a reader that has gone away is no error, as with standard output.
+/// Writes into an existing file, device or pipe; a closed pipe is not an error, as for standard
+/// output.
 fn write_into(place: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
     use std::io::{ErrorKind, Write};
     let mut file = std::fs::OpenOptions::new().write(true).open(place)?;

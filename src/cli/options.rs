@@ -1,9 +1,11 @@
-//! The options of compiling, as one table: the incumbent's spellings, what each takes and what it does here.
+//! The compiler's options as one table: the spellings of ptxas, the argument of each, and its
+//! effect here.
 //!
-//! Invariant: every option that `ptxas --help` of release 13.0 lists has a row. An option either has its effect, or is
-//! accepted because it can only change speed, size or warnings, or is refused by name: none is dropped in silence.
+//! Every option that `ptxas --help` of releases 13.0 and 13.5 lists has a row. An option has its
+//! effect, or is accepted because it can only change speed, size or warnings, or is rejected by
+//! name; none is ignored silently.
 
-/// What an option takes behind its name.
+/// The argument of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
     Nothing,
@@ -11,19 +13,25 @@ pub enum Takes {
     /// `true` or `false`
     Bool,
     Text,
-    /// Texts with commas between them; the option may be given several times, and all count.
+    /// Texts separated by commas; the option may be repeated, and all values count.
     List,
     /// One of these words.
     OneOf(&'static [&'static str]),
 }
 
-/// Options that the compiler acts upon.
+/// Options with an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     Target,
     Output,
     Level,
     Verbose,
+    Progress,
+    PositionIndependent,
+    QuietPositionIndependent,
+    FunctionClones,
+    ListTargets,
+    Toolkit,
     Fmad,
     MaxRegisters,
     MaxThreads,
@@ -64,23 +72,26 @@ pub enum Key {
 /// What an option does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// What the key says.
+    /// The effect of the key.
     Acts(Key),
-    /// Accepted; the reason why nothing has to happen.
+    /// Accepted without effect, for this reason.
     Nothing(&'static str),
-    /// Refused; what is missing.
+    /// Rejected, with what is missing.
     Refused(&'static str),
-    /// Refused unless the value is this one; what is missing.
+    /// Rejected unless the value is this one; then what is missing.
     Only(&'static str, &'static str),
 }
 
-/// One option. `short` is the spelling with one dash; names stand without dashes.
+/// One option. `short` is the spelling with one dash; names have no dashes.
 #[derive(Debug)]
 pub struct OptionRow {
+    /// Spelling with two dashes.
     pub long: &'static str,
     pub short: &'static str,
+    /// Kind of argument.
     pub takes: Takes,
     pub effect: Effect,
+    /// Text for `--help`.
     pub help: &'static str,
 }
 
@@ -97,11 +108,12 @@ const NONE: Takes = Takes::Nothing;
 const SPEED: Effect = Effect::Nothing("may change speed only");
 const WARNING: Effect = Effect::Nothing("the warning or note does not exist here");
 
-/// All options: the incumbent's in its order, then our own.
+/// All options: those of ptxas in its order, then those of this program.
 #[rustfmt::skip]
 pub const OPTIONS: &[OptionRow] = &[
     row("Ofast-compile", "Ofc", Text, Acts(FastCompile), "Level of fast compilation: 0, min, mid, max; accepted, all compile alike"),
     row("allow-expensive-optimizations", "allow-expensive-optimizations", Bool, SPEED, "Accepted: may change speed only"),
+    row("apply-controls", "apply-controls", Text, Refused("compiler controls files are not built"), "Refused: compiler controls files are not built"),
     row("compile-as-tools-patch", "astoolspatch", NONE, Refused("code for tools is not built"), "Refused: code for tools is not built"),
     row("compile-only", "c", NONE, Acts(CompileOnly), "Make a relocatable object"),
     row("compiler-annotations", "annotate", NONE, Effect::Nothing("there are no annotations to write"), "Accepted: there are no annotations to write"),
@@ -113,6 +125,7 @@ pub const OPTIONS: &[OptionRow] = &[
     row("disable-optimizer-constants", "disable-optimizer-consts", NONE, Effect::Nothing("the optimiser has no constant bank"), "Accepted: the optimiser has no constant bank"),
     row("disable-warnings", "w", NONE, Acts(NoWarnings), "Say nothing about warnings"),
     row("dont-merge-basicblocks", "no-bb-merge", NONE, SPEED, "Accepted: may change speed only"),
+    row("enable-func-clone-sc", "enable-func-clone-sc", Bool, Acts(FunctionClones), "Accepted: may change speed only"),
     row("entry", "e", List, Acts(Entry), "Compile only these entries (comma-separated)"),
     row("extensible-whole-program", "ewp", NONE, Refused("extensible programs are not built"), "Refused: extensible programs are not built"),
     row("fmad", "fmad", Bool, Acts(Fmad), "Allow contraction of a product and a sum (default true)"),
@@ -120,11 +133,14 @@ pub const OPTIONS: &[OptionRow] = &[
     row("force-store-cache", "fscm", Text, Acts(CacheModifier), "Cache modifier of all stores; accepted, may change speed only"),
     row("g-tensor-memory-access-check", "g-tmem-access-check", NONE, Refused("checks of tensor memory are not built"), "Refused: checks of tensor memory are not built"),
     row("generate-line-info", "lineinfo", NONE, Acts(LineInfo), "Write line tables, which a PTX file with .loc gets in any case"),
+    row("gno-fabric-access-check", "gno-fabric-access-check", NONE, Effect::Nothing("there are no such checks"), "Accepted: there are no such checks"),
     row("gno-tensor-memory-access-check", "gno-tmem-access-check", NONE, Effect::Nothing("there are no such checks"), "Accepted: there are no such checks"),
     row("gpu-name", "arch", Text, Acts(Target), "Target (see sassafras targets); compute_… and lto_… only check the PTX"),
     row("help", "h", NONE, Acts(Help), "Print this text"),
     row("input-as-string", "ias", Text, Acts(InputAsString), "The PTX text itself, in place of a file"),
+    row("jobserver", "jobserver", NONE, SPEED, "Accepted: may change speed only"),
     row("legacy-bar-warp-wide-behavior", "legacy-bar-warp-wide-behavior", NONE, Acts(LegacyBarriers), "Accepted: no target that is built has it"),
+    row("list-arch", "arch-ls", NONE, Acts(ListTargets), "Print the numbers of the targets that are built"),
     row("list-version", "version-ls", NONE, Acts(ListVersions), "Print the versions of PTX that are read"),
     row("machine", "m", OneOf(&["64"]), Effect::Nothing("the only kind there is"), "Bits of an address: 64"),
     row("make-errors-visible-at-exit", "make-errors-visible-at-exit", NONE, Refused("waiting for memory faults at exit is not built"), "Refused: waiting for memory faults at exit is not built"),
@@ -136,9 +152,9 @@ pub const OPTIONS: &[OptionRow] = &[
     row("options-file", "optf", List, Acts(OptionsFile), "Read options from these files (comma-separated)"),
     row("output-file", "o", Text, Acts(Output), "The cubin to write (default elf.o)"),
     row("override-directive-values", "override-directive-values", NONE, Acts(Override), "Options win over .maxntid, .minnctapersm and .maxnreg"),
-    row("position-independent-code", "pic", Bool, Effect::Nothing("code is independent of its place"), "Accepted: code is independent of its place"),
+    row("position-independent-code", "pic", Bool, Acts(PositionIndependent), "Accepted: code is independent of its place; from 13.5 on with a warning"),
     row("preserve-relocs", "preserve-relocs", NONE, Refused("keeping relocations is not built"), "Refused: keeping relocations is not built"),
-    // Not in the incumbent's own help; Triton gives it on every call.
+    // Not in the help of ptxas; Triton passes it on every call.
     row("regAllocOptLevel", "regAllocOptLevel", Number, SPEED, "Accepted: may change speed only"),
     row("register-usage-level", "regUsageLevel", Number, Acts(RegisterLevel), "0 to 10; accepted, may change speed only"),
     row("return-at-end", "ret-end", NONE, SPEED, "Accepted: may change speed only"),
@@ -148,15 +164,18 @@ pub const OPTIONS: &[OptionRow] = &[
     row("suppress-async-bulk-multicast-advisory-warning", "suppress-async-bulk-multicast-advisory-warning", NONE, WARNING, "Accepted: there is no such warning"),
     row("suppress-debug-info", "suppress-debug-info", NONE, Acts(SuppressDebugInfo), "Write no line tables, whatever asks for them"),
     row("suppress-double-demote-warning", "suppress-double-demote-warning", NONE, WARNING, "Accepted: there is no such warning"),
+    row("suppress-position-independent-code-warning", "suppress-position-independent-code-warning", NONE, Acts(QuietPositionIndependent), "Do not warn of --position-independent-code"),
     row("suppress-sparse-mma-advisory-info", "suppress-sparse-mma-advisory-info", NONE, WARNING, "Accepted: there is no such note"),
     row("suppress-stack-size-warning", "suppress-stack-size-warning", NONE, WARNING, "Accepted: there is no such warning"),
     row("verbose", "v", NONE, Acts(Verbose), "Print registers, stack and memory of each function"),
+    row("verbose2", "v2", NONE, Acts(Progress), "The same, and the name of each function before"),
     row("version", "V", NONE, Acts(Version), "Print the version"),
     row("warn-on-double-precision-use", "warn-double-usage", NONE, Acts(WarnDouble), "Warn of double precision"),
     row("warn-on-local-memory-usage", "warn-lmem-usage", NONE, Acts(WarnLocal), "Warn of local memory"),
     row("warn-on-spills", "warn-spills", NONE, Acts(WarnSpills), "Warn of registers that are spilled"),
     row("warning-as-error", "Werror", NONE, Acts(WarningsAreErrors), "Make all warnings into errors"),
-    row("ptxas-compat", "", NONE, Acts(Compat), "Messages in the incumbent's words alone; so too where the program is called ptxas"),
+    row("toolkit", "", OneOf(&["13.0", "13.5"]), Acts(Toolkit), "The release whose version and warnings are shown: 13.5, or 13.0, as where the program is called ptxas-13.0"),
+    row("ptxas-compat", "", NONE, Acts(Compat), "Messages in ptxas's words alone; so too where the program is called ptxas"),
     row("verify-ir", "", NONE, Acts(VerifyIr), "Run the verifier after every pass"),
     row("knob", "", List, Acts(Knob), "Set knobs: NAME=VALUE, or NUMBER=VALUE (tables/knobs.ron; comma-separated)"),
     row("verify-each", "", NONE, Acts(VerifyIr), "The same: run the verifier after every pass"),
@@ -174,7 +193,8 @@ pub fn find(name: &str, long: bool) -> Option<&'static OptionRow> {
     OPTIONS.iter().find(|row| if long { row.long == name } else { !row.short.is_empty() && row.short == name })
 }
 
-/// The commands of our own, of which one may come first in place of options: those of `clap`, whose look-up would cost every compilation.
+/// The commands that may come first in place of options. They repeat those of `clap`, whose lookup
+/// would slow down every compilation.
 pub const COMMANDS: [&str; 6] = ["bisect", "check", "disasm", "helpers", "run", "targets"];
 
 /// The text of `--help`.

@@ -7,10 +7,10 @@ use crate::pass::dump::{PassRecord, passes_of};
 use crate::tables::{Pass, Phase};
 use std::fmt::Write;
 
-/// Writes what the command line says of passes into the options.
+/// Copies the command line's options about passes into the compiler's options.
 ///
 /// # Errors
-/// A name that is no pass, or an optional pass that is not optional.
+/// An unknown pass, or `--disable-pass` with a pass that is not optional.
 pub fn apply(a: &Arguments, options: &mut Options) -> Result<(), String> {
     let pass = |name: &String| Pass::by_name(name).ok_or_else(|| format!("No pass is called '{name}'"));
     options.verify_ir = a.has(Key::VerifyIr);
@@ -30,7 +30,7 @@ pub fn apply(a: &Arguments, options: &mut Options) -> Result<(), String> {
     Ok(())
 }
 
-/// The 159 phases with the passes that each runs; with what these did, where something was compiled.
+/// The 159 phases with their passes, and statistics of these if something was compiled.
 pub fn phases(records: &[PassRecord]) -> String {
     let mut text = String::new();
     for phase in Phase::ALL {

@@ -1,28 +1,28 @@
-//! What is said on standard error: diagnostics and the resource lines of `-v`.
+//! Messages on standard error: diagnostics and the resource lines of `-v`.
 //!
-//! Two voices: our own, with the source line and a caret under each message, and the incumbent's exact words (`compat`),
-//! for callers that parse them.
+//! Messages have one of two forms: our own, with the source line and a caret, or exactly that of
+//! ptxas (`compat`), for callers that parse it.
 
 use crate::compile::Output;
 use crate::diag::{Diagnostic, Severity};
 use crate::tables::Target;
 use crate::tables::targets::Feature;
 
-/// Says things about some input files.
+/// Prints messages about the input files.
 pub struct Reporter {
-    /// Speak exactly as the incumbent does.
+    /// Whether messages have exactly the form of ptxas.
     pub compat: bool,
     /// Names and texts of the inputs.
     pub files: Vec<(String, String)>,
 }
 
 impl Reporter {
-    /// One line behind the program's name.
+    /// Prints one line after the program's name.
     pub fn say(&self, line: &str) {
         super::tell(&format!("{} {line}\n", if self.compat { "ptxas" } else { "sassafras" }));
     }
 
-    /// Messages about the input.
+    /// Prints diagnostics of the input.
     pub fn print(&self, diagnostics: &[Diagnostic]) {
         for diagnostic in diagnostics {
             let file = self.files.get(diagnostic.file as usize);
@@ -33,7 +33,7 @@ impl Reporter {
                     line += &format!(" '{name}'");
                 }
                 self.say(&line);
-                // The incumbent reads no further.
+                // ptxas stops here.
                 if diagnostic.severity == Severity::Fatal && diagnostic.pos.is_some() {
                     return;
                 }
@@ -44,8 +44,8 @@ impl Reporter {
     }
 }
 
-/// The resource lines of `-v`, in the words and the order of ptxas: an entry of a cubin with the functions behind it, an
-/// object's functions each for itself.
+/// Prints the resource lines of `-v` in the form and order of ptxas: in a cubin, each entry
+/// together with its functions; in an object, each function by itself.
 pub fn resources(reporter: &Reporter, output: &Output, target: &Target, object: bool) {
     let reported = target.has(Feature::ConstantBanksReported);
     let bank = |bytes: u64, name: &str| {

@@ -1,4 +1,5 @@
-//! `sassafras run`: one kernel of a cubin, or of a PTX file that is compiled first, on the CPU.
+//! `sassafras run`: runs one kernel of a cubin, or of a PTX file after compiling it, on the CPU or
+//! a GPU.
 
 use crate::cubin::line_table::SourceLine;
 use crate::diag::Diagnostic;
@@ -23,7 +24,8 @@ pub struct Options {
     /// Target to compile a PTX file for (also -arch=)
     #[arg(long = "gpu-name", default_value = crate::tables::Target::lowest_built().name)]
     gpu_name: String,
-    /// What executes it: the machine (sass), the interpreter of the source text (ptx), or a card through the CUDA driver (gpu)
+    /// What executes it: the simulator (sass), the interpreter of the source text (ptx), or a GPU
+    /// through the CUDA driver (gpu)
     #[arg(long, default_value = "sass", value_parser = ["sass", "ptx", "gpu"])]
     engine: String,
     /// Blocks: X[,Y[,Z]]
@@ -55,6 +57,7 @@ pub struct Options {
     args: Vec<String>,
 }
 
+/// Parses `X[,Y[,Z]]`; missing components are 1.
 pub fn triple(text: &str) -> Result<[u32; 3], String> {
     let mut out = [1; 3];
     let parts: Vec<&str> = text.split(',').collect();
@@ -75,7 +78,7 @@ impl Options {
         How { timed: !self.untimed, jitter: self.jitter, trace, step_limit, ..usual }
     }
 
-    /// An option that the engine has no use for: it would be given in vain.
+    /// An option that has no effect with the chosen engine, which is an error.
     fn in_vain(&self) -> Option<&'static str> {
         let of_the_machine =
             [("--trace", self.trace), ("--jitter", self.jitter.is_some()), ("--untimed", self.untimed)];
@@ -86,7 +89,8 @@ impl Options {
     }
 }
 
-/// Runs and writes the results; any report but a note is exit status 1, and one that ended the run writes none.
+/// Runs the kernel and writes the results. Any report other than a note gives exit status 1; no
+/// results are written if the run was aborted.
 pub fn run(options: &Options) -> Result<ExitCode, String> {
     super::grant(Limit::LaunchMemory.bytes(|_| true));
     let mut bytes = super::read(&options.file)?;
@@ -144,9 +148,9 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
 #[derive(serde::Serialize)]
 struct Written<'a> {
     kernel: &'a str,
-    /// Whether it ran to its end.
+    /// Whether the kernel ran to its end.
     ended: bool,
-    /// Once per group of lanes, and once per lane.
+    /// Counted once per group of lanes (`instructions`), and once per lane.
     instructions: u64,
     lane_instructions: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -157,14 +161,14 @@ struct Written<'a> {
 
 #[derive(serde::Serialize)]
 struct WrittenReport<'a> {
-    /// `error`, or `note`: of what changes no exit status.
+    /// `error`, or `note` for reports that do not change the exit status.
     severity: &'static str,
     kind: &'static str,
     message: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     instruction: &'a str,
     pc: Option<u64>,
-    /// Of the source, where the cubin says it; no file: of the PTX text.
+    /// The source line, if the cubin has line tables; without a file name, a line of the PTX text.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<&'a SourceLine>,
     block: Option<[u32; 3]>,
@@ -206,7 +210,8 @@ fn written_report<'r>(severity: &'static str, r: &'r Report) -> WrittenReport<'r
     }
 }
 
-/// Runs the source text; what the kernel prints goes to standard output. A thread counts as a group of its own.
+/// Runs the PTX source; the kernel's output goes to standard output. Each thread counts as a group
+/// of its own.
 fn interpret(source: &[u8], shape: Shape, values: &mut [ArgValue], options: &Options) -> Result<Outcome, String> {
     let (module, diagnostics) = ptx::parse(source);
     show(&diagnostics, source, options);
@@ -224,7 +229,7 @@ fn interpret(source: &[u8], shape: Shape, values: &mut [ArgValue], options: &Opt
     Ok(outcome)
 }
 
-/// A report of source text: the instruction is its line.
+/// A report about PTX source: the instruction is its source line.
 fn with_line(report: Report, text: &str) -> Report {
     let line = report.fault.source.as_ref().and_then(|at| text.lines().nth((at.line as usize).checked_sub(1)?));
     Report { instruction: line.unwrap_or_default().trim().to_string(), ..report }
@@ -236,7 +241,7 @@ fn show(diagnostics: &[Diagnostic], source: &[u8], options: &Options) {
     diagnostics.iter().for_each(|d| super::tell(&d.render(&name, &text)));
 }
 
-/// The target to compile a text for so that a card runs it.
+/// The target that makes a PTX text run on a GPU.
 fn target_of(card: &Card, source: &[u8]) -> Result<String, String> {
     let (major, minor) = card.capability;
     let target = card.target_for(&String::from_utf8_lossy(source));

@@ -1,12 +1,10 @@
-//! The incumbent's spellings of options of our own commands, turned into those that clap understands.
-//!
-//! Input: the arguments as given. Output: long options with two dashes and one name each. Invariant: an argument that is
-//! no known spelling is passed on unchanged, so that its refusal names it as it was written.
+//! Translates ptxas spellings of options of our own commands into long options that clap
+//! understands. Unknown spellings pass unchanged, so that the error message quotes them as written.
 
-/// Spellings, and the long option each stands for.
+/// Spellings, and the long option that each stands for.
 const SPELLINGS: [(&str, &str); 2] = [("-arch", "--gpu-name"), ("--arch", "--gpu-name")];
 
-/// Rewrites every argument behind the program's name.
+/// Rewrites every argument after the program's name.
 pub fn normalise(args: Vec<String>) -> Vec<String> {
     let rewrite = |arg: String| {
         let (name, value) = arg.split_once('=').map_or((arg.as_str(), None), |(n, v)| (n, Some(v)));

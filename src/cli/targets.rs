@@ -1,4 +1,4 @@
-//! `sassafras targets`: what can be compiled for, and what becomes of each operation there.
+//! `sassafras targets`: lists the targets, and how each operation is compiled there.
 
 use crate::tables::Target;
 use crate::tables::legality::{Cell, OPERATION_BY_NAME, OPERATIONS, Recipe, Rule, Verdict};
@@ -11,12 +11,14 @@ pub struct Options {
     /// The legality matrix: all of it, a row, or a cell with its rule.
     #[arg(long, num_args = 0..=2, value_names = ["OPERATION", "SM"])]
     matrix: Option<Vec<String>>,
-    /// The matrix as JSON: operations, columns (all 128), cells; a column that is no target is `unused`.
+    /// The matrix as JSON: operations, columns (all 128), cells; a column that is no target is
+    /// `unused`.
     #[arg(long, requires = "matrix")]
     json: bool,
 }
 
-/// One line per target that has an encoder: name, generation, lowest PTX version; or the matrix.
+/// Prints one line per target with an encoder (name, generation, lowest PTX version), or the
+/// matrix.
 pub fn targets(options: &Options) -> Result<ExitCode, String> {
     match &options.matrix {
         Some(asked) => super::print(&matrix(asked, options.json)?),
@@ -32,7 +34,7 @@ pub fn targets(options: &Options) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The matrix for the operation and the target that are asked, all where none is.
+/// The part of the matrix for the given operation and target; all of it without arguments.
 fn matrix(asked: &[String], json: bool) -> Result<String, String> {
     let operation = asked.first().map(|name| {
         OPERATION_BY_NAME.get(name).copied().ok_or_else(|| format!("no operation of the matrix is called '{name}'"))
@@ -60,7 +62,7 @@ fn columns() -> Vec<&'static Target> {
     real
 }
 
-/// All 128 columns: the real target of each, or else what the column is reserved for.
+/// All 128 columns: the real target of each, or its reserved row.
 fn all_columns() -> Vec<&'static Target> {
     let mut all: Vec<&Target> = TARGETS.iter().filter(|t| t.column < 128).collect();
     all.sort_by_key(|t| (t.column, !t.real));
@@ -68,7 +70,8 @@ fn all_columns() -> Vec<&'static Target> {
     all
 }
 
-/// What can be compiled: `built`; `planned` where the operation is not built, or the target has no encoder; `unused` where the column is no target.
+/// `built`; `planned` if the operation is not implemented or the target has no encoder; `unused` if
+/// the column is not a target.
 fn state(operation: u16, target: &Target) -> &'static str {
     match (target.real, target.generation, OPERATIONS[usize::from(operation)].built) {
         (false, ..) => "unused",
@@ -81,7 +84,7 @@ fn cell(operation: u16, target: &Target) -> Cell {
     Cell { operation, column: target.column as u8 }
 }
 
-/// A cell's double word and what it means, the rule's own words, and where they come from.
+/// A cell's double word and meaning, the rule's wording, and its source.
 fn cell_text(op: u16, target: &Target) -> String {
     let (cell, operation) = (cell(op, target), &OPERATIONS[usize::from(op)]);
     let state = match (state(op, target), target.generation) {
@@ -110,7 +113,7 @@ fn cell_text(op: u16, target: &Target) -> String {
     text
 }
 
-/// What a cell says, in words: the opcodes of a native operation, class and variant of a recipe.
+/// The meaning of a cell: the opcodes of a native operation, or class and variant of a recipe.
 fn said(cell: Cell) -> String {
     match cell.verdict() {
         Verdict::Native => {
@@ -123,7 +126,7 @@ fn said(cell: Cell) -> String {
     }
 }
 
-/// A row: targets with the same rule together.
+/// A row; targets with the same rule are grouped.
 fn row_text(op: u16, columns: &[&Target]) -> String {
     let mut rules: Vec<(*const Rule, String, Vec<&str>)> = Vec::new();
     for target in columns {
@@ -139,7 +142,7 @@ fn row_text(op: u16, columns: &[&Target]) -> String {
         + &rules.iter().map(line).collect::<String>()
 }
 
-/// A letter for each cell of a real column; the columns are named above.
+/// One letter per cell of a real column; the column names are above.
 fn grid(operations: &[u16], columns: &[&Target]) -> String {
     let names: Vec<&str> = columns.iter().map(|t| t.name.trim_start_matches("sm_")).collect();
     let mut text = format!("N native, E inline recipe, H handler, X illegal; columns: {}\n", names.join(" "));

@@ -1,22 +1,22 @@
-//! The attributes of functions and of the module, between model and records.
+//! Converts the attributes of functions and of the module between model and `.nv.info` records.
 //!
-//! Input and output: a [`Function`] or [`Cubin`] on one side, records on the other; the rows of `eiattr.ron` say which
-//! there are and in which order. Invariant: a record that cannot be told back exactly is kept as it is, never guessed.
+//! The rows of `eiattr.ron` say which attributes exist, and in which order. A record that the model
+//! cannot reproduce exactly is kept verbatim, never guessed.
 
 use super::bytes::Bytes;
 use super::error::CubinError;
-use super::model::{Attribute, Cubin, Function, IndirectBranch, Param};
+use super::model::{Attribute, Cubin, Function, IndirectBranch, MbarrierSite, Param};
 use super::records;
 use crate::tables::elf::{ATTRIBUTES, AttributeRow, AttributeValue as V, ElfTarget, Place};
 
-/// Register limit that stands for "no limit".
+/// Register limit that means "no limit".
 const NO_LIMIT: u16 = 255;
 /// Bits 12-16 of the last word of a parameter record: the bank field, always all ones.
 const PARAM_BANK_BITS: u32 = 0x1f << 12;
 
-/// Index of a symbol by name, while writing.
+/// Looks up a symbol's index by name, while writing.
 pub type IndexOf<'a> = dyn Fn(&str) -> Result<u32, CubinError> + 'a;
-/// Name of a symbol by index, while reading.
+/// Looks up a symbol's name by index, while reading.
 pub type NameOf<'a> = dyn Fn(u32) -> Option<&'a str> + 'a;
 
 fn rows(place: Place, target: &ElfTarget) -> Vec<&'static AttributeRow> {
@@ -49,7 +49,8 @@ pub fn write_function(
     Ok(out)
 }
 
-/// The bytes of `.nv.info`: per function, last one first, then the least stacks, as the incumbent has it.
+/// The bytes of `.nv.info`: the records per function, last function first, then the minimum stacks,
+/// in the order of ptxas.
 pub fn write_module(cubin: &Cubin, target: &ElfTarget, index: &IndexOf<'_>) -> Result<Vec<u8>, CubinError> {
     let mut out = Vec::new();
     let (least, rest): (Vec<_>, Vec<_>) =
@@ -94,7 +95,7 @@ fn write_module_row(
     Ok(())
 }
 
-/// Payloads of an attribute of a function, one per record.
+/// The payloads of one function attribute, one per record.
 fn payloads(
     row: &AttributeRow,
     function: &Function,
@@ -122,6 +123,11 @@ fn payloads(
         V::WarpWide => list(&sites.warp_wide),
         V::WarpWideMasks => list(&sites.warp_wide_masks),
         V::InsertedWarpWide => list(&sites.inserted_warp_wide),
+        V::MbarrierInstructions => list(&sites.mbarriers.iter().flat_map(mbarrier_words).collect::<Vec<u32>>()),
+        V::Mbarriers if !sites.mbarriers.is_empty() => {
+            let made = sites.mbarriers.iter().filter(|site| site.kind == MADE).count();
+            Some(sized(row.format, made as u32))
+        }
         V::Syscalls => list(&sites.syscalls),
         V::MaxThreads => launch.max_threads.map(|n| words(&n)),
         V::RequiredThreads => launch.required_threads.map(|n| words(&n)),
@@ -138,19 +144,34 @@ fn payloads(
             let branches = sites.indirect_branches.iter().map(indirect_branch);
             return Ok(branches.filter(|payload| payload.len() <= 4 * records::MOST_WORDS).collect());
         }
-        // Nothing to say here.
-        V::ParamBank | V::ParamSize | V::ParamInfo | V::LargeParamInfo | V::Barriers => None,
-        // Only from a file that was read, or of the module.
+        // Not written here: part of the parameter records or of the barrier count.
+        V::ParamBank | V::ParamSize | V::ParamInfo | V::LargeParamInfo | V::Barriers | V::Mbarriers => None,
+        // Attributes of the module, or kept from a file that was read.
         V::Kept | V::RegisterCount | V::FrameSize | V::MinStack | V::MaxStack => None,
     };
     Ok(one.into_iter().collect())
+}
+
+/// The kind of `mbarrier.init`.
+const MADE: u8 = 0;
+
+fn mbarrier_words(site: &MbarrierSite) -> [u32; 4] {
+    let last = u32::from(site.kind) | 1 << 8 | u32::from(site.uniform) << 16;
+    [site.offset, site.register.into(), site.address, last]
+}
+
+fn mbarrier_site(words: &[u32]) -> Option<MbarrierSite> {
+    let &[offset, register, address, last] = words else { return None };
+    let register = u8::try_from(register).ok()?;
+    let site = MbarrierSite { offset, kind: last as u8, register, uniform: (last >> 16) as u8, address };
+    (mbarrier_words(&site)[3] == last).then_some(site)
 }
 
 fn words(figures: &[u32]) -> Vec<u8> {
     figures.iter().flat_map(|figure| figure.to_le_bytes()).collect()
 }
 
-/// A figure in the size that the record format has.
+/// A value in the size of the record format.
 fn sized(format: u8, value: u32) -> Vec<u8> {
     let size = if format == records::FORMAT_SIZED { 4 } else { 2 };
     value.to_le_bytes()[..size].to_vec()
@@ -167,7 +188,7 @@ fn param_info(param: &Param) -> Vec<u8> {
     words(&[0, place, u32::from(param.size) << 18 | PARAM_BANK_BITS | pointer])
 }
 
-/// Whether the parameters take more room than records of the first form are for.
+/// Whether the parameters are too large for records of the first form.
 fn is_large(function: &Function, target: &ElfTarget) -> bool {
     function.param_bytes > target.layout.info().small_params
 }
@@ -184,20 +205,22 @@ fn indirect_branch(branch: &IndirectBranch) -> Vec<u8> {
     words(&figures)
 }
 
-/// The figures of a payload that is a list of 32-bit words.
+/// The values of a payload that is a list of 32-bit words.
 fn figures(payload: &[u8]) -> Option<Vec<u32>> {
     let payload = Bytes::new(payload);
     payload.len().is_multiple_of(4).then(|| (0..payload.len() / 4).filter_map(|i| payload.u32(i * 4).ok()).collect())
 }
 
-/// What a reader of records knows besides the record.
+/// What a reader of records needs besides the record.
 pub struct Reading<'a> {
     pub target: &'static ElfTarget,
+    /// Toolkit version of the file, 10 × major + minor.
     pub toolkit: u32,
+    /// Looks up symbol names.
     pub name: &'a NameOf<'a>,
 }
 
-/// Takes over one record of `.nv.info.NAME`; false where it must be kept as it is.
+/// Moves one record of `.nv.info.NAME` into the model; returns false if it must be kept verbatim.
 pub fn read_function(record: &Attribute, function: &mut Function, reading: &Reading<'_>) -> bool {
     let Some(row) = AttributeRow::of(record.id).filter(|row| row.format == record.format) else { return false };
     let payload = record.payload.as_slice();
@@ -228,6 +251,10 @@ pub fn read_function(record: &Attribute, function: &mut Function, reading: &Read
         (V::WarpWide, list) => sites.warp_wide = list.to_vec(),
         (V::WarpWideMasks, list) => sites.warp_wide_masks = list.to_vec(),
         (V::InsertedWarpWide, list) => sites.inserted_warp_wide = list.to_vec(),
+        (V::MbarrierInstructions, list) => match list.chunks(4).map(mbarrier_site).collect() {
+            Some(mbarriers) => sites.mbarriers = mbarriers,
+            None => return false,
+        },
         (V::Syscalls, list) => sites.syscalls = list.to_vec(),
         (V::MaxThreads, &[x, y, z]) => launch.max_threads = Some([x, y, z]),
         (V::RequiredThreads, &[x, y, z]) => launch.required_threads = Some([x, y, z]),
@@ -246,7 +273,7 @@ pub fn read_function(record: &Attribute, function: &mut Function, reading: &Read
     true
 }
 
-/// Records without payload, of one byte or of two.
+/// Records without payload, or with one or two bytes.
 fn read_small(row: &AttributeRow, payload: &[u8], function: &mut Function, target: &ElfTarget) -> bool {
     let Ok(value) = Bytes::new(payload).u16(0) else { return false };
     if payload.len() != 2 || (row.format == records::FORMAT_BYTE && value > 0xff) {
@@ -258,10 +285,15 @@ fn read_small(row: &AttributeRow, payload: &[u8], function: &mut Function, targe
             Some(Some(constant)) => return constant == u32::from(value),
             None => return false,
         },
-        // Stated again, with the base, in the bank record.
+        // Repeated in the bank record, together with the base.
         V::ParamSize => function.param_bytes = value.into(),
         V::MaxRegisters => function.launch.max_registers = (value != NO_LIMIT).then_some(value),
         V::Barriers => function.barriers = value as u8,
+        // Counted again from the list of instructions, which stands before it.
+        V::Mbarriers => {
+            let made = function.sites.mbarriers.iter().filter(|site| site.kind == MADE).count();
+            return !function.sites.mbarriers.is_empty() && made == usize::from(value);
+        }
         V::ExplicitCluster if value == 0 => function.launch.explicit_cluster = true,
         V::BlocksAreClusters if value == 0 => function.launch.blocks_are_clusters = true,
         _ => return false,
@@ -269,7 +301,7 @@ fn read_small(row: &AttributeRow, payload: &[u8], function: &mut Function, targe
     true
 }
 
-/// Takes over one record of `.nv.info`; false where it must be kept as it is.
+/// Moves one record of `.nv.info` into the model; returns false if it must be kept verbatim.
 pub fn read_module(record: &Attribute, cubin: &mut Cubin, name: &NameOf<'_>) -> bool {
     let Some(row) = AttributeRow::of(record.id).filter(|row| row.format == record.format) else { return false };
     let Some([symbol, figure]) = figures(&record.payload).and_then(|list| <[u32; 2]>::try_from(list).ok()) else {

@@ -1,12 +1,12 @@
-//! Little-endian figures at offsets of a piece of a file.
+//! Bounds-checked little-endian reads from a range of a file.
 //!
-//! Input: the file's bytes. Output: figures, slices and texts, or an error with the offset in the file. Invariant: no
-//! access outside the piece; a piece knows where in the file it begins. (The readers of `object` want the bytes aligned
-//! in memory, which a slice from anywhere is not.)
+//! A [`Bytes`] knows its offset in the file, so that errors name file offsets; no access leaves the
+//! range. (By default the readers of `object` require aligned memory, which an arbitrary slice does
+//! not have.)
 
 use super::error::CubinError;
 
-/// A piece of a file.
+/// A range of a file.
 #[derive(Clone, Copy)]
 pub struct Bytes<'a> {
     data: &'a [u8],
@@ -19,12 +19,12 @@ impl<'a> Bytes<'a> {
         Bytes { data, base: 0 }
     }
 
-    /// A piece that begins at `base` of its file.
+    /// A range that begins at offset `base` of its file.
     pub fn at(data: &'a [u8], base: u64) -> Self {
         Bytes { data, base }
     }
 
-    /// Where the piece begins in its file.
+    /// Offset of the range in its file.
     pub fn base(self) -> u64 {
         self.base
     }
@@ -39,7 +39,7 @@ impl<'a> Bytes<'a> {
         self.data
     }
 
-    /// `size` bytes at `offset` of the piece.
+    /// `size` bytes at `offset` of the range.
     pub fn slice(self, offset: u64, size: u64) -> Result<&'a [u8], CubinError> {
         let range = usize::try_from(offset).ok().zip(usize::try_from(size).ok());
         range.and_then(|(start, size)| self.data.get(start..start.checked_add(size)?)).ok_or_else(|| {
@@ -48,7 +48,7 @@ impl<'a> Bytes<'a> {
         })
     }
 
-    /// A piece of this piece; `because` is where the file names it, for the error.
+    /// A subrange; `because` is the file offset that refers to it, for the error.
     pub fn range(self, offset: u64, size: u64, because: u64) -> Result<Bytes<'a>, CubinError> {
         match self.slice(offset, size) {
             Ok(data) => Ok(Bytes { data, base: self.base + offset }),
@@ -85,7 +85,7 @@ impl<'a> Bytes<'a> {
         Ok(u64::from_le_bytes(figure))
     }
 
-    /// UTF-8 text up to a zero byte; `because` is where the file names it, for the error.
+    /// UTF-8 text up to a zero byte; `because` is the file offset that refers to it, for the error.
     pub fn text(self, offset: u64, because: u64) -> Result<String, CubinError> {
         let rest = usize::try_from(offset).ok().and_then(|start| self.data.get(start..)).unwrap_or_default();
         let bytes = rest.iter().position(|b| *b == 0).map(|end| &rest[..end]);
@@ -94,7 +94,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// Appends an unsigned LEB128 figure.
+/// Appends an unsigned LEB128 number.
 pub fn push_unsigned(bytes: &mut Vec<u8>, mut n: u64) {
     while n > 0x7f {
         bytes.push(n as u8 | 0x80);
@@ -103,7 +103,7 @@ pub fn push_unsigned(bytes: &mut Vec<u8>, mut n: u64) {
     bytes.push(n as u8);
 }
 
-/// Appends a signed LEB128 figure.
+/// Appends a signed LEB128 number.
 pub fn push_signed(bytes: &mut Vec<u8>, mut n: i64) {
     while !(-0x40..0x40).contains(&n) {
         bytes.push(n as u8 | 0x80);

@@ -1,7 +1,8 @@
-//! The ELF as sections and symbols, with indices, before anything in it is understood.
+//! The ELF container: sections and symbols with their indices, uninterpreted.
 //!
-//! Input: any bytes. Output: an [`Elf`]. Invariant: every name is resolved, every section's bytes lie inside the file, no
-//! input makes it panic or allocate more than the file is long.
+//! [`Elf::parse`] accepts any bytes. Every name is resolved and every section's bytes lie inside
+//! the file. No input causes a panic, or an allocation of more than a small multiple of the file's
+//! size.
 
 use super::bytes::Bytes;
 use super::error::CubinError;
@@ -10,11 +11,11 @@ use std::collections::BTreeSet;
 
 /// `e_machine` of a cubin.
 pub const EM_CUDA: u16 = 190;
-/// `EI_OSABI` and `EI_ABIVERSION` of the files that toolkits from 13.0 on write.
+/// `EI_OSABI` and `EI_ABIVERSION` of files written by toolkits from 13.0 on.
 pub const OS_ABI: u8 = 0x41;
 pub const ABI_VERSION: u8 = 8;
-/// `EI_ABIVERSION` of a file whose functions do not follow the ABI. Source: ptxas 13.0.88 on functions with several results, up to sm_89,
-/// with the warning that it disables the ABI.
+/// `EI_ABIVERSION` of a file whose functions do not follow the ABI. Source: ptxas 13.0.88 on
+/// functions with several results, up to sm_89, with the warning that it disables the ABI.
 pub const ABI_VERSION_WITHOUT: u8 = 2;
 
 /// Section types of ELF itself.
@@ -28,7 +29,7 @@ pub const SHF_ALLOC: u64 = 2;
 pub const SHF_CODE: u64 = 4;
 pub const SHF_INFO_LINK: u64 = 0x40;
 
-/// Section types without bytes in the file: NOBITS and the vendor's global, shared and reserved-shared.
+/// Section types without bytes in the file: NOBITS and NVIDIA's global, shared and reserved-shared.
 const NO_BYTES: [u32; 4] = [8, 0x7000_0007, 0x7000_000a, 0x7000_0015];
 
 /// Whether sections of a type have no bytes in the file.
@@ -41,8 +42,9 @@ pub fn has_no_bytes(kind: u32) -> bool {
 pub struct Elf {
     /// `e_type`: 1 relocatable, 2 executable.
     pub kind: u16,
+    /// `e_flags`
     pub flags: u32,
-    /// Its functions do not follow the ABI.
+    /// The functions do not follow the ABI.
     pub without_abi: bool,
     /// Section 0 is the null section.
     pub sections: Vec<Section>,
@@ -50,27 +52,34 @@ pub struct Elf {
     pub symbols: Vec<Symbol>,
 }
 
-/// One section; `bytes` is empty where the type has none, and `size` counts.
+/// One section. `bytes` is empty for a type without bytes in the file; `size` always counts.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
     pub name: String,
+    /// `sh_type`
     pub kind: u32,
+    /// `sh_flags`
     pub flags: u64,
+    /// `sh_addralign`
     pub align: u64,
+    /// `sh_entsize`
     pub entry: u64,
+    /// `sh_link`
     pub link: u32,
+    /// `sh_info`
     pub info: u32,
     pub bytes: Vec<u8>,
     pub size: u64,
-    /// Where it was in the file that was read.
+    /// Offset in the file that was read.
     pub offset: u64,
-    /// Offsets of 4-byte fields that take the place of a string in the table of symbol names; only while writing.
+    /// Offsets of 4-byte fields to be filled with the index of a string in the table of symbol
+    /// names; used only while writing.
     pub strings: Vec<(usize, String)>,
-    /// What the writer of the container makes itself.
+    /// Contents that the container writer generates.
     pub special: Special,
 }
 
-/// The sections that follow from the names and the symbols of the file.
+/// Sections whose contents follow from the file's names and symbols.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Special {
     #[default]
@@ -85,14 +94,17 @@ pub enum Special {
 pub struct Symbol {
     /// Distinct from all others, unless empty.
     pub name: String,
-    /// The name in the file where another symbol has it too.
+    /// The name in the file, if another symbol has the same one.
     pub shared_name: Option<String>,
+    /// `st_info`
     pub info: u8,
+    /// `st_other`
     pub other: u8,
+    /// `st_shndx`
     pub section: u16,
     pub value: u64,
     pub size: u64,
-    /// Where its entry was in the file that was read.
+    /// Offset of its entry in the file that was read.
     pub offset: u64,
 }
 
@@ -103,10 +115,11 @@ const SYMBOL: u64 = 24;
 /// Section numbers from here on are reserved (absolute, common).
 pub const SHN_RESERVED: u16 = 0xff00;
 
-/// Bytes of names and sections that a file may tell for each byte that it has: headers may name the same bytes again and again.
+/// Limit on the bytes of names and sections per byte of the file, since several headers may refer
+/// to the same bytes.
 const MOST_TOLD: u64 = 4;
 
-/// What headers and symbols have told so far, in bytes.
+/// Bytes that headers and symbols have referred to so far.
 struct Told {
     most: u64,
     so_far: u64,
@@ -123,7 +136,7 @@ impl Told {
 }
 
 impl Elf {
-    /// Takes a file apart.
+    /// Parses a file.
     pub fn parse(bytes: &[u8]) -> Result<Elf, CubinError> {
         let file = Bytes::new(bytes);
         check_header(file)?;
@@ -166,7 +179,8 @@ fn check_header(file: Bytes<'_>) -> Result<(), CubinError> {
     }
 }
 
-/// Gives distinct names to local symbols that share one (each kernel's `_param` in objects). Other symbols must not.
+/// Gives distinct names to local symbols that share one (each kernel's `_param` in objects). Other
+/// symbols must be unique.
 fn tell_apart(symbols: &mut [Symbol]) -> Result<(), CubinError> {
     let mut names = BTreeSet::new();
     for (i, symbol) in symbols.iter_mut().enumerate() {
@@ -182,7 +196,8 @@ fn tell_apart(symbols: &mut [Symbol]) -> Result<(), CubinError> {
     Ok(())
 }
 
-/// Gives the sections of a local function whose name another one has the distinct name too: its code, and what belongs to the code.
+/// Renames the sections of a local function with a shared name (its code and the sections that
+/// belong to it) to the distinct name.
 fn tell_sections_apart(sections: &mut [Section], symbols: &[Symbol]) {
     for symbol in symbols {
         let Some(shared) = symbol.shared_name.as_ref().filter(|_| symbol.info == STT_FUNC) else { continue };
@@ -196,7 +211,7 @@ fn tell_sections_apart(sections: &mut [Section], symbols: &[Symbol]) {
     }
 }
 
-/// The string table in section `index`; `at` is where the index stands.
+/// The string table in section `index`; `at` is the file offset of that index.
 fn strings<'a>(headers: Bytes<'a>, index: u64, file: Bytes<'a>, at: u64) -> Result<Bytes<'a>, CubinError> {
     let header = headers.range(index * SECTION_HEADER, SECTION_HEADER, at)?;
     if header.u32(4)? != SHT_STRTAB {
@@ -237,7 +252,7 @@ fn parse_section(
     })
 }
 
-/// The symbols of the first symbol table; none where there is no table.
+/// The symbols of the first symbol table; empty if there is none.
 fn parse_symbols(
     headers: Bytes<'_>,
     sections: &[Section],

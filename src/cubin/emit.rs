@@ -1,7 +1,8 @@
-//! An [`Elf`] with its indices settled, as bytes: sizes first, then bytes.
+//! Writes an [`Elf`] with final indices as bytes: first the layout, then the contents.
 //!
-//! Input: sections in file order, symbols in table order, the target's layout. Output: the file. Invariant: `.shstrtab`,
-//! `.strtab` and `.symtab` are made here from names and symbols, whatever bytes they carry; NOBITS sections take no room.
+//! Sections come in file order and symbols in table order. `.shstrtab`, `.strtab` and `.symtab` are
+//! generated from names and symbols, whatever bytes they carry. NOBITS sections take no space in
+//! the file.
 
 use super::container::{
     ABI_VERSION, ABI_VERSION_WITHOUT, EM_CUDA, Elf, OS_ABI, SHF_ALLOC, SHF_CODE, SHF_WRITE, SHN_RESERVED, Section,
@@ -21,12 +22,13 @@ const PF_X: u32 = 1;
 const PF_W: u32 = 2;
 const PF_R: u32 = 4;
 
-/// Greatest alignment and size of a section that is written, and of one without bytes in the file.
+/// Largest alignment and size of a section that is written, and largest size of one without bytes
+/// in the file.
 const MAX_ALIGN: u64 = 1 << 16;
 const MAX_SIZE: u64 = 1 << 40;
 const MAX_ROOM: u64 = 1 << 56;
 
-/// Writes the file.
+/// Writes the file. Errors: sizes or alignments over the limits, or not enough memory.
 pub fn emit(file: &Elf, layout: &LayoutInfo) -> Result<Vec<u8>, CubinError> {
     for section in &file.sections {
         let good = section.align == 0 || section.align.is_power_of_two();
@@ -48,7 +50,7 @@ pub fn emit(file: &Elf, layout: &LayoutInfo) -> Result<Vec<u8>, CubinError> {
     writer.reserve_section_headers();
     let segments = segments(file, &places, layout);
     writer.reserve_program_headers(segments.len() as u32);
-    // The file is made in one piece; where there is no memory for it, that is an error and not the end of the process.
+    // The file is allocated in one piece; a failed allocation is an error, not an abort.
     let length = usize::try_from(writer.reserved_len()).unwrap_or(usize::MAX);
     if Vec::<u8>::new().try_reserve_exact(length).is_err() {
         return Err(CubinError::model("Memory allocation failure"));
@@ -82,7 +84,7 @@ fn too_big(error: object::write::Error) -> CubinError {
 struct Names {
     sections: Vec<Option<StringId>>,
     symbols: Vec<Option<StringId>>,
-    /// Those that stand in the bytes of each section, section 0 included.
+    /// The strings referred to by the bytes of each section, section 0 included.
     strings: Vec<Vec<StringId>>,
 }
 
@@ -225,8 +227,8 @@ struct Segment {
     range: Option<(u64, u64, u64)>,
 }
 
-/// The loaded segments: runs of sections in memory that share their permissions, and the program headers. A relocatable
-/// object has none.
+/// The loaded segments: runs of sections in memory that share their permissions, and the program
+/// headers. A relocatable object has none.
 fn segments(file: &Elf, places: &[u64], layout: &LayoutInfo) -> Vec<Segment> {
     const PT_LOAD: u32 = 1;
     const PT_PHDR: u32 = 6;

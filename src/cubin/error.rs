@@ -1,14 +1,12 @@
-//! What can go wrong with a cubin: one error, with the place in the file where it was noticed.
-//!
-//! Input: the reader's and the writer's complaints. Output: one line of text. Invariant: an error of the reader has the
-//! byte offset of the structure it was looking at.
+//! The error of reading or writing a cubin: one line of text, with the byte offset in the file if
+//! the error was found while reading.
 
 use std::fmt;
 
 /// An unreadable file, or a model that cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CubinError {
-    /// Byte offset in the file; `None` where a model was being written.
+    /// Byte offset in the file of the structure being read; `None` while writing.
     pub offset: Option<u64>,
     pub message: String,
 }

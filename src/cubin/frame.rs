@@ -1,26 +1,26 @@
 //! `.debug_frame`: how a debugger finds the caller's frame.
 //!
-//! Input: functions. Output: one common entry and one frame entry for each, with relocations to the functions. Invariant:
-//! the frame entries cover the code exactly; the canonical frame address is R1 plus the stack frame. Where a device function
-//! keeps its return address is not told.
+//! The section has one common entry and one frame entry per function, with relocations to the
+//! functions. The frame entries cover the code exactly. The canonical frame address is R1 plus the
+//! stack frame; the location of a device function's return address is not described.
 
 use super::bytes::push_unsigned;
 use super::model::{ElfKind, Function, Image, Reloc};
 use crate::tables::elf::{Layout, RelocRole, RelocRow};
 
-/// The common entry: version 3, addresses in units of 4 bytes, data in units of -4; no return address register; the frame
-/// address is R1 + 0; R255 and R1 keep their values.
+/// The common entry: version 3, addresses in units of 4 bytes, data in units of -4; no return
+/// address register; the frame address is R1 + 0; R255 and R1 keep their values.
 const COMMON: [u8; 48] = [
     0xff, 0xff, 0xff, 0xff, 0x24, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
     0xff, 0x03, 0x00, 0x04, 0x7c, 0xff, 0xff, 0xff, 0xff, 0x0f, 0x0c, 0x81, 0x80, 0x80, 0x28, 0x00, 0x08, 0xff, 0x81,
     0x80, 0x28, 0x08, 0x81, 0x80, 0x80, 0x28, 0x00, 0x00, 0x00,
 ];
-/// DW_CFA_def_cfa of R1; the offset follows.
+/// DW_CFA_def_cfa with R1; the offset follows.
 const FRAME_ADDRESS: [u8; 5] = [0x0c, 0x81, 0x80, 0x80, 0x28];
 /// R_CUDA_64.
 const ADDRESS: u32 = 2;
 
-/// The section for these functions, and for the device functions inside their code.
+/// The section for these functions and for the device functions inside their code.
 pub fn section(functions: &[Function], kind: ElfKind, layout: Layout) -> Image {
     let mut image = Image { align: 1, ..Image::default() };
     for function in functions {
@@ -40,8 +40,8 @@ pub fn section(functions: &[Function], kind: ElfKind, layout: Layout) -> Image {
     image
 }
 
-/// What a linker must know: each entry says where its common entry is, and how long the code is as long as it is there. A table of
-/// relocations runs backwards.
+/// Relocations for a linker: the offset of each entry's common entry, and the length of the code as
+/// long as that code is kept. Relocation tables are written in reverse.
 fn link(image: &mut Image, layout: Layout) {
     let number = |role| RelocRow::for_role(role, layout).map_or(0, |row| row.number);
     let (address, size) = (number(RelocRole::Address), number(RelocRole::UnusedSize));
@@ -62,11 +62,11 @@ fn link(image: &mut Image, layout: Layout) {
     }
 }
 
-/// Appends the entry of a piece of code: offset and size in the code of `symbol`, stack bytes.
+/// Appends the entry for a range of code: offset and size in the code of `symbol`, and stack bytes.
 fn entry(image: &mut Image, common: u64, symbol: &str, (start, size): (u64, u64), frame: u32) {
     let mut rules = FRAME_ADDRESS.to_vec();
     push_unsigned(&mut rules, u64::from(frame));
-    // Padded so that the whole entry, with its 12 bytes of length, is a multiple of 8.
+    // Padded so that the entry with its 12 bytes of length is a multiple of 8.
     rules.resize((rules.len() + 4).next_multiple_of(8) - 4, 0);
     image.bytes.extend(0xffff_ffffu32.to_le_bytes());
     image.bytes.extend((24 + rules.len() as u64).to_le_bytes());

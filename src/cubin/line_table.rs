@@ -1,18 +1,19 @@
-//! Line tables, read back: which line of the source an instruction comes from.
+//! Reads line tables: which source line an instruction comes from.
 //!
-//! Input: a cubin, ours or the incumbent's. Output: the line of each instruction, from `.debug_line` where that covers it (of inlined code
-//! the line inside), else of the PTX text, from `.nv_debug_line_sass`. Invariant: a table that means nothing gives no lines; it
-//! is never an error, because nothing but messages depends on it.
+//! It works on cubins of this compiler and of ptxas. The line comes from `.debug_line` where that
+//! covers the instruction (for inlined code, the line inside the inlined function), otherwise from
+//! `.nv_debug_line_sass`, as a line of the PTX text. A malformed table gives no lines and is never
+//! an error, because only messages depend on it.
 
 use super::model::{Cubin, Reloc};
 use gimli::{DebugLine, DebugLineOffset, LittleEndian, Reader, Relocate, RelocateReader};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A line of a source.
+/// A line of a source file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct SourceLine {
-    /// Name of the file with its folder, as the table has it; empty for the PTX text.
+    /// Name of the file with its directory, as in the table; empty for the PTX text.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub file: String,
     /// From 1.
@@ -25,23 +26,23 @@ impl std::fmt::Display for SourceLine {
     }
 }
 
-/// Tables in the order in which they are asked.
+/// Tables in order of preference.
 const TABLES: [&str; 2] = [".debug_line", ".nv_debug_line_sass"];
 
-/// Bits of an address that are the offset in a function; its number stands above them.
+/// Low bits of an address that hold the offset in a function; the function's index is above them.
 const OFFSET_BITS: u32 = 32;
 
-/// Lines by function, from the offset where each begins to hold; `None` where one ceases to.
+/// Lines by function, from the offset where each begins to apply; `None` where a range ends.
 type Rows = BTreeMap<usize, BTreeMap<u64, Option<SourceLine>>>;
 
-/// What a cubin says of lines.
+/// The source lines of a cubin.
 #[derive(Clone, Debug, Default)]
 pub struct LineTable {
     names: BTreeMap<String, usize>,
     tables: Vec<Rows>,
 }
 
-/// Gives each function an address of its own.
+/// Gives each function a distinct address range.
 #[derive(Clone, Debug)]
 struct Places<'a> {
     relocs: &'a [Reloc],
@@ -71,7 +72,7 @@ impl LineTable {
             let places = Places { relocs: &section.image.relocs, names: &names };
             let bytes = gimli::EndianSlice::new(&section.image.bytes, LittleEndian);
             let mut rows = Rows::new();
-            // What stands before an error is kept.
+            // The rows before an error are kept.
             let _ = collect(RelocateReader::new(bytes, places), section.image.bytes.len(), &mut rows);
             rows
         };
@@ -87,7 +88,7 @@ impl LineTable {
     }
 }
 
-/// All programs of a section.
+/// Reads all line programs of a section.
 fn collect<R: Reader<Offset = usize>>(bytes: R, length: usize, rows: &mut Rows) -> gimli::Result<()> {
     let section = DebugLine::from(bytes);
     let mut offset = 0;
@@ -109,7 +110,7 @@ fn collect<R: Reader<Offset = usize>>(bytes: R, length: usize, rows: &mut Rows) 
     Ok(())
 }
 
-/// A file with its folder.
+/// A file name with its directory.
 fn named<R: Reader<Offset = usize>>(
     header: &gimli::LineProgramHeader<R>,
     file: &gimli::FileEntry<R>,

@@ -1,17 +1,17 @@
-//! Line tables: `.debug_line` (lines of the source language), `.nv_debug_line_sass` (lines of the PTX text), the text itself, and the
-//! names of inlined functions.
+//! Writes line tables: `.debug_line` (source language), `.nv_debug_line_sass` (PTX text), the PTX
+//! text itself, and the names of inlined functions.
 //!
-//! Input: functions whose words know their PTX line, and what the PTX text says of lines ([`LineInfo`]). Output: sections with
-//! their relocations, as the model keeps them. Invariants: version 2 of DWARF; one sequence for each function, which covers its
-//! code; a row for inlined code is preceded by one for its call at the same address, and names it by its number. Source: what
-//! ptxas 13.0.88 writes with -lineinfo, read by readelf and nvdisasm.
+//! The words of each function carry their PTX line; [`LineInfo`] holds the `.file` and `.loc`
+//! directives. The tables are DWARF version 2, with one sequence per function that covers its code.
+//! A row for inlined code follows a row for its call at the same address and refers to that row by
+//! number. Source: what ptxas 13.0.88 writes with -lineinfo, read by readelf and nvdisasm.
 
 use super::bytes::{push_signed as signed, push_unsigned as unsigned};
-use super::kept::KeptSection;
 use super::model::{Function, Image, Reloc};
+use super::passthrough::KeptSection;
 use std::collections::BTreeMap;
 
-/// What the PTX text says of lines.
+/// The line information of a PTX text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineInfo {
     /// `.file`, by its number.
@@ -20,14 +20,14 @@ pub struct LineInfo {
     pub names: Vec<u8>,
     /// Each `.loc`, in the order of the text.
     pub places: Vec<SourcePlace>,
-    /// The `.loc` in force at a PTX line, as an index of `places`.
+    /// The `.loc` in effect at a PTX line, as an index into `places`.
     pub at_line: BTreeMap<u32, usize>,
     /// The PTX text.
     pub text: String,
 }
 
 impl LineInfo {
-    /// Whether calls of inlined code are told.
+    /// Whether the text records calls of inlined code.
     pub fn inlined(&self) -> bool {
         self.places.iter().any(|place| place.call.is_some())
     }
@@ -37,9 +37,9 @@ impl LineInfo {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceFile {
     pub name: String,
-    /// Seconds since 1970, 0 where it is not said.
+    /// Seconds since 1970; 0 if not given.
     pub time: u64,
-    /// In bytes, 0 where it is not said.
+    /// In bytes; 0 if not given.
     pub size: u64,
 }
 
@@ -48,7 +48,8 @@ pub struct SourceFile {
 pub struct SourcePlace {
     pub file: u32,
     pub line: u32,
-    /// Of inlined code: the call, as an index of the places before this one, and the byte offset of the function's name in `names`.
+    /// For inlined code: the call, as an index of an earlier place, and the byte offset of the
+    /// function's name in `names`.
     pub call: Option<(usize, u64)>,
 }
 
@@ -62,21 +63,26 @@ const TEXT: &str = ".nv_debug_ptx_txt";
 pub const NAMES: &str = ".debug_str";
 /// SHT_PROGBITS.
 const BITS: u32 = 1;
+/// Smallest line advance of a special opcode.
 const LINE_BASE: i64 = -5;
+/// Number of line advances that special opcodes cover.
 const LINE_RANGE: u64 = 14;
-/// The first opcode that moves address and line at once.
+/// The first special opcode, which advances address and line at once.
 const SPECIAL: u64 = 10;
-/// Calls of inlined code are told up to this depth.
+/// Depth up to which calls of inlined code are recorded.
 const MAX_CALLS: u32 = 64;
-/// The vendor's extended opcode for inlined code: the number of the call's row, the offset of the function's name.
+/// NVIDIA's extended opcode for inlined code; its operands are the number of the call's row and the
+/// offset of the function's name.
 const INLINED: u8 = 0x90;
 
-/// How the file that gets the tables is laid out.
+/// Layout of the file that receives the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// To be linked: texts are told apart by their names, which the tables name as their file.
+    /// A file to be linked: each PTX text has a distinct name, which the tables use as its file
+    /// name.
     pub object: bool,
-    /// Relocations with and without addend stand in tables of their own; such tables run backwards in objects.
+    /// Relocations with and without addend are in separate tables, which are written in reverse in
+    /// objects.
     pub split_relocs: bool,
 }
 
@@ -99,17 +105,18 @@ pub fn sections(functions: &[Function], info: &LineInfo, placement: Placement) -
     sections.push(section(".nv_debug_line_sass", text_lines));
     sections.push(section(&text_name, Image::new(nul_terminated(&text), 1)));
     if !info.names.is_empty() {
-        // Names that the source lines refer to follow these.
+        // The names that the source lines refer to follow these.
         let place = if info.inlined() { 1 } else { sections.len() };
         sections.insert(place, section(NAMES, Image::new(info.names.clone(), 1)));
     }
     sections
 }
 
-/// The header's reference to the names of inlined functions, for a linker that joins the names of several objects.
+/// The header's reference to the names of inlined functions, for a linker that merges the names of
+/// several objects.
 fn names_reloc(lines: &Image) -> Reloc {
     let header = lines.bytes.get(6..10).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or_default();
-    // The field ends the header, which begins behind the lengths and the version.
+    // The field ends the header, which begins after the lengths and the version.
     let offset = u64::from(u32::from_le_bytes(header)) + 10 - 4;
     Reloc { offset, kind: ADDRESS_32, symbol: NAMES.to_string(), addend: 0, explicit_addend: true }
 }
@@ -118,11 +125,12 @@ fn section(name: &str, image: Image) -> KeptSection {
     KeptSection { name: name.to_string(), kind: BITS, align: 1, image, ..KeptSection::default() }
 }
 
-/// Words that begin a line which the text leaves empty: data and places that other sections hold.
+/// First words of lines that become empty: data and locations that other sections hold.
 const LEFT_OUT: [&str; 5] = [".loc", ".file", ".b8", ".b32", ".b64"];
 
-/// The lines of the text as `.nv_debug_ptx_txt` has them: without indentation, comments and left-out lines empty, empty
-/// lines at the end dropped. Source: ptxas 13.0.88 -lineinfo over texts with one such line each.
+/// The lines of the text as in `.nv_debug_ptx_txt`: without indentation, comments and left-out
+/// lines empty, empty lines at the end dropped. Source: ptxas 13.0.88 -lineinfo on texts with one
+/// such line each.
 fn text(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.split('\n').map(text_line).collect();
     while lines.last().is_some_and(|line| line.is_empty()) {
@@ -138,7 +146,7 @@ fn text_line(line: &str) -> &str {
     if line.starts_with("//") || LEFT_OUT.contains(&word) { "" } else { line }
 }
 
-/// The lines with a NUL behind each.
+/// The lines, each followed by a NUL.
 fn nul_terminated(lines: &[&str]) -> Vec<u8> {
     lines.iter().flat_map(|line| line.bytes().chain([0])).collect()
 }
@@ -174,7 +182,7 @@ fn source_lines(functions: &[Function], info: &LineInfo) -> Image {
     program.finish()
 }
 
-/// Lines of the PTX text, which is file 0, or file 1 where it has a name.
+/// Lines of the PTX text, which is file 0, or file 1 if it has a name.
 fn text_lines(functions: &[Function], name: Option<&str>) -> Image {
     let file = name.map(|name| (1, SourceFile { name: name.to_string(), ..SourceFile::default() }));
     let number = file.iter().len() as u64;
@@ -193,23 +201,23 @@ fn text_lines(functions: &[Function], name: Option<&str>) -> Image {
     program.finish()
 }
 
-/// Byte offsets of the words that have a PTX line, with it.
+/// Byte offset and PTX line of the words that have one.
 fn words(function: &Function) -> impl Iterator<Item = (u64, u32)> + '_ {
     let words = function.lines.iter().enumerate().filter(|(_, line)| **line != 0);
     words.map(|(i, line)| (i as u64 * 16, *line))
 }
 
-/// A line program being written, with the registers of the machine that reads it.
+/// A line program being written, with the registers of the DWARF state machine that reads it.
 struct Program {
     bytes: Vec<u8>,
     relocs: Vec<Reloc>,
-    /// Numbers in the table of files.
+    /// Index in the table of files, by `.file` number.
     files: BTreeMap<u32, u64>,
     address: u64,
     file: Option<u64>,
     line: i64,
     call: (u64, u64),
-    /// Rows of this sequence.
+    /// Number of rows in this sequence.
     rows: u64,
 }
 
@@ -237,10 +245,11 @@ impl Program {
         rest.extend(table);
         rest.push(0);
         if inlined {
-            // Where in `.debug_str` the names begin: the header has this field where calls are told.
+            // Offset of the names in `.debug_str`: a header field that is present if calls are
+            // recorded.
             rest.extend([0; 4]);
         }
-        // The length of all is filled in at the end.
+        // The total length is filled in at the end.
         let mut bytes = vec![0; 4];
         bytes.extend(2u16.to_le_bytes());
         bytes.extend((rest.len() as u32).to_le_bytes());
@@ -258,7 +267,8 @@ impl Program {
         (self.address, self.file, self.line, self.call, self.rows) = (0, None, 1, (0, 0), 0);
     }
 
-    /// Rows for a place: of inlined code the row of its call first. Gives the number of the last one.
+    /// Writes the row of a place, for inlined code after the row of its call. Returns the row's
+    /// number.
     fn place(&mut self, at: u64, place: usize, info: &LineInfo, depth: u32) -> u64 {
         let SourcePlace { file, line, call } = info.places[place];
         let call = call.filter(|_| depth > 0).map(|(caller, name)| (self.place(at, caller, info, depth - 1), name));
@@ -304,7 +314,8 @@ impl Program {
         self.bytes.extend([0, 1, 1]);
     }
 
-    /// In bytes. As the incumbent: the figure has room for a sign, which a reader of unsigned ones takes for leading zeros.
+    /// Advances the address, in bytes. ptxas writes the operand with room for a sign bit, which a
+    /// reader of unsigned LEB128 takes for leading zeros.
     fn advance(&mut self, by: u64) {
         self.bytes.push(2);
         signed(&mut self.bytes, by as i64);
@@ -330,7 +341,7 @@ mod tests {
     ];
 
     #[test]
-    fn lines_are_as_the_incumbent_writes_them() {
+    fn lines_are_as_ptxas_writes_them() {
         let file = |name: &str, time, size| SourceFile { name: name.into(), time, size };
         let place = |file, line, call| SourcePlace { file, line, call };
         let mut function = Function { name: "k".into(), code: vec![0; 0x180], ..Function::default() };

@@ -1,7 +1,5 @@
-//! The attribute records of a file as they stand, for listings and comparisons.
-//!
-//! Input: any bytes. Output: records by section, and the symbols that payloads refer to by number. Invariant: nothing is
-//! interpreted or left out.
+//! The raw attribute records of a file, by section, for listings and comparisons, with the symbols
+//! that payloads refer to by number. Nothing is interpreted or left out.
 
 use super::bytes::Bytes;
 use super::container::Elf;
@@ -10,7 +8,7 @@ use super::model::Attribute;
 use super::records;
 use crate::tables::elf::{Content, SECTIONS, Scope};
 
-/// Attribute records of a file.
+/// The attribute records of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
     /// Names of all symbols by number.

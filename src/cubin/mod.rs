@@ -1,8 +1,8 @@
-//! Cubin files: the ELF that the CUDA driver loads, in and out.
+//! Cubin files: reads and writes the ELF format that the CUDA driver loads.
 //!
-//! Input of [`write()`]: a [`Cubin`]; output: bytes. Input of [`read()`]: any bytes; output: a [`Cubin`] or an error with the
-//! offset of what is wrong. Invariant: the bytes depend on the model and the tables alone (no path, no clock, no hash), and
-//! reading what was written gives the same facts.
+//! [`write()`] turns a [`Cubin`] into bytes; [`read()`] turns any bytes into a [`Cubin`], or an
+//! error with the offset of the malformed structure. The bytes depend only on the model and the
+//! tables (no path, clock or hash), and reading what was written gives the same facts.
 
 mod attributes;
 mod bytes;
@@ -10,24 +10,24 @@ mod container;
 mod emit;
 mod error;
 mod frame;
-pub mod kept;
 pub mod line_table;
 pub mod lines;
 mod listing;
 pub mod model;
 mod notes;
 mod pad;
+pub mod passthrough;
 mod plan;
 mod read;
-mod read_rest;
+mod read_symbols;
 mod records;
 pub mod symbols;
 mod write;
 
 pub use error::CubinError;
-pub use kept::*;
 pub use listing::{Listing, listing};
 pub use model::*;
 pub use pad::pad_code;
+pub use passthrough::*;
 pub use read::read;
 pub use write::write;

@@ -1,30 +1,39 @@
-//! What a cubin says, as values: functions with their launch facts, variables, constant banks, relocations.
+//! The contents of a cubin as values: functions with their launch facts, variables, constant banks,
+//! relocations.
 //!
-//! Input: the compiler fills it, or the reader does from bytes. Output: the writer lays it out as ELF; the machine and
-//! the disassembler take code, banks and images from it. Invariant: nothing here is an index into a file; functions,
-//! variables and sections refer to each other by symbol name, and every offset is in bytes from the start of its section.
+//! The compiler or the reader fills the model; the writer lays it out as ELF, and the simulator and
+//! the disassembler take code, banks and images from it. Nothing here is an index into a file:
+//! functions, variables and sections refer to each other by symbol name, and every offset is in
+//! bytes from the start of its section.
 
-use super::kept::Kept;
+use super::passthrough::Kept;
 
 /// One cubin: an executable (what the driver loads) or a relocatable object (`-c`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cubin {
     pub kind: ElfKind,
-    /// SM number of the target, as in bits 8-15 of `e_flags`: the same for a target and its `a` and `f` variants.
+    /// SM number of the target, as in bits 8-15 of `e_flags`: the same for a target and its `a` and
+    /// `f` variants.
     pub sm: u32,
-    /// Accelerator target (the `a` of `sm_90a`), as in `.nv.compat`; false where the file has no such section.
+    /// Accelerator target (the `a` of `sm_90a`), as in `.nv.compat`; false where the file has no
+    /// such section.
     pub accelerator: bool,
+    /// What the instructions of the file need, as in `.nv.compat`: 0 and 1 are the same, 4 is for
+    /// products of warp groups.
+    pub isa_class: u8,
     /// SM number of the PTX `.target`, as in the note `cuinfo`.
     pub ptx_sm: u32,
     /// Version of the toolkit whose rules the file follows, 10 × major + minor: 130 for 13.0.
     pub toolkit: u32,
     pub debug: DebugLevel,
-    /// Its functions have conventions of their own, not those of the ABI: what the incumbent makes of functions with several results.
+    /// The functions use their own calling conventions instead of the ABI, as ptxas does for
+    /// functions with several results.
     pub without_abi: bool,
     pub tool: ToolNote,
-    /// Kernels and separate device functions, in file order (the incumbent has the last of the source first).
+    /// Kernels and separate device functions, in file order (ptxas writes the last function of the
+    /// source first).
     pub functions: Vec<Function>,
-    /// Module variables, local ones first; their bytes stand in the four images below.
+    /// Module variables, local ones first; their bytes are in the four images below.
     pub variables: Vec<Variable>,
     /// `.nv.global`: variables without initial value; `bytes` is empty, `size` counts.
     pub global: Option<Image>,
@@ -34,11 +43,11 @@ pub struct Cubin {
     pub constant3: Option<Image>,
     /// `.nv.constant4`: 8-byte slots with the address of a symbol each, bank c\[4\].
     pub constant4: Option<Image>,
-    /// `.nv.callgraph`: who calls whom.
+    /// `.nv.callgraph`: callers and callees.
     pub call_graph: Vec<CallRow>,
-    /// `.nv.prototype`, only in objects: functions and what passes between them and their callers, as in [`CallRow`].
+    /// `.nv.prototype`, only in objects: functions and their prototypes, as in [`CallRow`].
     pub prototypes: Vec<(String, String)>,
-    /// Sections and symbols of a file that was read and for which the model has no field.
+    /// Sections and symbols that the model has no field for.
     pub kept: Kept,
 }
 
@@ -56,19 +65,21 @@ pub enum DebugLevel {
     #[default]
     None,
     Lines,
-    /// Lines that name calls of inlined code.
+    /// Lines that record calls of inlined code.
     InlinedLines,
     Full,
 }
 
-/// Who made the file: the note `tkinfo`.
+/// The tool that wrote the file: the note `tkinfo`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolNote {
     /// Command name, such as `sassafras`.
     pub name: String,
+    /// Version of the tool.
     pub version: String,
+    /// Build identification of the tool.
     pub build: String,
-    /// Options that took part in the result, such as `-arch sm_90`; never a path.
+    /// Options that affected the result, such as `-arch sm_90`; never a path.
     pub options: String,
 }
 
@@ -76,22 +87,23 @@ pub struct ToolNote {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {
     pub name: String,
-    /// A kernel may be launched; anything else is called.
+    /// A kernel can be launched; any other function is called.
     pub kernel: bool,
     pub binding: Binding,
     /// Instruction words of 16 bytes, little endian, padding included.
     pub code: Vec<u8>,
-    /// PTX line of each word, 0 where there is none; shorter than the code or empty where nothing is known. Not read back from a file.
+    /// PTX line of each word, 0 if none; shorter than the code, or empty, if unknown. Not read back
+    /// from a file.
     pub lines: Vec<u32>,
     /// Alignment of the section in bytes; 0 means the target's default.
     pub code_align: u64,
     /// Only in relocatable objects.
     pub code_relocs: Vec<Reloc>,
-    /// Symbols inside the code: device functions placed behind their kernel (`$kernel$func`).
+    /// Symbols inside the code: device functions placed after their kernel (`$kernel$func`).
     pub labels: Vec<Label>,
     /// Register count as the file states it: highest register index + 1 + 2.
     pub registers: u32,
-    /// Highest hardware barrier + 1; 16 where a barrier number is in a register; 0 for none.
+    /// Highest barrier index + 1; 16 if a barrier number is in a register; 0 for none.
     pub barriers: u8,
     /// Byte offset of the first parameter in bank c\[0\]; the target's `param_base`.
     pub param_base: u32,
@@ -99,17 +111,17 @@ pub struct Function {
     pub param_bytes: u32,
     /// In order of their ordinal.
     pub params: Vec<Param>,
-    /// Static shared memory; `None` where the kernel uses no shared memory at all.
+    /// Static shared memory; `None` if the kernel uses no shared memory at all.
     pub shared: Option<Shared>,
     pub stack: Stack,
     pub launch: Launch,
-    /// Offsets of instructions that loader, debugger and profiler want to know.
+    /// Offsets of instructions that loader, debugger and profiler need.
     pub sites: Sites,
     /// `.nv.constant2.NAME`: branch tables, bank c\[2\].
     pub constant2: Option<Image>,
     /// External functions called, by symbol (`vprintf`).
     pub externs: Vec<String>,
-    /// Attribute records which the model has no field for, in file order.
+    /// Attribute records that the model has no field for, in file order.
     pub kept_attributes: Vec<Attribute>,
 }
 
@@ -139,18 +151,22 @@ pub struct Param {
     pub ordinal: u16,
     /// Bytes from the function's `param_base`.
     pub offset: u16,
+    /// In bytes.
     pub size: u16,
-    /// State space that a pointer parameter was declared to point to (`.ptr`): 0 not declared, 1 local, 2 shared, 4 global,
-    /// 5 generic; constant is 3 or 4, by target.
+    /// Declared state space of a pointer parameter (`.ptr`): 0 not declared, 1 local, 2 shared, 4
+    /// global, 5 generic; constant is 3 or 4, by target.
     pub space: u8,
-    /// log2 of the declared alignment of what it points to, 0 where nothing was declared.
+    /// log2 of the declared alignment of the pointee; 0 if not declared.
     pub pointee_align_log2: u8,
 }
 
-/// Static shared memory of a kernel: bytes from the start of the window, the target's reserved part included.
+/// Static shared memory of a kernel: bytes from the start of the window, including the target's
+/// reserved part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shared {
+    /// In bytes.
     pub size: u64,
+    /// In bytes.
     pub align: u64,
 }
 
@@ -159,22 +175,24 @@ pub struct Shared {
 pub struct Stack {
     /// Frame of this function: local variables, spills, outgoing arguments.
     pub frame: u32,
-    /// Least stack that a launch needs, calls included; 0 for recursion. `None`: not stated (device functions).
+    /// Minimum stack of a launch, calls included; 0 for recursion. `None`: not stated (device
+    /// functions).
     pub min: Option<u32>,
-    /// Greatest stack, stated in relocatable objects only.
+    /// Maximum stack, stated in relocatable objects only.
     pub max: Option<u32>,
-    /// Size of the call-return stack, stated (as 0) where the code calls or branches indirectly.
+    /// Size of the call-return stack, stated (as 0) if the code has indirect calls or branches.
     pub call_return: Option<u32>,
 }
 
-/// What limits a launch.
+/// Launch limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Launch {
     /// `.maxntid`
     pub max_threads: Option<[u32; 3]>,
     /// `.reqntid`
     pub required_threads: Option<[u32; 3]>,
-    /// Register limit under which the code was made; `None`: not stated by the user, 255 in the file.
+    /// Register limit under which the code was compiled; `None`: no limit by the user, 255 in the
+    /// file.
     pub max_registers: Option<u16>,
     /// `.reqnctapercluster`
     pub cluster: Option<[u32; 3]>,
@@ -191,21 +209,37 @@ pub struct Launch {
 pub struct Sites {
     /// Each EXIT.
     pub exits: Vec<u32>,
-    /// Warp-wide operations that the user wrote: shuffle, vote, match, warp barrier.
+    /// Warp-wide operations of the PTX code: shuffle, vote, match, warp barrier.
     pub warp_wide: Vec<u32>,
-    /// The mask of each of these, in the same order: its register in the top byte, all ones where it is constant.
+    /// The mask of each of these, in the same order: its register in the top byte, all ones if it
+    /// is constant.
     pub warp_wide_masks: Vec<u32>,
     /// Warp-wide operations that the compiler inserted.
     pub inserted_warp_wide: Vec<u32>,
+    /// Operations on mbarriers.
+    pub mbarriers: Vec<MbarrierSite>,
     /// Calls to functions of the driver.
     pub syscalls: Vec<u32>,
     pub indirect_branches: Vec<IndirectBranch>,
 }
 
-/// A BRX and where it may go; all byte offsets from the start of the function.
+/// An operation on an mbarrier: its byte offset, its kind as `tables/eiattr.ron` numbers them, and
+/// its address, registers plus a number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MbarrierSite {
+    pub offset: u32,
+    pub kind: u8,
+    pub register: u8,
+    pub uniform: u8,
+    pub address: u32,
+}
+
+/// A BRX and its possible targets; all byte offsets from the start of the function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndirectBranch {
+    /// The branch instruction.
     pub offset: u32,
+    /// Possible targets.
     pub targets: Vec<u32>,
 }
 
@@ -214,11 +248,12 @@ pub struct IndirectBranch {
 pub enum CallRow {
     /// A direct call, also of an external function.
     Direct { caller: String, callee: String },
-    /// The address of the function is taken. The prototype is `#`, a letter for the result (v for none), one for each parameter.
+    /// The address of the function is taken. The prototype is `#`, a letter for the result (v for
+    /// none), and one letter per parameter.
     Address { function: String, prototype: String },
-    /// The function calls through a pointer to functions of such a prototype.
+    /// The function calls through a pointer to functions of this prototype.
     Indirect { caller: String, prototype: String },
-    /// A call through a pointer may reach this function.
+    /// A call through a pointer can reach this function.
     Reaches { caller: String, callee: String },
 }
 
@@ -255,12 +290,13 @@ pub struct Image {
 }
 
 impl Image {
-    /// An image of nothing but these bytes.
+    /// An image of exactly these bytes.
     pub fn new(bytes: Vec<u8>, align: u64) -> Self {
         Image { size: bytes.len() as u64, bytes, align, relocs: Vec::new() }
     }
 
-    /// Appends an 8-byte slot which the loader fills with the address of `symbol`; returns the slot's byte offset.
+    /// Appends an 8-byte slot which the loader fills with the address of `symbol`; returns the
+    /// slot's byte offset.
     pub fn push_address(&mut self, kind: u32, symbol: &str) -> u64 {
         let offset = self.size.next_multiple_of(8);
         self.size = offset + 8;
@@ -271,7 +307,8 @@ impl Image {
     }
 }
 
-/// One relocation: put the value of `symbol` + `addend` at `offset` of the section, in the way that `kind` says.
+/// One relocation: stores the value of `symbol` + `addend` at `offset` of the section, in the way
+/// given by `kind`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reloc {
     pub offset: u64,
@@ -280,11 +317,12 @@ pub struct Reloc {
     /// Empty for none.
     pub symbol: String,
     pub addend: i64,
-    /// Stood in a table with addends although its addend is 0 and the target would write it without; false in new models.
+    /// The addend is 0 but was read from a table with addends, where the target would write it
+    /// without; false in new models.
     pub explicit_addend: bool,
 }
 
-/// One attribute record (`.nv.info`) as it stands in the file.
+/// One attribute record (`.nv.info`), uninterpreted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attribute {
     pub format: u8,
@@ -293,19 +331,19 @@ pub struct Attribute {
 }
 
 impl Cubin {
-    /// The function of this name.
+    /// The function of a given name.
     pub fn function(&self, name: &str) -> Option<&Function> {
         self.functions.iter().find(|function| function.name == name)
     }
 
-    /// The variable of this name.
+    /// The variable of a given name.
     pub fn variable(&self, name: &str) -> Option<&Variable> {
         self.variables.iter().find(|variable| variable.name == name)
     }
 }
 
 impl Function {
-    /// Bytes of constant bank c\[0\]: what the driver puts before the parameters, and the parameters.
+    /// Size of constant bank c\[0\] in bytes: the part that the driver fills, and the parameters.
     pub fn constant0_bytes(&self) -> u32 {
         self.param_base + self.param_bytes
     }

@@ -1,7 +1,7 @@
 //! The notes (tool, target) and `.nv.compat`.
 //!
-//! Input: the model's fields. Output: section bytes, and back. Invariant: nothing here depends on a path or a clock; what
-//! the readers return gives the same bytes again, or they return nothing.
+//! Nothing here depends on a path or a clock. A reader returns a value only if writing it gives the
+//! same bytes again.
 
 use super::bytes::Bytes;
 use super::error::CubinError;
@@ -34,7 +34,8 @@ fn body(bytes: &[u8], kind: u32) -> Option<Bytes<'_>> {
     is_ours.then(|| note.range(24, note.u32(4).ok()?.into(), 4).ok())?
 }
 
-/// `.note.nv.tkinfo`: version, offsets of five texts in a table of their own (the object's name is empty), the texts.
+/// `.note.nv.tkinfo`: version, a table with the offsets of five texts (the object's name is empty),
+/// the texts.
 pub fn tool_note(tool: &ToolNote) -> Vec<u8> {
     let (mut table, mut places) = (vec![0u8], vec![VERSION, 0]);
     for text in [&tool.name, &tool.version, &tool.build, &tool.options] {
@@ -47,7 +48,7 @@ pub fn tool_note(tool: &ToolNote) -> Vec<u8> {
     note(TOOL_NOTE, out)
 }
 
-/// The tool note of a file.
+/// Reads the tool note of a file.
 pub fn read_tool_note(bytes: &[u8]) -> Option<ToolNote> {
     let body = body(bytes, TOOL_NOTE)?;
     let table = body.range(24, body.len().checked_sub(24)?, 0).ok()?;
@@ -63,29 +64,38 @@ pub fn target_note(cubin: &Cubin) -> Vec<u8> {
     note(TARGET_NOTE, out)
 }
 
-/// SM number of the PTX target and toolkit of a file.
+/// Reads the SM number of the PTX target and the toolkit version.
 pub fn read_target_note(bytes: &[u8]) -> Option<(u32, u32)> {
     let body = body(bytes, TARGET_NOTE)?;
     let (first, toolkit) = (body.u32(0).ok()?, body.u32(4).ok()?);
     (first & 0xffff == VERSION && body.len() == 8).then_some((first >> 16, toolkit))
 }
 
-/// `.nv.compat`.
-pub fn compat(accelerator: bool) -> Result<Vec<u8>, CubinError> {
+/// `.nv.compat` of files that follow a toolkit's rules.
+pub fn compat(cubin: &Cubin) -> Result<Vec<u8>, CubinError> {
     let mut out = Vec::new();
-    for row in &COMPAT {
+    for row in COMPAT.iter().filter(|row| row.toolkit.is_none_or(|only| only == cubin.toolkit)) {
         let payload = match row.value {
             CompatValue::Bytes(bytes) => bytes.to_vec(),
-            CompatValue::Accelerator => vec![accelerator.into()],
+            CompatValue::Accelerator => vec![cubin.accelerator.into()],
+            CompatValue::Class => vec![cubin.isa_class.max(1)],
         };
         records::write(&mut out, &Attribute { format: row.format, id: row.id, payload })?;
     }
     Ok(out)
 }
 
-/// Whether `.nv.compat` of a file says that the target is an accelerator.
+/// Whether `.nv.compat` of a file marks the target as an accelerator.
 pub fn read_accelerator(section: Bytes<'_>) -> Result<bool, CubinError> {
     let flag = COMPAT.iter().find(|row| row.value == CompatValue::Accelerator).map(|row| row.id);
     let records = records::read(section)?;
     Ok(records.iter().any(|r| Some(r.id) == flag && r.payload.first().is_some_and(|value| *value != 0)))
+}
+
+/// What the instructions of a file need, by its `.nv.compat`.
+pub fn read_class(section: Bytes<'_>) -> Result<u8, CubinError> {
+    let id = COMPAT.iter().find(|row| row.value == CompatValue::Class).map(|row| row.id);
+    let records = records::read(section)?;
+    let found = records.iter().find(|r| Some(r.id) == id).and_then(|r| r.payload.first().copied());
+    Ok(found.filter(|class| *class != 1).unwrap_or(0))
 }

@@ -1,34 +1,35 @@
-//! Which sections a cubin gets, in which order, and what stands in those that need no index.
+//! Decides which sections a cubin gets and in which order, and fills those that need no index.
 //!
-//! Input: the model and the rows of `elf/sections.ron`. Output: drafts in file order. Invariant: a kept section replaces the
-//! generated one of its name; a file that was read gets no section of bookkeeping that it did not have.
+//! It follows the rows of `elf/sections.ron`. A kept section replaces the generated one of its
+//! name; a file that was read gets no bookkeeping section that it did not have.
 
 use super::error::CubinError;
-use super::kept::KeptSection;
 use super::model::{Cubin, ElfKind, Function, Image, Reloc};
+use super::passthrough::KeptSection;
 use super::{frame, notes};
 use crate::tables::elf::{Content, ElfTarget, SECTIONS, Scope, SectionRow};
 use std::collections::BTreeMap;
 
-/// A section to be: its name, where its facts come from, and its content as far as it needs no index.
+/// A planned section: its name, the source of its header fields, and its content as far as it needs
+/// no index.
 pub struct Draft<'a> {
     pub name: String,
     pub shape: Shape<'a>,
     pub image: Image,
 }
 
-/// Where the header's figures come from.
+/// Source of the header fields.
 pub enum Shape<'a> {
-    /// A row, for this function where it is one per function.
+    /// A row, and the function if there is one section per function.
     Row(&'static SectionRow, Option<&'a Function>),
     Kept(&'a KeptSection),
     /// Relocations of the section of this name.
     Relocs(&'static SectionRow, String),
 }
 
-/// Place in the file: the row's, then the function's, then the row's number in its table.
+/// Sort key in the file: the row's order, then the function's, then the row's index in its table.
 type Key = (u16, usize, usize);
-/// Place of a section that no row knows.
+/// Order of a section without a row.
 const LAST: u16 = u16::MAX;
 
 /// All sections but the null section, in file order.
@@ -61,7 +62,8 @@ pub fn sections<'a>(cubin: &'a Cubin, target: &'static ElfTarget) -> Result<Vec<
     Ok(drafts.into_iter().map(|(_, draft)| draft).collect())
 }
 
-/// Puts kept sections in the place of generated ones, or where their row has them, or last.
+/// Replaces generated sections by kept ones; other kept sections go to the place of their row, or
+/// last.
 fn replace_by_kept<'a>(drafts: &mut Vec<(Key, Draft<'a>)>, cubin: &'a Cubin, target: &ElfTarget) {
     for (i, kept) in cubin.kept.sections.iter().enumerate() {
         let key = match drafts.iter().position(|(_, draft)| draft.name == kept.name) {
@@ -73,10 +75,10 @@ fn replace_by_kept<'a>(drafts: &mut Vec<(Key, Draft<'a>)>, cubin: &'a Cubin, tar
     }
 }
 
-/// The place that a row gives to a section of this name; line tables stand in the order in which they were kept.
+/// The sort key of a section name; line tables stay in the order in which they were kept.
 fn key_of(name: &str, place: usize, target: &ElfTarget) -> Option<Key> {
     let row = SECTIONS.iter().enumerate().find(|(_, row)| match row.scope {
-        // In objects the text has a number behind its name.
+        // In objects the name of the text ends in a number.
         Scope::Module if row.content == Content::Kept => name.starts_with(row.name),
         Scope::Module => row.name == name,
         Scope::Function => name.starts_with(row.name),
@@ -87,12 +89,13 @@ fn key_of(name: &str, place: usize, target: &ElfTarget) -> Option<Key> {
     })
 }
 
-/// Adds the relocation sections: one for each section with relocations, and those that the file which was read had.
+/// Adds the relocation sections: one for each section with relocations, and those of the file that
+/// was read.
 fn add_relocs<'a>(drafts: &mut Vec<(Key, Draft<'a>)>, cubin: &'a Cubin, target: &ElfTarget) {
     let mut more = Vec::new();
     for (number, (key, draft)) in drafts.iter().enumerate() {
         let mut tables = reloc_tables(draft, cubin, target);
-        // Of two tables of one section, the one whose first relocation comes first.
+        // If a section has two tables, the one with the smaller first offset comes first.
         tables.sort_by_key(|(_, table)| table.image.relocs.iter().map(|reloc| reloc.offset).min());
         for (i, (order, table)) in tables.into_iter().enumerate() {
             more.push(((order, relocs_place(key, draft, order), 2 * number + i), table));
@@ -101,7 +104,7 @@ fn add_relocs<'a>(drafts: &mut Vec<(Key, Draft<'a>)>, cubin: &'a Cubin, target: 
     drafts.extend(more);
 }
 
-/// The relocation sections of a section, each with the place that its row has in the file.
+/// The relocation sections of a section, each with the order of its row.
 fn reloc_tables<'a>(draft: &Draft<'_>, cubin: &Cubin, target: &ElfTarget) -> Vec<(u16, Draft<'a>)> {
     let split = target.layout.info().split_relocs;
     let table = |row: &'static SectionRow| {
@@ -124,8 +127,8 @@ fn reloc_tables<'a>(draft: &Draft<'_>, cubin: &Cubin, target: &ElfTarget) -> Vec
     SECTIONS.iter().filter_map(table).collect()
 }
 
-/// The relocations of code come first, then those of data by their sections' places, those of the line tables, and
-/// those of the frame last.
+/// The relocations of code come first, then those of data in the order of their sections, then
+/// those of the line tables, and those of the frame last.
 fn relocs_place(key: &Key, draft: &Draft<'_>, order: u16) -> usize {
     match draft.shape {
         Shape::Row(row, _) if row.content == Content::Code => 0,
@@ -135,7 +138,7 @@ fn relocs_place(key: &Key, draft: &Draft<'_>, order: u16) -> usize {
     }
 }
 
-/// Content of a section that exists once; `None` where this file has none.
+/// Content of a section that exists once; `None` if this file has none.
 fn module_image(row: &SectionRow, cubin: &Cubin, target: &ElfTarget) -> Result<Option<Image>, CubinError> {
     let order = &cubin.kept.order.sections;
     let wanted = order.is_empty() || order.iter().any(|name| name == row.name);
@@ -153,24 +156,24 @@ fn module_image(row: &SectionRow, cubin: &Cubin, target: &ElfTarget) -> Result<O
         Content::Frame => Ok(Some(frame::section(&cubin.functions, cubin.kind, target.layout))),
         Content::ToolNote => bytes(notes::tool_note(&cubin.tool)),
         Content::TargetNote => bytes(notes::target_note(cubin)),
-        Content::Compat => bytes(notes::compat(cubin.accelerator)?),
-        // Objects have none of it yet.
+        Content::Compat => bytes(notes::compat(cubin)?),
+        // Objects do not have it yet.
         Content::Fixed if cubin.kind == ElfKind::Relocatable && order.is_empty() => Ok(None),
         Content::Fixed => bytes(row.bytes.to_vec()),
         Content::ReservedShared => Ok(reserved_shared(cubin, target)),
-        // Filled in later, once names have their numbers.
+        // Filled in later, once names have indices.
         Content::SectionNames | Content::SymbolNames | Content::Symbols | Content::ModuleInfo => bytes(Vec::new()),
         Content::CallGraph | Content::Prototypes => bytes(Vec::new()),
-        // Only where it is among the kept sections.
+        // Present only among the kept sections.
         Content::Kept => Ok(None),
-        // Taken above, made for each function, or made from the others.
+        // Handled above, made for each function, or derived from the others.
         Content::Constant3 | Content::Constant4 | Content::Global | Content::GlobalInit => Ok(None),
         Content::FunctionInfo | Content::Code | Content::Constant0 | Content::Constant2 | Content::Shared => Ok(None),
         Content::Relocations | Content::RelocationsWithAddend => Ok(None),
     }
 }
 
-/// The system's part of shared memory; relocatable objects do not have it yet.
+/// The reserved part of shared memory; relocatable objects do not have it yet.
 fn reserved_shared(cubin: &Cubin, target: &ElfTarget) -> Option<Image> {
     let (size, align) = target.reserved_shared.filter(|_| cubin.kind == ElfKind::Executable)?;
     Some(Image { size, align, ..Image::default() })
@@ -184,7 +187,7 @@ fn wanted_of(row: &SectionRow, function: &Function, cubin: &Cubin) -> bool {
     new || is_data || order.contains(&format!("{}{}", row.name, function.name))
 }
 
-/// Content of a section that exists once per function; `None` where this function has none.
+/// Content of a section that exists once per function; `None` if this function has none.
 fn function_image(row: &SectionRow, function: &Function) -> Option<Image> {
     match row.content {
         Content::FunctionInfo => Some(Image::new(Vec::new(), row.align)),

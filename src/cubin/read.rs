@@ -1,25 +1,28 @@
-//! A file as a cubin.
+//! Reads a file as a [`Cubin`].
 //!
-//! Input: any bytes. Output: a [`Cubin`], or an error with the offset of what is wrong. The way: the container is taken
-//! apart, each section goes to the field that can tell it back exactly, and what is left is kept as it is. Invariant:
-//! references between sections and symbols are names afterwards; nothing is read past the file; nothing panics.
+//! The container is parsed first. Then each section moves into the model field that can reproduce
+//! it exactly, and the rest is kept verbatim. The result refers to sections and symbols by name.
+//! Any input gives a cubin or an error with the offset of what is malformed; there are no panics
+//! and no reads past the file.
 
 use super::attributes::{NameOf, Reading, read_function, read_module};
 use super::bytes::Bytes;
 use super::container::{Elf, SHF_CODE, SHT_REL, SHT_RELA, Section, has_no_bytes};
 use super::error::CubinError;
 use super::model::{Cubin, ElfKind, Function, Image, Reloc, Shared};
+use super::notes;
+use super::read_symbols;
 use super::records;
 use super::symbols::STT_FUNC;
 use super::write::FLAGS_TOP;
-use super::{notes, read_rest};
 use crate::tables::elf::{Content, ElfTarget, SECTIONS, Scope, SectionRow};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Section flag of the second representation of the code (capsule, merc), which is named but not taken over.
+/// Section flag of the second representation of the code (capsule, merc), which is listed by name
+/// but not read.
 const SHF_CAPSULE: u64 = 0x1000_0000;
 
-/// Reads a cubin.
+/// Reads a cubin. Errors name the byte offset of what is malformed.
 pub fn read(bytes: &[u8]) -> Result<Cubin, CubinError> {
     let elf = Elf::parse(bytes)?;
     let sm = elf.flags >> 8 & 0xff;
@@ -45,23 +48,23 @@ pub fn read(bytes: &[u8]) -> Result<Cubin, CubinError> {
     reader.images();
     reader.attributes()?;
     reader.constant0();
-    read_rest::read(reader)
+    read_symbols::read(reader)
 }
 
-/// A file on its way into the model.
+/// The state of reading one file.
 pub struct Reader {
     pub elf: Elf,
     pub target: &'static ElfTarget,
     pub cubin: Cubin,
-    /// Sections that the model holds, so that they are not kept.
+    /// Sections that the model represents, which are not kept.
     pub taken: Vec<bool>,
-    /// Relocations by number of the section they apply to.
+    /// Relocations by the number of the section they apply to.
     pub relocs: BTreeMap<usize, Vec<Reloc>>,
     /// The row of each section and, for a row per function, the function's name.
     pub rows: Vec<Option<(&'static SectionRow, String)>>,
-    /// Positions of the functions by name.
+    /// Index of each function by name.
     pub functions: BTreeMap<String, usize>,
-    /// Section numbers by content and function's name (empty for sections of the module).
+    /// Section numbers by content and function name (empty for module sections).
     numbers: BTreeMap<(Content, String), usize>,
 }
 
@@ -71,7 +74,8 @@ impl Reader {
         self.elf.sections[number].flags & SHF_CAPSULE != 0
     }
 
-    /// Finds the row of each section; names must be distinct, as everything refers by name from here on.
+    /// Finds the row of each section. Names must be distinct, because later steps refer to sections
+    /// by name.
     fn classify(&mut self) -> Result<(), CubinError> {
         let mut names = BTreeSet::new();
         let functions: BTreeSet<&str> = self.elf.sections.iter().filter_map(function_of_code).collect();
@@ -99,7 +103,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Number of the module's section with this content.
+    /// Number of the module section with this content.
     pub fn with(&self, content: Content) -> Option<usize> {
         self.of_function(content, "")
     }
@@ -109,13 +113,13 @@ impl Reader {
         self.numbers.get(&(content, function.to_string())).copied()
     }
 
-    /// The bytes of a section, with their place in the file.
+    /// The bytes of a section, with their offset in the file.
     pub fn bytes(&self, number: usize) -> Bytes<'_> {
         let section = &self.elf.sections[number];
         Bytes::at(&section.bytes, section.offset)
     }
 
-    /// Relocation tables, as lists of their targets.
+    /// Parses the relocation tables, by target section.
     fn relocations(&mut self) -> Result<(), CubinError> {
         for number in 1..self.elf.sections.len() {
             let section = &self.elf.sections[number];
@@ -133,7 +137,7 @@ impl Reader {
                 return Err(CubinError::at(section.offset, text));
             }
             let with_addend = section.kind == SHT_RELA;
-            let mut list = read_rest::relocations(self.bytes(number), with_addend, &self.elf)?;
+            let mut list = read_symbols::relocations(self.bytes(number), with_addend, &self.elf)?;
             let split = self.target.layout.info().split_relocs;
             list.iter_mut().for_each(|reloc| reloc.explicit_addend = split && with_addend && reloc.addend == 0);
             self.relocs.entry(of).or_default().extend(list);
@@ -155,7 +159,8 @@ impl Reader {
         }
         if let Some(number) = self.with(Content::Compat) {
             self.cubin.accelerator = notes::read_accelerator(self.bytes(number))?;
-            self.taken[number] = notes::compat(self.cubin.accelerator)? == self.elf.sections[number].bytes;
+            self.cubin.isa_class = notes::read_class(self.bytes(number))?;
+            self.taken[number] = notes::compat(&self.cubin)? == self.elf.sections[number].bytes;
         }
         if let Some(number) = self.with(Content::Fixed) {
             let row = self.rows[number].as_ref().map(|(row, _)| row.bytes);
@@ -175,10 +180,10 @@ impl Reader {
         Ok(())
     }
 
-    /// One function for each section of code.
+    /// Creates one function per code section.
     fn functions(&mut self) -> Result<(), CubinError> {
         let usual = SECTIONS.iter().find(|row| row.content == Content::Code).map(|row| row.align);
-        // Symbols by their sections, in order.
+        // Symbols by section, in order.
         let mut within: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (i, symbol) in self.elf.symbols.iter().enumerate() {
             within.entry(symbol.section.into()).or_default().push(i);
@@ -199,14 +204,14 @@ impl Reader {
             let mut function = Function {
                 name: name.to_string(),
                 kernel: symbol.other & super::symbols::OTHER_KERNEL != 0,
-                binding: read_rest::binding(symbol)?,
+                binding: read_symbols::binding(symbol)?,
                 code: section.bytes.clone(),
                 code_align: if Some(section.align) == usual { 0 } else { section.align },
                 code_relocs: self.relocs.get(&number).cloned().unwrap_or_default(),
                 registers: if self.target.layout.info().text_info_registers { registers } else { 0 },
                 ..Function::default()
             };
-            read_rest::labels(own, number, &mut function)?;
+            read_symbols::labels(own, number, &mut function)?;
             self.taken[number] = true;
             self.functions.insert(function.name.clone(), self.cubin.functions.len());
             self.cubin.functions.push(function);
@@ -214,7 +219,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The image of a section that the model holds.
+    /// Takes the image of a section that the model represents.
     fn take(&mut self, number: Option<usize>) -> Option<Image> {
         let number = number?;
         self.taken[number] = true;
@@ -269,7 +274,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Bank 0 holds zeros for the parameters; anything else is kept.
+    /// Bank 0 holds zeros for the parameters; a section with other bytes is kept.
     fn constant0(&mut self) {
         for i in 0..self.cubin.functions.len() {
             let Some(number) = self.of_function(Content::Constant0, &self.cubin.functions[i].name) else { continue };
@@ -284,13 +289,13 @@ impl Reader {
     }
 }
 
-/// The function's name where a section holds code.
+/// The function name of a code section.
 pub fn function_of_code(section: &Section) -> Option<&str> {
     let row = SECTIONS.iter().find(|row| row.content == Content::Code)?;
     (section.kind == row.kind && section.flags & SHF_CODE != 0).then(|| section.name.strip_prefix(row.name))?
 }
 
-/// Whether a section looks as its row says.
+/// Whether a section's header matches its row.
 fn fits_row(section: &Section, row: &SectionRow, kind: ElfKind) -> bool {
     let expected = if kind == ElfKind::Relocatable { row.object_kind } else { row.kind };
     let align = if row.align == 0 { section.align } else { section.align.max(row.align) };

@@ -1,7 +1,5 @@
-//! Attribute records: format byte, id, then a value or a size and a payload.
-//!
-//! Input: the bytes of `.nv.info`, `.nv.info.NAME` or `.nv.compat`. Output: records, or the bytes of records. Invariant:
-//! writing what was read gives the same bytes.
+//! Reads and writes attribute records: a format byte, an id, then a value or a size and a payload.
+//! Writing what was read gives the same bytes.
 
 use super::bytes::Bytes;
 use super::error::CubinError;
@@ -13,7 +11,7 @@ pub const FORMAT_BYTE: u8 = 2;
 pub const FORMAT_HALF: u8 = 3;
 pub const FORMAT_SIZED: u8 = 4;
 
-/// All records of a section.
+/// Parses all records of a section.
 pub fn read(section: Bytes<'_>) -> Result<Vec<Attribute>, CubinError> {
     let mut records = Vec::new();
     let mut at = 0;
@@ -30,8 +28,8 @@ pub fn read(section: Bytes<'_>) -> Result<Vec<Attribute>, CubinError> {
     Ok(records)
 }
 
-/// Most words of 32 bits in a record. Of more exits ptxas lists some; an indirect branch with more
-/// targets it leaves out.
+/// Largest number of 32-bit words in a record. With more exits than that ptxas lists only some;
+/// with more branch targets it omits the record of the branch.
 pub const MOST_WORDS: usize = u16::MAX as usize / 4;
 
 /// Appends one record. A payload of format 1 to 3 is two bytes.

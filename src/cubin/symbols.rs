@@ -1,25 +1,25 @@
 //! The symbol table of a cubin.
 //!
-//! Input: the model and the sections in file order. Output: symbols in table order. Invariant: the order is the
-//! incumbent's for the common kernels, or that of the file which was read; no name is in the table twice.
+//! The order is that of ptxas for the common kernels, or that of the file which was read. No name
+//! occurs twice.
 
 use super::container::{SHN_RESERVED, Symbol};
 use super::error::CubinError;
-use super::kept::{KeptSymbol, SymbolHome};
 use super::model::{Binding, Cubin, ElfKind, Function, Space, Variable};
+use super::passthrough::{KeptSymbol, SymbolHome};
 use super::plan::Draft;
 use crate::tables::elf::{Content, ElfTarget, RESERVED, ReservedRow, SECTIONS, Scope};
 use crate::tables::targets::TARGETS;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Symbol types: data, code, section, and the vendor's type for data of relocatable objects.
+/// Symbol types: data, code, section, and NVIDIA's type for data of relocatable objects.
 pub const STT_OBJECT: u8 = 1;
 pub const STT_FUNC: u8 = 2;
 pub const STT_SECTION: u8 = 3;
 pub const STT_CUDA_OBJECT: u8 = 13;
 /// Section type of shared memory in objects.
 pub const SHT_CUDA_SHARED: u32 = 0x7000_000a;
-/// `st_other`: a kernel; unified memory; data of relocatable objects by space.
+/// `st_other`: a kernel; unified memory; data of relocatable objects, by space.
 pub const OTHER_KERNEL: u8 = 0x10;
 pub const OTHER_MANAGED: u8 = 0x04;
 pub const OTHER_GLOBAL: u8 = 0x20;
@@ -35,7 +35,7 @@ pub fn symbols(cubin: &Cubin, target: &ElfTarget, drafts: &[Draft<'_>]) -> Resul
     let (symbols, names) = (vec![Symbol::default()], BTreeSet::new());
     let shared_base = if cubin.kind == ElfKind::Executable { shared_base(target) } else { 0 };
     let mut table = Table { cubin, sections, kept, order, shared_base, symbols, names };
-    // A linker may drop what is weak; there it stands with what is local.
+    // A linker may drop weak symbols; in objects they are placed with the local ones.
     let object = cubin.kind == ElfKind::Relocatable;
     let early_constants = constants_before_code(target);
     table.module_sections(&[Content::ToolNote, Content::TargetNote])?;
@@ -76,7 +76,8 @@ pub fn symbols(cubin: &Cubin, target: &ElfTarget, drafts: &[Draft<'_>]) -> Resul
     Ok(table.in_order())
 }
 
-/// Whether the layout has constant bank 0 before the code: its symbol then stands with the function's others.
+/// Whether constant bank 0 precedes the code in this layout; its section symbol is then among the
+/// other symbols of the function.
 fn constants_before_code(target: &ElfTarget) -> bool {
     let place = |content| {
         let row = SECTIONS.iter().find(|row| row.content == content);
@@ -103,9 +104,9 @@ pub fn info(binding: Binding, kind: u8) -> u8 {
 
 struct Table<'a> {
     cubin: &'a Cubin,
-    /// Numbers of the sections by name; section 0 is the null section.
+    /// Section numbers by name; section 0 is the null section.
     sections: BTreeMap<&'a str, u32>,
-    /// Names of the kept symbols, and of all symbols of a file that was read.
+    /// Names of the kept symbols (`kept`), and of all symbols of a file that was read (`order`).
     kept: BTreeSet<&'a str>,
     order: BTreeSet<&'a str>,
     /// First byte of user data in shared memory.
@@ -115,7 +116,7 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
-    /// Number of the section of this name.
+    /// Number of a section.
     fn section(&self, name: &str) -> Result<u16, CubinError> {
         let found = self.sections.get(name).copied();
         let found = found.ok_or_else(|| CubinError::model(format!("a symbol is in `{name}`, which is not there")))?;
@@ -130,7 +131,7 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// Section symbols; a file that was read gets those it had.
+    /// Adds a section symbol; a file that was read gets only those it had.
     fn section_symbol(&mut self, name: &str) -> Result<(), CubinError> {
         if self.kept.contains(name) || !(self.order.is_empty() || self.order.contains(name)) {
             return Ok(());
@@ -144,7 +145,7 @@ impl Table<'_> {
             let rows = SECTIONS.iter().filter(|row| row.content == *content && row.symbol);
             let rows: Vec<_> = rows.filter(|row| row.scope == Scope::Module).collect();
             if *content == Content::Kept {
-                // In objects the text has a number behind its name.
+                // In objects the name of the text ends in a number.
                 let kept = self.cubin.kept.sections.iter().map(|section| section.name.as_str());
                 for name in kept.filter(|name| rows.iter().any(|row| name.starts_with(row.name))) {
                     if !self.names.contains(name) {
@@ -154,7 +155,7 @@ impl Table<'_> {
                 continue;
             }
             for row in rows {
-                // Layouts may have a row each for the same section.
+                // Several layouts may each have a row for the same section.
                 if self.sections.contains_key(row.name) && !self.names.contains(row.name) {
                     self.section_symbol(row.name)?;
                 }
@@ -167,7 +168,8 @@ impl Table<'_> {
         for content in contents {
             for row in SECTIONS.iter().filter(|row| row.content == *content && row.symbol) {
                 let name = format!("{}{}", row.name, function.name);
-                // Shared memory that is only the system's and the launch's gets no symbol.
+                // Shared memory that consists only of the reserved and launch-time parts gets no
+                // symbol.
                 let own = function.shared.is_some_and(|shared| shared.size > self.shared_base);
                 let there = self.sections.contains_key(name.as_str());
                 if there && (*content != Content::Shared || own || !self.order.is_empty()) {
@@ -178,7 +180,7 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// Symbols of the reserved shared memory; only for a file made from nothing, a read one kept its own.
+    /// Symbols of the reserved shared memory. A file that was read keeps its own instead.
     fn reserved(&mut self, target: &ElfTarget, wanted: impl Fn(&ReservedRow) -> bool) -> Result<(), CubinError> {
         if !self.cubin.kept.order.symbols.is_empty() {
             return Ok(());
@@ -194,7 +196,7 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// Data of the module, and the variables that are local.
+    /// Section symbols of the module's data, and the local variables.
     fn data(&mut self, target: &ElfTarget, object: bool, shared: bool) -> Result<(), CubinError> {
         self.reserved(target, |row| !row.when_shared)?;
         self.module_sections(&[Content::GlobalInit, Content::Constant4, Content::Global, Content::Constant3])?;
@@ -279,11 +281,11 @@ impl Table<'_> {
         }
     }
 
-    /// The symbols in the order of the file that was read, as far as it names them.
+    /// The symbols in the order of the file that was read, as far as it lists them.
     fn in_order(mut self) -> Vec<Symbol> {
         let order = &self.cubin.kept.order.symbols;
         if !order.is_empty() {
-            // Nameless symbols come in the order of the list, one for each nameless entry.
+            // Nameless symbols are taken in list order, one for each nameless entry.
             let mut nameless = order.iter().enumerate().filter(|(_, name)| name.is_empty()).map(|(i, _)| i);
             let numbers: BTreeMap<&str, usize> = order.iter().enumerate().map(|(i, n)| (n.as_str(), i)).collect();
             let mut place = |symbol: &Symbol| match symbol.name.is_empty() {
@@ -299,7 +301,7 @@ impl Table<'_> {
     }
 }
 
-/// Section of the variables of a space.
+/// Section that holds the variables of a space.
 pub fn section_of(space: Space) -> &'static str {
     match space {
         Space::Global => ".nv.global",

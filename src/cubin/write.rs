@@ -1,14 +1,14 @@
-//! A cubin as bytes.
+//! Writes a [`Cubin`] as bytes.
 //!
-//! Input: a [`Cubin`]. Output: the file. The way: sections and symbols get their numbers, then every section its bytes,
-//! then the file its layout. Invariant: the bytes depend on the model and the tables alone.
+//! Sections and symbols are numbered first, then every section gets its bytes, then the file its
+//! layout. The bytes depend only on the model and the tables.
 
 use super::attributes::{write_function, write_module};
 use super::container::{Elf, SHF_INFO_LINK, Section, Special, Symbol, has_no_bytes};
 use super::emit::emit;
 use super::error::CubinError;
-use super::kept::{KeptSection, SectionInfo};
 use super::model::{CallRow, Cubin, DebugLevel, ElfKind, Param, Reloc};
+use super::passthrough::{KeptSection, SectionInfo};
 use super::plan::{self, Draft, Shape};
 use super::symbols::symbols;
 use crate::tables::elf::{Content, ElfTarget, InfoRule, SectionRow};
@@ -18,14 +18,20 @@ use std::collections::BTreeMap;
 pub const FLAGS_TOP: [(DebugLevel, u32); 4] =
     [(DebugLevel::None, 0x06), (DebugLevel::Lines, 0x09), (DebugLevel::InlinedLines, 0x0a), (DebugLevel::Full, 0x0b)];
 
-/// Low byte of `e_flags` of an object whose code is in `.text` alone. Source: nvlink 13.0.88 takes objects for sm_100 and sm_120 without
-/// the second representation of the code with this byte and no other.
+/// Low byte of `e_flags` of an object whose code is in `.text` alone. Source: for sm_100 and
+/// sm_120, nvlink 13.0.88 accepts objects without the second representation of the code only with
+/// this byte.
 const PLAIN_CODE: u8 = 0x04;
 
-/// Most bytes of a section that has them in the file.
+/// Largest size of a section with bytes in the file.
 const MAX_BYTES: u64 = 1 << 32;
 
-/// Writes a cubin. Errors: an SM number without ELF facts, a reference to a symbol or section that is not there.
+/// Writes a cubin.
+///
+/// # Errors
+///
+/// An SM number without ELF facts, a reference to a symbol or section that does not exist, or a
+/// value that the file format cannot hold.
 pub fn write(cubin: &Cubin) -> Result<Vec<u8>, CubinError> {
     let target = ElfTarget::of_sm(cubin.sm)
         .ok_or_else(|| CubinError::model(format!("elf/targets.ron has no row for SM number {}", cubin.sm)))?;
@@ -49,7 +55,7 @@ pub fn write(cubin: &Cubin) -> Result<Vec<u8>, CubinError> {
     emit(&elf, target.layout.info())
 }
 
-/// What a file cannot hold.
+/// Rejects values that the file format cannot hold.
 fn check(cubin: &Cubin) -> Result<(), CubinError> {
     for function in &cubin.functions {
         let name = &function.name;
@@ -71,11 +77,11 @@ fn check(cubin: &Cubin) -> Result<(), CubinError> {
     Ok(())
 }
 
-/// Numbers of sections and symbols by name.
+/// Section and symbol indices by name.
 struct Numbers<'a> {
     sections: BTreeMap<&'a str, u32>,
     symbols: BTreeMap<&'a str, u32>,
-    /// Last local symbol + 1.
+    /// Index of the last local symbol + 1.
     locals: u32,
 }
 
@@ -143,7 +149,7 @@ fn section(draft: &Draft<'_>, cubin: &Cubin, target: &ElfTarget, numbers: &Numbe
             let (name, size) = (&draft.name, draft.image.size);
             return Err(CubinError::model(format!("`{name}`: {size:#x} bytes cannot be written")));
         }
-        // What is missing is zero, up to its size.
+        // Missing bytes are zero, up to the section's size.
         section.size = draft.image.size.max(section.bytes.len() as u64);
     }
     Ok(section)
@@ -165,7 +171,7 @@ fn shape_by_kept(section: &mut Section, kept: &KeptSection, numbers: &Numbers<'_
     Ok(())
 }
 
-/// `sh_info` by the row's rule.
+/// `sh_info` according to the row.
 fn info_of(draft: &Draft<'_>, row: &SectionRow, target: &ElfTarget, numbers: &Numbers<'_>) -> Result<u32, CubinError> {
     let Shape::Row(_, function) = draft.shape else { return Ok(0) };
     match (row.info, function) {
@@ -193,7 +199,7 @@ fn relocations(relocs: &[Reloc], row: &SectionRow, numbers: &Numbers<'_>) -> Res
     Ok(out)
 }
 
-/// Rows of the call graph: each class begins with a row (0, -class).
+/// Rows of the call graph: each class starts with a row (0, -class).
 fn call_graph(cubin: &Cubin, numbers: &Numbers<'_>, strings: &mut Vec<(usize, String)>) -> Result<Vec<u8>, CubinError> {
     let mut out = Vec::new();
     let mut put = |from: u32, to: u32, text: Option<&String>| {
@@ -230,7 +236,7 @@ fn prototypes(cubin: &Cubin, numbers: &Numbers<'_>, strings: &mut Vec<(usize, St
     Ok(out)
 }
 
-/// Whether `sh_info` of a section is the number of a section.
+/// Whether `sh_info` of a section is a section index.
 pub fn info_is_section(flags: u64) -> bool {
     flags & SHF_INFO_LINK != 0
 }

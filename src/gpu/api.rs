@@ -1,7 +1,9 @@
-//! The functions of the CUDA driver that are used, by the names and types of its public header `cuda.h`.
+//! The CUDA driver functions that this crate calls, with the names and types of the public header
+//! `cuda.h`.
 //!
-//! Input: the driver's library. Output: each function as a method that returns the driver's own words on failure. Invariant: the library
-//! stays loaded as long as its functions can be called; no pointer of the caller outlives a call.
+//! Each function is a method that returns the driver's error text on failure. The library stays
+//! loaded while its functions can be called, and the driver keeps no pointer of the caller after a
+//! call.
 
 use crate::sim::run::Shape;
 use libloading::Library;
@@ -12,7 +14,7 @@ use std::ptr::null_mut;
 /// A module, function, stream, event or context of the driver.
 pub type Handle = *mut c_void;
 
-/// Declares the table of functions: field, symbol, types of the arguments. Each returns a CUresult.
+/// Declares the function table: field, symbol, argument types. Each function returns a CUresult.
 macro_rules! functions {
     ($($field:ident $symbol:literal ($($arg:ty),*);)*) => {
         struct Functions {
@@ -60,41 +62,49 @@ functions! {
 /// The loaded driver.
 pub struct Api {
     functions: Functions,
-    /// The device whose context was entered.
+    /// The device whose primary context is retained.
     entered: std::cell::Cell<Option<c_int>>,
     _library: Library,
 }
 
 impl Api {
-    /// Loads the library of this name or path.
+    /// Loads the driver library with this name or path.
+    ///
+    /// # Errors
+    ///
+    /// A library that cannot be loaded or lacks a function.
     pub fn load(library: &Path) -> Result<Api, String> {
-        // SAFETY: loading runs the library's own initialisers; it is the system's driver, or one that the caller names.
+        // SAFETY: loading runs the library's initialisers; it is the system's driver, or one that
+        // the caller names.
         let loaded = unsafe { Library::new(library) }.map_err(|error| error.to_string())?;
         let functions = Functions::of(&loaded).map_err(|error| format!("{}: {error}", library.display()))?;
         Ok(Api { functions, entered: Default::default(), _library: loaded })
     }
 
-    /// The driver's answer as a result; `what` was asked.
+    /// Converts a result code; `what` names the call.
     fn said(&self, what: &str, code: c_int) -> Result<(), String> {
         if code == 0 {
             return Ok(());
         }
         let text = |ask: unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int| {
             let mut text: *const c_char = std::ptr::null();
-            // SAFETY: the driver leaves the pointer alone or sets it to a text that lives as long as itself.
+            // SAFETY: the driver leaves the pointer alone or sets it to a string that lives as long
+            // as the driver.
             let known = unsafe { ask(code, &mut text) } == 0 && !text.is_null();
-            // SAFETY: as above; the text ends with a NUL.
+            // SAFETY: as above; the string ends with a NUL.
             if known { unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned() } else { String::new() }
         };
         let (name, message) = (text(self.functions.error_name), text(self.functions.error_text));
         Err(format!("{what}: {name} ({code}): {message}"))
     }
 
+    /// `cuInit`.
     pub fn init(&self) -> Result<(), String> {
         // SAFETY: takes no pointer.
         self.said("cuInit", unsafe { (self.functions.init)(0) })
     }
 
+    /// `cuDriverGetVersion`: 1000 × major + 10 × minor.
     pub fn version(&self) -> Result<u32, String> {
         let mut version = 0;
         // SAFETY: writes one int.
@@ -102,6 +112,7 @@ impl Api {
         Ok(version as u32)
     }
 
+    /// `cuDeviceGet`: the device with that number.
     pub fn device(&self, number: c_int) -> Result<c_int, String> {
         let mut device = 0;
         // SAFETY: writes one int.
@@ -109,15 +120,17 @@ impl Api {
         Ok(device)
     }
 
+    /// `cuDeviceGetName`.
     pub fn name(&self, device: c_int) -> Result<String, String> {
         let mut bytes = [0 as c_char; 256];
-        // SAFETY: writes at most so many bytes, the last one short of the end a NUL.
+        // SAFETY: writes at most that many bytes, and the last byte of the buffer stays zero.
         let code = unsafe { (self.functions.name)(bytes.as_mut_ptr(), bytes.len() as c_int - 1, device) };
         self.said("cuDeviceGetName", code)?;
         // SAFETY: the last byte is zero whatever was written.
         Ok(unsafe { CStr::from_ptr(bytes.as_ptr()) }.to_string_lossy().into_owned())
     }
 
+    /// `cuDeviceGetAttribute`.
     pub fn attribute(&self, device: c_int, which: c_int) -> Result<c_int, String> {
         let mut value = 0;
         // SAFETY: writes one int.
@@ -125,7 +138,7 @@ impl Api {
         Ok(value)
     }
 
-    /// Makes the primary context of a device this thread's.
+    /// Retains the primary context of a device and makes it current in this thread.
     pub fn enter(&self, device: c_int) -> Result<(), String> {
         let mut context = null_mut();
         // SAFETY: writes one handle.
@@ -135,31 +148,36 @@ impl Api {
         self.said("cuCtxSetCurrent", unsafe { (self.functions.set_current)(context) })
     }
 
+    /// Releases the retained context.
     pub fn leave(&self) {
         if let Some(device) = self.entered.take() {
-            // SAFETY: takes no pointer. A failure at the end has nobody to tell.
+            // SAFETY: takes no pointer. There is nobody to report a failure to.
             _ = unsafe { (self.functions.release)(device) };
         }
     }
 
+    /// `cuCtxSynchronize`: waits until all work is done.
     pub fn synchronize(&self) -> Result<(), String> {
         // SAFETY: takes no pointer.
         self.said("cuCtxSynchronize", unsafe { (self.functions.synchronize)() })
     }
 
+    /// `cuModuleLoadData` with a complete ELF image.
     pub fn load_module(&self, cubin: &[u8]) -> Result<Handle, String> {
         let mut module = null_mut();
-        // SAFETY: the image is an ELF file, which knows its own length; the driver copies it.
+        // SAFETY: the image is an ELF file, which states its own length; the driver copies it.
         let code = unsafe { (self.functions.load_module)(&mut module, cubin.as_ptr().cast()) };
         self.said("cuModuleLoadData", code)?;
         Ok(module)
     }
 
+    /// `cuModuleUnload`.
     pub fn unload(&self, module: Handle) -> Result<(), String> {
         // SAFETY: the handle is the driver's.
         self.said("cuModuleUnload", unsafe { (self.functions.unload)(module) })
     }
 
+    /// `cuModuleGetFunction`.
     pub fn function(&self, module: Handle, name: &CStr) -> Result<Handle, String> {
         let mut function = null_mut();
         // SAFETY: writes one handle; the name ends with a NUL.
@@ -168,43 +186,50 @@ impl Api {
         Ok(function)
     }
 
+    /// `cuFuncSetAttribute`.
     pub fn set_attribute(&self, function: Handle, which: c_int, value: c_int) -> Result<(), String> {
         // SAFETY: the handle is the driver's.
         self.said("cuFuncSetAttribute", unsafe { (self.functions.set_attribute)(function, which, value) })
     }
 
+    /// `cuMemAlloc`: returns a device address.
     pub fn allocate(&self, bytes: usize) -> Result<u64, String> {
         let mut at = 0;
-        // SAFETY: writes one address of the card.
+        // SAFETY: writes one device address.
         self.said("cuMemAlloc", unsafe { (self.functions.allocate)(&mut at, bytes) })?;
         Ok(at)
     }
 
+    /// `cuMemFree`.
     pub fn free(&self, at: u64) -> Result<(), String> {
-        // SAFETY: takes an address of the card, not of this process.
+        // SAFETY: takes a device address, not one of this process.
         self.said("cuMemFree", unsafe { (self.functions.free)(at) })
     }
 
+    /// `cuMemcpyHtoD`: copies `bytes` to the device.
     pub fn put_at(&self, at: u64, bytes: &[u8]) -> Result<(), String> {
-        // SAFETY: reads so many bytes.
+        // SAFETY: reads `bytes.len()` bytes.
         self.said("cuMemcpyHtoD", unsafe { (self.functions.put_at)(at, bytes.as_ptr().cast(), bytes.len()) })
     }
 
+    /// `cuMemcpyDtoH`: copies from the device to `bytes`.
     pub fn take_from(&self, bytes: &mut [u8], at: u64) -> Result<(), String> {
-        // SAFETY: writes so many bytes.
+        // SAFETY: writes `bytes.len()` bytes.
         self.said("cuMemcpyDtoH", unsafe { (self.functions.take_from)(bytes.as_mut_ptr().cast(), at, bytes.len()) })
     }
 
-    /// Starts a kernel; each pointer is to the bytes of a parameter.
+    /// `cuLaunchKernel` on the default stream; each pointer is to the bytes of a parameter.
     pub fn launch(&self, function: Handle, shape: Shape, parameters: &mut [*mut c_void]) -> Result<(), String> {
         let ([gx, gy, gz], [bx, by, bz]) = (shape.grid, shape.block);
         let (stream, extra) = (null_mut(), null_mut());
         let at = parameters.as_mut_ptr();
-        // SAFETY: there is one pointer for each parameter of the function, to as many bytes as it has; the driver copies them.
+        // SAFETY: there is one pointer for each parameter of the function, to as many bytes as the
+        // parameter has; the driver copies them.
         let code = unsafe { (self.functions.launch)(function, gx, gy, gz, bx, by, bz, shape.smem, stream, at, extra) };
         self.said("cuLaunchKernel", code)
     }
 
+    /// `cuEventCreate`.
     pub fn event(&self) -> Result<Handle, String> {
         let mut event = null_mut();
         // SAFETY: writes one handle.
@@ -212,17 +237,19 @@ impl Api {
         Ok(event)
     }
 
+    /// `cuEventDestroy`.
     pub fn drop_event(&self, event: Handle) -> Result<(), String> {
         // SAFETY: the handle is the driver's.
         self.said("cuEventDestroy", unsafe { (self.functions.drop_event)(event) })
     }
 
+    /// `cuEventRecord` on the default stream.
     pub fn record(&self, event: Handle) -> Result<(), String> {
-        // SAFETY: the handle is the driver's; the stream is the usual one.
+        // SAFETY: the handle is the driver's; the stream is the default one.
         self.said("cuEventRecord", unsafe { (self.functions.record)(event, null_mut()) })
     }
 
-    /// Milliseconds between two events.
+    /// `cuEventElapsedTime`: milliseconds between two events.
     pub fn elapsed(&self, before: Handle, after: Handle) -> Result<f32, String> {
         let mut time = 0.0;
         // SAFETY: writes one float; the handles are the driver's.

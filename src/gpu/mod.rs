@@ -1,9 +1,10 @@
-//! The engine `gpu`: kernels on a card, through the CUDA driver, which is loaded when it is asked for.
+//! Runs kernels on a GPU through the CUDA driver, which is loaded on demand.
 //!
-//! Input: a cubin and a launch, as the machine of `sim` takes them. Output: the buffers as the card left them, in place, and the
-//! time of the kernel. Invariants: where there is no driver or no card, that is the error, and nothing else happens; a size that
-//! does not fit its parameter is told before anything is launched; every buffer has memory of its own, freed afterwards. After
-//! an error of the card the process's context is lost (the driver's rule): a caller that goes on starts a new process.
+//! Cubins, launches and arguments are those of the simulator (`sim`); buffers are updated in place,
+//! and the kernel's time is measured. Without a driver or a GPU the constructor returns an error.
+//! [`check_arguments`] finds a size mismatch before anything is launched. A successful run frees
+//! its memory. An error of the GPU destroys the process's context (the driver's rule), so a caller
+//! that wants to go on must start a new process.
 
 mod api;
 
@@ -15,27 +16,32 @@ use api::{Api, Handle};
 use std::ffi::{CString, c_void};
 use std::path::Path;
 
-/// Names under which systems have the driver.
+/// File names of the driver library on different systems.
 const LIBRARIES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "nvcuda.dll"];
 /// CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.
 const CAPABILITY: [i32; 2] = [75, 76];
 /// CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES.
 const DYNAMIC_SHARED: i32 = 8;
-/// Bytes of dynamic shared memory that a function gets without asking.
+/// Bytes of dynamic shared memory that a function may use without raising its limit.
 const USUAL_SHARED: u32 = 48 << 10;
 
-/// A card with a context of this process.
+/// A GPU and its context in this process.
 pub struct Card {
     api: Api,
+    /// The device's name.
     pub name: String,
     /// Major and minor compute capability.
     pub capability: (u32, u32),
-    /// Version of CUDA that the driver has, 1000 × major + 10 × minor.
+    /// CUDA version of the driver, 1000 × major + 10 × minor.
     pub driver: u32,
 }
 
 impl Card {
-    /// The first card of the system's driver. The error says what is missing.
+    /// Opens the first GPU of the system's driver.
+    ///
+    /// # Errors
+    ///
+    /// What is missing: the driver or a GPU.
     pub fn first() -> Result<Card, String> {
         let mut errors = Vec::new();
         for name in LIBRARIES {
@@ -47,7 +53,11 @@ impl Card {
         Err(format!("there is no CUDA driver here: {}", errors.join("; ")))
     }
 
-    /// The first card of the driver in this file.
+    /// Opens the first GPU of the driver in this file.
+    ///
+    /// # Errors
+    ///
+    /// What is missing: the driver or a GPU.
     pub fn of_driver(library: &Path) -> Result<Card, String> {
         Card::of(Api::load(library)?)
     }
@@ -62,7 +72,8 @@ impl Card {
         Ok(Card { api, name, capability, driver })
     }
 
-    /// The target of the card for a PTX text: with the operations of its architecture alone where the text is for those.
+    /// The target of the GPU for a PTX text: the architecture-specific variant (such as `sm_90a`)
+    /// if the text's `.target` asks for it.
     pub fn target_for(&self, source: &str) -> Option<&'static Target> {
         let (major, minor) = self.capability;
         let own = source.lines().find_map(|l| l.trim().strip_prefix(".target")).unwrap_or_default();
@@ -71,15 +82,23 @@ impl Card {
         Some(own.filter(|own| own.sm == plain.sm).unwrap_or(plain))
     }
 
-    /// Loads a cubin and gives it back: whether the driver takes it.
+    /// Loads a cubin and unloads it again, to test whether the driver accepts it.
+    ///
+    /// # Errors
+    ///
+    /// The driver's error.
     pub fn accepts(&self, cubin: &[u8]) -> Result<(), String> {
         let module = self.api.load_module(cubin)?;
         self.api.unload(module)
     }
 
-    /// Runs a kernel once, then `again` times for its time; the buffers are as the first run left them. Milliseconds of each
-    /// of the later runs, which start from the same buffers as the first. The arguments must be those of
-    /// the kernel, for which [`check_arguments`] asks a cubin that our reader takes.
+    /// Runs a kernel once, then `again` times to measure it. Returns the milliseconds of each later
+    /// run; the buffers are those of the first run. Later runs start from the buffers as the first
+    /// one left them. The arguments must match the kernel's parameters, see [`check_arguments`].
+    ///
+    /// # Errors
+    ///
+    /// The driver's error; the context is then lost.
     pub fn run(
         &self,
         bytes: &[u8],
@@ -116,7 +135,7 @@ impl Card {
         times
     }
 
-    /// Puts the bytes of arguments into their buffers.
+    /// Copies the bytes of arguments into their buffers.
     fn fill(&self, args: &[ArgValue], buffers: &[Option<u64>]) -> Result<(), String> {
         for (arg, buffer) in args.iter().zip(buffers) {
             if let (Some((bytes, _)), Some(at)) = (arg.buffer(), buffer) {
@@ -138,7 +157,7 @@ impl Card {
         Ok(time)
     }
 
-    /// Puts the buffers on the card.
+    /// Allocates and fills the buffers on the GPU.
     fn arguments(&self, args: &[ArgValue]) -> Result<Placed, String> {
         place(args, |_, bytes, _| {
             let at = self.api.allocate(bytes.len().max(1))?;
@@ -148,7 +167,11 @@ impl Card {
     }
 }
 
-/// Whether the arguments are those of the kernel, as the cubin states them; the error says which is not.
+/// Checks that the arguments match the kernel's parameters as stated in the cubin.
+///
+/// # Errors
+///
+/// An unreadable cubin, an unknown kernel, or the parameter that does not match.
 pub fn check_arguments(bytes: &[u8], kernel: &str, args: &[ArgValue]) -> Result<(), String> {
     let cubin = cubin::read(bytes).map_err(|error| error.to_string())?;
     let function = cubin.function(kernel).filter(|f| f.kernel);

@@ -1,7 +1,6 @@
-//! Weak helper functions behind the code that calls them.
+//! Adds weak helper functions to the code that calls them, including helpers that helpers call.
 //!
-//! Input: lowered functions and their code. Output: the same with every helper that some code calls, and those that these call. Invariant:
-//! each helper stands once among the devices; order follows the first call.
+//! Each helper occurs once among the device functions, in the order of first calls.
 
 use super::compiled::{Settings, compiled};
 use super::require;
@@ -10,7 +9,12 @@ use crate::pipeline::emit::{Code, Place};
 use crate::tables::elf::RelocRole;
 use std::collections::{BTreeMap, HashSet};
 
-/// Adds the helpers that the code of a module calls: to the devices with their code, and to the entries that reach them.
+/// Adds the helpers that the code of a module calls to the device functions, and to the entries
+/// that reach them.
+///
+/// # Errors
+///
+/// A helper that cannot be compiled.
 pub fn add(
     lowered: &mut LoweredModule,
     codes: &[Code],
@@ -29,7 +33,8 @@ pub fn add(
             }
         }
     }
-    // What devices call stands behind every entry that has the device; what helpers call among them.
+    // Every entry with a device function also gets the helpers that this function calls, and
+    // theirs.
     let mut device = 0;
     while device < lowered.devices.len() {
         for name in called(&devices[device]) {
@@ -47,7 +52,7 @@ pub fn add(
 }
 
 struct Adding {
-    /// Places among the devices of what was added.
+    /// Indices, among the device functions, of added helpers.
     places: BTreeMap<String, usize>,
     /// Names of the functions of the module itself.
     own: HashSet<String>,
@@ -55,7 +60,8 @@ struct Adding {
 }
 
 impl Adding {
-    /// Where the helper of a name stands among the devices; none for a function of the module itself or of elsewhere.
+    /// Index of a helper among the device functions, added on first use; `None` for a function of
+    /// the module or an external one.
     fn place(
         &mut self,
         name: &str,
@@ -82,7 +88,8 @@ impl Adding {
         Ok(Some(place))
     }
 
-    /// Puts a device behind an entry, once. In an object every function stands for itself.
+    /// Places a device function behind an entry, once. In an object each function has its own
+    /// section instead.
     fn behind(&self, entry: usize, place: usize, lowered: &mut LoweredModule) {
         let pieces = &mut lowered.functions[entry].pieces;
         if !self.settings.object && !pieces.contains(&place) {
@@ -91,7 +98,7 @@ impl Adding {
     }
 }
 
-/// Functions that a code calls by name, once each.
+/// Functions that a piece of code calls by name, once each.
 fn called(code: &Code) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let mut known = HashSet::new();

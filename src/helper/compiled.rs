@@ -1,4 +1,4 @@
-//! The code of a helper, made once for each target and setting.
+//! Compiles helpers, once for each target and setting, and caches the code.
 
 use crate::legal::Legalization;
 use crate::lower::{self, LoweredFunction, ObjectFacts};
@@ -11,23 +11,28 @@ use crate::tables::ptx::VERSIONS;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
-/// What the code of a helper depends on besides its body.
+/// What the code of a helper depends on, besides its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Settings {
     /// Name of the target.
     pub target: &'static str,
-    /// For a relocatable object.
+    /// Whether a relocatable object is built.
     pub object: bool,
+    /// Whether optional passes run.
     pub optimise: bool,
-    /// Most registers that its callers leave it.
+    /// Register limit from its callers.
     pub max_registers: Option<u32>,
+    /// Whether the IR verifier runs after every pass.
     pub verify: bool,
 }
 
-/// A helper as a device function.
+/// A helper compiled as a device function.
 pub struct Compiled {
+    /// The lowered function.
     pub lowered: LoweredFunction,
+    /// Its code.
     pub code: emit::Code,
+    /// What an object records about it.
     pub object: ObjectFacts,
 }
 
@@ -35,21 +40,25 @@ type Outcome = Result<Arc<Compiled>, String>;
 type Cell = Arc<OnceLock<Outcome>>;
 static KEPT: LazyLock<Mutex<HashMap<(u16, Settings), Cell>>> = LazyLock::new(Mutex::default);
 
-/// A PTX text with the helper as a weak function.
+/// A PTX text that defines the helper as a weak function.
 pub fn source(helper: &Helper, target: &str) -> String {
     format!("{}.weak {}\n{{\n{}    ret;\n}}\n", head(target), helper.head, helper.body)
 }
 
-/// What a text for a target begins with.
+/// The header of a PTX text for a target.
 pub(super) fn head(target: &str) -> String {
     let (major, minor) = VERSIONS.last().copied().unwrap_or_default();
     format!(".version {major}.{minor}\n.target {target}\n.address_size 64\n")
 }
 
-/// The code of a helper: made at first use, kept ever after.
+/// Compiles a helper on first use; the result stays cached for the life of the process.
+///
+/// # Errors
+///
+/// A helper that cannot be compiled.
 pub fn compiled(helper: &'static Helper, settings: Settings) -> Outcome {
     let cell = {
-        // A thread that panicked while it held the lock has left whole entries only.
+        // If a thread panicked with the lock held, the entries are still complete.
         let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
         kept.entry((helper.id, settings)).or_default().clone()
     };
@@ -68,7 +77,8 @@ fn compile(helper: &Helper, settings: Settings) -> Result<Compiled, String> {
     let mut lowered = library.devices.pop().ok_or_else(|| wrong("no function"))?;
     lowered.function.max_registers = settings.max_registers;
     lowered.function.optimise = settings.optimise;
-    // Knobs and backends of a caller are its own; a helper is the same for all.
+    // Knobs and backends of the caller do not apply to helpers, so they are the same for all
+    // callers.
     let asked = Legalization { opt_level: if settings.optimise { 3 } else { 0 }, ..Legalization::default() };
     let control = PassControl { verify: settings.verify, ..PassControl::default() };
     pass::run(&mut lowered.function, &asked, &control, |_| ()).map_err(|e| wrong(&e.to_string()))?;

@@ -1,22 +1,29 @@
-//! Helpers: functions of `tables/helpers` that code calls by name, compiled by this compiler itself.
+//! Helpers: runtime functions of `tables/helpers` that code calls by name, compiled by this
+//! compiler itself.
 //!
-//! Input: a module whose functions call helpers that they only declare, or code after whose phases a CALL goes to
-//! [`crate::ori::Symbol::Function`] of a helper's name (a phase that needs one writes that CALL, and nothing else; what is passed
-//! where is the calling convention of [`require`]'s helper). Output: inline templates in the place of their calls, before lowering ([`splice`]);
-//! call targets as weak functions behind each entry that reaches them, once per module ([`add`]). Invariants: a helper is compiled at its
-//! first use and kept per target and setting, whichever thread comes first; the kept code never differs from a fresh one.
+//! Callers are a module that declares a helper without a body, or a phase that emits a CALL to
+//! [`crate::ori::Symbol::Function`] of a helper's name; the calling convention is that of
+//! [`require`]'s helper. Templates are inlined before lowering ([`inline`]); the others become weak
+//! functions behind each entry that reaches them, once per module ([`add`]). A helper is compiled
+//! on first use and cached per target and setting, whichever thread comes first; cached code never
+//! differs from fresh code.
 
 mod add;
 mod compiled;
-mod splice;
+mod inline;
 
 pub use add::add;
 pub use compiled::{Compiled, Settings, compiled, source};
-pub use splice::splice;
+pub use inline::splice;
 
 use crate::tables::helpers::{Helper, Tier};
 
-/// The call target of a name, or why there is none to call.
+/// The helper to call under a name.
+///
+/// # Errors
+///
+/// An unknown name, a helper that is not implemented, or an inline template, which cannot be
+/// called.
 pub fn require(name: &str) -> Result<&'static Helper, String> {
     let helper = Helper::by_name(name).ok_or_else(|| format!("no helper is called '{name}'"))?;
     if let Some(why) = helper.family().planned {

@@ -1,29 +1,31 @@
-//! Atomic operations that no unit of memory does by itself.
+//! Expands the atomic operations that no memory unit executes (the pseudo-operations of the family
+//! `atomics`).
 //!
-//! Input: the pseudo-operations of the family `atomics`, whose modifiers are those of the unit's instructions. Output: loops in which a compare-and-swap is
-//! tried until it takes, and branches on where a generic address points. Invariants: nothing in a loop is guarded; the result is written
-//! behind the loop, for its register may be one that the loop reads; what is combined in a way that no row asks for is left as it is.
+//! An operation becomes a compare-and-swap loop, or a branch on whether a generic address is in
+//! shared memory. No instruction in a loop is guarded. The result is written after the loop,
+//! because its register may be one that the loop reads. An operation whose combination is not
+//! implemented is left unchanged, and SetAfterLegalization refuses it.
 
+use crate::ori::build::int::{LUT_AND, LUT_OR, LUT_XOR};
 use crate::ori::mods::*;
-use crate::ori::words::{LUT_AND, LUT_OR, LUT_XOR};
 use crate::ori::{Code, InstId, Operand};
 use crate::tables::memory::{AtomicHow, AtomicRow};
 use crate::tables::ori::Width;
 use crate::tables::{Mod, Mods, Op, Role, value};
 
-/// An atomic operation, its operands read.
+/// An atomic operation with its operands.
 #[derive(Clone, Copy)]
 struct Atomic {
     mods: Mods,
     /// ATOMS, ATOMG or ATOM.
     unit: Op,
-    /// Address in shared memory, or global or generic in a pair; bytes from it on.
+    /// Address (in shared memory, or global or generic in a pair), and byte offset.
     base: Operand,
     offset: i64,
-    /// Of global memory, null where there is none.
+    /// Descriptor of global memory, or null.
     desc: Operand,
     b: Operand,
-    /// What a compare-and-swap puts in, else null.
+    /// The new value of a compare-and-swap, else null.
     c: Operand,
 }
 
@@ -62,7 +64,7 @@ impl Atomic {
 }
 
 impl Code {
-    /// What an operation of the family becomes, its result in `d`; whether it became anything.
+    /// Expands an operation of the family with its result in `d`; returns whether it did.
     pub(super) fn atomic(&mut self, inst: InstId, d: Operand) -> bool {
         let atomic = Atomic::of(self, inst);
         match self.f.insts[inst].op {
@@ -73,7 +75,7 @@ impl Code {
         .is_some()
     }
 
-    /// One instruction of a unit.
+    /// Emits one atomic instruction.
     fn unit(&mut self, atomic: &Atomic, d: Operand) {
         let offset = self.literal(atomic.offset);
         let mut args = vec![(Role::D, d), (Role::A, atomic.base), (Role::Off, offset), (Role::B, atomic.b)];
@@ -83,17 +85,17 @@ impl Code {
         self.f.insts[inst].mods = atomic.mods;
     }
 
-    /// Compare-and-swap of a word or, of `size` 64, two, where the operation works.
+    /// Emits a compare-and-swap of one word, or of two with `size` 64, at the operation's address.
     fn swap(&mut self, atomic: &Atomic, size: M, d: Operand, [expected, new]: [Operand; 2]) {
         let mut mods = atomic.mods;
         for (kind, value) in [AOP_CAS, size] {
             mods.set(kind, value);
         }
-        // It has no form with a descriptor.
+        // Compare-and-swap has no form with a descriptor.
         self.unit(&Atomic { mods, desc: Operand::NULL, b: expected, c: new, ..*atomic }, d);
     }
 
-    /// The word, or two, that an operation is going to change.
+    /// Loads the current value, one word or two.
     fn load_old(&mut self, atomic: &Atomic, size: M, d: Operand) {
         let (op, mods): (Op, &[M]) = match atomic.unit {
             Op::ATOMS => (Op::LDS, &[size]),
@@ -106,7 +108,8 @@ impl Code {
         self.put(op, mods, &args);
     }
 
-    /// An operation on shared memory as a loop: read, compute, and swap in what was computed unless another lane was faster.
+    /// A compare-and-swap loop on shared memory: load, compute, swap, and retry if another lane has
+    /// changed the value.
     fn swap_loop(&mut self, atomic: &Atomic, d: Operand) -> Option<()> {
         let wide = atomic.is_wide();
         let size = if wide { SIZE_64 } else { SIZE_32 };
@@ -130,13 +133,14 @@ impl Code {
         Some(())
     }
 
-    /// An operation on 16 bits as a loop on the aligned word around them.
+    /// A compare-and-swap loop for 16 bits on the aligned word that contains them.
     fn half_loop(&mut self, atomic: &Atomic, d: Operand) -> Option<()> {
         let compares = atomic.op() == value::aop::CAS;
         let [again, took] = [(); 2].map(|()| self.f.new_block());
         let (atomic, upper) = self.word_around(atomic);
         let [old, got, half] = [(); 3].map(|()| self.temp());
-        // Nibble by nibble: the half of the old word, or of RZ; the other half beside a new one.
+        // PRMT selectors: extract the half from the old word (upper half zero); insert a new half
+        // beside the other one.
         let (read, write) = (self.chosen(upper, 0x7732, 0x7710), self.chosen(upper, 0x5410, 0x3254));
         let (want, mask) = (self.temp(), self.imm(0xffff));
         self.and(want, atomic.b, mask);
@@ -159,7 +163,7 @@ impl Code {
         self.isetp(p, &[NE, AND, U32], got, expected);
         self.copy(old, got);
         if compares {
-            // Another half that changed is no reason to give up.
+            // A change of the other half alone does not end the comparison.
             p = self.isetp_with(&[EQ, AND, U32], half, want, p);
         }
         self.branch_if(p, again, took);
@@ -169,7 +173,8 @@ impl Code {
         Some(())
     }
 
-    /// The operation on the aligned word around 16 bits, and whether they are its upper half.
+    /// The operation on the aligned word that contains 16 bits, and whether they are its upper
+    /// half.
     fn word_around(&mut self, atomic: &Atomic) -> (Atomic, Operand) {
         let (low_mask, bit) = (self.imm(!3), self.imm(2));
         let [low, half] = [(); 2].map(|()| self.temp());
@@ -201,7 +206,7 @@ impl Code {
         self.put(Op::PRMT, &[], &[(Role::D, d), (Role::A, a), (Role::B, selector), (Role::C, c)]);
     }
 
-    /// A generic address in two ways: in shared memory, or anywhere else.
+    /// Branches on whether a generic address is in shared memory, with an operation for each case.
     fn either_memory(&mut self, atomic: &Atomic, d: Operand) -> Option<()> {
         let how = AtomicRow::in_shared(&atomic.mods)?.how;
         let [shared, other, done] = [(); 3].map(|()| self.f.new_block());
@@ -224,7 +229,7 @@ impl Code {
         Some(())
     }
 
-    /// A generic address in shared memory as an address there.
+    /// The shared address of a generic address in shared memory.
     fn within_shared(&mut self, address: Operand) -> Operand {
         let low = self.words(address)[0];
         let Some(window) = self.f.target.generation.and_then(|g| g.info().shared_window) else { return low };
@@ -233,7 +238,7 @@ impl Code {
         within
     }
 
-    /// What the operation makes of an old value and the operand; `None` of one that is not combined in loops.
+    /// Combines an old value with the operand; `None` if loops do not implement the operation.
     fn combined(&mut self, atomic: &Atomic, old: Operand) -> Option<Operand> {
         let new = if atomic.is_wide() { self.temp_pair() } else { self.temp() };
         let size = Mod::Size.text(atomic.mods.get(Mod::Size));
@@ -249,7 +254,7 @@ impl Code {
         Some(new)
     }
 
-    /// The same of integers of 64 bits.
+    /// As `combined`, for 64-bit integers.
     fn combined_long(&mut self, op: u8, signed: bool, new: Operand, from: [Operand; 2]) -> Option<Operand> {
         let (n, [o, w]) = (self.words(new), from.map(|pair| self.words(pair)));
         match op {

@@ -1,7 +1,8 @@
-//! The two backends of legalization: the inner one, which knows the target, and the outer one, which may replace what it does.
+//! The two backends of legalization: the inner one, which depends on the target, and the outer one,
+//! through which a host program can replace steps of the inner one.
 //!
-//! Input: a function. Output: the same, legalized as far as the phase goes. Invariant: the default outer backend does what the inner one does, and nothing
-//! else. What a backend expands is a row of `tables/backends.ron`; nothing here asks for a target.
+//! The default outer backend only calls the inner one. The rows of `tables/backends.ron` say what
+//! the backend of a target expands; no code here tests for a target.
 
 use super::driver;
 use super::expand;
@@ -14,64 +15,65 @@ use crate::tables::{Backend, Family, Slot};
 use std::fmt::Debug;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-/// What the legalization phases call of a target. The methods are the published backend slots; the defaults expand the families that the
-/// backend's row names.
+/// Legalization for one target: one method per legalization phase. The default methods expand the
+/// families that the backend's row names.
 pub trait SmBackend {
     /// The row of `tables/backends.ron`.
     fn info(&self) -> &'static LegalizerInfo;
 
-    /// Inner slot +0x78, for ConvertUnsupportedOps.
+    /// Expands the families of ConvertUnsupportedOps.
     fn convert_unsupported_ops(&self, function: &mut Function) {
         self.expand(function, Slot::ConvertUnsupportedOps);
     }
 
-    /// Slot +0xB0, for MidExpansion.
+    /// Expands the families of MidExpansion.
     fn mid_expansion(&self, function: &mut Function) {
         self.expand(function, Slot::MidExpansion);
     }
 
-    /// Inner slot +0xE0, for LateExpansion.
+    /// Expands the families of LateExpansion.
     fn late_expansion(&self, function: &mut Function) {
         self.expand(function, Slot::LateExpansion);
     }
 
-    /// Slot +0x178, for LateExpansionUnsupportedOps: block by block, until nothing is left.
+    /// Expands the families of LateExpansionUnsupportedOps, block by block, until none is left.
     fn late_expansion_unsupported_ops(&self, function: &mut Function, knobs: &Knobs) {
         if let Some(families) = self.info().families(Slot::LateExpansionUnsupportedOps) {
             driver::converge(function, knobs, families);
         }
     }
 
-    /// Inner slots +0x118 and +0xC10, for LateExpansionUnsupportedOps2: first what phases since then made, then the operands.
+    /// LateExpansionUnsupportedOps2: expands what the phases since LateExpansionUnsupportedOps
+    /// introduced, then legalizes the operands.
     fn late_expansion_unsupported_ops2(&self, function: &mut Function) {
         self.expand(function, Slot::LateExpansionUnsupportedOps2);
         self.legalize_operands(function);
     }
 
-    /// Inner slot +0xC10: every operand becomes one that the target encodes.
+    /// Rewrites every operand to one that the target encodes.
     fn legalize_operands(&self, function: &mut Function);
 
-    /// Slots +2328 to +2896: whether the operands of the opcodes whose recipe asks for a hook are legalized by the recipe.
+    /// Whether the backend legalizes the operands of opcodes whose recipe names this hook.
     fn takes_operands_of(&self, hook: Hook) -> bool {
         self.info().hooks.contains(&hook)
     }
 
-    /// Whether slot +0x180 has a handler.
+    /// Whether the backend has a handler for LateExpansionUnsupportedOpsMid.
     fn has_mid_handler(&self) -> bool {
         self.info().families(Slot::LateExpansionUnsupportedOpsMid).is_some()
     }
 
-    /// Slot +0x180, for LateExpansionUnsupportedOpsMid.
+    /// Expands the families of LateExpansionUnsupportedOpsMid.
     fn late_expansion_unsupported_ops_mid(&self, function: &mut Function) {
         self.expand(function, Slot::LateExpansionUnsupportedOpsMid);
     }
 
-    /// Slot +0x108, for SetAfterLegalization: from here on no phase makes an operation without an encoding.
+    /// SetAfterLegalization: from here on no phase may introduce an operation without an encoding.
     fn set_after_legalization(&self, function: &mut Function) {
         function.stage.legalized = true;
     }
 
-    /// Expands what a slot's families hold.
+    /// Expands the families that the row names for a slot.
     fn expand(&self, function: &mut Function, slot: Slot) {
         let families = self.info().families(slot).unwrap_or_default();
         if !families.is_empty() {
@@ -85,7 +87,8 @@ pub fn is_of(op: crate::tables::Op, families: &[Family]) -> bool {
     families.iter().any(|family| family.ops().contains(&op))
 }
 
-/// The backend of a generated target struct, and whether the target encodes an instruction.
+/// The backend of a generated target struct, with the predicate that tells whether the target
+/// encodes an instruction.
 pub struct Inner<'a>(pub &'static dyn Backend, pub Encodes<'a>);
 
 impl SmBackend for Inner<'_> {
@@ -98,8 +101,8 @@ impl SmBackend for Inner<'_> {
     }
 }
 
-/// What stands around the inner backend: a host that compiles as a library may leave expansions out, do others, or add some. Each method has the inner
-/// backend to call; the defaults do just that. Published slots: 0, +0x58, +0x60.
+/// Wraps the inner backend: a host that uses the library may omit expansions, replace them, or add
+/// some. Each method receives the inner backend; the defaults only call it.
 pub trait OuterBackend: Debug + Send + Sync + UnwindSafe + RefUnwindSafe {
     /// ConvertUnsupportedOps.
     fn convert_unsupported_ops(&self, inner: &dyn SmBackend, function: &mut Function) {
@@ -116,7 +119,8 @@ pub trait OuterBackend: Debug + Send + Sync + UnwindSafe + RefUnwindSafe {
         inner.late_expansion_unsupported_ops2(function);
     }
 
-    /// UpdateAfterConvertUnsupportedOps: for a host that has to follow up on what it did in ConvertUnsupportedOps. Nothing by default.
+    /// UpdateAfterConvertUnsupportedOps: follow-up work of a host that replaced
+    /// ConvertUnsupportedOps. Does nothing by default.
     fn update_after_convert_unsupported_ops(&self, _: &mut Function) {}
 }
 

@@ -1,7 +1,8 @@
-//! The convergence loop of LateExpansionUnsupportedOps.
+//! The fixpoint loop of LateExpansionUnsupportedOps: expands what earlier phases left or
+//! introduced.
 //!
-//! Input: a function in which earlier phases may have left or made operations to expand. Output: the same without them. Blocks are walked in reverse
-//! post-order; each is looked at again after a rewrite, as far as the knob lets it. Invariant: the graph is built anew only where a block changed.
+//! Visits the blocks in reverse postorder and, unless the knob forbids it, searches a block again
+//! after each expansion. Unreachable blocks are removed at the end if anything changed.
 
 use super::backend::is_of;
 use super::expand;
@@ -10,7 +11,7 @@ use crate::ori::Function;
 use crate::ori::cfg::Cfg;
 use crate::tables::{Family, Knob};
 
-/// Expands operations of these families; says whether there were any.
+/// Expands all operations of these families; returns whether there were any.
 pub fn converge(function: &mut Function, knobs: &Knobs, families: &[Family]) -> bool {
     let cfg = Cfg::new(function);
     let mut changed = false;
@@ -19,7 +20,7 @@ pub fn converge(function: &mut Function, knobs: &Knobs, families: &[Family]) -> 
         loop {
             let next = function.blocks[block].iter().position(|i| is_of(function.insts[*i].op, families));
             let Some(at) = next else { break };
-            // What stood behind the operation stands in another block now, if the expansion branches.
+            // If the expansion branches, the rest of the block is in a new block; continue there.
             block = expand::one(function, block, at);
             changed = true;
             if !knobs.is_on(Knob::MergeEquivalentConditionalFlowBudget) {

@@ -1,8 +1,10 @@
-//! Pseudo-operations into instructions: the walk over a function, and what each operation becomes.
+//! Expands pseudo-operations into instructions: walks a function and dispatches each operation to
+//! its expansion.
 //!
-//! Input: a function and the operations to replace. Output: the same function, its blocks split where an expansion branches; new blocks stand behind the one
-//! they come from, those of slow paths behind all others. Invariants: what is written for an operation is not in SSA form; where the function is, the
-//! new registers and the results are put into it afterwards; a guarded operation is branched over.
+//! A block is split where an expansion branches; new blocks follow the block they come from, and
+//! slow paths go behind all other blocks. Expansions are not written in SSA form; if the function
+//! is in SSA form, the new registers and the results are converted afterwards. A guarded operation
+//! becomes a branch around its expansion.
 
 use crate::ori::mods::*;
 use crate::ori::{Block, Code, Function, InstId, Kind, Operand, VReg, ssa};
@@ -10,7 +12,7 @@ use crate::tables::{Family, Mod, Op, Role, value};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use std::collections::HashMap;
 
-/// Expands the operations that `wanted` names; says whether there were any.
+/// Expands the operations for which `wanted` is true; returns whether there were any.
 pub fn run(function: &mut Function, wanted: impl Fn(&Function, InstId) -> bool) -> bool {
     let any = function.layout.iter().flat_map(|b| &function.blocks[*b]).any(|inst| wanted(function, *inst));
     if !any {
@@ -49,7 +51,8 @@ pub fn run(function: &mut Function, wanted: impl Fn(&Function, InstId) -> bool) 
     true
 }
 
-/// Expands one operation of a function that is not in SSA form; gives the block in which what stood behind it stands now.
+/// Expands one operation of a function that is not in SSA form; returns the block that now has the
+/// instructions after it.
 pub fn one(function: &mut Function, block: Block, at: usize) -> Block {
     let f = std::mem::replace(function, Function::new("", function.target));
     let mut code = Code { f, block, guard: Operand::NULL, line: 0, visible: 0, cold: Vec::new() };
@@ -67,7 +70,7 @@ pub fn one(function: &mut Function, block: Block, at: usize) -> Block {
     end
 }
 
-/// PHIs name the block in which a path ends now.
+/// Renames the predecessors in PHIs to the blocks in which they now end.
 fn rename_predecessors(function: &mut Function, ends: &SecondaryMap<Block, Option<Block>>) {
     for block in function.layout.clone() {
         for i in 0..function.blocks[block].len() {
@@ -86,7 +89,7 @@ fn rename_predecessors(function: &mut Function, ends: &SecondaryMap<Block, Optio
     }
 }
 
-/// Writes what one operation becomes.
+/// Expands one operation, guard included.
 fn operation(code: &mut Code, inst: InstId, ssa: bool) {
     let data = code.f.insts[inst];
     code.line = data.line;
@@ -99,7 +102,8 @@ fn operation(code: &mut Code, inst: InstId, ssa: bool) {
         code.branch_if(data.guard.inverted(), done, go);
         done
     });
-    // Out of SSA form a result may be a source, too.
+    // Outside SSA form the destination may also be a source, so the result goes through a fresh
+    // register.
     let to = if ssa || d == Operand::zero() {
         d
     } else if d.as_vector().is_some() {
@@ -131,7 +135,8 @@ fn write(code: &mut Code, inst: InstId, d: Operand) {
     }
 }
 
-/// An atomic operation; one that becomes nothing else stays, and SetAfterLegalization says so.
+/// Expands an atomic operation. One without an expansion stays, and SetAfterLegalization refuses
+/// it.
 fn atomic(code: &mut Code, inst: InstId, d: Operand) {
     if !code.atomic(inst, d) {
         let block = code.block;
@@ -139,7 +144,7 @@ fn atomic(code: &mut Code, inst: InstId, d: Operand) {
     }
 }
 
-/// Quotients, remainders and roots.
+/// Expands divisions, remainders and roots.
 fn quotient(code: &mut Code, inst: InstId, d: Operand) {
     let data = code.f.insts[inst];
     let [a, b] = [Role::A, Role::B].map(|role| code.f.arg(inst, role));

@@ -1,4 +1,4 @@
-//! Values of the knobs of `tables/knobs.ron`.
+//! Values of the knobs of `tables/knobs.ron`, which tune or disable phases.
 
 use crate::tables::Knob;
 
@@ -15,6 +15,7 @@ impl Default for Knobs {
 }
 
 impl Knobs {
+    /// Value of a knob; 0 and 1 for switches.
     pub fn get(&self, knob: Knob) -> i64 {
         self.values[knob as usize]
     }
@@ -24,7 +25,11 @@ impl Knobs {
         self.get(knob) != 0
     }
 
-    /// Sets a knob from `NAME=VALUE`; the name may be the number of the published documents. The error names the knobs there are.
+    /// Sets a knob from `NAME=VALUE`; the name may also be the number of the published documents.
+    ///
+    /// # Errors
+    ///
+    /// An unknown name, with the list of knobs, or a value that is not a number.
     pub fn set(&mut self, text: &str) -> Result<(), String> {
         let (name, value) = text.split_once('=').ok_or_else(|| format!("Knob '{text}' is not NAME=VALUE"))?;
         let Some(knob) = Knob::by_name(name) else {

@@ -1,23 +1,23 @@
-//! Legalization: operations that the target has no instruction for become instructions that it has.
+//! Legalization: replaces operations that the target has no instruction for.
 //!
-//! [`phases`] are the phases, which hand on to the [`backend`]s; [`expand`] walks a function, [`operands`] makes every operand one that is encoded, and the other
-//! files say what each operation becomes.
-//!
-//! Input: Ori with pseudo-operations. Output: the same without those that the phase is for. Invariant: the registers that an operation
-//! defines have the same values behind what it became; in SSA form the function still is, with PHIs where paths meet.
+//! [`phases`] has the phases, which call the [`backend`]s; [`expand`] walks a function;
+//! [`operands`] rewrites operands to encodable ones; the other files have one kind of expansion
+//! each. A phase removes the pseudo-operations it is responsible for. Afterwards the registers that
+//! an operation defined have the same values; a function in SSA form stays in SSA form, with PHIs
+//! where paths join.
 
 mod atomic;
 pub mod backend;
-mod divide;
-mod divide_long;
 pub mod driver;
 pub mod expand;
+mod fdiv;
+mod fsqrt;
+mod idiv32;
+mod idiv64;
 mod knobs;
 pub mod operands;
 pub mod phases;
 mod policy;
-mod quotient;
-mod root;
 
 pub use backend::{OuterBackend, SmBackend};
 pub use knobs::Knobs;

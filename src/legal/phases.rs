@@ -1,8 +1,9 @@
-//! The legalization phases: six that expand, one that marks their end, and one that would follow them up.
+//! The legalization phases: six that expand, AdvancedPhaseLateConvUnSup, SetAfterLegalization,
+//! which ends them, and a follow-up for host programs.
 //!
-//! Input: a function and what the compilation was asked for. Output: the same, handed on to the backend. Invariants: a phase holds no
-//! expansion itself; gates are knobs of `tables/knobs.ron`; after SetAfterLegalization every operation has an encoding on the target or is
-//! bookkeeping of a later phase, at every optimisation level.
+//! Phases contain no expansion; they call the backend, gated by the knobs of `tables/knobs.ron`.
+//! After SetAfterLegalization, at every optimization level, each operation has an encoding on the
+//! target or is bookkeeping of a later phase.
 
 use super::backend::{Delegate, Inner, OuterBackend, SmBackend};
 use super::knobs::Knobs;
@@ -12,12 +13,14 @@ use crate::ori::{Function, text};
 use crate::tables::{Backend, Family, Knob, Prop, backend};
 use std::sync::Arc;
 
-/// What legalization is asked for.
+/// Options of legalization.
 #[derive(Clone, Debug)]
 pub struct Legalization {
+    /// Values of the knobs that gate phases.
     pub knobs: Knobs,
+    /// Wrapper around the target's backend.
     pub outer: Arc<dyn OuterBackend>,
-    /// 0 to 3.
+    /// Optimization level, 0 to 3.
     pub opt_level: u8,
 }
 
@@ -27,10 +30,10 @@ impl Default for Legalization {
     }
 }
 
-/// Lowest level at which SetAfterLegalization sets its mark.
+/// Lowest optimization level at which SetAfterLegalization marks the function as legalized.
 const MARKED_FROM: u8 = 2;
 
-/// The target's backend, for phases that have nothing to do with encodings.
+/// The backend of the target, for phases that do not need encodings.
 fn inner(function: &Function) -> Result<Inner<'static>, String> {
     inner_with(function, &|_, _| true)
 }
@@ -42,7 +45,7 @@ fn inner_with<'a>(function: &Function, encodes: Encodes<'a>) -> Result<Inner<'a>
         .ok_or_else(|| format!("Target '{}' has no backend", function.target.name))
 }
 
-/// ConvertUnsupportedOps (5): what cannot pass the optimiser as it is.
+/// ConvertUnsupportedOps (5): expands operations that the optimizer cannot handle.
 pub fn convert_unsupported_ops(cx: &mut PassCx, asked: &Legalization) -> Result<(), String> {
     let function = &mut *cx.function;
     if asked.knobs.is_on(Knob::ConvertUnsupportedOps) {
@@ -52,21 +55,21 @@ pub fn convert_unsupported_ops(cx: &mut PassCx, asked: &Legalization) -> Result<
     Ok(())
 }
 
-/// UpdateAfterConvertUnsupportedOps (132): nothing but what an outer backend has to do.
+/// UpdateAfterConvertUnsupportedOps (132): runs the follow-up work of the outer backend.
 pub fn update_after_convert_unsupported_ops(cx: &mut PassCx, asked: &Legalization) -> Result<(), String> {
     let function = &mut *cx.function;
     asked.outer.update_after_convert_unsupported_ops(function);
     Ok(())
 }
 
-/// MidExpansion (45): what later value numbering should see expanded.
+/// MidExpansion (45): expands operations whose parts value numbering should see.
 pub fn mid_expansion(cx: &mut PassCx, _: &Legalization) -> Result<(), String> {
     let function = &mut *cx.function;
     inner(function)?.mid_expansion(function);
     Ok(())
 }
 
-/// LateExpansion (55): what the optimiser should see as one operation.
+/// LateExpansion (55): expands operations that the optimizer should see as one.
 pub fn late_expansion(cx: &mut PassCx, asked: &Legalization) -> Result<(), String> {
     let function = &mut *cx.function;
     if asked.knobs.is_on(Knob::GeneralOptimization) {
@@ -75,7 +78,7 @@ pub fn late_expansion(cx: &mut PassCx, asked: &Legalization) -> Result<(), Strin
     Ok(())
 }
 
-/// AdvancedPhaseLateConvUnSup (77): whether anything is left for the next phase.
+/// AdvancedPhaseLateConvUnSup (77): records whether LateExpansionUnsupportedOps has anything to do.
 pub fn late_conversion_gate(cx: &mut PassCx, _: &Legalization) -> Result<(), String> {
     let function = &mut *cx.function;
     let mut insts = function.layout.iter().flat_map(|block| &function.blocks[*block]);
@@ -83,7 +86,7 @@ pub fn late_conversion_gate(cx: &mut PassCx, _: &Legalization) -> Result<(), Str
     Ok(())
 }
 
-/// LateExpansionUnsupportedOps (78): what the phases before left or made.
+/// LateExpansionUnsupportedOps (78): expands what earlier phases left or introduced.
 pub fn late_expansion_unsupported_ops(cx: &mut PassCx, asked: &Legalization) -> Result<(), String> {
     let function = &mut *cx.function;
     let knobs = &asked.knobs;
@@ -97,7 +100,7 @@ pub fn late_expansion_unsupported_ops(cx: &mut PassCx, asked: &Legalization) -> 
     Ok(())
 }
 
-/// LateExpansionUnsupportedOpsMid (137): only where the backend has a handler.
+/// LateExpansionUnsupportedOpsMid (137): runs the handler of the backend, if it has one.
 pub fn late_expansion_unsupported_ops_mid(cx: &mut PassCx, _: &Legalization) -> Result<(), String> {
     let function = &mut *cx.function;
     let inner = inner(function)?;
@@ -107,14 +110,19 @@ pub fn late_expansion_unsupported_ops_mid(cx: &mut PassCx, _: &Legalization) -> 
     Ok(())
 }
 
-/// LateExpansionUnsupportedOps2 (93): what the phases since then left or made, then every operand.
+/// LateExpansionUnsupportedOps2 (93): expands what later phases left or introduced, then legalizes
+/// all operands.
 pub fn late_expansion_unsupported_ops2(cx: &mut PassCx, asked: &Legalization) -> Result<(), String> {
     let (function, encodes): (_, Encodes) = (&mut *cx.function, &cx.encoder.is_legal);
     asked.outer.late_expansion_unsupported_ops2(&inner_with(function, encodes)?, function);
     Ok(())
 }
 
-/// SetAfterLegalization (95): sets the mark, and refuses a function with an operation that the target has no encoding of.
+/// SetAfterLegalization (95): marks the function as legalized.
+///
+/// # Errors
+///
+/// The first operation that the target cannot encode, with the reason if known.
 pub fn set_after_legalization(cx: &mut PassCx, asked: &Legalization) -> Result<(), String> {
     let (function, encodes): (_, Encodes) = (&mut *cx.function, &cx.encoder.is_legal);
     if asked.opt_level >= MARKED_FROM && asked.knobs.is_on(Knob::GeneralOptimization) {

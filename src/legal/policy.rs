@@ -1,30 +1,32 @@
-//! Cache policies as numbers.
+//! Expands `createpolicy` pseudo-operations into the two words of a cache policy, as ptxas computes
+//! them; the lower word is zero.
 //!
-//! Input: a fraction of accesses, or a range of addresses, and the bits of form and priorities. Output: the two words that the incumbent makes, the lower one
-//! zero. A range is counted in lines of 2^s bytes, s such that 128 of them hold all of it.
+//! A fractional policy has a share of the accesses; a range policy counts in granules of 2^s bytes,
+//! with s such that 128 granules cover the range.
 
+use crate::ori::build::int::LUT_OR;
 use crate::ori::mods::*;
-use crate::ori::words::LUT_OR;
 use crate::ori::{Code, Operand};
 use crate::tables::{Op, Role};
 
-/// Where a fraction stands in the high word, in sixteenths less one; likewise the shift of lines.
+/// Position of the fraction (in sixteenths, less one) in the high word, and of the granule shift.
 const SHARE_SHIFT: u32 = 20;
 const SHARE_MASK: u32 = 0xf;
-/// What a fraction is multiplied with, as the incumbent does: 15.99.
+/// Scale of a fraction, as in ptxas.
 const SHARE_SCALE: f32 = 15.99;
 
-/// Lines are at least 2^12 bytes.
+/// Granules have at least 2^12 bytes.
 const LEAST_SHIFT: u32 = 12;
-/// Numbers of lines, and where the first and the count of them stand.
+/// Mask of a number of granules, and positions of the first granule and of their count.
 const LINES_MASK: u32 = 0x7f;
 const FIRST_SHIFT: u32 = 12;
 const COUNT_SHIFT: u32 = 5;
-/// From the highest bit of a size less one to the shift by which at most 128 lines remain: plus one, less seven.
+/// Subtracted from the highest bit of (size - 1) to get the shift with at most 128 granules: plus
+/// one, less seven.
 const LINES_BELOW: u32 = 6u32.wrapping_neg();
 
 impl Code {
-    /// A policy for a fraction (f32) of accesses.
+    /// The policy for a fraction (f32) of accesses.
     pub(super) fn policy_of_fraction(&mut self, d: Operand, fraction: Operand, form: Operand) {
         let [low_word, high_word] = self.words(d);
         self.copy(low_word, Operand::zero());
@@ -49,7 +51,8 @@ impl Code {
         self.lop3(d, placed, word, Operand::zero(), LUT_OR);
     }
 
-    /// A policy for some bytes from an address on, which have the first priority, of all; how many are of which is said in bytes.
+    /// The policy in which `primary` bytes from an address on have the primary priority, of `total`
+    /// bytes.
     pub(super) fn policy_of_range(
         &mut self,
         d: Operand,
@@ -67,7 +70,7 @@ impl Code {
         self.word_min_max(s, lines, least, true, true, false);
         self.shf(&SHF_L, granule, one, s, Operand::zero());
 
-        // The end, rounded up to a line.
+        // The end, rounded up to a granule.
         let [rounded, span, first, last, count, most] = [(); 6].map(|()| self.temp());
         let end = [self.temp(), self.temp()];
         self.add(rounded, granule, minus_one);

@@ -1,14 +1,17 @@
-//! The builder of one function: current block and guard, registers of the PTX function, emission.
+//! State of the lowering of one function: the current block and guard, the operands of each PTX
+//! register, and the values that the whole function shares (descriptor of global memory, shared
+//! window, return address).
 //!
-//! Input: calls of the operation families. Output: instructions of an [`ori::Function`](crate::ori::Function), not in SSA form.
-//! Invariants: a PTX register is one set of virtual registers, made before anything else, so that "visible in PTX" is
-//! a comparison of numbers; a register is in at most one register vector; under a guard, an instruction carries the
-//! guard if it writes a visible register, touches memory or is convergent, and is unguarded otherwise.
+//! The result is an [`ori::Function`](crate::ori::Function) that is not yet in SSA form. The
+//! virtual registers of the PTX registers are created first, so "visible in PTX" is a comparison of
+//! register numbers, and a register belongs to at most one register tuple. A guarded instruction
+//! keeps its guard if it writes a visible register, accesses memory or is convergent; otherwise it
+//! is emitted unguarded.
 
-use super::module::{FunctionLayout, ModuleLayout};
-use super::params::Home;
-use super::reach::Calls;
 use crate::diag::Pos;
+use crate::lower::call::call_graph::Calls;
+use crate::lower::call::params::Home;
+use crate::lower::module::layout::{FunctionLayout, ModuleLayout};
 use crate::ori::mods::*;
 use crate::ori::{Block, Code, Convention, File, Function, InstId, Operand, VReg};
 use crate::ptx::ast;
@@ -17,59 +20,71 @@ use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-/// Why an instruction is not lowered.
-pub(super) enum Refusal {
-    /// No lowering of this form is built.
+/// Why an instruction cannot be lowered.
+pub(crate) enum Refusal {
+    /// This form is not implemented.
     NotBuilt,
-    /// Something else, at a place.
+    /// Any other error, with its position and text.
     At(Pos, String),
 }
 
 /// Result of lowering one instruction or one of its operands.
 pub(super) type Lowered<T = ()> = Result<T, Refusal>;
 
-/// Physical numbers of the uniform registers that hold the descriptor of global memory in every function.
+/// Numbers of the uniform registers that hold the descriptor of global memory in every function.
 const DESCRIPTOR: [u16; 2] = [4, 5];
 
 /// Lowering of one function.
 pub(super) struct Builder<'a> {
+    /// The module being lowered.
     pub module: &'a ast::Module,
+    /// The PTX function being lowered.
     pub source: &'a ast::Function,
+    /// Layout of the module's variables, and address slots requested so far.
     pub globals: &'a mut ModuleLayout,
+    /// The call graph of the module.
     pub calls: &'a Calls,
+    /// Offsets of the function's parameters and variables.
     pub layout: FunctionLayout,
     /// Where parameter variables outside constant banks live.
     pub homes: HashMap<ast::SymbolId, Home>,
+    /// The target.
     pub target: &'static Target,
+    /// Facts about the target's generation.
     pub info: &'static GenerationInfo,
-    /// The function as far as it is written, with the guard and the line of the PTX instruction being lowered.
+    /// The function under construction, with the guard and the source line of the current PTX
+    /// instruction.
     pub code: Code,
-    /// One operand per element of each PTX register: a register, or a pair of 64 bits.
+    /// One operand per element of each PTX register: a register, or a pair for 64 bits.
     registers: SecondaryMap<ast::RegId, SmallVec<[Operand; 1]>>,
-    /// One of them has 128 bits.
+    /// Whether any PTX register of the function has 128 bits.
     pub has_quads: bool,
-    /// Put before everything else at the end: values that the whole function shares.
+    /// Instructions that compute the shared values of the function; `finish` puts them in front of
+    /// the entry block.
     prologue: Vec<InstId>,
-    /// Put before even these: what a device function does with what comes in.
+    /// Prologue of a device function, which receives its parameters; it comes before `prologue`.
     arrivals: Vec<InstId>,
-    /// Where a device function returns, once a `ret` was seen.
+    /// Block with the only return of a device function; `None` until a `ret` was lowered.
     pub return_block: Option<Block>,
-    /// The words of its return address, and the address that its result is written to, if any.
+    /// Words of the return address, and the address that a result in memory is written to, if any.
     pub return_address: [Operand; 2],
+    /// Address that a result in memory is written to; null if there is none.
     pub result_address: Operand,
-    /// Whether the function takes memory anywhere, once somebody has asked.
+    /// Whether the function contains an `alloca`; computed on first use.
     pub takes_memory: std::cell::OnceCell<bool>,
-    /// How far `alloca` has let the stack grow; null where nothing asked.
+    /// Current end of the stack below what `alloca` took; null until something needs it.
     pub stack_end: Operand,
-    /// Functions of the driver that it calls.
+    /// Functions of the driver that the function calls.
     pub externs: Vec<String>,
-    /// It reads bank 2.
+    /// Whether the function reads constant bank 2.
     pub branch_bank: bool,
     descriptor: Operand,
+    /// Base of the block's shared window; null until something needs it.
     pub shared_window: Operand,
-    /// The PTX carry flag, once something has used it: the carry of the adder, which after a subtraction says "no borrow".
+    /// The PTX carry flag; `None` until something uses it. It is the carry of the adder, so after a
+    /// subtraction it means "no borrow".
     pub carry: Option<VReg>,
-    /// Highest block barrier + 1, 16 where one is in a register.
+    /// Highest number of a block barrier in use plus one; 16 if a barrier number is in a register.
     pub barriers: u8,
 }
 
@@ -88,6 +103,7 @@ impl std::ops::DerefMut for Builder<'_> {
 }
 
 impl<'a> Builder<'a> {
+    /// A builder whose current block is the entry block.
     pub fn new(
         module: &'a ast::Module,
         source: &'a ast::Function,
@@ -117,7 +133,7 @@ impl<'a> Builder<'a> {
             homes,
             target,
             info,
-            // Registers made so far belong to PTX registers.
+            // All registers created so far belong to PTX registers.
             code: Code { f, block, guard: Operand::NULL, line: 0, visible, cold: Vec::new() },
             registers,
             has_quads: source.registers.iter().any(|(_, register)| register.ty.bits() == 128),
@@ -137,8 +153,9 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Ends the function: what comes in and the shared values go to the front of the entry block, and the descriptor, which is
-    /// in registers that a call may overwrite, is loaded again after each call.
+    /// Returns the finished function. The prologue and the shared values go in front of the entry
+    /// block. The descriptor is loaded again after each call, because its registers are
+    /// call-clobbered.
     pub fn finish(&mut self) -> Function {
         if !self.descriptor.is_null() {
             self.reload_descriptor();
@@ -151,7 +168,7 @@ impl<'a> Builder<'a> {
         std::mem::replace(&mut self.code.f, Function::new("", self.target))
     }
 
-    /// What the entry block holds so far comes before everything else.
+    /// Declares the current contents of the entry block to be the prologue.
     pub fn split_arrivals(&mut self) {
         self.arrivals = std::mem::take(&mut self.code.f.blocks[self.code.block]);
     }
@@ -180,24 +197,18 @@ impl<'a> Builder<'a> {
         &self.registers[id]
     }
 
-    /// Lets other operands stand for a PTX register; those that did are returned.
+    /// Replaces the operands of a PTX register and returns the previous ones.
     pub fn replace_register(&mut self, id: ast::RegId, operands: SmallVec<[Operand; 1]>) -> SmallVec<[Operand; 1]> {
         std::mem::replace(&mut self.registers[id], operands)
     }
 
-    // Registers and constants.
-
-    // Emission.
-
-    /// Appends to what is done once at the entry of the function.
+    /// Appends an instruction to those executed once at the entry of the function.
     pub fn put_first(&mut self, op: Op, mods: &[M], args: &[(Role, Operand)]) {
         let inst = self.build(op, mods, args);
         self.prologue.push(inst);
     }
 
-    // Values that the function shares.
-
-    /// The descriptor of global memory, null on targets without one.
+    /// The descriptor of global memory; null on targets without descriptors.
     pub fn descriptor(&mut self) -> Operand {
         if self.info.global_desc.is_none() {
             return Operand::NULL;
@@ -221,7 +232,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// A home for each parameter variable that is not in a constant bank.
+/// Assigns a home to each parameter variable that is not in a constant bank.
 fn homes_for(
     f: &mut Function,
     module: &ast::Module,
@@ -229,7 +240,7 @@ fn homes_for(
     layout: &FunctionLayout,
 ) -> HashMap<ast::SymbolId, Home> {
     let mut homes = HashMap::new();
-    for (id, size) in super::module::own_params(module, source) {
+    for (id, size) in crate::lower::module::layout::own_params(module, source) {
         let home = match layout.places.get(&id) {
             Some(at) => Home::Frame(*at),
             None => Home::Words((0..size.div_ceil(4)).map(|_| Operand::reg(f.new_reg(File::R))).collect()),

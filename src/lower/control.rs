@@ -1,7 +1,8 @@
-//! Control flow and block barriers.
+//! Control flow and block barriers: labels, `bra brx.idx ret exit trap bar.*`.
 //!
-//! Input: labels, `bra brx.idx ret exit trap bar.*`. Output: blocks that end with an unguarded BRA or EXIT, at most one guarded BRA before it. A branch to a
-//! place where the function only returns becomes EXIT, so that threads leave a loop's region instead of waiting at its end.
+//! Each block ends with an unguarded BRA or EXIT and has at most one guarded BRA before it. In a
+//! kernel, a branch to a label that is followed only by a return becomes EXIT, so that threads
+//! leave a loop instead of waiting at its reconvergence point.
 
 use super::builder::{Builder, Lowered, Refusal};
 use crate::ori::mods::*;
@@ -12,7 +13,7 @@ use crate::tables::{Op, Role};
 use cranelift_entity::SecondaryMap;
 use std::collections::HashSet;
 
-/// Blocks of the labels, and the labels behind which there is nothing but a return.
+/// The block of each label, and the labels that are followed only by a return.
 #[derive(Default)]
 pub(super) struct Labels {
     blocks: SecondaryMap<LabelId, Option<Block>>,
@@ -20,7 +21,8 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    /// Finds the labels that only end the thread; a device function gives its lanes back together and has none.
+    /// Finds the labels of a kernel that only end the thread. A device function returns from one
+    /// place, where its lanes are converged, and has none.
     pub fn new(function: &ast::Function, body: &[Statement]) -> Labels {
         let mut labels = Labels::default();
         if !function.is_entry {
@@ -50,10 +52,10 @@ impl Labels {
     }
 }
 
-/// Registers of `bar`'s barriers when one is not constant: all.
+/// Number of barriers to reserve when a barrier number is not constant: all of them.
 const ALL_BARRIERS: u8 = 16;
 
-/// The bits that count the threads of a barrier.
+/// Mask of the thread count in a barrier operand.
 const THREADS: u64 = 0xfff;
 
 impl Builder<'_> {
@@ -69,7 +71,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// A branch under the guard.
+    /// Emits a branch under the current guard.
     fn branch_to(&mut self, target: Block) {
         if self.guard.is_null() {
             self.jump(target);
@@ -126,7 +128,7 @@ impl Builder<'_> {
         self.put(Op::EXIT, &[], &[]);
     }
 
-    /// `trap`, and `brkpt`, which the incumbent makes the same instruction of.
+    /// `trap`, and `brkpt`, for which ptxas emits the same instruction.
     pub fn trap(&mut self) -> Lowered {
         let reason = self.literal(1);
         self.put(Op::BPT, &[BPT_TRAP], &[(Role::A, reason)]);
@@ -149,7 +151,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Notes a barrier that is used.
+    /// Records that a barrier is used.
     fn note_barrier(&mut self, barrier: Operand) {
         let number = match self.constant(barrier) {
             Some(number) => (number as u8).saturating_add(1).min(ALL_BARRIERS),
@@ -158,7 +160,8 @@ impl Builder<'_> {
         self.barriers = self.barriers.max(number);
     }
 
-    /// Barrier and thread count as BAR takes them: one of them in a register, or both packed into one.
+    /// The barrier number and thread count in the form that BAR takes: at most one of them in a
+    /// register, or both packed into one register.
     fn barrier_operands(&mut self, inst: &ast::Instruction, first: usize, count: usize) -> Lowered<(Operand, Operand)> {
         let barrier = match inst.operands.get(first) {
             Some(operand) => self.source(operand, ScalarType::U32)?,

@@ -1,53 +1,30 @@
-//! Lowering of PTX to Ori, one file per operation family.
+//! Instruction selection: lowers resolved PTX to Ori, one file per operation family.
 //!
-//! Input: a resolved module and a target. Output: one Ori function per entry and per device function that an entry reaches, not in
-//! SSA form, with what the cubin states about it, and the images of the module's variables. Invariants: each PTX register is one set of virtual registers (8- and 16-bit values in the low bits of one
-//! whose upper bits are undefined); operands are of kinds that every form of their opcode takes: registers, and an
-//! immediate in the second place; what is not built is refused by name at its position, and lowering goes on to find all of it.
+//! Yields an Ori function (not in SSA form) per entry and per device function that an entry
+//! reaches, with what the cubin records about it, and the images of the module's variables. Each
+//! PTX register is one set of virtual registers; 8- and 16-bit values are in the low bits of a
+//! register whose upper bits are undefined. Operands have kinds that every form of their opcode
+//! takes: registers, and an immediate as the second source; operand legalization does the rest. An
+//! unimplemented instruction is refused by name at its position, and lowering continues in order to
+//! report all of them.
 
-mod abi;
-mod address;
-mod atomic;
-mod bits;
 mod builder;
-mod cache;
-mod call;
-mod compare;
+pub(crate) mod call;
 mod control;
-mod convert;
-mod convert_half;
-mod copy;
-mod divide;
-mod fields;
-mod float;
-mod half;
-mod int;
-mod linked;
-mod logic;
-mod matrix;
-mod matrix_groups;
-mod matrix_memory;
-mod matrix_order;
-mod matrix_quarters;
-mod memory;
-mod module;
-mod name;
-mod narrowed;
-mod no_abi;
-mod object;
+pub(crate) mod convert;
+pub(crate) mod float;
+pub(crate) mod int;
+mod mbarrier;
+pub(crate) mod memory;
+pub(crate) mod mma;
+pub(crate) mod module;
 mod operand;
-mod order;
-mod params;
-mod passed;
-mod quotient;
-mod reach;
-mod special;
-mod stack;
+mod special_regs;
 #[cfg(test)]
 mod tests;
-mod video;
-mod video_number;
+pub(crate) mod video;
 mod warp;
+pub mod wgmma;
 
 use crate::cubin::KeptSymbol;
 use crate::cubin::model::{Binding, CallRow, Image, Launch, Param, Shared, Variable};
@@ -59,12 +36,12 @@ use crate::tables::elf::{ElfTarget, Layout};
 use crate::tables::ptx::{Op, ScalarType};
 use crate::tables::{GenerationInfo, Target};
 use builder::{Builder, Lowered, Refusal};
+use call::call_graph::Calls;
 use control::Labels;
-pub use linked::branch_tables;
-pub use module::LOOSE_SHARED;
-use module::{FunctionLayout, ModuleLayout};
+pub use module::layout::LOOSE_SHARED;
+use module::layout::{FunctionLayout, ModuleLayout};
+pub use module::relocs::branch_tables;
 use operand::{Class, class_of};
-use reach::Calls;
 use std::collections::HashMap;
 
 /// A module in Ori, with its data.
@@ -72,14 +49,15 @@ use std::collections::HashMap;
 pub struct LoweredModule {
     /// Entries, in source order.
     pub functions: Vec<LoweredFunction>,
-    /// Device functions that entries reach. One that uses shared memory is there once for each entry that reaches it, because
-    /// its variables are where that entry's are.
+    /// Device functions that entries reach. One that uses shared memory is lowered once per entry
+    /// that reaches it, because its variables are at the offsets of that entry.
     pub devices: Vec<LoweredFunction>,
-    /// Names of the functions whose address is taken: their places stand from the second 8-byte slot of bank 2 on.
+    /// Names of the functions whose address is taken. Their addresses are in bank 2, from its
+    /// second 8-byte slot on.
     pub pointers: Vec<String>,
-    /// Bytes of bank 2 of an entry whose code reads it.
+    /// Size in bytes of bank 2 in an entry whose code reads it.
     pub bank2: u32,
-    /// Module variables; their bytes stand in the images.
+    /// Module variables; their bytes are in the images.
     pub variables: Vec<Variable>,
     /// Variables without initial value.
     pub global: Option<Image>,
@@ -87,65 +65,75 @@ pub struct LoweredModule {
     pub global_init: Option<Image>,
     /// `.const` variables: bank c\[3\].
     pub constant3: Option<Image>,
-    /// Addresses of global variables and of functions of the driver that code asks for: bank c\[4\].
+    /// Bank c\[4\]: addresses of global variables and of functions of the driver that code reads.
     pub constant4: Option<Image>,
     pub warnings: Vec<Diagnostic>,
-    /// What a relocatable object says besides.
+    /// What else a relocatable object records.
     pub object: ObjectFacts,
 }
 
-/// What only a relocatable object says.
+/// What only a relocatable object records.
 #[derive(Clone, Default)]
 pub struct ObjectFacts {
-    /// Symbols of variables that stand in no image, and of aliases.
+    /// Symbols of aliases and of variables that are in no image.
     pub symbols: Vec<KeptSymbol>,
     /// Shared variables that belong to no entry.
     pub shared: Option<Shared>,
     pub call_graph: Vec<CallRow>,
-    /// Functions that others may call, with what is passed.
+    /// Names and prototypes of the functions that others may call.
     pub prototypes: Vec<(String, String)>,
 }
 
-/// A function in Ori, with what its launch or its callers need. The frame is in `function`.
+/// A function in Ori, with what its launch or its callers need. `function` has the frame.
 #[derive(Clone)]
 pub struct LoweredFunction {
     pub function: Function,
-    /// An entry.
+    /// Whether it is an entry.
     pub kernel: bool,
     pub binding: Binding,
     pub params: Vec<Param>,
-    /// Byte offset in bank 0 of the first parameter, and bytes of all from there on.
+    /// Byte offset of the first parameter in bank 0, and bytes of all parameters from there on.
     pub param_base: u32,
     pub param_bytes: u32,
-    /// Static shared memory; `None` where no shared memory is used.
+    /// Static shared memory; `None` if the function uses no shared memory.
     pub shared: Option<Shared>,
-    /// The launch says how much shared memory comes behind the static part.
+    /// Whether dynamic shared memory, sized by the launch, follows the static part.
     pub dynamic_shared: bool,
     pub launch: Launch,
-    /// Highest block barrier + 1; 16 where a barrier number is in a register.
+    /// Highest block barrier number + 1; 16 if a barrier number is in a register.
     pub barriers: u8,
-    /// Names of the functions of the module that it calls by name.
+    /// Names of the functions of the module that it calls directly.
     pub callees: Vec<String>,
-    /// It calls through a pointer.
+    /// Whether it calls through a pointer.
     pub indirect: bool,
     /// Names of the functions whose address it takes.
     pub taken: Vec<String>,
     /// Functions of the driver that it calls.
     pub externs: Vec<String>,
-    /// It reads bank 2: it branches by an index or calls through a pointer.
+    /// Whether it reads bank 2, for an indexed branch or a call through a pointer.
     pub branch_bank: bool,
-    /// Bytes of the function's own part of bank 2, in an object.
+    /// Bytes of the function's own part of bank 2 in an object.
     pub bank2: u32,
-    /// Of an entry: the device functions that are put behind it, by place in [`LoweredModule::devices`].
+    /// For an entry, the device functions placed behind it, as indices into
+    /// [`LoweredModule::devices`].
     pub pieces: Vec<usize>,
 }
 
-/// Lowers a module for a target, or says all that is not implemented. In a relocatable object every function has a section of its own.
+/// Lowers a module for a target. In a relocatable object every function has its own section.
+///
+/// # Errors
+///
+/// All diagnostics of the module: each unimplemented instruction, and each violation of the calling
+/// convention or of a limit.
 pub fn lower(module: &Module, target: &'static Target, object: bool) -> Result<LoweredModule, Vec<Diagnostic>> {
     lower_all(module, target, (object, object), true)
 }
 
-/// Lowers a module whose device functions others will call: each of them, reached or not.
+/// Lowers a module whose device functions others will call: all of them, reachable or not.
+///
+/// # Errors
+///
+/// As [`lower`].
 pub fn library(module: &Module, target: &'static Target, object: bool) -> Result<LoweredModule, Vec<Diagnostic>> {
     lower_all(module, target, (object, true), false)
 }
@@ -162,7 +150,7 @@ fn lower_all(
     let calls = Calls::new(module);
     let mut diagnostics = Vec::new();
     for id in calls.pointers.iter().filter(|id| !object && module.functions[**id].body.is_none()) {
-        // The blank at the end is the incumbent's.
+        // ptxas ends this message with a blank.
         let text = format!("Cannot take address of function '{}' ", module.functions[*id].name);
         diagnostics.push(Diagnostic::fatal(text));
     }
@@ -173,8 +161,9 @@ fn lower_all(
             format!("Attribute '.unified' of function '{}' in an object is not implemented", f.name),
         )
     }));
-    // Helpers are ours, and so is how they are called.
-    let no_abi = if strict { no_abi::check(module, &calls, object, devices) } else { no_abi::Verdict::default() };
+    // The convention of runtime helpers is ours, so it is not checked.
+    let no_abi =
+        if strict { call::no_abi::check(module, &calls, object, devices) } else { call::no_abi::Verdict::default() };
     if !no_abi.errors.is_empty() && diagnostics.is_empty() {
         return Err(no_abi.warning.map(Diagnostic::note).into_iter().chain(no_abi.errors).collect());
     }
@@ -198,7 +187,7 @@ fn lower_all(
         diagnostics.dedup();
         return Err(diagnostics);
     }
-    let facts = if object { object::facts(module, &calls, &layout) } else { ObjectFacts::default() };
+    let facts = if object { module::object_symbols::facts(module, &calls, &layout) } else { ObjectFacts::default() };
     let ModuleLayout { variables, global, global_init, constant3, constant4, bank2, warnings, .. } = layout;
     let warnings = no_abi.warning.into_iter().chain(warnings).map(Diagnostic::note).collect();
     let pointers = calls.pointers.iter().map(|id| module.functions[*id].name.clone()).collect();
@@ -217,7 +206,7 @@ fn lower_all(
     })
 }
 
-/// A device function as it was lowered: for one entry where it uses shared memory, for all otherwise.
+/// A device function as lowered: for one entry if it uses shared memory, else for all.
 type Instance = (FunctionId, Option<FunctionId>);
 
 struct Lowering<'a> {
@@ -228,12 +217,12 @@ struct Lowering<'a> {
     layout: ModuleLayout,
     diagnostics: Vec<Diagnostic>,
     devices: Vec<LoweredFunction>,
-    /// Where each stands.
+    /// Index of each instance in the list of devices.
     places: HashMap<Instance, usize>,
 }
 
 impl Lowering<'_> {
-    /// An entry with the device functions behind it.
+    /// Lowers an entry and the device functions behind it.
     fn entry(&mut self, id: FunctionId) -> Option<LoweredFunction> {
         let (object, elf) = (self.layout.object, ElfTarget::of_sm(self.target.sm));
         let reach = if object { Vec::new() } else { self.calls.reachable(self.module, id) };
@@ -253,7 +242,7 @@ impl Lowering<'_> {
         Some(entry)
     }
 
-    /// All device functions with a body, each on its own.
+    /// Lowers all device functions with a body.
     fn all_devices(&mut self) {
         for (id, function) in self.module.functions.iter() {
             if !function.is_entry && function.body.is_some() {
@@ -264,10 +253,10 @@ impl Lowering<'_> {
         }
     }
 
-    /// The place among the devices of a function that an entry reaches.
+    /// Index among the devices of a function that an entry reaches; lowers it on first use.
     fn device(&mut self, id: FunctionId, kernel: FunctionId, places: &FunctionLayout) -> usize {
         let shared = |id: &ast::SymbolId| match &self.module.symbols[*id].kind {
-            ast::SymbolKind::Variable(variable) => module::is_shared(variable.space),
+            ast::SymbolKind::Variable(variable) => module::layout::is_shared(variable.space),
             _ => false,
         };
         let instance = (id, self.calls.uses[id].symbols.iter().any(shared).then_some(kernel));
@@ -320,7 +309,7 @@ impl Lowering<'_> {
         LoweredFunction {
             function: builder.finish(),
             kernel: source.is_entry,
-            binding: module::binding_of(source.linkage),
+            binding: module::layout::binding_of(source.linkage),
             params: places.params,
             param_base: places.param_base,
             param_bytes: places.param_bytes,
@@ -339,7 +328,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The end of the last block, and of a device function the place where it returns.
+/// Closes the last block, and emits the epilogue of a device function.
 fn end(builder: &mut Builder) -> Lowered {
     if !builder.is_closed() {
         builder.guard = Operand::NULL;
@@ -353,7 +342,7 @@ fn end(builder: &mut Builder) -> Lowered {
     Ok(())
 }
 
-/// A refusal of a function's head or end.
+/// The diagnostic for an error in a function's prologue or epilogue.
 fn diagnostic_at(refusal: Refusal, source: &ast::Function) -> Diagnostic {
     match refusal {
         Refusal::NotBuilt => {
@@ -365,7 +354,7 @@ fn diagnostic_at(refusal: Refusal, source: &ast::Function) -> Diagnostic {
 
 fn diagnostic(refusal: Refusal, inst: &ast::Instruction) -> Diagnostic {
     match refusal {
-        Refusal::NotBuilt => not_implemented(inst.pos, &name::full_name(inst)),
+        Refusal::NotBuilt => not_implemented(inst.pos, &module::name::full_name(inst)),
         Refusal::At(pos, message) => Diagnostic::error(pos, message),
     }
 }
@@ -375,7 +364,7 @@ fn not_implemented(pos: Pos, name: &str) -> Diagnostic {
 }
 
 fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instruction) -> Lowered {
-    // What follows a branch or a return, up to the next label, is never reached; it is still checked.
+    // Code between a branch or return and the next label is unreachable, but it is still checked.
     if b.is_closed() {
         let unreachable = b.f.new_block();
         b.enter(unreachable);
@@ -392,7 +381,7 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
     let first = inst.types.first().copied();
     match inst.op {
         Op::Add | Op::Sub | Op::Mul | Op::Fma | Op::Abs | Op::Neg | Op::Min | Op::Max | Op::Ex2 | Op::Tanh
-            if first.is_some_and(half::is_half) =>
+            if first.is_some_and(float::half::is_half) =>
         {
             b.half_operation(inst)
         }
@@ -400,6 +389,7 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::Setp => b.setp(inst),
         Op::Set => b.set(inst),
         Op::Cvt => b.convert(inst),
+        _ if int::lanes::is_one_instruction(inst) => b.lanes(inst),
         Op::Add if matches!(first, Some(ScalarType::U16x2 | ScalarType::S16x2)) => b.packed_sum(inst),
         Op::Min | Op::Max if matches!(first, Some(ScalarType::U16x2 | ScalarType::S16x2)) => {
             b.min_max(inst, inst.op == Op::Max)
@@ -408,7 +398,7 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::Dp4a | Op::Dp2a => b.dot_product(inst),
         Op::Fns => b.find_nth_set(inst),
         Op::CvtPack => b.convert_pack(inst),
-        // Whatever has a row of `tables/lowering/video.ron`.
+        // All operations with a row in `tables/lowering/video.ron`.
         _ if choices::step(inst.op).is_some() => b.video(inst),
         Op::Vmad => b.video_mad(inst),
         Op::Add | Op::Sub | Op::Mul if float => b.float_binary(inst),
@@ -446,9 +436,9 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::Brev => b.reverse(inst),
         Op::Bfe => b.extract_field(inst),
         Op::Bfi => b.insert_field(inst),
-        Op::And => b.logic(inst, crate::ori::words::LUT_AND),
-        Op::Or => b.logic(inst, crate::ori::words::LUT_OR),
-        Op::Xor => b.logic(inst, crate::ori::words::LUT_XOR),
+        Op::And => b.logic(inst, crate::ori::build::int::LUT_AND),
+        Op::Or => b.logic(inst, crate::ori::build::int::LUT_OR),
+        Op::Xor => b.logic(inst, crate::ori::build::int::LUT_XOR),
         Op::Not => b.not(inst),
         Op::Cnot => b.cnot(inst),
         Op::Lop3 => b.lop3_ptx(inst),
@@ -470,6 +460,19 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::CpAsyncCommitGroup => b.close_copies(),
         Op::CpAsyncWaitGroup => b.wait_copies(inst),
         Op::CpAsyncWaitAll => b.wait_all_copies(),
+        Op::MbarrierInit
+        | Op::MbarrierInval
+        | Op::MbarrierArrive
+        | Op::MbarrierArriveDrop
+        | Op::MbarrierExpectTx
+        | Op::MbarrierCompleteTx
+        | Op::MbarrierTestWait
+        | Op::MbarrierTryWait
+        | Op::MbarrierPendingCount
+        | Op::CpAsyncMbarrierArrive => b.mbarrier(inst),
+        // What orders a new barrier before the cluster's accesses is the fence or barrier that
+        // comes next.
+        Op::FenceMbarrierInit => Ok(()),
         Op::ShflSync | Op::Shfl => b.shuffle(inst),
         Op::VoteSync | Op::Vote => b.vote(inst),
         Op::MatchSync => b.match_lanes(inst),
@@ -481,6 +484,10 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::BarArrive | Op::BarrierArrive => b.barrier(inst, true),
         Op::BarRed | Op::BarrierRed => b.barrier_reduction(inst),
         Op::Mma | Op::MmaSp | Op::MmaSpOrderedMetadata | Op::WmmaMma => b.matrix_product(inst),
+        Op::WgmmaFence => b.group_fence(),
+        Op::WgmmaCommitGroup => b.close_products(),
+        Op::WgmmaWaitGroup => b.wait_products(inst),
+        Op::WgmmaMmaAsync | Op::WgmmaMmaAsyncSp => b.group_product(inst),
         Op::Ldmatrix => b.load_matrix(inst),
         Op::Stmatrix => b.store_matrix(inst),
         Op::Movmatrix => b.move_matrix(inst),
@@ -500,7 +507,7 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
             b.leave();
             Ok(())
         }
-        // The incumbent makes a breakpoint the same instruction.
+        // ptxas emits the same instruction for a breakpoint.
         Op::Trap | Op::Brkpt => b.trap(),
         Op::Pmevent | Op::PmeventMask => b.events(inst),
         Op::GriddepcontrolWait => {
@@ -523,12 +530,13 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         | Op::CreatepolicyFractionalL2EvictNormal
         | Op::CreatepolicyFractionalL2EvictFirst
         | Op::CreatepolicyFractionalL2EvictUnchanged => b.policy_of_fraction(inst),
-        // Of a row alone there is no code.
+        // A row in the tables alone does not implement an operation.
         _ => Err(Refusal::NotBuilt),
     }
 }
 
-/// Types that hold two values, or floats below 32 bits, which integer lowerings would take for integers.
+/// Types with two lanes and floats narrower than 32 bits, which integer lowerings would mistake for
+/// integers.
 fn is_packed(ty: crate::tables::ptx::ScalarType) -> bool {
     use crate::tables::ptx::TypeClass;
     matches!(ty.class(), TypeClass::FloatVector | TypeClass::UnsignedVector | TypeClass::SignedVector)

@@ -1,8 +1,8 @@
-//! PTX operands as Ori operands.
+//! Translates PTX operands to Ori operands.
 //!
-//! Input: an operand of the syntax tree and the type under which the instruction reads or writes it. Output: a register,
-//! a register pair, an immediate of 32 or 64 bits, or RZ. Invariant: values of 8 and 16 bits live in the low bits of a
-//! register whose upper bits are undefined; whoever depends on them asks for an extension.
+//! An operand, read or written at a type, becomes a register, a register pair, an immediate of 32
+//! or 64 bits, or RZ. 8- and 16-bit values are in the low bits of a register whose upper bits are
+//! undefined; code that depends on the upper bits requests an extension.
 
 use super::builder::{Builder, Lowered, Refusal};
 use crate::ori::{Kind, Operand};
@@ -48,18 +48,18 @@ pub(super) fn constant_bits(constant: Constant, ty: ScalarType) -> Option<u64> {
 }
 
 impl Builder<'_> {
-    /// A source: a register, a pair, an immediate of the type's width, RZ for zero.
+    /// A source: a register, a pair, an immediate of the type's width, or RZ for zero.
     pub fn source(&mut self, operand: &ast::Operand, ty: ScalarType) -> Lowered<Operand> {
         match &operand.kind {
             OperandKind::Register(r) => self.register_part(operand, *r),
             OperandKind::Constant(constant) => self.constant_source(*constant, ty),
             OperandKind::Special(special) => {
                 let value = self.special_source(*special)?;
-                // `mov.u32` of a register of 64 bits takes its low word.
+                // `mov.u32` of a 64-bit register takes its low word.
                 let wide = ty.bits() <= 32 && matches!(value.kind(), Kind::Vector(_));
                 Ok(if wide { self.words(value)[0] } else { value })
             }
-            OperandKind::Symbol { symbol, offset } => self.symbol_address(*symbol, *offset, ty.bits() == 64),
+            OperandKind::Symbol { symbol, offset, .. } => self.symbol_address(*symbol, *offset, ty.bits() == 64),
             OperandKind::Sink => Ok(Operand::zero()),
             _ => Err(Refusal::NotBuilt),
         }
@@ -89,7 +89,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The same in a register, for what reads it more than once.
+    /// As `source_word`, but in a register, for operands that are read more than once.
     pub fn source_reg(&mut self, operand: &ast::Operand, ty: ScalarType) -> Lowered<Operand> {
         let value = self.source_word(operand, ty)?;
         Ok(self.in_reg(value))
@@ -107,7 +107,7 @@ impl Builder<'_> {
         Ok(self.words(value))
     }
 
-    /// A 32-bit source as it is; of a wider register the low word.
+    /// A 32-bit source; for a wider register, its low word.
     pub fn source_word(&mut self, operand: &ast::Operand, ty: ScalarType) -> Lowered<Operand> {
         let value = self.source(operand, ty)?;
         Ok(if matches!(value.kind(), Kind::Vector(_)) { self.words(value)[0] } else { value })
@@ -118,7 +118,7 @@ impl Builder<'_> {
         Ok([self.source(a, ty)?, self.source(b, ty)?])
     }
 
-    /// A source of up to 32 bits, extended to 32 by the sign of its type.
+    /// A source of up to 32 bits, sign- or zero-extended to 32 as its type says.
     pub fn extended(&mut self, operand: &ast::Operand, ty: ScalarType) -> Lowered<Operand> {
         let mut value = self.source(operand, ty)?;
         if ty.bits() < 64 && matches!(value.kind(), Kind::Vector(_)) {
@@ -127,7 +127,7 @@ impl Builder<'_> {
         Ok(self.extend(value, ty))
     }
 
-    /// The low bits of a value, as many as the type has, extended to 32 by the type's sign.
+    /// Extends the low bits of a value, as many as the type has, to 32.
     pub fn extend(&mut self, value: Operand, ty: ScalarType) -> Operand {
         let bits = ty.bits();
         if bits >= 32 || value.kind() == Kind::Zero {
@@ -147,7 +147,7 @@ impl Builder<'_> {
     pub fn extend_into(&mut self, d: Operand, a: Operand, ty: ScalarType) {
         let low = if ty.bits() == 8 { 0xff } else { 0xffff };
         if is_signed(ty) {
-            // Byte 0 (and 1), then copies of the sign of the highest one.
+            // PRMT selector: byte 0 (and 1), then copies of the sign of the highest one.
             let selector = self.imm(if ty.bits() == 8 { 0x8880 } else { 0x9910 });
             self.put(Op::PRMT, &[], &[(Role::D, d), (Role::A, a), (Role::B, selector), (Role::C, Operand::zero())]);
         } else {
@@ -171,7 +171,8 @@ impl Builder<'_> {
         Ok(self.words(d))
     }
 
-    /// `d` or `d|p`: destination and optional predicate. Where both are one register, the first result stays, as with the incumbent.
+    /// `d` or `d|p`: the destination and an optional predicate. If both are the same register, the
+    /// first result is kept, as in ptxas.
     pub fn dest_and_pred(&mut self, operand: &ast::Operand) -> Lowered<(Operand, Operand)> {
         match &operand.kind {
             OperandKind::Pair(pair) => {

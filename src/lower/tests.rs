@@ -1,4 +1,5 @@
-//! Small PTX texts and the Ori they become; and every kernel of the repository through lowering and the verifier.
+//! Lowers small PTX texts and compares the Ori; lowers every kernel of the repository and verifies
+//! the result.
 
 use super::{LoweredModule, lower};
 use crate::diag::Diagnostic;
@@ -11,7 +12,7 @@ fn lowered(source: &str, target: &str) -> Result<LoweredModule, Vec<Diagnostic>>
     lower(&module.ok_or(diagnostics)?, Target::by_name(target).unwrap(), false)
 }
 
-/// Every kernel is lowered for every target, and what comes out passes the verifier.
+/// Every kernel lowers for every target, and the result passes the verifier.
 #[test]
 fn kernels_lower_and_verify() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
@@ -90,7 +91,7 @@ fn mnemonics(body: &str, target: &str) -> String {
     instructions(body, target).iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// The flag is the adder's carry, after a subtraction too, whatever reads it.
+/// The carry flag is the carry of the adder, after a subtraction too, whatever reads it.
 #[test]
 fn carry_flag_is_the_adders() {
     let lines = instructions("sub.cc.u32 r0, r1, r2; addc.u32 r3, r4, 0; subc.u32 r5, r6, r7;", "sm_90");
@@ -101,7 +102,8 @@ fn carry_flag_is_the_adders() {
     assert!(lines[3].ends_with(&format!("pp={flag} pq=!Z")) && lines[3].contains("b=!r"), "{lines:?}");
 }
 
-/// Under a guard only what is visible in PTX, touches memory or involves other lanes is guarded.
+/// Only instructions that write PTX-visible registers, access memory or are convergent keep their
+/// guard.
 #[test]
 fn guards_stand_where_they_must() {
     let body = "@p0 add.u64 d0, d1, d2; @!p1 ld.shared.u32 r3, [fixed+4]; @p2 bra L; mov.u32 r0, 7; L: mov.u32 r1, 8;";
@@ -113,13 +115,14 @@ fn guards_stand_where_they_must() {
     assert!(guards[4] == "BRA", "{lines:?}");
 }
 
-/// A branch to a place that only returns leaves the thread at once.
+/// A branch to a label followed by a return ends the thread at once.
 #[test]
 fn branch_to_return_is_exit() {
     assert_eq!(mnemonics("@p0 bra L; mov.u32 r0, r1; L:", "sm_90"), "EXIT COPY BRA EXIT");
 }
 
-/// Shared addresses start at zero, or behind the reserved bytes in the block's part of the cluster's window.
+/// Shared addresses start at zero, or after the reserved bytes in the block's part of the cluster
+/// window.
 #[test]
 fn shared_addresses_by_target() {
     let body = "st.shared.u32 [fixed+8], r0; mov.u32 r1, dyn;";
@@ -134,7 +137,8 @@ fn shared_addresses_by_target() {
     assert_eq!((shared.size, shared.align, module.functions[0].dynamic_shared), (0x410, 16, true));
 }
 
-/// Parameters are aligned by their address in the bank; addresses of globals come from bank 4 and relocations.
+/// Parameters are aligned by their address in the bank; addresses of globals come from bank 4 and
+/// relocations.
 #[test]
 fn variables_have_their_places() {
     for (target, offsets) in [("sm_75", [0, 16, 48]), ("sm_90", [0, 16, 48]), ("sm_100", [0, 16, 48])] {
@@ -148,7 +152,8 @@ fn variables_have_their_places() {
     }
 }
 
-/// A 64-bit sum in shared memory is one operation, which legalization makes a loop of; under a guard, too.
+/// A 64-bit shared atomic add is one operation, which legalization expands to a loop; under a
+/// guard, too.
 #[test]
 fn shared_sum_of_64_bits_is_one_operation() {
     for guard in ["", "@p0 "] {
@@ -156,7 +161,7 @@ fn shared_sum_of_64_bits_is_one_operation() {
     }
 }
 
-/// Everything that is not implemented is said, at its position, by its name.
+/// Every unimplemented instruction is reported at its position, by its name.
 #[test]
 fn refusals_are_complete() {
     let body = "fence.proxy.tensormap::generic.acquire.gpu [d0], 128;\nadd.u32 r0, r1, r2;\n\
@@ -170,7 +175,7 @@ fn refusals_are_complete() {
     assert_eq!(said, expected);
 }
 
-/// Offsets near the end of their range wrap, as with the incumbent.
+/// Offsets near the end of their range wrap, as in ptxas.
 #[test]
 fn offsets_wrap() {
     let text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u32 n) {\n\

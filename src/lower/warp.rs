@@ -1,24 +1,26 @@
-//! Operations across the lanes of a warp.
+//! Warp-level operations: `shfl[.sync] vote[.sync] match.sync activemask redux.sync bar.warp.sync
+//! elect.sync`.
 //!
-//! Input: `shfl[.sync] vote[.sync] match.sync activemask redux.sync bar.warp.sync`. Output: SHFL, VOTE, MATCH, each behind a SYNCMASK that says which
-//! lanes must be together. Masks are applied to what lanes say: groups of lanes with different masks may run together.
+//! Emits SHFL, VOTE, MATCH and REDUX, each preceded by a SYNCMASK with the lanes that must be
+//! converged. Votes are masked with the member mask, because groups of lanes with different masks
+//! may execute together.
 
 use super::builder::{Builder, Lowered, Refusal};
+use crate::ori::build::int::{LUT_AND, LUT_OR, LUT_XOR};
 use crate::ori::mods::*;
-use crate::ori::words::{LUT_AND, LUT_OR, LUT_XOR};
 use crate::ori::{File, Operand};
 use crate::ptx::ast;
 use crate::tables::ptx::{AtomOp, MatchMode, ScalarType, ShflMode, VoteMode};
 use crate::tables::{Feature, Op, Role};
 
 const ALL_LANES: u64 = 0xffff_ffff;
-/// Physical number of the uniform register that takes the result of a reduction, for the one instruction that follows: all lanes of
-/// the warp are together there.
+/// Number of the uniform register that receives the result of a reduction for the next instruction;
+/// all lanes of the warp are converged there.
 const REDUCED: u16 = 8;
 
 impl Builder<'_> {
-    /// Reads a member mask and announces it. What becomes of it (WARPSYNC, or nothing where the lanes are together anyway) is
-    /// for OriDoSyncronization to say.
+    /// Reads a member mask and emits a SYNCMASK. OriDoSyncronization later turns it into WARPSYNC,
+    /// or into nothing if the lanes are converged anyway.
     fn member_mask(&mut self, operand: &ast::Operand) -> Lowered<Operand> {
         let mask = self.source(operand, ScalarType::B32)?;
         self.put(Op::SYNCMASK, &[], &[(Role::A, mask)]);
@@ -29,7 +31,7 @@ impl Builder<'_> {
         self.constant(mask) == Some(ALL_LANES)
     }
 
-    /// `bar.warp.sync`: nothing but a meeting of lanes.
+    /// `bar.warp.sync`: only synchronizes the lanes.
     pub fn warp_barrier(&mut self, inst: &ast::Instruction) -> Lowered {
         self.member_mask(&inst.operands[0]).map(|_| ())
     }
@@ -40,7 +42,7 @@ impl Builder<'_> {
         let (d, p) = self.dest_and_pred(&inst.operands[0])?;
         let a = self.source_reg(&inst.operands[1], ty)?;
         let (b, c) = (self.lane_operand(&inst.operands[2], 5)?, self.lane_operand(&inst.operands[3], 13)?);
-        // Without `.sync` there is no mask: whoever is there takes part.
+        // Without `.sync` there is no mask: the active lanes take part.
         if let Some(mask) = inst.operands.get(4) {
             self.member_mask(mask)?;
         }
@@ -55,7 +57,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// A lane or a clamp: an immediate keeps only the bits of its field, zero is a literal there too.
+    /// A lane or clamp operand: an immediate is truncated to its field, and zero stays an
+    /// immediate.
     fn lane_operand(&mut self, operand: &ast::Operand, bits: u32) -> Lowered<Operand> {
         let value = self.source(operand, ScalarType::B32)?;
         Ok(match self.constant(value) {
@@ -71,7 +74,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn vote_any(&mut self, d: Operand, p: Operand) {
+    pub fn vote_any(&mut self, d: Operand, p: Operand) {
         self.put(Op::VOTE, &[VOTE_ANY], &[(Role::D, d), (Role::Pp, p)]);
     }
 
@@ -98,7 +101,7 @@ impl Builder<'_> {
             self.isetp(d, &[NE, AND, U32], said, Operand::zero());
             return Ok(());
         }
-        // No lane says otherwise.
+        // All: no lane of the mask votes against.
         let against = self.said_by(p.inverted(), mask);
         if mode == VoteMode::All {
             self.isetp(d, &[EQ, AND, U32], against, Operand::zero());
@@ -154,7 +157,7 @@ impl Builder<'_> {
             self.and(d, same, mask);
             return Ok(());
         }
-        // All active lanes of the mask have the value, or none is reported.
+        // Report the value only if all active lanes of the mask have it.
         let (active, present, equal) = (self.temp(), self.temp(), self.temp_pred());
         self.vote_any(active, Operand::always());
         self.and(present, active, mask);
@@ -205,8 +208,9 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The lanes of a mask that is not known or not full: each reads the others' values in turn. A uniform register would not do: lanes
-    /// outside the mask may come between.
+    /// A reduction over a mask that is unknown or not full: each lane reads the others' values in
+    /// turn. A uniform register cannot hold the result, because lanes outside the mask may execute
+    /// in between.
     fn reduce_one_by_one(
         &mut self,
         inst: &ast::Instruction,
@@ -226,7 +230,8 @@ impl Builder<'_> {
         let [less, value, next] = [(); 3].map(|()| self.temp());
         let minus_one = self.imm(u32::MAX);
         self.add(less, left, minus_one);
-        // The lowest lane is done; where it was the last, the one before it is read once more, and nothing comes of it.
+        // Drop the lowest lane. If no other lane is left, it is read once more, and that value is
+        // not used.
         self.and(next, left, less);
         let (p, last) = (self.temp_pred(), self.temp());
         self.isetp(p, &[NE, AND, U32], next, Operand::zero());
@@ -255,7 +260,8 @@ impl Builder<'_> {
             _ => return Err(Refusal::NotBuilt),
         }
         if ty == ScalarType::F32 {
-            // Once more changes nothing, and makes the one value of a single lane absolute or a canonical NaN.
+            // Combining a value with itself changes nothing, except that a single lane's value
+            // becomes absolute or a canonical NaN.
             self.copy(sum, combined);
         } else {
             let kept = self.temp();
@@ -270,7 +276,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The value of the lowest lane of a mask.
+    /// The value that the lowest lane of a mask has.
     fn value_of_lowest(&mut self, d: Operand, a: Operand, left: Operand, all: Operand) {
         let lane = self.lowest_lane(left);
         self.put(Op::SYNCMASK, &[], &[(Role::A, all)]);
@@ -279,14 +285,14 @@ impl Builder<'_> {
     }
 
     /// Number of the lowest lane of a mask.
-    fn lowest_lane(&mut self, mask: Operand) -> Operand {
+    pub fn lowest_lane(&mut self, mask: Operand) -> Operand {
         let (turned, lane) = (self.temp(), self.temp());
         self.unary(Op::BREV, &[], turned, mask);
         self.unary(Op::FLO, &[U32, FLO_SH], lane, turned);
         lane
     }
 
-    /// `elect.sync`: the lowest of the lanes that are there.
+    /// `elect.sync`: the lowest active lane of the mask.
     pub fn elect(&mut self, inst: &ast::Instruction) -> Lowered {
         let (d, p) = self.dest_and_pred(&inst.operands[0])?;
         let mask = self.member_mask(&inst.operands[1])?;

@@ -1,16 +1,18 @@
-//! Phase GeneralOptimize: a known number that is added to an address goes into the access's own offset.
+//! Address-mode folding (in GeneralOptimize): a constant that is added to an address moves to the
+//! offset of the memory access.
 //!
-//! Input: a function in SSA form, and whether the target encodes an instruction. Output: accesses to memory at the address before the
-//! addition, with a greater offset; the addition is left for dead-code removal. Invariant: the same byte is accessed, because addresses and offsets
-//! are added modulo the width of the address.
+//! Only if the target encodes the new offset. The same byte is accessed, because addresses and
+//! offsets are added modulo the width of the address. The addition is left for dead-code
+//! elimination.
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{DefUse, Fits, is_free};
 use crate::opt::combine::fuse::{high_sum, is_plain_sum, low_sum, terms};
-use crate::ori::{Function, InstId, Operand, VReg};
+use crate::ori::{Function, InstId, Kind, Operand, VReg};
 use crate::tables::ori::{Class, Width};
 use crate::tables::{Op, Role};
 
+/// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let def_use = cx.def_use();
     let (function, fits): (_, Fits) = (&mut *cx.function, &cx.encoder.encodes);
@@ -18,11 +20,37 @@ pub fn run(cx: &mut PassCx) {
         for i in 0..function.blocks[block].len() {
             let inst = function.blocks[block][i];
             while access(function, &def_use, inst, fits) {}
+            bank(function, &def_use, inst);
         }
     }
 }
 
-/// Takes one addition in, if that can be.
+/// Gives a load from a constant bank the place that its index is known to be: the load then reads
+/// no register, and can be an operand.
+fn bank(function: &mut Function, def_use: &DefUse, inst: InstId) {
+    if function.insts[inst].op != Op::LDC {
+        return;
+    }
+    let Kind::Const { bank, offset } = function.arg(inst, Role::C).kind() else { return };
+    let index = function.arg(inst, Role::A).as_reg().and_then(|reg| number(function, def_use, reg));
+    let place = index.and_then(|index| u16::try_from(index.wrapping_add(u32::from(offset))).ok());
+    if let Some(place) = place.filter(|place| place % 4 == 0) {
+        function.set_arg(inst, Role::A, Operand::NULL);
+        function.set_arg(inst, Role::C, Operand::constant(bank, place));
+    }
+}
+
+/// The number that a register is, if it is one: a constant, or one added to it.
+fn number(function: &Function, def_use: &DefUse, reg: VReg) -> Option<u32> {
+    if let Some(known) = def_use.constant(function, reg) {
+        return Some(known);
+    }
+    let inst = def_use.def_of(function, reg).filter(|i| is_plain_sum(function, *i))?;
+    let (terms, bytes) = terms(function, def_use, inst)?;
+    terms.is_empty().then_some(bytes)
+}
+
+/// Folds one addition into an access; returns whether it did.
 fn access(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) -> bool {
     let op = function.insts[inst].op;
     let (Some(at), Some(off)) = (op.role_index(Role::A), op.role_index(Role::Off)) else { return false };
@@ -51,12 +79,12 @@ fn access(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) -
     fitting
 }
 
-/// Accesses whose addresses are 32 bits wide, whatever the modifiers.
+/// Whether an access always has a 32-bit address.
 fn is_window(op: Op) -> bool {
     matches!(op, Op::LDS | Op::STS | Op::LDL | Op::STL)
 }
 
-/// The address of 64 bits before a known number of bytes was added.
+/// A 64-bit address before a constant was added, and the constant.
 fn long(function: &mut Function, def_use: &DefUse, regs: &[VReg]) -> Option<(Operand, i64)> {
     let [low, high] = regs else { return None };
     let (low_sum_at, high_sum_at) = (def_use.def_of(function, *low)?, def_use.def_of(function, *high)?);
@@ -81,7 +109,7 @@ fn long(function: &mut Function, def_use: &DefUse, regs: &[VReg]) -> Option<(Ope
     Some((Operand::vector(vector), bytes as i64))
 }
 
-/// The address of 32 bits before a known number of bytes was added.
+/// A 32-bit address before a constant was added, and the constant.
 fn short(function: &Function, def_use: &DefUse, reg: VReg) -> Option<(Operand, i64)> {
     let inst = def_use.def_of(function, reg).filter(|i| is_plain_sum(function, *i))?;
     let (terms, bytes) = terms(function, def_use, inst)?;

@@ -1,8 +1,9 @@
-//! Phase GeneralOptimize: an atomic operation on global memory whose result nobody reads gives none.
+//! Replaces ATOMG by RED (in GeneralOptimize) if its result has no use and the target encodes the
+//! RED.
 //!
-//! Input: a function in SSA form, and whether the target encodes an instruction. Output: RED in place of such an ATOMG. Invariant: memory changes
-//! as before. An operation that an invalidation of the cache follows stays, for that must wait until the operation is done, and only
-//! a result says so.
+//! The effect on memory is the same. An atomic that a cache invalidation (CCTL) follows keeps its
+//! result, because the invalidation must wait until the atomic has completed, and only a result
+//! tells.
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::Fits;
@@ -10,6 +11,7 @@ use crate::ori::liveness::RegSet;
 use crate::ori::{Function, InstId};
 use crate::tables::{Op, Role};
 
+/// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let (function, fits): (_, Fits) = (&mut *cx.function, &cx.encoder.encodes);
     let atomic = |function: &Function, inst: &InstId| function.insts[*inst].op == Op::ATOMG;
@@ -37,7 +39,7 @@ pub fn run(cx: &mut PassCx) {
     }
 }
 
-/// The same without a result, where that is not wanted and the target has it.
+/// The instruction without a result, if the result is unused and the target encodes it.
 fn without_result(function: &mut Function, inst: InstId, read: &RegSet, fits: Fits) -> Option<InstId> {
     let mut wanted = false;
     function.for_each_def(inst, |reg| wanted |= read.contains(reg) || function.regs[reg].phys.is_some());

@@ -1,14 +1,15 @@
-//! Phases OriRemoveNopCode and PlaceBlocksInSourceOrder: the order of the blocks and the branches it makes needless.
+//! Block layout: jump threading, removal of unreachable blocks, branch inversion and NOP removal
+//! (phases PlaceBlocksInSourceOrder and OriRemoveNopCode).
 //!
-//! Input: an allocated function. Output: unreachable blocks gone, branches to the next block gone. Invariant: the order of
-//! the remaining blocks is that of the source; a block that ends without a terminator falls into the next one.
+//! Blocks keep their source order. Every block keeps its terminator; branches to the next block are
+//! dropped only when instructions are encoded.
 
 use crate::analysis::PassCx;
 use crate::ori::{Block, Function, InstId, Kind, Operand};
 use crate::tables::{Mods, Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
 
-/// Makes branches to blocks that only branch on go where those go, and drops the blocks that no path reaches.
+/// Jump threading: redirects branches to blocks that only branch, and removes unreachable blocks.
 pub fn thread_jumps(cx: &mut PassCx) {
     thread(cx.function);
     cx.invalidate(&[]);
@@ -16,7 +17,7 @@ pub fn thread_jumps(cx: &mut PassCx) {
     cx.function.layout.retain(|b| cfg.reachable(*b));
 }
 
-/// Turns branches over one that a fall-through can replace.
+/// Inverts branches so that the fall-through replaces a branch.
 pub fn turn_branches(cx: &mut PassCx) {
     let function = &mut *cx.function;
     for place in 0..function.layout.len().saturating_sub(1) {
@@ -24,7 +25,7 @@ pub fn turn_branches(cx: &mut PassCx) {
     }
 }
 
-/// Branches to a block that does nothing but branch go where it goes.
+/// Redirects branches to a block that only branches to that block's target.
 fn thread(function: &mut Function) {
     let mut onward: SecondaryMap<Block, Option<Block>> = SecondaryMap::new();
     for block in &function.layout {
@@ -36,7 +37,7 @@ fn thread(function: &mut Function) {
             onward[*block] = Some(target);
         }
     }
-    // Where lanes meet again stays where BSSY says.
+    // Reconvergence points stay where BSSY says.
     for inst in function.layout.iter().flat_map(|b| &function.blocks[*b]) {
         if let Kind::Label(target) = function.arg(*inst, Role::Target).kind()
             && !function.insts[*inst].op.has(Prop::Control)
@@ -44,7 +45,7 @@ fn thread(function: &mut Function) {
             onward[target] = None;
         }
     }
-    // A ring of such blocks has no end; any of them will do.
+    // A cycle of such blocks has no end; any of its blocks will do.
     let end = |mut block: Block| {
         for _ in 0..MOST_STEPS {
             let Some(next) = onward[block] else { break };
@@ -64,16 +65,16 @@ fn thread(function: &mut Function) {
     }
 }
 
-/// Blocks in a row that only branch on, as far as they are followed.
+/// Maximum length of a chain of such blocks that is followed.
 const MOST_STEPS: usize = 64;
 
-/// A branch with nothing but a guard and a target.
+/// Whether an instruction is a branch with no operands but a guard and a target.
 pub fn is_jump(function: &Function, inst: InstId) -> bool {
     let bare = function.args(inst).iter().all(|o| matches!(o.kind(), Kind::Label(_) | Kind::Null));
     function.insts[inst].op == Op::BRA && bare && function.insts[inst].mods == Mods::default()
 }
 
-/// `@p BRA next; BRA other` as `@!p BRA other; BRA next`.
+/// Rewrites `@p BRA next; BRA other` to `@!p BRA other; BRA next`.
 fn turn(function: &mut Function, block: Block, next: Block) {
     let [.., conditional, last] = function.blocks[block][..] else { return };
     let guard = function.insts[conditional].guard;
@@ -89,8 +90,8 @@ fn turn(function: &mut Function, block: Block, next: Block) {
     }
 }
 
-/// Removes NOPs that lowering left. Branches to the next block are removed when the words are laid out, so that every
-/// block still ends with its terminator here.
+/// Removes NOPs that lowering left. Branches to the next block are dropped only during encoding, so
+/// every block still ends with its terminator here.
 pub fn remove_nops(cx: &mut PassCx) {
     let function = &mut *cx.function;
     for block in function.layout.clone() {

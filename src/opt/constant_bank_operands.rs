@@ -1,9 +1,10 @@
-//! Phase GeneralOptimizeLate: what lies at a fixed place of a constant bank is an operand of the instructions that read it, not a load.
+//! Constant-bank operands (in GeneralOptimizeLate): instructions read a fixed address of a constant
+//! bank directly instead of through a load.
 //!
-//! Input: a function in SSA form, and whether the target encodes an instruction. Output: loads of one word are moves, and pure instructions name
-//! the place where they have an encoding for it, if need be with the factors of a product exchanged or an immediate factor in a register; the
-//! loads are left for dead-code removal. Invariant: the same bits are read, as nobody writes a constant bank while a kernel runs; only where
-//! the table of features says that the generation prefers this.
+//! One-word loads become moves, and pure instructions name the bank address if the target encodes
+//! it, if necessary with commuted factors or with an immediate factor moved to a register. The
+//! loads are left for dead-code elimination. The same bits are read, because constant banks do not
+//! change while a kernel runs. Runs only on generations whose features prefer this.
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{DefUse, Fits, is_free, rewrite};
@@ -13,6 +14,7 @@ use crate::ori::{Block, File, Function, InstId, Operand, VReg};
 use crate::tables::ori::{Class, Direction, Width};
 use crate::tables::{Feature, Mod, Op, Prop, Role, value};
 
+/// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     if !cx.function.target.has(Feature::ConstantOperandsPreferred) {
         return;
@@ -37,7 +39,7 @@ pub fn run(cx: &mut PassCx) {
     }
 }
 
-/// Where a load has its value: bank and offset of the first byte, for a load at a fixed place of 4 or 8 bytes.
+/// Bank, offset of the first byte, and size of a load of 4 or 8 bytes at a fixed address.
 fn place(function: &Function, inst: InstId) -> Option<(u8, u16, u16)> {
     let data = &function.insts[inst];
     let index = function.arg(inst, Role::A);
@@ -52,14 +54,14 @@ fn place(function: &Function, inst: InstId) -> Option<(u8, u16, u16)> {
     }
 }
 
-/// A load of one word is a move.
+/// Turns a one-word load into a move.
 fn load(function: &mut Function, inst: InstId) {
     let Some((bank, offset, 4)) = place(function, inst) else { return };
     let d = function.arg(inst, Role::D);
     rewrite(function, inst, Op::MOV, &[(Role::D, d), (Role::A, Operand::constant(bank, offset))]);
 }
 
-/// The place of a register's value.
+/// The bank address of a register's value.
 fn source(function: &Function, def_use: &DefUse, reg: VReg) -> Option<(u8, u16)> {
     let inst = def_use.def_of(function, reg)?;
     let d = function.arg(inst, Role::D);
@@ -80,7 +82,7 @@ fn source(function: &Function, def_use: &DefUse, reg: VReg) -> Option<(u8, u16)>
     Some((bank, offset.checked_add(4 * word as u16)?))
 }
 
-/// The constant operand that stands for a register, or for two that follow each other.
+/// The constant operand for a register, or for two words at adjacent addresses.
 fn constant(function: &Function, def_use: &DefUse, operand: Operand, width: Width) -> Option<Operand> {
     let (bank, offset) = match operand.kind() {
         Kind::Reg(reg) if matches!(width, Width::Words(1)) => source(function, def_use, reg)?,
@@ -94,7 +96,7 @@ fn constant(function: &Function, def_use: &DefUse, operand: Operand, width: Widt
     Some(Operand::constant(bank, offset).modified_like(operand))
 }
 
-/// Takes places into an instruction, as many as it can name.
+/// Replaces as many operands as the instruction can encode by constant operands.
 fn operands(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) {
     let op = function.insts[inst].op;
     for (i, role) in op.info().roles.iter().enumerate() {
@@ -120,9 +122,10 @@ fn operands(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits)
     }
 }
 
-/// A product with an immediate factor and a sum of 64 bits in one instruction cannot name a place, too; the factor can be in a register, one for all
-/// products of a block. Not left to the operand legalizer, as this early the same factor of another block is found, too. Whether an instruction was
-/// put before it.
+/// A multiply-add with an immediate factor and a 64-bit addend cannot also name a bank address. The
+/// factor moves to a register, which all products of a block share. Operand legalization would do
+/// this too late to find the same factor in other blocks. Returns whether an instruction was
+/// inserted.
 fn address(
     function: &mut Function,
     def_use: &DefUse,

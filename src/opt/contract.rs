@@ -1,9 +1,9 @@
-//! Phase GeneralOptimize (its second part): a product that only a sum reads becomes one fused operation.
+//! Contraction (in GeneralOptimize): fuses a product and the sum that is its single use into FFMA
+//! or DFMA.
 //!
-//! Input: a function in SSA form, in which lowering has marked the products and sums that the source leaves free
-//! (`contract`: no rounding is written, and the caller has not forbidden it). Output: FFMA or DFMA in place of the sum; the product is left
-//! for dead-code removal. Invariant: only a product with one reader is contracted, with the sum's treatment of subnormal
-//! numbers and without saturation of its own, so that nothing but the rounding of the product changes.
+//! Both must be marked `contract`: the source writes no rounding, and the caller has not forbidden
+//! it. The product must treat subnormals as the sum does and must not saturate, so only its
+//! rounding changes. The product is left for dead-code elimination.
 
 use crate::analysis::PassCx;
 use crate::ori::operand::Kind;
@@ -14,6 +14,7 @@ use cranelift_entity::SecondaryMap;
 /// Sign bit of an f32.
 const SIGN: u64 = 1 << 31;
 
+/// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
     let mut product: SecondaryMap<VReg, Option<InstId>> = SecondaryMap::new();
@@ -44,7 +45,7 @@ pub fn run(cx: &mut PassCx) {
     }
 }
 
-/// The operands of the fused operation, if `role` of the sum is a product that may go into it.
+/// The operands of the fused operation, if `role` of the sum is a product that can be fused.
 fn fuse(
     function: &mut Function,
     sum: InstId,
@@ -56,7 +57,8 @@ fn fuse(
     let (p, c) = (function.arg(sum, role), function.arg(sum, other));
     let mut regs = Vec::new();
     function.for_each_reg(p, |reg| regs.push(reg));
-    // The third operand takes no absolute value. An immediate beside another one costs a move, no more than the sum did.
+    // The third operand has no absolute value. A second immediate costs a move, which is no more
+    // than the sum.
     let known = regs.len() == 1 && matches!(c.kind(), Kind::Imm(_));
     if p.abs() || c.abs() || !(known || matches!(c.kind(), Kind::Reg(_) | Kind::Vector(_) | Kind::Zero)) {
         return None;

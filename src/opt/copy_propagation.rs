@@ -1,14 +1,14 @@
-//! Phase GeneralOptimize (its first part): uses of a plain copy read its source instead.
+//! Copy propagation: uses of an unguarded register-to-register MOV or COPY read its source instead.
 //!
-//! Input: a function in SSA form. Output: the same, in which no operand names the result of an unguarded register-to-register
-//! MOV or COPY; the copies themselves are left for dead-code removal. Invariant: only whole, unmodified 32-bit copies
-//! within one register file count, and registers reserved for the function or of a fixed number are never propagated.
+//! Only unmodified 32-bit copies within one register file are propagated, and never registers that
+//! are reserved or have a fixed number. The copies are left for dead-code elimination.
 
 use crate::analysis::PassCx;
 use crate::ori::{Function, InstId, Operand, VReg};
 use crate::tables::{Op, Role};
 use cranelift_entity::SecondaryMap;
 
+/// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
     let mut source: SecondaryMap<VReg, Option<VReg>> = SecondaryMap::new();
@@ -36,7 +36,7 @@ fn plain_copy(function: &Function, inst: InstId) -> Option<(VReg, VReg)> {
     (src == Operand::reg(s) && free_pair(function, d, s)).then_some((d, s))
 }
 
-/// Whether one register may be read in another one's place.
+/// Whether uses of one register may read the other one.
 pub fn free_pair(function: &Function, d: VReg, s: VReg) -> bool {
     let data = |r: VReg| function.regs[r];
     let free = [d, s].iter().all(|r| data(*r).phys.is_none() && data(*r).fixed.is_none());
@@ -44,7 +44,7 @@ pub fn free_pair(function: &Function, d: VReg, s: VReg) -> bool {
 }
 
 fn root(source: &SecondaryMap<VReg, Option<VReg>>, mut reg: VReg) -> VReg {
-    // Chains end: in SSA form a copy's source is defined before it.
+    // Chains end, because in SSA form the source of a copy is defined before it.
     while let Some(next) = source[reg] {
         reg = next;
     }

@@ -1,8 +1,9 @@
-//! Phases EarlyOriSimpleLiveDead and OriPerformLiveDead…: removes what nothing needs.
+//! Dead-code elimination: removes instructions without side effects whose results are not needed,
+//! in or out of SSA form.
 //!
-//! Input: any function. Output: the same without instructions that have no side effect and whose results nothing needs. Invariant:
-//! what has a side effect, moves control or is convergent stays, and so does whatever may define a register that something which
-//! stays reads. Linear: needs are followed from what stays to its definitions.
+//! Instructions with side effects, control flow and convergent instructions stay, and so does every
+//! definition that may reach an instruction that stays. Linear: follows needed registers to their
+//! definitions.
 
 use crate::analysis::PassCx;
 use crate::ori::liveness::RegSet;
@@ -10,6 +11,7 @@ use crate::ori::{Function, InstId, Operand, VReg};
 use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
 
+/// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let cfg = cx.cfg();
     let function = &mut *cx.function;
@@ -65,12 +67,12 @@ impl Definitions {
 
 fn is_rooted(function: &Function, inst: InstId) -> bool {
     let op = function.insts[inst].op;
-    // What nothing executes stands there for its own sake, and so does an access that is counted (a volatile one).
+    // An instruction that never executes is there on purpose, and so is a volatile access.
     let kept = function.insts[inst].guard == Operand::never() || function.insts[inst].ordered;
     if kept || op.has(Prop::SideEffect) || op.has(Prop::Convergent) || op.has(Prop::Control) || op == Op::NOP {
         return true;
     }
-    // A register that is reserved for the whole function is read where no operand shows it.
+    // A register that is reserved in the whole function has uses that no operand shows.
     let mut reserved = false;
     function.for_each_def(inst, |reg| reserved |= function.regs[reg].phys.is_some());
     reserved

@@ -1,24 +1,25 @@
-//! Phase GeneralOptimize: quotients and remainders by known numbers.
+//! Integer division and remainder by constants, through multiplication by the reciprocal.
 //!
-//! Input: a function in SSA form. Output: the same, in which a division of integers of 16 or 32 bits by a known number is a product with its reciprocal and
-//! shifts, one of 64 bits by a power of two shifts; the results are the same for every dividend. Invariants: a division by zero stays as it is, and so
-//! does a guarded one; what is written is in SSA form and has no branches.
+//! A division of 16- or 32-bit integers becomes a product with shifts, a 64-bit division by a power
+//! of two becomes shifts; the results are the same for every dividend. Divisions by zero and
+//! guarded divisions stay. The code is in SSA form and has no branches.
 //!
-//! A reciprocal m / 2^p of d, with m the least that is not below 2^p / d, gives the quotients of all numbers below 2^n if
-//! m * d - 2^p is at most 2^(p-n); of negative ones, one less than them (T. Granlund, P. Montgomery: Division by invariant
-//! integers using multiplication, 1994).
+//! A reciprocal m / 2^p of d, with m the least integer not below 2^p / d, gives the quotients of
+//! all numbers below 2^n if m * d - 2^p is at most 2^(p-n); for negative numbers it gives one less
+//! than the quotient (T. Granlund, P. Montgomery: Division by invariant integers using
+//! multiplication, 1994).
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::DefUse;
+use crate::ori::build::int::LUT_AND;
 use crate::ori::mods::*;
-use crate::ori::words::LUT_AND;
 use crate::ori::{Code, Function, InstId, Operand};
 use crate::tables::{Mod, Op, Role, value};
 
-/// A division by a known number.
+/// A division by a constant.
 #[derive(Clone, Copy)]
 struct Division {
-    /// Its magnitude.
+    /// Magnitude of the divisor.
     by: u64,
     negative: bool,
     signed: bool,
@@ -27,6 +28,7 @@ struct Division {
     bits: u32,
 }
 
+/// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let function = &*cx.function;
     let divides = |inst: &InstId| division_bits(function.insts[*inst].op).is_some();
@@ -62,7 +64,7 @@ fn division_bits(op: Op) -> Option<(u32, bool)> {
     })
 }
 
-/// What an instruction divides by, where that is known and the division can be written otherwise.
+/// The constant divisor of an instruction, if the division can be rewritten.
 fn division(function: &Function, def_use: &DefUse, inst: InstId) -> Option<Division> {
     let data = &function.insts[inst];
     let (bits, remainder) = division_bits(data.op).filter(|_| data.guard.is_null())?;
@@ -81,13 +83,14 @@ fn division(function: &Function, def_use: &DefUse, inst: InstId) -> Option<Divis
         (true, 64) => known.wrapping_neg(),
         (true, _) => (known as u32).wrapping_neg().into(),
     };
-    // The least of 16 bits over -1 is more than 16 bits hold.
+    // The least 16-bit number divided by -1 does not fit in 16 bits.
     let narrow = bits == 16 && by == 1 && negative;
     let fits = by != 0 && !narrow && (bits < 64 || by.is_power_of_two());
     fits.then_some(Division { by, negative, signed, remainder, bits })
 }
 
-/// The least reciprocal m / 2^(32 + shift) that is right for numbers below 2^bits, if one has 32 bits.
+/// The least reciprocal m / 2^(32 + shift) that is exact for numbers below 2^bits, if m fits in 32
+/// bits.
 fn reciprocal(by: u32, bits: u32) -> Option<(u32, u32)> {
     (0..32).find_map(|shift| {
         let power = 1u128 << (32 + shift);
@@ -97,7 +100,7 @@ fn reciprocal(by: u32, bits: u32) -> Option<(u32, u32)> {
 }
 
 impl Code {
-    /// Writes a division otherwise.
+    /// Rewrites a division.
     fn divide_by(&mut self, inst: InstId, division: Division) {
         self.line = self.f.insts[inst].line;
         let [d, a] = [Role::D, Role::A].map(|role| self.f.arg(inst, role));
@@ -118,7 +121,7 @@ impl Code {
         }
     }
 
-    /// One word shifted to the right, or as it is.
+    /// One word shifted right; a copy if `places` is 0.
     fn shifted(&mut self, d: Operand, mods: &[M], a: Operand, places: u32) {
         if places == 0 {
             return self.copy(d, a);
@@ -127,11 +130,11 @@ impl Code {
         self.shf(mods, d, Operand::zero(), amount, a);
     }
 
-    /// The quotient, or with it the remainder.
+    /// Finishes the quotient, or computes the remainder from it.
     fn finish(&mut self, d: Operand, a: Operand, quotient: Operand, division: Division) {
         match (division.remainder, division.negative) {
             (true, _) => {
-                // The quotient is that by the magnitude; the remainder has the dividend's sign.
+                // The quotient is by the magnitude; the remainder has the sign of the dividend.
                 let by = self.imm((division.by as u32).wrapping_neg());
                 self.imad(d, quotient, by, a);
             }
@@ -152,7 +155,8 @@ impl Code {
             self.high_by(high, U32, less, m);
             self.shifted(quotient, &SHF_R_U32_HI, high, shift);
         } else {
-            // The reciprocal has 33 bits: the highest is the dividend itself, added with half of each so that nothing is lost.
+            // The reciprocal has 33 bits. Its highest bit stands for the dividend itself, which is
+            // added with both halved, so that no bit is lost.
             let shift = 32 - by.leading_zeros();
             let m = (1u128 << (32 + shift)).div_ceil(by.into()) - (1 << 32);
             let [rest, half, sum] = [(); 3].map(|()| self.temp());
@@ -165,19 +169,19 @@ impl Code {
         self.finish(d, a, quotient, division);
     }
 
-    /// The high word of a product with a known number.
+    /// The high word of a product with a constant.
     fn high_by(&mut self, d: Operand, sign: M, a: Operand, m: u32) {
         let m = self.imm(m);
         self.imad_high(d, sign, a, m);
     }
 
     fn signed_by(&mut self, d: Operand, a: Operand, division: Division) {
-        // A magnitude that is no power of two has a reciprocal of 32 bits for numbers below 2^31.
+        // A magnitude that is no power of two has a 32-bit reciprocal for numbers below 2^31.
         let Some((m, shift)) = reciprocal(division.by as u32, 31) else { return };
         let [mut high, shifted, sign, quotient] = [(); 4].map(|()| self.temp());
         self.high_by(high, S32, a, m);
         if m >> 31 != 0 {
-            // As a signed number it is less by 2^32.
+            // As a signed number the reciprocal is too small by 2^32.
             let more = self.temp();
             self.add(more, high, a);
             high = more;
@@ -188,7 +192,7 @@ impl Code {
         self.finish(d, a, quotient, division);
     }
 
-    /// Negative dividends are made larger by one less than the divisor, so that the shift rounds towards zero.
+    /// Adds the divisor less one to negative dividends, so that the shift rounds towards zero.
     fn signed_by_power(&mut self, d: Operand, a: Operand, division: Division) {
         let places = (division.by as u32).trailing_zeros();
         if places == 0 {
@@ -208,7 +212,7 @@ impl Code {
         self.finish(d, a, quotient, division);
     }
 
-    /// The same of 64 bits, by powers of two alone.
+    /// 64-bit division by powers of two.
     fn divide_long_by(&mut self, d: Operand, a: Operand, division: Division) {
         let (to, from, places) = (self.words(d), self.words(a), division.by.trailing_zeros());
         let mask = division.by - 1;
@@ -242,7 +246,7 @@ impl Code {
         }
     }
 
-    /// Two words shifted to the right, or as they are.
+    /// Two words shifted right; a copy if `places` is 0.
     fn shifted_long(&mut self, d: Operand, a: Operand, places: u32, signed: bool) {
         if places == 0 {
             return self.copy_value(d, a);
@@ -256,7 +260,8 @@ impl Code {
 mod tests {
     use super::*;
 
-    /// The theorem's bound, by trying the numbers next to multiples, where it would show first.
+    /// Tests the bound of the theorem with the numbers next to multiples, where it would fail
+    /// first.
     #[test]
     fn reciprocals_are_right_at_the_multiples() {
         for by in (2u32..3000).chain((0..2000).map(|i| u32::MAX - 7 * i)).filter(|by| !by.is_power_of_two()) {

@@ -1,8 +1,9 @@
-//! Phase GeneralOptimize: what was computed already is not computed again.
+//! Global value numbering: replaces uses of a pure instruction by the results of an equal one that
+//! dominates it.
 //!
-//! Input: a function in SSA form. Output: the same, in which no operand names the result of a pure instruction that repeats one that dominates
-//! it; the repetitions are left for dead-code removal. Invariant: only operations of the property `pure`, unguarded, with operands
-//! that mean the same everywhere. Constants are left to the operands that take them.
+//! Walks the dominator tree with a hash table (dominator-scoped CSE). Only unguarded operations
+//! with the property `pure` whose operands mean the same everywhere take part; constants are left
+//! to the operands that encode them. The repetitions are left for dead-code elimination.
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{is_free, is_pure};
@@ -16,6 +17,7 @@ use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
+/// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let (cfg, dominators) = (cx.cfg(), cx.dominators());
     let function = &mut *cx.function;
@@ -27,13 +29,13 @@ pub fn run(cx: &mut PassCx) {
     }
     let mut known: QuickMap<u64, (InstId, Block)> = QuickMap::default();
     let mut source: SecondaryMap<VReg, Option<VReg>> = SecondaryMap::new();
-    // A block, then all that it dominates.
+    // Each block, then all that it dominates.
     let mut work = vec![function.entry()];
     while let Some(block) = work.pop() {
         enter(function, &dominators, block, &mut known, &mut source);
         work.extend(children[block].iter());
     }
-    // The inputs of PHIs come from blocks that were visited later.
+    // Inputs of PHIs may come from blocks that were visited later.
     for block in &cfg.rpo {
         for i in 0..function.blocks[*block].len() {
             rename(function, &source, function.blocks[*block][i]);
@@ -41,7 +43,7 @@ pub fn run(cx: &mut PassCx) {
     }
 }
 
-/// Looks at one block.
+/// Numbers the instructions of one block.
 fn enter(
     function: &mut Function,
     dominators: &Dominators,
@@ -67,7 +69,8 @@ fn enter(
     }
 }
 
-/// A number for what decides the results of a pure instruction with operands that mean the same everywhere.
+/// A hash of what determines the results of a pure instruction; `None` if an operand depends on the
+/// position.
 fn key(function: &Function, inst: InstId) -> Option<u64> {
     let data = &function.insts[inst];
     if !is_pure(function, inst) || data.op == Op::MOV {
@@ -87,7 +90,8 @@ fn key(function: &Function, inst: InstId) -> Option<u64> {
     steady.then(|| hash.finish())
 }
 
-/// Whether two pure instructions have the same results, and all that are asked of the second are results of the first.
+/// Whether two pure instructions compute the same results, and the first has every result that the
+/// second has.
 fn alike(function: &Function, first: InstId, again: InstId) -> bool {
     let (one, two) = (&function.insts[first], &function.insts[again]);
     let (these, those) = (function.args(first), function.args(again));
@@ -98,7 +102,7 @@ fn alike(function: &Function, first: InstId, again: InstId) -> bool {
     one.op == two.op && one.mods == two.mods && these.len() == those.len() && (0..those.len()).all(same)
 }
 
-/// Notes that the results of an instruction are those of an earlier one.
+/// Records that the results of an instruction equal those of an earlier one.
 fn repeat(function: &Function, first: InstId, again: InstId, source: &mut SecondaryMap<VReg, Option<VReg>>) {
     let results = |inst| {
         let mut regs: SmallVec<[VReg; 4]> = SmallVec::new();

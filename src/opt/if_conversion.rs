@@ -1,8 +1,10 @@
-//! Phase PlaceBlocksInSourceOrder (its second part): few instructions behind a branch are executed under its predicate instead.
+//! If-conversion (in PlaceBlocksInSourceOrder): short arms of a branch become predicated
+//! instructions.
 //!
-//! Input: an allocated function, and whether the target encodes an instruction. Output: `@p BRA end; …; end:` without the branch, each instruction
-//! between under `!p`, and so for both arms of a branch that join; a region in which lanes can no longer part is gone. Invariant: only what moves
-//! no control and needs no company of other lanes is put under a predicate, and nothing of it writes the predicate.
+//! `@p BRA end; …; end:` loses its branch and each instruction in between gets the guard `!p`;
+//! likewise both arms of a branch that join. A BSSY region in which lanes can no longer diverge is
+//! removed. Only instructions that are neither control flow nor convergent are predicated, and none
+//! that writes the predicate. Runs after allocation.
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::Fits;
@@ -12,18 +14,20 @@ use crate::ori::{Block, File, Function, InstId, Kind, Operand};
 use crate::tables::{Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
 
-/// Most instructions that are executed in vain for a branch that is saved.
+/// Maximum number of instructions in an arm, which execute without effect when the branch would
+/// have skipped them.
 const MOST: usize = 6;
 
 struct Pass<'a> {
     fits: Fits<'a>,
-    /// Edges into each block.
+    /// Number of predecessors of each block.
     preds: SecondaryMap<Block, usize>,
-    /// Blocks that stay: lanes meet there, or the function begins there.
+    /// Blocks that must stay: reconvergence points and the entry.
     kept: BlockSet,
     gone: BlockSet,
 }
 
+/// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let cfg = cx.cfg();
     let (function, fits): (_, Fits) = (&mut *cx.function, &cx.encoder.encodes);
@@ -49,7 +53,7 @@ pub fn run(cx: &mut PassCx) {
 }
 
 impl Pass<'_> {
-    /// Makes one block of a branch and its arms, where that can be.
+    /// Merges a branch and its arms into one block, if possible.
     fn convert(&mut self, function: &mut Function, block: Block) -> Option<()> {
         let [.., conditional, last] = function.blocks[block][..] else { return None };
         let guard = function.insts[conditional].guard;
@@ -83,7 +87,7 @@ impl Pass<'_> {
         function.blocks[block].extend(bodies.iter().map(|b| b.0));
         function.set_arg(last, Role::Target, Operand::label(end));
         function.blocks[block].push(last);
-        // The end is entered from here once, and no longer from the arms or over the branch.
+        // The join block now has one predecessor instead of the arms or the branch.
         self.preds[end] -= 1;
         for (arm, _) in arms {
             self.gone.insert(arm);
@@ -91,7 +95,7 @@ impl Pass<'_> {
         Some(())
     }
 
-    /// Puts instructions under predicates, all or none.
+    /// Predicates instructions, all or none.
     fn guarded(&self, function: &mut Function, bodies: &[(InstId, Operand)]) -> bool {
         bodies.iter().for_each(|(inst, guard)| function.insts[*inst].guard = *guard);
         let fitting = bodies.iter().all(|(inst, _)| (self.fits)(function, *inst));
@@ -101,7 +105,7 @@ impl Pass<'_> {
         fitting
     }
 
-    /// Where a block goes that is entered from one place and may be executed under a predicate.
+    /// The successor of a block with one predecessor whose instructions can all be predicated.
     fn arm(&self, function: &Function, block: Block, predicate: u16) -> Option<Block> {
         let (last, body) = function.blocks[block].split_last()?;
         let Kind::Label(end) = function.arg(*last, Role::Target).kind() else { return None };
@@ -110,7 +114,8 @@ impl Pass<'_> {
         (jumps && alone && body.iter().all(|i| may_be_guarded(function, *i, predicate))).then_some(end)
     }
 
-    /// Removes a region that a block opens and that ends in the next one, with nothing between that could part lanes.
+    /// Removes a BSSY region that one block opens and the next one closes, if nothing between can
+    /// diverge lanes.
     fn close(&mut self, function: &mut Function, block: Block) -> Option<()> {
         let insts = &function.blocks[block];
         let last = *insts.last()?;
@@ -135,10 +140,10 @@ impl Pass<'_> {
     }
 }
 
-/// A number that no predicate register has.
+/// A number that is no predicate register.
 const NO_PREDICATE: u16 = u16::MAX;
 
-/// Whether an instruction moves no control and needs no company.
+/// Whether an instruction is neither control flow nor convergent.
 fn is_calm(function: &Function, inst: InstId) -> bool {
     let op = function.insts[inst].op;
     let memory = op.has(Prop::ReadsMemory) || op.has(Prop::WritesMemory);

@@ -1,13 +1,17 @@
-//! Phase OriHoistInvariantsEarly: what is expensive and the same in every iteration of a loop is computed once before it.
+//! Loop-invariant code motion (OriHoistInvariantsEarly): moves expensive invariant operations to
+//! the preheader of their loop.
 //!
-//! Input: a function in SSA form. Output: the same, in which a pseudo-operation that legalization expands (a division, a root, a cache policy) whose sources no
-//! iteration changes stands in the block before its loop, with the pure instructions that it needs; that block is made where there is none. Invariants:
-//! only pure, unguarded instructions move, which cannot trap, with registers that the allocator may put anywhere and that are not of the uniform file; an operation moves only
-//! if its block dominates every way back to the header, so that each iteration but the last, which may leave before, executes it; what is cheap
-//! moves only with what is expensive, for its registers live through the loop. Loops are natural ones: a header that dominates its way back. An
-//! irreducible cycle has none, and nothing leaves it. Near-linear: loops are looked at from the inner ones on until [`MOST_MEMBERS`] blocks
-//! have been counted, and each operation takes at most
-//! [`MOST_NEEDED`] others along. What moves out of a loop may fill [`MOST_LIVE`] registers, which live through it.
+//! - What moves: pseudo-operations that legalization expands (a division, a root, a cache policy)
+//!   whose sources are loop-invariant, and the pure instructions that they need. Cheap instructions
+//!   alone do not move, because their registers would be live through the loop.
+//! - Only pure, unguarded instructions, which cannot trap, on registers that are not fixed,
+//!   reserved or uniform.
+//! - An operation moves only if its block dominates every latch, so that each iteration executes
+//!   it, except that the last one may leave before.
+//! - Loops are natural loops; nothing moves out of an irreducible cycle. A preheader is created if
+//!   there is none.
+//! - Bounds keep it near-linear and the pressure low: each operation takes at most [`MOST_NEEDED`]
+//!   others along, and what moves out of a loop fills at most [`MOST_LIVE`] registers.
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{is_free, is_pure};
@@ -19,11 +23,12 @@ use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
-/// Instructions that move with one operation.
+/// Maximum number of instructions that move with one operation.
 const MOST_NEEDED: usize = 16;
-/// Registers that live through a loop for what moved out of it.
+/// Maximum number of registers that live through a loop because their definitions moved out of it.
 const MOST_LIVE: usize = 32;
 
+/// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let function = &*cx.function;
     let any = function.layout.iter().flat_map(|b| &function.blocks[*b]).any(|inst| is_expensive(function, *inst));
@@ -55,17 +60,17 @@ pub fn run(cx: &mut PassCx) {
     function.place_before(&new);
 }
 
-/// Worth registers that live through a loop: what becomes many instructions later.
+/// Whether an operation is worth registers that live through a loop: legalization will expand it.
 fn is_expensive(function: &Function, inst: InstId) -> bool {
     let op = function.insts[inst].op;
     op.has(Prop::Pseudo) && Family::of(op).is_some() && may_move(function, inst)
 }
 
-/// A function of its sources alone, in registers of each lane's own.
+/// Whether an instruction is a pure function of its sources, on registers other than uniform ones.
 fn may_move(function: &Function, inst: InstId) -> bool {
     let data = &function.insts[inst];
     let copy = data.op == Op::COPY && data.guard.is_null();
-    // An index into a constant bank may be good for the iterations only that read there.
+    // An index into a constant bank may be in range only in the iterations that read there.
     let indexed = data.op == Op::LDC && !function.arg(inst, Role::A).is_null();
     let mut fits = (copy || is_pure(function, inst)) && !indexed;
     function.for_each_def(inst, |reg| {
@@ -75,14 +80,14 @@ fn may_move(function: &Function, inst: InstId) -> bool {
     fits
 }
 
-/// Registers that instructions make.
+/// Number of registers that instructions define.
 fn words(function: &Function, insts: &[InstId]) -> usize {
     let mut count = 0;
     insts.iter().for_each(|inst| function.for_each_def(*inst, |_| count += 1));
     count
 }
 
-/// Where each register is made, and by what.
+/// The block and the instruction that define each register.
 fn places(function: &Function, cfg: &Cfg) -> SecondaryMap<VReg, Option<(Block, InstId)>> {
     let mut places = SecondaryMap::with_capacity(function.regs.len());
     for block in &cfg.rpo {
@@ -95,20 +100,20 @@ fn places(function: &Function, cfg: &Cfg) -> SecondaryMap<VReg, Option<(Block, I
 
 struct Hoister<'a> {
     places: SecondaryMap<VReg, Option<(Block, InstId)>>,
-    /// The loop before which an instruction is going to stand.
+    /// The loop before which an instruction will be placed.
     target: SecondaryMap<InstId, Option<LoopId>>,
-    /// Registers made by what is going to stand before each loop.
+    /// Number of registers defined by what moves before each loop.
     live: SecondaryMap<LoopId, usize>,
     loops: &'a Loops,
     dominators: &'a Dominators,
 }
 
 impl Hoister<'_> {
-    /// Moves an operation out of as many loops as it is the same in.
+    /// Moves an operation out of as many loops as it is invariant in.
     fn operation(&mut self, function: &Function, block: Block, inst: InstId) {
         let (mut at, mut best) = (block, None);
         for id in self.loops.around(block) {
-            // A loop whose header is the entry has no block before it.
+            // A loop whose header is the entry has no preheader.
             let header = self.loops.all[id].header;
             if header == function.entry() || !self.loops.is_always_run(id, at, self.dominators) {
                 break;
@@ -126,7 +131,8 @@ impl Hoister<'_> {
         }
     }
 
-    /// Adds what has to move out of a loop with an instruction, itself last; whether it can.
+    /// Collects the instructions that must move out of a loop with `inst`, which comes last;
+    /// returns whether they can.
     fn needs(&self, function: &Function, id: LoopId, inst: InstId, needed: &mut Vec<InstId>) -> bool {
         if needed.contains(&inst) {
             return true;
@@ -139,7 +145,7 @@ impl Hoister<'_> {
         for reg in reads {
             let Some((block, maker)) = self.places[reg] else { return false };
             let inside = match self.target[maker] {
-                // It is going to stand before that loop's header.
+                // It will be placed before the header of that loop.
                 Some(target) if target == id => false,
                 Some(target) => self.loops.contains(id, self.loops.all[target].header),
                 None => self.loops.contains(id, block),
@@ -152,7 +158,7 @@ impl Hoister<'_> {
         needed.len() <= MOST_NEEDED
     }
 
-    /// Takes out what moves: by loop, in an order in which each stands behind what it reads.
+    /// Removes the moving instructions from their blocks: by loop, each after its sources.
     fn moved(&self, function: &mut Function, cfg: &Cfg) -> BTreeMap<LoopId, Vec<InstId>> {
         let mut moved: BTreeMap<LoopId, Vec<InstId>> = BTreeMap::new();
         for block in &cfg.rpo {
@@ -167,8 +173,9 @@ impl Hoister<'_> {
     }
 }
 
-/// The block that leads into a loop and nowhere else. Where there is none it is made and noted, to be laid out before the header; the graph is that of
-/// before, which is still right about this loop.
+/// The preheader of a loop: a block whose only successor is the header. If there is none, creates
+/// it and records where to lay it out. `cfg` is the graph from before, which is still right about
+/// this loop.
 fn preheader(function: &mut Function, cfg: &Cfg, loops: &Loops, id: LoopId, new: &mut Vec<(Block, Block)>) -> Block {
     let header = loops.all[id].header;
     let outside: Vec<Block> = cfg.preds[header].iter().copied().filter(|b| !loops.contains(id, *b)).collect();
@@ -195,7 +202,8 @@ fn preheader(function: &mut Function, cfg: &Cfg, loops: &Loops, id: LoopId, new:
     before
 }
 
-/// Gives a PHI one input in the place of those from outside; where these differ, by another PHI, which is returned.
+/// Gives a PHI one input for all predecessors outside the loop. If these inputs differ, creates a
+/// PHI for them and returns it.
 fn split_phi(function: &mut Function, header: Block, at: usize, before: Block, outside: &[Block]) -> Option<InstId> {
     let old = function.blocks[header][at];
     let args = function.args(old).to_vec();

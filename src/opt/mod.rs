@@ -1,6 +1,6 @@
-//! Optimisations, one file each, by their textbook names. `tables/passes.ron` says when each runs.
+//! Optimizations, one file each, by their textbook names. `tables/passes.ron` says when each runs.
 //!
-//! Every file of the folder is a module, so that a pass takes no line here.
+//! Every file in this folder becomes a module automatically, so a new pass needs no line here.
 
 automod::dir!(pub "src/opt");
 

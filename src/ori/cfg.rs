@@ -1,9 +1,11 @@
-//! Control-flow graph of a function: edges, orders, dominators, post-dominators, strongly connected components.
+//! The control-flow graph: edges, orders, dominators, post-dominators, strongly connected
+//! components.
 //!
-//! Input: a function whose blocks end with terminators. Output: tables indexed by block. Invariants: everything is
-//! computed from the layout order and the branch order, so equal functions give equal graphs. Post-dominance speaks of
-//! the lanes that survive: an EXIT other than the main one (the last in the layout) is a lane's end, not a way on, so that an
-//! early exit inside a region does not hide the place where the others meet again. Where there is a RET, the last is the main one.
+//! Every block of the function must end with a terminator. All results follow from layout order and
+//! branch order, so equal functions give equal graphs. Post-dominance counts only the lanes that
+//! survive: an EXIT other than the main one (the last in the layout) ends lanes and is not an edge
+//! to the exit, so an early exit inside a region does not hide the reconvergence point of the other
+//! lanes. In a function with a RET, the last RET is the main exit.
 
 use super::function::{Block, Function};
 use crate::tables::Op;
@@ -16,15 +18,18 @@ pub type Edges = SmallVec<[Block; 2]>;
 /// Edges and orders of a function.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Cfg {
+    /// Successors of each block, in branch order.
     pub succs: SecondaryMap<Block, Edges>,
+    /// Predecessors of each block.
     pub preds: SecondaryMap<Block, Edges>,
     /// Reachable blocks in reverse post-order; the entry is first.
     pub rpo: Vec<Block>,
-    /// Position in `rpo`; `usize::MAX` for unreachable blocks.
+    /// Index in `rpo`; `usize::MAX` for unreachable blocks.
     pub number: SecondaryMap<Block, usize>,
 }
 
 impl Cfg {
+    /// Computes the graph of a function.
     pub fn new(function: &Function) -> Cfg {
         let mut succs: SecondaryMap<Block, Edges> = SecondaryMap::new();
         for block in &function.layout {
@@ -44,6 +49,7 @@ impl Cfg {
         Cfg { succs, preds, rpo, number }
     }
 
+    /// Whether a block is reachable from the entry.
     pub fn reachable(&self, block: Block) -> bool {
         self.number[block] != usize::MAX
     }
@@ -53,7 +59,7 @@ impl Cfg {
         Dominators::new(&self.rpo, &self.preds, &self.succs)
     }
 
-    /// Immediate post-dominators among the lanes that survive; `None` where there is none.
+    /// Immediate post-dominators for surviving lanes; empty without a main exit.
     pub fn post_dominators(&self, function: &Function) -> Dominators {
         let ends = |b: &Block, op: Op| function.blocks[*b].last().is_some_and(|i| function.insts[*i].op == op);
         let last = |op| function.layout.iter().rev().copied().find(|b| self.reachable(*b) && ends(b, op));
@@ -64,7 +70,8 @@ impl Cfg {
         Dominators::new(&order, &self.succs, &self.preds)
     }
 
-    /// Strongly connected components with more than one block or a self-loop, and for each block the one it is in.
+    /// Strongly connected components with more than one block or a self-loop, and for each block
+    /// the one it is in.
     pub fn cycles(&self) -> Cycles {
         let all: Vec<Block> = self.rpo.clone();
         cycles_among(self, &all)
@@ -77,7 +84,8 @@ fn reverse_postorder(root: Block, next: &SecondaryMap<Block, Edges>) -> Vec<Bloc
     let mut stack = vec![(root, 0usize)];
     seen[root] = true;
     while let Some((block, at)) = stack.last_mut() {
-        // Last successor first, so that in the result the first successor comes directly after its block.
+        // Push the last successor first, so that the first successor directly follows its block in
+        // the result.
         let list = &next[*block];
         if *at < list.len() {
             let succ = list[list.len() - 1 - *at];
@@ -99,14 +107,14 @@ fn reverse_postorder(root: Block, next: &SecondaryMap<Block, Edges>) -> Vec<Bloc
 #[derive(Clone, PartialEq, Eq)]
 pub struct Dominators {
     idom: SecondaryMap<Block, Option<Block>>,
-    /// Distance from the root, from 1 on; 0 outside the tree.
+    /// Distance from the root, starting with 1; 0 outside the tree.
     depth: SecondaryMap<Block, u32>,
-    /// Place in a walk over the tree, parents first, and the first place behind the block's subtree.
+    /// Preorder number in the tree, and the end of the block's subtree in that numbering.
     span: SecondaryMap<Block, (u32, u32)>,
 }
 
 impl Dominators {
-    /// `order` is a reverse post-order from the root.
+    /// `order` must be a reverse postorder from the root.
     fn new(order: &[Block], preds: &SecondaryMap<Block, Edges>, succs: &SecondaryMap<Block, Edges>) -> Dominators {
         let root = order[0];
         let idom = immediate(root, preds, succs);
@@ -119,11 +127,12 @@ impl Dominators {
         Dominators { idom, depth, span }
     }
 
+    /// Immediate dominator of a block; `None` for the root and outside the tree.
     pub fn parent(&self, block: Block) -> Option<Block> {
         self.idom[block]
     }
 
-    /// Whether the block is in the tree at all.
+    /// Whether the block is in the tree.
     pub fn covers(&self, block: Block) -> bool {
         self.depth[block] != 0
     }
@@ -143,7 +152,8 @@ impl Dominators {
     }
 }
 
-/// Places of a walk over a dominator tree. In a reverse post-order each block comes behind its parent.
+/// Preorder intervals of a dominator tree. In a reverse postorder each block comes after its
+/// parent.
 fn spans(order: &[Block], idom: &SecondaryMap<Block, Option<Block>>) -> SecondaryMap<Block, (u32, u32)> {
     let mut size: SecondaryMap<Block, u32> = SecondaryMap::new();
     for block in order.iter().rev() {
@@ -153,7 +163,7 @@ fn spans(order: &[Block], idom: &SecondaryMap<Block, Option<Block>>) -> Secondar
         }
     }
     let mut span: SecondaryMap<Block, (u32, u32)> = SecondaryMap::new();
-    // Next free place in each block's subtree.
+    // Next free preorder number in each block's subtree.
     let mut next: SecondaryMap<Block, u32> = SecondaryMap::new();
     for block in order {
         let first = idom[*block].map_or(0, |parent| next[parent]);
@@ -166,15 +176,15 @@ fn spans(order: &[Block], idom: &SecondaryMap<Block, Option<Block>>) -> Secondar
     span
 }
 
-/// Immediate dominators by the semi-dominators of a depth-first tree (the algorithm called semi-NCA), near-linear where a fixed point over
-/// the tree would walk long chains again and again.
+/// Immediate dominators from the semidominators of a depth-first tree (semi-NCA). It is near-linear
+/// on long chains, where an iterative fixpoint would walk them again and again.
 fn immediate(
     root: Block,
     preds: &SecondaryMap<Block, Edges>,
     succs: &SecondaryMap<Block, Edges>,
 ) -> SecondaryMap<Block, Option<Block>> {
     const NONE: usize = usize::MAX;
-    // The tree by preorder numbers.
+    // Depth-first tree, by preorder numbers.
     let mut number: SecondaryMap<Block, usize> = SecondaryMap::with_default(NONE);
     let (mut blocks, mut parent) = (Vec::new(), Vec::new());
     let mut stack = vec![(root, 0)];
@@ -207,7 +217,8 @@ fn immediate(
     out
 }
 
-/// The block with the least semi-dominator on the tree path above `v` down from `last` (which is not looked at yet), with the path compressed.
+/// The block with the least semidominator on the tree path above `v`, down from `last` (not visited
+/// yet); compresses the path.
 fn eval(
     v: usize,
     last: usize,
@@ -236,25 +247,26 @@ fn eval(
 pub struct Cycles {
     /// Blocks of each cycle, in reverse post-order.
     pub members: Vec<Vec<Block>>,
-    /// Which cycle a block is in, by block.
+    /// Index of the cycle of a block, sorted by block.
     of: Vec<(Block, u32)>,
 }
 
 impl Cycles {
-    /// Which cycle a block is in.
+    /// The index of the cycle that contains a block.
     pub fn of(&self, block: Block) -> Option<u32> {
         self.of.binary_search_by_key(&block, |o| o.0).ok().map(|at| self.of[at].1)
     }
 }
 
-/// Strongly connected components of the subgraph of these blocks, with more than one block or a self-loop (Tarjan, iterative). Costs what
-/// these blocks and their edges cost, whatever the size of the function.
+/// Strongly connected components of the subgraph of `blocks`, with more than one block or a
+/// self-loop (Tarjan, iterative). The cost depends on these blocks and their edges, not on the size
+/// of the function.
 pub fn cycles_among(cfg: &Cfg, blocks: &[Block]) -> Cycles {
     let mut order: Vec<Block> = blocks.to_vec();
     order.sort_unstable_by_key(|b| cfg.number[*b]);
     let mut found = Cycles { members: Vec::new(), of: Vec::new() };
     let place = |block: Block| order.binary_search_by_key(&cfg.number[block], |b| cfg.number[*b]).ok();
-    // A cycle goes backward somewhere.
+    // Every cycle has an edge against the order.
     let back = |b: &Block| cfg.succs[*b].iter().any(|s| cfg.number[*s] <= cfg.number[*b] && place(*s).is_some());
     if !order.iter().any(back) {
         return found;
@@ -283,7 +295,7 @@ pub fn cycles_among(cfg: &Cfg, blocks: &[Block]) -> Cycles {
     found
 }
 
-/// Over positions in a list of blocks.
+/// State of the algorithm, over indices in a list of blocks.
 struct Tarjan {
     succs: Vec<SmallVec<[usize; 2]>>,
     index: Vec<usize>,
@@ -349,24 +361,28 @@ impl Tarjan {
 pub struct BlockSet(Vec<u64>);
 
 impl BlockSet {
+    /// An empty set for blocks with numbers below `limit`.
     pub fn new(limit: usize) -> BlockSet {
         BlockSet(vec![0; limit.div_ceil(64)])
     }
+    /// Adds a block; returns whether it is new.
     pub fn insert(&mut self, block: Block) -> bool {
         let (word, bit) = (block.index() / 64, 1u64 << (block.index() % 64));
         let new = self.0[word] & bit == 0;
         self.0[word] |= bit;
         new
     }
+    /// Whether a block is in the set.
     pub fn contains(&self, block: Block) -> bool {
         self.0.get(block.index() / 64).is_some_and(|w| w >> (block.index() % 64) & 1 != 0)
     }
+    /// Whether the set has no blocks.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
     }
 }
 
-/// Blocks reachable from `from` (themselves included) without entering `stop`, each once.
+/// Blocks reachable from `from` (including these) without entering `stop`, each once.
 pub fn reach(cfg: &Cfg, from: &[Block], stop: Option<Block>, limit: usize) -> Vec<Block> {
     let mut set = BlockSet::new(limit);
     let mut found: Vec<Block> = from.iter().copied().filter(|b| Some(*b) != stop && set.insert(*b)).collect();

@@ -1,29 +1,34 @@
-//! Code being written: a function, the block where instructions go, and the guard they carry.
+//! The instruction builder: a function under construction, with an insertion block and a current
+//! guard.
 //!
-//! Input: calls. Output: instructions, not in SSA form. Lowering writes a whole function with it, legalization what an operation becomes. Invariant: under a
-//! guard, an instruction carries the guard if it writes a visible register, touches memory or is convergent, and is unguarded otherwise.
+//! Lowering builds whole functions with it, legalization the expansions of single operations. Its
+//! output is not in SSA form. A guarded instruction keeps its guard if it writes a visible
+//! register, accesses memory or is convergent; otherwise it is emitted unguarded.
 
 use super::mods::M;
 use super::{Block, File, Function, InstId, Kind, Operand};
 use crate::tables::{Feature, Op, Prop, Role};
 use cranelift_entity::EntityRef;
 
-/// A function that is being written.
+/// A function under construction.
 pub struct Code {
+    /// The function.
     pub f: Function,
-    /// Where instructions go.
+    /// Block that new instructions are appended to.
     pub block: Block,
-    /// Guard of what is being written.
+    /// Guard of new instructions.
     pub guard: Operand,
-    /// Its line.
+    /// Source line of new instructions.
     pub line: u32,
-    /// Registers below this number are seen by others: what writes them keeps the guard.
+    /// Registers below this number are visible outside: instructions that write them keep the
+    /// guard.
     pub visible: usize,
-    /// Blocks that are seldom run, to be laid out behind all others.
+    /// Rarely executed blocks, to be laid out behind all others.
     pub cold: Vec<Block>,
 }
 
 impl Code {
+    /// Whether the target has a feature.
     pub fn has(&self, feature: Feature) -> bool {
         self.f.target.has(feature)
     }
@@ -48,12 +53,13 @@ impl Code {
         if value == 0 { Operand::zero() } else { self.f.imm(value.into()) }
     }
 
-    /// A number that is part of the instruction (an offset, a truth table), zero included.
+    /// An immediate that is part of the instruction (an offset, a truth table); zero stays an
+    /// immediate.
     pub fn literal(&mut self, value: i64) -> Operand {
         self.f.imm(value as u64)
     }
 
-    /// Low and high word of a 64-bit operand.
+    /// The low and the high word of a 64-bit operand.
     pub fn words(&mut self, value: Operand) -> [Operand; 2] {
         match value.kind() {
             Kind::Vector(vector) => {
@@ -76,7 +82,7 @@ impl Code {
         }
     }
 
-    /// A 32-bit operand in a register: an immediate goes through MOV.
+    /// A 32-bit operand in a register: an immediate is moved there.
     pub fn in_reg(&mut self, value: Operand) -> Operand {
         if self.f.imm_value(value).is_none() {
             return value;
@@ -102,21 +108,21 @@ impl Code {
         pair
     }
 
-    /// Both words of a pair.
+    /// Writes both words of a pair.
     pub fn copy_words(&mut self, pair: Operand, words: [Operand; 2]) {
         for (d, a) in self.words(pair).into_iter().zip(words) {
             self.copy(d, a);
         }
     }
 
-    /// A fresh vector of 32-bit registers.
+    /// A fresh tuple of 32-bit registers, and its registers.
     pub fn temp_vector(&mut self, len: usize) -> (Operand, Vec<Operand>) {
         let vector = self.f.new_vector(File::R, len);
         let regs = self.f.vector_regs(vector).iter().map(|r| Operand::reg(*r)).collect();
         (Operand::vector(vector), regs)
     }
 
-    /// Appends an instruction with these modifiers and operands, the rest being absent, to the current block.
+    /// Appends an instruction to the current block; roles that are not listed stay absent.
     pub fn put(&mut self, op: Op, mods: &[M], args: &[(Role, Operand)]) -> InstId {
         let inst = self.build(op, mods, args);
         self.f.insts[inst].line = self.line;
@@ -128,13 +134,14 @@ impl Code {
         inst
     }
 
-    /// The same under a predicate: where that is false, what the instruction writes keeps its value.
+    /// As `put`, under a predicate: if it is false, the destinations keep their values.
     pub fn put_if(&mut self, p: Operand, op: Op, mods: &[M], args: &[(Role, Operand)]) -> InstId {
         let inst = self.put(op, mods, args);
         self.f.insts[inst].guard = p;
         inst
     }
 
+    /// Creates an instruction without appending it to a block.
     pub fn build(&mut self, op: Op, mods: &[M], args: &[(Role, Operand)]) -> InstId {
         let inst = self.f.make(op);
         for (kind, value) in mods {
@@ -146,6 +153,7 @@ impl Code {
         inst
     }
 
+    /// Whether an instruction must keep the current guard.
     pub fn needs_guard(&self, inst: InstId) -> bool {
         if self.guard.is_null() {
             return false;
@@ -157,7 +165,8 @@ impl Code {
         visible
     }
 
-    /// Copies one word, or writes a constant. A copy under a guard is a MOV: it may leave the old value.
+    /// Copies one word, or writes a constant. Under a guard the copy is a MOV, because it may leave
+    /// the old value.
     pub fn copy(&mut self, d: Operand, a: Operand) {
         let op = if self.guard.is_null() && a == a.plain() && a.as_reg().is_some() { Op::COPY } else { Op::MOV };
         if d != a {
@@ -176,7 +185,7 @@ impl Code {
         }
     }
 
-    /// Whether the current block has its end.
+    /// Whether the current block is terminated.
     pub fn is_closed(&self) -> bool {
         let last = self.f.blocks[self.block].last();
         last.is_some_and(|inst| {
@@ -185,7 +194,7 @@ impl Code {
         })
     }
 
-    /// Ends the current block and goes on in another, laid out next.
+    /// Terminates the current block and continues in `block`, which is laid out next.
     pub fn enter(&mut self, block: Block) {
         if !self.is_closed() {
             self.jump(block);
@@ -193,8 +202,9 @@ impl Code {
         self.start(block);
     }
 
+    /// Continues in `block`, which is moved to the end of the layout.
     pub fn start(&mut self, block: Block) {
-        // Most blocks were made shortly before.
+        // Most blocks were created recently.
         if let Some(at) = self.f.layout.iter().rposition(|b| *b == block) {
             self.f.layout.remove(at);
         }
@@ -202,14 +212,14 @@ impl Code {
         self.block = block;
     }
 
-    /// An unguarded branch.
+    /// Appends an unguarded branch.
     pub fn jump(&mut self, to: Block) {
         let guard = std::mem::replace(&mut self.guard, Operand::NULL);
         self.put(Op::BRA, &[], &[(Role::Target, Operand::label(to))]);
         self.guard = guard;
     }
 
-    /// Ends the current block with a branch on a predicate, and goes on in the block where it is false.
+    /// Ends the current block with a branch to `yes` if `p` is true, and continues in `no`.
     pub fn branch_if(&mut self, p: Operand, yes: Block, no: Block) {
         let guard = std::mem::replace(&mut self.guard, p);
         self.put(Op::BRA, &[], &[(Role::Target, Operand::label(yes))]);
@@ -218,13 +228,14 @@ impl Code {
         self.guard = guard;
     }
 
-    /// Ends the current block with a branch to `end`, and goes on in another one.
+    /// Ends the current block with a branch to `end`, and continues in `next`.
     pub fn enter_after(&mut self, end: Block, next: Block) {
         self.jump(end);
         self.start(next);
     }
 
-    /// Under a guard, goes to `skip` where it is false; what follows is not guarded. Returns the guard, to be put back.
+    /// Under a guard, branches to `skip` if it is false, and clears the guard. Returns the old
+    /// guard for the caller to restore.
     pub fn skip_unless_guarded(&mut self, skip: Block) -> Operand {
         let guard = std::mem::replace(&mut self.guard, Operand::NULL);
         if !guard.is_null() {
@@ -234,7 +245,8 @@ impl Code {
         guard
     }
 
-    /// Where a predicate holds, which is seldom, does one thing, elsewhere another; both go on behind it. The first is laid out behind everything else.
+    /// Emits the rare path for `p` true and the common path for `p` false, which join behind both.
+    /// The rare path is laid out behind everything else.
     pub fn either(&mut self, p: Operand, seldom: impl FnOnce(&mut Code), often: impl FnOnce(&mut Code)) {
         let [yes, no, done] = [(); 3].map(|()| self.f.new_block());
         self.branch_if(p, yes, no);

@@ -1,11 +1,13 @@
-//! A function of Ori: blocks, instructions, operands, registers, register vectors and constants, in arenas.
+//! An Ori function: blocks, instructions, operands, registers, register tuples and constants, in
+//! arenas.
 //!
-//! Input: what lowering builds. Output: what every phase reads and rewrites. Invariants: the operands of an instruction
-//! are in the order of its opcode's roles (`tables/ori`), one slot per role; a pseudo-operation with a variable number
-//! of operands (PHI) has its result first, then for each predecessor its label and the value that comes from there; a guarded instruction in SSA form carries, behind its roles, one old value
-//! per definition, in the order of the definitions; what a calling convention makes an
-//! instruction read and write stands behind its roles too (`set_extras`); blocks end with a terminator or fall to the next in layout order
-//! only where their last instruction is an unconditional branch, an exit, or nothing else follows.
+//! - Every block ends with an unguarded terminator; control never falls through.
+//! - The operands of an instruction are in the order of its opcode's roles (`tables/ori`), one slot
+//!   per role. A PHI has its result first, then a label and a value per predecessor.
+//! - A guarded instruction in SSA form has a tied operand (the old value) per definition, behind
+//!   its roles, in the order of the definitions.
+//! - Registers that a calling convention makes an instruction read or write are implicit operands,
+//!   also behind its roles (`set_extras`).
 
 use super::hash::QuickMap;
 use super::operand::{Kind, Operand};
@@ -16,7 +18,7 @@ use cranelift_entity::{PrimaryMap, SecondaryMap, entity_impl};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-/// Number of the stack pointer in the general file.
+/// Number of the stack pointer in the general register file.
 pub const STACK_POINTER: u16 = 1;
 
 /// A basic block.
@@ -34,7 +36,7 @@ entity_impl!(InstId, "i");
 pub struct VReg(u32);
 entity_impl!(VReg, "v");
 
-/// A register vector.
+/// A register tuple: the registers of a wide operand.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VecId(u32);
 entity_impl!(VecId, "vec");
@@ -50,25 +52,27 @@ pub enum File {
     UB,
 }
 
-/// How a function is entered and left.
+/// How control enters and leaves a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Convention {
-    /// Launched: nothing to save, the stack pointer comes from a constant bank.
+    /// Launched: nothing to save; the stack pointer comes from a constant bank.
     #[default]
     Kernel,
-    /// Called: leaves the registers of `tables/registers.ron` and the stack pointer as it found them.
+    /// Called: preserves the registers of `tables/registers.ron` and the stack pointer.
     Device,
 }
 
-/// What is known of a register.
+/// Attributes of a virtual register.
 #[derive(Clone, Copy, Debug)]
 pub struct RegData {
+    /// Register file.
     pub file: File,
-    /// Differs, or may differ, between the lanes of a warp.
+    /// Whether it differs, or may differ, between the lanes of a warp.
     pub varying: bool,
-    /// Physical number, once allocated or reserved.
+    /// Physical register, once allocated, or reserved in the whole function.
     pub phys: Option<u16>,
-    /// Number that the allocator must give it, over its own live range only: an argument, a result, a return address.
+    /// Physical register that the allocator must assign, for its own live range only: an argument,
+    /// a result, a return address.
     pub fixed: Option<u16>,
 }
 
@@ -86,7 +90,8 @@ impl File {
     }
 }
 
-/// Value of the size modifier of an access of this many 32-bit words; `None` for one word, which has no modifier.
+/// Value of the size modifier for an access of this many 32-bit words; `None` for one word, which
+/// has no modifier.
 pub fn access_size(words: usize) -> Option<u8> {
     match words {
         2 => Some(value::size::_64),
@@ -95,50 +100,62 @@ pub fn access_size(words: usize) -> Option<u8> {
     }
 }
 
-/// How far a function has come through the phases.
+/// Progress of a function through the phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stage {
-    /// Counts up at the phases that `tables/phases.ron` gives a number for.
+    /// Progress number of the last phase that has one in `tables/phases.ron`.
     pub progress: u8,
-    /// ConvertUnsupportedOps is over.
+    /// Whether ConvertUnsupportedOps has run.
     pub converted: bool,
-    /// Operations were left for LateExpansionUnsupportedOps.
+    /// Whether operations are left for LateExpansionUnsupportedOps.
     pub unsupported: bool,
-    /// SetAfterLegalization has run at a level where it sets its mark: no operation without an encoding is left.
+    /// Whether SetAfterLegalization has marked the function: no operation without an encoding is
+    /// left.
     pub legalized: bool,
 }
 
 /// One instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct InstData {
+    /// Opcode.
     pub op: Op,
+    /// Modifiers.
     pub mods: Mods,
-    /// Null: always. Otherwise a predicate, with its complement bit.
+    /// Predicate with its complement bit; null if unguarded.
     pub guard: Operand,
     start: u32,
     len: u16,
-    /// Operands behind the roles that are read and written besides (at the end of the `len` operands).
+    /// Number of implicit uses and definitions, behind the roles (at the end of the `len`
+    /// operands).
     extra_uses: u16,
     extra_defs: u16,
-    /// Old values behind the operands.
+    /// Number of tied old values behind the operands.
     olds: u16,
-    /// Of a product or a sum of floats: the source lets it be contracted.
+    /// For a float product or sum: whether the source permits contraction.
     pub contract: bool,
-    /// Of a memory access: it changes places with no other one, on either side.
+    /// For a memory access: whether it may not be reordered with any other access.
     pub ordered: bool,
-    /// Source line, 0 where there is none.
+    /// Of an operation on an mbarrier: 1 + the kind under which the cubin lists it
+    /// (`tables/eiattr.ron`); 0 where it does not.
+    pub listed: u8,
+    /// Source line; 0 if unknown.
     pub line: u32,
-    /// Control field, once scheduled.
+    /// Control word, once scheduled.
     pub ctrl: ControlWord,
 }
 
-/// The control field of an instruction, in the meaning of `sass::Ctrl`.
+/// The control word of an instruction, with the fields of `sass::Ctrl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlWord {
+    /// Cycles until the next instruction of the warp may issue.
     pub stall: u8,
+    /// Whether the scheduler should stay with this warp; the inverse of yield.
     pub stay: bool,
+    /// Scoreboard that the result signals; 7 for none.
     pub write_bar: u8,
+    /// Scoreboard that late source reads signal; 7 for none.
     pub read_bar: u8,
+    /// Mask of the scoreboards to wait for before issue.
     pub wait: u8,
 }
 
@@ -148,33 +165,39 @@ impl Default for ControlWord {
     }
 }
 
-/// A place in code that is known when words are laid out or functions are put together.
+/// An address in code, known once code is laid out or functions are merged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Symbol {
-    /// The start of the section that the code stands in.
+    /// The start of the section with the code.
     Start,
-    /// Address 0: what an absolute jump through a register adds.
+    /// Address 0, the base of an absolute jump through a register.
     Zero,
-    /// Half of the offset in the section of the instruction behind the next CALL of the block.
+    /// Low or high half of the section offset of the instruction after the next CALL of the block.
     Return { high: bool },
-    /// Half of the distance from the last LEPC before that CALL to there.
+    /// Low or high half of the distance from the last LEPC before that CALL to the instruction
+    /// after it.
     Distance { high: bool },
-    /// The first instruction of a function.
+    /// The entry of a function.
     Function(String),
-    /// What a linker fills in: the part of the value of a symbol of the object that the role says, plus a number of bytes.
+    /// A linker-resolved value: the part of a symbol's value that the role names, plus `addend`
+    /// bytes.
     Linked { role: RelocRole, name: String, addend: i64 },
 }
 
 /// A function.
 #[derive(Clone)]
 pub struct Function {
+    /// Name in the cubin.
     pub name: String,
+    /// The target.
     pub target: &'static Target,
-    /// Instructions of each block.
+    /// Instructions of each block, in order.
     pub blocks: PrimaryMap<Block, Vec<InstId>>,
-    /// Blocks in the order in which they are laid out; the first is the entry.
+    /// Blocks in layout order; the first is the entry.
     pub layout: Vec<Block>,
+    /// All instructions ever created.
     pub insts: PrimaryMap<InstId, InstData>,
+    /// All virtual registers ever created.
     pub regs: PrimaryMap<VReg, RegData>,
     vectors: PrimaryMap<VecId, (u32, u16)>,
     vector_regs: Vec<VReg>,
@@ -184,32 +207,37 @@ pub struct Function {
     pool_index: QuickMap<u64, u32>,
     symbols: Vec<Symbol>,
     symbol_index: HashMap<Symbol, u32>,
-    /// Every register has one definition.
+    /// Whether the function is in SSA form.
     pub ssa: bool,
-    /// How far it has come.
+    /// Progress through the phases.
     pub stage: Stage,
-    /// Phases may do more than is needed: it is made faster.
+    /// Whether optional optimizations may run.
     pub optimise: bool,
+    /// How control enters and leaves the function.
     pub convention: Convention,
-    /// The stack pointer, where anything needs it ([`Function::stack_register`]).
+    /// The stack pointer, if anything needs it ([`Function::stack_register`]).
     pub stack_pointer: Option<VReg>,
-    /// Bytes of local memory from the stack pointer up that lowering laid out: outgoing arguments, then variables.
+    /// Bytes of local memory that lowering laid out, from the stack pointer up: outgoing arguments,
+    /// then variables.
     pub local_bytes: u32,
-    /// Bytes of the whole frame, once allocated: `local_bytes`, then spilled values, then saved registers.
+    /// Bytes of the whole frame, once allocated: `local_bytes`, then spill slots, then saved
+    /// registers.
     pub frame_bytes: u32,
-    /// Instructions whose offset (role `off`, else `b`) counts from above the frame (incoming stack arguments): the
-    /// allocator adds `frame_bytes` to it.
+    /// Instructions whose offset (role `off`, else `b`) is relative to the end of the frame
+    /// (incoming stack arguments); the allocator adds `frame_bytes` to it.
     pub above_frame: Vec<InstId>,
     /// Bytes that spill code stores and loads, once allocated.
     pub spill_stores: u32,
+    /// Bytes that spill code loads, once allocated.
     pub spill_loads: u32,
-    /// Most registers of the general file that it may state in its cubin; `None`: as many as the target has.
+    /// Limit on general registers that the cubin may record; `None`: that of the target.
     pub max_registers: Option<u32>,
-    /// Names of block barriers used: highest id + 1.
+    /// Highest block barrier number in use plus one.
     pub barriers: u32,
 }
 
 impl Function {
+    /// A function without blocks.
     pub fn new(name: &str, target: &'static Target) -> Function {
         Function {
             name: name.to_string(),
@@ -241,7 +269,7 @@ impl Function {
         }
     }
 
-    /// Gives back the memory of the code, which is encoded; what is known of the function stays.
+    /// Frees the code, once encoded; the other attributes of the function stay.
     pub fn forget_code(&mut self) {
         (self.blocks, self.insts, self.regs, self.vectors) = Default::default();
         (self.layout, self.vector_regs, self.operands, self.pool) = Default::default();
@@ -263,7 +291,8 @@ impl Function {
         block
     }
 
-    /// Puts blocks that are not in the layout yet directly before others (pairs of these and the new ones).
+    /// Inserts new blocks into the layout, each directly before another one: pairs of (existing
+    /// block, new block).
     pub fn place_before(&mut self, pairs: &[(Block, Block)]) {
         let mut before: SecondaryMap<Block, SmallVec<[Block; 2]>> = SecondaryMap::new();
         pairs.iter().for_each(|(next, new)| before[*next].push(*new));
@@ -275,7 +304,7 @@ impl Function {
         }
     }
 
-    /// Makes the branches of a block that go to `old` go to `new`.
+    /// Redirects the branches of a block from `old` to `new`.
     pub fn redirect(&mut self, block: Block, old: Block, new: Block) {
         for i in self.first_terminator(block)..self.blocks[block].len() {
             let inst = self.blocks[block][i];
@@ -290,32 +319,35 @@ impl Function {
         }
     }
 
-    /// Position of the first of the terminators that end a block; only these branch.
+    /// Index of the first terminator at the end of a block; only these branch.
     pub fn first_terminator(&self, block: Block) -> usize {
         let insts = &self.blocks[block];
         insts.len() - insts.iter().rev().take_while(|i| self.insts[**i].op.has(Prop::Terminator)).count()
     }
 
+    /// The entry block. There must be a block.
     pub fn entry(&self) -> Block {
         self.layout[0]
     }
 
+    /// A new register of a file.
     pub fn new_reg(&mut self, file: File) -> VReg {
         self.regs.push(RegData { file, varying: true, phys: None, fixed: None })
     }
 
-    /// A new register that the allocator gives this number.
+    /// A new register that the allocator must assign to this number.
     pub fn new_fixed(&mut self, file: File, number: u16) -> VReg {
         self.regs.push(RegData { file, varying: true, phys: None, fixed: Some(number) })
     }
 
-    /// A new register of the file, and with the fixed number, of another one.
+    /// A new register with the file and the fixed number of another one.
     pub fn new_like(&mut self, reg: VReg) -> VReg {
         let RegData { file, fixed, .. } = self.regs[reg];
         self.regs.push(RegData { file, varying: true, phys: None, fixed })
     }
 
-    /// The stack pointer, reserved in the whole function; the allocator writes the instructions that set it.
+    /// The stack pointer, reserved in the whole function. The allocator inserts the instructions
+    /// that set it.
     pub fn stack_register(&mut self) -> VReg {
         if let Some(reg) = self.stack_pointer {
             return reg;
@@ -326,7 +358,7 @@ impl Function {
         reg
     }
 
-    /// The vector of these registers; equal lists are one vector.
+    /// The tuple of these registers; equal lists are one tuple.
     pub fn vector(&mut self, regs: &[VReg]) -> VecId {
         if let Some(id) = self.vector_index.get(regs) {
             return *id;
@@ -338,23 +370,24 @@ impl Function {
         id
     }
 
-    /// A vector of fresh registers.
+    /// A tuple of fresh registers.
     pub fn new_vector(&mut self, file: File, len: usize) -> VecId {
         let regs: Vec<VReg> = (0..len).map(|_| self.new_reg(file)).collect();
         self.vector(&regs)
     }
 
+    /// Registers of a tuple, in order.
     pub fn vector_regs(&self, vector: VecId) -> &[VReg] {
         let (start, len) = self.vectors[vector];
         &self.vector_regs[start as usize..start as usize + usize::from(len)]
     }
 
-    /// Number of vectors ever made; ids are below it.
+    /// Number of tuples ever created; ids are below it.
     pub fn vector_count(&self) -> usize {
         self.vectors.len()
     }
 
-    /// An immediate operand of 64 raw bits.
+    /// An immediate operand with these 64 bits.
     pub fn imm(&mut self, bits: u64) -> Operand {
         let next = self.pool.len() as u32;
         let index = *self.pool_index.entry(bits).or_insert(next);
@@ -372,21 +405,22 @@ impl Function {
         }
     }
 
-    /// An instruction with all its operands null, in no block yet.
+    /// Creates an instruction with null operands, in no block yet.
     pub fn make(&mut self, op: Op) -> InstId {
         let start = self.operands.len();
         self.operands.resize(start + op.info().roles.len(), Operand::NULL);
         self.push(op, start)
     }
 
-    /// An instruction with these operands (one per role; any number for a pseudo-operation), in no block yet.
+    /// Creates an instruction with these operands (one per role; any number for a PHI), in no block
+    /// yet.
     pub fn make_with(&mut self, op: Op, operands: &[Operand]) -> InstId {
         let start = self.operands.len();
         self.operands.extend_from_slice(operands);
         self.push(op, start)
     }
 
-    /// An instruction with the operands from `start` on.
+    /// Creates an instruction with the operands from `start` on.
     fn push(&mut self, op: Op, start: usize) -> InstId {
         self.insts.push(InstData {
             op,
@@ -397,6 +431,7 @@ impl Function {
             extra_uses: 0,
             extra_defs: 0,
             olds: 0,
+            listed: 0,
             line: 0,
             contract: false,
             ordered: false,
@@ -404,32 +439,34 @@ impl Function {
         })
     }
 
-    /// Operands in role order, without old values.
+    /// Operands in role order, then implicit operands; without tied old values.
     pub fn args(&self, inst: InstId) -> &[Operand] {
         let data = &self.insts[inst];
         &self.operands[data.start as usize..data.start as usize + usize::from(data.len)]
     }
 
+    /// As [`Function::args`], mutable.
     pub fn args_mut(&mut self, inst: InstId) -> &mut [Operand] {
         let data = &self.insts[inst];
         &mut self.operands[data.start as usize..data.start as usize + usize::from(data.len)]
     }
 
-    /// Old values of a guarded instruction in SSA form, one per definition.
+    /// Tied old values of a guarded instruction in SSA form, one per definition.
     pub fn olds(&self, inst: InstId) -> &[Operand] {
         let data = &self.insts[inst];
         let start = data.start as usize + usize::from(data.len);
         &self.operands[start..start + usize::from(data.olds)]
     }
 
+    /// As [`Function::olds`], mutable.
     pub fn olds_mut(&mut self, inst: InstId) -> &mut [Operand] {
         let data = &self.insts[inst];
         let start = data.start as usize + usize::from(data.len);
         &mut self.operands[start..start + usize::from(data.olds)]
     }
 
-    /// Gives a new instruction registers that it reads and writes besides its roles; they follow the operands of the roles in
-    /// [`Function::args`], those that are read first. Only before old values are set.
+    /// Sets the implicit uses and definitions of a new instruction; they follow the roles in
+    /// [`Function::args`], uses first. Must precede `set_olds`.
     pub fn set_extras(&mut self, inst: InstId, uses: &[Operand], defs: &[Operand]) {
         let args = self.args(inst).to_vec();
         let start = self.operands.len() as u32;
@@ -442,14 +479,15 @@ impl Function {
         (data.extra_uses, data.extra_defs) = (uses.len() as u16, defs.len() as u16);
     }
 
-    /// One more register that an instruction reads besides its roles; only where it has no extra definitions and no old values.
+    /// Adds an implicit use to an instruction without implicit definitions and without old values.
     pub fn add_extra_use(&mut self, inst: InstId, operand: Operand) {
         let mut uses = self.extras(inst).0.to_vec();
         uses.push(operand);
         self.set_extra_uses(inst, &uses);
     }
 
-    /// Replaces the registers that an instruction reads besides its roles; only where it has no extra definitions and no old values.
+    /// Replaces the implicit uses of an instruction without implicit definitions and without old
+    /// values.
     pub fn set_extra_uses(&mut self, inst: InstId, uses: &[Operand]) {
         let data = &mut self.insts[inst];
         debug_assert!(data.extra_defs == 0 && data.olds == 0);
@@ -458,14 +496,14 @@ impl Function {
         self.set_extras(inst, uses, &[]);
     }
 
-    /// Operands behind the roles: those read, those written.
+    /// The implicit operands: uses, definitions.
     pub fn extras(&self, inst: InstId) -> (&[Operand], &[Operand]) {
         let data = &self.insts[inst];
         let extra = usize::from(data.extra_uses + data.extra_defs);
         self.args(inst)[usize::from(data.len) - extra..].split_at(usize::from(data.extra_uses))
     }
 
-    /// Replaces the old values.
+    /// Replaces the tied old values.
     pub fn set_olds(&mut self, inst: InstId, olds: &[Operand]) {
         if olds.len() <= usize::from(self.insts[inst].olds) {
             self.insts[inst].olds = olds.len() as u16;
@@ -479,7 +517,7 @@ impl Function {
         data.olds = olds.len() as u16;
     }
 
-    /// An operand for a symbol; equal symbols are one operand.
+    /// A symbol operand; equal symbols are one operand.
     pub fn symbol(&mut self, symbol: Symbol) -> Operand {
         if let Some(index) = self.symbol_index.get(&symbol) {
             return Operand::symbol(*index);
@@ -498,12 +536,12 @@ impl Function {
         }
     }
 
-    /// The operand in a role; null where the opcode has no such role.
+    /// The operand in a role; null if the opcode lacks the role.
     pub fn arg(&self, inst: InstId, role: Role) -> Operand {
         self.insts[inst].op.role_index(role).map_or(Operand::NULL, |i| self.args(inst)[i])
     }
 
-    /// Sets the operand in a role. The opcode must have the role.
+    /// Sets the operand in a role, which the opcode must have.
     pub fn set_arg(&mut self, inst: InstId, role: Role, operand: Operand) {
         let index = self.insts[inst].op.role_index(role);
         debug_assert!(index.is_some(), "{:?} has no role {role:?}", self.insts[inst].op);
@@ -512,7 +550,8 @@ impl Function {
         }
     }
 
-    /// What the role at a position does; a PHI defines its first operand and uses the others.
+    /// Whether a position is a definition or a use; a PHI defines its first operand and uses the
+    /// others.
     pub fn direction(&self, inst: InstId, position: usize) -> Direction {
         let data = &self.insts[inst];
         if data.op == Op::PHI {
@@ -527,7 +566,7 @@ impl Function {
         }
     }
 
-    /// Calls `f` for each register that an operand names.
+    /// Calls `f` for each register of an operand.
     pub fn for_each_reg(&self, operand: Operand, mut f: impl FnMut(VReg)) {
         match operand.kind() {
             Kind::Reg(reg) => f(reg),
@@ -545,7 +584,7 @@ impl Function {
         }
     }
 
-    /// Calls `f` for each register that an instruction reads: sources, guard and old values.
+    /// Calls `f` for each register that an instruction reads: sources, guard and tied old values.
     pub fn for_each_use(&self, inst: InstId, mut f: impl FnMut(VReg)) {
         for (i, operand) in self.args(inst).iter().enumerate() {
             if self.direction(inst, i) == Direction::Use {
@@ -558,7 +597,7 @@ impl Function {
         }
     }
 
-    /// Width in 32-bit words of the operand in a role of this instruction.
+    /// Width of the operand in a role of this instruction, in 32-bit words.
     pub fn width(&self, inst: InstId, role: &RoleInfo) -> u8 {
         width_of(role.width, &self.insts[inst].mods)
     }
@@ -575,7 +614,7 @@ pub fn width_of(width: Width, mods: &Mods) -> u8 {
 }
 
 impl Function {
-    /// Successors of a block in branch order: taken targets first, then the fall-through.
+    /// Successors of a block in branch order, each once.
     pub fn successors(&self, block: Block) -> SmallVec<[Block; 2]> {
         let mut out = SmallVec::new();
         for inst in &self.blocks[block][self.first_terminator(block)..] {
@@ -590,7 +629,7 @@ impl Function {
         out
     }
 
-    /// Whether the last instruction of the block at this place in the layout is a branch to the block that follows.
+    /// Whether the block at this index in the layout ends with a branch to the next block.
     pub fn falls_through(&self, place: usize) -> bool {
         let last = self.blocks[self.layout[place]].last().copied();
         let (Some(inst), Some(next)) = (last, self.layout.get(place + 1)) else { return false };
@@ -603,7 +642,7 @@ impl Function {
         self.blocks[block].push(inst);
     }
 
-    /// Number of blocks ever made; ids are below it.
+    /// Number of blocks ever created; ids are below it.
     pub fn block_limit(&self) -> usize {
         self.blocks.len()
     }

@@ -1,12 +1,12 @@
-//! A quick hash for the function's own indexes.
+//! A fast deterministic hash for maps with keys of a few words.
 //!
-//! Input: keys of a few words, of our own making. Output: 64 bits, the same in every run. Invariant: nothing iterates over such a map,
-//! so that no order can come out of it.
+//! Only the compiler makes the keys, so the hash need not resist attacks. No code iterates over
+//! such a map, so the hash cannot affect the output.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map for look-ups only.
+/// A map for look-ups only; never iterate over it.
 pub type QuickMap<K, V> = HashMap<K, V, BuildHasherDefault<Quick>>;
 
 /// Multiplies and folds one word after the other.

@@ -1,9 +1,9 @@
-//! Live registers at block boundaries.
+//! Live registers at block boundaries, in or out of SSA form.
 //!
-//! Input: a function, SSA or not. Output: for each block the registers live at its start and end. Invariant: a guarded
-//! definition does not end a live range, because the old value survives where the guard is false; a PHI's inputs are live at
-//! the end of the predecessors they come from, not at the start of the PHI's block. Work and memory are linear in the size of the code
-//! and of the output: each register is followed from its reads back to its definitions, and nothing else is looked at.
+//! A guarded definition does not end a live range, because the old value survives if the guard is
+//! false. The inputs of a PHI are live at the end of the predecessors they come from, not at the
+//! start of the PHI's block. Time and memory are linear in the size of the code and of the result:
+//! each register is followed from its uses back to its definitions.
 
 use super::cfg::Cfg;
 use super::function::{Block, Function, InstId, VReg};
@@ -16,30 +16,34 @@ use cranelift_entity::{EntityRef, SecondaryMap};
 pub struct RegSet(Vec<u64>);
 
 impl RegSet {
+    /// An empty set for registers with numbers below `limit`.
     pub fn new(limit: usize) -> RegSet {
         RegSet(vec![0; limit.div_ceil(64)])
     }
+    /// Adds a register; returns whether it is new.
     pub fn insert(&mut self, reg: VReg) -> bool {
         let (word, bit) = (reg.index() / 64, 1u64 << (reg.index() % 64));
         let new = self.0[word] & bit == 0;
         self.0[word] |= bit;
         new
     }
-    /// Takes a register out; whether it was there.
+    /// Removes a register; returns whether it was in the set.
     pub fn remove(&mut self, reg: VReg) -> bool {
         let (word, bit) = (reg.index() / 64, 1u64 << (reg.index() % 64));
         let there = self.0[word] & bit != 0;
         self.0[word] &= !bit;
         there
     }
+    /// Whether a register is in the set.
     pub fn contains(&self, reg: VReg) -> bool {
         self.0.get(reg.index() / 64).is_some_and(|w| w >> (reg.index() % 64) & 1 != 0)
     }
 }
 
-/// Live registers at one end of every block, ascending.
+/// Live registers at the start or end of every block, in ascending order.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Liveness {
+    /// Live registers of each block, ascending.
     pub live: SecondaryMap<Block, Vec<VReg>>,
     at_start: bool,
 }
@@ -51,14 +55,15 @@ impl Liveness {
         solve(function, cfg, &events, true)
     }
 
-    /// At the end of each block of a function out of SSA, without the instructions to be skipped; a guarded definition reads the old
-    /// value, so that its register is live before it.
+    /// Live registers at the end of each block, outside SSA form, ignoring the instructions that
+    /// `skip` names. A guarded definition also reads the old value, so its register is live before
+    /// it.
     pub fn at_end(function: &Function, cfg: &Cfg, skip: impl Fn(InstId) -> bool) -> Liveness {
         let events = Events::new(function, cfg, skip, true);
         solve(function, cfg, &events, false)
     }
 
-    /// Whether a register is live at that end of a block.
+    /// Whether a register is live at the computed end of a block.
     pub fn contains(&self, block: Block, reg: VReg) -> bool {
         self.live[block].binary_search(&reg).is_ok()
     }
@@ -70,9 +75,9 @@ impl Liveness {
     }
 }
 
-/// Lists by register, one behind the other.
+/// Lists of blocks by register, concatenated.
 struct ByReg {
-    /// First entry of each register, and the end.
+    /// Start of each register's list, and the end of the last.
     first: Vec<u32>,
     blocks: Vec<Block>,
 }
@@ -100,13 +105,13 @@ impl ByReg {
     }
 }
 
-/// What happens to registers in blocks.
+/// Uses and definitions of registers by block.
 struct Events {
-    /// Blocks that read a register before they write it.
+    /// Blocks that use a register before they define it.
     reads: ByReg,
-    /// Blocks at whose end a PHI reads it.
+    /// Blocks at whose end a PHI uses it.
     leaves: ByReg,
-    /// Blocks that end its live range.
+    /// Blocks that end its live range by a definition.
     kills: ByReg,
 }
 
@@ -159,7 +164,7 @@ fn phi_inputs(function: &Function, phi: InstId, mut f: impl FnMut(Block, VReg)) 
 fn solve(function: &Function, cfg: &Cfg, events: &Events, at_start: bool) -> Liveness {
     let mut live = Liveness { live: SecondaryMap::new(), at_start };
     let limit = function.block_limit();
-    // The last register that was killed in a block, seen live at its start and at its end.
+    // Per block, the last register killed, live-in and live-out.
     let (mut killed, mut live_in, mut live_out) = (vec![NEVER; limit], vec![NEVER; limit], vec![NEVER; limit]);
     let mut work: Vec<Block> = Vec::new();
     for reg in function.regs.keys() {

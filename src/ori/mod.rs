@@ -1,23 +1,21 @@
-//! Ori, the one intermediate representation from lowering to encoding.
+//! Ori, a machine-level IR that all phases from lowering to encoding share.
 //!
-//! SASS opcodes and pseudo-operations over virtual registers of 32 bits. Wide operands are register vectors. A function
-//! is a list of blocks of instruction ids; instructions, operands, registers and vectors live in arenas of the function.
+//! Its opcodes are SASS opcodes and pseudo-operations over virtual registers of 32 bits; a wide
+//! operand is a register tuple. A function is a list of blocks of instruction ids; instructions,
+//! operands, registers and tuples are in arenas of the function.
 
+pub mod build;
 pub mod cfg;
 pub mod code;
-pub mod exchange;
-pub mod floats;
+pub mod commute;
 pub mod function;
 pub mod hash;
 pub mod liveness;
 pub mod mods;
 pub mod operand;
-mod places;
 pub mod ssa;
 pub mod text;
-pub mod varying;
 pub mod verify;
-pub mod words;
 
 pub use code::Code;
 pub use function::{

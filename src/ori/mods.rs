@@ -1,6 +1,6 @@
-//! Modifier values under short names, so that lowerings read like SASS.
+//! Short names for modifier values, so that lowering code reads like SASS.
 //!
-//! Each constant is one value of one kind of `tables/encoding/modifiers.ron`; a kind that is renamed there changes its lines here.
+//! Each constant is a value of a modifier kind in `tables/encoding/modifiers.ron`.
 
 use crate::tables::ptx::ScalarType;
 use crate::tables::{Mod, value};
@@ -95,6 +95,12 @@ pub const VTYPE_S32: M = (Mod::Vtype, value::vtype::NONE);
 pub const VTYPE_U32: M = (Mod::Vtype, value::vtype::U32);
 pub const VTYPE_U16X2: M = (Mod::Vtype, value::vtype::U16X2);
 pub const VTYPE_S16X2: M = (Mod::Vtype, value::vtype::S16X2);
+pub const VTYPE_U8X4: M = (Mod::Vtype, value::vtype::U8X4);
+pub const VTYPE_S8X4: M = (Mod::Vtype, value::vtype::S8X4);
+pub const S16X2_LANES: M = (Mod::Half, value::half::S16X2);
+pub const U8X4_LANES: M = (Mod::Half, value::half::U8X4);
+pub const S8X4_LANES: M = (Mod::Half, value::half::S8X4);
+pub const CLAMPED: M = (Mod::Isat, value::isat::ISAT);
 pub const X16X2: M = (Mod::Half, value::half::_16X2);
 pub const DOT_2A_LO: M = (Mod::Ix, value::ix::_2A_LO);
 pub const DOT_2A_HI: M = (Mod::Ix, value::ix::_2A_HI);
@@ -140,7 +146,18 @@ pub const MEMBAR_ALL: M = (Mod::Fence, value::fence::ALL);
 pub const SCOPE_CTA: M = (Mod::Scope, value::scope::CTA);
 pub const SCOPE_GPU: M = (Mod::Scope, value::scope::GPU);
 pub const SCOPE_SYS: M = (Mod::Scope, value::scope::SYS);
+pub const TRYWAIT: M = (Mod::Trywait, value::trywait::TRYWAIT);
+pub const OPTOUT: M = (Mod::Optout, value::optout::OPTOUT);
+pub const ARRIVE_RED: M = (Mod::ArriveRed, value::arrive_red::RED);
+pub const ARRIVE_ONE: M = (Mod::ArriveCount, value::arrive_count::A1T0);
+pub const ARRIVE_SOME: M = (Mod::ArriveCount, value::arrive_count::ART0);
+pub const EXPECT_ONE: M = (Mod::ArriveCount, value::arrive_count::A0T1);
+pub const EXPECT_SOME: M = (Mod::ArriveCount, value::arrive_count::A0TR);
+pub const COMPLETE_SOME: M = (Mod::ArriveCount, value::arrive_count::A0TX);
+pub const COPIES_ARRIVE: M = (Mod::ArriveCount, value::arrive_count::ARVCNT);
+pub const COPIES_BYTES: M = (Mod::ArriveCount, value::arrive_count::TRANSCNT);
 pub const CCTL_IVALL: M = (Mod::Cctl, value::cctl::IVALL);
+pub const AOP_POPC_INC: M = (Mod::Aop, value::aop::POPC_INC_32);
 pub const AOP_ADD: M = (Mod::Aop, value::aop::ADD);
 pub const AOP_MIN: M = (Mod::Aop, value::aop::MIN);
 pub const AOP_MAX: M = (Mod::Aop, value::aop::MAX);
@@ -184,17 +201,17 @@ pub const QSPC_GLOBAL: M = (Mod::Space, value::space::G);
 pub const QSPC_CLUSTER: M = (Mod::Space, value::space::D);
 pub const QSPC_LOCAL: M = (Mod::Space, value::space::L);
 
-// Conversions: f32 and s32 are what is meant where nothing is said.
+// Conversions: without a modifier the type is f32 or s32.
 pub const F2I_U32: M = (Mod::Dst, value::dst::U32);
 pub const I2F_U32: M = (Mod::Src, value::src::U32);
 pub const TO_F64: M = (Mod::Dst, value::dst::F64);
 
-/// Sign of the first factors of a dot product.
+/// Signedness of the first operand of a dot product.
 pub fn dot_sign_a(signed: bool) -> M {
     (Mod::Sa, if signed { value::sa::S8 } else { value::sa::U8 })
 }
 
-/// Sign of the second factors of a dot product.
+/// Signedness of the second operand of a dot product.
 pub fn dot_sign_b(signed: bool) -> M {
     (Mod::Sb, if signed { value::sb::S8 } else { value::sb::U8 })
 }

@@ -1,8 +1,9 @@
-//! The operand: eight bytes, two words.
+//! The operand: two words, eight bytes.
 //!
-//! Lower word: bits 0–23 index, 28–30 kind, 31 sign (arithmetic negation). Upper word: modifiers and the fields of a
-//! constant-bank operand. Invariant: the null operand is all zeroes and is the only spelling of "nothing"; bits that a
-//! kind does not use are zero, so equal operands are equal words.
+//! Lower word: bits 0–23 index, 28–30 kind, 31 arithmetic negation. Upper word: other modifiers and
+//! the fields of a constant-bank operand. The null operand is all zeros and the only encoding of an
+//! absent operand. Bits that a kind does not use are zero, so operands are equal exactly if their
+//! words are.
 
 use super::function::{Block, VReg, VecId};
 use cranelift_entity::EntityRef;
@@ -14,7 +15,7 @@ const ABS: u32 = 1;
 const NOT: u32 = 1 << 1;
 const REUSE: u32 = 1 << 2;
 const BANK_SHIFT: u32 = 3;
-/// A label that is a symbol.
+/// Marks a label that is a symbol.
 const SYMBOL: u32 = 1 << 8;
 
 /// What an operand refers to.
@@ -23,7 +24,7 @@ pub enum Kind {
     Null,
     /// One virtual register of any file.
     Reg(VReg),
-    /// A register vector.
+    /// A register tuple.
     Vector(VecId),
     /// Index into the function's constant pool.
     Imm(u32),
@@ -34,11 +35,11 @@ pub enum Kind {
     },
     /// A block.
     Label(Block),
-    /// Index into the function's symbols: a place in code that is known when functions are put together.
+    /// Index into the function's symbols.
     Symbol(u32),
     /// Special register by number.
     Special(u32),
-    /// The hard-wired register of the role's file: RZ, URZ, PT or UPT.
+    /// The zero or true register of the role's file: RZ, URZ, PT or UPT.
     Zero,
 }
 
@@ -52,17 +53,19 @@ pub struct Operand {
 // `neg` and `not` are the names of the modifiers, not the operators.
 #[allow(clippy::should_implement_trait)]
 impl Operand {
-    /// Nothing.
+    /// The absent operand.
     pub const NULL: Operand = Operand { lo: 0, hi: 0 };
 
     fn of(kind: u32, index: u32) -> Operand {
         Operand { lo: kind << KIND_SHIFT | index & INDEX, hi: 0 }
     }
 
+    /// A register without modifiers.
     pub fn reg(reg: VReg) -> Operand {
         Operand::of(1, reg.index() as u32)
     }
 
+    /// A register tuple without modifiers.
     pub fn vector(vector: VecId) -> Operand {
         Operand::of(2, vector.index() as u32)
     }
@@ -71,10 +74,12 @@ impl Operand {
         Operand::of(3, index)
     }
 
+    /// A constant-bank operand at a byte offset.
     pub fn constant(bank: u8, offset: u16) -> Operand {
         Operand { lo: 4 << KIND_SHIFT | u32::from(offset), hi: u32::from(bank) << BANK_SHIFT }
     }
 
+    /// A block as a branch target.
     pub fn label(block: Block) -> Operand {
         Operand::of(5, block.index() as u32)
     }
@@ -83,11 +88,12 @@ impl Operand {
         Operand { lo: Operand::of(5, index).lo, hi: SYMBOL }
     }
 
+    /// A special register, by its number in the encoding.
     pub fn special(number: u32) -> Operand {
         Operand::of(6, number)
     }
 
-    /// RZ, URZ, PT or UPT by the role's class.
+    /// RZ, URZ, PT or UPT, depending on the role.
     pub fn zero() -> Operand {
         Operand::of(7, 0)
     }
@@ -102,6 +108,7 @@ impl Operand {
         Operand::zero().inverted()
     }
 
+    /// What the operand refers to.
     pub fn kind(self) -> Kind {
         let index = self.lo & INDEX;
         match self.lo >> KIND_SHIFT & 7 {
@@ -117,11 +124,12 @@ impl Operand {
         }
     }
 
+    /// Whether the operand is absent.
     pub fn is_null(self) -> bool {
         self == Operand::NULL
     }
 
-    /// The register, where it is one.
+    /// The register, if the operand is one.
     pub fn as_reg(self) -> Option<VReg> {
         match self.kind() {
             Kind::Reg(reg) => Some(reg),
@@ -129,7 +137,7 @@ impl Operand {
         }
     }
 
-    /// The vector, where it is one.
+    /// The tuple, if the operand is one.
     pub fn as_vector(self) -> Option<VecId> {
         match self.kind() {
             Kind::Vector(vector) => Some(vector),
@@ -137,50 +145,54 @@ impl Operand {
         }
     }
 
-    /// The same modifiers on another register.
+    /// Another register with the modifiers of this operand.
     pub fn with_reg(self, reg: VReg) -> Operand {
         Operand { lo: Operand::reg(reg).lo | self.lo & NEG, hi: self.hi }
     }
 
-    /// The same modifiers on another vector.
+    /// Another tuple with the modifiers of this operand.
     pub fn with_vector(self, vector: VecId) -> Operand {
         Operand { lo: Operand::vector(vector).lo | self.lo & NEG, hi: self.hi }
     }
 
+    /// Whether it is arithmetically negated.
     pub fn neg(self) -> bool {
         self.lo & NEG != 0
     }
+    /// Whether its absolute value is taken.
     pub fn abs(self) -> bool {
         self.hi & ABS != 0
     }
+    /// Whether it is complemented.
     pub fn not(self) -> bool {
         self.hi & NOT != 0
     }
+    /// Whether it has the reuse flag of the operand cache.
     pub fn reuse(self) -> bool {
         self.hi & REUSE != 0
     }
 
-    /// Arithmetic negation on top of what is there.
+    /// Toggles arithmetic negation.
     pub fn negated(self) -> Operand {
         Operand { lo: self.lo ^ NEG, hi: self.hi }
     }
 
-    /// Absolute value; an earlier negation disappears under it.
+    /// Absolute value, which cancels an earlier negation.
     pub fn absolute(self) -> Operand {
         Operand { lo: self.lo & !NEG, hi: self.hi | ABS }
     }
 
-    /// Complement (`~` of a value, `!` of a predicate) on top of what is there.
+    /// Toggles the complement (`~` of a value, `!` of a predicate).
     pub fn inverted(self) -> Operand {
         Operand { lo: self.lo, hi: self.hi ^ NOT }
     }
 
-    /// Without modifiers.
+    /// The operand without modifiers.
     pub fn plain(self) -> Operand {
         Operand { lo: self.lo & !NEG, hi: self.hi & !(ABS | NOT | REUSE) }
     }
 
-    /// Modifiers of `other` on this operand.
+    /// This operand with the modifiers of `other`.
     pub fn modified_like(self, other: Operand) -> Operand {
         Operand { lo: self.lo & !NEG | other.lo & NEG, hi: self.hi & !7 | other.hi & 7 }
     }

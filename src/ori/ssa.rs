@@ -1,10 +1,11 @@
-//! Into SSA form and out of it.
+//! SSA construction, repair and destruction.
 //!
-//! Into: input is a function whose registers are variables; output has one definition per register, PHIs at the start of
-//! blocks, and on each guarded instruction the old value of what it defines. Out: PHIs and old values become copies.
-//! Invariants: registers with a physical number (reserved for the whole function) are left as they are in both directions; a
-//! register read before any definition becomes an UNDEF in the entry block; a PHI's inputs are registers of the same file.
-//! Copies out of SSA are parallel copies at the end of the predecessors; a cycle among them is broken with a fresh register.
+//! Construction gives each register one definition, puts pruned PHIs at the start of blocks, and
+//! ties the old value to each guarded definition. A register that is read before any definition
+//! becomes an UNDEF in the entry block; the inputs of a PHI are registers of the same file.
+//! Destruction turns PHIs and tied values into parallel copies, those for PHIs at the end of the
+//! predecessors; a cycle of copies is broken with a fresh register. Registers with a physical
+//! number, which are reserved in the whole function, are not renamed.
 
 use super::cfg::{Cfg, Dominators};
 use super::function::{Block, Function, InstId, RegData, VReg};
@@ -15,12 +16,13 @@ use crate::tables::{Op, Prop, Role};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use std::collections::{BTreeSet, HashMap};
 
-/// Puts a function into SSA form. Unreachable blocks are dropped from the layout.
+/// Converts a function to SSA form. Unreachable blocks are dropped from the layout.
 pub fn construct(function: &mut Function) {
     rename(function, |_| true);
 }
 
-/// Puts into SSA form the registers that were given several definitions since; all others have one.
+/// Restores SSA form for the registers for which `is_variable` is true; all others must have one
+/// definition.
 pub fn repair(function: &mut Function, is_variable: impl Fn(VReg) -> bool) {
     function.ssa = false;
     rename(function, is_variable);
@@ -59,7 +61,7 @@ fn children(cfg: &Cfg, dominators: &Dominators) -> SecondaryMap<Block, Vec<Block
     children
 }
 
-/// For each block the PHIs it gets: variable and instruction, pruned by liveness.
+/// Places the PHIs of each block, pruned by liveness: variable and instruction.
 fn place_phis(
     function: &mut Function,
     cfg: &Cfg,
@@ -113,7 +115,7 @@ fn place_phis(
 fn frontiers(cfg: &Cfg, dominators: &Dominators) -> SecondaryMap<Block, Vec<Block>> {
     let mut out: SecondaryMap<Block, Vec<Block>> = SecondaryMap::new();
     for block in &cfg.rpo {
-        // A block with one predecessor joins nothing, unless that one is a loop back to the entry.
+        // A block with one predecessor joins nothing, unless it is the entry.
         let joins = cfg.preds[*block].len() > 1 || dominators.parent(*block).is_none();
         if !joins {
             continue;
@@ -132,7 +134,7 @@ fn frontiers(cfg: &Cfg, dominators: &Dominators) -> SecondaryMap<Block, Vec<Bloc
 }
 
 struct Renamer {
-    /// Stack of current values of each variable.
+    /// For each variable, the stack of its current values.
     current: SecondaryMap<VReg, Vec<VReg>>,
     undefined: HashMap<VReg, (VReg, InstId)>,
     phis: SecondaryMap<Block, Vec<(VReg, InstId)>>,
@@ -146,7 +148,7 @@ enum Step {
 }
 
 impl Renamer {
-    /// Depth first over the dominator tree.
+    /// Walks the dominator tree depth first.
     fn walk(&mut self, function: &mut Function, cfg: &Cfg) {
         let mut work = vec![Step::Enter(function.entry())];
         while let Some(step) = work.pop() {
@@ -175,7 +177,8 @@ impl Renamer {
             }
         }
         for succ in &cfg.succs[block] {
-            // The inputs of a PHI are in the order of the predecessors, each a label and a value behind the result.
+            // After its result, a PHI has a label and a value per predecessor, in the order of the
+            // predecessors.
             let Some(at) = cfg.preds[*succ].iter().position(|p| *p == block) else { continue };
             for i in 0..self.phis[*succ].len() {
                 let (variable, phi) = self.phis[*succ][i];
@@ -187,7 +190,7 @@ impl Renamer {
         defined
     }
 
-    /// The inputs from a block of the PHIs that were there before.
+    /// Renames the inputs that PHIs from before the repair have for this edge.
     fn older_phis(&mut self, function: &mut Function, from: Block, to: Block) {
         for i in self.phis[to].len()..function.blocks[to].len() {
             let inst = function.blocks[to][i];
@@ -293,7 +296,7 @@ impl Renamer {
     }
 }
 
-/// Takes a function out of SSA form.
+/// Converts a function out of SSA form.
 pub fn destruct(function: &mut Function) {
     split_critical_edges(function);
     for block in function.layout.clone() {
@@ -330,7 +333,7 @@ fn terminators(function: &Function, block: Block) -> usize {
     function.blocks[block].iter().rev().take_while(|i| function.insts[**i].op.has(Prop::Terminator)).count()
 }
 
-/// Removes the PHIs of a block, and puts before each guarded definition a copy of the old value.
+/// Removes the PHIs of a block, and copies the tied old value before each guarded definition.
 fn old_value_copies(function: &mut Function, block: Block) {
     let mut out = Vec::new();
     for inst in function.blocks[block].clone() {
@@ -362,7 +365,7 @@ fn old_value_copies(function: &mut Function, block: Block) {
     function.blocks[block] = out;
 }
 
-/// What a guarded instruction may overwrite holds the old value, and is read in its place: then that need not live on.
+/// Reads the copy of an old value in place of its source, whose live range can then end.
 fn read_copies(function: &mut Function, inst: InstId, pairs: &[(VReg, VReg)]) {
     for i in 0..function.args(inst).len() {
         let operand = function.args(inst)[i];
@@ -375,11 +378,11 @@ fn read_copies(function: &mut Function, inst: InstId, pairs: &[(VReg, VReg)]) {
     }
 }
 
-/// Copies that all read before any writes, as a sequence.
-fn parallel_copy(function: &mut Function, pairs: &[(VReg, VReg)]) -> Vec<InstId> {
+/// A parallel copy as a sequence of copies.
+pub fn parallel_copy(function: &mut Function, pairs: &[(VReg, VReg)]) -> Vec<InstId> {
     let mut pending: Vec<(VReg, VReg)> = pairs.iter().copied().filter(|(d, s)| d != s).collect();
     let mut out = Vec::with_capacity(pending.len());
-    // Who writes a register, and how many copies that are not made yet read it.
+    // The copy that writes each register, and the number of pending copies that read it.
     let mut writers: Vec<(VReg, usize)> = pending.iter().enumerate().map(|(i, (d, _))| (*d, i)).collect();
     writers.sort_unstable();
     let writer = |reg: VReg| writers.binary_search_by_key(&reg, |w| w.0).ok().map(|at| writers[at].1);
@@ -400,7 +403,7 @@ fn parallel_copy(function: &mut Function, pairs: &[(VReg, VReg)]) -> Vec<InstId>
             }
             continue;
         }
-        // Only cycles are left: save one source, which frees the copy that overwrites it.
+        // Only cycles are left: save one source, so that the copy that overwrites it can proceed.
         let src = pending[first].1;
         let saved = function.new_reg(function.regs[src].file);
         out.push(copy(function, saved, src));
@@ -412,7 +415,7 @@ fn parallel_copy(function: &mut Function, pairs: &[(VReg, VReg)]) -> Vec<InstId>
     out
 }
 
-/// A copy of one register.
+/// Creates a copy of one register.
 pub fn copy(function: &mut Function, dst: VReg, src: VReg) -> InstId {
     let inst = function.make(Op::COPY);
     function.set_arg(inst, Role::D, Operand::reg(dst));
@@ -420,7 +423,7 @@ pub fn copy(function: &mut Function, dst: VReg, src: VReg) -> InstId {
     inst
 }
 
-/// Gives each edge from a block with several successors to a block with PHIs a block of its own.
+/// Splits the edges from blocks with several successors to blocks with PHIs.
 fn split_critical_edges(function: &mut Function) {
     let cfg = Cfg::new(function);
     let mut placed: Vec<(Block, Block)> = Vec::new();
@@ -445,7 +448,7 @@ fn split_critical_edges(function: &mut Function) {
     function.place_before(&placed);
 }
 
-/// Makes the PHIs of a block take their inputs from other blocks (old and new ones, by the old).
+/// Renames predecessors in the PHIs of a block: pairs of (old, new), sorted by the old block.
 fn rename_inputs(function: &mut Function, block: Block, renamed: &[(Block, Block)]) {
     if renamed.is_empty() {
         return;
@@ -463,7 +466,7 @@ fn rename_inputs(function: &mut Function, block: Block, renamed: &[(Block, Block
     }
 }
 
-/// A block on an edge, not in the layout yet; the PHIs do not know of it.
+/// Creates a block on an edge; it is not in the layout yet, and PHIs are not updated.
 fn split_edge(function: &mut Function, from: Block, to: Block) -> Block {
     let middle = function.blocks.push(Vec::new());
     let bra = function.make(Op::BRA);

@@ -1,9 +1,11 @@
-//! The text form of Ori, out and in.
+//! The text form of Ori: printer and parser.
 //!
-//! One line per instruction: `@!p3 IADD3{x=X} d=r5 pu=p2 a=-r3 b=0x10 old(r1) ; 12`. A register is its file and number
-//! (`r`, `u`, `p`, `q` for UP, `cb` for a convergence barrier), a vector `{r1,r2}`, the hard-wired register `Z`, a label a block, a
-//! special register `s33`, a constant `c[0][0x160]`. Invariant: parsing what was printed gives the same function, up to
-//! unreachable arena entries.
+//! One line per instruction: `@!p3 IADD3{x=X} d=r5 pu=p2 a=-r3 b=0x10 old(r1) ; 12`. A register is
+//! its file and number (`r`, `u`, `p`, `q` for UP, `cb` for a convergence barrier), a tuple
+//! `{r1,r2}`, the hard-wired register `Z`, a label a block, a special register `s33`, a constant
+//! `c[0][0x160]`. The parser restores the instructions, registers and blocks that the printer
+//! wrote. Control words, frame sizes and the stage of the function are not printed; the parser also
+//! accepts `max=` and `local=` in the first line.
 
 use super::function::{Block, Convention, File, Function, InstId, RegData, Symbol, VReg};
 use super::operand::{Kind, Operand};
@@ -15,7 +17,7 @@ use std::fmt::Write;
 const FILES: [(File, &str); 6] =
     [(File::R, "r"), (File::UR, "u"), (File::P, "p"), (File::UP, "q"), (File::B, "cb"), (File::UB, "ucb")];
 
-/// The whole function.
+/// Prints a function.
 pub fn print(function: &Function) -> String {
     let device = if function.convention == Convention::Device { " device" } else { "" };
     let ssa = if function.ssa { " ssa" } else { "" };
@@ -51,7 +53,7 @@ fn reg_name(function: &Function, reg: VReg) -> String {
     format!("{prefix}{}", reg.index())
 }
 
-/// One instruction.
+/// Prints one instruction.
 pub fn instruction(function: &Function, inst: InstId) -> String {
     let data = &function.insts[inst];
     let mut out = String::new();
@@ -155,7 +157,11 @@ fn symbol_from(word: &str) -> Symbol {
     }
 }
 
-/// Parses the text form. The error says the line.
+/// Parses the text form.
+///
+/// # Errors
+///
+/// The first line that cannot be parsed, with its number.
 pub fn parse(text: &str) -> Result<Function, String> {
     let mut lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty());
     let (_, head) = lines.next().ok_or("empty text")?;
@@ -199,14 +205,14 @@ struct Parser {
     function: Function,
 }
 
-/// Splits a name into its prefix of letters and its number.
+/// Splits a name into its letters and its number.
 fn numbered(word: &str) -> Option<(&str, u32)> {
     let at = word.find(|c: char| c.is_ascii_digit())?;
     Some((&word[..at], word[at..].parse().ok()?))
 }
 
 impl Parser {
-    /// Makes all registers and blocks that the text names, so that numbers mean what they say.
+    /// Creates all registers and blocks that the text names, so that they keep their numbers.
     fn declare(&mut self, text: &str) -> Result<(), String> {
         let mut files: Vec<Option<File>> = Vec::new();
         let body: Vec<&str> = text.lines().skip(1).collect();
@@ -303,7 +309,8 @@ impl Parser {
         Ok(inst)
     }
 
-    /// The operands in brackets behind a word at the end of a line, and the line without them.
+    /// Splits off the parenthesized operands that follow a word at the end of a line; returns the
+    /// line without them.
     fn list<'t>(&mut self, rest: &'t str, word: &str) -> Result<(&'t str, Vec<Operand>), String> {
         let Some((rest, list)) = rest.split_once(word) else { return Ok((rest, Vec::new())) };
         let list = list.strip_suffix(')').ok_or_else(|| format!("no ) behind{word}"))?;

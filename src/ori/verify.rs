@@ -1,9 +1,10 @@
-//! The verifier of Ori: what must hold between any two phases.
+//! The IR verifier: what must hold between any two phases.
 //!
-//! Input: a function. Output: what is wrong, naming the instruction. Checked: operands fit their roles (presence, kind, file,
-//! width); labels name blocks of the layout; blocks end with a terminator and have none before their trailing branches; in
-//! SSA form one definition per register which dominates its uses; and the convergent law, by comparing the control
-//! conditions of each convergent operation before and after a phase.
+//! Checks that operands fit their roles (presence, kind, file, width); that labels name blocks of
+//! the layout; that each block ends with an unguarded terminator and has nothing but branches after
+//! its first branch; in SSA form, that each register has one definition, which dominates its uses
+//! (inputs of PHIs are not checked); and, by comparing the control conditions of convergent
+//! operations before and after a phase, that convergence is preserved.
 
 use super::cfg::{BlockSet, Cfg, Dominators};
 use super::function::{Block, File, Function, InstId};
@@ -13,7 +14,7 @@ use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Every violation found.
+/// Returns every violation found.
 pub fn verify(function: &Function) -> Vec<String> {
     let mut errors = Vec::new();
     let mut laid_out = BlockSet::new(function.block_limit());
@@ -147,7 +148,7 @@ fn reaches(dominators: &Dominators, def: Option<&(Block, usize)>, at: (Block, us
     def.is_some_and(|d| if d.0 == at.0 { d.1 < at.1 } else { dominators.dominates(d.0, at.0) })
 }
 
-/// The control conditions of each convergent operation: the conditional branches that decide whether it runs.
+/// For each convergent operation, the conditional branches it is control dependent on.
 pub fn convergent_conditions(function: &Function) -> BTreeMap<InstId, BTreeSet<InstId>> {
     let cfg = Cfg::new(function);
     let post = cfg.post_dominators(function);
@@ -180,15 +181,17 @@ pub fn convergent_conditions(function: &Function) -> BTreeMap<InstId, BTreeSet<I
     out
 }
 
-/// Convergent operations of the program, as opposed to those that place its lanes.
+/// Convergent operations of the program, without those that only manage convergence.
 fn is_program_convergent(function: &Function, inst: InstId) -> bool {
     let op = function.insts[inst].op;
     op.has(Prop::Convergent)
         && !op.has(Prop::Control)
-        && !matches!(op, Op::BSSY | Op::BREAK | Op::SYNCMASK | Op::BMOV_R | Op::BMOV_B)
+        && !matches!(op, Op::BSSY | Op::BREAK | Op::SYNCMASK | Op::BMOV_R | Op::BMOV_B | Op::WARPGROUP)
+        // A commit may become part of the product before it, or be added with a wait.
+        && (op != Op::GMMA || function.arg(inst, crate::tables::Role::D).as_vector().is_some())
 }
 
-/// Complaints about convergent operations whose conditions changed, or which came or went.
+/// Convergent operations that were added or removed, or whose control conditions changed.
 pub fn compare_conditions(
     before: &BTreeMap<InstId, BTreeSet<InstId>>,
     after: &BTreeMap<InstId, BTreeSet<InstId>>,

@@ -1,10 +1,10 @@
-//! The function of each pass, as its row names it. The `match` is generated.
+//! Calls the function of each pass that its row names. The `match` is generated.
 
 use crate::analysis::PassCx;
 use crate::legal::Legalization;
 use crate::tables::Pass;
 
-/// What a pass returns: nothing, or a refusal of the function.
+/// The result of a pass: nothing, or an error that refuses the function.
 trait Outcome {
     fn outcome(self) -> Result<(), String>;
 }
@@ -22,6 +22,10 @@ impl Outcome for Result<(), String> {
 }
 
 /// Runs a pass on the function of a context.
+///
+/// # Errors
+///
+/// The message with which the pass refuses the function.
 pub fn run(pass: Pass, cx: &mut PassCx, options: &Legalization) -> Result<(), String> {
     call(pass, cx, options)
 }

@@ -1,45 +1,51 @@
-//! What the options `--dump-before`, `--dump-after` and `--dump-phases` print, and the record behind
-//! `--time-passes` and `--print-phases`.
+//! Output of the options `--dump-before`, `--dump-after` and `--dump-phases`, and the statistics
+//! for `--time-passes` and `--print-phases`.
 
 use super::Event;
 use crate::ori::{Function, text};
 use crate::tables::{Pass, Phase};
 use std::time::Duration;
 
-/// Names of passes or phases to print the function at; `all` stands for every pass.
+/// Names of passes or phases at which to print the function; `all` means every pass.
 #[derive(Clone, Debug, Default)]
 pub struct DumpOptions {
+    /// Passes or phases to print the function before.
     pub before: Vec<String>,
+    /// Passes or phases to print the function after.
     pub after: Vec<String>,
-    /// Phases alone; `all` stands for every built one.
+    /// Names of phases only; `all` means every implemented phase.
     pub phases: Vec<String>,
 }
 
-/// What one pass did to all functions of a compilation.
+/// Statistics of one pass over all functions of a compilation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PassRecord {
-    /// Functions it ran on.
+    /// Number of functions it ran on.
     pub functions: u32,
+    /// Total time.
     pub elapsed: Duration,
-    /// Instructions of these functions before it and after it.
+    /// Number of instructions of these functions, before and after it.
     pub before: u64,
+    /// Instructions of these functions after the pass.
     pub after: u64,
 }
 
 /// Collects dumps and records.
 pub struct Recorder<'a> {
     options: &'a DumpOptions,
+    /// Printed functions, each with a heading, in order.
     pub dumps: Vec<String>,
-    /// By [`Pass`].
+    /// Indexed by [`Pass`].
     pub records: Vec<PassRecord>,
 }
 
 impl<'a> Recorder<'a> {
+    /// An empty recorder.
     pub fn new(options: &'a DumpOptions) -> Recorder<'a> {
         Recorder { options, dumps: Vec::new(), records: vec![PassRecord::default(); Pass::ALL.len()] }
     }
 
-    /// Takes an event of the manager in.
+    /// Records an event of the pass manager.
     pub fn note(&mut self, event: Event) {
         match event {
             Event::Before(pass, function) => {
@@ -68,7 +74,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// The name by which a dump at a pass was asked for; a phase means its first or last pass.
+/// The name under which a dump at a pass was requested; a phase means its first or last pass.
 fn wanted(names: &[String], pass: Pass, at_end: bool) -> Option<&'static str> {
     if names.iter().any(|name| name == pass.name() || name == "all") {
         return Some(pass.name());
@@ -77,7 +83,7 @@ fn wanted(names: &[String], pass: Pass, at_end: bool) -> Option<&'static str> {
     names.iter().any(|name| at_end && name == phase).then_some(phase)
 }
 
-/// The passes that a phase runs, in order.
+/// The passes of a phase, in order.
 pub fn passes_of(phase: Phase) -> impl Iterator<Item = Pass> {
     Pass::ALL.into_iter().filter(move |pass| pass.info().phase == phase)
 }

@@ -1,7 +1,7 @@
-//! What the target encodes, as the encoder answers it.
+//! The encoder as passes see it: which instructions the target can encode.
 
 use crate::analysis::Encoder;
 use crate::pipeline::emit;
 
-/// The encoder that every pass asks.
+/// The encoder for all passes.
 pub const ENCODER: Encoder = Encoder { encodes: emit::encodes, is_legal: emit::is_legal };

@@ -1,9 +1,9 @@
-//! The pass manager: runs the passes of `tables/passes.ron` phase by phase.
+//! The pass manager: runs the passes of `tables/passes.ron`, phase by phase.
 //!
-//! Guarantees: nothing runs that has no row; every pass can be dumped, timed, verified and stopped at;
-//! an optional pass can be left out; an analysis that a pass does not preserve is dropped behind it,
-//! and in debug builds one that it says to preserve is compared with a fresh one. With `verify` the
-//! verifier runs after each pass, and no pass changes the control conditions of a convergent operation.
+//! Every pass has a row and can be dumped, timed, verified and stopped after; an optional pass can
+//! be disabled. After a pass, analyses that it does not preserve are dropped; in debug builds the
+//! preserved ones are compared with fresh ones. With `verify`, the IR verifier runs after each
+//! pass, and a change of the control conditions of a convergent operation is an error.
 
 mod dispatch;
 pub mod dump;
@@ -21,21 +21,21 @@ use std::time::{Duration, Instant};
 
 pub use encoder::ENCODER;
 
-/// Changes a function behind a pass: how tests plant faults for bisecting.
+/// Changes a function after a pass: tests plant faults with it for bisecting.
 pub type Tamper = Arc<dyn Fn(Pass, &mut Function) + Send + Sync + UnwindSafe + RefUnwindSafe>;
 
-/// Which passes run, and how closely they are watched.
+/// Which passes run, and what is checked.
 #[derive(Clone, Default)]
 pub struct PassControl {
-    /// Run the verifier after every pass.
+    /// Whether to run the verifier after every pass.
     pub verify: bool,
-    /// Optional passes that do not run.
+    /// Optional passes that must not run.
     pub disabled: Vec<Pass>,
-    /// The last pass that runs at all.
+    /// The last pass to run.
     pub stop_after: Option<Pass>,
-    /// The last pass behind which optional ones run: the rest of the pipeline is that of level 0.
+    /// The last pass before optimization is switched off: the rest runs as at level 0.
     pub plain_after: Option<Pass>,
-    /// A fault for tests.
+    /// A planted fault, for tests.
     pub tamper: Option<Tamper>,
 }
 
@@ -48,29 +48,35 @@ impl std::fmt::Debug for PassControl {
     }
 }
 
-/// A pass failed: a refusal of the function, or a broken invariant.
+/// A pass failed: it refused the function, or broke an invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassError {
+    /// The pass that failed.
     pub pass: Pass,
+    /// The reason.
     pub message: String,
 }
 
 impl std::fmt::Display for PassError {
-    /// The phase and the message; the pass besides where its phase runs several.
+    /// Writes the phase and the message.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.pass.info().phase.name(), self.message)
     }
 }
 
-/// What the manager tells while it runs.
+/// Progress of the pass manager.
 pub enum Event<'a> {
     Before(Pass, &'a Function),
     After(Pass, &'a Function, Duration),
-    /// Every pass of a built phase has run.
+    /// Every pass of an implemented phase has run.
     AfterPhase(Phase, &'a Function),
 }
 
-/// The function's own check before anything runs.
+/// Verifies the function before any other pass.
+///
+/// # Errors
+///
+/// All violations that the verifier finds.
 pub fn check_input(cx: &mut PassCx) -> Result<(), String> {
     let errors = verify::verify(cx.function);
     if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
@@ -124,7 +130,7 @@ pub fn run(
     Ok(())
 }
 
-/// Runs one pass with everything that follows it.
+/// Runs one pass and the checks after it.
 fn step(pass: Pass, cx: &mut PassCx, options: &Legalization, control: &PassControl) -> Result<Duration, PassError> {
     let conditions = control.verify.then(|| verify::convergent_conditions(cx.function));
     let start = Instant::now();
@@ -152,12 +158,20 @@ fn step(pass: Pass, cx: &mut PassCx, options: &Legalization, control: &PassContr
     Err(PassError { pass, message: format!("broken invariant behind {}: {}", pass.name(), errors.join("; ")) })
 }
 
-/// Runs one pass, or all passes of one phase, by name, with the verifier behind it; for tests.
+/// Runs one pass, or all passes of a phase, by name, with the verifier after each; for tests.
+///
+/// # Errors
+///
+/// An unknown name, a refusal by a pass, or a broken invariant.
 pub fn run_one(function: &mut Function, name: &str) -> Result<(), String> {
     run_one_as(function, name, &Legalization::default())
 }
 
-/// The same as something else than the default asks for.
+/// As [`run_one`], with other options.
+///
+/// # Errors
+///
+/// As [`run_one`].
 pub fn run_one_as(function: &mut Function, name: &str, options: &Legalization) -> Result<(), String> {
     let phase = Phase::ALL.into_iter().find(|phase| phase.name() == name);
     let wanted: Vec<Pass> = match (Pass::by_name(name), phase) {

@@ -1,9 +1,9 @@
-//! Phase FormatCodeList: Ori in physical registers to instruction words.
+//! Encoding (phase FormatCodeList): Ori in physical registers to instruction words.
 //!
-//! Input: an allocated and scheduled function. Output: 16 bytes per instruction, branch distances resolved, what must be
-//! filled in when functions are put together, and what the cubin must know of the code (exit offsets, registers, warp-wide
-//! operations, branch tables). Invariant: an instruction without an encoding on the target is an error that names it, never a
-//! wrong word.
+//! Runs on an allocated and scheduled function. Yields 16 bytes per instruction with branch
+//! distances resolved, the fixups to apply when functions are merged, and what the cubin records
+//! about the code (exit offsets, registers, warp-wide operations, branch tables). An instruction
+//! without an encoding on the target is an error that names it, never a wrong word.
 
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, Symbol};
 use crate::sass::{self, Arg, Ctrl, Guard, Inst, reuse};
@@ -13,59 +13,85 @@ use crate::tables::ori::Class;
 use crate::tables::{Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
 
-/// Bytes of one instruction.
+/// Size of an instruction in bytes.
 pub const WORD: u64 = 16;
 
-/// The code of a function and what its cubin must say of it.
+/// The code of a function, and what its cubin records about it.
 #[derive(Clone, Debug, Default)]
 pub struct Code {
+    /// The instruction words, without the operands in `fixups`.
     pub bytes: Vec<u8>,
-    /// Highest general register + 1.
+    /// Number of the highest general register plus one.
     pub registers: u32,
     /// Byte offsets of EXIT instructions.
     pub exits: Vec<u32>,
-    /// Byte offsets of operations over the lanes of a warp which the program asked for.
+    /// Byte offsets of warp-level operations of the program.
     pub warp_wide: Vec<u32>,
+    /// Operations on mbarriers.
+    pub mbarriers: Vec<MbarrierUse>,
     /// Byte offsets of calls to functions of the driver.
     pub system_calls: Vec<u32>,
-    /// Source line of each instruction, 0 where there is none.
+    /// Source line of each instruction; 0 if unknown.
     pub lines: Vec<u32>,
+    /// Operands to resolve when functions are merged.
     pub fixups: Vec<Fixup>,
+    /// Tables of indirect branches.
     pub tables: Vec<BranchTable>,
 }
 
-/// An operand that is known once the function has its place in a section.
+/// An operation on an mbarrier that the cubin lists: its byte offset, its kind as
+/// `tables/eiattr.ron` numbers them, and its address, registers plus a number.
+#[derive(Clone, Copy, Debug)]
+pub struct MbarrierUse {
+    pub at: u32,
+    pub kind: u8,
+    pub register: u8,
+    pub uniform: u8,
+    pub address: u32,
+}
+
+/// An operand that is resolved once the function has its place in a section.
 #[derive(Clone, Debug)]
 pub struct Fixup {
     /// Byte offset of the instruction in its function.
     pub at: u64,
+    /// The instruction, to be encoded again.
     pub inst: Inst,
+    /// Role of the operand.
     pub role: Role,
+    /// Value of the operand.
     pub place: Place,
 }
 
-/// What goes into such an operand.
+/// The value of such an operand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The distance to the start of the section.
     Start,
     /// The distance to the first instruction of a function.
     Function(String),
-    /// Half of the offset in the section of this offset in the function.
+    /// Low or high half of the section offset of an offset in the function.
     Offset { within: u64, high: bool },
-    /// What a linker makes of a symbol.
+    /// A linker-resolved value of a symbol.
     Linked { role: RelocRole, name: String, addend: i64 },
 }
 
-/// An indirect branch: its offset, its first slot in bank 2, and the offsets in the function that the slots stand for.
+/// An indirect branch with its table in bank 2, which has one 4-byte entry per target.
 #[derive(Clone, Debug)]
 pub struct BranchTable {
+    /// Byte offset of the branch in its function.
     pub at: u32,
+    /// Byte offset of its table in bank 2.
     pub slot: u32,
+    /// Byte offsets of the targets in the function, in table order.
     pub targets: Vec<u64>,
 }
 
 /// Encodes a function.
+///
+/// # Errors
+///
+/// The first instruction that has no encoding or names a register without a physical number.
 pub fn emit(function: &Function) -> Result<Code, String> {
     let (starts, total) = layout(function);
     let mut code = Code { registers: registers(function), ..Code::default() };
@@ -77,7 +103,7 @@ pub fn emit(function: &Function) -> Result<Code, String> {
             let at = first + i as u64 * WORD;
             let (machine, fixup) = scene.machine_inst(*inst, at)?;
             let (form, word) = sass::pick(function.target, &machine).map_err(|e| e.to_string())?;
-            // What is encoded again when functions are put together has no marks.
+            // Instructions with a fixup are encoded again later, without reuse marks.
             words.push((word, fixup.is_none()));
             forms.push((form, machine));
             code.fixups.extend(fixup.map(|(role, place)| Fixup { at, inst: machine, role, place }));
@@ -93,9 +119,9 @@ pub fn emit(function: &Function) -> Result<Code, String> {
     Ok(code)
 }
 
-/// Whether the target has a word for an instruction, whatever its registers become: each stands for one that its kind of operand takes.
-/// What names a place in code counts as none, so that nobody rewrites it. A number that an access writes, where no form takes one, counts as the
-/// register that legalization moves it to, whatever else becomes of the access.
+/// Whether the target can encode an instruction, whatever registers are assigned. Instructions with
+/// symbol operands are never encodable, so passes do not touch them. An immediate store value that
+/// no form takes counts as a register, because operand legalization will materialize it.
 pub fn encodes(function: &Function, inst: InstId) -> bool {
     let op = function.insts[inst].op;
     let moved = |slot: usize| op.has(Prop::WritesMemory) && !takes_immediate(op, slot);
@@ -103,18 +129,18 @@ pub fn encodes(function: &Function, inst: InstId) -> bool {
         && is_legal_but_for(function, inst, moved)
 }
 
-/// Whether some form of an opcode has an immediate in place of an operand.
+/// Whether some form of an opcode takes an immediate for an operand.
 fn takes_immediate(op: Op, slot: usize) -> bool {
     let mut fields = FORMS[forms_of(op)].iter().flat_map(|form| form.args);
     fields.any(|field| usize::from(field.slot) == slot && sass::field_kind(field.kind) == sass::ArgKind::Imm)
 }
 
-/// Whether the target has a word for an instruction as it stands, with a number for each place in code.
+/// Whether the target encodes an instruction as it is, with a placeholder for each symbol.
 pub fn is_legal(function: &Function, inst: InstId) -> bool {
     is_legal_but_for(function, inst, |_| false)
 }
 
-/// The same with a register in place of each number in general registers' places of which `moved` holds.
+/// As [`is_legal`], with a register in place of each immediate for which `moved` is true.
 fn is_legal_but_for(function: &Function, inst: InstId, moved: impl Fn(usize) -> bool) -> bool {
     let data = &function.insts[inst];
     let mut machine = Inst::new(data.op);
@@ -136,7 +162,7 @@ fn is_legal_but_for(function: &Function, inst: InstId, moved: impl Fn(usize) -> 
     sass::encode(function.target, &machine).is_ok()
 }
 
-/// An operand of the kind that a symbol becomes.
+/// An operand of the kind that a symbol resolves to.
 fn place_holder(symbol: &Symbol, class: Class) -> Arg {
     match symbol {
         Symbol::Zero | Symbol::Start | Symbol::Function(_) => Arg::label(0),
@@ -145,10 +171,10 @@ fn place_holder(symbol: &Symbol, class: Class) -> Arg {
     }
 }
 
-/// A number that a register of any file can have, and a vector's first one too.
+/// A register number valid in every file, also as the first register of a tuple.
 const STAND_IN: u32 = 0;
 
-/// Notes an instruction that the cubin must list.
+/// Records an instruction that the cubin must list.
 fn sites(function: &Function, starts: &SecondaryMap<Block, u64>, inst: InstId, at: u64, code: &mut Code) {
     let op = function.insts[inst].op;
     if op == Op::EXIT {
@@ -156,6 +182,9 @@ fn sites(function: &Function, starts: &SecondaryMap<Block, u64>, inst: InstId, a
     }
     if op.has(Prop::WarpWide) {
         code.warp_wide.push(at as u32);
+    }
+    if let Some(kind) = function.insts[inst].listed.checked_sub(1) {
+        code.mbarriers.push(mbarrier(function, inst, at, kind));
     }
     if op == Op::CALL && function.insts[inst].mods.get(Mod::Mode) == value::mode::ABS {
         code.system_calls.push(at as u32);
@@ -170,13 +199,28 @@ fn sites(function: &Function, starts: &SecondaryMap<Block, u64>, inst: InstId, a
     }
 }
 
-/// Instructions of a block that become words.
+/// An operation on an mbarrier as the cubin lists it.
+fn mbarrier(function: &Function, inst: InstId, at: u64, kind: u8) -> MbarrierUse {
+    let place = |role: Role, file: File| {
+        let reg = function.arg(inst, role).as_reg().filter(|reg| function.regs[*reg].file == file)?;
+        function.regs[reg].phys.map(|number| number as u8)
+    };
+    // URZ is the last number of its field.
+    let fields_of_six = function.target.info().is_some_and(|info| info.ur_count < 64);
+    let none = if fields_of_six { 63 } else { u8::MAX };
+    let uniform = place(Role::A, File::UR).or(place(Role::Ub, File::UR)).unwrap_or(none);
+    let register = place(Role::A, File::R).unwrap_or(u8::MAX);
+    let address = function.imm_value(function.arg(inst, Role::Off)).unwrap_or(0) as u32;
+    MbarrierUse { at: at as u32, kind, register, uniform, address }
+}
+
+/// Instructions of a block that are encoded: all but a branch to the next block.
 fn kept(function: &Function, place: usize, block: Block) -> &[InstId] {
     let insts = &function.blocks[block];
     if function.falls_through(place) { &insts[..insts.len() - 1] } else { insts }
 }
 
-/// Byte offset of each block, and of the end.
+/// Byte offset of each block, and of the end of the code.
 fn layout(function: &Function) -> (SecondaryMap<Block, u64>, u64) {
     let mut starts = SecondaryMap::new();
     let mut at = 0;
@@ -202,7 +246,7 @@ struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    /// Byte offset of the first call at or behind an offset.
+    /// Byte offset of the first CALL at or after an offset.
     fn call(&self, at: u64) -> Result<u64, String> {
         let from = ((at - self.start) / WORD) as usize;
         let found = self.insts[from..].iter().position(|i| self.function.insts[*i].op == Op::CALL);
@@ -246,7 +290,7 @@ impl<'a> Scene<'a> {
         Ok((out, fixup))
     }
 
-    /// A symbol as far as it is known now, and what is filled in later.
+    /// The value of a symbol as far as it is known, and the fixup for the rest.
     fn symbol(&self, symbol: &Symbol, class: Class, at: u64) -> Result<(Arg, Option<Place>), String> {
         Ok(match symbol {
             Symbol::Zero => (Arg::label(0), None),

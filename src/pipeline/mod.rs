@@ -1,4 +1,5 @@
-//! From a finished function to words: encoding, and putting the code of several functions together.
+//! The back end of the pipeline: encodes a finished function, and merges the code of several
+//! functions.
 
 pub mod emit;
-pub mod link;
+pub mod merge_functions;

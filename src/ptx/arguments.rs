@@ -1,8 +1,8 @@
-//! Operands against the roles and types of a form.
+//! Checks the operands of an instruction against the roles and types of a form.
 //!
-//! Input: a form whose types and modifiers fit, and operands. Output: nothing, or the place and text of the first
-//! mismatch. Invariant: the rules on widths are those of PTX ISA 9.0, 9.4: a register has the operand's size and kind,
-//! except that loads, stores and conversions take wider ones.
+//! The check returns the position and text of the first mismatch. Widths follow PTX ISA 9.0,
+//! section 9.4: a register has the size and kind of its operand, except that loads, stores and
+//! conversions accept wider registers.
 
 use super::ast::*;
 use super::instruction::Written;
@@ -11,26 +11,26 @@ use super::parser::Parser;
 use crate::diag::Pos;
 use crate::tables::ptx::{Arg, ArgType, Form, Group, Modifiers, Op, Role, ScalarType, Space, TypeClass, VECTORS};
 
-/// Where an operand is wrong, and the message.
+/// Position and text of an operand error.
 type Bad = (Pos, String);
 
-/// An operand being checked: what the form expects there.
+/// What the form expects of the operand being checked.
 struct Expect<'m> {
     op: Op,
     role: Role,
-    /// `None` where the role says enough.
+    /// `None` where the role alone determines what is accepted.
     ty: Option<ScalarType>,
-    /// Whether a type suffix of the instruction says it.
+    /// Whether the type comes from a type suffix of the instruction.
     by_suffix: bool,
-    /// Elements that `.vN` says.
+    /// Vector width of the `.vN` modifier; 1 without one.
     width: usize,
-    /// Registers of a fragment.
+    /// Number of registers of a fragment.
     count: usize,
     mods: &'m Modifiers,
 }
 
 impl Expect<'_> {
-    /// Whether a wider register does too. In the widest vectors it does not.
+    /// Whether a register wider than the type is accepted. 128-bit vectors never accept one.
     fn is_wide(&self) -> bool {
         match self.role {
             Role::Wdst | Role::Wsrc => true,
@@ -44,7 +44,7 @@ impl Expect<'_> {
 }
 
 impl Parser<'_> {
-    /// Holds the operands of an instruction against a form.
+    /// Checks all operands of an instruction against a form.
     pub(super) fn check_operands(&self, form: &Form, types: &Types, mods: &Modifiers, w: &Written) -> Result<(), Bad> {
         let counts = |what: &str| (w.pos, format!("{what} for instruction '{}'", form.op.name()));
         if form.op == Op::Call {
@@ -66,11 +66,12 @@ impl Parser<'_> {
                 ArgType::Wide => types.first().and_then(|ty| twice(*ty)),
             };
             let by_suffix = matches!(arg.ty, ArgType::Suffix(_));
-            let expect = Expect { op: form.op, role: arg.role, ty, by_suffix, width, count: arg.count.into(), mods };
+            let count = arg.registers(mods);
+            let expect = Expect { op: form.op, role: arg.role, ty, by_suffix, width, count, mods };
             self.check_operand(&expect, operand, i)?;
         }
         let is_list = |operand: &Operand| match &operand.kind {
-            OperandKind::Vector(_) => true,
+            OperandKind::Vector(elements) => elements.len() > 1,
             OperandKind::Register(r) => r.part == Part::Whole && self.body.registers[r.register].vector > 1,
             _ => false,
         };
@@ -87,16 +88,21 @@ impl Parser<'_> {
         let ok = match e.role {
             Role::Dst | Role::Wdst => self.destination(e, operand)?,
             Role::Odst => operand.kind == OperandKind::Sink || self.destination(e, operand)?,
+            Role::Sink if operand.kind == OperandKind::Sink => true,
+            Role::Sink => {
+                let what = format!("Sink '_' is expected as a destination operand for instruction '{}'", e.op.name());
+                return Err((operand.pos, format!("{what} with '.shared::cluster'")));
+            }
             Role::Vdst | Role::Xdst | Role::Vsrc | Role::Xsrc => self.vector(e, operand)?,
             Role::Fdst | Role::Fsrc => self.fragment(e, operand)?,
-            Role::Unpack => self.pieces(e, operand) || self.destination(e, operand)?,
+            Role::Unpack => self.pieces(e, operand) || self.destination(e, only_element(operand))?,
             Role::Pair => self.pair(e, operand)?,
             Role::Both => return self.both(e, operand),
             Role::Preds => self.predicates(operand),
             Role::Src | Role::Wsrc => self.source(e, operand)?,
             Role::Reg => matches!(operand.kind, OperandKind::Register(_)) && self.source(e, operand)?,
             Role::Any => self.anything(e, operand)?,
-            Role::Pack => self.pieces(e, operand) || self.anything(e, operand)?,
+            Role::Pack => self.pieces(e, operand) || self.anything(e, only_element(operand))?,
             Role::Pred => self.predicate(operand),
             Role::Const => matches!(operand.kind, OperandKind::Constant(Constant::Int { .. })),
             Role::Mem => return self.memory(e, operand),
@@ -111,7 +117,7 @@ impl Parser<'_> {
         if ok { Ok(()) } else { Err(mismatch(e, operand)) }
     }
 
-    /// A whole register whose type fits.
+    /// Whether the operand is a whole register of a compatible type.
     fn fits(&self, e: &Expect, used: &RegisterUse) -> bool {
         let register = &self.body.registers[used.register];
         let elements = if matches!(used.part, Part::Element(_)) { 1 } else { register.vector };
@@ -120,7 +126,7 @@ impl Parser<'_> {
             Part::Element(n) => u32::from(n) < register.vector,
             Part::Byte(_) | Part::Half(_) | Part::Lanes(_) => false,
         };
-        // The incumbent takes a pair of halves wherever a suffix says an integer of 32 bits.
+        // ptxas accepts an f16x2 register wherever a type suffix calls for a 32-bit integer.
         let halves = |ty| e.by_suffix && register.ty == ScalarType::F16x2 && takes_halves(ty, e.is_wide());
         let fits = |ty| halves(ty) || compatible(register.ty, ty, e.is_wide());
         part && !used.not && elements == 1 && e.ty.is_none_or(fits)
@@ -154,7 +160,7 @@ impl Parser<'_> {
             }
             OperandKind::Register(used) => Ok(self.fits(e, used)),
             OperandKind::Constant(value) => Ok(e.ty.is_none_or(|ty| takes_constant(ty, *value))),
-            // A conversion reads a special register as it reads a register.
+            // A conversion reads a special register like an ordinary one.
             OperandKind::Special(special) if e.role == Role::Wsrc => {
                 Ok(e.ty.is_none_or(|ty| compatible(special.info().ty, ty, true)))
             }
@@ -165,7 +171,8 @@ impl Parser<'_> {
         }
     }
 
-    /// An operand of a video instruction: a register with the part that its role allows.
+    /// An operand of a video instruction: a register with a byte, half or lane selector that its
+    /// role allows.
     fn video(&self, e: &Expect, operand: &Operand) -> Result<bool, Bad> {
         let writes = matches!(e.role, Role::Into | Role::Mask);
         let OperandKind::Register(used) = &operand.kind else {
@@ -181,7 +188,7 @@ impl Parser<'_> {
             (Role::Part | Role::Npart | Role::Into, Part::Byte(_) | Part::Half(_)) => true,
             (Role::Mask, Part::Half(_)) => lanes[0],
             (Role::Mask, Part::Byte(_)) => lanes[1],
-            // Lanes of a mask stand in falling order.
+            // The lanes of a mask are written in descending order.
             (Role::Mask, Part::Lanes(l)) => {
                 let at = &l.at[..usize::from(l.count)];
                 l.halves == lanes[0] && at.is_sorted_by(|a, b| a < b) && at.iter().all(|n| usize::from(*n) < e.count)
@@ -203,21 +210,22 @@ impl Parser<'_> {
                 };
                 Ok(info.vector as usize == e.width && e.ty.is_none_or(fits))
             }
-            // An address in 32 bits is the lower half of one in 64: shared and local addresses fit.
+            // Shared and local addresses fit 32 bits: a 32-bit address is the lower half of the
+            // 64-bit one.
             OperandKind::Symbol { .. } => Ok(e.ty.is_none_or(|ty| is_integer(ty) && ty.bits() >= 32)),
             OperandKind::Register(_) | OperandKind::Vector(_) if e.width > 1 => self.vector(e, operand),
             _ => self.source(e, operand),
         }
     }
 
-    /// A register as wide as `.vN`, of elements that fit.
+    /// A vector register as wide as `.vN` whose element type is compatible.
     fn vector_register(&self, e: &Expect, used: &RegisterUse) -> bool {
         let register = &self.body.registers[used.register];
         let whole = used.part == Part::Whole && !used.not && !used.negate;
         whole && register.vector as usize == e.width && e.ty.is_none_or(|ty| compatible(register.ty, ty, e.is_wide()))
     }
 
-    /// Data of a load or store: as many elements as `.vN` says.
+    /// The data operand of a load or store: as many elements as `.vN` has.
     fn vector(&self, e: &Expect, operand: &Operand) -> Result<bool, Bad> {
         let is_destination = matches!(e.role, Role::Vdst | Role::Xdst);
         let scalar = |o: &Operand| if is_destination { self.destination(e, o) } else { self.source(e, o) };
@@ -246,7 +254,8 @@ impl Parser<'_> {
         }
     }
 
-    /// A fragment: a vector of as many registers as the form says; one may stand without braces.
+    /// A fragment: a vector of as many registers as the form has. The braces may be omitted around
+    /// a single register.
     fn fragment(&self, e: &Expect, operand: &Operand) -> Result<bool, Bad> {
         let scalar = |o: &Operand| if e.role == Role::Fdst { self.destination(e, o) } else { self.source(e, o) };
         match &operand.kind {
@@ -269,7 +278,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A vector whose elements together are as wide as the type: packing and unpacking.
+    /// A vector that packs or unpacks the type: its elements together are as wide as the type.
     fn pieces(&self, e: &Expect, operand: &Operand) -> bool {
         let Some(ty) = e.ty else { return false };
         if let OperandKind::Register(used) = &operand.kind {
@@ -300,7 +309,7 @@ impl Parser<'_> {
         Ok(first && (pair.1.kind == OperandKind::Sink || self.plain_predicate(&pair.1)))
     }
 
-    /// `d|p`, where `p` is needed.
+    /// `d|p`, both required.
     fn both(&self, e: &Expect, operand: &Operand) -> Result<(), Bad> {
         match &operand.kind {
             OperandKind::Pair(pair) if self.plain_predicate(&pair.1) && self.pair(e, operand)? => Ok(()),
@@ -312,17 +321,19 @@ impl Parser<'_> {
     fn predicates(&self, operand: &Operand) -> bool {
         let one = |o: &Operand| o.kind == OperandKind::Sink || self.plain_predicate(o);
         match &operand.kind {
-            OperandKind::Pair(pair) => one(&pair.0) && one(&pair.1),
-            _ => self.plain_predicate(operand),
+            OperandKind::Pair(pair) => {
+                one(&pair.0) && self.plain_predicate(&pair.1) || self.plain_predicate(&pair.0) && one(&pair.1)
+            }
+            _ => one(operand),
         }
     }
 
-    /// A predicate register, not negated.
+    /// A predicate register without negation.
     fn plain_predicate(&self, operand: &Operand) -> bool {
         matches!(&operand.kind, OperandKind::Register(used) if !used.not) && self.predicate(operand)
     }
 
-    /// A predicate register or a constant.
+    /// A predicate register, negated or not, or a constant.
     fn predicate(&self, operand: &Operand) -> bool {
         match &operand.kind {
             OperandKind::Register(used) => {
@@ -335,12 +346,12 @@ impl Parser<'_> {
         }
     }
 
-    /// An address, in the state space that the instruction names.
+    /// An address in the state space of the instruction.
     fn memory(&self, e: &Expect, operand: &Operand) -> Result<(), Bad> {
         let name = e.op.name();
         let base = match &operand.kind {
             OperandKind::Address(address) if address.rest.is_empty() => address.base,
-            OperandKind::Symbol { symbol, .. } => AddressBase::Symbol(*symbol),
+            OperandKind::Symbol { symbol, indexed: true, .. } => AddressBase::Symbol(*symbol),
             _ => return Err(mismatch(e, operand)),
         };
         match base {
@@ -379,11 +390,19 @@ impl Parser<'_> {
     }
 }
 
+/// The element of a vector of one, which `mov` takes as a scalar.
+fn only_element(operand: &Operand) -> &Operand {
+    match &operand.kind {
+        OperandKind::Vector(elements) if elements.len() == 1 => &elements[0],
+        _ => operand,
+    }
+}
+
 fn mismatch(e: &Expect, operand: &Operand) -> Bad {
     (operand.pos, format!("Arguments mismatch for instruction '{}'", e.op.name()))
 }
 
-/// The state space without what narrows it.
+/// The state space without its qualifier: `.shared::cluster` becomes `.shared`.
 fn family(space: Space) -> Space {
     match space {
         Space::SharedCta | Space::SharedCluster => Space::Shared,
@@ -401,14 +420,15 @@ fn is_integer(ty: ScalarType) -> bool {
     matches!(ty.class(), TypeClass::Unsigned | TypeClass::Signed | TypeClass::Bits)
 }
 
-/// Whether an operand of a type can be a register of type `.f16x2`, which is no number of the type.
+/// Whether an operand of this type accepts a `.f16x2` register, although the types differ.
 fn takes_halves(operand: ScalarType, wide: bool) -> bool {
     use TypeClass::*;
     let size = operand.bits() == 32 || wide && operand.bits() < 32;
     size && matches!(operand.class(), Unsigned | Signed | UnsignedVector | SignedVector)
 }
 
-/// Whether a register of a type can be an operand of a type; `wide`: also a register of more bits.
+/// Whether a register of one type can be an operand of another. With `wide`, the register may have
+/// more bits than the operand.
 fn compatible(register: ScalarType, operand: ScalarType, wide: bool) -> bool {
     use TypeClass::*;
     let (have, want) = (register.class(), operand.class());
@@ -427,8 +447,8 @@ fn compatible(register: ScalarType, operand: ScalarType, wide: bool) -> bool {
     }
 }
 
-/// Whether a constant can be an operand of a type: untyped bits take a float of their width, packed and half-precision
-/// types take none.
+/// Whether a constant can be an operand of a type. Untyped bits take a float of their width; packed
+/// and half-precision types take no constants.
 fn takes_constant(ty: ScalarType, value: Constant) -> bool {
     use TypeClass::*;
     match (ty.class(), value) {

@@ -1,9 +1,10 @@
 //! The syntax tree of one PTX module, with every name resolved.
 //!
-//! Made by the parser, read by lowering and by the PTX interpreter. Invariants of a tree that `parse` returned without
-//! an error: each id points into its table; scopes are gone (two registers of the same name in different scopes are two
-//! [`RegId`]s, and only registers that occur are in the table); each instruction matches a row of `tables/ptx`, with its
-//! modifiers and types sorted into fields; constant expressions are folded. Every item has the position of its name.
+//! The parser builds it; lowering and the PTX interpreter read it. In a tree that `parse` returned
+//! without an error, each id indexes its table, each instruction matches a row of `tables/ptx` with
+//! its modifiers and types sorted into fields, and constant expressions are folded. Scopes are
+//! flattened: two registers of the same name in different scopes have two [`RegId`]s, and only
+//! registers that occur are in the table. Every item has the position of its name.
 
 use crate::diag::Pos;
 use crate::tables::ptx::{Modifiers, Op, RowId, ScalarType, Space, SpecialRegister};
@@ -35,14 +36,16 @@ entity_impl!(FunctionId, "function");
 pub struct Module {
     /// `.version major.minor`
     pub version: (u32, u32),
+    /// The `.target` directive; of several files, the one for the highest target.
     pub target: Target,
     /// In bits: 32 or 64.
     pub address_size: u32,
-    /// Everything that an operand can name by a symbol, module level and function level in one table.
+    /// Everything that an operand can name by a symbol: module-level and function-level symbols
+    /// share one table.
     pub symbols: PrimaryMap<SymbolId, Symbol>,
     /// Module-level variables in source order.
     pub globals: Vec<SymbolId>,
-    /// In order of first declaration. A declaration and its definition share one entry.
+    /// In order of first declaration; a declaration and its definition share one entry.
     pub functions: PrimaryMap<FunctionId, Function>,
     /// `.file index "name"`
     pub files: Vec<File>,
@@ -71,12 +74,13 @@ pub struct Target {
 /// A named thing other than a register or a label.
 #[derive(Clone, Debug)]
 pub struct Symbol {
+    /// As written.
     pub name: String,
     pub pos: Pos,
     pub kind: SymbolKind,
 }
 
-/// What a symbol stands for.
+/// The kinds of symbols.
 #[derive(Clone, Debug)]
 pub enum SymbolKind {
     Variable(Variable),
@@ -92,11 +96,13 @@ pub enum SymbolKind {
 pub struct Variable {
     pub linkage: Linkage,
     pub space: Space,
+    /// Type of one element.
     pub ty: ScalarType,
     /// Elements of the vector type: 1, 2, 4.
     pub vector: u32,
-    /// Array dimensions, outermost first; empty for a scalar. A dimension of `None` is `[]`: taken from the initialiser
-    /// where there is one, otherwise of unknown extent (`.extern .shared .b8 s[]`).
+    /// Array dimensions, outermost first; empty for a scalar. A dimension of `None` is `[]`: taken
+    /// from the initialiser where there is one, otherwise of unknown extent (`.extern .shared .b8
+    /// s[]`).
     pub dimensions: SmallVec<[Option<u64>; 1]>,
     /// In bytes, a power of two: as written, otherwise the natural alignment.
     pub align: u64,
@@ -108,11 +114,13 @@ pub struct Variable {
     pub managed: bool,
     /// `.attribute(.unified(a, b))`
     pub unified: Option<(u64, u64)>,
-    /// Flattened, one entry for each initialised element in memory order; the rest is zero. Empty: no initialiser.
+    /// Flattened, one entry for each initialised element in memory order; the rest is zero. Empty:
+    /// no initialiser.
     pub init: Vec<Initializer>,
 }
 
-/// One initialised element. It starts `offset` bytes into the variable and is as wide as the element type.
+/// One initialised element. It starts `offset` bytes into the variable and is as wide as the
+/// element type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Initializer {
     pub offset: u64,
@@ -139,7 +147,7 @@ pub enum InitValue {
 pub struct PointerAttributes {
     /// `None`: generic.
     pub space: Option<Space>,
-    /// In bytes; 4 where it is not written.
+    /// In bytes; 4 if not written.
     pub align: u64,
 }
 
@@ -158,7 +166,9 @@ pub enum Linkage {
 #[derive(Clone, Debug)]
 pub struct Function {
     pub name: String,
+    /// Position of the name.
     pub pos: Pos,
+    /// The function's entry in [`Module::symbols`].
     pub symbol: SymbolId,
     pub is_entry: bool,
     pub linkage: Linkage,
@@ -169,7 +179,8 @@ pub struct Function {
     /// Only registers that are parameters or occur in the body.
     pub registers: PrimaryMap<RegId, Register>,
     pub labels: PrimaryMap<LabelId, Label>,
-    /// `.local`, `.shared`, `.param` (call arguments), `.global`, `.const` variables declared in the body.
+    /// `.local`, `.shared`, `.param` (call arguments), `.global`, `.const` variables declared in
+    /// the body.
     pub variables: Vec<SymbolId>,
     /// `None`: declared only.
     pub body: Option<Vec<Statement>>,
@@ -180,7 +191,8 @@ pub struct Function {
 /// A parameter or a result.
 #[derive(Clone, Debug)]
 pub enum Parameter {
-    /// `.param`: an entry's parameter in constant bank 0, or a function's by value. The symbol is a variable of space `Param`.
+    /// `.param`: an entry's parameter in constant bank 0, or a function's by value. The symbol is a
+    /// variable of space `Param`.
     Memory(SymbolId),
     /// `.reg` of a `.func`.
     Register(RegId),
@@ -196,21 +208,32 @@ impl Parameter {
     }
 }
 
-/// Performance-tuning and other directives between a function's head and its body. `None`: not written.
+/// Performance-tuning and other directives between a function's head and its body. `None`: absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Directives {
+    /// `.maxntid`, in threads per dimension.
     pub max_threads: Option<[u32; 3]>,
+    /// `.reqntid`, in threads per dimension.
     pub required_threads: Option<[u32; 3]>,
+    /// `.minnctapersm`
     pub min_blocks_per_sm: Option<u32>,
+    /// `.maxnctapersm`
     pub max_blocks_per_sm: Option<u32>,
+    /// `.maxnreg`
     pub max_registers: Option<u32>,
+    /// `.noreturn`
     pub no_return: bool,
+    /// `.reqnctapercluster`, in blocks per dimension.
     pub required_cluster: Option<[u32; 3]>,
+    /// `.maxclusterrank`
     pub max_cluster_rank: Option<u32>,
+    /// `.explicitcluster`
     pub explicit_cluster: bool,
+    /// `.blocksareclusters`
     pub blocks_are_clusters: bool,
-    /// `.abi_preserve n` and `.abi_preserve_control n`
+    /// `.abi_preserve n`
     pub abi_preserve: Option<u32>,
+    /// `.abi_preserve_control n`
     pub abi_preserve_control: Option<u32>,
     /// `.attribute(.unified(a, b))`
     pub unified: Option<(u64, u64)>,
@@ -232,7 +255,7 @@ pub struct Register {
     pub ty: ScalarType,
     /// Elements of the vector type: 1, 2, 4.
     pub vector: u32,
-    /// Of its declaration.
+    /// Position of the declaration.
     pub pos: Pos,
 }
 
@@ -241,21 +264,25 @@ pub struct Register {
 pub struct Label {
     pub name: String,
     pub pos: Pos,
-    /// `name: .branchtargets a, b;`: the targets of a `brx.idx`; empty for a place in the code.
+    /// `name: .branchtargets a, b;`: the targets of a `brx.idx`. Empty for an ordinary label.
     pub targets: Vec<LabelId>,
 }
 
 /// `.callprototype`
 #[derive(Clone, Debug)]
 pub struct Prototype {
+    /// What the callee returns, in order.
     pub results: Vec<PrototypeParameter>,
     pub params: Vec<PrototypeParameter>,
+    /// `.noreturn`
     pub no_return: bool,
+    /// `.abi_preserve n`
     pub abi_preserve: Option<u32>,
+    /// `.abi_preserve_control n`
     pub abi_preserve_control: Option<u32>,
 }
 
-/// A parameter of a prototype: its layout.
+/// A parameter of a prototype, reduced to its layout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrototypeParameter {
     /// `.reg` instead of `.param`.
@@ -268,13 +295,14 @@ pub struct PrototypeParameter {
     pub align: u64,
 }
 
-/// One thing in a body, in source order. Nearly all are instructions, so the large variant is the one to be fast for.
+/// One element of a body, in source order. Nearly all are instructions, so the large variant is not
+/// boxed.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug)]
 pub enum Statement {
     Label(LabelId),
     Instruction(Instruction),
-    /// `.loc`: holds for what follows.
+    /// `.loc`: applies to the instructions after it.
     Location(Location),
     Pragma(Pragma),
 }
@@ -283,6 +311,7 @@ pub enum Statement {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Location {
     pub pos: Pos,
+    /// Number of a [`File`].
     pub file: u32,
     pub line: u32,
     pub column: u32,
@@ -292,7 +321,9 @@ pub struct Location {
 /// The call site of inlined code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InlinedAt {
+    /// Label in a debug section that starts the function's name.
     pub function_name: String,
+    /// Byte offset that `+n` adds to the label.
     pub name_offset: i64,
     pub file: u32,
     pub line: u32,
@@ -302,19 +333,20 @@ pub struct InlinedAt {
 /// One instruction.
 #[derive(Clone, Debug)]
 pub struct Instruction {
-    /// Of the opcode, not of the guard.
+    /// Position of the opcode, not of the guard.
     pub pos: Pos,
     pub guard: Option<Guard>,
     /// The operation, as `tables/ptx` names it (`add`, `ld`, `shfl.sync`).
     pub op: Op,
-    /// The row of `tables/ptx` which it matches.
+    /// The matching row of `tables/ptx`.
     pub row: RowId,
-    /// What stands between operation and types, in any order.
+    /// The modifiers between operation and types; their order is not kept.
     pub mods: Modifiers,
     /// Type suffixes in source order: `cvt.f32.s32` has two.
     pub types: SmallVec<[ScalarType; 2]>,
-    /// In source order. A `call` always has at least three: the results (a `List`, empty if none), what is called
-    /// (`Symbol` or `Register`), the arguments (a `List`); then the prototype or the target list (`Symbol`), if any.
+    /// In source order. A `call` always has at least three: the results (a `List`, empty if none),
+    /// the callee (`Symbol` or `Register`) and the arguments (a `List`); then the prototype or
+    /// target list (`Symbol`), if any.
     pub operands: SmallVec<[Operand; 4]>,
 }
 
@@ -343,6 +375,8 @@ pub enum OperandKind {
     Symbol {
         symbol: SymbolId,
         offset: i64,
+        /// Written `name[i]`, which also stands where an address does.
+        indexed: bool,
     },
     /// `[…]`
     Address(Address),
@@ -358,7 +392,7 @@ pub enum OperandKind {
     List(Vec<Operand>),
 }
 
-/// A register as it is used.
+/// One use of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterUse {
     pub register: RegId,
@@ -380,18 +414,18 @@ pub enum Part {
     Byte(u8),
     /// `.h0`, `.h1` of a video instruction.
     Half(u8),
-    /// `.b3210` or `.h10` of one.
+    /// `.b3210` or `.h10` of a video instruction.
     Lanes(Lanes),
 }
 
 /// Bytes or halves of a video instruction of two or four lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lanes {
-    /// Halves, else bytes.
+    /// Halves if true, bytes otherwise.
     pub halves: bool,
-    /// How many are named.
+    /// Number of lanes named.
     pub count: u8,
-    /// Their numbers, the last one written first.
+    /// Lane numbers, in reverse order of writing.
     pub at: [u8; 4],
 }
 
@@ -401,13 +435,14 @@ pub struct Address {
     pub base: AddressBase,
     /// In bytes.
     pub offset: i64,
-    /// What follows the base inside the brackets: a sampler, coordinates. Empty for plain memory.
+    /// The operands after the base inside the brackets: a sampler, coordinates. Empty for plain
+    /// memory.
     pub rest: Vec<Operand>,
     /// `[…].unified`: the address of a constant, unified over the GPUs of the system.
     pub unified: bool,
 }
 
-/// Where an address starts.
+/// The base of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressBase {
     /// `[imm]`
@@ -419,7 +454,7 @@ pub enum AddressBase {
 /// A folded constant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Constant {
-    /// 64 bits; `unsigned` has a meaning only while folding.
+    /// 64 bits; `unsigned` matters only while folding.
     Int { bits: u64, unsigned: bool },
     /// `0f3F800000`
     F32(u32),
@@ -431,14 +466,18 @@ pub enum Constant {
 #[derive(Clone, Debug, PartialEq)]
 pub struct File {
     pub index: u32,
+    /// As written, with its directory.
     pub name: String,
+    /// In seconds since 1970.
     pub timestamp: Option<u64>,
+    /// In bytes.
     pub size: Option<u64>,
 }
 
 /// Debug data as text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DebugSection {
+    /// Name of the section.
     pub name: String,
     /// One entry per line: `.b8 1, 2` or a label.
     pub lines: Vec<String>,

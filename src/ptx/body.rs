@@ -1,7 +1,8 @@
-//! Function bodies: scopes, declarations, labels, `.loc`.
+//! Parses function bodies: scopes, declarations, labels, `.loc`.
 //!
-//! Input: the cursor at the opening brace. Output: the flat list of statements. Invariants: nesting is kept on a list,
-//! not on the stack, and is limited; an error in one statement does not hide the next.
+//! The result is a flat list of statements. Scopes are kept on an explicit stack of limited depth,
+//! so deep nesting cannot overflow the call stack. An error in one statement does not hide errors
+//! in the next.
 
 use super::ast::*;
 use super::lexer::{Tok, Token};
@@ -12,7 +13,7 @@ use cranelift_entity::SecondaryMap;
 const MAX_SCOPES: usize = 1000;
 
 impl<'a> Parser<'a> {
-    /// Everything between the braces; the closing one is left.
+    /// Parses everything between the braces; the closing brace stays unread.
     pub fn function_body(&mut self) -> Vec<Statement> {
         let mut out = Vec::new();
         let outside = self.body.depth();
@@ -92,7 +93,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `name:`, and what is bound to it: a place, a list of targets, a prototype.
+    /// `name:` together with what it is bound to: a branch target, a list of targets, or a
+    /// prototype.
     fn label(&mut self, out: &mut Vec<Statement>) -> Parse<()> {
         let name = self.next();
         self.next();
@@ -122,7 +124,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Enters a prototype or a list of callees under its label.
+    /// Binds a prototype or a list of callees to its label.
     fn bind(&mut self, name: Token, kind: SymbolKind) {
         let text = self.text(name);
         let symbol = self.new_symbol(text, name.pos, kind);
@@ -199,7 +201,7 @@ impl<'a> Parser<'a> {
         Ok(location)
     }
 
-    /// One plain integer: of a `.loc`, a directive, an alignment.
+    /// One unsigned integer literal, as `.loc`, directives and alignments take.
     pub fn plain(&mut self) -> Parse<u32> {
         let token = self.peek();
         if token.tok != Tok::Int {
@@ -214,7 +216,7 @@ impl<'a> Parser<'a> {
 }
 
 impl Statement {
-    /// Replaces each label by what a map says.
+    /// Renumbers all labels.
     pub(super) fn remap_labels(&mut self, map: &SecondaryMap<LabelId, LabelId>) {
         match self {
             Statement::Label(label) => *label = map[*label],

@@ -1,26 +1,26 @@
-//! What is passed in a call beside what the callee declares.
+//! Checks the arguments and results of a call against the callee's declaration or prototype.
 //!
-//! Input: the operands of a call and the parameters of a function or a prototype. Output: errors in the incumbent's words. Rules, as
-//! ptxas 13.0.88 has them: sizes are equal, arrays stand for arrays, floats for floats and integers for integers where neither is of a
-//! bit type; alignments are equal, that of a register being its size.
+//! Errors have the wording of ptxas. The rules are those of ptxas 13.0.88: sizes and alignments are
+//! equal (a register's alignment is its size), arrays match arrays, and floats match floats and
+//! integers match integers unless one of the two types is untyped bits.
 
 use super::ast::{Constant, FunctionId, Operand, OperandKind, Parameter, Prototype, SymbolKind};
 use super::parser::Parser;
 use crate::tables::ptx::{ScalarType, Space, TypeClass};
 
-/// What one side says of a value.
+/// Layout of a value on one side of the call.
 #[derive(Clone, Copy)]
 struct Shape {
     ty: ScalarType,
-    /// In bytes; 0 where it is unknown.
+    /// In bytes; 0 if unknown.
     size: u64,
     align: u64,
     array: bool,
-    /// Elements of a vector register.
+    /// Elements of a vector register; 1 for a scalar.
     vector: u32,
 }
 
-/// A parameter of what is called, by name.
+/// A result or parameter of the callee, with its name if it has one.
 pub struct Formal {
     name: String,
     shape: Shape,
@@ -47,7 +47,7 @@ impl Parser<'_> {
         (all(&function.results), all(&function.params))
     }
 
-    /// Those of a prototype; its parameters have no names.
+    /// The results and parameters of a prototype; they have no names.
     pub fn formals_of_prototype(prototype: &Prototype) -> (Vec<Formal>, Vec<Formal>) {
         let formal = |p: &super::ast::PrototypeParameter| {
             let array = !p.in_register && p.size != u64::from(p.ty.bits().div_ceil(8));
@@ -57,7 +57,7 @@ impl Parser<'_> {
         (prototype.results.iter().map(formal).collect(), prototype.params.iter().map(formal).collect())
     }
 
-    /// Says what of the arguments cannot be one at all.
+    /// Reports the arguments that cannot be arguments at all.
     pub fn check_arguments(&mut self, arguments: &[Operand], formals: &[Formal]) {
         for (argument, formal) in arguments.iter().zip(formals) {
             let name = match &argument.kind {
@@ -80,7 +80,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Says what of the values does not match.
+    /// Reports the values whose layout does not match their formal.
     pub fn check_passed(&mut self, values: &[Operand], formals: &[Formal]) {
         for (value, formal) in values.iter().zip(formals) {
             let shape = formal.shape;
@@ -125,7 +125,7 @@ impl Parser<'_> {
                 }
                 _ => Passed::Unknown,
             },
-            OperandKind::Symbol { symbol, offset: 0 } => match &self.module.symbols[*symbol].kind {
+            OperandKind::Symbol { symbol, offset: 0, .. } => match &self.module.symbols[*symbol].kind {
                 SymbolKind::Variable(v) if matches!(v.space, Space::Param | Space::ParamFunc) && v.size > 0 => {
                     let array = !v.dimensions.is_empty() || v.vector > 1;
                     Passed::Value(Shape { ty: v.ty, size: v.size, align: v.align, array, vector: 1 })
@@ -139,10 +139,10 @@ impl Parser<'_> {
     }
 }
 
-/// What is known of a value that is passed.
+/// What is known about a value that is passed.
 enum Passed {
     Value(Shape),
-    /// A constant without a point, and one with.
+    /// A constant without a decimal point, and one with.
     Integer,
     Float,
     Unknown,
@@ -151,7 +151,7 @@ enum Passed {
 impl Shape {
     fn fits(self, formal: Shape) -> bool {
         let apart = is_float(self.ty) && is_integer(formal.ty) || is_integer(self.ty) && is_float(formal.ty);
-        // Vectors of floats and of integers stand for each other.
+        // A float vector matches an integer vector.
         let apart = apart && self.vector <= 1;
         self.size == formal.size && self.array == formal.array && self.vector == formal.vector && !apart
     }

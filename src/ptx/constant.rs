@@ -1,7 +1,7 @@
-//! Constant expressions, folded while they are read.
+//! Parses and folds constant expressions into one [`Constant`].
 //!
-//! Input: tokens of an expression over integer and float literals. Output: one [`Constant`]. Invariants: integers are
-//! 64 bits, signed unless an operand is unsigned; arithmetic wraps; nesting is limited. Source: PTX ISA 9.0, 4.5.
+//! Integers are 64 bits wide, signed unless an operand is unsigned, and wrap. Nesting is limited.
+//! Source: PTX ISA 9.0, section 4.5.
 
 use super::ast::Constant;
 use super::lexer::{Tok, Token};
@@ -13,7 +13,7 @@ const MAX_DEPTH: u32 = 64;
 /// Threads of a warp, the value of `WARP_SZ` (PTX ISA 9.0, 4.4).
 const WARP_SIZE: u64 = 32;
 
-/// Binary operators by falling precedence; those of one string have the same.
+/// Binary operators by falling precedence; operators in one string share a precedence.
 const LEVELS: [&[&str]; 10] = [
     &["||"],
     &["&&"],
@@ -41,7 +41,7 @@ impl<'a> Parser<'a> {
 
     /// A constant expression.
     pub fn constant(&mut self) -> Parse<Constant> {
-        // A literal alone, which nearly every constant is, need not go through the levels.
+        // Nearly every constant is a single literal, which need not pass through the levels.
         let (token, after) = (self.peek(), self.peek_ahead(1));
         if matches!(token.tok, Tok::Int | Tok::Float) && matches!(self.text(after), "," | ";" | "]" | "}") {
             self.next();
@@ -67,6 +67,7 @@ impl<'a> Parser<'a> {
     }
 
     fn conditional(&mut self, depth: u32) -> Parse<Constant> {
+        let pos = self.pos();
         let condition = self.binary(0, depth)?;
         if !self.accept_sign("?") {
             return Ok(condition);
@@ -75,6 +76,9 @@ impl<'a> Parser<'a> {
         let yes = self.conditional(depth + 1)?;
         self.expect_sign(":")?;
         let no = self.conditional(depth + 1)?;
+        if [condition, yes, no].iter().any(|value| !matches!(value, Constant::Int { .. })) {
+            return Err(self.error(pos, "Integer constant expression expected"));
+        }
         Ok(if truth(condition) { yes } else { no })
     }
 
@@ -118,6 +122,11 @@ impl<'a> Parser<'a> {
             }
             (Tok::Sign, sign @ ("-" | "+" | "~" | "!")) => {
                 self.next();
+                // ptxas takes no sign in front of the bits of an f32, but one in front of `(0f…)`.
+                let bits = self.peek();
+                if bits.tok == Tok::Float && self.text(bits).to_ascii_lowercase().starts_with("0f") {
+                    return Err(self.unexpected());
+                }
                 let value = self.unary(depth + 1)?;
                 prefix(sign, value).ok_or(()).map_err(|()| self.error(token.pos, "Integer constant expected"))
             }
@@ -161,7 +170,7 @@ fn int(bits: u64) -> Constant {
     Constant::Int { bits, unsigned: false }
 }
 
-/// An integer literal; without `U` it is signed where it fits.
+/// An integer literal; without `U` it is signed if it fits.
 pub fn parse_int(text: &str) -> Option<Constant> {
     let (body, marked) = text.strip_suffix('U').map_or((text, false), |body| (body, true));
     let lower = body.to_ascii_lowercase();

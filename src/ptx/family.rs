@@ -1,8 +1,8 @@
 //! Parameterised names: `%r<100>` declares `%r0` to `%r99`.
 //!
-//! Input: declarations and uses. Output: what a name stands for. Invariants: a register or variable is made when one of
-//! its names is first used, and only then; zeros may stand before its number, `%r01` is `%r1`; all digits at the end of a
-//! name are its number, so that no use finds `%r1<2>`.
+//! A register or variable is created only when one of its names is first used. Leading zeros are
+//! ignored (`%r01` is `%r1`). All digits at the end of a name are its number, so no use ever
+//! resolves to a member of `%r1<2>`.
 
 use super::ast::{Register, SymbolId, SymbolKind, Variable};
 use super::lexer::Token;
@@ -12,13 +12,14 @@ use super::variable::Head;
 use crate::diag::Pos;
 use std::collections::HashMap;
 
-/// What each name of a declaration is.
+/// What each member of a declaration is.
 #[derive(Clone, Debug)]
 pub enum Member {
     Register(Register),
     Variable(Box<Variable>, Pos),
 }
 
+/// One parameterised declaration.
 #[derive(Debug)]
 struct Family {
     count: u32,
@@ -32,21 +33,22 @@ pub struct Families<'a> {
     made: HashMap<(&'a str, u32), Name>,
 }
 
-/// One name of a declaration: what stands before the number, and the number.
+/// A member's name, split into the base and the number.
 pub type Numbered<'a> = (&'a str, u32);
 
 impl<'a> Families<'a> {
+    /// Removes all declarations and keeps the memory.
     pub fn clear(&mut self) {
         self.rows.clear();
         self.made.clear();
     }
 
-    /// Entries that there is room for.
+    /// Capacity of the larger of the two tables.
     pub fn room(&self) -> usize {
         self.rows.capacity().max(self.made.capacity())
     }
 
-    /// Declares `base<count>`; `false` if that is there already.
+    /// Declares `base<count>`; returns `false` if the base is declared already.
     pub fn declare(&mut self, base: &'a str, count: u32, member: Member) -> bool {
         let fresh = !self.has(base);
         if fresh {
@@ -55,11 +57,12 @@ impl<'a> Families<'a> {
         fresh
     }
 
+    /// Whether `base<n>` is declared.
     pub fn has(&self, base: &str) -> bool {
         self.rows.contains_key(base)
     }
 
-    /// The declaration that a name belongs to.
+    /// The declaration that covers a name.
     pub fn find(&self, name: &'a str) -> Option<(Numbered<'a>, &Member)> {
         if self.rows.is_empty() {
             return None;
@@ -71,24 +74,25 @@ impl<'a> Families<'a> {
         Some(((base, number), &family.member))
     }
 
-    /// Whether a name belongs to one of the declarations.
+    /// Whether one of the declarations covers a name.
     pub fn declares(&self, name: &str) -> bool {
         let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
         let (base, number) = name.split_at(name.len() - digits);
         self.rows.get(base).is_some_and(|family| number.parse::<u32>().is_ok_and(|number| number < family.count))
     }
 
-    /// What has been made of a name.
+    /// The register or symbol created for a member, if any.
     pub fn made(&self, numbered: Numbered<'a>) -> Option<Name> {
         self.made.get(&numbered).copied()
     }
 
+    /// Records the register or symbol created for a member.
     pub fn make(&mut self, numbered: Numbered<'a>, name: Name) {
         self.made.insert(numbered, name);
     }
 }
 
-/// The number at the end of a name as a declaration of it alone would have it: decimal, without leading zeros.
+/// The number at the end of a name, if it is written canonically: decimal, without leading zeros.
 pub fn plain_number(tail: &str) -> Option<u32> {
     let plain =
         !tail.is_empty() && tail.bytes().all(|b| b.is_ascii_digit()) && (tail.len() == 1 || !tail.starts_with('0'));
@@ -96,7 +100,7 @@ pub fn plain_number(tail: &str) -> Option<u32> {
 }
 
 impl<'a> Parser<'a> {
-    /// `<count>` behind a name of a declaration.
+    /// Parses `<count>` after the name in a declaration.
     pub fn family(&mut self, head: &Head, linkage: super::ast::Linkage, name: Token, at_module: bool) -> Parse<()> {
         self.expect_sign("<")?;
         let count = self.plain()?;
@@ -125,7 +129,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A register or symbol of the function being read.
+    /// Resolves a register or symbol of the function being read.
     pub fn find_local(&mut self, name: &'a str) -> Option<Name> {
         if let Some(found) = self.body.find(name) {
             return Some(found);
@@ -136,7 +140,7 @@ impl<'a> Parser<'a> {
         Some(Name::Symbol(symbol))
     }
 
-    /// A symbol of the module.
+    /// Resolves a symbol of the module.
     pub fn find_global(&mut self, name: &'a str) -> Option<SymbolId> {
         if let Some(found) = self.names.get(name) {
             return Some(*found);
@@ -153,7 +157,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The name as it is without zeros before its number.
+/// The name without leading zeros in its number.
 pub fn canonical((base, number): Numbered) -> String {
     format!("{base}{number}")
 }

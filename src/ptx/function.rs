@@ -1,7 +1,7 @@
-//! Functions: heads, parameters, directives, prototypes.
+//! Parses functions: heads, parameters, directives, prototypes.
 //!
-//! Input: the cursor at `.entry` or `.func`. Output: an entry of `Module::functions`, with its body if there is one.
-//! Invariant: a declaration and a definition of one name share one entry and agree in their parameters.
+//! Each `.entry` or `.func` becomes an entry of `Module::functions`, with its body if it has one. A
+//! declaration and a definition of one name share one entry and agree in their parameters.
 
 use super::ast::*;
 use super::lexer::Token;
@@ -12,11 +12,15 @@ use crate::diag::{Diagnostic, Pos};
 use crate::tables::ptx::{DIRECTIVES, Limit, Op, Space, TypeClass};
 use cranelift_entity::PrimaryMap;
 
-/// Most parameters that a function may have.
+/// Largest number of parameters of a function.
 const MAX_PARAMETERS: usize = 16384;
 
-/// Which triple of a directive.
+/// The three dimensions of a directive.
 type Triple = [u32; 3];
+
+/// Names of languages that `.language` takes, and the highest number. Source: ptxas 13.5.37.
+const LANGUAGES: [&str; 7] = ["UNKNOWN", "SASS", "NVSAL", "PTX", "NVVM", "FORTRAN", "OPTIX"];
+const MOST_LANGUAGE: u32 = 10;
 
 impl<'a> Parser<'a> {
     /// `.entry` or `.func`, after its linkage.
@@ -81,7 +85,8 @@ impl<'a> Parser<'a> {
             let body = self.function_body();
             function.body = Some(body);
             function.end = self.pos();
-            // The closing brace is missing only at the end of the file, which has been reported.
+            // A missing closing brace is possible only at the end of the file, where it has been
+            // reported.
             self.accept_sign("}");
         } else {
             function.end = self.expect_sign(";")?.pos;
@@ -90,7 +95,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Enters a function's name, so that its own body can call it.
+    /// Enters a function's name before its body, so that the body can call it.
     fn declare_function(&mut self, function: &mut Function, name: Token) -> Parse<FunctionId> {
         let text = self.text(name);
         let Some(&symbol) = self.names.get(text) else {
@@ -117,7 +122,8 @@ impl<'a> Parser<'a> {
         Ok(id)
     }
 
-    /// What two declarations of a parameter must agree in: bits of a register, or bytes in memory.
+    /// Sizes that two declarations of a parameter must agree in: bits of a register, or bytes in
+    /// memory.
     fn shapes(&self, params: &[Parameter], registers: &PrimaryMap<RegId, Register>) -> Vec<(u32, u64)> {
         let shape = |param: &Parameter| match param {
             Parameter::Register(id) => (registers[*id].ty.bits(), 0),
@@ -129,7 +135,7 @@ impl<'a> Parser<'a> {
         params.iter().map(shape).collect()
     }
 
-    /// Moves what the body declared into the function and the function into the module.
+    /// Moves the body's declarations into the function and the function into the module.
     fn finish_function(&mut self, id: FunctionId, mut function: Function) {
         let mut body = std::mem::take(&mut self.body);
         function.registers = std::mem::take(&mut body.registers);
@@ -145,7 +151,7 @@ impl<'a> Parser<'a> {
         self.check_labels(&function);
         let old = &mut self.module.functions[id];
         if function.body.is_some() || old.body.is_none() {
-            // A definition without a linkage of its own has that of its declaration.
+            // A definition without its own linkage inherits that of its declaration.
             if function.linkage == Linkage::Internal && old.linkage != Linkage::Extern {
                 function.linkage = old.linkage;
             }
@@ -154,7 +160,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// An indexed branch goes to a list of targets, every other branch to a place.
+    /// Checks branch targets: an indexed branch takes a list of targets, every other branch a place
+    /// in the code.
     fn check_labels(&mut self, function: &Function) {
         for statement in function.body.iter().flatten() {
             let Statement::Instruction(instruction) = statement else { continue };
@@ -250,6 +257,7 @@ impl<'a> Parser<'a> {
                 ".noreturn" => d.no_return = true,
                 ".explicitcluster" => d.explicit_cluster = true,
                 ".blocksareclusters" => d.blocks_are_clusters = true,
+                ".language" => self.language()?,
                 ".abi_preserve" => d.abi_preserve = Some(self.plain()?),
                 ".abi_preserve_control" => d.abi_preserve_control = Some(self.plain()?),
                 _ => {
@@ -275,7 +283,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Complains of a directive that the file's version has no longer, or warns of it.
+    /// Reports a directive that the file's version has removed (error) or deprecated (warning).
     fn check_gone_directive(&mut self, text: &str, pos: Pos) {
         let Some([deprecated, gone]) = DIRECTIVES.get(text).and_then(|info| info.gone) else { return };
         if self.module.version >= gone {
@@ -287,7 +295,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What the head of an entry must be as a whole; the cursor is behind its directives.
+    /// Checks an entry's head as a whole; the cursor is behind its directives.
     fn check_entry(&mut self, function: &Function) {
         let pos = self.pos();
         let d = &function.directives;
@@ -315,6 +323,25 @@ impl<'a> Parser<'a> {
             let what = format!("Kernel parameter size larger than {older} bytes");
             self.need(super::requirements::Subject::Feature(&what, Limit::EntryParameters.needs()), pos);
         }
+    }
+
+    /// The language that the source was written in, by name or number: checked, and without effect
+    /// on code.
+    fn language(&mut self) -> Parse<()> {
+        let pos = self.pos();
+        if self.peek().tok == super::lexer::Tok::Str {
+            let name = self.expect_string()?.to_string();
+            if !LANGUAGES.contains(&name.to_ascii_uppercase().as_str()) {
+                self.error(pos, format!("Parsing error near '{name}': Invalid language name"));
+            }
+            return Ok(());
+        }
+        let value = self.plain()?;
+        if value > MOST_LANGUAGE {
+            let range = format!("out of range, expected to be in range [0..{MOST_LANGUAGE}]");
+            self.error(pos, format!("Value '{value}' for 'directive .language' {range}"));
+        }
+        Ok(())
     }
 
     fn positive(&mut self, directive: &str) -> Parse<u32> {

@@ -1,7 +1,8 @@
-//! Initialisers of variables.
+//! Parses initialisers of variables.
 //!
-//! Input: the cursor behind `=`. Output: the initialised elements of a variable, and its extent where `[]` left it open.
-//! Invariants: elements are in memory order and inside the variable; nesting is limited by the number of dimensions.
+//! The result is the list of initialised elements, and the extent of the variable where `[]` left
+//! it open. Elements are in memory order and inside the variable. Nesting is limited by the number
+//! of dimensions.
 
 use super::ast::{Constant, InitValue, Initializer, SymbolKind, Variable};
 use super::lexer::Tok;
@@ -13,7 +14,7 @@ use crate::diag::Pos;
 use crate::tables::ptx::{ScalarType, Space, TypeClass};
 
 impl<'a> Parser<'a> {
-    /// What follows `=`.
+    /// Parses what follows `=`.
     pub fn initializer(&mut self, variable: &mut Variable) -> Parse<()> {
         if variable.ty.class() == TypeClass::Opaque {
             return self.skip_fields();
@@ -23,7 +24,7 @@ impl<'a> Parser<'a> {
             extents.push(Some(u64::from(variable.vector)));
         }
         let element = u64::from(variable.ty.bits().div_ceil(8));
-        // Bytes that one index of each dimension steps over.
+        // Byte stride of each dimension, then the element size.
         let mut strides = vec![element; extents.len() + 1];
         for i in 1..=extents.len() {
             strides[i - 1] = extents[i..].iter().fold(element, |n, d| n.saturating_mul(d.unwrap_or(0)));
@@ -47,8 +48,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `{ value, … }` from a byte offset; `extents` and `strides` are those of this level and the levels inside. The
-    /// result is the offset behind the last value.
+    /// `{ value, … }` at a byte offset, with the extents and strides of this level and the inner
+    /// ones. Returns the offset behind the last value.
     fn init_list(
         &mut self,
         variable: &mut Variable,
@@ -85,7 +86,8 @@ impl<'a> Parser<'a> {
         Ok(at)
     }
 
-    /// `{ field = value, … }` of a sampler or texture: read over, since what uses them is refused.
+    /// Skips `{ field = value, … }` of a sampler or texture: instructions that use them are
+    /// rejected.
     fn skip_fields(&mut self) -> Parse<()> {
         self.expect_sign("{")?;
         let mut depth = 1;
@@ -136,7 +138,7 @@ impl<'a> Parser<'a> {
         Ok(InitValue::Constant(value))
     }
 
-    /// The mask in front of an address: one whole byte.
+    /// The mask before an address: 0xFF shifted to one byte.
     fn init_mask(&mut self) -> Parse<u64> {
         let token = self.next();
         self.need(Subject::Directive("mask operator in initializer"), token.pos);
@@ -165,7 +167,8 @@ impl<'a> Parser<'a> {
         Ok(InitAddress { name: self.text(token), pos: token.pos, generic, offset })
     }
 
-    /// An address as the value of an element. The order of the checks is that of ptxas.
+    /// Checks an address and makes it the value of an element. The checks run in the order of
+    /// ptxas.
     fn init_symbol(
         &mut self,
         variable: &Variable,
@@ -203,7 +206,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// An address as it is written in an initialiser.
+/// An address as written in an initialiser.
 struct InitAddress<'a> {
     name: &'a str,
     pos: Pos,
@@ -211,7 +214,8 @@ struct InitAddress<'a> {
     offset: Option<i64>,
 }
 
-/// Whether an element of a type may hold an address, or a byte of one. Source: ptxas 13.0.88, all types.
+/// Whether an element of this type may hold an address, or one byte of an address. Source: ptxas
+/// 13.0.88, all types.
 fn takes_address(ty: ScalarType, mask: Option<u64>) -> bool {
     ty.class() == TypeClass::Unsigned && (ty.bits() >= 32 || ty.bits() == 8 && mask.is_some())
 }

@@ -1,8 +1,8 @@
-//! Instructions: guard, name with suffixes, operands.
+//! Parses instructions: guard, name with suffixes, operands.
 //!
-//! Input: the cursor at `@` or at an operation. Output: an [`Instruction`] that matches a row of the tables, or an
-//! error. Invariant: everything up to the `;` is read before the instruction is held against the tables, so that a
-//! wrong instruction does not disturb the next.
+//! Everything up to the `;` is read before the instruction is matched against the tables, so an
+//! error in one instruction does not disturb the next. An instruction that parses matches a row of
+//! the tables.
 
 use super::ast::*;
 use super::legality::Judged;
@@ -13,31 +13,35 @@ use crate::diag::Pos;
 use crate::tables::ptx::{FREE_NAMES, LATER_NAMES, MODIFIER_BY_TEXT, OP_BY_NAME, Op, Role, TypeClass};
 use smallvec::SmallVec;
 
-/// Most operands that an instruction may have.
+/// Largest number of operands of an instruction.
 const MAX_OPERANDS: usize = 256;
 
-/// Most suffixes that belong to the name of an operation.
+/// Largest number of suffixes that belong to an operation's name.
 const NAME_SUFFIXES: usize = 4;
 
-/// A modifier or type: its text without the dot, and its place.
+/// A modifier or type: its text without the dot, and its position.
 pub type Suffix<'a> = (&'a str, Pos);
 
-/// An instruction as it is written.
+/// An instruction as written, not yet matched to a row.
 pub struct Written<'a> {
+    /// Position of the operation.
     pub pos: Pos,
     pub op: Op,
+    /// Modifiers and types in source order.
     pub suffixes: SmallVec<[Suffix<'a>; 8]>,
     pub operands: SmallVec<[Operand; 4]>,
 }
 
-/// What a name stands for.
+/// What an instruction name resolves to.
 enum Operation {
     Known(Op),
-    /// One without forms, by its name.
+    /// An operation without forms (not implemented), by its name.
     Planned(&'static str),
 }
 
 impl<'a> Parser<'a> {
+    /// Parses one instruction up to its `;`. The result goes to `out`, after the additions that its
+    /// operands need.
     pub fn instruction(&mut self, out: &mut Vec<Statement>) -> Parse<()> {
         let guard = if self.is_sign("@") { self.guard()? } else { None };
         let name = self.expect_ident()?;
@@ -57,7 +61,7 @@ impl<'a> Parser<'a> {
         self.expect_sign(";")?;
         let Some(op) = op.filter(|_| self.check_rows) else { return Ok(()) };
         let written = Written { pos: name.pos, op, suffixes, operands };
-        // The error is reported, and the cursor is behind the instruction: nothing to recover from.
+        // The error is reported and the cursor is behind the instruction, so no recovery is needed.
         if let Ok(mut instruction) = self.resolve(written) {
             instruction.guard = guard;
             self.add_sums(out);
@@ -83,14 +87,15 @@ impl<'a> Parser<'a> {
         Ok(Some(Guard { register, negated }))
     }
 
-    /// An instruction without forms: what its target says of it, or that it is not built.
+    /// Rejects an operation without forms: illegal on the target, or not supported yet.
     fn refuse_planned(&mut self, pos: Pos, name: &str, suffixes: &[Suffix], operands: &[Operand]) {
         if !self.refuses_planned(Judged { pos, name, suffixes, operands }) {
             self.error(pos, format!("Instruction '{name}' is not supported yet"));
         }
     }
 
-    /// The operation that a name and as many of its suffixes as possible stand for; these are taken off.
+    /// The operation with the longest name made of `name` and leading suffixes. Removes those
+    /// suffixes.
     fn operation(&mut self, name: Token, suffixes: &mut SmallVec<[Suffix<'a>; 8]>) -> Parse<Operation> {
         let mut whole = String::from(self.text(name));
         let mut found = OP_BY_NAME.get_entry(whole.as_str()).map(|(name, op)| (*op, 0, *name));
@@ -129,7 +134,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Complains of another spelling of an operation that the file's version does not have.
+    /// Rejects an alternative spelling of an operation that the file's version does not know yet.
     fn check_spelling(&mut self, name: &str, pos: Pos) {
         let Some((major, minor)) = LATER_NAMES.get(name).filter(|since| self.module.version < **since) else { return };
         self.error(pos, format!("Feature '{name}' requires PTX ISA .version {major}.{minor} or later"));
@@ -158,7 +163,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `(results), callee, (arguments), prototype`: all but the callee may be absent.
+    /// `(results), callee, (arguments), prototype`: all but the callee are optional.
     fn call_operands(&mut self) -> Parse<SmallVec<[Operand; 4]>> {
         let pos = self.pos();
         let mut operands = SmallVec::new();
@@ -186,7 +191,7 @@ impl<'a> Parser<'a> {
         Ok(operands)
     }
 
-    /// `(a, b)`: what is passed is a whole register or variable, a number or `_`.
+    /// `(a, b)`: each element is a whole register or variable, a number or `_`.
     fn call_elements(&mut self) -> Parse<Vec<Operand>> {
         let mut at = 1;
         let mut first = true;
@@ -210,7 +215,7 @@ impl<'a> Parser<'a> {
         self.elements("(", ")")
     }
 
-    /// The rules of a call that no row can say.
+    /// Checks the rules of a call that the rows cannot express.
     pub fn check_call(&mut self, pos: Pos, operands: &[Operand]) -> Parse<()> {
         let [results, callee, arguments, rest @ ..] = operands else {
             return Err(self.error(pos, "Arguments mismatch for instruction 'call'"));
@@ -219,7 +224,7 @@ impl<'a> Parser<'a> {
             return Err(self.error(pos, "Arguments mismatch for instruction 'call'"));
         };
         let (returned, taken) = match callee.kind {
-            OperandKind::Symbol { symbol, offset: 0 } => match self.module.symbols[symbol].kind {
+            OperandKind::Symbol { symbol, offset: 0, .. } => match self.module.symbols[symbol].kind {
                 SymbolKind::Function(id) if !self.module.functions[id].is_entry => {
                     let function = &self.module.functions[id];
                     let counts = (function.results.len(), function.params.len());
@@ -259,7 +264,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// What a register that a call goes to may hold: an address, in the incumbent's words where it may not.
+    /// Checks the register of an indirect call: it must be able to hold an address. The errors are
+    /// those of ptxas.
     fn check_target_register(&mut self, pos: Pos, register: RegId) -> Parse<()> {
         let ty = self.body.registers[register].ty;
         let whole = matches!(ty.class(), TypeClass::Bits | TypeClass::Signed | TypeClass::Unsigned);
@@ -270,7 +276,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The function that a list of targets begins with.
+    /// The first function of a list of targets.
     fn first_target(&self, list: &[SymbolId]) -> Option<FunctionId> {
         match self.module.symbols[*list.first()?].kind {
             SymbolKind::Function(id) => Some(id),
@@ -278,7 +284,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// How many results and parameters there are, and how many are passed.
+    /// Compares the numbers of results and parameters with the numbers passed.
     fn check_counts(&mut self, pos: Pos, declared: (usize, usize), passed: (usize, usize)) -> Parse<()> {
         if declared != passed {
             return Err(self.error(pos, "Call has wrong number of parameters"));
@@ -287,18 +293,18 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// An operation whose last part stands further back: `match.any.sync`.
+/// An operation whose last name part is separated from the rest: `match.any.sync`.
 struct Free {
     op: Op,
-    /// The name as a whole.
+    /// The whole name.
     spelt: &'static str,
-    /// How many suffixes belong to the name before the last part.
+    /// Number of suffixes that belong to the name before the last part.
     taken: usize,
-    /// The place of the last part.
+    /// Index of the last part among the suffixes.
     last: usize,
 }
 
-/// The first suffix that makes a name whole which begins with `stem`, `taken` suffixes included.
+/// The first suffix that completes a name starting with `stem`, which includes `taken` suffixes.
 fn free_name(stem: &str, taken: usize, suffixes: &[Suffix]) -> Option<Free> {
     let names = FREE_NAMES.get(stem)?;
     suffixes.iter().enumerate().skip(taken).find_map(|(last, suffix)| {
@@ -307,12 +313,12 @@ fn free_name(stem: &str, taken: usize, suffixes: &[Suffix]) -> Option<Free> {
     })
 }
 
-/// Whether a text may stand more than once, whatever it says.
+/// Whether a modifier may be repeated without effect.
 fn repeats(text: &str) -> bool {
     MODIFIER_BY_TEXT.get(text).is_some_and(|places| places.iter().all(|(g, i)| g.info().again >> i & 1 != 0))
 }
 
-/// The places at which an operation takes a label, one bit each.
+/// Bit set of the operand positions that are labels.
 fn label_places(op: Op) -> u32 {
     let places = op.forms().flat_map(|(_, form)| form.args.iter().enumerate());
     places.filter(|(_, arg)| arg.role == Role::Label).fold(0, |bits, (i, _)| bits | 1 << i.min(31))

@@ -1,7 +1,7 @@
-//! What the legality matrix says of an instruction.
+//! Checks instructions and special registers against the legality matrix of the file's target.
 //!
-//! Input: an instruction as it is written, or the use of a special register. Output: where one of the operations that it is of is illegal on the file's target,
-//! an error in the incumbent's words. Where none is, one bit says so.
+//! An illegal use is reported with the wording of ptxas. The usual case, a target on which every
+//! operation of the name is legal, is decided by one bit.
 
 use super::ast::{Operand, OperandKind};
 use super::instruction::Suffix;
@@ -12,7 +12,7 @@ use crate::tables::legality;
 use crate::tables::ptx::{Op, SpecialRegister};
 use smallvec::SmallVec;
 
-/// An instruction for the matrix: its name and place, what stands behind the name, its operands.
+/// An instruction as the matrix sees it: name, position, suffixes and operands.
 #[derive(Clone, Copy)]
 pub struct Judged<'s> {
     pub pos: Pos,
@@ -22,18 +22,19 @@ pub struct Judged<'s> {
 }
 
 impl Parser<'_> {
-    /// Whether the target refuses an instruction that has forms, which is reported. What is refused from a version on is so from there on.
+    /// Whether the target rejects an instruction that has forms; reports it. An operation that a
+    /// PTX version removed is left to the version check from that version on.
     pub fn refuses(&mut self, op: Op, judged: Judged) -> bool {
         let later = op.gone().is_some_and(|gone| !self.has(gone));
         !later && self.judge(legality::known(op), judged)
     }
 
-    /// Likewise for one that has none.
+    /// Whether the target rejects an instruction without forms; reports it.
     pub fn refuses_planned(&mut self, judged: Judged) -> bool {
         legality::planned(judged.name).is_some_and(|named| self.judge(named, judged))
     }
 
-    /// Likewise for a special register.
+    /// Whether the target rejects a special register; reports it.
     pub fn refuses_special(&mut self, special: SpecialRegister, pos: Pos) -> bool {
         let name = special.name().split('.').next().unwrap_or_default();
         let Some(named) = legality::special(name) else { return false };

@@ -1,8 +1,9 @@
-//! Lexer: PTX text to tokens.
+//! Lexer: turns PTX text into tokens, batch by batch.
 //!
-//! Input: any bytes that are UTF-8. Output: tokens with byte range and position, batch by batch, and a diagnostic for each thing that is
-//! no token. Invariants: the last batch ends in `End`, token ranges are in order and do not overlap, the
-//! time is linear in the text, and the memory does not depend on it. A directive or modifier (`.global`, `.L2::128B`) is one token with its dot.
+//! Each token has a byte range and a position; bytes that form no token get a diagnostic. The last
+//! batch ends in `End`, token ranges are ordered and disjoint, the time is linear in the text, and
+//! the memory does not grow with it. A directive or modifier (`.global`, `.L2::128B`) is one token
+//! with its dot.
 
 use super::parser::MAX_ERRORS;
 use crate::diag::{Diagnostic, Pos};
@@ -20,57 +21,59 @@ pub enum Tok {
     Str,
     /// `@@DWARF …` up to the end of its line.
     Dwarf,
-    /// One or two signs; the byte range says which.
+    /// An operator or punctuation of one or two characters, given by the byte range.
     Sign,
     End,
 }
 
-/// A token: kind, where it starts, how long it is, its position.
+/// A token.
 #[derive(Clone, Copy, Debug)]
 pub struct Token {
     pub tok: Tok,
+    /// Byte offset in the text.
     pub start: u32,
+    /// Length in bytes.
     pub len: u32,
     pub pos: Pos,
 }
 
-/// Characters of a wrong token that a message shows.
+/// Length up to which a message quotes an invalid token, in bytes.
 const SHOWN: usize = 64;
 
-/// Tokens that are made at a time.
+/// Number of tokens per batch.
 const BATCH: usize = 1024;
 
-/// Makes tokens of a text, which must be shorter than 4 GiB, batch by batch.
+/// Splits a text, which must be shorter than 4 GiB, into tokens.
 pub struct Lexer<'a> {
     bytes: &'a [u8],
     at: usize,
     line: u32,
     line_start: usize,
-    /// The tokens of this batch, behind the last of the one before.
+    /// The tokens of this batch, preceded by those kept from the one before.
     pub out: Vec<Token>,
-    /// What was no token and has not been fetched.
+    /// Diagnostics not fetched yet.
     pub diags: Vec<Diagnostic>,
-    /// How many there were in all.
+    /// Number of diagnostics in all.
     reported: usize,
     /// The text ends inside a comment.
     pub cut_off: bool,
 }
 
-/// Whether a byte may stand inside an identifier.
+/// Whether a byte may occur inside an identifier.
 pub fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
 }
 
 impl<'a> Lexer<'a> {
-    /// At the start of a text.
+    /// A lexer at the start of a text.
     pub fn new(source: &'a str) -> Lexer<'a> {
         let bytes = source.as_bytes();
         let (out, diags) = (Vec::with_capacity(BATCH + 1), Vec::new());
         Lexer { bytes, at: 0, line: 1, line_start: 0, out, diags, reported: 0, cut_off: false }
     }
 
-    /// Puts the next batch behind the tokens from `keep` on. At the end of the text, or where so much is no token that it is not worth going
-    /// on, the last token is `End`.
+    /// Drops the tokens before `keep` and appends the next batch. The last token is `End` at the
+    /// end of the text, or when there are too many errors to go on.
     pub fn batch(&mut self, keep: usize) {
         if self.ended() {
             return;
@@ -82,12 +85,12 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Whether the last token is made.
+    /// Whether the last token has been produced.
     pub fn ended(&self) -> bool {
         self.out.last().is_some_and(|t| t.tok == Tok::End)
     }
 
-    /// Leaves out what follows.
+    /// Skips the rest of the text.
     pub fn stop(&mut self) {
         self.at = self.bytes.len();
         if !self.ended() {
@@ -95,7 +98,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Goes over a token, or over what stands between tokens.
+    /// Advances over a token, or over the blanks and comments between tokens.
     fn step(&mut self) {
         if self.reported + self.diags.len() > MAX_ERRORS {
             return self.stop();
@@ -119,7 +122,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// What was no token since this was asked last.
+    /// Takes the diagnostics produced since the last call.
     pub fn fetch(&mut self) -> Vec<Diagnostic> {
         self.reported += self.diags.len();
         std::mem::take(&mut self.diags)
@@ -148,7 +151,8 @@ impl<'a> Lexer<'a> {
         self.bytes[from.min(self.bytes.len())..].iter().take_while(|b| test(**b)).count()
     }
 
-    /// `%` is a remainder after an operand or before something that no name starts with.
+    /// Whether `%` starts a name. It is a remainder operator after an operand, or before a byte
+    /// that cannot start a name.
     fn starts_name(&self) -> bool {
         let after_operand = self.out.last().is_some_and(|t| {
             t.tok == Tok::Int || t.tok == Tok::Sign && self.bytes.get(t.start as usize) == Some(&b')')
@@ -194,7 +198,8 @@ impl<'a> Lexer<'a> {
         self.push(Tok::Str, 1 + body + usize::from(closed));
     }
 
-    /// A modifier or directive. After a blank or a sign, a dot before a digit starts a number instead (`.5`).
+    /// A modifier or directive. After a blank or a sign, a dot before a digit starts a number
+    /// instead (`.5`).
     fn dot(&mut self) {
         let glued = self.at > 0 && is_word(self.bytes[self.at - 1]);
         if self.peek(1).is_ascii_digit() && !glued {
@@ -232,7 +237,7 @@ impl<'a> Lexer<'a> {
         self.bad(len);
     }
 
-    /// Reports what is no token and steps over it.
+    /// Reports bytes that form no token and steps over them.
     fn bad(&mut self, len: usize) {
         let byte = self.peek(0);
         if byte.is_ascii() {
@@ -244,7 +249,7 @@ impl<'a> Lexer<'a> {
         self.at += len;
     }
 
-    /// Reports the first byte of a range that is not ASCII; one report a line.
+    /// Reports the first non-ASCII byte of a range, once per line.
     fn non_ascii(&mut self, from: usize, len: usize) {
         let Some(i) = self.bytes[from..from + len].iter().position(|b| !b.is_ascii()) else { return };
         let pos = Pos { line: self.line, col: (from + i - self.line_start) as u32 + 1 };
@@ -256,7 +261,8 @@ impl<'a> Lexer<'a> {
 
     fn number(&mut self) {
         let (tok, len) = self.measure_number();
-        // What sticks to a number is part of no token: 08, 0f12, 3x.
+        // Digits or letters directly after a number belong to the same, invalid token: 08, 0f12,
+        // 3x.
         let rest = self.count(self.at + len, is_word);
         if rest > 0 {
             let shown = rest.min(SHOWN);

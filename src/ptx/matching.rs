@@ -1,8 +1,8 @@
-//! Instructions against the rows of the tables.
+//! Matches instructions against the rows of the tables.
 //!
-//! Input: an instruction as it is written. Output: the same with its row, its modifiers in fields and its types, or the
-//! error that the nearest row gives. Invariant: the order of modifiers and types plays no part, but for what the rows of
-//! the texts and groups say: one stands directly behind the operation, or before another.
+//! A match gives the instruction its row, its modifiers by group and its types; otherwise the
+//! nearest row determines the error. The order of modifiers and types is free, except where a row
+//! of the texts or groups requires a modifier directly after the operation, or before another.
 
 use super::ast::*;
 use super::instruction::{Suffix, Written};
@@ -16,28 +16,29 @@ use crate::tables::ptx::{
 };
 use smallvec::SmallVec;
 
-/// Most bits of an element of a vector in memory (PTX ISA 9.0, 9.7.9).
+/// Largest element of a vector in memory, in bits (PTX ISA 9.0, 9.7.9).
 const MAX_ELEMENT: u32 = 64;
 
-/// Modifiers that are set, with their text and place.
+/// The modifiers present, with their text and position.
 type Set<'a> = SmallVec<[(Group, u8, Suffix<'a>); 8]>;
 
 /// Type suffixes in source order.
 pub type Types = SmallVec<[ScalarType; 2]>;
 
-/// What keeps a form from taking an instruction's modifiers.
+/// Why a form does not match an instruction's modifiers.
 #[derive(Clone, Copy)]
 enum Problem {
     /// A required group is absent.
     Missing(Group),
-    /// The group of a modifier (by place in the set) is not allowed.
+    /// The modifier at this index belongs to a group that the form does not have.
     Illegal(usize),
-    /// Its group is allowed, with other texts.
+    /// The modifier at this index belongs to a group of the form, but the form does not allow its
+    /// text.
     Wrong(usize),
 }
 
 impl<'a> Parser<'a> {
-    /// Finds the row of an instruction and checks its operands and needs.
+    /// Finds the row of an instruction and checks its operands, version and target.
     pub fn resolve(&mut self, mut written: Written<'a>) -> Parse<Instruction> {
         let op = written.op;
         let (set, mods, types) = self.sort(&written)?;
@@ -118,7 +119,7 @@ impl<'a> Parser<'a> {
         Ok((set, mods, types))
     }
 
-    /// The version and target that a form, its modifiers and its types need.
+    /// Checks the version and target that a form, its modifiers and its types require.
     fn check_needs(&mut self, w: &Written<'a>, form: &Form, set: &Set<'a>, types: &Types, mods: &Modifiers) {
         let (op, pos) = (w.op, w.pos);
         self.refused = self.refuses(op, Judged { pos, name: op.name(), suffixes: &w.suffixes, operands: &w.operands });
@@ -126,7 +127,8 @@ impl<'a> Parser<'a> {
             self.check_gone(op, gone, pos);
         }
         if form.on.is_none() && !self.has(form.needs) {
-            // As much of the name as is new: all of the operation, the type, or a combination of modifiers.
+            // The new part of the name: the whole operation, the type, or a combination of
+            // modifiers.
             let mut what = op.name().to_string();
             let older = |types: Option<&Types>| {
                 let fits = |form: &Form| types.is_none_or(|types| takes_types(form, types));
@@ -169,7 +171,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Complains of a deprecated operation, or warns of it. It is always one whose successor is called the same with `.sync`.
+    /// Reports an operation that the file's version has removed (error) or deprecated (warning).
+    /// The successor always has the same name with `.sync`.
     fn check_gone(&mut self, op: Op, gone: Needs, pos: Pos) {
         let what = format!("Instruction '{}' without '.sync'", op.name());
         if self.refused {
@@ -192,7 +195,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Whether the data of a load or store is not too wide for its space, version and target.
+    /// Checks that the vector of a load or store is not too wide for its space, version and target.
     fn check_width(&mut self, w: &Written<'a>, form: &Form, types: &Types, mods: &Modifiers) {
         let (Some(vector), Some(ty)) = (mods.vector, types.first()) else { return };
         if !form.args.iter().any(|arg| arg.role == Role::Mem) {
@@ -213,19 +216,21 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Gives operands the shape that the tree promises: where memory is expected, `name[i]` means `[name+i*size]`; a vector of
-    /// one element is that element; a vector register is the vector of its elements.
+    /// Normalises operands to the form that the tree guarantees: where memory is expected,
+    /// `name[i]` becomes `[name+i*size]`; a one-element vector becomes its element; a vector
+    /// register becomes the vector of its elements.
     fn normalise(&self, form: &Form, operands: &mut [Operand]) {
         for (arg, operand) in form.args.iter().zip(operands) {
             match (arg.role, &mut operand.kind) {
-                (Role::Mem, OperandKind::Symbol { symbol, offset }) => {
+                (Role::Mem, OperandKind::Symbol { symbol, offset, .. }) => {
                     let base = AddressBase::Symbol(*symbol);
                     operand.kind =
                         OperandKind::Address(Address { base, offset: *offset, rest: Vec::new(), unified: false });
                 }
-                (Role::Vdst | Role::Vsrc | Role::Xdst | Role::Xsrc, OperandKind::Vector(elements))
-                    if elements.len() == 1 =>
-                {
+                (
+                    Role::Vdst | Role::Vsrc | Role::Xdst | Role::Xsrc | Role::Pack | Role::Unpack,
+                    OperandKind::Vector(elements),
+                ) if elements.len() == 1 => {
                     if let Some(only) = elements.pop() {
                         *operand = only;
                     }
@@ -238,7 +243,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A vector register, or a special register of several elements, as the vector of its elements.
+    /// Replaces a vector register, or a special register of several elements, by the vector of its
+    /// elements.
     fn open_vector(&self, operand: &mut Operand) {
         let pos = operand.pos;
         let elements: Vec<OperandKind> = match operand.kind {
@@ -258,7 +264,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The rules of `vmad` on signs, which no row can say (PTX ISA 9.0, 9.7.17.6).
+    /// Checks the rules of `vmad` on signs, which the rows cannot express (PTX ISA 9.0, 9.7.17.6).
     fn check_signs(&mut self, mods: &Modifiers, operands: &[Operand]) {
         let negated = |o: &Operand| matches!(o.kind, OperandKind::Register(used) if used.negate);
         let signs: SmallVec<[bool; 4]> = operands.iter().map(negated).collect();
@@ -276,7 +282,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The message about a modifier that stands too far back.
+/// The message about a modifier that must precede another.
 fn out_of_place(op: Op, info: &GroupInfo, text: &str) -> String {
     match info.wrong {
         "" => format!("Unknown modifier '.{text}'"),
@@ -288,7 +294,8 @@ fn takes_types(form: &Form, types: &Types) -> bool {
     form.types.len() == types.len() && form.types.iter().zip(types).all(|(mask, ty)| mask & ty.bit() != 0)
 }
 
-/// How many modifiers a form lacks or does not take, and the first of them; what it does not take comes first.
+/// Number of modifiers that a form lacks or does not accept, and the first of them; those not
+/// accepted come first.
 fn problems(form: &Form, set: &Set, mods: &Modifiers) -> (usize, Option<Problem>) {
     let mut count = 0;
     let mut first = None;
@@ -309,7 +316,7 @@ fn problems(form: &Form, set: &Set, mods: &Modifiers) -> (usize, Option<Problem>
     (count, first)
 }
 
-/// The message about a problem, and its place.
+/// The message about a problem, and its position.
 fn explain(op: Op, set: &Set, problem: Problem, pos: Pos) -> (Pos, String) {
     let general = |text: &str| format!("Illegal modifier '.{text}' for instruction '{}'", op.name());
     match problem {
@@ -329,7 +336,7 @@ fn explain(op: Op, set: &Set, problem: Problem, pos: Pos) -> (Pos, String) {
     }
 }
 
-/// A message of the tables with its places filled in.
+/// Fills in the placeholders of a message of the tables.
 fn fill(template: &str, op: Op, text: &str) -> String {
     template.replace("{op}", op.name()).replace("{text}", &format!(".{text}"))
 }

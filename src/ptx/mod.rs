@@ -1,8 +1,8 @@
 //! The PTX front end: lexer, parser, checks.
 //!
-//! Input: the text of one PTX file. Output: [`ast::Module`] with every name resolved and every instruction matched to a
-//! row of `tables/ptx`, and diagnostics. Invariants: any text gives an answer, without a panic, in time linear in its
-//! length; a module comes out only when there is no error.
+//! It turns PTX text into [`ast::Module`], with every name resolved and every instruction matched
+//! to a row of `tables/ptx`, and diagnostics. Any input gets an answer without a panic, in time
+//! linear in its length. A module is returned if and only if there is no error.
 
 mod arguments;
 pub mod ast;
@@ -35,22 +35,23 @@ use lexer::Lexer;
 use parser::Parser;
 pub use requirements::pragma_name;
 
-/// Reads a PTX file. Without an error in the diagnostics there is a module.
+/// Parses a PTX file. The module is `None` if and only if a diagnostic is an error.
 pub fn parse(source: &str) -> (Option<Module>, Vec<Diagnostic>) {
     read(&[source], true)
 }
 
-/// Reads several PTX files as one module: what one declares the next knows. A diagnostic says which file it is about.
+/// Parses several PTX files as one module; later files see the declarations of earlier ones. Each
+/// diagnostic has the index of its file.
 pub fn parse_all(sources: &[&str]) -> (Option<Module>, Vec<Diagnostic>) {
     read(sources, true)
 }
 
-/// Reads a PTX file of any bytes; what is not ASCII is an error.
+/// Parses a PTX file given as bytes; non-ASCII bytes are errors.
 pub fn parse_bytes(source: &[u8]) -> (Option<Module>, Vec<Diagnostic>) {
     parse(&String::from_utf8_lossy(source))
 }
 
-/// Reads a PTX file without holding its instructions against the tables: only what is no PTX at all is an error.
+/// Checks only the syntax of a PTX file, without matching instructions against the tables.
 pub fn check_syntax(source: &str) -> Vec<Diagnostic> {
     read(&[source], false).1
 }
@@ -82,13 +83,13 @@ fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>)
             return (None, vec![Diagnostic::fatal("PTX input is larger than 1 GiB")]);
         }
         (parser.source, parser.lexer, parser.at) = (source, Lexer::new(source), 0);
-        // What the lexer found no end of, it has reported.
+        // Unterminated constructs of the previous file have been reported by the lexer.
         (parser.cut_off, parser.gave_up) = (false, false);
         parser.read_on();
         let before = parser.module.target.clone();
         let row = parser.target_row;
         parser.file();
-        // Of several files the one for the highest target speaks for all.
+        // Of several files, the highest target wins.
         if row.is_some_and(|row| parser.target_row.is_none_or(|new| new.sm < row.sm)) {
             parser.module.target = before;
         }
@@ -102,10 +103,10 @@ fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>)
     (good.then_some(parser.module), all)
 }
 
-/// Section of the debug information that `.target …, debug` promises, and lines of the old form of it.
+/// The section that `.target …, debug` requires, and the name for lines of the older syntax.
 const DEBUG_SECTIONS: [&str; 2] = [".debug_info", "@@DWARF"];
 
-/// The complaint about a module that promises debug information and has none.
+/// The error for a module that has `.target debug` but no debug information.
 fn missing_debug(module: &Module) -> Option<Diagnostic> {
     let is_debug = |section: &ast::DebugSection| DEBUG_SECTIONS.contains(&section.name.as_str());
     let missing = module.target.debug && !module.debug_sections.iter().any(is_debug);
@@ -113,7 +114,7 @@ fn missing_debug(module: &Module) -> Option<Diagnostic> {
     missing.then(|| Diagnostic { severity: Severity::Error, ..Diagnostic::note(text) })
 }
 
-/// Names of inlined functions that no debug section has.
+/// Errors for `function_name` labels that no debug section defines.
 fn unresolved_names(parser: &Parser) -> Vec<Diagnostic> {
     let sections = &parser.module.debug_sections;
     let named = |name: &str| {

@@ -1,7 +1,6 @@
-//! Module level: the header directives and the list of items.
+//! Parses the module level: the header directives and the list of items.
 //!
-//! Input: the token cursor at the start of the file. Output: the fields of [`Module`]. Invariant: an error in one item
-//! does not hide the next: reading goes on behind the item.
+//! An error in one item does not hide errors in the next: parsing resumes after the item.
 
 use super::ast::{DebugSection, File, Linkage, Pragma, Symbol, SymbolId, SymbolKind, Target as AstTarget};
 use super::lexer::Tok;
@@ -13,7 +12,7 @@ use crate::tables::ptx::VERSIONS;
 use cranelift_entity::EntityRef;
 
 impl<'a> Parser<'a> {
-    /// The whole file.
+    /// Parses the whole file.
     pub fn file(&mut self) {
         if self.header().is_err() {
             return;
@@ -50,7 +49,12 @@ impl<'a> Parser<'a> {
         if !self.accept_dot(".target") {
             return Err(self.syntax(pos, "Missing .target directive at start of file"));
         }
+        // The last of several `.target` lines counts.
         self.target()?;
+        while self.accept_dot(".target") {
+            self.target()?;
+        }
+        self.check_target_version();
         if self.accept_dot(".address_size") {
             self.address_size()?;
         }
@@ -75,16 +79,20 @@ impl<'a> Parser<'a> {
                 break;
             }
         }
-        let (name, pos) = (self.module.target.name.clone(), self.module.target.pos);
-        let Some(target) = Target::by_name(&name) else {
+        let (name, pos) = (&self.module.target.name, self.module.target.pos);
+        let Some(target) = Target::of_source(name) else {
             return Err(self.syntax(pos, format!("Unsupported .target '{name}'")));
         };
-        let (major, minor) = self.module.version;
-        if target.min_ptx > (major, minor) {
-            self.error(pos, format!("PTX .version {major}.{minor} does not support .target {name}"));
-        }
         self.target_row = Some(target);
         Ok(())
+    }
+
+    fn check_target_version(&mut self) {
+        let ((major, minor), Some(target)) = (self.module.version, self.target_row) else { return };
+        if target.min_ptx > (major, minor) {
+            let text = format!("PTX .version {major}.{minor} does not support .target {}", target.name);
+            self.error(self.module.target.pos, text);
+        }
     }
 
     fn address_size(&mut self) -> Parse<()> {
@@ -139,7 +147,7 @@ impl<'a> Parser<'a> {
             ".global" | ".const" | ".shared" => {
                 let known = self.module.symbols.len();
                 let made = self.variables(linkage, true)?;
-                // A definition of what was declared before has its symbol.
+                // A definition of a declared variable reuses the symbol.
                 self.module.globals.extend(made.into_iter().filter(|id| id.index() >= known));
                 Ok(())
             }
@@ -159,7 +167,8 @@ impl<'a> Parser<'a> {
         linkage
     }
 
-    /// `.pragma "text", …;`, in a function or outside. What is unknown is an error outside, and in a function that is compiled a warning.
+    /// `.pragma "text", …;`, inside a function or outside. An unknown pragma is an error outside,
+    /// and a warning in a function that is compiled.
     pub fn pragma(&mut self, inside: bool) -> Parse<Pragma> {
         let pos = self.next().pos;
         let mut texts = vec![self.expect_string()?.to_string()];
@@ -216,7 +225,7 @@ impl<'a> Parser<'a> {
         found.ok_or(()).map_err(|()| self.error(token.pos, format!("Unknown symbol '{name}'")))
     }
 
-    /// `.section name { lines }`: kept as text.
+    /// `.section name { lines }`, kept as text.
     pub fn section(&mut self) -> Parse<()> {
         self.next();
         let token = self.next();
@@ -243,7 +252,7 @@ impl<'a> Parser<'a> {
         self.module.symbols.push(Symbol { name: name.into(), pos, kind })
     }
 
-    /// After an error in an item: goes behind the next `;` or `}` outside braces.
+    /// After an error in an item: skips to behind the next `;` or `}` outside braces.
     fn recover_item(&mut self) {
         let mut depth = 0u32;
         loop {

@@ -1,7 +1,7 @@
-//! Operands: registers, constants, addresses, vectors, lists.
+//! Parses operands: registers, constants, addresses, vectors, lists.
 //!
-//! Input: the cursor at an operand. Output: an [`Operand`] with names resolved. Invariant: nothing here depends on the
-//! instruction but one thing: where an operation takes labels, a name is a label.
+//! Names are resolved at once. The only thing that depends on the instruction is whether a name can
+//! be a label.
 
 use super::ast::*;
 use super::lexer::{Tok, Token};
@@ -10,7 +10,7 @@ use super::scope::Name;
 use crate::diag::Pos;
 use crate::tables::ptx::SpecialRegister;
 
-/// Most elements of a vector or list.
+/// Largest number of elements of a vector or list.
 const MAX_ELEMENTS: usize = 16384;
 
 impl<'a> Parser<'a> {
@@ -43,7 +43,7 @@ impl<'a> Parser<'a> {
                 if takes_label && self.find_local(name).is_none() && self.find_global(name).is_none() =>
             {
                 self.next();
-                // Bodies always have an open scope, so the label exists.
+                // A body always has an open scope, so the label exists.
                 match self.body.use_label(name, pos) {
                     Some(label) => OperandKind::Label(label),
                     None => return Err(self.error(pos, format!("Unknown symbol '{name}'"))),
@@ -57,7 +57,7 @@ impl<'a> Parser<'a> {
         Ok(Operand { pos, kind })
     }
 
-    /// `!p` or `-r`; before `WARP_SZ` the sign belongs to a constant.
+    /// `!p` or `-r`; before `WARP_SZ`, the sign belongs to a constant.
     fn prefixed(&mut self, sign: &str) -> Parse<OperandKind> {
         if self.text(self.peek_ahead(1)) == "WARP_SZ" {
             return Ok(OperandKind::Constant(self.constant()?));
@@ -73,7 +73,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A register with an optional part, a special register, or a symbol with an optional offset or index.
+    /// A register with an optional part, a special register, or a symbol with an optional offset or
+    /// index.
     fn named(&mut self) -> Parse<OperandKind> {
         let token = self.expect_ident()?;
         let name = self.text(token);
@@ -91,16 +92,17 @@ impl<'a> Parser<'a> {
             return self.index(symbol);
         }
         let offset = self.symbol_offset()?;
-        Ok(OperandKind::Symbol { symbol, offset })
+        Ok(OperandKind::Symbol { symbol, offset, indexed: false })
     }
 
     /// `%tid.x`, `%laneid`
     fn special(&mut self, token: Token) -> Option<SpecialRegister> {
         let name = &self.text(token)[1..];
         let next = self.peek();
-        if next.tok == Tok::Dot && next.start == token.start + token.len {
-            let whole = &self.source[token.start as usize + 1..(next.start + next.len) as usize];
-            if let Some(found) = SpecialRegister::by_name(whole) {
+        if next.tok == Tok::Dot {
+            // Space may stand in front of the component.
+            let whole = [name, self.text(next)].concat();
+            if let Some(found) = SpecialRegister::by_name(&whole) {
                 self.next();
                 self.need(super::requirements::Subject::Special(found), token.pos);
                 return Some(found);
@@ -111,7 +113,7 @@ impl<'a> Parser<'a> {
         Some(found)
     }
 
-    /// The symbol of a name that is no register.
+    /// Resolves a name that is not a register to a symbol.
     fn symbol(&mut self, token: Token) -> Parse<SymbolId> {
         let name = self.text(token);
         let found = match self.find_local(name) {
@@ -131,10 +133,10 @@ impl<'a> Parser<'a> {
             return Err(self.error(pos, "Only an array can be indexed"));
         };
         let element = i64::from(variable.ty.bits().div_ceil(8) * variable.vector);
-        Ok(OperandKind::Symbol { symbol, offset: index.wrapping_mul(element) })
+        Ok(OperandKind::Symbol { symbol, offset: index.wrapping_mul(element), indexed: true })
     }
 
-    /// `.x`, `.b0`, `.h1` directly behind a register.
+    /// `.x`, `.b0`, `.h1` directly after a register.
     fn part(&mut self) -> Parse<Part> {
         let token = self.peek();
         if token.tok != Tok::Dot {
@@ -193,18 +195,19 @@ impl<'a> Parser<'a> {
         Ok(Address { base, offset, rest, unified })
     }
 
-    /// Where an address starts, and its offset.
+    /// The base of an address, and the offset.
     fn base(&mut self) -> Parse<(AddressBase, i64)> {
         if self.peek().tok != Tok::Ident || self.text(self.peek()) == "WARP_SZ" {
             return Ok((AddressBase::Absolute, self.integer()?));
         }
-        let pos = self.pos();
+        let (pos, index) = (self.pos(), self.peek_ahead(1));
         match self.named()? {
+            OperandKind::Symbol { indexed: true, .. } => Err(self.unexpected_at(index)),
             OperandKind::Register(RegisterUse { register, part: Part::Whole, .. }) => {
                 let offset = if self.is_sign("-") { return Err(self.unexpected()) } else { self.symbol_offset()? };
                 Ok((AddressBase::Register(register), offset))
             }
-            OperandKind::Symbol { symbol, offset } => {
+            OperandKind::Symbol { symbol, offset, .. } => {
                 let more = self.symbol_offset()?;
                 Ok((AddressBase::Symbol(symbol), offset.wrapping_add(more)))
             }
@@ -216,13 +219,13 @@ impl<'a> Parser<'a> {
         self.error(pos, "Address expression expected")
     }
 
-    /// What follows the base of a texture or tensor address: a sampler or coordinates.
+    /// An operand after the base of a texture or tensor address: a sampler or coordinates.
     fn coordinate(&mut self) -> Parse<Operand> {
         self.single(false)
     }
 }
 
-/// `.h10`, `.b7654`: two halves of four, or two to four bytes of eight.
+/// `.h10`, `.b7654`: two of four halves, or two to four of eight bytes.
 fn lanes(text: &str) -> Option<Lanes> {
     let (halves, digits) = match text.strip_prefix(".h") {
         Some(digits) => (true, digits),

@@ -1,8 +1,8 @@
-//! The parser's state: the token cursor, diagnostics, recovery.
+//! The parser's state: the token cursor, diagnostics, error recovery.
 //!
-//! Input: tokens. Output: steps that the other files of this folder are made of. Invariants: the cursor never passes
-//! the `End` token; each failed step has left a diagnostic behind (`Reported` is the proof), so that callers only
-//! recover; the number of diagnostics is bounded.
+//! The other modules of this folder are built from these steps. The cursor never passes the `End`
+//! token. A failed step returns `Reported`, the proof that it wrote a diagnostic, so callers only
+//! recover. The number of diagnostics is bounded.
 
 use super::ast::Module;
 use super::lexer::{Lexer, Tok, Token};
@@ -11,13 +11,13 @@ use crate::diag::{Diagnostic, Pos};
 use crate::tables::Target;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Tokens behind the next one that may be looked at.
+/// Lookahead behind the next token that is always available.
 const AHEAD: usize = 1;
 
-/// Errors after which reading goes on no further.
+/// Number of errors after which parsing stops.
 pub const MAX_ERRORS: usize = 500;
 
-/// A diagnostic has been written; what was being read is unusable.
+/// Proof that a diagnostic has been written; what was being parsed is unusable.
 #[derive(Debug)]
 pub struct Reported;
 
@@ -26,11 +26,12 @@ pub type Parse<T> = Result<T, Reported>;
 
 /// The parser over one text.
 pub struct Parser<'a> {
+    /// The text being parsed.
     pub source: &'a str,
     pub lexer: Lexer<'a>,
-    /// Of the next token among those that the lexer holds.
+    /// Index of the next token in the lexer's batch.
     pub at: usize,
-    /// Tokens before those that the lexer holds.
+    /// Number of tokens before the lexer's batch.
     pub before: usize,
     pub diags: Vec<Diagnostic>,
     pub module: Module,
@@ -42,15 +43,15 @@ pub struct Parser<'a> {
     pub body: Body<'a>,
     /// Parameters of the function being read, which it may not write.
     pub inputs: Vec<super::ast::SymbolId>,
-    /// The text ended early, and that is reported: nothing more is said of its end.
+    /// The text ended early and that has been reported, so the end gets no further errors.
     pub cut_off: bool,
-    /// So much is wrong that reading goes on no further, and that is said.
+    /// Parsing stopped after too many errors, which has been reported.
     pub gave_up: bool,
     /// Whether instructions must match rows of the tables; otherwise only their syntax is read.
     pub check_rows: bool,
-    /// The legality matrix refuses the instruction that is being checked: no more is said of its target.
+    /// The legality matrix rejected the current instruction, so its target gets no further errors.
     pub refused: bool,
-    /// The sums among the operands of the instruction that is being read.
+    /// Sums (`r + 1`) among the operands of the current instruction.
     pub sums: Vec<super::sum::Sum>,
     /// The row of the `.target` directive.
     pub target_row: Option<&'static Target>,
@@ -61,16 +62,19 @@ pub struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
+    /// The next token.
     pub fn peek(&self) -> Token {
         self.peek_ahead(0)
     }
 
-    /// The token behind `ahead` others: at most [`AHEAD`], unless more are [foreseen](Parser::foresee).
+    /// The token `ahead` places behind the next one: at most [`AHEAD`], unless more were requested
+    /// by [`foresee`](Parser::foresee).
     pub fn peek_ahead(&self, ahead: usize) -> Token {
         let tokens = &self.lexer.out;
         tokens[(self.at + ahead).min(tokens.len() - 1)]
     }
 
+    /// Consumes the next token.
     pub fn next(&mut self) -> Token {
         let token = self.peek();
         self.at = (self.at + 1).min(self.lexer.out.len() - 1);
@@ -80,7 +84,8 @@ impl<'a> Parser<'a> {
         token
     }
 
-    /// Lets the lexer go on. The token before the next one stays, for it may be gone back to.
+    /// Fetches the next batch. The token before the next one is kept, because the parser may step
+    /// back to it.
     pub fn read_on(&mut self) {
         if self.lexer.ended() {
             return;
@@ -92,23 +97,25 @@ impl<'a> Parser<'a> {
         self.cut_off |= self.lexer.cut_off;
     }
 
-    /// Lets the lexer make so many tokens behind the next one that this many may be looked at.
+    /// Fetches batches until `ahead` tokens behind the next one are available.
     pub fn foresee(&mut self, ahead: usize) {
         while self.at + ahead >= self.lexer.out.len() && !self.lexer.ended() {
             self.read_on();
         }
     }
 
-    /// How many tokens have been read.
+    /// Number of tokens consumed.
     pub fn progress(&self) -> usize {
         self.before + self.at
     }
 
+    /// The source text of a token.
     pub fn text(&self, token: Token) -> &'a str {
         let source: &'a str = self.source;
         &source[token.start as usize..(token.start + token.len) as usize]
     }
 
+    /// Position of the next token.
     pub fn pos(&self) -> Pos {
         self.peek().pos
     }
@@ -125,6 +132,7 @@ impl<'a> Parser<'a> {
         token.tok == Tok::Dot && self.text(token) == dot
     }
 
+    /// Consumes the next token if it is this sign.
     pub fn accept_sign(&mut self, sign: &str) -> bool {
         let found = self.is_sign(sign);
         if found {
@@ -133,6 +141,7 @@ impl<'a> Parser<'a> {
         found
     }
 
+    /// Consumes the next token if it is this directive.
     pub fn accept_dot(&mut self, dot: &str) -> bool {
         let found = self.is_dot(dot);
         if found {
@@ -141,16 +150,17 @@ impl<'a> Parser<'a> {
         found
     }
 
+    /// Consumes this sign, or reports a syntax error.
     pub fn expect_sign(&mut self, sign: &str) -> Parse<Token> {
         if self.is_sign(sign) { Ok(self.next()) } else { Err(self.unexpected()) }
     }
 
-    /// A name.
+    /// Consumes an identifier, or reports a syntax error.
     pub fn expect_ident(&mut self) -> Parse<Token> {
         if self.peek().tok == Tok::Ident { Ok(self.next()) } else { Err(self.unexpected()) }
     }
 
-    /// A string, its quotes taken off.
+    /// Consumes a string; returns it without its quotes.
     pub fn expect_string(&mut self) -> Parse<&'a str> {
         if self.peek().tok != Tok::Str {
             return Err(self.unexpected());
@@ -159,20 +169,25 @@ impl<'a> Parser<'a> {
         Ok(self.text(token).trim_matches('"'))
     }
 
+    /// Reports an error.
     pub fn error(&mut self, pos: Pos, message: impl Into<String>) -> Reported {
         self.diags.push(Diagnostic::error(pos, message));
         Reported
     }
 
-    /// An error of syntax.
+    /// Reports a syntax error.
     pub fn syntax(&mut self, pos: Pos, message: impl Into<String>) -> Reported {
         self.diags.push(Diagnostic::syntax(pos, message));
         Reported
     }
 
-    /// The complaint about a token that does not belong where it stands.
+    /// Reports that the next token is unexpected.
     pub fn unexpected(&mut self) -> Reported {
-        let token = self.peek();
+        self.unexpected_at(self.peek())
+    }
+
+    /// Reports a syntax error at a token.
+    pub fn unexpected_at(&mut self, token: Token) -> Reported {
         if token.tok == Tok::End && self.cut_off {
             return Reported;
         }
@@ -180,14 +195,14 @@ impl<'a> Parser<'a> {
         self.syntax(token.pos, format!("Parsing error near '{shown}': syntax error"))
     }
 
-    /// Goes to the end of the text without a word about what is missing there.
+    /// Skips to the end of the text and suppresses the errors about its end.
     pub fn cut_off(&mut self) {
         self.cut_off = true;
         self.lexer.stop();
         self.at = self.lexer.out.len() - 1;
     }
 
-    /// Whether so much is wrong that it is not worth going on; says so once.
+    /// Whether there are too many errors to go on; reports that once.
     pub fn given_up(&mut self) -> bool {
         if self.diags.len() < MAX_ERRORS {
             return false;
@@ -202,7 +217,8 @@ impl<'a> Parser<'a> {
         true
     }
 
-    /// After an error in a statement: goes behind the next `;`, or before the `}` that closes the scope.
+    /// After an error in a statement: skips to behind the next `;`, or to the `}` that closes the
+    /// scope.
     pub fn recover(&mut self) {
         let mut depth = 0;
         loop {

@@ -1,6 +1,6 @@
-//! Constant operands against the rows of `ranges.ron`.
+//! Checks constant operands against the rows of `ranges.ron`.
 //!
-//! Input: an instruction whose form is known. Output: an error at each constant that its row does not allow.
+//! An instruction whose form is known gets an error at each constant outside its row's range.
 
 use super::ast::{Constant, Operand, OperandKind};
 use super::instruction::Written;
@@ -8,7 +8,7 @@ use super::parser::Parser;
 use crate::tables::ptx::{ArgRange, Span};
 
 impl<'a> Parser<'a> {
-    /// Whether constant operands are in their ranges.
+    /// Reports constant operands that are out of range.
     pub fn check_ranges(&mut self, w: &Written<'a>) {
         for range in w.op.ranges() {
             let Some(Operand { pos, kind: OperandKind::Constant(constant) }) = w.operands.get(range.arg as usize)
@@ -25,7 +25,8 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Whether a constant is one of the numbers. An integer is no real number and the reverse: the operand's type is judged elsewhere.
+/// Whether a span allows a constant. A constant of the other kind (integer or real) passes here,
+/// since the operand's type is checked elsewhere.
 fn allows(span: &Span, constant: Constant, operands: &[Operand]) -> bool {
     let real = match constant {
         Constant::Int { .. } => None,
@@ -49,7 +50,7 @@ fn integer(constant: Constant) -> Option<i64> {
     }
 }
 
-/// The integer constant that an operand is.
+/// The value of an operand that is an integer constant.
 fn operand(operands: &[Operand], arg: u32) -> Option<i64> {
     match operands.get(arg as usize)?.kind {
         OperandKind::Constant(constant) => integer(constant),

@@ -1,24 +1,23 @@
-//! What the file's `.version` and `.target` must be for the things it uses.
-//!
-//! Input: a thing and its place. Output: an error for each that the version or the target is too low for.
+//! Checks the file's `.version` and `.target` against what instructions, modifiers and directives
+//! require.
 
 use super::parser::Parser;
 use crate::diag::Pos;
 use crate::tables::ptx::{DIRECTIVES, DirectiveInfo, Needs, SpecialRegister};
 
-/// A thing that needs a version or a target.
+/// Something that requires a version or a target.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'s> {
     Directive(&'s str),
     Special(SpecialRegister),
-    /// An instruction, by what is to be said of it.
+    /// An instruction or part of one, by the name for the message.
     Feature(&'s str, Needs),
     /// A modifier with its dot.
     Modifier(&'s str, Needs),
 }
 
 impl Parser<'_> {
-    /// Reports a thing that the file's version or target does not have.
+    /// Reports a subject that the file's version or target does not have.
     pub fn need(&mut self, subject: Subject, pos: Pos) {
         let mut refused = self.refused;
         let (what, needs) = match subject {
@@ -47,13 +46,14 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the file's version and target suffice.
+    /// Whether the file's version and target meet the requirements.
     pub fn has(&self, needs: Needs) -> bool {
         self.module.version >= needs.ptx && self.target_row.is_none_or(|t| t.sm >= needs.sm)
     }
 }
 
-/// The first word of a pragma's text and what it needs; `None` where nobody knows it. A word behind it is its argument.
+/// The first word of a pragma's text and its requirements; `None` if the pragma is unknown. The
+/// words after it are its argument.
 pub fn pragma_name(text: &str) -> Option<(&str, &'static DirectiveInfo)> {
     let (name, argument) = text.split_once(' ').map_or((text, None), |(name, argument)| (name, Some(argument)));
     let info = DIRECTIVES.get(name).filter(|info| info.pragma)?;

@@ -1,8 +1,9 @@
 //! Names inside a function: registers, variables and labels in nested scopes.
 //!
-//! Input: declarations and uses in source order. Output: flat tables with one id for each register and label that is
-//! used. Invariants: a label may be used before it is defined, and belongs to the innermost scope around the use that
-//! defines it; one name stands for one thing in a scope, and a function's parameters are in the scope of its body.
+//! Declarations and uses come in source order; the result is one flat table with one id for each
+//! register and label that is used. A label may be used before its definition and belongs to the
+//! innermost scope around the use that defines it. A name means one thing per scope, and a
+//! function's parameters are in the scope of its body.
 
 use super::ast::{Label, LabelId, RegId, Register, SymbolId, Variable};
 use super::family::{Families, Member, Numbered, canonical, plain_number};
@@ -10,7 +11,7 @@ use crate::diag::Pos;
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap, packed_option::PackedOption};
 use std::collections::{BTreeSet, HashMap};
 
-/// What a name stands for.
+/// What a name resolves to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
     Register(RegId),
@@ -22,7 +23,7 @@ struct Scope<'a> {
     names: HashMap<&'a str, Name>,
     families: Families<'a>,
     labels: HashMap<&'a str, LabelId>,
-    /// The names again, in order, and those not in order yet.
+    /// The names in order (`sorted`), and those not yet sorted (`fresh`).
     sorted: BTreeSet<&'a str>,
     fresh: Vec<&'a str>,
 }
@@ -34,38 +35,43 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Entries of the tables of a scope that is kept for its memory: emptying a table costs what it has room for.
+/// Largest capacity of a scope's tables that is kept for reuse, since clearing a table costs time
+/// proportional to its capacity.
 const SPARE: usize = 256;
 
 /// A label while its function is being read.
 struct Draft {
     label: Label,
     defined: bool,
-    /// The label of an outer scope that this use turned out to mean.
+    /// The label of an outer scope that this use turned out to refer to.
     same_as: PackedOption<LabelId>,
 }
 
 /// Registers, labels and scopes of the function being read.
 #[derive(Default)]
 pub struct Body<'a> {
+    /// All registers of the function.
     pub registers: PrimaryMap<RegId, Register>,
+    /// All variables of the function.
     pub variables: Vec<SymbolId>,
     labels: PrimaryMap<LabelId, Draft>,
     scopes: Vec<Scope<'a>>,
-    /// Emptied scopes, kept for their memory.
+    /// Empty scopes, kept for their memory.
     spare: Vec<Scope<'a>>,
 }
 
 impl<'a> Body<'a> {
+    /// Number of open scopes.
     pub fn depth(&self) -> usize {
         self.scopes.len()
     }
 
+    /// Opens a scope.
     pub fn open(&mut self) {
         self.scopes.push(self.spare.pop().unwrap_or_default());
     }
 
-    /// Closes a scope; uses of labels that it does not define go to the scope around it.
+    /// Closes a scope; uses of labels that it does not define move to the enclosing scope.
     pub fn close(&mut self) {
         let Some(mut scope) = self.scopes.pop() else { return };
         if let Some(outer) = self.scopes.last_mut() {
@@ -93,7 +99,8 @@ impl<'a> Body<'a> {
         self.spare.push(scope);
     }
 
-    /// Finds a register or a function-level symbol; not a parameterised variable of which no use has been seen.
+    /// Resolves a register or a function-level symbol. A member of a parameterised variable is
+    /// found only after [`Body::make`].
     pub fn find(&mut self, name: &'a str) -> Option<Name> {
         for depth in (0..self.scopes.len()).rev() {
             if let Some(found) = self.find_in(depth, name) {
@@ -125,7 +132,8 @@ impl<'a> Body<'a> {
         Some(found)
     }
 
-    /// The parameterised variable that a name stands for which [`Body::find`] does not find: its scope, its number, what it is.
+    /// The member of a parameterised variable that [`Body::find`] does not find yet: its scope
+    /// depth, name, declaration and position.
     pub fn unmade(&self, name: &'a str) -> Option<(usize, Numbered<'a>, Variable, Pos)> {
         (0..self.scopes.len()).rev().find_map(|depth| match self.scopes[depth].families.find(name)? {
             (numbered, Member::Variable(variable, pos)) => Some((depth, numbered, (**variable).clone(), *pos)),
@@ -133,13 +141,13 @@ impl<'a> Body<'a> {
         })
     }
 
-    /// Enters the symbol that was made of a parameterised variable.
+    /// Enters the symbol created for a member of a parameterised variable.
     pub fn make(&mut self, depth: usize, numbered: Numbered<'a>, symbol: SymbolId) {
         self.scopes[depth].families.make(numbered, Name::Symbol(symbol));
         self.variables.push(symbol);
     }
 
-    /// Declares one register; `None` if the scope has the name already.
+    /// Declares one register; `None` if the scope already has the name.
     pub fn declare_register(&mut self, name: &'a str, register: Register) -> Option<RegId> {
         if self.is_taken(name) {
             return None;
@@ -149,13 +157,13 @@ impl<'a> Body<'a> {
         Some(id)
     }
 
-    /// Declares `base<count>`; the error is the first of the names that the scope has already.
+    /// Declares `base<count>`; the error is the first of its names that the scope already has.
     pub fn declare_family(&mut self, base: &'a str, count: u32, member: Member) -> Result<(), &'a str> {
         let hit = |name: &&str| name.strip_prefix(base).and_then(plain_number).is_some_and(|i| i < count);
         if self.together().iter().any(|scope| scope.families.has(base)) {
             return Err(base);
         }
-        // Each name is looked at for as many declarations as it has beginnings, however many there are.
+        // Each name is compared once per prefix, whatever the number of declarations.
         let first = self.scopes.len().saturating_sub(self.together().len());
         for scope in &mut self.scopes[first..] {
             scope.sorted.extend(scope.fresh.drain(..));
@@ -173,7 +181,7 @@ impl<'a> Body<'a> {
         Ok(())
     }
 
-    /// Declares a variable; `false` if the scope has the name already.
+    /// Declares a variable; `false` if the scope already has the name.
     pub fn declare_symbol(&mut self, name: &'a str, symbol: SymbolId) -> bool {
         if self.is_taken(name) {
             return false;
@@ -183,7 +191,8 @@ impl<'a> Body<'a> {
         true
     }
 
-    /// The scopes in which a new name must be new: the innermost, and the parameters with it where that is the function's body.
+    /// The scopes in which a new name must be unique: the innermost, and the parameter scope if
+    /// that is the function's body.
     fn together(&self) -> &[Scope<'a>] {
         let outer = if self.scopes.len() == 2 { 2 } else { 1 };
         &self.scopes[self.scopes.len().saturating_sub(outer)..]
@@ -198,7 +207,7 @@ impl<'a> Body<'a> {
         label.is_some_and(|id| self.labels[*id].defined) || self.is_variable(name)
     }
 
-    /// The label of a name as a use sees it.
+    /// The label that a use of the name refers to so far.
     pub fn use_label(&mut self, name: &'a str, pos: Pos) -> Option<LabelId> {
         let scope = self.scopes.last_mut()?;
         if let Some(id) = scope.labels.get(name) {
@@ -210,7 +219,7 @@ impl<'a> Body<'a> {
         Some(id)
     }
 
-    /// Defines a label; `None` if the scope has the name already.
+    /// Defines a label; `None` if the scope already has the name.
     pub fn define_label(&mut self, name: &'a str, pos: Pos) -> Option<LabelId> {
         if self.is_variable(name) {
             return None;
@@ -225,11 +234,13 @@ impl<'a> Body<'a> {
         Some(id)
     }
 
+    /// Sets the targets of a `.branchtargets` list.
     pub fn set_targets(&mut self, label: LabelId, targets: Vec<LabelId>) {
         self.labels[label].label.targets = targets;
     }
 
-    /// The finished labels, the map from draft ids to final ids, and the labels that nothing defines.
+    /// Returns the final labels, the map from draft ids to final ids, and the labels that are used
+    /// but never defined.
     pub fn finish_labels(&mut self) -> (PrimaryMap<LabelId, Label>, SecondaryMap<LabelId, LabelId>, Vec<Label>) {
         let mut done = PrimaryMap::new();
         let mut map = SecondaryMap::with_default(LabelId::new(0));
@@ -241,7 +252,8 @@ impl<'a> Body<'a> {
             }
             map[id] = done.push(draft.label.clone());
         }
-        // A use points outwards only, and through each scope once: the chain is as long as the nesting.
+        // A reference moves outwards only, through each scope once, so the chain is no longer than
+        // the nesting.
         for (id, draft) in drafts.iter() {
             let mut end = id;
             let mut next = draft.same_as;

@@ -1,8 +1,8 @@
-//! A register and a number as one operand: `st.u64 [x], r + 1`.
+//! A register plus a number as one operand: `st.u64 [x], r + 1`.
 //!
-//! Input: the cursor at the `+` behind an operand. Output: a register of its own in its place, and the addition that
-//! writes it, which stands before the instruction. ptxas adds as integers, in the width of the register; of
-//! other registers it drops the instruction or breaks off, so that these are refused.
+//! The sum is replaced by a fresh register, and an addition in front of the instruction computes
+//! it. ptxas adds as integers, in the width of the register. For other registers it drops the
+//! instruction or crashes, so these are rejected.
 
 use super::ast::*;
 use super::instruction::Written;
@@ -11,9 +11,9 @@ use crate::diag::Pos;
 use crate::tables::ptx::{Op, ScalarType, TypeClass};
 use smallvec::smallvec;
 
-/// An operand that is a sum.
+/// A pending addition.
 pub struct Sum {
-    /// What stands for the sum.
+    /// The register that replaces the sum.
     pub register: RegId,
     of: RegisterUse,
     number: i64,
@@ -21,7 +21,7 @@ pub struct Sum {
 }
 
 impl<'a> Parser<'a> {
-    /// `+ number` behind an operand.
+    /// Parses `+ number` after an operand.
     pub fn sum(&mut self, operand: Operand) -> Parse<Operand> {
         let OperandKind::Register(of @ RegisterUse { part: Part::Whole, not: false, negate: false, .. }) = operand.kind
         else {
@@ -40,7 +40,7 @@ impl<'a> Parser<'a> {
         Ok(Operand { pos, kind: OperandKind::Register(RegisterUse { register, ..of }) })
     }
 
-    /// Writes the additions of the instruction that comes next.
+    /// Emits the additions for the next instruction.
     pub fn add_sums(&mut self, out: &mut Vec<Statement>) {
         for sum in std::mem::take(&mut self.sums) {
             let Some(ty) = addition(self.body.registers[sum.of.register].ty) else { continue };
@@ -61,7 +61,8 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The type in which a register is added to.
+/// The unsigned type of the addition; `None` if the register's type is not an integer or cannot be
+/// added.
 fn addition(ty: ScalarType) -> Option<ScalarType> {
     let whole = matches!(ty.class(), TypeClass::Bits | TypeClass::Unsigned | TypeClass::Signed);
     let of_width = |other: &ScalarType| other.class() == TypeClass::Unsigned && other.bits() == ty.bits();

@@ -1,7 +1,7 @@
-//! Variable declarations: attributes, dimensions, layout.
+//! Parses variable declarations: attributes, dimensions, layout.
 //!
-//! Input: the cursor at a state space. Output: symbols of kind `Variable`, or registers. Invariant: sizes do not
-//! overflow and stay under [`MAX_SIZE`].
+//! A declaration yields symbols of kind `Variable`, or registers. Sizes do not overflow and are at
+//! most [`MAX_SIZE`].
 
 use super::ast::{Linkage, PointerAttributes, Register, SymbolId, SymbolKind, Variable};
 use super::lexer::{Tok, Token};
@@ -11,20 +11,22 @@ use crate::tables::ptx::{Limit, ScalarType, Space, TypeClass, VECTORS};
 use cranelift_entity::EntityRef;
 use smallvec::SmallVec;
 
-/// Largest variable in bytes.
+/// Largest size of a variable, in bytes.
 pub const MAX_SIZE: u64 = 1 << 40;
 
-/// Most dimensions of an array, and with them the deepest nesting of an initialiser.
+/// Largest number of array dimensions, which also limits the nesting of an initialiser.
 const MAX_DIMENSIONS: usize = 16;
 
-/// What stands before the names of a declaration.
+/// The part of a declaration before the names.
 #[derive(Clone, Debug)]
 pub struct Head {
     pub pos: Pos,
     /// `None`: `.reg`.
     pub space: Option<Space>,
     pub ty: ScalarType,
+    /// Elements of the vector type: 1, 2, 4.
     pub vector: u32,
+    /// In bytes; `None`: the natural alignment.
     pub align: Option<u64>,
     pub pointer: Option<PointerAttributes>,
     managed: bool,
@@ -32,7 +34,7 @@ pub struct Head {
 }
 
 impl<'a> Parser<'a> {
-    /// `.space attributes type name…;`: the symbols it makes. `.reg` makes registers instead.
+    /// `.space attributes type name…;`: returns the new symbols. `.reg` declares registers instead.
     pub fn variables(&mut self, linkage: Linkage, at_module: bool) -> Parse<Vec<SymbolId>> {
         let head = self.head()?;
         let mut made = Vec::new();
@@ -43,7 +45,8 @@ impl<'a> Parser<'a> {
             } else if head.space.is_some() {
                 let before = self.module.symbols.len();
                 let symbol = self.variable(&head, linkage, name, at_module)?;
-                // One that turns an earlier declaration into a definition is among the variables already.
+                // A definition of a declared variable reuses its symbol, which is in the list
+                // already.
                 made.extend((symbol.index() >= before).then_some(symbol));
             } else {
                 self.register(&head, name)?;
@@ -184,7 +187,7 @@ impl<'a> Parser<'a> {
         Ok((first, second))
     }
 
-    /// What a register may not be.
+    /// Reports attributes that a register cannot have.
     pub fn check_register(&mut self, head: &Head) {
         if head.vector > 1 && head.ty.class() == TypeClass::Predicate {
             self.error(head.pos, "Predicate type can only be used to define scalar register variables");
@@ -293,7 +296,8 @@ impl<'a> Parser<'a> {
         symbol
     }
 
-    /// The earlier `.extern` declaration of a variable, turned into this one.
+    /// The earlier declaration that this one repeats, if one of the two is `.extern`. An `.extern`
+    /// one is overwritten by this one.
     fn redeclared(&mut self, name: &str, new: &Variable) -> Option<SymbolId> {
         let id = *self.names.get(name)?;
         let SymbolKind::Variable(old) = &mut self.module.symbols[id].kind else { return None };

@@ -1,7 +1,7 @@
-//! Word to instruction.
+//! Decodes a 128-bit word into an instruction.
 //!
-//! Input: a target and a 128-bit word. Output: the instruction, or why the word is none. Invariant: a word that decodes
-//! encodes to itself; operands equal to their role's default are absent, so that equal meanings are equal values.
+//! A word that decodes encodes to itself. Operands equal to their role's default are absent, so
+//! that equal meanings are equal values.
 
 use super::field;
 use super::inst::{Ctrl, Guard, Inst};
@@ -9,7 +9,7 @@ use crate::tables::encoding::{FORMS, Form, GuardForm, Kind, SETS, candidates};
 use crate::tables::{GenerationInfo, Target};
 use std::fmt;
 
-/// Why a word is no instruction.
+/// Why a word is not a valid instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError {
     pub message: String,
@@ -21,12 +21,12 @@ impl fmt::Display for DecodeError {
     }
 }
 
-/// The instruction of a word.
+/// Decodes a word. Fails if no form of the target matches.
 pub fn decode(target: &Target, word: u128) -> Result<Inst, DecodeError> {
     decode_form(target, word).map(|(_, inst)| inst)
 }
 
-/// The instruction of a word and the form that it has.
+/// Decodes a word; also returns the form that matched.
 pub fn decode_form(target: &Target, word: u128) -> Result<(&'static Form, Inst), DecodeError> {
     let fail = |message: String| DecodeError { message: format!("{word:032x}: {message}") };
     let (Some(generation), Some(info)) = (target.generation, target.info()) else {
@@ -40,7 +40,8 @@ pub fn decode_form(target: &Target, word: u128) -> Result<(&'static Form, Inst),
     if forms.peek().is_none() {
         return Err(fail(format!("no opcode of {} has the bits {:#05x}", target.name, word & 0xfff)));
     }
-    // Forms that share fixed bits differ in the codes of a modifier: the one whose codes fit is meant.
+    // Forms with the same fixed bits differ in the values of a modifier; the form whose values
+    // match is taken.
     let mut why = String::new();
     for form in forms {
         match fields(form, word, info) {
@@ -51,7 +52,7 @@ pub fn decode_form(target: &Target, word: u128) -> Result<(&'static Form, Inst),
     Err(fail(why))
 }
 
-/// Reads every field of a form.
+/// Decodes every field of a form.
 fn fields(form: &Form, word: u128, info: &GenerationInfo) -> Result<Inst, String> {
     if word & form.must.0 != form.must.1 {
         let wrong = (word ^ form.must.1) & form.must.0;
@@ -71,7 +72,7 @@ fn fields(form: &Form, word: u128, info: &GenerationInfo) -> Result<Inst, String
     Ok(inst)
 }
 
-/// The reuse bits that a form has: of its operands, and those that no text tells.
+/// The reuse bits of a form: those of its operands, and those that are never printed.
 fn reuse_mask(form: &Form) -> u128 {
     let mods = form.mods.iter().fold(0, |mask, m| mask | m.bits.place(u64::MAX));
     form.args.iter().filter(|a| a.reuse != 255).fold(mods, |mask, a| mask | 1 << a.reuse)
@@ -97,7 +98,7 @@ fn operands(form: &Form, word: u128, info: &GenerationInfo, inst: &mut Inst) -> 
         let mut arg = field::read(field, word, info)?;
         let slot = &mut inst.args[usize::from(field.slot)];
         match field.kind {
-            // A constant in two fields: the parts meet in one operand.
+            // A constant in two fields: both parts go to one operand.
             Kind::Bank => arg = super::Arg { bank: arg.bank, ..merge(*slot) },
             Kind::Offset => arg.bank = slot.bank,
             _ => {}
@@ -113,7 +114,7 @@ fn merge(slot: super::Arg) -> super::Arg {
     super::Arg { kind: super::ArgKind::Const, ..slot }
 }
 
-/// The control field of a word.
+/// Decodes the control field of a word.
 pub fn control(word: u128) -> Ctrl {
     let field = (word >> 105) as u32;
     Ctrl {

@@ -1,10 +1,10 @@
-//! What an instruction reads and writes.
+//! The registers that an instruction reads and writes.
 //!
-//! Input: a decoded instruction. Output: its accesses to registers: file, first number, count, and the operand that does it.
-//! Guaranteed: every register whose value the instruction can depend on or change is in the list, with its whole width (pairs,
-//! vectors, fragments of matrices, addresses of 64 bits), hidden operands (descriptors, handles of bindless banks) and implied
-//! ones (the predicates of P2R and R2P) included; RZ, URZ, PT and UPT are in none. What a call does is not: it is an edge of the
-//! control flow. The guard is a read; a guarded write is listed like any other.
+//! [`Effects::of`] lists every register that the instruction's result can depend on, or that it can
+//! change: whole pairs, vectors, matrix fragments and 64-bit addresses, hidden operands
+//! (descriptors, handles of bindless banks) and implied ones (the predicates of P2R and R2P). RZ,
+//! URZ, PT and UPT are never listed. The guard is a read; a guarded write is listed like any other.
+//! The effects of a called function are not included: a call is a control-flow edge.
 
 use super::inst::{Arg, ArgKind, Inst, PT, RZ, URZ};
 use crate::tables::latency::{Latency, LatencyClass, RegFile};
@@ -12,21 +12,23 @@ use crate::tables::ori::{Direction, RoleInfo, Width};
 use crate::tables::{Mod, Op, Prop, Role, value};
 use smallvec::SmallVec;
 
-/// The part of an instruction that reads or writes.
+/// The part of an instruction that accesses registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Slot {
     Guard,
     /// Position of the role among the opcode's.
     Role(u8),
-    /// Not an operand: a mask names the registers.
+    /// No operand: the registers are named by a mask.
     Implied,
 }
 
-/// A run of registers that an instruction reads or writes.
+/// A run of consecutive registers that an instruction reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     pub file: RegFile,
+    /// Number of the first register.
     pub first: u8,
+    /// Number of registers.
     pub count: u8,
     pub slot: Slot,
 }
@@ -38,7 +40,7 @@ pub struct Effects {
     pub writes: SmallVec<[Access; 4]>,
 }
 
-/// Predicates that can be written, of either file.
+/// Number of writable predicates in each file.
 const PREDICATES: u64 = 7;
 
 impl Effects {
@@ -60,7 +62,7 @@ impl Effects {
         out
     }
 
-    /// Predicates which a mask names: each that may be meant.
+    /// Predicates named by a mask operand; all of them if the mask is not constant.
     fn implied(&mut self, inst: &Inst) {
         let mask = inst.arg(Role::B);
         let mask = if mask.kind == ArgKind::Imm { mask.val } else { u64::MAX };
@@ -82,7 +84,7 @@ impl Effects {
 }
 
 impl Access {
-    /// The registers, with the number of each within the run.
+    /// The registers, each with its index in the run.
     pub fn registers(self) -> impl Iterator<Item = (u8, u8)> {
         (0..self.count).map(move |i| (self.first.saturating_add(i), i))
     }
@@ -100,11 +102,16 @@ impl Access {
 fn access(inst: &Inst, role: &RoleInfo, arg: &Arg, slot: Slot) -> Option<Access> {
     let (file, zero, count) = match arg.kind {
         ArgKind::Reg => (RegFile::R, RZ, width(inst, role)),
+        // Four registers have both descriptors; with a factor in registers the last two have that
+        // of the other.
+        ArgKind::UReg if inst.op == Op::GMMA && arg.val != u64::from(URZ) && !inst.arg(Role::A).is_none() => {
+            return Some(Access { file: RegFile::UR, first: (arg.val as u8).saturating_add(2), count: 2, slot });
+        }
         ArgKind::UReg => (RegFile::UR, URZ, uniform_width(inst, role)),
         ArgKind::Pred => (RegFile::P, PT, 1),
         ArgKind::UPred => (RegFile::UP, PT, 1),
         ArgKind::Bar => (RegFile::B, u32::MAX, 1),
-        // The handle of a bank is a pair.
+        // The handle of a bindless bank is a register pair.
         ArgKind::Bindless => {
             let first = arg.bank;
             return (u32::from(first) != URZ).then_some(Access { file: RegFile::UR, first, count: 2, slot });
@@ -114,13 +121,13 @@ fn access(inst: &Inst, role: &RoleInfo, arg: &Arg, slot: Slot) -> Option<Access>
     (arg.val != u64::from(zero)).then_some(Access { file, first: arg.val as u8, count, slot })
 }
 
-/// A uniform register in a long address is a pair.
+/// Width of a uniform register in an address: a pair if the address is 64 bits wide.
 fn uniform_width(inst: &Inst, role: &RoleInfo) -> u8 {
     let long = role.role == Role::Ub && inst.modifier(Mod::E) == value::e::E;
     if long { 2 } else { width(inst, role) }
 }
 
-/// Width of an operand in words.
+/// Width of an operand in 32-bit words.
 pub fn width(inst: &Inst, role: &RoleInfo) -> u8 {
     match role.width {
         Width::Words(2) if is_single(inst, role.role) => 1,
@@ -129,7 +136,7 @@ pub fn width(inst: &Inst, role: &RoleInfo) -> u8 {
     }
 }
 
-/// Whether one f32 stands for both numbers of a pair.
+/// Whether one f32 register supplies both elements of a packed pair.
 fn is_single(inst: &Inst, role: Role) -> bool {
     let kind = match role {
         Role::A => Mod::PairA,
@@ -140,10 +147,10 @@ fn is_single(inst: &Inst, role: Role) -> bool {
     kind.text(inst.modifier(kind)) == "F32"
 }
 
-/// Registers of a fragment whose shape is unknown: more than any has.
+/// Width assumed for a fragment of unknown shape, larger than any real one.
 const LONGEST: u8 = 8;
 
-/// Registers of a fragment: its elements, shared out over 32 lanes of 32 bits.
+/// Registers of a matrix fragment per lane: its elements spread over 32 lanes of 32-bit registers.
 fn fragment(inst: &Inst, role: Role) -> Option<u8> {
     let count = |mods| match Mod::Mcount.text(mods) {
         "2" => 2,
@@ -156,6 +163,8 @@ fn fragment(inst: &Inst, role: Role) -> Option<u8> {
             return Some(coordinates(Mod::SuDim.text(inst.modifier(Mod::SuDim))));
         }
         Op::HMMA_884 => return Some(2),
+        Op::QMMA_SF_16832 | Op::OMMA_16864 => return Some(if role == Role::B { 2 } else { 4 }),
+        Op::GMMA => return Some(if role == Role::A { 4 } else { group_sum(inst) }),
         Op::LDSM | Op::STSM => {
             let double = inst.modifier(Mod::Mlayout) == value::mlayout::MT1616;
             return Some(count(inst.modifier(Mod::Mcount)) * if double { 2 } else { 1 });
@@ -172,7 +181,17 @@ fn fragment(inst: &Inst, role: Role) -> Option<u8> {
     u8::try_from(bits / 1024).ok()
 }
 
-/// Words of a place in a texture or surface of this shape, the layer of an array included.
+/// Registers of the sum of a product of a warp group: 64 rows of four warps.
+fn group_sum(inst: &Inst) -> u8 {
+    let shape = Mod::GmmaShape.text(inst.modifier(Mod::GmmaShape));
+    let columns = shape.split('x').nth(1).and_then(|n| n.parse::<u16>().ok()).unwrap_or(0);
+    let kind = Mod::GmmaKind.text(inst.modifier(Mod::GmmaKind));
+    let half = matches!(kind, "" | "Q") && Mod::GmmaAcc.text(inst.modifier(Mod::GmmaAcc)) == "F16";
+    (columns / if half { 4 } else { 2 }) as u8
+}
+
+/// Registers of the coordinates of a texture or surface of this shape, including the layer of an
+/// array.
 fn coordinates(shape: &str) -> u8 {
     let plain = if shape.contains('1') {
         1
@@ -184,9 +203,10 @@ fn coordinates(shape: &str) -> u8 {
     plain + u8::from(shape.contains("ARRAY"))
 }
 
-/// Words of an operand of a texture instruction: results by the mask, two in the first destination; coordinates by the shape; behind them the
-/// level, what is compared with, offsets, or two derivatives for each dimension; scattered ones half in each operand. Source: words of ptxas
-/// 13.0.88.
+/// Registers of an operand of a texture instruction. Results follow the mask, with at most two in
+/// the first destination; coordinates follow the shape. The other source holds the level of detail,
+/// the comparison value and the offsets, or two derivatives per dimension. In scattered form the
+/// sources share all of these equally. Source: words of ptxas 13.0.88.
 fn texture(inst: &Inst, role: Role) -> u8 {
     let mask = inst.arg(Role::Mask);
     let results = if mask.is_none() { 4 } else { (mask.val & 15).count_ones() as u8 };
@@ -210,7 +230,7 @@ fn texture(inst: &Inst, role: Role) -> u8 {
     }
 }
 
-/// `16816`, `88128` or `16x8x16`: rows, columns, depth.
+/// Parses a shape such as `16816`, `88128` or `16x8x16` into rows, columns and depth.
 fn shape(text: &str) -> Option<(u32, u32, u32)> {
     let parts: Vec<u32> = text.split('x').filter_map(|n| n.parse().ok()).collect();
     if let [m, n, k] = parts[..] {
@@ -223,7 +243,7 @@ fn shape(text: &str) -> Option<(u32, u32, u32)> {
     Some((m, 8, rest.strip_prefix('8')?.parse().ok()?))
 }
 
-/// Bits of an element of a factor; `sign` is the modifier that says the type of an integer.
+/// Bits of an element of the A or B operand; `sign` is the modifier with its integer type.
 fn element(inst: &Inst, sign: Mod) -> u32 {
     match inst.op {
         Op::HMMA | Op::HMMA_SP if inst.modifier(Mod::Melem) == value::melem::TF32 => 32,
@@ -235,7 +255,7 @@ fn element(inst: &Inst, sign: Mod) -> u32 {
     }
 }
 
-/// Bits of an element of the sum.
+/// Bits of an element of the accumulator.
 fn sum(inst: &Inst) -> u32 {
     match inst.op {
         Op::DMMA => 64,
@@ -250,7 +270,7 @@ mod tests {
     use crate::sass::parse;
     use crate::tables::Target;
 
-    /// Reads and writes as texts: `R4+2` is a pair.
+    /// Reads and writes as text; `R4+2` is a pair.
     fn listed(target: &str, line: &str) -> (String, String) {
         let target = Target::by_name(target).unwrap();
         let inst = parse(target, line, 0, None).unwrap_or_else(|e| panic!("{line}: {}", e.message));

@@ -1,17 +1,18 @@
-//! Instruction to word.
+//! Encodes an instruction into a 128-bit word.
 //!
-//! Input: a target and a decoded instruction. Output: the 128-bit word of the first form that fits, or which operand
-//! kept the nearest form from fitting. Invariant: decoding the word gives the instruction back, absent operands where
-//! they have their defaults.
+//! The first form in table order that fits is used; if none fits, the error names the operand that
+//! failed in the closest form. Decoding the word gives the instruction back, with default operands
+//! absent.
 
 use super::field;
 use super::inst::{Arg, ArgKind, Ctrl, Inst};
 use crate::tables::encoding::{FORMS, Form, GuardForm, ModField, SETS, forms_of};
+use crate::tables::ori::Width;
 use crate::tables::regclass::Category;
 use crate::tables::{GenerationInfo, Target};
 use std::fmt;
 
-/// Why an instruction has no word.
+/// Why an instruction cannot be encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodeError {
     pub message: String,
@@ -23,12 +24,12 @@ impl fmt::Display for EncodeError {
     }
 }
 
-/// The word of an instruction.
+/// Encodes an instruction. Fails if no form of the target fits.
 pub fn encode(target: &Target, inst: &Inst) -> Result<u128, EncodeError> {
     pick(target, inst).map(|(_, word)| word)
 }
 
-/// The form that an instruction takes, with its word.
+/// The form used for an instruction, and the word.
 pub fn pick(target: &Target, inst: &Inst) -> Result<(&'static Form, u128), EncodeError> {
     let name = inst.op.name();
     let Some(info) = target.info() else {
@@ -52,7 +53,8 @@ pub fn pick(target: &Target, inst: &Inst) -> Result<(&'static Form, u128), Encod
     Err(EncodeError { message })
 }
 
-/// What of an instruction is in a register file that the category of its opcode does not have there: no form is looked for then.
+/// The operand whose register file the opcode's category excludes, if any. No form is tried
+/// then.
 fn beyond_category(inst: &Inst) -> Option<String> {
     let category = Category::of(inst.op)?;
     category.files.iter().find_map(|(slot, files)| {
@@ -70,7 +72,8 @@ fn beyond_category(inst: &Inst) -> Option<String> {
     })
 }
 
-/// The word of an instruction in one form; else how many parts fitted and what did not.
+/// The word in one form, or the number of parts that fit and the reason for the first that does
+/// not.
 fn fill(form: &Form, inst: &Inst, info: &GenerationInfo) -> Result<u128, (usize, String)> {
     let mut word = form.fixed.1 | form.must.1;
     let (mut fitting, mut covered) = (0, 0u32);
@@ -89,7 +92,9 @@ fn fill(form: &Form, inst: &Inst, info: &GenerationInfo) -> Result<u128, (usize,
     }
     for (slot, role) in inst.op.info().roles.iter().enumerate() {
         let arg = &inst.args[slot];
-        if covered >> slot & 1 == 0 && !is_default(arg, role.absent) {
+        // Zeros given for a fragment are not an absent one: the other form reads memory instead.
+        let given = role.width == Width::Fragment && !arg.is_none();
+        if covered >> slot & 1 == 0 && (given || !is_default(arg, role.absent)) {
             return Err((fitting, format!("an operand `{}` together with the others", role.role.name())));
         }
     }
@@ -99,7 +104,7 @@ fn fill(form: &Form, inst: &Inst, info: &GenerationInfo) -> Result<u128, (usize,
     Ok(word)
 }
 
-/// Whether an operand says what its absence would say.
+/// Whether an operand equals the default that its absence stands for.
 pub fn is_default(arg: &Arg, absent: crate::tables::ori::Absent) -> bool {
     use crate::tables::ori::Absent;
     let plain = !arg.neg && !arg.abs && !arg.reuse;
@@ -135,7 +140,7 @@ fn shown(text: &str) -> String {
 
 fn modifier(field: &ModField, value: u8) -> Option<u128> {
     match field.only {
-        // The bits are part of the form's fixed bits.
+        // The modifier is part of the form's fixed bits.
         Some(only) => (only == value).then_some(0),
         None => SETS[usize::from(field.set)].iter().find(|c| c.1 == value).map(|c| field.bits.place(c.0.into())),
     }
@@ -154,7 +159,7 @@ fn guard(form: &Form, inst: &Inst) -> Result<u128, String> {
     }
 }
 
-/// The control field at bits 105 to 121.
+/// Encodes the control field at bits 105 to 121.
 fn control(ctrl: &Ctrl) -> Result<u128, String> {
     if ctrl.stall > 15 || ctrl.write_bar > 7 || ctrl.read_bar > 7 || ctrl.wait > 63 {
         return Err(format!("the control field {ctrl:?}"));

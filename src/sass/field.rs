@@ -1,26 +1,26 @@
-//! Reading and writing one field of a word by its table entry.
+//! Reads and writes one field of a word as its table entry describes.
 //!
-//! Input: a word or a value and the field's description. Output: the value or the bits. Invariant: `write` of what
-//! `read` gave is the same bits; a value that does not fit is an error with its reason, never cut off.
+//! Writing what was read gives the same bits. A value that does not fit is an error with the
+//! reason; it is never truncated.
 
 use super::inst::{Arg, ArgKind};
 use crate::tables::GenerationInfo;
 use crate::tables::encoding::{ArgField, Bits, Kind};
 
-/// A warp has scoreboards SB0 to SB5.
+/// Highest scoreboard of a warp (SB0 to SB5).
 const LAST_SCOREBOARD: u64 = 5;
 
 fn bit(word: u128, bit: u8) -> bool {
     bit != 255 && word >> bit & 1 != 0
 }
 
-/// A two's complement number of some bits, sign-extended.
+/// Sign-extends a two's complement number of `bits` bits.
 pub fn sign_extend(value: u64, bits: u32) -> i64 {
     let shift = 64 - bits.clamp(1, 64);
     ((value << shift) as i64) >> shift
 }
 
-/// Reads a uniform register; `None` if the bits that the generation does not have are not zero.
+/// Reads a uniform register; `None` if bits beyond the generation's width are set.
 fn read_ureg(raw: u64, info: &GenerationInfo) -> Option<u64> {
     let top = (1u64 << info.ur_bits) - 1;
     match raw {
@@ -39,7 +39,7 @@ fn write_ureg(value: u64, info: &GenerationInfo) -> Result<u64, String> {
     }
 }
 
-/// The operand that a field holds; a reason if its bits mean nothing.
+/// The operand in a field, or the reason why its bits are invalid.
 pub fn read(field: &ArgField, word: u128, info: &GenerationInfo) -> Result<Arg, String> {
     let raw = field.bits.read(word);
     let signed = || (sign_extend(raw, field.bits.width()) << field.bits.shift) as u64;
@@ -82,7 +82,7 @@ pub fn read(field: &ArgField, word: u128, info: &GenerationInfo) -> Result<Arg, 
     })
 }
 
-/// The kind of operand that a field takes.
+/// The operand kind of a field.
 pub fn kind_of(kind: Kind) -> ArgKind {
     match kind {
         Kind::Reg | Kind::Inside | Kind::Nonzero | Kind::Twice => ArgKind::Reg,
@@ -101,14 +101,18 @@ pub fn kind_of(kind: Kind) -> ArgKind {
     }
 }
 
-/// The operand that a form assumes where the instruction has none; no place in memory is one, `c[0x0][0x0]` neither.
+/// The operand that a form assumes if the instruction has none. Memory operands, including
+/// `c[0x0][0x0]`, are never assumed.
 pub fn absent(field: &ArgField) -> Option<Arg> {
     let memory = matches!(kind_of(field.kind), ArgKind::Const | ArgKind::Bindless);
     field.absent.filter(|_| !memory).map(|(val, not)| Arg { kind: kind_of(field.kind), val, not, ..Arg::default() })
 }
 
-/// The bits of an operand in a field, or why it does not fit.
+/// The bits of an operand in a field, or the reason why it does not fit.
 pub fn write(field: &ArgField, arg: &Arg, info: &GenerationInfo) -> Result<u128, String> {
+    // PT and UPT are one where nothing says which file is meant.
+    let certain = arg.kind == ArgKind::Pred && arg.val == 7 && kind_of(field.kind) == ArgKind::UPred;
+    let arg = &Arg { kind: if certain { ArgKind::UPred } else { arg.kind }, ..*arg };
     if arg.kind != kind_of(field.kind) {
         return Err(format!("{} where it has {}", name(arg.kind), name(kind_of(field.kind))));
     }
@@ -132,7 +136,7 @@ pub fn write(field: &ArgField, arg: &Arg, info: &GenerationInfo) -> Result<u128,
         Kind::Scoreboard if arg.val > LAST_SCOREBOARD => return Err(format!("SB{}, which does not exist", arg.val)),
         _ => field.bits.place(unsigned()?),
     };
-    // The bank carries no attributes of its own: they stand with the offset.
+    // The attributes of a bank constant belong to the offset field.
     if field.kind != Kind::Bank {
         let complement = if field.not != 255 { field.not } else { field.complement };
         let marks = [("-", arg.neg, field.neg), ("| |", arg.abs, field.abs), ("~ or !", arg.not, complement)];
@@ -152,7 +156,7 @@ fn fit(value: u64, bits: &Bits) -> Result<u64, String> {
     if width < 64 && value >> width != 0 { Err(format!("{value:#x}, more than {width} bits")) } else { Ok(value) }
 }
 
-/// An unsigned value; a full word may also be given as a negative number.
+/// An unsigned value; a full-width field also accepts a negative number.
 fn unsigned(value: u64, bits: &Bits) -> Result<u64, String> {
     if value & ((1 << bits.shift) - 1) != 0 {
         return Err(format!("{value:#x}, not a multiple of {}", 1u64 << bits.shift));
@@ -162,7 +166,7 @@ fn unsigned(value: u64, bits: &Bits) -> Result<u64, String> {
     fit(value >> bits.shift, bits)
 }
 
-/// A signed value; a full word may also be given as its unsigned bits.
+/// A signed value; a full-width field also accepts the unsigned bits.
 fn signed(value: u64, bits: &Bits) -> Result<u64, String> {
     if value & ((1 << bits.shift) - 1) != 0 {
         return Err(format!("{value:#x}, not a multiple of {}", 1u64 << bits.shift));
@@ -178,7 +182,7 @@ fn signed(value: u64, bits: &Bits) -> Result<u64, String> {
     Ok(number as u64 & if width < 64 { (1 << width) - 1 } else { u64::MAX })
 }
 
-/// A kind of operand in words.
+/// The name of an operand kind for messages.
 pub fn name(kind: ArgKind) -> &'static str {
     match kind {
         ArgKind::None => "nothing",

@@ -1,12 +1,12 @@
-//! Floating-point numbers in the disassembler's spelling.
+//! Prints and parses floating-point immediates in the spelling of nvdisasm: 20 significant digits
+//! for single and double precision.
 //!
-//! Input: a value's bits. Output: its text, 20 significant digits for single and double precision, and back. Invariant:
-//! reading a printed number gives the same bits; of a
-//! NaN it gives one payload, as the text does not say which.
+//! Parsing a printed number gives the same bits. A NaN gives one fixed payload, since the text does
+//! not contain it.
 
 use crate::tables::encoding::Kind;
 
-/// Text of an operand of a floating-point kind; empty for other kinds.
+/// Prints an operand of a floating-point kind; empty for other kinds.
 pub fn print(kind: Kind, bits: u64) -> String {
     let (high, low) = ((bits >> 16) as u16, bits as u16);
     match kind {
@@ -20,7 +20,7 @@ pub fn print(kind: Kind, bits: u64) -> String {
     }
 }
 
-/// Bits of an operand of a floating-point kind from its text.
+/// Parses an operand of a floating-point kind.
 pub fn parse(kind: Kind, text: &str) -> Option<u64> {
     let pair = |one: fn(&str) -> Option<u16>| {
         let (high, low) = text.split_once(',')?;
@@ -37,10 +37,11 @@ pub fn parse(kind: Kind, text: &str) -> Option<u64> {
     }
 }
 
-/// From here on numbers print with an exponent and twenty digits behind the point.
+/// Numbers from here on print with an exponent and twenty digits after the point.
 const LARGE: f64 = 1e9;
 
-/// Below [`LARGE`] as C's `%.20g`, from there as `%.20e`; an f64 holds every value exactly.
+/// Like C's `%.20g` below [`LARGE`] and like `%.20e` from there on; an f64 holds every value
+/// exactly.
 fn number(value: f64, digits: usize) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0.0".into() } else { "0".into() };
@@ -50,7 +51,7 @@ fn number(value: f64, digits: usize) -> String {
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         return format!("{mantissa}e+{exponent:0>2}");
     }
-    // `%.*g`: scientific below 1e-4 and from 10^digits, trailing zeros cut off.
+    // `%.*g`: scientific below 1e-4 and from 10^digits on, without trailing zeros.
     let text = format!("{:.*e}", digits - 1, value);
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -65,7 +66,7 @@ fn cut(text: &str) -> &str {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
 
-/// Infinity or NaN by its bits; the mantissa's top bit tells a quiet NaN.
+/// Infinity or NaN; the top mantissa bit marks a quiet NaN.
 fn special(negative: bool, mantissa: u64, quiet: bool) -> String {
     let sign = if negative { '-' } else { '+' };
     match (mantissa, quiet) {
@@ -120,12 +121,12 @@ fn half_value(bits: u16) -> f64 {
     if bits >> 15 != 0 { -value } else { value }
 }
 
-/// Infinity or NaN in the disassembler's spelling as (sign, mantissa of `width` bits).
+/// Parses infinity or NaN as (sign, mantissa of `width` bits).
 fn special_bits(text: &str, width: u32) -> Option<(u64, u64)> {
     let negative = u64::from(text.starts_with('-'));
     match text.trim_start_matches(['+', '-']) {
         "INF" => Some((negative, 0)),
-        // The payloads that the incumbent uses most: all ones, with a minus sign none.
+        // The most frequent payloads of ptxas: all ones, or none with a minus sign.
         "QNAN" if negative == 1 => Some((negative, 1 << (width - 1))),
         "QNAN" => Some((negative, (1 << width) - 1)),
         "SNAN" => Some((negative, (1 << (width - 1)) - 1)),
@@ -157,7 +158,7 @@ fn parse_half(text: &str) -> Option<u16> {
     }
     let value = text.parse::<f64>().ok().filter(|v| v.is_finite())?;
     let sign = u16::from(value.is_sign_negative()) << 15;
-    // Monotonic in the magnitude, so the number is found by bisection.
+    // The value grows with the bits, so bisection finds the number.
     let (mut low, mut high) = (0u16, 0x7bff);
     while low < high {
         let middle = (low + high) / 2;

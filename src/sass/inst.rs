@@ -1,21 +1,21 @@
-//! One machine instruction in decoded form: what the encoder takes, the decoder gives, the machine executes.
+//! One SASS instruction in decoded form, as the encoder, the decoder and the simulator use it.
 //!
-//! Input: an opcode and its operands by role. Output: the same, through accessors by role and by modifier kind.
-//! Invariant: `args` are in the order of the opcode's roles in the tables; an absent operand is `ArgKind::None` and
-//! means what the role's default says; a modifier with its default value is not stored, so equal meanings are equal.
+//! `args` follow the order of the opcode's roles in the tables and are accessed by role; modifiers
+//! are accessed by kind. An absent operand is `ArgKind::None` and means the role's default. A
+//! modifier with its default value is not stored, so equal meanings are equal values.
 
 use crate::tables::{Mod, Mods, Op, Role};
 
-/// Most operand roles that an opcode may have.
+/// Largest number of operand roles of an opcode.
 pub const MAX_ARGS: usize = 12;
 /// Number of RZ, the general register that reads as zero.
 pub const RZ: u32 = 255;
 /// Number of PT and UPT, the predicates that read as true.
 pub const PT: u32 = 7;
-/// URZ in decoded form, whatever the width of the field.
+/// URZ in decoded form, whatever the width of the field on the target.
 pub const URZ: u32 = 255;
 
-/// What kind of thing an operand is.
+/// The kind of an operand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ArgKind {
     #[default]
@@ -30,7 +30,7 @@ pub enum ArgKind {
     UPred,
     /// Convergence barrier `val`.
     Bar,
-    /// Immediate: the raw bits, sign-extended to 64 where the field is signed.
+    /// Immediate: the raw bits, sign-extended to 64 if the field is signed.
     Imm,
     /// Constant: byte offset `val` (two's complement) in bank `bank`.
     Const,
@@ -54,7 +54,9 @@ pub struct Arg {
     pub not: bool,
     /// Reuse-cache hint.
     pub reuse: bool,
+    /// Constant bank, or the uniform register with a bindless bank's handle.
     pub bank: u8,
+    /// Register number, immediate bits or offset, by kind.
     pub val: u64,
 }
 
@@ -62,42 +64,52 @@ impl Arg {
     fn of(kind: ArgKind, val: u64) -> Arg {
         Arg { kind, val, ..Arg::default() }
     }
+    /// General register `n`.
     pub fn reg(n: u32) -> Arg {
         Arg::of(ArgKind::Reg, n.into())
     }
+    /// Uniform register `n`.
     pub fn ureg(n: u32) -> Arg {
         Arg::of(ArgKind::UReg, n.into())
     }
+    /// Predicate `n`, complemented if `not`.
     pub fn pred(n: u32, not: bool) -> Arg {
         Arg { not, ..Arg::of(ArgKind::Pred, n.into()) }
     }
+    /// Uniform predicate `n`, complemented if `not`.
     pub fn upred(n: u32, not: bool) -> Arg {
         Arg { not, ..Arg::of(ArgKind::UPred, n.into()) }
     }
+    /// Immediate with these bits.
     pub fn imm(bits: u64) -> Arg {
         Arg::of(ArgKind::Imm, bits)
     }
+    /// Constant at a byte offset of a bank.
     pub fn constant(bank: u8, offset: i32) -> Arg {
         Arg { bank, ..Arg::of(ArgKind::Const, offset as i64 as u64) }
     }
+    /// Convergence barrier `n`.
     pub fn bar(n: u32) -> Arg {
         Arg::of(ArgKind::Bar, n.into())
     }
+    /// Code address: byte distance from the end of the instruction.
     pub fn label(distance: i64) -> Arg {
         Arg::of(ArgKind::Label, distance as u64)
     }
+    /// Special register `n`.
     pub fn special(n: u32) -> Arg {
         Arg::of(ArgKind::Special, n.into())
     }
+    /// Whether the operand is absent.
     pub fn is_none(&self) -> bool {
         self.kind == ArgKind::None
     }
 }
 
-/// The guard predicate; `upred` where the form is guarded by a uniform predicate (`@UP0`).
+/// The guard predicate; `upred` if it is a uniform predicate (`@UP0`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Guard {
-    /// 7 = PT, always.
+    /// Predicate number; 7 is PT (always true).
     pub pred: u8,
     pub not: bool,
     pub upred: bool,
@@ -109,12 +121,12 @@ impl Default for Guard {
     }
 }
 
-/// The control field (bits 105 to 127 without the reuse bits, which stand on the operands).
+/// The control field (bits 105 to 127 without the reuse bits, which belong to the operands).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ctrl {
     /// Cycles until the next instruction of the warp may issue.
     pub stall: u8,
-    /// Bit 109: true = stay with this warp.
+    /// Bit 109: true keeps issuing from this warp (no yield).
     pub stay: bool,
     /// Scoreboard set when the result is written; 7 = none.
     pub write_bar: u8,
@@ -141,6 +153,8 @@ pub struct Inst {
 }
 
 impl Inst {
+    /// An instruction without operands and modifiers, guarded by PT, with the default control
+    /// field.
     pub fn new(op: Op) -> Inst {
         Inst {
             op,
@@ -151,17 +165,17 @@ impl Inst {
         }
     }
 
-    /// Whether it may be skipped: whether its guard is not PT.
+    /// Whether the instruction has a guard other than PT, so that it may be skipped.
     pub fn is_guarded(&self) -> bool {
         u32::from(self.guard.pred) != PT || self.guard.not
     }
 
-    /// The operand in a role; `ArgKind::None` where it is absent or the opcode has no such role.
+    /// The operand in a role; `ArgKind::None` if it is absent or the opcode has no such role.
     pub fn arg(&self, role: Role) -> Arg {
         self.op.role_index(role).map_or(Arg::default(), |i| self.args[i])
     }
 
-    /// Sets the operand in a role; a role that the opcode lacks is left alone.
+    /// Sets the operand in a role; does nothing if the opcode has no such role.
     pub fn set(&mut self, role: Role, arg: Arg) {
         if let Some(i) = self.op.role_index(role) {
             self.args[i] = arg;

@@ -1,14 +1,13 @@
-//! The listing of a cubin's code: what `sassafras disasm` prints, as text or as JSON.
+//! The code listing of a cubin, as `sassafras disasm` prints it in text or JSON.
 //!
-//! Input: a cubin, ours or the incumbent's. Output: per function each instruction with its byte offset, its text as the
-//! vendor's disassembler prints it, and its control field. Branch targets are labels `.L_x_N`, numbered through the file;
-//! functions and symbols inside them go by their names. Invariant: every word has its line; one that is no instruction
-//! prints as `.word`.
+//! Each instruction has its byte offset, its text as nvdisasm prints it, and its control field.
+//! Branch targets are labels `.L_x_N`, numbered through the file; functions and symbols inside them
+//! keep their names. Every word has a line; a word that does not decode prints as `.word`.
 //!
-//! The control column is ours: `[B0-2---:R1:W-:Y:S04]` waits for scoreboards 0 and 2, sets scoreboard 1 when the sources
-//! are read and none when the result is written, may yield (`-`: stays), and issues the next instruction 4 cycles later.
-//! `/* &desc=UR4 */` behind an instruction is an operand which the vendor's disassembler never prints; a relocation
-//! stands there too.
+//! The control column is a format of this project: `[B0-2---:R1:W-:Y:S04]` waits for scoreboards 0
+//! and 2, sets scoreboard 1 when the sources are read and none when the result is written, may
+//! yield (`-`: does not), and issues the next instruction 4 cycles later. `/* &desc=UR4 */` after
+//! an instruction is an operand that nvdisasm never prints; relocations are shown there too.
 
 use super::decode::control;
 use super::{ArgKind, Ctrl, Inst, decode, encode, hidden, parse, text as inst_text};
@@ -30,7 +29,7 @@ struct File {
 #[derive(Serialize)]
 struct Listed {
     name: String,
-    /// Names of byte offsets, the function's own among them.
+    /// Names by byte offset, including the function's own.
     labels: BTreeMap<u64, String>,
     instructions: Vec<Line>,
 }
@@ -40,15 +39,15 @@ struct Line {
     /// Bytes from the start of the function.
     offset: u64,
     word: String,
-    /// As the vendor's disassembler prints it.
+    /// As nvdisasm prints it.
     text: String,
-    /// What that leaves out, as the assembler wants it behind the text.
+    /// Hidden operands and modifiers, as the assembler expects them after the text.
     #[serde(skip_serializing_if = "String::is_empty")]
     hidden: String,
     control: Control,
     /// The word that the text, the hidden operands and the control field assemble to.
     reencoded: Option<String>,
-    /// Why the word does not decode, or its text does not assemble.
+    /// Why the word does not decode, or its text does not assemble back.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -57,19 +56,19 @@ struct Line {
 
 #[derive(Serialize)]
 struct Control {
-    /// Scoreboards waited for.
+    /// Scoreboards to wait for.
     wait: Vec<u8>,
     /// Scoreboard set when the sources have been read.
     read_barrier: Option<u8>,
     /// Scoreboard set when the result is written.
     write_barrier: Option<u8>,
-    /// Whether the warp stays at its turn.
+    /// Whether the warp keeps its issue slot (no yield).
     stay: bool,
-    /// Cycles until the next instruction.
+    /// Stall in cycles.
     stall: u8,
 }
 
-/// The listing as text; an error where the tables have no decoder for the target.
+/// The listing as text. Fails if the tables have no decoder for the target.
 pub fn text(cubin: &Cubin) -> Result<String, String> {
     let file = list(cubin)?;
     let mut out = format!("\t.target\t{}\n", file.target);
@@ -79,8 +78,9 @@ pub fn text(cubin: &Cubin) -> Result<String, String> {
     Ok(out)
 }
 
-/// The listing as a JSON object: `target`, and per function `name`, `labels` (byte offset to name) and `instructions`
-/// (`offset`, `word`, `text`, `control`, `reencoded`, and where there is something to say `hidden`, `error`, `relocations`).
+/// The listing as a JSON object: `target`, and per function `name`, `labels` (byte offset to name)
+/// and `instructions` (`offset`, `word`, `text`, `control`, `reencoded`, and if present `hidden`,
+/// `error`, `relocations`).
 pub fn json(cubin: &Cubin) -> Result<String, String> {
     serde_json::to_string_pretty(&list(cubin)?).map_err(|error| error.to_string())
 }
@@ -163,8 +163,8 @@ fn assemble(
     encode(target, &Inst { ctrl, ..inst }).map_err(|error| error.message)
 }
 
-/// Names of byte offsets: the function, the symbols inside it, and what a branch goes to. A target outside the code or
-/// between words has none.
+/// Names by byte offset: the function, the symbols inside it, and branch targets. A target outside
+/// the code or inside a word gets no name.
 fn labels<E>(function: &Function, decoded: &[Result<Inst, E>], next: &mut usize) -> BTreeMap<u64, String> {
     let end = decoded.len() as u64 * WORD;
     let mut labels = BTreeMap::from([(0, function.name.clone())]);
@@ -191,7 +191,7 @@ fn relocations(function: &Function, offset: u64) -> Vec<String> {
     here.map(|r| format!("relocation {} of {}{:+}", r.kind, r.symbol, r.addend)).collect()
 }
 
-/// Little endian; missing bytes at the end of a file cut short are zero.
+/// Little endian; missing bytes at the end of a truncated file are zero.
 fn word(bytes: &[u8]) -> u128 {
     bytes.iter().rev().fold(0, |word, byte| word << 8 | u128::from(*byte))
 }
@@ -202,7 +202,7 @@ fn hex(word: u128) -> String {
 
 impl Control {
     fn of(ctrl: &Ctrl) -> Control {
-        // 7 is the number of no scoreboard.
+        // Scoreboard number 7 means none.
         let barrier = |n: u8| (n != 7).then_some(n);
         Control {
             wait: (0..6).filter(|i| ctrl.wait >> i & 1 != 0).collect(),

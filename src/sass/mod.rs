@@ -1,7 +1,8 @@
-//! SASS instructions: encode, decode, text in and out.
+//! SASS instructions: encode, decode, print, parse, check.
 //!
-//! One table row drives all four. `encode` picks the first row of the opcode whose operand forms and modifiers fit;
-//! `decode` picks the one row whose fixed bits fit; `text` prints and parses by the same row.
+//! One table row drives all of the first four. `encode` takes the first row of the opcode whose
+//! operand forms and modifiers fit, `decode` the one row whose fixed bits match, and `text` and
+//! `parse` print and read by the same row.
 
 mod decode;
 pub mod effects;

@@ -1,8 +1,8 @@
-//! Text to instruction: the assembler's reading of one line.
+//! Parses one line of SASS text into an instruction.
 //!
-//! Input: a target and a line as the disassembler prints it, with the line's address and names of labels. Output: the
-//! instruction with the default control field. Invariant: printing what was parsed gives the line again, blanks aside:
-//! a line that no form prints is an error.
+//! The line has the syntax of nvdisasm; its address and label names are given. The result has the
+//! default control field. Printing the result gives the line again except for blanks; a line that
+//! no form prints is an error.
 
 use super::decode::decode_form;
 use super::encode;
@@ -16,7 +16,7 @@ use crate::tables::encoding::{
 use crate::tables::{Generation, Target};
 use std::fmt;
 
-/// Why a line is no instruction.
+/// Why a line is not an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     pub message: String,
@@ -31,8 +31,8 @@ impl fmt::Display for ParseError {
 /// Addresses of labels by name.
 pub type Addresses<'a> = &'a dyn Fn(&str) -> Option<u64>;
 
-/// The instruction that a line says, at a byte address. Operands that the disassembler never prints stand behind the line
-/// as `text::hidden` writes them.
+/// Parses a line at a byte address. Operands that nvdisasm never prints follow the line in the form
+/// of `text::hidden`.
 pub fn parse(target: &Target, line: &str, address: u64, labels: Option<Addresses>) -> Result<Inst, ParseError> {
     let fail = |message: &str| ParseError { message: format!("`{}`: {message}", line.trim()) };
     let Some(generation) = target.generation else { return Err(fail("the target has no assembler")) };
@@ -64,7 +64,7 @@ pub fn parse(target: &Target, line: &str, address: u64, labels: Option<Addresses
     Err(fail(if known { "no form takes these operands" } else { "no form has these modifiers" }))
 }
 
-/// The instruction in canonical form, if its text is the line.
+/// The canonical form of an instruction, if it prints as the line.
 fn confirm(target: &Target, form: &Form, inst: &Inst, line: &str, at: u64, labels: Option<Addresses>) -> Option<Inst> {
     let (picked, word) = encode::pick(target, inst).ok()?;
     let canonical = if picked.alias { *inst } else { decode_form(target, word).ok()?.1 };
@@ -73,13 +73,13 @@ fn confirm(target: &Target, form: &Form, inst: &Inst, line: &str, at: u64, label
     (squeeze(&printed) == squeeze(line)).then_some(canonical)
 }
 
-/// The label in a line, if it stands for the address.
+/// The label in a line, if it has this address.
 fn label_of(line: &str, address: u64, labels: Option<Addresses>) -> Option<String> {
     let name = line.split_once("`(")?.1.split_once(')')?.0;
     (labels?(name)? == address).then(|| name.to_string())
 }
 
-/// A line without blanks and with guards alike.
+/// The line without blanks.
 fn squeeze(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
@@ -93,19 +93,20 @@ fn guard(text: &str) -> Option<(Guard, &str)> {
     Some((Guard { pred, not, upred }, rest.trim_start()))
 }
 
-/// `T` or a number below the one that `T` stands for.
+/// Parses `T` as `top`, or a number below it.
 fn number_of(text: &str, top: u64) -> Option<u64> {
     if text == "T" || text == "Z" { Some(top) } else { text.parse().ok().filter(|n| *n < top) }
 }
 
-/// What is left of a mnemonic behind the form's text: as it is, and without each alias word.
+/// The rest of a mnemonic after the form's text: unchanged, and without each alias word.
 fn without_alias<'a>(form: &Form, generation: Generation, rest: &'a str) -> Vec<&'a str> {
     let aliases = ALIASES.iter().filter(|a| a.op == form.op && a.on >> (generation as u8) & 1 != 0);
     let cut = aliases.filter(|a| !a.word.is_empty()).filter_map(|a| rest.strip_prefix('.')?.strip_prefix(a.word));
     std::iter::once(rest).chain(cut).filter(|r| r.is_empty() || r.starts_with('.')).collect()
 }
 
-/// Reads the modifiers printed behind an operand or the mnemonic; each at most once, in order, all of the text.
+/// Parses the modifiers printed after an operand or the mnemonic: each at most once, in table
+/// order, using up the text.
 fn modifiers(form: &Form, arg: u8, text: &str, inst: &mut Inst) -> bool {
     let fields: Vec<_> = form.mods.iter().filter(|m| m.arg == arg).collect();
     match_modifiers(&fields, text, inst)
@@ -135,12 +136,12 @@ struct Reader<'a> {
     form: &'a Form,
     address: u64,
     labels: Option<Addresses<'a>>,
-    /// `ROLE=UR4` for operands that do not print, separated by ` &`.
+    /// `ROLE=UR4` for operands that are not printed, separated by ` &`.
     hidden: &'a str,
 }
 
 impl Reader<'_> {
-    /// Reads the operands from position `at` on; an operand that may be left out is first tried as present.
+    /// Parses the operands from position `at` on. An optional operand is first tried as present.
     fn operands(&self, at: usize, text: &str, first: bool, inst: Inst) -> Option<Inst> {
         let Some(field) = self.form.args.get(at) else { return text.trim().is_empty().then_some(inst) };
         let count = match field.group {
@@ -167,20 +168,20 @@ impl Reader<'_> {
             return self.operands(at + 1, text, first, inst);
         }
         if field.elide.is_some_and(|e| e.0 == NEVER_PRINTED) {
-            // Filled in by its note; without one the line does not say enough.
+            // Its note supplies the operand; without a note the line is incomplete.
             self.said(field)?;
         }
         self.leave_out(field, &mut inst);
         self.operands(at + 1, text, first, inst)
     }
 
-    /// What stands behind the line about an operand.
+    /// The note about an operand.
     fn said(&self, field: &ArgField) -> Option<&str> {
         let role = self.form.op.info().roles[usize::from(field.slot)].role.name();
         self.note("", role)
     }
 
-    /// Puts in what stands behind the line.
+    /// Fills in operands and modifiers from the notes.
     fn notes(&self, inst: &mut Inst) -> Option<()> {
         for field in self.form.args.iter().filter(|f| !f.is_only_printed()) {
             let Some(said) = self.said(field) else { continue };
@@ -202,7 +203,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// The value of the note ` &PREFIXname=VALUE`.
+    /// The value of a note ` &PREFIXname=VALUE`.
     fn note(&self, prefix: &str, name: &str) -> Option<&str> {
         let values = self.hidden.split('&').map(str::trim);
         values.filter_map(|n| n.strip_prefix(prefix)?.strip_prefix(name)?.strip_prefix('=')).next()
@@ -245,7 +246,7 @@ impl Reader<'_> {
         modifiers(self.form, behind, suffixes.trim_end(), inst).then_some(rest)
     }
 
-    /// Sets the modifier that stands as an operand to the value that prints so.
+    /// Sets a modifier that is printed as an operand to the value with this text.
     fn word(&self, at: usize, text: &str, inst: &mut Inst) -> Option<()> {
         let field = self.form.mods.iter().find(|m| usize::from(m.arg) == at)?;
         let codes = SETS[usize::from(field.set)].iter().filter(|c| field.only.is_none_or(|only| c.1 == only));
@@ -254,7 +255,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// Reads one operand; the rest of the text behind it.
+    /// Parses one operand; returns the rest of the text.
     fn operand<'t>(&self, at: usize, text: &'t str, bracketed: bool, inst: &mut Inst) -> Option<&'t str> {
         let field = &self.form.args[at];
         if field.kind == Kind::Literal {
@@ -264,7 +265,8 @@ impl Reader<'_> {
             let (word, rest) = text.split_at(text.find([',', ']']).unwrap_or(text.len()));
             match field.kind {
                 Kind::Word => self.word(at, word.trim(), inst)?,
-                // The operand before it says which; the line is compared as a whole in the end.
+                // The previous operand determines the value; the comparison of the whole line
+                // confirms it.
                 _ => word.strip_prefix("UR").map(|_| ())?,
             }
             return Some(rest);
@@ -381,19 +383,19 @@ impl Reader<'_> {
     }
 }
 
-/// Where the modifiers behind a register or a constant begin.
+/// Position of the modifiers after a register or a constant.
 fn dot_of(word: &str) -> Option<usize> {
     word.rfind(']').map_or_else(|| word.find('.'), |i| word[i..].find('.').map(|j| i + j))
 }
 
-/// `A][B]`, blanks between the brackets allowed.
+/// Parses `A][B]`, with optional blanks between the brackets.
 fn brackets(text: &str) -> Option<(&str, &str)> {
     let (first, rest) = text.split_once(']')?;
     Some((first, rest.trim_start().strip_prefix('[')?.strip_suffix(']')?))
 }
 
-/// Where an operand ends: at a comma outside brackets (the second one for a pair of halves), in a bracket also at `+`
-/// that is not part of the number, or at the closing bracket.
+/// End of an operand: a comma outside brackets (the second one for a pair of halves); inside
+/// brackets also the closing bracket, or a `+` that is not part of a number.
 fn end_of(kind: Kind, text: &str, bracketed: bool) -> usize {
     let (mut depth, mut commas) = (0, if matches!(kind, Kind::Halves | Kind::Brains | Kind::Twice) { 1 } else { 0 });
     for (i, c) in text.char_indices() {
@@ -410,7 +412,7 @@ fn end_of(kind: Kind, text: &str, bracketed: bool) -> usize {
     text.len()
 }
 
-/// `0x10`, `-0x10`, or decimal.
+/// A number such as `0x10`, `-0x10`, or decimal.
 fn integer(text: &str) -> Option<i64> {
     let (negative, body) = text.strip_prefix('-').map_or((false, text), |t| (true, t));
     let value = match body.strip_prefix("0x") {

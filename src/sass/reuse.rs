@@ -1,10 +1,11 @@
-//! The reuse cache: source operands that keep their value for a later instruction of the warp.
+//! The reuse cache: source operands that stay cached for a later instruction of the warp.
 //!
-//! Input: instructions with the forms that they take. Output: which operands are to be marked `.reuse` ([`wanted`]), and who reads a kept
-//! value that is no longer the register's ([`Cache`]). The cache has a place for each of the three operand slots and each of the two banks
-//! of registers (even and odd numbers). A marked operand stays in its place until an instruction reads another register there; an instruction
-//! that names the same register in the same slot gets what was kept. Which operands have a slot is in the rows of
-//! tables/encoding (`^122` to `^124`). Source: what ptxas 13.0.88 marks over the corpus on sm_80 to sm_120.
+//! [`wanted`] decides which operands get `.reuse`; [`Cache`] finds reads of a cached value that is
+//! out of date. The cache has one entry for each of the three operand slots and two register banks
+//! (even and odd numbers). A marked operand stays in its entry until an instruction reads another
+//! register there; an instruction that names the same register in the same slot gets the cached
+//! value. The rows of tables/encoding say which operands have a slot (`^122` to `^124`). Source:
+//! what ptxas 13.0.88 marks over the corpus on sm_80 to sm_120.
 
 use super::effects::{Effects, width};
 use super::inst::{ArgKind, Inst, RZ};
@@ -13,26 +14,30 @@ use crate::tables::encoding::Form;
 use crate::tables::latency::RegFile;
 use smallvec::SmallVec;
 
-/// Bit of the first slot's mark in a word.
+/// Bit of the first slot's reuse flag in a word.
 pub const FIRST_BIT: u8 = 122;
 const SLOTS: usize = 3;
 /// Banks of general registers.
 const BANKS: usize = 2;
-/// No scoreboard.
+/// The scoreboard field's value for none.
 const NONE: u8 = 7;
-/// Longest stall with which another warp has no turn: ptxas marks operands of no instruction with a longer one but some of sm_90a.
+/// Longest stall with which another warp has no turn: ptxas marks operands of no instruction with a
+/// longer one but some of sm_90a.
 const LONGEST: u8 = 2;
-/// Instructions ahead among which the reader is: of 100 operands that ptxas marks the reader of 92 is among these.
+/// Number of following instructions searched for the reader: for 92 of 100 operands that ptxas
+/// marks, the reader is among these.
 const AHEAD: usize = 4;
 
-/// A register operand that has a slot.
+/// A register operand with a reuse slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operand {
+    /// Index of the reuse slot, from 0.
     pub slot: u8,
+    /// Number of the first register.
     pub first: u8,
-    /// Registers side by side.
+    /// Number of consecutive registers.
     pub count: u8,
-    /// Whether it is marked.
+    /// Whether it is marked `.reuse`.
     pub kept: bool,
 }
 
@@ -41,14 +46,14 @@ impl Operand {
         (0..self.count).map(move |i| self.first.saturating_add(i))
     }
 
-    /// Whether it takes a place that another operand has.
+    /// Whether it uses a cache entry of another operand.
     fn meets(self, other: Operand) -> bool {
         let banks = |o: Operand| o.registers().fold(0u8, |mask, r| mask | 1 << (usize::from(r) % BANKS));
         self.slot == other.slot && banks(self) & banks(other) != 0
     }
 }
 
-/// The operands of an instruction that have slots.
+/// The operands of an instruction that have reuse slots.
 pub fn operands(form: &Form, inst: &Inst) -> SmallVec<[Operand; SLOTS]> {
     let roles = inst.op.info().roles;
     let fields = form.args.iter().filter(|field| field.reuse != u8::MAX && field.reuse >= FIRST_BIT);
@@ -61,7 +66,8 @@ pub fn operands(form: &Form, inst: &Inst) -> SmallVec<[Operand; SLOTS]> {
     found.filter(|operand| usize::from(operand.slot) < SLOTS).collect()
 }
 
-/// The slots to be marked in each instruction of a block, a bit each. The control fields are taken as they are.
+/// The slots to mark in each instruction of a block, one bit each. The control fields must be
+/// final.
 pub fn wanted(block: &[(&Form, Inst)]) -> Vec<u8> {
     let all: Vec<_> = block.iter().map(|(form, inst)| operands(form, inst)).collect();
     let slots = |at: usize| {
@@ -75,7 +81,7 @@ pub fn wanted(block: &[(&Form, Inst)]) -> Vec<u8> {
     (0..block.len()).map(slots).collect()
 }
 
-/// Whether the next one to use the place of an operand reads the same registers, unchanged.
+/// Whether the next use of an operand's cache entry reads the same registers, unchanged.
 fn is_read_again(block: &[(&Form, Inst)], all: &[SmallVec<[Operand; SLOTS]>], at: usize, operand: Operand) -> bool {
     for next in at + 1..block.len().min(at + 1 + AHEAD) {
         let before = &block[next - 1].1;
@@ -89,7 +95,7 @@ fn is_read_again(block: &[(&Form, Inst)], all: &[SmallVec<[Operand; SLOTS]>], at
     false
 }
 
-/// Whether the warp goes on at once behind an instruction, and its lanes are the same.
+/// Whether the warp issues the next instruction without giving way, with the same active lanes.
 fn stays(inst: &Inst) -> bool {
     let ctrl = inst.ctrl;
     ctrl.stay && (1..=LONGEST).contains(&ctrl.stall) && !inst.op.has(Prop::Control) && !inst.op.has(Prop::Convergent)
@@ -105,23 +111,24 @@ pub fn written(inst: &Inst) -> impl Iterator<Item = u8> {
     general.flat_map(|access| access.registers().map(|(register, _)| register))
 }
 
-/// What a place of the cache holds.
+/// Contents of a cache entry.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     register: u8,
     place: u32,
-    /// Lanes on which the register was written since, and where.
+    /// Lanes on which the register was written since, and the instruction that did it.
     stale: u32,
     by: u32,
 }
 
-/// A value that was read as it was kept, though its register has another one.
+/// A read of a cached value while its register already holds another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stale {
     pub register: u8,
-    /// Where it was kept, and where the register was written since.
+    /// The instructions that cached it and that wrote the register since.
     pub kept: u32,
     pub written: u32,
+    /// Lanes that read it, one bit each.
     pub lanes: u32,
 }
 
@@ -129,12 +136,13 @@ pub struct Stale {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cache {
     places: [[Option<Kept>; BANKS]; SLOTS],
-    /// Whether a place may hold something.
+    /// Whether any entry may be occupied.
     used: bool,
 }
 
 impl Cache {
-    /// An instruction at a place is executed on some lanes, one bit each; calls `f` with each stale value that it reads.
+    /// Executes the instruction at `at` on a set of lanes, one bit each; calls `f` with each stale
+    /// value that it reads.
     pub fn step(
         &mut self,
         operands: &[Operand],
@@ -162,7 +170,7 @@ impl Cache {
         }
     }
 
-    /// Nothing is kept any more.
+    /// Empties the cache.
     pub fn clear(&mut self) {
         *self = Cache::default();
     }
@@ -174,7 +182,7 @@ mod tests {
     use super::*;
     use crate::tables::Target;
 
-    /// Instructions with the stall that each has.
+    /// Instructions, each with its stall.
     fn block(lines: &[(&str, u8)]) -> Vec<(&'static Form, Inst)> {
         let target = Target::by_name("sm_90").unwrap();
         let one = |(line, stall): &(&str, u8)| {
@@ -190,14 +198,14 @@ mod tests {
         let again = ("FFMA R9, R1, R5, R6", 4);
         for (lines, slots) in [
             (vec![("FFMA R8, R1, R2, R3", 2), again], 0b001),
-            // Another slot, another register, a stall in which others have their turn.
+            // Another slot; another register; a stall that lets other warps issue.
             (vec![("FFMA R8, R2, R1, R3", 2), again], 0),
             (vec![("FFMA R8, R7, R2, R3", 2), again], 0),
             (vec![("FFMA R8, R1, R2, R3", 4), again], 0),
-            // Written in between, or by the instruction itself.
+            // Written in between, or by the first instruction itself.
             (vec![("FFMA R1, R1, R2, R3", 2), again], 0),
             (vec![("FFMA R8, R1, R2, R3", 2), ("MOV R1, 0x1", 2), again], 0),
-            // The other bank is another place; the same one is not.
+            // The other bank is a different entry; the same bank is not.
             (vec![("FFMA R8, R1, R2, R3", 2), ("FADD R4, R2, 1", 2), again], 0b001),
             (vec![("FFMA R8, R1, R2, R3", 2), ("FADD R4, R3, 1", 2), again], 0),
             (vec![("FFMA R8, R1, R2, R3", 2), ("BAR.SYNC 0x0", 2), again], 0),

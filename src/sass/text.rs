@@ -1,7 +1,7 @@
-//! Instruction to text, as the vendor's disassembler prints it (without the control field).
+//! Prints an instruction as nvdisasm does, without the control field.
 //!
-//! Input: a target, an instruction, its address and perhaps names of labels. Output: one line without a semicolon.
-//! Invariant: `parse` of the line gives the instruction back, the control field aside.
+//! The result is one line without a semicolon. Parsing the line gives the instruction back except
+//! for the control field.
 
 use super::encode::pick;
 use super::field;
@@ -14,10 +14,11 @@ use crate::tables::encoding::{
 use crate::tables::{Generation, Target};
 use std::fmt::Write;
 
-/// Names of code addresses: the text for an absolute byte address, if it has a label.
+/// Label names: the text for an absolute byte address, if it has a label.
 pub type Labels<'a> = &'a dyn Fn(u64) -> Option<String>;
 
-/// Text of an instruction at a byte address. One without an encoding prints as its opcode and the reason.
+/// Prints an instruction at a byte address. If it cannot be encoded, prints the opcode and the
+/// reason.
 pub fn text(target: &Target, inst: &Inst, address: u64, labels: Option<Labels>) -> String {
     match pick(target, inst) {
         Ok((form, _)) => print(target, form, inst, address, labels),
@@ -25,7 +26,7 @@ pub fn text(target: &Target, inst: &Inst, address: u64, labels: Option<Labels>) 
     }
 }
 
-/// Text of an instruction in a form that it fits.
+/// Prints an instruction in a given form.
 pub fn print(target: &Target, form: &Form, inst: &Inst, address: u64, labels: Option<Labels>) -> String {
     let Some(generation) = target.generation else { return String::new() };
     let mut out = guard(&inst.guard);
@@ -39,9 +40,10 @@ pub fn print(target: &Target, form: &Form, inst: &Inst, address: u64, labels: Op
     out
 }
 
-/// What the disassembler's text does not tell: ` &ROLE=VALUE` for each such operand and ` &.KIND=VALUE` for each such modifier,
-/// as `parse` wants them behind the line. That is the descriptor of global memory on some generations, the payload of a NaN,
-/// which of two predicates is meant, the width of an RZ in an address.
+/// Notes on what nvdisasm does not print: ` &ROLE=VALUE` for an operand and ` &.KIND=VALUE` for a
+/// modifier, as `parse` expects them after the line. Examples are the descriptor of global memory
+/// on some generations, the payload of a NaN, which of two predicates is meant, and the width of an
+/// RZ in an address.
 pub fn hidden(target: &Target, inst: &Inst) -> String {
     let mut out = String::new();
     let Ok((form, _)) = pick(target, inst) else { return out };
@@ -87,7 +89,7 @@ fn guard(guard: &Guard) -> String {
     }
 }
 
-/// The alias of an instruction, if the disassembler has one.
+/// The alias that nvdisasm prints for an instruction, if any.
 pub fn alias(generation: Generation, inst: &Inst) -> Option<&'static Alias> {
     ALIASES
         .iter()
@@ -98,7 +100,7 @@ fn condition(condition: &Condition, inst: &Inst) -> bool {
     match *condition {
         Condition::Value(slot, value, not) => {
             let arg = inst.args[usize::from(slot)];
-            // 255 is RZ, any other number an immediate; predicates have 7 for PT.
+            // 255 stands for RZ, any other number for an immediate; for predicates, 7 is PT.
             let kind = match arg.kind {
                 ArgKind::Reg | ArgKind::UReg => value == 255,
                 ArgKind::Imm => value != 255,
@@ -116,7 +118,7 @@ fn condition(condition: &Condition, inst: &Inst) -> bool {
     }
 }
 
-/// The modifiers that print behind one operand, or behind the mnemonic (255).
+/// Prints the modifiers of one operand, or of the mnemonic (255).
 fn suffixes(form: &Form, arg: u8, inst: &Inst, out: &mut String) {
     for field in form.mods.iter().filter(|m| m.arg == arg) {
         let value = inst.mods.get(field.kind);
@@ -164,7 +166,7 @@ impl Printer<'_> {
     fn bracket(&self, parts: std::ops::Range<usize>, out: &mut String) {
         out.push_str(self.form.args[parts.start].open);
         let uniform = parts.clone().any(|i| self.form.args[i].kind == Kind::UReg);
-        // A scaled RZ prints where a uniform register is added to it; elsewhere its scale is dropped.
+        // A scaled RZ keeps its scale only if a uniform register is added to it.
         let shown: Vec<usize> =
             parts.clone().filter(|i| !self.is_elided(*i) || uniform && self.is_scaled(*i)).collect();
         if shown.is_empty() {
@@ -177,7 +179,7 @@ impl Printer<'_> {
                 out.push('+');
             }
             match &self.form.args[*part] {
-                // An offset that stands alone is an address: it has no sign.
+                // An offset that stands alone is an address and has no sign.
                 field if field.kind == Kind::Signed && shown.len() == 1 || field.kind == Kind::Unbased && !based => {
                     let mask = u64::MAX >> (64 - field.bits.width());
                     let _ = write!(out, "{:#x}", self.arg(field).val & mask);
@@ -189,14 +191,14 @@ impl Printer<'_> {
         suffixes(self.form, (parts.end - 1) as u8 | BEHIND, self.inst, out);
     }
 
-    /// What a modifier prints that stands as an operand.
+    /// The text of a modifier that is printed as an operand.
     fn word(&self, i: usize) -> &'static str {
         let Some(field) = self.form.mods.iter().find(|m| usize::from(m.arg) == i) else { return "" };
         let value = self.inst.mods.get(field.kind);
         SETS[usize::from(field.set)].iter().find(|c| c.1 == value).map_or(field.kind.text(value), |c| c.2)
     }
 
-    /// The operand of a field; its default where the instruction has none.
+    /// The operand of a field, or its default if absent.
     fn arg(&self, field: &ArgField) -> Arg {
         if matches!(field.kind, Kind::Literal | Kind::Word) {
             return Arg::default();
@@ -215,7 +217,7 @@ impl Printer<'_> {
         field.elide.is_some_and(|(value, not)| value == NEVER_PRINTED || plain && arg.val == value && arg.not == not)
     }
 
-    /// Whether an operand has a suffix that it can also go without.
+    /// Whether an operand has an optional suffix.
     fn is_scaled(&self, i: usize) -> bool {
         self.form.mods.iter().filter(|m| usize::from(m.arg) == i).any(|field| {
             let codes = SETS[usize::from(field.set)];
@@ -320,7 +322,8 @@ impl Printer<'_> {
     }
 }
 
-/// Whether an operand's modifiers print inside the bars of `| |`: of vector registers only where the row says so.
+/// Whether an operand's modifiers are printed inside the bars of `| |`. Vector registers do so only
+/// if the row says so.
 pub fn suffix_inside(kind: Kind) -> bool {
     matches!(kind, Kind::Inside | Kind::UReg | Kind::Const | Kind::Bindless)
 }

@@ -1,26 +1,26 @@
-//! What an allocated instruction reads and writes.
+//! Register reads and writes of an allocated instruction, each with its latency class.
 //!
-//! Input: an instruction in physical registers. Output: one entry for each register, with its latency class. Invariant: every
-//! register that it can read or write is there; RZ and PT are not. Two registers of the list are imagined: `FENCE` stands for what
-//! must be over before anything goes on, `ALONE` for a pipe that takes one instruction at a time.
+//! Lists every register that the instruction may read or write, except RZ and PT. Two
+//! pseudo-registers model other dependences: `FENCE` for operations that must complete before
+//! anything follows, `ALONE` for a pipe that takes one instruction at a time.
 
 use crate::ori::{File, Function, InstId, Kind, Operand};
 use crate::tables::latency::{Latency, LatencyClass, RegFile};
 use crate::tables::ori::{Class, Direction};
-use crate::tables::{Op, Prop};
+use crate::tables::{Op, Prop, Role};
 use smallvec::SmallVec;
 
-/// A register: its file and number in one.
+/// A register: its file and number in one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reg(pub u16);
 
-/// Registers of one file, of which none has more.
+/// Numbers reserved for each file; no file has more registers.
 const FILE: u16 = 256;
-/// Written by an operation that announces its end and has no result, read by every instruction.
+/// Written by a scoreboarded operation without a result, read by every instruction.
 pub const FENCE: Reg = Reg(5 * FILE);
-/// Read and written by the instructions of a pipe that takes one at a time.
+/// Read and written by instructions of a pipe that takes one at a time.
 pub const ALONE: Reg = Reg(5 * FILE + 1);
-/// Predicates that can be written.
+/// Number of writable predicates.
 const PREDICATES: u16 = 7;
 
 impl Reg {
@@ -29,7 +29,7 @@ impl Reg {
         Reg(file as u16 * FILE + number)
     }
 
-    /// Its file; the imagined ones count as general registers.
+    /// The file of a register; pseudo-registers count as general registers.
     pub fn file(self) -> RegFile {
         match self.0 / FILE {
             1 => RegFile::UR,
@@ -41,19 +41,23 @@ impl Reg {
     }
 }
 
-/// One access.
+/// A read or write of one register.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
+    /// The register.
     pub reg: Reg,
+    /// Latency class of the access, as a writer or as a reader.
     pub class: LatencyClass,
 }
 
-/// All accesses of an instruction.
+/// All register accesses of an instruction.
 #[derive(Clone, Debug, Default)]
 pub struct Effects {
+    /// Registers that it may read.
     pub reads: SmallVec<[Access; 8]>,
+    /// Registers that it may write.
     pub writes: SmallVec<[Access; 4]>,
-    /// The old value stays where the guard is false.
+    /// Whether the destinations keep their old values if the guard is false.
     pub guarded: bool,
 }
 
@@ -61,6 +65,10 @@ impl Effects {
     /// The accesses of an instruction.
     pub fn of(function: &Function, latency: &Latency, inst: InstId) -> Effects {
         let data = &function.insts[inst];
+        // WARPGROUP.DEPBAR has no place for a scoreboard that it waits for.
+        if data.op == Op::WARPGROUP && !function.arg(inst, Role::A).is_null() {
+            return Effects::default();
+        }
         let mut out = Effects { guarded: !data.guard.is_null(), ..Effects::default() };
         each(function, data.guard, |reg, _| out.reads.push(Access { reg, class: LatencyClass::Guard }));
         for (i, operand) in function.args(inst).iter().enumerate() {
@@ -76,10 +84,11 @@ impl Effects {
             out.reads.push(Access { reg: ALONE, class });
             out.writes.push(Access { reg: ALONE, class });
         }
-        // What announces its end and touches no register is waited for by whatever comes next.
-        // An access of memory without registers has none to announce, and its form no place for it.
+        // The next instruction must wait for a scoreboarded operation that names no register. A
+        // memory access without registers signals no completion, and its encoding has no field for
+        // a scoreboard.
         let memory = data.op.has(Prop::ReadsMemory) || data.op.has(Prop::WritesMemory);
-        let announces = data.op.has(Prop::VariableLatency) && !memory;
+        let announces = data.op.has(Prop::VariableLatency) && !memory && class != LatencyClass::Group;
         let bare = out.writes.is_empty() && out.reads.iter().all(|a| a.class == LatencyClass::Guard);
         if announces && bare && class.info().announced && !data.op.has(Prop::Convergent) {
             out.writes.push(Access { reg: FENCE, class });
@@ -100,19 +109,19 @@ impl Effects {
         }
     }
 
-    /// Whether a result is announced by a scoreboard.
+    /// Whether the result is scoreboarded.
     pub fn announced(&self) -> bool {
-        self.writes.iter().any(|a| a.class.info().announced)
+        self.writes.iter().any(|a| a.class.info().announced && a.class != LatencyClass::Group)
     }
 
-    /// The general registers that are read some time after issue.
+    /// The registers that are read some time after issue.
     pub fn late(&self) -> impl Iterator<Item = Reg> + '_ {
-        let late = |a: &&Access| a.reg < Reg(FILE) && a.class.info().late;
+        let late = |a: &&Access| a.reg < FENCE && a.class.reads_late(a.reg.file()) && a.class != LatencyClass::Group;
         self.reads.iter().filter(late).map(|a| a.reg)
     }
 }
 
-/// Calls `f` with each physical register of an operand, and its word.
+/// Calls `f` with each physical register of an operand, and the index of its word.
 pub fn each(function: &Function, operand: Operand, mut f: impl FnMut(Reg, u8)) {
     if !matches!(operand.kind(), Kind::Reg(_) | Kind::Vector(_)) {
         return;

@@ -1,13 +1,6 @@
-//! Where the lanes of a warp meet again, and the control words of the finished instructions.
+//! Instruction scheduling before and after register allocation, and the dependences it respects.
 
-mod boards;
-pub mod control;
-pub mod early;
-mod effects;
-mod memory;
-pub mod order;
-mod pending;
-pub mod regions;
-pub mod safe;
-pub mod spin;
-pub mod sync;
+pub(crate) mod effects;
+pub mod list_scheduler;
+mod memory_dependence;
+pub mod prepass_scheduler;

@@ -1,36 +1,43 @@
-//! What a program did wrong, and where.
+//! A [`Fault`] describes what a program did wrong, and where.
 //!
-//! Input: the machine's findings. Output: one report. Invariant: everything that a cubin can do wrong ends as a
-//! [`Fault`]; the machine never panics.
+//! Everything that a cubin or a PTX program can do wrong ends as a fault; the simulator never
+//! panics.
 
 use crate::cubin::line_table::SourceLine;
 use std::fmt;
 
-/// What kind of wrong it is.
+/// The category of a fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Of no other kind: the launch itself, or a program that means nothing.
+    /// Any other kind: an invalid launch, or an invalid program.
     #[default]
     Fault,
-    /// A result was read, or its register written again, before its time.
+    /// A result was read before it was ready, or its register was overwritten too early.
     Hazard,
-    /// Something without a value decides what happens.
+    /// An undefined value decides what happens.
     Uninitialised,
+    /// An access outside all allocations.
     OutOfBounds,
+    /// An address that is not a multiple of the access width.
     Misaligned,
+    /// Two unordered accesses to shared memory.
     Race,
+    /// A barrier that part of a warp or block cannot reach.
     DivergentBarrier,
+    /// No thread can run.
     Deadlock,
+    /// The program executed a trap or a breakpoint.
     Trap,
-    /// A register beyond those that the kernel declares.
+    /// A register beyond the number that the kernel declares.
     Register,
+    /// The launch executed too many instructions.
     StepLimit,
-    /// What stands there is not built here, and the text names it; the program may be right.
+    /// The instruction is not implemented; the text names it, and the program may be right.
     Refused,
 }
 
 impl Kind {
-    /// Its name, as people and programs read it.
+    /// The name of the kind in reports.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Fault => "fault",
@@ -49,64 +56,66 @@ impl Kind {
     }
 }
 
-/// Something that went wrong.
+/// Something that a program did wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
+    /// The category.
     pub kind: Kind,
-    /// What happened, with the address where memory is concerned.
+    /// What happened, with the address if memory is concerned.
     pub what: String,
-    /// Lane of the warp: the lowest of those that it is about; `None` where it is about none.
+    /// The lane, or the lowest lane of several; `None` if the fault concerns no particular lane.
     pub lane: Option<u32>,
+    /// Block, warp and instruction.
     pub place: Option<Place>,
-    /// The address that it is about, in its own space.
+    /// The faulting address, in its own state space.
     pub address: Option<u64>,
-    /// Line of the source, where the cubin says it.
+    /// The source line, if the cubin has a line table.
     pub source: Option<SourceLine>,
 }
 
-/// Where it happened.
+/// The position of a fault in the launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// Block of the grid, (x, y, z).
     pub block: [u32; 3],
     /// Warp of the block.
     pub warp: u32,
-    /// Byte offset in the function's code; `None` where source text is executed.
+    /// Byte offset in the function's code; `None` if PTX source is executed.
     pub pc: Option<u64>,
 }
 
 impl Fault {
-    /// A fault whose place is not known here.
+    /// A fault of the kind [`Kind::Fault`] without a position.
     pub fn new(what: impl Into<String>) -> Fault {
         Fault::of(Kind::Fault, what)
     }
 
-    /// A fault of a kind.
+    /// A fault of the given kind without a position.
     pub fn of(kind: Kind, what: impl Into<String>) -> Fault {
         Fault { kind, what: what.into(), lane: None, place: None, address: None, source: None }
     }
 
-    /// Something that is not built here.
+    /// A fault for an instruction that is not implemented.
     pub fn refused(what: impl Into<String>) -> Fault {
         Fault::of(Kind::Refused, what)
     }
 
-    /// Whether it says that something is not built here.
+    /// Whether the fault means that an instruction is not implemented.
     pub fn is_refused(&self) -> bool {
         self.kind == Kind::Refused
     }
 
-    /// The same with the address that it is about.
+    /// Adds the faulting address.
     pub fn about(self, address: u64) -> Fault {
         Fault { address: Some(address), ..self }
     }
 
-    /// The same with its lane.
+    /// Sets the lane.
     pub fn on_lane(self, lane: usize) -> Fault {
         Fault { lane: Some(lane as u32), ..self }
     }
 
-    /// The same with the lowest of these lanes, unless it has one.
+    /// Sets the lane to the lowest of `lanes`, unless there is one.
     pub fn among(mut self, lanes: u32) -> Fault {
         if lanes != 0 {
             self.lane.get_or_insert(lanes.trailing_zeros());
@@ -114,7 +123,7 @@ impl Fault {
         self
     }
 
-    /// The same with its place, unless it has one.
+    /// Sets the position, unless there is one.
     pub fn at(mut self, place: Place) -> Fault {
         self.place.get_or_insert(place);
         self
@@ -123,7 +132,7 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Who executes source text says the place in words of its own.
+        // The PTX interpreter writes the position into the text itself.
         let Some(Place { block: [x, y, z], warp, pc: Some(pc) }) = self.place else { return f.write_str(&self.what) };
         write!(f, "{} at pc {pc:#x}", self.what)?;
         self.source.as_ref().map_or(Ok(()), |line| write!(f, " ({line})"))?;

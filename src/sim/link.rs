@@ -1,9 +1,10 @@
-//! Where code and variables lie in a launch, and what relocations put there.
+//! Links a cubin for one launch: lays out code and variables and applies relocations.
 //!
-//! Input: a cubin, linked by whoever, and one of its kernels. Output: the code as one image, variables in global memory, constant banks
-//! 2, 3 and 4. Invariants: the kernel comes first, then all functions that are no kernels, in file order; a relocation
-//! is applied by its row in the table of relocations or not at all; a place whose symbol is nowhere (a function of the driver) is left as the file
-//! has it, but for a variable, where that is a fault.
+//! The code image has the kernel first, then all functions that are not kernels, in file order.
+//! Variables go to global memory and to the constant banks 2, 3 and 4. A relocation is applied by
+//! its row in the relocation table. If its symbol is unknown (a driver function that the simulator
+//! lacks), the place keeps the file's contents in code and stays unset in bank 4; in a variable it
+//! is a fault.
 
 use super::fault::Fault;
 use super::memory::Global;
@@ -15,24 +16,25 @@ use std::collections::{BTreeMap, HashMap};
 /// Address of the first instruction.
 pub const CODE_BASE: u64 = 0x7fc0 << 32;
 
-/// Addresses of the functions of the driver, 16 bytes apart.
+/// Addresses of the driver's functions, 16 bytes apart.
 pub const SYSTEM_BASE: u64 = 0x7fd0 << 32;
 
-/// The functions of the driver, which the machine has.
+/// The driver's functions that the simulator implements.
 pub use crate::tables::choices::SYSTEM;
 
-/// Code of a function begins at a multiple of this.
+/// Alignment of a function's code, in bytes.
 const CODE_ALIGN: usize = 128;
 
-/// The code that a kernel may reach.
+/// The code that a kernel may reach, as one image.
 pub struct CodeImage<'a> {
+    /// The contents of the image.
     pub bytes: Vec<u8>,
-    /// First byte of each function, and the functions.
+    /// The start of each function in the image.
     starts: Vec<(usize, &'a Function)>,
 }
 
 impl<'a> CodeImage<'a> {
-    /// The kernel and all functions behind it.
+    /// The image of a kernel and all functions that it may call.
     pub fn of(cubin: &'a Cubin, kernel: &'a Function) -> CodeImage<'a> {
         let mut image = CodeImage { bytes: Vec::new(), starts: Vec::new() };
         let others = cubin.functions.iter().filter(|f| !f.kernel && f.name != kernel.name);
@@ -47,19 +49,19 @@ impl<'a> CodeImage<'a> {
         image
     }
 
-    /// The function at a place of the image, and the offset in it.
+    /// The function that contains a position of the image, and the offset in it.
     pub fn place(&self, pc: u64) -> Option<(&str, u64)> {
         let (start, function) = self.starts.iter().rev().find(|(start, _)| *start as u64 <= pc)?;
         Some((&function.name, pc - *start as u64))
     }
 }
 
-/// Where symbols are.
+/// Resolves symbols to addresses.
 pub struct Symbols<'a> {
     cubin: &'a Cubin,
     global: u64,
     global_init: u64,
-    /// Generic address of bank 3.
+    /// Generic address of the copy of constant bank 3.
     constants: u64,
     code: HashMap<&'a str, u64>,
 }
@@ -75,12 +77,12 @@ impl<'a> Symbols<'a> {
         Symbols { cubin, global, global_init, constants, code }
     }
 
-    /// Generic address of bank 3.
+    /// Generic address of the copy of constant bank 3.
     pub fn constants(&self) -> u64 {
         self.constants
     }
 
-    /// The address of a symbol: of a constant its generic one, or its offset in the bank.
+    /// The address of a symbol. For a constant it is the generic address or the offset in its bank.
     fn address(&self, name: &str, generic: bool) -> Option<u64> {
         match self.cubin.variable(name) {
             Some(variable) => Some(match variable.space {
@@ -97,7 +99,7 @@ impl<'a> Symbols<'a> {
         }
     }
 
-    /// Applies relocations; the places of those that cannot be applied are returned.
+    /// Applies relocations and returns the offsets of those that cannot be applied.
     fn relocate(&self, bytes: &mut [u8], relocs: &[Reloc]) -> Vec<u64> {
         let failed = |reloc: &&Reloc| {
             let row = RelocRow::of(reloc.kind).filter(|row| row.applies);
@@ -108,7 +110,7 @@ impl<'a> Symbols<'a> {
         relocs.iter().filter(failed).map(|reloc| reloc.offset).collect()
     }
 
-    /// The words of code that relocations change, by their place in the image.
+    /// The instruction words that relocations change, by their position in the image.
     pub fn relocated_code(&self, image: &CodeImage<'_>) -> BTreeMap<u64, [u8; 16]> {
         let mut words: BTreeMap<u64, [u8; 16]> = BTreeMap::new();
         for (start, function) in &image.starts {
@@ -124,14 +126,18 @@ impl<'a> Symbols<'a> {
     }
 }
 
-/// The bytes of an image, zeros at its end included.
+/// The bytes of an image, including the zeros at its end.
 pub fn filled(image: &Image) -> Vec<u8> {
     let mut bytes = image.bytes.clone();
     bytes.resize((image.size as usize).max(bytes.len()), 0);
     bytes
 }
 
-/// Puts variables and constant banks in their places.
+/// Allocates variables and fills the constant banks.
+///
+/// # Errors
+///
+/// A variable whose initial value needs an unknown symbol.
 pub fn place_variables<'a>(
     banks: &mut Banks,
     global: &mut Global,

@@ -1,11 +1,11 @@
-//! Memory as ranges of bytes: global allocations with gaps between them, shared memory, local memory.
+//! Memory as byte ranges: global allocations separated by gaps, and flat shared or local memory.
 //!
-//! Input: addresses and widths. Output: bytes, or a fault that names the address. Invariant: an access touches one
-//! allocation and is aligned to its width; gaps between allocations are never touched.
+//! An access must lie within one allocation; otherwise it is a fault that names the address. The
+//! red zones between allocations catch accesses past the end. Alignment is checked by the callers.
 
 use super::fault::{Fault, Kind};
 
-/// First address of global allocations.
+/// Address of the first global allocation.
 const GLOBAL_BASE: u64 = 0x7f20_0000_0000;
 /// Least gap between two allocations, in bytes.
 const RED_ZONE: u64 = 0x1_0000;
@@ -13,14 +13,17 @@ const RED_ZONE: u64 = 0x1_0000;
 /// One allocation of global memory.
 #[derive(Clone, Debug)]
 pub struct Allocation {
+    /// The name in messages.
     pub name: String,
+    /// The address of the first byte.
     pub base: u64,
+    /// The contents.
     pub bytes: Vec<u8>,
     /// Whether the program may store into it.
     pub writable: bool,
 }
 
-/// Global memory: allocations in the order of their addresses.
+/// Global memory: allocations in ascending address order.
 #[derive(Clone, Debug, Default)]
 pub struct Global {
     allocations: Vec<Allocation>,
@@ -28,7 +31,7 @@ pub struct Global {
 }
 
 impl Global {
-    /// Places bytes at an address of their own, a multiple of 512; returns it.
+    /// Allocates bytes at a new address, a multiple of 512, and returns it.
     pub fn allocate(&mut self, name: &str, bytes: Vec<u8>, writable: bool) -> u64 {
         let end = self.allocations.last().map_or(GLOBAL_BASE, |a| a.base + a.bytes.len() as u64 + RED_ZONE);
         let base = end.next_multiple_of(512);
@@ -36,13 +39,13 @@ impl Global {
         base
     }
 
-    /// The bytes of the allocation at a base address.
+    /// The contents of the allocation at a base address.
     pub fn bytes_at(&self, base: u64) -> Option<&[u8]> {
         let index = self.allocations.binary_search_by_key(&base, |a| a.base).ok()?;
         Some(&self.allocations[index].bytes)
     }
 
-    /// Puts bytes into the allocation at a base address, even where no program may store.
+    /// Overwrites the allocation at a base address, even if it is read-only.
     pub fn fill(&mut self, base: u64, bytes: &[u8]) {
         if let Ok(index) = self.allocations.binary_search_by_key(&base, |a| a.base) {
             self.allocations[index].bytes.copy_from_slice(bytes);
@@ -50,6 +53,10 @@ impl Global {
     }
 
     /// The bytes of an access; `write` asks for permission to store.
+    ///
+    /// # Errors
+    ///
+    /// An access outside all allocations, or a store to a read-only one.
     pub fn slice(&mut self, address: u64, width: u64, write: bool) -> Result<&mut [u8], Fault> {
         let hit = |a: &Allocation| {
             let offset = address.checked_sub(a.base)?;
@@ -83,7 +90,11 @@ fn out_of_bounds(near: Option<&Allocation>, address: u64, width: u64) -> String 
     text
 }
 
-/// The bytes of an access to a flat memory of a block or a lane.
+/// The bytes of an access to flat memory; `what` names the memory in messages.
+///
+/// # Errors
+///
+/// An access past the end.
 pub fn flat<'a>(memory: &'a mut [u8], what: &str, address: u64, width: u64) -> Result<&'a mut [u8], Fault> {
     let size = memory.len();
     let end = address.checked_add(width).filter(|end| *end <= size as u64);
@@ -96,12 +107,12 @@ pub fn flat<'a>(memory: &'a mut [u8], what: &str, address: u64, width: u64) -> R
     }
 }
 
-/// Reads up to 8 bytes, little endian.
+/// Reads up to 8 bytes, little-endian.
 pub fn load(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// Writes up to 8 bytes, little endian.
+/// Writes up to 8 bytes, little-endian.
 pub fn store(bytes: &mut [u8], value: u64) {
     for (i, byte) in bytes.iter_mut().enumerate().take(8) {
         *byte = (value >> (8 * i)) as u8;

@@ -1,7 +1,9 @@
-//! A machine that executes cubins on the CPU.
+//! Simulates kernels on the CPU: cubins instruction by instruction (`sass`, started by `run`), and
+//! PTX source by the rules of the ISA (`ptx`).
 //!
-//! Input: a cubin and a launch. Output: what the kernel made of its buffers, or a report of what it did wrong. Parts:
-//! `launch` describes launches and expected numbers, `sass` executes instructions, `ops` computes, `memory` holds bytes.
+//! A run returns the buffers as the kernel left them, or reports of what the program did wrong.
+//! `launch` describes launches and expected results, `link` lays out a cubin, `ops` has the
+//! arithmetic, `memory` and `race` model memory, `fault` and `report` hold the findings.
 
 pub mod fault;
 pub mod launch;

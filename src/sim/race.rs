@@ -1,39 +1,46 @@
-//! Races in shared memory: two accesses of the same byte, one of them a store, by threads that nothing has put in order.
+//! Detects data races in shared memory: two accesses of the same byte, at least one of them a
+//! store, by threads that no synchronization orders.
 //!
-//! Input: accesses in the order of execution, barriers, atomics. Output: the earlier access that a later one races with. Invariant: what
-//! is in order is never reported. Order is kept by vector clocks over the warps of a block: a barrier orders all that take part, an
-//! atomic orders what is before it with what follows one on the same address (a lock). Lanes of one warp are in order when they have
-//! executed an instruction together since, but not within one instruction: of two lanes that store to the same byte in it one wins, and
-//! the caller asks whether they store the same. Two atomics never race. Of the readers of a byte the last two warps are remembered, of its
-//! writers the last, and of those that stored the same as another one without order the last two.
+//! The order is tracked by vector clocks over the warps of a block. A barrier orders all its
+//! participants. An atomic orders everything before it with everything after a later atomic on the
+//! same address (a lock). Ordered accesses are never reported. Lanes of one warp are ordered if
+//! they have executed an instruction together since, but not within one instruction: if two lanes
+//! store to the same byte, one of them wins, and the caller says whether they store the same value.
+//! Two atomics never race. To bound the state, each byte remembers its last writer, the last two
+//! warps that read it, and the last two that stored the same value without order.
 //!
-//! A race is *benign* where both store the same value, as compilers let warps do that compute the same (Triton's replicated
-//! layouts): whoever comes last, the byte is the same. A warp that has stored that value may read it, too, without order with the others that
-//! did. Everything else is none: a store of another value, and a store of the same value beside a read by a warp that did not store it.
+//! A race is *benign* if both accesses store the same value, since the byte is the same whichever
+//! comes last; compilers let warps do this that compute the same value (Triton's replicated
+//! layouts). A warp that has stored that value may also read it without order with the other warps
+//! that stored it. Any other race is harmful: a store of a different value, or a store of the same
+//! value against a read by a warp that did not store it.
 
 use std::collections::BTreeMap;
 
-/// Warps that a block may have.
+/// Most warps in a block.
 const WARPS: usize = 32;
 
-/// A warp's knowledge of the clocks of all warps.
+/// A warp's vector clock: the latest known clock of every warp.
 pub type Clock = [u32; WARPS];
 
-/// Who accessed a byte, and when.
+/// The thread, instruction and time of an access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Epoch {
-    /// The warp's own clock; 0 where there was no access.
+    /// The warp's own clock at the access; 0 means that there was none.
     clock: u32,
-    /// The warp's instruction count, for the order of its lanes.
+    /// The warp's instruction count, which orders its lanes.
     step: u32,
+    /// The instruction, in the caller's numbering.
     pub pc: u32,
+    /// The warp.
     pub warp: u8,
+    /// The lane.
     pub lane: u8,
     atomic: bool,
 }
 
 impl Epoch {
-    /// Whether it is one of another lane in the same instruction.
+    /// Whether this access was made by another lane of the same instruction.
     pub fn is_beside(&self, now: &Access) -> bool {
         usize::from(self.warp) == now.warp && self.step == now.step && usize::from(self.lane) != now.lane
     }
@@ -42,49 +49,59 @@ impl Epoch {
 #[derive(Clone, Copy, Debug, Default)]
 struct Byte {
     write: Epoch,
-    /// The store before it, of the same value, that nothing puts in order with it.
+    /// The previous store of the same value, unordered with the last one.
     twin: Epoch,
-    /// Warps that have stored this value without order, the last one among them.
+    /// Mask of the warps that stored this value without order, including the last one.
     storers: u32,
     reads: [Epoch; 2],
 }
 
-/// An earlier access that nothing puts in order with one.
+/// An earlier access that is unordered with the current one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Race {
-    /// The byte.
+    /// The byte's address.
     pub at: u64,
+    /// The earlier access.
     pub other: Epoch,
     /// Whether both store the same value.
     pub benign: bool,
 }
 
-/// One access, as the caller saw it.
+/// One access to shared memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
+    /// Address of the first byte.
     pub at: u64,
+    /// Number of bytes.
     pub bytes: u8,
+    /// Whether it is a store.
     pub store: bool,
+    /// Whether it is an atomic.
     pub atomic: bool,
-    /// Of a store: its bytes that memory holds already, one bit each.
+    /// For a store: a mask of the bytes that already hold the stored value.
     pub same: u32,
+    /// The warp.
     pub warp: usize,
+    /// The lane.
     pub lane: usize,
-    /// Lanes that execute together with it.
+    /// Mask of the lanes that execute the instruction together.
     pub group: u32,
+    /// The warp's instruction count.
     pub step: u32,
+    /// The instruction, in the caller's numbering.
     pub pc: u32,
 }
 
-/// What is known of one block.
+/// The race detector's state for one block.
 #[derive(Clone, Debug)]
 pub struct Races {
     bytes: Vec<Byte>,
     clocks: Vec<Clock>,
     locks: BTreeMap<u64, Clock>,
-    /// Of each warp: when two lanes were last together, by instruction count; made where lanes part.
+    /// For each warp: when each two lanes last executed together, by instruction count; allocated
+    /// when lanes diverge.
     together: Vec<Vec<[u32; 32]>>,
-    /// Of each warp: its last atomic.
+    /// For each warp: its last atomic, by instruction count.
     atomics: Vec<u32>,
 }
 
@@ -93,7 +110,7 @@ fn join(into: &mut Clock, other: &Clock) {
 }
 
 impl Race {
-    /// What is wrong, in words; `place` is where the other access stands in the program.
+    /// The message; `place` names the instruction of the other access.
     pub fn text(&self, place: &str) -> String {
         let Race { at, other: Epoch { warp, lane, .. }, benign } = self;
         let what = format!("shared address {at:#x} was accessed at {place} by warp {warp}, lane {lane}");
@@ -105,7 +122,7 @@ impl Race {
 }
 
 impl Races {
-    /// Of a block that has done nothing.
+    /// The state of a block that has not run yet.
     pub fn new(warps: usize) -> Races {
         let mut clocks = vec![[0; WARPS]; warps.min(WARPS)];
         clocks.iter_mut().enumerate().for_each(|(warp, clock)| clock[warp] = 1);
@@ -118,7 +135,7 @@ impl Races {
         }
     }
 
-    /// A group of lanes executed together until this instruction of its warp.
+    /// Records that a group of lanes executed together until this instruction of its warp.
     pub fn were_together(&mut self, warp: usize, group: u32, step: u32) {
         let rows = &mut self.together[warp];
         rows.resize(32, [0; 32]);
@@ -128,18 +145,19 @@ impl Races {
         }
     }
 
-    /// What a warp knows when it arrives at a barrier; from then on it is in a new interval.
+    /// Joins a warp's clock into a barrier's at its arrival and starts a new interval of the warp.
     pub fn arrive(&mut self, warp: usize, known: &mut Clock) {
         join(known, &self.clocks[warp]);
         self.clocks[warp][warp] += 1;
     }
 
-    /// A warp goes on behind a barrier, and knows what all know that arrived.
+    /// Joins a completed barrier's clock into that of a warp that passes it.
     pub fn pass(&mut self, warp: usize, known: &Clock) {
         join(&mut self.clocks[warp], known);
     }
 
-    /// A warp's atomic on an address, of whatever space: it comes after those before it on the same address.
+    /// Records a warp's atomic on an address of any state space: it is ordered after earlier
+    /// atomics on the same address.
     pub fn synchronise(&mut self, warp: usize, address: u64, step: u32) {
         let lock = self.locks.entry(address).or_default();
         join(&mut self.clocks[warp], lock);
@@ -148,7 +166,7 @@ impl Races {
         self.atomics[warp] = step;
     }
 
-    /// Whether an earlier access comes before this one by more than chance.
+    /// Whether synchronization orders the earlier access before the current one.
     fn ordered(&self, before: &Epoch, now: &Access) -> bool {
         if before.clock == 0 || before.atomic && now.atomic {
             return true;
@@ -164,7 +182,7 @@ impl Races {
             || self.together[warp].get(now.lane).is_some_and(|row| row[lane] > before.step)
     }
 
-    /// The access of a byte that one races with.
+    /// The earlier access of a byte that the current one races with.
     fn race(&self, byte: &Byte, a: &Access, at: u64) -> Option<Race> {
         let open = |before: &&Epoch| !self.ordered(before, a);
         if !a.store {
@@ -187,7 +205,8 @@ impl Races {
         }
     }
 
-    /// Notes an access; the earlier one that it races with, a benign one only where there is no other.
+    /// Records an access and returns the earlier one that it races with; a benign race is returned
+    /// only if there is no harmful one. `size` is the size of shared memory in bytes.
     pub fn access(&mut self, a: Access, size: usize) -> Option<Race> {
         if self.bytes.is_empty() {
             self.bytes.resize(size, Byte::default());
@@ -255,7 +274,7 @@ mod tests {
         r.pass(0, &known);
         r.pass(1, &known);
         assert!(r.access(access(1, false), 64).is_none());
-        // The third warp was not there, and an access behind the barrier is not before it.
+        // The third warp did not take part, and an access after the barrier is not ordered by it.
         assert!(r.access(access(2, false), 64).is_some());
         r.access(access(0, true), 64);
         assert!(r.access(access(1, true), 64).is_some());
@@ -267,7 +286,7 @@ mod tests {
         let mut r = Races::new(4);
         assert!(r.access(access(0, true), 64).is_none());
         assert!(r.access(same(1), 64).is_some_and(|race| race.benign));
-        // Both know what is there; a third warp does not, and another value is another matter.
+        // Both know the value; a third warp does not, and another value is harmful.
         assert!(r.access(access(0, false), 64).is_none() && r.access(access(1, false), 64).is_none());
         assert!(r.access(access(2, false), 64).is_some_and(|race| !race.benign));
         assert!(r.access(access(3, true), 64).is_some_and(|race| !race.benign));
@@ -276,7 +295,7 @@ mod tests {
         r.access(access(0, true), 64);
         r.access(access(2, false), 64);
         assert!(r.access(same(1), 64).is_some_and(|race| !race.benign));
-        // Some bytes are others.
+        // Some bytes differ.
         let mut r = Races::new(2);
         r.access(access(0, true), 64);
         assert!(

@@ -1,27 +1,28 @@
-//! What a run found: a list of reports, one for each kind and place, with how often.
+//! Collects the findings of a run: one report per kind and instruction, with a count.
 //!
-//! Input: findings of the machine as it goes. Output: reports in the order in which they first came. Invariant: the order depends on the
-//! launch alone; of one instruction and kind only the first is kept, the others are counted.
+//! Reports are in the order of their first occurrence, which depends only on the launch.
+//! Repetitions are counted, and only the first one is kept.
 
 use super::fault::{Fault, Kind};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Most reports that are kept; what comes after them is counted with the last.
+/// Most reports that are kept; further ones increment the count of the last.
 const MOST: usize = 100;
 
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
+    /// The first occurrence.
     pub fault: Fault,
-    /// The instruction as the disassembler prints it; empty where there is none.
+    /// The instruction as disassembled text; empty if there is none.
     pub instruction: String,
-    /// How often it came.
+    /// Number of occurrences.
     pub count: u64,
 }
 
 impl Report {
-    /// Of a fault, once.
+    /// A report of one occurrence.
     pub fn of(fault: Fault) -> Report {
         Report { fault, instruction: String::new(), count: 1 }
     }
@@ -40,7 +41,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// The reports of a run.
+/// The reports of a run by kind and instruction.
 #[derive(Clone, Debug, Default)]
 pub struct Reports {
     list: Vec<Report>,
@@ -48,7 +49,7 @@ pub struct Reports {
 }
 
 impl Reports {
-    /// Adds a finding; whether it is new.
+    /// Adds a finding and returns whether it is the first at its place.
     pub fn add(&mut self, fault: Fault) -> bool {
         let place = (fault.kind, fault.place.and_then(|place| place.pc));
         let known = self.places.get(&place).copied();
@@ -61,12 +62,12 @@ impl Reports {
         true
     }
 
-    /// Whether there is one of a kind at an instruction.
+    /// Whether there is a report of this kind at an instruction.
     pub fn has(&self, kind: Kind, pc: u64) -> bool {
         self.places.contains_key(&(kind, Some(pc)))
     }
 
-    /// All of them.
+    /// The reports in the order of their first occurrence.
     pub fn into_list(self) -> Vec<Report> {
         self.list
     }

@@ -1,8 +1,8 @@
-//! Runs one kernel of a cubin: what the driver would set up, then the machine.
+//! Runs one kernel of a cubin: sets up what the driver would, then simulates it.
 //!
-//! Input: a cubin, a kernel's name, a grid, arguments. Output: the buffers as the kernel left them, in place, or a fault.
-//! Invariant: constant bank 0 holds exactly what the target's tables say that a launch provides; every buffer has an
-//! address of its own with gaps around it; code, shared and local memory have addresses that no buffer has.
+//! Constant bank 0 holds exactly what the target's tables say that a launch provides. Every buffer
+//! is an allocation of its own with gaps around it, and the addresses of code and of the shared and
+//! local windows overlap no buffer. Arguments are updated in place.
 
 use super::fault::Fault;
 use super::launch::{ArgValue, place};
@@ -11,12 +11,12 @@ use super::memory::Global;
 use super::report::Report;
 use super::sass::grid::{self, Stats};
 use super::sass::predecode::{Lifted, predecode_all};
+use super::sass::sanitizer::cycle_model::Cost;
+pub use super::sass::sanitizer::cycle_model::Cycles;
+use super::sass::sanitizer::jitter::Jitter;
+use super::sass::sanitizer::timing::Timing;
+use super::sass::sanitizer::{Note, Watch};
 use super::sass::setup::{Banks, Setup};
-use super::sass::watch::cost::Cost;
-pub use super::sass::watch::cost::Cycles;
-use super::sass::watch::jitter::Jitter;
-use super::sass::watch::timing::Timing;
-use super::sass::watch::{Note, Watch};
 use super::sass::words::Words;
 use crate::cubin::line_table::{LineTable, SourceLine};
 use crate::cubin::{self, Cubin, Function};
@@ -35,52 +35,61 @@ use std::collections::BTreeMap;
 const SHARED_WINDOW: u64 = 0x7fa0 << 32;
 /// Generic address of the local window.
 const LOCAL_WINDOW: u64 = 0x7fb0 << 32;
-/// Local memory of a lane besides what the cubin states, where there are calls, in bytes.
+/// Local memory of a lane for nested calls, in addition to the size that the cubin states, in
+/// bytes.
 const CALL_STACK: u32 = 0x1000;
-/// Stack that a lane has whatever a cubin states, in bytes: the driver's limit as it is unless a program sets it.
+/// Least stack of a lane in bytes, whatever the cubin states: the driver's default limit.
 const LEAST_STACK: u32 = 0x400;
-/// The uniform register that is zero at the start of a kernel where a target has one of those.
+/// The uniform register that is zero on kernel entry, on targets that have one.
 const ENTRY_FLAG: u8 = 2;
-/// Instructions after which a launch is given up.
+/// Default limit on the instructions of all warps.
 const STEP_LIMIT: u64 = 1 << 32;
 
-/// Most bytes of shared memory of a block: more than any card has.
+/// Most bytes of shared memory in a block, more than any GPU has.
 const MOST_SHARED: u64 = 1 << 20;
 /// Most bytes of local memory of a thread: the limit of the programming model.
 const MOST_LOCAL: u64 = 512 << 10;
-/// Most bytes of a module's variables here.
+/// Most bytes of a module's variables that the simulator accepts.
 const MOST_GLOBAL: u64 = 1 << 32;
-/// Most bytes of two banks of constants.
+/// Most bytes of constants, and of a kernel's branch tables: two banks.
 const MOST_CONSTANT: u64 = 128 << 10;
 
-/// Over how many blocks and threads a kernel runs, and how many bytes of dynamic shared memory a block gets.
+/// The launch configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
+    /// Blocks in the grid, by axis.
     pub grid: [u32; 3],
+    /// Threads in a block, by axis.
     pub block: [u32; 3],
+    /// Dynamic shared memory in bytes.
     pub smem: u32,
 }
 
-/// The target that a cubin was made for.
+/// The target that a cubin was compiled for.
+///
+/// # Errors
+///
+/// An architecture without a row in the table of targets.
 pub fn target_of(cubin: &Cubin) -> Result<&'static Target, Fault> {
     let name = format!("sm_{}{}", cubin.sm, if cubin.accelerator { "a" } else { "" });
     Target::by_name(&name).ok_or_else(|| Fault::new(format!("the cubin is for {name}, which is no target")))
 }
 
-/// How a kernel is run.
+/// Options of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct How {
-    /// Whether a watch looks on: values, races, barriers, registers.
+    /// Whether the sanitizer checks undefined values, races, barriers and registers.
     pub watched: bool,
-    /// Whether time is on: what is read or overwritten too early is a report.
+    /// Whether the sanitizer also models time and reports hazards: a result that is read or
+    /// overwritten too early.
     pub timed: bool,
-    /// Varies by a seed what a program cannot count on; needs the watch.
+    /// A seed that varies everything a program must not rely on; needs the sanitizer.
     pub jitter: Option<u64>,
-    /// Whether jitter also changes the last place of approximate functions.
+    /// Whether jitter also varies the last place of approximate functions.
     pub noise: bool,
-    /// Gets a line for each instruction that is executed; needs the watch.
+    /// Receives a line for each executed instruction; needs the sanitizer.
     pub trace: Option<fn(&str)>,
-    /// Instructions of all warps together after which a launch is given up.
+    /// Limit on the instructions of all warps.
     pub step_limit: u64,
 }
 
@@ -90,26 +99,27 @@ impl Default for How {
     }
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// Whether the program came to its end.
+    /// Whether the program ran to its end.
     pub ended: bool,
+    /// Instruction counts.
     pub stats: Stats,
-    /// What it costs, where time was on.
+    /// The cost estimate, if time was modelled.
     pub cycles: Option<Cycles>,
-    /// What the program did wrong; the last one ended the run where it could not go on.
+    /// What the program did wrong; a fault that stopped the run is the last one.
     pub reports: Vec<Report>,
-    /// What is worth a note and is no error.
+    /// Findings that are not errors.
     pub notes: Vec<Report>,
-    /// How often each instruction was executed, once per group of lanes, by its place in the code.
+    /// How often each instruction was executed, once per group of lanes, by instruction index.
     pub executed: Vec<u64>,
-    /// How often instructions of each opcode were executed, once per group of lanes.
+    /// How often each opcode was executed, once per group of lanes.
     pub counts: BTreeMap<&'static str, u64>,
 }
 
 impl Outcome {
-    /// What it cost, in a line.
+    /// The instruction counts and the cost in one line.
     pub fn summary(&self) -> String {
         let run = format!("{} instructions, {} of lanes", self.stats.instructions, self.stats.lane_instructions);
         match self.cycles {
@@ -120,25 +130,38 @@ impl Outcome {
         }
     }
 
-    /// The first report as an error.
+    /// The statistics, or the first report as an error.
     pub fn clean(self) -> Result<Stats, Fault> {
         self.reports.into_iter().next().map_or(Ok(self.stats), |report| Err(report.fault))
     }
 }
 
-/// Runs a kernel of a cubin's bytes: reads and decodes them by the tables, then as [`run_decoded`].
+/// Runs a kernel of a cubin with default options and turns any report into an error.
+///
+/// # Errors
+///
+/// An invalid cubin or launch, or what the program did wrong.
 pub fn run(bytes: &[u8], kernel: &str, shape: Shape, args: &mut [ArgValue]) -> Result<Stats, Fault> {
     run_as(bytes, kernel, shape, args, How::default())?.clean()
 }
 
-/// The same as told; an error is one of the launch, what the program does wrong is in the outcome.
+/// Runs a kernel of a cubin with options. What the program does wrong is in the outcome.
+///
+/// # Errors
+///
+/// An invalid cubin or launch.
 pub fn run_as(bytes: &[u8], kernel: &str, shape: Shape, args: &mut [ArgValue], how: How) -> Result<Outcome, Fault> {
     let cubin = cubin::read(bytes).map_err(|error| Fault::new(error.to_string()))?;
     let code = decode(&cubin, kernel)?;
     run_decoded(&cubin, kernel, shape, args, &code, how)
 }
 
-/// The instructions of a kernel; a word that is none is an error in its place.
+/// Decodes the code of a kernel and of all functions that it may call; an invalid word is an error
+/// in its place.
+///
+/// # Errors
+///
+/// An unknown target or kernel.
 pub fn decode(cubin: &Cubin, kernel: &str) -> Result<Vec<Result<Lifted, String>>, Fault> {
     let target = target_of(cubin)?;
     let Some(function) = cubin.function(kernel) else {
@@ -147,7 +170,7 @@ pub fn decode(cubin: &Cubin, kernel: &str) -> Result<Vec<Result<Lifted, String>>
     Ok(CodeImage::of(cubin, function).bytes.chunks_exact(16).map(|bytes| lift(target, bytes)).collect())
 }
 
-/// One instruction.
+/// Decodes one instruction.
 fn lift(target: &'static Target, bytes: &[u8]) -> Result<Lifted, String> {
     let word = bytes.iter().rev().fold(0u128, |word, byte| word << 8 | u128::from(*byte));
     let inst = sass::decode(target, word).map_err(|error| format!("invalid instruction {error}"))?;
@@ -156,10 +179,13 @@ fn lift(target: &'static Target, bytes: &[u8]) -> Result<Lifted, String> {
     Ok(Lifted { words: Words::of(&inst), special: special.unwrap_or_default().to_string(), inst })
 }
 
-/// Runs a kernel whose instructions have been decoded.
+/// Runs a kernel whose instructions have been decoded by [`decode`].
 ///
-/// `code` has one entry per 16 bytes of the kernel's code and of all functions behind it, as [`decode`] makes it; what could not be decoded
-/// is a fault when it is reached.
+/// `code` has one entry per 16 bytes of the linked code; an invalid word faults when it is reached.
+///
+/// # Errors
+///
+/// An invalid launch. What the program does wrong is in the outcome.
 pub fn run_decoded(
     cubin: &Cubin,
     kernel: &str,
@@ -224,7 +250,7 @@ pub fn run_decoded(
     Ok(outcome)
 }
 
-/// Executes what was set up, and says what was found by text and line.
+/// Simulates a prepared launch and completes the findings with disassembly and source lines.
 fn watched(
     setup: &Setup,
     global: &mut Global,
@@ -303,7 +329,7 @@ fn check_shape(function: &Function, shape: Shape) -> Result<(), Fault> {
     }
 }
 
-/// What no card has room for is told before it is allocated.
+/// Refuses sizes that no GPU supports before anything is allocated.
 fn check_room(cubin: &Cubin, function: &Function, info: &GenerationInfo, shape: Shape) -> Result<(), Fault> {
     let image = |image: &Option<cubin::Image>| image.as_ref().map_or(0, |image| image.size);
     let rooms = [
@@ -324,23 +350,23 @@ fn shared_bytes(function: &Function, info: &GenerationInfo, dynamic: u32) -> usi
     (fixed as usize).saturating_add(dynamic as usize)
 }
 
-/// Registers of a lane: of the kernel and of what it may call.
+/// Registers of a lane: the maximum over the kernel and all functions that it may call.
 fn registers(cubin: &Cubin, function: &Function) -> u32 {
     let behind = cubin.functions.iter().filter(|f| !f.kernel).map(|f| f.registers);
     behind.max().unwrap_or(0).max(function.registers)
 }
 
 fn local_bytes(cubin: &Cubin, function: &Function) -> u32 {
-    // All ones: a linker says that it does not know.
+    // All ones is how a linker states that the size is unknown.
     let least = function.stack.min.filter(|bytes| *bytes != u32::MAX).unwrap_or(0);
     let stated = least.max(function.stack.frame);
-    // Recursion and calls through pointers are in no figure of the cubin.
+    // The sizes in a cubin include neither recursion nor indirect calls.
     let calls = function.stack.call_return.is_some() || cubin.functions.iter().any(|f| !f.kernel);
     let stack = stated.max(LEAST_STACK).checked_next_multiple_of(16).unwrap_or(stated);
     stack.saturating_add(if calls { CALL_STACK } else { 0 })
 }
 
-/// What the driver says of a launch in which each block is a cluster of its own.
+/// Launch parameters that the driver provides, for a launch in which each block is its own cluster.
 fn launch_number(register: SpecialRegister, shape: Shape) -> Option<u32> {
     Some(match register {
         SpecialRegister::DynamicSmemSize => shape.smem,
@@ -363,7 +389,7 @@ fn driver_constants(banks: &mut Banks, info: &GenerationInfo, generation: Genera
             SpecialFrom::Word | SpecialFrom::Cga if let Some(number) = launch_number(home.register, shape) => {
                 banks.put(0, home.at, &number.to_le_bytes());
             }
-            // Numbers that a program cannot count on.
+            // Values that a program must not rely on.
             SpecialFrom::Word
             | SpecialFrom::Cga
             | SpecialFrom::Less
@@ -385,7 +411,8 @@ fn driver_constants(banks: &mut Banks, info: &GenerationInfo, generation: Genera
     banks.put(0, info.stack_top, &stack_top.to_le_bytes());
     banks.put(0, info.local_window, &LOCAL_WINDOW.to_le_bytes());
     if let Some(at) = info.global_desc {
-        // The machine gives descriptors no meaning; zero is harmless where one takes part in an address.
+        // The simulator gives descriptors no meaning; zero is harmless if one is added to an
+        // address.
         banks.put(0, at, &0u64.to_le_bytes());
     }
     if let Some(at) = info.shared_window {
@@ -393,7 +420,8 @@ fn driver_constants(banks: &mut Banks, info: &GenerationInfo, generation: Genera
     }
 }
 
-/// Generic addresses of constants, whose copy is at `constants`, and of parameters: copies that nobody can store to.
+/// Provides the generic windows of constants (whose copy is at `constants`) and of parameters:
+/// read-only copies in global memory.
 fn window_constants(
     banks: &mut Banks,
     global: &mut Global,
@@ -427,7 +455,7 @@ fn window_constants(
     Ok(())
 }
 
-/// Puts arguments into the parameters; returns the address of each buffer.
+/// Writes the arguments to the parameter area; returns the address of each buffer.
 fn place_arguments(
     banks: &mut Banks,
     global: &mut Global,

@@ -1,4 +1,5 @@
-//! Small maps of lowering: comparisons, video instructions, cache policies, functions of the driver.
+//! Small lookup tables of lowering: comparisons, video instructions, cache policies, driver
+//! functions.
 
 use super::ori::{Mod, value};
 use super::ptx::{Compare, Op};
@@ -7,15 +8,16 @@ use super::ptx::{Compare, Op};
 #[derive(Debug)]
 pub struct Comparison {
     compare: Compare,
-    /// What ISETP is asked.
+    /// The comparison modifier of ISETP; `None` if the comparison does not apply to integers.
     pub int: Option<(Mod, u8)>,
-    /// Whatever the type says.
+    /// The comparison is unsigned whatever the type.
     pub unsigned: bool,
-    /// What FSETP, DSETP and HSETP2 are asked.
+    /// The comparison modifier of FSETP, DSETP and HSETP2.
     pub float: Option<(Mod, u8)>,
 }
 
-/// What a video instruction does to each pair of numbers. Source: the legend of `lowering/video.ron`.
+/// What a video instruction does to each pair of values. Source: the legend of
+/// `lowering/video.ron`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Add,
@@ -29,7 +31,7 @@ pub enum Step {
     ShiftRight,
 }
 
-/// What is asked for a comparison of PTX.
+/// The row of a PTX comparison operator.
 pub fn comparison(compare: Compare) -> Option<&'static Comparison> {
     COMPARISONS.iter().find(|c| c.compare == compare)
 }
@@ -39,7 +41,8 @@ pub fn step(op: Op) -> Option<(Step, usize)> {
     STEPS.iter().find(|s| s.0 == op).map(|s| (s.1, s.2.into()))
 }
 
-/// The bits of the first priority that an instruction names, in the high word of its policy.
+/// The upper word of a cache policy: the bits of the first eviction priority that an instruction
+/// names.
 pub fn policy(op: Op) -> Option<u32> {
     POLICIES.iter().find(|p| p.0 == op).map(|p| p.1)
 }

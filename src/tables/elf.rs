@@ -1,37 +1,44 @@
-//! What a cubin's ELF looks like: layouts, sections, attributes, and the facts of each SM number.
+//! The ELF form of cubins: layouts, sections, attributes, and the facts of each SM number.
 //!
-//! Handwritten types over generated data; the rows are `elf/*.ron` and `eiattr.ron`. Invariant: orders are by
-//! [`Layout`], so that a difference between generations is a column and never a comparison of SM numbers.
+//! Handwritten types over generated data; the rows are `elf/*.ron` and `eiattr.ron`. Orders are
+//! indexed by [`Layout`], so a difference between generations is a column and never a comparison of
+//! SM numbers.
 
 /// Facts of a layout. Source: `elf/layouts.ron`.
 #[derive(Debug)]
 pub struct LayoutInfo {
-    /// Relocations without addend go to a table without addends.
+    /// Relocations without addend go to a separate table without addends.
     pub split_relocs: bool,
     /// Program-segment flags of constants: 5 shares a segment with the code.
     pub readonly_flags: u32,
-    /// The program headers' own segment comes first among the loaded ones.
+    /// The segment of the program headers comes first among the loaded ones.
     pub headers_first: bool,
     /// `sh_info` of `.text` has the register count in its top byte.
     pub text_info_registers: bool,
-    /// Greatest number of parameter bytes at the usual `param_base` and in records of the first form.
+    /// Largest total size of parameters, in bytes, at the usual `param_base` and in records of the
+    /// first form.
     pub small_params: u32,
-    /// Byte offset in c\[0\] of the first parameter where there are more; `None`: the usual one.
+    /// Byte offset in c\[0\] of the first parameter if the total is larger; `None`: the usual one.
     pub large_param_base: Option<u32>,
 }
 
 /// Facts of an SM number. Source: `elf/targets.ron`.
 #[derive(Debug)]
 pub struct ElfTarget {
+    /// SM number, bits 8-15 of `e_flags`.
     pub sm: u32,
     pub layout: Layout,
+    /// Low bits of `e_flags`.
     pub flags_low: u8,
-    /// 128-byte blocks of NOP behind the code after rounding up.
+    /// Number of 128-byte blocks of NOPs appended after rounding up.
     pub text_blocks: u32,
     /// Size and alignment of `.nv.shared.reserved.0`.
     pub reserved_shared: Option<(u64, u64)>,
-    /// Attributes with one value for all kernels: id, value (`None` where the record has no payload).
+    /// Attributes with one value for all kernels: id and value (`None` for a record without
+    /// payload).
     pub constants: &'static [(u8, Option<u32>)],
+    /// The toolkit whose rules the file follows, 10 × major + minor: 130 for 13.0.
+    pub toolkit: u32,
 }
 
 /// Whether a section exists once, or once per function.
@@ -41,7 +48,7 @@ pub enum Scope {
     Function,
 }
 
-/// What `sh_info` of a section holds.
+/// Meaning of `sh_info` of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InfoRule {
     Zero,
@@ -62,29 +69,34 @@ pub struct SectionRow {
     pub name: &'static str,
     pub scope: Scope,
     pub content: Content,
+    /// `sh_type` in executables.
     pub kind: u32,
+    /// `sh_type` in relocatable objects.
     pub object_kind: u32,
     pub flags: u64,
     /// 0: taken from the content.
     pub align: u64,
+    /// `sh_entsize`
     pub entry: u64,
     /// Section in `sh_link`; empty for none.
     pub link: &'static str,
     pub info: InfoRule,
+    /// Whether it gets a section symbol.
     pub symbol: bool,
+    /// The fixed contents, if `content` says so.
     pub bytes: &'static [u8],
-    /// Place in the file by [`Layout`].
+    /// Position in the file by [`Layout`]; `None`: absent.
     pub order: [Option<u16>; LAYOUT_COUNT],
 }
 
-/// Where an attribute record stands.
+/// The section that holds an attribute record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Module,
     Function,
 }
 
-/// What a launch needs, as far as a GPU has answered.
+/// Whether the driver needs an attribute, as far as tests on a GPU have shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriverNeed {
     Required,
@@ -96,19 +108,23 @@ pub enum DriverNeed {
 #[derive(Debug)]
 pub struct AttributeRow {
     pub id: u8,
-    /// Vendor's name without `EIATTR_`.
+    /// NVIDIA's name without `EIATTR_`.
     pub name: &'static str,
     /// 0 any, 1 none, 2 one byte, 3 two bytes, 4 sized payload.
     pub format: u8,
     pub place: Place,
+    /// Where the value comes from.
     pub value: AttributeValue,
+    /// Only for kernels, not for other functions.
     pub kernel_only: bool,
-    /// Place among the records by [`Layout`].
+    /// Position among the records by [`Layout`].
     pub order: [u16; LAYOUT_COUNT],
+    /// Description of the payload.
     pub payload: &'static str,
+    /// When ptxas writes it.
     pub when: &'static str,
     pub driver: DriverNeed,
-    /// Where and why ours differs from the incumbent's.
+    /// Where and why our record differs from that of ptxas; empty if it does not.
     pub differ: &'static str,
 }
 
@@ -118,6 +134,8 @@ pub enum CompatValue {
     Bytes(&'static [u8]),
     /// One byte: 1 for an accelerator target.
     Accelerator,
+    /// One byte: what the instructions of the file need.
+    Class,
 }
 
 /// One attribute of `.nv.compat`. Source: `elf/compat.ron`.
@@ -127,6 +145,8 @@ pub struct CompatRow {
     pub name: &'static str,
     pub format: u8,
     pub value: CompatValue,
+    /// The one toolkit whose files have it; `None` where all have.
+    pub toolkit: Option<u32>,
     pub differ: &'static str,
 }
 
@@ -134,8 +154,9 @@ pub struct CompatRow {
 #[derive(Debug)]
 pub struct ReservedRow {
     pub name: &'static str,
+    /// SM numbers of the targets that have it.
     pub sms: &'static [u32],
-    /// Only where a kernel uses shared memory.
+    /// Only if a kernel uses shared memory.
     pub when_shared: bool,
     /// Only in relocatable objects.
     pub when_object: bool,
@@ -151,30 +172,32 @@ pub struct ReservedRow {
 #[derive(Debug)]
 pub struct RelocRow {
     pub number: u32,
-    /// Vendor's name without `R_CUDA_`.
+    /// NVIDIA's name without `R_CUDA_`.
     pub name: &'static str,
-    /// What the writer uses it for, by [`Layout`].
+    /// Roles for which the writer uses it, by [`Layout`].
     pub roles: [&'static [RelocRole]; LAYOUT_COUNT],
-    /// Where the value goes: first and last bit of each range from the relocated byte on, lowest part first.
+    /// Destination of the value: first and last bit of each range, counted from the relocated byte,
+    /// lowest part first.
     pub bits: &'static [(u32, u32)],
-    /// Bits of the value that are dropped first.
+    /// Number of low bits of the value that are dropped first.
     pub shift: u32,
-    /// A loader puts symbol + addend there.
+    /// Whether a loader stores symbol + addend.
     pub applies: bool,
 }
 
 impl RelocRow {
-    /// The row of a number.
+    /// The row of a relocation number.
     pub fn of(number: u32) -> Option<&'static RelocRow> {
         RELOCATIONS.iter().find(|row| row.number == number)
     }
 
-    /// The row that the writer uses for a role; for those of pieces see [`RelocRow::piece`].
+    /// The row that the writer uses for a role; for single bytes see [`RelocRow::piece`].
     pub fn for_role(role: RelocRole, layout: Layout) -> Option<&'static RelocRow> {
         RELOCATIONS.iter().find(|row| row.roles[layout as usize].contains(&role))
     }
 
-    /// The row for the byte from this bit on of what a role says; `None` where no byte of it can be asked for.
+    /// The row for one byte, starting at bit `shift`, of a role's value; `None` if there is no such
+    /// relocation.
     pub fn piece(role: RelocRole, layout: Layout, shift: u32) -> Option<&'static RelocRow> {
         let role = match role {
             RelocRole::Address => RelocRole::AddressPiece,
@@ -186,13 +209,13 @@ impl RelocRow {
         RELOCATIONS.iter().find(|row| row.roles[layout as usize].contains(&role) && row.shift == shift)
     }
 
-    /// Whether it asks for the generic address of a variable.
+    /// Whether it stores the generic address of a variable.
     pub fn generic(&self) -> bool {
         let generic = |role: &RelocRole| matches!(role, RelocRole::GenericAddress | RelocRole::GenericPiece);
         self.roles.iter().copied().flatten().any(generic)
     }
 
-    /// Puts a value at a byte; false where the bytes end before it.
+    /// Stores a value at a byte offset; returns false if the bytes are too short.
     pub fn apply(&self, bytes: &mut [u8], at: u64, value: u64) -> bool {
         let Some(bytes) = usize::try_from(at).ok().and_then(|at| bytes.get_mut(at..)) else { return false };
         if self.bits.iter().any(|(_, last)| *last as usize / 8 >= bytes.len()) {
@@ -209,7 +232,7 @@ impl RelocRow {
 }
 
 impl Default for Layout {
-    /// The first in the tables.
+    /// The first layout of the tables.
     fn default() -> Self {
         Layout::ALL[0]
     }
@@ -223,25 +246,27 @@ impl Layout {
 }
 
 impl ElfTarget {
-    /// Facts of an SM number; `None` where no cubin of it is known.
+    /// Facts of an SM number; `None` if its cubins are unknown.
     pub fn of_sm(sm: u32) -> Option<&'static ElfTarget> {
         ELF_TARGETS.iter().find(|target| target.sm == sm)
     }
 
-    /// Byte offset in c\[0\] of the first parameter, where `usual` is the generation's and there are `bytes` of them.
+    /// Byte offset in c\[0\] of the first parameter. `usual` is the offset of the generation,
+    /// `bytes` the total size of the parameters.
     pub fn param_base(&self, usual: u32, bytes: u32) -> u32 {
         let layout = self.layout.info();
         layout.large_param_base.filter(|_| bytes > layout.small_params).unwrap_or(usual)
     }
 
-    /// Value of a constant attribute of this target: `None` where it has none, `Some(None)` where it has no payload.
+    /// Value of a constant attribute of this target: `None` if it has none, `Some(None)` if it has
+    /// no payload.
     pub fn constant(&self, id: u8) -> Option<Option<u32>> {
         self.constants.iter().find(|constant| constant.0 == id).map(|constant| constant.1)
     }
 }
 
 impl AttributeRow {
-    /// The row of an id.
+    /// The row of an attribute id.
     pub fn of(id: u8) -> Option<&'static AttributeRow> {
         ATTRIBUTES.iter().find(|row| row.id == id)
     }

@@ -1,21 +1,23 @@
-//! Encoding forms: which bits of a 128-bit word hold what, per opcode and operand form.
+//! Encoding forms: the bit layout of a 128-bit word, per opcode and operand form.
 //!
-//! Pure data and look-ups; `sass` reads and writes words by it. Invariant, checked when the tables are generated: the
-//! parts of a form claim each of the 128 bits once, and within a generation no word fits two forms.
+//! Pure data and lookups; `sass` reads and writes words with it. The table generator checks that
+//! the parts of a form claim each of the 128 bits once, and that within a generation no word
+//! matches two forms.
 
 use super::{Feature, Generation, Mod, Op, Target};
 
-/// The bits of a field, lowest part first, as (lowest bit, count); the value is shifted left by `shift` when read.
+/// The bits of a field as (lowest bit, count), lowest part first. The value is shifted left by
+/// `shift` when read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bits {
     pub pieces: [(u8, u8); 3],
     pub shift: u8,
 }
 
-/// As the first part of [`ArgField::elide`]: the operand is not printed at all.
+/// In the first part of [`ArgField::elide`]: the operand is never printed.
 pub const NEVER_PRINTED: u64 = u64::MAX;
 
-/// In [`ModField::arg`]: behind the bracket.
+/// In [`ModField::arg`]: printed after the closing bracket.
 pub const BEHIND: u8 = 0x40;
 
 /// No bits at all.
@@ -37,7 +39,7 @@ impl Bits {
         value as u64
     }
 
-    /// A raw value at the field's place. The caller has checked that it fits.
+    /// A raw value moved to the field's position. The caller has checked that it fits.
     pub fn place(&self, value: u64) -> u128 {
         let (mut value, mut word) = (u128::from(value), 0u128);
         for (lo, len) in self.pieces {
@@ -48,7 +50,7 @@ impl Bits {
     }
 }
 
-/// How the guard predicate of a form is read.
+/// How the guard predicate of a form is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuardForm {
     Vector,
@@ -57,12 +59,12 @@ pub enum GuardForm {
     None,
 }
 
-/// What an operand field holds and how it prints.
+/// Contents of an operand field, and how it is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// General register, 8 bits.
     Reg,
-    /// Uniform register: 8 bits of room, of which the generation uses `ur_bits`.
+    /// Uniform register: an 8-bit field, of which the generation uses `ur_bits`.
     UReg,
     Pred,
     UPred,
@@ -70,18 +72,19 @@ pub enum Kind {
     InvertedUPred,
     /// A uniform register other than URZ.
     NonzeroUReg,
-    /// The uniform register behind the one that the operand before it holds; only printed.
+    /// The uniform register after that of the previous operand; only printed.
     Following,
-    /// A modifier that stands as an operand, without a dot; nothing where its text is empty.
+    /// A modifier printed as an operand, without a dot; nothing if its text is empty.
     Word,
     Bar,
     /// Unsigned, printed in hexadecimal.
     Hex,
-    /// Two's complement, printed in hexadecimal with a sign; without one where it stands alone in brackets.
+    /// Two's complement, printed in hexadecimal with a sign; without a sign if it stands alone in
+    /// brackets.
     Signed,
-    /// As `Signed`, with its sign also where it stands alone.
+    /// Like `Signed`, but always with a sign.
     Displacement,
-    /// As `Signed`, without a sign where no general register stands in the same brackets.
+    /// Like `Signed`, but without a sign if the brackets contain no general register.
     Unbased,
     Decimal,
     /// Bits of an f32.
@@ -115,11 +118,11 @@ pub enum Kind {
     Const,
     /// `cx[UR][offset]`.
     Bindless,
-    /// The bank of a constant whose offset stands in another field.
+    /// The bank of a constant whose offset is in another field.
     Bank,
-    /// The byte offset of that constant.
+    /// The byte offset of a constant whose bank is in another field.
     Offset,
-    /// A word that is only printed.
+    /// A literal text; only printed.
     Literal,
 }
 
@@ -129,16 +132,16 @@ pub struct ModField {
     pub kind: Mod,
     /// Index into [`SETS`].
     pub set: u16,
-    /// [`NO_BITS`] where the opcode implies the value.
+    /// [`NO_BITS`] if the opcode implies the value.
     pub bits: Bits,
-    /// The one value that the form has, where it has only one.
+    /// The only value that the form allows, if there is one.
     pub only: Option<u8>,
-    /// Index of the operand behind which it prints; 255 = behind the mnemonic; with [`BEHIND`], behind the bracket that the operand
-    /// is the last of.
+    /// Index of the operand after which it is printed; 255: after the mnemonic; with [`BEHIND`]:
+    /// after the bracket that ends with the operand.
     pub arg: u8,
 }
 
-/// An operand field; 255 stands for "no such bit" in `neg` to `reuse`.
+/// An operand field. In `neg` to `reuse`, 255 means that there is no such bit.
 #[derive(Debug)]
 pub struct ArgField {
     /// Position of the role among the opcode's roles; 255 for a literal.
@@ -147,23 +150,30 @@ pub struct ArgField {
     pub bits: Bits,
     /// Bank of a `Const`, uniform register of a `Bindless`.
     pub bank: Bits,
+    /// Bit of the minus sign.
     pub neg: u8,
+    /// Bit of the absolute value.
     pub abs: u8,
+    /// Bit of the bitwise complement.
     pub complement: u8,
+    /// Bit of the logical negation.
     pub not: u8,
+    /// Bit of the reuse flag.
     pub reuse: u8,
-    /// Not printed when it has this value (and `!`).
+    /// The value (and `!`) with which the operand is not printed.
     pub elide: Option<(u64, bool)>,
-    /// What is written when the instruction does not have the operand.
+    /// The value that is encoded if the instruction lacks the operand.
     pub absent: Option<(u64, bool)>,
-    /// The role has a default: an operand with the value `absent` is not stored in a decoded instruction.
+    /// Whether the role has a default: an operand equal to `absent` is then not stored in a decoded
+    /// instruction.
     pub optional: bool,
-    /// Printed behind the operand, or the literal itself.
+    /// Text printed after the operand, or the literal itself.
     pub literal: &'static str,
-    /// Number of the bracket it stands in, from 1; 0 for none.
+    /// Number of the enclosing bracket, from 1; 0 for none.
     pub group: u8,
+    /// Opening text of the bracket.
     pub open: &'static str,
-    /// Between it and the operand before it: a comma, a blank or nothing.
+    /// Separator from the previous operand: a comma, a blank or nothing.
     pub join: &'static str,
 }
 
@@ -171,43 +181,46 @@ pub struct ArgField {
 #[derive(Debug)]
 pub struct Form {
     pub op: Op,
+    /// Mnemonic with its fixed suffixes.
     pub text: &'static str,
-    /// One bit per generation.
+    /// Generations that have it, one bit each.
     pub on: u8,
+    /// Feature that the target must have.
     pub feature: Option<Feature>,
     pub guard: GuardForm,
-    /// Mask and value of the bits that make a word this form.
+    /// Mask and value of the bits that identify the form.
     pub fixed: (u128, u128),
-    /// Mask and value of the bits that are written so and must be so.
+    /// Mask and value of reserved bits: written so, and required when decoding.
     pub must: (u128, u128),
-    /// Encoded but never decoded: its words belong to another form.
+    /// Encoded but never decoded: the decoder prefers another form for these words.
     pub alias: bool,
     pub mods: &'static [ModField],
     pub args: &'static [ArgField],
 }
 
-/// A condition of an alias; roles by position.
+/// A condition of an alias; roles by index.
 #[derive(Debug)]
 pub enum Condition {
     Value(u8, u64, bool),
     PowerOfTwo(u8),
     Immediate(u8),
-    /// Not a uniform register, nor a constant through one.
+    /// Neither a uniform register nor a constant addressed by one.
     Vector(u8),
     Modifier(Mod, u8),
 }
 
-/// A word printed behind the mnemonic under conditions. Source: `encoding/aliases.ron`.
+/// A word printed after the mnemonic under conditions. Source: `encoding/aliases.ron`.
 #[derive(Debug)]
 pub struct Alias {
     pub op: Op,
+    /// Generations that have it, one bit each.
     pub on: u8,
     pub word: &'static str,
     pub when: &'static [Condition],
 }
 
 impl ArgField {
-    /// Whether it is printed and has no operand of its own.
+    /// Whether it is only printed, without an operand of its own.
     pub fn is_only_printed(&self) -> bool {
         matches!(self.kind, Kind::Literal | Kind::Word | Kind::Following)
     }
@@ -220,19 +233,19 @@ impl Form {
     }
 }
 
-/// Whether a target is of one of the generations and has the feature.
+/// Whether a target is of one of these generations and has the feature.
 fn is_on(target: &Target, generations: u8, feature: Option<Feature>) -> bool {
     let generation = target.generation.is_some_and(|g| generations >> (g as u8) & 1 != 0);
     generation && feature.is_none_or(|f| target.has(f))
 }
 
-/// Positions in [`FORMS`] of the forms of an opcode, in the order in which the encoder tries them.
+/// Indices in [`FORMS`] of the forms of an opcode, in the order in which the encoder tries them.
 pub fn forms_of(op: Op) -> std::ops::Range<usize> {
     let i = op.position();
     usize::from(FORMS_OF_OP[i])..usize::from(FORMS_OF_OP[i + 1])
 }
 
-/// Positions in [`FORMS`] of the forms that may fit a word, by its opcode bits.
+/// Indices in [`FORMS`] of the forms that may match a word, by its opcode bits.
 pub fn candidates(generation: Generation, word: u128) -> &'static [u16] {
     let starts = &BUCKETS[generation as usize];
     let code = (word & 0xfff) as usize;
@@ -245,12 +258,12 @@ pub fn special_by_name(target: &Target, text: &str) -> Option<u8> {
     named.or_else(|| text.strip_prefix("SR").and_then(|n| n.parse().ok()))
 }
 
-/// Whether a special register is the same in all lanes of a warp.
+/// Whether a special register has the same value in all lanes of a warp.
 pub fn special_is_uniform(number: u32) -> bool {
     UNIFORM_SPECIALS.iter().any(|n| u32::from(*n) == number)
 }
 
-/// Text of a special register on a target; `None` where it has no name.
+/// Text of a special register on a target; `None` if it has no name.
 pub fn special_text(target: &Target, number: u8) -> Option<&'static str> {
     SPECIALS.iter().find(|s| s.0 == number && is_on(target, s.1, s.2)).map(|s| s.3)
 }

@@ -36,7 +36,9 @@ pub struct Slot {
 pub struct Category {
     pub name: &'static str,
     pub tier: Tier,
+    /// Lowest id.
     pub first: u16,
+    /// Number of helpers.
     pub count: u16,
 }
 
@@ -44,7 +46,7 @@ pub struct Category {
 #[derive(Debug)]
 pub struct Family {
     pub names: &'static str,
-    /// A to E, as the legend of the tables says.
+    /// Calling convention, A to E as in the legend of the tables.
     pub convention: char,
     /// Targets that use it, one bit for each column.
     pub columns: u128,
@@ -63,14 +65,15 @@ pub struct Helper {
     pub name: &'static str,
     category: u16,
     family: u16,
-    /// The PTX operation that it stands for.
+    /// The PTX operation that it implements.
     pub op: &'static str,
+    /// Description of the result.
     pub computes: &'static str,
     pub returns: &'static [Slot],
     pub params: &'static [Slot],
     /// `.func (…) name (…)`
     pub head: &'static str,
-    /// Its PTX, which falls through at its end; empty where it is planned.
+    /// Its PTX, which falls through at its end; empty if it is not implemented.
     pub body: &'static str,
 }
 
@@ -115,14 +118,17 @@ impl Helper {
         BY_NAME.get(name).map(|place| &HELPERS[usize::from(*place)])
     }
 
+    /// The category of its id.
     pub fn category(&self) -> &'static Category {
         &CATEGORIES[usize::from(self.category)]
     }
 
+    /// The family that it is generated from.
     pub fn family(&self) -> &'static Family {
         &FAMILIES[usize::from(self.family)]
     }
 
+    /// Whether it is called or inlined.
     pub fn tier(&self) -> Tier {
         self.category().tier
     }

@@ -1,62 +1,69 @@
-//! Which operations of the legality matrix an instruction is of.
+//! Assigns instructions to the operations of the legality matrix.
 //!
-//! Source: `tables/legality/instructions.ron`. Input: an instruction as it is written. Output: operations by id, and the words in which one is refused. A look-up:
-//! the patterns of an instruction's name are few, and most names have none that is illegal on a target, which one bit says.
+//! Source: `tables/legality/instructions.ron`. An instruction as written gives operation ids, and
+//! the message if one of them is illegal. A bit mask per name answers the usual case, a target on
+//! which none of its operations is illegal.
 
 use super::ptx::ScalarType;
 use super::targets::Target;
 
-/// An instruction as it is written.
+/// An instruction as written.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
     /// The operation's name, or a special register's with `%`.
     pub name: &'a str,
     /// Modifiers and types, without dots.
     pub words: &'a [&'a str],
+    /// Number of operands.
     pub operands: usize,
-    /// Whether an operand is a register.
+    /// Whether some operand is a register.
     pub register: bool,
-    /// Whether an operand is `a|b`.
+    /// Whether some operand is `a|b`.
     pub pair: bool,
 }
 
-/// What an instruction of one name may be.
+/// The operations that instructions of one name belong to.
 #[derive(Debug)]
 pub struct Named {
-    /// The columns of targets on which one of the operations is illegal.
+    /// Columns of the targets on which one of the operations is illegal.
     pub illegal: u128,
     /// In the order of the operations.
     pub patterns: &'static [Pattern],
 }
 
-/// What an instruction must be to be of an operation.
+/// What an instruction must look like to belong to an operation.
 #[derive(Debug)]
 pub struct Pattern {
+    /// Id of the operation.
     pub operation: u16,
     pub words: &'static [Words],
+    /// Required number of operands.
     pub operands: Option<u8>,
+    /// Whether some operand must be a register.
     pub register: Option<bool>,
+    /// Whether some operand must be `a|b`.
     pub pair: Option<bool>,
 }
 
-/// Words of which one must stand in the instruction, or none.
+/// Words of which the instruction must have one, or with `absent` none.
 #[derive(Debug)]
 pub struct Words {
-    /// Only this type, counted from 0.
+    /// Only compare the type with this index, from 0.
     pub nth: Option<u8>,
+    /// Whether the words must be absent.
     pub absent: bool,
     pub words: &'static [&'static str],
 }
 
-/// A refusal and what it is for.
+/// The message of a refusal and the instructions it is for.
 #[derive(Debug)]
 pub struct Wording {
-    /// One of each of these must stand in the instruction, as its name or behind it.
+    /// The instruction must contain one word of each list, as its name or as a suffix.
     pub words: &'static [&'static [&'static str]],
     pub text: &'static str,
 }
 
-/// What is said where no wording fits.
+/// The message if no wording fits.
 const GENERAL: &str = "Instruction '{op}' not supported on .target '{target}'";
 
 impl Named {
@@ -65,14 +72,14 @@ impl Named {
         self.illegal.checked_shr(target.column).is_some_and(|bits| bits & 1 != 0)
     }
 
-    /// The operations that an instruction of this name is of, by id.
+    /// The ids of the operations that an instruction of this name belongs to.
     pub fn operations(&self, seen: &Seen) -> impl Iterator<Item = u16> {
         self.patterns.iter().filter(|pattern| pattern.takes(seen)).map(|pattern| pattern.operation)
     }
 }
 
 impl Pattern {
-    /// Whether an instruction of one of its names is one that it is for.
+    /// Whether an instruction of the pattern's name matches it.
     pub fn takes(&self, seen: &Seen) -> bool {
         self.words.iter().all(|words| words.fit(seen))
             && self.operands.is_none_or(|count| usize::from(count) == seen.operands)
@@ -96,7 +103,7 @@ impl<'a> Seen<'a> {
         self.words.iter().copied().filter(|word| ScalarType::by_name(word).is_some())
     }
 
-    /// The first wording that fits the instruction, with its names in it.
+    /// The first wording that fits the instruction, with its placeholders filled in.
     pub fn worded(&self, wordings: &[Wording], target: &Target) -> String {
         let found =
             |words: &[&str]| std::iter::once(self.name).chain(self.words.iter().copied()).find(|w| words.contains(w));

@@ -1,14 +1,16 @@
-//! Latencies: how many cycles must lie between two instructions that share a register, and what only a scoreboard can say.
+//! Latencies: the cycles required between two instructions that access the same register, and which
+//! dependences need a scoreboard.
 //!
-//! Handwritten types over generated data; the rows are `latency/*.ron`. Every operand of every opcode has a class on every target,
-//! and every pair of classes has exactly one answer for each register file, so that a look-up cannot fail. A distance counts
-//! from the issue of the first instruction to the issue of the second: the sum of the stalls between them. Held by a test: the
-//! schedule's distances are not below those of the incumbent, but for pairs listed with their reasons (`tests/hazards_support/distances.rs`).
+//! Handwritten types over generated data; the rows are `latency/*.ron`. Every operand of every
+//! opcode has a class on every target, and every pair of classes has exactly one answer per
+//! register file, so a lookup cannot fail. A distance is measured from issue to issue: the sum of
+//! the stalls between. A test checks that the schedule's distances are not below those of ptxas,
+//! except for listed pairs with reasons (`tests/hazards_support/distances.rs`).
 
 use super::ori::{Mod, Op};
 use super::{Mods, Target};
 
-/// The register files that have distances. The order is that of the generated tables.
+/// The register files that have distances, in the order of the generated tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RegFile {
     R,
@@ -19,33 +21,38 @@ pub enum RegFile {
     B,
 }
 
-/// What must lie between two instructions.
+/// What is required between two instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needed {
-    /// At least so many cycles from issue to issue.
+    /// At least this many cycles from issue to issue.
     Cycles(u8),
-    /// The scoreboard that the first one sets: its write barrier after a write, its write or read barrier after a read.
+    /// A wait for the scoreboard of the first: its write barrier after a write, its write or read
+    /// barrier after a read.
     Scoreboard,
 }
 
-/// Facts of a class. Source: `latency/classes.ron`.
+/// Facts of a latency class. Source: `latency/classes.ron`.
 #[derive(Debug)]
 pub struct ClassInfo {
-    /// Results are announced by the write barrier.
+    /// Results have variable latency and signal the write barrier.
     pub announced: bool,
-    /// General registers are read some time after issue, and the read barrier announces that it is done.
+    /// General registers are read some time after issue; the read barrier signals that they have
+    /// been read.
     pub late: bool,
-    /// Results come in the order of issue.
+    /// Uniform registers too.
+    pub late_uniform: bool,
+    /// Results arrive in issue order.
     pub in_order: bool,
-    /// Reads of the classes of one queue happen in the order of issue; 0 for none.
+    /// In-order read queue of the class: reads in one queue happen in issue order; 0 for none.
     pub queue: u8,
-    /// Each waits for the one before it.
+    /// The pipe takes one instruction at a time: each waits for the previous one.
     pub alone: bool,
-    /// Cycles after which an announced result is likely there: a guess for the order of instructions, never for a wait.
+    /// Usual latency of a scoreboarded result in cycles: an estimate for the list scheduler, never
+    /// for a wait.
     pub expected: u16,
 }
 
-/// A part of an opcode whose class is not the opcode's; 255 stands for every role, every word.
+/// A part of an opcode with a class of its own; 255 stands for every role or every word.
 #[derive(Debug)]
 struct Special {
     op: Op,
@@ -59,33 +66,36 @@ struct Special {
 #[derive(Debug)]
 pub struct Latency {
     pub name: &'static str,
-    /// Whether -O1 and up go by these tables; otherwise the safe schedule stays.
+    /// Whether -O1 and up schedule with these tables; otherwise the conservative control words
+    /// remain.
     pub scheduled: bool,
     base: &'static [u8],
     specials: &'static [Special],
-    /// Read after write, write after write, write after read: by file, class of the first, class of the second.
+    /// Read after write, write after write, write after read: by file, class of the first, class of
+    /// the second.
     distances: [&'static [&'static [&'static [u8]]]; 3],
-    /// By opcode, without a guard and under one.
+    /// Minimum stall by opcode, without and with a guard.
     stalls: &'static [[u8; 2]],
 }
 
-/// What stands for a scoreboard in the generated tables.
+/// The generated tables' value for a scoreboard.
 const SCOREBOARD: u8 = 255;
 
 impl Latency {
-    /// The latencies of a target; `None` where its encoder is planned.
+    /// The latencies that the schedule keeps on a target; `None` if its encoder is not implemented.
     pub fn of(target: &Target) -> Option<&'static Latency> {
         let place = super::targets::TARGETS.binary_search_by_key(&target.column, |t| t.column).ok()?;
         LATENCIES.get(usize::from(LATENCY_OF_TARGET[place]))
     }
 
-    /// What the hardware is held to ask for, by which finished code is judged: nowhere more than [`Latency::of`], which the schedule keeps.
+    /// The latencies that finished code is checked against, as the hardware is believed to require
+    /// them: never more than [`Latency::of`].
     pub fn demanded(target: &Target) -> Option<&'static Latency> {
         let place = super::targets::TARGETS.binary_search_by_key(&target.column, |t| t.column).ok()?;
         DEMANDED.get(usize::from(LATENCY_OF_TARGET[place]))
     }
 
-    /// Class of an opcode's operand: the role by its position, the word within it from 0.
+    /// Class of an operand: the role by index, the 32-bit word within it from 0.
     pub fn class(&self, op: Op, mods: &Mods, role: usize, word: u8) -> LatencyClass {
         let fits = |s: &&Special| {
             s.op == op
@@ -98,32 +108,33 @@ impl Latency {
         LatencyClass::ALL[usize::from(class)]
     }
 
-    /// Class of an opcode as a whole: of what it does to memory, of operands that have no class of their own.
+    /// Class of an opcode as a whole: of its memory access, and of operands without a class of
+    /// their own.
     pub fn class_of(&self, op: Op, mods: &Mods) -> LatencyClass {
         self.class(op, mods, usize::from(u8::MAX) - 1, 0)
     }
 
-    /// From the instruction that writes a register to one that reads it.
+    /// Distance from the writer of a register to a reader.
     pub fn read_after_write(&self, file: RegFile, writer: LatencyClass, reader: LatencyClass) -> Needed {
         self.look(0, file, writer, reader)
     }
 
-    /// From the instruction that writes a register to one that writes it again.
+    /// Distance between two writers of a register.
     pub fn write_after_write(&self, file: RegFile, first: LatencyClass, second: LatencyClass) -> Needed {
         self.look(1, file, first, second)
     }
 
-    /// From the instruction that reads a register to one that writes it.
+    /// Distance from a reader of a register to a writer.
     pub fn write_after_read(&self, file: RegFile, reader: LatencyClass, writer: LatencyClass) -> Needed {
         self.look(2, file, reader, writer)
     }
 
-    /// Least stall of an opcode, in cycles; 0 only where the incumbent uses 0.
+    /// Minimum stall of an opcode, in cycles; 0 only if ptxas uses 0.
     pub fn least_stall(&self, op: Op) -> u8 {
         self.stalls[op.position()][0]
     }
 
-    /// The same of an instruction that may be under a guard.
+    /// Minimum stall of an opcode that may be guarded.
     pub fn least_stall_if(&self, op: Op, guarded: bool) -> u8 {
         self.stalls[op.position()][usize::from(guarded)]
     }
@@ -142,15 +153,25 @@ impl LatencyClass {
         &CLASSES[self as usize]
     }
 
-    /// The order that a read of class `read` is part of, of an instruction of this class: reads of one queue happen in the order of issue, and where
-    /// the instruction's own unit has another queue, only with those of the same unit. 0 for none.
+    /// Whether registers of a file are read some time after issue.
+    pub fn reads_late(self, file: RegFile) -> bool {
+        match file {
+            RegFile::R => self.info().late,
+            RegFile::UR => self.info().late_uniform,
+            _ => false,
+        }
+    }
+
+    /// The in-order queue of a read of class `read` by an instruction of this class; 0 for none.
+    /// Reads in one queue happen in issue order; if the instruction's unit has a different queue,
+    /// only with reads of the same unit.
     pub fn read_order(self, read: LatencyClass) -> u8 {
         let (own, read) = (self.info().queue, read.info().queue);
         if read == 0 || own == 0 || own == read { read } else { QUEUES * own + read }
     }
 }
 
-/// More than there are queues.
+/// Larger than any queue number.
 const QUEUES: u8 = 8;
 
 include!(concat!(env!("OUT_DIR"), "/latency.rs"));
@@ -166,7 +187,8 @@ mod tests {
         assert!(CLASSES.iter().all(|class| class.queue < QUEUES));
         assert_eq!(Agu.read_order(Agu), Unit.read_order(Unit));
         assert_eq!(Alu.read_order(Alu), 0);
-        // A conversion of f64 on sm_103: its number goes through the queue of memory, its result comes from a pipe with its own.
+        // An f64 conversion on sm_103: its source goes through the memory queue, its result comes
+        // from a pipe with its own queue.
         assert_ne!(Fp64Alone.read_order(Unit), Unit.read_order(Unit));
         assert_ne!(Fp64Alone.read_order(Unit), Fp64Alone.read_order(Fp64Alone));
     }
@@ -181,11 +203,11 @@ mod tests {
         assert_eq!(hopper.read_after_write(RegFile::R, alu, alu), Needed::Cycles(4));
         assert_eq!(hopper.read_after_write(RegFile::R, alu, fma), Needed::Cycles(5));
         assert_eq!(hopper.read_after_write(RegFile::P, alu, LatencyClass::Guard), Needed::Cycles(13));
-        // Only the high word of what IMAD.WIDE adds is read late.
+        // Only the high word of the addend of IMAD.WIDE is read late.
         let c = |word| hopper.class(Op::IMAD_WIDE, &none, role(Op::IMAD_WIDE, Role::C), word);
         assert_eq!(hopper.read_after_write(RegFile::R, fma, c(0)), Needed::Cycles(4));
         assert_eq!(hopper.read_after_write(RegFile::R, fma, c(1)), Needed::Cycles(2));
-        // FP64 has a fixed latency on some targets alone, and HMMA is slower in its large shapes.
+        // FP64 has a fixed latency only on some targets, and HMMA is slower in its large shapes.
         assert!(!hopper.class_of(Op::DFMA, &none).info().announced);
         assert!(target("sm_103").class_of(Op::DFMA, &none).info().announced);
         let shape = |s| none.with(Mod::Mshape, s);

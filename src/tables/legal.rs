@@ -1,15 +1,15 @@
-//! Legalization: backends, families of expansions, knobs.
+//! Legalization tables: backends, families of expansions, knobs.
 
 use super::Op;
 use super::operands::Hook;
 
-/// What a backend's phases expand. Source: `backends.ron`.
+/// What the phases of a backend expand. Source: `backends.ron`.
 #[derive(Debug)]
 pub struct LegalizerInfo {
     pub name: &'static str,
-    /// Families that each slot expands, by [`Slot`]; `None`: no handler is installed.
+    /// Families that each slot expands, indexed by [`Slot`]; `None`: no handler is installed.
     pub slots: [Option<&'static [Family]>; Slot::ALL.len()],
-    /// Hooks of recipes of which it takes the steps.
+    /// Hooks whose recipe steps are applied.
     pub hooks: &'static [Hook],
 }
 
@@ -24,29 +24,31 @@ pub struct KnobInfo {
 }
 
 impl LegalizerInfo {
-    /// Families that a slot expands; `None` where no handler is installed.
+    /// Families that a slot expands; `None` if no handler is installed.
     pub fn families(&self, slot: Slot) -> Option<&'static [Family]> {
         self.slots[slot as usize]
     }
 }
 
 impl Family {
-    /// The family that an operation is of, if legalization expands it.
+    /// The family of an operation that legalization expands.
     pub fn of(op: Op) -> Option<Family> {
         Family::ALL.into_iter().find(|family| family.ops().contains(&op))
     }
 
+    /// The pseudo-operations of the family.
     pub fn ops(self) -> &'static [Op] {
         FAMILIES[self as usize]
     }
 }
 
 impl Knob {
-    /// The knob of a name, or of a number in the published documents.
+    /// The knob of a name, or of a number from the published documents.
     pub fn by_name(text: &str) -> Option<Knob> {
         Knob::ALL.into_iter().find(|knob| knob.name() == text || knob.info().number.to_string() == text)
     }
 
+    /// Facts of this knob.
     pub fn info(self) -> &'static KnobInfo {
         &KNOBS[self as usize]
     }

@@ -1,57 +1,62 @@
-//! The legality matrix: what becomes of each of 236 operations on each of 128 SM configurations.
+//! The legality matrix: how each of 236 operations is compiled on each of 128 SM configurations.
 //!
-//! Source: `tables/legality/`. A cell as a double word, in the four classes of the published table: 0, native; below 0x10000, an inline
-//! recipe, `(class << 8) | variant`; from 0x01000000, a handler, likewise; 0x08000000, illegal. In front of it stands the operation's id.
+//! Source: `tables/legality/`. A cell is a double word in one of the four classes of the published
+//! table: 0, native; below 0x10000, an inline recipe, `(class << 8) | variant`; from 0x01000000, a
+//! handler with the same encoding; 0x08000000, illegal. The operation's id precedes it.
 
 use super::instructions::{Named, Pattern, Seen, Wording, Words};
 use super::ori::Op;
 use super::ptx;
 use super::targets::Target;
 
-/// An operation of PTX with a class of types and modifiers: a row of the matrix.
+/// A PTX operation with a class of types and modifiers: a row of the matrix.
 #[derive(Debug)]
 pub struct Operation {
     pub name: &'static str,
     pub family: &'static str,
-    /// The instructions that it stands for, as PTX writes them.
+    /// The PTX instructions that belong to it.
     pub forms: &'static str,
     /// Lowest `.version` that has it.
     pub min_ptx: &'static str,
-    /// Whether it can be compiled; what cannot yet is refused by name.
+    /// Whether it is implemented; if not, it is diagnosed as unsupported.
     pub built: bool,
     /// `published`, `derived` or `proposed`.
     pub status: &'static str,
     pub source: &'static str,
 }
 
-/// How an operation is made of others.
+/// How an operation is built from others.
 #[derive(Debug)]
 pub struct RecipeInfo {
+    /// Class number; the low byte of a cell is the variant.
     pub class: u32,
-    /// It has control flow of its own.
+    /// Whether it needs control flow.
     pub handler: bool,
     /// The phase that applies it, or `lowering`.
     pub phase: &'static str,
+    /// Description of the result.
     pub what: &'static str,
-    /// Names of operations, in the order of the variants' numbers.
+    /// Names of operations, by variant number.
     pub variants: &'static [&'static str],
 }
 
 /// A rule of the matrix.
 #[derive(Debug)]
 pub struct Rule {
-    /// Who it holds for, as `tables/features.ron` writes it.
+    /// The targets it applies to, in the syntax of `tables/features.ron`.
     pub on: &'static str,
+    /// The verdict as written in the table.
     pub verdict: &'static str,
-    /// Opcodes of which a native operation is one instruction, by its form.
+    /// The opcodes of a native operation, which becomes one instruction.
     pub native: &'static [Op],
-    /// The incumbent's words, of which the first that fits an instruction holds; none where the operation is legal.
+    /// The messages of ptxas; the first that fits the instruction applies. Empty if the operation
+    /// is legal.
     pub refusal: &'static [Wording],
     pub status: &'static str,
     pub source: &'static str,
 }
 
-/// What a cell says.
+/// The decoded contents of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Native,
@@ -74,7 +79,7 @@ impl Verdict {
         }
     }
 
-    /// `N`, `E` (expanded in line), `H` (by a handler), `X`.
+    /// `N` (native), `E` (inline expansion), `H` (handler), `X` (illegal).
     pub fn letter(self) -> char {
         match self {
             Verdict::Native => 'N',
@@ -86,17 +91,18 @@ impl Verdict {
 }
 
 impl Recipe {
+    /// Facts of this recipe.
     pub fn info(self) -> &'static RecipeInfo {
         &RECIPES[self as usize]
     }
 
-    /// The recipe with a class number.
+    /// The recipe of a class number.
     pub fn of(class: u32) -> Option<Recipe> {
         Recipe::ALL.into_iter().find(|r| r.info().class == class)
     }
 }
 
-/// A cell: the operation by id, the column.
+/// A cell: the operation's id and the column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
     pub operation: u16,
@@ -110,16 +116,17 @@ impl Cell {
         Some(Cell { operation, column: u8::try_from(target.column).ok().filter(|c| *c < 128)? })
     }
 
+    /// The decoded contents of the cell.
     pub fn verdict(self) -> Verdict {
         Verdict::of(self.word())
     }
 
-    /// The rule that holds; none where the column is no target.
+    /// The rule that applies; `None` if the column is not a target.
     pub fn rule(self) -> Option<&'static Rule> {
         RULES.get(usize::from(CELL_RULES[usize::from(self.operation)][usize::from(self.column)]))
     }
 
-    /// The incumbent's words where the operation is refused, all that there are for its instructions.
+    /// The messages of ptxas if the operation is illegal: all that there are for its instructions.
     pub fn refusal(self, target: &Target) -> Option<String> {
         let rule = self.rule().filter(|rule| !rule.refusal.is_empty())?;
         rule.verdict.strip_prefix("illegal ").map(|text| text.replace("{target}", target.name))
@@ -131,25 +138,26 @@ impl Cell {
     }
 }
 
-/// What an instruction of this name may be.
+/// The operations that instructions of this opcode may belong to.
 pub fn known(op: ptx::Op) -> &'static Named {
     &KNOWN[op as usize]
 }
 
-/// Likewise for one that has no forms yet.
+/// The same for an instruction without forms.
 pub fn planned(name: &str) -> Option<&'static Named> {
     PLANNED.get(name)
 }
 
-/// Likewise for the use of a special register, its name without `%` and, of a vector, without the element.
+/// The same for a special register, by its name without `%` and vector element.
 pub fn special(name: &str) -> Option<&'static Named> {
     SPECIALS.get(name)
 }
 
-/// Why an instruction is refused on a target: the words of the first of its operations that are illegal there.
+/// The message for an instruction that is illegal on a target: that of the first of its operations
+/// that is illegal there.
 pub fn refusal(named: &Named, seen: &Seen, target: &Target) -> Option<String> {
     let column = u8::try_from(target.column).ok().filter(|_| named.refuses_on(target))?;
-    // Few of a name's operations are illegal on a target: those are asked for first.
+    // Few of a name's operations are illegal on a target, so these are tested first.
     let mut rules = named.patterns.iter().filter_map(|pattern| {
         let rule = Cell { operation: pattern.operation, column }.rule()?;
         (!rule.refusal.is_empty() && pattern.takes(seen)).then_some(rule)
@@ -158,7 +166,8 @@ pub fn refusal(named: &Named, seen: &Seen, target: &Target) -> Option<String> {
     Some(seen.worded(rule.refusal, target))
 }
 
-/// The matrix in the order of the published table: 236 × 128 pairs of double words, the operation's id and what is done with it.
+/// The matrix in the order of the published table: 236 × 128 pairs of double words, each an
+/// operation's id and the cell.
 pub fn double_words() -> impl Iterator<Item = [u32; 2]> {
     (0u16..).zip(&CELLS).flat_map(|(op, row)| row.iter().map(move |word| [op.into(), *word]))
 }

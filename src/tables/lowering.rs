@@ -1,10 +1,12 @@
-//! How products of matrices are made of instructions, and how the fragments of wmma lie in their matrices.
+//! How matrix multiplications are lowered to instructions, and how the fragments of `wmma` map to
+//! matrices.
 
 use super::ori::{Mod, Op, value};
 use super::ptx::{BitOp, MatrixShape, Op as PtxOp, ScalarType};
 use super::targets::{Feature, Target};
 
-/// How the fragments of PTX become those of the instruction. Source: the legend of `lowering/matrix.ron`.
+/// How the fragments of a PTX instruction are rearranged for the SASS instruction. Source: the
+/// legend of `lowering/matrix.ron`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     Direct,
@@ -20,12 +22,12 @@ pub enum Way {
 }
 
 impl Way {
-    /// Each pair of metadata is brought in order first.
+    /// Whether each pair of sparsity metadata is sorted first.
     pub fn orders(self) -> bool {
         matches!(self, Way::Order | Way::OrderNibbles | Way::OrderBytes)
     }
 
-    /// A step is more than one instruction.
+    /// Whether a step takes more than one instruction.
     pub fn splits(self) -> bool {
         !matches!(self, Way::Direct | Way::Order)
     }
@@ -37,16 +39,19 @@ pub struct Product {
     pub op: PtxOp,
     pub shape: MatrixShape,
     pub types: &'static [ScalarType],
+    /// Operation on 1-bit elements.
     pub bit: Option<BitOp>,
     needs: &'static [(Feature, bool)],
     pub way: Way,
+    /// Opcode of the instructions.
     pub inst: Op,
+    /// Their modifiers.
     pub mods: &'static [(Mod, u8)],
-    /// Elements of the fragments of d, a, b.
+    /// Registers of the instruction's fragments of d, a, b.
     pub frag: [u8; 3],
-    /// First elements in the PTX fragments of d, a, b.
+    /// First registers of each step in the PTX fragments of d, a, b.
     pub steps: &'static [[u8; 3]],
-    /// The second factor comes first.
+    /// The B operand comes first: computes the transposed product.
     pub swap: bool,
 }
 
@@ -58,11 +63,12 @@ pub struct Tile {
     pub shape: MatrixShape,
     types: u64,
     needs: &'static [(Feature, bool)],
-    /// The elements of a register stand side by side in a matrix stored by rows (else by columns).
+    /// Whether the elements of a register are adjacent in a row-major matrix (otherwise in a
+    /// column-major one).
     pub rows: bool,
-    /// Elements of one register; 0: one, and lanes count by two.
+    /// Elements of one register; 0: one element, and lane indices advance by two.
     pub per: u8,
-    /// Across and along for each register.
+    /// For each register, the offset across the layout and the offset along it.
     pub tiles: &'static [(u8, u8)],
 }
 
@@ -70,14 +76,14 @@ pub struct Tile {
 #[derive(Debug)]
 pub struct Narrow {
     ty: ScalarType,
-    /// What two of them are made into.
+    /// The type that a pair is converted to.
     pub wide: ScalarType,
-    /// Modifiers of F2FP: the format as its result, and as its source.
+    /// F2FP modifiers that select the format: as the result (`made`), and as the source (`read`).
     pub made: (Mod, u8),
     pub read: (Mod, u8),
 }
 
-/// How F2FP spells a float of 8 bits or fewer.
+/// The F2FP modifiers of a float type of 8 bits or fewer.
 pub fn narrow(ty: ScalarType) -> Option<&'static Narrow> {
     NARROW.iter().find(|n| n.ty == ty)
 }
@@ -86,7 +92,7 @@ fn holds(target: &Target, needs: &[(Feature, bool)]) -> bool {
     needs.iter().all(|(feature, has)| target.has(*feature) == *has)
 }
 
-/// The product of a form on a target.
+/// The matrix multiplication of a form on a target.
 pub fn product(
     target: &Target,
     op: PtxOp,
@@ -98,7 +104,7 @@ pub fn product(
     PRODUCTS.iter().filter(fits).find(|p| holds(target, p.needs))
 }
 
-/// The fragment of a part of wmma on a target.
+/// The fragment layout of an operand of `wmma` on a target.
 pub fn tile(target: &Target, part: char, shape: MatrixShape, ty: ScalarType) -> Option<&'static Tile> {
     let fits = |t: &&Tile| (t.part, t.shape) == (part, shape) && t.types & ty.bit() != 0;
     TILES.iter().filter(fits).find(|t| holds(target, t.needs))

@@ -1,26 +1,26 @@
-//! How PTX becomes SASS where a row says it: memory order, cache control, atomics, special registers.
+//! Table-driven lowering of memory order, cache control, atomics and special registers.
 //!
-//! Handwritten types over generated data; the rows are `lowering/*.ron`. Invariant: what has no row is refused by name by whoever
-//! asks.
+//! Handwritten types over generated data; the rows are `lowering/*.ron`. A missing row means that
+//! the operation is unsupported, which the caller diagnoses by name.
 
 use super::mods::Mods;
 use super::ptx::{AtomOp, ScalarType, Scope, Semantics, SpecialRegister};
 use super::{Feature, Generation, Mod, Op, Target, value};
 
-/// What accesses memory.
+/// The kind of memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     Ld,
     /// `ld.global.nc`
     LdNc,
     St,
-    /// With or without a result.
+    /// `atom` or `red`.
     Atom,
     Fence,
     CpAsync,
 }
 
-/// An instruction without operands.
+/// An instruction without operands, such as a fence.
 #[derive(Debug)]
 pub struct Step {
     pub op: Op,
@@ -33,24 +33,29 @@ pub struct OrderRow {
     pub access: Access,
     pub semantics: Semantics,
     pub scope: Option<Scope>,
-    /// Shared memory, or global and generic addresses.
+    /// Shared memory if true; otherwise global and generic addresses.
     pub shared: bool,
-    /// Only on targets that have it.
+    /// Required feature of the target.
     pub feature: Option<Feature>,
+    /// Modifiers of the access.
     pub mods: &'static [(Mod, u8)],
+    /// Instructions before the access.
     pub before: &'static [Step],
+    /// Instructions after the access.
     pub after: &'static [Step],
 }
 
-/// What a cache operator or hint becomes. Source: `lowering/cache.ron`.
+/// The modifiers of a cache operator or hint. Source: `lowering/cache.ron`.
 #[derive(Debug)]
 pub struct CacheRow {
     pub access: Access,
+    /// The modifier's text in PTX.
     pub text: &'static str,
+    /// Modifiers of the access.
     pub mods: &'static [(Mod, u8)],
 }
 
-/// Where an atomic operation works.
+/// Address space of an atomic operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicSpace {
     Global,
@@ -58,29 +63,30 @@ pub enum AtomicSpace {
     Generic,
 }
 
-/// How an atomic operation is done.
+/// Implementation of an atomic operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicHow {
-    /// One instruction.
+    /// One native instruction.
     Unit,
-    /// A loop of compare-and-swap.
+    /// A compare-and-swap loop.
     Loop,
-    /// The same on the word around 16 bits.
+    /// A compare-and-swap loop on the word that contains 16 bits.
     Half,
-    /// As in shared memory where a generic address points there, otherwise one instruction.
+    /// For generic addresses: as in shared memory if the address points there, otherwise one native
+    /// instruction.
     Split,
 }
 
-/// How an atomic operation is done. Source: `lowering/atomic.ron`.
+/// The implementation of an atomic operation. Source: `lowering/atomic.ron`.
 #[derive(Debug)]
 pub struct AtomicRow {
     pub op: AtomOp,
     pub ty: ScalarType,
-    /// Elements.
+    /// Number of elements.
     pub vector: u32,
     pub space: AtomicSpace,
     pub how: AtomicHow,
-    /// The modifier `size` of the one instruction.
+    /// The `size` modifier of the native instruction.
     pub size: Option<(Mod, u8)>,
 }
 
@@ -102,7 +108,7 @@ pub enum SpecialFrom {
     Remainder,
 }
 
-/// Where a special register stands. Source: `lowering/special.ron`.
+/// The location of a special register. Source: `lowering/special.ron`.
 #[derive(Debug)]
 pub struct SpecialHome {
     pub register: SpecialRegister,
@@ -111,10 +117,11 @@ pub struct SpecialHome {
     pub from: SpecialFrom,
     /// Name of a numbered register, or empty.
     pub sr: &'static str,
-    /// Byte offset in bank 0, or a number.
+    /// Byte offset in bank 0, or a constant value.
     pub at: u32,
+    /// Right shift of the value.
     pub shift: u8,
-    /// 0: all bits.
+    /// Mask after the shift; 0 keeps all bits.
     pub mask: u32,
 }
 
@@ -135,14 +142,14 @@ impl OrderRow {
 }
 
 impl CacheRow {
-    /// The row of a modifier on an access.
+    /// The row of a cache modifier on an access.
     pub fn of(access: Access, text: &str) -> Option<&'static CacheRow> {
         CACHE.iter().find(|row| row.access == access && row.text == text)
     }
 }
 
 impl AtomOp {
-    /// The operation as the memory units are told of it.
+    /// The modifier that selects the operation in an atomic instruction.
     pub fn modifier(self) -> (Mod, u8) {
         let value = match self {
             AtomOp::Add => value::aop::ADD,
@@ -161,14 +168,14 @@ impl AtomOp {
 }
 
 impl AtomicRow {
-    /// The row of what shared memory does for an operation, said by modifiers.
+    /// The row of the shared-memory operation with these modifiers.
     pub fn in_shared(mods: &Mods) -> Option<&'static AtomicRow> {
         let says = |(kind, value): (Mod, u8)| mods.get(kind) == value;
         let fits = |row: &&AtomicRow| says(row.op.modifier()) && row.size.is_some_and(says);
         ATOMIC.iter().find(|row| row.space == AtomicSpace::Shared && row.vector == 1 && fits(row))
     }
 
-    /// The rows, in the order of the table.
+    /// All rows in table order.
     pub fn all() -> &'static [AtomicRow] {
         &ATOMIC
     }

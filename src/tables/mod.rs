@@ -1,6 +1,7 @@
 //! The generated tables and the handwritten types over them.
 //!
-//! The only place that includes generated code. Everything here is static data; nothing is computed at start-up.
+//! The only place that includes generated code. Everything here is static data; nothing is computed
+//! at start-up.
 
 pub mod choices;
 pub mod elf;

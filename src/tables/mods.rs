@@ -1,14 +1,14 @@
 //! The set of modifiers on one instruction.
 //!
-//! Input and output: modifier kinds and their values. Invariant: a modifier with its default value is not stored and the
-//! others are sorted by kind, so that equal meanings are equal values.
+//! A modifier with its default value is not stored and the others are sorted by kind, so equal
+//! meanings are equal values.
 
 use super::ori::Mod;
 
-/// Most modifiers away from their defaults on one instruction.
+/// Largest number of non-default modifiers on one instruction.
 pub const MAX_MODS: usize = 12;
 
-/// The modifiers of one instruction: those away from their defaults, sorted by kind.
+/// The modifiers of one instruction: the non-default ones, sorted by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Mods {
     len: u8,
@@ -16,12 +16,13 @@ pub struct Mods {
 }
 
 impl Mods {
-    /// Value of a kind; 0, the kind's default, where it is not stored.
+    /// Value of a kind; 0, the default, if it is not stored.
     pub fn get(&self, kind: Mod) -> u8 {
         self.iter().find(|(k, _)| *k as u8 == kind as u8).map_or(0, |(_, v)| v)
     }
 
-    /// Sets a value. More than [`MAX_MODS`] kinds do not occur in any table row; one more is dropped.
+    /// Sets a value. No table row has more than [`MAX_MODS`] kinds; a value beyond that would be
+    /// dropped.
     pub fn set(&mut self, kind: Mod, value: u8) {
         let len = usize::from(self.len);
         let at = self.items[..len].partition_point(|(k, _)| *k < kind as u8);

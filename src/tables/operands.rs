@@ -1,55 +1,55 @@
-//! Recipes of the operand legalizer, and the moves that bring a value into a register.
+//! Recipes of operand legalization, and the moves that materialize a value in a register.
 
 use super::{Mod, Op, Role};
 
-/// The seven categories of recipes. Source: seed 003, operand legalization dispatcher.
+/// The seven categories of operand recipes. Source: seed 003, operand legalization dispatcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Category {
-    /// Fixed operands.
+    /// A fixed list of operands.
     A,
-    /// As many words as the instruction has.
+    /// Operands whose width depends on the instruction.
     B,
-    /// Handed to the backend.
+    /// Delegated to the backend's hook.
     C,
-    /// The operation itself is rewritten.
+    /// The opcode itself is rewritten.
     D,
     /// Optional operands.
     E,
     /// An access to memory.
     F,
-    /// Nothing to do.
+    /// No operand needs legalization.
     G,
 }
 
-/// The six materializers.
+/// The six ways to materialize an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Material {
-    /// A general register, unless the encoding takes the operand.
+    /// A general register, unless the operand is encodable.
     Mat,
-    /// The same, but the last to go.
+    /// Like `Mat`, but inlined with higher priority.
     Try,
-    /// A register of another file, or a special one: stays.
+    /// A register of another file, or a special register: unchanged.
     Special,
-    /// An immediate of a width that the target decides.
+    /// An immediate whose width depends on the target.
     Arch,
-    /// A predicate of the file that the encoding takes.
+    /// A predicate in the file that the encoding requires.
     Pred,
     /// A uniform register.
     Uniform,
 }
 
-/// What may be done to an instruction without a move.
+/// A rewrite that makes operands encodable without a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exchange {
-    /// Operands change places.
+    /// Swap two operands.
     Swap,
-    /// The same, with the inputs of the truth table.
+    /// Swap two operands and permute the truth table.
     Table,
-    /// The same, with the comparison turned round.
+    /// Swap two operands and mirror the comparison.
     Mirror,
-    /// The same, with the predicate inverted.
+    /// Swap two operands and invert the predicate.
     Select,
-    /// Both signs are turned.
+    /// Flip both signs.
     Sign,
 }
 
@@ -58,9 +58,9 @@ pub enum Exchange {
 pub struct Step {
     pub by: Material,
     pub role: Role,
-    /// All words of the operand, as many as the instruction says.
+    /// Applies to all words of the operand.
     pub many: bool,
-    /// Only where the instruction has the operand.
+    /// Applies only if the instruction has the operand.
     pub optional: bool,
 }
 
@@ -69,15 +69,16 @@ pub struct Step {
 pub struct RecipeInfo {
     pub name: &'static str,
     pub category: Category,
-    /// What of the backend says whether the steps are taken.
+    /// The backend hook that decides whether the steps apply.
     pub hook: Option<Hook>,
-    /// Destination and source of a move that may become another opcode.
+    /// Destination and source of a move that may change its opcode.
     pub moves: Option<(Role, Role)>,
     pub steps: &'static [Step],
+    /// Rewrites that may precede the moves.
     pub exchanges: &'static [(Exchange, &'static [Role])],
 }
 
-/// What a value is before it is moved.
+/// The kind of a value before it is materialized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     Imm,
@@ -90,7 +91,7 @@ pub enum Origin {
     UP,
 }
 
-/// What stands in a role of a move.
+/// The value of one operand of a materializing move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     To,
@@ -102,19 +103,21 @@ pub enum Part {
     Number(u32),
 }
 
-/// A way of a value into a register of a file. Source: `ori/moves.ron`.
+/// How a value moves into a register file. Source: `ori/moves.ron`.
 #[derive(Debug)]
 pub struct MoveInfo {
-    /// Name of the file.
+    /// Name of the register file.
     pub to: &'static str,
     pub from: Origin,
     pub op: Op,
+    /// Modifiers of the move.
     pub mods: &'static [(Mod, u8)],
+    /// Value of each role of the move.
     pub args: &'static [(Role, Part)],
 }
 
 impl Op {
-    /// What the operand legalizer does with its operands.
+    /// How operand legalization treats its operands.
     pub fn recipe(self) -> &'static RecipeInfo {
         &RECIPES[self.info().recipe]
     }

@@ -1,8 +1,8 @@
-//! Opcodes, operand roles, properties and modifiers.
+//! Opcodes of machine IR (Ori), with their operand roles, properties and modifiers.
 
 use super::Mods;
 
-/// What an instruction does with an operand.
+/// Whether an instruction reads or writes an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     Def,
@@ -11,7 +11,7 @@ pub enum Direction {
     None,
 }
 
-/// What may stand in an operand.
+/// The register class of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// A general register; by form also a uniform register, an immediate or a constant.
@@ -27,7 +27,7 @@ pub enum Class {
     Special,
 }
 
-/// How many 32-bit words an operand takes.
+/// Width of an operand in 32-bit words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
     Words(u8),
@@ -39,13 +39,13 @@ pub enum Width {
     Dst,
     /// By the source type of a conversion (modifier `src`).
     Src,
-    /// A part of a matrix: as many as the operand has.
+    /// A matrix fragment: the width of its register tuple.
     Fragment,
 }
 
 impl Width {
-    /// The width in 32-bit words of an operand of an instruction with these modifiers; 1 for a fragment, which is as long as
-    /// its vector.
+    /// The width in 32-bit words for an instruction with these modifiers; 1 for a fragment, whose
+    /// width is that of its register tuple.
     pub fn words(self, mods: &Mods) -> u8 {
         let by_type = |kind: Mod| if kind.text(mods.get(kind)).ends_with("64") { 2 } else { 1 };
         match self {
@@ -69,10 +69,10 @@ impl Width {
     }
 }
 
-/// What an operand means that is not given.
+/// The meaning of an absent operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absent {
-    /// It must be given.
+    /// It must be present.
     Required,
     /// PT.
     True,
@@ -100,11 +100,14 @@ pub struct OpInfo {
     pub name: &'static str,
     /// Mnemonic without modifiers.
     pub text: &'static str,
-    /// False for an opcode that is named but planned.
+    /// False for an opcode that is named but not implemented.
     pub built: bool,
     props: u32,
-    /// Position of its recipe.
+    /// Index of its operand recipe.
     pub(super) recipe: usize,
+    /// Opcodes of the uniform datapath that compute the same from the operands in the same roles;
+    /// the first that the target encodes.
+    pub uniform: &'static [Op],
     pub roles: &'static [RoleInfo],
 }
 
@@ -119,7 +122,7 @@ impl Op {
         self.info().name
     }
 
-    /// Position among the opcodes in the order of their numbers.
+    /// Index among the opcodes in numeric order.
     pub fn position(self) -> usize {
         usize::from(OP_INDEX[self as usize])
     }
@@ -129,24 +132,24 @@ impl Op {
         self.info().props >> (prop as u32) & 1 != 0
     }
 
-    /// Position of a role among its operands.
+    /// Index of a role among its operands.
     pub fn role_index(self, role: Role) -> Option<usize> {
         self.info().roles.iter().position(|r| r.role == role)
     }
 
-    /// The opcode of a name in the tables.
+    /// The opcode of a name.
     pub fn by_name(name: &str) -> Option<Op> {
         OP_BY_NAME.get(name).copied()
     }
 }
 
-/// Name of an opcode in the tables (`IADD3`, `IMAD_WIDE`); `Op::by_name` is the way back.
+/// Name of an opcode in the tables (`IADD3`, `IMAD_WIDE`); `Op::by_name` is the inverse.
 pub fn op_name(op: Op) -> &'static str {
     OP_NAMES[OP_INDEX[op as usize] as usize]
 }
 
 impl Mod {
-    /// Text of one of its values; empty where nothing is printed.
+    /// Text of a value; empty if it is not printed.
     pub fn text(self, value: u8) -> &'static str {
         MOD_TEXTS[self as usize].get(usize::from(value)).copied().unwrap_or("?")
     }

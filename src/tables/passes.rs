@@ -7,16 +7,19 @@ use super::phases::Phase;
 pub struct PassInfo {
     /// The phase that runs it.
     pub phase: Phase,
+    /// At which levels and on which targets it runs.
     pub when: When,
-    /// Whether the code is right without it.
+    /// Whether the code is correct without it.
     pub optional: bool,
-    /// Cached analyses that are still right after it.
+    /// Cached analyses that remain valid after it.
     pub preserves: &'static [Analysis],
     /// Properties of the function that must hold before it.
     pub requires: &'static [&'static str],
+    /// Properties that hold after it.
     pub makes: &'static [&'static str],
+    /// Properties that no longer hold after it.
     pub destroys: &'static [&'static str],
-    /// Passes that run before it, each with the reason.
+    /// Passes that must run before it, each with the reason.
     pub after: &'static [(Pass, &'static str)],
 }
 
@@ -26,7 +29,7 @@ impl Pass {
         &PASSES[self as usize]
     }
 
-    /// The pass of a name.
+    /// The pass of a given name.
     pub fn by_name(name: &str) -> Option<Pass> {
         Pass::ALL.into_iter().find(|pass| pass.name() == name)
     }

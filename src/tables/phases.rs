@@ -5,10 +5,10 @@
 pub struct PhaseInfo {
     /// Numbers used for it in the published documents.
     pub seed: &'static [u16],
-    /// What the progress counter is from this phase on.
+    /// Value of the progress counter from this phase on.
     pub progress: Option<u8>,
     pub category: &'static str,
-    /// Whether passes run in it (or, in the last one, words are made).
+    /// Whether passes run in it, or, for the last phase, words are emitted.
     pub built: bool,
 }
 

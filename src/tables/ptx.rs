@@ -1,19 +1,19 @@
 //! PTX operations, types, modifiers, special registers and instruction forms.
 //!
-//! The generated part has the enums and the rows; here are the types of the rows and what is asked of them.
+//! The enums and rows are generated; this file has the row types and their accessors.
 
-/// A row of the instruction forms: its place in [`FORMS`].
+/// An instruction form, by its index in [`FORMS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowId(pub u16);
 
-/// Lowest PTX version and lowest `.target` number (0: any).
+/// Lowest PTX version and lowest `.target` number (0: any) that something requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
     pub ptx: (u32, u32),
     pub sm: u32,
 }
 
-/// How a type's values are understood.
+/// The interpretation of a type's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeClass {
     Unsigned,
@@ -26,7 +26,7 @@ pub enum TypeClass {
     UnsignedVector,
     /// Two packed signed integers.
     SignedVector,
-    /// Converted from and to, without arithmetic.
+    /// Only converted from and to; no arithmetic.
     Narrow,
     Predicate,
     /// References to textures, samplers and surfaces.
@@ -38,66 +38,99 @@ pub enum TypeClass {
 pub struct TypeInfo {
     bits: u32,
     class: TypeClass,
-    /// Lowest PTX version of a declaration.
+    /// Lowest PTX version in which a variable may have the type.
     declared: (u32, u32),
 }
 
 /// A row of `special_registers.ron`.
 #[derive(Debug)]
 pub struct SpecialInfo {
+    /// Type of one element.
     pub ty: ScalarType,
-    /// Fewest bits that it may be read in.
+    /// Smallest width in bits of a destination.
     pub least: u32,
     /// Elements: 4 for `%tid`, 1 for `%tid.x`.
     pub vector: u32,
     pub needs: Needs,
 }
 
-/// A row of `groups.ron`: the texts in the order of their numbers, and messages with `{op}` and `{text}` to fill in; an
-/// empty one stands for the general wording.
+/// A row of `groups.ron`: the texts by number, and messages with placeholders `{op}` and `{text}`;
+/// an empty message stands for the general wording.
 #[derive(Debug)]
 pub struct GroupInfo {
     pub texts: &'static [&'static str],
-    /// The texts that stand directly behind the operation, one bit each.
+    /// Texts that must directly follow the operation, one bit each.
     pub first: u32,
-    /// The texts that may stand more than once, one bit each.
+    /// Texts that may be repeated, one bit each.
     pub again: u32,
-    /// The group that it stands before where an instruction has both.
+    /// The group that it must precede if an instruction has both.
     pub before: Option<Group>,
+    /// Message if the group is required and absent.
     pub missing: &'static str,
+    /// Message if the group is not allowed.
     pub illegal: &'static str,
+    /// Message if the group is allowed only with other texts or types.
     pub wrong: &'static str,
+    /// Message if the group occurs twice.
     pub twice: &'static str,
 }
 
-/// A name of an operation whose last part stands anywhere among the modifiers.
+/// A name of an operation whose last part may be anywhere among the modifiers.
 #[derive(Debug)]
 pub struct FreeName {
+    /// The last part, without its dot.
     pub last: &'static str,
-    /// The name as a whole.
+    /// The whole name.
     pub name: &'static str,
     pub op: Op,
 }
 
-/// Which texts of a group a form takes.
+/// The texts of a group that a form accepts.
 #[derive(Debug)]
 pub struct Rule {
     pub group: Group,
     /// One bit for each text.
     pub mask: u32,
+    /// Whether one of the texts must be present.
     pub required: bool,
 }
 
 /// The type of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgType {
-    /// The role says enough.
+    /// The role alone determines what is accepted.
     Untyped,
-    /// That of a type suffix, by number.
+    /// The type suffix with this index.
     Suffix(usize),
     /// Twice the width of the first suffix.
     Wide,
     Fixed(ScalarType),
+}
+
+impl Modifiers {
+    /// Columns and depth of a product of a warp group, of which `m64nNkK` is the shape.
+    pub fn group_shape(&self) -> Option<(u32, u32)> {
+        let names = [
+            self.group_k8.map(|shape| shape.name()),
+            self.group_k16.map(|shape| shape.name()),
+            self.group_k32.map(|shape| shape.name()),
+            self.group_k64.map(|shape| shape.name()),
+            self.group_k256.map(|shape| shape.name()),
+        ];
+        let (columns, depth) = names.into_iter().flatten().next()?.strip_prefix("m64n")?.split_once('k')?;
+        Some((columns.parse().ok()?, depth.parse().ok()?))
+    }
+}
+
+impl Arg {
+    /// Registers of a fragment in an instruction with these modifiers; 0 where the role is none.
+    pub fn registers(&self, mods: &Modifiers) -> usize {
+        let count = usize::from(self.count);
+        match (self.by_shape, mods.group_shape()) {
+            (false, _) => count,
+            (true, shape) => shape.map_or(0, |(columns, _)| columns as usize / count.max(1)),
+        }
+    }
 }
 
 /// An operand of a form.
@@ -105,8 +138,9 @@ pub enum ArgType {
 pub struct Arg {
     pub role: Role,
     pub ty: ArgType,
-    /// Registers of a fragment; 0 where the role is none.
+    /// Registers of a fragment; 0 for another role.
     pub count: u8,
+    pub by_shape: bool,
     pub optional: bool,
 }
 
@@ -115,25 +149,26 @@ pub struct Arg {
 pub struct Form {
     pub op: Op,
     pub rules: &'static [Rule],
-    /// For each suffix the types it may be, one bit each.
+    /// For each type suffix, the allowed types, one bit each.
     pub types: &'static [u64],
     pub args: &'static [Arg],
     pub needs: Needs,
-    /// Columns of the targets that have it, where not all that `needs` says do.
+    /// Columns of the targets that have it, if fewer than `needs` implies.
     pub on: Option<u128>,
 }
 
 /// A row of `vectors.ron`: how wide a vector of a load or store may be.
 #[derive(Debug)]
 pub struct VectorInfo {
+    /// Width of the whole vector.
     pub bits: u32,
-    /// One bit for each text of the modifier group `space`, generic addresses besides; 0: all.
+    /// One bit per text of the modifier group `space`, and one for generic addresses; 0: all.
     pub spaces: u32,
     pub needs: Needs,
 }
 
-/// A row of `directives.ron`: what it needs, and whether it stands on entries or on device functions and prototypes, or is the text of
-/// a pragma of functions, and of the module too.
+/// A row of `directives.ron`: its requirements, and whether it is allowed on entries, on device
+/// functions and prototypes, or as a pragma of functions and of the module.
 #[derive(Debug)]
 pub struct DirectiveInfo {
     pub needs: Needs,
@@ -141,39 +176,41 @@ pub struct DirectiveInfo {
     pub function: bool,
     pub pragma: bool,
     pub module: bool,
-    /// From which PTX version on it is deprecated and does nothing, and from which it is refused.
+    /// PTX versions from which on it is deprecated and has no effect, and from which on it is
+    /// rejected.
     pub gone: Option<[(u32, u32); 2]>,
 }
 
-/// A row of `ranges.ron` for one operation: what an integer constant may be.
+/// A row of `ranges.ron` for one operation: the range of an integer constant.
 #[derive(Debug)]
 pub struct ArgRange {
-    /// Which operand, from 0.
+    /// Index of the operand, from 0.
     pub arg: u32,
-    /// Of each list the instruction has one modifier or type.
+    /// The instruction must have one modifier or type of each list.
     pub with: &'static [&'static [&'static str]],
+    /// The allowed values.
     pub is: &'static [Span],
-    /// The message; empty: the general wording.
+    /// The error message; empty for the general wording.
     pub says: &'static str,
 }
 
-/// Numbers that a constant operand may be.
+/// A range of a constant operand.
 #[derive(Clone, Copy, Debug)]
 pub enum Span {
     /// Multiples of `step` from `low` to `high`.
     Integers { low: i64, high: i64, step: i64 },
-    /// From `low` to the constant that is operand `arg`; any number where that is none.
+    /// From `low` to the constant operand `arg`; any number if that operand is not a constant.
     UpTo { low: i64, arg: u32 },
-    /// Above the one and up to the other.
+    /// Greater than `above` and at most `high`.
     Reals { above: f64, high: f64 },
 }
 
 /// A row of `requirements.ron` for one operation.
 #[derive(Debug)]
 pub struct Requirement {
-    /// Group and number of the text; `None`: whatever the modifiers.
+    /// Group and number of the modifier text; `None`: any modifiers.
     pub text: Option<(Group, u8)>,
-    /// One bit for each first type that it holds for; 0: all.
+    /// The first types it applies to, one bit each; 0: all.
     pub types: u64,
     pub needs: Needs,
 }
@@ -189,12 +226,12 @@ impl ScalarType {
         TYPES[self as usize].declared
     }
 
-    /// How its values are understood.
+    /// The interpretation of its values.
     pub fn class(self) -> TypeClass {
         TYPES[self as usize].class
     }
 
-    /// The type of a suffix, without its dot.
+    /// The type of a suffix without its dot.
     pub fn by_name(name: &str) -> Option<ScalarType> {
         TYPE_BY_NAME.get(name).copied()
     }
@@ -211,7 +248,7 @@ impl SpecialRegister {
         SPECIAL_BY_NAME.get(name).copied()
     }
 
-    /// Type, elements, needs.
+    /// Type, number of elements, requirements.
     pub fn info(self) -> &'static SpecialInfo {
         &SPECIALS[self as usize]
     }
@@ -238,18 +275,19 @@ impl Op {
         (start..end).map(|i| (RowId(i), &FORMS[usize::from(i)]))
     }
 
-    /// For a deprecated operation, the version and target from which on, both together, it is gone.
+    /// For a deprecated operation, the version and target from which on (both together) it is
+    /// removed.
     pub fn gone(self) -> Option<Needs> {
         GONE[self as usize]
     }
 
-    /// What its constant operands may be.
+    /// The ranges of its constant operands.
     pub fn ranges(self) -> &'static [ArgRange] {
         let (start, end) = RANGES_OF[self as usize];
         &RANGES[usize::from(start)..usize::from(end)]
     }
 
-    /// What its modifiers and types need.
+    /// The requirements of its modifiers and types.
     pub fn requirements(self) -> &'static [Requirement] {
         let (start, end) = REQUIREMENTS_OF[self as usize];
         &REQUIREMENTS[usize::from(start)..usize::from(end)]
@@ -257,13 +295,13 @@ impl Op {
 }
 
 impl Limit {
-    /// The greatest size for a file of which `has` says what it suffices for; in bytes.
+    /// The largest limit whose requirements `has` accepts, in bytes.
     pub fn bytes(self, has: impl Fn(Needs) -> bool) -> u64 {
         let rows = LIMITS.iter().filter(|(limit, _, needs)| *limit == self && has(*needs));
         rows.map(|(_, value, _)| *value).max().unwrap_or(0)
     }
 
-    /// What a file must be for the greatest size of all.
+    /// The requirements for the largest limit.
     pub fn needs(self) -> Needs {
         let rows = LIMITS.iter().filter(|(limit, _, _)| *limit == self);
         rows.max_by_key(|(_, value, _)| *value).map_or(Needs { ptx: (0, 0), sm: 0 }, |(_, _, needs)| *needs)
@@ -271,7 +309,7 @@ impl Limit {
 }
 
 impl RowId {
-    /// The row.
+    /// The row of this id.
     pub fn form(self) -> &'static Form {
         &FORMS[usize::from(self.0)]
     }

@@ -1,8 +1,10 @@
-//! The register-class descriptors of opcodes: category, fields, and how a field is packed.
+//! Register-class descriptors of opcodes: category, fields, and how a field is packed.
 //!
-//! Source: `tables/regclass/`. A descriptor has five words: category; memory space and address type; attributes of register classes; flags;
-//! operand count. Where the published table speaks of an opcode's register files (`files`), no form of `tables/encoding` goes beyond them, which is a
-//! law of the build, and the encoder looks for no form of an instruction that does; elsewhere the table is silent, and nothing depends on it.
+//! Source: `tables/regclass/`. A descriptor has five words: category; memory space and address
+//! type; attributes of register classes; flags; operand count. If the published table lists an
+//! opcode's register files (`files`), every form in `tables/encoding` stays within them, which the
+//! build checks, and the encoder rejects an instruction outside them. For other opcodes the table
+//! says nothing, and nothing depends on it.
 
 use super::Op;
 
@@ -10,19 +12,22 @@ use super::Op;
 #[derive(Debug)]
 pub struct Category {
     pub opcode: u16,
-    /// The opcode of that number in `tables/ori`.
+    /// The opcode with this number in `tables/ori`.
     pub op: Option<Op>,
     /// 0 to 542.
     pub category: u16,
     pub fields: &'static [u16],
-    /// Operands (slots of the opcode) and the register files that they may be in, letters as in the table: the choice of a form keeps to them.
+    /// Operands (by slot) and the register files they may be in, as letters of the table; the
+    /// encoder enforces them.
     pub files: &'static [(u8, &'static str)],
+    /// Name of the opcode in the published table.
     pub published_as: &'static str,
+    /// The published remark.
     pub says: &'static str,
     pub status: &'static str,
 }
 
-/// Where a field is: word, lowest bit, number of bits.
+/// Position of a field: word, lowest bit, number of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub word: u8,
@@ -30,12 +35,13 @@ pub struct Place {
     pub bits: u8,
 }
 
-/// How a value becomes the field's bits.
+/// How a value is converted to the field's bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// 1 where the value is 1.
+    /// 1 if the value is 1, otherwise 0.
     Flag,
-    /// The entry of a table, by position in [`LOOK_UPS`]; its published contents are not known, entry n is n.
+    /// A table entry, by index in [`LOOK_UPS`]. The published contents are not known; entry n is
+    /// taken as n.
     LookUp(u8),
     Unpublished,
 }
@@ -54,26 +60,30 @@ pub struct Field {
 /// An encoding descriptor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Descriptor {
+    /// The five words of the descriptor.
     pub words: [u32; 5],
 }
 
-/// Tokens of field 113 begin here.
+/// First token of field 113.
 const WIDTH_TOKENS: u32 = 61;
 
 impl Field {
+    /// The row of a field id.
     pub fn of(id: u16) -> Option<&'static Field> {
         FIELDS.binary_search_by_key(&id, |f| f.id).ok().map(|i| &FIELDS[i])
     }
 }
 
 impl Descriptor {
-    /// The descriptor of an opcode; none where nothing is published of it. The other words are 0: which values an opcode's fields have is not published.
+    /// The descriptor of an opcode; `None` if nothing is published about it. Only the category word
+    /// is set, because the values of the other fields are not published.
     pub fn of(op: Op) -> Option<Descriptor> {
         let row = Category::of(op)?;
         Some(Descriptor { words: [row.category.into(), 0, 0, 0, 0] })
     }
 
-    /// Writes a field. `None` where its place or its values are not published, or the value has no entry.
+    /// Sets a field. Returns `None` if its position or values are not published, or the value has
+    /// no entry.
     pub fn set(&mut self, id: u16, value: u32) -> Option<()> {
         let field = Field::of(id)?;
         let place = field.place?;
@@ -93,17 +103,19 @@ impl Descriptor {
 }
 
 impl Category {
+    /// The row of an opcode.
     pub fn of(op: Op) -> Option<&'static Category> {
         CATEGORIES.binary_search_by_key(&(op as u16), |c| c.opcode).ok().map(|i| &CATEGORIES[i])
     }
 
-    /// The files of an operand, if the table says any.
+    /// The register files of an operand, if the table lists any.
     pub fn files_of(&self, slot: usize) -> Option<&'static str> {
         self.files.iter().find(|f| usize::from(f.0) == slot).map(|f| f.1)
     }
 }
 
-/// The category and the fields 115 and 113 of an opcode of the extended memory path; the numbers are the published table's own.
+/// The category and the fields 115 and 113 of an opcode of the extended memory path; the numbers
+/// are the published table's own.
 pub fn memory_path(num: u16, predicated: bool, extended: bool) -> Option<(u16, [u16; 2])> {
     let (_, fields) = MEMORY_PATH.iter().find(|p| p.0 == num)?;
     let category = if predicated {
@@ -124,7 +136,8 @@ mod tests {
 
     #[test]
     fn published_fields_are_packed_bit_by_bit() {
-        // Field 91: ((value == 1) << 16) | (word & 0xfffeffff). Field 113: (entry << 7) | (word & 0xfffff87f), entries from 61 on.
+        // Field 91: ((value == 1) << 16) | (word & 0xfffeffff). Field 113: (entry << 7) | (word &
+        // 0xfffff87f), entries from 61 on.
         for before in [0, u32::MAX, 0x1234_5678] {
             for value in [0, 1, 2] {
                 let mut d = Descriptor { words: [489, 0, before, 0, 0] };

@@ -1,6 +1,6 @@
-//! Which registers a function leaves as it found them.
+//! Registers that a function preserves (callee-saved).
 
-/// A run of registers of one file that calls leave alone, both ends included. Source: `registers.ron`.
+/// A run of callee-saved registers of one file, both ends included. Source: `registers.ron`.
 #[derive(Debug)]
 pub struct Kept {
     pub file: &'static str,
@@ -8,9 +8,14 @@ pub struct Kept {
     pub last: u16,
 }
 
-/// Whether a call leaves the register of this file and number alone.
+/// Whether the register of this file and number is preserved across calls.
 pub fn kept_across_calls(file: &str, number: u16) -> bool {
     KEPT.iter().any(|k| k.file == file && (k.first..=k.last).contains(&number))
+}
+
+/// The lowest register of a file that is preserved across calls.
+pub fn first_kept(file: &str) -> Option<u16> {
+    KEPT.iter().filter(|k| k.file == file).map(|k| k.first).min()
 }
 
 include!(concat!(env!("OUT_DIR"), "/registers.rs"));

@@ -1,21 +1,22 @@
-//! What an instruction costs its pipe: the estimate of cycles goes by it, and the order of instructions; no control word does, and nothing
-//! that a program's result depends on.
+//! Issue costs per instruction, for the cycle estimate and the list scheduler. No control word and
+//! no result of a program depends on them.
 //!
-//! Handwritten types over generated data; the rows are `latency/throughput.ron`. They are frozen: `tests/estimate.rs` holds their sum,
-//! so that nobody changes the measure by which this compiler is compared with another one unawares.
+//! Handwritten types over generated data; the rows are `latency/throughput.ron`. They are frozen:
+//! `tests/estimate.rs` checks their sum, so that the measure by which this compiler is compared
+//! with another one does not change unnoticed.
 
 use super::ori::{Mod, Op};
 use super::{Mods, Target};
 
-/// What one instruction of a warp costs.
+/// The cost of one instruction of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     pub pipe: Pipe,
-    /// Cycles from one to the next on the pipe of one scheduler.
+    /// Issue interval in cycles on the pipe of one scheduler.
     pub cycles: u8,
-    /// Cycles after which an announced result is usually there.
+    /// Usual latency of a scoreboarded result, in cycles.
     pub result: u16,
-    /// Cycles after which late sources have usually been read.
+    /// Usual number of cycles until late sources have been read.
     pub read: u16,
 }
 
@@ -24,18 +25,18 @@ pub struct Pace {
 pub struct Throughput {
     /// Row by opcode.
     base: &'static [u8],
-    /// By opcode: with this modifier, this row.
+    /// Exceptions: opcode, modifier, value, row.
     specials: &'static [(Op, Mod, u8, u8)],
 }
 
 impl Throughput {
-    /// The costs on a target; `None` where its encoder is planned.
+    /// The costs on a target; `None` if its encoder is not implemented.
     pub fn of(target: &Target) -> Option<&'static Throughput> {
         let place = super::targets::TARGETS.binary_search_by_key(&target.column, |t| t.column).ok()?;
         THROUGHPUTS.get(usize::from(THROUGHPUT_OF_TARGET[place]))
     }
 
-    /// What an instruction costs.
+    /// The cost of an instruction.
     pub fn pace(&self, op: Op, mods: &Mods) -> Pace {
         let start = self.specials.partition_point(|s| (s.0 as u16) < op as u16);
         let of = self.specials[start..].iter().take_while(|s| s.0 == op);

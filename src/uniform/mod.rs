@@ -1,3 +1,7 @@
 //! Varying propagation and uniform registers.
 
+mod candidates;
+pub mod convert;
+mod pressure;
+mod rewrite;
 pub mod varying;

@@ -1,15 +1,16 @@
-//! Pass `divergence`: the varying flag of every register.
+//! The pass `divergence`: sets the varying flag of every register.
 //!
-//! A register without the flag has the same value in all lanes of a warp that are alive where it is
-//! defined. The analysis assumes that lanes reconverge where `insert_reconvergence` will make them.
+//! A register without the flag has the same value in all lanes of a warp that are alive at its
+//! definition. The analysis assumes the reconvergence points that `insert_reconvergence` will
+//! create.
 
 use crate::analysis::PassCx;
-use crate::sched::regions::plan;
 
+/// Runs the pass.
+/// Runs the pass.
 pub fn run(cx: &mut PassCx) {
-    let cfg = cx.cfg();
-    let varying = plan(cx.function, &cfg).varying;
+    let lanes = cx.divergence();
     for (reg, data) in cx.function.regs.iter_mut() {
-        data.varying = varying.regs.contains(reg);
+        data.varying = lanes.regs.contains(reg);
     }
 }

@@ -1,11 +1,12 @@
-//! Estimated cycles of our code and the incumbent's, over the launches of the corpus.
+//! Estimated cycles of our code and of ptxas's, over the launches of the corpus.
 //!
-//! Input: tests/cases/corpus/NAME.ron (`cargo bench --bench cycles -- [--only TEXT] [--sm sm_90] [--launches]`), both
-//! compilers at -O3. Output: for each target the sum of the cycles of every launch that both compile and that runs, ours over theirs,
-//! the geometric mean of the ratios, the reports about ours, and how many launches are not in the sums and why; the launches with the worst
-//! ratios, or all with `--launches`. Exit status 1 where a report is about ours, the budget is missed, a launch does not run that theirs
-//! does, or nothing was compared.
-//! Contraction is on for both. The estimate is that of `sassafras run` (one block on a multiprocessor, the longest of a launch);
+//! The input is tests/cases/corpus/NAME.ron (`cargo bench --bench cycles -- [--only TEXT] [--sm
+//! sm_90] [--launches]`); both compilers run at -O3 with contraction. Per target it prints the
+//! ratio of the total cycles of all launches that both compile and that run, the geometric mean of
+//! the ratios, the reports about our code, the launches that are excluded with the reasons, and the
+//! launches with the worst ratios (`--launches`: all). Exit status 1 if there is a report about our
+//! code, the budget is missed, a launch fails only with our code, or nothing was compared. The
+//! estimate is that of `sassafras run` (one block on a multiprocessor, the longest of a launch);
 //! its rows are frozen (`tests/estimate.rs`).
 
 use sassafras::compile::{Options as Compile, compile};
@@ -16,9 +17,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 const TARGETS: [&str; 6] = ["sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"];
-/// What the ratio of all cycles is to stay below.
+/// Upper limit of the total ratio.
 const BUDGET: f64 = 1.3;
-/// Launches with the worst ratios that are printed.
+/// Number of launches with the worst ratios that are printed.
 const WORST: usize = 25;
 
 struct Options {
@@ -41,7 +42,7 @@ fn options() -> Options {
     options
 }
 
-/// The incumbent's cubin of a text.
+/// The cubin of ptxas for a text.
 fn theirs(ptxas: &Path, source: &str, target: &str, folder: &Path) -> Option<Vec<u8>> {
     let (from, to) = (folder.join("a.ptx"), folder.join("a.cubin"));
     std::fs::write(&from, source).ok()?;
@@ -50,7 +51,7 @@ fn theirs(ptxas: &Path, source: &str, target: &str, folder: &Path) -> Option<Vec
     command.output().ok()?.status.success().then(|| std::fs::read(&to).ok())?
 }
 
-/// Runs a launch with time on; `None` where the machine cannot.
+/// Runs a launch with the cycle estimate; `None` if the simulator cannot.
 fn run(cubin: &[u8], launch: &Launch) -> Option<Outcome> {
     let mut values = launch.arg_values();
     let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
@@ -103,10 +104,11 @@ fn fits(source: &str, launch: &Launch, target: &str) -> bool {
     named && if special { number == lowest } else { number >= lowest }
 }
 
-/// Launches that are not in the sums, by name and by who does not run them (us, them), with their targets.
+/// Launches excluded from the sums, by name and by which side fails (ours, ptxas), with their
+/// targets.
 type Left = BTreeMap<(String, [bool; 2]), Vec<&'static str>>;
 
-/// Prints what is left out; how many are ours to run.
+/// Prints the excluded launches; returns how many only our side fails.
 fn print_left(left: &Left) -> usize {
     let mut counts = [0; 3];
     for ((name, who), targets) in left {

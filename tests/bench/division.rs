@@ -1,8 +1,10 @@
-//! Instructions that a lane executes for divisions and roots of ordinary operands, ours beside the incumbent's.
+//! Executed instructions per lane for divisions and roots of ordinary operands, ours and ptxas's.
 //!
-//! Input: kernels that load two operands, compute, and store (`cargo bench --bench division`), both compilers at -O3. Output: for each operation and
-//! target, executed instructions per lane (those under a false guard do not count, NOPs do), ours/theirs: of the whole kernel, and beyond a kernel that
-//! adds instead. A row in which ours are more ends with `more`; the exit status says whether there is one.
+//! The kernels load two operands, compute, and store (`cargo bench --bench division`), with both
+//! compilers at -O3. Each row has, per operation and target, the executed instructions per lane as
+//! ours/theirs: for the whole kernel, and beyond a kernel that adds instead. Instructions under a
+//! false guard do not count, NOPs do. A row in which ours are more ends with `more` and makes the
+//! exit status 1.
 
 use sassafras::compile::{Options, compile};
 use sassafras::sim::launch::ArgValue;
@@ -62,7 +64,7 @@ impl Row {
         if self.ty.ends_with("64") { 8 } else { 4 }
     }
 
-    /// The kernel, with another operation where one is named.
+    /// The kernel; `with` replaces the operation.
     fn ptx(&self, target: &str, instead: Option<&str>) -> String {
         let (ty, bytes) = (self.ty, self.bytes());
         let load = if self.two { format!("ld.global.{ty} %b, [%pb];") } else { String::new() };
@@ -85,7 +87,7 @@ impl Row {
         )
     }
 
-    /// Instructions per lane of a cubin.
+    /// Executed instructions per lane of a cubin.
     fn count(&self, cubin: &[u8]) -> Option<u64> {
         let operand = |which: usize| {
             let all =

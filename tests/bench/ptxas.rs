@@ -1,20 +1,21 @@
-//! Ours against the incumbent on real PTX: CPU time, code size, registers and spills, in one run.
+//! Compares our compiler with ptxas on real PTX: CPU time, code size, registers and spills.
 //!
-//! Input: `.ptx` files (`cargo bench --bench ptxas -- [--runs N] [--only TEXT] [--files] [FOLDER…]`; without a folder the
-//! corpus beside the project and the kernels of the tests), each for the target that it names. Output: per folder and in
-//! all, over the files that both compile, our total over theirs; beside it the share that each compiles. CPU time is user and
-//! system time of the whole process at -O3, the smallest of N runs (three unless told), the two compilers by turns.
+//! The input is `.ptx` files (`cargo bench --bench ptxas -- [--runs N] [--only TEXT] [--files]
+//! [FOLDER…]`; without a folder, the corpus beside the project and the kernels of the tests), each
+//! for its own target. It prints per folder and in total, over the files that both compile, our
+//! total over theirs, and the share that each compiles. CPU time is user and system time of the
+//! whole process at -O3, the minimum of N runs (default three), with the two compilers alternating.
 
 use sassafras::{cubin, sass, tables::Op, tables::Target};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What one compiler made of one file.
+/// One compiler's result for one file.
 #[derive(Clone, Copy, Default)]
 struct Made {
-    /// Seconds of CPU.
+    /// CPU time in seconds.
     cpu: f64,
-    /// Instructions, NOPs counted, but not those that fill a function up to its alignment.
+    /// Number of instructions, with NOPs except those that pad a function to its alignment.
     instructions: usize,
     nops: usize,
     /// Sum over the functions.
@@ -39,7 +40,7 @@ fn options() -> Options {
             "--runs" => options.runs = words.next().and_then(|n| n.parse().ok()).unwrap_or(3).max(1),
             "--only" => options.only = words.next(),
             "--files" => options.files = true,
-            // Cargo adds it.
+            // An argument that cargo adds.
             "--bench" => {}
             _ => options.folders.push(word.into()),
         }
@@ -64,7 +65,7 @@ fn children() -> f64 {
     seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
-/// Runs a compiler once: its CPU time and what it prints, or nothing where it refuses the file.
+/// Runs a compiler once. Returns its CPU time and its output, or `None` if it rejects the file.
 fn once(compiler: &Path, target: &str, source: &Path, cubin: &Path) -> Option<(f64, String)> {
     let before = children();
     let mut command = Command::new(compiler);
@@ -74,14 +75,14 @@ fn once(compiler: &Path, target: &str, source: &Path, cubin: &Path) -> Option<(f
     output.status.success().then(|| (cpu, String::from_utf8_lossy(&output.stderr).into_owned()))
 }
 
-/// The sum of the numbers that stand before a text.
+/// The sum of the numbers before a text.
 fn sum_before(log: &str, behind: &str) -> u64 {
     let parts: Vec<&str> = log.split(behind).collect();
     let number = |part: &&str| part.split(' ').next_back().and_then(|n| n.parse::<u64>().ok());
     parts[..parts.len() - 1].iter().filter_map(number).sum()
 }
 
-/// Size of the code, without the padding behind the last branch to itself.
+/// Size of the code, without the padding after the last branch to itself.
 fn size(cubin: &Path, made: &mut Made) -> Option<()> {
     let cubin = cubin::read(&std::fs::read(cubin).ok()?).ok()?;
     let name = format!("sm_{}{}", cubin.sm, if cubin.accelerator { "a" } else { "" });
@@ -111,7 +112,7 @@ fn measure(compiler: &Path, target: &str, source: &Path, runs: usize, folder: &P
     Some(made)
 }
 
-/// The target that a file names, without its variant for features where the file must run on later ones too.
+/// The target that a file names.
 fn target_of(source: &Path) -> Option<String> {
     let text = std::fs::read_to_string(source).ok()?;
     let line = text.lines().find_map(|l| l.trim().strip_prefix(".target"))?;

@@ -1,8 +1,8 @@
-//! Huge and hostile inputs at full size: what each costs.
+//! Measures the cost of huge and hostile inputs at full size.
 //!
-//! `cargo bench --bench resources [-- [--program PATH] [--reduced] NAME…]`; without a name every kind. Output: a table of input,
-//! memory with its limit, CPU time and what became of it. The status is 1 where a kind took more memory or time than it may, or
-//! ended otherwise than with a cubin or an error.
+//! `cargo bench --bench resources [-- [--program PATH] [--reduced] NAME…]`; without a name every
+//! kind. It prints input size, memory with its limit, CPU time and outcome. The exit status is 1 if
+//! a kind exceeded its memory or time limit, or ended other than with a cubin or an error.
 
 #[path = "../resources_support/mod.rs"]
 mod support;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use support::inputs::KINDS;
 use support::{Cost, input, run};
 
-/// Seconds of CPU that a kind may take, and after which it is ended.
+/// Limit of CPU time per kind in seconds; a run that exceeds it is killed.
 const SECONDS: f64 = 60.0;
 const END: u64 = 120;
 
@@ -42,7 +42,7 @@ fn main() {
         match word.as_str() {
             "--program" => program = words.next().map(PathBuf::from).unwrap_or(program),
             "--reduced" => reduced = true,
-            // Cargo adds it.
+            // An argument that cargo adds.
             "--bench" => {}
             _ => names.push(word),
         }

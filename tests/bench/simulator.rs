@@ -1,18 +1,21 @@
-//! How fast the machine is: lane-instructions per second of CPU time on one core, unwatched, watched, and with time.
+//! Speed of the simulator: lane-instructions per second of CPU time on one core, without checks,
+//! with checks, and with timing.
 //!
-//! Input: three small kernels, compiled by us for one target at -O3, and a compression that clang made without optimisation (`lz.ptx`:
-//! long loops of loads, stores and branches over local memory), at -O0 and -O3. Output: a line for each, with the budget. `cargo bench --bench simulator`.
+//! The input is three small kernels, compiled by us for one target at -O3, and a compression that
+//! clang compiled without optimisation (`lz.ptx`: long loops of loads, stores and branches over
+//! local memory), at -O0 and -O3. It prints one line each, with the budget. `cargo bench --bench
+//! simulator`.
 
 use sassafras::compile::{Options, compile};
 use sassafras::sim::launch::ArgValue;
 use sassafras::sim::run::{How, Shape, run_as};
 
-/// Lane-instructions per second that a run with time must reach.
+/// Required lane-instructions per second of a run with timing.
 const BUDGET: f64 = 20e6;
 const ROUNDS: u32 = 4000;
 const LZ: &str = include_str!("lz.ptx");
 
-/// CPU time of this thread: what others do on the same machine does not count.
+/// CPU time of this thread, so that other processes do not count.
 fn seconds() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is to a timespec, which the call fills in.

@@ -1,7 +1,8 @@
 //! The engines that launches are compared on.
 //!
-//! Input: the text of one kernel, a launch, how to compile. Output: the arguments after the launch. Invariant: a refusal
-//! (the compiler or the engine lacks something and names it) is told apart from a fault of what ran.
+//! An engine takes the text of one kernel, a launch and the compile options, and returns the
+//! arguments after the launch. A refusal (the compiler or the engine lacks something and names it)
+//! is distinguished from a failure.
 
 use super::hazards;
 use sassafras::compile::{Options, compile};
@@ -14,7 +15,7 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How a kernel is compiled.
+/// How to compile a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct How {
     pub target: String,
@@ -32,9 +33,9 @@ impl std::fmt::Display for How {
 /// Why there is no result.
 #[derive(Debug)]
 pub enum Failure {
-    /// Something is not built, and the message names it.
+    /// Something is unsupported, and the message names it.
     Refused(String),
-    /// What ran went wrong.
+    /// The run failed.
     Wrong(String),
 }
 
@@ -44,12 +45,12 @@ fn shape(launch: &Launch) -> Shape {
     Shape { grid: launch.grid, block: launch.block, smem: launch.smem }
 }
 
-/// The first lines of a message, on one line.
+/// The first lines of a message, joined into one line.
 fn short(message: &str) -> String {
     message.lines().filter(|l| !l.trim().is_empty()).take(3).collect::<Vec<_>>().join(" | ").chars().take(400).collect()
 }
 
-/// A panic is a fault of what panics, and the other launches go on.
+/// A panic counts as a failure, and the other launches continue.
 pub fn guarded<T>(run: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned().or(panic.downcast_ref::<&str>().map(|s| s.to_string()));
@@ -57,7 +58,7 @@ pub fn guarded<T>(run: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure
     })
 }
 
-/// A cubin on the machine; a report is a failure.
+/// Runs a cubin on the simulator; a report is a failure.
 pub fn on_the_machine(cubin: &[u8], launch: &Launch) -> Ran {
     let mut values = launch.arg_values();
     let ran = run_as(cubin, &launch.kernel, shape(launch), &mut values, Run::default());
@@ -67,7 +68,8 @@ pub fn on_the_machine(cubin: &[u8], launch: &Launch) -> Ran {
     }
 }
 
-/// The same under a seed's jitter, and whether functions were executed whose last place that changes where it has `noise`.
+/// The same with a jitter seed; also returns whether functions were executed whose last place
+/// `noise` changes.
 pub fn jittered(cubin: &[u8], launch: &Launch, seed: u64, noise: bool) -> Result<(Vec<ArgValue>, bool), Failure> {
     let mut values = launch.arg_values();
     let how = Run { jitter: Some(seed), noise, ..Run::default() };
@@ -78,13 +80,13 @@ pub fn jittered(cubin: &[u8], launch: &Launch, seed: u64, noise: bool) -> Result
     Ok((values, approximate))
 }
 
-/// A fault that says that the engine lacks something is a refusal.
+/// A failure that says that the engine lacks something is a refusal.
 fn failure(fault: &Fault) -> Failure {
     let message = fault.to_string();
     if fault.is_refused() { Failure::Refused(message) } else { Failure::Wrong(message) }
 }
 
-/// A cubin of ours.
+/// Compiles with this compiler.
 pub fn ours(source: &str, how: &How) -> Result<Vec<u8>, Failure> {
     let mut options = Options { verify_ir: true, opt_level: how.level, fmad: false, ..Options::new(&how.target) };
     if how.registers.is_some() {
@@ -96,16 +98,18 @@ pub fn ours(source: &str, how: &How) -> Result<Vec<u8>, Failure> {
     Ok(output.cubin)
 }
 
-/// What a run of the incumbent's cubin gave.
+/// The result of running ptxas's cubin.
 pub struct Finished {
     pub values: Vec<ArgValue>,
     /// Whether functions were executed whose last place jitter may change.
     pub approximate: bool,
-    /// Its hazards by our tables: the key of each in `hazards`, and the report. Where there are any, the values are those without time.
+    /// Hazards by our latency tables: the key of each for `hazards`, and the report. With hazards,
+    /// the values are those of a run without timing.
     pub hazards: Vec<(String, String)>,
 }
 
-/// The incumbent's cubin on the machine, jittered where there is a seed; a report of another kind than a hazard is a failure.
+/// Runs ptxas's cubin on the simulator, with jitter if there is a seed. A report other than a
+/// hazard is a failure.
 pub fn theirs(cubin: &[u8], launch: &Launch, jitter: Option<u64>, noise: bool) -> Result<Finished, Failure> {
     let how = Run { jitter, noise, ..Run::default() };
     let run = |how: Run| {
@@ -123,14 +127,14 @@ pub fn theirs(cubin: &[u8], launch: &Launch, jitter: Option<u64>, noise: bool) -
     let read = cubin::read(cubin).map_err(|error| Failure::Wrong(error.to_string()))?;
     let key = |report| (hazards::key(&read, &launch.kernel, report), report.to_string());
     let hazards = outcome.reports.iter().map(key).collect();
-    // What it computes is judged without time, then: with time it is spoilt.
+    // The values then come from a run without timing, since the hazard corrupts those with timing.
     let (values, outcome) = run(Run { timed: false, ..how })?;
     outcome.clean().map_err(|fault| failure(&fault))?;
     Ok(Finished { values, approximate, hazards })
 }
 
-/// Compiled by the incumbent; what was made before from the same text is taken from the build folder.
-pub fn incumbent(ptxas: &Path, source: &str, how: &How) -> Result<Vec<u8>, Failure> {
+/// Compiles with ptxas; a cubin of the same text is reused from the build folder.
+pub fn ptxas(ptxas: &Path, source: &str, how: &How) -> Result<Vec<u8>, Failure> {
     assembled(ptxas, source, how).map_err(|message| Failure::Wrong(short(&message)))
 }
 
@@ -153,12 +157,12 @@ fn assembled(ptxas: &Path, source: &str, how: &How) -> Result<Vec<u8>, String> {
     if !output.status.success() {
         return Err(format!("ptxas: {}", String::from_utf8_lossy(&output.stderr)));
     }
-    // Renamed into place: another test may look for it at the same time.
+    // Renamed into place, since another test may look for it at the same time.
     std::fs::rename(&to, &kept).map_err(io)?;
     std::fs::read(&kept).map_err(io)
 }
 
-/// Interpreted from its text.
+/// Interprets the PTX text.
 pub fn interpreted(source: &str, launch: &Launch) -> Ran {
     let (module, diagnostics) = sim::ptx::parse(source.as_bytes());
     let Some(module) = module else {

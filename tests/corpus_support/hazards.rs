@@ -1,9 +1,11 @@
-//! Hazards of the incumbent's cubins by our tables, each of them explained.
+//! Explained hazards of ptxas's cubins by our latency tables.
 //!
-//! Input: tests/oracle/incumbent_hazards.txt, one `CASE KERNEL TARGET LEVEL FIRST SECOND WHAT: why` a line; FIRST is the mnemonic of the
-//! instruction that is still under way (`-` where the report names none), SECOND of the one that is too early, WHAT is `read` or `written`
-//! (or `waits`, `reuse`, `stalls`) and, behind a comma, `cycles`, `scoreboard` or `none`: what the first one's time is told by. `*` stands for any word, `a|b` for one of several. Output: whether a
-//! report of a run is explained. Invariant: a hazard is explained only by a line that fits all its words; which lines were of use is remembered.
+//! Each line of tests/oracle/ptxas_hazards.txt is `CASE KERNEL TARGET LEVEL FIRST SECOND WHAT:
+//! why`. FIRST is the mnemonic of the instruction in flight (`-` if the report names none), SECOND
+//! that of the one that issues too early. WHAT is `read` or `written` (or `waits`, `reuse`,
+//! `stalls`) and, after a comma, what signals the completion of the first: `cycles`, `scoreboard`
+//! or `none`. `*` matches any word, `a|b` one of several. A hazard is explained only by a line that
+//! matches in all words; unused lines are tracked.
 
 use sassafras::cubin::Cubin;
 use sassafras::sass;
@@ -21,15 +23,15 @@ impl Explained {
     pub fn parse(text: &str) -> Explained {
         let lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty() && !l.starts_with('#'));
         let line = |(i, text): (usize, &str)| {
-            let (key, why) = text.split_once(": ").unwrap_or_else(|| panic!("incumbent_hazards.txt:{}: no why", i + 1));
+            let (key, why) = text.split_once(": ").unwrap_or_else(|| panic!("ptxas_hazards.txt:{}: no why", i + 1));
             let words: Vec<String> = key.split_whitespace().map(String::from).collect();
-            assert!(words.len() == 7 && !why.trim().is_empty(), "incumbent_hazards.txt:{}: seven words and why", i + 1);
+            assert!(words.len() == 7 && !why.trim().is_empty(), "ptxas_hazards.txt:{}: seven words and why", i + 1);
             (i + 1, words)
         };
         Explained { lines: lines.map(line).collect(), used: Mutex::default() }
     }
 
-    /// Whether a line fits; all that do were of use.
+    /// Whether a line matches; marks all matching lines as used.
     pub fn explains(&self, key: &str) -> bool {
         let words: Vec<&str> = key.split_whitespace().collect();
         let fits = |line: &Vec<String>| {
@@ -45,7 +47,7 @@ impl Explained {
     pub fn stale(&self) -> Vec<String> {
         let used = self.used.lock().unwrap();
         let stale = self.lines.iter().filter(|(number, _)| !used.contains(number));
-        stale.map(|(number, words)| format!("incumbent_hazards.txt:{number}: not found: {}", words.join(" "))).collect()
+        stale.map(|(number, words)| format!("ptxas_hazards.txt:{number}: not found: {}", words.join(" "))).collect()
     }
 }
 
@@ -69,7 +71,7 @@ pub fn key(cubin: &Cubin, kernel: &str, report: &Report) -> String {
     format!("{first} {} {}", mnemonic(&report.instruction), what(text))
 }
 
-/// What a hazard is, in a word: as the machine words it.
+/// The kind of a hazard in one word, derived from the simulator's message.
 fn what(text: &str) -> String {
     let told = [("cycles after", "cycles"), ("was not waited for", "scoreboard"), ("has no scoreboard", "none")];
     let by = told.iter().find(|(part, _)| text.contains(part)).map_or("-", |(_, word)| *word);
@@ -98,7 +100,7 @@ mod tests {
             !list.explains("a k sm_80 -O0 LDG IADD3 read,cycles")
                 && !list.explains("a k sm_80 -O3 LDG IADD3 read,none")
         );
-        assert_eq!(list.stale(), ["incumbent_hazards.txt:3: not found: b k * * - * waits,-"]);
+        assert_eq!(list.stale(), ["ptxas_hazards.txt:3: not found: b k * * - * waits,-"]);
     }
 
     #[test]

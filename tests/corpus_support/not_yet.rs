@@ -1,9 +1,10 @@
-//! Launches that an engine still refuses, by name and with its reason.
+//! Launches that an engine does not support yet, with the reason.
 //!
-//! Input: tests/cases/corpus/not_yet.txt, one `CASE KERNEL ENGINE [WHEN …]: REASON` a line; `*` stands for all, ENGINE
-//! is `ours`, `incumbent` or `interpreter`, WHEN are words of how it is compiled (`sm_90 -O3 24`), all of which hold.
-//! Output: whether a refusal is listed. Invariant: a refusal is excused only by a line whose reason is part of its
-//! message, a wrong number by none, and a line that excuses what runs is an error.
+//! Each line of tests/cases/corpus/not_yet.txt is `CASE KERNEL ENGINE [WHEN …]: REASON`; `*`
+//! matches all, ENGINE is `ours`, `ptxas` or `interpreter`, and WHEN are words about the
+//! compilation (`sm_90 -O3 24`) that must all match. A refusal is excused only by a line whose
+//! reason is part of its message; a wrong value is never excused; a line that excuses what runs is
+//! an error.
 
 pub struct NotYet {
     lines: Vec<Line>,
@@ -18,7 +19,7 @@ struct Line {
     reason: String,
 }
 
-/// What ran: one launch by one engine; `how` it was compiled, empty for the interpreter.
+/// One launch by one engine; `how` it was compiled is empty for the interpreter.
 #[derive(Clone, Copy)]
 pub struct Subject<'a> {
     pub case: &'a str,
@@ -56,7 +57,7 @@ impl NotYet {
         self.about(subject).any(|line| message.contains(&line.reason))
     }
 
-    /// The line that says that what ran does not run.
+    /// The line that excuses this run.
     pub fn outdated(&self, subject: Subject) -> Option<usize> {
         self.about(subject).find(|line| line.case != "*" && line.kernel != "*").map(|line| line.number)
     }

@@ -1,12 +1,12 @@
-//! One kernel of a module, with what it mentions.
+//! Extracts one kernel of a module with everything it refers to.
 //!
-//! Input: a PTX text and the name of an entry. Output: the text of that entry, of the functions and variables that it
-//! mentions, directly or through others, and of the directives that hold for all. Invariant: every item is copied as it
-//! stands; what a kernel cannot reach cannot keep it from being compiled.
+//! The result is the text of the entry, of the functions and variables that it mentions directly or
+//! indirectly, and of the module-wide directives. Every item is copied unchanged; what the kernel
+//! cannot reach cannot prevent its compilation.
 
 use std::collections::HashSet;
 
-/// The slice of `text` for `kernel`; the whole text where there is no such entry.
+/// The slice of `text` for `kernel`; the whole text if there is no such entry.
 pub fn slice(text: &str, kernel: &str) -> String {
     let items = items(text);
     let mut kept: Vec<bool> = items.iter().map(|item| item.name.is_none()).collect();
@@ -28,7 +28,7 @@ pub fn slice(text: &str, kernel: &str) -> String {
 
 struct Item<'a> {
     text: &'a str,
-    /// What it declares; `None` for a directive that holds for the module.
+    /// The name that it declares; `None` for a module-wide directive.
     name: Option<&'a str>,
     entry: bool,
     body: bool,
@@ -42,7 +42,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c| !is_word(c)).filter(|word| !word.is_empty())
 }
 
-/// The items at the top of a module, in order; together they are the whole text.
+/// The top-level items of a module, in order; together they are the whole text.
 fn items(text: &str) -> Vec<Item<'_>> {
     let mut items = Vec::new();
     let mut rest = text;
@@ -59,7 +59,7 @@ fn items(text: &str) -> Vec<Item<'_>> {
     items
 }
 
-/// Where the item at the start of the text ends.
+/// End of the item at the start of the text.
 fn item_end(text: &str) -> usize {
     let (mut depth, mut at) = (0i32, 0);
     let bytes = text.as_bytes();
@@ -97,7 +97,7 @@ fn line_directive(text: &str) -> bool {
     [".version", ".target", ".address_size", ".file"].iter().any(|word| text.starts_with(word))
 }
 
-/// The end of a comment, a string or, before an item, of blanks, that starts at `at`.
+/// End of the comment or string, or of the blanks before an item, that starts at `at`.
 fn blank(text: &str, at: usize) -> Option<usize> {
     let rest = &text[at..];
     let to = |pattern: &str, from: usize| rest[from..].find(pattern).map_or(text.len(), |n| at + from + n);
@@ -128,7 +128,7 @@ fn strip(item: &str) -> String {
     out
 }
 
-/// The name that an item declares: before its parameters, its size, its value or its end.
+/// The name that an item declares: the last one before its parameters, size, value or end.
 fn declared(item: &str, function: bool) -> Option<&str> {
     let start = if function {
         [".entry", ".func"].iter().find_map(|word| item.find(word).map(|at| at + word.len()))?

@@ -1,7 +1,7 @@
-//! What the tests of cubins share: targets, small kernels, the vendor's tools.
+//! Shared by the tests of cubins: targets, small kernels, NVIDIA's tools.
 //!
-//! Input: names of kernels and targets. Output: cubins made by the incumbent and texts of its tools, or `None` where the
-//! tools are not installed. Invariant: every call works in a folder of its own, which is gone afterwards.
+//! It compiles kernels with ptxas and returns the output of the tools, or `None` if they are not
+//! installed. Every call works in a temporary folder.
 #![allow(dead_code)]
 
 use sassafras::cubin::*;
@@ -10,13 +10,13 @@ use sassafras::tables::targets::TARGETS as TARGETS_TABLE;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Every target that the incumbent builds from sm_75 on.
+/// Every target of ptxas from sm_75 on.
 pub const TARGETS: [&str; 23] = [
     "75", "80", "86", "87", "88", "89", "90", "90a", "100", "100a", "100f", "103", "103a", "103f", "110", "110a",
     "110f", "120", "120a", "120f", "121", "121a", "121f",
 ];
 
-/// Small kernels by subject; the header is added for each target.
+/// Small kernels by feature; the header is added for each target.
 pub const KERNELS: [(&str, &str); 13] = [
     ("plain", include_str!("plain.ptx")),
     ("noparam", ".visible .entry k() { ret; }"),
@@ -36,7 +36,7 @@ pub const KERNELS: [(&str, &str); 13] = [
 /// Kernels in clusters, which targets with thread-block clusters have.
 pub const CLUSTERS: (&str, &str) = ("clusters", include_str!("clusters.ptx"));
 
-/// Every kernel with every target that builds it.
+/// Every kernel with every target that supports it.
 pub fn all_jobs() -> Vec<(&'static str, (&'static str, &'static str))> {
     let jobs = |target: &'static str| {
         let clusters = ElfTarget::of_sm(sm(target).0).is_some_and(|elf| elf.layout == Layout::Rela);
@@ -45,7 +45,7 @@ pub fn all_jobs() -> Vec<(&'static str, (&'static str, &'static str))> {
     TARGETS.into_iter().flat_map(jobs).collect()
 }
 
-/// A cubin with something of everything, made by hand; the code is not meant to run.
+/// A handmade cubin that uses every part of the model; the code is not meant to run.
 pub fn sample(sm: u32) -> Cubin {
     let base = TARGETS_TABLE.iter().filter(|t| t.sm == sm).find_map(|t| t.info());
     let (param_base, shared_base) = base.map_or((0, 0), |info| (info.param_base, info.shared_base));
@@ -127,7 +127,7 @@ pub fn sample(sm: u32) -> Cubin {
     }
 }
 
-/// A tool of the vendor; `None`, with a line on the console, where it is not installed.
+/// A tool of NVIDIA; `None`, with a message on the console, if it is not installed.
 pub fn tool(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/vendor").join(name);
     if !path.exists() {
@@ -137,7 +137,7 @@ pub fn tool(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Standard output of a tool; a failure is the tool's own message.
+/// Standard output of a tool; a failure gives the tool's own message.
 pub fn run(tool: &Path, args: &[&str]) -> Result<String, String> {
     let output = Command::new(tool).args(args).output().map_err(|e| e.to_string())?;
     match output.status.success() {
@@ -146,7 +146,7 @@ pub fn run(tool: &Path, args: &[&str]) -> Result<String, String> {
     }
 }
 
-/// The incumbent's cubin of a kernel for a target, with more options.
+/// The cubin of ptxas for a kernel and target, with extra options.
 pub fn compile(ptxas: &Path, body: &str, target: &str, options: &[&str]) -> Result<Vec<u8>, String> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let (source, output) = (folder.path().join("in.ptx"), folder.path().join("out.cubin"));
@@ -159,7 +159,7 @@ pub fn compile(ptxas: &Path, body: &str, target: &str, options: &[&str]) -> Resu
     std::fs::read(&output).map_err(|e| e.to_string())
 }
 
-/// What a tool says about a cubin; the file's name is replaced by `FILE`.
+/// A tool's output about a cubin, with the file name replaced by `FILE`.
 pub fn show(tool: &Path, args: &[&str], cubin: &[u8]) -> Result<String, String> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let path = folder.path().join("a.cubin");
@@ -171,7 +171,7 @@ pub fn show(tool: &Path, args: &[&str], cubin: &[u8]) -> Result<String, String> 
     Ok(text.replace(path, "FILE"))
 }
 
-/// SM number of a target's name, and whether it is an accelerator target.
+/// SM number of a target name, and whether it is an accelerator target.
 pub fn sm(target: &str) -> (u32, bool) {
     let digits = target.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     (digits.parse().unwrap_or_default(), target.ends_with('a'))

@@ -1,9 +1,9 @@
-//! What must hold of every cubin, whatever it computes.
+//! Properties that hold for every cubin, whatever it computes.
 
 use sassafras::cubin;
 use sassafras::sass::{self, Inst, hazards};
 
-/// The static checker of control words is silent; every word comes back from decoding and from its text.
+/// The static checker of control words reports nothing; every word survives decoding and printing.
 pub fn cubin(bytes: &[u8]) -> Result<(), String> {
     let cubin = cubin::read(bytes).map_err(|error| error.to_string())?;
     if let Some(report) = hazards::check(&cubin)?.first() {

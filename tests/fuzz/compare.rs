@@ -1,9 +1,10 @@
-//! What is compared of a program: the interpreter's memory with that which cubins of ours leave.
+//! Compares the interpreter's memory after a program with that of our cubins.
 //!
-//! Input: a program, how it is compiled and run, the contents of its buffer. Output: nothing, or the first thing that is wrong. Checked: every
-//! byte that is anyone's, bit for bit except for the bits of a NaN of 64 bits and for results in slots, which have bounds; that the machine
-//! reports nothing; on some programs also that the static checker reports nothing, that words come back from decoding and printing, and that
-//! the IR comes back from its text after every phase.
+//! The input is a program, how to compile and run it, the contents of its buffer. The result is the
+//! first difference, if any. All bytes are compared bit for bit, except the payloads of 64-bit NaNs
+//! and the results in slots, which have error bounds. The simulator must report nothing. For some
+//! programs, also the static checker must report nothing, words must survive decoding and printing,
+//! and the IR must survive its text form after every phase.
 
 use crate::judge;
 use crate::pool::Judged;
@@ -16,14 +17,16 @@ use sassafras::sim::run::{How, Shape, run_as};
 
 /// Doubles among the results: first byte and how many.
 const DOUBLES: (usize, usize) = (RESULTS + 144, 6);
-/// The row of a form as its judge knows it: bytes, where results begin, where its first single is.
+/// A form's row in the buffer as its judge knows it: bytes, offset of the results, offset of its
+/// first f32.
 const FORM_ROW: (usize, usize) = (448, 160);
-/// One instruction, a product of matrices, holds more registers than the limit leaves.
+/// The compiler's message when one instruction (a matrix multiplication) needs more registers than
+/// the limit allows.
 const TOO_MANY: &str = "registers at one instruction";
-/// Instructions that a program of ours may execute.
+/// Instruction limit of one of our programs.
 const STEPS: u64 = 1 << 24;
 
-/// Targets, and how often each is drawn.
+/// Targets, with weights.
 pub const TARGETS: [&str; 16] = [
     "sm_75", "sm_75", "sm_80", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90", "sm_90", "sm_100", "sm_100", "sm_120",
     "sm_120", "sm_100a", "sm_120a", "sm_121",
@@ -34,11 +37,11 @@ pub const TARGETS: [&str; 16] = [
 pub struct Way {
     pub options: Options,
     pub jitter: Option<u64>,
-    /// The checkers of words, control fields and texts look on.
+    /// Whether words, control fields and texts are checked as well.
     pub checked: bool,
 }
 
-/// What is compared: a target, and how it is compiled.
+/// One comparison: a target, and how to compile for it.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub target: &'static str,
@@ -52,7 +55,7 @@ pub fn case(seed: u64) -> Case {
     let plain = Options { fmad: false, ..Options::new(target) };
     let limit = Some([24, 32, 40, 64][random.below(4)]);
     let way = |options: Options| Way { options, jitter: None, checked: false };
-    // One way of three, and of three programs one in two ways.
+    // One of three ways to compile; every third program uses two.
     let all = [
         way(plain.clone()),
         way(Options { max_registers: limit, ..plain.clone() }),
@@ -71,7 +74,7 @@ pub fn case(seed: u64) -> Case {
     Case { target, ways }
 }
 
-/// First contents of a buffer.
+/// Initial contents of a buffer.
 pub fn input(seed: u64, bytes: usize) -> Vec<u8> {
     let mut random = Random::new(!seed);
     let mut buffer = vec![0u8; bytes];
@@ -84,7 +87,7 @@ pub fn input(seed: u64, bytes: usize) -> Vec<u8> {
             let value = match random.below(4) {
                 0 => edges[random.below(edges.len())],
                 1 => random_word >> random.below(32),
-                // A float not far from 1.
+                // A float close to 1.
                 2 => random_word & 0x83ff_ffff | 0x3c00_0000,
                 _ => random_word,
             };
@@ -105,7 +108,7 @@ fn shape(program: &Program) -> Shape {
     Shape { grid: [1; 3], block: [program.threads as u32, 1, 1], smem: 0 }
 }
 
-/// What the interpreter leaves of a program.
+/// The memory that the interpreter leaves.
 pub fn interpreted(program: &Program, target: &str, input: &[u8]) -> Result<Vec<u8>, String> {
     interpreted_text(&program.text(target, true), shape(program), input)
 }
@@ -118,7 +121,8 @@ fn interpreted_text(text: &str, shape: Shape, input: &[u8]) -> Result<Vec<u8>, S
     buffer(values)
 }
 
-/// Compiles and runs a program in one way; `None` where it was refused for its registers, as the incumbent does.
+/// Compiles and runs a program in one way; `None` if it needs too many registers, for which ptxas
+/// rejects it too.
 pub fn executed(program: &Program, way: &Way, input: &[u8]) -> Result<Option<Vec<u8>>, String> {
     executed_text(&program.text(way.options.target.as_str(), false), shape(program), way, input)
 }
@@ -145,13 +149,14 @@ fn executed_text(text: &str, shape: Shape, way: &Way, input: &[u8]) -> Result<Op
     buffer(values).map(Some)
 }
 
-/// What is wrong with a program, and in which way; or how many ways were refused for their registers.
+/// The first failure and its way of compiling; or the number of ways that needed too many
+/// registers.
 pub fn judged(program: &Program, case: &Case, input: &[u8]) -> Result<usize, (usize, String)> {
     let texts = [program.text(case.target, true), program.text(case.target, false)];
     judged_texts(program, &texts, case, input)
 }
 
-/// The same of its texts, for the interpreter and for the compiler.
+/// The same for given texts, for the interpreter and for the compiler.
 pub fn judged_texts(
     program: &Program,
     texts: &[String; 2],
@@ -173,7 +178,7 @@ pub fn judged_texts(
     Ok(refused)
 }
 
-/// The first place where memory differs by more than it may.
+/// The first position where memory differs by more than is allowed.
 pub fn difference(program: &Program, way: &Way, mine: &[u8], right: &[u8]) -> Option<String> {
     let word = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..][..8].try_into().unwrap());
     let is_nan = |bytes: &[u8], at: usize| f64::from_bits(word(bytes, at)).is_nan();
@@ -202,11 +207,11 @@ pub fn difference(program: &Program, way: &Way, mine: &[u8], right: &[u8]) -> Op
     })
 }
 
-/// A slot in the row of a form.
+/// A result slot in a form's row.
 fn form_row(slot: &[u8]) -> Vec<u8> {
     let mut row = vec![0; FORM_ROW.0];
     row[FORM_ROW.1..FORM_ROW.1 + SLOTS.1].copy_from_slice(slot);
-    // The form's first single, behind its results.
+    // The form's first f32, stored after its results.
     row[40..44].copy_from_slice(&slot[SLOTS.1 - 8..SLOTS.1 - 4]);
     row
 }

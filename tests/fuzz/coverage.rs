@@ -1,22 +1,23 @@
-//! What the programs of a run were made of.
+//! Coverage statistics of a run of random programs.
 //!
-//! Counted over programs that agree: forms of `forms.txt`, rows of `tables/ptx/forms`, full opcodes, ways in which blocks end. The rows that no
-//! program can have stand with reasons in `tests/fuzz/rows_not_hit.txt`.
+//! Over programs that agree, it counts forms of `forms.txt`, rows of `tables/ptx/forms`, full
+//! opcodes, and block terminators. The rows that no program can contain are listed with reasons in
+//! `tests/fuzz/rows_not_hit.txt`.
 
 use sassafras::ptx::ast::Statement;
 use sassafras::sim::ptx;
 use sassafras::tables::ptx::{FORMS, Form, ScalarType};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Programs from which on every row must be hit.
+/// Number of programs from which on every row must be covered.
 pub const ENOUGH: u64 = 100_000;
-/// How often.
+/// Required number of occurrences.
 pub const LEAST: usize = 20;
 
-/// Numbers of a run.
+/// The counts of a run.
 #[derive(Default)]
 pub struct Coverage {
-    /// By the place of a form in its list.
+    /// By index of a form in its list.
     pub forms: BTreeMap<usize, usize>,
     pub rows: BTreeMap<u16, usize>,
     pub opcodes: BTreeMap<String, usize>,
@@ -24,7 +25,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// A program that agrees.
+    /// Counts a program that agrees.
     pub fn add(&mut self, text: &str, taken: &[usize]) {
         taken.iter().for_each(|form| *self.forms.entry(*form).or_default() += 1);
         let (Some(module), _) = ptx::parse(text.as_bytes()) else { return };
@@ -52,7 +53,7 @@ impl Coverage {
         }
     }
 
-    /// What was counted, in a few lines.
+    /// The counts as a few lines of text.
     pub fn print(&self, list: &[crate::lowering_support::forms::Form]) {
         let (forms, rows) = (list.len(), FORMS.len());
         let least = |n: &usize| *n >= LEAST;
@@ -73,7 +74,7 @@ impl Coverage {
     }
 }
 
-/// A row of the instruction forms in words.
+/// A row of the instruction forms as text.
 fn row_text(form: &Form) -> String {
     let mut text = form.op.name().to_string();
     for rule in form.rules {
@@ -90,7 +91,8 @@ fn row_text(form: &Form) -> String {
 }
 
 impl Coverage {
-    /// Of a long run: what was not hit often is what the list says, with reasons. `SASSAFRAS_BLESS=1` prints what is missing there.
+    /// In a long run, the rows that were rarely covered must be those of the list.
+    /// `SASSAFRAS_BLESS=1` prints the missing ones.
     pub fn judge(&self, forms: &[crate::lowering_support::forms::Form], programs: u64) {
         if programs < ENOUGH {
             return;

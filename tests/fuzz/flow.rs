@@ -1,8 +1,9 @@
-//! Programs of nothing but control flow: blocks with branches to blocks anywhere, calls, and places where a thread leaves.
+//! Random programs of pure control flow: branches between arbitrary blocks, calls, and early exits.
 //!
-//! Input: a seed, or a shape with its size. Output: a program, its PTX, and what it computes, found by running the program itself.
-//! Invariant: every thread ends, whatever the branches are: each block takes one from a budget, and a call gets a
-//! quarter of what is left. What a thread holds decides where it goes, so that the threads of a warp part again and again.
+//! From a seed, or a shape with its size, it makes a program, its PTX, and the expected results,
+//! which it computes by running the program itself. Every thread terminates: each block takes one
+//! unit from a budget, and a call gets a quarter of what remains. The data of a thread decide its
+//! path, so the threads of a warp diverge again and again.
 
 use super::random::Random;
 use std::fmt::Write;
@@ -15,18 +16,18 @@ pub const THREADS: u32 = 256;
 pub enum Leave {
     Return,
     Exit,
-    /// Which no thread does: the condition is never met.
+    /// Never taken: the condition is always false.
     Trap,
 }
 
 impl Leave {
-    /// What four bits of the thread's number are where it leaves.
+    /// Four bits of the thread's data for which it leaves.
     fn bits(self) -> u32 {
         if self == Leave::Trap { 16 } else { 0 }
     }
 }
 
-/// Whether some bits of a thread's number are as they must be: how far they are shifted, which ones, their value.
+/// A condition on some bits of a thread's data: shift, mask, value.
 #[derive(Clone, Copy)]
 pub struct Test {
     shift: u32,
@@ -45,7 +46,7 @@ impl Test {
     }
 }
 
-/// A block: a step of the thread's number, then a call, a place to leave, branches, and a jump.
+/// A block: a step of the thread's data, then a call, an exit, branches, and a jump.
 #[derive(Clone, Default)]
 pub struct Block {
     factor: u32,
@@ -65,7 +66,8 @@ impl Block {
     }
 }
 
-/// A program: the bodies of the entry and of the functions that it calls. A branch behind the last block goes to the end.
+/// A program: the bodies of the entry and of the functions that it calls. A branch past the last
+/// block goes to the end.
 pub struct Program {
     bodies: Vec<Vec<Block>>,
     budget: i32,
@@ -73,7 +75,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Blocks with branches anywhere; some blocks are the target of many.
+    /// Blocks with arbitrary branches; some blocks are the target of many.
     pub fn random(seed: u64) -> Program {
         let random = &mut Random::new(seed);
         let functions = [0, 0, 1, 2][random.below(4)];
@@ -81,7 +83,7 @@ impl Program {
         Program { bodies, budget: [10, 30, 60][random.below(3)], seed: seed as u32 }
     }
 
-    /// A loop with many branches to its last block, from which it goes round again or leaves.
+    /// A loop with many branches to its last block, which repeats the loop or leaves it.
     pub fn ladder(rungs: usize, called: bool, leave: Option<Leave>) -> Program {
         let random = &mut Random::new(rungs as u64);
         let mut blocks: Vec<Block> = (0..=rungs).map(|_| Block::of(random)).collect();
@@ -96,12 +98,13 @@ impl Program {
         Program::around(random, blocks, called, 150)
     }
 
-    /// Loops within loops, which lanes leave from the inside for any of those around.
+    /// Nested loops that lanes leave from the inside to any enclosing loop.
     pub fn nest(depth: usize, called: bool) -> Program {
         let random = &mut Random::new(depth as u64);
         let mut blocks: Vec<Block> = (0..2 * depth).map(|_| Block::of(random)).collect();
         for inner in 0..depth {
-            // Its head may leave any loop around; its end goes round, or on to the end of the next one.
+            // The loop head may leave any enclosing loop; the loop end repeats it or goes to the
+            // end of the next one.
             let (out, test) = (depth + random.below(depth), Test::of(random));
             blocks[inner].branches.push((test, out + 1));
             let round = Test { shift: random.below(28) as u32, mask: 3, value: 1 };
@@ -119,7 +122,7 @@ impl Program {
         Program { bodies: vec![vec![entry], blocks], budget: 4 * budget, seed: 1 }
     }
 
-    /// The text. Functions that leave the kernel store what the thread holds.
+    /// The PTX text. Functions that exit the kernel store the thread's data first.
     pub fn text(&self) -> String {
         let mut out = ".version 7.0\n.target sm_75\n.address_size 64\n".to_string();
         let signature = |f| format!(".func (.reg .b32 o) f{f} (.reg .b32 i, .reg .b32 m, .reg .b64 d)");
@@ -153,7 +156,7 @@ impl Program {
         (0..THREADS).flat_map(one).collect()
     }
 
-    /// What a body returns, or what the thread held when it left.
+    /// The value that a body returns, or the thread's data when it exits.
     fn follow(&self, body: usize, mut x: u32, mut budget: i32) -> Result<u32, u32> {
         let mut at = 0;
         while let Some(block) = self.bodies[body].get(at) {

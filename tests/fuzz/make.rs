@@ -1,8 +1,9 @@
-//! Random programs whose result the ISA fixes.
+//! Generates random programs whose results are fully determined by the ISA.
 //!
-//! Input: a seed and the forms of a target. Output: a program (`tree.rs`). Invariant: every register has a value before it is read, every
-//! loop ends, no access leaves the thread's own bytes but to add to what all share, operations of a warp name just the lanes that come
-//! there, and nothing in a program is left to the implementation but what goes into a place of its own.
+//! From a seed and the forms of a target it makes a program (`tree.rs`). Every register is defined
+//! before its use, every loop terminates, accesses stay within the thread's own bytes except for
+//! additions to shared totals, warp operations name exactly the lanes that reach them, and results
+//! that the ISA leaves open go only into slots of their own.
 
 use crate::compare::interpreted;
 use crate::group::{exchange, group};
@@ -18,22 +19,22 @@ use sassafras::compile::{Options, compile};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// What lanes come to a place.
+/// The lanes that reach a place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lanes {
     /// All of the block.
     All,
-    /// Those of mask register `m` of that number.
+    /// The lanes in mask register `m` of this number.
     Mask(usize),
     Unknown,
 }
 
-/// The statements with matrices that a target has: the compiler takes them, and the interpreter executes them.
+/// The matrix statements of a target that the compiler accepts and the interpreter executes.
 pub struct Matrices {
     target: &'static str,
     products: Vec<Product>,
     tiles: Vec<Tile>,
-    /// What was asked before.
+    /// Cached answers of `has`.
     known: RefCell<BTreeMap<usize, bool>>,
 }
 
@@ -69,19 +70,19 @@ impl Matrices {
     }
 }
 
-/// Makes one program.
+/// Generates one program.
 pub struct Maker<'p> {
     pub random: Random,
     pool: &'p Pool,
     matrices: &'p Matrices,
     slots: Vec<Slot>,
-    /// How often each form was taken.
+    /// How often each form was used.
     pub taken: Vec<usize>,
     threads: usize,
     early: bool,
-    /// In the kernel.
+    /// Whether it is generating the kernel.
     kernel: bool,
-    /// Functions that may be called: those from this number on.
+    /// Functions that may be called: those from this index on.
     calls: usize,
 }
 
@@ -99,14 +100,14 @@ pub fn program(seed: u64, pool: &Pool, matrices: &Matrices) -> (Program, Vec<usi
     body.extend(maker.list(size, 0, lanes));
     maker.kernel = false;
     let functions = (0..FUNCTIONS).map(|number| maker.function(number, calls)).collect();
-    // Most load and store only what they name, which takes half the time.
+    // Most programs load and store only the registers they name, which halves the time.
     let lean = maker.random.below(4) > 0;
     let program = Program { body, functions, slots: maker.slots, threads, early, lean, renamed: false };
     (program, maker.taken)
 }
 
 impl Maker<'_> {
-    /// A function calls those behind it, and the last one itself.
+    /// A function may call those after it, and the last one itself.
     fn function(&mut self, number: usize, calls: usize) -> Function {
         if number < calls {
             return Function::default();
@@ -117,7 +118,7 @@ impl Maker<'_> {
         Function { body, again: number + 1 == FUNCTIONS && self.random.below(2) == 0 }
     }
 
-    /// What stands before any branch.
+    /// The statements before any branch.
     fn start(&mut self) -> Vec<Statement> {
         if self.random.below(8) > 0 || self.threads > 32 || self.pool.start.is_empty() {
             return Vec::new();
@@ -182,7 +183,7 @@ impl Maker<'_> {
         Statement::Loop { times, more, body: self.list(size, depth + 1, lanes) }
     }
 
-    /// Blocks with branches from each to any.
+    /// Blocks with arbitrary branches between them.
     fn graph(&mut self, depth: usize) -> Statement {
         let count = 2 + self.random.below(4);
         let node = |maker: &mut Self, number: usize| {
@@ -204,7 +205,7 @@ impl Maker<'_> {
         Statement::Graph((0..count).map(|number| node(self, number)).collect())
     }
 
-    /// A form's statement; where it may not stand, a transfer.
+    /// A statement with a form, or a register copy if no form is allowed there.
     fn form(&mut self, piece: &Piece, lanes: Lanes) -> Statement {
         let open = piece.judged != Judged::Exact;
         if piece.kernel && !self.kernel || piece.one_warp && self.threads > 32 || open && !self.kernel {
@@ -232,7 +233,7 @@ impl Maker<'_> {
         Statement::Plain(if guarded { format!("@{} {text}", guard(random)) } else { text })
     }
 
-    /// A form with registers of its own, whose results go into a slot.
+    /// A form with its own registers, whose results go into a slot.
     fn apart(&mut self, piece: &Piece) -> Statement {
         let slot = self.slots.len();
         self.slots.push(Slot { form: piece.text.clone(), judged: piece.judged });
@@ -250,7 +251,7 @@ impl Maker<'_> {
             if !before.contains(&format!("{own},")) {
                 before += &copy;
                 if word == "f1" {
-                    // Of an angle the bound depends on it.
+                    // The error bound of an angle function depends on the angle.
                     before += &format!("st.global.b32 [io+{}], {own};\n", place + SLOTS.1 - 8);
                 }
                 after += &kept(kind, word, number, place);
@@ -263,7 +264,8 @@ impl Maker<'_> {
     }
 }
 
-/// The store of a result into a slot, at the place that the judge of forms knows; of the first single the input, too.
+/// Stores a result into a slot at the offset that the judge of forms knows; for the first f32, also
+/// the input.
 fn kept(kind: char, word: &str, number: usize, slot: usize) -> String {
     let (first, width, ty) = match (kind, &word[..1]) {
         (_, "x" | "g") => return String::new(),
@@ -280,7 +282,7 @@ fn kept(kind: char, word: &str, number: usize, slot: usize) -> String {
     };
     let place = match number {
         4..=7 => number - 4,
-        // A form that has its result in its first input.
+        // A form whose result overwrites its first input.
         1 => 3,
         _ => return String::new(),
     };
@@ -288,7 +290,7 @@ fn kept(kind: char, word: &str, number: usize, slot: usize) -> String {
     format!("st.global.{ty} [io+{}], y{word};\n", slot + first + width * place)
 }
 
-/// A form of a warp with the mask of the lanes that come there.
+/// A warp form with the mask of the lanes that reach it.
 fn in_lanes(form: &str, text: String, lanes: Lanes) -> String {
     let half = form.contains("0xffff;");
     let in_register = form.ends_with(",r3;") || form.ends_with(" r3;");
@@ -309,17 +311,17 @@ fn in_lanes(form: &str, text: String, lanes: Lanes) -> String {
     }
 }
 
-/// A register of a kind.
+/// A random register of a kind.
 pub fn register(random: &mut Random, kind: char) -> String {
     format!("{kind}{}", random.below(count(kind)))
 }
 
-/// How many registers of a kind programs have.
+/// Number of registers of each kind.
 fn count(kind: char) -> usize {
     KINDS.iter().find(|k| k.0 == kind).map_or(PREDICATES, |k| k.3)
 }
 
-/// A register that is none of some: a form names no more of a kind than programs have.
+/// A register different from some others; no form names more of a kind than programs have.
 fn another(random: &mut Random, kind: char, used: &[String]) -> String {
     let all = (0..count(kind)).map(|n| format!("{kind}{n}"));
     let mut free: Vec<String> = all.filter(|name| !used.contains(name)).collect();
@@ -334,7 +336,7 @@ fn every_free_register_is_found() {
     assert_eq!(used, ["e0", "e1", "e2", "e3", "e4", "e5"]);
 }
 
-/// A predicate with or without its sign.
+/// A predicate, negated or not.
 pub fn guard(random: &mut Random) -> String {
     let sign = if random.below(2) == 0 { "!" } else { "" };
     sign.to_string() + &register(random, 'p')

@@ -1,14 +1,14 @@
-//! Products of matrices in random programs.
+//! Matrix multiplications in random programs.
 //!
-//! Input: the rows of `mma` and its sparse kin in the tables of PTX, a target. Output: statements that make fragments from the registers of a
-//! program and put the result into them. Invariant: floats are 1 or 1.5 with a sign, so that every sum is exact, whatever its order;
-//! metadata names two different elements of each four.
+//! From the rows of `mma` and its sparse variants in the PTX tables it makes statements that build
+//! fragments from a program's registers and return the result to registers. Floats are ±1 or ±1.5,
+//! so that every sum is exact in any order; metadata names two different elements of each four.
 
 use crate::make::register;
 use crate::random::Random;
 use sassafras::tables::ptx::{Arg, ArgType, FORMS, Form, Role, ScalarType};
 
-/// Of each float: its name, bits that may come from a register, bits that are set.
+/// For each float type: its name, the bits taken from a register, the bits that are set.
 pub const FLOATS: [(&str, u64, u64); 7] = [
     ("f16", 0x8200_8200, 0x3c00_3c00),
     ("bf16", 0x8040_8040, 0x3f80_3f80),
@@ -19,10 +19,10 @@ pub const FLOATS: [(&str, u64, u64); 7] = [
     ("f64", 0x8008_0000_0000_0000, 0x3ff0_0000_0000_0000),
 ];
 
-/// Operations of the rows.
+/// The operations covered.
 const OPS: [&str; 3] = ["mma", "mma.sp", "mma.sp::ordered_metadata"];
 
-/// How many registers a fragment has, their type, and the type of its elements.
+/// Number and type of a fragment's registers, and the type of its elements.
 pub type Fragment = (u8, ScalarType, &'static str);
 
 /// One instruction, and its fragments.
@@ -33,7 +33,7 @@ pub struct Product {
     sparse: bool,
 }
 
-/// The products of the tables: of each row a few choices of types and modifiers.
+/// The matrix multiplications of the tables: for each row a few choices of types and modifiers.
 pub fn products() -> Vec<Product> {
     let mut out: Vec<Product> = Vec::new();
     for form in FORMS.iter().filter(|form| OPS.contains(&form.op.name())) {
@@ -48,7 +48,7 @@ pub fn products() -> Vec<Product> {
     out
 }
 
-/// A row's operation with modifiers and types of a choice, and those types.
+/// The operation of a row with the modifiers and types of one choice, and the types.
 pub fn spelling(form: &'static Form, random: &mut Random) -> (String, Vec<ScalarType>) {
     let op = form.op.name();
     let (mut front, mut name, mut behind) = (String::new(), String::new(), String::new());
@@ -95,7 +95,7 @@ pub fn held(arg: &Arg) -> ScalarType {
 }
 
 impl Product {
-    /// Fragments from registers, the instruction, its result into registers.
+    /// Builds the fragments, executes the instruction, and returns the result to registers.
     pub fn statement(&self, random: &mut Random) -> String {
         let mut text = "{ ".to_string();
         for (n, (count, ty, _)) in self.fragments.iter().enumerate() {

@@ -1,11 +1,10 @@
-//! Mutations of PTX texts: bytes, tokens, statements.
+//! Mutates PTX texts: bytes, tokens, statements.
 //!
-//! Input: a seed number and some right texts. Output: a text that is mostly nearly right. Invariant: the same seed and the
-//! same texts give the same mutation.
+//! The result is usually close to valid PTX. The same seed and texts give the same mutation.
 
 use crate::random::Random;
 
-/// Numbers at which things change.
+/// Boundary values.
 const NUMBERS: [&str; 24] = [
     "0",
     "1",
@@ -115,7 +114,7 @@ const PIECES: [&str; 72] = [
     "/*",
 ];
 
-/// The text of a seed.
+/// The mutated text of a seed.
 pub fn mutate(seed: u64, texts: &[String]) -> String {
     let mut random = Random::new(seed);
     let mut text = texts[random.below(texts.len())].clone();
@@ -150,7 +149,7 @@ fn bytes(random: &mut Random, text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Start and end of each word, number, suffix and sign behind the header.
+/// Start and end of each word, number, suffix and sign after the header.
 fn ranges(text: &str) -> Vec<(usize, usize)> {
     let bytes = text.as_bytes();
     let word = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$' | b'%');
@@ -200,7 +199,7 @@ fn tokens(random: &mut Random, text: &str) -> String {
     [&text[..start], new, &text[end..]].concat()
 }
 
-/// Takes out, doubles, exchanges and brings in statements, which end in `;`.
+/// Removes, duplicates, swaps and inserts statements, which end in `;`.
 fn statements(random: &mut Random, text: &str, other: &str) -> String {
     let mut parts: Vec<&str> = text.split_inclusive(';').collect();
     let others: Vec<&str> = other.split_inclusive(';').collect();
@@ -215,7 +214,7 @@ fn statements(random: &mut Random, text: &str, other: &str) -> String {
         }
         4 => parts.insert(b, others[random.below(others.len())]),
         _ => {
-            // A run of statements again, as an unrolled loop has it.
+            // Repeats a run of statements, like an unrolled loop.
             let run: Vec<&str> = parts[a..(a + random.below(12)).min(parts.len())].to_vec();
             parts.splice(b..b, run).for_each(drop);
         }

@@ -1,14 +1,14 @@
-//! Names in the text of PTX instructions.
+//! Register names in the text of PTX instructions.
 //!
-//! A word is a run of letters, digits and `_`; one behind a dot is a modifier, a type or a part and no name. Registers of the programs are
-//! a letter for their kind and a number.
+//! A word is a run of letters, digits and `_`; after a dot it is a modifier, a type or a part and
+//! not a name. The programs name registers by a letter for the kind and a number.
 
 use std::collections::BTreeSet;
 
 /// Letters of the kinds of registers; predicates are the last.
 pub const LETTERS: &str = "rdfehp";
 
-/// A text with some of its names replaced: `f` says by what, or nothing.
+/// Replaces names in a text; `f` returns the replacement, or `None` to keep the name.
 pub fn replaced(text: &str, mut f: impl FnMut(&str) -> Option<String>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -26,7 +26,7 @@ pub fn replaced(text: &str, mut f: impl FnMut(&str) -> Option<String>) -> String
     out + rest
 }
 
-/// Every name of a text once, in order.
+/// Every name in a text once, in order.
 pub fn names(text: &str) -> Vec<String> {
     let (mut list, mut seen) = (Vec::new(), BTreeSet::new());
     let mut rest = text;
@@ -43,7 +43,7 @@ pub fn names(text: &str) -> Vec<String> {
     list
 }
 
-/// Letter and number of a register.
+/// Kind letter and number of a register.
 pub fn register(word: &str) -> Option<(char, usize)> {
     let letter = word.chars().next().filter(|c| LETTERS.contains(*c))?;
     Some((letter, word[1..].parse().ok()?))

@@ -1,12 +1,13 @@
-//! Statements of one thread: transfers, memory, calls, atomics.
+//! Random statements of one thread: register copies, memory, calls, atomics.
 //!
-//! Output: text. Invariant: as in `make.rs`; the scratch registers `a`, `w`, `b`, `b2` and `q` hold nothing from one statement to the next.
+//! The rules of `make.rs` hold; the scratch registers `a`, `w`, `b`, `b2` and `q` carry no value
+//! from one statement to the next.
 
 use crate::make::{guard, register};
 use crate::random::Random;
 use crate::tree::{FUNCTIONS, OWN, PROTOTYPE, call_text};
 
-/// A value from one kind of register to another.
+/// Copies a value from one kind of register to another.
 pub fn transfer(random: &mut Random) -> String {
     let [r, r2, d, f, e, h, h2] = ['r', 'r', 'd', 'f', 'e', 'h', 'h'].map(|kind| register(random, kind));
     let [p, p2] = ['p', 'p'].map(|kind| register(random, kind));
@@ -33,7 +34,7 @@ pub fn transfer(random: &mut Random) -> String {
     texts[random.below(texts.len())].clone()
 }
 
-/// A load or a store in the thread's own bytes of one space.
+/// A load or store in the thread's own bytes of one space.
 pub fn access(random: &mut Random) -> String {
     let (kind, ty, bytes) = [
         ('r', "u8", 1),
@@ -65,7 +66,7 @@ pub fn access(random: &mut Random) -> String {
     }
 }
 
-/// A load of constant memory at an index.
+/// An indexed load of constant memory.
 pub fn constant(random: &mut Random) -> String {
     let (index, r, d) = (register(random, 'r'), register(random, 'r'), register(random, 'd'));
     let load = [
@@ -78,7 +79,8 @@ pub fn constant(random: &mut Random) -> String {
     format!("and.b32 a, {index}, 12; cvt.u64.u32 b, a; mov.u64 b2, cv; add.u64 b, b, b2; {}", load[random.below(5)])
 }
 
-/// Adds to what all threads share. Every word has one operation, so that the order does not count, and no one reads it before the end.
+/// Updates the totals that all threads share. Every word has one commutative operation, and no
+/// thread reads it before the end.
 pub fn add_to_all(random: &mut Random, early: bool) -> String {
     let (op, at, kind) = [
         ("add.u32", 0, 'r'),
@@ -98,7 +100,7 @@ pub fn add_to_all(random: &mut Random, early: bool) -> String {
         _ => register(random, kind),
     };
     let (word, nothing) = if kind == 'r' { ("w", "w") } else { ("b2", "b2") };
-    // Shared memory is not read where threads may end before the others.
+    // Shared memory is not read if threads may exit before the others.
     let (space, place, front) = match random.below(3) {
         0 if kind == 'r' && !early => (".shared", format!("a+{at}"), "mov.u32 a, common; "),
         1 => ("", format!("acc+{at}"), ""),
@@ -111,7 +113,7 @@ pub fn add_to_all(random: &mut Random, early: bool) -> String {
     }
 }
 
-/// A call of one of the functions from a number on, by its name or by a pointer that differs by lane.
+/// Calls one of the functions from an index on, by name or through a pointer that differs by lane.
 pub fn call(random: &mut Random, from: usize) -> String {
     let number = |random: &mut Random| from + random.below(FUNCTIONS - from);
     let (one, two) = (number(random), number(random));
@@ -127,7 +129,7 @@ pub fn call(random: &mut Random, from: usize) -> String {
     format!("{{ {PROTOTYPE} mov.u64 b, fun{one}; mov.u64 b2, fun{two}; selp.b64 b, b, b2, {p}; {call} }}")
 }
 
-/// Ends the thread, or the function, under a guard.
+/// Exits the thread, or returns from the function, under a guard.
 pub fn leave(random: &mut Random, kernel: bool) -> String {
     let (guard, r, d) = (guard(random), register(random, 'r'), register(random, 'd'));
     match (kernel, random.below(3)) {

@@ -1,52 +1,52 @@
-//! The forms of `tests/cases/lowering/forms.txt`, made fit to stand in a random program.
+//! The forms of `tests/cases/lowering/forms.txt`, prepared for random programs.
 //!
-//! Input: the list, a target. Output: for each form of the target where it may stand, and how its results are judged. Invariant: an exact
-//! form leaves the same bits behind on every right executor, whatever values its registers have: what the ISA leaves open (payloads of
-//! NaNs) is taken out of its inputs by instructions in front of it.
+//! For each form of a target it says where the form is allowed and how its results are judged. An
+//! exact form gives the same bits on every correct executor for any register values: instructions
+//! in front of it remove the inputs for which the ISA leaves the result open (NaN payloads).
 
 use crate::compare::TARGETS;
 use crate::lowering_support::forms::{Form, forms};
 use crate::names::{names, register};
 use crate::random::Random;
 
-/// How results of a form are judged.
+/// How the results of a form are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judged {
-    /// Bit for bit: they may go on into anything.
+    /// Bit for bit; they may be used by any other statement.
     Exact,
-    /// By the ISA's bound, at once.
+    /// By the ISA's error bound, in a slot of their own.
     Bound,
-    /// Not at all: the interpreter does not execute it.
+    /// Not at all: the interpreter does not support it.
     Not,
 }
 
-/// Where a form may stand.
+/// Where a form is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Anywhere,
-    /// Where all lanes of all warps come.
+    /// Where all lanes of all warps are active.
     Whole,
-    /// Where some lanes of a warp come whose mask is known, too.
+    /// Also where only some lanes of a warp are active and their mask is known.
     Masked,
-    /// At the start, where no warp has diverged.
+    /// At the start, before any warp diverges.
     Start,
 }
 
 /// A form for random programs.
 #[derive(Clone, Debug)]
 pub struct Piece {
-    /// Its place among all forms.
+    /// Index among all forms.
     pub number: usize,
     pub text: String,
     pub place: Place,
     pub judged: Judged,
-    /// Names the kernel's parameter.
+    /// Uses the kernel's parameter.
     pub kernel: bool,
-    /// Is for 32 threads a block.
+    /// Requires blocks of 32 threads.
     pub one_warp: bool,
 }
 
-/// Operations with a bound: parts of their texts.
+/// Parts of the texts of operations with an error bound.
 const BOUND: [&str; 13] = [
     "approx",
     "div.full",
@@ -63,7 +63,7 @@ const BOUND: [&str; 13] = [
     "createpolicy",
 ];
 
-/// The forms of one target, by where they may stand.
+/// The forms of one target, by where they are allowed.
 #[derive(Default)]
 pub struct Pool {
     pub anywhere: Vec<Piece>,
@@ -72,17 +72,18 @@ pub struct Pool {
     pub start: Vec<Piece>,
 }
 
-/// All texts of the list, in its order.
+/// All texts of the list, in order.
 pub fn all() -> Vec<Form> {
     forms()
 }
 
-/// Whether a target has a form. One with a set of instructions of its own has its family's, too.
+/// Whether a target has a form. An architecture-specific target also has those of its family.
 fn has(target: &str, form: &Form) -> bool {
     form.on(target) || form.on(target.trim_end_matches('a'))
 }
 
-/// What a target has. A form is there the more often the fewer of all draws of targets have it, so that each is drawn as often as others.
+/// The forms of a target. A form is weighted by how few draws of targets have it, so that all forms
+/// are drawn equally often.
 pub fn pool(list: &[Form], target: &str) -> Pool {
     let mut pool = Pool::default();
     for (number, form) in list.iter().enumerate().filter(|(_, form)| has(target, form)) {
@@ -115,7 +116,7 @@ fn piece(number: usize, form: &Form) -> Piece {
         () if text.contains(".sync") || text.contains("bar.") || text.contains("barrier.") => Place::Whole,
         () => Place::Anywhere,
     };
-    // A form that is marked for lanes outside its mask is judged where its mask is right.
+    // A form listed as inexact for lanes outside its mask is exact here, where the mask is right.
     let judged = if place == Place::Masked { Judged::Exact } else { judged };
     let names = names(text);
     let kernel = names.iter().any(|name| name == "p") || reads_fixed(text);
@@ -133,12 +134,12 @@ fn piece(number: usize, form: &Form) -> Piece {
     }
 }
 
-/// It reads memory that no one may write while the kernel runs.
+/// Reads memory that must not be written while the kernel runs.
 fn reads_fixed(text: &str) -> bool {
     text.contains(".nc") || text.contains("ldu.")
 }
 
-/// A form behind what takes out of its inputs what the ISA leaves open.
+/// A form, after instructions that remove inputs with an open result.
 fn defined(text: &str) -> String {
     let inputs = |kinds: &str| -> Vec<String> {
         let input = |name: &String| {
@@ -157,7 +158,7 @@ fn defined(text: &str) -> String {
     }
     let integer = [".s16", ".u16", ".s32", ".u32", ".s64", ".u64"].iter().find(|ty| text.contains(*ty));
     if let Some(ty) = integer.filter(|_| text.contains("div.") || text.contains("rem.")) {
-        // A division by zero, and one that overflows, gives any number.
+        // A division by zero, or with overflow, gives an unspecified value.
         for divisor in
             names(text).into_iter().filter(|name| form_register(name).is_some_and(|(kind, n)| kind != 'p' && n < 4))
         {
@@ -170,7 +171,7 @@ fn defined(text: &str) -> String {
     let atomic = text.contains("atom.") || text.contains("red.");
     let bits = text.starts_with("mov.b64") || text.starts_with("st.") || text.starts_with("copysign.f64");
     if bits || atomic && text.contains(".f64") {
-        // No NaN of 64 bits, whose payload is open, becomes visible bit for bit.
+        // 64-bit NaNs have an open payload and must not become visible bit for bit.
         for e in inputs("e") {
             front += &format!("testp.finite.f64 q,{e}; selp.f64 {e},{e},0d3ff0000000000000,q; ");
         }
@@ -193,8 +194,8 @@ fn defined(text: &str) -> String {
 }
 
 impl Piece {
-    /// Its text with other registers: by `pick`, a kind's letter and whether it must be none of those that it gave before. Names of one
-    /// register stay one register.
+    /// Its text with renamed registers: `pick` gets the kind letter and whether the register must
+    /// differ from the earlier ones. Equal names stay equal.
     pub fn renamed(&self, mut pick: impl FnMut(char, bool) -> String) -> String {
         let several = self.text.matches(';').count() > 1;
         let fixed = reads_fixed(&self.text);
@@ -225,13 +226,13 @@ impl Piece {
         uses || ["isspacep", "mapa"].iter().any(|op| self.text.starts_with(op))
     }
 
-    /// One instruction without a guard.
+    /// A single instruction without a guard.
     pub fn single(&self) -> bool {
         self.text.matches(';').count() == 1 && !self.text.starts_with(['@', '{', '.'])
     }
 }
 
-/// Kind and number of a register as forms name it: two letters more than programs have.
+/// Kind and number of a register as forms name it; forms have two more kind letters than programs.
 pub fn form_register(word: &str) -> Option<(char, usize)> {
     let usual = match word.chars().next()? {
         'x' => 'r',

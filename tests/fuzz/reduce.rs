@@ -1,13 +1,14 @@
-//! Makes a program that fails smaller.
+//! Reduces a failing program.
 //!
-//! Input: a program and a test that says whether it still fails. Output: one from which nothing more can be taken: statements go in runs, halves first;
-//! branches, loops and graphs give way to what is in them; loops turn fewer times; registers become constants; what is loaded and stored is
-//! only what is named. Invariant: each step is a program whose result the ISA fixes, if the one before was.
+//! Given a program and a test for the failure, it returns one from which nothing more can be
+//! removed: it removes runs of statements, halves first; replaces branches, loops and graphs by
+//! their contents; shortens loops; replaces registers by constants; and drops unused loads and
+//! stores. Each step preserves that the ISA determines the program's result.
 
 use crate::names::{names, register, replaced};
 use crate::tree::{End, Program, Statement, shallower};
 
-/// The smallest program found that still fails.
+/// The smallest failing program found.
 pub fn reduced(mut program: Program, fails: &dyn Fn(&Program) -> bool) -> Program {
     let lean = Program { lean: true, ..program.clone() };
     if fails(&lean) {
@@ -36,7 +37,8 @@ pub fn reduced(mut program: Program, fails: &dyn Fn(&Program) -> bool) -> Progra
     }
 }
 
-/// What sort of failure a message tells of, without numbers and names: a smaller program that fails otherwise is another matter.
+/// The kind of a failure, from the message without numbers and names; a smaller program must fail
+/// in the same way.
 pub fn kind(said: &str) -> String {
     let said = said.split_once("jitter ").map_or(said, |(_, rest)| rest);
     if said.contains(" and not ") {
@@ -48,7 +50,7 @@ pub fn kind(said: &str) -> String {
     stage.to_string() + &words.filter(plain).take(6).collect::<Vec<_>>().join(" ")
 }
 
-/// Lines that make what no one reads go, and stores of results that do not matter.
+/// Removes unused definitions, and stores of irrelevant results.
 pub fn fewer_lines(mut text: String, fails: &dyn Fn(&str) -> bool) -> String {
     loop {
         let lines: Vec<&str> = text.lines().collect();
@@ -65,7 +67,7 @@ pub fn fewer_lines(mut text: String, fails: &dyn Fn(&str) -> bool) -> String {
     }
 }
 
-/// A line that stores a result, or makes, or declares, what no other line names.
+/// Whether a line stores a result, or defines or declares a name that no other line uses.
 fn droppable(lines: &[&str], n: usize) -> bool {
     let line = lines[n];
     if line.starts_with("st.") {
@@ -79,7 +81,7 @@ fn droppable(lines: &[&str], n: usize) -> bool {
     }
     let Some((_, operands)) = line.split_once(' ') else { return false };
     let made = names(operands).into_iter().next().unwrap_or_default();
-    // What begins a function anew may have the names of another one: both stay.
+    // A new function may reuse names of another one, so its first line stays.
     !line.starts_with('.')
         && !made.is_empty()
         && !lines
@@ -88,19 +90,19 @@ fn droppable(lines: &[&str], n: usize) -> bool {
             .any(|(i, other)| i != n && names(other).contains(&made) && !other.starts_with(".reg"))
 }
 
-/// What shrinks: characters of the statements.
+/// Size measure: characters of the statements.
 fn size(program: &Program) -> usize {
     program.text("sm_90", false).len()
 }
 
-/// How many lists of statements there are.
+/// Number of statement lists.
 fn list_count(program: &Program) -> usize {
     let mut count = 0;
     program.clone().lists(&mut |_| count += 1);
     count
 }
 
-/// The program with a change in one list.
+/// The program with one list changed.
 fn with_list(program: &Program, number: usize, change: impl Fn(&mut Vec<Statement>)) -> Program {
     let (mut new, mut at) = (program.clone(), 0);
     new.lists(&mut |list| {
@@ -123,7 +125,7 @@ fn list_len(program: &Program, number: usize) -> usize {
     len
 }
 
-/// Takes out runs of statements, halves of each list first.
+/// Removes runs of statements, halves of each list first.
 fn without_runs(mut program: Program, fails: &dyn Fn(&Program) -> bool) -> Program {
     let mut number = 0;
     while number < list_count(&program) {
@@ -151,7 +153,7 @@ fn without_runs(mut program: Program, fails: &dyn Fn(&Program) -> bool) -> Progr
     program
 }
 
-/// Tries for each statement what `change` has to put into its place.
+/// For each statement, tries the replacements that `change` gives.
 fn changed(
     mut program: Program,
     fails: &dyn Fn(&Program) -> bool,
@@ -185,7 +187,7 @@ fn changed(
     program
 }
 
-/// What may stand in the place of a statement with others in it.
+/// The possible replacements of a compound statement.
 fn simpler(statement: &Statement) -> Vec<Vec<Statement>> {
     match statement {
         Statement::Plain(text) => pieces(text),
@@ -220,9 +222,9 @@ fn simpler(statement: &Statement) -> Vec<Vec<Statement>> {
     }
 }
 
-/// A text of several instructions without one of them; not what declares or has labels.
+/// A multi-instruction text without one of its instructions, except declarations and labels.
 fn pieces(text: &str) -> Vec<Vec<Statement>> {
-    // Addresses, carries and meetings of lanes hang together.
+    // Address, carry and barrier sequences must stay complete.
     let whole = ["cv", "gv", "sh", "lo", "acc", "mapa", ".cc", "sync", "bar"];
     if text.contains(['{', ':']) || text.matches(';').count() < 2 || whole.iter().any(|part| text.contains(part)) {
         return Vec::new();
@@ -232,7 +234,8 @@ fn pieces(text: &str) -> Vec<Vec<Statement>> {
         let rest: Vec<&str> = all.iter().enumerate().filter(|(i, _)| *i != n).map(|(_, t)| t.trim()).collect();
         vec![Statement::Plain(rest.join(" "))]
     };
-    // Only what makes a scratch register may not go: the others would read what no one wrote.
+    // A definition of a scratch register must stay, because later instructions would read an
+    // undefined value.
     let scratch = ["a", "b", "w", "q", "b2"];
     let makes = |text: &str| {
         let (_, operands) = text.trim().split_once(' ').unwrap_or_default();
@@ -241,7 +244,7 @@ fn pieces(text: &str) -> Vec<Vec<Statement>> {
     (0..all.len()).filter(|n| !makes(all[*n])).map(without).collect()
 }
 
-/// An instruction with one of its sources a constant.
+/// An instruction with one source replaced by a constant.
 fn constants(statement: &Statement) -> Vec<Vec<Statement>> {
     let Statement::Plain(text) = statement else { return Vec::new() };
     if text.contains(['{', '[', ':']) || text.matches(';').count() != 1 {

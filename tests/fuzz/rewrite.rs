@@ -1,15 +1,15 @@
-//! Programs that mean the same.
+//! Rewrites a program into an equivalent one.
 //!
-//! Input: a program, random numbers. Output: one that leaves the same memory: each statement stays or gives way to another spelling of itself.
-//! Invariant: no rewrite changes which lanes come to an operation of a warp or of a block, and none lets scratch registers live between
-//! statements.
+//! Each statement stays or is replaced by another form of itself; the program leaves the same
+//! memory. No rewrite changes which lanes reach an operation of a warp or block, and none makes
+//! scratch registers live across statements.
 
 use crate::make::{guard, register};
 use crate::names::{names, registers};
 use crate::random::Random;
 use crate::tree::{Program, Statement};
 
-/// The program otherwise.
+/// An equivalent program.
 pub fn rewritten(program: &Program, random: &mut Random) -> Program {
     let mut new = Program { renamed: random.below(2) == 0, ..program.clone() };
     new.body = list(&new.body, random);
@@ -40,7 +40,7 @@ fn list(old: &[Statement], random: &mut Random) -> Vec<Statement> {
     out
 }
 
-/// A statement with what is in it rewritten.
+/// A statement with its contents rewritten.
 fn inside(statement: &Statement, random: &mut Random) -> Statement {
     match statement {
         Statement::Plain(_) | Statement::Apart(_) => statement.clone(),
@@ -58,7 +58,7 @@ fn inside(statement: &Statement, random: &mut Random) -> Statement {
     }
 }
 
-/// The same in other words.
+/// The same statement in another form.
 fn otherwise(statement: Statement, random: &mut Random) -> Vec<Statement> {
     match statement {
         Statement::If { guard, mask, yes, no } => {
@@ -85,12 +85,12 @@ fn otherwise(statement: Statement, random: &mut Random) -> Vec<Statement> {
     }
 }
 
-/// Lanes meet in it.
+/// Whether it synchronises lanes.
 fn together(text: &str) -> bool {
     ["sync", "bar", "activemask", "elect", "vote", "mma", "matrix", "%lanemask"].iter().any(|part| text.contains(part))
 }
 
-/// One instruction with its commutative sources exchanged.
+/// One instruction with its commutative sources swapped.
 fn swapped(text: &str) -> Option<String> {
     const COMMUTATIVE: [&str; 16] = [
         "add.",
@@ -114,7 +114,7 @@ fn swapped(text: &str) -> Option<String> {
     let one = text.matches(';').count() == 1 && !text.contains(['[', '{']);
     let fits = one && COMMUTATIVE.iter().any(|some| op.starts_with(some));
     let parts: Vec<&str> = operands.split(',').collect();
-    // Mixed precision has sources of two kinds.
+    // Mixed-precision instructions have sources of two kinds.
     let kinds = || [parts[1].trim().chars().next(), parts[2].trim().chars().next()];
     let plain = |part: &&str| registers(part).len() == 1 && !part.contains(['!', '-']) && kinds()[0] == kinds()[1];
     if !fits || op.contains("oob") || parts.len() < 3 || !parts[1..3].iter().all(plain) || op.contains(".cc") {
@@ -125,7 +125,8 @@ fn swapped(text: &str) -> Option<String> {
     Some(format!("{op} {};", swapped.join(",")))
 }
 
-/// Two statements that may change places: one-thread texts with no register in common, at most one of which touches memory.
+/// Whether two statements may be swapped: single-thread texts without a common register, at most
+/// one of which accesses memory.
 fn independent(one: &Statement, two: &Statement) -> bool {
     let (Statement::Plain(one), Statement::Plain(two)) = (one, two) else { return false };
     let memory = |text: &str| text.contains('[') || text.contains("call") || text.contains(".cc");
@@ -141,7 +142,7 @@ fn independent(one: &Statement, two: &Statement) -> bool {
     !(meet || amount(one) && amount(two))
 }
 
-/// A text that changes nothing that counts.
+/// A statement without observable effect.
 fn nothing(random: &mut Random) -> String {
     let [r, r2, d, f, e, h] = ['r', 'r', 'd', 'f', 'e', 'h'].map(|kind| register(random, kind));
     let p = register(random, 'p');
@@ -164,7 +165,7 @@ fn nothing(random: &mut Random) -> String {
         format!("cvt.u32.u16 a, {h}; cvt.u16.u32 {h}, a;"),
         format!("not.pred {p}, {p}; not.pred {p}, {p};"),
         format!("setp.eq.u32 q, t, 77; @q mov.u32 {r}, 5;"),
-        // Nothing that anyone reads.
+        // Defines only registers that nothing reads.
         format!("mad.lo.u32 a, {r}, {r2}, 7;"),
         format!("setp.lt.u32 q, {r}, {r2};"),
         "ld.global.b32 a, [io+16];".to_string(),

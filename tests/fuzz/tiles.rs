@@ -1,8 +1,10 @@
-//! Matrices between memory and registers in random programs.
+//! Matrix loads and stores in random programs.
 //!
-//! Input: the rows of `wmma`, `ldmatrix`, `stmatrix` and `movmatrix` in the tables of PTX, a target. Output: statements: lanes write lines of a
-//! matrix, a warp loads, multiplies and stores, lanes read their lines back. Invariant: between lanes that write and lanes that read the
-//! warp meets; a fragment of `wmma` comes from `wmma.load` and goes to `wmma`, as its layout is no one's to know; sums are exact (`matrix.rs`).
+//! From the rows of `wmma`, `ldmatrix`, `stmatrix` and `movmatrix` in the PTX tables it makes
+//! statements: lanes write lines of a matrix, the warp loads, multiplies and stores, and lanes read
+//! their lines back. The warp synchronises between the lanes' accesses and its own. A `wmma`
+//! fragment comes from `wmma.load` and goes only to `wmma`, because its layout is unspecified. Sums
+//! are exact (`matrix.rs`).
 
 use crate::make::register;
 use crate::matrix::{FLOATS, Fragment, held, spelling};
@@ -10,22 +12,22 @@ use crate::random::Random;
 use crate::tree::{LOST, STRIDE};
 use sassafras::tables::ptx::{FORMS, Form, Role};
 
-/// Operations of the rows.
+/// The operations covered.
 const OPS: [&str; 4] = ["ldmatrix", "stmatrix", "movmatrix", "wmma.mma"];
-/// Between what lanes write and what others read.
+/// Separates the writes of lanes from the reads of others.
 const MEET: &str = "bar.warp.sync 0xffffffff; ";
-/// Bytes between lines where they do not follow each other.
+/// Stride of lines in bytes if they are not contiguous.
 const PITCH: usize = 128;
 
 /// A statement with matrices in memory.
 #[derive(Clone, Debug)]
 pub struct Tile {
     name: String,
-    /// Registers of each fragment, the result first, and the type of the elements.
+    /// Number of registers of each fragment, the result first, and the type of the elements.
     fragments: Vec<Fragment>,
 }
 
-/// The statements of the tables: of each row a few choices of types and modifiers.
+/// The statements of the tables: for each row a few choices of types and modifiers.
 pub fn tiles() -> Vec<Tile> {
     let mut out: Vec<Tile> = Vec::new();
     for form in FORMS.iter().filter(|form| OPS.contains(&form.op.name())) {
@@ -43,7 +45,7 @@ pub fn tiles() -> Vec<Tile> {
 fn tile(form: &'static Form, random: &mut Random) -> Tile {
     let (name, types) = spelling(form, random);
     let all = form.args.iter().filter(|arg| matches!(arg.role, Role::Fdst | Role::Fsrc));
-    // Products of halves name only what is added to and the result.
+    // f16 `wmma.mma` names only the types of result and accumulator.
     let element = |n: usize| match (types.len(), n) {
         (2, 1 | 2) => "f16",
         (2, 3) => types[1].name(),
@@ -53,7 +55,7 @@ fn tile(form: &'static Form, random: &mut Random) -> Tile {
     Tile { name, fragments }
 }
 
-/// The order of lines, and how long they are.
+/// Layout and length of lines.
 #[derive(Clone, Copy)]
 struct Lines {
     by_row: bool,
@@ -61,7 +63,8 @@ struct Lines {
     pitch: usize,
 }
 
-/// Where a statement has its lines: the state space as loads of matrices name it and as plain accesses do.
+/// The location of a statement's lines: the state space as matrix loads name it and as plain
+/// accesses do.
 #[derive(Clone, Copy)]
 struct Place {
     of_matrices: &'static str,
@@ -81,7 +84,7 @@ impl Place {
         }
     }
 
-    /// The first line's address for matrices (`TM`) and the own one's for a lane (`TL`).
+    /// The address of the first line for matrix accesses (`TM`), and of a lane's own line (`TL`).
     fn addresses(self, pitch: usize) -> String {
         if self.global {
             return format!(
@@ -96,7 +99,7 @@ impl Place {
         )
     }
 
-    /// Each lane writes its line: four words from registers, again and again.
+    /// Each lane writes its line: four words from registers, repeated.
     fn fill(self, random: &mut Random, element: &str, bytes: usize) -> String {
         let float = FLOATS.iter().find(|f| f.0 == element);
         let mut text = String::new();
@@ -120,7 +123,7 @@ impl Place {
         text + MEET
     }
 
-    /// Each lane reads two words of its line; the next statement has other lines.
+    /// Each lane reads two words of its line; the next statement uses other lines.
     fn read(self, random: &mut Random, bytes: usize) -> String {
         let mut one = || {
             let (at, r) = (4 * random.below(bytes / 4), register(random, 'r'));
@@ -131,7 +134,7 @@ impl Place {
 }
 
 impl Tile {
-    /// The statement with registers of a program.
+    /// The statement with registers of the program.
     pub fn statement(&self, random: &mut Random) -> String {
         let mut text = "{ .reg .b32 TN, TW<4>; .reg .b64 TM, TL; mov.u32 TN, %laneid; ".to_string();
         for (n, (count, ty, _)) in self.fragments.iter().enumerate() {
@@ -153,7 +156,7 @@ impl Tile {
         format!("{{{}}}", all.join(", "))
     }
 
-    /// ldmatrix and stmatrix: the lanes give the addresses of the lines in any order.
+    /// `ldmatrix` and `stmatrix`: the lanes give the line addresses in any order.
     fn lines(&self, random: &mut Random) -> String {
         let (pitch, turn) = ([16, 48, PITCH][random.below(3)], random.below(32));
         let mut place = Place::any(random, true);
@@ -175,7 +178,7 @@ impl Tile {
         text + &format!("{} [TM], {}; ", self.name, self.list(0)) + &place.read(random, 16)
     }
 
-    /// Three matrices from memory, their product and sum, back to memory.
+    /// Loads three matrices, multiplies and adds, and stores the result.
     fn product(&self, random: &mut Random) -> String {
         let words: Vec<&str> = self.name.split('.').collect();
         let shape = words.iter().find(|w| w.starts_with('m') && w.contains('k')).copied().unwrap_or_default();
@@ -202,7 +205,7 @@ impl Tile {
         text + &format!("{name} [TM], {}{stride}; ", self.list(0)) + &place.read(random, lines.bytes)
     }
 
-    /// Lines of a matrix: by rows or by columns, one behind the other or apart.
+    /// Lines of a matrix: row- or column-major, contiguous or with a stride.
     fn order(
         &self,
         random: &mut Random,
@@ -218,7 +221,7 @@ impl Tile {
         Lines { by_row, bytes, pitch: if dense { bytes } else { pitch } }
     }
 
-    /// The name of a load or a store, and its stride in elements.
+    /// The suffix of a load or store, and its stride in elements.
     fn part(&self, part: &str, place: Place, fragment: usize, shape: &str, lines: Lines) -> (String, String) {
         let (element, order) = (self.fragments[fragment].2, if lines.by_row { "row" } else { "col" });
         let name = format!("wmma.{part}.sync.aligned.{order}.{shape}{}.{element}", place.of_matrices);
@@ -227,7 +230,7 @@ impl Tile {
     }
 }
 
-/// Bits of an element in memory.
+/// Bits per element in memory.
 fn bits(element: &str) -> usize {
     match element {
         "tf32" => 32,

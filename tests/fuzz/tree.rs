@@ -1,7 +1,8 @@
-//! A random program: a tree of statements, and the text of its module.
+//! A random program as a tree of statements, and the text of its module.
 //!
-//! Every thread has a row of the buffer: its inputs, its results, places for results that are judged by themselves. Behind the rows is
-//! what all threads add to. A program with less in it is a program as well, which is what the reducer lives on.
+//! Every thread has a row of the buffer: its inputs, its results, and slots for results that are
+//! judged separately. After the rows come the totals that all threads add to. A program with parts
+//! removed is still a valid program, which the reducer relies on.
 
 use crate::names::{names, register, replaced};
 use crate::pool::Judged;
@@ -9,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// Bytes of global memory per thread.
 pub const STRIDE: usize = 1536;
-/// Registers of each kind: letter, type, bytes, how many, and where they are loaded from.
+/// Registers of each kind: letter, type, bytes, count, and offset of their inputs.
 pub const KINDS: [(char, &str, usize, usize, usize); 5] = [
     ('r', "b32", 4, 12, 0),
     ('d', "b64", 8, 8, 48),
@@ -21,53 +22,55 @@ pub const KINDS: [(char, &str, usize, usize, usize); 5] = [
 pub const PREDICATES: usize = 6;
 /// Memory of the thread's own for forms: 32 bytes.
 const SCRATCH: usize = 128;
-/// Bytes that a form may lose: no one looks at them.
+/// Scratch bytes that forms may overwrite and nothing compares.
 pub const LOST: std::ops::Range<usize> = 384..512;
-/// Where results begin.
+/// Offset of the results.
 pub const RESULTS: usize = 512;
-/// Where the first result that is judged by itself lies, bytes of each, how many there are.
+/// Result slots that are judged separately: first offset, bytes of each, count.
 pub const SLOTS: (usize, usize, usize) = (768, 128, 6);
-/// Bytes behind the rows: what all threads add to, and behind it what no one writes.
+/// Bytes after the rows: the shared totals, and then read-only data.
 pub const SHARED_BY_ALL: usize = 128 + 256;
-/// Own bytes in shared and local memory.
+/// A thread's own bytes in shared and local memory.
 pub const OWN: usize = 32;
-/// Nested branches and loops.
+/// Maximum nesting of branches and loops.
 pub const DEPTH: usize = 4;
-/// Functions of a program.
+/// Maximum number of functions of a program.
 pub const FUNCTIONS: usize = 3;
-/// Backward branches of a graph before it is left.
+/// Maximum number of backward branches of a graph.
 const FUEL: u32 = 3;
 
 /// A statement of a program.
 #[derive(Clone, Debug)]
 pub enum Statement {
-    /// Text as it stands, each instruction with its semicolon.
+    /// Literal text; each instruction ends in a semicolon.
     Plain(String),
-    /// Text whose results go into a slot and nowhere else.
+    /// Text whose results go only into a slot.
     Apart(String),
-    /// `@p { … } else { … }`; the guard's text; whether lanes inside get their mask, and how deep those masks are.
+    /// `@p { … } else { … }`: the guard, whether the lanes inside get their mask, and the nesting
+    /// depth of those masks.
     If { guard: String, mask: Option<usize>, yes: Vec<Statement>, no: Vec<Statement> },
-    /// So many times, plus those low bits of a register.
+    /// A loop: a fixed count plus the low bits of a register.
     Loop { times: u32, more: Option<(String, u32)>, body: Vec<Statement> },
-    /// Blocks with branches among them.
+    /// Blocks with arbitrary branches between them.
     Graph(Vec<Node>),
 }
 
-/// A block of a graph and how it ends.
+/// A block of a graph and its terminator.
 #[derive(Clone, Debug)]
 pub struct Node {
     pub body: Vec<Statement>,
     pub end: End,
 }
 
-/// How a block ends; numbers of blocks, one past the last is behind the graph. Whatever is not taken goes on with the next block.
+/// A terminator. Block numbers past the last one mean the end of the graph; a branch that is not
+/// taken falls through to the next block.
 #[derive(Clone, Debug)]
 pub enum End {
     Next,
     Jump(usize),
-    /// To a block under a guard.
+    /// A guarded branch.
     Branch(String, usize),
-    /// By the low bits of a register.
+    /// An indexed branch by the low bits of a register.
     Switch(String, Vec<usize>),
 }
 
@@ -75,34 +78,34 @@ pub enum End {
 #[derive(Clone, Debug, Default)]
 pub struct Function {
     pub body: Vec<Statement>,
-    /// It calls itself at its end.
+    /// Whether it calls itself at its end.
     pub again: bool,
 }
 
-/// A place for a result that is judged by itself.
+/// A slot for a result that is judged separately.
 #[derive(Clone, Debug)]
 pub struct Slot {
     pub form: String,
     pub judged: Judged,
 }
 
-/// One program: the kernel's statements, and those of each function that it calls.
+/// One program: the statements of the kernel and of each function.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     pub body: Vec<Statement>,
     pub functions: Vec<Function>,
     pub slots: Vec<Slot>,
     pub threads: usize,
-    /// Threads may end early: nothing waits for all of them.
+    /// Whether threads may exit early; nothing then waits for all of them.
     pub early: bool,
-    /// Only the registers that statements name are loaded and stored.
+    /// Whether only the registers that statements name are loaded and stored.
     pub lean: bool,
-    /// Registers have each other's names.
+    /// Whether the registers of each kind are renamed in rotation.
     pub renamed: bool,
 }
 
 impl Program {
-    /// Bytes of the buffer.
+    /// Size of the buffer in bytes.
     pub fn bytes(&self) -> usize {
         STRIDE * self.threads + SHARED_BY_ALL
     }
@@ -113,10 +116,11 @@ impl Program {
         self.functions.iter_mut().for_each(|function| each_list(&mut function.body, f));
     }
 
-    /// The module for a target; the interpreter's leaves out what it is not asked about.
+    /// The module for a target; for the interpreter, without the statements it does not support.
     pub fn text(&self, target: &str, interpreted: bool) -> String {
         let (functions, body) = self.bodies(interpreted);
-        // What the interpreter leaves out may name registers: both load and store the same.
+        // Statements that the interpreter skips may name registers; both modules must load and
+        // store the same ones.
         let (all_functions, all_body) = if interpreted { self.bodies(false) } else { Default::default() };
         let named = if interpreted { [&all_functions, &all_body] } else { [&functions, &body] };
         let own: BTreeSet<String> = names(named[1]).into_iter().collect();
@@ -126,13 +130,13 @@ impl Program {
         head + &if self.renamed { turned(&text) } else { text }
     }
 
-    /// The functions that are called, and the statements of the kernel.
+    /// The called functions, and the statements of the kernel.
     fn bodies(&self, interpreted: bool) -> (String, String) {
         let mut writer = Writer { labels: 0, interpreted, text: String::new() };
         writer.list(&self.body, 0);
         let body = std::mem::take(&mut writer.text);
         let mut functions = String::new();
-        // What is called stands before.
+        // Callees come before their callers.
         for (number, function) in self.functions.iter().enumerate().rev() {
             let name = format!("fun{number}");
             let called = body.contains(&name) || self.functions.iter().any(|f| format!("{f:?}").contains(&name));
@@ -163,11 +167,11 @@ impl Program {
         text
     }
 
-    /// Names that are loaded and stored.
+    /// The names that are loaded and stored.
     fn live(&self, body: &BTreeSet<String>) -> impl Fn(&str) -> bool {
         let (lean, named) =
             (self.lean, body.iter().filter(|name| register(name).is_some()).cloned().collect::<BTreeSet<_>>());
-        // Predicates are made from registers.
+        // Predicates are computed from other registers.
         let from =
             |p: &str| p[1..].parse::<usize>().map(|i| [format!("r{i}"), format!("r{}", i + 5)]).unwrap_or_default();
         let needed: BTreeSet<String> = named.iter().filter(|n| n.starts_with('p')).flat_map(|p| from(p)).collect();
@@ -175,7 +179,8 @@ impl Program {
         move |name: &str| !lean || named.contains(name) || needed.contains(name) || amount && name == "r3"
     }
 
-    /// The kernel of a body: it loads and stores what `own` names, which is all that stands in it, and fills memory that `all` names.
+    /// The kernel around a body: it loads and stores the registers that `own` names, and
+    /// initialises the memory that `all` names.
     fn kernel(&self, body: &str, own: &BTreeSet<String>, all: &BTreeSet<String>) -> String {
         let live = self.live(own);
         let named = |name: &str| !self.lean || own.contains(name);
@@ -245,7 +250,7 @@ fn each_list(list: &mut Vec<Statement>, f: &mut impl FnMut(&mut Vec<Statement>))
     }
 }
 
-/// Statements out of a branch that gave them masks one deeper than `depth`.
+/// Statements moved out of a branch that gave them masks one deeper than `depth`.
 pub fn shallower(list: &[Statement], depth: usize) -> Vec<Statement> {
     let up = |text: &str| {
         replaced(text, |word| {
@@ -269,7 +274,7 @@ pub fn shallower(list: &[Statement], depth: usize) -> Vec<Statement> {
     list.iter().map(one).collect()
 }
 
-/// A text in which the last register of each kind has the name of the first, and so on.
+/// Rotates register names: the last register of each kind gets the name of the first, and so on.
 fn turned(text: &str) -> String {
     replaced(text, |word| {
         let (kind, number) = register(word)?;
@@ -287,20 +292,20 @@ fn declarations() -> String {
     kinds.collect::<String>() + &rest
 }
 
-/// Registers of forms whose results are judged by themselves.
+/// Registers of forms whose results are judged separately.
 fn apart_declarations() -> String {
     let kinds = KINDS.iter().map(|(kind, ty, ..)| format!(".reg .{ty} y{kind}<10>;\n"));
     kinds.collect::<String>() + ".reg .b32 yx<10>;\n.reg .b16 yg<10>;\n.reg .pred yp<5>;\n"
 }
 
-/// The first values of the predicates, and a number from 0 to 63.
+/// Instructions that set the predicates, and `amount`, a number from 0 to 63.
 fn predicates(live: &impl Fn(&str) -> bool, amount: bool) -> String {
     let one = |i| format!("setp.lt.s32 p{i}, r{i}, r{};\n", i + 5);
     let all = (0..PREDICATES).filter(|i| live(&format!("p{i}"))).map(one).collect::<String>();
     all + if amount { "and.b32 amount, r3, 63;\n" } else { "" }
 }
 
-/// First contents of own memory.
+/// Initial contents of the thread's own memory.
 fn fill() -> String {
     let one = |i: usize| {
         format!(
@@ -404,7 +409,8 @@ impl Writer {
         self.text += &format!("G{label}_{}:\n", nodes.len());
     }
 
-    /// A function: registers of every kind made from its parameters, its statements, two of its registers as the result.
+    /// A function: registers of every kind computed from its parameters, its statements, and two of
+    /// its registers as the result.
     fn function(&mut self, number: usize, function: &Function) {
         self.text += &format!(".func (.param .align 8 .b8 out[16]) fun{number}{PARAMETERS}\n{{\n{}", declarations());
         self.text += ".local .align 16 .b8 lo[64];\nld.param.b64 io, [row];\nld.param.b32 more, [again];\n";
@@ -439,13 +445,14 @@ impl Writer {
     }
 }
 
-/// In the text of a statement that the interpreter does not execute.
+/// Marks the text of a statement that the interpreter does not support.
 pub const HIDDEN: &str = "/*hidden*/";
 /// Of every function.
 const PARAMETERS: &str =
     "(.param .b32 x, .param .b64 y, .param .align 8 .b8 z[16], .param .b64 row, .param .b32 again)";
 
-/// A call in braces: what is called, two words given and one back, the same of longs, how often it calls itself, its prototype's name.
+/// A call in braces: the callee, two 32-bit arguments and one result, the same for 64 bits, the
+/// recursion depth, its prototype's name.
 pub fn call_text(to: &str, r: [&str; 3], d: [&str; 3], again: &str, prototype: &str) -> String {
     format!(
         "{{ .param .b32 gx; .param .b64 gy; .param .align 8 .b8 gz[16]; .param .b64 grow; .param .b32 gagain; .param .align 8 .b8 gout[16]; \

@@ -1,7 +1,8 @@
-//! The launches of one description: on the card and on the machine, each beside the interpreter.
+//! Runs the launches of one description on the GPU and on the simulator, each compared with the
+//! interpreter.
 //!
-//! Input: a launch file. Output: a row (`report`) for each cubin of each launch, one for each launch that is not run and why. Invariant: no
-//! launch of the file is without a row.
+//! Every launch of the file gets a row (`report`) per cubin, or one row with the reason if it is
+//! not run.
 
 use super::{card, report::row};
 use sassafras::compile::{Options, compile};
@@ -12,10 +13,10 @@ use sassafras::sim::run::{How, Shape, run_as};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-/// Runs of a kernel for its time.
+/// Number of timed runs of a kernel.
 const REPEATS: usize = 20;
 
-/// All launches of a description.
+/// Runs all launches of a description.
 pub fn run(path: &Path) -> ExitCode {
     let card = card().unwrap();
     let name = path.file_stem().unwrap().to_string_lossy().into_owned();
@@ -50,7 +51,8 @@ pub fn run(path: &Path) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A row for each cubin of a launch: what the card and the machine say of it, its time, and that of ours over the incumbent's.
+/// A row per cubin of a launch: the verdicts of the GPU and the simulator, its time, and the ratio
+/// of ours to ptxas's.
 fn compared(card: &Card, (name, launch): (&str, &Launch), source: &str, target: &str) {
     let expected = match expected(launch, source) {
         Ok(expected) => expected,
@@ -77,7 +79,7 @@ fn compared(card: &Card, (name, launch): (&str, &Launch), source: &str, target: 
     }
 }
 
-/// The launch with the interpreter's numbers where it asks for them.
+/// The launch, with the interpreter's values as expected values if it requests them.
 fn expected(launch: &Launch, source: &str) -> Result<Launch, String> {
     let (module, _) = sim::ptx::parse(source.as_bytes());
     let module = module.ok_or("the interpreter does not read it")?;
@@ -89,7 +91,7 @@ fn expected(launch: &Launch, source: &str) -> Result<Launch, String> {
     }
 }
 
-/// A cubin on the machine, beside the interpreter's numbers.
+/// Runs a cubin on the simulator and compares it with the interpreter's values.
 fn on_the_machine(cubin: &[u8], launch: &Launch, expected: &Launch) -> Result<(), String> {
     let mut values = launch.arg_values();
     let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
@@ -100,24 +102,24 @@ fn on_the_machine(cubin: &[u8], launch: &Launch, expected: &Launch) -> Result<()
 
 type Made = Result<Vec<u8>, String>;
 
-/// The name of the incumbent's cubin.
-const THEIRS: &str = "incumbent -O3";
-/// The names of ours, by level.
+/// Label of ptxas's cubin.
+const THEIRS: &str = "ptxas -O3";
+/// Labels of our cubins, by level.
 const OURS: [&str; 4] = ["ours -O0", "ours -O1", "ours -O2", "ours -O3"];
 
-/// The cubins to run, by how they were made: the incumbent's first, beside whose time ours are put.
+/// The cubins to run, by label: ptxas's first, since the times of ours are compared with it.
 fn cubins(source: &str, target: &str) -> Vec<(&'static str, Made)> {
     let ours = |opt_level| {
         let options = Options { opt_level, fmad: false, ..Options::new(target) };
         let error = |all: Vec<sassafras::Diagnostic>| all.into_iter().map(|d| d.message).collect::<Vec<_>>().join("; ");
         compile(source, &options).map(|o| o.cubin).map_err(error)
     };
-    let ptxas = Path::new("target/vendor/ptxas");
-    let theirs = ptxas.exists().then(|| (THEIRS, incumbent(ptxas, source, target)));
+    let tool = Path::new("target/vendor/ptxas");
+    let theirs = tool.exists().then(|| (THEIRS, ptxas(tool, source, target)));
     theirs.into_iter().chain((0..).zip(OURS).map(|(level, name)| (name, ours(level)))).collect()
 }
 
-fn incumbent(ptxas: &Path, source: &str, target: &str) -> Made {
+fn ptxas(ptxas: &Path, source: &str, target: &str) -> Made {
     let folder = std::env::temp_dir().join(format!("sassafras-gpu-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
     let (from, to) = (folder.join("k.ptx"), folder.join("k.cubin"));
@@ -133,11 +135,11 @@ fn incumbent(ptxas: &Path, source: &str, target: &str) -> Made {
     made
 }
 
-/// Runs it on the card; the median of its times in milliseconds, or what is wrong.
+/// Runs it on the GPU. Returns the median of its times in milliseconds, or the error.
 pub fn on(card: &Card, cubin: &[u8], launch: &Launch, expected: &Launch) -> Result<f32, String> {
     let mut values = launch.arg_values();
     let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
-    // What the cubin states is the loader's business here, not ours.
+    // The loader checks what the cubin states.
     let mut times = card.run(cubin, &launch.kernel, shape, &mut values, REPEATS)?;
     expected.check(&values).map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     times.sort_by(f32::total_cmp);

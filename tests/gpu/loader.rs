@@ -1,7 +1,9 @@
-//! What the driver needs: a small cubin with one section or one attribute left out at a time, loaded and run.
+//! Finds out what the driver requires: loads and runs a small cubin with one section or attribute
+//! removed at a time.
 //!
-//! Input: tests/cases/exec/saxpy.ron. Output: a line of three columns for each part: `required` where the driver refuses the rest or the kernel goes wrong,
-//! else `ignored`. A section is left out by making it one of no type and no bytes, so that the others keep their numbers.
+//! The input is tests/cases/exec/saxpy.ron. The output is a line of three columns for each part:
+//! `required` if the driver rejects the rest or the kernel gives a wrong result, else `ignored`. A
+//! section is removed by setting its type and size to zero, so that the others keep their indices.
 
 use super::card;
 use super::case::on;
@@ -14,7 +16,7 @@ use sassafras::sim::launch::LaunchFile;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The case whose kernel is taken apart.
+/// The case whose kernel is used.
 const CASE: &str = "tests/cases/exec/saxpy.ron";
 /// SHT_CUDA_INFO.
 const INFO: u32 = 0x7000_0000;
@@ -25,7 +27,7 @@ struct Part {
     without: Vec<u8>,
 }
 
-/// All parts, each in a process of its own.
+/// Tries all parts, each in a separate process.
 pub fn experiment(child: impl Fn(&[&str]) -> String) -> String {
     let Ok(card) = card() else { return String::new() };
     let parts = sample(&card).map(|bytes| parts(&bytes)).unwrap_or_default();
@@ -38,7 +40,7 @@ pub fn experiment(child: impl Fn(&[&str]) -> String) -> String {
     parts.iter().enumerate().map(|(i, part)| format!("{}\t{}\n", part.name, verdict(i))).collect()
 }
 
-/// Loads and runs the file without part `number`; says `fine` or what is wrong.
+/// Loads and runs the file without part `number`; prints `fine` or the error.
 pub fn variant(number: &str) -> ExitCode {
     let card = card().unwrap();
     let bytes = sample(&card).unwrap();
@@ -81,12 +83,13 @@ fn parts(bytes: &[u8]) -> Vec<Part> {
     parts
 }
 
-/// The file without each record of a section of attributes: what is behind it moves up.
+/// The file without each record of an attribute section: the later records move up.
 fn attributes(bytes: &[u8], section: &str, data: &[u8], offset: usize, header: usize) -> Vec<Part> {
     let (mut at, mut parts) = (0, Vec::new());
     while at + 4 <= data.len() {
         let (format, id) = (data[at], data[at + 1]);
-        // Format 4 has a size and so many bytes behind the four; the others have their value within them.
+        // Format 4 has a size and a payload after the first four bytes; the others hold their value
+        // within these.
         let more = if format == 4 { usize::from(u16::from_le_bytes([data[at + 2], data[at + 3]])) } else { 0 };
         let next = at + 4 + more;
         let mut without = bytes.to_vec();

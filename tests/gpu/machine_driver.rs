@@ -1,9 +1,10 @@
-//! A CUDA driver whose card is the SASS machine: for testing the engine `gpu` where there is no card.
+//! A CUDA driver whose GPU is the SASS simulator, for testing the engine `gpu` without a GPU.
 //!
-//! Exports the functions that `src/gpu/api.rs` loads. Memory of the card is memory of this process; a launch finds out which
-//! parameters are addresses of allocations and hands those to the machine as buffers. One context, one card of capability 9.0. A kernel
-//! takes a millisecond for each million of its instructions, whatever they are. `SASSAFRAS_DRIVER_FLIPS` makes it a bad card, which
-//! flips a bit of the last buffer.
+//! It exports the functions that `src/gpu/api.rs` loads. GPU memory is memory of this process; a
+//! launch finds the parameters that are addresses of allocations and passes those to the simulator
+//! as buffers. There is one context and one GPU of compute capability 9.0. A kernel takes one
+//! millisecond per million instructions, whatever they are. `SASSAFRAS_DRIVER_FLIPS` simulates a
+//! faulty GPU by flipping a bit of the last buffer.
 
 use sassafras::sim::launch::{ArgValue, Within};
 use sassafras::sim::run::{Shape, run};
@@ -17,17 +18,17 @@ const BAD_VALUE: c_int = 1;
 const BAD_IMAGE: c_int = 200;
 const NOT_FOUND: c_int = 500;
 const LAUNCH_FAILED: c_int = 719;
-/// Where the first allocation of the card is; the next ones are behind it.
+/// Address of the first GPU allocation; the next ones follow.
 const MEMORY: u64 = 0x7000_0000_0000;
 
 #[derive(Default)]
 struct State {
     memory: BTreeMap<u64, Vec<u8>>,
-    /// Modules, by handle.
+    /// Modules by handle.
     modules: Vec<Option<Vec<u8>>>,
-    /// Functions: module and name.
+    /// Functions by handle: module and name.
     functions: Vec<(usize, String)>,
-    /// Milliseconds of the last launch.
+    /// Duration of the last launch in milliseconds.
     time: f32,
 }
 
@@ -38,7 +39,7 @@ fn with<T>(act: impl FnOnce(&mut State) -> T) -> T {
     act(state.get_or_insert_default())
 }
 
-/// Numbers of handles start from 1: the null handle is none.
+/// Handles start at 1, because the null handle is invalid.
 fn handle(number: usize) -> Handle {
     (number + 1) as Handle
 }
@@ -65,7 +66,7 @@ exported! {
         if number == 0 { 0 } else { BAD_VALUE }
     }
     fn cuDeviceGetName(name: *mut c_char, length: c_int, _device: c_int) {
-        let text = c"SASS machine".to_bytes_with_nul();
+        let text = c"SASS simulator".to_bytes_with_nul();
         if (length as usize) < text.len() {
             return BAD_VALUE;
         }
@@ -179,8 +180,8 @@ exported! {
     }
 }
 
-/// The bytes of an ELF file: up to the end of its section headers, which stand last in what we write and what ptxas writes, or of
-/// its program headers behind them.
+/// The bytes of an ELF file, up to the end of its section headers (which are last in our files and
+/// ptxas's) or of the program headers after them.
 unsafe fn elf(image: *const u8) -> Option<Vec<u8>> {
     let header = unsafe { std::slice::from_raw_parts(image, 64) };
     let number = |at: usize, size: usize| (0..size).fold(0u64, |n, i| n | u64::from(header[at + i]) << (8 * i));
@@ -193,7 +194,7 @@ unsafe fn elf(image: *const u8) -> Option<Vec<u8>> {
     Some(unsafe { std::slice::from_raw_parts(image, length) }.to_vec())
 }
 
-/// A parameter that is no address; what addresses in it point to becomes memory before it.
+/// A parameter that is not an address; allocations that it points to become memory before it.
 fn structure(s: &State, bytes: Vec<u8>, args: &mut Vec<ArgValue>, places: &mut Vec<Option<u64>>) -> ArgValue {
     let mut addresses = Vec::new();
     for (i, slot) in bytes.as_chunks::<8>().0.iter().enumerate().filter(|_| bytes.len() > 8) {
@@ -210,7 +211,7 @@ fn structure(s: &State, bytes: Vec<u8>, args: &mut Vec<ArgValue>, places: &mut V
     if addresses.is_empty() { ArgValue::Scalar { bytes } } else { ArgValue::Struct { bytes, addresses } }
 }
 
-/// Runs a function: parameters that are addresses of allocations become buffers.
+/// Runs a function; parameters that are addresses of allocations become buffers.
 unsafe fn launch(s: &mut State, function: usize, shape: Shape, parameters: *mut *mut c_void) -> c_int {
     let (module, name) = s.functions[function].clone();
     let Some(bytes) = s.modules[module].clone() else { return BAD_VALUE };

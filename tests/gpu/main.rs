@@ -1,16 +1,21 @@
-//! Every launch on a card: what the interpreter computes is what the machine, our cubins at every level and the incumbent's give on the
-//! card; how long the kernels take; and what the driver needs of a cubin.
+//! Every launch on a GPU: the interpreter, the simulator, our cubins at every level and ptxas's on
+//! the GPU give the same values. It also measures the kernels' times and what the driver requires
+//! of a cubin.
 //!
-//! Input: tests/cases/{exec,corpus}/*.ron under the current folder, and the card of the CUDA driver, or of the library that
-//! `SASSAFRAS_CUDA_DRIVER` names. Output: tables (`report`) on standard output, and in the file `SASSAFRAS_GPU_REPORT` if that is set: that
-//! is how RESULTS.md is filled. Exit status: 0, all launches are right; 1, one went wrong, or none was run; 3, there is no card or no
-//! driver, so that nothing was judged: that is no pass, and the first line says `skipped`. Under `cargo test`, where nobody asked for
-//! a card, it says `skipped`, too, and then tries its own ways over a driver whose card is the machine (tests/gpu/machine_driver.rs; see
-//! `paths`), if that was built, with exit status 0. The incumbent's cubins are made where target/vendor/ptxas is there. What is not run, a
-//! module that is not there or one for other targets, has a line that says so.
-//! Each case file runs in a process of its own: after an error of the card a process is lost, and a kernel that hangs is given up.
-//! `SASSAFRAS_CASE` (a list; `loader` among them is the loader's experiment) narrows it. Run it from the repository's root; it needs
-//! neither cargo nor a compiler.
+//! The input is tests/cases/{exec,corpus}/*.ron under the current folder, and the GPU of the CUDA
+//! driver, or of the library that `SASSAFRAS_CUDA_DRIVER` names. The output is tables (`report`) on
+//! standard output, and in the file `SASSAFRAS_GPU_REPORT` if set; RESULTS.md is made that way.
+//! Launches that are not run, because a module is missing or for other targets, have a line that
+//! says so. Exit status: 0, all launches are right; 1, a launch failed or none was run; 3, there is
+//! no GPU or no driver, so nothing was judged: that is not a pass, and the first line says
+//! `skipped`.
+//!
+//! Under `cargo test` without a GPU it prints `skipped` too, and then tests itself with a driver
+//! whose GPU is the simulator (tests/gpu/machine_driver.rs; see `paths`), if that was built, with
+//! exit status 0. ptxas's cubins are made if target/vendor/ptxas exists. Each case file runs in a
+//! separate process, because a process is lost after a GPU error, and a hanging kernel is killed.
+//! `SASSAFRAS_CASE` (a list; `loader` selects the loader's experiment) narrows the run. Run it from
+//! the repository's root; it needs neither cargo nor a compiler.
 
 mod case;
 mod loader;
@@ -22,9 +27,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// A case that takes longer is given up.
+/// Time limit of a case.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Exit status where nothing was judged.
+/// Exit status if nothing was judged.
 const NO_CARD: u8 = 3;
 
 fn main() -> ExitCode {
@@ -36,7 +41,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The card that was asked for.
+/// The requested GPU.
 fn card() -> Result<Card, String> {
     match std::env::var_os("SASSAFRAS_CUDA_DRIVER") {
         Some(library) => Card::of_driver(Path::new(&library)),
@@ -44,7 +49,7 @@ fn card() -> Result<Card, String> {
     }
 }
 
-/// Whether a case is asked for by name, or none is.
+/// Whether a case is selected by name, or no names are given.
 fn wanted(name: &str) -> bool {
     std::env::var("SASSAFRAS_CASE").map_or(true, |list| list.split(',').any(|wanted| wanted == name))
 }
@@ -63,7 +68,7 @@ fn all() -> ExitCode {
     match card() {
         Ok(card) => judge(card),
         Err(error) => {
-            println!("skipped: no card, nothing was judged: {error}");
+            println!("skipped: no GPU, nothing was judged: {error}");
             let by_cargo = std::env::var_os("CARGO_MANIFEST_DIR").is_some();
             let asked = std::env::var_os("SASSAFRAS_CUDA_DRIVER").is_some();
             if by_cargo && !asked { paths::over_the_machine() } else { ExitCode::from(NO_CARD) }
@@ -71,7 +76,7 @@ fn all() -> ExitCode {
     }
 }
 
-/// Runs everything on the card, and writes the tables.
+/// Runs everything on the GPU and writes the tables.
 fn judge(card: Card) -> ExitCode {
     let (major, minor) = card.capability;
     let name = format!("{}, capability {major}.{minor}, driver {}", card.name, card.driver);
@@ -90,7 +95,7 @@ fn judge(card: Card) -> ExitCode {
     if counts.wrong == 0 && counts.right > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// What a process of this program prints; a line of its own where it ends badly.
+/// The output of a child process of this program, with an extra line if it failed.
 fn child(args: &[&str]) -> String {
     let mut process = Command::new(std::env::current_exe().unwrap());
     let mut process = process.args(args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

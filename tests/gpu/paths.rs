@@ -1,17 +1,18 @@
-//! The ways of this test itself, over a driver whose card is the machine: what it prints and how it ends.
+//! Tests this test program itself, with a driver whose GPU is the simulator: its output and exit
+//! status.
 //!
-//! Input: examples/libmachine_driver.so beside this program. Output: what went another way, and the exit status. It shows nothing about
-//! a card.
+//! It needs examples/libmachine_driver.so beside this program, prints what differs, and says
+//! nothing about a GPU.
 
 use super::{NO_CARD, report};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// The cases that the machine's own driver runs.
+/// The cases that the simulator's driver runs.
 const SAMPLE: &str = "saxpy,bitonic,grid3d,large_parameters,loader";
 const RESULTS: &str = "tests/gpu/RESULTS.md";
 
-/// Tries all ways.
+/// Runs all checks.
 pub fn over_the_machine() -> ExitCode {
     let own = std::env::current_exe().unwrap();
     let mut wrong = kept_results();
@@ -24,26 +25,28 @@ pub fn over_the_machine() -> ExitCode {
     if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The file of results says that there are none, or is what a card gave; the machine is none.
+/// RESULTS.md either says that there are no results or holds those of a real GPU, never of the
+/// simulator.
 fn kept_results() -> Vec<String> {
     if std::env::var_os("SASSAFRAS_BLESS").is_some() && !Path::new(RESULTS).exists() {
         std::fs::write(RESULTS, report::unseen()).unwrap();
     }
     let kept = std::fs::read_to_string(RESULTS).unwrap_or_default();
-    let seen =
-        kept.starts_with("# Results on a card\n\n") && kept.contains(", capability ") && !kept.contains("SASS machine");
+    let seen = kept.starts_with("# Results on a GPU\n\n")
+        && kept.contains(", capability ")
+        && !kept.contains("SASS simulator");
     let wrong = kept != report::unseen() && !seen;
-    wrong.then(|| format!("{RESULTS} is neither what a card gave nor says that none was seen")).into_iter().collect()
+    wrong.then(|| format!("{RESULTS} is neither what a GPU gave nor says that none was seen")).into_iter().collect()
 }
 
-/// This program and the driver that it is run with.
+/// This program and the driver to run it with.
 struct Program {
     own: PathBuf,
     library: PathBuf,
 }
 
 impl Program {
-    /// Runs it in a folder as a user would, without cargo; exit status and what it prints.
+    /// Runs it in a folder as a user would, without cargo. Returns exit status and output.
     fn run(&self, folder: &Path, case: &str, more: &[(&str, &str)]) -> (Option<i32>, String) {
         let mut command = Command::new(&self.own);
         command.current_dir(folder).env_remove("CARGO_MANIFEST_DIR").env_remove("SASSAFRAS_GPU_REPORT");
@@ -53,7 +56,7 @@ impl Program {
     }
 }
 
-/// What went another way than it should.
+/// The checks that failed.
 fn ways(program: &Program) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut check = |what: &str, (status, text): (Option<i32>, String), want: u8, says: &[&str]| {
@@ -69,14 +72,14 @@ fn ways(program: &Program) -> Vec<String> {
         (0..4).map(|level| format!("| saxpy | saxpy | sm_90 | ours -O{level} | right | right |")).collect();
     let mut says: Vec<&str> = levels.iter().map(String::as_str).collect();
     says.extend([
-        "SASS machine, capability 9.0",
+        "SASS simulator, capability 9.0",
         " 0 wrong, 0 skipped",
         "| section .text.saxpy | required |",
         "| ignored |",
     ]);
     check("a sample", ran, 0, &says);
     let nowhere = program.run(here, SAMPLE, &[("SASSAFRAS_CUDA_DRIVER", "/nowhere/libcuda.so")]);
-    check("no driver", nowhere, NO_CARD, &["skipped: no card, nothing was judged"]);
+    check("no driver", nowhere, NO_CARD, &["skipped: no GPU, nothing was judged"]);
     let flips = program.run(here, "saxpy", &[("SASSAFRAS_DRIVER_FLIPS", "1")]);
     check("a bad card", flips, 1, &["0 right"]);
     let folder = tempfile::tempdir().unwrap();

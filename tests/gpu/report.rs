@@ -1,24 +1,26 @@
-//! The tables of tests/gpu: what RESULTS.md holds.
+//! The tables of tests/gpu, as in RESULTS.md.
 //!
-//! Input: rows of eight columns with tabs between them, and lines of the loader's experiment. Output: Markdown. Invariant: the same rows
-//! give the same text; what was not run is in the table, too, and counted apart.
+//! From tab-separated rows of eight columns, and lines of the loader's experiment, it makes
+//! Markdown. The same rows give the same text; launches that were not run are in the table too, and
+//! counted separately.
 
-/// A row: launch, kernel, target, cubin, what the card gave, what the machine gave, milliseconds, ours over theirs.
+/// A row: launch, kernel, target, cubin, result of the GPU, result of the simulator, milliseconds,
+/// ratio of ours to ptxas's.
 pub fn row(columns: [&str; 8]) -> String {
     columns.map(|column| column.replace(['\n', '\t'], " ").replace('|', "/")).join("\t") + "\n"
 }
 
-/// How many rows say what.
+/// Counts of rows by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// The card and the machine both gave the interpreter's numbers.
+    /// The GPU and the simulator both gave the interpreter's values.
     pub right: usize,
     pub wrong: usize,
     pub skipped: usize,
 }
 
 impl Counts {
-    /// Of rows.
+    /// Counts the outcomes of rows.
     pub fn of(rows: &[String]) -> Counts {
         let mut counts = Counts::default();
         for row in rows {
@@ -34,37 +36,37 @@ impl Counts {
     }
 }
 
-/// How the file is filled.
-const HOW: &str = "The file is written by the release binary of this test, in the repository's root, on a machine with a card and its driver:\n\n\
+/// How to produce the file.
+const HOW: &str = "The file is written by the release binary of this test, in the repository's root, on a machine with a GPU and its driver:\n\n\
 ```\nSASSAFRAS_GPU_REPORT=tests/gpu/RESULTS.md target/release/deps/gpu-<hash>\n```\n\n\
-It needs `tests/`, the PTX that the cases name, and for the incumbent's rows `target/vendor/ptxas`; neither cargo nor a compiler. \
-Its exit status is 0 where all launches are right, 1 where one is not, 3 where there is no card.\n";
+It needs `tests/`, the PTX that the cases name, and for ptxas's rows `target/vendor/ptxas`; neither cargo nor a compiler. \
+Its exit status is 0 where all launches are right, 1 where one is not, 3 where there is no GPU.\n";
 
-/// What the tables mean.
+/// Explanation of the tables.
 const LAUNCHES: &str = "## Launches\n\n\
-`card` and `machine` say whether this cubin gave the interpreter's numbers there; time is the median of 20 runs, and ours is put over that of \
-the incumbent's cubin on the same card.\n\n\
-| launch | kernel | target | cubin | card | machine | ms | ours / theirs |\n|---|---|---|---|---|---|---|---|\n";
+`GPU` and `simulator` say whether this cubin gave the interpreter's values there; time is the median of 20 runs, and ours is divided by that of \
+ptxas's cubin on the same GPU.\n\n\
+| launch | kernel | target | cubin | GPU | simulator | ms | ours / ptxas |\n|---|---|---|---|---|---|---|---|\n";
 
 const LOADER: &str = "## Loader\n\n\
 What the driver needs of a cubin: `required` where it refuses the file without the part, or the kernel goes wrong.\n\n\
 | part left out | verdict | what the driver said |\n|---|---|---|\n";
 
-/// The file as long as no card has been seen.
+/// The file as long as no GPU has been used.
 pub fn unseen() -> String {
     format!(
-        "# Results on a card\n\nNo card has been seen yet: nothing here has been run on a GPU by anybody, and there is no figure to show.\n\n\
+        "# Results on a GPU\n\nNo GPU has been seen yet: nothing here has been run on a GPU by anybody, and there is no figure to show.\n\n\
          {HOW}\n{LAUNCHES}\n{LOADER}"
     )
 }
 
-/// The file with what a card gave.
-pub fn results(card: &str, rows: &[String], parts: &str) -> String {
+/// The file with the results of a GPU.
+pub fn results(gpu: &str, rows: &[String], parts: &str) -> String {
     let line = |row: &str| format!("| {} |\n", row.replace('\t', " | "));
     let table: String = rows.iter().map(|row| line(row)).collect();
     let parts: String = parts.lines().map(line).collect();
     let Counts { right, wrong, skipped } = Counts::of(rows);
     format!(
-        "# Results on a card\n\n{card}\n\n{right} right, {wrong} wrong, {skipped} skipped\n\n{HOW}\n{LAUNCHES}{table}\n{LOADER}{parts}"
+        "# Results on a GPU\n\n{gpu}\n\n{right} right, {wrong} wrong, {skipped} skipped\n\n{HOW}\n{LAUNCHES}{table}\n{LOADER}{parts}"
     )
 }

@@ -1,12 +1,14 @@
-//! Distances of fixed latency: ours beside those seen in the incumbent's cubins.
+//! Distances of fixed latency: ours compared with those observed in ptxas's cubins.
 //!
-//! Input: the cubins of both for the same files. A dependence (read after write, write after write, write after read) whose first instruction
-//! ends after cycles has a **triple** (producer with its slot, consumer with its slot) and a **class** (the latency classes of both), each
-//! within a latency model and a register file. Checked: no distance of ours is below what the list (`list.rs`) asks for, but for the lines of
-//! tests/oracle/distances.txt; few of ours are judged by nothing.
+//! The input is the cubins of both for the same files. A dependence (read after write, write after
+//! write, write after read) whose first instruction has a fixed latency has a **triple** (producer
+//! with its slot, consumer with its slot) and a **class** (the latency classes of both), each
+//! within a latency model and a register file. No distance of ours may be below what the list
+//! (`list.rs`) requires, except for the lines of tests/oracle/distances.txt; few of ours may lack a
+//! judgement.
 
 use super::list::{Between, By, Distances, List};
-use super::{Job, each, incumbent, jobs, named, ours, slot, vendor, verb};
+use super::{Job, each, jobs, named, ours, ptxas, slot, vendor, verb};
 use sassafras::cubin::Cubin;
 use sassafras::sass::hazards::{Analysis, Dependence, target_of};
 use sassafras::sass::{Effects, Inst, Slot};
@@ -14,10 +16,10 @@ use sassafras::tables::latency::{Latency, LatencyClass, Needed, RegFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Instructions before and behind each of the two that count as their surroundings.
+/// Number of neighbouring instructions that count as the surroundings of a dependence.
 const AROUND: usize = 2;
 
-/// Dependences whose first ends after cycles that nothing announces.
+/// Collects the dependences of fixed latency.
 fn distances(job: &Job, cubin: &Cubin) -> Distances {
     let mut found = Distances::new();
     let Ok(target) = target_of(cubin) else { return found };
@@ -37,7 +39,7 @@ fn distances(job: &Job, cubin: &Cubin) -> Distances {
     found
 }
 
-/// The opcodes beside both, and how many lie between them.
+/// The neighbouring opcodes of both, and the number of instructions between.
 fn surroundings(analysis: &Analysis, d: &Dependence) -> u64 {
     let mut hasher = DefaultHasher::new();
     d.second.abs_diff(d.first).hash(&mut hasher);
@@ -63,11 +65,12 @@ pub fn between(latency: &Latency, first: &Inst, second: &Inst, d: &Dependence) -
     Between { triple, class, producer: format!("{head} {from} *") }
 }
 
-/// A line of tests/oracle/distances.txt: the words of a class, and the smallest distance that is excused.
+/// A line of tests/oracle/distances.txt: the words of a class, and the smallest distance that is
+/// excused.
 struct Excuse {
     class: Vec<String>,
     least: u8,
-    /// Only the usual files need it.
+    /// Needed only for the usual files.
     usual: bool,
 }
 
@@ -85,13 +88,13 @@ fn excuses() -> Vec<Excuse> {
 }
 
 #[test]
-fn no_distance_of_ours_is_below_the_incumbents() {
+fn no_distance_of_ours_is_below_ptxas() {
     if vendor::tool("ptxas").is_none() {
-        return println!("skipped: no vendor tools");
+        return println!("skipped: no NVIDIA tools");
     }
     let jobs = jobs();
-    let theirs = each(&jobs, |job| incumbent(job).map_or_else(Distances::new, |cubin| distances(job, &cubin)));
-    the_incumbents_other_half(&theirs);
+    let theirs = each(&jobs, |job| ptxas(job).map_or_else(Distances::new, |cubin| distances(job, &cubin)));
+    the_ptxas_other_half(&theirs);
     let list = List::new(theirs.iter());
     drop(theirs);
     let found = each(&jobs, |job: &Job| compared(job, &list));
@@ -124,7 +127,7 @@ fn no_distance_of_ours_is_below_the_incumbents() {
         .map(|(between, (age, text))| format!("{}: {age} {text}", between.triple))
         .collect();
     println!("{} triples of ours below the list, {} of them not excused", wrong.len(), open.len());
-    assert!(open.is_empty(), "{} below the incumbent's:\n{}", open.len(), open.join("\n"));
+    assert!(open.is_empty(), "{} below ptxas's:\n{}", open.len(), open.join("\n"));
     let used = |line: &Excuse| wrong.keys().any(|between| fits(line, between));
     let usual =
         ["SASSAFRAS_CORPUS", "SASSAFRAS_CASE", "SASSAFRAS_SM"].iter().all(|name| std::env::var_os(name).is_none());
@@ -138,8 +141,8 @@ fn no_distance_of_ours_is_below_the_incumbents() {
     assert!(nothing * NOTHING <= all, "{nothing} of {all} dependences are judged by nothing");
 }
 
-/// What of ours is below the list, with the smallest distance and an example, and how many dependences were judged by what: those judged by
-/// nothing by class.
+/// Our distances below the list, with the smallest distance and an example, and the number of
+/// dependences by kind of judgement; those without a judgement by class.
 type Compared = (BTreeMap<Between, (u8, String)>, BTreeMap<(By, String), u32>);
 
 fn compared(job: &Job, list: &List) -> Compared {
@@ -160,11 +163,12 @@ fn compared(job: &Job, list: &List) -> Compared {
     (wrong, judged)
 }
 
-/// Of so many dependences of ours one may be judged by nothing.
+/// One in this many of our dependences may lack a judgement.
 const NOTHING: u64 = 300;
 
-/// The incumbent's files by turns: those of one half judged by the list of the other, by the letter and by the rule.
-fn the_incumbents_other_half(theirs: &[Distances]) {
+/// Splits ptxas's files in two halves: one half is judged by the list of the other, by the letter
+/// and by the rule.
+fn the_ptxas_other_half(theirs: &[Distances]) {
     let half = |odd: usize| theirs.iter().enumerate().filter(move |(i, _)| i % 2 == odd).map(|(_, d)| d);
     let list = List::new(half(0));
     let mut counts = [[0u64; 3]; 4];
@@ -177,10 +181,8 @@ fn the_incumbents_other_half(theirs: &[Distances]) {
     let names =
         ["reads after writes", "the same, of a triple never seen", "others", "the same, of a triple never seen"];
     for (name, [all, letter, rule]) in names.iter().zip(counts) {
-        println!(
-            "the incumbent's other half, {name}: of {all} dependences {letter} below the letter, {rule} below the rule"
-        );
+        println!("ptxas's other half, {name}: of {all} dependences {letter} below the letter, {rule} below the rule");
     }
     let [_, letter, rule] = counts.iter().fold([0; 3], |s, c| [s[0] + c[0], s[1] + c[1], s[2] + c[2]]);
-    assert!(10 * rule < letter, "the incumbent breaks the rule {rule} times, the letter {letter} times");
+    assert!(10 * rule < letter, "ptxas breaks the rule {rule} times, the letter {letter} times");
 }

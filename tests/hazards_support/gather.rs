@@ -1,10 +1,12 @@
-//! The least distances that ptxas keeps, gathered from any folder of its cubins, as a summary.
+//! Gathers the smallest distances that ptxas keeps, from any folder of its cubins, into a summary.
 //!
-//! `SASSAFRAS_GATHER=FOLDER cargo test --test hazards gathered` reads every `.cubin` of the folder and joins what it finds to
-//! tests/oracle/least.txt: for each model, kind of dependence, register file and pair of latency classes the smallest distance, how often
-//! it was seen, and in how many samples. It prints every pair of opcodes that the tables forbid, with an example. Without the variable
-//! the summary alone is compared with the tables, so that no row asks for more than ptxas was seen to keep. What it keeps
-//! and hardware is not known to allow is excused in tests/oracle/hazards.txt.
+//! `SASSAFRAS_GATHER=FOLDER cargo test --test hazards gathered` reads every `.cubin` of the folder
+//! and merges the result into tests/oracle/least.txt: for each model, kind of dependence, register
+//! file and pair of latency classes, the smallest distance, its number of occurrences, and the
+//! number of samples. It prints every pair of opcodes that violates the tables, with an example.
+//! Without the variable, only the summary is compared with the tables, so that no row requires more
+//! than ptxas was observed to keep. Distances of ptxas that hardware is not known to allow are
+//! excused in tests/oracle/hazards.txt.
 
 use super::distances::between;
 use super::{explained, fits, root};
@@ -15,7 +17,7 @@ use sassafras::tables::latency::{Latency, LatencyClass, Needed, RegFile};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Of a pair of classes: the smallest distance, samples that have it, all samples.
+/// For a pair of classes: the smallest distance, samples that have it, all samples.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Least {
     least: u8,
@@ -32,7 +34,7 @@ impl Least {
     }
 }
 
-/// A target of each latency model.
+/// One target of each latency model.
 const ONE_OF_EACH: [&str; 7] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120"];
 
 type Summary = BTreeMap<String, Least>;
@@ -58,7 +60,7 @@ fn recorded() -> Summary {
     text.lines().filter(|l| !l.starts_with('#')).map(line).collect()
 }
 
-/// What the tables ask of a pair of classes; `None` where only a scoreboard ends it.
+/// What the tables require for a pair of classes; `None` if it needs a scoreboard.
 fn asked(key: &str) -> Option<u8> {
     let words: Vec<&str> = key.split(' ').collect();
     let [model, kind, file, from, to] = words[..] else { panic!("no pair: {key}") };
@@ -75,7 +77,7 @@ fn asked(key: &str) -> Option<u8> {
     if let Needed::Cycles(n) = needed { Some(n) } else { None }
 }
 
-/// The pairs of opcodes that the tables forbid, with the number of samples and an example of each.
+/// The pairs of opcodes that violate the tables, with the number of samples and an example of each.
 type Forbidden = BTreeMap<(String, u8), (u64, String)>;
 
 fn gather(folder: &str, found: &mut Summary, forbidden: &mut Forbidden) {

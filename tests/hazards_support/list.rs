@@ -1,49 +1,57 @@
-//! The list of distances: how close the incumbent places two instructions, and what follows from it.
+//! The list of distances: how close ptxas places two instructions, and what follows from it.
 //!
-//! The design asks for the smallest distance seen of the triple and, for a triple never seen, for the largest of its class. To the letter that
-//! is more than hardware or incumbent ask for: the smallest distance of a few samples says where those instructions happened to stand (57 cycles
-//! from one ALU operation to another), and the largest of a class is that of its rarest triple. `the_incumbents_other_half` measures it, with
-//! half of the incumbent's files judged by the list of the other half: by the letter 12,329 of 231,988 dependences whose triple the list has are
-//! too close, and 22,121 of 47,295 of those whose triple it does not have; by the rule here 141 and 111 (of all files 3,822 of 1,018,863 and
-//! 6,537 of 9,088 by the letter, 35 and 296 by the rule). The rule: a smallest distance is a **bound** where it is seen `ENOUGH` times, in
-//! `FILES` programs and `SURROUNDINGS` surroundings, and one in `BUNCH` samples has exactly it, as is so where it holds the incumbent back. Then
+//! The design requires the smallest observed distance of the triple and, for a triple never seen,
+//! the largest such distance of its class. Taken to the letter, that is more than hardware or ptxas
+//! require: the smallest distance of a few samples only says where those instructions happened to
+//! be (57 cycles from one ALU operation to another), and the largest of a class is that of its
+//! rarest triple. `the_ptxas_other_half` measures it by judging half of ptxas's files by the list
+//! of the other half: to the letter, 12,329 of 231,988 dependences whose triple is in the list are
+//! too close, and 22,121 of 47,295 of the others; by the rule here, 141 and 111 (for all files
+//! 3,822 of 1,018,863 and 6,537 of 9,088 to the letter, 35 and 296 by the rule).
 //!
-//! * a triple with a bound is held to it, even where the class has smaller ones;
-//! * another one that was seen is held to the smallest of its class;
-//! * one never seen is held to the bounds that its producer and its consumer have with all others in the class, and where one of the two was
-//!   not seen there either, to the largest such bound of those that were; without a bound, to the smallest of the class;
-//! * a class with fewer than `ENOUGH` samples is held to the smallest distance of its producer's class to anybody; a producer's class with fewer judges nothing.
+//! The rule: a smallest distance is a **bound** if it is seen `ENOUGH` times, in `FILES` programs
+//! and `SURROUNDINGS` surroundings, and if one in `BUNCH` samples has exactly it, as is the case
+//! where it limits ptxas. Then
+//!
+//! * a triple with a bound must keep it, even if the class has smaller distances;
+//! * another triple that was seen must keep the smallest distance of its class;
+//! * a triple never seen must keep the bounds that its producer and its consumer have with all
+//!   others in the class, or if one of the two was not seen there either, the largest such bound of
+//!   those that were; without a bound, the smallest distance of the class;
+//! * a class with fewer than `ENOUGH` samples must keep the smallest distance of its producer's
+//!   class to any consumer; a producer's class with fewer samples judges nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Cycles beyond which all distances count as one.
+/// Distances above this number of cycles count as equal.
 const FAR: usize = 64;
-/// Samples of a class that say something of its smallest distance.
+/// Number of samples from which on a class's smallest distance is meaningful.
 const ENOUGH: u32 = 50;
-/// Files that a triple's own smallest distance must come from.
+/// Number of files that a triple's own smallest distance must be seen in.
 const FILES: usize = 3;
-/// Surroundings that it must be seen in: a sequence that the incumbent writes wherever it divides has one.
+/// Number of surroundings that it must be seen in: a sequence that ptxas emits for every division
+/// has only one.
 const SURROUNDINGS: usize = 5;
-/// One in so many samples has the smallest distance where it is a bound.
+/// A smallest distance is a bound if one in this many samples has it.
 const BUNCH: u32 = 8;
 
-/// What lies between two instructions: their opcodes and slots, and their classes.
+/// The two ends of a dependence: their opcodes and slots, and their classes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Between {
     pub triple: String,
     pub class: String,
-    /// The class of the producer alone.
+    /// The class of the producer only.
     pub producer: String,
 }
 
 impl Between {
-    /// The producer with its slot, and the consumer likewise.
+    /// The producer with its slot, and the consumer with its slot.
     fn ends(&self) -> [&str; 2] {
         [3, 5].map(|at| self.triple.split(' ').nth(at).expect("a triple of seven words"))
     }
 }
 
-/// How often each distance was seen, in which files, and in which surroundings the smallest.
+/// The number of occurrences of each distance, its files, and the surroundings of the smallest.
 #[derive(Clone)]
 pub struct Seen {
     ages: [u32; FAR + 1],
@@ -63,7 +71,7 @@ impl Seen {
         self.ages[usize::from(age).min(FAR)] += 1;
     }
 
-    /// Keeps the surroundings of the smallest distance alone.
+    /// Keeps only the surroundings of the smallest distance.
     fn nearer<'a>(&mut self, age: u8, surroundings: impl IntoIterator<Item = &'a u64>) {
         if age < self.least() {
             self.surroundings.clear();
@@ -87,12 +95,12 @@ impl Seen {
         self.ages.iter().position(|n| *n > 0).unwrap_or(FAR) as u8
     }
 
-    /// Whether so many of the samples have the smallest distance that something holds them there.
+    /// Whether enough samples have the smallest distance for it to be a limit.
     fn bunched(&self) -> bool {
         self.ages[usize::from(self.least())] * BUNCH >= self.samples()
     }
 
-    /// The smallest distance, where it is no chance.
+    /// The smallest distance, if it is a bound.
     fn bound(&self) -> Option<u8> {
         let enough = self.samples() >= ENOUGH && self.files.len() >= FILES && self.surroundings.len() >= SURROUNDINGS;
         (enough && self.bunched()).then(|| self.least())
@@ -106,37 +114,38 @@ impl Seen {
 /// The distances of a cubin.
 pub type Distances = BTreeMap<Between, Seen>;
 
-/// What is asked of a class.
+/// The requirements of a class.
 pub struct Class {
     least: u8,
-    /// The largest smallest distance of its triples.
+    /// The largest of the smallest distances of its triples.
     largest: u8,
-    /// The bounds of its producers with all its consumers, and of its consumers with all its producers, where they have one.
+    /// The bounds of its producers with all consumers, and of its consumers with all producers, if
+    /// any.
     ends: [BTreeMap<String, Option<u8>>; 2],
     enough: bool,
 }
 
-/// The list of distances: what each triple and each class asks for.
+/// The list of distances: the requirements of each triple and class.
 pub struct List {
-    /// Smallest distance, and whether it is no chance.
+    /// Smallest distance, and whether it is a bound.
     pub triples: BTreeMap<String, (u8, bool)>,
     pub classes: BTreeMap<String, Class>,
-    /// Smallest distance of a producer's class to anybody.
+    /// Smallest distance of a producer's class to any consumer.
     producers: BTreeMap<String, u8>,
 }
 
-/// What a dependence was judged by.
+/// The basis on which a dependence was judged.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum By {
-    /// A bound of its own.
+    /// Its own bound.
     Triple,
-    /// The smallest of its class.
+    /// The smallest distance of its class.
     Class,
     /// The bounds of its producer and its consumer.
     Ends,
-    /// The same, one of which the class does not have: the largest there is.
+    /// The same, but the class lacks one of the two: the largest bound that exists.
     Strictest,
-    /// The smallest of its producer's class.
+    /// The smallest distance of its producer's class.
     Producer,
     Nothing,
 }
@@ -174,13 +183,13 @@ impl List {
         list
     }
 
-    /// What the design asks for to the letter.
+    /// The requirement of the design, to the letter.
     pub fn letter(&self, between: &Between) -> u8 {
         let class = || self.classes.get(&between.class).map_or(0, |class| class.largest);
         self.triples.get(&between.triple).map_or_else(class, |(own, _)| *own)
     }
 
-    /// What is asked for here.
+    /// The requirement by the rule.
     pub fn rule(&self, between: &Between) -> (u8, By) {
         let class = self.classes.get(&between.class).filter(|class| class.enough);
         match (self.triples.get(&between.triple), class) {

@@ -1,13 +1,14 @@
-//! Exact references of the helpers that compute for each lane alone.
+//! Exact references of the helpers that compute each lane independently.
 //!
-//! Input: a helper's name. Output: what kinds of words it is given, and what must come back for them: integers by the host's own, numbers exactly and
-//! rounded once (to nearest also by the host's own division and root).
+//! For a helper's name, it gives the kinds of its inputs and the expected results: integers by host
+//! arithmetic, floats exactly and rounded once (to nearest also by the host's own division and
+//! square root).
 
 use super::exact::quotient;
 use super::harness::Random;
 use sassafras::sim::ops::format::{Exact, F16, F32, F64, Format, Round, Value};
 
-/// What comes back.
+/// The expected result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Want {
     Bits(u64),
@@ -23,7 +24,7 @@ impl Want {
     }
 }
 
-/// Words that a parameter is given.
+/// The kind of value for a parameter.
 #[derive(Clone, Copy)]
 pub enum Kind {
     F32,
@@ -31,7 +32,7 @@ pub enum Kind {
     Int(u32),
     /// A small count, mostly.
     Count,
-    /// Above 0, up to 1, as f32.
+    /// Greater than 0 and at most 1, as f32.
     Share,
     Below(u64),
 }
@@ -132,7 +133,8 @@ fn root(f: Format, a: u64, round: Round) -> Want {
 /// 1 / the square root of a positive f64, rounded to nearest.
 fn inverse_root(x: u64) -> u64 {
     let Value::Num(x) = F64.unpack(x) else { unreachable!("a positive number") };
-    // The operand as 63 or 64 bits times an even power of two: the root times 2^86 has 55 bits, and its square times the operand is 2^172.
+    // The operand as 63 or 64 bits times an even power of two: the root times 2^86 has 55 bits, and
+    // its square times the operand is 2^172.
     let shift = 62 - (127 - x.mant.leading_zeros() as i32);
     let shift = shift + ((x.exp - shift) & 1);
     let (mant, exp) = (x.mant << shift, x.exp - shift);
@@ -141,18 +143,18 @@ fn inverse_root(x: u64) -> u64 {
         mant * high + ((mant * low) >> 64) < 1 << (172 - 64)
     };
     let root = (0..55).rev().fold(0u128, |root, bit| if below(root | 1 << bit) { root | 1 << bit } else { root });
-    // Something always lies above, for what is exact was not below.
+    // The sticky bit is always set: `below` is strict, so the remainder is never zero.
     F64.pack(Exact { neg: false, mant: root << 1 | 1, exp: -exp / 2 - 87 }, Round::Nearest)
 }
 
-/// A reference of one lane, given its words and its thread's number in the block.
+/// The reference of one lane, from its words and its thread's index in the block.
 pub type Reference = Box<dyn Fn(&[u64], u64) -> Vec<Want>>;
 
 fn of(f: impl Fn(&[u64]) -> Vec<u64> + 'static) -> Reference {
     Box::new(move |a, _| f(a).into_iter().map(Want::Bits).collect())
 }
 
-/// What a helper is given and gives; none for one that is no arithmetic of single lanes.
+/// The inputs and results of a helper; `None` if it is not per-lane arithmetic.
 pub fn reference(name: &str) -> Option<(Vec<Kind>, Reference)> {
     let name = name.strip_prefix("__cuda_")?;
     rounded(name).or_else(|| integer(name)).or_else(|| parts(name)).or_else(|| guards(name))
@@ -295,7 +297,7 @@ fn integer(name: &str) -> Option<(Vec<Kind>, Reference)> {
         "sm62_dp2a" => (
             vec![i32k, i32k, i32k, Kind::Below(32), Kind::Below(32)],
             of(move |a| {
-                // The field may reach over the word's end: what is beyond is its sign.
+                // The field may extend past the end of the word: bits beyond it are sign bits.
                 let byte = |at: u64| i64::from(((i64::from(a[1] as i32)) >> at) as i8);
                 vec![low(i64::from(a[0] as i16) * byte(a[3])
                     + i64::from((a[0] >> 16) as i16) * byte(a[4])

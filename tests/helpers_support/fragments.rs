@@ -1,7 +1,9 @@
-//! Products of fragments: what each lane of a warp is given is made of whole matrices, and what comes back is read as one.
+//! Matrix multiplication helpers: the fragments of a warp are built from whole matrices, and the
+//! results are read as one.
 //!
-//! Input: a helper's name (shape, types, sparseness). Output: inputs of the lanes and what they must get, exactly: integers of any size, floats that
-//! are small integers. Source of the places: PTX ISA 9.0, 9.7.14.5 and 9.7.14.6.
+//! For a helper's name (shape, types, sparsity) it gives the inputs of the lanes and their exact
+//! results: integers of any size, floats that are small integers. Source of the fragment layouts:
+//! PTX ISA 9.0, 9.7.14.5 and 9.7.14.6.
 
 use super::harness::Random;
 
@@ -53,13 +55,13 @@ pub fn f16(x: i64) -> u64 {
     F32.convert((x as f32).to_bits().into(), F16, Round::Nearest)
 }
 
-/// One product: its shape, types and how it is done.
+/// One matrix multiplication: its shape, types and variant.
 struct Product {
     m: usize,
     k: usize,
     a: Type,
     b: Type,
-    /// Result in f16.
+    /// Whether the result is f16.
     halves: bool,
     saturate: bool,
     xor: bool,
@@ -115,10 +117,11 @@ fn product(name: &str) -> Option<Product> {
     Some(p)
 }
 
-/// Words of each lane.
+/// Words per lane.
 pub type Lanes = Vec<Vec<u64>>;
 
-/// Inputs of the 32 lanes in the order of the prototype (a, b, c, e), and what each must get.
+/// Inputs of the 32 lanes in the order of the prototype (a, b, c, e), and the expected result of
+/// each.
 pub fn case(name: &str, r: &mut Random) -> Option<(Lanes, Lanes)> {
     if name.contains("wmma") && !name.contains("_mma_row_col_") || name.contains("mdata") || name.contains("mma_shfl") {
         return None;
@@ -127,7 +130,7 @@ pub fn case(name: &str, r: &mut Random) -> Option<(Lanes, Lanes)> {
     let dense = |r: &mut Random, t: Type, rows: usize, cols: usize| -> Vec<Vec<i64>> {
         (0..rows).map(|_| (0..cols).map(|_| t.random(r)).collect()).collect()
     };
-    // The kept elements of a sparse factor, and where they stand.
+    // The kept elements of a sparse operand, and their columns.
     let kept = if p.sparse.is_some() { p.k / 2 } else { p.k };
     let a = dense(r, p.a, p.m, kept);
     let b = dense(r, p.b, p.k, 8);
@@ -233,7 +236,8 @@ pub fn case(name: &str, r: &mut Random) -> Option<(Lanes, Lanes)> {
     Some((lanes, want))
 }
 
-/// A lane's metadata: 8 groups of a row; the rows of 8 further down stand in the next lane, further columns two lanes on. `holders`: lanes of each four.
+/// A lane's metadata: 8 groups of a row; the rows 8 further down are in the next lane, further
+/// columns two lanes on. `holders`: lanes of each four that hold metadata.
 fn metadata(pairs: &[Vec<(u64, u64)>], lane: usize, holders: usize, selector: usize, r: &mut Random) -> u64 {
     let first = selector * holders;
     let t = lane % 4;
@@ -248,7 +252,8 @@ fn metadata(pairs: &[Vec<(u64, u64)>], lane: usize, holders: usize, selector: us
     })
 }
 
-/// The reordering of metadata: inputs (a, e, selector), and what must come back (a, e in order).
+/// The reordering of metadata: inputs (a, e, selector), and the expected results (a, and e in
+/// order).
 pub fn in_order(name: &str, r: &mut Random) -> Option<(Lanes, Lanes)> {
     let (bits, words, holders) = match name.strip_prefix("__cuda_sm_10x_")? {
         "hmma_mdata_m16n8k16" => (16, 2, 1),
@@ -279,7 +284,8 @@ pub fn in_order(name: &str, r: &mut Random) -> Option<(Lanes, Lanes)> {
             .enumerate()
             .map(|(i, w)| {
                 if bits == 16 {
-                    // One pair in a word: columns 2t and 2t+1 of a block of 8, of row g or, in odd words, 8 further down.
+                    // One pair per word: columns 2t and 2t+1 of a block of 8, of row g or, in odd
+                    // words, 8 further down.
                     let from = quad + selector * holders + i / 2;
                     if swapped(from, t + 4 * (i % 2)) { (w >> 16 | w << 16) & 0xffff_ffff } else { *w }
                 } else {
@@ -302,7 +308,7 @@ pub fn in_order(name: &str, r: &mut Random) -> Option<(Lanes, Lanes)> {
     Some((lanes, want))
 }
 
-/// m8n8k4: four products, each by lanes n to n+3 and n+16 to n+19.
+/// m8n8k4: four multiplications, each by lanes n to n+3 and n+16 to n+19.
 pub fn quarters(name: &str, r: &mut Random) -> Option<(Lanes, Lanes)> {
     let rest = name.strip_prefix("__cuda_sm_8x_mma_")?;
     let words: Vec<&str> = rest.split('_').collect();

@@ -1,15 +1,16 @@
-//! Helpers that ask which lanes are together, in warps that have parted.
+//! Tests helpers that return the active lanes, in diverged warps.
 //!
-//! Input: `query_activemask` and `votesync_ballot_groupwise`. Output: whether each lane, called in one of four places that lanes reach in groups,
-//! gets exactly the lanes that are there with it. A lane outside the mask, where there is one, does not call.
+//! For `query_activemask` and `votesync_ballot_groupwise`, each lane calls from one of four places
+//! that lanes reach in groups, and must get exactly the lanes that are active with it. A lane
+//! outside the mask, if any, does not call.
 
 use super::harness::{Bench, Random, call, head, kernel, loads, registers, stores};
 use sassafras::tables::helpers::Helper;
 
-/// Places from which lanes call; one more is that of lanes that do not.
+/// Number of call sites; one more index stands for lanes that do not call.
 const PLACES: u64 = 4;
 
-/// A kernel in which a lane is given, before what the helper takes, the place where it calls.
+/// A kernel in which the first input of a lane, before the helper's own, is its call site.
 fn parted(helper: &'static Helper, target: &str) -> (String, [usize; 2]) {
     let (declarations, called) = call(helper);
     let params: Vec<_> = [("b32", "place".to_string())].into_iter().chain(registers(helper.params)).collect();
@@ -27,7 +28,7 @@ fn parted(helper: &'static Helper, target: &str) -> (String, [usize; 2]) {
     (head(helper, target) + &kernel(&declarations, &body), [params.len(), results.len()])
 }
 
-/// One warp; `None` for a helper that does not ask.
+/// Tests one warp; `None` for a helper of another kind.
 pub fn together(helper: &'static Helper, target: &str, r: &mut Random) -> Option<Result<(), String>> {
     let ballot = helper.name.ends_with("_ballot_groupwise");
     if !ballot && !helper.name.contains("_query_activemask") {

@@ -1,7 +1,8 @@
-//! Kernels that call one helper, and their launches on the machine.
+//! Kernels that call one helper, and their launches on the simulator.
 //!
-//! Input: a helper, a target, for each lane the words that it is given, and memory that its pointers lie in. Output: for each lane the words
-//! that came back, and the memory. A lane that is not in its own `mask` does not call. A slot called `ptr` gets an offset in the memory.
+//! The input is a helper, a target, the words of each lane, and the memory that its pointers refer
+//! to; the result is the returned words of each lane, and the memory. A lane that is not in its own
+//! `mask` does not call. A slot named `ptr` gets an offset in the memory.
 
 pub use super::exact::Random;
 use object::{Object, ObjectSection};
@@ -13,10 +14,10 @@ use std::cell::RefCell;
 use std::fmt::Write;
 use std::rc::Rc;
 
-/// Bytes of the memory.
+/// Size of the memory in bytes.
 pub const MEMORY: usize = 16384;
 
-/// Registers of slots: type and name.
+/// Registers of a slot: type and name.
 pub fn registers(slots: &'static [Slot]) -> Vec<(&'static str, String)> {
     slots.iter().flat_map(|s| s.registers().into_iter().map(|r| (s.ty, r))).collect()
 }
@@ -25,7 +26,7 @@ fn declared(slots: &'static [Slot]) -> String {
     registers(slots).iter().fold(String::new(), |text, (ty, name)| text + &format!(".reg .{ty} {name};\n"))
 }
 
-/// Where a value in memory stands among its slot's.
+/// Offset of a value within its slot in memory.
 fn in_memory(slots: &'static [Slot], line: impl Fn(&Slot, &str, &str, u64) -> String) -> String {
     let mut text = String::new();
     for slot in slots.iter().filter(|s| s.memory) {
@@ -41,7 +42,7 @@ fn names(slots: &'static [Slot]) -> String {
     slots.iter().flat_map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// The declarations of a helper's registers, and the call itself.
+/// The declarations of a helper's registers, and the call.
 pub fn call(helper: &'static Helper) -> (String, String) {
     let mut memory = String::new();
     for slot in helper.returns.iter().chain(helper.params).filter(|s| s.memory) {
@@ -57,12 +58,12 @@ pub fn call(helper: &'static Helper) -> (String, String) {
     (declared(helper.returns) + &declared(helper.params), format!("{{\n{memory}{put}{call}{take}}}\n"))
 }
 
-/// What every text for a target begins with, and the helper's declaration.
+/// The header of every text for a target, and the helper's declaration.
 pub fn head(helper: &Helper, target: &str) -> String {
     format!(".version 9.0\n.target {target}\n.address_size 64\n.extern {};\n", helper.head)
 }
 
-/// A kernel over `in`, `out` and `mem` around a body, with its thread's number in `t`.
+/// A kernel over `in`, `out` and `mem` around a body, with the thread index in `t`.
 pub fn kernel(declarations: &str, body: &str) -> String {
     format!(
         ".visible .entry k(.param .u64 p_in, .param .u64 p_out, .param .u64 p_mem) {{\n\
@@ -72,7 +73,7 @@ pub fn kernel(declarations: &str, body: &str) -> String {
     )
 }
 
-/// Loads of registers from the thread's place in the input.
+/// Loads registers from the thread's part of the input.
 pub fn loads(list: &[(&'static str, String)]) -> String {
     let mut text = format!("mad.wide.u32 at, t, {}, at;\n", 8 * list.len());
     for (i, (ty, name)) in list.iter().enumerate() {
@@ -85,7 +86,7 @@ pub fn loads(list: &[(&'static str, String)]) -> String {
     text
 }
 
-/// Stores of registers to the thread's place in the output.
+/// Stores registers to the thread's part of the output.
 pub fn stores(list: &[(&'static str, String)]) -> String {
     let mut text = format!("mad.wide.u32 to, t, {}, to;\n", 8 * list.len());
     for (i, (ty, name)) in list.iter().enumerate() {
@@ -130,7 +131,7 @@ pub fn plain(helper: &'static Helper, target: &str) -> String {
     text + &kernel(&declarations, &body)
 }
 
-/// A copy of the memory by one warp.
+/// Copies the memory with one warp.
 pub fn copy(from: &str, to: &str, from_space: &str, to_space: &str) -> String {
     let label = format!("copy_to_{to}");
     format!(
@@ -143,7 +144,7 @@ pub fn copy(from: &str, to: &str, from_space: &str, to_space: &str) -> String {
 }
 
 thread_local! {
-    /// The last text that was compiled, and what came of it.
+    /// The last compiled text and its result.
     static LAST: RefCell<(String, Rc<[u8]>)> = RefCell::new((String::new(), Rc::new([])));
 }
 
@@ -151,7 +152,7 @@ thread_local! {
 pub struct Bench {
     pub cubin: Rc<[u8]>,
     pub block: u32,
-    /// Words of a lane that go in and come out.
+    /// Input and output words per lane.
     pub words: [usize; 2],
 }
 
@@ -162,7 +163,8 @@ impl Bench {
     }
 
     pub fn text(source: &str, target: &str, block: u32, words: [usize; 2]) -> Result<Bench, String> {
-        // The target stands in the text. Tests of whole warps ask for the same text again and again.
+        // The text determines the target. Tests of whole warps compile the same text again and
+        // again.
         if let Some(cubin) = LAST.with_borrow(|last| (last.0 == source).then(|| last.1.clone())) {
             return Ok(Bench { cubin, block, words });
         }
@@ -173,7 +175,7 @@ impl Bench {
         Ok(Bench { cubin, block, words })
     }
 
-    /// The instructions of the kernel and of what it calls.
+    /// The instructions of the kernel and of its callees.
     pub fn words_of_code(&self) -> Vec<u8> {
         let file = object::File::parse(&*self.cubin).expect("a cubin of ours");
         let code = file.sections().filter(|s| {
@@ -184,7 +186,7 @@ impl Bench {
         code.flat_map(|s| s.data().map(<[u8]>::to_vec).unwrap_or_default()).collect()
     }
 
-    /// Runs over lanes; their number is a multiple of the block's.
+    /// Runs over lanes, whose number must be a multiple of the block size.
     pub fn run(&self, lanes: &[Vec<u64>], memory: &[u8], seed: u64) -> Result<(Vec<Vec<u64>>, Vec<u8>), String> {
         let count = lanes.len();
         let bytes: Vec<u8> = lanes.iter().flatten().flat_map(|w| w.to_le_bytes()).collect();

@@ -1,7 +1,8 @@
-//! Barriers, and helpers that end in a trap.
+//! Tests of barrier helpers, and of helpers that end in a trap.
 //!
-//! Input: a helper. Output: whether threads wait for each other as they should (what one writes before, another reads after; the machine
-//! reports races and deadlocks besides), whether reductions are right; whether exactly the wrong accesses trap.
+//! For barriers it checks that threads wait for each other (one writes before, another reads after;
+//! the simulator also reports races and deadlocks) and that reductions are right; for traps, that
+//! exactly the invalid accesses trap.
 
 use super::harness::{Bench, Random, call, head, kernel, loads, registers, stores};
 use sassafras::tables::helpers::Helper;
@@ -9,7 +10,8 @@ use sassafras::tables::helpers::Helper;
 /// Threads of the block: four warps.
 const THREADS: u64 = 128;
 
-/// What a thread does at the barrier: stays away (but is there, at another barrier), calls the helper, or waits by the PTX instruction.
+/// What a thread does at the barrier: stays away (waiting at another barrier), calls the helper, or
+/// uses the PTX instruction.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Away,
@@ -25,10 +27,13 @@ pub fn barrier(helper: &'static Helper, target: &str, r: &mut Random) -> Option<
     Some(met(helper, target, rest, id, r).map_err(|e| format!("{} {target}: {e}", helper.name)))
 }
 
-/// The kernel. A thread is given, before what the helper takes: its part, the thread whose word it reads, the barrier and how many meet there.
+/// The kernel. Before the helper's own inputs, a thread gets its role, the thread whose word it
+/// reads, the barrier, and the number of participants.
 ///
-/// Every thread writes its square; who called or waited reads that of its partner. Odd and even threads call in different places. All meet at the
-/// next barrier in the end: there stand the threads that stayed away, which so are neither gone nor at the helper's barrier.
+/// Every thread writes its square; a thread that called or waited reads that of its partner. Odd
+/// and even threads call from different places. All threads meet at the next barrier in the end,
+/// where the threads that stayed away wait, so that they have neither exited nor arrived at the
+/// helper's barrier.
 fn meeting(helper: &'static Helper, target: &str) -> (String, [usize; 2]) {
     let (declarations, called) = call(helper);
     let own = ["part", "there", "number", "meet"].map(|n| ("b32", n.to_string()));
@@ -55,7 +60,8 @@ fn meeting(helper: &'static Helper, target: &str) -> (String, [usize; 2]) {
 fn met(helper: &'static Helper, target: &str, rest: &str, id: u64, r: &mut Random) -> Result<(), String> {
     let has = |name: &str| helper.params.iter().any(|s| s.name == name);
     let arrive = rest.starts_with("arrive");
-    // Some of the warps where the helper is given a count, else all of them; who only arrives needs another warp that waits.
+    // Some of the warps if the helper takes a count, otherwise all; a thread that only arrives
+    // needs another warp that waits.
     let least = 1 + u64::from(arrive);
     let mut warps: Vec<u64> = (0..THREADS / 32).collect();
     let stay = if has("cnt") { least + r.below(THREADS / 32 - least + 1) } else { THREADS / 32 };
@@ -106,7 +112,7 @@ fn met(helper: &'static Helper, target: &str, rest: &str, id: u64, r: &mut Rando
     Ok(())
 }
 
-/// `__cuda_sm70_warpsync`: lanes of a mask exchange words over shared memory.
+/// `__cuda_sm70_warpsync`: the lanes of a mask exchange words through shared memory.
 pub fn warpsync(helper: &'static Helper, target: &str, r: &mut Random) -> Option<Result<(), String>> {
     if helper.name != "__cuda_sm70_warpsync" {
         return None;
@@ -123,7 +129,7 @@ pub fn warpsync(helper: &'static Helper, target: &str, r: &mut Random) -> Option
     let text = head(helper, target) + ".shared .align 4 .b32 tile[32];\n" + &kernel(&declarations, &body);
     let run = |r: &mut Random| -> Result<(), String> {
         let bench = Bench::text(&text, target, 32, [1, 1])?;
-        // Whole pairs, for they read each other's.
+        // Whole pairs, because they read each other's words.
         let pairs = r.next() as u16;
         let mask = (0..32).fold(0u64, |m, l| m | u64::from(pairs >> (l / 2) & 1) << l);
         let (got, _) = bench.run(&vec![vec![mask]; 32], &[0; 8], r.next())?;
@@ -138,7 +144,7 @@ pub fn warpsync(helper: &'static Helper, target: &str, r: &mut Random) -> Option
     Some(run(r).map_err(|e| format!("{} {target}: {e}", helper.name)))
 }
 
-/// Traps of guards, and checks of accesses.
+/// Traps of guards, and access checks.
 pub fn trap(helper: &'static Helper, target: &str, r: &mut Random) -> Option<Result<(), String>> {
     let name = helper.name;
     let guard = name.contains("_guardrail_trap_");
@@ -154,7 +160,7 @@ pub fn trap(helper: &'static Helper, target: &str, r: &mut Random) -> Option<Res
             let first = r.next() & 0x7fff_ffff_fff0;
             let length = 16 * (1 + r.below(4));
             let wrong = guard || r.below(2) == 0 && check.is_some_and(|c| c != "malloc" && c != "readmetadata");
-            // One lane's access is just outside, or not aligned; the others are right.
+            // One lane's access is just out of bounds, or misaligned; the others are valid.
             let lanes: Vec<Vec<u64>> = (0..32)
                 .map(|lane| {
                     let place = first + size * r.below(length / size);

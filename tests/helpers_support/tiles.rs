@@ -1,20 +1,22 @@
-//! Warp matrices by way of memory: a whole product, of which one step is the helper's and the others are PTX instructions.
+//! Tests of `wmma` and `ldmatrix` helpers: a whole matrix multiplication through memory, of which
+//! the helper does one step and PTX instructions the others.
 //!
-//! Input: a helper of wmma. Output: whether the product of two random matrices, stored, is the exact one. Of addresses: whether the element there
-//! is the first of the lane's fragment. Of ldmatrix: whether the words are those of the rows.
+//! For `wmma`, the stored result for random matrices must be exact; for address helpers, the
+//! element at the address must be the first of the lane's fragment; for `ldmatrix`, the words must
+//! be those of the rows.
 
 use super::fragments::f16;
 use super::harness::{Bench, MEMORY, Random, call, copy, head, kernel, loads, registers, stores};
 use sassafras::sim::ops::format::{Exact, F16, F64, Round};
 use sassafras::tables::helpers::Helper;
 
-/// What a name says.
+/// The parts of a helper's name.
 struct Tile {
     shape: &'static str,
     m: usize,
     n: usize,
     k: usize,
-    /// Of factors and of summands: PTX type and bits.
+    /// PTX type and bits of the A and B operands, and of the accumulator.
     factor: (&'static str, usize),
     summand: (&'static str, usize),
     result: (&'static str, usize),
@@ -77,7 +79,7 @@ fn shape_place(m: usize) -> usize {
     }
 }
 
-/// Which step of a product a helper is, with its layouts.
+/// The step that a helper does, with its layouts.
 #[derive(PartialEq)]
 enum Step {
     Load(char),
@@ -99,7 +101,7 @@ fn encode(ty: &str, x: i64) -> u64 {
     }
 }
 
-/// Places of the matrices in the memory, in bytes.
+/// Byte offsets of the matrices in the memory.
 const A: usize = 0;
 const B: usize = 2048;
 const C: usize = 4096;
@@ -121,9 +123,10 @@ fn get(memory: &[u8], at: usize, index: usize, bits: usize) -> u64 {
     })
 }
 
-/// A sum as an f16: exact products, added in the order of k and rounded behind each step of so many, as an instruction of the tensor unit does that
-/// covers a part of k (8 on the oldest target, all of it on the others; where the summand is an f32, once in the end). `finite`: what is
-/// infinite is the largest number of its sign.
+/// A sum as f16: exact products, added in the order of k and rounded after each step of `each`
+/// elements, as a tensor-core instruction that covers a part of k does (8 on the oldest target, all
+/// of it on the others; with an f32 accumulator, once at the end). `finite`: infinities saturate to
+/// the largest number of their sign.
 fn half_sum(c: i64, terms: &[i64], each: usize, finite: bool) -> u64 {
     let half = |sum: f64| F64.convert(sum.to_bits(), F16, Round::Nearest);
     let sum = terms.chunks(each).fold(c as f64, |sum, part| {
@@ -132,7 +135,8 @@ fn half_sum(c: i64, terms: &[i64], each: usize, finite: bool) -> u64 {
     half(if finite { sum.clamp(-65504.0, 65504.0) } else { sum })
 }
 
-/// One step of a sum in f64: integers, their product added and the sum rounded once. A sum of 0 is -0 where it is rounded down, unless both were +0.
+/// One step of a sum in f64: integer products, added and rounded once. A zero sum is -0 when
+/// rounding down, unless both terms were +0.
 fn fused(sum: f64, a: i64, b: i64, round: Round) -> f64 {
     let (product, neg) = (i128::from(a) * i128::from(b), (a < 0) != (b < 0));
     let exact = sum as i128 + product;
@@ -145,7 +149,7 @@ fn fused(sum: f64, a: i64, b: i64, round: Round) -> f64 {
     f64::from_bits(F64.pack(exact, round))
 }
 
-/// One product with the helper in it; `None` for a helper that is no step of one.
+/// One multiplication that uses the helper; `None` for other helpers.
 pub fn product(helper: &'static Helper, target: &str, r: &mut Random) -> Option<Result<(), String>> {
     let name = helper.name;
     let mut tile = tile(name)?;
@@ -231,7 +235,7 @@ fn run(
         body += "mov.u64 place_of_tile, tile;\n";
     }
     let space = if shared { ".shared" } else { "" };
-    // The helper's pointer, its leading dimension and its other parameters.
+    // The helper's pointer, leading dimension and other parameters.
     let given = |i: usize| {
         let at = if desc {
             format!("add.u64 ptr, {base}, {};\nmov.b64 desc, 16;\n", fill[i] as i64 - 16)
@@ -308,9 +312,9 @@ fn run(
     }
     text += &kernel(&declare, &body);
     let bench = Bench::text(&text, target, 32, [0, 0])?;
-    // The matrices.
-    // Of floats, integers: small ones, those whose sums are rounded in f16, those whose sums are beyond it. In f32 all are exact.
-    // In f64 the last ones make sums that are rounded at each step.
+    // The matrices. Float matrices hold integers: small ones, ones whose sums round in f16, and
+    // ones whose sums overflow it. In f32 all sums are exact. In f64 the largest ones make sums
+    // that round at each step.
     let reach = [8, 40, if factor.0 == "f64" { 1 << 30 } else { 200 }][r.below(3) as usize];
     let number = |r: &mut Random, most: u64| r.below(2 * most + 1) as i64 - most as i64;
     let of_factor = |r: &mut Random| match factor.0 {
@@ -340,7 +344,7 @@ fn run(
         } else if factor.0 == "f64" {
             number(r, (1 << 53) - 1) << r.below(8)
         } else {
-            // At most 65504 in f16, and 11 bits of it.
+            // At most 65504 in f16, with 11 significant bits.
             number(r, 2047) << r.below(6)
         }
     });
@@ -416,7 +420,7 @@ fn run(
     Ok(())
 }
 
-/// The element at a lane's place is the first of its fragment.
+/// The element at a lane's address is the first of its fragment.
 pub fn place(helper: &'static Helper, target: &str, r: &mut Random) -> Option<Result<(), String>> {
     let name = helper.name;
     if !name.ends_with("update_ptr") || helper.family().convention == 'D' {
@@ -437,7 +441,7 @@ pub fn place(helper: &'static Helper, target: &str, r: &mut Random) -> Option<Re
         "b" => [tile.k, tile.n],
         _ => [tile.m, tile.n],
     };
-    // Leading dimensions beyond the least, too, where the alignment of 16 bytes allows.
+    // Also leading dimensions above the minimum, if the alignment of 16 bytes allows.
     let least = if layout == "row" { cols } else { rows };
     let stride = least + r.below(3) as usize * (128 / ty.1).max(1);
     let (declarations, called) = call(helper);
@@ -470,7 +474,7 @@ pub fn place(helper: &'static Helper, target: &str, r: &mut Random) -> Option<Re
     let run = || -> Result<(), String> {
         let bench = Bench::text(&text, target, 32, [0, 2])?;
         let memory: Vec<u8> = (0..MEMORY).map(|_| r.next() as u8).collect();
-        // No NaN of f16 or f32 may lose its payload: only bits are moved.
+        // NaNs of f16 or f32 must keep their payload, because bits are only moved.
         let (lanes, _) = bench.run(&vec![Vec::new(); 32], &memory, r.next())?;
         let mask = if ty.1 >= 64 { u64::MAX } else { (1u64 << ty.1.min(32)) - 1 };
         for (lane, got) in lanes.iter().enumerate() {

@@ -1,7 +1,8 @@
-//! References of helpers whose lanes work together: votes, shuffles, reductions, products of fragments.
+//! References of warp-wide helpers: votes, shuffles, reductions, matrix multiplications.
 //!
-//! Input: a helper's name and what the 32 lanes of a warp are given. Output: what each of them must get; none for a lane that takes no part.
-//! Source: PTX ISA 9.0, 9.7.13 for the warp, 9.7.14.5 and 9.7.14.6 for which element of a matrix which lane has.
+//! For a helper's name and the inputs of the 32 lanes of a warp, it gives the expected result of
+//! each lane; `None` for a lane that does not participate. Source: PTX ISA 9.0, 9.7.13 for the
+//! warp, 9.7.14.5 and 9.7.14.6 for fragment layouts.
 
 use super::harness::Random;
 
@@ -59,7 +60,7 @@ fn float(r: &mut Random) -> u64 {
     }
 }
 
-/// What each lane gets.
+/// The expected result of each lane.
 pub fn reference(name: &str, lanes: &Lanes) -> Option<Vec<Option<Vec<u64>>>> {
     let name = name.strip_prefix("__cuda_")?;
     if let Some(rest) = name.strip_prefix("reduxsync_") {
@@ -98,7 +99,7 @@ pub fn reference(name: &str, lanes: &Lanes) -> Option<Vec<Option<Vec<u64>>>> {
     if let Some(rest) = rest.and_then(|r| r.strip_prefix("shflsync_")) {
         return Some(per_mask(lanes, 3, |lane, within| {
             let (source, inside) = shuffled(rest, lane, lanes[lane][1], lanes[lane][2]);
-            // What a lane outside the mask holds is not for the others.
+            // The value of a lane outside the mask is ignored.
             if inside && !within.contains(&source) {
                 return vec![u64::MAX];
             }
@@ -142,7 +143,7 @@ fn reduced(what: &str, list: &[u32]) -> u32 {
             if list.iter().all(nan) || what.contains("_NaN") && list.iter().any(nan) {
                 return 0x7fff_ffff;
             }
-            // In the order of these integers +0 is above -0.
+            // In the order of these integers +0 is greater than -0.
             let key = |x: &u32| if x >> 31 == 1 { !x } else { x | 1 << 31 };
             let numbers = list.into_iter().filter(|x| !nan(x));
             if what.starts_with("f32_max") { numbers.max_by_key(key) } else { numbers.min_by_key(key) }.unwrap_or(0)
@@ -150,7 +151,7 @@ fn reduced(what: &str, list: &[u32]) -> u32 {
     }
 }
 
-/// The lane that a shuffle reads, and whether it is in range.
+/// The source lane of a shuffle, and whether it is in range.
 fn shuffled(mode: &str, lane: usize, b: u64, c: u64) -> (usize, bool) {
     let (lane, b, clamp, segment) = (lane as i64, (b & 31) as i64, (c & 31) as i64, (c >> 8 & 31) as i64);
     let most = lane & segment | clamp & !segment;

@@ -1,45 +1,47 @@
-//! The forms, and the kernel that each becomes.
+//! The forms of `tests/cases/lowering/forms.txt`, and the kernel of each.
 //!
-//! Input: `tests/cases/lowering/forms.txt`. Output: modules. Invariant: a kernel of a form loads its inputs from the row of its thread,
-//! executes the form, and stores what the form named as results, its scratch, shared and local memory into the same row.
+//! A kernel loads its inputs from its thread's row, executes the form, and stores its results and
+//! its scratch, shared and local memory into the same row.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Threads of a block.
 pub const THREADS: usize = 32;
-/// Bytes of global memory per thread: inputs up to 160, results behind them.
+/// Bytes of global memory per thread: inputs up to 160, then results.
 pub const STRIDE: usize = 448;
-/// Where the results begin.
+/// Offset of the results.
 pub const RESULTS: usize = 160;
 
-/// How a note begins on a form whose result the ISA leaves open to the incumbent, or where we follow it against the ISA.
-const INCUMBENT_ONLY: &str = "incumbent only";
-/// How it begins where the incumbent computes something else than the ISA says.
-const INCUMBENT_WRONG: &str = "incumbent wrong";
+/// Prefix of a note on a form whose result the ISA leaves open, or where we follow ptxas against
+/// the ISA.
+const PTXAS_ONLY: &str = "ptxas only";
+/// Prefix of a note on a form where ptxas violates the ISA.
+const PTXAS_WRONG: &str = "ptxas wrong";
 
-/// What forms can call: four f32, in the other order.
+/// A function that forms can call: returns four f32 in reverse order.
 pub const FUNCTION: &str = ".func (.param .align 16 .b8 fr[16]) fv (.param .align 16 .b8 fa[16]) {\n.reg .f32 f<5>;\n\
     ld.param.v4.f32 {f1,f2,f3,f4},[fa];\nst.param.v4.f32 [fr],{f4,f3,f2,f1};\nret;\n}\n";
 
 /// A line of forms.txt.
 pub struct Form {
     pub text: String,
-    /// Has results that can be compared with the incumbent's.
+    /// Whether its results can be compared with ptxas's.
     pub compared: bool,
-    /// Compared with the interpreter, too.
+    /// Whether it is also compared with the interpreter.
     pub interpreted: bool,
-    /// Compared with the interpreter; what the incumbent has instead is listed.
-    pub incumbent_wrong: bool,
-    /// The targets that have it: `[80] FORM` is of sm_80 and later, `[80-89] FORM` of these only.
+    /// Compared with the interpreter; the differing result of ptxas is listed.
+    pub ptxas_wrong: bool,
+    /// The targets that have it: `[80] FORM` from sm_80 on, `[80-89] FORM` only these.
     from: u32,
     to: u32,
-    /// `[100a] FORM`: of the targets that are alone in having it; `[100-100a] FORM` of one of them.
+    /// `[100a] FORM`: only architecture-specific targets, from this one on; `[100-100a] FORM`: only
+    /// this one.
     own: bool,
 }
 
 impl Form {
-    /// Whether the form is of a target.
+    /// Whether a target has the form.
     pub fn on(&self, target: &str) -> bool {
         let number = target.trim_start_matches("sm_");
         let (number, own) = number.strip_suffix('a').map_or((number, false), |number| (number, true));
@@ -47,7 +49,7 @@ impl Form {
     }
 }
 
-/// Where forms and lists lie.
+/// Folder of the forms and lists.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/lowering")
 }
@@ -61,12 +63,12 @@ pub fn forms() -> Vec<Form> {
         let (from, to) = from.split_once('-').unwrap_or((from, "999"));
         let own = from.ends_with('a') || to.ends_with('a');
         let (from, to) = (from.trim_end_matches('a'), to.trim_end_matches('a'));
-        let incumbent_wrong = note.starts_with(INCUMBENT_WRONG);
+        let ptxas_wrong = note.starts_with(PTXAS_WRONG);
         Form {
             text: text.to_string(),
-            compared: note.is_empty() || note.starts_with(INCUMBENT_ONLY) || incumbent_wrong,
-            interpreted: note.is_empty() || incumbent_wrong,
-            incumbent_wrong,
+            compared: note.is_empty() || note.starts_with(PTXAS_ONLY) || ptxas_wrong,
+            interpreted: note.is_empty() || ptxas_wrong,
+            ptxas_wrong,
             from: from.parse().unwrap(),
             to: to.parse().unwrap(),
             own,
@@ -82,7 +84,7 @@ fn stores(form: &str) -> String {
     let names: BTreeSet<&str> = form.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     let mut out = String::new();
     for (kind, first, width, ty) in KINDS {
-        // Register 1 may be a result, too; behind the others.
+        // Register 1 may be a result, too; it is stored after the others.
         for (place, number) in [4, 5, 6, 7, 1].into_iter().enumerate() {
             let name = format!("{kind}{number}");
             if names.contains(name.as_str()) && place < 4 || number == 1 && form.contains(&format!("{name},")) {

@@ -1,10 +1,11 @@
-//! Inputs of the forms: numbers on edges, and random ones.
+//! Inputs of the forms: edge values and random values.
 //!
-//! Output: one row of bytes per thread, as the kernels of `oracle_lowering.rs` load them: three words at 0, longs at 16, f32 at 40,
-//! f64 at 56, halves at 80, pairs of halves at 88, single halves at 100, scratch at 128. Invariant: the first block has numbers on edges, the
-//! others random ones; the same numbers in every run.
+//! Each thread has one row of bytes, as the kernels of `oracle_lowering.rs` load them: three 32-bit
+//! words at 0, 64-bit words at 16, f32 at 40, f64 at 56, f16 at 80, pairs of f16 at 88, single f16
+//! at 100, scratch at 128. The first block has edge values, the others random ones; the values are
+//! the same in every run.
 
-/// Numbers on edges or random ones, from a fixed sequence.
+/// Edge values or random ones, from a fixed sequence.
 struct Edges {
     state: u64,
     random: bool,
@@ -16,7 +17,7 @@ impl Edges {
         let x = self.state ^ self.state >> 33;
         x.wrapping_mul(0xff51afd7ed558ccd) ^ x >> 29
     }
-    /// One of the list, or a random one with fewer bits.
+    /// An element of the list, or a random value with fewer bits.
     fn of(&mut self, list: &[u64]) -> u64 {
         if self.random {
             let (random, shift) = (self.next(), self.next());
@@ -31,7 +32,7 @@ impl Edges {
             0xffffffff,
         ]) & 0xffff_ffff
     }
-    /// Among random numbers half: a float of so many bits with an exponent near that of 1.
+    /// Half of the random values: a float of this many bits with an exponent near that of 1.
     fn near_one(&mut self, mantissa: u32, exponent: u32) -> Option<u64> {
         if !self.random || self.next().is_multiple_of(2) {
             return None;
@@ -52,7 +53,7 @@ impl Edges {
         ];
         self.of(&list) & 0xffff_ffff
     }
-    /// Numbers of 16 bits: edges of f16 and of bf16.
+    /// 16-bit values: edges of f16 and of bf16.
     fn half(&mut self) -> u64 {
         if let Some(bits) = self.near_one(10, 5) {
             return bits;
@@ -122,7 +123,7 @@ fn block(number: u64, threads: usize, stride: usize) -> Vec<u8> {
     bytes
 }
 
-/// The rows of so many blocks.
+/// The rows of this many blocks.
 pub fn inputs(blocks: usize, threads: usize, stride: usize) -> Vec<u8> {
     (0..blocks as u64).flat_map(|number| block(number, threads, stride)).collect()
 }

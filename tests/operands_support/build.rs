@@ -1,11 +1,11 @@
-//! Functions of one instruction.
+//! Builds functions of one instruction.
 
 use sassafras::ori::{File, Function, InstId, Operand};
 use sassafras::sass::{self, Arg, ArgKind};
 use sassafras::tables::ori::{Absent, Class, Direction, Width};
 use sassafras::tables::{Op, Prop, Role, Target};
 
-/// What stands in a source.
+/// The kind of a source operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
     Reg,
@@ -25,7 +25,7 @@ impl Put {
 
 const PUTS: [Put; 7] = [Put::Reg, Put::Uniform, Put::Const, Put::Zero, Put::Small, Put::Large, Put::Float];
 
-/// Every combination for so many sources.
+/// Every combination for this many sources.
 pub fn kinds(count: usize) -> Vec<Vec<Put>> {
     let mut all = vec![Vec::new()];
     for _ in 0..count {
@@ -34,7 +34,7 @@ pub fn kinds(count: usize) -> Vec<Vec<Put>> {
     all
 }
 
-/// The sources of general registers, with their widths in words.
+/// The sources in general registers, with their widths in words.
 pub fn sources(op: Op) -> Vec<(Role, usize)> {
     let used = op.info().roles.iter().filter(|r| r.direction == Direction::Use && r.class == Class::Reg);
     used.map(|r| (r.role, if let Width::Words(words) = r.width { usize::from(words) } else { 1 })).collect()
@@ -60,7 +60,8 @@ pub fn source(function: &mut Function, put: Put, words: usize, at: usize) -> Ope
     }
 }
 
-/// An instruction with these sources, in no block yet; what else the opcode needs is a register, PT, or zero.
+/// An instruction with these sources, not yet in a block; its other required operands are
+/// registers, PT, or zero.
 pub fn instruction(function: &mut Function, op: Op, sources: &[(Role, Operand)]) -> InstId {
     let inst = function.make(op);
     for role in op.info().roles.iter().filter(|role| role.absent == Absent::Required) {
@@ -79,7 +80,7 @@ pub fn instruction(function: &mut Function, op: Op, sources: &[(Role, Operand)])
     inst
 }
 
-/// A function of one instruction with these sources, and an end.
+/// A function of one instruction with these sources, and an exit.
 pub fn line(target: &'static Target, op: Op, roles: &[(Role, usize)], puts: &[Put]) -> (Function, InstId) {
     let mut function = Function::new("k", target);
     let block = function.new_block();
@@ -96,7 +97,7 @@ pub fn line(target: &'static Target, op: Op, roles: &[(Role, usize)], puts: &[Pu
     (function, inst)
 }
 
-/// The instruction of a word, as Ori has it; `None` where it has operands that Ori has not.
+/// Converts a decoded word to Ori; `None` if Ori cannot express its operands.
 pub fn of_word(target: &'static Target, word: u128) -> Option<(Function, InstId)> {
     let machine = sass::decode(target, word).ok()?;
     let mut function = Function::new("k", target);
@@ -141,14 +142,14 @@ fn operand(function: &mut Function, arg: Arg, words: usize) -> Option<Operand> {
     Some(if arg.not { signed.inverted() } else { signed })
 }
 
-/// Whether a field of one word holds an integer of two.
+/// Whether a one-word field holds a two-word integer.
 pub fn has_wide_integer(function: &Function, inst: InstId) -> bool {
     let op = function.insts[inst].op;
     let mut wide = op.info().roles.iter().zip(function.args(inst)).filter(|(role, _)| role.width == Width::Words(2));
     !op.has(Prop::Fp64Pipe) && wide.any(|(_, operand)| function.imm_value(*operand).is_some())
 }
 
-/// Runs the phase that legalizes operands.
+/// Runs the operand legalization phase.
 pub fn legalized(function: &mut Function) {
     let asked = sassafras::legal::Legalization::default();
     let mut cx = sassafras::analysis::PassCx::new(function, sassafras::pass::ENCODER);

@@ -1,7 +1,10 @@
-//! Instructions with operands of every kind beside the same with all of them in registers, on the machine.
+//! Compares instructions that have operands of every kind with the same instructions on registers
+//! only, on the simulator.
 //!
-//! A kernel has a marker (BREV) for each result. In the phase that legalizes operands a backend around the target's own puts an instruction in the place of
-//! each marker, by turns with registers alone and with the operands as they are drawn, and lets the target's backend go on. Both results must be the same.
+//! A kernel has a marker (BREV) for each result. In the operand legalization phase, a wrapper
+//! around the target's backend replaces each marker by an instruction, alternating between
+//! registers only and the chosen operands, and then calls the target's backend. Both results must
+//! be equal.
 
 use super::build::{Put, instruction, kinds, registers, sources};
 use super::opcodes;
@@ -15,10 +18,10 @@ use sassafras::sim::run::{Shape, run};
 use sassafras::tables::{Feature, Mod, Op, Prop, Role, Target, value};
 use std::sync::Arc;
 
-/// Instructions of an opcode, at most.
+/// Largest number of instructions per opcode.
 const MOST: usize = 40;
 
-/// One instruction: its sources with their values, their signs, and what chooses its modifiers.
+/// One instruction: its sources with values and signs, and the choice of its modifiers.
 #[derive(Clone, Debug)]
 struct Case {
     op: Op,
@@ -28,7 +31,7 @@ struct Case {
     choice: u64,
 }
 
-/// Values of the parameters that constants and uniform registers are: of 64 bits, then of 32.
+/// Values of the parameters behind constants and uniform registers: 64-bit ones, then 32-bit ones.
 const WIDE: [u64; 3] = [0x4008_0000_0000_0000, 0xc014_0000_0000_0001, 0x3fe0_1234_5678_9abc];
 const NARROW: [u32; 3] = [0x4049_0fdb, 0xfff0_1234, 0x0000_0007];
 
@@ -58,7 +61,7 @@ fn cases(target: &'static Target) -> Vec<Case> {
     cases
 }
 
-/// Puts the instructions in the places of the markers.
+/// Replaces the markers by the instructions.
 #[derive(Debug)]
 struct Inserts(Vec<Case>);
 
@@ -100,7 +103,7 @@ fn in_registers(function: &mut Function, block: Block, value: u64, words: usize)
     whole
 }
 
-/// The parameter that constants in this place read.
+/// The parameter that a constant at this position reads.
 fn parameter(function: &Function, words: usize, at: usize) -> Operand {
     let base = function.target.info().unwrap().param_base as usize;
     Operand::constant(0, (base + if words == 1 { 32 + 4 * at } else { 8 + 8 * at }) as u16)
@@ -125,7 +128,8 @@ fn drawn(function: &mut Function, block: Block, case: &Case, at: usize, words: u
     }
 }
 
-/// Writes one instruction, and its result to `d`; nothing but a zero where even registers alone are not encoded.
+/// Emits one instruction with its result in `d`; a zero if it is not encodable even on registers
+/// only.
 fn write(function: &mut Function, block: Block, case: &Case, plain: bool, d: Operand) {
     let roles = sources(case.op);
     let regs: Vec<Operand> = roles
@@ -196,7 +200,8 @@ fn modify(function: &mut Function, inst: InstId, case: &Case) {
     }
 }
 
-/// The result as one word: a predicate as 0 or 1, both words of a pair mixed, or a word with its carry.
+/// The result as one word: a predicate as 0 or 1, both words of a pair combined, or a word combined
+/// with its carry.
 fn result(function: &mut Function, block: Block, inst: InstId, d: Operand) {
     let (made, pu) = (function.arg(inst, Role::D), function.arg(inst, Role::Pu));
     if let Some(vector) = made.as_vector() {
@@ -222,7 +227,7 @@ fn result(function: &mut Function, block: Block, inst: InstId, d: Operand) {
     }
 }
 
-/// A kernel with so many markers, each with a store of its result.
+/// A kernel with this many markers, each with a store of its result.
 fn kernel(markers: usize) -> String {
     let mut text = ".version 9.0\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 o, .param .u64 d0, .param .u64 d1, .param .u64 d2, \
                     .param .u32 c0, .param .u32 c1, .param .u32 c2) {\n.reg .b64 %o; .reg .b32 %x, %r;\nld.param.u64 %o, [o]; mov.u32 %x, %tid.x;\n"

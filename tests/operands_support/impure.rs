@@ -1,7 +1,9 @@
-//! Opcodes that are no functions of their sources: stores, atomic operations, barriers, shuffles, products of matrices.
+//! Opcodes that are not functions of their sources: stores, atomics, barriers, shuffles, matrix
+//! multiplications.
 //!
-//! Input: a word of every form, drawn at random, with operands of every kind in the places of its general registers. Output: what the legalizer wrote
-//! in front of it, beside the fewest moves that any choice of operands needs.
+//! The input is a random word of every form, with operands of every kind in place of its general
+//! registers. The number of instructions that the legalizer inserts must equal the smallest number
+//! that any choice of operands needs.
 
 use super::build::{Put, has_wide_integer, kinds, legalized, of_word, registers, source};
 use super::words::{Random, random_word};
@@ -13,20 +15,21 @@ use sassafras::tables::ori::{Class, Direction, Width};
 use sassafras::tables::{Op, Prop, Target, backend};
 use std::collections::BTreeMap;
 
-/// Combinations of operands of a form, at most.
+/// Largest number of operand combinations per form.
 const MOST: usize = 60;
 
-/// What became of the forms of a target.
+/// The results for the forms of a target.
 #[derive(Default)]
 pub struct Tried {
-    /// Instructions by their opcode.
+    /// Number of instructions by opcode.
     pub of: BTreeMap<&'static str, usize>,
     pub moves: usize,
-    /// Opcodes, each with what was wrong.
+    /// Opcodes with their errors.
     pub wrong: Vec<(&'static str, String)>,
 }
 
-/// An instruction of a form, and the places, widths and roles' widths of its sources in general registers.
+/// An instruction of a form, and the positions, widths and role widths of its sources in general
+/// registers.
 struct Line {
     function: Function,
     inst: InstId,
@@ -48,7 +51,7 @@ impl Line {
         Some(Line { function, inst, sources })
     }
 
-    /// The same with other sources; those in `moved` are in registers.
+    /// The instruction with other sources; those in `moved` are in registers.
     fn with(&self, puts: &[Put], moved: u32) -> Function {
         let mut function = self.function.clone();
         for (i, ((at, words, _), put)) in self.sources.iter().zip(puts).enumerate() {
@@ -74,20 +77,21 @@ impl Line {
     }
 }
 
-/// Opcodes that the backend legalizes and that are not tried elsewhere.
+/// Opcodes that the backend legalizes and that are not tested elsewhere.
 fn is_tried(op: Op, target: &'static Target) -> bool {
     let inner = Inner(backend(target.name).unwrap(), &is_legal);
     let taken = op.recipe().hook.is_none_or(|hook| inner.takes_operands_of(hook));
     taken && ![Prop::Pure, Prop::Pseudo, Prop::Bookkeeping].into_iter().any(|prop| op.has(prop))
 }
 
-/// Tries the forms of a target.
+/// Tests the forms of a target.
 pub fn forms_of(target: &'static Target) -> Tried {
     let mut random = Random::new(u64::from(target.column) + 21);
     let mut tried = Tried::default();
     for form in FORMS.iter().filter(|form| form.is_on(target) && !form.alias && is_tried(form.op, target)) {
         let Some(line) = Line::of(form, target, &mut random) else { continue };
-        // Parts of matrices are only in registers or zero, and what a texture is asked for has as many registers as its modifiers say.
+        // Matrix fragments are only in registers or zero, and the register count of a texture
+        // operand follows from its modifiers.
         let product = form.op.has(Prop::Convergent);
         let fits = |put: &Put| *put == Put::Reg || *put == Put::Zero && product;
         let holds = |puts: &[Put]| {

@@ -1,4 +1,4 @@
-//! The engines that run a program: its text, our cubins, those of ptxas.
+//! The engines that run a program: the interpreter, our cubins, those of ptxas.
 
 use sassafras::compile::{Options, compile};
 use sassafras::sim;
@@ -7,13 +7,14 @@ use sassafras::sim::launch::ArgValue;
 use sassafras::sim::report::Report;
 use sassafras::sim::run::{How, Outcome, Shape, run_as};
 
-/// Instructions of the machine after which a program is too long, and of the interpreter, which counts threads.
+/// Instruction limits of a program: on the simulator, and on the interpreter, which counts each
+/// thread.
 const STEPS: u64 = 8_000_000;
 const THREAD_STEPS: u64 = 60_000_000;
 
-/// Why there are no numbers.
+/// Why a run has no values.
 pub enum Failure {
-    /// The program takes too many steps.
+    /// The program exceeds the limit.
     Long,
     Wrong(String),
 }
@@ -41,13 +42,13 @@ fn failure(fault: &Fault) -> Failure {
     }
 }
 
-/// A panic is what is wrong with this program, and the others go on.
+/// A panic counts as a failure of this program, and the others continue.
 fn guarded<T>(run: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(run))
         .unwrap_or_else(|_| Err(Failure::Wrong("panicked".into())))
 }
 
-/// The interpreter's.
+/// Runs the PTX text on the interpreter.
 pub fn interpreted(ptx: &str, threads: u32) -> Numbers {
     guarded(|| {
         let (module, diagnostics) = sim::ptx::parse(ptx.as_bytes());
@@ -59,7 +60,7 @@ pub fn interpreted(ptx: &str, threads: u32) -> Numbers {
     })
 }
 
-/// Our cubin.
+/// Runs our cubin.
 pub fn ours(ptx: &str, target: &str, level: u8) -> Result<Vec<u8>, Failure> {
     guarded(|| {
         let options = Options { opt_level: level, ..Options::new(target) };
@@ -69,7 +70,8 @@ pub fn ours(ptx: &str, target: &str, level: u8) -> Result<Vec<u8>, Failure> {
     })
 }
 
-/// A cubin's numbers on the machine, and what it reports. Where there are hazards the numbers are those without time.
+/// Runs a cubin on the simulator. Returns its values and reports; with hazards, the values are
+/// those of a run without timing.
 pub fn run(cubin: &[u8], threads: u32) -> Result<(Vec<u32>, Vec<Report>), Failure> {
     guarded(|| {
         let (values, outcome) = once(cubin, threads, true)?;

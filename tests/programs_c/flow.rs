@@ -1,7 +1,9 @@
-//! Random C that is little but control flow: branches, loops, switches, jumps into and out of them, early returns, calls.
+//! Random C with mostly control flow: branches, loops, switches, jumps into and out of them, early
+//! returns, calls.
 //!
-//! Input: a seed. Output: functions, and `run(t)` for the number of a thread. Invariant: every program ends, as each
-//! step backwards costs fuel; no operation is undefined; conditions depend on the thread, so that lanes part and meet.
+//! From a seed it makes functions, and `run(t)` for thread number `t`. Every program terminates,
+//! because each backward step uses fuel; no operation has undefined behaviour; conditions depend on
+//! the thread, so that lanes diverge and reconverge.
 
 #[path = "../fuzz/random.rs"]
 mod random;
@@ -9,24 +11,24 @@ mod random;
 use random::Random;
 use std::fmt::Write;
 
-/// Most statements of a function.
+/// Largest number of statements of a function.
 const STATEMENTS: i32 = 60;
 
 struct Function {
     random: Random,
     text: String,
-    /// Statements that may still be written.
+    /// Number of statements that may still be generated.
     left: i32,
-    /// Loops and switches around the place.
+    /// Number of enclosing loops and switches.
     loops: usize,
     breakable: usize,
-    /// Labels of the function, and how many of them stand already.
+    /// Labels of the function, and how many of them are placed already.
     labels: usize,
     placed: usize,
     number: usize,
 }
 
-/// The text of a seed's program.
+/// The program text of a seed.
 pub fn program(seed: u64) -> String {
     let mut random = Random::new(seed);
     let functions = 1 + random.below(3);
@@ -87,7 +89,7 @@ impl Function {
         }
     }
 
-    /// The next label, wherever that is: jumps to it may lead into a loop or a switch.
+    /// Places the next label here: jumps to it may enter a loop or a switch.
     fn label(&mut self) {
         let _ = writeln!(self.text, "L{}: ;", self.placed);
         self.placed += 1;
@@ -136,7 +138,7 @@ impl Function {
         }
     }
 
-    /// A way out of what is around, or to a label; what may go backwards costs fuel.
+    /// Leaves an enclosing construct, or jumps to a label; a possibly backward jump uses fuel.
     fn jump(&mut self, depth: usize) {
         let mut ways = vec![format!("return {};", self.value())];
         if self.breakable > 0 {

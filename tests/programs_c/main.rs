@@ -1,13 +1,17 @@
-//! C of csmith and random control flow through clang: the text, our cubins and those of ptxas compute what the CPU does.
+//! C programs of csmith and random control flow, compiled by clang: the PTX text, our cubins and
+//! those of ptxas compute what the CPU does.
 //!
-//! Input: seeds; each gives a program of each kind (`source.rs`), at a level of clang's. Checked, on a target that the seed
-//! chooses: the interpreter, our cubins of -O0 and -O3 and those of ptxas leave the numbers that the same C prints here,
-//! ours without any report, but for one of a value that was never written where ptxas's cubin has it, too; what the machine reports of ptxas's cubins is counted, as the tables may want more than it
-//! keeps. Printed: how many runs were right, and what was skipped. Tools that are missing are told (`skipped`).
+//! Each seed gives a program of each kind (`source.rs`), at one of clang's levels. On a target that
+//! the seed chooses, the interpreter, our cubins at -O0 and -O3 and those of ptxas must give the
+//! values that the same C program prints on this host. Ours must have no report, except of an
+//! uninitialised value that ptxas's cubin has too; reports about ptxas's cubins are counted,
+//! because the tables may require more than ptxas keeps. The test prints the number of correct runs
+//! and of skipped ones, and the missing tools (`skipped`).
 //!
-//! `SASSAFRAS_C_PROGRAMS=N` tries N seeds at all five levels (a few at one level each without it), from `SASSAFRAS_SEED`;
-//! `SASSAFRAS_KEEP=FOLDER` keeps the PTX of what fails there, `SASSAFRAS_KIND=flow,csmith` and `SASSAFRAS_SM=sm_90`
-//! narrow the run. A long run wants `cargo test --release --test programs_c -- --nocapture`.
+//! `SASSAFRAS_C_PROGRAMS=N` tries N seeds at all five levels (by default a few at one level each)
+//! from `SASSAFRAS_SEED`; `SASSAFRAS_KEEP=FOLDER` keeps the PTX of failures there,
+//! `SASSAFRAS_KIND=flow,csmith` and `SASSAFRAS_SM=sm_90` narrow the run. For a long run use `cargo
+//! test --release --test programs_c -- --nocapture`.
 
 mod engines;
 mod flow;
@@ -26,11 +30,11 @@ use tools::Tools;
 
 const CLANG: [&str; 5] = ["0", "1", "2", "3", "s"];
 const OURS: [u8; 2] = [0, 3];
-/// Seeds of a run without a number, and the first one.
+/// Default number of seeds, and the first one.
 const FEW: usize = 3;
 const FIRST: u64 = 1000;
 
-/// One program at one level of clang's.
+/// One program at one of clang's levels.
 #[derive(Clone, Copy)]
 struct Task {
     kind: Kind,
@@ -38,7 +42,7 @@ struct Task {
     levels: &'static [&'static str],
 }
 
-/// What came of all of them.
+/// The results of all programs.
 #[derive(Default)]
 struct Tally {
     counts: BTreeMap<String, usize>,
@@ -84,7 +88,7 @@ impl Bench {
         self.tally.lock().unwrap().count(what);
     }
 
-    /// A program at its levels.
+    /// Runs a program at its levels.
     fn program(&self, task: Task) {
         let Some(source) = source(self.tools.csmith.as_deref(), task.kind, task.seed) else {
             return self.count("skipped: no source");
@@ -96,7 +100,7 @@ impl Bench {
         };
         for (n, level) in task.levels.iter().enumerate() {
             match self.tools.ptx(task.kind, &source, level, folder.path()) {
-                Err(why) => self.count(format!("skipped: for a card: {}", without_place(&why))),
+                Err(why) => self.count(format!("skipped: for a GPU: {}", without_place(&why))),
                 Ok(ptx) => {
                     let target =
                         self.targets[(task.seed as usize * 7 + n * 5 + task.kind as usize) % self.targets.len()];
@@ -117,7 +121,7 @@ impl Bench {
         self.tally.lock().unwrap().wrong.extend(lines);
     }
 
-    /// What goes wrong with one text on one target.
+    /// The failures of one text on one target.
     fn compare(&self, task: Task, ptx: &str, target: &str, expected: &[u32], folder: &std::path::Path) -> Vec<String> {
         let (threads, mut wrong) = (task.kind.threads(), Vec::new());
         let mut judge = |engine: &str, ran: engines::Numbers| match ran {
@@ -131,7 +135,7 @@ impl Bench {
             let theirs = self.tools.theirs(ptx, target, level, folder).transpose();
             let theirs = theirs.map(|cubin| cubin.map_err(Failure::Wrong).and_then(|c| engines::run(&c, threads)));
             let reported = matches!(&theirs, Some(Ok((_, reports))) if !reports.is_empty());
-            // A value that is never written and that both cubins store is the program's.
+            // An uninitialised value that both cubins store comes from the program.
             let unwritten =
                 theirs.as_ref().is_none_or(|ran| matches!(ran, Ok((_, all)) if all.iter().any(never_written)));
             let ours = engines::ours(ptx, target, level).and_then(|cubin| engines::run(&cubin, threads));
@@ -158,12 +162,12 @@ impl Bench {
     }
 }
 
-/// Whether a report is of a value that nobody has written.
+/// Whether a report is about an uninitialised value.
 fn never_written(report: &Report) -> bool {
     report.fault.kind == sassafras::sim::fault::Kind::Uninitialised
 }
 
-/// The first number that differs.
+/// The first value that differs.
 fn difference(got: &[u32], expected: &[u32]) -> String {
     let all = got.iter().zip(expected).filter(|(a, b)| a != b).count();
     let at = got.iter().zip(expected).position(|(a, b)| a != b).unwrap_or(0);
@@ -175,7 +179,7 @@ fn difference(got: &[u32], expected: &[u32]) -> String {
     )
 }
 
-/// A message without the file and line that it begins with.
+/// A message without its leading file and line.
 fn without_place(text: &str) -> String {
     let from = text.find("error").unwrap_or(0);
     text[from..].chars().take_while(|c| !matches!(c, '@' | '\'')).take(60).collect()

@@ -1,20 +1,22 @@
-//! The C texts of a program: of csmith as it is for one thread, and as a struct for many; of `flow` for both.
+//! The C texts of a program: csmith programs for one thread, or as a struct for many threads;
+//! programs of `flow` for many.
 //!
-//! Input: a seed. Output: a file for the card with a kernel `kern` that stores 32 bits for each thread, and one for this
-//! machine that prints the same in hexadecimal, a line for each thread. Invariant: threads share nothing. The variables of
-//! a csmith program are members of a struct for that, its functions member functions; all but thread 0 begin with other
-//! numbers in its plain integer variables, which csmith's arithmetic and array indices do not depend on.
+//! A seed gives a file for the GPU with a kernel `kern` that stores 32 bits per thread, and a file
+//! for this host that prints the same in hexadecimal, one line per thread. Threads share nothing:
+//! the variables of a csmith program become members of a struct and its functions member functions.
+//! All threads except 0 start with different values in its plain integer variables, on which
+//! csmith's arithmetic and array indices do not depend.
 
 use crate::flow;
 use std::path::Path;
 use std::process::Command;
 
-/// Where a program comes from, and for how many threads.
+/// The origin of a program, and its number of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// csmith's text as it is, in one thread.
+    /// The text of csmith unchanged, in one thread.
     Csmith,
-    /// As a struct in 256 threads.
+    /// As a struct, in 256 threads.
     CsmithThreads,
     /// Branches, loops and jumps that depend on the thread, in 256 threads.
     Flow,
@@ -39,7 +41,7 @@ impl Kind {
         self == Kind::CsmithThreads
     }
 
-    /// The arguments that make a compiler take the text in its language.
+    /// The arguments that select the language.
     pub fn language(self) -> &'static [&'static str] {
         if self.is_cpp() {
             &["-x", "c++", "-std=c++11", "-Wno-c++11-narrowing", "-fno-exceptions", "-fno-rtti"]
@@ -59,7 +61,7 @@ const CARD: &str = "KERNEL void kern(uint32_t *out) { uint32_t t = __nvvm_read_p
 const NATIVE: &str = "#undef main\n#undef printf\nEXTERN int printf(const char *, ...);\n\
     EXTERN int main(void) { for (uint32_t t = 0; t < THREADS; t++) printf(\"%08x\\n\", run(t)); return 0; }\n";
 
-/// The texts of a seed; without csmith there is none of its kinds.
+/// The texts of a seed; `None` for csmith's kinds if it is not installed.
 pub fn source(csmith: Option<&Path>, kind: Kind, seed: u64) -> Option<Source> {
     let program = match kind {
         Kind::Csmith => {
@@ -74,17 +76,17 @@ pub fn source(csmith: Option<&Path>, kind: Kind, seed: u64) -> Option<Source> {
     Some(Source { card: head.clone() + CARD, native: head + NATIVE })
 }
 
-/// Sizes of csmith's programs: the usual ones, and smaller ones that end sooner.
+/// Sizes of csmith's programs: the default, and smaller ones that end sooner.
 const SIZES: [&[&str]; 3] = [
     &[],
     &["--max-funcs", "5", "--max-array-dim", "2", "--max-array-len-per-dim", "5"],
     &["--max-funcs", "3", "--max-block-depth", "4", "--max-block-size", "6", "--max-expr-complexity", "5"],
 ];
 
-/// What csmith makes of a seed. Packed structures are left out: programs take addresses of their fields, and clang lets
-/// pointers be aligned.
+/// The output of csmith for a seed. Packed structures are disabled: programs take addresses of
+/// their fields, and clang assumes that pointers are aligned.
 fn made(csmith: &Path, seed: u64, more: &[&str]) -> Option<String> {
-    // It leaves a file where it runs.
+    // csmith leaves a file in the current directory.
     let folder = tempfile::tempdir().ok()?;
     let mut command = Command::new(csmith);
     command.current_dir(&folder);
@@ -94,7 +96,8 @@ fn made(csmith: &Path, seed: u64, more: &[&str]) -> Option<String> {
     String::from_utf8(output.stdout).ok()
 }
 
-/// A program of C++ as a struct: variables become members, and need no forward declaration.
+/// Turns a program into a C++ struct: variables become members, and forward declarations are
+/// dropped.
 fn structured(text: &str) -> Option<String> {
     let body: String = text
         .lines()
@@ -118,7 +121,7 @@ fn structured(text: &str) -> Option<String> {
     ))
 }
 
-/// The name of a plain integer variable of the file, where a line defines one that may change.
+/// The name of a plain, modifiable integer variable at file level that a line defines.
 fn plain_variable(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("static ")?;
     let rest = rest.strip_prefix("volatile ").unwrap_or(rest);

@@ -1,15 +1,15 @@
-//! The tools that programs go through, and folders for what they read and write.
+//! The tools that programs go through, and their temporary folders.
 
 use crate::source::{Kind, Source};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longest time of a compiler, and of a program on this machine.
+/// Time limits of a compiler, and of a program on this host.
 const COMPILING: Duration = Duration::from_secs(60);
 const RUNNING: Duration = Duration::from_secs(3);
 
-/// What is there.
+/// The tools that are installed.
 pub struct Tools {
     pub clang: PathBuf,
     pub csmith: Option<PathBuf>,
@@ -20,14 +20,14 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The program of a name, where there is one.
+/// The path of a program, if it is installed.
 fn found(name: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
 impl Tools {
-    /// The tools; what is missing is said, and without a clang for PTX there is nothing to do.
+    /// Finds the tools; prints which are missing. `None` without a clang for PTX.
     pub fn find() -> Option<Tools> {
         let told = |what: &str, found: &Option<PathBuf>| {
             if found.is_none() {
@@ -45,7 +45,8 @@ impl Tools {
         Some(Tools { clang: clang?, csmith, ptxas })
     }
 
-    /// The numbers that the program prints on this machine; an error where it cannot be built or takes too long.
+    /// The values that the program prints on this host. Fails if it cannot be built or takes too
+    /// long.
     pub fn native(&self, kind: Kind, source: &Source, folder: &Path) -> Result<Vec<u32>, String> {
         let (text, program) = (folder.join("native.c"), folder.join("native"));
         std::fs::write(&text, &source.native).map_err(|e| e.to_string())?;
@@ -57,7 +58,7 @@ impl Tools {
         numbers.filter(|n| n.len() == kind.threads() as usize).ok_or("it printed something else".into())
     }
 
-    /// The PTX of a level, whose kernel is `kern`.
+    /// The PTX at a level of clang; its kernel is `kern`.
     pub fn ptx(&self, kind: Kind, source: &Source, level: &str, folder: &Path) -> Result<String, String> {
         let (text, ptx) = (folder.join("card.c"), folder.join("card.ptx"));
         std::fs::write(&text, &source.card).map_err(|e| e.to_string())?;
@@ -73,7 +74,7 @@ impl Tools {
         command.args(["-S", &format!("-O{level}")]).arg(text).arg("-o").arg(&ptx);
         finished(&mut command, COMPILING)?;
         let text = std::fs::read_to_string(ptx).map_err(|e| e.to_string())?;
-        // C has no word for a kernel.
+        // C cannot declare a kernel.
         let entry = text.replace(".visible .func kern(", ".visible .entry kern(");
         entry.contains(".entry kern(").then_some(entry).ok_or("it has no kernel".into())
     }
@@ -97,7 +98,7 @@ impl Tools {
     }
 }
 
-/// What a command prints; it must end well, and in time.
+/// The output of a command, which must succeed within the time limit.
 fn finished(command: &mut Command, limit: Duration) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;

@@ -1,6 +1,7 @@
-//! Huge and hostile inputs, made to any size.
+//! Generates huge and hostile inputs of any size.
 //!
-//! Input: the name of a kind and a size. Output: a PTX text of that kind. Invariant: the same name and size give the same text.
+//! For the name of a kind and a size it gives a PTX text; the same name and size give the same
+//! text.
 
 // The newline belongs to the PTX text.
 #![allow(clippy::write_with_newline)]
@@ -10,10 +11,10 @@ use std::io::{Result, Write};
 /// One kind of input.
 pub struct Kind {
     pub name: &'static str,
-    /// Sizes in what the kind counts: of the bench, and of the test.
+    /// Sizes in the unit of the kind: of the bench, and of the test.
     pub full: usize,
     pub reduced: usize,
-    /// Whether it must compile at the reduced size; otherwise it must be refused.
+    /// Whether it must compile at the reduced size; otherwise it must be rejected.
     pub compiles: bool,
     pub write: fn(&mut dyn Write, usize) -> Result<()>,
 }
@@ -21,7 +22,7 @@ pub struct Kind {
 const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
 const MB: usize = 1_000_000;
 
-/// A generator of numbers (xorshift).
+/// A pseudo-random number generator (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -36,7 +37,7 @@ impl Random {
     }
 }
 
-/// Every kind. Those that count bytes have sizes of millions.
+/// Every kind. Those whose unit is bytes have sizes of millions.
 #[rustfmt::skip]
 pub const KINDS: &[Kind] = &[
     // Data.
@@ -110,7 +111,7 @@ fn fill(w: &mut dyn Write, bytes: usize, mut piece: impl FnMut(usize) -> String)
     Ok(())
 }
 
-/// The start of an entry with a buffer at `%rd1` and a number at `%r1`.
+/// The start of an entry with a buffer at `%rd1` and a number in `%r1`.
 fn open_entry(w: &mut dyn Write, registers: usize) -> Result<()> {
     write!(
         w,
@@ -342,7 +343,7 @@ fn functions(w: &mut dyn Write, n: usize) -> Result<()> {
     small_entry(w)
 }
 
-/// A program that a compiler could have written: loads, arithmetic over a hundred registers, stores.
+/// Code as a compiler could have written it: loads, arithmetic on a hundred registers, stores.
 fn instructions(w: &mut dyn Write, n: usize) -> Result<()> {
     open_entry(w, 130)?;
     (2..130).try_for_each(|i| writeln!(w, "add.u32 %r{i}, %r1, {i};"))?;
@@ -486,7 +487,7 @@ fn chain_of_calls(w: &mut dyn Write, n: usize) -> Result<()> {
     close_entry(w)
 }
 
-/// Many variables, each named once by the code.
+/// Many variables, each used once by the code.
 fn shared_symbols(w: &mut dyn Write, n: usize) -> Result<()> {
     w.write_all(HEAD.as_bytes())?;
     (0..n).try_for_each(|i| writeln!(w, ".visible .global .b32 g{i};"))?;
@@ -497,7 +498,7 @@ fn shared_symbols(w: &mut dyn Write, n: usize) -> Result<()> {
     w.write_all(b"ret;\n}\n")
 }
 
-/// Different 64-bit constants.
+/// Distinct 64-bit constants.
 fn constants_in_code(w: &mut dyn Write, n: usize) -> Result<()> {
     open_entry(w, 4)?;
     let mut random = Random(5);

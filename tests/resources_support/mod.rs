@@ -1,4 +1,4 @@
-//! What huge inputs cost the program: one run at a time, with its status, CPU time and memory.
+//! Measures one run of the program on a huge input: status, CPU time and memory.
 
 // The test and the bench use different parts of it.
 #![allow(dead_code)]
@@ -9,11 +9,11 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Bytes that the program may take besides the share of its input, and for each byte of it.
+/// Memory limit of the program: a fixed part, and bytes per byte of input.
 const BASE: u64 = 200_000_000;
 const PER_BYTE: u64 = 20;
 
-/// What one run cost.
+/// The measurements of one run.
 pub struct Cost {
     /// Bytes of the input.
     pub input: u64,
@@ -21,18 +21,18 @@ pub struct Cost {
     pub status: i32,
     /// Seconds of CPU.
     pub cpu: f64,
-    /// Bytes of memory at the most.
+    /// Peak memory in bytes.
     pub memory: u64,
-    /// Bytes of the cubin, where there is one.
+    /// Size of the cubin in bytes, if there is one.
     pub output: Option<u64>,
-    /// What was said.
+    /// The messages.
     pub said: String,
-    /// Files left in the folder besides the input, the cubin and what was said.
+    /// Files left in the folder besides the input, the cubin and the messages.
     pub left: usize,
 }
 
 impl Cost {
-    /// Most memory that this input may take; a build that checks itself after every phase takes more.
+    /// Memory limit for this input; a build that verifies itself after every phase may use more.
     pub fn most_memory(&self) -> u64 {
         let checked = if cfg!(debug_assertions) { 4 } else { 1 };
         checked * (BASE + PER_BYTE * self.input)
@@ -48,8 +48,9 @@ pub fn input(kind: &inputs::Kind, size: usize, folder: &Path) -> PathBuf {
     path
 }
 
-/// Runs the program with these words, whose last is the input's path; `cubin` is where it writes to, if anywhere.
-// It is waited for by the call that tells what it cost.
+/// Runs the program with these words, the last of which is the input's path; `cubin` is the output
+/// path, if any.
+// The call that returns the resource usage waits for the child.
 #[allow(clippy::zombie_processes)]
 pub fn run(program: &Path, words: &[&str], input: &Path, cubin: Option<&Path>, seconds: u64) -> Cost {
     let folder = input.parent().unwrap();
@@ -71,7 +72,8 @@ pub fn run(program: &Path, words: &[&str], input: &Path, cubin: Option<&Path>, s
     }
     let child = command.spawn().unwrap();
     let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
-    // SAFETY: the process is our child, which nobody else waits for, and both pointers are to what the call fills in.
+    // SAFETY: the process is our child, which nobody else waits for, and the call fills in what
+    // both pointers refer to.
     let usage = unsafe {
         assert_eq!(libc::wait4(child.id() as i32, &mut status, 0, usage.as_mut_ptr()), child.id() as i32);
         usage.assume_init()

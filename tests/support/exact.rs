@@ -1,4 +1,4 @@
-//! Random numbers for arithmetic, and exact quotients of them.
+//! Random numbers for arithmetic tests, and exact quotients of them.
 
 use sassafras::sim::ops::format::{Exact, Format};
 
@@ -15,7 +15,8 @@ impl Random {
         self.next() % n
     }
 
-    /// A number of a format: any bits, or with an exponent of a kind, or with a mantissa of a kind.
+    /// A random number of a format: any bits, or with a special exponent, or with a special
+    /// mantissa.
     pub fn number(&mut self, f: Format) -> u64 {
         let (kind, bits) = (self.next() >> 40, self.next() >> (64 - f.bits()));
         let ones = (1 << f.mant) - 1;
@@ -38,7 +39,7 @@ impl Random {
     }
 }
 
-/// a / b as a mantissa with a sticky bit; the caller has excluded all else but numbers.
+/// a / b as a mantissa with a sticky bit; both must be nonzero finite numbers.
 pub fn quotient(a: Exact, b: Exact) -> Exact {
     let shift = 126 - (127 - a.mant.leading_zeros());
     let mant = a.mant << shift;

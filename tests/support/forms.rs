@@ -7,14 +7,20 @@ pub struct Form {
     /// The operation's row in `tables/legality`.
     pub operation: String,
     pub name: String,
-    /// A letter for each target.
+    /// One letter per target.
     pub verdicts: Vec<char>,
     /// Kinds of the registers that it defines, and of those that it reads.
     pub registers: [String; 2],
     pub directives: String,
-    /// Its statements alone.
+    /// Its statements only.
     pub body: String,
     pub kernel: String,
+}
+
+/// The version under which forms for a target are judged.
+pub fn version(target: &str) -> &'static str {
+    let known = sassafras::tables::Target::by_name(target);
+    if known.is_some_and(|t| t.min_ptx > (9, 0)) { "9.4" } else { "9.0" }
 }
 
 pub fn folder() -> PathBuf {
@@ -43,7 +49,7 @@ pub fn forms() -> (Vec<String>, Vec<Form>) {
     (targets, lines.enumerate().map(form).collect())
 }
 
-/// The type in `.reg`, for a kind of register.
+/// The `.reg` type of a kind of register.
 fn register(kind: char) -> &'static str {
     match kind {
         'r' => "b32",
@@ -54,7 +60,7 @@ fn register(kind: char) -> &'static str {
     }
 }
 
-/// A kernel around the statements, in one line: it loads the operands, and stores the results.
+/// A kernel around the statements, in one line, which loads the operands and stores the results.
 pub fn kernel(number: usize, [results, operands]: [&str; 2], directives: &str, body: &str) -> String {
     let mut text = format!(
         ".visible .entry k{number}(.param .u64 pi, .param .u64 po) {directives} {{ .reg .b64 %pi, %po, %tt, %x<20>; .reg .b32 %t0, %w<40>; \

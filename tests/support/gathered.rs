@@ -1,7 +1,8 @@
-//! The incumbent's distinct instruction words, made once and kept in `target/oracle_words`.
+//! The distinct instruction words of ptxas, cached in `target/oracle_words`.
 //!
-//! Input: PTX files and the targets that they are for. Output: by target, words with one control field. A file of words is named by its
-//! source, level and a hash of the PTX text; what ptxas refuses has an empty one.
+//! For PTX files and their targets it returns the words per target, all with one control field. A
+//! cache file is named by the source, the level and a hash of the PTX text; it is empty if ptxas
+//! rejects the source.
 
 use sassafras::tables::Target;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,13 +15,14 @@ const TARGETS: [&str; 18] = [
     "121a",
 ];
 
-/// The control field: stall, yield, scoreboards; the reuse bits above it stay.
+/// The control field: stall, yield, scoreboards; the reuse bits above it are kept.
 const CONTROL: u128 = ((1 << 17) - 1) << 105;
 
-/// What stands in its place: stall 2, no scoreboards, and the bit without which the disassembler does not show reuse.
+/// The replacement: stall 2, no scoreboards, and the bit without which nvdisasm does not show
+/// reuse.
 pub const STANDARD: u128 = 0x000f_e400 << 96 & CONTROL;
 
-/// Where words and texts are kept.
+/// Folder of the cached words and texts.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("target/oracle_words")
 }
@@ -37,7 +39,7 @@ struct Source {
     jobs: Vec<(String, u8)>,
 }
 
-/// Words by target. Without `all` each source goes to one of its targets.
+/// Words by target. Without `all`, each source is compiled for one of its targets.
 pub fn gather(all: bool) -> BTreeMap<String, BTreeSet<u128>> {
     let only = std::env::var("SASSAFRAS_CASE").unwrap_or_default();
     let sms = std::env::var("SASSAFRAS_SM").unwrap_or_default();
@@ -81,7 +83,7 @@ fn corpus(folder: &Path) -> Vec<Source> {
     let Ok(manifest) = std::fs::read_to_string(folder.join("manifest.json")) else { return Vec::new() };
     let manifest: BTreeMap<String, serde_json::Value> = serde_json::from_str(&manifest).expect("a manifest");
     let source = |(name, about): (String, serde_json::Value)| {
-        let targets = about["incumbent"].as_object().expect("targets").keys();
+        let targets = super::manifest::figures(&about).keys();
         let named: Vec<String> = targets.map(|t| t.trim_start_matches("sm_").to_string()).collect();
         let text = std::fs::read(folder.join(&name)).expect("a file of the corpus");
         let own = about["target"].as_str().expect("a target").trim_start_matches("sm_").to_string();
@@ -98,7 +100,8 @@ fn own(text: &[u8]) -> String {
     name.trim_start_matches("sm_").to_string()
 }
 
-/// Targets and levels of a file: those named at -O3, its own at -O0, and all later ones unless it is for one target alone.
+/// Targets and levels of a file: the named ones at -O3, its own at -O0, and all later ones unless
+/// it is architecture-specific.
 fn jobs(own: &str, named: &[String]) -> Vec<(String, u8)> {
     let mut list: BTreeSet<(String, u8)> = named.iter().map(|sm| (sm.clone(), 3)).collect();
     let number = |name: &str| Target::by_name(&format!("sm_{name}")).map_or(0, |t| t.sm);
@@ -115,7 +118,7 @@ fn jobs(own: &str, named: &[String]) -> Vec<(String, u8)> {
     list.into_iter().collect()
 }
 
-/// The distinct words of a source on a target at a level, from the file that keeps them if it is there.
+/// The distinct words of a source on a target at a level, from the cache if present.
 fn compiled(source: &Source, sm: &str, level: u8) -> Vec<u128> {
     let name = format!("{}.O{level}.{:016x}.words", source.name.replace('/', "_"), hash(&source.text));
     let kept = folder().join(format!("sm_{sm}")).join(name);
@@ -131,7 +134,7 @@ fn compiled(source: &Source, sm: &str, level: u8) -> Vec<u128> {
         command.args(extra).args([format!("-arch=sm_{sm}"), format!("-O{level}")]).arg(&ptx).arg("-o").arg(&cubin);
         command.output().expect("ptxas runs").status.success()
     };
-    // What is declared and not defined is for the linker.
+    // Undefined functions are left to the linker.
     let words = if run(&[]) || run(&["-c"]) { distinct(&std::fs::read(&cubin).expect("a cubin")) } else { Vec::new() };
     let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
     std::fs::create_dir_all(kept.parent().expect("a folder")).expect("a folder for the words");
@@ -141,8 +144,8 @@ fn compiled(source: &Source, sm: &str, level: u8) -> Vec<u128> {
     words
 }
 
-/// Words of the code sections of an ELF file, each once, with the standard control field. (Our own reader of cubins is not
-/// asked: what it refuses counts, too.)
+/// The distinct words of the code sections of an ELF file, with the standard control field. (It
+/// does not use our reader of cubins, because files that this rejects count, too.)
 fn distinct(elf: &[u8]) -> Vec<u128> {
     let number =
         |at: usize, bytes: usize| elf[at..at + bytes].iter().rev().fold(0usize, |n, b| n << 8 | usize::from(*b));

@@ -1,20 +1,22 @@
-//! The PTX interpreter as a judge of what a cubin computed: bit for bit, except where the ISA leaves room.
+//! The PTX interpreter as a judge of a cubin's results: bit for bit, except where the ISA allows a
+//! tolerance.
 //!
-//! Input: a form, and the memory that the machine and the interpreter left. Output: the first place where they differ by
-//! more than they may. Invariant: only results of approximate functions have a bound, and only NaNs of f64 any payload.
+//! For a form and the memory left by the simulator and the interpreter, it returns the first
+//! position where they differ by more than is allowed. Only results of approximate functions have
+//! an error bound, and only 64-bit NaNs may have any payload.
 
 use sassafras::sim::fault::Fault;
 use sassafras::sim::launch::ArgValue;
 use sassafras::sim::run::Shape;
 
-/// Where results of each kind lie behind the inputs: first byte, bytes of one, how many.
+/// Location of the results of each kind after the inputs: first byte, bytes of one, count.
 const SINGLES: (usize, usize, usize) = (48, 4, 4);
 const DOUBLES: (usize, usize, usize) = (64, 8, 4);
 const WORDS: (usize, usize, usize) = (0, 4, 4);
 const HALVES: (usize, usize, usize) = (96, 2, 4);
 
-/// Operations whose results are approximate: a part of the form's text, and how far off they may be, relative to the
-/// result and absolutely (PTX ISA 9.0, 9.7.3 and 9.7.4; division and others of 2 ulp: 2^-22).
+/// Approximate operations: a part of the form's text, and the relative and absolute error bound
+/// (PTX ISA 9.0, 9.7.3 and 9.7.4; division and others of 2 ulp: 2^-22).
 const BOUNDS: [(&str, f64, f64); 20] = [
     ("div.full", 2.4e-7, 0.0),
     ("div.approx", 2.4e-7, 0.0),
@@ -38,10 +40,10 @@ const BOUNDS: [(&str, f64, f64); 20] = [
     ("atom.add.f32", 1.2e-7, 0.0),
 ];
 
-/// Operations that may give any NaN for a NaN (PTX ISA 9.0, 9.7.3.11 and 9.7.3.12).
+/// Operations that may return any NaN for a NaN (PTX ISA 9.0, 9.7.3.11 and 9.7.3.12).
 const UNSPECIFIED: [&str; 2] = ["abs.", "neg."];
 
-/// Where a thread's first f32 input lies.
+/// Offset of a thread's first f32 input.
 const FIRST_SINGLE: usize = 40;
 
 /// Runs a kernel of a text with one buffer.
@@ -60,7 +62,7 @@ fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// The number that `bits` of a width stand for; 16 bits are f16 or bf16 as the form says.
+/// The value of `bits` in a format of this width; 16 bits are f16 or bf16, depending on the form.
 fn value(bits: u64, width: usize, bf16: bool) -> f64 {
     match width {
         8 => f64::from_bits(bits),
@@ -79,7 +81,7 @@ fn value(bits: u64, width: usize, bf16: bool) -> f64 {
     }
 }
 
-/// Whether two results of a form agree. `width` is that of one number.
+/// Whether two results of a form agree. `width` is the width of one result.
 fn agree(form: &str, width: usize, a: u64, b: u64, input: f64) -> bool {
     if a == b {
         return true;
@@ -92,7 +94,8 @@ fn agree(form: &str, width: usize, a: u64, b: u64, input: f64) -> bool {
         Some(_) if x.is_nan() || y.is_nan() => x.is_nan() && y.is_nan(),
         None if x.is_nan() && y.is_nan() => UNSPECIFIED.iter().any(|text| form.starts_with(text)),
         Some((_, relative, absolute)) => {
-            // An angle is reduced to one turn by a product with f32's precision, cut towards zero.
+            // An angle is reduced to one turn by a multiplication in f32 precision, truncated
+            // towards zero.
             let turn = if form.starts_with("sin") || form.starts_with("cos") { input.abs() * 1.7e-7 } else { 0.0 };
             x == y || (x - y).abs() <= relative * y.abs() + absolute + turn + tiny(width, bf16)
         }
@@ -100,12 +103,13 @@ fn agree(form: &str, width: usize, a: u64, b: u64, input: f64) -> bool {
     }
 }
 
-/// What a flushed subnormal may be off: approximate functions may flush.
+/// Tolerance for flushed subnormals: approximate functions may flush.
 fn tiny(width: usize, bf16: bool) -> f64 {
     if width == 4 || bf16 { f64::from(f32::MIN_POSITIVE) } else { 0.0 }
 }
 
-/// The first difference that is more than the ISA leaves open; `results` is where they start in each thread's `stride`.
+/// The first difference beyond the ISA's tolerance; `results` is the offset of the results in each
+/// thread's `stride` bytes.
 pub fn difference(form: &str, stride: usize, results: usize, machine: &[u8], interpreter: &[u8]) -> Option<String> {
     let approximate = BOUNDS.iter().any(|(text, ..)| form.contains(text));
     let halves = approximate && (form.contains("f16x2") || form.contains(".f16") || form.contains(".bf16"));

@@ -1,7 +1,6 @@
-//! Cubins side by side: our listing, and what the vendor's disassembler prints.
+//! Compares our listing of a cubin with the output of nvdisasm.
 //!
-//! Input: PTX files and cubins. Output: instructions with labels replaced by byte offsets, so that texts compare whatever
-//! the labels are called.
+//! Labels are replaced by byte offsets, so that texts compare equal whatever the labels' names are.
 
 use super::vendor;
 use std::collections::BTreeMap;
@@ -23,14 +22,14 @@ pub fn sources() -> Vec<PathBuf> {
     list
 }
 
-/// Whether a file is for a target or one before it.
+/// Whether a file is for a target or an earlier one.
 pub fn is_for(source: &Path, sm: &str) -> bool {
     use sassafras::tables::Target;
     let text = std::fs::read_to_string(source).expect("a PTX file");
     let own = text.lines().find_map(|l| l.trim().strip_prefix(".target")).unwrap_or_default();
     let own = own.trim().split([',', ' ', '/']).next().unwrap_or_default();
     let number = |name: &str| Target::by_name(name).map_or(0, |t| t.sm);
-    // What is for one target alone runs nowhere else.
+    // An architecture-specific file runs only on its own target.
     !own.ends_with(['a', 'f']) && number(own) <= number(&format!("sm_{sm}"))
 }
 
@@ -40,7 +39,7 @@ pub struct Line {
     pub word: u128,
     /// The target of a branch as a byte offset.
     pub text: String,
-    /// Why the word does not decode, or does not come back; empty where it does.
+    /// Why the word does not decode or survive the round trip; empty if it does.
     pub error: String,
 }
 
@@ -75,7 +74,7 @@ fn function(json: &serde_json::Value) -> Option<(String, Vec<Line>)> {
     Some((json["name"].as_str()?.into(), lines))
 }
 
-/// What `nvdisasm -c` prints of a cubin, by function: offset and text of each instruction.
+/// The output of `nvdisasm -c` for a cubin, by function: offset and text of each instruction.
 pub fn theirs(path: &Path) -> Result<BTreeMap<String, Vec<(u64, String)>>, String> {
     let tool = vendor::tool("nvdisasm").ok_or("no nvdisasm")?;
     let run = Command::new(tool).arg("-c").arg(path).output().map_err(|e| e.to_string())?;
@@ -96,7 +95,7 @@ fn section(name: &str, body: &str) -> Vec<(u64, String)> {
         }
         let Some((at, text)) = line.trim_start().strip_prefix("/*").and_then(|l| l.split_once("*/")) else { continue };
         let Ok(at) = u64::from_str_radix(at, 16) else { continue };
-        // Behind the instruction stands where a BRX may go.
+        // The possible targets of a BRX follow the instruction.
         let text = text.split_once("(*").map_or(text, |(text, _)| text);
         lines.push((at, vendor::normal(text.trim().trim_end_matches(';'))));
         end = at + 16;
@@ -104,7 +103,7 @@ fn section(name: &str, body: &str) -> Vec<(u64, String)> {
     lines.iter().map(|(at, text)| (*at, without_labels(text, &labels))).collect()
 }
 
-/// A text with the byte offset of each label in place of its name; an unknown one stays.
+/// Replaces each label in a text by its byte offset; an unknown label stays.
 fn without_labels(text: &str, labels: &BTreeMap<String, u64>) -> String {
     let text = vendor::normal(text);
     let Some((before, rest)) = text.split_once("`(") else { return text };
@@ -115,7 +114,7 @@ fn without_labels(text: &str, labels: &BTreeMap<String, u64>) -> String {
     }
 }
 
-/// Disagreements by target and mnemonic, with the first of each.
+/// Differences by target and mnemonic, with the first of each.
 #[derive(Default)]
 pub struct Wrong {
     list: BTreeMap<String, (usize, String)>,
@@ -128,7 +127,8 @@ impl Wrong {
         entry.0 += 1;
     }
 
-    /// Fails unless they are exactly those of a list, a line `MNEMONIC sm_N` each: what the tables have no row for yet.
+    /// Fails unless the differences are exactly those of a list, with lines `MNEMONIC sm_N`, for
+    /// which the tables have no row yet.
     #[allow(dead_code)] // One of the tests that share this file asks for it.
     pub fn report_except(mut self, list: &Path) {
         let known = std::fs::read_to_string(list).expect("the list");
@@ -142,7 +142,7 @@ impl Wrong {
         self.report();
     }
 
-    /// Fails if there are any.
+    /// Fails if there are any differences.
     pub fn report(self) {
         for (key, (count, first)) in &self.list {
             println!("{key}: {count}, first {first}");

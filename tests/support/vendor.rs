@@ -1,23 +1,34 @@
-//! The vendor's tools in `target/vendor`, run as a user runs them.
-//!
-//! Input: words or files. Output: what the disassembler prints. Every caller skips with a message where they are missing.
+//! Runs NVIDIA's tools in `target/vendor` as a user would: words or files in, nvdisasm's output
+//! back. Every caller skips with a message if they are missing.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A tool's path, if it is there.
+/// A tool's path, if it exists.
 pub fn tool(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/vendor").join(name);
     path.exists().then_some(path)
 }
 
-/// A word that every target accepts (NOP), to stand in for one that was refused.
+/// The tool that knows a target (as in `90`): the newest for a target that PTX 9.0 does not have,
+/// else the one of every other.
+#[allow(dead_code)] // Not every test that shares this file asks about targets.
+pub fn tool_of(name: &str, sm: &str) -> Option<PathBuf> {
+    let target = sassafras::tables::Target::by_name(&format!("sm_{sm}"));
+    if target.is_some_and(|t| t.min_ptx > (9, 0)) { tool(&format!("{NEWEST}/{name}")) } else { tool(name) }
+}
+
+/// The folder of the newest tools in `target/vendor`; what is directly there is 13.0.88.
+pub const NEWEST: &str = "13.5";
+
+/// A word that every target accepts (NOP), to replace one that was rejected.
 const NOP: u128 = 0x000f_c000_0000_0000_0000_0000_0000_7918;
 
-/// Texts of words in the raw mode of nvdisasm; `None` for a word that it refuses. `sm` as in `90`.
+/// Texts of words in the raw mode of nvdisasm; `None` for a word that it rejects. `sm` has the form
+/// `90`.
 pub fn disassemble(words: &[u128], sm: &str) -> Vec<Option<String>> {
-    let Some(nvdisasm) = tool("nvdisasm") else { return vec![None; words.len()] };
+    let Some(nvdisasm) = tool_of("nvdisasm", sm) else { return vec![None; words.len()] };
     let dir = tempfile::tempdir().expect("a temporary folder");
     let path = dir.path().join("raw.bin");
     let mut list = words.to_vec();
@@ -58,7 +69,8 @@ fn texts(output: &str, count: usize, refused: &BTreeSet<usize>) -> Vec<Option<St
     list
 }
 
-/// A line of `nvdisasm -hex`: address, low half of the word, text without the semicolon, blanks single.
+/// A line of `nvdisasm -hex`: address, low half of the word, text without the semicolon and with
+/// single blanks.
 pub fn line(line: &str) -> Option<(u64, u64, String)> {
     let rest = line.trim_start().strip_prefix("/*")?;
     let (at, rest) = rest.split_once("*/")?;
@@ -68,7 +80,7 @@ pub fn line(line: &str) -> Option<(u64, u64, String)> {
     Some((at, low, normal(text.trim().trim_end_matches(';'))))
 }
 
-/// Blanks single, none between the brackets of a constant.
+/// Single blanks, and none between the brackets of a constant.
 pub fn normal(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace("] [", "][").replace(" ,", ",")
 }

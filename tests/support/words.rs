@@ -1,9 +1,9 @@
-//! Random words of a form, legal in every field.
+//! Random words of a form with legal values in every field.
 
 use sassafras::tables::encoding::{ArgField, Form, Kind, SETS};
 use sassafras::tables::{GenerationInfo, Target};
 
-/// A small generator of random numbers (splitmix64), seeded so that a failure repeats.
+/// A small pseudo-random number generator (splitmix64), seeded so that a failure can be repeated.
 pub struct Random(u64);
 
 impl Random {
@@ -24,7 +24,7 @@ impl Random {
     }
 }
 
-/// A word of a form with a control field that nvdisasm accepts everywhere and no reuse bits.
+/// A word of a form, with a control field that nvdisasm accepts everywhere and no reuse bits.
 pub fn random_word(form: &Form, target: &Target, random: &mut Random) -> u128 {
     let info = target.info().expect("a target with an encoder");
     let mut word = form.fixed.1 | form.must.1 | 0x000f_c400 << 96;
@@ -49,7 +49,7 @@ fn operand(field: &ArgField, info: &GenerationInfo, random: &mut Random) -> u128
     let mut word = match field.kind {
         Kind::Literal | Kind::Word | Kind::Following => return 0,
         Kind::UReg => field.bits.place(ureg(random)),
-        // Neither URZ nor the one before it, which has no next one where a form prints that, too.
+        // Neither URZ nor the register before it, which has no successor for forms that print one.
         Kind::NonzeroUReg => field.bits.place(random.below((1 << info.ur_bits) - 2)),
         Kind::Bindless => field.bits.place(any(random)) | field.bank.place(ureg(random)),
         Kind::Nonzero => field.bits.place(random.below(255)),

@@ -1,7 +1,8 @@
-//! Law: the bits of every encoding form add up to 128, none twice, and no operand stands in two fields.
+//! Law: each of the 128 bits of an encoding form is claimed exactly once, and no operand has two
+//! fields.
 //!
-//! Opcode (0 to 11), guard (12 to 15), constants, modifiers, operands and must-bits fill 0 to 104; 105 to 127 are the
-//! control field, of which 122 to 125 are reuse bits of operands or zero.
+//! Opcode (0 to 11), guard (12 to 15), constants, modifiers, operands and reserved bits fill 0 to
+//! 104; 105 to 127 are the control field, of which 122 to 125 are reuse bits of operands or zero.
 
 use crate::model::Model;
 use crate::model::encoding::{Form, GuardKind};
@@ -11,6 +12,7 @@ use crate::report::Report;
 const CONTROL: u128 = u128::MAX << 105;
 const REUSE: u128 = 0b1111 << 122;
 
+/// Reports the rows that violate this law.
 pub fn check(model: &Model, report: &mut Report) {
     for form in &model.encoding.forms {
         roles_once(form, report);
@@ -23,7 +25,7 @@ pub fn check(model: &Model, report: &mut Report) {
             }
             taken |= mask;
         }
-        // A reuse bit that no operand claims is zero.
+        // A reuse bit that belongs to no operand is zero.
         if taken | REUSE != u128::MAX {
             let message = format!("{}: nothing says what bits {} hold", form.row.op, ranges(!taken & !REUSE));
             report.at("bits", message, form.row.at);
@@ -31,9 +33,9 @@ pub fn check(model: &Model, report: &mut Report) {
     }
 }
 
-/// An operand stands in one field; only a constant may be made of two, its bank and its offset.
+/// An operand has one field; only a constant may have two, its bank and its offset.
 fn roles_once(form: &Form, report: &mut Report) {
-    // `UN` prints again what another field holds.
+    // `UN` prints the contents of another field again.
     for (i, field) in form.args.iter().enumerate().filter(|(_, f)| f.role.is_some() && f.arg.kind != "UN") {
         let parts = |a: &str, b: &str| matches!((a, b), ("K", "O") | ("O", "K"));
         let again = form.args[..i]
@@ -46,7 +48,7 @@ fn roles_once(form: &Form, report: &mut Report) {
     }
 }
 
-/// Every part of a form with the bits that it claims.
+/// Every part of a form with its bits.
 pub fn claims(form: &Form, model: &Model) -> Vec<(String, u128)> {
     let mut list = vec![("the opcode".to_string(), 0xfffu128)];
     if form.guard != GuardKind::None {
@@ -79,7 +81,7 @@ pub fn claims(form: &Form, model: &Model) -> Vec<(String, u128)> {
     list
 }
 
-/// A set of bits as `3..5 9`.
+/// Prints a set of bits as `3..5 9`.
 pub fn ranges(mask: u128) -> String {
     let mut words = Vec::new();
     let mut bit = 0;

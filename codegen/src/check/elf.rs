@@ -1,5 +1,5 @@
-//! Laws of the ELF tables: names resolve, words are of their set, ids are distinct, hexadecimal is hexadecimal, and every
-//! SM number with an encoder has its ELF facts.
+//! Laws of the ELF tables: names resolve, words belong to their set, ids are distinct, hexadecimal
+//! texts parse, and every SM number with an encoder has its ELF facts.
 
 use super::unique::distinct;
 use crate::model::Model;
@@ -7,6 +7,7 @@ use crate::model::elf::{Elf, LAYOUTS, RELOCATION_ROLES, bit_ranges, constants, h
 use crate::report::Report;
 use crate::source::At;
 
+/// Reports the rows that violate this law.
 pub fn check(model: &Model, report: &mut Report) {
     let elf = &model.elf;
     distinct("layout", elf.layouts.iter().map(|r| (r.name.clone(), r.at)), report);
@@ -101,13 +102,14 @@ fn attributes(elf: &Elf, report: &mut Report) {
         }
     }
     for row in &elf.compat {
-        if row.value != "accelerator" && hex(&row.value).is_none() {
+        if !["accelerator", "class"].contains(&row.value.as_str()) && hex(&row.value).is_none() {
             report.at("elf", format!("{}: value `{}` is not hexadecimal", row.name, row.value), row.at);
         }
     }
 }
 
-/// Numbers are distinct, words are of their set, and each role but those of pieces has at most one row per layout.
+/// Relocation numbers are distinct, words belong to their set, and each role except those of single
+/// bytes has at most one row per layout.
 fn relocations(elf: &Elf, report: &mut Report) {
     distinct("relocation", elf.relocations.iter().map(|r| (r.number.to_string(), r.at)), report);
     for row in &elf.relocations {

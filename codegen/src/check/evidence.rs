@@ -1,9 +1,10 @@
-//! Law: every row says where it comes from.
+//! Law: every row states its source.
 
 use crate::model::Model;
 use crate::report::Report;
 use crate::source::At;
 
+/// Reports the rows that violate this law.
 pub fn check(model: &Model, report: &mut Report) {
     let t = &model.targets;
     let mut sources: Vec<(&str, At)> = Vec::new();

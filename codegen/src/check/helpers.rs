@@ -1,17 +1,19 @@
-//! Laws of helpers: as many as the categories say, ids where they say, names that stand for one only, prototypes of their convention.
+//! Laws of helpers: counts and ids agree with the categories, names are unique, and prototypes
+//! follow their convention.
 
 use super::unique::distinct;
 use crate::model::Model;
 use crate::report::Report;
 use crate::rows::helpers::Tier;
 
+/// Reports the rows that violate this law.
 pub fn check(model: &Model, report: &mut Report) {
     let all = &model.helpers;
     let at = |family: usize| all.families[family].at;
     distinct("helper", all.helpers.iter().map(|h| (h.name.clone(), at(h.family))), report);
     distinct("category", all.categories.iter().map(|c| (c.category.clone(), c.at)), report);
     if report.errors.iter().any(|e| e.law == "helpers" || e.law == "row") {
-        // Families are missing: numbers would only repeat it.
+        // Some families could not be read, so wrong counts would only repeat that.
         return;
     }
     let mut next = 1;
@@ -50,7 +52,7 @@ pub fn check(model: &Model, report: &mut Report) {
     }
 }
 
-/// Whether the prototypes of a family are of its convention.
+/// Checks the prototypes of a family against its convention.
 fn convention(model: &Model, family: usize) -> Result<(), String> {
     let row = &model.helpers.families[family];
     for helper in model.helpers.helpers.iter().filter(|h| h.family == family) {

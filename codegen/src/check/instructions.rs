@@ -1,11 +1,12 @@
-//! Laws: every operation of the matrix is some instruction, and what stands for an instruction exists: its name, and each modifier and type of one that
-//! has forms.
+//! Laws: every operation of the matrix matches some instruction, and the names, modifiers and types
+//! of `instructions.ron` exist.
 
 use crate::model::Model;
 use crate::model::instructions::Pattern;
 use crate::report::Report;
 use crate::source::At;
 
+/// Reports the rows that violate this law.
 pub fn check(model: &Model, report: &mut Report) {
     let legality = &model.legality;
     for (position, operation) in legality.operations.iter().enumerate() {

@@ -1,11 +1,13 @@
-//! Laws of legalization: each built target has one backend; each pseudo-operation is in one family or is bookkeeping; a backend names families
-//! that exist, and expands each of them, in LateExpansionUnsupportedOps2 at the latest; knobs are named and numbered once.
+//! Laws of legalization: each implemented target has one backend; each pseudo-operation is in one
+//! family or has the property `bookkeeping`; a backend names existing families and expands each of
+//! them, in LateExpansionUnsupportedOps2 at the latest; knob names and numbers are unique.
 
 use super::unique::distinct;
 use crate::model::Model;
 use crate::model::ori::Op;
 use crate::report::Report;
 
+/// Reports the rows that violate this law.
 pub fn check(model: &Model, report: &mut Report) {
     targets(model, report);
     families(model, report);
@@ -18,7 +20,7 @@ pub fn check(model: &Model, report: &mut Report) {
 }
 
 fn targets(model: &Model, report: &mut Report) {
-    // A column past the last or of two targets, and a kind that is none, are the law of targets'.
+    // Invalid or duplicate columns and invalid kinds are reported by the laws of targets.
     let alone = |col: u32| model.targets.targets.iter().filter(|t| t.col == col && t.kind == "real").count() == 1;
     for (_, target) in model.targets.built() {
         if target.col >= u128::BITS || target.kind != "real" || !alone(target.col) {

@@ -1,5 +1,6 @@
-//! Laws: every cell of a real column exactly one rule; what is named is used; a recipe is expanded by the phase that it names on each target where a cell
-//! asks for it, and a phase expands first what some cell of its backend asks for there.
+//! Laws of the legality matrix: every cell of a real column has exactly one rule; everything that
+//! is named is used; a recipe is expanded by its phase on each target where a cell uses it, and a
+//! phase first expands only what some cell of its backend uses there.
 
 use crate::model::Model;
 use crate::model::legality::{COLUMNS, Legality, Verdict};
@@ -8,6 +9,7 @@ use crate::rows::targets::TargetRow;
 
 const STATUS: [&str; 3] = ["published", "derived", "proposed"];
 
+/// Reports the rows that violate this law.
 pub fn check(model: &Model, report: &mut Report) {
     let legality = &model.legality;
     operations(legality, report);
@@ -17,10 +19,10 @@ pub fn check(model: &Model, report: &mut Report) {
     expansions(model, report);
 }
 
-/// The phases that expand an operation before any other does.
+/// The phases that may be the first to expand an operation.
 const FIRST: [&str; 3] = ["ConvertUnsupportedOps", "MidExpansion", "LateExpansion"];
 
-/// A recipe is lowering's, or names one of those phases and a family.
+/// A recipe belongs to lowering, or names one of those phases and a family.
 fn recipe_phases(model: &Model, report: &mut Report) {
     for recipe in &model.legality.recipes {
         if recipe.phase == "lowering" {
@@ -40,7 +42,7 @@ fn is_real(target: &TargetRow) -> bool {
     target.kind == "real" && (target.col as usize) < COLUMNS
 }
 
-/// Recipes and backends agree, told once for each pair of rows.
+/// Recipes and backends agree; reported once for each pair of rows.
 fn expansions(model: &Model, report: &mut Report) {
     let (legality, targets) = (&model.legality, &model.targets);
     for backend in &model.legal.backends {
@@ -78,7 +80,7 @@ fn expansions(model: &Model, report: &mut Report) {
     }
 }
 
-/// Whether an operation is made by a recipe in a column.
+/// Whether a recipe implements an operation in a column.
 fn asks(legality: &Legality, op: usize, cells: &[Option<usize>], column: u32, recipe: usize) -> bool {
     let rule = cells.get(column as usize).copied().flatten();
     rule.and_then(|rule| legality.said(rule, op)).is_some_and(|said| match said {
@@ -106,7 +108,7 @@ fn operations(legality: &Legality, report: &mut Report) {
     }
 }
 
-/// A cell without a rule is told once for each operation, with the first such target.
+/// A missing rule is reported once per operation, with the first such target.
 fn cells(model: &Model, report: &mut Report) {
     let legality = &model.legality;
     let real = |column: &usize| model.targets.targets.iter().any(|t| t.col as usize == *column && t.kind == "real");

@@ -1,4 +1,5 @@
-//! Laws of the tables of memory: every name resolves, words are of their set, and no two rows say the same thing twice.
+//! Laws of the memory tables: every name resolves, words belong to their set, and no two rows are
+//! duplicates.
 
 use super::unique::distinct;
 use crate::model::Model;
@@ -6,6 +7,7 @@ use crate::model::memory::{instruction, modifier, words};
 use crate::report::Report;
 use crate::source::At;
 
+/// Reports the rows that violate this law.
 pub fn check(model: &Model, report: &mut Report) {
     let l = &model.memory;
     let mut order = Vec::new();

@@ -1,4 +1,4 @@
-//! The laws of the tables, one per file. Each reads the model and reports the rows that break it.
+//! The laws of the tables, one per file. Each reads the model and reports the rows that violate it.
 
 pub mod bits;
 pub mod elf;
@@ -21,7 +21,7 @@ pub mod unique;
 use crate::model::Model;
 use crate::report::Report;
 
-/// Every law, over the whole model.
+/// Checks every law on the whole model.
 pub fn all(model: &Model, report: &mut Report) {
     evidence::check(model, report);
     targets::check(model, report);

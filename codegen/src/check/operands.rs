@@ -1,5 +1,6 @@
-//! Law: each opcode names a recipe, whose steps are about operands that it has and cover all that it reads; the category of a recipe is that of its steps;
-//! hooks of the backend are named on both sides; moves are between files and kinds that there are.
+//! Laws of operand recipes: each opcode names a recipe, whose steps refer to operands of the opcode
+//! and cover all that it reads; a recipe has the category of its steps; recipes and backends name
+//! the same hooks; moves use existing files and kinds.
 
 use super::unique::distinct;
 use crate::model::Model;
@@ -7,10 +8,11 @@ use crate::model::operands::Recipe;
 use crate::model::ori::Op;
 use crate::report::Report;
 
-/// What a move may start from; the files among them are also what it may end in.
+/// Possible sources of a move; the register files are also the possible destinations.
 const KINDS: [&str; 8] = ["imm", "zero", "const", "special", "R", "UR", "P", "UP"];
 const FILES: [&str; 4] = ["R", "UR", "P", "UP"];
 
+/// Reports the rows that violate this law.
 pub fn check(model: &Model, report: &mut Report) {
     let operands = &model.operands;
     distinct("recipe", operands.recipes.iter().map(|r| (r.row.name.clone(), r.row.at)), report);
@@ -37,6 +39,11 @@ pub fn check(model: &Model, report: &mut Report) {
             }
         }
     }
+    for op in &model.ori.ops {
+        for name in op.row.uniform.split_whitespace().filter(|name| model.ori.op(name).is_none()) {
+            report.at("names", format!("{}: no opcode is called `{name}`", op.row.op), op.row.at);
+        }
+    }
     for one in &operands.moves {
         if !FILES.contains(&one.row.to.as_str()) || !KINDS.contains(&one.row.from.as_str()) {
             let message = format!(
@@ -52,7 +59,7 @@ pub fn check(model: &Model, report: &mut Report) {
     hooks(model, report);
 }
 
-/// The steps of a recipe and the operands of an opcode.
+/// Checks the steps of a recipe against the operands of an opcode.
 fn covers(model: &Model, op: &Op, recipe: &Recipe, report: &mut Report) {
     let wrong = |report: &mut Report, what: String| {
         let rows = vec![(op.row.at, "the opcode".to_string()), (recipe.row.at, "its recipe".to_string())];

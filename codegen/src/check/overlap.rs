@@ -1,10 +1,12 @@
-//! Law: within a generation no word fits two forms, unless one says `alias_of` the other's opcode.
+//! Law: within a generation no word matches two forms, unless one is declared `alias_of` the
+//! other's opcode.
 
 use crate::model::Model;
 use crate::model::encoding::Form;
 use crate::report::Report;
 use std::collections::BTreeMap;
 
+/// Reports the rows that violate this law.
 pub fn check(model: &Model, report: &mut Report) {
     let mut buckets: BTreeMap<(usize, u16), Vec<&Form>> = BTreeMap::new();
     for form in &model.encoding.forms {
@@ -39,7 +41,8 @@ fn collide(model: &Model, a: &Form, b: &Form) -> bool {
     !alias && !differ && !excludes(model, a, b) && !excludes(model, b, a)
 }
 
-/// Whether a modifier of one form has no code that the other's fixed bits or codes in the same place allow.
+/// Whether a modifier of one form has only codes that the other's fixed bits or codes at the same
+/// position exclude.
 fn excludes(model: &Model, a: &Form, b: &Form) -> bool {
     a.mods.iter().filter(|m| m.only.is_none()).any(|field| {
         let Some(bits) = &field.bits else { return false };
@@ -52,7 +55,7 @@ fn excludes(model: &Model, a: &Form, b: &Form) -> bool {
     })
 }
 
-/// Whether a target of the generation has both forms.
+/// Whether some target of the generation has both forms.
 fn share_target(model: &Model, generation: usize, a: &Form, b: &Form) -> bool {
     let name = &model.targets.generations[generation].name;
     model.targets.built().any(|(i, target)| {

@@ -1,5 +1,5 @@
-//! Laws of passes: a phase for each and a pass for each built phase, an order in which what a pass
-//! requires holds and what it must follow has run, and words that mean something.
+//! Laws of passes: each pass has a phase and each implemented phase a pass; the order satisfies
+//! `requires` and `after`; all words are known.
 
 use crate::model::Model;
 use crate::report::Report;
@@ -8,14 +8,15 @@ use crate::source::Row;
 use std::collections::BTreeSet;
 
 /// Analyses that the pass manager caches, in the order of `Analysis` in the generated code.
-pub const ANALYSES: [&str; 6] = ["cfg", "dominators", "post_dominators", "loops", "liveness", "def_use"];
+pub const ANALYSES: [&str; 7] = ["cfg", "dominators", "post_dominators", "loops", "liveness", "def_use", "divergence"];
 
 /// When a pass runs.
 pub const WHEN: [&str; 4] = ["always", "optimised", "scheduled", "unscheduled"];
 
-/// The built phase that has no pass: it makes words of the finished function.
+/// The implemented phase without a pass: it encodes the finished function.
 const ENCODING: &str = "FormatCodeList";
 
+/// Reports the rows that violate this law.
 pub fn check(model: &Model, report: &mut Report) {
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     let mut holds: BTreeSet<&str> = BTreeSet::new();
@@ -66,7 +67,7 @@ pub fn check(model: &Model, report: &mut Report) {
     }
 }
 
-/// The words of one row.
+/// Checks the words of one row.
 fn words(row: &Row<PassRow>, report: &mut Report) {
     if !WHEN.contains(&row.when.as_str()) {
         report.at("passes", format!("{}: `{}` is none of {}", row.name, row.when, WHEN.join(", ")), row.at);

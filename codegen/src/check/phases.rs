@@ -1,4 +1,4 @@
-//! Laws of phases: 159 of them, in orders 0 to 158, each built or planned.
+//! Laws of phases: there are 159, in orders 0 to 158, each `built` or `planned`.
 
 use crate::model::Model;
 use crate::report::Report;
@@ -6,6 +6,7 @@ use crate::report::Report;
 /// Number of phases in the published pipeline.
 pub const PHASES: usize = 159;
 
+/// Reports the rows that violate this law.
 pub fn check(model: &Model, report: &mut Report) {
     if model.phases.len() != PHASES {
         report.plain(format!("phases.ron: {} phases, not {PHASES}", model.phases.len()));

@@ -1,5 +1,6 @@
-//! Laws of PTX: every operation has a form, every form's operands name suffixes that exist, no two forms of an operation
-//! are the same, a group has as many texts as its kind says, and texts of one operation are unambiguous.
+//! Laws of PTX: every operation has a form, the operands of a form name existing suffixes, no two
+//! forms of an operation are the same, a group has as many texts as its kind requires, and the
+//! texts of one operation are unambiguous.
 
 use super::unique::distinct;
 use crate::model::Model;
@@ -7,10 +8,11 @@ use crate::model::ptx::{ArgType, Form, Ptx, version};
 use crate::report::Report;
 use crate::rows::ptx::GroupKind;
 
-/// Types and texts are sets in one machine word.
+/// Types and texts are stored as bit sets of one word.
 const MAX_TYPES: usize = 64;
 const MAX_TEXTS: usize = 32;
 
+/// Reports the rows that violate this law.
 pub fn check(model: &Model, report: &mut Report) {
     let ptx = &model.ptx;
     names(ptx, report);
@@ -54,7 +56,7 @@ fn names(ptx: &Ptx, report: &mut Report) {
     }
 }
 
-/// Directives stand on something, and ranges hold numbers.
+/// Checks that directives are allowed somewhere and ranges are not empty.
 fn places(ptx: &Ptx, report: &mut Report) {
     for d in &ptx.directives {
         if d.on.is_empty()
@@ -119,18 +121,19 @@ fn forms(ptx: &Ptx, report: &mut Report) {
     }
 }
 
-/// Whether two forms take exactly the same instructions.
+/// Whether two forms accept exactly the same instructions.
 fn equal(a: &Form, b: &Form) -> bool {
     let rules = |f: &Form| {
         let mut rules: Vec<_> = f.rules.iter().map(|r| (r.group, r.mask, r.required)).collect();
         rules.sort();
         rules
     };
-    let args = |f: &Form| f.args.iter().map(|a| (a.role, a.ty.clone(), a.count, a.optional)).collect::<Vec<_>>();
+    let args =
+        |f: &Form| f.args.iter().map(|a| (a.role, a.ty.clone(), a.count, a.by_shape, a.optional)).collect::<Vec<_>>();
     a.types == b.types && rules(a) == rules(b) && args(a) == args(b)
 }
 
-/// One operation takes a text in one group only, so that the order of modifiers does not matter.
+/// An operation accepts a text in only one group, so that the order of modifiers does not matter.
 fn ambiguous(ptx: &Ptx, op: &str, forms: &[&Form], report: &mut Report) {
     let mut seen: Vec<(&str, usize)> = Vec::new();
     for form in forms {
@@ -153,7 +156,8 @@ fn ambiguous(ptx: &Ptx, op: &str, forms: &[&Form], report: &mut Report) {
     }
 }
 
-/// Whether a text that both groups have goes to the second group where the first is set: `.row.col`.
+/// Whether a text that both groups have belongs to the second group once the first is set:
+/// `.row.col`.
 fn follows(ptx: &Ptx, first: usize, second: usize) -> bool {
     first < second && ptx.groups[first].row.then == ptx.groups[second].row.group
 }

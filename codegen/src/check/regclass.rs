@@ -1,15 +1,17 @@
-//! Law: descriptors are as the published table has them, and the forms of an opcode keep to the register files that it allows.
+//! Laws of register classes: descriptors agree with the published table, and the forms of an opcode
+//! use only the register files that it allows.
 
 use crate::model::Model;
 use crate::model::regclass::Category;
 use crate::report::Report;
 use crate::source::At;
 
-/// Categories and fields run up to these.
+/// Highest category and highest field.
 const LAST: (u16, u16) = (542, 341);
 /// Letters of register files in forms.
 const FILES: [char; 4] = ['R', 'U', 'P', 'B'];
 
+/// Reports the rows that violate this law.
 pub fn check(model: &Model, report: &mut Report) {
     let r = &model.regclass;
     once(r.categories.iter().map(|c| (c.row.num, c.row.at)), "opcode", report);
@@ -59,7 +61,7 @@ fn once(ids: impl Iterator<Item = (u16, At)>, what: &str, report: &mut Report) {
     }
 }
 
-/// Each form's register operands are in files that the contract names.
+/// The register operands of each form are in the files that the contract allows.
 fn contract(model: &Model, category: &Category, report: &mut Report) {
     let Some(op) = model.ori.ops.iter().position(|o| o.row.num == category.row.num) else {
         if !category.contract.is_empty() {

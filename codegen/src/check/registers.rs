@@ -1,10 +1,12 @@
-//! Law of registers: a file that exists, a run that is not empty, and no register in two rows.
+//! Laws of callee-saved registers: the file exists, a run is not empty, and no register is in two
+//! rows.
 
 use crate::model::Model;
 use crate::report::Report;
 
 const FILES: [&str; 6] = ["R", "UR", "P", "UP", "B", "UB"];
 
+/// Reports the rows that violate this law.
 pub fn check(model: &Model, report: &mut Report) {
     for (i, row) in model.registers.iter().enumerate() {
         if !FILES.contains(&row.file.as_str()) {

@@ -1,4 +1,5 @@
-//! Laws of targets: columns 0 to 127 each taken once, names distinct, parents, generations and features resolve.
+//! Laws of targets: each of the columns 0 to 127 is used once, names are distinct, and parents,
+//! generations and features resolve.
 
 use crate::model::Model;
 use crate::model::targets::{Term, terms};
@@ -7,6 +8,7 @@ use crate::report::Report;
 /// Number of SM configurations in the legality matrix.
 pub const COLUMNS: u32 = 128;
 
+/// Reports the rows that violate this law.
 pub fn check(model: &Model, report: &mut Report) {
     let t = &model.targets;
     for (i, row) in t.targets.iter().enumerate() {
@@ -25,9 +27,7 @@ pub fn check(model: &Model, report: &mut Report) {
         if !["real", "legacy", "reserved"].contains(&row.kind.as_str()) {
             report.at("targets", format!("{}: kind `{}` is not real, legacy or reserved", row.name, row.kind), row.at);
         }
-        if let Some(parent) = &row.parent
-            && !t.targets.iter().any(|x| &x.name == parent)
-        {
+        for parent in row.parents().filter(|parent| !t.targets.iter().any(|x| x.name == *parent)) {
             report.at("names", format!("{}: no target is called `{parent}`", row.name), row.at);
         }
         if let Some(generation) = &row.generation

@@ -1,10 +1,11 @@
-//! Law: a name or number stands for one row only.
+//! Law: a name or number identifies one row only.
 
 use crate::model::Model;
 use crate::report::Report;
 use crate::source::At;
 use std::collections::BTreeMap;
 
+/// Reports the rows that violate this law.
 pub fn check(model: &Model, report: &mut Report) {
     let ori = &model.ori;
     distinct("opcode number", ori.ops.iter().map(|o| (o.row.num.to_string(), o.row.at)), report);
@@ -17,7 +18,7 @@ pub fn check(model: &Model, report: &mut Report) {
     distinct("phase order", model.phases.iter().map(|p| (p.order.to_string(), p.at)), report);
 }
 
-/// Reports each key that a second row uses again.
+/// Reports each key that a second row repeats.
 pub fn distinct(what: &str, keys: impl Iterator<Item = (String, At)>, report: &mut Report) {
     let mut seen: BTreeMap<String, At> = BTreeMap::new();
     for (key, at) in keys {

@@ -1,4 +1,4 @@
-//! `choices.rs`: comparisons, video instructions, cache policies, functions of the driver.
+//! Emits `choices.rs`: comparisons, video instructions, cache policies, driver functions.
 
 use super::lowering::modifier;
 use super::ptx::ident;
@@ -7,6 +7,7 @@ use crate::model::lowering::Modifier;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
+/// The generated items.
 pub fn emit(model: &Model) -> TokenStream {
     let choices = &model.choices;
     let group = model.ptx.groups.iter().find(|g| g.row.group == "compare");
@@ -32,11 +33,11 @@ pub fn emit(model: &Model) -> TokenStream {
     let [compared, stepped, kept, provided] =
         [choices.comparisons.len(), choices.steps.len(), choices.policies.len(), system.len()];
     quote! {
-        /// Every comparison of PTX.
+        /// Every PTX comparison operator.
         static COMPARISONS: [Comparison; #compared] = [#(#comparisons),*];
-        /// Video instructions but `vmad`.
+        /// Video instructions except `vmad`.
         static STEPS: [(Op, Step, u8); #stepped] = [#(#steps),*];
-        /// Bits of the first priority in the high word of a cache policy.
+        /// Bits of the first eviction priority in the upper word of a cache policy.
         static POLICIES: [(Op, u32); #kept] = [#(#policies),*];
         /// Functions that the driver provides, in the order of the table.
         pub static SYSTEM: [&str; #provided] = [#(#system),*];

@@ -1,4 +1,4 @@
-//! `elf.rs`: layouts, ELF facts of SM numbers, sections, attributes.
+//! Emits `elf.rs`: layouts, ELF facts of SM numbers, sections, attributes.
 
 use super::{camel, plain_enum};
 use crate::model::Model;
@@ -7,6 +7,7 @@ use crate::rows::elf::{AttributeRow, ElfTargetRow, SectionRow};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
+/// The generated items.
 pub fn emit(model: &Model) -> TokenStream {
     let elf = &model.elf;
     let layouts: Vec<_> = LAYOUTS.iter().map(|n| (camel(n), n.to_string())).collect();
@@ -64,6 +65,7 @@ fn target(elf: &Elf, row: &ElfTargetRow) -> TokenStream {
         None => quote!(None),
         Some((size, align)) => quote!(Some((#size, #align))),
     };
+    let toolkit = row.toolkit;
     let constants = constants(&row.constants).into_iter().flatten().map(|(name, value)| {
         let id = elf.attributes.iter().find(|a| a.name == name).map_or(0, |a| a.id);
         match value {
@@ -72,7 +74,7 @@ fn target(elf: &Elf, row: &ElfTargetRow) -> TokenStream {
         }
     });
     quote! { ElfTarget {
-        sm: #sm, layout: Layout::#layout, flags_low: #low, text_blocks: #blocks, reserved_shared: #reserved,
+        sm: #sm, layout: Layout::#layout, flags_low: #low, text_blocks: #blocks, reserved_shared: #reserved, toolkit: #toolkit,
         constants: &[#(#constants),*],
     } }
 }
@@ -112,18 +114,24 @@ fn attribute(row: &AttributeRow) -> TokenStream {
     } }
 }
 
+fn option(value: Option<u32>) -> TokenStream {
+    value.map_or_else(|| quote!(None), |v| quote!(Some(#v)))
+}
+
 fn compat(elf: &Elf) -> TokenStream {
     let count = elf.compat.len();
     let rows = elf.compat.iter().map(|row| {
         let (id, name, format, differ) = (row.id, &row.name, row.format, &row.differ);
         let value = match row.value.as_str() {
             "accelerator" => quote!(CompatValue::Accelerator),
+            "class" => quote!(CompatValue::Class),
             text => {
                 let bytes = hex(text).unwrap_or_default();
                 quote!(CompatValue::Bytes(&[#(#bytes),*]))
             }
         };
-        quote! { CompatRow { id: #id, name: #name, format: #format, value: #value, differ: #differ } }
+        let toolkit = option(row.toolkit);
+        quote! { CompatRow { id: #id, name: #name, format: #format, value: #value, toolkit: #toolkit, differ: #differ } }
     });
     quote! {
         /// Attributes of `.nv.compat` in file order.

@@ -1,5 +1,6 @@
-//! `encoding.rs`: the forms as one static array sorted by opcode, decode buckets per generation, forms by mnemonic,
-//! modifier sets, aliases and special registers. One line per row, so that the file can be read beside the tables.
+//! Emits `encoding.rs`: the forms as one static array sorted by opcode, decode buckets per
+//! generation, forms by mnemonic, modifier sets, aliases and special registers. Each row is on one
+//! line, so that the file can be compared with the tables.
 
 use super::{camel, phf_map, pretty};
 use crate::model::Model;
@@ -9,6 +10,7 @@ use quote::quote;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+/// The text of the generated file.
 pub fn emit(model: &Model) -> String {
     let mut text = String::new();
     sets(model, &mut text);
@@ -144,9 +146,10 @@ fn arg(field: &ArgField, form: &Form, model: &Model) -> String {
         _ => "Literal",
     };
     let bit = |b: Option<u8>| b.unwrap_or(255);
-    // A uniform register that always prints stays with the instruction: `[R0+URZ]` is not `[R0]`.
+    // A uniform register that is always printed stays in the instruction: `[R0+URZ]` differs from
+    // `[R0]`.
     let kept = arg.kept || arg.kind == "U" && arg.elide.is_none_or(|e| e.0 == NEVER_PRINTED);
-    // Nor is a number zero the null register: the forms differ.
+    // A numeric zero is not the null register either: the forms differ.
     let number = |r: usize| is_number(&arg.kind) && roles[r].default.as_deref() == Some("RZ");
     let optional = !kept && field.role.is_some_and(|r| roles[r].default.is_some() && !number(r));
     format!(
@@ -168,7 +171,8 @@ fn arg(field: &ArgField, form: &Form, model: &Model) -> String {
     )
 }
 
-/// Per generation the forms by their 12 opcode bits: from START[g][code] to START[g][code + 1] in CANDIDATES.
+/// The forms of each generation by their 12 opcode bits: those of `code` in generation `g` are
+/// `CANDIDATES[BUCKETS[g][code]..BUCKETS[g][code + 1]]`.
 fn buckets(model: &Model, text: &mut String) {
     let generations = model.targets.generations.len();
     let mut candidates: Vec<usize> = Vec::new();

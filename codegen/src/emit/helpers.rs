@@ -1,6 +1,7 @@
-//! `helpers.rs`: every helper, its family and category, and the map from names to places.
+//! Emits `helpers.rs`: every helper, its family and category, and the map from names to indices.
 //!
-//! The rows are written as text, not as tokens: a thousand bodies are a thousand literals.
+//! The rows are written as text rather than tokens, because a thousand bodies are a thousand
+//! literals.
 
 use super::phf_map;
 use crate::model::Model;
@@ -9,6 +10,7 @@ use crate::rows::helpers::Body;
 use quote::quote;
 use std::fmt::Write;
 
+/// The text of the generated file.
 pub fn emit(model: &Model) -> String {
     let all = &model.helpers;
     let mut text = String::new();

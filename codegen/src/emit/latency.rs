@@ -1,4 +1,4 @@
-//! `latency.rs`: latency classes, and one model per group of targets.
+//! Emits `latency.rs`: latency classes, and one model per group of targets.
 
 use super::{camel, plain_enum};
 use crate::model::Model;
@@ -6,6 +6,7 @@ use crate::model::latency::{Distances, LatencyModel, Special, Stall};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
+/// The generated items.
 pub fn emit(model: &Model) -> TokenStream {
     let l = &model.latency;
     let names: Vec<_> = l.classes.iter().map(|c| (camel(&c.name), c.name.clone())).collect();
@@ -15,10 +16,11 @@ pub fn emit(model: &Model) -> TokenStream {
         &names,
     );
     let infos = l.classes.iter().map(|c| {
-        let (announced, late, in_order) = (c.result == "scoreboard", c.sources == "late", c.in_order);
+        let (announced, late, in_order) = (c.result == "scoreboard", c.sources != "early", c.in_order);
+        let late_uniform = c.sources == "late_all";
         let (queue, alone, expected) = (queue(model, &c.queue), c.alone, c.expected);
         quote! { ClassInfo {
-            announced: #announced, late: #late, in_order: #in_order, queue: #queue, alone: #alone, expected: #expected,
+            announced: #announced, late: #late, late_uniform: #late_uniform, in_order: #in_order, queue: #queue, alone: #alone, expected: #expected,
         } }
     });
     let models = l.models.iter().map(|m| one(model, m, (&m.distances, &m.stalls)));
@@ -35,14 +37,14 @@ pub fn emit(model: &Model) -> TokenStream {
         pub static CLASSES: [ClassInfo; #count] = [#(#infos),*];
         /// The models, in table order.
         pub static LATENCIES: [Latency; #number] = [#(#models),*];
-        /// The same, as the machine and the checker ask for them.
+        /// The same latencies as the simulator and the checker require them.
         static DEMANDED: [Latency; #number] = [#(#demanded),*];
-        /// Position of the model of each target, by the target's place in the table; 255 for none.
+        /// Index of the model of each target, by the target's index in the table; 255 for none.
         static LATENCY_OF_TARGET: [u8; #targets] = [#(#of_target),*];
     }
 }
 
-/// A queue by its place among all, in the order of their first classes, from 1; 0 for none.
+/// The number of a read queue: its index in the order of first mention, from 1; 0 for none.
 fn queue(model: &Model, name: &str) -> u8 {
     let mut names: Vec<&str> = Vec::new();
     for class in model.latency.classes.iter().filter(|c| !c.queue.is_empty()) {
@@ -53,7 +55,7 @@ fn queue(model: &Model, name: &str) -> u8 {
     names.iter().position(|n| *n == name).map_or(0, |at| at as u8 + 1)
 }
 
-/// A model with distances and least stalls.
+/// A model with distances and minimum stalls.
 fn one(model: &Model, m: &LatencyModel, (distances, stalls): (&Distances, &[Stall])) -> TokenStream {
     let (name, scheduled) = (&m.row.name, m.row.scheduled);
     let base = m.base.iter().map(|c| *c as u8);

@@ -1,10 +1,11 @@
-//! `legal.rs`: the backends of legalization, the families of expansions, the knobs.
+//! Emits `legal.rs`: the legalization backends, the families of expansions, the knobs.
 
 use super::{camel, plain_enum};
 use crate::model::Model;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
+/// The generated items.
 pub fn emit(model: &Model) -> TokenStream {
     let legal = &model.legal;
     let families: Vec<_> = legal.expansions.iter().map(|e| (camel(&e.name), e.name.clone())).collect();
@@ -41,7 +42,7 @@ pub fn emit(model: &Model) -> TokenStream {
         #knob
         /// Operations of each family, by [`Family`].
         pub static FAMILIES: [&[Op]; #family_count] = [#(#ops),*];
-        /// What each backend does.
+        /// The slots and hooks of each backend.
         pub static LEGALIZERS: [LegalizerInfo; #backend_count] = [#(#backends),*];
         /// Facts of each knob, by [`Knob`].
         pub static KNOBS: [KnobInfo; #knob_count] = [#(#infos),*];

@@ -1,5 +1,6 @@
-//! `legality.rs`: operations, recipes, rules, the matrix expanded to its cells in the seed's double words, and for each name of an instruction the
-//! operations that it may be of, with the columns on which one of them is illegal.
+//! Emits `legality.rs`: operations, recipes, rules, the matrix expanded to double words as
+//! published, and for each instruction name the operations it may belong to, with the columns on
+//! which one of them is illegal.
 
 use super::{camel, phf_map, plain_enum};
 use crate::model::Model;
@@ -8,9 +9,10 @@ use crate::model::legality::{COLUMNS, Legality, Verdict};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-/// A cell whose column is no target.
+/// The rule of a cell whose column is not a target.
 const NO_RULE: u16 = u16::MAX;
 
+/// The generated items.
 pub fn emit(model: &Model) -> TokenStream {
     let legality = &model.legality;
     let names = |names: Vec<&String>| names.iter().map(|n| (camel(n), n.to_string())).collect::<Vec<_>>();
@@ -81,7 +83,7 @@ fn wording(wording: &Wording) -> TokenStream {
     quote!(Wording { words: &[#(#words),*], text: #text })
 }
 
-/// What an instruction of one name may be, for each name of `tables/ptx`.
+/// The operations of each instruction name of `tables/ptx`.
 fn instructions(model: &Model) -> TokenStream {
     let (legality, ptx) = (&model.legality, &model.ptx);
     let named = |name: &str| {
@@ -105,7 +107,7 @@ fn instructions(model: &Model) -> TokenStream {
         &specials,
     );
     quote! {
-        /// What instructions are, by their operation of PTX.
+        /// The operations of instructions, by PTX operation.
         static KNOWN: [Named; #count] = [#(#known),*];
         #planned
         #specials

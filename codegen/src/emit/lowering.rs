@@ -1,4 +1,4 @@
-//! `lowering.rs`: products of matrices and the fragments of wmma.
+//! Emits `lowering.rs`: matrix multiplications and the fragment layouts of `wmma`.
 
 use super::ptx::ident;
 use super::{camel, constant};
@@ -7,6 +7,7 @@ use crate::model::lowering::{Conditions, Modifier, Narrow, Product, Tile};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
+/// The generated items.
 pub fn emit(model: &Model) -> TokenStream {
     let products = model.lowering.products.iter().map(|p| product(model, p));
     let tiles = model.lowering.tiles.iter().map(|t| tile(model, t));
@@ -14,9 +15,9 @@ pub fn emit(model: &Model) -> TokenStream {
     let (count, fragments) = (model.lowering.products.len(), model.lowering.tiles.len());
     let formats = model.lowering.narrow.len();
     quote! {
-        /// Products of matrices, in the order of the table.
+        /// Matrix multiplications, in table order.
         pub static PRODUCTS: [Product; #count] = [#(#products),*];
-        /// Fragments of wmma.
+        /// Fragment layouts of `wmma`.
         pub static TILES: [Tile; #fragments] = [#(#tiles),*];
         /// Floats of 8 bits and fewer.
         pub static NARROW: [Narrow; #formats] = [#(#narrow),*];
@@ -59,7 +60,7 @@ fn product(model: &Model, p: &Product) -> TokenStream {
     } }
 }
 
-/// A kind of modifier and its value.
+/// A modifier kind and its value.
 pub fn modifier(model: &Model, (kind, value): Modifier) -> TokenStream {
     let kind = &model.ori.kinds[kind];
     let (name, module) = (format_ident!("{}", camel(&kind.name)), format_ident!("r#{}", kind.name));

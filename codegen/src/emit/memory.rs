@@ -1,4 +1,4 @@
-//! `memory.rs`: memory order, cache control, atomics, special registers.
+//! Emits `memory.rs`: memory order, cache control, atomics, special registers.
 
 use super::{camel, constant};
 use crate::model::Model;
@@ -7,6 +7,7 @@ use crate::rows::memory::{AtomicRow, OrderRow, SpecialHomeRow};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
+/// The generated items.
 pub fn emit(model: &Model) -> TokenStream {
     let l = &model.memory;
     let order: Vec<_> = l.order.iter().flat_map(|row| order(model, row)).collect();
@@ -22,13 +23,13 @@ pub fn emit(model: &Model) -> TokenStream {
     let special: Vec<_> = l.special.iter().map(|row| special(model, row)).collect();
     let (no, nc, na, ns) = (order.len(), cache.len(), atomic.len(), special.len());
     quote! {
-        /// How accesses are ordered; the first row that fits holds.
+        /// How accesses are ordered; the first matching row applies.
         pub static ORDER: [OrderRow; #no] = [#(#order),*];
-        /// What cache operators and hints become.
+        /// The modifiers of cache operators and hints.
         pub static CACHE: [CacheRow; #nc] = [#(#cache),*];
-        /// How atomic operations are done.
+        /// The implementations of atomic operations.
         pub static ATOMIC: [AtomicRow; #na] = [#(#atomic),*];
-        /// Where special registers stand.
+        /// The locations of special registers.
         pub static SPECIAL: [SpecialHome; #ns] = [#(#special),*];
     }
 }

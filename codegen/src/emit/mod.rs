@@ -1,5 +1,5 @@
-//! One module per generated file. Data only: enums, static arrays, perfect-hash maps; the per-SM backends are an
-//! askama template.
+//! Emits the generated files, one module per file. They hold only data: enums, static arrays,
+//! perfect-hash maps. The per-SM backends are an askama template.
 
 pub mod choices;
 pub mod elf;
@@ -50,11 +50,11 @@ pub fn all(model: &Model) -> Vec<(String, String)> {
     ]
 }
 
-/// Formats generated tokens so that a person can read them.
+/// Formats generated tokens readably.
 fn pretty(tokens: TokenStream) -> String {
     match syn::parse2(tokens.clone()) {
         Ok(file) => prettyplease::unparse(&file),
-        // Unreadable tokens are the emitter's bug; the compiler's own message shows where.
+        // Tokens that do not parse are a bug of the emitter; the Rust compiler reports where.
         Err(_) => tokens.to_string(),
     }
 }
@@ -69,7 +69,8 @@ pub fn camel(name: &str) -> String {
         .collect()
 }
 
-/// A text as the identifier of a constant: upper case, other signs as `_`, a leading digit behind `_`.
+/// A text as the identifier of a constant: upper case, other characters replaced by `_`, and `_`
+/// before a leading digit.
 pub fn constant(text: &str) -> String {
     let body: String =
         text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
@@ -80,7 +81,8 @@ pub fn constant(text: &str) -> String {
     }
 }
 
-/// A fieldless enum with its list `ALL` and a `name` function; variants are given as (identifier, text).
+/// A fieldless enum with its list `ALL` and a `name` function; variants are given as (identifier,
+/// text).
 pub fn plain_enum(name: &str, doc: &str, variants: &[(String, String)]) -> TokenStream {
     let ident = format_ident!("{name}");
     let variant: Vec<_> = variants.iter().map(|v| format_ident!("{}", v.0)).collect();

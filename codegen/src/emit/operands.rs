@@ -1,4 +1,4 @@
-//! `operands.rs`: recipes of the operand legalizer, hooks of the backends, moves into registers.
+//! Emits `operands.rs`: operand recipes, backend hooks, materializing moves.
 
 use super::{camel, plain_enum};
 use crate::model::Model;
@@ -6,6 +6,7 @@ use crate::model::operands::{Move, Recipe, Step};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
+/// The generated items.
 pub fn emit(model: &Model) -> TokenStream {
     let operands = &model.operands;
     let hooks: Vec<_> = operands.hooks().iter().map(|h| (camel(h), h.to_string())).collect();
@@ -17,7 +18,7 @@ pub fn emit(model: &Model) -> TokenStream {
         #hooks
         /// The recipes, in table order.
         pub static RECIPES: [RecipeInfo; #recipe_count] = [#(#recipes),*];
-        /// The moves, in table order: of several for the same, the first is preferred.
+        /// The moves, in table order; of several alternatives the first is preferred.
         pub static MOVES: [MoveInfo; #move_count] = [#(#moves),*];
     }
 }

@@ -1,4 +1,5 @@
-//! `ori.rs`: opcodes with their roles and properties, role names, modifier kinds and their values.
+//! Emits `ori.rs`: opcodes with their roles and properties, role names, modifier kinds and their
+//! values.
 
 use super::{camel, constant, phf_map, plain_enum};
 use crate::model::Model;
@@ -6,6 +7,7 @@ use crate::model::ori::{Op, RoleSpec};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
+/// The generated items.
 pub fn emit(model: &Model) -> TokenStream {
     let ori = &model.ori;
     let ops = ops(&ori.ops);
@@ -42,7 +44,7 @@ fn ops(ops: &[Op]) -> TokenStream {
     }
 }
 
-/// Position in OPS by opcode number; numbers without a row are 65535.
+/// Index in OPS by opcode number; 65535 for a number without a row.
 fn opcode_index(ops: &[Op]) -> TokenStream {
     let size = ops.last().map_or(0, |o| usize::from(o.row.num) + 1);
     let mut index = vec![u16::MAX; size];
@@ -58,7 +60,11 @@ fn info(op: &Op, model: &Model) -> TokenStream {
     let ident = format_ident!("{name}");
     let mask = op.props.iter().fold(0u32, |mask, p| mask | 1 << p);
     let roles = op.roles.iter().map(role);
-    quote! { OpInfo { op: Op::#ident, name: #name, text: #text, built: #built, props: #mask, recipe: #recipe, roles: &[#(#roles),*] } }
+    let uniform = op.row.uniform.split_whitespace().map(|name| format_ident!("{name}"));
+    quote! { OpInfo {
+        op: Op::#ident, name: #name, text: #text, built: #built, props: #mask, recipe: #recipe, uniform: &[#(Op::#uniform),*],
+        roles: &[#(#roles),*]
+    } }
 }
 
 fn role(role: &RoleSpec) -> TokenStream {
@@ -112,7 +118,7 @@ fn values(model: &Model) -> TokenStream {
     quote! {
         /// Values of modifiers by kind, as constants.
         pub mod value { #(#modules)* }
-        /// Texts of the values of each modifier kind; empty where nothing is printed.
+        /// Texts of the values of each modifier kind; empty if nothing is printed.
         pub static MOD_TEXTS: [&[&str]; #count] = [#(#texts),*];
     }
 }

@@ -1,4 +1,5 @@
-//! `passes.rs`: the passes in the order in which they run. `dispatch.rs`: the function of each.
+//! Emits `passes.rs`, the passes in the order in which they run, and `dispatch.rs`, which calls the
+//! function of each.
 
 use super::{camel, plain_enum};
 use crate::check::passes::{ANALYSES, WHEN};
@@ -7,7 +8,7 @@ use crate::rows::passes::PassRow;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-/// Facts of each pass, and the enums that they are told in.
+/// Facts of each pass, and the enums they use.
 pub fn emit(model: &Model) -> TokenStream {
     let name = |row: &PassRow| (camel(&row.name), row.name.clone());
     let variants: Vec<_> = model.passes.iter().map(|row| name(row)).collect();
@@ -53,7 +54,7 @@ pub fn dispatch(model: &Model) -> TokenStream {
         quote! { Pass::#pass => #call.outcome() }
     });
     quote! {
-        /// Runs a pass. Most return nothing, which is an outcome too.
+        /// Runs a pass. Most passes return nothing, which counts as success.
         #[allow(clippy::unit_arg)]
         fn call(pass: Pass, cx: &mut PassCx, options: &Legalization) -> Result<(), String> {
             match pass { #(#arms),* }

@@ -1,10 +1,11 @@
-//! `phases.rs`: the phases in the order in which they run.
+//! Emits `phases.rs`: the phases in the order in which they run.
 
 use super::plain_enum;
 use crate::model::Model;
 use proc_macro2::TokenStream;
 use quote::quote;
 
+/// The generated items.
 pub fn emit(model: &Model) -> TokenStream {
     let mut rows: Vec<_> = model.phases.iter().collect();
     rows.sort_by_key(|r| r.order);

@@ -1,4 +1,5 @@
-//! `ptx.rs`: operations, types, modifier groups with the struct of all, special registers, forms, requirements.
+//! Emits `ptx.rs`: operations, types, modifier groups and the struct of all modifiers, special
+//! registers, forms, requirements.
 
 use super::{camel, phf_map, plain_enum};
 use crate::model::Model;
@@ -8,6 +9,7 @@ use crate::rows::ptx::GroupKind;
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
+/// The generated items.
 pub fn emit(model: &Model) -> TokenStream {
     let ptx = &model.ptx;
     let (enums, groups, modifiers) = (enums(ptx), groups(ptx), modifiers(ptx));
@@ -21,6 +23,7 @@ fn variant(text: &str) -> String {
     camel(&text.replace("::", "_"))
 }
 
+/// The identifier of the variant for a PTX name.
 pub fn ident(text: &str) -> Ident {
     format_ident!("{}", variant(text))
 }
@@ -42,7 +45,7 @@ fn enums(ptx: &Ptx) -> TokenStream {
     quote! { #op #ty #special #role #group }
 }
 
-/// One enum for each group of several texts.
+/// One enum for each group with several texts.
 fn groups(ptx: &Ptx) -> TokenStream {
     let choices = ptx.groups.iter().filter(|g| g.row.kind == GroupKind::Choice);
     let enums = choices.map(|g| {
@@ -94,7 +97,7 @@ fn modifiers(ptx: &Ptx) -> TokenStream {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Modifiers { #(#fields),* }
         impl Modifiers {
-            /// The text of a group that is set, by its number.
+            /// The index of the text that is set in a group, if any.
             pub fn get(&self, group: Group) -> Option<u8> {
                 match group { #(#gets),* }
             }
@@ -156,12 +159,12 @@ fn forms(ptx: &Ptx) -> TokenStream {
     quote! {
         /// The forms of instructions, sorted by operation.
         pub static FORMS: [Form; #count] = [#(#rows),*];
-        /// Where the forms of each operation stand in [`FORMS`].
+        /// Range in [`FORMS`] of each operation.
         static FORMS_OF: [(u16, u16); #ops] = [#(#ranges),*];
     }
 }
 
-/// Where the rows of an operation stand in a list that is sorted by operation.
+/// Range of each operation's rows in a list sorted by operation.
 fn range(ops: impl Iterator<Item = usize> + Clone, op: usize) -> TokenStream {
     let start = ops.clone().filter(|o| *o < op).count() as u16;
     let end = start + ops.filter(|o| *o == op).count() as u16;
@@ -188,7 +191,8 @@ fn form(ptx: &Ptx, form: &Form) -> TokenStream {
 }
 
 fn arg(ptx: &Ptx, arg: &Arg) -> TokenStream {
-    let (role, count, optional) = (ident(&ptx.roles[arg.role].role), arg.count, arg.optional);
+    let (role, optional) = (ident(&ptx.roles[arg.role].role), arg.optional);
+    let (count, by_shape) = (arg.count, arg.by_shape);
     let ty = match &arg.ty {
         ArgType::None => quote!(ArgType::Untyped),
         ArgType::Wide => quote!(ArgType::Wide),
@@ -198,7 +202,7 @@ fn arg(ptx: &Ptx, arg: &Arg) -> TokenStream {
             quote!(ArgType::Fixed(ScalarType::#ty))
         }
     };
-    quote! { Arg { role: Role::#role, ty: #ty, count: #count, optional: #optional } }
+    quote! { Arg { role: Role::#role, ty: #ty, count: #count, by_shape: #by_shape, optional: #optional } }
 }
 
 fn requirements(ptx: &Ptx) -> TokenStream {
@@ -224,11 +228,11 @@ fn requirements(ptx: &Ptx) -> TokenStream {
     let (count, ops) = (ptx.requirements.len(), ptx.operations.len());
     let ranges = (0..ops).map(|op| range(ptx.requirements.iter().map(|r| r.op), op));
     quote! {
-        /// What modifiers and types need, sorted by operation.
+        /// The requirements of modifiers and types, sorted by operation.
         pub static REQUIREMENTS: [Requirement; #count] = [#(#rows),*];
-        /// Where the requirements of each operation stand in [`REQUIREMENTS`].
+        /// Range in [`REQUIREMENTS`] of each operation.
         static REQUIREMENTS_OF: [(u16, u16); #ops] = [#(#ranges),*];
-        /// From where on a deprecated operation is gone.
+        /// Version and target from which on a deprecated operation is removed.
         static GONE: [Option<Needs>; #ops] = [#(#gone),*];
     }
 }
@@ -257,12 +261,12 @@ fn ranges(ptx: &Ptx) -> TokenStream {
     });
     let many = ptx.limits.len();
     quote! {
-        /// What constant operands may be, sorted by operation.
+        /// The ranges of constant operands, sorted by operation.
         pub static RANGES: [ArgRange; #count] = [#(#rows),*];
-        /// Where the ranges of each operation stand in [`RANGES`].
+        /// Range in [`RANGES`] of each operation.
         static RANGES_OF: [(u16, u16); #ops] = [#(#places),*];
         #limit
-        /// Greatest sizes, and what the file must be for them.
+        /// Limits on sizes, and the version and target that each requires.
         static LIMITS: [(Limit, u64, Needs); #many] = [#(#limits),*];
     }
 }
@@ -301,7 +305,7 @@ fn directives(ptx: &Ptx) -> TokenStream {
     let widths = ptx.vectors.len();
     quote! {
         #map
-        /// How wide vectors of loads and stores may be, narrowest first.
+        /// Vector widths of loads and stores, narrowest first.
         pub static VECTORS: [VectorInfo; #widths] = [#(#vectors),*];
         /// The versions of PTX, lowest first.
         pub static VERSIONS: [(u32, u32); #count] = [#(#versions),*];

@@ -1,9 +1,10 @@
-//! `regclass.rs`: descriptors by opcode, fields, look-up tables, the memory path.
+//! Emits `regclass.rs`: descriptors by opcode, fields, lookup tables, the memory path.
 
 use crate::model::Model;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
+/// The generated items.
 pub fn emit(model: &Model) -> TokenStream {
     let r = &model.regclass;
     let mut sorted: Vec<_> = r.categories.iter().collect();
@@ -11,7 +12,7 @@ pub fn emit(model: &Model) -> TokenStream {
     let categories = sorted.into_iter().map(|c| {
         let (num, category, fields, status) = (c.row.num, c.row.category, &c.fields, &c.row.status);
         let (seed, says) = (&c.row.seed, &c.row.says);
-        // The law has found each role among the opcode's.
+        // The laws have checked that the opcode has each role.
         let roles = model.ori.ops.iter().find(|o| o.row.num == num).map_or(&[][..], |o| &o.roles);
         let slot = |role: &String| roles.iter().position(|r| r.name == *role).map(|i| i as u8);
         let files = c.contract.iter().filter_map(|(role, files)| slot(role).map(|slot| quote!((#slot, #files))));
@@ -55,11 +56,11 @@ pub fn emit(model: &Model) -> TokenStream {
     let [c, f, l] = [r.categories.len(), r.fields.len(), r.luts.len()];
     let p = r.path.iter().map(|(_, nums)| nums.len()).sum::<usize>();
     quote! {
-        /// What the published table says of opcodes, in the order of their numbers.
+        /// The published categories of opcodes, in the order of their numbers.
         pub static CATEGORIES: [Category; #c] = [#(#categories),*];
         /// The descriptor's fields, in the order of their ids.
         pub static FIELDS: [Field; #f] = [#(#fields),*];
-        /// Look-up tables: name and size.
+        /// Lookup tables: name and size.
         pub static LOOK_UPS: [(&str, u16); #l] = [#(#luts),*];
         /// Fields 115 and 113 of the opcodes of the extended memory path.
         pub static MEMORY_PATH: [(u16, [u16; 2]); #p] = [#(#path),*];

@@ -1,9 +1,10 @@
-//! `registers.rs`: the registers that calls leave alone.
+//! Emits `registers.rs`: the callee-saved registers.
 
 use crate::model::Model;
 use proc_macro2::TokenStream;
 use quote::quote;
 
+/// The generated items.
 pub fn emit(model: &Model) -> TokenStream {
     let rows = model.registers.iter().map(|r| {
         let (file, first, last) = (&r.file, r.first, r.last);
@@ -11,7 +12,7 @@ pub fn emit(model: &Model) -> TokenStream {
     });
     let count = model.registers.len();
     quote! {
-        /// Runs of registers that a function leaves as it found them.
+        /// Runs of callee-saved registers.
         pub static KEPT: [Kept; #count] = [#(#rows),*];
     }
 }

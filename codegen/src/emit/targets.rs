@@ -1,4 +1,5 @@
-//! `targets.rs`: generations, features, targets, the map from names to targets; `backends.rs`: one struct per built SM.
+//! Emits `targets.rs` (generations, features, targets, the map from names to targets) and
+//! `backends.rs` (one struct per implemented SM).
 
 use super::{camel, phf_map, plain_enum};
 use crate::model::Model;
@@ -6,6 +7,7 @@ use askama::Template;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
+/// The generated items.
 pub fn emit(model: &Model) -> TokenStream {
     let t = &model.targets;
     let variants = |names: Vec<&String>| names.iter().map(|n| (camel(n), n.to_string())).collect::<Vec<_>>();
@@ -43,14 +45,15 @@ fn option(value: Option<u32>) -> TokenStream {
 
 fn generations(model: &Model) -> TokenStream {
     let rows = model.targets.generations.iter().map(|g| {
-        let (bits, count, param, stack) = (g.ur_bits, g.ur_count, g.param_base, g.stack_top);
+        let (bits, count, first) = (g.ur_bits, g.ur_count, g.ur_first);
+        let (param, stack) = (g.param_base, g.stack_top);
         let (ntid, nctaid, local, base) = (g.ntid, g.nctaid, g.local_window, g.shared_base);
         let (constant, param_window, param_at) = (g.const_window, g.param_window, g.param_window_at);
         let (limit, file, unit, least) = (g.reg_limit, g.reg_file, g.reg_unit, g.abi_min);
         let (end, alias) = (g.param_end, option(g.alias_flag));
         let (desc, window) = (option(g.global_desc), option(g.shared_window));
         quote! { GenerationInfo {
-            ur_bits: #bits, ur_count: #count, reg_limit: #limit, reg_file: #file, reg_unit: #unit, abi_min: #least, param_base: #param, stack_top: #stack, global_desc: #desc, ntid: #ntid,
+            ur_bits: #bits, ur_count: #count, ur_first: #first, reg_limit: #limit, reg_file: #file, reg_unit: #unit, abi_min: #least, param_base: #param, stack_top: #stack, global_desc: #desc, ntid: #ntid,
             nctaid: #nctaid, shared_window: #window, local_window: #local,
             const_window: #constant, param_window: #param_window, param_window_at: #param_at, param_end: #end, alias_flag: #alias, shared_base: #base,
         } }
@@ -76,13 +79,14 @@ fn targets(model: &Model) -> Vec<TokenStream> {
                 }
                 None => quote!(None),
             };
-            let (name, sm, col, real) = (&row.name, row.sm, row.col, row.kind == "real");
+            let (name, sm, col) = (&row.name, row.sm, row.col);
+            let (real, legacy) = (row.kind == "real", row.kind == "legacy");
             let min_ptx = row.min_ptx.as_deref().and_then(version).unwrap_or((0, 0));
             let (major, minor) = min_ptx;
             let runs_as = row.renamed.unwrap_or(row.sm);
             let variant = format_ident!("{}", camel(&row.variant));
             quote! { Target {
-                name: #name, sm: #sm, runs_as: #runs_as, column: #col, variant: Variant::#variant, real: #real,
+                name: #name, sm: #sm, runs_as: #runs_as, column: #col, variant: Variant::#variant, real: #real, legacy: #legacy,
                 generation: #generation, min_ptx: (#major, #minor), features: [#(#words),*],
             } }
         })
@@ -125,11 +129,11 @@ pub fn backends(model: &Model) -> String {
         legalizer: legalizer(model, row.col),
     };
     let backends = model.targets.built().map(view).collect();
-    // The template holds nothing that can fail at run time; a broken one does not compile.
+    // Rendering cannot fail at run time; a broken template does not compile.
     Backends { backends }.render().unwrap_or_default()
 }
 
-/// Place of the backend of legalization that a column has; a law says that there is one.
+/// Index of the legalization backend of a column; a law guarantees that there is one.
 fn legalizer(model: &Model, column: u32) -> usize {
     model.legal.backends.iter().position(|b| model.targets.columns(&b.on) >> column & 1 != 0).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! `throughput.rs`: what instructions cost their pipes, by group of targets.
+//! Emits `throughput.rs`: the issue costs of instructions, by group of targets.
 
 use super::{camel, plain_enum};
 use crate::model::Model;
@@ -6,6 +6,7 @@ use crate::model::throughput::Costs;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
+/// The generated items.
 pub fn emit(model: &Model) -> TokenStream {
     let t = &model.throughput;
     let names: Vec<_> = t.pipes.iter().map(|pipe| (camel(pipe), pipe.clone())).collect();
@@ -22,9 +23,9 @@ pub fn emit(model: &Model) -> TokenStream {
         #pipes
         /// The rows, in table order.
         pub static PACES: [Pace; #count] = [#(#rows),*];
-        /// The groups of targets that cost the same.
+        /// The groups of targets with equal costs.
         static THROUGHPUTS: [Throughput; #number] = [#(#groups),*];
-        /// Position of the group of each target, by the target's place in the table; 255 for none.
+        /// Index of the group of each target, by the target's index in the table; 255 for none.
         static THROUGHPUT_OF_TARGET: [u8; #targets] = [#(#of_target),*];
     }
 }

@@ -1,30 +1,32 @@
-//! The column `args` of a proposed row.
+//! Builds the column `args` of a proposed row from the tokens of the word, its fields and the
+//! modifiers after operands.
 //!
-//! Input: the tokens of the word, its fields and the modifiers behind operands. Output: the column, and the bits that it
-//! uses. Invariant: a token that no field holds is printed as a literal word, with a remark.
+//! It also returns the bits that the column uses. A token that no field holds becomes a literal
+//! word, with a remark.
 
 use super::field::{Field, constant_of};
 use super::known::{Roles, ranges};
 use super::text::{Token, mnemonic, show};
 use crate::model::form_syntax::constant_bits;
 
-/// The column being written.
+/// The state of building the column.
 pub struct Args<'a, 'm> {
     pub tokens: &'a [Token],
     pub fields: &'a [Field],
     pub roles: &'a mut Roles<'m>,
-    /// (position of the operand's token, `.set@bits`) in printing order.
+    /// (index of the operand's token, `.set@bits`) in printing order.
     pub suffixes: &'a [(usize, String)],
     pub remarks: Vec<String>,
     text: String,
 }
 
-/// Bits of a field and of its marks, reuse included.
+/// Bits of a field and of its marks, including reuse.
 pub fn mask(field: &Field) -> u128 {
     field.marks.iter().fold(field.bits.mask(), |m, mark| m | 1 << mark.1)
 }
 
 impl<'a, 'm> Args<'a, 'm> {
+    /// An empty column for a word with these tokens, fields, roles and suffixes.
     pub fn new(
         tokens: &'a [Token],
         fields: &'a [Field],
@@ -69,7 +71,7 @@ impl<'a, 'm> Args<'a, 'm> {
         (depth + 1, true)
     }
 
-    /// Operands that are not printed but would stand before a token.
+    /// Operands that are not printed but would precede a token.
     fn hidden(&mut self, at: usize) {
         let mut list: Vec<&Field> =
             self.fields.iter().filter(|f| f.slot.at == at && !f.slot.hidden.is_empty()).collect();
@@ -85,7 +87,7 @@ impl<'a, 'm> Args<'a, 'm> {
         }
     }
 
-    /// `c[bank][offset]` or `cx[UR][offset]` in their usual bits, as one word.
+    /// Combines `c[bank][offset]` or `cx[UR][offset]` at its usual bits into one word.
     fn constant(&mut self, at: usize, bindless: bool) -> bool {
         let field = |i: usize| self.fields.iter().find(|f| f.slot.at == i && f.slot.hidden.is_empty());
         let (Some(first), Some(second)) = (field(at + 2), field(at + 5)) else { return false };
@@ -133,7 +135,7 @@ impl<'a, 'm> Args<'a, 'm> {
         self.text.push_str(&word);
     }
 
-    /// Lowest bit of the second of two halves when the field is the first and stands above it.
+    /// Lowest bit of the second of two halves, if this field is the first and lies above it.
     fn lower_half(&self, field: &Field) -> Option<u8> {
         let [(lo, 16)] = field.bits.pieces[..] else { return None };
         let low = self.fields.iter().find(|f| f.kind == "H" && f.slot.at == field.slot.at + 2)?;
@@ -144,7 +146,7 @@ impl<'a, 'm> Args<'a, 'm> {
         self.fields.iter().any(|f| f.slot.at + 2 == field.slot.at && self.lower_half(f).is_some())
     }
 
-    /// `role:KIND@bits` with marks.
+    /// Writes `role:KIND@bits` with marks.
     fn word(&mut self, field: &Field, kind: &str) -> String {
         let kind = if kind.is_empty() { field.kind.as_str() } else { kind };
         let role = self.roles.name(kind, field.bits.mask());
@@ -158,7 +160,7 @@ impl<'a, 'm> Args<'a, 'm> {
         };
         let at = match field.bits.pieces[..] {
             [(lo, len)] if len == usual && field.bits.shift == 0 => lo.to_string(),
-            // A single bit would be read as the lowest of the kind's usual ones.
+            // A single bit number would mean the lowest bit of the kind's usual range.
             [(lo, 1)] => format!("{lo}..{lo}"),
             _ => ranges(&field.bits),
         };

@@ -1,28 +1,29 @@
-//! Questions to the disassembler, answered in tokens.
+//! Queries the disassembler and returns tokens.
 //!
-//! Input: words. Output: their tokens, none for a word that is illegal or has a reserved value, and the effect of every
-//! bit of a word. Invariant: each question is one batch.
+//! A word that is illegal or has a reserved value has no tokens. The main query returns the effect
+//! of every bit of a word. Each query is one batch.
 
 use super::disasm::Disassembler;
 use super::effect::{Effect, effect, reserved};
 use super::text::{Names, Token, tokens};
 
-/// Bits that are flipped one by one; those behind them are the control field.
+/// Last bit that is flipped individually; the bits above it are the control field.
 pub const LAST: u8 = 104;
 /// The reuse bits.
 pub const REUSE: [u8; 3] = [122, 123, 124];
-/// Control field with which nvdisasm prints reuse: two cycles, bit 109, no barriers.
+/// A control field with which nvdisasm prints reuse: two cycles, bit 109, no barriers.
 const SHOWS_REUSE: u128 = 0x7f2 << 105;
 
+/// The disassembler and the names that its text uses.
 pub struct Ask<'a> {
     pub disassembler: &'a mut dyn Disassembler,
     pub names: &'a Names,
 }
 
-/// A bit, its effect, text and tokens with the bit flipped.
+/// A bit, the effect of flipping it, and the resulting text and tokens.
 pub type Bit = (u8, Effect, Option<String>, Option<Vec<Token>>);
 
-/// A word with what each of its bits does.
+/// A word with the effect of each of its bits.
 pub struct Seen {
     pub word: u128,
     pub text: String,
@@ -31,6 +32,7 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// The effect of flipping a bit; `Form` for a bit that was not tried.
     pub fn effect(&self, bit: u8) -> &Effect {
         self.bits.iter().find(|b| b.0 == bit).map_or(&Effect::Form, |b| &b.1)
     }
@@ -42,13 +44,13 @@ impl Seen {
 }
 
 impl Ask<'_> {
-    /// Tokens of each word; illegal words and reserved values have none.
+    /// Tokens of each word; none for illegal words and reserved values.
     pub fn tokens(&mut self, words: &[u128]) -> Result<Vec<Option<Vec<Token>>>, String> {
         let texts = self.disassembler.texts(words)?;
         Ok(texts.into_iter().map(|t| Some(tokens(&t?, self.names)).filter(|t| !reserved(t))).collect())
     }
 
-    /// Flips every bit of a word. Its reuse bits are cleared first. An illegal word is an error.
+    /// Flips every bit of a word, after clearing its reuse bits. An illegal word is an error.
     pub fn flips(&mut self, word: u128) -> Result<Seen, String> {
         let word = word & !(0b111 << 122);
         let control = word & (u128::MAX >> 23) | SHOWS_REUSE;

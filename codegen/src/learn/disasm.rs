@@ -1,14 +1,14 @@
-//! The disassembler that is asked, behind a trait so that tests can answer from recorded text.
+//! The disassembler, behind a trait so that tests can answer from recorded text.
 //!
-//! Input: 128-bit words. Output: for each its text at address 0, or none where the word is illegal. Invariant: the
-//! answer for a word does not depend on the other words of the batch.
+//! Each 128-bit word gives its text at address 0, or `None` if it is illegal, independently of the
+//! other words of the batch.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Something that turns words into text.
+/// Turns words into text.
 pub trait Disassembler {
     /// One text per word, without guard padding and semicolon; `None` for an illegal word.
     fn texts(&mut self, words: &[u128]) -> Result<Vec<Option<String>>, String>;
@@ -16,10 +16,10 @@ pub trait Disassembler {
     fn version(&self) -> String;
 }
 
-/// The word that stands in for illegal ones, legal on every generation.
+/// A word that replaces illegal ones; legal on every generation.
 const NOP: u128 = 0x000fc00000000000_0000000000007918;
 
-/// nvdisasm over raw words.
+/// nvdisasm on raw words.
 pub struct NvDisasm {
     tool: PathBuf,
     sm: String,
@@ -29,7 +29,7 @@ pub struct NvDisasm {
 static FILES: AtomicU32 = AtomicU32::new(0);
 
 impl NvDisasm {
-    /// `sm` as in `90a`. Fails where the tool does not run.
+    /// `sm` has the form `90a`. Fails if the tool does not run.
     pub fn new(tool: &Path, sm: &str) -> Result<NvDisasm, String> {
         let output = Command::new(tool).arg("--version").output().map_err(|e| format!("{}: {e}", tool.display()))?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -51,7 +51,7 @@ impl NvDisasm {
         output
     }
 
-    /// The texts at their places in the batch, which starts behind `lead` words.
+    /// The texts at their positions in the batch, which follows `lead` words.
     fn placed(&self, words: &[u128], lead: usize) -> Result<Vec<Option<String>>, String> {
         let mut batch = vec![NOP; lead];
         batch.extend(words);
@@ -75,7 +75,7 @@ impl NvDisasm {
                 continue;
             }
             if words.len() <= 1 {
-                // A complaint without an address: about this word, unless not even a NOP passes.
+                // An error without an address concerns this word, unless even a NOP fails.
                 return if self.run(&[NOP])?.status.success() { Ok(vec![None; words.len()]) } else { Err(complaints) };
             }
             let (front, back) = words.split_at(words.len() / 2);
@@ -87,7 +87,8 @@ impl NvDisasm {
 }
 
 impl Disassembler for NvDisasm {
-    /// Runs everything twice, the second time one word further on: a number that moves along is an address.
+    /// Runs everything twice, the second time shifted by one word: a number that changes with the
+    /// shift is an address.
     fn texts(&mut self, words: &[u128]) -> Result<Vec<Option<String>>, String> {
         let (first, second) = (self.placed(words, 0)?, self.placed(words, 1)?);
         Ok(first.into_iter().zip(second).enumerate().map(|(i, (a, b))| at_zero(a?, b?, i as i128 * 16)).collect())
@@ -98,7 +99,7 @@ impl Disassembler for NvDisasm {
     }
 }
 
-/// Word indices of the complaints on stderr.
+/// Word indices of the errors on stderr.
 pub fn addresses(stderr: &str) -> impl Iterator<Item = usize> {
     stderr.lines().filter_map(|line| {
         let digits = line.split_once("at address 0x")?.1;
@@ -125,7 +126,7 @@ pub fn lines(listing: &str, count: usize) -> Vec<Option<String>> {
     list
 }
 
-/// The text that a word would have at address 0, from its texts at `address` and 16 bytes further on.
+/// The text of a word at address 0, derived from its texts at `address` and 16 bytes further on.
 pub fn at_zero(first: String, second: String, address: i128) -> Option<String> {
     if first == second {
         return Some(first);

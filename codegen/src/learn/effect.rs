@@ -1,45 +1,48 @@
-//! What flipping one bit does to the text.
+//! Classifies how flipping one bit changes the text.
 //!
-//! Input: the tokens of the word and of the word with the bit flipped. Output: an [`Effect`]. Invariant: an effect that
-//! has no single meaning is `Form`, never the nearest guess.
+//! It compares the tokens of the word with those of the changed word. An effect without a unique
+//! meaning is `Form`, never the nearest guess.
 
 use super::text::{Change, Names, Token, diff, float, mnemonic};
 
-/// The place of an operand: a token of the line, or where one that is not printed would stand.
+/// The position of an operand: a token of the line, or the position where a hidden operand would
+/// be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Slot {
     pub at: usize,
-    /// Register file (or `I`) of an operand that is not printed; empty for one that is.
+    /// Register file (or `I`) of a hidden operand; empty for a printed one.
     pub hidden: String,
 }
 
-/// One reading of a changed number: the field's class and the power of two by which its code changed.
+/// One interpretation of a changed number: the field's class and the power of two by which its code
+/// changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
     /// A register file, `I`, or a float kind of the schema (`F D H G`).
     pub class: String,
     pub power: u32,
-    /// The number fell although no other bit changed.
+    /// The number decreased.
     pub fell: bool,
 }
 
+/// The effect of flipping one bit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     Silent,
     /// Not an instruction, or one with a value that nvdisasm marks as reserved.
     Illegal,
-    /// Suffixes appear, disappear or change, and nothing else.
+    /// Only suffixes appear, disappear or change.
     Suffix,
-    /// A number changes; no way where it became a NaN.
+    /// A number changes; the list is empty if it became a NaN.
     Number(Slot, Vec<Way>),
-    /// A sign (`-`, `|`, `~`, `!`) comes or goes.
+    /// A sign (`-`, `|`, `~`, `!`) appears or disappears.
     Mark(Slot, char),
     Reuse(Slot),
-    /// Another instruction or form, or something that has no name here.
+    /// Another instruction or form, or a change that has no class here.
     Form,
 }
 
-/// The effect of going from `base` to `other`.
+/// The effect of changing `base` to `other`.
 pub fn effect(base: &[Token], other: Option<&[Token]>, names: &Names) -> Effect {
     let Some(other) = other.filter(|o| !reserved(o)) else { return Effect::Illegal };
     let Some(change) = diff(base, other) else { return Effect::Silent };
@@ -57,7 +60,7 @@ pub fn effect(base: &[Token], other: Option<&[Token]>, names: &Names) -> Effect 
     }
 }
 
-/// Whether a line has a value that nvdisasm knows no name for.
+/// Whether a line has a value that nvdisasm has no name for.
 pub fn reserved(tokens: &[Token]) -> bool {
     tokens.iter().any(|t| match t {
         Token::Suffix(s) | Token::Word(s) => s.contains("???") || s.contains("INVALID"),
@@ -91,12 +94,12 @@ fn operand(base: &[Token], change: Change, names: &Names) -> Effect {
     }
 }
 
-/// Whether `b` is `a` between bars.
+/// Whether `b` is `a` enclosed in bars.
 fn bars(a: &[Token], b: &[Token]) -> bool {
     b.len() == a.len() + 2 && b[0].is('|') && b[b.len() - 1].is('|') && b[1..b.len() - 1] == *a
 }
 
-/// An operand comes out of hiding: its number against the one that is not printed.
+/// A hidden operand appears: compares its number with the hidden value.
 fn hidden(at: usize, added: &[Token], names: &Names) -> Option<Effect> {
     let atoms: Vec<&Token> = added.iter().filter(|t| t.is_atom()).collect();
     let [atom] = atoms[..] else { return None };
@@ -112,7 +115,7 @@ fn hidden(at: usize, added: &[Token], names: &Names) -> Option<Effect> {
     }
 }
 
-/// A printed operand goes into hiding.
+/// A printed operand becomes hidden.
 fn vanished(at: usize, removed: &[Token], names: &Names) -> Option<Effect> {
     let inner = removed.iter().position(Token::is_atom)?;
     let plain = removed.iter().all(|t| t.is_atom() || t.is(',') || t.is('+'));
@@ -124,7 +127,7 @@ fn vanished(at: usize, removed: &[Token], names: &Names) -> Option<Effect> {
     Some(Effect::Number(Slot { at: at + inner, hidden: String::new() }, ways))
 }
 
-/// Class and value of an operand that is not printed.
+/// Class and value that hide an operand.
 pub fn default_of(atom: &Token, names: &Names) -> Option<(String, Token)> {
     match atom {
         Token::Reg(file, _) => {
@@ -141,7 +144,8 @@ pub fn default_of(atom: &Token, names: &Names) -> Option<(String, Token)> {
     }
 }
 
-/// Readings of one atom becoming another; none where their codes differ in more than a bit, empty for a NaN.
+/// Interpretations of one atom becoming another: `None` if their codes differ in more than one bit,
+/// empty for a NaN.
 fn ways(a: &Token, b: &Token) -> Option<Vec<Way>> {
     let way = |class: &str, power: u32, fell: bool| Way { class: class.into(), power, fell };
     match (a, b) {
@@ -181,7 +185,8 @@ fn number(token: &Token) -> Option<f64> {
     }
 }
 
-/// Bits of a number in a float kind of the schema, where it is exact there (nvdisasm prints enough digits for that).
+/// The bits of a number in a float kind of the schema, if it is exact there (nvdisasm prints enough
+/// digits for that).
 pub fn float_code(kind: &str, value: f64) -> Option<u32> {
     let single = value as f32;
     match kind {
@@ -199,7 +204,8 @@ fn half(value: f64) -> Option<u32> {
     if size.is_infinite() {
         return Some(sign | 0x7c00);
     }
-    // Subnormals count in units of 2^-24; a normal number of exponent e counts in units of 2^(e-25).
+    // Subnormals count in units of 2^-24; a normal number of exponent e counts in units of
+    // 2^(e-25).
     (0..31u32).find_map(|e| {
         let unit = 2f64.powi(e.max(1) as i32 - 25);
         let count = size / unit;

@@ -1,25 +1,26 @@
-//! Bits whose flips change one number, put together to fields.
+//! Combines bits whose flips change the same number into fields.
 //!
-//! Input: the effects of all bits, the tokens and the word. Output: operand fields with their marks. Invariant: a
-//! field's bits hold the value that the text shows; where they do not, the field is refused with the reason.
+//! The input is the effects of all bits, the tokens and the word; the result is operand fields with
+//! their marks. A field's bits hold the value that the text shows; otherwise the field is rejected
+//! with the reason.
 
 use super::effect::{Effect, Slot, Way, default_of, float_code};
 use super::text::{Names, Token, float};
 use crate::model::form_syntax::Bits;
 use std::collections::BTreeMap;
 
-/// An operand's bits.
+/// The field of an operand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     pub slot: Slot,
-    /// Kind as the schema calls it: `R U P UP B SB SR I S N F D H G L`.
+    /// Kind as named by the schema: `R U P UP B SB SR I S N F D H G L`.
     pub kind: String,
     pub bits: Bits,
-    /// Sign and the bit that says it: `-`, `|`, `~`, `!`, and `^` for reuse.
+    /// A mark and its bit: `-`, `|`, `~`, `!`, and `^` for reuse.
     pub marks: Vec<(char, u8)>,
 }
 
-/// Bits that change an operand but make no field, and why.
+/// Bits that change an operand but form no field, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     pub bits: u128,
@@ -42,7 +43,7 @@ pub fn fields(effects: &[(u8, Effect)], base: &[Token], word: u128, names: &Name
             continue;
         };
         for bits in pieces(&seen, &class) {
-            // A signed number falls when its top bit comes on.
+            // A signed number decreases when its top bit is set.
             let top = bits.pieces.last().map_or(0, |(lo, len)| lo + len - 1);
             let signed = word >> top & 1 == 0
                 && seen.iter().any(|(b, ways)| *b == top && ways.iter().any(|w| w.fell && w.class == class));
@@ -61,7 +62,7 @@ pub fn fields(effects: &[(u8, Effect)], base: &[Token], word: u128, names: &Name
     (list, refused)
 }
 
-/// The class that every observation has (those of NaNs have none and do not count).
+/// The class common to all observations; NaNs have none and are ignored.
 fn common(seen: &[(u8, Vec<Way>)]) -> Option<String> {
     let known: Vec<&Vec<Way>> = seen.iter().map(|s| &s.1).filter(|w| !w.is_empty()).collect();
     let first = known.first()?;
@@ -69,13 +70,14 @@ fn common(seen: &[(u8, Vec<Way>)]) -> Option<String> {
     first.iter().map(|w| w.class.clone()).find(|c| fits(c))
 }
 
-/// Runs of bits whose powers rise with them. Runs of other powers are parts of one field, of the same powers fields of their own.
+/// Runs of adjacent bits with increasing powers. Runs of different powers are parts of one field;
+/// runs of the same powers are separate fields.
 fn pieces(seen: &[(u8, Vec<Way>)], class: &str) -> Vec<Bits> {
     let mut runs: Vec<(u32, u8, u8)> = Vec::new();
     for (bit, ways) in seen {
         let power = ways.iter().find(|w| w.class == class).map(|w| w.power);
         match runs.last_mut() {
-            // A NaN stands where the run says it does.
+            // A NaN is assumed to have the power of its position in the run.
             Some((from, lo, len)) if *lo + *len == *bit && power.is_none_or(|p| p == *from + u32::from(*len)) => {
                 *len += 1
             }
@@ -128,7 +130,7 @@ fn kind(
                 true if !hex => Ok("N".into()),
                 true if *value < 0 || signed => Ok("S".into()),
                 true => Ok("I".into()),
-                // A branch counts from the word behind it.
+                // A branch distance counts from the next word.
                 false if agrees(*value - 16) => Ok("L".into()),
                 false => wrong(),
             }
@@ -148,13 +150,13 @@ fn kind(
     }
 }
 
-/// What an operand that is not printed has for a value.
+/// The value of a hidden operand.
 fn unseen(slot: &Slot, names: &Names) -> Token {
     let sample = if slot.hidden == "I" { Token::Int(0, true) } else { Token::Reg(slot.hidden.clone(), 0) };
     default_of(&sample, names).map_or(sample, |d| d.1)
 }
 
-/// Hands each sign bit to the field of its operand, which stands at or behind the sign.
+/// Assigns each sign bit to the field of its operand, which is at or after the sign.
 fn marks(effects: &[(u8, Effect)], base: &[Token], word: u128, list: &mut [Field], refused: &mut Vec<Refused>) {
     for (bit, effect) in effects {
         let (slot, mark) = match effect {
@@ -175,12 +177,13 @@ fn marks(effects: &[(u8, Effect)], base: &[Token], word: u128, list: &mut [Field
     }
 }
 
-/// Operands are told apart by where they begin: a constant's fields all count for the word `c` before them.
+/// Operands are identified by their first token: all fields of a constant count for the word `c`
+/// before them.
 fn operand(slot: &Slot, base: &[Token]) -> (usize, String) {
     (constant_of(base, slot.at).unwrap_or(slot.at), slot.hidden.clone())
 }
 
-/// Position of the `c` or `cx` whose brackets a token stands in.
+/// Index of the `c` or `cx` whose brackets enclose a token.
 pub fn constant_of(base: &[Token], at: usize) -> Option<usize> {
     let start = base[..at.min(base.len())].iter().rposition(|t| t.is(','));
     let from = start.map_or(0, |i| i + 1);

@@ -1,7 +1,6 @@
-//! What the tables already say about a word.
-//!
-//! Input: the model and a word of a generation. Output: the rows that decode it, sets equal to a learned one, role names.
-//! Invariant: nothing is proposed from here that the word's bits do not show as well.
+//! Looks up what the tables already contain about a word: the rows that decode it, sets equal to a
+//! learned one, role names. Nothing is proposed from the tables that the word's bits do not also
+//! show.
 
 use super::modifier::Modifier;
 use crate::model::Model;
@@ -16,7 +15,7 @@ pub struct Target {
     pub ur_bits: u32,
 }
 
-/// The target that `-arch=sm_NUMBER` names; an error where there is none, or no encoder for it.
+/// The target that `-arch=sm_NUMBER` names. Fails if there is none, or it has no encoder.
 pub fn target(model: &Model, sm: &str) -> Result<Target, String> {
     let name = format!("sm_{sm}");
     let index = model.targets.targets.iter().position(|t| t.name == name);
@@ -45,7 +44,8 @@ pub fn decoders<'m>(model: &'m Model, target: &Target, word: u128) -> Vec<&'m Fo
     model.encoding.forms.iter().filter(fits).collect()
 }
 
-/// Sets of the tables that say exactly what a learned modifier says; sets that `forms` use at the same bits first.
+/// Sets of the tables equal to a learned modifier; sets that `forms` use at the same bits come
+/// first.
 pub fn equal_sets(model: &Model, forms: &[&Form], modifier: &Modifier) -> Vec<usize> {
     let mut list: Vec<usize> =
         (0..model.ori.sets.len()).filter(|s| wrong_codes(model, *s, modifier) == Some(0)).collect();
@@ -59,7 +59,7 @@ fn used(forms: &[&Form], modifier: &Modifier, set: usize) -> bool {
     forms.iter().any(|f| f.mods.iter().any(|m| m.set == set && m.bits.as_ref().is_some_and(same)))
 }
 
-/// Number of codes in which a set and a modifier differ; none where they share no code that prints the same.
+/// Number of codes in which a set and a modifier differ; `None` if no code prints the same in both.
 fn wrong_codes(model: &Model, set: usize, modifier: &Modifier) -> Option<usize> {
     let set = &model.ori.sets[set];
     let told = |code: u64| set.codes.iter().position(|c| c.0 == code).map(|i| set.texts[i].as_str());
@@ -71,7 +71,7 @@ fn wrong_codes(model: &Model, set: usize, modifier: &Modifier) -> Option<usize> 
     (right > 0).then(|| codes.len() - right)
 }
 
-/// The nearest set of the forms that decode the word, with how it differs from a learned modifier.
+/// The closest set of the forms that decode the word, with its differences from a learned modifier.
 pub fn nearest(model: &Model, forms: &[&Form], modifier: &Modifier) -> Option<String> {
     let candidates = (0..model.ori.sets.len()).filter(|s| used(forms, modifier, *s));
     let (wrong, set) = candidates.filter_map(|s| Some((wrong_codes(model, s, modifier)?, s))).min()?;
@@ -92,7 +92,8 @@ pub fn nearest(model: &Model, forms: &[&Form], modifier: &Modifier) -> Option<St
     ))
 }
 
-/// A modifier of the forms that is fixed to one value in some of the bits `fixed`, and prints `suffix`: its word and bits.
+/// A modifier of the forms with a single value, in some of the bits `fixed`, that prints `suffix`:
+/// its word and bits.
 pub fn fixed_modifier(
     model: &Model,
     forms: &[&Form],
@@ -109,32 +110,33 @@ pub fn fixed_modifier(
     })
 }
 
-/// `LO..HI` parts joined by `+`, and the scale.
+/// Prints `LO..HI` parts joined by `+`, and the scale.
 pub fn ranges(bits: &Bits) -> String {
     let part = |(lo, len): &(u8, u8)| if *len == 1 { lo.to_string() } else { format!("{lo}..{}", lo + len - 1) };
     let scale = if bits.shift == 0 { String::new() } else { format!("*{}", 1u64 << bits.shift) };
     format!("{}{scale}", bits.pieces.iter().map(part).collect::<Vec<_>>().join("+"))
 }
 
-/// Role names handed out for one row.
+/// Assigns role names for one row.
 pub struct Roles<'m> {
     model: &'m Model,
     forms: Vec<&'m Form>,
     op: Option<usize>,
     taken: Vec<String>,
-    /// Role of the constant whose bank was named last, until its offset is.
+    /// Role of the constant whose bank was named last, until its offset is reached.
     bank: Option<String>,
-    /// Names that neither a row nor the opcode gave.
+    /// Names that came from neither a row nor the opcode.
     pub invented: Vec<String>,
 }
 
 impl<'m> Roles<'m> {
+    /// No roles assigned yet; `forms` decode the word, `op` is its opcode.
     pub fn new(model: &'m Model, forms: Vec<&'m Form>, op: Option<usize>) -> Self {
         Roles { model, forms, op, taken: Vec::new(), bank: None, invented: Vec::new() }
     }
 
-    /// A role for a field of a kind: what a row that decodes the word calls these bits, else the opcode's next role of the
-    /// class, else a new name.
+    /// A role for a field of a kind: the name that a decoding row gives these bits, otherwise the
+    /// opcode's next role of the class, otherwise a new name.
     pub fn name(&mut self, kind: &str, bits: u128) -> String {
         let own = |arg: &GroupedArg| {
             let constant = constant_bits(&arg.kind).map_or(0, |(x, y)| x.mask() | y.mask());
@@ -156,7 +158,7 @@ impl<'m> Roles<'m> {
             let roles = &self.model.ori.ops[op].roles;
             classes.chars().find_map(|c| roles.iter().find(|r| free(r, c))).map(|r| r.name.clone())
         });
-        // Bank and offset of a constant are one operand.
+        // Bank and offset of a constant form one operand.
         let bank = self.bank.take_if(|_| kind == "O");
         let name = bank.or(known.filter(|k| !self.taken.contains(k))).or(next).unwrap_or_else(|| {
             let name = format!("{}{}", kind.to_lowercase(), self.invented.len());

@@ -1,8 +1,8 @@
 //! `learn SM WORD...`: proposes an encoding row by flipping bits through a disassembler.
 //!
-//! Input: a target's number and words of one form. Output: a report with the row, new modifier sets, what has no name, and
-//! the rows that decode the words already. Invariant: it proposes; nothing that was not seen is claimed, and the tables are
-//! not written.
+//! The input is an SM number and words of one form. The report has the row, new modifier sets, bits
+//! without a name, and the rows that decode the words already. It claims only what was observed and
+//! never writes the tables.
 
 pub mod args;
 pub mod ask;
@@ -24,8 +24,8 @@ use effect::Effect;
 use row::{Learned, Proposal};
 use text::{Names, mnemonic};
 
-/// Words from the command line: 32 hexadecimal digits, most significant first, or two halves of at most 16, low half first
-/// (both halves with 0x or 16 digits).
+/// Parses the words of the command line: 32 hexadecimal digits, most significant first, or two
+/// halves of at most 16, low half first (both halves with 0x or 16 digits).
 pub fn words(args: &[&str]) -> Result<Vec<u128>, String> {
     let (mut list, mut rest) = (Vec::new(), args);
     while let [first, tail @ ..] = rest {
@@ -45,7 +45,7 @@ pub fn words(args: &[&str]) -> Result<Vec<u128>, String> {
     if list.is_empty() { Err("no word is given".into()) } else { Ok(list) }
 }
 
-/// What the tokenizer must know of a target.
+/// What the tokenizer needs to know about a target.
 pub fn names(model: &Model, target: &known::Target) -> Names {
     let specials = model.encoding.specials.iter().filter(|(_, on, feature)| {
         on.contains(&target.generation) && feature.is_none_or(|f| model.targets.has[target.index][f])
@@ -65,7 +65,7 @@ pub fn learn(
     let version = disassembler.version();
     let mut ask = Ask { disassembler, names: &names };
     let mut all = words.iter().map(|w| ask.flips(*w)).collect::<Result<Vec<_>, _>>()?;
-    // The word that prints most says most.
+    // The word that prints most tokens is the most informative.
     all.sort_by_key(|s| usize::MAX - s.tokens.len());
     let seen = &all[0];
     for other in &all[1..] {
@@ -86,7 +86,7 @@ pub fn learn(
     Ok((proposal, all))
 }
 
-/// Bits that do nothing in one word but something in another.
+/// Bits without effect in one word but with an effect in another.
 fn elsewhere(seen: &Seen, other: &Seen) -> Vec<(u128, String)> {
     let named = |bit: &&ask::Bit| {
         bit.0 >= 16
@@ -101,7 +101,7 @@ fn elsewhere(seen: &Seen, other: &Seen) -> Vec<(u128, String)> {
     other.bits.iter().filter(named).map(told).collect()
 }
 
-/// The report for a person.
+/// Prints the report.
 pub fn report(model: &Model, sources: &Sources, target: &known::Target, proposal: &Proposal, seen: &[Seen]) -> String {
     let mut text = String::new();
     for one in seen {

@@ -1,18 +1,19 @@
-//! Suffixes: which bits make them together, and what every value of such bits prints.
+//! Finds modifiers: which bits form a modifier field, and the text of every value of the field.
 //!
-//! Input: a word with its effects. Output: modifier fields with all values, bits that uncover operands, remarks.
-//! Invariant: two bits are apart only where flipping one does the same whatever the other is.
+//! From a word and its effects it derives modifier fields with all values, bits that reveal
+//! operands, and remarks. Two bits are independent only if flipping one has the same effect
+//! whatever the other is.
 
 use super::ask::{Ask, Seen};
 use super::effect::Effect;
 use super::text::{Token, diff, show};
 
-/// A modifier field with everything that it can say.
+/// A modifier field with all of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Modifier {
     /// Lowest first.
     pub bits: Vec<u8>,
-    /// Token that the suffix stands behind: the mnemonic, or an operand.
+    /// Token that the suffix follows: the mnemonic, or an operand.
     pub behind: usize,
     /// Number of suffixes before it.
     pub order: usize,
@@ -21,14 +22,17 @@ pub struct Modifier {
 }
 
 impl Modifier {
+    /// The field's bits as a mask.
     pub fn mask(&self) -> u128 {
         self.bits.iter().fold(0, |m, b| m | 1 << b)
     }
 
+    /// A code moved to the field's bits.
     pub fn place(&self, code: u64) -> u128 {
         self.bits.iter().enumerate().fold(0, |w, (i, b)| w | u128::from(code >> i & 1) << b)
     }
 
+    /// The field's code in a word.
     pub fn code(&self, word: u128) -> u64 {
         self.bits.iter().enumerate().fold(0, |v, (i, b)| v | ((word >> b & 1) as u64) << i)
     }
@@ -38,15 +42,16 @@ impl Modifier {
     }
 }
 
+/// The modifiers of a word.
 #[derive(Default)]
 pub struct Modifiers {
     pub list: Vec<Modifier>,
-    /// Bits that change suffixes but tell forms apart as well, or cannot be swept, and why.
+    /// Bits that change suffixes but also select forms, or cannot be swept, and the reason.
     pub forms: Vec<(u128, String)>,
     pub remarks: Vec<String>,
 }
 
-/// More bits than this are not swept.
+/// Largest number of bits that are swept together.
 const WIDEST: usize = 10;
 
 /// Finds and sweeps the modifier fields of a word.
@@ -67,7 +72,7 @@ pub fn modifiers(ask: &mut Ask, seen: &Seen) -> Result<Modifiers, String> {
     Ok(found)
 }
 
-/// Sets of bits that depend on each other, by asking for every pair of a suffix bit and another bit.
+/// Sets of dependent bits, found by testing every pair of a suffix bit and another bit.
 fn groups(ask: &mut Ask, seen: &Seen, found: &mut Modifiers) -> Result<Vec<Vec<u8>>, String> {
     let at = |effect: Effect| -> Vec<u8> {
         seen.bits.iter().filter(|b| b.1 == effect && (16..=super::ask::LAST).contains(&b.0)).map(|b| b.0).collect()
@@ -110,7 +115,7 @@ fn groups(ask: &mut Ask, seen: &Seen, found: &mut Modifiers) -> Result<Vec<Vec<u
 enum Relation {
     Apart,
     Together,
-    /// The second bit is an operand's as soon as the first is flipped.
+    /// The second bit belongs to an operand once the first is flipped.
     Uncovers,
     Odd(String),
 }
@@ -164,7 +169,7 @@ fn join(sets: &mut Vec<Vec<u8>>, a: u8, b: u8) {
     sets.sort();
 }
 
-/// Every value of some bits.
+/// Every value of a set of bits.
 fn sweep(
     ask: &mut Ask,
     seen: &Seen,
@@ -210,20 +215,21 @@ fn sweep(
     Ok(Ok(modifier))
 }
 
-/// The one token behind which flipping a bit changes suffixes; none where there are more, or it changes other things.
+/// The only token after which flipping a bit changes suffixes; `None` if there are several, or
+/// something else changes.
 fn single_place(seen: &Seen, bit: u8) -> Option<usize> {
     let flipped = seen.bits.iter().find(|b| b.0 == bit && b.1 == Effect::Suffix)?.3.as_ref()?;
     let places = places(&seen.tokens, flipped);
     if places.len() == 1 { places.first().copied() } else { None }
 }
 
-/// The tokens, suffixes not counted, behind which two lines have different suffixes.
+/// The non-suffix tokens after which two lines have different suffixes.
 fn places(a: &[Token], b: &[Token]) -> Vec<usize> {
     let (a, b) = (suffixes(a), suffixes(b));
     (0..a.len()).filter(|p| a.get(*p) != b.get(*p)).collect()
 }
 
-/// For each token that is not a suffix, the suffixes behind it.
+/// For each non-suffix token, the suffixes after it.
 fn suffixes(tokens: &[Token]) -> Vec<Vec<String>> {
     let mut list: Vec<Vec<String>> = Vec::new();
     for token in tokens {
@@ -235,11 +241,12 @@ fn suffixes(tokens: &[Token]) -> Vec<Vec<String>> {
     list
 }
 
-/// Sorts by printing order; where the word prints neither of two, a word that prints both is asked.
+/// Sorts by printing order; if the word prints neither of two modifiers, a word that prints both is
+/// queried.
 fn order(ask: &mut Ask, seen: &Seen, found: &mut Modifiers) -> Result<(), String> {
     let list = &mut found.list;
     list.sort_by_key(|m| (m.behind, m.order, m.text(seen.word).is_empty(), m.bits.clone()));
-    // Insertion sort by what words say that print two at a time: there are few of them.
+    // Insertion sort over pairwise queries: there are few modifiers.
     for i in 1..list.len() {
         for k in (0..i).rev() {
             let (a, b) = (&list[k], &list[k + 1]);
@@ -252,7 +259,7 @@ fn order(ask: &mut Ask, seen: &Seen, found: &mut Modifiers) -> Result<(), String
     Ok(())
 }
 
-/// Whether `a` is printed behind `b` in a word that prints both.
+/// Whether `a` is printed after `b` in a word that prints both.
 fn after(ask: &mut Ask, seen: &Seen, a: &Modifier, b: &Modifier) -> Result<bool, String> {
     let mut tries = Vec::new();
     for (x, s) in a.values.iter().filter(|v| !v.1.is_empty()) {

@@ -1,7 +1,7 @@
-//! A proposed row of `tables/encoding`, with everything a person must look at.
+//! Assembles a proposed row of `tables/encoding`, with remarks on everything that needs review.
 //!
-//! Input: a word with its effects, fields and modifiers, and what the tables know. Output: the row's columns. Invariant:
-//! the columns claim bits 0 to 104 once each, but for the bits in `open`, which the remarks explain.
+//! The columns come from a word with its effects, fields and modifiers, and from the tables. They
+//! claim each of the bits 0 to 104 once, except for the bits in `open`, which the remarks explain.
 
 use super::args::{Args, mask};
 use super::ask::{LAST, Seen};
@@ -16,21 +16,21 @@ use crate::model::Model;
 use crate::model::encoding::Form;
 use crate::model::form_syntax::Bits;
 
-/// The row as text, rows for sets that the tables do not have, and remarks.
+/// The row as text, rows for sets that the tables lack, and remarks.
 #[derive(Clone, Debug, Default)]
 pub struct Proposal {
     pub row: String,
     pub sets: Vec<String>,
-    /// Names of the tables' sets that were found equal.
+    /// Names of equal sets in the tables.
     pub known: Vec<String>,
     pub remarks: Vec<String>,
-    /// Bits that have an effect without a name, with both texts.
+    /// Bits with an effect that has no name, with both texts.
     pub unnamed: Vec<String>,
     /// Bits that no column claims.
     pub open: u128,
 }
 
-/// All that is known about the word.
+/// Everything known about the word.
 pub struct Learned<'a> {
     pub model: &'a Model,
     pub target: &'a Target,
@@ -41,12 +41,12 @@ pub struct Learned<'a> {
     pub modifiers: Modifiers,
     /// Bits in which the given words differ.
     pub differ: u128,
-    /// Bits that do nothing here but something in another of the given words, with the reason.
+    /// Bits without effect here but with an effect in another of the given words, with the reason.
     pub elsewhere: Vec<(u128, String)>,
     pub version: String,
 }
 
-/// What the columns are made of while they are put together.
+/// The columns under construction.
 struct Columns {
     fix: u128,
     must: u128,
@@ -55,7 +55,7 @@ struct Columns {
     text: String,
 }
 
-/// Puts the row together.
+/// Assembles the row.
 pub fn propose(mut learned: Learned) -> Proposal {
     let mut out = Proposal::default();
     let (seen, model) = (learned.seen, learned.model);
@@ -98,8 +98,8 @@ pub fn propose(mut learned: Learned) -> Proposal {
     out
 }
 
-/// A uniform register's field is 8 bits wide in the schema, unless a row says otherwise; the bits above a narrower one must
-/// do nothing.
+/// A uniform register's field is 8 bits wide in the schema unless a row says otherwise; the bits
+/// above a narrower field must have no effect.
 fn widen(learned: &mut Learned, forms: &[&Form]) {
     let narrow = learned.target.ur_bits as u8;
     let said = |bits: &Bits| forms.iter().any(|f| f.args.iter().any(|a| a.arg.bits.as_ref() == Some(bits)));
@@ -114,7 +114,7 @@ fn widen(learned: &mut Learned, forms: &[&Form]) {
     }
 }
 
-/// `none`, `u`, or empty for a vector predicate, by the bits 12 to 15.
+/// The guard column by bits 12 to 15: `none`, `u`, or empty for a vector predicate.
 fn guard(seen: &Seen) -> &'static str {
     if (12..15).all(|b| matches!(seen.effect(b), Effect::Silent | Effect::Illegal)) {
         return "none";
@@ -130,7 +130,8 @@ fn head(tokens: &[Token]) -> String {
     }
 }
 
-/// The opcode of a row that decodes the word, else the one whose mnemonic is the longest that the text begins with.
+/// The opcode of a row that decodes the word, otherwise the one with the longest mnemonic that
+/// starts the text.
 fn opcode(model: &Model, forms: &[&Form], tokens: &[Token]) -> Option<usize> {
     if let Some(form) = forms.first() {
         return Some(form.op);
@@ -181,7 +182,7 @@ fn bits(learned: &Learned, guard: &str, out: &mut Proposal) -> Columns {
     columns
 }
 
-/// The columns `mods` and `text`, suffixes behind operands, and rows for new sets.
+/// The columns `mods` and `text`, suffixes after operands, and rows for new sets.
 fn modifiers(learned: &Learned, forms: &[&Form], op: Option<usize>, columns: &mut Columns, out: &mut Proposal) {
     let tokens = &learned.seen.tokens;
     let (head_at, end) = mnemonic(tokens);
@@ -208,7 +209,8 @@ fn modifiers(learned: &Learned, forms: &[&Form], op: Option<usize>, columns: &mu
     }
 }
 
-/// Suffixes that no modifier makes: part of the opcode's text, one of the rows' fixed modifiers, or a literal.
+/// Suffixes that no modifier produces: part of the opcode's text, a fixed modifier of a row, or a
+/// literal.
 fn constants_of(
     learned: &Learned,
     forms: &[&Form],
@@ -248,7 +250,7 @@ fn constants_of(
     words
 }
 
-/// `set@bits` of a modifier: a set of the tables that is equal, or a new one with its row.
+/// `set@bits` of a modifier: an equal set of the tables, or a new one with its row.
 fn set(learned: &Learned, forms: &[&Form], modifier: &Modifier, out: &mut Proposal) -> String {
     let orders = orders(forms, modifier);
     for order in &orders {
@@ -272,7 +274,8 @@ fn set(learned: &Learned, forms: &[&Form], modifier: &Modifier, out: &mut Propos
     format!("{name}@{at}")
 }
 
-/// The modifier as it is, and with its parts in the other orders that rows use or may use (`80+76`); its codes change along.
+/// The modifier as it is, and with its parts in the other orders that rows use or may use
+/// (`80+76`); its codes change accordingly.
 fn orders(forms: &[&Form], modifier: &Modifier) -> Vec<Modifier> {
     let parts = pieces(&modifier.bits);
     let flat = |parts: &[(u8, u8)]| parts.iter().flat_map(|(lo, len)| *lo..lo + len).collect::<Vec<u8>>();

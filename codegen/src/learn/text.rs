@@ -1,36 +1,39 @@
-//! A disassembled line as tokens, and the difference of two lines.
+//! Splits a disassembled line into tokens, and computes the difference of two lines.
 //!
-//! Input: the text of one instruction as nvdisasm prints it, without the semicolon. Output: tokens with registers,
-//! numbers and suffixes told apart. Invariant: [`show`] of the tokens is the text again but for blanks.
+//! The input is one instruction as nvdisasm prints it, without the semicolon. Tokens distinguish
+//! registers, numbers and suffixes. [`show`] of the tokens is the text again except for blanks.
 
 /// One token of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Token {
-    /// Mnemonic, `desc`, `c`, `cx`, and whatever has no better name.
+    /// Mnemonic, `desc`, `c`, `cx`, and any other word.
     Word(String),
-    /// A word behind a dot.
+    /// A word after a dot.
     Suffix(String),
-    /// A register: its file (`R`, `UR`, `P`, `UP`, `B`, `SB`, `SR`) and number. RZ and PT have the numbers of their codes.
+    /// A register: its file (`R`, `UR`, `P`, `UP`, `B`, `SB`, `SR`) and number. RZ and PT have the
+    /// numbers of their codes.
     Reg(String, u32),
     /// A number, and whether it was printed in hexadecimal.
     Int(i128, bool),
-    /// A number with a point, an exponent or a name (`+INF`).
+    /// A number with a decimal point, an exponent or a name (`+INF`).
     Float(String),
     Punct(char),
 }
 
 impl Token {
-    /// A token that a field can hold.
+    /// Whether a field can hold the token.
     pub fn is_atom(&self) -> bool {
         !matches!(self, Token::Suffix(_) | Token::Punct(_))
     }
 
+    /// Whether it is this sign.
     pub fn is(&self, c: char) -> bool {
         *self == Token::Punct(c)
     }
 }
 
-/// What the tokenizer must know of the target: the number that prints as URZ, and the names of the special registers.
+/// What the tokenizer needs to know about the target: the number that prints as URZ, and the names
+/// of the special registers.
 pub struct Names {
     pub urz: u32,
     pub specials: Vec<(String, u32)>,
@@ -100,7 +103,7 @@ fn token(text: &str, names: &Names) -> Token {
         None => body.parse().ok().map(|n| (n, false)),
     };
     match number {
-        // nvdisasm prints the float -0 like this; no integer has the text.
+        // nvdisasm prints the float -0 like this; no integer has this text.
         Some((0, false)) if minus => Token::Float(text.into()),
         Some((n, hex)) => Token::Int(if minus { -n } else { n }, hex),
         None if float(text).is_some() || text.ends_with("QNAN") || text.ends_with("SNAN") => Token::Float(text.into()),
@@ -141,7 +144,7 @@ pub fn float(text: &str) -> Option<f64> {
     }
 }
 
-/// Tokens as text, for a person.
+/// The tokens as text for messages.
 pub fn show(tokens: &[Token]) -> String {
     let mut text = String::new();
     for (i, token) in tokens.iter().enumerate() {
@@ -172,7 +175,8 @@ fn one(token: &Token) -> String {
     }
 }
 
-/// What separates two lines: `removed` tokens at position `at` of the first gave way to `added`.
+/// The difference of two lines: `removed` tokens at index `at` of the first are replaced by
+/// `added`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     pub at: usize,
@@ -180,7 +184,7 @@ pub struct Change {
     pub added: Vec<Token>,
 }
 
-/// The shortest stretch in which two lines differ; `None` where they are equal.
+/// The shortest range in which two lines differ; `None` if they are equal.
 pub fn diff(a: &[Token], b: &[Token]) -> Option<Change> {
     if a == b {
         return None;
@@ -192,7 +196,7 @@ pub fn diff(a: &[Token], b: &[Token]) -> Option<Change> {
     Some(Change { at: front, removed, added })
 }
 
-/// Position of the mnemonic (behind a guard), and the end of its suffixes.
+/// Index of the mnemonic (after a guard), and the end of its suffixes.
 pub fn mnemonic(tokens: &[Token]) -> (usize, usize) {
     let head = tokens.iter().position(|t| matches!(t, Token::Word(_))).unwrap_or(0);
     let suffixes = tokens[(head + 1).min(tokens.len())..].iter().take_while(|t| matches!(t, Token::Suffix(_))).count();

@@ -1,34 +1,38 @@
-//! Small maps of lowering: comparisons, video instructions, cache policies, functions of the driver.
+//! Small lookup tables of lowering: comparisons, video instructions, cache policies, driver
+//! functions.
 //!
-//! Input: rows. Output: the maps with their names resolved. Invariant: every comparison of PTX has one row, no operation has two; what
-//! did not resolve is reported and left out.
+//! Names are resolved here; a row that does not resolve is reported and omitted. Every PTX
+//! comparison has one row, and no operation has two.
 
 use super::lowering::{Modifier, Names};
 use crate::report::Report;
 use crate::rows::choices::{CompareRow, PolicyRow, Step, SystemRow, VideoRow};
 use crate::source::{At, Row, Sources};
 
+/// A PTX comparison operator with the modifiers of the SETP opcodes.
 pub struct Comparison {
-    /// Text of the group `compare`.
+    /// Index of the text in the group `compare`.
     pub text: usize,
     pub int: Option<Modifier>,
     pub unsigned: bool,
     pub float: Option<Modifier>,
 }
 
+/// The lookup tables.
 #[derive(Default)]
 pub struct Choices {
     pub comparisons: Vec<Comparison>,
     /// Operation, step, lanes.
     pub steps: Vec<(usize, Step, u8)>,
-    /// Operation, bits of the high word.
+    /// Operation, bits of the upper word.
     pub policies: Vec<(usize, u32)>,
     pub system: Vec<String>,
-    /// Source and place of every row.
+    /// Source and position of every row.
     pub evidence: Vec<(String, At)>,
 }
 
 impl Choices {
+    /// Reads the rows and resolves their names; errors go to `report`.
     pub fn load(sources: &mut Sources, names: &Names, report: &mut Report) -> Choices {
         let mut choices = Choices::default();
         for row in sources.rows::<CompareRow>("lowering/compare.ron", report) {
@@ -67,7 +71,7 @@ impl Choices {
         choices
     }
 
-    /// Every text of the group has a row; told at the last row of the table.
+    /// Every text of the group has a row; a missing one is reported at the last row of the table.
     fn complete(&self, names: &Names, report: &mut Report) {
         let Some((_, at)) = self.evidence.first() else { return };
         for text in names.texts("compare").iter().filter(|t| names.text("compare", t).is_ok()) {

@@ -1,11 +1,11 @@
-//! The ELF tables, read; layouts are the two columns `rel` and `rela` of the rows that order things.
+//! The ELF tables. A row has its order in each layout in the columns `rel` and `rela`.
 
 use super::targets::Targets;
 use crate::report::Report;
 use crate::rows::elf::{AttributeRow, CompatRow, ElfTargetRow, LayoutRow, RelocationRow, ReservedRow, SectionRow};
 use crate::source::{Row, Sources};
 
-/// Everything about the ELF of a cubin.
+/// The ELF facts of a cubin.
 pub struct Elf {
     pub layouts: Vec<Row<LayoutRow>>,
     pub targets: Vec<Row<ElfTargetRow>>,
@@ -16,12 +16,13 @@ pub struct Elf {
     pub attributes: Vec<Row<AttributeRow>>,
 }
 
-/// The layouts that have a column in `sections.ron` and `eiattr.ron`, in the order of their numbers.
+/// The layouts that have a column in `sections.ron` and `eiattr.ron`, in the order of their
+/// numbers.
 pub const LAYOUTS: [&str; 2] = ["rel", "rela"];
 
 impl Elf {
-    /// Gives each built target whose SM number has no row of its own the row of its nearest ancestor, so that a target of a
-    /// known kind takes one row in `targets.ron` alone.
+    /// Each implemented target whose SM number has no row inherits that of its nearest ancestor, so
+    /// that a new target of a known kind needs only a row in `targets.ron`.
     pub fn inherit(&mut self, targets: &Targets) {
         for (_, target) in targets.built() {
             if self.targets.iter().any(|row| row.sm == target.sm) {
@@ -39,6 +40,7 @@ impl Elf {
         }
     }
 
+    /// Reads the rows; errors go to `report`.
     pub fn load(sources: &mut Sources, report: &mut Report) -> Elf {
         Elf {
             layouts: sources.rows("elf/layouts.ron", report),
@@ -52,7 +54,7 @@ impl Elf {
     }
 }
 
-/// What a relocation may be used for, in the order of the generated numbers.
+/// Roles of relocations, in the order of the generated numbers.
 pub const RELOCATION_ROLES: [&str; 17] = [
     "address",
     "address_low",
@@ -83,7 +85,8 @@ pub fn bit_ranges(text: &str) -> Option<Vec<(u32, u32)>> {
     text.split_whitespace().map(range).collect()
 }
 
-/// The words of a `constants` column: name, and value where one is given. An unreadable word is the error.
+/// The words of a `constants` column: name, and value if given. The error is a word that does not
+/// parse.
 pub fn constants(text: &str) -> Vec<Result<(&str, Option<u32>), &str>> {
     let number = |v: &str| v.strip_prefix("0x").and_then(|v| u32::from_str_radix(v, 16).ok());
     let word = |word| match str::split_once(word, '=') {
@@ -93,7 +96,7 @@ pub fn constants(text: &str) -> Vec<Result<(&str, Option<u32>), &str>> {
     text.split_whitespace().map(word).collect()
 }
 
-/// Bytes written as hexadecimal digits.
+/// Parses bytes written as hexadecimal digits.
 pub fn hex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     if !digits.len().is_multiple_of(2) {

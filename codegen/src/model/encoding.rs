@@ -1,7 +1,8 @@
-//! Encoding forms resolved: opcodes, roles, modifier sets, generations and features as positions, fields as bit ranges.
+//! Resolved encoding forms: opcodes, roles, modifier sets, generations and features as indices,
+//! fields as bit ranges.
 //!
-//! Input: rows of `encoding/*.ron`. Output: [`Encoding`]. Invariant: a form in the model has resolved without a
-//! complaint; one that did not is reported and left out.
+//! The rows are those of `encoding/*.ron`. A form that does not resolve is reported and omitted, so
+//! every form in the model is complete.
 
 use super::form_syntax::{self as syntax, Bits, GroupedArg};
 use super::ori::{Ori, RoleSpec};
@@ -10,7 +11,7 @@ use crate::report::Report;
 use crate::rows::encoding::{AliasRow, FormRow, SpecialRow};
 use crate::source::{Row, Sources};
 
-/// How the guard predicate of a form is read.
+/// How the guard predicate of a form is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuardKind {
     Vector,
@@ -22,27 +23,28 @@ pub enum GuardKind {
 #[derive(Clone, Debug)]
 pub struct ModField {
     pub set: usize,
-    /// `None` where the opcode bits imply the value.
+    /// `None` if the opcode bits imply the value.
     pub bits: Option<Bits>,
-    /// Index into the set's codes where the form has this one value only.
+    /// Index into the set's codes, if the form has only this value.
     pub only: Option<usize>,
-    /// Printed behind this argument instead of behind the mnemonic.
+    /// Index of the argument after which it is printed; `None`: after the mnemonic.
     pub arg: Option<usize>,
 }
 
-/// In [`ModField::arg`]: behind the bracket that the operand is the last of.
+/// In [`ModField::arg`]: printed after the bracket that ends with the operand.
 const BEHIND: usize = 0x40;
 
 /// An operand field of a form.
 #[derive(Clone, Debug)]
 pub struct ArgField {
     pub arg: GroupedArg,
-    /// Position in the opcode's roles; `None` for a literal word.
+    /// Index in the opcode's roles; `None` for a literal word.
     pub role: Option<usize>,
-    /// What the form assumes when the instruction does not have the operand: value and `!`.
+    /// The value that an absent operand stands for: number and `!`.
     pub absent: Option<(u64, bool)>,
 }
 
+/// A resolved form; opcodes, generations and features are indices.
 pub struct Form {
     pub row: Row<FormRow>,
     pub op: usize,
@@ -50,7 +52,7 @@ pub struct Form {
     pub generations: Vec<usize>,
     pub feature: Option<usize>,
     pub guard: GuardKind,
-    /// Bits that make a word this form, the opcode included: (mask, value).
+    /// Bits that identify the form, opcode included: (mask, value).
     pub fixed: (u128, u128),
     pub must: (u128, u128),
     pub mods: Vec<ModField>,
@@ -60,17 +62,18 @@ pub struct Form {
 /// One condition of an alias: an operand's (or modifier's) value.
 #[derive(Clone, Debug)]
 pub enum Condition {
-    /// Role position, wanted value (`!` flag for predicates).
+    /// Role index, required value (`!` flag for predicates).
     Value(usize, u64, bool),
-    /// An immediate with this property.
+    /// An immediate that is a power of two.
     PowerOfTwo(usize),
     Immediate(usize),
-    /// Not a uniform register, nor a constant through one.
+    /// Neither a uniform register nor a constant addressed by one.
     Vector(usize),
     /// Set's kind and value index.
     Modifier(usize, usize),
 }
 
+/// A resolved alias.
 pub struct Alias {
     pub row: Row<AliasRow>,
     pub op: usize,
@@ -78,16 +81,18 @@ pub struct Alias {
     pub conditions: Vec<Condition>,
 }
 
+/// All forms, aliases and special registers.
 pub struct Encoding {
     pub forms: Vec<Form>,
     pub aliases: Vec<Alias>,
     /// Row, generations, feature.
     pub specials: Vec<(Row<SpecialRow>, Vec<usize>, Option<usize>)>,
-    /// The form rows as read, for the laws that do not need them resolved.
+    /// The form rows as read, for the laws that need no resolved names.
     pub sources: Vec<(String, crate::source::At)>,
 }
 
 impl Encoding {
+    /// Reads the rows and resolves their names; errors go to `report`.
     pub fn load(sources: &mut Sources, targets: &Targets, ori: &Ori, report: &mut Report) -> Encoding {
         let rows: Vec<Row<FormRow>> = sources.folder("encoding", &["modifiers.ron", "aliases.ron"], report);
         let alias_rows: Vec<Row<AliasRow>> = sources.rows("encoding/aliases.ron", report);
@@ -96,7 +101,7 @@ impl Encoding {
         evidence.extend(alias_rows.iter().map(|r| (r.src.clone(), r.at)));
         evidence.extend(special_rows.iter().map(|r| (r.src.clone(), r.at)));
         let mut forms: Vec<Form> = rows.into_iter().filter_map(|row| form(row, targets, ori, report)).collect();
-        // Stable: within an opcode the order of the tables decides which form the encoder tries first.
+        // A stable sort: within an opcode, table order decides which form the encoder tries first.
         forms.sort_by_key(|f| f.op);
         let aliases = alias_rows.into_iter().filter_map(|row| alias(row, targets, ori, report)).collect();
         let specials = special_rows
@@ -114,7 +119,7 @@ impl Encoding {
     }
 }
 
-/// Positions of the generations that `on` names; a wrong name is handed to `complain`.
+/// Indices of the generations that `on` names; a wrong name is passed to `complain`.
 pub fn generations(on: &str, targets: &Targets, mut complain: impl FnMut(String)) -> Vec<usize> {
     if on == "all" {
         return (0..targets.generations.len()).collect();
@@ -189,7 +194,7 @@ fn form(row: Row<FormRow>, targets: &Targets, ori: &Ori, report: &mut Report) ->
     })
 }
 
-/// `LO..HI=VALUE` or `BIT=VALUE` words as (mask, value).
+/// Parses `LO..HI=VALUE` or `BIT=VALUE` words as (mask, value).
 fn constants(text: &str, row: &Row<FormRow>, report: &mut Report) -> (u128, u128) {
     let mut sum = (0u128, 0u128);
     for word in text.split_whitespace() {
@@ -206,7 +211,7 @@ fn constants(text: &str, row: &Row<FormRow>, report: &mut Report) -> (u128, u128
     sum
 }
 
-/// `set@BITS`, `set=TEXT@BITS` or `set=TEXT`.
+/// Parses `set@BITS`, `set=TEXT@BITS` or `set=TEXT`.
 fn modifier(word: &str, arg: Option<usize>, ori: &Ori, row: &Row<FormRow>, report: &mut Report) -> Option<ModField> {
     let (head, at) = word.split_once('@').map_or((word, None), |(h, a)| (h, Some(a)));
     let (name, only) = head.split_once('=').map_or((head, None), |(n, t)| (n, Some(t)));
@@ -270,12 +275,13 @@ fn arguments(row: &Row<FormRow>, ori: &Ori, op: usize, mods: &mut Vec<ModField>,
     args
 }
 
-/// Whether fields of a kind hold a number: its zero is a zero, and not the null register of a role whose default that is.
+/// Whether fields of a kind hold a number: a zero is then a number, not the null register of the
+/// role's default.
 pub fn is_number(kind: &str) -> bool {
     matches!(kind, "I" | "S" | "F" | "H" | "G" | "FH" | "FG" | "D")
 }
 
-/// The value that a role's default has in a field of a kind.
+/// The value of a role's default in a field of a kind.
 fn default(role: &RoleSpec, kind: &str) -> Option<(u64, bool)> {
     match role.default.as_deref()? {
         "PT" => Some((7, false)),

@@ -1,9 +1,9 @@
-//! The small language of the columns `fix`, `must`, `mods` and `args` of encoding rows.
+//! The grammar of the columns `fix`, `must`, `mods` and `args` of encoding rows.
 //!
-//! Input: a column's text. Output: bit ranges, numbers, operand words with their attributes. Nothing is resolved here.
-//! The legend on top of each file in `tables/encoding` is the grammar's description for a person.
+//! It parses a column into bit ranges, numbers and operand words with their attributes; no names
+//! are resolved here. The legend on top of each file in `tables/encoding` describes the grammar.
 
-/// Bit ranges of a field, lowest part first; the value is shifted left by `shift` when it is read.
+/// Bit ranges of a field, lowest part first. The value is shifted left by `shift` when read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bits {
     /// (lowest bit, number of bits)
@@ -12,19 +12,22 @@ pub struct Bits {
 }
 
 impl Bits {
+    /// Total number of bits.
     pub fn width(&self) -> u32 {
         self.pieces.iter().map(|p| u32::from(p.1)).sum()
     }
 
+    /// Whether a value fits the width.
     pub fn fits(&self, value: u128) -> bool {
         self.width() >= 128 || value >> self.width() == 0
     }
 
+    /// The field's bits as a mask.
     pub fn mask(&self) -> u128 {
         self.place(u128::MAX)
     }
 
-    /// A value at the field's place in the word.
+    /// A value at the field's position in the word.
     pub fn place(&self, mut value: u128) -> u128 {
         let mut word = 0;
         for (lo, len) in &self.pieces {
@@ -39,7 +42,8 @@ impl Bits {
 #[derive(Clone, Debug, Default)]
 pub struct GroupedArg {
     pub role: String,
-    /// Name of the kind; `lit` for a word that is only printed, `word` for a modifier that stands as an operand.
+    /// Name of the kind; `lit` for a word that is only printed, `word` for a modifier that is
+    /// printed as an operand.
     pub kind: String,
     pub bits: Option<Bits>,
     pub neg: Option<u8>,
@@ -47,25 +51,25 @@ pub struct GroupedArg {
     pub complement: Option<u8>,
     pub not: Option<u8>,
     pub reuse: Option<u8>,
-    /// Not printed when it has this value.
+    /// The value with which it is not printed.
     pub elide: Option<(u64, bool)>,
-    /// It must be given, and stays with the instruction where it equals its role's default.
+    /// Required, and kept in the instruction even if it equals its role's default.
     pub kept: bool,
-    /// Modifier words printed behind the operand.
+    /// Modifier words printed after the operand.
     pub suffixes: Vec<String>,
-    /// Modifier words printed behind the bracket that the operand is the last of.
+    /// Modifier words printed after the bracket that ends with the operand.
     pub behind: Vec<String>,
-    /// Literal text printed behind the operand, or the literal itself.
+    /// Literal text printed after the operand, or the literal itself.
     pub literal: String,
-    /// Number of the bracket that it stands in, from 1; 0 for none.
+    /// Number of the enclosing bracket, from 1; 0 for none.
     pub group: u8,
     /// Text that opens the bracket.
     pub open: String,
-    /// What stands between it and the operand before it.
+    /// Separator from the previous operand.
     pub join: &'static str,
 }
 
-/// Kinds of operands with the bits that a bare `KIND@LO` stands for, and those that a kind takes besides.
+/// Operand kinds with the number of bits that a bare `KIND@LO` stands for.
 const KINDS: &[(&str, u8)] = &[
     ("R", 8),
     ("U", 8),
@@ -100,7 +104,8 @@ const KINDS: &[(&str, u8)] = &[
     ("O", 16),
 ];
 
-/// Fields of the two constant kinds: word offset in the bank, and the bank or the uniform register that holds a handle.
+/// The two constant kinds: offset in the bank, and the bank or the uniform register with the
+/// handle.
 pub fn constant_bits(kind: &str) -> Option<(Bits, Bits)> {
     let offset = Bits { pieces: vec![(40, 14)], shift: 2 };
     match kind {
@@ -136,10 +141,10 @@ pub fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// As the value of `?`: the operand is not printed at all.
+/// As the value of `?`: the operand is never printed.
 pub const NEVER_PRINTED: u64 = u64::MAX;
 
-/// A number or the name of a register's special value; the flag says `!`.
+/// A number or the name of a register's special value; the flag is set by `!`.
 pub fn value(text: &str) -> Option<(u64, bool)> {
     match text {
         "RZ" | "URZ" => Some((255, false)),
@@ -179,7 +184,8 @@ pub fn args(text: &str) -> Result<Vec<GroupedArg>, String> {
     Ok(list)
 }
 
-/// An operand outside brackets; `_` before it means that a blank separates it from the one before, not a comma.
+/// An operand outside brackets. A `_` before it means that a blank, not a comma, separates it from
+/// the previous one.
 fn joined(word: &str) -> Result<GroupedArg, String> {
     match word.strip_prefix('_') {
         Some(word) => Ok(GroupedArg { join: " ", ..operand(word)? }),
@@ -246,7 +252,7 @@ fn operand(word: &str) -> Result<GroupedArg, String> {
     while let Some(sign) = rest.chars().next() {
         let body = &rest[1..];
         let end = match sign {
-            // The value may itself begin with `!`.
+            // The value may itself start with `!`.
             '?' => body
                 .get(1..)
                 .and_then(|b| b.find(['-', '|', '~', '^', '.', '?', '!', '=']))
@@ -287,7 +293,7 @@ fn range_end(text: &str) -> usize {
     i
 }
 
-/// End of a suffix: a literal runs to the next attribute, a set to the end of its bits.
+/// End of a suffix: a literal extends to the next attribute, a set to the end of its bits.
 fn suffix_end(text: &str) -> usize {
     match text.split_once('@') {
         Some((head, bits)) if !head.starts_with('\'') => head.len() + 1 + range_end(bits),

@@ -1,21 +1,21 @@
-//! Families of helpers taken apart: parameters with their values, texts with placeholders, prototypes, bodies.
+//! Expands the texts of helper families: parameters, texts with placeholders, prototypes, bodies.
 //!
-//! Input: columns of a row and the text of a body. Output: all texts of one helper. Invariants: every placeholder stands for a
-//! parameter of the family or a slot of the prototype, else the text is refused; a body has no `ret` of its own and falls through
-//! at its end, so that it can be spliced.
+//! The result is all texts of one helper. A placeholder that names neither a parameter of the
+//! family nor a slot of the prototype is an error. A body has no `ret` of its own and falls through
+//! at its end, so that it can be inlined.
 
 use std::collections::BTreeMap;
 
-/// A parameter of a family: what it is called and its values.
+/// A parameter of a family: its name and values.
 #[derive(Debug, Default)]
 pub struct Parameter {
     pub name: String,
-    /// The parameter whose values these go with, one for one.
+    /// The parameter whose values correspond to these one to one.
     pub of: Option<usize>,
     pub values: Vec<String>,
 }
 
-/// The column `with`: `op = add max` or `unit of op = 0 1`; `-` is the empty text.
+/// Parses the column `with`: `op = add max` or `unit of op = 0 1`; `-` is the empty text.
 pub fn parameters(with: &[String]) -> Result<Vec<Parameter>, String> {
     let mut all: Vec<Parameter> = Vec::new();
     for text in with {
@@ -48,10 +48,10 @@ pub fn parameters(with: &[String]) -> Result<Vec<Parameter>, String> {
     Ok(all)
 }
 
-/// What each parameter is in one helper.
+/// The value of each parameter in one helper.
 pub type Values = BTreeMap<String, String>;
 
-/// Every choice of values, the last free parameter changing fastest.
+/// Every combination of values; the last free parameter varies fastest.
 pub fn choices(parameters: &[Parameter]) -> Vec<Values> {
     let free: Vec<usize> = (0..parameters.len()).filter(|i| parameters[*i].of.is_none()).collect();
     let mut picks: Vec<BTreeMap<usize, usize>> = vec![BTreeMap::new()];
@@ -73,7 +73,8 @@ pub fn choices(parameters: &[Parameter]) -> Vec<Values> {
     picks.into_iter().map(values).collect()
 }
 
-/// Fills `OPENname)` in: braces in columns, `$(name)` in bodies; `$(name..)` is the list of a slot's registers.
+/// Fills in placeholders: `{name}` in columns, `$(name)` in bodies; `$(name..)` is the list of a
+/// slot's registers.
 pub fn fill(text: &str, (open, close): (&str, char), values: &Values, slots: &[Slot]) -> Result<String, String> {
     let (mut out, mut rest) = (String::new(), text);
     while let Some(at) = rest.find(open) {
@@ -92,25 +93,26 @@ pub fn fill(text: &str, (open, close): (&str, char), values: &Values, slots: &[S
     Ok(out)
 }
 
-/// One value, several or an array of a prototype.
+/// A scalar, several scalars or an array of a prototype.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
     pub ty: String,
     pub name: String,
-    /// Values; 0: one, whose register has the name without a number.
+    /// Number of values; 0: one, whose register has the name without a number.
     pub count: u16,
     /// In memory, `.param`.
     pub memory: bool,
-    /// Of an array, in bytes.
+    /// Alignment of an array, in bytes.
     pub align: u16,
 }
 
-/// Alignment of arrays unless the row says another.
+/// Alignment of arrays unless the row gives another.
 const ARRAY_ALIGN: u16 = 16;
 const TYPES: [&str; 8] = ["b32", "u32", "s32", "f32", "b64", "u64", "f64", "s64"];
 
 impl Slot {
-    /// `b32 x`, `b32 x*4` (x0 to x3), `b32 x[8]` (an array in memory), `b32 x[2]@8` with its alignment.
+    /// Parses `b32 x`, `b32 x*4` (x0 to x3), `b32 x[8]` (an array in memory), `b32 x[2]@8` with its
+    /// alignment.
     pub fn parse(text: &str, memory: bool) -> Result<Slot, String> {
         let wrong = || format!("`{text}` is not TYPE NAME, TYPE NAME*N or TYPE NAME[N]");
         let (ty, rest) = text.split_once(' ').ok_or_else(wrong)?;
@@ -146,7 +148,7 @@ impl Slot {
         if self.ty.ends_with("64") { 8 } else { 4 }
     }
 
-    /// As a list of parameters has it.
+    /// Its declarations in a list of parameters.
     fn declaration(&self) -> String {
         match (self.memory, self.count) {
             (true, 0) => format!(".param .{} {}_in_memory", self.ty, self.name),
@@ -155,7 +157,7 @@ impl Slot {
         }
     }
 
-    /// Where it lies in memory, value by value.
+    /// Its locations in memory, value by value.
     fn places(&self) -> Vec<(String, String)> {
         if !self.memory {
             return Vec::new();
@@ -168,7 +170,7 @@ impl Slot {
     }
 }
 
-/// Slots of a column, separated by commas.
+/// Parses the slots of a column, separated by commas.
 pub fn slots(text: &str, memory: bool) -> Result<Vec<Slot>, String> {
     text.split(',').map(str::trim).filter(|t| !t.is_empty()).map(|t| Slot::parse(t, memory)).collect()
 }
@@ -180,7 +182,7 @@ pub fn head(name: &str, returns: &[Slot], params: &[Slot]) -> String {
     format!(".func {returned}{name} ({})", list(params))
 }
 
-/// The whole body: what lies in memory comes into registers first and goes back last.
+/// The whole body: values in memory are loaded first and stored last.
 pub fn body(text: &str, values: &Values, returns: &[Slot], params: &[Slot]) -> Result<String, String> {
     let all: Vec<Slot> = returns.iter().chain(params).cloned().collect();
     let mut out = String::new();
@@ -205,7 +207,8 @@ pub fn body(text: &str, values: &Values, returns: &[Slot], params: &[Slot]) -> R
     Ok(out)
 }
 
-/// A line without its condition (`?op=and|or: line`, `?op!=and: line`), or none where that does not hold.
+/// A line without its condition (`?op=and|or: line`, `?op!=and: line`), or `None` if the condition
+/// is false.
 fn kept<'a>(line: &'a str, values: &Values) -> Result<Option<&'a str>, String> {
     let Some(rest) = line.trim_start().strip_prefix('?') else { return Ok(Some(line.trim_start())) };
     let (condition, line) = rest.split_once(": ").ok_or("a condition without `: `")?;

@@ -1,7 +1,7 @@
-//! The helpers, expanded from their families.
+//! The helpers, expanded from the families in `helpers/*.ron` and the bodies beside them.
 //!
-//! Input: `helpers/*.ron` and the bodies beside them. Output: every helper with its texts. Invariant: call targets come first, in the
-//! order of their names as ASCII has it, and their place is their id; inline templates follow by category and name.
+//! Call targets come first, sorted by name in ASCII order, and their index is their id; inline
+//! templates follow by category and name.
 
 use super::helper_text::{Slot, body, choices, fill, head, parameters, slots};
 use super::targets::Targets;
@@ -10,6 +10,7 @@ use crate::rows::helpers::{Body, CategoryRow, FamilyRow, Tier};
 use crate::source::{Row, Sources};
 use std::collections::BTreeMap;
 
+/// One helper of a family.
 pub struct Helper {
     pub id: u16,
     pub name: String,
@@ -20,10 +21,11 @@ pub struct Helper {
     pub returns: Vec<Slot>,
     pub params: Vec<Slot>,
     pub head: String,
-    /// Empty where it is planned.
+    /// Empty if it is not implemented.
     pub body: String,
 }
 
+/// All helpers, in the order of their ids.
 #[derive(Default)]
 pub struct Helpers {
     pub categories: Vec<Row<CategoryRow>>,
@@ -31,13 +33,14 @@ pub struct Helpers {
     /// Targets that use a family, one bit for each column.
     pub columns: Vec<u128>,
     pub helpers: Vec<Helper>,
-    /// Bodies that stand in the folder, and whether a family names them.
+    /// The body files in the folder, and whether a family names them.
     pub files: BTreeMap<String, bool>,
 }
 
 const FOLDER: &str = "helpers";
 
 impl Helpers {
+    /// Reads the rows and resolves their names; errors go to `report`.
     pub fn load(sources: &mut Sources, targets: &Targets, report: &mut Report) -> Helpers {
         let categories = sources.rows(&format!("{FOLDER}/categories.ron"), report);
         let families: Vec<Row<FamilyRow>> = sources.folder(FOLDER, &["categories.ron"], report);
@@ -54,7 +57,7 @@ impl Helpers {
         all
     }
 
-    /// Every helper of a family.
+    /// Expands every helper of a family.
     fn expand(
         &mut self,
         number: usize,
@@ -99,7 +102,7 @@ impl Helpers {
         Ok(helpers)
     }
 
-    /// Order and ids.
+    /// Sorts the helpers and assigns ids.
     fn number(&mut self) {
         let categories = &self.categories;
         let tier = |h: &Helper| categories[h.category].tier;

@@ -1,38 +1,39 @@
-//! Which instructions an operation of the legality matrix is, and in which words they are refused.
+//! Parses which instructions belong to an operation of the legality matrix, and the messages with
+//! which they are rejected.
 //!
-//! Input: the texts of `is` in `legality/instructions.ron` and of `illegal` in the rules. Output: patterns and wordings. Invariant (the law `names`):
-//! what is no part of their language is an error, with the part.
+//! The texts are those of `is` in `legality/instructions.ron` and of `illegal` in the rules. A word
+//! outside their grammar is an error that names it (law `names`).
 
-/// Words of which one must stand in the instruction, or none.
+/// Words of which the instruction must have one, or with `absent` none.
 #[derive(Clone, Debug, Default)]
 pub struct Words {
-    /// Only this type, counted from 0.
+    /// Only compare the type with this index, from 0.
     pub nth: Option<u8>,
     pub absent: bool,
     pub words: Vec<String>,
 }
 
-/// Instructions with one of some names, and what else must be so.
+/// Instructions with one of several names, and further conditions.
 #[derive(Clone, Debug, Default)]
 pub struct Pattern {
     pub names: Vec<String>,
     pub words: Vec<Words>,
     pub operands: Option<u8>,
-    /// Whether an operand is a register.
+    /// Whether some operand is a register.
     pub register: Option<bool>,
-    /// Whether an operand is `a|b`.
+    /// Whether some operand is `a|b`.
     pub pair: Option<bool>,
 }
 
-/// A refusal and what it is for.
+/// The message of a refusal and the instructions it is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wording {
-    /// One of each of these must stand in the instruction.
+    /// The instruction must contain one word of each list.
     pub words: Vec<Vec<String>>,
     pub text: String,
 }
 
-/// Reads the alternatives of `is`.
+/// Parses the alternatives of `is`.
 pub fn patterns(text: &str) -> Result<Vec<Pattern>, String> {
     text.split(" | ").map(pattern).collect()
 }
@@ -76,7 +77,7 @@ fn group(head: &str, words: &str, part: &str) -> Result<Words, String> {
     if words.is_empty() { Err(format!("`{part}` is no condition")) } else { Ok(Words { nth, absent, words }) }
 }
 
-/// Reads the alternatives of a refusal. Each word in braces must be one that it has.
+/// Parses the alternatives of a refusal. Each placeholder must be one of the refusal's words.
 pub fn wordings(text: &str) -> Result<Vec<Wording>, String> {
     let one = |alternative: &str| {
         let (mut words, mut rest) = (Vec::new(), alternative.trim());

@@ -1,9 +1,9 @@
-//! Latencies resolved: one model per group of targets, with a class for every operand of every opcode and a distance for every
-//! pair of classes.
+//! Resolved latencies: one model per group of targets, with a class for every operand of every
+//! opcode and a distance for every pair of classes.
 //!
-//! Input: rows of `latency/*.ron`. Output: [`Latency`]. Of several rows that speak of the same cell the most specific one holds;
-//! two of the same rank are an error, and so is a cell of which no row speaks. Invariant: in a model without complaints every cell
-//! has exactly one answer.
+//! The rows are those of `latency/*.ron`. If several rows match a cell, the most specific one
+//! applies; two of the same rank are an error, and so is a cell without a row. In a model without
+//! errors every cell has exactly one answer.
 
 use super::memory::modifier;
 use super::ori::Ori;
@@ -14,19 +14,19 @@ use crate::source::{At, Row, Sources};
 
 /// Register files that have distances.
 pub const FILES: [&str; 5] = ["R", "UR", "P", "UP", "B"];
-/// A distance that stands for a scoreboard.
+/// The distance value that stands for a scoreboard.
 pub const SCOREBOARD: u8 = 255;
 
-/// The three questions: read after write, write after write, write after read.
+/// The kinds of dependence: read after write, write after write, write after read.
 pub const KINDS: [&str; 3] = ["raw", "waw", "war"];
 
-/// A part of an opcode whose class is not the opcode's.
+/// A part of an opcode with a class of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Special {
     pub op: usize,
-    /// Kinds and values of the modifiers that it takes, all of them.
+    /// Required modifiers (kind and value), all of them.
     pub when: Vec<(usize, usize)>,
-    /// Position of the role and the word in it; a word of `None` stands for all.
+    /// Index of the role and the word in it; a word of `None` stands for all.
     pub part: Option<(usize, Option<u8>)>,
     pub class: usize,
 }
@@ -34,29 +34,30 @@ pub struct Special {
 /// One model.
 pub struct LatencyModel {
     pub row: Row<ModelRow>,
-    /// Positions of its targets.
+    /// Indices of its targets.
     pub targets: Vec<usize>,
     /// Class by opcode.
     pub base: Vec<usize>,
     /// By opcode, the most specific first.
     pub specials: Vec<Special>,
     pub distances: Distances,
-    /// Least stall by opcode.
+    /// Minimum stall by opcode.
     pub stalls: Vec<Stall>,
-    /// Both again, as the machine and the checker ask for them: nowhere more.
+    /// Distances and stalls that the simulator and the checker require: never more than those
+    /// above.
     pub demanded: (Distances, Vec<Stall>),
 }
 
-/// By file, first class and second class: what is known of a pair.
+/// By file, first class and second class.
 type Cells<T> = Vec<Vec<Vec<T>>>;
 
 /// By kind, file, first class and second class: cycles, or [`SCOREBOARD`].
 pub type Distances = Vec<Cells<u8>>;
 
-/// What the schedule keeps, and what the machine and the checker ask for.
+/// The cycles that the schedule keeps, and those that the simulator and the checker require.
 type Both = [u8; 2];
 
-/// Least stall without a guard, and under one.
+/// Minimum stall without a guard, and under one.
 pub type Stall = [u8; 2];
 
 /// All models.
@@ -66,7 +67,7 @@ pub struct Latency {
     pub evidence: Vec<(String, At)>,
 }
 
-/// The rows with what is needed to resolve them.
+/// The rows and what is needed to resolve them.
 struct Tables<'a> {
     ori: &'a Ori,
     names: Vec<String>,
@@ -77,6 +78,7 @@ struct Tables<'a> {
 }
 
 impl Latency {
+    /// Reads the rows and resolves their names; errors go to `report`.
     pub fn load(sources: &mut Sources, targets: &Targets, ori: &Ori, report: &mut Report) -> Latency {
         let rows: Vec<Row<ModelRow>> = sources.rows("latency/models.ron", report);
         let classes: Vec<Row<ClassRow>> = sources.rows("latency/classes.ron", report);
@@ -90,7 +92,7 @@ impl Latency {
         evidence.extend(stalls.iter().map(|r| (r.src.clone(), r.at)));
         for row in &classes {
             one_of(&row.result, &["fixed", "scoreboard"], "result", row.at, report);
-            one_of(&row.sources, &["early", "late"], "sources", row.at, report);
+            one_of(&row.sources, &["early", "late", "late_all"], "sources", row.at, report);
         }
         let tables = Tables {
             ori,
@@ -129,7 +131,7 @@ fn one_of(value: &str, set: &[&str], column: &str, at: At, report: &mut Report) 
     }
 }
 
-/// Whether a column's word list has a word; `*` stands for every one.
+/// Whether a column's word list contains a word; `*` stands for every word.
 fn lists(column: &str, word: &str) -> bool {
     column.split_whitespace().any(|w| w == word || w == "*")
 }
@@ -155,7 +157,7 @@ impl Tables<'_> {
         self.classes.iter().position(|c| c == name)
     }
 
-    /// Every name in every row is one.
+    /// Checks that every name in every row exists.
     fn names_resolve(&self, report: &mut Report) {
         let on = |column: &str, at: At, report: &mut Report| {
             for word in column.split_whitespace().filter(|w| *w != "*" && !self.names.iter().any(|n| n == w)) {
@@ -217,7 +219,8 @@ impl Tables<'_> {
         let members =
             targets.built().filter(|(_, t)| columns.checked_shr(t.col).unwrap_or(0) & 1 != 0).map(|(i, _)| i).collect();
         let count = self.ori.ops.len();
-        // Where a name is unknown the cells that miss it would be complaints without a cause of their own.
+        // Where a name is unknown the cells that miss it would be complaints without a cause of
+        // their own.
         let mut scratch = Report::default();
         let to = if sound { report } else { &mut scratch };
         let base = (0..count).map(|op| self.base(&row, op, to)).collect();
@@ -272,7 +275,7 @@ impl Tables<'_> {
         out.into_iter().map(|(s, _)| s).collect()
     }
 
-    /// `ROLE` or `ROLE.WORD`.
+    /// Parses `ROLE` or `ROLE.WORD`.
     fn part(&self, op: usize, word: &str, at: At, report: &mut Report) -> Option<(usize, Option<u8>)> {
         let (role, number) = word.split_once('.').map_or((word, None), |(r, n)| (r, Some(n)));
         let position = self.ori.ops[op].roles.iter().position(|r| r.name == role);
@@ -304,7 +307,7 @@ impl Tables<'_> {
         out
     }
 
-    /// Least stall of an opcode: what the schedule keeps, and what the machine and the checker ask for.
+    /// Minimum stall of an opcode: that of the schedule, and that of the simulator and the checker.
     fn stall(&self, model: &Row<ModelRow>, op: usize, report: &mut Report) -> [Stall; 2] {
         let name = &self.ori.ops[op].row.op;
         let rows = self.stalls.iter().filter(|r| lists(&r.on, &model.name) && lists(&r.ops, name));
@@ -320,12 +323,12 @@ impl Tables<'_> {
 
 const NO_ROW: &str = "no row says";
 
-/// Complains unless there is exactly one answer.
+/// Reports unless there is exactly one answer.
 fn one<T>(found: &[(At, T)], what: &str, model: At, report: &mut Report) {
     match found.len() {
         1 => {}
         0 => {
-            // The first cell without an answer stands for all of its model.
+            // Only the first cell of a model without an answer is reported.
             let silent = |e: &TableError| e.law == "latency" && e.message.starts_with(NO_ROW) && e.rows[0].0 == model;
             if !report.errors.iter().any(silent) {
                 report.at("latency", format!("{NO_ROW} {what}"), model);
@@ -333,7 +336,7 @@ fn one<T>(found: &[(At, T)], what: &str, model: At, report: &mut Report) {
         }
         n => {
             let rows: Vec<(At, String)> = found.iter().map(|f| (f.0, String::new())).collect();
-            // Rows that meet in one cell meet in many: the first says it.
+            // Rows that conflict in one cell conflict in many; only the first is reported.
             if !report.errors.iter().any(|e| e.law == "latency" && e.rows == rows) {
                 report.rows("latency", format!("{n} rows of the same rank say {what}"), rows);
             }
@@ -345,14 +348,14 @@ fn cycles_of(text: &str) -> Option<u8> {
     if text == "sb" { Some(SCOREBOARD) } else { text.parse().ok().filter(|n| (1..SCOREBOARD).contains(n)) }
 }
 
-/// The distances of one of both.
+/// One of the two sets of distances.
 fn part(both: &[Cells<Both>], whose: usize) -> Distances {
     let line = |line: &Vec<Both>| line.iter().map(|b| b[whose]).collect();
     let file = |file: &Vec<Vec<Both>>| file.iter().map(line).collect();
     both.iter().map(|kind| kind.iter().map(file).collect()).collect()
 }
 
-/// What a column says of a class, and whether by its name.
+/// The column that matches a class, and whether it matches by name.
 fn column_of(column: &str, to: &str) -> Option<(bool, u8)> {
     let words: Vec<(&str, &str)> = column.split_whitespace().filter_map(|w| w.split_once(':')).collect();
     let exact = words.iter().find(|w| w.0 == to);
@@ -360,13 +363,14 @@ fn column_of(column: &str, to: &str) -> Option<(bool, u8)> {
     Some((exact.is_some(), cycles_of(cycles)?))
 }
 
-/// What a row says of a pair: its rank, its place and the cycles. A class by name outranks `*`; a model or a file by name breaks ties.
+/// The match of a row with a pair: its rank, position and cycles. A class by name outranks `*`; a
+/// model or file by name breaks ties.
 fn cell_of(row: &Row<DistanceRow>, from: &str, to: &str) -> Option<(u32, At, Both)> {
     if !lists(&row.from, from) {
         return None;
     }
     let (exact, cycles) = column_of(&row.to, to)?;
-    // A scoreboard is more than any number.
+    // A scoreboard counts as more than any number of cycles.
     let demanded = column_of(&row.demanded, to).map_or(cycles, |(_, less)| less.min(cycles));
     let rank =
         4 * (u32::from(row.from != "*") + u32::from(exact)) + u32::from(row.file != "*") + u32::from(row.on != "*");

@@ -1,10 +1,10 @@
-//! Backends of legalization, families of expansions and knobs.
+//! Legalization backends, families of expansions and knobs.
 
 use crate::report::Report;
 use crate::rows::legal::{BackendRow, ExpansionRow, KnobRow};
 use crate::source::{Row, Sources};
 
-/// What the tables say of legalization's phases.
+/// The tables of the legalization phases.
 pub struct Legal {
     pub backends: Vec<Row<BackendRow>>,
     pub expansions: Vec<Row<ExpansionRow>>,
@@ -12,6 +12,7 @@ pub struct Legal {
 }
 
 impl Legal {
+    /// Reads the rows; errors go to `report`.
     pub fn load(sources: &mut Sources, report: &mut Report) -> Legal {
         Legal {
             backends: sources.rows("backends.ron", report),

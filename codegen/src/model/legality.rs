@@ -1,9 +1,9 @@
 //! The legality matrix: 236 operations by 128 SM configurations, resolved from rules.
 //!
-//! Input: `legality/operations.ron`, `instructions.ron`, `recipes.ron`, and rules in one file per family. Output: for each operation and
-//! column the rule that holds there. Invariants (the laws `legality` and `names`): ids are the positions of the rows; every cell of a real
-//! column has exactly one rule, whose verdict names opcodes and recipes that exist; every variant of a recipe is used; columns
-//! that are not real have no rule.
+//! The rows are those of `legality/operations.ron`, `instructions.ron`, `recipes.ron`, and rules in
+//! one file per family. The laws `legality` and `names` check that ids are the indices of the rows;
+//! that every cell of a real column has exactly one rule, whose verdict names existing opcodes and
+//! recipes; that every variant of a recipe is used; and that other columns have no rule.
 
 use super::instructions::{Pattern, Wording, patterns, wordings};
 use super::ori::Ori;
@@ -16,42 +16,47 @@ use std::collections::BTreeSet;
 /// Columns of the matrix.
 pub const COLUMNS: usize = 128;
 
-/// What a cell says.
+/// The decoded contents of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// One instruction of one of these opcodes, by the form; none where the target has no encoder.
+    /// One instruction with one of these opcodes, depending on the form; empty if the target has no
+    /// encoder.
     Native(Vec<usize>),
-    /// Recipe (by position), and its variant: the operation's position in the recipe's list.
+    /// Recipe (by index), and its variant: the operation's index in the recipe's list.
     Inline(usize, usize),
-    /// Recipe of kind `handler`, likewise.
+    /// The same for a recipe of kind `handler`.
     Handler(usize, usize),
-    /// Refused in the first of these that fits.
+    /// Rejected with the first wording that fits.
     Illegal(Vec<Wording>),
 }
 
+/// A rule with its operations and columns resolved.
 pub struct Rule {
     pub row: Row<RuleRow>,
-    /// Operations by position, each with what the rule says of it.
+    /// Operations by index, each with its verdict.
     pub ops: Vec<(usize, Verdict)>,
-    /// The columns that the rule speaks of, one bit each.
+    /// The columns that the rule applies to, one bit each.
     pub columns: u128,
 }
 
+/// The matrix and the tables it is resolved from.
 #[derive(Default)]
 pub struct Legality {
     pub operations: Vec<Row<OperationRow>>,
     pub instructions: Vec<Row<InstructionRow>>,
-    /// What an instruction must be to be of an operation: the row, the operation by position, the pattern; in the order of the operations.
+    /// The patterns of instructions that belong to an operation: row, operation by index, pattern;
+    /// in the order of the operations.
     pub patterns: Vec<(usize, usize, Pattern)>,
     pub recipes: Vec<Row<RecipeRow>>,
     pub rules: Vec<Rule>,
-    /// For each operation and column the rule, by position; `None` where the column is not real.
+    /// The rule of each operation and column, by index; `None` if the column is not real.
     pub cells: Vec<Vec<Option<usize>>>,
 }
 
 const NOT_RULES: [&str; 3] = ["operations.ron", "instructions.ron", "recipes.ron"];
 
 impl Legality {
+    /// Reads the rows and resolves their names; errors go to `report`.
     pub fn load(sources: &mut Sources, targets: &Targets, ori: &Ori, report: &mut Report) -> Legality {
         let mut legality = Legality {
             operations: sources.rows("legality/operations.ron", report),
@@ -68,7 +73,7 @@ impl Legality {
                 let found = legality.operation(name).ok_or_else(|| format!("no operation is called `{name}`"));
                 match found.and_then(|op| Ok((op, legality.verdict(&row, op, ori)?))) {
                     Ok(entry) => ops.push(entry),
-                    // What is wrong with the verdict is so for each operation.
+                    // A wrong verdict fails for each operation; it is reported once.
                     Err(message) if wrong.insert(message.clone()) => report.at("names", message, row.at),
                     Err(_) => {}
                 }
@@ -97,7 +102,8 @@ impl Legality {
         self.operations.iter().position(|o| o.op == name)
     }
 
-    /// Reads `native OPCODE …`, `inline RECIPE`, `handler RECIPE` or `illegal WORDING` for an operation.
+    /// Parses `native OPCODE …`, `inline RECIPE`, `handler RECIPE` or `illegal WORDING` for an
+    /// operation.
     fn verdict(&self, row: &RuleRow, op: usize, ori: &Ori) -> Result<Verdict, String> {
         let (kind, rest) = row.verdict.split_once(' ').unwrap_or((&row.verdict, ""));
         match kind {
@@ -118,7 +124,7 @@ impl Legality {
         }
     }
 
-    /// Gives each cell its rule; a second rule for a cell is an error that shows both.
+    /// Assigns each cell its rule; a second rule for a cell is an error that shows both.
     fn fill(&mut self, report: &mut Report) {
         self.cells = vec![vec![None; COLUMNS]; self.operations.len()];
         let mut twice: Vec<(usize, usize, usize)> = Vec::new();
@@ -142,12 +148,12 @@ impl Legality {
         }
     }
 
-    /// What a rule says of an operation.
+    /// The verdict of a rule for an operation.
     pub fn said(&self, rule: usize, op: usize) -> Option<&Verdict> {
         self.rules[rule].ops.iter().find(|o| o.0 == op).map(|o| &o.1)
     }
 
-    /// Source and place of every row.
+    /// Source and position of every row.
     pub fn evidence(&self) -> Vec<(&str, At)> {
         let mut all: Vec<(&str, At)> = self.operations.iter().map(|r| (r.src.as_str(), r.at)).collect();
         all.extend(self.instructions.iter().map(|r| (r.src.as_str(), r.at)));

@@ -1,6 +1,7 @@
-//! Lowering tables of matrices: names resolved, one product for each list of types.
+//! Resolved lowering tables of matrix operations: one multiplication per list of types, and the
+//! fragment layouts.
 //!
-//! Input: rows of `lowering/*.ron`. Output: products and tiles. Invariant: what did not resolve is reported and left out.
+//! The rows are those of `lowering/*.ron`. A row that does not resolve is reported and omitted.
 
 use super::ori::Ori;
 use super::ptx::Ptx;
@@ -9,19 +10,19 @@ use crate::report::Report;
 use crate::rows::lowering::{NarrowRow, ProductRow, TileRow, Way};
 use crate::source::{At, Row, Sources};
 
-/// Features that must be there (`true`) or must not.
+/// Features that the target must have (`true`) or must not have.
 pub type Conditions = Vec<(usize, bool)>;
 
 /// A kind of modifier and its value.
 pub type Modifier = (usize, usize);
 
-/// One product: the instruction of a PTX form with these types.
+/// One matrix multiplication: the instruction of a PTX form with these types.
 pub struct Product {
     pub op: usize,
-    /// Text of the group `matrix_shape`.
+    /// Index of the text in the group `matrix_shape`.
     pub shape: usize,
     pub types: Vec<usize>,
-    /// Text of the group `bit_op`.
+    /// Index of the text in the group `bit_op`.
     pub bit: Option<usize>,
     pub conditions: Conditions,
     pub way: Way,
@@ -34,7 +35,7 @@ pub struct Product {
     pub at: At,
 }
 
-/// Where the registers of a fragment lie in the matrix.
+/// Location of a fragment's registers in the matrix.
 pub struct Tile {
     pub part: char,
     pub shape: usize,
@@ -50,21 +51,23 @@ pub struct Tile {
 pub struct Narrow {
     pub ty: usize,
     pub wide: usize,
-    /// Kind and value: where it is made, and where it is read.
+    /// F2FP modifier (kind and value) that selects the type as the result (`made`), and as the
+    /// source (`read`).
     pub made: (usize, usize),
     pub read: (usize, usize),
 }
 
+/// The lowering tables of matrix operations.
 #[derive(Default)]
 pub struct Lowering {
     pub products: Vec<Product>,
     pub tiles: Vec<Tile>,
     pub narrow: Vec<Narrow>,
-    /// Source and place of every row.
+    /// Source and position of every row.
     pub evidence: Vec<(String, At)>,
 }
 
-/// Readers of the columns of `lowering/*.ron`.
+/// Parsers of the columns of `lowering/*.ron`.
 pub struct Names<'a> {
     pub ptx: &'a Ptx,
     pub ori: &'a Ori,
@@ -72,6 +75,7 @@ pub struct Names<'a> {
 }
 
 impl Lowering {
+    /// Reads the rows and resolves their names; errors go to `report`.
     pub fn load(sources: &mut Sources, ptx: &Ptx, ori: &Ori, targets: &Targets, report: &mut Report) -> Lowering {
         let names = Names { ptx, ori, targets };
         let mut lowering = Lowering::default();
@@ -107,7 +111,7 @@ impl Names<'_> {
         group.map_or(Vec::new(), |g| g.texts.iter().map(|t| t.text.as_str()).collect())
     }
 
-    /// The place of a text in its modifier group.
+    /// The index of a text in its modifier group.
     pub fn text(&self, group: &str, text: &str) -> Result<usize, String> {
         self.texts(group).iter().position(|t| *t == text).ok_or_else(|| format!("group `{group}` has no text `{text}`"))
     }

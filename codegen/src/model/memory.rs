@@ -1,7 +1,7 @@
-//! How PTX becomes SASS where a row can say it: memory order, cache control, atomics, special registers.
+//! The tables of memory order, cache control, atomics and special registers.
 //!
-//! Input: rows of `lowering/*.ron`. Output: the rows, and readers of their small columns, which resolve names of modifiers and
-//! opcodes. Nothing else is resolved here.
+//! The rows are those of `lowering/*.ron`. The parsers of their columns resolve the names of
+//! modifiers and opcodes; nothing else is resolved here.
 
 use super::ori::Ori;
 use crate::report::Report;
@@ -17,6 +17,7 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// Reads the rows; errors go to `report`.
     pub fn load(sources: &mut Sources, report: &mut Report) -> Memory {
         Memory {
             order: sources.rows("lowering/order.ron", report),
@@ -27,21 +28,21 @@ impl Memory {
     }
 }
 
-/// Kind and value of a `KIND=VALUE` word, as positions; `None` where one has no such name.
+/// Kind and value of a `KIND=VALUE` word, as indices; `None` if a name does not exist.
 pub fn modifier(ori: &Ori, word: &str) -> Option<(usize, usize)> {
     let (kind, value) = word.split_once('=')?;
     let kind = ori.kinds.iter().position(|k| k.name == kind)?;
     Some((kind, ori.kinds[kind].values.iter().position(|v| v == value)?))
 }
 
-/// Opcode and modifiers of an `OP:KIND=VALUE:…` word, as positions.
+/// Opcode and modifiers of an `OP:KIND=VALUE:…` word, as indices.
 pub fn instruction(ori: &Ori, word: &str) -> Option<(usize, Vec<(usize, usize)>)> {
     let mut parts = word.split(':');
     let op = ori.op(parts.next()?)?;
     Some((op, parts.map(|part| modifier(ori, part)).collect::<Option<Vec<_>>>()?))
 }
 
-/// The words of a column, or the one word that stands for nothing.
+/// The words of a column; an empty column has one empty word.
 pub fn words(text: &str) -> Vec<&str> {
     let words: Vec<&str> = text.split_whitespace().collect();
     if words.is_empty() { vec![""] } else { words }

@@ -1,7 +1,7 @@
 //! The tables with their names resolved to ids.
 //!
-//! Input: rows. Output: the model that the laws in `check` and the emitters read. Invariant: ids are positions in sorted
-//! or table order, never hash order.
+//! The laws in `check` and the emitters read this model. Ids are indices in sorted or table order,
+//! never hash order.
 
 pub mod choices;
 pub mod elf;
@@ -29,7 +29,7 @@ use crate::rows::phases::PhaseRow;
 use crate::rows::registers::KeptRow;
 use crate::source::{Row, Sources};
 
-/// Everything the tables say.
+/// All tables.
 pub struct Model {
     pub targets: targets::Targets,
     pub ori: ori::Ori,

@@ -1,52 +1,55 @@
-//! Recipes of the operand legalizer and the moves it writes, resolved.
+//! Resolved operand recipes and materializing moves.
 
 use super::ori::Ori;
 use crate::report::Report;
 use crate::rows::ori::{MoveRow, RecipeRow};
 use crate::source::{At, Row, Sources};
 
-/// The six materializers, as recipes spell them.
+/// The six ways to materialize an operand, as recipes spell them.
 pub const MATERIALS: [&str; 6] = ["mat", "try", "special", "arch", "pred", "uniform"];
-/// What may be done to an instruction before anything is moved.
+/// Rewrites that are tried before a move.
 pub const EXCHANGES: [&str; 5] = ["swap", "table", "mirror", "select", "sign"];
 
 /// One word of a recipe: `NAME(ROLE ...)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     pub name: String,
-    /// Roles; of `backend` the name of a hook.
+    /// Roles; for `backend`, the name of a hook.
     pub of: Vec<String>,
-    /// Written with `..`: all words of the operand.
+    /// Written with `..`: applies to all words of the operand.
     pub many: bool,
-    /// Written with `?`: only where the instruction has the operand.
+    /// Written with `?`: applies only if the instruction has the operand.
     pub optional: bool,
 }
 
+/// A recipe with its steps parsed.
 pub struct Recipe {
     pub row: Row<RecipeRow>,
     pub steps: Vec<Step>,
 }
 
 impl Recipe {
+    /// The steps that materialize operands.
     pub fn materials(&self) -> impl Iterator<Item = &Step> {
         self.steps.iter().filter(|s| MATERIALS.contains(&s.name.as_str()))
     }
 
+    /// The steps that rewrite the instruction without a move.
     pub fn exchanges(&self) -> impl Iterator<Item = &Step> {
         self.steps.iter().filter(|s| EXCHANGES.contains(&s.name.as_str()))
     }
 
-    /// The hook of the backend that it asks first.
+    /// The backend hook that it depends on.
     pub fn hook(&self) -> Option<&str> {
         self.steps.iter().find(|s| s.name == "backend").map(|s| s.of[0].as_str())
     }
 
-    /// Destination and source of a move that may become another opcode.
+    /// Destination and source of a move that may change its opcode.
     pub fn moves(&self) -> Option<&[String]> {
         self.steps.iter().find(|s| s.name == "move").map(|s| s.of.as_slice())
     }
 
-    /// The category that the steps are of.
+    /// The category of the steps.
     pub fn category(&self) -> &'static str {
         let any = |test: &dyn Fn(&Step) -> bool| self.steps.iter().any(test);
         match () {
@@ -61,7 +64,7 @@ impl Recipe {
     }
 }
 
-/// A way of a value into a register: opcode, modifiers (kind, value), and what stands in which role.
+/// How a value moves into a register: opcode, modifiers (kind, value), and the value of each role.
 pub struct Move {
     pub row: Row<MoveRow>,
     pub op: usize,
@@ -69,12 +72,14 @@ pub struct Move {
     pub args: Vec<(String, String)>,
 }
 
+/// All recipes and moves.
 pub struct Operands {
     pub recipes: Vec<Recipe>,
     pub moves: Vec<Move>,
 }
 
 impl Operands {
+    /// Reads the rows and resolves their names; errors go to `report`.
     pub fn load(sources: &mut Sources, ori: &Ori, report: &mut Report) -> Operands {
         let rows: Vec<Row<RecipeRow>> = sources.rows("ori/recipes.ron", report);
         let recipes = rows.into_iter().map(|row| Recipe { steps: steps(&row, report), row }).collect();
@@ -96,6 +101,7 @@ impl Operands {
         hooks
     }
 
+    /// Source and position of every row.
     pub fn evidence(&self) -> impl Iterator<Item = (&str, At)> {
         let recipes = self.recipes.iter().map(|r| (r.row.src.as_str(), r.row.at));
         recipes.chain(self.moves.iter().map(|m| (m.row.src.as_str(), m.row.at)))

@@ -1,11 +1,11 @@
-//! Opcodes, their operand roles and properties, and the modifier kinds, resolved.
+//! Resolved opcodes with their operand roles and properties, and the modifier kinds.
 
 use crate::report::Report;
 use crate::rows::ori::{ModifierRow, OpRow, PropertyRow};
 use crate::source::{At, Row, Sources};
 use std::collections::BTreeMap;
 
-/// What an operand role says, parsed from `NAME DIRECTION CLASS [WIDTH] [?DEFAULT]`.
+/// One operand role, parsed from `NAME DIRECTION CLASS [WIDTH] [?DEFAULT]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleSpec {
     pub name: String,
@@ -16,30 +16,32 @@ pub struct RoleSpec {
     pub default: Option<String>,
 }
 
+/// An opcode with its roles parsed; `props` are indices.
 pub struct Op {
     pub row: Row<OpRow>,
     pub roles: Vec<RoleSpec>,
     pub props: Vec<usize>,
 }
 
-/// A modifier kind: its values by meaning, in order of first mention; the first is the default.
+/// A modifier kind and its values, in order of first mention; the first is the default.
 pub struct ModKind {
     pub name: String,
     pub values: Vec<String>,
 }
 
-/// One encoding of a modifier kind: which bits mean which value.
+/// One encoding of a modifier kind: the value of each bit pattern.
 pub struct ModSet {
     pub name: String,
     pub kind: usize,
     pub at: At,
     /// (bits, index into the kind's values)
     pub codes: Vec<(u64, usize)>,
-    /// What each code prints; empty for nothing.
+    /// The text of each code; empty if nothing is printed.
     pub texts: Vec<String>,
     pub src: String,
 }
 
+/// All opcodes, properties, roles and modifiers.
 pub struct Ori {
     pub ops: Vec<Op>,
     pub properties: Vec<Row<PropertyRow>>,
@@ -50,6 +52,7 @@ pub struct Ori {
 }
 
 impl Ori {
+    /// Reads the rows and resolves their names; errors go to `report`.
     pub fn load(sources: &mut Sources, report: &mut Report) -> Ori {
         let properties: Vec<Row<PropertyRow>> = sources.rows("ori/properties.ron", report);
         let mut ops = Vec::new();
@@ -72,6 +75,7 @@ impl Ori {
         Ori { ops, properties, roles, kinds, sets }
     }
 
+    /// Index of an opcode by name.
     pub fn op(&self, name: &str) -> Option<usize> {
         self.ops.iter().position(|o| o.row.op == name)
     }

@@ -1,4 +1,4 @@
-//! PTX: operations, modifier groups, types, forms, resolved.
+//! Resolved PTX tables: operations, modifier groups, types, forms.
 
 use super::targets::{Targets, terms};
 use crate::report::Report;
@@ -12,23 +12,23 @@ pub struct Group {
 }
 
 impl Group {
-    /// The texts of which something holds, one bit each.
+    /// The texts for which a predicate holds, one bit each.
     pub fn texts_that(&self, test: fn(&ModifierRow) -> bool) -> u32 {
         self.texts.iter().enumerate().map(|(i, text)| u32::from(test(text)) << i).sum()
     }
 }
 
-/// A name whose last part stands anywhere among the modifiers.
+/// A name whose last part may be anywhere among the modifiers.
 pub struct FreeName<'a> {
     /// The name without its last part.
     pub stem: &'a str,
     pub last: &'a str,
-    /// The name as a whole.
+    /// The whole name.
     pub name: &'a str,
     pub op: usize,
 }
 
-/// Which texts of a group a form takes.
+/// The texts of a group that a form accepts.
 #[derive(Clone, Debug)]
 pub struct Rule {
     pub group: usize,
@@ -40,7 +40,7 @@ pub struct Rule {
 /// The type of an operand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArgType {
-    /// The role says enough.
+    /// The role alone determines what is accepted.
     None,
     Suffix(usize),
     /// Twice the width of the first suffix.
@@ -48,12 +48,14 @@ pub enum ArgType {
     Fixed(usize),
 }
 
+/// An operand of a form.
 #[derive(Clone, Debug)]
 pub struct Arg {
     pub role: usize,
     pub ty: ArgType,
-    /// Registers of a fragment; 0 where the role is none.
+    /// Registers of a fragment; 0 for another role.
     pub count: u8,
+    pub by_shape: bool,
     pub optional: bool,
 }
 
@@ -61,18 +63,18 @@ pub struct Arg {
 pub struct Form {
     pub op: usize,
     pub rules: Vec<Rule>,
-    /// For each suffix the types it may be, one bit each.
+    /// For each type suffix, the allowed types, one bit each.
     pub types: Vec<u64>,
     pub args: Vec<Arg>,
     pub ptx: (u32, u32),
     pub sm: u32,
-    /// Columns of the targets that have it, where not all from `sm` on do.
+    /// Columns of the targets that have it, if fewer than all from `sm` on.
     pub on: Option<u128>,
     pub src: String,
     pub at: At,
 }
 
-/// What a modifier or type needs on one operation.
+/// The requirement of a modifier or type on one operation.
 pub struct Requirement {
     pub op: usize,
     /// Group and text.
@@ -82,13 +84,14 @@ pub struct Requirement {
     pub row: usize,
 }
 
-/// How wide a vector of a load or store may be.
+/// A vector width of loads and stores.
 pub struct Width {
     pub row: Row<VectorRow>,
     /// One bit for each text of the group `space`; 0: all.
     pub spaces: u32,
 }
 
+/// All PTX tables.
 pub struct Ptx {
     pub operations: Vec<Row<OperationRow>>,
     pub planned: Vec<Row<PlannedRow>>,
@@ -96,7 +99,7 @@ pub struct Ptx {
     pub types: Vec<Row<TypeRow>>,
     pub sets: Vec<Row<TypeSetRow>>,
     pub roles: Vec<Row<RoleRow>>,
-    /// Sorted by operation; those of one operation in the order of the files.
+    /// Sorted by operation; within one operation, in file order.
     pub forms: Vec<Form>,
     pub requirement_rows: Vec<Row<RequirementRow>>,
     /// Sorted by operation.
@@ -115,6 +118,7 @@ pub struct Ptx {
 }
 
 impl Ptx {
+    /// Reads the rows and resolves their names; errors go to `report`.
     pub fn load(sources: &mut Sources, targets: &Targets, report: &mut Report) -> Ptx {
         let groups: Vec<Row<GroupRow>> = sources.rows("ptx/groups.ron", report);
         let mut ptx = Ptx {
@@ -168,7 +172,7 @@ impl Ptx {
         ptx
     }
 
-    /// Source and place of every row.
+    /// Source and position of every row.
     pub fn evidence(&self) -> Vec<(&str, At)> {
         let mut out: Vec<(&str, At)> = Vec::new();
         out.extend(self.operations.iter().map(|r| (r.src.as_str(), r.at)));
@@ -189,7 +193,7 @@ impl Ptx {
         out
     }
 
-    /// The names of operations whose last part is free.
+    /// The operation names whose last part is free.
     pub fn free_names(&self) -> impl Iterator<Item = FreeName<'_>> {
         let free = self.operations.iter().enumerate().filter(|(_, o)| o.free);
         let names = free.flat_map(|(op, o)| {
@@ -201,7 +205,7 @@ impl Ptx {
         })
     }
 
-    /// Whether a modifier or a type is written so.
+    /// Whether a modifier or type has this spelling.
     pub fn is_suffix(&self, word: &str) -> bool {
         let mut texts = self.groups.iter().flat_map(|g| &g.texts);
         texts.any(|t| t.text == word) || self.types.iter().any(|t| t.name == word)
@@ -236,7 +240,7 @@ impl Ptx {
         }
     }
 
-    /// `group`, `group?`, `group(a|b)` or `group(a|b)?`
+    /// Parses `group`, `group?`, `group(a|b)` or `group(a|b)?`.
     fn rule(&self, word: &str, at: At, report: &mut Report) -> Option<Rule> {
         let (body, required) = word.strip_suffix('?').map_or((word, true), |body| (body, false));
         let (name, list) = match body.split_once('(') {
@@ -263,7 +267,7 @@ impl Ptx {
         Some(Rule { group, mask, required })
     }
 
-    /// Types and sets of types, separated by blanks, one bit each.
+    /// Parses types and sets of types, separated by blanks, one bit each.
     fn type_mask(&self, words: &str, at: At, report: &mut Report) -> u64 {
         let mut mask = 0;
         for word in words.split_whitespace() {
@@ -278,13 +282,16 @@ impl Ptx {
         mask
     }
 
-    /// `ROLE[:TYPE[*REGISTERS]][?]`
+    /// Parses `ROLE[:TYPE[*REGISTERS]][?]`.
     fn arg(&self, word: &str, at: At, report: &mut Report) -> Option<Arg> {
         let (body, optional) = word.strip_suffix('?').map_or((word, false), |body| (body, true));
-        let (body, count) = match body.split_once('*').map(|(body, count)| (body, count.parse())) {
-            None => (body, 0),
-            Some((body, Ok(count))) => (body, count),
-            Some((body, Err(_))) => {
+        let (body, count) = body.split_once('*').map_or((body, None), |(body, count)| (body, Some(count)));
+        let by_shape = count.is_some_and(|count| count.starts_with("N/"));
+        let count = count.map(|count| count.strip_prefix("N/").unwrap_or(count).parse());
+        let (body, count) = match (body, count) {
+            (body, None) => (body, 0),
+            (body, Some(Ok(count))) => (body, count),
+            (body, Some(Err(_))) => {
                 report.at("names", format!("`{word}` does not end in a number of registers"), at);
                 (body, 0)
             }
@@ -306,7 +313,7 @@ impl Ptx {
                 }
             },
         };
-        Some(Arg { role, ty, count, optional })
+        Some(Arg { role, ty, count, by_shape, optional })
     }
 
     fn resolve_requirements(&mut self, report: &mut Report) {
@@ -330,7 +337,7 @@ impl Ptx {
         self.requirements = out;
     }
 
-    /// Group and text of a modifier as the forms of an operation take it.
+    /// Group and text of a modifier, as the forms of an operation accept it.
     fn text_on(&self, op: usize, text: &str) -> Option<(usize, usize)> {
         let rules = self.forms.iter().filter(|f| f.op == op).flat_map(|f| &f.rules);
         rules.into_iter().find_map(|rule| {

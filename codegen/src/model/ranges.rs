@@ -1,6 +1,6 @@
-//! What a constant operand may be: the columns `with` and `is` of `ptx/ranges.ron`, taken apart.
+//! Parses the ranges of constant operands: the columns `with` and `is` of `ptx/ranges.ron`.
 //!
-//! Input: a column's text. Output: words and spans, or the word that is neither. Nothing is resolved here.
+//! The result is words and spans; a word that is neither is the error. No names are resolved here.
 
 use crate::rows::ptx::RangeRow;
 
@@ -9,14 +9,15 @@ use crate::rows::ptx::RangeRow;
 pub enum Span {
     /// Multiples of `step` from `low` to `high`.
     Integers { low: i64, high: i64, step: i64 },
-    /// From `low` to the constant that is operand `arg`.
+    /// From `low` to the constant operand `arg`.
     UpTo { low: i64, arg: u32 },
-    /// Real numbers above the one and up to the other.
+    /// Greater than `above` and at most `high`.
     Reals { above: f64, high: f64 },
 }
 
 impl Span {
-    /// `4`, `0..15`, `0..4294967295/32`, `0..$2` or `(0.0..1.0]`; `None` where it is none of these or holds no number.
+    /// Parses `4`, `0..15`, `0..4294967295/32`, `0..$2` or `(0.0..1.0]`; `None` for anything else
+    /// and for empty ranges.
     fn parse(word: &str) -> Option<Span> {
         if let Some(body) = word.strip_prefix('(') {
             let (above, high) = body.strip_suffix(']')?.split_once("..")?;
@@ -38,12 +39,12 @@ impl Span {
 }
 
 impl RangeRow {
-    /// What the operand may be, or the first word that says nothing.
+    /// The spans of the operand. The error is the first word that is not a span.
     pub fn spans(&self) -> Result<Vec<Span>, &str> {
         self.is.split_whitespace().map(|word| Span::parse(word).ok_or(word)).collect()
     }
 
-    /// Of each list, the instruction has one word.
+    /// The instruction must have one word of each list.
     pub fn words(&self) -> Vec<Vec<&str>> {
         self.with.split_whitespace().map(|word| word.split('|').collect()).collect()
     }

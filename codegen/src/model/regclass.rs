@@ -1,13 +1,13 @@
-//! The register-class descriptors: categories, fields, their groups and look-up tables.
+//! The register-class descriptors: categories, fields, their groups and lookup tables.
 //!
-//! Input: `regclass/*.ron`. Output: the rows with the numbers in their texts read. Invariant: a text that is no number or no place is reported
-//! (law `regclass`); what the numbers may be is the law in `check/regclass.rs`.
+//! The rows are those of `regclass/*.ron`. A text that is not a number or position is reported (law
+//! `regclass`); the values are checked in `check/regclass.rs`.
 
 use crate::report::Report;
 use crate::rows::regclass::{CategoryRow, FieldRow, GroupRow, LutRow, PathRow};
 use crate::source::{At, Row, Sources};
 
-/// Where a field is written: word of the descriptor, lowest bit, number of bits.
+/// Position of a field: word of the descriptor, lowest bit, number of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub word: u8,
@@ -15,13 +15,15 @@ pub struct Place {
     pub bits: u8,
 }
 
+/// The category of an opcode with its texts parsed.
 pub struct Category {
     pub row: Row<CategoryRow>,
     pub fields: Vec<u16>,
-    /// Role and the letters of the files that it may be in.
+    /// Role and the letters of its allowed register files.
     pub contract: Vec<(String, String)>,
 }
 
+/// All tables of register classes.
 #[derive(Default)]
 pub struct Regclass {
     pub categories: Vec<Category>,
@@ -32,6 +34,7 @@ pub struct Regclass {
 }
 
 impl Regclass {
+    /// Reads the rows and resolves their names; errors go to `report`.
     pub fn load(sources: &mut Sources, report: &mut Report) -> Regclass {
         let categories: Vec<Row<CategoryRow>> = sources.rows("regclass/categories.ron", report);
         let fields: Vec<Row<FieldRow>> = sources.rows("regclass/fields.ron", report);
@@ -62,7 +65,7 @@ impl Regclass {
         Regclass { categories, fields, groups, luts, path }
     }
 
-    /// Source and place of every row.
+    /// Source and position of every row.
     pub fn evidence(&self) -> Vec<(&str, At)> {
         let mut all: Vec<(&str, At)> = self.categories.iter().map(|c| (c.row.src.as_str(), c.row.at)).collect();
         all.extend(self.fields.iter().map(|(r, _)| (r.src.as_str(), r.at)));

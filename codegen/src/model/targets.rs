@@ -1,21 +1,22 @@
-//! Targets, generations and features, resolved.
+//! Resolved targets, generations and features.
 
 use crate::report::Report;
 use crate::rows::targets::{FeatureRow, GenerationRow, TargetRow};
 use crate::source::{Row, Sources};
 
-/// The SM configurations and what they can do.
+/// The SM configurations and their features.
 pub struct Targets {
     pub targets: Vec<Row<TargetRow>>,
     pub generations: Vec<Row<GenerationRow>>,
     pub features: Vec<Row<FeatureRow>>,
-    /// For each target (by position) the features it has (by position).
+    /// For each target (by index), which features (by index) it has.
     pub has: Vec<Vec<bool>>,
 }
 
 impl Targets {
+    /// Reads the rows and resolves their names; errors go to `report`.
     pub fn load(sources: &mut Sources, report: &mut Report) -> Targets {
-        let targets: Vec<Row<TargetRow>> = sources.rows("targets.ron", report);
+        let targets = in_columns(sources.rows("targets.ron", report));
         let generations = sources.rows("generations.ron", report);
         let features: Vec<Row<FeatureRow>> = sources.rows("features.ron", report);
         let has = targets.iter().map(|t| features.iter().map(|f| holds(&targets, t, &f.on)).collect()).collect();
@@ -28,7 +29,7 @@ impl Targets {
         who.fold(0, |mask, t| mask | 1 << t.col)
     }
 
-    /// Position of a generation by name.
+    /// Index of a generation by name.
     pub fn generation(&self, name: &str) -> Option<usize> {
         self.generations.iter().position(|g| g.name == name)
     }
@@ -38,10 +39,18 @@ impl Targets {
         ancestors(&self.targets, target).into_iter()
     }
 
-    /// Targets whose encoder is built, in table order.
+    /// Targets whose encoder is implemented, in table order.
     pub fn built(&self) -> impl Iterator<Item = (usize, &Row<TargetRow>)> {
         self.targets.iter().enumerate().filter(|(_, t)| t.generation.is_some())
     }
+}
+
+/// The rows in the order of their columns, without reserved ones whose column another row takes.
+fn in_columns(mut rows: Vec<Row<TargetRow>>) -> Vec<Row<TargetRow>> {
+    let taken: Vec<u32> = rows.iter().filter(|r| r.kind != "reserved").map(|r| r.col).collect();
+    rows.retain(|r| r.kind != "reserved" || !taken.contains(&r.col));
+    rows.sort_by_key(|r| r.col);
+    rows
 }
 
 /// One term of an `on` expression.
@@ -51,7 +60,7 @@ pub enum Term<'a> {
     Range { from: u32, to: Option<u32>, not: bool },
 }
 
-/// Splits an `on` expression; an unreadable term comes back as the error.
+/// Splits an `on` expression. The error is a term that does not parse.
 pub fn terms(on: &str) -> Result<Vec<Term<'_>>, &str> {
     on.split_whitespace()
         .map(|word| {
@@ -69,21 +78,21 @@ pub fn terms(on: &str) -> Result<Vec<Term<'_>>, &str> {
         .collect()
 }
 
-/// A target's parents, nearest first. A loop among the parents ends the list.
+/// A target's parents, nearest first. A cycle among the parents ends the list.
 fn ancestors<'a>(targets: &'a [Row<TargetRow>], target: &TargetRow) -> Vec<&'a Row<TargetRow>> {
-    let mut found: Vec<&Row<TargetRow>> = Vec::new();
-    let mut parent = target.parent.as_deref();
-    while let Some(row) = parent.and_then(|name| targets.iter().find(|t| t.name == name)) {
-        if found.iter().any(|f| f.name == row.name) || row.name == target.name {
-            break;
-        }
-        found.push(row);
-        parent = row.parent.as_deref();
+    let parents = |row: &TargetRow| -> Vec<&'a Row<TargetRow>> {
+        row.parents().filter_map(|name| targets.iter().find(|t| t.name == name)).collect()
+    };
+    let (mut found, mut next) = (Vec::<&Row<TargetRow>>::new(), parents(target));
+    while !next.is_empty() {
+        next.retain(|row| row.name != target.name && !found.iter().any(|f| f.name == row.name));
+        found.extend(&next);
+        next = next.into_iter().flat_map(|row| parents(row)).collect();
     }
     found
 }
 
-/// Whether a target satisfies an `on` expression: the last term that speaks of it decides.
+/// Whether a target satisfies an `on` expression: the last matching term decides.
 fn holds(targets: &[Row<TargetRow>], target: &TargetRow, on: &str) -> bool {
     if target.kind != "real" {
         return false;

@@ -1,8 +1,9 @@
-//! What instructions cost their pipes, resolved: for every target one answer for each opcode, and for some of its modifiers another.
+//! Resolved issue costs: for every target one answer per opcode, with exceptions for some
+//! modifiers.
 //!
-//! Input: rows of `latency/throughput.ron`. Output: [`Throughput`]. Of several rows that speak of one cell the most specific one holds;
-//! two of the same rank are an error, and so is an opcode of which no row speaks. Invariant: without complaints every
-//! target with an encoder has an answer for every opcode.
+//! The rows are those of `latency/throughput.ron`. If several rows match a cell, the most specific
+//! one applies; two of the same rank are an error, and so is an opcode without a row. Without
+//! errors every target with an encoder has an answer for every opcode.
 
 use super::memory::modifier;
 use super::ori::Ori;
@@ -11,12 +12,12 @@ use crate::report::Report;
 use crate::rows::throughput::PaceRow;
 use crate::source::{At, Row, Sources};
 
-/// Costs of a group of targets: positions of rows.
+/// Costs of a group of targets, as indices of rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Costs {
     /// By opcode.
     pub base: Vec<usize>,
-    /// By opcode: opcode, kind and value of a modifier, row.
+    /// By opcode: opcode, modifier kind and value, row.
     pub specials: Vec<(usize, (usize, usize), usize)>,
 }
 
@@ -26,11 +27,11 @@ pub struct Throughput {
     /// Names of the pipes, in the order of the rows.
     pub pipes: Vec<String>,
     pub groups: Vec<Costs>,
-    /// The group of each target, by position; `None` where there is no encoder.
+    /// The group of each target, by index; `None` without an encoder.
     pub of_target: Vec<Option<usize>>,
 }
 
-/// A row with the targets that it speaks of.
+/// A row with the targets it applies to.
 struct Spoken<'a> {
     position: usize,
     row: &'a Row<PaceRow>,
@@ -38,6 +39,7 @@ struct Spoken<'a> {
 }
 
 impl Throughput {
+    /// Reads the rows and resolves their names; errors go to `report`.
     pub fn load(sources: &mut Sources, targets: &Targets, ori: &Ori, report: &mut Report) -> Throughput {
         let rows: Vec<Row<PaceRow>> = sources.rows("latency/throughput.ron", report);
         let mut pipes: Vec<String> = Vec::new();
@@ -102,7 +104,8 @@ fn costs(spoken: &[&Spoken], ori: &Ori, target: At, report: &mut Report) -> Cost
     out
 }
 
-/// The one row that holds among those that speak of a cell: one that names targets outranks one that does not.
+/// The row that applies among those that match a cell: one that names targets outranks one that
+/// does not.
 fn one(rows: &[&Spoken], name: &str, target: At, report: &mut Report) -> usize {
     let named: Vec<&&Spoken> = rows.iter().filter(|s| s.row.on != "*").collect();
     let best = if named.is_empty() { rows.iter().collect() } else { named };
@@ -111,7 +114,7 @@ fn one(rows: &[&Spoken], name: &str, target: At, report: &mut Report) -> usize {
         [_] => {}
         several => {
             let places: Vec<(At, String)> = several.iter().map(|s| (s.row.at, String::new())).collect();
-            // Rows that meet in one cell meet on many targets: the first says it.
+            // Rows that conflict in one cell conflict on many targets; only the first is reported.
             if !report.errors.iter().any(|e| e.law == "latency" && e.rows == places) {
                 report.rows("latency", format!("{} rows say what {name} costs its pipe", several.len()), places);
             }

@@ -24,7 +24,14 @@ pub struct ElfTargetRow {
     pub text_blocks: u32,
     pub reserved: Option<(u64, u64)>,
     pub constants: String,
+    #[serde(default = "first_toolkit")]
+    pub toolkit: u32,
     pub src: String,
+}
+
+/// The toolkit whose rules a cubin follows where its target does not need a later one.
+fn first_toolkit() -> u32 {
+    130
 }
 
 #[derive(Debug, Deserialize)]
@@ -54,6 +61,8 @@ pub struct CompatRow {
     pub name: String,
     pub format: u8,
     pub value: String,
+    #[serde(default)]
+    pub toolkit: Option<u32>,
     pub differ: String,
     pub src: String,
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// One form of an opcode: which bits hold what.
+/// One form of an opcode: the meaning of each bit.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FormRow {
@@ -28,7 +28,7 @@ pub struct FormRow {
     pub src: String,
 }
 
-/// A word that the disassembler puts behind the mnemonic when operands have certain values.
+/// A word that nvdisasm prints after the mnemonic if operands have certain values.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AliasRow {
@@ -45,7 +45,7 @@ pub struct SpecialRow {
     pub num: u8,
     pub text: String,
     pub on: String,
-    /// The same in all lanes of a warp.
+    /// Whether it is the same in all lanes of a warp.
     #[serde(default)]
     pub uniform: bool,
     #[serde(default, rename = "if")]

@@ -1,17 +1,18 @@
-//! Rows of `helpers/*.ron`: families of helpers, and the categories that say how many there are.
+//! Rows of `helpers/*.ron`: families of helpers, and the categories with the number of helpers in
+//! each.
 
 use serde::Deserialize;
 
-/// How a helper gets into the code that needs it.
+/// How a helper is added to the code that uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Tier {
     /// A weak function that is called.
     Call,
-    /// A template that is spliced into its caller.
+    /// A template that is inlined into its caller.
     Inline,
 }
 
-/// Where a name or a prototype comes from.
+/// The source of a name or prototype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Status {
     Published,
@@ -23,7 +24,7 @@ pub enum Status {
 pub enum Body {
     /// A file beside the tables, with placeholders.
     Ptx(String),
-    /// Not built, and why.
+    /// Not implemented, and why.
     Planned(String),
 }
 

@@ -42,7 +42,7 @@ pub struct DistanceRow {
     pub file: String,
     pub from: String,
     pub to: String,
-    /// As `to`, where the machine and the checker ask for less than the schedule keeps.
+    /// Like `to`, if the simulator and the checker require less than the schedule keeps.
     #[serde(default)]
     pub demanded: String,
     pub src: String,
@@ -54,10 +54,10 @@ pub struct StallRow {
     pub on: String,
     pub ops: String,
     pub least: u8,
-    /// Where the machine and the checker ask for less than the schedule keeps.
+    /// The cycles that the simulator and the checker require, if less than the schedule keeps.
     #[serde(default)]
     pub demanded: Option<u8>,
-    /// Whether `demanded` is said of instructions under a guard alone.
+    /// Whether `demanded` applies only to guarded instructions.
     #[serde(default)]
     pub guarded: bool,
     pub src: String,

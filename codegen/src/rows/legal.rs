@@ -18,7 +18,7 @@ pub struct BackendRow {
 }
 
 impl BackendRow {
-    /// The slots in the order of the phases: name, and families where there is a handler.
+    /// The slots in the order of the phases: name, and families if a handler is installed.
     pub fn slots(&self) -> [(&'static str, Option<&str>); 6] {
         [
             ("ConvertUnsupportedOps", Some(&self.convert_unsupported_ops)),

@@ -1,4 +1,5 @@
-//! Rows of `legality/operations.ron`, `instructions.ron`, `recipes.ron` and of the rules, one file per family.
+//! Rows of `legality/operations.ron`, `instructions.ron`, `recipes.ron` and of the rules, one file
+//! per family.
 
 use serde::Deserialize;
 

@@ -1,6 +1,5 @@
-//! The tables' rows as serde sees them: one struct per table, field names as in the legends of the tables.
-//!
-//! Nothing is resolved here; names are strings until `model` turns them into ids.
+//! The tables' rows as serde reads them: one struct per table, with the field names of the legends.
+//! Names are strings until `model` resolves them to ids.
 
 pub mod choices;
 pub mod elf;

@@ -11,6 +11,9 @@ pub struct OpRow {
     pub roles: String,
     pub props: String,
     pub recipe: String,
+    /// Forms in the uniform datapath; absent: none.
+    #[serde(default)]
+    pub uniform: String,
     pub state: String,
     pub src: String,
 }

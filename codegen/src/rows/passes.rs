@@ -14,7 +14,7 @@ pub struct PassRow {
     pub makes: String,
     pub destroys: String,
     pub preserves: String,
-    /// Name of an earlier pass, and why it must be earlier.
+    /// Name of an earlier pass, and the reason for the order.
     pub after: Vec<(String, String)>,
     pub src: String,
 }

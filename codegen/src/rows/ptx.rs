@@ -7,13 +7,13 @@ use serde::Deserialize;
 pub struct OperationRow {
     pub op: String,
     pub also: String,
-    /// PTX version from which on the other spellings are known.
+    /// PTX version from which on the other spellings exist.
     #[serde(default)]
     pub also_ptx: String,
-    /// Whether the last part of the name stands anywhere among the modifiers.
+    /// Whether the last part of the name may be anywhere among the modifiers.
     #[serde(default)]
     pub free: bool,
-    /// PTX version and SM from which on, both together, it is gone.
+    /// PTX version and SM from which on (both together) it is removed.
     #[serde(default)]
     pub gone: Option<(String, u32)>,
     pub doc: String,
@@ -44,7 +44,7 @@ pub struct GroupRow {
     pub twice: String,
     #[serde(default)]
     pub then: String,
-    /// The group that it stands before.
+    /// The group that it must precede.
     #[serde(default)]
     pub before: String,
     pub doc: String,
@@ -56,10 +56,10 @@ pub struct GroupRow {
 pub struct ModifierRow {
     pub group: String,
     pub text: String,
-    /// It stands directly behind the operation.
+    /// Must directly follow the operation.
     #[serde(default)]
     pub first: bool,
-    /// It may stand more than once.
+    /// May be repeated.
     #[serde(default)]
     pub again: bool,
     pub src: String,
@@ -86,7 +86,7 @@ pub struct TypeRow {
     pub name: String,
     pub bits: u32,
     pub class: TypeClass,
-    /// Lowest PTX version of a declaration with it.
+    /// Lowest PTX version in which a variable may have the type.
     #[serde(default)]
     pub ptx: String,
     pub src: String,

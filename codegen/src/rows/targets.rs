@@ -18,12 +18,20 @@ pub struct TargetRow {
     pub src: String,
 }
 
+impl TargetRow {
+    /// The configurations whose features this one has too, in the row's order.
+    pub fn parents(&self) -> impl Iterator<Item = &str> {
+        self.parent.iter().flat_map(|names| names.split_whitespace())
+    }
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GenerationRow {
     pub name: String,
     pub ur_bits: u32,
     pub ur_count: u32,
+    pub ur_first: u32,
     pub reg_limit: u32,
     pub reg_file: u32,
     pub reg_unit: u32,

@@ -1,35 +1,42 @@
-//! The operand legalizer: every operand of an instruction becomes one that the target's encoding takes.
+//! Operand legalization: rewrites every operand that the target cannot encode.
 //!
-//! Input: a function whose operations the target has, and whether the target encodes an instruction as it stands. Output: the same values; an
-//! instruction that was not encoded has its operands exchanged, or in registers that moves in front of it fill, or became another opcode.
-//! Guarantees:
-//! - an instruction that is encoded is not touched; an integer of two words does not count as encoded by a field of one, which the
-//!   incumbent never writes;
-//! - of all ways that the instruction's recipe (`tables/ori/recipes.ron`) allows, the one with the fewest moves is taken, and of these the
-//!   one that exchanges least and leaves inline what the recipe tries to leave there;
-//! - the guard is first, then the operands in the order of the recipe; moves stand in that order directly before the instruction, and before the
-//!   branches that end its block; a constant that stands in a register since shortly before is read from there;
-//! - an absent operand stays absent; moves are not guarded, write fresh registers, and have no effect but these;
-//! - a uniform register is only written where all lanes of the warp are together, and from a general register only where that is the same in all
-//!   of them; what cannot be done stays as it is, for SetAfterLegalization to refuse with the reason ([`reason`]).
+//! An instruction without an encoding gets its operands commuted, or moved into registers, or
+//! another opcode:
+//! - An encodable instruction is not touched. A 64-bit integer immediate in a field of one word
+//!   does not count as encodable, because ptxas never writes one.
+//! - Among the ways that the instruction's recipe (`tables/ori/recipes.ron`) allows, it takes the
+//!   one with the fewest moves, then the fewest exchanges, then the one that keeps inline what the
+//!   recipe prefers inline.
+//! - Moves come directly before the instruction (before all branches if it is one of the branches
+//!   that end the block), first that of the guard, then the others in the order of the recipe. A
+//!   constant that was recently moved to a register is read from there.
+//! - An absent operand stays absent. Moves are unguarded, write fresh registers, and have no other
+//!   effect.
+//! - A uniform register is written only where all lanes of the warp are converged, and from a
+//!   general register only if its value is uniform. An operand for which nothing works stays, and
+//!   SetAfterLegalization refuses it with the reason ([`reason`]).
 //!
-//! Which opcode moves what is `tables/ori/moves.ron`; nothing here asks for a target.
+//! `tables/ori/moves.ron` says which opcode moves what; no code here tests for a target.
 
-mod choose;
-mod exchange;
+mod commute;
+mod fold_imm_modifiers;
 mod moves;
-mod number;
-mod offset;
+mod select_form;
+mod split_offset;
+mod uniform;
+
+pub use uniform::{Trial, has_uniform_form, takes_uniform, uniform_form};
 
 use super::backend::SmBackend;
+use crate::analysis::divergence::Varying;
+use crate::analysis::reconvergence::plan;
 use crate::ori::cfg::Cfg;
 use crate::ori::hash::QuickMap;
-use crate::ori::varying::{Varying, analyse};
 use crate::ori::{Block, File, Function, InstId, Kind, Operand};
 use crate::tables::Prop;
 use crate::tables::ori::{Class, Width};
 
-/// Whether the target encodes an instruction as it stands, whatever its registers become.
+/// Whether the target encodes an instruction as it is, whatever registers are assigned.
 pub type Encodes<'a> = &'a dyn Fn(&Function, InstId) -> bool;
 
 /// Legalizes the operands of every instruction.
@@ -45,7 +52,8 @@ pub fn run(function: &mut Function, backend: &dyn SmBackend, encodes: Encodes) {
     }
 }
 
-/// Why an operand of an instruction stays as no encoding takes it; `None` where there is no more to say.
+/// Why the operands of an instruction could not be legalized; `None` if there is no more specific
+/// reason.
 pub fn reason(function: &Function, inst: InstId) -> Option<String> {
     let roles = function.insts[inst].op.info().roles.iter().zip(function.args(inst));
     let general = |operand: &Operand| {
@@ -57,33 +65,36 @@ pub fn reason(function: &Function, inst: InstId) -> Option<String> {
     Some(format!("its operand {} must be the same in all lanes, and is not known to be", role.role.name()))
 }
 
-/// Walk over a function.
+/// State of the walk over a function.
 struct Legalizer<'a> {
     backend: &'a dyn SmBackend,
     encodes: Encodes<'a>,
-    /// Which values are the same in all lanes and where lanes are together, once somebody has asked.
+    /// Divergence analysis, computed on first use.
     lanes: Option<Varying>,
-    /// Registers that stand for fresh ones while ways are tried, by file and number of words; in no instruction afterwards.
+    /// Placeholder registers for trials, by file and number of words; no instruction keeps them.
     stand_ins: Vec<(File, usize, Operand)>,
-    /// Constants that moves of this block brought into registers, by file, words and constant: the register, and where it was last asked for.
+    /// Constants that moves of this block put into registers, by file, words and constant: the
+    /// register, and the index of its last use.
     held: QuickMap<(File, usize, Operand), (Operand, usize)>,
-    /// Place in the block of the instruction being looked at.
+    /// Index in the block of the current instruction.
     at: usize,
 }
 
-/// Instructions after which a constant that nobody asked for is moved again: its register has been free in between.
+/// Reuse window, in instructions: a constant unused for longer is moved again, so that its register
+/// is free in between.
 const HELD: usize = 24;
 
 impl Legalizer<'_> {
-    /// Whether an instruction is of the program and is not encoded as it stands.
+    /// Whether an instruction is no pseudo-operation and cannot be encoded as it is.
     fn wants(&self, function: &Function, inst: InstId) -> bool {
         !function.insts[inst].op.has(Prop::Pseudo) && !(self.encodes)(function, inst)
     }
 
-    /// Rewrites a block: instructions in order, each behind the moves that it needs.
+    /// Rewrites a block: each instruction after the moves that it needs.
     fn block(&mut self, function: &mut Function, block: Block) {
         let first_branch = function.first_terminator(block);
-        // The block stays as it was until it is done: who asks which lanes agree has to see it.
+        // The block keeps its instructions until the end, because the divergence analysis reads
+        // them.
         let insts = function.blocks[block].clone();
         let (mut body, mut branches) = (Vec::with_capacity(insts.len() + 4), Vec::new());
         self.held.clear();
@@ -104,7 +115,8 @@ impl Legalizer<'_> {
         function.blocks[block] = body;
     }
 
-    /// What stands before one instruction, and what becomes of it: nothing where its guard never holds.
+    /// The instructions to put before an instruction, and its replacement; `None` if its guard is
+    /// constant false.
     fn instruction(&mut self, function: &mut Function, block: Block, inst: InstId) -> (Vec<InstId>, Option<InstId>) {
         if constant_guard(function, inst) == Some(false) && !function.insts[inst].op.has(Prop::Convergent) {
             return (Vec::new(), None);
@@ -130,12 +142,12 @@ impl Legalizer<'_> {
         (before, Some(inst))
     }
 
-    /// Whether all lanes of a warp are together in a block.
+    /// Whether all lanes of a warp are converged in a block.
     fn together(&mut self, function: &Function, block: Block) -> bool {
         !self.lanes(function).divergent.contains(block)
     }
 
-    /// Whether every register of an operand is the same in all lanes.
+    /// Whether every register of an operand is uniform.
     fn is_uniform(&mut self, function: &Function, operand: Operand) -> bool {
         let mut uniform = true;
         function.for_each_reg(operand, |reg| {
@@ -144,12 +156,14 @@ impl Legalizer<'_> {
         uniform
     }
 
-    /// The cautious answer: lanes that part meet nowhere. Moves made since then are not in it, and nobody asks for them.
+    /// Divergence analysis with the reconvergence points that `insert_reconvergence` will make. It
+    /// does not know moves that were added later; nothing queries those.
     fn lanes(&mut self, function: &Function) -> &Varying {
-        self.lanes.get_or_insert_with(|| analyse(function, &Cfg::new(function), |_| None))
+        self.lanes.get_or_insert_with(|| plan(function, &Cfg::new(function)).varying)
     }
 
-    /// A register that holds a constant since an earlier instruction of the block, if that was not long ago.
+    /// A register that has held this constant since an earlier instruction of the block, within the
+    /// reuse window.
     fn held(&mut self, file: File, words: usize, from: Operand) -> Option<Operand> {
         let at = self.at;
         let (register, asked) = self.held.get_mut(&(file, words, from.plain()))?;
@@ -163,7 +177,7 @@ impl Legalizer<'_> {
         }
     }
 
-    /// A register or a vector for a trial.
+    /// A placeholder register or tuple for a trial.
     fn stand_in(&mut self, function: &mut Function, file: File, words: usize) -> Operand {
         if let Some(found) = self.stand_ins.iter().find(|s| (s.0, s.1) == (file, words)) {
             return found.2;
@@ -174,14 +188,15 @@ impl Legalizer<'_> {
     }
 }
 
-/// Whether an integer of two words stands in a field of one: nobody has seen what the field's upper word is.
+/// Whether a 64-bit integer operand is an immediate in a field of one word; how the hardware
+/// extends it is unknown.
 fn is_ambiguous(function: &Function, inst: InstId) -> bool {
     let op = function.insts[inst].op;
     let wide = op.info().roles.iter().zip(function.args(inst)).filter(|(role, _)| role.width == Width::Words(2));
     !op.has(Prop::Fp64Pipe) && wide.map(|(_, operand)| operand.kind()).any(|kind| matches!(kind, Kind::Imm(_)))
 }
 
-/// A fresh register, or a vector of several.
+/// A fresh register, or a tuple of several.
 fn fresh(function: &mut Function, file: File, words: usize) -> Operand {
     match words {
         1 => Operand::reg(function.new_reg(file)),
@@ -189,20 +204,20 @@ fn fresh(function: &mut Function, file: File, words: usize) -> Operand {
     }
 }
 
-/// What a guard without a register always is; `None` where there is no guard, or it is in a register.
+/// The value of a constant guard; `None` if there is no guard or it is in a register.
 fn constant_guard(function: &Function, inst: InstId) -> Option<bool> {
     let guard = function.insts[inst].guard;
     (guard.kind() == Kind::Zero).then(|| !guard.not())
 }
 
-/// Gives an instruction another one's place: guard, line and order among accesses stay.
+/// Copies guard, line and memory ordering from an instruction to its replacement.
 fn replace(function: &mut Function, old: InstId, new: InstId) {
     let from = function.insts[old];
     let to = &mut function.insts[new];
     (to.guard, to.line, to.ordered) = (from.guard, from.line, from.ordered);
 }
 
-/// Whether an instruction has a destination and a source, and nothing else.
+/// Whether an instruction has exactly one destination and one source.
 fn is_whole(function: &Function, inst: InstId) -> bool {
     function.args(inst).iter().filter(|operand| !operand.is_null()).count() == 2
 }

@@ -1,14 +1,16 @@
-//! Moves: the instructions that bring a value into a register of a file, by the rows of `tables/ori/moves.ron`.
+//! Emits moves: the instructions that bring a value into a register of a given file, by the rows of
+//! `tables/ori/moves.ron`.
 //!
-//! Input: a destination register (or vector) and an operand. Output: one instruction per word, in no block yet; none where no row fits or the target
-//! encodes none of them. Invariant: a move reads the operand without its sign; who reads the register has the sign.
+//! A move is one instruction per word, not yet in a block; there is none if no row fits or the
+//! target encodes none of the rows. Moves ignore sign modifiers of the operand, which stay on the
+//! use of the register.
 
 use super::{Encodes, Legalizer, is_whole, replace};
 use crate::ori::{File, Function, InstId, Kind, Operand};
 use crate::tables::Prop;
 use crate::tables::operands::{MOVES, MoveInfo, Origin, Part, RecipeInfo};
 
-/// Words of an operand in their order, each as an operand of one word.
+/// The words of an operand in order, each as a one-word operand.
 pub(super) fn words(function: &mut Function, operand: Operand, count: usize) -> Vec<Operand> {
     let plain = operand.plain();
     match plain.kind() {
@@ -26,7 +28,7 @@ pub(super) fn words(function: &mut Function, operand: Operand, count: usize) -> 
     }
 }
 
-/// What an operand of one word is before it is moved.
+/// The kind of a one-word operand, as the rows name it.
 pub(super) fn origin(function: &Function, operand: Operand) -> Option<Origin> {
     Some(match operand.kind() {
         Kind::Imm(_) => Origin::Imm,
@@ -44,7 +46,7 @@ pub(super) fn origin(function: &Function, operand: Operand) -> Option<Origin> {
     })
 }
 
-/// The instruction that one row makes.
+/// The instruction of one row.
 fn written(function: &mut Function, row: &MoveInfo, to: Operand, from: Operand) -> InstId {
     let inst = function.make(row.op);
     row.mods.iter().for_each(|(kind, value)| function.insts[inst].mods.set(*kind, *value));
@@ -62,7 +64,7 @@ fn written(function: &mut Function, row: &MoveInfo, to: Operand, from: Operand) 
     inst
 }
 
-/// A move of one word, by the first row that the target encodes.
+/// A move of one word by the first row that the target encodes.
 pub(super) fn one(function: &mut Function, encodes: Encodes, to: Operand, from: Operand) -> Option<InstId> {
     let file = to.as_reg().map(|reg| function.regs[reg].file)?;
     let kind = origin(function, from)?;
@@ -75,7 +77,7 @@ pub(super) fn one(function: &mut Function, encodes: Encodes, to: Operand, from: 
     None
 }
 
-/// The moves of a whole operand into a register or a vector of as many words.
+/// Moves of a whole operand into a register or a tuple of as many words.
 pub(super) fn all(function: &mut Function, encodes: Encodes, to: Operand, from: Operand) -> Option<Vec<InstId>> {
     let count = match to.kind() {
         Kind::Vector(vector) => function.vector_regs(vector).len(),
@@ -89,7 +91,8 @@ pub(super) fn all(function: &mut Function, encodes: Encodes, to: Operand, from: 
 }
 
 impl Legalizer<'_> {
-    /// A move that the target does not encode, as the one that it has for these files; the last instruction takes its place.
+    /// Replaces a move that the target cannot encode by one that it has for these files; the last
+    /// instruction takes its place.
     pub(super) fn become_move(
         &mut self,
         function: &mut Function,
@@ -113,7 +116,7 @@ impl Legalizer<'_> {
                 function.set_olds(*new, &olds);
             }
         }
-        // The opcode may not have the guard of the one that it is for.
+        // The new opcode may not take the guard of the old one.
         moves.iter().all(|new| (self.encodes)(function, *new)).then_some(moves)
     }
 }

@@ -1,7 +1,7 @@
-//! Two operations that one instruction can do: sums of three, logic of three inputs, products with a sum.
+//! Fuses two operations into one instruction: three-input sums, three-input logic, multiply-add.
 //!
-//! Input: an instruction of a function in SSA form. Output: the instruction with the operation that made one of its sources taken in.
-//! Invariant: only what nothing else reads is taken in, so that each step saves an instruction; the results are the same bits.
+//! An operation is fused only into its single use, so each step saves an instruction. The results
+//! are the same bits.
 
 use super::shift;
 use crate::analysis::def_use::{DefUse, Fits, is_free, rewrite};
@@ -10,7 +10,7 @@ use crate::ori::{Block, File, Function, InstId, Operand, VReg};
 use crate::tables::{Mod, Mods, Op, Role, value};
 use smallvec::SmallVec;
 
-/// Takes one source's operation in, if that can be.
+/// Fuses the definition of one source into the instruction; returns whether it did.
 pub fn once(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) -> bool {
     match function.insts[inst].op {
         Op::IADD3 if is_plain_sum(function, inst) => {
@@ -23,7 +23,7 @@ pub fn once(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits)
     }
 }
 
-/// Whether an IADD3 has no carry, in or out.
+/// Whether an IADD3 has neither carry-in nor carry-out.
 pub fn is_plain_sum(function: &Function, inst: InstId) -> bool {
     let none = |role| function.arg(inst, role).is_null();
     function.insts[inst].op == Op::IADD3
@@ -31,7 +31,7 @@ pub fn is_plain_sum(function: &Function, inst: InstId) -> bool {
         && [Role::Pu, Role::Pv, Role::Pp, Role::Pq].into_iter().all(none)
 }
 
-/// The registers that an IADD3 adds, with their signs, and the sum of all that is known.
+/// The registers that an IADD3 adds, with their signs, and the sum of all constants.
 pub fn terms(function: &Function, def_use: &DefUse, inst: InstId) -> Option<(SmallVec<[Operand; 3]>, u32)> {
     let (mut terms, mut bias) = (SmallVec::new(), 0u32);
     for role in [Role::A, Role::B, Role::C] {
@@ -50,7 +50,8 @@ pub fn terms(function: &Function, def_use: &DefUse, inst: InstId) -> Option<(Sma
     Some((terms, bias))
 }
 
-/// Operands of a sum: registers first and last, what is known in the middle, where immediates are taken.
+/// Sets the operands of a sum: registers first and last, the constant in the middle, where
+/// immediates can be encoded.
 fn set_terms(function: &mut Function, inst: InstId, terms: &[Operand], bias: u32) -> bool {
     let known = if bias == 0 { None } else { Some(function.imm(bias.into())) };
     let (a, b, c) = match (terms, known) {
@@ -96,7 +97,7 @@ fn all_free(function: &Function, operands: &[Operand]) -> bool {
     operands.iter().filter_map(|o| o.as_reg()).all(|r| is_free(function, r))
 }
 
-/// a * b + c, where the product may be a shift to the left.
+/// a * b + c, where the product may also be a left shift.
 fn product(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) -> bool {
     let (a, b, c) = (function.arg(inst, Role::A), function.arg(inst, Role::B), function.arg(inst, Role::C));
     if c != Operand::zero() || a != a.plain() || b != b.plain() {
@@ -119,7 +120,7 @@ fn product(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) 
     false
 }
 
-/// What a plain product of 32 bits multiplies.
+/// The factors of a plain 32-bit product.
 fn factors(function: &mut Function, def_use: &DefUse, inst: InstId) -> Option<(Operand, Operand)> {
     let data = function.insts[inst];
     let (a, b, c) = (function.arg(inst, Role::A), function.arg(inst, Role::B), function.arg(inst, Role::C));
@@ -127,7 +128,7 @@ fn factors(function: &mut Function, def_use: &DefUse, inst: InstId) -> Option<(O
         return None;
     }
     match data.op {
-        // The low word of a product is the same for signed and unsigned factors.
+        // The low word of a product does not depend on signedness.
         Op::IMAD if data.mods.get(Mod::X) != value::x::X && function.arg(inst, Role::Pu).is_null() => Some((a, b)),
         Op::SHF if data.mods.get(Mod::Dir) == value::dir::L && data.mods.get(Mod::Hi) == 0 => {
             let places = def_use.known(function, b).filter(|n| *n < 32 && data.mods.get(Mod::Wrap) == 0)?;
@@ -137,7 +138,7 @@ fn factors(function: &mut Function, def_use: &DefUse, inst: InstId) -> Option<(O
     }
 }
 
-/// Logic of logic.
+/// Logic of logic as one LOP3.
 fn logic(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) -> bool {
     let Some((inputs, lut)) = inputs(function, inst) else { return false };
     for (i, input) in inputs.iter().enumerate() {
@@ -156,7 +157,7 @@ fn logic(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) ->
                 leaves.push(*leaf);
             }
         }
-        // An immediate goes in the middle.
+        // An immediate must be in the middle.
         leaves.sort_by_key(|o| o.as_reg().is_none());
         let immediates = leaves.iter().filter(|o| o.as_reg().is_none()).count();
         if leaves.len() > 3 || immediates > 1 || leaves.is_empty() {
@@ -180,7 +181,7 @@ fn logic(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) ->
     false
 }
 
-/// Two shifts whose results have no bit in common, added or joined.
+/// Two shifts whose results share no bits, added or combined by a logical operation.
 fn funnel(function: &mut Function, def_use: &DefUse, inst: InstId) -> bool {
     let parts = [Role::A, Role::B, Role::C].map(|role| function.arg(inst, role));
     let given: SmallVec<[Operand; 3]> = parts.into_iter().filter(|o| *o != Operand::zero()).collect();
@@ -188,7 +189,7 @@ fn funnel(function: &mut Function, def_use: &DefUse, inst: InstId) -> bool {
     let joins = match (function.insts[inst].op, inputs(function, inst)) {
         (Op::LOP3, Some((inputs, lut))) if function.arg(inst, Role::Pu).is_null() => {
             let table = truth(&[x, y, Operand::zero()], &inputs, lut, None);
-            // Rows 0, 2, 4, 6: neither, y, x, both.
+            // Rows 0, 2, 4, 6 of the table: neither, y, x, both.
             table & 0b01_0101 == 0b01_0100
         }
         (op, _) => op == Op::IADD3,
@@ -196,7 +197,7 @@ fn funnel(function: &mut Function, def_use: &DefUse, inst: InstId) -> bool {
     joins && x != y && shift::funnel(function, def_use, inst, [x, y])
 }
 
-/// The source of a LOP3 that gives one of its inputs, or zero, back.
+/// The source that a LOP3 returns unchanged, or zero.
 pub fn one_input(function: &Function, inst: InstId) -> Option<Operand> {
     let (inputs, lut) = inputs(function, inst)?;
     let mut given = inputs.into_iter().filter(|o| *o != Operand::zero());
@@ -212,7 +213,7 @@ pub fn one_input(function: &Function, inst: InstId) -> Option<Operand> {
     }
 }
 
-/// Inputs and truth table of a LOP3 without a predicate among its inputs.
+/// Inputs and truth table of a LOP3 without a predicate input.
 fn inputs(function: &Function, inst: InstId) -> Option<([Operand; 3], u64)> {
     let inputs = [Role::A, Role::B, Role::C].map(|role| function.arg(inst, role));
     let plain = |o: &Operand| *o == o.plain() && matches!(o.kind(), Kind::Reg(_) | Kind::Imm(_) | Kind::Zero);
@@ -222,7 +223,7 @@ fn inputs(function: &Function, inst: InstId) -> Option<([Operand; 3], u64)> {
     (alone && inputs.iter().all(plain)).then_some((inputs, lut))
 }
 
-/// The truth table over three leaves of a table over inputs, of which one may be a table over other inputs.
+/// The truth table over three leaves of a table over inputs, one of which may itself be a table.
 fn truth(leaves: &[Operand], inputs: &[Operand; 3], lut: u64, inner: Option<(usize, &[Operand; 3], u64)>) -> u64 {
     let bit = |row: u64, operand: Operand| {
         let at = leaves.iter().position(|l| *l == operand && operand != Operand::zero());
@@ -241,8 +242,8 @@ fn truth(leaves: &[Operand], inputs: &[Operand; 3], lut: u64, inner: Option<(usi
     })
 }
 
-/// A sum of 64 bits with a product of 64 bits, at the instruction that adds the high words. The result is the instruction that added
-/// the low words, to be removed.
+/// Fuses a 64-bit sum with a 64-bit product, at the instruction that adds the high words. Returns
+/// the instruction that added the low words, to be removed.
 pub fn wide(function: &mut Function, def_use: &mut DefUse, block: Block, at: usize, fits: Fits) -> Option<InstId> {
     let high = function.blocks[block][at];
     let carry = high_sum(function, high)?;
@@ -260,7 +261,7 @@ pub fn wide(function: &mut Function, def_use: &mut DefUse, block: Block, at: usi
     }
     for (product, addend) in [(x, y), (y, x)] {
         let (Some(p), Some(a)) = (pair(function, product), pair(function, addend)) else { continue };
-        // A product that others read too is computed again: it takes no more than the sum did.
+        // A product with other uses is recomputed, which costs no more than the sum.
         let (Some(one), Some(two)) = (def_use.def_of(function, p[0]), def_use.def_of(function, p[1])) else { continue };
         let Some((fa, fb, mods)) = wide_factors(function, def_use, [one, two], p) else { continue };
         let before = [DefUse::reads(function, low), DefUse::reads(function, high)].concat();
@@ -279,7 +280,7 @@ pub fn wide(function: &mut Function, def_use: &mut DefUse, block: Block, at: usi
     None
 }
 
-/// Factors and modifiers of a product of 64 bits that nothing is added to.
+/// Factors and modifiers of a 64-bit product without addend.
 fn wide_factors(
     function: &mut Function,
     def_use: &DefUse,
@@ -298,8 +299,8 @@ fn wide_factors(
     (alone && all_free(function, &[a, b])).then_some((a, b, data.mods))
 }
 
-/// A sum of 64 bits of which one term is such a sum that nothing else reads, at the instruction that adds the high words: as one sum of
-/// three with two carries.
+/// Fuses a 64-bit sum into another 64-bit sum, its single use, at the instruction that adds the
+/// high words: one three-input sum with two carries.
 pub fn long_sum(function: &mut Function, def_use: &mut DefUse, high: InstId, fits: Fits) -> bool {
     let Some(carry) = high_sum(function, high) else { return false };
     let Some(low) = def_use.single_use_def(function, carry).filter(|l| low_sum(function, *l)) else { return false };
@@ -340,7 +341,7 @@ pub fn long_sum(function: &mut Function, def_use: &mut DefUse, high: InstId, fit
     false
 }
 
-/// Three terms of a sum without modifiers, what is no register in the middle.
+/// Three terms of a sum without modifiers, with a constant in the middle.
 fn three(function: &Function, one: Operand, [two, three]: [Operand; 2]) -> Option<[Operand; 3]> {
     let mut terms = [one, two, three];
     let simple = |o: &Operand| *o == o.plain() && matches!(o.kind(), Kind::Reg(_) | Kind::Imm(_) | Kind::Zero);
@@ -354,7 +355,7 @@ fn three(function: &Function, one: Operand, [two, three]: [Operand; 2]) -> Optio
     Some(terms)
 }
 
-/// Two free general registers.
+/// Two general registers without fixed places.
 fn pair(function: &Function, (low, high): (Operand, Operand)) -> Option<[VReg; 2]> {
     let regs = [low.as_reg()?, high.as_reg()?];
     let plain = low == low.plain() && high == high.plain() && regs[0] != regs[1];
@@ -362,7 +363,7 @@ fn pair(function: &Function, (low, high): (Operand, Operand)) -> Option<[VReg; 2
     (plain && regs.iter().all(general)).then_some(regs)
 }
 
-/// The carry of an unguarded sum of high words that has no other.
+/// The carry of an unguarded sum of high words with a single carry.
 pub fn high_sum(function: &Function, inst: InstId) -> Option<VReg> {
     let data = &function.insts[inst];
     let carry = function.arg(inst, Role::Pp);
@@ -377,7 +378,7 @@ pub fn high_sum(function: &Function, inst: InstId) -> Option<VReg> {
     carry.as_reg().filter(|_| alone)
 }
 
-/// Whether an instruction is an unguarded sum of two words with one carry out and none in.
+/// Whether an instruction is an unguarded sum of two words with one carry-out and no carry-in.
 pub fn low_sum(function: &Function, inst: InstId) -> bool {
     let data = &function.insts[inst];
     data.op == Op::IADD3

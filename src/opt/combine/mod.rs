@@ -1,20 +1,22 @@
-//! Phase GeneralOptimize: constants go into the operands that take them, and two operations that one can do become one.
+//! Instruction combining (in GeneralOptimize): forwards constants into operands, folds constants,
+//! and fuses two operations into one.
 //!
-//! Input: a function in SSA form, and whether the target encodes an instruction. Output: the same def_use by fewer instructions; what is
-//! not needed any more is left for dead-code removal. One walk in reverse post-order, so that what makes a value was simplified
-//! before what reads it. Invariant: an instruction is only changed into one that the target encodes.
+//! Computes the same values with fewer instructions; those that become dead are left for dead-code
+//! elimination. One walk in reverse postorder, so that definitions are simplified before their
+//! uses. An instruction is changed only into one that the target encodes.
 
 pub mod fuse;
 mod shift;
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{DefUse, Fits, is_free, rewrite};
-use crate::ori::exchange::{says_which, table_in_order};
+use crate::ori::commute::{says_which, table_in_order};
 use crate::ori::operand::Kind;
 use crate::ori::{Function, InstId, Operand};
 use crate::tables::ori::{Class, Direction, Width};
 use crate::tables::{Mod, Op, Prop, Role, value};
 
+/// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let cfg = cx.cfg();
     let mut def_use = cx.take_def_use();
@@ -47,7 +49,7 @@ fn instruction(function: &mut Function, def_use: &mut DefUse, inst: InstId, fits
     if !op.has(Prop::Pure) || !function.insts[inst].guard.is_null() {
         return;
     }
-    // Each step leaves fewer instructions.
+    // Each step leaves fewer instructions, so the loop ends.
     let before = DefUse::reads(function, inst);
     if fold(function, def_use, inst) || shift::simplify(function, def_use, inst) {
         return def_use.update(function, inst, &before);
@@ -62,45 +64,46 @@ fn instruction(function: &mut Function, def_use: &mut DefUse, inst: InstId, fits
     } {}
 }
 
-/// An operation that is no function of its sources and of which some may be RZ.
+/// Whether operands of an impure operation may be RZ.
 fn takes_zeros(op: Op) -> bool {
     op.has(Prop::WritesMemory) && !op.has(Prop::Convergent) || is_product(op)
 }
 
-/// Whether an operation multiplies matrices out of registers.
+/// Whether an operation is a matrix multiply-accumulate on registers.
 fn is_product(op: Op) -> bool {
     let fragment = |role| op.role_index(role).is_some_and(|at| op.info().roles[at].width == Width::Fragment);
     op.has(Prop::Convergent) && [Role::A, Role::B, Role::C].into_iter().all(fragment)
 }
 
-/// Whether zeros in so many words may be RZ in place of an operand of an operation that is no function of its sources.
+/// Whether RZ may replace an operand of `words` zero words in an impure operation.
 fn takes_zero(function: &Function, inst: InstId, at: usize, words: usize) -> bool {
     let op = function.insts[inst].op;
     let role = &op.info().roles[at];
     match role.width {
-        // Of a factor the incumbent writes RZ for one register.
+        // For an A or B operand ptxas writes RZ only in place of a single register.
         Width::Fragment => is_product(op) && (role.role == Role::C || role.role == Role::B && words == 1),
         Width::Size if !op.has(Prop::WritesMemory) => false,
-        // What a compare-and-swap compares with and what it writes stand in neighbouring registers, and several numbers the incumbent never has in RZ.
+        // The compare and swap values are in adjacent registers, and ptxas never uses RZ for
+        // several elements.
         Width::Size if op.has(Prop::ReadsMemory) => {
             let several = Mod::Size.text(function.insts[inst].mods.get(Mod::Size)).contains('x');
             let swaps = op.role_index(Role::C).is_some() && !function.arg(inst, Role::C).is_null();
             !swaps && (words == 1 || words == 2 && !several)
         }
         Width::Size => words == 1 || op.has(Prop::WideZero),
-        // The halves of a store of eight words.
+        // The halves of a 256-bit store.
         Width::Words(4) => op.has(Prop::WritesMemory) && !op.has(Prop::ReadsMemory),
         _ => false,
     }
 }
 
-/// Whether `swap` leaves the results as they are.
+/// Whether swapping the first two sources leaves the results unchanged.
 pub(super) fn swaps(function: &Function, inst: InstId) -> bool {
     let op = function.insts[inst].op;
     op.has(Prop::Commutative) && !says_which(function, inst) || op == Op::LOP3
 }
 
-/// Puts a known source of a commutative operation where immediates are taken.
+/// Moves a constant source of a commutative operation to where immediates can be encoded.
 fn order(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) {
     let (a, b) = (function.arg(inst, Role::A), function.arg(inst, Role::B));
     let known = |o: Operand| !matches!(o.kind(), Kind::Zero) && def_use.known(function, o).is_some();
@@ -113,7 +116,7 @@ fn order(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) {
     }
 }
 
-/// Exchanges the first two sources, which are `a` and `b`, and what modifiers say of each.
+/// Swaps the first two sources, `a` and `b`, and the modifiers of each.
 pub(super) fn swap(function: &mut Function, inst: InstId, a: Operand, b: Operand) {
     function.set_arg(inst, Role::A, b);
     function.set_arg(inst, Role::B, a);
@@ -130,7 +133,7 @@ pub(super) fn swap(function: &mut Function, inst: InstId, a: Operand, b: Operand
     }
 }
 
-/// Replaces registers of a known value by RZ or by the value, wherever the target encodes that.
+/// Replaces registers with constant values by RZ or an immediate where the target encodes it.
 fn forward(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) {
     let op = function.insts[inst].op;
     let pure = op.has(Prop::Pure);
@@ -171,7 +174,8 @@ fn forward(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) 
     }
 }
 
-/// Takes the signs and absolute def_use of floats, which are sums with -0, into the operands of arithmetic.
+/// Folds negations and absolute values of floats, which are sums with -0, into operand modifiers of
+/// arithmetic.
 fn signs(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) {
     let op = function.insts[inst].op;
     if !matches!(op, Op::DADD | Op::DMUL | Op::DFMA | Op::DSETP | Op::FADD | Op::FMUL | Op::FFMA | Op::FSETP) {
@@ -184,7 +188,7 @@ fn signs(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) {
         if fits(function, inst) {
             continue;
         }
-        // The sign of a product may stand at its other factor.
+        // The sign of a product may be on its other factor.
         let other = function.arg(inst, Role::B);
         let factor = role == Role::A && matches!(op, Op::DMUL | Op::DFMA | Op::FMUL | Op::FFMA) && new.neg();
         if factor && !new.abs() && matches!(other.kind(), Kind::Reg(_) | Kind::Vector(_)) {
@@ -199,7 +203,7 @@ fn signs(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) {
     }
 }
 
-/// What an operand of an instruction is a copy of, with its sign; none where it is no such copy.
+/// The source and sign that an operand copies; `None` if it is not such a copy.
 fn signed(function: &Function, def_use: &DefUse, inst: InstId, operand: Operand) -> Option<Operand> {
     let mut regs = Vec::new();
     function.for_each_reg(operand, |reg| regs.push(reg));
@@ -210,7 +214,7 @@ fn signed(function: &Function, def_use: &DefUse, inst: InstId, operand: Operand)
     function.for_each_reg(result, |reg| made.push(reg));
     let wide = matches!(operand.kind(), Kind::Vector(_));
     let fitting = made == regs && data.op == if wide { Op::DADD } else { Op::FADD };
-    // Where the copy takes subnormal numbers for zero, so does who reads it.
+    // If the copy flushes subnormals, the user must flush them too.
     let flushes = |i: InstId| function.insts[i].mods.get(Mod::Ftz) != 0;
     let others = data.mods.iter().any(|(kind, _)| kind != Mod::Ftz);
     if !fitting || others || flushes(maker) && !flushes(inst) {
@@ -236,7 +240,7 @@ fn signed(function: &Function, def_use: &DefUse, inst: InstId, operand: Operand)
     (free && !operand.not() && !source.not()).then_some(if negative { new.negated() } else { new })
 }
 
-/// Sums and products with known operands; true if the instruction changed.
+/// Folds sums and products with constant operands; returns whether the instruction changed.
 fn fold(function: &mut Function, def_use: &DefUse, inst: InstId) -> bool {
     let result = function.arg(inst, Role::D);
     let source = match function.insts[inst].op {
@@ -280,17 +284,17 @@ fn fold(function: &mut Function, def_use: &DefUse, inst: InstId) -> bool {
     true
 }
 
-/// What a LOP3 of known inputs gives.
+/// The value of a LOP3 of constants.
 fn logic(function: &Function, def_use: &DefUse, inst: InstId) -> Option<u32> {
     let table = function.imm_value(function.arg(inst, Role::Lut))?;
     let known = |role| def_use.known(function, function.arg(inst, role));
     let inputs = [known(Role::A)?, known(Role::B)?, known(Role::C)?];
-    // A row of the table is a bit of each input, that of the first one on top.
+    // The row of the table for a bit position; the first input is the highest bit.
     let row = |at: u32| inputs.iter().fold(0, |row, input| row << 1 | (input >> at & 1));
     Some((0..32).fold(0, |value, at| value | ((table >> row(at) & 1) as u32) << at))
 }
 
-/// What a PRMT of known sources that chooses bytes one by one gives.
+/// The value of a PRMT of constants with a byte selector.
 fn permuted(function: &Function, def_use: &DefUse, inst: InstId) -> Option<u32> {
     if function.insts[inst].mods.iter().next().is_some() {
         return None;
@@ -300,7 +304,7 @@ fn permuted(function: &Function, def_use: &DefUse, inst: InstId) -> Option<u32> 
     let byte = |at: u32| {
         let choice = selector >> (4 * at);
         let byte = (bytes >> (8 * (choice & 7)) & 0xff) as u32;
-        // The upper bit of a choice says that the byte's sign fills the place.
+        // The upper bit of a selector nibble replicates the sign of the byte.
         if choice & 8 == 0 { byte } else { 0xff * (byte >> 7) }
     };
     Some((0..4).fold(0, |value, at| value | byte(at) << (8 * at)))

@@ -1,31 +1,31 @@
-//! Shifts by known counts: in their simplest form, and two that make a rotation or a shift of a pair as one.
+//! Shifts by constants: simplifies them, and fuses two of them into a funnel shift (a rotation or
+//! the shift of a pair).
 //!
-//! Input: an instruction of a function in SSA form. Output: the same value by a simpler instruction. Invariant: counts beyond the width give
-//! what PTX says, as lowering wrote it; nothing is changed that wraps its count.
+//! Amounts beyond the width behave as in PTX; shifts that wrap their amount are not changed.
 
 use crate::analysis::def_use::{DefUse, is_free, rewrite};
 use crate::ori::operand::Kind;
 use crate::ori::{Function, InstId, Operand};
 use crate::tables::{Mod, Op, Role, value};
 
-/// One word of a shifted pair.
+/// Which word of a shifted pair is the result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shift {
     /// `a << n`
     Left,
-    /// High word of `c:a << n`
+    /// High word of `c:a << n`.
     LeftHigh,
-    /// Low word of `c:a >> n`
+    /// Low word of `c:a >> n`.
     Right,
-    /// The same with the sign moving in.
+    /// As `Right`, with sign extension.
     RightSigned,
-    /// `c >> n`
+    /// `c >> n`.
     RightHigh,
-    /// The same with the sign moving in.
+    /// As `RightHigh`, with sign extension.
     RightHighSigned,
 }
 
-/// A shift that clamps its count, with the count.
+/// The kind and the constant amount of a shift that clamps its amount.
 fn shift(function: &Function, def_use: &DefUse, inst: InstId) -> Option<(Shift, u32)> {
     let data = &function.insts[inst];
     if data.op != Op::SHF || data.mods.get(Mod::Wrap) != 0 {
@@ -44,7 +44,7 @@ fn shift(function: &Function, def_use: &DefUse, inst: InstId) -> Option<(Shift, 
     Some((kind, def_use.known(function, function.arg(inst, Role::B))?))
 }
 
-/// Simplifies an unguarded shift; true if it changed.
+/// Simplifies an unguarded shift; returns whether it changed.
 pub fn simplify(function: &mut Function, def_use: &DefUse, inst: InstId) -> bool {
     let Some((kind, count)) = shift(function, def_use, inst) else { return false };
     let (a, c, zero) = (function.arg(inst, Role::A), function.arg(inst, Role::C), Operand::zero());
@@ -65,7 +65,7 @@ pub fn simplify(function: &mut Function, def_use: &DefUse, inst: InstId) -> bool
     }
 }
 
-/// What a shift of known words gives.
+/// The value of a shift of constants.
 fn value(kind: Shift, a: Option<u32>, c: Option<u32>, count: u32) -> Option<u32> {
     let pair = || Some(u64::from(c?) << 32 | u64::from(a?));
     let few = count.min(63);
@@ -105,8 +105,8 @@ fn put(function: &mut Function, inst: InstId, kind: Shift, [a, c]: [Operand; 2],
     true
 }
 
-/// `x << n` and `y >> 32 - n`, joined by an operation for which bits that are set in one of them only are all alike, as the high
-/// word of `x:y << n`.
+/// Fuses `x << n` and `y >> 32 - n`, combined by an operation that returns the bits that are set in
+/// only one of them, to the high word of `x:y << n`.
 pub fn funnel(function: &mut Function, def_use: &DefUse, inst: InstId, parts: [Operand; 2]) -> bool {
     let made = parts.map(|part| {
         let maker = def_use.def_of(function, part.as_reg().filter(|_| part == part.plain())?)?;
@@ -133,7 +133,7 @@ pub fn funnel(function: &mut Function, def_use: &DefUse, inst: InstId, parts: [O
     true
 }
 
-/// Factor and sign of a pair that is one word times a power of two, extended to two words before.
+/// Factor, shift and signedness of a pair that is one extended word times a power of two.
 pub fn scaled(function: &Function, def_use: &DefUse, low: InstId, high: InstId) -> Option<(Operand, u32, bool)> {
     let ((one, n), (two, m)) = (shift(function, def_use, low)?, shift(function, def_use, high)?);
     let (x, top) = (function.arg(low, Role::A), function.arg(high, Role::C));

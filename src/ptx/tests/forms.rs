@@ -1,18 +1,20 @@
-//! Instructions made from the forms of the tables: with each of its types, with each text of each modifier group, with
-//! changes that break it (another type, a modifier that another form of the operation has, one left out), and with registers
-//! of other types.
+//! Generates instructions from the forms of the tables.
+//!
+//! It covers each type of a form, each text of each modifier group, changes that break an
+//! instruction (another type, a modifier of another form of the operation, a missing modifier), and
+//! registers of other types.
 
 use crate::tables::ptx::{Arg, ArgType, FORMS, Form, Group, Op, Role, ScalarType, Span, TypeClass};
 use std::collections::BTreeSet;
 
-/// Modifiers chosen for one instruction: group and number of the text.
+/// Modifiers chosen for one instruction: the group and the index of the text.
 pub(super) type Choice = Vec<(Group, u8)>;
 
 pub(super) fn texts(rule_mask: u32) -> impl Iterator<Item = u8> {
     (0..32).filter(move |i| rule_mask >> i & 1 != 0)
 }
 
-/// Modifiers in the order of the rows, which is the order of the manual.
+/// Sorts modifiers in the order of the rows, which is the order of the manual.
 pub(super) fn ordered(op: Op, mut choice: Choice) -> Choice {
     let place = |group: Group| {
         let places = op.forms().filter_map(|(_, form)| form.rules.iter().position(|rule| rule.group == group));
@@ -34,7 +36,7 @@ fn with(base: &Choice, group: Group, value: u8) -> Choice {
     choice
 }
 
-/// Each choice of a form that differs from the least in one group, right or wrong.
+/// Every choice that differs from the minimal one in one group, valid or not.
 fn choices(form: &Form) -> Vec<Choice> {
     let base = least(form);
     let mut out = vec![base.clone()];
@@ -49,7 +51,7 @@ fn choices(form: &Form) -> Vec<Choice> {
     out
 }
 
-/// Each choice of a form that differs from the least in two groups of the form.
+/// Every choice that differs from the minimal one in two groups of the form.
 fn pairs(form: &Form) -> Vec<Choice> {
     let base = least(form);
     let mut out = Vec::new();
@@ -63,7 +65,8 @@ fn pairs(form: &Form) -> Vec<Choice> {
     out
 }
 
-/// Lists of types: each list that the form takes where it has one slot, and each type of the table in the first slot.
+/// Lists of types: each list that a one-slot form takes, or each type of the table in the first
+/// slot.
 pub(super) fn type_lists(form: &Form) -> Vec<Vec<ScalarType>> {
     let of = |mask: u64| ScalarType::ALL.into_iter().filter(move |t| mask & t.bit() != 0);
     let mut lists: Vec<Vec<ScalarType>> = vec![Vec::new()];
@@ -76,7 +79,7 @@ pub(super) fn type_lists(form: &Form) -> Vec<Vec<ScalarType>> {
     lists
 }
 
-/// A register of a type's width and kind.
+/// A register with the width and kind of a type.
 fn register(ty: ScalarType) -> &'static str {
     match (ty.class(), ty.bits()) {
         (TypeClass::Predicate, _) => "%p1",
@@ -89,7 +92,8 @@ fn register(ty: ScalarType) -> &'static str {
     }
 }
 
-/// A constant that an operand may be whatever the modifiers: the greatest number that all its rows have, 1 without rows.
+/// A constant that an operand may be whatever the modifiers: the largest number in all its range
+/// rows, or 1 without rows.
 fn constant(form: &Form, arg: &Arg) -> String {
     let place = form.args.iter().position(|a| std::ptr::eq(a, arg));
     let rows = || form.op.ranges().iter().filter(|r| place == Some(r.arg as usize));
@@ -147,10 +151,10 @@ pub(super) fn instruction(form: &Form, types: &[ScalarType], choice: &Choice) ->
     format!("{text} {};", operands.join(", "))
 }
 
-/// Every instruction that is made from the forms.
+/// Every instruction generated from the forms.
 pub fn instructions() -> Vec<String> {
     let mut lines = BTreeSet::new();
-    // The incumbent dies of some mixtures of shapes, types and layouts of matrices.
+    // ptxas crashes on some combinations of matrix shapes, types and layouts.
     let simple = |form: &&Form| form.op != Op::Call && !form.rules.iter().any(|r| r.group == Group::MatrixShape);
     for form in FORMS.iter().filter(simple) {
         let lists = type_lists(form);
@@ -170,7 +174,8 @@ pub fn instructions() -> Vec<String> {
 const KINDS: [&str; 15] =
     ["%p1", "%c1", "%h1", "%uh1", "%sh1", "%fh1", "%r1", "%ur1", "%sr1", "%fr1", "%f1", "%rd1", "%ul1", "%d1", "%q1"];
 
-/// Every form with each of its types, and in place of one operand a register of each other type.
+/// Every form with each of its types, and the same with one operand replaced by a register of each
+/// other type.
 pub fn mistyped() -> Vec<String> {
     let mut lines = BTreeSet::new();
     let simple = |form: &&Form| form.op != Op::Call;

@@ -1,8 +1,9 @@
-//! Broken input: every prefix, and random edits, of small files give an answer without a panic.
+//! Malformed input: every prefix of small files, and random edits of them, get an answer without a
+//! panic.
 
 use super::{check_syntax, kernel, parse, parse_bytes};
 
-/// Texts with something of everything.
+/// Texts that together cover every construct.
 fn seeds() -> Vec<String> {
     let everything = ".version 9.0\n.target sm_90a, texmode_independent\n.address_size 64\n.file 1 \"a\", 1, 2\n\
         .global .align 8 .u64 t[2][2] = {{1, generic(u)+4}, {0xFF(u)}};\n.extern .shared .align 16 .b8 s[];\n\
@@ -27,7 +28,7 @@ fn every_prefix_gives_an_answer() {
     }
 }
 
-/// A small generator of numbers: the same on every run.
+/// A deterministic pseudo-random number generator.
 struct Random(u64);
 
 impl Random {

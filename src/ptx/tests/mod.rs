@@ -1,4 +1,5 @@
-//! Tests of the front end: real files, the tree of small ones, messages, broken input, and the incumbent's verdicts.
+//! Tests of the front end: real files, syntax trees of small files, messages, malformed input, and
+//! comparison with the verdicts of ptxas.
 
 mod forms;
 mod fuzz;
@@ -10,9 +11,9 @@ mod tree;
 use super::*;
 use std::path::{Path, PathBuf};
 
-/// A kernel with registers of every kind around some instructions, the first of which stands in line 5.
+/// A kernel with registers of every kind around some instructions, the first of which is on line 5.
 fn kernel(version: &str, target: &str, body: &str) -> String {
-    // Not every version has this type.
+    // Not every version has `.b128`.
     let wide = if body.contains("%q") { ".reg .b128 %q<4>; " } else { "" };
     format!(
         ".version {version}\n.target {target}\n.address_size 64\n\
@@ -92,7 +93,7 @@ fn our_own_kernels_parse() {
         let source = std::fs::read_to_string(&path).unwrap();
         let (module, diags) = parse(&source);
         let text: String = diags.iter().map(|d| d.render(&path.display().to_string(), &source)).collect();
-        // Warnings are for kernels that are old on purpose.
+        // Some kernels are outdated on purpose, so warnings are allowed.
         let errors = diags.iter().filter(|d| d.severity != crate::diag::Severity::Warning);
         assert!(module.is_some() && errors.count() == 0, "{text}");
     }

@@ -1,11 +1,12 @@
-//! The incumbent's verdict on the forms of the tables: what they take it takes, and what they refuse it refuses.. Each instruction of `forms` is judged by both.
+//! Compares the verdicts of the front end and ptxas on every instruction of `forms`: both accept it
+//! or both reject it.
 
 use super::forms::{instructions, mistyped};
 use super::{kernel, parse};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// ptxas, where it is installed.
+/// The path of ptxas, if it is installed.
 pub fn ptxas() -> Option<PathBuf> {
     let tool = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/vendor/ptxas");
     let found = tool.exists();
@@ -15,18 +16,19 @@ pub fn ptxas() -> Option<PathBuf> {
     found.then_some(tool)
 }
 
-/// Runs ptxas over instructions, one in each line from the sixth on; what it says.
+/// Runs ptxas on instructions, one per line from line six on; returns its messages.
 fn run(tool: &Path, version: &str, target: &str, lines: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (path, out) = (folder.path().join("t.ptx"), folder.path().join("o"));
-    // The last line is wrong, so that nothing is compiled.
+    // The last line is invalid, so that ptxas compiles nothing.
     let body = lines.join("\n") + "\nno_such_instruction;";
     std::fs::write(&path, kernel(version, target, &format!("L: T: .branchtargets L;\n{body}"))).unwrap();
     let run = Command::new(tool).arg(format!("-arch={target}")).arg(&path).arg("-o").arg(out).output().unwrap();
     String::from_utf8_lossy(&run.stderr).into_owned()
 }
 
-/// Which instructions ptxas refuses. After a fatal error it reads no further, so it is asked again without that line.
+/// Which instructions ptxas rejects. ptxas stops at a fatal error, so it runs again without that
+/// line.
 pub fn refused(tool: &Path, version: &str, target: &str, lines: &[String]) -> Vec<Option<String>> {
     let mut out = vec![None; lines.len()];
     let mut left: Vec<usize> = (0..lines.len()).collect();
@@ -57,7 +59,8 @@ pub fn refused(tool: &Path, version: &str, target: &str, lines: &[String]) -> Ve
     }
 }
 
-/// What ptxas 13.0.88 takes beyond the manual, and this compiler refuses: start and part of the text, and why.
+/// Instructions that ptxas 13.0.88 accepts beyond the manual and this compiler rejects: start and
+/// part of the text, and the reason.
 const BEYOND: [(&str, &str, &str); 10] = [
     ("mov.v", "", "a scalar as the source of a vector move has no stated meaning"),
     ("fma.r", "bf16", "bf16 has only .rn"),
@@ -75,7 +78,7 @@ const BEYOND: [(&str, &str, &str); 10] = [
     ("atom.", "[%rd1], %", "a third operand that is neither a value nor, without .L2::cache_hint, a policy"),
 ];
 
-/// Which instructions this compiler refuses, and what it says of the first thing wrong.
+/// Which instructions this compiler rejects, with the first message.
 pub fn refused_here(version: &str, target: &str, lines: &[String]) -> Vec<Option<String>> {
     let mut out = vec![None; lines.len()];
     for (n, chunk) in lines.chunks(100).enumerate() {
@@ -89,7 +92,8 @@ pub fn refused_here(version: &str, target: &str, lines: &[String]) -> Vec<Option
     out
 }
 
-/// Operands that ptxas 13.0.88 takes beyond the manual, and this compiler refuses: start and parts of the text, and why.
+/// Operands that ptxas 13.0.88 accepts beyond the manual and this compiler rejects: start and parts
+/// of the text, and the reason.
 const OPERANDS_BEYOND: [(&str, &[&str], &str); 27] = [
     ("cvt.rn.bf16x2.ue8m0x2", &[], "bf16 registers are untyped"),
     ("cvt.r", &["ue8m0x2.bf16x2"], "bf16 registers are untyped"),
@@ -121,7 +125,7 @@ const OPERANDS_BEYOND: [(&str, &[&str], &str); 27] = [
 ];
 
 #[test]
-fn operand_types_agree_with_the_incumbent() {
+fn operand_types_agree_with_ptxas() {
     let Some(tool) = ptxas() else { return };
     let lines = mistyped();
     let (mut used, mut wrong) = ([false; OPERANDS_BEYOND.len()], Vec::new());
@@ -146,7 +150,7 @@ fn operand_types_agree_with_the_incumbent() {
 }
 
 #[test]
-fn forms_agree_with_the_incumbent() {
+fn forms_agree_with_ptxas() {
     let Some(tool) = ptxas() else { return };
     let lines = instructions();
     let mut used = [false; BEYOND.len()];

@@ -1,14 +1,14 @@
-//! Every instruction that the front end takes is compiled, or refused by name where it stands.
+//! Every instruction that the front end accepts is compiled, or rejected by name with its position.
 
 use super::forms::{instructions, mistyped};
 use super::{kernel, parse};
 use crate::diag::{Diagnostic, Severity};
 use crate::{Options, compile};
 
-/// Instructions compiled together while nothing is wrong.
+/// Number of instructions compiled together as long as nothing fails.
 const BATCH: usize = 25;
 
-/// What is said of a kernel of some instructions that is not compiled.
+/// The messages about a kernel of some instructions that is rejected.
 fn refusal(target: &str, lines: &[&str]) -> Option<Vec<Diagnostic>> {
     let text = kernel("9.0", target, &format!("L: T: .branchtargets L;\n{}", lines.join("\n")));
     let mut options = Options::new(target);
@@ -17,7 +17,7 @@ fn refusal(target: &str, lines: &[&str]) -> Option<Vec<Diagnostic>> {
     compile(&text, &options).err()
 }
 
-/// Whether the front end takes an instruction.
+/// Whether the front end accepts an instruction.
 fn taken(target: &str, line: &str) -> bool {
     let (_, diags) = parse(&kernel("9.0", target, &format!("L: T: .branchtargets L;\n{line}")));
     !diags.iter().any(|d| d.severity != Severity::Warning)

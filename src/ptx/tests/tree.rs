@@ -1,10 +1,10 @@
-//! The tree of small files: scopes, labels, initialisers, operands, calls.
+//! Tests of the syntax tree of small files: scopes, labels, initialisers, operands, calls.
 
 use super::{kernel, parse};
 use crate::ptx::ast::*;
 use crate::tables::ptx::{Compare, MulMode, Op, ScalarType, Space};
 
-/// The module of a text that must be right.
+/// The module of a text that must be valid.
 fn module(source: &str) -> Module {
     let (module, diags) = parse(source);
     let text: String = diags.iter().map(|d| d.render("test", source)).collect();
@@ -48,7 +48,7 @@ fn only_used_registers_are_in_the_table() {
     assert_eq!(one("mov.b32 %r0, %r2;"), 0);
     assert_eq!(one("mov.b32 %r0, %r3;"), 1);
     assert_eq!(one("mov.b32 %r0, %r;"), 1);
-    // All digits at the end of a name are its number, as ptxas reads it: no use finds these.
+    // All digits at the end of a name are its number, as in ptxas, so no use resolves to these.
     assert_eq!(one("mov.b32 %r0, %s12;"), 1);
 }
 
@@ -140,14 +140,14 @@ fn constants_fold() {
     assert_eq!(value("5U"), Constant::Int { bits: 5, unsigned: true });
     assert_eq!(value("0xFFFFFFFFFFFFFFFF"), Constant::Int { bits: u64::MAX, unsigned: true });
     assert_eq!(value("0f3F800000"), Constant::F32(0x3F80_0000));
-    assert_eq!(value("-0f7FC00001"), Constant::F32(0xFFC0_0001));
+    assert_eq!(value("-(0f7FC00001)"), Constant::F32(0xFFC0_0001));
     assert_eq!(value("1.5"), Constant::F64(1.5f64.to_bits()));
     assert_eq!(value(".5"), Constant::F64(0.5f64.to_bits()));
     assert_eq!(value("1e3"), Constant::F64(1000f64.to_bits()));
     assert_eq!(value("0d3FF0000000000000"), Constant::F64(1f64.to_bits()));
 }
 
-/// The variable of a name in a file that consists of declarations.
+/// The variable of a given name in a file that consists of declarations.
 fn variable(declarations: &str, name: &str) -> Variable {
     let m = module(&format!(".version 9.0\n.target sm_90\n.address_size 64\n{declarations}"));
     let symbol = m.symbols.values().find(|s| s.name == name).unwrap();
@@ -240,7 +240,7 @@ fn vectors_of_one_are_scalars() {
     assert!(matches!(&all[1].operands[1].kind, OperandKind::Vector(v) if v.len() == 2));
 }
 
-/// Tokens are made batch by batch: what is looked at ahead must be there wherever a batch ends.
+/// Tokens come in batches: lookahead must work across every batch boundary.
 #[test]
 fn a_call_is_read_across_the_end_of_a_batch() {
     let f = ".func (.param .b32 o) f (.param .b32 param1, .param .b32 param2) { ret; }\n";

@@ -1,48 +1,49 @@
-//! The control-flow graph of finished words.
+//! The control-flow graph of finished code, rebuilt from the words.
 //!
-//! Input: decoded instructions of a section and what its cubin says of indirect branches and labels. Output: blocks of
-//! instructions with their successors. Where it is not known whether a branch is taken, both ways are: an edge too many can only
-//! make the analysis more careful. A call leads to what it calls, and a return of that to what stands behind the call; a call out of
-//! the section leads to what stands behind it. Lanes that met at a BSYNC go on behind it.
+//! It uses the decoded instructions of a section and the cubin's indirect branches and labels. If
+//! it is unknown whether a branch is taken, both successors are kept: a spurious edge only makes
+//! the analysis more conservative. A call leads to its callee, and a return leads to the
+//! instructions after the calls; a call out of the section leads to the next instruction. Lanes
+//! that reconverge at a BSYNC continue after it.
 
 use crate::cubin::Function;
 use crate::sass::inst::{ArgKind, Inst, PT};
 use crate::tables::{Mod, Op, Role};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of a word.
+/// Bytes per instruction word.
 pub const WORD: u64 = 16;
 
-/// A run of instructions that is entered at its start and left at its end.
+/// A basic block.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
-    /// First instruction, and the one behind the last.
+    /// First instruction (`start`), and the one after the last (`end`).
     pub start: usize,
     pub end: usize,
-    /// Blocks that may follow.
+    /// Possible successors.
     pub succs: Vec<usize>,
-    /// Something outside the section leads here: nothing is pending.
+    /// Reached from outside the section: nothing is in flight here.
     pub entry: bool,
 }
 
-/// The blocks of a section in the order of their places.
+/// The basic blocks of a section in address order.
 pub struct Flow {
     pub blocks: Vec<Block>,
 }
 
-/// Where an instruction may lead.
+/// The possible successors of an instruction.
 struct Exits {
     next: bool,
     targets: Vec<usize>,
-    /// The target is called.
+    /// Target of a call.
     call: Option<usize>,
     returns: bool,
-    /// It ends a block though it goes on.
+    /// Ends a block although control may fall through.
     ends: bool,
 }
 
 impl Flow {
-    /// The graph of a section; a word that did not decode goes on to the next.
+    /// Builds the graph of a section; an undecodable word falls through.
     pub fn new(function: &Function, insts: &[Option<Inst>]) -> Flow {
         let exits: Vec<Exits> = insts.iter().enumerate().map(|(at, inst)| exits(function, insts, at, inst)).collect();
         let mut entries: BTreeSet<usize> = [0].into();
@@ -60,7 +61,7 @@ impl Flow {
         let mut blocks: Vec<Block> = Vec::with_capacity(starts.len());
         for (i, start) in starts.iter().enumerate() {
             let end = starts.get(i + 1).copied().unwrap_or(insts.len());
-            // What is called from here alone is entered with what is pending at the calls.
+            // A function called only from this section inherits the in-flight state of the calls.
             let entry = *start == 0 || entries.contains(start) && !called.contains(start);
             let mut block = Block { start: *start, end, succs: Vec::new(), entry };
             if let Some(exit) = end.checked_sub(1).and_then(|last| exits.get(last)) {
@@ -77,7 +78,7 @@ impl Flow {
         flow
     }
 
-    /// From each return that a called function can reach to what stands behind the calls of it.
+    /// Adds an edge from each return of a called function to the instruction after each call of it.
     fn return_edges(&mut self, exits: &[Exits], number: &BTreeMap<usize, usize>) {
         let mut behind: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (at, exit) in exits.iter().enumerate() {
@@ -85,7 +86,7 @@ impl Flow {
                 behind.entry(number[&callee]).or_default().push(*next);
             }
         }
-        // Calls inside the called function count as going on behind them.
+        // Inside the called function, nested calls count as falling through.
         let mut inner: Vec<Vec<usize>> = self.blocks.iter().map(|b| b.succs.clone()).collect();
         for (block, list) in self.blocks.iter().zip(inner.iter_mut()) {
             if exits.get(block.end.wrapping_sub(1)).is_some_and(|e| e.call.is_some()) {
@@ -108,7 +109,7 @@ impl Flow {
         }
     }
 
-    /// A block that nothing leads to is entered from outside, or never.
+    /// A block without predecessors is an entry, or unreachable.
     fn unreached_are_entered(&mut self) {
         let mut led: Vec<bool> = self.blocks.iter().map(|b| b.entry).collect();
         self.blocks.iter().flat_map(|b| &b.succs).for_each(|s| led[*s] = true);
@@ -155,7 +156,7 @@ fn exits(function: &Function, insts: &[Option<Inst>], at: usize, inst: &Option<I
     out
 }
 
-/// Whether a call names the distance to what it calls.
+/// Whether a call has its target as a code address.
 fn is_direct(inst: &Inst) -> bool {
     inst.arg(Role::A).is_none() && inst.arg(Role::Target).kind == ArgKind::Label
 }

@@ -1,11 +1,16 @@
-//! A static checker of finished words: whether every instruction waits for what it reads and overwrites.
+//! A static checker of finished code: every instruction must wait for the registers that it reads
+//! and overwrites.
 //!
-//! Input: a cubin, ours or the incumbent's. Output: reports, each with the two instructions, the register, and what is missing. The
-//! graph is rebuilt out of the bytes (`flow`); a forward dataflow carries what is pending (`state`), residual cycles as their
-//! maximum where paths meet, back edges included; each instruction is judged by the latency tables (`step`). Nothing here knows how
-//! the words were scheduled. A result of a fixed latency is there after its cycles; an announced one after a wait for its
-//! scoreboard, which counts down to zero only when all that set it are done. The analysis is per thread: values that one lane
-//! leaves to another in a uniform register are judged as if one lane ran alone.
+//! It works on cubins of this compiler and of ptxas and knows nothing about how the code was
+//! scheduled. `flow` rebuilds the control-flow graph from the bytes; a forward dataflow analysis
+//! carries the accesses in flight (`state`), joined conservatively over all paths including back
+//! edges; `step` judges each instruction by the latency tables. A fixed-latency result is ready
+//! after its cycles; a scoreboarded result is ready after a wait for its scoreboard, which counts
+//! down to zero only when all instructions that set it are done. Each report names the two
+//! instructions, the register and what is missing.
+//!
+//! The analysis is per thread: values that one lane leaves to another in a uniform register are
+//! judged as if one lane ran alone.
 
 mod flow;
 mod state;
@@ -25,7 +30,7 @@ use state::State;
 use std::collections::BTreeSet;
 use step::{Known, NONE, Observer, Silent, step};
 
-/// What two accesses to one register are to each other.
+/// The kind of dependence between two accesses to a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -34,26 +39,31 @@ pub enum Kind {
     WriteAfterRead,
 }
 
-/// Two instructions that touch a register while the first may not be over. Places count instructions from the start of the section.
+/// Two instructions that access the same register, the first possibly still in flight. Positions
+/// count instructions from the start of the section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dependence {
     pub kind: Kind,
     pub file: RegFile,
     pub register: u8,
+    /// Position of the first instruction.
     pub first: usize,
     pub first_slot: Slot,
+    /// Position of the second instruction.
     pub second: usize,
     pub second_slot: Slot,
-    /// The first is over when one of `boards` has been waited for; otherwise after cycles.
+    /// The first is scoreboarded: it is done after a wait for one of `boards`, not after a number
+    /// of cycles.
     pub announced: bool,
     pub boards: u8,
-    /// Cycles between the two on the shortest path, where the first has a fixed latency.
+    /// Cycles between the two on the shortest path, if the first has a fixed latency.
     pub age: u8,
+    /// What the latency tables require between the two.
     pub needed: Needed,
 }
 
 impl Dependence {
-    /// Whether the second comes too early.
+    /// Whether the second issues too early.
     pub fn is_hazard(&self) -> bool {
         match self.needed {
             Needed::Scoreboard => true,
@@ -62,38 +72,40 @@ impl Dependence {
     }
 }
 
-/// What is wrong with a control field by itself.
+/// A violation within control fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// The stall is below the opcode's least.
+    /// The stall is below the opcode's minimum.
     Stall { least: u8 },
-    /// "Stay" with a stall that it does not go with.
+    /// No yield with a stall outside the range that allows it.
     Stay,
     /// A branch sets a scoreboard.
     ControlSets,
-    /// The next instruction waits for a scoreboard that this one has only just set.
+    /// The next instruction waits for a scoreboard that this one sets, with a stall of only one
+    /// cycle.
     TooSoon { board: u8 },
-    /// Scoreboards in flight at a call or a return.
+    /// Scoreboards still in flight at a call or a return.
     InFlight { boards: u8 },
-    /// The word is no instruction.
+    /// The word does not decode.
     Undecoded,
 }
 
-/// One thing that is wrong.
+/// One violation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Report {
     pub function: String,
-    /// Byte offset and text of the instruction that comes too early.
+    /// Byte offset and text of the instruction that issues too early.
     pub offset: u64,
     pub instruction: String,
-    /// Byte offset and text of the one that it should have waited for.
+    /// Byte offset and text of the instruction that it should have waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earlier: Option<(u64, String)>,
-    /// Lines of the source that both come from, where the cubin says it.
+    /// Source lines of both, if the cubin has line tables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<SourceLine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earlier_source: Option<SourceLine>,
+    /// The register concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub register: Option<String>,
     pub message: String,
@@ -111,28 +123,28 @@ impl std::fmt::Display for Report {
     }
 }
 
-/// A section taken apart, with its fixpoint.
+/// The analysis of one section, at its fixpoint.
 pub struct Analysis<'a> {
     target: &'static Target,
     latency: &'static Latency,
     function: &'a Function,
     insts: Vec<Option<Known>>,
     flow: Flow,
-    /// State at the start of each block.
+    /// In-flight state at the start of each block.
     starts: Vec<State>,
 }
 
-/// All that is wrong with the code of a cubin, in the order of its functions and offsets.
+/// All violations in a cubin, ordered by function and offset. Fails if the target is unknown.
 pub fn check(cubin: &Cubin) -> Result<Vec<Report>, String> {
     check_by(cubin, Latency::demanded)
 }
 
-/// The same by the distances that our schedule keeps, which are nowhere less: for our own cubins.
+/// The same with the larger distances that this compiler's scheduler keeps, for our own cubins.
 pub fn check_kept(cubin: &Cubin) -> Result<Vec<Report>, String> {
     check_by(cubin, Latency::of)
 }
 
-/// The latencies of a target, as one of both.
+/// Selects one of the two latency tables of a target.
 type Rows = fn(&Target) -> Option<&'static Latency>;
 
 fn check_by(cubin: &Cubin, rows: Rows) -> Result<Vec<Report>, String> {
@@ -158,7 +170,7 @@ pub fn target_of(cubin: &Cubin) -> Result<&'static Target, String> {
 }
 
 impl<'a> Analysis<'a> {
-    /// Takes the code of a section apart and carries what is pending to a fixpoint.
+    /// Decodes a section and runs the dataflow to its fixpoint.
     pub fn new(target: &'static Target, function: &'a Function) -> Result<Analysis<'a>, String> {
         Analysis::by(target, function, Latency::demanded)
     }
@@ -176,7 +188,7 @@ impl<'a> Analysis<'a> {
         Ok(analysis)
     }
 
-    /// The instruction at a place.
+    /// The instruction at a position.
     pub fn inst(&self, at: usize) -> Option<&Inst> {
         self.insts.get(at)?.as_ref().map(|k| &k.inst)
     }
@@ -217,7 +229,7 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// Every dependence, in the order of the second instruction's place.
+    /// Calls `each` with every dependence, in the order of the second instruction.
     pub fn dependences(&self, each: impl FnMut(Dependence)) {
         struct All<F>(F);
         impl<F: FnMut(Dependence)> Observer for All<F> {
@@ -232,7 +244,7 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// All that is wrong.
+    /// All violations in the section.
     pub fn reports(&self) -> Vec<Report> {
         let mut found = Found { analysis: self, reports: Vec::new() };
         for number in 0..self.flow.blocks.len() {
@@ -258,7 +270,8 @@ impl<'a> Analysis<'a> {
         found.reports
     }
 
-    /// The instructions of each block with the forms that they take; nothing where none is marked for reuse and `all` is false.
+    /// The instructions of each block with their forms; empty if none is marked for reuse and `all`
+    /// is false.
     fn forms(&self, all: bool) -> Vec<(usize, Vec<(&'static Form, Inst)>)> {
         let marked = |known: &Known| known.inst.args.iter().any(|arg| arg.reuse);
         if !all && !self.insts.iter().flatten().any(marked) {
@@ -272,7 +285,7 @@ impl<'a> Analysis<'a> {
         self.flow.blocks.iter().filter_map(block).collect()
     }
 
-    /// Calls `f` with each value that is read as it was kept for reuse though its register was written since, within a block.
+    /// Calls `f` with each read of a stale value from the reuse cache, within a block.
     fn stale(&self, mut f: impl FnMut(usize, Stale)) {
         for (start, block) in self.forms(false) {
             let mut cache = Cache::default();
@@ -283,7 +296,8 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// Of each instruction the slots that are marked for reuse, and those that ours would mark under the same control fields.
+    /// For each instruction, the slots that are marked for reuse and those that this compiler would
+    /// mark under the same control fields.
     pub fn reuse(&self) -> Vec<(usize, u8, u8)> {
         let marks = |(form, inst): &(&Form, Inst)| {
             reuse::operands(form, inst).iter().filter(|o| o.kept).fold(0u8, |mask, o| mask | 1 << o.slot)

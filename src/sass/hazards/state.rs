@@ -1,16 +1,17 @@
-//! What is pending at a point of the code.
+//! The accesses in flight at a point of the code.
 //!
-//! A state maps registers to writes whose values may not be there yet and reads that may not have happened yet. An entry of a
-//! fixed latency has its age in cycles; an announced one the scoreboards that tell its end. Where paths meet, entries of both
-//! are kept; of equal ones the youngest. Invariant: an entry older than any distance in the tables is dropped, so that states are small.
+//! A state maps registers to writes that may not be visible yet and reads that may not have
+//! happened yet. A fixed-latency entry has its age in cycles; a scoreboarded one has the
+//! scoreboards that signal its end. A join keeps the entries of both paths, the youngest of equal
+//! ones. Entries older than every distance in the tables are dropped, which keeps states small.
 
 use crate::sass::effects::Slot;
 use crate::tables::latency::{LatencyClass, RegFile};
 use std::collections::BTreeMap;
 
-/// Cycles after which no fixed latency matters; above the greatest distance of the tables.
+/// Age in cycles after which no fixed latency matters, above the largest distance of the tables.
 pub const OLD: u8 = 64;
-/// More settings of a scoreboard than anything leaves under way.
+/// Cap on the number of settings of a scoreboard; more are never in flight.
 const MOST_BEHIND: u8 = 63;
 
 /// A read or a write.
@@ -20,24 +21,26 @@ pub enum What {
     Write,
 }
 
-/// Something that is not over.
+/// An access in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pending {
+    /// A read or a write.
     pub what: What,
+    /// Latency class of the access.
     pub class: LatencyClass,
     /// Ends when one of these scoreboards is waited for, not after a number of cycles.
     pub announced: bool,
     pub boards: u8,
-    /// What order of reads it is part of (`LatencyClass::read_order`); 0 for none.
+    /// The in-order queue of reads that it belongs to (`LatencyClass::read_order`); 0 for none.
     pub order: u8,
-    /// Cycles since issue on the shortest path; only of a fixed latency.
+    /// Cycles since issue on the shortest path; fixed latency only.
     pub age: u8,
-    /// How often its only scoreboard was set since.
+    /// How often its only scoreboard has been set since.
     pub behind: u8,
-    /// The instruction, by its place.
+    /// Index of the instruction.
     pub inst: u32,
     pub slot: Slot,
-    /// Its guard, while the predicate has the same value.
+    /// Its guard, as long as the predicate keeps its value.
     pub guard: Option<Guard>,
 }
 
@@ -45,7 +48,7 @@ pub struct Pending {
 pub type Guard = (bool, u8, bool);
 
 impl Pending {
-    /// Equal keys are joined into one entry.
+    /// Entries with equal keys are merged.
     fn key(&self) -> (What, LatencyClass, bool, [u8; 2], Slot, Option<Guard>) {
         (self.what, self.class, self.announced, [self.boards, self.order], self.slot, self.guard)
     }
@@ -54,19 +57,20 @@ impl Pending {
 /// A register: file and number.
 pub type Register = (RegFile, u8);
 
-/// All that is pending.
+/// All accesses in flight.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
+    /// Entries by register.
     pub pending: BTreeMap<Register, Vec<Pending>>,
 }
 
 impl State {
-    /// What is pending on a register.
+    /// The accesses in flight on a register.
     pub fn on(&self, register: Register) -> &[Pending] {
         self.pending.get(&register).map_or(&[], Vec::as_slice)
     }
 
-    /// One more entry; of two equal ones the younger stays.
+    /// Adds an entry; of two with equal keys the younger remains.
     pub fn add(&mut self, register: Register, entry: Pending) {
         let list = self.pending.entry(register).or_default();
         match list.iter_mut().find(|e| e.key() == entry.key()) {
@@ -82,7 +86,7 @@ impl State {
         }
     }
 
-    /// Keeps the entries that a test wants.
+    /// Keeps the entries that satisfy a predicate.
     pub fn retain(&mut self, mut keep: impl FnMut(&Register, &mut Pending) -> bool) {
         self.pending.retain(|register, list| {
             list.retain_mut(|entry| keep(register, entry));
@@ -90,7 +94,7 @@ impl State {
         });
     }
 
-    /// A predicate has a new value: guards by it say nothing any more.
+    /// Forgets guards by a predicate that has a new value.
     pub fn forget(&mut self, uniform: bool, number: u8) {
         for list in self.pending.values_mut() {
             let stale = |e: &&mut Pending| e.guard.is_some_and(|g| (g.0, g.1) == (uniform, number));
@@ -100,17 +104,18 @@ impl State {
         }
     }
 
-    /// These scoreboards have been waited for.
+    /// Removes the entries that these scoreboards signal.
     pub fn waited(&mut self, mask: u8) {
         if mask != 0 {
             self.retain(|_, e| !e.announced || e.boards & mask == 0);
         }
     }
 
-    /// Cycles go by; none where a stall of zero waits for every fixed latency.
+    /// Advances time by a stall; a stall of zero waits for every fixed latency.
     pub fn pass(&mut self, stall: u8) {
         self.retain(|_, e| {
-            // A pipe that takes one instruction at a time is done with it by then, as the incumbent has it.
+            // A pipe that takes one instruction at a time is free after this many cycles, as ptxas
+            // assumes.
             if e.announced && !e.class.info().alone {
                 return true;
             }
@@ -119,7 +124,7 @@ impl State {
         });
     }
 
-    /// A scoreboard is set once more.
+    /// Counts another setting of a scoreboard.
     pub fn set_again(&mut self, board: u8) {
         for list in self.pending.values_mut() {
             let on_it = list.iter_mut().filter(|e| e.announced && e.boards == 1 << board);
@@ -128,13 +133,15 @@ impl State {
         }
     }
 
-    /// All settings of a scoreboard but the last few are over; results that come in order are what that says something of.
+    /// All but the last `left` settings of a scoreboard are complete. This is conclusive only for
+    /// results that come in order.
     pub fn all_but(&mut self, board: u32, left: u64) {
         let one = 1u8.checked_shl(board).unwrap_or(0);
         self.retain(|_, e| !(e.announced && e.boards == one && e.class.info().in_order && u64::from(e.behind) >= left));
     }
 
-    /// A later instruction tells the end of earlier ones: of results of the class of its own where they come in order, of reads in its order.
+    /// A later instruction also signals earlier ones: results of its own class if they come in
+    /// order, and reads of its queue.
     pub fn announce(&mut self, result: Option<LatencyClass>, order: u8, board: u8) {
         self.retain(|_, e| {
             let same = e.what == What::Write && Some(e.class) == result;
@@ -151,12 +158,12 @@ impl State {
         }
     }
 
-    /// Scoreboards that something waits for.
+    /// Scoreboards of the entries in flight.
     pub fn boards(&self) -> u8 {
         self.pending.values().flatten().filter(|e| e.announced).fold(0, |mask, e| mask | e.boards)
     }
 
-    /// Takes in what another path brings; whether that changed anything.
+    /// Merges the state of another path; returns whether anything changed.
     pub fn join(&mut self, other: &State) -> bool {
         let mut changed = false;
         for (register, entry) in other.pending.iter().flat_map(|(r, list)| list.iter().map(move |e| (*r, e))) {

@@ -1,6 +1,6 @@
-//! One instruction: what it must wait for, and what is pending after it.
+//! The transfer function of one instruction: checks what it must wait for and updates the state.
 //!
-//! Input: the state before it. Output: the state after it; each dependence and each fault goes to an observer.
+//! Each dependence and each fault is passed to an observer.
 
 use super::state::{Guard, Pending, State, What};
 use super::{Dependence, Fault, Kind};
@@ -9,16 +9,17 @@ use crate::sass::inst::{Inst, PT};
 use crate::tables::latency::{Latency, LatencyClass, Needed, RegFile};
 use crate::tables::{Op, Prop, Role};
 
-/// No scoreboard.
+/// The scoreboard field's value for none.
 pub const NONE: u8 = 7;
 
-/// Stands for a pipe that takes one instruction at a time; no register has this number.
+/// Pseudo-register that stands for a pipe which takes one instruction at a time; no register has
+/// this number.
 const PIPE: (RegFile, u8) = (RegFile::R, 255);
 
-/// An instruction with all that is asked of it again and again.
+/// An instruction with its precomputed accesses.
 pub struct Known {
     pub inst: Inst,
-    /// Its accesses, each word with its class.
+    /// The accesses, one entry per register, each with its latency class.
     reads: Vec<Word>,
     writes: Vec<Word>,
     guard: Option<Guard>,
@@ -30,13 +31,13 @@ struct Word {
     class: LatencyClass,
 }
 
-/// Who is told.
+/// Receives the dependences and faults.
 pub trait Observer {
     fn dependence(&mut self, dependence: Dependence);
     fn fault(&mut self, at: usize, fault: Fault);
 }
 
-/// Nobody is told: for the dataflow itself.
+/// Ignores everything, for the dataflow itself.
 pub struct Silent;
 
 impl Observer for Silent {
@@ -45,6 +46,7 @@ impl Observer for Silent {
 }
 
 impl Known {
+    /// Precomputes the accesses of an instruction.
     pub fn new(latency: &Latency, inst: &Inst) -> Known {
         let effects = Effects::of(inst);
         let words = |list: &[Access]| {
@@ -68,7 +70,7 @@ impl Known {
     }
 }
 
-/// Executes one instruction.
+/// Executes one instruction on the state.
 pub fn step(latency: &Latency, at: usize, known: &Known, state: &mut State, observer: &mut impl Observer) {
     let inst = &known.inst;
     state.waited(inst.ctrl.wait);
@@ -80,7 +82,7 @@ pub fn step(latency: &Latency, at: usize, known: &Known, state: &mut State, obse
         }
     }
     if inst.op == Op::WARPGROUP && !inst.arg(Role::A).is_none() {
-        // Of products under way all but the last few are over: here, all.
+        // All but the last few warpgroup MMAs are complete; treated as all.
         state.retain(|_, e| e.class != LatencyClass::Group);
     }
     for word in &known.reads {
@@ -108,12 +110,13 @@ pub fn step(latency: &Latency, at: usize, known: &Known, state: &mut State, obse
     state.pass(inst.ctrl.stall);
 }
 
-/// Whether no lane executes both: one is guarded by what the other's guard denies. The guard itself is read in any case.
+/// Whether no lane executes both instructions because their guards are complementary. Reads of the
+/// guard itself always happen.
 fn excluded(guard: Option<Guard>, entry: &Pending) -> bool {
     matches!((guard, entry.guard), (Some(a), Some(b)) if (a.0, a.1) == (b.0, b.1) && a.2 != b.2 && u32::from(a.1) != PT)
 }
 
-/// The scoreboards that a DEPBAR leaves with nothing pending.
+/// The scoreboards that a DEPBAR waits for completely.
 fn drained(inst: &Inst) -> u8 {
     let (board, left, mask) = (inst.arg(Role::Sb), inst.arg(Role::N), inst.arg(Role::Mask));
     let one = if !board.is_none() && left.val == 0 { 1u8.checked_shl(board.val as u32).unwrap_or(0) } else { 0 };
@@ -136,7 +139,7 @@ fn told(observer: &mut impl Observer, at: usize, word: &Word, entry: &Pending, k
     });
 }
 
-/// The rules of the control field alone.
+/// Checks the control field by itself.
 fn field(latency: &Latency, at: usize, inst: &Inst, observer: &mut impl Observer) {
     let ctrl = &inst.ctrl;
     let least = latency.least_stall_if(inst.op, inst.is_guarded());
@@ -151,14 +154,14 @@ fn field(latency: &Latency, at: usize, inst: &Inst, observer: &mut impl Observer
     }
 }
 
-/// What the instruction leaves pending.
+/// Adds the instruction's own accesses to the state.
 fn record(latency: &Latency, at: usize, known: &Known, state: &mut State) {
     let inst = &known.inst;
     let bits = |board: u8| if board == NONE { 0u8 } else { 1 << board };
     let (write, read) = (bits(inst.ctrl.write_bar), bits(inst.ctrl.read_bar));
     let class = latency.class_of(inst.op, &inst.mods);
     let result = known.writes.first().map(|word| word.class).filter(|class| class.info().in_order);
-    let late = |word: &&Word| word.register.0 == RegFile::R && word.class.info().late;
+    let late = |word: &&Word| word.class.reads_late(word.register.0);
     let order = class.read_order(known.reads.iter().find(late).map_or(class, |word| word.class));
     for board in [inst.ctrl.write_bar, inst.ctrl.read_bar].into_iter().filter(|b| *b != NONE) {
         state.set_again(board);

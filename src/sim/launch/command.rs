@@ -1,11 +1,14 @@
-//! Arguments of a kernel on the command line: `--arg u32:5`, `--arg in:x.bin`, …
+//! Parses kernel arguments on the command line: `--arg u32:5`, `--arg in:x.bin`, …
 //!
-//! Input: one text a parameter, in the kernel's order. Output: the same [`ArgValue`] as from a launch description, and
-//! the file that takes a buffer's bytes after the run. Forms: `TYPE:NUMBER` with u8 … f64; `in:PATH`;
-//! `out:PATH:BYTES`, zeros at first; `inout:PATH[:OUT]`, written to OUT or back to PATH. A PATH of `inout` ends at its
-//! first colon, that of `out` at its last. `at:ARG:OFFSET` is an address in the buffer of argument ARG (from 0), before
-//! this one; `struct:ITEM,ITEM,…` a structure of `TYPE:NUMBER`, `pad:BYTES` and `at:ARG:OFFSET`; `memory:in:PATH` (or
-//! `out`, `inout`) a buffer that is no parameter, for others to point to, which counts among the arguments.
+//! An argument is one of these, in the order of the kernel's parameters:
+//! * `TYPE:NUMBER` with u8 … f64: a scalar.
+//! * `in:PATH`: an input buffer; `out:PATH:BYTES`: an output buffer, zeroed at first;
+//!   `inout:PATH[:OUT]`: a buffer that is written to OUT or back to PATH. The PATH of `inout` ends
+//!   at its first colon, that of `out` at its last.
+//! * `at:ARG:OFFSET`: an address in the buffer of an earlier argument ARG (counted from 0).
+//! * `struct:ITEM,ITEM,…`: a structure of `TYPE:NUMBER`, `pad:BYTES` and `at:ARG:OFFSET`.
+//! * `memory:in:PATH` (or `out`, `inout`): a buffer that is no parameter, for others to point to;
+//!   it counts among the arguments.
 
 use super::{ArgValue, ElementType, Within};
 use std::fs;
@@ -14,15 +17,20 @@ use std::path::{Path, PathBuf};
 /// An argument from the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandArg {
+    /// The argument's value.
     pub value: ArgValue,
-    /// Where the buffer's bytes go after the run.
+    /// The file that receives the buffer's bytes after the run.
     pub write_to: Option<PathBuf>,
 }
 
 const FORMS: &str = "TYPE:NUMBER (u8 s8 u16 s16 u32 s32 u64 s64 f32 f64), in:PATH, out:PATH:BYTES, inout:PATH[:OUT], \
      memory:BUFFER, at:ARG:OFFSET or struct:ITEM,…";
 
-/// Reads one argument; files of `in` and `inout` are read now. Errors are sentences that quote the text.
+/// Parses one argument and reads the files of `in` and `inout`.
+///
+/// # Errors
+///
+/// A sentence that quotes the text.
 pub fn parse_command_arg(text: &str) -> Result<CommandArg, String> {
     let wrong = |message: String| format!("argument `{text}`: {message}");
     let (kind, rest) = text.split_once(':').ok_or_else(|| wrong(format!("expected {FORMS}")))?;
@@ -70,14 +78,14 @@ pub fn parse_command_arg(text: &str) -> Result<CommandArg, String> {
     }
 }
 
-/// ARG:OFFSET.
+/// Parses `ARG:OFFSET`.
 fn parse_address(text: &str) -> Result<(usize, u64), String> {
     let parsed =
         text.split_once(':').and_then(|(arg, offset)| Some((arg.parse().ok()?, ElementType::U64.parse(offset).ok()?)));
     parsed.ok_or_else(|| format!("`{text}` is not ARG:OFFSET"))
 }
 
-/// The items of a structure.
+/// Parses the items of a structure.
 fn parse_struct(text: &str) -> Result<ArgValue, String> {
     let (mut bytes, mut addresses) = (Vec::new(), Vec::new());
     for item in text.split(',') {
@@ -104,10 +112,11 @@ fn parse_struct(text: &str) -> Result<ArgValue, String> {
     Ok(ArgValue::Struct { bytes, addresses })
 }
 
-/// The largest padding in a structure, in bytes: parameters are smaller.
+/// Largest padding in a structure in bytes; parameters are smaller.
 const MOST_PADDING: usize = 1 << 15;
 
-/// The largest buffer that `out` makes: a mistyped size is a message, not a machine out of memory.
+/// Largest buffer that `out` creates, in bytes, so that a mistyped size gives a message instead of
+/// exhausting memory.
 const LARGEST: u64 = 1 << 32;
 
 fn parse_size(text: &str) -> Result<usize, String> {
@@ -125,7 +134,11 @@ fn read(path: &str) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error| format!("cannot read `{path}`: {error}"))
 }
 
-/// Writes the buffers to their files after the run; `after` is in the order of `args`.
+/// Writes the buffers to their files after the run; `after` has the order of `args`.
+///
+/// # Errors
+///
+/// A file that cannot be written.
 pub fn write_results(args: &[CommandArg], after: &[ArgValue]) -> Result<(), String> {
     for (arg, value) in args.iter().zip(after) {
         if let (Some(path), Some((bytes, _))) = (&arg.write_to, value.buffer()) {

@@ -1,18 +1,19 @@
-//! Comparing what a kernel left in its buffers with what was expected.
+//! Compares the buffers after a launch with the expected results.
 //!
-//! Input: a description and the arguments after the launch, in the same order. Output: one [`Difference`] for each buffer
-//! that is not as expected: how many elements differ and the first of them. Invariant: an input that the kernel changed
-//! and a buffer of the wrong size are differences too; nothing passes by being left out.
+//! There is one [`Difference`] for each buffer that is not as expected, with the number of
+//! differing elements and the first one. An input that the kernel changed and a buffer of the wrong
+//! size are differences too, so nothing passes by omission.
 
 use super::{Arg, ArgValue, ElementType, Expected, Launch, Tolerance};
 use std::fmt;
 
-/// What is wrong with one argument after a launch.
+/// What is wrong with an argument after a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// `count` of `total` elements differ, the first at `index`; the texts show its value and its bits.
+    /// `count` of `total` elements differ, the first one at `index`; the texts show its value and
+    /// bits.
     Elements { arg: usize, index: usize, expected: String, got: String, count: usize, total: usize },
-    /// The argument came back as something else: the executor's mistake, not the kernel's.
+    /// The argument came back as another kind or size: an error of the executor, not of the kernel.
     Shape { arg: usize, message: String },
 }
 
@@ -29,7 +30,11 @@ impl fmt::Display for Difference {
 }
 
 impl Launch {
-    /// Compares the arguments after the launch with the description. All differences are returned, in argument order.
+    /// Compares the arguments after the launch with the description.
+    ///
+    /// # Errors
+    ///
+    /// All differences, in argument order.
     pub fn check(&self, after: &[ArgValue]) -> Result<(), Vec<Difference>> {
         if after.len() != self.args.len() {
             let message = format!("{} arguments came back of {}", after.len(), self.args.len());
@@ -110,7 +115,7 @@ fn agrees(ty: ElementType, expected: Expected, got: u64, tolerance: Tolerance) -
     }
 }
 
-/// A float's place among all floats of its type: neighbours are one apart, both zeros are 0.
+/// The rank of a float among all floats of its type: neighbours differ by one, both zeros are 0.
 fn ordered(ty: ElementType, bits: u64) -> i128 {
     let sign = 1u64 << (8 * ty.size() - 1);
     let size = i128::from(bits & (sign - 1));

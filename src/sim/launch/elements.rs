@@ -1,10 +1,10 @@
-//! Lists of numbers in a launch description.
+//! Parses lists of numbers in a launch description to the elements' bits.
 //!
-//! Input: the text of data or of an expectation: `[1, 2.5, 0x7f]`, `iota(n, start, step)`, `fill(n, value)`,
-//! `lcg(n, seed, mask)`, `random(n, seed, low, high)`, `edges(n, seed)`, or several one after another,
-//! `concat([fill(3, 0), [1, 2]])`; an expectation may also be `interpreter(n)`, n numbers that the PTX interpreter
-//! computes, or `interpreter` where the data says how many. Output: the elements' bits. Invariant: an error is placed at
-//! the number or the generator that is wrong.
+//! A list is `[1, 2.5, 0x7f]`, a generator `iota(n, start, step)`, `fill(n, value)`, `lcg(n, seed,
+//! mask)`, `random(n, seed, low, high)` or `edges(n, seed)`, or a concatenation, `concat([fill(3,
+//! 0), [1, 2]])`. An expectation may also be `interpreter(n)`, n numbers that the PTX interpreter
+//! computes, or `interpreter` if the data says how many. An error points to the number or generator
+//! that is wrong.
 
 use super::load::{LoadError, Source, trimmed};
 use super::{ElementType, Expected};
@@ -41,11 +41,11 @@ enum RawInterpreter {
     Interpreter(usize),
 }
 
-/// The most elements of one list: a mistyped size is a message, not a machine out of memory.
+/// Most elements of one list, so that a mistyped size gives a message instead of exhausting memory.
 const MOST_ELEMENTS: usize = 1 << 28;
 
 impl<'a> Source<'a> {
-    /// An expectation; `count` is the number of elements that the buffer's data has.
+    /// Parses an expectation; `count` is the number of elements of the buffer's data.
     pub(super) fn expected(
         &self,
         ty: ElementType,
@@ -72,7 +72,7 @@ impl<'a> Source<'a> {
         self.ron::<Vec<&RawValue>>(text)?.iter().map(one).collect()
     }
 
-    /// A list of numbers or a generator, as the elements' bits.
+    /// Parses a list of numbers or a generator to the elements' bits.
     pub(super) fn elements(&self, ty: ElementType, raw: &'a RawValue) -> Result<Vec<u64>, LoadError> {
         let text = trimmed(raw);
         if text.starts_with('[') {
@@ -101,6 +101,7 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
+    /// Parses a number of the type.
     pub(super) fn number(&self, ty: ElementType, text: &'a str) -> Result<u64, LoadError> {
         ty.parse(text).map_err(|message| self.error(text, message))
     }

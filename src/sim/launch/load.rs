@@ -1,12 +1,18 @@
-//! Reading launch descriptions.
+//! Reads launch descriptions.
 //!
-//! Input: a RON file `(module: "NAME.ptx", launches: [(kernel: …, grid: (x, y, z), block: …, smem: …, tolerance: …,
-//! targets: ["sm_90", …], symbols: [("NAME", array(type: …, data: …)), …], args: […]), …])`. An argument is a scalar,
-//! `u32(5)`; a structure passed by value, `struct([f32(1), array(type: s32, data: …), pad(4), at(0, 16), …])`; a buffer,
-//! `in(type: f32, data: …)`, `out(type: f32, expect: …)` or `inout(type: f32, data: …, expect: …)`, the last two with a
-//! `tolerance` of their own if need be; or `at(0, 16)`, 16 bytes into the buffer of argument 0. What data and expect are:
-//! `elements`. `memory(in(…))` (or `out`, `inout`) is a buffer that is no parameter of the kernel, for others to point
-//! to; it counts among the arguments. Output: [`LaunchFile`]. Invariant: every error names file, line and column.
+//! A description is a RON file `(module: "NAME.ptx", launches: [(kernel: …, grid: (x, y, z), block:
+//! …, smem: …, tolerance: …, targets: ["sm_90", …], symbols: [("NAME", array(type: …, data: …)),
+//! …], args: […]), …])`. An argument is one of these:
+//! * a scalar, `u32(5)`;
+//! * a structure passed by value, `struct([f32(1), array(type: s32, data: …), pad(4), at(0, 16),
+//!   …])`;
+//! * a buffer, `in(type: f32, data: …)`, `out(type: f32, expect: …)` or `inout(type: f32, data: …,
+//!   expect: …)`, the last two optionally with their own `tolerance`;
+//! * `at(0, 16)`, the address 16 bytes into the buffer of argument 0;
+//! * `memory(in(…))` (or `out`, `inout`), a buffer that is no parameter, for others to point to; it
+//!   counts among the arguments.
+//!
+//! The module `elements` parses data and expectations. Every error names file, line and column.
 
 use super::{Arg, ElementType, Launch, Symbol, Tolerance, Within};
 use crate::diag::Pos;
@@ -18,16 +24,20 @@ use std::{fmt, fs};
 /// The launches of one module.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaunchFile {
-    /// The PTX file, its path relative to the description resolved.
+    /// The PTX file, resolved relative to the description.
     pub module: PathBuf,
+    /// The launches in file order.
     pub launches: Vec<Launch>,
 }
 
-/// What is wrong with a description, and where; no position where the file could not be read.
+/// What is wrong with a description, and where; there is no position if the file could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadError {
+    /// The file, as the caller named it.
     pub file: String,
+    /// Line and column.
     pub pos: Option<Pos>,
+    /// What is wrong.
     pub message: String,
 }
 
@@ -44,6 +54,10 @@ impl std::error::Error for LoadError {}
 
 impl LaunchFile {
     /// Reads the description at `path`.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, or the first mistake in it.
     pub fn load(path: &Path) -> Result<LaunchFile, LoadError> {
         let file = path.display().to_string();
         let text = fs::read_to_string(path).map_err(|error| LoadError {
@@ -56,7 +70,11 @@ impl LaunchFile {
         Ok(loaded)
     }
 
-    /// Reads a description from its text; `file` is the name that errors give.
+    /// Parses a description; `file` is the name in errors.
+    ///
+    /// # Errors
+    ///
+    /// The first mistake in the text.
     pub fn parse(file: &str, text: &str) -> Result<LaunchFile, LoadError> {
         let source = Source { file, text };
         let raw: RawFile = source.ron(text)?;
@@ -65,7 +83,8 @@ impl LaunchFile {
     }
 }
 
-// The mirror of the text. Values whose meaning depends on a type elsewhere stay text, which keeps their place.
+// Mirrors of the text for deserialization. A value whose type is stated elsewhere stays raw text,
+// which keeps its position.
 
 #[derive(Deserialize)]
 #[serde(rename = "LaunchFile", deny_unknown_fields)]
@@ -121,7 +140,7 @@ enum RawBuffer<'a> {
     },
 }
 
-/// The items of a structure that are no scalars.
+/// Items of a structure other than scalars.
 #[derive(Deserialize)]
 #[serde(rename = "Item", rename_all = "lowercase", deny_unknown_fields)]
 enum RawItem<'a> {
@@ -137,20 +156,21 @@ fn some<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Tole
     Tolerance::deserialize(deserializer).map(Some)
 }
 
-/// The largest padding in a structure, in bytes: parameters are smaller.
+/// Largest padding in a structure in bytes; parameters are smaller.
 const MOST_PADDING: usize = 1 << 15;
 
-/// What an output buffer holds before the launch, in every byte.
+/// The byte that fills an output buffer before the launch.
 const UNWRITTEN: u8 = 0xa5;
 
-/// The whole text of a description. Every `&str` handed around below is a part of it, so that its place is known.
+/// The text of a description. Every `&str` that its methods take is a slice of it, so that its
+/// position can be computed.
 pub(super) struct Source<'a> {
     file: &'a str,
     text: &'a str,
 }
 
 impl<'a> Source<'a> {
-    /// An error at the start of a part of the text.
+    /// An error at the start of a slice of the text.
     pub(super) fn error(&self, part: &str, message: impl Into<String>) -> LoadError {
         let offset = (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize).min(self.text.len());
         let before = &self.text.as_bytes()[..offset];
@@ -159,7 +179,7 @@ impl<'a> Source<'a> {
         LoadError { file: self.file.into(), pos: Some(Pos { line, col }), message: message.into() }
     }
 
-    /// Reads a part of the text as RON.
+    /// Parses a slice of the text as RON.
     pub(super) fn ron<T: Deserialize<'a>>(&self, part: &'a str) -> Result<T, LoadError> {
         ron::from_str(part).map_err(|error| {
             // RON counts lines from 1 and columns in characters from 1.
@@ -202,7 +222,7 @@ impl<'a> Source<'a> {
         Ok([x, y, z])
     }
 
-    /// An argument; `before` are those before it.
+    /// Parses an argument; `before` are the arguments before it.
     fn arg(&self, raw: &'a RawValue, before: &[Arg]) -> Result<Arg, LoadError> {
         let text = trimmed(raw);
         let (name, rest) = head(text);
@@ -229,7 +249,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The buffer and the offset of an address; `before` are the arguments before it.
+    /// Parses the buffer and offset of an address; `before` are the arguments before it.
     fn address(&self, text: &'a str, rest: &'a str, before: &[Arg]) -> Result<(usize, u64), LoadError> {
         let (arg, offset): (usize, u64) = self.ron(rest)?;
         match before.get(arg) {
@@ -238,7 +258,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// A structure; without addresses it is so many bytes.
+    /// Parses a structure; one without addresses is a scalar of bytes.
     fn structure(&self, rest: &'a str, before: &[Arg]) -> Result<Arg, LoadError> {
         let items: (Vec<&'a RawValue>,) = self.ron(rest)?;
         let (mut bytes, mut addresses) = (Vec::new(), Vec::new());
@@ -259,7 +279,7 @@ impl<'a> Source<'a> {
         Ok(Arg::Struct { bytes, addresses })
     }
 
-    /// The bytes of a scalar, or of another item of a structure.
+    /// Parses a scalar or another item of a structure to bytes.
     fn item(&self, text: &'a str) -> Result<Vec<u8>, LoadError> {
         let mut bytes = Vec::new();
         let (name, rest) = head(text);
@@ -306,13 +326,13 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The name a value starts with, and what follows it.
+/// Splits a value into its leading name and the rest.
 fn head(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len());
     (&text[..end], text[end..].trim())
 }
 
-/// A value's text without the blanks and comments around it.
+/// The text of a value without surrounding whitespace and comments.
 pub(super) fn trimmed(raw: &RawValue) -> &str {
     raw.trim().get_ron()
 }

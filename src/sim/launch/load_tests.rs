@@ -1,4 +1,4 @@
-//! Tests of the loader: what a description becomes, and the exact text of each error.
+//! Tests of the loader: the result for valid descriptions, and the exact text of each error.
 
 use super::*;
 use crate::sim::launch::{ArgValue, Expected};
@@ -169,7 +169,7 @@ fn a_missing_file_is_an_error() {
     assert!(error.to_string().starts_with("no/such.ron: cannot read: "), "{error}");
 }
 
-/// The descriptions under tests/cases/NAME.
+/// Loads the descriptions under tests/cases/NAME.
 fn descriptions(name: &str) -> Vec<LaunchFile> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(name);
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -177,7 +177,8 @@ fn descriptions(name: &str) -> Vec<LaunchFile> {
     paths.map(|path| LaunchFile::load(&path).unwrap_or_else(|error| panic!("{error}"))).collect()
 }
 
-/// Every description of the repository loads, names a module that is there, and its expectations can fail.
+/// Every description of the repository loads and names an existing module, and its expectations can
+/// fail.
 #[test]
 fn all_descriptions_load() {
     let files = descriptions("exec");
@@ -192,7 +193,8 @@ fn all_descriptions_load() {
     }
 }
 
-/// The references have their own generators; where an output is a rearrangement of inputs, both must agree.
+/// The reference scripts have generators of their own. Where an output is a permutation of inputs,
+/// both generators must agree.
 #[test]
 fn generators_agree_with_the_references() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/exec");

@@ -1,9 +1,11 @@
-//! Launch descriptions: which kernel runs, over which grid, on which arguments, and what must come out.
+//! Launch descriptions: which kernel runs with which grid and arguments, and which results are
+//! expected.
 //!
-//! Input: a RON file beside a kernel (`load`), or the `--arg` texts of a command line (`command`). Output: arguments as
-//! bytes ([`ArgValue`]) for whatever executes the kernel, and afterwards a comparison with the expected numbers
-//! (`compare`). Invariant: a description that loads has as many expected elements as its buffer has, sizes that a launch
-//! may have, and numbers that fit their type. Nothing here knows a machine; a GPU takes the same description.
+//! A description is read from a RON file beside the kernel (`load`) or from `--arg` texts on the
+//! command line (`command`). It gives arguments as bytes ([`ArgValue`]) to any executor (the
+//! simulator, the interpreter or a GPU) and compares the results afterwards (`compare`). A
+//! description that loads has valid grid and block sizes, numbers that fit their types, and as many
+//! expected elements as the buffer has.
 
 use crate::tables::Target;
 use serde::Deserialize;
@@ -22,32 +24,36 @@ pub use load::{LaunchFile, LoadError};
 pub use place::{Placed, place};
 pub use values::ElementType;
 
-/// An address in a structure: `at` so many bytes into it, that of a byte of an argument before it.
+/// An address inside a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Within {
+    /// The offset of the address in the structure, in bytes.
     pub at: usize,
+    /// The argument that it points into, counted from 0.
     pub arg: usize,
+    /// The offset in that argument's buffer, in bytes.
     pub offset: u64,
 }
 
-/// An argument of a kernel as bytes, little-endian; the order is that of the kernel's parameters.
+/// An argument of a kernel as little-endian bytes; arguments are in parameter order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArgValue {
-    /// The parameter itself; as many bytes as the parameter has.
+    /// The parameter itself, with the size of the parameter.
     Scalar { bytes: Vec<u8> },
-    /// Global memory whose address is the parameter. The executor leaves what the kernel made of it in `bytes`;
-    /// a kernel that stores into a buffer that is not `writable` has gone wrong.
+    /// A buffer in global memory whose address is the parameter. After the run `bytes` holds what
+    /// the kernel left there. A kernel must not store to a buffer that is not `writable`.
     Buffer { bytes: Vec<u8>, writable: bool },
-    /// An address so many bytes into the buffer that is argument number `arg` (from 0, before this one).
+    /// An address `offset` bytes into the buffer of argument `arg` (counted from 0, before this
+    /// one).
     Within { arg: usize, offset: u64 },
-    /// A structure that is passed by value and holds addresses.
+    /// A structure passed by value that contains addresses.
     Struct { bytes: Vec<u8>, addresses: Vec<Within> },
-    /// Global memory like that of a buffer, which is no parameter: others point to it.
+    /// A buffer in global memory that is no parameter; other arguments point to it.
     Memory { bytes: Vec<u8>, writable: bool },
 }
 
 impl ArgValue {
-    /// The bytes of what is global memory, and whether a kernel may store there.
+    /// The contents of a buffer, and whether a kernel may store to it; `None` for other arguments.
     pub fn buffer(&self) -> Option<(&[u8], bool)> {
         match self {
             ArgValue::Buffer { bytes, writable } | ArgValue::Memory { bytes, writable } => Some((bytes, *writable)),
@@ -55,7 +61,7 @@ impl ArgValue {
         }
     }
 
-    /// The same to be changed.
+    /// The contents of a buffer, mutable.
     pub fn buffer_mut(&mut self) -> Option<&mut Vec<u8>> {
         match self {
             ArgValue::Buffer { bytes, .. } | ArgValue::Memory { bytes, .. } => Some(bytes),
@@ -64,14 +70,15 @@ impl ArgValue {
     }
 }
 
-/// How far a floating-point result may be from the expected number. Integers and NaNs are always compared exactly.
+/// How far a floating-point result may be from the expected number. Integers and NaNs are compared
+/// exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tolerance {
-    /// Bit for bit; an expected `nan` stands for every NaN.
+    /// Bit for bit; an expected `nan` matches every NaN.
     #[default]
     Exact,
-    /// So many representable numbers apart.
+    /// At most this many representable numbers apart.
     Ulps(u64),
     /// |got - expected| at most this.
     Abs(f64),
@@ -81,14 +88,14 @@ pub enum Tolerance {
     Close(f64, f64),
 }
 
-/// What one element of an output must be.
+/// The expected value of one element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// These bits (the low bits, as many as the type has), within the tolerance.
+    /// These bits (in the low end, as many as the type has), within the tolerance.
     Bits(u64),
     /// Any NaN.
     Nan,
-    /// What the PTX interpreter computes; [`Launch::expecting`] puts it in.
+    /// The result of the PTX interpreter, which [`Launch::expecting`] fills in.
     Interpreter,
 }
 
@@ -99,57 +106,67 @@ pub enum Arg {
         ty: ElementType,
         bytes: Vec<u8>,
     },
-    /// `expect` is `None` for an input, which must come back unchanged. Its own tolerance goes before the launch's.
+    /// A buffer. `expect` is `None` for an input, which must stay unchanged. Its own tolerance
+    /// overrides the launch's.
     Buffer {
         ty: ElementType,
         bytes: Vec<u8>,
         expect: Option<Vec<Expected>>,
         tolerance: Option<Tolerance>,
-        /// Whether it is a parameter; else others point to it.
+        /// Whether it is a parameter; otherwise other arguments point to it.
         parameter: bool,
     },
-    /// A structure with addresses.
+    /// A structure that contains addresses.
     Struct {
         bytes: Vec<u8>,
         addresses: Vec<Within>,
     },
-    /// An address within the buffer of an argument before this one, so many bytes from its start.
+    /// An address in the buffer of an earlier argument, as a byte offset from its start.
     Within {
         arg: usize,
         offset: u64,
     },
 }
 
-/// What a variable of the module holds before the launch, as a host program would have copied it there.
+/// The contents of a module variable before the launch, as copied there by a host program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
+    /// The variable's name.
     pub name: String,
+    /// Its contents.
     pub bytes: Vec<u8>,
 }
 
-/// One launch of one kernel. Sizes are in blocks and threads, x y z; `smem` is the dynamic shared memory in bytes.
+/// One launch of one kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Launch {
+    /// The kernel's name.
     pub kernel: String,
+    /// Blocks in the grid, by axis.
     pub grid: [u32; 3],
+    /// Threads in a block, by axis.
     pub block: [u32; 3],
+    /// Dynamic shared memory in bytes.
     pub smem: u32,
+    /// The tolerance of outputs without one of their own.
     pub tolerance: Tolerance,
-    /// Targets on which the kernel is launched; empty: on all that the module's own `.target` allows.
+    /// Targets on which the kernel is launched; empty means all that the module's `.target` allows.
     pub targets: Vec<String>,
+    /// Variables to fill before the launch.
     pub symbols: Vec<Symbol>,
+    /// The kernel's arguments.
     pub args: Vec<Arg>,
 }
 
 impl LaunchFile {
-    /// The name in the module's own `.target`.
+    /// The target named by the module's `.target` directive.
     pub fn own_target(&self) -> Option<String> {
         let source = std::fs::read_to_string(&self.module).ok()?;
         let own = source.lines().find_map(|l| l.trim().strip_prefix(".target"))?;
         own.split([',', ' ', '\t']).find(|word| !word.is_empty()).map(str::to_string)
     }
 
-    /// Whether the module's own `.target` allows a target.
+    /// Whether the module's `.target` allows a target.
     pub fn allows(&self, target: &str) -> bool {
         let own = self.own_target().and_then(|own| Target::by_name(&own));
         let other = Target::by_name(target);
@@ -158,13 +175,13 @@ impl LaunchFile {
 }
 
 impl Launch {
-    /// Whether the kernel is launched on a target that its module allows.
+    /// Whether the launch is meant for a target that its module allows.
     pub fn wants(&self, target: &str) -> bool {
         self.targets.is_empty() || self.targets.iter().any(|name| name == target)
     }
 
-    /// The arguments as they are before the launch. Buffers that the description only reads out start as 0xa5 in every
-    /// byte, so that an element that was never written shows.
+    /// The arguments before the launch. Output buffers start with 0xa5 in every byte, so that an
+    /// element that was never written is visible.
     pub fn arg_values(&self) -> Vec<ArgValue> {
         let value = |arg: &Arg| match arg {
             Arg::Scalar { bytes, .. } => ArgValue::Scalar { bytes: bytes.clone() },
@@ -178,7 +195,7 @@ impl Launch {
         self.args.iter().map(value).collect()
     }
 
-    /// The same launch with the interpreter's results in the places that ask for them.
+    /// The same launch with the interpreter's results where the description asks for them.
     pub fn expecting(&self, interpreted: &[ArgValue]) -> Launch {
         let mut launch = self.clone();
         for (arg, value) in launch.args.iter_mut().zip(interpreted) {

@@ -1,21 +1,26 @@
-//! From arguments to the bytes of parameters: every executor gives buffers addresses, and addresses become bytes.
+//! Converts arguments to parameter bytes: gives buffers addresses and resolves the addresses in
+//! arguments.
 //!
-//! Input: the arguments of a launch, and what gives a buffer an address. Output: the bytes of each parameter, and the
-//! address of each argument that is a buffer. Invariant: an address points into a buffer that stands before it; memory
-//! that is no parameter is allocated in its turn.
+//! Every executor uses it with its own allocator. An address may point only into a buffer of an
+//! earlier argument.
 
 use super::ArgValue;
 
-/// Arguments with their addresses.
+/// Arguments as parameter bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placed {
-    /// The bytes of the parameters, in the kernel's order.
+    /// The bytes of each parameter, in the kernel's order.
     pub parameters: Vec<Vec<u8>>,
     /// The address of each argument that is a buffer.
     pub buffers: Vec<Option<u64>>,
 }
 
-/// Places arguments; `allocate` is told the number of an argument, its bytes and whether a kernel may store there.
+/// Places arguments; `allocate` gets the number of an argument, its bytes and whether a kernel may
+/// store there, and returns an address.
+///
+/// # Errors
+///
+/// An address into an argument that is no earlier buffer, or an error of `allocate`.
 pub fn place(
     args: &[ArgValue],
     mut allocate: impl FnMut(usize, &[u8], bool) -> Result<u64, String>,

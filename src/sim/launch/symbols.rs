@@ -1,13 +1,17 @@
-//! Variables that a host program fills before a launch.
+//! Fills module variables as a host program would before a launch.
 //!
-//! Input: the module's text and the launch's symbols. Output: the text in which those variables have the bytes as their
-//! initialiser, so that whatever compiles or interprets it starts from the same contents. Invariant: only variables that
-//! the text declares as bytes without an initialiser are changed; anything else is an error.
+//! The bytes become initialisers in the module's text, so that the compiler and the interpreter
+//! start from the same contents. Only a variable declared as bytes without an initialiser can be
+//! filled.
 
 use super::{Launch, Symbol};
 
 impl Launch {
-    /// The module's text with the symbols filled.
+    /// The module's text with the symbols' bytes as initialisers.
+    ///
+    /// # Errors
+    ///
+    /// A symbol that is not declared in that form, or that is too small.
     pub fn source(&self, module: &str) -> Result<String, String> {
         let mut text = module.to_string();
         for symbol in &self.symbols {
@@ -26,7 +30,7 @@ fn initialiser(symbol: &Symbol) -> String {
     format!(" = {{{}}}", bytes.join(", "))
 }
 
-/// Where the initialiser of a variable goes, and the variable's size.
+/// The position for a variable's initialiser, and the variable's size in bytes.
 fn place(text: &str, name: &str) -> Result<(usize, usize), String> {
     let head = format!(".b8 {name}[");
     let missing = || format!("the module declares no bytes {name}[…] without an initialiser");

@@ -1,13 +1,13 @@
 //! Numbers of a launch description: element types, literals, and the named generators.
 //!
-//! Input: the text of a number, or a generator's figures. Output: bits, in the low end of a `u64`. Invariant: a decimal
-//! becomes the nearest value of its type (integers must fit), a hexadecimal number is the bits themselves, and a
-//! generator gives the same numbers on every machine.
+//! Values are bits in the low end of a `u64`. A decimal literal becomes the nearest value of its
+//! type (an integer must fit), a hexadecimal literal is the bits themselves, and a generator gives
+//! the same numbers on every host.
 
 use crate::sim::ops::format::{self, Format, Round};
 use serde::Deserialize;
 
-/// The type of a scalar argument or of a buffer's elements, under its PTX name.
+/// The type of a scalar argument or of a buffer's elements, with its PTX name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ElementType {
@@ -28,7 +28,7 @@ pub enum ElementType {
 use ElementType::*;
 
 impl ElementType {
-    /// All types and their names.
+    /// All types with their names.
     pub const ALL: [(ElementType, &'static str); 12] = [
         (U8, "u8"),
         (S8, "s8"),
@@ -44,11 +44,12 @@ impl ElementType {
         (F64, "f64"),
     ];
 
-    /// The type of this name.
+    /// The type with this name.
     pub fn from_name(name: &str) -> Option<ElementType> {
         Self::ALL.iter().find(|(_, n)| *n == name).map(|(ty, _)| *ty)
     }
 
+    /// The PTX name.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(ty, _)| *ty == self).map_or("", |(_, name)| name)
     }
@@ -63,11 +64,12 @@ impl ElementType {
         }
     }
 
+    /// Whether it is a floating-point type.
     pub fn is_float(self) -> bool {
         self.format().is_some()
     }
 
-    /// The format of a float.
+    /// The format of a floating-point type.
     fn format(self) -> Option<Format> {
         match self {
             F16 => Some(format::F16),
@@ -78,6 +80,7 @@ impl ElementType {
         }
     }
 
+    /// Whether it is a signed integer type.
     pub fn is_signed(self) -> bool {
         matches!(self, S8 | S16 | S32 | S64)
     }
@@ -90,7 +93,11 @@ impl ElementType {
         u64::MAX >> (64 - self.bits())
     }
 
-    /// The bits of a number written as text: decimal, `0x…` for the bits, and for floats `nan`, `inf`, `-inf`.
+    /// Parses a number: decimal, `0x…` for the bits, and for floats `nan`, `inf`, `-inf`.
+    ///
+    /// # Errors
+    ///
+    /// Text that is no number, or an integer that does not fit.
     pub fn parse(self, text: &str) -> Result<u64, String> {
         let text = text.trim();
         let digits: String = text.chars().filter(|c| *c != '_').collect();
@@ -99,7 +106,8 @@ impl ElementType {
             return if bits <= self.mask() { Ok(bits) } else { Err(self.does_not_fit(text)) };
         }
         match self {
-            // The standard library reads decimals with one rounding, and `nan` as the quiet NaN without payload.
+            // The standard library rounds a decimal once and reads `nan` as the quiet NaN without
+            // payload.
             F32 => digits.parse::<f32>().map(|v| v.to_bits().into()).map_err(|_| self.not_a_number(text)),
             F64 | F16 | BF16 => digits.parse::<f64>().map(|v| self.nearest_to(v)).map_err(|_| self.not_a_number(text)),
             _ => {
@@ -122,28 +130,28 @@ impl ElementType {
         format!("`{text}` does not fit into {}", self.name())
     }
 
-    /// The low bits of an integer.
+    /// Truncates an integer to the type.
     fn wrap(self, value: i128) -> u64 {
         value as u64 & self.mask()
     }
 
-    /// Appends the element with these bits to a buffer.
+    /// Appends an element with these bits to a buffer.
     pub fn put(self, bits: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(&bits.to_le_bytes()[..self.size()]);
     }
 
-    /// The bits of one element, `bytes` being as long as the type.
+    /// Reads one element; `bytes` has the size of the type.
     pub fn get(self, bytes: &[u8]) -> u64 {
         bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
     }
 
-    /// The value of a float's bits, widened without loss.
+    /// Widens a float exactly to f64.
     pub fn float(self, bits: u64) -> f64 {
         let from = self.format().unwrap_or(format::F64);
         f64::from_bits(from.convert(bits, format::F64, Round::Nearest))
     }
 
-    /// Text of an element for a person: the value, and the bits where the value does not show them all.
+    /// Formats an element for a message: the value and its bits.
     pub fn show(self, bits: u64) -> String {
         let width = 2 * self.size() + 2;
         match self {
@@ -157,7 +165,12 @@ impl ElementType {
         }
     }
 
-    /// `n` elements start, start + step, start + 2 step, …; integers wrap, f32 is computed in f64 and rounded once.
+    /// The `n` elements start, start + step, start + 2 step, …. Integers wrap; floats are computed
+    /// in f64 and rounded once.
+    ///
+    /// # Errors
+    ///
+    /// A start or step that is no number of the type.
     pub fn iota(self, n: usize, start: &str, step: &str) -> Result<Vec<u64>, String> {
         if self.is_float() {
             let number = |text: &str| F64.parse(text).map(f64::from_bits);
@@ -175,8 +188,9 @@ impl ElementType {
         format::F64.convert(value.to_bits(), to, Round::Nearest)
     }
 
-    /// `n` pseudo-random elements: a 64-bit linear congruential generator, each state with its halves swapped (the high
-    /// bits are the good ones) and the mask; an integer keeps the low bits, a float takes the value.
+    /// `n` pseudo-random elements of a 64-bit linear congruential generator. Each state is rotated
+    /// by 32 bits, since its high bits are the better ones, and masked. An integer keeps the low
+    /// bits; a float takes the value.
     pub fn lcg(self, n: usize, seed: u64, mask: u64) -> Vec<u64> {
         let one = |state: u64| {
             let value = state.rotate_left(32) & mask;
@@ -185,8 +199,12 @@ impl ElementType {
         states(seed).take(n).map(one).collect()
     }
 
-    /// `n` pseudo-random elements from `low` up to `high`: evenly among the integers, both ends among them; floats are
-    /// computed in f64 and rounded once.
+    /// `n` pseudo-random elements between `low` and `high`: uniform over the integers, including
+    /// both ends; floats are computed in f64 and rounded once.
+    ///
+    /// # Errors
+    ///
+    /// A bound that is no number of the type, or an empty range.
     pub fn random(self, n: usize, seed: u64, low: &str, high: &str) -> Result<Vec<u64>, String> {
         if self.is_float() {
             let number = |text: &str| F64.parse(text).map(f64::from_bits);
@@ -204,8 +222,8 @@ impl ElementType {
         Ok(states(seed).take(n).map(|s| self.wrap(low + below(s) as i128)).collect())
     }
 
-    /// `n` elements of which every other one is a number at an edge of the type (zeros, ones, extremes, infinities,
-    /// NaN, subnormals) and the rest are random bits.
+    /// `n` elements: every other one is an edge case of the type (zeros, ones, extremes,
+    /// infinities, NaN, subnormals), the rest are random bits.
     pub fn edges(self, n: usize, seed: u64) -> Vec<u64> {
         let edges = self.edge_values();
         let one = |(i, state): (usize, u64)| {
@@ -244,7 +262,7 @@ impl ElementType {
     }
 }
 
-/// The states of the generator that follow a seed.
+/// The states of the generator after a seed.
 fn states(seed: u64) -> impl Iterator<Item = u64> {
     let next = |state: &u64| Some(state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407));
     std::iter::successors(Some(seed), next).skip(1)
@@ -278,7 +296,8 @@ mod tests {
         assert_eq!(U8.iota(3, "250", "5"), Ok(vec![250, 255, 4]));
         assert_eq!(S16.iota(2, "-1", "-1"), Ok(vec![0xffff, 0xfffe]));
         assert_eq!(F32.iota(2, "0.5", "0.25"), Ok(vec![0x3f00_0000, 0x3f40_0000]));
-        // state 1: 1 * 6364136223846793005 + 1442695040888963407 = 0x6c576e0fbfa5e4bc… halves swapped, low byte
+        // state 1: 1 * 6364136223846793005 + 1442695040888963407 = 0x6c576e0fbfa5e4bc… halves
+        // swapped, low byte
         let state = 6364136223846793005u64.wrapping_add(1442695040888963407);
         assert_eq!(U32.lcg(1, 1, 0xff), vec![(state >> 32) & 0xff]);
         assert_eq!(F32.lcg(1, 1, 0xff), vec![u64::from(((state >> 32 & 0xff) as f32).to_bits())]);

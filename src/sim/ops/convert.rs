@@ -1,14 +1,16 @@
-//! Conversions between integers and floats, and rounding to an integer in a float.
+//! Conversions between integers and floats, and rounding of a float to an integral value.
 //!
-//! Input: bits and types. Output: bits. Invariant: out of range saturates, NaN becomes 0 (or the largest magnitude
-//! pattern where the type says so), one rounding.
+//! A conversion rounds once and saturates at the limits of the integer type. NaN becomes 0, or only
+//! the sign bit if 64 bits are involved.
 
 use super::format::{Exact, Format, Round, Value, shift_round};
 
 /// An integer type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntType {
+    /// Width in bits, at most 64.
     pub bits: u32,
+    /// Whether it is signed, in two's complement.
     pub signed: bool,
 }
 
@@ -21,20 +23,22 @@ impl IntType {
         }
     }
 
-    /// The nearest number that the type has.
+    /// The nearest number that the type can represent.
     pub fn clamp(self, value: i128) -> i128 {
         let (low, high) = self.limits();
         value.clamp(low, high)
     }
 
-    /// The value that the low bits of a word have in this type.
+    /// The number that the low bits of a word mean in this type.
     pub fn value(self, word: u64) -> i128 {
         let shift = 64 - self.bits;
         if self.signed { i128::from(((word << shift) as i64) >> shift) } else { i128::from(word << shift >> shift) }
     }
 }
 
-/// A float as an integer. NaN becomes 0, or where 64 bits take part the sign bit alone, as the hardware gives it (PTX ISA 9.0, 9.7.9.21).
+/// Converts a float to an integer. NaN becomes 0, or only the sign bit if 64 bits are involved, as
+/// on the hardware (PTX ISA 9.0, 9.7.9.21). The result has at least 32 valid bits: a signed type of
+/// fewer bits is sign-extended to 32.
 pub fn float_to_int(f: Format, bits: u64, to: IntType, round: Round, ftz: bool) -> u64 {
     let bits = if ftz { f.flush(bits) } else { bits };
     let (low, high) = to.limits();
@@ -56,13 +60,13 @@ fn integer(x: Exact, round: Round) -> i128 {
     if x.neg { -(magnitude as i128) } else { magnitude as i128 }
 }
 
-/// An integer as a float.
+/// Converts an integer to a float.
 pub fn int_to_float(from: IntType, word: u64, f: Format, round: Round) -> u64 {
     let value = from.value(word);
     f.pack(Exact { neg: value < 0, mant: value.unsigned_abs(), exp: 0 }, round)
 }
 
-/// A float rounded to an integer, in the same or another format.
+/// Rounds a float to an integral value, in the same or another format.
 pub fn round_float(from: Format, bits: u64, to: Format, round: Round, ftz: bool) -> u64 {
     let bits = if ftz { from.flush(bits) } else { bits };
     match from.unpack(bits) {

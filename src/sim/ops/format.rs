@@ -1,10 +1,10 @@
-//! Binary floating-point formats: exact values, and the one place that rounds.
+//! Binary floating-point formats: unpacking to exact values, and the one function that rounds.
 //!
-//! Input: bits of a format, or an exact value (sign, mantissa × 2^exponent with a sticky lowest bit). Output: bits of a
-//! format in any of the rounding modes. Invariant: every result is the exact value rounded once; subnormals are kept
-//! unless the caller flushes them; what is rounded to nothing keeps its sign.
+//! An exact value is a sign and mantissa × 2^exponent, where the lowest mantissa bit may be sticky.
+//! [`Format::pack`] rounds it once, in any rounding mode. Subnormals are kept unless the caller
+//! flushes them, and a value that rounds to zero keeps its sign.
 
-/// Rounding modes; `Away` is to nearest, ties away from zero.
+/// Rounding modes; `Nearest` breaks ties to even, `Away` breaks them away from zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Round {
     #[default]
@@ -15,20 +15,27 @@ pub enum Round {
     Away,
 }
 
-/// A binary format: bits of the stored mantissa and of the exponent.
+/// A binary floating-point format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
+    /// Number of stored mantissa bits.
     pub mant: u32,
+    /// Number of exponent bits.
     pub exp: u32,
 }
 
+/// IEEE 754 half precision.
 pub const F16: Format = Format { mant: 10, exp: 5 };
+/// bfloat16.
 pub const BF16: Format = Format { mant: 7, exp: 8 };
+/// tf32 as a 19-bit format.
 pub const TF32: Format = Format { mant: 10, exp: 8 };
+/// IEEE 754 single precision.
 pub const F32: Format = Format { mant: 23, exp: 8 };
+/// IEEE 754 double precision.
 pub const F64: Format = Format { mant: 52, exp: 11 };
 
-/// What some bits mean.
+/// The value that an encoding means; the flags are signs, true for negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     Nan,
@@ -40,49 +47,59 @@ pub enum Value {
 /// A number other than zero: (-1)^neg × mant × 2^exp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exact {
+    /// The sign: true for negative.
     pub neg: bool,
+    /// The mantissa, not zero.
     pub mant: u128,
+    /// The exponent of the lowest mantissa bit.
     pub exp: i32,
 }
 
 impl Format {
+    /// Width of the format in bits.
     pub fn bits(self) -> u32 {
         1 + self.exp + self.mant
     }
+    /// Exponent bias.
     pub fn bias(self) -> i32 {
         (1 << (self.exp - 1)) - 1
     }
+    /// The mask of the sign bit.
     pub fn sign_bit(self) -> u64 {
         1 << (self.exp + self.mant)
     }
+    /// The infinity with that sign.
     pub fn inf(self, neg: bool) -> u64 {
         (((1u64 << self.exp) - 1) << self.mant) | self.zero(neg)
     }
+    /// The zero with that sign.
     pub fn zero(self, neg: bool) -> u64 {
         if neg { self.sign_bit() } else { 0 }
     }
-    /// Largest finite number.
+    /// The largest finite number with that sign.
     pub fn max(self, neg: bool) -> u64 {
         (self.inf(false) - 1) | self.zero(neg)
     }
-    /// The NaN that operations deliver: all ones below the sign, except in f64.
+    /// The canonical NaN of arithmetic results: all ones below the sign, but 0xfff80000_00000000 in
+    /// f64.
     pub fn nan(self) -> u64 {
         if self == F64 { 0xfff8_0000_0000_0000 } else { self.sign_bit() - 1 }
     }
+    /// Whether the bits are a NaN.
     pub fn is_nan(self, bits: u64) -> bool {
         bits & (self.sign_bit() - 1) > self.inf(false)
     }
-    /// Whether the bits are a number below the smallest normal one, zero excluded.
+    /// Whether the bits are a subnormal number; zero is none.
     pub fn is_subnormal(self, bits: u64) -> bool {
         let low = bits & (self.sign_bit() - 1);
         low != 0 && low >> self.mant == 0
     }
-    /// The bits, or a zero of the same sign where they are subnormal.
+    /// Replaces a subnormal by a zero of the same sign.
     pub fn flush(self, bits: u64) -> u64 {
         if self.is_subnormal(bits) { bits & self.sign_bit() } else { bits }
     }
 
-    /// What the bits mean.
+    /// Decodes the bits.
     pub fn unpack(self, bits: u64) -> Value {
         let neg = bits & self.sign_bit() != 0;
         let exp = (bits >> self.mant) & ((1 << self.exp) - 1);
@@ -97,7 +114,7 @@ impl Format {
         Value::Num(Exact { neg, mant: mant.into(), exp: biased - self.bias() - self.mant as i32 })
     }
 
-    /// Rounds an exact value into the format. A mantissa of 0 is a positive or negative zero.
+    /// Rounds an exact value to the format. A mantissa of 0 gives a zero with the sign of `value`.
     pub fn pack(self, value: Exact, round: Round) -> u64 {
         let Exact { neg, mant, exp } = value;
         if mant == 0 {
@@ -105,7 +122,7 @@ impl Format {
         }
         let top = 127 - mant.leading_zeros() as i32;
         let lowest = 1 - self.bias() - self.mant as i32;
-        // Exponent of the unit in the last place: the format's precision, or the subnormal limit.
+        // Exponent of the unit in the last place, limited by the least subnormal.
         let unit = (exp + top - self.mant as i32).max(lowest);
         let kept = shift_round(mant, unit - exp, neg, round);
         let (mant, unit) = if kept >> (self.mant + 1) != 0 { (kept >> 1, unit + 1) } else { (kept, unit) };
@@ -128,7 +145,7 @@ impl Format {
         }
     }
 
-    /// The value in another format, rounded; NaN becomes that format's NaN.
+    /// Converts to another format with rounding; NaN becomes that format's canonical NaN.
     pub fn convert(self, bits: u64, to: Format, round: Round) -> u64 {
         match self.unpack(bits) {
             Value::Nan => to.nan(),
@@ -139,7 +156,7 @@ impl Format {
     }
 }
 
-/// mant / 2^shift, rounded to an integer; a negative shift multiplies.
+/// Computes mant / 2^shift, rounded to an integer; a negative shift multiplies.
 pub fn shift_round(mant: u128, shift: i32, neg: bool, round: Round) -> u128 {
     if shift <= 0 {
         return mant << (-shift).min(127);
@@ -164,7 +181,8 @@ pub fn shift_round(mant: u128, shift: i32, neg: bool, round: Round) -> u128 {
     kept + up as u128
 }
 
-/// Adds two exact values; bits that fall off the lower end are kept as a sticky lowest bit. `None` is an exact zero.
+/// Adds two exact values; bits shifted out at the lower end set a sticky lowest bit. `None` means
+/// an exact zero.
 pub fn add_exact(a: Exact, b: Exact) -> Option<Exact> {
     let (a, b) = (normal(a), normal(b));
     let (big, small) = if (a.exp, a.mant) >= (b.exp, b.mant) { (a, b) } else { (b, a) };
@@ -173,7 +191,7 @@ pub fn add_exact(a: Exact, b: Exact) -> Option<Exact> {
     (mant != 0).then_some(Exact { neg: big.neg, mant, exp: big.exp })
 }
 
-/// The same value with the leading bit at 126, so that a sum cannot overflow.
+/// The same value with its leading bit at position 126, so that a sum cannot overflow.
 fn normal(x: Exact) -> Exact {
     let shift = x.mant.leading_zeros() as i32 - 1;
     Exact { neg: x.neg, mant: x.mant << shift, exp: x.exp - shift }

@@ -1,24 +1,28 @@
-//! Two numbers of 16 bits in a word.
+//! Packs and unpacks two 16-bit numbers in a 32-bit word.
 //!
-//! Input: words and which half (or both) of each operand takes part. Output: words. Invariant: each half is computed on
-//! its own by [`super::real`].
+//! The operand modifier ([`Pick`]) selects which half feeds each result; the arithmetic on the
+//! halves is in [`super::real`].
 
 use super::format::{BF16, F16, F32, Format, Round};
 
-/// Which halves of an operand the two results use.
+/// The halves of an operand that feed the low and the high result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pick {
-    /// Low for the low result, high for the high one.
+    /// The low half for the low result, the high half for the high one.
     #[default]
     Both,
+    /// The low half for both.
     Low,
+    /// The high half for both.
     High,
+    /// The halves exchanged.
     Swapped,
-    /// The operand is one f32, cut off to the format (ptxas 13.0.88 makes `cvt.rz.f16.f32` of it): the same number for both.
+    /// The operand is one f32, truncated to the format and used for both results; ptxas 13.0.88
+    /// implements `cvt.rz.f16.f32` with it.
     Single,
 }
 
-/// The operand as two numbers in format `f`, low first.
+/// The two numbers that an operand provides in format `f`, low first.
 pub fn halves(pick: Pick, word: u32, f: Format) -> [u64; 2] {
     let (low, high) = (u64::from(word & 0xffff), u64::from(word >> 16));
     match pick {
@@ -30,12 +34,12 @@ pub fn halves(pick: Pick, word: u32, f: Format) -> [u64; 2] {
     }
 }
 
-/// Two results in one word.
+/// Packs two results into a word.
 pub fn join(low: u64, high: u64) -> u32 {
     (low as u32 & 0xffff) | (high as u32) << 16
 }
 
-/// The format of packed operands.
+/// The format of packed operands: bf16 or f16.
 pub fn packed(bf16: bool) -> Format {
     if bf16 { BF16 } else { F16 }
 }

@@ -1,20 +1,21 @@
-//! Integer arithmetic: sums with carries, products, shifts, bit fields, bytes, logic tables.
+//! Integer arithmetic on words: sums with carries, products, shifts, bit fields, byte permutation,
+//! logic tables.
 //!
-//! Input and output: 32-bit or 64-bit values. Invariant: shift counts and field positions beyond the word follow the
-//! clamp or wrap rule that the caller names; nothing panics.
+//! A shift count or field position outside the word is clamped or wrapped, as the caller says. No
+//! function panics.
 
-/// Sum of three words and carries; the result and how often it carried out of the word.
+/// Adds three words and carries; returns the sum and the carry out of the word.
 pub fn add3(a: u32, b: u32, c: u32, carries: u32) -> (u32, u32) {
     let sum = u64::from(a) + u64::from(b) + u64::from(c) + u64::from(carries);
     (sum as u32, (sum >> 32) as u32)
 }
 
-/// a × b as a 64-bit number.
+/// The 64-bit product a × b.
 pub fn product(a: u32, b: u32, signed: bool) -> u64 {
     if signed { (i64::from(a as i32) * i64::from(b as i32)) as u64 } else { u64::from(a) * u64::from(b) }
 }
 
-/// a × b + c + carry in 64 bits, and whether it carried out.
+/// Computes a × b + c + carry in 64 bits, with the product negated on request, and the carry out.
 pub fn mad64(a: u32, b: u32, c: u64, carry: bool, signed: bool, negate: bool) -> (u64, bool) {
     let p = product(a, b, signed);
     let p = if negate { p.wrapping_neg() } else { p };
@@ -22,19 +23,21 @@ pub fn mad64(a: u32, b: u32, c: u64, carry: bool, signed: bool, negate: bool) ->
     (sum as u64, sum >> 64 != 0)
 }
 
-/// The parts of a scaled sum.
+/// The modifiers of `LEA`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lea {
+    /// Shift amount of `a`.
     pub shift: u8,
-    /// The high word of the shifted pair is added.
+    /// Whether the high word of the shifted pair is added.
     pub hi: bool,
-    /// The high word of the pair is the sign of the low one.
+    /// Whether the high word of the pair is the sign of the low word.
     pub sx32: bool,
-    /// A carry comes in.
+    /// Whether a carry comes in.
     pub x: bool,
 }
 
-/// (a << shift) + b, or its high word from the pair c:a; the result and whether it carried.
+/// `LEA`: (a << shift) + b, or with the high word of the shifted pair c:a; returns the sum and its
+/// carry.
 pub fn lea(how: Lea, a: u32, b: u32, c: u32, carry: u32) -> (u32, u32) {
     let high = if how.sx32 { ((a as i32) >> 31) as u32 } else { c };
     let pair = u64::from(high) << 32 | u64::from(a);
@@ -43,19 +46,22 @@ pub fn lea(how: Lea, a: u32, b: u32, c: u32, carry: u32) -> (u32, u32) {
     add3(part, b, 0, carry)
 }
 
-/// The kind of a funnel shift.
+/// The modifiers of a funnel shift.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shift {
+    /// Whether it shifts right.
     pub right: bool,
+    /// Whether a right shift is arithmetic.
     pub signed: bool,
-    /// The count is clamped to 64, not 32.
+    /// Whether the count is clamped to 64 instead of 32.
     pub wide: bool,
-    /// The count wraps instead.
+    /// Whether the count wraps instead of being clamped.
     pub wrap: bool,
+    /// Whether the high word of the shifted pair is returned.
     pub high: bool,
 }
 
-/// Shifts the pair high:low and takes one word.
+/// Shifts the pair high:low and returns one of its words.
 pub fn funnel(how: Shift, low: u32, count: u32, high: u32) -> u32 {
     let bits = if how.wide { 64 } else { 32 };
     let count = if how.wrap { count & (bits - 1) } else { count.min(bits) };
@@ -68,14 +74,14 @@ pub fn funnel(how: Shift, low: u32, count: u32, high: u32) -> u32 {
     if how.high { (shifted >> 32) as u32 } else { shifted as u32 }
 }
 
-/// `width` ones from bit `position` on.
+/// A mask of `width` ones from bit `position` on.
 pub fn bit_mask(position: u32, width: u32, wrap: bool) -> u32 {
     let (position, width) = if wrap { (position & 31, width & 31) } else { (position, width) };
     let ones = if width >= 32 { u32::MAX } else { (1 << width) - 1 };
     ones.checked_shl(position).unwrap_or(0)
 }
 
-/// The low `width` bits, extended by zero or by sign.
+/// The low `width` bits, zero- or sign-extended.
 pub fn extend(a: u32, width: u32, signed: bool, wrap: bool) -> u32 {
     let width = if wrap { width & 31 } else { width };
     match width {
@@ -86,8 +92,8 @@ pub fn extend(a: u32, width: u32, signed: bool, wrap: bool) -> u32 {
     }
 }
 
-/// Position of the leading one (of the leading bit that differs from the sign, where signed); `None` if there is none.
-/// `from_top` counts from bit 31.
+/// Position of the highest set bit (if signed, of the highest bit that differs from the sign);
+/// `None` if there is none. `from_top` counts from bit 31.
 pub fn find_leading(a: u32, signed: bool, from_top: bool) -> Option<u32> {
     let a = if signed && (a as i32) < 0 { !a } else { a };
     let zeros = a.leading_zeros();
@@ -98,20 +104,27 @@ pub fn find_leading(a: u32, signed: bool, from_top: bool) -> Option<u32> {
     }
 }
 
-/// How PRMT reads its selector.
+/// How PRMT interprets its selector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Permute {
+    /// Four selector nibbles, each the index of a byte.
     #[default]
     Index,
+    /// Four bytes forward from the index.
     F4e,
+    /// Four bytes backward from the index.
     B4e,
+    /// One byte, replicated.
     Rc8,
+    /// Clamped from below by the byte's position.
     Ecl,
+    /// Clamped from above by the byte's position.
     Ecr,
+    /// One half-word, replicated.
     Rc16,
 }
 
-/// Picks four of the eight bytes of the pair c:a.
+/// Selects four of the eight bytes of the pair c:a.
 pub fn permute(mode: Permute, a: u32, selector: u32, c: u32) -> u32 {
     let pair = u64::from(c) << 32 | u64::from(a);
     let s = selector & 3;
@@ -131,7 +144,7 @@ pub fn permute(mode: Permute, a: u32, selector: u32, c: u32) -> u32 {
     })
 }
 
-/// Any function of three bits, for all bits of three words; the table is indexed by a·4 + b·2 + c.
+/// Applies a truth table of three inputs to each bit of three words; the index is a·4 + b·2 + c.
 pub fn logic3(lut: u8, a: u32, b: u32, c: u32) -> u32 {
     (0..8).filter(|i| lut >> i & 1 != 0).fold(0, |word, i| {
         let pick = |x: u32, on: bool| if on { x } else { !x };
@@ -139,12 +152,12 @@ pub fn logic3(lut: u8, a: u32, b: u32, c: u32) -> u32 {
     })
 }
 
-/// The same for three truth values.
+/// Applies a truth table to three truth values.
 pub fn logic3_bool(lut: u8, a: bool, b: bool, c: bool) -> bool {
     lut >> (u8::from(a) * 4 + u8::from(b) * 2 + u8::from(c)) & 1 != 0
 }
 
-/// Integer comparisons, by the number the tables use.
+/// Integer comparisons, in the order of their encoding in the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cmp {
     #[default]
@@ -158,7 +171,7 @@ pub enum Cmp {
     True,
 }
 
-/// Compares two numbers already extended by their signedness.
+/// Compares two numbers; the caller has already applied the signedness.
 pub fn compare(cmp: Cmp, a: i128, b: i128) -> bool {
     match cmp {
         Cmp::False => false,
@@ -172,7 +185,7 @@ pub fn compare(cmp: Cmp, a: i128, b: i128) -> bool {
     }
 }
 
-/// The high half of a wide comparison: `low` is what the low words gave.
+/// Compares the high words of a 64-bit comparison; `low` is the result of the low words.
 pub fn compare_high(cmp: Cmp, a: i128, b: i128, low: bool) -> bool {
     match cmp {
         Cmp::Lt | Cmp::Le => a < b || a == b && low,
@@ -183,7 +196,8 @@ pub fn compare_high(cmp: Cmp, a: i128, b: i128, low: bool) -> bool {
     }
 }
 
-/// Dot product of four bytes with four bytes (or two half words with two bytes) added to c.
+/// Adds to c the dot product of four bytes with four bytes, or of two half-words with two bytes
+/// (`halves`: of the high pair).
 pub fn dot(a: u32, b: u32, c: u32, a_signed: bool, b_signed: bool, halves: Option<bool>) -> u32 {
     let byte = |w: u32, i: u32, signed: bool| {
         let v = (w >> (8 * i)) as u8;

@@ -1,12 +1,13 @@
-//! Arithmetic of the machine: pure functions on values, exact.
+//! The arithmetic of the simulator: pure functions on bits.
 //!
-//! Input: operand bits. Output: result bits, carries and flags. Invariant: nothing here knows lanes, registers or
-//! instructions, so that each rule can be tested on its own.
+//! They know nothing of lanes, registers or instructions, so that each rule can be tested on its
+//! own.
 
 pub mod convert;
 pub mod format;
 pub mod half;
 pub mod int;
+pub mod mbarrier;
 pub mod mufu;
 pub mod narrow;
 pub mod random;

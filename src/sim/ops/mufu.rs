@@ -1,11 +1,12 @@
 //! The approximate functions of the multi-function unit.
 //!
-//! Input: f32 bits (or the high word of an f64, or 16 bits). Output: the true value rounded to the format, subnormals of f32
-//! flushed on both sides as the unit does. Invariant: exact results (powers of two) come out exact.
+//! A function is computed in f64 and rounded to the format of its operand, so exact results such as
+//! powers of two are exact. Subnormals of f32 are flushed on input and output, as the unit does.
+//! `Rcp64h` and `Rsq64h` read and return the high word of an f64.
 
 use super::format::{F32, F64, Format, Round};
 
-/// The function.
+/// The function that `MUFU` computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
     Cos,
@@ -20,7 +21,7 @@ pub enum Function {
     Tanh,
 }
 
-/// Applies it to the bits of a number of a format.
+/// Applies a function to the bits of a number.
 pub fn apply(function: Function, f: Format, bits: u64) -> u64 {
     if matches!(function, Function::Rcp64h | Function::Rsq64h) {
         return high_word(function, bits as u32).into();
@@ -35,8 +36,9 @@ pub fn apply(function: Function, f: Format, bits: u64) -> u64 {
     if f == F32 { f.flush(rounded) } else { rounded }
 }
 
-/// The number of f32 on the other side of the true value of what `apply` gives for `bits`: as it is where that is exact, and of the functions
-/// on high words the next one up. Both are less than a unit of the last place away, which is what the ISA allows for a reciprocal.
+/// The f32 neighbour of [`apply`]'s result on the other side of the true value: the result itself
+/// if it is exact, and for the functions on high words the next one up. Both are less than one unit
+/// in the last place away, which the ISA allows for a reciprocal.
 pub fn other_side(function: Function, bits: u64) -> u32 {
     let nearest = apply(function, F32, bits) as u32;
     if matches!(function, Function::Rcp64h | Function::Rsq64h) {
@@ -52,7 +54,8 @@ pub fn other_side(function: Function, bits: u64) -> u32 {
 }
 
 fn of_f64(function: Function, x: f64) -> f64 {
-    // Sine and cosine take turns: the range reduction is a multiplication by 1/2π before them.
+    // Sine and cosine take their argument in turns, because the range reduction multiplies by 1/2π
+    // first.
     let angle = (x - x.floor()) * std::f64::consts::TAU;
     match function {
         Function::Cos => angle.cos(),

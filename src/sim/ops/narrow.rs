@@ -1,7 +1,9 @@
-//! Conversions to formats of 16 bits and less, with clamping to finite numbers.
+//! Conversions to f16, bf16, tf32, to formats of 8, 6 and 4 bits, and to power-of-two scales
+//! (ue8m0).
 //!
-//! Input: f32 or f16. Output: f16, bf16, tf32, formats of 8, 6 and 4 bits, powers of two. Invariant: one rounding; NaN becomes the format's canonical
-//! NaN. E5M2 is a small f16; E4M3 has no infinities and one NaN, its highest exponent being one more of numbers, and the smaller formats have numbers only.
+//! A conversion rounds once, and NaN becomes the canonical NaN of the format. E5M2 is a small f16.
+//! E4M3 has no infinities and only one NaN, since its highest exponent encodes numbers too. The 6-
+//! and 4-bit formats encode numbers only.
 
 use super::format::{BF16, Exact, F16, F32, Format, Round, TF32, Value};
 use super::real::Mode;
@@ -17,7 +19,7 @@ pub enum Tiny {
 }
 
 impl Tiny {
-    /// Bits of mantissa and exponent.
+    /// Mantissa and exponent widths.
     pub fn format(self) -> Format {
         let (mant, exp) = match self {
             Tiny::E5m2 => (2, 5),
@@ -33,7 +35,7 @@ impl Tiny {
         if neg { self.format().sign_bit() as u8 } else { 0 }
     }
 
-    /// The largest magnitude.
+    /// The encoding of the largest magnitude.
     pub fn max(self) -> u8 {
         match self {
             Tiny::E5m2 => 0x7b,
@@ -43,26 +45,27 @@ impl Tiny {
         }
     }
 
-    /// What NaN becomes: the largest number where the format has no NaN.
+    /// The encoding of NaN; the largest number if the format has no NaN.
     pub fn nan(self) -> u8 {
         if self.format().bits() == 8 { TINY_NAN } else { self.max() }
     }
 
-    /// Bits from one number to the next.
+    /// Distance in bits between packed numbers.
     pub fn step(self) -> u32 {
         if self == Tiny::E2m1 { 4 } else { 8 }
     }
 }
 
+/// The NaN of E4M3, also used for E5M2.
 const TINY_NAN: u8 = 0x7f;
-/// What tf32 has less than f32.
+/// Mantissa bits that f32 has and tf32 lacks.
 const TF32_SHIFT: u32 = 13;
-/// Of a power of two in 8 bits: its bias, the largest, and NaN.
+/// ue8m0: exponent bias, largest exponent code, and NaN.
 const SCALE_BIAS: i32 = 127;
 const SCALE_MAX: i32 = 0xfe;
 const SCALE_NAN: u8 = 0xff;
 
-/// An f32 in a narrower format; `finite`: infinities become the largest number.
+/// Converts an f32 to a narrower format; with `finite`, infinities become the largest number.
 pub fn narrow(bits: u64, to: Format, mode: Mode, finite: bool) -> u64 {
     let result = F32.convert(bits, to, mode.round);
     let magnitude = result & (to.sign_bit() - 1);
@@ -70,12 +73,12 @@ pub fn narrow(bits: u64, to: Format, mode: Mode, finite: bool) -> u64 {
     mode.output(to, clamped)
 }
 
-/// An f32 rounded to the mantissa of tf32, in the upper bits of the word.
+/// Rounds an f32 to tf32, in the upper bits of the word.
 pub fn narrow_tf32(bits: u64, mode: Mode, finite: bool) -> u64 {
     if F32.is_nan(bits) { F32.nan() } else { narrow(bits, TF32, mode, finite) << TF32_SHIFT }
 }
 
-/// A number in 8 bits or fewer, to nearest, clamped to finite numbers.
+/// Converts a number to a format of at most 8 bits: to nearest even, clamped to finite numbers.
 pub fn to_tiny(to: Tiny, value: Value, relu: bool) -> u8 {
     let result = match value {
         Value::Nan => return to.nan(),
@@ -86,7 +89,8 @@ pub fn to_tiny(to: Tiny, value: Value, relu: bool) -> u8 {
     if relu && result & to.sign(true) != 0 { 0 } else { result }
 }
 
-/// Numbers of the highest exponent are rounded at half their size.
+/// Magnitudes with the highest exponent are rounded at half their size, because [`Format::pack`]
+/// takes that exponent for infinity.
 fn magnitude(to: Tiny, x: Exact) -> u8 {
     let f = to.format();
     let packed = |x: Exact| (f.pack(Exact { neg: false, ..x }, Round::Nearest)) as u8;
@@ -97,7 +101,7 @@ fn magnitude(to: Tiny, x: Exact) -> u8 {
     packed(Exact { exp: x.exp - 1, ..x }).saturating_add(1 << f.mant)
 }
 
-/// A number of 8 bits or fewer as f16, exactly; bits above it do not count.
+/// Converts a number of at most 8 bits to f16, exactly; higher bits are ignored.
 pub fn from_tiny(from: Tiny, bits: u8, relu: bool) -> u64 {
     let f = from.format();
     let bits = bits & (from.sign(true) | (from.sign(true) - 1));
@@ -106,7 +110,7 @@ pub fn from_tiny(from: Tiny, bits: u8, relu: bool) -> u64 {
         Tiny::E5m2 => f.convert(bits.into(), F16, Round::Nearest),
         Tiny::E4m3 if magnitude == TINY_NAN => F16.nan(),
         _ if magnitude >= f.inf(false) as u8 => {
-            // Of the highest exponent: twice the number of the one below.
+            // The highest exponent: twice the number with the exponent below.
             let half = f.convert((bits - (1 << f.mant)).into(), F16, Round::Nearest);
             half + (1 << F16.mant)
         }
@@ -115,8 +119,9 @@ pub fn from_tiny(from: Tiny, bits: u8, relu: bool) -> u64 {
     if relu && neg && !F16.is_nan(result) { 0 } else { result }
 }
 
-/// The power of two at a magnitude or below (`up`: or above): its exponent in 8 bits. What is greater than all of them becomes NaN, or
-/// the greatest (`finite`). No GPU has confirmed that a sign is dropped.
+/// The ue8m0 code of the power of two at or below the magnitude (`up`: at or above). A greater
+/// magnitude becomes NaN, or the greatest power with `finite`. That the sign is dropped has not
+/// been confirmed on a GPU.
 pub fn to_scale(value: Value, up: bool, finite: bool) -> u8 {
     let beyond = if finite { SCALE_MAX as u8 } else { SCALE_NAN };
     match value {
@@ -132,7 +137,7 @@ pub fn to_scale(value: Value, up: bool, finite: bool) -> u8 {
     }
 }
 
-/// The power of two as bf16.
+/// The power of two that a ue8m0 code means, as bf16.
 pub fn from_scale(code: u8) -> u64 {
     match code {
         SCALE_NAN => BF16.nan(),
@@ -153,7 +158,7 @@ mod tests {
     fn numbers_of_8_bits() {
         let e4m3 = [(1.0, 0x38), (-2.0, 0xc0), (448.0, 0x7e), (1e9, 0x7e), (256.0, 0x78), (272.0, 0x78), (288.0, 0x79)];
         e4m3.into_iter().for_each(|(x, want)| assert_eq!(tiny(Tiny::E4m3, x), want, "{x}"));
-        // Between 240 and 256 the middle is 248.
+        // 248 is half-way between 240 and 256.
         assert_eq!((tiny(Tiny::E4m3, 247.9), tiny(Tiny::E4m3, 248.1)), (0x77, 0x78));
         assert_eq!(tiny(Tiny::E4m3, 0.001953125), 1);
         assert_eq!(tiny(Tiny::E4m3, f32::NAN), 0x7f);

@@ -1,33 +1,36 @@
-//! Rounding by random bits, as F2FP.RS does it.
+//! Stochastic rounding, as `F2FP.RS` does it.
 //!
-//! Input: a value, a result format, 16 bits. Output: the magnitude rounded up where the lost bits and the random ones, taken as
-//! fractions of the last place, add up to one or more. Invariant: exact numbers stay, random bits of zero cut off. That the sum decides,
-//! and which bits count, is how the PTX ISA's pictures are read; no GPU has confirmed it.
+//! A magnitude is rounded up if its lost bits and the random bits, both as fractions of the last
+//! place, add up to one or more. Exact numbers stay unchanged, and zero random bits truncate. That
+//! the sum decides, and which random bits are used, is a reading of the figures in the PTX ISA; no
+//! GPU has confirmed it.
 
 use super::format::{Exact, F16, Format, Value};
 use super::narrow::Tiny;
 
-/// Results of random rounding.
+/// Result formats of stochastic rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Random {
     /// f16 or bf16.
     Half(Format),
+    /// A format of at most 8 bits.
     Tiny(Tiny),
 }
 
-/// What f16 loses of an f32: so many random bits count.
+/// Number of random bits used for f16: the mantissa bits that it lacks against f32.
 const F16_BITS: u32 = 13;
+/// Number of random bits used for other formats.
 const BITS: u32 = 16;
-/// So far below the last place, a number is less than any random bit.
+/// A number this many bits below the last place is smaller than any random fraction.
 const FAR: i32 = 80;
 
 impl Random {
-    /// Two of them fill a register.
+    /// Whether two results fill a register; otherwise four or more do.
     pub fn halves(self) -> bool {
         matches!(self, Random::Half(_))
     }
 
-    /// Bits from one number to the next.
+    /// Distance in bits between packed results.
     pub fn step(self) -> u32 {
         match self {
             Random::Half(_) => 16,
@@ -46,7 +49,7 @@ impl Random {
         if self == Random::Half(F16) { F16_BITS } else { BITS }
     }
 
-    /// NaN, what infinity becomes, and the largest magnitude.
+    /// The encodings of NaN, of an infinite input, and of the largest magnitude.
     fn ends(self, finite: bool) -> [u32; 3] {
         match self {
             Random::Half(f) => {
@@ -58,7 +61,7 @@ impl Random {
     }
 }
 
-/// A value rounded to a format by 16 random bits.
+/// Rounds a value to a format with the given random bits.
 pub fn random_round(to: Random, value: Value, random: u32, finite: bool, relu: bool) -> u32 {
     let [nan, infinite, max] = to.ends(finite);
     let (neg, magnitude) = match value {
@@ -84,7 +87,7 @@ fn magnitude(to: Random, x: Exact, random: u32) -> u64 {
         1..=FAR => ((x.mant << to.bits()) + (u128::from(random) << shift)) >> (shift as u32 + to.bits()),
         _ => 0,
     };
-    // The leading bit adds one to the exponent field; a subnormal has none.
+    // The leading bit adds one to the exponent field; a subnormal has no leading bit.
     let field = (unit + f.mant as i32 + f.bias() - 1) as u64;
     (field << f.mant) + kept as u64
 }
@@ -101,13 +104,14 @@ mod tests {
     #[test]
     fn lost_and_random_bits_add_up() {
         let bf16 = Random::Half(BF16);
-        // A quarter above 1 in units of the last place: three quarters of random make one.
+        // A quarter above 1, in units of the last place; it takes three quarters of random bits to
+        // make one.
         let quarter = 1.0 + 2f32.powi(-9);
         assert_eq!((of(bf16, quarter, 0xbfff), of(bf16, quarter, 0xc000)), (0x3f80, 0x3f81));
         assert_eq!((of(bf16, -1.0, 0xffff), of(bf16, f32::MAX, 0), of(bf16, f32::MAX, 1)), (0xbf80, 0x7f7f, 0x7f80));
         let f16 = Random::Half(F16);
         assert_eq!((of(f16, 1.0 + 2f32.powi(-11), 0xfff), of(f16, 1.0 + 2f32.powi(-11), 0x1000)), (0x3c00, 0x3c01));
-        // Only 13 bits count; half of the least number is half of a unit.
+        // Only 13 bits are used; half of the least number is half a unit.
         assert_eq!((of(f16, 2f32.powi(-25), 0xe000), of(f16, 2f32.powi(-25), 0x1000)), (0, 1));
         assert_eq!((of(f16, 65504.0, 0x1fff), of(f16, 65519.0, 0x1fff), of(f16, 1e9, 0)), (0x7bff, 0x7c00, 0x7c00));
     }

@@ -1,21 +1,22 @@
-//! Add, multiply, fused multiply-add, compare, minimum and maximum, in any format and rounding mode.
+//! Add, multiply, fused multiply-add, compare, minimum and maximum in any format and rounding mode.
 //!
-//! Input: operand bits of one format and the mode. Output: result bits. Invariant: one rounding; NaN results are the
-//! format's canonical NaN (in f64 the first NaN operand, quieted).
+//! Each operation rounds once. A NaN result is the canonical NaN of the format; in f64 it is the
+//! first NaN operand, quieted.
 
 use super::format::{Exact, F32, F64, Format, Round, Value, add_exact};
 
-/// How an operation treats small numbers and its result.
+/// The modifiers of a floating-point operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mode {
+    /// The rounding mode.
     pub round: Round,
     /// Subnormal operands and results become zero.
     pub ftz: bool,
-    /// As `ftz`, and zero times anything is zero.
+    /// Like `ftz`, and zero times anything is zero.
     pub fmz: bool,
-    /// The result is brought into [0, 1], NaN becomes 0.
+    /// The result is clamped to [0, 1]; NaN becomes 0.
     pub sat: bool,
-    /// Negative results become 0; NaN stays.
+    /// A negative result becomes 0; NaN stays NaN.
     pub relu: bool,
 }
 
@@ -28,7 +29,7 @@ impl Mode {
         if self.flushes() { f.flush(bits) } else { bits }
     }
 
-    /// What the mode makes of a rounded result.
+    /// Applies the modifiers to a rounded result.
     pub fn output(self, f: Format, bits: u64) -> u64 {
         let bits = if self.flushes() { f.flush(bits) } else { bits };
         let negative = bits & f.sign_bit() != 0;
@@ -57,7 +58,7 @@ fn nan_of(f: Format, operands: &[u64]) -> u64 {
     first.map_or(f.nan(), |bits| bits | 1 << (f.mant - 1))
 }
 
-/// The exact sum of two values, as bits; zero signs by the rules of IEEE 754.
+/// The sum of two values, rounded; signs of zero by IEEE 754. `None` means NaN.
 fn sum(f: Format, a: Value, b: Value, round: Round) -> Option<u64> {
     Some(match (a, b) {
         (Value::Nan, _) | (_, Value::Nan) => return None,
@@ -90,7 +91,7 @@ fn product(a: Value, b: Value, fmz: bool) -> Value {
     }
 }
 
-/// a + b
+/// a + b.
 pub fn add(f: Format, a: u64, b: u64, mode: Mode) -> u64 {
     let (a, b) = (mode.input(f, a), mode.input(f, b));
     let bits = match (f, mode.round) {
@@ -100,7 +101,7 @@ pub fn add(f: Format, a: u64, b: u64, mode: Mode) -> u64 {
     mode.output(f, bits)
 }
 
-/// a × b
+/// a × b.
 pub fn mul(f: Format, a: u64, b: u64, mode: Mode) -> u64 {
     let (a, b) = (mode.input(f, a), mode.input(f, b));
     let bits = match (f, mode.round) {
@@ -115,7 +116,7 @@ pub fn mul(f: Format, a: u64, b: u64, mode: Mode) -> u64 {
     mode.output(f, bits)
 }
 
-/// a × b + c, rounded once
+/// a × b + c, rounded once.
 pub fn fma(f: Format, a: u64, b: u64, c: u64, mode: Mode) -> u64 {
     let (a, b, c) = (mode.input(f, a), mode.input(f, b), mode.input(f, c));
     let product = product(f.unpack(a), f.unpack(b), mode.fmz);
@@ -127,7 +128,7 @@ fn native32(x: f32) -> u64 {
     if x.is_nan() { F32.nan() } else { x.to_bits().into() }
 }
 
-/// How two floats relate.
+/// The relation of two floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     Less,
@@ -136,7 +137,7 @@ pub enum Relation {
     Unordered,
 }
 
-/// Compares two numbers of a format.
+/// Compares two numbers of a format; `ftz` flushes subnormals first.
 pub fn compare(f: Format, a: u64, b: u64, ftz: bool) -> Relation {
     let (a, b) = if ftz { (f.flush(a), f.flush(b)) } else { (a, b) };
     if f.is_nan(a) || f.is_nan(b) {
@@ -149,13 +150,14 @@ pub fn compare(f: Format, a: u64, b: u64, ftz: bool) -> Relation {
     }
 }
 
-/// An integer in the order of the numbers; both zeros are 0.
+/// Maps the bits to an integer with the same order; both zeros map to 0.
 fn ordered(f: Format, bits: u64) -> i64 {
     let low = (bits & (f.sign_bit() - 1)) as i64;
     if bits & f.sign_bit() != 0 { -low } else { low }
 }
 
-/// Minimum (or maximum) of two numbers: the other operand where one is NaN, unless NaN is asked for; -0 < +0.
+/// The minimum or maximum of two numbers, with -0 < +0. If one operand is NaN the result is the
+/// other one, or NaN with `want_nan`.
 pub fn min_max(f: Format, a: u64, b: u64, min: bool, want_nan: bool, mode: Mode) -> u64 {
     let (a, b) = (mode.input(f, a), mode.input(f, b));
     let (nan_a, nan_b) = (f.is_nan(a), f.is_nan(b));
@@ -172,7 +174,8 @@ pub fn min_max(f: Format, a: u64, b: u64, min: bool, want_nan: bool, mode: Mode)
     mode.output(f, bits)
 }
 
-/// Minimum or maximum of the magnitudes, with the sign that the product of the two would have; NaN has none.
+/// The minimum or maximum of the magnitudes, with the sign of the product of the operands; a NaN
+/// result has no sign.
 pub fn min_max_magnitudes(f: Format, a: u64, b: u64, min: bool, want_nan: bool, mode: Mode) -> u64 {
     let magnitude = f.sign_bit() - 1;
     let bits = min_max(f, a & magnitude, b & magnitude, min, want_nan, mode);

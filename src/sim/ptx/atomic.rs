@@ -1,8 +1,7 @@
-//! Atomic operations and reductions (PTX ISA 9.7.13).
+//! Executes atomic operations and reductions, `atom` and `red` (PTX ISA 9.7.13).
 //!
-//! Input: an address, the operation, its operands. Output: memory changed in one step, and the old value. Invariant: the
-//! elements of a vector are separate operations, each aligned to its width; f32 sums flush subnormals in global memory
-//! and keep them in shared memory.
+//! Each element of a vector form is a separate read-modify-write, aligned to its own width. An f32
+//! addition flushes subnormals in global memory and keeps them in shared memory.
 
 use super::float::extreme_of;
 use super::memory::{Address, put};
@@ -17,28 +16,37 @@ use crate::sim::ops::real::{self, Mode};
 use crate::tables::ptx::{AtomOp, ScalarType, Space};
 use smallvec::SmallVec;
 
-/// A value of up to 128 bits in cells, lowest first.
+/// A value of up to 128 bits as one or two 64-bit words, lowest word first.
 pub type Wide<T> = SmallVec<[T; 2]>;
 
 /// One element of an atomic operation.
 #[derive(Clone, Debug)]
 pub struct Element {
-    /// The old value; empty for a reduction.
+    /// Where the old value goes; empty for a reduction.
     pub old: Wide<Sink>,
+    /// The operation's operands: the addend, or the compare and swap values of `cas`.
     pub operands: SmallVec<[Wide<Src>; 2]>,
 }
 
 /// An atomic operation.
 #[derive(Clone, Debug)]
 pub struct Atomic {
+    /// The address of the first element; the others follow at the width of `ty`.
     pub address: Address,
+    /// The operation.
     pub op: AtomOp,
+    /// The type of one element.
     pub ty: ScalarType,
+    /// One element, or the elements of a vector form.
     pub elements: Vec<Element>,
 }
 
 impl Scene<'_> {
     /// Executes an atomic operation of one thread.
+    ///
+    /// # Errors
+    ///
+    /// A misaligned or out-of-bounds access is a fault.
     pub fn atomic(&mut self, thread: &mut Thread, atomic: &Atomic) -> Result<(), Fault> {
         let operands = atomic.elements.iter().flat_map(|e| &e.operands).flatten();
         [&atomic.address.base].into_iter().chain(operands).for_each(|src| self.decide(thread, "an atomic", src));
@@ -69,7 +77,7 @@ impl Scene<'_> {
     }
 }
 
-/// What is stored.
+/// The value that the operation stores, computed from the old value and the operands `a` and `b`.
 fn next(op: AtomOp, ty: ScalarType, space: Space, old: u128, a: u128, b: u128) -> u128 {
     let (x, y) = (old as u64, a as u64);
     let m = mask(ty.bits().min(64));
@@ -108,7 +116,7 @@ fn next(op: AtomOp, ty: ScalarType, space: Space, old: u128, a: u128, b: u128) -
     u128::from(value & m)
 }
 
-/// A sum, least or greatest of floats, element by element of a packed type.
+/// The float sum, minimum or maximum, applied to each element of a packed type.
 fn float(op: AtomOp, ty: ScalarType, space: Space, old: u64, a: u64) -> u64 {
     let Some(f) = format(ty) else { return old };
     let mode = Mode { ftz: f == F32 && space == Space::Global, ..Mode::default() };

@@ -1,7 +1,7 @@
-//! Barriers of a block (PTX ISA 9.7.13.1): sync, arrive, reductions.
+//! Executes the barriers of a block: sync, arrive and reductions (PTX ISA 9.7.13.1).
 //!
-//! Input: threads that stand at a barrier. Output: threads that go on. Invariant: a warp arrives when all its threads that
-//! have not ended stand at the barrier, and counts as a whole warp; without a count all warps that have not ended take part.
+//! A warp arrives once all of its live threads wait at the barrier, and it counts as a whole warp.
+//! A barrier without a thread count is complete when every warp with live threads has arrived.
 
 use super::memory::put;
 use super::program::{Sink, Src};
@@ -9,24 +9,32 @@ use super::state::{Block, LANES, Thread, Wait};
 use crate::sim::fault::Fault;
 use crate::tables::ptx::BarrierOp;
 
-/// Barriers that a block has.
+/// Number of barriers in a block.
 pub const BARRIERS: usize = 16;
 
 /// What an instruction does at a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// `bar.sync`: arrive and wait.
     Sync,
+    /// `bar.arrive`: arrive without waiting.
     Arrive,
+    /// `bar.red`: arrive, wait, and reduce a predicate over the threads.
     Reduce(BarrierOp),
 }
 
-/// A barrier instruction.
+/// The operands of a barrier instruction.
 #[derive(Clone, Debug)]
 pub struct Barrier {
+    /// What the instruction does.
     pub kind: Kind,
+    /// The barrier's number.
     pub number: Src,
+    /// Number of participating threads, a multiple of the warp size.
     pub count: Option<Src>,
+    /// The predicate of a reduction.
     pub predicate: Option<Src>,
+    /// The destination of a reduction's result.
     pub dst: Sink,
 }
 
@@ -36,24 +44,34 @@ pub struct Named {
     arrivals: u32,
     /// Warps that have arrived, one bit each.
     warps: u32,
-    /// Threads that take part, where it is said.
+    /// Number of participating threads, if an operand gives it.
     count: Option<u32>,
-    /// How many predicates were given, and how many were true.
+    /// How many predicates the threads contributed, and how many of them were true.
     given: u32,
     ones: u32,
 }
 
-/// What a thread brings to a barrier: the instruction's operands, evaluated.
+/// The operands of a barrier instruction as one thread evaluated them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arrival {
+    /// What the instruction does.
     pub kind: Kind,
+    /// The barrier's number, below [`BARRIERS`].
     pub number: u8,
+    /// Number of participating threads; `None` means the whole block.
     pub count: Option<u32>,
+    /// The contribution to a reduction.
     pub predicate: bool,
+    /// The destination of a reduction's result.
     pub dst: Sink,
 }
 
-/// Lets warps arrive whose threads are all there, and completes barriers. Whether anything happened; a fault with its warp and lane.
+/// Registers the arrival of each warp whose live threads all wait at one barrier, and completes
+/// barriers. Returns whether any thread made progress.
+///
+/// # Errors
+///
+/// A fault, with the warp and lane that raised it.
 pub fn advance(block: &mut Block) -> Result<bool, Box<(usize, usize, Fault)>> {
     let mut moved = false;
     for warp in 0..block.warps.len() {

@@ -1,8 +1,8 @@
-//! Calls and returns (PTX ISA 9.7.12.5).
+//! Calls, returns and the stack instructions (PTX ISA 9.7.12.5).
 //!
-//! Input: a call whose arguments and results are cells or bytes of the caller's frame. Output: a thread in the callee, or
-//! back behind the call. Invariant: a function starts with zeroed registers and a frame of its own; what a return leaves
-//! of the stack is what the call found.
+//! Arguments and results are register cells or bytes of the caller's frame. A function starts with
+//! a frame of its own and with zeroed registers whose bits count as undefined. A return restores
+//! the stack depth of the call.
 
 use super::layout::{CODE_BASE, CODE_STEP, FRAME_ALIGN};
 use super::memory::put;
@@ -14,63 +14,75 @@ use super::watch::{lack, lacking};
 use crate::sim::fault::Fault;
 use crate::sim::memory::{flat, load};
 
-/// Most bytes of local memory that calls may take up, per thread.
+/// Most bytes of local memory per thread that call frames may take up.
 const MOST_LOCAL: usize = 1 << 23;
-/// Address behind the memory that `alloca` gives out.
+/// The address just past the memory that `alloca` hands out.
 pub const TOP: u64 = 1 << 24;
-/// Deepest nesting of calls.
+/// Deepest call nesting.
 const MOST_FRAMES: usize = 1 << 14;
 
-/// What is called.
+/// The callee.
 #[derive(Clone, Copy, Debug)]
 pub enum Target {
+    /// A function by its number.
     Function(usize),
-    /// The address of a function.
+    /// The address of a function, for an indirect call.
     Address(Src),
 }
 
-/// What is handed over: cells, or bytes of the caller's frame.
+/// Where an argument comes from.
 #[derive(Clone, Debug)]
 pub enum From {
+    /// Register cells.
     Cells(Vec<Src>),
+    /// Bytes of the caller's frame.
     Frame { offset: u64, size: u64 },
 }
 
 /// Where a result goes.
 #[derive(Clone, Debug)]
 pub enum To {
+    /// Register cells.
     Cells(Vec<Sink>),
+    /// Bytes of the caller's frame.
     Frame { offset: u64, size: u64 },
 }
 
-/// What is handed over, byte by byte, and its bits without a value.
+/// An argument or result as bytes, with a mask of its undefined bits.
 #[derive(Clone, Debug)]
 struct Handed {
     bytes: Vec<u8>,
     lacks: Vec<u8>,
 }
 
-/// A call.
+/// The operands of a call instruction.
 #[derive(Clone, Debug)]
 pub struct Call {
+    /// The callee.
     pub target: Target,
+    /// The arguments, in the order of the callee's parameters.
     pub args: Vec<From>,
+    /// Where the results go, in the order of the callee's results.
     pub results: Vec<To>,
 }
 
-/// What is done to the stack of the running function.
+/// An instruction that works on the stack of the running function.
 #[derive(Clone, Copy, Debug)]
 pub enum Stack {
-    /// Memory of so many bytes, aligned: its address.
+    /// `alloca`: reserves `size` bytes at the given alignment and returns their address.
     Take { size: Src, align: u64, dst: Dst },
-    /// The depth of the stack.
+    /// `stacksave`: returns the stack depth.
     Save(Dst),
-    /// Back to a depth.
+    /// `stackrestore`: returns to a saved depth.
     Restore(Src),
 }
 
 impl Scene<'_> {
-    /// Executes one of them. The stack that a program sees grows downwards.
+    /// Executes a stack instruction. The stack that the program sees grows downwards.
+    ///
+    /// # Errors
+    ///
+    /// A stack overflow, or a restored depth that the stack never had.
     pub fn stack(&self, thread: &mut Thread, stack: &Stack) -> Result<(), Fault> {
         let depth = TOP - thread.taken.len() as u64;
         match stack {
@@ -96,7 +108,12 @@ impl Scene<'_> {
         Ok(())
     }
 
-    /// Enters the callee, or does what the system does under its name.
+    /// Enters the callee. A function without a body is executed by [`system::call`].
+    ///
+    /// # Errors
+    ///
+    /// An indirect call to an address that is no function, a stack overflow, or a fault of the
+    /// system function.
     pub fn call(&mut self, thread: &mut Thread, call: &Call) -> Result<(), Fault> {
         let env = self.env;
         let number = match call.target {
@@ -141,7 +158,7 @@ impl Scene<'_> {
         }
     }
 
-    /// Leaves a function; the last one ends the thread.
+    /// Returns from the running function; the return of the kernel ends the thread.
     pub fn leave(&mut self, thread: &mut Thread) -> Result<(), Fault> {
         let Some(frame) = thread.frames.pop() else {
             thread.wait = Wait::Ended;
@@ -185,19 +202,19 @@ fn enter(thread: &mut Thread, caller: &Function, callee: &Function, number: usiz
     Ok(())
 }
 
-/// Reads up to 8 bytes of what may have fewer.
+/// Reads a word of up to 8 bytes; the bytes past the end of the slice read as zero.
 fn word(bytes: &[u8], index: usize) -> u64 {
     bytes.get(8 * index..).map_or(0, |rest| load(&rest[..rest.len().min(8)]))
 }
 
-/// Bytes of the running function's frame.
+/// Reads bytes of the running function's frame.
 fn of_frame(thread: &mut Thread, offset: u64, size: u64) -> Result<Handed, Fault> {
     let at = thread.local + offset;
     let bytes = flat(&mut thread.memory, "local", at, size)?.to_vec();
     Ok(Handed { bytes, lacks: flat(&mut thread.memory_lacks, "local", at, size)?.to_vec() })
 }
 
-/// The same written.
+/// Writes bytes of the running function's frame.
 fn into_frame(thread: &mut Thread, offset: u64, size: u64, handed: &Handed) -> Result<(), Fault> {
     let at = thread.local + offset;
     let Thread { memory, memory_lacks, .. } = thread;

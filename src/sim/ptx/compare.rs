@@ -1,7 +1,6 @@
-//! Comparison and selection (PTX ISA 9.7.6 and 9.7.7).
+//! Compiles comparisons and selections (PTX ISA 9.7.6 and 9.7.7).
 //!
-//! Input: an instruction. Output: what it computes, or `None`. Invariant: an ordered comparison with NaN is false, an
-//! unordered one true.
+//! An ordered comparison with NaN is false, an unordered one is true.
 
 use super::int::{one, two};
 use super::logic::combine;
@@ -13,7 +12,7 @@ use crate::sim::ops::real::{Relation, compare as relate};
 use crate::tables::ptx::{Compare, Op, ScalarType};
 use std::cmp::Ordering;
 
-/// What a comparison or selection computes.
+/// The function that a comparison or selection computes, or `None` for other instructions.
 pub fn compile(i: &Instruction) -> Option<Alu> {
     let ty = *i.types.first()?;
     match i.op {
@@ -25,7 +24,7 @@ pub fn compile(i: &Instruction) -> Option<Alu> {
     }
 }
 
-/// Compares elements of a type: bits in, verdict out.
+/// The comparison of two elements of the type: takes their bits, returns the verdict.
 fn test(i: &Instruction, ty: ScalarType) -> Option<impl Fn(u64, u64) -> bool + Copy + Send + Sync + 'static> {
     let compare = i.mods.compare?;
     let ftz = i.mods.ftz;
@@ -39,7 +38,7 @@ fn test(i: &Instruction, ty: ScalarType) -> Option<impl Fn(u64, u64) -> bool + C
     })
 }
 
-/// Whether an order of two integers is what a comparison asks for.
+/// Whether the ordering of two integers satisfies the comparison.
 pub fn integers(compare: Compare, order: Ordering) -> bool {
     match compare {
         Compare::Eq => order.is_eq(),
@@ -73,7 +72,8 @@ fn floats(compare: Compare, relation: Relation) -> bool {
     }
 }
 
-/// The second predicate is that of the opposite comparison; with two packed numbers, that of the upper ones.
+/// `setp`. The second predicate is the negated comparison; for packed operands it is the comparison
+/// of the upper elements.
 fn setp(i: &Instruction, ty: ScalarType) -> Option<Alu> {
     let test = test(i, ty)?;
     let op = i.mods.bool_op;
@@ -87,11 +87,11 @@ fn setp(i: &Instruction, ty: ScalarType) -> Option<Alu> {
     })
 }
 
-/// True is 1.0 in a float type and all ones in an integer type.
+/// `set`: true is 1.0 in a float type and all ones in an integer type.
 fn set(i: &Instruction, to: ScalarType, ty: ScalarType) -> Option<Alu> {
     let test = test(i, ty)?;
     let op = i.mods.bool_op;
-    // Of elements that are compared each has its share of the result, of an integer too.
+    // Each compared element gets its share of the result, even if the result is an integer.
     let (count, bits) = (elements(ty), ty.bits() / elements(ty));
     let truth = match format(to) {
         Some(f) => one_of(f),
@@ -106,12 +106,12 @@ fn set(i: &Instruction, to: ScalarType, ty: ScalarType) -> Option<Alu> {
     })
 }
 
-/// 1.0
+/// The bits of 1.0 in the format.
 pub fn one_of(f: Format) -> u64 {
     ((1 << (f.exp - 1)) - 1) << f.mant
 }
 
-/// The first value where the third is at least zero, as -0 is and NaN is not.
+/// Selects the first value if the third is at least zero. -0 counts as zero, NaN does not.
 fn slct(i: &Instruction, by: ScalarType) -> Option<Alu> {
     let ftz = i.mods.ftz;
     one(move |s| {

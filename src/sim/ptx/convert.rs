@@ -1,7 +1,8 @@
-//! Conversions between types (PTX ISA 9.7.9, cvt).
+//! Compiles conversions between types (PTX ISA 9.7.9, `cvt`).
 //!
-//! Input: an instruction. Output: what it computes, or `None`. Invariant: one rounding; a float becomes the nearest
-//! integer that the type has; `.ftz` concerns f32 operands and results alone.
+//! A conversion rounds once. A float outside the range of an integer type becomes the nearest
+//! integer of that type; NaN becomes 0, or only the sign bit where 64 bits are involved. `.ftz`
+//! applies to f32 operands and results only.
 
 use super::float::relu_of;
 use super::int::one;
@@ -14,7 +15,7 @@ use crate::sim::ops::format::{BF16, Exact, F16, F32, F64, Format, Round, TF32, V
 use crate::sim::ops::real::Mode;
 use crate::tables::ptx::{Modifiers, Op, Rounding, ScalarType};
 
-/// What a conversion computes.
+/// The function that a conversion computes, or `None` for other instructions.
 pub fn compile(i: &Instruction) -> Option<Alu> {
     let &[to, from, ..] = i.types.as_slice() else { return None };
     if i.op != Op::Cvt {
@@ -39,7 +40,7 @@ fn int_type(ty: ScalarType) -> IntType {
     IntType { bits: ty.bits(), signed: is_signed(ty) }
 }
 
-/// NaN becomes 0, and the sign bit alone where 64 bits take part.
+/// NaN becomes 0, or only the sign bit where 64 bits are involved.
 fn to_integer(mods: &Modifiers, to: ScalarType, from: ScalarType) -> Option<Alu> {
     let f = format(from)?;
     let (how, ftz) = (round(mods.rounding), mods.ftz && f == F32);
@@ -57,7 +58,7 @@ fn from_integer(mods: &Modifiers, to: ScalarType, from: ScalarType) -> Option<Al
     one(move |s| mode.output(f, int_to_float(int_type(from), s[0], f, how)))
 }
 
-/// One float, or one packed value, into another.
+/// Converts one float or one packed value to another.
 fn floats(i: &Instruction, to: ScalarType, from: ScalarType) -> Option<Alu> {
     match (to, from) {
         (ScalarType::Ue8m0x2, ScalarType::Bf16x2) => {
@@ -91,8 +92,9 @@ fn floats(i: &Instruction, to: ScalarType, from: ScalarType) -> Option<Alu> {
     one(move |s| convert(s[0]))
 }
 
-/// A magnitude as the exponent of a power of two, by `.rz` or `.rp`, biased by 127; 255 is NaN. Below the least power is the least one; above
-/// the greatest, NaN, or with `.satfinite` the greatest.
+/// Converts the magnitude of a number to a ue8m0 code: a power-of-two exponent biased by 127,
+/// rounded by `.rz` or `.rp`; 255 is NaN. A magnitude below the least power becomes the least
+/// power. One above the greatest power becomes NaN, or the greatest power with `.satfinite`.
 fn power_of(mods: &Modifiers, f: Format) -> Option<impl Fn(u64) -> u64 + Send + Sync + 'static> {
     let up = mods.rounding? == Rounding::Rp;
     let limit = if mods.saturate_finite { 254 } else { 255 };
@@ -102,7 +104,7 @@ fn power_of(mods: &Modifiers, f: Format) -> Option<impl Fn(u64) -> u64 + Send + 
         Value::Zero(_) => 0,
         Value::Num(x) => {
             let size = f64::from_bits(f.convert(bits, F64, Round::Nearest)).abs();
-            // Exact: all these numbers are normal in f64.
+            // Exact, because all these numbers are normal in f64.
             let below = (size.to_bits() >> 52) as i64 - 1023;
             let exact = x.mant & (x.mant - 1) == 0;
             let code = below + i64::from(up && !exact) + 127;
@@ -111,13 +113,13 @@ fn power_of(mods: &Modifiers, f: Format) -> Option<impl Fn(u64) -> u64 + Send + 
     })
 }
 
-/// The power of two that a biased exponent means, as bf16.
+/// The power of two that a ue8m0 code means, as bf16.
 fn number_of(code: u64) -> u64 {
     let value = if code == 255 { f64::NAN } else { 2f64.powi(code as i32 - 127) };
     if value.is_nan() { BF16.nan() } else { F64.convert(value.to_bits(), BF16, Round::Nearest) }
 }
 
-/// Two floats into a packed value; the first one becomes the upper half.
+/// Converts two floats to a packed value; the first operand becomes the upper half.
 fn pair(i: &Instruction, to: ScalarType, from: ScalarType) -> Option<Alu> {
     if to == ScalarType::Ue8m0x2 {
         let power = power_of(&i.mods, format(from)?)?;
@@ -136,7 +138,7 @@ fn pair(i: &Instruction, to: ScalarType, from: ScalarType) -> Option<Alu> {
     one(move |s| convert(s[1]) | convert(s[0]) << 16)
 }
 
-/// One number from one format to another.
+/// Converts one number from one format to another.
 fn number_to(
     mods: &Modifiers,
     to: ScalarType,
@@ -165,20 +167,22 @@ fn number_to(
     })
 }
 
-/// Whether an f64 with the 24 bits of an f32 is below its normal numbers, if the exponent had no end: that is what `.ftz` takes for zero, as the
-/// incumbent computes it from constants. Where the exponent has an end, some of these round to the least normal number.
+/// Whether an f64, rounded to 24 bits with an unbounded exponent, is below the normal range of f32.
+/// `.ftz` flushes exactly these to zero, which is how ptxas folds constants. Some of them would
+/// round up to the least normal number if the exponent were bounded first.
 fn is_tiny(bits: u64, how: Round) -> bool {
     const UP: u64 = 64;
     let near = (1..F64.bias() as u64 - 100).contains(&(bits >> 52 & 0x7ff));
     near && F64.convert(bits + (UP << 52), F32, how) & !F32.sign_bit() < (127 - 126 + UP) << 23
 }
 
-/// A format of 8 bits or fewer without an infinity to convert to: what is too large becomes the largest number.
+/// A format of at most 8 bits. Its conversions never produce an infinity: a value that is too large
+/// becomes the largest number.
 #[derive(Clone, Copy, Debug)]
 pub struct Small {
     mant: u32,
     exp: u32,
-    /// The code of the largest number, and of NaN.
+    /// The codes of the largest number and of NaN.
     max: u64,
     nan: u64,
 }
@@ -196,7 +200,7 @@ impl Small {
         }
     }
 
-    /// The format of a name.
+    /// The format with that name in PTX.
     pub fn by_name(name: &str) -> Option<Small> {
         match name {
             "e4m3" => Small::of(ScalarType::E4m3x2),
@@ -208,12 +212,13 @@ impl Small {
         }
     }
 
-    /// Bits between two elements of a packed value.
+    /// Distance in bits between two elements of a packed value.
     fn width(self) -> u32 {
         if self.max == 0x7 { 4 } else { 8 }
     }
 
-    /// Of the byte that an element of a matrix takes up, how many bits lie below it (PTX ISA 9.7.14.5).
+    /// How many bits lie below the element in the byte that it takes up in a matrix (PTX ISA
+    /// 9.7.14.5).
     pub fn lead(self) -> u32 {
         if self.max == 0x7 { 2 } else { 0 }
     }
@@ -222,7 +227,7 @@ impl Small {
         (1 << (self.exp - 1)) - 1
     }
 
-    /// The nearest number, ties to even.
+    /// Encodes the nearest number, ties to even.
     pub fn encode(self, f: Format, bits: u64, relu: bool) -> u64 {
         let bits = if relu { relu_of(f, bits) } else { bits };
         let sign = |neg: bool| u64::from(neg) << (self.mant + self.exp);
@@ -245,18 +250,18 @@ impl Small {
         (((exponent + self.bias() - 1) as u64) << self.mant) + kept
     }
 
-    /// The value in f16, which holds it exactly.
+    /// Decodes to f16, which holds every value exactly.
     pub fn decode(self, code: u64) -> u64 {
         F64.convert(self.value(code).to_bits(), F16, Round::Nearest)
     }
 
-    /// The value of a code.
+    /// Decodes to f64.
     pub fn value(self, code: u64) -> f64 {
         let low = code & mask(self.mant + self.exp);
         let (field, frac) = (low >> self.mant, low & mask(self.mant));
         let eight = self.mant + self.exp == 7;
         let size = if eight && low > self.max {
-            // Beyond the largest number: e5m2 has an infinity there.
+            // Above the largest number e5m2 has an infinity; all other codes are NaN.
             if self.mant == 2 && frac == 0 { f64::INFINITY } else { return f64::NAN }
         } else if field == 0 {
             frac as f64 * 2f64.powi(1 - self.bias() - self.mant as i32)

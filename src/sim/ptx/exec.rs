@@ -1,7 +1,7 @@
-//! Runs one thread.
+//! Runs one thread until it ends, has to wait, or has used up its share of instructions.
 //!
-//! Input: a thread that waits for nothing. Output: the thread after some instructions: ended, waiting, or out of its
-//! share. Invariant: an instruction is executed whole; a fault leaves the thread at the instruction that made it.
+//! An instruction executes completely or faults. A fault leaves the thread at the faulting
+//! instruction.
 
 use super::barrier::{Arrival, BARRIERS, Barrier};
 use super::memory::put;
@@ -13,7 +13,11 @@ use crate::sim::fault::{self, Fault};
 use smallvec::SmallVec;
 
 impl Scene<'_> {
-    /// Runs a thread for at most `share` instructions; returns how many it executed.
+    /// Runs a thread for at most `share` instructions and returns how many it executed.
+    ///
+    /// # Errors
+    ///
+    /// The fault of an instruction, or the launch's step limit.
     pub fn run(&mut self, thread: &mut Thread, share: u64) -> Result<u64, Fault> {
         let start = self.steps;
         let env = self.env;
@@ -58,6 +62,7 @@ impl Scene<'_> {
             Act::Transfer(transfer) => self.transfer(thread, transfer)?,
             Act::Copy(copy) => self.copy(thread, copy)?,
             Act::Atomic(atomic) => self.atomic(thread, atomic)?,
+            Act::Mbarrier(mbarrier) => self.mbarrier(thread, mbarrier)?,
             Act::Address { how, src, dst } => {
                 let value = how.apply(self.value(thread, src));
                 let open = self.depending(thread, &[*src], &|s| [how.apply(s[0]), 0]);
@@ -94,7 +99,7 @@ impl Scene<'_> {
         Ok(())
     }
 
-    /// Moves pieces that together are the same bits.
+    /// Moves a bit string that is split into pieces on both sides: pack, unpack and plain moves.
     fn pieces(&self, thread: &mut Thread, from: &[(Src, u32)], to: &[(Sink, u32)]) {
         if let ([(src, _)], [(sink, _)]) = (from, to) {
             let (value, lacks) = (self.value(thread, src), lacking(thread, src));
@@ -143,7 +148,7 @@ impl Scene<'_> {
     }
 }
 
-/// Gives the bits of some pieces to others that together are the same bits.
+/// Splits the concatenated bits of the `from` pieces into the `to` pieces.
 fn distribute(values: &[u64; 16], from: &[(Src, u32)], to: &[(Sink, u32)], mut give: impl FnMut(Sink, u64)) {
     if from.len() == to.len() {
         to.iter().zip(values).for_each(|((sink, _), value)| give(*sink, *value));

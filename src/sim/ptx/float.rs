@@ -1,8 +1,10 @@
-//! Floating-point arithmetic of all formats (PTX ISA 9.7.3 to 9.7.5).
+//! Compiles floating-point arithmetic of all formats (PTX ISA 9.7.3 to 9.7.5).
 //!
-//! Input: an instruction. Output: what it computes, or `None`. Invariant: one rounding, in the mode that is written;
-//! subnormals are kept unless `.ftz` is; a NaN result is the format's canonical one (f64: the first NaN operand,
-//! quieted). Approximate functions give the nearest number of the format to the true value.
+//! Exact operations round once, in the mode of the instruction, and keep subnormals unless `.ftz`
+//! is set. A NaN result is the canonical NaN of the format (f64: the first NaN operand, quieted).
+//! An approximate function is computed in f64 and rounded to the format, so it gives the nearest
+//! number to the true value. Two forms are coarser: `div.approx` by a very large divisor, and the
+//! f64 approximations, which read and return only the upper word.
 
 use super::compare::one_of;
 use super::int::{one, two};
@@ -13,10 +15,10 @@ use crate::sim::ops::format::{Exact, F32, F64, Format, Round, Value};
 use crate::sim::ops::real::{self, Mode};
 use crate::tables::ptx::{Modifiers, Op, Precision, ScalarType, Test};
 
-/// An operation on numbers of one format: up to three operands.
+/// An operation on numbers of one format with up to three operands, given and returned as bits.
 type Scalar = Box<dyn Fn([u64; 3]) -> u64 + Send + Sync>;
 
-/// What an operation on floats computes.
+/// The function that a floating-point operation computes, or `None` for other instructions.
 pub fn compile(i: &Instruction) -> Option<Alu> {
     let ty = *i.types.first()?;
     let f = format(ty)?;
@@ -32,8 +34,8 @@ pub fn compile(i: &Instruction) -> Option<Alu> {
     one(move |s| each(bits, count, |e| scalar([0, 1, 2].map(|n: usize| s[n] >> (bits * e as u32) & cut))))
 }
 
-/// Mixed precision (`add.f32.f16`): the first operand, and of `fma` the second one too, has the 16-bit format of the
-/// second type, and is widened exactly.
+/// Mixed precision (`add.f32.f16`): the first operand, and for `fma` also the second, has the
+/// 16-bit format of the second type and is widened exactly.
 fn mixed(i: &Instruction, f: Format, scalar: Scalar) -> Scalar {
     let narrow = match (i.op, i.types.get(1)) {
         (Op::Add | Op::Sub | Op::Fma, Some(&ty)) => format(ty).filter(|n| n.bits() < f.bits()),
@@ -46,7 +48,7 @@ fn mixed(i: &Instruction, f: Format, scalar: Scalar) -> Scalar {
     Box::new(move |[a, b, c]| scalar([wide(a), if both { wide(b) } else { b }, c]))
 }
 
-/// `.relu`: what is negative becomes zero, NaN stays.
+/// `.relu`: a negative result becomes zero, NaN stays NaN.
 fn rectified(scalar: Scalar, f: Format, relu: bool) -> Scalar {
     if !relu {
         return scalar;
@@ -54,7 +56,7 @@ fn rectified(scalar: Scalar, f: Format, relu: bool) -> Scalar {
     Box::new(move |s| relu_of(f, scalar(s)))
 }
 
-/// Zero for what is negative; NaN stays.
+/// Replaces a negative number by zero; NaN stays NaN.
 pub fn relu_of(f: Format, bits: u64) -> u64 {
     if bits & f.sign_bit() != 0 && !f.is_nan(bits) { 0 } else { bits }
 }
@@ -97,7 +99,8 @@ fn native(f: Format, mode: Mode) -> bool {
     mode.round == Round::Nearest && (f == F32 || f == F64)
 }
 
-/// Computes on the host, whose arithmetic is that of IEEE 754; NaN is left to the caller.
+/// Computes with the host's IEEE 754 arithmetic. Returns `None` for a NaN result, which the caller
+/// computes itself.
 fn host(f: Format, s: [u64; 3], single: impl Fn([f32; 3]) -> f32, double: impl Fn([f64; 3]) -> f64) -> Option<u64> {
     let bits = match f {
         F32 => u64::from(single(s.map(|x| f32::from_bits(x as u32))).to_bits()),
@@ -134,13 +137,13 @@ fn fma(f: Format, a: u64, b: u64, c: u64, mode: Mode) -> u64 {
     }
 }
 
-/// `.oob`: where a factor is the NaN that stands for out of bounds, the result is zero.
+/// `.oob`: the result is zero if a factor is the NaN that marks an out-of-bounds element.
 fn out_of_bounds(f: Format, a: u64, b: u64, c: u64, mode: Mode) -> u64 {
     let marked = f.sign_bit() | f.nan();
     if a == marked || b == marked { 0 } else { fma(f, a, b, c, mode) }
 }
 
-/// a / b, rounded once.
+/// The quotient a / b, rounded once.
 pub fn divide(f: Format, a: u64, b: u64, mode: Mode) -> u64 {
     let [a, b, _] = inputs(f, [a, b, 0], mode);
     if let Some(bits) = native(f, mode).then(|| host(f, [a, b, 0], |[a, b, _]| a / b, |[a, b, _]| a / b)).flatten() {
@@ -153,7 +156,8 @@ pub fn divide(f: Format, a: u64, b: u64, mode: Mode) -> u64 {
         (Value::Inf(_), _) | (_, Value::Zero(_)) => f.inf(neg),
         (Value::Zero(_), _) | (_, Value::Inf(_)) => f.zero(neg),
         (Value::Num(x), Value::Num(y)) => {
-            // The dividend's leading bit at 127: the quotient has more bits than any format keeps, and the rest is one bit.
+            // With the dividend's leading bit at 127 the quotient has more bits than any format
+            // keeps; the remainder becomes a sticky bit.
             let up = x.mant.leading_zeros();
             let (q, r) = ((x.mant << up) / y.mant, (x.mant << up) % y.mant);
             let exact = if q >> 126 == 0 { (q << 1 | u128::from(r != 0), 1) } else { (q | u128::from(r != 0), 0) };
@@ -172,7 +176,8 @@ pub fn root(f: Format, a: u64, mode: Mode) -> u64 {
         Value::Inf(true) | Value::Num(Exact { neg: true, .. }) => f.nan(),
         Value::Inf(false) => f.inf(false),
         Value::Num(x) => {
-            // An even exponent and a leading bit at 123 or 124: the root has 62 bits, and the rest is one bit.
+            // With an even exponent and the leading bit at 123 or 124 the root has 62 bits; the
+            // remainder becomes a sticky bit.
             let up = x.mant.leading_zeros() as i32 - 3;
             let up = up - ((x.exp - up) & 1);
             let mant = x.mant << up;
@@ -189,7 +194,8 @@ fn nan_of(f: Format, operands: &[u64]) -> u64 {
     first.filter(|_| f == F64).map_or(f.nan(), |bits| bits | 1 << (f.mant - 1))
 }
 
-/// a × (1 / b): nothing is left where the reciprocal would be subnormal.
+/// `div.approx`: a × (1 / b). The result is zero for a divisor so large that its reciprocal is
+/// subnormal.
 fn fast_divide(f: Format, a: u64, b: u64, mode: Mode) -> u64 {
     let large = f32::from_bits(b as u32).abs();
     if f == F32 && large > 2f32.powi(126) && large.is_finite() {
@@ -199,14 +205,14 @@ fn fast_divide(f: Format, a: u64, b: u64, mode: Mode) -> u64 {
     divide(f, a, b, mode)
 }
 
-/// The approximations in f64 look at the upper word alone and give one.
+/// The f64 approximations read only the upper word and return only an upper word.
 fn rough(a: u64, of: impl Fn(f64) -> f64) -> u64 {
     let x = f64::from_bits(F64.flush(a >> 32 << 32));
     let y = of(x);
     if y.is_nan() { 0x7fff_ffff << 32 } else { F64.flush(y.to_bits()) >> 32 << 32 }
 }
 
-/// An approximate function, computed in f64 and rounded.
+/// An approximate function, computed in f64 and rounded to the format.
 fn function(op: Op, f: Format, mode: Mode) -> Scalar {
     let of: fn(f64) -> f64 = match op {
         Op::Rsqrt => |x| 1.0 / x.sqrt(),
@@ -223,12 +229,12 @@ fn function(op: Op, f: Format, mode: Mode) -> Scalar {
     })
 }
 
-/// The least or greatest of two numbers, NaN only where both are.
+/// The minimum or maximum of numbers; the result is NaN only if all operands are.
 pub fn extreme_of(f: Format, s: &[u64], least: bool) -> u64 {
     extreme(f, s, least, &Modifiers::default())
 }
 
-/// The least or greatest of some numbers: -0 is less than +0; NaN counts only where `.NaN` asks for it.
+/// The minimum or maximum of numbers. -0 is less than +0; a NaN operand decides only with `.NaN`.
 fn extreme(f: Format, s: &[u64], least: bool, mods: &Modifiers) -> u64 {
     let sign = f.sign_bit();
     let magnitude = |x: u64| if mods.abs { x & !sign } else { x };
@@ -273,7 +279,7 @@ mod tests {
                 let near = a / b;
                 assert!(near.is_nan() || down <= near && near <= up, "{a} / {b}: {down} {near} {up}");
                 let away = f64::from_bits(wide(Round::Away));
-                // Ties are possible among subnormal quotients alone.
+                // Ties are possible only among subnormal quotients.
                 assert!(!near.is_normal() || away == near, "{a} / {b}: {away}");
             }
             let near = f64::from_bits(root(F64, a.to_bits(), mode(Round::Nearest)));

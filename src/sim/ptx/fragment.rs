@@ -1,19 +1,22 @@
-//! Which elements of a matrix the registers of a lane hold (PTX ISA 9.7.14).
+//! Maps the registers of each lane to the matrix elements that they hold (PTX ISA 9.7.14).
 //!
-//! Input: a shape, a lane, the number of an element in its fragment. Output: row and column. Invariant: all lanes
-//! together hold every element; a register holds elements that lie side by side in the common dimension. The ISA leaves
-//! open how `wmma` spreads a matrix; here it is spread as for `mma`, in blocks of 16 rows or 8 columns.
+//! The lanes of a warp together hold every element of a matrix, and a register holds elements that
+//! are adjacent in the k dimension. The ISA leaves the layout of `wmma` fragments open; here it is
+//! the `mma` layout, in blocks of 16 rows or 8 columns.
 
-/// Rows, columns and the common dimension of a product.
+/// The m, n and k dimensions of a matrix product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
+    /// Rows of A and D.
     pub m: usize,
+    /// Columns of B and D.
     pub n: usize,
+    /// Columns of A and rows of B.
     pub k: usize,
 }
 
 impl Shape {
-    /// `m16n8k16`
+    /// Reads a shape such as `m16n8k16`.
     pub fn parse(text: &str) -> Option<Shape> {
         let (m, rest) = text.strip_prefix('m')?.split_once('n')?;
         let (n, k) = rest.split_once('k')?;
@@ -21,7 +24,7 @@ impl Shape {
     }
 }
 
-/// Element of the first factor; `each` elements share a register. Row, then place in the common dimension.
+/// Row and column (m, k) of an element of the A fragment; `each` elements share a register.
 pub fn first(m: usize, k: usize, each: usize, lane: usize, element: usize) -> (usize, usize) {
     let (group, place) = (lane / 4, lane % 4);
     let (register, within) = (element / each, element % each);
@@ -35,14 +38,14 @@ pub fn first(m: usize, k: usize, each: usize, lane: usize, element: usize) -> (u
     (row, place * each + step * 4 * each + within)
 }
 
-/// Element of the second factor: place in the common dimension, then column.
+/// Row and column (k, n) of an element of the B fragment.
 pub fn second(k: usize, each: usize, lane: usize, element: usize) -> (usize, usize) {
     let (register, within) = (element / each, element % each);
     let steps = (k / (4 * each)).max(1);
     (lane % 4 * each + register % steps * 4 * each + within, register / steps * 8 + lane / 4)
 }
 
-/// Element of a summand or result: row, column.
+/// Row and column (m, n) of an element of the C or D fragment.
 pub fn result(m: usize, lane: usize, element: usize) -> (usize, usize) {
     let (group, column) = (lane / 4, lane % 4 * 2 + element % 2);
     match m {
@@ -52,18 +55,18 @@ pub fn result(m: usize, lane: usize, element: usize) -> (usize, usize) {
     }
 }
 
-/// The four products of 8 × 8 × 4 that a warp does at once: which one a lane takes part in.
+/// Which of the four 8 × 8 × 4 products of a warp (`mma.m8n8k4`) a lane takes part in.
 pub fn quarter(lane: usize) -> usize {
     lane % 16 / 4
 }
 
-/// Element of the first factor of such a product, or of the second with rows and columns exchanged.
+/// Row and column of an element of A in such a product, or of B with rows and columns exchanged.
 pub fn quarter_factor(by_row: bool, lane: usize, element: usize) -> (usize, usize) {
     let upper = lane / 16 * 4;
     if by_row { (lane % 4 + upper, element) } else { (element % 4 + upper, lane % 4) }
 }
 
-/// Element of its summand or result, of 16 or 32 bits.
+/// Row and column of an element of C or D in such a product; `wide` for elements of 32 bits.
 pub fn quarter_result(wide: bool, lane: usize, element: usize) -> (usize, usize) {
     let upper = lane / 16 * 4;
     if wide {

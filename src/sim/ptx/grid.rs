@@ -1,11 +1,12 @@
-//! Runs the blocks of a launch, in turn and fairly, one thread after the other.
+//! Runs the blocks of a launch one thread at a time, in a deterministic and fair order.
 //!
-//! Input: a module and a launch. Output: the buffers as the kernel left them, or a fault with its place. Invariant: the
-//! order depends on nothing but the launch; a thread that can run is run again after finitely many instructions of the
-//! others; a state in which nothing can run is reported as a deadlock.
+//! The order depends only on the launch. A runnable thread runs again after finitely many
+//! instructions of the other threads, and a state in which no thread can run is reported as a
+//! deadlock. Every fault during the run carries its line and its thread.
 
 use super::barrier::{self, BARRIERS, Named};
 use super::layout;
+use super::mbarrier::Waits;
 use super::memory::put;
 use super::program::Act;
 use super::resolve;
@@ -22,32 +23,38 @@ use crate::sim::run::Shape;
 use crate::tables::ptx::Space;
 use cranelift_entity::EntityRef;
 
-/// Blocks that are resident together.
+/// Number of blocks that are resident at the same time.
 const RESIDENT: usize = 64;
-/// Instructions of a thread before another one has its turn.
+/// Instructions that a thread executes before another one gets its turn.
 const SHARE: u64 = 2048;
-/// Instructions of all threads after which a launch is given up.
+/// Default limit on the instructions of all threads; a launch that reaches it is abandoned.
 pub const STEP_LIMIT: u64 = 1 << 33;
 
-/// What a launch did beside its buffers.
+/// Results of a launch other than the buffers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Instructions, counted once per thread.
+    /// Executed instructions, counted per thread.
     pub instructions: u64,
-    /// What the kernel printed.
+    /// The text that the kernel printed.
     pub printed: Vec<u8>,
-    /// What the program did wrong and could go on behind, and what is worth a note.
+    /// Errors that did not stop the run.
     pub reports: Vec<Report>,
+    /// Findings that are not errors, such as benign races.
     pub notes: Vec<Report>,
 }
 
-/// Runs a kernel of a module.
+/// Runs a kernel of a module and updates the buffers among `args`.
+///
+/// # Errors
+///
+/// A launch that does not fit the kernel, or the fault that stopped it.
 pub fn run(module: &Module, kernel: &str, shape: Shape, args: &mut [ArgValue]) -> Result<Outcome, Fault> {
     let (outcome, done) = run_within(module, kernel, shape, args, STEP_LIMIT);
     done.map(|()| outcome)
 }
 
-/// The same, given up after so many instructions of all threads; what it did until then comes back beside a fault.
+/// Like [`run`], with a limit on the instructions of all threads. The outcome is returned even if
+/// the launch faults.
 pub fn run_within(
     module: &Module,
     kernel: &str,
@@ -85,8 +92,14 @@ fn launch(
         step_limit,
         params: layout.params,
     };
-    let mut launch =
-        Launch { env: &env, kernel: id.index(), global, outcome: Outcome::default(), findings: Findings::default() };
+    let mut launch = Launch {
+        env: &env,
+        kernel: id.index(),
+        global,
+        outcome: Outcome::default(),
+        findings: Findings::default(),
+        waits: Waits::default(),
+    };
     let done = launch.run();
     *outcome = launch.outcome;
     (outcome.reports, outcome.notes) = (launch.findings.reports, launch.findings.notes);
@@ -99,7 +112,7 @@ fn launch(
     Ok(())
 }
 
-/// What the interpreter does not execute in a module: line, and the name with its types.
+/// The instructions of a module that the interpreter does not implement: line, and name with types.
 pub fn refusals(module: &Module) -> Vec<(u32, String)> {
     let mut global = Global::default();
     let layout = layout::of_module(module, &mut global);
@@ -134,6 +147,7 @@ struct Launch<'e> {
     global: Global,
     outcome: Outcome,
     findings: Findings,
+    waits: Waits,
 }
 
 impl Launch<'_> {
@@ -154,7 +168,7 @@ impl Launch<'_> {
             for block in &mut resident {
                 moved |= self.turn(block)?;
             }
-            if !moved {
+            if !moved || self.waits.round() {
                 return Err(self.deadlock(&resident));
             }
         }
@@ -191,7 +205,7 @@ impl Launch<'_> {
         }
     }
 
-    /// Gives each thread of a block its share. Whether anything happened.
+    /// Lets each thread of a block run for its share. Returns whether anything progressed.
     fn turn(&mut self, block: &mut Block) -> Result<bool, Fault> {
         let mut moved = false;
         for warp in 0..block.warps.len() {
@@ -205,15 +219,20 @@ impl Launch<'_> {
         Ok(moved)
     }
 
-    /// Runs the threads of a warp until each has ended, waits for another warp, or has had its share.
+    /// Runs the threads of a warp until each has ended, waits for another warp, or has used up its
+    /// share.
     fn turn_of_warp(&mut self, block: &mut Block, warp: usize) -> Result<bool, Fault> {
         let mut left = [SHARE; LANES];
         let mut moved = false;
+        for thread in block.warps[warp].threads.iter_mut().filter(|t| matches!(t.wait, Wait::Poll(_))) {
+            thread.wait = Wait::Nothing;
+        }
         loop {
             for (lane, left) in left.iter_mut().enumerate().take(block.warps[warp].threads.len()) {
                 let ran = self.with(block, warp, lane, |scene, thread| scene.run(thread, *left))?;
                 *left -= ran;
                 moved |= ran != 0;
+                self.waits.busy |= ran != 0 && !matches!(block.warps[warp].threads[lane].wait, Wait::Poll(_));
             }
             let met = self.meet(block, warp)? || self.company(block, warp)?;
             moved |= met;
@@ -225,7 +244,7 @@ impl Launch<'_> {
         }
     }
 
-    /// Does something with a thread and all that it sees; a fault gets its place.
+    /// Runs `f` on one thread and its view of the launch; a fault gets the thread's position.
     fn with<T>(
         &mut self,
         block: &mut Block,
@@ -244,6 +263,7 @@ impl Launch<'_> {
             printed: &mut self.outcome.printed,
             seen,
             findings: &mut self.findings,
+            waits: &mut self.waits,
         };
         let result = f(&mut scene, thread);
         let steps = scene.steps;
@@ -251,7 +271,7 @@ impl Launch<'_> {
         result.map_err(|fault| placed(self.env, fault, thread, *id))
     }
 
-    /// Executes operations among lanes whose lanes are all there. Whether there was one.
+    /// Executes the warp operations whose lanes have all arrived. Returns whether there was one.
     fn meet(&mut self, block: &mut Block, warp: usize) -> Result<bool, Fault> {
         let mut met = false;
         for lane in 0..block.warps[warp].threads.len() {
@@ -268,7 +288,8 @@ impl Launch<'_> {
         Ok(met)
     }
 
-    /// Lets the threads go on that ask who is with them: nobody else of the warp can come to them now.
+    /// Executes an operation of the converged lanes (such as `activemask`) once no other thread of
+    /// the warp can reach it. Returns whether there was one.
     fn company(&mut self, block: &mut Block, warp: usize) -> Result<bool, Fault> {
         let threads = &block.warps[warp].threads;
         let waiting = threads.iter().filter(|t| t.wait == Wait::Company).map(|t| (t.function, t.pc));
@@ -293,6 +314,7 @@ impl Launch<'_> {
             src: vec![[0; LANES]; first.src.len()],
             out: vec![[0; LANES]; first.dst.len().max(2)],
             at: vec![(Space::Global, 0); LANES],
+            warp,
         };
         let mut lacks = vec![[0; LANES]; first.src.len()];
         for (lane, c) in &operations {
@@ -333,7 +355,8 @@ impl Launch<'_> {
         Ok(())
     }
 
-    /// Results that depend on what the sources, or memory, lack: found by trying. What is stored goes into the shadow of memory.
+    /// Which bits of the results depend on undefined bits of sources or memory, found by trying
+    /// patterns. Undefined bits that were stored are marked in shadow memory.
     fn open_results(
         &mut self,
         block: &mut Block,
@@ -346,7 +369,8 @@ impl Launch<'_> {
         let mut found = vec![[0; LANES]; lanes.out.len()];
         let mut first: Option<(Vec<[u64; LANES]>, Vec<Stored>)> = None;
         let mut left: Vec<u64> = Vec::new();
-        // A match or a comparison changes at one number alone: those of the other lanes are tried.
+        // `match` and comparisons change their result only at specific values, so the values of the
+        // other lanes are tried too.
         let defined = lanes_of(lanes.active).filter(|lane| lacks.first().is_some_and(|row| row[*lane] == 0)).take(8);
         let numbers = defined.filter_map(|lane| Some((given.first()?[lane], true)));
         let patterns: Vec<(u64, bool)> = PATTERNS.into_iter().map(|p| (p, false)).chain(numbers).collect();
@@ -378,7 +402,7 @@ impl Launch<'_> {
         }
         let stored = first.map_or(Vec::new(), |(_, stored)| stored);
         for ((lane, at, width, _), open) in stored.into_iter().zip(left).filter(|(_, open)| *open != 0) {
-            // It has been written before, so that nothing can go wrong.
+            // The same bytes have been written already, so this cannot fault.
             let _ = self.with(block, warp, lane, |scene, thread| {
                 scene.lack_at(thread, at, width, open);
                 Ok(())
@@ -391,11 +415,13 @@ impl Launch<'_> {
         let (mut waits, mut first) = (Vec::new(), None);
         let threads = blocks.iter().flat_map(|b| b.warps.iter().flat_map(|w| &w.threads).map(|thread| (b.id, thread)));
         for (block, thread) in threads {
-            let line = self.env.program.functions[thread.function].insts[thread.pc].pos.line;
+            let asked = usize::from(matches!(thread.wait, Wait::Poll(_)));
+            let line = self.env.program.functions[thread.function].insts[thread.pc - asked].pos.line;
             let what = match thread.wait {
                 Wait::Ended => continue,
                 Wait::Nothing | Wait::Company => "nothing".to_string(),
                 Wait::Lanes { mask, .. } => format!("lanes {mask:#010x}"),
+                Wait::Poll(at) => format!("the end of a phase of the mbarrier at shared address {at:#x}"),
                 Wait::Barrier(arrival) => format!("its warp at barrier {}", arrival.number),
                 Wait::Block(arrival) => format!("barrier {}", arrival.number),
             };
@@ -414,19 +440,19 @@ impl Launch<'_> {
     }
 }
 
-/// Memory as the lanes of a warp see it.
+/// Memory as the lanes of a warp access it.
 struct Lookout<'l, 'e> {
     launch: &'l mut Launch<'e>,
     block: &'l mut Block,
     warp: usize,
-    /// Whether bits without a value take part.
+    /// Whether the operation involves undefined bits.
     dirty: bool,
 }
 
-/// A store of a trial: lane, place, bytes, value.
+/// A store of a trial execution: lane, address, bytes, value.
 type Stored = (usize, (Space, u64), u64, u64);
 
-/// Memory in a trial: bits without a value are those of a pattern, and what is stored is only remembered.
+/// Memory during a trial execution: undefined bits read as a pattern, stores are only recorded.
 struct Trial<'l, 'e> {
     launch: &'l mut Launch<'e>,
     block: &'l mut Block,
@@ -470,7 +496,7 @@ impl Memory for Lookout<'_, '_> {
     }
 }
 
-/// A fault with the line of the source and the thread.
+/// Adds the source line and the thread's position to a fault.
 pub fn placed(env: &Env, fault: Fault, thread: &Thread, block: [u32; 3]) -> Fault {
     let function = &env.program.functions[thread.function];
     let line = function.insts.get(thread.pc).map_or(0, |inst| inst.pos.line);

@@ -1,29 +1,29 @@
-//! Integer arithmetic (PTX ISA 9.7.1 and 9.7.2).
+//! Compiles integer arithmetic (PTX ISA 9.7.1 and 9.7.2).
 //!
-//! Input: an instruction. Output: what it computes, or `None` where it is none of these. Invariant: sources come cut to
-//! their types; results wrap unless `.sat` is written. The carry flag is the last source of what reads it and the second
-//! result of what writes it; after a subtraction it is the carry of `a + !b + 1`, on which code by the vendor's
-//! compiler relies that reads it with `addc` (the ISA speaks of the borrow and leaves such mixtures open).
+//! Sources arrive masked to their types, and results wrap unless `.sat` is set. The carry flag is
+//! the last source of an instruction that reads it and the second result of one that writes it.
+//! After a subtraction it is the carry of `a + !b + 1`: the ISA speaks of a borrow and leaves
+//! mixtures open, but code from NVIDIA's compiler reads the flag of a subtraction with `addc`.
 
 use super::program::{Alu, Sources};
-use super::values::{clamp, each, is_integer, is_signed, mask, number, sign_extend};
+use super::values::{clamp, each, elements, is_integer, is_signed, mask, number, sign_extend};
 use crate::ptx::ast::Instruction;
 use crate::tables::ptx::{Modifiers, MulMode, Op, ScalarType, ShiftMode, TypeClass};
 
-/// The place of the carry among the sources.
+/// Index of the carry flag among the sources.
 pub const CARRY: usize = 5;
 
-/// An operation with one result.
+/// Wraps an operation with one result.
 pub fn one(f: impl Fn(&Sources) -> u64 + Send + Sync + 'static) -> Option<Alu> {
     Some(Box::new(move |s| [f(s), 0]))
 }
 
-/// An operation with two.
+/// Wraps an operation with two results.
 pub fn two(f: impl Fn(&Sources) -> [u64; 2] + Send + Sync + 'static) -> Option<Alu> {
     Some(Box::new(f))
 }
 
-/// What an integer operation computes.
+/// The function that an integer operation computes, or `None` for other instructions.
 pub fn compile(i: &Instruction) -> Option<Alu> {
     let ty = *i.types.first()?;
     match ty.class() {
@@ -35,7 +35,7 @@ pub fn compile(i: &Instruction) -> Option<Alu> {
     }
 }
 
-/// Sums and differences, comparisons, quotients.
+/// Sums, differences, minima and maxima, quotients.
 fn sums(op: Op, mods: &Modifiers, ty: ScalarType) -> Option<Alu> {
     let n = move |x: u64| number(ty, x);
     let m = mask(ty.bits());
@@ -60,14 +60,15 @@ fn sums(op: Op, mods: &Modifiers, ty: ScalarType) -> Option<Alu> {
     }
 }
 
-/// A quotient, towards zero; by zero it is all ones, which the ISA leaves open.
+/// The quotient, truncated towards zero. A division by zero, which the ISA leaves open, gives all
+/// ones.
 fn quotient(ty: ScalarType, a: u64, b: u64) -> u64 {
     let m = mask(ty.bits());
     if b == 0 { m } else { (number(ty, a) / number(ty, b)) as u64 & m }
 }
 
-/// A remainder with the sign of the dividend; by zero, which the ISA leaves open, it is the dividend, or all ones in 16
-/// bits, as the incumbent has it.
+/// The remainder, with the sign of the dividend. For a zero divisor, which the ISA leaves open, it
+/// is the dividend, or all ones in 16 bits, as with ptxas.
 fn remainder(ty: ScalarType, a: u64, b: u64) -> u64 {
     match (b, ty.bits()) {
         (0, 16) => mask(16),
@@ -76,12 +77,12 @@ fn remainder(ty: ScalarType, a: u64, b: u64) -> u64 {
     }
 }
 
-/// The product as twice the bits of the type.
+/// The full product, twice as wide as the type.
 fn product(ty: ScalarType, a: u64, b: u64) -> u128 {
     if is_signed(ty) { (number(ty, a) * number(ty, b)) as u128 } else { u128::from(a) * u128::from(b) }
 }
 
-/// Which bits of a product are the result.
+/// The bits of the full product that the instruction returns.
 fn part(mode: MulMode, ty: ScalarType, p: u128) -> u64 {
     match mode {
         MulMode::Lo => p as u64 & mask(ty.bits()),
@@ -124,7 +125,7 @@ fn bits(op: Op, mods: &Modifiers, ty: ScalarType, i: &Instruction) -> Option<Alu
     let wrap = mods.shift_mode == Some(ShiftMode::Wrap);
     let shift_amount = mods.shift_amount;
     match op {
-        // The rank of a block is on top of its addresses in the window of its cluster.
+        // A block's rank is in the top byte of its addresses in the cluster's shared window.
         Op::Mapa => one(|s| s[0] & !0xff00_0000 | (s[1] & 255) << 24),
         Op::Getctarank => one(|s| s[0] >> 24 & 255),
         Op::Popc => one(|s| s[0].count_ones().into()),
@@ -149,7 +150,7 @@ fn bits(op: Op, mods: &Modifiers, ty: ScalarType, i: &Instruction) -> Option<Alu
     }
 }
 
-/// The place of the highest bit that is not the sign; all ones if there is none.
+/// The position of the highest bit that differs from the sign; all ones if there is none.
 fn find(ty: ScalarType, value: u64, shift_amount: bool) -> u64 {
     let bits = ty.bits();
     let flipped = if is_signed(ty) && number(ty, value) < 0 { !value & mask(bits) } else { value };
@@ -160,7 +161,7 @@ fn find(ty: ScalarType, value: u64, shift_amount: bool) -> u64 {
     if shift_amount { u64::from(bits - 1) - at } else { at }
 }
 
-/// The n-th set bit from a base on, upwards or downwards.
+/// The position of the n-th set bit at or after `base`, upwards or downwards.
 fn find_nth(word: u32, base: u32, offset: i32) -> u32 {
     let set = |at: i64| (0..32).contains(&at) && word >> at & 1 != 0;
     let base = i64::from(base);
@@ -180,7 +181,7 @@ fn find_nth(word: u32, base: u32, offset: i32) -> u32 {
     u32::MAX
 }
 
-/// `len` bits from `pos` on, extended by the sign bit, which is the last bit that exists.
+/// `len` bits from `pos` on, extended by the sign bit, which is the last existing bit of the field.
 fn extract(ty: ScalarType, value: u64, pos: u64, len: u64) -> u64 {
     let top = u64::from(ty.bits()) - 1;
     let sign = is_signed(ty) && len != 0 && value >> (pos + len - 1).min(top) & 1 != 0;
@@ -197,7 +198,8 @@ fn insert(bits: u32, a: u64, b: u64, pos: u64, len: u64) -> u64 {
     b & !field | a << pos & field
 }
 
-/// Dot product of bytes with bytes, or of half words with the low or high bytes, added to the third source.
+/// The dot product of bytes with bytes, or of half-words with the low or high bytes, plus the third
+/// source.
 fn dot(a: ScalarType, b: ScalarType, half: Option<MulMode>) -> Option<Alu> {
     let (a_signed, b_signed) = (is_signed(a), is_signed(b));
     let take = |word: u64, at: u32, bits: u32, signed: bool| {
@@ -216,10 +218,16 @@ fn dot(a: ScalarType, b: ScalarType, half: Option<MulMode>) -> Option<Alu> {
     })
 }
 
-/// Two numbers of 16 bits in a word.
+/// Operations on two 16-bit integers in a word.
 fn packed(op: Op, mods: &Modifiers, ty: ScalarType) -> Option<Alu> {
-    let element = if ty.class() == TypeClass::SignedVector { ScalarType::S16 } else { ScalarType::U16 };
-    let relu = mods.relu;
+    let (signed, count) = (ty.class() == TypeClass::SignedVector, elements(ty));
+    let element = match (signed, count) {
+        (true, 4) => ScalarType::S8,
+        (false, 4) => ScalarType::U8,
+        (true, _) => ScalarType::S16,
+        _ => ScalarType::U16,
+    };
+    let (relu, saturate, bits) = (mods.relu, mods.saturate, element.bits());
     let f = move |a: i128, b: i128| match op {
         Op::Add => Some(a + b),
         Op::Sub => Some(a - b),
@@ -230,10 +238,10 @@ fn packed(op: Op, mods: &Modifiers, ty: ScalarType) -> Option<Alu> {
     };
     f(0, 0)?;
     one(move |s| {
-        each(16, 2, |i| {
-            let n = |x: u64| number(element, x >> (16 * i) & 0xffff);
+        each(bits, count, |i| {
+            let n = |x: u64| number(element, x >> (bits as usize * i) & mask(bits));
             let value = f(n(s[0]), n(s[1])).unwrap_or(0);
-            (if relu { value.max(0) } else { value }) as u64
+            if saturate { clamp(element, value) } else { (if relu { value.max(0) } else { value }) as u64 & mask(bits) }
         })
     })
 }

@@ -1,8 +1,9 @@
-//! Where everything lies: arguments, variables in each state space, frames of functions, windows of generic addresses.
+//! Assigns addresses: arguments, variables in each state space, function frames, and the windows of
+//! generic addresses.
 //!
-//! Input: a module, the kernel, its arguments. Output: [`Layout`] and the contents of memory before the launch.
-//! Invariant: every buffer and every global variable is an allocation of its own with gaps around it, so that an access
-//! past its end is seen; shared and constant memory and frames keep each variable's alignment.
+//! Every buffer and every global variable is an allocation of its own with gaps around it, so that
+//! an access past its end is detected. Variables in shared memory, constant memory and frames keep
+//! their declared alignment. [`build`] also writes the arguments and the variables' initial values.
 
 use super::values::constant;
 use crate::ptx::ast::{Function, FunctionId, InitValue, Linkage, Module, Parameter, SymbolId, SymbolKind, Variable};
@@ -13,45 +14,54 @@ use crate::tables::Target;
 use crate::tables::ptx::Space;
 use cranelift_entity::{EntityRef, SecondaryMap};
 
-/// Generic addresses of what is not global memory. They are far from all allocations.
+/// Base addresses of the generic windows of the state spaces other than global memory, far from all
+/// allocations.
 pub const SHARED_WINDOW: u64 = 0x7fa0 << 32;
+/// The window of local memory.
 pub const LOCAL_WINDOW: u64 = 0x7fb0 << 32;
+/// The address of function 0.
 pub const CODE_BASE: u64 = 0x7fc0 << 32;
+/// The window of constant memory.
 pub const CONST_WINDOW: u64 = 0x7fd0 << 32;
+/// The window of kernel parameters.
 pub const PARAM_WINDOW: u64 = 0x7fe0 << 32;
-/// Bytes between the addresses of two functions.
+/// Distance between the addresses of two functions, in bytes.
 pub const CODE_STEP: u64 = 16;
-/// Alignment of a function's frame in local memory.
+/// Alignment of a function's frame in local memory, in bytes.
 pub const FRAME_ALIGN: u64 = 256;
 
-/// Where a symbol is.
+/// The address of a symbol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
-    /// Nowhere: declared and not defined.
+    /// None: declared, not defined.
     #[default]
     Undefined,
     /// An address in the symbol's own state space.
     At(u64),
-    /// Bytes into the frame of its function.
+    /// An offset into the frame of its function.
     Frame(u64),
 }
 
-/// The places of a module's symbols in a launch.
+/// The addresses of a module's symbols in a launch, and the initial contents of memory.
 #[derive(Default)]
 pub struct Layout {
+    /// The address of each symbol.
     pub places: SecondaryMap<SymbolId, Place>,
-    /// Bytes of each function's frame, by the number of its id.
+    /// Frame size of each function in bytes, by function id.
     pub frames: Vec<u64>,
-    /// Bytes of shared memory, dynamic memory included, and of them what is reserved at the start.
+    /// Size of shared memory in bytes, including the reserved start and dynamic memory.
     pub shared: u64,
+    /// Reserved bytes at the start of shared memory.
     pub reserved: u32,
+    /// The contents of constant memory.
     pub constants: Vec<u8>,
+    /// The contents of parameter memory.
     pub params: Vec<u8>,
-    /// The allocation of each buffer among the arguments.
+    /// The base address of each buffer among the arguments.
     pub buffers: Vec<Option<u64>>,
 }
 
-/// The variable of a symbol.
+/// The variable that a symbol names, if it is one.
 pub fn variable(module: &Module, symbol: SymbolId) -> Option<&Variable> {
     match &module.symbols[symbol].kind {
         SymbolKind::Variable(variable) => Some(variable),
@@ -59,7 +69,7 @@ pub fn variable(module: &Module, symbol: SymbolId) -> Option<&Variable> {
     }
 }
 
-/// The function of a symbol, through aliases.
+/// The function that a symbol names, directly or through an alias.
 pub fn function_of(module: &Module, symbol: SymbolId) -> Option<FunctionId> {
     let alias = module.aliases.iter().find(|(name, _)| *name == symbol);
     match module.symbols[alias.map_or(symbol, |(_, of)| *of)].kind {
@@ -68,18 +78,24 @@ pub fn function_of(module: &Module, symbol: SymbolId) -> Option<FunctionId> {
     }
 }
 
-/// The generic address of an address in a state space.
+/// Converts an address in a state space to a generic address.
 pub fn generic(space: Space, address: u64) -> u64 {
     address.wrapping_add(match space {
         Space::Shared | Space::SharedCta | Space::SharedCluster => SHARED_WINDOW,
         Space::Local => LOCAL_WINDOW,
         Space::Const => CONST_WINDOW,
-        // An address of a parameter is one in its window already.
+        // Addresses of parameters are already inside their window.
         Space::Param | Space::ParamEntry | Space::ParamFunc | Space::Global => 0,
     })
 }
 
-/// Places everything.
+/// Lays out a module for a launch of `kernel` and writes arguments and initial values to memory.
+/// `dynamic` is the size of dynamic shared memory in bytes.
+///
+/// # Errors
+///
+/// Arguments that do not match the kernel's parameters, or an initial value that cannot be
+/// computed.
 pub fn build(
     module: &Module,
     kernel: FunctionId,
@@ -99,7 +115,7 @@ pub fn build(
     Ok(layout)
 }
 
-/// Places everything but a launch's arguments.
+/// Lays out a module without the arguments of a launch.
 pub fn of_module(module: &Module, global: &mut Global) -> Layout {
     let mut layout = Layout::default();
     module.functions.values().for_each(|function| layout.function(module, function));
@@ -108,7 +124,7 @@ pub fn of_module(module: &Module, global: &mut Global) -> Layout {
 }
 
 impl Layout {
-    /// Parameters and frame of a function.
+    /// Lays out the parameters and the frame of a function.
     fn function(&mut self, module: &Module, function: &Function) {
         let mut at = 0;
         for symbol in function.params.iter().chain(&function.results).filter_map(Parameter::symbol) {
@@ -159,7 +175,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Global, constant and shared variables, wherever they are declared.
+    /// Lays out global, constant and shared variables, wherever they are declared.
     fn variables(&mut self, module: &Module, dynamic: u32, global: &mut Global) {
         let mut shared = u64::from(self.reserved);
         let mut dynamic_align = 16;
@@ -229,7 +245,8 @@ impl Layout {
         Ok(())
     }
 
-    /// The address of a symbol that has one for the whole launch.
+    /// The address of a symbol that is the same during the whole launch; `None` for frame
+    /// variables.
     pub fn address(&self, module: &Module, symbol: SymbolId, is_generic: bool) -> Option<u64> {
         if let Some(id) = function_of(module, symbol) {
             return Some(CODE_BASE + CODE_STEP * id.index() as u64);

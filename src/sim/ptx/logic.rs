@@ -1,7 +1,6 @@
-//! Logic, shifts and byte permutation (PTX ISA 9.7.8 and 9.7.9).
+//! Compiles logic, shifts and byte permutation (PTX ISA 9.7.8 and 9.7.9).
 //!
-//! Input: an instruction. Output: what it computes, or `None`. Invariant: shift amounts are clamped to the width, except
-//! where `.wrap` is written.
+//! Shift amounts are clamped to the width unless `.wrap` is set.
 
 use super::int::{one, two};
 use super::program::Alu;
@@ -9,7 +8,7 @@ use super::values::{is_signed, mask, number};
 use crate::ptx::ast::Instruction;
 use crate::tables::ptx::{BoolOp, Modifiers, Op, PrmtMode, ScalarType, ShiftDirection, ShiftMode, TypeClass};
 
-/// What an operation on bits computes.
+/// The function that a bit operation computes, or `None` for other instructions.
 pub fn compile(i: &Instruction) -> Option<Alu> {
     let ty = *i.types.first()?;
     let (bits, m) = (ty.bits(), mask(ty.bits()));
@@ -37,7 +36,7 @@ fn shift_right(ty: ScalarType, value: u64, amount: u64) -> u64 {
     if amount >= ty.bits().into() { 0 } else { value >> amount }
 }
 
-/// How a comparison and a predicate are put together.
+/// Combines a comparison result with a predicate operand.
 pub fn combine(op: Option<BoolOp>, a: bool, b: bool) -> bool {
     match op {
         None => a,
@@ -47,7 +46,8 @@ pub fn combine(op: Option<BoolOp>, a: bool, b: bool) -> bool {
     }
 }
 
-/// The table is read at a·4 + b·2 + c for each bit. The predicate, where there is one, comes behind the table.
+/// `lop3`: looks up each result bit at index a·4 + b·2 + c of the table. With a predicate result,
+/// the predicate operand follows the table among the sources.
 fn lop3(mods: &Modifiers) -> Option<Alu> {
     let op = mods.bool_op;
     two(move |s| {
@@ -70,7 +70,7 @@ fn funnel(mods: &Modifiers) -> Option<Alu> {
     })
 }
 
-/// Picks bytes of the pair b:a.
+/// `prmt`: selects bytes of the pair b:a.
 fn prmt(mode: Option<PrmtMode>) -> Option<Alu> {
     one(move |s| {
         let pair = s[1] << 32 | s[0];
@@ -86,7 +86,7 @@ fn prmt(mode: Option<PrmtMode>) -> Option<Alu> {
                 Some(PrmtMode::Rc16) => (c & 1) * 2 + (i & 1),
             };
             let byte = pair >> (8 * (select & 7)) & 0xff;
-            // The high bit of a selector asks for the byte's sign, eight times.
+            // The selector's high bit replicates the sign of the byte.
             let byte = if select & 8 != 0 { (byte >> 7) * 0xff } else { byte };
             word | byte << (8 * i)
         })

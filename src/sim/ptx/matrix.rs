@@ -1,8 +1,8 @@
-//! Products of matrices over the lanes of a warp (PTX ISA 9.7.14: mma, wmma.mma).
+//! Executes matrix products of a warp, `mma` and `wmma.mma` (PTX ISA 9.7.14).
 //!
-//! Input: fragments. Output: the fragments of the result. Invariant: products are exact; where the ISA leaves the order
-//! and precision of sums open they are made in f64 and rounded once; f64 products are fused in the order of the common
-//! dimension; integers wrap unless `.satfinite` is written.
+//! Elements are multiplied exactly. Where the ISA leaves the order and precision of the summation
+//! open, sums are computed in f64 and rounded to the result type once; f64 products are fused
+//! multiply-adds in ascending k. Integer sums wrap unless `.satfinite` is set.
 
 use super::convert::Small;
 use super::fragment::{self, Shape};
@@ -12,14 +12,16 @@ use super::warp::{Lanes, Together};
 use crate::sim::ops::format::{BF16, F16, F32, F64, Format, Round, TF32};
 use crate::sim::ops::real::{self, Mode};
 
-/// What the elements of a matrix are.
+/// The type of matrix elements.
 #[derive(Clone, Copy, Debug)]
 pub enum Element {
     Float(Format),
-    /// tf32 in the upper bits of a register.
+    /// tf32 in the upper bits of a 32-bit register.
     Tf32,
     Double,
     Small(Small),
+    /// A small float in 4 bits.
+    Nibble(Small),
     Int {
         bits: u32,
         signed: bool,
@@ -28,7 +30,7 @@ pub enum Element {
 }
 
 impl Element {
-    /// The element type of a name.
+    /// The element type with that name in PTX.
     pub fn by_name(name: &str) -> Option<Element> {
         Some(match name {
             "f16" => Element::Float(F16),
@@ -44,30 +46,33 @@ impl Element {
         })
     }
 
-    /// Bits that an element takes up in a register or in memory.
+    /// Size of an element in a register or in memory, in bits.
     pub fn bits(self) -> u32 {
         match self {
             Element::Float(f) => f.bits(),
             Element::Tf32 => 32,
             Element::Double => 64,
             Element::Small(_) => 8,
+            Element::Nibble(_) => 4,
             Element::Int { bits, .. } => bits,
             Element::Bit => 1,
         }
     }
 
-    /// Elements in one register.
+    /// Number of elements in one 32-bit register.
     pub fn each(self) -> usize {
         (32 / self.bits().min(32)) as usize
     }
 
-    fn number(self, bits: u64) -> f64 {
+    /// The number that bits stand for.
+    pub fn number(self, bits: u64) -> f64 {
         let wide = |f: Format, bits| f64::from_bits(f.convert(bits, F64, Round::Nearest));
         match self {
             Element::Float(f) => wide(f, bits),
             Element::Tf32 => wide(TF32, bits >> 13),
             Element::Double => f64::from_bits(bits),
             Element::Small(small) => small.value(bits >> small.lead()),
+            Element::Nibble(small) => small.value(bits),
             Element::Int { .. } | Element::Bit => self.integer(bits) as f64,
         }
     }
@@ -80,34 +85,43 @@ impl Element {
     }
 }
 
-/// A product of matrices: the types of the result, the factors and the summand.
+/// A matrix product: shape, element types of D, A, B and C, and modifiers.
 #[derive(Clone, Copy, Debug)]
 pub struct Product {
+    /// The m, n and k dimensions.
     pub shape: Shape,
+    /// The elements of D.
     pub d: Element,
+    /// The elements of A.
     pub a: Element,
+    /// The elements of B.
     pub b: Element,
+    /// The elements of C.
     pub c: Element,
-    /// Registers of the fragments.
+    /// Number of registers in the fragments of D, A, B and C.
     pub counts: [usize; 4],
-    /// Whether the factors lie by rows; matters where four small products are done at once.
+    /// Whether A and B are row-major; only the form with four 8 × 8 × 4 products depends on it.
     pub by_row: [bool; 2],
+    /// The rounding of f64 products.
     pub round: Round,
+    /// Whether integer sums saturate.
     pub saturate: bool,
-    /// Half of the first factor is there; metadata and selector follow the summand among the sources.
+    /// Whether A is sparse, with half of its elements stored. The metadata and the selector then
+    /// follow C among the sources.
     pub sparse: bool,
-    /// Single bits: `and` instead of `xor`.
+    /// For single-bit elements: combines with `and` instead of `xor`.
     pub and: bool,
 }
 
-/// A matrix as bits of its elements, row by row.
-struct Matrix {
+/// A dense matrix of element bits, row-major.
+pub struct Matrix {
     columns: usize,
     bits: Vec<u64>,
 }
 
 impl Matrix {
-    fn new(rows: usize, columns: usize) -> Matrix {
+    /// Of zeros.
+    pub fn new(rows: usize, columns: usize) -> Matrix {
         Matrix { columns, bits: vec![0; rows * columns] }
     }
 
@@ -115,19 +129,20 @@ impl Matrix {
         self.bits[row * self.columns + column]
     }
 
-    fn set(&mut self, (row, column): (usize, usize), value: u64) {
+    /// Sets an element.
+    pub fn set(&mut self, (row, column): (usize, usize), value: u64) {
         self.bits[row * self.columns + column] = value;
     }
 }
 
-/// An element of a lane's fragment, whose registers are rows of the sources.
+/// An element of a lane's fragment; `rows` are the fragment's registers over all lanes.
 fn element(rows: &[[u64; LANES]], of: Element, lane: usize, number: usize) -> u64 {
     let each = of.each();
     let word = rows[number / each][lane];
     word >> (number % each * of.bits() as usize) & mask(of.bits())
 }
 
-/// What lanes compute together: the sources are the registers of the factors and the summand.
+/// The warp operation of a product. Its sources are the registers of A, B and C.
 pub fn compile(p: Product) -> Together {
     let quarters = p.shape == Shape { m: 8, n: 8, k: 4 } && matches!(p.a, Element::Float(_));
     Box::new(move |l| {
@@ -140,7 +155,7 @@ pub fn compile(p: Product) -> Together {
     })
 }
 
-/// The result in the order of each lane's fragment.
+/// The elements of D in the order of each lane's fragment.
 type Results = Vec<Vec<u64>>;
 
 fn store(p: &Product, l: &mut Lanes, out: &Results) {
@@ -153,7 +168,7 @@ fn store(p: &Product, l: &mut Lanes, out: &Results) {
     }
 }
 
-type Rows = [[u64; LANES]];
+pub type Rows = [[u64; LANES]];
 
 fn whole(p: &Product, a: &Rows, b: &Rows, c: &Rows, meta: &Rows) -> Results {
     let Shape { m, n, k } = p.shape;
@@ -179,11 +194,14 @@ fn whole(p: &Product, a: &Rows, b: &Rows, c: &Rows, meta: &Rows) -> Results {
     (0..LANES).map(|lane| (0..m * n / LANES).map(|e| of(lane, e)).collect()).collect()
 }
 
-/// Where an element of the sparse first factor stands in the common dimension. Two of four units are there, and the
-/// metadata has two bits for each of them; a unit is an element, a pair of elements of 4 bits, or half of one of 32 bits. A
-/// register of metadata has 16 bits of a row and as many of the row 8 below, or, of elements of 4 and 8 bits, 32 bits of one of
-/// them, the other in the next lane; the selector says which lanes of a quad have it.
-fn spread(p: &Product, meta: &Rows, row: usize, place: usize) -> usize {
+/// The k index of a stored element of a sparse A.
+///
+/// Two of every four units are stored, and the metadata has a 2-bit index for each. A unit is an
+/// element, a pair of 4-bit elements, or half of a 32-bit element. A metadata register holds 16
+/// bits of one row and 16 bits of the row 8 below. For elements of 4 and 8 bits it holds 32 bits of
+/// one of these rows, and the next lane holds the other. The selector chooses which lanes of a quad
+/// provide the metadata.
+pub fn spread(p: &Product, meta: &Rows, row: usize, place: usize) -> usize {
     let (chunk, slot) = match p.a.bits() {
         4 => (place / 4, place / 2 % 2),
         32 => (place, 0),
@@ -209,7 +227,7 @@ fn spread(p: &Product, meta: &Rows, row: usize, place: usize) -> usize {
     }
 }
 
-/// Four products of 8 × 8 × 4, each by the lanes of two quads.
+/// Four products of 8 × 8 × 4, each computed by the lanes of two quads.
 fn in_quarters(p: &Product, a: &[[u64; LANES]], b: &[[u64; LANES]], c: &[[u64; LANES]]) -> Results {
     let mut sets: Vec<(Matrix, Matrix, Matrix)> =
         (0..4).map(|_| (Matrix::new(8, 4), Matrix::new(4, 8), Matrix::new(8, 8))).collect();
@@ -217,7 +235,7 @@ fn in_quarters(p: &Product, a: &[[u64; LANES]], b: &[[u64; LANES]], c: &[[u64; L
         let (ma, mb, mc) = &mut sets[fragment::quarter(lane)];
         for e in 0..4 {
             ma.set(fragment::quarter_factor(p.by_row[0], lane, e), element(a, p.a, lane, e));
-            // The second factor by columns lies as the first by rows.
+            // A column-major B has the layout of a row-major A.
             let (column, place) = fragment::quarter_factor(!p.by_row[1], lane, e);
             mb.set((place, column), element(b, p.b, lane, e));
         }
@@ -233,8 +251,8 @@ fn in_quarters(p: &Product, a: &[[u64; LANES]], b: &[[u64; LANES]], c: &[[u64; L
     (0..LANES).map(|lane| (0..8).map(|e| of(lane, e)).collect()).collect()
 }
 
-/// One element of the result.
-fn entry(p: &Product, a: &Matrix, b: &Matrix, c: u64, row: usize, column: usize) -> u64 {
+/// One element of D.
+pub fn entry(p: &Product, a: &Matrix, b: &Matrix, c: u64, row: usize, column: usize) -> u64 {
     let pairs = (0..a.columns).map(|k| (a.at(row, k), b.at(k, column)));
     match p.d {
         Element::Int { .. } => {
@@ -281,7 +299,7 @@ mod tests {
     }
 
     fn run(p: Product, src: Vec<[u64; LANES]>) -> Vec<[u64; LANES]> {
-        let mut lanes = Lanes { active: u32::MAX, src, out: vec![[0; LANES]; 8], at: Vec::new() };
+        let mut lanes = Lanes { active: u32::MAX, src, out: vec![[0; LANES]; 8], ..Lanes::default() };
         compile(p)(&mut lanes);
         lanes.out
     }
@@ -301,7 +319,8 @@ mod tests {
 
     #[test]
     fn sparse_rows_are_spread() {
-        // All of A is 1, kept at places 0 and 2 of each four; B has its row number in each row.
+        // All of A is 1, stored at positions 0 and 2 of each four; each row of B holds its row
+        // number.
         let p = product("m16n8k32", ["f32", "f16", "f16", "f32"], [4, 4, 4, 4]);
         let p = Product { sparse: true, ..p };
         let mut src = [vec![[0x3c00_3c00; LANES]; 4], vec![[0; LANES]; 4], vec![[0; LANES]; 4]].concat();

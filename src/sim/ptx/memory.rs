@@ -1,7 +1,8 @@
-//! Loads, stores and addresses (PTX ISA 9.7.9).
+//! Executes loads, stores, `cp.async` and address conversions (PTX ISA 9.7.9).
 //!
-//! Input: an address in a state space. Output: bytes, or a fault that names the address. Invariant: an access is aligned
-//! to its whole width and stays inside one allocation; a generic address is taken by the window that it lies in.
+//! An access must be aligned to its whole width and stay inside one allocation; otherwise it is a
+//! fault that names the address. A generic address belongs to the state space whose window contains
+//! it.
 
 use super::call::TOP;
 use super::layout::{CODE_BASE, CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, generic};
@@ -13,24 +14,28 @@ use crate::sim::memory::{flat, load, store};
 use crate::tables::ptx::Space;
 use smallvec::SmallVec;
 
-/// Bytes that a window of generic addresses covers.
+/// Size of a generic address window in bytes.
 const WINDOW: u64 = 1 << 32;
 
-/// Where an instruction finds memory.
+/// The address operand of a memory instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Address {
-    /// `None`: generic.
+    /// The state space; `None` for generic addresses.
     pub space: Option<Space>,
+    /// The base address.
     pub base: Src,
+    /// The constant offset in bytes.
     pub offset: i64,
 }
 
-/// A load or a store: pieces of at most 8 bytes one behind the other.
+/// A load or store, split into consecutive pieces of at most 8 bytes.
 #[derive(Clone, Debug)]
 pub struct Transfer {
+    /// The address of the first piece.
     pub address: Address,
-    /// Of the whole access, in bytes.
+    /// Size of the whole access in bytes.
     pub width: u64,
+    /// The registers to load or store.
     pub pieces: Pieces,
 }
 
@@ -40,7 +45,7 @@ impl Transfer {
         matches!(self.pieces, Pieces::Store(_))
     }
 
-    /// Where what it loads goes.
+    /// The destinations of a load; empty for a store.
     pub fn sinks(&self) -> SmallVec<[Dst; 4]> {
         match &self.pieces {
             Pieces::Load(pieces) => pieces.iter().filter_map(|(sink, _)| *sink).collect(),
@@ -52,38 +57,48 @@ impl Transfer {
 /// An asynchronous copy from global to shared memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Copy {
+    /// The destination in shared memory.
     pub to: Address,
+    /// The source in global memory.
     pub from: Address,
-    /// Bytes that are written.
+    /// Number of bytes that are written.
     pub size: u64,
+    /// How many of them are read.
     pub part: Part,
 }
 
-/// How many of the bytes are read; the rest is zero.
+/// How many bytes of a copy are read; the rest is filled with zeros.
 #[derive(Clone, Copy, Debug)]
 pub enum Part {
+    /// All of them.
     Whole,
+    /// The number that the operand gives.
     Bytes(Src),
-    /// None where the predicate holds.
+    /// None if the predicate is true, else all.
     Ignored(Src),
 }
 
-/// What is moved, each with its bytes.
+/// The registers of an access, each with its size in bytes.
 #[derive(Clone, Debug)]
 pub enum Pieces {
+    /// Destinations of a load.
     Load(Vec<(Sink, u64)>),
+    /// Sources of a store.
     Store(Vec<(Src, u64)>),
 }
 
-/// Operations on addresses.
+/// Conversions and tests of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressOp {
+    /// `cvta`: from the state space to a generic address.
     ToGeneric(Space),
+    /// `cvta.to`: from a generic address to the state space.
     FromGeneric(Space),
+    /// `isspacep`: whether a generic address lies in the state space.
     IsIn(Space),
 }
 
-/// The state space that a generic address lies in, and the address there.
+/// Converts a generic address to its state space and the address in it.
 pub fn specific(address: u64) -> (Space, u64) {
     match address & !(WINDOW - 1) {
         SHARED_WINDOW => (Space::Shared, address - SHARED_WINDOW),
@@ -95,7 +110,7 @@ pub fn specific(address: u64) -> (Space, u64) {
 }
 
 impl AddressOp {
-    /// Applies it.
+    /// Applies the conversion or test.
     pub fn apply(self, address: u64) -> u64 {
         match self {
             AddressOp::ToGeneric(space) => generic(space, address),
@@ -114,7 +129,7 @@ fn family(space: Space) -> Space {
 }
 
 impl Scene<'_> {
-    /// Where an operand points: its state space and the address there.
+    /// Evaluates an address operand: the state space and the address in it.
     pub fn locate(&self, thread: &Thread, address: &Address) -> (Space, u64) {
         let at = self.value(thread, &address.base).wrapping_add(address.offset as u64);
         match address.space {
@@ -130,6 +145,10 @@ impl Scene<'_> {
     }
 
     /// The bytes of an access.
+    ///
+    /// # Errors
+    ///
+    /// A misaligned, out-of-bounds or forbidden access.
     pub fn bytes<'b>(
         &'b mut self,
         thread: &'b mut Thread,
@@ -143,7 +162,11 @@ impl Scene<'_> {
         self.bytes_anywhere(thread, (space, address), width, write)
     }
 
-    /// The bytes of an access whose alignment does not matter.
+    /// The bytes of an access without an alignment requirement.
+    ///
+    /// # Errors
+    ///
+    /// An out-of-bounds or forbidden access.
     pub fn bytes_anywhere<'b>(
         &'b mut self,
         thread: &'b mut Thread,
@@ -168,7 +191,11 @@ impl Scene<'_> {
         }
     }
 
-    /// Copies at once.
+    /// Performs the copy immediately.
+    ///
+    /// # Errors
+    ///
+    /// A misaligned or out-of-bounds access.
     pub fn copy(&mut self, thread: &mut Thread, c: &Copy) -> Result<(), Fault> {
         let read = match c.part {
             Part::Whole => c.size,
@@ -196,6 +223,10 @@ impl Scene<'_> {
     }
 
     /// Reads up to 8 bytes.
+    ///
+    /// # Errors
+    ///
+    /// An out-of-bounds or forbidden access.
     pub fn load(&mut self, thread: &mut Thread, at: (Space, u64), width: u64) -> Result<u64, Fault> {
         let (name, memory, base) = match at.0 {
             Space::Const => ("constant", &self.env.constants, 0),
@@ -212,6 +243,10 @@ impl Scene<'_> {
     }
 
     /// Executes a load or store.
+    ///
+    /// # Errors
+    ///
+    /// A misaligned, out-of-bounds or forbidden access.
     pub fn transfer(&mut self, thread: &mut Thread, t: &Transfer) -> Result<(), Fault> {
         let (space, base) = self.locate(thread, &t.address);
         self.decide(
@@ -225,7 +260,8 @@ impl Scene<'_> {
         let mut at = base;
         match &t.pieces {
             Pieces::Load(pieces) => {
-                // All is read before a register changes: the address may be in one of them.
+                // Reads everything before writing a register, because a destination may also be the
+                // address.
                 let mut values = [(0, 0); 16];
                 for (slot, (_, width)) in values.iter_mut().zip(pieces) {
                     *slot = (self.load(thread, (space, at), *width)?, self.read(thread, (space, at), *width));
@@ -254,7 +290,7 @@ fn misaligned(space: Space, width: u64, address: u64) -> Fault {
     Fault::of(Kind::Misaligned, what).about(address)
 }
 
-/// Writes a result unless it is discarded.
+/// Writes a result unless the destination is `_`.
 pub fn put(thread: &mut Thread, sink: Sink, value: u64) {
     if let Some(dst) = sink {
         let dst: Dst = dst;

@@ -1,10 +1,12 @@
-//! The PTX interpreter: executes the source text by the rules of the PTX ISA, thread by thread.
+//! The PTX interpreter executes PTX source by the rules of the PTX ISA, thread by thread. It is the
+//! reference for the compiler and shares no lowering code with it.
 //!
-//! Input: a parsed module and a launch. Output: changed buffers, or a fault with the line of the source. Parts: `layout`
-//! places variables; `resolve` and `operands` turn functions into [`program::Program`], with one file per family of
-//! operations for what an instruction computes (`int`, `float`, `convert`, `compare`, `logic`, `video`); `memory`,
-//! `atomic`, `warp`, `matrix`, `barrier`, `call` execute the rest; `exec` runs one thread, `grid` decides who runs, `watch` judges.
-//! Invariant: nothing here knows how the compiler lowers anything.
+//! `layout` assigns addresses, `resolve` and `operands` translate functions to a
+//! [`program::Program`], and one module per instruction family says what an instruction computes:
+//! `int`, `float`, `convert` and `random`, `compare`, `logic`, `video`. `memory`, `atomic`,
+//! `barrier`, `call`, `system` and the warp-wide `warp`, `matrix`, `tiles` (with `shapes` and
+//! `fragment`) execute the rest. `exec` runs one thread, `grid` schedules threads, and `watch`
+//! detects undefined values and races.
 
 mod atomic;
 mod barrier;
@@ -15,15 +17,18 @@ mod exec;
 mod float;
 mod fragment;
 mod grid;
+mod group;
 mod int;
 mod layout;
 mod logic;
 mod matrix;
+mod mbarrier;
 mod memory;
 mod operands;
 mod program;
 mod random;
 mod resolve;
+mod scaled;
 mod shapes;
 mod special;
 mod state;
@@ -36,7 +41,7 @@ mod watch;
 
 pub use grid::{Outcome, STEP_LIMIT, refusals, run, run_within};
 
-/// Reads the text that [`run`] executes.
+/// Parses the source that [`run`] executes; the module is `None` if parsing failed.
 pub fn parse(source: &[u8]) -> (Option<crate::ptx::ast::Module>, Vec<crate::diag::Diagnostic>) {
     crate::ptx::parse_bytes(source)
 }

@@ -1,7 +1,8 @@
-//! Operands of instructions as sources and destinations.
+//! Translates instruction operands to sources ([`Src`]) and destinations ([`Dst`]).
 //!
-//! Input: operands of the tree and the types that the instruction's row gives them. Output: [`Src`] and [`Dst`], or why
-//! that operand is not executed. Invariant: a source is cut to its type, a destination extends from its type.
+//! The types come from the instruction's row. A source is masked to its type; a destination extends
+//! the result from its type to the register's width. An operand that the interpreter does not
+//! implement gives a [`Refusal`].
 
 use super::layout::{LOCAL_WINDOW, Layout, Place, function_of, generic, variable};
 use super::memory::Address;
@@ -11,24 +12,27 @@ use crate::ptx::ast::*;
 use crate::tables::ptx::{Arg, ArgType, Group, ScalarType, Space, SpecialRegister, TypeClass};
 use cranelift_entity::SecondaryMap;
 
-/// Why an instruction cannot be executed.
+/// Why the interpreter cannot execute an instruction.
 pub type Refusal = String;
 
-/// What the operands of one function mean.
+/// What is needed to resolve the operands of one function.
 pub struct Names<'m> {
+    /// The module that is executed.
     pub module: &'m Module,
+    /// The addresses of its symbols.
     pub layout: &'m Layout,
+    /// The function whose operands are resolved.
     pub function: &'m Function,
-    /// First cell of each register.
+    /// The first cell of each register.
     pub cells: SecondaryMap<RegId, u32>,
 }
 
-/// The cells of a scalar of a type.
+/// Number of cells that a scalar of the type takes up.
 pub fn cells_of(ty: ScalarType) -> u32 {
     ty.bits().div_ceil(64)
 }
 
-/// The operands of an instruction with what its row says of each.
+/// Pairs the operands of an instruction with their row entries and types.
 pub fn typed(i: &Instruction) -> Vec<(&'static Arg, Option<ScalarType>, &Operand)> {
     let form = i.row.form();
     let hinted = form.rules.iter().any(|rule| rule.group == Group::CacheHint);
@@ -45,7 +49,7 @@ pub fn typed(i: &Instruction) -> Vec<(&'static Arg, Option<ScalarType>, &Operand
     form.args.iter().filter(present).zip(&i.operands).map(with_type).collect()
 }
 
-/// The type of the same kind and twice the width.
+/// The type of the same class and twice the width.
 fn twice(ty: ScalarType) -> Option<ScalarType> {
     ScalarType::ALL.into_iter().find(|other| other.class() == ty.class() && other.bits() == 2 * ty.bits())
 }
@@ -55,24 +59,24 @@ impl Names<'_> {
         &self.function.registers[id]
     }
 
-    /// The cell of a register or of an element of it.
+    /// The cell of a register, or of an element of a vector register.
     fn cell(&self, used: &RegisterUse) -> u32 {
         let element = if let Part::Element(n) = used.part { u32::from(n) } else { 0 };
         self.cells[used.register] + element * cells_of(self.register(used.register).ty)
     }
 
-    /// A predicate's cell.
+    /// The cell of a predicate register.
     pub fn predicate(&self, register: RegId) -> u32 {
         self.cells[register]
     }
 
-    /// A source of at most 64 bits.
+    /// A source of at most 64 bits; without a type it has the width of its register.
     pub fn src(&self, operand: &Operand, ty: Option<ScalarType>) -> Result<Src, Refusal> {
         match &operand.kind {
             OperandKind::Register(used) => Ok(self.used(used, ty)),
             OperandKind::Constant(value) => Ok(Src::Imm(constant(*value, ty))),
             OperandKind::Special(special) => Ok(Src::Special(*special, ty.map_or(u64::MAX, |ty| mask(ty.bits())))),
-            OperandKind::Symbol { symbol, offset } => self.symbol(*symbol, *offset, ty),
+            OperandKind::Symbol { symbol, offset, .. } => self.symbol(*symbol, *offset, ty),
             OperandKind::Vector(one) if one.len() == 1 => self.src(&one[0], ty),
             OperandKind::Sink => Ok(Src::Imm(0)),
             _ => Err("an operand of this kind".into()),
@@ -94,7 +98,7 @@ impl Names<'_> {
         Src::Part { cell, shift, bits, signed: ty.is_some_and(is_signed), negate: used.negate }
     }
 
-    /// The address of a variable or function.
+    /// The address of a variable or function plus an offset.
     fn symbol(&self, symbol: SymbolId, offset: i64, ty: Option<ScalarType>) -> Result<Src, Refusal> {
         if let Place::Frame(at) = self.layout.places[symbol] {
             return Ok(Src::Local(at as i64 + offset));
@@ -122,7 +126,7 @@ impl Names<'_> {
         }
     }
 
-    /// The elements of a vector operand, of a vector register, or the one scalar.
+    /// The elements of a vector operand or vector register; a scalar gives itself.
     pub fn elements(&self, operand: &Operand) -> Vec<Operand> {
         match &operand.kind {
             OperandKind::Vector(elements) => elements.clone(),
@@ -139,7 +143,8 @@ impl Names<'_> {
         }
     }
 
-    /// A scalar of any width as cells, lowest first, each with its bits.
+    /// A scalar of any width as words of at most 64 bits, lowest first, each with its width in
+    /// bits.
     pub fn wide_src(&self, operand: &Operand, ty: ScalarType) -> Result<Vec<(Src, u32)>, Refusal> {
         if ty.bits() <= 64 {
             return Ok(vec![(self.src(operand, Some(ty))?, ty.bits())]);
@@ -154,7 +159,7 @@ impl Names<'_> {
         }
     }
 
-    /// The same for a destination.
+    /// Like [`Names::wide_src`], for a destination.
     pub fn wide_dst(&self, operand: &Operand, ty: ScalarType) -> Result<Vec<(Sink, u32)>, Refusal> {
         if ty.bits() <= 64 {
             return Ok(vec![(self.dst(operand, Some(ty))?, ty.bits())]);
@@ -170,7 +175,7 @@ impl Names<'_> {
         }
     }
 
-    /// The type that a piece of a packed value has: that of its register.
+    /// The type of a piece of a packed value: its register's type if the width matches, else bits.
     pub fn piece(&self, operand: &Operand, bits: u32) -> ScalarType {
         let own = match &operand.kind {
             OperandKind::Register(used) => Some(self.register(used.register).ty),
@@ -180,7 +185,7 @@ impl Names<'_> {
         own.filter(|ty| ty.bits() == bits).or(ScalarType::ALL.into_iter().find(plain)).unwrap_or(ScalarType::B32)
     }
 
-    /// Memory in brackets.
+    /// The address in a memory operand.
     pub fn address(&self, operand: &Operand, space: Option<Space>) -> Result<Address, Refusal> {
         let OperandKind::Address(address) = &operand.kind else { return Err("an address of this kind".into()) };
         let (base, offset) = match address.base {
@@ -202,7 +207,7 @@ impl Names<'_> {
         Ok(Address { space, base, offset })
     }
 
-    /// The function that a symbol names, by number.
+    /// The function that a symbol names.
     pub fn callee(&self, symbol: SymbolId) -> Option<FunctionId> {
         function_of(self.module, symbol)
     }

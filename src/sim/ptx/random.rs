@@ -1,15 +1,18 @@
-//! Conversions rounded by random bits (PTX ISA 9.0, 9.7.9.21: cvt.rs).
+//! Compiles conversions with stochastic rounding, `cvt.rs` (PTX ISA 9.0, 9.7.9.21).
 //!
-//! Input: `cvt.rs` of two or four f32. Output: the packed numbers. What a magnitude has beyond the last place is rounded up where this fraction and the random
-//! one are one together or more. Of two numbers the first has the upper half of the random bits (f16: the lower 13 of each half); of four the first two share the upper half
-//! and the others the 16 bits above the place that the first two will take. No GPU has confirmed which bits these are.
+//! A magnitude is rounded up if its fraction beyond the last place plus the random fraction is at
+//! least one. With two numbers the first uses the upper half of the random bits (for f16 the lower
+//! 13 bits of each half). With four numbers the first two share the upper half, and the other two
+//! share the 16 bits that start lower by the width of two results. These bit positions have not
+//! been confirmed on a GPU.
 
 use super::int::one;
 use super::program::Alu;
 use crate::ptx::ast::Instruction;
 use crate::tables::ptx::ScalarType;
 
-/// A result format: bits of mantissa and exponent, the codes of its largest number, of what lies beyond it, and of NaN.
+/// A result format: mantissa and exponent widths, and the codes of the largest number, of a number
+/// beyond it, and of NaN.
 #[derive(Clone, Copy)]
 struct Target {
     mant: u32,
@@ -38,8 +41,8 @@ impl Target {
         })
     }
 
-    /// The code of a number; `share` of the last place is added before the rest is cut off. All steps are exact: an f32 has 24 bits, a
-    /// share 16, and what is too small for the sum is too small to decide.
+    /// Encodes a number: adds `share` of the last place and truncates. All steps are exact: an f32
+    /// has 24 bits, a share has 16, and an input too small for the f64 sum is too small to matter.
     fn encode(self, x: f32, share: f64, relu: bool) -> u64 {
         if x.is_nan() {
             return self.nan;
@@ -58,7 +61,7 @@ impl Target {
     }
 }
 
-/// What `cvt.rs` computes.
+/// The function that `cvt.rs` computes, or `None` for an unknown result type.
 pub fn compile(i: &Instruction) -> Option<Alu> {
     let (&to, relu) = (i.types.first()?, i.mods.relu);
     let target = Target::of(to, i.mods.saturate_finite)?;

@@ -1,13 +1,15 @@
-//! Functions of the tree as arrays of instructions.
+//! Translates the functions of a module to a [`Program`].
 //!
-//! Input: a module and its layout. Output: [`Program`]. Invariant: each instruction of the tree becomes exactly one, so
-//! that a place in the program is a place in the source; what is not executed is refused by name when it is reached.
+//! Each instruction becomes exactly one [`Inst`], so that a program position is a source position;
+//! a final return follows. An instruction that the interpreter does not implement becomes
+//! [`Act::Refused`] and faults only if it is reached.
 
 use super::atomic::{Atomic, Element};
 use super::barrier::{Barrier, Kind};
 use super::call::{Call, From, Stack, Target, To};
 use super::int::CARRY;
 use super::layout::{Layout, Place, variable};
+use super::mbarrier::{self, Mbarrier};
 use super::memory::{AddressOp, Copy, Part, Pieces, Transfer};
 use super::operands::{Names, Refusal, cells_of, typed};
 use super::program::{Act, Alu, Dst, Function, Home, Inst, Program, Src};
@@ -18,10 +20,10 @@ use crate::tables::ptx::{Modifiers, Op, Role, ScalarType, Space};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::SmallVec;
 
-/// The kinds of operations among lanes seen so far; the place is the number.
+/// The warp operations seen so far; the index is their kind number.
 type Kinds = Vec<(Op, Modifiers, SmallVec<[ScalarType; 2]>)>;
 
-/// Resolves all functions of a module.
+/// Translates all functions of a module.
 pub fn build(module: &Module, layout: &Layout) -> Program {
     let mut kinds = Kinds::new();
     let functions =
@@ -109,6 +111,10 @@ impl Resolver<'_, '_> {
             Op::Ld | Op::Ldu | Op::St => self.transfer(i),
             Op::CpAsync => self.copy_async(i),
             Op::Atom | Op::Red => self.atomic(i),
+            Op::MbarrierInit | Op::MbarrierInval | Op::MbarrierArrive | Op::MbarrierArriveDrop => self.mbarrier(i),
+            Op::MbarrierExpectTx | Op::MbarrierCompleteTx | Op::MbarrierTestWait => self.mbarrier(i),
+            Op::MbarrierTryWait | Op::CpAsyncMbarrierArrive => self.mbarrier(i),
+            Op::MbarrierPendingCount => self.pending_count(i),
             Op::Cvta | Op::Isspacep => self.address_op(i),
             Op::Bra => self.branch(i),
             Op::BrxIdx => self.table(i),
@@ -125,12 +131,24 @@ impl Resolver<'_, '_> {
                 self.matrix(i)
             }
             Op::WmmaLoadA | Op::WmmaLoadB | Op::WmmaLoadC | Op::WmmaStoreD | Op::WmmaMma => self.matrix(i),
-            // Memory is strongly ordered here, sleep needs no time, and there is no cache.
-            Op::FenceProxy | Op::MembarProxy | Op::Applypriority | Op::Discard | Op::PmeventMask => Ok(Act::Nothing),
+            Op::WgmmaMmaAsync | Op::WgmmaMmaAsyncSp => {
+                let kind = self.kind(i);
+                Ok(Act::Collective(Box::new(super::group::resolve(&self.names, i, kind)?)))
+            }
+            // The products of a warp group complete immediately.
+            Op::WgmmaFence | Op::WgmmaCommitGroup | Op::WgmmaWaitGroup => Ok(Act::Nothing),
+            // Memory is sequentially consistent here, sleeping takes no time, and there is no
+            // cache.
+            Op::FenceMbarrierInit
+            | Op::FenceProxy
+            | Op::MembarProxy
+            | Op::Applypriority
+            | Op::Discard
+            | Op::PmeventMask => Ok(Act::Nothing),
             Op::GriddepcontrolWait | Op::GriddepcontrolLaunchDependents => Ok(Act::Nothing),
-            // A copy is done at once.
+            // Copies complete immediately.
             Op::CpAsyncCommitGroup | Op::CpAsyncWaitGroup | Op::CpAsyncWaitAll => Ok(Act::Nothing),
-            // A policy is a number that a program can only hand on.
+            // A cache policy is opaque to the program, so any number will do.
             Op::CreatepolicyRangeL2EvictLast
             | Op::CreatepolicyRangeL2EvictNormal
             | Op::CreatepolicyRangeL2EvictFirst
@@ -161,11 +179,12 @@ impl Resolver<'_, '_> {
                     let first = ty.or(Some(ScalarType::Pred));
                     let (one, two) =
                         (self.names.dst(&pair.0, first)?, self.names.dst(&pair.1, Some(ScalarType::Pred))?);
-                    // Of two results in one register the first stays, as with the incumbent.
+                    // If both results name the same register, the first one stays, as with ptxas.
                     let same = one.zip(two).is_some_and(|(one, two)| one.cell == two.cell);
                     dst.extend([one, two.filter(|_| !same)]);
                 }
-                // Which part is written or read, and with which sign, the operation knows itself.
+                // The operation itself selects the part and the sign, so the whole register is
+                // passed.
                 (Role::Into | Role::Mask, _) => dst.push(self.names.dst(&whole(operand), ty)?),
                 (Role::Part | Role::Npart | Role::Nsrc | Role::Lanes, _) => {
                     src.push(self.names.src(&whole(operand), ty)?);
@@ -229,7 +248,8 @@ impl Resolver<'_, '_> {
         Ok(Act::Transfer(Box::new(Transfer { address, width, pieces })))
     }
 
-    /// `cp.async` (PTX ISA 9.7.9.25.3.1): bytes beyond the source size are zeros, and so are all that a predicate ignores.
+    /// `cp.async` (PTX ISA 9.7.9.25.3.1): bytes beyond the source size are zeros, and so is the
+    /// whole copy if the ignore predicate is true.
     fn copy_async(&self, i: &Instruction) -> Result<Act, Refusal> {
         let operand = |n: usize| i.operands.get(n).ok_or("too few operands");
         let OperandKind::Constant(Constant::Int { bits: size, .. }) = operand(2)?.kind else {
@@ -277,6 +297,38 @@ impl Resolver<'_, '_> {
             elements.push(Element { old, operands: operands.iter().map(wide).collect::<Result<_, _>>()? });
         }
         Ok(Act::Atomic(Box::new(Atomic { address, op, ty, elements })))
+    }
+
+    fn mbarrier(&self, i: &Instruction) -> Result<Act, Refusal> {
+        use mbarrier::How;
+        let drops = i.op == Op::MbarrierArriveDrop;
+        let how = match i.op {
+            Op::MbarrierInit => How::Init,
+            Op::MbarrierInval => How::Inval,
+            Op::MbarrierArrive | Op::MbarrierArriveDrop if i.mods.expect_tx => How::ArriveAndExpect { drops },
+            Op::MbarrierArrive | Op::MbarrierArriveDrop => How::Arrive { drops },
+            Op::MbarrierExpectTx => How::Expect,
+            Op::MbarrierCompleteTx => How::Complete,
+            Op::CpAsyncMbarrierArrive => How::Copies { counted: !i.mods.noinc },
+            _ => How::Check { parity: i.mods.parity },
+        };
+        let args = typed(i);
+        let memory = args.iter().position(|(arg, ..)| arg.role == Role::Mem).ok_or("no address")?;
+        let address = self.names.address(args[memory].2, i.mods.space)?;
+        let dst = if memory == 1 { self.names.dst(args[0].2, args[0].1)? } else { None };
+        let number = match args.get(memory + 1) {
+            Some((_, ty, operand)) => Some(self.names.src(operand, *ty)?),
+            None => None,
+        };
+        Ok(Act::Mbarrier(Box::new(Mbarrier { how, address, number, dst })))
+    }
+
+    fn pending_count(&self, i: &Instruction) -> Result<Act, Refusal> {
+        let args = typed(i);
+        let [(_, to, dst), (_, from, src)] = args.as_slice() else { return Err("these operands".into()) };
+        let f: Alu = Box::new(|s| [crate::sim::ops::mbarrier::Barrier::of(s[0]).pending, 0]);
+        let (src, dst) = (self.names.src(src, *from)?, self.names.dst(dst, *to)?);
+        Ok(Act::Compute { f, src: smallvec::smallvec![src], dst: smallvec::smallvec![dst] })
     }
 
     fn address_op(&self, i: &Instruction) -> Result<Act, Refusal> {
@@ -344,9 +396,9 @@ impl Resolver<'_, '_> {
         }))
     }
 
-    /// The bytes in the frame of a `.param` variable.
+    /// The offset and size of a `.param` variable in the frame.
     fn in_frame(&self, operand: &Operand) -> Option<(u64, u64)> {
-        let OperandKind::Symbol { symbol, offset: 0 } = operand.kind else { return None };
+        let OperandKind::Symbol { symbol, offset: 0, .. } = operand.kind else { return None };
         let of = variable(self.names.module, symbol)?;
         match self.names.layout.places[symbol] {
             Place::Frame(offset) if of.space != Space::Local => Some((offset, of.size)),
@@ -403,7 +455,7 @@ impl Resolver<'_, '_> {
         Ok(Act::Barrier(Box::new(Barrier { kind, number, count: numbers.get(1).copied(), predicate, dst })))
     }
 
-    /// The number of an operation among lanes.
+    /// The kind number of a warp operation: equal for equal operations, modifiers and types.
     fn kind(&mut self, i: &Instruction) -> u32 {
         let key = (i.op, i.mods, i.types.clone());
         let found = self.kinds.iter().position(|known| *known == key).unwrap_or_else(|| {
@@ -440,7 +492,7 @@ impl Resolver<'_, '_> {
     }
 }
 
-/// A register without its part and sign.
+/// A register operand without its part and sign.
 fn whole(operand: &Operand) -> Operand {
     let mut operand = operand.clone();
     if let OperandKind::Register(used) = &mut operand.kind {
@@ -450,7 +502,7 @@ fn whole(operand: &Operand) -> Operand {
     operand
 }
 
-/// An instruction's name with its types, for a person.
+/// The name and types of an instruction, for messages.
 fn spelling(i: &Instruction) -> String {
     i.types.iter().fold(i.op.name().to_string(), |text, ty| text + "." + ty.name())
 }

@@ -1,19 +1,21 @@
-//! Instructions on matrices as operations among lanes.
+//! Translates matrix instructions (`mma`, `wmma`, `ldmatrix`, `stmatrix`, `movmatrix`) to warp
+//! operations.
 //!
-//! Input: an instruction of mma, wmma, ldmatrix, stmatrix or movmatrix. Output: its operands in rows and what is done with
-//! them. Invariant: all lanes of the warp take part; a shape or type that is not executed is refused.
+//! All lanes of the warp take part. A shape or type that is not implemented gives a [`Refusal`].
 
+use super::convert::Small;
 use super::fragment::Shape;
 use super::matrix::{self, Element, Product};
 use super::operands::{Names, Refusal, typed};
 use super::program::{Sink, Src};
+use super::scaled::{self, Scaling};
 use super::tiles::{self, Bytes, Part, Tile};
 use super::values::round;
 use super::warp::{Collective, How, Party};
 use crate::ptx::ast::{Instruction, Operand};
 use crate::tables::ptx::{BitOp, Layout, Matrices, Op, Packed, Role, ScalarType};
 
-/// The operation among lanes that an instruction on matrices is; `kind` is its number.
+/// The warp operation of a matrix instruction; `kind` is its kind number.
 pub fn resolve(names: &Names, i: &Instruction, kind: u32) -> Result<Collective, Refusal> {
     let (mut src, mut dst, mut counts, mut address) = (Vec::new(), Vec::new(), Vec::new(), None);
     for (arg, ty, operand) in typed(i) {
@@ -47,6 +49,10 @@ fn how(i: &Instruction, counts: &[usize]) -> Result<How, Refusal> {
         _ => 1,
     };
     match i.op {
+        Op::Mma if i.mods.scale => {
+            let (product, scaling) = scaled_product(i, counts)?;
+            Ok(How::Together(scaled::compile(product, scaling)))
+        }
         Op::Mma | Op::WmmaMma | Op::MmaSp | Op::MmaSpOrderedMetadata => {
             Ok(How::Together(matrix::compile(product(i, counts)?)))
         }
@@ -81,7 +87,7 @@ fn element(ty: ScalarType) -> Result<Element, Refusal> {
     Element::by_name(ty.name()).ok_or_else(|| format!("elements of {}", ty.name()))
 }
 
-/// Types of four matrices, or of the result and the summand alone where the factors are f16.
+/// The element types of D, A, B and C. With only two types, those of D and C, the factors are f16.
 fn product(i: &Instruction, counts: &[usize]) -> Result<Product, Refusal> {
     let types = match *i.types.as_slice() {
         [d, a, b, c] => [d, a, b, c],
@@ -107,6 +113,37 @@ fn product(i: &Instruction, counts: &[usize]) -> Result<Product, Refusal> {
         sparse,
         and: i.mods.bit_op == Some(BitOp::And),
     })
+}
+
+/// A product with block scale: elements of 4 bits but in kind `mxf8f6f4`.
+fn scaled_product(i: &Instruction, counts: &[usize]) -> Result<(Product, Scaling), Refusal> {
+    let [d, a, b, c, scale] = i.types[..] else { return Err("these types".into()) };
+    let wide = i.mods.mma_kind.is_some_and(|kind| kind.name() == "kind::mxf8f6f4");
+    let factor = |ty: ScalarType| match (wide, element(ty)?) {
+        (false, Element::Small(small)) => Ok(Element::Nibble(small)),
+        (_, element) => Ok::<Element, Refusal>(element),
+    };
+    let blocks = match (wide, i.mods.scale_vec.map(|vec| vec.name())) {
+        (true, _) => 1,
+        (false, Some("scale_vec::4X")) => 4,
+        _ => 2,
+    };
+    let format = if scale == ScalarType::Ue4m3 { Small::by_name("e4m3") } else { None };
+    let counts: [usize; 4] = counts.get(..4).and_then(|c| c.try_into().ok()).ok_or("these operands")?;
+    let product = Product {
+        shape: shape(i)?,
+        d: element(d)?,
+        a: factor(a)?,
+        b: factor(b)?,
+        c: element(c)?,
+        counts,
+        by_row: [true, false],
+        round: round(i.mods.rounding),
+        saturate: false,
+        sparse: false,
+        and: false,
+    };
+    Ok((product, Scaling { blocks, format }))
 }
 
 fn tile(i: &Instruction, part: Part, counts: &[usize]) -> Result<Tile, Refusal> {

@@ -1,12 +1,12 @@
-//! Special registers.
+//! Reads special registers.
 //!
-//! Input: a thread and a register. Output: its value. Invariant: the clock counts instructions of the launch, so that it
-//! rises; identifiers follow from the thread's place in the grid alone. A register that this launch has no value for is 0.
+//! The clocks count the instructions of the launch and therefore increase. Identifiers depend only
+//! on the thread's position in the grid. A register without a meaning in this launch reads as 0.
 
 use super::state::{LANES, Scene, Thread};
 use crate::tables::ptx::SpecialRegister as S;
 
-/// Threads that a multiprocessor holds, as `%nwarpid` counts them.
+/// Warps that a multiprocessor holds, as `%nwarpid` reports.
 const WARPS: u64 = 64;
 
 /// The value of a special register.

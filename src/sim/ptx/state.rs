@@ -1,9 +1,10 @@
-//! What a launch has while it runs: threads, warps, blocks, and what is fixed.
+//! The state of a running launch (threads, warps, blocks) and its constants.
 //!
-//! Made by `grid`, changed by everything that executes. Invariant: a thread that waits stands at the instruction that
-//! it waits in, and goes on behind it.
+//! `grid` creates it and every executing module changes it. The `pc` of a waiting thread is the
+//! instruction that it waits in; it moves past it when the wait ends.
 
 use super::barrier::Arrival;
+use super::mbarrier::Waits;
 use super::program::{Dst, Program, Src};
 use super::values::{mask, sign_extend};
 use super::watch::{Findings, Seen};
@@ -15,70 +16,88 @@ pub const LANES: usize = 32;
 /// What a thread waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Wait {
+    /// Nothing: it can run.
     #[default]
     Nothing,
-    /// It has ended.
+    /// The thread has ended.
     Ended,
-    /// Lanes of a mask at the same kind of operation.
+    /// The lanes of a mask, to reach the same kind of warp operation.
     Lanes { mask: u32, kind: u32 },
-    /// Whoever comes to the same instruction.
+    /// The next turn of its warp: it has asked in vain for the end of a phase of the mbarrier at
+    /// this shared address.
+    Poll(u32),
+    /// Any other lanes that may reach the same instruction.
     Company,
-    /// The rest of its warp, to arrive at a barrier of the block.
+    /// The other threads of its warp, to arrive at a block barrier.
     Barrier(Arrival),
-    /// Has arrived; waits for the block.
+    /// The rest of the block, at a barrier where its warp has arrived.
     Block(Arrival),
 }
 
-/// The caller's state during a call.
+/// The caller's state, saved during a call.
 #[derive(Clone, Debug)]
 pub struct Frame {
+    /// The caller.
     pub function: usize,
-    /// The call instruction.
+    /// Index of the call instruction.
     pub pc: usize,
+    /// First cell of the caller's registers.
     pub base: usize,
+    /// Start of the caller's frame.
     pub local: u64,
-    /// Bytes of local memory, and of that of `alloca`, then.
+    /// Bytes of local memory in use before the call.
     pub depth: usize,
+    /// Bytes of `alloca` memory in use before the call.
     pub taken: usize,
 }
 
-/// One thread.
+/// The state of one thread.
 #[derive(Clone, Debug, Default)]
 pub struct Thread {
+    /// Register cells of all active functions, outermost first.
     pub cells: Vec<u64>,
-    /// Their bits that have no value.
+    /// The undefined bits of each cell.
     pub lacks: Vec<u64>,
     /// First cell of the running function.
     pub base: usize,
+    /// The running function.
     pub function: usize,
+    /// Index of the next instruction.
     pub pc: usize,
+    /// The saved state of the callers.
     pub frames: Vec<Frame>,
-    /// Local memory; its length is the depth of the stack.
+    /// Local memory up to the current stack depth.
     pub memory: Vec<u8>,
+    /// The undefined bits of local memory.
     pub memory_lacks: Vec<u8>,
-    /// Where the running function's frame starts.
+    /// Start of the running function's frame in local memory.
     pub local: u64,
-    /// Memory of `alloca`: the last bytes below [`super::call::TOP`]; it grows downwards.
+    /// The memory of `alloca`, which ends at [`super::call::TOP`] and grows downwards.
     pub taken: Vec<u8>,
+    /// The undefined bits of the `alloca` memory.
     pub taken_lacks: Vec<u8>,
+    /// What the thread waits for.
     pub wait: Wait,
+    /// `%tid`.
     pub id: [u32; 3],
+    /// The lane in its warp.
     pub lane: u32,
+    /// The warp in its block.
     pub warp: u32,
 }
 
 impl Thread {
-    /// The value of a source that needs nothing but the thread.
+    /// The value of a cell of the running function.
     pub fn cell(&self, cell: u32) -> u64 {
         self.cells[self.base + cell as usize]
     }
 
-    /// The bits of a cell that have no value.
+    /// The undefined bits of a cell.
     pub fn lacking(&self, cell: u32) -> u64 {
         self.lacks[self.base + cell as usize]
     }
 
-    /// Writes a result, which has a value.
+    /// Writes a result and marks it as defined.
     pub fn put(&mut self, dst: Dst, value: u64) {
         let [low, above] = dst.words(value);
         let cell = self.base + dst.cell as usize;
@@ -88,7 +107,7 @@ impl Thread {
         }
     }
 
-    /// Some bits of a result have no value.
+    /// Marks bits of a result as undefined.
     pub fn lack(&mut self, dst: Dst, bits: u64) {
         let [low, above] = dst.words(bits);
         let cell = self.base + dst.cell as usize;
@@ -99,56 +118,74 @@ impl Thread {
     }
 }
 
-/// Threads that may act together.
+/// The up to 32 threads of a warp.
 #[derive(Clone, Debug, Default)]
 pub struct Warp {
+    /// In lane order; the last warp of a block may have fewer than 32.
     pub threads: Vec<Thread>,
 }
 
-/// One block.
+/// The state of one block.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
+    /// `%ctaid`.
     pub id: [u32; 3],
+    /// Shared memory.
     pub shared: Vec<u8>,
+    /// The block's warps.
     pub warps: Vec<Warp>,
+    /// The block's barriers.
     pub barriers: Vec<super::barrier::Named>,
+    /// Shadow state for the detection of undefined values and races.
     pub seen: Seen,
 }
 
-/// What is fixed for a launch.
+/// The constants of a launch.
 pub struct Env {
+    /// The translated module.
     pub program: Program,
+    /// Blocks in the grid, by axis.
     pub grid: [u32; 3],
+    /// Threads in a block, by axis.
     pub block: [u32; 3],
-    /// Bytes of shared memory, and of them what is reserved at the start and what is dynamic.
+    /// Size of shared memory in bytes, including the reserved start and dynamic memory.
     pub shared: u64,
+    /// Reserved bytes at the start of shared memory.
     pub reserved: u32,
+    /// Bytes of dynamic shared memory.
     pub dynamic: u32,
     /// The `.const` bank.
     pub constants: Vec<u8>,
-    /// Instructions of all threads after which the launch is given up.
+    /// Limit on the instructions of all threads.
     pub step_limit: u64,
-    /// The parameters of the kernel.
+    /// The contents of parameter memory.
     pub params: Vec<u8>,
 }
 
-/// What a thread sees while it runs.
+/// A running thread's view of the launch.
 pub struct Scene<'a> {
+    /// The launch's constants.
     pub env: &'a Env,
+    /// Global memory.
     pub global: &'a mut Global,
+    /// The block's shared memory.
     pub shared: &'a mut [u8],
+    /// `%ctaid`.
     pub block: [u32; 3],
     /// Instructions executed so far in the launch.
     pub steps: u64,
-    /// What the program printed.
+    /// Output of `vprintf`.
     pub printed: &'a mut Vec<u8>,
-    /// What the watch knows of the block, and found.
+    /// The block's shadow state.
     pub seen: &'a mut Seen,
+    /// The findings of the launch.
     pub findings: &'a mut Findings,
+    /// Who asks in vain for the end of a phase.
+    pub waits: &'a mut Waits,
 }
 
 impl Dst {
-    /// What a value makes of its cell, and of the one above.
+    /// The words that a value leaves in the destination's cell and in the cell above.
     fn words(self, value: u64) -> [u64; 2] {
         let bits = u32::from(self.bits);
         let value = if self.signed { sign_extend(value, bits) } else { value & mask(bits) };

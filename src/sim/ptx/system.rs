@@ -1,26 +1,30 @@
-//! What the system does under the names of functions without a body: printf, malloc, free, failed assertions.
+//! Executes the system functions that a program may call without defining them: `vprintf`,
+//! `malloc`, `free` and the failed-assertion handlers.
 //!
-//! Input: a name and arguments as bytes. Output: the result, and text printed. Invariant: a name that is not known is a
-//! fault that says it.
+//! Arguments arrive as bytes. A call of any other undefined function is a fault that names it.
 
 use super::memory::specific;
 use super::state::{Scene, Thread};
 use crate::sim::fault::Fault;
 use crate::sim::memory::load;
 
-/// Longest text that is read from the program's memory, in bytes.
+/// Longest string that is read from the program's memory, in bytes.
 const LONGEST: u64 = 1 << 16;
-/// Largest block that `malloc` gives out; beyond it the answer is null.
+/// Largest allocation of `malloc` in bytes; a larger request returns null.
 const MOST_HEAP: u64 = 1 << 30;
 
-/// Calls a function of the system.
+/// Calls a system function and returns its result.
+///
+/// # Errors
+///
+/// An unknown name, a failed assertion, or an access that faults.
 pub fn call(scene: &mut Scene, thread: &mut Thread, name: &str, args: &[Vec<u8>]) -> Result<u64, Fault> {
     let arg = |n: usize| args.get(n).map_or(0, |bytes: &Vec<u8>| load(&bytes[..bytes.len().min(8)]));
     match name {
         "vprintf" => print(scene, thread, arg(0), arg(1)),
         "malloc" if arg(0) > MOST_HEAP => Ok(0),
         "malloc" => Ok(scene.global.allocate("memory of malloc", vec![0; arg(0) as usize], true)),
-        // Memory stays readable after it is freed; nothing gets its address again.
+        // Freed memory stays readable, and its address is never reused.
         "free" => Ok(0),
         "__assertfail" | "__assert_fail" => {
             let mut text = |n| string(scene, thread, arg(n));
@@ -31,7 +35,7 @@ pub fn call(scene: &mut Scene, thread: &mut Thread, name: &str, args: &[Vec<u8>]
     }
 }
 
-/// A text that ends in a zero byte.
+/// Reads a zero-terminated string.
 fn string(scene: &mut Scene, thread: &mut Thread, address: u64) -> Result<String, Fault> {
     let mut bytes = Vec::new();
     for at in address..address.saturating_add(LONGEST) {
@@ -43,8 +47,8 @@ fn string(scene: &mut Scene, thread: &mut Thread, address: u64) -> Result<String
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// `vprintf(format, arguments)`: the arguments lie one behind the other, each aligned to its size. The result is how
-/// many there were.
+/// `vprintf(format, arguments)`: the arguments are consecutive, each aligned to its size. Returns
+/// the number of arguments.
 fn print(scene: &mut Scene, thread: &mut Thread, format: u64, arguments: u64) -> Result<u64, Fault> {
     let format = string(scene, thread, format)?;
     let (mut at, mut count) = (arguments, 0);
@@ -59,7 +63,7 @@ fn print(scene: &mut Scene, thread: &mut Thread, format: u64, arguments: u64) ->
         while let Some(&next) = rest.peek() {
             rest.next();
             if next == '*' {
-                // A width or precision that is an argument of its own.
+                // A width or precision given by an argument.
                 at = at.next_multiple_of(4);
                 spec += &(scene.load(thread, specific(at), 4)? as i32).to_string();
                 (at, count) = (at + 4, count + 1);
@@ -88,7 +92,7 @@ fn print(scene: &mut Scene, thread: &mut Thread, format: u64, arguments: u64) ->
     Ok(count)
 }
 
-/// One conversion, with its flags, width and precision.
+/// Formats one conversion with its flags, width and precision.
 fn show(spec: &str, kind: char, value: u64, long: bool, text: Option<String>) -> String {
     let signed = if long { value as i64 } else { i64::from(value as i32) };
     let flags: String = spec.chars().take_while(|c| "-+ #0".contains(*c)).collect();
@@ -132,7 +136,7 @@ fn show(spec: &str, kind: char, value: u64, long: bool, text: Option<String>) ->
     }
 }
 
-/// `d.ddde±dd`
+/// Formats as `%e`: `d.ddde±dd`.
 fn exponential(value: f64, precision: usize) -> String {
     let text = format!("{value:.precision$e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -140,7 +144,7 @@ fn exponential(value: f64, precision: usize) -> String {
     format!("{mantissa}e{}{:02}", if number < 0 { '-' } else { '+' }, number.abs())
 }
 
-/// The shorter of both forms, without trailing zeros.
+/// Formats as `%g`: the shorter of both forms, without trailing zeros.
 fn general(value: f64, precision: usize) -> String {
     let precision = precision.max(1);
     let text = exponential(value, precision - 1);

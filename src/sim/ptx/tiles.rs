@@ -1,8 +1,8 @@
-//! Matrices between memory and fragments (PTX ISA 9.7.14: ldmatrix, stmatrix, movmatrix, wmma.load, wmma.store).
+//! Moves matrices between memory and fragments: `ldmatrix`, `stmatrix`, `movmatrix`, `wmma.load`,
+//! `wmma.store` (PTX ISA 9.7.14).
 //!
-//! Input: addresses of lanes, fragments. Output: fragments, or memory. Invariant: a row of 8 elements of 16 bits lies at
-//! the address of one lane and must be aligned to its 16 bytes; all lanes give one address and one stride for a whole
-//! matrix of `wmma`.
+//! For `ldmatrix` and `stmatrix` one lane provides the address of each row, which must be aligned
+//! to 16 bytes. For `wmma` all lanes give the same base address and stride.
 
 use super::fragment::{self, Shape};
 use super::state::LANES;
@@ -11,11 +11,11 @@ use super::warp::{Lanes, Memory, Together, WithMemory, lanes_of};
 use crate::sim::fault::{Fault, Kind};
 use crate::tables::ptx::Space;
 
-/// Bytes of a row of 8 × 8 elements of 16 bits.
+/// Bytes of a row of eight 16-bit elements.
 const ROW: u64 = 16;
 
-/// Where the elements of a lane's register are in 8 × 8 matrices: for each half the lane that has the row's address (or
-/// the row itself) and the element.
+/// The position in an 8 × 8 matrix of both halves of a lane's register: row (the lane that gives
+/// its address) and element.
 fn halves(lane: usize, transposed: bool) -> [(usize, usize); 2] {
     let (group, place) = (lane / 4, lane % 4);
     [0, 1].map(|h| if transposed { (2 * place + h, group) } else { (group, 2 * place + h) })
@@ -30,7 +30,7 @@ fn row_at(l: &Lanes, lane: usize) -> Result<(Space, u64), Fault> {
     Ok((space, address))
 }
 
-/// ldmatrix of 8 × 8 elements: the lanes 8 n to 8 n + 7 have the addresses of the rows of matrix n.
+/// `ldmatrix` of 8 × 8 matrices: lanes 8 n to 8 n + 7 give the row addresses of matrix n.
 pub fn load_rows(count: usize, transposed: bool) -> WithMemory {
     Box::new(move |l, memory| {
         for matrix in 0..count {
@@ -48,7 +48,7 @@ pub fn load_rows(count: usize, transposed: bool) -> WithMemory {
     })
 }
 
-/// stmatrix, the reverse.
+/// `stmatrix` of 8 × 8 matrices.
 pub fn store_rows(count: usize, transposed: bool) -> WithMemory {
     Box::new(move |l, memory| {
         for matrix in 0..count {
@@ -65,20 +65,21 @@ pub fn store_rows(count: usize, transposed: bool) -> WithMemory {
     })
 }
 
-/// Matrices whose elements are bytes in registers.
+/// Shapes of matrices whose elements take up a byte in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bytes {
-    /// 8 × 16: a register of a lane has four elements of a row, and a matrix.
+    /// 8 × 16: a register holds four elements of a row, and one register per matrix.
     Wide,
-    /// 16 × 16, transposed: two registers have a matrix.
+    /// 16 × 16, transposed: two registers per matrix.
     Square,
-    /// 16 × 8, transposed; its rows in memory are its columns.
+    /// 16 × 8, transposed: its rows in memory are columns of the fragment.
     Result,
 }
 
 impl Bytes {
-    /// Where byte `byte` of register `register` of a lane is: the lane that has the row's address, and the element. Source: the maps of
-    /// bits by thread and value that CUTLASS publishes of its copies (copy_traits_sm100.hpp), rows named by the thread that gives the address.
+    /// The position of byte `byte` of a lane's register: the lane that gives the row's address, and
+    /// the element. Source: the thread and value layouts of CUTLASS's copy traits
+    /// (`copy_traits_sm100.hpp`), with rows named by the lane that gives their address.
     fn place(self, register: usize, lane: usize, byte: usize) -> (usize, usize) {
         let (group, place) = (lane / 4, lane % 4);
         let across = group + 8 * (byte / 2);
@@ -90,7 +91,8 @@ impl Bytes {
     }
 }
 
-/// ldmatrix of elements of 4, 6 or 8 bits, packed at the start of rows of 16 bytes; each becomes a byte.
+/// `ldmatrix` of 4-, 6- or 8-bit elements, packed at the start of 16-byte rows; each is widened to
+/// a byte.
 pub fn load_bytes(layout: Bytes, registers: usize, bits: usize) -> WithMemory {
     Box::new(move |l, memory| {
         for register in 0..registers {
@@ -99,7 +101,8 @@ pub fn load_bytes(layout: Bytes, registers: usize, bits: usize) -> WithMemory {
                 for byte in 0..4 {
                     let (from, element) = layout.place(register, lane, byte);
                     let (space, address) = row_at(l, from)?;
-                    // What the last element has not of its last two bytes is padding, or its own byte again.
+                    // The last element may not have two bytes left in the row, so the pair is read
+                    // from two bytes before the row's end.
                     let first = (element * bits / 8).min(ROW as usize - 2);
                     let pair = memory.read(from, (space, address + first as u64), 2)?;
                     word |= (pair >> (element * bits - 8 * first) & mask(bits as u32)) << (8 * byte);
@@ -111,7 +114,7 @@ pub fn load_bytes(layout: Bytes, registers: usize, bits: usize) -> WithMemory {
     })
 }
 
-/// stmatrix of bytes.
+/// `stmatrix` of 8-bit elements.
 pub fn store_bytes(registers: usize) -> WithMemory {
     Box::new(move |l, memory| {
         for register in 0..registers {
@@ -128,7 +131,7 @@ pub fn store_bytes(registers: usize) -> WithMemory {
     })
 }
 
-/// movmatrix: an 8 × 8 matrix with rows and columns exchanged.
+/// `movmatrix`: transposes an 8 × 8 matrix.
 pub fn transpose() -> Together {
     Box::new(|l| {
         for lane in 0..LANES {
@@ -140,25 +143,31 @@ pub fn transpose() -> Together {
     })
 }
 
-/// Which matrix of a product a fragment is of.
+/// Which matrix of a product a fragment belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
+    /// A.
     First,
+    /// B.
     Second,
+    /// C or D.
     Result,
 }
 
-/// A matrix of `wmma` in memory.
+/// A `wmma` matrix in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Tile {
+    /// Which matrix of the product it is.
     pub part: Part,
+    /// The shape of the product.
     pub shape: Shape,
-    /// Of an element.
+    /// Size of an element in bits.
     pub bits: u32,
-    /// Registers of the fragment.
+    /// Number of registers in the fragment.
     pub registers: usize,
+    /// Whether it is row-major.
     pub by_row: bool,
-    /// The last source is the stride, in elements.
+    /// Whether the last source is the stride, in elements; otherwise rows are adjacent.
     pub strided: bool,
 }
 
@@ -186,7 +195,7 @@ impl Tile {
         }
     }
 
-    /// Byte address and first bit of an element of a lane.
+    /// The byte address of an element and its first bit in that byte.
     fn locate(&self, l: &Lanes, lane: usize, element: usize) -> ((Space, u64), u32) {
         let (rows, columns) = self.size();
         let (row, column) = self.place(lane, element);
@@ -197,14 +206,14 @@ impl Tile {
         ((space, address + bit / 8), (bit % 8) as u32)
     }
 
-    /// Elements of a fragment that differ; registers beyond them repeat them.
+    /// Number of distinct elements in a lane's fragment; the registers beyond them repeat them.
     fn distinct(&self) -> usize {
         let (rows, columns) = self.size();
         rows * columns / LANES
     }
 }
 
-/// wmma.load
+/// `wmma.load`.
 pub fn load_tile(tile: Tile) -> WithMemory {
     Box::new(move |l, memory| {
         let width = u64::from(tile.bits.div_ceil(8));
@@ -223,7 +232,7 @@ pub fn load_tile(tile: Tile) -> WithMemory {
     })
 }
 
-/// wmma.store
+/// `wmma.store`.
 pub fn store_tile(tile: Tile) -> WithMemory {
     Box::new(move |l, memory: &mut dyn Memory| {
         let width = u64::from(tile.bits / 8);
@@ -250,7 +259,7 @@ mod tests {
         lanes.out = vec![[0; LANES]];
         let first = lanes.src[0];
         transpose()(&mut lanes);
-        // Element (1, 0) is number 8, and now stands at (0, 1).
+        // Element (1, 0) has number 8 and moves to (0, 1).
         assert_eq!(lanes.out[0][0], 8 << 16);
         lanes.src[0] = lanes.out[0];
         transpose()(&mut lanes);

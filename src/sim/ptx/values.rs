@@ -1,17 +1,19 @@
-//! Values as 64 bits: masks, sign extension, constants, numbers of a type.
+//! Helpers for typed values in 64-bit words: masks, sign extension, constants, conversion to
+//! numbers.
 //!
-//! Input: bits and types. Output: bits or numbers. Invariant: bits beyond a type's width are zero in, and zero out.
+//! A typed value has zeros beyond the width of its type, both as an argument and as a result; only
+//! [`sign_extend`] fills the upper bits.
 
 use crate::ptx::ast::Constant;
 use crate::sim::ops::format::{BF16, F16, F32, F64, Format};
 use crate::tables::ptx::{Rounding, ScalarType, TypeClass};
 
-/// Ones below `bits`.
+/// A mask of the low `bits` bits.
 pub fn mask(bits: u32) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }
 
-/// The low `bits` of a value, extended by their sign.
+/// Sign-extends the low `bits` bits to 64 bits.
 pub fn sign_extend(value: u64, bits: u32) -> u64 {
     if bits >= 64 || bits == 0 {
         return value;
@@ -19,22 +21,22 @@ pub fn sign_extend(value: u64, bits: u32) -> u64 {
     (((value << (64 - bits)) as i64) >> (64 - bits)) as u64
 }
 
-/// Whether numbers of a type have a sign.
+/// Whether the numbers of a type are signed.
 pub fn is_signed(ty: ScalarType) -> bool {
     matches!(ty.class(), TypeClass::Signed | TypeClass::SignedVector)
 }
 
-/// Whether a type is an integer or plain bits.
+/// Whether a type is an integer or untyped bits.
 pub fn is_integer(ty: ScalarType) -> bool {
     matches!(ty.class(), TypeClass::Signed | TypeClass::Unsigned | TypeClass::Bits)
 }
 
-/// The number that bits of an integer type stand for.
+/// The number that a value of an integer type means.
 pub fn number(ty: ScalarType, bits: u64) -> i128 {
     if is_signed(ty) { i128::from(sign_extend(bits, ty.bits()) as i64) } else { i128::from(bits & mask(ty.bits())) }
 }
 
-/// The nearest number that an integer type has, as bits.
+/// The nearest number of an integer type, as bits.
 pub fn clamp(ty: ScalarType, value: i128) -> u64 {
     let bits = ty.bits();
     let (low, high) =
@@ -42,7 +44,7 @@ pub fn clamp(ty: ScalarType, value: i128) -> u64 {
     value.clamp(low, high) as u64 & mask(bits)
 }
 
-/// The floating-point format of a type, or of its elements.
+/// The floating-point format of a type or of its elements.
 pub fn format(ty: ScalarType) -> Option<Format> {
     match ty {
         ScalarType::F16 | ScalarType::F16x2 => Some(F16),
@@ -53,15 +55,16 @@ pub fn format(ty: ScalarType) -> Option<Format> {
     }
 }
 
-/// Elements of a packed type.
+/// Number of elements in a value of the type.
 pub fn elements(ty: ScalarType) -> u32 {
     match ty.class() {
+        _ if matches!(ty, ScalarType::U8x4 | ScalarType::S8x4) => 4,
         TypeClass::FloatVector | TypeClass::UnsignedVector | TypeClass::SignedVector => 2,
         _ => 1,
     }
 }
 
-/// The rounding of a modifier; what is not written is to nearest.
+/// The rounding mode of a modifier; the default is to nearest even.
 pub fn round(rounding: Option<Rounding>) -> crate::sim::ops::format::Round {
     use crate::sim::ops::format::Round;
     match rounding {
@@ -74,7 +77,7 @@ pub fn round(rounding: Option<Rounding>) -> crate::sim::ops::format::Round {
     }
 }
 
-/// The bits of a constant in a type.
+/// The bits of a constant in the type.
 pub fn constant(value: Constant, ty: Option<ScalarType>) -> u64 {
     let float = ty.filter(|ty| ty.class() == TypeClass::Float);
     let bits = match (value, float) {
@@ -87,7 +90,7 @@ pub fn constant(value: Constant, ty: Option<ScalarType>) -> u64 {
     ty.map_or(bits, |ty| bits & mask(ty.bits()))
 }
 
-/// Applies a function to each element of packed values.
+/// Builds a packed value from `count` elements of `bits` bits.
 pub fn each(bits: u32, count: u32, f: impl Fn(usize) -> u64) -> u64 {
     (0..count).fold(0, |word, i| word | (f(i as usize) & mask(bits)) << (bits * i))
 }

@@ -1,8 +1,8 @@
-//! Video instructions (PTX ISA 9.0, 9.7.17) and packing with saturation (9.7.9.22).
+//! Compiles video instructions (PTX ISA 9.0, 9.7.17) and `cvt.pack` (9.7.9.22).
 //!
-//! Input: an instruction. Output: what it computes on whole registers, or `None` where it is none of these. Invariant: sources come
-//! as words of 32 bits; bytes, halves and lanes that the operands name are cut out here, and the result is put into its place. A
-//! number is extended to 33 bits and computed on in 34, as the ISA has it, before it is clamped.
+//! Sources arrive as 32-bit words; this module extracts the bytes, halves and lanes that the
+//! operands select and inserts the result in its place. As the ISA prescribes, values are extended
+//! to 33 bits and computed in 34 bits before they are clamped.
 
 use super::int::one;
 use super::program::{Alu, Sources};
@@ -10,13 +10,13 @@ use super::values::{clamp, is_signed, mask, number, sign_extend};
 use crate::ptx::ast::{Instruction, Operand, OperandKind, Part};
 use crate::tables::ptx::{AtomOp, Compare, Op, ScalarType, ShiftMode, VideoScale};
 
-/// Bits of an intermediate result.
+/// Width of an intermediate result in bits.
 const INTERMEDIATE: u32 = 34;
 
-/// What is done to two numbers; the third is the modifier of shifts and comparisons.
+/// The operation on two numbers.
 type Step = Box<dyn Fn(i128, i128) -> i128 + Send + Sync>;
 
-/// What a video instruction computes.
+/// The function that a video instruction computes, or `None` for other instructions.
 pub fn compile(i: &Instruction) -> Option<Alu> {
     let name = i.op.name();
     match i.op {
@@ -42,7 +42,7 @@ fn step(i: &Instruction, name: &str) -> Option<Step> {
         "vabsdiff" => Box::new(|a, b| (a - b).abs()),
         "vmin" => Box::new(|a, b| a.min(b)),
         "vmax" => Box::new(|a, b| a.max(b)),
-        // Half of the sum, rounded away from zero.
+        // Half of the sum; half-way cases round away from zero.
         "vavrg" => Box::new(|a, b| (a + b + i128::from(a + b >= 0)) >> 1),
         "vshl" => Box::new(move |a, b| i128::from(sign_extend((a << amount(b)) as u64, INTERMEDIATE) as i64)),
         "vshr" => Box::new(move |a, b| a >> amount(b)),
@@ -63,7 +63,8 @@ fn step(i: &Instruction, name: &str) -> Option<Step> {
     })
 }
 
-/// Types of the result and of the two sources; `vset` has none for the result, which is clamped nowhere.
+/// The types of the result and of the two sources. `vset` names no result type; its result is not
+/// clamped.
 fn types(i: &Instruction) -> Option<[ScalarType; 3]> {
     match *i.types.as_slice() {
         [d, a, b] => Some([d, a, b]),
@@ -79,14 +80,14 @@ fn part(operand: Option<&Operand>) -> Part {
     }
 }
 
-/// The number that a source, or its part, stands for.
+/// The number in a source or in its selected part.
 fn source(part: Part, ty: ScalarType, word: u64) -> i128 {
     let (shift, bits) = place(part);
     let cut = word >> shift & mask(bits);
     i128::from(if is_signed(ty) { sign_extend(cut, bits) as i64 } else { cut as i64 })
 }
 
-/// First bit and bits of a part.
+/// First bit and width of a part.
 fn place(part: Part) -> (u32, u32) {
     match part {
         Part::Byte(n) => (8 * u32::from(n), 8),
@@ -95,7 +96,7 @@ fn place(part: Part) -> (u32, u32) {
     }
 }
 
-/// The nearest number of a width and sign.
+/// Clamps to the range of an integer type.
 fn bound(value: i128, bits: u32, signed: bool) -> i128 {
     if signed { value.clamp(-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { value.clamp(0, (1 << bits) - 1) }
 }
@@ -122,7 +123,7 @@ fn single(i: &Instruction, step: Step) -> Option<Alu> {
     })
 }
 
-/// `vmad`: the whole product and sum, shifted, clamped.
+/// `vmad`: computes the full product and sum, shifts, then clamps.
 fn multiply(i: &Instruction) -> Option<Alu> {
     let [_, a, b] = types(i)?;
     let negated = |n: usize| matches!(i.operands.get(n).map(|o| &o.kind), Some(OperandKind::Register(r)) if r.negate);
@@ -139,7 +140,7 @@ fn multiply(i: &Instruction) -> Option<Alu> {
     one(move |s: &Sources| {
         let product = source(first, a, s[0]) * source(second, b, s[1]);
         let ty = if signed { ScalarType::S32 } else { ScalarType::U32 };
-        // The negation of c is that of its bits, plus one.
+        // c is negated by inverting its bits and adding one.
         let c = if less { number(ty, !s[2] & mask(32)) + 1 } else { number(ty, s[2] & mask(32)) };
         let sum = if turned { -product } else { product } + c + i128::from(more);
         let value = sum >> shift;
@@ -147,7 +148,8 @@ fn multiply(i: &Instruction) -> Option<Alu> {
     })
 }
 
-/// Lanes side by side; those that the destination does not name are those of the third source.
+/// Operates on several lanes; lanes that the destination does not select come from the third
+/// source.
 fn several(i: &Instruction, step: Step, lanes: u32) -> Option<Alu> {
     let [d, a, b] = types(i)?;
     let bits = 32 / lanes;
@@ -161,7 +163,7 @@ fn several(i: &Instruction, step: Step, lanes: u32) -> Option<Alu> {
         [1, 2].map(|n| named(n).unwrap_or_else(|| (0..lanes as u8).map(|l| l + (n as u8 - 1) * lanes as u8).collect()));
     let (saturate, sum) = (i.mods.saturate, i.mods.atom_op.is_some());
     one(move |s: &Sources| {
-        // The lanes of the first source, and above them those of the second.
+        // The lanes of the first source, followed by those of the second.
         let both = s[0] & mask(32) | s[1] << 32;
         let number = |lane: u8, ty: ScalarType| {
             let cut = both >> (bits * u32::from(lane)) & mask(bits);
@@ -185,7 +187,8 @@ fn several(i: &Instruction, step: Step, lanes: u32) -> Option<Alu> {
     })
 }
 
-/// `cvt.pack`: the second source in the lowest bits, the first above it, the bits of a third above both.
+/// `cvt.pack`: the second source in the lowest bits, the first above it, then the bits of the
+/// third.
 fn pack(i: &Instruction) -> Option<Alu> {
     let &[to, from, ..] = i.types.as_slice() else { return None };
     let bits = to.bits();

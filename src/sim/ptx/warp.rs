@@ -1,7 +1,8 @@
-//! Operations among lanes (PTX ISA 9.7.9.6 and 9.7.13): shuffles, votes, matches, reductions, barriers of lanes.
+//! Operations across the lanes of a warp: shuffles, votes, matches, reductions, `bar.warp.sync`
+//! (PTX ISA 9.7.9.6 and 9.7.13).
 //!
-//! Input: lanes that wait at the same kind of operation with the same mask. Output: their results. Invariant: an operation
-//! is executed once, for all lanes of the mask that have not ended.
+//! An operation executes once, when all live lanes of its mask wait at the same kind of operation
+//! with the same mask.
 
 use super::float::extreme_of;
 use super::memory::Address;
@@ -13,24 +14,28 @@ use crate::sim::fault::Fault;
 use crate::sim::ops::format::F32;
 use crate::tables::ptx::{AtomOp, MatchMode, Modifiers, Op, ScalarType, ShflMode, Space, VoteMode};
 
-/// The values of an operation's sources and results, one row for each operand, one column for each lane.
+/// Sources and results of a warp operation: one row per operand, one column per lane.
 #[derive(Clone, Debug, Default)]
 pub struct Lanes {
-    /// Lanes that execute.
+    /// The lanes that execute.
     pub active: u32,
+    /// The sources.
     pub src: Vec<[u64; LANES]>,
+    /// The results.
     pub out: Vec<[u64; LANES]>,
-    /// Where each lane's address points, if there is one.
+    /// The address of each lane, if the operation has one.
     pub at: Vec<(Space, u64)>,
+    /// Their warp in the block.
+    pub warp: usize,
 }
 
-/// What lanes compute together.
+/// A warp operation on registers.
 pub type Together = Box<dyn Fn(&mut Lanes) + Send + Sync>;
 
-/// The same with memory, which lanes see through their addresses.
+/// A warp operation that also accesses memory through the lanes' addresses.
 pub type WithMemory = Box<dyn Fn(&mut Lanes, &mut dyn Memory) -> Result<(), Fault> + Send + Sync>;
 
-/// Memory as the lanes of an operation see it. A place is that of `Lanes::at`, moved by some bytes.
+/// Memory as a warp operation accesses it; addresses are those of [`Lanes::at`] plus an offset.
 pub trait Memory {
     /// Reads up to 8 bytes.
     fn read(&mut self, lane: usize, at: (Space, u64), width: u64) -> Result<u64, Fault>;
@@ -38,38 +43,46 @@ pub trait Memory {
     fn write(&mut self, lane: usize, at: (Space, u64), width: u64, value: u64) -> Result<(), Fault>;
 }
 
-/// Who takes part in an operation.
+/// Which lanes execute an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Party {
-    /// The lanes of a mask; each waits for the others.
+    /// The lanes of a mask, which wait for each other.
     Mask(Src),
-    /// Whoever comes to the same instruction while nobody else can.
+    /// The lanes that have reached the instruction when no other lane of the warp can run.
     Company,
 }
 
-/// An operation among lanes.
+/// A resolved warp operation.
 pub struct Collective {
-    /// Lanes wait for each other where this number and the mask agree.
+    /// Lanes wait for each other if this number and the mask agree.
     pub kind: u32,
+    /// The lanes that execute it.
     pub party: Party,
+    /// The sources.
     pub src: Vec<Src>,
+    /// The destinations.
     pub dst: Vec<Sink>,
+    /// The address, if it accesses memory.
     pub address: Option<Address>,
+    /// Its function.
     pub how: How,
 }
 
-/// How it is executed.
+/// The function of a warp operation.
 pub enum How {
+    /// Uses registers only.
     Together(Together),
+    /// Also accesses memory.
     WithMemory(WithMemory),
 }
 
-/// The lanes of a mask, lowest first.
+/// The lanes of a mask in ascending order.
 pub fn lanes_of(mask: u32) -> impl Iterator<Item = usize> {
     (0..LANES).filter(move |lane| mask >> lane & 1 != 0)
 }
 
-/// What lanes compute together in an instruction; the mask is not among its sources.
+/// The function of a warp instruction, or `None` for other instructions. The mask is not among its
+/// sources.
 pub fn compile(i: &Instruction) -> Option<Together> {
     let ty = i.types.first().copied();
     match i.op {
@@ -88,7 +101,8 @@ pub fn compile(i: &Instruction) -> Option<Together> {
     }
 }
 
-/// Sources: value, lane or distance, clamp and segment mask. Results: value, whether the source lane is in range.
+/// `shfl`. Sources: value, lane or distance, clamp and segment mask. Results: value, and whether
+/// the source lane is in range.
 fn shuffle(mode: ShflMode) -> Option<Together> {
     Some(Box::new(move |l| {
         for lane in lanes_of(l.active) {
@@ -103,7 +117,7 @@ fn shuffle(mode: ShflMode) -> Option<Together> {
                 ShflMode::Idx => (least | b & !segment, least | b & !segment <= most),
             };
             let from = if valid { from as usize } else { lane };
-            // What a lane outside the mask would give is open; here it is 0.
+            // The ISA leaves open what an inactive lane provides; here it is 0.
             let there = l.active >> from & 1 != 0;
             l.out[0][lane] = if there { l.src[0][from] } else { 0 };
             l.out[1][lane] = valid.into();
@@ -169,7 +183,7 @@ mod tests {
     use super::*;
 
     fn run(f: Option<Together>, active: u32, src: &[[u64; LANES]]) -> Vec<[u64; LANES]> {
-        let mut lanes = Lanes { active, src: src.to_vec(), out: vec![[0; LANES]; 2], at: Vec::new() };
+        let mut lanes = Lanes { active, src: src.to_vec(), out: vec![[0; LANES]; 2], ..Lanes::default() };
         f.expect("an operation")(&mut lanes);
         lanes.out
     }

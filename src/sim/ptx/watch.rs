@@ -1,16 +1,17 @@
-//! What looks on while source text is executed: values that nobody has given, and races in shared memory.
+//! Detects uses of undefined values and races in shared memory while the interpreter runs.
 //!
-//! Input: what threads read, write and decide by. Output: reports and notes, each once for an instruction, in the words of the machine's
-//! watch (`sim::sass::watch`). What is guaranteed:
+//! Findings are reports or notes, one per kind and instruction, worded as by the SASS sanitizer
+//! (`sim::sass::sanitizer`). A report does not stop the run, and detection never changes a result.
 //!
-//! * **Values.** Each bit of a register, of shared and of local memory has a value or not. What has none may be moved, computed with
-//!   and masked away; it is a report when it is stored to global memory, is an address, or decides about a branch, a store, an atomic, a
-//!   copy, a barrier, who acts together, or the end of a thread. Which bits of a result depend on it is found by trying other bits in its place.
-//! * **Shared memory.** Two accesses by threads of different warps that no barrier or atomic puts in order are a report, a note where
-//!   both store the same value (`sim::race`). Not judged: the order of the lanes of one warp, which is the compiler's affair, and
-//!   when an asynchronous copy comes.
-//!
-//! Global memory counts as written. A report does not end the run, and nothing here changes a result.
+//! * **Undefined values.** Each bit of registers, shared and local memory is defined or undefined.
+//!   An undefined bit may be moved, computed with and masked away. It is reported if it is stored
+//!   to global memory, is part of an address, or decides a branch, a store, an atomic, a copy, a
+//!   barrier, convergence, or the end of a thread. Which result bits depend on it is found by
+//!   trying other values in its place. Global memory counts as defined.
+//! * **Races in shared memory.** Two accesses of different warps that no barrier or atomic orders
+//!   are reported, or noted if both store the same value (`sim::race`). The order of lanes within
+//!   one warp, which is the compiler's affair, and the completion of asynchronous copies are not
+//!   checked.
 
 use super::program::{Act, Dst, Sink, Sources, Src};
 use super::state::{LANES, Scene, Thread};
@@ -23,23 +24,25 @@ use crate::tables::ptx::Space;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
-/// Most reports that are kept; those behind them are counted with the last.
+/// Most reports that are kept; further ones increment the count of the last.
 const MOST: usize = 100;
 
-/// What is put into bits without a value, in turn.
+/// The patterns that are tried in place of undefined bits.
 pub const PATTERNS: [u64; 4] = [0, u64::MAX, 0x5ac3_96d1_3b1e_87c5, 0xa73c_1e58_c4d2_690f];
 
-/// The pattern for one of several words: two unknown ones are seldom the same.
+/// The pattern for one of several words, rotated so that two undefined words seldom agree.
 pub fn pattern_for(pattern: u64, index: usize) -> u64 {
     if pattern == 0 || pattern == u64::MAX { pattern } else { pattern.rotate_left(7 * index as u32) }
 }
 
-/// What was found in a launch.
+/// The findings of a launch.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
+    /// Errors.
     pub reports: Vec<Report>,
+    /// Findings that are not errors.
     pub notes: Vec<Report>,
-    /// By whether it is a note, its kind, and the instruction.
+    /// The index of each finding by note, kind and instruction.
     places: BTreeMap<(bool, Kind, usize, usize), usize>,
 }
 
@@ -57,13 +60,13 @@ impl Findings {
     }
 }
 
-/// What is known of a block.
+/// The shadow state of a block.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// Bits of shared memory without a value; made at the first access.
+    /// The undefined bits of shared memory; allocated at the first access.
     shared: Vec<u8>,
     races: Races,
-    /// What those know that arrived at each barrier, and the warps that wait there.
+    /// For each barrier the clock of the arrived warps, and the warps that wait there.
     barriers: Vec<(Clock, u32)>,
 }
 
@@ -74,33 +77,34 @@ impl Default for Seen {
 }
 
 impl Seen {
-    /// Of a block about to start.
+    /// The shadow state of a block that is about to start.
     pub fn new(warps: usize) -> Seen {
         let barriers = vec![(Clock::default(), 0); super::barrier::BARRIERS];
         Seen { shared: Vec::new(), races: Races::new(warps), barriers }
     }
 
-    /// A warp arrives at a barrier.
+    /// Records that a warp arrives at a barrier.
     pub fn arrive(&mut self, warp: usize, number: u8, waits: bool) {
         let (known, waiting) = &mut self.barriers[usize::from(number)];
         self.races.arrive(warp, known);
         *waiting |= u32::from(waits) << warp;
     }
 
-    /// A barrier is complete.
+    /// Records that a barrier is complete.
     pub fn open(&mut self, number: usize) {
         let (known, waiting) = std::mem::take(&mut self.barriers[number]);
         (0..LANES).filter(|warp| waiting >> warp & 1 != 0).for_each(|warp| self.races.pass(warp, &known));
     }
 }
 
-/// What an instruction does that cannot be undone, in words; `None` where it only gives results.
+/// The irreversible effect that an instruction has, in words; `None` if it only produces results.
 fn decides(thread: &Thread, act: &Act) -> Option<&'static str> {
     Some(match act {
         Act::Branch(_) | Act::Table(..) | Act::Call(_) => "a branch",
         Act::Return if !thread.frames.is_empty() => "a branch",
         Act::Return | Act::Exit | Act::Trap(_) => "the end of a thread",
         Act::Atomic(_) => "an atomic",
+        Act::Mbarrier(_) => "an operation on an mbarrier",
         Act::Copy(_) => "a copy",
         Act::Collective(_) => "convergence",
         Act::Barrier(_) => "a barrier",
@@ -109,7 +113,7 @@ fn decides(thread: &Thread, act: &Act) -> Option<&'static str> {
     })
 }
 
-/// The results of an instruction that only gives results.
+/// The destinations of an instruction that only produces results.
 fn results(act: &Act) -> SmallVec<[Dst; 4]> {
     match act {
         Act::Compute { dst, .. } => dst.iter().flatten().copied().collect(),
@@ -120,7 +124,7 @@ fn results(act: &Act) -> SmallVec<[Dst; 4]> {
     }
 }
 
-/// The bits of a source that have no value.
+/// The undefined bits of a source.
 pub fn lacking(thread: &Thread, src: &Src) -> u64 {
     match *src {
         Src::Cell { cell, mask } => thread.lacking(cell) & mask,
@@ -135,7 +139,7 @@ pub fn lacking(thread: &Thread, src: &Src) -> u64 {
 }
 
 impl Src {
-    /// The cell that it reads.
+    /// The cell that the source reads.
     fn cell(&self) -> Option<u32> {
         match *self {
             Src::Cell { cell, .. } | Src::Not(cell) | Src::Part { cell, .. } => Some(cell),
@@ -145,13 +149,13 @@ impl Src {
 }
 
 impl Scene<'_> {
-    /// A finding of a thread at the instruction where it stands.
+    /// Records a finding of a thread at its current instruction.
     pub fn find(&mut self, thread: &Thread, fault: Fault, note: bool) {
         let fault = super::grid::placed(self.env, fault, thread, self.block);
         self.findings.add(note, fault, (thread.function, thread.pc));
     }
 
-    /// Something is decided by a source: a report where that lacks bits.
+    /// Reports a decision (`what`) that depends on a source with undefined bits.
     pub fn decide(&mut self, thread: &Thread, what: &str, src: &Src) {
         if lacking(thread, src) != 0 {
             let function = &self.env.program.functions[thread.function];
@@ -162,7 +166,8 @@ impl Scene<'_> {
         }
     }
 
-    /// The guard of an instruction lacks a value; the results whose contents hang on it.
+    /// Handles a guard with an undefined value: reports an irreversible effect, and returns the
+    /// destinations whose contents depend on the guard.
     pub fn unknown_guard(&mut self, thread: &Thread, cell: u32, act: &Act) -> SmallVec<[Dst; 4]> {
         if let Some(what) = decides(thread, act) {
             self.decide(thread, what, &Src::Cell { cell, mask: 1 });
@@ -170,7 +175,8 @@ impl Scene<'_> {
         results(act)
     }
 
-    /// Results of a computation lack the bits that depend on what its sources lack; called before they are written.
+    /// The result bits that depend on undefined source bits, or `None` if all sources are defined;
+    /// must be called before the results are written.
     pub fn depending(&self, thread: &mut Thread, src: &[Src], f: &dyn Fn(&Sources) -> [u64; 2]) -> Option<[u64; 2]> {
         if src.iter().all(|src| lacking(thread, src) == 0) {
             return None;
@@ -178,7 +184,8 @@ impl Scene<'_> {
         let cells = src.iter().filter_map(Src::cell).map(|cell| thread.base + cell as usize);
         let cells: SmallVec<[(usize, u64, u64); 6]> =
             cells.map(|at| (at, thread.cells[at], thread.lacks[at])).filter(|(.., lacks)| *lacks != 0).collect();
-        // What is compared with a number changes its outcome at that number alone: it and those beside it are tried.
+        // A comparison with a constant changes its result only next to that constant, so it and its
+        // neighbours are tried too.
         let given = src.iter().filter(|src| lacking(thread, src) == 0).map(|src| self.value(thread, src));
         let given: SmallVec<[u64; 6]> = given.collect();
         let beside = given.iter().flat_map(|n| [*n, n.wrapping_add(1), n.wrapping_sub(1)]).map(|n| (n, true));
@@ -199,7 +206,7 @@ impl Scene<'_> {
         Some(found)
     }
 
-    /// The bits without a value of an access of shared or local memory.
+    /// The shadow bytes of an access to shared or local memory.
     fn lacks_at<'b>(
         &'b mut self,
         thread: &'b mut Thread,
@@ -222,18 +229,19 @@ impl Scene<'_> {
         list.get_mut(start..start.checked_add(width as usize)?)
     }
 
-    /// After up to 8 bytes were read: those bits of them that have no value.
+    /// Records a read of up to 8 bytes and returns its undefined bits.
     pub fn read(&mut self, thread: &mut Thread, at: (Space, u64), width: u64) -> u64 {
         self.race(thread, at, width, (false, false), 0);
         self.open_at(thread, at, width)
     }
 
-    /// The bits of up to 8 bytes of memory that have no value.
+    /// The undefined bits of up to 8 bytes of memory.
     pub fn open_at(&mut self, thread: &mut Thread, at: (Space, u64), width: u64) -> u64 {
         self.lacks_at(thread, at, width).map_or(0, |bytes| load(bytes))
     }
 
-    /// Before up to 8 bytes are written, of which some bits have no value.
+    /// Records a write of up to 8 bytes; must be called before the write. `lacks` are the undefined
+    /// bits.
     pub fn written(&mut self, thread: &mut Thread, at: (Space, u64), width: u64, value: u64, lacks: u64) {
         let there = self.shared.get(at.1 as usize..).unwrap_or_default().iter().take(width as usize).enumerate();
         let same = there.fold(0, |same, (i, old)| same | u32::from((value >> (8 * i)) as u8 == *old) << i);
@@ -241,7 +249,7 @@ impl Scene<'_> {
         self.lack_at(thread, at, width, lacks);
     }
 
-    /// Of up to 8 bytes that are written some bits have no value.
+    /// Marks bits of up to 8 written bytes as undefined; in global memory that is a report.
     pub fn lack_at(&mut self, thread: &mut Thread, at: (Space, u64), width: u64, lacks: u64) {
         match self.lacks_at(thread, at, width) {
             Some(bytes) => store(bytes, lacks),
@@ -253,7 +261,8 @@ impl Scene<'_> {
         }
     }
 
-    /// Whether an atomic found bits without a value; those that it has put there have one where it only puts.
+    /// Records an atomic access. Returns whether it found undefined bits; an exchange (`puts`)
+    /// defines them.
     pub fn atomically(&mut self, thread: &mut Thread, at: (Space, u64), width: u64, puts: bool) -> bool {
         let shared = is_shared(at.0);
         let key = at.1 | u64::from(shared) << 63;
@@ -294,7 +303,7 @@ fn is_shared(space: Space) -> bool {
     matches!(space, Space::Shared | Space::SharedCta | Space::SharedCluster)
 }
 
-/// Bits without a value go into a result.
+/// Marks bits of a result as undefined.
 pub fn lack(thread: &mut Thread, sink: Sink, bits: u64) {
     if let Some(dst) = sink.filter(|_| bits != 0) {
         thread.lack(dst, bits);

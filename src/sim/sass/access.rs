@@ -1,7 +1,7 @@
-//! Loads, stores and atomics of a group.
+//! Executes loads, stores, atomics and asynchronous copies of a group of lanes.
 //!
-//! Input: address operands per lane. Output: bytes in registers or memory, or a fault with lane and address. Invariant:
-//! lanes access memory one after another in lane order; every access is aligned and inside an allocation.
+//! Lanes access memory one after another in ascending order. Every access must be aligned and
+//! inside an allocation; a fault carries the lane and the address.
 
 use super::super::fault::{Fault, Kind};
 use super::super::memory::{flat, load, store};
@@ -12,7 +12,11 @@ use super::exec::{Machine, lowest_if_uniform};
 use super::setup::Setup;
 use super::warp::{Warp, lanes_of};
 
-/// Executes a memory instruction.
+/// Executes a memory instruction for the active lanes.
+///
+/// # Errors
+///
+/// A misaligned, out-of-bounds or forbidden access.
 pub fn execute(m: &mut Machine, block: &mut Block, warp: usize, code: &Code, active: u32) -> Result<(), Fault> {
     for lane in lanes_of(lowest_if_uniform(code, active)) {
         let done = match code.exec {
@@ -44,8 +48,8 @@ fn atomic_lane(
     let bytes = atomic::bytes(ty);
     let w = &block.warps[warp];
     let (b, c) = (w.get(&code.b, lane), w.get(&code.c, lane));
-    // A generic atomic of 64 bits or of a float is done in global memory only; elsewhere it says so in its predicate, and
-    // the incumbent's code behind it does the work another way.
+    // A generic atomic of 64 bits or on a float works in global memory only. For other spaces it
+    // reports so in its predicate, and ptxas emits a fallback after it.
     let wide = bytes == 8 || !matches!(ty, AtomicType::Signed(_) | AtomicType::Unsigned(_));
     let outside = space == Space::Generic && resolve(m.setup, address(w, code, lane)).0 != Space::Global;
     if wide && outside {
@@ -63,7 +67,7 @@ fn atomic_lane(
     Ok(())
 }
 
-/// As many words of a register vector.
+/// Reads `count` words of a register tuple.
 fn vector(w: &Warp, src: &super::code::Src, lane: usize, count: usize) -> Vec<u32> {
     let word = |i: usize| match src.from {
         super::code::From::Reg(r) if r < 255 => w.reg(usize::from(r) + i, lane),
@@ -94,7 +98,7 @@ fn atomic_wide(
     Ok(())
 }
 
-/// Bytes of an access of 256 bits, and words of each of its two vectors.
+/// Bytes of a 256-bit access, and words in each of its two register tuples.
 const WIDE_BYTES: u8 = 32;
 const WIDE_WORDS: usize = 4;
 
@@ -109,7 +113,7 @@ fn load_wide(
     let slot = reach(m, block, warp, code, lane, Space::Global, WIDE_BYTES, false)?;
     let words: Vec<u32> = slot.chunks_exact(4).map(|bytes| load(bytes) as u32).collect();
     let w = &mut block.warps[warp];
-    // Words that are not loaded have no register: the next one takes its place.
+    // Words that are not loaded take up no register; the next loaded word follows directly.
     for (to, first) in [(code.d, 0), (high, WIDE_WORDS)] {
         let taken = (first..first + WIDE_WORDS).filter(|i| mask >> i & 1 != 0);
         taken.enumerate().for_each(|(place, i)| w.set(to, place, lane, words[i]));
@@ -126,7 +130,7 @@ fn store_wide(m: &mut Machine, block: &mut Block, warp: usize, code: &Code, lane
     Ok(())
 }
 
-/// Done at once: a program that waits as it must cannot tell.
+/// Performs the copy immediately; a program that waits correctly cannot observe the difference.
 fn copy_async(
     m: &mut Machine,
     block: &mut Block,
@@ -174,12 +178,12 @@ pub(super) fn address(w: &Warp, code: &Code, lane: usize) -> u64 {
     if code.a.wide || code.ub.wide { sum } else { sum & 0xffff_ffff }
 }
 
-/// Whether an address lies in a window of 4 GiB.
+/// Whether an address lies in the 4 GiB window.
 fn inside(window: u64, address: u64) -> bool {
     address >> 32 == window >> 32
 }
 
-/// The space that a generic address points into.
+/// Converts a generic address to its state space and the address in it.
 pub(super) fn resolve(setup: &Setup, address: u64) -> (Space, u64) {
     if inside(setup.shared_window, address) {
         (Space::Shared, address & 0xff_ffff)
@@ -292,7 +296,7 @@ fn load_const(setup: &Setup, w: &mut Warp, code: &Code, lane: usize, bank: u8, a
     Ok(())
 }
 
-/// QSPC: whether the generic address of each lane lies in a space.
+/// QSPC: tests for each lane whether the generic address lies in the space.
 pub fn in_space(setup: &Setup, w: &mut Warp, code: &Code, active: u32, space: Space) {
     let holds = w.lanes_where(active, |lane| resolve(setup, address(w, code, lane)).0 == space);
     for lane in lanes_of(active) {

@@ -1,7 +1,7 @@
-//! What the arithmetic opcodes compute, for one lane.
+//! The arithmetic of SASS opcodes for one lane.
 //!
-//! Input: the operation and its source values, operand modifiers already applied. Output: the result and predicates.
-//! Invariant: pure; the same values give the same result on every lane and every generation.
+//! Evaluation is pure: source modifiers have been applied already, and the same values give the
+//! same results on every lane and every generation.
 
 use super::super::ops::convert::{self, IntType};
 use super::super::ops::format::{BF16, F16, F32, F64, Format, Round};
@@ -12,26 +12,35 @@ use super::super::ops::narrow::{self, Tiny};
 use super::super::ops::random::{Random, random_round};
 use super::super::ops::real::{self, Mode, Relation};
 
-/// Source values of one lane.
+/// The source values of one lane.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct In {
+    /// Source a.
     pub a: u64,
+    /// Source b.
     pub b: u64,
+    /// Source c.
     pub c: u64,
+    /// First predicate source.
     pub pp: bool,
+    /// Second predicate source.
     pub pq: bool,
+    /// Third predicate source.
     pub pr: bool,
 }
 
-/// Results of one lane; those that the instruction does not name are dropped.
+/// The results of one lane; the executor drops those that the instruction has no destination for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Out {
+    /// The register result, one or two words.
     pub d: u64,
+    /// First predicate result.
     pub pu: bool,
+    /// Second predicate result.
     pub pv: bool,
 }
 
-/// How a comparison meets the predicate source.
+/// How a comparison is combined with the predicate source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Join {
     #[default]
@@ -50,12 +59,16 @@ impl Join {
     }
 }
 
-/// A float comparison: which relations make it true.
+/// A float comparison, as the set of relations for which it is true.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FloatCmp {
+    /// True for less.
     pub less: bool,
+    /// True for equal.
     pub equal: bool,
+    /// True for greater.
     pub greater: bool,
+    /// True if an operand is NaN.
     pub unordered: bool,
 }
 
@@ -70,11 +83,14 @@ impl FloatCmp {
     }
 }
 
-/// Halves of the three sources and the format of a packed operation.
+/// The operand halves, format and modifiers of a packed half-precision operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Halves {
+    /// The halves that each source provides.
     pub pick: [Pick; 3],
+    /// The format of the halves.
     pub format: Format,
+    /// The modifiers of the operation.
     pub mode: Mode,
 }
 
@@ -84,34 +100,35 @@ pub enum FloatOp {
     Add,
     Mul,
     Fma,
-    /// Zero where a factor is the NaN that marks what is out of bounds.
+    /// As `Fma`, but zero if a factor is the NaN that marks an out-of-bounds element.
     FmaInBounds,
-    /// Minimum where the predicate is true, else maximum; the flag asks for NaN.
+    /// Minimum if the predicate is true, else maximum; the flag selects NaN propagation.
     MinMax(bool),
-    /// The same of magnitudes, with the sign of the product.
+    /// The same of the magnitudes, with the sign of the operands' product.
     MinMaxXor(bool),
 }
 
-/// An operation on the values of one lane.
+/// The operation of an arithmetic instruction on one lane.
 #[derive(Clone, Copy, Debug)]
 pub enum Alu {
-    /// a
+    /// a.
     Mov,
-    /// a, or b where the predicate is false
+    /// a if the predicate is true, else b.
     Select,
-    /// As `Select` on f32, subnormals flushed.
+    /// As `Select` on f32, with subnormals flushed.
     SelectF32,
-    /// a + b + c; `plus` ones more for negated sources; carries in from the predicates where `x`.
+    /// a + b + c + `plus`, which completes the two's complement of negated sources; with `x` also
+    /// the carries in the predicates.
     Add3 {
         x: bool,
         plus: u8,
     },
-    /// a + b + c in 64 bits
+    /// As `Add3` in 64 bits.
     Add64 {
         x: bool,
         plus: u8,
     },
-    /// a × b + c
+    /// a × b + c; with `x` also the carry in the predicate.
     Mad {
         x: bool,
         signed: bool,
@@ -139,25 +156,26 @@ pub enum Alu {
         ex: bool,
     },
     MinMaxInt(IntType),
-    /// The same, at least zero.
+    /// As `MinMaxInt`, but at least zero.
     MinMaxRelu(IntType),
-    /// The same of numbers side by side.
+    /// Minimum or maximum of packed integers.
     MinMaxLanes {
         ty: IntType,
         relu: bool,
     },
-    /// Sums, or differences, of numbers of so many bits side by side.
+    /// Sums or differences of packed integers of `bits` bits.
     AddLanes {
         bits: u32,
         minus: bool,
     },
-    /// a + b, or a - b, clamped to 32 bits with a sign.
+    /// a + b or a - b in packed lanes, each clamped to its type.
     AddClamped {
+        ty: IntType,
         minus: bool,
     },
     /// Minimum or maximum of a + b and c.
     AddMinMax(IntType),
-    /// Minimum or maximum of three.
+    /// Minimum or maximum of three integers.
     MinMax3(IntType),
     Mask {
         wrap: bool,
@@ -181,23 +199,23 @@ pub enum Alu {
     AbsDiff {
         signed: bool,
     },
-    /// Four differences of bytes: side by side, or summed and added to c.
+    /// The differences of four bytes: packed, or summed and added to c.
     AbsDiff4 {
         signed: bool,
         sum: bool,
     },
-    /// A function of three signs.
+    /// Truth tables of the three sources' signs.
     LogicSign {
         lut: u8,
         lut2: u8,
     },
     Float(FloatOp, Format, Mode),
-    /// The same of two f32 side by side.
-    /// Of each source the bit at which the first and the second number begin.
+    /// The same on pairs of f32. The numbers are, for each source, the bits at which its first and
+    /// second element start.
     Pair(FloatOp, Mode, [[u8; 2]; 3]),
-    /// In f32, factors and the first summand (in Fma: the first two) being halves.
+    /// f32 arithmetic where `a`, and in Fma also `b`, is a half that is widened.
     Mixed(FloatOp, Halves),
-    /// Minimum or maximum of three floats.
+    /// Minimum or maximum of three f32; the flag selects NaN propagation.
     FloatMinMax3(Mode, bool),
     CompareFloat {
         cmp: FloatCmp,
@@ -205,11 +223,12 @@ pub enum Alu {
         ftz: bool,
         join: Join,
     },
-    /// Which of two f64 is the minimum or maximum: true for the first; the second result says that both are NaN.
+    /// Chooses the minimum or maximum of two f64: the first result is true for the first operand,
+    /// the second one if both are NaN.
     ChooseF64 {
         min: bool,
     },
-    /// A comparison as 1.0 (`ones` false) or all ones.
+    /// A comparison result as 1.0 (`ones` false) or all ones.
     SetFloat {
         cmp: FloatCmp,
         ftz: bool,
@@ -217,10 +236,10 @@ pub enum Alu {
         ones: bool,
     },
     CheckDivide,
-    /// The flags: clamped to [0, 1]; of the high half of the source.
+    /// The flags: clamp to [0, 1]; read the high half of the source.
     Mufu(Function, Format, bool, bool),
     Half(FloatOp, Halves),
-    /// One half as f32 arithmetic (HADD2.F32).
+    /// Adds one half of each source in f32 (`HADD2.F32`).
     HalfToF32(Halves),
     CompareHalf {
         cmp: FloatCmp,
@@ -238,7 +257,7 @@ pub enum Alu {
         from: IntType,
         to: Format,
         round: Round,
-        /// The bit at which the source begins in its register.
+        /// First bit of the source in its register.
         at: u8,
     },
     FloatToInt {
@@ -246,7 +265,7 @@ pub enum Alu {
         to: IntType,
         round: Round,
         ftz: bool,
-        /// The bit at which the source begins in its register.
+        /// First bit of the source in its register.
         at: u8,
     },
     FloatToFloat {
@@ -256,76 +275,79 @@ pub enum Alu {
         ftz: bool,
         sat: bool,
         integral: bool,
-        /// The bit at which the source begins in its register.
+        /// First bit of the source in its register.
         at: u8,
     },
-    /// Two f32 packed into one word.
+    /// Packs two f32, converted to a 16-bit format.
     Pack {
         to: Format,
         mode: Mode,
         finite: bool,
     },
-    /// Two f32, or the halves of an f16x2, as two numbers of 8 bits; above them a half of the third source.
+    /// Packs two f32, or the halves of an f16x2, as numbers of at most 8 bits; bits of the third
+    /// source go above them.
     Pack8 {
         to: Tiny,
         halves: bool,
         relu: bool,
-        /// The lowest of the bits of the third operand that go above them.
+        /// First bit of the third source that goes above the packed numbers.
         at: u8,
     },
-    /// Two f32 rounded as the random bits of the third operand say; above two narrow ones the rest of it.
+    /// Packs two f32 with stochastic rounding by the bits of the third source; the rest of it goes
+    /// above two narrow numbers.
     PackRandom {
         to: Random,
         finite: bool,
         relu: bool,
     },
-    /// Two f32, or the halves of a bf16x2, as exponents of powers of two, above them a half of the third operand.
+    /// Packs two f32, or the halves of a bf16x2, as ue8m0 exponents; a half of the third source
+    /// goes above them.
     PackScale {
         halves: bool,
         up: bool,
         finite: bool,
         at: u8,
     },
-    /// Two exponents as bf16x2.
+    /// Unpacks two ue8m0 exponents to bf16x2.
     UnpackScale {
         at: u8,
     },
-    /// An f32 as a number of 16 bits, above it a half of b.
+    /// Converts an f32 to a 16-bit format; a half of b goes above it.
     PackOne {
         to: Format,
         mode: Mode,
         finite: bool,
         high: bool,
     },
-    /// Two integers, or two f32 (then rounded), clamped to a type and put side by side, above those of 8 bits a half of c, above
-    /// narrower ones its low bits.
+    /// Packs two integers, or two rounded f32, clamped to a type. A half of c goes above 8-bit
+    /// results, its low bits above narrower ones.
     PackInts {
         to: IntType,
         from_float: Option<(Round, bool)>,
         high: bool,
     },
-    /// Two numbers of 8 bits as f16x2.
+    /// Unpacks two numbers of at most 8 bits to f16x2.
     Unpack8 {
         from: Tiny,
         relu: bool,
-        /// The lowest of the bits that are read.
+        /// First bit that is read.
         at: u8,
     },
-    /// An f32 with the mantissa of tf32.
+    /// Rounds an f32 to tf32.
     Tf32 {
         mode: Mode,
         finite: bool,
     },
-    /// Two integers saturated into a type and packed.
+    /// Clamps an integer to another type.
     IntToInt {
         from: IntType,
         to: IntType,
-        /// The bit at which the source begins in its register.
+        /// First bit of the source in its register.
         at: u8,
     },
 }
 
-/// Which part of a multiply-add is the result.
+/// The part of a multiply-add that is the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Low,
@@ -342,7 +364,7 @@ fn double(d: u64) -> Out {
 }
 
 impl Alu {
-    /// Computes it.
+    /// Computes the results from the sources.
     pub fn eval(&self, x: &In) -> Out {
         let (a, b, c) = (x.a as u32, x.b as u32, x.c as u32);
         match *self {
@@ -350,11 +372,12 @@ impl Alu {
                 let sum = |a: u32, b: u32| if minus { a.wrapping_sub(b) } else { a.wrapping_add(b) };
                 word(lanes(bits, |at| sum(a >> at, b >> at)))
             }
-            Alu::AddClamped { minus } => {
-                let (a, b) = (i64::from(a as i32), i64::from(b as i32));
-                let sum = if minus { a - b } else { a + b };
-                word(sum.clamp(i32::MIN.into(), i32::MAX.into()) as u32)
-            }
+            Alu::AddClamped { ty, minus } => word(lanes(ty.bits, |at| {
+                let (a, b) = (ty.value(x.a >> at), ty.value(x.b >> at));
+                let (least, most) =
+                    if ty.signed { (-1 << (ty.bits - 1), (1 << (ty.bits - 1)) - 1) } else { (0, (1 << ty.bits) - 1) };
+                (if minus { a - b } else { a + b }).clamp(least, most) as u32
+            })),
             Alu::MinMaxRelu(ty) => word((min_max(ty, x.a, x.b, x.pp).d as i32).max(0) as u32),
             Alu::MinMaxLanes { ty, relu } => word(lanes(ty.bits, |at| {
                 let best = min_max(ty, x.a >> at, x.b >> at, x.pp).d;
@@ -580,7 +603,7 @@ impl Alu {
     }
 }
 
-/// What a function gives for the place of each number of so many bits in a word.
+/// Applies `f` to the position of each packed number of `bits` bits and packs the results.
 fn lanes(bits: u32, f: impl Fn(u32) -> u32) -> u32 {
     let ones = u32::MAX >> (32 - bits);
     (0..32).step_by(bits as usize).fold(0, |word, at| word | (f(at) & ones) << at)
@@ -621,15 +644,15 @@ fn float(op: FloatOp, f: Format, mode: Mode, [a, b, c]: [u64; 3], pp: bool) -> u
     }
 }
 
-/// Whether a / b by Newton steps in f32 could leave the range of normal numbers. Says yes rather too often: the slow
-/// way is right for all numbers.
+/// Whether the Newton iteration for a / b in f32 could leave the range of normal numbers. It errs
+/// towards yes, because the slow path is right for all numbers.
 fn divide_needs_care(a: u32, b: u32) -> bool {
     let exponent = |bits: u32| (bits >> 23 & 0xff) as i32;
     let (ea, eb) = (exponent(a), exponent(b));
     eb <= 2 || eb >= 252 || ea == 255 || ea <= 32 || !(-120..=120).contains(&(ea - eb))
 }
 
-/// Formats of a width in bits of the source: used where an opcode names only `F16`, `F32`, `F64`.
+/// The floating-point format that a modifier word names.
 pub fn float_format(word: &str) -> Option<Format> {
     match word {
         "F16" => Some(F16),

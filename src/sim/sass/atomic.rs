@@ -1,14 +1,13 @@
-//! What atomics do to a value in memory.
+//! The read-modify-write functions of atomics.
 //!
-//! Input: the old value and the operands. Output: the new value, and what the instruction returns. Invariant: pure;
-//! values are the low bytes of the type's width.
+//! The functions are pure; values are in the low bytes of the type's width.
 
 use super::super::ops::format::{F32, Round};
 use super::super::ops::half::{self, Pick};
 use super::super::ops::real::{self, Mode};
 use super::code::{AtomicOp, AtomicType};
 
-/// Bytes that an atomic of a type touches.
+/// Number of bytes that an atomic of the type accesses.
 pub fn bytes(ty: AtomicType) -> u8 {
     match ty {
         AtomicType::Unsigned(n) | AtomicType::Signed(n) => n,
@@ -18,7 +17,7 @@ pub fn bytes(ty: AtomicType) -> u8 {
     }
 }
 
-/// The new value.
+/// The value that the atomic stores.
 pub fn apply(op: AtomicOp, ty: AtomicType, old: u64, b: u64, c: u64) -> u64 {
     let mask = u64::MAX >> (64 - 8 * u32::from(bytes(ty)));
     let (b, c) = (b & mask, c & mask);
@@ -81,7 +80,7 @@ pub fn apply(op: AtomicOp, ty: AtomicType, old: u64, b: u64, c: u64) -> u64 {
     new & mask
 }
 
-/// The new words of an atomic of more than 8 bytes, or of numbers side by side.
+/// The words that an atomic of more than 8 bytes, or on packed numbers, stores.
 pub fn apply_wide(op: AtomicOp, ty: AtomicType, old: &[u32], b: &[u32], c: &[u32]) -> Vec<u32> {
     let AtomicType::Lanes(f, _) = ty else {
         let new = match op {
@@ -98,13 +97,13 @@ pub fn apply_wide(op: AtomicOp, ty: AtomicType, old: &[u32], b: &[u32], c: &[u32
     old.iter().zip(b).map(|(old, b)| of(*old, *b)).collect()
 }
 
-/// What the instruction returns.
+/// The value that the instruction returns.
 pub fn result(op: AtomicOp, old: u64, b: u64, bytes: u8) -> u64 {
     let mask = u64::MAX >> (64 - 8 * u32::from(bytes));
     if op == AtomicOp::CasFlag { u64::from(old & mask == b & mask) } else { old }
 }
 
-/// Atomic additions of f32 flush subnormals, those of other formats keep them.
+/// Atomic additions in f32 flush subnormals; other formats keep them.
 fn float_mode(ftz: bool) -> Mode {
     Mode { ftz, round: Round::Nearest, ..Mode::default() }
 }

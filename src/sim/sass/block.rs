@@ -1,24 +1,25 @@
-//! A block: its warps, its shared memory, its barriers.
+//! The state of a block: its warps, shared memory and barriers.
 //!
-//! Input: arrivals at block barriers. Output: lanes released when a barrier is complete. Invariant: threads count, not
-//! warps; a thread that has ended counts as arrived where all threads of the block are expected. A barrier with a number
-//! of threads counts arrivals: a thread that only arrived may arrive again before the barrier is complete.
+//! A barrier counts threads, not warps. If all threads of the block are expected, ended threads
+//! count as arrived. A barrier with a thread count counts arrivals instead: a thread that only
+//! arrived may arrive again before the barrier is complete.
 
 use super::super::fault::Fault;
 use super::code::Gather;
 use super::control;
+use super::sanitizer::Seen;
 use super::warp::{Wait, Warp, lanes_of};
-use super::watch::Seen;
 
-/// Number of block barriers.
+/// Number of barriers in a block.
 pub const BARRIERS: usize = 16;
 
-/// One block barrier: who has arrived since it was last complete.
+/// The arrivals at one barrier since it was last complete.
 #[derive(Clone, Debug, Default)]
 struct Barrier {
-    /// Lane masks of each warp; the second holds the lanes that arrived a second time, and so on. None is empty.
+    /// For each warp the masks of arrived lanes: the second mask holds the lanes that arrived a
+    /// second time, and so on. No mask is empty.
     arrived: Vec<Vec<u32>>,
-    /// Threads expected; 0 where all are.
+    /// Number of expected threads; 0 means all threads of the block.
     expected: u32,
     votes: u32,
     all: bool,
@@ -35,7 +36,7 @@ impl Barrier {
         self.arrived.iter().all(Vec::is_empty)
     }
 
-    /// Notes lanes of a warp, each in the first mask that does not hold it yet.
+    /// Records the arrival of lanes, each in the first mask that lacks it.
     fn add(&mut self, warp: usize, lanes: u32) {
         let mut rest = lanes;
         for mask in &mut self.arrived[warp] {
@@ -49,38 +50,45 @@ impl Barrier {
     }
 }
 
-/// What a group brings to a barrier.
+/// The arrival of a group of lanes at a barrier.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
+    /// The lanes that arrive.
     pub lanes: u32,
+    /// The barrier's number.
     pub barrier: u32,
-    /// Threads expected; 0 where all are.
+    /// Number of expected threads; 0 means all threads of the block.
     pub count: u32,
+    /// Whether the lanes continue without waiting.
     pub arrive_only: bool,
+    /// The reduction that the barrier performs.
     pub gather: Gather,
     /// The predicate of each lane.
     pub votes: u32,
 }
 
-/// One block.
+/// One block of the grid.
 #[derive(Clone, Debug)]
 pub struct Block {
+    /// Block index (x, y, z).
     pub id: [u32; 3],
+    /// The block's warps.
     pub warps: Vec<Warp>,
+    /// Shared memory.
     pub shared: Vec<u8>,
     barriers: Vec<Barrier>,
-    /// What a watch knows of it.
+    /// The sanitizer's state for this block.
     pub seen: Option<Box<Seen>>,
 }
 
 impl Block {
-    /// A block about to start.
+    /// A block that is about to start.
     pub fn new(id: [u32; 3], warps: Vec<Warp>, shared_bytes: usize) -> Block {
         let barrier = Barrier::fresh(warps.len());
         Block { id, warps, shared: vec![0; shared_bytes], barriers: vec![barrier; BARRIERS], seen: None }
     }
 
-    /// Whether nobody has arrived at a barrier since it was last complete.
+    /// Whether no thread has arrived at the barrier since it was last complete.
     pub fn is_fresh(&self, number: usize) -> bool {
         self.barriers.get(number).is_none_or(Barrier::is_fresh)
     }
@@ -90,7 +98,11 @@ impl Block {
         self.warps.iter().all(|w| w.alive == 0)
     }
 
-    /// Lanes of a warp arrive at a barrier.
+    /// Records that lanes of a warp arrive at a barrier, and completes it if it is full.
+    ///
+    /// # Errors
+    ///
+    /// An invalid barrier number, a second arrival, or two different thread counts.
     pub fn arrive(&mut self, warp: usize, a: Arrival) -> Result<(), Fault> {
         let number = a.barrier as usize;
         let Some(barrier) = self.barriers.get_mut(number) else {
@@ -122,7 +134,7 @@ impl Block {
         Ok(())
     }
 
-    /// Lets go whoever waits at barriers that are complete; called when lanes arrive or end.
+    /// Completes all full barriers; called when lanes end.
     pub fn settle(&mut self) {
         for number in 0..BARRIERS {
             if !self.barriers[number].is_fresh() {

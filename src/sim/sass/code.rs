@@ -1,7 +1,7 @@
-//! Instructions as the machine executes them: operands resolved, meaning in one enum.
+//! The executable form of an instruction: operands are resolved, and one enum holds the meaning.
 //!
-//! Input: made by [`super::predecode`]. Output: read by the executor, many times. Invariant: small, `Copy`, and free of
-//! anything that has to be looked up again; constants of the launch are already immediates.
+//! [`super::predecode`] builds it once, and the executor runs it many times. It is small and `Copy`
+//! and needs no further look-up; constant-bank operands are already immediates.
 
 use super::alu::Alu;
 
@@ -15,15 +15,18 @@ pub enum From {
     UReg(u8),
 }
 
-/// A source: where it comes from, and what is done to its bits on the way.
+/// A source operand with its modifiers.
 #[derive(Clone, Copy, Debug)]
 pub struct Src {
+    /// Where the value comes from.
     pub from: From,
-    /// Two words.
+    /// Whether it has two words.
     pub wide: bool,
-    /// Two's complement negation, in the source's width.
+    /// Two's complement negation in the source's width, applied last.
     pub negate: bool,
+    /// A mask that clears bits, for absolute values.
     pub and: u64,
+    /// A mask that flips bits, for signs and complements.
     pub xor: u64,
 }
 
@@ -34,7 +37,7 @@ impl Default for Src {
 }
 
 impl Src {
-    /// The value after the operand's modifiers.
+    /// Applies the modifiers to the raw bits.
     pub fn fix(&self, bits: u64) -> u64 {
         let bits = (bits & self.and) ^ self.xor;
         if self.negate { bits.wrapping_neg() } else { bits }
@@ -50,21 +53,25 @@ pub enum Dst {
     UReg(u8),
 }
 
-/// A predicate of either file.
+/// A predicate operand of either predicate file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pred {
+    /// Whether it is a uniform predicate.
     pub uniform: bool,
+    /// The predicate's number; 7 is constant true.
     pub index: u8,
+    /// Whether it is negated.
     pub not: bool,
 }
 
 impl Pred {
-    /// Always true, or as a destination: nowhere.
+    /// Always true; as a destination it discards the result.
     pub const TRUE: Pred = Pred { uniform: false, index: 7, not: false };
+    /// Always false.
     pub const FALSE: Pred = Pred { uniform: false, index: 7, not: true };
 }
 
-/// Memory spaces.
+/// Memory spaces of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
     Global,
@@ -76,11 +83,13 @@ pub enum Space {
 /// Width and extension of a memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
+    /// Number of bytes.
     pub bytes: u8,
+    /// Whether a narrow load is sign-extended.
     pub signed: bool,
 }
 
-/// What an atomic does to memory.
+/// The operation of an atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicOp {
     Add,
@@ -93,25 +102,25 @@ pub enum AtomicOp {
     Xor,
     Exch,
     Cas,
-    /// As `Cas`, but returns 1 where it stored and 0 where not.
+    /// As `Cas`, but returns 1 if it stored and 0 if not.
     CasFlag,
-    /// Adds one for each lane that executes it.
+    /// Adds one for each executing lane.
     PopcInc,
 }
 
-/// The type an atomic works in.
+/// The type of an atomic; numbers are sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicType {
     Unsigned(u8),
     Signed(u8),
     Float(super::super::ops::format::Format),
-    /// Two numbers of 16 bits.
+    /// Two 16-bit numbers.
     Packed(super::super::ops::format::Format),
-    /// So many numbers side by side, in more than 4 bytes.
+    /// Packed numbers of more than 4 bytes: format and count.
     Lanes(super::super::ops::format::Format, u8),
 }
 
-/// Which lane SHFL reads.
+/// How SHFL chooses the source lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shuffle {
     Idx,
@@ -120,7 +129,7 @@ pub enum Shuffle {
     Bfly,
 }
 
-/// Votes.
+/// The condition of a vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vote {
     All,
@@ -128,7 +137,7 @@ pub enum Vote {
     Eq,
 }
 
-/// Reductions over lanes.
+/// Reductions across lanes; the flag means signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redux {
     Add,
@@ -137,7 +146,8 @@ pub enum Redux {
     Xor,
     Min(bool),
     Max(bool),
-    /// Minimum or maximum of f32, of their magnitudes; NaN if one of them is NaN, or only if all are.
+    /// Minimum or maximum of f32, optionally of the magnitudes; with `nan` the result is NaN if any
+    /// operand is, else only if all are.
     Float {
         min: bool,
         abs: bool,
@@ -145,7 +155,7 @@ pub enum Redux {
     },
 }
 
-/// What a block barrier does beyond counting.
+/// The reduction that a block barrier performs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gather {
     None,
@@ -159,11 +169,11 @@ pub enum Gather {
 pub enum Special {
     Zero,
     LaneId,
-    /// Warp in the block.
+    /// The warp's number in its block.
     WarpId,
     SmId,
     Tid(u8),
-    /// All three, packed.
+    /// All three thread indices, packed.
     TidPacked,
     Ctaid(u8),
     EqMask,
@@ -174,18 +184,18 @@ pub enum Special {
     ClockLo,
     ClockHi,
     CtaInCluster,
-    /// High word of the base of the shared window.
+    /// High word of the base address of the shared window.
     SharedWindowHigh,
     SharedSize,
     WarpCount,
     GridDim(u8),
 }
 
-/// What an instruction does.
+/// The meaning of an instruction.
 #[derive(Clone, Copy, Debug)]
 pub enum Exec {
     Nop,
-    /// Cannot be executed; index of the reason.
+    /// Cannot be executed; the index of the reason.
     Refuse(u32),
     Alu(Alu),
     P2r {
@@ -194,7 +204,7 @@ pub enum Exec {
     R2p {
         byte: u8,
     },
-    /// Uniform predicates into a uniform register.
+    /// Uniform predicates to a uniform register.
     Up2ur {
         byte: u8,
     },
@@ -210,21 +220,21 @@ pub enum Exec {
         space: Space,
         access: Access,
     },
-    /// 32 bytes: the words behind the first four go to, or come from, a second vector.
+    /// 32 bytes: the first four words use `d`, the others a second register tuple.
     LoadWide {
         high: Dst,
-        /// Words that are loaded, a bit each.
+        /// Mask of the words that are loaded.
         mask: u8,
     },
     StoreWide,
-    /// From global to shared memory at register c plus an offset; where the predicate does not hold, zeros. `fill`: the low bits of the
-    /// address say how many bytes are zeros.
+    /// A copy from global to shared memory, at register c plus an offset; zeros if the predicate is
+    /// false. With `fill` the low bits of the address give the number of zero bytes.
     CopyAsync {
         bytes: u8,
         offset: i32,
         fill: bool,
     },
-    /// From constant bank `bank`, at a register plus an offset.
+    /// A load from constant bank `bank` at a register plus an offset.
     LoadConst {
         bank: u8,
         access: Access,
@@ -234,20 +244,32 @@ pub enum Exec {
         op: AtomicOp,
         ty: AtomicType,
     },
-    /// Whether a generic address lies in a space.
+    /// On a barrier in shared memory.
+    Mbarrier(super::mbarrier::Act),
+    /// Between a register and a half of a register pair of its own.
+    PairMove {
+        high: bool,
+        store: bool,
+    },
+    /// Whether a generic address lies in the space.
     InSpace(Space),
-    /// To an instruction index.
+    /// A branch to an instruction index.
     Branch {
         target: u32,
         uniform: bool,
     },
-    /// To an instruction index, where the group is not (or is) all the lanes of a mask, or of the warp.
+    /// To an instruction index, all lanes of the group, where the predicate holds for any of them.
+    BranchAny {
+        target: u32,
+    },
+    /// A branch to an instruction index if the group is not (`diverged`), or is, all live lanes of
+    /// a mask or of the warp (`all`).
     BranchMask {
         target: u32,
         diverged: bool,
         all: bool,
     },
-    /// To the lanes' registers plus a byte offset into the code.
+    /// A branch to the lane's register plus a byte offset.
     BranchIndirect {
         base: i64,
         absolute: bool,
@@ -264,11 +286,11 @@ pub enum Exec {
     Break {
         bar: u8,
     },
-    /// Into a convergence barrier.
+    /// From a register to a convergence barrier.
     BarFromReg {
         bar: u8,
     },
-    /// Into a convergence barrier from another one, which is cleared.
+    /// From one convergence barrier to another; the first one is cleared.
     BarFromBar {
         bar: u8,
         from: u8,
@@ -284,7 +306,8 @@ pub enum Exec {
     BlockBarrier {
         arrive_only: bool,
         gather: Gather,
-        /// One register for both: the number in the lowest bits, the count in the upper half.
+        /// Whether one register holds both: the number in the low bits, the count in the upper
+        /// half.
         packed: bool,
     },
     BarrierResult,
@@ -298,43 +321,58 @@ pub enum Exec {
     },
     Redux(Redux),
     Elect,
-    /// A product of matrices, and the registers of its fragments.
-    Product(super::product::Product, super::matrix::Words),
-    /// Two words of four small products.
-    Quarters(super::quarters::Quarters),
-    /// Registers, each from eight rows of 16 bytes, and where their elements lie.
+    /// A matrix product, with the register counts of its fragments.
+    Product(super::mma::Product, super::matrix::Words),
+    /// A product of a warp group: the metadata are b, the selector is the offset.
+    Group(super::group::Group),
+    /// A product with block scale; the number that says where the scales are is the uniform part.
+    Scaled(super::mma_scaled::Scaled),
+    /// One step of `HMMA.884`: two words of four small products.
+    Quarters(super::mma_884::Quarters),
+    /// Loads registers, each from eight rows of 16 bytes; `grid` maps their elements.
     LoadMatrix {
         count: u8,
-        grid: super::tile::Grid,
+        grid: super::ldmatrix::Grid,
     },
     StoreMatrix {
         count: u8,
-        grid: super::tile::Grid,
+        grid: super::ldmatrix::Grid,
     },
     MoveMatrix,
 }
 
-/// One instruction.
+/// One executable instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Code {
+    /// The meaning.
     pub exec: Exec,
+    /// The guard predicate.
     pub guard: Pred,
+    /// The register result.
     pub d: Dst,
-    /// Words of the result in `d`.
+    /// Number of words of the result in `d`.
     pub words: u8,
+    /// First predicate result.
     pub pu: Pred,
+    /// Second predicate result.
     pub pv: Pred,
+    /// Source a; the register of an address.
     pub a: Src,
+    /// Source b.
     pub b: Src,
+    /// Source c.
     pub c: Src,
-    /// Uniform part of an address.
+    /// The uniform register of an address, or the metadata of a sparse product.
     pub ub: Src,
+    /// First predicate source.
     pub pp: Pred,
+    /// Second predicate source.
     pub pq: Pred,
+    /// Third predicate source.
     pub pr: Pred,
-    /// Address offset, or a mask.
+    /// The offset of an address.
     pub off: i64,
-    /// Factor of an address register.
+    /// The scale of the address register.
     pub scale: u8,
 }
 

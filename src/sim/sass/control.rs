@@ -1,19 +1,27 @@
-//! Divergence and its end: convergence barriers, warp barriers, yields.
+//! Divergence and reconvergence: convergence barriers, warp barriers, YIELD.
 //!
-//! Input: a warp and the lanes that execute. Output: which lanes wait and which go on. Invariant: a convergence barrier
-//! is a mask per lane; a lane that waits goes on only when every lane of its own mask waits at the same place with this one in
-//! its mask, has ended, or has left (BREAK, YIELD). Its mask is empty then, so that lanes which waited beside it there are not let go
-//! elsewhere when it yields. A lane that has saved its mask (BMOV) waits and is waited for as before: what lies in
-//! a register cannot lose lanes by YIELD, so that one let go meanwhile would be waited for in vain when the mask comes back. It
-//! loses those that leave by BREAK: ptxas lets lanes leave a region while others of it are in a call that has saved its mask, and
-//! they go on to wait for the others in a region around it. Each BSSY begins a region of its own, so that what happens to
-//! a barrier in a call says nothing of the region for which it stands further out. ptxas also lets a lane come back to the BSSY of
-//! a region without meeting the others of it (irreducible loops, -O0); on sm_75 it clears the barrier in front of every BSSY, so
-//! what the barrier held is given up there.
+//! A convergence barrier (B0 to B15) is a mask per lane: each lane has its own copy of the lanes
+//! that entered the region with it at BSSY. A lane that waits at BSYNC continues when every lane of
+//! its mask waits at the same place with this lane in its own mask, has ended, or has left the
+//! region (BREAK, YIELD). The mask is cleared then, so that lanes that waited beside it are not
+//! released elsewhere when it yields.
+//!
+//! A lane may save its mask in a register (BMOV). It waits and is waited for as before, with two
+//! rules:
+//! * YIELD removes no lanes from a saved mask: a register cannot lose lanes, so a lane released
+//!   meanwhile would be waited for in vain when the mask comes back.
+//! * BREAK does remove lanes from saved masks. ptxas lets lanes leave a region while others of the
+//!   region are in a call that has saved its mask, and the leaving lanes go on to wait in an
+//!   enclosing region.
+//!
+//! Each BSSY starts a new region, so that what happens to a barrier in a call does not affect the
+//! outer region that uses the same barrier. ptxas also lets a lane return to the BSSY of a region
+//! without having reconverged with the others (irreducible loops, `-O0`). On sm_75 it clears the
+//! barrier before every BSSY, so the old contents of the barrier are abandoned there.
 
 use super::warp::{LANES, Wait, Warp, lanes_of};
 
-/// BSSY: each lane notes the lanes that enter the region with it.
+/// BSSY: each lane records the lanes that enter the region with it.
 pub fn enter_region(warp: &mut Warp, bar: usize, lanes: u32) {
     warp.yielded &= !lanes;
     empty(warp, bar, lanes);
@@ -24,8 +32,9 @@ pub fn enter_region(warp: &mut Warp, bar: usize, lanes: u32) {
     }
 }
 
-/// What BSSY and `BMOV.CLEAR RZ` begin with. A lane that still is in a region of this barrier, and keeps its mask nowhere, has left it:
-/// nothing is there any more with which it could meet the others.
+/// The first step of BSSY and of `BMOV.CLEAR RZ`. A lane that is still in a region of this barrier,
+/// and has saved its mask nowhere, leaves that region, because it can no longer reconverge with the
+/// others.
 pub fn empty(warp: &mut Warp, bar: usize, lanes: u32) {
     let inside = |lane: usize| warp.bars[bar][lane] >> lane & 1 != 0;
     let left = warp.lanes_where(lanes, |lane| inside(lane) && !warp.kept.holds(lane, warp.regions[bar][lane]));
@@ -42,7 +51,8 @@ pub fn converge(warp: &mut Warp, bar: usize, lanes: u32) {
     settle(warp);
 }
 
-/// BREAK: each lane leaves the region of its own mask, in the copies of those that are in it and where they keep one in a register.
+/// BREAK: each lane leaves the region of its mask, in the masks of all lanes of the region,
+/// including saved ones.
 pub fn leave_region(warp: &mut Warp, bar: usize, lanes: u32) {
     let (named, regions) = (warp.bars[bar], warp.regions[bar]);
     for lane in lanes_of(lanes) {
@@ -57,7 +67,7 @@ pub fn leave_region(warp: &mut Warp, bar: usize, lanes: u32) {
     settle(warp);
 }
 
-/// BMOV from a barrier: the lanes' masks, which they keep in registers from now on.
+/// BMOV from a barrier: returns the lanes' masks, which count as saved in registers from now on.
 pub fn keep_region(warp: &mut Warp, bar: usize, lanes: u32, clear: bool) -> [u32; LANES] {
     let masks = warp.bars[bar];
     for lane in lanes_of(lanes) {
@@ -69,13 +79,13 @@ pub fn keep_region(warp: &mut Warp, bar: usize, lanes: u32, clear: bool) -> [u32
     masks
 }
 
-/// BMOV to a barrier: the mask that was kept, without the lanes that have left its region since.
+/// BMOV to a barrier: restores a saved mask, without the lanes that have left its region since.
 pub fn resume_region(warp: &mut Warp, bar: usize, lane: usize, mask: u32) {
     let (region, left) = warp.kept.pop(lane, bar, mask);
     (warp.regions[bar][lane], warp.bars[bar][lane]) = (region, mask & left);
 }
 
-/// BMOV from one barrier to another: the lanes' masks with their regions; the first barrier is empty from now on.
+/// BMOV between barriers: moves the lanes' masks and regions and clears the first barrier.
 pub fn move_region(warp: &mut Warp, from: usize, to: usize, lanes: u32) {
     for lane in lanes_of(lanes) {
         warp.regions[to][lane] = warp.regions[from][lane];
@@ -89,14 +99,14 @@ pub fn yield_lanes(warp: &mut Warp, lanes: u32) {
     settle(warp);
 }
 
-/// WARPSYNC: the lanes wait for the lanes named in their masks.
+/// WARPSYNC: the lanes wait for the lanes of their masks.
 pub fn warp_sync(warp: &mut Warp, lanes: u32, mask_of: impl Fn(&Warp, usize) -> u32) {
     let masks: Vec<u32> = (0..32).map(|lane| mask_of(warp, lane)).collect();
     warp.suspend(lanes, |lane| Wait::Warp(masks[lane]));
     settle(warp);
 }
 
-/// Releases every lane whose wait has been met; called whenever lanes wait, end or leave.
+/// Releases every lane whose wait is over; called whenever lanes wait, end or leave.
 pub fn settle(warp: &mut Warp) {
     while settle_once(warp) {}
 }
@@ -129,18 +139,20 @@ fn settle_once(warp: &mut Warp) -> bool {
     free != 0
 }
 
-/// Whether all lanes of this lane's mask are beside it, ended, or yielding.
+/// Whether all lanes of this lane's mask wait beside it, have ended, or yield.
 fn converged(warp: &Warp, waiting: u32, lane: usize, bar: u8) -> bool {
-    // A lane that waits at the same place for others than this one is deeper in a recursion.
+    // A lane that waits at the same place for other lanes than this one is in a deeper recursion.
     let expects = |l: usize| warp.bars[usize::from(bar)][l] >> lane & 1 != 0;
     let beside = |l: usize| warp.wait[l] == Wait::Converge(bar) && warp.pc[l] == warp.pc[lane] && expects(l);
     let there = warp.lanes_where(waiting, beside);
-    // A yielding lane lets go those that it can forget: its mask of the region is in the barrier, not in a register.
+    // A yielding lane can release only lanes whose mask of the region is in the barrier, not in a
+    // register.
     let yielding = warp.lanes_where(warp.yielded & warp.running, expects);
     warp.bars[usize::from(bar)][lane] & warp.alive & !there & !yielding == 0
 }
 
-/// A lane that goes on without yielding lanes is no longer waited for by them, nor by those that stay where it was.
+/// After a lane continues without some lanes of its mask, neither these nor the lanes that stay
+/// behind wait for it.
 fn forget(warp: &mut Warp, bar: usize, lane: usize, free: u32) {
     let without = warp.bars[bar][lane] & warp.alive & !free;
     for other in lanes_of(without) {
@@ -227,7 +239,7 @@ mod tests {
         let mut w = warp();
         enter_region(&mut w, 7, 0xf);
         converge(&mut w, 7, 0x3);
-        // The others go deeper, where they leave a region of the same barrier.
+        // The others go deeper and leave a region of the same barrier there.
         let saved = keep_region(&mut w, 7, 0xc, true);
         enter_region(&mut w, 7, 0xc);
         leave_region(&mut w, 7, 0xc);
@@ -245,7 +257,7 @@ mod tests {
         let mut w = warp();
         enter_region(&mut w, 6, 0xf);
         let saved = keep_region(&mut w, 6, 0x1, true);
-        // In the call a region of the same barrier; then a second call.
+        // The call has a region of the same barrier, then a second call follows.
         enter_region(&mut w, 6, 0x1);
         let deeper = keep_region(&mut w, 6, 0x1, true);
         leave_region(&mut w, 6, 0x4);
@@ -279,7 +291,7 @@ mod tests {
         converge(&mut w, 0, 0x1);
         yield_lanes(&mut w, 0xe);
         assert_eq!(w.running & 0xf, 0xf);
-        // The lane that went on is not waited for by the others.
+        // The others do not wait for the lane that went on.
         converge(&mut w, 0, 0xe);
         assert_eq!(w.running & 0xe, 0xe);
     }
@@ -289,7 +301,7 @@ mod tests {
         let mut w = warp();
         enter_region(&mut w, 6, 0xf);
         converge(&mut w, 6, 0x1);
-        // BMOV.CLEAR in a function that the others call, and a loop there that yields.
+        // BMOV.CLEAR in a function that the others call, with a loop that yields.
         let saved = [1, 2, 3].map(|lane| std::mem::take(&mut w.bars[6][lane]));
         yield_lanes(&mut w, 0xe);
         assert_eq!(w.running & 0xf, 0xe);
@@ -301,12 +313,14 @@ mod tests {
     #[test]
     fn a_region_that_was_left_together_lets_nobody_go() {
         let mut w = warp();
-        // All met at the end of an earlier region; then a region around a call, whose mask lies in a register.
+        // All lanes met at the end of an earlier region. A region around a call follows, with its
+        // mask in a register.
         enter_region(&mut w, 0, 0xf);
         converge(&mut w, 0, 0xf);
         enter_region(&mut w, 0, 0xf);
         let saved: Vec<u32> = (0..4).map(|lane| std::mem::take(&mut w.bars[0][lane])).collect();
-        // In the function a region of all, then two lanes come back while the others go round a loop that yields.
+        // The function has a region of all lanes; two lanes come back while the others go round a
+        // loop that yields.
         enter_region(&mut w, 0, 0xf);
         converge(&mut w, 0, 0xf);
         w.bars[0][..2].copy_from_slice(&saved[..2]);
@@ -325,13 +339,13 @@ mod tests {
     fn those_that_stay_forget_who_went_on() {
         let mut w = warp();
         enter_region(&mut w, 0, 0x7);
-        // Lane 1 waits for lane 3 besides, which lane 0 does not.
+        // Lane 1 also waits for lane 3; lane 0 does not.
         enter_region(&mut w, 1, 0x8);
         w.bars[0][1] |= 0x8;
         converge(&mut w, 0, 0x3);
         yield_lanes(&mut w, 0x4);
         assert_eq!((w.running & 3, w.bars[0][1] & 1), (1, 0));
-        // Nor does it wait for lane 0 when the other two come.
+        // It does not wait for lane 0 either when the other two come.
         w.bars[0][3] = 0xa;
         converge(&mut w, 0, 0xc);
         assert_eq!(w.running & 0xf, 0xf);

@@ -1,57 +1,74 @@
-//! Executes instructions of one group of lanes: those of a warp that stand at the same pc.
+//! Executes the instructions of one group: the lanes of a warp that are at the same pc.
 //!
-//! Input: a block, one of its warps, a budget. Output: changed state, or a fault with its place. Invariant: lanes of a
-//! group see each other's values as they were before the instruction; past its budget a group runs to its next jump only:
-//! in code without jumps the incumbent keeps constants in uniform registers though the warp has diverged (sm_120).
+//! The lanes of a group see each other's values as they were before the instruction. A group that
+//! has used up its budget runs on to its next jump, because in straight-line code ptxas keeps
+//! constants in uniform registers even though the warp has diverged (sm_120).
 
 use super::super::fault::{Fault, Kind, Place};
 use super::super::memory::Global;
+use super::access;
 use super::block::{Arrival, Block};
 use super::code::{Code, Dst, Exec, Pred, Special};
 use super::control;
+use super::matrix;
+use super::mbarrier::{self, Waits};
+use super::sanitizer::Watch;
 use super::setup::Setup;
+use super::system;
 use super::warp::{LANES, Warp, lanes_of};
-use super::watch::Watch;
-use super::{access, lanes, matrix, system};
+use super::warp_ops;
 
-/// The register that takes nothing.
+/// The register RZ, which discards writes.
 const RZ: u8 = 255;
-/// Warps that fit into a multiprocessor.
+/// Warps that a multiprocessor holds.
 const WARP_SLOTS: u32 = 32;
 
-/// What all blocks of a launch share.
+/// The state that all blocks of a launch share.
 pub struct Machine<'a> {
+    /// The launch's constants.
     pub setup: &'a Setup,
+    /// Global memory.
     pub global: &'a mut Global,
-    /// What looks on, where something does.
+    /// The sanitizer, if it is on.
     pub watch: Option<Box<Watch>>,
-    /// Instructions executed, over all warps.
+    /// Who asks in vain for the end of a phase of an mbarrier.
+    pub waits: Waits,
+    /// Executed instructions, over all warps.
     pub steps: u64,
-    /// The same, once for each lane.
+    /// Executed instructions, counted per lane.
     pub lane_steps: u64,
 }
 
-/// Where a group goes after an instruction.
+/// Where a group continues after an instruction.
 #[derive(Clone, Copy)]
 pub(super) enum Flow {
     Next,
     Jump(u32),
-    /// The lanes' own pcs say; the group is no more.
+    /// The lanes' own pcs say where; the group no longer exists.
     Split,
 }
 
-/// One group in the act of executing one instruction.
+/// The execution of one instruction by one group.
 pub(super) struct Step<'a> {
+    /// The instruction.
     pub code: &'a Code,
+    /// The warp in its block.
     pub warp: usize,
+    /// The index of the instruction.
     pub pc: u32,
+    /// The lanes at this pc.
     pub group: u32,
-    /// Lanes of the group whose guard holds.
+    /// Lanes of the group whose guard is true.
     pub active: u32,
 }
 
 impl Machine<'_> {
-    /// Runs the next group of a warp for `budget` instructions and on to a jump; returns how many it executed.
+    /// Runs the next group of a warp for `budget` instructions and on to a jump; returns the number
+    /// of executed instructions.
+    ///
+    /// # Errors
+    ///
+    /// The fault of an instruction, or the launch's step limit.
     pub fn run(&mut self, block: &mut Block, warp: usize, budget: u64) -> Result<u64, Fault> {
         let w = &mut block.warps[warp];
         let turned = w.running.rotate_right(w.last_lane + 1);
@@ -63,18 +80,23 @@ impl Machine<'_> {
         let mut pc = w.pc[lead as usize];
         let group = w.running & w.standing_at(pc);
         let mut done = 0;
+        self.waits.asked = false;
         loop {
             let flow = self.step(block, warp, pc, group)?;
             done += 1;
             match flow {
                 Flow::Next => pc += 1,
                 Flow::Jump(target) => pc = target,
-                Flow::Split => return Ok(done),
+                Flow::Split => {
+                    self.waits.busy |= !self.waits.asked;
+                    return Ok(done);
+                }
             }
-            if done >= budget && matches!(flow, Flow::Jump(_)) {
+            if (done >= budget || self.waits.asked) && matches!(flow, Flow::Jump(_)) {
                 break;
             }
         }
+        self.waits.busy |= !self.waits.asked;
         for lane in lanes_of(group) {
             block.warps[warp].pc[lane] = pc;
         }
@@ -107,12 +129,14 @@ impl Machine<'_> {
         done.map_err(placed)
     }
 
-    /// Executes it, unless its guard holds for no lane.
+    /// Executes the instruction unless its guard is false on all lanes.
     fn perform(&mut self, block: &mut Block, step: &Step) -> Result<Flow, Fault> {
         let uniform_branch = matches!(step.code.exec, Exec::Branch { .. });
         if step.active == 0 && !uniform_branch { Ok(Flow::Next) } else { self.execute(block, step) }
     }
 
+    /// Executes an instruction, whatever its guard; also used for trial executions by the
+    /// sanitizer.
     pub(super) fn execute(&mut self, block: &mut Block, s: &Step) -> Result<Flow, Fault> {
         let (code, active) = (s.code, s.active);
         let w = &mut block.warps[s.warp];
@@ -150,6 +174,18 @@ impl Machine<'_> {
             | Exec::LoadConst { .. } => {
                 access::execute(self, block, s.warp, code, active)?;
             }
+            Exec::Mbarrier(act) => mbarrier::execute(self, block, s.warp, code, active, act)?,
+            Exec::PairMove { high, store } => {
+                for lane in lanes_of(active) {
+                    let half = usize::from(high);
+                    let (given, kept) = (w.get(&code.a, lane) as u32, w.pair[half][lane]);
+                    if store {
+                        w.pair[half][lane] = given;
+                    } else {
+                        w.set(code.d, 0, lane, kept);
+                    }
+                }
+            }
             Exec::InSpace(space) => access::in_space(self.setup, w, code, active, space),
             Exec::CodeAddress { offset } => {
                 let address = self.setup.code_base + offset;
@@ -183,8 +219,10 @@ impl Machine<'_> {
                 w.set_pred(code.pu, active, all);
             }
             Exec::Shuffle(_) | Exec::Vote(_) | Exec::Match { .. } | Exec::Redux(_) | Exec::Elect => {
-                lanes::execute(w, code, active);
+                warp_ops::execute(w, code, active);
             }
+            Exec::Scaled(scaled) => super::mma_scaled::execute(w, code, active, &scaled),
+            Exec::Group(group) => super::group::execute(block, s.warp, code, active, &group)?,
             Exec::Product(..)
             | Exec::Quarters(_)
             | Exec::LoadMatrix { .. }
@@ -207,6 +245,7 @@ impl Machine<'_> {
                 let together = mask & w.alive & !s.active == 0;
                 return Ok(if together == diverged { Flow::Next } else { Flow::Jump(target) });
             }
+            Exec::BranchAny { target } => return Ok(if held == 0 { Flow::Next } else { Flow::Jump(target) }),
             Exec::Branch { target, .. } if held == s.group => return Ok(Flow::Jump(target)),
             Exec::Branch { .. } if held == 0 => return Ok(Flow::Next),
             Exec::Break { bar } if held != 0 => {
@@ -237,7 +276,7 @@ impl Machine<'_> {
                 control::yield_lanes(w, held);
             }
             Exec::BlockBarrier { .. } => return self.block_barrier(block, s).map(|()| Flow::Split),
-            // A BREAK or another predicated operation that holds for no lane.
+            // A BREAK or another predicated operation whose predicate is false on all lanes.
             _ => {}
         }
         Ok(Flow::Split)
@@ -262,7 +301,8 @@ impl Machine<'_> {
     fn block_barrier(&mut self, block: &mut Block, s: &Step) -> Result<(), Fault> {
         let Exec::BlockBarrier { arrive_only, gather, packed } = s.code.exec else { return Ok(()) };
         let w = &mut block.warps[s.warp];
-        // The lanes of a predicate that does not hold have been sent on; here the predicate is the vote.
+        // The caller has advanced lanes with a false predicate; here the predicate is the vote, so
+        // they are set back.
         lanes_of(s.active).for_each(|lane| w.pc[lane] = s.pc);
         let lane = s.active.trailing_zeros() as usize % LANES;
         let (barrier, count) = (w.get(&s.code.a, lane) as u32, w.get(&s.code.b, lane) as u32);
@@ -272,13 +312,13 @@ impl Machine<'_> {
     }
 }
 
-/// Only the lowest lane counts where the result is one per warp.
+/// Restricts a uniform operation to the lowest lane.
 pub fn lowest_if_uniform(code: &Code, active: u32) -> u32 {
     let uniform = matches!(code.d, Dst::UReg(_)) || code.pu.uniform || code.pv.uniform;
     if uniform { active & active.wrapping_neg() } else { active }
 }
 
-/// Results of lanes that do not look at each other.
+/// Computes the results of an operation whose lanes are independent.
 fn arithmetic(w: &mut Warp, code: &Code, lanes: u32, eval: impl Fn(usize) -> super::alu::Out) {
     let (mut pu, mut pv) = (0, 0);
     for lane in lanes_of(lanes) {
@@ -326,7 +366,7 @@ fn special(setup: &Setup, block: [u32; 3], w: &Warp, which: Special, lane: usize
     let word = match which {
         Special::Zero | Special::SmId | Special::CtaInCluster => 0,
         Special::LaneId => lane as u32,
-        // The number of the warp stands in bits 8 to 14.
+        // The warp's number is in bits 8 to 14.
         Special::WarpId => w.index << 8,
         Special::Tid(i) => tid[usize::from(i % 3)],
         Special::TidPacked => tid[0] | tid[1] << 16 | tid[2] << 26,
@@ -341,7 +381,7 @@ fn special(setup: &Setup, block: [u32; 3], w: &Warp, which: Special, lane: usize
         Special::ClockHi => (steps >> 32) as u32,
         Special::SharedWindowHigh => (setup.shared_window >> 32) as u32,
         Special::SharedSize => setup.shared_bytes as u32,
-        // The number of warps that fit stands in bits 8 to 15.
+        // The number of resident warps is in bits 8 to 15.
         Special::WarpCount => WARP_SLOTS << 8,
     };
     word.into()

@@ -1,30 +1,31 @@
-//! Runs the blocks of a grid, in turn and fairly.
+//! Runs the blocks of a grid in a deterministic and fair order.
 //!
-//! Input: a launch and global memory. Output: changed memory, or a fault. Invariant: the order depends on nothing but
-//! the launch; every resident block, warp and group of lanes runs again after finitely many instructions of the others;
-//! a state in which nothing can run is reported as a deadlock.
+//! The order depends only on the launch (and the jitter seed). Every resident block, warp and group
+//! of lanes runs again after finitely many instructions of the others, and a state in which no lane
+//! can run is reported as a deadlock.
 
 use super::super::fault::{Fault, Kind, Place};
 use super::super::memory::Global;
 use super::block::Block;
 use super::code::{Code, Dst, Exec};
 use super::exec::Machine;
+use super::mbarrier::{Act, Waits};
+use super::sanitizer::jitter::Jitter;
+use super::sanitizer::{Seen, Watch};
 use super::setup::Setup;
 use super::warp::{LANES, Wait, Warp, lanes_of};
-use super::watch::jitter::Jitter;
-use super::watch::{Seen, Watch};
 
-/// Blocks that are resident together.
+/// Number of blocks that are resident at the same time.
 const RESIDENT: usize = 64;
-/// Instructions that a group executes before another one has its turn.
+/// Instructions that a group executes before another one gets its turn.
 const SLICE: u64 = 256;
 
-/// What a launch cost.
+/// Instruction counts of a launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Instructions, counted once per group of lanes.
     pub instructions: u64,
-    /// Instructions, counted once per lane whose guard holds.
+    /// Instructions, counted once per lane whose guard is true.
     pub lane_instructions: u64,
 }
 
@@ -34,15 +35,23 @@ impl Stats {
     }
 }
 
-/// Runs a launch to its end, unwatched.
+/// Runs a launch to its end without the sanitizer.
+///
+/// # Errors
+///
+/// The fault that stopped the launch.
 pub fn run(setup: &Setup, global: &mut Global) -> Result<Stats, Fault> {
-    let mut machine = Machine { setup, global, steps: 0, lane_steps: 0, watch: None };
+    let mut machine = Machine { setup, global, waits: Waits::default(), steps: 0, lane_steps: 0, watch: None };
     to_the_end(&mut machine).map(|()| Stats::of(&machine))
 }
 
-/// Runs a launch to its end or to a fault; what it cost until then and what the watch found come back beside it.
-pub fn run_watched(setup: &Setup, global: &mut Global, watch: Watch) -> (Result<(), Fault>, Stats, Watch) {
-    let mut machine = Machine { setup, global, steps: 0, lane_steps: 0, watch: Some(Box::new(watch)) };
+/// Runs a launch with the sanitizer to its end or to a fault; returns the counts and findings in
+/// either case.
+pub fn run_watched(setup: &Setup, global: &mut Global, mut watch: Watch) -> (Result<(), Fault>, Stats, Watch) {
+    let by_atomics = |code: &Code| matches!(code.exec, Exec::Mbarrier(Act::ArriveOld { .. }));
+    watch.arrives_by_atomics = setup.code.iter().any(by_atomics);
+    let mut machine =
+        Machine { setup, global, waits: Waits::default(), steps: 0, lane_steps: 0, watch: Some(Box::new(watch)) };
     let done = to_the_end(&mut machine);
     let stats = Stats::of(&machine);
     (done, stats, machine.watch.map_or_else(Watch::default, |watch| *watch))
@@ -86,6 +95,7 @@ fn to_the_end(machine: &mut Machine) -> Result<(), Fault> {
         if ran == 0 {
             return Err(deadlock(&setup.code, &resident));
         }
+        machine.waits.round()?;
     }
 }
 
@@ -115,7 +125,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// All of a warp, by their lowest lanes.
+    /// The waiting groups of a warp, by their lowest lanes.
     fn of(warp: &Warp) -> Vec<Waiting> {
         let mut groups: Vec<Waiting> = Vec::new();
         for lane in lanes_of(warp.alive) {
@@ -128,7 +138,7 @@ impl Waiting {
         groups
     }
 
-    /// Who waits, where, and for whom.
+    /// Describes who waits, where, and for whom.
     fn text(&self, warp: &Warp) -> String {
         let missing = |awaited: u32| awaited & warp.alive & !self.lanes;
         let what = match self.wait {
@@ -144,8 +154,8 @@ impl Waiting {
         format!("lanes {:#010x} at pc {:#x} wait for {what}", self.lanes, u64::from(self.pc) * 16)
     }
 
-    /// The block barrier in front of which these lanes wait for the rest of the warp: one that wants a warp as a whole is
-    /// made of a barrier of the warp and one of the block.
+    /// The block barrier behind the warp barrier at which these lanes wait, if there is one. ptxas
+    /// implements a barrier that needs whole warps as a warp barrier followed by a block barrier.
     fn before_a_barrier(&self, code: &[Code]) -> Option<u32> {
         let Wait::Warp(_) = self.wait else { return None };
         let behind = code.iter().zip(0u32..).skip(self.pc as usize + 1);
@@ -155,7 +165,8 @@ impl Waiting {
     }
 }
 
-/// Why nothing can run: lanes in front of a barrier of the block to which the rest of their warp does not come, or another deadlock.
+/// Explains why no lane can run: a block barrier that the rest of a warp does not reach, or another
+/// deadlock.
 fn deadlock(code: &[Code], blocks: &[Block]) -> Fault {
     let stuck: Vec<(&Block, &Warp, Vec<Waiting>)> = blocks
         .iter()

@@ -1,38 +1,39 @@
-//! Convergence regions whose masks lanes keep in registers: in a call, or where there are not enough barriers.
+//! Tracks convergence regions whose masks are saved in registers: in a call, or where there are not
+//! enough convergence barriers.
 //!
-//! Input: what BMOV saves, what BREAK leaves, what BMOV brings back. Output: the region that a mask stands for, and who has left it
-//! meanwhile. Invariant: per lane and barrier the newest stands last, as calls return in the opposite order.
+//! BMOV saves a mask and restores it later; BREAK takes lanes out in between. For each lane and
+//! barrier the masks form a stack, because calls return in reverse order.
 
 use super::warp::LANES;
 
-/// One mask in a register.
+/// One saved mask.
 #[derive(Clone, Copy, Debug)]
 struct Mask {
     region: u32,
-    /// As it was saved.
+    /// The mask as it was saved.
     saved: u32,
-    /// Every lane that has not left the region since.
+    /// All ones, minus the lanes that have left the region since.
     left: u32,
 }
 
-/// The masks of a warp. Few programs have any.
+/// The saved masks of a warp; allocated on demand, because few programs have any.
 #[derive(Clone, Debug, Default)]
 pub struct Kept(Option<Box<[[Vec<Mask>; 16]; LANES]>>);
 
 impl Kept {
-    /// A lane saves its mask of a barrier. One that is empty needs no account.
+    /// Saves a lane's mask of a barrier. An empty mask is not recorded.
     pub fn push(&mut self, lane: usize, bar: usize, region: u32, mask: u32) {
         if mask != 0 && region != 0 {
             self.0.get_or_insert_default()[lane][bar].push(Mask { region, saved: mask, left: u32::MAX });
         }
     }
 
-    /// Whether a lane keeps a mask of a region.
+    /// Whether the lane has a saved mask of the region.
     pub fn holds(&self, lane: usize, region: u32) -> bool {
         self.0.as_ref().is_some_and(|masks| masks[lane].iter().flatten().any(|m| m.region == region))
     }
 
-    /// Takes lanes out of the masks that a lane keeps of a region.
+    /// Removes lanes from the lane's saved masks of a region.
     pub fn leave(&mut self, lane: usize, region: u32, without: u32) {
         let Some(masks) = &mut self.0 else { return };
         for mask in masks[lane].iter_mut().flatten().filter(|m| m.region == region) {
@@ -40,8 +41,9 @@ impl Kept {
         }
     }
 
-    /// A lane brings a mask back into a barrier: its region, 0 for one that nobody saved, and who is still in it. What was saved
-    /// later than that lies in a frame that is gone.
+    /// Restores a lane's saved mask: returns its region (0 if the mask was never saved) and a mask
+    /// of the lanes that have not left it. Masks saved later belong to frames that have ended and
+    /// are dropped.
     pub fn pop(&mut self, lane: usize, bar: usize, saved: u32) -> (u32, u32) {
         let Some(masks) = &mut self.0 else { return (0, u32::MAX) };
         let found = masks[lane][bar].iter().rposition(|m| m.saved == saved);

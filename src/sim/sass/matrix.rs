@@ -1,24 +1,32 @@
-//! Operations on matrices: products, and matrices between lanes; `tile.rs` has those in shared memory.
+//! Executes matrix instructions: products, and the transposition across lanes (MOVM). Loads and
+//! stores (LDSM, STSM) are in `ldmatrix`.
 //!
-//! Input: a warp and the lanes that execute together. Output: registers, shared memory. Invariant: fragments are read before one is
-//! written; a lane outside the group takes no part: what it would hold counts as 0.
+//! All source fragments are read before a result is written. A lane outside the group does not
+//! participate; its registers count as 0.
 
 use super::super::fault::Fault;
 use super::block::Block;
 use super::code::{Code, Exec, From, Src};
-use super::product::{Fragment, Product};
-use super::tile::{self, half};
+use super::ldmatrix::{self, half};
+use super::mma::{Fragment, Product};
 use super::warp::{Warp, lanes_of};
 
-/// Registers of the fragments of a product.
+/// Numbers of registers in the fragments of a product.
 #[derive(Clone, Copy, Debug)]
 pub struct Words {
+    /// The A fragment.
     pub a: u8,
+    /// The B fragment.
     pub b: u8,
+    /// The C and D fragments.
     pub d: u8,
 }
 
-/// Executes one of them.
+/// Executes a matrix instruction for the active lanes.
+///
+/// # Errors
+///
+/// A misaligned or out-of-bounds row, or a row whose lane does not participate.
 pub fn execute(block: &mut Block, warp: usize, code: &Code, active: u32) -> Result<(), Fault> {
     match code.exec {
         Exec::Product(product, words) => multiply(&mut block.warps[warp], code, active, product, words),
@@ -29,20 +37,20 @@ pub fn execute(block: &mut Block, warp: usize, code: &Code, active: u32) -> Resu
             set(w, code, active, &d);
         }
         Exec::LoadMatrix { count, grid } => {
-            let result = tile::load(block, warp, code, active, count, grid)?;
+            let result = ldmatrix::load(block, warp, code, active, count, grid)?;
             set(&mut block.warps[warp], code, active, &result);
         }
         Exec::StoreMatrix { count, grid } => {
             let words = fragment(&block.warps[warp], &code.b, active, count);
-            tile::store(block, warp, code, active, &words, grid)?;
+            ldmatrix::store(block, warp, code, active, &words, grid)?;
         }
         _ => move_matrix(&mut block.warps[warp], code, active),
     }
     Ok(())
 }
 
-/// Words from a register on.
-fn fragment(w: &Warp, src: &Src, active: u32, words: u8) -> Fragment {
+/// Reads `words` registers of all lanes; inactive lanes read as 0.
+pub(super) fn fragment(w: &Warp, src: &Src, active: u32, words: u8) -> Fragment {
     let word = |i: usize, lane: usize| match src.from {
         From::Reg(r) if active >> lane & 1 != 0 => w.reg(usize::from(r) + i, lane),
         _ => 0,
@@ -67,7 +75,7 @@ fn multiply(w: &mut Warp, code: &Code, active: u32, product: Product, words: Wor
     set(w, code, active, &d);
 }
 
-/// MOVM: a matrix of 8 by 8 half words, transposed across the lanes.
+/// MOVM: transposes an 8 × 8 matrix of half-words across the lanes.
 fn move_matrix(w: &mut Warp, code: &Code, active: u32) {
     let from = &fragment(w, &code.a, active, 1)[0];
     let element = |row: usize, place: usize| from[4 * row + place / 2] >> (16 * (place % 2)) & 0xffff;

@@ -1,9 +1,11 @@
-//! The SASS machine: executes decoded instructions, lane by lane, without time.
+//! The SASS simulator executes decoded instructions lane by lane. It does not model time itself;
+//! the sanitizer adds timing checks and a cycle estimate.
 //!
-//! Input: instructions, constant banks, geometry ([`setup::Setup`]) and global memory. Output: changed memory or a fault.
-//! Parts: `predecode` makes [`code::Code`]; `warp` and `block` hold state; `exec`, `access`, `atomic`, `lanes` execute;
-//! `control`, `kept` and `block` decide who waits; `grid` decides who runs. Time will need only another `grid` and marks on
-//! registers in `warp`.
+//! `setup` holds a launch's constants and `predecode` builds the executable [`code::Code`]. `warp`
+//! and `block` hold state; `exec`, `access`, `alu`, `atomic`, `matrix` (with `mma`, `mma_884`,
+//! `ldmatrix`) and `warp_ops` execute instructions; `control`, `kept` and `block` decide who waits,
+//! and `grid` decides who runs. `system` has the driver's functions, and `sanitizer` checks each
+//! instruction.
 
 mod access;
 pub mod alu;
@@ -13,15 +15,18 @@ pub mod code;
 pub mod control;
 mod exec;
 pub mod grid;
+mod group;
 mod kept;
-mod lanes;
+mod ldmatrix;
 mod matrix;
+mod mbarrier;
+mod mma;
+mod mma_884;
+mod mma_scaled;
 pub mod predecode;
-mod product;
-mod quarters;
+pub mod sanitizer;
 pub mod setup;
 mod system;
-mod tile;
 pub mod warp;
-pub mod watch;
+mod warp_ops;
 pub mod words;

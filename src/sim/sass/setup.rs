@@ -1,7 +1,7 @@
-//! What is fixed for a launch: code, constant banks, geometry, windows.
+//! The constants of a launch: code, constant banks, grid and block sizes, address windows.
 //!
-//! Input: made by `run` from a cubin and a launch. Output: read by the executor. Invariant: a byte of constant bank 0
-//! that the machine does not provide is known as such; reading it is a fault that names the offset.
+//! Each byte of a constant bank is known to be provided or not. Reading a byte that is not provided
+//! is a fault that names the offset.
 
 use super::super::fault::Fault;
 use super::code::Code;
@@ -15,12 +15,12 @@ pub struct Banks {
 #[derive(Clone, Debug, Default)]
 struct Bank {
     bytes: Vec<u8>,
-    /// Which bytes have a value.
+    /// Which bytes have been provided.
     given: Vec<bool>,
 }
 
 impl Banks {
-    /// Puts bytes into a bank.
+    /// Writes bytes to a bank.
     pub fn put(&mut self, bank: u8, at: u32, bytes: &[u8]) {
         let (bank, at) = (usize::from(bank), at as usize);
         self.banks.resize(self.banks.len().max(bank + 1), Bank::default());
@@ -32,7 +32,11 @@ impl Banks {
         bank.given[at..end].fill(true);
     }
 
-    /// Bytes of a bank.
+    /// Reads bytes of a bank.
+    ///
+    /// # Errors
+    ///
+    /// A misaligned read, or bytes that have no value in this launch.
     pub fn slice(&self, bank: u8, at: u32, width: u32) -> Result<&[u8], Fault> {
         let range = at as usize..at as usize + width as usize;
         if !at.is_multiple_of(width.max(1)) {
@@ -47,27 +51,34 @@ impl Banks {
     }
 }
 
-/// Everything that a launch fixes.
+/// The constants of a launch.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
+    /// The executable instructions.
     pub code: Vec<Code>,
-    /// Why instructions cannot be executed.
+    /// Why instructions cannot be executed; see [`Exec::Refuse`](super::code::Exec::Refuse).
     pub reasons: Vec<String>,
+    /// The constant banks.
     pub banks: Banks,
+    /// Blocks in the grid, by axis.
     pub grid: [u32; 3],
+    /// Threads in a block, by axis.
     pub block: [u32; 3],
+    /// Number of registers of a lane.
     pub registers: usize,
-    /// The uniform register that a launch leaves zero, where it does.
+    /// The uniform register that is zero on kernel entry, if the target has one.
     pub zeroed: Option<u8>,
-    /// Bytes of shared memory of a block, the system's part included.
+    /// Size of shared memory of a block in bytes, including the reserved part.
     pub shared_bytes: usize,
-    /// Bytes of local memory of a lane.
+    /// Size of local memory of a lane in bytes.
     pub local_bytes: usize,
-    /// Generic addresses of the windows of shared and local memory, and of the code.
+    /// Generic address of the shared window.
     pub shared_window: u64,
+    /// Generic address of the local window.
     pub local_window: u64,
+    /// Generic address of the code.
     pub code_base: u64,
-    /// Instructions of all warps together after which a launch is given up.
+    /// Limit on the instructions of all warps.
     pub step_limit: u64,
 }
 

@@ -1,7 +1,9 @@
-//! What the functions of the driver do: printf, malloc, free, failed assertions.
+//! The driver functions that a kernel may call: printf, malloc, free and the failed-assertion
+//! handlers.
 //!
-//! Input: an address that was called and the registers of a lane, arguments as the calling convention has them. Output: the result in R4
-//! on. Invariant: memory stays readable after it was freed, and nothing gets its address again; what is printed is counted and dropped.
+//! Arguments and results are in registers by the calling convention (R4 and up, return address in
+//! R20). Freed memory stays readable and its address is never reused. The output of printf is not
+//! kept; its arguments are counted.
 
 use super::super::fault::Fault;
 use super::super::link::{SYSTEM, SYSTEM_BASE};
@@ -12,18 +14,22 @@ use super::warp::Warp;
 const FIRST: usize = 4;
 /// First register of the return address.
 const RETURN: usize = 20;
-/// Largest block that `malloc` gives out; beyond it the answer is null.
+/// Largest allocation of `malloc` in bytes; a larger request returns null.
 const MOST_HEAP: u64 = 1 << 30;
-/// Longest text that is read, in bytes.
+/// Longest string that is read, in bytes.
 const LONGEST: u64 = 1 << 16;
 
-/// The function of the driver at an address.
+/// The driver function at an address.
 pub fn at(address: u64) -> Option<&'static str> {
     let offset = address.checked_sub(SYSTEM_BASE).filter(|offset| offset % 16 == 0)?;
     SYSTEM.get(usize::try_from(offset / 16).ok()?).copied()
 }
 
-/// Does what it does for one lane; the result is where the lane goes on.
+/// Executes a driver function for one lane and returns the address where the lane continues.
+///
+/// # Errors
+///
+/// A failed assertion, or a string outside global memory.
 pub fn call(global: &mut Global, w: &mut Warp, lane: usize, name: &str) -> Result<u64, Fault> {
     let pair = |w: &Warp, first: usize| u64::from(w.reg(first, lane)) | u64::from(w.reg(first + 1, lane)) << 32;
     let first = pair(w, FIRST);
@@ -49,7 +55,7 @@ pub fn call(global: &mut Global, w: &mut Warp, lane: usize, name: &str) -> Resul
     Ok(pair(w, RETURN))
 }
 
-/// A text that ends in a zero byte.
+/// Reads a zero-terminated string.
 fn string(global: &mut Global, address: u64) -> Result<String, Fault> {
     let mut bytes = Vec::new();
     for at in address..address.saturating_add(LONGEST) {
@@ -61,7 +67,7 @@ fn string(global: &mut Global, address: u64) -> Result<String, Fault> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// How many arguments a format takes.
+/// Number of arguments that a format string takes.
 fn conversions(format: &str) -> u32 {
     let mut count = 0;
     let mut rest = format.chars();

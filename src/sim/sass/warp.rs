@@ -1,7 +1,8 @@
-//! The state of a warp: registers of 32 lanes, uniform registers, predicates, convergence barriers, what lanes wait for.
+//! The state of a warp: registers of 32 lanes, uniform registers, predicates, convergence barriers,
+//! and what each lane waits for.
 //!
-//! Input and output: reads and writes by the executor. Invariant: RZ, URZ read as zero and PT, UPT as true whatever is
-//! written; a lane outside `alive` never runs again; `running` lanes are alive and wait for nothing.
+//! RZ and URZ read as zero, PT and UPT as true, whatever is written to them. A lane outside `alive`
+//! never runs again, and the lanes of `running` are alive and do not wait.
 
 use super::code::{Dst, From, Pred, Src};
 use super::kept::Kept;
@@ -17,9 +18,9 @@ pub enum Wait {
     Nothing,
     /// The lanes of its copy of this convergence barrier, at its pc.
     Converge(u8),
-    /// These lanes, at any WARPSYNC.
+    /// The lanes of this mask, at any WARPSYNC.
     Warp(u32),
-    /// The block barrier of this number.
+    /// The completion of this block barrier.
     Block(u8),
 }
 
@@ -30,33 +31,42 @@ pub struct Warp {
     uregs: [u32; 256],
     preds: [u32; 8],
     upreds: [bool; 8],
-    /// Next instruction of each lane, as an index.
+    /// The next instruction of each lane, as an index.
     pub pc: [u32; LANES],
+    /// Lanes that have not ended.
     pub alive: u32,
+    /// Live lanes that do not wait.
     pub running: u32,
+    /// What each lane waits for.
     pub wait: [Wait; LANES],
     /// Convergence barriers: each lane has its own copy of each mask.
     pub bars: [[u32; LANES]; 16],
-    /// The region that each of them stands for: the number of its BSSY, 0 for none.
+    /// The region of each of these masks: the number of its BSSY, 0 for none.
     pub regions: [[u32; LANES]; 16],
+    /// The number of the last BSSY.
     pub last_region: u32,
-    /// Regions whose masks lie in registers.
+    /// Regions whose masks are saved in registers.
     pub kept: Kept,
-    /// Lanes that executed YIELD and have not reached a convergence point since.
+    /// Lanes that have executed YIELD and have not reached a convergence point since.
     pub yielded: u32,
-    /// Result of the last block-barrier reduction.
+    /// The register pair that RPCMOV reaches, of each lane.
+    pub pair: [[u32; LANES]; 2],
+    /// Result of the last reduction at a block barrier.
     pub gathered: u32,
-    /// Local memory, lane after lane.
+    /// Local memory of all lanes, one after the other.
     pub local: Vec<u8>,
+    /// Size of a lane's local memory in bytes.
     pub local_bytes: usize,
-    /// Number within the block, and the lane that ran last.
+    /// The warp's number in its block.
     pub index: u32,
+    /// The lane that led the group that ran last.
     pub last_lane: u32,
+    /// Number of instructions executed by the warp.
     pub instructions: u64,
 }
 
 impl Warp {
-    /// A warp about to start at instruction 0 with these lanes.
+    /// A warp that is about to start at instruction 0; `lanes` are those that exist.
     pub fn new(index: u32, lanes: u32, registers: usize, local_bytes: usize) -> Warp {
         Warp {
             regs: vec![[0; LANES]; registers.clamp(1, 256)],
@@ -72,6 +82,7 @@ impl Warp {
             last_region: 0,
             kept: Kept::default(),
             yielded: 0,
+            pair: [[0; LANES]; 2],
             gathered: 0,
             local: vec![0; local_bytes * LANES],
             local_bytes,
@@ -81,7 +92,7 @@ impl Warp {
         }
     }
 
-    /// Puts something into every register of either file, and into the predicates.
+    /// Fills all registers and predicates with values from `next`.
     pub fn fill(&mut self, mut next: impl FnMut() -> u32) {
         self.regs.iter_mut().flatten().for_each(|word| *word = next());
         self.uregs.iter_mut().for_each(|word| *word = next());
@@ -89,7 +100,7 @@ impl Warp {
         self.upreds.iter_mut().for_each(|holds| *holds = next() & 1 != 0);
     }
 
-    /// A register of a lane. Registers beyond the function's count read as zero, as RZ does.
+    /// Reads a register of a lane. RZ and registers beyond the declared count read as zero.
     pub fn reg(&self, index: usize, lane: usize) -> u32 {
         if index == RZ { 0 } else { self.regs.get(index).map_or(0, |row| row[lane]) }
     }
@@ -104,12 +115,12 @@ impl Warp {
         }
     }
 
-    /// A uniform register.
+    /// Reads a uniform register.
     pub fn ureg(&self, index: usize) -> u32 {
         if index == RZ { 0 } else { self.uregs[index & 255] }
     }
 
-    /// A source value of a lane, modifiers applied.
+    /// Reads a source operand of a lane and applies its modifiers.
     #[inline]
     pub fn get(&self, src: &Src, lane: usize) -> u64 {
         let bits = match src.from {
@@ -130,8 +141,8 @@ impl Warp {
         src.fix(bits)
     }
 
-    /// The source values of some lanes, modifiers applied; of others anything. The same as `get` of each, without asking each time
-    /// where it comes from.
+    /// Reads a source operand of several lanes; the values of other lanes are unspecified.
+    /// Equivalent to [`Warp::get`] for each lane, but faster.
     #[inline]
     pub fn gather(&self, src: &Src, lanes: u32) -> [u64; LANES] {
         let mut out = [0; LANES];
@@ -149,7 +160,7 @@ impl Warp {
         out
     }
 
-    /// Writes a result word of a lane.
+    /// Writes a word of a result for a lane.
     #[inline]
     pub fn set(&mut self, dst: Dst, word: usize, lane: usize, value: u32) {
         match dst {
@@ -159,7 +170,7 @@ impl Warp {
         }
     }
 
-    /// The lanes on which a predicate holds.
+    /// Mask of the lanes on which a predicate is true.
     pub fn pred(&self, p: Pred) -> u32 {
         let mask = match (p.index, p.uniform) {
             (7, _) => u32::MAX,
@@ -170,7 +181,7 @@ impl Warp {
         if p.not { !mask } else { mask }
     }
 
-    /// Writes a predicate on some lanes; a uniform one takes the value of the lowest of them.
+    /// Writes a predicate on some lanes; a uniform predicate takes the value of the lowest of them.
     pub fn set_pred(&mut self, p: Pred, lanes: u32, value: u32) {
         let index = usize::from(p.index & 7);
         match (index, p.uniform) {
@@ -181,7 +192,7 @@ impl Warp {
         }
     }
 
-    /// The predicate registers P0 to P6 of a lane as bits.
+    /// The predicates P0 to P6 of a lane as bits.
     pub fn pred_bits(&self, lane: usize) -> u32 {
         (0..7).fold(0, |bits, i| bits | (self.preds[i] >> lane & 1) << i)
     }
@@ -202,7 +213,7 @@ impl Warp {
         self.running &= !lanes;
     }
 
-    /// Makes lanes wait where their pc is.
+    /// Makes lanes wait at their current pc.
     pub fn suspend(&mut self, lanes: u32, wait: impl Fn(usize) -> Wait) {
         self.running &= !lanes;
         for lane in lanes_of(lanes) {
@@ -210,7 +221,7 @@ impl Warp {
         }
     }
 
-    /// Lets waiting lanes go on with the next instruction.
+    /// Lets waiting lanes continue with the next instruction.
     pub fn release(&mut self, lanes: u32) {
         self.running |= lanes & self.alive;
         for lane in lanes_of(lanes) {
@@ -219,18 +230,19 @@ impl Warp {
         }
     }
 
-    /// Lanes whose next instruction is this one. All are asked, so that it is one comparison of vectors.
+    /// Mask of the lanes whose next instruction is `pc`. It looks at all lanes, so that it compiles
+    /// to one vector comparison.
     pub fn standing_at(&self, pc: u32) -> u32 {
         self.pc.iter().enumerate().fold(0, |mask, (lane, at)| mask | u32::from(*at == pc) << lane)
     }
 
-    /// Lanes for which a condition holds.
+    /// Mask of the lanes among `among` for which the condition is true.
     pub fn lanes_where(&self, among: u32, holds: impl Fn(usize) -> bool) -> u32 {
         lanes_of(among).filter(|lane| holds(*lane)).fold(0, |mask, lane| mask | 1 << lane)
     }
 }
 
-/// The lanes of a mask, lowest first.
+/// The lanes of a mask in ascending order.
 pub fn lanes_of(mask: u32) -> impl Iterator<Item = usize> {
     let mut rest = mask;
     std::iter::from_fn(move || {

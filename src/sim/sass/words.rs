@@ -1,11 +1,12 @@
-//! The modifiers of an instruction by their printed words.
+//! Modifiers of an instruction as their printed words.
 //!
-//! Input: a decoded instruction. Output: questions such as "does it say SAT". Invariant: meanings are keyed by what the
-//! disassembler prints, so that neither the number nor the grouping of modifier kinds matters to the machine.
+//! The simulator identifies meanings by the words that nvdisasm prints, so it does not depend on
+//! how the tables number or group modifiers.
 
 use crate::sass::Inst;
 
-/// The words of one instruction, each with the name of its modifier kind in lower case (empty where unknown).
+/// The words of one instruction, each with the name of its modifier kind in lower case (empty if
+/// unknown).
 #[derive(Clone, Debug, Default)]
 pub struct Words {
     items: Vec<(String, String)>,
@@ -31,7 +32,7 @@ impl Words {
         }
     }
 
-    /// Whether it says this word.
+    /// Whether the word is present.
     pub fn has(&self, word: &str) -> bool {
         self.items.iter().any(|(_, text)| text == word)
     }
@@ -41,12 +42,12 @@ impl Words {
         self.items.iter().find(|(name, _)| name == kind).map(|(_, text)| text.as_str())
     }
 
-    /// The first of these words that it says, in the order of the list.
+    /// The value of the first word in the list that is present.
     pub fn pick<T: Copy>(&self, list: &[(&str, T)]) -> Option<T> {
         list.iter().find(|(word, _)| self.has(word)).map(|(_, value)| *value)
     }
 
-    /// All words.
+    /// All words, as kind and text.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.items.iter().map(|(kind, text)| (kind.as_str(), text.as_str()))
     }

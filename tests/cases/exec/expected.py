@@ -14,6 +14,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True  # no __pycache__ beside the cases
 
+import group_products
+import matrix_products_scaled
 from exact import (F32, F64, add, bits32, bits64, f32, fma, greater, lesser, mul, round_float, signed, sub, to_int, unsigned)
 from launchfile import IN, INOUT, OUT, STRUCT, fill, iota, launch, lcg, listed, render, scalar
 from matrices import matrix_words, moved, product, quarters, tile
@@ -780,7 +782,7 @@ def many_values():
     return [launch("many_values", 1, 32, [IN("u32", x), OUT("u32", [one(v) for v in x])])]
 
 
-# The machine does not execute what the incumbent makes of single bits elsewhere.
+# The simulator does not execute what ptxas makes of single bits elsewhere.
 BITS_TARGETS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90")
 
 
@@ -1058,6 +1060,26 @@ def cluster_of_one():
     return [launch("cluster_of_one", 3, 32, [IN("u32", x), OUT("u32", out)], targets=CLUSTER_TARGETS)]
 
 
+def mbarriers():
+    x, y = lcg("u32", 256, 601, 0xFFFF), lcg("u32", 128, 602, 0xFFFFFF)
+    rows = [sum(3 ** (7 - i) * x[32 * i + 31 - t] for i in range(8)) & M32 for t in range(32)]
+    pairs = [y[4 * (t ^ 1)] + y[4 * (t ^ 2) + 1] for t in range(32)]
+    targets = ["sm_80", "sm_86", "sm_89", *CLUSTER_TARGETS]
+    return [
+        launch("pipeline", 1, 64, [IN("u32", x), OUT("u32", rows)], targets=targets),
+        launch("states", 1, 32, [INOUT("u32", fill("u32", 5, 0), [sum(range(2, 34)), 2, 2, 2, 3])], targets=targets),
+        launch("copies", 1, 32, [IN("u32", y), OUT("u32", pairs)], targets=targets),
+    ]
+
+
+def mbarriers_bytes():
+    x = lcg("u32", 64, 603, 0xFFFFFF)
+    return [
+        launch("bytes", 1, 96, [IN("u32", x), OUT("u32", [x[63 - t] for t in range(32)] + x[:32])], targets=CLUSTER_TARGETS),
+        launch("counts", 1, 32, [OUT("u32", [0, 1, 2, 2])], targets=CLUSTER_TARGETS),
+    ]
+
+
 def matrix_quarters():
     return [
         quarters("mma_m8n8k4_rr_f32_f32", ("f32", "f32"), (True, True), 740),
@@ -1142,6 +1164,11 @@ def call_numbers():
     return [launch("call_numbers", 1, 1, [OUT("u32", out, True)])]
 
 
+def spellings():
+    out = [unsigned((3 * t + 1005) + 1 if t < 7 else -(3 * t + 1005)) for t in range(32)]
+    return [launch("spellings", 1, 32, [OUT("u32", out)])]
+
+
 def several_results():
     return [launch("several_results", 1, 1, [IN("u32", listed([9])), OUT("u32", [14, 4, 18, unsigned(-10), 42, 0], True)])]
 
@@ -1206,6 +1233,43 @@ def set_bfloats():
     return comparisons("set_bfloats", lambda bits: struct.unpack("<f", struct.pack("<I", bits << 16))[0], 0x3F80)
 
 
+def clamped(value, bits, with_sign):
+    least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if with_sign else (0, (1 << bits) - 1)
+    return max(least, min(most, value)) & (1 << bits) - 1
+
+
+def side_by_side(bits, with_sign, f, *words):
+    """A function of the numbers of so many bits that stand side by side in words."""
+    number = lambda word, at: signed(word >> at & (1 << bits) - 1, bits) if with_sign else word >> at & (1 << bits) - 1
+    return sum((f(*(number(w, at) for w in words)) & (1 << bits) - 1) << at for at in range(0, 32, bits))
+
+
+def lanes(name):
+    a = listed([0x01020304, 0xFF80007F, 0x7FFF8000, 0x80808080, 0xFFFFFFFF, 0x12FE34DC, 0, 0x7F7F0180])
+    b = listed([0x10FF7F80, 0x01807F01, 0x00017FFF, 0x80017F80, 0x01010101, 0xF00D7744, 0xFFFF0001, 0x017F80FF])
+    add, sub = (lambda x, y: x + y), (lambda x, y: x - y)
+    expect = []
+    for x, y in zip(a, b):
+        expect += [side_by_side(8, False, add, x, y), side_by_side(8, False, sub, x, y), side_by_side(8, True, sub, x, y)]
+        expect += [side_by_side(8, with_sign, f, x, y) for f in (min, max) for with_sign in (False, True)]
+        expect.append(side_by_side(8, True, lambda n: -n, x))
+        expect += [side_by_side(bits, s, lambda m, n: clamped(m + n, bits, s), x, y) for bits in (8, 16) for s in (False, True)]
+        expect.append(clamped(x + y, 32, False))
+    return [launch(name, 1, len(a), [IN("u32", a), IN("u32", b), OUT("u32", expect)])]
+
+
+def lanes_of_8():
+    return lanes("lanes_of_8")
+
+
+def lanes_of_8_107():
+    return lanes("lanes_of_8_107")
+
+
+def volatile_local():
+    return [launch("volatile_local", 1, 32, [OUT("u32", [n for i in range(32) for n in (i + 7, 3 * i, i)])])]
+
+
 KERNELS = [
     saxpy, vecadd, reduce_shared, reduce_shuffle, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
@@ -1219,8 +1283,12 @@ KERNELS = [
     cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any, param_space, load_over_product,
     initializers, calls_vectors, calls_without_abi, call_numbers, small_programs, modifier_orders,
     parameterised_names, declared_twice, several_results, warp_neighbours, elections, random_programs, run_time_barriers,
-    zeros_side_by_side, set_halves, set_bfloats, *MEETINGS,
+    spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, volatile_local, *MEETINGS, mbarriers, mbarriers_bytes,
 ]
+
+
+# Scripts that write a module and its launches.
+WRITTEN = [group_products, matrix_products_scaled]
 
 
 def main():
@@ -1235,8 +1303,15 @@ def main():
                 differ += 1
         else:
             path.write_text(text)
+    for name, text in [(name, text) for module in WRITTEN for name, text in module.FILES.items()]:
+        path = HERE / name
+        if "--check" not in sys.argv:
+            path.write_text(text)
+        elif path.read_text() != text:
+            print(f"{path.name} differs")
+            differ += 1
     modules = {p.stem for p in HERE.glob("*.ptx")} | set(ELSEWHERE)
-    for name in modules ^ {k.__name__ for k in KERNELS}:
+    for name in modules ^ ({k.__name__ for k in KERNELS} | {module.__name__ for module in WRITTEN}):
         print(f"{name}: a module without a reference, or a reference without a module")
         differ += 1
     return 1 if differ else 0

@@ -1,6 +1,4 @@
-//! Integer, logic and move opcodes of both datapaths.
-//!
-//! Input: a builder. Output: the operation, or `None` where the opcode is of another family.
+//! Predecodes integer, logic and move opcodes of the per-lane and the uniform datapath.
 
 use super::super::super::ops::convert::IntType;
 use super::super::super::ops::int::{Cmp, Lea, Permute, Shift};
@@ -9,7 +7,7 @@ use super::super::code::{Exec, Pred, Src};
 use super::operands::{Builder, Kind};
 use crate::tables::{Op, Role};
 
-/// The comparison words.
+/// The words of integer comparisons.
 pub const CMPS: [(&str, Cmp); 8] = [
     ("F", Cmp::False),
     ("LT", Cmp::Lt),
@@ -30,12 +28,13 @@ const PERMUTES: [(&str, Permute); 6] = [
 ];
 const JOINS: [(&str, Join); 2] = [("OR", Join::Or), ("XOR", Join::Xor)];
 
-/// How a comparison meets the predicate source.
+/// How a comparison is combined with the predicate source.
 pub fn join(b: &Builder) -> Join {
     b.lifted.words.pick(&JOINS).unwrap_or_default()
 }
 
-/// The integer type that the words name; signed 32 bits where they name none, but unsigned ones for shifts.
+/// The integer type that the words name; the default is signed 32 bits, for shifts unsigned 32
+/// bits.
 pub fn int_type(b: &Builder) -> IntType {
     let of = |bits, signed| IntType { bits, signed };
     if b.lifted.inst.op.name().ends_with("_64") {
@@ -46,7 +45,11 @@ pub fn int_type(b: &Builder) -> IntType {
     b.lifted.words.pick(&list).unwrap_or(of(32, !shift))
 }
 
-/// Builds opcodes of these families.
+/// Predecodes an opcode; `None` if it belongs to another family.
+///
+/// # Errors
+///
+/// A modifier or operand that the simulator does not implement.
 pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
     let alu = match sum_or_product(b)? {
         Some(alu) => alu,
@@ -66,7 +69,8 @@ fn sum_or_product(b: &mut Builder) -> Result<Option<Alu>, String> {
     let mad = |b: &mut Builder, part: Part| {
         b.abc_wide([false, false, part != Part::Low], Kind::Int)?;
         b.code.words = if part == Part::Wide { 2 } else { 1 };
-        // A negated factor negates the product, and so does a factor of 32 bits in two's complement.
+        // Negating a factor negates the product. This also holds for a 32-bit factor in two's
+        // complement.
         let negate = b.code.a.negate != b.code.b.negate;
         (b.code.a.negate, b.code.b.negate) = (false, false);
         Ok::<Alu, String>(Alu::Mad { x, signed, negate, part })
@@ -95,9 +99,10 @@ fn sum_or_product(b: &mut Builder) -> Result<Option<Alu>, String> {
             b.abc(Kind::IntCarry)?;
             if b.arg(Role::A).neg {
                 if x {
-                    return Err("the machine does not execute LEA.X of a negated operand".to_string());
+                    return Err("the simulator does not execute LEA.X of a negated operand".to_string());
                 }
-                // What is shifted is the negated number, not its complement; of a pair the low word alone is negated.
+                // The negated number is shifted, not its complement; of a pair only the low word is
+                // negated.
                 b.code.a = b.src(Role::A, false, Kind::Int)?;
                 b.plus -= 1;
             }
@@ -108,16 +113,24 @@ fn sum_or_product(b: &mut Builder) -> Result<Option<Alu>, String> {
     }))
 }
 
-/// VIADD of numbers side by side, or clamped; a minus is one of each number.
+/// VIADD on packed integers or with clamping; a minus negates each number.
 fn added_lanes(b: &mut Builder) -> Result<Alu, String> {
     b.abc(Kind::Int)?;
+    if b.code.a.negate && !b.code.b.negate {
+        std::mem::swap(&mut b.code.a, &mut b.code.b);
+    }
     let minus = b.code.b.negate;
     b.code.b.negate = false;
-    if b.code.a.negate || b.has("ISAT") && !b.has("S32") {
-        return Err("the machine does not execute this VIADD".to_string());
+    if b.code.a.negate {
+        return Err("the simulator does not execute this VIADD".to_string());
     }
-    let bits = if b.has("16x2") || b.has("S16x2") { 16 } else { 8 };
-    Ok(if b.has("ISAT") { Alu::AddClamped { minus } } else { Alu::AddLanes { bits, minus } })
+    let bits = match () {
+        () if b.has("16x2") || b.has("S16x2") => 16,
+        () if b.has("U8x4") || b.has("S8x4") => 8,
+        () => 32,
+    };
+    let ty = IntType { bits, signed: ["S32", "S16x2", "S8x4"].into_iter().any(|word| b.has(word)) };
+    Ok(if b.has("ISAT") { Alu::AddClamped { ty, minus } } else { Alu::AddLanes { bits, minus } })
 }
 
 fn wide_move(b: &mut Builder, alu: Alu) -> Result<Alu, String> {
@@ -178,15 +191,16 @@ fn select_or_compare(b: &mut Builder) -> Result<Option<Alu>, String> {
     }))
 }
 
-/// The type of a minimum or maximum, its operands read; packed types are not built.
+/// Reads the operands of a minimum or maximum and returns its type; packed types are not
+/// implemented.
 fn scalar_type(b: &mut Builder) -> Result<IntType, String> {
     if let Some(word) = ["U16x2", "S16x2", "U8x4", "S8x4", "RELU"].into_iter().find(|word| b.has(word)) {
-        return Err(format!("the machine does not execute {}.{word}", b.lifted.inst.op.info().text));
+        return Err(format!("the simulator does not execute {}.{word}", b.lifted.inst.op.info().text));
     }
     let ty = int_type(b);
     b.abc_wide([ty.bits == 64; 3], Kind::Int)?;
     b.code.words = (ty.bits / 32) as u8;
-    // Predicates of this opcode say which operand won; the machine gives none, so that a use shows.
+    // The predicate results of these opcodes say which operand was chosen.
     Ok(ty)
 }
 
@@ -216,8 +230,9 @@ fn bits(b: &mut Builder) -> Result<Option<Alu>, String> {
     Ok(Some(alu))
 }
 
-/// Whether the factors of a dot product are signed. Words of a decoded instruction have kinds, and a kind that is absent has its default,
-/// which is signed; words of a text come in their order, all of them.
+/// Whether the factors of a dot product are signed. In a decoded instruction words have kinds, and
+/// an absent kind means signed; words of a printed text have no kinds and come in order, all of
+/// them.
 fn dot_signs(b: &Builder) -> [bool; 2] {
     let words = &b.lifted.words;
     if words.iter().all(|(kind, _)| !kind.is_empty()) {

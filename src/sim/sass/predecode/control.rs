@@ -1,6 +1,4 @@
-//! Control flow, barriers, special registers, operations across lanes.
-//!
-//! Input: a builder. Output: the operation, or `None` where the opcode is of another family.
+//! Predecodes control flow, barriers, special registers and operations across lanes.
 
 use super::super::code::{Exec, Gather, Redux, Shuffle, Special, Vote};
 use super::operands::{Builder, Kind};
@@ -43,14 +41,18 @@ const SPECIALS: [(&str, Special); 37] = [
     ("SR_SWINHI", Special::SharedWindowHigh),
     ("SR_SMEMSZ", Special::SharedSize),
     ("SR_VIRTCFG", Special::WarpCount),
-    // Constants of a launch without clusters lie where their offsets say.
+    // In a launch without clusters the constants are at their plain offsets.
     ("SR_CgaSize", Special::Zero),
     // The lowest address of local memory that the stack may use.
     ("SR_LMEMHIOFF", Special::Zero),
 ];
 const REDUXES: [(&str, Redux); 4] = [("SUM", Redux::Add), ("OR", Redux::Or), ("XOR", Redux::Xor), ("AND", Redux::And)];
 
-/// Builds opcodes of these families.
+/// Predecodes an opcode; `None` if it belongs to another family.
+///
+/// # Errors
+///
+/// A modifier or operand that the simulator does not implement.
 pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
     if let Some(exec) = branches(b)? {
         return Ok(Some(exec));
@@ -62,7 +64,9 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
         return Ok(Some(exec));
     }
     Ok(Some(match b.lifted.inst.op {
-        Op::NOP | Op::NANOSLEEP | Op::ENDCOLLECTIVE | Op::PREEXIT | Op::ACQBLK | Op::PMTRIG => Exec::Nop,
+        Op::NOP | Op::NANOSLEEP | Op::WARPGROUP | Op::ENDCOLLECTIVE | Op::PREEXIT | Op::ACQBLK | Op::PMTRIG => {
+            Exec::Nop
+        }
         Op::S2R | Op::S2UR | Op::CS2R_32 => special(b, false)?,
         Op::CS2R_64 => special(b, true)?,
         Op::CS2UR => special(b, !b.has("32"))?,
@@ -75,7 +79,7 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
 fn special(b: &mut Builder, wide: bool) -> Result<Exec, String> {
     let name = b.lifted.special.as_str();
     let found = SPECIALS.iter().find(|(text, _)| *text == name);
-    let which = found.map(|(_, which)| *which).ok_or_else(|| format!("the machine has no {name}"))?;
+    let which = found.map(|(_, which)| *which).ok_or_else(|| format!("the simulator has no {name}"))?;
     Ok(Exec::Special { which, wide })
 }
 
@@ -85,9 +89,10 @@ fn branches(b: &mut Builder) -> Result<Option<Exec>, String> {
             b.code.a = b.src(Role::Ub, false, Kind::Int)?;
             Exec::BranchMask { target: b.target()?, diverged: b.has("DIV"), all: b.arg(Role::Ub).is_none() }
         }
+        Op::BRA if b.has("ANY") => Exec::BranchAny { target: b.target()? },
         Op::BRA => Exec::Branch { target: b.target()?, uniform: b.has("U") },
         Op::CALL if b.arg(Role::A).is_none() && !b.has("ABS") => Exec::Branch { target: b.target()?, uniform: false },
-        // Zero in the place of a register, and the whole address beside it.
+        // An absolute call: no register, and the whole address as an immediate.
         Op::CALL if b.arg(Role::A).is_none() => {
             b.code.a = b.src(Role::A, true, Kind::Int)?;
             Exec::BranchIndirect { base: b.imm(Role::Target) as i64, absolute: true }
@@ -109,17 +114,18 @@ fn branches(b: &mut Builder) -> Result<Option<Exec>, String> {
         }
         Op::EXIT => Exec::Exit,
         Op::KILL => Exec::Kill,
-        // TRAP is what the opcode means when it says nothing else.
+        // BPT without another word means TRAP.
         Op::BPT if !["PAUSE", "PAUSE_QUIET", "INT", "DRAIN"].iter().any(|word| b.has(word)) => Exec::Trap,
         Op::BPT => return Err("a breakpoint".to_string()),
-        // Without a target it gives its own address.
+        // Without a target it returns its own address.
         Op::LEPC if b.arg(Role::Target).is_none() => Exec::CodeAddress { offset: b.next - 16 },
         Op::LEPC => Exec::CodeAddress { offset: b.next.wrapping_add(b.imm(Role::Target)) },
         _ => return Ok(None),
     }))
 }
 
-/// What is added to the register of an indirect jump: the label where it is relative, nothing where it is absolute.
+/// The offset that is added to the register of an indirect jump: that of the label if it is
+/// relative, else 0.
 fn relative(b: &Builder, role: Role) -> i64 {
     let label = b.arg(role);
     if b.has("ABS") || label.is_none() { 0 } else { b.next.wrapping_add(label.val) as i64 }
@@ -148,14 +154,15 @@ fn convergence(b: &mut Builder) -> Result<Option<Exec>, String> {
 
 fn block_barrier(b: &mut Builder) -> Result<Exec, String> {
     let gathers = [("POPC", Gather::Popc), ("AND", Gather::And), ("OR", Gather::Or)];
-    // What is not said is the first of its kind: SYNC, and of the reductions POPC.
+    // Absent words have defaults: SYNC, and POPC for a reduction.
     let gather = if b.has("RED") { b.lifted.words.pick(&gathers).unwrap_or(Gather::Popc) } else { Gather::None };
     if b.has("SCAN") {
-        return Err("the machine does not execute BAR.SCAN".to_string());
+        return Err("the simulator does not execute BAR.SCAN".to_string());
     }
     b.code.a = b.src(Role::A, false, Kind::Int)?;
     b.code.b = b.src(Role::B, false, Kind::Int)?;
-    // One register holds number and count: nvdisasm prints it once or, in the form with two places, twice.
+    // One register holds both number and count; nvdisasm prints it once or, in the form with two
+    // operands, twice.
     let packed = b.arg(Role::A).kind == ArgKind::Reg && [ArgKind::None, ArgKind::Reg].contains(&b.arg(Role::B).kind);
     Ok(Exec::BlockBarrier { arrive_only: b.has("ARV"), gather, packed })
 }

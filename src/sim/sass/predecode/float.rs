@@ -1,6 +1,4 @@
-//! Float, half and conversion opcodes.
-//!
-//! Input: a builder. Output: the operation, or `None` where the opcode is of another family.
+//! Predecodes float, half-precision and conversion opcodes.
 
 use super::super::super::ops::convert::IntType;
 use super::super::super::ops::format::{BF16, F16, F32, F64, Format, Round};
@@ -45,7 +43,7 @@ fn round(b: &Builder) -> Round {
     b.lifted.words.pick(&ROUNDS).unwrap_or_default()
 }
 
-/// The sixteen comparisons: LT and so on are false for NaN, LTU and so on true.
+/// Reads the float comparison. LT and the like are false for NaN; LTU and the like are true.
 fn float_cmp(b: &Builder) -> FloatCmp {
     let of = |less, equal, greater, unordered| FloatCmp { less, equal, greater, unordered };
     let list = [
@@ -68,7 +66,11 @@ fn float_cmp(b: &Builder) -> FloatCmp {
     b.lifted.words.pick(&list).unwrap_or_default()
 }
 
-/// Builds opcodes of these families.
+/// Predecodes an opcode; `None` if it belongs to another family.
+///
+/// # Errors
+///
+/// A modifier or operand that the simulator does not implement.
 pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
     let alu = match single(b)? {
         Some(alu) => alu,
@@ -89,15 +91,15 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
     Ok(Some(Exec::Alu(alu)))
 }
 
-/// Words that change a float operation in a way that is not built.
+/// Modifiers of float operations that the simulator does not implement.
 const REFUSED: [&str; 6] = ["D2", "D4", "D8", "M2", "M4", "M8"];
 
-/// Minimum or maximum as the words say.
+/// The kind of a minimum or maximum.
 fn min_max(b: &Builder) -> FloatOp {
     if b.has("XORSIGN") { FloatOp::MinMaxXor(b.has("NAN")) } else { FloatOp::MinMax(b.has("NAN")) }
 }
 
-/// Signs of the operands that count beside their magnitudes come whole.
+/// Keeps the signs of operands whose magnitudes are compared but whose signs matter (`XORSIGN`).
 fn keep_signs(b: &mut Builder) {
     if b.has("XORSIGN") {
         (b.code.a.and, b.code.b.and) = (u64::MAX, u64::MAX);
@@ -126,7 +128,7 @@ fn single(b: &mut Builder) -> Result<Option<Alu>, String> {
         _ => return Ok(None),
     };
     if let Some(word) = REFUSED.into_iter().find(|word| b.has(word)) {
-        return Err(format!("the machine does not execute {}.{word}", b.lifted.inst.op.info().text));
+        return Err(format!("the simulator does not execute {}.{word}", b.lifted.inst.op.info().text));
     }
     let halves = matches!(alu, Alu::Mufu(_, format, ..) if format != F32);
     b.abc(if halves { Kind::F16x2 } else { Kind::F32 })?;
@@ -137,7 +139,7 @@ fn single(b: &mut Builder) -> Result<Option<Alu>, String> {
     Ok(Some(alu))
 }
 
-/// A number where the high word of an f64 is read stands for the whole f64.
+/// Where an instruction reads the high word of an f64, an immediate means the whole f64.
 fn high_word(b: &mut Builder) {
     if b.arg(Role::A).kind == ArgKind::Imm {
         b.code.a.from = From::Value(b.imm(Role::A) >> 32);
@@ -154,13 +156,13 @@ fn double(b: &mut Builder) -> Result<Option<Alu>, String> {
         Op::DSETP => Alu::CompareFloat { cmp: float_cmp(b), format: F64, ftz: false, join: join(b) },
         _ => return Ok(None),
     };
-    // DADD takes its second source as c in some forms of the tables.
+    // Some forms in the tables have the second source of DADD as c.
     b.abc_wide([true; 3], Kind::F64)?;
     b.code.words = 2;
     Ok(Some(alu))
 }
 
-/// Which halves an operand gives: the word of the modifier kind that ends in the operand's letter.
+/// The halves that an operand provides, from the modifier kind that ends in the operand's letter.
 fn pick(b: &Builder, letter: char) -> Pick {
     let mine = b.lifted.words.iter().filter(|(kind, _)| kind.ends_with(letter));
     let found = mine.filter_map(|(_, text)| match text {
@@ -198,10 +200,11 @@ fn half(b: &mut Builder) -> Result<Option<Alu>, String> {
     Ok(Some(alu))
 }
 
-/// Sources of an operation on two f32 side by side, and the modifiers that say which two they are: in order, turned round, or one for both.
+/// The sources of an operation on pairs of f32, with the modifier kinds that select each pair: in
+/// order, swapped, or one number for both.
 const PAIRS: [(Role, &str); 3] = [(Role::A, "pair_a"), (Role::B, "pair_b"), (Role::C, "pair_c")];
 
-/// Operations on two f32 side by side, and in f32 on halves.
+/// Predecodes operations on pairs of f32, and f32 operations on halves.
 fn pair_or_mixed(b: &mut Builder) -> Result<Option<Alu>, String> {
     let mode = mode(b);
     let (op, pair) = match b.lifted.inst.op {
@@ -214,7 +217,7 @@ fn pair_or_mixed(b: &mut Builder) -> Result<Option<Alu>, String> {
     };
     if pair {
         if b.has("NP") {
-            return Err(format!("the machine does not execute {}.NP", b.lifted.inst.op.info().text));
+            return Err(format!("the simulator does not execute {}.NP", b.lifted.inst.op.info().text));
         }
         let (mut at, mut src) = ([[0, 32]; 3], [Src::default(); 3]);
         for (i, (role, kind)) in PAIRS.into_iter().enumerate() {
@@ -296,7 +299,7 @@ fn conversion(b: &mut Builder) -> Result<Option<Alu>, String> {
             let float = b.lifted.inst.op == Op::F2IP;
             b.abc(if float { Kind::F32 } else { Kind::Int })?;
             if b.has("SATRELU") || !float && !sat {
-                return Err(format!("the machine does not execute this {}", b.lifted.inst.op.info().text));
+                return Err(format!("the simulator does not execute this {}", b.lifted.inst.op.info().text));
             }
             let from_float = float.then(|| (round, b.has("RELU")));
             return Ok(Some(Alu::PackInts { to, from_float, high: b.has("H1") }));
@@ -320,7 +323,7 @@ fn conversion(b: &mut Builder) -> Result<Option<Alu>, String> {
     Ok(Some(alu))
 }
 
-/// F2FP: from two f32 to 16 bits, to and from 8 bits and fewer, to tf32.
+/// Predecodes F2FP: two f32 to 16 bits, conversions to and from at most 8 bits, and to tf32.
 fn pack(b: &Builder) -> Result<Alu, String> {
     let (mode, finite, relu) = (mode(b), b.has("SATFINITE"), b.has("RELU"));
     let formats =
@@ -343,7 +346,7 @@ fn pack(b: &Builder) -> Result<Alu, String> {
         Some(to) if b.has("PACK_AB_MERGE_C") => Alu::Pack8 { to, halves: false, relu, at },
         Some(to) if b.has("UNPACK_B_MERGE_C") => Alu::Pack8 { to, halves: true, relu, at },
         Some(from) if b.has("UNPACK_B") => Alu::Unpack8 { from, relu, at },
-        Some(_) => return Err("the machine does not execute this F2FP".to_string()),
+        Some(_) => return Err("the simulator does not execute this F2FP".to_string()),
         None if b.has("TF32") => Alu::Tf32 { mode, finite },
         None if b.has("MERGE_C") => Alu::PackOne { to: if b.has("BF16") { BF16 } else { F16 }, mode, finite, high },
         None => Alu::Pack { to: if b.has("BF16") { BF16 } else { F16 }, mode, finite },

@@ -1,14 +1,13 @@
-//! Operations on matrices.
+//! Predecodes matrix opcodes.
 //!
-//! Input: a builder. Output: the operation, or `None` where the opcode is of another family. Invariant: the shape is read from the
-//! printed word: `16816` and `16x8x16` alike.
+//! The shape comes from the printed word, written as `16816` or `16x8x16`.
 
 use super::super::super::ops::format::{F16, F64, Round};
 use super::super::code::Exec;
+use super::super::ldmatrix::Grid;
 use super::super::matrix::Words;
-use super::super::product::{Element, FLOATS, Product, Sum};
-use super::super::quarters::Quarters;
-use super::super::tile::Grid;
+use super::super::mma::{Element, FLOATS, Product, Sum};
+use super::super::mma_884::Quarters;
 use super::operands::{Builder, Kind};
 use crate::tables::{Mod, Op, Role};
 
@@ -17,11 +16,17 @@ const LAYOUTS: [&str; 7] = ["M88", "MT88", "M816", "M832", "MT1616", "MT168", "M
 const INTEGERS: [&str; 4] = ["S8", "U8", "S4", "U4"];
 const FP8: [&str; 5] = ["E4M3", "E5M2", "E3M2", "E2M3", "E2M1"];
 
-/// Builds opcodes of this family.
+/// Predecodes an opcode; `None` if it belongs to another family.
+///
+/// # Errors
+///
+/// A modifier, shape or operand that the simulator does not implement.
 pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
     Ok(Some(match b.lifted.inst.op {
         Op::HMMA | Op::HMMA_SP | Op::QMMA | Op::QMMA_SP | Op::IMMA | Op::IMMA_SP | Op::DMMA | Op::BMMA => product(b)?,
         Op::HMMA_884 => quarters(b)?,
+        Op::GMMA => group(b)?,
+        Op::QMMA_SF_16832 | Op::OMMA_16864 => scaled(b)?,
         Op::LDSM => {
             shared(b)?;
             let (count, grid) = matrices(b)?;
@@ -46,7 +51,7 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
 
 fn refuse<T>(b: &Builder) -> Result<T, String> {
     let words: Vec<&str> = b.lifted.words.iter().map(|(_, word)| word).collect();
-    Err(format!("the machine does not execute {}.{}", b.lifted.inst.op.info().text, words.join(".")))
+    Err(format!("the simulator does not execute {}.{}", b.lifted.inst.op.info().text, words.join(".")))
 }
 
 fn shared(b: &mut Builder) -> Result<(), String> {
@@ -56,7 +61,7 @@ fn shared(b: &mut Builder) -> Result<(), String> {
     Ok(())
 }
 
-/// How many registers, and where in the rows their elements are.
+/// The number of registers of LDSM or STSM, and the layout of their elements in the rows.
 fn matrices(b: &Builder) -> Result<(u8, Grid), String> {
     let bits = match word(b, Mod::Mform, &FORMATS, 0) {
         "16" => 16,
@@ -83,7 +88,7 @@ fn matrices(b: &Builder) -> Result<(u8, Grid), String> {
     Ok((count * registers, grid))
 }
 
-/// `16816` or `16x8x16`: rows, columns, k.
+/// Reads a shape, `16816` or `16x8x16`: rows, columns, k.
 fn shape(word: &str) -> Option<([u8; 2], u16)> {
     let parts: Vec<u16> = word.split('x').filter_map(|n| n.parse().ok()).collect();
     if let [m, n, k] = parts[..] {
@@ -96,8 +101,8 @@ fn shape(word: &str) -> Option<([u8; 2], u16)> {
     Some(([m, 8], rest.strip_prefix('8')?.parse().ok()?))
 }
 
-/// What a modifier says: of printed words, which have no kind, the one at a place among those that it may be; of decoded ones
-/// the value, its default too.
+/// The value of a modifier. Printed words have no kind: it is the word number `place` among those
+/// in `among`. Decoded words have one: it is the value or its default.
 fn word<'b>(b: &'b Builder, kind: Mod, among: &[&str], place: usize) -> &'b str {
     let mut printed = b.lifted.words.iter().filter(|(kind, _)| kind.is_empty()).map(|(_, word)| word).peekable();
     if printed.peek().is_none() {
@@ -106,7 +111,7 @@ fn word<'b>(b: &'b Builder, kind: Mod, among: &[&str], place: usize) -> &'b str 
     printed.filter(|word| among.contains(word)).nth(place).unwrap_or("")
 }
 
-/// The word that says the shape.
+/// The shape of the product.
 fn shape_of(b: &Builder) -> Option<([u8; 2], u16)> {
     let printed = b.lifted.words.iter().filter(|(kind, _)| kind.is_empty()).find_map(|(_, word)| shape(word));
     printed.or_else(|| shape(Mod::Mshape.text(b.lifted.inst.mods.get(Mod::Mshape))))
@@ -161,12 +166,88 @@ fn product(b: &mut Builder) -> Result<Exec, String> {
     Ok(Exec::Product(product, words(&product)))
 }
 
-/// A step of HMMA.884.
+/// A product with block scale.
+fn scaled(b: &mut Builder) -> Result<Exec, String> {
+    let text = |b: &Builder, kind: Mod| kind.text(b.lifted.inst.mods.get(kind));
+    let of = |name: &str| FLOATS.iter().find(|(text, _)| *text == name).map(|(_, element)| *element);
+    let wide = b.lifted.inst.op == Op::QMMA_SF_16832;
+    let (first, second) = if wide {
+        (of(text(b, Mod::Qa)), of(text(b, Mod::Qb)))
+    } else {
+        (Some(Element::Nibble), Some(Element::Nibble))
+    };
+    let (Some(first), Some(second)) = (first, second) else { return refuse(b) };
+    b.abc(Kind::Int)?;
+    b.code.ub = b.src(Role::Ub, false, Kind::Int)?;
+    let blocks = match (wide, text(b, Mod::Scale4x)) {
+        (true, _) => 1,
+        (false, "4X") => 4,
+        _ => 2,
+    };
+    Ok(Exec::Scaled(super::super::mma_scaled::Scaled {
+        k: if wide { 32 } else { 64 },
+        a: first,
+        b: second,
+        blocks,
+        fraction: text(b, Mod::ScaleType) == "UE4M3",
+        first: b.arg(Role::E).val as u8,
+        second: b.arg(Role::F).val as u8,
+    }))
+}
+
+/// A product of a warp group.
+fn group(b: &mut Builder) -> Result<Exec, String> {
+    let text = |b: &Builder, kind: Mod| kind.text(b.lifted.inst.mods.get(kind));
+    let shape: Vec<u16> = text(b, Mod::GmmaShape).split('x').filter_map(|n| n.parse().ok()).collect();
+    let [_, columns, depth] = shape[..] else { return refuse(b) };
+    let of = |name: &str| FLOATS.iter().find(|(text, _)| *text == name).map(|(_, element)| *element);
+    let whole = |signed| Some(Element::Int { bits: 8, signed });
+    let (first, second, whole_sum) = match text(b, Mod::GmmaKind) {
+        "Q" => (of(text(b, Mod::Gqa)), of(text(b, Mod::Gqb)), false),
+        "I" => (whole(text(b, Mod::Gsa) == "S8"), whole(text(b, Mod::GsbType) == "S8"), true),
+        "B" => (Some(Element::Bit), Some(Element::Bit), true),
+        _ => {
+            let one = of(text(b, Mod::GmmaType)).or(Some(Element::Float(F16)));
+            (one, one, false)
+        }
+    };
+    let (Some(first), Some(second)) = (first, second) else { return refuse(b) };
+    let sum = match text(b, Mod::GmmaAcc) {
+        _ if whole_sum => Sum::Int { clamp: text(b, Mod::GmmaSat) == "SAT" },
+        "F16" => Sum::F16,
+        _ => Sum::F32,
+    };
+    let is = |b: &Builder, kind: Mod| b.lifted.inst.modifier(kind) != 0;
+    let in_registers = b.arg(Role::A).kind == crate::sass::ArgKind::Reg;
+    let negative_a = is(b, Mod::GnegA) != b.arg(Role::A).neg;
+    b.code.a = b.src(Role::A, false, Kind::Int)?;
+    b.code.a.negate = false;
+    b.code.b = b.src(Role::E, false, Kind::Int)?;
+    b.code.c = b.src(Role::C, false, Kind::Int)?;
+    b.code.ub = b.src(Role::Ub, false, Kind::Int)?;
+    if let (true, super::super::code::From::UReg(base)) = (in_registers, b.code.ub.from) {
+        b.code.ub.from = super::super::code::From::UReg(base + 2);
+    }
+    b.code.off = b.imm(Role::Id) as i64;
+    Ok(Exec::Group(super::super::group::Group {
+        columns,
+        depth,
+        a: first,
+        b: second,
+        sum,
+        negative: negative_a != is(b, Mod::GnegB),
+        turned: [is(b, Mod::TnspA), is(b, Mod::TnspB)],
+        in_registers,
+        sparse: is(b, Mod::GmmaSp),
+    }))
+}
+
+/// Predecodes a step of `HMMA.884`.
 fn quarters(b: &mut Builder) -> Result<Exec, String> {
     if b.has("SATFINITE") || b.arg(Role::A).neg || b.arg(Role::B).neg {
         return refuse(b);
     }
-    // Decoded words have one modifier for both, printed ones a word for each.
+    // A decoded instruction has one modifier for both types, a printed one has a word for each.
     let is_wide = |place| {
         let word = word(b, Mod::Macc, &["F32", "F16"], place);
         word.split('.').nth(place).unwrap_or(word) == "F32"
@@ -180,12 +261,13 @@ fn quarters(b: &mut Builder) -> Result<Exec, String> {
     Ok(Exec::Quarters(Quarters { step: step as u8, by_row, wide, wide_addend }))
 }
 
-/// Registers of the fragments.
+/// The numbers of registers in the fragments of a product.
 fn words(p: &Product) -> Words {
     let bits = |element: Element| match element {
         Element::Float(f) => f.bits(),
         Element::Tf32 => 32,
         Element::Tiny(_) => 8,
+        Element::Nibble => 4,
         Element::Int { bits, .. } => bits.into(),
         Element::Bit => 1,
     };

@@ -1,9 +1,11 @@
-//! Loads, stores, atomics, constants, and what orders them.
+//! Predecodes loads, stores, atomics, constant loads and memory ordering.
 //!
-//! Input: a builder. Output: the operation, or `None` where the opcode is of another family.
+//! Ordering instructions (fences, DEPBAR, cache control) become no-ops, since simulated memory is
+//! sequentially consistent.
 
 use super::super::super::ops::format::{BF16, F16, F32, F64};
 use super::super::code::{Access, AtomicOp, AtomicType, Exec, Space, Src};
+use super::super::mbarrier::{Act, Number};
 use super::operands::{Builder, Kind};
 use crate::sass::ArgKind;
 use crate::tables::{Op, Role};
@@ -23,7 +25,11 @@ const ATOMICS: [(&str, AtomicOp); 12] = [
     ("CAS", AtomicOp::Cas),
 ];
 
-/// Builds opcodes of this family.
+/// Predecodes an opcode; `None` if it belongs to another family.
+///
+/// # Errors
+///
+/// A modifier or operand that the simulator does not implement.
 pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
     let access = access(b);
     Ok(Some(match b.lifted.inst.op {
@@ -60,10 +66,58 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
             b.code.c = b.src(Role::S, false, Kind::Int)?;
             Exec::CopyAsync { bytes: access.bytes, offset: b.imm(Role::Soff) as i32, fill: b.has("ZFILL") }
         }
+        Op::SYNCS_EXCH | Op::SYNCS_ARRIVE | Op::SYNCS_PHASECHK | Op::SYNCS_CCTL | Op::ARRIVES | Op::ATOMS_ARRIVE => {
+            Exec::Mbarrier(mbarrier(b)?)
+        }
+        Op::SYNCS_CCTL_ALL => Exec::Nop,
+        Op::RPCMOV => {
+            b.code.a = b.src(Role::A, false, Kind::Int)?;
+            Exec::PairMove { high: b.has("Rpc.HI"), store: !b.arg(Role::A).is_none() }
+        }
         Op::FENCE_G | Op::FENCE_S => Exec::Nop,
         Op::MEMBAR | Op::ERRBAR | Op::CGAERRBAR | Op::CCTL | Op::CCTLL | Op::DEPBAR | Op::LDGDEPBAR => Exec::Nop,
         _ => return Ok(None),
     }))
+}
+
+/// What an instruction does to a barrier in shared memory.
+fn mbarrier(b: &mut Builder) -> Result<Act, String> {
+    let op = b.lifted.inst.op;
+    address(b, Space::Shared)?;
+    if op == Op::SYNCS_EXCH {
+        b.code.b = b.src(Role::B, true, Kind::Int)?;
+        return Ok(Act::Exchange);
+    }
+    if matches!(op, Op::SYNCS_ARRIVE | Op::SYNCS_PHASECHK) {
+        b.code.b = b.src(Role::B, false, Kind::Int)?;
+    }
+    use Number::{None, One, Operand};
+    let copies = op == Op::ARRIVES;
+    let arrive = |(arrivals, expect, complete), drops, together| Act::Arrive {
+        arrivals,
+        expect,
+        complete,
+        drops,
+        together,
+        copies,
+    };
+    Ok(match op {
+        Op::SYNCS_PHASECHK => Act::Check,
+        Op::SYNCS_ARRIVE => {
+            let counts = [
+                ("A1T0", (One, None, None)),
+                ("A0T1", (None, One, None)),
+                ("A0TR", (None, Operand, None)),
+                ("A0TX", (None, None, Operand)),
+                ("ART0", (Operand, None, None)),
+            ];
+            arrive(b.lifted.words.pick(&counts).unwrap_or((One, Operand, None)), b.has("OPTOUT"), b.has("TMASK"))
+        }
+        Op::ARRIVES if b.has("TRANSCNT") => arrive((None, None, One), false, false),
+        Op::ARRIVES if b.has("ARVCNT") => arrive((One, None, None), false, false),
+        Op::ARRIVES | Op::ATOMS_ARRIVE => Act::ArriveOld { copies },
+        _ => Act::End,
+    })
 }
 
 fn access(b: &Builder) -> Access {
@@ -80,8 +134,8 @@ fn access(b: &Builder) -> Access {
     b.lifted.words.pick(&list).unwrap_or(of(4, false))
 }
 
-/// The address operands: a register of one or two words, scaled, a uniform register, an offset. The descriptor of global
-/// memory says nothing that the machine needs.
+/// Reads the address operands: a register of one or two words with a scale, a uniform register, an
+/// offset. The global memory descriptor has no meaning in the simulator.
 fn address(b: &mut Builder, space: Space) -> Result<(), String> {
     let long = b.has("E") && matches!(space, Space::Global | Space::Generic);
     let narrow = b.has("U32");
@@ -110,7 +164,7 @@ fn atomic(b: &mut Builder, space: Space) -> Result<Exec, String> {
     address(b, space)?;
     let op = b.lifted.words.pick(&ATOMICS).unwrap_or(AtomicOp::Add);
     if let Some(word) = ["SAFEADD"].into_iter().find(|word| b.has(word)) {
-        return Err(format!("the machine does not execute {}.{word}", b.lifted.inst.op.info().text));
+        return Err(format!("the simulator does not execute {}.{word}", b.lifted.inst.op.info().text));
     }
     let types = [
         ("F32", AtomicType::Float(F32)),
@@ -140,10 +194,10 @@ fn atomic(b: &mut Builder, space: Space) -> Result<Exec, String> {
 fn constant(b: &mut Builder, access: Access) -> Result<Exec, String> {
     let c = b.arg(Role::C);
     if c.kind != ArgKind::Const {
-        return Err(format!("the machine does not execute {} from a {:?}", b.lifted.inst.op.info().text, c.kind));
+        return Err(format!("the simulator does not execute {} from a {:?}", b.lifted.inst.op.info().text, c.kind));
     }
     if let Some(word) = ["IL", "IS", "ISL"].into_iter().find(|word| b.has(word)) {
-        return Err(format!("the machine does not execute LDC.{word}"));
+        return Err(format!("the simulator does not execute LDC.{word}"));
     }
     b.code.a = b.src(Role::A, false, Kind::Int)?;
     b.code.off = c.val as i64;

@@ -1,8 +1,7 @@
-//! Decoded instructions made ready for execution.
+//! Translates decoded instructions to the executable form, [`Code`], once for each launch.
 //!
-//! Input: an instruction, the words of its modifiers, the constant banks of the launch. Output: [`Code`], or the reason
-//! why the machine cannot execute it. Invariant: meaning depends on opcode, roles and words only, never on a generation;
-//! an unknown word is a reason, not a guess.
+//! The meaning depends on opcode, operand roles and modifier words only, never on a generation. An
+//! opcode or modifier that is known to be unimplemented gives a reason instead of an instruction.
 
 mod arith;
 mod control;
@@ -20,16 +19,22 @@ use crate::sass::Inst;
 
 pub use operands::Builder;
 
-/// One instruction as the machine wants to know it.
+/// A decoded instruction with the information that the simulator needs.
 #[derive(Clone, Debug)]
 pub struct Lifted {
+    /// The instruction.
     pub inst: Inst,
+    /// Its modifiers as printed words.
     pub words: Words,
-    /// Name of the special register that it reads, empty where it reads none.
+    /// Name of the special register that it reads; empty if it reads none.
     pub special: String,
 }
 
-/// Makes an instruction at a byte offset executable.
+/// Translates the instruction at a byte offset.
+///
+/// # Errors
+///
+/// An opcode, modifier or operand that the simulator does not implement.
 pub fn predecode(banks: &Banks, offset: u64, lifted: &Lifted) -> Result<Code, String> {
     let mut b = Builder::new(banks, offset, lifted)?;
     for family in [arith::build, float::build, memory::build, matrix::build, control::build] {
@@ -38,10 +43,11 @@ pub fn predecode(banks: &Banks, offset: u64, lifted: &Lifted) -> Result<Code, St
             return Ok(b.code);
         }
     }
-    Err(format!("the machine does not execute {}", lifted.inst.op.info().text))
+    Err(format!("the simulator does not execute {}", lifted.inst.op.info().text))
 }
 
-/// The same for a whole function: what cannot be executed becomes an instruction that says so when it is reached.
+/// Translates a whole function. An instruction that cannot be executed becomes an [`Exec::Refuse`],
+/// which faults when it is reached; the second result has the reasons.
 pub fn predecode_all(banks: &Banks, code: &[Result<Lifted, String>]) -> (Vec<Code>, Vec<String>) {
     let mut reasons = Vec::new();
     let codes = code.iter().enumerate().map(|(i, lifted)| {

@@ -1,7 +1,6 @@
-//! Operands of an instruction by role, as sources and destinations of the machine.
+//! Translates the operands of an instruction, by role, to [`Src`], [`Dst`] and [`Pred`].
 //!
-//! Input: a lifted instruction. Output: [`Src`], [`Dst`], [`Pred`]. Invariant: a constant operand becomes its value; an
-//! absent operand means what the tables say.
+//! A constant-bank operand becomes its value. An absent operand means what the tables say.
 
 use super::super::code::{Code, Dst, Exec, From, Pred, Src};
 use super::super::setup::Banks;
@@ -14,7 +13,8 @@ use crate::tables::ori::Absent;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Int,
-    /// Integers whose negation is made of a complement and a carry; the number of carries is counted.
+    /// Integers that are negated as a complement plus a carry-in; the carries are counted in
+    /// [`Builder::plus`].
     IntCarry,
     F32,
     F64,
@@ -24,17 +24,24 @@ pub enum Kind {
 
 /// Builds one instruction.
 pub struct Builder<'a> {
+    /// The constant banks of the launch.
     pub banks: &'a Banks,
+    /// The decoded instruction.
     pub lifted: &'a Lifted,
     /// Byte offset of the next instruction.
     pub next: u64,
+    /// The instruction under construction.
     pub code: Code,
-    /// Ones to add for sources negated by complement.
+    /// Number of sources that are negated by complement, each of which needs one more.
     pub plus: u8,
 }
 
 impl<'a> Builder<'a> {
-    /// Starts with guard and result operands.
+    /// Starts an instruction with its guard and results.
+    ///
+    /// # Errors
+    ///
+    /// A result or predicate operand of an unexpected kind.
     pub fn new(banks: &'a Banks, offset: u64, lifted: &'a Lifted) -> Result<Builder<'a>, String> {
         let mut code = Code::new(Exec::Nop);
         let guard = lifted.inst.guard;
@@ -44,7 +51,7 @@ impl<'a> Builder<'a> {
         b.code.pu = b.pred(Role::Pu)?;
         b.code.pv = b.pred(Role::Pv)?;
         b.code.pp = b.pred(Role::Pp)?;
-        // A second carry that the opcode cannot name is none.
+        // If the opcode has no role for a second carry, the carry is 0.
         b.code.pq = if lifted.inst.op.role_index(Role::Pq).is_some() { b.pred(Role::Pq)? } else { Pred::FALSE };
         Ok(b)
     }
@@ -54,25 +61,25 @@ impl<'a> Builder<'a> {
         self.lifted.inst.arg(role)
     }
 
-    /// Whether a word stands among its modifiers.
+    /// Whether a word is among the modifiers.
     pub fn has(&self, word: &str) -> bool {
         self.lifted.words.has(word)
     }
 
-    /// A result.
+    /// A register result.
     pub fn dst(&self, role: Role) -> Result<Dst, String> {
         let arg = self.arg(role);
         match arg.kind {
             ArgKind::None => Ok(Dst::Nowhere),
             ArgKind::Reg => Ok(Dst::Reg(arg.val as u8)),
             ArgKind::UReg => Ok(Dst::UReg(arg.val as u8)),
-            // A convergence barrier is no place that a value is put into: its opcode knows it.
+            // A convergence barrier is not a register destination; its opcode handles it.
             ArgKind::Bar => Ok(Dst::Nowhere),
             kind => Err(format!("a result in a {kind:?}")),
         }
     }
 
-    /// A predicate; what it means when absent stands in the tables.
+    /// A predicate; the tables say what an absent one means.
     pub fn pred(&self, role: Role) -> Result<Pred, String> {
         let arg = self.arg(role);
         let info = self.lifted.inst.op.info().roles.iter().find(|r| r.role == role);
@@ -85,7 +92,11 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A source.
+    /// A source of one word, or of two if `wide`.
+    ///
+    /// # Errors
+    ///
+    /// An operand of an unexpected kind, or a constant without a value.
     pub fn src(&mut self, role: Role, wide: bool, kind: Kind) -> Result<Src, String> {
         let arg = self.arg(role);
         let mut src = Src { wide, ..Src::default() };
@@ -112,12 +123,12 @@ impl<'a> Builder<'a> {
         Ok(src)
     }
 
-    /// Sources a, b and c, of one word each.
+    /// Reads sources a, b and c of one word each.
     pub fn abc(&mut self, kind: Kind) -> Result<(), String> {
         self.abc_wide([false; 3], kind)
     }
 
-    /// Sources a, b and c; two words where `wide` says so.
+    /// Reads sources a, b and c; `wide` says which have two words.
     pub fn abc_wide(&mut self, wide: [bool; 3], kind: Kind) -> Result<(), String> {
         self.code.a = self.src(Role::A, wide[0], kind)?;
         self.code.b = self.src(Role::B, wide[1], kind)?;
@@ -125,12 +136,12 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// The number in an immediate operand; 0 where it is absent.
+    /// The value of an immediate operand; 0 if it is absent.
     pub fn imm(&self, role: Role) -> u64 {
         self.arg(role).val
     }
 
-    /// The instruction index that a label operand names.
+    /// The instruction index of a label operand.
     pub fn target(&self) -> Result<u32, String> {
         let to = self.next.wrapping_add(self.arg(Role::Target).val);
         u32::try_from(to / 16).map_err(|_| format!("a branch to {to:#x}"))

@@ -1,4 +1,4 @@
-//! Small programs made by hand, through predecoding and the machine.
+//! Runs small hand-written programs through predecoding and the simulator.
 
 use super::super::super::memory::Global;
 use super::super::setup::{Banks, Setup};
@@ -18,7 +18,7 @@ fn plain(op: Op, roles: &[(Role, Arg)], words: &str) -> Result<Lifted, String> {
     lift(roles.iter().fold(Inst::new(op), |inst, (role, arg)| inst.with(*role, *arg)), words, "")
 }
 
-/// Runs instructions on one warp; R10 of each lane is stored at the end, a word per lane.
+/// Runs the code on one warp, which finally stores R10 of each lane; returns these words.
 fn results(mut code: Vec<Result<Lifted, String>>) -> Result<Vec<u32>, String> {
     let mut global = Global::default();
     let base = global.allocate("out", vec![0; 4 * LANES], true);
@@ -80,7 +80,7 @@ fn subtraction_carries_as_no_borrow() {
     ];
     let got =
         results(vec![add(5, Arg::imm(3), Arg::reg(255)), plain(Op::IADD3, &low, ""), plain(Op::IADD3, &high, "X")]);
-    // The high word of 3 - lane, both high words being equal: 0 or the borrow.
+    // The high word of 3 - lane with equal high words: 0, or all ones for a borrow.
     let want: Vec<u32> = (0..32).map(|lane| if lane <= 3 { 0 } else { u32::MAX }).collect();
     assert_eq!(got, Ok(want));
 }

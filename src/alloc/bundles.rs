@@ -1,0 +1,279 @@
+//! Classes (bundles): registers with fixed relative positions, from register tuples and from
+//! coalesced copies.
+//!
+//! A class is a row of columns. The registers of one column share a physical register, so their
+//! live ranges are disjoint; neighbouring columns get adjacent registers. The physical number of
+//! slot 0 is `residue` modulo `modulus` (powers of two). A class with a `base` fits there together
+//! with all other such classes. Merging relabels the smaller class, so all merges together are
+//! near-linear.
+
+use super::interference::{Mask, Occupied};
+use super::ranges::{Gone, Range, Ranges, crosses, merge, overlaps};
+use super::register_tuples::alignment;
+use crate::analysis::Loops;
+use crate::ori::{File, Function, VReg};
+use crate::tables::{Op, Role};
+use cranelift_entity::SecondaryMap;
+use smallvec::{SmallVec, smallvec};
+
+/// Registers that share one physical register.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Position relative to the other columns of the class, in registers.
+    pub slot: i32,
+    /// The registers.
+    pub members: SmallVec<[VReg; 1]>,
+    /// Union of the live ranges of the members, sorted and disjoint.
+    pub ranges: Vec<Range>,
+}
+
+/// A row of columns, by slot.
+#[derive(Clone, Debug)]
+pub struct Class {
+    /// Register file of all members.
+    pub file: File,
+    /// The columns, by ascending slot.
+    pub columns: SmallVec<[Column; 1]>,
+    /// Alignment of the class: a power of two.
+    pub modulus: i32,
+    /// Physical number of slot 0 modulo `modulus`.
+    pub residue: i32,
+    /// Physical number of slot 0, if a member is a fixed register.
+    pub base: Option<i32>,
+    /// The least physical number of slot 0.
+    pub least: i32,
+}
+
+impl Class {
+    /// First point at which one of its registers is live.
+    pub fn start(&self) -> Option<u32> {
+        self.columns.iter().filter_map(|c| c.ranges.first()).map(|r| r.0).min()
+    }
+
+    /// Number of adjacent registers that it spans.
+    pub fn width(&self) -> i32 {
+        self.columns.last().map_or(0, |l| l.slot - self.columns[0].slot + 1)
+    }
+}
+
+/// Registers of each file that must not be assigned: never, and not across calls.
+#[derive(Clone, Debug)]
+pub struct Barred {
+    /// Per file, registers that must never be assigned.
+    pub always: [Mask; 6],
+    /// Per file, registers that must not hold a value across a call.
+    pub across_calls: [Mask; 6],
+}
+
+impl Barred {
+    /// Registers that a value with these live ranges must not use.
+    pub fn to(&self, file: File, ranges: &[Range], clobbers: &[u32]) -> Mask {
+        let always = self.always[file as usize];
+        if crosses(ranges, clobbers) { always.or(self.across_calls[file as usize]) } else { always }
+    }
+}
+
+/// All classes of a function.
+pub struct Classes {
+    place: SecondaryMap<VReg, (u32, i32)>,
+    /// All classes; merged ones are empty.
+    pub classes: Vec<Class>,
+    /// Registers taken by placed classes.
+    pub occupied: Occupied,
+    /// Registers that must not be assigned.
+    pub barred: Barred,
+    /// Points just after which call-clobbered registers lose their values.
+    pub clobbers: Vec<u32>,
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+impl Classes {
+    /// Makes one class per register that is live anywhere.
+    ///
+    /// # Errors
+    ///
+    /// A fixed register that cannot have its number.
+    pub fn new(function: &Function, ranges: &mut Ranges, barred: Barred) -> Result<Classes, String> {
+        let mut classes = Classes {
+            place: SecondaryMap::with_default((NOWHERE, 0)),
+            classes: Vec::with_capacity(function.regs.len()),
+            occupied: Occupied::new(ranges.end),
+            barred,
+            clobbers: std::mem::take(&mut ranges.clobbers),
+        };
+        for (reg, data) in function.regs.iter() {
+            let list = std::mem::take(&mut ranges.of[reg]);
+            if list.is_empty() || data.phys.is_some() {
+                continue;
+            }
+            classes.place[reg] = (classes.classes.len() as u32, 0);
+            let base = data.fixed.map(i32::from);
+            if let Some(base) = base {
+                let closed = classes.barred.to(data.file, &list, &classes.clobbers);
+                if closed.or(classes.occupied.taken(data.file, &list)).contains(base) {
+                    return Err(format!("{reg} cannot be {}{base}: it is taken there", data.file.name()));
+                }
+                classes.occupied.take(data.file, base, &list);
+            }
+            let columns = smallvec![Column { slot: 0, members: smallvec![reg], ranges: list }];
+            classes.classes.push(Class { file: data.file, columns, modulus: 1, residue: 0, base, least: 0 });
+        }
+        Ok(classes)
+    }
+
+    /// Class and slot of a register; `None` if it is never live.
+    pub fn find(&self, reg: VReg) -> Option<(u32, i32)> {
+        Some(self.place[reg]).filter(|p| p.0 != NOWHERE)
+    }
+
+    /// Makes registers adjacent, the first one aligned for their number. Returns false if that is
+    /// impossible; merges done until then remain, harmlessly.
+    pub fn join(&mut self, function: &Function, regs: &[VReg]) -> bool {
+        let reserved = regs.iter().filter_map(|r| function.regs[*r].phys).collect::<Vec<u16>>();
+        if !reserved.is_empty() {
+            return reserved.len() == regs.len() && reserved.windows(2).all(|w| w[1] == w[0] + 1);
+        }
+        let Some((first, base)) = self.find(regs[0]) else { return false };
+        if !self.align(first, base, alignment(regs.len())) {
+            return false;
+        }
+        // One register at a time: if a merge fails, the earlier ones remain, which only fixes
+        // positions that are good anyway.
+        (1..regs.len()).all(|i| {
+            let (Some((root, base)), Some((class, slot))) = (self.find(regs[0]), self.find(regs[i])) else {
+                return false;
+            };
+            !regs[..i].contains(&regs[i]) && self.merge(root, class, base + i as i32 - slot)
+        })
+    }
+
+    /// Asks that a register get this number or a higher one.
+    pub fn at_least(&mut self, reg: VReg, number: i32) {
+        if let Some((class, slot)) = self.find(reg) {
+            let class = &mut self.classes[class as usize];
+            class.least = class.least.max(number - slot);
+        }
+    }
+
+    /// Requires the slot of a class to fall on a multiple of `modulus`.
+    fn align(&mut self, class: u32, slot: i32, modulus: i32) -> bool {
+        let class = &mut self.classes[class as usize];
+        let Some((modulus, residue)) = agree((class.modulus, class.residue), (modulus, -slot)) else { return false };
+        if class.base.is_some_and(|b| (b - residue).rem_euclid(modulus) != 0) {
+            return false;
+        }
+        (class.modulus, class.residue) = (modulus, residue);
+        true
+    }
+
+    /// Merges class `b` into `a` with its slot 0 at slot `shift`. Returns false and changes nothing
+    /// if they conflict.
+    fn merge(&mut self, a: u32, b: u32, shift: i32) -> bool {
+        if a == b {
+            return shift == 0;
+        }
+        let (one, two) = (&self.classes[a as usize], &self.classes[b as usize]);
+        let align = agree((one.modulus, one.residue), (two.modulus, two.residue - shift));
+        let Some((modulus, residue)) = align.filter(|_| one.file == two.file) else { return false };
+        let base = one.base.or(two.base.map(|t| t - shift));
+        if two.base.is_some_and(|t| base != Some(t - shift))
+            || base.is_some_and(|b| (b - residue).rem_euclid(modulus) != 0 || b < one.least.max(two.least - shift))
+            || one
+                .columns
+                .iter()
+                .any(|c| two.columns.iter().any(|d| d.slot + shift == c.slot && overlaps(&c.ranges, &d.ranges)))
+        {
+            return false;
+        }
+        if let Some(base) = base
+            && !(self.fixes(a, base) && self.fixes(b, base + shift))
+        {
+            return false;
+        }
+        self.unite(a, b, shift, (modulus, residue), base);
+        true
+    }
+
+    /// Whether a class without a base can be placed there among the fixed ones; takes the registers
+    /// if so.
+    fn fixes(&mut self, class: u32, base: i32) -> bool {
+        let class = &self.classes[class as usize];
+        if class.base.is_some() {
+            return true;
+        }
+        let free = class.columns.iter().all(|c| {
+            let closed = self.barred.to(class.file, &c.ranges, &self.clobbers);
+            let closed = closed.or(self.occupied.taken(class.file, &c.ranges));
+            (0..256).contains(&(base + c.slot)) && !closed.contains(base + c.slot)
+        });
+        if free {
+            class.columns.iter().for_each(|c| self.occupied.take(class.file, base + c.slot, &c.ranges));
+        }
+        free
+    }
+
+    fn unite(&mut self, mut a: u32, mut b: u32, mut shift: i32, align: (i32, i32), mut base: Option<i32>) {
+        let size = |c: &Class| c.columns.iter().map(|c| c.members.len()).sum::<usize>();
+        let (modulus, mut residue) = align;
+        let mut least = self.classes[a as usize].least.max(self.classes[b as usize].least - shift);
+        if size(&self.classes[a as usize]) < size(&self.classes[b as usize]) {
+            (a, b) = (b, a);
+            residue = (residue + shift).rem_euclid(modulus);
+            base = base.map(|n| n + shift);
+            least += shift;
+            shift = -shift;
+        }
+        let moved = std::mem::take(&mut self.classes[b as usize].columns);
+        for mut column in moved {
+            column.slot += shift;
+            for member in &column.members {
+                self.place[*member] = (a, column.slot);
+            }
+            let columns = &mut self.classes[a as usize].columns;
+            match columns.binary_search_by_key(&column.slot, |c| c.slot) {
+                Ok(at) => {
+                    columns[at].members.append(&mut column.members);
+                    merge(&mut columns[at].ranges, column.ranges);
+                }
+                Err(at) => columns.insert(at, column),
+            }
+        }
+        let class = &mut self.classes[a as usize];
+        (class.modulus, class.residue, class.base, class.least) = (modulus, residue, base, least);
+    }
+
+    /// Coalesces copies: merges the classes of both sides if they do not interfere, the most
+    /// executed copies first.
+    pub fn coalesce(&mut self, function: &Function, gone: &Gone, loops: &Loops) {
+        let mut copies: Vec<(std::cmp::Reverse<u32>, VReg, VReg)> = Vec::new();
+        for block in &function.layout {
+            for inst in &function.blocks[*block] {
+                if function.insts[*inst].op != Op::COPY {
+                    continue;
+                }
+                let source = function.arg(*inst, Role::A);
+                let regs =
+                    (function.arg(*inst, Role::D).as_reg(), source.as_reg().filter(|_| source == source.plain()));
+                if let (Some(dst), Some(src)) = regs
+                    && !gone[dst]
+                    && !gone[src]
+                {
+                    copies.push((std::cmp::Reverse(loops.depth(*block)), dst, src));
+                }
+            }
+        }
+        copies.sort_by_key(|c| c.0);
+        for (_, dst, src) in copies {
+            if let (Some((to, to_slot)), Some((from, from_slot))) = (self.find(dst), self.find(src)) {
+                self.merge(to, from, to_slot - from_slot);
+            }
+        }
+    }
+}
+
+/// The x with x = r (mod m) and x = s (mod n), for powers of two, as (modulus, residue).
+fn agree((m, r): (i32, i32), (n, s): (i32, i32)) -> Option<(i32, i32)> {
+    let ((m, r), (n, s)) = if m >= n { ((m, r), (n, s)) } else { ((n, s), (m, r)) };
+    ((r - s).rem_euclid(n) == 0).then(|| (m, r.rem_euclid(m)))
+}

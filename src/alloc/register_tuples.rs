@@ -1,0 +1,104 @@
+//! Makes the registers of every tuple operand adjacent, and inserts copies if a register is needed
+//! at two positions.
+//!
+//! `place` joins the registers in classes and returns the tuple operands that no class can satisfy.
+//! `copy_out` gives these fresh registers, with copies before a use and after a definition. A tuple
+//! of fresh registers can always be placed, so a second call of `place` satisfies every tuple.
+
+use super::bundles::Classes;
+use super::ranges::{Gone, is_marker};
+use crate::analysis::Loops;
+use crate::ori::ssa::copy;
+use crate::ori::{Function, InstId, VReg};
+use crate::tables::Op;
+use crate::tables::ori::Direction;
+use std::collections::BTreeSet;
+
+/// Maximum alignment of a tuple, in registers. Source: ptxas starts the accumulators of warp-group
+/// products at multiples of 8.
+pub const WIDEST: usize = 8;
+
+/// The lowest register of a sum of a warp group. Source: in all probes ptxas gives sums R24 and
+/// later ones, whatever is free.
+const FIRST_SUM: i32 = 24;
+
+/// Alignment of the first register of a tuple of this length.
+pub fn alignment(len: usize) -> i32 {
+    len.next_power_of_two().min(WIDEST) as i32
+}
+
+/// Joins the tuples of all operands, most executed first. Returns the operands (instruction,
+/// position) that are left.
+pub fn place(function: &Function, classes: &mut Classes, gone: &Gone, loops: &Loops) -> BTreeSet<(InstId, usize)> {
+    let mut operands: Vec<(std::cmp::Reverse<u32>, InstId, usize)> = Vec::new();
+    for block in &function.layout {
+        for inst in &function.blocks[*block] {
+            for (i, operand) in function.args(*inst).iter().enumerate() {
+                if operand.as_vector().is_some() && !is_marker(function, *inst, gone) {
+                    operands.push((std::cmp::Reverse(loops.depth(*block)), *inst, i));
+                }
+            }
+        }
+    }
+    operands.sort_by_key(|o| o.0);
+    let mut left = BTreeSet::new();
+    for (_, inst, i) in operands {
+        let Some(vector) = function.args(inst)[i].as_vector() else { continue };
+        let regs = function.vector_regs(vector);
+        if !classes.join(function, regs) {
+            left.insert((inst, i));
+        } else if function.insts[inst].op == Op::GMMA && function.direction(inst, i) == Direction::Def {
+            classes.at_least(regs[0], FIRST_SUM);
+        }
+    }
+    left
+}
+
+/// Replaces the registers of these operands by fresh ones with copies; returns the fresh registers.
+pub fn copy_out(function: &mut Function, operands: &BTreeSet<(InstId, usize)>) -> Vec<VReg> {
+    let mut all = Vec::new();
+    for block in function.layout.clone() {
+        let mut out = Vec::with_capacity(function.blocks[block].len());
+        for inst in std::mem::take(&mut function.blocks[block]) {
+            let mut after = Vec::new();
+            for (_, i) in operands.range((inst, 0)..=(inst, usize::MAX)) {
+                one(function, inst, *i, &mut out, &mut after, &mut all);
+            }
+            out.push(inst);
+            out.append(&mut after);
+        }
+        function.blocks[block] = out;
+    }
+    all
+}
+
+fn one(
+    function: &mut Function,
+    inst: InstId,
+    i: usize,
+    before: &mut Vec<InstId>,
+    after: &mut Vec<InstId>,
+    all: &mut Vec<VReg>,
+) {
+    let operand = function.args(inst)[i];
+    let Some(vector) = operand.as_vector().filter(|_| function.insts[inst].op != Op::PHI) else { return };
+    let regs: Vec<VReg> = function.vector_regs(vector).to_vec();
+    let file = function.regs[regs[0]].file;
+    let fresh: Vec<VReg> = regs.iter().map(|_| function.new_reg(file)).collect();
+    all.extend(&fresh);
+    let new = function.vector(&fresh);
+    function.args_mut(inst)[i] = operand.with_vector(new);
+    let guarded = !function.insts[inst].guard.is_null();
+    let definition = function.direction(inst, i) == Direction::Def;
+    for (old, new) in regs.iter().zip(&fresh) {
+        // If the guard is false, a definition keeps the old value.
+        if !definition || guarded {
+            let copy = copy(function, *new, *old);
+            before.push(copy);
+        }
+        if definition {
+            let copy = copy(function, *old, *new);
+            after.push(copy);
+        }
+    }
+}

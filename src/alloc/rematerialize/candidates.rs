@@ -1,0 +1,196 @@
+//! Finds what may be computed again, what that costs, and where it is read.
+//!
+//! A candidate is a pure, unguarded instruction whose results have no other definition and whose
+//! sources are results of such instructions. Each comes with the places where its copies would
+//! stand.
+
+use super::{Places, Ranges, first_points};
+use crate::analysis::def_use::{is_free, is_pure};
+use crate::ori::{Block, File, Function, InstId, VReg};
+use crate::tables::{Op, Prop};
+use cranelift_entity::SecondaryMap;
+use smallvec::SmallVec;
+
+/// What a chain of instructions may cost.
+const DEAREST: u32 = 12;
+
+/// Readers of a candidate that one copy serves.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    pub place: Block,
+    /// Points of the first and the last reader in the place.
+    pub first: u32,
+    pub last: u32,
+    /// There are readers in loops behind the place.
+    pub serves: bool,
+}
+
+/// An instruction that may be repeated.
+pub struct Candidate {
+    pub inst: InstId,
+    pub home: Block,
+    /// General registers that it defines.
+    pub regs: SmallVec<[VReg; 2]>,
+    pub groups: SmallVec<[Group; 1]>,
+    pub density: f64,
+    pub chosen: bool,
+}
+
+/// Where a register is defined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Definition {
+    #[default]
+    None,
+    One(InstId, Block),
+    Many,
+}
+
+pub struct Candidates {
+    pub all: Vec<Candidate>,
+    /// The candidate that defines a register.
+    pub of: SecondaryMap<VReg, Option<u32>>,
+    pub definition: SecondaryMap<VReg, Definition>,
+    /// Everything that may be repeated, what is read before its readers.
+    pub repeatable: Vec<(Block, InstId)>,
+}
+
+impl Candidates {
+    pub fn new(function: &Function, places: &Places, ranges: &Ranges) -> Candidates {
+        let limit = function.regs.len();
+        let mut candidates = Candidates {
+            all: Vec::new(),
+            of: SecondaryMap::with_capacity(limit),
+            definition: definitions(function, places),
+            repeatable: Vec::new(),
+        };
+        let costs = candidates.costs(function, places);
+        candidates.readers(function, places);
+        candidates.all.retain(|c| !c.groups.is_empty());
+        candidates.of.clear();
+        for (i, candidate) in candidates.all.iter_mut().enumerate() {
+            candidate.regs.iter().for_each(|reg| candidates.of[*reg] = Some(i as u32));
+            let length: u32 = candidate.regs.iter().flat_map(|reg| &ranges.of[*reg]).map(|r| r.1 - r.0).sum();
+            let cost: f64 = candidate.groups.iter().map(|g| places.frequency(g.place)).sum();
+            candidate.density = cost * f64::from(costs[candidate.inst]) / f64::from(length.max(1));
+        }
+        candidates
+    }
+
+    /// Nothing is chosen any more.
+    pub fn forget(&mut self) {
+        self.all.iter_mut().for_each(|c| c.chosen = false);
+    }
+
+    /// Whether a register is to be computed again.
+    pub fn is_gone(&self, reg: VReg) -> bool {
+        self.of[reg].is_some_and(|i| self.all[i as usize].chosen)
+    }
+
+    /// What each instruction costs with all that it reads; those that may be repeated become
+    /// candidates.
+    fn costs(&mut self, function: &Function, places: &Places) -> SecondaryMap<InstId, u32> {
+        let mut costs: SecondaryMap<InstId, u32> = SecondaryMap::with_capacity(function.insts.len());
+        for block in &places.cfg.rpo {
+            for inst in &function.blocks[*block] {
+                let cost = self.cost(function, *inst, &costs).filter(|cost| *cost <= DEAREST);
+                let Some(cost) = cost else { continue };
+                costs[*inst] = cost;
+                self.repeatable.push((*block, *inst));
+                let mut regs = SmallVec::new();
+                function.for_each_def(*inst, |reg| {
+                    if function.regs[reg].file == File::R {
+                        regs.push(reg);
+                    }
+                });
+                if regs.is_empty() {
+                    continue;
+                }
+                regs.iter().for_each(|reg: &VReg| self.of[*reg] = Some(self.all.len() as u32));
+                let groups = SmallVec::new();
+                self.all.push(Candidate { inst: *inst, home: *block, regs, groups, density: 0.0, chosen: false });
+            }
+        }
+        costs
+    }
+
+    fn cost(&self, function: &Function, inst: InstId, costs: &SecondaryMap<InstId, u32>) -> Option<u32> {
+        let data = &function.insts[inst];
+        if !is_pure(function, inst) || data.op.has(Prop::Pseudo) || !function.extras(inst).0.is_empty() {
+            return None;
+        }
+        let mut fits = true;
+        function.for_each_def(inst, |reg| {
+            fits &= self.definition[reg] != Definition::Many && is_free(function, reg);
+            fits &= matches!(function.regs[reg].file, File::R | File::P);
+        });
+        let mut cost = match data.op {
+            Op::LDC => 2,
+            op if op.has(Prop::Fp64Pipe) => return None,
+            op if op.has(Prop::VariableLatency) => 3,
+            _ => 1,
+        };
+        function.for_each_use(inst, |reg| match self.definition[reg] {
+            Definition::One(maker, _) if costs[maker] > 0 => cost += costs[maker],
+            _ => fits = false,
+        });
+        fits.then_some(cost)
+    }
+
+    /// Where the candidates are read.
+    fn readers(&mut self, function: &Function, places: &Places) {
+        let (_, first) = first_points(function);
+        for block in &places.cfg.rpo {
+            for (at, inst) in function.blocks[*block].iter().enumerate() {
+                let point = first[*block] + 2 * at as u32;
+                function.for_each_use(*inst, |reg| {
+                    if let Some(i) = self.of[reg] {
+                        self.all[i as usize].read(places, *block, point);
+                    }
+                });
+            }
+        }
+    }
+}
+
+/// The first reader of a place that has none.
+pub const NOWHERE: u32 = u32::MAX;
+
+impl Candidate {
+    fn read(&mut self, places: &Places, block: Block, point: u32) {
+        let place = places.place(block, self.home).unwrap_or(self.home);
+        let at = self.groups.iter().position(|g| g.place == place).unwrap_or_else(|| {
+            self.groups.push(Group { place, first: NOWHERE, last: 0, serves: false });
+            self.groups.len() - 1
+        });
+        let group = &mut self.groups[at];
+        if place == block {
+            (group.first, group.last) = (group.first.min(point), group.last.max(point));
+        } else {
+            group.serves = true;
+        }
+    }
+
+    /// Whether it would live at a point of a block if it were computed again.
+    pub fn stays(&self, places: &Places, block: Block, point: u32) -> bool {
+        let Some(place) = places.place(block, self.home) else { return true };
+        let Some(group) = self.groups.iter().find(|g| g.place == place) else { return false };
+        if place != block {
+            return group.serves;
+        }
+        group.first < point && (point <= group.last || group.serves)
+    }
+}
+
+fn definitions(function: &Function, places: &Places) -> SecondaryMap<VReg, Definition> {
+    let mut definitions = SecondaryMap::with_capacity(function.regs.len());
+    for block in &places.cfg.rpo {
+        for inst in &function.blocks[*block] {
+            let guarded = !function.insts[*inst].guard.is_null();
+            function.for_each_def(*inst, |reg| {
+                let first = definitions[reg] == Definition::None && !guarded;
+                definitions[reg] = if first { Definition::One(*inst, *block) } else { Definition::Many };
+            });
+        }
+    }
+    definitions
+}

@@ -1,0 +1,142 @@
+//! Rematerialization before allocation: repeats cheap values before their readers where register
+//! pressure is too high.
+//!
+//! Loads from constant banks, constants and short chains of pure instructions over them are
+//! repeated, so that they live no longer than from there to the reader. Their value depends on the
+//! text of the instructions alone, and a copy dominates its readers. Nothing moves where the
+//! pressure is at most [`KEPT`] ([`DEEPER`] for copies inside loops), nor below what values that
+//! cannot be repeated need.
+
+mod candidates;
+mod rewrite;
+mod sweep;
+
+use super::ranges::{Gone, Ranges};
+use super::{EXTRA_REGISTERS, barred};
+use crate::analysis::PassCx;
+use crate::analysis::loops::Loops;
+use crate::ori::cfg::{Cfg, Dominators};
+use crate::ori::liveness::{Liveness, RegSet};
+use crate::ori::{Block, File, Function, VReg};
+use crate::tables::passes::Analysis;
+use candidates::Candidates;
+use cranelift_entity::SecondaryMap;
+use sweep::{Limits, Sweep};
+
+/// Registers below which nothing is worth an instruction, outside loops and in them.
+const KEPT: u32 = 24;
+const DEEPER: u32 = 32;
+/// The same where calls destroy registers: fewer leave too few that they do not.
+const CALLS: u32 = 32;
+/// Registers below the limit of a function that stay free of this: those that the count adds, and
+/// those between vectors.
+const MARGIN: u32 = 4;
+
+pub fn run(cx: &mut PassCx) {
+    let live = cx.liveness();
+    let limit = limit(cx.function, KEPT);
+    if peak(cx.function, &live) > limit && round(cx, &live, false, limit) {
+        let (live, limit) = (cx.liveness(), self::limit(cx.function, DEEPER));
+        round(cx, &live, true, limit);
+    }
+}
+
+/// Registers that may live.
+fn limit(function: &Function, wanted: u32) -> u32 {
+    function.max_registers.map_or(wanted, |most| wanted.min(most.saturating_sub(EXTRA_REGISTERS + MARGIN)))
+}
+
+/// One round; whether more live than may live in loops, and values live through loops that could be
+/// computed in them.
+fn round(cx: &mut PassCx, live: &Liveness, deeper: bool, limit: u32) -> bool {
+    let (cfg, loops, dominators) = (cx.cfg(), cx.loops(), cx.dominators());
+    let function = &mut *cx.function;
+    let ranges = Ranges::from(function, &cfg, &Gone::new(), live);
+    let places = Places { cfg: &cfg, loops: &loops, dominators: &dominators, deeper };
+    let mut candidates = Candidates::new(function, &places, &ranges);
+    if candidates.all.is_empty() {
+        return false;
+    }
+    let closed = barred(function).across_calls[File::R as usize];
+    let sweep = Sweep::new(function, &ranges, &places, closed);
+    let least = sweep.run(&mut candidates, Limits { live: limit, calls: limit.max(CALLS) });
+    if least.live > limit || least.calls > limit.max(CALLS) {
+        candidates.forget();
+        sweep.run(&mut candidates, least);
+    }
+    if candidates.all.iter().any(|c| c.chosen) {
+        rewrite::run(function, &places, &candidates, &ranges);
+        cx.invalidate(&[Analysis::Cfg, Analysis::Dominators, Analysis::PostDominators, Analysis::Loops]);
+    }
+    let through = candidates.all.iter().flat_map(|c| &c.groups).any(|g| g.serves);
+    through && (least.live > DEEPER.min(limit) || least.calls > CALLS)
+}
+
+/// Most general registers that live at once.
+fn peak(function: &Function, live: &Liveness) -> u32 {
+    let mut set = RegSet::new(function.regs.len());
+    let general = |reg: &VReg| function.regs[*reg].file == File::R;
+    let mut most = 0;
+    for block in &function.layout {
+        let mut seen: Vec<VReg> = live.live[*block].iter().copied().filter(general).collect();
+        let mut count = seen.iter().filter(|reg| set.insert(**reg)).count() as u32;
+        most = most.max(count);
+        for inst in function.blocks[*block].iter().rev() {
+            if function.insts[*inst].guard.is_null() {
+                function.for_each_def(*inst, |reg| count -= u32::from(general(&reg) && set.remove(reg)));
+            }
+            function.for_each_use(*inst, |reg| {
+                if general(&reg) && set.insert(reg) {
+                    seen.push(reg);
+                    count += 1;
+                }
+            });
+            most = most.max(count);
+        }
+        seen.into_iter().for_each(|reg| {
+            set.remove(reg);
+        });
+    }
+    most
+}
+
+/// Where values are computed again.
+pub struct Places<'a> {
+    pub cfg: &'a Cfg,
+    pub loops: &'a Loops,
+    dominators: &'a Dominators,
+    /// Also in loops that the first definition is not in.
+    deeper: bool,
+}
+
+impl Places<'_> {
+    /// The block that computes what a block reads and another one defines: the block itself, or one
+    /// before the loops around it that the other one is not in.
+    pub fn place(&self, block: Block, home: Block) -> Option<Block> {
+        if self.deeper {
+            return Some(block);
+        }
+        let mut at = block;
+        loop {
+            let outermost = self.loops.around(at).take_while(|id| !self.loops.contains(*id, home)).last();
+            let Some(id) = outermost else { return Some(at) };
+            at = self.dominators.parent(self.loops.all[id].header)?;
+        }
+    }
+
+    /// How often a block is executed.
+    pub fn frequency(&self, block: Block) -> f64 {
+        10f64.powi(self.loops.depth(block).min(8) as i32)
+    }
+}
+
+/// The block and the first point of each, by layout.
+pub fn first_points(function: &Function) -> (Vec<(u32, Block)>, SecondaryMap<Block, u32>) {
+    let (mut list, mut of, mut at) = (Vec::new(), SecondaryMap::new(), 0);
+    for block in &function.layout {
+        list.push((at, *block));
+        of[*block] = at;
+        at += 2 * function.blocks[*block].len() as u32;
+    }
+    (list, of)
+}

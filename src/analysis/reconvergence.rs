@@ -1,0 +1,337 @@
+//! Plans convergence regions: where diverged lanes reconverge.
+//!
+//! A plan has a group per reconvergence point: the places where lanes join the barrier (BSSY), and
+//! the edges on which they wait for it (BSYNC). In the simulator every lane that joined a barrier
+//! waits there for all lanes that joined with it, unless they exit. Four rules make this safe:
+//! 1. Every surviving path from a BSSY leads to the reconvergence point (it post-dominates the
+//!    BSSY).
+//! 2. No lane joins twice without reconverging in between (for a branch in a cycle, lanes join
+//!    where the cycle is entered).
+//! 3. On each edge into the reconvergence point either all lanes have joined or none has.
+//! 4. No region contains a loop that may wait for another lane.
+//!
+//! A branch whose group cannot satisfy these rules gets no region: its lanes stay diverged, which
+//! costs time, never correctness. Work on a group is linear in the blocks between its branches and
+//! its reconvergence point. To keep the whole linear, branches within more than [`DEEPEST`] regions
+//! get no region either.
+
+use super::divergence::{Varying, analyse, branch_varies};
+use super::spin_loops::waiting_blocks;
+use crate::ori::cfg::{BlockSet, Cfg, Cycles, Dominators, cycles_among, reach};
+use crate::ori::{Block, Function};
+use cranelift_entity::SecondaryMap;
+use std::collections::HashMap;
+
+/// Nesting depth of regions from which on a branch gets none of its own. Each region keeps a
+/// barrier live throughout.
+const DEEPEST: u32 = 256;
+
+/// Where the lanes of a group join the barrier (BSSY).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Enrol {
+    /// In a block, before its branch.
+    Branch(Block),
+    /// On the edges from outside a cycle into this entry of the cycle.
+    Entry(Block),
+}
+
+/// One reconvergence point with all that belongs to it.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The reconvergence point.
+    pub meet: Block,
+    /// Where lanes join the barrier.
+    pub enrol: Vec<Enrol>,
+    /// Predecessors of the reconvergence point on whose edges lanes wait (BSYNC).
+    pub waiting: Vec<Block>,
+    /// Blocks in which a lane may have joined.
+    pub region: Vec<Block>,
+    /// For each cycle entry at which lanes join, its predecessors outside the cycle.
+    pub outside: Vec<(Block, Vec<Block>)>,
+}
+
+/// The convergence regions of a function.
+pub struct Plan {
+    /// The regions, one per reconvergence point.
+    pub groups: Vec<Group>,
+    /// Divergence, with the reconvergence points of this plan.
+    pub varying: Varying,
+    /// Blocks of loops that may wait for another lane.
+    pub spinning: BlockSet,
+}
+
+struct Planner<'a> {
+    function: &'a Function,
+    cfg: &'a Cfg,
+    post: Dominators,
+    dom: Dominators,
+    /// Branch blocks that get no region.
+    apart: BlockSet,
+    spinning: BlockSet,
+}
+
+/// Plans the regions of a function.
+pub fn plan(function: &Function, cfg: &Cfg) -> Plan {
+    let limit = function.block_limit();
+    let mut planner = Planner {
+        function,
+        cfg,
+        post: cfg.post_dominators(function),
+        dom: cfg.dominators(),
+        apart: BlockSet::new(limit),
+        spinning: waiting_blocks(function, cfg),
+    };
+    planner.part_deep();
+    planner.part_spinning();
+    let mut known = Known::new();
+    let mut round = 0;
+    loop {
+        let varying = analyse(function, cfg, |b| planner.meeting(b));
+        let at_most = if round < ONE_BY_ONE { 1 } else { usize::MAX };
+        match planner.groups(&varying, at_most, &mut known) {
+            Ok(groups) => return Plan { groups, varying, spinning: planner.spinning },
+            // Each failure leaves at least one more branch without a region, so this ends.
+            Err(branches) => branches.iter().for_each(|b| {
+                planner.apart.insert(*b);
+            }),
+        }
+        round += 1;
+    }
+}
+
+/// Number of rounds in which groups fail one at a time, because a failed group may make way for
+/// another. After that all groups that fail in a round fail together, so that functions with many
+/// of them do not need a round for each.
+const ONE_BY_ONE: usize = 32;
+
+/// Cached result per reconvergence point: its branches, which alone determine the group, and the
+/// group.
+type Known = HashMap<Block, (Vec<Block>, Option<Group>)>;
+
+impl Planner<'_> {
+    fn meeting(&self, branch: Block) -> Option<Block> {
+        if self.apart.contains(branch) { None } else { self.post.parent(branch) }
+    }
+
+    /// Gives up branches that too many regions would surround. Branches with the same reconvergence
+    /// point share a region.
+    fn part_deep(&mut self) {
+        let mut around: SecondaryMap<Block, (u32, Option<Block>)> = SecondaryMap::new();
+        for block in &self.cfg.rpo {
+            // A dominator comes earlier in this order.
+            if let Some(above) = self.dom.parent(*block) {
+                let (depth, innermost) = around[above];
+                let opened = if self.cfg.succs[above].len() > 1 { self.meeting(above) } else { None };
+                let opens = opened.is_some() && opened != innermost && opened != Some(*block);
+                around[*block] = if opens { (depth + 1, opened) } else { (depth, innermost) };
+            }
+            if around[*block].0 >= DEEPEST && self.cfg.succs[*block].len() > 1 {
+                self.apart.insert(*block);
+            }
+        }
+    }
+
+    /// Gives up branches whose region would contain a spin loop (rule 4).
+    fn part_spinning(&mut self) {
+        if self.spinning.is_empty() {
+            return;
+        }
+        let branches = self.cfg.rpo.iter().filter(|b| self.cfg.succs[**b].len() > 1);
+        for block in branches.filter(|b| !self.apart.contains(**b)).copied().collect::<Vec<_>>().iter() {
+            let Some(meet) = self.post.parent(*block) else { continue };
+            let region = reach(self.cfg, &self.cfg.succs[*block], Some(meet), self.function.block_limit());
+            if region.iter().any(|b| self.spinning.contains(*b)) || self.spinning.contains(*block) {
+                self.apart.insert(*block);
+            }
+        }
+    }
+
+    /// The groups of all divergent branches that may have one; or the branches of up to `at_most`
+    /// groups that failed.
+    fn groups(&self, varying: &Varying, at_most: usize, known: &mut Known) -> Result<Vec<Group>, Vec<Block>> {
+        let mut by_meet: Vec<(Block, Vec<Block>)> = Vec::new();
+        let mut place: SecondaryMap<Block, Option<usize>> = SecondaryMap::new();
+        for block in &self.cfg.rpo {
+            let Some(meet) = self.meeting(*block) else { continue };
+            if !branch_varies(self.function, self.cfg, *block, &varying.regs) {
+                continue;
+            }
+            match place[meet] {
+                Some(at) => by_meet[at].1.push(*block),
+                None => {
+                    place[meet] = Some(by_meet.len());
+                    by_meet.push((meet, vec![*block]));
+                }
+            }
+        }
+        let (mut failed, mut failures) = (Vec::new(), 0);
+        for (meet, branches) in &by_meet {
+            let entry = known.entry(*meet).or_default();
+            if entry.0 != *branches {
+                *entry = (branches.clone(), self.group(*meet, branches));
+            }
+            if entry.1.is_none() {
+                failed.extend(branches);
+                failures += 1;
+                if failures == at_most {
+                    return Err(failed);
+                }
+            }
+        }
+        if !failed.is_empty() {
+            return Err(failed);
+        }
+        Ok(by_meet.iter().filter_map(|(meet, _)| known.remove(meet)?.1).collect())
+    }
+
+    fn group(&self, meet: Block, branches: &[Block]) -> Option<Group> {
+        // A cycle through one of these branches that avoids the reconvergence point consists of
+        // blocks that lanes reach without reconverging.
+        let cycles = cycles_among(self.cfg, &reach(self.cfg, branches, Some(meet), self.function.block_limit()));
+        let mut enrol: Vec<Enrol> = Vec::new();
+        let mut covered = self.coverage(meet, &enrol, &cycles);
+        for branch in branches {
+            if covered.must(*branch) {
+                continue;
+            }
+            match cycles.of(*branch) {
+                None => enrol.push(Enrol::Branch(*branch)),
+                Some(cycle) => enrol.extend(self.entries(&cycles, cycle).map(Enrol::Entry)),
+            }
+            covered = self.coverage(meet, &enrol, &cycles);
+        }
+        if enrol.len() == 1 {
+            return self.checked(meet, enrol, &cycles);
+        }
+        // A single BSSY is better than several, because all lanes then wait for each other.
+        self.single(meet, &enrol, &cycles).or_else(|| self.checked(meet, enrol, &cycles))
+    }
+
+    /// The group with a single BSSY in the block that dominates all these places.
+    fn single(&self, meet: Block, enrol: &[Enrol], cycles: &Cycles) -> Option<Group> {
+        let blocks = enrol.iter().map(|e| match *e {
+            Enrol::Branch(block) | Enrol::Entry(block) => block,
+        });
+        let top = blocks.map(Some).reduce(|a, b| self.dom.common(a?, b?))??;
+        let again = || reach(self.cfg, &self.cfg.succs[top], Some(meet), self.function.block_limit()).contains(&top);
+        let usable = top != meet && self.post.dominates(meet, top) && !again();
+        usable.then(|| self.checked(meet, vec![Enrol::Branch(top)], cycles)).flatten()
+    }
+
+    /// Blocks of a cycle with predecessors outside it.
+    fn entries<'b>(&'b self, cycles: &'b Cycles, cycle: u32) -> impl Iterator<Item = Block> + 'b {
+        let entered = move |b: Block| self.outside(cycles, b).next().is_some();
+        cycles.members[cycle as usize].iter().copied().filter(move |b| *b == self.function.entry() || entered(*b))
+    }
+
+    /// Predecessors outside the cycle of a block in it.
+    fn outside<'b>(&'b self, cycles: &'b Cycles, block: Block) -> impl Iterator<Item = Block> + 'b {
+        let own = cycles.of(block);
+        self.cfg.preds[block].iter().copied().filter(move |p| cycles.of(*p) != own)
+    }
+
+    /// The group, if it satisfies rules 1 to 3.
+    fn checked(&self, meet: Block, enrol: Vec<Enrol>, cycles: &Cycles) -> Option<Group> {
+        let covered = self.coverage(meet, &enrol, cycles);
+        let mut outside = Vec::new();
+        for place in &enrol {
+            let (block, before) = match *place {
+                Enrol::Branch(block) => (block, covered.comes_in(self.cfg, block)),
+                Enrol::Entry(block) => {
+                    cycles.of(block)?;
+                    outside.push((block, self.outside(cycles, block).collect::<Vec<_>>()));
+                    (block, self.outside(cycles, block).any(|p| p != meet && covered.may(p)))
+                }
+            };
+            if before || !self.post.dominates(meet, block) || block == self.function.entry() && is_entry(place) {
+                return None;
+            }
+        }
+        let mut waiting = Vec::new();
+        for pred in self.cfg.preds[meet].iter().filter(|p| **p != meet) {
+            match (covered.may(*pred), covered.must(*pred)) {
+                (true, true) => waiting.push(*pred),
+                (false, false) => {}
+                _ => return None,
+            }
+        }
+        Some(Group { meet, enrol, waiting, region: covered.region, outside })
+    }
+
+    /// Computes at the end of which blocks a lane may, and every lane must, have joined.
+    fn coverage(&self, meet: Block, enrol: &[Enrol], cycles: &Cycles) -> Coverage {
+        let limit = self.function.block_limit();
+        let (mut here, mut entered) = (BlockSet::new(limit), BlockSet::new(limit));
+        for place in enrol {
+            match *place {
+                Enrol::Branch(block) => here.insert(block),
+                Enrol::Entry(block) => entered.insert(block),
+            };
+        }
+        // Lanes join on the edge if they enter a cycle from outside through its entry.
+        let enrols = |block: Block, pred: Block| {
+            entered.contains(block) && cycles.of(block).is_some_and(|c| cycles.of(pred) != Some(c))
+        };
+        let starts = enrol.iter().filter_map(|place| match *place {
+            Enrol::Branch(block) => Some(block),
+            Enrol::Entry(block) => self.cfg.preds[block].iter().any(|p| enrols(block, *p)).then_some(block),
+        });
+        let starts: Vec<Block> = starts.collect();
+        let region = reach(self.cfg, &starts, Some(meet), limit);
+        let (mut may, mut must_not) = (BlockSet::new(limit), BlockSet::new(limit));
+        region.iter().for_each(|b| {
+            may.insert(*b);
+        });
+        // At the end of a block outside the region no lane has joined.
+        let mut work: Vec<Block> = Vec::new();
+        for block in &region {
+            let open = |p: &Block| !enrols(*block, *p) && (*p == meet || !may.contains(*p));
+            let none = *block == self.function.entry() || self.cfg.preds[*block].iter().any(open);
+            if none && !here.contains(*block) {
+                must_not.insert(*block);
+                work.push(*block);
+            }
+        }
+        while let Some(block) = work.pop() {
+            for succ in &self.cfg.succs[block] {
+                let passes = may.contains(*succ) && !here.contains(*succ) && !enrols(*succ, block);
+                if passes && must_not.insert(*succ) {
+                    work.push(*succ);
+                }
+            }
+        }
+        Coverage { may, must_not, entered, region }
+    }
+}
+
+/// The extent of a region.
+struct Coverage {
+    /// Blocks at whose end a lane may have joined, and those of them at whose end a lane may not
+    /// have joined.
+    may: BlockSet,
+    must_not: BlockSet,
+    /// Cycle entries at which lanes join.
+    entered: BlockSet,
+    /// The blocks of `may`.
+    region: Vec<Block>,
+}
+
+impl Coverage {
+    fn may(&self, block: Block) -> bool {
+        self.may.contains(block)
+    }
+
+    fn must(&self, block: Block) -> bool {
+        self.may.contains(block) && !self.must_not.contains(block)
+    }
+
+    /// Whether a lane may have joined when it reaches the start of a block. The reconvergence point
+    /// is never in the region.
+    fn comes_in(&self, cfg: &Cfg, block: Block) -> bool {
+        self.entered.contains(block) || cfg.preds[block].iter().any(|p| self.may.contains(*p))
+    }
+}
+
+fn is_entry(place: &Enrol) -> bool {
+    matches!(place, Enrol::Entry(_))
+}

@@ -1,0 +1,102 @@
+//! Spin loops: cycles in which a lane may wait for another lane.
+//!
+//! Finds the blocks of each cycle with a branch that depends on the result of a strong or atomic
+//! read in the cycle. Conservative: the dependence is followed through registers, in any order of
+//! the cycle's instructions. A lane that leaves such a cycle must not wait for those still in it,
+//! because it may hold what they wait for. A compare-and-swap that is retried with exactly the
+//! value it returned waits for no lane: it failed because another lane made progress, so testing
+//! only its success is not counted as a dependence.
+
+use crate::ori::cfg::{BlockSet, Cfg};
+use crate::ori::liveness::RegSet;
+use crate::ori::{Block, Function, InstId, VReg};
+use crate::tables::{Mod, Op, Prop, Role, value};
+
+/// The blocks of all spin loops.
+pub fn waiting_blocks(function: &Function, cfg: &Cfg) -> BlockSet {
+    let mut set = BlockSet::new(function.block_limit());
+    for members in &cfg.cycles().members {
+        if waits(function, cfg, members) {
+            members.iter().for_each(|b| {
+                set.insert(*b);
+            });
+        }
+    }
+    set
+}
+
+fn waits(function: &Function, cfg: &Cfg, members: &[Block]) -> bool {
+    let mut tainted = RegSet::new(function.regs.len());
+    let retried = retried(function, members);
+    loop {
+        let mut changed = false;
+        for inst in members.iter().flat_map(|b| &function.blocks[*b]) {
+            let mut hit = reads_what_others_write(function, *inst);
+            let asked = asked(function, *inst, &retried);
+            function.for_each_use(*inst, |reg| hit |= tainted.contains(reg) && !asked.contains(&reg));
+            if hit {
+                function.for_each_def(*inst, |reg| changed |= tainted.insert(reg));
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    members.iter().any(|b| crate::analysis::divergence::branch_varies(function, cfg, *b, &tainted))
+}
+
+/// Whether an instruction reads memory such that it observes concurrent writes.
+fn reads_what_others_write(function: &Function, inst: InstId) -> bool {
+    let data = &function.insts[inst];
+    let strong = || data.mods.iter().any(|(kind, v)| kind.text(v).starts_with("STRONG") || kind.text(v) == "MMIO");
+    data.op.has(Prop::ReadsMemory) && (data.op.has(Prop::WritesMemory) || data.ordered || strong())
+}
+
+/// For each compare-and-swap in a cycle, the words of its result and of its compare operand, if the
+/// latter is in each iteration the former or read from memory.
+fn retried(function: &Function, members: &[Block]) -> Vec<(VReg, VReg)> {
+    let words = |inst: InstId, role: Role| {
+        let mut list = Vec::new();
+        function.for_each_reg(function.arg(inst, role), |reg| list.push(reg));
+        list
+    };
+    let insts = || members.iter().flat_map(|b| &function.blocks[*b]).copied();
+    let swaps = |inst: &InstId| {
+        let data = &function.insts[*inst];
+        matches!(data.op, Op::ATOMS | Op::ATOM | Op::ATOMG) && data.mods.get(Mod::Aop) == value::aop::CAS
+    };
+    let pairs = insts().filter(swaps).flat_map(|inst| words(inst, Role::D).into_iter().zip(words(inst, Role::B)));
+    pairs.filter(|(result, compared)| echoes(function, members, *result, *compared, 0)).collect()
+}
+
+/// Maximum length of a chain of copies that is followed.
+const COPIES: usize = 4;
+
+/// Whether every instruction of a cycle that writes `to` copies `from` into it, directly or through
+/// other registers, or reads it from memory.
+fn echoes(function: &Function, members: &[Block], from: VReg, to: VReg, depth: usize) -> bool {
+    let mut any = false;
+    let all = members.iter().flat_map(|b| &function.blocks[*b]).all(|inst| {
+        let mut writes = false;
+        function.for_each_def(*inst, |reg| writes |= reg == to);
+        any |= writes;
+        let data = &function.insts[*inst];
+        let source = || function.arg(*inst, Role::A).as_reg();
+        let copied = || matches!(data.op, Op::COPY | Op::MOV) && data.guard.is_null();
+        let right = |reg: VReg| reg == from || depth < COPIES && echoes(function, members, from, reg, depth + 1);
+        // A value that is read again is as good as the result of the swap.
+        let read = || data.op.has(Prop::ReadsMemory) && !reads_what_others_write(function, *inst);
+        !writes || read() || copied() && source().is_some_and(right)
+    });
+    any && all
+}
+
+/// The registers that an instruction reads only to test whether a compare-and-swap succeeded.
+fn asked(function: &Function, inst: InstId, retried: &[(VReg, VReg)]) -> Vec<VReg> {
+    if !matches!(function.insts[inst].op, Op::ISETP) {
+        return Vec::new();
+    }
+    let source = |role: Role| function.arg(inst, role).as_reg();
+    let (Some(a), Some(b)) = (source(Role::A), source(Role::B)) else { return Vec::new() };
+    if retried.iter().any(|pair| *pair == (a, b) || *pair == (b, a)) { vec![a, b] } else { Vec::new() }
+}

@@ -1,0 +1,12 @@
+//! The program under the name that callers of ptxas look for: `sassafras::cli` names itself `ptxas`
+//! in messages when it is called so.
+
+#[path = "../memory.rs"]
+mod memory;
+
+#[global_allocator]
+static MEMORY: memory::Counted = memory::Counted;
+
+fn main() -> std::process::ExitCode {
+    sassafras::cli::main(std::env::args().collect())
+}

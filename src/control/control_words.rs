@@ -1,0 +1,544 @@
+//! Control words by the latency tables (phase AdvancedScoreboardsAndOpexes): stalls, scoreboards
+//! and waits of every instruction.
+//!
+//! Runs on physical registers and final block order. What is in flight is a forward dataflow over
+//! the CFG, back edges included; where paths join, the union. Variable-latency results and late
+//! source reads get scoreboards (`scoreboard_alloc`). A call and a return wait for every scoreboard
+//! in flight and for every fixed latency. NOPs bridge distances that no stall can. Along every path
+//! each instruction issues late enough for what it reads and overwrites; `sass::hazards` checks
+//! this again on the encoded words. The work is one pass over the instructions of a block for each
+//! time that the state at its start changes.
+
+use super::in_flight::{Entry, State};
+use super::scoreboard_alloc::Boards;
+use crate::analysis::PassCx;
+use crate::ori::cfg::Cfg;
+use crate::ori::function::ControlWord;
+use crate::ori::{Block, Function, InstId};
+use crate::sched::effects::{Effects, FENCE, Reg};
+use crate::tables::latency::{Latency, LatencyClass, Needed};
+use crate::tables::{Op, Prop};
+use cranelift_entity::SecondaryMap;
+use std::collections::BTreeSet;
+
+/// Encodes "no scoreboard".
+pub const NONE: u8 = 7;
+/// Maximum of the stall field in cycles, and the longest stall without yielding to another warp.
+const LONGEST: u16 = 15;
+const LONGEST_STAY: u16 = 11;
+/// The scoreboard that counts groups of asynchronous copies; only DEPBAR waits for it.
+const COPIES: u8 = 0;
+/// Rounds after which block ends that still need more cycles get the longest stall.
+const ROUNDS: usize = 8;
+/// Rounds after which the function gets conservative control words.
+const MOST_ROUNDS: usize = 64;
+
+/// Visits per block, and visits of all blocks together in a small function, after which the
+/// function gets conservative control words: in loops nested hundreds deep, a block is visited once
+/// per level.
+const MOST_VISITS: usize = 64;
+const LEAST_VISITS: usize = 1 << 16;
+
+/// An instruction with its future control word.
+#[derive(Clone)]
+pub struct Item {
+    /// The instruction.
+    pub inst: InstId,
+    /// Its register reads and writes.
+    pub effects: Effects,
+    class: LatencyClass,
+    /// Whether it transfers control, and so cannot set a scoreboard.
+    pub control: bool,
+    /// Whether it may leave the block, whatever follows it.
+    leaves: bool,
+    /// Whether it must wait for everything in flight.
+    pub drains: bool,
+    /// Whether it signals completion by its read barrier, although it reads no register.
+    pub announces_by_read: bool,
+    /// Whether an instruction overwrites a source that it reads late.
+    pub read_wanted: bool,
+    /// Scoreboard for its result, or [`NONE`].
+    pub write_bar: u8,
+    /// Scoreboard for its late reads, or [`NONE`].
+    pub read_bar: u8,
+    wait: u8,
+    stall: u16,
+    least: u16,
+}
+
+impl Item {
+    fn new(function: &Function, latency: &Latency, inst: InstId) -> Item {
+        let op = function.insts[inst].op;
+        let effects = Effects::of(function, latency, inst);
+        let fence = effects.writes.iter().any(|a| a.reg == FENCE);
+        Item {
+            inst,
+            class: latency.class_of(op, &function.insts[inst].mods),
+            control: op.has(Prop::Control),
+            leaves: op == Op::BRA,
+            drains: matches!(op, Op::CALL | Op::RET),
+            announces_by_read: fence && op.has(Prop::ReadsLate),
+            read_wanted: false,
+            write_bar: if op.has(Prop::CopyGroup) { COPIES } else { NONE },
+            read_bar: NONE,
+            wait: 0,
+            stall: 1,
+            least: if op.has(Prop::StallZero) {
+                0
+            } else if latency.class_of(op, &function.insts[inst].mods) == LatencyClass::Group {
+                // Two products on the same sum.
+                u16::from(latency.least_stall(op)).max(2)
+            } else if op.has(Prop::CopyGroup) {
+                u16::from(latency.least_stall(op)).max(2)
+            } else {
+                latency.least_stall(op).into()
+            },
+            effects,
+        }
+    }
+
+    /// Whether it needs a scoreboard for its result.
+    pub fn announces(&self) -> bool {
+        !self.control && self.effects.announced()
+    }
+}
+
+/// A block and the state in flight at its start and end.
+#[derive(Clone, Default)]
+struct Room {
+    items: Vec<Item>,
+    /// Index of the first item in the function.
+    first: u32,
+    start: State,
+    end: State,
+    /// Minimum stall of the first item that may leave the block, as successors require.
+    edge: u16,
+}
+
+impl Room {
+    /// The first item after which another block may execute: a branch that is not last, or the last
+    /// item.
+    fn exit(&self) -> usize {
+        self.items.iter().position(|item| item.leaves).unwrap_or(self.items.len().saturating_sub(1))
+    }
+}
+
+struct Scheduler<'a> {
+    latency: &'static Latency,
+    cfg: &'a Cfg,
+    rooms: SecondaryMap<Block, Room>,
+    /// Items with late reads that are overwritten and have no scoreboard.
+    wanted: BTreeSet<u32>,
+}
+
+/// Sets the control word of every instruction.
+pub fn run(cx: &mut PassCx) {
+    let cfg = cx.cfg();
+    write(cx.function, &cfg);
+}
+
+fn write(function: &mut Function, cfg: &Cfg) {
+    let Some(latency) = Latency::of(function.target) else { return };
+    let mut scheduler = Scheduler { latency, cfg, rooms: SecondaryMap::new(), wanted: BTreeSet::new() };
+    let mut first = 0;
+    for place in 0..function.layout.len() {
+        let block = function.layout[place];
+        let mut insts = function.blocks[block].as_slice();
+        if function.falls_through(place) {
+            insts = &insts[..insts.len() - 1];
+        }
+        let items: Vec<Item> = insts.iter().map(|i| Item::new(function, latency, *i)).collect();
+        let count = items.len() as u32;
+        scheduler.rooms[block] = Room { items, first, ..Room::default() };
+        first += count;
+    }
+    scheduler.allot(function);
+    if scheduler.solve(function) {
+        scheduler.write(function);
+    } else {
+        super::conservative::write(function);
+    }
+}
+
+impl Scheduler<'_> {
+    fn allot(&mut self, function: &Function) {
+        let groups = function.layout.iter().flat_map(|b| &self.rooms[*b].items);
+        let copies = groups.map(|i| i.write_bar).any(|b| b == COPIES);
+        let mut boards = Boards::new(copies.then_some(COPIES));
+        for block in &function.layout {
+            boards.allot(&mut self.rooms[*block].items);
+        }
+    }
+
+    /// Iterates the dataflow to a fixpoint, and repeats while a block end needs more cycles or a
+    /// late read needs a scoreboard. Returns whether it converged.
+    fn solve(&mut self, function: &Function) -> bool {
+        for round in 0..MOST_ROUNDS {
+            for block in &function.layout {
+                let room = &mut self.rooms[*block];
+                (room.start, room.end) = (State::default(), State::default());
+            }
+            if !self.fixpoint() {
+                return false;
+            }
+            let more = self.edges(function, round);
+            if !more && self.wanted.is_empty() {
+                return true;
+            }
+            self.grant(function);
+        }
+        false
+    }
+
+    /// Returns whether the fixpoint was reached within [`MOST_VISITS`].
+    fn fixpoint(&mut self) -> bool {
+        let mut work: BTreeSet<usize> = (0..self.cfg.rpo.len()).collect();
+        let mut visits = 0;
+        while let Some(number) = work.pop_first() {
+            visits += 1;
+            if visits > MOST_VISITS * self.cfg.rpo.len() + LEAST_VISITS {
+                return false;
+            }
+            let block = self.cfg.rpo[number];
+            let mut end = self.visit(block);
+            for succ in self.cfg.succs[block].clone() {
+                if self.rooms[succ].start.join(&end) {
+                    work.insert(self.cfg.number[succ]);
+                }
+            }
+            end.trim();
+            self.rooms[block].end = end;
+        }
+        true
+    }
+
+    /// Assigns scoreboards to the late reads that turned out to be overwritten.
+    fn grant(&mut self, function: &Function) {
+        let wanted = std::mem::take(&mut self.wanted);
+        let copies = |items: &[Item]| items.iter().any(|i| i.write_bar == COPIES);
+        let reserved = function.layout.iter().any(|b| copies(&self.rooms[*b].items));
+        for block in &function.layout {
+            let room = &mut self.rooms[*block];
+            let range = room.first..room.first + room.items.len() as u32;
+            for number in wanted.range(range) {
+                let at = (number - room.first) as usize;
+                room.items[at].read_wanted = true;
+                if room.items[at].read_bar == NONE {
+                    let other = room.items[at].write_bar;
+                    room.items[at].read_bar = least_used(&room.items, at, other, reserved);
+                }
+            }
+        }
+    }
+
+    /// Raises the stalls at the ends of blocks whose successors start too early; returns whether
+    /// any was raised.
+    fn edges(&mut self, function: &Function, round: usize) -> bool {
+        let mut raise: Vec<(Block, u16)> = Vec::new();
+        for block in &function.layout {
+            if self.rooms[*block].items.is_empty() {
+                continue;
+            }
+            for pred in self.before(*block) {
+                let lack = self.lack(&self.rooms[pred].end, &self.rooms[*block].items[0].effects);
+                if lack > 0 {
+                    raise.push((pred, lack));
+                }
+            }
+        }
+        let mut changed = false;
+        for (block, lack) in raise {
+            let room = &mut self.rooms[block];
+            let last = room.items.get(room.exit()).map_or(0, |i| i.stall);
+            let wanted = if round < ROUNDS { last + lack } else { 4 * LONGEST };
+            if wanted > room.edge {
+                (room.edge, changed) = (wanted, true);
+            }
+        }
+        changed
+    }
+
+    /// Non-empty blocks from which control reaches a block directly or through empty blocks.
+    fn before(&self, block: Block) -> Vec<Block> {
+        let (mut found, mut seen) = (Vec::new(), BTreeSet::from([block]));
+        let mut work = self.cfg.preds[block].to_vec();
+        while let Some(pred) = work.pop() {
+            if !self.rooms[pred].items.is_empty() {
+                found.push(pred);
+            } else if seen.insert(pred) {
+                work.extend(self.cfg.preds[pred].iter().copied());
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Cycles that are missing before an instruction so that no fixed-latency dependence is
+    /// violated.
+    fn lack(&self, state: &State, effects: &Effects) -> u16 {
+        let mut lack = 0;
+        self.each_need(state, effects, |needed, entry| {
+            if let Needed::Cycles(n) = needed
+                && !entry.announced
+            {
+                lack = lack.max(u16::from(n).saturating_sub(state.age(entry)));
+            }
+        });
+        lack
+    }
+
+    /// Calls `f` for each access in flight that an instruction depends on.
+    fn each_need(&self, state: &State, effects: &Effects, mut f: impl FnMut(Needed, &Entry)) {
+        for access in &effects.reads {
+            let file = access.reg.file();
+            for entry in state.on(access.reg).filter(|e| e.write) {
+                f(self.latency.read_after_write(file, entry.class, access.class), entry);
+            }
+        }
+        for access in &effects.writes {
+            let file = access.reg.file();
+            for entry in state.on(access.reg) {
+                let needed = if entry.write {
+                    self.latency.write_after_write(file, entry.class, access.class)
+                } else {
+                    self.latency.write_after_read(file, entry.class, access.class)
+                };
+                f(needed, entry);
+            }
+        }
+    }
+
+    /// Computes stalls and waits of the items of a block from the state before it; returns the
+    /// state after it.
+    fn visit(&mut self, block: Block) -> State {
+        let mut room = std::mem::take(&mut self.rooms[block]);
+        let mut state = room.start.clone();
+        let exit = room.exit();
+        // The state where a branch leaves before the end of the block.
+        let mut early = None;
+        for at in 0..room.items.len() {
+            let number = room.first + at as u32;
+            let (before, rest) = room.items.split_at_mut(at);
+            let item = &mut rest[0];
+            let mut lack = self.lack(&state, &item.effects);
+            if item.drains {
+                lack = lack.max(self.residue(&state).saturating_sub(LONGEST));
+            }
+            if lack > 0
+                && let Some(previous) = before.last_mut()
+            {
+                previous.stall += lack;
+                state.pass(lack);
+            }
+            item.wait = self.waits(&state, item);
+            state.waited(item.wait);
+            item.stall = item.least;
+            if item.drains {
+                item.stall = item.stall.max(self.residue(&state));
+            }
+            if at == exit {
+                item.stall = item.stall.max(room.edge);
+            }
+            record(&mut state, item, number);
+            state.pass(item.stall);
+            if at == exit {
+                early = Some(state.clone());
+            }
+        }
+        if let Some(last) = room.items.last_mut() {
+            let sets = last.write_bar != NONE || last.read_bar != NONE;
+            if sets && last.stall < 2 {
+                state.pass(2 - last.stall);
+                last.stall = 2;
+            }
+        }
+        if let Some(early) = early.filter(|_| exit + 1 < room.items.len()) {
+            state.join(&early);
+        }
+        self.rooms[block] = room;
+        state
+    }
+
+    /// The scoreboards that an item must wait for. Late reads that it overwrites and that have no
+    /// scoreboard are recorded.
+    fn waits(&mut self, state: &State, item: &Item) -> u8 {
+        let mut wait = 0;
+        let mut wanted = Vec::new();
+        self.each_need(state, &item.effects, |needed, entry| {
+            if needed == Needed::Scoreboard && entry.announced && entry.boards & wait == 0 {
+                match entry.boards {
+                    0 => wanted.push(entry.item),
+                    boards => wait |= 1 << (7 - boards.leading_zeros()),
+                }
+            }
+        });
+        if item.drains {
+            wait |= state.entries().fold(0, |mask, (_, e)| mask | e.boards);
+            // The callee may overwrite registers that are still to be read.
+            let unguarded = state.entries().filter(|(_, e)| e.announced && !e.write && e.boards == 0);
+            wanted.extend(unguarded.map(|(_, e)| e.item));
+        }
+        self.wanted.extend(wanted);
+        wait
+    }
+
+    /// Cycles until every fixed-latency result in flight is ready for any reader.
+    fn residue(&self, state: &State) -> u16 {
+        let left = state
+            .entries()
+            .filter(|(_, e)| !e.announced && e.write)
+            .map(|(reg, e)| self.rest(reg, e).saturating_sub(state.age(e)));
+        left.max().unwrap_or(0)
+    }
+
+    /// The maximum latency of a fixed-latency result over all classes of readers.
+    fn rest(&self, reg: Reg, entry: &Entry) -> u16 {
+        let most = LatencyClass::ALL.iter().filter_map(|reader| {
+            match self.latency.read_after_write(reg.file(), entry.class, *reader) {
+                Needed::Cycles(n) => Some(u16::from(n)),
+                Needed::Scoreboard => None,
+            }
+        });
+        most.max().unwrap_or(0)
+    }
+
+    /// Writes the control words into the function, with NOPs where a stall would be too long.
+    fn write(&mut self, function: &mut Function) {
+        for place in 0..function.layout.len() {
+            let block = function.layout[place];
+            let mut room = std::mem::take(&mut self.rooms[block]);
+            let mut out = Vec::with_capacity(room.items.len() + 1);
+            let line = room.items.first().map_or(0, |i| function.insts[i.inst].line);
+            nops(function, pull(&mut room.items), line, &mut out);
+            for at in 0..room.items.len() {
+                let next = room.items.get(at + 1).map_or(0, |i| i.wait);
+                let item = &mut room.items[at];
+                let sets = [item.write_bar, item.read_bar].iter().filter(|b| **b != NONE).fold(0, |m, b| m | 1 << b);
+                if sets & next != 0 {
+                    item.stall = item.stall.max(2);
+                }
+                function.insts[item.inst].ctrl = word(item, item.stall.min(LONGEST));
+                out.push(item.inst);
+                nops(function, item.stall.saturating_sub(LONGEST), function.insts[item.inst].line, &mut out);
+            }
+            if function.falls_through(place) {
+                out.extend(function.blocks[block].last());
+            }
+            function.blocks[block] = out;
+        }
+    }
+}
+
+/// A control word without scoreboards and waits.
+const IDLE: ControlWord = ControlWord { stall: 1, stay: false, write_bar: NONE, read_bar: NONE, wait: 0 };
+
+/// Appends NOPs that take this many cycles.
+fn nops(function: &mut Function, mut cycles: u16, line: u32, out: &mut Vec<InstId>) {
+    while cycles > 0 {
+        let nop = function.make(Op::NOP);
+        let stall = cycles.min(LONGEST);
+        function.insts[nop].ctrl = ControlWord { stall: stall as u8, stay: stays(stall), ..IDLE };
+        function.insts[nop].line = line;
+        out.push(nop);
+        cycles -= stall;
+    }
+}
+
+fn stays(stall: u16) -> bool {
+    (1..=LONGEST_STAY).contains(&stall)
+}
+
+fn word(item: &Item, stall: u16) -> ControlWord {
+    let (write_bar, read_bar, wait) = (item.write_bar, item.read_bar, item.wait);
+    ControlWord { stall: stall as u8, stay: stays(stall), write_bar, read_bar, wait }
+}
+
+/// NOPs cannot follow a branch, so a stall that exceeds its field moves before the branches of the
+/// block. Returns the cycles that must come before the first item.
+fn pull(items: &mut [Item]) -> u16 {
+    let mut lead = 0;
+    for at in (0..items.len()).rev() {
+        let over = items[at].stall.saturating_sub(LONGEST);
+        if over == 0 || !items[at].control {
+            continue;
+        }
+        items[at].stall = LONGEST;
+        match at.checked_sub(1) {
+            Some(before) => items[before].stall += over,
+            None => lead = over,
+        }
+    }
+    lead
+}
+
+/// The scoreboard that the fewest instructions near an item set.
+fn least_used(items: &[Item], at: usize, other: u8, reserved: bool) -> u8 {
+    let near = &items[at.saturating_sub(16)..(at + 16).min(items.len())];
+    let used = |board: u8| near.iter().filter(|i| i.write_bar == board || i.read_bar == board).count();
+    let from = if reserved { COPIES + 1 } else { 0 };
+    (from..6).filter(|b| *b != other).min_by_key(|b| used(*b)).unwrap_or(NONE)
+}
+
+/// Adds the accesses that an item leaves in flight.
+fn record(state: &mut State, item: &Item, number: u32) {
+    let bit = |board: u8| if board == NONE { 0u8 } else { 1 << board };
+    let (write, read) = (bit(item.write_bar), bit(item.read_bar));
+    // What products of a warp group read and write is in order already: `group::stages`.
+    let ordered = |reg: Reg| item.class == LatencyClass::Group && reg.file() == crate::tables::latency::RegFile::R;
+    for access in &item.effects.reads {
+        if access.reg == FENCE || ordered(access.reg) {
+            continue;
+        }
+        let announced = access.reg < FENCE && access.class.reads_late(access.reg.file());
+        let boards = if announced { write | read } else { 0 };
+        let order = item.class.read_order(access.class);
+        if announced && order != 0 {
+            state.read_again(access.reg, order);
+        }
+        state.add(access.reg, Entry::new(false, access.class, announced, boards, number).ordered(order));
+    }
+    for access in item.effects.writes.iter().filter(|access| !ordered(access.reg)) {
+        if !item.effects.guarded {
+            state.replaced(access.reg);
+        }
+        let announced = access.class.info().announced;
+        let boards = match (announced, item.announces_by_read) {
+            (false, _) => 0,
+            (true, false) => write,
+            (true, true) => read,
+        };
+        let entry = Entry::new(true, access.class, announced, boards, number);
+        state.add(access.reg, entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ori::text;
+
+    /// On sm_120, F2I.F64 signals completion out of order with the reads of its source and of a
+    /// store's, whichever comes first.
+    #[test]
+    fn what_another_unit_announces_ends_no_read_before_it() {
+        let source = "function k sm_120\nphys r0=2 r1=4 r2=5 r3=6\nb0:\n  STL{size=64} a=r0 off=0x0 b={r1,r2}\n  \
+                      F2I{dst=U16 src=F64} d=r3 a={r1,r2}\n  MOV d=r2 a=Z\n  EXIT\n";
+        let mut function = text::parse(source).unwrap();
+        let cfg = Cfg::new(&function);
+        write(&mut function, &cfg);
+        let block = function.layout[0];
+        let ctrl = |at: usize| function.insts[function.blocks[block][at]].ctrl;
+        assert_ne!(ctrl(0).read_bar, NONE);
+        assert_eq!(ctrl(2).wait >> ctrl(0).read_bar & 1, 1);
+        let source = "function k sm_120\nphys r0=2 r1=4 r2=5 r3=6 r4=7\nb0:\n  F2I{dst=U16 src=F64} d=r3 a={r1,r2}\n  \
+                      F2I{dst=U16 src=F64} d=r4 a={r1,r2}\n  STL{size=64} a=r0 off=0x0 b={r1,r2}\n  MOV d=r2 a=Z\n  EXIT\n";
+        let mut function = text::parse(source).unwrap();
+        let cfg = Cfg::new(&function);
+        write(&mut function, &cfg);
+        let block = function.layout[0];
+        let ctrl = |at: usize| function.insts[function.blocks[block][at]].ctrl;
+        let told = [ctrl(1).read_bar, ctrl(1).write_bar].into_iter().filter(|board| *board != NONE);
+        assert!(told.map(|board| ctrl(3).wait >> board & 1).sum::<u8>() > 0);
+    }
+}

@@ -1,0 +1,141 @@
+//! Ties the accumulator of a wgmma product: it stays in one register tuple from the first product
+//! to the wait.
+//!
+//! Each product gets one tuple as input and output, with copies before it that coalescing removes.
+//! A wait reads the operands of the products that it waits for, so that the allocator gives their
+//! registers to nothing else. A uniform predicate made from a constant one is replaced by it.
+
+use super::flight::{Flight, Group, Set};
+use super::{closes, has_products, is_commit};
+use crate::analysis::PassCx;
+use crate::ori::cfg::Cfg;
+use crate::ori::{Block, Function, InstId, Operand, VReg, ssa};
+use crate::tables::{Op, Role};
+use cranelift_entity::{EntityRef, SecondaryMap};
+use std::collections::BTreeMap;
+
+/// Ties sums and keeps factors.
+pub fn run(cx: &mut PassCx) {
+    if !has_products(cx.function) {
+        return;
+    }
+    let cfg = cx.cfg();
+    let function = &mut *cx.function;
+    known_predicates(function);
+    tie(function);
+    keep(function, &cfg);
+}
+
+fn products(function: &Function) -> Vec<InstId> {
+    let all = function.layout.iter().flat_map(|block| &function.blocks[*block]);
+    all.copied().filter(|inst| function.insts[*inst].op == Op::GMMA).collect()
+}
+
+/// VOTEU of PT for the sake of products alone: PT itself.
+fn known_predicates(function: &mut Function) {
+    let mut votes: BTreeMap<VReg, (InstId, u32)> = BTreeMap::new();
+    let mut defined: BTreeMap<VReg, u32> = BTreeMap::new();
+    for block in function.layout.clone() {
+        for inst in function.blocks[block].clone() {
+            if function.insts[inst].op == Op::VOTEU
+                && function.arg(inst, Role::Pp) == Operand::always()
+                && let Some(reg) = function.arg(inst, Role::Pu).as_reg()
+            {
+                votes.insert(reg, (inst, 0));
+            }
+            function.for_each_def(inst, |reg| *defined.entry(reg).or_default() += 1);
+            function.for_each_use(inst, |reg| {
+                if let Some(vote) = votes.get_mut(&reg) {
+                    vote.1 += 1;
+                }
+            });
+        }
+    }
+    votes.retain(|reg, _| defined.get(reg) == Some(&1));
+    for inst in products(function) {
+        if let Some(vote) = function.arg(inst, Role::Pp).as_reg().and_then(|reg| votes.get_mut(&reg)) {
+            vote.1 = vote.1.saturating_sub(1);
+            function.set_arg(inst, Role::Pp, Operand::always());
+        }
+    }
+    let dead: Vec<InstId> = votes.values().filter(|vote| vote.1 == 0).map(|vote| vote.0).collect();
+    for block in function.layout.clone() {
+        function.blocks[block].retain(|inst| !dead.contains(inst));
+    }
+}
+
+fn regs(function: &Function, inst: InstId, role: Role) -> Vec<VReg> {
+    let mut out = Vec::new();
+    function.for_each_reg(function.arg(inst, role), |reg| out.push(reg));
+    out
+}
+
+/// One vector for what is added to and what is given.
+fn tie(function: &mut Function) {
+    for block in function.layout.clone() {
+        let mut out = Vec::with_capacity(function.blocks[block].len());
+        for inst in std::mem::take(&mut function.blocks[block]) {
+            if function.insts[inst].op == Op::GMMA {
+                let (d, c) = (regs(function, inst, Role::D), regs(function, inst, Role::C));
+                if !d.is_empty() && d.len() == c.len() && d != c {
+                    let pairs: Vec<(VReg, VReg)> = d.iter().copied().zip(c).collect();
+                    let line = function.insts[inst].line;
+                    let copies = ssa::parallel_copy(function, &pairs);
+                    copies.iter().for_each(|copy| function.insts[*copy].line = line);
+                    out.extend(copies);
+                    let sum = function.vector(&d);
+                    function.set_arg(inst, Role::C, Operand::vector(sum));
+                }
+            }
+            out.push(inst);
+        }
+        function.blocks[block] = out;
+    }
+}
+
+/// Waits read the factors that they free.
+fn keep(function: &mut Function, cfg: &Cfg) {
+    let mut starts: SecondaryMap<Block, Option<Flight>> = SecondaryMap::new();
+    let mut kept: BTreeMap<InstId, Set> = BTreeMap::new();
+    let mut work: std::collections::BTreeSet<usize> = (0..cfg.rpo.len()).collect();
+    while let Some(number) = work.pop_first() {
+        let block = cfg.rpo[number];
+        let mut state = starts[block].clone().unwrap_or_else(Flight::nowhere);
+        for inst in &function.blocks[block] {
+            for Group { factors, .. } in pass(function, *inst, &mut state) {
+                kept.entry(*inst).or_default().extend(factors);
+            }
+        }
+        for succ in &cfg.succs[block] {
+            if starts[*succ].get_or_insert_with(Flight::nowhere).join(&state) {
+                work.insert(cfg.number[*succ]);
+            }
+        }
+    }
+    for (inst, factors) in kept.into_iter().filter(|(_, factors)| !factors.is_empty()) {
+        let uses: Vec<Operand> = factors.iter().map(|reg| Operand::reg(VReg::new(*reg as usize))).collect();
+        function.set_extras(inst, &uses, &[]);
+    }
+}
+
+/// Goes past an instruction; the groups that it waits for.
+fn pass(function: &Function, inst: InstId, state: &mut Flight) -> Vec<Group> {
+    match function.insts[inst].op {
+        Op::GMMA => {
+            if !is_commit(function, inst) {
+                let number = |reg: VReg| reg.index() as u32;
+                let all = [Role::A, Role::E].into_iter().flat_map(|role| regs(function, inst, role));
+                state.product(&Set::new(), &all.map(number).collect());
+            }
+            if closes(function, inst) {
+                state.commit();
+            }
+            Vec::new()
+        }
+        Op::WARPGROUP => match function.imm_value(function.arg(inst, Role::A)) {
+            Some(left) => state.wait(left as usize),
+            None => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,108 @@
+//! Commutation: other operand orders of an instruction with the same result, which need no move.
+//!
+//! Lists every order that the exchanges of the instruction's recipe allow, the present one first.
+//! The results are the same bits. An operand modifier moves with its operand. Orders that a
+//! modifier of the instruction excludes are not listed.
+
+use crate::ori::commute::{says_which, table_in_order};
+use crate::ori::{Function, InstId, Operand};
+use crate::tables::operands::{Exchange, RecipeInfo};
+use crate::tables::{Mod, Role, value};
+
+/// One order: the permutation of the exchanged roles, and whether the signs of two operands are
+/// flipped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Order {
+    how: Option<(Exchange, &'static [Role])>,
+    /// For each role, the index among the roles of its new operand.
+    from: Vec<usize>,
+    signs: Option<&'static [Role]>,
+}
+
+const TWO: [[usize; 3]; 1] = [[1, 0, 2]];
+const THREE: [[usize; 3]; 5] = [[1, 0, 2], [0, 2, 1], [2, 1, 0], [1, 2, 0], [2, 0, 1]];
+
+/// Comparisons and their mirrored forms for exchanged operands; all others are symmetric.
+const MIRRORED: [(u8, u8); 4] = [
+    (value::cmp::LT, value::cmp::GT),
+    (value::cmp::LE, value::cmp::GE),
+    (value::cmp::LTU, value::cmp::GTU),
+    (value::cmp::LEU, value::cmp::GEU),
+];
+
+/// All equivalent orders of an instruction, the present one first.
+pub(super) fn orders(function: &Function, inst: InstId, recipe: &RecipeInfo) -> Vec<Order> {
+    let mut orders = vec![Order::default()];
+    let absent = |role| function.arg(inst, role).is_null();
+    for (how, roles) in recipe.exchanges.iter().filter(|e| e.0 != Exchange::Sign && allowed(function, inst, e.0)) {
+        let carry = [Role::Pu, Role::Pv].into_iter().any(|role| !absent(role));
+        let all: &[[usize; 3]] = if roles.len() == 3 && (*how == Exchange::Table || !carry) { &THREE } else { &TWO };
+        orders.extend(all.iter().map(|from| Order {
+            how: Some((*how, roles)),
+            from: from[..roles.len()].to_vec(),
+            signs: None,
+        }));
+    }
+    let signs = recipe.exchanges.iter().find(|e| e.0 == Exchange::Sign).map(|e| e.1);
+    if signs.is_some() {
+        let turned: Vec<Order> = orders.iter().map(|order| Order { signs, ..order.clone() }).collect();
+        orders.extend(turned);
+    }
+    orders
+}
+
+/// Whether the modifiers of the instruction allow an exchange.
+fn allowed(function: &Function, inst: InstId, how: Exchange) -> bool {
+    let mods = &function.insts[inst].mods;
+    // A half is selected by the position of the operand, and an extended comparison depends on the
+    // comparison of the low words.
+    let halves = [Mod::SwzA, Mod::SwzB].into_iter().any(|kind| mods.get(kind) != 0);
+    let table = function.imm_value(function.arg(inst, Role::Lut)).is_some();
+    // DSETP.MIN and DSETP.MAX return whether the first operand is the result.
+    let chooses = [value::cmp::MIN, value::cmp::MAX].contains(&mods.get(Mod::Cmp));
+    match how {
+        Exchange::Mirror => mods.get(Mod::Ex) == 0 && !halves && !chooses,
+        Exchange::Table => table,
+        Exchange::Select => !function.arg(inst, Role::Pp).is_null(),
+        Exchange::Swap => !halves && !says_which(function, inst),
+        Exchange::Sign => !halves,
+    }
+}
+
+/// Reorders the operands of an instruction.
+pub(super) fn apply(function: &mut Function, inst: InstId, order: &Order) {
+    if let Some((how, roles)) = order.how {
+        let given: Vec<Operand> = roles.iter().map(|role| function.arg(inst, *role)).collect();
+        for (role, from) in roles.iter().zip(&order.from) {
+            function.set_arg(inst, *role, given[*from]);
+        }
+        match how {
+            Exchange::Table => table(function, inst, &order.from),
+            Exchange::Mirror => mirror(function, inst),
+            Exchange::Select => {
+                let pp = function.arg(inst, Role::Pp).inverted();
+                function.set_arg(inst, Role::Pp, pp);
+            }
+            Exchange::Swap | Exchange::Sign => {}
+        }
+    }
+    for role in order.signs.unwrap_or_default() {
+        let operand = function.arg(inst, *role).negated();
+        function.set_arg(inst, *role, operand);
+    }
+}
+
+/// Permutes the inputs of a truth table.
+fn table(function: &mut Function, inst: InstId, from: &[usize]) {
+    let old = function.imm_value(function.arg(inst, Role::Lut)).unwrap_or(0);
+    let new = function.imm(table_in_order(old, from));
+    function.set_arg(inst, Role::Lut, new);
+}
+
+fn mirror(function: &mut Function, inst: InstId) {
+    let old = function.insts[inst].mods.get(Mod::Cmp);
+    let pair = MIRRORED.iter().find(|(a, b)| old == *a || old == *b);
+    if let Some((a, b)) = pair {
+        function.insts[inst].mods.set(Mod::Cmp, if old == *a { *b } else { *a });
+    }
+}

@@ -1,0 +1,4 @@
+//! Conversions between types.
+
+pub(crate) mod half;
+pub(crate) mod scalar;

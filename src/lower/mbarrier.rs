@@ -1,0 +1,403 @@
+//! Lowers `mbarrier.*` and `cp.async.mbarrier.arrive`.
+//!
+//! Targets with a barrier unit get SYNCS and ARRIVES, the others atomics on the two words in shared
+//! memory, as ptxas does. Each instruction that the cubin lists carries its kind. Without the unit,
+//! the low word is 2^30 minus the arrivals expected per phase, and the high one has the phase in
+//! bit 31 and below it 2^31 minus the pending arrivals. With the unit, 2^20 minus these numbers are
+//! in bits 1 to 20 and 43 to 62, and the phase is bit 63. Source: ptxas 13.0.88 output for each
+//! form. The time hint of `try_wait` is ignored, which is always correct.
+
+use super::builder::{Builder, Lowered};
+use super::memory::address::{Place, Window};
+use super::memory::memory_model::Order;
+use crate::ori::mods::*;
+use crate::ori::{Block, File, InstId, Operand};
+use crate::ptx::ast::{self, AddressBase, OperandKind};
+use crate::tables::memory::Access;
+use crate::tables::ptx::{Op as PtxOp, ScalarType, Scope, Semantics, Space};
+use crate::tables::{Feature, Op, Role};
+
+/// What the arrivals that a barrier expects are subtracted from: before the unit in its low and
+/// high word, with it in both.
+const LOW_FULL: u32 = 1 << 30;
+const HIGH_FULL: u32 = 1 << 31;
+const FULL: u32 = 1 << 20;
+/// Where the unit has both numbers, in the low and in the high word.
+const LOW_SHIFT: u32 = 1;
+const HIGH_SHIFT: u32 = 11;
+/// The bit of the high word that is the phase.
+const PHASE: u32 = 1 << 31;
+/// Truth table of (a ^ c) & b.
+const DIFFERS_IN: u8 = 0x48;
+/// Uniform registers that hold the address and the words of a new barrier: written right before
+/// each use, whichever lanes run.
+const MADE_AT: u16 = 8;
+const MADE_OF: [u16; 2] = [10, 11];
+
+/// Kinds of instructions in the list of the cubin, from 1.
+#[derive(Clone, Copy)]
+enum Listed {
+    No = 0,
+    Init = 1,
+    Arrive = 2,
+    ArriveNoComplete = 3,
+    Drop = 4,
+    DropNoComplete = 5,
+    Test = 6,
+    TestParity = 7,
+    Copies = 8,
+    Inval = 9,
+    Try = 10,
+    TryParity = 11,
+    Expect = 12,
+    Complete = 13,
+}
+
+impl Builder<'_> {
+    /// One of the operations on a barrier in shared memory.
+    pub fn mbarrier(&mut self, inst: &ast::Instruction) -> Lowered {
+        match inst.op {
+            PtxOp::MbarrierInit => self.make_mbarrier(inst),
+            PtxOp::MbarrierInval => self.end_mbarrier(inst),
+            PtxOp::MbarrierArrive | PtxOp::MbarrierArriveDrop if self.has(Feature::BarrierUnit) => {
+                self.arrive_by_unit(inst)
+            }
+            PtxOp::MbarrierArrive | PtxOp::MbarrierArriveDrop => self.arrive_by_atomics(inst),
+            PtxOp::MbarrierExpectTx | PtxOp::MbarrierCompleteTx => self.count_bytes(inst),
+            PtxOp::MbarrierTestWait | PtxOp::MbarrierTryWait => self.check_phase(inst),
+            PtxOp::MbarrierPendingCount => self.pending_count(inst),
+            _ => self.arrive_after_copies(inst),
+        }
+    }
+
+    /// Where a barrier is; of a generic address, and of one in the cluster, the low word is the
+    /// address that the unit takes.
+    pub fn shared_place(&mut self, operand: &ast::Operand, space: Option<Space>) -> Lowered<Place> {
+        if space.is_some() {
+            return self.place(operand, Some(Space::Shared));
+        }
+        let place = self.place(operand, None)?;
+        let pair = self.temp_pair();
+        self.generic_to_space(pair, place.base, Space::Shared)?;
+        let base = self.words(pair)[0];
+        Ok(self.fitted(Place { window: Window::Shared, base, ..place }))
+    }
+
+    /// An operation on a barrier: it changes places with no access of memory, and the cubin lists
+    /// it.
+    fn on_mbarrier(&mut self, op: Op, mods: &[M], at: Place, args: &[(Role, Operand)], listed: Listed) -> InstId {
+        let offset = self.literal(at.offset);
+        let mut all = vec![(Role::A, at.base), (Role::Off, offset)];
+        all.extend_from_slice(args);
+        let inst = self.put(op, mods, &all);
+        self.f.insts[inst].ordered = true;
+        self.f.insts[inst].listed = listed as u8;
+        inst
+    }
+
+    /// `mbarrier.init`
+    fn make_mbarrier(&mut self, inst: &ast::Instruction) -> Lowered {
+        let at = self.shared_place(&inst.operands[0], inst.mods.space)?;
+        let count = self.source_word(&inst.operands[1], ScalarType::U32)?;
+        let words = self.first_words(count);
+        let by_unit = self.has(Feature::BarrierUnit);
+        if by_unit && is_variable(&inst.operands[0]) {
+            return self.one_for_all(|b| b.exchange(at, words));
+        }
+        if by_unit && !self.has(Feature::BarrierByStore) {
+            return self.lane_by_lane(|b| b.exchange(at, words));
+        }
+        let value = self.pair_of(words);
+        self.on_mbarrier(Op::STS, &[SIZE_64], at, &[(Role::B, value)], Listed::Init);
+        if by_unit {
+            self.put(Op::FENCE_S, &[], &[]);
+            self.put(Op::SYNCS_CCTL_ALL, &[], &[]);
+        }
+        Ok(())
+    }
+
+    /// The words of a barrier that expects so many arrivals.
+    fn first_words(&mut self, count: Operand) -> [Operand; 2] {
+        let by_unit = self.has(Feature::BarrierUnit);
+        if let Some(count) = self.constant(count) {
+            let left = |full: u32| full.wrapping_sub(count as u32);
+            let words = match by_unit {
+                true => [left(FULL) << LOW_SHIFT, left(FULL) << HIGH_SHIFT],
+                false => [left(LOW_FULL), left(HIGH_FULL)],
+            };
+            return words.map(|word| self.imm(word));
+        }
+        let less = |b: &mut Self, full: u32| {
+            let (word, full) = (b.temp(), b.imm(full));
+            b.add(word, count.negated(), full);
+            word
+        };
+        if !by_unit {
+            return [less(self, LOW_FULL), less(self, HIGH_FULL)];
+        }
+        let left = less(self, FULL);
+        [LOW_SHIFT, HIGH_SHIFT].map(|shift| {
+            let (word, amount) = (self.temp(), self.imm(shift));
+            self.shf(&SHF_L, word, left, amount, Operand::zero());
+            word
+        })
+    }
+
+    /// Puts the words of a new barrier where the unit sees them; its operands are in uniform
+    /// registers.
+    fn exchange(&mut self, at: Place, words: [Operand; 2]) -> Lowered {
+        let address = self.uniform(&[MADE_AT], &[at.base]);
+        let value = self.uniform(&MADE_OF, &words);
+        let args = [(Role::D, Operand::zero()), (Role::B, value)];
+        self.on_mbarrier(Op::SYNCS_EXCH, &[], Place { base: address, ..at }, &args, Listed::Init);
+        Ok(())
+    }
+
+    /// Words in uniform registers of these numbers, which nothing else uses: a lane or lanes with
+    /// the same values hand them over.
+    pub fn uniform(&mut self, numbers: &[u16], words: &[Operand]) -> Operand {
+        let vector = self.f.new_vector(File::UR, numbers.len());
+        for ((reg, phys), word) in self.f.vector_regs(vector).to_vec().into_iter().zip(numbers).zip(words) {
+            self.f.regs[reg].phys = Some(*phys);
+            let op = if self.constant(*word).is_some() { Op::UMOV } else { Op::R2UR };
+            let word = match self.constant(*word) {
+                Some(value) => self.literal(value as i64),
+                None => *word,
+            };
+            self.put(op, &[], &[(Role::D, Operand::reg(reg)), (Role::A, word)]);
+        }
+        let regs = self.f.vector_regs(vector);
+        if regs.len() == 1 { Operand::reg(regs[0]) } else { Operand::vector(vector) }
+    }
+
+    /// Does once what all lanes would do alike, where a guard holds in any of them.
+    pub fn one_for_all(&mut self, f: impl FnOnce(&mut Self) -> Lowered) -> Lowered {
+        let end = (!self.guard.is_null()).then(|| self.f.new_block());
+        let guard = self.skip_to(end);
+        f(self)?;
+        if let Some(end) = end {
+            self.enter(end);
+        }
+        self.guard = guard;
+        Ok(())
+    }
+
+    /// Does something once for each lane, one after the other, in code that no other lane runs. The
+    /// lane whose turn it is comes back to the others before it leaves the loop: what stands behind
+    /// the loop is for all of them.
+    pub fn lane_by_lane(&mut self, f: impl FnOnce(&mut Self) -> Lowered) -> Lowered {
+        let [turn, own, next, end] = [(); 4].map(|()| self.f.new_block());
+        let guard = self.skip_to(Some(end));
+        self.enter(turn);
+        let [active, lane] = [self.temp(), self.temp()];
+        self.vote_any(active, Operand::always());
+        let lowest = self.lowest_lane(active);
+        let number = self.special_number("SR_LANEID");
+        self.put(Op::S2R, &[], &[(Role::D, lane), (Role::S, number)]);
+        let chosen = self.temp_pred();
+        self.isetp(chosen, &[EQ, AND, U32], lane, lowest);
+        self.branch_if(chosen.inverted(), next, own);
+        f(self)?;
+        self.enter(next);
+        self.branch_if(chosen.inverted(), turn, end);
+        self.guard = guard;
+        Ok(())
+    }
+
+    fn skip_to(&mut self, end: Option<Block>) -> Operand {
+        match end {
+            Some(end) => self.skip_unless_guarded(end),
+            None => self.guard,
+        }
+    }
+
+    /// `mbarrier.inval`
+    fn end_mbarrier(&mut self, inst: &ast::Instruction) -> Lowered {
+        let at = self.shared_place(&inst.operands[0], inst.mods.space)?;
+        if self.has(Feature::BarrierUnit) {
+            self.on_mbarrier(Op::SYNCS_CCTL, &[], at, &[], Listed::Inval);
+        }
+        Ok(())
+    }
+
+    /// What stands before an arrival that releases to the cluster.
+    fn release(&mut self, inst: &ast::Instruction) -> Lowered {
+        if inst.mods.scope == Some(Scope::Cluster) && inst.mods.semantics == Some(Semantics::Release) {
+            self.put(Op::MEMBAR, &[MEMBAR_ALL, SCOPE_CTA], &[]);
+            let order = Order {
+                row: crate::tables::memory::OrderRow::of(
+                    self.target,
+                    Access::Fence,
+                    Semantics::Release,
+                    Some(Scope::Cluster),
+                    false,
+                ),
+                ..Order::default()
+            };
+            self.before(&order);
+            self.after(&order);
+        }
+        Ok(())
+    }
+
+    /// `mbarrier.arrive` and `mbarrier.arrive_drop` by the unit. An arrival that must not complete
+    /// its phase is one like any other.
+    fn arrive_by_unit(&mut self, inst: &ast::Instruction) -> Lowered {
+        let at = self.shared_place(&inst.operands[1], inst.mods.space)?;
+        let d = self.dest(&inst.operands[0])?;
+        let number = match inst.operands.get(2) {
+            Some(operand) => Some(self.source_reg(operand, ScalarType::U32)?),
+            None => None,
+        };
+        self.release(inst)?;
+        let one = inst.operands.get(2).is_none_or(|o| matches!(&o.kind, OperandKind::Constant(c) if is_one(*c)));
+        let mut mods: Vec<M> = Vec::new();
+        mods.extend((inst.mods.space == Some(Space::SharedCluster)).then_some(ARRIVE_RED));
+        let drop = inst.op == PtxOp::MbarrierArriveDrop;
+        mods.extend(drop.then_some(OPTOUT));
+        let (listed, b) = match (inst.mods.expect_tx, inst.mods.no_complete) {
+            (true, _) => (Listed::No, number.unwrap_or(Operand::zero())),
+            (_, true) if drop => (Listed::DropNoComplete, number.unwrap_or(Operand::zero())),
+            (_, true) => (Listed::ArriveNoComplete, number.unwrap_or(Operand::zero())),
+            _ if drop => (Listed::Drop, number.unwrap_or(Operand::zero())),
+            _ => (Listed::Arrive, number.unwrap_or(Operand::zero())),
+        };
+        let b = if one && !inst.mods.expect_tx { Operand::zero() } else { b };
+        if !inst.mods.expect_tx {
+            mods.push(if one { ARRIVE_ONE } else { ARRIVE_SOME });
+        }
+        self.on_mbarrier(Op::SYNCS_ARRIVE, &mods, at, &[(Role::D, d), (Role::B, b)], listed);
+        Ok(())
+    }
+
+    /// The same by atomics. One that must not complete the phase counts on both words itself; its
+    /// state is the word of the arrivals, twice.
+    fn arrive_by_atomics(&mut self, inst: &ast::Instruction) -> Lowered {
+        let at = self.shared_place(&inst.operands[1], inst.mods.space)?;
+        let d = self.dest(&inst.operands[0])?;
+        let drop = inst.op == PtxOp::MbarrierArriveDrop;
+        self.put(Op::MEMBAR, &[MEMBAR_ALL, SCOPE_CTA], &[]);
+        if !inst.mods.no_complete {
+            if drop {
+                self.on_mbarrier(Op::ATOMS, &[AOP_POPC_INC], at, &[(Role::D, Operand::zero())], Listed::No);
+            }
+            let listed = if drop { Listed::Drop } else { Listed::Arrive };
+            let d = if d == Operand::zero() { d } else { self.in_pair(d) };
+            self.on_mbarrier(Op::ATOMS_ARRIVE, &[], at, &[(Role::D, d)], listed);
+            return Ok(());
+        }
+        let count = self.source_reg(&inst.operands[2], ScalarType::U32)?;
+        let high = Place { offset: at.offset + 4, ..at };
+        let (before, listed) = (self.temp(), if drop { Listed::DropNoComplete } else { Listed::ArriveNoComplete });
+        if drop {
+            let args = [(Role::D, Operand::zero()), (Role::B, count)];
+            self.on_mbarrier(Op::ATOMS, &[AOP_ADD, SIZE_32], at, &args, Listed::No);
+        }
+        self.on_mbarrier(Op::ATOMS, &[AOP_ADD, SIZE_32], high, &[(Role::D, before), (Role::B, count)], listed);
+        if d != Operand::zero() {
+            self.copy_words(d, [before, before]);
+        }
+        Ok(())
+    }
+
+    /// `mbarrier.expect_tx` and `mbarrier.complete_tx`
+    fn count_bytes(&mut self, inst: &ast::Instruction) -> Lowered {
+        let at = self.shared_place(&inst.operands[0], inst.mods.space)?;
+        let bytes = self.source_reg(&inst.operands[1], ScalarType::U32)?;
+        let (how, listed) = match inst.op {
+            PtxOp::MbarrierExpectTx => (EXPECT_SOME, Listed::Expect),
+            _ => (COMPLETE_SOME, Listed::Complete),
+        };
+        let args = [(Role::D, Operand::zero()), (Role::B, bytes)];
+        self.on_mbarrier(Op::SYNCS_ARRIVE, &[ARRIVE_RED, how], at, &args, listed);
+        Ok(())
+    }
+
+    /// `mbarrier.test_wait` and `mbarrier.try_wait`: whether the phase is another one than that of
+    /// a state, or than one of this parity.
+    fn check_phase(&mut self, inst: &ast::Instruction) -> Lowered {
+        let p = self.dest(&inst.operands[0])?;
+        let at = self.shared_place(&inst.operands[1], inst.mods.space)?;
+        let phase = if inst.mods.parity {
+            let parity = self.source_reg(&inst.operands[2], ScalarType::U32)?;
+            let (phase, shift) = (self.temp(), self.imm(31));
+            self.shf(&SHF_L, phase, parity, shift, Operand::zero());
+            phase
+        } else {
+            let high = self.source_words(&inst.operands[2], ScalarType::B64)?[1];
+            self.in_reg(high)
+        };
+        let waits = inst.op == PtxOp::MbarrierTryWait;
+        let listed = match (waits, inst.mods.parity) {
+            (false, false) => Listed::Test,
+            (false, true) => Listed::TestParity,
+            (true, false) => Listed::Try,
+            (true, true) => Listed::TryParity,
+        };
+        if self.has(Feature::BarrierUnit) {
+            let mods: &[M] = if waits { &[TRYWAIT] } else { &[] };
+            self.on_mbarrier(Op::SYNCS_PHASECHK, mods, at, &[(Role::Pu, p), (Role::B, phase)], listed);
+        } else {
+            let (high, differs, bit) = (self.temp(), self.temp(), self.imm(PHASE));
+            let above = Place { offset: at.offset + 4, ..at };
+            self.on_mbarrier(Op::LDS, &[SIZE_32], above, &[(Role::D, high)], listed);
+            self.lop3(differs, high, bit, phase, DIFFERS_IN);
+            self.isetp(p, &[NE, AND, U32], differs, Operand::zero());
+        }
+        if inst.mods.scope == Some(Scope::Cluster) && inst.mods.semantics == Some(Semantics::Acquire) {
+            self.put(Op::CCTL, &[CCTL_IVALL], &[]);
+        }
+        Ok(())
+    }
+
+    /// `mbarrier.pending_count`
+    fn pending_count(&mut self, inst: &ast::Instruction) -> Lowered {
+        let d = self.dest(&inst.operands[0])?;
+        let high = self.source_words(&inst.operands[1], ScalarType::B64)?[1];
+        let (high, left) = (self.in_reg(high), self.temp());
+        let full = if self.has(Feature::BarrierUnit) {
+            let (shifted, amount, mask) = (self.temp(), self.imm(HIGH_SHIFT), self.imm(FULL - 1));
+            self.shf(&SHF_R_U32_HI, shifted, Operand::zero(), amount, high);
+            self.and(left, shifted, mask);
+            self.imm(FULL)
+        } else {
+            let mask = self.imm(HIGH_FULL - 1);
+            self.and(left, high, mask);
+            self.imm(HIGH_FULL)
+        };
+        self.add(d, left.negated(), full);
+        Ok(())
+    }
+
+    /// `cp.async.mbarrier.arrive`: what arrives is expected besides, unless it is said to be among
+    /// what is expected.
+    fn arrive_after_copies(&mut self, inst: &ast::Instruction) -> Lowered {
+        let at = self.shared_place(&inst.operands[0], inst.mods.space)?;
+        let by_unit = self.has(Feature::BarrierUnit);
+        if !inst.mods.noinc && by_unit {
+            let args = [(Role::D, Operand::zero()), (Role::B, Operand::zero())];
+            self.on_mbarrier(Op::SYNCS_ARRIVE, &[ARRIVE_RED, EXPECT_ONE], at, &args, Listed::No);
+        } else if !inst.mods.noinc {
+            let minus_one = self.imm(u32::MAX);
+            let (high, one_more) = (Place { offset: at.offset + 4, ..at }, self.in_reg(minus_one));
+            let args = [(Role::D, Operand::zero()), (Role::B, one_more)];
+            self.on_mbarrier(Op::ATOMS, &[AOP_ADD, SIZE_32], high, &args, Listed::No);
+        }
+        let mods: &[M] = match (by_unit, inst.mods.noinc) {
+            (false, _) => &[],
+            (true, false) => &[COPIES_BYTES],
+            (true, true) => &[COPIES_ARRIVE],
+        };
+        self.on_mbarrier(Op::ARRIVES, mods, at, &[], Listed::Copies);
+        Ok(())
+    }
+}
+
+fn is_one(constant: ast::Constant) -> bool {
+    matches!(constant, ast::Constant::Int { bits: 1, .. })
+}
+
+/// Whether an address is that of a variable: the same in all lanes.
+fn is_variable(operand: &ast::Operand) -> bool {
+    matches!(&operand.kind, OperandKind::Address(address) if matches!(address.base, AddressBase::Symbol(_)))
+}

@@ -1,0 +1,4 @@
+//! SIMD video instructions.
+
+pub(crate) mod number;
+pub(crate) mod vector;

@@ -1,0 +1,138 @@
+//! Merges the code of a kernel and the functions that it may call into one section; or gives one
+//! function a section of its own, with relocations.
+//!
+//! Resolves every address in the section, and closes and pads it as ptxas does. The kernel comes
+//! first. A branch to a missing function is an error. The code of a function is the same in every
+//! kernel, except for the operands filled in here.
+
+use super::emit::{Code, Place, WORD};
+use crate::sass::{self, Arg, Ctrl, Inst};
+use crate::tables::elf::{Layout, RelocRole, RelocRow};
+use crate::tables::{Feature, Op, Role, Target};
+use std::collections::HashMap;
+
+/// Alignment of the end of the code, in bytes.
+const ALIGN: usize = 128;
+
+/// Symbol for the distance by which the driver moves functions.
+const FUNCTION_TABLE: &str = "__UFT_OFFSET";
+
+/// A section of code.
+#[derive(Clone, Debug, Default)]
+pub struct Linked {
+    /// The bytes of the section.
+    pub bytes: Vec<u8>,
+    /// Offset of each function, in the order given.
+    pub starts: Vec<u64>,
+    /// Relocations in descending order, as in ptxas; only in a section of an object.
+    pub relocs: Vec<Relocation>,
+}
+
+/// A relocation of code: at this byte offset, of this type, a symbol's value plus an addend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Relocation {
+    /// Byte offset in the section.
+    pub at: u64,
+    /// ELF relocation type.
+    pub number: u32,
+    /// Name of the symbol.
+    pub symbol: String,
+    /// Addend in bytes.
+    pub addend: i64,
+}
+
+/// The section of one function in a relocatable object, whose addresses are left to a linker.
+///
+/// # Errors
+///
+/// A fixup that the target or the layout cannot express.
+pub fn object(target: &'static Target, layout: Layout, name: &str, code: &Code) -> Result<Linked, String> {
+    let mut linked = Linked { bytes: code.bytes.clone(), starts: vec![0], relocs: Vec::new() };
+    let reloc = |at: u64, role: RelocRole, symbol: &str, addend: i64| {
+        let row = RelocRow::for_role(role, layout).ok_or_else(|| format!("no relocation for {}", role.name()))?;
+        Ok::<_, String>(Relocation { at, number: row.number, symbol: symbol.into(), addend })
+    };
+    for fixup in code.fixups.iter().rev() {
+        match &fixup.place {
+            Place::Linked { role, name, addend } => linked.relocs.push(reloc(fixup.at, *role, name, *addend)?),
+            Place::Offset { within, high } => {
+                let role = if *high { RelocRole::AddressHigh } else { RelocRole::AddressLow };
+                linked.relocs.push(reloc(fixup.at, role, name, *within as i64)?);
+            }
+            Place::Start => {
+                let mut inst = fixup.inst;
+                inst.set(fixup.role, Arg::label(-((fixup.at + WORD) as i64)));
+                let word = sass::encode(target, &inst).map_err(|e| e.to_string())?;
+                linked.bytes[fixup.at as usize..(fixup.at + WORD) as usize].copy_from_slice(&word.to_le_bytes());
+            }
+            Place::Function(callee) => return Err(format!("{name}: {callee} is called by a distance")),
+        }
+    }
+    // The driver may move functions; a symbol names what it adds to the address of an indirect
+    // call.
+    if RelocRow::for_role(RelocRole::PointerCall, layout).is_some() {
+        let direct = |at: u64| code.fixups.iter().any(|fixup| fixup.at == at);
+        for at in code.system_calls.iter().map(|at| u64::from(*at)).filter(|at| !direct(*at)) {
+            linked.relocs.push(reloc(at, RelocRole::PointerCall, FUNCTION_TABLE, 0)?);
+        }
+        linked.relocs.sort_by_key(|reloc| std::cmp::Reverse(reloc.at));
+    }
+    close(target, &mut linked.bytes)?;
+    Ok(linked)
+}
+
+/// Merges functions; the first is the kernel.
+///
+/// # Errors
+///
+/// A branch to a function that is not in `pieces`, or a fixup that cannot be encoded.
+pub fn link(target: &'static Target, pieces: &[(&str, &Code)]) -> Result<Linked, String> {
+    let mut linked = Linked::default();
+    let mut at = 0;
+    for (_, code) in pieces {
+        linked.starts.push(at);
+        at += code.bytes.len() as u64;
+    }
+    let starts: HashMap<&str, u64> = pieces.iter().map(|p| p.0).zip(linked.starts.iter().copied()).collect();
+    for ((name, code), start) in pieces.iter().zip(&linked.starts) {
+        linked.bytes.extend(&code.bytes);
+        for fixup in &code.fixups {
+            let at = start + fixup.at;
+            let mut inst = fixup.inst;
+            let distance = |to: u64| Arg::label(to as i64 - (at + WORD) as i64);
+            let arg = match &fixup.place {
+                Place::Start => distance(0),
+                Place::Function(callee) => {
+                    let found = starts.get(callee.as_str());
+                    distance(*found.ok_or_else(|| format!("{name}: function {callee} is not in the section"))?)
+                }
+                Place::Linked { name: symbol, .. } => return Err(format!("{name}: {symbol} is left to a linker")),
+                Place::Offset { within, high } => {
+                    Arg::imm((start + within) >> if *high { 32 } else { 0 } & 0xffff_ffff)
+                }
+            };
+            inst.set(fixup.role, arg);
+            let word = sass::encode(target, &inst).map_err(|e| e.to_string())?;
+            linked.bytes[at as usize..(at + WORD) as usize].copy_from_slice(&word.to_le_bytes());
+        }
+    }
+    close(target, &mut linked.bytes)?;
+    Ok(linked)
+}
+
+/// Appends the self-branch after the last instruction, and NOPs up to the padded size.
+fn close(target: &'static Target, bytes: &mut Vec<u8>) -> Result<(), String> {
+    let ctrl = Ctrl { stall: 0, ..Ctrl::default() };
+    let mut bra = Inst::new(Op::BRA).with(Role::Target, Arg::label(-(WORD as i64)));
+    let mut nop = Inst::new(Op::NOP);
+    (bra.ctrl, nop.ctrl) = (ctrl, ctrl);
+    let word = |inst: &Inst| sass::encode(target, inst).map_err(|e| e.to_string());
+    bytes.extend(word(&bra)?.to_le_bytes());
+    let tail = if target.has(Feature::CodeTailBlock) { ALIGN } else { 0 };
+    let size = bytes.len().next_multiple_of(ALIGN) + tail;
+    let nop = word(&nop)?.to_le_bytes();
+    while bytes.len() < size {
+        bytes.extend(nop);
+    }
+    Ok(())
+}

@@ -1,0 +1,212 @@
+//! Inserts reconvergence (phase OriDoSyncronization): BSSY, BSYNC, WARPSYNC and YIELD.
+//!
+//! Runs on a function out of SSA form without these. Emits the convergence regions that `regions`
+//! planned, WARPSYNC before convergent operations in blocks that are not proved convergent, and
+//! YIELD in loops that may wait for another lane. A BSYNC is in a block of its own directly before
+//! its reconvergence point in the layout, and the BSSY names that reconvergence point. No SYNCMASK
+//! remains.
+
+use crate::analysis::PassCx;
+use crate::analysis::reconvergence::{Enrol, Group, Plan, plan};
+use crate::ori::cfg::Cfg;
+use crate::ori::{Block, File, Function, InstId, Operand};
+use crate::tables::{Feature, Mod, Op, Prop, Role, value};
+use cranelift_entity::SecondaryMap;
+use std::collections::BTreeMap;
+
+/// Mask of all lanes of a warp.
+const ALL_LANES: u64 = 0xffff_ffff;
+
+/// Runs the pass.
+pub fn run(cx: &mut PassCx) -> Result<(), String> {
+    let function = &mut *cx.function;
+    let (cfg, plan) = planned(function);
+    check_uniform(function, &plan)?;
+    warp_syncs(function, &plan);
+    yields(function, &cfg, &plan);
+    let exits = exits(function);
+    let mut placed: Vec<(Block, Block)> = Vec::new();
+    for group in &plan.groups {
+        let barrier = function.new_reg(File::B);
+        hold_to_the_exits(function, group, &exits, barrier);
+        for place in &group.enrol {
+            let block = match *place {
+                Enrol::Branch(block) => block,
+                Enrol::Entry(block) => outside(group, block).first().copied().unwrap_or(block),
+            };
+            let bssy = region_inst(function, Op::BSSY, barrier);
+            function.set_arg(bssy, Role::Target, Operand::label(group.meet));
+            insert_before_branch(function, block, bssy);
+        }
+        let bsync = region_inst(function, Op::BSYNC, barrier);
+        let bra = branch(function, group.meet);
+        let wait = function.blocks.push(vec![bsync, bra]);
+        placed.push((group.meet, wait));
+        for pred in &group.waiting {
+            function.redirect(*pred, group.meet, wait);
+        }
+    }
+    function.place_before(&placed);
+    Ok(())
+}
+
+/// A uniform register that the allocator will choose is one per warp: what writes it stands where
+/// all living lanes are together.
+fn check_uniform(function: &Function, plan: &Plan) -> Result<(), String> {
+    for block in function.layout.iter().filter(|b| plan.varying.divergent.contains(**b)) {
+        for inst in &function.blocks[*block] {
+            let mut shared = false;
+            function.for_each_def(*inst, |reg| {
+                let data = &function.regs[reg];
+                shared |= matches!(data.file, File::UR | File::UP) && data.phys.is_none();
+            });
+            if shared {
+                let op = function.insts[*inst].op.name();
+                return Err(format!("broken invariant: {op} writes a uniform register where lanes may be apart"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The EXIT and RET instructions of each block.
+fn exits(function: &Function) -> SecondaryMap<Block, Vec<InstId>> {
+    let mut exits: SecondaryMap<Block, Vec<InstId>> = SecondaryMap::new();
+    for block in &function.layout {
+        let ends = |i: &&InstId| matches!(function.insts[**i].op, Op::EXIT | Op::RET);
+        exits[*block].extend(function.blocks[*block].iter().filter(ends));
+    }
+    exits
+}
+
+/// Keeps a region's barrier live up to the exits within it: a lane that exits leaves the barrier to
+/// the others, and until they are done the register must not be reused.
+fn hold_to_the_exits(
+    function: &mut Function,
+    group: &Group,
+    exits: &SecondaryMap<Block, Vec<InstId>>,
+    barrier: crate::ori::VReg,
+) {
+    for inst in group.region.iter().flat_map(|b| &exits[*b]) {
+        function.add_extra_use(*inst, Operand::reg(barrier));
+    }
+}
+
+/// The plan. Creates a block for each cycle entry that needs one, in which all lanes from outside
+/// the cycle execute the BSSY.
+fn planned(function: &mut Function) -> (Cfg, Plan) {
+    loop {
+        let cfg = Cfg::new(function);
+        let plan = plan(function, &cfg);
+        let mut missing: BTreeMap<Block, &[Block]> = BTreeMap::new();
+        for (block, from) in plan.groups.iter().flat_map(|g| &g.outside) {
+            if from.len() != 1 || cfg.succs[from[0]].len() != 1 {
+                missing.entry(*block).or_insert(from);
+            }
+        }
+        if missing.is_empty() {
+            return (cfg, plan);
+        }
+        let mut placed: Vec<(Block, Block)> = Vec::new();
+        for (block, from) in missing {
+            let bra = branch(function, block);
+            let landing = function.blocks.push(vec![bra]);
+            placed.push((block, landing));
+            from.iter().for_each(|pred| function.redirect(*pred, block, landing));
+        }
+        function.place_before(&placed);
+    }
+}
+
+/// Predecessors of a cycle's entry from outside the cycle.
+fn outside(group: &Group, entry: Block) -> &[Block] {
+    group.outside.iter().find(|o| o.0 == entry).map_or(&[], |o| &o.1)
+}
+
+fn region_inst(function: &mut Function, op: Op, barrier: crate::ori::VReg) -> InstId {
+    let inst = function.make(op);
+    function.set_arg(inst, Role::B, Operand::reg(barrier));
+    if function.target.has(Feature::BranchReconvergent) {
+        function.insts[inst].mods.set(Mod::Reconvergent, value::reconvergent::RECONVERGENT);
+    }
+    inst
+}
+
+fn branch(function: &mut Function, target: Block) -> InstId {
+    let bra = function.make(Op::BRA);
+    function.set_arg(bra, Role::Target, Operand::label(target));
+    bra
+}
+
+fn insert_before_branch(function: &mut Function, block: Block, inst: InstId) {
+    let at = function.first_terminator(block);
+    function.blocks[block].insert(at, inst);
+}
+
+/// Replaces SYNCMASK by WARPSYNC in blocks that are not proved convergent, and inserts WARPSYNC
+/// before block barriers there. In convergent blocks only the memory order of a SYNCMASK remains:
+/// the next access is not reordered with those before it.
+fn warp_syncs(function: &mut Function, plan: &Plan) {
+    for block in function.layout.clone() {
+        let divergent = plan.varying.divergent.contains(block);
+        let mut out = Vec::with_capacity(function.blocks[block].len());
+        let mut met = false;
+        for inst in function.blocks[block].clone() {
+            let op = function.insts[inst].op;
+            let mask = match op {
+                Op::SYNCMASK => Some(function.arg(inst, Role::A)),
+                Op::BAR => Some(function.imm(ALL_LANES)),
+                _ => None,
+            };
+            if let Some(mask) = mask.filter(|_| divergent) {
+                warp_sync(function, inst, mask, &mut out);
+            }
+            if op == Op::SYNCMASK {
+                met = true;
+                continue;
+            }
+            if met && (op.has(Prop::ReadsMemory) || op.has(Prop::WritesMemory)) {
+                function.insts[inst].ordered = true;
+                met = false;
+            }
+            out.push(inst);
+        }
+        function.blocks[block] = out;
+    }
+}
+
+/// Emits a WARPSYNC with the guard and the source line of the instruction that needs it. Targets
+/// with `WARPSYNC.ALL` have no form with an immediate mask, so any other constant goes through a
+/// register.
+fn warp_sync(function: &mut Function, before: InstId, mask: Operand, out: &mut Vec<InstId>) {
+    let data = function.insts[before];
+    let sync = function.make(Op::WARPSYNC);
+    (function.insts[sync].line, function.insts[sync].guard) = (data.line, data.guard);
+    match function.imm_value(mask) {
+        Some(ALL_LANES) if function.target.has(Feature::WarpsyncAll) => {
+            function.insts[sync].mods.set(Mod::All, value::all::ALL);
+        }
+        Some(_) if function.target.has(Feature::WarpsyncAll) => {
+            let reg = Operand::reg(function.new_reg(File::R));
+            let mov = function.make(Op::MOV);
+            function.set_arg(mov, Role::D, reg);
+            function.set_arg(mov, Role::A, mask);
+            function.insts[mov].line = data.line;
+            function.set_arg(sync, Role::A, reg);
+            out.push(mov);
+        }
+        _ => function.set_arg(sync, Role::A, mask),
+    }
+    out.push(sync);
+}
+
+/// Inserts YIELD before each backward branch of a loop that may wait for another lane.
+fn yields(function: &mut Function, cfg: &Cfg, plan: &Plan) {
+    for block in &cfg.rpo {
+        let back = cfg.succs[*block].iter().any(|s| cfg.number[*s] <= cfg.number[*block]);
+        if back && plan.spinning.contains(*block) {
+            let inst = function.make(Op::YIELD);
+            insert_before_branch(function, *block, inst);
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Where the lanes of a warp reconverge: BSSY, BSYNC, WARPSYNC and YIELD.
+
+pub mod insert;

@@ -1,0 +1,117 @@
+//! Memory dependence: which memory operations must stay in order.
+//!
+//! Two accesses may be reordered if both only read, if their address spaces are disjoint and
+//! neither is generic, if their byte ranges off the same base registers are disjoint, or if one
+//! reads memory that the program never writes. Volatile, strong and atomic accesses, and the first
+//! access after a reconvergence point, are never reordered.
+
+use super::effects::{Reg, each};
+use crate::ori::{Function, InstId, Operand};
+use crate::tables::{Mod, Op, Prop, Role};
+use smallvec::SmallVec;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Space {
+    Global,
+    Shared,
+    Local,
+    /// Any address space: generic.
+    Any,
+}
+
+/// One memory access.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    space: Space,
+    writes: bool,
+    ordered: bool,
+    /// Base registers of its address, each with the position that wrote it, and the byte range
+    /// relative to them.
+    base: SmallVec<[(Reg, usize); 3]>,
+    bytes: Option<(i64, i64)>,
+}
+
+impl Memory {
+    /// The access of an instruction; `None` if memory order does not matter for it. `written`
+    /// returns the position that last wrote a register.
+    pub fn of(function: &Function, inst: InstId, written: impl Fn(Reg) -> usize) -> Option<Memory> {
+        let data = &function.insts[inst];
+        let (reads, writes) = (data.op.has(Prop::ReadsMemory), data.op.has(Prop::WritesMemory));
+        if !reads && !writes {
+            return None;
+        }
+        let order = Mod::Mem.text(data.mods.get(Mod::Mem));
+        // Reads of memory that the program promises not to write meanwhile.
+        if !writes && order.contains("CONSTANT") {
+            return None;
+        }
+        let space = match data.op {
+            Op::LDG | Op::LDG_256 | Op::STG | Op::STG_256 | Op::ATOMG | Op::RED => Space::Global,
+            Op::LDS | Op::STS | Op::LDSM | Op::STSM | Op::ATOMS => Space::Shared,
+            Op::LDL | Op::STL => Space::Local,
+            _ => Space::Any,
+        };
+        let ordered = data.ordered
+            || data.op == Op::GMMA
+            || reads && writes
+            || order.contains("STRONG")
+            || order.contains("MMIO");
+        let mut base = SmallVec::new();
+        for role in [Role::A, Role::Ub] {
+            each(function, function.arg(inst, role), |reg, _| base.push((reg, written(reg))));
+        }
+        let at = function.arg(inst, Role::Off);
+        let at = if at == Operand::NULL { Some(0) } else { function.imm_value(at) };
+        // Offsets are signed numbers of at most 32 bits.
+        let bytes = at.and_then(|at| Some((i64::from(at as u32 as i32), size(function, inst)?)));
+        Some(Memory { space, writes, ordered, base, bytes })
+    }
+
+    /// The access, ordered with everything.
+    pub fn anywhere(self) -> Memory {
+        Memory { ordered: true, ..self }
+    }
+
+    /// Whether two accesses may be reordered whatever their addresses are.
+    pub fn apart(&self, other: &Memory) -> bool {
+        let known = self.space != Space::Any && other.space != Space::Any;
+        let reads = !self.writes && !other.writes;
+        !self.ordered && !other.ordered && (reads || known && self.space != other.space)
+    }
+
+    /// Whether this access must stay after an earlier one.
+    pub fn follows(&self, earlier: &Memory) -> bool {
+        if self.ordered || earlier.ordered {
+            return true;
+        }
+        if !self.writes && !earlier.writes {
+            return false;
+        }
+        if self.space != earlier.space && self.space != Space::Any && earlier.space != Space::Any {
+            return false;
+        }
+        match (self.bytes, earlier.bytes) {
+            (Some((a, m)), Some((b, n))) if self.base == earlier.base && self.space == earlier.space => {
+                a < b + n && b < a + m
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Size of an access in bytes; `None` if its modifiers do not tell.
+fn size(function: &Function, inst: InstId) -> Option<i64> {
+    let data = &function.insts[inst];
+    match data.op {
+        Op::LDG_256 | Op::STG_256 => return Some(32),
+        Op::LDSM | Op::STSM | Op::LDGSTS => return None,
+        _ => {}
+    }
+    Some(match Mod::Size.text(data.mods.get(Mod::Size)) {
+        "U8" | "S8" => 1,
+        "U16" | "S16" => 2,
+        "" => 4,
+        "64" => 8,
+        _ => 16,
+    })
+}

@@ -1,0 +1,346 @@
+//! Computes the largest consistent set of values that can move to the uniform register file.
+//!
+//! An instruction is in the set with all its results or not at all, and so are its sources. A value
+//! computed from registers is in it only if every reader takes it in a uniform register.
+
+use crate::analysis::def_use::is_free;
+use crate::analysis::divergence::Varying;
+use crate::legal::operands;
+use crate::ori::cfg::Cfg;
+use crate::ori::liveness::RegSet;
+use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg};
+use crate::tables::ori::{Class, Direction};
+use crate::tables::{Feature, Op, Prop};
+use cranelift_entity::SecondaryMap;
+use smallvec::SmallVec;
+
+/// Whether the target encodes an instruction as it stands.
+type Encodes = fn(&Function, InstId) -> bool;
+
+/// The set, and what is known of every register.
+pub struct Candidates {
+    set: RegSet,
+    definition: SecondaryMap<VReg, Option<(InstId, Block)>>,
+    readers: SecondaryMap<VReg, SmallVec<[InstId; 2]>>,
+    encodes: Encodes,
+    /// Instructions to be looked at again: they read what is in the set, and are not in it.
+    work: Vec<InstId>,
+    trial: operands::Trial,
+    count: usize,
+}
+
+/// What an instruction outside the set takes of what is in it.
+#[derive(Default)]
+pub struct Taken {
+    /// In a uniform register.
+    pub uniform: SmallVec<[VReg; 2]>,
+    /// Only in a general register.
+    pub general: SmallVec<[VReg; 4]>,
+}
+
+impl Candidates {
+    /// All values that could be in the set for their definitions' sake.
+    pub fn new(function: &mut Function, cfg: &Cfg, lanes: &Varying, encodes: Encodes) -> Candidates {
+        let mut new = Candidates {
+            set: RegSet::new(function.regs.len()),
+            definition: SecondaryMap::with_capacity(function.regs.len()),
+            readers: SecondaryMap::with_capacity(function.regs.len()),
+            encodes,
+            work: Vec::new(),
+            trial: operands::Trial::new(function),
+            count: 0,
+        };
+        for block in &cfg.rpo {
+            for at in 0..function.blocks[*block].len() {
+                let inst = function.blocks[*block][at];
+                function.for_each_use(inst, |reg| {
+                    if new.readers[reg].last() != Some(&inst) {
+                        new.readers[reg].push(inst);
+                    }
+                });
+                function.for_each_def(inst, |reg| new.definition[reg] = Some((inst, *block)));
+                if !lanes.divergent.contains(*block) && new.may_move(function, lanes, inst) {
+                    new.count += 1;
+                    function.for_each_def(inst, |reg| {
+                        new.set.insert(reg);
+                    });
+                }
+            }
+        }
+        new.check_sources(function, cfg);
+        new.note_readers(function, cfg);
+        new
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub fn contains(&self, reg: VReg) -> bool {
+        self.set.contains(reg)
+    }
+
+    /// Whether an instruction is in the set.
+    pub fn has(&self, function: &Function, inst: InstId) -> bool {
+        let mut has = None;
+        function.for_each_def(inst, |reg| has = has.or(Some(self.set.contains(reg))));
+        has == Some(true)
+    }
+
+    pub fn readers(&self, reg: VReg) -> &[InstId] {
+        &self.readers[reg]
+    }
+
+    /// The same instruction in the uniform datapath, in no block; `None` where the target has none.
+    /// `renamed` gives each register the one that stands for it.
+    pub fn uniform_form(
+        &mut self,
+        function: &mut Function,
+        inst: InstId,
+        renamed: &mut dyn FnMut(&mut Function, VReg) -> VReg,
+    ) -> Option<InstId> {
+        operands::uniform_form(function, inst, &self.encodes, &self.trial, renamed)
+    }
+
+    /// Whether an instruction has results that the uniform file could hold, and a form that makes
+    /// them there.
+    fn may_move(&mut self, function: &mut Function, lanes: &Varying, inst: InstId) -> bool {
+        let data = &function.insts[inst];
+        let (op, phi) = (data.op, data.op == Op::PHI);
+        if !data.guard.is_null() || !(phi || op == Op::UNDEF || !op.info().uniform.is_empty()) {
+            return false;
+        }
+        let (mut any, mut all) = (false, true);
+        function.for_each_def(inst, |reg| {
+            any = true;
+            let file = function.regs[reg].file;
+            all &= file == File::R || file == File::P && !phi;
+            all &= is_free(function, reg) && !lanes.regs.contains(reg);
+        });
+        function.for_each_use(inst, |reg| all &= is_free(function, reg) || function.regs[reg].file == File::UR);
+        if !any || !all {
+            return false;
+        }
+        phi || op == Op::UNDEF || operands::has_uniform_form(function, inst, &self.encodes, &self.trial)
+    }
+
+    /// Takes out what has a source that is not in the set, until none is left.
+    fn check_sources(&mut self, function: &Function, cfg: &Cfg) {
+        loop {
+            let before = self.count;
+            for inst in cfg.rpo.iter().flat_map(|block| &function.blocks[*block]) {
+                if self.has(function, *inst) && !self.sources_in(function, *inst) {
+                    self.take_out(function, *inst);
+                }
+            }
+            if self.count == before {
+                return;
+            }
+        }
+    }
+
+    fn sources_in(&self, function: &Function, inst: InstId) -> bool {
+        let mut all = true;
+        function.for_each_use(inst, |reg| {
+            all &= self.set.contains(reg) || matches!(function.regs[reg].file, File::UR | File::UP);
+        });
+        all
+    }
+
+    /// Everything outside the set that reads it is to be looked at.
+    fn note_readers(&mut self, function: &Function, cfg: &Cfg) {
+        for inst in cfg.rpo.iter().flat_map(|block| &function.blocks[*block]) {
+            let mut reads = false;
+            function.for_each_use(*inst, |reg| reads |= self.set.contains(reg));
+            if reads && !self.has(function, *inst) {
+                self.work.push(*inst);
+            }
+        }
+    }
+
+    /// Takes one instruction out of the set.
+    fn take_out(&mut self, function: &Function, inst: InstId) {
+        self.count -= 1;
+        function.for_each_def(inst, |reg| {
+            self.set.remove(reg);
+        });
+    }
+
+    /// Takes the definition of a value out, and everything that is computed from it.
+    pub fn drop_value(&mut self, function: &Function, reg: VReg) {
+        let mut dropped: Vec<InstId> = self.definition[reg].map(|d| d.0).into_iter().collect();
+        while let Some(inst) = dropped.pop() {
+            if !self.has(function, inst) {
+                continue;
+            }
+            self.take_out(function, inst);
+            self.work.push(inst);
+            function.for_each_def(inst, |reg| dropped.extend(self.readers[reg].iter().copied()));
+        }
+    }
+
+    /// Takes out values that are needed in a general register and constants that nobody needs in a
+    /// uniform one, until the rest fits together.
+    pub fn settle(&mut self, function: &mut Function) {
+        loop {
+            while let Some(inst) = self.work.pop() {
+                if self.has(function, inst) {
+                    continue;
+                }
+                for reg in self.taken(function, inst).general {
+                    if !self.may_be_twice(function, reg) {
+                        self.drop_value(function, reg);
+                    }
+                }
+            }
+            self.drop_unread(function);
+            if self.work.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Values that are made twice are worth it only where the uniform one serves another uniform
+    /// operation, or nobody needs the other. What reads one that goes is to be looked at again: it
+    /// may have taken another operand in a uniform register only beside this one.
+    fn drop_unread(&mut self, function: &mut Function) {
+        let regs: Vec<VReg> = function.regs.keys().filter(|reg| self.set.contains(*reg)).collect();
+        let mut useless: Vec<InstId> = Vec::new();
+        for reg in regs {
+            let Some((inst, _)) = self.definition[reg].filter(|_| self.may_be_twice(function, reg)) else { continue };
+            if useless.last() != Some(&inst) && !self.is_useful(function, inst) {
+                useless.push(inst);
+            }
+        }
+        for inst in useless {
+            self.take_out(function, inst);
+            function.for_each_def(inst, |reg| self.work.extend(self.readers[reg].iter().copied()));
+        }
+    }
+
+    fn is_useful(&mut self, function: &mut Function, inst: InstId) -> bool {
+        let mut defs: SmallVec<[VReg; 4]> = SmallVec::new();
+        function.for_each_def(inst, |reg| defs.push(reg));
+        let (mut chained, mut taken, mut general) = (false, false, false);
+        for reg in defs {
+            for reader in self.readers[reg].clone() {
+                if self.has(function, reader) {
+                    chained = true;
+                    continue;
+                }
+                let found = self.taken(function, reader);
+                taken |= found.uniform.contains(&reg);
+                general |= found.general.contains(&reg);
+            }
+        }
+        // Where instructions name constants themselves, these are no worse in general registers.
+        chained || taken && !general && !function.target.has(Feature::ConstantOperandsPreferred)
+    }
+
+    /// Whether a value may be made in both files: it has no register source.
+    pub fn may_be_twice(&self, function: &Function, reg: VReg) -> bool {
+        let Some((inst, _)) = self.definition[reg] else { return false };
+        let op = function.insts[inst].op;
+        if !matches!(op, Op::MOV | Op::LDC | Op::S2R) {
+            return false;
+        }
+        let mut sources = false;
+        function.for_each_use(inst, |_| sources = true);
+        !sources
+    }
+
+    /// What an instruction outside the set takes of what is in it: everything where that is
+    /// encoded, else one operand, a computed one first, then one from a constant bank.
+    pub fn taken(&mut self, function: &mut Function, inst: InstId) -> Taken {
+        let mut taken = Taken::default();
+        let groups = self.groups(function, inst, &mut taken.general);
+        if groups.is_empty() {
+            return taken;
+        }
+        let all: SmallVec<[VReg; 4]> = groups.iter().flat_map(|g| g.1.iter().copied()).collect();
+        let chosen = if self.takes(function, inst, &all) {
+            Some(all.clone())
+        } else {
+            let mut order: SmallVec<[usize; 4]> = (0..groups.len()).collect();
+            order.sort_by_key(|i| groups[*i].0);
+            let single = order.into_iter().map(|i| groups[i].1.clone());
+            single.filter(|_| groups.len() > 1).find(|group| self.takes(function, inst, group))
+        };
+        let chosen = chosen.unwrap_or_default();
+        for reg in all {
+            // What an operand needs in a general register is there for all operands.
+            let list_general = !chosen.contains(&reg);
+            if list_general && !taken.general.contains(&reg) {
+                taken.general.push(reg);
+            } else if !list_general && !taken.general.contains(&reg) && !taken.uniform.contains(&reg) {
+                taken.uniform.push(reg);
+            }
+        }
+        taken
+    }
+
+    /// The registers of the set that an instruction reads in operands that could be uniform, by
+    /// operand, each with its rank in the order of preference; the others go to `general`.
+    fn groups(
+        &self,
+        function: &Function,
+        inst: InstId,
+        general: &mut SmallVec<[VReg; 4]>,
+    ) -> SmallVec<[(u8, SmallVec<[VReg; 4]>); 4]> {
+        let data = &function.insts[inst];
+        let mut groups: SmallVec<[(u8, SmallVec<[VReg; 4]>); 4]> = SmallVec::new();
+        let roles = data.op.info().roles;
+        let in_set = |operand: Operand| {
+            let mut regs: SmallVec<[VReg; 4]> = SmallVec::new();
+            function.for_each_reg(operand, |reg| regs.push(reg));
+            regs
+        };
+        for (at, operand) in function.args(inst).iter().enumerate() {
+            if function.direction(inst, at) != Direction::Use {
+                continue;
+            }
+            let regs = in_set(*operand);
+            let within = regs.iter().filter(|reg| self.set.contains(**reg)).count();
+            let fits = roles.get(at).is_some_and(|role| role.class == Class::Reg || role.class == Class::Pred);
+            if within == 0 {
+                continue;
+            }
+            if within < regs.len() || !fits || data.op.has(Prop::Pseudo) {
+                general.extend(regs.into_iter().filter(|reg| self.set.contains(*reg)));
+                continue;
+            }
+            if !groups.iter().any(|g| g.1 == regs) {
+                groups.push((self.rank(function, &regs), regs));
+            }
+        }
+        for operand in function.olds(inst).iter().copied().chain([data.guard]) {
+            general.extend(in_set(operand).into_iter().filter(|reg| self.set.contains(*reg)));
+        }
+        groups.retain(|g| {
+            !g.1.iter().any(|reg| general.contains(reg)) || {
+                general.extend(g.1.iter().copied());
+                false
+            }
+        });
+        groups
+    }
+
+    /// 0 for a value that exists once, 1 for one from a constant bank, 2 for others.
+    fn rank(&self, function: &Function, regs: &[VReg]) -> u8 {
+        let rank = |reg: &VReg| match self.definition[*reg] {
+            _ if !self.may_be_twice(function, *reg) => 0,
+            Some((inst, _)) if function.insts[inst].op == Op::LDC => 1,
+            _ => 2,
+        };
+        regs.iter().map(rank).min().unwrap_or(2)
+    }
+
+    /// Whether an instruction is encoded with these registers of the set in the uniform file, its
+    /// operands exchanged if need be.
+    fn takes(&mut self, function: &mut Function, inst: InstId, regs: &[VReg]) -> bool {
+        if function.args(inst).iter().any(|operand| matches!(operand.kind(), Kind::Symbol(_))) {
+            return false;
+        }
+        operands::takes_uniform(function, inst, &self.encodes, &self.trial, regs)
+    }
+}

@@ -1,0 +1,37 @@
+//! Pass `uniform_registers`: moves values that are equal in all lanes to the uniform register file.
+//!
+//! The column `uniform` of `tables/ori` gives the uniform form of an opcode. What is guaranteed:
+//! - a uniform register is written only where the warp is converged, as `insert_reconvergence`
+//!   checks;
+//! - no move between the files is added: a value that one reader needs in a general register stays
+//!   there, unless it has no register source and is cheap to define twice;
+//! - nowhere are more uniform registers live than the file has, minus a reserve, nor across a call
+//!   more than calls preserve.
+//!
+//! Device functions are left alone: their callers may be diverged.
+
+use super::candidates::Candidates;
+use super::{pressure, rewrite};
+use crate::analysis::PassCx;
+use crate::ori::Convention;
+use crate::tables::Feature;
+
+/// Runs the pass.
+pub fn run(cx: &mut PassCx) {
+    if !cx.function.target.has(Feature::UniformDatapath) || cx.function.convention != Convention::Kernel {
+        return;
+    }
+    let (cfg, lanes) = (cx.cfg(), cx.divergence());
+    let mut candidates = Candidates::new(cx.function, &cfg, &lanes, cx.encoder.encodes);
+    let liveness = cx.liveness();
+    for _ in 0..ROUNDS {
+        candidates.settle(cx.function);
+        let some = pressure::relieve(cx.function, &cfg, &liveness, &mut candidates);
+        if !some || rewrite::run(cx.function, &cfg, &mut candidates) {
+            return;
+        }
+    }
+}
+
+/// Attempts at a set in which everything fits together.
+const ROUNDS: usize = 8;

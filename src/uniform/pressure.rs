@@ -1,0 +1,101 @@
+//! Limits the pressure on the uniform register file: drops values from the set where too many live.
+//!
+//! Nowhere are more values of the set live than the file has registers, minus a reserve for
+//! legalization, nor across a call more than calls preserve. These values are therefore never
+//! spilled; reloading one would write a uniform register where lanes may be diverged.
+
+use super::candidates::Candidates;
+use crate::ori::cfg::Cfg;
+use crate::ori::liveness::Liveness;
+use crate::ori::{Block, File, Function, VReg};
+use crate::tables::registers::kept_across_calls;
+use crate::tables::{Op, Prop};
+use std::collections::BTreeSet;
+
+/// Registers that are not given out, or left to what the operand legalizer moves there, and to
+/// pairs that do not fill every gap.
+const RESERVE: usize = 16;
+
+/// Rounds after which nothing moves at all.
+const ROUNDS: usize = 32;
+
+/// Shrinks the set until it fits; false where nothing is left of it.
+pub fn relieve(function: &mut Function, cfg: &Cfg, liveness: &Liveness, candidates: &mut Candidates) -> bool {
+    let count = function.target.info().map_or(0, |g| g.ur_count as usize);
+    let reserved = function.regs.values().filter(|data| data.file == File::UR && data.phys.is_some()).count();
+    let kept = (0..count).filter(|n| kept_across_calls(File::UR.name(), *n as u16)).count();
+    let limits = Limits {
+        anywhere: count.saturating_sub(RESERVE + reserved),
+        across_calls: kept.saturating_sub(RESERVE / 2),
+        predicates: 5,
+    };
+    for _ in 0..ROUNDS {
+        if candidates.is_empty() {
+            return false;
+        }
+        let mut dropped = false;
+        for block in &cfg.rpo {
+            for reg in too_many(function, *block, liveness, candidates, &limits) {
+                dropped = true;
+                candidates.drop_value(function, reg);
+            }
+        }
+        if !dropped {
+            return true;
+        }
+        candidates.settle(function);
+    }
+    false
+}
+
+struct Limits {
+    anywhere: usize,
+    across_calls: usize,
+    predicates: usize,
+}
+
+/// Values of the set to be given up in a block, seen from its end to its start.
+fn too_many(
+    function: &Function,
+    block: Block,
+    liveness: &Liveness,
+    candidates: &Candidates,
+    limits: &Limits,
+) -> Vec<VReg> {
+    let mut given_up = Vec::new();
+    let at_end = liveness.live[block].iter().copied().filter(|reg| candidates.contains(*reg));
+    let (mut words, mut bits): (BTreeSet<VReg>, BTreeSet<VReg>) =
+        at_end.partition(|reg| function.regs[*reg].file == File::R);
+    let mut cut = |live: &mut BTreeSet<VReg>, limit: usize| {
+        while live.len() > limit {
+            // The one with the fewest readers serves least.
+            let Some(reg) = live.iter().copied().min_by_key(|reg| candidates.readers(*reg).len()) else { return };
+            live.remove(&reg);
+            given_up.push(reg);
+        }
+    };
+    for inst in function.blocks[block].iter().rev() {
+        cut(&mut words, limits.anywhere);
+        cut(&mut bits, limits.predicates);
+        function.for_each_def(*inst, |reg| {
+            words.remove(&reg);
+            bits.remove(&reg);
+        });
+        if function.insts[*inst].op.has(Prop::Clobbers) {
+            cut(&mut words, limits.across_calls);
+            cut(&mut bits, 0);
+        }
+        if function.insts[*inst].op == Op::PHI {
+            continue;
+        }
+        function.for_each_use(*inst, |reg| {
+            if candidates.contains(reg) {
+                let live = if function.regs[reg].file == File::R { &mut words } else { &mut bits };
+                live.insert(reg);
+            }
+        });
+    }
+    cut(&mut words, limits.anywhere);
+    cut(&mut bits, limits.predicates);
+    given_up
+}

@@ -1,0 +1,128 @@
+//! Rewrites the chosen values to uniform registers.
+//!
+//! Each value gets a fresh uniform register (a uniform predicate for a predicate), its definition
+//! becomes the uniform form, and the readers that can take it do. A definition without register
+//! sources is kept as well if another reader needs a general register.
+
+use super::candidates::Candidates;
+use crate::ori::cfg::Cfg;
+use crate::ori::liveness::RegSet;
+use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg};
+use crate::tables::Op;
+use crate::tables::ori::Direction;
+use cranelift_entity::SecondaryMap;
+
+/// The registers that stand for values of the set, once there are some.
+type Names = SecondaryMap<VReg, Option<VReg>>;
+
+/// False, and nothing changed but the set, where a value of it is read as the uniform file cannot.
+pub fn run(function: &mut Function, cfg: &Cfg, candidates: &mut Candidates) -> bool {
+    let mut names = Names::new();
+    // Readers choose while the function is as the set was made for.
+    let mut choices: Vec<(InstId, Vec<VReg>)> = Vec::new();
+    let mut general = RegSet::new(function.regs.len());
+    for block in &cfg.rpo {
+        for at in 0..function.blocks[*block].len() {
+            let inst = function.blocks[*block][at];
+            let mut reads = false;
+            function.for_each_use(inst, |reg| reads |= candidates.contains(reg));
+            if !reads || candidates.has(function, inst) {
+                continue;
+            }
+            let taken = candidates.taken(function, inst);
+            if let Some(reg) = taken.general.iter().copied().find(|reg| !candidates.may_be_twice(function, *reg)) {
+                candidates.drop_value(function, reg);
+                return false;
+            }
+            taken.general.iter().for_each(|reg| {
+                general.insert(*reg);
+            });
+            choices.push((inst, taken.uniform.to_vec()));
+        }
+    }
+    for block in cfg.rpo.clone() {
+        definitions(function, block, candidates, &general, &mut names);
+    }
+    for (inst, regs) in choices {
+        for at in 0..function.args(inst).len() {
+            let operand = function.args(inst)[at];
+            let mut within = function.direction(inst, at) == Direction::Use;
+            let mut any = false;
+            function.for_each_reg(operand, |reg| {
+                any = true;
+                within &= regs.contains(&reg);
+            });
+            if within && any {
+                let new = renamed(function, operand, &mut names);
+                function.args_mut(inst)[at] = new;
+            }
+        }
+    }
+    true
+}
+
+/// Rewrites the definitions of a block.
+fn definitions(
+    function: &mut Function,
+    block: Block,
+    candidates: &mut Candidates,
+    general: &RegSet,
+    names: &mut Names,
+) {
+    let insts = std::mem::take(&mut function.blocks[block]);
+    let mut out = Vec::with_capacity(insts.len() + 4);
+    for inst in insts {
+        if !candidates.has(function, inst) {
+            out.push(inst);
+            continue;
+        }
+        let mut needed = false;
+        function.for_each_def(inst, |reg| needed |= general.contains(reg));
+        let new = match function.insts[inst].op {
+            op @ (Op::PHI | Op::UNDEF) => {
+                let args: Vec<Operand> = function.args(inst).to_vec();
+                let args: Vec<Operand> = args.into_iter().map(|operand| renamed(function, operand, names)).collect();
+                Some(function.make_with(op, &args))
+            }
+            _ => candidates.uniform_form(function, inst, &mut |function, reg| name(function, reg, names)),
+        };
+        let Some(new) = new else {
+            out.push(inst);
+            continue;
+        };
+        function.insts[new].line = function.insts[inst].line;
+        if needed {
+            out.push(inst);
+        }
+        out.push(new);
+    }
+    function.blocks[block] = out;
+}
+
+/// The register of the uniform file for a value; one that is there already stands for itself.
+fn name(function: &mut Function, reg: VReg, names: &mut Names) -> VReg {
+    let file = match function.regs[reg].file {
+        File::R => File::UR,
+        File::P => File::UP,
+        _ => return reg,
+    };
+    *names[reg].get_or_insert_with(|| {
+        let new = function.new_reg(file);
+        function.regs[new].varying = false;
+        new
+    })
+}
+
+/// An operand with the registers of the uniform file.
+fn renamed(function: &mut Function, operand: Operand, names: &mut Names) -> Operand {
+    match operand.kind() {
+        Kind::Reg(reg) => operand.with_reg(name(function, reg, names)),
+        Kind::Vector(vector) => {
+            let regs = function.vector_regs(vector).to_vec();
+            let regs: Vec<VReg> = regs.into_iter().map(|reg| name(function, reg, names)).collect();
+            let vector = function.vector(&regs);
+            operand.with_vector(vector)
+        }
+        _ => operand,
+    }
+}

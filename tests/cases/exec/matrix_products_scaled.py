@@ -1,0 +1,106 @@
+"""Writes matrix_products_scaled.ptx and .ron: products with block scale, sums of small numbers.
+
+expected.py imports FILES."""
+import random,struct
+R=random.Random(9)
+VAL={'e4m3':(3,7),'e5m2':(2,15),'e2m1':(1,1),'e2m3':(3,1),'e3m2':(2,3)}
+def enc(t,v):
+    m,b=VAL[t]
+    if v==0: return 0
+    bits={'e4m3':8,'e5m2':8,'e2m1':4,'e2m3':6,'e3m2':6}[t]
+    s=1<<(bits-1) if v<0 else 0; v=abs(v)
+    e=0
+    while v>=2: v/=2;e+=1
+    while v<1: v*=2;e-=1
+    f=(v-1)*(1<<m); assert f==int(f) and e+b>0,(t,v)
+    return s|(e+b)<<m|int(f)
+K=[];L=[]
+def emit(name,kind,vec,ta,tb,ts,k,ids,runtime=False):
+    packed=k==64
+    val=lambda: R.choice([0,1,2,3,-1,-2,-3,1.5])
+    A=[[val() for _ in range(k)] for _ in range(16)]; B=[[val() for _ in range(k)] for _ in range(8)]
+    C=[[R.randrange(-8,9) for _ in range(8)] for _ in range(16)]
+    blocks={'1X':1,'2X':2,'4X':4}[vec]
+    def sc(): 
+        if ts=='ue8m0': e=R.randrange(-2,3); return 127+e,2.0**e
+        v=R.choice([0.5,1,1.5,2]); return enc('e4m3',v),v
+    SA=[[sc() for _ in range(blocks)] for _ in range(16)]; SB=[[sc() for _ in range(blocks)] for _ in range(8)]
+    ba,tA,bb,tB=ids
+    wa=[R.getrandbits(32)&0x7f7f7f7f for _ in range(32)]; wb=[R.getrandbits(32)&0x7f7f7f7f for _ in range(32)]
+    def put(w,byte,v): return w&~(255<<8*byte)|v<<8*byte
+    for r in range(16):
+        l=r%8*4+2*tA+r//8
+        for i in range(blocks): wa[l]=put(wa[l],ba+i,SA[r][i][0])
+    for c in range(8):
+        l=c*4+tB
+        for i in range(blocks): wb[l]=put(wb[l],bb+i,SB[c][i][0])
+    def cell(t,v):
+        x=enc(t,v)
+        if packed: return x
+        return x<<2 if t=='e2m1' else x
+    bits=4 if packed else 8; per=32//bits
+    def fa(l):
+        out=[]
+        for reg in range(4):
+            w=0
+            for x in range(per):
+                row=l//4+8*(reg%2); kk=(l%4)*per+x+4*per*(reg//2)
+                w|=cell(ta,A[row][kk])<<(x*bits)
+            out.append(w)
+        return out
+    def fb(l):
+        out=[]
+        for reg in range(2):
+            w=0
+            for x in range(per): w|=cell(tb,B[l//4][(l%4)*per+x+4*per*reg])<<(x*bits)
+            out.append(w)
+        return out
+    st=k//blocks
+    E=[[C[r][c]+sum(SA[r][i][1]*SB[c][i][1]*sum(A[r][q]*B[c][q] for q in range(i*st,(i+1)*st)) for i in range(blocks)) for c in range(8)] for r in range(16)]
+    f32=lambda v: struct.unpack('<I',struct.pack('<f',v))[0]
+    fc=lambda M,l:[f32(M[l//4+8*(i//2)][2*(l%4)+i%2]) for i in range(4)]
+    data=[];exp=[]
+    for l in range(32):
+        data+=fa(l)+fb(l)+fc(C,l)+[wa[l],wb[l]]; exp+=fc(E,l)
+    o=[f'.visible .entry {name}(.param .u64 in, .param .u64 out, .param .u32 first, .param .u32 second)\n{{\n    .reg .b32 %a<4>;\n    .reg .b32 %b<2>;\n    .reg .f32 %c<4>;\n    .reg .f32 %d<4>;\n    .reg .b32 %s<2>;\n    .reg .b16 %h<4>;\n    .reg .b32 %r<8>;\n    .reg .b64 %rd<4>;\n\n    ld.param.u64 %rd1, [in];\n    ld.param.u64 %rd2, [out];\n    mov.u32 %r0, %tid.x;\n    mad.wide.u32 %rd1, %r0, 48, %rd1;\n    mad.wide.u32 %rd2, %r0, 16, %rd2;']
+    for i,(ty,reg) in enumerate([('b32',f'%a{j}') for j in range(4)]+[('b32',f'%b{j}') for j in range(2)]+[('f32',f'%c{j}') for j in range(4)]+[('b32','%s0'),('b32','%s1')]):
+        o.append(f'    ld.global.{ty} {reg}, [%rd1+{4*i}];')
+    if runtime:
+        o.append('    ld.param.u32 %r1, [first];\n    ld.param.u32 %r2, [second];\n    mov.b32 {%h0, %h1}, %r1;\n    mov.b32 {%h2, %h3}, %r2;')
+        ia,ib='{%h0, %h1}','{%h2, %h3}'
+    else: ia,ib=f'{{{ba}, {tA}}}',f'{{{bb}, {tB}}}'
+    o.append(f'    mma.sync.aligned.m16n8k{k}.row.col.kind::{kind}.block_scale.scale_vec::{vec}.f32.{ta}.{tb}.f32.{ts}\n        {{%d0, %d1, %d2, %d3}}, {{%a0, %a1, %a2, %a3}}, {{%b0, %b1}}, {{%c0, %c1, %c2, %c3}},\n        {{%s0}}, {ia}, {{%s1}}, {ib};')
+    for i in range(4): o.append(f'    st.global.f32 [%rd2+{4*i}], %d{i};')
+    o.append('    ret;\n}\n'); K.append('\n'.join(o))
+    def lit(ws,hexa):
+        out='';line=' '*20
+        for w in ws:
+            t=(f'0x{w:08x}' if hexa else str(w))+','
+            if len(line)+len(t)+1>118: out+=line.rstrip()+'\n';line=' '*20
+            line+=t+' '
+        return out+line.rstrip()+'\n'
+    L.append(f'''        (
+            kernel: "{name}",
+            grid: (1, 1, 1),
+            block: (32, 1, 1),
+            smem: 0,
+            tolerance: exact,
+            args: [
+                in(type: u32, data: [
+{lit(data,False)}                ]),
+                out(type: u32, expect: [
+{lit(exp,True)}                ]),
+                u32({ba|tA<<16}), u32({bb|tB<<16}),
+            ],
+        ),
+''')
+emit('scaled_fp8','mxf8f6f4','1X','e4m3','e5m2','ue8m0',32,(0,0,0,0))
+emit('scaled_fp8_places','mxf8f6f4','1X','e5m2','e4m3','ue8m0',32,(2,1,1,3))
+emit('scaled_fp6_fp4','mxf8f6f4','1X','e2m1','e3m2','ue8m0',32,(3,0,2,2),True)
+emit('scaled_fp6','mxf8f6f4','1X','e2m3','e3m2','ue8m0',32,(1,1,0,1))
+emit('scaled_mxf4','mxf4','2X','e2m1','e2m1','ue8m0',64,(2,1,0,3))
+emit('scaled_nvf4_powers','mxf4nvf4','2X','e2m1','e2m1','ue8m0',64,(0,0,2,1),True)
+emit('scaled_nvf4','mxf4nvf4','4X','e2m1','e2m1','ue4m3',64,(0,1,0,2))
+PTX = ('// Products with block scale: types, scales, where the scales are.\n.version 8.8\n.target sm_120a\n.address_size 64\n\n'+'\n'.join(K))
+RON = ('// Written from the meaning of the kernels: scales times sums of small numbers.\n(\n    module: "matrix_products_scaled.ptx",\n    launches: [\n'+''.join(L)+'    ],\n)\n')
+FILES = {"matrix_products_scaled.ptx": PTX, "matrix_products_scaled.ron": RON}

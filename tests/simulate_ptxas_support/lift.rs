@@ -1,0 +1,394 @@
+//! Parses the output of nvdisasm into instructions: a decoder that shares no table row with ours.
+//!
+//! From the output of `nvdisasm -c` it makes one instruction per 16 bytes for each kernel. An
+//! instruction that cannot be parsed is an error with its text.
+
+use sassafras::sass::{Arg, ArgKind, Inst};
+use sassafras::sim::sass::predecode::Lifted;
+use sassafras::sim::sass::words::Words;
+use sassafras::tables::ori::{Absent, Class, RoleInfo};
+use sassafras::tables::{Op, Role};
+use std::collections::HashMap;
+
+type Code = Vec<Result<Lifted, String>>;
+
+/// All functions of a listing by section name.
+pub fn functions(listing: &str) -> HashMap<String, Code> {
+    let mut all = HashMap::new();
+    for section in listing.split("//--------------------- .text.").skip(1) {
+        let name = section.split_whitespace().next().unwrap_or_default();
+        all.insert(name.to_string(), function(section));
+    }
+    all
+}
+
+/// Code lines of a function, and the offsets of its labels.
+fn function(section: &str) -> Code {
+    let mut labels = HashMap::new();
+    let mut lines = Vec::new();
+    for line in section.lines() {
+        let text = line.trim();
+        if let Some(label) = text.strip_suffix(':') {
+            labels.insert(label.to_string(), lines.len() as u64 * 16);
+        } else if let Some(rest) = text.strip_prefix("/*").and_then(|t| t.split_once("*/")).map(|(_, rest)| rest) {
+            let rest = rest.split("(*").next().unwrap_or(rest);
+            lines.push(rest.trim().trim_end_matches(';').trim().to_string());
+        }
+    }
+    let lifted = |(i, text): (usize, &String)| {
+        lift(text, i as u64 * 16 + 16, &labels).map_err(|why| format!("{why} in `{text}`"))
+    };
+    lines.iter().enumerate().map(lifted).collect()
+}
+
+fn lift(text: &str, next: u64, labels: &HashMap<String, u64>) -> Result<Lifted, String> {
+    let text = text.replace(".reuse", "");
+    let (guard, rest) = match text.strip_prefix('@') {
+        Some(rest) => rest.split_once(' ').ok_or("a guard alone")?,
+        None => ("", text.as_str()),
+    };
+    let rest = rest.trim();
+    let (mnemonic, operands) = rest.split_once(' ').unwrap_or((rest, ""));
+    let (op, words) = opcode(mnemonic, operands)?;
+    let mut lifted = Lifted { inst: Inst::new(op), words, special: String::new() };
+    if !guard.is_empty() {
+        let arg = predicate(guard).ok_or("a guard")?;
+        lifted.inst.guard.pred = arg.val as u8;
+        lifted.inst.guard.not = arg.not;
+        lifted.inst.guard.upred = arg.kind == ArgKind::UPred;
+    }
+    let mut reader = Reader { lifted, next, labels };
+    // This form of PLOP3 reads only the sign of a register.
+    let operands: Vec<String> = split(&operands.replace(".SIGN", ""));
+    reader.assign(&operands)?;
+    Ok(reader.lifted)
+}
+
+/// The opcode of a mnemonic, and the remaining words.
+fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
+    let parts: Vec<&str> = mnemonic.split('.').collect();
+    let wide = format!("{}_64", parts[0]);
+    let sparse = format!("{}_SP", parts[0]);
+    let name = match parts[0] {
+        "HMMA" | "IMMA" | "QMMA" if parts.contains(&"SP") => sparse.as_str(),
+        "HMMA" if parts.contains(&"884") => "HMMA_884",
+        "REDG" => "RED",
+        "PLOP3" if operands.contains(".SIGN") => "PLOP3_SIGN",
+        "BMOV" if operands.trim_start().starts_with('B') => "BMOV_B",
+        "BMOV" => "BMOV_R",
+        "IADD" | "MOV" | "SEL" | "UMOV" | "USEL" if parts.contains(&"64") => wide.as_str(),
+        "IMNMX" | "ISETP" | "UISETP" if parts.contains(&"S64") || parts.contains(&"U64") => wide.as_str(),
+        "CS2R" if parts.get(1) == Some(&"32") => "CS2R_32",
+        "CS2R" => "CS2R_64",
+        other => other,
+    };
+    let op = Op::by_name(name).ok_or_else(|| format!("no opcode {name}"))?;
+    let mut words = Words::default();
+    for (i, part) in parts.iter().enumerate().skip(1) {
+        // A conversion names the destination type before the source type.
+        let float = matches!(*part, "F16" | "F32" | "F64" | "BF16") && matches!(parts[0], "F2F");
+        let int = matches!(parts[0], "I2I" | "I2IP" | "F2IP");
+        let kind = match (float || int, i) {
+            (true, 1) => "dst",
+            (true, _) => "src",
+            (false, _) => "",
+        };
+        words.push(kind, part);
+    }
+    Ok((op, words))
+}
+
+/// Splits at commas outside of brackets.
+fn split(operands: &str) -> Vec<String> {
+    let (mut all, mut depth, mut current) = (Vec::new(), 0, String::new());
+    // The two parts of a constant's address are printed separately before a suffix.
+    for c in operands.trim().replace("] [", "][").chars() {
+        match c {
+            '[' | '(' => depth += 1,
+            ']' | ')' => depth -= 1,
+            ',' | ' ' if depth == 0 => {
+                if current.trim().is_empty() {
+                    continue;
+                }
+                all.push(std::mem::take(&mut current).trim().to_string());
+                continue;
+            }
+            _ => {}
+        }
+        current.push(c);
+    }
+    if !current.trim().is_empty() {
+        all.push(current.trim().to_string());
+    }
+    all
+}
+
+fn predicate(text: &str) -> Option<Arg> {
+    let (not, name) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
+    let number = |digits: &str| if digits == "T" { Some(7) } else { digits.parse().ok().filter(|n| *n < 7) };
+    match (name.strip_prefix("UP"), name.strip_prefix('P')) {
+        (Some(digits), _) => number(digits).map(|n| Arg::upred(n, not)),
+        (_, Some(digits)) => number(digits).map(|n| Arg::pred(n, not)),
+        _ => None,
+    }
+}
+
+fn register(name: &str) -> Option<Arg> {
+    match (name, name.strip_prefix("UR"), name.strip_prefix('R')) {
+        ("RZ", ..) => Some(Arg::reg(255)),
+        ("URZ", ..) => Some(Arg::ureg(255)),
+        (_, Some(n), _) => n.parse().ok().map(Arg::ureg),
+        (_, _, Some(n)) => n.parse().ok().map(Arg::reg),
+        _ => None,
+    }
+}
+
+fn integer(text: &str) -> Option<u64> {
+    let (neg, digits) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
+    let value = match digits.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok()?,
+        None => digits.parse().ok()?,
+    };
+    Some(if neg { value.wrapping_neg() } else { value })
+}
+
+struct Reader<'a> {
+    lifted: Lifted,
+    next: u64,
+    labels: &'a HashMap<String, u64>,
+}
+
+impl Reader<'_> {
+    /// Assigns the printed operands to the opcode's roles, in order; optional roles are skipped if
+    /// classes differ.
+    fn assign(&mut self, operands: &[String]) -> Result<(), String> {
+        let roles = self.lifted.inst.op.info().roles;
+        let mut at = 0;
+        let text = self.lifted.inst.op.info().text;
+        if matches!(text, "P2R" | "R2P" | "UP2UR") {
+            return self.predicate_move(operands);
+        }
+        if matches!(text, "HFMA2" | "HFMA2.MMA" | "HADD2" | "HMUL2") {
+            return self.halves(operands);
+        }
+        for (i, operand) in operands.iter().enumerate() {
+            if operand.contains('[') && !is_bank(operand) {
+                self.address(operand)?;
+                at = roles.iter().position(|r| r.role == Role::Off).map_or(at, |p| p + 1);
+                continue;
+            }
+            let more = operands[i + 1..].iter().any(|o| integer(o).is_some());
+            let last_number = integer(operand).is_some() && !more;
+            let found = (at..roles.len()).find(|p| {
+                let awaited = roles[p + 1..].iter().any(|r| r.class == Class::Imm && r.absent == Absent::Required);
+                self.fits(&roles[*p], operand) && !(last_number && awaited && roles[*p].class != Class::Imm)
+            });
+            let Some(found) = found else { return Err(format!("no role for `{operand}`")) };
+            // A half selector of packed f16 belongs to its operand.
+            let picks = matches!(text, "HSETP2" | "HSET2" | "HMNMX2");
+            let letter = match roles[found].role {
+                Role::A if picks => "a",
+                Role::B if picks => "b",
+                _ => "",
+            };
+            let plain = if letter.is_empty() { operand } else { self.without_pick(operand, letter) };
+            let arg = self.operand(plain, &roles[found])?;
+            self.lifted.inst.set(roles[found].role, arg);
+            at = found + 1;
+        }
+        Ok(())
+    }
+
+    fn fits(&self, role: &RoleInfo, operand: &str) -> bool {
+        let is_pred = predicate(operand).is_some();
+        let bank = is_bank(operand) && matches!(self.lifted.inst.op.info().text, "LDC" | "ULDC" | "LDCU");
+        match role.class {
+            _ if bank => role.role == Role::C,
+            Class::Pred => is_pred,
+            Class::Reg | Class::Uniform => !is_pred && !operand.starts_with("`(") && !is_barrier(operand),
+            Class::Barrier => is_barrier(operand),
+            Class::Label => operand.starts_with("`(") || operand.starts_with("-0x"),
+            Class::Special => operand.starts_with('S'),
+            Class::Imm => integer(operand).is_some() || is_bank(operand),
+        }
+    }
+
+    fn operand(&mut self, text: &str, role: &RoleInfo) -> Result<Arg, String> {
+        if let Some(arg) = predicate(text) {
+            return Ok(arg);
+        }
+        if role.class == Class::Special {
+            self.lifted.special = text.to_string();
+            return Ok(Arg::special(0));
+        }
+        if let Some(name) = text.strip_prefix("`(").and_then(|t| t.strip_suffix(')')) {
+            let at = self.labels.get(name).ok_or_else(|| format!("no label {name}"))?;
+            return Ok(Arg::label(at.wrapping_sub(self.next) as i64));
+        }
+        if is_barrier(text) {
+            return Ok(Arg::bar(text[1..].parse().map_err(|_| "a barrier")?));
+        }
+        self.value(text)
+    }
+
+    fn value(&mut self, text: &str) -> Result<Arg, String> {
+        if let Some(bits) = integer(text).filter(|_| !self.is_float()) {
+            return Ok(Arg::imm(bits));
+        }
+        if self.is_float()
+            && let Some(bits) = self.float(text)
+        {
+            return Ok(Arg::imm(bits));
+        }
+        let (neg, text) = text.strip_prefix('-').map_or((false, text), |t| (true, t));
+        let (not, text) = text.strip_prefix('~').map_or((false, text), |t| (true, t));
+        let (abs, text) = text.strip_prefix('|').and_then(|t| t.split_once('|')).map_or((false, text), |(t, rest)| {
+            self.lifted.words.push("", rest.trim_start_matches('.'));
+            (true, t)
+        });
+        if let Some((bank, offset)) = text.strip_prefix("c[").and_then(|t| t.strip_suffix(']')?.split_once("][")) {
+            let bank = integer(bank).ok_or("a bank")?;
+            let mut offset = offset;
+            if let Some((register_text, rest)) = offset.split_once('+').filter(|(r, _)| register(r).is_some()) {
+                self.lifted.inst.set(Role::A, register(register_text).unwrap_or_default());
+                offset = rest;
+            } else if let Some(arg) = register(offset) {
+                self.lifted.inst.set(Role::A, arg);
+                offset = "0";
+            }
+            let offset = integer(offset).ok_or_else(|| format!("an offset {offset}"))?;
+            return Ok(Arg { neg, not, abs, ..Arg::constant(bank as u8, offset as i32) });
+        }
+        let mut parts = text.split('.');
+        let name = parts.next().unwrap_or_default();
+        let arg = register(name).ok_or_else(|| format!("an operand {text}"))?;
+        for part in parts {
+            self.lifted.words.push("", part);
+        }
+        Ok(Arg { neg, not, abs, ..arg })
+    }
+
+    fn is_float(&self) -> bool {
+        let text = self.lifted.inst.op.info().text;
+        matches!(text.as_bytes()[0], b'F' | b'D') && !text.starts_with("FLO") || text == "MUFU"
+    }
+
+    /// A float immediate: the bits of an f32, or all bits of an f64.
+    fn float(&self, text: &str) -> Option<u64> {
+        let op = self.lifted.inst.op.info().text;
+        let high = op == "MUFU" && ["RCP64H", "RSQ64H"].iter().any(|function| self.lifted.words.has(function));
+        let double = op.starts_with('D') || high;
+        let value: f64 = match text {
+            "+INF" => f64::INFINITY,
+            "-INF" => f64::NEG_INFINITY,
+            "+QNAN" | "+SNAN" | "QNAN" => return Some(if double { 0x7ff8 << 48 } else { 0x7fff_ffff }),
+            "-QNAN" | "-SNAN" => return Some(if double { 0xfff8 << 48 } else { 0xffff_ffff }),
+            _ => text.parse().ok()?,
+        };
+        let single: Option<f32> = text.trim_start_matches('+').parse().ok();
+        Some(if double { value.to_bits() } else { single.unwrap_or(value as f32).to_bits().into() })
+    }
+
+    fn address(&mut self, operand: &str) -> Result<(), String> {
+        let mut rest = operand;
+        if let Some(tail) = rest.strip_prefix("desc[") {
+            let (_, tail) = tail.split_once(']').ok_or("a descriptor")?;
+            rest = tail;
+        }
+        let inner = rest.strip_prefix('[').and_then(|t| t.strip_suffix(']')).ok_or("an address")?;
+        let mut offset = 0u64;
+        for term in inner.split('+') {
+            let (name, words) = term.split_once('.').unwrap_or((term, ""));
+            match (register(name), integer(term)) {
+                (Some(arg), _) if arg.kind == ArgKind::UReg => self.lifted.inst.set(Role::Ub, arg),
+                (Some(arg), _) => {
+                    if words != "64" {
+                        self.lifted.words.push("", words);
+                    }
+                    self.lifted.inst.set(Role::A, arg);
+                }
+                (_, Some(number)) => offset = offset.wrapping_add(number),
+                _ => return Err(format!("an address term {term}")),
+            }
+        }
+        self.lifted.inst.set(Role::Off, Arg::imm(offset));
+        Ok(())
+    }
+
+    /// `P2R R14, PR, RZ, 0x1` and similar: the predicate file is printed but is not an operand.
+    fn predicate_move(&mut self, operands: &[String]) -> Result<(), String> {
+        let given: Vec<&String> = operands.iter().filter(|o| *o != "PR" && *o != "UPR").collect();
+        let roles: &[Role] = if given.len() == 3 { &[Role::D, Role::A, Role::B] } else { &[Role::A, Role::B] };
+        for (operand, role) in given.into_iter().zip(roles) {
+            let arg = self.value(operand)?;
+            self.lifted.inst.set(*role, arg);
+        }
+        Ok(())
+    }
+
+    /// A packed f16 operand without its half selector, which is recorded under the operand's
+    /// letter.
+    fn without_pick<'t>(&mut self, operand: &'t str, letter: &str) -> &'t str {
+        let Some((text, pick)) = operand.split_once(".H") else { return operand };
+        self.lifted.words.push(letter, &format!("H{}", pick.trim_end_matches('|')));
+        text
+    }
+
+    /// Packed f16: an immediate is printed as two numbers, and a half selector belongs to its
+    /// operand.
+    fn halves(&mut self, operands: &[String]) -> Result<(), String> {
+        let mut operands = operands.to_vec();
+        let number = |text: &String| half_number(text);
+        if let Some(i) =
+            (1..operands.len()).find(|i| number(&operands[*i]).is_some() && number(&operands[*i - 1]).is_some())
+        {
+            use sassafras::sim::ops::format::{BF16, F16, F64, Round};
+            let format = if self.lifted.words.has("BF16_V2") || self.lifted.words.has("BF16") { BF16 } else { F16 };
+            let half = |text: &str| -> Result<u64, String> {
+                let wide = half_number(text).ok_or_else(|| format!("{text} is no number"))?;
+                Ok(F64.convert(wide.to_bits(), format, Round::Nearest))
+            };
+            let bits = half(&operands[i - 1])? << 16 | half(&operands[i])?;
+            operands.splice(i - 1..=i, [format!("{bits:#x}")]);
+        }
+        for (operand, (role, letter)) in
+            operands.iter().zip([(Role::D, ""), (Role::A, "a"), (Role::B, "b"), (Role::C, "c")])
+        {
+            let text = self.without_pick(operand, letter);
+            let text = match text.strip_suffix(".F32") {
+                Some(text) => {
+                    self.lifted.words.push(letter, "F32");
+                    text
+                }
+                None => text,
+            };
+            let closing = if text.matches('|').count() == 1 { "|" } else { "" };
+            let arg = match integer(text) {
+                Some(bits) => Arg::imm(bits),
+                None => self.value(&format!("{text}{closing}"))?,
+            };
+            self.lifted.inst.set(role, arg);
+        }
+        Ok(())
+    }
+}
+
+fn is_barrier(text: &str) -> bool {
+    text.strip_prefix('B').is_some_and(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()))
+}
+
+fn is_bank(text: &str) -> bool {
+    text.trim_start_matches(['-', '|', '~']).starts_with("c[")
+}
+
+/// An f16 immediate as nvdisasm prints it: a decimal number, a signed infinity, or a quiet NaN.
+/// `None` for anything else.
+fn half_number(text: &str) -> Option<f64> {
+    match text {
+        "+INF" => Some(f64::INFINITY),
+        "-INF" => Some(f64::NEG_INFINITY),
+        "+QNAN" => Some(f64::NAN),
+        "-QNAN" => Some(-f64::NAN),
+        _ => text.parse().ok(),
+    }
+}

@@ -1,0 +1,137 @@
+//! Shared by the tests of the simulator: NVIDIA's tools, launches, runs.
+//!
+//! It runs launch files under tests/cases/exec and returns the differences from the expected
+//! values. Nothing is written outside a temporary folder and the build folder.
+
+pub mod lift;
+
+use sassafras::cubin::{self, Cubin};
+use sassafras::sim::launch::{Launch, LaunchFile};
+use sassafras::sim::run::{How, Shape, decode, run_decoded};
+use sassafras::tables::Target;
+use std::hash::{Hash, Hasher};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A tool of NVIDIA; `None`, with a message on the console, if it is not installed.
+pub fn tool(name: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/vendor").join(name);
+    if !path.exists() {
+        println!("skipped: target/vendor/{name} is not installed");
+        return None;
+    }
+    Some(path)
+}
+
+/// The launch files, sorted by name.
+pub fn cases() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/exec");
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|e| e == "ron"));
+    files.sort();
+    files
+}
+
+fn output(tool: &Path, args: &[&str]) -> Result<String, String> {
+    let output = Command::new(tool).args(args).output().map_err(|e| e.to_string())?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout))),
+    }
+}
+
+/// NVIDIA's programs.
+pub struct Tools {
+    pub ptxas: PathBuf,
+    pub nvdisasm: PathBuf,
+    /// Those of 13.5, not of 13.0.
+    pub newest: bool,
+}
+
+impl Tools {
+    /// Those that know a target and a version: the newest for what PTX 9.0 does not have; `None`
+    /// where they are not installed.
+    pub fn of(sm: &str, module: &Path) -> Option<Tools> {
+        let text = std::fs::read_to_string(module).unwrap_or_default();
+        let later = text.lines().any(|l| l.strip_prefix(".version 9.").is_some_and(|minor| minor != "0"));
+        let newest = later || Target::by_name(&format!("sm_{sm}")).is_some_and(|t| t.min_ptx > (9, 0));
+        let place = |name: &str| if newest { format!("13.5/{name}") } else { name.to_string() };
+        Some(Tools { ptxas: tool(&place("ptxas"))?, nvdisasm: tool(&place("nvdisasm"))?, newest })
+    }
+}
+
+/// A cubin of ptxas and nvdisasm's output for it.
+pub struct Made {
+    pub cubin: Cubin,
+    pub listing: String,
+}
+
+/// Compiles a PTX file with ptxas; a cubin of the same text is reused from the build folder.
+pub fn compile(tools: &Tools, ptx: &Path, sm: &str, level: &str) -> Result<Made, String> {
+    let source = std::fs::read(ptx).map_err(|e| e.to_string())?;
+    let mut hasher = std::hash::DefaultHasher::new();
+    source.hash(&mut hasher);
+    let name = format!("machine/{:016x}{level}.sm_{sm}", hasher.finish());
+    let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let (cubin, listing) = (base.with_extension(format!("{sm}.cubin")), base.with_extension(format!("{sm}.sass")));
+    if !listing.exists() {
+        let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let path = folder.path().join("a.cubin");
+        let (to, from) = (path.to_string_lossy(), ptx.to_string_lossy());
+        output(&tools.ptxas, &[&format!("-arch=sm_{sm}"), level, &from, "-o", &to])?;
+        let text = output(&tools.nvdisasm, &["-c", &to])?;
+        let keep = |path: &Path, bytes: &[u8]| -> std::io::Result<()> {
+            // Written to a temporary name and renamed, since another test may look for it at the
+            // same time.
+            let folder = base.parent().unwrap_or(&base);
+            std::fs::create_dir_all(folder)?;
+            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            file.write_all(bytes)?;
+            file.persist(path).map(|_| ()).map_err(|e| e.error)
+        };
+        let bytes = std::fs::read(&path).map_err(|e| e.to_string())?;
+        keep(&cubin, &bytes).and_then(|()| keep(&listing, text.as_bytes())).map_err(|e| e.to_string())?;
+    }
+    let bytes = std::fs::read(&cubin).map_err(|e| e.to_string())?;
+    let listing = std::fs::read_to_string(&listing).map_err(|e| e.to_string())?;
+    Ok(Made { cubin: cubin::read(&bytes).map_err(|e| format!("{e:?}"))?, listing })
+}
+
+/// The decoder of the cubin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decoder {
+    /// nvdisasm's output, parsed.
+    Nvdisasm,
+    /// Our tables.
+    Tables,
+}
+
+/// Runs all launches of a file. Returns the messages of those that fail.
+pub fn check(file: &LaunchFile, sm: &str, made: &Made, decoder: Decoder) -> Vec<String> {
+    let functions = lift::functions(&made.listing);
+    let run = |launch: &Launch| -> Result<(), String> {
+        let decoded = match decoder {
+            Decoder::Nvdisasm => None,
+            Decoder::Tables => Some(decode(&made.cubin, &launch.kernel).map_err(|fault| fault.to_string())?),
+        };
+        let code = decoded.as_ref().or(functions.get(&launch.kernel)).ok_or("the listing lacks the kernel")?;
+        let mut args = launch.arg_values();
+        // nvdisasm's output has no control fields.
+        let how = How { timed: decoder == Decoder::Tables, ..How::default() };
+        let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
+        let outcome = run_decoded(&made.cubin, &launch.kernel, shape, &mut args, code, how);
+        let reports = outcome.map_err(|fault| fault.to_string())?.reports;
+        if let Some(report) = reports.iter().find(|report| report.fault.is_refused()).or(reports.first()) {
+            return Err(if report.fault.is_refused() { report.fault.to_string() } else { report.to_string() });
+        }
+        launch.check(&args).map_err(|all| {
+            let shown: Vec<String> = all.iter().take(3).map(|d| d.to_string()).collect();
+            format!("{} differences: {}", all.len(), shown.join("; "))
+        })
+    };
+    let target = format!("sm_{sm}");
+    let launches = file.launches.iter().filter(|l| l.wants(&target));
+    launches.filter_map(|l| run(l).err().map(|why| format!("{}: {why}", l.kernel))).collect()
+}
