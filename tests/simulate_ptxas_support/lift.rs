@@ -69,16 +69,23 @@ fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
     let parts: Vec<&str> = mnemonic.split('.').collect();
     let wide = format!("{}_64", parts[0]);
     let sparse = format!("{}_SP", parts[0]);
+    let second = parts.get(1).copied().unwrap_or_default();
+    let barrier_word = format!("SYNCS_{second}");
+    let fence = format!("FENCE_{}", parts[parts.len() - 1]);
     let name = match parts[0] {
         "HMMA" | "IMMA" | "QMMA" if parts.contains(&"SP") => sparse.as_str(),
         "HMMA" if parts.contains(&"884") => "HMMA_884",
         "REDG" => "RED",
+        "ATOMS" if second == "ARRIVE" => "ATOMS_ARRIVE",
+        "SYNCS" | "USYNCS" if second == "CCTL" && operands.is_empty() => "SYNCS_CCTL_ALL",
+        "SYNCS" | "USYNCS" => barrier_word.as_str(),
+        "FENCE" => fence.as_str(),
         "PLOP3" if operands.contains(".SIGN") => "PLOP3_SIGN",
         "BMOV" if operands.trim_start().starts_with('B') => "BMOV_B",
         "BMOV" => "BMOV_R",
         "IADD" | "MOV" | "SEL" | "UMOV" | "USEL" if parts.contains(&"64") => wide.as_str(),
         "IMNMX" | "ISETP" | "UISETP" if parts.contains(&"S64") || parts.contains(&"U64") => wide.as_str(),
-        "CS2R" if parts.get(1) == Some(&"32") => "CS2R_32",
+        "CS2R" if second == "32" => "CS2R_32",
         "CS2R" => "CS2R_64",
         other => other,
     };
@@ -173,8 +180,14 @@ impl Reader<'_> {
         }
         for (i, operand) in operands.iter().enumerate() {
             if operand.contains('[') && !is_bank(operand) {
-                self.address(operand)?;
+                let second = operands[i + 1..].iter().any(|o| o.contains('[') && !is_bank(o));
+                let roles_of = if second { [Role::S, Role::Soff] } else { [Role::A, Role::Off] };
+                self.address(operand, roles_of)?;
                 at = roles.iter().position(|r| r.role == Role::Off).map_or(at, |p| p + 1);
+                continue;
+            }
+            if operand.starts_with("Rpc.") {
+                self.lifted.words.push("", operand);
                 continue;
             }
             let more = operands[i + 1..].iter().any(|o| integer(o).is_some());
@@ -289,7 +302,10 @@ impl Reader<'_> {
         Some(if double { value.to_bits() } else { single.unwrap_or(value as f32).to_bits().into() })
     }
 
-    fn address(&mut self, operand: &str) -> Result<(), String> {
+    /// Parses an address into the roles of its register and its offset. A uniform register takes
+    /// the register's place if the opcode has no uniform part.
+    fn address(&mut self, operand: &str, [base, off]: [Role; 2]) -> Result<(), String> {
+        let has_uniform = self.lifted.inst.op.info().roles.iter().any(|r| r.role == Role::Ub);
         let mut rest = operand;
         if let Some(tail) = rest.strip_prefix("desc[") {
             let (_, tail) = tail.split_once(']').ok_or("a descriptor")?;
@@ -300,18 +316,20 @@ impl Reader<'_> {
         for term in inner.split('+') {
             let (name, words) = term.split_once('.').unwrap_or((term, ""));
             match (register(name), integer(term)) {
-                (Some(arg), _) if arg.kind == ArgKind::UReg => self.lifted.inst.set(Role::Ub, arg),
+                (Some(arg), _) if arg.kind == ArgKind::UReg => {
+                    self.lifted.inst.set(if has_uniform { Role::Ub } else { base }, arg);
+                }
                 (Some(arg), _) => {
                     if words != "64" {
                         self.lifted.words.push("", words);
                     }
-                    self.lifted.inst.set(Role::A, arg);
+                    self.lifted.inst.set(base, arg);
                 }
                 (_, Some(number)) => offset = offset.wrapping_add(number),
                 _ => return Err(format!("an address term {term}")),
             }
         }
-        self.lifted.inst.set(Role::Off, Arg::imm(offset));
+        self.lifted.inst.set(off, Arg::imm(offset));
         Ok(())
     }
 

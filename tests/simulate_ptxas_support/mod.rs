@@ -108,6 +108,9 @@ pub enum Decoder {
     Tables,
 }
 
+/// Limit on the instructions of a launch, above all cases: code that is read wrongly may never end.
+const STEPS: u64 = 1 << 27;
+
 /// Runs all launches of a file. Returns the messages of those that fail.
 pub fn check(file: &LaunchFile, sm: &str, made: &Made, decoder: Decoder) -> Vec<String> {
     let functions = lift::functions(&made.listing);
@@ -119,7 +122,7 @@ pub fn check(file: &LaunchFile, sm: &str, made: &Made, decoder: Decoder) -> Vec<
         let code = decoded.as_ref().or(functions.get(&launch.kernel)).ok_or("the listing lacks the kernel")?;
         let mut args = launch.arg_values();
         // nvdisasm's output has no control fields.
-        let how = How { timed: decoder == Decoder::Tables, ..How::default() };
+        let how = How { timed: decoder == Decoder::Tables, step_limit: STEPS, ..How::default() };
         let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
         let outcome = run_decoded(&made.cubin, &launch.kernel, shape, &mut args, code, how);
         let reports = outcome.map_err(|fault| fault.to_string())?.reports;

@@ -1067,7 +1067,7 @@ def mbarriers():
     targets = ["sm_80", "sm_86", "sm_89", *CLUSTER_TARGETS]
     return [
         launch("pipeline", 1, 64, [IN("u32", x), OUT("u32", rows)], targets=targets),
-        launch("states", 1, 32, [INOUT("u32", fill("u32", 5, 0), [sum(range(2, 34)), 2, 2, 2, 3])], targets=targets),
+        launch("states", 1, 32, [INOUT("u32", fill("u32", 5, 0), [33 + 1, 2, 2, 2, 3])], targets=targets),
         launch("copies", 1, 32, [IN("u32", y), OUT("u32", pairs)], targets=targets),
     ]
 
