@@ -157,9 +157,9 @@ fn is_legal_but_for(function: &Function, inst: InstId, moved: impl Fn(usize) -> 
             None => machine_arg(function, role.class, *operand, |_| Ok(STAND_IN), |_| 0),
         };
         let Ok(arg) = arg else { return false };
-        machine.set(role.role, arg);
+        machine.args[slot] = arg;
     }
-    sass::encode(function.target, &machine).is_ok()
+    sass::is_encodable(function.target, &machine)
 }
 
 /// An operand of the kind that a symbol resolves to.
@@ -276,15 +276,15 @@ impl<'a> Scene<'a> {
         let c = data.ctrl;
         out.ctrl = Ctrl { stall: c.stall, stay: c.stay, write_bar: c.write_bar, read_bar: c.read_bar, wait: c.wait };
         let mut fixup = None;
-        for (role, operand) in data.op.info().roles.iter().zip(function.args(inst)) {
+        for (slot, (role, operand)) in data.op.info().roles.iter().zip(function.args(inst)).enumerate() {
             let target = |block: Block| self.starts[block] as i64 - (at + WORD) as i64;
             if let Some(symbol) = function.symbol_of(*operand) {
                 let (arg, place) = self.symbol(symbol, role.class, at)?;
-                out.set(role.role, arg);
+                out.args[slot] = arg;
                 fixup = place.map(|place| (role.role, place)).or(fixup);
             } else {
                 let number = |reg| physical(function, reg);
-                out.set(role.role, machine_arg(function, role.class, *operand, number, target)?);
+                out.args[slot] = machine_arg(function, role.class, *operand, number, target)?;
             }
         }
         Ok((out, fixup))

@@ -6,9 +6,53 @@
 use super::inst::{Arg, ArgKind};
 use crate::tables::GenerationInfo;
 use crate::tables::encoding::{ArgField, Bits, Kind};
+use std::fmt;
 
 /// Highest scoreboard of a warp (SB0 to SB5).
 const LAST_SCOREBOARD: u64 = 5;
+
+/// Why an operand does not fit a field. Text only when shown: passes ask often and read no reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misfit {
+    /// The operand is absent, and the field has no default.
+    Nothing,
+    /// The kind given, and that of the field.
+    Kind(ArgKind, ArgKind),
+    /// A uniform register that the generation does not have.
+    NoUReg(u64),
+    NoUPred(u64),
+    NoScoreboard(u64),
+    ZeroUReg,
+    ZeroReg,
+    LowWord,
+    /// A value and the number of bits of an unsigned field.
+    Unsigned(u64, u32),
+    /// A value and the number of bits of a field in two's complement.
+    Signed(u64, u32),
+    /// A value, and the multiple that it would have to be of.
+    Multiple(u64, u64),
+    /// A modifier without a bit.
+    Mark(&'static str),
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Misfit::Nothing => write!(f, "nothing"),
+            Misfit::Kind(given, has) => write!(f, "{} where it has {}", name(*given), name(*has)),
+            Misfit::NoUReg(number) => write!(f, "UR{number} does not exist there"),
+            Misfit::NoUPred(number) => write!(f, "UP{number}, which does not exist"),
+            Misfit::NoScoreboard(number) => write!(f, "SB{number}, which does not exist"),
+            Misfit::ZeroUReg => write!(f, "URZ, which the form does not take"),
+            Misfit::ZeroReg => write!(f, "RZ, which the form does not take"),
+            Misfit::LowWord => write!(f, "an f64 whose low word is not zero"),
+            Misfit::Unsigned(value, width) => write!(f, "{value:#x}, more than {width} bits"),
+            Misfit::Signed(value, width) => write!(f, "{:#x}, more than {width} bits with the sign", *value as i64),
+            Misfit::Multiple(value, of) => write!(f, "{value:#x}, not a multiple of {of}"),
+            Misfit::Mark(sign) => write!(f, "{sign}, which it does not take"),
+        }
+    }
+}
 
 fn bit(word: u128, bit: u8) -> bool {
     bit != 255 && word >> bit & 1 != 0
@@ -30,12 +74,12 @@ fn read_ureg(raw: u64, info: &GenerationInfo) -> Option<u64> {
     }
 }
 
-fn write_ureg(value: u64, info: &GenerationInfo) -> Result<u64, String> {
+fn write_ureg(value: u64, info: &GenerationInfo) -> Result<u64, Misfit> {
     let top = (1u64 << info.ur_bits) - 1;
     match value {
         255 => Ok(top),
         _ if value < top => Ok(value),
-        _ => Err(format!("UR{value} does not exist there")),
+        _ => Err(Misfit::NoUReg(value)),
     }
 }
 
@@ -109,57 +153,64 @@ pub fn absent(field: &ArgField) -> Option<Arg> {
 }
 
 /// The bits of an operand in a field, or the reason why it does not fit.
-pub fn write(field: &ArgField, arg: &Arg, info: &GenerationInfo) -> Result<u128, String> {
+pub fn write(field: &ArgField, arg: &Arg, info: &GenerationInfo) -> Result<u128, Misfit> {
+    let has = kind_of(field.kind);
     // PT and UPT are one where nothing says which file is meant.
-    let certain = arg.kind == ArgKind::Pred && arg.val == 7 && kind_of(field.kind) == ArgKind::UPred;
-    let arg = &Arg { kind: if certain { ArgKind::UPred } else { arg.kind }, ..*arg };
-    if arg.kind != kind_of(field.kind) {
-        return Err(format!("{} where it has {}", name(arg.kind), name(kind_of(field.kind))));
+    let certain = arg.kind == ArgKind::Pred && arg.val == 7 && has == ArgKind::UPred;
+    if arg.kind != has && !certain {
+        return Err(Misfit::Kind(arg.kind, has));
     }
     let unsigned = || unsigned(arg.val, &field.bits);
     let signed = || signed(arg.val, &field.bits);
     let mut word = match field.kind {
-        Kind::NonzeroUReg if arg.val == 255 => return Err("URZ, which the form does not take".into()),
+        Kind::NonzeroUReg if arg.val == 255 => return Err(Misfit::ZeroUReg),
         Kind::UReg | Kind::NonzeroUReg => field.bits.place(write_ureg(arg.val, info)?),
         Kind::Signed | Kind::Displacement | Kind::Unbased | Kind::Label | Kind::Distance | Kind::Offset => {
             field.bits.place(signed()?)
         }
-        Kind::Double if arg.val as u32 != 0 => return Err("an f64 whose low word is not zero".into()),
+        Kind::Double if arg.val as u32 != 0 => return Err(Misfit::LowWord),
         Kind::Double => field.bits.place(arg.val >> 32),
         Kind::Const => field.bits.place(signed()?) | field.bank.place(fit(arg.bank.into(), &field.bank)?),
         Kind::Bindless => field.bits.place(unsigned()?) | field.bank.place(write_ureg(arg.bank.into(), info)?),
         Kind::Bank => field.bits.place(fit(arg.bank.into(), &field.bits)?),
         Kind::Literal | Kind::Word | Kind::Following => 0,
-        Kind::InvertedUPred if arg.val > 7 => return Err(format!("UP{}, which does not exist", arg.val)),
+        Kind::InvertedUPred if arg.val > 7 => return Err(Misfit::NoUPred(arg.val)),
         Kind::InvertedUPred => field.bits.place(7 - arg.val),
-        Kind::Nonzero if arg.val == 255 => return Err("RZ, which the form does not take".into()),
-        Kind::Scoreboard if arg.val > LAST_SCOREBOARD => return Err(format!("SB{}, which does not exist", arg.val)),
+        Kind::Nonzero if arg.val == 255 => return Err(Misfit::ZeroReg),
+        Kind::Scoreboard if arg.val > LAST_SCOREBOARD => return Err(Misfit::NoScoreboard(arg.val)),
         _ => field.bits.place(unsigned()?),
     };
     // The attributes of a bank constant belong to the offset field.
     if field.kind != Kind::Bank {
-        let complement = if field.not != 255 { field.not } else { field.complement };
-        let marks = [("-", arg.neg, field.neg), ("| |", arg.abs, field.abs), ("~ or !", arg.not, complement)];
-        for (sign, on, bit) in marks.into_iter().chain([(".reuse", arg.reuse, field.reuse)]) {
-            match (on, bit) {
-                (false, _) => {}
-                (true, 255) => return Err(format!("{sign}, which it does not take")),
-                (true, bit) => word |= 1 << bit,
-            }
+        word |= marks(field, arg)?;
+    }
+    Ok(word)
+}
+
+/// The bits of an operand's modifiers.
+fn marks(field: &ArgField, arg: &Arg) -> Result<u128, Misfit> {
+    let complement = if field.not != 255 { field.not } else { field.complement };
+    let marks = [("-", arg.neg, field.neg), ("| |", arg.abs, field.abs), ("~ or !", arg.not, complement)];
+    let mut word = 0;
+    for (sign, on, bit) in marks.into_iter().chain([(".reuse", arg.reuse, field.reuse)]) {
+        match (on, bit) {
+            (false, _) => {}
+            (true, 255) => return Err(Misfit::Mark(sign)),
+            (true, bit) => word |= 1 << bit,
         }
     }
     Ok(word)
 }
 
-fn fit(value: u64, bits: &Bits) -> Result<u64, String> {
+fn fit(value: u64, bits: &Bits) -> Result<u64, Misfit> {
     let width = bits.width();
-    if width < 64 && value >> width != 0 { Err(format!("{value:#x}, more than {width} bits")) } else { Ok(value) }
+    if width < 64 && value >> width != 0 { Err(Misfit::Unsigned(value, width)) } else { Ok(value) }
 }
 
 /// An unsigned value; a full-width field also accepts a negative number.
-fn unsigned(value: u64, bits: &Bits) -> Result<u64, String> {
+fn unsigned(value: u64, bits: &Bits) -> Result<u64, Misfit> {
     if value & ((1 << bits.shift) - 1) != 0 {
-        return Err(format!("{value:#x}, not a multiple of {}", 1u64 << bits.shift));
+        return Err(Misfit::Multiple(value, 1 << bits.shift));
     }
     let negative = i32::try_from(value as i64).is_ok_and(|v| v < 0);
     let value = if bits.width() == 32 && bits.shift == 0 && negative { u64::from(value as u32) } else { value };
@@ -167,9 +218,9 @@ fn unsigned(value: u64, bits: &Bits) -> Result<u64, String> {
 }
 
 /// A signed value; a full-width field also accepts the unsigned bits.
-fn signed(value: u64, bits: &Bits) -> Result<u64, String> {
+fn signed(value: u64, bits: &Bits) -> Result<u64, Misfit> {
     if value & ((1 << bits.shift) - 1) != 0 {
-        return Err(format!("{value:#x}, not a multiple of {}", 1u64 << bits.shift));
+        return Err(Misfit::Multiple(value, 1 << bits.shift));
     }
     let width = bits.width();
     if width == 32 && bits.shift == 0 && value >> 32 == 0 {
@@ -177,7 +228,7 @@ fn signed(value: u64, bits: &Bits) -> Result<u64, String> {
     }
     let number = (value as i64) >> bits.shift;
     if sign_extend(number as u64, width) != number {
-        return Err(format!("{:#x}, more than {width} bits with the sign", value as i64));
+        return Err(Misfit::Signed(value, width));
     }
     Ok(number as u64 & if width < 64 { (1 << width) - 1 } else { u64::MAX })
 }

@@ -18,7 +18,7 @@ mod text;
 
 pub use decode::{DecodeError, decode};
 pub use effects::{Access, Effects, Slot};
-pub use encode::{EncodeError, encode, pick};
+pub use encode::{EncodeError, encode, is_encodable, pick};
 pub use field::kind_of as field_kind;
 pub use parse::{ParseError, parse};
 pub use text::{hidden, text};

@@ -41,6 +41,10 @@ impl Bits {
 
     /// A raw value moved to the field's position. The caller has checked that it fits.
     pub fn place(&self, value: u64) -> u128 {
+        let [(lo, len), (_, second), _] = self.pieces;
+        if second == 0 {
+            return u128::from(value & ((1u128 << len) - 1) as u64) << lo;
+        }
         let (mut value, mut word) = (u128::from(value), 0u128);
         for (lo, len) in self.pieces {
             word |= (value & ((1 << len) - 1)) << lo;
