@@ -11,7 +11,7 @@ use super::interference::{Mask, Occupied};
 use super::ranges::{Gone, Range, Ranges, crosses, merge, overlaps};
 use super::register_tuples::alignment;
 use crate::analysis::Loops;
-use crate::ori::{File, Function, VReg};
+use crate::ori::{File, Function, VReg, table_of};
 use crate::tables::{Op, Role};
 use cranelift_entity::SecondaryMap;
 use smallvec::{SmallVec, smallvec};
@@ -96,7 +96,7 @@ impl Classes {
     /// A fixed register that cannot have its number.
     pub fn new(function: &Function, ranges: &mut Ranges, barred: Barred) -> Result<Classes, String> {
         let mut classes = Classes {
-            place: SecondaryMap::with_default((NOWHERE, 0)),
+            place: table_of(function.regs.len(), (NOWHERE, 0)),
             classes: Vec::with_capacity(function.regs.len()),
             occupied: Occupied::new(ranges.end),
             barred,

@@ -61,7 +61,7 @@ pub mod spill_weights;
 
 use crate::analysis::{Loops, PassCx};
 use crate::ori::cfg::Cfg;
-use crate::ori::{Convention, File, Function, STACK_POINTER, VReg};
+use crate::ori::{Convention, File, Function, STACK_POINTER, VReg, table};
 use crate::tables::registers::{first_kept, kept_across_calls};
 use assign::Assigner;
 use bundles::{Barred, Classes};
@@ -211,7 +211,7 @@ impl Allocator<'_> {
 
     /// Rewrites the function for the columns chosen to be spilled.
     fn spill(&mut self, classes: &Classes, choice: &Choice, weights: &Weights) {
-        let mut homes: SecondaryMap<VReg, Home> = SecondaryMap::new();
+        let mut homes: SecondaryMap<VReg, Home> = table(self.function.regs.len());
         let (mut runs, mut waiting) = (Vec::new(), Vec::new());
         for (id, class) in classes.classes.iter().enumerate() {
             let numbers = choice.of_class(id as u32, class.columns.len());

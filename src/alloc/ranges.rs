@@ -9,7 +9,7 @@
 
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::Liveness;
-use crate::ori::{Function, InstId, VReg};
+use crate::ori::{Function, InstId, VReg, table, table_of};
 use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
 
@@ -32,6 +32,9 @@ pub struct Ranges {
 
 /// Whether an instruction is only a marker for the checker, replaced by spill code.
 pub fn is_marker(function: &Function, inst: InstId, gone: &Gone) -> bool {
+    if gone.is_empty() {
+        return false;
+    }
     let mut marker = false;
     function.for_each_def(inst, |reg| marker |= gone[reg]);
     if function.insts[inst].op == Op::COPY {
@@ -51,8 +54,8 @@ impl Ranges {
 
     /// The same from what is known to live at the end of each block.
     pub fn from(function: &Function, cfg: &Cfg, gone: &Gone, live: &Liveness) -> Ranges {
-        let mut ranges = Ranges { of: SecondaryMap::new(), clobbers: Vec::new(), end: 0 };
-        let mut open: SecondaryMap<VReg, u32> = SecondaryMap::with_default(CLOSED);
+        let mut ranges = Ranges { of: table(function.regs.len()), clobbers: Vec::new(), end: 0 };
+        let mut open: SecondaryMap<VReg, u32> = table_of(function.regs.len(), CLOSED);
         let mut first = 0u32;
         for block in &function.layout {
             let insts = &function.blocks[*block];

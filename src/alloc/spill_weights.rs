@@ -6,7 +6,7 @@
 
 use super::ranges::{Gone, is_marker};
 use crate::analysis::Loops;
-use crate::ori::{Function, InstId, Operand, VReg};
+use crate::ori::{Function, InstId, Operand, VReg, table};
 use crate::tables::Op;
 use crate::tables::ori::Direction;
 use cranelift_entity::{EntityRef, SecondaryMap};
@@ -37,9 +37,9 @@ impl Weights {
     /// Computes the weights of all registers.
     pub fn new(function: &Function, gone: &Gone, loops: &Loops) -> Weights {
         let mut weights = Weights {
-            cost: SecondaryMap::with_default(0.0),
-            together: SecondaryMap::new(),
-            definition: SecondaryMap::new(),
+            cost: table(function.regs.len()),
+            together: table(function.regs.len()),
+            definition: table(function.regs.len()),
         };
         for block in &function.layout {
             let factor = 10f64.powi(loops.depth(*block).min(DEEPEST) as i32);

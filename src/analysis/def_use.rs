@@ -4,7 +4,7 @@
 //! [`DefUse::update`] keeps the counts current after a rewrite; an instruction whose results have
 //! no uses left no longer counts as a use of its sources.
 
-use crate::ori::{Function, InstId, Kind, Operand, VReg};
+use crate::ori::{Function, InstId, Kind, Operand, VReg, table};
 use crate::tables::{Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
@@ -23,8 +23,7 @@ impl DefUse {
     /// Computes the definitions and use counts of a function in SSA form.
     pub fn new(function: &Function) -> DefUse {
         let limit = function.regs.len();
-        let mut def_use =
-            DefUse { definition: SecondaryMap::with_capacity(limit), uses: SecondaryMap::with_capacity(limit) };
+        let mut def_use = DefUse { definition: table(limit), uses: table(limit) };
         for inst in function.layout.iter().flat_map(|b| &function.blocks[*b]) {
             function.for_each_use(*inst, |reg| def_use.uses[reg] += 1);
             function.for_each_def(*inst, |reg| def_use.definition[reg] = Some(*inst));

@@ -7,7 +7,7 @@
 
 use crate::analysis::PassCx;
 use crate::ori::operand::Kind;
-use crate::ori::{Function, InstId, Operand, VReg};
+use crate::ori::{Function, InstId, Operand, VReg, table};
 use crate::tables::{Mod, Op, Role};
 use cranelift_entity::SecondaryMap;
 
@@ -17,8 +17,8 @@ const SIGN: u64 = 1 << 31;
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
-    let mut product: SecondaryMap<VReg, Option<InstId>> = SecondaryMap::new();
-    let mut uses: SecondaryMap<VReg, u32> = SecondaryMap::new();
+    let mut product: SecondaryMap<VReg, Option<InstId>> = table(function.regs.len());
+    let mut uses: SecondaryMap<VReg, u32> = table(function.regs.len());
     let insts: Vec<InstId> = function.layout.iter().flat_map(|b| function.blocks[*b].iter().copied()).collect();
     let is_free = |f: &Function, inst: InstId| f.insts[inst].contract && f.insts[inst].guard.is_null();
     if !insts.iter().any(|inst| is_free(function, *inst)) {

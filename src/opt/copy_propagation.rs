@@ -4,14 +4,15 @@
 //! are reserved or have a fixed number. The copies are left for dead-code elimination.
 
 use crate::analysis::PassCx;
-use crate::ori::{Function, InstId, Operand, VReg};
+use crate::ori::{Function, InstId, Operand, VReg, table};
 use crate::tables::{Op, Role};
 use cranelift_entity::SecondaryMap;
+use smallvec::SmallVec;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
-    let mut source: SecondaryMap<VReg, Option<VReg>> = SecondaryMap::new();
+    let mut source: SecondaryMap<VReg, Option<VReg>> = table(function.regs.len());
     for block in &function.layout {
         for inst in &function.blocks[*block] {
             if let Some((dst, src)) = plain_copy(function, *inst) {
@@ -73,7 +74,11 @@ fn renamed(function: &mut Function, source: &SecondaryMap<VReg, Option<VReg>>, o
         return operand.with_reg(root(source, reg));
     }
     if let Some(vector) = operand.as_vector() {
-        let regs: Vec<VReg> = function.vector_regs(vector).iter().map(|r| root(source, *r)).collect();
+        let given = function.vector_regs(vector);
+        if given.iter().all(|reg| source[*reg].is_none()) {
+            return operand;
+        }
+        let regs: SmallVec<[VReg; 8]> = given.iter().map(|r| root(source, *r)).collect();
         let vector = function.vector(&regs);
         return operand.with_vector(vector);
     }

@@ -7,7 +7,7 @@
 
 use crate::analysis::PassCx;
 use crate::ori::liveness::RegSet;
-use crate::ori::{Function, InstId, Operand, VReg};
+use crate::ori::{Function, InstId, Operand, VReg, table};
 use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
 
@@ -18,7 +18,7 @@ pub fn run(cx: &mut PassCx) {
     let insts = || cfg.rpo.iter().flat_map(|b| &function.blocks[*b]).copied();
     let definitions = Definitions::new(function, insts());
     let mut needed = RegSet::new(function.regs.len());
-    let mut stays: SecondaryMap<InstId, bool> = SecondaryMap::with_capacity(function.insts.len());
+    let mut stays: SecondaryMap<InstId, bool> = table(function.insts.len());
     let mut work: Vec<InstId> = insts().filter(|inst| is_rooted(function, *inst)).collect();
     work.iter().for_each(|inst| stays[*inst] = true);
     while let Some(inst) = work.pop() {
@@ -45,7 +45,7 @@ struct Definitions {
 
 impl Definitions {
     fn new(function: &Function, insts: impl Iterator<Item = InstId>) -> Definitions {
-        let mut out = Definitions { last: SecondaryMap::with_capacity(function.regs.len()), entries: Vec::new() };
+        let mut out = Definitions { last: table(function.regs.len()), entries: Vec::new() };
         for inst in insts {
             function.for_each_def(inst, |reg| {
                 out.entries.push((inst, out.last[reg]));

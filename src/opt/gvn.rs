@@ -10,7 +10,7 @@ use crate::analysis::def_use::{is_free, is_pure};
 use crate::opt::copy_propagation::{free_pair, rename};
 use crate::ori::cfg::Dominators;
 use crate::ori::hash::{Quick, QuickMap};
-use crate::ori::{Block, Function, InstId, Kind, VReg};
+use crate::ori::{Block, Function, InstId, Kind, VReg, table};
 use crate::tables::Op;
 use crate::tables::ori::Direction;
 use cranelift_entity::SecondaryMap;
@@ -28,7 +28,7 @@ pub fn run(cx: &mut PassCx) {
         }
     }
     let mut known: QuickMap<u64, (InstId, Block)> = QuickMap::default();
-    let mut source: SecondaryMap<VReg, Option<VReg>> = SecondaryMap::new();
+    let mut source: SecondaryMap<VReg, Option<VReg>> = table(function.regs.len());
     // Each block, then all that it dominates.
     let mut work = vec![function.entry()];
     while let Some(block) = work.pop() {

@@ -17,7 +17,7 @@ use crate::analysis::PassCx;
 use crate::analysis::def_use::{is_free, is_pure};
 use crate::analysis::loops::{LoopId, Loops};
 use crate::ori::cfg::{Cfg, Dominators};
-use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg};
+use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg, table};
 use crate::tables::{Family, Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
@@ -89,7 +89,7 @@ fn words(function: &Function, insts: &[InstId]) -> usize {
 
 /// The block and the instruction that define each register.
 fn places(function: &Function, cfg: &Cfg) -> SecondaryMap<VReg, Option<(Block, InstId)>> {
-    let mut places = SecondaryMap::with_capacity(function.regs.len());
+    let mut places = table(function.regs.len());
     for block in &cfg.rpo {
         for inst in &function.blocks[*block] {
             function.for_each_def(*inst, |reg| places[reg] = Some((*block, *inst)));

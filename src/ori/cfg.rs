@@ -8,6 +8,7 @@
 //! lanes. In a function with a RET, the last RET is the main exit.
 
 use super::function::{Block, Function};
+use super::{table, table_of};
 use crate::tables::Op;
 use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::SmallVec;
@@ -31,13 +32,14 @@ pub struct Cfg {
 impl Cfg {
     /// Computes the graph of a function.
     pub fn new(function: &Function) -> Cfg {
-        let mut succs: SecondaryMap<Block, Edges> = SecondaryMap::new();
+        let limit = function.block_limit();
+        let mut succs: SecondaryMap<Block, Edges> = table(limit);
         for block in &function.layout {
             succs[*block] = function.successors(*block);
         }
         let rpo = reverse_postorder(function.entry(), &succs);
-        let mut number = SecondaryMap::with_default(usize::MAX);
-        let mut preds: SecondaryMap<Block, Edges> = SecondaryMap::new();
+        let mut number = table_of(limit, usize::MAX);
+        let mut preds: SecondaryMap<Block, Edges> = table(limit);
         for (i, block) in rpo.iter().enumerate() {
             number[*block] = i;
         }

@@ -557,16 +557,19 @@ impl Function {
         if data.op == Op::PHI {
             return if position == 0 { Direction::Def } else { Direction::Use };
         }
+        let info = data.op.info();
         let extras = usize::from(data.len - data.extra_uses - data.extra_defs);
-        match data.op.info().roles.get(position) {
-            Some(role) => role.direction,
-            None if position < extras => Direction::None,
-            None if position < extras + usize::from(data.extra_uses) => Direction::Use,
-            None => Direction::Def,
+        match position {
+            _ if position < info.roles.len() && info.defs >> position & 1 != 0 => Direction::Def,
+            _ if position < info.roles.len() && info.uses >> position & 1 != 0 => Direction::Use,
+            _ if position < extras.max(info.roles.len()) => Direction::None,
+            _ if position < extras + usize::from(data.extra_uses) => Direction::Use,
+            _ => Direction::Def,
         }
     }
 
     /// Calls `f` for each register of an operand.
+    #[inline]
     pub fn for_each_reg(&self, operand: Operand, mut f: impl FnMut(VReg)) {
         match operand.kind() {
             Kind::Reg(reg) => f(reg),
@@ -577,21 +580,26 @@ impl Function {
 
     /// Calls `f` for each register that an instruction defines.
     pub fn for_each_def(&self, inst: InstId, mut f: impl FnMut(VReg)) {
-        for (i, operand) in self.args(inst).iter().enumerate() {
-            if self.direction(inst, i) == Direction::Def {
-                self.for_each_reg(*operand, &mut f);
-            }
+        let (data, args) = (&self.insts[inst], self.args(inst));
+        if data.op == Op::PHI {
+            return self.for_each_reg(args[0], f);
         }
+        each_of(data.op.info().defs, args, |operand| self.for_each_reg(operand, &mut f));
+        let defs = &args[args.len() - usize::from(data.extra_defs)..];
+        defs.iter().for_each(|operand| self.for_each_reg(*operand, &mut f));
     }
 
     /// Calls `f` for each register that an instruction reads: sources, guard and tied old values.
     pub fn for_each_use(&self, inst: InstId, mut f: impl FnMut(VReg)) {
-        for (i, operand) in self.args(inst).iter().enumerate() {
-            if self.direction(inst, i) == Direction::Use {
-                self.for_each_reg(*operand, &mut f);
-            }
+        let (data, args) = (&self.insts[inst], self.args(inst));
+        if data.op == Op::PHI {
+            args[1..].iter().for_each(|operand| self.for_each_reg(*operand, &mut f));
+        } else {
+            each_of(data.op.info().uses, args, |operand| self.for_each_reg(operand, &mut f));
+            let (uses, _) = self.extras(inst);
+            uses.iter().for_each(|operand| self.for_each_reg(*operand, &mut f));
         }
-        self.for_each_reg(self.insts[inst].guard, &mut f);
+        self.for_each_reg(data.guard, &mut f);
         for operand in self.olds(inst) {
             self.for_each_reg(*operand, &mut f);
         }
@@ -605,6 +613,17 @@ impl Function {
     /// Number of instructions in blocks.
     pub fn inst_count(&self) -> usize {
         self.layout.iter().map(|b| self.blocks[*b].len()).sum()
+    }
+}
+
+/// Calls `f` for the operands in these places.
+#[inline]
+fn each_of(mut places: u16, args: &[Operand], mut f: impl FnMut(Operand)) {
+    while places != 0 {
+        if let Some(operand) = args.get(places.trailing_zeros() as usize) {
+            f(*operand);
+        }
+        places &= places - 1;
     }
 }
 

@@ -8,6 +8,7 @@
 use super::cfg::Cfg;
 use super::function::{Block, Function, InstId, VReg};
 use super::operand::Kind;
+use super::table;
 use crate::tables::Op;
 use cranelift_entity::{EntityRef, SecondaryMap};
 
@@ -162,7 +163,7 @@ fn phi_inputs(function: &Function, phi: InstId, mut f: impl FnMut(Block, VReg)) 
 }
 
 fn solve(function: &Function, cfg: &Cfg, events: &Events, at_start: bool) -> Liveness {
-    let mut live = Liveness { live: SecondaryMap::new(), at_start };
+    let mut live = Liveness { live: table(function.block_limit()), at_start };
     let limit = function.block_limit();
     // Per block, the last register killed, live-in and live-out.
     let (mut killed, mut live_in, mut live_out) = (vec![NEVER; limit], vec![NEVER; limit], vec![NEVER; limit]);

@@ -22,3 +22,17 @@ pub use function::{
     Block, Convention, File, Function, InstData, InstId, RegData, STACK_POINTER, Stage, Symbol, VReg, VecId,
 };
 pub use operand::{Kind, Operand};
+
+use cranelift_entity::{EntityRef, SecondaryMap};
+
+/// A map with entries for the keys below `len` from the start, so that it does not grow key by key.
+pub fn table<K: EntityRef, V: Clone + Default>(len: usize) -> SecondaryMap<K, V> {
+    table_of(len, V::default())
+}
+
+/// As [`table`], with this value in every entry.
+pub fn table_of<K: EntityRef, V: Clone>(len: usize, value: V) -> SecondaryMap<K, V> {
+    let mut map = SecondaryMap::with_default(value);
+    map.resize(len);
+    map
+}

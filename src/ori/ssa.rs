@@ -11,9 +11,11 @@ use super::cfg::{Cfg, Dominators};
 use super::function::{Block, Function, InstId, RegData, VReg};
 use super::liveness::Liveness;
 use super::operand::{Kind, Operand};
+use super::table;
 use crate::tables::ori::Direction;
 use crate::tables::{Op, Prop, Role};
 use cranelift_entity::{EntityRef, SecondaryMap};
+use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap};
 
 /// Converts a function to SSA form. Unreachable blocks are dropped from the layout.
@@ -36,7 +38,7 @@ fn rename(function: &mut Function, is_variable: impl Fn(VReg) -> bool) {
     let dominators = cfg.dominators();
     let phis = place_phis(function, &cfg, &dominators, &fixed);
     let mut renamer = Renamer {
-        current: SecondaryMap::with_default(Vec::new()),
+        current: table(function.regs.len()),
         undefined: HashMap::new(),
         phis,
         children: children(&cfg, &dominators),
@@ -70,7 +72,7 @@ fn place_phis(
 ) -> SecondaryMap<Block, Vec<(VReg, InstId)>> {
     let live = Liveness::at_start(function, cfg);
     let frontiers = frontiers(cfg, dominators);
-    let mut defs: SecondaryMap<VReg, Vec<Block>> = SecondaryMap::new();
+    let mut defs: SecondaryMap<VReg, SmallVec<[Block; 2]>> = table(function.regs.len());
     for block in &cfg.rpo {
         for inst in &function.blocks[*block] {
             function.for_each_def(*inst, |reg| {
@@ -80,15 +82,15 @@ fn place_phis(
             });
         }
     }
-    let mut phis: SecondaryMap<Block, Vec<(VReg, InstId)>> = SecondaryMap::new();
-    let mut done: SecondaryMap<Block, Option<VReg>> = SecondaryMap::new();
-    let mut work: Vec<Block> = Vec::new();
+    let mut phis: SecondaryMap<Block, Vec<(VReg, InstId)>> = table(function.block_limit());
+    let mut done: SecondaryMap<Block, Option<VReg>> = table(function.block_limit());
+    let mut work: SmallVec<[Block; 8]> = SmallVec::new();
     let regs: Vec<VReg> = function.regs.keys().filter(|r| !fixed[r.index()]).collect();
     for reg in regs {
         if defs[reg].is_empty() {
             continue;
         }
-        work.clone_from(&defs[reg]);
+        work.extend_from_slice(&defs[reg]);
         while let Some(block) = work.pop() {
             for at in &frontiers[block] {
                 if done[*at] == Some(reg) || !live.contains(*at, reg) {
@@ -135,7 +137,7 @@ fn frontiers(cfg: &Cfg, dominators: &Dominators) -> SecondaryMap<Block, Vec<Bloc
 
 struct Renamer {
     /// For each variable, the stack of its current values.
-    current: SecondaryMap<VReg, Vec<VReg>>,
+    current: SecondaryMap<VReg, SmallVec<[VReg; 2]>>,
     undefined: HashMap<VReg, (VReg, InstId)>,
     phis: SecondaryMap<Block, Vec<(VReg, InstId)>>,
     children: SecondaryMap<Block, Vec<Block>>,
@@ -245,9 +247,9 @@ impl Renamer {
         match operand.kind() {
             Kind::Reg(reg) => operand.with_reg(self.value(function, reg)),
             Kind::Vector(vector) => {
-                let regs: Vec<VReg> = function.vector_regs(vector).to_vec();
-                let values: Vec<VReg> = regs.into_iter().map(|r| self.value(function, r)).collect();
-                let vector = function.vector(&values);
+                let mut regs: SmallVec<[VReg; 8]> = function.vector_regs(vector).into();
+                regs.iter_mut().for_each(|reg| *reg = self.value(function, *reg));
+                let vector = function.vector(&regs);
                 operand.with_vector(vector)
             }
             _ => operand,
@@ -285,9 +287,9 @@ impl Renamer {
         let renamed = match operand.kind() {
             Kind::Reg(reg) => operand.with_reg(fresh(self, function, reg, defined)),
             Kind::Vector(vector) => {
-                let regs: Vec<VReg> = function.vector_regs(vector).to_vec();
-                let values: Vec<VReg> = regs.into_iter().map(|r| fresh(self, function, r, defined)).collect();
-                let vector = function.vector(&values);
+                let mut regs: SmallVec<[VReg; 8]> = function.vector_regs(vector).into();
+                regs.iter_mut().for_each(|reg| *reg = fresh(self, function, *reg, defined));
+                let vector = function.vector(&regs);
                 operand.with_vector(vector)
             }
             _ => operand,

@@ -108,6 +108,9 @@ pub struct OpInfo {
     /// Opcodes of the uniform datapath that compute the same from the operands in the same roles;
     /// the first that the target encodes.
     pub uniform: &'static [Op],
+    /// The roles that it writes and those that it reads, one bit each, by position.
+    pub defs: u16,
+    pub uses: u16,
     pub roles: &'static [RoleInfo],
 }
 

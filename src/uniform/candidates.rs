@@ -8,7 +8,7 @@ use crate::analysis::divergence::Varying;
 use crate::legal::operands;
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::RegSet;
-use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg};
+use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg, table};
 use crate::tables::ori::{Class, Direction};
 use crate::tables::{Feature, Op, Prop};
 use cranelift_entity::SecondaryMap;
@@ -43,8 +43,8 @@ impl Candidates {
     pub fn new(function: &mut Function, cfg: &Cfg, lanes: &Varying, encodes: Encodes) -> Candidates {
         let mut new = Candidates {
             set: RegSet::new(function.regs.len()),
-            definition: SecondaryMap::with_capacity(function.regs.len()),
-            readers: SecondaryMap::with_capacity(function.regs.len()),
+            definition: table(function.regs.len()),
+            readers: table(function.regs.len()),
             encodes,
             work: Vec::new(),
             trial: operands::Trial::new(function),

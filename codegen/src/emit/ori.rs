@@ -60,10 +60,15 @@ fn info(op: &Op, model: &Model) -> TokenStream {
     let ident = format_ident!("{name}");
     let mask = op.props.iter().fold(0u32, |mask, p| mask | 1 << p);
     let roles = op.roles.iter().map(role);
+    let places = |direction| {
+        let roles = op.roles.iter().enumerate().filter(move |(_, role)| role.direction == direction);
+        roles.fold(0u16, |mask, (at, _)| mask | 1 << at)
+    };
+    let (defs, uses) = (places('>'), places('<'));
     let uniform = op.row.uniform.split_whitespace().map(|name| format_ident!("{name}"));
     quote! { OpInfo {
         op: Op::#ident, name: #name, text: #text, built: #built, props: #mask, recipe: #recipe, uniform: &[#(Op::#uniform),*],
-        roles: &[#(#roles),*]
+        defs: #defs, uses: #uses, roles: &[#(#roles),*]
     } }
 }
 

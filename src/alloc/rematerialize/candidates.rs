@@ -6,7 +6,7 @@
 
 use super::{Places, Ranges, first_points};
 use crate::analysis::def_use::{is_free, is_pure};
-use crate::ori::{Block, File, Function, InstId, VReg};
+use crate::ori::{Block, File, Function, InstId, VReg, table};
 use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
@@ -59,14 +59,14 @@ impl Candidates {
         let limit = function.regs.len();
         let mut candidates = Candidates {
             all: Vec::new(),
-            of: SecondaryMap::with_capacity(limit),
+            of: table(limit),
             definition: definitions(function, places),
             repeatable: Vec::new(),
         };
         let costs = candidates.costs(function, places);
         candidates.readers(function, places);
         candidates.all.retain(|c| !c.groups.is_empty());
-        candidates.of.clear();
+        candidates.of = table(limit);
         for (i, candidate) in candidates.all.iter_mut().enumerate() {
             candidate.regs.iter().for_each(|reg| candidates.of[*reg] = Some(i as u32));
             let length: u32 = candidate.regs.iter().flat_map(|reg| &ranges.of[*reg]).map(|r| r.1 - r.0).sum();
@@ -89,7 +89,7 @@ impl Candidates {
     /// What each instruction costs with all that it reads; those that may be repeated become
     /// candidates.
     fn costs(&mut self, function: &Function, places: &Places) -> SecondaryMap<InstId, u32> {
-        let mut costs: SecondaryMap<InstId, u32> = SecondaryMap::with_capacity(function.insts.len());
+        let mut costs: SecondaryMap<InstId, u32> = table(function.insts.len());
         for block in &places.cfg.rpo {
             for inst in &function.blocks[*block] {
                 let cost = self.cost(function, *inst, &costs).filter(|cost| *cost <= DEAREST);
@@ -182,7 +182,7 @@ impl Candidate {
 }
 
 fn definitions(function: &Function, places: &Places) -> SecondaryMap<VReg, Definition> {
-    let mut definitions = SecondaryMap::with_capacity(function.regs.len());
+    let mut definitions = table(function.regs.len());
     for block in &places.cfg.rpo {
         for inst in &function.blocks[*block] {
             let guarded = !function.insts[*inst].guard.is_null();

@@ -6,7 +6,7 @@
 use super::candidates::{Candidates, Definition};
 use super::{Places, Ranges, first_points};
 use crate::ori::hash::QuickMap;
-use crate::ori::{Block, File, Function, InstId, Operand, RegData, VReg};
+use crate::ori::{Block, File, Function, InstId, Operand, RegData, VReg, table};
 use crate::tables::ori::Direction;
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
@@ -38,6 +38,7 @@ pub fn run(function: &mut Function, places: &Places, candidates: &Candidates, ra
     let (_, first) = first_points(function);
     let block = function.entry();
     let (served, local) = (QuickMap::default(), QuickMap::default());
+    let uses = table(function.regs.len());
     let mut rewriter = Rewriter {
         function,
         places,
@@ -49,7 +50,7 @@ pub fn run(function: &mut Function, places: &Places, candidates: &Candidates, ra
         point: 0,
         line: 0,
         predicates: false,
-        uses: SecondaryMap::new(),
+        uses,
         out: Vec::new(),
     };
     for block in &places.cfg.rpo {
@@ -61,7 +62,7 @@ pub fn run(function: &mut Function, places: &Places, candidates: &Candidates, ra
 
 /// Removes what may be repeated and nobody reads.
 fn sweep_up(function: &mut Function, places: &Places, candidates: &Candidates, mut uses: SecondaryMap<VReg, u32>) {
-    let mut dead: SecondaryMap<InstId, bool> = SecondaryMap::new();
+    let mut dead: SecondaryMap<InstId, bool> = table(function.insts.len());
     let mut blocks: SecondaryMap<Block, bool> = SecondaryMap::new();
     for (block, inst) in candidates.repeatable.iter().rev() {
         let mut read = false;
