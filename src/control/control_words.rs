@@ -19,6 +19,7 @@ use crate::sched::effects::{Effects, FENCE, Reg};
 use crate::tables::latency::{Latency, LatencyClass, Needed};
 use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
+use smallvec::SmallVec;
 use std::collections::BTreeSet;
 
 /// Encodes "no scoreboard".
@@ -321,7 +322,7 @@ impl Scheduler<'_> {
             let number = room.first + at as u32;
             let (before, rest) = room.items.split_at_mut(at);
             let item = &mut rest[0];
-            let mut lack = self.lack(&state, &item.effects);
+            let (mut lack, wait) = self.needs(&state, item);
             if item.drains {
                 lack = lack.max(self.residue(&state).saturating_sub(LONGEST));
             }
@@ -331,7 +332,7 @@ impl Scheduler<'_> {
                 previous.stall += lack;
                 state.pass(lack);
             }
-            item.wait = self.waits(&state, item);
+            item.wait = wait;
             state.waited(item.wait);
             item.stall = item.least;
             if item.drains {
@@ -360,18 +361,20 @@ impl Scheduler<'_> {
         state
     }
 
-    /// The scoreboards that an item must wait for. Late reads that it overwrites and that have no
-    /// scoreboard are recorded.
-    fn waits(&mut self, state: &State, item: &Item) -> u8 {
-        let mut wait = 0;
-        let mut wanted = Vec::new();
-        self.each_need(state, &item.effects, |needed, entry| {
-            if needed == Needed::Scoreboard && entry.announced && entry.boards & wait == 0 {
-                match entry.boards {
-                    0 => wanted.push(entry.item),
-                    boards => wait |= 1 << (7 - boards.leading_zeros()),
-                }
+    /// Cycles that are missing before an item, as [`Scheduler::lack`], and the scoreboards that it
+    /// must wait for. Late reads that it overwrites and that have no scoreboard are recorded.
+    fn needs(&mut self, state: &State, item: &Item) -> (u16, u8) {
+        let (mut lack, mut wait) = (0, 0u8);
+        let mut wanted: SmallVec<[u32; 8]> = SmallVec::new();
+        self.each_need(state, &item.effects, |needed, entry| match needed {
+            Needed::Cycles(n) if !entry.announced => {
+                lack = lack.max(u16::from(n).saturating_sub(state.age(entry)));
             }
+            Needed::Scoreboard if entry.announced && entry.boards & wait == 0 => match entry.boards {
+                0 => wanted.push(entry.item),
+                boards => wait |= 1 << (7 - boards.leading_zeros()),
+            },
+            _ => {}
         });
         if item.drains {
             wait |= state.entries().fold(0, |mask, (_, e)| mask | e.boards);
@@ -380,7 +383,7 @@ impl Scheduler<'_> {
             wanted.extend(unguarded.map(|(_, e)| e.item));
         }
         self.wanted.extend(wanted);
-        wait
+        (lack, wait)
     }
 
     /// Cycles until every fixed-latency result in flight is ready for any reader.

@@ -8,16 +8,18 @@
 use crate::sched::effects::Reg;
 use crate::tables::latency::LatencyClass;
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// Age in cycles beyond which no fixed latency matters.
 const OLD: i32 = 64;
 
-/// Number of registers from which a state is worth trimming.
+/// Number of entries from which a state is worth trimming.
 const LARGE: usize = 64;
 
 /// A read or write in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
+    reg: Reg,
     /// Whether it is a write.
     pub write: bool,
     /// Latency class of the access.
@@ -38,12 +40,22 @@ pub struct Entry {
 impl Entry {
     /// An entry that is issued now.
     pub fn new(write: bool, class: LatencyClass, announced: bool, boards: u8, item: u32) -> Entry {
-        Entry { write, class, announced, boards, order: 0, item, issued: 0 }
+        Entry { reg: Reg(0), write, class, announced, boards, order: 0, item, issued: 0 }
     }
 
     /// The entry as a member of an in-order queue of reads.
     pub fn ordered(self, order: u8) -> Entry {
         Entry { order, ..self }
+    }
+
+    /// Takes the age of an entry with the same key, if that is younger; returns whether it is. The
+    /// age of a scoreboarded entry does not matter.
+    fn grow_younger(&mut self, other: &Entry) -> bool {
+        let younger = !other.announced && other.issued > self.issued;
+        if younger {
+            *self = *other;
+        }
+        younger
     }
 
     /// Entries that differ only in age are one. Scoreboarded reads without a scoreboard are kept
@@ -54,25 +66,21 @@ impl Entry {
     }
 }
 
-/// The entries of one register.
-#[derive(Clone, Debug)]
-struct Pending {
-    reg: Reg,
-    entries: SmallVec<[Entry; 2]>,
-}
-
-/// All entries in flight, by register.
+/// All entries in flight.
 #[derive(Clone, Debug, Default)]
 pub struct State {
-    list: Vec<Pending>,
+    /// By register; those of one register in the order in which they came.
+    list: Vec<Entry>,
     clock: i32,
     /// Clock of the last removal of old entries.
     swept: i32,
 }
 
 impl State {
-    fn place(&self, reg: Reg) -> Result<usize, usize> {
-        self.list.binary_search_by_key(&reg, |p| p.reg)
+    /// The places of a register's entries.
+    fn places(&self, reg: Reg) -> Range<usize> {
+        let first = self.list.partition_point(|e| e.reg < reg);
+        first..first + self.list[first..].iter().take_while(|e| e.reg == reg).count()
     }
 
     fn matters(&self, entry: &Entry) -> bool {
@@ -86,62 +94,45 @@ impl State {
 
     /// Entries of a register that still matter.
     pub fn on(&self, reg: Reg) -> impl Iterator<Item = &Entry> {
-        let list: &[Entry] = self.place(reg).map_or(&[], |at| &self.list[at].entries);
-        list.iter().filter(|e| self.matters(e))
+        let first = self.list.partition_point(|e| e.reg < reg);
+        self.list[first..].iter().take_while(move |e| e.reg == reg).filter(|e| self.matters(e))
     }
 
     /// All entries that still matter, with their registers.
     pub fn entries(&self) -> impl Iterator<Item = (Reg, &Entry)> {
-        self.list.iter().flat_map(|p| p.entries.iter().map(|e| (p.reg, e))).filter(|(_, e)| self.matters(e))
+        self.list.iter().filter(|e| self.matters(e)).map(|e| (e.reg, e))
     }
 
     /// Adds an entry that is issued now.
     pub fn add(&mut self, reg: Reg, entry: Entry) {
-        self.put(reg, Entry { issued: self.clock, ..entry });
-    }
-
-    /// Adds an entry; returns whether the state changed.
-    fn put(&mut self, reg: Reg, entry: Entry) -> bool {
-        let at = self.place(reg).unwrap_or_else(|at| {
-            self.list.insert(at, Pending { reg, entries: SmallVec::new() });
-            at
-        });
-        let list = &mut self.list[at].entries;
-        match list.iter_mut().find(|e| e.key() == entry.key()) {
-            // The age of a scoreboarded entry does not matter.
-            Some(old) if !entry.announced && entry.issued > old.issued => *old = entry,
-            Some(_) => return false,
-            None => list.push(entry),
+        let (entry, places) = (Entry { reg, issued: self.clock, ..entry }, self.places(reg));
+        match self.list[places.clone()].iter_mut().find(|e| e.key() == entry.key()) {
+            Some(old) => {
+                old.grow_younger(&entry);
+            }
+            None => self.list.insert(places.end, entry),
         }
-        true
     }
 
     /// A later read in the same queue subsumes earlier ones without a scoreboard.
     pub fn read_again(&mut self, reg: Reg, order: u8) {
-        if let Ok(at) = self.place(reg) {
-            let older = |e: &Entry| !e.write && e.announced && e.boards == 0 && e.order == order;
-            self.list[at].entries.retain(|e| !older(e));
+        let older = |e: &Entry| !e.write && e.announced && e.boards == 0 && e.order == order;
+        for at in self.places(reg).rev() {
+            if older(&self.list[at]) {
+                self.list.remove(at);
+            }
         }
     }
 
     /// Removes all entries of a register, which a write supersedes.
     pub fn replaced(&mut self, reg: Reg) {
-        if let Ok(at) = self.place(reg) {
-            self.list[at].entries.clear();
-        }
-    }
-
-    fn retain(&mut self, keep: impl Fn(&Entry) -> bool) {
-        self.list.retain_mut(|p| {
-            p.entries.retain(|e| keep(e));
-            !p.entries.is_empty()
-        });
+        self.list.drain(self.places(reg));
     }
 
     /// Removes the entries that one of these scoreboards covers.
     pub fn waited(&mut self, mask: u8) {
         if mask != 0 {
-            self.retain(|e| !e.announced || e.boards & mask == 0);
+            self.list.retain(|e| !e.announced || e.boards & mask == 0);
         }
     }
 
@@ -149,10 +140,10 @@ impl State {
     pub fn pass(&mut self, stall: u16) {
         self.clock += i32::from(stall);
         if stall == 0 {
-            self.retain(|e| e.announced);
+            self.list.retain(|e| e.announced);
         } else if self.clock - self.swept >= OLD {
             let clock = self.clock;
-            self.retain(|e| e.announced || clock - e.issued < OLD);
+            self.list.retain(|e| e.announced || clock - e.issued < OLD);
             self.swept = clock;
         }
     }
@@ -163,17 +154,47 @@ impl State {
             return;
         }
         let clock = self.clock;
-        self.retain(|e| e.announced || clock - e.issued < OLD);
+        self.list.retain(|e| e.announced || clock - e.issued < OLD);
         self.list.shrink_to_fit();
     }
 
     /// Joins another path's state into this one; returns whether this one changed.
     pub fn join(&mut self, other: &State) -> bool {
         let apart = self.clock - other.clock;
-        let mut changed = false;
-        for (reg, entry) in other.entries() {
-            changed |= self.put(reg, Entry { issued: entry.issued + apart, ..*entry });
+        if self.list.is_empty() {
+            self.list = other.entries().map(|(_, e)| Entry { issued: e.issued + apart, ..*e }).collect();
+            return !self.list.is_empty();
         }
-        changed
+        let (mut changed, mut at) = (false, 0);
+        let mut new: SmallVec<[Entry; 16]> = SmallVec::new();
+        for (reg, entry) in other.entries() {
+            while self.list.get(at).is_some_and(|e| e.reg < reg) {
+                at += 1;
+            }
+            let entry = Entry { issued: entry.issued + apart, ..*entry };
+            let mut own = self.list[at..].iter_mut().take_while(|e| e.reg == reg);
+            match own.find(|e| e.key() == entry.key()) {
+                Some(old) => changed |= old.grow_younger(&entry),
+                None => new.push(entry),
+            }
+        }
+        self.insert(&new);
+        changed || !new.is_empty()
+    }
+
+    /// Inserts entries, which are in order, each after the known ones of its register.
+    fn insert(&mut self, new: &[Entry]) {
+        let Some(last) = new.last() else { return };
+        let mut known = self.list.len();
+        self.list.resize(known + new.len(), *last);
+        let mut to = self.list.len();
+        for entry in new.iter().rev() {
+            while known > 0 && self.list[known - 1].reg > entry.reg {
+                (known, to) = (known - 1, to - 1);
+                self.list[to] = self.list[known];
+            }
+            to -= 1;
+            self.list[to] = *entry;
+        }
     }
 }
