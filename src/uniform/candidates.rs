@@ -27,10 +27,13 @@ pub struct Candidates {
     work: Vec<InstId>,
     trial: operands::Trial,
     count: usize,
+    /// What instructions take, by what of their registers was in the set: 1 + the index of each.
+    asked: SecondaryMap<InstId, u32>,
+    answers: Vec<(u64, Taken)>,
 }
 
 /// What an instruction outside the set takes of what is in it.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Taken {
     /// In a uniform register.
     pub uniform: SmallVec<[VReg; 2]>,
@@ -49,6 +52,8 @@ impl Candidates {
             work: Vec::new(),
             trial: operands::Trial::new(function),
             count: 0,
+            asked: table(function.insts.len()),
+            answers: Vec::new(),
         };
         for block in &cfg.rpo {
             for at in 0..function.blocks[*block].len() {
@@ -252,6 +257,30 @@ impl Candidates {
     /// What an instruction outside the set takes of what is in it: everything where that is
     /// encoded, else one operand, a computed one first, then one from a constant bank.
     pub fn taken(&mut self, function: &mut Function, inst: InstId) -> Taken {
+        let Some(within) = self.within(function, inst) else { return self.choose(function, inst) };
+        if let Some((then, taken)) = self.asked[inst].checked_sub(1).map(|at| &self.answers[at as usize])
+            && *then == within
+        {
+            return taken.clone();
+        }
+        let taken = self.choose(function, inst);
+        self.answers.push((within, taken.clone()));
+        self.asked[inst] = self.answers.len() as u32;
+        taken
+    }
+
+    /// Which of the registers that an instruction reads are in the set, one bit each; `None` where
+    /// they are too many. Nothing else that an answer depends on changes with the set.
+    fn within(&self, function: &Function, inst: InstId) -> Option<u64> {
+        let (mut bits, mut count) = (0, 0);
+        function.for_each_use(inst, |reg| {
+            bits |= u64::from(self.set.contains(reg)).checked_shl(count).unwrap_or(0);
+            count += 1;
+        });
+        (count <= u64::BITS).then_some(bits)
+    }
+
+    fn choose(&mut self, function: &mut Function, inst: InstId) -> Taken {
         let mut taken = Taken::default();
         let groups = self.groups(function, inst, &mut taken.general);
         if groups.is_empty() {

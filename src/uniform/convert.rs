@@ -23,9 +23,12 @@ pub fn run(cx: &mut PassCx) {
     }
     let (cfg, lanes) = (cx.cfg(), cx.divergence());
     let mut candidates = Candidates::new(cx.function, &cfg, &lanes, cx.encoder.encodes);
-    let liveness = cx.liveness();
     for _ in 0..ROUNDS {
         candidates.settle(cx.function);
+        if candidates.is_empty() {
+            return;
+        }
+        let liveness = cx.liveness();
         let some = pressure::relieve(cx.function, &cfg, &liveness, &mut candidates);
         if !some || rewrite::run(cx.function, &cfg, &mut candidates) {
             return;
