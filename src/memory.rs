@@ -24,6 +24,29 @@ const fn cost(bytes: usize) -> usize {
     bytes.saturating_add(23) & !15
 }
 
+/// Keeps what is freed for later requests, which come soon and are alike: one function after the
+/// other. Without this, the pages of every function are given back and cleared again.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub fn keep() {
+    unsafe extern "C" {
+        fn mallopt(parameter: i32, value: i32) -> i32;
+    }
+    const TRIM_THRESHOLD: i32 = -1;
+    const TOP_PAD: i32 = -2;
+    const MMAP_THRESHOLD: i32 = -3;
+    // SAFETY: the call only sets numbers of the system allocator, and ignores those that it does
+    // not take.
+    unsafe {
+        mallopt(MMAP_THRESHOLD, 32 << 20);
+        mallopt(TRIM_THRESHOLD, i32::MAX);
+        mallopt(TOP_PAD, 1 << 20);
+    }
+}
+
+/// Other systems have no such settings.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn keep() {}
+
 /// Counts a request and ends the program if it exceeds the limit.
 fn count(more: usize, less: usize) {
     let now = IN_USE.load(Relaxed).wrapping_sub(less).saturating_add(more);
