@@ -9,10 +9,14 @@ use super::bundles::{Barred, Class, Classes};
 use super::interference::Mask;
 use super::pressure::Choice;
 use crate::ori::File;
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
 /// For each file and physical register the ranges that are taken: start, end and column.
 type Owners = BTreeMap<(File, i32), BTreeMap<u32, (u32, u32)>>;
+
+/// One mask per column of a class.
+type Masks = SmallVec<[Mask; 4]>;
 
 /// Places classes, and falls back on spilling.
 pub struct Assigner<'a> {
@@ -31,12 +35,11 @@ impl<'a> Assigner<'a> {
         Assigner { classes, choice, owners: None, reluctant }
     }
 
-    /// Places all classes, or chooses what to spill. Returns a class that has no place and for
-    /// which nothing can be spilled.
-    pub fn run(&mut self) -> Option<u32> {
-        let order = self.order();
+    /// Places the classes in this order, or chooses what to spill. Returns a class that has no
+    /// place and for which nothing can be spilled.
+    pub fn run(&mut self, order: &[u32]) -> Option<u32> {
         let mut stuck = None;
-        for id in order {
+        for id in order.iter().copied() {
             if !self.own(id).any(|n| self.choice.columns[n].chosen) && !self.place(id) {
                 stuck = stuck.or(Some(id));
             }
@@ -64,7 +67,7 @@ impl<'a> Assigner<'a> {
             for column in &class.columns {
                 self.classes.occupied.give_back(File::R, old + column.slot, &column.ranges);
             }
-            let taken: Vec<Mask> = self.taken(class).into_iter().map(|m| m.or(unused)).collect();
+            let taken: Masks = self.taken(class).into_iter().map(|m| m.or(unused)).collect();
             let open = Self::bases(class, &taken);
             let base = open.minus(Mask::below(from)).lowest().or(open.lowest()).unwrap_or(old);
             from = base + class.width();
@@ -73,7 +76,7 @@ impl<'a> Assigner<'a> {
     }
 
     /// Registers that each column of a class cannot use.
-    fn taken(&self, class: &Class) -> Vec<Mask> {
+    fn taken(&self, class: &Class) -> Masks {
         let closed = |ranges| self.classes.barred.to(class.file, ranges, &self.classes.clobbers);
         let of = |ranges| closed(ranges).or(self.classes.occupied.taken(class.file, ranges));
         class.columns.iter().map(|column| of(&column.ranges)).collect()
@@ -119,16 +122,16 @@ impl<'a> Assigner<'a> {
         self.shift_up(id);
         let class = &self.classes.classes[id as usize];
         let barred: &Barred = &self.classes.barred;
-        let closed: Vec<Mask> =
+        let closed: Masks =
             class.columns.iter().map(|c| barred.to(class.file, &c.ranges, &self.classes.clobbers)).collect();
-        let taken: Vec<Mask> = class
+        let taken: Masks = class
             .columns
             .iter()
             .zip(&closed)
             .map(|(c, closed)| closed.or(self.classes.occupied.taken(class.file, &c.ranges)))
             .collect();
         if class.file == File::R && self.reluctant != Mask::default() {
-            let avoided: Vec<Mask> = taken.iter().map(|m| m.or(self.reluctant)).collect();
+            let avoided: Masks = taken.iter().map(|m| m.or(self.reluctant)).collect();
             if let Some(base) = Self::bases(class, &avoided).lowest() {
                 self.take(id, base);
                 return true;

@@ -8,7 +8,7 @@
 //! near-linear.
 
 use super::interference::{Mask, Occupied};
-use super::ranges::{Gone, Range, Ranges, crosses, merge, overlaps};
+use super::ranges::{Gone, Range, RangeList, Ranges, crosses, merge, overlaps};
 use super::register_tuples::alignment;
 use crate::analysis::Loops;
 use crate::ori::{File, Function, VReg, table_of};
@@ -24,7 +24,7 @@ pub struct Column {
     /// The registers.
     pub members: SmallVec<[VReg; 1]>,
     /// Union of the live ranges of the members, sorted and disjoint.
-    pub ranges: Vec<Range>,
+    pub ranges: RangeList,
 }
 
 /// A row of columns, by slot.

@@ -182,23 +182,30 @@ impl<const W: usize> Tree<W> {
             }
             (l, r) = (l.div_ceil(2), r / 2);
         }
-        for mut node in [first / 2, last / 2] {
-            while node >= 1 {
-                let below = self.some[2 * node][word] | self.some[2 * node + 1][word] | self.whole[node][word];
-                self.some[node][word] = self.some[node][word] & !bit | below & bit;
-                node /= 2;
+        let mut update = |node: usize| {
+            let below = self.some[2 * node][word] | self.some[2 * node + 1][word] | self.whole[node][word];
+            self.some[node][word] = self.some[node][word] & !bit | below & bit;
+        };
+        let (mut left, mut right) = (first / 2, last / 2);
+        while left >= 1 {
+            update(left);
+            if right != left {
+                update(right);
             }
+            (left, right) = (left / 2, right / 2);
         }
     }
 
     fn add_taken(&self, range: Range, out: &mut [u64; W]) {
         let mut add = |words: &[u64; W]| out.iter_mut().zip(words).for_each(|(o, w)| *o |= w);
         let (mut l, mut r) = (range.0 as usize + self.leaves, range.1 as usize + self.leaves);
-        for mut node in [l / 2, (r - 1) / 2] {
-            while node >= 1 {
-                add(&self.whole[node]);
-                node /= 2;
+        let (mut left, mut right) = (l / 2, (r - 1) / 2);
+        while left >= 1 {
+            add(&self.whole[left]);
+            if right != left {
+                add(&self.whole[right]);
             }
+            (left, right) = (left / 2, right / 2);
         }
         while l < r {
             if l & 1 == 1 {

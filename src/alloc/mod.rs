@@ -62,7 +62,7 @@ pub mod spill_weights;
 use crate::analysis::{Loops, PassCx};
 use crate::ori::cfg::Cfg;
 use crate::ori::{Convention, File, Function, STACK_POINTER, VReg, table};
-use crate::tables::registers::{first_kept, kept_across_calls};
+use crate::tables::registers::{first_kept, kept_across_calls, runs_kept};
 use assign::Assigner;
 use bundles::{Barred, Classes};
 use cranelift_entity::SecondaryMap;
@@ -73,6 +73,7 @@ use remat::recompute;
 use spill::{Home, Made, Spiller};
 use spill_slots::Run;
 use spill_weights::{Definition, Weights};
+use std::sync::LazyLock;
 
 /// Registers that the count in a cubin includes beyond the highest one used. Source: measured on
 /// 200 cubins.
@@ -153,7 +154,7 @@ impl Allocator<'_> {
             let reluctant = reluctant(self.function);
             let mut assigner = Assigner::new(&mut classes, &mut choice, reluctant);
             let order = assigner.order();
-            let stuck = assigner.run();
+            let stuck = assigner.run(&order);
             if self.function.optimise && stuck.is_none() && !chosen(assigner.choice) {
                 assigner.spread(&order);
             }
@@ -296,9 +297,7 @@ fn barred(function: &Function) -> Barred {
     for file in FILES {
         let all = Mask::below(256);
         barred.always[file as usize] = all.minus(Mask::below(limit(function, file)));
-        for n in all.iter().filter(|n| !is_kept(file, *n as u16)) {
-            barred.across_calls[file as usize].insert(n);
-        }
+        barred.across_calls[file as usize] = all.minus(KEPT[file as usize]);
     }
     barred.always[File::R as usize].insert(i32::from(STACK_POINTER));
     let first = function.target.info().map_or(0, |info| info.ur_first as i32);
@@ -310,6 +309,15 @@ fn barred(function: &Function) -> Barred {
     }
     barred
 }
+
+/// The registers of each file that calls preserve.
+static KEPT: LazyLock<[Mask; 6]> = LazyLock::new(|| {
+    FILES.map(|file| {
+        let mut kept = Mask::default();
+        runs_kept(file.name()).flatten().for_each(|n| kept.insert(i32::from(n)));
+        kept
+    })
+});
 
 /// Number of registers of a file that the function may use.
 fn limit(function: &Function, file: File) -> i32 {
@@ -335,11 +343,7 @@ fn limit(function: &Function, file: File) -> i32 {
 
 /// Registers whose use costs a store and a load: the callee-saved ones, in a device function.
 fn reluctant(function: &Function) -> Mask {
-    let mut mask = Mask::default();
-    if function.convention == Convention::Device {
-        Mask::below(256).iter().filter(|n| is_kept(File::R, *n as u16)).for_each(|n| mask.insert(n));
-    }
-    mask
+    if function.convention == Convention::Device { KEPT[File::R as usize] } else { Mask::default() }
 }
 
 /// Whether calls preserve a register.

@@ -12,9 +12,13 @@ use crate::ori::liveness::Liveness;
 use crate::ori::{Function, InstId, VReg, table, table_of};
 use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
+use smallvec::SmallVec;
 
 /// A half-open range of points.
 pub type Range = (u32, u32);
+
+/// Ranges of one register: mostly one or two.
+pub type RangeList = SmallVec<[Range; 2]>;
 
 /// Spilled registers; COPY, UNDEF and rematerialized definitions may still name them, for the
 /// checker.
@@ -23,7 +27,7 @@ pub type Gone = SecondaryMap<VReg, bool>;
 /// Ranges of every register.
 pub struct Ranges {
     /// Sorted, disjoint live ranges of each register.
-    pub of: SecondaryMap<VReg, Vec<Range>>,
+    pub of: SecondaryMap<VReg, RangeList>,
     /// Points just after which call-clobbered registers lose their values.
     pub clobbers: Vec<u32>,
     /// First point after the last instruction.
@@ -96,7 +100,7 @@ impl Ranges {
                 let end = if open[reg] == CLOSED { point + 2 } else { open[reg] };
                 if data.guard.is_null() {
                     open[reg] = CLOSED;
-                    self.of[reg].push((point + 1, end));
+                    push(&mut self.of[reg], (point + 1, end));
                 } else if open[reg] == CLOSED {
                     open[reg] = end;
                     touched.push(reg);
@@ -111,15 +115,23 @@ impl Ranges {
         }
         for reg in touched {
             if open[reg] != CLOSED {
-                self.of[reg].push((2 * first, open[reg]));
+                push(&mut self.of[reg], (2 * first, open[reg]));
                 open[reg] = CLOSED;
             }
         }
     }
 }
 
+/// Adds a range to a list, mostly the one behind the last: blocks come in the order of the layout.
+fn push(list: &mut RangeList, range: Range) {
+    match list.last_mut() {
+        Some(last) if last.1 == range.0 => last.1 = range.1,
+        _ => list.push(range),
+    }
+}
+
 /// Sorts ranges and joins adjacent ones.
-pub fn normalize(list: &mut Vec<Range>) {
+pub fn normalize(list: &mut RangeList) {
     if list.len() < 2 {
         return;
     }
@@ -139,7 +151,7 @@ pub fn normalize(list: &mut Vec<Range>) {
 
 /// Merges a sorted list of ranges into another that is disjoint from it. A short list costs its own
 /// length plus what must be moved.
-pub fn merge(into: &mut Vec<Range>, mut from: Vec<Range>) {
+pub fn merge(into: &mut RangeList, mut from: RangeList) {
     if into.len() < from.len() {
         std::mem::swap(into, &mut from);
     }

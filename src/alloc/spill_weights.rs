@@ -8,7 +8,6 @@ use super::ranges::{Gone, is_marker};
 use crate::analysis::Loops;
 use crate::ori::{Function, InstId, Operand, VReg, table};
 use crate::tables::Op;
-use crate::tables::ori::Direction;
 use cranelift_entity::{EntityRef, SecondaryMap};
 
 /// Maximum loop depth that counts.
@@ -55,13 +54,11 @@ impl Weights {
         for (i, operand) in function.args(inst).iter().enumerate() {
             let sign = mix((inst.index() as u64) << 16 | i as u64);
             self.operand(function, *operand, factor, sign, copy);
-            if function.direction(inst, i) == Direction::Def {
-                function.for_each_reg(*operand, |reg| {
-                    let first = self.definition[reg] == Definition::None;
-                    self.definition[reg] = if first { Definition::One(inst) } else { Definition::Many };
-                });
-            }
         }
+        function.for_each_def(inst, |reg| {
+            let first = self.definition[reg] == Definition::None;
+            self.definition[reg] = if first { Definition::One(inst) } else { Definition::Many };
+        });
         let guard = function.insts[inst].guard;
         self.operand(function, guard, factor, mix(inst.index() as u64 | 1 << 60), copy);
     }

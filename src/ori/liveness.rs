@@ -68,12 +68,6 @@ impl Liveness {
     pub fn contains(&self, block: Block, reg: VReg) -> bool {
         self.live[block].binary_search(&reg).is_ok()
     }
-
-    fn note(&mut self, at_start: bool, block: Block, reg: VReg) {
-        if self.at_start == at_start {
-            self.live[block].push(reg);
-        }
-    }
 }
 
 /// Lists of blocks by register, concatenated.
@@ -163,7 +157,7 @@ fn phi_inputs(function: &Function, phi: InstId, mut f: impl FnMut(Block, VReg)) 
 }
 
 fn solve(function: &Function, cfg: &Cfg, events: &Events, at_start: bool) -> Liveness {
-    let mut live = Liveness { live: table(function.block_limit()), at_start };
+    let mut live = Noted { at_start, pairs: Vec::new() };
     let limit = function.block_limit();
     // Per block, the last register killed, live-in and live-out.
     let (mut killed, mut live_in, mut live_out) = (vec![NEVER; limit], vec![NEVER; limit], vec![NEVER; limit]);
@@ -180,7 +174,7 @@ fn solve(function: &Function, cfg: &Cfg, events: &Events, at_start: bool) -> Liv
             live.note(true, *block, reg);
             work.push(*block);
         }
-        let mut ends = |block: Block, live: &mut Liveness, work: &mut Vec<Block>| {
+        let mut ends = |block: Block, live: &mut Noted, work: &mut Vec<Block>| {
             if std::mem::replace(&mut live_out[block.index()], now) == now {
                 return;
             }
@@ -195,5 +189,31 @@ fn solve(function: &Function, cfg: &Cfg, events: &Events, at_start: bool) -> Liv
             cfg.preds[block].iter().for_each(|p| ends(*p, &mut live, &mut work));
         }
     }
+    Liveness { live: by_block(limit, &live.pairs), at_start }
+}
+
+/// The blocks at whose start, or at whose end, registers live.
+struct Noted {
+    at_start: bool,
+    pairs: Vec<(Block, VReg)>,
+}
+
+impl Noted {
+    fn note(&mut self, at_start: bool, block: Block, reg: VReg) {
+        if self.at_start == at_start {
+            self.pairs.push((block, reg));
+        }
+    }
+}
+
+/// The registers of each block, in the order of the pairs.
+fn by_block(limit: usize, pairs: &[(Block, VReg)]) -> SecondaryMap<Block, Vec<VReg>> {
+    let mut counts = vec![0usize; limit];
+    pairs.iter().for_each(|(block, _)| counts[block.index()] += 1);
+    let mut live: SecondaryMap<Block, Vec<VReg>> = table(limit);
+    for (block, count) in live.values_mut().zip(counts) {
+        block.reserve_exact(count);
+    }
+    pairs.iter().for_each(|(block, reg)| live[*block].push(*reg));
     live
 }

@@ -13,6 +13,11 @@ pub fn kept_across_calls(file: &str, number: u16) -> bool {
     KEPT.iter().any(|k| k.file == file && (k.first..=k.last).contains(&number))
 }
 
+/// The runs of registers of a file that are preserved across calls.
+pub fn runs_kept(file: &str) -> impl Iterator<Item = std::ops::RangeInclusive<u16>> {
+    KEPT.iter().filter(move |k| k.file == file).map(|k| k.first..=k.last)
+}
+
 /// The lowest register of a file that is preserved across calls.
 pub fn first_kept(file: &str) -> Option<u16> {
     KEPT.iter().filter(|k| k.file == file).map(|k| k.first).min()
