@@ -87,7 +87,7 @@ impl DefUse {
     /// dead give up their uses.
     pub fn update(&mut self, function: &Function, inst: InstId, before: &[VReg]) {
         function.for_each_use(inst, |reg| self.uses[reg] += 1);
-        let mut gone: Vec<VReg> = before.to_vec();
+        let mut gone: SmallVec<[VReg; 16]> = SmallVec::from_slice(before);
         while let Some(reg) = gone.pop() {
             self.uses[reg] -= 1;
             if self.uses[reg] > 0 {

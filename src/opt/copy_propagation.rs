@@ -5,6 +5,7 @@
 
 use crate::analysis::PassCx;
 use crate::ori::{Function, InstId, Operand, VReg, table};
+use crate::tables::ori::Direction;
 use crate::tables::{Op, Role};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
@@ -21,8 +22,8 @@ pub fn run(cx: &mut PassCx) {
         }
     }
     for block in function.layout.clone() {
-        for inst in function.blocks[block].clone() {
-            rename(function, &source, inst);
+        for at in 0..function.blocks[block].len() {
+            rename(function, &source, function.blocks[block][at]);
         }
     }
 }
@@ -54,7 +55,11 @@ fn root(source: &SecondaryMap<VReg, Option<VReg>>, mut reg: VReg) -> VReg {
 
 /// Makes an instruction read the sources of copies.
 pub fn rename(function: &mut Function, source: &SecondaryMap<VReg, Option<VReg>>, inst: InstId) {
-    use crate::tables::ori::Direction;
+    let mut reads = false;
+    function.for_each_use(inst, |reg| reads |= source[reg].is_some());
+    if !reads {
+        return;
+    }
     for i in 0..function.args(inst).len() {
         if function.direction(inst, i) == Direction::Use {
             let operand = function.args(inst)[i];

@@ -596,8 +596,9 @@ impl Function {
             args[1..].iter().for_each(|operand| self.for_each_reg(*operand, &mut f));
         } else {
             each_of(data.op.info().uses, args, |operand| self.for_each_reg(operand, &mut f));
-            let (uses, _) = self.extras(inst);
-            uses.iter().for_each(|operand| self.for_each_reg(*operand, &mut f));
+            if data.extra_uses > 0 {
+                self.extras(inst).0.iter().for_each(|operand| self.for_each_reg(*operand, &mut f));
+            }
         }
         self.for_each_reg(data.guard, &mut f);
         for operand in self.olds(inst) {

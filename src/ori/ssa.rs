@@ -337,9 +337,14 @@ fn terminators(function: &Function, block: Block) -> usize {
 
 /// Removes the PHIs of a block, and copies the tied old value before each guarded definition.
 fn old_value_copies(function: &mut Function, block: Block) {
-    let mut out = Vec::new();
-    for inst in function.blocks[block].clone() {
+    let insts = std::mem::take(&mut function.blocks[block]);
+    let mut out = Vec::with_capacity(insts.len());
+    for inst in insts {
         if function.insts[inst].op == Op::PHI {
+            continue;
+        }
+        if function.olds(inst).is_empty() {
+            out.push(inst);
             continue;
         }
         let mut pairs = Vec::new();
@@ -359,9 +364,7 @@ fn old_value_copies(function: &mut Function, block: Block) {
             out.extend(parallel_copy(function, &pairs));
             read_copies(function, inst, &pairs);
         }
-        if !function.olds(inst).is_empty() {
-            function.set_olds(inst, &[]);
-        }
+        function.set_olds(inst, &[]);
         out.push(inst);
     }
     function.blocks[block] = out;

@@ -189,6 +189,9 @@ pub fn write(field: &ArgField, arg: &Arg, info: &GenerationInfo) -> Result<u128,
 
 /// The bits of an operand's modifiers.
 fn marks(field: &ArgField, arg: &Arg) -> Result<u128, Misfit> {
+    if !(arg.neg || arg.abs || arg.not || arg.reuse) {
+        return Ok(0);
+    }
     let complement = if field.not != 255 { field.not } else { field.complement };
     let marks = [("-", arg.neg, field.neg), ("| |", arg.abs, field.abs), ("~ or !", arg.not, complement)];
     let mut word = 0;
@@ -209,6 +212,10 @@ fn fit(value: u64, bits: &Bits) -> Result<u64, Misfit> {
 
 /// An unsigned value; a full-width field also accepts a negative number.
 fn unsigned(value: u64, bits: &Bits) -> Result<u64, Misfit> {
+    let [(_, len), (_, second), _] = bits.pieces;
+    if second == 0 && bits.shift == 0 && len < 64 && value >> len == 0 {
+        return Ok(value);
+    }
     if value & ((1 << bits.shift) - 1) != 0 {
         return Err(Misfit::Multiple(value, 1 << bits.shift));
     }

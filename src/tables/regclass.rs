@@ -7,6 +7,8 @@
 //! says nothing, and nothing depends on it.
 
 use super::Op;
+use super::ori::{OPS, OpInfo};
+use std::sync::LazyLock;
 
 /// A row of `regclass/categories.ron`.
 #[derive(Debug)]
@@ -105,7 +107,11 @@ impl Descriptor {
 impl Category {
     /// The row of an opcode.
     pub fn of(op: Op) -> Option<&'static Category> {
-        CATEGORIES.binary_search_by_key(&(op as u16), |c| c.opcode).ok().map(|i| &CATEGORIES[i])
+        static OF_OP: LazyLock<Vec<Option<&'static Category>>> = LazyLock::new(|| {
+            let found = |op: &OpInfo| CATEGORIES.binary_search_by_key(&(op.op as u16), |c| c.opcode).ok();
+            OPS.iter().map(|op| found(op).map(|i| &CATEGORIES[i])).collect()
+        });
+        OF_OP[op.position()]
     }
 
     /// The register files of an operand, if the table lists any.

@@ -46,8 +46,8 @@ pub fn run(function: &mut Function, backend: &dyn SmBackend, encodes: Encodes) {
         Legalizer { backend, encodes, lanes: None, stand_ins: Vec::new(), held: QuickMap::default(), at: 0 };
     for block in function.layout.clone() {
         let wanting = |inst: &InstId| legalizer.wants(function, *inst);
-        if function.blocks[block].iter().any(wanting) {
-            legalizer.block(function, block);
+        if let Some(first) = function.blocks[block].iter().position(wanting) {
+            legalizer.block(function, block, first);
         }
     }
 }
@@ -90,8 +90,9 @@ impl Legalizer<'_> {
         !function.insts[inst].op.has(Prop::Pseudo) && !(self.encodes)(function, inst)
     }
 
-    /// Rewrites a block: each instruction after the moves that it needs.
-    fn block(&mut self, function: &mut Function, block: Block) {
+    /// Rewrites a block: each instruction after the moves that it needs. The first that is not
+    /// encoded as it is stands at index `first`.
+    fn block(&mut self, function: &mut Function, block: Block, first: usize) {
         let first_branch = function.first_terminator(block);
         // The block keeps its instructions until the end, because the divergence analysis reads
         // them.
@@ -100,7 +101,7 @@ impl Legalizer<'_> {
         self.held.clear();
         for (at, inst) in insts.into_iter().enumerate() {
             self.at = at;
-            let (before, kept) = if self.wants(function, inst) {
+            let (before, kept) = if at == first || at > first && self.wants(function, inst) {
                 self.instruction(function, block, inst)
             } else {
                 (Vec::new(), Some(inst))

@@ -366,10 +366,12 @@ fn pair(function: &Function, (low, high): (Operand, Operand)) -> Option<[VReg; 2
 /// The carry of an unguarded sum of high words with a single carry.
 pub fn high_sum(function: &Function, inst: InstId) -> Option<VReg> {
     let data = &function.insts[inst];
+    if data.op != Op::IADD3 {
+        return None;
+    }
     let carry = function.arg(inst, Role::Pp);
     let other = function.arg(inst, Role::Pq);
-    let alone = data.op == Op::IADD3
-        && data.guard.is_null()
+    let alone = data.guard.is_null()
         && data.mods.get(Mod::X) == value::x::X
         && [Role::Pu, Role::Pv].into_iter().all(|r| function.arg(inst, r).is_null())
         && (other.is_null() || other == Operand::never())
