@@ -17,7 +17,7 @@ use crate::ori::function::ControlWord;
 use crate::ori::{Block, Function, InstId};
 use crate::sched::effects::{Effects, FENCE, Reg};
 use crate::tables::latency::{Latency, LatencyClass, Needed};
-use crate::tables::{Op, Prop};
+use crate::tables::{Mod, Op, Prop, value};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -54,6 +54,9 @@ pub struct Item {
     leaves: bool,
     /// Whether it must wait for everything in flight.
     pub drains: bool,
+    /// Whether it must wait for every result in flight: what is loaded behind it must not be older
+    /// than what was loaded before it.
+    pub acquires: bool,
     /// Whether it signals completion by its read barrier, although it reads no register.
     pub announces_by_read: bool,
     /// Whether an instruction overwrites a source that it reads late.
@@ -78,6 +81,7 @@ impl Item {
             control: op.has(Prop::Control),
             leaves: op == Op::BRA,
             drains: matches!(op, Op::CALL | Op::RET),
+            acquires: op == Op::CCTL && function.insts[inst].mods.get(Mod::Cctl) == value::cctl::IVALL,
             announces_by_read: fence && op.has(Prop::ReadsLate),
             read_wanted: false,
             write_bar: if op.has(Prop::CopyGroup) { COPIES } else { NONE },
@@ -376,6 +380,10 @@ impl Scheduler<'_> {
             },
             _ => {}
         });
+        if item.acquires {
+            let results = state.entries().filter(|(_, e)| e.announced && e.write);
+            wait |= results.fold(0, |mask, (_, e)| mask | e.boards);
+        }
         if item.drains {
             wait |= state.entries().fold(0, |mask, (_, e)| mask | e.boards);
             // The callee may overwrite registers that are still to be read.
@@ -520,6 +528,37 @@ fn record(state: &mut State, item: &Item, number: u32) {
 mod tests {
     use super::*;
     use crate::ori::text;
+
+    /// The control words of the first block of a function.
+    fn controls(source: &str) -> Vec<ControlWord> {
+        let mut function = text::parse(source).unwrap();
+        let cfg = Cfg::new(&function);
+        write(&mut function, &cfg);
+        function.blocks[function.layout[0]].iter().map(|inst| function.insts[*inst].ctrl).collect()
+    }
+
+    /// What an acquire loads is there before the first level cache forgets: what is loaded later is
+    /// not older.
+    #[test]
+    fn an_acquire_waits_for_its_load() {
+        let source = "function k sm_80\nphys r0=2 r1=3 r2=4 r3=5\nb0:\n  LDG{e=E mem=STRONG.GPU} d=r2 a={r0,r1} off=0x0\n  \
+                      CCTL{cctl=IVALL}\n  LDG{e=E} d=r3 a={r0,r1} off=0x10\n  EXIT\n";
+        let ctrl = controls(source);
+        assert_eq!(ctrl[1].wait >> ctrl[0].write_bar & 1, 1);
+    }
+
+    /// On sm_90, the fence of a block is over when its scoreboard says so.
+    #[test]
+    fn a_fence_of_a_block_announces_its_end() {
+        let source = |sm| {
+            format!(
+                "function k {sm}\nphys r0=2 r1=3 r2=4\nb0:\n  MEMBAR{{fence=ALL scope=CTA}}\n  STS a=r0 off=0x0 b=r2\n  EXIT\n"
+            )
+        };
+        let ctrl = controls(&source("sm_90"));
+        assert_eq!(ctrl[1].wait, 1 << ctrl[0].read_bar);
+        assert_eq!(controls(&source("sm_80"))[0].read_bar, NONE);
+    }
 
     /// On sm_120, F2I.F64 signals completion out of order with the reads of its source and of a
     /// store's, whichever comes first.

@@ -7,7 +7,7 @@
 use crate::ori::{File, Function, InstId, Kind, Operand};
 use crate::tables::latency::{Latency, LatencyClass, RegFile};
 use crate::tables::ori::{Class, Direction};
-use crate::tables::{Op, Prop, Role};
+use crate::tables::{Feature, Mod, Op, Prop, Role, value};
 use smallvec::SmallVec;
 
 /// A register: its file and number in one value.
@@ -88,7 +88,9 @@ impl Effects {
         // memory access without registers signals no completion, and its encoding has no field for
         // a scoreboard.
         let memory = data.op.has(Prop::ReadsMemory) || data.op.has(Prop::WritesMemory);
-        let announces = data.op.has(Prop::VariableLatency) && !memory && class != LatencyClass::Group;
+        let fences = data.op == Op::MEMBAR && data.mods.get(Mod::Scope) == value::scope::CTA;
+        let fences = fences && function.target.has(Feature::BlockFenceAnnounces);
+        let announces = (data.op.has(Prop::VariableLatency) || fences) && !memory && class != LatencyClass::Group;
         let bare = out.writes.is_empty() && out.reads.iter().all(|a| a.class == LatencyClass::Guard);
         if announces && bare && class.info().announced && !data.op.has(Prop::Convergent) {
             out.writes.push(Access { reg: FENCE, class });
