@@ -31,9 +31,13 @@ impl Builder<'_> {
         self.constant(mask) == Some(ALL_LANES)
     }
 
-    /// `bar.warp.sync`: only synchronizes the lanes.
+    /// `bar.warp.sync`: synchronizes the lanes and orders their memory accesses, which no other
+    /// operation with a member mask does.
     pub fn warp_barrier(&mut self, inst: &ast::Instruction) -> Lowered {
-        self.member_mask(&inst.operands[0]).map(|_| ())
+        let mask = self.source(&inst.operands[0], ScalarType::B32)?;
+        let barrier = self.put(Op::SYNCMASK, &[], &[(Role::A, mask)]);
+        self.f.insts[barrier].ordered = true;
+        Ok(())
     }
 
     /// `shfl.sync`

@@ -133,7 +133,8 @@ pub struct InstData {
     olds: u16,
     /// For a float product or sum: whether the source permits contraction.
     pub contract: bool,
-    /// For a memory access: whether it may not be reordered with any other access.
+    /// For a memory access: whether it may not be reordered with any other access. For SYNCMASK:
+    /// whether it orders the accesses around it.
     pub ordered: bool,
     /// Of an operation on an mbarrier: 1 + the kind under which the cubin lists it
     /// (`tables/eiattr.ron`); 0 where it does not.

@@ -144,8 +144,8 @@ fn insert_before_branch(function: &mut Function, block: Block, inst: InstId) {
 }
 
 /// Replaces SYNCMASK by WARPSYNC in blocks that are not proved convergent, and inserts WARPSYNC
-/// before block barriers there. In convergent blocks only the memory order of a SYNCMASK remains:
-/// the next access is not reordered with those before it.
+/// before block barriers there. In convergent blocks only the memory order of an ordered SYNCMASK
+/// (`bar.warp.sync`) remains: the next access is not reordered with those before it.
 fn warp_syncs(function: &mut Function, plan: &Plan) {
     for block in function.layout.clone() {
         let divergent = plan.varying.divergent.contains(block);
@@ -162,7 +162,7 @@ fn warp_syncs(function: &mut Function, plan: &Plan) {
                 warp_sync(function, inst, mask, &mut out);
             }
             if op == Op::SYNCMASK {
-                met = true;
+                met |= function.insts[inst].ordered;
                 continue;
             }
             if met && (op.has(Prop::ReadsMemory) || op.has(Prop::WritesMemory)) {

@@ -10,7 +10,7 @@ use super::effects::{Effects, FENCE, Reg};
 use super::memory_dependence::Memory;
 use crate::analysis::PassCx;
 use crate::ori::hash::QuickMap;
-use crate::ori::{Function, InstId, Kind};
+use crate::ori::{File, Function, InstId, Kind, STACK_POINTER};
 use crate::tables::encoding::special_text;
 use crate::tables::latency::{Latency, Needed};
 use crate::tables::ori::Class;
@@ -56,6 +56,17 @@ pub fn is_fixed(function: &Function, inst: InstId) -> bool {
         || op.has(Prop::SideEffect) && !memory
         || op.has(Prop::CopyGroup)
         || reads_clock(function, inst)
+}
+
+/// Whether an instruction sets the stack pointer. Before allocation nothing may pass it, since
+/// spill code of what passes would address another frame.
+pub fn sets_stack_pointer(function: &Function, inst: InstId) -> bool {
+    let mut sets = false;
+    function.for_each_def(inst, |reg| {
+        let data = &function.regs[reg];
+        sets |= data.file == File::R && data.phys == Some(STACK_POINTER);
+    });
+    sets
 }
 
 /// Whether an instruction reads a special register that changes over time.

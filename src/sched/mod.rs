@@ -1,6 +1,8 @@
 //! Instruction scheduling before and after register allocation, and the dependences it respects.
 
+mod dependences;
 pub(crate) mod effects;
 pub mod list_scheduler;
 mod memory_dependence;
 pub mod prepass_scheduler;
+pub mod pressure_scheduler;

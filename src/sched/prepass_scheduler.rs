@@ -1,4 +1,4 @@
-//! Pre-RA scheduling (phase ScheduleInstructions): moves loads up within their blocks as far as
+//! Pre-RA scheduling (phase AdvancedPhaseAllocReg): moves loads up within their blocks as far as
 //! register pressure allows.
 //!
 //! Loads move together with the computation of their addresses, and constants move too, so several
@@ -9,7 +9,7 @@
 //! above what costs no occupancy ([`FREE`]). Linear: an instruction passes a bounded number of
 //! others.
 
-use super::list_scheduler::is_fixed;
+use super::list_scheduler::{is_fixed, sets_stack_pointer};
 use super::memory_dependence::Memory;
 use crate::analysis::PassCx;
 use crate::ori::hash::QuickMap;
@@ -75,7 +75,7 @@ impl Touched {
         let general = |reg: &&VReg| is_general(function, **reg);
         let width = writes.iter().filter(general).count() as u32;
         let begins = matches!(function.insts[inst].op, Op::ENTRY | Op::PHI);
-        let fixed = begins || is_fixed(function, inst);
+        let fixed = begins || is_fixed(function, inst) || sets_stack_pointer(function, inst);
         let load = !fixed && is_load(function, inst);
         let memory = Memory::of(function, inst, |_| usize::MAX);
         Touched { reads, writes, width, last: SmallVec::new(), memory, fixed, load, past: 0 }

@@ -29,7 +29,9 @@ pub fn emit(model: &Model) -> TokenStream {
         let op = op(*number);
         quote!((Op::#op, #bits))
     });
-    let system = &choices.system;
+    let system: Vec<&String> = choices.system.iter().map(|s| &s.0).collect();
+    let stopping: Vec<&String> = choices.system.iter().filter(|s| !s.1).map(|s| &s.0).collect();
+    let stops = stopping.len();
     let [compared, stepped, kept, provided] =
         [choices.comparisons.len(), choices.steps.len(), choices.policies.len(), system.len()];
     quote! {
@@ -41,5 +43,7 @@ pub fn emit(model: &Model) -> TokenStream {
         static POLICIES: [(Op, u32); #kept] = [#(#policies),*];
         /// Functions that the driver provides, in the order of the table.
         pub static SYSTEM: [&str; #provided] = [#(#system),*];
+        /// Those that never return.
+        pub static STOPPING: [&str; #stops] = [#(#stopping),*];
     }
 }

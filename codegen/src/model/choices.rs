@@ -26,7 +26,8 @@ pub struct Choices {
     pub steps: Vec<(usize, Step, u8)>,
     /// Operation, bits of the upper word.
     pub policies: Vec<(usize, u32)>,
-    pub system: Vec<String>,
+    /// Names, and whether a call may return.
+    pub system: Vec<(String, bool)>,
     /// Source and position of every row.
     pub evidence: Vec<(String, At)>,
 }
@@ -62,9 +63,9 @@ impl Choices {
         }
         for row in sources.rows::<SystemRow>("lowering/system.ron", report) {
             choices.evidence.push((row.src.clone(), row.at));
-            match choices.system.contains(&row.name) {
+            match choices.system.iter().any(|s| s.0 == row.name) {
                 true => twice(&row.name, row.at, report),
-                false => choices.system.push(row.name.clone()),
+                false => choices.system.push((row.name.clone(), row.returns)),
             }
         }
         choices.complete(names, report);

@@ -46,5 +46,6 @@ pub struct PolicyRow {
 #[serde(deny_unknown_fields)]
 pub struct SystemRow {
     pub name: String,
+    pub returns: bool,
     pub src: String,
 }

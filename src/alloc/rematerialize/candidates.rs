@@ -152,13 +152,17 @@ impl Candidates {
     }
 }
 
+/// Distance of points from which on two readers in a block have copies of their own.
+pub const FAR: u32 = 96;
+
 /// The first reader of a place that has none.
 pub const NOWHERE: u32 = u32::MAX;
 
 impl Candidate {
     fn read(&mut self, places: &Places, block: Block, point: u32) {
         let place = places.place(block, self.home).unwrap_or(self.home);
-        let at = self.groups.iter().position(|g| g.place == place).unwrap_or_else(|| {
+        let near = |g: &Group| g.place == place && (place != block || g.first == NOWHERE || point - g.last <= FAR);
+        let at = self.groups.iter().rposition(near).unwrap_or_else(|| {
             self.groups.push(Group { place, first: NOWHERE, last: 0, serves: false });
             self.groups.len() - 1
         });
@@ -173,11 +177,8 @@ impl Candidate {
     /// Whether it would live at a point of a block if it were computed again.
     pub fn stays(&self, places: &Places, block: Block, point: u32) -> bool {
         let Some(place) = places.place(block, self.home) else { return true };
-        let Some(group) = self.groups.iter().find(|g| g.place == place) else { return false };
-        if place != block {
-            return group.serves;
-        }
-        group.first < point && (point <= group.last || group.serves)
+        let held = |g: &Group| place != block && g.serves || g.first < point && (point <= g.last || g.serves);
+        self.groups.iter().any(|g| g.place == place && held(g))
     }
 }
 

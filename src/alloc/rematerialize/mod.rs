@@ -10,6 +10,7 @@
 mod candidates;
 mod rewrite;
 mod sweep;
+mod undefined;
 
 use super::ranges::{Gone, Ranges};
 use super::{EXTRA_REGISTERS, barred};
@@ -33,6 +34,8 @@ const CALLS: u32 = 32;
 const MARGIN: u32 = 4;
 
 pub fn run(cx: &mut PassCx) {
+    undefined::run(cx.function);
+    cx.invalidate(&[Analysis::Cfg, Analysis::Dominators, Analysis::PostDominators, Analysis::Loops]);
     let live = cx.liveness();
     let limit = limit(cx.function, KEPT);
     if peak(cx.function, &live) > limit && round(cx, &live, false, limit) {

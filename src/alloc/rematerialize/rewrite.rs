@@ -3,7 +3,7 @@
 //! A copy stands before its readers in their block, or at the end of a block that dominates theirs.
 //! Readers then name the copies only; the old definitions are left to DCE.
 
-use super::candidates::{Candidates, Definition};
+use super::candidates::{Candidates, Definition, FAR};
 use super::{Places, Ranges, first_points};
 use crate::ori::hash::QuickMap;
 use crate::ori::{Block, File, Function, InstId, Operand, RegData, VReg, table};
@@ -18,8 +18,8 @@ struct Rewriter<'a> {
     ranges: &'a Ranges,
     /// Registers that hold values for the blocks behind a place.
     served: QuickMap<(Block, VReg), VReg>,
-    /// Registers that hold values in the block at hand.
-    local: QuickMap<VReg, VReg>,
+    /// Registers that hold values in the block at hand, and where they were last read.
+    local: QuickMap<VReg, (VReg, u32)>,
     block: Block,
     point: u32,
     line: u32,
@@ -157,12 +157,25 @@ impl Rewriter<'_> {
 
     /// The register with a value in this block, computed if it must be.
     fn held(&mut self, reg: VReg) -> VReg {
-        if let Some(held) = self.local.get(&reg) {
-            return *held;
+        if let Some((held, last)) = self.local.get(&reg).copied()
+            && self.point - last <= FAR
+        {
+            self.touch(reg);
+            return held;
         }
         let Definition::One(inst, _) = self.candidates.definition[reg] else { return reg };
         self.again(inst);
-        self.local.get(&reg).copied().unwrap_or(reg)
+        self.local.get(&reg).map_or(reg, |held| held.0)
+    }
+
+    /// Notes that a value, and what one instruction computes with it, is read here.
+    fn touch(&mut self, reg: VReg) {
+        let candidate = self.candidates.of[reg].map(|i| &self.candidates.all[i as usize]);
+        for reg in candidate.map_or(&[reg][..], |c| &c.regs) {
+            if let Some(held) = self.local.get_mut(reg) {
+                held.1 = self.point;
+            }
+        }
     }
 
     /// Repeats an instruction here.
@@ -199,7 +212,7 @@ impl Rewriter<'_> {
     fn fresh(&mut self, reg: VReg) -> VReg {
         let RegData { file, varying, .. } = self.function.regs[reg];
         let fresh = self.function.regs.push(RegData { file, varying, phys: None, fixed: None });
-        self.local.insert(reg, fresh);
+        self.local.insert(reg, (fresh, self.point));
         self.predicates |= file == File::P;
         fresh
     }

@@ -16,7 +16,7 @@ use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::ori::mods::*;
 use crate::ori::{File, Operand, Symbol};
 use crate::ptx::ast::{self, Constant, OperandKind, Parameter, SymbolId, SymbolKind};
-use crate::tables::choices::SYSTEM;
+use crate::tables::choices::{STOPPING, SYSTEM};
 use crate::tables::helpers::Helper;
 use crate::tables::ptx::{ScalarType, TypeClass};
 use crate::tables::{Feature, Op, Role};
@@ -58,6 +58,7 @@ impl Builder<'_> {
                 defs.extend(run);
             }
         }
+        let stops = matches!(&target, Target::System(name) if STOPPING.contains(&name.as_str()));
         self.transfer(target, &mut uses, &defs, frame);
         for (words, spot) in came.iter().zip(&places.results) {
             if let Spot::Stack(at) = spot {
@@ -66,6 +67,10 @@ impl Builder<'_> {
         }
         for ((result, came), passed) in results.iter().zip(came).zip(&signature.results) {
             self.take_result(result, &came, *passed)?;
+        }
+        if stops {
+            self.trap()?;
+            self.leave();
         }
         self.enter(done);
         self.guard = guard;

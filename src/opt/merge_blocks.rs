@@ -1,0 +1,60 @@
+//! Branch optimization (phase OriBranchOpt): joins a block to the one before it in the layout where
+//! each is the only neighbour of the other.
+//!
+//! Debug labels and inlined calls split straight code into many blocks; passes that work on one
+//! block see all of it afterwards. Unreachable blocks go too. Runs outside SSA form.
+
+use crate::analysis::PassCx;
+use crate::ori::{Block, Function, Kind};
+use crate::tables::{Op, Prop};
+use cranelift_entity::SecondaryMap;
+
+/// Runs the pass.
+pub fn run(cx: &mut PassCx) {
+    let cfg = cx.cfg();
+    let function = &mut *cx.function;
+    let mut joined: SecondaryMap<Block, bool> = SecondaryMap::new();
+    let named = named(function);
+    // The exit that the surviving lanes take is the last in the layout, so nothing changes places.
+    let mut into = function.entry();
+    for pair in function.layout.clone().windows(2) {
+        let [before, next] = [pair[0], pair[1]];
+        let alone = cfg.succs[before][..] == [next] && cfg.preds[next][..] == [before] && next != function.entry();
+        if !joined[before] {
+            into = before;
+        }
+        if alone && !named[next] && jumps(function, into) {
+            function.blocks[into].pop();
+            let rest = std::mem::take(&mut function.blocks[next]);
+            function.blocks[into].extend(rest);
+            joined[next] = true;
+        }
+    }
+    function.layout.retain(|block| cfg.reachable(*block) && !joined[*block]);
+    cx.invalidate(&[]);
+}
+
+/// Whether a block ends with a plain branch.
+fn jumps(function: &Function, block: Block) -> bool {
+    function.blocks[block].last().is_some_and(|inst| {
+        let data = &function.insts[*inst];
+        data.op == Op::BRA
+            && data.guard.is_null()
+            && function.first_terminator(block) + 1 == function.blocks[block].len()
+    })
+}
+
+/// Blocks that something other than a branch names.
+fn named(function: &Function) -> SecondaryMap<Block, bool> {
+    let mut named = SecondaryMap::new();
+    for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
+        if !function.insts[*inst].op.has(Prop::Control) {
+            for operand in function.args(*inst) {
+                if let Kind::Label(block) = operand.kind() {
+                    named[block] = true;
+                }
+            }
+        }
+    }
+    named
+}

@@ -1,0 +1,104 @@
+//! Dependences between instructions before allocation: what must stay in order.
+//!
+//! An instruction stays behind the definitions of what it reads, behind the accesses to what it
+//! defines, and behind memory accesses that may alias. The definition of a value that a later copy
+//! moves to another register stays behind the readers of that register, because only then can the
+//! copy be coalesced.
+
+use super::memory_dependence::Memory;
+use crate::ori::hash::QuickMap;
+use crate::ori::{Function, InstId, VReg};
+use crate::tables::Op;
+use smallvec::SmallVec;
+
+/// Earlier memory accesses that one is compared with; the next one is ordered after all of them.
+const COMPARED: usize = 128;
+
+/// The graph of a sequence of instructions, by position.
+pub struct Dependences {
+    /// What each one must stay behind.
+    pub before: Vec<SmallVec<[u32; 4]>>,
+    /// How many must stay behind it.
+    pub after: Vec<u32>,
+}
+
+/// The last writer of a register, and its readers since.
+#[derive(Default)]
+struct Uses {
+    writers: SmallVec<[u32; 2]>,
+    readers: SmallVec<[u32; 4]>,
+}
+
+impl Dependences {
+    /// The graph of instructions, none of which is fixed.
+    pub fn new(function: &Function, insts: &[InstId]) -> Dependences {
+        let mut graph = Dependences { before: vec![SmallVec::new(); insts.len()], after: vec![0; insts.len()] };
+        let partners = partners(function, insts);
+        let mut uses: QuickMap<VReg, Uses> = QuickMap::default();
+        let mut memory: Vec<(u32, Memory)> = Vec::new();
+        for (at, inst) in insts.iter().enumerate() {
+            let now = at as u32;
+            function.for_each_use(*inst, |reg| {
+                let uses = uses.entry(reg).or_default();
+                uses.writers.iter().for_each(|writer| graph.edge(*writer, now));
+                uses.readers.push(now);
+            });
+            let guarded = !function.insts[*inst].guard.is_null();
+            let mut write = |reg: VReg, whole: bool| {
+                let uses = uses.entry(reg).or_default();
+                uses.writers.iter().chain(&uses.readers).for_each(|other| graph.edge(*other, now));
+                if whole {
+                    uses.readers.clear();
+                    uses.writers.clear();
+                }
+                uses.writers.push(now);
+            };
+            function.for_each_def(*inst, |reg| write(reg, !guarded));
+            partners[at].iter().for_each(|reg| write(*reg, false));
+            if let Some(access) = Memory::of(function, *inst, |_| usize::MAX) {
+                graph.access(now, access, &mut memory);
+            }
+        }
+        graph
+    }
+
+    fn access(&mut self, now: u32, access: Memory, memory: &mut Vec<(u32, Memory)>) {
+        let full = memory.len() >= COMPARED;
+        for (earlier, other) in memory.iter() {
+            if full || !access.apart(other) {
+                self.edge(*earlier, now);
+            }
+        }
+        if full {
+            memory.clear();
+        }
+        memory.push((now, if full { access.anywhere() } else { access }));
+    }
+
+    fn edge(&mut self, from: u32, to: u32) {
+        let before = &mut self.before[to as usize];
+        if from != to && !before.contains(&from) {
+            before.push(from);
+            self.after[from as usize] += 1;
+        }
+    }
+}
+
+/// Registers that later copies move the results of each instruction to.
+fn partners(function: &Function, insts: &[InstId]) -> Vec<SmallVec<[VReg; 1]>> {
+    let mut copied: QuickMap<VReg, VReg> = QuickMap::default();
+    let mut partners = vec![SmallVec::new(); insts.len()];
+    for (at, inst) in insts.iter().enumerate().rev() {
+        if function.insts[*inst].op == Op::COPY {
+            let (mut from, mut to) = (None, None);
+            function.for_each_use(*inst, |reg| from = from.or(Some(reg)));
+            function.for_each_def(*inst, |reg| to = Some(reg));
+            if let (Some(from), Some(to)) = (from, to) {
+                copied.insert(from, to);
+            }
+            continue;
+        }
+        function.for_each_def(*inst, |reg| partners[at].extend(copied.get(&reg).copied()));
+    }
+    partners
+}

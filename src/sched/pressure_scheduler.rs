@@ -1,0 +1,252 @@
+//! Pressure scheduling before allocation (phase AdvancedPhaseAllocReg): orders the instructions of
+//! a block so that fewer general registers live at once.
+//!
+//! Works only on blocks where more than [`KEPT`] registers live. It fills a block from its end: of
+//! the instructions whose readers all stand, it takes the one that ends more ranges than it begins.
+//! The peak that no block can go below is the limit for all of them, so that a block which has room
+//! keeps its order. An order is taken only if it lowers the block's peak of general registers and
+//! leaves those of the other files where they were. Nothing crosses a branch, call, barrier or
+//! other operation with an effect, nor a memory access that may alias.
+
+use super::dependences::Dependences;
+use super::list_scheduler::{is_fixed, sets_stack_pointer};
+use crate::analysis::PassCx;
+use crate::ori::liveness::{Liveness, RegSet};
+use crate::ori::{Block, File, Function, InstId, VReg};
+use crate::tables::Op;
+use cranelift_entity::SecondaryMap;
+
+/// General registers below which no order is changed.
+const KEPT: i32 = 40;
+/// Registers below the limit from which on it looks at pressure rather than at the old order.
+const SLACK: i32 = 8;
+/// Uniform registers and predicates that may live in a new order whatever lived in the old one.
+const UNIFORM: i32 = 24;
+const PREDICATES: i32 = 5;
+/// Instructions between two that are fixed; more are left in their order.
+const LONGEST: usize = 20_000;
+
+/// Runs the pass.
+pub fn run(cx: &mut PassCx) {
+    let live = cx.liveness();
+    let function = &mut *cx.function;
+    // Accumulators of asynchronous products stay where they are from one product to the next.
+    let products = |block: &Block| function.blocks[*block].iter().any(|i| function.insts[*i].op == Op::GMMA);
+    if function.layout.iter().any(products) {
+        return;
+    }
+    let mut set = RegSet::new(function.regs.len());
+    let mut plans: Vec<Plan> = Vec::new();
+    for block in &function.layout {
+        let insts = &function.blocks[*block];
+        let old = Sweep::start(function, *block, &live, &mut set).order(insts);
+        if old.general > KEPT {
+            let order = lowest(function, *block, &live, &mut set, i32::MIN);
+            let new = Sweep::start(function, *block, &live, &mut set).order(&order);
+            plans.push(Plan { block: *block, old, new, order });
+        }
+    }
+    let Some(limit) = plans.iter().map(|plan| plan.best()).max() else { return };
+    let limit = limit.max(KEPT);
+    for plan in plans.into_iter().filter(|plan| plan.old.general > limit && plan.helps()) {
+        let gentle = lowest(function, plan.block, &live, &mut set, limit - SLACK);
+        let peaks = Sweep::start(function, plan.block, &live, &mut set).order(&gentle);
+        let keeps = peaks.general <= limit && peaks.is_within(&plan.old);
+        function.blocks[plan.block] = if keeps { gentle } else { plan.order };
+    }
+}
+
+/// Most registers of each kind that live at once in a block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Peaks {
+    general: i32,
+    uniform: i32,
+    predicates: i32,
+}
+
+impl Peaks {
+    /// Whether the files other than the general one have what they had, or enough.
+    fn is_within(&self, old: &Peaks) -> bool {
+        self.uniform <= old.uniform.max(UNIFORM) && self.predicates <= old.predicates.max(PREDICATES)
+    }
+}
+
+/// A block above the limit, with the order of least pressure.
+struct Plan {
+    block: Block,
+    old: Peaks,
+    new: Peaks,
+    order: Vec<InstId>,
+}
+
+impl Plan {
+    fn helps(&self) -> bool {
+        self.new.general < self.old.general && self.new.is_within(&self.old)
+    }
+
+    fn best(&self) -> i32 {
+        if self.helps() { self.new.general } else { self.old.general }
+    }
+}
+
+/// The live registers at a point of a block, which moves from its end to its beginning.
+struct Sweep<'a> {
+    function: &'a Function,
+    set: &'a mut RegSet,
+    /// Everything that was in the set, so that it can be emptied.
+    seen: Vec<VReg>,
+    now: Peaks,
+    most: Peaks,
+}
+
+impl<'a> Sweep<'a> {
+    fn start(function: &'a Function, block: Block, live: &Liveness, set: &'a mut RegSet) -> Sweep<'a> {
+        let (now, most) = (Peaks::default(), Peaks::default());
+        let mut sweep = Sweep { function, set, seen: Vec::new(), now, most };
+        live.live[block].iter().for_each(|reg| sweep.begin(*reg));
+        sweep.note();
+        sweep
+    }
+
+    /// Goes through a whole block.
+    fn order(mut self, insts: &[InstId]) -> Peaks {
+        insts.iter().rev().for_each(|inst| self.pass(*inst));
+        self.most
+    }
+
+    fn pass(&mut self, inst: InstId) {
+        let function = self.function;
+        if function.insts[inst].guard.is_null() {
+            function.for_each_def(inst, |reg| {
+                if self.set.remove(reg) {
+                    self.now.count(function, reg, -1);
+                }
+            });
+        }
+        function.for_each_use(inst, |reg| self.begin(reg));
+        self.note();
+    }
+
+    fn begin(&mut self, reg: VReg) {
+        if self.set.insert(reg) {
+            self.seen.push(reg);
+            self.now.count(self.function, reg, 1);
+        }
+    }
+
+    fn note(&mut self) {
+        self.most.general = self.most.general.max(self.now.general);
+        self.most.uniform = self.most.uniform.max(self.now.uniform);
+        self.most.predicates = self.most.predicates.max(self.now.predicates);
+    }
+
+    /// What an instruction would change if it came next.
+    fn change(&mut self, inst: InstId) -> Peaks {
+        let function = self.function;
+        let mut change = Peaks::default();
+        let guarded = !function.insts[inst].guard.is_null();
+        function.for_each_def(inst, |reg| {
+            if !guarded && self.set.contains(reg) {
+                change.count(function, reg, -1);
+            }
+        });
+        let mut new: smallvec::SmallVec<[VReg; 8]> = smallvec::SmallVec::new();
+        function.for_each_use(inst, |reg| {
+            let mut own = false;
+            function.for_each_def(inst, |def| own |= def == reg && !guarded);
+            if (own || !self.set.contains(reg)) && !new.contains(&reg) {
+                new.push(reg);
+                change.count(function, reg, 1);
+            }
+        });
+        change
+    }
+}
+
+impl Peaks {
+    fn count(&mut self, function: &Function, reg: VReg, by: i32) {
+        match function.regs[reg].file {
+            File::R => self.general += by,
+            File::UR => self.uniform += by,
+            File::P | File::UP => self.predicates += by,
+            File::B | File::UB => {}
+        }
+    }
+}
+
+impl Drop for Sweep<'_> {
+    fn drop(&mut self) {
+        for reg in &self.seen {
+            self.set.remove(*reg);
+        }
+    }
+}
+
+/// The order of a block in which it looks at pressure wherever more than `from` registers live.
+fn lowest(function: &Function, block: Block, live: &Liveness, set: &mut RegSet, from: i32) -> Vec<InstId> {
+    let insts = &function.blocks[block];
+    let mut out = Vec::with_capacity(insts.len());
+    let mut sweep = Sweep::start(function, block, live, set);
+    let mut began: SecondaryMap<VReg, u32> = SecondaryMap::new();
+    let mut end = insts.len();
+    while end > 0 {
+        let fixed = |at: &usize| stays(function, insts[*at]);
+        let start = (0..end).rev().find(fixed).map_or(0, |at| at + 1);
+        if end - start > LONGEST {
+            insts[start..end].iter().rev().for_each(|inst| sweep.pass(*inst));
+            out.extend(insts[start..end].iter().rev());
+        } else {
+            fill(&mut sweep, &insts[start..end], from, &mut began, &mut out);
+        }
+        if start > 0 {
+            sweep.pass(insts[start - 1]);
+            out.push(insts[start - 1]);
+        }
+        end = start.saturating_sub(1);
+    }
+    drop(sweep);
+    out.reverse();
+    out
+}
+
+fn stays(function: &Function, inst: InstId) -> bool {
+    let begins = matches!(function.insts[inst].op, Op::ENTRY | Op::PHI);
+    begins || is_fixed(function, inst) || sets_stack_pointer(function, inst)
+}
+
+/// Orders instructions that nothing fixed stands between; `out` gets them from the last to the
+/// first. `began` holds when a register began to live, so that a chain once begun is finished.
+fn fill(sweep: &mut Sweep, insts: &[InstId], from: i32, began: &mut SecondaryMap<VReg, u32>, out: &mut Vec<InstId>) {
+    let function = sweep.function;
+    let mut graph = Dependences::new(function, insts);
+    let mut ready: Vec<u32> = (0..insts.len() as u32).rev().filter(|at| graph.after[*at as usize] == 0).collect();
+    while !ready.is_empty() {
+        let pressed = sweep.now.general > from;
+        let key = |sweep: &mut Sweep, at: u32| {
+            let change = sweep.change(insts[at as usize]);
+            let scarce = i32::from(change.predicates > 0 && sweep.now.predicates + change.predicates > PREDICATES)
+                + i32::from(change.uniform > 0 && sweep.now.uniform + change.uniform > UNIFORM);
+            let mut age = 0;
+            function.for_each_def(insts[at as usize], |reg| age = age.max(began[reg]));
+            let cost = if pressed { change.general } else { 0 };
+            (scarce, cost, if pressed { -i64::from(age) } else { 0 }, -i64::from(at))
+        };
+        let keys = ready.iter().enumerate().map(|(i, at)| (key(sweep, *at), i));
+        let (_, i) = keys.min().unwrap_or(((0, 0, 0, 0), 0));
+        let at = ready.swap_remove(i);
+        let inst = insts[at as usize];
+        sweep.pass(inst);
+        out.push(inst);
+        function.for_each_use(inst, |reg| {
+            if began[reg] == 0 {
+                began[reg] = out.len() as u32;
+            }
+        });
+        for before in std::mem::take(&mut graph.before[at as usize]) {
+            graph.after[before as usize] -= 1;
+            if graph.after[before as usize] == 0 {
+                ready.push(before);
+            }
+        }
+    }
+}
