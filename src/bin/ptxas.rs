@@ -8,5 +8,6 @@ mod memory;
 static MEMORY: memory::Counted = memory::Counted;
 
 fn main() -> std::process::ExitCode {
+    memory::keep();
     sassafras::cli::main(std::env::args().collect())
 }
