@@ -19,10 +19,12 @@ use std::process::Command;
 const TARGETS: [&str; 11] =
     ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121", "sm_107"];
 
-/// The targets that a module allows, and its own if that is not a base architecture.
+/// The targets that a module allows and one of its launches wants, and its own if that is not a
+/// base architecture.
 fn targets_of(file: &LaunchFile) -> Vec<String> {
     let own = file.own_target().filter(|own| !own.ends_with(|c: char| c.is_ascii_digit()));
-    let allowed = TARGETS.into_iter().filter(|t| file.allows(t)).map(str::to_string);
+    let wanted = |target: &str| file.launches.iter().any(|launch| launch.wants(target));
+    let allowed = TARGETS.into_iter().filter(|t| file.allows(t) && wanted(t)).map(str::to_string);
     allowed.chain(own).collect()
 }
 

@@ -78,7 +78,13 @@ fn control_word(function: &Function, inst: InstId) -> ControlWord {
         } else {
             NONE
         },
-        read_bar: if read { READ } else { NONE },
+        read_bar: if op.has(Prop::BulkGroup) {
+            COPIES
+        } else if read {
+            READ
+        } else {
+            NONE
+        },
         // WARPGROUP.DEPBAR has no place for what it waits for besides.
         wait: if op == Op::WARPGROUP && some(Direction::None) { 0 } else { 1 << RESULT | 1 << READ },
     }

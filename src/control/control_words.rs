@@ -27,7 +27,8 @@ pub const NONE: u8 = 7;
 /// Maximum of the stall field in cycles, and the longest stall without yielding to another warp.
 const LONGEST: u16 = 15;
 const LONGEST_STAY: u16 = 11;
-/// The scoreboard that counts groups of asynchronous copies; only DEPBAR waits for it.
+/// The scoreboard that counts groups of asynchronous copies, in bulk or not; only DEPBAR waits for
+/// it.
 const COPIES: u8 = 0;
 /// Rounds after which block ends that still need more cycles get the longest stall.
 const ROUNDS: usize = 8;
@@ -61,6 +62,8 @@ pub struct Item {
     pub announces_by_read: bool,
     /// Whether an instruction overwrites a source that it reads late.
     pub read_wanted: bool,
+    /// Whether its read scoreboard counts groups of copies in bulk.
+    counts: bool,
     /// Scoreboard for its result, or [`NONE`].
     pub write_bar: u8,
     /// Scoreboard for its late reads, or [`NONE`].
@@ -84,8 +87,9 @@ impl Item {
             acquires: op == Op::CCTL && function.insts[inst].mods.get(Mod::Cctl) == value::cctl::IVALL,
             announces_by_read: fence && op.has(Prop::ReadsLate),
             read_wanted: false,
+            counts: op.has(Prop::BulkGroup),
             write_bar: if op.has(Prop::CopyGroup) { COPIES } else { NONE },
-            read_bar: NONE,
+            read_bar: if op.has(Prop::BulkGroup) { COPIES } else { NONE },
             wait: 0,
             stall: 1,
             least: if op.has(Prop::StallZero) {
@@ -93,7 +97,7 @@ impl Item {
             } else if latency.class_of(op, &function.insts[inst].mods) == LatencyClass::Group {
                 // Two products on the same sum.
                 u16::from(latency.least_stall(op)).max(2)
-            } else if op.has(Prop::CopyGroup) {
+            } else if op.has(Prop::CopyGroup) || op.has(Prop::BulkGroup) {
                 u16::from(latency.least_stall(op)).max(2)
             } else {
                 latency.least_stall(op).into()
@@ -168,7 +172,7 @@ fn write(function: &mut Function, cfg: &Cfg) {
 impl Scheduler<'_> {
     fn allot(&mut self, function: &Function) {
         let groups = function.layout.iter().flat_map(|b| &self.rooms[*b].items);
-        let copies = groups.map(|i| i.write_bar).any(|b| b == COPIES);
+        let copies = groups.flat_map(|i| [i.write_bar, i.read_bar]).any(|b| b == COPIES);
         let mut boards = Boards::new(copies.then_some(COPIES));
         for block in &function.layout {
             boards.allot(&mut self.rooms[*block].items);
@@ -220,7 +224,7 @@ impl Scheduler<'_> {
     /// Assigns scoreboards to the late reads that turned out to be overwritten.
     fn grant(&mut self, function: &Function) {
         let wanted = std::mem::take(&mut self.wanted);
-        let copies = |items: &[Item]| items.iter().any(|i| i.write_bar == COPIES);
+        let copies = |items: &[Item]| items.iter().any(|i| i.write_bar == COPIES || i.counts);
         let reserved = function.layout.iter().any(|b| copies(&self.rooms[*b].items));
         for block in &function.layout {
             let room = &mut self.rooms[*block];

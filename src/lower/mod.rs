@@ -9,6 +9,7 @@
 //! report all of them.
 
 mod builder;
+mod bulk;
 pub(crate) mod call;
 mod control;
 pub(crate) mod convert;
@@ -470,6 +471,11 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         | Op::MbarrierTryWait
         | Op::MbarrierPendingCount
         | Op::CpAsyncMbarrierArrive => b.mbarrier(inst),
+        Op::CpAsyncBulk | Op::CpReduceAsyncBulk => b.copy_in_bulk(inst),
+        Op::StBulk => b.clear_in_bulk(inst),
+        Op::CpAsyncBulkPrefetch => b.prefetch_in_bulk(inst),
+        Op::CpAsyncBulkCommitGroup => b.close_bulk_group(),
+        Op::CpAsyncBulkWaitGroup => b.wait_bulk_groups(inst),
         // What orders a new barrier before the cluster's accesses is the fence or barrier that
         // comes next.
         Op::FenceMbarrierInit => Ok(()),

@@ -147,7 +147,8 @@ const NO_PREDICATE: u16 = u16::MAX;
 fn is_calm(function: &Function, inst: InstId) -> bool {
     let op = function.insts[inst].op;
     let memory = op.has(Prop::ReadsMemory) || op.has(Prop::WritesMemory);
-    let alone = !op.has(Prop::Convergent) && !op.has(Prop::Control) && !op.has(Prop::CopyGroup);
+    let alone = !op.has(Prop::Convergent) && !op.has(Prop::Control);
+    let alone = alone && !op.has(Prop::CopyGroup) && !op.has(Prop::BulkGroup);
     alone && (op.has(Prop::Pure) || memory)
 }
 

@@ -156,6 +156,7 @@ pub const EXPECT_SOME: M = (Mod::ArriveCount, value::arrive_count::A0TR);
 pub const COMPLETE_SOME: M = (Mod::ArriveCount, value::arrive_count::A0TX);
 pub const COPIES_ARRIVE: M = (Mod::ArriveCount, value::arrive_count::ARVCNT);
 pub const COPIES_BYTES: M = (Mod::ArriveCount, value::arrive_count::TRANSCNT);
+pub const BYTE_MASK: M = (Mod::ByteMask, value::byte_mask::DST_G_BYTE_MASK);
 pub const CCTL_IVALL: M = (Mod::Cctl, value::cctl::IVALL);
 pub const AOP_POPC_INC: M = (Mod::Aop, value::aop::POPC_INC_32);
 pub const AOP_ADD: M = (Mod::Aop, value::aop::ADD);

@@ -162,6 +162,8 @@ fn fragment(inst: &Inst, role: Role) -> Option<u8> {
         Op::SULD | Op::SUST | Op::SURED if role == Role::A => {
             return Some(coordinates(Mod::SuDim.text(inst.modifier(Mod::SuDim))));
         }
+        // An address in global memory, or in shared memory.
+        Op::UBLKCP => return Some(if inst.modifier(Mod::BulkWay) == value::bulk_way::S_G { 2 } else { 1 }),
         Op::HMMA_884 => return Some(2),
         Op::QMMA_SF_16832 | Op::OMMA_16864 => return Some(if role == Role::B { 2 } else { 4 }),
         Op::GMMA => return Some(if role == Role::A { 4 } else { group_sum(inst) }),

@@ -76,6 +76,7 @@ fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
         "HMMA" | "IMMA" | "QMMA" if parts.contains(&"SP") => sparse.as_str(),
         "HMMA" if parts.contains(&"884") => "HMMA_884",
         "REDG" => "RED",
+        "UMEMSETS" => "MEMSET",
         "ATOMS" if second == "ARRIVE" => "ATOMS_ARRIVE",
         "SYNCS" | "USYNCS" if second == "CCTL" && operands.is_empty() => "SYNCS_CCTL_ALL",
         "SYNCS" | "USYNCS" => barrier_word.as_str(),
@@ -83,7 +84,7 @@ fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
         "PLOP3" if operands.contains(".SIGN") => "PLOP3_SIGN",
         "BMOV" if operands.trim_start().starts_with('B') => "BMOV_B",
         "BMOV" => "BMOV_R",
-        "IADD" | "MOV" | "SEL" | "UMOV" | "USEL" if parts.contains(&"64") => wide.as_str(),
+        "IADD" | "MOV" | "SEL" | "UMOV" | "USEL" | "UIADD3" if parts.contains(&"64") => wide.as_str(),
         "IMNMX" | "ISETP" | "UISETP" if parts.contains(&"S64") || parts.contains(&"U64") => wide.as_str(),
         "CS2R" if second == "32" => "CS2R_32",
         "CS2R" => "CS2R_64",
@@ -95,7 +96,9 @@ fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
         // A conversion names the destination type before the source type.
         let float = matches!(*part, "F16" | "F32" | "F64" | "BF16") && matches!(parts[0], "F2F");
         let int = matches!(parts[0], "I2I" | "I2IP" | "F2IP");
+        let bulk = matches!(parts[0], "UBLKCP" | "UBLKRED") && i <= 2;
         let kind = match (float || int, i) {
+            _ if bulk => "bulk_way",
             (true, 1) => "dst",
             (true, _) => "src",
             (false, _) => "",
@@ -159,6 +162,11 @@ fn integer(text: &str) -> Option<u64> {
     Some(if neg { value.wrapping_neg() } else { value })
 }
 
+/// The number of a scoreboard.
+fn scoreboard(text: &str) -> Option<u64> {
+    text.strip_prefix("SB")?.parse().ok()
+}
+
 struct Reader<'a> {
     lifted: Lifted,
     next: u64,
@@ -178,7 +186,12 @@ impl Reader<'_> {
         if matches!(text, "HFMA2" | "HFMA2.MMA" | "HADD2" | "HMUL2") {
             return self.halves(operands);
         }
-        for (i, operand) in operands.iter().enumerate() {
+        if matches!(text, "UBLKCP" | "UBLKRED" | "UBLKPF") {
+            return self.bulk(operands);
+        }
+        // What it fills memory with is always zero.
+        let shown = |operand: &&String| text != "UMEMSETS" || *operand != "URZ";
+        for (i, operand) in operands.iter().filter(shown).enumerate() {
             if operand.contains('[') && !is_bank(operand) {
                 let second = operands[i + 1..].iter().any(|o| o.contains('[') && !is_bank(o));
                 let roles_of = if second { [Role::S, Role::Soff] } else { [Role::A, Role::Off] };
@@ -222,7 +235,7 @@ impl Reader<'_> {
             Class::Barrier => is_barrier(operand),
             Class::Label => operand.starts_with("`(") || operand.starts_with("-0x"),
             Class::Special => operand.starts_with('S'),
-            Class::Imm => integer(operand).is_some() || is_bank(operand),
+            Class::Imm => integer(operand).is_some() || is_bank(operand) || scoreboard(operand).is_some(),
         }
     }
 
@@ -245,6 +258,9 @@ impl Reader<'_> {
     }
 
     fn value(&mut self, text: &str) -> Result<Arg, String> {
+        if let Some(number) = scoreboard(text) {
+            return Ok(Arg::imm(number));
+        }
         if let Some(bits) = integer(text).filter(|_| !self.is_float()) {
             return Ok(Arg::imm(bits));
         }
@@ -283,7 +299,8 @@ impl Reader<'_> {
 
     fn is_float(&self) -> bool {
         let text = self.lifted.inst.op.info().text;
-        matches!(text.as_bytes()[0], b'F' | b'D') && !text.starts_with("FLO") || text == "MUFU"
+        let other = text.starts_with("FLO") || text == "DEPBAR";
+        matches!(text.as_bytes()[0], b'F' | b'D') && !other || text == "MUFU"
     }
 
     /// A float immediate: the bits of an f32, or all bits of an f64.
@@ -330,6 +347,22 @@ impl Reader<'_> {
             }
         }
         self.lifted.inst.set(off, Arg::imm(offset));
+        Ok(())
+    }
+
+    /// `[UR8], [UR6], UR4, desc[UR2]`: where to, where from, how much, and a cache policy.
+    fn bulk(&mut self, operands: &[String]) -> Result<(), String> {
+        let mut places = [Role::A, Role::B].into_iter();
+        for operand in operands {
+            let inner = operand.rsplit('[').next().unwrap_or_default().trim_end_matches(']');
+            let role = match operand.split_once('[') {
+                Some(("desc", _)) => Role::E,
+                Some(_) => places.next().ok_or("a third address")?,
+                None => Role::C,
+            };
+            let arg = register(inner).ok_or_else(|| format!("an operand {operand}"))?;
+            self.lifted.inst.set(role, arg);
+        }
         Ok(())
     }
 

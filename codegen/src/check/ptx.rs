@@ -143,7 +143,7 @@ fn ambiguous(ptx: &Ptx, op: &str, forms: &[&Form], report: &mut Report) {
                     continue;
                 }
                 match seen.iter().find(|(t, _)| *t == text.text) {
-                    Some((_, group)) if *group != rule.group && !follows(ptx, *group, rule.group) => {
+                    Some((_, group)) if *group != rule.group && !two_of_a_kind(ptx, *group, rule.group) => {
                         let groups = (&ptx.groups[*group].row.group, &ptx.groups[rule.group].row.group);
                         let message = format!("`{op}` takes `.{}` as {} and as {}", text.text, groups.0, groups.1);
                         report.at("ptx", message, form.at);
@@ -154,6 +154,11 @@ fn ambiguous(ptx: &Ptx, op: &str, forms: &[&Form], report: &mut Report) {
             }
         }
     }
+}
+
+/// Whether one of two groups takes a text that the other one has already, in any order of forms.
+fn two_of_a_kind(ptx: &Ptx, a: usize, b: usize) -> bool {
+    follows(ptx, a, b) || follows(ptx, b, a)
 }
 
 /// Whether a text that both groups have belongs to the second group once the first is set:

@@ -78,7 +78,7 @@ impl Scene<'_> {
 }
 
 /// The value that the operation stores, computed from the old value and the operands `a` and `b`.
-fn next(op: AtomOp, ty: ScalarType, space: Space, old: u128, a: u128, b: u128) -> u128 {
+pub(super) fn next(op: AtomOp, ty: ScalarType, space: Space, old: u128, a: u128, b: u128) -> u128 {
     let (x, y) = (old as u64, a as u64);
     let m = mask(ty.bits().min(64));
     let value = match op {

@@ -61,6 +61,8 @@ impl Scene<'_> {
             Act::Move { from, to } => self.pieces(thread, from, to),
             Act::Transfer(transfer) => self.transfer(thread, transfer)?,
             Act::Copy(copy) => self.copy(thread, copy)?,
+            Act::Bulk(bulk) => self.copy_in_bulk(thread, bulk)?,
+            Act::Clear(to, bytes) => self.clear(thread, to, bytes)?,
             Act::Atomic(atomic) => self.atomic(thread, atomic)?,
             Act::Mbarrier(mbarrier) => self.mbarrier(thread, mbarrier)?,
             Act::Address { how, src, dst } => {

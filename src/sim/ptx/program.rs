@@ -8,9 +8,10 @@
 
 use super::atomic::Atomic;
 use super::barrier::Barrier;
+use super::bulk::Bulk;
 use super::call::{Call, Stack};
 use super::mbarrier::Mbarrier;
-use super::memory::{Copy, Transfer};
+use super::memory::{Address, Copy, Transfer};
 use super::warp::Collective;
 use crate::tables::ptx::SpecialRegister;
 use smallvec::SmallVec;
@@ -96,6 +97,10 @@ pub enum Act {
     Transfer(Box<Transfer>),
     /// An asynchronous copy, performed immediately.
     Copy(Box<Copy>),
+    /// A copy or a reduction in bulk, performed immediately.
+    Bulk(Box<Bulk>),
+    /// Clears as many bytes as the operand says.
+    Clear(Address, Src),
     /// `atom` or `red`.
     Atomic(Box<Atomic>),
     /// An address conversion, or a test whether a generic address lies in a state space.

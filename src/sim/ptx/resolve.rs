@@ -6,6 +6,7 @@
 
 use super::atomic::{Atomic, Element};
 use super::barrier::{Barrier, Kind};
+use super::bulk::Bulk;
 use super::call::{Call, From, Stack, Target, To};
 use super::int::CARRY;
 use super::layout::{Layout, Place, variable};
@@ -16,7 +17,7 @@ use super::program::{Act, Alu, Dst, Function, Home, Inst, Program, Src};
 use super::warp::{Collective, How, Party};
 use super::{compare, convert, float, int, logic, shapes, video, warp};
 use crate::ptx::ast::{self, *};
-use crate::tables::ptx::{Modifiers, Op, Role, ScalarType, Space};
+use crate::tables::ptx::{BulkFrom, BulkTo, Modifiers, Op, Role, ScalarType, Space};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::SmallVec;
 
@@ -110,6 +111,12 @@ impl Resolver<'_, '_> {
             Op::Mov => self.mov(i),
             Op::Ld | Op::Ldu | Op::St => self.transfer(i),
             Op::CpAsync => self.copy_async(i),
+            Op::CpAsyncBulk | Op::CpReduceAsyncBulk => self.copy_in_bulk(i),
+            Op::StBulk => {
+                let [to, bytes, ..] = i.operands.as_slice() else { return Err("too few operands".into()) };
+                let bytes = self.names.src(bytes, Some(ScalarType::U64))?;
+                Ok(Act::Clear(self.names.address(to, i.mods.space)?, bytes))
+            }
             Op::Atom | Op::Red => self.atomic(i),
             Op::MbarrierInit | Op::MbarrierInval | Op::MbarrierArrive | Op::MbarrierArriveDrop => self.mbarrier(i),
             Op::MbarrierExpectTx | Op::MbarrierCompleteTx | Op::MbarrierTestWait => self.mbarrier(i),
@@ -148,6 +155,7 @@ impl Resolver<'_, '_> {
             Op::GriddepcontrolWait | Op::GriddepcontrolLaunchDependents => Ok(Act::Nothing),
             // Copies complete immediately.
             Op::CpAsyncCommitGroup | Op::CpAsyncWaitGroup | Op::CpAsyncWaitAll => Ok(Act::Nothing),
+            Op::CpAsyncBulkCommitGroup | Op::CpAsyncBulkWaitGroup | Op::CpAsyncBulkPrefetch => Ok(Act::Nothing),
             // A cache policy is opaque to the program, so any number will do.
             Op::CreatepolicyRangeL2EvictLast
             | Op::CreatepolicyRangeL2EvictNormal
@@ -266,6 +274,28 @@ impl Resolver<'_, '_> {
         let to = self.names.address(operand(0)?, Some(Space::Shared))?;
         let from = self.names.address(operand(1)?, Some(Space::Global))?;
         Ok(Act::Copy(Box::new(Copy { to, from, size, part })))
+    }
+
+    fn copy_in_bulk(&self, i: &Instruction) -> Result<Act, Refusal> {
+        let [to, from, bytes, rest @ ..] = i.operands.as_slice() else { return Err("too few operands".into()) };
+        if i.mods.multicast {
+            return Err("several blocks".into());
+        }
+        let into_global = i.mods.bulk_to == Some(BulkTo::Global);
+        let place = |global: bool| Some(if global { Space::Global } else { Space::Shared });
+        let to = self.names.address(to, place(into_global))?;
+        let from = self.names.address(from, place(i.mods.bulk_from == Some(BulkFrom::Global)))?;
+        let bytes = self.names.src(bytes, Some(ScalarType::U32))?;
+        let barrier = match rest.first().filter(|_| !into_global) {
+            Some(operand) => Some(self.names.address(operand, Some(Space::Shared))?),
+            None => None,
+        };
+        let mask = match rest.last().filter(|_| i.mods.byte_mask) {
+            Some(operand) => Some(self.names.src(operand, Some(ScalarType::U16))?),
+            None => None,
+        };
+        let reduces = i.mods.atom_op.zip(i.types.first().copied());
+        Ok(Act::Bulk(Box::new(Bulk { to, from, bytes, barrier, reduces, mask })))
     }
 
     fn is_predicate(&self, operand: &Operand) -> bool {

@@ -106,6 +106,8 @@ fn decides(thread: &Thread, act: &Act) -> Option<&'static str> {
         Act::Atomic(_) => "an atomic",
         Act::Mbarrier(_) => "an operation on an mbarrier",
         Act::Copy(_) => "a copy",
+        Act::Bulk(_) => "a copy in bulk",
+        Act::Clear(..) => "whether something is stored",
         Act::Collective(_) => "convergence",
         Act::Barrier(_) => "a barrier",
         Act::Transfer(t) if t.is_store() => "whether something is stored",

@@ -246,6 +246,10 @@ pub enum Exec {
     },
     /// On a barrier in shared memory.
     Mbarrier(super::mbarrier::Act),
+    /// A copy or a reduction in bulk: from b to a, as many units as c says.
+    Bulk(super::bulk::Bulk),
+    /// Clears shared memory, as many units as b says.
+    Clear,
     /// Between a register and a half of a register pair of its own.
     PairMove {
         high: bool,
@@ -321,6 +325,9 @@ pub enum Exec {
     },
     Redux(Redux),
     Elect,
+    /// The value of the lowest lane to a uniform register; the result says which lanes have another
+    /// one, or have the predicate.
+    Spread,
     /// A matrix product, with the register counts of its fragments.
     Product(super::mma::Product, super::matrix::Words),
     /// A product of a warp group: the metadata are b, the selector is the offset.

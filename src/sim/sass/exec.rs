@@ -175,6 +175,8 @@ impl Machine<'_> {
                 access::execute(self, block, s.warp, code, active)?;
             }
             Exec::Mbarrier(act) => mbarrier::execute(self, block, s.warp, code, active, act)?,
+            Exec::Bulk(bulk) => super::bulk::execute(self, block, s.warp, code, active, bulk)?,
+            Exec::Clear => super::bulk::clear(block, s.warp, code, active)?,
             Exec::PairMove { high, store } => {
                 for lane in lanes_of(active) {
                     let half = usize::from(high);
@@ -218,7 +220,7 @@ impl Machine<'_> {
                 }
                 w.set_pred(code.pu, active, all);
             }
-            Exec::Shuffle(_) | Exec::Vote(_) | Exec::Match { .. } | Exec::Redux(_) | Exec::Elect => {
+            Exec::Shuffle(_) | Exec::Vote(_) | Exec::Match { .. } | Exec::Redux(_) | Exec::Elect | Exec::Spread => {
                 warp_ops::execute(w, code, active);
             }
             Exec::Scaled(scaled) => super::mma_scaled::execute(w, code, active, &scaled),

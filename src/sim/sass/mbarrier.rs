@@ -98,6 +98,20 @@ pub fn execute(
     Ok(())
 }
 
+/// As many bytes have come as a barrier was to expect.
+///
+/// # Errors
+///
+/// An access out of bounds, and what the barrier does not allow.
+pub fn complete(m: &mut Machine, block: &mut Block, at: u64, bytes: u32) -> Result<(), Fault> {
+    let word = slot(block, at)?;
+    let event = Event { complete: bytes, ..Event::default() };
+    let new = Barrier::of(load(word)).after(event).map_err(|what| Fault::new(what).about(at))?;
+    store(word, new.word());
+    m.waits.moved = true;
+    Ok(())
+}
+
 /// The word of a barrier after an instruction of one lane; `None` where it only looks.
 fn changed(act: Act, old: u64, b: u64) -> Result<Option<u64>, String> {
     Ok(match act {

@@ -11,6 +11,7 @@ mod access;
 pub mod alu;
 mod atomic;
 pub mod block;
+mod bulk;
 pub mod code;
 pub mod control;
 mod exec;

@@ -26,6 +26,14 @@ pub fn execute(w: &mut Warp, code: &Code, active: u32) {
             let values: Vec<u32> = lanes_of(active).map(|lane| w.get(&code.a, lane) as u32).collect();
             give_all(w, code, active, reduce(op, &values), true);
         }
+        Exec::Spread => {
+            let lowest = w.get(&code.a, active.trailing_zeros() as usize % LANES);
+            let others =
+                lanes_of(active).filter(|lane| w.get(&code.a, *lane) != lowest).fold(0, |m, lane| m | 1 << lane);
+            let before = w.pred(code.pp);
+            w.set(code.d, 0, 0, lowest as u32);
+            w.set_pred(code.pu, active, others | before & active);
+        }
         Exec::Elect => {
             let lowest = active & active.wrapping_neg();
             for lane in lanes_of(lowest_if_uniform(code, active)) {

@@ -1080,6 +1080,80 @@ def mbarriers_bytes():
     ]
 
 
+def half(value):
+    return struct.unpack("<H", struct.pack("<e", value))[0]
+
+
+def words(values, size):
+    """Numbers of so many bytes as 32-bit words."""
+    data = b"".join((v & (1 << 8 * size) - 1).to_bytes(size, "little") for v in values)
+    return list(struct.unpack(f"<{len(data) // 4}I", data))
+
+
+def bulk_rows():
+    """For each reduction of bulk_copies: the size of an element, its old values, the new ones, and what becomes of them."""
+    a, b = lcg("u32", 104, 604, M32), lcg("u32", 104, 605, M32)
+    long = lambda w, i: w[i] << 32 | w[i + 1]
+    unsigned32 = {"add": lambda o, n: o + n, "min": min, "max": max, "inc": lambda o, n: 0 if o >= n else o + 1,
+                  "dec": lambda o, n: n if o == 0 or o > n else o - 1, "and": int.__and__, "or": int.__or__, "xor": int.__xor__}
+    order = ["add", "add s", "add 8", "min", "min s", "max", "max s", "min 8", "min s8", "max 8", "max s8", "inc", "dec", "and", "or",
+             "xor", "and 8", "or 8", "xor 8"]
+    for row, name in enumerate(order):
+        size = 8 if "8" in name else 4
+        old = [long(a, 4 * row + 2 * i) if size == 8 else a[4 * row + i] for i in range(16 // size)]
+        new = [long(b, 4 * row + 2 * i) if size == 8 else b[4 * row + i] for i in range(16 // size)]
+        if name in ("inc", "dec"):
+            old, new = [0, 7, 8, 9], [7, 7, 8, 3]
+        number = (lambda v: signed(v, 8 * size)) if "s" in name else (lambda v: v)
+        yield size, old, new, [unsigned32[name.split()[0]](number(o), number(n)) for o, n in zip(old, new)]
+    floats = [(1.5, 2.25), (-7.0, 0.125), (1e10, 1.0), (0.0, -3.5)]
+    yield 4, [bits32(f32(o)) for o, _ in floats], [bits32(f32(n)) for _, n in floats], [bits32(add(f32(o), f32(n))) for o, n in floats]
+    floats = [(1.5, 2.25), (1e16, 1.0)]
+    yield 8, [bits64(o) for o, _ in floats], [bits64(n) for _, n in floats], [bits64(add(o, n, F64)) for o, n in floats]
+    # Halves of eight integers: exact in both formats. The sum of the least number above zero and itself is not flushed.
+    pairs = [(3, 4), (-5, 2), (100, 27), (0, -1), (-8, -8), (63, 64), (1, 0), (-2, 9)]
+    brain = lambda v: bits32(f32(v)) >> 16
+    for bits, op in [(half, "add"), (brain, "add"), (half, "min"), (brain, "max"), (half, "max")]:
+        to = {"add": lambda o, n: o + n, "min": min, "max": max}[op]
+        old, new, all = [bits(o) for o, _ in pairs], [bits(n) for _, n in pairs], [bits(to(o, n)) for o, n in pairs]
+        if op == "add":
+            old[3], new[3], all[3] = 1, 1, 2
+        yield 2, old, new, all
+
+
+def bulk_copies():
+    x, z = lcg("u32", 256, 606, 0xFFFFFF), lcg("u32", 32, 608, M32)
+    turned = [x[8 * (31 - i // 8) + i % 8] + i // 4 for i in range(256)]
+    swapped = [turned[8 * (i // 8 ^ 1) + i % 8] for i in range(256)]
+    rounds = [1000 * k + t for k in range(3) for t in range(32)]
+    rows = list(bulk_rows())
+    old, new, after = [[w for row in rows for w in words(row[i], row[0])] for i in (1, 2, 3)]
+    inside = [z[i] + z[16 + i] if i < 16 else min(signed(z[i]), signed(z[i - 16])) & M32 if i < 24 else z[i] for i in range(32)]
+    return [
+        launch("pieces", 1, 64, [IN("u32", x), OUT("u32", swapped)], targets=CLUSTER_TARGETS),
+        launch("groups", 1, 32, [OUT("u32", rounds + [rounds[93]])], targets=CLUSTER_TARGETS),
+        launch("reduced", 1, 32, [IN("u32", listed(new)), INOUT("u32", listed(old), after)], targets=CLUSTER_TARGETS),
+        launch("within", 1, 32, [IN("u32", z), OUT("u32", [v & M32 for v in inside])], targets=CLUSTER_TARGETS),
+    ]
+
+
+def bulk_copies_cluster():
+    y = lcg("u32", 64, 607, 0xFFFFFF)
+    return [launch("elected", 1, 64, [IN("u32", y), OUT("u32", [y[t] + y[63 - t] for t in range(64)])], targets=CLUSTER_TARGETS[:4])]
+
+
+def bulk_copies_masked():
+    x, y = lcg("u32", 64, 609, M32), lcg("u32", 64, 610, M32)
+    old, new = [struct.unpack("<256B", struct.pack("<64I", *v)) for v in (y, x)]
+    masks = [0x4321] * 4 + [(0x4321 + 0x7BCD) & 0xFFFF] * 4 + [0xFFF7] * 8
+    mixed = [new[i] if masks[i // 16] >> i % 16 & 1 else old[i] for i in range(256)]
+    zeros = {16 * i + 2 + j for i in range(4) for j in range(2 + 2 * i)} | set(range(80, 104))
+    return [
+        launch("masked", 1, 32, [IN("u32", x), INOUT("u32", y, list(struct.unpack("<64I", bytes(mixed))))], targets=CLUSTER_TARGETS[1:]),
+        launch("cleared", 1, 128, [OUT("u32", [0 if i in zeros else i + 1 for i in range(128)])], targets=CLUSTER_TARGETS[1:]),
+    ]
+
+
 def matrix_quarters():
     return [
         quarters("mma_m8n8k4_rr_f32_f32", ("f32", "f32"), (True, True), 740),
@@ -1284,6 +1358,7 @@ KERNELS = [
     initializers, calls_vectors, calls_without_abi, call_numbers, small_programs, modifier_orders,
     parameterised_names, declared_twice, several_results, warp_neighbours, elections, random_programs, run_time_barriers,
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, volatile_local, *MEETINGS, mbarriers, mbarriers_bytes,
+    bulk_copies, bulk_copies_cluster, bulk_copies_masked,
 ]
 
 

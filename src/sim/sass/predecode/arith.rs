@@ -146,6 +146,8 @@ fn select_or_compare(b: &mut Builder) -> Result<Option<Alu>, String> {
         Op::MOV | Op::UMOV if wide64 => wide_move(b, Alu::Mov)?,
         Op::SEL_64 | Op::USEL_64 => wide_move(b, Alu::Select)?,
         Op::SEL | Op::USEL if wide64 => wide_move(b, Alu::Select)?,
+        // One that also says which lanes have another value.
+        Op::R2UR if b.code.pu != Pred::TRUE => return Ok(None),
         Op::MOV | Op::UMOV | Op::R2UR => {
             b.code.a = b.src(Role::A, false, Kind::Int)?;
             Alu::Mov

@@ -1,6 +1,6 @@
 //! Predecodes control flow, barriers, special registers and operations across lanes.
 
-use super::super::code::{Exec, Gather, Redux, Shuffle, Special, Vote};
+use super::super::code::{Exec, Gather, Pred, Redux, Shuffle, Special, Vote};
 use super::operands::{Builder, Kind};
 use crate::sass::ArgKind;
 use crate::tables::{Op, Role};
@@ -196,6 +196,12 @@ fn across_lanes(b: &mut Builder) -> Result<Option<Exec>, String> {
             })
         }
         Op::ELECT => Exec::Elect,
+        Op::R2UR => {
+            b.code.a = b.src(Role::A, false, Kind::Int)?;
+            let or = b.has("OR");
+            b.code.pp = if or { b.code.pu } else { Pred::FALSE };
+            Exec::Spread
+        }
         _ => return Ok(None),
     }))
 }

@@ -4,6 +4,7 @@
 //! sequentially consistent.
 
 use super::super::super::ops::format::{BF16, F16, F32, F64};
+use super::super::bulk::Bulk;
 use super::super::code::{Access, AtomicOp, AtomicType, Exec, Space, Src};
 use super::super::mbarrier::{Act, Number};
 use super::operands::{Builder, Kind};
@@ -69,7 +70,13 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
         Op::SYNCS_EXCH | Op::SYNCS_ARRIVE | Op::SYNCS_PHASECHK | Op::SYNCS_CCTL | Op::ARRIVES | Op::ATOMS_ARRIVE => {
             Exec::Mbarrier(mbarrier(b)?)
         }
-        Op::SYNCS_CCTL_ALL => Exec::Nop,
+        Op::UBLKCP | Op::UBLKRED => Exec::Bulk(bulk(b)?),
+        Op::MEMSET => {
+            address(b, Space::Shared)?;
+            b.code.b = b.src(Role::B, false, Kind::Int)?;
+            Exec::Clear
+        }
+        Op::SYNCS_CCTL_ALL | Op::UBLKPF | Op::UTMACMDFLUSH => Exec::Nop,
         Op::RPCMOV => {
             b.code.a = b.src(Role::A, false, Kind::Int)?;
             Exec::PairMove { high: b.has("Rpc.HI"), store: !b.arg(Role::A).is_none() }
@@ -78,6 +85,33 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
         Op::MEMBAR | Op::ERRBAR | Op::CGAERRBAR | Op::CCTL | Op::CCTLL | Op::DEPBAR | Op::LDGDEPBAR => Exec::Nop,
         _ => return Ok(None),
     }))
+}
+
+/// A copy or a reduction in bulk.
+fn bulk(b: &mut Builder) -> Result<Bulk, String> {
+    if b.has("MULTICAST") {
+        return Err("the simulator does not copy to several blocks".to_string());
+    }
+    // Two words of one kind: where to, and where from.
+    let way: Vec<&str> = b.lifted.words.iter().filter(|(kind, _)| *kind == "bulk_way").map(|(_, word)| word).collect();
+    let [to_global, from_global] = [way.first(), way.last()].map(|word| word == Some(&"G"));
+    b.code.a = b.src(Role::A, true, Kind::Int)?;
+    b.code.b = b.src(Role::B, from_global, Kind::Int)?;
+    b.code.c = b.src(Role::C, false, Kind::Int)?;
+    b.code.ub = b.src(Role::E, true, Kind::Int)?;
+    let types = [
+        ("S32", AtomicType::Signed(4)),
+        ("U64", AtomicType::Unsigned(8)),
+        ("S64", AtomicType::Signed(8)),
+        ("F16", AtomicType::Float(F16)),
+        ("BF16", AtomicType::Float(BF16)),
+        ("F32", AtomicType::Float(F32)),
+        ("F64", AtomicType::Float(F64)),
+    ];
+    let ty = b.lifted.words.pick(&types).unwrap_or(AtomicType::Unsigned(4));
+    let op = b.lifted.words.pick(&ATOMICS).unwrap_or(AtomicOp::Add);
+    let reduces = (b.lifted.inst.op == Op::UBLKRED).then_some((op, ty));
+    Ok(Bulk { to_global, from_global, reduces, masked: b.has("DST_G_BYTE_MASK") })
 }
 
 /// What an instruction does to a barrier in shared memory.

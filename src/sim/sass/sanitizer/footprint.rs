@@ -7,11 +7,12 @@
 use super::super::access::{address, resolve};
 use super::super::atomic;
 use super::super::block::Block;
+use super::super::bulk::{Bulk, CLEARED, UNIT, cleared};
 use super::super::code::{Access, Code, Exec, From, Space};
 use super::super::exec::lowest_if_uniform;
 use super::super::mbarrier;
 use super::super::setup::Setup;
-use super::super::warp::{LANES, lanes_of};
+use super::super::warp::{LANES, Warp, lanes_of};
 use super::accesses::{File, Run, Slot, Touches};
 use super::shadow::Shadow;
 
@@ -47,6 +48,8 @@ fn kind(code: &Code) -> Option<(Space, u8, Act)> {
         Exec::StoreWide => (Space::Global, 32, Act::Store),
         Exec::Atomic { space, ty, .. } => (space, atomic::bytes(ty), Act::Atomic),
         Exec::CopyAsync { bytes, .. } => (Space::Shared, bytes, Act::Store),
+        Exec::Bulk(bulk) => (Space::Shared, UNIT as u8, if bulk.to_global { Act::Load } else { Act::Store }),
+        Exec::Clear => (Space::Shared, CLEARED as u8, Act::Store),
         Exec::Mbarrier(mbarrier::Act::Exchange) => (Space::Shared, 8, Act::Store),
         Exec::Mbarrier(mbarrier::Act::End) => return None,
         Exec::Mbarrier(_) => (Space::Shared, 8, Act::Atomic),
@@ -70,6 +73,15 @@ pub fn reaches(setup: &Setup, block: &Block, warp: usize, code: &Code, active: u
         let lane = active.trailing_zeros() as usize % LANES;
         return out.extend(group.chunks(w, code).into_iter().map(|at| Reach { lane, space: named, at, bytes, act }));
     }
+    if let Exec::Bulk(bulk) = code.exec {
+        return out.extend(bulk_reaches(bulk, w, code, active));
+    }
+    if matches!(code.exec, Exec::Clear) {
+        let (first, bytes) = cleared(w, code, active);
+        let lane = active.trailing_zeros() as usize % LANES;
+        let one = |at| Reach { lane, space: Space::Shared, at, bytes: CLEARED as u8, act };
+        return out.extend((first..first + bytes).step_by(CLEARED as usize).map(one));
+    }
     let rows = match code.exec {
         Exec::LoadMatrix { count, .. } | Exec::StoreMatrix { count, .. } => {
             u32::MAX >> (32 - 8 * u32::from(count.min(4)))
@@ -91,6 +103,26 @@ pub fn reaches(setup: &Setup, block: &Block, warp: usize, code: &Code, active: u
         };
         out.push(Reach { lane, space, at, bytes, act });
     }
+}
+
+/// The accesses of a copy in bulk to shared memory: what it reads there, or what it writes there
+/// and then the barrier. A reduction there is taken for a store.
+fn bulk_reaches(bulk: Bulk, w: &Warp, code: &Code, active: u32) -> Vec<Reach> {
+    let lane = active.trailing_zeros() as usize % LANES;
+    let places = bulk.places(w, code, active);
+    let run = |first: u64, act| {
+        let one = move |at| Reach { lane, space: Space::Shared, at, bytes: UNIT as u8, act };
+        (first..first + places.bytes).step_by(UNIT as usize).map(one)
+    };
+    let mut all = Vec::new();
+    if !bulk.to_global {
+        all.extend(run(places.to, Act::Store));
+    }
+    if !bulk.from_global {
+        all.extend(run(places.from, Act::Load));
+    }
+    all.extend(places.barrier.map(|at| Reach { lane, space: Space::Shared, at, bytes: 8, act: Act::Atomic }));
+    all
 }
 
 /// The shadow bytes of a shared or local access; allocated on first use.
@@ -148,10 +180,10 @@ pub fn store(
     (code, touches): (&Code, &Touches),
     reaches: &[Reach],
 ) -> Option<Reach> {
-    if matches!(code.exec, Exec::StoreMatrix { .. }) {
+    if matches!(code.exec, Exec::StoreMatrix { .. } | Exec::Bulk(_)) {
         return None;
     }
-    let copy = matches!(code.exec, Exec::CopyAsync { .. });
+    let copy = matches!(code.exec, Exec::CopyAsync { .. } | Exec::Clear);
     let data = touches.reads.iter().filter(|run| matches!(run.slot, Slot::B | Slot::C));
     let dirty = if copy { 0 } else { data.fold(0, |mask, run| mask | shadow.lanes_of(*run)) };
     let mut found = None;
@@ -164,6 +196,29 @@ pub fn store(
         }
     }
     found
+}
+
+/// Before a copy in bulk: what it writes in shared memory is as undefined as what it reads there.
+/// Returns the first undefined unit that goes to global memory.
+pub fn bulk(shared: &mut Vec<u8>, block: &Block, reaches: &[Reach]) -> Option<Reach> {
+    if shared.is_empty() {
+        shared.resize(block.shared.len(), u8::MAX);
+    }
+    let all = |act| reaches.iter().filter(move |r| r.act == act);
+    let place = |r: &Reach| r.at as usize..r.at as usize + usize::from(r.bytes);
+    let read: Vec<Vec<u8>> =
+        all(Act::Load).map(|r| shared.get(place(r)).map(<[u8]>::to_vec).unwrap_or_default()).collect();
+    let written = all(Act::Store).count();
+    for (i, r) in all(Act::Store).enumerate() {
+        if let Some(bytes) = shared.get_mut(place(r)) {
+            match read.get(i).filter(|from| from.len() == bytes.len()) {
+                Some(from) => bytes.copy_from_slice(from),
+                None => bytes.fill(0),
+            }
+        }
+    }
+    let open = read.iter().position(|bytes| bytes.iter().any(|byte| *byte != 0));
+    open.filter(|_| written == 0).and_then(|i| all(Act::Load).nth(i)).copied()
 }
 
 /// After an exchange: marks the stored bytes as defined.

@@ -308,6 +308,12 @@ impl Watch {
                 let found = matrices::product(&mut seen.shared, &seen.warps[s.warp], block, s, &group);
                 self.tainted.extend(found);
             }
+            Exec::Bulk(_) => {
+                if let Some(r) = footprint::bulk(&mut seen.shared, block, &self.reaches) {
+                    let fault = Fault::of(Kind::Uninitialised, "what is stored to global memory has no value");
+                    self.report(block, s, fault.about(r.at).on_lane(r.lane));
+                }
+            }
             Exec::StoreMatrix { .. } => matrices::store(&mut seen.shared, &seen.warps[s.warp], block, s, touches),
             _ => {}
         }
@@ -494,6 +500,8 @@ fn decides(code: &Code, slot: Slot) -> Option<&'static str> {
         Exec::Group(_) if slot == Slot::Extra => "a descriptor",
         Exec::Group(_) if slot == Slot::Pred => "whether something is added to",
         Exec::CopyAsync { .. } => "a copy",
+        Exec::Bulk(_) => "a copy in bulk",
+        Exec::Clear => "the address of a store",
         Exec::Atomic { .. } => "an atomic",
         Exec::Mbarrier(_) => "an operation on an mbarrier",
         Exec::Branch { .. } | Exec::BranchAny { .. } | Exec::BranchMask { .. } | Exec::BranchIndirect { .. } => {

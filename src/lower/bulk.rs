@@ -1,0 +1,208 @@
+//! Lowers `cp.async.bulk`, `cp.reduce.async.bulk` and their groups, and `st.bulk`.
+//!
+//! The copy unit takes its operands from uniform registers and acts once, however many lanes
+//! execute the instruction: so each lane issues its own copy alone, one after the other. The last
+//! operand has the size in units of 16 bytes in its low half, and a mask of blocks or of bytes in
+//! its high half. Groups are counted by scoreboard 0. Source: ptxas 13.0.88 output for each form.
+
+use super::builder::{Builder, Lowered, Refusal};
+use crate::ori::Operand;
+use crate::ori::mods::*;
+use crate::ptx::ast;
+use crate::tables::ptx::{AtomOp, BulkFrom, BulkTo, Op as PtxOp, ScalarType, Space};
+use crate::tables::{Feature, Mod, Op, Role, value};
+
+/// Uniform registers of the operands, besides those of a cache policy: written right before each
+/// use, whichever lanes run.
+const TO: [u16; 2] = [8, 9];
+const FROM: [u16; 2] = [10, 11];
+const SIZE: [u16; 1] = [12];
+/// The size counts units of this many bytes, as a power of two.
+const UNIT: u32 = 4;
+/// The same of what `st.bulk` clears.
+const CLEARED: u32 = 3;
+/// Selects the low halves of the two sources of PRMT.
+const LOW_HALVES: u32 = 0x5410;
+
+/// The operands of a copy, in registers or constants.
+struct Copy {
+    op: Op,
+    mods: Vec<M>,
+    to: [Operand; 2],
+    /// One word in shared memory, two in global.
+    from: Option<([Operand; 2], usize)>,
+    size: Operand,
+    policy: Option<ast::Operand>,
+}
+
+impl Builder<'_> {
+    /// `cp.async.bulk` and `cp.reduce.async.bulk`
+    pub fn copy_in_bulk(&mut self, inst: &ast::Instruction) -> Lowered {
+        let m = &inst.mods;
+        let [to, from, size, rest @ ..] = inst.operands.as_slice() else { return Err(Refusal::NotBuilt) };
+        let into_cluster = m.bulk_to == Some(BulkTo::SharedCluster) && m.bulk_from == Some(BulkFrom::Global);
+        if m.multicast {
+            return Err(later(inst, "multicast::cluster"));
+        }
+        if into_cluster && self.has(Feature::BulkCopiesByCall) {
+            return Err(later(inst, "shared::cluster.global"));
+        }
+        let reduces = inst.op == PtxOp::CpReduceAsyncBulk;
+        let way = match (m.bulk_to, m.bulk_from) {
+            (Some(BulkTo::Global), _) => value::bulk_way::G_S,
+            (_, Some(BulkFrom::Global)) => value::bulk_way::S_G,
+            _ => value::bulk_way::S_S,
+        };
+        let mut mods = vec![(Mod::BulkWay, way)];
+        if reduces {
+            mods.extend(reduction(inst)?);
+        }
+        let (to, rest) = match (m.bulk_to, rest) {
+            (Some(BulkTo::Global), rest) => (self.global_words(to)?, rest),
+            (_, [barrier, rest @ ..]) => ([self.shared_word(to)?, self.shared_word(barrier)?], rest),
+            _ => return Err(Refusal::NotBuilt),
+        };
+        let from = match m.bulk_from {
+            Some(BulkFrom::Global) => (self.global_words(from)?, 2),
+            _ => ([self.shared_word(from)?, Operand::zero()], 1),
+        };
+        let policy = m.cache_hint.then(|| rest.first().cloned()).flatten();
+        let mask = match rest.last().filter(|_| m.byte_mask) {
+            Some(mask) => {
+                mods.push(BYTE_MASK);
+                self.source_word(mask, ScalarType::U16)?
+            }
+            None => Operand::zero(),
+        };
+        let size = self.units(size, mask)?;
+        let op = if reduces { Op::UBLKRED } else { Op::UBLKCP };
+        self.issue(Copy { op, mods, to, from: Some(from), size, policy })
+    }
+
+    /// `cp.async.bulk.prefetch`
+    pub fn prefetch_in_bulk(&mut self, inst: &ast::Instruction) -> Lowered {
+        let [at, size, rest @ ..] = inst.operands.as_slice() else { return Err(Refusal::NotBuilt) };
+        let to = self.global_words(at)?;
+        let size = self.units(size, Operand::zero())?;
+        self.issue(Copy { op: Op::UBLKPF, mods: Vec::new(), to, from: None, size, policy: rest.first().cloned() })
+    }
+
+    /// `cp.async.bulk.commit_group`
+    pub fn close_bulk_group(&mut self) -> Lowered {
+        self.one_for_all(|b| {
+            b.put(Op::UTMACMDFLUSH, &[], &[]);
+            Ok(())
+        })
+    }
+
+    /// `cp.async.bulk.wait_group`: what the copies wrote is in memory, behind the first level
+    /// cache.
+    pub fn wait_bulk_groups(&mut self, inst: &ast::Instruction) -> Lowered {
+        self.wait_copies(inst)?;
+        if !inst.mods.read {
+            self.put(Op::CCTL, &[CCTL_IVALL], &[]);
+        }
+        Ok(())
+    }
+
+    /// `st.bulk`: the unit counts units of 8 bytes.
+    pub fn clear_in_bulk(&mut self, inst: &ast::Instruction) -> Lowered {
+        let at = self.shared_place(&inst.operands[0], inst.mods.space)?;
+        let bytes = self.source_words(&inst.operands[1], ScalarType::B64)?;
+        let units = match bytes.map(|word| self.constant(word)) {
+            [Some(low), Some(high)] => self.imm(((high << 32 | low) >> CLEARED) as u32),
+            _ => {
+                let (units, amount) = (self.temp(), self.imm(CLEARED));
+                let [low, high] = bytes.map(|word| self.in_reg_unless_zero(word));
+                self.shf(&SHF_R_U64, units, low, amount, high);
+                units
+            }
+        };
+        self.lane_by_lane(|b| {
+            let (to, size) = (b.uniform(&TO[..1], &[at.base]), b.uniform(&SIZE, &[units]));
+            let offset = b.literal(at.offset);
+            b.put(Op::MEMSET, &[], &[(Role::A, to), (Role::Off, offset), (Role::B, size)]);
+            Ok(())
+        })
+    }
+
+    fn issue(&mut self, copy: Copy) -> Lowered {
+        let Copy { op, mods, to, from, size, policy } = copy;
+        self.lane_by_lane(|b| {
+            let mut args = vec![(Role::A, b.uniform(&TO, &to))];
+            if let Some((words, count)) = from {
+                args.push((Role::B, b.uniform(&FROM[..count], &words[..count])));
+            }
+            args.push((Role::C, b.uniform(&SIZE, &[size])));
+            if let Some(policy) = &policy {
+                args.push((Role::E, b.policy(policy)?));
+            }
+            b.put(op, &mods, &args);
+            Ok(())
+        })
+    }
+
+    /// An address in global memory.
+    fn global_words(&mut self, operand: &ast::Operand) -> Lowered<[Operand; 2]> {
+        let place = self.place(operand, Some(Space::Global))?;
+        let base = if place.offset == 0 { place.base } else { self.add_offset(place.base, place.offset) };
+        Ok(self.words(base))
+    }
+
+    /// An address in shared memory, of the cluster's window where the target has one.
+    fn shared_word(&mut self, operand: &ast::Operand) -> Lowered<Operand> {
+        let place = self.shared_place(operand, Some(Space::Shared))?;
+        if place.offset == 0 {
+            return Ok(place.base);
+        }
+        let (sum, amount) = (self.temp(), self.imm(place.offset as u32));
+        self.add(sum, place.base, amount);
+        Ok(sum)
+    }
+
+    /// The size of a copy, and a mask above it.
+    fn units(&mut self, size: &ast::Operand, mask: Operand) -> Lowered<Operand> {
+        let size = self.source_word(size, ScalarType::U32)?;
+        if let (Some(size), Some(mask)) = (self.constant(size), self.constant(mask)) {
+            return Ok(self.imm((size as u32 >> UNIT) & 0xffff | (mask as u32) << 16));
+        }
+        let (units, amount, both) = (self.temp(), self.imm(UNIT), self.temp());
+        self.shf(&SHF_R_U32_HI, units, Operand::zero(), amount, size);
+        let selector = self.imm(LOW_HALVES);
+        let mask = self.in_reg_unless_zero(mask);
+        self.put(Op::PRMT, &[], &[(Role::D, both), (Role::A, units), (Role::B, selector), (Role::C, mask)]);
+        Ok(both)
+    }
+}
+
+/// The refusal of a form that is not built.
+fn later(inst: &ast::Instruction, form: &str) -> Refusal {
+    Refusal::At(inst.pos, format!("Instruction '{}.{form}' is not implemented", inst.op.name()))
+}
+
+/// Operation and type of a reduction. Bits of 64 are unsigned numbers of 64.
+fn reduction(inst: &ast::Instruction) -> Lowered<[M; 2]> {
+    let op = match inst.mods.atom_op {
+        Some(AtomOp::Add) => value::tma_op::ADD,
+        Some(AtomOp::Min) => value::tma_op::MIN,
+        Some(AtomOp::Max) => value::tma_op::MAX,
+        Some(AtomOp::Inc) => value::tma_op::INC,
+        Some(AtomOp::Dec) => value::tma_op::DEC,
+        Some(AtomOp::And) => value::tma_op::AND,
+        Some(AtomOp::Or) => value::tma_op::OR,
+        Some(AtomOp::Xor) => value::tma_op::XOR,
+        _ => return Err(Refusal::NotBuilt),
+    };
+    let ty = match inst.types[0] {
+        ScalarType::U32 | ScalarType::B32 => value::bulk_type::NONE,
+        ScalarType::S32 => value::bulk_type::S32,
+        ScalarType::U64 | ScalarType::B64 => value::bulk_type::U64,
+        ScalarType::S64 => value::bulk_type::S64,
+        ScalarType::F16 => value::bulk_type::F16_RN,
+        ScalarType::Bf16 => value::bulk_type::BF16_RN,
+        ScalarType::F32 => value::bulk_type::F32_RN,
+        ScalarType::F64 => value::bulk_type::F64_RN,
+        _ => return Err(Refusal::NotBuilt),
+    };
+    Ok([(Mod::TmaOp, op), (Mod::BulkType, ty)])
+}

@@ -1,0 +1,131 @@
+//! Executes UBLKCP and UBLKRED, copies and reductions in bulk, and UMEMSETS.
+//!
+//! The copy unit acts once for all lanes of a group, and here at once: a barrier in shared memory
+//! learns of all bytes when the copy is issued. Addresses and sizes are multiples of 16.
+
+use super::super::fault::{Fault, Kind};
+use super::super::memory::{flat, load, store};
+use super::access::address;
+use super::atomic;
+use super::block::Block;
+use super::code::{AtomicOp, AtomicType, Code};
+use super::exec::Machine;
+use super::mbarrier;
+use super::warp::{LANES, Warp};
+
+/// What addresses and sizes are multiples of.
+pub const UNIT: u64 = 16;
+/// What UMEMSETS counts in.
+pub const CLEARED: u64 = 8;
+/// Bits of an address in shared memory; the others say which block of the cluster.
+const SHARED: u64 = 0xff_ffff;
+
+/// A copy or a reduction in bulk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bulk {
+    /// Whether it writes global memory, and not shared.
+    pub to_global: bool,
+    /// Whether it reads global memory, and not shared.
+    pub from_global: bool,
+    /// The operation that joins the old elements and the new ones.
+    pub reduces: Option<(AtomicOp, AtomicType)>,
+    /// Whether a mask says which bytes of each unit are written.
+    pub masked: bool,
+}
+
+/// The operands of one copy.
+#[derive(Clone, Copy, Debug)]
+pub struct Places {
+    pub to: u64,
+    pub from: u64,
+    pub bytes: u64,
+    /// The barrier that learns of the bytes.
+    pub barrier: Option<u64>,
+    /// Which bytes of each unit are written.
+    mask: u32,
+}
+
+impl Bulk {
+    /// Where it copies, by the operands of a lane, which are the same in all.
+    pub fn places(self, w: &Warp, code: &Code, active: u32) -> Places {
+        let lane = active.trailing_zeros() as usize % LANES;
+        let [to, from, size] = [&code.a, &code.b, &code.c].map(|src| w.get(src, lane));
+        let bytes = (size & 0xffff) * UNIT;
+        let mask = if self.masked { (size >> 16) as u32 & 0xffff } else { 0xffff };
+        let from = if self.from_global { from } else { from & SHARED };
+        match self.to_global {
+            true => Places { to, from, bytes, barrier: None, mask },
+            false => Places { to: to & SHARED, from, bytes, barrier: Some(to >> 32 & SHARED), mask },
+        }
+    }
+
+    /// The new contents of one unit.
+    fn unit(self, to: &mut [u8], from: &[u8], mask: u32) {
+        let Some((op, ty)) = self.reduces else {
+            let chosen = to.iter_mut().zip(from).enumerate().filter(|(i, _)| mask >> i & 1 != 0);
+            return chosen.for_each(|(_, (to, from))| *to = *from);
+        };
+        let width = usize::from(atomic::bytes(ty));
+        for (to, from) in to.chunks_exact_mut(width).zip(from.chunks_exact(width)) {
+            store(to, atomic::apply(op, ty, load(to), load(from), 0));
+        }
+    }
+}
+
+/// Where UMEMSETS clears, and how many bytes.
+pub fn cleared(w: &Warp, code: &Code, active: u32) -> (u64, u64) {
+    let lane = active.trailing_zeros() as usize % LANES;
+    (address(w, code, lane) & SHARED, w.get(&code.b, lane) * CLEARED)
+}
+
+/// Executes UMEMSETS.
+///
+/// # Errors
+///
+/// A misaligned or out-of-bounds access.
+pub fn clear(block: &mut Block, warp: usize, code: &Code, active: u32) -> Result<(), Fault> {
+    let (at, bytes) = cleared(&block.warps[warp], code, active);
+    if !at.is_multiple_of(CLEARED) {
+        return Err(Fault::of(Kind::Misaligned, format!("misaligned clearing of {bytes} bytes at {at:#x}")).about(at));
+    }
+    flat(&mut block.shared, "shared", at, bytes)?.fill(0);
+    Ok(())
+}
+
+/// Executes one of them.
+///
+/// # Errors
+///
+/// A misaligned or out-of-bounds access, and what the barrier does not allow.
+pub fn execute(
+    m: &mut Machine,
+    block: &mut Block,
+    warp: usize,
+    code: &Code,
+    active: u32,
+    bulk: Bulk,
+) -> Result<(), Fault> {
+    let Places { to, from, bytes, barrier, mask } = bulk.places(&block.warps[warp], code, active);
+    for address in [to, from] {
+        if !address.is_multiple_of(UNIT) {
+            let what = format!("copy in bulk of {bytes} bytes from {from:#x} to {to:#x}");
+            return Err(Fault::of(Kind::Misaligned, what).about(address));
+        }
+    }
+    if bytes != 0 {
+        let data = match bulk.from_global {
+            true => m.global.slice(from, bytes, false)?.to_vec(),
+            false => flat(&mut block.shared, "shared", from, bytes)?.to_vec(),
+        };
+        let place = match bulk.to_global {
+            true => m.global.slice(to, bytes, true)?,
+            false => flat(&mut block.shared, "shared", to, bytes)?,
+        };
+        let units = place.chunks_exact_mut(UNIT as usize).zip(data.chunks_exact(UNIT as usize));
+        units.for_each(|(to, from)| bulk.unit(to, from, mask));
+    }
+    match barrier {
+        Some(at) => mbarrier::complete(m, block, at, bytes as u32),
+        None => Ok(()),
+    }
+}
