@@ -26,7 +26,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Prefixes of the instruction names of unimplemented families.
-const LATER: [&str; 26] = [
+const LATER: [&str; 27] = [
     "tex.",
     "tex ",
     "tld4",
@@ -36,9 +36,11 @@ const LATER: [&str; 26] = [
     "sured",
     "suq",
     "mbarrier",
-    "cp.async.bulk",
+    "cp.async.bulk.tensor",
+    "cp.async.bulk.prefetch.tensor",
+    "cp.async.bulk.shared::cluster.global",
     "cp.async.mbarrier",
-    "cp.reduce",
+    "cp.reduce.async.bulk.tensor",
     "barrier.cluster",
     "mapa",
     "getctarank",
@@ -47,7 +49,6 @@ const LATER: [&str; 26] = [
     "tensormap",
     "st.async",
     "red.async",
-    "st.bulk",
     "multimem",
     "clusterlaunchcontrol",
     "fence.mbarrier_init",
