@@ -102,6 +102,7 @@ const OPERANDS_BEYOND: [(&str, &[&str], &str); 27] = [
     ("", &["[%uh1"], "an address has 32 or 64 bits"),
     ("", &["[%sh1"], "an address has 32 or 64 bits"),
     ("fence.proxy.tensormap", &["[%"], "an address has 32 or 64 bits"),
+    ("st.bulk [", &["r1, 0"], "a size has 64 bits"),
     ("ld.", &[".v8."], "elements of another kind"),
     ("st.", &[".v8."], "elements of another kind"),
     ("ld.", &[".v4.", "64 ", "%d1"], "elements of another kind"),
