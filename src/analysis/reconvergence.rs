@@ -2,13 +2,15 @@
 //!
 //! A plan has a group per reconvergence point: the places where lanes join the barrier (BSSY), and
 //! the edges on which they wait for it (BSYNC). In the simulator every lane that joined a barrier
-//! waits there for all lanes that joined with it, unless they exit. Four rules make this safe:
+//! waits there for all lanes that joined with it, unless they exit. Five rules make this safe:
 //! 1. Every surviving path from a BSSY leads to the reconvergence point (it post-dominates the
 //!    BSSY).
 //! 2. No lane joins twice without reconverging in between (for a branch in a cycle, lanes join
 //!    where the cycle is entered).
 //! 3. On each edge into the reconvergence point either all lanes have joined or none has.
 //! 4. No region contains a loop that may wait for another lane.
+//! 5. No region contains a path on which lanes only exit, but meet others of a mask before: those
+//!    may wait for them at the reconvergence point.
 //!
 //! A branch whose group cannot satisfy these rules gets no region: its lanes stay diverged, which
 //! costs time, never correctness. Work on a group is linear in the blocks between its branches and
@@ -18,7 +20,8 @@
 use super::divergence::{Varying, analyse, branch_varies};
 use super::spin_loops::waiting_blocks;
 use crate::ori::cfg::{BlockSet, Cfg, Cycles, Dominators, cycles_among, reach};
-use crate::ori::{Block, Function};
+use crate::ori::{Block, Function, InstId};
+use crate::tables::Op;
 use cranelift_entity::SecondaryMap;
 use std::collections::HashMap;
 
@@ -82,7 +85,8 @@ pub fn plan(function: &Function, cfg: &Cfg) -> Plan {
         spinning: waiting_blocks(function, cfg),
     };
     planner.part_deep();
-    planner.part_spinning();
+    planner.part_around(planner.spinning.clone());
+    planner.part_around(planner.meetings_before_exits());
     let mut known = Known::new();
     let mut round = 0;
     loop {
@@ -131,16 +135,30 @@ impl Planner<'_> {
         }
     }
 
-    /// Gives up branches whose region would contain a spin loop (rule 4).
-    fn part_spinning(&mut self) {
-        if self.spinning.is_empty() {
+    /// Blocks in which lanes wait for others (WARPSYNC, BAR) and after which they only exit
+    /// (rule 5).
+    fn meetings_before_exits(&self) -> BlockSet {
+        let mut set = BlockSet::new(self.function.block_limit());
+        let meets = |b: Block| {
+            let waits = |i: &InstId| matches!(self.function.insts[*i].op, Op::SYNCMASK | Op::WARPSYNC | Op::BAR);
+            self.function.blocks[b].iter().any(waits)
+        };
+        for block in self.cfg.rpo.iter().filter(|b| !self.post.covers(**b) && meets(**b)) {
+            set.insert(*block);
+        }
+        set
+    }
+
+    /// Gives up branches whose region would contain one of these blocks (rules 4 and 5).
+    fn part_around(&mut self, waiting: BlockSet) {
+        if waiting.is_empty() {
             return;
         }
         let branches = self.cfg.rpo.iter().filter(|b| self.cfg.succs[**b].len() > 1);
         for block in branches.filter(|b| !self.apart.contains(**b)).copied().collect::<Vec<_>>().iter() {
             let Some(meet) = self.post.parent(*block) else { continue };
             let region = reach(self.cfg, &self.cfg.succs[*block], Some(meet), self.function.block_limit());
-            if region.iter().any(|b| self.spinning.contains(*b)) || self.spinning.contains(*block) {
+            if region.iter().any(|b| waiting.contains(*b)) || waiting.contains(*block) {
                 self.apart.insert(*block);
             }
         }
