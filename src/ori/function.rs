@@ -180,6 +180,8 @@ pub enum Symbol {
     Distance { high: bool },
     /// The entry of a function.
     Function(String),
+    /// Bytes of the function's finished frame, above which its caller's is.
+    FrameSize,
     /// A linker-resolved value: the part of a symbol's value that the role names, plus `addend`
     /// bytes.
     Linked { role: RelocRole, name: String, addend: i64 },

@@ -123,12 +123,13 @@ fn operand(function: &Function, operand: Operand) -> String {
     format!("{sign}{not}{abs}{body}{abs}")
 }
 
-/// `$.start`, `$.zero`, `$.return.lo`, `$.distance.hi`, `$NAME`, `$!ROLE:ADDEND:NAME`.
+/// `$.start`, `$.zero`, `$.frame`, `$.return.lo`, `$.distance.hi`, `$NAME`, `$!ROLE:ADDEND:NAME`.
 fn symbol(function: &Function, operand: Operand) -> String {
     let half = |high: bool| if high { "hi" } else { "lo" };
     match function.symbol_of(operand) {
         Some(Symbol::Start) => "$.start".to_string(),
         Some(Symbol::Zero) => "$.zero".to_string(),
+        Some(Symbol::FrameSize) => "$.frame".to_string(),
         Some(Symbol::Return { high }) => format!("$.return.{}", half(*high)),
         Some(Symbol::Distance { high }) => format!("$.distance.{}", half(*high)),
         Some(Symbol::Function(name)) => format!("${name}"),
@@ -151,6 +152,7 @@ fn symbol_from(word: &str) -> Symbol {
     match word {
         ".start" => Symbol::Start,
         ".zero" => Symbol::Zero,
+        ".frame" => Symbol::FrameSize,
         ".return.lo" | ".return.hi" => Symbol::Return { high: word.ends_with("hi") },
         ".distance.lo" | ".distance.hi" => Symbol::Distance { high: word.ends_with("hi") },
         name => Symbol::Function(name.to_string()),

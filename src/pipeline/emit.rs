@@ -167,7 +167,7 @@ fn place_holder(symbol: &Symbol, class: Class) -> Arg {
     match symbol {
         Symbol::Zero | Symbol::Start | Symbol::Function(_) => Arg::label(0),
         Symbol::Return { .. } if class == Class::Label => Arg::label(0),
-        Symbol::Return { .. } | Symbol::Distance { .. } | Symbol::Linked { .. } => Arg::imm(0),
+        Symbol::Return { .. } | Symbol::Distance { .. } | Symbol::FrameSize | Symbol::Linked { .. } => Arg::imm(0),
     }
 }
 
@@ -296,6 +296,7 @@ impl<'a> Scene<'a> {
             Symbol::Zero => (Arg::label(0), None),
             Symbol::Start => (Arg::label(0), Some(Place::Start)),
             Symbol::Function(name) => (Arg::label(0), Some(Place::Function(name.clone()))),
+            Symbol::FrameSize => (Arg::imm(u64::from(self.function.frame_bytes)), None),
             Symbol::Linked { role, name, addend } => {
                 let place = Place::Linked { role: *role, name: name.clone(), addend: *addend };
                 (Arg::imm(0), Some(place))

@@ -26,9 +26,22 @@ pub struct Formal {
     shape: Shape,
 }
 
+impl Formal {
+    /// Whether it is an array of unknown extent.
+    pub fn is_open(&self) -> bool {
+        self.shape.array && self.shape.size == 0
+    }
+}
+
+/// The results and parameters of a callee.
+pub struct Formals {
+    pub results: Vec<Formal>,
+    pub params: Vec<Formal>,
+}
+
 impl Parser<'_> {
     /// The results and parameters of a function.
-    pub fn formals_of(&self, id: FunctionId) -> (Vec<Formal>, Vec<Formal>) {
+    pub fn formals_of(&self, id: FunctionId) -> Formals {
         let function = &self.module.functions[id];
         let formal = |parameter: &Parameter| match parameter {
             Parameter::Register(id) => {
@@ -44,17 +57,18 @@ impl Parser<'_> {
             }
         };
         let all = |list: &[Parameter]| list.iter().map_while(formal).collect();
-        (all(&function.results), all(&function.params))
+        Formals { results: all(&function.results), params: all(&function.params) }
     }
 
     /// The results and parameters of a prototype; they have no names.
-    pub fn formals_of_prototype(prototype: &Prototype) -> (Vec<Formal>, Vec<Formal>) {
+    pub fn formals_of_prototype(prototype: &Prototype) -> Formals {
         let formal = |p: &super::ast::PrototypeParameter| {
             let array = !p.in_register && p.size != u64::from(p.ty.bits().div_ceil(8));
             let shape = Shape { ty: p.ty, size: p.size, align: p.align, array, vector: p.vector };
             Formal { name: "_".to_string(), shape }
         };
-        (prototype.results.iter().map(formal).collect(), prototype.params.iter().map(formal).collect())
+        let all = |list: &[super::ast::PrototypeParameter]| list.iter().map(formal).collect();
+        Formals { results: all(&prototype.results), params: all(&prototype.params) }
     }
 
     /// Reports the arguments that cannot be arguments at all.
@@ -84,7 +98,7 @@ impl Parser<'_> {
     pub fn check_passed(&mut self, values: &[Operand], formals: &[Formal]) {
         for (value, formal) in values.iter().zip(formals) {
             let shape = formal.shape;
-            if shape.size == 0 || shape.ty.bits() < 16 && !shape.array {
+            if shape.ty.bits() < 16 && !shape.array {
                 continue;
             }
             let (fits, aligned) = match self.shape_of(value) {
@@ -153,7 +167,8 @@ impl Shape {
         let apart = is_float(self.ty) && is_integer(formal.ty) || is_integer(self.ty) && is_float(formal.ty);
         // A float vector matches an integer vector.
         let apart = apart && self.vector <= 1;
-        self.size == formal.size && self.array == formal.array && self.vector == formal.vector && !apart
+        let size = self.size == formal.size || formal.array && formal.size == 0;
+        size && self.array == formal.array && self.vector == formal.vector && !apart
     }
 }
 

@@ -63,6 +63,7 @@ impl<'a> Parser<'a> {
         if self.is_sign("(") {
             function.params = self.parameters(is_entry)?;
         }
+        self.check_extents(&function);
         self.inputs = function.params.iter().filter_map(Parameter::symbol).collect();
         self.directives(&mut function.directives, is_entry)?;
         if function.directives.no_return && !function.results.is_empty() {
@@ -207,6 +208,29 @@ impl<'a> Parser<'a> {
         }
         self.expect_sign(")")?;
         Ok(params)
+    }
+
+    /// Only the last parameter of a device function may be an array of unknown extent.
+    fn check_extents(&mut self, function: &Function) {
+        let open = |parameter: &Parameter| {
+            let symbol = &self.module.symbols[parameter.symbol()?];
+            let SymbolKind::Variable(v) = &symbol.kind else { return None };
+            v.dimensions.contains(&None).then_some(symbol.pos)
+        };
+        let before = &function.params[..function.params.len().saturating_sub(1)];
+        let found = [
+            (&function.results[..], "Output parameter cannot be an incomplete array."),
+            (before, "Only the last input parameter can be an incomplete array."),
+            (
+                if function.is_entry { &function.params[..] } else { &[] },
+                "Parameter to entry function cannot be an incomplete array.",
+            ),
+        ];
+        let errors: Vec<_> =
+            found.iter().filter_map(|(list, text)| Some((list.iter().find_map(open)?, *text))).collect();
+        for (pos, text) in errors {
+            self.error(pos, text);
+        }
     }
 
     fn parameter(&mut self, head: &Head, name: Token) -> Parse<Parameter> {

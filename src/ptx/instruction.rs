@@ -5,6 +5,7 @@
 //! the tables.
 
 use super::ast::*;
+use super::call::{Formal, Formals};
 use super::legality::Judged;
 use super::lexer::{Tok, Token};
 use super::parser::{Parse, Parser, Reported};
@@ -223,13 +224,12 @@ impl<'a> Parser<'a> {
         let (OperandKind::List(results), OperandKind::List(arguments)) = (&results.kind, &arguments.kind) else {
             return Err(self.error(pos, "Arguments mismatch for instruction 'call'"));
         };
-        let (returned, taken) = match callee.kind {
+        let formals = match callee.kind {
             OperandKind::Symbol { symbol, offset: 0, .. } => match self.module.symbols[symbol].kind {
                 SymbolKind::Function(id) if !self.module.functions[id].is_entry => {
-                    let function = &self.module.functions[id];
-                    let counts = (function.results.len(), function.params.len());
-                    self.check_counts(callee.pos, counts, (results.len(), arguments.len()))?;
-                    self.formals_of(id)
+                    let formals = self.formals_of(id);
+                    self.check_counts(callee.pos, &formals, (results.len(), arguments.len()))?;
+                    formals
                 }
                 _ => return Err(self.error(callee.pos, "Illegal call target, device function expected")),
             },
@@ -238,16 +238,15 @@ impl<'a> Parser<'a> {
                 match rest.first().map(|o| &o.kind) {
                     Some(OperandKind::Symbol { symbol, .. }) => match &self.module.symbols[*symbol].kind {
                         SymbolKind::Prototype(p) => {
-                            let (counts, formals) = ((p.results.len(), p.params.len()), Self::formals_of_prototype(p));
-                            self.check_counts(callee.pos, counts, (results.len(), arguments.len()))?;
+                            let formals = Self::formals_of_prototype(p);
+                            self.check_counts(callee.pos, &formals, (results.len(), arguments.len()))?;
                             formals
                         }
                         SymbolKind::CallTargets(list) => match self.first_target(list) {
                             Some(id) => {
-                                let function = &self.module.functions[id];
-                                let counts = (function.results.len(), function.params.len());
-                                self.check_counts(callee.pos, counts, (results.len(), arguments.len()))?;
-                                self.formals_of(id)
+                                let formals = self.formals_of(id);
+                                self.check_counts(callee.pos, &formals, (results.len(), arguments.len()))?;
+                                formals
                             }
                             None => return Ok(()),
                         },
@@ -258,9 +257,9 @@ impl<'a> Parser<'a> {
             }
             _ => return Err(self.error(callee.pos, "Illegal call target, device function expected")),
         };
-        self.check_passed(results, &returned);
-        self.check_arguments(arguments, &taken);
-        self.check_passed(arguments, &taken);
+        self.check_passed(results, &formals.results);
+        self.check_arguments(arguments, &formals.params);
+        self.check_passed(arguments, &formals.params);
         Ok(())
     }
 
@@ -285,8 +284,10 @@ impl<'a> Parser<'a> {
     }
 
     /// Compares the numbers of results and parameters with the numbers passed.
-    fn check_counts(&mut self, pos: Pos, declared: (usize, usize), passed: (usize, usize)) -> Parse<()> {
-        if declared != passed {
+    /// The argument of an array of unknown extent, which is the last parameter, may be missing.
+    fn check_counts(&mut self, pos: Pos, formals: &Formals, passed: (usize, usize)) -> Parse<()> {
+        let least = formals.params.len() - usize::from(formals.params.last().is_some_and(Formal::is_open));
+        if formals.results.len() != passed.0 || !(least..=formals.params.len()).contains(&passed.1) {
             return Err(self.error(pos, "Call has wrong number of parameters"));
         }
         Ok(())

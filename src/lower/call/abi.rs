@@ -5,7 +5,8 @@
 //! alignment, so a later value may fill a gap that an earlier one left; otherwise it goes to the
 //! next stack offset that has its alignment and is a multiple of 4 bytes. A result of up to 48
 //! bytes is returned from R4 on; a larger one is written to local memory, at an address that the
-//! caller passes before all arguments.
+//! caller passes before all arguments. The argument of an array of unknown extent, which is the
+//! last one, is on the stack whatever its size.
 
 use super::call_graph::{Calls, function_of};
 use crate::ptx::ast::{self, OperandKind, Parameter, SymbolKind};
@@ -51,6 +52,9 @@ pub(crate) struct Signature {
     pub results: Vec<Passed>,
     /// The parameters.
     pub params: Vec<Passed>,
+    /// Whether the last parameter is an array of unknown extent (`.param .b8 a[]`). Its size is 0
+    /// in a declaration, and that of the argument in a call, where the argument may be missing.
+    pub open: bool,
 }
 
 /// Locations of all values of a signature.
@@ -105,10 +109,32 @@ impl Signature {
                 _ => Passed { size: 4, align: 4 },
             },
         };
-        Signature {
-            results: function.results.iter().map(passed).collect(),
-            params: function.params.iter().map(passed).collect(),
+        Signature::declared(function.results.iter().map(passed).collect(), function.params.iter().map(passed).collect())
+    }
+
+    fn declared(results: Vec<Passed>, params: Vec<Passed>) -> Signature {
+        let open = params.last().is_some_and(|last| last.size == 0);
+        Signature { results, params, open }
+    }
+
+    /// Gives an array of unknown extent the size of its argument.
+    fn fitted(mut self, module: &ast::Module, arguments: &[ast::Operand]) -> Signature {
+        if self.open {
+            match arguments.get(self.params.len() - 1).map(|argument| &argument.kind) {
+                Some(OperandKind::Symbol { symbol, .. }) => {
+                    if let (SymbolKind::Variable(v), Some(last)) =
+                        (&module.symbols[*symbol].kind, self.params.last_mut())
+                    {
+                        last.size = v.size;
+                    }
+                }
+                _ => {
+                    self.params.pop();
+                    self.open = false;
+                }
+            }
         }
+        self
     }
 
     /// The signature of a runtime helper.
@@ -116,7 +142,7 @@ impl Signature {
         let passed = |slots: &[Slot]| {
             slots.iter().flat_map(|s| s.passed()).map(|(size, align)| Passed { size, align }).collect()
         };
-        Signature { results: passed(helper.returns), params: passed(helper.params) }
+        Signature::declared(passed(helper.returns), passed(helper.params))
     }
 
     /// The signature of the callee of a call instruction; `None` if it is not a call, or if its
@@ -130,14 +156,15 @@ impl Signature {
         if inst.op != Op::Call {
             return None;
         }
-        if let Some(id) = symbol(1).and_then(|s| function_of(module, s)) {
-            return Some(of(id));
-        }
-        match &module.symbols[symbol(3)?].kind {
-            SymbolKind::Prototype(prototype) => Some(Signature::of_prototype(prototype)),
-            SymbolKind::CallTargets(list) => function_of(module, *list.first()?).map(of),
-            _ => None,
-        }
+        let declared = match symbol(1).and_then(|s| function_of(module, s)) {
+            Some(id) => of(id),
+            None => match &module.symbols[symbol(3)?].kind {
+                SymbolKind::Prototype(prototype) => Signature::of_prototype(prototype),
+                SymbolKind::CallTargets(list) => of(function_of(module, *list.first()?)?),
+                _ => return None,
+            },
+        };
+        Some(declared.fitted(module, arguments_of(inst)))
     }
 
     /// The parameter types of the callee of a call instruction.
@@ -172,10 +199,10 @@ impl Signature {
     /// The signature that a `.callprototype` describes.
     pub fn of_prototype(prototype: &ast::Prototype) -> Signature {
         let passed = |p: &ast::PrototypeParameter| Passed { size: p.size, align: p.align };
-        Signature {
-            results: prototype.results.iter().map(passed).collect(),
-            params: prototype.params.iter().map(passed).collect(),
-        }
+        Signature::declared(
+            prototype.results.iter().map(passed).collect(),
+            prototype.params.iter().map(passed).collect(),
+        )
     }
 
     /// Assigns a location to each value.
@@ -192,7 +219,8 @@ impl Signature {
         if places.result_address.is_some() {
             registers.0[0] = true;
         }
-        for param in &self.params {
+        let (params, open) = self.params.split_at(self.params.len() - usize::from(self.open));
+        for param in params {
             let spot = match registers.take(*param) {
                 Some(first) => Spot::Registers(first),
                 None => places.push(*param),
@@ -206,7 +234,19 @@ impl Signature {
                 places.results.push(spot);
             }
         }
+        for param in open {
+            let spot = places.push(*param);
+            places.params.push(spot);
+        }
         places
+    }
+}
+
+/// The arguments of a call instruction.
+fn arguments_of(inst: &ast::Instruction) -> &[ast::Operand] {
+    match inst.operands.get(2).map(|operand| &operand.kind) {
+        Some(OperandKind::List(list)) => list,
+        _ => &[],
     }
 }
 
@@ -223,7 +263,7 @@ mod tests {
 
     fn spots(params: &[(u64, u64)]) -> Vec<Spot> {
         let params = params.iter().map(|(size, align)| Passed { size: *size, align: *align }).collect();
-        Signature { params, results: Vec::new() }.places().params
+        Signature::declared(Vec::new(), params).places().params
     }
 
     /// The registers and offsets that ptxas 13.0.88 uses in functions with these parameters.
@@ -245,12 +285,13 @@ mod tests {
         assert_eq!(with(13, &[(16, 16), (4, 4)])[..2], [S(16), S(32)]);
         assert_eq!(with(8, &[(16, 16), (4, 4)]), [R(12), S(0)]);
         assert_eq!(with(9, &[(16, 16), (4, 4), (4, 4)]), [S(0), R(13), R(14)]);
+        assert_eq!(spots(&[(4, 4), (0, 8)]), [R(4), S(0)]);
+        assert_eq!(spots(&[(4, 4), (52, 4), (0, 8)]), [R(4), S(0), S(56)]);
     }
 
     #[test]
     fn results_of_more_than_48_bytes_go_through_memory() {
-        let of =
-            |size| Signature { results: vec![Passed { size, align: 4 }], params: vec![Passed { size: 4, align: 4 }] };
+        let of = |size| Signature::declared(vec![Passed { size, align: 4 }], vec![Passed { size: 4, align: 4 }]);
         let small = of(48).places();
         assert_eq!((small.results, small.result_address, small.params), (vec![R(4)], None, vec![R(4)]));
         let large = of(64).places();

@@ -323,7 +323,8 @@ impl Builder<'_> {
 
     /// The prologue of a device function: moves each parameter to its home.
     pub fn arrive(&mut self) -> Lowered {
-        let places = Signature::of_function(self.module, self.source).places();
+        let signature = Signature::of_function(self.module, self.source);
+        let places = signature.places();
         let mut defs = Vec::new();
         let mut moves: Vec<(Operand, Operand)> = Vec::new();
         if let Some(register) = places.result_address {
@@ -359,6 +360,11 @@ impl Builder<'_> {
         let entry = self.put(Op::ENTRY, &[], &[]);
         self.f.set_extras(entry, &[], &defs);
         moves.into_iter().for_each(|(d, a)| self.copy(d, a));
+        if let (true, Some(Parameter::Memory(id)), Some(Spot::Stack(at))) =
+            (signature.open, self.source.params.last(), places.params.last())
+        {
+            self.place_above(*id, *at);
+        }
         for (word, at) in stacked {
             let (base, offset) = (self.stack_pointer(), self.literal(at as i64));
             let load = self.put(Op::LDL, &[], &[(Role::D, word), (Role::A, base), (Role::Off, offset)]);
@@ -368,6 +374,18 @@ impl Builder<'_> {
         came.into_iter().for_each(|(id, words)| self.take_register(id, &words));
         self.split_arrivals();
         Ok(())
+    }
+
+    /// Computes the address of a parameter whose extent only the caller knows. Its symbol keeps the
+    /// size of the frame out of the optimiser's sight.
+    fn place_above(&mut self, id: SymbolId, at: u64) {
+        let (frame, end, address) = (self.temp(), self.temp(), self.temp());
+        let size = self.f.symbol(Symbol::FrameSize);
+        self.put(Op::MOV, &[], &[(Role::D, frame), (Role::A, size)]);
+        let (sp, offset) = (self.stack_pointer(), self.imm(at as u32));
+        self.add(end, sp, frame);
+        self.add(address, end, offset);
+        self.homes.insert(id, Home::Above(address));
     }
 
     /// Registers that receive the words of a parameter, and the frame offset they are stored to, if
@@ -381,7 +399,7 @@ impl Builder<'_> {
                     let SymbolKind::Variable(v) = &self.module.symbols[*id].kind else { return Err(Refusal::NotBuilt) };
                     Ok(((0..v.size.div_ceil(4)).map(|_| self.temp()).collect(), Some(at)))
                 }
-                None => Err(Refusal::NotBuilt),
+                Some(Home::Above(_)) | None => Err(Refusal::NotBuilt),
             },
         }
     }

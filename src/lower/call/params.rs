@@ -26,6 +26,8 @@ pub(crate) enum Home {
     Words(Vec<Operand>),
     /// In the frame, at this byte offset from the stack pointer.
     Frame(u64),
+    /// In the caller's frame, at the address in this register: an array of unknown extent.
+    Above(Operand),
 }
 
 impl Builder<'_> {
@@ -36,7 +38,7 @@ impl Builder<'_> {
         let AddressBase::Symbol(id) = address.base else { return None };
         match self.homes.get(&id)? {
             Home::Words(words) => Some((words.clone(), address.offset)),
-            Home::Frame(_) => None,
+            Home::Frame(_) | Home::Above(_) => None,
         }
     }
 
@@ -54,7 +56,7 @@ impl Builder<'_> {
                 };
                 Ok((0..passed.words()).map(load).collect())
             }
-            None => Err(Refusal::NotBuilt),
+            Some(Home::Above(_)) | None => Err(Refusal::NotBuilt),
         }
     }
 
@@ -67,7 +69,7 @@ impl Builder<'_> {
                     self.store_local(start + 4 * n as u64, *value);
                 }
             }
-            None => return Err(Refusal::NotBuilt),
+            Some(Home::Above(_)) | None => return Err(Refusal::NotBuilt),
         }
         Ok(())
     }

@@ -170,6 +170,9 @@ impl Builder<'_> {
             let at = *at as i64;
             return Ok((self.stack_pointer(), at));
         }
+        if let Some(Home::Above(address)) = self.homes.get(&id) {
+            return Ok((*address, 0));
+        }
         if self.globals.object
             && let Some(linked) = self.linked_place(id)
         {

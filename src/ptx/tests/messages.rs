@@ -92,6 +92,12 @@ fn variables() {
     file(".shared .u32 x = 3;", &["1:14 No initial value is allowed for 'x' in this state space"]);
     file(".global .u32 x = y;", &["1:18 Invalid initial value symbol 'y'"]);
     file(".global .u32 x[2] = {1, 2, 3};", &["1:28 Greater number of elements in array initializer"]);
+    file(
+        ".func f(.param .b8 a[], .param .b32 b);",
+        &["1:20 Only the last input parameter can be an incomplete array."],
+    );
+    file(".func (.param .b8 a[]) f();", &["1:19 Output parameter cannot be an incomplete array."]);
+    file(".entry k(.param .b8 a[]) { ret; }", &["1:21 Parameter to entry function cannot be an incomplete array."]);
     file(".global .u32 y[];", &["1:14 Non-external variable 'y' has incomplete type"]);
     file(".global .f32 x = 1;", &["1:18 Initial value type mismatch"]);
     file(".global .u32 x = 1.0;", &["1:18 Initial value type mismatch"]);

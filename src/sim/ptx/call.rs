@@ -228,6 +228,13 @@ fn into_frame(thread: &mut Thread, offset: u64, size: u64, handed: &Handed) -> R
 
 fn write_home(thread: &mut Thread, home: &Home, handed: &Handed) -> Result<(), Fault> {
     match *home {
+        // An array of unknown extent, at the end of the frame.
+        Home::Local { offset, size: 0 } => {
+            let (end, size) = ((thread.local + offset) as usize, handed.bytes.len());
+            thread.memory.resize(end + size, 0);
+            thread.memory_lacks.resize(end + size, u8::MAX);
+            into_frame(thread, offset, size as u64, handed)?;
+        }
         Home::Local { offset, size } => into_frame(thread, offset, size, handed)?,
         Home::Cells { first, cells, size, each } => {
             for n in 0..cells as usize {

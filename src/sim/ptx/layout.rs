@@ -142,6 +142,14 @@ impl Layout {
                 frame += variable.size;
             }
         }
+        // An array of unknown extent comes last: a call makes its frame longer by the argument.
+        if let Some(last) = function.params.last().and_then(Parameter::symbol)
+            && !function.is_entry
+            && variable(module, last).is_some_and(|v| v.dimensions.contains(&None))
+        {
+            frame = frame.next_multiple_of(FRAME_ALIGN);
+            self.places[last] = Place::Frame(frame);
+        }
         self.frames.push(frame);
     }
 

@@ -1344,6 +1344,22 @@ def volatile_local():
     return [launch("volatile_local", 1, 32, [OUT("u32", [n for i in range(32) for n in (i + 7, 3 * i, i)])])]
 
 
+def meetings_before_exit():
+    arms = [t + 100 if t % 2 else 3 * t for t in range(64)]
+    rounds = [t + 10 * (t % 8) if t % 8 < 5 else 7 for t in range(64)]
+    both = [8 if t % 2 else 9 for t in range(64)]
+    return [launch(name, 1, 64, [OUT("u32", words)]) for name, words in (("arms", arms), ("rounds", rounds), ("both", both))]
+
+
+def open_parameters():
+    words = []
+    for t in range(64):
+        n = t % 4
+        element = [t, 7, 8, n][n]
+        words += [element, 1000 * (n + 40) + element, 8, t + 500, 7, n + 40]
+    return [launch("open_parameters", 1, 64, [OUT("u32", words)])]
+
+
 KERNELS = [
     saxpy, vecadd, reduce_shared, reduce_shuffle, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
@@ -1359,6 +1375,7 @@ KERNELS = [
     parameterised_names, declared_twice, several_results, warp_neighbours, elections, random_programs, run_time_barriers,
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, volatile_local, *MEETINGS, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
+    meetings_before_exit, open_parameters,
 ]
 
 
