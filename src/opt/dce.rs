@@ -45,7 +45,8 @@ struct Definitions {
 
 impl Definitions {
     fn new(function: &Function, insts: impl Iterator<Item = InstId>) -> Definitions {
-        let mut out = Definitions { last: table(function.regs.len()), entries: Vec::with_capacity(function.regs.len()) };
+        let mut out =
+            Definitions { last: table(function.regs.len()), entries: Vec::with_capacity(function.regs.len()) };
         for inst in insts {
             function.for_each_def(inst, |reg| {
                 out.entries.push((inst, out.last[reg]));

@@ -187,7 +187,7 @@ impl Builder<'_> {
                 let args = [(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, Operand::zero())];
                 self.put(Op::F2FP, &mods, &args);
             }
-            (_, F16x2 | Bf16x2) if let Some(n) = narrow(to).filter(|n| n.wide == from) => {
+            (_, F16x2 | Bf16x2) if let Some(n) = narrow(to).filter(|n| n.wide == from || n.wide == F16x2) => {
                 let a = self.source_reg(&inst.operands[1], from)?;
                 let source = if from == F16x2 { FROM_F16 } else { FROM_BF16 };
                 mods.extend([n.made, source, UNPACK_MERGE]);
@@ -200,6 +200,7 @@ impl Builder<'_> {
                 mods.extend([result, n.read, UNPACK]);
                 self.put(Op::F2FP, &mods, &[(Role::D, d), (Role::A, a)]);
             }
+            (Bf16x2, _) if let Some(n) = narrow(from) => self.widen_to_bf16(inst, d, n)?,
             (Tf32, F32) if inst.mods.rounding == Some(Rounding::Rna) => self.round_tf32_away(inst, d)?,
             (Tf32, F32) => {
                 let a = self.source_reg(&inst.operands[1], from)?;
@@ -209,6 +210,21 @@ impl Builder<'_> {
             }
             _ => return Err(Refusal::NotBuilt),
         }
+        Ok(())
+    }
+
+    /// Converts two numbers of at most 8 bits to bf16, by way of f16 and f32, which hold all of
+    /// them.
+    fn widen_to_bf16(&mut self, inst: &ast::Instruction, d: Operand, from: &Narrow) -> Lowered {
+        let (a, pair, high, places) =
+            (self.source_reg(&inst.operands[1], inst.types[1])?, self.temp(), self.temp(), self.imm(16));
+        let mut mods: PackMods = SmallVec::from_slice(&[UNPACK_F16, from.read, UNPACK]);
+        mods.extend(inst.mods.relu.then_some(RELU));
+        self.put(Op::F2FP, &mods, &[(Role::D, pair), (Role::A, a)]);
+        self.shf(&SHF_R_U32_HI, high, Operand::zero(), places, pair);
+        let [a, b] = [high, pair].map(|half| self.widened_half(half, ScalarType::F16, false));
+        let mods = pack_mods(ScalarType::Bf16x2, &Modifiers { relu: false, ..inst.mods })?;
+        self.put(Op::F2FP, &mods, &[(Role::D, d), (Role::A, a), (Role::B, b)]);
         Ok(())
     }
 

@@ -71,25 +71,36 @@ fn floats(i: &Instruction, to: ScalarType, from: ScalarType) -> Option<Alu> {
         _ => {}
     }
     if let Some(small) = Small::of(from) {
-        let relu = i.mods.relu;
-        return (to == ScalarType::F16x2).then(|| {
-            one(move |s| {
-                let half = |at: u32| {
-                    let bits = small.decode(s[0] >> at & mask(small.width()));
-                    if relu { relu_of(F16, bits) } else { bits }
-                };
-                half(0) | half(small.width()) << 16
-            })
-        })?;
+        let (relu, finite, f) = (i.mods.relu, i.mods.saturate_finite, half_format(to)?);
+        return one(move |s| {
+            let half = |at: u32| {
+                let bits = F16.convert(small.decode(s[0] >> at & mask(small.width())), f, Round::Nearest);
+                let bits = if relu { relu_of(f, bits) } else { bits };
+                match f.unpack(bits) {
+                    Value::Inf(neg) if finite => f.max(neg),
+                    _ => bits,
+                }
+            };
+            half(0) | half(small.width()) << 16
+        });
     }
-    if let (Some(small), ScalarType::F16x2) = (Small::of(to), from) {
+    if let (Some(small), Some(f)) = (Small::of(to), half_format(from)) {
         let relu = i.mods.relu;
         return one(move |s| {
-            small.encode(F16, s[0] & 0xffff, relu) | small.encode(F16, s[0] >> 16 & 0xffff, relu) << small.width()
+            small.encode(f, s[0] & 0xffff, relu) | small.encode(f, s[0] >> 16 & 0xffff, relu) << small.width()
         });
     }
     let convert = number_to(&i.mods, to, from)?;
     one(move |s| convert(s[0]))
+}
+
+/// The format of the elements of two packed halves.
+fn half_format(ty: ScalarType) -> Option<Format> {
+    match ty {
+        ScalarType::F16x2 => Some(F16),
+        ScalarType::Bf16x2 => Some(BF16),
+        _ => None,
+    }
 }
 
 /// Converts the magnitude of a number to a ue8m0 code: a power-of-two exponent biased by 127,

@@ -284,11 +284,12 @@ pub enum Alu {
         mode: Mode,
         finite: bool,
     },
-    /// Packs two f32, or the halves of an f16x2, as numbers of at most 8 bits; bits of the third
+    /// Packs two f32, or two halves, as numbers of at most 8 bits; bits of the third
     /// source go above them.
     Pack8 {
         to: Tiny,
-        halves: bool,
+        /// The format of the halves of the source; `None` for two f32.
+        halves: Option<Format>,
         relu: bool,
         /// First bit of the third source that goes above the packed numbers.
         at: u8,
@@ -532,12 +533,12 @@ impl Alu {
                 word(low & ones | (above & ones) << to.bits | third)
             }
             Alu::Pack8 { to, halves, relu, at } => {
-                let [low, high] = if halves {
-                    half::halves(Pick::Both, a, F16).map(|bits| narrow::to_tiny(to, F16.unpack(bits), relu))
+                let [low, high] = if let Some(format) = halves {
+                    half::halves(Pick::Both, a, format).map(|bits| narrow::to_tiny(to, format.unpack(bits), relu))
                 } else {
                     [x.b, x.a].map(|bits| narrow::to_tiny(to, F32.unpack(bits), relu))
                 };
-                let (third, step) = (if halves { b } else { c }, to.step());
+                let (third, step) = (if halves.is_some() { b } else { c }, to.step());
                 word(u32::from(low) | u32::from(high) << step | third >> at << (2 * step))
             }
             Alu::PackRandom { to, finite, relu } => {

@@ -1360,6 +1360,77 @@ def open_parameters():
     return [launch("open_parameters", 1, 64, [OUT("u32", words)])]
 
 
+# Bits of the exponent and of the fraction, and the code of the largest number.
+NARROW = {"e4m3": (4, 3, 0x7E), "e5m2": (5, 2, 0x7B), "e3m2": (3, 2, 0x1F), "e2m3": (2, 3, 0x1F), "e2m1": (2, 1, 7)}
+
+
+def narrow_value(name, code):
+    """The number of a code without its sign bit; NaN and infinity of the 8-bit formats are not among them."""
+    exponent_bits, bits, _ = NARROW[name]
+    field, fraction = code >> bits, code & ((1 << bits) - 1)
+    bias = (1 << (exponent_bits - 1)) - 1
+    size = fraction + (1 << bits if field else 0)
+    return Fraction(size) * Fraction(2) ** (max(field, 1) - bias - bits)
+
+
+def half_value(bits, exponent_bits, fraction_bits):
+    """Sign and magnitude of a 16-bit float; the magnitude is None for NaN, and infinite for infinity."""
+    field, fraction = bits >> fraction_bits & ((1 << exponent_bits) - 1), bits & ((1 << fraction_bits) - 1)
+    if field == (1 << exponent_bits) - 1:
+        return bits >> 15, None if fraction else math.inf
+    size = fraction + (1 << fraction_bits if field else 0)
+    return bits >> 15, Fraction(size) * Fraction(2) ** (max(field, 1) - (1 << (exponent_bits - 1)) + 1 - fraction_bits)
+
+
+def to_narrow(name, half, relu):
+    """The nearest code, ties to even; beyond the largest number that one, and NaN is positive (the largest code of its format)."""
+    exponent_bits, bits, largest = NARROW[name]
+    sign, size = half
+    if size is None:
+        return 0x7F if exponent_bits + bits == 7 else largest
+    if sign and relu:
+        return 0
+    code = min(range(largest + 1), key=lambda c: (abs(narrow_value(name, c) - size), c % 2)) if size != math.inf else largest
+    return sign << (exponent_bits + bits) | code
+
+
+def narrow_from_halves():
+    words = [0x3F800000, 0xBF808000, 0x7F80FF80, 0x7FC0FFFF, 0x7F7FFF7F, 0x00018001, 0x43E043E1, 0xC3F04780, 0x3C003880, 0x3B003F60,
+             0x40484049, 0x40B0C0D0, 0x3E203E60, 0x3DA0BDE0, 0x41F04204, 0xBC80BB90]
+    words += [word & 0xC7FFC7FF | 0x38003800 for word in lcg("u32", 48, 77, M32)]
+    expect = []
+    for word in words:
+        bf16, f16 = ([half_value(word >> by & 0xFFFF, *form) for by in (0, 16)] for form in ((8, 7), (5, 10)))
+
+        def packed(name, halves, relu):
+            low, high = (to_narrow(name, half, relu) for half in halves)
+            return low | high << (4 if name == "e2m1" else 8)
+        both = [packed(name, bf16, relu) for name in NARROW for relu in (False, True)]
+        expect += both[:8] + [both[8] | both[9] << 8, packed("e3m2", f16, False) | packed("e2m3", f16, True) << 16]
+    return [launch("narrow_from_halves", 1, len(words), [IN("u32", listed(words)), OUT("u32", expect)])]
+
+
+def bfloats_from_narrow():
+    def one(name, code, last):
+        exponent_bits, bits, largest = NARROW[name]
+        sign, code = code >> (exponent_bits + bits) & 1, code & ((1 << (exponent_bits + bits)) - 1)
+        if code > largest and (name == "e4m3" or code != 0x7C):
+            return 0x7FFF
+        if sign and last:
+            return 0
+        value = float(narrow_value(name, code))
+        return sign << 15 | (bits32(value) >> 16 if code <= largest else 0x7F7F if last else 0x7F80)
+
+    codes = list(range(256))
+    expect = []
+    for n in codes:
+        word = n | (n * 7 + 128 & 0xFF) << 8
+        for name in NARROW:
+            low, high = (n & 15, n >> 4) if name == "e2m1" else (n, word >> 8)
+            expect += [one(name, low, last) | one(name, high, last) << 16 for last in (False, True)]
+    return [launch("bfloats_from_narrow", 1, 256, [IN("u32", listed([n | (n * 7 + 128 & 0xFF) << 8 for n in codes])), OUT("u32", expect)])]
+
+
 KERNELS = [
     saxpy, vecadd, reduce_shared, reduce_shuffle, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
@@ -1374,8 +1445,12 @@ KERNELS = [
     initializers, calls_vectors, calls_without_abi, call_numbers, small_programs, modifier_orders,
     parameterised_names, declared_twice, several_results, warp_neighbours, elections, random_programs, run_time_barriers,
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, volatile_local, *MEETINGS, mbarriers, mbarriers_bytes,
+<<<<<<< HEAD
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     meetings_before_exit, open_parameters,
+=======
+    meetings_before_exit, open_parameters, narrow_from_halves, bfloats_from_narrow,
+>>>>>>> ffc6e01 (cvt: bf16x2 to and from floats of 8, 6 and 4 bits, f16x2 to those of 6 (PTX 9.1, 9.2))
 ]
 
 

@@ -343,8 +343,11 @@ fn pack(b: &Builder) -> Result<Alu, String> {
         });
     }
     Ok(match tiny {
-        Some(to) if b.has("PACK_AB_MERGE_C") => Alu::Pack8 { to, halves: false, relu, at },
-        Some(to) if b.has("UNPACK_B_MERGE_C") => Alu::Pack8 { to, halves: true, relu, at },
+        Some(to) if b.has("PACK_AB_MERGE_C") => Alu::Pack8 { to, halves: None, relu, at },
+        Some(to) if b.has("UNPACK_B_MERGE_C") => {
+            let halves = Some(if b.has("BF16") { BF16 } else { F16 });
+            Alu::Pack8 { to, halves, relu, at }
+        }
         Some(from) if b.has("UNPACK_B") => Alu::Unpack8 { from, relu, at },
         Some(_) => return Err("the simulator does not execute this F2FP".to_string()),
         None if b.has("TF32") => Alu::Tf32 { mode, finite },
