@@ -1445,12 +1445,9 @@ KERNELS = [
     initializers, calls_vectors, calls_without_abi, call_numbers, small_programs, modifier_orders,
     parameterised_names, declared_twice, several_results, warp_neighbours, elections, random_programs, run_time_barriers,
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, volatile_local, *MEETINGS, mbarriers, mbarriers_bytes,
-<<<<<<< HEAD
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     meetings_before_exit, open_parameters,
-=======
     meetings_before_exit, open_parameters, narrow_from_halves, bfloats_from_narrow,
->>>>>>> ffc6e01 (cvt: bf16x2 to and from floats of 8, 6 and 4 bits, f16x2 to those of 6 (PTX 9.1, 9.2))
 ]
 
 
