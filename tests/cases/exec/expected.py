@@ -1446,7 +1446,6 @@ KERNELS = [
     parameterised_names, declared_twice, several_results, warp_neighbours, elections, random_programs, run_time_barriers,
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, volatile_local, *MEETINGS, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
-    meetings_before_exit, open_parameters,
     meetings_before_exit, open_parameters, narrow_from_halves, bfloats_from_narrow,
 ]
 
