@@ -1072,6 +1072,12 @@ def mbarriers():
     ]
 
 
+def assertions():
+    x = lcg("u32", 128, 604, 0xFFFFFF)
+    out = [(sum((i + 1) * x[32 * i + t] for i in range(4)) + t % 2 * 7 * x[96 + t]) & M32 for t in range(32)]
+    return [launch("assertions", 1, 32, [IN("u32", x), scalar("u32", 0x1000000), OUT("u32", out)])]
+
+
 def mbarriers_bytes():
     x = lcg("u32", 64, 603, 0xFFFFFF)
     return [
@@ -1444,7 +1450,7 @@ KERNELS = [
     cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any, param_space, load_over_product,
     initializers, calls_vectors, calls_without_abi, call_numbers, small_programs, modifier_orders,
     parameterised_names, declared_twice, several_results, warp_neighbours, elections, random_programs, run_time_barriers,
-    spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, volatile_local, *MEETINGS, mbarriers, mbarriers_bytes,
+    spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, volatile_local, *MEETINGS, assertions, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     meetings_before_exit, open_parameters, narrow_from_halves, bfloats_from_narrow,
 ]
