@@ -2,6 +2,7 @@
 
 The layouts of the factors are those of the PTX manual; expected.py imports FILES."""
 import random,struct
+from launchfile import number_lines
 R=random.Random(5)
 W={'f16':16,'bf16':16,'tf32':32,'e4m3':8,'e5m2':8,'s8':8,'u8':8,'b1':1}
 def enc(t,v):
@@ -169,13 +170,6 @@ def emit(name,op,ta,tb,td,n,k,span,ta_turn=0,tb_turn=0,neg=(1,1),rs=False,sparse
     for i in range(cnt): o(f'    st.global.b32 [%rd2+{4*i}], %d{i};')
     o('    ret;\n}\n')
     kernels.append('\n'.join(lines))
-    def lit(ws,hexa):
-        out='';line=' '*20
-        for w in ws:
-            t=(f'0x{w:08x}' if hexa else str(w))+','
-            if len(line)+len(t)+1>118: out+=line.rstrip()+'\n';line=' '*20
-            line+=t+' '
-        return out+line.rstrip()+'\n'
     launches.append(f'''        (
             kernel: "{name}",
             grid: (1, 1, 1),
@@ -184,9 +178,9 @@ def emit(name,op,ta,tb,td,n,k,span,ta_turn=0,tb_turn=0,neg=(1,1),rs=False,sparse
             tolerance: exact,
             args: [
                 in(type: u32, data: [
-{lit(data,False)}                ]),
+{number_lines(data,False)}                ]),
                 out(type: u32, expect: [
-{lit(exp,True)}                ]),
+{number_lines(exp,True)}                ]),
                 u32({1 if scale else 0}),
             ],
         ),

@@ -137,3 +137,14 @@ def render(module, launches):
         text += "            args: [\n"
         text += "".join(argument(a) for a in l["args"]) + "            ],\n        ),\n"
     return text + "    ],\n)\n"
+
+
+def number_lines(numbers, hexadecimal):
+    """Lines of numbers of 32 bits, as the scripts that write whole modules print them."""
+    out, line = "", " " * 20
+    for number in numbers:
+        text = (f"0x{number:08x}" if hexadecimal else str(number)) + ","
+        if len(line) + len(text) + 1 > 118:
+            out, line = out + line.rstrip() + "\n", " " * 20
+        line += text + " "
+    return out + line.rstrip() + "\n"

@@ -2,6 +2,7 @@
 
 expected.py imports FILES."""
 import random,struct
+from launchfile import number_lines
 R=random.Random(9)
 VAL={'e4m3':(3,7),'e5m2':(2,15),'e2m1':(1,1),'e2m3':(3,1),'e3m2':(2,3)}
 def enc(t,v):
@@ -72,13 +73,6 @@ def emit(name,kind,vec,ta,tb,ts,k,ids,runtime=False):
     o.append(f'    mma.sync.aligned.m16n8k{k}.row.col.kind::{kind}.block_scale.scale_vec::{vec}.f32.{ta}.{tb}.f32.{ts}\n        {{%d0, %d1, %d2, %d3}}, {{%a0, %a1, %a2, %a3}}, {{%b0, %b1}}, {{%c0, %c1, %c2, %c3}},\n        {{%s0}}, {ia}, {{%s1}}, {ib};')
     for i in range(4): o.append(f'    st.global.f32 [%rd2+{4*i}], %d{i};')
     o.append('    ret;\n}\n'); K.append('\n'.join(o))
-    def lit(ws,hexa):
-        out='';line=' '*20
-        for w in ws:
-            t=(f'0x{w:08x}' if hexa else str(w))+','
-            if len(line)+len(t)+1>118: out+=line.rstrip()+'\n';line=' '*20
-            line+=t+' '
-        return out+line.rstrip()+'\n'
     L.append(f'''        (
             kernel: "{name}",
             grid: (1, 1, 1),
@@ -87,9 +81,9 @@ def emit(name,kind,vec,ta,tb,ts,k,ids,runtime=False):
             tolerance: exact,
             args: [
                 in(type: u32, data: [
-{lit(data,False)}                ]),
+{number_lines(data,False)}                ]),
                 out(type: u32, expect: [
-{lit(exp,True)}                ]),
+{number_lines(exp,True)}                ]),
                 u32({ba|tA<<16}), u32({bb|tB<<16}),
             ],
         ),
