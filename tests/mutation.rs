@@ -59,7 +59,7 @@ fn each() -> usize {
 /// Number of mutants of a kind after which generation stops.
 const MOST: usize = 1500;
 /// Attempts to make another mutant.
-const TRIES: usize = 100_000;
+const TRIES: usize = 400_000;
 /// Seeds of the runs that decide whether a mutant can matter, and of those that flag it.
 const MATTER: std::ops::Range<u64> = 0..20;
 const FLAG: std::ops::Range<u64> = 1000..1010;
