@@ -27,7 +27,7 @@ use sassafras::cubin::{self, Cubin};
 use sassafras::sass::hazards::{Analysis, Dependence, Kind, check_kept, target_of};
 use sassafras::sass::{Inst, Slot, decode};
 use sassafras::tables::latency::{Latency, Needed};
-use sassafras::tables::{Mod, Target};
+use sassafras::tables::{Feature, Mod, Op, Target};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -416,4 +416,53 @@ fn mutants_of_control_words_are_caught() {
         assert!(100 * caught >= least * all, "{what}: {caught} of {all} caught, at least {least} % are: {counts:?}");
     }
     assert_eq!(counts.len(), CAUGHT.len(), "a bound for each kind of mutant: {counts:?}");
+}
+
+/// Reads after an acquire, in every scope, space and form: PTX of one pattern.
+const ACQUIRES: [(&str, &str); 7] = [
+    ("ld.acquire.cta.global.u32 %r1, [%rd1];", ""),
+    ("ld.acquire.gpu.global.u32 %r1, [%rd1];", ""),
+    ("atom.acquire.cta.global.add.u32 %r1, [%rd1], 3;", ""),
+    ("ld.acquire.cta.shared.u32 %r1, [s];", ""),
+    ("atom.acq_rel.gpu.shared.exch.b32 %r1, [s], 3;", ""),
+    ("ld.relaxed.cta.global.u32 %r1, [%rd1];", "fence.acq_rel.cta;"),
+    ("ld.relaxed.gpu.global.u32 %r1, [%rd1];", "fence.acq_rel.gpu;"),
+];
+
+/// What is read after an acquire must not be older than the acquired value: between the two reads
+/// an instruction waits for the first, or a fence does it by itself.
+#[test]
+fn acquired_values_have_arrived_before_the_next_read() {
+    for ((first, fence), target) in ACQUIRES.iter().flat_map(|a| ["sm_75", "sm_80", "sm_90", "sm_120"].map(|t| (*a, t)))
+    {
+        let text = format!(
+            ".version 8.7\n.target {target}\n.address_size 64\n.shared .u32 s;\n\
+             .visible .entry k(.param .u64 p, .param .u64 q) {{\n.reg .b64 %rd<3>; .reg .b32 %r<4>;\n\
+             ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q];\n{first}\n{fence}\nld.global.u32 %r2, [%rd2+64];\n\
+             add.u32 %r3, %r1, %r2;\nst.global.u32 [%rd2], %r3;\nret;\n}}\n"
+        );
+        for level in [0, 3] {
+            let options = Options { opt_level: level, ..Options::new(target) };
+            let compiled = compile(&text, &options).unwrap_or_else(|e| panic!("{first} {target}: {e:?}"));
+            assert!(waits(&compiled.cubin), "{first} {fence} {target} -O{level}: nothing waits before the second read");
+        }
+    }
+}
+
+/// Whether, after the first strong or shared access, an instruction before the next read waits for
+/// its scoreboard, or a MEMBAR stands between them.
+fn waits(bytes: &[u8]) -> bool {
+    let cubin = cubin::read(bytes).expect("our cubin");
+    let target = target_of(&cubin).expect("a target");
+    let insts: Vec<Inst> = cubin.functions[0]
+        .code
+        .chunks_exact(16)
+        .map(|w| decode(target, u128::from_le_bytes(w.try_into().unwrap())).unwrap())
+        .collect();
+    let first =
+        insts.iter().position(|i| matches!(i.op, Op::LDG | Op::LDS | Op::ATOMG | Op::ATOMS)).expect("an acquire");
+    let second = insts.iter().rposition(|i| i.op == Op::LDG).expect("the second read");
+    let board = 1 << insts[first].ctrl.write_bar;
+    let fence = |i: &Inst| i.op == Op::MEMBAR && !target.has(Feature::CgaErrorBarrier);
+    insts[first + 1..=second].iter().any(|i| i.ctrl.wait & board != 0 || fence(i))
 }

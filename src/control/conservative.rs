@@ -6,6 +6,7 @@
 //! issue, so each instruction starts after everything before it has finished. Source: what ptxas
 //! does at -O0.
 
+use super::written_as_nop;
 use crate::analysis::PassCx;
 use crate::ori::function::ControlWord;
 use crate::ori::{Function, InstId};
@@ -32,6 +33,7 @@ pub fn write(function: &mut Function) {
         for inst in function.blocks[block].clone() {
             let ctrl = control_word(function, inst);
             function.insts[inst].ctrl = ctrl;
+            written_as_nop(function, inst);
         }
     }
 }

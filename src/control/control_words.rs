@@ -11,6 +11,7 @@
 
 use super::in_flight::{Entry, State};
 use super::scoreboard_alloc::Boards;
+use super::written_as_nop;
 use crate::analysis::PassCx;
 use crate::ori::cfg::Cfg;
 use crate::ori::function::ControlWord;
@@ -84,7 +85,8 @@ impl Item {
             control: op.has(Prop::Control),
             leaves: op == Op::BRA,
             drains: matches!(op, Op::CALL | Op::RET),
-            acquires: op == Op::CCTL && function.insts[inst].mods.get(Mod::Cctl) == value::cctl::IVALL,
+            acquires: op == Op::ACQUIRE
+                || op == Op::CCTL && function.insts[inst].mods.get(Mod::Cctl) == value::cctl::IVALL,
             announces_by_read: fence && op.has(Prop::ReadsLate),
             read_wanted: false,
             counts: op.has(Prop::BulkGroup),
@@ -434,6 +436,7 @@ impl Scheduler<'_> {
                     item.stall = item.stall.max(2);
                 }
                 function.insts[item.inst].ctrl = word(item, item.stall.min(LONGEST));
+                written_as_nop(function, item.inst);
                 out.push(item.inst);
                 nops(function, item.stall.saturating_sub(LONGEST), function.insts[item.inst].line, &mut out);
             }

@@ -4,3 +4,13 @@ pub mod conservative;
 pub mod control_words;
 pub(crate) mod in_flight;
 pub(crate) mod scoreboard_alloc;
+
+use crate::ori::{Function, InstId};
+use crate::tables::Op;
+
+/// An ACQUIRE only waits, so with its control word it is a NOP.
+fn written_as_nop(function: &mut Function, inst: InstId) {
+    if function.insts[inst].op == Op::ACQUIRE {
+        function.insts[inst].op = Op::NOP;
+    }
+}

@@ -92,6 +92,10 @@ fn no_distance_of_ours_is_below_ptxas() {
     if vendor::tool("ptxas").is_none() {
         return println!("skipped: no NVIDIA tools");
     }
+    // The least distance in a few small files says nothing about what ptxas keeps to.
+    if !super::root().join("../shared/corpus/manifest.json").exists() {
+        return println!("skipped: no corpus beside the project");
+    }
     let jobs = jobs();
     let theirs = each(&jobs, |job| ptxas(job).map_or_else(Distances::new, |cubin| distances(job, &cubin)));
     the_ptxas_other_half(&theirs);
