@@ -26,7 +26,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Prefixes of the instruction names of unimplemented families.
-const LATER: [&str; 27] = [
+const LATER: [&str; 17] = [
     "tex.",
     "tex ",
     "tld4",
@@ -35,25 +35,15 @@ const LATER: [&str; 27] = [
     "sust",
     "sured",
     "suq",
-    "mbarrier",
-    "cp.async.bulk.tensor",
+    "cp.async.bulk.tensor.shared::cluster.global",
     "cp.async.bulk.prefetch.tensor",
     "cp.async.bulk.shared::cluster.global",
-    "cp.async.mbarrier",
-    "cp.reduce.async.bulk.tensor",
-    "barrier.cluster",
-    "mapa",
-    "getctarank",
-    "isspacep.shared::cluster",
     "tcgen05",
-    "tensormap",
     "st.async",
     "red.async",
     "multimem",
     "clusterlaunchcontrol",
-    "fence.mbarrier_init",
     "setmaxnreg",
-    "prefetch.tensormap",
 ];
 
 /// Whether an instruction belongs to an unimplemented family; block-scaled formats are recognised

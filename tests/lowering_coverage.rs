@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 mod slice;
 
 /// Prefixes or parts of the forms of unimplemented families.
-const LATER: [(&str, &str); 30] = [
+const LATER: [(&str, &str); 27] = [
     ("tex.", "texture"),
     ("tld4.", "texture"),
     ("txq.", "texture"),
@@ -27,9 +27,6 @@ const LATER: [(&str, &str); 30] = [
     (".mbarrier", "mbarrier"),
     ("cp.async.bulk", "bulk copies"),
     ("cp.reduce.async", "bulk copies"),
-    ("tensormap.", "bulk copies"),
-    ("fence.proxy.tensormap", "bulk copies"),
-    ("prefetch.tensormap", "bulk copies"),
     ("multimem.", "bulk copies"),
     ("::cluster", "clusters"),
     (".cluster", "clusters"),

@@ -9,7 +9,7 @@ use super::builder::{Builder, Lowered, Refusal};
 use crate::ori::Operand;
 use crate::ori::mods::*;
 use crate::ptx::ast;
-use crate::tables::ptx::{AtomOp, BulkFrom, BulkTo, Op as PtxOp, ScalarType, Space};
+use crate::tables::ptx::{AtomOp, BulkFrom, BulkTo, Op as PtxOp, ScalarType, Space, TensorMode};
 use crate::tables::{Feature, Mod, Op, Role, value};
 
 /// Uniform registers of the operands, besides those of a cache policy: written right before each
@@ -40,13 +40,7 @@ impl Builder<'_> {
     pub fn copy_in_bulk(&mut self, inst: &ast::Instruction) -> Lowered {
         let m = &inst.mods;
         let [to, from, size, rest @ ..] = inst.operands.as_slice() else { return Err(Refusal::NotBuilt) };
-        let into_cluster = m.bulk_to == Some(BulkTo::SharedCluster) && m.bulk_from == Some(BulkFrom::Global);
-        if m.multicast {
-            return Err(later(inst, "multicast::cluster"));
-        }
-        if into_cluster && self.has(Feature::BulkCopiesByCall) {
-            return Err(later(inst, "shared::cluster.global"));
-        }
+        self.refuse_by_call(inst)?;
         let reduces = inst.op == PtxOp::CpReduceAsyncBulk;
         let way = match (m.bulk_to, m.bulk_from) {
             (Some(BulkTo::Global), _) => value::bulk_way::G_S,
@@ -66,17 +60,79 @@ impl Builder<'_> {
             Some(BulkFrom::Global) => (self.global_words(from)?, 2),
             _ => ([self.shared_word(from)?, Operand::zero()], 1),
         };
-        let policy = m.cache_hint.then(|| rest.first().cloned()).flatten();
-        let mask = match rest.last().filter(|_| m.byte_mask) {
-            Some(mask) => {
+        let first = usize::from(m.multicast);
+        let policy = m.cache_hint.then(|| rest.get(first).cloned()).flatten();
+        let mask = match (m.multicast, rest.last()) {
+            (true, _) => {
+                mods.push(MULTICAST);
+                self.source_word(rest.first().ok_or(Refusal::NotBuilt)?, ScalarType::U16)?
+            }
+            (_, Some(mask)) if m.byte_mask => {
                 mods.push(BYTE_MASK);
                 self.source_word(mask, ScalarType::U16)?
             }
-            None => Operand::zero(),
+            _ => Operand::zero(),
         };
+        let bytes = self.source_word(size, ScalarType::U32)?;
         let size = self.units(size, mask)?;
         let op = if reduces { Op::UBLKRED } else { Op::UBLKCP };
-        self.issue(Copy { op, mods, to, from: Some(from), size, policy })
+        let copy = Copy { op, mods, to, from: Some(from), size, policy };
+        if !self.is_by_call(inst) {
+            return self.issue(copy);
+        }
+        let hint = self.policy_words(copy.policy.as_ref())?;
+        let ([to, barrier], zero) = (copy.to, Operand::zero());
+        let words = [to, zero, from.0[0], from.0[1], bytes, zero, barrier, zero, hint[0], hint[1]];
+        let registers: Vec<(u16, Operand)> = (FIRST_ARGUMENT..).zip(words).filter(|(n, _)| *n != UNUSED).collect();
+        let name = "__cuda_syscall_cp_async_bulk_unicast".to_string();
+        self.own_or_by_call(to, |b| b.issue(copy), |b| b.call_driver(name, &registers, &[]))
+    }
+
+    /// Whether the driver does this copy where it goes to another block.
+    pub fn is_by_call(&self, inst: &ast::Instruction) -> bool {
+        self.has(Feature::BulkCopiesByCall) && is_by_call(inst)
+    }
+
+    /// Refuses the copies that the driver does, but that are not built.
+    pub fn refuse_by_call(&self, inst: &ast::Instruction) -> Lowered {
+        let m = &inst.mods;
+        let into_cluster = m.bulk_to == Some(BulkTo::SharedCluster) && m.bulk_from == Some(BulkFrom::Global);
+        match into_cluster && self.has(Feature::BulkCopiesByCall) && !is_by_call(inst) {
+            true => Err(later(inst, "shared::cluster.global")),
+            false => Ok(()),
+        }
+    }
+
+    /// The words of a cache policy; zeros without one.
+    pub fn policy_words(&mut self, policy: Option<&ast::Operand>) -> Lowered<[Operand; 2]> {
+        match policy {
+            Some(policy) => self.source_words(policy, ScalarType::B64),
+            None => Ok([Operand::zero(); 2]),
+        }
+    }
+
+    /// A copy to an address of the cluster: `own` where that is in the own block, `call` elsewhere.
+    pub fn own_or_by_call(
+        &mut self,
+        to: Operand,
+        own: impl FnOnce(&mut Self) -> Lowered,
+        call: impl FnOnce(&mut Self),
+    ) -> Lowered {
+        let [here, there, end] = [(); 3].map(|()| self.f.new_block());
+        let guard = self.skip_unless_guarded(end);
+        let (rank, mine, amount) = (self.temp(), self.temp(), self.imm(RANK));
+        let number = self.special_number("SR_CgaCtaId");
+        self.shf(&SHF_R_U32_HI, rank, Operand::zero(), amount, to);
+        self.put(Op::S2R, &[], &[(Role::D, mine), (Role::S, number)]);
+        let is_own = self.temp_pred();
+        self.isetp(is_own, &[EQ, AND, U32], rank, mine);
+        self.branch_if(is_own.inverted(), there, here);
+        own(self)?;
+        self.enter_after(end, there);
+        call(self);
+        self.enter(end);
+        self.guard = guard;
+        Ok(())
     }
 
     /// `cp.async.bulk.prefetch`
@@ -150,7 +206,7 @@ impl Builder<'_> {
     }
 
     /// An address in shared memory, of the cluster's window where the target has one.
-    fn shared_word(&mut self, operand: &ast::Operand) -> Lowered<Operand> {
+    pub fn shared_word(&mut self, operand: &ast::Operand) -> Lowered<Operand> {
         let place = self.shared_place(operand, Some(Space::Shared))?;
         if place.offset == 0 {
             return Ok(place.base);
@@ -175,14 +231,31 @@ impl Builder<'_> {
     }
 }
 
+/// Bytes of the offsets of pixels and a cache policy on the stack of a call.
+pub(super) const STACK_BYTES: u64 = 16;
+/// Lowest bit of the rank of a block in an address of the cluster.
+const RANK: u32 = 24;
+/// The first register of an argument, and the one that no argument of a copy takes.
+const FIRST_ARGUMENT: u16 = 4;
+const UNUSED: u16 = 9;
+
+/// Whether the driver does such a copy where it goes to another block, on targets where it does
+/// any.
+pub(super) fn is_by_call(inst: &ast::Instruction) -> bool {
+    let m = &inst.mods;
+    let copies = matches!(inst.op, PtxOp::CpAsyncBulk | PtxOp::CpAsyncBulkTensor) && !m.multicast;
+    let tile = matches!(m.tensor_mode, None | Some(TensorMode::Tile | TensorMode::Im2col));
+    copies && tile && m.bulk_to == Some(BulkTo::SharedCluster) && m.bulk_from == Some(BulkFrom::Global)
+}
+
 /// The refusal of a form that is not built.
-fn later(inst: &ast::Instruction, form: &str) -> Refusal {
+pub(super) fn later(inst: &ast::Instruction, form: &str) -> Refusal {
     Refusal::At(inst.pos, format!("Instruction '{}.{form}' is not implemented", inst.op.name()))
 }
 
-/// Operation and type of a reduction. Bits of 64 are unsigned numbers of 64.
-fn reduction(inst: &ast::Instruction) -> Lowered<[M; 2]> {
-    let op = match inst.mods.atom_op {
+/// The operation of a reduction.
+pub(super) fn operation(op: Option<AtomOp>) -> Lowered<u8> {
+    Ok(match op {
         Some(AtomOp::Add) => value::tma_op::ADD,
         Some(AtomOp::Min) => value::tma_op::MIN,
         Some(AtomOp::Max) => value::tma_op::MAX,
@@ -192,7 +265,12 @@ fn reduction(inst: &ast::Instruction) -> Lowered<[M; 2]> {
         Some(AtomOp::Or) => value::tma_op::OR,
         Some(AtomOp::Xor) => value::tma_op::XOR,
         _ => return Err(Refusal::NotBuilt),
-    };
+    })
+}
+
+/// Operation and type of a reduction. Bits of 64 are unsigned numbers of 64.
+fn reduction(inst: &ast::Instruction) -> Lowered<[M; 2]> {
+    let op = operation(inst.mods.atom_op)?;
     let ty = match inst.types[0] {
         ScalarType::U32 | ScalarType::B32 => value::bulk_type::NONE,
         ScalarType::S32 => value::bulk_type::S32,

@@ -152,7 +152,7 @@ impl Builder<'_> {
     }
 
     /// Records that a barrier is used.
-    fn note_barrier(&mut self, barrier: Operand) {
+    pub fn note_barrier(&mut self, barrier: Operand) {
         let number = match self.constant(barrier) {
             Some(number) => (number as u8).saturating_add(1).min(ALL_BARRIERS),
             None => ALL_BARRIERS,

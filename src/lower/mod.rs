@@ -11,6 +11,7 @@
 mod builder;
 mod bulk;
 pub(crate) mod call;
+mod cluster;
 mod control;
 pub(crate) mod convert;
 pub(crate) mod float;
@@ -21,6 +22,7 @@ pub(crate) mod mma;
 pub(crate) mod module;
 mod operand;
 mod special_regs;
+mod tensor;
 #[cfg(test)]
 mod tests;
 pub(crate) mod video;
@@ -148,7 +150,8 @@ fn lower_all(
     let Some(info) = target.info() else {
         return Err(vec![Diagnostic::fatal(format!("Target '{}' is not implemented", target.name))]);
     };
-    let calls = Calls::new(module);
+    let mut calls = Calls::new(module);
+    calls.copies_by_call = target.has(crate::tables::Feature::BulkCopiesByCall);
     let mut diagnostics = Vec::new();
     for id in calls.pointers.iter().filter(|id| !object && module.functions[**id].body.is_none()) {
         // ptxas ends this message with a blank.
@@ -472,6 +475,13 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         | Op::MbarrierPendingCount
         | Op::CpAsyncMbarrierArrive => b.mbarrier(inst),
         Op::CpAsyncBulk | Op::CpReduceAsyncBulk => b.copy_in_bulk(inst),
+        Op::CpAsyncBulkTensor | Op::CpReduceAsyncBulkTensor | Op::CpAsyncBulkPrefetchTensor => b.copy_tensor(inst),
+        Op::TensormapReplace => b.replace_in_map(inst),
+        Op::TensormapCpFenceproxy => b.publish_map(inst),
+        Op::PrefetchTensormap | Op::PrefetchParamTensormap | Op::PrefetchConstTensormap => b.prefetch_map(inst),
+        Op::BarrierClusterArrive => b.arrive_in_cluster(inst),
+        Op::BarrierClusterWait => b.wait_for_cluster(),
+        Op::StAsync | Op::RedAsync => b.store_in_cluster(inst),
         Op::StBulk => b.clear_in_bulk(inst),
         Op::CpAsyncBulkPrefetch => b.prefetch_in_bulk(inst),
         Op::CpAsyncBulkCommitGroup => b.close_bulk_group(),

@@ -13,7 +13,10 @@ fn lowered(source: &str, target: &str) -> Result<LoweredModule, Vec<Diagnostic>>
 }
 
 /// Forms that are refused by name on some targets.
-const REFUSED: [&str; 1] = ["'cp.async.bulk.shared::cluster.global' is not implemented"];
+const REFUSED: [&str; 2] = [
+    "'cp.async.bulk.shared::cluster.global' is not implemented",
+    "'cp.async.bulk.tensor.shared::cluster.global' is not implemented",
+];
 
 /// Every kernel lowers for every target, and the result passes the verifier.
 #[test]
@@ -171,13 +174,13 @@ fn shared_sum_of_64_bits_is_one_operation() {
 /// Every unimplemented instruction is reported at its position, by its name.
 #[test]
 fn refusals_are_complete() {
-    let body = "fence.proxy.tensormap::generic.acquire.gpu [d0], 128;\nadd.u32 r0, r1, r2;\n\
-        fence.proxy.tensormap::generic.acquire.sys [d0], 128;";
+    let body = "cp.async.bulk.prefetch.tensor.3d.L2.global.im2col [d0, {r0, r1, r2}], {1};\nadd.u32 r0, r1, r2;\n\
+        cp.async.bulk.prefetch.tensor.4d.L2.global.im2col [d0, {r0, r1, r2, r0}], {1, 2};";
     let diagnostics = lowered(&kernel(body).replace("sm_75", "sm_90"), "sm_90").err().unwrap();
     let said: Vec<(u32, &str)> = diagnostics.iter().map(|d| (d.pos.unwrap().line, d.message.as_str())).collect();
     let expected = [
-        (10, "Instruction 'fence.proxy.tensormap::generic.acquire.gpu' is not implemented"),
-        (12, "Instruction 'fence.proxy.tensormap::generic.acquire.sys' is not implemented"),
+        (10, "Instruction 'cp.async.bulk.prefetch.tensor.im2col' is not implemented"),
+        (12, "Instruction 'cp.async.bulk.prefetch.tensor.im2col' is not implemented"),
     ];
     assert_eq!(said, expected);
 }

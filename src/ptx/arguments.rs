@@ -106,6 +106,8 @@ impl Parser<'_> {
             Role::Pred => self.predicate(operand),
             Role::Const => matches!(operand.kind, OperandKind::Constant(Constant::Int { .. })),
             Role::Mem => return self.memory(e, operand),
+            Role::Tensor => return self.tensor(e, operand, index),
+            Role::Offsets => return self.list(e, operand, (index + 1, ScalarType::U16), e.mods.tensor_offsets()),
             Role::Label => {
                 let message = format!("Label expected for argument {index} of instruction '{}'", e.op.name());
                 let is_label = matches!(operand.kind, OperandKind::Label(_));
@@ -344,6 +346,39 @@ impl Parser<'_> {
             OperandKind::Constant(Constant::Int { .. }) => true,
             _ => false,
         }
+    }
+
+    /// `[map, {c0, c1}]`: the address of a tensor map, which has no state space of its own, and
+    /// coordinates.
+    fn tensor(&self, e: &Expect, operand: &Operand, index: usize) -> Result<(), Bad> {
+        let OperandKind::Address(address) = &operand.kind else { return Err(mismatch(e, operand)) };
+        let [coordinates] = address.rest.as_slice() else { return Err(mismatch(e, operand)) };
+        let map = Address { rest: Vec::new(), ..address.clone() };
+        let map = Operand { kind: OperandKind::Address(map), pos: operand.pos };
+        if let AddressBase::Symbol(symbol) = address.base
+            && let SymbolKind::Variable(variable) = &self.module.symbols[symbol].kind
+            && variable.space != Space::Global
+        {
+            let message = "State space mismatch between instruction and address in instruction";
+            return Err((operand.pos, format!("{message} '{}'", e.op.name())));
+        }
+        self.memory(e, &map)?;
+        self.list(e, coordinates, (index + 1, ScalarType::S32), e.mods.coordinates())
+    }
+
+    /// A vector of so many sources of a type, which is the argument of this number to ptxas.
+    fn list(&self, e: &Expect, operand: &Operand, (number, ty): (usize, ScalarType), count: usize) -> Result<(), Bad> {
+        let OperandKind::Vector(elements) = &operand.kind else {
+            return Err((operand.pos, format!("Vector expected for argument {number}")));
+        };
+        if elements.len() != count {
+            let name = e.op.name();
+            let text = format!("Argument {number} of instruction '{name}': Argument vector size mismatch");
+            return Err((operand.pos, text));
+        }
+        let one = Expect { role: Role::Src, ty: Some(ty), by_suffix: false, width: 1, count: 0, ..*e };
+        let wrong = |element: &&Operand| !matches!(self.source(&one, element), Ok(true));
+        elements.iter().find(wrong).map_or(Ok(()), |element| Err(mismatch(e, element)))
     }
 
     /// An address in the state space of the instruction.

@@ -51,16 +51,20 @@ pub fn run(cx: &mut PassCx) -> Result<(), String> {
 }
 
 /// A uniform register that the allocator will choose is one per warp: what writes it stands where
-/// all living lanes are together.
+/// all living lanes are together, or behind a place in its block where they meet.
 fn check_uniform(function: &Function, plan: &Plan) -> Result<(), String> {
     for block in function.layout.iter().filter(|b| plan.varying.divergent.contains(**b)) {
+        let mut together = false;
         for inst in &function.blocks[*block] {
+            let data = &function.insts[*inst];
+            let all = || function.imm_value(function.arg(*inst, Role::A)) == Some(ALL_LANES);
+            together |= data.op == Op::SYNCMASK && data.guard.is_null() && all();
             let mut shared = false;
             function.for_each_def(*inst, |reg| {
                 let data = &function.regs[reg];
                 shared |= matches!(data.file, File::UR | File::UP) && data.phys.is_none();
             });
-            if shared {
+            if shared && !together {
                 let op = function.insts[*inst].op.name();
                 return Err(format!("broken invariant: {op} writes a uniform register where lanes may be apart"));
             }
@@ -155,7 +159,7 @@ fn warp_syncs(function: &mut Function, plan: &Plan) {
             let op = function.insts[inst].op;
             let mask = match op {
                 Op::SYNCMASK => Some(function.arg(inst, Role::A)),
-                Op::BAR => Some(function.imm(ALL_LANES)),
+                Op::BAR | Op::CGABAR_ARV | Op::CGABAR_WAIT => Some(function.imm(ALL_LANES)),
                 _ => None,
             };
             if let Some(mask) = mask.filter(|_| divergent) {

@@ -147,6 +147,19 @@ fn is_single(inst: &Inst, role: Role) -> bool {
     kind.text(inst.modifier(kind)) == "F32"
 }
 
+/// Words that a copy of a tensor takes: addresses in shared memory, and coordinates.
+fn tensor_words(inst: &Inst) -> u8 {
+    let addresses = match inst.op {
+        Op::UTMALDG => 2,
+        Op::UTMAPF => 0,
+        _ => 1,
+    };
+    let mode = inst.modifier(Mod::TmaMode);
+    let rows = [value::tma_mode::GATHER4, value::tma_mode::SCATTER4].contains(&mode);
+    // A column and four rows, or one coordinate for each dimension.
+    addresses + if rows { 5 } else { inst.modifier(Mod::TmaDim) + 1 }
+}
+
 /// Width assumed for a fragment of unknown shape, larger than any real one.
 const LONGEST: u8 = 8;
 
@@ -164,6 +177,7 @@ fn fragment(inst: &Inst, role: Role) -> Option<u8> {
         }
         // An address in global memory, or in shared memory.
         Op::UBLKCP => return Some(if inst.modifier(Mod::BulkWay) == value::bulk_way::S_G { 2 } else { 1 }),
+        Op::UTMALDG | Op::UTMALST | Op::UTMREDG | Op::UTMAPF => return Some(tensor_words(inst)),
         Op::HMMA_884 => return Some(2),
         Op::QMMA_SF_16832 | Op::OMMA_16864 => return Some(if role == Role::B { 2 } else { 4 }),
         Op::GMMA => return Some(if role == Role::A { 4 } else { group_sum(inst) }),

@@ -420,6 +420,9 @@ fn driver_constants(banks: &mut Banks, info: &GenerationInfo, generation: Genera
     }
 }
 
+/// Largest alignment of a parameter that a program relies on: that of a tensor map.
+const PARAM_ALIGN: u32 = 64;
+
 /// Provides the generic windows of constants (whose copy is at `constants`) and of parameters:
 /// read-only copies in global memory.
 fn window_constants(
@@ -437,14 +440,16 @@ fn window_constants(
     }
     banks.put(0, info.const_window, &constants.to_le_bytes());
     let bytes = function.params.iter().map(|p| u32::from(p.offset) + u32::from(p.size)).max().unwrap_or(0);
-    let mut image = vec![0; bytes as usize];
+    // An address has the alignment of the offset in the bank.
+    let before = function.param_base % PARAM_ALIGN;
+    let mut image = vec![0; (before + bytes) as usize];
     for param in &function.params {
         let (at, size) = (usize::from(param.offset), usize::from(param.size));
-        for (i, byte) in image[at..at + size].iter_mut().enumerate() {
+        for (i, byte) in image[before as usize + at..][..size].iter_mut().enumerate() {
             *byte = banks.slice(0, function.param_base + (at + i) as u32, 1)?[0];
         }
     }
-    let base = global.allocate("parameters", image, false);
+    let base = global.allocate("parameters", image, false) + u64::from(before);
     let window = base.wrapping_sub(u64::from(function.param_base - info.param_window_at));
     banks.put(0, info.param_window, &window.to_le_bytes());
     let last = bytes.max(1) - 1;

@@ -110,4 +110,71 @@ pub fn tile(target: &Target, part: char, shape: MatrixShape, ty: ScalarType) -> 
     TILES.iter().filter(fits).find(|t| holds(target, t.needs))
 }
 
+/// A row of `lowering/tensor_map.ron`: a field of a tensor map, or a part of one.
+#[derive(Debug)]
+pub struct MapField {
+    pub field: &'static str,
+    /// The dimension.
+    pub index: u8,
+    /// Lowest bit in the map.
+    pub at: u16,
+    pub bits: u8,
+    /// Lowest bit of the value that is here.
+    pub shift: u8,
+    /// What is subtracted from the value first.
+    pub less: u8,
+}
+
+/// A row of `lowering/tensor_type.ron`: a type of the elements of a tensor map.
+#[derive(Debug)]
+pub struct MapType {
+    /// Operand of `tensormap.replace`.
+    pub number: u8,
+    pub name: &'static str,
+    /// The PTX type, if the elements have one.
+    pub ty: Option<ScalarType>,
+    /// Bits of an element.
+    pub bits: u8,
+    /// Number in the map.
+    pub code: u8,
+    /// Whether the field `rounding` is set with it.
+    pub rounding: bool,
+}
+
+/// What a field of a tensor map is set to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapValue {
+    Operand,
+    Constant(u64),
+}
+
+/// The operand of `swizzle_mode` that is a field of its own.
+const SWIZZLE_96: u64 = 4;
+
+/// The rows that replacing a field of a tensor map sets, and to what; `number` is the constant
+/// operand of a field that takes one. Empty if there is no such field.
+pub fn map_writes(field: &str, index: u8, number: u64) -> Vec<(&'static MapField, MapValue)> {
+    let one = |name: &str, value| {
+        let rows = MAP_FIELDS.iter().filter(|row| row.field == name && row.index == index);
+        rows.map(|row| (row, value)).collect::<Vec<_>>()
+    };
+    match field {
+        "elemtype" => {
+            let Some(ty) = MAP_TYPES.iter().find(|ty| u64::from(ty.number) == number) else { return Vec::new() };
+            let mut all = one(field, MapValue::Constant(ty.code.into()));
+            // No other type clears it.
+            all.extend(if ty.rounding { one("rounding", MapValue::Constant(1)) } else { Vec::new() });
+            all
+        }
+        "swizzle_mode" => {
+            let apart = u64::from(number == SWIZZLE_96);
+            let mut all = one(field, MapValue::Constant(if apart == 1 { 0 } else { number }));
+            all.extend(one("swizzle_96", MapValue::Constant(apart)));
+            all
+        }
+        "interleave_layout" | "fill_mode" | "swizzle_atomicity" => one(field, MapValue::Constant(number)),
+        _ => one(field, MapValue::Operand),
+    }
+}
+
 include!(concat!(env!("OUT_DIR"), "/lowering.rs"));

@@ -120,7 +120,35 @@ impl Modifiers {
         let (columns, depth) = names.into_iter().flatten().next()?.strip_prefix("m64n")?.split_once('k')?;
         Some((columns.parse().ok()?, depth.parse().ok()?))
     }
+
+    /// Dimensions of a tensor; 0 without `.Nd`.
+    pub fn dimensions(&self) -> usize {
+        self.tensor_dim.map_or(0, |dim| usize::from(dim.name().as_bytes()[0] - b'0'))
+    }
+
+    /// Coordinates of a box of a tensor: of its corner, or of a column and four rows.
+    pub fn coordinates(&self) -> usize {
+        match self.tensor_mode {
+            Some(TensorMode::TileGather4 | TensorMode::TileScatter4) => ROW_COORDINATES,
+            _ => self.dimensions(),
+        }
+    }
+
+    /// Offsets of the pixels that a box of a tensor is made of.
+    pub fn tensor_offsets(&self) -> usize {
+        match self.tensor_mode {
+            Some(TensorMode::Im2colW | TensorMode::Im2colW128) => PIXEL_OFFSETS,
+            _ => self.dimensions().saturating_sub(CHANNEL_AND_BATCH),
+        }
+    }
 }
+
+/// A column and four rows.
+const ROW_COORDINATES: usize = 5;
+/// A halo and an offset.
+const PIXEL_OFFSETS: usize = 2;
+/// The dimensions of an image that have no offset.
+const CHANNEL_AND_BATCH: usize = 2;
 
 impl Arg {
     /// Registers of a fragment in an instruction with these modifiers; 0 where the role is none.

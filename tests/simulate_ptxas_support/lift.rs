@@ -77,6 +77,8 @@ fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
         "HMMA" if parts.contains(&"884") => "HMMA_884",
         "REDG" => "RED",
         "UMEMSETS" => "MEMSET",
+        "UTMASTG" => "UTMALST",
+        "UTMAREDG" => "UTMREDG",
         "ATOMS" if second == "ARRIVE" => "ATOMS_ARRIVE",
         "SYNCS" | "USYNCS" if second == "CCTL" && operands.is_empty() => "SYNCS_CCTL_ALL",
         "SYNCS" | "USYNCS" => barrier_word.as_str(),
@@ -186,7 +188,15 @@ impl Reader<'_> {
         if matches!(text, "HFMA2" | "HFMA2.MMA" | "HADD2" | "HMUL2") {
             return self.halves(operands);
         }
-        if matches!(text, "UBLKCP" | "UBLKRED" | "UBLKPF") {
+        // `DEPBAR {5,4,3,2,1,0}`: the scoreboards that it waits for.
+        if text == "DEPBAR"
+            && let Some(at) = operands.iter().position(|operand| operand.starts_with('{'))
+        {
+            let boards = operands[at..].iter().filter_map(|board| board.trim_matches(['{', '}']).parse::<u32>().ok());
+            self.lifted.inst.set(Role::Mask, Arg::imm(boards.fold(0, |mask, board| mask | 1 << board)));
+            return self.assign(&operands[..at]);
+        }
+        if matches!(text, "UBLKCP" | "UBLKRED" | "UBLKPF" | "UTMALDG" | "UTMASTG" | "UTMAREDG" | "UTMAPF") {
             return self.bulk(operands);
         }
         // What it fills memory with is always zero.

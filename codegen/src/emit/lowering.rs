@@ -14,6 +14,22 @@ pub fn emit(model: &Model) -> TokenStream {
     let narrow = model.lowering.narrow.iter().map(|n| self::narrow(model, n));
     let (count, fragments) = (model.lowering.products.len(), model.lowering.tiles.len());
     let formats = model.lowering.narrow.len();
+    let map_fields = model.lowering.map_fields.iter().map(|row| {
+        let (field, index, at, bits, shift, less) = (&row.field, row.index, row.at, row.bits, row.shift, row.less);
+        quote!(MapField { field: #field, index: #index, at: #at, bits: #bits, shift: #shift, less: #less })
+    });
+    let map_types = model.lowering.map_types.iter().map(|(row, ty)| {
+        let (number, name, bits, code, rounding) = (row.number, &row.name, row.bits, row.code, row.rounding);
+        let ty = match ty {
+            Some(ty) => {
+                let name = ident(&model.ptx.types[*ty].name);
+                quote!(Some(ScalarType::#name))
+            }
+            None => quote!(None),
+        };
+        quote!(MapType { number: #number, name: #name, ty: #ty, bits: #bits, code: #code, rounding: #rounding })
+    });
+    let (field_count, type_count) = (model.lowering.map_fields.len(), model.lowering.map_types.len());
     quote! {
         /// Matrix multiplications, in table order.
         pub static PRODUCTS: [Product; #count] = [#(#products),*];
@@ -21,6 +37,10 @@ pub fn emit(model: &Model) -> TokenStream {
         pub static TILES: [Tile; #fragments] = [#(#tiles),*];
         /// Floats of 8 bits and fewer.
         pub static NARROW: [Narrow; #formats] = [#(#narrow),*];
+        /// Fields of a tensor map.
+        pub static MAP_FIELDS: [MapField; #field_count] = [#(#map_fields),*];
+        /// Types of the elements of a tensor map.
+        pub static MAP_TYPES: [MapType; #type_count] = [#(#map_types),*];
     }
 }
 

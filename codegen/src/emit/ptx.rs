@@ -18,9 +18,10 @@ pub fn emit(model: &Model) -> TokenStream {
     quote! { #enums #groups #modifiers #types #specials #forms #requirements #ranges #directives #maps }
 }
 
-/// A PTX name as the identifier of a variant: `shared::cta` is `SharedCta`.
+/// A PTX name as the identifier of a variant: `shared::cta` is `SharedCta`, and `2d` is `D2d`.
 fn variant(text: &str) -> String {
-    camel(&text.replace("::", "_"))
+    let digit = if text.starts_with(|c: char| c.is_ascii_digit()) { "d" } else { "" };
+    camel(&[digit, text].concat().replace("::", "_"))
 }
 
 /// The identifier of the variant for a PTX name.

@@ -7,7 +7,7 @@ use super::ori::Ori;
 use super::ptx::Ptx;
 use super::targets::Targets;
 use crate::report::Report;
-use crate::rows::lowering::{NarrowRow, ProductRow, TileRow, Way};
+use crate::rows::lowering::{MapFieldRow, MapTypeRow, NarrowRow, ProductRow, TileRow, Way};
 use crate::source::{At, Row, Sources};
 
 /// Features that the target must have (`true`) or must not have.
@@ -63,6 +63,10 @@ pub struct Lowering {
     pub products: Vec<Product>,
     pub tiles: Vec<Tile>,
     pub narrow: Vec<Narrow>,
+    /// Fields of a tensor map.
+    pub map_fields: Vec<MapFieldRow>,
+    /// Types of its elements, with the PTX type.
+    pub map_types: Vec<(MapTypeRow, Option<usize>)>,
     /// Source and position of every row.
     pub evidence: Vec<(String, At)>,
 }
@@ -100,9 +104,34 @@ impl Lowering {
                 Err(message) => report.at("names", message, row.at),
             }
         }
+        lowering.load_tensor_map(sources, &names, report);
         lowering
     }
+
+    /// Reads the rows of tensor maps: the fields lie in the map and do not overlap.
+    fn load_tensor_map(&mut self, sources: &mut Sources, names: &Names, report: &mut Report) {
+        let mut taken: Vec<(u16, u16)> = Vec::new();
+        for Row { data: row, at } in sources.rows::<MapFieldRow>("lowering/tensor_map.ron", report) {
+            self.evidence.push((row.src.clone(), at));
+            let own = (row.at, row.at + u16::from(row.bits));
+            if own.1 > MAP_BITS || taken.iter().any(|other| own.0 < other.1 && other.0 < own.1) {
+                report.at("names", format!("bits {} to {} are outside of the map or taken", own.0, own.1), at);
+            }
+            taken.push(own);
+            self.map_fields.push(row);
+        }
+        for Row { data: row, at } in sources.rows::<MapTypeRow>("lowering/tensor_type.ron", report) {
+            self.evidence.push((row.src.clone(), at));
+            match names.types(&row.ty) {
+                Ok(types) => self.map_types.push((row, types.first().copied())),
+                Err(message) => report.at("names", message, at),
+            }
+        }
+    }
 }
+
+/// Bits of a tensor map.
+const MAP_BITS: u16 = 1024;
 
 impl Names<'_> {
     /// All texts of a modifier group.

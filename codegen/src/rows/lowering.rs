@@ -57,3 +57,28 @@ pub struct TileRow {
     pub tiles: String,
     pub src: String,
 }
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MapFieldRow {
+    pub field: String,
+    pub index: u8,
+    pub at: u16,
+    pub bits: u8,
+    pub shift: u8,
+    pub less: u8,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MapTypeRow {
+    pub number: u8,
+    pub name: String,
+    #[serde(rename = "type")]
+    pub ty: String,
+    pub bits: u8,
+    pub code: u8,
+    pub rounding: bool,
+    pub src: String,
+}

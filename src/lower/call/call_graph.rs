@@ -33,6 +33,8 @@ pub(crate) struct Calls {
     pub uses: SecondaryMap<FunctionId, Uses>,
     /// Functions whose address is taken, in order of declaration.
     pub pointers: Vec<FunctionId>,
+    /// Whether the driver does copies to other blocks on this target.
+    pub copies_by_call: bool,
     aliases: HashMap<FunctionId, FunctionId>,
 }
 

@@ -77,6 +77,22 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// Calls a function of the driver that returns nothing, with words in these registers, and on
+    /// the stack.
+    pub fn call_driver(&mut self, name: String, registers: &[(u16, Operand)], stack: &[Operand]) {
+        let frame = self.call_frame(4 * stack.len() as u64);
+        for (n, word) in stack.iter().enumerate() {
+            self.store_argument(4 * n as u64, *word, frame);
+        }
+        let mut uses = Vec::new();
+        for (number, word) in registers {
+            let d = self.fixed(*number);
+            self.copy(d, *word);
+            uses.push(d);
+        }
+        self.transfer(Target::System(name), &mut uses, &[], frame);
+    }
+
     fn call_target(&mut self, inst: &ast::Instruction) -> Lowered<(Target, Signature)> {
         let callee = inst.operands.get(1).ok_or(Refusal::NotBuilt)?;
         let signature = Signature::of_call(self.module, self.calls, inst).ok_or(Refusal::NotBuilt)?;

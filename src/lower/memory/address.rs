@@ -280,7 +280,8 @@ impl Builder<'_> {
         if inst.mods.to { self.generic_to_space(d, a, space) } else { self.space_to_generic(d, a, space) }
     }
 
-    fn space_to_generic(&mut self, d: Operand, a: Operand, space: Space) -> Lowered {
+    /// Converts an address in a space to a generic one.
+    pub fn space_to_generic(&mut self, d: Operand, a: Operand, space: Space) -> Lowered {
         let [d_lo, d_hi] = self.words(d);
         let a_words = self.words(a);
         match space {

@@ -60,6 +60,12 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// Exchanges a word of global memory, and drops the old one.
+    pub fn swap_word(&mut self, word: Operand, place: Place, order: Order) {
+        let atomic = Atomic { op: AtomOp::Exch, size: SIZE_32, order, d: Operand::zero(), b: word, c: Operand::NULL };
+        self.unit_atomic(Op::ATOM, &atomic, place);
+    }
+
     fn atomic_value(&mut self, operand: &ast::Operand, ty: ScalarType) -> Lowered<Operand> {
         match ty.bits() {
             128 => self.source(operand, ty),

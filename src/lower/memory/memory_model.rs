@@ -124,7 +124,8 @@ impl Builder<'_> {
         }
     }
 
-    fn fence_of(&mut self, semantics: Semantics, scope: Scope) -> Lowered {
+    /// The fence of an order and a scope.
+    pub fn fence_of(&mut self, semantics: Semantics, scope: Scope) -> Lowered {
         let row = OrderRow::of(self.target, Access::Fence, semantics, Some(scope), false).ok_or(Refusal::NotBuilt)?;
         self.fence_steps(row.before);
         self.fence_steps(row.after);
@@ -169,6 +170,7 @@ impl Builder<'_> {
             (Some(Proxy::TensormapGeneric), Some(Semantics::Release)) => {
                 self.fence_of(Semantics::Release, inst.mods.scope.unwrap_or(Scope::Sys))?;
             }
+            (Some(Proxy::TensormapGeneric), _) => return self.acquire_map(inst),
             _ => return Err(Refusal::NotBuilt),
         }
         Ok(())

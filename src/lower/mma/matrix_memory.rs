@@ -215,7 +215,7 @@ impl Builder<'_> {
     }
 
     /// Emits one store instruction.
-    fn store_word(&mut self, value: Operand, size: M, place: Place, order: &Order) -> Lowered {
+    pub fn store_word(&mut self, value: Operand, size: M, place: Place, order: &Order) -> Lowered {
         let op = match place.window {
             Window::Global => Op::STG,
             Window::Generic => Op::ST,

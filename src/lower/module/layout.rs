@@ -9,6 +9,7 @@ use crate::cubin::model::{Binding, Image, Launch, Param, Reloc, Shared, Space as
 use crate::cubin::symbols::{OTHER_CONSTANT, OTHER_GLOBAL, OTHER_MANAGED, OTHER_SHARED, STT_CUDA_OBJECT, info};
 use crate::cubin::{KeptSymbol, SymbolHome};
 use crate::diag::{Diagnostic, Pos};
+use crate::lower::bulk::{STACK_BYTES, is_by_call};
 use crate::lower::call::abi::Signature;
 use crate::lower::call::call_graph::{Calls, function_of};
 use crate::lower::call::params::MOST_IN_REGISTERS;
@@ -533,6 +534,9 @@ fn outgoing(module: &ast::Module, calls: &Calls, function: &ast::Function) -> (u
     let (mut bytes, mut written) = (0, BTreeSet::new());
     for statement in function.body.iter().flatten() {
         let Statement::Instruction(inst) = statement else { continue };
+        if calls.copies_by_call && is_by_call(inst) {
+            bytes = STACK_BYTES.max(bytes);
+        }
         let Some(signature) = Signature::of_call(module, calls, inst) else { continue };
         let places = signature.places();
         bytes = places.stack.max(bytes);

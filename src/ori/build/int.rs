@@ -17,6 +17,8 @@ pub const LUT_AND: u8 = 0xf0 & 0xcc;
 pub const LUT_OR: u8 = 0xf0 | 0xcc;
 /// `a ^ b`
 pub const LUT_XOR: u8 = 0xf0 ^ 0xcc;
+/// a, with the bits of b taken from c.
+pub const LUT_INSERT: u8 = 0xf0 & !0xcc | 0xaa & 0xcc;
 
 /// Destinations of a comparison, and the predicate that its result is combined with.
 pub struct Combined {

@@ -4,7 +4,7 @@
 //! instruction (another type, a modifier of another form of the operation, a missing modifier), and
 //! registers of other types.
 
-use crate::tables::ptx::{Arg, ArgType, FORMS, Form, Group, Op, Role, ScalarType, Span, TypeClass};
+use crate::tables::ptx::{Arg, ArgType, FORMS, Form, Group, Modifiers, Op, Role, ScalarType, Span, TypeClass};
 use std::collections::BTreeSet;
 
 /// Modifiers chosen for one instruction: the group and the index of the text.
@@ -110,6 +110,12 @@ fn constant(form: &Form, arg: &Arg) -> String {
     rows().flat_map(|row| row.is).filter_map(ends).filter(all).max().unwrap_or(1).to_string()
 }
 
+fn modifiers(choice: &Choice) -> Modifiers {
+    let mut modifiers = Modifiers::default();
+    choice.iter().for_each(|(group, text)| modifiers.set(*group, *text));
+    modifiers
+}
+
 fn operand(form: &Form, arg: &Arg, types: &[ScalarType], choice: &Choice) -> Option<String> {
     let ty = match arg.ty {
         ArgType::Untyped => None,
@@ -133,6 +139,8 @@ fn operand(form: &Form, arg: &Arg, types: &[ScalarType], choice: &Choice) -> Opt
         Role::Preds | Role::Pred => "%p1".into(),
         Role::Const => constant(form, arg),
         Role::Mem => "[%rd1]".into(),
+        Role::Tensor => format!("[%rd1, {{{}}}]", vec!["%r1"; modifiers(choice).coordinates()].join(", ")),
+        Role::Offsets => format!("{{{}}}", vec!["%h1"; modifiers(choice).tensor_offsets()].join(", ")),
         Role::Label if form.op == Op::BrxIdx => "T".into(),
         Role::Label => "L".into(),
         Role::Both => format!("{one}|%p1"),

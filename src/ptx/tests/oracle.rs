@@ -61,7 +61,7 @@ pub fn refused(tool: &Path, version: &str, target: &str, lines: &[String]) -> Ve
 
 /// Instructions that ptxas 13.0.88 accepts beyond the manual and this compiler rejects: start and
 /// part of the text, and the reason.
-const BEYOND: [(&str, &str, &str); 10] = [
+const BEYOND: [(&str, &str, &str); 12] = [
     ("mov.v", "", "a scalar as the source of a vector move has no stated meaning"),
     ("fma.r", "bf16", "bf16 has only .rn"),
     ("fma.rn.oob.sat.f16", "", "the manual has no .oob with .sat"),
@@ -75,6 +75,8 @@ const BEYOND: [(&str, &str, &str); 10] = [
         "the manual has no state space there, and the scope alone is taken",
     ),
     ("rcp.rn.ftz.f64", "", ".ftz is for f32 and for the approximation"),
+    ("st.async.", "", "the manual has no form without completion, and no scope"),
+    ("red.async.relaxed", "add.s64", "the manual has no signed sum of 64 bits"),
     ("atom.", "[%rd1], %", "a third operand that is neither a value nor, without .L2::cache_hint, a policy"),
 ];
 
@@ -94,7 +96,7 @@ pub fn refused_here(version: &str, target: &str, lines: &[String]) -> Vec<Option
 
 /// Operands that ptxas 13.0.88 accepts beyond the manual and this compiler rejects: start and parts
 /// of the text, and the reason.
-const OPERANDS_BEYOND: [(&str, &[&str], &str); 28] = [
+const OPERANDS_BEYOND: [(&str, &[&str], &str); 30] = [
     ("cvt.rn.bf16x2.ue8m0x2", &[], "bf16 registers are untyped"),
     ("cvt.r", &["ue8m0x2.bf16x2"], "bf16 registers are untyped"),
     ("", &["[%c1"], "an address has 32 or 64 bits"),
@@ -102,6 +104,8 @@ const OPERANDS_BEYOND: [(&str, &[&str], &str); 28] = [
     ("", &["[%uh1"], "an address has 32 or 64 bits"),
     ("", &["[%sh1"], "an address has 32 or 64 bits"),
     ("fence.proxy.tensormap", &["[%"], "an address has 32 or 64 bits"),
+    ("cp.async.bulk.", &["tensor"], "an address has 32 or 64 bits, and coordinates are integers"),
+    ("cp.reduce.async.bulk.tensor", &[], "the same"),
     ("st.bulk [", &["r1, 0"], "a size has 64 bits"),
     ("ld.", &[".v8."], "elements of another kind"),
     ("st.", &[".v8."], "elements of another kind"),

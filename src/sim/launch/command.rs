@@ -7,10 +7,15 @@
 //!   at its first colon, that of `out` at its last.
 //! * `at:ARG:OFFSET`: an address in the buffer of an earlier argument ARG (counted from 0).
 //! * `struct:ITEM,ITEM,…`: a structure of `TYPE:NUMBER`, `pad:BYTES` and `at:ARG:OFFSET`.
+//! * `tensormap:ARG:OFFSET,TYPE,sizes=64x32,strides=256,box=16x8`: a tensor map of the tensor
+//!   there, TYPE one of tensor_type.ron, strides in bytes; also `steps=1x2`, `swizzle=32` (or 64,
+//!   128), `fill=nan`.
 //! * `memory:in:PATH` (or `out`, `inout`): a buffer that is no parameter, for others to point to;
 //!   it counts among the arguments.
 
 use super::{ArgValue, ElementType, Within};
+use crate::sim::ops::tensor_map;
+use crate::tables::lowering::MAP_TYPES;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +29,7 @@ pub struct CommandArg {
 }
 
 const FORMS: &str = "TYPE:NUMBER (u8 s8 u16 s16 u32 s32 u64 s64 f32 f64), in:PATH, out:PATH:BYTES, inout:PATH[:OUT], \
-     memory:BUFFER, at:ARG:OFFSET or struct:ITEM,…";
+     memory:BUFFER, at:ARG:OFFSET, tensormap:ARG:OFFSET,TYPE,… or struct:ITEM,…";
 
 /// Parses one argument and reads the files of `in` and `inout`.
 ///
@@ -67,6 +72,7 @@ pub fn parse_command_arg(text: &str) -> Result<CommandArg, String> {
             let (arg, offset) = parse_address(rest).map_err(wrong)?;
             Ok(CommandArg { value: ArgValue::Within { arg, offset }, write_to: None })
         }
+        "tensormap" => Ok(CommandArg { value: parse_tensor_map(rest).map_err(wrong)?, write_to: None }),
         "struct" => Ok(CommandArg { value: parse_struct(rest).map_err(wrong)?, write_to: None }),
         _ => {
             let ty = ElementType::from_name(kind)
@@ -83,6 +89,51 @@ fn parse_address(text: &str) -> Result<(usize, u64), String> {
     let parsed =
         text.split_once(':').and_then(|(arg, offset)| Some((arg.parse().ok()?, ElementType::U64.parse(offset).ok()?)));
     parsed.ok_or_else(|| format!("`{text}` is not ARG:OFFSET"))
+}
+
+/// Parses the items of a tensor map.
+fn parse_tensor_map(text: &str) -> Result<ArgValue, String> {
+    let mut items = text.split(',');
+    let (arg, offset) = parse_address(items.next().unwrap_or_default())?;
+    let name = items.next().unwrap_or_default();
+    let ty = MAP_TYPES.iter().find(|ty| ty.name == name);
+    let ty = ty.ok_or_else(|| format!("`{name}` is not a type of elements of a tensor"))?;
+    let mut map = [0; tensor_map::BYTES];
+    tensor_map::set(&mut map, "elemtype", 0, ty.code.into());
+    tensor_map::set(&mut map, "rounding", 0, ty.rounding.into());
+    let mut rank = 0;
+    for item in items {
+        let (key, rest) = item.split_once('=').unwrap_or((item, ""));
+        let numbers = || rest.split('x').map(|n| ElementType::U64.parse(n)).collect::<Result<Vec<u64>, _>>();
+        let field = match (key, rest) {
+            ("fill", "nan") => {
+                tensor_map::set(&mut map, "fill_mode", 0, 1);
+                continue;
+            }
+            ("swizzle", "32" | "64" | "128") => {
+                tensor_map::set(&mut map, "swizzle_mode", 0, u64::from(numbers()?[0].trailing_zeros() - 4));
+                continue;
+            }
+            ("sizes", _) => "global_dim",
+            ("strides", _) => "global_stride",
+            ("box", _) => "box_dim",
+            ("steps", _) => "element_stride",
+            _ => return Err(format!("`{item}` is not sizes=, strides=, box=, steps=, swizzle= or fill=nan")),
+        };
+        let numbers = numbers().map_err(|_| format!("`{rest}` is not a list of numbers with x between them"))?;
+        if numbers.is_empty() || numbers.len() > tensor_map::MOST || numbers.contains(&0) {
+            return Err(format!("`{item}` is not one to five numbers above 0"));
+        }
+        rank = if key == "sizes" { numbers.len() } else { rank };
+        for (i, number) in numbers.into_iter().enumerate() {
+            tensor_map::set(&mut map, field, i, number);
+        }
+    }
+    if rank == 0 {
+        return Err("a tensor needs sizes=".into());
+    }
+    tensor_map::set(&mut map, "rank", 0, rank as u64 - 1);
+    Ok(ArgValue::Struct { bytes: map.to_vec(), addresses: vec![Within { at: 0, arg, offset }] })
 }
 
 /// Parses the items of a structure.
@@ -213,6 +264,17 @@ mod tests {
         let addresses = vec![Within { at: 8, arg: 0, offset: 16 }];
         assert_eq!(value("struct:u32:5,pad:4,at:0:16,f32:2.5"), Ok(ArgValue::Struct { bytes, addresses }));
         assert_eq!(value("at:1:0x10"), Ok(ArgValue::Within { arg: 1, offset: 16 }));
+        let Ok(ArgValue::Struct { bytes, addresses }) =
+            value("tensormap:0:64,f32,sizes=20x10,strides=80,box=8x4,swizzle=32,fill=nan")
+        else {
+            panic!("no map")
+        };
+        assert_eq!((addresses, bytes.len()), (vec![Within { at: 0, arg: 0, offset: 64 }], 128));
+        assert_eq!(
+            (bytes[8], bytes[9], bytes[12], bytes[32], bytes[36], bytes[55], bytes[56]),
+            (0x90, 0xa3, 5, 19, 9, 7, 3)
+        );
+        assert!(value("tensormap:0:0,f32,strides=16").is_err() && value("tensormap:0:0,x,sizes=4").is_err());
         assert_eq!(value("memory:out:x:4"), Ok(ArgValue::Memory { bytes: vec![0; 4], writable: true }));
         let message = |text: &str| parse_command_arg(text).unwrap_err();
         assert_eq!(message("at:x:0"), "argument `at:x:0`: `x:0` is not ARG:OFFSET");

@@ -12,3 +12,4 @@ pub mod mufu;
 pub mod narrow;
 pub mod random;
 pub mod real;
+pub mod tensor_map;

@@ -13,7 +13,7 @@ use crate::sim::memory::{load, store};
 use crate::tables::ptx::{AtomOp, ScalarType, Space};
 
 /// What addresses and sizes are multiples of.
-const UNIT: u64 = 16;
+pub const UNIT: u64 = 16;
 /// Bytes that are moved at a time.
 const PIECE: u64 = 8;
 

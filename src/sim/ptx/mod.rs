@@ -3,15 +3,16 @@
 //!
 //! `layout` assigns addresses, `resolve` and `operands` translate functions to a
 //! [`program::Program`], and one module per instruction family says what an instruction computes:
-//! `int`, `float`, `convert` and `random`, `compare`, `logic`, `video`. `memory`, `bulk`, `atomic`,
-//! `barrier`, `call`, `system` and the warp-wide `warp`, `matrix`, `tiles` (with `shapes` and
-//! `fragment`) execute the rest. `exec` runs one thread, `grid` schedules threads, and `watch`
-//! detects undefined values and races.
+//! `int`, `float`, `convert` and `random`, `compare`, `logic`, `video`. `memory`, `bulk`, `tensor`,
+//! `cluster`, `atomic`, `barrier`, `call`, `system` and the warp-wide `warp`, `matrix`, `tiles`
+//! (with `shapes` and `fragment`) execute the rest. `exec` runs one thread, `grid` schedules
+//! threads, and `watch` detects undefined values and races.
 
 mod atomic;
 mod barrier;
 mod bulk;
 mod call;
+mod cluster;
 mod compare;
 mod convert;
 mod exec;
@@ -34,6 +35,7 @@ mod shapes;
 mod special;
 mod state;
 mod system;
+mod tensor;
 mod tiles;
 mod values;
 mod video;

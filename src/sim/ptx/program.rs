@@ -10,8 +10,10 @@ use super::atomic::Atomic;
 use super::barrier::Barrier;
 use super::bulk::Bulk;
 use super::call::{Call, Stack};
+use super::cluster::Remote;
 use super::mbarrier::Mbarrier;
 use super::memory::{Address, Copy, Transfer};
+use super::tensor::{Replace, Tensor};
 use super::warp::Collective;
 use crate::tables::ptx::SpecialRegister;
 use smallvec::SmallVec;
@@ -99,6 +101,14 @@ pub enum Act {
     Copy(Box<Copy>),
     /// A copy or a reduction in bulk, performed immediately.
     Bulk(Box<Bulk>),
+    /// A copy or a reduction of a box of a tensor, performed immediately.
+    Tensor(Box<Tensor>),
+    /// New values of fields of a tensor map.
+    Replace(Box<Replace>),
+    /// Copies the word of the lane of a tensor map.
+    Publish(Address, Address),
+    /// A store in a block of the cluster, performed immediately.
+    Remote(Box<Remote>),
     /// Clears as many bytes as the operand says.
     Clear(Address, Src),
     /// `atom` or `red`.

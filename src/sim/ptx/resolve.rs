@@ -8,16 +8,19 @@ use super::atomic::{Atomic, Element};
 use super::barrier::{Barrier, Kind};
 use super::bulk::Bulk;
 use super::call::{Call, From, Stack, Target, To};
+use super::cluster::Remote;
 use super::int::CARRY;
 use super::layout::{Layout, Place, variable};
 use super::mbarrier::{self, Mbarrier};
 use super::memory::{AddressOp, Copy, Part, Pieces, Transfer};
 use super::operands::{Names, Refusal, cells_of, typed};
 use super::program::{Act, Alu, Dst, Function, Home, Inst, Program, Src};
+use super::tensor::{Replace, Tensor};
 use super::warp::{Collective, How, Party};
 use super::{compare, convert, float, int, logic, shapes, video, warp};
 use crate::ptx::ast::{self, *};
-use crate::tables::ptx::{BulkFrom, BulkTo, Modifiers, Op, Role, ScalarType, Space};
+use crate::tables::lowering::map_writes;
+use crate::tables::ptx::{BulkFrom, BulkTo, Modifiers, Op, Role, ScalarType, Space, TensorMode};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::SmallVec;
 
@@ -112,6 +115,26 @@ impl Resolver<'_, '_> {
             Op::Ld | Op::Ldu | Op::St => self.transfer(i),
             Op::CpAsync => self.copy_async(i),
             Op::CpAsyncBulk | Op::CpReduceAsyncBulk => self.copy_in_bulk(i),
+            Op::BarrierClusterArrive => Ok(Act::Nothing),
+            // In a cluster of one block: that of the block.
+            Op::BarrierClusterWait => {
+                let number = Src::Imm(0);
+                Ok(Act::Barrier(Box::new(Barrier {
+                    kind: Kind::Sync,
+                    number,
+                    count: None,
+                    predicate: None,
+                    dst: None,
+                })))
+            }
+            Op::StAsync | Op::RedAsync => self.store_in_cluster(i),
+            Op::CpAsyncBulkTensor | Op::CpReduceAsyncBulkTensor => self.copy_tensor(i),
+            Op::TensormapReplace => self.replace_in_map(i),
+            Op::TensormapCpFenceproxy => {
+                let [to, from, ..] = i.operands.as_slice() else { return Err("too few operands".into()) };
+                let to = self.names.address(to, Some(Space::Global))?;
+                Ok(Act::Publish(to, self.names.address(from, Some(Space::Shared))?))
+            }
             Op::StBulk => {
                 let [to, bytes, ..] = i.operands.as_slice() else { return Err("too few operands".into()) };
                 let bytes = self.names.src(bytes, Some(ScalarType::U64))?;
@@ -156,6 +179,8 @@ impl Resolver<'_, '_> {
             // Copies complete immediately.
             Op::CpAsyncCommitGroup | Op::CpAsyncWaitGroup | Op::CpAsyncWaitAll => Ok(Act::Nothing),
             Op::CpAsyncBulkCommitGroup | Op::CpAsyncBulkWaitGroup | Op::CpAsyncBulkPrefetch => Ok(Act::Nothing),
+            Op::CpAsyncBulkPrefetchTensor => Ok(Act::Nothing),
+            Op::PrefetchTensormap | Op::PrefetchParamTensormap | Op::PrefetchConstTensormap => Ok(Act::Nothing),
             // A cache policy is opaque to the program, so any number will do.
             Op::CreatepolicyRangeL2EvictLast
             | Op::CreatepolicyRangeL2EvictNormal
@@ -296,6 +321,52 @@ impl Resolver<'_, '_> {
         };
         let reduces = i.mods.atom_op.zip(i.types.first().copied());
         Ok(Act::Bulk(Box::new(Bulk { to, from, bytes, barrier, reduces, mask })))
+    }
+
+    fn store_in_cluster(&self, i: &Instruction) -> Result<Act, Refusal> {
+        let ([to, value, barrier], Some(&ty)) = (i.operands.as_slice(), i.types.first()) else {
+            return Err("these operands".into());
+        };
+        let values = self.names.elements(value).into_iter().map(|v| self.names.src(&v, Some(ty)));
+        let values = values.collect::<Result<_, _>>()?;
+        let (to, barrier) = (self.names.address(to, i.mods.space)?, self.names.address(barrier, i.mods.space)?);
+        Ok(Act::Remote(Box::new(Remote { to, values, ty, barrier, reduces: i.mods.atom_op })))
+    }
+
+    fn copy_tensor(&self, i: &Instruction) -> Result<Act, Refusal> {
+        if i.mods.multicast || i.mods.cta_group.is_some_and(|group| group.name() == "cta_group::2") {
+            return Err("several blocks".into());
+        }
+        if !matches!(i.mods.tensor_mode, None | Some(TensorMode::Tile)) {
+            return Err("boxes that are not tiles".into());
+        }
+        let loads = i.mods.bulk_to != Some(BulkTo::Global);
+        let (shared, tensor) = if loads { (0, 1) } else { (1, 0) };
+        let operand = |n: usize| i.operands.get(n).ok_or("too few operands");
+        let tensor = operand(tensor)?;
+        let OperandKind::Address(address) = &tensor.kind else { return Err("a tensor of this kind".into()) };
+        let list = address.rest.first().ok_or("no coordinates")?;
+        let corner = self.names.elements(list).into_iter().map(|c| self.names.src(&c, Some(ScalarType::S32)));
+        let corner = corner.collect::<Result<_, _>>()?;
+        let map = self.names.address(tensor, None)?;
+        let shared = self.names.address(operand(shared)?, Some(Space::Shared))?;
+        let barrier = if loads { Some(self.names.address(operand(2)?, Some(Space::Shared))?) } else { None };
+        Ok(Act::Tensor(Box::new(Tensor { map, corner, shared, barrier, reduces: i.mods.atom_op })))
+    }
+
+    fn replace_in_map(&self, i: &Instruction) -> Result<Act, Refusal> {
+        let field = i.mods.map_field.ok_or("no field")?.name();
+        let number = match i.operands.get(1).map(|operand| &operand.kind) {
+            Some(OperandKind::Constant(Constant::Int { bits, .. })) => *bits,
+            _ => 0,
+        };
+        let index = if i.operands.len() > 2 { number as u8 } else { 0 };
+        let fields = map_writes(field, index, number);
+        let (Some(map), Some(value)) = (i.operands.first(), i.operands.last()) else {
+            return Err("too few operands".into());
+        };
+        let value = self.names.src(value, i.types.first().copied())?;
+        Ok(Act::Replace(Box::new(Replace { map: self.names.address(map, i.mods.space)?, fields, value })))
     }
 
     fn is_predicate(&self, operand: &Operand) -> bool {

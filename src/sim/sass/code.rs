@@ -248,6 +248,11 @@ pub enum Exec {
     Mbarrier(super::mbarrier::Act),
     /// A copy or a reduction in bulk: from b to a, as many units as c says.
     Bulk(super::bulk::Bulk),
+    /// A store or a reduction in a block of the cluster: a has the addresses, b the value.
+    Remote(super::cluster::Remote),
+    /// A copy or a reduction of a box of a tensor: a has the addresses in shared memory and the
+    /// coordinates, b the address of the map.
+    Tensor(super::tensor::Tensor),
     /// Clears shared memory, as many units as b says.
     Clear,
     /// Between a register and a half of a register pair of its own.

@@ -176,6 +176,8 @@ impl Machine<'_> {
             }
             Exec::Mbarrier(act) => mbarrier::execute(self, block, s.warp, code, active, act)?,
             Exec::Bulk(bulk) => super::bulk::execute(self, block, s.warp, code, active, bulk)?,
+            Exec::Remote(remote) => super::cluster::execute(self, block, s.warp, code, active, remote)?,
+            Exec::Tensor(tensor) => super::tensor::execute(self, block, s.warp, code, active, tensor)?,
             Exec::Clear => super::bulk::clear(block, s.warp, code, active)?,
             Exec::PairMove { high, store } => {
                 for lane in lanes_of(active) {

@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True  # no __pycache__ beside the cases
 import group_products
 import matrix_products_scaled
 from exact import (F32, F64, add, bits32, bits64, f32, fma, greater, lesser, mul, round_float, signed, sub, to_int, unsigned)
-from launchfile import IN, INOUT, OUT, STRUCT, fill, iota, launch, lcg, listed, render, scalar
+from launchfile import IN, INOUT, OUT, STRUCT, TENSOR, fill, iota, launch, lcg, listed, render, scalar
 from matrices import matrix_words, moved, product, quarters, tile
 from meetings import MEETINGS
 from small import SMALL
@@ -1145,7 +1145,7 @@ def bulk_copies():
 
 def bulk_copies_cluster():
     y = lcg("u32", 64, 607, 0xFFFFFF)
-    return [launch("elected", 1, 64, [IN("u32", y), OUT("u32", [y[t] + y[63 - t] for t in range(64)])], targets=CLUSTER_TARGETS[:4])]
+    return [launch("elected", 1, 64, [IN("u32", y), OUT("u32", [y[t] + y[63 - t] for t in range(64)])], targets=CLUSTER_TARGETS)]
 
 
 def bulk_copies_masked():
@@ -1158,6 +1158,110 @@ def bulk_copies_masked():
         launch("masked", 1, 32, [IN("u32", x), INOUT("u32", y, list(struct.unpack("<64I", bytes(mixed))))], targets=CLUSTER_TARGETS[1:]),
         launch("cleared", 1, 128, [OUT("u32", [0 if i in zeros else i + 1 for i in range(128)])], targets=CLUSTER_TARGETS[1:]),
     ]
+
+
+def box_of(tensor, sizes, corner, box, steps=(), outside=0):
+    """The elements of a box in their order; `tensor` has its elements in order, rows one behind the other."""
+    steps = list(steps) or [1] * len(sizes)
+    out = []
+    for row in range(math.prod((b + s - 1) // s for b, s in zip(box[1:], steps[1:]))):
+        at, unit, there = 0, sizes[0], True
+        for size, first, count, step in zip(sizes[1:], corner[1:], box[1:], steps[1:]):
+            count = (count + step - 1) // step
+            place = first + row % count * step
+            row //= count
+            there &= 0 <= place < size
+            at += place * unit
+            unit *= size
+        for i in range(corner[0], corner[0] + box[0]):
+            out.append(tensor[at + i] if there and 0 <= i < sizes[0] else outside)
+    return out
+
+
+def swizzle(elements, size, span):
+    """Units of 16 bytes of a box at an address that is a multiple of 1024, where a swizzle of a span puts them."""
+    per, out = 16 // size, [None] * len(elements)
+    for unit in range(len(elements) // per):
+        to = unit ^ unit >> 3 & span // 16 - 1
+        out[per * to:per * to + per] = elements[per * unit:per * unit + per]
+    return out
+
+
+def tensors():
+    x, y = lcg("u32", 72, 620, M32), lcg("u32", 4096, 621, M32)
+    plane = [x[12 * (i // 10) + i % 10] for i in range(60)]
+    planes = [box_of(plane, (10, 6), corner, (8, 4)) for corner in [(0, 0), (4, -1), (-2, 3), (6, 5)]]
+    bytes_of = lambda kind: list(struct.unpack(f"<{16384 // struct.calcsize(kind)}{kind}", struct.pack("<4096I", *y)))
+    whole = lambda parts: [w for elements, size in parts for w in words(elements, size)]
+    rows = [((300,), (5,), (64,), (), "u16", "H"), ((8, 4, 6), (2, 1, 0), (4, 4, 6), (1, 1, 1), "f32", "I"),
+            ((16, 4, 4, 4), (0, 1, 1, -1), (16, 4, 4, 2), (1, 2, 2, 1), "u16", "H"), ((8, 3, 3, 2, 3), (4, 0, 1, 0, 1), (2, 2, 2, 2, 2), (), "u64", "Q")]
+    got = [(box_of(bytes_of(code), sizes, corner, box, steps), struct.calcsize(code)) for sizes, corner, box, steps, _, code in rows]
+    maps = []
+    for sizes, _, box, steps, kind, code in rows:
+        size = struct.calcsize(code)
+        maps.append(TENSOR(0, kind, sizes, [size * math.prod(sizes[:i]) for i in range(1, len(sizes))], box, steps))
+    swizzled = [
+        swizzle(box_of(bytes_of("H"), (64, 9), (0, 1), (64, 8)), 2, 128),
+        swizzle(box_of(y, (64, 8), (16, 0), (16, 8)), 4, 64),
+        swizzle(box_of(bytes_of("B"), (48, 16), (8, 0), (32, 16)), 1, 32),
+    ]
+    views = [TENSOR(0, "bf16", (64, 9), [128], (64, 8), swizzle=3), TENSOR(0, "u32", (64, 8), [256], (16, 8), swizzle=2),
+             TENSOR(0, "u8", (48, 16), [48], (32, 16), swizzle=1)]
+    new, old, sums, least = lcg("u32", 256, 622, M32), lcg("u32", 60, 623, M32), lcg("u32", 60, 624, M32), lcg("u32", 10, 625, M32)
+    stored, added, lowest = list(old), list(sums), [signed(v) for v in least]
+    box = swizzle(new, 4, 128)
+    for row in range(8):
+        for i in range(32):
+            if 0 <= i - 3 < 10 and 2 + row < 5:
+                stored[12 * (2 + row) + i - 3] = box[32 * row + i]
+            if 8 + i < 12 and 1 + row < 5:
+                added[12 * (1 + row) + 8 + i] = (added[12 * (1 + row) + 8 + i] + new[32 * row + i]) & M32
+    for i in range(16):
+        if 6 + i < 10:
+            lowest[6 + i] = min(lowest[6 + i], signed(new[64 + i]))
+    for i in range(16):
+        if 0 <= i - 2 < 10:
+            lowest[i - 2] = signed(unsigned(lowest[i - 2], 32) ^ new[128 + i])
+    return [
+        launch("planes", 1, 128, [IN("u32", x), OUT("u32", [v for box in planes for v in box]), TENSOR(0, "u32", (10, 6), [48], (8, 4))], targets=CLUSTER_TARGETS),
+        launch("rows", 1, 256, [IN("u32", y), OUT("u32", whole(got)), *maps], targets=CLUSTER_TARGETS),
+        launch("swizzled", 1, 512, [IN("u32", y), OUT("u32", whole(zip(swizzled, (2, 4, 1)))), *views], targets=CLUSTER_TARGETS),
+        launch("stored", 1, 256, [
+            IN("u32", new), INOUT("u32", old, stored), INOUT("u32", sums, added), INOUT("u32", least, [unsigned(v, 32) for v in lowest]),
+            TENSOR(1, "u32", (10, 5), [48], (32, 8), swizzle=3), TENSOR(2, "u32", (12, 5), [48], (32, 8)), TENSOR(3, "s32", (10,), [], (16,)),
+        ], targets=CLUSTER_TARGETS),
+    ]
+
+
+def tensors_cluster():
+    x = lcg("u32", 400, 626, 0xFFFFFF)
+    box = box_of(x, (20, 20), (3, 5), (16, 4))
+    return [launch("elected", 1, 64, [IN("u32", x), OUT("u32", [v + t for t, v in enumerate(box)]), TENSOR(0, "u32", (20, 20), [80], (16, 4))], targets=CLUSTER_TARGETS)]
+
+
+def tensor_maps():
+    x, y = lcg("u32", 480, 627, M32), lcg("u32", 192, 628, M32)
+    made = swizzle(box_of(x, (20, 12), (8, 1), (8, 8)), 4, 32)
+    halves = list(struct.unpack("<384H", struct.pack("<192I", *y)))[32:]
+    # Planes of 256 bytes, with rows of 32.
+    tensor = [halves[128 * plane + 16 * row + i] for plane in range(2) for row in range(8) for i in range(12)]
+    changed = box_of(tensor, (12, 8, 2), (-4, 0, 1), (16, 8, 2), (1, 2, 1), 0xFFFF)
+    return [
+        launch("made", 1, 64, [IN("u32", x), OUT("u32", made), scalar("u32", 20), scalar("u32", 12)], targets=["sm_90a"]),
+        launch("changed", 1, 64, [IN("u32", y), OUT("u32", words(changed, 2)), TENSOR(0, "f64", (12, 8), [32], (16, 8), swizzle=3)], targets=["sm_90a"]),
+    ]
+
+
+def clusters_async():
+    x = lcg("u32", 64, 629, M32)
+    slots = [x[(i - 5) % 64] for i in range(64)]
+    wide = [v for t in range(16) for v in (x[t], t)] + [v for t in range(16) for v in (x[t], t, x[t], 7)]
+    sums = [sum(x[k::4]) & M32 for k in range(4)]
+    least = [min(0, *(signed(v) for v in x[k::4])) & M32 for k in range(4)]
+    most = [max(x[k::4]) for k in range(4)]
+    long = sum(v | t << 32 for t, v in enumerate(x)) & (1 << 64) - 1
+    joined = sums + least + most + [long & M32, long >> 32, 64 % 41, 0]
+    return [launch("exchanged", 1, 64, [IN("u32", x), OUT("u32", slots + wide + joined)], targets=CLUSTER_TARGETS)]
 
 
 def matrix_quarters():
@@ -1452,6 +1556,7 @@ KERNELS = [
     parameterised_names, declared_twice, several_results, warp_neighbours, elections, random_programs, run_time_barriers,
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, volatile_local, *MEETINGS, assertions, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
+    tensors, tensors_cluster, tensor_maps, clusters_async,
     meetings_before_exit, open_parameters, narrow_from_halves, bfloats_from_narrow,
 ]
 

@@ -62,6 +62,24 @@ def STRUCT(text):
     return f"struct([{text}])"
 
 
+# Numbers of the types of elements in a tensor map.
+ELEMENTS = {"u8": 0, "u16": 1, "u32": 2, "s32": 3, "u64": 4, "s64": 5, "f16": 6, "f32": 7, "f64": 9, "bf16": 10}
+
+
+def TENSOR(arg, kind, sizes, strides, box, steps=(), swizzle=0, nan=0, offset=0):
+    """A tensor map by value: of the tensor at an offset in the buffer of an argument, with strides in bytes."""
+    rank, steps = len(sizes), list(steps) or [1] * len(sizes)
+    bits = 0
+    put = lambda at, value: value << at - 64
+    bits |= put(68, rank - 1) | put(71, ELEMENTS[kind]) | put(77, swizzle) | put(79, nan)
+    for i, stride in enumerate(strides):
+        bits |= put(96 + 32 * i, stride >> 4 & 0xFFFFFFFF) | put(224 + 4 * i, stride >> 36)
+    for i in range(rank):
+        bits |= put(256 + 32 * i, sizes[i] - 1) | put(416 + 3 * i, steps[i] - 1) | put(440 + 8 * i, box[i] - 1)
+    words = [f"u64(0x{bits >> 64 * i & 0xFFFFFFFFFFFFFFFF:x})" for i in range(15)]
+    return STRUCT(f"at({arg}, {offset}), " + ", ".join(words))
+
+
 def IN(kind, data):
     return "in", kind, data, None
 

@@ -5,8 +5,10 @@
 
 use super::super::super::ops::format::{BF16, F16, F32, F64};
 use super::super::bulk::Bulk;
+use super::super::cluster::Remote;
 use super::super::code::{Access, AtomicOp, AtomicType, Exec, Space, Src};
 use super::super::mbarrier::{Act, Number};
+use super::super::tensor::Tensor;
 use super::operands::{Builder, Kind};
 use crate::sass::ArgKind;
 use crate::tables::{Op, Role};
@@ -71,10 +73,16 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
             Exec::Mbarrier(mbarrier(b)?)
         }
         Op::UBLKCP | Op::UBLKRED => Exec::Bulk(bulk(b)?),
+        Op::STAS | Op::REDAS => Exec::Remote(remote(b)?),
+        Op::UTMALDG | Op::UTMALST | Op::UTMREDG => Exec::Tensor(tensor(b)?),
         Op::MEMSET => {
             address(b, Space::Shared)?;
             b.code.b = b.src(Role::B, false, Kind::Int)?;
             Exec::Clear
+        }
+        Op::UTMAPF | Op::UTMACCTL => {
+            b.code.b = b.src(if b.lifted.inst.op == Op::UTMAPF { Role::B } else { Role::A }, true, Kind::Int)?;
+            Exec::Nop
         }
         Op::SYNCS_CCTL_ALL | Op::UBLKPF | Op::UTMACMDFLUSH => Exec::Nop,
         Op::RPCMOV => {
@@ -112,6 +120,35 @@ fn bulk(b: &mut Builder) -> Result<Bulk, String> {
     let op = b.lifted.words.pick(&ATOMICS).unwrap_or(AtomicOp::Add);
     let reduces = (b.lifted.inst.op == Op::UBLKRED).then_some((op, ty));
     Ok(Bulk { to_global, from_global, reduces, masked: b.has("DST_G_BYTE_MASK") })
+}
+
+/// A store or a reduction in a block of the cluster.
+fn remote(b: &mut Builder) -> Result<Remote, String> {
+    b.code.a = b.src(Role::A, true, Kind::Int)?;
+    b.code.off = b.imm(Role::Off) as i32 as i64;
+    let bytes = b.lifted.words.pick(&[("64", 8), ("128", 16)]).unwrap_or(4);
+    b.code.b = b.src(Role::B, bytes == 8, Kind::Int)?;
+    if b.lifted.inst.op == Op::STAS {
+        return Ok(Remote { bytes, reduces: None });
+    }
+    let ty = if b.has("S32") { AtomicType::Signed(4) } else { AtomicType::Unsigned(bytes) };
+    Ok(Remote { bytes, reduces: Some((b.lifted.words.pick(&ATOMICS).unwrap_or(AtomicOp::Add), ty)) })
+}
+
+/// A copy or a reduction of a box of a tensor.
+fn tensor(b: &mut Builder) -> Result<Tensor, String> {
+    let modes = ["MULTICAST", "2CTA", "IM2COL", "W", "W128", "GATHER4", "SCATTER4"];
+    if let Some(mode) = modes.into_iter().find(|mode| b.has(mode)) {
+        return Err(format!("the simulator does not copy tensors with .{mode}"));
+    }
+    let op = b.lifted.inst.op;
+    b.code.a = b.src(Role::A, true, Kind::Int)?;
+    b.code.b = b.src(Role::B, true, Kind::Int)?;
+    b.code.ub = b.src(Role::E, true, Kind::Int)?;
+    // The first word of a kind is not among the modifiers.
+    let dimensions = b.lifted.words.pick(&[("2D", 2), ("3D", 3), ("4D", 4), ("5D", 5)]).unwrap_or(1);
+    let reduces = (op == Op::UTMREDG).then(|| b.lifted.words.pick(&ATOMICS).unwrap_or(AtomicOp::Add));
+    Ok(Tensor { loads: op == Op::UTMALDG, dimensions, reduces })
 }
 
 /// What an instruction does to a barrier in shared memory.

@@ -167,6 +167,8 @@ fn source_words(code: &Code) -> [u8; 4] {
         Exec::Product(_, words) => [words.a, words.b, words.d, 1],
         Exec::Quarters(_) => [2, 2, 2, 1],
         Exec::Scaled(_) => [4, 2, 4, 1],
+        Exec::Remote(remote) => [2, vector(remote.bytes), 1, 1],
+        Exec::Tensor(tensor) => [tensor.words(), 1, 1, 1],
         Exec::Group(group) => [4, 1, group.words(), if group.in_registers { 2 } else { 4 }],
         Exec::StoreMatrix { count, .. } => [1, count, 1, 1],
         _ => [1; 4],

@@ -8,13 +8,16 @@ use super::super::access::{address, resolve};
 use super::super::atomic;
 use super::super::block::Block;
 use super::super::bulk::{Bulk, CLEARED, UNIT, cleared};
+use super::super::cluster::{self, Remote};
 use super::super::code::{Access, Code, Exec, From, Space};
-use super::super::exec::lowest_if_uniform;
+use super::super::exec::{Machine, lowest_if_uniform};
 use super::super::mbarrier;
 use super::super::setup::Setup;
+use super::super::tensor::Tensor;
 use super::super::warp::{LANES, Warp, lanes_of};
 use super::accesses::{File, Run, Slot, Touches};
 use super::shadow::Shadow;
+use crate::sim::ops::tensor_map::Unit;
 
 /// The kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +52,9 @@ fn kind(code: &Code) -> Option<(Space, u8, Act)> {
         Exec::Atomic { space, ty, .. } => (space, atomic::bytes(ty), Act::Atomic),
         Exec::CopyAsync { bytes, .. } => (Space::Shared, bytes, Act::Store),
         Exec::Bulk(bulk) => (Space::Shared, UNIT as u8, if bulk.to_global { Act::Load } else { Act::Store }),
+        Exec::Remote(Remote { bytes, reduces: None }) => (Space::Shared, bytes, Act::Store),
+        Exec::Remote(remote) => (Space::Shared, remote.bytes, Act::Atomic),
+        Exec::Tensor(tensor) => (Space::Shared, UNIT as u8, if tensor.loads { Act::Store } else { Act::Load }),
         Exec::Clear => (Space::Shared, CLEARED as u8, Act::Store),
         Exec::Mbarrier(mbarrier::Act::Exchange) => (Space::Shared, 8, Act::Store),
         Exec::Mbarrier(mbarrier::Act::End) => return None,
@@ -93,6 +99,7 @@ pub fn reaches(setup: &Setup, block: &Block, warp: usize, code: &Code, active: u
             Exec::CopyAsync { offset, .. } => {
                 (Space::Shared, u64::from((w.get(&code.c, lane) as u32).wrapping_add(offset as u32)))
             }
+            Exec::Remote(_) => (Space::Shared, cluster::places(w, code, lane)[0]),
             _ if named == Space::Generic => resolve(setup, address(w, code, lane)),
             _ => (named, address(w, code, lane)),
         };
@@ -121,6 +128,22 @@ fn bulk_reaches(bulk: Bulk, w: &Warp, code: &Code, active: u32) -> Vec<Reach> {
     if !bulk.from_global {
         all.extend(run(places.from, Act::Load));
     }
+    all.extend(places.barrier.map(|at| Reach { lane, space: Space::Shared, at, bytes: 8, act: Act::Atomic }));
+    all
+}
+
+/// The accesses of a copy of a box to shared memory: what it reads there, or what it writes there
+/// and then the barrier. None where the copy faults.
+pub fn tensor_reaches(m: &mut Machine, w: &Warp, code: &Code, active: u32, tensor: Tensor) -> Vec<Reach> {
+    let lane = active.trailing_zeros() as usize % LANES;
+    let places = tensor.places(w, code, active);
+    let Ok((_, units)) = places.units(m) else { return Vec::new() };
+    let act = if tensor.loads { Act::Store } else { Act::Load };
+    let one = |unit: Unit| {
+        let (first, end) = if tensor.loads { (0, UNIT) } else { unit.inside };
+        Reach { lane, space: Space::Shared, at: unit.shared + first, bytes: (end - first) as u8, act }
+    };
+    let mut all: Vec<Reach> = units.into_iter().map(one).filter(|reach| reach.bytes != 0).collect();
     all.extend(places.barrier.map(|at| Reach { lane, space: Space::Shared, at, bytes: 8, act: Act::Atomic }));
     all
 }
@@ -180,7 +203,7 @@ pub fn store(
     (code, touches): (&Code, &Touches),
     reaches: &[Reach],
 ) -> Option<Reach> {
-    if matches!(code.exec, Exec::StoreMatrix { .. } | Exec::Bulk(_)) {
+    if matches!(code.exec, Exec::StoreMatrix { .. } | Exec::Bulk(_) | Exec::Tensor(_)) {
         return None;
     }
     let copy = matches!(code.exec, Exec::CopyAsync { .. } | Exec::Clear);

@@ -143,6 +143,7 @@ impl Timeline {
             let (at, by) = (self.set_at[board], self.set_by[board]);
             let own = self.set_for[board] & group != 0;
             if own
+                && t.drains >> board & 1 == 0
                 && self.set[board] > self.known.done[board]
                 && self.known.clock < at + COUNTED
                 && self.known.clock >= at

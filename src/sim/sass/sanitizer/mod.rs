@@ -231,7 +231,7 @@ impl Watch {
         self.reaches.clear();
         let done = self.values(m, block, seen, s, &note.touches);
         if footprint::is_access(s.code) && s.active != 0 {
-            self.memory(m.setup, block, seen, s, &note.touches);
+            self.memory(m, block, seen, s, &note.touches);
         }
         if matches!(s.code.exec, Exec::BlockBarrier { .. }) && s.active != 0 {
             self.barrier(block, seen, s);
@@ -290,8 +290,13 @@ impl Watch {
     }
 
     /// Checks the accesses of a memory instruction: undefined data and races.
-    fn memory(&mut self, setup: &Setup, block: &mut Block, seen: &mut Seen, s: &Step, touches: &Touches) {
-        footprint::reaches(setup, block, s.warp, s.code, s.active, &mut self.reaches);
+    fn memory(&mut self, m: &mut Machine, block: &mut Block, seen: &mut Seen, s: &Step, touches: &Touches) {
+        match s.code.exec {
+            Exec::Tensor(tensor) => {
+                self.reaches = footprint::tensor_reaches(m, &block.warps[s.warp], s.code, s.active, tensor);
+            }
+            _ => footprint::reaches(m.setup, block, s.warp, s.code, s.active, &mut self.reaches),
+        }
         if !seen.copies.is_empty() {
             self.too_early_for_a_copy(block, seen, s);
         }
@@ -308,7 +313,7 @@ impl Watch {
                 let found = matrices::product(&mut seen.shared, &seen.warps[s.warp], block, s, &group);
                 self.tainted.extend(found);
             }
-            Exec::Bulk(_) => {
+            Exec::Bulk(_) | Exec::Tensor(_) => {
                 if let Some(r) = footprint::bulk(&mut seen.shared, block, &self.reaches) {
                     let fault = Fault::of(Kind::Uninitialised, "what is stored to global memory has no value");
                     self.report(block, s, fault.about(r.at).on_lane(r.lane));
@@ -501,6 +506,7 @@ fn decides(code: &Code, slot: Slot) -> Option<&'static str> {
         Exec::Group(_) if slot == Slot::Pred => "whether something is added to",
         Exec::CopyAsync { .. } => "a copy",
         Exec::Bulk(_) => "a copy in bulk",
+        Exec::Tensor(_) => "a copy of a tensor",
         Exec::Clear => "the address of a store",
         Exec::Atomic { .. } => "an atomic",
         Exec::Mbarrier(_) => "an operation on an mbarrier",

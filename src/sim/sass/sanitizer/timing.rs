@@ -64,6 +64,8 @@ pub struct Timing {
     pub meets: bool,
     /// DEPBAR: its scoreboard, and how many of the settings may still be in flight.
     pub depends: Option<(u8, u64)>,
+    /// DEPBAR: the scoreboards of its operand, which it looks at later than those of a wait mask.
+    pub drains: u8,
     /// A product that closes a group of products of a warp group.
     pub closes: bool,
     /// LDGDEPBAR: commits the warp's asynchronous copies so far as a group, which its scoreboard
@@ -90,10 +92,11 @@ impl Timing {
             accesses.iter().flat_map(one).collect::<Vec<Use>>()
         };
         let mut ctrl = inst.ctrl;
-        let mut depends = None;
+        let (mut depends, mut drains) = (None, 0);
         if inst.op == Op::DEPBAR {
             depends = (inst.modifier(Mod::Le) != 0).then(|| (inst.arg(Role::Sb).val as u8, inst.arg(Role::N).val));
-            ctrl.wait |= inst.arg(Role::Mask).val as u8 & 63;
+            drains = inst.arg(Role::Mask).val as u8 & 63;
+            ctrl.wait |= drains;
         }
         if inst.op == Op::WARPGROUP && !inst.arg(Role::A).is_none() {
             depends = Some((super::in_flight::GROUPS, inst.arg(Role::A).val));
@@ -106,6 +109,7 @@ impl Timing {
             class: latency.class_of(inst.op, &inst.mods),
             meets: matches!(inst.op, Op::BAR | Op::BAR_INDEXED),
             depends,
+            drains,
             closes: inst.op == Op::GMMA && inst.modifier(Mod::Gsb) == crate::tables::value::gsb::GSB0,
             commits: inst.op.has(Prop::CopyGroup),
             reuse: SmallVec::new(),

@@ -1,0 +1,285 @@
+//! Tensor maps: their fields, and where the elements of a box of a tensor are (PTX ISA 5.5).
+//!
+//! A map that uses what is not known here (interleaved layouts, rounded or packed types, bits
+//! without a name) is refused. A row of a box is a multiple of 16 bytes; rows lie in shared memory
+//! one behind the other, and a swizzle permutes the units of 16 bytes there by their addresses.
+
+use crate::tables::lowering::{MAP_FIELDS, MAP_TYPES, MapField};
+use crate::tables::ptx::ScalarType;
+
+/// Bytes of a map.
+pub const BYTES: usize = 128;
+/// Bytes of the units that are copied.
+pub const UNIT: u64 = 16;
+/// Least alignment of a map, and of a box in shared memory.
+const MAP_ALIGN: u64 = 64;
+pub const BOX_ALIGN: u64 = 128;
+/// Most dimensions of a tensor.
+pub const MOST: usize = 5;
+
+/// The fields of a map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorMap {
+    /// Global address of the element at the origin.
+    pub address: u64,
+    /// Elements of the tensor and of a box in each dimension.
+    pub sizes: Vec<u64>,
+    pub boxes: Vec<u64>,
+    /// Distance of the elements of a box that are copied.
+    pub steps: Vec<u64>,
+    /// Bytes between neighbours in each dimension but the first.
+    pub strides: Vec<u64>,
+    pub ty: ScalarType,
+    swizzle: Swizzle,
+    /// Whether elements outside of the tensor are NaN, and not zero.
+    pub nan: bool,
+}
+
+/// Which bits of an address in shared memory change: as many as there are from `to` on are combined
+/// with those from `from` on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Swizzle {
+    count: u32,
+    from: u32,
+    to: u32,
+}
+
+/// A unit of 16 bytes of a box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// Its address in shared memory.
+    pub shared: u64,
+    /// The global address of its first element.
+    pub global: u64,
+    /// Which bytes of it are in the tensor.
+    pub inside: (u64, u64),
+}
+
+impl Swizzle {
+    /// The pattern of a mode and an atomicity, and the bytes of a row that it takes.
+    fn of(mode: u64, atomicity: u64) -> Option<(Swizzle, u64)> {
+        Some(match (mode, atomicity) {
+            (0, 0) => (Swizzle::default(), u64::MAX),
+            (1, 0) => (Swizzle { count: 1, from: 7, to: 4 }, 32),
+            (2, 0) => (Swizzle { count: 2, from: 7, to: 4 }, 64),
+            (3, 0) => (Swizzle { count: 3, from: 7, to: 4 }, 128),
+            (3, 1) => (Swizzle { count: 2, from: 7, to: 5 }, 128),
+            _ => return None,
+        })
+    }
+
+    fn address(self, at: u64) -> u64 {
+        at ^ (at >> self.from & ((1 << self.count) - 1)) << self.to
+    }
+}
+
+/// The bits of a map that a row names.
+fn bits(map: &[u8; BYTES], row: &MapField) -> u64 {
+    let (first, shift) = (usize::from(row.at / 8), row.at % 8);
+    let bytes = map[first..].iter().take(9).enumerate();
+    let word = bytes.fold(0u128, |word, (i, byte)| word | u128::from(*byte) << (8 * i));
+    (word >> shift) as u64 & (u64::MAX >> (64 - u32::from(row.bits)))
+}
+
+/// Sets the bits of a map that a row names to its part of a value.
+pub fn put(map: &mut [u8; BYTES], row: &MapField, value: u64) {
+    let value = value.wrapping_sub(row.less.into()) >> row.shift;
+    for bit in 0..u16::from(row.bits) {
+        let (at, one) = (usize::from((row.at + bit) / 8), 1u8 << ((row.at + bit) % 8));
+        map[at] = if value >> bit & 1 != 0 { map[at] | one } else { map[at] & !one };
+    }
+}
+
+/// Sets a field of a map.
+pub fn set(map: &mut [u8; BYTES], name: &str, index: usize, value: u64) {
+    let rows = MAP_FIELDS.iter().filter(|row| row.field == name && usize::from(row.index) == index);
+    rows.for_each(|row| put(map, row, value));
+}
+
+/// The value of a field, of whose parts each row has one.
+fn field(map: &[u8; BYTES], name: &str, index: usize) -> u64 {
+    let rows = MAP_FIELDS.iter().filter(|row| row.field == name && usize::from(row.index) == index);
+    rows.fold(0, |value, row| value | (bits(map, row) + u64::from(row.less)) << row.shift)
+}
+
+impl TensorMap {
+    /// Reads a map at an address.
+    ///
+    /// # Errors
+    ///
+    /// A sentence: a map that is misaligned or not known.
+    pub fn read(at: u64, map: &[u8; BYTES]) -> Result<TensorMap, String> {
+        if !at.is_multiple_of(MAP_ALIGN) {
+            return Err(format!("a tensor map is not aligned to {MAP_ALIGN} bytes"));
+        }
+        let mut rest = *map;
+        for row in &MAP_FIELDS {
+            put(&mut rest, row, row.less.into());
+        }
+        if let Some(byte) = rest.iter().position(|byte| *byte != 0) {
+            return Err(format!("byte {byte:#x} of a tensor map has bits without a known meaning"));
+        }
+        let code = field(map, "elemtype", 0);
+        let ty = MAP_TYPES.iter().find(|ty| u64::from(ty.code) == code && ty.ty.is_some());
+        let ty = ty.filter(|_| field(map, "rounding", 0) == 0).and_then(|ty| ty.ty);
+        let ty = ty.ok_or_else(|| format!("elements of type {code} of a tensor map are not known"))?;
+        if field(map, "interleave_layout", 0) != 0 {
+            return Err("interleaved tensors are not known".into());
+        }
+        let (mode, atomicity) = (field(map, "swizzle_mode", 0), field(map, "swizzle_atomicity", 0));
+        let swizzle = Swizzle::of(mode, atomicity).filter(|_| field(map, "swizzle_96", 0) == 0);
+        let (swizzle, span) = swizzle.ok_or("this swizzle of a tensor map is not known")?;
+        let rank = field(map, "rank", 0) as usize + 1;
+        if rank > MOST {
+            return Err(format!("a tensor map of {rank} dimensions"));
+        }
+        let all = |name: &str, count: usize| (0..count).map(|i| field(map, name, i)).collect::<Vec<u64>>();
+        let mut steps = all("element_stride", rank);
+        // Elements of a row are always neighbours.
+        steps[0] = 1;
+        let boxes = all("box_dim", rank);
+        let row = boxes[0] * u64::from(ty.bits() / 8);
+        if !row.is_multiple_of(UNIT) || span != u64::MAX && row != span {
+            return Err(format!("a box of a tensor with rows of {row} bytes"));
+        }
+        Ok(TensorMap {
+            address: field(map, "global_address", 0),
+            sizes: all("global_dim", rank),
+            boxes,
+            steps,
+            strides: all("global_stride", rank - 1),
+            ty,
+            swizzle,
+            nan: field(map, "fill_mode", 0) != 0,
+        })
+    }
+
+    /// Bytes of an element.
+    pub fn width(&self) -> u64 {
+        u64::from(self.ty.bits() / 8)
+    }
+
+    /// Bytes of a box in shared memory, of which none is left out at the edge of the tensor.
+    pub fn bytes(&self) -> u64 {
+        self.counts().iter().product::<u64>() * self.width()
+    }
+
+    /// Elements of a box that are copied, in each dimension.
+    fn counts(&self) -> Vec<u64> {
+        self.boxes.iter().zip(&self.steps).map(|(size, step)| size.div_ceil(*step)).collect()
+    }
+
+    /// What stands for an element outside of the tensor.
+    ///
+    /// # Errors
+    ///
+    /// A sentence: a type of which this is not known.
+    pub fn outside(&self) -> Result<u64, String> {
+        match (self.nan, self.ty) {
+            (false, _) => Ok(0),
+            // The NaN that `fma.oob` knows.
+            (true, ScalarType::F16 | ScalarType::Bf16) => Ok(0xffff),
+            _ => Err(format!("NaN outside of a tensor of {}", self.ty.name())),
+        }
+    }
+
+    /// The units of the box at some coordinates and an address in shared memory.
+    ///
+    /// # Errors
+    ///
+    /// A sentence: coordinates of other dimensions, or a misaligned address.
+    pub fn units(&self, shared: u64, corner: &[i32]) -> Result<Vec<Unit>, String> {
+        if corner.len() != self.sizes.len() {
+            return Err(format!("{} coordinates of a tensor of {} dimensions", corner.len(), self.sizes.len()));
+        }
+        if !shared.is_multiple_of(BOX_ALIGN) || !self.address.is_multiple_of(UNIT) {
+            return Err(format!("a box at {shared:#x} or a tensor at {:#x} is misaligned", self.address));
+        }
+        let (counts, width) = (self.counts(), self.width());
+        let per_unit = UNIT / width;
+        let rows: u64 = counts[1..].iter().product();
+        let units_of_row = counts[0] / per_unit;
+        let mut out = Vec::new();
+        for row in 0..rows {
+            let (mut rest, mut at, mut there) = (row, self.address, true);
+            for (i, count) in counts.iter().enumerate().skip(1) {
+                let place = i64::from(corner[i]) + (rest % count * self.steps[i]) as i64;
+                rest /= count;
+                there &= (0..self.sizes[i] as i64).contains(&place);
+                at = at.wrapping_add((place as u64).wrapping_mul(self.strides[i - 1]));
+            }
+            for unit in 0..units_of_row {
+                let first = i64::from(corner[0]) + (unit * per_unit) as i64;
+                let within = |place: i64| (place - first).clamp(0, per_unit as i64) as u64 * width;
+                let inside = if there { (within(0), within(self.sizes[0] as i64)) } else { (0, 0) };
+                out.push(Unit {
+                    shared: self.swizzle.address(shared + (row * units_of_row + unit) * UNIT),
+                    global: at.wrapping_add((first as u64).wrapping_mul(width)),
+                    inside,
+                });
+            }
+        }
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(fields: &[(&str, u8, u64)]) -> [u8; BYTES] {
+        let mut map = [0; BYTES];
+        for (name, index, value) in fields {
+            set(&mut map, name, usize::from(*index), *value);
+        }
+        map
+    }
+
+    const PLANE: [(&str, u8, u64); 8] = [
+        ("global_address", 0, 0x1_2345_6780),
+        ("rank", 0, 1),
+        ("elemtype", 0, 7),
+        ("global_dim", 0, 10),
+        ("global_dim", 1, 3),
+        ("global_stride", 0, 0xa_0000_0040),
+        ("box_dim", 0, 8),
+        ("box_dim", 1, 2),
+    ];
+
+    #[test]
+    fn fields_are_read_as_they_were_written() {
+        let plane = TensorMap::read(0, &map(&PLANE)).unwrap();
+        assert_eq!((plane.address, plane.ty, plane.bytes()), (0x1_2345_6780, ScalarType::F32, 64));
+        assert_eq!((plane.sizes, plane.boxes, plane.strides), (vec![10, 3], vec![8, 2], vec![0xa_0000_0040]));
+    }
+
+    #[test]
+    fn units_at_an_edge_are_cut() {
+        let plane = TensorMap::read(0, &map(&PLANE)).unwrap();
+        let units = plane.units(0x80, &[6, 2]).unwrap();
+        let row = plane.address + 2 * plane.strides[0];
+        assert_eq!(units[0], Unit { shared: 0x80, global: row + 24, inside: (0, 16) });
+        assert_eq!(units[1], Unit { shared: 0x90, global: row + 40, inside: (0, 0) });
+        assert_eq!(units[2].inside, (0, 0));
+        let before = plane.units(0x80, &[-2, 0]).unwrap();
+        assert_eq!(before[0], Unit { shared: 0x80, global: plane.address - 8, inside: (8, 16) });
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused() {
+        let mut odd = map(&PLANE);
+        odd[8] |= 1;
+        assert!(TensorMap::read(0, &odd).unwrap_err().contains("byte 0x8 "));
+        assert!(TensorMap::read(0, &map(&[("interleave_layout", 0, 1)])).is_err());
+        assert!(TensorMap::read(0, &map(&[("swizzle_96", 0, 1), ("box_dim", 0, 96)])).is_err());
+        assert!(TensorMap::read(32, &map(&PLANE)).is_err());
+    }
+
+    #[test]
+    fn swizzles_permute_units_in_their_rows() {
+        let (swizzle, _) = Swizzle::of(3, 0).unwrap();
+        assert_eq!([0x400, 0x480, 0x790].map(|at| swizzle.address(at)), [0x400, 0x490, 0x7e0]);
+        let (swizzle, _) = Swizzle::of(1, 0).unwrap();
+        assert_eq!([0x80, 0x90, 0x100].map(|at| swizzle.address(at)), [0x90, 0x80, 0x100]);
+    }
+}
