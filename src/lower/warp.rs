@@ -6,7 +6,6 @@
 //! may execute together.
 
 use super::builder::{Builder, Lowered, Refusal};
-use crate::ori::build::int::{LUT_AND, LUT_OR, LUT_XOR};
 use crate::ori::mods::*;
 use crate::ori::{File, Operand};
 use crate::ptx::ast;
@@ -14,8 +13,9 @@ use crate::tables::ptx::{AtomOp, MatchMode, ScalarType, ShflMode, VoteMode};
 use crate::tables::{Feature, Op, Role};
 
 const ALL_LANES: u64 = 0xffff_ffff;
-/// Number of the uniform register that receives the result of a reduction for the next instruction;
-/// all lanes of the warp are converged there.
+/// Number of the uniform register that receives the result of a reduction for the next instruction.
+/// No other lanes of the warp execute between the two, whichever branch they are in. Source: ptxas
+/// uses one so for a partial mask in a divergent branch.
 const REDUCED: u16 = 8;
 
 impl Builder<'_> {
@@ -180,9 +180,6 @@ impl Builder<'_> {
         let d = self.dest(&inst.operands[0])?;
         let a = self.source_reg(&inst.operands[1], ty)?;
         let mask = self.member_mask(&inst.operands[2])?;
-        if !self.is_full(mask) {
-            return self.reduce_one_by_one(inst, op, d, a, mask);
-        }
         let extreme = matches!(op, AtomOp::Min | AtomOp::Max);
         let mut mods: Vec<M> = match (op, inst.mods.abs) {
             (AtomOp::Add, _) => vec![REDUX_SUM],
@@ -205,87 +202,41 @@ impl Builder<'_> {
         if ty == ScalarType::F32 && opcode == Op::REDUX {
             return Err(Refusal::NotBuilt);
         }
+        if self.constant(mask).is_some() {
+            self.reduce_active(opcode, &mods, d, a);
+        } else {
+            self.reduce_by_mask(opcode, &mods, d, a, mask);
+        }
+        Ok(())
+    }
+
+    /// A reduction over the active lanes.
+    fn reduce_active(&mut self, opcode: Op, mods: &[M], d: Operand, a: Operand) {
         let reduced = self.f.new_reg(File::UR);
         self.f.regs[reduced].phys = Some(REDUCED);
-        self.put(opcode, &mods, &[(Role::D, Operand::reg(reduced)), (Role::A, a)]);
+        self.put(opcode, mods, &[(Role::D, Operand::reg(reduced)), (Role::A, a)]);
         self.put(Op::MOV, &[], &[(Role::D, d), (Role::A, Operand::reg(reduced))]);
-        Ok(())
     }
 
-    /// A reduction over a mask that is unknown or not full: each lane reads the others' values in
-    /// turn. A uniform register cannot hold the result, because lanes outside the mask may execute
-    /// in between.
-    fn reduce_one_by_one(
-        &mut self,
-        inst: &ast::Instruction,
-        op: AtomOp,
-        d: Operand,
-        a: Operand,
-        mask: Operand,
-    ) -> Lowered {
-        let ty = inst.types[0];
-        let [again, took, done] = [(); 3].map(|()| self.f.new_block());
+    /// A reduction over a mask that may differ between lanes: those with the mask of the lowest
+    /// lane go first, the others come again.
+    fn reduce_by_mask(&mut self, opcode: Op, mods: &[M], d: Operand, a: Operand, mask: Operand) {
+        let [again, own, turned, done] = [(); 4].map(|()| self.f.new_block());
         let guard = self.skip_unless_guarded(done);
-        let [left, sum, all] = [(); 3].map(|()| self.temp());
-        self.copy(all, mask);
-        self.copy(left, mask);
-        self.value_of_lowest(sum, a, left, all);
+        let mask = self.in_reg(mask);
         self.enter(again);
-        let [less, value, next] = [(); 3].map(|()| self.temp());
-        let minus_one = self.imm(u32::MAX);
-        self.add(less, left, minus_one);
-        // Drop the lowest lane. If no other lane is left, it is read once more, and that value is
-        // not used.
-        self.and(next, left, less);
-        let (p, last) = (self.temp_pred(), self.temp());
-        self.isetp(p, &[NE, AND, U32], next, Operand::zero());
-        self.select(last, next, left, p);
-        self.value_of_lowest(value, a, last, all);
-        let combined = self.temp();
-        match op {
-            AtomOp::Add => self.add(combined, sum, value),
-            AtomOp::And => self.lop3(combined, sum, value, Operand::zero(), LUT_AND),
-            AtomOp::Or => self.lop3(combined, sum, value, Operand::zero(), LUT_OR),
-            AtomOp::Xor => self.lop3(combined, sum, value, Operand::zero(), LUT_XOR),
-            AtomOp::Min | AtomOp::Max if ty == ScalarType::F32 => {
-                let which = if op == AtomOp::Max { Operand::never() } else { Operand::always() };
-                let sign = |o: Operand| if inst.mods.abs { o.absolute() } else { o };
-                let mods: &[M] = if inst.mods.nan { &[FMNMX_NAN] } else { &[] };
-                let args = [(Role::D, combined), (Role::A, sign(value)), (Role::B, sign(sum)), (Role::Pp, which)];
-                self.put(Op::FMNMX, mods, &args);
-            }
-            AtomOp::Min | AtomOp::Max => {
-                let (cmp, sign) =
-                    (if op == AtomOp::Min { LT } else { GT }, if ty == ScalarType::S32 { S32 } else { U32 });
-                let better = self.temp_pred();
-                self.isetp(better, &[cmp, AND, sign], value, sum);
-                self.select(combined, value, sum, better);
-            }
-            _ => return Err(Refusal::NotBuilt),
-        }
-        if ty == ScalarType::F32 {
-            // Combining a value with itself changes nothing, except that a single lane's value
-            // becomes absolute or a canonical NaN.
-            self.copy(sum, combined);
-        } else {
-            let kept = self.temp();
-            self.select(kept, combined, sum, p);
-            self.copy(sum, kept);
-        }
-        self.copy(left, next);
-        self.branch_if(p, again, took);
-        self.copy(d, sum);
-        self.enter(done);
+        let [active, lowest] = [(); 2].map(|()| self.temp());
+        self.vote_any(active, Operand::always());
+        let (lane, clamp) = (self.lowest_lane(active), self.literal(31));
+        self.put(Op::SHFL, &[SHFL_IDX], &[(Role::D, lowest), (Role::A, mask), (Role::B, lane), (Role::C, clamp)]);
+        let other = self.temp_pred();
+        self.isetp(other, &[NE, AND, U32], lowest, mask);
+        self.branch_if(other, turned, own);
+        self.put(Op::SYNCMASK, &[], &[(Role::A, mask)]);
+        self.reduce_active(opcode, mods, d, a);
+        self.enter(turned);
+        self.branch_if(other, again, done);
         self.guard = guard;
-        Ok(())
-    }
-
-    /// The value that the lowest lane of a mask has.
-    fn value_of_lowest(&mut self, d: Operand, a: Operand, left: Operand, all: Operand) {
-        let lane = self.lowest_lane(left);
-        self.put(Op::SYNCMASK, &[], &[(Role::A, all)]);
-        let clamp = self.literal(31);
-        self.put(Op::SHFL, &[SHFL_IDX], &[(Role::D, d), (Role::A, a), (Role::B, lane), (Role::C, clamp)]);
     }
 
     /// Number of the lowest lane of a mask.

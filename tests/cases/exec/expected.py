@@ -51,6 +51,23 @@ def reduce_shuffle():
     return [launch("reduce_shuffle", 2, 128, [IN("u32", x), OUT("u32", [sum(x[128 * b:128 * b + 128]) for b in range(2)])])]
 
 
+def redux_groups():
+    x = lcg("u32", 64, 5, 0xFFFFFFFF)
+    # Groups of one, two, three and so on: lanes i with the same i*i mod 7.
+    group = [sum(1 << j for j in range(32) if j * j % 7 == i * i % 7) for i in range(32)]
+    out = []
+    for t in range(64):
+        warp = x[t & 32:(t & 32) + 32]
+        lane = t & 31
+        half = warp[lane & 16:(lane & 16) + 16]
+        parity = 0
+        for v in warp[lane & 1::2]:
+            parity ^= v
+        first = unsigned(min(signed(v) for v in warp[:12])) if lane < 12 else 0
+        out += [sum(warp) & M32, first, sum(half) & M32, parity, max(warp[j] for j in range(32) if group[lane] >> j & 1)]
+    return [launch("redux_groups", 1, 64, [IN("u32", x), IN("u32", group * 2), OUT("u32", out)])]
+
+
 def matmul_tiled():
     m, n, k = 16, 32, 32
     a, b = iota("f32", m * k, -1.5, 0.37), iota("f32", k * n, 2.0, -0.013)
@@ -1542,7 +1559,7 @@ def bfloats_from_narrow():
 
 
 KERNELS = [
-    saxpy, vecadd, reduce_shared, reduce_shuffle, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
+    saxpy, vecadd, reduce_shared, reduce_shuffle, redux_groups, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
     int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, atomics32, atomics64, reductions,
     local_array, const_array, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz,
