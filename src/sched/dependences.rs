@@ -17,9 +17,18 @@ const COMPARED: usize = 128;
 /// The graph of a sequence of instructions, by position.
 pub struct Dependences {
     /// What each one must stay behind.
-    pub before: Vec<SmallVec<[u32; 4]>>,
+    pub before: Vec<SmallVec<[Before; 4]>>,
     /// How many must stay behind it.
     pub after: Vec<u32>,
+}
+
+/// An instruction that another must stay behind.
+#[derive(Clone, Copy, Debug)]
+pub struct Before {
+    /// Its position.
+    pub at: u32,
+    /// Whether the other reads its result.
+    pub read: bool,
 }
 
 /// The last writer of a register, and its readers since.
@@ -40,13 +49,13 @@ impl Dependences {
             let now = at as u32;
             function.for_each_use(*inst, |reg| {
                 let uses = uses.entry(reg).or_default();
-                uses.writers.iter().for_each(|writer| graph.edge(*writer, now));
+                uses.writers.iter().for_each(|writer| graph.edge(*writer, now, true));
                 uses.readers.push(now);
             });
             let guarded = !function.insts[*inst].guard.is_null();
             let mut write = |reg: VReg, whole: bool| {
                 let uses = uses.entry(reg).or_default();
-                uses.writers.iter().chain(&uses.readers).for_each(|other| graph.edge(*other, now));
+                uses.writers.iter().chain(&uses.readers).for_each(|other| graph.edge(*other, now, false));
                 if whole {
                     uses.readers.clear();
                     uses.writers.clear();
@@ -66,7 +75,7 @@ impl Dependences {
         let full = memory.len() >= COMPARED;
         for (earlier, other) in memory.iter() {
             if full || !access.apart(other) {
-                self.edge(*earlier, now);
+                self.edge(*earlier, now, false);
             }
         }
         if full {
@@ -75,11 +84,17 @@ impl Dependences {
         memory.push((now, if full { access.anywhere() } else { access }));
     }
 
-    fn edge(&mut self, from: u32, to: u32) {
+    fn edge(&mut self, from: u32, to: u32, read: bool) {
         let before = &mut self.before[to as usize];
-        if from != to && !before.contains(&from) {
-            before.push(from);
-            self.after[from as usize] += 1;
+        if from == to {
+            return;
+        }
+        match before.iter_mut().find(|b| b.at == from) {
+            Some(known) => known.read |= read,
+            None => {
+                before.push(Before { at: from, read });
+                self.after[from as usize] += 1;
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod dependences;
 pub(crate) mod effects;
+mod estimate;
 pub mod list_scheduler;
 mod memory_dependence;
 pub mod prepass_scheduler;

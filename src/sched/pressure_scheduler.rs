@@ -3,12 +3,14 @@
 //!
 //! Works only on blocks where more than [`KEPT`] registers live. It fills a block from its end: of
 //! the instructions whose readers all stand, it takes the one that ends more ranges than it begins.
-//! The peak that no block can go below is the limit for all of them, so that a block which has room
-//! keeps its order. An order is taken only if it lowers the block's peak of general registers and
-//! leaves those of the other files where they were. Nothing crosses a branch, call, barrier or
-//! other operation with an effect, nor a memory access that may alias.
+//! The peak that no block can go below is the limit for all of them; below it, a block is filled by
+//! latency, so that results are ready when their readers issue. An order is taken only if it lowers
+//! the block's peak of general registers and leaves those of the other files where they were.
+//! Nothing crosses a branch, call, barrier or other operation with an effect, nor a memory access
+//! that may alias.
 
 use super::dependences::Dependences;
+use super::estimate::Times;
 use super::list_scheduler::{is_fixed, sets_stack_pointer};
 use crate::analysis::PassCx;
 use crate::ori::liveness::{Liveness, RegSet};
@@ -18,8 +20,6 @@ use cranelift_entity::SecondaryMap;
 
 /// General registers below which no order is changed.
 const KEPT: i32 = 40;
-/// Registers below the limit from which on it looks at pressure rather than at the old order.
-const SLACK: i32 = 8;
 /// Uniform registers and predicates that may live in a new order whatever lived in the old one.
 const UNIFORM: i32 = 24;
 const PREDICATES: i32 = 5;
@@ -49,7 +49,7 @@ pub fn run(cx: &mut PassCx) {
     let Some(limit) = plans.iter().map(|plan| plan.best()).max() else { return };
     let limit = limit.max(KEPT);
     for plan in plans.into_iter().filter(|plan| plan.old.general > limit && plan.helps()) {
-        let gentle = lowest(function, plan.block, &live, &mut set, limit - SLACK);
+        let gentle = lowest(function, plan.block, &live, &mut set, limit);
         let peaks = Sweep::start(function, plan.block, &live, &mut set).order(&gentle);
         let keeps = peaks.general <= limit && peaks.is_within(&plan.old);
         function.blocks[plan.block] = if keeps { gentle } else { plan.order };
@@ -219,6 +219,7 @@ fn stays(function: &Function, inst: InstId) -> bool {
 fn fill(sweep: &mut Sweep, insts: &[InstId], from: i32, began: &mut SecondaryMap<VReg, u32>, out: &mut Vec<InstId>) {
     let function = sweep.function;
     let mut graph = Dependences::new(function, insts);
+    let mut times = Times::new(function, insts, &graph);
     let mut ready: Vec<u32> = (0..insts.len() as u32).rev().filter(|at| graph.after[*at as usize] == 0).collect();
     while !ready.is_empty() {
         let pressed = sweep.now.general > from;
@@ -226,10 +227,13 @@ fn fill(sweep: &mut Sweep, insts: &[InstId], from: i32, began: &mut SecondaryMap
             let change = sweep.change(insts[at as usize]);
             let scarce = i32::from(change.predicates > 0 && sweep.now.predicates + change.predicates > PREDICATES)
                 + i32::from(change.uniform > 0 && sweep.now.uniform + change.uniform > UNIFORM);
+            if !pressed {
+                let (wait, depth) = times.of(at);
+                return (scarce, wait, -depth, -i64::from(at));
+            }
             let mut age = 0;
             function.for_each_def(insts[at as usize], |reg| age = age.max(began[reg]));
-            let cost = if pressed { change.general } else { 0 };
-            (scarce, cost, if pressed { -i64::from(age) } else { 0 }, -i64::from(at))
+            (scarce, i64::from(change.general), -i64::from(age), -i64::from(at))
         };
         let keys = ready.iter().enumerate().map(|(i, at)| (key(sweep, *at), i));
         let (_, i) = keys.min().unwrap_or(((0, 0, 0, 0), 0));
@@ -237,15 +241,16 @@ fn fill(sweep: &mut Sweep, insts: &[InstId], from: i32, began: &mut SecondaryMap
         let inst = insts[at as usize];
         sweep.pass(inst);
         out.push(inst);
+        times.place(at, &graph);
         function.for_each_use(inst, |reg| {
             if began[reg] == 0 {
                 began[reg] = out.len() as u32;
             }
         });
         for before in std::mem::take(&mut graph.before[at as usize]) {
-            graph.after[before as usize] -= 1;
-            if graph.after[before as usize] == 0 {
-                ready.push(before);
+            graph.after[before.at as usize] -= 1;
+            if graph.after[before.at as usize] == 0 {
+                ready.push(before.at);
             }
         }
     }
