@@ -61,7 +61,9 @@ pub fn refused(tool: &Path, version: &str, target: &str, lines: &[String]) -> Ve
 
 /// Instructions that ptxas 13.0.88 accepts beyond the manual and this compiler rejects: start and
 /// part of the text, and the reason.
-const BEYOND: [(&str, &str, &str); 12] = [
+const BEYOND: [(&str, &str, &str); 14] = [
+    ("red.async.mmio.release.", "", "PTX ISA 9.0 has .add alone"),
+    ("red.async.release.", "", "PTX ISA 9.0 has it with .mmio alone"),
     ("mov.v", "", "a scalar as the source of a vector move has no stated meaning"),
     ("fma.r", "bf16", "bf16 has only .rn"),
     ("fma.rn.oob.sat.f16", "", "the manual has no .oob with .sat"),
@@ -96,7 +98,8 @@ pub fn refused_here(version: &str, target: &str, lines: &[String]) -> Vec<Option
 
 /// Operands that ptxas 13.0.88 accepts beyond the manual and this compiler rejects: start and parts
 /// of the text, and the reason.
-const OPERANDS_BEYOND: [(&str, &[&str], &str); 30] = [
+const OPERANDS_BEYOND: [(&str, &[&str], &str); 31] = [
+    ("st.async", &[".v4"], "ptxas does not look at the elements of a vector of four"),
     ("cvt.rn.bf16x2.ue8m0x2", &[], "bf16 registers are untyped"),
     ("cvt.r", &["ue8m0x2.bf16x2"], "bf16 registers are untyped"),
     ("", &["[%c1"], "an address has 32 or 64 bits"),
