@@ -1,15 +1,16 @@
 //! Dependences between instructions before allocation: what must stay in order.
 //!
 //! An instruction stays behind the definitions of what it reads, behind the accesses to what it
-//! defines, and behind memory accesses that may alias. The definition of a value that a later copy
+//! defines, and behind memory accesses that may alias. Two registers with one number count as one. The definition of a value that a later copy
 //! moves to another register stays behind the readers of that register, because only then can the
 //! copy be coalesced.
 
 use super::memory_dependence::Memory;
 use crate::ori::hash::QuickMap;
-use crate::ori::{Function, InstId, VReg};
+use crate::ori::{File, Function, InstId, VReg};
 use crate::tables::Op;
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 
 /// Earlier memory accesses that one is compared with; the next one is ordered after all of them.
 const COMPARED: usize = 128;
@@ -44,17 +45,23 @@ impl Dependences {
         let mut graph = Dependences { before: vec![SmallVec::new(); insts.len()], after: vec![0; insts.len()] };
         let partners = partners(function, insts);
         let mut uses: QuickMap<VReg, Uses> = QuickMap::default();
+        // Registers that have or must get the same number are one.
+        let mut numbered: BTreeMap<(File, u16), VReg> = BTreeMap::new();
+        let mut one = |reg: VReg| {
+            let data = &function.regs[reg];
+            data.phys.or(data.fixed).map_or(reg, |number| *numbered.entry((data.file, number)).or_insert(reg))
+        };
         let mut memory: Vec<(u32, Memory)> = Vec::new();
         for (at, inst) in insts.iter().enumerate() {
             let now = at as u32;
             function.for_each_use(*inst, |reg| {
-                let uses = uses.entry(reg).or_default();
+                let uses = uses.entry(one(reg)).or_default();
                 uses.writers.iter().for_each(|writer| graph.edge(*writer, now, true));
                 uses.readers.push(now);
             });
             let guarded = !function.insts[*inst].guard.is_null();
             let mut write = |reg: VReg, whole: bool| {
-                let uses = uses.entry(reg).or_default();
+                let uses = uses.entry(one(reg)).or_default();
                 uses.writers.iter().chain(&uses.readers).for_each(|other| graph.edge(*other, now, false));
                 if whole {
                     uses.readers.clear();
