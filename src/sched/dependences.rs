@@ -1,9 +1,9 @@
 //! Dependences between instructions before allocation: what must stay in order.
 //!
 //! An instruction stays behind the definitions of what it reads, behind the accesses to what it
-//! defines, and behind memory accesses that may alias. Two registers with one number count as one. The definition of a value that a later copy
-//! moves to another register stays behind the readers of that register, because only then can the
-//! copy be coalesced.
+//! defines, and behind memory accesses that may alias. Two registers with one number count as one.
+//! The definition of a value that a later copy moves to another register stays behind the readers
+//! of that register, because only then can the copy be coalesced.
 
 use super::memory_dependence::Memory;
 use crate::ori::hash::QuickMap;
