@@ -1,8 +1,9 @@
 //! Lowers the barrier of a cluster, `st.async` and `red.async`.
 //!
 //! In a launch without clusters, the barrier of a cluster is that of the block: nobody arrives
-//! there, and to wait is to synchronize. A store in another block takes the address and that of the
-//! barrier, both of the cluster, in one pair. Source: ptxas 13.0.88 output for each form.
+//! there, and to wait is to synchronize. An entry with `.explicitcluster` has no such launch. A
+//! store in another block takes the address and that of the barrier, both of the cluster, in one
+//! pair. Source: ptxas 13.0.88 output for each form.
 
 use super::builder::{Builder, Lowered, Refusal};
 use super::bulk::later;
@@ -18,8 +19,12 @@ impl Builder<'_> {
     pub fn arrive_in_cluster(&mut self, inst: &ast::Instruction) -> Lowered {
         let [arrive, end] = [(); 2].map(|()| self.f.new_block());
         let guard = self.skip_unless_guarded(end);
-        let explicit = self.special_source(SpecialRegister::IsExplicitCluster)?;
-        self.branch_if(explicit.inverted(), end, arrive);
+        if self.layout.launch.explicit_cluster {
+            self.enter(arrive);
+        } else {
+            let explicit = self.special_source(SpecialRegister::IsExplicitCluster)?;
+            self.branch_if(explicit.inverted(), end, arrive);
+        }
         if inst.mods.semantics != Some(Semantics::Relaxed) {
             self.fence_of(Semantics::Release, Scope::Cluster)?;
         }
@@ -32,21 +37,31 @@ impl Builder<'_> {
 
     /// `barrier.cluster.wait`
     pub fn wait_for_cluster(&mut self) -> Lowered {
-        let [wait, alone, end] = [(); 3].map(|()| self.f.new_block());
+        let end = self.f.new_block();
         let guard = self.skip_unless_guarded(end);
-        let explicit = self.special_source(SpecialRegister::IsExplicitCluster)?;
-        self.branch_if(explicit.inverted(), alone, wait);
-        let barrier = self.put(Op::CGABAR_WAIT, &[], &[]);
-        self.f.insts[barrier].ordered = true;
-        self.put(Op::CCTL, &[CCTL_IVALL], &[]);
-        self.enter_after(end, alone);
-        self.note_barrier(Operand::zero());
-        let first = self.literal(0);
-        let mods: &[M] = if self.has(Feature::BarrierDefersBlocking) { &[BAR_SYNC, BAR_DEFER] } else { &[BAR_SYNC] };
-        self.put(Op::BAR, mods, &[(Role::A, first)]);
+        if self.layout.launch.explicit_cluster {
+            self.wait_together();
+        } else {
+            let [wait, alone] = [(); 2].map(|()| self.f.new_block());
+            let explicit = self.special_source(SpecialRegister::IsExplicitCluster)?;
+            self.branch_if(explicit.inverted(), alone, wait);
+            self.wait_together();
+            self.enter_after(end, alone);
+            self.note_barrier(Operand::zero());
+            let first = self.literal(0);
+            let defers = self.has(Feature::BarrierDefersBlocking);
+            let mods: &[M] = if defers { &[BAR_SYNC, BAR_DEFER] } else { &[BAR_SYNC] };
+            self.put(Op::BAR, mods, &[(Role::A, first)]);
+        }
         self.enter(end);
         self.guard = guard;
         Ok(())
+    }
+
+    fn wait_together(&mut self) {
+        let barrier = self.put(Op::CGABAR_WAIT, &[], &[]);
+        self.f.insts[barrier].ordered = true;
+        self.put(Op::CCTL, &[CCTL_IVALL], &[]);
     }
 
     /// `st.async` and `red.async`
