@@ -207,6 +207,7 @@ fn check_lighter(found: &Lighter, tested: &[&str]) {
         format!("{form}: {}\n", targets.iter().map(String::as_str).collect::<Vec<&str>>().join(" "))
     };
     if std::env::var_os("SASSAFRAS_BLESS").is_some() {
+        assert!(std::env::var_os("SASSAFRAS_ORACLE").is_some(), "SASSAFRAS_ORACLE=all: a list of all targets");
         let legend = "// Forms whose cell is a recipe, on targets where they need less: one instruction where it is a sequence (E), no branch where it has some (H).\n";
         std::fs::write(&path, found.iter().map(line).fold(legend.to_string(), |text, line| text + &line)).unwrap();
     }
