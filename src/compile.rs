@@ -557,17 +557,19 @@ fn resources(lowered: &LoweredFunction, section: &cubin::Function, reserved: u64
 }
 
 /// What the instructions of a module need, as `.nv.compat` says it. Source: ptxas 13.0.88 writes 4
-/// for `wgmma`.
+/// for `wgmma`, 2 for `tcgen05`, and 3 for `tcgen05.mma` of integers.
 fn isa_class(module: &crate::ptx::ast::Module) -> u8 {
     use crate::ptx::ast::Statement;
-    use crate::tables::ptx::Op;
-    let needs = |statement: &Statement| match statement {
-        Statement::Instruction(inst) => matches!(
-            inst.op,
-            Op::WgmmaFence | Op::WgmmaCommitGroup | Op::WgmmaWaitGroup | Op::WgmmaMmaAsync | Op::WgmmaMmaAsyncSp
-        ),
-        _ => false,
+    use crate::tables::ptx::{Op, TensorKind};
+    let class = |statement: &Statement| match statement {
+        Statement::Instruction(inst) => match inst.op {
+            Op::WgmmaFence | Op::WgmmaCommitGroup | Op::WgmmaWaitGroup | Op::WgmmaMmaAsync | Op::WgmmaMmaAsyncSp => 4,
+            Op::Tcgen05Mma if inst.mods.tensor_kind == Some(TensorKind::KindI8) => 3,
+            op if op.name().starts_with("tcgen05.") => 2,
+            _ => 0,
+        },
+        _ => 0,
     };
     let bodies = module.functions.values().filter_map(|function| function.body.as_ref());
-    if bodies.flatten().any(needs) { 4 } else { 0 }
+    bodies.flatten().map(class).max().unwrap_or(0)
 }

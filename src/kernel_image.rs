@@ -76,6 +76,7 @@ pub fn kernel(
         },
         launch: lowered.launch,
         sites: sites(&pieces, &linked),
+        tensor: tensor(&pieces),
         constant2: bank2(module, &pieces, &linked),
         externs: externs(&pieces),
         lines: pieces.iter().flat_map(|p| p.code.lines.iter().copied()).collect(),
@@ -123,6 +124,7 @@ pub fn of_object(lowered: &LoweredFunction, code: &Code, target: &'static Target
         },
         launch: lowered.launch,
         sites: cubin::Sites { syscalls: Vec::new(), ..sites(&pieces, &linked) },
+        tensor: tensor(&pieces),
         constant2: object_tables(lowered, code),
         externs: lowered.externs.clone(),
         lines: pieces.iter().flat_map(|p| p.code.lines.iter().copied()).collect(),
@@ -171,6 +173,12 @@ fn labels(pieces: &[Piece], linked: &Linked, stacks: &[u32]) -> Vec<cubin::Label
         frame: Some(*stack),
     })
     .collect()
+}
+
+/// How a kernel and its functions use tensor memory.
+fn tensor(pieces: &[Piece]) -> cubin::TensorUse {
+    let does = |what: usize| pieces.iter().any(|piece| piece.code.tensor[what]);
+    cubin::TensorUse { any: does(0), unit: does(1), allocates: does(2) }
 }
 
 /// Section offsets of the instructions that the cubin lists.

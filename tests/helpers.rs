@@ -342,7 +342,7 @@ fn wrong_declarations_are_refused() {
     );
     assert_eq!(
         message(&planned),
-        "Helper '__cuda_sm10x_tcgen05_alloc_one_sm' is not implemented: tcgen05.alloc is a planned PTX operation"
+        "Helper '__cuda_sm10x_tcgen05_alloc_one_sm' is not implemented: tcgen05.alloc is lowered in line"
     );
     let unknown =
         text(".extern .func (.reg .b32 r) __cuda_sm20_no_such (.reg .u32 x);", "call (b), __cuda_sm20_no_such, (b);");

@@ -108,6 +108,13 @@ fn payloads(
     let flag = |set: bool| set.then(Vec::new);
     let one: Option<Vec<u8>> = match row.value {
         V::Constant => target.constant(row.id).map(|value| value.map_or(Vec::new(), |v| sized(row.format, v))),
+        V::ReservedUsed if function.tensor.allocates => Some(Vec::new()),
+        V::TensorCount if function.tensor.any => Some(sized(row.format, TENSOR_COUNT)),
+        V::ReservedUsed | V::TensorCount => {
+            target.constant(row.id).map(|value| value.map_or(Vec::new(), |v| sized(row.format, v)))
+        }
+        V::TensorUnit => flag(function.tensor.unit),
+        V::TensorEntry => function.tensor.allocates.then(|| words(&[TENSOR_ENTRY])),
         V::Toolkit => Some(words(&[cubin.toolkit])),
         V::ParamBank if function.param_bytes > 0 => Some(param_bank(function, index)?),
         V::ParamSize if function.param_bytes > 0 => Some(sized(row.format, function.param_bytes)),
@@ -151,6 +158,10 @@ fn payloads(
     };
     Ok(one.into_iter().collect())
 }
+
+/// What a kernel needs that uses tensor memory, and what runs before one that allocates it.
+const TENSOR_COUNT: u32 = 0x80;
+const TENSOR_ENTRY: u32 = 6;
 
 /// The kind of `mbarrier.init`.
 const MADE: u8 = 0;
@@ -228,6 +239,7 @@ pub fn read_function(record: &Attribute, function: &mut Function, reading: &Read
     let (launch, sites) = (&mut function.launch, &mut function.sites);
     match (row.value, list.as_slice()) {
         (V::Constant, [value]) => return reading.target.constant(row.id) == Some(Some(*value)),
+        (V::TensorEntry, [TENSOR_ENTRY]) => function.tensor.allocates = true,
         (V::Toolkit, [version]) => return *version == reading.toolkit,
         (V::ParamBank, [_, bank]) => {
             function.param_base = bank & 0xffff;
@@ -280,7 +292,10 @@ fn read_small(row: &AttributeRow, payload: &[u8], function: &mut Function, targe
         return false;
     }
     match row.value {
-        V::Constant => match target.constant(row.id) {
+        V::TensorCount if u32::from(value) == TENSOR_COUNT => function.tensor.any = true,
+        V::TensorUnit if value == 0 => function.tensor.unit = true,
+        V::ReservedUsed if function.tensor.allocates => return value == 0,
+        V::Constant | V::ReservedUsed | V::TensorCount => match target.constant(row.id) {
             Some(None) => return value == 0,
             Some(Some(constant)) => return constant == u32::from(value),
             None => return false,

@@ -18,8 +18,8 @@ pub struct Cubin {
     /// Accelerator target (the `a` of `sm_90a`), as in `.nv.compat`; false where the file has no
     /// such section.
     pub accelerator: bool,
-    /// What the instructions of the file need, as in `.nv.compat`: 0 and 1 are the same, 4 is for
-    /// products of warp groups.
+    /// What the instructions of the file need, as in `.nv.compat`: 0 and 1 are the same, 2 is for
+    /// tensor memory, 3 for products of integers in it, 4 for products of warp groups.
     pub isa_class: u8,
     /// SM number of the PTX `.target`, as in the note `cuinfo`.
     pub ptx_sm: u32,
@@ -49,6 +49,13 @@ pub struct Cubin {
     pub prototypes: Vec<(String, String)>,
     /// Sections and symbols that the model has no field for.
     pub kept: Kept,
+}
+
+impl Cubin {
+    /// Whether a function allocates tensor memory.
+    pub fn allocates_tensor_memory(&self) -> bool {
+        self.functions.iter().any(|function| function.tensor.allocates)
+    }
 }
 
 /// `e_type` of the file.
@@ -117,6 +124,7 @@ pub struct Function {
     pub launch: Launch,
     /// Offsets of instructions that loader, debugger and profiler need.
     pub sites: Sites,
+    pub tensor: TensorUse,
     /// `.nv.constant2.NAME`: branch tables, bank c\[2\].
     pub constant2: Option<Image>,
     /// External functions called, by symbol (`vprintf`).
@@ -202,6 +210,17 @@ pub struct Launch {
     pub max_cluster_rank: Option<u32>,
     /// `.blocksareclusters`
     pub blocks_are_clusters: bool,
+}
+
+/// How a function uses tensor memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TensorUse {
+    /// Whether it accesses it at all.
+    pub any: bool,
+    /// Whether it does more than load and store.
+    pub unit: bool,
+    /// Whether it allocates it.
+    pub allocates: bool,
 }
 
 /// Byte offsets of instructions inside the code of a function, ascending unless said otherwise.

@@ -176,8 +176,12 @@ fn module_image(row: &SectionRow, cubin: &Cubin, target: &ElfTarget) -> Result<O
 /// The reserved part of shared memory; relocatable objects do not have it yet.
 fn reserved_shared(cubin: &Cubin, target: &ElfTarget) -> Option<Image> {
     let (size, align) = target.reserved_shared.filter(|_| cubin.kind == ElfKind::Executable)?;
+    let size = size + if cubin.allocates_tensor_memory() { TENSOR_PARTITION } else { 0 };
     Some(Image { size, align, ..Image::default() })
 }
+
+/// Bytes in which a block keeps what it has of tensor memory.
+pub const TENSOR_PARTITION: u64 = 0x20;
 
 /// A function of a file that was read gets no section of bookkeeping that it did not have.
 fn wanted_of(row: &SectionRow, function: &Function, cubin: &Cubin) -> bool {

@@ -168,8 +168,10 @@ impl Reader {
         }
         if let Some(number) = self.with(Content::ReservedShared) {
             let section = &self.elf.sections[number];
-            self.taken[number] = self.target.reserved_shared == Some((section.size, section.align))
-                && self.cubin.kind == ElfKind::Executable;
+            let own = self.target.reserved_shared;
+            let larger = own.map(|(size, align)| (size + super::plan::TENSOR_PARTITION, align));
+            self.taken[number] =
+                [own, larger].contains(&Some((section.size, section.align))) && self.cubin.kind == ElfKind::Executable;
         }
         for content in [Content::SectionNames, Content::SymbolNames, Content::Symbols] {
             let number = self.with(content).ok_or_else(|| {

@@ -186,7 +186,11 @@ impl Table<'_> {
             return Ok(());
         }
         let object = self.cubin.kind == ElfKind::Relocatable;
-        let there = |row: &ReservedRow| if object { row.section.is_empty() } else { !row.when_object };
+        let tensor = self.cubin.allocates_tensor_memory();
+        let there = |row: &ReservedRow| match object {
+            true => row.section.is_empty(),
+            false => !row.when_object && (tensor || !row.when_tensor),
+        };
         for row in RESERVED.iter().filter(|row| row.sms.contains(&target.sm) && wanted(row) && there(row)) {
             let section = if row.section.is_empty() { 0 } else { self.section(row.section)? };
             let name = row.name.to_string();

@@ -23,9 +23,10 @@ pub(crate) mod module;
 mod operand;
 mod special_regs;
 mod tensor;
+pub(crate) mod tensor_memory;
 #[cfg(test)]
 mod tests;
-pub(crate) mod video;
+mod video;
 mod warp;
 pub mod wgmma;
 
@@ -504,6 +505,17 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::WgmmaCommitGroup => b.close_products(),
         Op::WgmmaWaitGroup => b.wait_products(inst),
         Op::WgmmaMmaAsync | Op::WgmmaMmaAsyncSp => b.group_product(inst),
+        Op::Tcgen05Alloc => b.allocate_tensor_memory(inst),
+        Op::Tcgen05Dealloc => b.release_tensor_memory(inst),
+        Op::Tcgen05RelinquishAllocPermit => b.close_tensor_memory(inst),
+        Op::Tcgen05Ld => b.load_tensor_memory(inst),
+        Op::Tcgen05St => b.store_tensor_memory(inst),
+        Op::Tcgen05WaitLd => b.wait_tensor_loads(),
+        Op::Tcgen05WaitSt => b.wait_tensor_stores(),
+        // No access of memory passes another one of tensor memory, or a barrier.
+        Op::Tcgen05FenceBeforeThreadSync | Op::Tcgen05FenceAfterThreadSync => Ok(()),
+        Op::Tcgen05Mma => b.tensor_product(inst),
+        Op::Tcgen05Commit => b.commit_tensor_products(inst),
         Op::Ldmatrix => b.load_matrix(inst),
         Op::Stmatrix => b.store_matrix(inst),
         Op::Movmatrix => b.move_matrix(inst),

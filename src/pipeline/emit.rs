@@ -29,6 +29,8 @@ pub struct Code {
     pub warp_wide: Vec<u32>,
     /// Operations on mbarriers.
     pub mbarriers: Vec<MbarrierUse>,
+    /// Whether it uses tensor memory at all, does more than load and store, and allocates it.
+    pub tensor: [bool; 3],
     /// Byte offsets of calls to functions of the driver.
     pub system_calls: Vec<u32>,
     /// Source line of each instruction; 0 if unknown.
@@ -179,6 +181,12 @@ fn sites(function: &Function, starts: &SecondaryMap<Block, u64>, inst: InstId, a
     let op = function.insts[inst].op;
     if op == Op::EXIT {
         code.exits.push(at as u32);
+    }
+    let allocates = matches!(op, Op::TCATOMSWS | Op::VIRTCOUNT);
+    let unit = allocates || matches!(op, Op::UTCMMA_1CTA | Op::UTCBAR_1CTA | Op::UTCCP_1CTA | Op::UTCSHIFT_1CTA);
+    let any = unit || matches!(op, Op::LDTM | Op::STTM | Op::FENCE_T);
+    for (seen, new) in code.tensor.iter_mut().zip([any, unit, allocates]) {
+        *seen |= new;
     }
     if op.has(Prop::WarpWide) {
         code.warp_wide.push(at as u32);

@@ -181,6 +181,10 @@ fn fragment(inst: &Inst, role: Role) -> Option<u8> {
         Op::HMMA_884 => return Some(2),
         Op::QMMA_SF_16832 | Op::OMMA_16864 => return Some(if role == Role::B { 2 } else { 4 }),
         Op::GMMA => return Some(if role == Role::A { 4 } else { group_sum(inst) }),
+        Op::LDTM | Op::STTM => return Some(tensor_memory(inst)),
+        // A descriptor, or an address in tensor memory; which lanes keep their sums.
+        Op::UTCMMA_1CTA if role == Role::A => return Some(if inst.modifier(Mod::UtcA) == 0 { 2 } else { 1 }),
+        Op::UTCMMA_1CTA => return Some(if inst.modifier(Mod::UtcScaled) == 0 { 4 } else { 2 }),
         Op::LDSM | Op::STSM => {
             let double = inst.modifier(Mod::Mlayout) == value::mlayout::MT1616;
             return Some(count(inst.modifier(Mod::Mcount)) * if double { 2 } else { 1 });
@@ -195,6 +199,17 @@ fn fragment(inst: &Inst, role: Role) -> Option<u8> {
         _ => m * n * sum(inst),
     };
     u8::try_from(bits / 1024).ok()
+}
+
+/// Registers that LDTM loads and STTM stores: as many pieces as its count says, each as wide as its
+/// shape says.
+fn tensor_memory(inst: &Inst) -> u8 {
+    let count = Mod::TmCount.text(inst.modifier(Mod::TmCount)).trim_start_matches('x').parse().unwrap_or(1u8);
+    count.saturating_mul(match Mod::TmShape.text(inst.modifier(Mod::TmShape)) {
+        "16dp128bit" => 2,
+        "16dp256bit" => 4,
+        _ => 1,
+    })
 }
 
 /// Registers of the sum of a product of a warp group: 64 rows of four warps.

@@ -52,7 +52,7 @@ impl Memory {
             _ => Space::Any,
         };
         let ordered = data.ordered
-            || data.op == Op::GMMA
+            || matches!(data.op, Op::GMMA | Op::LDTM | Op::STTM | Op::UTCBAR_1CTA)
             || reads && writes
             || order.contains("STRONG")
             || order.contains("MMIO");

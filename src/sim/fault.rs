@@ -84,6 +84,12 @@ pub struct Place {
     pub pc: Option<u64>,
 }
 
+impl From<String> for Fault {
+    fn from(what: String) -> Fault {
+        Fault::new(what)
+    }
+}
+
 impl Fault {
     /// A fault of the kind [`Kind::Fault`] without a position.
     pub fn new(what: impl Into<String>) -> Fault {

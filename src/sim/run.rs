@@ -210,6 +210,7 @@ pub fn run_decoded(
         registers: (registers(cubin, function) as usize + 8).min(256),
         zeroed: target.has(Feature::EntryFlagInUniformRegister).then_some(ENTRY_FLAG),
         shared_bytes: shared_bytes(function, info, shape.smem),
+        reserved_bytes: info.shared_base as usize,
         local_bytes: local_bytes(cubin, function) as usize,
         shared_window: SHARED_WINDOW,
         local_window: LOCAL_WINDOW,

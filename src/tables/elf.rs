@@ -160,6 +160,8 @@ pub struct ReservedRow {
     pub when_shared: bool,
     /// Only in relocatable objects.
     pub when_object: bool,
+    /// Only if a kernel allocates tensor memory.
+    pub when_tensor: bool,
     pub info: u8,
     pub other: u8,
     /// Empty: undefined.

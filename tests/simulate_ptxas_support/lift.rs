@@ -7,7 +7,7 @@ use sassafras::sass::{Arg, ArgKind, Inst};
 use sassafras::sim::sass::predecode::Lifted;
 use sassafras::sim::sass::words::Words;
 use sassafras::tables::ori::{Absent, Class, RoleInfo};
-use sassafras::tables::{Op, Role};
+use sassafras::tables::{Mod, Op, Role};
 use std::collections::HashMap;
 
 type Code = Vec<Result<Lifted, String>>;
@@ -79,6 +79,10 @@ fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
         "UMEMSETS" => "MEMSET",
         "UTMASTG" => "UTMALST",
         "UTMAREDG" => "UTMREDG",
+        "UTCHMMA" | "UTCIMMA" | "UTCQMMA" | "UTCOMMA" => "UTCMMA_1CTA",
+        "UTCBAR" => "UTCBAR_1CTA",
+        "UTCATOMSWS" => "TCATOMSWS",
+        "UVIRTCOUNT" => "VIRTCOUNT",
         "ATOMS" if second == "ARRIVE" => "ATOMS_ARRIVE",
         "SYNCS" | "USYNCS" if second == "CCTL" && operands.is_empty() => "SYNCS_CCTL_ALL",
         "SYNCS" | "USYNCS" => barrier_word.as_str(),
@@ -94,6 +98,10 @@ fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
     };
     let op = Op::by_name(name).ok_or_else(|| format!("no opcode {name}"))?;
     let mut words = Words::default();
+    if op == Op::UTCMMA_1CTA {
+        // UTCHMMA is the plain one.
+        words.push("utc_type", parts[0][3..4].trim_start_matches('H'));
+    }
     for (i, part) in parts.iter().enumerate().skip(1) {
         // A conversion names the destination type before the source type.
         let float = matches!(*part, "F16" | "F32" | "F64" | "BF16") && matches!(parts[0], "F2F");
@@ -198,6 +206,14 @@ impl Reader<'_> {
         }
         if matches!(text, "UBLKCP" | "UBLKRED" | "UBLKPF" | "UTMALDG" | "UTMASTG" | "UTMAREDG" | "UTMAPF") {
             return self.bulk(operands);
+        }
+        if text == "UTCMMA" {
+            return self.tensor_product(operands);
+        }
+        if text == "UTCBAR" {
+            let first = operands.first().map_or("", |operand| operand.trim_matches(['[', ']']));
+            self.lifted.inst.set(Role::A, register(first).ok_or("a barrier")?);
+            return Ok(());
         }
         // What it fills memory with is always zero.
         let shown = |operand: &&String| text != "UMEMSETS" || *operand != "URZ";
@@ -338,6 +354,7 @@ impl Reader<'_> {
             let (_, tail) = tail.split_once(']').ok_or("a descriptor")?;
             rest = tail;
         }
+        let rest = rest.strip_prefix("tmem").unwrap_or(rest);
         let inner = rest.strip_prefix('[').and_then(|t| t.strip_suffix(']')).ok_or("an address")?;
         let mut offset = 0u64;
         for term in inner.split('+') {
@@ -374,6 +391,39 @@ impl Reader<'_> {
             self.lifted.inst.set(role, arg);
         }
         Ok(())
+    }
+
+    /// `gdesc[UR8], gdesc[UR10], tmem[UR6], tmem[UR4], idesc[UR5], UR12, UP0, 0x3`: the
+    /// factors, sums, metadata, the descriptor behind them, which lanes keep their sums, whether
+    /// they are added to.
+    fn tensor_product(&mut self, operands: &[String]) -> Result<(), String> {
+        let kind = self.lifted.words.kind("utc_type").map(str::to_string);
+        self.modify(Mod::UtcType, kind.as_deref().unwrap_or(""));
+        let mut roles = [Role::A, Role::B, Role::C, Role::E].into_iter();
+        for operand in operands {
+            if let Some(arg) = predicate(operand) {
+                self.lifted.inst.set(Role::Pp, arg);
+            } else if let Some(number) = integer(operand) {
+                self.lifted.inst.set(Role::Mask, Arg::imm(number));
+            } else if let Some((file, rest)) = operand.split_once('[') {
+                let (name, _) = rest.split_once(']').ok_or("an operand")?;
+                let arg = register(name).ok_or_else(|| format!("an operand {operand}"))?;
+                let Some(role) = (file != "idesc").then(|| roles.next()).flatten() else { continue };
+                if role == Role::A && file == "tmem" {
+                    self.modify(Mod::UtcA, "TMEM");
+                }
+                self.lifted.inst.set(role, arg);
+            } else {
+                let arg = register(operand).ok_or_else(|| format!("an operand {operand}"))?;
+                self.lifted.inst.set(Role::F, arg);
+            }
+        }
+        Ok(())
+    }
+
+    fn modify(&mut self, kind: Mod, text: &str) {
+        let found = (0..u8::MAX).take_while(|value| kind.text(*value) != "?").find(|value| kind.text(*value) == text);
+        self.lifted.inst.mods.set(kind, found.unwrap_or(0));
     }
 
     /// `P2R R14, PR, RZ, 0x1` and similar: the predicate file is printed but is not an operand.

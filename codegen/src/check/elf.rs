@@ -75,7 +75,7 @@ fn targets(elf: &Elf, report: &mut Report) {
                 Err(bad) => report.at("elf", format!("sm {}: `{bad}` is not NAME or NAME=0xVALUE", row.sm), row.at),
                 Ok((name, value)) => match elf.attributes.iter().find(|a| a.name == name) {
                     None => report.at("names", format!("sm {}: no attribute is called `{name}`", row.sm), row.at),
-                    Some(a) if a.value != "constant" || (a.format == 1) == value.is_some() => {
+                    Some(a) if !CONSTANTS.contains(&a.value.as_str()) || (a.format == 1) == value.is_some() => {
                         let text = format!("sm {}: `{name}` is not a constant of this form", row.sm);
                         report.rows("elf", text, vec![(row.at, "here".into()), (a.at, "attribute".into())]);
                     }
@@ -85,12 +85,15 @@ fn targets(elf: &Elf, report: &mut Report) {
         }
     }
     for row in &elf.reserved {
-        word(report, row.at, "when", &row.when, &["always", "shared", "object"]);
+        word(report, row.at, "when", &row.when, &["always", "shared", "tensor", "object"]);
         if let Some(sm) = row.sms.iter().find(|sm| !elf.targets.iter().any(|t| t.sm == **sm)) {
             report.at("names", format!("{}: no row of elf/targets.ron has sm {sm}", row.name), row.at);
         }
     }
 }
+
+/// Values of attributes for which a target may have a constant.
+const CONSTANTS: [&str; 3] = ["constant", "reserved_used", "tensor_count"];
 
 fn attributes(elf: &Elf, report: &mut Report) {
     for row in &elf.attributes {

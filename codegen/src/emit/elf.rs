@@ -144,9 +144,10 @@ fn reserved(elf: &Elf) -> TokenStream {
     let rows = elf.reserved.iter().map(|row| {
         let (name, sms, info, other) = (&row.name, &row.sms, row.info, row.other);
         let (when_shared, when_object) = (row.when == "shared", row.when == "object");
+        let when_tensor = row.when == "tensor";
         let (section, value, size) = (&row.section, row.value, row.size);
         quote! { ReservedRow {
-            name: #name, sms: &[#(#sms),*], when_shared: #when_shared, when_object: #when_object, info: #info, other: #other, section: #section,
+            name: #name, sms: &[#(#sms),*], when_shared: #when_shared, when_object: #when_object, when_tensor: #when_tensor, info: #info, other: #other, section: #section,
             value: #value, size: #size,
         } }
     });

@@ -13,3 +13,4 @@ pub mod narrow;
 pub mod random;
 pub mod real;
 pub mod tensor_map;
+pub mod tensor_memory;

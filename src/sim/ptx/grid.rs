@@ -18,6 +18,7 @@ use crate::ptx::ast::Module;
 use crate::sim::fault::{Fault, Kind, Place};
 use crate::sim::launch::ArgValue;
 use crate::sim::memory::{Global, store};
+use crate::sim::ops::tensor_memory::Tensor;
 use crate::sim::report::Report;
 use crate::sim::run::Shape;
 use crate::tables::ptx::Space;
@@ -202,6 +203,7 @@ impl Launch<'_> {
             warps: (0..threads.div_ceil(LANES as u32)).map(warp).collect(),
             barriers: vec![Named::default(); BARRIERS],
             seen: Seen::new(threads.div_ceil(LANES as u32) as usize),
+            tensor: Tensor::default(),
         }
     }
 
@@ -252,12 +254,13 @@ impl Launch<'_> {
         lane: usize,
         f: impl FnOnce(&mut Scene, &mut Thread) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let Block { id, shared, warps, seen, .. } = block;
+        let Block { id, shared, warps, seen, tensor, .. } = block;
         let thread = &mut warps[warp].threads[lane];
         let mut scene = Scene {
             env: self.env,
             global: &mut self.global,
             shared,
+            tensor,
             block: *id,
             steps: self.outcome.instructions,
             printed: &mut self.outcome.printed,
@@ -333,6 +336,15 @@ impl Launch<'_> {
         let given = lanes.src.clone();
         match &first.how {
             How::Together(together) => together(&mut lanes),
+            How::InTensor(f) => {
+                let mut tensor = std::mem::take(&mut block.tensor);
+                let done = f(&mut lanes, &mut tensor, &mut Lookout { launch: self, block, warp, dirty });
+                block.tensor = tensor;
+                done.map_err(|fault| {
+                    let thread = &block.warps[warp].threads[operations[0].0];
+                    if fault.place.is_some() { fault } else { placed(env, fault, thread, block.id) }
+                })?;
+            }
             How::WithMemory(f) => {
                 let mut lookout = Lookout { launch: self, block, warp, dirty };
                 let done = f(&mut lanes, &mut lookout);
@@ -343,6 +355,9 @@ impl Launch<'_> {
                     thread.map_or(fault.clone(), |thread| placed(env, fault.clone(), thread, block.id))
                 })?;
             }
+        }
+        if matches!(first.how, How::InTensor(_)) {
+            dirty = false;
         }
         let open = if dirty { self.open_results(block, warp, &first.how, &lanes, &given, &lacks) } else { Vec::new() };
         for (lane, c) in operations {
@@ -386,7 +401,7 @@ impl Launch<'_> {
             match how {
                 How::Together(together) => together(&mut trial),
                 How::WithMemory(f) if f(&mut trial, &mut trials).is_err() => return found,
-                How::WithMemory(_) => {}
+                How::WithMemory(_) | How::InTensor(_) => {}
             }
             let stored = trials.stored;
             let (out, before) = first.get_or_insert_with(|| (trial.out.clone(), stored.clone()));

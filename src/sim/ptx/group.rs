@@ -84,7 +84,7 @@ pub fn resolve(names: &Names, i: &Instruction, kind: u32) -> Result<Collective, 
 
 /// The byte at which an element begins, and the bit in it; `line` is a row of the first factor or a
 /// column of the second.
-fn place(descriptor: u64, bits: u32, turned: bool, line: usize, place: usize) -> (u64, u64) {
+pub fn place(descriptor: u64, bits: u32, turned: bool, line: usize, place: usize) -> (u64, u64) {
     let part = |at: u32| (descriptor >> at & mask(14)) * 16;
     let (start, leading, stride) = (part(0), part(16), part(32));
     let width = match descriptor >> 62 {

@@ -36,6 +36,7 @@ mod special;
 mod state;
 mod system;
 mod tensor;
+mod tensor_memory;
 mod tiles;
 mod values;
 mod video;

@@ -89,6 +89,9 @@ struct Resolver<'m, 'k> {
     kinds: &'k mut Kinds,
 }
 
+/// Bits of an address within shared memory.
+const SHARED: u64 = 0xff_ffff;
+
 impl Resolver<'_, '_> {
     fn home(&self, parameter: &Parameter) -> Home {
         match parameter {
@@ -165,6 +168,30 @@ impl Resolver<'_, '_> {
                 let kind = self.kind(i);
                 Ok(Act::Collective(Box::new(super::group::resolve(&self.names, i, kind)?)))
             }
+            Op::Tcgen05Alloc
+            | Op::Tcgen05Dealloc
+            | Op::Tcgen05RelinquishAllocPermit
+            | Op::Tcgen05Ld
+            | Op::Tcgen05St => {
+                let kind = self.kind(i);
+                Ok(Act::Collective(Box::new(super::tensor_memory::resolve(&self.names, i, kind)?)))
+            }
+            Op::Tcgen05Mma => super::tensor_memory::multiply(&self.names, i),
+            Op::Tcgen05Commit if i.mods.multicast => Err("several blocks".into()),
+            Op::Tcgen05Commit => {
+                // The unit takes the low word of an address, be it generic or not.
+                let operand = i.operands.first().ok_or("too few operands")?;
+                let mut address = self.names.address(operand, Some(Space::Shared))?;
+                if let Src::Cell { mask, .. } = &mut address.base {
+                    *mask &= SHARED;
+                }
+                let how = mbarrier::How::Arrive { drops: false };
+                Ok(Act::Mbarrier(Box::new(Mbarrier { how, address, number: None, dst: None })))
+            }
+            Op::Tcgen05WaitLd
+            | Op::Tcgen05WaitSt
+            | Op::Tcgen05FenceBeforeThreadSync
+            | Op::Tcgen05FenceAfterThreadSync => Ok(Act::Nothing),
             // The products of a warp group complete immediately.
             Op::WgmmaFence | Op::WgmmaCommitGroup | Op::WgmmaWaitGroup => Ok(Act::Nothing),
             // Memory is sequentially consistent here, sleeping takes no time, and there is no

@@ -9,6 +9,7 @@ use super::program::{Dst, Program, Src};
 use super::values::{mask, sign_extend};
 use super::watch::{Findings, Seen};
 use crate::sim::memory::Global;
+use crate::sim::ops::tensor_memory::Tensor;
 
 /// Lanes of a warp.
 pub const LANES: usize = 32;
@@ -138,6 +139,8 @@ pub struct Block {
     pub barriers: Vec<super::barrier::Named>,
     /// Shadow state for the detection of undefined values and races.
     pub seen: Seen,
+    /// Tensor memory.
+    pub tensor: Tensor,
 }
 
 /// The constants of a launch.
@@ -170,6 +173,8 @@ pub struct Scene<'a> {
     pub global: &'a mut Global,
     /// The block's shared memory.
     pub shared: &'a mut [u8],
+    /// The block's tensor memory.
+    pub tensor: &'a mut Tensor,
     /// `%ctaid`.
     pub block: [u32; 3],
     /// Instructions executed so far in the launch.

@@ -12,6 +12,7 @@ use super::values::{mask, number};
 use crate::ptx::ast::Instruction;
 use crate::sim::fault::Fault;
 use crate::sim::ops::format::F32;
+use crate::sim::ops::tensor_memory::Tensor;
 use crate::tables::ptx::{AtomOp, MatchMode, Modifiers, Op, ScalarType, ShflMode, Space, VoteMode};
 
 /// Sources and results of a warp operation: one row per operand, one column per lane.
@@ -34,6 +35,9 @@ pub type Together = Box<dyn Fn(&mut Lanes) + Send + Sync>;
 
 /// A warp operation that also accesses memory through the lanes' addresses.
 pub type WithMemory = Box<dyn Fn(&mut Lanes, &mut dyn Memory) -> Result<(), Fault> + Send + Sync>;
+
+/// A warp operation on tensor memory.
+pub type InTensor = Box<dyn Fn(&mut Lanes, &mut Tensor, &mut dyn Memory) -> Result<(), Fault> + Send + Sync>;
 
 /// Memory as a warp operation accesses it; addresses are those of [`Lanes::at`] plus an offset.
 pub trait Memory {
@@ -74,6 +78,8 @@ pub enum How {
     Together(Together),
     /// Also accesses memory.
     WithMemory(WithMemory),
+    /// Accesses tensor memory, all of which counts as defined.
+    InTensor(InTensor),
 }
 
 /// The lanes of a mask in ascending order.

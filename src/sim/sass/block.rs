@@ -5,6 +5,7 @@
 //! arrived may arrive again before the barrier is complete.
 
 use super::super::fault::Fault;
+use super::super::ops::tensor_memory::Tensor;
 use super::code::Gather;
 use super::control;
 use super::sanitizer::Seen;
@@ -76,6 +77,10 @@ pub struct Block {
     pub warps: Vec<Warp>,
     /// Shared memory.
     pub shared: Vec<u8>,
+    /// Bytes at the start of shared memory that the system reserves.
+    pub reserved: usize,
+    /// Tensor memory.
+    pub tensor: Tensor,
     barriers: Vec<Barrier>,
     /// The sanitizer's state for this block.
     pub seen: Option<Box<Seen>>,
@@ -85,7 +90,8 @@ impl Block {
     /// A block that is about to start.
     pub fn new(id: [u32; 3], warps: Vec<Warp>, shared_bytes: usize) -> Block {
         let barrier = Barrier::fresh(warps.len());
-        Block { id, warps, shared: vec![0; shared_bytes], barriers: vec![barrier; BARRIERS], seen: None }
+        let (shared, barriers) = (vec![0; shared_bytes], vec![barrier; BARRIERS]);
+        Block { id, warps, shared, reserved: 0, tensor: Tensor::default(), barriers, seen: None }
     }
 
     /// Whether no thread has arrived at the barrier since it was last complete.

@@ -253,6 +253,8 @@ pub enum Exec {
     /// A copy or a reduction of a box of a tensor: a has the addresses in shared memory and the
     /// coordinates, b the address of the map.
     Tensor(super::tensor::Tensor),
+    /// On tensor memory.
+    TensorMemory(super::tensor_memory::Act),
     /// Clears shared memory, as many units as b says.
     Clear,
     /// Between a register and a half of a register pair of its own.

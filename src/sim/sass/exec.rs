@@ -178,6 +178,7 @@ impl Machine<'_> {
             Exec::Bulk(bulk) => super::bulk::execute(self, block, s.warp, code, active, bulk)?,
             Exec::Remote(remote) => super::cluster::execute(self, block, s.warp, code, active, remote)?,
             Exec::Tensor(tensor) => super::tensor::execute(self, block, s.warp, code, active, tensor)?,
+            Exec::TensorMemory(act) => super::tensor_memory::execute(self, block, s.warp, code, active, act)?,
             Exec::Clear => super::bulk::clear(block, s.warp, code, active)?,
             Exec::PairMove { high, store } => {
                 for lane in lanes_of(active) {

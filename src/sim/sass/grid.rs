@@ -113,6 +113,7 @@ fn start(setup: &Setup, number: u64, watched: bool) -> Block {
         Warp::new(index as u32, lanes, setup.registers, setup.local_bytes)
     });
     let mut block = Block::new(id, warps.collect(), setup.shared_bytes);
+    block.reserved = setup.reserved_bytes;
     block.seen = watched.then(|| Box::new(Seen::new(setup, block.warps.len())));
     block
 }

@@ -82,7 +82,7 @@ impl Matrix {
 }
 
 /// The bits of an element in shared memory.
-fn element(shared: &[u8], at: u64, bits: usize) -> Result<u64, Fault> {
+pub fn element(shared: &[u8], at: u64, bits: usize) -> Result<u64, Fault> {
     let (first, width) = ((at >> 3) as usize, bits.div_ceil(8));
     let bytes = shared.get(first..first + width).ok_or_else(|| {
         let address = at >> 3;

@@ -112,6 +112,20 @@ pub fn complete(m: &mut Machine, block: &mut Block, at: u64, bytes: u32) -> Resu
     Ok(())
 }
 
+/// One arrival.
+///
+/// # Errors
+///
+/// As for bytes that have come.
+pub fn arrive(m: &mut Machine, block: &mut Block, at: u64) -> Result<(), Fault> {
+    let word = slot(block, at)?;
+    let event = Event { arrivals: 1, ..Event::default() };
+    let new = Barrier::of(load(word)).after(event).map_err(|what| Fault::new(what).about(at))?;
+    store(word, new.word());
+    m.waits.moved = true;
+    Ok(())
+}
+
 /// The word of a barrier after an instruction of one lane; `None` where it only looks.
 fn changed(act: Act, old: u64, b: u64) -> Result<Option<u64>, String> {
     Ok(match act {

@@ -30,6 +30,7 @@ pub mod sanitizer;
 pub mod setup;
 mod system;
 mod tensor;
+mod tensor_memory;
 pub mod warp;
 mod warp_ops;
 pub mod words;

@@ -70,6 +70,8 @@ pub struct Setup {
     pub zeroed: Option<u8>,
     /// Size of shared memory of a block in bytes, including the reserved part.
     pub shared_bytes: usize,
+    /// Size of that part.
+    pub reserved_bytes: usize,
     /// Size of local memory of a lane in bytes.
     pub local_bytes: usize,
     /// Generic address of the shared window.

@@ -9,6 +9,7 @@ mod float;
 mod matrix;
 mod memory;
 mod operands;
+mod tensor_memory;
 #[cfg(test)]
 mod tests;
 
@@ -37,7 +38,7 @@ pub struct Lifted {
 /// An opcode, modifier or operand that the simulator does not implement.
 pub fn predecode(banks: &Banks, offset: u64, lifted: &Lifted) -> Result<Code, String> {
     let mut b = Builder::new(banks, offset, lifted)?;
-    for family in [arith::build, float::build, memory::build, matrix::build, control::build] {
+    for family in [arith::build, float::build, memory::build, matrix::build, tensor_memory::build, control::build] {
         if let Some(exec) = family(&mut b)? {
             b.code.exec = exec;
             return Ok(b.code);

@@ -42,6 +42,7 @@ fn results(mut code: Vec<Result<Lifted, String>>) -> Result<Vec<u32>, String> {
         block: [LANES as u32, 1, 1],
         registers: 32,
         shared_bytes: 16,
+        reserved_bytes: 0,
         step_limit: 100_000,
         ..Setup::default()
     };

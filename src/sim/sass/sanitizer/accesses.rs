@@ -6,6 +6,7 @@
 
 use super::super::atomic;
 use super::super::code::{AtomicType, Code, Dst, Exec, From, Pred, Src};
+use super::super::tensor_memory;
 use smallvec::SmallVec;
 
 /// Register files.
@@ -132,6 +133,9 @@ impl Touches {
                 t.reads.push(Run { file: File::Reg, first, count: 1, slot: Slot::Extra });
             }
         }
+        if let Exec::TensorMemory(tensor_memory::Act::Product { kept: Some(first), .. }) = code.exec {
+            t.reads.push(Run { file: File::UReg, first, count: 4, slot: Slot::Extra });
+        }
         match code.exec {
             Exec::P2r { .. } | Exec::Up2ur { .. } => {
                 let uniform = matches!(code.exec, Exec::Up2ur { .. });
@@ -169,6 +173,7 @@ fn source_words(code: &Code) -> [u8; 4] {
         Exec::Scaled(_) => [4, 2, 4, 1],
         Exec::Remote(remote) => [2, vector(remote.bytes), 1, 1],
         Exec::Tensor(tensor) => [tensor.words(), 1, 1, 1],
+        Exec::TensorMemory(tensor_memory::Act::Store { piece }) => [1, piece.registers as u8, 1, 1],
         Exec::Group(group) => [4, 1, group.words(), if group.in_registers { 2 } else { 4 }],
         Exec::StoreMatrix { count, .. } => [1, count, 1, 1],
         _ => [1; 4],
@@ -186,6 +191,7 @@ fn result_words(code: &Code) -> u8 {
         Exec::Product(_, words) => words.d,
         Exec::Quarters(_) => 2,
         Exec::Scaled(_) => 4,
+        Exec::TensorMemory(tensor_memory::Act::Load(piece)) => piece.registers as u8,
         Exec::Group(group) => group.words(),
         Exec::LoadMatrix { count, .. } => count,
         Exec::Alu(_) => code.words,

@@ -148,6 +148,12 @@ pub fn tensor_reaches(m: &mut Machine, w: &Warp, code: &Code, active: u32, tenso
     all
 }
 
+/// Nothing in shared memory has a value at first, but what the block keeps of its tensor memory.
+pub fn open(shared: &mut Vec<u8>, block: &Block) {
+    shared.resize(block.shared.len(), u8::MAX);
+    shared.iter_mut().take(block.reserved).for_each(|bits| *bits = 0);
+}
+
 /// The shadow bytes of a shared or local access; allocated on first use.
 fn bytes_of<'a>(
     shared: &'a mut Vec<u8>,
@@ -159,7 +165,7 @@ fn bytes_of<'a>(
     let (memory, base) = match r.space {
         Space::Shared => {
             if shared.is_empty() {
-                shared.resize(block.shared.len(), u8::MAX);
+                open(shared, block);
             }
             (shared, 0)
         }
@@ -225,7 +231,7 @@ pub fn store(
 /// Returns the first undefined unit that goes to global memory.
 pub fn bulk(shared: &mut Vec<u8>, block: &Block, reaches: &[Reach]) -> Option<Reach> {
     if shared.is_empty() {
-        shared.resize(block.shared.len(), u8::MAX);
+        open(shared, block);
     }
     let all = |act| reaches.iter().filter(move |r| r.act == act);
     let place = |r: &Reach| r.at as usize..r.at as usize + usize::from(r.bytes);

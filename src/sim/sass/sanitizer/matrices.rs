@@ -15,7 +15,7 @@ use super::{Space, Step};
 /// The shadow of shared memory, allocated on first use.
 fn made<'s>(shared: &'s mut Vec<u8>, block: &Block) -> &'s mut Vec<u8> {
     if shared.len() < block.shared.len() {
-        shared.resize(block.shared.len(), u8::MAX);
+        super::footprint::open(shared, block);
     }
     shared
 }

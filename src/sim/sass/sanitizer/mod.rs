@@ -505,6 +505,8 @@ fn decides(code: &Code, slot: Slot) -> Option<&'static str> {
         Exec::Group(_) if slot == Slot::Extra => "a descriptor",
         Exec::Group(_) if slot == Slot::Pred => "whether something is added to",
         Exec::CopyAsync { .. } => "a copy",
+        Exec::TensorMemory(super::tensor_memory::Act::Store { .. }) if slot == Slot::B => return None,
+        Exec::TensorMemory(_) => "what is done in tensor memory",
         Exec::Bulk(_) => "a copy in bulk",
         Exec::Tensor(_) => "a copy of a tensor",
         Exec::Clear => "the address of a store",

@@ -1,0 +1,465 @@
+//! Lowers `tcgen05.*`: the allocation of tensor memory, its loads and stores, and products in it.
+//!
+//! Allocation is software: the block keeps, in the part of shared memory that the system reserves,
+//! which columns it has. A load or store is one instruction of a warp that names its place by a
+//! uniform register. Products and commits act once per issue, however many lanes run, so each lane
+//! issues its own. Source: ptxas 13.0.88 output for each form.
+
+use super::builder::{Builder, Lowered, Refusal};
+use super::memory::address::{Place, Window};
+use super::memory::memory_model::Order;
+use super::wgmma::named;
+use crate::ori::build::int::LUT_AND;
+use crate::ori::mods::*;
+use crate::ori::{File, Operand};
+use crate::ptx::ast;
+use crate::tables::elf::ElfTarget;
+use crate::tables::ptx::{Collector, CtaGroup, ScalarType, Space, TensorKind, TensorShape};
+use crate::tables::{Mod, Op, Role, value};
+
+/// Columns of a unit of allocation, as a power of two.
+const UNIT: u32 = 5;
+/// What the block keeps: masks of its units and of the first units of its allocations, and whether
+/// it allocates no more.
+const UNITS: i64 = 0x14;
+const FIRSTS: i64 = 0x18;
+const CLOSED: i64 = 0x1c;
+/// The columns of an address in tensor memory.
+const COLUMNS: u32 = 0xffff;
+/// Nanoseconds between two attempts to allocate.
+const PAUSE: u32 = 100;
+/// What ptxas has DEPBAR wait for before it allocates.
+const BEFORE_ALLOCATION: i64 = 0x36;
+/// What ptxas gives back where a block allocates no more.
+const POOL: i64 = 0x80;
+/// Uniform registers of the operands: written right before each use, whichever lanes run.
+const PLACE: [u16; 1] = [8];
+const FOUND: [u16; 1] = [9];
+const FIRST: [u16; 2] = [10, 11];
+const SECOND: [u16; 2] = [12, 13];
+const KIND: [u16; 2] = [14, 15];
+const KEPT: [u16; 4] = [16, 17, 18, 19];
+/// The uniform predicate of the operands.
+const FLAG: u16 = 0;
+/// Lanes that the first half of a load or store of two halves acts on.
+const HALF: u32 = 16;
+/// Truth table of the complement of the first source.
+const NOT: u8 = 0x0f;
+
+impl Builder<'_> {
+    /// `tcgen05.alloc`
+    pub fn allocate_tensor_memory(&mut self, inst: &ast::Instruction) -> Lowered {
+        one_block(inst)?;
+        self.one_for_all(|b| {
+            let to = b.shared_place(&inst.operands[0], inst.mods.space)?;
+            let count = b.source_word(&inst.operands[1], ScalarType::U32)?;
+            let chosen = b.chosen();
+            let closed = b.kept(CLOSED, SIZE_U8)?;
+            let never = b.temp_pred();
+            b.isetp(never, &[NE, AND, U32], closed, Operand::zero());
+            let [late, open, end] = [(); 3].map(|()| b.f.new_block());
+            b.branch_if(never, late, open);
+            let (units, ones) = b.column_units(count);
+            let unit = b.find_units(units);
+            let (all, first, column) = (b.temp(), b.temp(), b.temp());
+            b.shf(&SHF_L, all, ones, unit, Operand::zero());
+            let one = b.imm(1);
+            let one = b.in_reg(one);
+            b.shf(&SHF_L, first, one, unit, Operand::zero());
+            let amount = b.imm(UNIT);
+            b.shf(&SHF_L, column, unit, amount, Operand::zero());
+            b.keep(AOP_OR, UNITS, all, chosen)?;
+            b.keep(AOP_OR, FIRSTS, first, chosen)?;
+            b.put_word(chosen, to, column);
+            b.enter_after(end, late);
+            let none = b.imm(u32::MAX);
+            let none = b.in_reg(none);
+            b.put_word(chosen, to, none);
+            b.trap()?;
+            b.enter(end);
+            Ok(())
+        })
+    }
+
+    /// `tcgen05.dealloc`
+    pub fn release_tensor_memory(&mut self, inst: &ast::Instruction) -> Lowered {
+        one_block(inst)?;
+        self.one_for_all(|b| {
+            let from = b.source_word(&inst.operands[0], ScalarType::U32)?;
+            let count = b.source_word(&inst.operands[1], ScalarType::U32)?;
+            let chosen = b.chosen();
+            let (_, ones) = b.column_units(count);
+            let (columns, unit, all, first) = (b.temp(), b.temp(), b.temp(), b.temp());
+            let (mask, amount, one) = (b.imm(COLUMNS), b.imm(UNIT), b.imm(1));
+            let from = b.in_reg(from);
+            b.and(columns, from, mask);
+            b.shf(&SHF_R_U32_HI, unit, Operand::zero(), amount, columns);
+            b.shf(&SHF_L, all, ones, unit, Operand::zero());
+            let one = b.in_reg(one);
+            b.shf(&SHF_L, first, one, unit, Operand::zero());
+            let [wrong, end] = [(); 2].map(|()| b.f.new_block());
+            for (at, bits) in [(UNITS, all), (FIRSTS, first)] {
+                let (held, lacks, right) = (b.kept(at, SIZE_32)?, b.temp_pred(), b.f.new_block());
+                let there = b.temp();
+                b.and(there, held, bits);
+                b.isetp(lacks, &[NE, AND, U32], there, bits);
+                b.branch_if(lacks, wrong, right);
+            }
+            let (units, firsts) = (b.temp(), b.temp());
+            b.lop3(units, all, Operand::zero(), Operand::zero(), NOT);
+            b.lop3(firsts, first, Operand::zero(), Operand::zero(), NOT);
+            let left = b.uniform(&PLACE, &[units]);
+            let and = (Mod::SwsOp, value::sws_op::AND);
+            b.put(Op::TCATOMSWS, &[and], &[(Role::D, Operand::zero()), (Role::A, left)]);
+            b.keep(AOP_AND, UNITS, units, chosen)?;
+            b.keep(AOP_AND, FIRSTS, firsts, chosen)?;
+            b.enter_after(end, wrong);
+            b.trap()?;
+            b.enter(end);
+            Ok(())
+        })
+    }
+
+    /// `tcgen05.relinquish_alloc_permit`
+    pub fn close_tensor_memory(&mut self, inst: &ast::Instruction) -> Lowered {
+        one_block(inst)?;
+        self.one_for_all(|b| {
+            let chosen = b.chosen();
+            let (pool, one) = (b.literal(POOL), b.imm(1));
+            b.put(Op::VIRTCOUNT, &[], &[(Role::A, pool)]);
+            let (base, one) = (b.partition()?, b.in_reg(one));
+            let at = b.literal(CLOSED);
+            let store = b.put_if(chosen, Op::STS, &[SIZE_U8], &[(Role::A, base), (Role::Off, at), (Role::B, one)]);
+            b.f.insts[store].ordered = true;
+            Ok(())
+        })
+    }
+
+    /// Whether this is the lane that acts for its warp.
+    fn chosen(&mut self) -> Operand {
+        self.all_lanes();
+        let chosen = self.temp_pred();
+        self.put(Op::ELECT, &[], &[(Role::Pu, chosen)]);
+        chosen
+    }
+
+    /// The part of the reserved shared memory that tells what the block has allocated.
+    fn partition(&mut self) -> Lowered<Operand> {
+        if self.globals.object {
+            return Err(Refusal::NotBuilt);
+        }
+        let reserved = ElfTarget::of_sm(self.target.sm).and_then(|elf| elf.reserved_shared).ok_or(Refusal::NotBuilt)?;
+        let (window, base, sum) = (self.shared_window(), self.imm(reserved.0 as u32), self.temp());
+        self.add(sum, window, base);
+        Ok(sum)
+    }
+
+    /// A word or byte of what the block keeps.
+    fn kept(&mut self, at: i64, size: M) -> Lowered<Operand> {
+        let (base, d) = (self.partition()?, self.temp());
+        let order = Order { strong: true, ..Order::default() };
+        self.load_word(d, size, Place { window: Window::Shared, base, offset: at }, &order)?;
+        Ok(d)
+    }
+
+    /// Changes what the block keeps, in one lane.
+    fn keep(&mut self, how: M, at: i64, bits: Operand, lane: Operand) -> Lowered {
+        let (base, at) = (self.partition()?, self.literal(at));
+        let args = [(Role::D, Operand::zero()), (Role::A, base), (Role::Off, at), (Role::B, bits)];
+        self.put_if(lane, Op::ATOMS, &[how, SIZE_32], &args);
+        Ok(())
+    }
+
+    /// Stores a word to shared memory, in one lane.
+    fn put_word(&mut self, lane: Operand, to: Place, word: Operand) {
+        let offset = self.literal(to.offset);
+        let args = [(Role::A, to.base), (Role::Off, offset), (Role::B, word)];
+        let store = self.put_if(lane, Op::STS, &[SIZE_32], &args);
+        self.f.insts[store].ordered = true;
+    }
+
+    /// Units of so many columns, and as many ones.
+    fn column_units(&mut self, columns: Operand) -> (Operand, Operand) {
+        if let Some(columns) = self.constant(columns) {
+            let units = (columns as u32) >> UNIT;
+            let ones = self.imm(u32::MAX.checked_shl(units).map_or(u32::MAX, |high| !high));
+            return (self.imm(units), self.in_reg(ones));
+        }
+        let (units, high, ones) = (self.temp(), self.temp(), self.temp());
+        let (amount, all) = (self.imm(UNIT), self.imm(u32::MAX));
+        self.shf(&SHF_R_U32_HI, units, Operand::zero(), amount, columns);
+        let all = self.in_reg(all);
+        self.shf(&SHF_L, high, all, units, Operand::zero());
+        self.lop3(ones, high, Operand::zero(), Operand::zero(), NOT);
+        (units, ones)
+    }
+
+    /// Allocates units, waiting until there are so many side by side; returns the first.
+    fn find_units(&mut self, units: Operand) -> Operand {
+        let [turn, again, done] = [(); 3].map(|()| self.f.new_block());
+        self.enter(turn);
+        let (board, left) = (self.literal(0), self.literal(BEFORE_ALLOCATION));
+        self.put(Op::DEPBAR, &[LE_COUNT], &[(Role::Sb, board), (Role::N, left)]);
+        let wanted = self.uniform(&PLACE, &[units]);
+        let (flag, found) = (self.uniform_flag(), self.uniform_place(&FOUND));
+        let mods = [(Mod::SwsFind, value::sws_find::FIND_AND_SET), (Mod::SwsAlign, value::sws_align::ALIGN)];
+        self.put(Op::TCATOMSWS, &mods, &[(Role::Pu, flag), (Role::D, found), (Role::A, wanted)]);
+        let (unit, there) = (self.temp(), self.temp_pred());
+        self.put(Op::MOV, &[], &[(Role::D, unit), (Role::A, found)]);
+        self.plop3(there, [Operand::always(), Operand::always(), flag], LUT_AND);
+        self.branch_if(there, done, again);
+        let pause = self.imm(PAUSE);
+        let pause = self.in_reg(pause);
+        self.put(Op::NANOSLEEP, &[], &[(Role::A, pause)]);
+        self.enter_after(turn, done);
+        unit
+    }
+
+    fn uniform_flag(&mut self) -> Operand {
+        let flag = self.f.new_reg(File::UP);
+        self.f.regs[flag].phys = Some(FLAG);
+        Operand::reg(flag)
+    }
+
+    /// A uniform register of this number, to be written.
+    fn uniform_place(&mut self, numbers: &[u16; 1]) -> Operand {
+        let reg = self.f.new_reg(File::UR);
+        self.f.regs[reg].phys = Some(numbers[0]);
+        Operand::reg(reg)
+    }
+}
+
+/// Modifiers of LDTM and STTM.
+fn shape_mods(inst: &ast::Instruction) -> Lowered<Vec<M>> {
+    let m = &inst.mods;
+    let shape = match m.tensor_shape.ok_or(Refusal::NotBuilt)? {
+        TensorShape::D32x32b => "",
+        TensorShape::D16x64b => "16dp64bit",
+        TensorShape::D16x128b => "16dp128bit",
+        TensorShape::D16x256b => "16dp256bit",
+        TensorShape::D16x32bx2 => "16dp32bit_t0_t15",
+    };
+    let count = match m.tensor_count.ok_or(Refusal::NotBuilt)?.name() {
+        "x1" => "",
+        count => count,
+    };
+    let mut mods = vec![
+        named(Mod::TmShape, shape).ok_or(Refusal::NotBuilt)?,
+        named(Mod::TmCount, count).ok_or(Refusal::NotBuilt)?,
+    ];
+    mods.extend(m.tensor_pack.then_some((Mod::TmPack, value::tm_pack::PACK16BIT)));
+    mods.extend(m.tensor_unpack.then_some((Mod::TmExpand, value::tm_expand::EXPAND16BIT)));
+    Ok(mods)
+}
+
+/// The same for the second half of the lanes.
+fn upper_half(mods: &[M]) -> Lowered<Vec<M>> {
+    let shape = named(Mod::TmShape, "16dp32bit_t16_t31").ok_or(Refusal::NotBuilt)?;
+    Ok(mods.iter().map(|m| if m.0 == Mod::TmShape { shape } else { *m }).collect())
+}
+
+impl Builder<'_> {
+    /// `tcgen05.ld`
+    pub fn load_tensor_memory(&mut self, inst: &ast::Instruction) -> Lowered {
+        let mods = shape_mods(inst)?;
+        self.one_for_all(|b| {
+            b.all_lanes();
+            let (place, offset) = b.tensor_place(&inst.operands[1])?;
+            let to = b.fragment_words(&inst.operands[0], ScalarType::B32)?;
+            let low = b.load_piece(&mods, place, offset, to.len());
+            let words = if inst.mods.tensor_shape == Some(TensorShape::D16x32bx2) {
+                let apart = b.constant_operand(&inst.operands[2])? as i32;
+                let high = b.load_piece(&upper_half(&mods)?, place, offset + i64::from(apart), to.len());
+                b.by_half(&low, &high)
+            } else {
+                low
+            };
+            to.into_iter().zip(words).for_each(|(to, word)| b.copy(to, word));
+            Ok(())
+        })
+    }
+
+    fn load_piece(&mut self, mods: &[M], place: Operand, offset: i64, count: usize) -> Vec<Operand> {
+        let (vector, words) = self.temp_vector(count);
+        let d = if count == 1 { words[0] } else { vector };
+        let offset = self.literal(offset);
+        let load = self.put(Op::LDTM, mods, &[(Role::D, d), (Role::Ub, place), (Role::Off, offset)]);
+        self.f.insts[load].ordered = true;
+        words
+    }
+
+    /// The first words in the lower lanes, the second ones in the upper.
+    fn by_half(&mut self, low: &[Operand], high: &[Operand]) -> Vec<Operand> {
+        let (lane, lower) = (self.temp(), self.temp_pred());
+        let (number, half) = (self.special_number("SR_LANEID"), self.imm(HALF));
+        self.put(Op::S2R, &[], &[(Role::D, lane), (Role::S, number)]);
+        self.isetp(lower, &[LT, AND, U32], lane, half);
+        let mut words = Vec::new();
+        for (low, high) in low.iter().zip(high) {
+            let word = self.temp();
+            self.select(word, *low, *high, lower);
+            words.push(word);
+        }
+        words
+    }
+
+    /// `tcgen05.st`
+    pub fn store_tensor_memory(&mut self, inst: &ast::Instruction) -> Lowered {
+        let mods = shape_mods(inst)?;
+        self.one_for_all(|b| {
+            b.all_lanes();
+            let (place, offset) = b.tensor_place(&inst.operands[0])?;
+            let two = inst.mods.tensor_shape == Some(TensorShape::D16x32bx2);
+            let words = b.fragment_words(&inst.operands[if two { 2 } else { 1 }], ScalarType::B32)?;
+            let from = b.fragment_of(&words, words.len());
+            let mut pieces = vec![(mods.clone(), offset)];
+            if two {
+                let apart = b.constant_operand(&inst.operands[1])? as i32;
+                pieces.push((upper_half(&mods)?, offset + i64::from(apart)));
+            }
+            for (mods, offset) in pieces {
+                let offset = b.literal(offset);
+                let store = b.put(Op::STTM, &mods, &[(Role::Ub, place), (Role::Off, offset), (Role::B, from)]);
+                b.f.insts[store].ordered = true;
+            }
+            Ok(())
+        })
+    }
+
+    /// `tcgen05.wait::ld`: an instruction that waits for the results of all loads.
+    pub fn wait_tensor_loads(&mut self) -> Lowered {
+        self.put(Op::ACQUIRE, &[], &[]);
+        Ok(())
+    }
+
+    /// `tcgen05.wait::st`
+    pub fn wait_tensor_stores(&mut self) -> Lowered {
+        self.put(Op::FENCE_T, &[], &[]);
+        Ok(())
+    }
+
+    /// An address in tensor memory: a uniform register, and an offset.
+    fn tensor_place(&mut self, operand: &ast::Operand) -> Lowered<(Operand, i64)> {
+        let (word, offset) = self.tensor_word(operand)?;
+        Ok((self.uniform(&PLACE, &[word]), offset))
+    }
+
+    fn tensor_word(&mut self, operand: &ast::Operand) -> Lowered<(Operand, i64)> {
+        let place = self.place(operand, Some(Space::Local))?;
+        let word = if place.base == Operand::zero() { self.imm(0) } else { place.base };
+        Ok((word, place.offset))
+    }
+
+    /// The same, as one word.
+    fn tensor_sum(&mut self, operand: &ast::Operand) -> Lowered<Operand> {
+        let (word, offset) = self.tensor_word(operand)?;
+        if offset == 0 {
+            return Ok(word);
+        }
+        let (sum, amount) = (self.temp(), self.imm(offset as u32));
+        self.add(sum, word, amount);
+        Ok(sum)
+    }
+
+    /// `tcgen05.mma`
+    pub fn tensor_product(&mut self, inst: &ast::Instruction) -> Lowered {
+        one_block(inst)?;
+        let m = &inst.mods;
+        if m.scale {
+            return Err(later(inst, "block_scale"));
+        }
+        if m.ashift {
+            return Err(later(inst, "ashift"));
+        }
+        let [to, first, second, kind, rest @ ..] = inst.operands.as_slice() else { return Err(Refusal::NotBuilt) };
+        let mut mods = match m.tensor_kind {
+            Some(TensorKind::KindF16 | TensorKind::KindTf32) => Vec::new(),
+            Some(TensorKind::KindF8f6f4) => vec![named(Mod::UtcType, "Q").ok_or(Refusal::NotBuilt)?],
+            Some(TensorKind::KindI8) => vec![named(Mod::UtcType, "I").ok_or(Refusal::NotBuilt)?],
+            _ => return Err(Refusal::NotBuilt),
+        };
+        let (reuse, keep) = match m.collector {
+            Some(Collector::CollectorAFill) => (false, true),
+            Some(Collector::CollectorAUse) => (true, true),
+            Some(Collector::CollectorALastuse) => (true, false),
+            Some(Collector::CollectorADiscard) | None => (false, false),
+        };
+        mods.extend(reuse.then_some((Mod::AReuse, value::a_reuse::A_REUSE)));
+        mods.extend(keep.then_some((Mod::AKeep, value::a_keep::A_KEEP)));
+        let to = self.tensor_sum(to)?;
+        let first = match &first.kind {
+            ast::OperandKind::Address(_) => {
+                mods.push(named(Mod::UtcA, "TMEM").ok_or(Refusal::NotBuilt)?);
+                vec![self.tensor_sum(first)?]
+            }
+            _ => self.source_words(first, ScalarType::B64)?.to_vec(),
+        };
+        let second = self.source_words(second, ScalarType::B64)?;
+        let kind = self.source_word(kind, ScalarType::B32)?;
+        let lanes = inst.row.form().args.iter().any(|arg| arg.count != 0);
+        let (lanes, rest) = if lanes { (Some(&rest[0]), &rest[1..]) } else { (None, rest) };
+        let lanes = lanes.map(|operand| self.fragment_words(operand, ScalarType::B32)).transpose()?;
+        let enabled = self.source(&rest[0], ScalarType::Pred)?;
+        let scale = rest.get(1).map(|operand| self.constant_operand(operand)).transpose()?;
+        self.lane_by_lane(|b| {
+            let mut args = vec![
+                (Role::A, b.uniform(&FIRST[..first.len()], &first)),
+                (Role::B, b.uniform(&SECOND, &second)),
+                (Role::C, b.uniform(&PLACE, &[to])),
+                (Role::E, b.uniform(&KIND, &[Operand::zero(), kind])),
+            ];
+            if let Some(lanes) = lanes {
+                args.push((Role::F, b.uniform(&KEPT, &lanes)));
+            }
+            let flag = match enabled {
+                _ if enabled == Operand::always() || enabled == Operand::never() => enabled,
+                _ => {
+                    let flag = b.uniform_flag();
+                    b.put(Op::VOTEU, &[VOTE_ANY], &[(Role::Pu, flag), (Role::Pp, enabled)]);
+                    flag
+                }
+            };
+            args.push((Role::Pp, flag));
+            if let Some(scale) = scale {
+                args.push((Role::Mask, b.literal(scale as i64)));
+            }
+            b.put(Op::UTCMMA_1CTA, &mods, &args);
+            Ok(())
+        })
+    }
+
+    /// `tcgen05.commit`
+    pub fn commit_tensor_products(&mut self, inst: &ast::Instruction) -> Lowered {
+        one_block(inst)?;
+        if inst.mods.multicast {
+            return Err(later(inst, "multicast::cluster"));
+        }
+        let space = inst.mods.space.map(|_| Space::Shared);
+        let at = self.shared_place(&inst.operands[0], space)?;
+        let barrier = if at.offset == 0 {
+            at.base
+        } else {
+            let (sum, amount) = (self.temp(), self.imm(at.offset as u32));
+            self.add(sum, at.base, amount);
+            sum
+        };
+        self.lane_by_lane(|b| {
+            let at = b.uniform(&PLACE, &[barrier]);
+            b.put(Op::UTCBAR_1CTA, &[], &[(Role::A, at), (Role::B, Operand::zero())]);
+            Ok(())
+        })
+    }
+}
+
+/// Refuses what two blocks do together.
+fn one_block(inst: &ast::Instruction) -> Lowered {
+    match inst.mods.cta_group {
+        Some(CtaGroup::CtaGroup2) => Err(later(inst, "cta_group::2")),
+        _ => Ok(()),
+    }
+}
+
+/// The refusal of a form that is not built.
+fn later(inst: &ast::Instruction, form: &str) -> Refusal {
+    Refusal::At(inst.pos, format!("Instruction '{}.{form}' is not implemented", inst.op.name()))
+}

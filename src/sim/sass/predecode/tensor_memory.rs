@@ -1,0 +1,88 @@
+//! Predecodes the instructions of tensor memory.
+
+use super::super::super::ops::tensor_memory::{Kind as Factors, Piece, Shape};
+use super::super::code::Exec;
+use super::super::tensor_memory::Act;
+use super::operands::{Builder, Kind};
+use crate::sass::ArgKind;
+use crate::tables::{Mod, Op, Role};
+
+/// The uniform register that is zero.
+const URZ: u64 = 255;
+
+/// Predecodes an opcode; `None` if it belongs to another family.
+///
+/// # Errors
+///
+/// A modifier or operand that the simulator does not implement.
+pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
+    let op = b.lifted.inst.op;
+    let two = matches!(op, Op::UTCMMA_1CTA | Op::UTCBAR_1CTA | Op::TCATOMSWS) && (b.has("2CTA") || b.has("MULTICAST"));
+    if two {
+        return Err("the simulator does not act on two blocks".to_string());
+    }
+    Ok(Some(match op {
+        Op::LDTM | Op::STTM => moved(b)?,
+        Op::TCATOMSWS if b.has("OR") => return Err("UTCATOMSWS.OR is not modelled".to_string()),
+        Op::TCATOMSWS => {
+            b.code.a = b.src(Role::A, false, Kind::Int)?;
+            b.code.d = b.dst(Role::D)?;
+            b.code.pu = b.pred(Role::Pu)?;
+            // Only the search says whether it found something.
+            Exec::TensorMemory(if b.arg(Role::Pu).kind == ArgKind::None { Act::Keep } else { Act::Find })
+        }
+        Op::UTCBAR_1CTA => {
+            b.code.a = b.src(Role::A, false, Kind::Int)?;
+            Exec::TensorMemory(Act::Commit)
+        }
+        Op::UTCMMA_1CTA => product(b)?,
+        Op::VIRTCOUNT | Op::FENCE_T => Exec::Nop,
+        _ => return Ok(None),
+    }))
+}
+
+fn moved(b: &mut Builder) -> Result<Exec, String> {
+    let shapes = [
+        ("16dp64bit", (Shape::Bits64, 1)),
+        ("16dp128bit", (Shape::Bits128, 2)),
+        ("16dp256bit", (Shape::Bits256, 4)),
+        ("16dp32bit_t0_t15", (Shape::Lower, 1)),
+        ("16dp32bit_t16_t31", (Shape::Upper, 1)),
+    ];
+    let (shape, each) = b.lifted.words.pick(&shapes).unwrap_or((Shape::Whole, 1));
+    let counts = [("x2", 2), ("x4", 4), ("x8", 8), ("x16", 16), ("x32", 32), ("x64", 64), ("x128", 128)];
+    let registers = each * b.lifted.words.pick(&counts).unwrap_or(1);
+    let piece = Piece { shape, registers, halves: b.has("PACK16BIT") || b.has("EXPAND16BIT") };
+    b.code.ub = b.src(Role::Ub, false, Kind::Int)?;
+    b.code.off = i64::from(b.imm(Role::Off) as u32 as i32);
+    if b.lifted.inst.op == Op::LDTM {
+        b.code.d = b.dst(Role::D)?;
+        return Ok(Exec::TensorMemory(Act::Load(piece)));
+    }
+    b.code.b = b.src(Role::B, false, Kind::Int)?;
+    Ok(Exec::TensorMemory(Act::Store { piece }))
+}
+
+fn product(b: &mut Builder) -> Result<Exec, String> {
+    let text = |b: &Builder, kind: Mod| kind.text(b.lifted.inst.mods.get(kind));
+    let in_tensor = text(b, Mod::UtcA) == "TMEM";
+    let kind = match text(b, Mod::UtcType) {
+        "I" => Factors::Integer,
+        "Q" => Factors::Byte,
+        "O" => return Err("products of floats of four bits are not modelled".to_string()),
+        // The descriptor says whether it is tf32.
+        _ => Factors::Half,
+    };
+    if text(b, Mod::UtcScaled) == "SCALED" {
+        return Err("scaled products in tensor memory are not modelled".to_string());
+    }
+    b.code.a = b.src(Role::A, !in_tensor, Kind::Int)?;
+    b.code.b = b.src(Role::B, true, Kind::Int)?;
+    b.code.c = b.src(Role::C, false, Kind::Int)?;
+    b.code.ub = b.src(Role::E, true, Kind::Int)?;
+    b.code.pp = b.pred(Role::Pp)?;
+    b.code.off = b.imm(Role::Mask) as i64;
+    let kept = b.arg(Role::F);
+    let kept = (kept.kind == ArgKind::UReg && kept.val != URZ).then_some(kept.val as u8);
+    Ok(Exec::TensorMemory(Act::Product { kind, in_tensor, kept }))
+}

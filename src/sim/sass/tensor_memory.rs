@@ -1,0 +1,126 @@
+//! Executes the instructions of tensor memory: LDTM, STTM, UTCHMMA and its kin, UTCBAR, UTCATOMSWS.
+//!
+//! A product is computed when it is issued, so UTCBAR arrives at once. Each acts once for all lanes
+//! of a group.
+
+use super::super::fault::Fault;
+use super::super::ops::tensor_memory::{self, First, Piece, Product, Words, product};
+use super::block::Block;
+use super::code::{Code, Dst, From};
+use super::exec::Machine;
+use super::group::{Matrix, element};
+use super::mbarrier;
+use super::warp::{LANES, Warp};
+
+/// Bits of an address in shared memory; the others say which block of the cluster.
+const SHARED: u64 = 0xff_ffff;
+
+/// What an instruction does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Loads registers from the address in `ub` and the offset.
+    Load(Piece),
+    /// Stores registers, b, there.
+    Store { piece: Piece },
+    /// Allocates as many units as a says: the first of them, and whether there are so many.
+    Find,
+    /// Keeps the units that a names.
+    Keep,
+    /// Arrives at the barrier at a.
+    Commit,
+    /// The sums at c, factors a and b, the descriptor behind `ub`; from a uniform register on,
+    /// which lanes keep their sums.
+    Product { kind: tensor_memory::Kind, in_tensor: bool, kept: Option<u8> },
+}
+
+/// Executes one of them.
+///
+/// # Errors
+///
+/// What is not modelled, and accesses where there is no memory.
+pub fn execute(
+    m: &mut Machine,
+    block: &mut Block,
+    warp: usize,
+    code: &Code,
+    active: u32,
+    act: Act,
+) -> Result<(), Fault> {
+    let w = &mut block.warps[warp];
+    let lane = active.trailing_zeros() as usize % LANES;
+    let place = (w.get(&code.ub, lane) as u32).wrapping_add(code.off as u32);
+    let wrong = |what: String| Fault::new(what).on_lane(lane);
+    match act {
+        Act::Load(piece) | Act::Store { piece } if active != u32::MAX && w.alive & !active != 0 => {
+            let what = if act == Act::Load(piece) { "load from" } else { "store to" };
+            return Err(Fault::new(format!("a {what} tensor memory without all lanes of the warp")));
+        }
+        Act::Load(piece) => {
+            let Dst::Reg(first) = code.d else { return Ok(()) };
+            let mut words = registers(w, first, piece.registers);
+            block.tensor.load((place, warp), piece, &mut words).map_err(wrong)?;
+            for (i, row) in words.iter().enumerate() {
+                (0..LANES).for_each(|lane| block.warps[warp].set_reg(usize::from(first) + i, lane, row[lane]));
+            }
+        }
+        Act::Store { piece } => {
+            let words = match code.b.from {
+                From::Reg(first) => registers(w, first, piece.registers),
+                _ => vec![[0; LANES]; piece.registers],
+            };
+            block.tensor.store((place, warp), piece, &words).map_err(wrong)?;
+        }
+        Act::Find => {
+            let count = w.get(&code.a, lane) as u32;
+            let found = block.tensor.find(count);
+            w.set(code.d, 0, lane, found.unwrap_or(0));
+            w.set_pred(code.pu, 1 << lane, u32::from(found.is_some()) << lane);
+            m.waits.moved |= found.is_some();
+        }
+        Act::Keep => {
+            block.tensor.units &= w.get(&code.a, lane) as u32;
+            m.waits.moved = true;
+        }
+        Act::Commit => {
+            let at = w.get(&code.a, lane) & SHARED;
+            return mbarrier::arrive(m, block, at);
+        }
+        Act::Product { kind, in_tensor, kept } => {
+            let p = operands(w, code, lane, (kind, in_tensor, kept));
+            let shared = &block.shared;
+            product::<Fault>(&mut block.tensor, &p, |(descriptor, bits, turned, line, at)| {
+                if descriptor >> 52 & 1 != 0 || descriptor >> 61 & 1 != 0 {
+                    return Err(Fault::new(format!("the descriptor {descriptor:#018x} is not modelled")));
+                }
+                element(shared, Matrix::new(descriptor, bits, turned).at(line, at), bits)
+            })
+            .map_err(|fault: Fault| fault.on_lane(lane))?;
+        }
+    }
+    Ok(())
+}
+
+fn registers(w: &Warp, first: u8, count: usize) -> Words {
+    (0..count).map(|i| std::array::from_fn(|lane| w.reg(usize::from(first) + i, lane))).collect()
+}
+
+fn operands(
+    w: &Warp,
+    code: &Code,
+    lane: usize,
+    (kind, in_tensor, kept): (tensor_memory::Kind, bool, Option<u8>),
+) -> Product {
+    let first = w.get(&code.a, lane);
+    let of = (w.get(&code.ub, lane) >> 32) as u32;
+    let mask = kept.map_or([0; 4], |first| std::array::from_fn(|i| w.ureg(usize::from(first) + i)));
+    Product {
+        kind,
+        to: w.get(&code.c, lane) as u32,
+        first: if in_tensor { First::Tensor(first as u32) } else { First::Shared(first) },
+        second: w.get(&code.b, lane),
+        of,
+        kept: mask,
+        added: w.pred(code.pp) >> lane & 1 != 0,
+        scale: code.off as u32,
+    }
+}
