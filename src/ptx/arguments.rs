@@ -106,6 +106,7 @@ impl Parser<'_> {
             Role::Pred => self.predicate(operand),
             Role::Const => matches!(operand.kind, OperandKind::Constant(Constant::Int { .. })),
             Role::Mem => return self.memory(e, operand),
+            Role::Tmem => self.tensor_memory(e, operand),
             Role::Tensor => return self.tensor(e, operand, index),
             Role::Offsets => return self.list(e, operand, (index + 1, ScalarType::U16), e.mods.tensor_offsets()),
             Role::Label => {
@@ -350,6 +351,17 @@ impl Parser<'_> {
 
     /// `[map, {c0, c1}]`: the address of a tensor map, which has no state space of its own, and
     /// coordinates.
+    /// An address in tensor memory. ptxas takes no constant and no symbol, and for some operations
+    /// not even a register of another type of 32 bits.
+    fn tensor_memory(&self, e: &Expect, operand: &Operand) -> bool {
+        let OperandKind::Address(Address { base: AddressBase::Register(id), rest, .. }) = &operand.kind else {
+            return false;
+        };
+        let register = &self.body.registers[*id];
+        let fits = is_integer(register.ty) && register.ty.bits() == 32 && register.vector == 1;
+        rest.is_empty() && fits && e.ty.is_none_or(|ty| register.ty == ty)
+    }
+
     fn tensor(&self, e: &Expect, operand: &Operand, index: usize) -> Result<(), Bad> {
         let OperandKind::Address(address) = &operand.kind else { return Err(mismatch(e, operand)) };
         let [coordinates] = address.rest.as_slice() else { return Err(mismatch(e, operand)) };

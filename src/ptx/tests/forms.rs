@@ -139,6 +139,7 @@ fn operand(form: &Form, arg: &Arg, types: &[ScalarType], choice: &Choice) -> Opt
         Role::Preds | Role::Pred => "%p1".into(),
         Role::Const => constant(form, arg),
         Role::Mem => "[%rd1]".into(),
+        Role::Tmem => "[%r1]".into(),
         Role::Tensor => format!("[%rd1, {{{}}}]", vec!["%r1"; modifiers(choice).coordinates()].join(", ")),
         Role::Offsets => format!("{{{}}}", vec!["%h1"; modifiers(choice).tensor_offsets()].join(", ")),
         Role::Label if form.op == Op::BrxIdx => "T".into(),

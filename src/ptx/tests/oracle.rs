@@ -98,7 +98,7 @@ pub fn refused_here(version: &str, target: &str, lines: &[String]) -> Vec<Option
 
 /// Operands that ptxas 13.0.88 accepts beyond the manual and this compiler rejects: start and parts
 /// of the text, and the reason.
-const OPERANDS_BEYOND: [(&str, &[&str], &str); 31] = [
+const OPERANDS_BEYOND: [(&str, &[&str], &str); 34] = [
     ("st.async", &[".v4"], "ptxas does not look at the elements of a vector of four"),
     ("cvt.rn.bf16x2.ue8m0x2", &[], "bf16 registers are untyped"),
     ("cvt.r", &["ue8m0x2.bf16x2"], "bf16 registers are untyped"),
@@ -106,6 +106,9 @@ const OPERANDS_BEYOND: [(&str, &[&str], &str); 31] = [
     ("", &["[%h1"], "an address has 32 or 64 bits"),
     ("", &["[%uh1"], "an address has 32 or 64 bits"),
     ("", &["[%sh1"], "an address has 32 or 64 bits"),
+    ("tcgen05.", &["[%p1"], "an address in tensor memory has 32 bits"),
+    ("tcgen05.", &["[%f1"], "an address in tensor memory is an integer"),
+    ("tcgen05.", &["[%fr1"], "an address in tensor memory is an integer"),
     ("fence.proxy.tensormap", &["[%"], "an address has 32 or 64 bits"),
     ("cp.async.bulk.", &["tensor"], "an address has 32 or 64 bits, and coordinates are integers"),
     ("cp.reduce.async.bulk.tensor", &[], "the same"),

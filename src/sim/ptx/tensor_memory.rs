@@ -42,7 +42,7 @@ pub fn resolve(names: &Names, i: &Instruction, kind: u32) -> Result<Collective, 
             Role::Mem if i.op == Op::Tcgen05Alloc => {
                 address = Some(names.address(operand, i.mods.space.map(|_| Space::Shared))?);
             }
-            Role::Mem => {
+            Role::Tmem => {
                 let at = names.address(operand, Some(Space::Shared))?;
                 src.insert(0, at.base);
                 offset = at.offset;
