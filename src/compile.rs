@@ -557,7 +557,7 @@ fn resources(lowered: &LoweredFunction, section: &cubin::Function, reserved: u64
 }
 
 /// What the instructions of a module need, as `.nv.compat` says it. Source: ptxas 13.0.88 writes 4
-/// for `wgmma`, 2 for `tcgen05`, and 3 for `tcgen05.mma` of integers.
+/// for `wgmma`, 2 for `tcgen05`, and 3 for `tcgen05.mma` of integers and for `tcgen05.shift`.
 fn isa_class(module: &crate::ptx::ast::Module) -> u8 {
     use crate::ptx::ast::Statement;
     use crate::tables::ptx::{Op, TensorKind};
@@ -565,6 +565,7 @@ fn isa_class(module: &crate::ptx::ast::Module) -> u8 {
         Statement::Instruction(inst) => match inst.op {
             Op::WgmmaFence | Op::WgmmaCommitGroup | Op::WgmmaWaitGroup | Op::WgmmaMmaAsync | Op::WgmmaMmaAsyncSp => 4,
             Op::Tcgen05Mma if inst.mods.tensor_kind == Some(TensorKind::KindI8) => 3,
+            Op::Tcgen05Shift => 3,
             op if op.name().starts_with("tcgen05.") => 2,
             _ => 0,
         },

@@ -19,7 +19,7 @@ pub struct Cubin {
     /// such section.
     pub accelerator: bool,
     /// What the instructions of the file need, as in `.nv.compat`: 0 and 1 are the same, 2 is for
-    /// tensor memory, 3 for products of integers in it, 4 for products of warp groups.
+    /// tensor memory, 3 for products of integers and shifts in it, 4 for products of warp groups.
     pub isa_class: u8,
     /// SM number of the PTX `.target`, as in the note `cuinfo`.
     pub ptx_sm: u32,

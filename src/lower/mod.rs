@@ -24,6 +24,7 @@ mod operand;
 mod special_regs;
 mod tensor;
 pub(crate) mod tensor_memory;
+mod tensor_unit;
 #[cfg(test)]
 mod tests;
 mod video;
@@ -515,6 +516,8 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         // No access of memory passes another one of tensor memory, or a barrier.
         Op::Tcgen05FenceBeforeThreadSync | Op::Tcgen05FenceAfterThreadSync => Ok(()),
         Op::Tcgen05Mma => b.tensor_product(inst),
+        Op::Tcgen05Cp => b.copy_to_tensor_memory(inst),
+        Op::Tcgen05Shift => b.shift_tensor_memory(inst),
         Op::Tcgen05Commit => b.commit_tensor_products(inst),
         Op::Ldmatrix => b.load_matrix(inst),
         Op::Stmatrix => b.store_matrix(inst),

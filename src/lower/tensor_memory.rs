@@ -1,9 +1,8 @@
-//! Lowers `tcgen05.*`: the allocation of tensor memory, its loads and stores, and products in it.
+//! Lowers `tcgen05.*`: the allocation of tensor memory, its loads and stores.
 //!
 //! Allocation is software: the block keeps, in the part of shared memory that the system reserves,
 //! which columns it has. A load or store is one instruction of a warp that names its place by a
-//! uniform register. Products and commits act once per issue, however many lanes run, so each lane
-//! issues its own. Source: ptxas 13.0.88 output for each form.
+//! uniform register. Source: ptxas 13.0.88 output for each form.
 
 use super::builder::{Builder, Lowered, Refusal};
 use super::memory::address::{Place, Window};
@@ -14,7 +13,7 @@ use crate::ori::mods::*;
 use crate::ori::{File, Operand};
 use crate::ptx::ast;
 use crate::tables::elf::ElfTarget;
-use crate::tables::ptx::{Collector, CtaGroup, ScalarType, Space, TensorKind, TensorShape};
+use crate::tables::ptx::{CtaGroup, ScalarType, Space, TensorShape};
 use crate::tables::{Mod, Op, Role, value};
 
 /// Columns of a unit of allocation, as a power of two.
@@ -33,12 +32,8 @@ const BEFORE_ALLOCATION: i64 = 0x36;
 /// What ptxas gives back where a block allocates no more.
 const POOL: i64 = 0x80;
 /// Uniform registers of the operands: written right before each use, whichever lanes run.
-const PLACE: [u16; 1] = [8];
+pub(super) const PLACE: [u16; 1] = [8];
 const FOUND: [u16; 1] = [9];
-const FIRST: [u16; 2] = [10, 11];
-const SECOND: [u16; 2] = [12, 13];
-const KIND: [u16; 2] = [14, 15];
-const KEPT: [u16; 4] = [16, 17, 18, 19];
 /// The uniform predicate of the operands.
 const FLAG: u16 = 0;
 /// Lanes that the first half of a load or store of two halves acts on.
@@ -215,7 +210,7 @@ impl Builder<'_> {
         unit
     }
 
-    fn uniform_flag(&mut self) -> Operand {
+    pub(super) fn uniform_flag(&mut self) -> Operand {
         let flag = self.f.new_reg(File::UP);
         self.f.regs[flag].phys = Some(FLAG);
         Operand::reg(flag)
@@ -344,14 +339,14 @@ impl Builder<'_> {
         Ok((self.uniform(&PLACE, &[word]), offset))
     }
 
-    fn tensor_word(&mut self, operand: &ast::Operand) -> Lowered<(Operand, i64)> {
+    pub(super) fn tensor_word(&mut self, operand: &ast::Operand) -> Lowered<(Operand, i64)> {
         let place = self.place(operand, Some(Space::Local))?;
         let word = if place.base == Operand::zero() { self.imm(0) } else { place.base };
         Ok((word, place.offset))
     }
 
     /// The same, as one word.
-    fn tensor_sum(&mut self, operand: &ast::Operand) -> Lowered<Operand> {
+    pub(super) fn tensor_sum(&mut self, operand: &ast::Operand) -> Lowered<Operand> {
         let (word, offset) = self.tensor_word(operand)?;
         if offset == 0 {
             return Ok(word);
@@ -360,99 +355,10 @@ impl Builder<'_> {
         self.add(sum, word, amount);
         Ok(sum)
     }
-
-    /// `tcgen05.mma`
-    pub fn tensor_product(&mut self, inst: &ast::Instruction) -> Lowered {
-        one_block(inst)?;
-        let m = &inst.mods;
-        if m.scale {
-            return Err(later(inst, "block_scale"));
-        }
-        if m.ashift {
-            return Err(later(inst, "ashift"));
-        }
-        let [to, first, second, kind, rest @ ..] = inst.operands.as_slice() else { return Err(Refusal::NotBuilt) };
-        let mut mods = match m.tensor_kind {
-            Some(TensorKind::KindF16 | TensorKind::KindTf32) => Vec::new(),
-            Some(TensorKind::KindF8f6f4) => vec![named(Mod::UtcType, "Q").ok_or(Refusal::NotBuilt)?],
-            Some(TensorKind::KindI8) => vec![named(Mod::UtcType, "I").ok_or(Refusal::NotBuilt)?],
-            _ => return Err(Refusal::NotBuilt),
-        };
-        let (reuse, keep) = match m.collector {
-            Some(Collector::CollectorAFill) => (false, true),
-            Some(Collector::CollectorAUse) => (true, true),
-            Some(Collector::CollectorALastuse) => (true, false),
-            Some(Collector::CollectorADiscard) | None => (false, false),
-        };
-        mods.extend(reuse.then_some((Mod::AReuse, value::a_reuse::A_REUSE)));
-        mods.extend(keep.then_some((Mod::AKeep, value::a_keep::A_KEEP)));
-        let to = self.tensor_sum(to)?;
-        let first = match &first.kind {
-            ast::OperandKind::Address(_) => {
-                mods.push(named(Mod::UtcA, "TMEM").ok_or(Refusal::NotBuilt)?);
-                vec![self.tensor_sum(first)?]
-            }
-            _ => self.source_words(first, ScalarType::B64)?.to_vec(),
-        };
-        let second = self.source_words(second, ScalarType::B64)?;
-        let kind = self.source_word(kind, ScalarType::B32)?;
-        let lanes = inst.row.form().args.iter().any(|arg| arg.count != 0);
-        let (lanes, rest) = if lanes { (Some(&rest[0]), &rest[1..]) } else { (None, rest) };
-        let lanes = lanes.map(|operand| self.fragment_words(operand, ScalarType::B32)).transpose()?;
-        let enabled = self.source(&rest[0], ScalarType::Pred)?;
-        let scale = rest.get(1).map(|operand| self.constant_operand(operand)).transpose()?;
-        self.lane_by_lane(|b| {
-            let mut args = vec![
-                (Role::A, b.uniform(&FIRST[..first.len()], &first)),
-                (Role::B, b.uniform(&SECOND, &second)),
-                (Role::C, b.uniform(&PLACE, &[to])),
-                (Role::E, b.uniform(&KIND, &[Operand::zero(), kind])),
-            ];
-            if let Some(lanes) = lanes {
-                args.push((Role::F, b.uniform(&KEPT, &lanes)));
-            }
-            let flag = match enabled {
-                _ if enabled == Operand::always() || enabled == Operand::never() => enabled,
-                _ => {
-                    let flag = b.uniform_flag();
-                    b.put(Op::VOTEU, &[VOTE_ANY], &[(Role::Pu, flag), (Role::Pp, enabled)]);
-                    flag
-                }
-            };
-            args.push((Role::Pp, flag));
-            if let Some(scale) = scale {
-                args.push((Role::Mask, b.literal(scale as i64)));
-            }
-            b.put(Op::UTCMMA_1CTA, &mods, &args);
-            Ok(())
-        })
-    }
-
-    /// `tcgen05.commit`
-    pub fn commit_tensor_products(&mut self, inst: &ast::Instruction) -> Lowered {
-        one_block(inst)?;
-        if inst.mods.multicast {
-            return Err(later(inst, "multicast::cluster"));
-        }
-        let space = inst.mods.space.map(|_| Space::Shared);
-        let at = self.shared_place(&inst.operands[0], space)?;
-        let barrier = if at.offset == 0 {
-            at.base
-        } else {
-            let (sum, amount) = (self.temp(), self.imm(at.offset as u32));
-            self.add(sum, at.base, amount);
-            sum
-        };
-        self.lane_by_lane(|b| {
-            let at = b.uniform(&PLACE, &[barrier]);
-            b.put(Op::UTCBAR_1CTA, &[], &[(Role::A, at), (Role::B, Operand::zero())]);
-            Ok(())
-        })
-    }
 }
 
 /// Refuses what two blocks do together.
-fn one_block(inst: &ast::Instruction) -> Lowered {
+pub(super) fn one_block(inst: &ast::Instruction) -> Lowered {
     match inst.mods.cta_group {
         Some(CtaGroup::CtaGroup2) => Err(later(inst, "cta_group::2")),
         _ => Ok(()),
@@ -460,6 +366,6 @@ fn one_block(inst: &ast::Instruction) -> Lowered {
 }
 
 /// The refusal of a form that is not built.
-fn later(inst: &ast::Instruction, form: &str) -> Refusal {
+pub(super) fn later(inst: &ast::Instruction, form: &str) -> Refusal {
     Refusal::At(inst.pos, format!("Instruction '{}.{form}' is not implemented", inst.op.name()))
 }

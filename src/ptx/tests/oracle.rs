@@ -99,7 +99,7 @@ pub fn refused_here(version: &str, target: &str, lines: &[String]) -> Vec<Option
 
 /// Operands that ptxas 13.0.88 accepts beyond the manual and this compiler rejects: start and parts
 /// of the text, and the reason.
-const OPERANDS_BEYOND: [(&str, &[&str], &str); 37] = [
+const OPERANDS_BEYOND: [(&str, &[&str], &str); 39] = [
     ("st.async", &[".v4"], "ptxas does not look at the elements of a vector of four"),
     ("cvt.rn.bf16x2.ue8m0x2", &[], "bf16 registers are untyped"),
     ("cvt.r", &["ue8m0x2.bf16x2"], "bf16 registers are untyped"),
@@ -111,6 +111,8 @@ const OPERANDS_BEYOND: [(&str, &[&str], &str); 37] = [
     ("tcgen05.st.", &["{", "%p1"], "a predicate is no word and no address"),
     ("tcgen05.mma.", &["{", "%p1"], "a predicate is no word and no address"),
     ("tcgen05.mma.", &[", 15"], "whether sums are added is a predicate"),
+    ("tcgen05.cp.", &["[%"], "an address in tensor memory has 32 bits"),
+    ("tcgen05.shift.", &["[%"], "an address in tensor memory has 32 bits"),
     ("tcgen05.", &["[%f1"], "an address in tensor memory is an integer"),
     ("tcgen05.", &["[%fr1"], "an address in tensor memory is an integer"),
     ("fence.proxy.tensormap", &["[%"], "an address has 32 or 64 bits"),

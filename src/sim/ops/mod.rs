@@ -14,3 +14,4 @@ pub mod random;
 pub mod real;
 pub mod tensor_map;
 pub mod tensor_memory;
+pub mod tensor_unit;

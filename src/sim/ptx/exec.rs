@@ -68,7 +68,7 @@ impl Scene<'_> {
             Act::Publish(to, from) => self.publish_map(thread, to, from)?,
             Act::Clear(to, bytes) => self.clear(thread, to, bytes)?,
             Act::Atomic(atomic) => self.atomic(thread, atomic)?,
-            Act::Multiply(product) => self.multiply(thread, product)?,
+            Act::TensorUnit(unit) => self.tensor_unit(thread, unit)?,
             Act::Mbarrier(mbarrier) => self.mbarrier(thread, mbarrier)?,
             Act::Address { how, src, dst } => {
                 let value = how.apply(self.value(thread, src));

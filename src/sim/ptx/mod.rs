@@ -37,6 +37,7 @@ mod state;
 mod system;
 mod tensor;
 mod tensor_memory;
+mod tensor_unit;
 mod tiles;
 mod values;
 mod video;

@@ -14,7 +14,7 @@ use super::cluster::Remote;
 use super::mbarrier::Mbarrier;
 use super::memory::{Address, Copy, Transfer};
 use super::tensor::{Replace, Tensor};
-use super::tensor_memory::Multiply;
+use super::tensor_unit::Unit;
 use super::warp::Collective;
 use crate::tables::ptx::SpecialRegister;
 use smallvec::SmallVec;
@@ -112,8 +112,8 @@ pub enum Act {
     Remote(Box<Remote>),
     /// Clears as many bytes as the operand says.
     Clear(Address, Src),
-    /// A product in tensor memory.
-    Multiply(Box<Multiply>),
+    /// What the unit of tensor memory does by itself.
+    TensorUnit(Box<Unit>),
     /// `atom` or `red`.
     Atomic(Box<Atomic>),
     /// An address conversion, or a test whether a generic address lies in a state space.

@@ -1,35 +1,13 @@
-//! Executes `tcgen05.*` (PTX ISA 9.0, 9.7.16): tensor memory, its allocation, and products in it.
-//!
-//! A product is computed when it is issued, so a commit arrives at its barrier at once and nothing
-//! is ever waited for.
+//! Executes `tcgen05.*` of warps (PTX ISA 9.0, 9.7.16): the allocation of tensor memory, its loads
+//! and stores.
 
-use super::group::place;
-use super::memory::Address;
 use super::operands::{Names, Refusal, typed};
-use super::program::{Act, Sink, Src};
-use super::state::{Scene, Thread};
+use super::program::{Sink, Src};
 use super::warp::{Collective, How, InTensor, Party};
 use crate::ptx::ast::{self, Instruction, OperandKind};
 use crate::sim::fault::{Fault, Kind as FaultKind};
-use crate::sim::ops::tensor_memory::{First, Kind, Piece, Product, Shape, UNIT, Words, product};
-use crate::tables::ptx::{CtaGroup, Op, Role, ScalarType, Space, TensorKind, TensorShape};
-
-/// A product of one thread.
-#[derive(Clone, Debug)]
-pub struct Multiply {
-    kind: Kind,
-    to: Src,
-    first: Src,
-    /// Whether the first factor is in tensor memory.
-    in_tensor: bool,
-    second: Src,
-    of: Src,
-    kept: Vec<Src>,
-    added: Src,
-    scale: Src,
-    /// Offsets of the addresses.
-    offsets: [i64; 2],
-}
+use crate::sim::ops::tensor_memory::{Piece, Shape, UNIT, Words};
+use crate::tables::ptx::{CtaGroup, Op, Role, Space, TensorShape};
 
 /// The operation of all lanes that an instruction is; `kind` is its number.
 pub fn resolve(names: &Names, i: &Instruction, kind: u32) -> Result<Collective, Refusal> {
@@ -139,93 +117,4 @@ fn moved(i: &Instruction, offsets: [i64; 2]) -> Result<InTensor, Refusal> {
         }
         Ok(())
     }))
-}
-
-/// `tcgen05.mma`
-pub fn multiply(names: &Names, i: &Instruction) -> Result<Act, Refusal> {
-    if i.mods.cta_group == Some(CtaGroup::CtaGroup2) {
-        return Err("two blocks".into());
-    }
-    let kind = match i.mods.tensor_kind {
-        Some(TensorKind::KindF16) => Kind::Half,
-        Some(TensorKind::KindTf32) => Kind::Tf32,
-        Some(TensorKind::KindF8f6f4) => Kind::Byte,
-        Some(TensorKind::KindI8) => Kind::Integer,
-        _ => return Err("this kind".into()),
-    };
-    if i.mods.ashift {
-        return Err("rows that move".into());
-    }
-    let [to, first, second, of, rest @ ..] = i.operands.as_slice() else { return Err("too few operands".into()) };
-    let place = |operand| names.address(operand, Some(Space::Shared));
-    let (to, in_tensor) = (place(to)?, matches!(first.kind, OperandKind::Address(_)));
-    let first = match in_tensor {
-        true => place(first)?,
-        false => Address { space: None, base: names.src(first, Some(ScalarType::B64))?, offset: 0 },
-    };
-    let lanes = i.row.form().args.iter().any(|arg| arg.count != 0);
-    let (lanes, rest) = if lanes { (Some(&rest[0]), &rest[1..]) } else { (None, rest) };
-    let kept = lanes.map_or(Vec::new(), |operand| names.elements(operand));
-    Ok(Act::Multiply(Box::new(Multiply {
-        kind,
-        to: to.base,
-        first: first.base,
-        in_tensor,
-        second: names.src(second, Some(ScalarType::B64))?,
-        of: names.src(of, Some(ScalarType::B32))?,
-        kept: kept.iter().map(|e| names.src(e, Some(ScalarType::B32))).collect::<Result<_, _>>()?,
-        added: names.src(&rest[0], Some(ScalarType::Pred))?,
-        scale: rest.get(1).map_or(Ok(Src::Imm(0)), |operand| names.src(operand, Some(ScalarType::U32)))?,
-        offsets: [to.offset, first.offset],
-    })))
-}
-
-impl Scene<'_> {
-    /// Computes a product in tensor memory.
-    ///
-    /// # Errors
-    ///
-    /// What the model does not have, and factors or sums where there is no memory.
-    pub fn multiply(&mut self, thread: &mut Thread, m: &Multiply) -> Result<(), Fault> {
-        for src in [m.to, m.first, m.second, m.of, m.added].iter().chain(&m.kept) {
-            self.decide(thread, "a product in tensor memory", src);
-        }
-        let first = self.value(thread, &m.first);
-        let word = |scene: &Self, src: &Src| scene.value(thread, src) as u32;
-        let mut kept = [0; 4];
-        kept.iter_mut().zip(&m.kept).for_each(|(to, src)| *to = word(self, src));
-        let p = Product {
-            kind: m.kind,
-            to: word(self, &m.to).wrapping_add(m.offsets[0] as u32),
-            first: match m.in_tensor {
-                true => First::Tensor((first as u32).wrapping_add(m.offsets[1] as u32)),
-                false => First::Shared(first),
-            },
-            second: self.value(thread, &m.second),
-            of: word(self, &m.of),
-            kept,
-            added: self.value(thread, &m.added) != 0,
-            scale: word(self, &m.scale),
-        };
-        let shared = &*self.shared;
-        let read = |(descriptor, bits, turned, line, at): (u64, usize, bool, usize, usize)| {
-            check(descriptor)?;
-            let (byte, bit) = place(descriptor, bits as u32, turned, line, at);
-            let bytes = shared.get(byte as usize..byte as usize + bits.div_ceil(8)).ok_or_else(|| {
-                Fault::of(FaultKind::OutOfBounds, format!("a factor beyond shared memory, at {byte:#x}")).about(byte)
-            })?;
-            let word = bytes.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
-            Ok(word >> bit & (u64::MAX >> (64 - bits)))
-        };
-        product::<Fault>(self.tensor, &p, read)
-    }
-}
-
-/// Refuses a descriptor with fields that the model does not have.
-fn check(descriptor: u64) -> Result<(), Fault> {
-    let (absolute, narrow) = (descriptor >> 52 & 1, descriptor >> 61 & 1);
-    if absolute | narrow != 0 {
-        return Err(Fault::new(format!("the descriptor {descriptor:#018x} of a factor is not modelled")));
-    }
-    Ok(())
 }

@@ -110,7 +110,7 @@ fn decides(thread: &Thread, act: &Act) -> Option<&'static str> {
         Act::Remote(_) => "whether something is stored",
         Act::Tensor(_) => "a copy of a tensor",
         Act::Replace(_) | Act::Publish(..) => "whether something is stored",
-        Act::Multiply(_) => "a product in tensor memory",
+        Act::TensorUnit(_) => "what is done in tensor memory",
         Act::Clear(..) => "whether something is stored",
         Act::Collective(_) => "convergence",
         Act::Barrier(_) => "a barrier",

@@ -1,10 +1,12 @@
-//! Executes the instructions of tensor memory: LDTM, STTM, UTCHMMA and its kin, UTCBAR, UTCATOMSWS.
+//! Executes the instructions of tensor memory: LDTM, STTM, UTCHMMA and its kin, UTCCP, UTCSHIFT,
+//! UTCBAR, UTCATOMSWS.
 //!
 //! A product is computed when it is issued, so UTCBAR arrives at once. Each acts once for all lanes
 //! of a group.
 
 use super::super::fault::Fault;
-use super::super::ops::tensor_memory::{self, First, Piece, Product, Words, product};
+use super::super::ops::tensor_memory::{Piece, Words};
+use super::super::ops::tensor_unit::{self, Copy, First, Place, Product, copy, product, shift};
 use super::block::Block;
 use super::code::{Code, Dst, From};
 use super::exec::Machine;
@@ -28,9 +30,23 @@ pub enum Act {
     Keep,
     /// Arrives at the barrier at a.
     Commit,
-    /// The sums at c, factors a and b, the descriptor behind `ub`; from a uniform register on,
-    /// which lanes keep their sums.
-    Product { kind: tensor_memory::Kind, in_tensor: bool, kept: Option<u8> },
+    /// The sums at c, factors a and b, the descriptor behind `ub`.
+    Product(Factors),
+    /// To the address in a and the offset, from where the descriptor b says.
+    Copy(Copy),
+    /// From the address in a and the offset on.
+    Shift,
+}
+
+/// The kind of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Factors {
+    pub kind: tensor_unit::Kind,
+    pub in_tensor: bool,
+    /// The first uniform register that says which lanes keep their sums.
+    pub kept: Option<u8>,
+    /// The first of two with the addresses of scales.
+    pub scales: Option<u8>,
 }
 
 /// Executes one of them.
@@ -85,34 +101,44 @@ pub fn execute(
             let at = w.get(&code.a, lane) & SHARED;
             return mbarrier::arrive(m, block, at);
         }
-        Act::Product { kind, in_tensor, kept } => {
-            let p = operands(w, code, lane, (kind, in_tensor, kept));
+        Act::Product(factors) => {
+            let p = operands(w, code, lane, factors);
             let shared = &block.shared;
-            product::<Fault>(&mut block.tensor, &p, |(descriptor, bits, turned, line, at)| {
-                if descriptor >> 52 & 1 != 0 || descriptor >> 61 & 1 != 0 {
-                    return Err(Fault::new(format!("the descriptor {descriptor:#018x} is not modelled")));
-                }
-                element(shared, Matrix::new(descriptor, bits, turned).at(line, at), bits)
-            })
-            .map_err(|fault: Fault| fault.on_lane(lane))?;
+            let done = product::<Fault>(&mut block.tensor, &p, |place| cell(shared, place));
+            done.map_err(|fault| fault.on_lane(lane))?;
+        }
+        Act::Copy(how) => {
+            let to = (w.get(&code.a, lane) as u32).wrapping_add(code.off as u32);
+            let from = w.get(&code.b, lane);
+            let shared = &block.shared;
+            let done = copy::<Fault>(&mut block.tensor, (to, from, how), |place| cell(shared, place));
+            done.map_err(|fault| fault.on_lane(lane))?;
+        }
+        Act::Shift => {
+            let at = (w.get(&code.a, lane) as u32).wrapping_add(code.off as u32);
+            shift(&mut block.tensor, at).map_err(wrong)?;
         }
     }
     Ok(())
+}
+
+/// An element of a factor in shared memory.
+fn cell(shared: &[u8], (descriptor, bits, turned, line, at): Place) -> Result<u64, Fault> {
+    if descriptor >> 52 & 1 != 0 || descriptor >> 61 & 1 != 0 {
+        return Err(Fault::new(format!("the descriptor {descriptor:#018x} is not modelled")));
+    }
+    element(shared, Matrix::new(descriptor, bits, turned).at(line, at), bits)
 }
 
 fn registers(w: &Warp, first: u8, count: usize) -> Words {
     (0..count).map(|i| std::array::from_fn(|lane| w.reg(usize::from(first) + i, lane))).collect()
 }
 
-fn operands(
-    w: &Warp,
-    code: &Code,
-    lane: usize,
-    (kind, in_tensor, kept): (tensor_memory::Kind, bool, Option<u8>),
-) -> Product {
+fn operands(w: &Warp, code: &Code, lane: usize, Factors { kind, in_tensor, kept, scales }: Factors) -> Product {
     let first = w.get(&code.a, lane);
     let of = (w.get(&code.ub, lane) >> 32) as u32;
     let mask = kept.map_or([0; 4], |first| std::array::from_fn(|i| w.ureg(usize::from(first) + i)));
+    let scales = scales.map_or([0; 2], |first| std::array::from_fn(|i| w.ureg(usize::from(first) + i)));
     Product {
         kind,
         to: w.get(&code.c, lane) as u32,
@@ -122,5 +148,6 @@ fn operands(
         kept: mask,
         added: w.pred(code.pp) >> lane & 1 != 0,
         scale: code.off as u32,
+        scales,
     }
 }

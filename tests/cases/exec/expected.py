@@ -17,6 +17,7 @@ sys.dont_write_bytecode = True  # no __pycache__ beside the cases
 import group_products
 import matrix_products_scaled
 import tensor_memory
+import tensor_unit
 from exact import (F32, F64, add, bits32, bits64, f32, fma, greater, lesser, mul, round_float, signed, sub, to_int, unsigned)
 from launchfile import IN, INOUT, OUT, STRUCT, TENSOR, fill, iota, launch, lcg, listed, render, scalar
 from matrices import matrix_words, moved, product, quarters, tile
@@ -1580,7 +1581,7 @@ KERNELS = [
 
 
 # Scripts that write a module and its launches.
-WRITTEN = [group_products, matrix_products_scaled, tensor_memory]
+WRITTEN = [group_products, matrix_products_scaled, tensor_memory, tensor_unit]
 
 
 def main():

@@ -1,8 +1,9 @@
 //! Predecodes the instructions of tensor memory.
 
-use super::super::super::ops::tensor_memory::{Kind as Factors, Piece, Shape};
+use super::super::super::ops::tensor_memory::{Piece, Shape};
+use super::super::super::ops::tensor_unit::{Copy, CopyShape, Kind as Elements};
 use super::super::code::Exec;
-use super::super::tensor_memory::Act;
+use super::super::tensor_memory::{Act, Factors};
 use super::operands::{Builder, Kind};
 use crate::sass::ArgKind;
 use crate::tables::{Mod, Op, Role};
@@ -17,7 +18,11 @@ const URZ: u64 = 255;
 /// A modifier or operand that the simulator does not implement.
 pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
     let op = b.lifted.inst.op;
-    let two = matches!(op, Op::UTCMMA_1CTA | Op::UTCBAR_1CTA | Op::TCATOMSWS) && (b.has("2CTA") || b.has("MULTICAST"));
+    let unit = matches!(
+        op,
+        Op::UTCMMA_1CTA | Op::UTCBAR_1CTA | Op::UTCCP_1CTA | Op::UTCSHIFT_1CTA | Op::TCATOMSWS
+    );
+    let two = unit && (b.has("2CTA") || b.has("MULTICAST"));
     if two {
         return Err("the simulator does not act on two blocks".to_string());
     }
@@ -36,6 +41,12 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
             Exec::TensorMemory(Act::Commit)
         }
         Op::UTCMMA_1CTA => product(b)?,
+        Op::UTCCP_1CTA => copied(b)?,
+        Op::UTCSHIFT_1CTA => {
+            b.code.a = b.src(Role::A, false, Kind::Int)?;
+            b.code.off = i64::from(b.imm(Role::Off) as u32 as i32);
+            Exec::TensorMemory(Act::Shift)
+        }
         Op::VIRTCOUNT | Op::FENCE_T => Exec::Nop,
         _ => return Ok(None),
     }))
@@ -66,23 +77,45 @@ fn moved(b: &mut Builder) -> Result<Exec, String> {
 fn product(b: &mut Builder) -> Result<Exec, String> {
     let text = |b: &Builder, kind: Mod| kind.text(b.lifted.inst.mods.get(kind));
     let in_tensor = text(b, Mod::UtcA) == "TMEM";
-    let kind = match text(b, Mod::UtcType) {
-        "I" => Factors::Integer,
-        "Q" => Factors::Byte,
-        "O" => return Err("products of floats of four bits are not modelled".to_string()),
+    let scaled = text(b, Mod::UtcScaled) == "SCALED";
+    let few = text(b, Mod::Scale4x) == "4X" || text(b, Mod::ScaleBlocks) == "BLOCK16";
+    let kind = match (text(b, Mod::UtcType), scaled) {
+        ("I", _) => Elements::Integer,
+        ("Q", false) => Elements::Byte,
+        ("Q", true) => Elements::ScaledByte,
+        ("O", _) => Elements::ScaledNibble { each: if few { 16 } else { 32 } },
         // The descriptor says whether it is tf32.
-        _ => Factors::Half,
+        _ => Elements::Half,
     };
-    if text(b, Mod::UtcScaled) == "SCALED" {
-        return Err("scaled products in tensor memory are not modelled".to_string());
-    }
     b.code.a = b.src(Role::A, !in_tensor, Kind::Int)?;
     b.code.b = b.src(Role::B, true, Kind::Int)?;
     b.code.c = b.src(Role::C, false, Kind::Int)?;
     b.code.ub = b.src(Role::E, true, Kind::Int)?;
     b.code.pp = b.pred(Role::Pp)?;
     b.code.off = b.imm(Role::Mask) as i64;
-    let kept = b.arg(Role::F);
-    let kept = (kept.kind == ArgKind::UReg && kept.val != URZ).then_some(kept.val as u8);
-    Ok(Exec::TensorMemory(Act::Product { kind, in_tensor, kept }))
+    let last = b.arg(Role::F);
+    let last = (last.kind == ArgKind::UReg && last.val != URZ).then_some(last.val as u8);
+    let (kept, scales) = if scaled { (None, last) } else { (last, None) };
+    Ok(Exec::TensorMemory(Act::Product(Factors { kind, in_tensor, kept, scales })))
+}
+
+fn copied(b: &mut Builder) -> Result<Exec, String> {
+    let text = |b: &Builder, kind: Mod| kind.text(b.lifted.inst.mods.get(kind));
+    let shape = match text(b, Mod::CpShape) {
+        "" | "-" => CopyShape::Wide,
+        "128dp128bit" => CopyShape::All,
+        "2x64dp128bit_lw02_lw13" => CopyShape::Half { apart: 32 },
+        "2x64dp128bit_lw01_lw23" => CopyShape::Half { apart: 64 },
+        "4x32dp128bit" => CopyShape::Quarter,
+        shape => return Err(format!("copies of the shape {shape} are not modelled")),
+    };
+    let narrow = match text(b, Mod::CpFormat) {
+        "U6x16P32" => Some(6),
+        "U4x16P64" => Some(4),
+        _ => None,
+    };
+    b.code.a = b.src(Role::A, false, Kind::Int)?;
+    b.code.off = i64::from(b.imm(Role::Off) as u32 as i32);
+    b.code.b = b.src(Role::B, true, Kind::Int)?;
+    Ok(Exec::TensorMemory(Act::Copy(Copy { shape, narrow })))
 }

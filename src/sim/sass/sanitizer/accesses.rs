@@ -133,8 +133,10 @@ impl Touches {
                 t.reads.push(Run { file: File::Reg, first, count: 1, slot: Slot::Extra });
             }
         }
-        if let Exec::TensorMemory(tensor_memory::Act::Product { kept: Some(first), .. }) = code.exec {
-            t.reads.push(Run { file: File::UReg, first, count: 4, slot: Slot::Extra });
+        if let Exec::TensorMemory(tensor_memory::Act::Product(factors)) = code.exec {
+            for (first, count) in [(factors.kept, 4), (factors.scales, 2)] {
+                t.reads.extend(first.map(|first| Run { file: File::UReg, first, count, slot: Slot::Extra }));
+            }
         }
         match code.exec {
             Exec::P2r { .. } | Exec::Up2ur { .. } => {
