@@ -86,7 +86,7 @@ def copies():
         ("32x128b.warpx4", 24576, 32, 4, 28, (16, 128, 0), 6),
     ]
     cells = [[0] * 32 for _ in range(128)]
-    o = [HEAD.format(name=name, words=32, columns=32, more="    .shared .align 1024 .b8 area[32768];"), fill_shared(name)]
+    o = [HEAD.format(name=name, words=32, columns=32, more=""), fill_shared(name)]
     o += [f"    mov.b32 %w{i}, 0;" for i in range(32)]
     o.append(f"    tcgen05.st.sync.aligned.32x32b.x32.b32 [%r2], {several(0, 32)};\n    tcgen05.wait::st.sync.aligned;")
     o.append(elected(name))
@@ -150,7 +150,7 @@ def product(name, kind, form, ta, tb, mask, blocks, ids, base, n=16, spans=(0, 0
     codes = (1, 1) if nibbles else (CODE[ta], CODE[tb])
     of = ids[1] << 4 | codes[0] << 7 | codes[1] << 10 | n // 8 << 17 | int(power) << 23 | 1 << 27 | ids[0] << 29
     of = of - 2**32 if of >= 2**31 else of
-    o = [HEAD.format(name=name, words=n + 8, columns=64, more="    .shared .align 1024 .b8 area[32768];"), fill_shared(name)]
+    o = [HEAD.format(name=name, words=n + 8, columns=64, more=""), fill_shared(name)]
     o.append("    bar.sync 0;\n    mov.u32 %r3, area;\n    shl.b32 %r4, %r0, 3;\n    add.u32 %r3, %r3, %r4;")
     for at in (0, 4):
         o.append(f"    ld.shared.b32 %r6, [%r3+{SCALES[0] + at}];\n    and.b32 %r6, %r6, 50529027;")
@@ -208,6 +208,7 @@ PTX = """// The unit of tensor memory: copies in each shape, a shift, and produc
 .version 8.8
 .target sm_100a
 .address_size 64
+.shared .align 1024 .b8 area[32768];
 
 """ + "\n".join(kernels)
 RON = render("tensor_unit.ptx", launches)
