@@ -64,7 +64,9 @@ enum Element {
     Tiny(Tiny),
     /// Two in a byte.
     Nibble,
-    Integer { signed: bool },
+    Integer {
+        signed: bool,
+    },
 }
 
 impl Element {
@@ -95,7 +97,11 @@ impl Element {
     }
 
     /// The element at a place in shared memory.
-    fn load<E>(self, (at, turned, line, k): (u64, bool, usize, usize), shared: &mut impl FnMut(Place) -> Result<u64, E>) -> Result<u64, E> {
+    fn load<E>(
+        self,
+        (at, turned, line, k): (u64, bool, usize, usize),
+        shared: &mut impl FnMut(Place) -> Result<u64, E>,
+    ) -> Result<u64, E> {
         let width = match self {
             Element::Tiny(tiny) if tiny.format().bits() < 8 => tiny.format().bits() as usize,
             _ => return shared((at, self.bits(), turned, line, k)),
@@ -345,7 +351,9 @@ pub enum CopyShape {
     All,
     /// 64 lanes of 128 bits: the first half to the lanes of two warps, the second to those of the
     /// others, of which each is so many lanes further.
-    Half { apart: u32 },
+    Half {
+        apart: u32,
+    },
     /// 32 lanes of 128 bits, to each warp's lanes.
     Quarter,
 }
@@ -434,7 +442,8 @@ mod tests {
 
     #[test]
     fn ones_times_twos() {
-        let mut tensor = Tensor { units: 1, ..Tensor::default() };
+        let mut tensor = Tensor::default();
+        tensor.units = 1;
         let of = 1 << 4 | 2 << 17 | 8 << 24;
         let p = Product {
             kind: Kind::Half,

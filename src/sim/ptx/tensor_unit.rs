@@ -12,15 +12,23 @@ use super::state::{Scene, Thread};
 use crate::ptx::ast::{self, Instruction, OperandKind};
 use crate::sim::fault::{Fault, Kind as FaultKind};
 use crate::sim::ops::tensor_unit::{Copy, CopyShape, First, Kind, Place, Product, copy, product, shift};
-use crate::tables::ptx::{CopyShape as Lines, CopyWarps, CtaGroup, Packed, ScalarType, Space, TensorBlocks, TensorKind};
+use crate::tables::ptx::{
+    CopyShape as Lines, CopyWarps, CtaGroup, Packed, ScalarType, Space, TensorBlocks, TensorKind,
+};
 
 /// What one thread has the unit do.
 #[derive(Clone, Debug)]
 pub enum Unit {
     Multiply(Multiply),
     /// To an address and its offset, from where a descriptor says.
-    Copy { how: Copy, to: (Src, i64), from: Src },
-    Shift { at: (Src, i64) },
+    Copy {
+        how: Copy,
+        to: (Src, i64),
+        from: Src,
+    },
+    Shift {
+        at: (Src, i64),
+    },
 }
 
 /// A product of one thread.
@@ -139,9 +147,7 @@ impl Scene<'_> {
     pub fn tensor_unit(&mut self, thread: &mut Thread, unit: &Unit) -> Result<(), Fault> {
         let work = match unit {
             Unit::Multiply(m) => Work::Product(self.factors(thread, m)),
-            Unit::Copy { how, to, from } => {
-                Work::Copy((self.tensor_at(thread, to), self.decided(thread, from), *how))
-            }
+            Unit::Copy { how, to, from } => Work::Copy((self.tensor_at(thread, to), self.decided(thread, from), *how)),
             Unit::Shift { at } => Work::Shift(self.tensor_at(thread, at)),
         };
         let shared = &*self.shared;

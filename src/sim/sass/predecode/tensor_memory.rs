@@ -18,10 +18,7 @@ const URZ: u64 = 255;
 /// A modifier or operand that the simulator does not implement.
 pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
     let op = b.lifted.inst.op;
-    let unit = matches!(
-        op,
-        Op::UTCMMA_1CTA | Op::UTCBAR_1CTA | Op::UTCCP_1CTA | Op::UTCSHIFT_1CTA | Op::TCATOMSWS
-    );
+    let unit = matches!(op, Op::UTCMMA_1CTA | Op::UTCBAR_1CTA | Op::UTCCP_1CTA | Op::UTCSHIFT_1CTA | Op::TCATOMSWS);
     let two = unit && (b.has("2CTA") || b.has("MULTICAST"));
     if two {
         return Err("the simulator does not act on two blocks".to_string());
