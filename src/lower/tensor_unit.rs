@@ -1,5 +1,5 @@
-//! Lowers what the unit of tensor memory does by itself: `tcgen05.mma`, `tcgen05.cp`, `tcgen05.shift`
-//! and `tcgen05.commit`.
+//! Lowers what the unit of tensor memory does by itself: `tcgen05.mma`, `tcgen05.cp`,
+//! `tcgen05.shift` and `tcgen05.commit`.
 //!
 //! Each acts once per issue, however many lanes run, so each lane issues its own; the operands are
 //! uniform registers written right before. Source: ptxas 13.0.88 output for each form.

@@ -81,6 +81,8 @@ fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
         "UTMAREDG" => "UTMREDG",
         "UTCHMMA" | "UTCIMMA" | "UTCQMMA" | "UTCOMMA" => "UTCMMA_1CTA",
         "UTCBAR" => "UTCBAR_1CTA",
+        "UTCCP" => "UTCCP_1CTA",
+        "UTCSHIFT" => "UTCSHIFT_1CTA",
         "UTCATOMSWS" => "TCATOMSWS",
         "UVIRTCOUNT" => "VIRTCOUNT",
         "ATOMS" if second == "ARRIVE" => "ATOMS_ARRIVE",
@@ -209,6 +211,9 @@ impl Reader<'_> {
         }
         if text == "UTCMMA" {
             return self.tensor_product(operands);
+        }
+        if matches!(text, "UTCCP" | "UTCSHIFT") {
+            return self.tensor_copy(operands);
         }
         if text == "UTCBAR" {
             let first = operands.first().map_or("", |operand| operand.trim_matches(['[', ']']));
@@ -408,7 +413,14 @@ impl Reader<'_> {
             } else if let Some((file, rest)) = operand.split_once('[') {
                 let (name, _) = rest.split_once(']').ok_or("an operand")?;
                 let arg = register(name).ok_or_else(|| format!("an operand {operand}"))?;
-                let Some(role) = (file != "idesc").then(|| roles.next()).flatten() else { continue };
+                if file == "idesc" {
+                    continue;
+                }
+                // The addresses of scales are the fifth.
+                let role = roles.next().unwrap_or(Role::F);
+                if role == Role::F {
+                    self.modify(Mod::UtcScaled, "SCALED");
+                }
                 if role == Role::A && file == "tmem" {
                     self.modify(Mod::UtcA, "TMEM");
                 }
@@ -416,6 +428,21 @@ impl Reader<'_> {
             } else {
                 let arg = register(operand).ok_or_else(|| format!("an operand {operand}"))?;
                 self.lifted.inst.set(Role::F, arg);
+            }
+        }
+        Ok(())
+    }
+
+    /// `tmem[UR6+0x8], gdesc[UR8]`: where to, and from where; one alone is what is shifted.
+    fn tensor_copy(&mut self, operands: &[String]) -> Result<(), String> {
+        for operand in operands {
+            let (file, rest) = operand.split_once('[').ok_or("an operand")?;
+            let inner = rest.trim_end_matches(']');
+            let (name, offset) = inner.split_once('+').unwrap_or((inner, "0x0"));
+            let arg = register(name).ok_or_else(|| format!("an operand {operand}"))?;
+            self.lifted.inst.set(if file == "tmem" { Role::A } else { Role::B }, arg);
+            if file == "tmem" {
+                self.lifted.inst.set(Role::Off, Arg::imm(integer(offset).ok_or("an offset")?));
             }
         }
         Ok(())

@@ -75,7 +75,7 @@ fn product(b: &mut Builder) -> Result<Exec, String> {
     let text = |b: &Builder, kind: Mod| kind.text(b.lifted.inst.mods.get(kind));
     let in_tensor = text(b, Mod::UtcA) == "TMEM";
     let scaled = text(b, Mod::UtcScaled) == "SCALED";
-    let few = text(b, Mod::Scale4x) == "4X" || text(b, Mod::ScaleBlocks) == "BLOCK16";
+    let few = b.has("4X") || b.has("BLOCK16");
     let kind = match (text(b, Mod::UtcType), scaled) {
         ("I", _) => Elements::Integer,
         ("Q", false) => Elements::Byte,
@@ -97,20 +97,17 @@ fn product(b: &mut Builder) -> Result<Exec, String> {
 }
 
 fn copied(b: &mut Builder) -> Result<Exec, String> {
-    let text = |b: &Builder, kind: Mod| kind.text(b.lifted.inst.mods.get(kind));
-    let shape = match text(b, Mod::CpShape) {
-        "" | "-" => CopyShape::Wide,
-        "128dp128bit" => CopyShape::All,
-        "2x64dp128bit_lw02_lw13" => CopyShape::Half { apart: 32 },
-        "2x64dp128bit_lw01_lw23" => CopyShape::Half { apart: 64 },
-        "4x32dp128bit" => CopyShape::Quarter,
-        shape => return Err(format!("copies of the shape {shape} are not modelled")),
-    };
-    let narrow = match text(b, Mod::CpFormat) {
-        "U6x16P32" => Some(6),
-        "U4x16P64" => Some(4),
-        _ => None,
-    };
+    if b.has("4dp256bit") {
+        return Err("copies of four lanes are not modelled".to_string());
+    }
+    let shapes = [
+        ("128dp128bit", CopyShape::All),
+        ("2x64dp128bit_lw02_lw13", CopyShape::Half { apart: 32 }),
+        ("2x64dp128bit_lw01_lw23", CopyShape::Half { apart: 64 }),
+        ("4x32dp128bit", CopyShape::Quarter),
+    ];
+    let shape = b.lifted.words.pick(&shapes).unwrap_or(CopyShape::Wide);
+    let narrow = b.lifted.words.pick(&[("U6x16P32", 6), ("U4x16P64", 4)]);
     b.code.a = b.src(Role::A, false, Kind::Int)?;
     b.code.off = i64::from(b.imm(Role::Off) as u32 as i32);
     b.code.b = b.src(Role::B, true, Kind::Int)?;
