@@ -183,7 +183,7 @@ const NOTHING: u64 = 270;
 
 /// The same in programs with products in tensor memory: our lanes issue them one after the other in
 /// a loop, and ptxas, which knows a lane that `elect.sync` chose, has no such loop.
-const NOTHING_IN_TURN: u64 = 25;
+const NOTHING_IN_TURN: u64 = 20;
 
 /// Splits ptxas's files in two halves: one half is judged by the list of the other, by the letter
 /// and by the rule.
