@@ -9,7 +9,7 @@ use crate::helper;
 use crate::kernel_image;
 use crate::legal::{Knobs, Legalization, OuterBackend};
 use crate::lower::{self, LoweredFunction, LoweredModule};
-use crate::ori::{Function, text};
+use crate::ori::{Function, register_changes, text};
 use crate::pass::dump::{DumpOptions, PassRecord, Recorder};
 use crate::pass::{self, PassControl};
 use crate::pipeline::emit;
@@ -210,7 +210,7 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     check_shared(&lowered, target, options.relocatable)?;
     check_frames(&lowered)?;
     let mut errors = Vec::new();
-    limit_registers(&mut lowered, &module, target);
+    limit_registers(&mut lowered, &module, target).map_err(|m| vec![Diagnostic::fatal(m)])?;
     let dumps = DumpOptions {
         before: options.dump_before.clone(),
         after: options.dump_after.clone(),
@@ -427,7 +427,7 @@ fn module_of(
         kept,
         sm: target.sm,
         accelerator: target.variant == Variant::A,
-        isa_class: isa_class(module),
+        isa_class: isa_class(module, &functions),
         ptx_sm: Target::of_source(&module.target.name).map_or(target.sm, |t| t.sm),
         toolkit: crate::tables::elf::ElfTarget::of_sm(target.sm).map_or(130, |elf| elf.toolkit),
         tool,
@@ -478,7 +478,11 @@ fn function_code(function: &mut Function, options: &Options, recorder: &mut Reco
 
 /// Sets the register limit of each function: an entry by its directives, a device function by those
 /// of every entry that it is placed behind.
-fn limit_registers(lowered: &mut LoweredModule, module: &ptx::ast::Module, target: &Target) {
+///
+/// # Errors
+///
+/// A `setmaxnreg.dec` to more registers than a warp ever has.
+fn limit_registers(lowered: &mut LoweredModule, module: &ptx::ast::Module, target: &Target) -> Result<(), String> {
     let named: HashMap<&str, &ptx::ast::Directives> =
         module.functions.values().map(|f| (f.name.as_str(), &f.directives)).collect();
     let directives = |name: &str| named.get(name).copied();
@@ -490,13 +494,35 @@ fn limit_registers(lowered: &mut LoweredModule, module: &ptx::ast::Module, targe
         if by_blocks.is_some() {
             function.launch.max_registers = function.function.max_registers.map(|n| n as u16);
         }
+        reconfigure(function)?;
     }
     for entry in &lowered.functions {
         for piece in &entry.pieces {
             let device = &mut lowered.devices[*piece].function;
-            device.max_registers = [device.max_registers, entry.function.max_registers].into_iter().flatten().min();
+            let least = register_changes::least(&entry.function);
+            device.max_registers = [device.max_registers, least].into_iter().flatten().min();
         }
     }
+    Ok(())
+}
+
+/// What `setmaxnreg` does to the limit of an entry: a warp starts with the limit, but never with
+/// more than it ever asks for. Source: ptxas 13.0.88.
+fn reconfigure(function: &mut LoweredFunction) -> Result<(), String> {
+    let changes = register_changes::changes(&function.function);
+    let Some(limit) = function.function.max_registers.filter(|_| !changes.is_empty()) else { return Ok(()) };
+    let most = changes.iter().filter(|change| change.takes).map(|change| change.count).max();
+    let entry = limit.min(most.unwrap_or(limit));
+    let most = entry.max(most.unwrap_or(0));
+    if let Some(over) = changes.iter().find(|change| change.count > most) {
+        let count = over.count;
+        let what = "which is larger than the largest temporal register count in the program";
+        return Err(format!("(C7406) setmaxnreg.dec has register count ({count}) {what} ({most})"));
+    }
+    function.function.max_registers = Some(most);
+    function.function.entry_registers = Some(entry);
+    function.launch.reconfigures = true;
+    Ok(())
 }
 
 /// The register limit that directives imply. Source: what ptxas 13.0.88 makes of `.maxnreg`, and of
@@ -557,8 +583,9 @@ fn resources(lowered: &LoweredFunction, section: &cubin::Function, reserved: u64
 }
 
 /// What the instructions of a module need, as `.nv.compat` says it. Source: ptxas 13.0.88 writes 4
-/// for `wgmma`, 2 for `tcgen05`, and 3 for `tcgen05.mma` of integers and for `tcgen05.shift`.
-fn isa_class(module: &crate::ptx::ast::Module) -> u8 {
+/// for `wgmma`, 2 for `tcgen05`, tensor copies and `setmaxnreg` that is not ignored, and 3 for
+/// `tcgen05.mma` of integers and for `tcgen05.shift`.
+fn isa_class(module: &crate::ptx::ast::Module, functions: &[cubin::Function]) -> u8 {
     use crate::ptx::ast::Statement;
     use crate::tables::ptx::{Op, TensorKind};
     let class = |statement: &Statement| match statement {
@@ -567,10 +594,12 @@ fn isa_class(module: &crate::ptx::ast::Module) -> u8 {
             Op::Tcgen05Mma if inst.mods.tensor_kind == Some(TensorKind::KindI8) => 3,
             Op::Tcgen05Shift => 3,
             op if op.name().starts_with("tcgen05.") => 2,
+            Op::CpAsyncBulkTensor | Op::CpReduceAsyncBulkTensor | Op::CpAsyncBulkPrefetchTensor => 2,
             _ => 0,
         },
         _ => 0,
     };
     let bodies = module.functions.values().filter_map(|function| function.body.as_ref());
-    bodies.flatten().map(class).max().unwrap_or(0)
+    let reconfigures = functions.iter().any(|function| function.launch.reconfigures);
+    bodies.flatten().map(class).max().unwrap_or(0).max(if reconfigures { 2 } else { 0 })
 }

@@ -16,9 +16,10 @@ pub struct Pos {
 }
 
 /// The severity. `Fatal` concerns the whole input (an unknown target) or syntax: ptxas stops there,
-/// this compiler continues.
+/// this compiler continues. `Info` never becomes an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
+    Info,
     Warning,
     Error,
     Fatal,
@@ -54,6 +55,11 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Warning, pos: None, file: 0, message: message.into() }
     }
 
+    /// What costs speed, without a position.
+    pub fn info(message: impl Into<String>) -> Self {
+        Diagnostic { severity: Severity::Info, pos: None, file: 0, message: message.into() }
+    }
+
     /// An error about the input as a whole.
     pub fn fatal(message: impl Into<String>) -> Self {
         Diagnostic { severity: Severity::Fatal, pos: None, file: 0, message: message.into() }
@@ -72,6 +78,7 @@ impl Diagnostic {
 
     fn line_of(&self, file: &str, severity: Severity) -> String {
         let word = match severity {
+            Severity::Info => "info   ",
             Severity::Warning => "warning",
             Severity::Error => "error  ",
             Severity::Fatal => "fatal  ",

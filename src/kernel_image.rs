@@ -62,7 +62,8 @@ pub fn kernel(
         kernel: true,
         binding: lowered.binding,
         labels: labels(&pieces, &linked, &stacks),
-        registers: registers.max(least),
+        // What `setmaxnreg` takes later is not part of the launch.
+        registers: lowered.function.entry_registers.unwrap_or(registers.max(least)),
         barriers: pieces.iter().map(|p| p.lowered.barriers).max().unwrap_or(0),
         param_base: lowered.param_base,
         param_bytes: lowered.param_bytes,

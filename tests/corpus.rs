@@ -41,9 +41,7 @@ const LATER: [&str; 17] = [
     "tcgen05",
     "st.async",
     "red.async",
-    "multimem",
     "clusterlaunchcontrol",
-    "setmaxnreg",
 ];
 
 /// Whether an instruction belongs to an unimplemented family; block-scaled formats are recognised

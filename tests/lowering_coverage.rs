@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 mod slice;
 
 /// Prefixes or parts of the forms of unimplemented families.
-const LATER: [(&str, &str); 27] = [
+const LATER: [(&str, &str); 25] = [
     ("tex.", "texture"),
     ("tld4.", "texture"),
     ("txq.", "texture"),
@@ -27,13 +27,11 @@ const LATER: [(&str, &str); 27] = [
     (".mbarrier", "mbarrier"),
     ("cp.async.bulk", "bulk copies"),
     ("cp.reduce.async", "bulk copies"),
-    ("multimem.", "bulk copies"),
     ("::cluster", "clusters"),
     (".cluster", "clusters"),
     ("mapa.", "clusters"),
     ("getctarank.", "clusters"),
     ("griddepcontrol.", "clusters"),
-    ("setmaxnreg.", "wgmma"),
     ("tcgen05.", "tcgen05"),
     (".kind::", "block-scaled formats"),
     (".block_scale", "block-scaled formats"),

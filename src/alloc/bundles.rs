@@ -10,6 +10,7 @@
 use super::interference::{Mask, Occupied};
 use super::ranges::{Gone, Range, RangeList, Ranges, crosses, merge, overlaps};
 use super::register_tuples::alignment;
+use super::zones::Zone;
 use crate::analysis::Loops;
 use crate::ori::{File, Function, VReg, table_of};
 use crate::tables::{Op, Role};
@@ -63,13 +64,23 @@ pub struct Barred {
     pub always: [Mask; 6],
     /// Per file, registers that must not hold a value across a call.
     pub across_calls: [Mask; 6],
+    /// Where fewer general registers may be used, in order.
+    pub zones: Vec<Zone>,
 }
 
 impl Barred {
     /// Registers that a value with these live ranges must not use.
     pub fn to(&self, file: File, ranges: &[Range], clobbers: &[u32]) -> Mask {
-        let always = self.always[file as usize];
-        if crosses(ranges, clobbers) { always.or(self.across_calls[file as usize]) } else { always }
+        let mut closed = self.always[file as usize];
+        if crosses(ranges, clobbers) {
+            closed = closed.or(self.across_calls[file as usize]);
+        }
+        if file == File::R {
+            let touched = self.zones.iter().filter(|zone| overlaps(&[zone.points], ranges));
+            let least = touched.map(|zone| zone.registers).min();
+            closed = least.map_or(closed, |least| closed.or(Mask::below(256).minus(Mask::below(least as i32))));
+        }
+        closed
     }
 }
 

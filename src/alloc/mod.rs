@@ -18,7 +18,7 @@
 //! - No value lives across an instruction with the property `clobbers` in a register that
 //!   `registers.ron` does not list.
 //! - No general register is above the limit: that of the target or `Function::max_registers`, less
-//!   the two that the count in the cubin adds.
+//!   the two that the count in the cubin adds; after `setmaxnreg`, above the limit there (`zones`).
 //! - A device function ([`Convention::Device`](crate::ori::Convention)) saves the callee-saved
 //!   registers that it uses after ENTRY and restores them before each RET.
 //! - A function is refused only if a single instruction names more registers than there are.
@@ -58,6 +58,7 @@ pub mod rematerialize;
 pub mod spill;
 pub mod spill_slots;
 pub mod spill_weights;
+pub mod zones;
 
 use crate::analysis::{Loops, PassCx};
 use crate::ori::cfg::Cfg;
@@ -175,8 +176,9 @@ impl Allocator<'_> {
 
     /// Computes the classes, with every tuple placed and copies coalesced.
     fn classes(&mut self) -> Result<Classes, String> {
-        let barred = barred(self.function);
+        let mut barred = barred(self.function);
         loop {
+            barred.zones = zones::zones(self.function);
             let mut ranges = Ranges::new(self.function, self.cfg, &self.gone);
             let mut classes = Classes::new(self.function, &mut ranges, barred.clone())
                 .map_err(|e| format!("Function '{}': {e}", self.function.name))?;
@@ -293,7 +295,7 @@ fn add_to_run(runs: &mut Vec<Run>, class: &bundles::Class, column: &bundles::Col
 /// Registers that must not be assigned: those beyond the end of the file, and reserved ones; and,
 /// across calls, those that calls clobber.
 fn barred(function: &Function) -> Barred {
-    let mut barred = Barred { always: [Mask::default(); 6], across_calls: [Mask::default(); 6] };
+    let mut barred = Barred { always: [Mask::default(); 6], across_calls: [Mask::default(); 6], zones: Vec::new() };
     for file in FILES {
         let all = Mask::below(256);
         barred.always[file as usize] = all.minus(Mask::below(limit(function, file)));

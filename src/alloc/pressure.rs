@@ -7,11 +7,17 @@
 //! Conflicts that the sweep cannot see (alignment, calls) are left to `assign`.
 
 use super::bundles::{Class, Classes};
+use super::interference::Mask;
+use super::ranges::Range;
 use super::spill_weights::Weights;
+use super::zones::Zone;
 use crate::ori::{File, VReg};
 use cranelift_entity::SecondaryMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// No column: the start of a zone.
+const NONE: u32 = u32::MAX;
 
 /// All columns, numbered class by class, and which of them are chosen.
 pub struct Choice {
@@ -99,14 +105,27 @@ impl Choice {
                 starts.extend(class.columns[info.at as usize].ranges.iter().map(|r| (r.0, r.1, number as u32)));
             }
         }
+        // Where fewer registers may be used, and how many.
+        let closed = classes.barred.always[file as usize];
+        let open = |zone: &Zone| Mask::below(zone.registers as i32).minus(closed).iter().count() as u32;
+        let zones: &[Zone] = if file == File::R { &classes.barred.zones } else { &[] };
+        let zones: Vec<(Range, u32)> = zones.iter().map(|z| (z.points, open(z).min(available))).collect();
+        starts.extend(zones.iter().map(|((from, _), _)| (*from, *from, NONE)));
         starts.sort_unstable();
-        let mut live = Live::default();
+        let (mut live, mut at) = (Live::default(), 0);
         for (start, end, number) in starts {
             live.leave(start, &self.columns);
-            if self.columns[number as usize].chosen {
-                continue;
+            while zones.get(at).is_some_and(|zone| zone.0.1 <= start) {
+                at += 1;
             }
-            live.enter(end, number, &self.columns[number as usize]);
+            let available = zones.get(at).filter(|zone| zone.0.0 <= start).map_or(available, |zone| zone.1);
+            // At the start of a zone those count that live on from before.
+            if number != NONE {
+                if self.columns[number as usize].chosen {
+                    continue;
+                }
+                live.enter(end, number, &self.columns[number as usize]);
+            }
             while live.count > available {
                 let Some(worst) = live.cheapest(start, &self.columns) else { break };
                 let class = &classes.classes[self.columns[worst as usize].class as usize];

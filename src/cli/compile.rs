@@ -128,8 +128,11 @@ fn finish_warnings(a: &Arguments, reporter: &Reporter, warnings: &mut Vec<Diagno
     if a.has(Key::NoWarnings) {
         warnings.clear();
     }
-    if a.has(Key::WarningsAreErrors) && !warnings.is_empty() {
-        let errors = warnings.drain(..).map(|w| Diagnostic { severity: Severity::Error, ..w });
+    if a.has(Key::WarningsAreErrors) && warnings.iter().any(|w| w.severity != Severity::Info) {
+        let errors = warnings.drain(..).map(|w| match w.severity {
+            Severity::Info => w,
+            _ => Diagnostic { severity: Severity::Error, ..w },
+        });
         return Err(errors.collect());
     }
     reporter.print(warnings);

@@ -84,7 +84,8 @@ impl Item {
             class: latency.class_of(op, &function.insts[inst].mods),
             control: op.has(Prop::Control),
             leaves: op == Op::BRA,
-            drains: matches!(op, Op::CALL | Op::RET),
+            // Another warp may get the registers that this one gives.
+            drains: matches!(op, Op::CALL | Op::RET | Op::SETMAXREG),
             acquires: op == Op::ACQUIRE
                 || op == Op::CCTL && function.insts[inst].mods.get(Mod::Cctl) == value::cctl::IVALL,
             announces_by_read: fence && op.has(Prop::ReadsLate),

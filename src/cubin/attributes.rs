@@ -142,6 +142,7 @@ fn payloads(
         V::ExplicitCluster => flag(launch.explicit_cluster),
         V::MaxClusterRank => launch.max_cluster_rank.map(|n| words(&[n])),
         V::BlocksAreClusters => flag(launch.blocks_are_clusters),
+        V::Reconfigures => flag(launch.reconfigures),
         V::CallReturnStack => function.stack.call_return.map(|n| words(&[n])),
         V::Externs => {
             let symbols: Result<Vec<_>, _> = function.externs.iter().map(|name| index(name)).collect();
@@ -311,6 +312,7 @@ fn read_small(row: &AttributeRow, payload: &[u8], function: &mut Function, targe
         }
         V::ExplicitCluster if value == 0 => function.launch.explicit_cluster = true,
         V::BlocksAreClusters if value == 0 => function.launch.blocks_are_clusters = true,
+        V::Reconfigures if value == 0 => function.launch.reconfigures = true,
         _ => return false,
     }
     true

@@ -210,6 +210,8 @@ pub struct Launch {
     pub max_cluster_rank: Option<u32>,
     /// `.blocksareclusters`
     pub blocks_are_clusters: bool,
+    /// Whether `setmaxnreg` changes the number of registers of a warp.
+    pub reconfigures: bool,
 }
 
 /// How a function uses tensor memory.

@@ -21,7 +21,7 @@ pub fn add(
     devices: &mut Vec<Code>,
     settings: Settings,
 ) -> Result<(), String> {
-    let limits = lowered.functions.iter().filter_map(|f| f.function.max_registers);
+    let limits = lowered.functions.iter().filter_map(|f| crate::ori::register_changes::least(&f.function));
     let settings = Settings { max_registers: limits.min(), ..settings };
     let own = lowered.functions.iter().chain(&lowered.devices).map(|f| f.function.name.clone()).collect();
     let mut adding = Adding { places: BTreeMap::new(), own, settings };

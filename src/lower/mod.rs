@@ -16,10 +16,12 @@ mod control;
 pub(crate) mod convert;
 pub(crate) mod float;
 pub(crate) mod int;
+mod max_registers;
 mod mbarrier;
 pub(crate) mod memory;
 pub(crate) mod mma;
 pub(crate) mod module;
+mod multimem;
 mod operand;
 mod special_regs;
 mod tensor;
@@ -194,8 +196,9 @@ fn lower_all(
         return Err(diagnostics);
     }
     let facts = if object { module::object_symbols::facts(module, &calls, &layout) } else { ObjectFacts::default() };
-    let ModuleLayout { variables, global, global_init, constant3, constant4, bank2, warnings, .. } = layout;
-    let warnings = no_abi.warning.into_iter().chain(warnings).map(Diagnostic::note).collect();
+    let ModuleLayout { variables, global, global_init, constant3, constant4, bank2, warnings, infos, .. } = layout;
+    let warnings = no_abi.warning.into_iter().chain(warnings).map(Diagnostic::note);
+    let warnings = warnings.chain(infos.into_iter().map(Diagnostic::info)).collect();
     let pointers = calls.pointers.iter().map(|id| module.functions[*id].name.clone()).collect();
     Ok(LoweredModule {
         functions,
@@ -418,6 +421,9 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::Rcp | Op::Rsqrt if inst.types[0] == ScalarType::F64 => b.approximate_double(inst),
         Op::Rcp | Op::Sqrt | Op::Rsqrt | Op::Sin | Op::Cos | Op::Lg2 | Op::Ex2 | Op::Tanh => b.approximate(inst),
         Op::Atom | Op::Red => b.atomic(inst),
+        Op::MultimemLdReduce => b.load_reduced(inst),
+        Op::MultimemSt => b.store_everywhere(inst),
+        Op::MultimemRed => b.reduce_everywhere(inst),
         _ if inst.types.iter().any(|ty| is_packed(*ty)) => Err(Refusal::NotBuilt),
         Op::Div | Op::Rem => b.int_divide(inst),
         Op::Mul24 | Op::Mad24 => b.mul_24(inst),
@@ -484,6 +490,7 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::BarrierClusterArrive => b.arrive_in_cluster(inst),
         Op::BarrierClusterWait => b.wait_for_cluster(),
         Op::StAsync | Op::RedAsync => b.store_in_cluster(inst),
+        Op::SetmaxnregInc | Op::SetmaxnregDec => b.set_max_registers(inst),
         Op::StBulk => b.clear_in_bulk(inst),
         Op::CpAsyncBulkPrefetch => b.prefetch_in_bulk(inst),
         Op::CpAsyncBulkCommitGroup => b.close_bulk_group(),

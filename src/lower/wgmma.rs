@@ -32,8 +32,21 @@ fn distinct(words: &[Operand]) -> Option<Vec<VReg>> {
 }
 
 impl Builder<'_> {
+    /// All lanes of the warp are together from here on in the block, as `.sync.aligned` says.
+    pub fn together(&mut self) {
+        let here = self.f.blocks[self.block].iter();
+        if here.clone().any(|inst| self.f.insts[*inst].op == Op::SYNCMASK && self.f.insts[*inst].guard.is_null()) {
+            return;
+        }
+        let all = self.literal(0xffff_ffff);
+        self.put(Op::SYNCMASK, &[], &[(Role::A, all)]);
+    }
+
     /// `wgmma.fence`
     pub fn group_fence(&mut self) -> Lowered {
+        if self.guard.is_null() {
+            self.together();
+        }
         self.put(Op::WARPGROUP, &[], &[]);
         Ok(())
     }
@@ -69,6 +82,7 @@ impl Builder<'_> {
     }
 
     fn unguarded_product(&mut self, inst: &ast::Instruction) -> Lowered {
+        self.together();
         let sparse = inst.op == PtxOp::WgmmaMmaAsyncSp;
         let operands = &inst.operands;
         let d = self.fragment_words(&operands[0], ScalarType::B32)?;

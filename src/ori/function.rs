@@ -235,6 +235,9 @@ pub struct Function {
     pub spill_loads: u32,
     /// Limit on general registers that the cubin may record; `None`: that of the target.
     pub max_registers: Option<u32>,
+    /// Registers of a warp at entry, if `setmaxnreg` changes them; `max_registers` is the most that
+    /// it ever has.
+    pub entry_registers: Option<u32>,
     /// Highest block barrier number in use plus one.
     pub barriers: u32,
 }
@@ -268,6 +271,7 @@ impl Function {
             spill_stores: 0,
             spill_loads: 0,
             max_registers: None,
+            entry_registers: None,
             barriers: 0,
         }
     }

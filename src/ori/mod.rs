@@ -13,6 +13,7 @@ pub mod hash;
 pub mod liveness;
 pub mod mods;
 pub mod operand;
+pub mod register_changes;
 pub mod ssa;
 pub mod text;
 pub mod verify;

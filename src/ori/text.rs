@@ -5,7 +5,7 @@
 //! `{r1,r2}`, the hard-wired register `Z`, a label a block, a special register `s33`, a constant
 //! `c[0][0x160]`. The parser restores the instructions, registers and blocks that the printer
 //! wrote. Control words, frame sizes and the stage of the function are not printed; the parser also
-//! accepts `max=` and `local=` in the first line.
+//! accepts `max=`, `entry=` and `local=` in the first line.
 
 use super::function::{Block, Convention, File, Function, InstId, RegData, Symbol, VReg};
 use super::operand::{Kind, Operand};
@@ -182,6 +182,7 @@ pub fn parse(text: &str) -> Result<Function, String> {
     for word in &words {
         let number = |prefix| word.strip_prefix(prefix).and_then(|n: &str| n.parse().ok());
         parser.function.max_registers = number("max=").or(parser.function.max_registers);
+        parser.function.entry_registers = number("entry=").or(parser.function.entry_registers);
         parser.function.local_bytes = number("local=").unwrap_or(parser.function.local_bytes);
     }
     let mut block = None;

@@ -204,10 +204,13 @@ pub fn run_decoded(
     check_shape(function, shape)?;
     check_room(cubin, function, info, shape)?;
     let mut global = Global::default();
+    let changes = function.launch.reconfigures;
+    let held = registers(cubin, function) as usize;
     let mut setup = Setup {
         grid: shape.grid,
         block: shape.block,
-        registers: (registers(cubin, function) as usize + 8).min(256),
+        registers: if changes { 256 } else { (held + 8).min(256) },
+        entry_registers: changes.then_some(held as u16),
         zeroed: target.has(Feature::EntryFlagInUniformRegister).then_some(ENTRY_FLAG),
         shared_bytes: shared_bytes(function, info, shape.smem),
         reserved_bytes: info.shared_base as usize,
@@ -236,7 +239,7 @@ pub fn run_decoded(
         &linked
     };
     (setup.code, setup.reasons) = predecode_all(&setup.banks, code);
-    let declared = registers(cubin, function) as usize;
+    let declared = if changes { 256 } else { held };
     let lines = OnceCell::new();
     let line_of = |pc: u64| {
         let (function, offset) = image.place(pc)?;

@@ -51,8 +51,10 @@ impl Width {
         match self {
             Width::Words(n) => n,
             Width::Size => match Mod::Size.text(mods.get(Mod::Size)) {
-                "64" | "S64" | "F64.RN" | "F16x4.RN" | "BF16x4.RN" | "F32x2.RN" | "F32x2.FTZ.RN" => 2,
-                "128" | "U.128" | "F16x8.RN" | "BF16x8.RN" | "F32x4.RN" | "F32x4.FTZ.RN" => 4,
+                "64" | "S64" | "F64.RN" | "F16x4.RN" | "BF16x4.RN" | "F32x2.RN" | "F32x2.FTZ.RN" | "E5M2x8.RN"
+                | "E4M3x8.RN" => 2,
+                "128" | "U.128" | "F16x8.RN" | "BF16x8.RN" | "F32x4.RN" | "F32x4.FTZ.RN" | "E5M2x16.RN"
+                | "E4M3x16.RN" => 4,
                 _ => 1,
             },
             Width::Addr => {

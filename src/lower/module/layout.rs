@@ -60,6 +60,8 @@ pub(crate) struct ModuleLayout {
     elf: Layout,
     /// Warnings about initial values.
     pub warnings: Vec<String>,
+    /// What costs speed, in the words of ptxas, each once.
+    pub infos: Vec<String>,
     /// Bytes of bank 2, the same in all kernels: addresses of the functions whose address is taken,
     /// then branch tables.
     pub bank2: u32,
@@ -562,6 +564,7 @@ fn launch_of(directives: &ast::Directives) -> Launch {
         explicit_cluster: directives.explicit_cluster,
         max_cluster_rank: directives.max_cluster_rank,
         blocks_are_clusters: directives.blocks_are_clusters,
+        reconfigures: false,
     }
 }
 

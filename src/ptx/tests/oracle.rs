@@ -99,7 +99,8 @@ pub fn refused_here(version: &str, target: &str, lines: &[String]) -> Vec<Option
 
 /// Operands that ptxas 13.0.88 accepts beyond the manual and this compiler rejects: start and parts
 /// of the text, and the reason.
-const OPERANDS_BEYOND: [(&str, &[&str], &str); 39] = [
+const OPERANDS_BEYOND: [(&str, &[&str], &str); 40] = [
+    ("multimem.", &[], "elements of another kind, and bf16 registers are untyped"),
     ("st.async", &[".v4"], "ptxas does not look at the elements of a vector of four"),
     ("cvt.rn.bf16x2.ue8m0x2", &[], "bf16 registers are untyped"),
     ("cvt.r", &["ue8m0x2.bf16x2"], "bf16 registers are untyped"),

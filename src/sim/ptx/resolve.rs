@@ -116,6 +116,26 @@ impl Resolver<'_, '_> {
         match i.op {
             Op::Mov => self.mov(i),
             Op::Ld | Op::Ldu | Op::St => self.transfer(i),
+            // One device has the only copy.
+            Op::MultimemLdReduce | Op::MultimemSt => {
+                let mut plain = i.clone();
+                plain.op = if i.op == Op::MultimemSt { Op::St } else { Op::Ld };
+                plain.mods.space = Some(Space::Global);
+                plain.types[0] = match plain.types[0].bits() {
+                    16 => ScalarType::B16,
+                    32 => ScalarType::B32,
+                    _ => ScalarType::B64,
+                };
+                self.transfer(&plain)
+            }
+            Op::MultimemRed => {
+                let mut plain = i.clone();
+                plain.op = Op::Red;
+                plain.mods.space = Some(Space::Global);
+                self.atomic(&plain)
+            }
+            // A thread has all registers that it names.
+            Op::SetmaxnregInc | Op::SetmaxnregDec => Ok(Act::Nothing),
             Op::CpAsync => self.copy_async(i),
             Op::CpAsyncBulk | Op::CpReduceAsyncBulk => self.copy_in_bulk(i),
             Op::BarrierClusterArrive => Ok(Act::Nothing),

@@ -81,6 +81,8 @@ pub struct Block {
     pub reserved: usize,
     /// Tensor memory.
     pub tensor: Tensor,
+    /// Registers of each lane that warps have given and no warp has taken.
+    pub free_registers: u32,
     barriers: Vec<Barrier>,
     /// The sanitizer's state for this block.
     pub seen: Option<Box<Seen>>,
@@ -91,12 +93,34 @@ impl Block {
     pub fn new(id: [u32; 3], warps: Vec<Warp>, shared_bytes: usize) -> Block {
         let barrier = Barrier::fresh(warps.len());
         let (shared, barriers) = (vec![0; shared_bytes], vec![barrier; BARRIERS]);
-        Block { id, warps, shared, reserved: 0, tensor: Tensor::default(), barriers, seen: None }
+        let tensor = Tensor::default();
+        Block { id, warps, shared, reserved: 0, tensor, free_registers: 0, barriers, seen: None }
     }
 
     /// Whether no thread has arrived at the barrier since it was last complete.
     pub fn is_fresh(&self, number: usize) -> bool {
         self.barriers.get(number).is_none_or(Barrier::is_fresh)
+    }
+
+    /// Gives registers of a warp to the pool of the block, or takes them from it; whether the pool
+    /// had enough.
+    ///
+    /// # Errors
+    ///
+    /// A change in the other direction.
+    pub fn change_registers(&mut self, warp: usize, count: u16, takes: bool) -> Result<bool, Fault> {
+        let now = self.warps[warp].limit;
+        if takes && count < now || !takes && count > now {
+            let what = if takes { "taking" } else { "giving" };
+            return Err(Fault::new(format!("{what} registers: the warp has {now} and asks for {count}")));
+        }
+        let wanted = count.saturating_sub(now).into();
+        if self.free_registers < wanted {
+            return Ok(false);
+        }
+        self.free_registers = self.free_registers - wanted + u32::from(now.saturating_sub(count));
+        self.warps[warp].limit = count;
+        Ok(true)
     }
 
     /// Whether every thread has ended.

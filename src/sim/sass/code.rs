@@ -322,6 +322,11 @@ pub enum Exec {
         packed: bool,
     },
     BarrierResult,
+    /// Changes the number of registers of the warp, to or from the pool of its block.
+    MaxRegisters {
+        count: u16,
+        takes: bool,
+    },
     CodeAddress {
         offset: u64,
     },

@@ -223,6 +223,12 @@ impl Machine<'_> {
                 }
                 w.set_pred(code.pu, active, all);
             }
+            Exec::MaxRegisters { count, takes } => {
+                let done = block.change_registers(s.warp, count, takes)?;
+                // Who asks in vain lets the others run.
+                self.waits.asked |= !done;
+                block.warps[s.warp].set_pred(code.pu, active, if done { active } else { 0 });
+            }
             Exec::Shuffle(_) | Exec::Vote(_) | Exec::Match { .. } | Exec::Redux(_) | Exec::Elect | Exec::Spread => {
                 warp_ops::execute(w, code, active);
             }

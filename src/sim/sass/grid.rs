@@ -110,7 +110,9 @@ fn start(setup: &Setup, number: u64, watched: bool) -> Block {
     let warps = (0..threads.div_ceil(LANES)).map(|index| {
         let count = (threads - index * LANES).min(LANES);
         let lanes = u32::MAX >> (LANES - count);
-        Warp::new(index as u32, lanes, setup.registers, setup.local_bytes)
+        let mut warp = Warp::new(index as u32, lanes, setup.registers, setup.local_bytes);
+        warp.limit = setup.entry_registers.unwrap_or(warp.limit);
+        warp
     });
     let mut block = Block::new(id, warps.collect(), setup.shared_bytes);
     block.reserved = setup.reserved_bytes;

@@ -64,8 +64,10 @@ pub struct Setup {
     pub grid: [u32; 3],
     /// Threads in a block, by axis.
     pub block: [u32; 3],
-    /// Number of registers of a lane.
+    /// Number of registers of a lane that are simulated.
     pub registers: usize,
+    /// Number of registers of a lane at entry, if the code changes it.
+    pub entry_registers: Option<u16>,
     /// The uniform register that is zero on kernel entry, if the target has one.
     pub zeroed: Option<u8>,
     /// Size of shared memory of a block in bytes, including the reserved part.

@@ -63,6 +63,8 @@ pub struct Warp {
     pub last_lane: u32,
     /// Number of instructions executed by the warp.
     pub instructions: u64,
+    /// Registers that a lane has now.
+    pub limit: u16,
 }
 
 impl Warp {
@@ -89,6 +91,7 @@ impl Warp {
             index,
             last_lane: LANES as u32 - 1,
             instructions: 0,
+            limit: registers as u16,
         }
     }
 

@@ -1283,6 +1283,34 @@ def clusters_async():
     return [launch("exchanged", 1, 64, [IN("u32", x), OUT("u32", slots + wide + joined)], targets=CLUSTER_TARGETS)]
 
 
+def max_registers():
+    x = lcg("u32", 4 * 384 + 180, 630, M32)
+    out = []
+    for t in range(384):
+        count, value = 60 if t < 128 else 180, t
+        for k in range(count):
+            value = value * 3 + x[4 * t + 7 * k % count] & M32
+        out.append(value)
+    return [launch("handed", 1, 384, [IN("u32", x), OUT("u32", out)], targets=["sm_90a"])]
+
+
+def multimem():
+    x, y = lcg("u32", 128, 631, M32), list(lcg("u32", 256, 632, M32))
+    out, joined = [], []
+    for t in range(32):
+        a, b, c, d = x[4 * t : 4 * t + 4]
+        halves = [v >> shift & 0xFFFF for v in (b, a) for shift in (16, 0)]
+        out += [a, b, c, d, a, b, c, d, d, c, b, a, c, d] + [halves[i] | halves[i + 1] << 16 for i in (0, 2)]
+        out += [v >> 16 | (v & 0xFFFF) << 16 for v in (a, b, c, d)] + [d, c, c, d]
+        y[8 * t + 4 : 8 * t + 6] = [0, 0]
+        old = y[8 * t : 8 * t + 8]
+        long = (old[2] | old[3] << 32) + (c | d << 32)
+        most = max(signed(old[1]), signed(d)) & M32
+        joined += [old[0] + c & M32, most, long & M32, long >> 32 & M32, t, t, old[6] & c, old[7] & d]
+    args = [IN("u32", x), OUT("u32", out), INOUT("u32", y, joined)]
+    return [launch("shared_copies", 1, 32, args, targets=CLUSTER_TARGETS)]
+
+
 def matrix_quarters():
     return [
         quarters("mma_m8n8k4_rr_f32_f32", ("f32", "f32"), (True, True), 740),
@@ -1575,7 +1603,7 @@ KERNELS = [
     parameterised_names, declared_twice, several_results, warp_neighbours, elections, random_programs, run_time_barriers,
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, volatile_local, *MEETINGS, assertions, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
-    tensors, tensors_cluster, tensor_maps, clusters_async,
+    tensors, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem,
     meetings_before_exit, open_parameters, narrow_from_halves, bfloats_from_narrow,
 ]
 

@@ -72,6 +72,7 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
         Op::CS2UR => special(b, !b.has("32"))?,
         Op::BAR | Op::BAR_INDEXED => block_barrier(b)?,
         Op::B2R => Exec::BarrierResult,
+        Op::SETMAXREG => Exec::MaxRegisters { count: b.imm(Role::A) as u16, takes: b.has("TRY_ALLOC") },
         _ => return Ok(None),
     }))
 }

@@ -37,6 +37,8 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
     let access = access(b);
     Ok(Some(match b.lifted.inst.op {
         Op::LDG => load(b, Space::Global, access)?,
+        // One device has the only copy.
+        Op::LDGMC => load(b, Space::Global, joined(b))?,
         Op::LD => load(b, Space::Generic, access)?,
         Op::LDS => load(b, Space::Shared, access)?,
         Op::LDL => load(b, Space::Local, access)?,
@@ -203,6 +205,14 @@ fn access(b: &Builder) -> Access {
         ("256", of(32, false)),
     ];
     b.lifted.words.pick(&list).unwrap_or(of(4, false))
+}
+
+/// What LDGMC loads.
+fn joined(b: &Builder) -> Access {
+    let words = [("64", 8), ("S64", 8), ("F64", 8), ("F16x4", 8), ("BF16x4", 8), ("F32x2", 8), ("E5M2x8", 8)];
+    let more = [("E4M3x8", 8), ("F16x8", 16), ("BF16x8", 16), ("F32x4", 16), ("E5M2x16", 16), ("E4M3x16", 16)];
+    let bytes = b.lifted.words.pick(&words).or(b.lifted.words.pick(&more)).unwrap_or(4);
+    Access { bytes, signed: false }
 }
 
 /// Reads the address operands: a register of one or two words with a scale, a uniform register, an

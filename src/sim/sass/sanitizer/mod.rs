@@ -71,6 +71,8 @@ pub struct Note {
     pub touches: Touches,
     /// A general register that it names beyond those that the kernel declares.
     pub beyond: Option<u8>,
+    /// The highest register that it names.
+    highest: Option<u8>,
     /// The disassembled text; empty without a trace.
     pub text: String,
     /// Its timing; `None` if time is not modelled.
@@ -83,7 +85,9 @@ impl Note {
         let touches = Touches::of(code);
         let runs = touches.reads.iter().chain(&touches.writes).filter(|run| run.file == File::Reg);
         let beyond = runs.flat_map(|run| run.registers()).find(|r| *r >= declared);
-        Note { beyond: beyond.map(|r| r as u8), touches, ..Note::default() }
+        let runs = touches.reads.iter().chain(&touches.writes).filter(|run| run.file == File::Reg);
+        let highest = runs.flat_map(|run| run.registers()).max().map(|r| r as u8);
+        Note { beyond: beyond.map(|r| r as u8), highest, touches, ..Note::default() }
     }
 }
 
@@ -210,6 +214,11 @@ impl Watch {
         }
         if let Some(register) = note.beyond {
             let text = format!("R{register} is beyond the registers that the kernel declares");
+            self.report(block, s, Fault::of(Kind::Register, text));
+        }
+        let limit = block.warps[s.warp].limit;
+        if let Some(register) = note.highest.filter(|r| m.setup.entry_registers.is_some() && u16::from(*r) >= limit) {
+            let text = format!("R{register} is beyond the {limit} registers that the warp has");
             self.report(block, s, Fault::of(Kind::Register, text));
         }
         if let (Some(latency), Some(timing)) = (self.latency, &note.timing) {

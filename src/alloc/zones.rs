@@ -1,0 +1,60 @@
+//! Where a function that changes its number of registers (`setmaxnreg`) may use which of them.
+//!
+//! A zone is a range of points with a number of registers. Where paths join, the least holds. An
+//! instruction that gives registers ends them for itself and what follows in its block; one that
+//! takes them has them only behind its block, since it may have to ask again.
+
+use super::EXTRA_REGISTERS;
+use super::ranges::Range;
+use crate::ori::register_changes::Change;
+use crate::ori::{Block, Function};
+use cranelift_entity::SecondaryMap;
+
+/// A range of points and the number of registers that may be used there.
+#[derive(Clone, Copy, Debug)]
+pub struct Zone {
+    pub points: Range,
+    pub registers: u32,
+}
+
+/// The zones of a function, in order, of one that changes its number of registers; else none.
+pub fn zones(function: &Function) -> Vec<Zone> {
+    let Some(entry) = function.entry_registers else { return Vec::new() };
+    let starts = at_starts(function, entry);
+    let (mut zones, mut first) = (Vec::new(), 0u32);
+    for block in &function.layout {
+        let mut now = starts[*block].unwrap_or(entry);
+        let mut from = 2 * first;
+        for (inst, at) in function.blocks[*block].iter().zip(first..) {
+            if let Some(Change { count, takes: false }) = Change::of(function, *inst) {
+                zones.push(Zone { points: (from, 2 * at), registers: now });
+                (from, now) = (2 * at, count);
+            }
+        }
+        first += function.blocks[*block].len() as u32;
+        zones.push(Zone { points: (from, 2 * first), registers: now });
+    }
+    zones.retain(|zone| zone.points.0 < zone.points.1);
+    zones.iter_mut().for_each(|zone| zone.registers = zone.registers.saturating_sub(EXTRA_REGISTERS));
+    zones
+}
+
+/// The number at the start of each block: the least of its predecessors.
+fn at_starts(function: &Function, entry: u32) -> SecondaryMap<Block, Option<u32>> {
+    let mut starts: SecondaryMap<Block, Option<u32>> = SecondaryMap::new();
+    let mut waiting: Vec<Block> = function.layout.first().copied().into_iter().collect();
+    waiting.iter().for_each(|first| starts[*first] = Some(entry));
+    while let Some(block) = waiting.pop() {
+        let insts = function.blocks[block].iter();
+        let changed = insts.filter_map(|inst| Change::of(function, *inst)).last();
+        let Some(end) = changed.map(|change| change.count).or(starts[block]) else { continue };
+        for next in function.successors(block) {
+            let least = starts[next].map_or(end, |old| old.min(end));
+            if starts[next] != Some(least) {
+                starts[next] = Some(least);
+                waiting.push(next);
+            }
+        }
+    }
+    starts
+}
