@@ -26,7 +26,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Prefixes of the instruction names of unimplemented families.
-const LATER: [&str; 17] = [
+const LATER: [&str; 15] = [
     "tex.",
     "tex ",
     "tld4",

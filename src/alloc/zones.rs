@@ -46,7 +46,7 @@ fn at_starts(function: &Function, entry: u32) -> SecondaryMap<Block, Option<u32>
     waiting.iter().for_each(|first| starts[*first] = Some(entry));
     while let Some(block) = waiting.pop() {
         let insts = function.blocks[block].iter();
-        let changed = insts.filter_map(|inst| Change::of(function, *inst)).last();
+        let changed = insts.filter_map(|inst| Change::of(function, *inst)).next_back();
         let Some(end) = changed.map(|change| change.count).or(starts[block]) else { continue };
         for next in function.successors(block) {
             let least = starts[next].map_or(end, |old| old.min(end));

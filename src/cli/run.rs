@@ -7,7 +7,7 @@ use crate::gpu::{Card, check_arguments};
 use crate::sim::launch::{ArgValue, CommandArg, parse_command_arg, write_results};
 use crate::sim::ptx;
 use crate::sim::report::Report;
-use crate::sim::run::{Cycles, How, Outcome, Shape, run_as};
+use crate::sim::run::{Cycles, How, Outcome, Shape, run_in_clusters};
 use crate::tables::ptx::Limit;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -34,6 +34,9 @@ pub struct Options {
     /// Threads of a block: X[,Y[,Z]]
     #[arg(long, value_parser = triple)]
     block: [u32; 3],
+    /// Blocks of a cluster, whatever the kernel says: X[,Y[,Z]]
+    #[arg(long, value_parser = triple)]
+    cluster: Option<[u32; 3]>,
     /// Bytes of dynamic shared memory
     #[arg(long, default_value_t = 0)]
     smem: u32,
@@ -82,7 +85,8 @@ impl Options {
     fn in_vain(&self) -> Option<&'static str> {
         let of_the_machine =
             [("--trace", self.trace), ("--jitter", self.jitter.is_some()), ("--untimed", self.untimed)];
-        let not_of_a_card = [("--json", self.json), ("--steps", self.steps.is_some())];
+        let not_of_a_card =
+            [("--json", self.json), ("--steps", self.steps.is_some()), ("--cluster", self.cluster.is_some())];
         let (sass, gpu) = (self.engine == "sass", self.engine == "gpu");
         let mut in_vain = of_the_machine.into_iter().filter(|_| !sass).chain(not_of_a_card.into_iter().filter(|_| gpu));
         in_vain.find(|(_, given)| *given).map(|(name, _)| name)
@@ -119,7 +123,7 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
     let ran = if interpreted {
         Ok(interpret(&bytes, shape, &mut values, options)?)
     } else {
-        run_as(&bytes, &options.kernel, shape, &mut values, options.how())
+        run_in_clusters(&bytes, &options.kernel, shape, options.cluster, &mut values, options.how())
     };
     let outcome = match ran {
         Ok(outcome) => outcome,
@@ -215,7 +219,9 @@ fn written_report<'r>(severity: &'static str, r: &'r Report) -> WrittenReport<'r
 fn interpret(source: &[u8], shape: Shape, values: &mut [ArgValue], options: &Options) -> Result<Outcome, String> {
     let (module, diagnostics) = ptx::parse(source);
     show(&diagnostics, source, options);
-    let module = module.ok_or("Ptx assembly aborted due to errors")?;
+    let mut module = module.ok_or("Ptx assembly aborted due to errors")?;
+    let named = module.functions.values_mut().filter(|f| f.name == options.kernel);
+    named.for_each(|f| f.directives.required_cluster = options.cluster.or(f.directives.required_cluster));
     let limit = options.steps.unwrap_or(ptx::STEP_LIMIT);
     let (ran, done) = ptx::run_within(&module, &options.kernel, shape, values, limit);
     let printed = std::io::stdout().write_all(&ran.printed);

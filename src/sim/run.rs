@@ -45,6 +45,9 @@ const ENTRY_FLAG: u8 = 2;
 /// Default limit on the instructions of all warps.
 const STEP_LIMIT: u64 = 1 << 32;
 
+/// Most blocks of a cluster, more than any GPU starts unasked.
+const MOST_OF_CLUSTER: u32 = 16;
+
 /// Most bytes of shared memory in a block, more than any GPU has.
 const MOST_SHARED: u64 = 1 << 20;
 /// Most bytes of local memory of a thread: the limit of the programming model.
@@ -151,7 +154,25 @@ pub fn run(bytes: &[u8], kernel: &str, shape: Shape, args: &mut [ArgValue]) -> R
 ///
 /// An invalid cubin or launch.
 pub fn run_as(bytes: &[u8], kernel: &str, shape: Shape, args: &mut [ArgValue], how: How) -> Result<Outcome, Fault> {
-    let cubin = cubin::read(bytes).map_err(|error| Fault::new(error.to_string()))?;
+    run_in_clusters(bytes, kernel, shape, None, args, how)
+}
+
+/// The same with clusters of a size that the launch determines, if it does.
+///
+/// # Errors
+///
+/// An invalid cubin or launch.
+pub fn run_in_clusters(
+    bytes: &[u8],
+    kernel: &str,
+    shape: Shape,
+    cluster: Option<[u32; 3]>,
+    args: &mut [ArgValue],
+    how: How,
+) -> Result<Outcome, Fault> {
+    let mut cubin = cubin::read(bytes).map_err(|error| Fault::new(error.to_string()))?;
+    let named = cubin.functions.iter_mut().filter(|function| function.name == kernel);
+    named.for_each(|function| function.launch.cluster = cluster.or(function.launch.cluster));
     let code = decode(&cubin, kernel)?;
     run_decoded(&cubin, kernel, shape, args, &code, how)
 }
@@ -202,6 +223,8 @@ pub fn run_decoded(
         return Err(Fault::new(format!("the encoding of {} is not built", target.name)));
     };
     check_shape(function, shape)?;
+    let cluster = function.launch.cluster.unwrap_or([1; 3]);
+    check_cluster(shape.grid, cluster)?;
     check_room(cubin, function, info, shape)?;
     let mut global = Global::default();
     let changes = function.launch.reconfigures;
@@ -209,6 +232,7 @@ pub fn run_decoded(
     let mut setup = Setup {
         grid: shape.grid,
         block: shape.block,
+        cluster,
         registers: if changes { 256 } else { (held + 8).min(256) },
         entry_registers: changes.then_some(held as u16),
         zeroed: target.has(Feature::EntryFlagInUniformRegister).then_some(ENTRY_FLAG),
@@ -221,7 +245,8 @@ pub fn run_decoded(
         step_limit: how.step_limit,
         ..Setup::default()
     };
-    driver_constants(&mut setup.banks, info, generation, shape, setup.local_bytes as u32);
+    let explicit = function.launch.explicit_cluster || !setup.is_alone();
+    driver_constants(&mut setup, (info, generation), shape, explicit);
     let buffers = place_arguments(&mut setup.banks, &mut global, function, args)?;
     let image = CodeImage::of(cubin, function);
     let symbols = place_variables(&mut setup.banks, &mut global, cubin, function, &image)?;
@@ -370,42 +395,75 @@ fn local_bytes(cubin: &Cubin, function: &Function) -> u32 {
     stack.saturating_add(if calls { CALL_STACK } else { 0 })
 }
 
-/// Launch parameters that the driver provides, for a launch in which each block is its own cluster.
-fn launch_number(register: SpecialRegister, shape: Shape) -> Option<u32> {
+/// Checks that the grid has whole clusters.
+///
+/// # Errors
+///
+/// One that has not, or a cluster of more blocks than fit.
+pub fn check_cluster(grid: [u32; 3], cluster: [u32; 3]) -> Result<(), Fault> {
+    if cluster.contains(&0) || cluster.iter().any(|n| *n > MOST_OF_CLUSTER) {
+        return Err(Fault::new(format!("a cluster of {cluster:?} blocks")));
+    }
+    if cluster.iter().product::<u32>() > MOST_OF_CLUSTER {
+        return Err(Fault::new(format!("a cluster of {cluster:?} blocks; at most {MOST_OF_CLUSTER} fit")));
+    }
+    if grid.iter().zip(cluster).any(|(blocks, each)| !blocks.is_multiple_of(each)) {
+        return Err(Fault::new(format!("a grid of {grid:?} blocks has no whole number of clusters of {cluster:?}")));
+    }
+    Ok(())
+}
+
+/// The axis of a register of three.
+fn axis(register: SpecialRegister) -> usize {
+    usize::from(register.name().as_bytes().last().map_or(0, |last| last.saturating_sub(b'x'))).min(2)
+}
+
+/// Launch parameters that the driver provides.
+fn launch_number(register: SpecialRegister, shape: Shape, cluster: [u32; 3]) -> Option<u32> {
     Some(match register {
         SpecialRegister::DynamicSmemSize => shape.smem,
-        SpecialRegister::ClusterNctaidX | SpecialRegister::ClusterNctaidY | SpecialRegister::ClusterNctaidZ => 1,
-        SpecialRegister::ClusterNctarank => 1,
-        SpecialRegister::NclusteridX => shape.grid[0],
-        SpecialRegister::NclusteridY => shape.grid[1],
-        SpecialRegister::NclusteridZ => shape.grid[2],
+        SpecialRegister::ClusterNctaidX | SpecialRegister::ClusterNctaidY | SpecialRegister::ClusterNctaidZ => {
+            cluster[axis(register)]
+        }
+        SpecialRegister::ClusterNctarank => cluster.iter().product(),
+        SpecialRegister::NclusteridX | SpecialRegister::NclusteridY | SpecialRegister::NclusteridZ => {
+            shape.grid[axis(register)] / cluster[axis(register)]
+        }
         _ => return None,
     })
 }
 
-fn driver_constants(banks: &mut Banks, info: &GenerationInfo, generation: Generation, shape: Shape, stack_top: u32) {
+fn driver_constants(
+    setup: &mut Setup,
+    (info, generation): (&GenerationInfo, Generation),
+    shape: Shape,
+    explicit: bool,
+) {
+    let (cluster, stack_top) = (setup.cluster, setup.local_bytes as u32);
+    let banks = &mut setup.banks;
     for i in 0..3 {
         banks.put(0, info.ntid + 4 * i, &shape.block[i as usize].to_le_bytes());
         banks.put(0, info.nctaid + 4 * i, &shape.grid[i as usize].to_le_bytes());
     }
     for home in SPECIAL.iter().filter(|home| home.on >> generation as u8 & 1 != 0) {
         match home.from {
-            SpecialFrom::Word | SpecialFrom::Cga if let Some(number) = launch_number(home.register, shape) => {
+            SpecialFrom::Word | SpecialFrom::Cga if let Some(number) = launch_number(home.register, shape, cluster) => {
                 banks.put(0, home.at, &number.to_le_bytes());
             }
+            SpecialFrom::Flag => banks.put(0, home.at, &u32::from(explicit).to_le_bytes()),
             // Values that a program must not rely on.
-            SpecialFrom::Word
-            | SpecialFrom::Cga
-            | SpecialFrom::Less
-            | SpecialFrom::Most
-            | SpecialFrom::MostCga
-            | SpecialFrom::Flag
+            SpecialFrom::Word | SpecialFrom::Cga | SpecialFrom::Less | SpecialFrom::Most | SpecialFrom::MostCga
                 if banks.slice(0, home.at, 4).is_err() =>
             {
                 banks.put(0, home.at, &[0; 4]);
             }
             SpecialFrom::Pair => banks.put(0, home.at, &[0; 8]),
-            SpecialFrom::Quotient => banks.put(0, home.at, &1f32.to_le_bytes()),
+            SpecialFrom::Quotient => {
+                // Whoever multiplies by it and cuts the fraction off divides.
+                let each = cluster[axis(home.register)] as f32;
+                let inverse = if each == 1.0 { 1.0 } else { (1.0 / each).next_up() };
+                banks.put(0, home.at, &inverse.to_le_bytes());
+            }
             _ => {}
         }
     }

@@ -29,6 +29,8 @@ pub struct Bulk {
     pub reduces: Option<(AtomOp, ScalarType)>,
     /// Which bytes of each unit are copied.
     pub mask: Option<Src>,
+    /// The blocks of the cluster that it copies to, if not that of the address.
+    pub blocks: Option<Src>,
 }
 
 impl Scene<'_> {
@@ -38,7 +40,7 @@ impl Scene<'_> {
     ///
     /// A misaligned or out-of-bounds access, and what the barrier does not allow.
     pub fn copy_in_bulk(&mut self, thread: &mut Thread, bulk: &Bulk) -> Result<(), Fault> {
-        let operands = [Some(bulk.to.base), Some(bulk.from.base), Some(bulk.bytes), bulk.mask];
+        let operands = [Some(bulk.to.base), Some(bulk.from.base), Some(bulk.bytes), bulk.mask, bulk.blocks];
         operands.iter().flatten().for_each(|src| self.decide(thread, "a copy in bulk", src));
         let (to, from) = (self.locate(thread, &bulk.to), self.locate(thread, &bulk.from));
         let bytes = self.value(thread, &bulk.bytes);
@@ -49,9 +51,12 @@ impl Scene<'_> {
             }
         }
         let mask = bulk.mask.map_or(u64::MAX, |src| self.value(thread, &src));
-        for offset in (0..bytes).step_by(PIECE as usize) {
+        let blocks = bulk.blocks.map(|src| self.value(thread, &src));
+        let targets = self.each_block(to.1, blocks);
+        let pieces = targets.iter().flat_map(|to| (0..bytes).step_by(PIECE as usize).map(move |offset| (*to, offset)));
+        for (target, offset) in pieces {
             let kept = !spread(mask >> (offset % UNIT));
-            let (source, at) = ((from.0, from.1 + offset), (to.0, to.1 + offset));
+            let (source, at) = ((from.0, from.1 + offset), (to.0, target + offset));
             let value = self.load(thread, source, PIECE)?;
             let lacks = self.read(thread, source, PIECE) & !kept;
             let old = load(self.bytes(thread, at, PIECE, true)?);
@@ -60,9 +65,29 @@ impl Scene<'_> {
             self.written(thread, at, PIECE, new, lacks);
             store(self.bytes(thread, at, PIECE, true)?, new);
         }
-        let Some(address) = bulk.barrier else { return Ok(()) };
-        let number = Some(Src::Imm(bytes));
-        self.mbarrier(thread, &Mbarrier { how: How::Complete, address, number, dst: None })
+        let Some(barrier) = bulk.barrier else { return Ok(()) };
+        self.complete_in(thread, &barrier, blocks, bytes)
+    }
+
+    /// So many bytes have come, as the barriers of the blocks learn.
+    ///
+    /// # Errors
+    ///
+    /// What a barrier does not allow.
+    pub fn complete_in(
+        &mut self,
+        thread: &mut Thread,
+        barrier: &Address,
+        blocks: Option<u64>,
+        bytes: u64,
+    ) -> Result<(), Fault> {
+        let (space, at) = self.locate(thread, barrier);
+        for at in self.each_block(at, blocks) {
+            let address = Address { space: Some(space), base: Src::Imm(at), offset: 0 };
+            let number = Some(Src::Imm(bytes));
+            self.mbarrier(thread, &Mbarrier { how: How::Complete, address, number, dst: None })?;
+        }
+        Ok(())
     }
 }
 

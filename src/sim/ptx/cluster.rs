@@ -1,16 +1,72 @@
-//! Executes `st.async` and `red.async` (PTX ISA 9.7.9.12 and 9.7.13.7) in a cluster of one block.
+//! Executes what concerns a cluster: the shared memory of its other blocks, its barrier (PTX ISA
+//! 9.7.13.3), `st.async` and `red.async` (9.7.9.12 and 9.7.13.7).
 //!
-//! A store completes when it is issued, and the barrier learns of its bytes then. An address in
-//! another block is out of bounds.
+//! All blocks of a cluster are resident together. While one of them runs, the shared memory of the
+//! others is lent to it. The top byte of a shared address is 0 in the own block, and one more than
+//! the rank in another. A store in a block completes when it is issued, and the barrier learns of
+//! its bytes then.
 
 use super::atomic::next;
 use super::mbarrier::{How, Mbarrier};
 use super::memory::Address;
 use super::program::Src;
-use super::state::{Scene, Thread};
-use crate::sim::fault::Fault;
-use crate::sim::memory::store;
+use super::state::{Block, Scene, Thread, Wait};
+use crate::sim::fault::{Fault, Kind};
+use crate::sim::memory::{flat, store};
 use crate::tables::ptx::{AtomOp, ScalarType, Space};
+
+/// Bits of an address in shared memory; the others say which block of the cluster.
+const SHARED: u64 = 0xff_ffff;
+const RANK: u32 = 24;
+
+/// Another block of the cluster, while one runs.
+#[derive(Debug, Default)]
+pub struct Peer {
+    shared: Vec<u8>,
+    ended: bool,
+}
+
+/// Whether all threads of a block have ended.
+pub fn is_over(block: &Block) -> bool {
+    block.warps.iter().flat_map(|warp| &warp.threads).all(|thread| thread.wait == Wait::Ended)
+}
+
+/// Lends the shared memory of all other blocks of a cluster.
+pub fn lend(peers: &mut Vec<Peer>, cluster: &mut [Block], runs: usize) {
+    if cluster.len() == 1 {
+        return;
+    }
+    peers.resize_with(cluster.len(), Peer::default);
+    for (_, (peer, block)) in peers.iter_mut().zip(cluster).enumerate().filter(|(at, _)| *at != runs) {
+        *peer = Peer { ended: is_over(block), shared: std::mem::take(&mut block.shared) };
+    }
+}
+
+/// Takes back what was lent.
+pub fn take_back(peers: &mut [Peer], cluster: &mut [Block], runs: usize) {
+    for (_, (peer, block)) in peers.iter_mut().zip(cluster).enumerate().filter(|(at, _)| *at != runs) {
+        block.shared = std::mem::take(&mut peer.shared);
+    }
+}
+
+/// Completes the barrier of a cluster if all living threads have arrived. Returns whether somebody
+/// goes on.
+pub fn settle(cluster: &mut [Block]) -> bool {
+    let threads = || cluster.iter().flat_map(|block| &block.warps).flat_map(|warp| &warp.threads);
+    if !threads().any(|t| t.arrived) || !threads().all(|t| t.arrived || t.wait == Wait::Ended) {
+        return false;
+    }
+    let mut moved = false;
+    for thread in cluster.iter_mut().flat_map(|block| &mut block.warps).flat_map(|warp| &mut warp.threads) {
+        thread.arrived = false;
+        if thread.wait == Wait::Cluster {
+            thread.wait = Wait::Nothing;
+            thread.pc += 1;
+            moved = true;
+        }
+    }
+    moved
+}
 
 /// A store in a block of the cluster.
 #[derive(Clone, Debug)]
@@ -24,6 +80,62 @@ pub struct Remote {
 }
 
 impl Scene<'_> {
+    /// `barrier.cluster.arrive`; in a cluster of one block, to wait is to synchronize.
+    ///
+    /// # Errors
+    ///
+    /// A second arrival before the barrier is complete.
+    pub fn arrive_in_cluster(&mut self, thread: &mut Thread) -> Result<(), Fault> {
+        if thread.arrived {
+            return Err(Fault::new("a thread arrives twice at the barrier of the cluster before it is complete"));
+        }
+        (thread.arrived, thread.met) = (!self.env.is_alone(), true);
+        Ok(())
+    }
+
+    /// `barrier.cluster.wait` in a cluster of several blocks.
+    ///
+    /// # Errors
+    ///
+    /// A thread that has not arrived.
+    pub fn wait_for_cluster(&mut self, thread: &mut Thread) -> Result<(), Fault> {
+        if !thread.met {
+            return Err(Fault::new("a thread waits at the barrier of the cluster and has not arrived"));
+        }
+        if thread.arrived {
+            thread.wait = Wait::Cluster;
+        } else {
+            thread.pc += 1;
+        }
+        Ok(())
+    }
+
+    /// The bytes at a shared address.
+    ///
+    /// # Errors
+    ///
+    /// An access out of bounds, or to a block that has ended or does not exist.
+    pub fn shared_bytes(&mut self, address: u64, width: u64) -> Result<&mut [u8], Fault> {
+        let Some(rank) = (address >> RANK).checked_sub(1).filter(|_| !self.env.is_alone()) else {
+            return flat(self.shared, "shared", address, width);
+        };
+        let blocks = self.peers.len();
+        let (state, peer) = match self.peers.get_mut(rank as usize) {
+            Some(peer) if !peer.ended => return flat(&mut peer.shared, "shared", address & SHARED, width),
+            Some(_) => (", which has ended", rank),
+            None => ("", rank),
+        };
+        let what = format!("shared memory of block {peer} of a cluster of {blocks}{state}");
+        Err(Fault::of(Kind::OutOfBounds, what).about(address))
+    }
+
+    /// The addresses that a copy writes: one in each block of the mask, or that of the operand.
+    pub fn each_block(&self, at: u64, mask: Option<u64>) -> Vec<u64> {
+        let Some(mask) = mask else { return vec![at] };
+        let of = |rank: u64| if rank == u64::from(self.rank) { 0 } else { rank + 1 };
+        (0..16).filter(|rank| mask >> rank & 1 != 0).map(|rank| at & SHARED | of(rank) << RANK).collect()
+    }
+
     /// Performs a store in a block of the cluster immediately.
     ///
     /// # Errors

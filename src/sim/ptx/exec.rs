@@ -99,6 +99,9 @@ impl Scene<'_> {
             Act::Trap(what) => return Err(Fault::of(fault::Kind::Trap, *what)),
             Act::Collective(collective) => return self.wait_for_lanes(thread, collective),
             Act::Barrier(barrier) => return self.wait_at(thread, barrier),
+            Act::ClusterArrive => self.arrive_in_cluster(thread)?,
+            Act::ClusterWait(barrier) if self.env.is_alone() => return self.wait_at(thread, barrier),
+            Act::ClusterWait(_) => return self.wait_for_cluster(thread),
             Act::Nothing => {}
             Act::Refused(reason) => return Err(Fault::refused(format!("{reason} is not executed by the interpreter"))),
         }

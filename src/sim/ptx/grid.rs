@@ -5,6 +5,7 @@
 //! deadlock. Every fault during the run carries its line and its thread.
 
 use super::barrier::{self, BARRIERS, Named};
+use super::cluster::{self, Peer};
 use super::layout;
 use super::mbarrier::Waits;
 use super::memory::put;
@@ -20,7 +21,7 @@ use crate::sim::launch::ArgValue;
 use crate::sim::memory::{Global, store};
 use crate::sim::ops::tensor_memory::Tensor;
 use crate::sim::report::Report;
-use crate::sim::run::Shape;
+use crate::sim::run::{Shape, check_cluster};
 use crate::tables::ptx::Space;
 use cranelift_entity::EntityRef;
 
@@ -79,6 +80,8 @@ fn launch(
     let found = module.functions.iter().find(|(_, f)| f.is_entry && f.name == kernel && f.body.is_some());
     let Some((id, function)) = found else { return Err(Fault::new(format!("the module has no kernel {kernel}"))) };
     check_shape(function, shape)?;
+    let cluster = function.directives.required_cluster.unwrap_or([1; 3]);
+    check_cluster(shape.grid, cluster)?;
     let mut global = Global::default();
     let layout = layout::build(module, id, shape.smem, args, &mut global)?;
     let program = resolve::build(module, &layout);
@@ -86,6 +89,8 @@ fn launch(
         program,
         grid: shape.grid,
         block: shape.block,
+        cluster,
+        explicit_cluster: function.directives.explicit_cluster || cluster != [1; 3],
         shared: layout.shared,
         reserved: layout.reserved,
         dynamic: shape.smem,
@@ -100,6 +105,7 @@ fn launch(
         outcome: Outcome::default(),
         findings: Findings::default(),
         waits: Waits::default(),
+        peers: Vec::new(),
     };
     let done = launch.run();
     *outcome = launch.outcome;
@@ -149,25 +155,34 @@ struct Launch<'e> {
     outcome: Outcome,
     findings: Findings,
     waits: Waits,
+    peers: Vec<Peer>,
 }
 
 impl Launch<'_> {
     fn run(&mut self) -> Result<(), Fault> {
-        let total: u64 = self.env.grid.iter().map(|n| u64::from(*n)).product();
+        let each = self.env.cluster.iter().product::<u32>();
+        let total: u64 = self.env.grid.iter().map(|n| u64::from(*n)).product::<u64>() / u64::from(each);
         let mut next = 0;
-        let mut resident: Vec<Block> = Vec::new();
+        let mut resident: Vec<Vec<Block>> = Vec::new();
         loop {
-            resident.retain(|block| !block.warps.iter().all(|warp| warp.threads.iter().all(|t| t.wait == Wait::Ended)));
-            while resident.len() < RESIDENT && next < total {
-                resident.push(self.start(next));
+            resident.retain(|cluster| !cluster.iter().all(cluster::is_over));
+            while resident.len() * (each as usize) < RESIDENT && next < total {
+                resident.push((0..each).map(|rank| self.start(next, rank)).collect());
                 next += 1;
             }
             if resident.is_empty() {
                 return Ok(());
             }
             let mut moved = false;
-            for block in &mut resident {
-                moved |= self.turn(block)?;
+            for blocks in &mut resident {
+                for at in 0..blocks.len() {
+                    cluster::lend(&mut self.peers, blocks, at);
+                    moved |= self.turn(&mut blocks[at])?;
+                    cluster::take_back(&mut self.peers, blocks, at);
+                }
+                let released = cluster::settle(blocks);
+                moved |= released;
+                self.waits.busy |= released;
             }
             if !moved || self.waits.round() {
                 return Err(self.deadlock(&resident));
@@ -175,9 +190,11 @@ impl Launch<'_> {
         }
     }
 
-    fn start(&self, number: u64) -> Block {
-        let [gx, gy, _] = self.env.grid.map(u64::from);
-        let id = [number % gx, number / gx % gy, number / gx / gy].map(|n| n as u32);
+    fn start(&self, cluster: u64, rank: u32) -> Block {
+        let [cx, cy, cz] = self.env.cluster;
+        let [gx, gy] = [self.env.grid[0] / cx, self.env.grid[1] / cy].map(u64::from);
+        let first = [cluster % gx, cluster / gx % gy, cluster / gx / gy].map(|n| n as u32);
+        let id = [first[0] * cx + rank % cx, first[1] * cy + rank / cx % cy, first[2] * cz + rank / cx / cy];
         let [bx, by, bz] = self.env.block;
         let threads = bx * by * bz;
         let kernel = &self.env.program.functions[self.kernel];
@@ -199,6 +216,7 @@ impl Launch<'_> {
         };
         Block {
             id,
+            rank,
             shared: vec![0; self.env.shared as usize],
             warps: (0..threads.div_ceil(LANES as u32)).map(warp).collect(),
             barriers: vec![Named::default(); BARRIERS],
@@ -254,7 +272,7 @@ impl Launch<'_> {
         lane: usize,
         f: impl FnOnce(&mut Scene, &mut Thread) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let Block { id, shared, warps, seen, tensor, .. } = block;
+        let Block { id, rank, shared, warps, seen, tensor, .. } = block;
         let thread = &mut warps[warp].threads[lane];
         let mut scene = Scene {
             env: self.env,
@@ -262,6 +280,8 @@ impl Launch<'_> {
             shared,
             tensor,
             block: *id,
+            rank: *rank,
+            peers: &mut self.peers,
             steps: self.outcome.instructions,
             printed: &mut self.outcome.printed,
             seen,
@@ -426,9 +446,12 @@ impl Launch<'_> {
         found
     }
 
-    fn deadlock(&self, blocks: &[Block]) -> Fault {
+    fn deadlock(&self, clusters: &[Vec<Block>]) -> Fault {
         let (mut waits, mut first) = (Vec::new(), None);
-        let threads = blocks.iter().flat_map(|b| b.warps.iter().flat_map(|w| &w.threads).map(|thread| (b.id, thread)));
+        let threads = clusters
+            .iter()
+            .flatten()
+            .flat_map(|b| b.warps.iter().flat_map(|w| &w.threads).map(|thread| (b.id, thread)));
         for (block, thread) in threads {
             let asked = usize::from(matches!(thread.wait, Wait::Poll(_)));
             let line = self.env.program.functions[thread.function].insts[thread.pc - asked].pos.line;
@@ -439,6 +462,7 @@ impl Launch<'_> {
                 Wait::Poll(at) => format!("the end of a phase of the mbarrier at shared address {at:#x}"),
                 Wait::Barrier(arrival) => format!("its warp at barrier {}", arrival.number),
                 Wait::Block(arrival) => format!("barrier {}", arrival.number),
+                Wait::Cluster => "the barrier of the cluster".to_string(),
             };
             first.get_or_insert((block, thread));
             waits.push(format!("{what} (line {line})"));

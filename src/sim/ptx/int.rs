@@ -125,9 +125,10 @@ fn bits(op: Op, mods: &Modifiers, ty: ScalarType, i: &Instruction) -> Option<Alu
     let wrap = mods.shift_mode == Some(ShiftMode::Wrap);
     let shift_amount = mods.shift_amount;
     match op {
-        // A block's rank is in the top byte of its addresses in the cluster's shared window.
-        Op::Mapa => one(|s| s[0] & !0xff00_0000 | (s[1] & 255) << 24),
-        Op::Getctarank => one(|s| s[0] >> 24 & 255),
+        // One more than the rank of another block is in the top byte of its shared addresses; the
+        // last source is the own rank.
+        Op::Mapa => one(|s| s[0] & !0xff00_0000 | if s[1] == s[2] { 0 } else { ((s[1] + 1) & 255) << 24 }),
+        Op::Getctarank => one(|s| (s[0] >> 24 & 255).checked_sub(1).unwrap_or(s[1])),
         Op::Popc => one(|s| s[0].count_ones().into()),
         Op::Clz => one(move |s| u64::from(s[0].leading_zeros() - (64 - bits))),
         Op::Brev => one(move |s| s[0].reverse_bits() >> (64 - bits)),

@@ -179,7 +179,7 @@ impl Scene<'_> {
                 Err(Fault::new(format!("access to code at {address:#x}")).about(address))
             }
             Space::Global => self.global.slice(address, width, write),
-            Space::Shared | Space::SharedCta | Space::SharedCluster => flat(self.shared, "shared", address, width),
+            Space::Shared | Space::SharedCta | Space::SharedCluster => self.shared_bytes(address, width),
             Space::Local if address < TOP && address >= TOP - thread.taken.len() as u64 => {
                 let first = TOP - thread.taken.len() as u64;
                 flat(&mut thread.taken, "stack", address - first, width)

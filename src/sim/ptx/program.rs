@@ -140,6 +140,10 @@ pub enum Act {
     Collective(Box<Collective>),
     /// A barrier of the block.
     Barrier(Box<Barrier>),
+    /// An arrival at the barrier of the cluster.
+    ClusterArrive,
+    /// A wait at the barrier of the cluster; in a cluster of one block it is this one.
+    ClusterWait(Box<Barrier>),
     Mbarrier(Box<Mbarrier>),
     Nothing,
     /// Not implemented, with the reason.

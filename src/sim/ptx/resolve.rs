@@ -20,7 +20,7 @@ use super::warp::{Collective, How, Party};
 use super::{compare, convert, float, int, logic, shapes, video, warp};
 use crate::ptx::ast::{self, *};
 use crate::tables::lowering::map_writes;
-use crate::tables::ptx::{BulkFrom, BulkTo, Modifiers, Op, Role, ScalarType, Space, TensorMode};
+use crate::tables::ptx::{BulkFrom, BulkTo, Modifiers, Op, Role, ScalarType, Space, SpecialRegister, TensorMode};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::SmallVec;
 
@@ -138,11 +138,10 @@ impl Resolver<'_, '_> {
             Op::SetmaxnregInc | Op::SetmaxnregDec => Ok(Act::Nothing),
             Op::CpAsync => self.copy_async(i),
             Op::CpAsyncBulk | Op::CpReduceAsyncBulk => self.copy_in_bulk(i),
-            Op::BarrierClusterArrive => Ok(Act::Nothing),
-            // In a cluster of one block: that of the block.
+            Op::BarrierClusterArrive => Ok(Act::ClusterArrive),
             Op::BarrierClusterWait => {
                 let number = Src::Imm(0);
-                Ok(Act::Barrier(Box::new(Barrier {
+                Ok(Act::ClusterWait(Box::new(Barrier {
                     kind: Kind::Sync,
                     number,
                     count: None,
@@ -282,6 +281,9 @@ impl Resolver<'_, '_> {
                 _ => src.push(self.names.src(operand, ty)?),
             }
         }
+        if matches!(i.op, Op::Mapa | Op::Getctarank) {
+            src.push(Src::Special(SpecialRegister::ClusterCtarank, u64::MAX));
+        }
         if matches!(i.op, Op::Addc | Op::Subc | Op::Madc) {
             src.resize(CARRY, Src::Imm(0));
             src.push(Src::Cell { cell: 0, mask: 1 });
@@ -352,9 +354,6 @@ impl Resolver<'_, '_> {
 
     fn copy_in_bulk(&self, i: &Instruction) -> Result<Act, Refusal> {
         let [to, from, bytes, rest @ ..] = i.operands.as_slice() else { return Err("too few operands".into()) };
-        if i.mods.multicast {
-            return Err("several blocks".into());
-        }
         let into_global = i.mods.bulk_to == Some(BulkTo::Global);
         let place = |global: bool| Some(if global { Space::Global } else { Space::Shared });
         let to = self.names.address(to, place(into_global))?;
@@ -368,8 +367,12 @@ impl Resolver<'_, '_> {
             Some(operand) => Some(self.names.src(operand, Some(ScalarType::U16))?),
             None => None,
         };
+        let blocks = match rest.get(1).filter(|_| i.mods.multicast) {
+            Some(operand) => Some(self.names.src(operand, Some(ScalarType::U16))?),
+            None => None,
+        };
         let reduces = i.mods.atom_op.zip(i.types.first().copied());
-        Ok(Act::Bulk(Box::new(Bulk { to, from, bytes, barrier, reduces, mask })))
+        Ok(Act::Bulk(Box::new(Bulk { to, from, bytes, barrier, reduces, mask, blocks })))
     }
 
     fn store_in_cluster(&self, i: &Instruction) -> Result<Act, Refusal> {
@@ -383,7 +386,7 @@ impl Resolver<'_, '_> {
     }
 
     fn copy_tensor(&self, i: &Instruction) -> Result<Act, Refusal> {
-        if i.mods.multicast || i.mods.cta_group.is_some_and(|group| group.name() == "cta_group::2") {
+        if i.mods.cta_group.is_some_and(|group| group.name() == "cta_group::2") {
             return Err("several blocks".into());
         }
         if !matches!(i.mods.tensor_mode, None | Some(TensorMode::Tile)) {
@@ -400,7 +403,11 @@ impl Resolver<'_, '_> {
         let map = self.names.address(tensor, None)?;
         let shared = self.names.address(operand(shared)?, Some(Space::Shared))?;
         let barrier = if loads { Some(self.names.address(operand(2)?, Some(Space::Shared))?) } else { None };
-        Ok(Act::Tensor(Box::new(Tensor { map, corner, shared, barrier, reduces: i.mods.atom_op })))
+        let blocks = match i.operands.get(3).filter(|_| i.mods.multicast) {
+            Some(operand) => Some(self.names.src(operand, Some(ScalarType::U16))?),
+            None => None,
+        };
+        Ok(Act::Tensor(Box::new(Tensor { map, corner, shared, barrier, reduces: i.mods.atom_op, blocks })))
     }
 
     fn replace_in_map(&self, i: &Instruction) -> Result<Act, Refusal> {

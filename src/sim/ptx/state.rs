@@ -4,6 +4,7 @@
 //! instruction that it waits in; it moves past it when the wait ends.
 
 use super::barrier::Arrival;
+use super::cluster::Peer;
 use super::mbarrier::Waits;
 use super::program::{Dst, Program, Src};
 use super::values::{mask, sign_extend};
@@ -33,6 +34,8 @@ pub enum Wait {
     Barrier(Arrival),
     /// The rest of the block, at a barrier where its warp has arrived.
     Block(Arrival),
+    /// The rest of the cluster, at its barrier.
+    Cluster,
 }
 
 /// The caller's state, saved during a call.
@@ -85,6 +88,10 @@ pub struct Thread {
     pub lane: u32,
     /// The warp in its block.
     pub warp: u32,
+    /// Whether it has arrived at the barrier of its cluster, which is not complete.
+    pub arrived: bool,
+    /// Whether it has ever arrived there.
+    pub met: bool,
 }
 
 impl Thread {
@@ -131,6 +138,8 @@ pub struct Warp {
 pub struct Block {
     /// `%ctaid`.
     pub id: [u32; 3],
+    /// `%cluster_ctarank`.
+    pub rank: u32,
     /// Shared memory.
     pub shared: Vec<u8>,
     /// The block's warps.
@@ -151,6 +160,10 @@ pub struct Env {
     pub grid: [u32; 3],
     /// Threads in a block, by axis.
     pub block: [u32; 3],
+    /// Blocks in a cluster, by axis.
+    pub cluster: [u32; 3],
+    /// `%is_explicit_cluster`.
+    pub explicit_cluster: bool,
     /// Size of shared memory in bytes, including the reserved start and dynamic memory.
     pub shared: u64,
     /// Reserved bytes at the start of shared memory.
@@ -165,6 +178,13 @@ pub struct Env {
     pub params: Vec<u8>,
 }
 
+impl Env {
+    /// Whether each block is a cluster of its own.
+    pub fn is_alone(&self) -> bool {
+        self.cluster.iter().product::<u32>() == 1
+    }
+}
+
 /// A running thread's view of the launch.
 pub struct Scene<'a> {
     /// The launch's constants.
@@ -177,6 +197,10 @@ pub struct Scene<'a> {
     pub tensor: &'a mut Tensor,
     /// `%ctaid`.
     pub block: [u32; 3],
+    /// `%cluster_ctarank`.
+    pub rank: u32,
+    /// The blocks of the cluster; none in a cluster of one.
+    pub peers: &'a mut [Peer],
     /// Instructions executed so far in the launch.
     pub steps: u64,
     /// Output of `vprintf`.

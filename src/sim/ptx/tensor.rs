@@ -5,7 +5,6 @@
 //! then, those outside of the tensor included.
 
 use super::atomic::next;
-use super::mbarrier::{How, Mbarrier};
 use super::memory::Address;
 use super::program::Src;
 use super::state::{Scene, Thread};
@@ -29,6 +28,8 @@ pub struct Tensor {
     pub barrier: Option<Address>,
     /// The operation that joins the old elements and the new ones.
     pub reduces: Option<AtomOp>,
+    /// The blocks of the cluster that it copies to, if not that of the address.
+    pub blocks: Option<Src>,
 }
 
 /// New values of fields of a map.
@@ -54,10 +55,13 @@ impl Scene<'_> {
         let wrong = |what: String| Fault::new(what).about(to);
         let (units, width, outside) =
             (map.units(to, &corner).map_err(wrong)?, map.width(), map.outside().map_err(wrong)?);
-        for unit in units {
+        let blocks = copy.blocks.map(|src| self.value(thread, &src));
+        let targets = self.each_block(to, blocks);
+        for (target, unit) in targets.iter().flat_map(|target| units.iter().map(move |unit| (target, unit))) {
             for at in (0..super::bulk::UNIT).step_by(width as usize) {
                 let inside = (unit.inside.0..unit.inside.1).contains(&at);
-                let (global, shared) = ((Space::Global, unit.global.wrapping_add(at)), (space, unit.shared + at));
+                let (global, shared) =
+                    ((Space::Global, unit.global.wrapping_add(at)), (space, target + (unit.shared - to) + at));
                 if copy.barrier.is_some() {
                     let value = if inside { self.load(thread, global, width)? } else { outside };
                     let lacks = if inside { self.read(thread, global, width) } else { 0 };
@@ -76,9 +80,8 @@ impl Scene<'_> {
                 }
             }
         }
-        let Some(address) = copy.barrier else { return Ok(()) };
-        let number = Some(Src::Imm(map.bytes()));
-        self.mbarrier(thread, &Mbarrier { how: How::Complete, address, number, dst: None })
+        let Some(barrier) = copy.barrier else { return Ok(()) };
+        self.complete_in(thread, &barrier, blocks, map.bytes())
     }
 
     fn put_element(

@@ -11,7 +11,8 @@
 //! * **Races in shared memory.** Two accesses of different warps that no barrier or atomic orders
 //!   are reported, or noted if both store the same value (`sim::race`). The order of lanes within
 //!   one warp, which is the compiler's affair, and the completion of asynchronous copies are not
-//!   checked.
+//!   checked. In a cluster of several blocks, neither races nor undefined values in shared memory
+//!   are.
 
 use super::program::{Act, Dst, Sink, Sources, Src};
 use super::state::{LANES, Scene, Thread};
@@ -113,7 +114,7 @@ fn decides(thread: &Thread, act: &Act) -> Option<&'static str> {
         Act::TensorUnit(_) => "what is done in tensor memory",
         Act::Clear(..) => "whether something is stored",
         Act::Collective(_) => "convergence",
-        Act::Barrier(_) => "a barrier",
+        Act::Barrier(_) | Act::ClusterArrive | Act::ClusterWait(_) => "a barrier",
         Act::Transfer(t) if t.is_store() => "whether something is stored",
         _ => return None,
     })
@@ -220,6 +221,7 @@ impl Scene<'_> {
         width: u64,
     ) -> Option<&'b mut [u8]> {
         let (list, first) = match space {
+            Space::Shared | Space::SharedCta | Space::SharedCluster if !self.env.is_alone() => return None,
             Space::Shared | Space::SharedCta | Space::SharedCluster => {
                 let size = self.shared.len();
                 self.seen.shared.resize(size, u8::MAX);
@@ -290,7 +292,7 @@ impl Scene<'_> {
         (store, atomic): (bool, bool),
         same: u32,
     ) {
-        if !is_shared(space) || thread.warp as usize >= LANES {
+        if !is_shared(space) || thread.warp as usize >= LANES || !self.env.is_alone() {
             return;
         }
         let pc = self.env.program.functions[thread.function].insts[thread.pc].pos.line;

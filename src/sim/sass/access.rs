@@ -205,8 +205,9 @@ fn reach<'a>(
     bytes: u8,
     write: bool,
 ) -> Result<&'a mut [u8], Fault> {
-    let w = &mut block.warps[warp];
+    let w = &block.warps[warp];
     let given = address(w, code, lane);
+    let named = space;
     let (space, at) = if space == Space::Generic { resolve(m.setup, given) } else { (space, given) };
     let width = u64::from(bytes);
     if at % width != 0 {
@@ -216,8 +217,9 @@ fn reach<'a>(
     }
     match space {
         Space::Global | Space::Generic => m.global.slice(at, width, write),
+        Space::Shared if named == Space::Generic => super::cluster::bytes(m, block, given & 0xffff_ffff, width),
         Space::Shared => flat(&mut block.shared, "shared", at & 0xff_ffff, width),
-        Space::Local => flat(w.local_of(lane), "local", at & 0xffff_ffff, width),
+        Space::Local => flat(block.warps[warp].local_of(lane), "local", at & 0xffff_ffff, width),
     }
 }
 

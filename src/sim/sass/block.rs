@@ -6,6 +6,7 @@
 
 use super::super::fault::Fault;
 use super::super::ops::tensor_memory::Tensor;
+use super::cluster::Meeting;
 use super::code::Gather;
 use super::control;
 use super::sanitizer::Seen;
@@ -73,6 +74,10 @@ pub struct Arrival {
 pub struct Block {
     /// Block index (x, y, z).
     pub id: [u32; 3],
+    /// Its number in its cluster.
+    pub rank: u32,
+    /// The barrier of its cluster.
+    pub meeting: Meeting,
     /// The block's warps.
     pub warps: Vec<Warp>,
     /// Shared memory.
@@ -93,8 +98,8 @@ impl Block {
     pub fn new(id: [u32; 3], warps: Vec<Warp>, shared_bytes: usize) -> Block {
         let barrier = Barrier::fresh(warps.len());
         let (shared, barriers) = (vec![0; shared_bytes], vec![barrier; BARRIERS]);
-        let tensor = Tensor::default();
-        Block { id, warps, shared, reserved: 0, tensor, free_registers: 0, barriers, seen: None }
+        let (tensor, meeting) = (Tensor::default(), Meeting::new(warps.len()));
+        Block { id, rank: 0, meeting, warps, shared, reserved: 0, tensor, free_registers: 0, barriers, seen: None }
     }
 
     /// Whether no thread has arrived at the barrier since it was last complete.

@@ -8,6 +8,7 @@ use super::super::memory::{flat, load, store};
 use super::access::address;
 use super::atomic;
 use super::block::Block;
+use super::cluster::{self, SHARED};
 use super::code::{AtomicOp, AtomicType, Code};
 use super::exec::Machine;
 use super::mbarrier;
@@ -17,8 +18,6 @@ use super::warp::{LANES, Warp};
 pub const UNIT: u64 = 16;
 /// What UMEMSETS counts in.
 pub const CLEARED: u64 = 8;
-/// Bits of an address in shared memory; the others say which block of the cluster.
-const SHARED: u64 = 0xff_ffff;
 
 /// A copy or a reduction in bulk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +30,8 @@ pub struct Bulk {
     pub reduces: Option<(AtomicOp, AtomicType)>,
     /// Whether a mask says which bytes of each unit are written.
     pub masked: bool,
+    /// Whether a mask says to which blocks of the cluster it copies.
+    pub multicast: bool,
 }
 
 /// The operands of one copy.
@@ -43,6 +44,8 @@ pub struct Places {
     pub barrier: Option<u64>,
     /// Which bytes of each unit are written.
     mask: u32,
+    /// The blocks of the cluster that it copies to, if not that of the address.
+    pub blocks: Option<u32>,
 }
 
 impl Bulk {
@@ -53,9 +56,10 @@ impl Bulk {
         let bytes = (size & 0xffff) * UNIT;
         let mask = if self.masked { (size >> 16) as u32 & 0xffff } else { 0xffff };
         let from = if self.from_global { from } else { from & SHARED };
+        let blocks = self.multicast.then_some((size >> 16) as u32 & 0xffff);
         match self.to_global {
-            true => Places { to, from, bytes, barrier: None, mask },
-            false => Places { to: to & SHARED, from, bytes, barrier: Some(to >> 32 & SHARED), mask },
+            true => Places { to, from, bytes, barrier: None, mask, blocks },
+            false => Places { to: to & 0xffff_ffff, from, bytes, barrier: Some(to >> 32), mask, blocks },
         }
     }
 
@@ -105,27 +109,27 @@ pub fn execute(
     active: u32,
     bulk: Bulk,
 ) -> Result<(), Fault> {
-    let Places { to, from, bytes, barrier, mask } = bulk.places(&block.warps[warp], code, active);
+    let Places { to, from, bytes, barrier, mask, blocks } = bulk.places(&block.warps[warp], code, active);
     for address in [to, from] {
         if !address.is_multiple_of(UNIT) {
             let what = format!("copy in bulk of {bytes} bytes from {from:#x} to {to:#x}");
             return Err(Fault::of(Kind::Misaligned, what).about(address));
         }
     }
-    if bytes != 0 {
-        let data = match bulk.from_global {
-            true => m.global.slice(from, bytes, false)?.to_vec(),
-            false => flat(&mut block.shared, "shared", from, bytes)?.to_vec(),
-        };
+    let data = match bulk.from_global {
+        _ if bytes == 0 => Vec::new(),
+        true => m.global.slice(from, bytes, false)?.to_vec(),
+        false => flat(&mut block.shared, "shared", from, bytes)?.to_vec(),
+    };
+    let targets = if bulk.to_global { vec![to] } else { cluster::each(to, blocks) };
+    for to in targets.into_iter().filter(|_| bytes != 0) {
         let place = match bulk.to_global {
             true => m.global.slice(to, bytes, true)?,
-            false => flat(&mut block.shared, "shared", to, bytes)?,
+            false => cluster::bytes(m, block, to, bytes)?,
         };
         let units = place.chunks_exact_mut(UNIT as usize).zip(data.chunks_exact(UNIT as usize));
         units.for_each(|(to, from)| bulk.unit(to, from, mask));
     }
-    match barrier {
-        Some(at) => mbarrier::complete(m, block, at, bytes as u32),
-        None => Ok(()),
-    }
+    let barriers = barrier.map_or(Vec::new(), |at| cluster::each(at, blocks));
+    barriers.into_iter().try_for_each(|at| mbarrier::complete(m, block, at, bytes as u32))
 }

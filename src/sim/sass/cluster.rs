@@ -1,18 +1,159 @@
-//! Executes STAS and REDAS, stores and reductions in a block of the cluster, of which there is one.
+//! Clusters: the shared memory of other blocks, the barrier of a cluster, STAS and REDAS.
 //!
-//! The pair of a has the address and that of the barrier, which learns of the bytes at once.
+//! All blocks of a cluster are resident together. While one of them runs, the shared memory of the
+//! others is lent to the simulator. The upper bits of an address in the cluster name the block. A
+//! store in a block completes when it is issued, and the barrier learns of its bytes then.
 
 use super::super::fault::{Fault, Kind};
 use super::super::memory::{flat, load, store};
 use super::atomic;
 use super::block::Block;
 use super::code::{AtomicOp, AtomicType, Code, From};
+use super::control;
 use super::exec::Machine;
 use super::mbarrier;
-use super::warp::{Warp, lanes_of};
+use super::warp::{Wait, Warp, lanes_of};
 
 /// Bits of an address in shared memory; the others say which block of the cluster.
 pub const SHARED: u64 = 0xff_ffff;
+/// The first of these others.
+const RANK: u32 = 24;
+
+/// Another block of the cluster, while one runs.
+#[derive(Clone, Debug, Default)]
+pub struct Peer {
+    shared: Vec<u8>,
+    ended: bool,
+}
+
+/// What a block knows of the barrier of its cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Meeting {
+    /// Lanes of each warp that have arrived since it was last complete.
+    arrived: Vec<u32>,
+    /// Lanes of each warp that have ever arrived.
+    ever: Vec<u32>,
+}
+
+impl Meeting {
+    /// Nobody has arrived.
+    pub fn new(warps: usize) -> Meeting {
+        Meeting { arrived: vec![0; warps], ever: vec![0; warps] }
+    }
+}
+
+/// Lends the shared memory of all other blocks of the cluster to the simulator.
+pub fn lend(m: &mut Machine, cluster: &mut [Block], runs: usize) {
+    if cluster.len() == 1 {
+        return;
+    }
+    m.peers.resize_with(cluster.len(), Peer::default);
+    for (at, (peer, block)) in m.peers.iter_mut().zip(cluster).enumerate() {
+        if at != runs {
+            *peer = Peer { ended: block.done(), shared: std::mem::take(&mut block.shared) };
+        }
+    }
+}
+
+/// Takes back what was lent.
+pub fn take_back(m: &mut Machine, cluster: &mut [Block], runs: usize) {
+    for (at, (peer, block)) in m.peers.iter_mut().zip(cluster).enumerate() {
+        if at != runs {
+            block.shared = std::mem::take(&mut peer.shared);
+        }
+    }
+}
+
+/// The bytes at an address in the cluster.
+///
+/// # Errors
+///
+/// An access out of bounds, or to a block that has ended or does not exist.
+pub fn bytes<'a>(m: &'a mut Machine, block: &'a mut Block, at: u64, width: u64) -> Result<&'a mut [u8], Fault> {
+    let rank = (at >> RANK & 0xff) as u32;
+    if rank == block.rank {
+        return flat(&mut block.shared, "shared", at & SHARED, width);
+    }
+    let blocks = m.peers.len().max(1);
+    match m.peers.get_mut(rank as usize) {
+        Some(peer) if !peer.ended => flat(&mut peer.shared, "shared", at & SHARED, width),
+        Some(_) => {
+            let what = format!("shared memory of block {rank} of the cluster, which has ended");
+            Err(Fault::of(Kind::OutOfBounds, what).about(at))
+        }
+        None => {
+            let what = format!("shared memory of block {rank} of a cluster of {blocks}");
+            Err(Fault::of(Kind::OutOfBounds, what).about(at))
+        }
+    }
+}
+
+/// An address in the cluster as that of the own block.
+pub fn own(block: &Block, at: u64) -> u64 {
+    at & SHARED | u64::from(block.rank) << RANK
+}
+
+/// UCGABAR_ARV.
+///
+/// # Errors
+///
+/// A second arrival before the barrier is complete.
+pub fn arrive(block: &mut Block, warp: usize, lanes: u32) -> Result<(), Fault> {
+    let arrived = &mut block.meeting.arrived[warp];
+    if *arrived & lanes != 0 {
+        let what = "threads arrive twice at the barrier of the cluster before it is complete";
+        return Err(Fault::new(what).among(*arrived & lanes));
+    }
+    *arrived |= lanes;
+    block.meeting.ever[warp] |= lanes;
+    Ok(())
+}
+
+/// UCGABAR_WAIT: lanes whose arrival is over continue, the others wait.
+///
+/// # Errors
+///
+/// A lane that has not arrived.
+pub fn wait(block: &mut Block, warp: usize, lanes: u32) -> Result<(), Fault> {
+    let absent = lanes & !block.meeting.ever[warp];
+    if absent != 0 {
+        return Err(Fault::new("threads wait at the barrier of the cluster and have not arrived").among(absent));
+    }
+    let pending = lanes & block.meeting.arrived[warp];
+    let w = &mut block.warps[warp];
+    lanes_of(lanes & !pending).for_each(|lane| w.pc[lane] += 1);
+    w.suspend(pending, |_| Wait::Cluster);
+    Ok(())
+}
+
+/// Completes the barrier if all living threads of the cluster have arrived. Returns whether
+/// somebody goes on.
+pub fn settle(cluster: &mut [Block]) -> bool {
+    let all = |block: &Block| block.warps.iter().zip(&block.meeting.arrived).all(|(w, lanes)| w.alive & !lanes == 0);
+    let some = |block: &Block| block.meeting.arrived.iter().any(|lanes| *lanes != 0);
+    if !cluster.iter().any(some) || !cluster.iter().all(all) {
+        return false;
+    }
+    let mut moved = false;
+    for block in cluster {
+        block.meeting.arrived.fill(0);
+        for warp in &mut block.warps {
+            let waiting = warp.lanes_where(warp.alive & !warp.running, |lane| warp.wait[lane] == Wait::Cluster);
+            if waiting != 0 {
+                warp.release(waiting);
+                control::settle(warp);
+                moved = true;
+            }
+        }
+    }
+    moved
+}
+
+/// The addresses that a copy writes: one in each block of the mask, or that of the operand.
+pub fn each(at: u64, mask: Option<u32>) -> Vec<u64> {
+    let Some(mask) = mask else { return vec![at] };
+    lanes_of(mask).map(|rank| at & SHARED | (rank as u64) << RANK).collect()
+}
 
 /// A store in a block of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +174,7 @@ pub fn places(w: &Warp, code: &Code, lane: usize) -> [u64; 2] {
 ///
 /// # Errors
 ///
-/// An address in another block, a misaligned or out-of-bounds access, and what the barrier does not
-/// allow.
+/// A misaligned or out-of-bounds access, and what the barrier does not allow.
 pub fn execute(
     m: &mut Machine,
     block: &mut Block,
@@ -44,15 +184,10 @@ pub fn execute(
     remote: Remote,
 ) -> Result<(), Fault> {
     for lane in lanes_of(active) {
-        let places = places(&block.warps[warp], code, lane);
-        if let Some(at) = places.into_iter().find(|at| at & !SHARED != 0) {
-            let what = "a store in another block of the cluster, which is not simulated".to_string();
-            return Err(Fault::new(what).about(at).on_lane(lane));
-        }
-        let [to, barrier] = places;
-        let bytes = u64::from(remote.bytes);
-        if !to.is_multiple_of(bytes) {
-            let what = format!("misaligned store of {bytes} bytes at {to:#x}");
+        let [to, barrier] = places(&block.warps[warp], code, lane);
+        let width = u64::from(remote.bytes);
+        if !to.is_multiple_of(width) {
+            let what = format!("misaligned store of {width} bytes at {to:#x}");
             return Err(Fault::of(Kind::Misaligned, what).about(to).on_lane(lane));
         }
         let w = &block.warps[warp];
@@ -61,7 +196,7 @@ pub fn execute(
             _ => 0,
         };
         let words: Vec<u32> = (0..usize::from(remote.bytes / 4)).map(word).collect();
-        let place = flat(&mut block.shared, "shared", to, bytes)?;
+        let place = bytes(m, block, to, width).map_err(|fault| fault.on_lane(lane))?;
         match remote.reduces {
             Some((op, ty)) => {
                 let value = words.iter().rev().fold(0, |value, word| value << 32 | u64::from(*word));
@@ -71,7 +206,7 @@ pub fn execute(
                 place.chunks_exact_mut(4).zip(&words).for_each(|(to, word)| to.copy_from_slice(&word.to_le_bytes()))
             }
         }
-        mbarrier::complete(m, block, barrier, bytes as u32)?;
+        mbarrier::complete(m, block, barrier, width as u32).map_err(|fault| fault.on_lane(lane))?;
     }
     Ok(())
 }

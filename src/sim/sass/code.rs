@@ -255,6 +255,9 @@ pub enum Exec {
     Tensor(super::tensor::Tensor),
     /// On tensor memory.
     TensorMemory(super::tensor_memory::Act),
+    /// At the barrier of the cluster.
+    ClusterArrive,
+    ClusterWait,
     /// Clears shared memory, as many units as b says.
     Clear,
     /// Between a register and a half of a register pair of its own.

@@ -121,7 +121,7 @@ fn settle_once(warp: &mut Warp) -> bool {
                 let same = |l: usize| matches!(warp.wait[l], Wait::Warp(m) if (m ^ mask) & warp.alive == 0);
                 mask & warp.alive & !warp.lanes_where(waiting, same) == 0
             }
-            Wait::Nothing | Wait::Block(_) => false,
+            Wait::Nothing | Wait::Block(_) | Wait::Cluster => false,
         };
         free |= u32::from(met) << lane;
     }

@@ -8,6 +8,7 @@ use super::super::fault::{Fault, Kind, Place};
 use super::super::memory::Global;
 use super::access;
 use super::block::{Arrival, Block};
+use super::cluster::Peer;
 use super::code::{Code, Dst, Exec, Pred, Special};
 use super::control;
 use super::matrix;
@@ -33,6 +34,8 @@ pub struct Machine<'a> {
     pub watch: Option<Box<Watch>>,
     /// Who asks in vain for the end of a phase of an mbarrier.
     pub waits: Waits,
+    /// The blocks of the cluster of the block that runs; none in a cluster of one.
+    pub peers: Vec<Peer>,
     /// Executed instructions, over all warps.
     pub steps: u64,
     /// Executed instructions, counted per lane.
@@ -157,7 +160,8 @@ impl Machine<'_> {
             Exec::Special { which, wide } => {
                 let steps = self.steps;
                 for lane in lanes_of(lowest_if_uniform(code, active)) {
-                    let value = special(self.setup, block.id, &block.warps[s.warp], which, lane, steps);
+                    let at = (block.id, block.rank);
+                    let value = special(self.setup, at, &block.warps[s.warp], which, lane, steps);
                     let w = &mut block.warps[s.warp];
                     w.set(code.d, 0, lane, value as u32);
                     if wide {
@@ -177,6 +181,7 @@ impl Machine<'_> {
             Exec::Mbarrier(act) => mbarrier::execute(self, block, s.warp, code, active, act)?,
             Exec::Bulk(bulk) => super::bulk::execute(self, block, s.warp, code, active, bulk)?,
             Exec::Remote(remote) => super::cluster::execute(self, block, s.warp, code, active, remote)?,
+            Exec::ClusterArrive => super::cluster::arrive(block, s.warp, active)?,
             Exec::Tensor(tensor) => super::tensor::execute(self, block, s.warp, code, active, tensor)?,
             Exec::TensorMemory(act) => super::tensor_memory::execute(self, block, s.warp, code, active, act)?,
             Exec::Clear => super::bulk::clear(block, s.warp, code, active)?,
@@ -286,6 +291,10 @@ impl Machine<'_> {
                 lanes_of(held).for_each(|lane| w.pc[lane] += 1);
                 control::yield_lanes(w, held);
             }
+            Exec::ClusterWait => {
+                lanes_of(held).for_each(|lane| w.pc[lane] = s.pc);
+                super::cluster::wait(block, s.warp, held)?;
+            }
             Exec::BlockBarrier { .. } => return self.block_barrier(block, s).map(|()| Flow::Split),
             // A BREAK or another predicated operation whose predicate is false on all lanes.
             _ => {}
@@ -369,13 +378,14 @@ fn move_predicates(w: &mut Warp, code: &Code, active: u32) {
     }
 }
 
-fn special(setup: &Setup, block: [u32; 3], w: &Warp, which: Special, lane: usize, steps: u64) -> u64 {
+fn special(setup: &Setup, (block, rank): ([u32; 3], u32), w: &Warp, which: Special, lane: usize, steps: u64) -> u64 {
     let bit = 1u32 << lane;
     let thread = w.index * LANES as u32 + lane as u32;
     let [x, y, _] = setup.block;
     let tid = [thread % x, thread / x % y, thread / x / y];
     let word = match which {
-        Special::Zero | Special::SmId | Special::CtaInCluster => 0,
+        Special::Zero | Special::SmId => 0,
+        Special::CtaInCluster => rank,
         Special::LaneId => lane as u32,
         // The warp's number is in bits 8 to 14.
         Special::WarpId => w.index << 8,

@@ -7,6 +7,7 @@
 use super::super::fault::{Fault, Kind, Place};
 use super::super::memory::Global;
 use super::block::Block;
+use super::cluster;
 use super::code::{Code, Dst, Exec};
 use super::exec::Machine;
 use super::mbarrier::{Act, Waits};
@@ -41,7 +42,8 @@ impl Stats {
 ///
 /// The fault that stopped the launch.
 pub fn run(setup: &Setup, global: &mut Global) -> Result<Stats, Fault> {
-    let mut machine = Machine { setup, global, waits: Waits::default(), steps: 0, lane_steps: 0, watch: None };
+    let mut machine =
+        Machine { setup, global, waits: Waits::default(), steps: 0, lane_steps: 0, watch: None, peers: Vec::new() };
     to_the_end(&mut machine).map(|()| Stats::of(&machine))
 }
 
@@ -50,8 +52,9 @@ pub fn run(setup: &Setup, global: &mut Global) -> Result<Stats, Fault> {
 pub fn run_watched(setup: &Setup, global: &mut Global, mut watch: Watch) -> (Result<(), Fault>, Stats, Watch) {
     let by_atomics = |code: &Code| matches!(code.exec, Exec::Mbarrier(Act::ArriveOld { .. }));
     watch.arrives_by_atomics = setup.code.iter().any(by_atomics);
+    let watch = Some(Box::new(watch));
     let mut machine =
-        Machine { setup, global, waits: Waits::default(), steps: 0, lane_steps: 0, watch: Some(Box::new(watch)) };
+        Machine { setup, global, waits: Waits::default(), steps: 0, lane_steps: 0, watch, peers: Vec::new() };
     let done = to_the_end(&mut machine);
     let stats = Stats::of(&machine);
     (done, stats, machine.watch.map_or_else(Watch::default, |watch| *watch))
@@ -59,38 +62,26 @@ pub fn run_watched(setup: &Setup, global: &mut Global, mut watch: Watch) -> (Res
 
 fn to_the_end(machine: &mut Machine) -> Result<(), Fault> {
     let setup = machine.setup;
-    let total: u64 = setup.grid.iter().map(|n| u64::from(*n)).product();
+    let each = setup.cluster.iter().product::<u32>().max(1);
+    let total: u64 = setup.grid.iter().map(|n| u64::from(*n)).product::<u64>() / u64::from(each);
     let mut next = 0;
-    let mut resident: Vec<Block> = Vec::new();
+    let mut resident: Vec<Vec<Block>> = Vec::new();
     loop {
         if let Some(watch) = &mut machine.watch {
-            resident
-                .iter()
-                .filter(|block| block.done())
-                .filter_map(|b| b.seen.as_ref())
-                .for_each(|seen| watch.ended(seen));
+            let ended = resident.iter().filter(|cluster| cluster.iter().all(Block::done)).flatten();
+            ended.filter_map(|b| b.seen.as_ref()).for_each(|seen| watch.ended(seen));
         }
-        resident.retain(|block| !block.done());
-        while resident.len() < RESIDENT && next < total {
-            let mut block = start(setup, next, machine.watch.is_some());
-            if let Some(jitter) = jitter(machine) {
-                jitter.fill(&mut block);
-            }
-            if let Some(register) = setup.zeroed {
-                block.warps.iter_mut().for_each(|warp| warp.set(Dst::UReg(register), 0, 0, 0));
-            }
-            resident.push(block);
+        resident.retain(|cluster| !cluster.iter().all(Block::done));
+        while resident.len() * (each as usize) < RESIDENT && next < total {
+            resident.push((0..each).map(|rank| started(machine, next, rank)).collect());
             next += 1;
         }
         if resident.is_empty() {
             return Ok(());
         }
         let mut ran = 0;
-        for block in &mut resident {
-            for warp in 0..block.warps.len() {
-                let budget = jitter(machine).map_or(SLICE, |jitter| jitter.turn(SLICE));
-                ran += machine.run(block, warp, budget)?;
-            }
+        for cluster in &mut resident {
+            ran += turn(machine, cluster)?;
         }
         if ran == 0 {
             return Err(deadlock(&setup.code, &resident));
@@ -99,13 +90,44 @@ fn to_the_end(machine: &mut Machine) -> Result<(), Fault> {
     }
 }
 
+/// Runs each warp of a cluster for a while; how many instructions, and releases, there were.
+fn turn(machine: &mut Machine, cluster: &mut [Block]) -> Result<u64, Fault> {
+    let mut ran = 0;
+    for at in 0..cluster.len() {
+        cluster::lend(machine, cluster, at);
+        for warp in 0..cluster[at].warps.len() {
+            let budget = jitter(machine).map_or(SLICE, |jitter| jitter.turn(SLICE));
+            ran += machine.run(&mut cluster[at], warp, budget)?;
+        }
+        cluster::take_back(machine, cluster, at);
+    }
+    let released = cluster::settle(cluster);
+    machine.waits.moved |= released;
+    Ok(ran + u64::from(released))
+}
+
+/// A block of a cluster that is about to start.
+fn started(machine: &mut Machine, cluster: u64, rank: u32) -> Block {
+    let setup = machine.setup;
+    let mut block = start(setup, cluster, rank, machine.watch.is_some());
+    if let Some(jitter) = jitter(machine) {
+        jitter.fill(&mut block);
+    }
+    if let Some(register) = setup.zeroed {
+        block.warps.iter_mut().for_each(|warp| warp.set(Dst::UReg(register), 0, 0, 0));
+    }
+    block
+}
+
 fn jitter<'m>(machine: &'m mut Machine) -> Option<&'m mut Jitter> {
     machine.watch.as_mut()?.jitter.as_mut()
 }
 
-fn start(setup: &Setup, number: u64, watched: bool) -> Block {
-    let [gx, gy, _] = setup.grid.map(u64::from);
-    let id = [number % gx, number / gx % gy, number / gx / gy].map(|n| n as u32);
+fn start(setup: &Setup, cluster: u64, rank: u32, watched: bool) -> Block {
+    let [cx, cy, cz] = setup.cluster.map(|n| n.max(1));
+    let [gx, gy] = [setup.grid[0] / cx, setup.grid[1] / cy].map(u64::from);
+    let first = [cluster % gx, cluster / gx % gy, cluster / gx / gy].map(|n| n as u32);
+    let id = [first[0] * cx + rank % cx, first[1] * cy + rank / cx % cy, first[2] * cz + rank / cx / cy];
     let threads = setup.block.iter().product::<u32>() as usize;
     let warps = (0..threads.div_ceil(LANES)).map(|index| {
         let count = (threads - index * LANES).min(LANES);
@@ -116,6 +138,7 @@ fn start(setup: &Setup, number: u64, watched: bool) -> Block {
     });
     let mut block = Block::new(id, warps.collect(), setup.shared_bytes);
     block.reserved = setup.reserved_bytes;
+    block.rank = rank;
     block.seen = watched.then(|| Box::new(Seen::new(setup, block.warps.len())));
     block
 }
@@ -153,6 +176,7 @@ impl Waiting {
             }
             Wait::Warp(mask) => format!("lanes {:#010x} at a warp barrier", missing(mask)),
             Wait::Block(bar) => format!("block barrier {bar}"),
+            Wait::Cluster => "the barrier of the cluster".to_string(),
         };
         format!("lanes {:#010x} at pc {:#x} wait for {what}", self.lanes, u64::from(self.pc) * 16)
     }
@@ -170,9 +194,10 @@ impl Waiting {
 
 /// Explains why no lane can run: a block barrier that the rest of a warp does not reach, or another
 /// deadlock.
-fn deadlock(code: &[Code], blocks: &[Block]) -> Fault {
-    let stuck: Vec<(&Block, &Warp, Vec<Waiting>)> = blocks
+fn deadlock(code: &[Code], clusters: &[Vec<Block>]) -> Fault {
+    let stuck: Vec<(&Block, &Warp, Vec<Waiting>)> = clusters
         .iter()
+        .flatten()
         .flat_map(|block| block.warps.iter().map(move |warp| (block, warp)))
         .filter(|(_, warp)| warp.alive != 0)
         .map(|(block, warp)| (block, warp, Waiting::of(warp)))

@@ -5,10 +5,11 @@
 //! others run. Copies complete when they are issued, so their arrival happens at once.
 
 use super::super::fault::{Fault, Kind};
-use super::super::memory::{flat, load, store};
+use super::super::memory::{load, store};
 use super::super::ops::mbarrier::{Barrier, Event, arrive_old};
 use super::access::address;
 use super::block::Block;
+use super::cluster;
 use super::code::Code;
 use super::exec::{Machine, lowest_if_uniform};
 use super::warp::lanes_of;
@@ -68,10 +69,10 @@ pub fn execute(
         let at = address(w, code, lane);
         let b = w.get(&code.b, lane);
         let place = |fault: Fault| fault.on_lane(lane);
-        let old = load(slot(block, at).map_err(place)?);
+        let old = load(slot(m, block, at).map_err(place)?);
         let new = changed(act, old, b).map_err(|what| Fault::new(what).about(at).on_lane(lane))?;
         if let Some(new) = new {
-            store(slot(block, at).map_err(place)?, new);
+            store(slot(m, block, at).map_err(place)?, new);
         }
         if act == Act::Check && (old >> 63 != 0) != (b >> 31 & 1 != 0) {
             over |= 1 << lane;
@@ -104,11 +105,11 @@ pub fn execute(
 ///
 /// An access out of bounds, and what the barrier does not allow.
 pub fn complete(m: &mut Machine, block: &mut Block, at: u64, bytes: u32) -> Result<(), Fault> {
-    let word = slot(block, at)?;
+    m.waits.moved = true;
+    let word = slot(m, block, at)?;
     let event = Event { complete: bytes, ..Event::default() };
     let new = Barrier::of(load(word)).after(event).map_err(|what| Fault::new(what).about(at))?;
     store(word, new.word());
-    m.waits.moved = true;
     Ok(())
 }
 
@@ -118,11 +119,11 @@ pub fn complete(m: &mut Machine, block: &mut Block, at: u64, bytes: u32) -> Resu
 ///
 /// As for bytes that have come.
 pub fn arrive(m: &mut Machine, block: &mut Block, at: u64) -> Result<(), Fault> {
-    let word = slot(block, at)?;
+    m.waits.moved = true;
+    let word = slot(m, block, at)?;
     let event = Event { arrivals: 1, ..Event::default() };
     let new = Barrier::of(load(word)).after(event).map_err(|what| Fault::new(what).about(at))?;
     store(word, new.word());
-    m.waits.moved = true;
     Ok(())
 }
 
@@ -144,11 +145,11 @@ fn changed(act: Act, old: u64, b: u64) -> Result<Option<u64>, String> {
     })
 }
 
-fn slot(block: &mut Block, at: u64) -> Result<&mut [u8], Fault> {
+fn slot<'a>(m: &'a mut Machine, block: &'a mut Block, at: u64) -> Result<&'a mut [u8], Fault> {
     if !at.is_multiple_of(WIDTH) {
         return Err(Fault::of(Kind::Misaligned, format!("misaligned mbarrier at {at:#x}")).about(at));
     }
-    flat(&mut block.shared, "shared", at & 0xff_ffff, WIDTH)
+    cluster::bytes(m, block, at, WIDTH)
 }
 
 /// Who asks in vain, over all blocks: a state in which all only ask is a deadlock.

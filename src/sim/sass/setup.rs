@@ -64,6 +64,8 @@ pub struct Setup {
     pub grid: [u32; 3],
     /// Threads in a block, by axis.
     pub block: [u32; 3],
+    /// Blocks in a cluster, by axis.
+    pub cluster: [u32; 3],
     /// Number of registers of a lane that are simulated.
     pub registers: usize,
     /// Number of registers of a lane at entry, if the code changes it.
@@ -84,6 +86,13 @@ pub struct Setup {
     pub code_base: u64,
     /// Limit on the instructions of all warps.
     pub step_limit: u64,
+}
+
+impl Setup {
+    /// Whether each block is a cluster of its own.
+    pub fn is_alone(&self) -> bool {
+        self.cluster.iter().product::<u32>() <= 1
+    }
 }
 
 #[cfg(test)]

@@ -4,19 +4,17 @@
 //! of all bytes of the box when the copy is issued.
 
 use super::super::fault::Fault;
-use super::super::memory::{flat, load, store};
+use super::super::memory::{load, store};
 use super::super::ops::tensor_map::{BYTES, TensorMap, UNIT, Unit};
 use super::atomic;
 use super::block::Block;
+use super::cluster::{self, SHARED};
 use super::code::{AtomicOp, AtomicType, Code, From};
 use super::exec::Machine;
 use super::mbarrier;
 use super::warp::{LANES, Warp};
 use crate::sim::ops::format::{BF16, F16, F32, F64};
 use crate::tables::ptx::{ScalarType, TypeClass};
-
-/// Bits of an address in shared memory; the others say which block of the cluster.
-const SHARED: u64 = 0xff_ffff;
 
 /// A copy of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +25,8 @@ pub struct Tensor {
     pub dimensions: u8,
     /// The operation that joins the old elements and the new ones.
     pub reduces: Option<AtomicOp>,
+    /// Whether a mask says to which blocks of the cluster it copies.
+    pub multicast: bool,
 }
 
 /// The operands of one copy.
@@ -38,6 +38,8 @@ pub struct Places {
     /// The barrier that learns of the bytes.
     pub barrier: Option<u64>,
     pub corner: Vec<i32>,
+    /// The blocks of the cluster that it copies to, if not that of the address.
+    pub blocks: Option<u32>,
 }
 
 impl Tensor {
@@ -56,8 +58,9 @@ impl Tensor {
         let addresses = self.words() - self.dimensions;
         Places {
             map: w.get(&code.b, lane),
-            shared: u64::from(word(0)) & SHARED,
-            barrier: self.loads.then(|| u64::from(word(1)) & SHARED),
+            shared: u64::from(word(0)),
+            barrier: self.loads.then(|| u64::from(word(1))),
+            blocks: self.multicast.then(|| w.get(&code.c, lane) as u32 & 0xffff),
             corner: (0..self.dimensions).map(|i| word(addresses + i) as i32).collect(),
         }
     }
@@ -74,7 +77,7 @@ impl Places {
         let mut bytes = [0; BYTES];
         bytes.copy_from_slice(m.global.slice(self.map, BYTES as u64, false)?);
         let map = TensorMap::read(self.map, &bytes).map_err(fault)?;
-        let units = map.units(self.shared, &self.corner).map_err(fault)?;
+        let units = map.units(self.shared & SHARED, &self.corner).map_err(fault)?;
         Ok((map, units))
     }
 }
@@ -96,31 +99,36 @@ pub fn execute(
     let (map, units) = places.units(m)?;
     let outside = map.outside().map_err(|what| Fault::new(what).about(places.map))?;
     let width = map.width() as usize;
-    for Unit { shared, global, inside: (first, end) } in units {
-        let there = flat(&mut block.shared, "shared", shared, UNIT)?;
+    let targets = match tensor.loads {
+        true => cluster::each(places.shared, places.blocks),
+        false => vec![cluster::own(block, places.shared)],
+    };
+    for (target, unit) in targets.iter().flat_map(|target| units.iter().map(move |unit| (target, unit))) {
+        let Unit { shared, global, inside: (first, end) } = *unit;
+        let mut there = [0; UNIT as usize];
+        let at = target & !SHARED | shared;
+        there.copy_from_slice(cluster::bytes(m, block, at, UNIT)?);
         let part = first as usize..end as usize;
         if tensor.loads {
             there.chunks_exact_mut(width).for_each(|element| store(element, outside));
         }
-        if part.is_empty() {
-            continue;
-        }
-        let memory = m.global.slice(global.wrapping_add(first), end - first, !tensor.loads)?;
-        match (tensor.loads, tensor.reduces) {
-            (true, _) => there[part].copy_from_slice(memory),
-            (false, None) => memory.copy_from_slice(&there[part]),
-            (false, Some(op)) => {
-                let ty = atomic_type(map.ty);
-                for (to, from) in memory.chunks_exact_mut(width).zip(there[part].chunks_exact(width)) {
-                    store(to, atomic::apply(op, ty, load(to), load(from), 0));
+        if !part.is_empty() {
+            let memory = m.global.slice(global.wrapping_add(first), end - first, !tensor.loads)?;
+            match (tensor.loads, tensor.reduces) {
+                (true, _) => there[part].copy_from_slice(memory),
+                (false, None) => memory.copy_from_slice(&there[part]),
+                (false, Some(op)) => {
+                    let ty = atomic_type(map.ty);
+                    for (to, from) in memory.chunks_exact_mut(width).zip(there[part].chunks_exact(width)) {
+                        store(to, atomic::apply(op, ty, load(to), load(from), 0));
+                    }
                 }
             }
         }
+        cluster::bytes(m, block, at, UNIT)?.copy_from_slice(&there);
     }
-    match places.barrier {
-        Some(at) => mbarrier::complete(m, block, at, map.bytes() as u32),
-        None => Ok(()),
-    }
+    let barriers = places.barrier.map_or(Vec::new(), |at| cluster::each(at, places.blocks));
+    barriers.into_iter().try_for_each(|at| mbarrier::complete(m, block, at, map.bytes() as u32))
 }
 
 fn atomic_type(ty: ScalarType) -> AtomicType {

@@ -22,6 +22,8 @@ pub enum Wait {
     Warp(u32),
     /// The completion of this block barrier.
     Block(u8),
+    /// The completion of the barrier of the cluster.
+    Cluster,
 }
 
 /// One warp.

@@ -1311,6 +1311,40 @@ def multimem():
     return [launch("shared_copies", 1, 32, args, targets=CLUSTER_TARGETS)]
 
 
+def clusters_several():
+    places = []
+    for y in range(4):
+        for x in range(6):
+            places += [x // 2, y // 2, 3, 2, x % 2, y % 2, 2, 2, x % 2 + 2 * (y % 2), 4, 1, 1]
+    x = lcg("u32", 512, 633, M32)
+    blocks = [x[64 * b : 64 * b + 64] for b in range(8)]
+    sums = [sum(block) & M32 for block in blocks]
+    summed = [(((sums[c] * 5 + sums[c + 1]) * 5 + sums[c + 2]) * 5 + sums[c + 3]) & M32 for c in (0, 4)]
+    ring = []
+    for b in range(8):
+        ring.append(x[b] if b % 4 == 0 else ring[-1] * 3 + x[b] & M32)
+    sent = [v for b in range(8) for t in range(64) for v in (blocks[b - 1 if b % 4 else b + 3][t], 4 * sum(range(64)))]
+    counted = [257 * sum(v & 63 == bin for b in range(c, c + 4) for v in blocks[b]) for c in (0, 4) for bin in range(64)]
+    return [
+        launch("places", (6, 4), 32, [OUT("u32", places)], targets=CLUSTER_TARGETS),
+        launch("summed", 8, 64, [IN("u32", x), OUT("u32", summed)], targets=CLUSTER_TARGETS),
+        launch("ring", 8, 64, [IN("u32", x[:8]), OUT("u32", ring)], targets=CLUSTER_TARGETS),
+        launch("sent", 8, 64, [IN("u32", x), OUT("u32", sent)], targets=CLUSTER_TARGETS),
+        launch("histogram", 8, 64, [IN("u32", x), OUT("u32", counted)], targets=CLUSTER_TARGETS),
+    ]
+
+
+def clusters_multicast():
+    x, y = lcg("u32", 128, 634, M32), lcg("u32", 512, 635, M32)
+    three = [t if b % 4 == 2 else x[64 * (b // 4) + t] for b in range(8) for t in range(64)]
+    handed = [y[64 * (b - 1 if b % 4 else b + 3) + t] for b in range(8) for t in range(64)]
+    targets = CLUSTER_TARGETS[:4]
+    return [
+        launch("to_three", 8, 64, [IN("u32", x), OUT("u32", three)], targets=targets),
+        launch("handed_on", 8, 64, [IN("u32", y), OUT("u32", handed)], targets=targets),
+    ]
+
+
 def matrix_quarters():
     return [
         quarters("mma_m8n8k4_rr_f32_f32", ("f32", "f32"), (True, True), 740),
@@ -1603,7 +1637,8 @@ KERNELS = [
     parameterised_names, declared_twice, several_results, warp_neighbours, elections, random_programs, run_time_barriers,
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, volatile_local, *MEETINGS, assertions, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
-    tensors, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem,
+    tensors, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
+    clusters_multicast,
     meetings_before_exit, open_parameters, narrow_from_halves, bfloats_from_narrow,
 ]
 

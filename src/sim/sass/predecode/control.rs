@@ -41,7 +41,7 @@ const SPECIALS: [(&str, Special); 37] = [
     ("SR_SWINHI", Special::SharedWindowHigh),
     ("SR_SMEMSZ", Special::SharedSize),
     ("SR_VIRTCFG", Special::WarpCount),
-    // In a launch without clusters the constants are at their plain offsets.
+    // The simulator has the constants of clusters at their plain offsets.
     ("SR_CgaSize", Special::Zero),
     // The lowest address of local memory that the stack may use.
     ("SR_LMEMHIOFF", Special::Zero),
@@ -72,6 +72,8 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
         Op::CS2UR => special(b, !b.has("32"))?,
         Op::BAR | Op::BAR_INDEXED => block_barrier(b)?,
         Op::B2R => Exec::BarrierResult,
+        Op::CGABAR_ARV => Exec::ClusterArrive,
+        Op::CGABAR_WAIT => Exec::ClusterWait,
         Op::SETMAXREG => Exec::MaxRegisters { count: b.imm(Role::A) as u16, takes: b.has("TRY_ALLOC") },
         _ => return Ok(None),
     }))

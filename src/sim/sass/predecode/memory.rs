@@ -99,9 +99,6 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
 
 /// A copy or a reduction in bulk.
 fn bulk(b: &mut Builder) -> Result<Bulk, String> {
-    if b.has("MULTICAST") {
-        return Err("the simulator does not copy to several blocks".to_string());
-    }
     // Two words of one kind: where to, and where from.
     let way: Vec<&str> = b.lifted.words.iter().filter(|(kind, _)| *kind == "bulk_way").map(|(_, word)| word).collect();
     let [to_global, from_global] = [way.first(), way.last()].map(|word| word == Some(&"G"));
@@ -121,7 +118,7 @@ fn bulk(b: &mut Builder) -> Result<Bulk, String> {
     let ty = b.lifted.words.pick(&types).unwrap_or(AtomicType::Unsigned(4));
     let op = b.lifted.words.pick(&ATOMICS).unwrap_or(AtomicOp::Add);
     let reduces = (b.lifted.inst.op == Op::UBLKRED).then_some((op, ty));
-    Ok(Bulk { to_global, from_global, reduces, masked: b.has("DST_G_BYTE_MASK") })
+    Ok(Bulk { to_global, from_global, reduces, masked: b.has("DST_G_BYTE_MASK"), multicast: b.has("MULTICAST") })
 }
 
 /// A store or a reduction in a block of the cluster.
@@ -139,7 +136,7 @@ fn remote(b: &mut Builder) -> Result<Remote, String> {
 
 /// A copy or a reduction of a box of a tensor.
 fn tensor(b: &mut Builder) -> Result<Tensor, String> {
-    let modes = ["MULTICAST", "2CTA", "IM2COL", "W", "W128", "GATHER4", "SCATTER4"];
+    let modes = ["2CTA", "IM2COL", "W", "W128", "GATHER4", "SCATTER4"];
     if let Some(mode) = modes.into_iter().find(|mode| b.has(mode)) {
         return Err(format!("the simulator does not copy tensors with .{mode}"));
     }
@@ -150,7 +147,11 @@ fn tensor(b: &mut Builder) -> Result<Tensor, String> {
     // The first word of a kind is not among the modifiers.
     let dimensions = b.lifted.words.pick(&[("2D", 2), ("3D", 3), ("4D", 4), ("5D", 5)]).unwrap_or(1);
     let reduces = (op == Op::UTMREDG).then(|| b.lifted.words.pick(&ATOMICS).unwrap_or(AtomicOp::Add));
-    Ok(Tensor { loads: op == Op::UTMALDG, dimensions, reduces })
+    let multicast = b.has("MULTICAST");
+    if multicast {
+        b.code.c = b.src(Role::C, false, Kind::Int)?;
+    }
+    Ok(Tensor { loads: op == Op::UTMALDG, dimensions, reduces, multicast })
 }
 
 /// What an instruction does to a barrier in shared memory.

@@ -123,12 +123,13 @@ fn bulk_reaches(bulk: Bulk, w: &Warp, code: &Code, active: u32) -> Vec<Reach> {
     };
     let mut all = Vec::new();
     if !bulk.to_global {
-        all.extend(run(places.to, Act::Store));
+        all.extend(run(places.to & cluster::SHARED, Act::Store));
     }
     if !bulk.from_global {
         all.extend(run(places.from, Act::Load));
     }
-    all.extend(places.barrier.map(|at| Reach { lane, space: Space::Shared, at, bytes: 8, act: Act::Atomic }));
+    let barrier = places.barrier.map(|at| at & cluster::SHARED);
+    all.extend(barrier.map(|at| Reach { lane, space: Space::Shared, at, bytes: 8, act: Act::Atomic }));
     all
 }
 
@@ -144,7 +145,8 @@ pub fn tensor_reaches(m: &mut Machine, w: &Warp, code: &Code, active: u32, tenso
         Reach { lane, space: Space::Shared, at: unit.shared + first, bytes: (end - first) as u8, act }
     };
     let mut all: Vec<Reach> = units.into_iter().map(one).filter(|reach| reach.bytes != 0).collect();
-    all.extend(places.barrier.map(|at| Reach { lane, space: Space::Shared, at, bytes: 8, act: Act::Atomic }));
+    let barrier = places.barrier.map(|at| at & cluster::SHARED);
+    all.extend(barrier.map(|at| Reach { lane, space: Space::Shared, at, bytes: 8, act: Act::Atomic }));
     all
 }
 

@@ -15,6 +15,8 @@
 //!   store the same value it is a note, which is printed and does not change the exit status.
 //! * **Barriers.** A block barrier that only part of a warp reaches is a report (*divergent
 //!   barrier*).
+//! * **Clusters.** In a cluster of several blocks, races and undefined values in shared memory are
+//!   not checked.
 //! * **Registers.** A register beyond the declared count is a report when an instruction that names
 //!   it executes.
 //! * **Time** (optional). A result is visible only after its latency or after a wait for its
@@ -114,7 +116,8 @@ impl Seen {
     pub fn new(setup: &Setup, warps: usize) -> Seen {
         Seen {
             warps: vec![Shadow::new(setup.registers, setup.zeroed); warps],
-            shared: Vec::new(),
+            // What other blocks of a cluster write has a value.
+            shared: if setup.is_alone() { Vec::new() } else { vec![0; setup.shared_bytes] },
             races: Races::new(warps),
             mbarriers: Vec::new(),
             time: vec![Timeline::default(); warps],
@@ -352,7 +355,7 @@ impl Watch {
                 let space = if r.space == Space::Shared { 1 << 63 } else { 0 };
                 seen.races.synchronise(s.warp, if barrier { r.at & !7 } else { r.at } | space, step);
             }
-            if r.space != Space::Shared {
+            if r.space != Space::Shared || !m.setup.is_alone() {
                 continue;
             }
             let (store, atomic) = (r.act != Act::Load, r.act == Act::Atomic);
