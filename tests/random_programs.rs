@@ -19,6 +19,8 @@ mod checks;
 mod compare;
 #[path = "fuzz/coverage.rs"]
 mod coverage;
+#[path = "fuzz/crowd.rs"]
+mod crowd;
 #[path = "fuzz/group.rs"]
 mod group;
 #[path = "support/judge.rs"]

@@ -23,6 +23,8 @@ const FORM_ROW: (usize, usize) = (448, 160);
 /// The compiler's message when one instruction (a matrix multiplication) needs more registers than
 /// the limit allows.
 const TOO_MANY: &str = "registers at one instruction";
+/// Bytes of stack: the spilled values of a crowd, and what `alloca` takes.
+const ROOM: u32 = 0x1000;
 /// Instruction limit of one of our programs.
 const STEPS: u64 = 1 << 24;
 
@@ -141,7 +143,7 @@ fn executed_text(text: &str, shape: Shape, way: &Way, input: &[u8]) -> Result<Op
         crate::checks::cubin(&output.cubin).map_err(|why| format!("{how}: {why}"))?;
     }
     let mut values = [ArgValue::Buffer { bytes: input.to_vec(), writable: true }];
-    let run = How { jitter: way.jitter, step_limit: STEPS, ..How::default() };
+    let run = How { jitter: way.jitter, step_limit: STEPS, stack: ROOM, ..How::default() };
     let outcome = run_as(&output.cubin, "k", shape, &mut values, run).map_err(|fault| format!("{how}: {fault}"))?;
     if let Some(report) = outcome.reports.first() {
         return Err(format!("{how}: {} ({})", report.fault, report.instruction));

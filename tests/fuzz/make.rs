@@ -6,6 +6,7 @@
 //! that the ISA leaves open go only into slots of their own.
 
 use crate::compare::interpreted;
+use crate::crowd;
 use crate::group::{exchange, group};
 use crate::matrix::{Product, products};
 use crate::plain::{access, add_to_all, call, constant, leave, transfer};
@@ -84,6 +85,8 @@ pub struct Maker<'p> {
     kernel: bool,
     /// Functions that may be called: those from this index on.
     calls: usize,
+    /// Whether it is generating the statements of a crowd.
+    crowded: bool,
 }
 
 /// A random program, and the forms in it.
@@ -94,7 +97,7 @@ pub fn program(seed: u64, pool: &Pool, matrices: &Matrices) -> (Program, Vec<usi
     let early = random.below(5) == 0;
     let threads = if random.below(6) == 0 { 64 } else { 32 };
     let (slots, taken) = (Vec::new(), Vec::new());
-    let mut maker = Maker { random, pool, matrices, slots, taken, threads, early, kernel: true, calls };
+    let mut maker = Maker { random, pool, matrices, slots, taken, threads, early, kernel: true, calls, crowded: false };
     let lanes = if early { Lanes::Unknown } else { Lanes::All };
     let mut body = maker.start();
     body.extend(maker.list(size, 0, lanes));
@@ -146,6 +149,7 @@ impl Maker<'_> {
             16 | 17 if lanes == Lanes::All && self.kernel => {
                 Statement::Plain(self.matrices.statement(&mut self.random))
             }
+            23 if !self.crowded => self.crowd(depth, lanes),
             18 if lanes != Lanes::Unknown => Statement::Plain(group(&mut self.random, lanes)),
             19..=22 if lanes == Lanes::All => {
                 let list = if self.random.below(2) == 0 { &self.pool.masked } else { &self.pool.whole };
@@ -181,6 +185,16 @@ impl Maker<'_> {
         let (times, size) = (1 + self.random.below(3) as u32, 1 + self.random.below(6 / (depth + 1)));
         let lanes = if more.is_some() { Lanes::Unknown } else { lanes };
         Statement::Loop { times, more, body: self.list(size, depth + 1, lanes) }
+    }
+
+    /// Statements under register pressure; crowds share their names, so none is in another.
+    fn crowd(&mut self, depth: usize, lanes: Lanes) -> Statement {
+        self.crowded = true;
+        let (size, statements) = (crowd::size(&mut self.random), 4 + self.random.below(12));
+        let mut body = self.list(statements, depth, lanes);
+        crowd::mixed(&mut body, size, &mut self.random);
+        self.crowded = false;
+        Statement::Crowd { size, body }
     }
 
     /// Blocks with arbitrary branches between them.

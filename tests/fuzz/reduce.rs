@@ -210,6 +210,8 @@ fn simpler(statement: &Statement) -> Vec<Vec<Statement>> {
             }
             all
         }
+        // Its statements name values that only it loads.
+        Statement::Crowd { .. } => Vec::new(),
         Statement::Graph(nodes) => {
             let mut all = vec![nodes.iter().flat_map(|node| node.body.clone()).collect()];
             for n in 0..nodes.len() {

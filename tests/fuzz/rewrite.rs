@@ -4,6 +4,7 @@
 //! memory. No rewrite changes which lanes reach an operation of a warp or block, and none makes
 //! scratch registers live across statements.
 
+use crate::crowd;
 use crate::make::{guard, register};
 use crate::names::{names, registers};
 use crate::random::Random;
@@ -50,6 +51,7 @@ fn inside(statement: &Statement, random: &mut Random) -> Statement {
         Statement::Loop { times, more, body } => {
             Statement::Loop { times: *times, more: more.clone(), body: list(body, random) }
         }
+        Statement::Crowd { size, body } => Statement::Crowd { size: *size, body: list(body, random) },
         Statement::Graph(nodes) => {
             let mut nodes = nodes.clone();
             nodes.iter_mut().for_each(|node| node.body = list(&node.body, random));
@@ -138,7 +140,7 @@ fn independent(one: &Statement, two: &Statement) -> bool {
     }
     let (first, second) = (names(one), registers(two));
     let amount = |text: &str| text.contains("amount");
-    let meet = second.iter().any(|name| first.contains(name));
+    let meet = second.iter().any(|name| first.contains(name)) || crowd::named(one) && crowd::named(two);
     !(meet || amount(one) && amount(two))
 }
 

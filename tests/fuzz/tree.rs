@@ -4,6 +4,7 @@
 //! judged separately. After the rows come the totals that all threads add to. A program with parts
 //! removed is still a valid program, which the reducer relies on.
 
+use crate::crowd;
 use crate::names::{names, register, replaced};
 use crate::pool::Judged;
 use std::collections::BTreeSet;
@@ -53,6 +54,8 @@ pub enum Statement {
     Loop { times: u32, more: Option<(String, u32)>, body: Vec<Statement> },
     /// Blocks with arbitrary branches between them.
     Graph(Vec<Node>),
+    /// Statements during which a crowd of values of their own (`crowd.rs`) is alive.
+    Crowd { size: usize, body: Vec<Statement> },
 }
 
 /// A block of a graph and its terminator.
@@ -244,7 +247,7 @@ fn each_list(list: &mut Vec<Statement>, f: &mut impl FnMut(&mut Vec<Statement>))
                 each_list(yes, f);
                 each_list(no, f);
             }
-            Statement::Loop { body, .. } => each_list(body, f),
+            Statement::Loop { body, .. } | Statement::Crowd { body, .. } => each_list(body, f),
             Statement::Graph(nodes) => nodes.iter_mut().for_each(|node| each_list(&mut node.body, f)),
         }
     }
@@ -270,6 +273,7 @@ pub fn shallower(list: &[Statement], depth: usize) -> Vec<Statement> {
         Statement::Loop { times, more, body } => {
             Statement::Loop { times: *times, more: more.clone(), body: shallower(body, depth) }
         }
+        Statement::Crowd { size, body } => Statement::Crowd { size: *size, body: shallower(body, depth) },
     };
     list.iter().map(one).collect()
 }
@@ -289,7 +293,7 @@ fn declarations() -> String {
     let words = format!("a, t, s, w, stack, amount, more, c<{0}>, n<{0}>, u<{0}>, m<{0}>", 2 * DEPTH + 2);
     let rest =
         format!(".reg .pred p<{PREDICATES}>, q;\n.reg .b32 {words};\n.reg .b64 b, b2, io, scratch, acc, fixed;\n");
-    kinds.collect::<String>() + &rest
+    kinds.collect::<String>() + &rest + &crowd::declarations()
 }
 
 /// Registers of forms whose results are judged separately.
@@ -343,6 +347,11 @@ impl Writer {
                 Statement::If { guard, mask, yes, no } => self.branch(guard, *mask, yes, no, depth),
                 Statement::Loop { times, more, body } => self.repeated(*times, more.as_ref(), body, depth),
                 Statement::Graph(nodes) => self.graph(nodes, depth),
+                Statement::Crowd { size, body } => {
+                    self.text += &crowd::loaded(*size);
+                    self.list(body, depth);
+                    self.text += &crowd::folded(*size);
+                }
             }
         }
     }
