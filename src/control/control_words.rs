@@ -18,6 +18,7 @@ use crate::ori::function::ControlWord;
 use crate::ori::{Block, Function, InstId};
 use crate::sched::effects::{Effects, FENCE, Reg};
 use crate::tables::latency::{Latency, LatencyClass, Needed};
+use crate::tables::throughput::{Pace, Throughput};
 use crate::tables::{Mod, Op, Prop, value};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
@@ -69,13 +70,15 @@ pub struct Item {
     pub write_bar: u8,
     /// Scoreboard for its late reads, or [`NONE`].
     pub read_bar: u8,
+    /// Typical cycles until its late reads and its result are over.
+    pub pace: Pace,
     wait: u8,
     stall: u16,
     least: u16,
 }
 
 impl Item {
-    fn new(function: &Function, latency: &Latency, inst: InstId) -> Item {
+    fn new(function: &Function, latency: &Latency, throughput: &Throughput, inst: InstId) -> Item {
         let op = function.insts[inst].op;
         let effects = Effects::of(function, latency, inst);
         let fence = effects.writes.iter().any(|a| a.reg == FENCE);
@@ -93,6 +96,7 @@ impl Item {
             counts: op.has(Prop::BulkGroup),
             write_bar: if op.has(Prop::CopyGroup) { COPIES } else { NONE },
             read_bar: if op.has(Prop::BulkGroup) { COPIES } else { NONE },
+            pace: throughput.pace(op, &function.insts[inst].mods),
             wait: 0,
             stall: 1,
             least: if op.has(Prop::StallZero) {
@@ -150,7 +154,8 @@ pub fn run(cx: &mut PassCx) {
 }
 
 fn write(function: &mut Function, cfg: &Cfg) {
-    let Some(latency) = Latency::of(function.target) else { return };
+    let target = function.target;
+    let (Some(latency), Some(throughput)) = (Latency::of(target), Throughput::of(target)) else { return };
     let mut scheduler = Scheduler { latency, cfg, rooms: SecondaryMap::new(), wanted: BTreeSet::new() };
     let mut first = 0;
     for place in 0..function.layout.len() {
@@ -159,7 +164,7 @@ fn write(function: &mut Function, cfg: &Cfg) {
         if function.falls_through(place) {
             insts = &insts[..insts.len() - 1];
         }
-        let items: Vec<Item> = insts.iter().map(|i| Item::new(function, latency, *i)).collect();
+        let items: Vec<Item> = insts.iter().map(|i| Item::new(function, latency, throughput, *i)).collect();
         let count = items.len() as u32;
         scheduler.rooms[block] = Room { items, first, ..Room::default() };
         first += count;
@@ -178,7 +183,7 @@ impl Scheduler<'_> {
         let copies = groups.flat_map(|i| [i.write_bar, i.read_bar]).any(|b| b == COPIES);
         let mut boards = Boards::new(copies.then_some(COPIES));
         for block in &function.layout {
-            boards.allot(&mut self.rooms[*block].items);
+            boards.allot(&mut self.rooms[*block].items, self.latency);
         }
     }
 
@@ -381,9 +386,9 @@ impl Scheduler<'_> {
             Needed::Cycles(n) if !entry.announced => {
                 lack = lack.max(u16::from(n).saturating_sub(state.age(entry)));
             }
-            Needed::Scoreboard if entry.announced && entry.boards & wait == 0 => match entry.boards {
+            Needed::Scoreboard if entry.announced && entry.boards & wait == 0 => match entry.first {
                 0 => wanted.push(entry.item),
-                boards => wait |= 1 << (7 - boards.leading_zeros()),
+                board => wait |= board,
             },
             _ => {}
         });
@@ -515,7 +520,14 @@ fn record(state: &mut State, item: &Item, number: u32) {
         if announced && order != 0 {
             state.read_again(access.reg, order);
         }
-        state.add(access.reg, Entry::new(false, access.class, announced, boards, number).ordered(order));
+        state.add(
+            access.reg,
+            Entry::new(false, access.class, announced, boards, number).ordered(order).first(if announced {
+                read
+            } else {
+                0
+            }),
+        );
     }
     for access in item.effects.writes.iter().filter(|access| !ordered(access.reg)) {
         if !item.effects.guarded {

@@ -29,6 +29,8 @@ pub struct Entry {
     pub announced: bool,
     /// Mask of the scoreboards that signal completion.
     pub boards: u8,
+    /// Of those, the one that signals first: for a read the scoreboard of reads, if there is one.
+    pub first: u8,
     /// The in-order queue of reads it belongs to (`LatencyClass::read_order`); 0 for none.
     pub order: u8,
     /// Index of the instruction in the function.
@@ -40,7 +42,12 @@ pub struct Entry {
 impl Entry {
     /// An entry that is issued now.
     pub fn new(write: bool, class: LatencyClass, announced: bool, boards: u8, item: u32) -> Entry {
-        Entry { reg: Reg(0), write, class, announced, boards, order: 0, item, issued: 0 }
+        Entry { reg: Reg(0), write, class, announced, boards, first: boards, order: 0, item, issued: 0 }
+    }
+
+    /// The entry with the scoreboard that signals first; 0 if all of them signal alike.
+    pub fn first(self, board: u8) -> Entry {
+        Entry { first: if board == 0 { self.first } else { board }, ..self }
     }
 
     /// The entry as a member of an in-order queue of reads.
@@ -60,9 +67,9 @@ impl Entry {
 
     /// Entries that differ only in age are one. Scoreboarded reads without a scoreboard are kept
     /// apart, because each may need one.
-    fn key(&self) -> (bool, LatencyClass, bool, u8, u32) {
+    fn key(&self) -> (bool, LatencyClass, bool, u8, u8, u32) {
         let own = self.announced && self.boards == 0;
-        (self.write, self.class, self.announced, self.boards, if own { self.item } else { u32::MAX })
+        (self.write, self.class, self.announced, self.boards, self.first, if own { self.item } else { u32::MAX })
     }
 }
 

@@ -116,10 +116,10 @@ impl Effects {
         self.writes.iter().any(|a| a.class.info().announced && a.class != LatencyClass::Group)
     }
 
-    /// The registers that are read some time after issue.
-    pub fn late(&self) -> impl Iterator<Item = Reg> + '_ {
+    /// The reads of registers some time after issue.
+    pub fn late(&self) -> impl Iterator<Item = &Access> + '_ {
         let late = |a: &&Access| a.reg < FENCE && a.class.reads_late(a.reg.file()) && a.class != LatencyClass::Group;
-        self.reads.iter().filter(late).map(|a| a.reg)
+        self.reads.iter().filter(late)
     }
 }
 
