@@ -2,18 +2,21 @@
 //! dominates it.
 //!
 //! Walks the dominator tree with a hash table (dominator-scoped CSE). Only unguarded operations
-//! with the property `pure` whose operands mean the same everywhere take part; constants are left
-//! to the operands that encode them. The repetitions are left for dead-code elimination.
+//! with the property `pure` whose operands mean the same everywhere take part. Registers with the
+//! same constant count as one, and the sources of a commutative operation have no order; constants
+//! themselves are left to the operands that encode them. The repetitions are left for dead-code
+//! elimination.
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{is_free, is_pure};
 use crate::opt::copy_propagation::{free_pair, rename};
 use crate::ori::cfg::Dominators;
 use crate::ori::hash::{Quick, QuickMap};
-use crate::ori::{Block, Function, InstId, Kind, VReg, table};
-use crate::tables::Op;
+use crate::ori::commute::says_which;
+use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg, table};
 use crate::tables::ori::Direction;
-use cranelift_entity::SecondaryMap;
+use crate::tables::{Mod, Op, Prop, Role};
+use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
@@ -29,10 +32,11 @@ pub fn run(cx: &mut PassCx) {
     }
     let mut known: QuickMap<u64, (InstId, Block)> = QuickMap::default();
     let mut source: SecondaryMap<VReg, Option<VReg>> = table(function.regs.len());
+    let same = constants(function, &cfg.rpo);
     // Each block, then all that it dominates.
     let mut work = vec![function.entry()];
     while let Some(block) = work.pop() {
-        enter(function, &dominators, block, &mut known, &mut source);
+        enter(function, &dominators, block, &same, &mut known, &mut source);
         work.extend(children[block].iter());
     }
     // Inputs of PHIs may come from blocks that were visited later.
@@ -48,6 +52,7 @@ fn enter(
     function: &mut Function,
     dominators: &Dominators,
     block: Block,
+    same: &Same,
     known: &mut QuickMap<u64, (InstId, Block)>,
     source: &mut SecondaryMap<VReg, Option<VReg>>,
 ) {
@@ -57,9 +62,9 @@ fn enter(
             continue;
         }
         rename(function, source, inst);
-        let Some(key) = key(function, inst) else { continue };
+        let Some(key) = key(function, same, inst) else { continue };
         match known.get(&key).copied() {
-            Some((first, from)) if dominators.dominates(from, block) && alike(function, first, inst) => {
+            Some((first, from)) if dominators.dominates(from, block) && alike(function, same, first, inst) => {
                 repeat(function, first, inst, source);
             }
             _ => {
@@ -69,37 +74,115 @@ fn enter(
     }
 }
 
+/// For each register with a constant, one register with the same constant.
+type Same = SecondaryMap<VReg, Option<VReg>>;
+
+/// Finds the registers that hold the same constant, wherever they are defined.
+fn constants(function: &Function, blocks: &[Block]) -> Same {
+    let mut same: Same = table(function.regs.len());
+    let mut first: QuickMap<(u64, File), VReg> = QuickMap::default();
+    for inst in blocks.iter().flat_map(|block| &function.blocks[*block]) {
+        let (dst, src) = match function.insts[*inst].op {
+            Op::MOV => (function.arg(*inst, Role::D), function.arg(*inst, Role::A)),
+            _ => continue,
+        };
+        let whole = function.arg(*inst, Role::Lanes).is_null() && src == src.plain() && is_pure(function, *inst);
+        let value = match src.kind() {
+            Kind::Zero => Some(0),
+            Kind::Imm(_) => function.imm_value(src),
+            _ => None,
+        };
+        if let (true, Some(value), Some(reg)) = (whole, value, dst.as_reg().filter(|reg| is_free(function, *reg))) {
+            same[reg] = Some(*first.entry((value, function.regs[reg].file)).or_insert(reg));
+        }
+    }
+    same
+}
+
+/// The registers of an operand, those with constants by their representatives.
+fn registers(function: &Function, same: &Same, operand: Operand) -> SmallVec<[VReg; 4]> {
+    let mut regs = SmallVec::new();
+    function.for_each_reg(operand, |reg| regs.push(same[reg].unwrap_or(reg)));
+    regs
+}
+
+/// A hash of an operand.
+fn number(function: &Function, same: &Same, operand: Operand) -> u64 {
+    let mut hash = Quick::default();
+    match operand.kind() {
+        Kind::Reg(_) | Kind::Vector(_) => {
+            operand.with_reg(VReg::new(0)).hash(&mut hash);
+            registers(function, same, operand).iter().for_each(|reg| hash.write_u64(reg.index() as u64));
+        }
+        _ => operand.hash(&mut hash),
+    }
+    hash.finish()
+}
+
+/// Whether two operands have the same value.
+fn equal(function: &Function, same: &Same, one: Operand, two: Operand) -> bool {
+    let regs = |operand: Operand| matches!(operand.kind(), Kind::Reg(_) | Kind::Vector(_));
+    let modifiers = |operand: Operand| operand.with_reg(VReg::new(0));
+    one == two
+        || regs(one)
+            && regs(two)
+            && modifiers(one) == modifiers(two)
+            && registers(function, same, one) == registers(function, same, two)
+}
+
+/// The indices of the first two sources, if they have no order.
+fn unordered(function: &Function, inst: InstId) -> Option<[usize; 2]> {
+    let op = function.insts[inst].op;
+    let mods = &function.insts[inst].mods;
+    let alike = mods.get(Mod::SwzA) == mods.get(Mod::SwzB);
+    let swaps = op.has(Prop::Commutative) && alike && !says_which(function, inst);
+    let [a, b] = [Role::A, Role::B].map(|role| op.role_index(role));
+    swaps.then_some([a?, b?])
+}
+
 /// A hash of what determines the results of a pure instruction; `None` if an operand depends on the
 /// position.
-fn key(function: &Function, inst: InstId) -> Option<u64> {
+fn key(function: &Function, same: &Same, inst: InstId) -> Option<u64> {
     let data = &function.insts[inst];
     if !is_pure(function, inst) || data.op == Op::MOV {
         return None;
     }
     let mut steady = true;
-    let mut hash = Quick::default();
-    hash.write_u64(data.op as u64);
-    data.mods.iter().for_each(|(kind, value)| hash.write_u64(kind as u64 | u64::from(value) << 32));
+    let mut numbers: SmallVec<[u64; 8]> = SmallVec::new();
     for (i, operand) in function.args(inst).iter().enumerate() {
         function.for_each_reg(*operand, |reg| steady &= is_free(function, reg));
         steady &= !matches!(operand.kind(), Kind::Label(_) | Kind::Symbol(_) | Kind::Special(_));
-        if function.direction(inst, i) != Direction::Def {
-            operand.hash(&mut hash);
-        }
+        let read = function.direction(inst, i) != Direction::Def;
+        numbers.push(if read { number(function, same, *operand) } else { 0 });
     }
+    if let Some([a, b]) = unordered(function, inst).filter(|[a, b]| numbers[*a] > numbers[*b]) {
+        numbers.swap(a, b);
+    }
+    let mut hash = Quick::default();
+    hash.write_u64(data.op as u64);
+    data.mods.iter().for_each(|(kind, value)| hash.write_u64(kind as u64 | u64::from(value) << 32));
+    numbers.iter().for_each(|number| hash.write_u64(*number));
     steady.then(|| hash.finish())
 }
 
 /// Whether two pure instructions compute the same results, and the first has every result that the
 /// second has.
-fn alike(function: &Function, first: InstId, again: InstId) -> bool {
+fn alike(function: &Function, same: &Same, first: InstId, again: InstId) -> bool {
     let (one, two) = (&function.insts[first], &function.insts[again]);
     let (these, those) = (function.args(first), function.args(again));
-    let same = |i: usize| match function.direction(again, i) {
+    if one.op != two.op || one.mods != two.mods || these.len() != those.len() {
+        return false;
+    }
+    let agree = |i: usize, j: usize| match function.direction(again, i) {
         Direction::Def => these[i].is_null() == those[i].is_null(),
-        _ => these[i] == those[i],
+        _ => equal(function, same, these[i], those[j]),
     };
-    one.op == two.op && one.mods == two.mods && these.len() == those.len() && (0..those.len()).all(same)
+    let straight = (0..those.len()).all(|i| agree(i, i));
+    straight
+        || unordered(function, again).is_some_and(|[a, b]| {
+            let other = |i: usize| if i == a { b } else if i == b { a } else { i };
+            (0..those.len()).all(|i| agree(i, other(i)))
+        })
 }
 
 /// Records that the results of an instruction equal those of an earlier one.
