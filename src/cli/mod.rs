@@ -12,6 +12,7 @@ mod disasm;
 mod helpers;
 mod options;
 mod passes;
+mod profile;
 mod report;
 mod run;
 mod spelling;

@@ -43,6 +43,12 @@ pub struct Options {
     /// Write opcode counts, cycles and reports as JSON to standard output
     #[arg(long)]
     json: bool,
+    /// Write where the cycles of the slowest block went, by instruction, to standard output
+    #[arg(long)]
+    profile: bool,
+    /// The same by source line
+    #[arg(long)]
+    lines: bool,
     /// Write each instruction to standard error as it is executed
     #[arg(long)]
     trace: bool,
@@ -55,6 +61,9 @@ pub struct Options {
     /// Give up after so many instructions of all warps (of all threads with --engine ptx)
     #[arg(long)]
     steps: Option<u64>,
+    /// Bytes of stack for `alloca` and recursion, if the kernel states no larger frame
+    #[arg(long)]
+    stack: Option<u32>,
     /// Arguments in order: u32:5 f32:2.5 in:PATH out:PATH:BYTES inout:PATH[:OUT] …
     #[arg(long = "arg", allow_hyphen_values = true)]
     args: Vec<String>,
@@ -78,13 +87,31 @@ impl Options {
         let trace: Option<fn(&str)> = if self.trace { Some(|line| super::tell(&format!("{line}\n"))) } else { None };
         let usual = How::default();
         let step_limit = self.steps.unwrap_or(usual.step_limit);
-        How { timed: !self.untimed, jitter: self.jitter, trace, step_limit, ..usual }
+        let profile = self.profile || self.lines;
+        How {
+            timed: !self.untimed,
+            jitter: self.jitter,
+            trace,
+            step_limit,
+            profile,
+            stack: self.stack.unwrap_or(usual.stack),
+            ..usual
+        }
     }
 
     /// An option that has no effect with the chosen engine, which is an error.
     fn in_vain(&self) -> Option<&'static str> {
-        let of_the_machine =
-            [("--trace", self.trace), ("--jitter", self.jitter.is_some()), ("--untimed", self.untimed)];
+        if self.untimed && (self.profile || self.lines) {
+            return Some("--untimed beside a profile");
+        }
+        let of_the_machine = [
+            ("--trace", self.trace),
+            ("--jitter", self.jitter.is_some()),
+            ("--untimed", self.untimed),
+            ("--profile", self.profile),
+            ("--lines", self.lines),
+            ("--stack", self.stack.is_some()),
+        ];
         let not_of_a_card =
             [("--json", self.json), ("--steps", self.steps.is_some()), ("--cluster", self.cluster.is_some())];
         let (sass, gpu) = (self.engine == "sass", self.engine == "gpu");
@@ -140,6 +167,12 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
     outcome.notes.iter().for_each(|note| super::tell(&format!("sassafras note    : {note}\n")));
     if outcome.ended {
         write_results(&args, &values)?;
+    }
+    if options.profile {
+        super::print(&super::profile::by_instruction(&outcome.profile));
+    }
+    if options.lines {
+        super::print(&super::profile::by_line(&outcome.profile));
     }
     if options.json {
         super::print(&json(&options.kernel, &outcome)?);

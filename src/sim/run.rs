@@ -12,7 +12,7 @@ use super::report::Report;
 use super::sass::grid::{self, Stats};
 use super::sass::predecode::{Lifted, predecode_all};
 use super::sass::sanitizer::cycle_model::Cost;
-pub use super::sass::sanitizer::cycle_model::Cycles;
+pub use super::sass::sanitizer::cycle_model::{Cycles, Spent};
 use super::sass::sanitizer::jitter::Jitter;
 use super::sass::sanitizer::timing::Timing;
 use super::sass::sanitizer::{Note, Watch};
@@ -39,7 +39,7 @@ const LOCAL_WINDOW: u64 = 0x7fb0 << 32;
 /// bytes.
 const CALL_STACK: u32 = 0x1000;
 /// Least stack of a lane in bytes, whatever the cubin states: the driver's default limit.
-const LEAST_STACK: u32 = 0x400;
+const STACK: u32 = 0x400;
 /// The uniform register that is zero on kernel entry, on targets that have one.
 const ENTRY_FLAG: u8 = 2;
 /// Default limit on the instructions of all warps.
@@ -94,11 +94,26 @@ pub struct How {
     pub trace: Option<fn(&str)>,
     /// Limit on the instructions of all warps.
     pub step_limit: u64,
+    /// Whether the outcome says where the cycles of the slowest block went; needs time.
+    pub profile: bool,
+    /// Bytes of stack that a thread has if its kernel states no larger frame, which `alloca` and
+    /// recursion take from: what `cudaLimitStackSize` is for the driver.
+    pub stack: u32,
 }
 
 impl Default for How {
     fn default() -> How {
-        How { watched: true, timed: true, jitter: None, noise: true, trace: None, step_limit: STEP_LIMIT }
+        let step_limit = STEP_LIMIT;
+        How {
+            watched: true,
+            timed: true,
+            jitter: None,
+            noise: true,
+            trace: None,
+            step_limit,
+            profile: false,
+            stack: STACK,
+        }
     }
 }
 
@@ -119,6 +134,19 @@ pub struct Outcome {
     pub executed: Vec<u64>,
     /// How often each opcode was executed, once per group of lanes.
     pub counts: BTreeMap<&'static str, u64>,
+    /// Where the cycles of the slowest block went: the instructions that its warps issued, in order.
+    pub profile: Vec<Profiled>,
+}
+
+/// An instruction in a profile.
+#[derive(Clone, Debug)]
+pub struct Profiled {
+    /// Index in the linked code.
+    pub index: u32,
+    pub text: String,
+    pub spent: Spent,
+    /// Its source line, if the cubin has line tables.
+    pub source: Option<SourceLine>,
 }
 
 impl Outcome {
@@ -225,7 +253,7 @@ pub fn run_decoded(
     check_shape(function, shape)?;
     let cluster = function.launch.cluster.unwrap_or([1; 3]);
     check_cluster(shape.grid, cluster)?;
-    check_room(cubin, function, info, shape)?;
+    check_room(cubin, function, info, shape, how.stack)?;
     let mut global = Global::default();
     let changes = function.launch.reconfigures;
     let held = registers(cubin, function) as usize;
@@ -238,7 +266,7 @@ pub fn run_decoded(
         zeroed: target.has(Feature::EntryFlagInUniformRegister).then_some(ENTRY_FLAG),
         shared_bytes: shared_bytes(function, info, shape.smem),
         reserved_bytes: info.shared_base as usize,
-        local_bytes: local_bytes(cubin, function) as usize,
+        local_bytes: local_bytes(cubin, function, how.stack) as usize,
         shared_window: SHARED_WINDOW,
         local_window: LOCAL_WINDOW,
         code_base: CODE_BASE,
@@ -315,10 +343,12 @@ fn watched(
             let cost = |lifted: &Result<Lifted, String>| lifted.as_ref().ok().map(|l| Cost::of(&l.inst, throughput));
             watch.costs = code.iter().map(cost).collect();
         }
+        watch.profile = how.profile.then(Vec::new);
         watch.jitter = how.jitter.map(|seed| Jitter::new(seed).noisy(how.noise));
-        let (done, stats, watch) = grid::run_watched(setup, global, watch);
+        let (done, stats, mut watch) = grid::run_watched(setup, global, watch);
         outcome.stats = stats;
         outcome.cycles = latency.map(|_| watch.cycles);
+        outcome.profile = profiled(watch.profile.take().unwrap_or_default(), (target, code), line_of);
         (outcome.reports, outcome.notes, outcome.executed) = watch.into_reports();
         for (lifted, count) in code.iter().zip(&outcome.executed).filter(|(_, count)| **count > 0) {
             if let Ok(lifted) = lifted {
@@ -342,6 +372,21 @@ fn watched(
     outcome
 }
 
+/// The instructions of a profile that were issued.
+fn profiled(
+    all: Vec<Spent>,
+    (target, code): (&'static Target, &[Result<Lifted, String>]),
+    line_of: &dyn Fn(u64) -> Option<SourceLine>,
+) -> Vec<Profiled> {
+    let issued = (0u32..).zip(all).filter(|(_, spent)| spent.issued > 0);
+    let line = |(index, spent): (u32, Spent)| {
+        let pc = u64::from(index) * 16;
+        let text = code[index as usize].as_ref().map_or(String::new(), |l| sass::text(target, &l.inst, pc, None));
+        Profiled { index, text, spent, source: line_of(pc) }
+    };
+    issued.map(line).collect()
+}
+
 fn check_shape(function: &Function, shape: Shape) -> Result<(), Fault> {
     if shape.grid.contains(&0) || shape.block.contains(&0) {
         return Err(Fault::new("a grid and a block have at least one of each"));
@@ -359,11 +404,17 @@ fn check_shape(function: &Function, shape: Shape) -> Result<(), Fault> {
 }
 
 /// Refuses sizes that no GPU supports before anything is allocated.
-fn check_room(cubin: &Cubin, function: &Function, info: &GenerationInfo, shape: Shape) -> Result<(), Fault> {
+fn check_room(
+    cubin: &Cubin,
+    function: &Function,
+    info: &GenerationInfo,
+    shape: Shape,
+    stack: u32,
+) -> Result<(), Fault> {
     let image = |image: &Option<cubin::Image>| image.as_ref().map_or(0, |image| image.size);
     let rooms = [
         ("shared memory", shared_bytes(function, info, shape.smem) as u64, MOST_SHARED),
-        ("local memory of a thread", local_bytes(cubin, function).into(), MOST_LOCAL),
+        ("local memory of a thread", local_bytes(cubin, function, stack).into(), MOST_LOCAL),
         ("variables", image(&cubin.global).saturating_add(image(&cubin.global_init)), MOST_GLOBAL),
         ("constants", image(&cubin.constant3).saturating_add(image(&cubin.constant4)), MOST_CONSTANT),
         ("branch tables", image(&function.constant2), MOST_CONSTANT),
@@ -385,13 +436,13 @@ fn registers(cubin: &Cubin, function: &Function) -> u32 {
     behind.max().unwrap_or(0).max(function.registers)
 }
 
-fn local_bytes(cubin: &Cubin, function: &Function) -> u32 {
+fn local_bytes(cubin: &Cubin, function: &Function, least: u32) -> u32 {
     // All ones is how a linker states that the size is unknown.
-    let least = function.stack.min.filter(|bytes| *bytes != u32::MAX).unwrap_or(0);
-    let stated = least.max(function.stack.frame);
+    let min = function.stack.min.filter(|bytes| *bytes != u32::MAX).unwrap_or(0);
+    let stated = min.max(function.stack.frame);
     // The sizes in a cubin include neither recursion nor indirect calls.
     let calls = function.stack.call_return.is_some() || cubin.functions.iter().any(|f| !f.kernel);
-    let stack = stated.max(LEAST_STACK).checked_next_multiple_of(16).unwrap_or(stated);
+    let stack = stated.max(least).checked_next_multiple_of(16).unwrap_or(stated);
     stack.saturating_add(if calls { CALL_STACK } else { 0 })
 }
 

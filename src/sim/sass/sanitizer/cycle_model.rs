@@ -12,6 +12,7 @@
 use crate::sass::Inst;
 use crate::tables::throughput::{Pace, Pipe, Throughput};
 use crate::tables::{Mod, Op, Prop, Role};
+use std::collections::BTreeMap;
 
 /// Scoreboards of a warp.
 const BOARDS: usize = 6;
@@ -67,6 +68,37 @@ impl Cost {
     }
 }
 
+/// Where the cycles of an instruction's warps went, in sum over the warps of a block.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Spent {
+    /// Instructions issued, one for each warp that reached it.
+    pub issued: u64,
+    /// Cycles of the stall field after the first.
+    pub stall: u64,
+    /// Cycles that it waited for scoreboards, copies, and at barriers for other warps.
+    pub wait: u64,
+    /// Cycles that it waited for its pipe and for the scheduler.
+    pub pipe: u64,
+    /// The part of `wait` by the index of the instruction that set the last scoreboard.
+    pub producers: BTreeMap<u32, u64>,
+}
+
+impl Spent {
+    /// All cycles.
+    pub fn cycles(&self) -> u64 {
+        self.issued + self.stall + self.wait + self.pipe
+    }
+
+    /// Adds those of another.
+    pub fn add(&mut self, other: &Spent) {
+        self.issued += other.issued;
+        self.stall += other.stall;
+        self.wait += other.wait;
+        self.pipe += other.pipe;
+        other.producers.iter().for_each(|(by, cycles)| *self.producers.entry(*by).or_default() += cycles);
+    }
+}
+
 /// The instructions that the warps of a block executed.
 #[derive(Clone, Debug)]
 pub struct Course {
@@ -111,7 +143,12 @@ impl Course {
 
     /// Replays the block and estimates its cycles.
     pub fn cycles(&self, costs: &[Option<Cost>]) -> Cycles {
-        let mut replay = Replay::new(self, costs);
+        self.profiled(costs, &mut |_, _| {})
+    }
+
+    /// The same; `spent` is called with what is to be added to an instruction, by index.
+    pub fn profiled(&self, costs: &[Option<Cost>], spent: &mut dyn FnMut(u32, Spent)) -> Cycles {
+        let mut replay = Replay::new(self, costs, spent);
         (0..self.warps.len()).for_each(|warp| replay.advance(warp));
         while let Some((warp, cycle)) = replay.next() {
             replay.issue(warp, cycle);
@@ -132,6 +169,8 @@ struct Run {
     /// end.
     due: Option<u64>,
     met: [u64; BOARDS],
+    /// The instruction that set each scoreboard last.
+    by: [u32; BOARDS],
     /// When the copies so far are complete.
     copied: u64,
     /// When each group of copies is complete.
@@ -150,6 +189,7 @@ struct Scheduler {
 struct Replay<'a> {
     course: &'a Course,
     costs: &'a [Option<Cost>],
+    spent: &'a mut dyn FnMut(u32, Spent),
     runs: Vec<Run>,
     schedulers: [Scheduler; SCHEDULERS],
     /// For each meeting the warps that have arrived, and the latest arrival.
@@ -157,10 +197,11 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    fn new<'a>(course: &'a Course, costs: &'a [Option<Cost>]) -> Replay<'a> {
+    fn new<'a>(course: &'a Course, costs: &'a [Option<Cost>], spent: &'a mut dyn FnMut(u32, Spent)) -> Replay<'a> {
         Replay {
             course,
             costs,
+            spent,
             runs: vec![Run::default(); course.warps.len()],
             schedulers: [Scheduler::default(); SCHEDULERS],
             waiting: vec![(Vec::new(), 0); course.meetings.len()],
@@ -194,7 +235,13 @@ impl Replay<'_> {
             if there.len() as u32 == self.course.meetings[number] {
                 let last = *last;
                 for warp in std::mem::take(there) {
-                    self.runs[warp].ready = last;
+                    let run = &mut self.runs[warp];
+                    if run.at > 1 {
+                        let before = self.course.warps[warp][run.at - 2];
+                        let wait = last - run.ready;
+                        (self.spent)(before, Spent { wait, ..Spent::default() });
+                    }
+                    run.ready = last;
                     work.push(warp);
                 }
             }
@@ -228,9 +275,11 @@ impl Replay<'_> {
         scheduler.pipes[pipe] = cycle + u64::from(pace.cycles);
         scheduler.busy[pipe] += u64::from(pace.cycles);
         let run = &mut self.runs[warp];
+        let pc = self.course.warps[warp][run.at];
+        (self.spent)(pc, run.spent(&cost, cycle));
         run.at += 1;
         run.ready = cycle + u64::from(cost.stall.max(1));
-        run.settle(&cost, cycle);
+        run.settle(&cost, cycle, pc);
         self.advance(warp);
     }
 
@@ -253,8 +302,17 @@ impl Run {
         open.map_or(due, |last| due.max(self.groups[last]))
     }
 
-    /// Records what an instruction leaves in flight.
-    fn settle(&mut self, cost: &Cost, cycle: u64) {
+    /// Where the cycles of an instruction that issues now went.
+    fn spent(&self, cost: &Cost, cycle: u64) -> Spent {
+        let due = self.due(cost);
+        let wait = due - self.ready;
+        let last = (0..BOARDS).find(|board| cost.wait >> board & 1 != 0 && self.met[*board] == due);
+        let producers = last.filter(|_| wait > 0).map(|board| (self.by[board], wait)).into_iter().collect();
+        Spent { issued: 1, stall: u64::from(cost.stall.max(1)) - 1, wait, pipe: cycle - due, producers }
+    }
+
+    /// Records what instruction `pc` leaves in flight.
+    fn settle(&mut self, cost: &Cost, cycle: u64, pc: u32) {
         let pace = cost.pace;
         if cost.copies {
             self.copied = self.copied.max(cycle + u64::from(pace.result));
@@ -264,8 +322,9 @@ impl Run {
             return;
         }
         for (board, after) in [(cost.read_bar, pace.read), (cost.write_bar, pace.result)] {
-            if let Some(met) = self.met.get_mut(usize::from(board)) {
-                *met = (*met).max(cycle + u64::from(after));
+            let Some(met) = self.met.get_mut(usize::from(board)) else { continue };
+            if cycle + u64::from(after) >= *met {
+                (*met, self.by[usize::from(board)]) = (cycle + u64::from(after), pc);
             }
         }
     }
@@ -330,5 +389,25 @@ mod tests {
         course.meet(0..2);
         course.issue(0, 0);
         assert_eq!(course.cycles(&[cost(Pipe::Alu, 1, 5)]).block, 25);
+    }
+
+    #[test]
+    fn every_cycle_of_a_warp_is_spent_on_one_of_its_instructions() {
+        let load = cost(Pipe::Lsu, 8, 1).map(|c| Cost { write_bar: 0, ..c });
+        let user = cost(Pipe::Alu, 1, 4).map(|c| Cost { wait: 1, ..c });
+        let mut course = Course::new(2);
+        (0..2).for_each(|warp| [0, 0, 1].into_iter().for_each(|pc| course.issue(warp, pc)));
+        course.issue(1, 1);
+        course.meet(0..2);
+        course.issue(0, 1);
+        let mut spent = vec![Spent::default(); 2];
+        let cycles = course.profiled(&[load, user], &mut |pc, more| spent[pc as usize].add(&more));
+        // Of warp 0: two loads, 8 cycles of a busy pipe between them, a wait for the second one, and
+        // the barrier, at which warp 1 arrives four cycles later.
+        assert_eq!(cycles.block, 9 + 30 - 1 + 4 + 4 + 4);
+        let waited: u64 = spent.iter().map(|s| s.producers.values().sum::<u64>()).sum();
+        assert_eq!((spent[0].issued, spent[0].pipe, spent[1].issued), (4, 14, 4));
+        assert_eq!(waited, 2 * 29);
+        assert_eq!(spent.iter().map(Spent::cycles).sum::<u64>(), cycles.block + 46);
     }
 }

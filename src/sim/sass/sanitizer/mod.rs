@@ -56,7 +56,7 @@ use super::warp::lanes_of;
 use crate::tables::latency::Latency;
 use accesses::{File, Run, Slot, Touches};
 use async_copy::Copies;
-use cycle_model::{Cost, Course, Cycles};
+use cycle_model::{Cost, Course, Cycles, Spent};
 use footprint::{Act, Reach};
 use hazard_timing::{Hazard, Timeline};
 use jitter::Jitter;
@@ -146,6 +146,8 @@ pub struct Watch {
     pub costs: Vec<Option<Cost>>,
     /// The estimate for the slowest block.
     pub cycles: Cycles,
+    /// Where its cycles went, by instruction, if that is wanted.
+    pub profile: Option<Vec<Spent>>,
     hazards: Vec<Hazard>,
     /// The source of variation, if there is a seed.
     pub jitter: Option<Jitter>,
@@ -180,8 +182,16 @@ impl Watch {
     /// Adds the cycle estimate of a block that has ended.
     pub fn ended(&mut self, seen: &Seen) {
         if self.latency.is_some() {
-            let cost = seen.course.cycles(&self.costs);
-            self.cycles = if cost.block > self.cycles.block { cost } else { self.cycles };
+            let profiled = self.profile.is_some();
+            let mut block = vec![Spent::default(); if profiled { self.costs.len() } else { 0 }];
+            let cost = match profiled {
+                true => seen.course.profiled(&self.costs, &mut |pc, spent| block[pc as usize].add(&spent)),
+                false => seen.course.cycles(&self.costs),
+            };
+            if cost.block > self.cycles.block {
+                self.cycles = cost;
+                self.profile = self.profile.take().map(|_| block);
+            }
         }
     }
 
