@@ -1,8 +1,8 @@
 //! The text of a profile: where the cycles of a launch's slowest block went.
 //!
 //! The columns are sums over the warps of the block: all cycles, instructions issued, cycles of
-//! stall fields, cycles of waiting for scoreboards and barriers, and cycles of waiting for a pipe or
-//! the scheduler. Waits name the instruction that set the scoreboard.
+//! stall fields, of waiting for scoreboards and barriers, and of waiting for a pipe or the
+//! scheduler. Waits name the instruction that set the scoreboard.
 
 use crate::sim::run::{Profiled, Spent};
 use std::collections::BTreeMap;

@@ -4,8 +4,9 @@
 //! Latencies and pipes are those of the tables; a result of variable latency counts as usual. They
 //! decide the order only, never a wait.
 
-use super::dependences::Dependences;
-use crate::ori::{Function, InstId};
+use super::dependences::{Before, Dependences};
+use crate::ori::hash::QuickMap;
+use crate::ori::{Function, InstId, VReg};
 use crate::tables::latency::{Latency, LatencyClass, Needed, RegFile};
 use crate::tables::throughput::{Pipe, Throughput};
 
@@ -24,8 +25,9 @@ pub struct Times {
 }
 
 impl Times {
-    /// The times of a region of which nothing has been placed.
-    pub fn new(function: &Function, insts: &[InstId], graph: &Dependences) -> Times {
+    /// The times of a region of which nothing has been placed; `live` says which registers live at
+    /// its end, where something is taken to read them.
+    pub fn new(function: &Function, insts: &[InstId], graph: &Dependences, live: impl Fn(VReg) -> bool) -> Times {
         let (tables, throughput) = (Latency::of(function.target), Throughput::of(function.target));
         let latency: Vec<i64> = insts.iter().map(|inst| tables.map_or(1, |t| usual(function, t, *inst))).collect();
         let pace = |inst: &InstId| {
@@ -39,7 +41,13 @@ impl Times {
             depth[at] = latency[at] + chains.max().unwrap_or(0);
         }
         let pace = insts.iter().map(pace).collect();
-        Times { due: vec![0; insts.len()], depth, latency, pace, free: [0; Pipe::ALL.len()], now: 0 }
+        let late = |inst: &InstId, cycles: i64| {
+            let mut due = 0;
+            function.for_each_def(*inst, |reg| due = if live(reg) { cycles } else { due });
+            due
+        };
+        let due = insts.iter().zip(&latency).map(|(inst, cycles)| late(inst, *cycles)).collect();
+        Times { due, depth, latency, pace, free: [0; Pipe::ALL.len()], now: 0 }
     }
 
     /// How long the readers of an instruction would wait if it came next, and its depth.
@@ -60,6 +68,54 @@ impl Times {
             *due = (*due).max(self.now + cycles);
         }
         self.now += 1;
+    }
+}
+
+/// What a block costs in one order or another.
+pub struct Estimate {
+    graph: Dependences,
+    times: Times,
+    place: QuickMap<InstId, u32>,
+}
+
+impl Estimate {
+    /// For instructions in an order that is right, with what lives at their end.
+    pub fn new(function: &Function, insts: &[InstId], live: impl Fn(VReg) -> bool) -> Estimate {
+        let graph = Dependences::new(function, insts);
+        let times = Times::new(function, insts, &graph, live);
+        let place = insts.iter().copied().zip(0..).collect();
+        Estimate { graph, times, place }
+    }
+
+    /// Cycles that no order is below: those of the longest chain, and one for each instruction.
+    pub fn bound(&self) -> i64 {
+        let Estimate { graph, times, .. } = self;
+        let mut start = vec![0i64; graph.before.len()];
+        let mut most = start.len() as i64;
+        for at in 0..start.len() {
+            let after = |b: &Before| start[b.at as usize] + if b.read { times.latency[b.at as usize] } else { 1 };
+            start[at] = graph.before[at].iter().map(after).max().unwrap_or(0);
+            most = most.max(start[at] + times.due[at].max(1));
+        }
+        most
+    }
+
+    /// Cycles that the instructions take in an order.
+    pub fn cycles(&self, order: &[InstId]) -> i64 {
+        let Estimate { graph, times, place } = self;
+        let mut issued = vec![0i64; order.len()];
+        let (mut now, mut end) = (0, 0);
+        let mut free = [0i64; Pipe::ALL.len()];
+        for at in order.iter().map(|inst| place[inst] as usize) {
+            let (pipe, cycles) = times.pace[at];
+            let after = |b: &Before| issued[b.at as usize] + if b.read { times.latency[b.at as usize] } else { 1 };
+            let ready = graph.before[at].iter().map(after).max().unwrap_or(0);
+            issued[at] = now.max(ready).max(free[pipe]);
+            free[pipe] = issued[at] + cycles;
+            now = issued[at] + 1;
+            end = end.max(now).max(issued[at] + times.due[at]);
+        }
+        end
     }
 }
 

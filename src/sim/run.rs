@@ -134,7 +134,7 @@ pub struct Outcome {
     pub executed: Vec<u64>,
     /// How often each opcode was executed, once per group of lanes.
     pub counts: BTreeMap<&'static str, u64>,
-    /// Where the cycles of the slowest block went: the instructions that its warps issued, in order.
+    /// Where the cycles of the slowest block went: what its warps issued, in order.
     pub profile: Vec<Profiled>,
 }
 

@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn every_cycle_of_a_warp_is_spent_on_one_of_its_instructions() {
-        let load = cost(Pipe::Lsu, 8, 1).map(|c| Cost { write_bar: 0, ..c });
+        let load = cost(Pipe::Mio, 8, 1).map(|c| Cost { write_bar: 0, ..c });
         let user = cost(Pipe::Alu, 1, 4).map(|c| Cost { wait: 1, ..c });
         let mut course = Course::new(2);
         (0..2).for_each(|warp| [0, 0, 1].into_iter().for_each(|pc| course.issue(warp, pc)));
@@ -402,8 +402,8 @@ mod tests {
         course.issue(0, 1);
         let mut spent = vec![Spent::default(); 2];
         let cycles = course.profiled(&[load, user], &mut |pc, more| spent[pc as usize].add(&more));
-        // Of warp 0: two loads, 8 cycles of a busy pipe between them, a wait for the second one, and
-        // the barrier, at which warp 1 arrives four cycles later.
+        // Of warp 0: two loads, 8 cycles of a busy pipe between them, a wait for the second one,
+        // and the barrier, at which warp 1 arrives four cycles later.
         assert_eq!(cycles.block, 9 + 30 - 1 + 4 + 4 + 4);
         let waited: u64 = spent.iter().map(|s| s.producers.values().sum::<u64>()).sum();
         assert_eq!((spent[0].issued, spent[0].pipe, spent[1].issued), (4, 14, 4));

@@ -1,0 +1,209 @@
+//! Predication before scheduling: short arms of a branch become guarded instructions of the block
+//! that ends with it.
+//!
+//! `@p BRA end; …; end:` loses its branch, likewise two arms that join. What only the arm reads and
+//! what cannot trap is computed in any case; the rest of the arm gets the guard. So the loads of
+//! several arms are in flight at once, and the schedulers see one block. Only arms of at most
+//! [`MOST`] instructions that are single, neither control flow, convergent nor ordered, and have no
+//! guard of their own. Outside SSA form, before the first construction of it, which ties the old
+//! values to guarded definitions. `if_conversion` does the same with what is short only after
+//! allocation.
+
+use crate::analysis::PassCx;
+use crate::opt::block_layout::is_jump;
+use crate::ori::cfg::BlockSet;
+use crate::ori::liveness::Liveness;
+use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg};
+use crate::tables::{Op, Prop, Role};
+use cranelift_entity::SecondaryMap;
+use std::collections::BTreeSet;
+
+/// Most instructions of the arms of a branch. Measured on the launches of one target: 6 and 20 give
+/// the same estimated cycles, and 0 gives 1 % more.
+const MOST: usize = 12;
+
+/// Runs the pass.
+pub fn run(cx: &mut PassCx) {
+    let cfg = cx.cfg();
+    let function = &mut *cx.function;
+    let live = Liveness::at_start(function, &cfg);
+    let limit = function.block_limit();
+    let (kept, gone) = (BlockSet::new(limit), BlockSet::new(limit));
+    let (before, next) = (SecondaryMap::new(), SecondaryMap::new());
+    let mut pass = Pass { live, preds: SecondaryMap::new(), before, next, kept, gone };
+    pass.kept.insert(function.entry());
+    for pair in function.layout.windows(2) {
+        pass.next[pair[0]] = Some(pair[1]);
+        pass.before[pair[1]] = Some(pair[0]);
+    }
+    for block in &cfg.rpo {
+        pass.preds[*block] = cfg.preds[*block].len();
+        for inst in function.blocks[*block].iter().filter(|i| !function.insts[**i].op.has(Prop::Control)) {
+            for operand in function.args(*inst) {
+                if let Kind::Label(named) = operand.kind() {
+                    pass.kept.insert(named);
+                }
+            }
+        }
+    }
+    // Inner branches first.
+    for block in cfg.rpo.iter().rev().filter(|block| cfg.reachable(**block)) {
+        while !pass.gone.contains(*block) && (pass.convert(function, *block) || pass.absorb(function, *block)) {}
+    }
+    function.layout.retain(|block| !pass.gone.contains(*block));
+    cx.invalidate(&[]);
+}
+
+struct Pass {
+    /// Live registers at the start of each block as it was.
+    live: Liveness,
+    /// Number of predecessors of each block.
+    preds: SecondaryMap<Block, usize>,
+    /// The blocks before and after each in the layout.
+    before: SecondaryMap<Block, Option<Block>>,
+    next: SecondaryMap<Block, Option<Block>>,
+    /// Blocks that must stay: those that something other than a branch names, and the entry.
+    kept: BlockSet,
+    gone: BlockSet,
+}
+
+/// An arm of a branch: its block, its guard, and where it goes.
+struct Arm {
+    block: Block,
+    guard: Operand,
+    end: Block,
+}
+
+impl Pass {
+    /// Moves the arms of a branch into the block that ends with it; returns whether it did.
+    fn convert(&mut self, function: &mut Function, block: Block) -> bool {
+        self.converted(function, block).is_some()
+    }
+
+    fn converted(&mut self, function: &mut Function, block: Block) -> Option<()> {
+        let [.., conditional, last] = function.blocks[block][..] else { return None };
+        let guard = function.insts[conditional].guard;
+        let whole = is_jump(function, conditional) && is_jump(function, last) && function.insts[last].guard.is_null();
+        let predicate = guard.as_reg().filter(|p| whole && function.regs[*p].file == File::P)?;
+        let (yes, no) = (target(function, conditional)?, target(function, last)?);
+        if yes == no || function.first_terminator(block) + 2 != function.blocks[block].len() {
+            return None;
+        }
+        let arm = |to: Block, guard: Operand| {
+            self.end(function, to, predicate).map(|end| Arm { block: to, guard, end }).filter(|arm| arm.end != block)
+        };
+        let (taken, other) = (arm(yes, guard), arm(no, guard.inverted()));
+        let (arms, end) = match (taken, other) {
+            (_, Some(arm)) if arm.end == yes => (vec![arm], yes),
+            (Some(arm), _) if arm.end == no => (vec![arm], no),
+            (Some(one), Some(two)) if one.end == two.end => {
+                let end = one.end;
+                (vec![two, one], end)
+            }
+            _ => return None,
+        };
+        let size: usize = arms.iter().map(|arm| function.blocks[arm.block].len() - 1).sum();
+        if size > MOST {
+            return None;
+        }
+        let at = function.blocks[block].len() - 2;
+        function.blocks[block].truncate(at);
+        for arm in &arms {
+            // What lives where control goes otherwise keeps its value there.
+            let others: Vec<Block> = arms.iter().map(|arm| arm.block).filter(|b| *b != arm.block).chain([end]).collect();
+            self.guard(function, arm, &others);
+            let body = std::mem::take(&mut function.blocks[arm.block]);
+            function.blocks[block].extend(&body[..body.len() - 1]);
+            self.remove(arm.block);
+        }
+        function.set_arg(last, Role::Target, Operand::label(end));
+        function.blocks[block].push(last);
+        // One edge is left of two.
+        self.preds[end] -= 1;
+        Some(())
+    }
+
+    /// Guards the instructions of an arm that must not execute otherwise, and those that read their
+    /// results.
+    fn guard(&self, function: &mut Function, arm: &Arm, others: &[Block]) {
+        let mut guarded: BTreeSet<VReg> = BTreeSet::new();
+        let body = &function.blocks[arm.block];
+        for inst in body[..body.len() - 1].to_vec() {
+            let (mut needed, mut follows, mut defs) = (false, false, Vec::new());
+            function.for_each_def(inst, |reg| {
+                needed |= others.iter().any(|other| self.live.live[*other].binary_search(&reg).is_ok());
+                defs.push(reg);
+            });
+            function.for_each_use(inst, |reg| follows |= guarded.contains(&reg));
+            let op = function.insts[inst].op;
+            let free = op.has(Prop::Pure) && !op.has(Prop::ReadsMemory) && !needed && !follows;
+            if free {
+                defs.iter().for_each(|reg| {
+                    guarded.remove(reg);
+                });
+            } else {
+                function.insts[inst].guard = arm.guard;
+                guarded.extend(defs);
+            }
+        }
+    }
+
+    /// Where an arm goes, if it can be guarded.
+    fn end(&self, function: &Function, block: Block, predicate: VReg) -> Option<Block> {
+        let (last, body) = function.blocks[block].split_last()?;
+        let end = target(function, *last)?;
+        let jumps = is_jump(function, *last) && function.insts[*last].guard.is_null() && end != block;
+        let alone = self.preds[block] == 1 && !self.kept.contains(block) && body.len() <= MOST;
+        (jumps && alone && body.iter().all(|inst| may_be_guarded(function, *inst, predicate))).then_some(end)
+    }
+
+    /// Appends the block that only this one goes to and that follows it; returns whether it did.
+    fn absorb(&mut self, function: &mut Function, block: Block) -> bool {
+        let Some(last) = function.blocks[block].last().copied() else { return false };
+        let plain = is_jump(function, last) && function.insts[last].guard.is_null();
+        let Some(next) = target(function, last).filter(|_| plain) else { return false };
+        let alone = self.preds[next] == 1 && !self.kept.contains(next) && self.next[block] == Some(next);
+        if !alone || function.first_terminator(block) + 1 != function.blocks[block].len() {
+            return false;
+        }
+        function.blocks[block].pop();
+        let rest = std::mem::take(&mut function.blocks[next]);
+        function.blocks[block].extend(rest);
+        self.remove(next);
+        true
+    }
+
+    fn remove(&mut self, block: Block) {
+        self.gone.insert(block);
+        let (before, after) = (self.before[block], self.next[block]);
+        if let Some(before) = before {
+            self.next[before] = after;
+        }
+        if let Some(after) = after {
+            self.before[after] = before;
+        }
+    }
+}
+
+fn target(function: &Function, inst: InstId) -> Option<Block> {
+    match function.arg(inst, Role::Target).kind() {
+        Kind::Label(block) => Some(block),
+        _ => None,
+    }
+}
+
+/// Whether an instruction is a single one that may be guarded, and leaves the predicate as it is.
+fn may_be_guarded(function: &Function, inst: InstId, predicate: VReg) -> bool {
+    let data = &function.insts[inst];
+    let op = data.op;
+    let bound = [Prop::Convergent, Prop::Control, Prop::CopyGroup, Prop::BulkGroup];
+    let at = op.role_index(Role::Off).is_some();
+    let (reads, writes) = (at && op.has(Prop::ReadsMemory), at && op.has(Prop::WritesMemory));
+    let single = !op.has(Prop::Pseudo) && !bound.into_iter().any(|prop| op.has(prop)) && !data.ordered;
+    let mut kept = false;
+    function.for_each_def(inst, |reg| {
+        let reg_data = &function.regs[reg];
+        kept |= reg == predicate || reg_data.fixed.is_some() || reg_data.phys.is_some();
+    });
+    single && (op.has(Prop::Pure) || reads != writes) && data.guard.is_null() && !kept && op != Op::PHI
+}
