@@ -111,9 +111,10 @@ impl Pass {
         for arm in &arms {
             // What lives where control goes otherwise keeps its value there.
             let others: Vec<Block> = arms.iter().map(|arm| arm.block).filter(|b| *b != arm.block).chain([end]).collect();
-            self.guard(function, arm, &others);
-            let body = std::mem::take(&mut function.blocks[arm.block]);
-            function.blocks[block].extend(&body[..body.len() - 1]);
+            let mut body = std::mem::take(&mut function.blocks[arm.block]);
+            body.pop();
+            self.guard(function, arm, &body, &others);
+            function.blocks[block].extend(body);
             self.remove(arm.block);
         }
         function.set_arg(last, Role::Target, Operand::label(end));
@@ -125,10 +126,9 @@ impl Pass {
 
     /// Guards the instructions of an arm that must not execute otherwise, and those that read their
     /// results.
-    fn guard(&self, function: &mut Function, arm: &Arm, others: &[Block]) {
+    fn guard(&self, function: &mut Function, arm: &Arm, body: &[InstId], others: &[Block]) {
         let mut guarded: BTreeSet<VReg> = BTreeSet::new();
-        let body = &function.blocks[arm.block];
-        for inst in body[..body.len() - 1].to_vec() {
+        for inst in body.iter().copied() {
             let (mut needed, mut follows, mut defs) = (false, false, Vec::new());
             function.for_each_def(inst, |reg| {
                 needed |= others.iter().any(|other| self.live.live[*other].binary_search(&reg).is_ok());
