@@ -125,10 +125,21 @@ fn bits(op: Op, mods: &Modifiers, ty: ScalarType, i: &Instruction) -> Option<Alu
     let wrap = mods.shift_mode == Some(ShiftMode::Wrap);
     let shift_amount = mods.shift_amount;
     match op {
-        // One more than the rank of another block is in the top byte of its shared addresses; the
-        // last source is the own rank.
-        Op::Mapa => one(|s| s[0] & !0xff00_0000 | if s[1] == s[2] { 0 } else { ((s[1] + 1) & 255) << 24 }),
-        Op::Getctarank => one(|s| (s[0] >> 24 & 255).checked_sub(1).unwrap_or(s[1])),
+        // The top byte of a shared address names the block. The last sources are the own rank and
+        // the number of blocks: alone, the byte is the rank; among several it is one more, and 0 is
+        // the own block.
+        Op::Mapa => one(|s| {
+            let byte = match (s[3], s[1] == s[2]) {
+                (1, _) => s[1],
+                (_, true) => 0,
+                _ => s[1] + 1,
+            };
+            s[0] & !0xff00_0000 | (byte & 255) << 24
+        }),
+        Op::Getctarank => one(|s| {
+            let byte = s[0] >> 24 & 255;
+            if s[2] == 1 { byte } else { byte.checked_sub(1).unwrap_or(s[1]) }
+        }),
         Op::Popc => one(|s| s[0].count_ones().into()),
         Op::Clz => one(move |s| u64::from(s[0].leading_zeros() - (64 - bits))),
         Op::Brev => one(move |s| s[0].reverse_bits() >> (64 - bits)),

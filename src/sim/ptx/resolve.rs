@@ -283,6 +283,7 @@ impl Resolver<'_, '_> {
         }
         if matches!(i.op, Op::Mapa | Op::Getctarank) {
             src.push(Src::Special(SpecialRegister::ClusterCtarank, u64::MAX));
+            src.push(Src::Special(SpecialRegister::ClusterNctarank, u64::MAX));
         }
         if matches!(i.op, Op::Addc | Op::Subc | Op::Madc) {
             src.resize(CARRY, Src::Imm(0));
