@@ -11,8 +11,8 @@ use crate::analysis::PassCx;
 use crate::analysis::def_use::{is_free, is_pure};
 use crate::opt::copy_propagation::{free_pair, rename};
 use crate::ori::cfg::Dominators;
-use crate::ori::hash::{Quick, QuickMap};
 use crate::ori::commute::says_which;
+use crate::ori::hash::{Quick, QuickMap};
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg, table};
 use crate::tables::ori::Direction;
 use crate::tables::{Mod, Op, Prop, Role};
@@ -180,7 +180,15 @@ fn alike(function: &Function, same: &Same, first: InstId, again: InstId) -> bool
     let straight = (0..those.len()).all(|i| agree(i, i));
     straight
         || unordered(function, again).is_some_and(|[a, b]| {
-            let other = |i: usize| if i == a { b } else if i == b { a } else { i };
+            let other = |i: usize| {
+                if i == a {
+                    b
+                } else if i == b {
+                    a
+                } else {
+                    i
+                }
+            };
             (0..those.len()).all(|i| agree(i, other(i)))
         })
 }

@@ -110,7 +110,8 @@ impl Pass {
         function.blocks[block].truncate(at);
         for arm in &arms {
             // What lives where control goes otherwise keeps its value there.
-            let others: Vec<Block> = arms.iter().map(|arm| arm.block).filter(|b| *b != arm.block).chain([end]).collect();
+            let others: Vec<Block> =
+                arms.iter().map(|arm| arm.block).filter(|b| *b != arm.block).chain([end]).collect();
             let mut body = std::mem::take(&mut function.blocks[arm.block]);
             body.pop();
             self.guard(function, arm, &body, &others);
