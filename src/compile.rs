@@ -583,8 +583,8 @@ fn resources(lowered: &LoweredFunction, section: &cubin::Function, reserved: u64
 }
 
 /// What the instructions of a module need, as `.nv.compat` says it. Source: ptxas 13.0.88 writes 4
-/// for `wgmma`, 2 for `tcgen05`, tensor copies and `setmaxnreg` that is not ignored, and 3 for
-/// `tcgen05.mma` of integers and for `tcgen05.shift`.
+/// for `wgmma`, 2 for `tcgen05`, textures, surfaces, tensor copies and `setmaxnreg` that is not
+/// ignored, and 3 for `tcgen05.mma` of integers and for `tcgen05.shift`.
 fn isa_class(module: &crate::ptx::ast::Module, functions: &[cubin::Function]) -> u8 {
     use crate::ptx::ast::Statement;
     use crate::tables::ptx::{Op, TensorKind};
@@ -595,6 +595,8 @@ fn isa_class(module: &crate::ptx::ast::Module, functions: &[cubin::Function]) ->
             Op::Tcgen05Shift => 3,
             op if op.name().starts_with("tcgen05.") => 2,
             Op::CpAsyncBulkTensor | Op::CpReduceAsyncBulkTensor | Op::CpAsyncBulkPrefetchTensor => 2,
+            Op::Tex | Op::TexBase | Op::TexLevel | Op::TexGrad | Op::Tld4 => 2,
+            Op::SuldB | Op::SustB | Op::SustP | Op::SuredB | Op::SuredP => 2,
             _ => 0,
         },
         _ => 0,

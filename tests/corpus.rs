@@ -26,14 +26,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Prefixes of the instruction names of unimplemented families.
-const LATER: [&str; 15] = [
-    "tex.",
-    "tex ",
-    "tld4",
+const LATER: [&str; 9] = [
     "txq",
-    "suld",
-    "sust",
-    "sured",
     "suq",
     "cp.async.bulk.tensor.shared::cluster.global",
     "cp.async.bulk.prefetch.tensor",

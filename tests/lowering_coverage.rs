@@ -15,13 +15,8 @@ use std::path::{Path, PathBuf};
 mod slice;
 
 /// Prefixes or parts of the forms of unimplemented families.
-const LATER: [(&str, &str); 25] = [
-    ("tex.", "texture"),
-    ("tld4.", "texture"),
+const LATER: [(&str, &str); 20] = [
     ("txq.", "texture"),
-    ("suld.", "surface"),
-    ("sust.", "surface"),
-    ("sured.", "surface"),
     ("suq.", "surface"),
     ("mbarrier.", "mbarrier"),
     (".mbarrier", "mbarrier"),

@@ -144,7 +144,7 @@ fn the_matrix_has_its_size() {
 }
 
 /// Operations of which forms are refused by name on some targets only.
-const PARTLY: [&str; 2] = ["bulk.g2s.multicast", "tma.multicast"];
+const PARTLY: [&str; 7] = ["bulk.g2s.multicast", "tma.multicast", "tex.grad", "tld4", "sust_suld.b", "sust.p", "sured"];
 
 /// The error of a cell, given the code of its forms, if any.
 fn wrong(cell: Cell, all: &[(&Form, Result<Counts, String>)]) -> Option<String> {

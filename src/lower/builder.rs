@@ -12,6 +12,7 @@ use crate::diag::Pos;
 use crate::lower::call::call_graph::Calls;
 use crate::lower::call::params::Home;
 use crate::lower::module::layout::{FunctionLayout, ModuleLayout};
+use crate::lower::texture_handle::Handles;
 use crate::ori::mods::*;
 use crate::ori::{Block, Code, Convention, File, Function, InstId, Operand, VReg};
 use crate::ptx::ast;
@@ -79,6 +80,8 @@ pub(super) struct Builder<'a> {
     /// Whether the function reads constant bank 2.
     pub branch_bank: bool,
     descriptor: Operand,
+    /// Handles of textures and surfaces.
+    pub handles: Handles,
     /// Base of the block's shared window; null until something needs it.
     pub shared_window: Operand,
     /// The PTX carry flag; `None` until something uses it. It is the carry of the adder, so after a
@@ -147,6 +150,7 @@ impl<'a> Builder<'a> {
             externs: Vec::new(),
             branch_bank: false,
             descriptor: Operand::NULL,
+            handles: Handles::default(),
             shared_window: Operand::NULL,
             carry: None,
             barriers: 0,

@@ -253,6 +253,11 @@ pub(super) fn later(inst: &ast::Instruction, form: &str) -> Refusal {
     Refusal::At(inst.pos, format!("Instruction '{}.{form}' is not implemented", inst.op.name()))
 }
 
+/// The refusal of a use that is not built.
+pub(super) fn later_with(inst: &ast::Instruction, what: &str) -> Refusal {
+    Refusal::At(inst.pos, format!("Instruction '{}' with {what} is not implemented", inst.op.name()))
+}
+
 /// The operation of a reduction.
 pub(super) fn operation(op: Option<AtomOp>) -> Lowered<u8> {
     Ok(match op {

@@ -24,11 +24,14 @@ pub(crate) mod module;
 mod multimem;
 mod operand;
 mod special_regs;
+mod surface;
 mod tensor;
 pub(crate) mod tensor_memory;
 mod tensor_unit;
 #[cfg(test)]
 mod tests;
+mod texture;
+pub(crate) mod texture_handle;
 mod video;
 mod warp;
 pub mod wgmma;
@@ -491,6 +494,10 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::BarrierClusterWait => b.wait_for_cluster(),
         Op::StAsync | Op::RedAsync => b.store_in_cluster(inst),
         Op::SetmaxnregInc | Op::SetmaxnregDec => b.set_max_registers(inst),
+        Op::Tex | Op::TexBase | Op::TexLevel | Op::TexGrad | Op::Tld4 => b.read_texture(inst),
+        Op::SuldB => b.load_surface(inst),
+        Op::SustB | Op::SustP => b.store_surface(inst),
+        Op::SuredB | Op::SuredP => b.reduce_surface(inst),
         Op::StBulk => b.clear_in_bulk(inst),
         Op::CpAsyncBulkPrefetch => b.prefetch_in_bulk(inst),
         Op::CpAsyncBulkCommitGroup => b.close_bulk_group(),

@@ -93,6 +93,10 @@ impl Parser<'_> {
                 let what = format!("Sink '_' is expected as a destination operand for instruction '{}'", e.op.name());
                 return Err((operand.pos, format!("{what} with '.shared::cluster'")));
             }
+            Role::Xdst if e.mods.geometry.is_some() && matches!(operand.kind, OperandKind::Pair(_)) => {
+                let text = format!("Instruction '{}' with a predicate of residency is not implemented", e.op.name());
+                return Err((operand.pos, text));
+            }
             Role::Vdst | Role::Xdst | Role::Vsrc | Role::Xsrc => self.vector(e, operand)?,
             Role::Fdst | Role::Fsrc => self.fragment(e, operand)?,
             Role::Unpack => self.pieces(e, operand) || self.destination(e, only_element(operand))?,
@@ -109,6 +113,9 @@ impl Parser<'_> {
             Role::Tmem => self.tensor_memory(e, operand),
             Role::Tensor => return self.tensor(e, operand, index),
             Role::Offsets => return self.list(e, operand, (index + 1, ScalarType::U16), e.mods.tensor_offsets()),
+            Role::Texture | Role::Surface => return self.texture(e, operand),
+            Role::Gradient => return self.per_dimension(e, operand, ScalarType::F32, index),
+            Role::Texels => return self.per_dimension(e, operand, ScalarType::S32, index),
             Role::Label => {
                 let message = format!("Label expected for argument {index} of instruction '{}'", e.op.name());
                 let is_label = matches!(operand.kind, OperandKind::Label(_));
@@ -376,6 +383,66 @@ impl Parser<'_> {
         }
         self.memory(e, &map)?;
         self.list(e, coordinates, (index + 1, ScalarType::S32), e.mods.coordinates())
+    }
+
+    /// `[handle, {c0, c1}]` or `[handle, sampler, {c0, c1}]`: handles are registers of 64 bits or
+    /// references.
+    fn texture(&self, e: &Expect, operand: &Operand) -> Result<(), Bad> {
+        let name = e.op.name();
+        let OperandKind::Address(address) = &operand.kind else { return Err(mismatch(e, operand)) };
+        let wide = |id| {
+            let register = &self.body.registers[id];
+            register.vector == 1 && is_integer(register.ty) && register.ty.bits() == 64
+        };
+        let opaque = |symbol| match &self.module.symbols[symbol].kind {
+            SymbolKind::Variable(variable) => variable.ty.class() == TypeClass::Opaque,
+            _ => false,
+        };
+        let good = match address.base {
+            AddressBase::Register(id) => wide(id) && address.offset == 0,
+            AddressBase::Symbol(symbol) if !opaque(symbol) => {
+                let kind = if e.role == Role::Surface { "surfref" } else { "texref" };
+                let number = if e.op.name().starts_with("sust") || e.op.name().starts_with("sured") { 0 } else { 1 };
+                let text = format!("Argument {number} of instruction '{name}': .{kind} or .u64 register expected");
+                return Err((operand.pos, text));
+            }
+            AddressBase::Symbol(_) => address.offset == 0,
+            AddressBase::Absolute => false,
+        };
+        let coordinates = match address.rest.as_slice() {
+            [coordinates] => coordinates,
+            [sampler, coordinates] if e.role == Role::Texture => match &sampler.kind {
+                OperandKind::Register(used) if wide(used.register) => coordinates,
+                OperandKind::Symbol { symbol, .. } if opaque(*symbol) => coordinates,
+                _ => return Err(mismatch(e, operand)),
+            },
+            _ => return Err(mismatch(e, operand)),
+        };
+        let Some(geometry) = e.mods.geometry.filter(|_| good) else { return Err(mismatch(e, operand)) };
+        let list = match &coordinates.kind {
+            OperandKind::Vector(list) => list.as_slice(),
+            _ => std::slice::from_ref(coordinates),
+        };
+        if list.len() != (geometry.indices() + geometry.dimensions()).next_power_of_two() {
+            let text = format!("Operand vector size doesn't match geometry for instruction '{name}'");
+            return Err((operand.pos, text));
+        }
+        let one = |ty| Expect { role: Role::Src, ty: Some(ty), by_suffix: false, width: 1, count: 0, ..*e };
+        for (i, element) in list.iter().enumerate() {
+            let index = i < geometry.indices();
+            let ty = if index { ScalarType::U32 } else { e.ty.unwrap_or(ScalarType::S32) };
+            if !matches!(self.source(&one(ty), element), Ok(true)) {
+                let text = format!("Array index in the '{name}' instruction has unexpected type. Expecting type .u32");
+                return Err(if index { (operand.pos, text) } else { mismatch(e, element) });
+            }
+        }
+        Ok(())
+    }
+
+    /// A vector with one element for each dimension of a texture.
+    fn per_dimension(&self, e: &Expect, operand: &Operand, ty: ScalarType, index: usize) -> Result<(), Bad> {
+        let count = e.mods.geometry.map_or(0, |geometry| geometry.dimensions().next_power_of_two());
+        self.list(e, operand, (index, ty), count)
     }
 
     /// A vector of so many sources of a type, which is the argument of this number to ptxas.

@@ -175,6 +175,18 @@ fn fragment(inst: &Inst, role: Role) -> Option<u8> {
         Op::SULD | Op::SUST | Op::SURED if role == Role::A => {
             return Some(coordinates(Mod::SuDim.text(inst.modifier(Mod::SuDim))));
         }
+        Op::SUST => {
+            return Some(match (inst.modifier(Mod::SuForm), inst.modifier(Mod::SuMask)) {
+                (value::su_form::P, value::su_mask::R) => 1,
+                (value::su_form::P, value::su_mask::RG) => 2,
+                (value::su_form::P, _) => 4,
+                _ => Width::Size.words(&inst.mods),
+            });
+        }
+        Op::SURED => {
+            let types = [value::su_type::U64, value::su_type::S64, value::su_type::SD64];
+            return Some(1 + u8::from(types.contains(&inst.modifier(Mod::SuType))));
+        }
         // An address in global memory, or in shared memory.
         Op::UBLKCP => return Some(if inst.modifier(Mod::BulkWay) == value::bulk_way::S_G { 2 } else { 1 }),
         Op::UTMALDG | Op::UTMALST | Op::UTMREDG | Op::UTMAPF => return Some(tensor_words(inst)),
@@ -254,6 +266,11 @@ fn texture(inst: &Inst, role: Role) -> u8 {
         Role::D => results.min(2),
         Role::D2 => results.saturating_sub(2),
         Role::A if scattered => (coordinates(shape) + more()).div_ceil(2),
+        // A gradient read has the offsets beside the layer, or behind the coordinates.
+        Role::A if inst.op == Op::TXD => {
+            let offsets = if shape.contains("ARRAY") { 0 } else { given(Mod::TexOffset) };
+            coordinates(shape) + offsets + given(Mod::BindlessB)
+        }
         Role::A => coordinates(shape),
         _ if inst.op == Op::TXD => 2 * coordinates(shape.trim_start_matches("ARRAY_")),
         _ if scattered => ((coordinates(shape) + more()) / 2).max(1),

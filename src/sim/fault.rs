@@ -148,3 +148,9 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for Fault {}
+
+impl From<String> for Fault {
+    fn from(what: String) -> Fault {
+        Fault::new(what)
+    }
+}

@@ -45,6 +45,11 @@ impl Global {
         Some(&self.allocations[index].bytes)
     }
 
+    /// The base address of the allocation whose address has this low word.
+    pub fn named(&self, low: u32) -> Option<u64> {
+        self.allocations.iter().map(|a| a.base).find(|base| *base as u32 == low)
+    }
+
     /// Overwrites the allocation at a base address, even if it is read-only.
     pub fn fill(&mut self, base: u64, bytes: &[u8]) {
         if let Ok(index) = self.allocations.binary_search_by_key(&base, |a| a.base) {

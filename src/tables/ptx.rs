@@ -143,6 +143,38 @@ impl Modifiers {
     }
 }
 
+impl Geometry {
+    /// Coordinates, without the layer and the sample.
+    pub fn dimensions(self) -> usize {
+        match self.name().bytes().find(u8::is_ascii_digit) {
+            Some(digit) => usize::from(digit - b'0'),
+            None => CUBE_COORDINATES,
+        }
+    }
+
+    /// Whether the coordinates begin with a layer.
+    pub fn has_layers(self) -> bool {
+        self.name().starts_with('a')
+    }
+
+    /// Whether it is a cube.
+    pub fn is_cube(self) -> bool {
+        self.name().ends_with("cube")
+    }
+
+    /// Whether the coordinates begin with the number of a sample.
+    pub fn is_multisample(self) -> bool {
+        self.name().ends_with("ms")
+    }
+
+    /// Numbers in front of the coordinates: a sample and a layer.
+    pub fn indices(self) -> usize {
+        usize::from(self.has_layers()) + usize::from(self.is_multisample())
+    }
+}
+
+/// Coordinates of a direction.
+const CUBE_COORDINATES: usize = 3;
 /// A column and four rows.
 const ROW_COORDINATES: usize = 5;
 /// A halo and an offset.

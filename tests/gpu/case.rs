@@ -43,6 +43,10 @@ pub fn run(path: &Path) -> ExitCode {
             alone(&launch.kernel, target.name, &format!("skipped: not for {}", target.name));
             continue;
         }
+        if launch.has_textures() {
+            alone(&launch.kernel, target.name, "skipped: its textures are not made on a GPU");
+            continue;
+        }
         match launch.source(&text) {
             Ok(source) => compared(&card, (&name, launch), &source, target.name),
             Err(error) => alone(&launch.kernel, target.name, &error),

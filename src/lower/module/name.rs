@@ -32,6 +32,7 @@ pub(crate) fn full_name(inst: &Instruction) -> String {
         m.rounding.map(|x| x.name()),
         m.precision.map(|x| x.name()),
         m.test.map(|x| x.name()),
+        m.geometry.map(|x| x.name()),
         m.vector.map(|x| x.name()),
         m.matrix_shape.map(|x| x.name()),
         m.mma_kind.map(|x| x.name()),

@@ -141,6 +141,17 @@ fn operand(form: &Form, arg: &Arg, types: &[ScalarType], choice: &Choice) -> Opt
         Role::Mem => "[%rd1]".into(),
         Role::Tmem => "[%r1]".into(),
         Role::Tensor => format!("[%rd1, {{{}}}]", vec!["%r1"; modifiers(choice).coordinates()].join(", ")),
+        Role::Texture | Role::Surface => {
+            let geometry = modifiers(choice).geometry?;
+            let float = arg.role == Role::Texture && types[1] == ScalarType::F32;
+            let count = (geometry.indices() + geometry.dimensions()).next_power_of_two();
+            let name = |i: usize| if float && i >= geometry.indices() { "%f1" } else { "%r1" };
+            format!("[%rd1, {{{}}}]", (0..count).map(name).collect::<Vec<_>>().join(", "))
+        }
+        Role::Gradient | Role::Texels => {
+            let count = modifiers(choice).geometry?.dimensions().next_power_of_two();
+            format!("{{{}}}", vec![if arg.role == Role::Gradient { "%f1" } else { "%r1" }; count].join(", "))
+        }
         Role::Offsets => format!("{{{}}}", vec!["%h1"; modifiers(choice).tensor_offsets()].join(", ")),
         Role::Label if form.op == Op::BrxIdx => "T".into(),
         Role::Label => "L".into(),

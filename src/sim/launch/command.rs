@@ -10,11 +10,16 @@
 //! * `tensormap:ARG:OFFSET,TYPE,sizes=64x32,strides=256,box=16x8`: a tensor map of the tensor
 //!   there, TYPE one of tensor_type.ron, strides in bytes; also `steps=1x2`, `swizzle=32` (or 64,
 //!   128), `fill=nan`.
+//! * `texture:PATH,TYPE,SHAPE,sizes=64x32`: the handle of a texture of the texels in PATH, TYPE u8
+//!   to f32, also `u8x4`, SHAPE one of 1d 2d 3d a1d a2d cube acube; also `layers=N`, `levels=N`,
+//!   `address=wrap` (or mirror, clamp, border), `linear`, `mip` (levels are filtered), `normalized`
+//!   and `float` (integers are read as floats). `surface:PATH,…` is written back to PATH.
 //! * `memory:in:PATH` (or `out`, `inout`): a buffer that is no parameter, for others to point to;
 //!   it counts among the arguments.
 
 use super::{ArgValue, ElementType, Within};
 use crate::sim::ops::tensor_map;
+use crate::sim::ops::texture::{BYTES, KINDS, MODES, Mode, Shape, Texture, is_texture};
 use crate::tables::lowering::MAP_TYPES;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +34,7 @@ pub struct CommandArg {
 }
 
 const FORMS: &str = "TYPE:NUMBER (u8 s8 u16 s16 u32 s32 u64 s64 f32 f64), in:PATH, out:PATH:BYTES, inout:PATH[:OUT], \
-     memory:BUFFER, at:ARG:OFFSET, tensormap:ARG:OFFSET,TYPE,… or struct:ITEM,…";
+     memory:BUFFER, at:ARG:OFFSET, tensormap:ARG:OFFSET,TYPE,…, texture:PATH,TYPE,SHAPE,…, surface:PATH,TYPE,SHAPE,… or struct:ITEM,…";
 
 /// Parses one argument and reads the files of `in` and `inout`.
 ///
@@ -71,6 +76,12 @@ pub fn parse_command_arg(text: &str) -> Result<CommandArg, String> {
         "at" => {
             let (arg, offset) = parse_address(rest).map_err(wrong)?;
             Ok(CommandArg { value: ArgValue::Within { arg, offset }, write_to: None })
+        }
+        "texture" | "surface" => {
+            let path = rest.split(',').next().unwrap_or_default();
+            let texels = read(path).map_err(wrong)?;
+            let bytes = parse_texture(rest, texels).map_err(wrong)?;
+            Ok(buffer(bytes, (kind == "surface").then_some(path)))
         }
         "tensormap" => Ok(CommandArg { value: parse_tensor_map(rest).map_err(wrong)?, write_to: None }),
         "struct" => Ok(CommandArg { value: parse_struct(rest).map_err(wrong)?, write_to: None }),
@@ -136,6 +147,66 @@ fn parse_tensor_map(text: &str) -> Result<ArgValue, String> {
     Ok(ArgValue::Struct { bytes: map.to_vec(), addresses: vec![Within { at: 0, arg, offset }] })
 }
 
+/// Parses the items of a texture behind its path; the result is its header and its texels.
+fn parse_texture(text: &str, texels: Vec<u8>) -> Result<Vec<u8>, String> {
+    let mut items = text.split(',').skip(1);
+    let (name, channels) = items.next().map_or(("", "1"), |ty| ty.split_once('x').unwrap_or((ty, "1")));
+    let kind = KINDS.iter().find(|(_, other)| *other == name).map(|(kind, _)| *kind);
+    let kind = kind.ok_or_else(|| format!("`{name}` is not a type of components of a texture"))?;
+    let channels = channels.parse().ok().filter(|n| [1, 2, 4].contains(n));
+    let shape = items.next().unwrap_or_default();
+    let (dimensions, cube) = match shape.trim_start_matches('a') {
+        "1d" => (1, false),
+        "2d" => (2, false),
+        "3d" => (3, false),
+        "cube" => (3, true),
+        _ => return Err(format!("`{shape}` is not a shape of a texture")),
+    };
+    let mut texture = Texture {
+        base: 0,
+        kind,
+        channels: channels.ok_or("a texel has 1, 2 or 4 components")?,
+        shape: Shape { dimensions, cube, layered: shape.starts_with('a') },
+        size: [1; 3],
+        layers: u32::from(shape.starts_with('a')),
+        levels: 1,
+        linear: false,
+        levels_linear: false,
+        normalized: cube,
+        as_float: false,
+        modes: [Mode::Clamp; 3],
+    };
+    for item in items {
+        let (key, rest) = item.split_once('=').unwrap_or((item, ""));
+        let number =
+            || rest.parse().ok().filter(|n| *n != 0).ok_or_else(|| format!("`{rest}` is not a number above 0"));
+        match key {
+            "sizes" => {
+                let sizes: Vec<u32> = rest.split('x').filter_map(|n| n.parse().ok()).filter(|n| *n != 0).collect();
+                if sizes.len() != usize::from(if cube { 2 } else { dimensions }) {
+                    return Err(format!("`{rest}` is not one number above 0 for each dimension, with x between them"));
+                }
+                texture.size.iter_mut().zip(sizes).for_each(|(to, n)| *to = n);
+            }
+            "layers" => texture.layers = number()?,
+            "levels" => texture.levels = number()?,
+            "address" => {
+                let mode = MODES.iter().find(|(_, name)| *name == rest);
+                texture.modes = [mode.ok_or_else(|| format!("`{rest}` is not wrap, mirror, clamp or border"))?.0; 3];
+            }
+            "linear" => texture.linear = true,
+            "mip" => texture.levels_linear = true,
+            "normalized" => texture.normalized = true,
+            "float" => texture.as_float = true,
+            _ => return Err(format!("`{item}` is nothing that a texture has")),
+        }
+    }
+    if texture.bytes() != texels.len() as u64 {
+        return Err(format!("the texture has {} bytes, and the file has {}", texture.bytes(), texels.len()));
+    }
+    Ok([texture.header().as_slice(), &texels].concat())
+}
+
 /// Parses the items of a structure.
 fn parse_struct(text: &str) -> Result<ArgValue, String> {
     let (mut bytes, mut addresses) = (Vec::new(), Vec::new());
@@ -193,7 +264,7 @@ fn read(path: &str) -> Result<Vec<u8>, String> {
 pub fn write_results(args: &[CommandArg], after: &[ArgValue]) -> Result<(), String> {
     for (arg, value) in args.iter().zip(after) {
         if let (Some(path), Some((bytes, _))) = (&arg.write_to, value.buffer()) {
-            write(path, bytes)?;
+            write(path, if is_texture(bytes) { &bytes[BYTES..] } else { bytes })?;
         }
     }
     Ok(())
@@ -275,6 +346,13 @@ mod tests {
             (0x90, 0xa3, 5, 19, 9, 7, 3)
         );
         assert!(value("tensormap:0:0,f32,strides=16").is_err() && value("tensormap:0:0,x,sizes=4").is_err());
+        let texture = "f32x2,a2d,sizes=4x2,layers=3,levels=2,address=wrap,linear,normalized";
+        let made = parse_texture(&format!("x,{texture}"), vec![7; 240]).unwrap();
+        let header: &[u8; BYTES] = made[..BYTES].try_into().unwrap();
+        let read = Texture::read(0, header).unwrap();
+        assert_eq!((read.size, read.layers, read.channels, made.len()), ([4, 2, 1], 3, 2, 304));
+        assert!(parse_texture("x,f32,2d,sizes=4", vec![]).is_err() && parse_texture("x,f99,1d", vec![]).is_err());
+        assert!(parse_texture("x,u8,1d,sizes=4", vec![0; 5]).unwrap_err().contains("has 4 bytes"));
         assert_eq!(value("memory:out:x:4"), Ok(ArgValue::Memory { bytes: vec![0; 4], writable: true }));
         let message = |text: &str| parse_command_arg(text).unwrap_err();
         assert_eq!(message("at:x:0"), "argument `at:x:0`: `x:0` is not ARG:OFFSET");

@@ -7,6 +7,7 @@
 //! description that loads has valid grid and block sizes, numbers that fit their types, and as many
 //! expected elements as the buffer has.
 
+use crate::sim::ops::texture::is_texture;
 use crate::tables::Target;
 use serde::Deserialize;
 
@@ -193,6 +194,12 @@ impl Launch {
             Arg::Within { arg, offset } => ArgValue::Within { arg: *arg, offset: *offset },
         };
         self.args.iter().map(value).collect()
+    }
+
+    /// Whether a buffer is a texture, of which only the interpreter and the simulator know the
+    /// handle.
+    pub fn has_textures(&self) -> bool {
+        self.arg_values().iter().any(|value| value.buffer().is_some_and(|(bytes, _)| is_texture(bytes)))
     }
 
     /// The same launch with the interpreter's results where the description asks for them.

@@ -15,3 +15,4 @@ pub mod real;
 pub mod tensor_map;
 pub mod tensor_memory;
 pub mod tensor_unit;
+pub mod texture;

@@ -63,6 +63,8 @@ impl Scene<'_> {
             Act::Copy(copy) => self.copy(thread, copy)?,
             Act::Bulk(bulk) => self.copy_in_bulk(thread, bulk)?,
             Act::Remote(remote) => self.store_in_cluster(thread, remote)?,
+            Act::Sample(sample) => self.sample(thread, sample)?,
+            Act::Surface(access) => self.surface(thread, access)?,
             Act::Tensor(copy) => self.copy_tensor(thread, copy)?,
             Act::Replace(replace) => self.replace_in_map(thread, replace)?,
             Act::Publish(to, from) => self.publish_map(thread, to, from)?,

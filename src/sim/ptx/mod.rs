@@ -38,6 +38,7 @@ mod system;
 mod tensor;
 mod tensor_memory;
 mod tensor_unit;
+mod texture;
 mod tiles;
 mod values;
 mod video;

@@ -15,6 +15,7 @@ use super::mbarrier::Mbarrier;
 use super::memory::{Address, Copy, Transfer};
 use super::tensor::{Replace, Tensor};
 use super::tensor_unit::Unit;
+use super::texture::{Sample, Surface};
 use super::warp::Collective;
 use crate::tables::ptx::SpecialRegister;
 use smallvec::SmallVec;
@@ -104,6 +105,10 @@ pub enum Act {
     Bulk(Box<Bulk>),
     /// A copy or a reduction of a box of a tensor, performed immediately.
     Tensor(Box<Tensor>),
+    /// A read of a texture.
+    Sample(Box<Sample>),
+    /// An access to a surface.
+    Surface(Box<Surface>),
     /// New values of fields of a tensor map.
     Replace(Box<Replace>),
     /// Copies the word of the lane of a tensor map.

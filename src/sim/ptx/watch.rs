@@ -109,6 +109,7 @@ fn decides(thread: &Thread, act: &Act) -> Option<&'static str> {
         Act::Copy(_) => "a copy",
         Act::Bulk(_) => "a copy in bulk",
         Act::Remote(_) => "whether something is stored",
+        Act::Surface(_) => "an access to a surface",
         Act::Tensor(_) => "a copy of a tensor",
         Act::Replace(_) | Act::Publish(..) => "whether something is stored",
         Act::TensorUnit(_) => "what is done in tensor memory",
@@ -127,6 +128,7 @@ fn results(act: &Act) -> SmallVec<[Dst; 4]> {
         Act::Move { to, .. } => to.iter().filter_map(|(sink, _)| *sink).collect(),
         Act::Address { dst, .. } => SmallVec::from_slice(&[*dst]),
         Act::Transfer(t) => t.sinks(),
+        Act::Sample(s) => s.results.iter().flatten().copied().collect(),
         _ => SmallVec::new(),
     }
 }

@@ -258,6 +258,10 @@ pub enum Exec {
     /// At the barrier of the cluster.
     ClusterArrive,
     ClusterWait,
+    /// A read of a texture, and an access to a surface: the uniform part is the handle, where it is
+    /// no register.
+    Sample(super::texture::Sample),
+    Surface(super::texture::Surface),
     /// Clears shared memory, as many units as b says.
     Clear,
     /// Between a register and a half of a register pair of its own.

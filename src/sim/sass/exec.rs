@@ -184,6 +184,8 @@ impl Machine<'_> {
             Exec::ClusterArrive => super::cluster::arrive(block, s.warp, active)?,
             Exec::Tensor(tensor) => super::tensor::execute(self, block, s.warp, code, active, tensor)?,
             Exec::TensorMemory(act) => super::tensor_memory::execute(self, block, s.warp, code, active, act)?,
+            Exec::Sample(read) => super::texture::sample(self, block, s.warp, code, active, read)?,
+            Exec::Surface(access) => super::texture::surface(self, block, s.warp, code, active, access)?,
             Exec::Clear => super::bulk::clear(block, s.warp, code, active)?,
             Exec::PairMove { high, store } => {
                 for lane in lanes_of(active) {

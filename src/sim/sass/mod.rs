@@ -31,6 +31,7 @@ pub mod setup;
 mod system;
 mod tensor;
 mod tensor_memory;
+mod texture;
 pub mod warp;
 mod warp_ops;
 pub mod words;

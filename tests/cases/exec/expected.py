@@ -23,6 +23,7 @@ from launchfile import IN, INOUT, OUT, STRUCT, TENSOR, fill, iota, launch, lcg, 
 from matrices import matrix_words, moved, product, quarters, tile
 from meetings import MEETINGS
 from small import SMALL
+from textures_model import surfaces, textures
 
 HERE = Path(__file__).parent
 M32 = 0xFFFFFFFF
@@ -1638,7 +1639,7 @@ KERNELS = [
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, volatile_local, *MEETINGS, assertions, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
-    clusters_multicast,
+    clusters_multicast, textures, surfaces,
     meetings_before_exit, open_parameters, narrow_from_halves, bfloats_from_narrow,
 ]
 

@@ -13,7 +13,7 @@ use super::operands::{Builder, Kind};
 use crate::sass::ArgKind;
 use crate::tables::{Op, Role};
 
-const ATOMICS: [(&str, AtomicOp); 12] = [
+pub(super) const ATOMICS: [(&str, AtomicOp); 12] = [
     ("CAST", AtomicOp::CasFlag),
     ("POPC", AtomicOp::PopcInc),
     ("ADD", AtomicOp::Add),
@@ -77,6 +77,8 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
         Op::UBLKCP | Op::UBLKRED => Exec::Bulk(bulk(b)?),
         Op::STAS | Op::REDAS => Exec::Remote(remote(b)?),
         Op::UTMALDG | Op::UTMALST | Op::UTMREDG => Exec::Tensor(tensor(b)?),
+        Op::TEX | Op::TLD | Op::TLD4 | Op::TXD => Exec::Sample(super::texture::sample(b)?),
+        Op::SULD | Op::SUST | Op::SURED => Exec::Surface(super::texture::surface(b)?),
         Op::MEMSET => {
             address(b, Space::Shared)?;
             b.code.b = b.src(Role::B, false, Kind::Int)?;

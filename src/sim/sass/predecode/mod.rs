@@ -12,6 +12,7 @@ mod operands;
 mod tensor_memory;
 #[cfg(test)]
 mod tests;
+mod texture;
 
 use super::code::{Code, Exec};
 use super::setup::Banks;

@@ -149,6 +149,11 @@ impl Touches {
                 t.result(code.d, (mask & 15).count_ones() as u8);
                 t.result(high, (mask >> 4).count_ones() as u8);
             }
+            Exec::Sample(s) => {
+                let count = s.mask.count_ones() as u8;
+                t.result(code.d, count.min(2));
+                t.result(s.high, count.saturating_sub(2));
+            }
             _ => t.result(code.d, result_words(code)),
         }
         if !matches!(code.exec, Exec::R2p { .. }) {
@@ -178,6 +183,8 @@ fn source_words(code: &Code) -> [u8; 4] {
         Exec::TensorMemory(tensor_memory::Act::Store { piece }) => [1, piece.registers as u8, 1, 1],
         Exec::Group(group) => [4, 1, group.words(), if group.in_registers { 2 } else { 4 }],
         Exec::StoreMatrix { count, .. } => [1, count, 1, 1],
+        Exec::Sample(s) => [s.words[0], s.words[1], 1, 1],
+        Exec::Surface(s) => [s.coordinates(), vector(s.bytes), 1, 1],
         _ => [1; 4],
     }
 }
@@ -196,6 +203,7 @@ fn result_words(code: &Code) -> u8 {
         Exec::TensorMemory(tensor_memory::Act::Load(piece)) => piece.registers as u8,
         Exec::Group(group) => group.words(),
         Exec::LoadMatrix { count, .. } => count,
+        Exec::Surface(s) => vector(s.bytes),
         Exec::Alu(_) => code.words,
         _ => 1,
     }

@@ -71,6 +71,9 @@ pub struct Timeline {
     cache: Cache,
 }
 
+/// Most settings that are remembered: more than any scoreboard counts.
+const MOST_COVERS: usize = 256;
+
 impl Timeline {
     /// Switches from one group of the warp to another.
     pub fn switch(&mut self, from: u32, to: u32) {
@@ -282,8 +285,11 @@ impl Timeline {
             return (order as u8, place);
         }
         let covers = settings.iter().flatten().map(|(board, number)| (*board, *number, order as u8, place));
-        // The last setting covers everything before it.
-        self.covers.retain(|old| usize::from(old.2) != order || !settings.iter().flatten().any(|new| new.0 == old.0));
+        // A setting covers everything before it; an older one still tells when a wait lets the last
+        // ones go on.
+        if self.covers.len() >= MOST_COVERS {
+            self.covers.remove(0);
+        }
         self.covers.extend(covers);
         (order as u8, place)
     }

@@ -531,6 +531,8 @@ fn decides(code: &Code, slot: Slot) -> Option<&'static str> {
         Exec::TensorMemory(_) => "what is done in tensor memory",
         Exec::Bulk(_) => "a copy in bulk",
         Exec::Tensor(_) => "a copy of a tensor",
+        Exec::Surface(_) => "an access to a surface",
+        Exec::Sample(_) if !guard => "a read of a texture",
         Exec::Clear => "the address of a store",
         Exec::Atomic { .. } => "an atomic",
         Exec::Mbarrier(_) => "an operation on an mbarrier",

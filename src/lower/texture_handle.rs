@@ -1,0 +1,221 @@
+//! The handle of a texture or surface, and where instructions find it.
+//!
+//! A handle that is a parameter of the kernel is named by its place in the constant bank, or loaded
+//! once into uniform registers that nothing else uses; the unit takes the low word, and a zero
+//! beside it. Any other handle may differ from lane to lane: it is in a register where the unit
+//! takes it there, and else each lane acts alone. Source: ptxas 13.0.88 output.
+
+use super::builder::{Builder, Lowered};
+use super::bulk::later_with;
+use super::memory::address::Window;
+use crate::ori::{File, Operand};
+use crate::ptx::ast::{self, AddressBase, OperandKind, RegId, Statement};
+use crate::tables::ptx::{Op as PtxOp, Role as PtxRole, Space};
+use crate::tables::{Feature, Op, Role};
+use std::collections::HashMap;
+
+/// Uniform registers of handles that are parameters, as many pairs as there are in them, and of any
+/// other handle.
+const FIRST_KEPT: u16 = 24;
+const KEPT: usize = 8;
+const OTHER: [u16; 2] = [40, 41];
+/// The bank of the parameters, and bytes of the units that an instruction counts in.
+const BANK: i64 = 0;
+const UNIT: i64 = 4;
+
+/// Where a handle is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Handle {
+    /// At this offset in the bank of the parameters.
+    Bank(i64),
+    /// In uniform registers all along the kernel.
+    Kept(Operand),
+    /// In a register, perhaps another number in each lane: the low word.
+    Register(Operand),
+}
+
+/// Handles that are parameters of a kernel.
+#[derive(Default)]
+pub struct Handles {
+    /// Registers that are written once, by a load of a parameter: the operand of that load. `None`
+    /// before something asks.
+    loads: Option<HashMap<RegId, ast::Operand>>,
+    /// Uniform registers by offset in the bank.
+    kept: Vec<(i64, Operand)>,
+    /// Whether the function calls others, which do not keep uniform registers.
+    calls: bool,
+}
+
+impl Builder<'_> {
+    /// The handle of an instruction.
+    pub(super) fn handle(&mut self, inst: &ast::Instruction, address: &ast::Address) -> Lowered<Handle> {
+        let AddressBase::Register(register) = address.base else {
+            return Err(later_with(inst, "a reference by name"));
+        };
+        let whole = self.register(register)[0];
+        let word = self.words(whole)[0];
+        let Some(at) = self.parameter_of(register)? else { return Ok(Handle::Register(word)) };
+        if !self.has(Feature::TextureByUniform) {
+            return Ok(Handle::Bank(at));
+        }
+        if let Some((_, kept)) = self.handles.kept.iter().find(|(other, _)| *other == at) {
+            return Ok(Handle::Kept(*kept));
+        }
+        if self.handles.calls || self.handles.kept.len() == KEPT {
+            return Ok(Handle::Register(word));
+        }
+        let first = FIRST_KEPT + 2 * self.handles.kept.len() as u16;
+        let vector = self.f.new_vector(File::UR, 2);
+        let regs = self.f.vector_regs(vector).to_vec();
+        for (reg, phys) in regs.iter().zip(first..) {
+            self.f.regs[*reg].phys = Some(phys);
+            self.f.regs[*reg].varying = false;
+        }
+        let load = if self.has(Feature::UniformLoadByScoreboard) { Op::LDCU } else { Op::ULDC };
+        let from = Operand::constant(BANK as u8, at as u16);
+        self.put_first(load, &[crate::ori::mods::SIZE_32], &[(Role::D, Operand::reg(regs[0])), (Role::C, from)]);
+        let zero = self.literal(0);
+        self.put_first(Op::UMOV, &[], &[(Role::D, Operand::reg(regs[1])), (Role::A, zero)]);
+        let kept = Operand::vector(vector);
+        self.handles.kept.push((at, kept));
+        Ok(Handle::Kept(kept))
+    }
+
+    /// The offset in the bank of the parameter that a register is a copy of.
+    fn parameter_of(&mut self, register: RegId) -> Lowered<Option<i64>> {
+        if !self.source.is_entry {
+            return Ok(None);
+        }
+        if self.handles.loads.is_none() {
+            let body = self.source.body.as_deref().unwrap_or_default();
+            self.handles.calls = instructions(body).any(|inst| inst.op == PtxOp::Call);
+            self.handles.loads = Some(loads(body));
+        }
+        let Some(operand) = self.handles.loads.as_ref().and_then(|loads| loads.get(&register)).cloned() else {
+            return Ok(None);
+        };
+        let OperandKind::Address(ast::Address { base: AddressBase::Symbol(_), .. }) = operand.kind else {
+            return Ok(None);
+        };
+        if self.words_at(&operand).is_some() {
+            return Ok(None);
+        }
+        let place = self.place(&operand, Some(Space::Param))?;
+        let known = matches!(place.window, Window::Bank(0)) && place.base == Operand::zero();
+        Ok(known.then_some(place.offset).filter(|at| at % UNIT == 0))
+    }
+
+    /// The register of a handle, where the instruction takes it there.
+    pub(super) fn register_of(&self, handle: &Handle) -> Option<Operand> {
+        match handle {
+            Handle::Register(word) if !self.has(Feature::TextureByUniform) => Some(*word),
+            _ => None,
+        }
+    }
+
+    /// Emits an instruction that names a handle by the operands that it is given: none where it is
+    /// in a register.
+    pub(super) fn with_handle(
+        &mut self,
+        handle: &Handle,
+        emit: impl FnOnce(&mut Self, Vec<(Role, Operand)>) -> Lowered,
+    ) -> Lowered {
+        match handle {
+            Handle::Bank(at) => {
+                let (bank, word) = (self.literal(BANK), self.literal(at / UNIT));
+                emit(self, vec![(Role::K, bank), (Role::O, word)])
+            }
+            Handle::Kept(kept) => {
+                let args = self.uniform_args(*kept);
+                emit(self, args)
+            }
+            Handle::Register(_) if self.register_of(handle).is_some() => emit(self, Vec::new()),
+            Handle::Register(word) => self.lane_by_lane(|b| {
+                let pair = b.uniform(&OTHER, &[*word, Operand::zero()]);
+                let args = b.uniform_args(pair);
+                emit(b, args)
+            }),
+        }
+    }
+
+    fn uniform_args(&mut self, pair: Operand) -> Vec<(Role, Operand)> {
+        let none = self.literal(0);
+        let mut args = vec![(Role::Ub, pair)];
+        args.extend(self.has(Feature::TextureHandleOffset).then_some((Role::O, none)));
+        args
+    }
+}
+
+fn instructions(body: &[Statement]) -> impl Iterator<Item = &ast::Instruction> {
+    body.iter().filter_map(|statement| match statement {
+        Statement::Instruction(inst) => Some(inst),
+        _ => None,
+    })
+}
+
+/// The registers that are written once, by a load of a parameter of 64 bits, and the place loaded.
+fn loads(body: &[Statement]) -> HashMap<RegId, ast::Operand> {
+    let mut writes: HashMap<RegId, u32> = HashMap::new();
+    let mut found = HashMap::new();
+    for inst in instructions(body) {
+        let whole = inst.op == PtxOp::Call;
+        let args = inst.row.form().args;
+        for (i, operand) in inst.operands.iter().enumerate() {
+            if whole || args.get(i).is_none_or(|arg| writes_to(arg.role)) {
+                each_register(operand, &mut |register| *writes.entry(register).or_default() += 1);
+            }
+        }
+        let param = matches!(inst.mods.space, Some(Space::Param | Space::ParamEntry));
+        if let (PtxOp::Ld, true, Some(OperandKind::Register(to))) =
+            (inst.op, param, inst.operands.first().map(|operand| &operand.kind))
+            && inst.types[0].bits() == 64
+        {
+            found.insert(to.register, inst.operands[1].clone());
+        }
+    }
+    found.retain(|register, _| writes.get(register) == Some(&1));
+    found
+}
+
+/// Whether an operand of this role is written.
+fn writes_to(role: PtxRole) -> bool {
+    !matches!(
+        role,
+        PtxRole::Src
+            | PtxRole::Wsrc
+            | PtxRole::Vsrc
+            | PtxRole::Xsrc
+            | PtxRole::Fsrc
+            | PtxRole::Reg
+            | PtxRole::Any
+            | PtxRole::Pack
+            | PtxRole::Pred
+            | PtxRole::Const
+            | PtxRole::Mem
+            | PtxRole::Label
+            | PtxRole::Part
+            | PtxRole::Npart
+            | PtxRole::Nsrc
+            | PtxRole::Lanes
+            | PtxRole::Tensor
+            | PtxRole::Offsets
+            | PtxRole::Texture
+            | PtxRole::Surface
+            | PtxRole::Gradient
+            | PtxRole::Texels
+    )
+}
+
+fn each_register(operand: &ast::Operand, f: &mut impl FnMut(RegId)) {
+    match &operand.kind {
+        OperandKind::Register(used) => f(used.register),
+        OperandKind::Vector(list) | OperandKind::List(list) => {
+            list.iter().for_each(|operand| each_register(operand, f))
+        }
+        OperandKind::Pair(pair) => {
+            each_register(&pair.0, f);
+            each_register(&pair.1, f);
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,286 @@
+//! Executes reads of textures (PTX ISA 9.7.10) and accesses to surfaces (PTX ISA 9.7.11).
+
+use super::atomic::next;
+use super::operands::{Names, Refusal};
+use super::program::{Act, Sink, Src};
+use super::state::{Scene, Thread};
+use crate::ptx::ast::{Instruction, Operand, OperandKind};
+use crate::sim::fault::Fault;
+use crate::sim::memory::store;
+use crate::sim::ops::texture::{BYTES, Level, Outside, Read, Shape, Spot, Texture};
+use crate::tables::ptx::{AtomOp, Component, Geometry, Op, Role, ScalarType, Space, SurfaceClamp};
+
+/// A read of a texture.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    handle: Src,
+    shape: Shape,
+    integer: bool,
+    layer: Option<Src>,
+    at: Vec<Src>,
+    /// The level, or the derivatives by x and then by y.
+    level: Vec<Src>,
+    offsets: Vec<Src>,
+    gather: Option<u8>,
+    pub results: Vec<Sink>,
+}
+
+/// An access to a surface.
+#[derive(Clone, Debug)]
+pub struct Surface {
+    handle: Src,
+    shape: Shape,
+    layer: Option<Src>,
+    at: Vec<Src>,
+    outside: Outside,
+    ty: ScalarType,
+    act: On,
+}
+
+/// What becomes of the bytes there.
+#[derive(Clone, Debug)]
+enum On {
+    Load(Vec<Sink>),
+    Store(Vec<Src>),
+    /// Components in the format of the surface.
+    Pack(Vec<Src>),
+    Reduce(AtomOp, Src, bool),
+}
+
+/// Translates a read of a texture.
+///
+/// # Errors
+///
+/// What the interpreter does not know.
+pub fn sample(names: &Names, i: &Instruction) -> Result<Act, Refusal> {
+    let geometry = i.mods.geometry.ok_or("no geometry")?;
+    let args = i.row.form().args;
+    let floats = args.last().is_some_and(|arg| arg.role == Role::Src);
+    if geometry.is_multisample() {
+        return Err("several samples".into());
+    }
+    if floats && (i.op != Op::TexLevel || args.len() > 3) {
+        return Err("a comparison".into());
+    }
+    if i.types[0].bits() == 16 || i.types[0] == ScalarType::F16x2 {
+        return Err("results of 16 bits".into());
+    }
+    let (handle, layer, at) = place(names, i, &i.operands[1], i.types[1])?;
+    let list = |operand: &Operand, ty| {
+        let each = names.elements(operand).into_iter().map(|e| names.src(&e, Some(ty)));
+        each.take(geometry.dimensions()).collect::<Result<Vec<_>, _>>()
+    };
+    let level = match i.op {
+        Op::TexLevel => vec![names.src(&i.operands[2], Some(i.types[1]))?],
+        Op::TexGrad => [list(&i.operands[2], ScalarType::F32)?, list(&i.operands[3], ScalarType::F32)?].concat(),
+        _ => Vec::new(),
+    };
+    if i.op == Op::TexGrad && geometry.is_cube() {
+        return Err("gradients of a cube".into());
+    }
+    let offsets = match args.iter().position(|arg| arg.role == Role::Texels) {
+        Some(at) => list(&i.operands[at], ScalarType::S32)?,
+        None => Vec::new(),
+    };
+    let results = names.elements(&i.operands[0]).into_iter().map(|e| names.dst(&e, Some(i.types[0])));
+    let gather = (i.op == Op::Tld4).then_some(match i.mods.component {
+        Some(Component::G) => 1,
+        Some(Component::B) => 2,
+        Some(Component::A) => 3,
+        _ => 0,
+    });
+    let integer = i.types[1] != ScalarType::F32;
+    let results = results.collect::<Result<_, _>>()?;
+    let sample = Sample { handle, shape: shape(geometry), integer, layer, at, level, offsets, gather, results };
+    Ok(Act::Sample(Box::new(sample)))
+}
+
+/// Translates an access to a surface.
+///
+/// # Errors
+///
+/// What the interpreter does not know.
+pub fn surface(names: &Names, i: &Instruction) -> Result<Act, Refusal> {
+    let geometry = i.mods.geometry.ok_or("no geometry")?;
+    let (address, value) = if i.op == Op::SuldB { (1, 0) } else { (0, 1) };
+    let (handle, layer, at) = place(names, i, &i.operands[address], ScalarType::S32)?;
+    let ty = i.types[0];
+    let parts = names.elements(&i.operands[value]);
+    let sources = || parts.iter().map(|e| names.src(e, Some(ty))).collect::<Result<Vec<_>, _>>();
+    let act = match (i.op, i.mods.atom_op) {
+        (Op::SuldB, _) => On::Load(parts.iter().map(|e| names.dst(e, Some(ty))).collect::<Result<_, _>>()?),
+        (Op::SustB, _) => On::Store(sources()?),
+        (Op::SustP, _) => On::Pack(sources()?),
+        (_, Some(op)) => On::Reduce(op, names.src(&i.operands[value], Some(ty))?, i.op == Op::SuredP),
+        _ => return Err("no operation".into()),
+    };
+    if matches!(act, On::Reduce(_, _, true)) {
+        return Err("a reduction in the format of the surface".into());
+    }
+    let outside = match i.mods.surface_clamp {
+        Some(SurfaceClamp::Clamp) => Outside::Clamp,
+        Some(SurfaceClamp::Zero) => Outside::Ignore,
+        _ => Outside::Trap,
+    };
+    Ok(Act::Surface(Box::new(Surface { handle, shape: shape(geometry), layer, at, outside, ty, act })))
+}
+
+fn shape(geometry: Geometry) -> Shape {
+    Shape { dimensions: geometry.dimensions() as u8, cube: geometry.is_cube(), layered: geometry.has_layers() }
+}
+
+/// The handle, the layer and the coordinates.
+fn place(
+    names: &Names,
+    i: &Instruction,
+    operand: &Operand,
+    ty: ScalarType,
+) -> Result<(Src, Option<Src>, Vec<Src>), Refusal> {
+    let geometry = i.mods.geometry.ok_or("no geometry")?;
+    let OperandKind::Address(address) = &operand.kind else { return Err("a texture of this kind".into()) };
+    let [list] = address.rest.as_slice() else { return Err("a sampler".into()) };
+    let handle = names.address(operand, Some(Space::Global)).map_err(|_| "a reference by name")?.base;
+    if !matches!(handle, Src::Cell { .. }) {
+        return Err("a reference by name".into());
+    }
+    let (mut layer, mut at) = (None, Vec::new());
+    for (n, element) in names.elements(list).into_iter().enumerate() {
+        if n < geometry.indices() {
+            layer = Some(names.src(&element, Some(ScalarType::U32))?);
+        } else if at.len() < geometry.dimensions() {
+            at.push(names.src(&element, Some(ty))?);
+        }
+    }
+    Ok((handle, layer, at))
+}
+
+impl Scene<'_> {
+    /// The texture of a handle.
+    fn texture(&mut self, thread: &mut Thread, handle: &Src) -> Result<Texture, Fault> {
+        self.decide(thread, "the handle of a texture", handle);
+        let word = self.value(thread, handle) as u32;
+        let missing = || Fault::new(format!("there is no texture at the handle {word:#x}"));
+        let base = self.global.named(word).ok_or_else(missing)?;
+        let mut bytes = [0; BYTES];
+        bytes.copy_from_slice(self.global.slice(base, BYTES as u64, false)?);
+        Texture::read(base, &bytes).map_err(|what| Fault::new(what).about(base))
+    }
+
+    /// Reads a texture.
+    ///
+    /// # Errors
+    ///
+    /// What is no texture, or not of this shape.
+    pub fn sample(&mut self, thread: &mut Thread, sample: &Sample) -> Result<(), Fault> {
+        let texture = self.texture(thread, &sample.handle)?;
+        let sources = sample.at.iter().chain(&sample.layer).chain(&sample.level).chain(&sample.offsets);
+        sources.for_each(|src| self.decide(thread, "a coordinate of a texture", src));
+        let words = |list: &[Src]| {
+            let mut all = [0; 3];
+            all.iter_mut().zip(list).for_each(|(to, src)| *to = self.value(thread, src) as u32);
+            all
+        };
+        let floats = |list: &[Src]| words(list).map(f32::from_bits);
+        let level = match sample.level.as_slice() {
+            [] => Level::First,
+            [level] if sample.integer => Level::Exact(self.value(thread, level) as i32),
+            [level] => Level::Number(f32::from_bits(self.value(thread, level) as u32)),
+            list => {
+                let (by_x, by_y) = list.split_at(list.len() / 2);
+                Level::Gradients([floats(by_x), floats(by_y)])
+            }
+        };
+        let read = Read {
+            shape: sample.shape,
+            integer: sample.integer,
+            at: words(&sample.at),
+            layer: sample.layer.map_or(0, |layer| self.value(thread, &layer) as u32),
+            level,
+            offsets: words(&sample.offsets).map(|word| word as i32),
+            gather: sample.gather,
+        };
+        let mut load = |at, bytes| self.load(thread, (Space::Global, at), bytes);
+        let values = texture.sample(&read, &mut load)?;
+        for (sink, value) in sample.results.iter().zip(values) {
+            if let Some(dst) = sink {
+                thread.put(*dst, value.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Accesses a surface.
+    ///
+    /// # Errors
+    ///
+    /// What is no surface, or not of this shape, and an access outside that traps.
+    pub fn surface(&mut self, thread: &mut Thread, access: &Surface) -> Result<(), Fault> {
+        let texture = self.texture(thread, &access.handle)?;
+        let sources: Vec<Src> = access.at.iter().chain(&access.layer).copied().collect();
+        sources.iter().for_each(|src| self.decide(thread, "a coordinate of a surface", src));
+        let mut at = [0; 3];
+        at.iter_mut().zip(&access.at).for_each(|(to, src)| *to = self.value(thread, src) as i32);
+        let layer = access.layer.map_or(0, |layer| self.value(thread, &layer) as i32);
+        let width = u64::from(access.ty.bits() / 8);
+        let count = match &access.act {
+            On::Load(sinks) => sinks.len(),
+            On::Store(sources) => sources.len(),
+            _ => 1,
+        };
+        let bytes = (!matches!(access.act, On::Pack(_))).then_some((width * count as u64) as u32);
+        let spot = Spot { shape: access.shape, at, layer, bytes, outside: access.outside };
+        let place = texture.spot(&spot).map_err(Fault::new)?;
+        let there = |n: usize| place.map(|first| (Space::Global, first + n as u64 * width));
+        match &access.act {
+            On::Load(sinks) => {
+                for (n, sink) in sinks.iter().enumerate() {
+                    let value = there(n).map_or(Ok(0), |at| self.load(thread, at, width))?;
+                    if let Some(dst) = sink {
+                        thread.put(*dst, value);
+                    }
+                }
+            }
+            On::Store(sources) => {
+                for (n, src) in sources.iter().enumerate() {
+                    self.decide(thread, "what is stored in a surface", src);
+                    let value = self.value(thread, src);
+                    self.put_in_surface(thread, there(n), width, value)?;
+                }
+            }
+            On::Pack(sources) => {
+                let mut components = [0; 4];
+                for (to, src) in components.iter_mut().zip(sources) {
+                    self.decide(thread, "what is stored in a surface", src);
+                    *to = self.value(thread, src) as u32;
+                }
+                for (n, byte) in texture.packed(components).into_iter().enumerate() {
+                    let at = place.map(|first| (Space::Global, first + n as u64));
+                    self.put_in_surface(thread, at, 1, byte.into())?;
+                }
+            }
+            On::Reduce(op, src, _) => {
+                self.decide(thread, "what is stored in a surface", src);
+                if let Some(at) = there(0) {
+                    let (old, new) = (self.load(thread, at, width)?, self.value(thread, src));
+                    let value = next(*op, access.ty, Space::Global, old.into(), new.into(), 0) as u64;
+                    self.put_in_surface(thread, Some(at), width, value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn put_in_surface(
+        &mut self,
+        thread: &mut Thread,
+        at: Option<(Space, u64)>,
+        width: u64,
+        value: u64,
+    ) -> Result<(), Fault> {
+        let Some(at) = at else { return Ok(()) };
+        self.bytes(thread, at, width, true)?;
+        self.written(thread, at, width, value, 0);
+        store(self.bytes(thread, at, width, true)?, value);
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! Predecodes reads of textures and accesses to surfaces.
+
+use super::super::super::ops::texture::{Outside, Shape};
+use super::super::code::{AtomicOp, AtomicType, From, Src};
+use super::super::texture::{On, Sample, Surface, Way};
+use super::memory::ATOMICS;
+use super::operands::{Builder, Kind};
+use crate::tables::{Op, Role};
+
+/// What is not executed.
+const OTHER_READS: [&str; 10] = ["DC", "MS", "LB", "LC", "FDV", "NDV", "DXY", "F16", "PTP", "NODEP"];
+/// Bytes of the units in which an instruction names a place in a bank.
+const UNIT: u32 = 4;
+
+/// A read of a texture.
+pub fn sample(b: &mut Builder) -> Result<Sample, String> {
+    if let Some(word) = OTHER_READS.into_iter().find(|word| b.has(word)) {
+        return Err(format!("the simulator does not read textures with .{word}"));
+    }
+    if !b.arg(Role::Pu).is_none() && b.code.pu.index != 7 {
+        return Err("the simulator does not know which texels are resident".to_string());
+    }
+    let op = b.lifted.inst.op;
+    let shape = shape(b, "texdim");
+    let way = match op {
+        Op::TLD => Way::Exact,
+        Op::TLD4 => Way::Gather(b.lifted.words.pick(&[("G", 1), ("B", 2), ("A", 3)]).unwrap_or(0)),
+        Op::TXD => Way::Gradients,
+        _ => Way::Sample,
+    };
+    let (handle, level, offsets) = (b.lifted.words.kind("bindless_b").is_some(), b.has("LL"), b.has("AOFFI"));
+    let mut coordinates = shape.dimensions + u8::from(shape.layered);
+    let words = if way == Way::Gradients {
+        coordinates += u8::from(handle) + u8::from(offsets && !shape.layered);
+        [coordinates, 2 * shape.dimensions]
+    } else {
+        let all = coordinates + u8::from(handle) + u8::from(level) + u8::from(offsets);
+        if b.has("SCR") { [all.div_ceil(2), all / 2] } else { [coordinates, all - coordinates] }
+    };
+    b.code.a = b.src(Role::A, false, Kind::Int)?;
+    b.code.b = if words[1] == 0 { Src::default() } else { b.src(Role::B, false, Kind::Int)? };
+    if !handle {
+        b.code.ub = place(b)?;
+    }
+    let mask = b.arg(Role::Mask);
+    let mask = if mask.is_none() { 15 } else { mask.val as u8 & 15 };
+    Ok(Sample { way, shape, words, handle, level, offsets, mask, high: b.dst(Role::D2)? })
+}
+
+/// An access to a surface.
+pub fn surface(b: &mut Builder) -> Result<Surface, String> {
+    let op = b.lifted.inst.op;
+    let shape = shape(b, "su_dim");
+    let outside = b.lifted.words.pick(&[("IGN", Outside::Ignore), ("TRAP", Outside::Trap)]).unwrap_or(Outside::Clamp);
+    b.code.a = b.src(Role::A, false, Kind::Int)?;
+    let handle = b.arg(Role::C);
+    b.code.ub = if handle.is_none() { place(b)? } else { b.src(Role::C, false, Kind::Int)? };
+    let bytes = b.lifted.words.pick(&[("U8", 1), ("U16", 2), ("64", 8), ("128", 16)]).unwrap_or(4);
+    let by_bytes = b.has("BA");
+    if op != Op::SULD {
+        b.code.b = b.src(Role::B, false, Kind::Int)?;
+    }
+    let (act, bytes) = match op {
+        Op::SULD => (On::Load, bytes),
+        Op::SUST if b.has("P") => (On::Pack, b.lifted.words.pick(&[("RG", 8), ("R", 4)]).unwrap_or(16)),
+        Op::SUST => (On::Store, bytes),
+        _ if !by_bytes => return Err("the simulator does not reduce in the format of a surface".to_string()),
+        _ => {
+            let types =
+                [("S32", AtomicType::Signed(4)), ("U64", AtomicType::Unsigned(8)), ("S64", AtomicType::Signed(8))];
+            let ty = b.lifted.words.pick(&types).unwrap_or(AtomicType::Unsigned(4));
+            let op = b.lifted.words.pick(&ATOMICS).unwrap_or(AtomicOp::Add);
+            (On::Reduce(op, ty), super::super::atomic::bytes(ty))
+        }
+    };
+    Ok(Surface { shape, outside, bytes, act })
+}
+
+/// The handle: a uniform register, or a place in a bank.
+fn place(b: &mut Builder) -> Result<Src, String> {
+    if !b.arg(Role::Ub).is_none() {
+        return b.src(Role::Ub, false, Kind::Int);
+    }
+    let (bank, at) = (b.imm(Role::K) as u8, b.imm(Role::O) as u32 * UNIT);
+    let bytes = b.banks.slice(bank, at, UNIT).map_err(|fault| fault.what)?;
+    Ok(Src { from: From::Value(super::super::super::memory::load(bytes)), ..Src::default() })
+}
+
+/// The first word of a kind is not among the modifiers.
+fn shape(b: &Builder, kind: &str) -> Shape {
+    let word = b.lifted.words.kind(kind).unwrap_or("1D");
+    let cube = word.contains("CUBE");
+    let dimensions = match word.bytes().find(u8::is_ascii_digit) {
+        Some(digit) if !cube => digit - b'0',
+        _ => 3,
+    };
+    Shape { dimensions, cube, layered: word.contains("ARRAY") }
+}

@@ -1,0 +1,208 @@
+//! Executes TEX, TLD, TLD4 and TXD, and SULD, SUST and SURED.
+//!
+//! The operands of a read are one list, of which a has the first part and b the rest: the layer and
+//! the coordinates, then the handle if it is in a register, the level and the offsets.
+
+use super::super::fault::Fault;
+use super::super::memory::{load, store};
+use super::super::ops::texture::{BYTES, Level, Outside, Read, Shape, Spot, Texture};
+use super::atomic;
+use super::block::Block;
+use super::code::{AtomicOp, AtomicType, Code, Dst, From};
+use super::exec::Machine;
+use super::warp::{Warp, lanes_of};
+
+/// The opcode of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By floats.
+    Sample,
+    /// By numbers of texels.
+    Exact,
+    /// Four texels, of which a component.
+    Gather(u8),
+    /// With derivatives.
+    Gradients,
+}
+
+/// A read of a texture.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    pub way: Way,
+    pub shape: Shape,
+    /// Words in a and b.
+    pub words: [u8; 2],
+    /// Whether the handle, a level and offsets are among them.
+    pub handle: bool,
+    pub level: bool,
+    pub offsets: bool,
+    /// The components that are given back, and the second result.
+    pub mask: u8,
+    pub high: Dst,
+}
+
+/// An access to a surface.
+#[derive(Clone, Copy, Debug)]
+pub struct Surface {
+    pub shape: Shape,
+    pub outside: Outside,
+    /// Bytes; of components that are packed, all.
+    pub bytes: u8,
+    pub act: On,
+}
+
+/// What becomes of the bytes there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    Load,
+    Store,
+    Pack,
+    Reduce(AtomicOp, AtomicType),
+}
+
+impl Surface {
+    /// Words of the coordinates.
+    pub fn coordinates(&self) -> u8 {
+        self.shape.dimensions + u8::from(self.shape.layered)
+    }
+}
+
+fn vector(w: &Warp, from: From, lane: usize, count: u8) -> Vec<u32> {
+    let word = |i: u8| match from {
+        From::Reg(first) if first != 255 => w.reg(usize::from(first) + usize::from(i), lane),
+        _ => 0,
+    };
+    (0..count).map(word).collect()
+}
+
+/// The texture of a handle.
+fn texture(m: &mut Machine, word: u32) -> Result<Texture, Fault> {
+    let missing = || Fault::new(format!("there is no texture at the handle {word:#x}"));
+    let base = m.global.named(word).ok_or_else(missing)?;
+    let mut bytes = [0; BYTES];
+    bytes.copy_from_slice(m.global.slice(base, BYTES as u64, false)?);
+    Texture::read(base, &bytes).map_err(|what| Fault::new(what).about(base))
+}
+
+/// Executes a read for the active lanes.
+///
+/// # Errors
+///
+/// What is no texture, or not of this shape.
+pub fn sample(
+    m: &mut Machine,
+    block: &mut Block,
+    warp: usize,
+    code: &Code,
+    active: u32,
+    s: Sample,
+) -> Result<(), Fault> {
+    for lane in lanes_of(active) {
+        let w = &block.warps[warp];
+        let mut words = vector(w, code.a.from, lane, s.words[0]);
+        words.extend(vector(w, code.b.from, lane, s.words[1]));
+        let (word, read) = s.arrange(&words, w.get(&code.ub, lane) as u32);
+        let values = texture(m, word).and_then(|texture| {
+            let mut load = |at, bytes| m.global.slice(at, bytes, false).map(|bytes| load(bytes));
+            texture.sample(&read, &mut load)
+        });
+        let values = values.map_err(|fault| fault.on_lane(lane))?;
+        let taken = values.into_iter().enumerate().filter(|(i, _)| s.mask >> i & 1 == 1);
+        let w = &mut block.warps[warp];
+        for (n, (_, value)) in taken.enumerate() {
+            w.set(if n < 2 { code.d } else { s.high }, n % 2, lane, value);
+        }
+    }
+    Ok(())
+}
+
+impl Sample {
+    /// The handle and the read of a list of operands.
+    fn arrange(&self, words: &[u32], handle: u32) -> (u32, Read) {
+        let mut words = words.iter().copied();
+        let mut take = || words.next().unwrap_or(0);
+        let (mut handle, gradients) = (handle, self.way == Way::Gradients);
+        let (mut layer, mut at, mut offsets, mut by) = (0, [0; 3], 0, [[0.0; 3]; 2]);
+        let dimensions = usize::from(self.shape.dimensions);
+        if gradients && self.handle {
+            handle = take();
+        }
+        if self.shape.layered && !gradients {
+            layer = take();
+        }
+        at[..dimensions].iter_mut().for_each(|to| *to = take());
+        if gradients {
+            if self.shape.layered || self.offsets {
+                let both = take();
+                (layer, offsets) = (both & 0xffff, both >> 16);
+            }
+            for i in 0..dimensions {
+                by.iter_mut().for_each(|by| by[i] = f32::from_bits(take()));
+            }
+        } else if self.handle {
+            handle = take();
+        }
+        let level = match self.way {
+            Way::Gradients => Level::Gradients(by),
+            _ if !self.level => Level::First,
+            Way::Exact => Level::Exact(take() as i32),
+            _ => Level::Number(f32::from_bits(take())),
+        };
+        if self.offsets && !gradients {
+            offsets = take();
+        }
+        let (step, bits) = if matches!(self.way, Way::Gather(_)) { (8, 6) } else { (4, 4) };
+        let offset = |i: u32| ((offsets >> (i * step)) << (32 - bits)) as i32 >> (32 - bits);
+        let gather = if let Way::Gather(component) = self.way { Some(component) } else { None };
+        let integer = self.way == Way::Exact;
+        let offsets = [0, 1, 2].map(offset);
+        (handle, Read { shape: self.shape, integer, at, layer, level, offsets, gather })
+    }
+}
+
+/// Executes an access to a surface for the active lanes.
+///
+/// # Errors
+///
+/// What is no surface, or not of this shape, and an access outside that traps.
+pub fn surface(
+    m: &mut Machine,
+    block: &mut Block,
+    warp: usize,
+    code: &Code,
+    active: u32,
+    s: Surface,
+) -> Result<(), Fault> {
+    for lane in lanes_of(active) {
+        let w = &mut block.warps[warp];
+        let words = vector(w, code.a.from, lane, s.coordinates());
+        let mut at = [0; 3];
+        let dimensions = usize::from(s.shape.dimensions);
+        at[..dimensions].iter_mut().zip(&words).for_each(|(to, word)| *to = *word as i32);
+        let layer = words.get(dimensions).map_or(0, |word| *word as i32);
+        let handle = w.get(&code.ub, lane) as u32;
+        let value = vector(w, code.b.from, lane, (s.bytes / 4).max(1));
+        let wrong = |what: String| Fault::new(what).on_lane(lane);
+        let texture = texture(m, handle).map_err(|fault| fault.on_lane(lane))?;
+        let bytes = (s.act != On::Pack).then_some(s.bytes.into());
+        let spot = Spot { shape: s.shape, at, layer, bytes, outside: s.outside };
+        let Some(first) = texture.spot(&spot).map_err(wrong)? else {
+            (0..usize::from(s.bytes / 4).max(1)).filter(|_| s.act == On::Load).for_each(|i| w.set(code.d, i, lane, 0));
+            continue;
+        };
+        let packed = match s.act {
+            On::Pack => texture.packed(std::array::from_fn(|i| value.get(i).copied().unwrap_or(0))),
+            _ => value.iter().flat_map(|word| word.to_le_bytes()).take(s.bytes.into()).collect(),
+        };
+        let length = if s.act == On::Load { s.bytes.into() } else { packed.len() as u64 };
+        let there = m.global.slice(first, length, s.act != On::Load).map_err(|fault| fault.on_lane(lane))?;
+        match s.act {
+            On::Load => {
+                there.chunks(4).enumerate().for_each(|(i, bytes)| w.set(code.d, i, lane, load(bytes) as u32));
+            }
+            On::Store | On::Pack => there.copy_from_slice(&packed),
+            On::Reduce(op, ty) => store(there, atomic::apply(op, ty, load(there), load(&packed), 0)),
+        }
+    }
+    Ok(())
+}

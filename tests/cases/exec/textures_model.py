@@ -1,0 +1,191 @@
+"""The meaning of textures and surfaces: the reference of textures.ptx and surfaces.ptx.
+
+A texture lies in a buffer behind a header of 16 words (src/sim/ops/texture.rs); weights have 8 bits behind the point.
+"""
+
+import math
+import struct
+from fractions import Fraction
+
+from exact import f32, signed
+from launchfile import IN, INOUT, OUT, launch, lcg, listed
+
+TARGETS = [f"sm_{n}" for n in (75, 80, 86, 89, 90, 100, 103, 110, 120, 121)]
+M32 = 0xFFFFFFFF
+KINDS = {"u8": (0, "B"), "s8": (1, "b"), "u16": (2, "H"), "s16": (3, "h"), "u32": (4, "I"), "s32": (5, "i"), "f16": (6, "e"), "f32": (7, "f")}
+MODES = {"wrap": 0, "mirror": 1, "clamp": 2, "border": 3}
+
+
+def bits(value):
+    return struct.unpack("<I", struct.pack("<f", value))[0]
+
+
+class Image:
+    """`texels` has numbers, level after level and in each slice after slice, the components of one texel side by side."""
+
+    def __init__(self, kind, channels, size, texels, cube=False, layers=0, levels=1, linear=False, normalized=False, as_float=False, modes=("clamp",) * 3):
+        self.kind, self.channels, self.size, self.texels, self.cube, self.layers = kind, channels, size, texels, cube, layers
+        self.levels, self.linear, self.normalized, self.as_float, self.modes = levels, linear, normalized, as_float, modes
+
+    def words(self):
+        number, code = KINDS[self.kind]
+        size = list(self.size) + [1] * (3 - len(self.size))
+        dimensions = 3 if self.cube else len(self.size)
+        shape = dimensions | self.cube << 2 | (self.layers > 0) << 3
+        flags = self.linear | self.normalized << 1 | self.as_float << 2
+        for i, mode in enumerate(self.modes):
+            flags |= MODES[mode] << 8 + 2 * i
+        header = [0x58455453, number | self.channels << 8 | shape << 16, *size, self.layers, self.levels, flags] + [0] * 8
+        packed = struct.pack(f"<{len(self.texels)}{code}", *self.texels)
+        packed += bytes(-len(packed) % 4)
+        return listed(header + list(struct.unpack(f"<{len(packed) // 4}I", packed)))
+
+    def at(self, level):
+        return [max(n >> level, 1) for n in self.size]
+
+    def texel(self, level, part, at):
+        """The components of a texel: those that it lacks are 0, 0 and 1."""
+        parts = max(self.layers, 1) * (6 if self.cube else 1)
+        start = sum(parts * math.prod(self.at(k)) for k in range(level)) + part * math.prod(self.at(level))
+        for i, x in enumerate(at):
+            start += x * math.prod(self.at(level)[:i])
+        got = list(self.texels[self.channels * start:self.channels * (start + 1)])
+        if self.as_float:
+            got = [f32(v / 255.0) for v in got]
+        return got + [0, 0, 0, 1][len(got):]
+
+    def inside(self, level, part, at):
+        to = []
+        for x, n, mode in zip(at, self.at(level), self.modes):
+            if mode in ("wrap", "mirror") and self.normalized:
+                x %= n if mode == "wrap" else 2 * n
+                x = min(x, 2 * n - 1 - x) if mode == "mirror" else x
+            elif mode == "border" and not 0 <= x < n:
+                return [0] * 4
+            to.append(min(max(x, 0), n - 1))
+        return self.texel(level, part, to)
+
+    def corners(self, level, part, at):
+        """Texels around a place with their weights, the first coordinate fastest."""
+        out = []
+        for corner in range(1 << len(at)):
+            to, share = [], Fraction(1)
+            for i, x in enumerate(at):
+                x -= Fraction(1, 2)
+                alpha = Fraction(math.floor((x - math.floor(x)) * 256 + Fraction(1, 2)), 256)
+                far = corner >> i & 1
+                to.append(math.floor(x) + far)
+                share *= alpha if far else 1 - alpha
+            out.append((self.inside(level, part, to), share))
+        return out
+
+    def read(self, at, part=0, level=0, offsets=(0, 0, 0)):
+        """A read by floats."""
+        n = self.at(level)
+        at = [Fraction(x) * (n[i] if self.normalized else 1) + offsets[i] for i, x in enumerate(at)]
+        if not self.linear:
+            return self.inside(level, part, [math.floor(x) for x in at])
+        all = self.corners(level, part, at)
+        return [f32(float(sum(Fraction(c[i]) * share for c, share in all))) for i in range(4)]
+
+    def gather(self, at, component, offsets=(0, 0)):
+        all = self.corners(0, 0, [Fraction(x) + o for x, o in zip(at, offsets)])
+        return [all[k][0][component] for k in (2, 3, 1, 0)]
+
+
+def small(n, seed, most=63):
+    return [float(v) for v in lcg("u32", n, seed, most)]
+
+
+def textures():
+    numbers = Image("s32", 1, (9,), lcg("s32", 9, 700, M32))
+    ring = Image("f32", 4, (8,), small(32, 701), linear=True, normalized=True, modes=("wrap",) * 3)
+    lines = []
+    for t in range(32):
+        lines += [v & M32 for v in numbers.texel(0, 0, [t - 4])] if 0 <= t - 4 < 9 else [0] * 4
+        lines += [bits(v) for v in ring.read([(t - 4) / 16])]
+    plane = Image("f32", 1, (6, 5), small(30, 702), linear=True)
+    body = Image("f32", 2, (4, 4, 3), small(96, 703), linear=True, normalized=True, modes=("mirror", "wrap", "clamp"))
+    layers = Image("u32", 1, (7, 4), lcg("u32", 84, 704, M32), layers=3, modes=("border", "clamp", "clamp"))
+    colours = Image("u8", 4, (8, 4), lcg("u8", 128, 705, 255), as_float=True)
+    planes = []
+    for t in range(32):
+        x, y, z, k = t * 0.375 - 1, t * 0.25 - 0.5, t / 32, t & 3
+        one, solid = plane.read([x, y]), body.read([x / 8, y / 8, z])
+        planes += [bits(v) for v in (one[0], 1.0, solid[0], solid[1])] + [bits(v) for v in colours.read([x, y])]
+        planes += [bits(v) for v in plane.gather([x, y], 0)] + [layers.read([x, y], min(t % 5, 2))[0]]
+        green = colours.gather([x, y], 1, (k, 1 - k))
+        planes += [bits(v) for v in (plane.read([x, y], offsets=(1 - k, -1))[0], green[0], green[3])]
+    deep = Image("f32", 1, (8, 8), small(85, 706), levels=4, normalized=True, modes=("wrap", "clamp", "clamp"))
+    levels = []
+    for t in range(32):
+        x, y, k = t / 32 + 1 / 64, 0.5 - t / 32, t & 3
+        n = deep.at(k)
+        exact = deep.texel(k, 0, [k, 1])[0] if k < n[0] and 1 < n[1] else 0
+        levels += [bits(v) for v in (deep.read([x, y], level=min(math.floor(t / 8 + 0.5), 3))[0], deep.read([x, y], level=k)[0],
+                                     deep.read([x, y], level=k, offsets=(k, 1))[0], exact, deep.read([x, y])[0], 1.0)] + [0xA5A5A5A5] * 2
+    cube = Image("u32", 1, (4, 4), lcg("u32", 96, 707, M32), cube=True)
+    pair = Image("u32", 1, (2, 2), lcg("u32", 48, 708, M32), cube=True, layers=2)
+    directions, cubes = [], []
+    for t in range(32):
+        face, m, s, v = t % 6, [1.0, 2.0, 0.5][t % 3], (t // 2 % 4 * 2 - 3) / 4, (t // 4 % 4 * 2 - 3) / 4
+        a, b = s * m, v * m
+        directions += [(m, -b, -a), (-m, -b, a), (a, m, b), (a, -m, -b), (a, -b, m), (-a, -b, -m)][face]
+        place = [(s + 1) / 2, (v + 1) / 2]
+        cubes += [image.texel(0, 6 * layer + face, [int(p * image.size[0]) for p in place])[0] for image, layer in ((cube, 0), (pair, t & 1))]
+    first, second = (Image("u32", 1, (n, 4), lcg("u32", 4 * n, 709 + n, M32), modes=("border",) * 3) for n in (20, 5))
+    chosen = []
+    for t in range(32):
+        image, x, y = (second if t & 1 else first), float(t), t / 4
+        chosen += [image.read([x, y])[0] if t < 24 else 7, (image.read([y, x])[0]) & M32 if t >= 6 else 9]
+    given = lambda *images: [IN("u32", image.words()) for image in images]
+    one = lambda name, args, out: launch(name, 1, 32, args + [OUT("u32", out)], targets=TARGETS)
+    return [
+        one("lines", given(numbers, ring), lines),
+        one("planes", given(plane, body, layers, colours), planes),
+        one("levels", given(deep), levels),
+        one("cubes", given(cube, pair) + [IN("f32", listed([x for d in directions for x in ([d] if isinstance(d, float) else d)]))], cubes),
+        one("chosen", given(first, second), chosen),
+    ]
+
+
+def surfaces():
+    source = Image("u8", 4, (6, 4), lcg("u8", 96, 720, 255))
+    made = Image("u32", 4, (7, 4), lcg("u32", 112, 721, M32))
+    line = Image("u16", 1, (61,), lcg("u16", 61, 722, 0xFFFF))
+    rows, after, short, out = [source.texels[24 * y:24 * y + 24] for y in range(4)], list(made.texels), list(line.texels), []
+    for t in range(32):
+        x, y = t & 7, t >> 3
+        near = min(max(4 * x - 4, 0), 20)
+        word = sum(v << 8 * i for i, v in enumerate(rows[y][4 * x - 4:4 * x])) if 0 < x < 7 else 0
+        pair = rows[y][near] + 256 * rows[y][near + 3]
+        if x < 7:
+            after[4 * (7 * y + x):4 * (7 * y + x) + 4] = [word, pair, t, x]
+        short[min(max(4 * t - 2, 0), 120) // 2] = t
+        out.append((word, pair, y))
+    back = []
+    for word, pair, y in out:
+        back += [word, pair, after[28 * y + 2], y]
+    layers = Image("s32", 1, (16, 2), [signed(v) for v in lcg("u32", 64, 723, 0xFFFFF)], layers=2)
+    body = Image("s32", 1, (16, 2, 3), [signed(v) for v in lcg("u32", 96, 724, 0xFFFFF)])
+    halves = Image("f16", 4, (30,), [0.0] * 120)
+    sums = Image("s32", 1, (24,), [signed(v) for v in lcg("u32", 24, 725, 0x7FFFF)])
+    stored, packed, added, told = list(layers.texels), [], list(sums.texels), []
+    for t in range(32):
+        k, x = t & 1, t >> 1
+        a, b = layers.texels[32 * k + 16 + x], body.texels[64 + 16 * k + x]
+        told += [a & M32, b & M32]
+        stored[32 * k + x] = a + b
+        if t < 30:
+            packed += [float(t), t / 4, -float(t), 1.0]
+        word = 2 * (t & 3)
+        long = (added[word] & M32 | (added[word + 1] & M32) << 32) + t
+        added[word:word + 2] = [signed(long & M32), signed(long >> 32 & M32)]
+        least = (16 * (t & 3) + 32) // 4
+        if least < 24:
+            added[least] = min(added[least], a + b)
+    change = lambda image, texels: INOUT("u32", image.words(), Image(image.kind, image.channels, image.size, texels, layers=image.layers).words())
+    return [
+        launch("moved", 1, 32, [IN("u32", source.words()), change(made, after), change(line, short), OUT("u32", back)], targets=TARGETS),
+        launch("joined", 1, 32, [change(layers, stored), IN("u32", body.words()), change(halves, packed), change(sums, added), OUT("u32", told)], targets=TARGETS),
+    ]
