@@ -148,9 +148,3 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for Fault {}
-
-impl From<String> for Fault {
-    fn from(what: String) -> Fault {
-        Fault::new(what)
-    }
-}
