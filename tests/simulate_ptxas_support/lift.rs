@@ -114,6 +114,8 @@ fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
         let bulk = matches!(parts[0], "UBLKCP" | "UBLKRED") && i <= 2;
         let kind = match (float || int, i) {
             _ if bulk => "bulk_way",
+            _ if matches!(parts[0], "TEX" | "TLD" | "TLD4" | "TXD") => texture_kind(&parts, i),
+            _ if matches!(parts[0], "SULD" | "SUST" | "SURED") && is_shape(part) => "su_dim",
             (true, 1) => "dst",
             (true, _) => "src",
             (false, _) => "",
@@ -214,6 +216,9 @@ impl Reader<'_> {
         }
         if text == "UTCMMA" {
             return self.tensor_product(operands);
+        }
+        if matches!(text, "TEX" | "TLD" | "TLD4" | "TXD" | "TXQ" | "SULD" | "SUST" | "SURED") {
+            return self.texture(operands);
         }
         if matches!(text, "UTCCP" | "UTCSHIFT") {
             return self.tensor_copy(operands);
@@ -451,6 +456,46 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// `R4, R2, R8, R10, UR4, 0x0, 2D, 0x1`, `[R8], R4, 0x0, 0x5a` and similar: results,
+    /// coordinates or an address, what else there is, the handle, the shape, the mask.
+    fn texture(&mut self, operands: &[String]) -> Result<(), String> {
+        let surface = self.lifted.inst.op.info().text.starts_with("SU");
+        let loads = self.lifted.inst.op == Op::SULD;
+        let roles: &[Role] = match surface {
+            true if loads => &[Role::D, Role::C],
+            true => &[Role::B, Role::C],
+            false => &[Role::D2, Role::D, Role::A, Role::B],
+        };
+        let (mut roles, mut shaped, mut numbers) = (roles.iter(), false, Vec::new());
+        for operand in operands {
+            let plain = operand.trim_matches(['[', ']']);
+            if let Some(arg) = predicate(operand) {
+                self.lifted.inst.set(Role::Pu, arg);
+            } else if let Some(number) = integer(operand) {
+                if shaped {
+                    self.lifted.inst.set(Role::Mask, Arg::imm(number));
+                } else {
+                    numbers.push(number);
+                }
+            } else if let Some(arg) = register(plain) {
+                let role = match (plain == operand, arg.kind) {
+                    (false, _) => Role::A,
+                    (_, ArgKind::UReg) => Role::Ub,
+                    _ => *roles.next().ok_or("one register too many")?,
+                };
+                self.lifted.inst.set(role, arg);
+            } else {
+                self.lifted.words.push("texdim", operand);
+                shaped = true;
+            }
+        }
+        let places: &[Role] = if numbers.len() == 2 { &[Role::K, Role::O] } else { &[Role::O] };
+        for (role, number) in places.iter().zip(numbers) {
+            self.lifted.inst.set(*role, Arg::imm(number));
+        }
+        Ok(())
+    }
+
     fn modify(&mut self, kind: Mod, text: &str) {
         let found = (0..u8::MAX).take_while(|value| kind.text(*value) != "?").find(|value| kind.text(*value) == text);
         self.lifted.inst.mods.set(kind, found.unwrap_or(0));
@@ -512,6 +557,23 @@ impl Reader<'_> {
         }
         Ok(())
     }
+}
+
+/// The kind of a word of a read of a texture: a component of four texels comes before the word for
+/// a handle in a register.
+fn texture_kind(parts: &[&str], i: usize) -> &'static str {
+    let component = |part: &&str| matches!(*part, "R" | "G" | "B" | "A");
+    let first = parts.iter().skip(1).position(component).map(|at| at + 1);
+    match parts[i] {
+        _ if parts[0] == "TLD4" && first == Some(i) => "gather",
+        "B" => "bindless_b",
+        _ => "",
+    }
+}
+
+/// Whether a word is the shape of a surface.
+fn is_shape(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('D')
 }
 
 fn is_barrier(text: &str) -> bool {

@@ -284,6 +284,8 @@ pub fn is_number(kind: &str) -> bool {
 /// The value of a role's default in a field of a kind.
 fn default(role: &RoleSpec, kind: &str) -> Option<(u64, bool)> {
     match role.default.as_deref()? {
+        // A form that does not take the null register has nothing to assume.
+        _ if matches!(kind, "RN" | "URN") => None,
         "PT" => Some((7, false)),
         "!PT" => Some((7, true)),
         _ => Some((if matches!(kind, "R" | "RR" | "U" | "X") { 255 } else { 0 }, false)),

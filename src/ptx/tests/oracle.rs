@@ -99,7 +99,7 @@ pub fn refused_here(version: &str, target: &str, lines: &[String]) -> Vec<Option
 
 /// Operands that ptxas 13.0.88 accepts beyond the manual and this compiler rejects: start and parts
 /// of the text, and the reason.
-const OPERANDS_BEYOND: [(&str, &[&str], &str); 40] = [
+const OPERANDS_BEYOND: [(&str, &[&str], &str); 43] = [
     ("multimem.", &[], "elements of another kind, and bf16 registers are untyped"),
     ("st.async", &[".v4"], "ptxas does not look at the elements of a vector of four"),
     ("cvt.rn.bf16x2.ue8m0x2", &[], "bf16 registers are untyped"),
@@ -120,6 +120,9 @@ const OPERANDS_BEYOND: [(&str, &[&str], &str); 40] = [
     ("cp.async.bulk.", &["tensor"], "an address has 32 or 64 bits, and coordinates are integers"),
     ("cp.reduce.async.bulk.tensor", &[], "the same"),
     ("st.bulk [", &["r1, 0"], "a size has 64 bits"),
+    ("tex.", &["{"], "elements of another kind"),
+    ("tld4.", &["{"], "elements of another kind"),
+    ("sured.b", &["[%"], "registers wider than the type"),
     ("ld.", &[".v8."], "elements of another kind"),
     ("st.", &[".v8."], "elements of another kind"),
     ("ld.", &[".v4.", "64 ", "%d1"], "elements of another kind"),

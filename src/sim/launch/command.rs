@@ -19,7 +19,7 @@
 
 use super::{ArgValue, ElementType, Within};
 use crate::sim::ops::tensor_map;
-use crate::sim::ops::texture::{BYTES, KINDS, MODES, Mode, Shape, Texture, is_texture};
+use crate::sim::ops::texture::{BYTES, KINDS, MODES, Mode, Shape, Texture};
 use crate::tables::lowering::MAP_TYPES;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,8 @@ pub struct CommandArg {
     pub value: ArgValue,
     /// The file that receives the buffer's bytes after the run.
     pub write_to: Option<PathBuf>,
+    /// Bytes of a header before those of the file: of a surface.
+    pub header: usize,
 }
 
 const FORMS: &str = "TYPE:NUMBER (u8 s8 u16 s16 u32 s32 u64 s64 f32 f64), in:PATH, out:PATH:BYTES, inout:PATH[:OUT], \
@@ -47,6 +49,7 @@ pub fn parse_command_arg(text: &str) -> Result<CommandArg, String> {
     let buffer = |bytes: Vec<u8>, to: Option<&str>| CommandArg {
         value: ArgValue::Buffer { bytes, writable: to.is_some() },
         write_to: to.map(PathBuf::from),
+        header: 0,
     };
     match kind {
         "in" => Ok(buffer(read(rest).map_err(wrong)?, None)),
@@ -67,30 +70,30 @@ pub fn parse_command_arg(text: &str) -> Result<CommandArg, String> {
             Ok(buffer(vec![0; size], Some(path)))
         }
         "memory" => {
-            let CommandArg { value, write_to } = parse_command_arg(rest)?;
+            let CommandArg { value, write_to, header } = parse_command_arg(rest)?;
             let ArgValue::Buffer { bytes, writable } = value else {
                 return Err(wrong("expected memory:in:…, memory:out:… or memory:inout:…".into()));
             };
-            Ok(CommandArg { value: ArgValue::Memory { bytes, writable }, write_to })
+            Ok(CommandArg { value: ArgValue::Memory { bytes, writable }, write_to, header })
         }
         "at" => {
             let (arg, offset) = parse_address(rest).map_err(wrong)?;
-            Ok(CommandArg { value: ArgValue::Within { arg, offset }, write_to: None })
+            Ok(CommandArg { value: ArgValue::Within { arg, offset }, write_to: None, header: 0 })
         }
         "texture" | "surface" => {
             let path = rest.split(',').next().unwrap_or_default();
             let texels = read(path).map_err(wrong)?;
             let bytes = parse_texture(rest, texels).map_err(wrong)?;
-            Ok(buffer(bytes, (kind == "surface").then_some(path)))
+            Ok(CommandArg { header: BYTES, ..buffer(bytes, (kind == "surface").then_some(path)) })
         }
-        "tensormap" => Ok(CommandArg { value: parse_tensor_map(rest).map_err(wrong)?, write_to: None }),
-        "struct" => Ok(CommandArg { value: parse_struct(rest).map_err(wrong)?, write_to: None }),
+        "tensormap" => Ok(CommandArg { value: parse_tensor_map(rest).map_err(wrong)?, write_to: None, header: 0 }),
+        "struct" => Ok(CommandArg { value: parse_struct(rest).map_err(wrong)?, write_to: None, header: 0 }),
         _ => {
             let ty = ElementType::from_name(kind)
                 .ok_or_else(|| wrong(format!("`{kind}` is not a kind of argument; expected {FORMS}")))?;
             let mut bytes = Vec::new();
             ty.put(ty.parse(rest).map_err(wrong)?, &mut bytes);
-            Ok(CommandArg { value: ArgValue::Scalar { bytes }, write_to: None })
+            Ok(CommandArg { value: ArgValue::Scalar { bytes }, write_to: None, header: 0 })
         }
     }
 }
@@ -264,7 +267,7 @@ fn read(path: &str) -> Result<Vec<u8>, String> {
 pub fn write_results(args: &[CommandArg], after: &[ArgValue]) -> Result<(), String> {
     for (arg, value) in args.iter().zip(after) {
         if let (Some(path), Some((bytes, _))) = (&arg.write_to, value.buffer()) {
-            write(path, if is_texture(bytes) { &bytes[BYTES..] } else { bytes })?;
+            write(path, &bytes[arg.header..])?;
         }
     }
     Ok(())
@@ -304,18 +307,18 @@ mod tests {
 
         let input = parse_command_arg(&format!("in:{}", path("x"))).unwrap();
         let value = ArgValue::Buffer { bytes: bytes.clone(), writable: false };
-        assert_eq!(input, CommandArg { value, write_to: None });
+        assert_eq!(input, CommandArg { value, write_to: None, header: 0 });
 
         let both = parse_command_arg(&format!("inout:{}", path("x"))).unwrap();
         let value = ArgValue::Buffer { bytes, writable: true };
-        assert_eq!(both, CommandArg { value: value.clone(), write_to: Some(path("x").into()) });
+        assert_eq!(both, CommandArg { value: value.clone(), write_to: Some(path("x").into()), header: 0 });
 
         let apart = parse_command_arg(&format!("inout:{}:{}", path("x"), path("y"))).unwrap();
-        assert_eq!(apart, CommandArg { value, write_to: Some(path("y").into()) });
+        assert_eq!(apart, CommandArg { value, write_to: Some(path("y").into()), header: 0 });
 
         let out = parse_command_arg(&format!("out:{}:0x4", path("z"))).unwrap();
         let value = ArgValue::Buffer { bytes: vec![0; 4], writable: true };
-        assert_eq!(out, CommandArg { value, write_to: Some(path("z").into()) });
+        assert_eq!(out, CommandArg { value, write_to: Some(path("z").into()), header: 0 });
 
         let after = [
             ArgValue::Buffer { bytes: vec![9], writable: false },

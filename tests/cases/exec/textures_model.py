@@ -137,16 +137,16 @@ def textures():
     chosen = []
     for t in range(32):
         image, x, y = (second if t & 1 else first), float(t), t / 4
-        chosen += [image.read([x, y])[0] if t < 24 else 7, (image.read([y, x])[0]) & M32 if t >= 6 else 9]
+        other = image.read([y, x])[0] + image.gather([y, x], 0)[3]
+        chosen += [image.read([x, y])[0] if t < 24 else 7, other & M32 if t >= 6 else 9]
     given = lambda *images: [IN("u32", image.words()) for image in images]
-    one = lambda name, args, out, targets=TARGETS: launch(name, 1, 32, args + [OUT("u32", out)], targets=targets)
+    one = lambda name, args, out: launch(name, 1, 32, args + [OUT("u32", out)], targets=TARGETS)
     return [
         one("lines", given(numbers, ring), lines),
         one("planes", given(plane, body, layers, colours), planes),
         one("levels", given(deep), levels),
         one("cubes", given(cube, pair) + [IN("f32", listed([x for d in directions for x in ([d] if isinstance(d, float) else d)]))], cubes),
-        # ptxas marks operands of TEX.B for reuse on sm_75 to sm_89, which is not decoded yet.
-        one("chosen", given(first, second), chosen, TARGETS[4:]),
+        one("chosen", given(first, second), chosen),
     ]
 
 

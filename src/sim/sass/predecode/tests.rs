@@ -138,8 +138,8 @@ fn mistakes_are_reported_where_they_happen() {
     assert!(why.contains("misaligned access of 4 bytes at 0x41"), "{why}");
     let why = results(vec![Err("invalid instruction".into())]).expect_err("no instruction");
     assert!(why.contains("invalid instruction at pc 0x10"), "{why}");
-    let why = results(vec![plain(Op::TEX, &[], "")]).expect_err("not built");
-    assert!(why.contains("does not execute TEX"), "{why}");
+    let why = results(vec![plain(Op::IPA, &[], "")]).expect_err("not built");
+    assert!(why.contains("does not execute IPA"), "{why}");
     let why = results(vec![plain(Op::BRA, &[(Role::Target, Arg::label(0x1000))], "")]).expect_err("no code");
     assert!(why.contains("past the end of the code"), "{why}");
     let half = guarded(plain(Op::EXIT, &[], ""), true);

@@ -24,7 +24,13 @@ pub fn sample(b: &mut Builder) -> Result<Sample, String> {
     let shape = shape(b, "texdim");
     let way = match op {
         Op::TLD => Way::Exact,
-        Op::TLD4 => Way::Gather(b.lifted.words.pick(&[("G", 1), ("B", 2), ("A", 3)]).unwrap_or(0)),
+        // B is also the word for a handle in a register.
+        Op::TLD4 => Way::Gather(match b.lifted.words.kind("gather") {
+            Some("G") => 1,
+            Some("B") => 2,
+            Some("A") => 3,
+            _ => 0,
+        }),
         Op::TXD => Way::Gradients,
         _ => Way::Sample,
     };
