@@ -122,7 +122,7 @@ const OPERANDS_BEYOND: [(&str, &[&str], &str); 43] = [
     ("st.bulk [", &["r1, 0"], "a size has 64 bits"),
     ("tex.", &["{"], "elements of another kind"),
     ("tld4.", &["{"], "elements of another kind"),
-    ("sured.b", &["[%"], "registers wider than the type"),
+    ("sured.", &["[%"], "registers wider than the type"),
     ("ld.", &[".v8."], "elements of another kind"),
     ("st.", &[".v8."], "elements of another kind"),
     ("ld.", &[".v4.", "64 ", "%d1"], "elements of another kind"),
