@@ -2,8 +2,8 @@
 //!
 //! The first operand has the layer and the coordinates in adjacent registers, the second one what
 //! else there is, in this order: the handle (where it is in a register), the level, the offsets,
-//! the value to compare with. The last two components come in the second result. A one-dimensional read
-//! by a float is one of a plane. Source: ptxas 13.0.88 output for each form.
+//! the value to compare with. The last two components come in the second result. A one-dimensional
+//! read by a float is one of a plane. Source: ptxas 13.0.88 output for each form.
 
 use super::builder::{Builder, Lowered, Refusal};
 use super::bulk::{later, later_with};
