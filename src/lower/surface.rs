@@ -89,7 +89,7 @@ impl Builder<'_> {
         }
         words.rotate_left(layers);
         let handle = self.handle(inst, address)?;
-        let coordinates = self.side_by_side(words);
+        let coordinates = self.in_registers(words);
         let mods = self.surface_mods(inst, geometry)?;
         Ok(Place { handle, coordinates, mods })
     }

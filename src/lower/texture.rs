@@ -262,8 +262,8 @@ impl Builder<'_> {
         let spread = !self.has(Feature::TextureByUniform) && !gradients && words.len() <= MOST_SPREAD;
         mods.extend(spread.then_some((Mod::Scr, value::scr::SCR)));
         let rest = words.split_off(if spread { words.len().div_ceil(2) } else { split });
-        let first = self.side_by_side(words);
-        let rest = if rest.is_empty() { Operand::zero() } else { self.side_by_side(rest) };
+        let first = self.in_registers(words);
+        let rest = if rest.is_empty() { Operand::zero() } else { self.in_registers(rest) };
         let mask = self.literal(mask as i64);
         self.with_handle(handle, |b, given| {
             let mut args = vec![(Role::D2, high), (Role::D, low), (Role::A, first), (Role::B, rest)];

@@ -138,6 +138,16 @@ impl Builder<'_> {
         }
     }
 
+    /// Words side by side in registers: the unit takes no RZ for a word alone.
+    pub(super) fn in_registers(&mut self, words: Vec<Operand>) -> Operand {
+        if words != [Operand::zero()] {
+            return self.side_by_side(words);
+        }
+        let word = self.temp();
+        self.copy(word, Operand::zero());
+        word
+    }
+
     fn uniform_args(&mut self, pair: Operand) -> Vec<(Role, Operand)> {
         let none = self.literal(0);
         let mut args = vec![(Role::Ub, pair)];

@@ -139,6 +139,9 @@ def textures():
         image, x, y = (second if t & 1 else first), float(t), t / 4
         other = image.read([y, x])[0] + image.gather([y, x], 0)[3]
         chosen += [image.read([x, y])[0] if t < 24 else 7, other & M32 if t >= 6 else 9]
+    start, other = numbers.texels[0] & M32, Image("s32", 1, (3,), [signed(v) for v in lcg("u32", 3, 715, M32)])
+    second_start = other.texels[0] & M32
+    origins = [v for t in range(32) for v in (start, second_start if t & 1 else start)]
     given = lambda *images: [IN("u32", image.words()) for image in images]
     one = lambda name, args, out: launch(name, 1, 32, args + [OUT("u32", out)], targets=TARGETS)
     return [
@@ -147,6 +150,7 @@ def textures():
         one("levels", given(deep), levels),
         one("cubes", given(cube, pair) + [IN("f32", listed([x for d in directions for x in ([d] if isinstance(d, float) else d)]))], cubes),
         one("chosen", given(first, second), chosen),
+        one("origins", given(numbers, other), origins),
     ]
 
 
