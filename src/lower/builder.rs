@@ -11,6 +11,7 @@
 use crate::diag::Pos;
 use crate::lower::call::call_graph::Calls;
 use crate::lower::call::params::Home;
+use crate::lower::elected::Elected;
 use crate::lower::module::layout::{FunctionLayout, ModuleLayout};
 use crate::lower::texture_handle::Handles;
 use crate::ori::mods::*;
@@ -58,6 +59,10 @@ pub(super) struct Builder<'a> {
     pub code: Code,
     /// One operand per element of each PTX register: a register, or a pair for 64 bits.
     registers: SecondaryMap<ast::RegId, SmallVec<[Operand; 1]>>,
+    /// The predicates that choose one lane of a warp, and whether only it executes the current PTX
+    /// instruction.
+    pub elected: Elected,
+    pub alone: bool,
     /// Whether any PTX register of the function has 128 bits.
     pub has_quads: bool,
     /// Instructions that compute the shared values of the function; `finish` puts them in front of
@@ -138,6 +143,8 @@ impl<'a> Builder<'a> {
             info,
             // All registers created so far belong to PTX registers.
             code: Code { f, block, guard: Operand::NULL, line: 0, visible, cold: Vec::new() },
+            elected: Elected::new(source.body.as_deref().unwrap_or_default()),
+            alone: false,
             registers,
             has_quads: source.registers.iter().any(|(_, register)| register.ty.bits() == 128),
             prologue: Vec::new(),

@@ -184,8 +184,11 @@ impl Builder<'_> {
 
     /// Does something once for each lane, one after the other, in code that no other lane runs. The
     /// lane whose turn it is comes back to the others before it leaves the loop: what stands behind
-    /// the loop is for all of them.
+    /// the loop is for all of them. There is no loop where only one lane comes here.
     pub fn lane_by_lane(&mut self, f: impl FnOnce(&mut Self) -> Lowered) -> Lowered {
+        if self.alone {
+            return self.one_for_all(f);
+        }
         let [turn, own, next, end] = [(); 4].map(|()| self.f.new_block());
         let guard = self.skip_to(Some(end));
         self.enter(turn);

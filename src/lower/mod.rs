@@ -14,6 +14,7 @@ pub(crate) mod call;
 mod cluster;
 mod control;
 pub(crate) mod convert;
+mod elected;
 pub(crate) mod float;
 pub(crate) mod int;
 mod max_registers;
@@ -302,12 +303,15 @@ impl Lowering<'_> {
                 Statement::Label(id) => {
                     let block = labels.block(&mut builder, *id);
                     builder.enter(block);
+                    builder.elected.join();
                 }
                 Statement::Instruction(inst) => {
+                    builder.alone = builder.elected.alone(inst);
                     let lower = |b: &mut Builder, inst: &ast::Instruction| lower_instruction(b, &mut labels, inst);
                     if let Err(refusal) = builder.with_narrowed(inst, lower) {
                         diagnostics.push(diagnostic(refusal, inst));
                     }
+                    builder.elected.pass(inst);
                 }
                 Statement::Location(_) | Statement::Pragma(_) => {}
             }
