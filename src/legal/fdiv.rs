@@ -69,23 +69,23 @@ impl Code {
     }
 
     /// `d = a / b` in f32 within two units in the last place: if the divisor has no normal
-    /// reciprocal, both operands are scaled.
+    /// reciprocal, both operands are scaled. Quotients of one divisor share all but two products.
     pub(super) fn full_quotient(&mut self, d: Operand, a: Operand, b: Operand, ftz: bool) {
         let mods: &[M] = if ftz { &[FTZ] } else { &[] };
         let (normal, large) =
             (self.is_normal(b), self.compare_float(FGT, b.absolute(), LARGEST_WITH_NORMAL_RECIPROCAL));
-        let scaled = [a, b].map(|x| {
+        let [one, less, more] = [1f32, 0.25, 16_777_216.0].map(|factor| self.imm(factor.to_bits()));
+        let (one, usual, factor) = (self.in_reg(one), self.temp(), self.temp());
+        self.select(usual, one, more, normal);
+        self.select(factor, usual, less, large.inverted());
+        let [a, b] = [a, b].map(|x| {
             let scaled = self.temp();
-            self.copy(scaled, x);
-            for (p, factor) in [(large, 0.25f32), (normal.inverted(), 16_777_216.0)] {
-                let factor = self.imm(factor.to_bits());
-                self.put_if(p, Op::FMUL, mods, &[(Role::D, scaled), (Role::A, scaled), (Role::B, factor)]);
-            }
+            self.fmul(mods, scaled, factor, x);
             scaled
         });
         let inverse = self.temp();
-        self.mufu(MUFU_RCP, inverse, scaled[1]);
-        self.fmul(mods, d, inverse, scaled[0]);
+        self.mufu(MUFU_RCP, inverse, b);
+        self.fmul(mods, d, inverse, a);
     }
 
     /// `d = a / b` in f32, computed in f64, in which no f32 is subnormal and no quotient out of
