@@ -108,6 +108,12 @@ impl Builder<'_> {
     fn load_vector(&mut self, parts: &[ast::Operand], ty: ScalarType, place: Place, order: &Order) -> Lowered {
         let bits = ty.bits() * parts.len() as u32;
         let words = bits.div_ceil(32) as usize;
+        let to = parts.iter().map(|part| self.dest(part)).collect::<Lowered<SmallVec<[Operand; 8]>>>()?;
+        let single = to.iter().all(|to| to.as_reg().is_some() || *to == Operand::zero());
+        if single && ty.bits() == 32 && bits < 256 && !self.guard.is_null() && !matches!(place.window, Window::Bank(_))
+        {
+            return self.load_over(&to, place, order);
+        }
         let regs = if bits == 256 {
             self.load_wide(place, order)
         } else {
@@ -120,6 +126,22 @@ impl Builder<'_> {
             regs
         };
         self.scatter_parts(parts, ty, &regs)
+    }
+
+    /// Loads a vector of words under a guard over the old values, which stay where it is false, so
+    /// that only the load needs the guard.
+    fn load_over(&mut self, to: &[Operand], place: Place, order: &Order) -> Lowered {
+        let (vector, regs) = self.temp_vector(to.len());
+        let pairs = || to.iter().zip(&regs).filter(|(to, _)| to.as_reg().is_some());
+        let guard = std::mem::replace(&mut self.guard, Operand::NULL);
+        pairs().for_each(|(to, reg)| self.copy(*reg, *to));
+        self.guard = guard;
+        let whole = if regs.len() == 1 { regs[0] } else { vector };
+        self.load_word(whole, size_of_bits(32 * to.len() as u32)?, place, order)?;
+        self.guard = Operand::NULL;
+        pairs().for_each(|(to, reg)| self.copy(*to, *reg));
+        self.guard = guard;
+        Ok(())
     }
 
     /// Writes the elements of a vector from the words that were loaded.
