@@ -31,6 +31,8 @@ const SLACK: i32 = 8;
 /// Uniform registers and predicates that may live in a new order whatever lived in the old one.
 const UNIFORM: i32 = 24;
 const PREDICATES: i32 = 5;
+/// Predicates that may live at once.
+const PLACES: i32 = 7;
 /// Instructions between two that are fixed; more are left in their order.
 const LONGEST: usize = 20_000;
 
@@ -38,28 +40,28 @@ const LONGEST: usize = 20_000;
 pub fn run(cx: &mut PassCx) {
     let live = cx.liveness();
     let function = &mut *cx.function;
-    // Accumulators of asynchronous products stay where they are from one product to the next.
-    let products = |block: &Block| function.blocks[*block].iter().any(|i| function.insts[*i].op == Op::GMMA);
-    if function.layout.iter().any(products) {
-        return;
-    }
     let mut set = RegSet::new(function.regs.len());
     let mut plans: Vec<Plan> = Vec::new();
-    let mut most = 0;
+    let (mut most, mut floor) = (0, KEPT);
+    let mut kept = Vec::new();
     for block in &function.layout {
         let insts = &function.blocks[*block];
         let old = Sweep::start(function, *block, &live, &mut set).order(insts);
         most = most.max(old.general);
-        if old.general > KEPT {
+        // Accumulators of asynchronous products stay where they are from one product to the next.
+        if insts.iter().any(|i| function.insts[*i].op == Op::GMMA) {
+            kept.push(*block);
+            floor = floor.max(old.general);
+        } else if old.general > KEPT {
             let order = lowest(function, *block, &live, &mut set, i32::MIN);
             let new = Sweep::start(function, *block, &live, &mut set).order(&order);
             plans.push(Plan { block: *block, old, new, order });
         }
     }
-    let planned: Vec<Block> = plans.iter().map(|plan| plan.block).collect();
-    by_latency(function, &live, &mut set, &planned, most.max(FREE));
+    kept.extend(plans.iter().map(|plan| plan.block));
+    by_latency(function, &live, &mut set, &kept, most.max(FREE));
     let Some(limit) = plans.iter().map(|plan| plan.best()).max() else { return };
-    let limit = limit.max(KEPT);
+    let limit = limit.max(floor);
     for plan in plans.into_iter().filter(|plan| plan.old.general > limit && plan.helps()) {
         let gentle = lowest(function, plan.block, &live, &mut set, limit);
         let peaks = Sweep::start(function, plan.block, &live, &mut set).order(&gentle);
@@ -68,11 +70,11 @@ pub fn run(cx: &mut PassCx) {
     }
 }
 
-/// Orders the blocks that are not `planned` by latency, where at most `room` registers live at once
+/// Orders the blocks that are not `kept` by latency, where at most `room` registers live at once
 /// and the estimate says that it takes fewer cycles.
-fn by_latency(function: &mut Function, live: &Liveness, set: &mut RegSet, planned: &[Block], room: i32) {
+fn by_latency(function: &mut Function, live: &Liveness, set: &mut RegSet, kept: &[Block], room: i32) {
     for block in function.layout.clone() {
-        if planned.contains(&block) || !waits(function, block) {
+        if kept.contains(&block) || !waits(function, block) {
             continue;
         }
         let insts = &function.blocks[block];
@@ -176,8 +178,10 @@ impl<'a> Sweep<'a> {
         }
     }
 
+    /// A predicate that finds no place lives in a general register.
     fn note(&mut self) {
-        self.most.general = self.most.general.max(self.now.general);
+        let more = (self.now.predicates - PLACES).max(0);
+        self.most.general = self.most.general.max(self.now.general + more);
         self.most.uniform = self.most.uniform.max(self.now.uniform);
         self.most.predicates = self.most.predicates.max(self.now.predicates);
     }

@@ -44,6 +44,7 @@ fn instruction(function: &mut Function, def_use: &mut DefUse, inst: InstId, fits
         order(function, def_use, inst, fits);
         forward(function, def_use, inst, fits);
         signs(function, def_use, inst, fits);
+        shift::upper_half(function, def_use, inst, fits);
         def_use.update(function, inst, &before);
     }
     if !op.has(Prop::Pure) || !function.insts[inst].guard.is_null() {
@@ -66,7 +67,7 @@ fn instruction(function: &mut Function, def_use: &mut DefUse, inst: InstId, fits
 
 /// Whether operands of an impure operation may be RZ.
 fn takes_zeros(op: Op) -> bool {
-    op.has(Prop::WritesMemory) && !op.has(Prop::Convergent) || is_product(op)
+    op.has(Prop::WritesMemory) && !op.has(Prop::Convergent) || op.has(Prop::WideZero) || is_product(op)
 }
 
 /// Whether an operation is a matrix multiply-accumulate on registers.
@@ -81,6 +82,7 @@ fn takes_zero(function: &Function, inst: InstId, at: usize, words: usize) -> boo
     let role = &op.info().roles[at];
     match role.width {
         // For an A or B operand ptxas writes RZ only in place of a single register.
+        Width::Fragment if op.has(Prop::WideZero) => true,
         Width::Fragment => is_product(op) && (role.role == Role::C || role.role == Role::B && words == 1),
         Width::Size if !op.has(Prop::WritesMemory) => false,
         // The compare and swap values are in adjacent registers, and ptxas never uses RZ for
@@ -178,7 +180,10 @@ fn forward(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) 
 /// arithmetic.
 fn signs(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) {
     let op = function.insts[inst].op;
-    if !matches!(op, Op::DADD | Op::DMUL | Op::DFMA | Op::DSETP | Op::FADD | Op::FMUL | Op::FFMA | Op::FSETP) {
+    if !matches!(
+        op,
+        Op::DADD | Op::DMUL | Op::DFMA | Op::DSETP | Op::FADD | Op::FMUL | Op::FFMA | Op::FMNMX | Op::FSETP
+    ) {
         return;
     }
     for role in [Role::A, Role::B, Role::C] {

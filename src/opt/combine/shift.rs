@@ -3,7 +3,8 @@
 //!
 //! Amounts beyond the width behave as in PTX; shifts that wrap their amount are not changed.
 
-use crate::analysis::def_use::{DefUse, is_free, rewrite};
+use crate::analysis::def_use::{DefUse, Fits, is_free, rewrite};
+use crate::ori::build::int::LUT_AND;
 use crate::ori::operand::Kind;
 use crate::ori::{Function, InstId, Operand};
 use crate::tables::{Mod, Op, Role, value};
@@ -58,10 +59,47 @@ pub fn simplify(function: &mut Function, def_use: &DefUse, inst: InstId) -> bool
         (Shift::Left | Shift::RightHigh, 32..) | (Shift::LeftHigh | Shift::Right, 64..) => copy(function, inst, zero),
         (Shift::LeftHigh, 32) => copy(function, inst, a),
         (Shift::Right | Shift::RightSigned, 32) => copy(function, inst, c),
+        (Shift::Left, 16) => match half_of(function, def_use, a) {
+            Some(whole) => cut(function, inst, whole),
+            None => false,
+        },
         (Shift::LeftHigh, 33..) => put(function, inst, Shift::Left, [a, zero], count - 32),
         (Shift::Right, 33..) => put(function, inst, Shift::RightHigh, [zero, c], count - 32),
         (Shift::RightSigned, 33..) => put(function, inst, Shift::RightHighSigned, [zero, c], (count - 32).min(31)),
         _ => false,
+    }
+}
+
+/// The upper half of a register, with zeros below.
+fn cut(function: &mut Function, inst: InstId, whole: Operand) -> bool {
+    let (d, zero) = (function.arg(inst, Role::D), Operand::zero());
+    let [mask, table] = [0xffff_0000, u64::from(LUT_AND)].map(|value| function.imm(value));
+    let args = [(Role::D, d), (Role::A, whole), (Role::B, mask), (Role::C, zero), (Role::Lut, table)];
+    rewrite(function, inst, Op::LOP3, &args);
+    true
+}
+
+/// The register of which another holds the upper half.
+fn half_of(function: &Function, def_use: &DefUse, half: Operand) -> Option<Operand> {
+    let maker = def_use.def_of(function, half.as_reg().filter(|_| half == half.plain())?)?;
+    let whole = function.arg(maker, Role::C);
+    let free = whole == whole.plain() && whole.as_reg().is_some_and(|reg| is_free(function, reg));
+    (shift(function, def_use, maker) == Some((Shift::RightHigh, 16)) && free).then_some(whole)
+}
+
+/// Widens the upper half of a register where it stands.
+pub fn upper_half(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) {
+    let half = function.arg(inst, Role::B);
+    let low = value::swz_b::H0_H0;
+    if function.insts[inst].op != Op::HADD2_F32 || function.insts[inst].mods.get(Mod::SwzB) != low {
+        return;
+    }
+    let Some(whole) = half_of(function, def_use, half) else { return };
+    function.set_arg(inst, Role::B, whole);
+    function.insts[inst].mods.set(Mod::SwzB, value::swz_b::H1_H1);
+    if !fits(function, inst) {
+        function.set_arg(inst, Role::B, half);
+        function.insts[inst].mods.set(Mod::SwzB, low);
     }
 }
 
