@@ -20,7 +20,7 @@ use crate::ptx::ast;
 use crate::tables::{Feature, GenerationInfo, Op, Role, Target};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Why an instruction cannot be lowered.
 pub(crate) enum Refusal {
@@ -63,6 +63,8 @@ pub(super) struct Builder<'a> {
     /// instruction.
     pub elected: Elected,
     pub alone: bool,
+    /// The registers that always have one value.
+    pub known: BTreeMap<ast::RegId, u64>,
     /// Whether any PTX register of the function has 128 bits.
     pub has_quads: bool,
     /// Instructions that compute the shared values of the function; `finish` puts them in front of
@@ -145,6 +147,7 @@ impl<'a> Builder<'a> {
             code: Code { f, block, guard: Operand::NULL, line: 0, visible, cold: Vec::new() },
             elected: Elected::new(source.body.as_deref().unwrap_or_default()),
             alone: false,
+            known: super::known::constants(source.body.as_deref().unwrap_or_default()),
             registers,
             has_quads: source.registers.iter().any(|(_, register)| register.ty.bits() == 128),
             prologue: Vec::new(),

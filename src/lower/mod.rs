@@ -17,6 +17,7 @@ pub(crate) mod convert;
 mod elected;
 pub(crate) mod float;
 pub(crate) mod int;
+mod known;
 mod max_registers;
 mod mbarrier;
 pub(crate) mod memory;

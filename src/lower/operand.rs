@@ -65,6 +65,16 @@ impl Builder<'_> {
         }
     }
 
+    /// The value of a register that always has one.
+    pub fn known(&self, operand: &ast::Operand) -> Option<u64> {
+        match operand.kind {
+            OperandKind::Register(used) if !used.not && !used.negate && used.part == ast::Part::Whole => {
+                self.known.get(&used.register).copied()
+            }
+            _ => None,
+        }
+    }
+
     fn constant_source(&mut self, constant: Constant, ty: ScalarType) -> Lowered<Operand> {
         let bits = constant_bits(constant, ty).ok_or(Refusal::NotBuilt)?;
         Ok(match (ty, bits) {

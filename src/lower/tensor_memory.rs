@@ -10,7 +10,7 @@ use super::memory::memory_model::Order;
 use super::wgmma::named;
 use crate::ori::build::int::LUT_AND;
 use crate::ori::mods::*;
-use crate::ori::{File, Operand};
+use crate::ori::{File, InstId, Operand};
 use crate::ptx::ast;
 use crate::tables::elf::ElfTarget;
 use crate::tables::ptx::{CtaGroup, ScalarType, Space, TensorShape};
@@ -36,8 +36,6 @@ pub(super) const PLACE: [u16; 1] = [8];
 const FOUND: [u16; 1] = [9];
 /// The uniform predicate of the operands.
 const FLAG: u16 = 0;
-/// Lanes that the first half of a load or store of two halves acts on.
-const HALF: u32 = 16;
 /// Truth table of the complement of the first source.
 const NOT: u8 = 0x0f;
 
@@ -261,41 +259,25 @@ impl Builder<'_> {
             b.all_lanes();
             let (place, offset) = b.tensor_place(&inst.operands[1])?;
             let to = b.fragment_words(&inst.operands[0], ScalarType::B32)?;
-            let low = b.load_piece(&mods, place, offset, to.len());
-            let words = if inst.mods.tensor_shape == Some(TensorShape::D16x32bx2) {
+            let (vector, words) = b.temp_vector(to.len());
+            let d = if words.len() == 1 { words[0] } else { vector };
+            b.load_piece(&mods, place, offset, d);
+            if inst.mods.tensor_shape == Some(TensorShape::D16x32bx2) {
                 let apart = b.constant_operand(&inst.operands[2])? as i32;
-                let high = b.load_piece(&upper_half(&mods)?, place, offset + i64::from(apart), to.len());
-                b.by_half(&low, &high)
-            } else {
-                low
-            };
+                let upper = b.load_piece(&upper_half(&mods)?, place, offset + i64::from(apart), d);
+                // It leaves the lower lanes as they are, as an instruction with a guard may.
+                b.f.insts[upper].guard = Operand::always();
+            }
             to.into_iter().zip(words).for_each(|(to, word)| b.copy(to, word));
             Ok(())
         })
     }
 
-    fn load_piece(&mut self, mods: &[M], place: Operand, offset: i64, count: usize) -> Vec<Operand> {
-        let (vector, words) = self.temp_vector(count);
-        let d = if count == 1 { words[0] } else { vector };
+    fn load_piece(&mut self, mods: &[M], place: Operand, offset: i64, d: Operand) -> InstId {
         let offset = self.literal(offset);
         let load = self.put(Op::LDTM, mods, &[(Role::D, d), (Role::Ub, place), (Role::Off, offset)]);
         self.f.insts[load].ordered = true;
-        words
-    }
-
-    /// The first words in the lower lanes, the second ones in the upper.
-    fn by_half(&mut self, low: &[Operand], high: &[Operand]) -> Vec<Operand> {
-        let (lane, lower) = (self.temp(), self.temp_pred());
-        let (number, half) = (self.special_number("SR_LANEID"), self.imm(HALF));
-        self.put(Op::S2R, &[], &[(Role::D, lane), (Role::S, number)]);
-        self.isetp(lower, &[LT, AND, U32], lane, half);
-        let mut words = Vec::new();
-        for (low, high) in low.iter().zip(high) {
-            let word = self.temp();
-            self.select(word, *low, *high, lower);
-            words.push(word);
-        }
-        words
+        load
     }
 
     /// `tcgen05.st`

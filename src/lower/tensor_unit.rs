@@ -89,7 +89,11 @@ impl Builder<'_> {
             true => (Some([self.tensor_sum(&rest[0])?, self.tensor_sum(&rest[1])?]), &rest[2..]),
             false => (None, rest),
         };
-        let enabled = self.source(&rest[0], ScalarType::Pred)?;
+        let enabled = match self.known(&rest[0]) {
+            Some(0) => Operand::never(),
+            Some(_) => Operand::always(),
+            None => self.source(&rest[0], ScalarType::Pred)?,
+        };
         let scale = rest.get(1).map(|operand| self.constant_operand(operand)).transpose()?;
         Ok(Rest { lanes, scales, enabled, scale })
     }

@@ -22,7 +22,10 @@ impl Builder<'_> {
     /// Reads a member mask and emits a SYNCMASK. OriDoSyncronization later turns it into WARPSYNC,
     /// or into nothing if the lanes are converged anyway.
     fn member_mask(&mut self, operand: &ast::Operand) -> Lowered<Operand> {
-        let mask = self.source(operand, ScalarType::B32)?;
+        let mask = match self.known(operand) {
+            Some(mask) => self.imm(mask as u32),
+            None => self.source(operand, ScalarType::B32)?,
+        };
         self.put(Op::SYNCMASK, &[], &[(Role::A, mask)]);
         Ok(mask)
     }
@@ -251,7 +254,11 @@ impl Builder<'_> {
     pub fn elect(&mut self, inst: &ast::Instruction) -> Lowered {
         let (d, p) = self.dest_and_pred(&inst.operands[0])?;
         let mask = self.member_mask(&inst.operands[1])?;
-        if d == Operand::zero() && self.is_full(mask) {
+        let unread = match &inst.operands[0].kind {
+            ast::OperandKind::Pair(pair) => d == Operand::zero() || self.elected.is_unread(&pair.0),
+            _ => false,
+        };
+        if unread && self.is_full(mask) {
             self.put(Op::ELECT, &[], &[(Role::Pu, p)]);
             return Ok(());
         }

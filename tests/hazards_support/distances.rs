@@ -179,11 +179,11 @@ fn compared(job: &Job, list: &List) -> Compared {
 
 /// One in this many of our dependences may lack a judgement: mostly those of R2UR for copies in
 /// bulk, of which ptxas computes the operands in uniform registers.
-const NOTHING: u64 = 270;
+const NOTHING: u64 = 260;
 
-/// The same in programs with products in tensor memory: our lanes issue them one after the other in
-/// a loop, and ptxas, which knows a lane that `elect.sync` chose, has no such loop.
-const NOTHING_IN_TURN: u64 = 20;
+/// The same in programs with products in tensor memory, which have many such operands in a row, and
+/// where our lanes take turns unless the program says that `elect.sync` chose one of them.
+const NOTHING_IN_TURN: u64 = 30;
 
 /// Splits ptxas's files in two halves: one half is judged by the list of the other, by the letter
 /// and by the rule.

@@ -1165,7 +1165,10 @@ def bulk_copies():
 
 def bulk_copies_cluster():
     y = lcg("u32", 64, 607, 0xFFFFFF)
-    return [launch("elected", 1, 64, [IN("u32", y), OUT("u32", [y[t] + y[63 - t] for t in range(64)])], targets=CLUSTER_TARGETS)]
+    return [
+        launch("elected", 1, 64, [IN("u32", y), OUT("u32", [y[t] + y[63 - t] for t in range(64)])], targets=CLUSTER_TARGETS),
+        launch("turns", 1, 64, [IN("u32", y), OUT("u32", y)], targets=CLUSTER_TARGETS),
+    ]
 
 
 def bulk_copies_masked():

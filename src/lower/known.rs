@@ -1,0 +1,68 @@
+//! What a function's text says of its registers before anything is lowered: which instructions
+//! write them, and which have one value wherever they are read.
+
+use crate::ptx::ast::{Address, AddressBase, Constant, Instruction, Operand, OperandKind, RegId, Statement};
+use crate::tables::ptx::Op;
+use std::collections::BTreeMap;
+
+/// The registers that one `mov` writes, whatever the guard of what reads them, and its constant.
+pub fn constants(body: &[Statement]) -> BTreeMap<RegId, u64> {
+    let mut known = BTreeMap::new();
+    for inst in instructions(body).filter(|inst| inst.op == Op::Mov && inst.guard.is_none()) {
+        let [Operand { kind: OperandKind::Register(to), .. }, from] = inst.operands.as_slice() else { continue };
+        if let OperandKind::Constant(Constant::Int { bits, .. }) = from.kind {
+            known.insert(to.register, bits);
+        }
+    }
+    if known.is_empty() {
+        return known;
+    }
+    let mut writes: BTreeMap<RegId, u32> = BTreeMap::new();
+    for inst in instructions(body) {
+        written(inst, &mut |reg| {
+            if known.contains_key(&reg) {
+                *writes.entry(reg).or_default() += 1;
+            }
+        });
+    }
+    known.retain(|reg, _| writes.get(reg) == Some(&1));
+    known
+}
+
+/// The instructions of a body.
+pub fn instructions(body: &[Statement]) -> impl Iterator<Item = &Instruction> {
+    body.iter().filter_map(|statement| match statement {
+        Statement::Instruction(inst) => Some(inst),
+        _ => None,
+    })
+}
+
+/// Calls `f` for each register that an instruction may write: results stand first, and a call names
+/// several operands that it may write.
+pub fn written(inst: &Instruction, f: &mut dyn FnMut(RegId)) {
+    let count = if inst.op == Op::Call { inst.operands.len() } else { 1 };
+    inst.operands.iter().take(count).for_each(|operand| registers(operand, f));
+}
+
+/// Calls `f` for each register that an operand names.
+pub fn registers(operand: &Operand, f: &mut dyn FnMut(RegId)) {
+    match &operand.kind {
+        OperandKind::Register(used) => f(used.register),
+        OperandKind::Address(Address { base, rest, .. }) => {
+            if let AddressBase::Register(register) = base {
+                f(*register);
+            }
+            rest.iter().for_each(|operand| registers(operand, f));
+        }
+        OperandKind::Vector(list) | OperandKind::List(list) => list.iter().for_each(|operand| registers(operand, f)),
+        OperandKind::Pair(pair) => {
+            registers(&pair.0, f);
+            registers(&pair.1, f);
+        }
+        OperandKind::Special(_)
+        | OperandKind::Constant(_)
+        | OperandKind::Symbol { .. }
+        | OperandKind::Label(_)
+        | OperandKind::Sink => {}
+    }
+}
