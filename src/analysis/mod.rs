@@ -8,6 +8,7 @@ pub mod cache;
 pub mod def_use;
 pub mod divergence;
 pub mod loops;
+pub mod memory_dependence;
 pub mod reconvergence;
 pub mod spin_loops;
 

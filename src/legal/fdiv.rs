@@ -24,6 +24,9 @@ const TOO_LARGE: u32 = 1100;
 /// 2^126: greater divisors have subnormal reciprocals.
 const LARGEST_WITH_NORMAL_RECIPROCAL: f32 = 8.507_059e37;
 
+/// 2^64: the product with a subnormal f32 is normal, and its reciprocal a number.
+const SCALE: f32 = 18_446_744_073_709_551_616.0;
+
 /// An f64 dividend has an exact remainder if its high word, read as f32, is at least this.
 const LEAST_DIVIDEND: u32 = 0x0360_0000;
 /// High word of the least normal f64.
@@ -43,7 +46,7 @@ impl Code {
         self.put(Op::FCHK, &[], &[(Role::Pu, p), (Role::A, a), (Role::B, b)]);
         self.either(
             p,
-            |code| code.quotient_by_f64(d, a, b, rounding, ftz),
+            |code| code.rare_quotient(d, a, b, rounding, ftz),
             |code| {
                 let (estimate, one) = (code.temp(), code.imm(1f32.to_bits()));
                 let one = code.in_reg(one);
@@ -86,6 +89,33 @@ impl Code {
         let inverse = self.temp();
         self.mufu(MUFU_RCP, inverse, b);
         self.fmul(mods, d, inverse, a);
+    }
+
+    /// `d = a / b` in f32 for what FCHK rejects. Zeros, infinite divisors and NaN, which programs
+    /// divide often, need no f64, whose pipe is slow on many targets: there the product with the
+    /// reciprocal is exact. The divisor is scaled so that its reciprocal is zero or infinite only
+    /// where the quotient is.
+    fn rare_quotient(&mut self, d: Operand, a: Operand, b: Operand, rounding: Option<M>, ftz: bool) {
+        let flush: &[M] = if ftz { &[FTZ] } else { &[] };
+        let (infinite, up) = (self.imm(f32::INFINITY.to_bits()), self.imm(SCALE.to_bits()));
+        let mut exact = Operand::NULL;
+        for (x, limit) in [(b.absolute(), infinite), (b, Operand::zero()), (a, Operand::zero())] {
+            let p = self.temp_pred();
+            let mods: Vec<M> = [FEQU, OR].into_iter().chain(flush.iter().copied()).collect();
+            let before = if exact.is_null() { Operand::never() } else { exact };
+            self.put(Op::FSETP, &mods, &[(Role::Pu, p), (Role::A, x), (Role::B, limit), (Role::Pp, before)]);
+            exact = p;
+        }
+        self.either(
+            exact,
+            |code| {
+                let (scaled, inverse) = (code.temp(), code.temp());
+                code.fmul(flush, scaled, b, up);
+                code.mufu(MUFU_RCP, inverse, scaled);
+                code.fmul(flush, d, a, inverse);
+            },
+            |code| code.quotient_by_f64(d, a, b, rounding, ftz),
+        );
     }
 
     /// `d = a / b` in f32, computed in f64, in which no f32 is subnormal and no quotient out of

@@ -2,10 +2,10 @@
 //! dominates it.
 //!
 //! Walks the dominator tree with a hash table (dominator-scoped CSE). Only unguarded operations
-//! with the property `pure` whose operands mean the same everywhere take part. Registers with the
-//! same constant count as one, and the sources of a commutative operation have no order; constants
-//! themselves are left to the operands that encode them. The repetitions are left for dead-code
-//! elimination.
+//! with the property `pure` whose operands mean the same everywhere take part, and loads that the
+//! program says read what nothing writes while the kernel runs. Registers with the same constant
+//! count as one, and the sources of a commutative operation have no order; constants themselves are
+//! left to the operands that encode them. The repetitions are left for dead-code elimination.
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{is_free, is_pure};
@@ -15,7 +15,7 @@ use crate::ori::commute::says_which;
 use crate::ori::hash::{Quick, QuickMap};
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg, table};
 use crate::tables::ori::Direction;
-use crate::tables::{Mod, Op, Prop, Role};
+use crate::tables::{Mod, Op, Prop, Role, value};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
@@ -144,7 +144,7 @@ fn unordered(function: &Function, inst: InstId) -> Option<[usize; 2]> {
 /// position.
 fn key(function: &Function, same: &Same, inst: InstId) -> Option<u64> {
     let data = &function.insts[inst];
-    if !is_pure(function, inst) || data.op == Op::MOV {
+    if !(is_pure(function, inst) || reads_constants(function, inst)) || data.op == Op::MOV {
         return None;
     }
     let mut steady = true;
@@ -163,6 +163,12 @@ fn key(function: &Function, same: &Same, inst: InstId) -> Option<u64> {
     data.mods.iter().for_each(|(kind, value)| hash.write_u64(kind as u64 | u64::from(value) << 32));
     numbers.iter().for_each(|number| hash.write_u64(*number));
     steady.then(|| hash.finish())
+}
+
+/// Whether an instruction is an unguarded load of memory that does not change (`ld.global.nc`).
+fn reads_constants(function: &Function, inst: InstId) -> bool {
+    let data = &function.insts[inst];
+    data.op == Op::LDG && data.guard.is_null() && !data.ordered && data.mods.get(Mod::Mem) == value::mem::CONSTANT
 }
 
 /// Whether two pure instructions compute the same results, and the first has every result that the

@@ -5,3 +5,5 @@
 automod::dir!(pub "src/opt");
 
 pub mod combine;
+pub mod constants;
+pub mod local_memory;

@@ -114,8 +114,8 @@ impl Pass {
                 arms.iter().map(|arm| arm.block).filter(|b| *b != arm.block).chain([end]).collect();
             let mut body = std::mem::take(&mut function.blocks[arm.block]);
             body.pop();
-            self.guard(function, arm, &body, &others);
-            function.blocks[block].extend(body);
+            let guarded = self.guard(function, arm, &body, &others);
+            function.blocks[block].extend(guarded);
             self.remove(arm.block);
         }
         function.set_arg(last, Role::Target, Operand::label(end));
@@ -126,9 +126,11 @@ impl Pass {
     }
 
     /// Guards the instructions of an arm that must not execute otherwise, and those that read their
-    /// results.
-    fn guard(&self, function: &mut Function, arm: &Arm, body: &[InstId], others: &[Block]) {
+    /// results. What only the arm reads has no value before: without saying so, its register would
+    /// be taken from the start of the loop around it.
+    fn guard(&self, function: &mut Function, arm: &Arm, body: &[InstId], others: &[Block]) -> Vec<InstId> {
         let mut guarded: BTreeSet<VReg> = BTreeSet::new();
+        let (mut out, mut defined) = (Vec::with_capacity(body.len()), BTreeSet::new());
         for inst in body.iter().copied() {
             let (mut needed, mut follows, mut defs) = (false, false, Vec::new());
             function.for_each_def(inst, |reg| {
@@ -141,12 +143,23 @@ impl Pass {
             if free {
                 defs.iter().for_each(|reg| {
                     guarded.remove(reg);
+                    defined.insert(*reg);
                 });
             } else {
                 function.insts[inst].guard = arm.guard;
-                guarded.extend(defs);
+                for reg in defs {
+                    if !needed && function.regs[reg].file == File::R && !defined.contains(&reg) {
+                        let undefined = function.make(Op::UNDEF);
+                        function.set_arg(undefined, Role::D, Operand::reg(reg));
+                        out.push(undefined);
+                    }
+                    defined.insert(reg);
+                    guarded.insert(reg);
+                }
             }
+            out.push(inst);
         }
+        out
     }
 
     /// Where an arm goes, if it can be guarded.

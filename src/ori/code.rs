@@ -252,8 +252,10 @@ impl Code {
         self.branch_if(p, yes, no);
         often(self);
         self.enter_after(done, yes);
-        let first = self.f.layout.len() - 1;
+        let (first, before) = (self.f.layout.len() - 1, self.cold.len());
         seldom(self);
+        // What is cold inside is among these blocks.
+        self.cold.truncate(before);
         self.cold.extend_from_slice(&self.f.layout[first..]);
         self.enter(done);
     }

@@ -66,6 +66,7 @@ pub const FLT: M = (Mod::Cmp, value::cmp::LT);
 pub const FLE: M = (Mod::Cmp, value::cmp::LE);
 pub const FGT: M = (Mod::Cmp, value::cmp::GT);
 pub const FGE: M = (Mod::Cmp, value::cmp::GE);
+pub const FEQU: M = (Mod::Cmp, value::cmp::EQU);
 pub const FNEU: M = (Mod::Cmp, value::cmp::NEU);
 pub const FGEU: M = (Mod::Cmp, value::cmp::GEU);
 pub const FNUM: M = (Mod::Cmp, value::cmp::NUM);

@@ -7,7 +7,7 @@
 //! wrote. Control words, frame sizes and the stage of the function are not printed; the parser also
 //! accepts `max=`, `entry=` and `local=` in the first line.
 
-use super::function::{Block, Convention, File, Function, InstId, RegData, Symbol, VReg};
+use super::function::{Block, Convention, File, Function, InstId, RegData, STACK_POINTER, Symbol, VReg};
 use super::operand::{Kind, Operand};
 use crate::tables::elf::RelocRole;
 use crate::tables::{Mod, Op, Role, Target};
@@ -191,6 +191,9 @@ pub fn parse(text: &str) -> Result<Function, String> {
         let line = line.trim();
         if let Some(rest) = line.strip_prefix("phys ") {
             rest.split_whitespace().try_for_each(|w| parser.reserve(w, |d, n| d.phys = Some(n))).map_err(at)?;
+            let points = |data: &RegData| data.file == File::R && data.phys == Some(STACK_POINTER);
+            let function = &mut parser.function;
+            function.stack_pointer = function.regs.iter().find(|(_, data)| points(data)).map(|(reg, _)| reg);
         } else if let Some(rest) = line.strip_prefix("fixed ") {
             rest.split_whitespace().try_for_each(|w| parser.reserve(w, |d, n| d.fixed = Some(n))).map_err(at)?;
         } else if let Some(label) = line.strip_suffix(':') {

@@ -5,7 +5,7 @@
 //! The definition of a value that a later copy moves to another register stays behind the readers
 //! of that register, because only then can the copy be coalesced.
 
-use super::memory_dependence::Memory;
+use crate::analysis::memory_dependence::Memory;
 use crate::ori::hash::QuickMap;
 use crate::ori::{File, Function, InstId, VReg};
 use crate::tables::Op;
@@ -54,6 +54,11 @@ impl Dependences {
         let mut memory: Vec<(u32, Memory)> = Vec::new();
         for (at, inst) in insts.iter().enumerate() {
             let now = at as u32;
+            // By the registers as they are before the instruction's own results.
+            let access = Memory::of(function, *inst, |reg| {
+                let last = |uses: &Uses| uses.writers.last().copied();
+                uses.get(&one(reg)).and_then(last).map_or(usize::MAX, |writer| writer as usize)
+            });
             function.for_each_use(*inst, |reg| {
                 let uses = uses.entry(one(reg)).or_default();
                 uses.writers.iter().for_each(|writer| graph.edge(*writer, now, true));
@@ -71,7 +76,7 @@ impl Dependences {
             };
             function.for_each_def(*inst, |reg| write(reg, !guarded));
             partners[at].iter().for_each(|reg| write(*reg, false));
-            if let Some(access) = Memory::of(function, *inst, |_| usize::MAX) {
+            if let Some(access) = access {
                 graph.access(now, access, &mut memory);
             }
         }
@@ -81,7 +86,7 @@ impl Dependences {
     fn access(&mut self, now: u32, access: Memory, memory: &mut Vec<(u32, Memory)>) {
         let full = memory.len() >= COMPARED;
         for (earlier, other) in memory.iter() {
-            if full || !access.apart(other) {
+            if full || access.follows(other) {
                 self.edge(*earlier, now, false);
             }
         }

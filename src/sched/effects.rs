@@ -4,6 +4,7 @@
 //! pseudo-registers model other dependences: `FENCE` for operations that must complete before
 //! anything follows, `ALONE` for a pipe that takes one instruction at a time.
 
+use crate::analysis::memory_dependence::Memory;
 use crate::ori::{File, Function, InstId, Kind, Operand};
 use crate::tables::latency::{Latency, LatencyClass, RegFile};
 use crate::tables::ori::{Class, Direction};
@@ -121,6 +122,13 @@ impl Effects {
         let late = |a: &&Access| a.reg < FENCE && a.class.reads_late(a.reg.file()) && a.class != LatencyClass::Group;
         self.reads.iter().filter(late)
     }
+}
+
+/// The memory access of an allocated instruction, as [`Memory::of`].
+pub fn memory_access(function: &Function, inst: InstId, written: impl Fn(Reg) -> usize) -> Option<Memory> {
+    Memory::with_base(function, inst, |operand, base| {
+        each(function, operand, |reg, _| base.push((reg.0.into(), written(reg))));
+    })
 }
 
 /// Calls `f` with each physical register of an operand, and the index of its word.

@@ -6,9 +6,9 @@
 //! fence, a call, a clock read, or any other operation with an effect that is not a plain memory
 //! access. Near-linear: each memory operation is compared with a bounded number of earlier ones.
 
-use super::effects::{Effects, FENCE, Reg};
-use super::memory_dependence::Memory;
+use super::effects::{Effects, FENCE, Reg, memory_access};
 use crate::analysis::PassCx;
+use crate::analysis::memory_dependence::Memory;
 use crate::ori::hash::QuickMap;
 use crate::ori::{File, Function, InstId, Kind, STACK_POINTER};
 use crate::tables::encoding::special_text;
@@ -187,7 +187,7 @@ fn graph(function: &Function, latency: &Latency, insts: &[InstId]) -> Vec<Node> 
     for at in 0..insts.len() {
         let now = at as u32;
         let written = |reg: Reg| uses.get(&reg).and_then(|u| u.writers.last()).map_or(usize::MAX, |w| w.0 as usize);
-        let access = Memory::of(function, insts[at], written);
+        let access = memory_access(function, insts[at], written);
         for (i, access) in effects[at].reads.iter().enumerate().filter(|(_, a)| a.reg != FENCE) {
             let uses = uses.entry(access.reg).or_default();
             for (writer, w) in &uses.writers {

@@ -4,6 +4,5 @@ mod dependences;
 pub(crate) mod effects;
 mod estimate;
 pub mod list_scheduler;
-mod memory_dependence;
 pub mod prepass_scheduler;
 pub mod pressure_scheduler;

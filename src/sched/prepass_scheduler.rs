@@ -9,8 +9,8 @@
 //! above [`FREE`]. Linear: an instruction passes a bounded number of others.
 
 use super::list_scheduler::{is_fixed, sets_stack_pointer};
-use super::memory_dependence::Memory;
 use crate::analysis::PassCx;
+use crate::analysis::memory_dependence::Memory;
 use crate::ori::hash::QuickMap;
 use crate::ori::liveness::{Liveness, RegSet};
 use crate::ori::{Block, File, Function, InstId, VReg};

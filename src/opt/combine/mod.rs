@@ -52,7 +52,7 @@ fn instruction(function: &mut Function, def_use: &mut DefUse, inst: InstId, fits
     }
     // Each step leaves fewer instructions, so the loop ends.
     let before = DefUse::reads(function, inst);
-    if fold(function, def_use, inst) || shift::simplify(function, def_use, inst) {
+    if fold_constants(function, def_use, inst) {
         return def_use.update(function, inst, &before);
     }
     while {
@@ -243,6 +243,12 @@ fn signed(function: &Function, def_use: &DefUse, inst: InstId, operand: Operand)
     };
     let negative = operand.neg() ^ (source.neg() && !operand.abs());
     (free && !operand.not() && !source.not()).then_some(if negative { new.negated() } else { new })
+}
+
+/// Replaces an unguarded pure instruction of words by its result, as far as its constant sources
+/// determine it; returns whether it changed.
+pub fn fold_constants(function: &mut Function, def_use: &DefUse, inst: InstId) -> bool {
+    fold(function, def_use, inst) || shift::simplify(function, def_use, inst)
 }
 
 /// Folds sums and products with constant operands; returns whether the instruction changed.

@@ -1626,6 +1626,26 @@ def bfloats_from_narrow():
     return [launch("bfloats_from_narrow", 1, 256, [IN("u32", listed([n | (n * 7 + 128 & 0xFF) << 8 for n in codes])), OUT("u32", expect)])]
 
 
+def constants():
+    words = lambda number: list(struct.unpack("<2I", struct.pack("<d", number)))
+    # The product of -2 and the double nearest to 0.1 is exact, and so is the sum.
+    out = [unsigned(-2), unsigned(-3)] + words(-2 * 0.1 + 1) + words(2.0**31 + 1)
+    out += [struct.unpack("<I", struct.pack("<f", 2.0**24 + 3))[0], 100, 10, 5]
+    out += words(struct.unpack("<f", struct.pack("<I", 0x3DCCCCCD))[0]) + [3]
+    return [launch("constants", 1, 1, [OUT("u32", out, True), scalar("u32", 77)])]
+
+
+def frame_words():
+    words, sums = [], []
+    for t in range(11):
+        words += [t + sum(range(t)), 7 if t & 1 else 9] + words_of(3 * t + 2**33, 2)
+        a = [i * i + t for i in range(8)]
+        first = a[t & 7] + a[t + 3 & 7]
+        a[2] += 1
+        sums += [first, a[t & 7]]
+    return [launch("frame_words", 1, 11, [OUT("u32", words, True)]), launch("frame_index", 1, 11, [OUT("u32", sums, True)])]
+
+
 KERNELS = [
     saxpy, vecadd, reduce_shared, reduce_shuffle, redux_groups, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
@@ -1643,7 +1663,7 @@ KERNELS = [
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
     clusters_multicast, textures, surfaces,
-    meetings_before_exit, open_parameters, narrow_from_halves, bfloats_from_narrow,
+    meetings_before_exit, open_parameters, narrow_from_halves, bfloats_from_narrow, constants, frame_words,
 ]
 
 

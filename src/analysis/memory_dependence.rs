@@ -5,10 +5,12 @@
 //! reads memory that the program never writes. Volatile, strong and atomic accesses, and the first
 //! access after a reconvergence point, are never reordered.
 
-use super::effects::{Reg, each};
-use crate::ori::{Function, InstId, Operand};
+use crate::ori::{Function, InstId, Operand, VReg};
 use crate::tables::{Mod, Op, Prop, Role};
 use smallvec::SmallVec;
+
+/// Registers, by number, each with the position that wrote it.
+pub type Base = SmallVec<[(u32, usize); 3]>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Space {
@@ -27,14 +29,26 @@ pub struct Memory {
     ordered: bool,
     /// Base registers of its address, each with the position that wrote it, and the byte range
     /// relative to them.
-    base: SmallVec<[(Reg, usize); 3]>,
+    base: Base,
     bytes: Option<(i64, i64)>,
 }
 
 impl Memory {
     /// The access of an instruction; `None` if memory order does not matter for it. `written`
     /// returns the position that last wrote a register.
-    pub fn of(function: &Function, inst: InstId, written: impl Fn(Reg) -> usize) -> Option<Memory> {
+    pub fn of(function: &Function, inst: InstId, mut written: impl FnMut(VReg) -> usize) -> Option<Memory> {
+        Memory::with_base(function, inst, |operand, base| {
+            function.for_each_reg(operand, |reg| base.push((reg.as_u32(), written(reg))));
+        })
+    }
+
+    /// As [`Memory::of`], where `registers` appends the registers of an operand of the address, by
+    /// any numbers.
+    pub fn with_base(
+        function: &Function,
+        inst: InstId,
+        mut registers: impl FnMut(Operand, &mut Base),
+    ) -> Option<Memory> {
         let data = &function.insts[inst];
         let (reads, writes) = (data.op.has(Prop::ReadsMemory), data.op.has(Prop::WritesMemory));
         if !reads && !writes {
@@ -56,9 +70,9 @@ impl Memory {
             || reads && writes
             || order.contains("STRONG")
             || order.contains("MMIO");
-        let mut base = SmallVec::new();
+        let mut base = Base::new();
         for role in [Role::A, Role::Ub] {
-            each(function, function.arg(inst, role), |reg, _| base.push((reg, written(reg))));
+            registers(function.arg(inst, role), &mut base);
         }
         let at = function.arg(inst, Role::Off);
         let at = if at == Operand::NULL { Some(0) } else { function.imm_value(at) };
@@ -70,6 +84,36 @@ impl Memory {
     /// The access, ordered with everything.
     pub fn anywhere(self) -> Memory {
         Memory { ordered: true, ..self }
+    }
+
+    /// Whether it is of local memory, which only this thread accesses.
+    pub fn is_local(&self) -> bool {
+        self.space == Space::Local
+    }
+
+    /// Whether it is never reordered.
+    pub fn is_ordered(&self) -> bool {
+        self.ordered
+    }
+
+    /// Its byte range relative to its base registers: first and number.
+    pub fn bytes(&self) -> Option<(i64, i64)> {
+        self.bytes
+    }
+
+    /// A read of another range off the same base registers.
+    pub fn read_at(&self, first: i64, count: i64) -> Memory {
+        Memory { writes: false, bytes: Some((first, count)), ..self.clone() }
+    }
+
+    /// Whether two accesses are of the same bytes.
+    pub fn same(&self, other: &Memory) -> bool {
+        self.space == other.space && self.base == other.base && self.bytes == other.bytes && self.bytes.is_some()
+    }
+
+    /// Whether the address spaces of two accesses are disjoint.
+    pub fn apart_in_space(&self, other: &Memory) -> bool {
+        self.space != other.space && self.space != Space::Any && other.space != Space::Any
     }
 
     /// Whether two accesses may be reordered whatever their addresses are.
@@ -87,7 +131,7 @@ impl Memory {
         if !self.writes && !earlier.writes {
             return false;
         }
-        if self.space != earlier.space && self.space != Space::Any && earlier.space != Space::Any {
+        if self.apart_in_space(earlier) {
             return false;
         }
         match (self.bytes, earlier.bytes) {
