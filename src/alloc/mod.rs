@@ -336,9 +336,6 @@ fn limit(function: &Function, file: File) -> i32 {
             kept.map_or(all, |first| all.min(i32::from(first)))
         }
         File::P | File::UP => 7,
-        // A device function would have to save the barriers that calls preserve, which is possible
-        // only through registers.
-        File::B | File::UB if function.convention == Convention::Device => 6,
         File::B | File::UB => 16,
     }
 }

@@ -346,7 +346,8 @@ impl Reader<'_> {
     fn float(&self, text: &str) -> Option<u64> {
         let op = self.lifted.inst.op.info().text;
         let high = op == "MUFU" && ["RCP64H", "RSQ64H"].iter().any(|function| self.lifted.words.has(function));
-        let double = op.starts_with('D') || high;
+        let converted = op == "F2I" && self.lifted.words.has("F64");
+        let double = op.starts_with('D') || high || converted;
         let value: f64 = match text {
             "+INF" => f64::INFINITY,
             "-INF" => f64::NEG_INFINITY,

@@ -33,7 +33,9 @@ pub fn run(function: &mut Function, addresses: &Addresses, insts: &[InstId], blo
         let Some((_, Some(at))) = addresses.of_access(function, *inst) else { continue };
         let bytes = size(function, *inst);
         let (first, last) = (at.div_euclid(WORD), (at + bytes - 1).div_euclid(WORD));
-        let whole = at % WORD == 0 && bytes % WORD == 0 && is_simple(function, *inst);
+        // What is beyond the frame is an error of the program, which the access shows.
+        let inside = at >= 0 && at + bytes <= i64::from(function.local_bytes);
+        let whole = inside && at % WORD == 0 && bytes % WORD == 0 && is_simple(function, *inst);
         (first..=last).for_each(|word| *words.entry(word).or_insert(true) &= whole);
         accesses.push(Words { inst: *inst, first, count: last - first + 1 });
     }
