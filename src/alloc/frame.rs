@@ -3,8 +3,8 @@
 //! Runs on physical registers and completes the entry and the returns; sets `frame_bytes`. Layout
 //! from R1 up: what lowering laid out (`local_bytes`), spill slots, saved registers. Convergence
 //! barriers are saved in callee-saved registers that nothing else uses, in the frame if there are
-//! none. The frame is a multiple of 16 bytes. A kernel without a frame gets no instruction. Registers that a RET names
-//! itself (the return address) are restored by code from lowering.
+//! none. The frame is a multiple of 16 bytes. A kernel without a frame gets no instruction.
+//! Registers that a RET names itself (the return address) are restored by code from lowering.
 
 use super::{general_registers, is_kept, limit};
 use crate::ori::{Convention, File, Function, InstId, Operand, STACK_POINTER, VReg};

@@ -42,13 +42,15 @@ pub struct PassCx<'a> {
     pub function: &'a mut Function,
     /// What the target can encode.
     pub encoder: Encoder,
+    /// Conditional branches that the pass found always or never taken; for the verifier.
+    pub decided: Vec<InstId>,
     cache: Cache,
 }
 
 impl<'a> PassCx<'a> {
     /// A context with an empty cache.
     pub fn new(function: &'a mut Function, encoder: Encoder) -> PassCx<'a> {
-        PassCx { function, encoder, cache: Cache::default() }
+        PassCx { function, encoder, decided: Vec::new(), cache: Cache::default() }
     }
 
     /// The control-flow graph.

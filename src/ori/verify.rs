@@ -191,20 +191,31 @@ fn is_program_convergent(function: &Function, inst: InstId) -> bool {
         && (op != Op::GMMA || function.arg(inst, crate::tables::Role::D).as_vector().is_some())
 }
 
-/// Convergent operations that were added or removed, or whose control conditions changed.
+/// Convergent operations that were added or removed, or whose control conditions changed. Branches
+/// that constants `decided` are conditions no longer, and what only they led to may be gone.
 pub fn compare_conditions(
     before: &BTreeMap<InstId, BTreeSet<InstId>>,
     after: &BTreeMap<InstId, BTreeSet<InstId>>,
+    decided: &[InstId],
 ) -> Vec<String> {
     let mut errors = Vec::new();
     for (inst, conditions) in before {
+        let mut conditions = conditions.clone();
+        conditions.retain(|branch| !decided.contains(branch));
         match after.get(inst) {
-            None => errors.push(format!("{inst}: a convergent operation is gone")),
-            Some(now) if now != conditions => errors
+            None if decided.is_empty() => errors.push(format!("{inst}: a convergent operation is gone")),
+            Some(now) if *now != conditions => errors
                 .push(format!("{inst}: the conditions of a convergent operation changed: {conditions:?} to {now:?}")),
             _ => {}
         }
     }
     errors.extend(after.keys().filter(|i| !before.contains_key(i)).map(|i| format!("{i}: a new convergent operation")));
     errors
+}
+
+/// Whether control can leave the function. If it cannot, nothing post-dominates anything, and
+/// control conditions say nothing.
+pub fn ends(function: &Function) -> bool {
+    let last = |block: &Block| function.blocks[*block].last().map(|inst| function.insts[*inst].op);
+    Cfg::new(function).rpo.iter().any(|block| matches!(last(block), Some(Op::EXIT | Op::RET)))
 }

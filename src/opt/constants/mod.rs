@@ -17,6 +17,7 @@ use crate::ori::{Block, File, Function, InstId, Operand, VReg, table};
 use crate::tables::ori::Direction;
 use crate::tables::{Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
+use std::collections::BTreeSet;
 use value::Value;
 
 /// Runs the pass.
@@ -25,7 +26,8 @@ pub fn run(cx: &mut PassCx) {
     let def_use = cx.take_def_use();
     let function = &mut *cx.function;
     let truth = table(function.regs.len());
-    let mut pass = Pass { def_use, truth, reached: BlockSet::new(function.block_limit()), closed: Vec::new() };
+    let reached = BlockSet::new(function.block_limit());
+    let mut pass = Pass { def_use, truth, reached, closed: BTreeSet::new(), decided: Vec::new() };
     pass.reached.insert(function.entry());
     for block in cfg.rpo.iter().filter(|block| cfg.reachable(**block)) {
         if pass.reached.contains(*block) {
@@ -38,6 +40,7 @@ pub fn run(cx: &mut PassCx) {
         pass.close(function, &cfg);
         cx.invalidate(&[]);
     }
+    cx.decided = pass.decided;
 }
 
 struct Pass {
@@ -47,7 +50,9 @@ struct Pass {
     truth: SecondaryMap<VReg, Option<bool>>,
     reached: BlockSet,
     /// Edges that are never taken, from blocks that are reached.
-    closed: Vec<(Block, Block)>,
+    closed: BTreeSet<(Block, Block)>,
+    /// The branches that are decided.
+    decided: Vec<InstId>,
 }
 
 impl Pass {
@@ -232,7 +237,9 @@ impl Pass {
         let mut at = function.first_terminator(block);
         while let Some(inst) = function.blocks[block].get(at).copied() {
             let guard = function.insts[inst].guard;
-            match guard.as_reg().and_then(|_| self.truth(function, guard)) {
+            let truth = guard.as_reg().and_then(|_| self.truth(function, guard));
+            self.decided.extend(truth.map(|_| inst));
+            match truth {
                 Some(true) => {
                     function.insts[inst].guard = Operand::NULL;
                     function.blocks[block].truncate(at + 1);
