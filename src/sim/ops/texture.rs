@@ -342,7 +342,7 @@ impl Texture {
             let (mut to, mut part) = ([0; 3], 1.0);
             for i in 0..dimensions {
                 let far = corner >> i & 1 == 1;
-                to[i] = from[i].floor() as i64 + i64::from(far);
+                to[i] = (from[i].floor() as i64).saturating_add(far.into());
                 part *= if far { share[i] } else { 1.0 - share[i] };
             }
             all.push((self.inside(level, slice, (to, dimensions), load)?, part));
