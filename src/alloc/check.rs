@@ -35,8 +35,8 @@ enum Value {
     Of(VReg),
     /// A predicate as the number 0 or 1.
     AsNumber(VReg),
-    /// The value of a register at function entry.
-    Came(File, u16),
+    /// The value of a general register at function entry.
+    Came(u16),
 }
 
 /// The state at a point of the program.
@@ -195,18 +195,12 @@ fn guarded_definitions(function: &Function) -> RegSet {
     set
 }
 
-/// The registers and barriers that a function leaves as it found them.
-fn kept() -> impl Iterator<Item = (File, u16)> {
-    let all = |file: File, count: u16| (0..count).map(move |n| (file, n));
-    all(File::R, 256).chain(all(File::B, 16)).filter(|(file, n)| is_kept(*file, *n))
-}
-
 impl Checker<'_> {
     fn start(&self) -> State {
         let mut state = State { open: vec![u64::MAX; self.before.regs.len().div_ceil(64)], ..State::default() };
         if self.after.convention == Convention::Device {
-            for (file, n) in kept() {
-                state.add(Place::Register(file, n), Value::Came(file, n));
+            for n in (0..256).filter(|n| is_kept(File::R, *n)) {
+                state.add(Place::Register(File::R, n), Value::Came(n));
             }
         }
         state
@@ -378,11 +372,10 @@ impl Checker<'_> {
             return;
         }
         let mut named = Vec::new();
-        self.after.for_each_use(inst, |reg| named.push((self.after.regs[reg].file, self.after.regs[reg].phys)));
-        for (file, n) in kept().filter(|(file, n)| (*file, *n) != (File::R, STACK_POINTER)) {
-            let returned = file == File::R && named.contains(&(file, Some(n)));
-            if !returned && !state.holds(Place::Register(file, n), Value::Came(file, n)) {
-                self.wrong(inst, &format!("{}{n} is not restored", file.name()));
+        self.after.for_each_use(inst, |reg| named.push(self.after.regs[reg].phys));
+        for n in (0..256).filter(|n| is_kept(File::R, *n) && *n != STACK_POINTER && !named.contains(&Some(*n))) {
+            if !state.holds(Place::Register(File::R, n), Value::Came(n)) {
+                self.wrong(inst, &format!("R{n} is not restored"));
             }
         }
         if state.stack != 0 {

@@ -1,14 +1,13 @@
 //! The stack frame: sets the stack pointer, and saves and restores callee-saved registers.
 //!
 //! Runs on physical registers and completes the entry and the returns; sets `frame_bytes`. Layout
-//! from R1 up: what lowering laid out (`local_bytes`), spill slots, saved registers. Convergence
-//! barriers are saved in callee-saved registers that nothing else uses, in the frame if there are
-//! none. The frame is a multiple of 16 bytes. A kernel without a frame gets no instruction.
-//! Registers that a RET names itself (the return address) are restored by code from lowering.
+//! from R1 up: what lowering laid out (`local_bytes`), spill slots, saved registers. The frame is a
+//! multiple of 16 bytes. A kernel without a frame gets no instruction. Registers that a RET names
+//! itself (the return address) are restored by code from lowering.
 
-use super::{general_registers, is_kept, limit};
-use crate::ori::{Convention, File, Function, InstId, Operand, STACK_POINTER, VReg};
-use crate::tables::{Mod, Op, Role, value};
+use super::{general_registers, is_kept};
+use crate::ori::{Convention, File, Function, InstId, Operand, VReg};
+use crate::tables::{Op, Role};
 use std::collections::BTreeSet;
 
 /// Alignment of the frame in bytes, so that variables with this alignment keep it.
@@ -17,11 +16,9 @@ const ALIGN: u32 = 16;
 /// Completes the function. `spilled` is the offset of the first byte above the spill slots
 /// (`local_bytes` if there are none).
 pub fn finish(function: &mut Function, spilled: u32) {
-    let mut saved = saved_registers(function);
-    let barriers = hold_barriers(function, &mut saved);
+    let saved = saved_registers(function);
     let first_saved = spilled.next_multiple_of(4);
-    let in_frame = barriers.iter().filter(|(_, holder)| holder.is_none()).count();
-    let frame = (first_saved + 4 * (saved.len() + in_frame) as u32).next_multiple_of(ALIGN);
+    let frame = (first_saved + 4 * saved.len() as u32).next_multiple_of(ALIGN);
     function.frame_bytes = frame;
     for inst in std::mem::take(&mut function.above_frame) {
         add_to_offset(function, inst, frame);
@@ -31,58 +28,11 @@ pub fn finish(function: &mut Function, spilled: u32) {
     }
     let sp = function.stack_register();
     let places: Vec<(VReg, u32)> =
-        saved.iter().enumerate().map(|(i, n)| (physical(function, File::R, *n), first_saved + 4 * i as u32)).collect();
-    let mut above = first_saved + 4 * saved.len() as u32;
-    let mut held = Vec::new();
-    for (number, holder) in barriers {
-        let barrier = physical(function, File::B, number);
-        held.push(match holder {
-            Some(n) => Held { barrier, by: physical(function, File::R, n), slot: None },
-            None => {
-                above += 4;
-                Held { barrier, by: places[0].0, slot: Some(above - 4) }
-            }
-        });
-    }
-    enter(function, sp, frame, &places, &held);
+        saved.iter().enumerate().map(|(i, n)| (physical(function, *n), first_saved + 4 * i as u32)).collect();
+    enter(function, sp, frame, &places);
     if function.convention == Convention::Device {
-        returns(function, sp, frame, &places, &held);
+        returns(function, sp, frame, &places);
     }
-}
-
-/// Where a barrier's value is while the function uses the barrier.
-struct Held {
-    barrier: VReg,
-    /// The register that holds it, or through which it goes to its slot and back.
-    by: VReg,
-    slot: Option<u32>,
-}
-
-/// The callee-saved barriers that a device function uses, each with a register for it, which is
-/// added to those that are saved.
-fn hold_barriers(function: &Function, saved: &mut BTreeSet<u16>) -> Vec<(u16, Option<u16>)> {
-    if function.convention != Convention::Device {
-        return Vec::new();
-    }
-    let mut barriers = BTreeSet::new();
-    let mut note = |reg: VReg| {
-        let data = function.regs[reg];
-        barriers.extend(data.phys.filter(|n| data.file == File::B && is_kept(File::B, *n)));
-    };
-    for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
-        function.for_each_def(*inst, &mut note);
-        function.for_each_use(*inst, &mut note);
-    }
-    let used = general_registers(function);
-    let most = limit(function, File::R) as u16;
-    let mut free = (0..most).filter(|n| is_kept(File::R, *n) && *n != STACK_POINTER && !used.contains(n));
-    let mut held = Vec::new();
-    for barrier in barriers {
-        let holder = free.next();
-        saved.extend(holder);
-        held.push((barrier, holder));
-    }
-    held
 }
 
 /// Callee-saved registers that a device function uses, in ascending order.
@@ -90,8 +40,10 @@ fn saved_registers(function: &Function) -> BTreeSet<u16> {
     if function.convention != Convention::Device {
         return BTreeSet::new();
     }
-    let mut saved: BTreeSet<u16> =
-        general_registers(function).into_iter().filter(|n| is_kept(File::R, *n) && *n != STACK_POINTER).collect();
+    let mut saved: BTreeSet<u16> = general_registers(function)
+        .into_iter()
+        .filter(|n| is_kept(File::R, *n) && *n != crate::ori::STACK_POINTER)
+        .collect();
     for inst in function.layout.iter().flat_map(|b| &function.blocks[*b]) {
         if function.insts[*inst].op == Op::RET {
             function.for_each_use(*inst, |reg| {
@@ -104,8 +56,8 @@ fn saved_registers(function: &Function) -> BTreeSet<u16> {
     saved
 }
 
-fn physical(function: &mut Function, file: File, number: u16) -> VReg {
-    let reg = function.new_reg(file);
+fn physical(function: &mut Function, number: u16) -> VReg {
+    let reg = function.new_reg(File::R);
     function.regs[reg].phys = Some(number);
     reg
 }
@@ -119,7 +71,7 @@ fn add_to_offset(function: &mut Function, inst: InstId, frame: u32) {
 
 /// Emits the prologue at the start of the entry block (ENTRY is already removed): sets the stack
 /// pointer and saves registers.
-fn enter(function: &mut Function, sp: VReg, frame: u32, places: &[(VReg, u32)], held: &[Held]) {
+fn enter(function: &mut Function, sp: VReg, frame: u32, places: &[(VReg, u32)]) {
     let mut code = Vec::new();
     if function.convention == Convention::Kernel {
         let top = function.target.info().map_or(0, |g| g.stack_top);
@@ -134,33 +86,18 @@ fn enter(function: &mut Function, sp: VReg, frame: u32, places: &[(VReg, u32)], 
     for (reg, offset) in places {
         code.push(store(function, sp, *offset, Operand::reg(*reg)));
     }
-    for held in held {
-        let get = function.make(Op::BMOV_R);
-        function.set_arg(get, Role::D, Operand::reg(held.by));
-        function.set_arg(get, Role::B, Operand::reg(held.barrier));
-        function.insts[get].mods.set(Mod::Clear, value::clear::CLEAR);
-        code.push(get);
-        code.extend(held.slot.map(|offset| store(function, sp, offset, Operand::reg(held.by))));
-    }
     let entry = function.entry();
     function.blocks[entry].splice(0..0, code);
 }
 
-fn returns(function: &mut Function, sp: VReg, frame: u32, places: &[(VReg, u32)], held: &[Held]) {
+fn returns(function: &mut Function, sp: VReg, frame: u32, places: &[(VReg, u32)]) {
     for block in function.layout.clone() {
         let mut out = Vec::with_capacity(function.blocks[block].len());
         for inst in std::mem::take(&mut function.blocks[block]) {
             if function.insts[inst].op == Op::RET {
                 let guard = function.insts[inst].guard;
-                let mut code = Vec::new();
-                for held in held {
-                    code.extend(held.slot.map(|offset| load(function, Operand::reg(held.by), sp, offset)));
-                    let put = function.make(Op::BMOV_B);
-                    function.set_arg(put, Role::B, Operand::reg(held.barrier));
-                    function.set_arg(put, Role::A, Operand::reg(held.by));
-                    code.push(put);
-                }
-                code.extend(places.iter().map(|(r, o)| load(function, Operand::reg(*r), sp, *o)));
+                let mut code: Vec<InstId> =
+                    places.iter().map(|(r, o)| load(function, Operand::reg(*r), sp, *o)).collect();
                 if frame != 0 {
                     code.push(add(function, sp, frame));
                 }

@@ -186,6 +186,10 @@ fn signs(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) {
     ) {
         return;
     }
+    if function.insts[inst].mods.get(Mod::Xorsign) != 0 {
+        // The sign of the result is made from those of the sources, whatever their magnitudes are.
+        return;
+    }
     for role in [Role::A, Role::B, Role::C] {
         let old = function.arg(inst, role);
         let Some(new) = signed(function, def_use, inst, old) else { continue };
