@@ -336,9 +336,9 @@ fn limit(function: &Function, file: File) -> i32 {
             kept.map_or(all, |first| all.min(i32::from(first)))
         }
         File::P | File::UP => 7,
-        // A device function would have to save the barriers that calls preserve. It does not, because
-        // lanes of one region may call it one after the other: the later ones would save, and later
-        // restore, what the earlier ones' call made of the barrier.
+        // A device function would have to save the barriers that calls preserve. It does not,
+        // because lanes of one region may call it one after the other: the later ones would save,
+        // and later restore, what the earlier ones' call made of the barrier.
         File::B | File::UB if function.convention == Convention::Device => 6,
         File::B | File::UB => 16,
     }
