@@ -118,9 +118,8 @@ impl Memory {
 
     /// Whether two accesses may be reordered whatever their addresses are.
     pub fn apart(&self, other: &Memory) -> bool {
-        let known = self.space != Space::Any && other.space != Space::Any;
         let reads = !self.writes && !other.writes;
-        !self.ordered && !other.ordered && (reads || known && self.space != other.space)
+        !self.ordered && !other.ordered && (reads || self.apart_in_space(other))
     }
 
     /// Whether this access must stay after an earlier one.
@@ -143,8 +142,14 @@ impl Memory {
     }
 }
 
+/// Whether an access is weak: neither volatile nor with a cache operator, an order or a scope.
+pub fn is_weak(function: &Function, inst: InstId) -> bool {
+    let data = &function.insts[inst];
+    !data.ordered && data.mods.iter().all(|(kind, set)| set == 0 || matches!(kind, Mod::Size | Mod::E))
+}
+
 /// Size of an access in bytes; `None` if its modifiers do not tell.
-fn size(function: &Function, inst: InstId) -> Option<i64> {
+pub fn size(function: &Function, inst: InstId) -> Option<i64> {
     let data = &function.insts[inst];
     match data.op {
         Op::LDG_256 | Op::STG_256 => return Some(32),

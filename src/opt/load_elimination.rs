@@ -10,7 +10,7 @@
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{is_free, rewrite};
-use crate::analysis::memory_dependence::Memory;
+use crate::analysis::memory_dependence::{Memory, is_weak};
 use crate::ori::operand::Kind;
 use crate::ori::{Block, Function, InstId, Operand, VReg};
 use crate::tables::{Mod, Op, Prop, Role};
@@ -97,12 +97,11 @@ fn is_simple(function: &Function, inst: InstId) -> bool {
     let data = &function.insts[inst];
     let none = |role| data.op.role_index(role).is_none_or(|at| function.args(inst)[at].is_null());
     let plain = none(Role::Pu) && none(Role::Pp);
-    let weak = data.mods.iter().all(|(kind, set)| set == 0 || matches!(kind, Mod::Size | Mod::E));
     let mut free = true;
     for role in [Role::A, Role::Ub] {
         function.for_each_reg(function.arg(inst, role), |reg| free &= keeps(function, reg));
     }
-    plain && weak && free
+    plain && is_weak(function, inst) && free
 }
 
 /// Whether an operation is a load or a store of one place.

@@ -11,6 +11,7 @@ mod addresses;
 mod promotion;
 
 use crate::analysis::PassCx;
+use crate::analysis::memory_dependence::is_weak;
 use crate::ori::hash::QuickMap;
 use crate::ori::{Block, File, Function, InstId, Operand, VReg};
 use crate::tables::{Mod, Op, Role};
@@ -115,8 +116,7 @@ fn make_local(function: &mut Function, inst: InstId, at: Option<i64>, twins: &Tw
         Op::ST => Op::STL,
         _ => return,
     };
-    let weak = data.mods.iter().all(|(kind, set)| set == 0 || matches!(kind, Mod::Size | Mod::E));
-    if !weak || data.ordered {
+    if !is_weak(function, inst) {
         return;
     }
     let low = function.arg(inst, Role::A).as_vector().map(|vector| function.vector_regs(vector)[0]);

@@ -1,10 +1,11 @@
 //! Promotion: words of the frame become registers.
 
 use super::addresses::{Addresses, Part};
+use crate::analysis::memory_dependence::{is_weak, size};
 use crate::ori::operand::Kind;
 use crate::ori::{Block, File, Function, InstId, Operand, VReg, ssa};
 use crate::tables::ori::Direction;
-use crate::tables::{Mod, Op, Prop, Role};
+use crate::tables::{Op, Prop, Role};
 use cranelift_entity::EntityRef;
 use std::collections::BTreeMap;
 
@@ -31,7 +32,7 @@ pub fn run(function: &mut Function, addresses: &Addresses, insts: &[InstId], blo
     let mut words: BTreeMap<i64, bool> = BTreeMap::new();
     for inst in insts {
         let Some((_, Some(at))) = addresses.of_access(function, *inst) else { continue };
-        let bytes = size(function, *inst);
+        let Some(bytes) = size(function, *inst) else { return };
         let (first, last) = (at.div_euclid(WORD), (at + bytes - 1).div_euclid(WORD));
         // What is beyond the frame is an error of the program, which the access shows.
         let inside = at >= 0 && at + bytes <= i64::from(function.local_bytes);
@@ -107,21 +108,9 @@ fn escapes(function: &Function, addresses: &Addresses, inst: InstId) -> bool {
 /// Whether an access of registers or zeros is weak.
 fn is_simple(function: &Function, inst: InstId) -> bool {
     let data = &function.insts[inst];
-    let weak = data.mods.iter().all(|(kind, set)| set == 0 || matches!(kind, Mod::Size | Mod::E));
     let operand = function.arg(inst, if data.op == Op::LDL { Role::D } else { Role::B });
     let named = operand == operand.plain() && matches!(operand.kind(), Kind::Reg(_) | Kind::Vector(_) | Kind::Zero);
-    weak && named && !data.ordered && matches!(data.op, Op::LDL | Op::STL)
-}
-
-/// Bytes of an access.
-fn size(function: &Function, inst: InstId) -> i64 {
-    match Mod::Size.text(function.insts[inst].mods.get(Mod::Size)) {
-        "U8" | "S8" => 1,
-        "U16" | "S16" => 2,
-        "" => 4,
-        "64" => 8,
-        _ => 16,
-    }
+    named && is_weak(function, inst) && matches!(data.op, Op::LDL | Op::STL)
 }
 
 /// Copies between the registers of words and those of an access in their place.
