@@ -17,6 +17,7 @@ use super::sass::sanitizer::jitter::Jitter;
 use super::sass::sanitizer::timing::Timing;
 use super::sass::sanitizer::{Note, Watch};
 use super::sass::setup::{Banks, Setup};
+use super::sass::stop::Stop;
 use super::sass::words::Words;
 use crate::cubin::line_table::{LineTable, SourceLine};
 use crate::cubin::{self, Cubin, Function};
@@ -92,6 +93,8 @@ pub struct How {
     pub noise: bool,
     /// Receives a line for each executed instruction; needs the sanitizer.
     pub trace: Option<fn(&str)>,
+    /// Sees each lane before each instruction, as a debugger that stops there does.
+    pub inspect: Option<fn(&mut Stop<'_>)>,
     /// Limit on the instructions of all warps.
     pub step_limit: u64,
     /// Whether the outcome says where the cycles of the slowest block went; needs time.
@@ -110,6 +113,7 @@ impl Default for How {
             jitter: None,
             noise: true,
             trace: None,
+            inspect: None,
             step_limit,
             profile: false,
             stack: STACK,
@@ -271,6 +275,7 @@ pub fn run_decoded(
         local_window: LOCAL_WINDOW,
         code_base: CODE_BASE,
         step_limit: how.step_limit,
+        inspect: how.inspect,
         ..Setup::default()
     };
     let explicit = function.launch.explicit_cluster || !setup.is_alone();

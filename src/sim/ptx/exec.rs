@@ -26,6 +26,7 @@ impl Scene<'_> {
                 return Err(Fault::of(fault::Kind::StepLimit, format!("gave up after {} instructions", self.steps)));
             }
             self.steps += 1;
+            env.stop(thread, self.block);
             let inst = &env.program.functions[thread.function].insts[thread.pc];
             let Some((cell, negated)) = inst.guard else {
                 self.act(thread, &inst.act)?;

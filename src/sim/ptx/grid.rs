@@ -11,7 +11,7 @@ use super::mbarrier::Waits;
 use super::memory::put;
 use super::program::Act;
 use super::resolve;
-use super::state::{Block, Env, LANES, Scene, Thread, Wait, Warp};
+use super::state::{Block, Env, LANES, Scene, Stop, Thread, Wait, Warp};
 use super::warp::{Collective, How, Lanes, Memory, lanes_of};
 use super::watch::{Findings, PATTERNS, Seen, lack, lacking, pattern_for};
 use crate::cubin::line_table::SourceLine;
@@ -65,8 +65,23 @@ pub fn run_within(
     step_limit: u64,
 ) -> (Outcome, Result<(), Fault>) {
     let mut outcome = Outcome::default();
-    let done = launch(module, kernel, shape, args, step_limit, &mut outcome);
+    let done = launch(module, kernel, shape, args, (step_limit, None), &mut outcome);
     (outcome, done)
+}
+
+/// Like [`run`], with an observer that sees each thread before each instruction.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_inspected(
+    module: &Module,
+    kernel: &str,
+    shape: Shape,
+    args: &mut [ArgValue],
+    inspect: fn(&Stop<'_>),
+) -> Result<(), Fault> {
+    launch(module, kernel, shape, args, (STEP_LIMIT, Some(inspect)), &mut Outcome::default())
 }
 
 fn launch(
@@ -74,7 +89,7 @@ fn launch(
     kernel: &str,
     shape: Shape,
     args: &mut [ArgValue],
-    step_limit: u64,
+    (step_limit, inspect): (u64, Option<fn(&Stop<'_>)>),
     outcome: &mut Outcome,
 ) -> Result<(), Fault> {
     let found = module.functions.iter().find(|(_, f)| f.is_entry && f.name == kernel && f.body.is_some());
@@ -96,6 +111,7 @@ fn launch(
         dynamic: shape.smem,
         constants: layout.constants,
         step_limit,
+        inspect,
         params: layout.params,
     };
     let mut launch = Launch {

@@ -45,7 +45,8 @@ mod video;
 mod warp;
 mod watch;
 
-pub use grid::{Outcome, STEP_LIMIT, refusals, run, run_within};
+pub use grid::{Outcome, STEP_LIMIT, refusals, run, run_inspected, run_within};
+pub use state::Stop;
 
 /// Parses the source that [`run`] executes; the module is `None` if parsing failed.
 pub fn parse(source: &[u8]) -> (Option<crate::ptx::ast::Module>, Vec<crate::diag::Diagnostic>) {

@@ -176,9 +176,51 @@ pub struct Env {
     pub step_limit: u64,
     /// The contents of parameter memory.
     pub params: Vec<u8>,
+    /// Sees each thread before each instruction.
+    pub inspect: Option<fn(&Stop<'_>)>,
+}
+
+/// A thread before an instruction.
+pub struct Stop<'a> {
+    /// The running function.
+    pub function: &'a str,
+    /// Position of the instruction in the text.
+    pub pos: crate::diag::Pos,
+    pub block: [u32; 3],
+    /// The thread's number in its block, counted along the axes.
+    pub thread: u32,
+    names: &'a [String],
+    cells: &'a [u64],
+    lacks: &'a [u64],
+}
+
+impl Stop<'_> {
+    /// The registers that are defined: each cell's name and value. A register of 128 bits and a
+    /// vector have several cells.
+    pub fn registers(&self) -> impl Iterator<Item = (&str, u64)> {
+        let cells = self.names.iter().zip(self.cells).zip(self.lacks);
+        cells.filter(|(_, lacks)| **lacks == 0).map(|((name, value), _)| (name.as_str(), *value))
+    }
 }
 
 impl Env {
+    /// Lets the launch's observer see a thread.
+    pub fn stop(&self, thread: &Thread, block: [u32; 3]) {
+        let Some(inspect) = self.inspect else { return };
+        let function = &self.program.functions[thread.function];
+        let range = thread.base..thread.base + function.names.len();
+        let (Some(cells), Some(lacks)) = (thread.cells.get(range.clone()), thread.lacks.get(range)) else { return };
+        inspect(&Stop {
+            function: &function.name,
+            pos: function.insts[thread.pc].pos,
+            block,
+            thread: thread.warp * LANES as u32 + thread.lane,
+            names: &function.names,
+            cells,
+            lacks,
+        });
+    }
+
     /// Whether each block is a cluster of its own.
     pub fn is_alone(&self) -> bool {
         self.cluster.iter().product::<u32>() == 1

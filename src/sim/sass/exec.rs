@@ -15,6 +15,7 @@ use super::matrix;
 use super::mbarrier::{self, Waits};
 use super::sanitizer::Watch;
 use super::setup::Setup;
+use super::stop::Stop;
 use super::system;
 use super::warp::{LANES, Warp, lanes_of};
 use super::warp_ops;
@@ -112,6 +113,13 @@ impl Machine<'_> {
         let Some(code) = setup.code.get(pc as usize) else {
             return Err(Fault::new("execution ran past the end of the code").at(place));
         };
+        if let Some(inspect) = setup.inspect {
+            for lane in lanes_of(group) {
+                let thread = warp as u32 * LANES as u32 + lane as u32;
+                let (pc, block, warp) = (u64::from(pc) * 16, block.id, &mut block.warps[warp]);
+                inspect(&mut Stop { pc, block, thread, warp, lane });
+            }
+        }
         let w = &mut block.warps[warp];
         w.instructions += 1;
         self.steps += 1;

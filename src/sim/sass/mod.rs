@@ -28,6 +28,7 @@ mod mma_scaled;
 pub mod predecode;
 pub mod sanitizer;
 pub mod setup;
+pub mod stop;
 mod system;
 mod tensor;
 mod tensor_memory;

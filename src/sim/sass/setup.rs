@@ -5,6 +5,7 @@
 
 use super::super::fault::Fault;
 use super::code::Code;
+use super::stop::Stop;
 
 /// The constant banks.
 #[derive(Clone, Debug, Default)]
@@ -86,6 +87,8 @@ pub struct Setup {
     pub code_base: u64,
     /// Limit on the instructions of all warps.
     pub step_limit: u64,
+    /// Sees each lane before each instruction.
+    pub inspect: Option<fn(&mut Stop<'_>)>,
 }
 
 impl Setup {
