@@ -4,6 +4,7 @@
 //! options.
 
 use crate::cubin::{self, Cubin};
+use crate::debug;
 use crate::diag::{Diagnostic, Severity};
 use crate::helper;
 use crate::kernel_image;
@@ -51,7 +52,17 @@ pub struct Options {
     /// Whether to write line tables even if the PTX has no `.loc`; if it has some, they are always
     /// written.
     pub line_info: bool,
-    /// Whether to omit line tables, whatever the PTX and `line_info` say.
+    /// Whether to write debug information and code that a debugger can follow: at level 0, whatever
+    /// `opt_level` says. `.target …, debug` in the PTX asks for the same.
+    pub debug: bool,
+    /// Whether somebody asked for `opt_level`; with debug information a level above 0 is then an
+    /// error.
+    pub level_given: bool,
+    /// Whether entries wait before they exit until the faults of their accesses are known; with
+    /// debug information they always do.
+    pub errors_at_exit: bool,
+    /// Whether to omit line tables and debug information, whatever the PTX, `line_info` and `debug`
+    /// say.
     pub suppress_debug_info: bool,
     /// Values of the knobs of `tables/knobs.ron`.
     pub knobs: Knobs,
@@ -85,6 +96,9 @@ impl Options {
             entries: Vec::new(),
             relocatable: false,
             line_info: false,
+            debug: false,
+            level_given: false,
+            errors_at_exit: false,
             suppress_debug_info: false,
             warn_double: false,
             knobs: Knobs::default(),
@@ -181,10 +195,18 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     if let Some(why) = Target::of_source(&module.target.name).and_then(|row| row.refused_on(target)) {
         return Err(vec![Diagnostic::fatal(why)]);
     }
+    module.target.debug |= options.debug;
+    let debug = module.target.debug;
+    if debug && options.level_given && options.opt_level > 0 {
+        return Err(vec![Diagnostic::fatal(debug::OPTIMISED)]);
+    }
+    let options = &Options { opt_level: if debug { 0 } else { options.opt_level }, ..options.clone() };
     if options.suppress_debug_info {
-        diagnostics.splice(0..0, source_lines::nothing_to_suppress(&module, options.line_info));
+        diagnostics.splice(0..0, source_lines::nothing_to_suppress(&module, options.line_info || debug));
     }
     apply_options(&mut module, options)?;
+    // With debug information every function has a section of its own.
+    let object = options.relocatable || debug;
     if options.warn_double {
         diagnostics.extend(double_precision(&module));
     }
@@ -206,8 +228,8 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     check_initialised(&module)?;
     check_sections(&module)?;
     helper::splice(&mut module, target)?;
-    let mut lowered = lower::lower(&module, target, options.relocatable)?;
-    check_shared(&lowered, target, options.relocatable)?;
+    let mut lowered = lower::lower(&module, target, object)?;
+    check_shared(&lowered, target, object)?;
     check_frames(&lowered)?;
     let mut errors = Vec::new();
     limit_registers(&mut lowered, &module, target).map_err(|m| vec![Diagnostic::fatal(m)])?;
@@ -242,7 +264,7 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     }
     let settings = helper::Settings {
         target: target.name,
-        object: options.relocatable,
+        object,
         optimise: options.opt_level > 0,
         max_registers: None,
         verify: options.verify_ir,
@@ -250,7 +272,12 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     helper::add(&mut lowered, &codes, &mut devices, settings).map_err(|m| vec![Diagnostic::fatal(m)])?;
     output.diagnostics.append(&mut lowered.warnings);
     output.diagnostics.extend(remarks(&module, &lowered, target));
-    let functions = if options.relocatable {
+    let facts = if debug {
+        debug::Facts::new(&lowered, &codes, &devices, &kernel_image::depths(&lowered, &codes, &devices))
+    } else {
+        debug::Facts::default()
+    };
+    let functions = if object {
         let all = lowered.functions.iter().zip(&codes).chain(lowered.devices.iter().zip(&devices));
         all.map(|(function, code)| kernel_image::of_object(function, code, target)).collect::<Result<Vec<_>, _>>()
     } else {
@@ -258,16 +285,28 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     };
     let functions = functions.map_err(|m| vec![Diagnostic::fatal(m)])?;
     let text: Vec<&str> = module.functions.values().map(|function| function.name.as_str()).collect();
-    let order = kernel_image::file_order(&lowered, &text, options.relocatable);
-    output.functions = all_resources(&lowered, &functions, &order, (target, options.relocatable));
+    let order = kernel_image::file_order(&lowered, &text, object);
+    output.functions = all_resources(&lowered, &functions, &order, (target, object));
     let mut functions: Vec<_> = functions.into_iter().map(Some).collect();
     let functions = order.iter().filter_map(|place| functions[*place].take()).collect();
-    let mut cubin = module_of(lowered, functions, &module, (target, options.relocatable));
+    let mut cubin = module_of(lowered, functions, &module, (target, object));
+    for function in cubin.functions.iter_mut() {
+        function.errors_at_exit = debug || options.errors_at_exit && function.kernel;
+    }
+    if object && !options.relocatable {
+        cubin.kind = cubin::ElfKind::Executable;
+        cubin.tool.options = format!("-arch {}", target.name);
+        cubin.separate = true;
+        debug::link::link(&mut cubin, &module, &facts).map_err(|m| vec![Diagnostic::fatal(m)])?;
+    }
     match sources {
         _ if options.suppress_debug_info => {}
-        [source] => source_lines::add(&mut cubin, &module, source, options.line_info),
+        [source] => source_lines::add(&mut cubin, &module, source, options.line_info || debug),
         _ if options.line_info => output.diagnostics.push(Diagnostic::note(source_lines::OF_SEVERAL.to_string())),
         _ => {}
+    }
+    if debug && !options.suppress_debug_info {
+        output.diagnostics.splice(0..0, debug::add(&mut cubin, &module, &facts, sources.len()));
     }
     output.cubin = cubin::write(&cubin).map_err(|e| vec![Diagnostic::fatal(e.to_string())])?;
     let size = |image: &Option<cubin::Image>| image.as_ref().map_or(0, |image| image.size);
@@ -368,7 +407,9 @@ fn apply_options(module: &mut ptx::ast::Module, options: &Options) -> Result<(),
             return Err(vec![Diagnostic::fatal(format!("Unknown function {name}"))]);
         }
     }
+    let errors_at_exit = options.errors_at_exit || module.target.debug;
     for function in module.functions.values_mut() {
+        function.directives.errors_at_exit = errors_at_exit;
         if function.is_entry && !options.entries.is_empty() && !options.entries.contains(&function.name) {
             function.body = None;
         }

@@ -258,6 +258,15 @@ fn stacks(pieces: &[Piece], pointers: &[String]) -> Vec<u32> {
     known.into_iter().map(|depth| depth.unwrap_or(0)).collect()
 }
 
+/// Stack bytes of each function of a module, by name, with those of its deepest call path.
+pub fn depths(module: &LoweredModule, codes: &[Code], devices: &[Code]) -> HashMap<String, u32> {
+    let entries = module.functions.iter().zip(codes);
+    let all = entries.chain(module.devices.iter().zip(devices));
+    let pieces: Vec<Piece> = all.map(|(lowered, code)| Piece { lowered, code }).collect();
+    let depths = stacks(&pieces, &module.pointers);
+    pieces.iter().map(|piece| piece.name().to_string()).zip(depths).collect()
+}
+
 /// A function on the current call path.
 struct Open {
     piece: usize,

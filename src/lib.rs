@@ -65,6 +65,7 @@ pub mod cli;
 pub mod compile;
 pub mod control;
 pub mod cubin;
+mod debug;
 pub mod diag;
 pub mod gpu;
 pub mod group;

@@ -5,7 +5,7 @@
 //! `function_name` a label of `.debug_str`.
 
 use crate::cubin::lines::{self, LineInfo, NAMES, Placement, SourceFile, SourcePlace};
-use crate::cubin::{Cubin, DebugLevel, ElfKind};
+use crate::cubin::{Cubin, ElfKind};
 use crate::diag::Diagnostic;
 use crate::ptx::ast::{DebugSection, Location, Module, Statement};
 use crate::tables::elf::ElfTarget;
@@ -36,7 +36,6 @@ pub fn add(cubin: &mut Cubin, module: &Module, text: &str, always: bool) {
         return;
     }
     let info = of(module, text);
-    cubin.debug = if info.names.is_empty() { DebugLevel::Lines } else { DebugLevel::InlinedLines };
     let placement = Placement {
         object: cubin.kind == ElfKind::Relocatable,
         split_relocs: ElfTarget::of_sm(cubin.sm).is_some_and(|target| target.layout.info().split_relocs),

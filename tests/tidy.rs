@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// For each folder of `src/`, the folders it may import. A folder may always import itself.
-const IMPORTS: [(&str, &[&str]); 29] = [
+const IMPORTS: [(&str, &[&str]); 30] = [
     ("tables", &[]),
     ("diag", &[]),
     ("ptx", &["tables", "diag"]),
@@ -34,6 +34,7 @@ const IMPORTS: [(&str, &[&str]); 29] = [
         &[
             "kernel_image",
             "cubin",
+            "debug",
             "diag",
             "helper",
             "legal",
@@ -49,8 +50,9 @@ const IMPORTS: [(&str, &[&str]); 29] = [
     ),
     ("warnings", &["diag", "lower", "ptx", "tables"]),
     ("source_lines", &["cubin", "diag", "ptx", "tables"]),
+    ("debug", &["cubin", "diag", "lower", "pipeline", "ptx", "tables"]),
     ("gpu", &["cubin", "sim", "tables"]),
-    ("cli", &["bisect", "compile", "cubin", "diag", "gpu", "helper", "pass", "sass", "sim", "tables"]),
+    ("cli", &["bisect", "compile", "cubin", "debug", "diag", "gpu", "helper", "pass", "sass", "sim", "tables"]),
     // Parts of the program, not of the library.
     ("memory", &[]),
     ("lib", &[]),

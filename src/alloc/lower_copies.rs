@@ -73,13 +73,21 @@ fn final_form(function: &mut Function, inst: InstId) -> Option<InstId> {
         Op::COPY => {
             let (dst, src) = (function.arg(inst, Role::D), function.arg(inst, Role::A));
             let place = |f: &Function, o: Operand| o.as_reg().and_then(|r| f.regs[r].phys);
-            if place(function, dst) == place(function, src) && !dst.not() && !src.not() {
+            let same = place(function, dst) == place(function, src) && !dst.not() && !src.not();
+            if same && !is_watched(function, dst, src) {
                 return None;
             }
             Some(copy(function, inst, dst, src))
         }
         _ => Some(inst),
     }
+}
+
+/// Whether a copy gives a register of the text a value that another has, which a debugger sees.
+fn is_watched(function: &Function, dst: Operand, src: Operand) -> bool {
+    let Some(watched) = &function.watched else { return false };
+    let part = |operand: Operand| operand.as_reg().and_then(|reg| watched.parts[reg]);
+    part(dst).is_some() && part(dst) != part(src)
 }
 
 /// Truth table of the first input of PLOP3.

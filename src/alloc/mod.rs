@@ -156,7 +156,9 @@ impl Allocator<'_> {
             let mut assigner = Assigner::new(&mut classes, &mut choice, reluctant);
             let order = assigner.order();
             let stuck = assigner.run(&order);
-            if self.function.optimise && stuck.is_none() && !chosen(assigner.choice) {
+            // Where nothing is scheduled, values last longer for a debugger.
+            let spread = self.function.optimise || self.function.watched.is_some();
+            if spread && stuck.is_none() && !chosen(assigner.choice) {
                 assigner.spread(&order);
             }
             if let Some(class) = stuck.filter(|_| !chosen(&choice)) {

@@ -8,6 +8,7 @@ use super::options::{self, Key};
 use super::passes;
 use super::report::{Reporter, resources};
 use crate::compile::{self, Output};
+use crate::debug::{LINES_TOO, OPTIMISED};
 use crate::diag::{Diagnostic, Severity};
 use crate::tables::Target;
 use crate::tables::targets::{TARGETS, Variant};
@@ -256,7 +257,15 @@ fn options_of(a: &Arguments, warnings: &mut Vec<Diagnostic>) -> Result<compile::
     wanted.override_directives = a.has(Key::Override);
     wanted.entries = a.list(Key::Entry);
     wanted.relocatable = a.has(Key::CompileOnly);
+    (wanted.debug, wanted.level_given) = (a.has(Key::Debug), number(Key::Level).is_some());
+    if wanted.debug && a.has(Key::LineInfo) {
+        warnings.push(Diagnostic::note(LINES_TOO));
+    }
+    if wanted.debug && wanted.level_given && wanted.opt_level > 0 {
+        return Err(OPTIMISED.to_string());
+    }
     wanted.line_info = a.has(Key::LineInfo);
+    wanted.errors_at_exit = a.has(Key::ErrorsAtExit);
     wanted.suppress_debug_info = a.has(Key::SuppressDebugInfo);
     wanted.warn_double = a.has(Key::WarnDouble);
     passes::apply(a, &mut wanted)?;

@@ -77,6 +77,9 @@ fn write_module_row(
 ) -> Result<(), CubinError> {
     let mut figures: Vec<(&str, u32)> = Vec::new();
     let name = function.name.as_str();
+    if row.value == V::ErrorBarrier && function.errors_at_exit {
+        records::write(out, &Attribute { format: row.format, id: row.id, payload: Vec::new() })?;
+    }
     match row.value {
         V::RegisterCount => figures.push((name, function.registers)),
         V::MaxStack => figures.extend(function.stack.max.map(|bytes| (name, bytes))),
@@ -155,7 +158,7 @@ fn payloads(
         // Not written here: part of the parameter records or of the barrier count.
         V::ParamBank | V::ParamSize | V::ParamInfo | V::LargeParamInfo | V::Barriers | V::Mbarriers => None,
         // Attributes of the module, or kept from a file that was read.
-        V::Kept | V::RegisterCount | V::FrameSize | V::MinStack | V::MaxStack => None,
+        V::Kept | V::RegisterCount | V::FrameSize | V::MinStack | V::MaxStack | V::ErrorBarrier => None,
     };
     Ok(one.into_iter().collect())
 }
@@ -319,12 +322,19 @@ fn read_small(row: &AttributeRow, payload: &[u8], function: &mut Function, targe
 }
 
 /// Moves one record of `.nv.info` into the model; returns false if it must be kept verbatim.
-pub fn read_module(record: &Attribute, cubin: &mut Cubin, name: &NameOf<'_>) -> bool {
+///
+/// `last` is the function of the record before it, to which a record without a payload belongs.
+pub fn read_module(record: &Attribute, cubin: &mut Cubin, name: &NameOf<'_>, last: &mut Option<String>) -> bool {
     let Some(row) = AttributeRow::of(record.id).filter(|row| row.format == record.format) else { return false };
+    if row.value == V::ErrorBarrier {
+        let function = last.as_ref().and_then(|last| cubin.functions.iter_mut().find(|f| f.name == *last));
+        return function.map(|function| function.errors_at_exit = true).is_some();
+    }
     let Some([symbol, figure]) = figures(&record.payload).and_then(|list| <[u32; 2]>::try_from(list).ok()) else {
         return false;
     };
     let Some(symbol) = name(symbol) else { return false };
+    *last = Some(symbol.to_string());
     let Some(function) = cubin.functions.iter_mut().find(|f| f.name == symbol) else {
         let mut labels = cubin.functions.iter_mut().flat_map(|f| &mut f.labels);
         let label = labels.find(|label| label.name == symbol && row.value == V::FrameSize);

@@ -25,7 +25,10 @@ pub struct Cubin {
     pub ptx_sm: u32,
     /// Version of the toolkit whose rules the file follows, 10 × major + minor: 130 for 13.0.
     pub toolkit: u32,
-    pub debug: DebugLevel,
+    /// Every function of an executable has a section of its own, as with debug information.
+    pub separate: bool,
+    /// Top byte of `e_flags` of a file that was read; `None`: as ptxas counts it.
+    pub flags_top: Option<u8>,
     /// The functions use their own calling conventions instead of the ABI, as ptxas does for
     /// functions with several results.
     pub without_abi: bool,
@@ -64,17 +67,6 @@ pub enum ElfKind {
     #[default]
     Executable,
     Relocatable,
-}
-
-/// The debug information which `e_flags` announces.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DebugLevel {
-    #[default]
-    None,
-    Lines,
-    /// Lines that record calls of inlined code.
-    InlinedLines,
-    Full,
 }
 
 /// The tool that wrote the file: the note `tkinfo`.
@@ -129,6 +121,11 @@ pub struct Function {
     pub constant2: Option<Image>,
     /// External functions called, by symbol (`vprintf`).
     pub externs: Vec<String>,
+    /// Each EXIT waits until the faults of earlier accesses are known.
+    pub errors_at_exit: bool,
+    /// With debug information for values: how the stack pointer moves, from byte offsets on in
+    /// bytes below its value at the entry. Not read back from a file.
+    pub unwinding: Option<Vec<(u64, u32)>>,
     /// Attribute records that the model has no field for, in file order.
     pub kept_attributes: Vec<Attribute>,
 }

@@ -8,6 +8,7 @@ use super::model::{Cubin, ElfKind, Function, Image, Reloc};
 use super::passthrough::KeptSection;
 use super::{frame, notes};
 use crate::tables::elf::{Content, ElfTarget, SECTIONS, Scope, SectionRow};
+use crate::tables::targets::TARGETS;
 use std::collections::BTreeMap;
 
 /// A planned section: its name, the source of its header fields, and its content as far as it needs
@@ -153,7 +154,7 @@ fn module_image(row: &SectionRow, cubin: &Cubin, target: &ElfTarget) -> Result<O
     }
     match row.content {
         Content::Prototypes if cubin.prototypes.is_empty() && order.is_empty() => Ok(None),
-        Content::Frame => Ok(Some(frame::section(&cubin.functions, cubin.kind, target.layout))),
+        Content::Frame => Ok(Some(frame::section(&cubin.functions, cubin.kind, target.layout, uniform(target)))),
         Content::ToolNote => bytes(notes::tool_note(&cubin.tool)),
         Content::TargetNote => bytes(notes::target_note(cubin)),
         Content::Compat => bytes(notes::compat(cubin)?),
@@ -173,9 +174,15 @@ fn module_image(row: &SectionRow, cubin: &Cubin, target: &ElfTarget) -> Result<O
     }
 }
 
+/// Number of uniform registers of a target.
+fn uniform(target: &ElfTarget) -> u32 {
+    let info = TARGETS.iter().filter(|other| other.sm == target.sm).find_map(|other| other.info());
+    info.map_or(0, |info| info.ur_count)
+}
+
 /// The reserved part of shared memory; relocatable objects do not have it yet.
 fn reserved_shared(cubin: &Cubin, target: &ElfTarget) -> Option<Image> {
-    let (size, align) = target.reserved_shared.filter(|_| cubin.kind == ElfKind::Executable)?;
+    let (size, align) = target.reserved_shared.filter(|_| cubin.kind == ElfKind::Executable && !cubin.separate)?;
     let size = size + if cubin.allocates_tensor_memory() { TENSOR_PARTITION } else { 0 };
     Some(Image { size, align, ..Image::default() })
 }

@@ -14,13 +14,18 @@ use super::notes;
 use super::read_symbols;
 use super::records;
 use super::symbols::STT_FUNC;
-use super::write::FLAGS_TOP;
 use crate::tables::elf::{Content, ElfTarget, SECTIONS, Scope, SectionRow};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Section flag of the second representation of the code (capsule, merc), which is listed by name
 /// but not read.
 const SHF_CAPSULE: u64 = 0x1000_0000;
+
+/// The section whose number is the top byte of `e_flags`, as ptxas counts it.
+const TARGET_NOTE: &str = ".note.nv.cuinfo";
+
+/// Range of the top byte of `e_flags`.
+const FLAGS_TOP: std::ops::RangeInclusive<u8> = 0x06..=0x3f;
 
 /// Reads a cubin. Errors name the byte offset of what is malformed.
 pub fn read(bytes: &[u8]) -> Result<Cubin, CubinError> {
@@ -34,10 +39,14 @@ pub fn read(bytes: &[u8]) -> Result<Cubin, CubinError> {
         2 => ElfKind::Executable,
         kind => return Err(CubinError::at(16, format!("ELF type {kind} is neither an object nor an executable"))),
     };
-    let top = FLAGS_TOP.iter().find(|(_, top)| *top == elf.flags >> 24);
-    cubin.debug = top
-        .map(|(level, _)| *level)
-        .ok_or_else(|| CubinError::at(48, format!("flags {:#010x} have an unknown top byte", elf.flags)))?;
+    // The number of a section (see the writer); cubins with many sections of debug information are
+    // far below the end of this range.
+    let top = (elf.flags >> 24) as u8;
+    if !FLAGS_TOP.contains(&top) {
+        return Err(CubinError::at(48, format!("flags {:#010x} have an unknown top byte", elf.flags)));
+    }
+    let note = elf.sections.iter().position(|section| section.name == TARGET_NOTE);
+    cubin.flags_top = Some(top).filter(|top| note != Some(usize::from(*top)));
     let taken = vec![false; elf.sections.len()];
     let (relocs, functions, numbers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let mut reader = Reader { elf, target, cubin, taken, relocs, rows: Vec::new(), functions, numbers };
@@ -266,8 +275,9 @@ impl Reader {
             self.taken[number] = true;
         }
         if let Some(number) = self.with(Content::ModuleInfo) {
+            let mut last = None;
             for record in records::read(self.bytes(number))? {
-                if !read_module(&record, &mut self.cubin, name) {
+                if !read_module(&record, &mut self.cubin, name, &mut last) {
                     self.cubin.kept.attributes.push(record);
                 }
             }

@@ -186,10 +186,11 @@ impl Table<'_> {
             return Ok(());
         }
         let object = self.cubin.kind == ElfKind::Relocatable;
+        let separate = self.cubin.separate;
         let tensor = self.cubin.allocates_tensor_memory();
         let there = |row: &ReservedRow| match object {
             true => row.section.is_empty(),
-            false => !row.when_object && (tensor || !row.when_tensor),
+            false => !row.when_object && (tensor || !row.when_tensor) && (row.section.is_empty() || !separate),
         };
         for row in RESERVED.iter().filter(|row| row.sms.contains(&target.sm) && wanted(row) && there(row)) {
             let section = if row.section.is_empty() { 0 } else { self.section(row.section)? };

@@ -15,6 +15,7 @@ use crate::lower::elected::Elected;
 use crate::lower::module::layout::{FunctionLayout, ModuleLayout};
 use crate::lower::texture_handle::Handles;
 use crate::ori::mods::*;
+use crate::ori::watched::{Part, Watched, WatchedRegister};
 use crate::ori::{Block, Code, Convention, File, Function, InstId, Operand, VReg};
 use crate::ptx::ast;
 use crate::tables::{Feature, GenerationInfo, Op, Role, Target};
@@ -211,6 +212,24 @@ impl<'a> Builder<'a> {
         &self.registers[id]
     }
 
+    /// Marks the virtual registers that hold registers of the text, for a debugger.
+    pub fn watch(&mut self) {
+        let mut watched = Watched::default();
+        for (id, register) in self.source.registers.iter() {
+            let number = watched.registers.len();
+            let kind = register_kind(register.ty.name(), register.vector);
+            watched.registers.push(WatchedRegister { name: register.name.clone(), kind });
+            let words = self.registers[id].iter().flat_map(|operand| match operand.as_vector() {
+                Some(vector) => self.code.f.vector_regs(vector).to_vec(),
+                None => operand.as_reg().into_iter().collect(),
+            });
+            for (word, reg) in words.enumerate() {
+                watched.parts[reg] = Some(Part::new(number, word));
+            }
+        }
+        self.code.f.watched = Some(Box::new(watched));
+    }
+
     /// Replaces the operands of a PTX register and returns the previous ones.
     pub fn replace_register(&mut self, id: ast::RegId, operands: SmallVec<[Operand; 1]>) -> SmallVec<[Operand; 1]> {
         std::mem::replace(&mut self.registers[id], operands)
@@ -262,6 +281,22 @@ fn homes_for(
         homes.insert(id, home);
     }
     homes
+}
+
+/// The number of a register type in `.nv_debug_info_reg_type`. Source: ptxas 13.0.88 -g on a
+/// register of each type; types of the same layout that it does not have there are bits.
+fn register_kind(ty: &str, vector: u32) -> u8 {
+    const KINDS: [&str; 18] = [
+        "b8", "b16", "b32", "b64", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f16", "f16x2", "f32", "f64",
+        "pred", "b128",
+    ];
+    let number = KINDS.iter().position(|kind| *kind == ty.trim_start_matches('.')).unwrap_or(2) as u8;
+    number
+        | match vector {
+            2 => 0x40,
+            4 => 0x80,
+            _ => 0,
+        }
 }
 
 fn register_for(f: &mut Function, bits: u32) -> Operand {

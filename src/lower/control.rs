@@ -9,7 +9,7 @@ use crate::ori::mods::*;
 use crate::ori::{Block, Operand, Symbol};
 use crate::ptx::ast::{self, LabelId, OperandKind, Statement};
 use crate::tables::ptx::{BarrierOp, Op as PtxOp, ScalarType};
-use crate::tables::{Op, Role};
+use crate::tables::{Feature, Op, Role};
 use cranelift_entity::SecondaryMap;
 use std::collections::HashSet;
 
@@ -67,6 +67,10 @@ impl Builder<'_> {
             return Ok(());
         }
         let target = labels.block(self, id);
+        if self.module.target.debug && self.guard.is_null() {
+            // A branch to what follows has no code; its line needs an instruction to stop at.
+            self.put(Op::NOP, &[], &[]);
+        }
         self.branch_to(target);
         Ok(())
     }
@@ -125,7 +129,20 @@ impl Builder<'_> {
 
     /// `exit`, and `ret` of an entry.
     pub fn leave(&mut self) {
+        if self.source.directives.errors_at_exit {
+            self.wait_for_errors();
+        }
         self.put(Op::EXIT, &[], &[]);
+    }
+
+    /// Waits until the faults of all accesses so far are known. Source: ptxas 13.0.88 with
+    /// --make-errors-visible-at-exit, which writes this before each EXIT.
+    fn wait_for_errors(&mut self) {
+        self.put(Op::MEMBAR, &[MEMBAR_SC, SCOPE_VC], &[]);
+        self.put(Op::ERRBAR, &[], &[]);
+        if self.has(Feature::CgaErrorBarrier) {
+            self.put(Op::CGAERRBAR, &[], &[]);
+        }
     }
 
     /// `trap`, and `brkpt`, for which ptxas emits the same instruction.

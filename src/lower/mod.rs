@@ -51,6 +51,7 @@ use builder::{Builder, Lowered, Refusal};
 use call::call_graph::Calls;
 use control::Labels;
 pub use module::layout::LOOSE_SHARED;
+pub(crate) use module::layout::is_shared;
 use module::layout::{FunctionLayout, ModuleLayout};
 pub use module::relocs::branch_tables;
 use operand::{Class, class_of};
@@ -129,6 +130,8 @@ pub struct LoweredFunction {
     /// For an entry, the device functions placed behind it, as indices into
     /// [`LoweredModule::devices`].
     pub pieces: Vec<usize>,
+    /// With debug information: offsets of parameters in bank 0, and of variables in the frame.
+    pub places: HashMap<ast::SymbolId, u64>,
 }
 
 /// Lowers a module for a target. In a relocatable object every function has its own section.
@@ -321,6 +324,10 @@ impl Lowering<'_> {
             diagnostics.push(diagnostic_at(refusal, source));
         }
         let places = std::mem::take(&mut builder.layout);
+        let debug = self.module.target.debug;
+        if debug {
+            builder.watch();
+        }
         let uses = &self.calls.uses[id];
         let callees = uses.callees.iter().filter(|c| self.module.functions[**c].body.is_some());
         LoweredFunction {
@@ -341,6 +348,7 @@ impl Lowering<'_> {
             branch_bank: builder.branch_bank,
             bank2: builder.globals.bank2,
             pieces: Vec::new(),
+            places: if debug { places.places } else { HashMap::new() },
         }
     }
 }

@@ -94,6 +94,10 @@ fn turn(function: &mut Function, block: Block, next: Block) {
 /// every block still ends with its terminator here.
 pub fn remove_nops(cx: &mut PassCx) {
     let function = &mut *cx.function;
+    if function.watched.is_some() {
+        // With debug information they mark lines.
+        return;
+    }
     for block in function.layout.clone() {
         let insts = std::mem::take(&mut function.blocks[block]);
         function.blocks[block] = insts.into_iter().filter(|i| function.insts[*i].op != Op::NOP).collect();

@@ -35,7 +35,9 @@ fn plain_copy(function: &Function, inst: InstId) -> Option<(VReg, VReg)> {
     }
     let (dst, src) = (function.arg(inst, Role::D), function.arg(inst, Role::A));
     let (d, s) = (dst.as_reg()?, src.as_reg()?);
-    (src == Operand::reg(s) && free_pair(function, d, s)).then_some((d, s))
+    // A register of the text that a debugger reads stays in use where the text uses it.
+    let watched = function.watched.as_ref().is_some_and(|watched| watched.parts[d].is_some());
+    (src == Operand::reg(s) && !watched && free_pair(function, d, s)).then_some((d, s))
 }
 
 /// Whether uses of one register may read the other one.

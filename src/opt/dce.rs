@@ -73,8 +73,12 @@ fn is_rooted(function: &Function, inst: InstId) -> bool {
     if kept || op.has(Prop::SideEffect) || op.has(Prop::Convergent) || op.has(Prop::Control) || op == Op::NOP {
         return true;
     }
-    // A register that is reserved in the whole function has uses that no operand shows.
+    // A register that is reserved in the whole function has uses that no operand shows, and a
+    // debugger may read any register of the text.
+    let watched = function.watched.as_ref().filter(|_| op != Op::PHI);
     let mut reserved = false;
-    function.for_each_def(inst, |reg| reserved |= function.regs[reg].phys.is_some());
+    function.for_each_def(inst, |reg| {
+        reserved |= function.regs[reg].phys.is_some() || watched.is_some_and(|w| w.parts[reg].is_some());
+    });
     reserved
 }

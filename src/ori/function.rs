@@ -240,6 +240,8 @@ pub struct Function {
     pub entry_registers: Option<u32>,
     /// Highest block barrier number in use plus one.
     pub barriers: u32,
+    /// The values that a debugger reads; `None` without debug information.
+    pub watched: Option<Box<super::watched::Watched>>,
 }
 
 impl Function {
@@ -273,6 +275,7 @@ impl Function {
             max_registers: None,
             entry_registers: None,
             barriers: 0,
+            watched: None,
         }
     }
 
@@ -350,7 +353,11 @@ impl Function {
     /// A new register with the file and the fixed number of another one.
     pub fn new_like(&mut self, reg: VReg) -> VReg {
         let RegData { file, fixed, .. } = self.regs[reg];
-        self.regs.push(RegData { file, varying: true, phys: None, fixed })
+        let new = self.regs.push(RegData { file, varying: true, phys: None, fixed });
+        if let Some(watched) = &mut self.watched {
+            watched.parts[new] = watched.parts[reg];
+        }
+        new
     }
 
     /// The stack pointer, reserved in the whole function. The allocator inserts the instructions

@@ -17,6 +17,7 @@ pub mod register_changes;
 pub mod ssa;
 pub mod text;
 pub mod verify;
+pub mod watched;
 
 pub use code::Code;
 pub use function::{

@@ -145,6 +145,7 @@ pub const CCTL_RML2: M = (Mod::Cctl, value::cctl::RML2);
 pub const MEMBAR_SC: M = (Mod::Fence, value::fence::SC);
 pub const MEMBAR_ALL: M = (Mod::Fence, value::fence::ALL);
 pub const SCOPE_CTA: M = (Mod::Scope, value::scope::CTA);
+pub const SCOPE_VC: M = (Mod::Scope, value::scope::VC);
 pub const SCOPE_GPU: M = (Mod::Scope, value::scope::GPU);
 pub const SCOPE_SYS: M = (Mod::Scope, value::scope::SYS);
 pub const TRYWAIT: M = (Mod::Trywait, value::trywait::TRYWAIT);

@@ -5,6 +5,7 @@
 //! about the code (exit offsets, registers, warp-wide operations, branch tables). An instruction
 //! without an encoding on the target is an error that names it, never a wrong word.
 
+use super::values::{Value, values};
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, Symbol};
 use crate::sass::{self, Arg, Ctrl, Guard, Inst, reuse};
 use crate::tables::elf::RelocRole;
@@ -39,6 +40,11 @@ pub struct Code {
     pub fixups: Vec<Fixup>,
     /// Tables of indirect branches.
     pub tables: Vec<BranchTable>,
+    /// With debug information: where the registers of the text are.
+    pub values: Vec<Value>,
+    /// With debug information: from a byte offset on, how many bytes the stack pointer is below
+    /// its value at the entry.
+    pub stack: Vec<(u64, u32)>,
 }
 
 /// An operation on an mbarrier that the cubin lists: its byte offset, its kind as
@@ -118,7 +124,33 @@ pub fn emit(function: &Function) -> Result<Code, String> {
         }
     }
     debug_assert_eq!(code.bytes.len() as u64, total);
+    if function.watched.is_some() {
+        debug_facts(function, &starts, total, &mut code);
+    }
     Ok(code)
+}
+
+/// What a debugger is told of the code.
+fn debug_facts(function: &Function, starts: &SecondaryMap<Block, u64>, total: u64, code: &mut Code) {
+    let mut insts = Vec::new();
+    for (place, block) in function.layout.iter().enumerate() {
+        let at = |i: usize| starts[*block] + i as u64 * WORD;
+        insts.extend(kept(function, place, *block).iter().enumerate().map(|(i, inst)| (at(i), *inst)));
+    }
+    let mut below = 0u32;
+    for (at, inst) in &insts {
+        let op = function.insts[*inst].op;
+        let mut moves = false;
+        function.for_each_def(*inst, |reg| moves |= Some(reg) == function.stack_pointer);
+        if let Some(by) = function.imm_value(function.arg(*inst, Role::B)).filter(|_| moves && op == Op::IADD3) {
+            below = below.wrapping_sub(by as u32);
+            code.stack.push((at + WORD, below));
+        } else if op == Op::RET && at + WORD < total && below != function.frame_bytes {
+            below = function.frame_bytes;
+            code.stack.push((at + WORD, below));
+        }
+    }
+    code.values = values(function, starts, total, &insts);
 }
 
 /// Whether the target can encode an instruction, whatever registers are assigned. Instructions with

@@ -3,3 +3,4 @@
 
 pub mod emit;
 pub mod merge_functions;
+pub mod values;

@@ -237,6 +237,9 @@ pub struct Directives {
     pub abi_preserve_control: Option<u32>,
     /// `.attribute(.unified(a, b))`
     pub unified: Option<(u64, u64)>,
+    /// Whether an entry waits before it exits until the faults of its accesses are known; set by an
+    /// option, not by the text.
+    pub errors_at_exit: bool,
     pub pragmas: Vec<Pragma>,
 }
 

@@ -1,0 +1,559 @@
+//! Debug information: its sections beside ptxas's.
+//!
+//! The inputs are `tests/cases/debug`: programs in C with their PTX, with variables in local memory
+//! and in registers. Without ptxas: the sections are there, every name in them has a place, and
+//! gimli reads them.
+
+use object::{Object, ObjectSection, ObjectSymbol};
+use sassafras::{Options, compile};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::process::Command;
+
+const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
+const CASES: [&str; 2] = ["locals", "registers"];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn case(name: &str) -> PathBuf {
+    root().join(format!("tests/cases/debug/{name}.ptx"))
+}
+
+fn source(name: &str) -> String {
+    std::fs::read_to_string(case(name)).unwrap()
+}
+
+fn options(arch: &str, relocatable: bool) -> Options {
+    Options { debug: true, relocatable, ..Options::new(arch) }
+}
+
+/// ptxas's cubin of a case; `None` without ptxas.
+fn theirs(name: &str, arch: &str, relocatable: bool) -> Option<Vec<u8>> {
+    let ptxas = root().join("target/vendor/ptxas");
+    if !ptxas.exists() {
+        println!("skipped: target/vendor/ptxas is missing");
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let kind: &[&str] = if relocatable { &["-c"] } else { &[] };
+    let mut command = Command::new(ptxas);
+    let done = command.args(["-g", "-arch", arch]).args(kind).arg(case(name)).arg("-o").arg(&out).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    Some(std::fs::read(out).unwrap())
+}
+
+/// A relocation: offset, type, symbol.
+type Reloc = (u64, u32, String);
+
+/// A section of debug information.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Section {
+    bytes: Vec<u8>,
+    relocs: Vec<Reloc>,
+    /// Addends by offset.
+    addends: BTreeMap<u64, i64>,
+}
+
+/// The sections of debug information by name, in order.
+fn sections(cubin: &[u8]) -> Vec<(String, Section)> {
+    let file = object::File::parse(cubin).unwrap();
+    let mut found: Vec<(String, Section)> = Vec::new();
+    let is_debug = |name: &str| name.starts_with(".debug_") || name.starts_with(".nv_debug_");
+    for section in file.sections().filter(|s| is_debug(s.name().unwrap()) && s.name().unwrap() != ".nv_debug.shared") {
+        let name = section.name().unwrap();
+        // In objects the name ends in a number.
+        let name = if name.starts_with(".nv_debug_ptx_txt") { ".nv_debug_ptx_txt" } else { name };
+        let mut made = Section { bytes: section.data().unwrap().to_vec(), ..Section::default() };
+        for table in tables(&file, section.name().unwrap()) {
+            for (offset, kind, symbol, addend) in table {
+                made.relocs.push((offset, kind, symbol));
+                made.addends.insert(offset, addend);
+            }
+        }
+        found.push((name.to_string(), made));
+    }
+    found
+}
+
+/// The relocations of a section, of both kinds of table.
+fn tables(file: &object::File<'_>, of: &str) -> Vec<Vec<(u64, u32, String, i64)>> {
+    let mut found = Vec::new();
+    for (prefix, size) in [(".rela", 24), (".rel", 16)] {
+        let Some(table) = file.section_by_name(&format!("{prefix}{of}")) else { continue };
+        let bytes = table.data().unwrap();
+        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        let rows = (0..bytes.len()).step_by(size).map(|at| {
+            let symbol = file.symbol_by_index(object::SymbolIndex((word(at + 8) >> 32) as usize)).unwrap();
+            let name = match symbol.section_index().filter(|_| symbol.kind() == object::SymbolKind::Section) {
+                Some(section) => file.section_by_index(section).unwrap().name().unwrap().to_string(),
+                None => plain(symbol.name().unwrap()),
+            };
+            (word(at), word(at + 8) as u32, name, if size == 24 { word(at + 16) as i64 } else { 0 })
+        });
+        found.push(rows.collect());
+    }
+    found
+}
+
+/// The name of a variable in the text: in objects ours gives those of functions unique names.
+fn plain(symbol: &str) -> String {
+    let own = symbol.strip_prefix("$__").and_then(|rest| rest.rsplit_once("__"));
+    own.map_or(symbol, |(name, _)| name).to_string()
+}
+
+/// The top byte of the flags.
+fn top(cubin: &[u8]) -> u8 {
+    cubin[0x33]
+}
+
+#[test]
+fn sections_are_complete_without_a_tool() {
+    for name in CASES {
+        for arch in TARGETS {
+            for relocatable in [false, true] {
+                let made = compile(&source(name), &options(arch, relocatable)).unwrap();
+                assert!(made.diagnostics.is_empty(), "{name} {arch}: {:?}", made.diagnostics);
+                let all = sections(&made.cubin);
+                let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+                for wanted in [
+                    ".debug_frame",
+                    ".debug_line",
+                    ".nv_debug_line_sass",
+                    ".nv_debug_ptx_txt",
+                    ".debug_abbrev",
+                    ".debug_info",
+                ] {
+                    assert!(names.contains(&wanted), "{name} {arch}: {wanted} in {names:?}");
+                }
+                assert_eq!(usize::from(top(&made.cubin)), all.len() + 5, "{name} {arch}");
+                variables(&all, &format!("{name} {arch}"));
+            }
+        }
+    }
+}
+
+/// Every variable and parameter has a location, every function a range.
+fn variables(all: &[(String, Section)], what: &str) {
+    let patched = |wanted: &str| {
+        let found = all.iter().find(|(name, _)| name == wanted);
+        let Some((_, section)) = found else { return Vec::new() };
+        let mut bytes = section.bytes.clone();
+        for (offset, kind, _) in &section.relocs {
+            let size = if *kind == 1 { 4 } else { 8 };
+            let at = *offset as usize;
+            bytes[at..at + size].copy_from_slice(&section.addends[offset].to_le_bytes()[..size]);
+        }
+        bytes
+    };
+    let load = |id: gimli::SectionId| -> Result<Vec<u8>, gimli::Error> { Ok(patched(id.name())) };
+    let sections = gimli::DwarfSections::load(load).unwrap();
+    let dwarf = sections.borrow(|bytes| gimli::EndianSlice::new(bytes, gimli::LittleEndian));
+    let mut units = dwarf.units();
+    let (mut functions, mut located) = (0, 0);
+    while let Some(header) = units.next().unwrap() {
+        let unit = dwarf.unit(header).unwrap();
+        let mut entries = unit.entries();
+        while let Some(entry) = entries.next_dfs().unwrap() {
+            match entry.tag() {
+                gimli::DW_TAG_subprogram if entry.attr(gimli::DW_AT_low_pc).is_some() => {
+                    let value = |name| match entry.attr_value(name) {
+                        Some(gimli::AttributeValue::Addr(at)) => at,
+                        other => panic!("{what}: {other:?}"),
+                    };
+                    assert!(value(gimli::DW_AT_low_pc) < value(gimli::DW_AT_high_pc), "{what}");
+                    functions += 1;
+                }
+                gimli::DW_TAG_variable | gimli::DW_TAG_formal_parameter => {
+                    located += usize::from(entry.attr(gimli::DW_AT_location).is_some());
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(functions == 2 && located >= 8, "{what}: {functions} functions, {located} variables");
+}
+
+/// Offsets of the bytes that hold addresses in ptxas's sections and in ours: relocated fields, and
+/// distances in the stack frame, whose size is not ptxas's.
+fn addresses(section: &Section) -> BTreeSet<u64> {
+    let fields = section.relocs.iter().flat_map(|(at, kind, _)| *at..*at + if *kind == 1 { 4 } else { 8 });
+    let mut found: BTreeSet<u64> = fields.collect();
+    // DW_OP_fbreg with seven operations behind it that do nothing.
+    for at in 0..section.bytes.len().saturating_sub(9) {
+        if section.bytes[at] == 0x91 && section.bytes[at + 3..at + 9] == [0x96; 6] {
+            found.extend([at as u64 + 1, at as u64 + 2]);
+        }
+    }
+    found
+}
+
+#[test]
+fn sections_are_those_of_ptxas() {
+    let mut wrong = Vec::new();
+    for name in CASES {
+        for (arch, relocatable) in TARGETS.iter().flat_map(|arch| [(*arch, false), (*arch, true)]) {
+            let Some(theirs) = theirs(name, arch, relocatable) else { return };
+            let ours = compile(&source(name), &options(arch, relocatable)).unwrap().cubin;
+            let what = format!("{name} {arch}{}", if relocatable { " -c" } else { "" });
+            if top(&ours) != top(&theirs) || ours[0x10..0x12] != theirs[0x10..0x12] {
+                wrong.push(format!("{what}: flags {:#x} {:#x}", top(&ours), top(&theirs)));
+            }
+            let (ours, theirs) = (sections(&ours), sections(&theirs));
+            let names = |all: &[(String, Section)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+            let theirs: Vec<_> = theirs.into_iter().filter(|(name, _)| !name.contains(".merc")).collect();
+            if names(&ours) != names(&theirs) {
+                wrong.push(format!("{what}: sections {:?} {:?}", names(&ours), names(&theirs)));
+                continue;
+            }
+            for ((name, ours), (_, theirs)) in ours.iter().zip(&theirs) {
+                wrong.extend(compare(name, ours, theirs).map(|why| format!("{what} {name}: {why}")));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// How two sections differ, besides addresses.
+fn compare(name: &str, ours: &Section, theirs: &Section) -> Option<String> {
+    match name {
+        // The code is not the same.
+        ".debug_line" | ".nv_debug_line_sass" | ".nv_debug_info_reg_sass" | ".nv_debug_info_reg_type" => None,
+        ".debug_frame" => {
+            let entries = |section: &Section| common_entries(&section.bytes);
+            (entries(ours) != entries(theirs)).then(|| "common entries".to_string())
+        }
+        _ => {
+            if ours.bytes.len() != theirs.bytes.len() || ours.relocs != theirs.relocs {
+                return Some(format!("{:?}\n{:?}", ours.relocs, theirs.relocs));
+            }
+            let skipped: BTreeSet<u64> = addresses(ours).union(&addresses(theirs)).copied().collect();
+            let mut bytes = ours.bytes.iter().zip(&theirs.bytes).zip(0..);
+            let other = bytes.find(|((a, b), at)| a != b && !skipped.contains(at));
+            other.map(|((a, b), at)| format!("{a:#x} {b:#x} at {at:#x}"))
+        }
+    }
+}
+
+/// The common entries of `.debug_frame`, without padding.
+fn common_entries(bytes: &[u8]) -> BTreeSet<Vec<u8>> {
+    let mut found = BTreeSet::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let length = u64::from_le_bytes(bytes[at + 4..at + 12].try_into().unwrap()) as usize;
+        let entry = &bytes[at + 12..at + 12 + length];
+        if entry[..8] == [0xff; 8] {
+            found.insert(entry.to_vec());
+        }
+        at += 12 + length;
+    }
+    found
+}
+
+/// The rows of a line table: function and line, without repetition.
+fn lines(section: &Section) -> BTreeSet<(String, u64)> {
+    let mut bytes = section.bytes.clone();
+    // Functions get addresses far from each other.
+    let names: Vec<String> = section.relocs.iter().map(|(_, _, name)| name.clone()).collect();
+    for (number, (offset, _, _)) in section.relocs.iter().enumerate() {
+        let at = *offset as usize;
+        bytes[at..at + 8].copy_from_slice(&((number as u64 + 1) << 32).to_le_bytes());
+    }
+    let section = gimli::DebugLine::new(&bytes, gimli::LittleEndian);
+    let program = section.program(gimli::DebugLineOffset(0), 8, None, None).unwrap();
+    let mut rows = program.rows();
+    let mut found = BTreeSet::new();
+    while let Some((_, row)) = rows.next_row().unwrap() {
+        let Some(line) = row.line().filter(|_| !row.end_sequence()) else { continue };
+        found.insert((names[(row.address() >> 32) as usize - 1].clone(), line.get()));
+    }
+    found
+}
+
+#[test]
+fn source_lines_are_those_of_ptxas() {
+    let mut wrong = Vec::new();
+    for name in CASES {
+        for arch in TARGETS {
+            let Some(theirs) = theirs(name, arch, false) else { return };
+            let ours = compile(&source(name), &options(arch, false)).unwrap().cubin;
+            let rows = |cubin: &[u8]| {
+                let all = sections(cubin);
+                lines(&all.iter().find(|(name, _)| name == ".debug_line").unwrap().1)
+            };
+            let (ours, theirs) = (rows(&ours), rows(&theirs));
+            let missing: Vec<_> = theirs.difference(&ours).collect();
+            let more: Vec<_> = ours.difference(&theirs).collect();
+            if !missing.is_empty() || !more.is_empty() {
+                wrong.push(format!("{name} {arch}: ptxas alone {missing:?}, here alone {more:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn levels_and_lines_beside_debug_information() {
+    let level = |level_given, opt_level| Options { level_given, opt_level, ..options("sm_90", false) };
+    let plain = ".version 8.0 .target sm_80 .address_size 64 .visible .entry k() { ret; }";
+    let refused = compile(plain, &level(true, 1)).unwrap_err();
+    assert_eq!(refused[0].message, "Optimized debugging not supported");
+    for options in [level(true, 0), level(false, 3)] {
+        let made = compile(plain, &options).unwrap();
+        let texts: Vec<&str> = made.diagnostics.iter().map(|d| d.message.as_str()).collect();
+        assert_eq!(texts, [" .debug_abbrev section not found", " .debug_info section not found"]);
+    }
+    let silent = Options { suppress_debug_info: true, ..options("sm_90", false) };
+    assert_eq!(top(&compile(&source("locals"), &silent).unwrap().cubin), 6);
+    // The text asks for it by itself.
+    let asked = Options { opt_level: 3, ..Options::new("sm_90") };
+    let ours = compile(&source("locals"), &asked).unwrap().cubin;
+    assert_eq!(ours, compile(&source("locals"), &options("sm_90", false)).unwrap().cubin);
+    let optimised = Options { level_given: true, ..asked };
+    assert_eq!(compile(&source("locals"), &optimised).unwrap_err()[0].message, "Optimized debugging not supported");
+}
+
+/// The rows of `.nv_debug_line_sass` of one function: offset and line of the PTX text.
+fn text_rows(all: &[(String, Section)], function: &str) -> Vec<(u64, u64)> {
+    let (_, section) = all.iter().find(|(name, _)| name == ".nv_debug_line_sass").unwrap();
+    let mut bytes = section.bytes.clone();
+    for (number, (offset, _, _)) in section.relocs.iter().enumerate() {
+        let at = *offset as usize;
+        bytes[at..at + 8].copy_from_slice(&((number as u64 + 1) << 32).to_le_bytes());
+    }
+    let names: Vec<&str> = section.relocs.iter().map(|(_, _, name)| name.as_str()).collect();
+    let table = gimli::DebugLine::new(&bytes, gimli::LittleEndian);
+    let mut rows = table.program(gimli::DebugLineOffset(0), 8, None, None).unwrap().rows();
+    let mut found = Vec::new();
+    while let Some((_, row)) = rows.next_row().unwrap() {
+        let Some(line) = row.line().filter(|_| !row.end_sequence()) else { continue };
+        if names[(row.address() >> 32) as usize - 1] == function {
+            found.push((row.address() & 0xffff_ffff, line.get()));
+        }
+    }
+    found
+}
+
+/// Where a part of a register of the text is: predicate or not, number, first and last offset.
+#[derive(Clone, Debug)]
+struct Record {
+    name: String,
+    word: u32,
+    predicate: bool,
+    number: u16,
+    range: std::ops::Range<u64>,
+}
+
+/// The records of one function in `.nv_debug_info_reg_sass`.
+fn records(all: &[(String, Section)], function: &str) -> Vec<Record> {
+    let section = |wanted: &str| &all.iter().find(|(name, _)| name == wanted).unwrap().1.bytes;
+    let (bytes, types) = (section(".nv_debug_info_reg_sass"), section(".nv_debug_info_reg_type"));
+    let mut at = 0;
+    let text = |at: &mut usize| {
+        let end = bytes[*at..].iter().position(|byte| *byte == 0).unwrap();
+        let text = String::from_utf8(bytes[*at..*at + end].to_vec()).unwrap();
+        *at += end + 1;
+        text
+    };
+    let number = |at: &mut usize| {
+        *at += 4;
+        u32::from_le_bytes(bytes[*at - 4..*at].try_into().unwrap())
+    };
+    let (mut found, mut kinds) = (Vec::new(), 0);
+    while at < bytes.len() {
+        let name = text(&mut at);
+        let count = number(&mut at);
+        kinds += name.len() + 1 + 4 + count as usize;
+        for _ in 0..count {
+            let word = number(&mut at);
+            let register = text(&mut at);
+            let [place, from, to] = [number(&mut at), number(&mut at), number(&mut at)];
+            assert!(matches!(place >> 24, 2 | 5) && from < to, "{register}: {place:#x} {from:#x} {to:#x}");
+            let range = u64::from(from)..u64::from(to);
+            let record = Record { name: register, word, predicate: place >> 24 == 2, number: place as u16, range };
+            found.extend((name == function).then_some(record));
+        }
+    }
+    assert_eq!(kinds, types.len(), "one type for each record");
+    found
+}
+
+/// A stop of a thread: thread, line, and how often the thread has been there.
+type Stop = (u32, u64, u32);
+/// The registers at each stop, one value for each part.
+type Seen = BTreeMap<Stop, BTreeMap<(String, u32), u32>>;
+
+/// What an observer records; it has no state of its own.
+#[derive(Default)]
+struct Recorder {
+    /// Lines by the offset of their first instruction.
+    lines: BTreeMap<u64, u64>,
+    records: Vec<Record>,
+    function: String,
+    counts: BTreeMap<(u32, u64), u32>,
+    seen: Seen,
+}
+
+impl Recorder {
+    fn stop(&mut self, thread: u32, line: u64) -> &mut BTreeMap<(String, u32), u32> {
+        let count = self.counts.entry((thread, line)).or_default();
+        *count += 1;
+        self.seen.entry((thread, line, *count)).or_default()
+    }
+}
+
+thread_local! {
+    static RECORDER: std::cell::RefCell<Recorder> = std::cell::RefCell::default();
+}
+
+/// Threads that are looked at.
+const THREADS: [u32; 4] = [0, 1, 7, 31];
+
+fn on_machine(stop: &mut sassafras::sim::sass::stop::Stop<'_>) {
+    RECORDER.with_borrow_mut(|recorder| {
+        let Some(line) = recorder.lines.get(&stop.pc).copied().filter(|_| THREADS.contains(&stop.thread)) else {
+            return;
+        };
+        let here = recorder.records.iter().filter(|record| record.range.contains(&stop.pc));
+        let value = |record: &Record| match record.predicate {
+            true => u32::from(stop.predicate(record.number)),
+            false => stop.register(record.number),
+        };
+        let values: BTreeMap<_, _> = here.map(|r| ((r.name.clone(), r.word), value(r))).collect();
+        recorder.stop(stop.thread, line).extend(values);
+    });
+}
+
+fn on_text(stop: &sassafras::sim::ptx::Stop<'_>) {
+    RECORDER.with_borrow_mut(|recorder| {
+        if stop.function != recorder.function || !THREADS.contains(&stop.thread) {
+            return;
+        }
+        let mut values = BTreeMap::new();
+        for (name, value) in stop.registers() {
+            values.insert((name.to_string(), 0), value as u32);
+            values.insert((name.to_string(), 1), (value >> 32) as u32);
+        }
+        recorder.stop(stop.thread, u64::from(stop.pos.line)).extend(values);
+    });
+}
+
+/// Bytes of shared memory before those of the program, on newer targets.
+const RESERVED: u32 = 0x400;
+
+/// Whether a register holds an address, which is in one of the windows that both engines have.
+fn is_address(register: &str, values: &BTreeMap<(String, u32), u32>) -> bool {
+    const WINDOWS: std::ops::Range<u32> = 0x7f00..0x8000;
+    let high = values.get(&(register.to_string(), 1));
+    register == "%SPL" || high.is_some_and(|high| WINDOWS.contains(high))
+}
+
+fn arguments() -> Vec<sassafras::sim::launch::ArgValue> {
+    use sassafras::sim::launch::ArgValue::{Buffer, Scalar};
+    let scalar = |bytes: [u8; 4]| Scalar { bytes: bytes.to_vec() };
+    vec![Buffer { bytes: vec![0; 128], writable: true }, scalar(5u32.to_le_bytes()), scalar(1.5f32.to_le_bytes())]
+}
+
+/// Stops before every line of the text: the registers that the tables name have the values that the
+/// interpreter has there.
+#[test]
+fn registers_have_the_values_of_the_interpreter() {
+    use sassafras::sim::run::{How, Shape, run_as};
+    let shape = Shape { grid: [1; 3], block: [32, 1, 1], smem: 0 };
+    for name in CASES {
+        let (module, _) = sassafras::sim::ptx::parse(source(name).as_bytes());
+        RECORDER.set(Recorder { function: name.to_string(), ..Recorder::default() });
+        let mut wanted_args = arguments();
+        sassafras::sim::ptx::run_inspected(&module.unwrap(), name, shape, &mut wanted_args, on_text).unwrap();
+        let wanted = RECORDER.take().seen;
+        for arch in TARGETS {
+            let options = Options { fmad: false, ..options(arch, false) };
+            let cubin = compile(&source(name), &options).unwrap().cubin;
+            let all = sections(&cubin);
+            let rows = text_rows(&all, name);
+            let once = |line: u64| rows.iter().filter(|row| row.1 == line).count() == 1;
+            let lines = rows.iter().copied().filter(|row| once(row.1)).collect();
+            RECORDER.set(Recorder { lines, records: records(&all, name), ..Recorder::default() });
+            let mut args = arguments();
+            let how = How { inspect: Some(on_machine), ..How::default() };
+            run_as(&cubin, name, shape, &mut args, how).and_then(|ran| ran.clean()).unwrap();
+            assert_eq!(args, wanted_args, "{name} {arch}");
+            let seen = RECORDER.take().seen;
+            let (mut compared, mut wrong) = (0, Vec::new());
+            for (stop, values) in &seen {
+                let Some(there) = wanted.get(stop) else {
+                    wrong.push(format!("{stop:?} is not reached in the text"));
+                    continue;
+                };
+                for (register, value) in values {
+                    // A register whose bits are undefined in the text may have any value, and the
+                    // two engines do not place memory alike.
+                    let Some(expected) = there.get(register).filter(|_| !is_address(&register.0, there)) else {
+                        continue;
+                    };
+                    compared += 1;
+                    // The interpreter has no reserved part at the start of shared memory.
+                    if expected != value && expected.wrapping_add(RESERVED) != *value {
+                        wrong.push(format!("{stop:?} {register:?}: {value:#x}, not {expected:#x}"));
+                    }
+                }
+            }
+            println!("{name} {arch}: {} stops, {compared} values", seen.len());
+            assert!(wrong.is_empty(), "{name} {arch}: {}", wrong[..wrong.len().min(20)].join("\n"));
+            assert!(seen.len() > 200 && compared > 1000, "{name} {arch}: {} stops, {compared} values", seen.len());
+        }
+    }
+}
+
+/// Every kernel of `tests/cases/exec` gives its numbers with debug information too.
+#[test]
+fn kernels_run_with_debug_information() {
+    use sassafras::sim::launch::LaunchFile;
+    use sassafras::sim::run::{Shape, run};
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(root().join("tests/cases/exec")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|e| e == "ron"));
+    paths.sort();
+    let only = std::env::var("SASSAFRAS_CASE").ok();
+    let (mut ran, mut wrong, mut refused) = (0, Vec::new(), Vec::new());
+    for (number, path) in paths.iter().enumerate() {
+        let file = LaunchFile::load(path).unwrap();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        if only.as_ref().is_some_and(|only| !only.split(',').any(|one| one == name)) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&file.module).unwrap();
+        let own = file.own_target().filter(|own| !own.ends_with(|c: char| c.is_ascii_digit()));
+        let usual = (0..TARGETS.len()).map(|i| TARGETS[(number + i) % TARGETS.len()].to_string());
+        let mut all = own.into_iter().map(|own| own.to_string()).chain(usual);
+        let fits = |target: &String| file.allows(target) && file.launches.iter().any(|l| l.wants(target));
+        let Some(target) = all.find(fits) else { continue };
+        let made = match compile(&text, &options(&target, false)) {
+            Ok(made) => made,
+            Err(errors) => {
+                refused.push(format!("{name} {target}: {}", errors[0].message));
+                continue;
+            }
+        };
+        for launch in file.launches.iter().filter(|launch| launch.wants(&target)) {
+            let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
+            let mut values = launch.arg_values();
+            let done = run(&made.cubin, &launch.kernel, shape, &mut values);
+            let problem = match done {
+                Err(fault) => Some(fault.to_string()),
+                Ok(_) => launch.check(&values).err().map(|differences| differences[0].to_string()),
+            };
+            wrong.extend(problem.map(|why| format!("{name} {target} {}: {why}", launch.kernel)));
+            ran += 1;
+        }
+    }
+    println!("{ran} launches; refused:\n{}", refused.join("\n"));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(only.is_some() || refused.len() <= MOST_REFUSED, "{}", refused.join("\n"));
+}
+
+/// Cases that need what a file of separate functions has not: tensor memory that is allocated, and
+/// what objects do not have.
+const MOST_REFUSED: usize = 12;
