@@ -58,6 +58,9 @@ pub struct Options {
     /// Whether somebody asked for `opt_level`; with debug information a level above 0 is then an
     /// error.
     pub level_given: bool,
+    /// Whether functions with a frame check that it fits into the thread's local memory; with debug
+    /// information they always do.
+    pub stack_checks: bool,
     /// Whether entries wait before they exit until the faults of their accesses are known; with
     /// debug information they always do.
     pub errors_at_exit: bool,
@@ -99,6 +102,7 @@ impl Options {
             debug: false,
             level_given: false,
             errors_at_exit: false,
+            stack_checks: false,
             suppress_debug_info: false,
             warn_double: false,
             knobs: Knobs::default(),
@@ -500,6 +504,7 @@ fn loose_shared(shared: cubin::Shared) -> cubin::KeptSection {
 /// Runs the passes on a function and encodes it.
 fn function_code(function: &mut Function, options: &Options, recorder: &mut Recorder) -> Result<emit::Code, String> {
     function.optimise = options.opt_level > 0;
+    function.checks_stack = options.stack_checks || function.watched.is_some();
     if !options.fmad {
         function.insts.values_mut().for_each(|inst| inst.contract = false);
     }

@@ -7,7 +7,8 @@
 
 use super::{general_registers, is_kept};
 use crate::ori::{Convention, File, Function, InstId, Operand, VReg};
-use crate::tables::{Op, Role};
+use crate::tables::encoding::special_by_name;
+use crate::tables::{Mod, Op, Role, value};
 use std::collections::BTreeSet;
 
 /// Alignment of the frame in bytes, so that variables with this alignment keep it.
@@ -82,6 +83,9 @@ fn enter(function: &mut Function, sp: VReg, frame: u32, places: &[(VReg, u32)]) 
     }
     if frame != 0 {
         code.push(add(function, sp, frame.wrapping_neg()));
+        if function.checks_stack {
+            code.extend(check_stack(function, sp));
+        }
     }
     for (reg, offset) in places {
         code.push(store(function, sp, *offset, Operand::reg(*reg)));
@@ -89,6 +93,41 @@ fn enter(function: &mut Function, sp: VReg, frame: u32, places: &[(VReg, u32)]) 
     let entry = function.entry();
     function.blocks[entry].splice(0..0, code);
 }
+
+/// Traps where the stack pointer is below the thread's local memory. Nothing holds a value in R0
+/// and P0 when a function begins. Source: ptxas 13.0.88 --sp-bounds-check, -g and -O0, in functions
+/// with a frame; it branches around the trap.
+fn check_stack(function: &mut Function, sp: VReg) -> [InstId; 3] {
+    let lowest = physical(function, 0);
+    let inside = function.new_reg(File::P);
+    function.regs[inside].phys = Some(0);
+    let read = function.make(Op::S2R);
+    let number = special_by_name(function.target, LOWEST).unwrap_or(0);
+    function.set_arg(read, Role::D, Operand::reg(lowest));
+    function.set_arg(read, Role::S, Operand::special(number.into()));
+    let compare = function.make(Op::ISETP);
+    for (role, operand) in [
+        (Role::Pu, Operand::reg(inside)),
+        (Role::Pv, Operand::always()),
+        (Role::A, Operand::reg(sp)),
+        (Role::B, Operand::reg(lowest)),
+        (Role::Pp, Operand::always()),
+        (Role::Pq, Operand::always()),
+    ] {
+        function.set_arg(compare, role, operand);
+    }
+    function.insts[compare].mods.set(Mod::Cmp, value::cmp::GE);
+    function.insts[compare].mods.set(Mod::Sign, value::sign::U32);
+    let trap = function.make(Op::BPT);
+    let reason = function.imm(1);
+    function.set_arg(trap, Role::A, reason);
+    function.insts[trap].mods.set(Mod::Bpt, value::bpt::TRAP);
+    function.insts[trap].guard = Operand::reg(inside).inverted();
+    [read, compare, trap]
+}
+
+/// The special register with the lowest offset of a thread's local memory.
+const LOWEST: &str = "SR_LMEMHIOFF";
 
 fn returns(function: &mut Function, sp: VReg, frame: u32, places: &[(VReg, u32)]) {
     for block in function.layout.clone() {

@@ -213,7 +213,7 @@ mod tests {
                 "-device-stack-protector=true",
                 "Option 'device-stack-protector=true' is refused: stack canaries are not built",
             ),
-            ("-sp-bounds-check", "Option 'sp-bounds-check' is refused: checks of the stack pointer are not built"),
+            ("-preserve-relocs", "Option 'preserve-relocs' is refused: keeping relocations is not built"),
         ] {
             assert_eq!(parse(line), Err(want.to_string()), "{line}");
         }

@@ -266,6 +266,7 @@ fn options_of(a: &Arguments, warnings: &mut Vec<Diagnostic>) -> Result<compile::
     }
     wanted.line_info = a.has(Key::LineInfo);
     wanted.errors_at_exit = a.has(Key::ErrorsAtExit);
+    wanted.stack_checks = a.has(Key::StackChecks);
     wanted.suppress_debug_info = a.has(Key::SuppressDebugInfo);
     wanted.warn_double = a.has(Key::WarnDouble);
     passes::apply(a, &mut wanted)?;

@@ -240,6 +240,8 @@ pub struct Function {
     pub entry_registers: Option<u32>,
     /// Highest block barrier number in use plus one.
     pub barriers: u32,
+    /// Whether the frame is checked against the end of the thread's local memory.
+    pub checks_stack: bool,
     /// The values that a debugger reads; `None` without debug information.
     pub watched: Option<Box<super::watched::Watched>>,
 }
@@ -275,6 +277,7 @@ impl Function {
             max_registers: None,
             entry_registers: None,
             barriers: 0,
+            checks_stack: false,
             watched: None,
         }
     }

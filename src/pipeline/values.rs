@@ -41,7 +41,8 @@ type State = BTreeMap<Place, Vec<Part>>;
 pub fn values(function: &Function, starts: &SecondaryMap<Block, u64>, end: u64, insts: &[(u64, InstId)]) -> Vec<Value> {
     let Some(watched) = &function.watched else { return Vec::new() };
     let entered = entered(function, watched);
-    let first: BTreeMap<u64, Block> = function.layout.iter().rev().map(|block| (starts[*block], *block)).collect();
+    // Of blocks at one offset, all but the last are empty.
+    let first: BTreeMap<u64, Block> = function.layout.iter().map(|block| (starts[*block], *block)).collect();
     let mut open: BTreeMap<(Place, Part), u64> = BTreeMap::new();
     let mut found = Vec::new();
     let mut state = State::new();
@@ -60,8 +61,7 @@ pub fn values(function: &Function, starts: &SecondaryMap<Block, u64>, end: u64, 
     };
     for (at, inst) in insts {
         if let Some(block) = first.get(at) {
-            let last = function.layout.iter().filter(|other| starts[**other] == *at).next_back().unwrap_or(block);
-            state = entered[*last].clone().unwrap_or_default();
+            state = entered[*block].clone().unwrap_or_default();
             note(&state, *at, &mut open);
         }
         if step(function, watched, *inst, &mut state) {
