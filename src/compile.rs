@@ -276,7 +276,7 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     helper::add(&mut lowered, &codes, &mut devices, settings).map_err(|m| vec![Diagnostic::fatal(m)])?;
     output.diagnostics.append(&mut lowered.warnings);
     output.diagnostics.extend(remarks(&module, &lowered, target));
-    let facts = if debug {
+    let mut facts = if debug {
         debug::Facts::new(&lowered, &codes, &devices, &kernel_image::depths(&lowered, &codes, &devices))
     } else {
         debug::Facts::default()
@@ -301,7 +301,7 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
         cubin.kind = cubin::ElfKind::Executable;
         cubin.tool.options = format!("-arch {}", target.name);
         cubin.separate = true;
-        debug::link::link(&mut cubin, &module, &facts).map_err(|m| vec![Diagnostic::fatal(m)])?;
+        debug::link::link(&mut cubin, &module, &mut facts).map_err(|m| vec![Diagnostic::fatal(m)])?;
     }
     match sources {
         _ if options.suppress_debug_info => {}

@@ -213,7 +213,7 @@ mod tests {
                 "-device-stack-protector=true",
                 "Option 'device-stack-protector=true' is refused: stack canaries are not built",
             ),
-            ("-preserve-relocs", "Option 'preserve-relocs' is refused: keeping relocations is not built"),
+            ("-astoolspatch", "Option 'compile-as-tools-patch' is refused: code for tools is not built"),
         ] {
             assert_eq!(parse(line), Err(want.to_string()), "{line}");
         }

@@ -45,6 +45,7 @@ pub enum Key {
     Debug,
     ErrorsAtExit,
     StackChecks,
+    PreserveRelocs,
     SuppressDebugInfo,
     InputAsString,
     OptionsFile,
@@ -156,7 +157,7 @@ pub const OPTIONS: &[OptionRow] = &[
     row("output-file", "o", Text, Acts(Output), "The cubin to write (default elf.o)"),
     row("override-directive-values", "override-directive-values", NONE, Acts(Override), "Options win over .maxntid, .minnctapersm and .maxnreg"),
     row("position-independent-code", "pic", Bool, Acts(PositionIndependent), "Accepted: code is independent of its place; from 13.5 on with a warning"),
-    row("preserve-relocs", "preserve-relocs", NONE, Refused("keeping relocations is not built"), "Refused: keeping relocations is not built"),
+    row("preserve-relocs", "preserve-relocs", NONE, Acts(PreserveRelocs), "Accepted with a warning for targets where ptxas does nothing; refused for others"),
     // Not in the help of ptxas; Triton passes it on every call.
     row("regAllocOptLevel", "regAllocOptLevel", Number, SPEED, "Accepted: may change speed only"),
     row("register-usage-level", "regUsageLevel", Number, Acts(RegisterLevel), "0 to 10; accepted, may change speed only"),

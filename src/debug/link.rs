@@ -27,9 +27,12 @@ pub fn shared_base(sm: u32) -> u64 {
 /// # Errors
 ///
 /// A function that is not in the file, and what an executable cannot express.
-pub fn link(cubin: &mut Cubin, module: &Module, facts: &Facts) -> Result<(), String> {
+pub fn link(cubin: &mut Cubin, module: &Module, facts: &mut Facts) -> Result<(), String> {
     let layout = ElfTarget::of_sm(cubin.sm).map_or(Layout::default(), |elf| elf.layout);
     let mut known = place_shared(cubin, module)?;
+    let base = shared_base(cubin.sm);
+    let arrays = launch_arrays(module).into_iter();
+    facts.arrays = arrays.filter_map(|(name, _)| Some((name.clone(), known.get(&name)? + base))).collect();
     place_tables(cubin, &mut known);
     let constants = cubin.variables.iter().filter(|v| v.space == Home::Constant);
     known.extend(constants.map(|v| (v.name.clone(), v.offset)));

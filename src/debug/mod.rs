@@ -35,6 +35,8 @@ const STRINGS: &str = ".debug_str";
 #[derive(Default)]
 pub struct Facts {
     functions: HashMap<String, FunctionFacts>,
+    /// Addresses of the shared arrays whose size the launch gives.
+    arrays: HashMap<String, u64>,
 }
 
 #[derive(Default)]
@@ -63,7 +65,7 @@ impl Facts {
             };
             (name, facts)
         };
-        Facts { functions: all.map(one).collect() }
+        Facts { functions: all.map(one).collect(), arrays: HashMap::new() }
     }
 }
 

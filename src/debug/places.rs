@@ -86,6 +86,9 @@ impl<'a> Places<'a> {
 
     /// A shared variable: its address, or in an object its symbol.
     fn shared(&self, name: &str, id: SymbolId) -> Option<Place> {
+        if let Some(address) = self.facts.arrays.get(name) {
+            return Some(Place::Number(*address));
+        }
         let own = format!("$__{name}__{}", id.as_u32());
         let found = self.cubin.kept.symbols.iter().find(|symbol| symbol.name == own || symbol.name == name)?;
         Some(match self.cubin.kind {
