@@ -10,7 +10,9 @@
 //!
 //! By default each file is compiled for one of its targets in rotation; `SASSAFRAS_ORACLE=all`
 //! takes all of them, and each file for all later targets besides; `SASSAFRAS_SM=90,90a` selects
-//! targets, `SASSAFRAS_CASE=TEXT` the files whose name contains it.
+//! targets, `SASSAFRAS_CASE=TEXT` the files whose name contains it. A second test does the same
+//! with ptxas and nvdisasm 13.5, of our own files alone by default, and with
+//! `words_newest_not_yet.txt`.
 
 #[path = "support/gathered.rs"]
 mod gathered;
@@ -19,7 +21,7 @@ mod manifest;
 #[path = "support/vendor.rs"]
 mod vendor;
 
-use gathered::{STANDARD, folder, gather, hash};
+use gathered::{Release, STANDARD, gather, hash};
 use sassafras::sass;
 use sassafras::tables::Target;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,13 +47,13 @@ struct Class {
 }
 
 /// The texts of nvdisasm for some words, cached in a file named by a hash of them.
-fn texts(words: &[u128], sm: &str) -> Vec<Option<String>> {
+fn texts(release: Release, words: &[u128], sm: &str) -> Vec<Option<String>> {
     let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
-    let path = folder().join(format!("sm_{sm}.{:016x}.texts", hash(&bytes)));
+    let path = release.folder().join(format!("sm_{sm}.{:016x}.texts", hash(&bytes)));
     if let Ok(kept) = std::fs::read_to_string(&path) {
         return kept.lines().map(|l| (!l.is_empty()).then(|| l.to_string())).collect();
     }
-    let list = vendor::disassemble(words, sm);
+    let list = vendor::disassemble_with(&release.tool("nvdisasm").expect("nvdisasm"), words, sm);
     let lines: Vec<&str> = list.iter().map(|t| t.as_deref().unwrap_or("")).collect();
     let part = path.with_extension(format!("{}", std::process::id()));
     std::fs::write(&part, lines.join("\n") + "\n").expect("the texts kept");
@@ -119,12 +121,12 @@ fn shape(operand: &str) -> String {
     out
 }
 
-fn measure(sm: &str, words: &BTreeSet<u128>) -> BTreeMap<String, Class> {
+fn measure(release: Release, sm: &str, words: &BTreeSet<u128>) -> BTreeMap<String, Class> {
     let target = Target::by_name(&format!("sm_{sm}")).expect("a target of the tables");
     let words: Vec<u128> = words.iter().copied().collect();
     let mut classes: BTreeMap<String, Class> = BTreeMap::new();
     for part in words.chunks(BATCH) {
-        for (i, (word, theirs)) in part.iter().zip(texts(part, sm)).enumerate() {
+        for (i, (word, theirs)) in part.iter().zip(texts(release, part, sm)).enumerate() {
             let Some(theirs) = theirs else {
                 classes.entry("(refused by nvdisasm)".into()).or_default().words[0] += 1;
                 continue;
@@ -159,14 +161,24 @@ fn print(sm: &str, classes: &BTreeMap<String, Class>) {
 
 #[test]
 fn every_word_of_ptxas_is_known() {
-    if vendor::tool("ptxas").is_none() || vendor::tool("nvdisasm").is_none() {
+    every_word_is_known(Release::First, "words_not_yet.txt");
+}
+
+#[test]
+fn every_word_of_the_newest_ptxas_is_known() {
+    every_word_is_known(Release::Newest, "words_newest_not_yet.txt");
+}
+
+/// Measures the words of a release, and compares what is missing with a list of `tests/oracle`.
+fn every_word_is_known(release: Release, list: &str) {
+    if release.tool("ptxas").is_none() || release.tool("nvdisasm").is_none() {
         println!("skipped: no ptxas or nvdisasm in target/vendor");
         return;
     }
     let all = std::env::var("SASSAFRAS_ORACLE").is_ok_and(|v| v == "all");
     let mut missing = BTreeMap::new();
-    for (sm, words) in gather(all) {
-        let classes = measure(&sm, &words);
+    for (sm, words) in gather(release, all) {
+        let classes = measure(release, &sm, &words);
         print(&sm, &classes);
         for (name, class) in classes {
             if let Some(short) = class.short {
@@ -174,7 +186,7 @@ fn every_word_of_ptxas_is_known() {
             }
         }
     }
-    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/words_not_yet.txt");
+    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle").join(list);
     let known = std::fs::read_to_string(list).expect("the list of what is missing");
     let known: BTreeSet<&str> = known.lines().filter(|l| !l.is_empty() && !l.starts_with('#')).collect();
     if std::env::var("SASSAFRAS_BLESS").is_ok() {

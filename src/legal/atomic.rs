@@ -244,7 +244,7 @@ impl Code {
         let size = Mod::Size.text(atomic.mods.get(Mod::Size));
         let args = [(Role::D, new), (Role::A, old), (Role::B, atomic.b)];
         match (atomic.op(), size) {
-            (value::aop::ADD, "F32.FTZ.RN") => self.put(Op::FADD, &[], &args),
+            (value::aop::ADD, "F32.FTZ.RN" | "F32.RN") => self.put(Op::FADD, &[], &args),
             (value::aop::ADD, "F64.RN") => self.put(Op::DADD, &[], &args),
             (value::aop::ADD, "F16x2.RN") => self.put(Op::HADD2, &[], &args),
             (value::aop::ADD, "BF16x2.RN") => self.put(Op::HADD2, &[PACKED_BF16], &args),

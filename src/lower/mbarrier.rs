@@ -7,14 +7,14 @@
 //! in bits 1 to 20 and 43 to 62, and the phase is bit 63. Source: ptxas 13.0.88 output for each
 //! form. The time hint of `try_wait` is ignored, which is always correct.
 
-use super::builder::{Builder, Lowered};
+use super::builder::{Builder, Lowered, Refusal};
 use super::memory::address::{Place, Window};
 use super::memory::memory_model::Order;
 use crate::ori::mods::*;
 use crate::ori::{Block, File, InstId, Operand};
 use crate::ptx::ast::{self, AddressBase, OperandKind};
 use crate::tables::memory::Access;
-use crate::tables::ptx::{Op as PtxOp, ScalarType, Scope, Semantics, Space};
+use crate::tables::ptx::{BarrierLayout, Op as PtxOp, ScalarType, Scope, Semantics, Space};
 use crate::tables::{Feature, Op, Role};
 
 /// What the arrivals that a barrier expects are subtracted from: before the unit in its low and
@@ -57,6 +57,8 @@ impl Builder<'_> {
     /// One of the operations on a barrier in shared memory.
     pub fn mbarrier(&mut self, inst: &ast::Instruction) -> Lowered {
         match inst.op {
+            // The layout with a report: its fields are those of no public text.
+            PtxOp::MbarrierInit if inst.mods.barrier_layout == Some(BarrierLayout::LayoutV1) => Err(Refusal::NotBuilt),
             PtxOp::MbarrierInit => self.make_mbarrier(inst),
             PtxOp::MbarrierInval => self.end_mbarrier(inst),
             PtxOp::MbarrierArrive | PtxOp::MbarrierArriveDrop if self.has(Feature::BarrierUnit) => {

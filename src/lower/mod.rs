@@ -412,6 +412,7 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         }
         Op::Add | Op::Sub | Op::Mul | Op::Fma if first == Some(ScalarType::F32x2) => b.packed_singles(inst),
         Op::Setp => b.setp(inst),
+        Op::Set if inst.types.len() == 1 => b.set_lanes(inst),
         Op::Set => b.set(inst),
         Op::Cvt => b.convert(inst),
         _ if int::lanes::is_one_instruction(inst) => b.lanes(inst),
@@ -445,6 +446,7 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::Mul24 | Op::Mad24 => b.mul_24(inst),
         Op::Sad => b.distance(inst),
         Op::Testp => b.test_float(inst),
+        Op::Clmad => b.carryless_product(inst),
         Op::Bmsk => b.mask_or_extend(inst, crate::tables::Op::BMSK),
         Op::Szext => b.mask_or_extend(inst, crate::tables::Op::SGXT),
         Op::Isspacep => b.is_space(inst),

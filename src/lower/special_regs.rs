@@ -8,7 +8,7 @@ use crate::ori::Operand;
 use crate::ori::mods::*;
 use crate::tables::memory::{SpecialFrom, SpecialHome};
 use crate::tables::ptx::SpecialRegister;
-use crate::tables::{Op, Role};
+use crate::tables::{Feature, Op, Role};
 
 /// Byte distance between the cluster launch constants of consecutive values of SR_CgaSize.
 const CLUSTER_STRIDE: i32 = -0xa0;
@@ -19,6 +19,24 @@ impl Builder<'_> {
         let number = crate::tables::encoding::special_by_name(self.target, name);
         debug_assert!(number.is_some(), "no special register {name}");
         Operand::special(number.unwrap_or(0).into())
+    }
+
+    /// The nibble of this processor in a table of the driver: a byte of bank 0 for each pair.
+    fn locality_bits(&mut self, sr: &str, at: u32) -> Operand {
+        let place = self.numbered(Op::S2R, sr);
+        let [index, byte, amount, nibble] = [(); 4].map(|()| self.temp());
+        let field = |b: &mut Self, d: Operand, from: u32, mask: u32| {
+            let (shifted, from, mask) = (b.temp(), b.imm(from), b.imm(mask));
+            b.shf(&SHF_R_U32_HI, shifted, Operand::zero(), from, place);
+            b.and(d, shifted, mask);
+        };
+        field(self, index, 22, 0x7f);
+        // Bit 21, as the first bit of a nibble.
+        field(self, amount, 19, 4);
+        let from = Operand::constant(0, at as u16);
+        self.put(Op::LDC, &[SIZE_U8], &[(Role::D, byte), (Role::A, index), (Role::C, from)]);
+        self.shf(&SHF_R_U32_HI, nibble, Operand::zero(), amount, byte);
+        nibble
     }
 
     /// The value of a special register in a fresh register, a pair or a predicate.
@@ -65,6 +83,8 @@ impl Builder<'_> {
                 self.put(op, &[U32], &[(Role::D, d), (Role::A, block), (Role::B, size)]);
                 d
             }
+            SpecialFrom::Nibble if !self.target.has(Feature::LocalityDomains) => return Ok(self.imm(0)),
+            SpecialFrom::Nibble => self.locality_bits(home.sr, home.at),
             SpecialFrom::Flag => {
                 let (word, p, one) = (self.bank_word(Operand::NULL, home.at), self.temp_pred(), self.imm(1));
                 self.isetp(p, &[EQ, AND, U32], word, one);

@@ -96,6 +96,7 @@ pub const VTYPE_S32: M = (Mod::Vtype, value::vtype::NONE);
 pub const VTYPE_U32: M = (Mod::Vtype, value::vtype::U32);
 pub const VTYPE_U16X2: M = (Mod::Vtype, value::vtype::U16X2);
 pub const VTYPE_S16X2: M = (Mod::Vtype, value::vtype::S16X2);
+pub const PRODUCT_HI: M = (Mod::Product, value::product::HI);
 pub const VTYPE_U8X4: M = (Mod::Vtype, value::vtype::U8X4);
 pub const VTYPE_S8X4: M = (Mod::Vtype, value::vtype::S8X4);
 pub const S16X2_LANES: M = (Mod::Half, value::half::S16X2);

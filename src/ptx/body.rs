@@ -82,6 +82,12 @@ impl<'a> Parser<'a> {
     fn body_directive(&mut self, out: &mut Vec<Statement>) -> Parse<()> {
         match self.text(self.peek()) {
             ".loc" => out.push(Statement::Location(self.location()?)),
+            // Places in a language between the source and PTX: line tables do not have them.
+            ".loc_intermediate" => {
+                let pos = self.peek().pos;
+                self.need(super::requirements::Subject::Directive(".loc_intermediate"), pos);
+                self.location()?;
+            }
             ".pragma" => out.push(Statement::Pragma(self.pragma(true)?)),
             ".file" => self.file_directive()?,
             ".section" => self.section()?,

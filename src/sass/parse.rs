@@ -309,6 +309,8 @@ impl Reader<'_> {
             Kind::Reg | Kind::Inside | Kind::Nonzero | Kind::UReg | Kind::Const | Kind::Bindless
         ) {
             (word, behind) = word.split_at(dot_of(word).unwrap_or(word.len()));
+        } else if let Some(dot) = word.rfind(".H").filter(|_| field.kind == Kind::Float) {
+            (word, behind) = (word[..dot].trim_end(), &word[dot..]);
         }
         if let Some(after) = behind.strip_prefix(".reuse") {
             (arg.reuse, behind) = (true, after);

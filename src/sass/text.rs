@@ -260,6 +260,10 @@ impl Printer<'_> {
             out.push_str(".reuse");
         }
         out.push_str(field.literal);
+        // Behind a word in place of a number nvdisasm leaves a blank.
+        if field.kind == Kind::Float && out.ends_with(['N', 'F']) && self.form.mods.iter().any(|m| m.arg == i as u8) {
+            out.push(' ');
+        }
         if !inside {
             suffixes(self.form, i as u8, self.inst, out);
         }

@@ -513,6 +513,8 @@ fn driver_constants(
             {
                 banks.put(0, home.at, &[0; 4]);
             }
+            // One domain of all processors.
+            SpecialFrom::Nibble => banks.put(0, home.at, &[0; 128]),
             SpecialFrom::Pair => banks.put(0, home.at, &[0; 8]),
             SpecialFrom::Quotient => {
                 // Whoever multiplies by it and cuts the fraction off divides.

@@ -88,12 +88,15 @@ pub struct AtomicRow {
     pub how: AtomicHow,
     /// The `size` modifier of the native instruction.
     pub size: Option<(Mod, u8)>,
+    /// Whether it is the row of an f32 sum that keeps subnormals.
+    pub keeps: bool,
 }
 
 /// Where the value of a special register comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpecialFrom {
     S2r,
+    Nibble,
     Cs2r32,
     Cs2r64,
     Word,
@@ -180,9 +183,11 @@ impl AtomicRow {
         &ATOMIC
     }
 
-    /// The row of an operation.
-    pub fn of(op: AtomOp, ty: ScalarType, vector: u32, space: AtomicSpace) -> Option<&'static AtomicRow> {
-        ATOMIC.iter().find(|row| (row.op, row.ty, row.vector, row.space) == (op, ty, vector, space))
+    /// The row of an operation; that of `.noftz` if there is one of its own.
+    pub fn of(op: AtomOp, ty: ScalarType, vector: u32, space: AtomicSpace, noftz: bool) -> Option<&'static AtomicRow> {
+        let fits = |row: &&AtomicRow| (row.op, row.ty, row.vector, row.space) == (op, ty, vector, space);
+        let own = ATOMIC.iter().find(|row| fits(row) && row.keeps == noftz);
+        own.or_else(|| ATOMIC.iter().find(|row| fits(row) && !row.keeps))
     }
 }
 

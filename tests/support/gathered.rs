@@ -2,18 +2,53 @@
 //!
 //! For PTX files and their targets it returns the words per target, all with one control field. A
 //! cache file is named by the source, the level and a hash of the PTX text; it is empty if ptxas
-//! rejects the source.
+//! rejects the source. The newest ptxas compiles for the targets that it alone knows, too, and for
+//! these also the files of their relatives, with the target and the version raised.
 
 use sassafras::tables::Target;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Every target whose words are gathered.
+/// A release of ptxas, whose words are gathered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Release {
+    /// 13.0.88
+    First,
+    /// 13.5.37
+    Newest,
+}
+
+/// Every target whose words are gathered, of each release.
 const TARGETS: [&str; 18] = [
     "75", "80", "86", "87", "88", "89", "90", "90a", "100", "100a", "103", "103a", "110", "110a", "120", "120a", "121",
     "121a",
 ];
+const NEWEST: [&str; 7] = ["100f", "103f", "107", "107f", "107a", "120f", "121f"];
+
+/// Files of these targets are compiled for a newer one, too: the target that they name, and which.
+const RELATIVES: [(&str, &str); 4] = [("100a", "107a"), ("103a", "107a"), ("100f", "107f"), ("103f", "107f")];
+
+impl Release {
+    fn targets(self) -> Vec<&'static str> {
+        let more: &[&str] = if self == Release::Newest { &NEWEST } else { &[] };
+        TARGETS.iter().chain(more).copied().collect()
+    }
+
+    /// A tool of it, if it is installed.
+    pub fn tool(self, name: &str) -> Option<PathBuf> {
+        match self {
+            Release::First => super::vendor::tool(name),
+            Release::Newest => super::vendor::tool(&format!("{}/{name}", super::vendor::NEWEST)),
+        }
+    }
+
+    /// The folder of what is kept of it.
+    pub fn folder(self) -> PathBuf {
+        let folder = folder();
+        if self == Release::Newest { folder.join(super::vendor::NEWEST) } else { folder }
+    }
+}
 
 /// The control field: stall, yield, scoreboards; the reuse bits above it are kept.
 const CONTROL: u128 = ((1 << 17) - 1) << 105;
@@ -23,7 +58,7 @@ const CONTROL: u128 = ((1 << 17) - 1) << 105;
 pub const STANDARD: u128 = 0x000f_e400 << 96 & CONTROL;
 
 /// Folder of the cached words and texts.
-pub fn folder() -> PathBuf {
+fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("target/oracle_words")
 }
 
@@ -39,31 +74,31 @@ struct Source {
     jobs: Vec<(String, u8)>,
 }
 
-/// Words by target. Without `all`, each source is compiled for one of its targets.
-pub fn gather(all: bool) -> BTreeMap<String, BTreeSet<u128>> {
+/// Words by target. Without `all`, each source is compiled for one of its targets, and the newest
+/// ptxas compiles our own files alone.
+pub fn gather(release: Release, all: bool) -> BTreeMap<String, BTreeSet<u128>> {
     let only = std::env::var("SASSAFRAS_CASE").unwrap_or_default();
     let sms = std::env::var("SASSAFRAS_SM").unwrap_or_default();
     let mut words: BTreeMap<String, BTreeSet<u128>> = BTreeMap::new();
-    for (i, source) in sources().into_iter().enumerate().filter(|(_, s)| s.name.contains(&only)) {
+    let corpora = all || release == Release::First || !only.is_empty();
+    for (i, source) in sources(release, corpora).into_iter().enumerate().filter(|(_, s)| s.name.contains(&only)) {
         for (j, (sm, level)) in source.jobs.iter().enumerate() {
             let asked =
                 if sms.is_empty() { all || j == i % source.jobs.len() } else { sms.split(',').any(|s| s == sm) };
             if asked {
-                words.entry(sm.clone()).or_default().extend(compiled(&source, sm, *level));
+                words.entry(sm.clone()).or_default().extend(compiled(release, &source, sm, *level));
             }
         }
     }
     words
 }
 
-fn sources() -> Vec<Source> {
+fn sources(release: Release, corpora: bool) -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     // Beside the project, or beside the folder of its work trees.
-    let mut list: Vec<Source> = ["../shared/corpus", "../../shared/corpus"]
-        .iter()
-        .map(|place| corpus(&root.join(place)))
-        .find(|list| !list.is_empty())
-        .unwrap_or_default();
+    let places: &[&str] = if corpora { &["../shared/corpus", "../../shared/corpus"] } else { &[] };
+    let mut list: Vec<Source> =
+        places.iter().map(|place| corpus(release, &root.join(place))).find(|list| !list.is_empty()).unwrap_or_default();
     for place in ["tests/cases/words", "tests/cases/exec", "tests/corpus"] {
         let entries = std::fs::read_dir(root.join(place)).expect("a folder of the tests");
         let mut paths: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();
@@ -72,14 +107,14 @@ fn sources() -> Vec<Source> {
         for path in paths {
             let text = std::fs::read(&path).expect("a PTX file");
             let name = format!("{place}/{}", path.file_stem().unwrap_or_default().to_string_lossy());
-            let jobs = jobs(&own(&text), &[]);
+            let jobs = jobs(release, &own(&text), &[]);
             list.push(Source { name, text, jobs });
         }
     }
     list
 }
 
-fn corpus(folder: &Path) -> Vec<Source> {
+fn corpus(release: Release, folder: &Path) -> Vec<Source> {
     let Ok(manifest) = std::fs::read_to_string(folder.join("manifest.json")) else { return Vec::new() };
     let manifest: BTreeMap<String, serde_json::Value> = serde_json::from_str(&manifest).expect("a manifest");
     let source = |(name, about): (String, serde_json::Value)| {
@@ -87,7 +122,7 @@ fn corpus(folder: &Path) -> Vec<Source> {
         let named: Vec<String> = targets.map(|t| t.trim_start_matches("sm_").to_string()).collect();
         let text = std::fs::read(folder.join(&name)).expect("a file of the corpus");
         let own = about["target"].as_str().expect("a target").trim_start_matches("sm_").to_string();
-        Source { name, text, jobs: jobs(&own, &named) }
+        Source { name, text, jobs: jobs(release, &own, &named) }
     };
     manifest.into_iter().map(source).collect()
 }
@@ -102,13 +137,16 @@ fn own(text: &[u8]) -> String {
 
 /// Targets and levels of a file: the named ones at -O3, its own at -O0, and all later ones unless
 /// it is architecture-specific.
-fn jobs(own: &str, named: &[String]) -> Vec<(String, u8)> {
+fn jobs(release: Release, own: &str, named: &[String]) -> Vec<(String, u8)> {
     let mut list: BTreeSet<(String, u8)> = named.iter().map(|sm| (sm.clone(), 3)).collect();
     let number = |name: &str| Target::by_name(&format!("sm_{name}")).map_or(0, |t| t.sm);
-    for sm in TARGETS {
+    for sm in release.targets() {
         match own.ends_with(['a', 'f']) {
             true if own == sm => list.extend([(sm.to_string(), 0), (sm.to_string(), 3)]),
-            false if !sm.ends_with('a') && number(sm) >= number(own) => {
+            true if release == Release::Newest && RELATIVES.contains(&(own, sm)) => {
+                list.insert((sm.to_string(), 3));
+            }
+            false if !sm.ends_with(['a', 'f']) && number(sm) >= number(own) => {
                 list.insert((sm.to_string(), 3));
                 list.extend((number(sm) == number(own)).then(|| (sm.to_string(), 0)));
             }
@@ -118,17 +156,31 @@ fn jobs(own: &str, named: &[String]) -> Vec<(String, u8)> {
     list.into_iter().collect()
 }
 
+/// The text of a file for a target: its own, or as a file of a newer relative.
+fn raised(text: &[u8], sm: &str) -> Vec<u8> {
+    if !RELATIVES.contains(&(own(text).as_str(), sm)) {
+        return text.to_vec();
+    }
+    let line = |line: &str| match line.trim_start() {
+        l if l.starts_with(".version") => ".version 9.4".to_string(),
+        l if l.starts_with(".target") => format!(".target sm_{sm}"),
+        _ => line.to_string(),
+    };
+    let text = String::from_utf8_lossy(text);
+    text.lines().map(line).collect::<Vec<_>>().join("\n").into_bytes()
+}
+
 /// The distinct words of a source on a target at a level, from the cache if present.
-fn compiled(source: &Source, sm: &str, level: u8) -> Vec<u128> {
+fn compiled(release: Release, source: &Source, sm: &str, level: u8) -> Vec<u128> {
     let name = format!("{}.O{level}.{:016x}.words", source.name.replace('/', "_"), hash(&source.text));
-    let kept = folder().join(format!("sm_{sm}")).join(name);
+    let kept = release.folder().join(format!("sm_{sm}")).join(name);
     if let Ok(bytes) = std::fs::read(&kept) {
         return bytes.chunks(16).map(|b| word(b) & !CONTROL | STANDARD).collect();
     }
     let dir = tempfile::tempdir().expect("a temporary folder");
     let (ptx, cubin) = (dir.path().join("k.ptx"), dir.path().join("k.cubin"));
-    std::fs::write(&ptx, &source.text).expect("the PTX written");
-    let ptxas = super::vendor::tool("ptxas").expect("ptxas");
+    std::fs::write(&ptx, raised(&source.text, sm)).expect("the PTX written");
+    let ptxas = release.tool("ptxas").expect("ptxas");
     let run = |extra: &[&str]| {
         let mut command = Command::new(&ptxas);
         command.args(extra).args([format!("-arch=sm_{sm}"), format!("-O{level}")]).arg(&ptx).arg("-o").arg(&cubin);

@@ -51,7 +51,8 @@ pub fn check(model: &Model, report: &mut Report) {
                 if !model.ptx.types.iter().any(|t| t.name == ty) {
                     report.at("names", format!("no PTX type is called `{ty}`"), row.at);
                 }
-                atomics.push((format!("{op}.{ty}.v{} {}", row.vector, row.space), row.at));
+                let kept = if row.keeps { " with noftz" } else { "" };
+                atomics.push((format!("{op}.{ty}.v{} {}{kept}", row.vector, row.space), row.at));
             }
         }
     }
@@ -68,6 +69,7 @@ pub fn check(model: &Model, report: &mut Report) {
         "most_cga",
         "value",
         "flag",
+        "nibble",
         "quotient",
         "remainder",
     ];

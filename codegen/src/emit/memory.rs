@@ -92,6 +92,7 @@ fn order(model: &Model, row: &OrderRow) -> Vec<TokenStream> {
 
 fn atomic(model: &Model, row: &AtomicRow) -> Vec<TokenStream> {
     let (space, how, vector) = (variant("AtomicSpace", &row.space), variant("AtomicHow", &row.how), row.vector);
+    let keeps = row.keeps;
     let size = match modifier(&model.ori, &format!("size={}", row.size)) {
         None => quote!(None),
         Some((_, value)) => {
@@ -104,7 +105,9 @@ fn atomic(model: &Model, row: &AtomicRow) -> Vec<TokenStream> {
         let op = variant("AtomOp", op);
         for ty in words(&row.types) {
             let ty = variant("ScalarType", ty);
-            out.push(quote!(AtomicRow { op: #op, ty: #ty, vector: #vector, space: #space, how: #how, size: #size }));
+            out.push(quote!(AtomicRow {
+                op: #op, ty: #ty, vector: #vector, space: #space, how: #how, size: #size, keeps: #keeps,
+            }));
         }
     }
     out

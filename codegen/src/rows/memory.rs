@@ -35,6 +35,8 @@ pub struct AtomicRow {
     pub space: String,
     pub how: String,
     pub size: String,
+    #[serde(default)]
+    pub keeps: bool,
     pub src: String,
 }
 

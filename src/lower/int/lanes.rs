@@ -1,14 +1,14 @@
 //! Packed 8- and 16-bit lanes in one instruction: PTX 9.2.
 //!
 //! Lowers `add sub neg min max` of `u8x4` and `s8x4`, and `add.sat` of packed types and `u32`, to
-//! one VIADD or VIMNMX. The front end accepts these forms only for targets that have both opcodes
-//! on four 8-bit lanes.
+//! one VIADD or VIMNMX, and `set` of packed integers to one VISET. The front end accepts these
+//! forms only for targets that have the opcodes.
 
-use crate::lower::builder::{Builder, Lowered};
+use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::ori::Operand;
 use crate::ori::mods::*;
 use crate::ptx::ast;
-use crate::tables::ptx::{Op as Ptx, ScalarType};
+use crate::tables::ptx::{Compare, MulMode, Op as Ptx, ScalarType};
 use crate::tables::{Op, Role};
 
 /// Whether an instruction is of these.
@@ -54,6 +54,40 @@ impl Builder<'_> {
             None => (Operand::zero(), self.negative(first)),
         };
         self.put(Op::VIADD, &mods, &[(Role::D, d), (Role::A, a), (Role::B, b)]);
+        Ok(())
+    }
+
+    /// `set` of packed integers: all ones in each element for which the comparison holds.
+    pub fn set_lanes(&mut self, inst: &ast::Instruction) -> Lowered {
+        let ty = inst.types[0];
+        let kind = match ty {
+            ScalarType::U8x4 => VTYPE_U8X4,
+            ScalarType::S8x4 => VTYPE_S8X4,
+            ScalarType::U16x2 => VTYPE_U16X2,
+            ScalarType::S16x2 => VTYPE_S16X2,
+            _ => return Err(Refusal::NotBuilt),
+        };
+        let compare = match inst.mods.compare.ok_or(Refusal::NotBuilt)? {
+            Compare::Eq => EQ,
+            Compare::Ne => NE,
+            Compare::Lt | Compare::Lo => LT,
+            Compare::Le | Compare::Ls => LE,
+            Compare::Gt | Compare::Hi => GT,
+            Compare::Ge | Compare::Hs => GE,
+            _ => return Err(Refusal::NotBuilt),
+        };
+        let [a, b] = [1, 2].map(|at| self.source_reg(&inst.operands[at], ty));
+        let (a, b, d) = (a?, b?, self.dest(&inst.operands[0])?);
+        self.put(Op::VISET, &[compare, kind], &[(Role::D, d), (Role::A, a), (Role::B, b)]);
+        Ok(())
+    }
+
+    /// `clmad`: one half of a product without carries, and a sum without them.
+    pub fn carryless_product(&mut self, inst: &ast::Instruction) -> Lowered {
+        let [a, b, c] = [1, 2, 3].map(|at| self.source_pair(&inst.operands[at], inst.types[0]));
+        let (a, b, c, d) = (a?, b?, c?, self.dest(&inst.operands[0])?);
+        let part: &[M] = if inst.mods.mul_mode == Some(MulMode::Hi) { &[PRODUCT_HI] } else { &[] };
+        self.put(Op::CLMAD, part, &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c)]);
         Ok(())
     }
 }

@@ -37,7 +37,7 @@ impl Builder<'_> {
         let at = usize::from(!reduce);
         let place = self.place(&inst.operands[at], inst.mods.space)?;
         let count = inst.mods.vector.map_or(1, |v| v.elements());
-        let row = row_of(op, ty, count, place.window)?;
+        let row = row_of(op, ty, count, place.window, inst.mods.noftz)?;
         let order = self.order(Access::Atom, inst, place.window)?;
         let size = row.size.ok_or(Refusal::NotBuilt)?;
         if count > 1 {
@@ -164,12 +164,12 @@ impl Builder<'_> {
 }
 
 /// The row for this operation, type and address space.
-fn row_of(op: AtomOp, ty: ScalarType, count: u32, window: Window) -> Lowered<&'static AtomicRow> {
+fn row_of(op: AtomOp, ty: ScalarType, count: u32, window: Window, noftz: bool) -> Lowered<&'static AtomicRow> {
     let space = match window {
         Window::Global => AtomicSpace::Global,
         Window::Shared => AtomicSpace::Shared,
         Window::Generic => AtomicSpace::Generic,
         Window::Local | Window::Bank(_) => return Err(Refusal::NotBuilt),
     };
-    AtomicRow::of(op, ty, count, space).ok_or(Refusal::NotBuilt)
+    AtomicRow::of(op, ty, count, space, noftz).ok_or(Refusal::NotBuilt)
 }

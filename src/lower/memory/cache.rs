@@ -31,7 +31,9 @@ impl Builder<'_> {
     pub fn prefetch(&mut self, inst: &ast::Instruction) -> Lowered {
         let place = self.place(&inst.operands[0], inst.mods.space)?;
         let what = match inst.mods.prefetch_level {
+            // Of a piece of a line, too: a hint, whatever is fetched around it.
             Some(PrefetchLevel::L1) => CCTL_PF1,
+            _ if inst.mods.valid_address => CCTL_PF1,
             Some(PrefetchLevel::L2EvictLast) => CCTL_PML2,
             _ => CCTL_PF2,
         };

@@ -151,7 +151,10 @@ impl Builder<'_> {
     /// `fence.proxy`
     pub fn proxy_fence(&mut self, inst: &ast::Instruction) -> Lowered {
         match (inst.mods.proxy, inst.mods.semantics) {
-            (Some(Proxy::Alias), _) => {
+            (Some(Proxy::Alias), Some(_)) => {
+                self.put(Op::CCTL, &[CCTL_IVALL], &[]);
+            }
+            (Some(Proxy::Alias), None) => {
                 self.put(Op::MEMBAR, &[MEMBAR_SC, SCOPE_GPU], &[]);
                 self.put(Op::MEMBAR, &[MEMBAR_SC, SCOPE_SYS], &[]);
                 self.put(Op::CCTL, &[CCTL_IVALL], &[]);

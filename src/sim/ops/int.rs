@@ -217,6 +217,12 @@ pub fn dot(a: u32, b: u32, c: u32, a_signed: bool, b_signed: bool, halves: Optio
     c.wrapping_add(sum as u32)
 }
 
+/// One half of the 127-bit product of two polynomials of bits, plus `c`, without carries.
+pub fn carryless_mad(a: u64, b: u64, c: u64, high: bool) -> u64 {
+    let product = (0..64).filter(|i| b >> i & 1 != 0).fold(0u128, |sum, i| sum ^ u128::from(a) << i);
+    c ^ (if high { product >> 64 } else { product }) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

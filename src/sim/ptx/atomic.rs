@@ -37,6 +37,8 @@ pub struct Atomic {
     pub op: AtomOp,
     /// The type of one element.
     pub ty: ScalarType,
+    /// Whether subnormals of f32 are kept in global memory, too.
+    pub keeps: bool,
     /// One element, or the elements of a vector form.
     pub elements: Vec<Element>,
 }
@@ -61,7 +63,8 @@ impl Scene<'_> {
             let bytes = self.bytes(thread, (space, at), width, true)?;
             let (low, high) = bytes.split_at_mut(bytes.len().min(8));
             let old = u128::from(load(low)) | u128::from(load(high)) << 64;
-            let new = next(atomic.op, atomic.ty, space, old, a, b);
+            let kept = if atomic.keeps { Space::Shared } else { space };
+            let new = next(atomic.op, atomic.ty, kept, old, a, b);
             store(low, new as u64);
             store(high, (new >> 64) as u64);
             let lacks = self.atomically(thread, (space, at), width, atomic.op == AtomOp::Exch);

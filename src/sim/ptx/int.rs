@@ -5,9 +5,11 @@
 //! After a subtraction it is the carry of `a + !b + 1`: the ISA speaks of a borrow and leaves
 //! mixtures open, but code from NVIDIA's compiler reads the flag of a subtraction with `addc`.
 
+use super::compare::integers;
 use super::program::{Alu, Sources};
 use super::values::{clamp, each, elements, is_integer, is_signed, mask, number, sign_extend};
 use crate::ptx::ast::Instruction;
+use crate::sim::ops::int::carryless_mad;
 use crate::tables::ptx::{Modifiers, MulMode, Op, ScalarType, ShiftMode, TypeClass};
 
 /// Index of the carry flag among the sources.
@@ -156,6 +158,10 @@ fn bits(op: Op, mods: &Modifiers, ty: ScalarType, i: &Instruction) -> Option<Alu
             let (at, width) = if wrap { (s[0] & 31, s[1] & 31) } else { (s[0].min(32), s[1].min(32)) };
             mask(width as u32) << at & mask(32)
         }),
+        Op::Clmad => {
+            let high = mods.mul_mode == Some(MulMode::Hi);
+            one(move |s| carryless_mad(s[0], s[1], s[2], high))
+        }
         Op::Dp4a => dot(ty, *i.types.get(1)?, None),
         Op::Dp2a => dot(ty, *i.types.get(1)?, mods.mul_mode),
         _ => None,
@@ -240,7 +246,9 @@ fn packed(op: Op, mods: &Modifiers, ty: ScalarType) -> Option<Alu> {
         _ => ScalarType::U16,
     };
     let (relu, saturate, bits) = (mods.relu, mods.saturate, element.bits());
+    let compare = mods.compare;
     let f = move |a: i128, b: i128| match op {
+        Op::Set => Some(if integers(compare?, a.cmp(&b)) { -1 } else { 0 }),
         Op::Add => Some(a + b),
         Op::Sub => Some(a - b),
         Op::Neg => Some(-a),

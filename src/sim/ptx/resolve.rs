@@ -456,7 +456,7 @@ impl Resolver<'_, '_> {
             };
             elements.push(Element { old, operands: operands.iter().map(wide).collect::<Result<_, _>>()? });
         }
-        Ok(Act::Atomic(Box::new(Atomic { address, op, ty, elements })))
+        Ok(Act::Atomic(Box::new(Atomic { address, op, ty, keeps: i.mods.noftz, elements })))
     }
 
     fn mbarrier(&self, i: &Instruction) -> Result<Act, Refusal> {

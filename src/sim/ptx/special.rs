@@ -44,6 +44,8 @@ pub fn read(scene: &Scene, thread: &Thread, register: S) -> u64 {
         S::Warpid => thread.warp,
         S::Nwarpid => WARPS as u32,
         S::Nsmid => 1,
+        // One domain of all processors.
+        S::LocalityDomainId | S::LocalityDomainSupplementalSm => 0,
         S::LanemaskEq => 1 << lane,
         S::LanemaskLe => u32::MAX >> (LANES as u32 - 1 - lane),
         S::LanemaskLt => (1 << lane) - 1,

@@ -173,6 +173,15 @@ pub enum Alu {
         ty: IntType,
         minus: bool,
     },
+    /// All ones in each element for which the comparison holds, else zero.
+    SetLanes {
+        cmp: Cmp,
+        ty: IntType,
+    },
+    /// A half of the product of two polynomials of bits, plus c, without carries.
+    CarrylessMad {
+        high: bool,
+    },
     /// Minimum or maximum of a + b and c.
     AddMinMax(IntType),
     /// Minimum or maximum of three integers.
@@ -327,9 +336,11 @@ pub enum Alu {
         from_float: Option<(Round, bool)>,
         high: bool,
     },
-    /// Unpacks two numbers of at most 8 bits to f16x2.
+    /// Unpacks two numbers of at most 8 bits to f16x2 or bf16x2.
     Unpack8 {
         from: Tiny,
+        to: Format,
+        finite: bool,
         relu: bool,
         /// First bit that is read.
         at: u8,
@@ -379,6 +390,11 @@ impl Alu {
                     if ty.signed { (-1 << (ty.bits - 1), (1 << (ty.bits - 1)) - 1) } else { (0, (1 << ty.bits) - 1) };
                 (if minus { a - b } else { a + b }).clamp(least, most) as u32
             })),
+            Alu::SetLanes { cmp, ty } => word(lanes(ty.bits, |at| {
+                let holds = int::compare(cmp, ty.value(x.a >> at), ty.value(x.b >> at));
+                if holds { u32::MAX } else { 0 }
+            })),
+            Alu::CarrylessMad { high } => double(int::carryless_mad(x.a, x.b, x.c, high)),
             Alu::MinMaxRelu(ty) => word((min_max(ty, x.a, x.b, x.pp).d as i32).max(0) as u32),
             Alu::MinMaxLanes { ty, relu } => word(lanes(ty.bits, |at| {
                 let best = min_max(ty, x.a >> at, x.b >> at, x.pp).d;
@@ -547,9 +563,18 @@ impl Alu {
                 let pair = one(x.b, low & 0xffff) | one(x.a, high) << step;
                 word(if to.halves() { pair } else { pair | c << (2 * step) })
             }
-            Alu::Unpack8 { from, relu, at } => {
+            Alu::Unpack8 { from, to, finite, relu, at } => {
                 let numbers = [at.into(), u32::from(at) + from.step()];
-                let [low, high] = numbers.map(|by| narrow::from_tiny(from, (a >> by) as u8, relu));
+                let [low, high] = numbers
+                    .map(|by| narrow::from_tiny(from, (a >> by) as u8, relu))
+                    .map(|half| if to == F16 { half } else { F16.convert(half, to, Round::Nearest) })
+                    .map(|n| {
+                        if finite && n & (to.sign_bit() - 1) == to.inf(false) {
+                            to.max(n & to.sign_bit() != 0)
+                        } else {
+                            n
+                        }
+                    });
                 word(half::join(low, high))
             }
             Alu::PackScale { halves, up, finite, at } => {

@@ -23,6 +23,7 @@ pub fn apply(op: AtomicOp, ty: AtomicType, old: u64, b: u64, c: u64) -> u64 {
     let (b, c) = (b & mask, c & mask);
     let new = match (op, ty) {
         (AtomicOp::Add, AtomicType::Float(f)) => real::add(f, old, b, float_mode(f == F32)),
+        (AtomicOp::AddKept, AtomicType::Float(f)) => real::add(f, old, b, float_mode(false)),
         (AtomicOp::Min | AtomicOp::Max, AtomicType::Float(f)) => {
             real::min_max(f, old, b, op == AtomicOp::Min, false, Mode::default())
         }
@@ -35,7 +36,7 @@ pub fn apply(op: AtomicOp, ty: AtomicType, old: u64, b: u64, c: u64) -> u64 {
             };
             half::join(one(0), one(1)).into()
         }
-        (AtomicOp::Add, _) => old.wrapping_add(b),
+        (AtomicOp::Add | AtomicOp::AddKept, _) => old.wrapping_add(b),
         (AtomicOp::Min, _) => {
             if less(ty, b, old) {
                 b
@@ -103,7 +104,7 @@ pub fn result(op: AtomicOp, old: u64, b: u64, bytes: u8) -> u64 {
     if op == AtomicOp::CasFlag { u64::from(old & mask == b & mask) } else { old }
 }
 
-/// Atomic additions in f32 flush subnormals; other formats keep them.
+/// Atomic additions in f32 flush subnormals unless told to keep them; other formats keep them.
 fn float_mode(ftz: bool) -> Mode {
     Mode { ftz, round: Round::Nearest, ..Mode::default() }
 }

@@ -100,6 +100,8 @@ pub enum AtomicOp {
     And,
     Or,
     Xor,
+    /// A float sum that keeps subnormals of f32, too.
+    AddKept,
     Exch,
     Cas,
     /// As `Cas`, but returns 1 if it stored and 0 if not.

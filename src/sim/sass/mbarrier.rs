@@ -23,6 +23,8 @@ pub enum Number {
     None,
     One,
     Operand,
+    /// As many as there are lanes that execute the instruction.
+    Lanes,
 }
 
 /// What an instruction does to a barrier.
@@ -67,7 +69,10 @@ pub fn execute(
     for lane in lanes_of(lanes) {
         let w = &block.warps[warp];
         let at = address(w, code, lane);
-        let b = w.get(&code.b, lane);
+        let b = match act {
+            Act::Arrive { arrivals: Number::Lanes, .. } => active.count_ones().into(),
+            _ => w.get(&code.b, lane),
+        };
         let place = |fault: Fault| fault.on_lane(lane);
         let old = load(slot(m, block, at).map_err(place)?);
         let new = changed(act, old, b).map_err(|what| Fault::new(what).about(at).on_lane(lane))?;
@@ -136,7 +141,7 @@ fn changed(act: Act, old: u64, b: u64) -> Result<Option<u64>, String> {
             let number = |n: Number| match n {
                 Number::None => 0,
                 Number::One => 1,
-                Number::Operand => b as u32,
+                Number::Operand | Number::Lanes => b as u32,
             };
             let event = Event { arrivals: number(arrivals), drops, expect: number(expect), complete: number(complete) };
             Some(Barrier::of(old).after(event)?.word())

@@ -1513,9 +1513,15 @@ def side_by_side(bits, with_sign, f, *words):
     return sum((f(*(number(w, at) for w in words)) & (1 << bits) - 1) << at for at in range(0, 32, bits))
 
 
+# Packed numbers near the ends of their ranges.
+LANES = (
+    [0x01020304, 0xFF80007F, 0x7FFF8000, 0x80808080, 0xFFFFFFFF, 0x12FE34DC, 0, 0x7F7F0180],
+    [0x10FF7F80, 0x01807F01, 0x00017FFF, 0x80017F80, 0x01010101, 0xF00D7744, 0xFFFF0001, 0x017F80FF],
+)
+
+
 def lanes(name):
-    a = listed([0x01020304, 0xFF80007F, 0x7FFF8000, 0x80808080, 0xFFFFFFFF, 0x12FE34DC, 0, 0x7F7F0180])
-    b = listed([0x10FF7F80, 0x01807F01, 0x00017FFF, 0x80017F80, 0x01010101, 0xF00D7744, 0xFFFF0001, 0x017F80FF])
+    a, b = (listed(numbers) for numbers in LANES)
     add, sub = (lambda x, y: x + y), (lambda x, y: x - y)
     expect = []
     for x, y in zip(a, b):
@@ -1533,6 +1539,71 @@ def lanes_of_8():
 
 def lanes_of_8_107():
     return lanes("lanes_of_8_107")
+
+
+def carryless():
+    triples = [(1, 1, 0), (3, 3, 0), ((1 << 64) - 1, (1 << 64) - 1, 1), (1 << 63, 1 << 63, 7)]
+    mixed = lambda n: (n * 0x9E3779B97F4A7C15 ^ n << 41 ^ n * n << 17) & ((1 << 64) - 1)
+    triples += [(mixed(3 * n + 1), mixed(3 * n + 2), mixed(3 * n + 3)) for n in range(28)]
+
+    def product(a, b):
+        total = 0
+        for bit in range(64):
+            total ^= (a << bit) if b >> bit & 1 else 0
+        return total & ((1 << 64) - 1), total >> 64
+
+    words = []
+    for a, b, c in triples:
+        low, high = product(a, b)
+        low, high = low ^ c, high ^ c
+        words += [low, high, product(a, 0x1B)[0] ^ low, product(low, high)[1]]
+    return [launch("carryless", 1, 32, [IN("u64", [n for t in triples for n in t]), OUT("u64", words)])]
+
+
+def set_lanes_107():
+    a, b = LANES
+
+    def compared(bits, signed, holds):
+        def value(word, at):
+            n = word >> at & ((1 << bits) - 1)
+            return n - (1 << bits) if signed and n >> (bits - 1) else n
+
+        ones = (1 << bits) - 1
+        return lambda x, y: sum(ones << at for at in range(0, 32, bits) if holds(value(x, at), value(y, at)))
+
+    tests = [
+        compared(8, False, lambda x, y: x < y), compared(8, True, lambda x, y: x >= y),
+        compared(16, False, lambda x, y: x > y), compared(16, True, lambda x, y: x <= y),
+        compared(8, False, lambda x, y: x == y), compared(16, True, lambda x, y: x != y),
+        compared(8, False, lambda x, y: x <= y), compared(16, False, lambda x, y: x >= y),
+    ]
+    words = [test(x, y) for x, y in zip(a, b) for test in tests]
+    return [launch("set_lanes_107", 1, len(a), [IN("u32", a), IN("u32", b), OUT("u32", words)])]
+
+
+def read_only():
+    data = [(i * 0x9E3779B9 + 12345) & 0xFFFFFFFF for i in range(128)]
+    words = []
+    for t in range(32):
+        a, b, c, d = data[4 * t : 4 * t + 4]
+        words += [((a + b) & 0xFFFFFFFF) ^ ((c + d) & 0xFFFFFFFF), ((data[4 * t] >> 8 & 255) + b) & 0xFFFFFFFF]
+    return [launch("read_only", 1, 32, [IN("u32", data), OUT("u32", words)])]
+
+
+def sums_of_subnormals():
+    # Codes of subnormal numbers add up as numbers; without .noftz they are zeros.
+    cells = [1, 1, 2, 0, 7, 8, 9, 10]
+    after = [7, 0, 5, 0, 10, 11, 12, 13]
+    olds = [4, 1, 5, 2, 11, 7, 8]
+    return [launch("sums_of_subnormals", 1, 32, [INOUT("u32", cells, after), OUT("u32", olds)])]
+
+
+def barrier_phases():
+    return [launch("barrier_phases", 1, 64, [OUT("u32", [3 * (i ^ 33) + 1 for i in range(64)])])]
+
+
+def locality_domains():
+    return [launch("locality_domains", 1, 32, [OUT("u32", list(range(32)))])]
 
 
 def volatile_local():
@@ -1659,7 +1730,8 @@ KERNELS = [
     cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any, param_space, load_over_product,
     initializers, calls_vectors, calls_without_abi, call_numbers, small_programs, modifier_orders,
     parameterised_names, declared_twice, several_results, warp_neighbours, elections, random_programs, run_time_barriers,
-    spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, volatile_local, *MEETINGS, assertions, mbarriers, mbarriers_bytes,
+    spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, volatile_local,
+    carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, *MEETINGS, assertions, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
     clusters_multicast, textures, surfaces,

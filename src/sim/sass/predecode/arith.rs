@@ -86,6 +86,11 @@ fn sum_or_product(b: &mut Builder) -> Result<Option<Alu>, String> {
             b.code.words = 2;
             Alu::Add64 { x, plus: b.plus }
         }
+        Op::CLMAD => {
+            b.abc_wide([true; 3], Kind::Int)?;
+            b.code.words = 2;
+            Alu::CarrylessMad { high: b.has("HI") }
+        }
         Op::IADD | Op::UVIADD => {
             b.abc(Kind::IntCarry)?;
             Alu::Add3 { x, plus: b.plus }
@@ -176,6 +181,15 @@ fn select_or_compare(b: &mut Builder) -> Result<Option<Alu>, String> {
         }
         Op::IMNMX | Op::IMNMX_64 | Op::UIMNMX | Op::VIMNMX | Op::UVIMNMX => Alu::MinMaxInt(scalar_type(b)?),
         Op::VIADDMNMX => Alu::AddMinMax(scalar_type(b)?),
+        Op::VISET => {
+            b.abc(Kind::Int)?;
+            let ty = match () {
+                () if b.has("U8x4") || b.has("S8x4") => IntType { bits: 8, signed: b.has("S8x4") },
+                () if b.has("U16x2") || b.has("S16x2") => IntType { bits: 16, signed: b.has("S16x2") },
+                () => int_type(b),
+            };
+            Alu::SetLanes { cmp: b.lifted.words.pick(&CMPS).unwrap_or_default(), ty }
+        }
         Op::VIMNMX3 => Alu::MinMax3(scalar_type(b)?),
         Op::IABS | Op::UIABS => {
             b.abc(Kind::Int)?;

@@ -92,6 +92,9 @@ fn branches(b: &mut Builder) -> Result<Option<Exec>, String> {
             b.code.a = b.src(Role::Ub, false, Kind::Int)?;
             Exec::BranchMask { target: b.target()?, diverged: b.has("DIV"), all: b.arg(Role::Ub).is_none() }
         }
+        Op::BRA if b.code.pq != Pred::TRUE => {
+            return Err("the simulator does not execute BRA.U with two predicates".to_string());
+        }
         Op::BRA if b.has("ANY") => Exec::BranchAny { target: b.target()? },
         Op::BRA => Exec::Branch { target: b.target()?, uniform: b.has("U") },
         Op::CALL if b.arg(Role::A).is_none() && !b.has("ABS") => Exec::Branch { target: b.target()?, uniform: false },

@@ -348,7 +348,18 @@ fn pack(b: &Builder) -> Result<Alu, String> {
             let halves = Some(if b.has("BF16") { BF16 } else { F16 });
             Alu::Pack8 { to, halves, relu, at }
         }
-        Some(from) if b.has("UNPACK_B") => Alu::Unpack8 { from, relu, at },
+        Some(from) if b.has("UNPACK_B") && b.has("BF16") => {
+            // The scale: two exponents, of which the simulator knows that of one.
+            let scale = b.arg(Role::B);
+            if scale.kind != ArgKind::Imm
+                || scale.val & 0xffff != 0x7f7f
+                || b.lifted.words.kind("scale_half") == Some("H1")
+            {
+                return Err("the simulator does not execute F2FP with a scale".to_string());
+            }
+            Alu::Unpack8 { from, to: BF16, finite, relu, at }
+        }
+        Some(from) if b.has("UNPACK_B") => Alu::Unpack8 { from, to: F16, finite: false, relu, at },
         Some(_) => return Err("the simulator does not execute this F2FP".to_string()),
         None if b.has("TF32") => Alu::Tf32 { mode, finite },
         None if b.has("MERGE_C") => Alu::PackOne { to: if b.has("BF16") { BF16 } else { F16 }, mode, finite, high },

@@ -6,7 +6,7 @@
 use super::super::super::ops::format::{BF16, F16, F32, F64};
 use super::super::bulk::Bulk;
 use super::super::cluster::Remote;
-use super::super::code::{Access, AtomicOp, AtomicType, Exec, Space, Src};
+use super::super::code::{Access, AtomicOp, AtomicType, Exec, From, Space, Src};
 use super::super::mbarrier::{Act, Number};
 use super::super::tensor::Tensor;
 use super::operands::{Builder, Kind};
@@ -74,6 +74,7 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
         Op::SYNCS_EXCH | Op::SYNCS_ARRIVE | Op::SYNCS_PHASECHK | Op::SYNCS_CCTL | Op::ARRIVES | Op::ATOMS_ARRIVE => {
             Exec::Mbarrier(mbarrier(b)?)
         }
+        Op::USYNCS_ARRIVE | Op::USYNCS_PHASECHK => Exec::Mbarrier(mbarrier(b)?),
         Op::UBLKCP | Op::UBLKRED => Exec::Bulk(bulk(b)?),
         Op::STAS | Op::REDAS => Exec::Remote(remote(b)?),
         Op::UTMALDG | Op::UTMALST | Op::UTMREDG => Exec::Tensor(tensor(b)?),
@@ -167,7 +168,14 @@ fn mbarrier(b: &mut Builder) -> Result<Act, String> {
     if matches!(op, Op::SYNCS_ARRIVE | Op::SYNCS_PHASECHK) {
         b.code.b = b.src(Role::B, false, Kind::Int)?;
     }
-    use Number::{None, One, Operand};
+    if matches!(op, Op::USYNCS_ARRIVE | Op::USYNCS_PHASECHK) {
+        // The number is in the register after the address.
+        b.code.b = Src { from: From::UReg(b.arg(Role::A).val as u8 + 1), ..Src::default() };
+        if b.has("CONDITIONAL") {
+            return Err(format!("the simulator does not execute {} with a report", op.info().text));
+        }
+    }
+    use Number::{Lanes, None, One, Operand};
     let copies = op == Op::ARRIVES;
     let arrive = |(arrivals, expect, complete), drops, together| Act::Arrive {
         arrivals,
@@ -178,14 +186,15 @@ fn mbarrier(b: &mut Builder) -> Result<Act, String> {
         copies,
     };
     Ok(match op {
-        Op::SYNCS_PHASECHK => Act::Check,
-        Op::SYNCS_ARRIVE => {
+        Op::SYNCS_PHASECHK | Op::USYNCS_PHASECHK => Act::Check,
+        Op::SYNCS_ARRIVE | Op::USYNCS_ARRIVE => {
             let counts = [
                 ("A1T0", (One, None, None)),
                 ("A0T1", (None, One, None)),
                 ("A0TR", (None, Operand, None)),
                 ("A0TX", (None, None, Operand)),
                 ("ART0", (Operand, None, None)),
+                ("ACT0", (Lanes, None, None)),
             ];
             arrive(b.lifted.words.pick(&counts).unwrap_or((One, Operand, None)), b.has("OPTOUT"), b.has("TMASK"))
         }
@@ -269,6 +278,8 @@ fn atomic(b: &mut Builder, space: Space) -> Result<Exec, String> {
         ("S32", AtomicType::Signed(4)),
     ];
     let ty = b.lifted.words.pick(&types).unwrap_or(AtomicType::Unsigned(4));
+    let kept = matches!(ty, AtomicType::Float(F32) | AtomicType::Lanes(F32, _)) && !b.has("FTZ");
+    let op = if kept && op == AtomicOp::Add { AtomicOp::AddKept } else { op };
     let wide = super::super::atomic::bytes(ty) == 8;
     b.code.b = b.src(Role::B, wide, Kind::Int)?;
     b.code.c = b.src(Role::C, wide, Kind::Int)?;
