@@ -412,6 +412,12 @@ impl Checker<'_> {
                 state.stack += i64::from(bytes as u32 as i32);
             }
             Op::STL | Op::LDL if sp(a) => self.frame_access(inst, state),
+            // The check that the frame fits keeps no value in what it writes.
+            Op::S2R if f.checks_stack => place(d).into_iter().for_each(|p| state.clear(p)),
+            Op::ISETP if f.checks_stack && sp(a) => {
+                place(f.arg(inst, Role::Pu)).into_iter().for_each(|p| state.clear(p));
+            }
+            Op::BPT if f.checks_stack => {}
             Op::SEL | Op::USEL => {
                 let p = f.arg(inst, Role::Pp);
                 let shape = a == Operand::zero() && f.imm_value(f.arg(inst, Role::B)) == Some(1) && p.not();
