@@ -66,6 +66,8 @@ pub(super) struct Builder<'a> {
     pub alone: bool,
     /// The registers that always have one value.
     pub known: BTreeMap<ast::RegId, u64>,
+    /// Registers that have one of two constant values wherever they are read.
+    pub choices: BTreeMap<ast::RegId, [u64; 2]>,
     /// Whether any PTX register of the function has 128 bits.
     pub has_quads: bool,
     /// Instructions that compute the shared values of the function; `finish` puts them in front of
@@ -149,6 +151,7 @@ impl<'a> Builder<'a> {
             elected: Elected::new(source.body.as_deref().unwrap_or_default()),
             alone: false,
             known: super::known::constants(source.body.as_deref().unwrap_or_default()),
+            choices: super::known::choices(source.body.as_deref().unwrap_or_default()),
             registers,
             has_quads: source.registers.iter().any(|(_, register)| register.ty.bits() == 128),
             prologue: Vec::new(),

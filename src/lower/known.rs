@@ -7,13 +7,38 @@ use std::collections::BTreeMap;
 
 /// The registers that one `mov` writes, whatever the guard of what reads them, and its constant.
 pub fn constants(body: &[Statement]) -> BTreeMap<RegId, u64> {
-    let mut known = BTreeMap::new();
-    for inst in instructions(body).filter(|inst| inst.op == Op::Mov && inst.guard.is_none()) {
-        let [Operand { kind: OperandKind::Register(to), .. }, from] = inst.operands.as_slice() else { continue };
-        if let OperandKind::Constant(Constant::Int { bits, .. }) = from.kind {
-            known.insert(to.register, bits);
-        }
+    written_once(body, |inst| match inst.operands.as_slice() {
+        [to, from] if inst.op == Op::Mov => Some((register(to)?, literal(from)?)),
+        _ => None,
+    })
+}
+
+/// The registers that one `selp` of two constants writes, and these.
+pub fn choices(body: &[Statement]) -> BTreeMap<RegId, [u64; 2]> {
+    written_once(body, |inst| match inst.operands.as_slice() {
+        [to, first, second, _] if inst.op == Op::Selp => Some((register(to)?, [literal(first)?, literal(second)?])),
+        _ => None,
+    })
+}
+
+fn register(operand: &Operand) -> Option<RegId> {
+    match &operand.kind {
+        OperandKind::Register(used) => Some(used.register),
+        _ => None,
     }
+}
+
+fn literal(operand: &Operand) -> Option<u64> {
+    match operand.kind {
+        OperandKind::Constant(Constant::Int { bits, .. }) => Some(bits),
+        _ => None,
+    }
+}
+
+/// The registers that one unguarded instruction writes, of which `value` knows something.
+fn written_once<T>(body: &[Statement], value: impl Fn(&Instruction) -> Option<(RegId, T)>) -> BTreeMap<RegId, T> {
+    let unguarded = instructions(body).filter(|inst| inst.guard.is_none());
+    let mut known: BTreeMap<RegId, T> = unguarded.filter_map(value).collect();
     if known.is_empty() {
         return known;
     }

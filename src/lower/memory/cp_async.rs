@@ -84,6 +84,11 @@ impl Builder<'_> {
                 _ => (Place { offset: from.offset + (whole - bytes) as i64, ..from }, Operand::NULL, true),
             });
         }
+        if self.all_or_nothing(operand, whole) {
+            let all = self.temp_pred();
+            self.isetp(all, &[NE, AND, U32], size, Operand::zero());
+            return Ok((from, all, false));
+        }
         let [missing, skipped] = [self.temp(), self.temp()];
         let (all, mask) = (self.imm(whole as u32), self.imm(whole as u32 - 1));
         self.add(missing, size.negated(), all);
@@ -94,6 +99,14 @@ impl Builder<'_> {
         let some = self.temp_pred();
         self.isetp(some, &[NE, AND, U32], size, Operand::zero());
         Ok((Place { base, ..from }, some, true))
+    }
+
+    /// Whether a size is 0 or the whole size wherever it is read. No part of a piece is left to
+    /// fill then: a copy under a false predicate writes zeros.
+    fn all_or_nothing(&self, operand: &ast::Operand, whole: u64) -> bool {
+        let OperandKind::Register(used) = &operand.kind else { return false };
+        let choices = self.choices.get(&used.register);
+        choices.is_some_and(|choices| choices.iter().all(|bytes| *bytes == 0 || *bytes == whole))
     }
 
     /// Adds the offset to the base unless it fits a field of this many bits.

@@ -1717,6 +1717,16 @@ def frame_words():
     return [launch("frame_words", 1, 11, [OUT("u32", words, True)]), launch("frame_index", 1, 11, [OUT("u32", sums, True)])]
 
 
+def copies_chosen():
+    data = lcg("u32", 128, 11, 0xFFFFFFFF)
+    out = []
+    for t in range(32):
+        row = list(data[4 * t : 4 * t + 4])
+        out += row if t < 13 else [0] * 4
+        out += ([0, 0] if t < 13 else row[:2]) + [t, t]
+    return [launch("copies_chosen", 1, 32, [OUT("u32", out, True), IN("u32", data), scalar("u32", 13)])]
+
+
 KERNELS = [
     saxpy, vecadd, reduce_shared, reduce_shuffle, redux_groups, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
@@ -1735,7 +1745,7 @@ KERNELS = [
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
     clusters_multicast, textures, surfaces,
-    meetings_before_exit, open_parameters, narrow_from_halves, bfloats_from_narrow, constants, frame_words,
+    meetings_before_exit, open_parameters, narrow_from_halves, bfloats_from_narrow, constants, frame_words, copies_chosen,
 ]
 
 
