@@ -1,0 +1,72 @@
+//! Zero pairs: two registers of a pair that become zero in one block are written by one CS2R of SRZ.
+//!
+//! Runs after allocation, which decides what is a pair. The pair is written where the second zero
+//! was, and only if nothing in between reads or writes the first.
+
+use crate::analysis::PassCx;
+use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg};
+use crate::tables::encoding::special_by_name;
+use crate::tables::{Op, Prop, Role};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The special register that reads as zero.
+const ZERO: &str = "SRZ";
+
+/// Runs the pass.
+pub fn run(cx: &mut PassCx) {
+    let function = &mut *cx.function;
+    let Some(zero) = special_by_name(function.target, ZERO) else { return };
+    for block in function.layout.clone() {
+        join(function, block, Operand::special(zero.into()));
+    }
+}
+
+fn join(function: &mut Function, block: Block, zero: Operand) {
+    // The zeros that nothing has read since: place in the block by number of the register.
+    let mut open: BTreeMap<u16, (usize, VReg)> = BTreeMap::new();
+    let mut insts = function.blocks[block].clone();
+    let mut gone = BTreeSet::new();
+    for at in 0..insts.len() {
+        let inst = insts[at];
+        let data = &function.insts[inst];
+        if data.op.has(Prop::Control) || data.op.has(Prop::Clobbers) {
+            open.clear();
+            continue;
+        }
+        let mut touched = Vec::new();
+        function.for_each_use(inst, |reg| touched.push(reg));
+        function.for_each_def(inst, |reg| touched.push(reg));
+        touched.iter().filter_map(|reg| function.regs[*reg].phys).for_each(|number| {
+            open.remove(&number);
+        });
+        let Some((number, reg)) = zeroed(function, inst) else { continue };
+        let Some((first, other)) = open.remove(&(number ^ 1)) else {
+            open.insert(number, (at, reg));
+            continue;
+        };
+        let words = if number % 2 == 0 { [reg, other] } else { [other, reg] };
+        let pair = Operand::vector(function.vector(&words));
+        let both = function.make(Op::CS2R_64);
+        function.set_arg(both, Role::D, pair);
+        function.set_arg(both, Role::S, zero);
+        function.insts[both].line = function.insts[inst].line;
+        insts[at] = both;
+        gone.insert(first);
+    }
+    let mut at = 0..;
+    insts.retain(|_| at.next().is_some_and(|at| !gone.contains(&at)));
+    function.blocks[block] = insts;
+}
+
+/// The number of the general register that an instruction makes zero.
+fn zeroed(function: &Function, inst: InstId) -> Option<(u16, VReg)> {
+    let data = &function.insts[inst];
+    if data.op != Op::MOV || !data.guard.is_null() {
+        return None;
+    }
+    let (d, a) = (function.arg(inst, Role::D), function.arg(inst, Role::A));
+    let reg = d.as_reg().filter(|reg| function.regs[*reg].file == File::R)?;
+    let number = function.regs[reg].phys?;
+    let plain = a.kind() == Kind::Zero || function.imm_value(a) == Some(0);
+    (plain && a == a.plain() && d == d.plain()).then_some((number, reg))
+}
