@@ -12,7 +12,7 @@ use sassafras::alloc::{self, check};
 use sassafras::analysis::{Loops, PassCx};
 use sassafras::ori::cfg::Cfg;
 use sassafras::ori::liveness::Liveness;
-use sassafras::ori::{Block, Convention, File, Function, Operand, VReg, ssa, text};
+use sassafras::ori::{Block, Convention, File, Function, Operand, VReg, destruct, ssa, text};
 use sassafras::pass::ENCODER;
 use sassafras::tables::{Mod, Op, Role, Target, value};
 
@@ -220,7 +220,7 @@ fn random_functions_keep_their_values() {
             f.convention = Convention::Device;
         }
         ssa::construct(&mut f);
-        ssa::destruct(&mut f);
+        destruct::destruct(&mut f);
         let limit = [24, 26, 32, 40, 255][seed as usize % 5];
         f.max_registers = Some(limit);
         let before = text::print(&f);
@@ -243,7 +243,7 @@ fn checker_finds_a_spoilt_allocation() {
     for seed in 0..40 {
         let mut f = function(seed);
         ssa::construct(&mut f);
-        ssa::destruct(&mut f);
+        destruct::destruct(&mut f);
         let before = f.clone();
         let cfg = Cfg::new(&f);
         let loops = Loops::new(&cfg, &cfg.dominators());

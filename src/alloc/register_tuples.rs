@@ -8,7 +8,7 @@
 use super::bundles::Classes;
 use super::ranges::{Gone, is_marker};
 use crate::analysis::Loops;
-use crate::ori::ssa::copy;
+use crate::ori::destruct::copy;
 use crate::ori::{Function, InstId, VReg};
 use crate::tables::Op;
 use crate::tables::ori::Direction;

@@ -11,8 +11,8 @@
 use super::frame::{load, store};
 use super::ranges::{Gone, is_marker};
 use super::remat::Recompute;
+use crate::ori::destruct::copy;
 use crate::ori::hash::QuickMap;
-use crate::ori::ssa::copy;
 use crate::ori::{Convention, File, Function, InstId, Operand, STACK_POINTER, VReg};
 use crate::tables::ori::Direction;
 use crate::tables::{Mod, Op, Role, value};

@@ -9,7 +9,7 @@ use super::flight::{Flight, Group, Set};
 use super::{closes, has_products, is_commit};
 use crate::analysis::PassCx;
 use crate::ori::cfg::Cfg;
-use crate::ori::{Block, Function, InstId, Operand, VReg, ssa};
+use crate::ori::{Block, Function, InstId, Operand, VReg, destruct};
 use crate::tables::{Op, Role};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use std::collections::BTreeMap;
@@ -80,7 +80,7 @@ fn tie(function: &mut Function) {
                 if !d.is_empty() && d.len() == c.len() && d != c {
                     let pairs: Vec<(VReg, VReg)> = d.iter().copied().zip(c).collect();
                     let line = function.insts[inst].line;
-                    let copies = ssa::parallel_copy(function, &pairs);
+                    let copies = destruct::parallel_copy(function, &pairs);
                     copies.iter().for_each(|copy| function.insts[*copy].line = line);
                     out.extend(copies);
                     let sum = function.vector(&d);

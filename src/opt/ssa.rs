@@ -1,7 +1,8 @@
-//! SSA construction and destruction as passes; the algorithms are in [`crate::ori::ssa`].
+//! SSA construction and destruction as passes; the algorithms are in
+//! [`crate::ori::ssa`] and [`crate::ori::destruct`].
 
 use crate::analysis::PassCx;
-use crate::ori::ssa;
+use crate::ori::{destruct, ssa};
 
 /// Converts a function to SSA form. Unreachable blocks are dropped from the layout.
 pub fn construct(cx: &mut PassCx) {
@@ -10,5 +11,5 @@ pub fn construct(cx: &mut PassCx) {
 
 /// Converts a function out of SSA form.
 pub fn destruct(cx: &mut PassCx) {
-    ssa::destruct(cx.function);
+    destruct::destruct(cx.function);
 }

@@ -8,12 +8,14 @@ pub mod build;
 pub mod cfg;
 pub mod code;
 pub mod commute;
+pub mod destruct;
 pub mod function;
 pub mod hash;
 pub mod liveness;
 pub mod mods;
 pub mod operand;
 pub mod register_changes;
+
 pub mod ssa;
 pub mod text;
 pub mod verify;

@@ -1,11 +1,10 @@
-//! SSA construction, repair and destruction.
+//! SSA construction and repair.
 //!
 //! Construction gives each register one definition, puts pruned PHIs at the start of blocks, and
 //! ties the old value to each guarded definition. A register that is read before any definition
 //! becomes an UNDEF in the entry block; the inputs of a PHI are registers of the same file.
-//! Destruction turns PHIs and tied values into parallel copies, those for PHIs at the end of the
-//! predecessors; a cycle of copies is broken with a fresh register. Registers with a physical
-//! number, which are reserved in the whole function, are not renamed.
+//! Registers with a physical number, which are reserved in the whole function, are not renamed.
+//! [`super::destruct`] is the way back.
 
 use super::cfg::{Cfg, Dominators};
 use super::function::{Block, Function, InstId, RegData, VReg};
@@ -13,10 +12,10 @@ use super::liveness::Liveness;
 use super::operand::{Kind, Operand};
 use super::table;
 use crate::tables::ori::Direction;
-use crate::tables::{Op, Prop, Role};
+use crate::tables::{Op, Role};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::SmallVec;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 /// Converts a function to SSA form. Unreachable blocks are dropped from the layout.
 pub fn construct(function: &mut Function) {
@@ -296,187 +295,4 @@ impl Renamer {
         };
         function.args_mut(inst)[at] = renamed;
     }
-}
-
-/// Converts a function out of SSA form.
-pub fn destruct(function: &mut Function) {
-    split_critical_edges(function);
-    for block in function.layout.clone() {
-        let mut copies: Vec<(Block, Vec<(VReg, VReg)>)> = Vec::new();
-        let insts = function.blocks[block].clone();
-        for inst in insts.iter().take_while(|i| function.insts[**i].op == Op::PHI) {
-            let args = function.args(*inst).to_vec();
-            let Some(result) = args[0].as_reg() else { continue };
-            for (i, pair) in args[1..].chunks_exact(2).enumerate() {
-                let (Kind::Label(pred), Some(value)) = (pair[0].kind(), pair[1].as_reg()) else { continue };
-                // All PHIs of a block name its predecessors in the same order.
-                let at = if copies.get(i).is_some_and(|c| c.0 == pred) {
-                    Some(i)
-                } else {
-                    copies.iter().position(|c| c.0 == pred)
-                };
-                match at {
-                    Some(at) => copies[at].1.push((result, value)),
-                    None => copies.push((pred, vec![(result, value)])),
-                }
-            }
-        }
-        for (pred, list) in copies {
-            let insts = parallel_copy(function, &list);
-            let at = function.blocks[pred].len() - terminators(function, pred);
-            function.blocks[pred].splice(at..at, insts);
-        }
-        old_value_copies(function, block);
-    }
-    function.ssa = false;
-}
-
-fn terminators(function: &Function, block: Block) -> usize {
-    function.blocks[block].iter().rev().take_while(|i| function.insts[**i].op.has(Prop::Terminator)).count()
-}
-
-/// Removes the PHIs of a block, and copies the tied old value before each guarded definition.
-fn old_value_copies(function: &mut Function, block: Block) {
-    let insts = std::mem::take(&mut function.blocks[block]);
-    let mut out = Vec::with_capacity(insts.len());
-    for inst in insts {
-        if function.insts[inst].op == Op::PHI {
-            continue;
-        }
-        if function.olds(inst).is_empty() {
-            out.push(inst);
-            continue;
-        }
-        let mut pairs = Vec::new();
-        let mut olds = function.olds(inst).iter();
-        for (i, operand) in function.args(inst).iter().enumerate() {
-            if function.direction(inst, i) != Direction::Def {
-                continue;
-            }
-            let (mut new, mut old) = (Vec::new(), Vec::new());
-            function.for_each_reg(*operand, |r| new.push(r));
-            if let Some(operand) = olds.next() {
-                function.for_each_reg(*operand, |r| old.push(r));
-            }
-            pairs.extend(new.into_iter().zip(old).filter(|(n, o)| n != o));
-        }
-        if !pairs.is_empty() {
-            out.extend(parallel_copy(function, &pairs));
-            read_copies(function, inst, &pairs);
-        }
-        function.set_olds(inst, &[]);
-        out.push(inst);
-    }
-    function.blocks[block] = out;
-}
-
-/// Reads the copy of an old value in place of its source, whose live range can then end.
-fn read_copies(function: &mut Function, inst: InstId, pairs: &[(VReg, VReg)]) {
-    for i in 0..function.args(inst).len() {
-        let operand = function.args(inst)[i];
-        if function.direction(inst, i) == Direction::Use
-            && let Kind::Reg(reg) = operand.kind()
-            && let Some((new, _)) = pairs.iter().find(|(_, old)| *old == reg)
-        {
-            function.args_mut(inst)[i] = operand.with_reg(*new);
-        }
-    }
-}
-
-/// A parallel copy as a sequence of copies.
-pub fn parallel_copy(function: &mut Function, pairs: &[(VReg, VReg)]) -> Vec<InstId> {
-    let mut pending: Vec<(VReg, VReg)> = pairs.iter().copied().filter(|(d, s)| d != s).collect();
-    let mut out = Vec::with_capacity(pending.len());
-    // The copy that writes each register, and the number of pending copies that read it.
-    let mut writers: Vec<(VReg, usize)> = pending.iter().enumerate().map(|(i, (d, _))| (*d, i)).collect();
-    writers.sort_unstable();
-    let writer = |reg: VReg| writers.binary_search_by_key(&reg, |w| w.0).ok().map(|at| writers[at].1);
-    let mut readers = vec![0u32; pending.len()];
-    pending.iter().filter_map(|(_, s)| writer(*s)).for_each(|i| readers[i] += 1);
-    let mut ready: BTreeSet<usize> = (0..pending.len()).filter(|i| readers[*i] == 0).collect();
-    let mut open: BTreeSet<usize> = (0..pending.len()).collect();
-    while let Some(first) = open.first().copied() {
-        if let Some(i) = ready.pop_first() {
-            let (dst, src) = pending[i];
-            out.push(copy(function, dst, src));
-            open.remove(&i);
-            if let Some(freed) = writer(src).filter(|w| open.contains(w)) {
-                readers[freed] -= 1;
-                if readers[freed] == 0 {
-                    ready.insert(freed);
-                }
-            }
-            continue;
-        }
-        // Only cycles are left: save one source, so that the copy that overwrites it can proceed.
-        let src = pending[first].1;
-        let saved = function.new_reg(function.regs[src].file);
-        out.push(copy(function, saved, src));
-        open.iter().filter(|i| pending[**i].1 == src).copied().collect::<Vec<_>>().into_iter().for_each(|i| {
-            pending[i].1 = saved;
-        });
-        ready.extend(writer(src));
-    }
-    out
-}
-
-/// Creates a copy of one register.
-pub fn copy(function: &mut Function, dst: VReg, src: VReg) -> InstId {
-    let inst = function.make(Op::COPY);
-    function.set_arg(inst, Role::D, Operand::reg(dst));
-    function.set_arg(inst, Role::A, Operand::reg(src));
-    inst
-}
-
-/// Splits the edges from blocks with several successors to blocks with PHIs.
-fn split_critical_edges(function: &mut Function) {
-    let cfg = Cfg::new(function);
-    let mut placed: Vec<(Block, Block)> = Vec::new();
-    let mut into: SecondaryMap<Block, Vec<(Block, Block)>> = SecondaryMap::new();
-    for block in &cfg.rpo {
-        if cfg.succs[*block].len() < 2 {
-            continue;
-        }
-        for succ in &cfg.succs[*block] {
-            let has_phi = function.blocks[*succ].first().is_some_and(|i| function.insts[*i].op == Op::PHI);
-            if has_phi {
-                let middle = split_edge(function, *block, *succ);
-                placed.push((*succ, middle));
-                into[*succ].push((*block, middle));
-            }
-        }
-    }
-    for block in &cfg.rpo {
-        into[*block].sort_unstable();
-        rename_inputs(function, *block, &into[*block]);
-    }
-    function.place_before(&placed);
-}
-
-/// Renames predecessors in the PHIs of a block: pairs of (old, new), sorted by the old block.
-fn rename_inputs(function: &mut Function, block: Block, renamed: &[(Block, Block)]) {
-    if renamed.is_empty() {
-        return;
-    }
-    let phis = function.blocks[block].iter().take_while(|i| function.insts[**i].op == Op::PHI).count();
-    for i in 0..phis {
-        let inst = function.blocks[block][i];
-        for operand in function.args_mut(inst) {
-            if let Kind::Label(old) = operand.kind()
-                && let Ok(at) = renamed.binary_search_by_key(&old, |r| r.0)
-            {
-                *operand = Operand::label(renamed[at].1);
-            }
-        }
-    }
-}
-
-/// Creates a block on an edge; it is not in the layout yet, and PHIs are not updated.
-fn split_edge(function: &mut Function, from: Block, to: Block) -> Block {
-    let middle = function.blocks.push(Vec::new());
-    let bra = function.make(Op::BRA);
-    function.set_arg(bra, Role::Target, Operand::label(to));
-    function.append(middle, bra);
-    function.redirect(from, to, middle);
-    middle
 }
