@@ -6,7 +6,7 @@
 
 use super::builder::{Builder, Lowered, Refusal};
 use super::wgmma::named;
-use crate::ori::build::int::LUT_AND;
+use crate::ori::build::int::LUT_AND_3;
 use crate::ori::{File, Operand};
 use crate::ptx::ast;
 use crate::tables::ptx::Op as PtxOp;
@@ -56,7 +56,7 @@ impl Builder<'_> {
         let taken = Operand::reg(self.f.new_reg(File::UP));
         self.change_registers(count, Some(taken));
         let all = self.temp_pred();
-        self.plop3(all, [Operand::always(), Operand::always(), taken], LUT_AND);
+        self.plop3(all, [Operand::always(), Operand::always(), taken], LUT_AND_3);
         self.branch_if(all.inverted(), again, done);
     }
 

@@ -8,7 +8,7 @@ use super::builder::{Builder, Lowered, Refusal};
 use super::memory::address::{Place, Window};
 use super::memory::memory_model::Order;
 use super::wgmma::named;
-use crate::ori::build::int::LUT_AND;
+use crate::ori::build::int::LUT_AND_3;
 use crate::ori::mods::*;
 use crate::ori::{File, InstId, Operand};
 use crate::ptx::ast;
@@ -199,7 +199,7 @@ impl Builder<'_> {
         self.put(Op::TCATOMSWS, &mods, &[(Role::Pu, flag), (Role::D, found), (Role::A, wanted)]);
         let (unit, there) = (self.temp(), self.temp_pred());
         self.put(Op::MOV, &[], &[(Role::D, unit), (Role::A, found)]);
-        self.plop3(there, [Operand::always(), Operand::always(), flag], LUT_AND);
+        self.plop3(there, [Operand::always(), Operand::always(), flag], LUT_AND_3);
         self.branch_if(there, done, again);
         let pause = self.imm(PAUSE);
         let pause = self.in_reg(pause);

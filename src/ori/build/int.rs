@@ -13,6 +13,8 @@ use crate::tables::{Feature, Op, Role};
 
 /// Truth tables of two inputs (a and b).
 pub const LUT_AND: u8 = 0xf0 & 0xcc;
+/// Table of `a && b && c`.
+pub const LUT_AND_3: u8 = 0xf0 & 0xcc & 0xaa;
 /// `a | b`
 pub const LUT_OR: u8 = 0xf0 | 0xcc;
 /// `a ^ b`

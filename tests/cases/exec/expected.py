@@ -1727,6 +1727,10 @@ def copies_chosen():
     return [launch("copies_chosen", 1, 32, [OUT("u32", out, True), IN("u32", data), scalar("u32", 13)])]
 
 
+def tensor_memory_wait():
+    return [launch("tensor_memory_wait", 1, 64, [OUT("u32", [t + 1000 for t in range(64)])], targets=["sm_100a"])]
+
+
 KERNELS = [
     saxpy, vecadd, reduce_shared, reduce_shuffle, redux_groups, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
@@ -1745,7 +1749,7 @@ KERNELS = [
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
     clusters_multicast, textures, surfaces,
-    meetings_before_exit, open_parameters, narrow_from_halves, bfloats_from_narrow, constants, frame_words, copies_chosen,
+    meetings_before_exit, open_parameters, narrow_from_halves, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait,
 ]
 
 
