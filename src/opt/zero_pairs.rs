@@ -1,4 +1,4 @@
-//! Zero pairs: two registers of a pair that become zero in one block are written by one CS2R of SRZ.
+//! Zero pairs: two registers of a pair that become zero in one block are written by one CS2R.
 //!
 //! Runs after allocation, which decides what is a pair. The pair is written where the second zero
 //! was, and only if nothing in between reads or writes the first.
