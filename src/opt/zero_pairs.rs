@@ -26,8 +26,8 @@ fn join(function: &mut Function, block: Block, zero: Operand) {
     let mut open: BTreeMap<u16, (usize, VReg)> = BTreeMap::new();
     let mut insts = function.blocks[block].clone();
     let mut gone = BTreeSet::new();
-    for at in 0..insts.len() {
-        let inst = insts[at];
+    for (at, place) in insts.iter_mut().enumerate() {
+        let inst = *place;
         let data = &function.insts[inst];
         if data.op.has(Prop::Control) || data.op.has(Prop::Clobbers) {
             open.clear();
@@ -50,7 +50,7 @@ fn join(function: &mut Function, block: Block, zero: Operand) {
         function.set_arg(both, Role::D, pair);
         function.set_arg(both, Role::S, zero);
         function.insts[both].line = function.insts[inst].line;
-        insts[at] = both;
+        *place = both;
         gone.insert(first);
     }
     let mut at = 0..;
