@@ -47,6 +47,11 @@ struct Job {
 }
 
 fn jobs() -> Vec<Job> {
+    jobs_of(2)
+}
+
+/// One in `share` of the files, and where that is not all for one of their targets each.
+fn jobs_of(share: usize) -> Vec<Job> {
     let corpus = root().join("../shared/corpus");
     let Ok(manifest) = std::fs::read_to_string(corpus.join("manifest.json")) else {
         println!("no corpus beside the project: the small files alone");
@@ -61,7 +66,7 @@ fn jobs() -> Vec<Job> {
     let only = std::env::var("SASSAFRAS_CASE").unwrap_or_default();
     let manifest: BTreeMap<String, serde_json::Value> = serde_json::from_str(&manifest).expect("a manifest");
     let mut jobs = Vec::new();
-    let turn = |i: usize| all || !only.is_empty() || i.is_multiple_of(2);
+    let turn = |i: usize| all || !only.is_empty() || i.is_multiple_of(share);
     for (i, (name, about)) in manifest.into_iter().enumerate().filter(|(i, (name, _))| turn(*i) && name.contains(&only))
     {
         let targets: Vec<&String> = manifest::figures(&about).keys().collect();
