@@ -3,10 +3,11 @@
 
 use sassafras::bisect::{Launch, Verdict, bisect};
 use sassafras::compile::{Options, compile};
-use sassafras::ori::Function;
+use sassafras::ori::{Function, text};
 use sassafras::sim::launch::ArgValue;
 use sassafras::sim::run::{How, Shape, run_as};
 use sassafras::tables::{Op, Pass, Phase, Role};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -108,6 +109,38 @@ fn the_result_is_right_without_each_optional_pass() {
     }
 }
 
+/// Printing a function and parsing the text gives the same function: the compiler goes on with what
+/// was parsed behind every pass, and makes the same cubins.
+#[test]
+fn the_text_form_is_the_function_behind_every_pass() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+    let mut files: Vec<_> = std::fs::read_dir(corpus).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|e| e == "ptx"));
+    files.sort();
+    let mut compared = 0;
+    for path in &files {
+        let source = std::fs::read_to_string(path).unwrap();
+        if source.len() > 60_000 {
+            continue;
+        }
+        let own = source.split(".target ").nth(1).unwrap().split([',', '\n', ' ']).next().unwrap();
+        for level in [0, 3] {
+            let usual = Options { opt_level: level, ..Options::new(own) };
+            let mut options = usual.clone();
+            options.passes.tamper = Some(Arc::new(|pass, function| {
+                let text = text::print(function);
+                let parsed = text::parse(&text).unwrap_or_else(|e| panic!("behind {}: {e}\n{text}", pass.name()));
+                assert_eq!(text::print(&parsed), text, "behind {}", pass.name());
+                *function = parsed;
+            }));
+            let (wanted, cubin) = (compile(&source, &usual).unwrap().cubin, compile(&source, &options).unwrap().cubin);
+            assert!(cubin == wanted, "{} -O{level}: another cubin", path.display());
+            compared += 1;
+        }
+    }
+    assert!(compared > 40, "{compared} compilations");
+}
+
 /// The program's standard output and exit status.
 fn printed(arguments: &[&str]) -> (String, bool) {
     let folder = tempfile::tempdir().unwrap();
@@ -141,7 +174,7 @@ fn options_about_passes_do_what_they_say() {
     let heads: Vec<&str> = text.lines().filter(|line| line.starts_with("# ")).collect();
     assert_eq!(heads, ["# before gvn", "# after gvn", "# after LateExpansion"]);
     let (text, done) = printed(&["-arch=sm_80", "--stop-after=construct_ssa"]);
-    assert!(done && text.starts_with("# stopped after construct_ssa\nfunction k sm_80 ssa\n"), "{text}");
+    assert!(done && text.starts_with("# stopped after construct_ssa\nfunction k sm_80 ssa "), "{text}");
     let (text, done) = printed(&["-arch=sm_80", "--time-passes"]);
     assert!(done && text.lines().any(|line| line.starts_with("allocate_registers ")), "{text}");
     assert!(!printed(&["-arch=sm_80", "--disable-pass=allocate_registers"]).1);

@@ -1,142 +1,12 @@
-//! The text form of Ori: printer and parser.
-//!
-//! One line per instruction: `@!p3 IADD3{x=X} d=r5 pu=p2 a=-r3 b=0x10 old(r1) ; 12`. A register is
-//! its file and number (`r`, `u`, `p`, `q` for UP, `cb` for a convergence barrier), a tuple
-//! `{r1,r2}`, the hard-wired register `Z`, a label a block, a special register `s33`, a constant
-//! `c[0][0x160]`. The parser restores the instructions, registers and blocks that the printer
-//! wrote. Control words, frame sizes and the stage of the function are not printed; the parser also
-//! accepts `max=`, `entry=` and `local=` in the first line.
+//! The parser.
 
-use super::function::{Block, Convention, File, Function, InstId, RegData, STACK_POINTER, Symbol, VReg};
-use super::operand::{Kind, Operand};
+use super::FILES;
+use crate::ori::function::{
+    Block, ControlWord, Convention, File, Function, InstId, RegData, STACK_POINTER, Symbol, VReg,
+};
+use crate::ori::operand::Operand;
 use crate::tables::elf::RelocRole;
 use crate::tables::{Mod, Op, Role, Target};
-use cranelift_entity::EntityRef;
-use std::fmt::Write;
-
-const FILES: [(File, &str); 6] =
-    [(File::R, "r"), (File::UR, "u"), (File::P, "p"), (File::UP, "q"), (File::B, "cb"), (File::UB, "ucb")];
-
-/// Prints a function.
-pub fn print(function: &Function) -> String {
-    let device = if function.convention == Convention::Device { " device" } else { "" };
-    let ssa = if function.ssa { " ssa" } else { "" };
-    let mut out = format!("function {} {}{device}{ssa}\n", function.name, function.target.name);
-    let reserved: Vec<VReg> = function.regs.keys().filter(|r| function.regs[*r].phys.is_some()).collect();
-    if !reserved.is_empty() {
-        out.push_str("phys");
-        for reg in reserved {
-            let _ = write!(out, " {}={}", reg_name(function, reg), function.regs[reg].phys.unwrap_or(0));
-        }
-        out.push('\n');
-    }
-    let fixed: Vec<VReg> = function.regs.keys().filter(|r| function.regs[*r].fixed.is_some()).collect();
-    if !fixed.is_empty() && function.regs.values().any(|r| r.fixed.is_some() && r.phys.is_none()) {
-        out.push_str("fixed");
-        for reg in fixed {
-            let _ = write!(out, " {}={}", reg_name(function, reg), function.regs[reg].fixed.unwrap_or(0));
-        }
-        out.push('\n');
-    }
-    for block in &function.layout {
-        let _ = writeln!(out, "{block}:");
-        for inst in &function.blocks[*block] {
-            let _ = writeln!(out, "  {}", instruction(function, *inst));
-        }
-    }
-    out
-}
-
-fn reg_name(function: &Function, reg: VReg) -> String {
-    let file = function.regs[reg].file;
-    let prefix = FILES.iter().find(|f| f.0 == file).map_or("?", |f| f.1);
-    format!("{prefix}{}", reg.index())
-}
-
-/// Prints one instruction.
-pub fn instruction(function: &Function, inst: InstId) -> String {
-    let data = &function.insts[inst];
-    let mut out = String::new();
-    if !data.guard.is_null() {
-        let _ = write!(out, "@{} ", operand(function, data.guard));
-    }
-    out.push_str(op_name(data.op));
-    let mods: Vec<String> = data.mods.iter().map(|(k, v)| format!("{}={}", k.name(), k.text(v))).collect();
-    if !mods.is_empty() {
-        let _ = write!(out, "{{{}}}", mods.join(" "));
-    }
-    let args = function.args(inst);
-    if data.op == Op::PHI {
-        let _ = write!(out, " d={}", operand(function, args[0]));
-        for pair in args[1..].chunks_exact(2) {
-            let _ = write!(out, " {}={}", operand(function, pair[0]), operand(function, pair[1]));
-        }
-    } else {
-        for (role, arg) in data.op.info().roles.iter().zip(args).filter(|(_, a)| !a.is_null()) {
-            let _ = write!(out, " {}={}", role.role.name(), operand(function, *arg));
-        }
-    }
-    let olds: Vec<String> = function.olds(inst).iter().map(|o| operand(function, *o)).collect();
-    if !olds.is_empty() {
-        let _ = write!(out, " old({})", olds.join(" "));
-    }
-    let (uses, defs) = function.extras(inst);
-    for (name, list) in [("in", uses), ("out", defs)].into_iter().filter(|e| !e.1.is_empty()) {
-        let list: Vec<String> = list.iter().map(|o| operand(function, *o)).collect();
-        let _ = write!(out, " {name}({})", list.join(" "));
-    }
-    if data.contract {
-        out.push_str(" contract");
-    }
-    if data.ordered {
-        out.push_str(" ordered");
-    }
-    if data.line != 0 {
-        let _ = write!(out, " ; {}", data.line);
-    }
-    out
-}
-
-/// The opcode's name in the tables.
-fn op_name(op: Op) -> &'static str {
-    crate::tables::ori::op_name(op)
-}
-
-fn operand(function: &Function, operand: Operand) -> String {
-    let body = match operand.kind() {
-        Kind::Null => "_".to_string(),
-        Kind::Reg(reg) => reg_name(function, reg),
-        Kind::Vector(v) => {
-            let names: Vec<String> = function.vector_regs(v).iter().map(|r| reg_name(function, *r)).collect();
-            format!("{{{}}}", names.join(","))
-        }
-        Kind::Imm(_) => format!("{:#x}", function.imm_value(operand).unwrap_or(0)),
-        Kind::Const { bank, offset } => format!("c[{bank}][{offset:#x}]"),
-        Kind::Label(block) => block.to_string(),
-        Kind::Symbol(_) => symbol(function, operand),
-        Kind::Special(n) => format!("s{n}"),
-        Kind::Zero => "Z".to_string(),
-    };
-    let sign = if operand.neg() { "-" } else { "" };
-    let not = if operand.not() { "!" } else { "" };
-    let abs = if operand.abs() { "|" } else { "" };
-    format!("{sign}{not}{abs}{body}{abs}")
-}
-
-/// `$.start`, `$.zero`, `$.frame`, `$.return.lo`, `$.distance.hi`, `$NAME`, `$!ROLE:ADDEND:NAME`.
-fn symbol(function: &Function, operand: Operand) -> String {
-    let half = |high: bool| if high { "hi" } else { "lo" };
-    match function.symbol_of(operand) {
-        Some(Symbol::Start) => "$.start".to_string(),
-        Some(Symbol::Zero) => "$.zero".to_string(),
-        Some(Symbol::FrameSize) => "$.frame".to_string(),
-        Some(Symbol::Return { high }) => format!("$.return.{}", half(*high)),
-        Some(Symbol::Distance { high }) => format!("$.distance.{}", half(*high)),
-        Some(Symbol::Function(name)) => format!("${name}"),
-        Some(Symbol::Linked { role, name, addend }) => format!("$!{}:{addend}:{name}", role.name()),
-        None => "$?".to_string(),
-    }
-}
 
 fn linked_from(word: &str) -> Option<Symbol> {
     let mut parts = word.strip_prefix('!')?.splitn(3, ':');
@@ -175,16 +45,7 @@ pub fn parse(text: &str) -> Result<Function, String> {
     let target = Target::by_name(target).ok_or_else(|| format!("line 1: no target is called `{target}`"))?;
     let mut parser = Parser { function: Function::new(name, target) };
     parser.declare(text)?;
-    parser.function.ssa = words.contains(&"ssa");
-    if words.contains(&"device") {
-        parser.function.convention = Convention::Device;
-    }
-    for word in &words {
-        let number = |prefix| word.strip_prefix(prefix).and_then(|n: &str| n.parse().ok());
-        parser.function.max_registers = number("max=").or(parser.function.max_registers);
-        parser.function.entry_registers = number("entry=").or(parser.function.entry_registers);
-        parser.function.local_bytes = number("local=").unwrap_or(parser.function.local_bytes);
-    }
+    words[3..].iter().try_for_each(|word| parser.attribute(word)).map_err(|e| format!("line 1: {e}"))?;
     let mut block = None;
     for (number, line) in lines {
         let at = |e: String| format!("line {}: {e}", number + 1);
@@ -196,6 +57,8 @@ pub fn parse(text: &str) -> Result<Function, String> {
             function.stack_pointer = function.regs.iter().find(|(_, data)| points(data)).map(|(reg, _)| reg);
         } else if let Some(rest) = line.strip_prefix("fixed ") {
             rest.split_whitespace().try_for_each(|w| parser.reserve(w, |d, n| d.fixed = Some(n))).map_err(at)?;
+        } else if let Some(rest) = line.strip_prefix("uniform ") {
+            rest.split_whitespace().try_for_each(|w| parser.uniform(w)).map_err(at)?;
         } else if let Some(label) = line.strip_suffix(':') {
             block = Some(parser.block(label).map_err(at)?);
         } else {
@@ -225,7 +88,9 @@ impl Parser {
         let mut blocks = 0;
         for line in &body {
             let line = line.split(" ; ").next().unwrap_or(line);
-            for word in line.split(|c: char| !c.is_ascii_alphanumeric()) {
+            // Symbols have names of their own.
+            let words = line.split_whitespace().filter(|word| !word.contains('$'));
+            for word in words.flat_map(|word| word.split(|c: char| !c.is_ascii_alphanumeric())) {
                 let Some((prefix, number)) = numbered(word) else { continue };
                 if number > 0xff_ffff {
                     continue;
@@ -265,6 +130,44 @@ impl Parser {
         Ok(())
     }
 
+    /// A word of the first line behind the target.
+    fn attribute(&mut self, word: &str) -> Result<(), String> {
+        let function = &mut self.function;
+        let unknown = || format!("`{word}` is no attribute of a function");
+        if let Some((name, number)) = word.split_once('=') {
+            let number: u32 = number.parse().map_err(|_| format!("`{number}` is not a number"))?;
+            match name {
+                "max" => function.max_registers = Some(number),
+                "entry" => function.entry_registers = Some(number),
+                "local" => function.local_bytes = number,
+                "frame" => function.frame_bytes = number,
+                "stored" => function.spill_stores = number,
+                "loaded" => function.spill_loads = number,
+                "barriers" => function.barriers = number,
+                "progress" => function.stage.progress = number.try_into().map_err(|_| unknown())?,
+                _ => return Err(unknown()),
+            }
+            return Ok(());
+        }
+        match word {
+            "device" => function.convention = Convention::Device,
+            "ssa" => function.ssa = true,
+            "plain" => function.optimise = false,
+            "checked" => function.checks_stack = true,
+            "converted" => function.stage.converted = true,
+            "unsupported" => function.stage.unsupported = true,
+            "legalized" => function.stage.legalized = true,
+            _ => return Err(unknown()),
+        }
+        Ok(())
+    }
+
+    fn uniform(&mut self, word: &str) -> Result<(), String> {
+        let reg = self.reg(word)?;
+        self.function.regs[reg].varying = false;
+        Ok(())
+    }
+
     fn reg(&self, word: &str) -> Result<VReg, String> {
         match numbered(word) {
             Some((prefix, n)) if FILES.iter().any(|f| f.1 == prefix) => Ok(VReg::from_u32(n)),
@@ -297,6 +200,12 @@ impl Parser {
             }
             rest = after;
         }
+        let (rest, ctrl) = control_word(rest)?;
+        let (rest, above) = rest.strip_suffix(" above").map_or((rest, false), |rest| (rest, true));
+        let (rest, listed) = match rest.rsplit_once(" listed=") {
+            Some((rest, n)) => (rest, n.parse().map_err(|_| format!("`{n}` is not a number"))?),
+            None => (rest, 0),
+        };
         let (rest, ordered) = rest.strip_suffix(" ordered").map_or((rest, false), |rest| (rest, true));
         let (rest, contract) = rest.strip_suffix(" contract").map_or((rest, false), |rest| (rest, true));
         let (rest, defs) = self.list(rest, " out(")?;
@@ -312,6 +221,10 @@ impl Parser {
         let data = &mut self.function.insts[inst];
         (data.mods, data.guard, data.line) = (mods, guard, number);
         (data.contract, data.ordered) = (contract, ordered);
+        (data.listed, data.ctrl) = (listed, ctrl);
+        if above {
+            self.function.above_frame.push(inst);
+        }
         Ok(inst)
     }
 
@@ -346,7 +259,7 @@ impl Parser {
         let inst = self.function.make(op);
         for (role, value) in named {
             if op.role_index(role).is_none() {
-                return Err(format!("{} has no role `{}`", op_name(op), role.name()));
+                return Err(format!("{} has no role `{}`", crate::tables::ori::op_name(op), role.name()));
             }
             self.function.set_arg(inst, role, value);
         }
@@ -389,44 +302,32 @@ impl Parser {
     }
 }
 
+/// Splits off the control word at the end of a line.
+fn control_word(line: &str) -> Result<(&str, ControlWord), String> {
+    let mut ctrl = ControlWord::default();
+    let Some((rest, words)) = line.rsplit_once(" ctrl(") else { return Ok((line, ctrl)) };
+    let words = words.strip_suffix(')').ok_or("no ) behind the control word")?;
+    for word in words.split_whitespace() {
+        if word == "stay" {
+            ctrl.stay = true;
+            continue;
+        }
+        let (name, number) = word.split_once('=').ok_or_else(|| format!("`{word}` is not NAME=NUMBER"))?;
+        let field = match name {
+            "stall" => &mut ctrl.stall,
+            "write" => &mut ctrl.write_bar,
+            "read" => &mut ctrl.read_bar,
+            "wait" => &mut ctrl.wait,
+            _ => return Err(format!("a control word has no `{name}`")),
+        };
+        *field = number.parse().map_err(|_| format!("`{number}` is not a number"))?;
+    }
+    Ok((rest, ctrl))
+}
+
 fn modifier(kind: &str, value: &str) -> Result<(Mod, u8), String> {
     let kind = Mod::ALL.into_iter().find(|k| k.name() == kind).ok_or_else(|| format!("no modifier `{kind}`"))?;
     let texts = crate::tables::ori::MOD_TEXTS[kind as usize];
     let value = texts.iter().position(|t| *t == value).ok_or_else(|| format!("{} has no `{value}`", kind.name()))?;
     Ok((kind, value as u8))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TEXT: &str = "function k sm_90 ssa
-phys u3=4 u4=5
-b0:
-  UNDEF d=r9
-  LDC d=r0 c=c[0][0x210]
-  ISETP{cmp=LT} pu=p1 a=r0 b=0xffffffff
-  @!p1 BRA target=b2 ; 7
-  BRA target=b1
-b1:
-  @p1 IADD3 d=r2 a=-r0 b=0x10 c=Z pp=!Z old(r9)
-  LDG{size=64 e=E} d={r5,r6} a={r0,r2} desc={u3,u4} off=0x0
-  BRA target=b2
-b2:
-  PHI d=r7 b0=r0 b1=r2
-  EXIT
-";
-
-    #[test]
-    fn text_round_trips() {
-        let function = parse(TEXT).unwrap();
-        assert_eq!(print(&function), TEXT);
-        assert_eq!(super::super::verify::verify(&function), Vec::<String>::new());
-    }
-
-    #[test]
-    fn errors_name_the_line() {
-        let wrong = TEXT.replace("UNDEF", "UNDEAF");
-        assert_eq!(parse(&wrong).err().unwrap(), "line 4: no opcode is called `UNDEAF`");
-    }
 }

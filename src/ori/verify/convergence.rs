@@ -1,0 +1,80 @@
+//! Whether a pass preserves convergence: the control conditions of convergent operations, before and
+//! after it.
+
+use crate::ori::cfg::Cfg;
+use crate::ori::function::{Block, Function, InstId};
+use crate::tables::{Op, Prop};
+use cranelift_entity::SecondaryMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// For each convergent operation, the conditional branches it is control dependent on.
+pub fn convergent_conditions(function: &Function) -> BTreeMap<InstId, BTreeSet<InstId>> {
+    let cfg = Cfg::new(function);
+    let post = cfg.post_dominators(function);
+    let mut direct: SecondaryMap<Block, BTreeSet<Block>> = SecondaryMap::new();
+    for block in cfg.rpo.iter().filter(|b| cfg.succs[**b].len() > 1) {
+        for succ in &cfg.succs[*block] {
+            let mut runner = Some(*succ);
+            while let Some(at) = runner.filter(|r| Some(*r) != post.parent(*block)) {
+                direct[at].insert(*block);
+                runner = post.parent(at);
+            }
+        }
+    }
+    let branch = |block: Block| {
+        let guarded = |i: &&InstId| function.insts[**i].op == Op::BRA && !function.insts[**i].guard.is_null();
+        function.blocks[block].iter().find(guarded).copied()
+    };
+    let mut out = BTreeMap::new();
+    for block in &cfg.rpo {
+        let mut closure: BTreeSet<Block> = BTreeSet::new();
+        let mut work = vec![*block];
+        while let Some(at) = work.pop() {
+            work.extend(direct[at].iter().filter(|b| closure.insert(**b)));
+        }
+        let conditions: BTreeSet<InstId> = closure.iter().filter_map(|b| branch(*b)).collect();
+        for inst in function.blocks[*block].iter().filter(|i| is_program_convergent(function, **i)) {
+            out.insert(*inst, conditions.clone());
+        }
+    }
+    out
+}
+
+/// Convergent operations of the program, without those that only manage convergence.
+fn is_program_convergent(function: &Function, inst: InstId) -> bool {
+    let op = function.insts[inst].op;
+    op.has(Prop::Convergent)
+        && !op.has(Prop::Control)
+        && !matches!(op, Op::BSSY | Op::BREAK | Op::SYNCMASK | Op::BMOV_R | Op::BMOV_B | Op::WARPGROUP)
+        // A commit may become part of the product before it, or be added with a wait.
+        && (op != Op::GMMA || function.arg(inst, crate::tables::Role::D).as_vector().is_some())
+}
+
+/// Convergent operations that were added or removed, or whose control conditions changed. Branches
+/// that constants `decided` are conditions no longer, and what only they led to may be gone.
+pub fn compare_conditions(
+    before: &BTreeMap<InstId, BTreeSet<InstId>>,
+    after: &BTreeMap<InstId, BTreeSet<InstId>>,
+    decided: &[InstId],
+) -> Vec<String> {
+    let mut errors = Vec::new();
+    for (inst, conditions) in before {
+        let mut conditions = conditions.clone();
+        conditions.retain(|branch| !decided.contains(branch));
+        match after.get(inst) {
+            None if decided.is_empty() => errors.push(format!("{inst}: a convergent operation is gone")),
+            Some(now) if *now != conditions => errors
+                .push(format!("{inst}: the conditions of a convergent operation changed: {conditions:?} to {now:?}")),
+            _ => {}
+        }
+    }
+    errors.extend(after.keys().filter(|i| !before.contains_key(i)).map(|i| format!("{i}: a new convergent operation")));
+    errors
+}
+
+/// Whether control can leave the function. If it cannot, nothing post-dominates anything, and
+/// control conditions say nothing.
+pub fn ends(function: &Function) -> bool {
+    let last = |block: &Block| function.blocks[*block].last().map(|inst| function.insts[*inst].op);
+    Cfg::new(function).rpo.iter().any(|block| matches!(last(block), Some(Op::EXIT | Op::RET)))
+}
