@@ -72,6 +72,28 @@ impl Cfg {
         Dominators::new(&order, &self.succs, &self.preds)
     }
 
+    /// The post-dominator trees of all blocks from which control can leave: the tree of
+    /// [`Cfg::post_dominators`], then, of the blocks that no tree covers yet, one for the last block
+    /// in the layout with an EXIT, until none is left. Lanes leave such blocks, a persistent loop
+    /// for example, by an early exit alone.
+    pub fn post_dominators_by_exit(&self, function: &Function) -> Vec<Dominators> {
+        let mut trees = vec![self.post_dominators(function)];
+        let mut covered: SecondaryMap<Block, bool> = SecondaryMap::new();
+        loop {
+            let last = &trees[trees.len() - 1];
+            self.rpo.iter().for_each(|block| covered[*block] |= last.covers(*block));
+            let exits = |b: &Block| function.blocks[*b].iter().any(|i| function.insts[*i].op == Op::EXIT);
+            let root = function.layout.iter().rev().find(|b| self.reachable(**b) && !covered[**b] && exits(b));
+            let Some(root) = root else { return trees };
+            let (mut succs, mut preds) = (self.succs.clone(), self.preds.clone());
+            for block in &self.rpo {
+                succs[*block].retain(|b| !covered[*block] && !covered[*b]);
+                preds[*block].retain(|b| !covered[*block] && !covered[*b]);
+            }
+            trees.push(Dominators::new(&reverse_postorder(*root, &preds), &succs, &preds));
+        }
+    }
+
     /// Strongly connected components with more than one block or a self-loop, and for each block
     /// the one it is in.
     pub fn cycles(&self) -> Cycles {

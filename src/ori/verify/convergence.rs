@@ -10,14 +10,15 @@ use std::collections::{BTreeMap, BTreeSet};
 /// For each convergent operation, the conditional branches it is control dependent on.
 pub fn convergent_conditions(function: &Function) -> BTreeMap<InstId, BTreeSet<InstId>> {
     let cfg = Cfg::new(function);
-    let post = cfg.post_dominators(function);
+    let trees = cfg.post_dominators_by_exit(function);
+    let after = |block: Block| trees.iter().find(|tree| tree.covers(block)).and_then(|tree| tree.parent(block));
     let mut direct: SecondaryMap<Block, BTreeSet<Block>> = SecondaryMap::new();
     for block in cfg.rpo.iter().filter(|b| cfg.succs[**b].len() > 1) {
         for succ in &cfg.succs[*block] {
             let mut runner = Some(*succ);
-            while let Some(at) = runner.filter(|r| Some(*r) != post.parent(*block)) {
+            while let Some(at) = runner.filter(|r| Some(*r) != after(*block)) {
                 direct[at].insert(*block);
-                runner = post.parent(at);
+                runner = after(at);
             }
         }
     }
