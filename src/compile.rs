@@ -637,7 +637,7 @@ fn isa_class(module: &crate::ptx::ast::Module, functions: &[cubin::Function]) ->
     let class = |statement: &Statement| match statement {
         Statement::Instruction(inst) => match inst.op {
             Op::WgmmaFence | Op::WgmmaCommitGroup | Op::WgmmaWaitGroup | Op::WgmmaMmaAsync | Op::WgmmaMmaAsyncSp => 4,
-            Op::Tcgen05Mma if inst.mods.tensor_kind == Some(TensorKind::KindI8) => 3,
+            op if inst.mods.tensor_kind == Some(TensorKind::KindI8) && op.name().starts_with("tcgen05.mma") => 3,
             Op::Tcgen05Shift => 3,
             op if op.name().starts_with("tcgen05.") => 2,
             Op::CpAsyncBulkTensor | Op::CpReduceAsyncBulkTensor | Op::CpAsyncBulkPrefetchTensor => 2,

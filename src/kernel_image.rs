@@ -179,7 +179,8 @@ fn labels(pieces: &[Piece], linked: &Linked, stacks: &[u32]) -> Vec<cubin::Label
 /// How a kernel and its functions use tensor memory.
 fn tensor(pieces: &[Piece]) -> cubin::TensorUse {
     let does = |what: usize| pieces.iter().any(|piece| piece.code.tensor[what]);
-    cubin::TensorUse { any: does(0), unit: does(1), allocates: does(2) }
+    let sparse = pieces.iter().any(|piece| piece.lowered.sparse_tensors);
+    cubin::TensorUse { any: does(0), unit: does(1), allocates: does(2), pair: does(3), sparse }
 }
 
 /// Section offsets of the instructions that the cubin lists.

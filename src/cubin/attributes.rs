@@ -116,8 +116,11 @@ fn payloads(
         V::ReservedUsed | V::TensorCount => {
             target.constant(row.id).map(|value| value.map_or(Vec::new(), |v| sized(row.format, v)))
         }
-        V::TensorUnit => flag(function.tensor.unit),
-        V::TensorEntry => function.tensor.allocates.then(|| words(&[TENSOR_ENTRY])),
+        V::TensorUnit => flag(function.tensor.unit && !function.tensor.pair),
+        V::TensorPair => flag(function.tensor.unit && function.tensor.pair),
+        V::TensorEntry => function.tensor.allocates.then(|| words(&[tensor_entry(function.tensor.pair)])),
+        V::SparseMask if function.tensor.sparse => Some(sized(row.format, SPARSE_TENSORS)),
+        V::SparseMask => target.constant(row.id).map(|value| value.map_or(Vec::new(), |v| sized(row.format, v))),
         V::Toolkit => Some(words(&[cubin.toolkit])),
         V::ParamBank if function.param_bytes > 0 => Some(param_bank(function, index)?),
         V::ParamSize if function.param_bytes > 0 => Some(sized(row.format, function.param_bytes)),
@@ -165,7 +168,13 @@ fn payloads(
 
 /// What a kernel needs that uses tensor memory, and what runs before one that allocates it.
 const TENSOR_COUNT: u32 = 0x80;
-const TENSOR_ENTRY: u32 = 6;
+/// What a kernel is said to have that multiplies sparse matrices in tensor memory.
+const SPARSE_TENSORS: u32 = 0x40;
+
+/// The code of what runs before a kernel that allocates tensor memory, for itself or for a pair.
+fn tensor_entry(pair: bool) -> u32 {
+    if pair { 7 } else { 6 }
+}
 
 /// The kind of `mbarrier.init`.
 const MADE: u8 = 0;
@@ -243,7 +252,10 @@ pub fn read_function(record: &Attribute, function: &mut Function, reading: &Read
     let (launch, sites) = (&mut function.launch, &mut function.sites);
     match (row.value, list.as_slice()) {
         (V::Constant, [value]) => return reading.target.constant(row.id) == Some(Some(*value)),
-        (V::TensorEntry, [TENSOR_ENTRY]) => function.tensor.allocates = true,
+        (V::TensorEntry, [code]) if [false, true].map(tensor_entry).contains(code) => {
+            function.tensor.allocates = true;
+            function.tensor.pair |= *code == tensor_entry(true);
+        }
         (V::Toolkit, [version]) => return *version == reading.toolkit,
         (V::ParamBank, [_, bank]) => {
             function.param_base = bank & 0xffff;
@@ -298,6 +310,9 @@ fn read_small(row: &AttributeRow, payload: &[u8], function: &mut Function, targe
     match row.value {
         V::TensorCount if u32::from(value) == TENSOR_COUNT => function.tensor.any = true,
         V::TensorUnit if value == 0 => function.tensor.unit = true,
+        V::TensorPair if value == 0 => (function.tensor.unit, function.tensor.pair) = (true, true),
+        V::SparseMask if u32::from(value) == SPARSE_TENSORS => function.tensor.sparse = true,
+        V::SparseMask => return target.constant(row.id) == Some(Some(u32::from(value))),
         V::ReservedUsed if function.tensor.allocates => return value == 0,
         V::Constant | V::ReservedUsed | V::TensorCount => match target.constant(row.id) {
             Some(None) => return value == 0,

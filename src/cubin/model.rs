@@ -220,6 +220,10 @@ pub struct TensorUse {
     pub unit: bool,
     /// Whether it allocates it.
     pub allocates: bool,
+    /// Whether it does so, or has products, with another block.
+    pub pair: bool,
+    /// Whether it has products of sparse matrices.
+    pub sparse: bool,
 }
 
 /// Byte offsets of instructions inside the code of a function, ascending unless said otherwise.

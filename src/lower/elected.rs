@@ -4,24 +4,55 @@
 //! All lanes of the warp come together at each election, so lanes at one instruction had their last
 //! one together. A predicate counts behind its election, up to the next label; everywhere, if
 //! nothing but elections writes it, so that at most one lane has it at any time. So does what one
-//! `and` makes of it behind the election in the same block, where no lane can leave in between: a
-//! lane that still has the old value stands before that `and`, and the others have gone on.
+//! instruction makes of it behind the election in the same block, where no lane can leave in
+//! between: a lane that still has the old value stands before that instruction, and the others have
+//! gone on. Programs make words of a predicate and predicates of these again: a word that is zero
+//! in all lanes but the chosen one, or in that one alone, is followed too.
+//!
+//! A place belongs to the chosen lane alone if every way to it goes through a branch that the
+//! others do not take.
 
-use super::known::{instructions, registers, written};
-use crate::ptx::ast::{Constant, Instruction, Operand, OperandKind, Part, RegId, Statement};
-use crate::tables::ptx::{Op, ScalarType};
+use super::known::{constants, instructions, registers, written};
+use crate::ptx::ast::{Constant, Instruction, LabelId, Operand, OperandKind, Part, RegId, Statement};
+use crate::tables::ptx::{Compare, Op, ScalarType};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The predicates of a function that choose one lane, and where lowering is.
+/// What a register says of the lane that the last election chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Says {
+    /// It is zero in every lane.
+    Nothing,
+    /// It is zero, or false, in all other lanes.
+    Chosen,
+    /// It is not zero, or true, in all other lanes.
+    Others,
+}
+
+impl Says {
+    fn inverted(self) -> Option<Says> {
+        match self {
+            Says::Nothing => None,
+            Says::Chosen => Some(Says::Others),
+            Says::Others => Some(Says::Chosen),
+        }
+    }
+}
+
+/// The registers of a function that tell one lane from the others, and where lowering is.
 #[derive(Debug, Default)]
 pub struct Elected {
-    predicates: BTreeSet<RegId>,
+    /// What registers say everywhere.
+    always: BTreeMap<RegId, Says>,
     /// The registers that something other than an election names.
     named: BTreeSet<RegId>,
-    /// Predicates of the last election before, and no label has come since: these count even if
-    /// they are written elsewhere.
-    fresh: BTreeSet<RegId>,
-    /// Whether a branch left the others elsewhere, and no label has come since.
+    /// What registers say since the last election before, where no label has come since: these
+    /// count even if they are written elsewhere.
+    fresh: BTreeMap<RegId, Says>,
+    /// The labels that only the chosen lane reaches.
+    labels: BTreeSet<LabelId>,
+    /// Registers that always are a constant.
+    constants: BTreeMap<RegId, u64>,
+    /// Whether a branch left the others elsewhere.
     apart: bool,
 }
 
@@ -31,30 +62,45 @@ impl Elected {
         if !instructions(body).any(|inst| inst.op == Op::ElectSync) {
             return Elected::default();
         }
-        let (mut chosen, mut named) = (BTreeSet::new(), BTreeSet::new());
-        let mut writes: BTreeMap<RegId, u32> = BTreeMap::new();
+        let mut elected = Elected { constants: constants(body), ..Elected::default() };
+        let (mut chosen, mut writes) = (BTreeSet::new(), BTreeMap::<RegId, u32>::new());
         for inst in instructions(body) {
-            if let Some(predicate) = election(inst) {
+            if let Some(predicate) = elected.election(inst) {
                 chosen.insert(predicate);
                 continue;
             }
-            inst.operands.iter().for_each(|operand| registers(operand, &mut |reg| _ = named.insert(reg)));
+            inst.operands.iter().for_each(|operand| registers(operand, &mut |reg| _ = elected.named.insert(reg)));
             written(inst, &mut |reg| *writes.entry(reg).or_default() += 1);
         }
-        // Written by one `and`, and by no election.
+        // Written by one instruction, and by no election.
         let once = |reg: RegId| writes.get(&reg) == Some(&1) && !chosen.contains(&reg);
         let alone: BTreeSet<RegId> = chosen.iter().copied().filter(|reg| !writes.contains_key(reg)).collect();
-        let predicates = &alone | &narrowed(body, &alone, once);
-        Elected { predicates, named, ..Elected::default() }
+        elected.always = elected.made(body, &alone, once);
+        elected.always.extend(alone.iter().map(|reg| (*reg, Says::Chosen)));
+        elected.labels = elected.reached_alone(body);
+        elected.fresh.clear();
+        elected
     }
 
     /// Whether only one lane executes the instruction.
     pub fn alone(&self, inst: &Instruction) -> bool {
-        inst.guard.is_some_and(|guard| !guard.negated && self.chooses(guard.register)) || self.apart
+        self.guarded(inst) || self.apart
     }
 
-    fn chooses(&self, predicate: RegId) -> bool {
-        self.predicates.contains(&predicate) || self.fresh.contains(&predicate)
+    /// Whether the guard holds in the chosen lane alone.
+    fn guarded(&self, inst: &Instruction) -> bool {
+        let wanted = |negated: bool| if negated { Says::Others } else { Says::Chosen };
+        inst.guard.is_some_and(|guard| self.says(guard.register, wanted(guard.negated)))
+    }
+
+    /// Whether the guard fails in the chosen lane alone: the others leave by such a branch.
+    fn excepted(&self, inst: &Instruction) -> bool {
+        let wanted = |negated: bool| if negated { Says::Chosen } else { Says::Others };
+        inst.guard.is_some_and(|guard| self.says(guard.register, wanted(guard.negated)))
+    }
+
+    fn says(&self, register: RegId, what: Says) -> bool {
+        [&self.always, &self.fresh].iter().any(|all| all.get(&register) == Some(&what))
     }
 
     /// Whether nothing reads a register that an election writes.
@@ -67,14 +113,154 @@ impl Elected {
 
     /// Goes on behind an instruction.
     pub fn pass(&mut self, inst: &Instruction) {
-        self.apart |= leaves(inst) && inst.guard.is_some_and(|guard| guard.negated && self.chooses(guard.register));
-        renew(&mut self.fresh, inst);
+        self.apart |= leaves(inst) && self.excepted(inst);
+        self.renew(inst);
     }
 
-    /// Goes on at a label, which is reached from elsewhere too.
-    pub fn join(&mut self) {
-        self.apart = false;
+    /// Goes on at a label.
+    pub fn join(&mut self, label: LabelId) {
+        self.apart = self.labels.contains(&label);
         self.fresh.clear();
+    }
+
+    /// What the registers say that one instruction makes of a chosen predicate, behind its election
+    /// in the same block.
+    fn made(
+        &mut self,
+        body: &[Statement],
+        chosen: &BTreeSet<RegId>,
+        once: impl Fn(RegId) -> bool,
+    ) -> BTreeMap<RegId, Says> {
+        let mut all = BTreeMap::new();
+        for statement in body {
+            match statement {
+                Statement::Instruction(inst)
+                    if self.election(inst).is_some_and(|predicate| !chosen.contains(&predicate)) => {}
+                Statement::Instruction(inst) if leaves(inst) => self.fresh.clear(),
+                Statement::Instruction(inst) => {
+                    let made = self.renew(inst).filter(|(d, says)| once(*d) && *says != Says::Nothing);
+                    all.extend(made);
+                }
+                Statement::Label(_) => self.fresh.clear(),
+                _ => {}
+            }
+        }
+        all
+    }
+
+    /// The labels to which every way goes through a branch that only the chosen lane takes, or that
+    /// all others take: the greatest set of which this holds.
+    fn reached_alone(&mut self, body: &[Statement]) -> BTreeSet<LabelId> {
+        let labels = |statement: &Statement| match statement {
+            Statement::Label(label) => Some(*label),
+            _ => None,
+        };
+        if instructions(body).any(|inst| inst.op == Op::BrxIdx) {
+            return BTreeSet::new();
+        }
+        let mut all: BTreeSet<LabelId> = body.iter().filter_map(labels).collect();
+        loop {
+            let before = all.len();
+            (self.apart, self.fresh) = (false, BTreeMap::new());
+            for statement in body {
+                match statement {
+                    Statement::Label(label) => {
+                        if !self.apart {
+                            all.remove(label);
+                        }
+                        self.apart = all.contains(label);
+                        self.fresh.clear();
+                    }
+                    Statement::Instruction(inst) => {
+                        let goes_alone = self.alone(inst);
+                        let targets = inst.operands.iter().filter_map(|operand| match operand.kind {
+                            OperandKind::Label(label) if !goes_alone => Some(label),
+                            _ => None,
+                        });
+                        targets.for_each(|label| _ = all.remove(&label));
+                        self.pass(inst);
+                        // Nobody comes to what stands behind.
+                        self.apart |= leaves(inst) && inst.guard.is_none();
+                    }
+                    _ => {}
+                }
+            }
+            if all.len() == before {
+                self.apart = false;
+                return all;
+            }
+        }
+    }
+
+    /// Goes on behind an instruction with what registers say of the lane that the last election
+    /// before it chose; returns the register that it makes, and what that says.
+    fn renew(&mut self, inst: &Instruction) -> Option<(RegId, Says)> {
+        if let Some(predicate) = self.election(inst) {
+            self.fresh.insert(predicate, Says::Chosen);
+            return None;
+        }
+        let made = self.result(inst);
+        written(inst, &mut |reg| _ = self.fresh.remove(&reg));
+        self.fresh.extend(made);
+        made
+    }
+
+    /// What the result of an instruction says.
+    fn result(&self, inst: &Instruction) -> Option<(RegId, Says)> {
+        let says = |operand: &Operand| self.fresh.get(&plain(operand)?).copied();
+        let number = |operand: &Operand| self.number(operand);
+        let zero = |operand: &Operand| number(operand) == Some(0);
+        let [to, sources @ ..] = inst.operands.as_slice() else { return None };
+        let to = plain(to)?;
+        let found = match (inst.op, sources) {
+            // Only the chosen lane changes it.
+            (Op::Mov, [_]) if inst.guard.is_some() => {
+                (self.fresh.get(&to) == Some(&Says::Nothing) && self.guarded(inst)).then_some(Says::Chosen)
+            }
+            _ if inst.guard.is_some() => None,
+            (Op::Mov, [from]) if zero(from) => Some(Says::Nothing),
+            (Op::Mov, [from]) => says(from),
+            (Op::Not, [from]) if is_predicate(inst) => says(from)?.inverted(),
+            (Op::And, [a, b]) if is_predicate(inst) => {
+                [a, b].iter().find_map(|o| says(o).filter(|s| *s == Says::Chosen))
+            }
+            (Op::Or, [a, b]) if is_predicate(inst) => {
+                [a, b].iter().find_map(|o| says(o).filter(|s| *s == Says::Others))
+            }
+            (Op::Selp, [a, b, p]) => match (number(a), number(b)) {
+                (Some(a), Some(0)) if a != 0 => says(p),
+                (Some(0), Some(b)) if b != 0 => says(p)?.inverted(),
+                _ => None,
+            },
+            (Op::Setp, [a, b]) if zero(b) && integer(inst) => match inst.mods.compare? {
+                Compare::Ne => says(a),
+                Compare::Eq => says(a)?.inverted(),
+                _ => None,
+            },
+            _ => None,
+        };
+        Some((to, found?))
+    }
+
+    /// The number that an operand always is.
+    fn number(&self, operand: &Operand) -> Option<u64> {
+        match operand.kind {
+            OperandKind::Constant(Constant::Int { bits, .. }) => Some(bits),
+            _ => self.constants.get(&plain(operand)?).copied(),
+        }
+    }
+
+    /// The predicate of an election among all lanes of a warp.
+    fn election(&self, inst: &Instruction) -> Option<RegId> {
+        let (Op::ElectSync, None, [Operand { kind: OperandKind::Pair(pair), .. }, mask]) =
+            (inst.op, inst.guard, inst.operands.as_slice())
+        else {
+            return None;
+        };
+        match (&pair.1.kind, self.number(mask)? as u32 == u32::MAX) {
+            (OperandKind::Register(predicate), true) => Some(predicate.register),
+            _ => None,
+        }
     }
 }
 
@@ -82,62 +268,20 @@ fn leaves(inst: &Instruction) -> bool {
     matches!(inst.op, Op::Bra | Op::Ret | Op::Exit)
 }
 
-/// The predicates that one `and` makes of a chosen one, behind its election in the same block.
-fn narrowed(body: &[Statement], chosen: &BTreeSet<RegId>, once: impl Fn(RegId) -> bool) -> BTreeSet<RegId> {
-    let (mut all, mut fresh) = (BTreeSet::new(), BTreeSet::new());
-    for statement in body {
-        match statement {
-            Statement::Instruction(inst) if election(inst).is_some_and(|predicate| !chosen.contains(&predicate)) => {}
-            Statement::Instruction(inst) if leaves(inst) => fresh.clear(),
-            Statement::Instruction(inst) => {
-                let made = conjunction(inst).is_some_and(|(d, _)| once(d));
-                all.extend(renew(&mut fresh, inst).filter(|_| made));
-            }
-            Statement::Label(_) => fresh.clear(),
-            _ => {}
-        }
-    }
-    all
+fn is_predicate(inst: &Instruction) -> bool {
+    inst.types.as_slice() == [ScalarType::Pred]
 }
 
-/// Goes on behind an instruction with the predicates that say which lane the last election before
-/// it chose; returns one that an `and` made.
-fn renew(fresh: &mut BTreeSet<RegId>, inst: &Instruction) -> Option<RegId> {
-    if let Some(predicate) = election(inst) {
-        fresh.insert(predicate);
-        return None;
-    }
-    let made = conjunction(inst).filter(|(_, [a, b])| fresh.contains(a) || fresh.contains(b));
-    written(inst, &mut |reg| _ = fresh.remove(&reg));
-    made.map(|(d, _)| {
-        fresh.insert(d);
-        d
-    })
+/// Whether a comparison is one of integers: a float may be zero with a bit set.
+fn integer(inst: &Instruction) -> bool {
+    use ScalarType::{B16, B32, B64, S16, S32, S64, U16, U32, U64};
+    matches!(inst.types.first(), Some(B16 | B32 | B64 | S16 | S32 | S64 | U16 | U32 | U64))
 }
 
-/// The result and the sources of an `and` of predicates.
-fn conjunction(inst: &Instruction) -> Option<(RegId, [RegId; 2])> {
-    if inst.op != Op::And || inst.guard.is_some() || inst.types.as_slice() != [ScalarType::Pred] {
-        return None;
-    }
-    let plain = |operand: &Operand| match &operand.kind {
-        OperandKind::Register(used) if !used.not && used.part == Part::Whole => Some(used.register),
-        _ => None,
-    };
-    let [d, a, b] = inst.operands.as_slice() else { return None };
-    Some((plain(d)?, [plain(a)?, plain(b)?]))
-}
-
-/// The predicate of an election among all lanes of a warp.
-fn election(inst: &Instruction) -> Option<RegId> {
-    let (Op::ElectSync, None, [Operand { kind: OperandKind::Pair(pair), .. }, mask]) =
-        (inst.op, inst.guard, inst.operands.as_slice())
-    else {
-        return None;
-    };
-    let OperandKind::Constant(Constant::Int { bits, .. }) = mask.kind else { return None };
-    match (&pair.1.kind, bits as u32 == u32::MAX) {
-        (OperandKind::Register(predicate), true) => Some(predicate.register),
+/// The register that an operand is, whole and as it stands.
+fn plain(operand: &Operand) -> Option<RegId> {
+    match &operand.kind {
+        OperandKind::Register(used) if !used.not && !used.negate && used.part == Part::Whole => Some(used.register),
         _ => None,
     }
 }

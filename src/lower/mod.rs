@@ -29,6 +29,7 @@ mod special_regs;
 mod surface;
 mod tensor;
 pub(crate) mod tensor_memory;
+mod tensor_pair;
 mod tensor_unit;
 #[cfg(test)]
 mod tests;
@@ -123,6 +124,8 @@ pub struct LoweredFunction {
     pub taken: Vec<String>,
     /// Functions of the driver that it calls.
     pub externs: Vec<String>,
+    /// Whether it multiplies sparse matrices in tensor memory.
+    pub sparse_tensors: bool,
     /// Whether it reads bank 2, for an indexed branch or a call through a pointer.
     pub branch_bank: bool,
     /// Bytes of the function's own part of bank 2 in an object.
@@ -307,7 +310,7 @@ impl Lowering<'_> {
                 Statement::Label(id) => {
                     let block = labels.block(&mut builder, *id);
                     builder.enter(block);
-                    builder.elected.join();
+                    builder.elected.join(*id);
                 }
                 Statement::Instruction(inst) => {
                     builder.alone = builder.elected.alone(inst);
@@ -345,6 +348,8 @@ impl Lowering<'_> {
             indirect: uses.indirect,
             taken: uses.pointers.iter().map(|f| self.module.functions[*f].name.clone()).collect(),
             externs: std::mem::take(&mut builder.externs),
+            sparse_tensors: known::instructions(body)
+                .any(|inst| matches!(inst.op, Op::Tcgen05MmaSp | Op::Tcgen05MmaWsSp)),
             branch_bank: builder.branch_bank,
             bank2: builder.globals.bank2,
             pieces: Vec::new(),
@@ -537,14 +542,14 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::WgmmaMmaAsync | Op::WgmmaMmaAsyncSp => b.group_product(inst),
         Op::Tcgen05Alloc => b.allocate_tensor_memory(inst),
         Op::Tcgen05Dealloc => b.release_tensor_memory(inst),
-        Op::Tcgen05RelinquishAllocPermit => b.close_tensor_memory(inst),
-        Op::Tcgen05Ld => b.load_tensor_memory(inst),
+        Op::Tcgen05RelinquishAllocPermit => b.close_tensor_memory(),
+        Op::Tcgen05Ld | Op::Tcgen05LdRed => b.load_tensor_memory(inst),
         Op::Tcgen05St => b.store_tensor_memory(inst),
         Op::Tcgen05WaitLd => b.wait_tensor_loads(),
         Op::Tcgen05WaitSt => b.wait_tensor_stores(),
         // No access of memory passes another one of tensor memory, or a barrier.
         Op::Tcgen05FenceBeforeThreadSync | Op::Tcgen05FenceAfterThreadSync => Ok(()),
-        Op::Tcgen05Mma => b.tensor_product(inst),
+        Op::Tcgen05Mma | Op::Tcgen05MmaSp | Op::Tcgen05MmaWs | Op::Tcgen05MmaWsSp => b.tensor_product(inst),
         Op::Tcgen05Cp => b.copy_to_tensor_memory(inst),
         Op::Tcgen05Shift => b.shift_tensor_memory(inst),
         Op::Tcgen05Commit => b.commit_tensor_products(inst),

@@ -13,7 +13,7 @@ use crate::ori::mods::*;
 use crate::ori::{File, InstId, Operand};
 use crate::ptx::ast;
 use crate::tables::elf::ElfTarget;
-use crate::tables::ptx::{CtaGroup, ScalarType, Space, TensorShape};
+use crate::tables::ptx::{AtomOp, CtaGroup, ScalarType, Space, TensorShape};
 use crate::tables::{Mod, Op, Role, value};
 
 /// Columns of a unit of allocation, as a power of two.
@@ -22,7 +22,7 @@ const UNIT: u32 = 5;
 /// it allocates no more.
 const UNITS: i64 = 0x14;
 const FIRSTS: i64 = 0x18;
-const CLOSED: i64 = 0x1c;
+pub(super) const CLOSED: i64 = 0x1c;
 /// The columns of an address in tensor memory.
 const COLUMNS: u32 = 0xffff;
 /// Nanoseconds between two attempts to allocate.
@@ -42,7 +42,9 @@ const NOT: u8 = 0x0f;
 impl Builder<'_> {
     /// `tcgen05.alloc`
     pub fn allocate_tensor_memory(&mut self, inst: &ast::Instruction) -> Lowered {
-        one_block(inst)?;
+        if two_blocks(inst) {
+            return self.allocate_in_pair(inst);
+        }
         self.one_for_all(|b| {
             let to = b.shared_place(&inst.operands[0], inst.mods.space)?;
             let count = b.source_word(&inst.operands[1], ScalarType::U32)?;
@@ -53,30 +55,40 @@ impl Builder<'_> {
             let [late, open, end] = [(); 3].map(|()| b.f.new_block());
             b.branch_if(never, late, open);
             let (units, ones) = b.column_units(count);
-            let unit = b.find_units(units);
-            let (all, first, column) = (b.temp(), b.temp(), b.temp());
-            b.shf(&SHF_L, all, ones, unit, Operand::zero());
-            let one = b.imm(1);
-            let one = b.in_reg(one);
-            b.shf(&SHF_L, first, one, unit, Operand::zero());
-            let amount = b.imm(UNIT);
-            b.shf(&SHF_L, column, unit, amount, Operand::zero());
-            b.keep(AOP_OR, UNITS, all, chosen)?;
-            b.keep(AOP_OR, FIRSTS, first, chosen)?;
-            b.put_word(chosen, to, column);
+            let unit = b.find_units(units, false);
+            b.keep_units(to, ones, unit, chosen)?;
             b.enter_after(end, late);
-            let none = b.imm(u32::MAX);
-            let none = b.in_reg(none);
-            b.put_word(chosen, to, none);
-            b.trap()?;
+            b.refuse_allocation(to, chosen)?;
             b.enter(end);
             Ok(())
         })
     }
 
+    /// Notes units as allocated, and writes the first column of them to where the program wants it.
+    pub(super) fn keep_units(&mut self, to: Place, ones: Operand, unit: Operand, chosen: Operand) -> Lowered {
+        let (all, first, column) = (self.temp(), self.temp(), self.temp());
+        self.shf(&SHF_L, all, ones, unit, Operand::zero());
+        let one = self.imm(1);
+        let one = self.in_reg(one);
+        self.shf(&SHF_L, first, one, unit, Operand::zero());
+        let amount = self.imm(UNIT);
+        self.shf(&SHF_L, column, unit, amount, Operand::zero());
+        self.keep(AOP_OR, UNITS, all, chosen)?;
+        self.keep(AOP_OR, FIRSTS, first, chosen)?;
+        self.put_word(chosen, to, column);
+        Ok(())
+    }
+
+    /// What becomes of an allocation after the block has given its permit up.
+    pub(super) fn refuse_allocation(&mut self, to: Place, chosen: Operand) -> Lowered {
+        let none = self.imm(u32::MAX);
+        let none = self.in_reg(none);
+        self.put_word(chosen, to, none);
+        self.trap()
+    }
+
     /// `tcgen05.dealloc`
     pub fn release_tensor_memory(&mut self, inst: &ast::Instruction) -> Lowered {
-        one_block(inst)?;
         self.one_for_all(|b| {
             let from = b.source_word(&inst.operands[0], ScalarType::U32)?;
             let count = b.source_word(&inst.operands[1], ScalarType::U32)?;
@@ -114,8 +126,7 @@ impl Builder<'_> {
     }
 
     /// `tcgen05.relinquish_alloc_permit`
-    pub fn close_tensor_memory(&mut self, inst: &ast::Instruction) -> Lowered {
-        one_block(inst)?;
+    pub fn close_tensor_memory(&mut self) -> Lowered {
         self.one_for_all(|b| {
             let chosen = b.chosen();
             let (pool, one) = (b.literal(POOL), b.imm(1));
@@ -129,7 +140,7 @@ impl Builder<'_> {
     }
 
     /// Whether this is the lane that acts for its warp.
-    fn chosen(&mut self) -> Operand {
+    pub(super) fn chosen(&mut self) -> Operand {
         self.all_lanes();
         let chosen = self.temp_pred();
         self.put(Op::ELECT, &[], &[(Role::Pu, chosen)]);
@@ -137,7 +148,7 @@ impl Builder<'_> {
     }
 
     /// The part of the reserved shared memory that tells what the block has allocated.
-    fn partition(&mut self) -> Lowered<Operand> {
+    pub(super) fn partition(&mut self) -> Lowered<Operand> {
         if self.globals.object {
             return Err(Refusal::NotBuilt);
         }
@@ -148,7 +159,7 @@ impl Builder<'_> {
     }
 
     /// A word or byte of what the block keeps.
-    fn kept(&mut self, at: i64, size: M) -> Lowered<Operand> {
+    pub(super) fn kept(&mut self, at: i64, size: M) -> Lowered<Operand> {
         let (base, d) = (self.partition()?, self.temp());
         let order = Order { strong: true, ..Order::default() };
         self.load_word(d, size, Place { window: Window::Shared, base, offset: at }, &order)?;
@@ -156,7 +167,7 @@ impl Builder<'_> {
     }
 
     /// Changes what the block keeps, in one lane.
-    fn keep(&mut self, how: M, at: i64, bits: Operand, lane: Operand) -> Lowered {
+    pub(super) fn keep(&mut self, how: M, at: i64, bits: Operand, lane: Operand) -> Lowered {
         let (base, at) = (self.partition()?, self.literal(at));
         let args = [(Role::D, Operand::zero()), (Role::A, base), (Role::Off, at), (Role::B, bits)];
         self.put_if(lane, Op::ATOMS, &[how, SIZE_32], &args);
@@ -164,7 +175,7 @@ impl Builder<'_> {
     }
 
     /// Stores a word to shared memory, in one lane.
-    fn put_word(&mut self, lane: Operand, to: Place, word: Operand) {
+    pub(super) fn put_word(&mut self, lane: Operand, to: Place, word: Operand) {
         let offset = self.literal(to.offset);
         let args = [(Role::A, to.base), (Role::Off, offset), (Role::B, word)];
         let store = self.put_if(lane, Op::STS, &[SIZE_32], &args);
@@ -172,7 +183,7 @@ impl Builder<'_> {
     }
 
     /// Units of so many columns, and as many ones.
-    fn column_units(&mut self, columns: Operand) -> (Operand, Operand) {
+    pub(super) fn column_units(&mut self, columns: Operand) -> (Operand, Operand) {
         if let Some(columns) = self.constant(columns) {
             let units = (columns as u32) >> UNIT;
             let ones = self.imm(u32::MAX.checked_shl(units).map_or(u32::MAX, |high| !high));
@@ -187,15 +198,17 @@ impl Builder<'_> {
         (units, ones)
     }
 
-    /// Allocates units, waiting until there are so many side by side; returns the first.
-    fn find_units(&mut self, units: Operand) -> Operand {
+    /// Allocates units, in one block or in `two`, waiting until there are so many side by side;
+    /// returns the first.
+    pub(super) fn find_units(&mut self, units: Operand, two: bool) -> Operand {
         let [turn, again, done] = [(); 3].map(|()| self.f.new_block());
         self.enter(turn);
         let (board, left) = (self.literal(0), self.literal(BEFORE_ALLOCATION));
         self.put(Op::DEPBAR, &[LE_COUNT], &[(Role::Sb, board), (Role::N, left)]);
         let wanted = self.uniform(&PLACE, &[units]);
         let (flag, found) = (self.uniform_flag(), self.uniform_place(&FOUND));
-        let mods = [(Mod::SwsFind, value::sws_find::FIND_AND_SET), (Mod::SwsAlign, value::sws_align::ALIGN)];
+        let mut mods = vec![(Mod::SwsFind, value::sws_find::FIND_AND_SET), (Mod::SwsAlign, value::sws_align::ALIGN)];
+        mods.extend(two.then_some((Mod::Cta2, value::cta2::_2CTA)));
         self.put(Op::TCATOMSWS, &mods, &[(Role::Pu, flag), (Role::D, found), (Role::A, wanted)]);
         let (unit, there) = (self.temp(), self.temp_pred());
         self.put(Op::MOV, &[], &[(Role::D, unit), (Role::A, found)]);
@@ -245,6 +258,31 @@ fn shape_mods(inst: &ast::Instruction) -> Lowered<Vec<M>> {
     Ok(mods)
 }
 
+/// What LDTM.STAT looks for.
+fn extreme_mods(inst: &ast::Instruction) -> Lowered<Vec<M>> {
+    let m = &inst.mods;
+    let which = match (m.atom_op, m.abs) {
+        (Some(AtomOp::Max), false) => "MAX",
+        (Some(AtomOp::Max), true) => "MAXABS",
+        (Some(AtomOp::Min), false) => "MIN",
+        (Some(AtomOp::Min), true) => "MINABS",
+        _ => return Err(Refusal::NotBuilt),
+    };
+    let number = match inst.types.first() {
+        Some(ScalarType::F32) => "F32",
+        Some(ScalarType::S32) => "S32",
+        _ => "",
+    };
+    let named = |kind, text| named(kind, text).ok_or(Refusal::NotBuilt);
+    let nan = if m.nan { "NAN" } else { "" };
+    Ok(vec![
+        (Mod::TmStat, value::tm_stat::STAT),
+        named(Mod::TmExtreme, which)?,
+        named(Mod::TmNumber, number)?,
+        named(Mod::Nan, nan)?,
+    ])
+}
+
 /// The same for the second half of the lanes.
 fn upper_half(mods: &[M]) -> Lowered<Vec<M>> {
     let shape = named(Mod::TmShape, "16dp32bit_t16_t31").ok_or(Refusal::NotBuilt)?;
@@ -252,19 +290,35 @@ fn upper_half(mods: &[M]) -> Lowered<Vec<M>> {
 }
 
 impl Builder<'_> {
-    /// `tcgen05.ld`
+    /// `tcgen05.ld` and `tcgen05.ld.red`
     pub fn load_tensor_memory(&mut self, inst: &ast::Instruction) -> Lowered {
-        let mods = shape_mods(inst)?;
+        let mut mods = shape_mods(inst)?;
+        let (best, rest) = match inst.mods.atom_op {
+            Some(_) => (Some(&inst.operands[1]), &inst.operands[2..]),
+            None => (None, &inst.operands[1..]),
+        };
+        if best.is_some() {
+            mods.extend(extreme_mods(inst)?);
+        }
         self.one_for_all(|b| {
             b.all_lanes();
-            let (place, offset) = b.tensor_place(&inst.operands[1])?;
-            let to = b.fragment_words(&inst.operands[0], ScalarType::B32)?;
-            let (vector, words) = b.temp_vector(to.len());
+            let (place, offset) = b.tensor_place(&rest[0])?;
+            let mut to = b.fragment_words(&inst.operands[0], ScalarType::B32)?;
+            let (vector, mut words) = b.temp_vector(to.len());
             let d = if words.len() == 1 { words[0] } else { vector };
-            b.load_piece(&mods, place, offset, d);
+            let found = match best {
+                Some(best) => {
+                    to.extend(b.fragment_words(best, ScalarType::B32)?);
+                    let found = b.temp();
+                    words.push(found);
+                    Some(found)
+                }
+                None => None,
+            };
+            b.load_piece(&mods, place, offset, [found, Some(d)]);
             if inst.mods.tensor_shape == Some(TensorShape::D16x32bx2) {
-                let apart = b.constant_operand(&inst.operands[2])? as i32;
-                let upper = b.load_piece(&upper_half(&mods)?, place, offset + i64::from(apart), d);
+                let apart = b.constant_operand(&rest[1])? as i32;
+                let upper = b.load_piece(&upper_half(&mods)?, place, offset + i64::from(apart), [found, Some(d)]);
                 // It leaves the lower lanes as they are, as an instruction with a guard may.
                 b.f.insts[upper].guard = Operand::always();
             }
@@ -273,9 +327,13 @@ impl Builder<'_> {
         })
     }
 
-    fn load_piece(&mut self, mods: &[M], place: Operand, offset: i64, d: Operand) -> InstId {
+    /// Loads registers, and the extreme of each thread's if there is a place for it.
+    fn load_piece(&mut self, mods: &[M], place: Operand, offset: i64, to: [Option<Operand>; 2]) -> InstId {
         let offset = self.literal(offset);
-        let load = self.put(Op::LDTM, mods, &[(Role::D, d), (Role::Ub, place), (Role::Off, offset)]);
+        let mut args: Vec<(Role, Operand)> =
+            [Role::D2, Role::D].into_iter().zip(to).filter_map(|(role, to)| Some((role, to?))).collect();
+        args.extend([(Role::Ub, place), (Role::Off, offset)]);
+        let load = self.put(Op::LDTM, mods, &args);
         self.f.insts[load].ordered = true;
         load
     }
@@ -339,15 +397,7 @@ impl Builder<'_> {
     }
 }
 
-/// Refuses what two blocks do together.
-pub(super) fn one_block(inst: &ast::Instruction) -> Lowered {
-    match inst.mods.cta_group {
-        Some(CtaGroup::CtaGroup2) => Err(later(inst, "cta_group::2")),
-        _ => Ok(()),
-    }
-}
-
-/// The refusal of a form that is not built.
-pub(super) fn later(inst: &ast::Instruction, form: &str) -> Refusal {
-    Refusal::At(inst.pos, format!("Instruction '{}.{form}' is not implemented", inst.op.name()))
+/// Whether two blocks do it together.
+pub(super) fn two_blocks(inst: &ast::Instruction) -> bool {
+    inst.mods.cta_group == Some(CtaGroup::CtaGroup2)
 }

@@ -5,25 +5,29 @@
 //! uniform registers written right before. Source: ptxas 13.0.88 output for each form.
 
 use super::builder::{Builder, Lowered, Refusal};
-use super::tensor_memory::{PLACE, later, one_block};
+use super::tensor_memory::{PLACE, two_blocks};
 use super::wgmma::named;
 use crate::ori::Operand;
 use crate::ori::mods::*;
 use crate::ptx::ast;
 use crate::tables::Feature;
-use crate::tables::ptx::{Collector, CopyShape, CopyWarps, Packed, ScalarType, Space, TensorBlocks, TensorKind};
+use crate::tables::ptx::{
+    Collector, CollectorB, CopyShape, CopyWarps, Op as PtxOp, Packed, ScalarType, Space, TensorBlocks, TensorKind,
+};
 use crate::tables::{Mod, Op, Role, value};
 
 /// Uniform registers of the operands.
 const FIRST: [u16; 2] = [10, 11];
 const SECOND: [u16; 2] = [12, 13];
 const KIND: [u16; 2] = [14, 15];
-const KEPT: [u16; 4] = [16, 17, 18, 19];
+const KEPT: [u16; 8] = [16, 17, 18, 19, 20, 21, 22, 23];
 const SCALES: [u16; 2] = [16, 17];
+const BLOCKS: [u16; 1] = [9];
 
 /// The operands behind the descriptors of a product, as words: what the last registers of the
 /// instruction hold, whether old sums are added, and by which power of two they are divided.
 struct Rest {
+    /// Which lanes keep their sums, or which columns are zero.
     lanes: Option<Vec<Operand>>,
     scales: Option<[Operand; 2]>,
     enabled: Operand,
@@ -31,13 +35,16 @@ struct Rest {
 }
 
 impl Builder<'_> {
-    /// `tcgen05.mma`
+    /// `tcgen05.mma`, `.sp` and `.ws`
     pub fn tensor_product(&mut self, inst: &ast::Instruction) -> Lowered {
-        one_block(inst)?;
-        if inst.mods.ashift {
-            return Err(later(inst, "ashift"));
-        }
-        let [to, first, second, kind, rest @ ..] = inst.operands.as_slice() else { return Err(Refusal::NotBuilt) };
+        let sparse = matches!(inst.op, PtxOp::Tcgen05MmaSp | PtxOp::Tcgen05MmaWsSp);
+        let [to, first, second, rest @ ..] = inst.operands.as_slice() else { return Err(Refusal::NotBuilt) };
+        let (chosen, rest) = rest.split_at(usize::from(sparse));
+        let [kind, rest @ ..] = rest else { return Err(Refusal::NotBuilt) };
+        let chosen = match chosen.first() {
+            Some(place) => self.tensor_sum(place)?,
+            None => Operand::zero(),
+        };
         let mut mods = product_mods(inst, self.has(Feature::TensorMemoryBlocks))?;
         let to = self.tensor_sum(to)?;
         let first = match &first.kind {
@@ -55,10 +62,10 @@ impl Builder<'_> {
                 (Role::A, b.uniform(&FIRST[..first.len()], &first)),
                 (Role::B, b.uniform(&SECOND, &second)),
                 (Role::C, b.uniform(&PLACE, &[to])),
-                (Role::E, b.uniform(&KIND, &[Operand::zero(), kind])),
+                (Role::E, b.uniform(&KIND, &[chosen, kind])),
             ];
             if let Some(lanes) = rest.lanes {
-                args.push((Role::F, b.uniform(&KEPT, &lanes)));
+                args.push((Role::F, b.uniform(&KEPT[..lanes.len()], &lanes)));
             }
             if let Some(scales) = rest.scales {
                 args.push((Role::F, b.uniform(&SCALES, &scales)));
@@ -94,13 +101,17 @@ impl Builder<'_> {
             Some(_) => Operand::always(),
             None => self.source(&rest[0], ScalarType::Pred)?,
         };
+        let keeps = matches!(inst.op, PtxOp::Tcgen05MmaWs | PtxOp::Tcgen05MmaWsSp);
+        if let Some(zeros) = rest.get(1).filter(|_| keeps) {
+            let lanes = Some(self.source_words(zeros, ScalarType::B64)?.to_vec());
+            return Ok(Rest { lanes, scales, enabled, scale: None });
+        }
         let scale = rest.get(1).map(|operand| self.constant_operand(operand)).transpose()?;
         Ok(Rest { lanes, scales, enabled, scale })
     }
 
     /// `tcgen05.cp`
     pub fn copy_to_tensor_memory(&mut self, inst: &ast::Instruction) -> Lowered {
-        one_block(inst)?;
         let mods = copy_mods(inst)?;
         let (to, offset) = self.tensor_word(&inst.operands[0])?;
         let from = self.source_words(&inst.operands[1], ScalarType::B64)?;
@@ -117,21 +128,18 @@ impl Builder<'_> {
 
     /// `tcgen05.shift`
     pub fn shift_tensor_memory(&mut self, inst: &ast::Instruction) -> Lowered {
-        one_block(inst)?;
+        let mut mods = vec![(Mod::Down, value::down::DOWN)];
+        mods.extend(pair(inst));
         let (at, offset) = self.tensor_word(&inst.operands[0])?;
         self.lane_by_lane(|b| {
             let args = [(Role::A, b.uniform(&PLACE, &[at])), (Role::Off, b.literal(offset))];
-            b.put(Op::UTCSHIFT_1CTA, &[(Mod::Down, value::down::DOWN)], &args);
+            b.put(Op::UTCSHIFT_1CTA, &mods, &args);
             Ok(())
         })
     }
 
     /// `tcgen05.commit`
     pub fn commit_tensor_products(&mut self, inst: &ast::Instruction) -> Lowered {
-        one_block(inst)?;
-        if inst.mods.multicast {
-            return Err(later(inst, "multicast::cluster"));
-        }
         let space = inst.mods.space.map(|_| Space::Shared);
         let at = self.shared_place(&inst.operands[0], space)?;
         let barrier = if at.offset == 0 {
@@ -141,12 +149,45 @@ impl Builder<'_> {
             self.add(sum, at.base, amount);
             sum
         };
+        let mut mods: Vec<M> = pair(inst).into_iter().collect();
+        let blocks = match inst.operands.get(1) {
+            Some(blocks) => {
+                mods.push((Mod::Multicast, value::multicast::MULTICAST));
+                Some(self.source_word(blocks, ScalarType::U16)?)
+            }
+            None => None,
+        };
         self.lane_by_lane(|b| {
-            let at = b.uniform(&PLACE, &[barrier]);
-            b.put(Op::UTCBAR_1CTA, &[], &[(Role::A, at), (Role::B, Operand::zero())]);
+            let mut args = vec![(Role::A, b.uniform(&PLACE, &[barrier])), (Role::B, Operand::zero())];
+            if let Some(blocks) = blocks {
+                args.push((Role::C, b.uniform(&BLOCKS, &[blocks])));
+            }
+            b.put(Op::UTCBAR_1CTA, &mods, &args);
             Ok(())
         })
     }
+}
+
+/// The modifier of what two blocks do together.
+fn pair(inst: &ast::Instruction) -> Option<M> {
+    two_blocks(inst).then_some((Mod::Cta2, value::cta2::_2CTA))
+}
+
+/// What a product makes of its second factor in a buffer: whether it takes it from there and leaves
+/// it there, and the number of the buffer.
+fn buffer_mods(collector: CollectorB) -> Lowered<Vec<M>> {
+    let name = collector.name();
+    let (at, what) =
+        name.strip_prefix("collector::b").and_then(|name| name.split_once("::")).ok_or(Refusal::NotBuilt)?;
+    if what == "discard" {
+        return Ok(Vec::new());
+    }
+    let mut mods = Vec::new();
+    mods.extend((what != "fill").then_some((Mod::BReuse, value::b_reuse::B_REUSE)));
+    mods.extend((what != "lastuse").then_some((Mod::BKeep, value::b_keep::B_KEEP)));
+    let buffer = if at == "0" { String::new() } else { format!("BUFFER{at}") };
+    mods.push(named(Mod::BBuffer, &buffer).ok_or(Refusal::NotBuilt)?);
+    Ok(mods)
 }
 
 /// Modifiers of a product, but for where its first factor is; `blocks` says how the target spells
@@ -166,6 +207,14 @@ fn product_mods(inst: &ast::Instruction, blocks: bool) -> Lowered<Vec<M>> {
         Some(Collector::CollectorALastuse) => (true, false),
         Some(Collector::CollectorADiscard) | None => (false, false),
     };
+    mods.extend(pair(inst));
+    if matches!(inst.op, PtxOp::Tcgen05MmaWs | PtxOp::Tcgen05MmaWsSp) {
+        mods.push((Mod::UtcWs, value::utc_ws::WS));
+    }
+    mods.extend(m.ashift.then_some((Mod::Ashift, value::ashift::ASHIFT)));
+    if let Some(collector) = m.collector_b {
+        mods.extend(buffer_mods(collector)?);
+    }
     mods.extend(reuse.then_some((Mod::AReuse, value::a_reuse::A_REUSE)));
     mods.extend(keep.then_some((Mod::AKeep, value::a_keep::A_KEEP)));
     mods.extend(m.scale.then_some((Mod::UtcScaled, value::utc_scaled::SCALED)));
@@ -193,5 +242,7 @@ fn copy_mods(inst: &ast::Instruction) -> Lowered<Vec<M>> {
         _ => "",
     };
     let named = |kind, text| named(kind, text).ok_or(Refusal::NotBuilt);
-    Ok(vec![named(Mod::CpShape, shape)?, named(Mod::CpFormat, format)?])
+    let mut mods = vec![named(Mod::CpShape, shape)?, named(Mod::CpFormat, format)?];
+    mods.extend(pair(inst));
+    Ok(mods)
 }

@@ -30,8 +30,9 @@ pub struct Code {
     pub warp_wide: Vec<u32>,
     /// Operations on mbarriers.
     pub mbarriers: Vec<MbarrierUse>,
-    /// Whether it uses tensor memory at all, does more than load and store, and allocates it.
-    pub tensor: [bool; 3],
+    /// Whether it uses tensor memory at all, does more than load and store, allocates it, and does
+    /// so with another block.
+    pub tensor: [bool; 4],
     /// Byte offsets of calls to functions of the driver.
     pub system_calls: Vec<u32>,
     /// Source line of each instruction; 0 if unknown.
@@ -217,7 +218,8 @@ fn sites(function: &Function, starts: &SecondaryMap<Block, u64>, inst: InstId, a
     let allocates = matches!(op, Op::TCATOMSWS | Op::VIRTCOUNT);
     let unit = allocates || matches!(op, Op::UTCMMA_1CTA | Op::UTCBAR_1CTA | Op::UTCCP_1CTA | Op::UTCSHIFT_1CTA);
     let any = unit || matches!(op, Op::LDTM | Op::STTM | Op::FENCE_T);
-    for (seen, new) in code.tensor.iter_mut().zip([any, unit, allocates]) {
+    let pair = unit && function.insts[inst].mods.get(Mod::Cta2) == value::cta2::_2CTA;
+    for (seen, new) in code.tensor.iter_mut().zip([any, unit, allocates, pair]) {
         *seen |= new;
     }
     if op.has(Prop::WarpWide) {

@@ -196,7 +196,8 @@ fn fragment(inst: &Inst, role: Role) -> Option<u8> {
         Op::LDTM | Op::STTM => return Some(tensor_memory(inst)),
         // A descriptor, or an address in tensor memory; which lanes keep their sums.
         Op::UTCMMA_1CTA if role == Role::A => return Some(if inst.modifier(Mod::UtcA) == 0 { 2 } else { 1 }),
-        Op::UTCMMA_1CTA => return Some(if inst.modifier(Mod::UtcScaled) == 0 { 4 } else { 2 }),
+        Op::UTCMMA_1CTA if inst.modifier(Mod::UtcScaled) | inst.modifier(Mod::UtcWs) != 0 => return Some(2),
+        Op::UTCMMA_1CTA => return Some(if inst.modifier(Mod::Cta2) == 0 { 4 } else { 8 }),
         Op::LDSM | Op::STSM => {
             let double = inst.modifier(Mod::Mlayout) == value::mlayout::MT1616;
             return Some(count(inst.modifier(Mod::Mcount)) * if double { 2 } else { 1 });

@@ -270,6 +270,7 @@ pub fn run_decoded(
         zeroed: target.has(Feature::EntryFlagInUniformRegister).then_some(ENTRY_FLAG),
         shared_bytes: shared_bytes(function, info, shape.smem),
         reserved_bytes: info.shared_base as usize,
+        pair: pair_at(target, function),
         local_bytes: local_bytes(cubin, function, how.stack) as usize,
         shared_window: SHARED_WINDOW,
         local_window: LOCAL_WINDOW,
@@ -602,4 +603,11 @@ fn place_arguments(
         banks.put(0, function.param_base + u32::from(param.offset), bytes);
     }
     Ok(placed.buffers)
+}
+
+/// Where a pair of blocks has what it needs to allocate tensor memory, if the kernel does.
+fn pair_at(target: &Target, function: &Function) -> Option<usize> {
+    let allocates = function.tensor.pair && function.tensor.allocates;
+    let reserved = crate::tables::elf::ElfTarget::of_sm(target.sm)?.reserved_shared?;
+    allocates.then_some(reserved.0 as usize)
 }

@@ -3,6 +3,9 @@
 //! A block has 128 lanes of 512 columns of 32 bits, allocated in units of 32 columns. Every cell
 //! counts as defined.
 
+use super::format::F32;
+use super::real::{Mode, min_max};
+
 /// Lanes, and columns of each.
 pub const ROWS: u32 = 128;
 pub const COLUMNS: u32 = 512;
@@ -39,6 +42,11 @@ pub enum Shape {
 }
 
 impl Shape {
+    /// Whether a lane has a part in it.
+    pub fn reaches(self, lane: usize) -> bool {
+        self.place(0, lane).is_some()
+    }
+
     /// The lane and column of a thread's register, relative to the address; `None` where the thread
     /// has no part in it.
     fn place(self, register: usize, lane: usize) -> Option<(usize, usize)> {
@@ -62,6 +70,46 @@ pub struct Piece {
     pub registers: usize,
     /// Whether a register holds the low halves of two columns.
     pub halves: bool,
+}
+
+/// The numbers that an extreme is looked for among.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    Unsigned,
+    Signed,
+    /// Of 32 bits; the result is NaN if one of them is, or only if all are.
+    Real {
+        nan: bool,
+    },
+}
+
+/// The least or greatest of a thread's registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extreme {
+    pub of: Numbers,
+    pub least: bool,
+    /// Whether signs are taken off first.
+    pub magnitude: bool,
+}
+
+impl Extreme {
+    /// That of each lane.
+    pub fn of_lanes(self, words: &Words) -> [u32; LANES] {
+        let of_two = |a: u32, b: u32| match self.of {
+            Numbers::Unsigned if self.least => a.min(b),
+            Numbers::Unsigned => a.max(b),
+            Numbers::Signed if self.least => (a as i32).min(b as i32) as u32,
+            Numbers::Signed => (a as i32).max(b as i32) as u32,
+            Numbers::Real { nan } => min_max(F32, a.into(), b.into(), self.least, nan, Mode::default()) as u32,
+        };
+        let bare = |word: u32| if self.magnitude { word & !(1 << 31) } else { word };
+        // One number is an extreme of itself, which makes a NaN the usual one.
+        std::array::from_fn(|lane| {
+            let mut all = words.iter().map(|row| bare(row[lane]));
+            let first = all.next().unwrap_or(0);
+            all.fold(of_two(first, first), of_two)
+        })
+    }
 }
 
 /// Registers of a warp.

@@ -2,8 +2,9 @@
 //!
 //! Elements are multiplied exactly, and so are their scales; floating-point sums are computed in
 //! f64 in ascending k, behind the addend, and rounded once. Where factors lie in shared memory is
-//! up to the caller. What the ISA has as figures only is refused: 64 rows of a first factor in
-//! tensor memory, sparse factors, copies of four lanes.
+//! up to the caller. Two blocks each have half of the rows of the first factor and half of the
+//! columns of the second one. What the ISA has as figures only is refused: 64 rows of a first
+//! factor in tensor memory, sparse factors, scales of two blocks, copies of four lanes.
 
 use super::format::{BF16, F16, F32, F64, Format, Round, TF32};
 use super::narrow::{Tiny, from_tiny};
@@ -26,6 +27,9 @@ pub enum Kind {
     ScaledNibble { each: usize },
 }
 
+/// A block that takes part: its tensor memory and its shared memory.
+pub type Side<'a> = (&'a mut Tensor, &'a [u8]);
+
 /// Where the first factor is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum First {
@@ -46,8 +50,8 @@ pub struct Product {
     pub second: u64,
     /// The descriptor of the instruction: types and shape.
     pub of: u32,
-    /// A bit for each lane that keeps its sums.
-    pub kept: [u32; 4],
+    /// A bit for each lane that keeps its sums, of the second block too.
+    pub kept: [u32; 8],
     /// Whether the old sums are added, divided by this power of two.
     pub added: bool,
     pub scale: u32,
@@ -241,7 +245,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(kind: Kind, of: u32) -> Result<Plan, String> {
+    fn of(kind: Kind, of: u32, blocks: u32) -> Result<Plan, String> {
         let field = |at: u32, bits: u32| of >> at & ((1 << bits) - 1);
         let scales = Scales::of(kind, of)?;
         let lost = if scales.is_some() { LOST_SCALED } else { LOST };
@@ -258,9 +262,15 @@ impl Plan {
         };
         let rows = if scales.is_some() { field(27, 2) * 128 } else { field(24, 5) * 16 };
         let columns = field(17, 6) * 8;
-        let step = if rows == 64 || scales.is_some() { 8 } else { 16 };
-        let few = rows == 64 && scales.is_none();
-        if !few && rows != 128 || columns == 0 || columns > 256 || columns % step != 0 {
+        let step = if rows == 64 || scales.is_some() { 8 } else { 16 * blocks };
+        let step = if rows == 256 { 16 } else { step };
+        let fits = match (blocks, scales.is_some()) {
+            (1, true) => rows == 128,
+            (1, false) => rows == 64 || rows == 128,
+            (_, true) => return Err("scales of two blocks are not modelled".to_string()),
+            (_, false) => rows == 128 || rows == 256,
+        };
+        if !fits || columns == 0 || columns > 256 || columns % step != 0 {
             return Err(format!("a product of {rows} rows and {columns} columns"));
         }
         let negative = field(13, 1) != field(14, 1);
@@ -273,9 +283,15 @@ impl Plan {
         self.scales.as_ref().map_or(Ok(1.0), |scales| scales.get(tensor, at[which], which, (line, k)))
     }
 
-    /// The lane of a row, relative to the address.
-    fn lane(&self, row: u32) -> u32 {
-        if self.rows == 64 { 32 * (row / 16) + row % 16 } else { row }
+    /// The lane and column of a sum in the block that has its row, relative to the address: with
+    /// 64 rows in each of two blocks, half of the columns lie in the upper lanes.
+    fn place(&self, row: u32, column: u32, blocks: u32) -> (u32, u32) {
+        let half = self.columns / 2;
+        match (self.rows / blocks, blocks) {
+            (64, 1) => (32 * (row / 16) + row % 16, column),
+            (64, _) => (row + 64 * (column / half), column % half),
+            _ => (row, column),
+        }
     }
 }
 
@@ -283,53 +299,60 @@ impl Plan {
 /// first factor, a column of the second) and the place in it.
 pub type Place = (u64, usize, bool, usize, usize);
 
-/// Computes a product. `shared` reads an element of a factor in shared memory.
+/// Computes a product of one block, or of the two of a pair, the one of the lower rank first.
+/// `shared` reads an element of a factor in shared memory.
 ///
 /// # Errors
 ///
 /// What is not modelled, lanes or columns that are not there, and what `shared` gives.
 pub fn product<E: From<String>>(
-    tensor: &mut Tensor,
+    sides: &mut [Side],
     p: &Product,
-    mut shared: impl FnMut(Place) -> Result<u64, E>,
+    mut shared: impl FnMut(&[u8], Place) -> Result<u64, E>,
 ) -> Result<(), E> {
-    let plan = Plan::of(p.kind, p.of)?;
-    let (depth, rows, columns) = (plan.depth, plan.rows as usize, plan.columns as usize);
-    let mut first = vec![0f64; rows * depth];
-    let mut second = vec![0f64; columns * depth];
-    for row in 0..rows {
-        for k in 0..depth {
-            let bits = match p.first {
-                First::Shared(at) => plan.a.load((at, plan.turned[0], row, k), &mut shared)?,
-                First::Tensor(_) if plan.rows == 64 || plan.turned[0] => {
-                    return Err("64 rows in tensor memory are not modelled".to_string().into());
-                }
-                First::Tensor(at) => {
-                    let bit = k * plan.a.bits();
-                    let cell = *tensor.cell((at >> 16) + row as u32, (at & 0xffff) + (bit / 32) as u32)?;
-                    plan.a.unpacked(u64::from(cell) >> (bit % 32) & (u64::MAX >> (64 - plan.a.bits())))
-                }
-            };
-            let number = plan.a.number(bits) * plan.scale(tensor, p.scales, 0, (row, k))?;
-            first[row * depth + k] = if plan.negative { -number } else { number };
-        }
-    }
-    for column in 0..columns {
-        for k in 0..depth {
-            let bits = plan.b.load((p.second, plan.turned[1], column, k), &mut shared)?;
-            second[column * depth + k] = plan.b.number(bits) * plan.scale(tensor, p.scales, 1, (column, k))?;
-        }
-    }
-    for row in 0..rows {
-        let lane = (p.to >> 16) + plan.lane(row as u32);
-        if p.kept[(lane / 32 % 4) as usize] >> (lane % 32) & 1 != 0 {
-            continue;
+    let blocks = sides.len().max(1);
+    let plan = Plan::of(p.kind, p.of, blocks as u32)?;
+    let (depth, rows, columns) = (plan.depth, plan.rows as usize / blocks, plan.columns as usize / blocks);
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    for (tensor, memory) in sides.iter_mut() {
+        for row in 0..rows {
+            for k in 0..depth {
+                let bits = match p.first {
+                    First::Shared(at) => plan.a.load((at, plan.turned[0], row, k), &mut |at| shared(memory, at))?,
+                    First::Tensor(_) if rows == 64 || plan.turned[0] => {
+                        return Err("64 rows in tensor memory are not modelled".to_string().into());
+                    }
+                    First::Tensor(at) => {
+                        let bit = k * plan.a.bits();
+                        let cell = *tensor.cell((at >> 16) + row as u32, (at & 0xffff) + (bit / 32) as u32)?;
+                        plan.a.unpacked(u64::from(cell) >> (bit % 32) & (u64::MAX >> (64 - plan.a.bits())))
+                    }
+                };
+                let number = plan.a.number(bits) * plan.scale(tensor, p.scales, 0, (row, k))?;
+                first.push(if plan.negative { -number } else { number });
+            }
         }
         for column in 0..columns {
-            let cell = tensor.cell(lane, (p.to & 0xffff) + column as u32)?;
-            let old = if p.added { plan.sum.number(*cell) / f64::from(1u32 << p.scale) } else { 0.0 };
-            let factors = first[row * depth..][..depth].iter().zip(&second[column * depth..][..depth]);
-            *cell = plan.sum.cell(factors.fold(old, |sum, (a, b)| sum + a * b));
+            for k in 0..depth {
+                let bits = plan.b.load((p.second, plan.turned[1], column, k), &mut |at| shared(memory, at))?;
+                second.push(plan.b.number(bits) * plan.scale(tensor, p.scales, 1, (column, k))?);
+            }
+        }
+    }
+    for (side, (tensor, _)) in sides.iter_mut().enumerate() {
+        for row in 0..rows {
+            for column in 0..plan.columns {
+                let (down, right) = plan.place(row as u32, column, blocks as u32);
+                let lane = (p.to >> 16) + down;
+                if p.kept[4 * side + (lane / 32 % 4) as usize] >> (lane % 32) & 1 != 0 {
+                    continue;
+                }
+                let cell = tensor.cell(lane, (p.to & 0xffff) + right)?;
+                let old = if p.added { plan.sum.number(*cell) / f64::from(1u32 << p.scale) } else { 0.0 };
+                let a = &first[(side * rows + row) * depth..][..depth];
+                let b = &second[column as usize * depth..][..depth];
+                *cell = plan.sum.cell(a.iter().zip(b).fold(old, |sum, (a, b)| sum + a * b));
+            }
         }
     }
     Ok(())
@@ -388,9 +411,9 @@ impl CopyShape {
 ///
 /// Lanes or columns that are not there, and what `shared` gives.
 pub fn copy<E: From<String>>(
-    tensor: &mut Tensor,
+    (tensor, memory): &mut Side,
     (to, from, copy): (u32, u64, Copy),
-    mut shared: impl FnMut(Place) -> Result<u64, E>,
+    mut shared: impl FnMut(&[u8], Place) -> Result<u64, E>,
 ) -> Result<(), E> {
     let (lines, words) = copy.shape.size();
     for line in 0..lines {
@@ -398,7 +421,7 @@ pub fn copy<E: From<String>>(
         for chunk in 0..words / 4 {
             let mut bytes = 0u128;
             for word in 0..4 {
-                bytes |= u128::from(shared((from, 32, false, line, 4 * chunk + word))?) << (32 * word);
+                bytes |= u128::from(shared(memory, (from, 32, false, line, 4 * chunk + word))?) << (32 * word);
             }
             let bytes = copy.narrow.map_or(bytes, |bits| widened(bytes, bits));
             row.extend((0..4).map(|word| (bytes >> (32 * word)) as u32));
@@ -451,13 +474,14 @@ mod tests {
             first: First::Shared(1),
             second: 2,
             of,
-            kept: [0, 1, 0, 0],
+            kept: [0, 1, 0, 0, 0, 0, 0, 0],
             added: true,
             scale: 1,
             scales: [0; 2],
         };
         *tensor.cell(3, 5).expect("there") = 8f32.to_bits();
-        product(&mut tensor, &p, |(at, ..)| Ok::<_, String>(if at == 1 { 0x3c00 } else { 0x4000 })).expect("a product");
+        let element = |_: &[u8], (at, ..): Place| Ok::<_, String>(if at == 1 { 0x3c00 } else { 0x4000 });
+        product(&mut [(&mut tensor, &[])], &p, element).expect("a product");
         assert_eq!(*tensor.cell(3, 5).expect("there"), 36f32.to_bits());
         assert_eq!(*tensor.cell(127, 15).expect("there"), 32f32.to_bits());
         assert_eq!(*tensor.cell(32, 15).expect("there"), 0);

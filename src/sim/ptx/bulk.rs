@@ -85,7 +85,7 @@ impl Scene<'_> {
         for at in self.each_block(at, blocks) {
             let address = Address { space: Some(space), base: Src::Imm(at), offset: 0 };
             let number = Some(Src::Imm(bytes));
-            self.mbarrier(thread, &Mbarrier { how: How::Complete, address, number, dst: None })?;
+            self.mbarrier(thread, &Mbarrier { how: How::Complete, address, number, dst: None, blocks: None })?;
         }
         Ok(())
     }

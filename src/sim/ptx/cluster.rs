@@ -13,6 +13,8 @@ use super::program::Src;
 use super::state::{Block, Scene, Thread, Wait};
 use crate::sim::fault::{Fault, Kind};
 use crate::sim::memory::{flat, store};
+use crate::sim::ops::tensor_memory::Tensor;
+use crate::sim::ops::tensor_unit::Side;
 use crate::tables::ptx::{AtomOp, ScalarType, Space};
 
 /// Bits of an address in shared memory; the others say which block of the cluster.
@@ -23,6 +25,7 @@ const RANK: u32 = 24;
 #[derive(Debug, Default)]
 pub struct Peer {
     shared: Vec<u8>,
+    tensor: Tensor,
     ended: bool,
 }
 
@@ -38,7 +41,8 @@ pub fn lend(peers: &mut Vec<Peer>, cluster: &mut [Block], runs: usize) {
     }
     peers.resize_with(cluster.len(), Peer::default);
     for (_, (peer, block)) in peers.iter_mut().zip(cluster).enumerate().filter(|(at, _)| *at != runs) {
-        *peer = Peer { ended: is_over(block), shared: std::mem::take(&mut block.shared) };
+        let (shared, tensor) = (std::mem::take(&mut block.shared), std::mem::take(&mut block.tensor));
+        *peer = Peer { ended: is_over(block), shared, tensor };
     }
 }
 
@@ -46,6 +50,7 @@ pub fn lend(peers: &mut Vec<Peer>, cluster: &mut [Block], runs: usize) {
 pub fn take_back(peers: &mut [Peer], cluster: &mut [Block], runs: usize) {
     for (_, (peer, block)) in peers.iter_mut().zip(cluster).enumerate().filter(|(at, _)| *at != runs) {
         block.shared = std::mem::take(&mut peer.shared);
+        block.tensor = std::mem::take(&mut peer.tensor);
     }
 }
 
@@ -110,6 +115,23 @@ impl Scene<'_> {
         Ok(())
     }
 
+    /// The blocks that act on tensor memory together: the own one, or the pair that it belongs to,
+    /// the one of the lower rank first.
+    ///
+    /// # Errors
+    ///
+    /// A pair whose other block has ended or does not exist.
+    pub fn sides(&mut self, two: bool) -> Result<Vec<Side<'_>>, Fault> {
+        let own: Side = (&mut *self.tensor, &*self.shared);
+        if !two {
+            return Ok(vec![own]);
+        }
+        let peer = self.peers.get_mut((self.rank ^ 1) as usize).filter(|peer| !peer.ended);
+        let peer = peer.ok_or_else(|| Fault::new("the other block of the pair has ended or is not in the cluster"))?;
+        let other: Side = (&mut peer.tensor, &peer.shared);
+        Ok(if self.rank & 1 == 0 { vec![own, other] } else { vec![other, own] })
+    }
+
     /// The bytes at a shared address.
     ///
     /// # Errors
@@ -157,6 +179,9 @@ impl Scene<'_> {
             store(self.bytes(thread, (space, at), width, true)?, value);
         }
         let number = Some(Src::Imm(bytes));
-        self.mbarrier(thread, &Mbarrier { how: How::Complete, address: remote.barrier, number, dst: None })
+        self.mbarrier(
+            thread,
+            &Mbarrier { how: How::Complete, address: remote.barrier, number, dst: None, blocks: None },
+        )
     }
 }

@@ -49,6 +49,8 @@ pub struct Mbarrier {
     pub address: Address,
     pub number: Option<Src>,
     pub dst: Sink,
+    /// The blocks of the cluster whose barriers there it is done to, if not that of the address.
+    pub blocks: Option<Src>,
 }
 
 /// Who asks in vain, over all blocks: a state in which all only ask is a deadlock.
@@ -91,8 +93,19 @@ impl How {
 }
 
 impl Scene<'_> {
-    /// Executes an operation on a barrier.
+    /// Executes an operation on a barrier, or on that of each of several blocks.
     pub fn mbarrier(&mut self, thread: &mut Thread, m: &Mbarrier) -> Result<(), Fault> {
+        let Some(blocks) = m.blocks else { return self.one_mbarrier(thread, m) };
+        self.decide(thread, "an operation on an mbarrier", &blocks);
+        let (mask, (_, at)) = (self.value(thread, &blocks), self.locate(thread, &m.address));
+        for at in self.each_block(at, Some(mask)) {
+            let address = Address { base: Src::Imm(at), offset: 0, ..m.address };
+            self.one_mbarrier(thread, &Mbarrier { address, blocks: None, ..*m })?;
+        }
+        Ok(())
+    }
+
+    fn one_mbarrier(&mut self, thread: &mut Thread, m: &Mbarrier) -> Result<(), Fault> {
         for src in [Some(m.address.base), m.number].iter().flatten() {
             self.decide(thread, "an operation on an mbarrier", src);
         }

@@ -193,6 +193,7 @@ impl Resolver<'_, '_> {
             | Op::Tcgen05Dealloc
             | Op::Tcgen05RelinquishAllocPermit
             | Op::Tcgen05Ld
+            | Op::Tcgen05LdRed
             | Op::Tcgen05St => {
                 let kind = self.kind(i);
                 Ok(Act::Collective(Box::new(super::tensor_memory::resolve(&self.names, i, kind)?)))
@@ -200,7 +201,6 @@ impl Resolver<'_, '_> {
             Op::Tcgen05Mma => super::tensor_unit::multiply(&self.names, i),
             Op::Tcgen05Cp => super::tensor_unit::copies(&self.names, i),
             Op::Tcgen05Shift => super::tensor_unit::shifts(&self.names, i),
-            Op::Tcgen05Commit if i.mods.multicast => Err("several blocks".into()),
             Op::Tcgen05Commit => {
                 // The unit takes the low word of an address, be it generic or not.
                 let operand = i.operands.first().ok_or("too few operands")?;
@@ -209,7 +209,9 @@ impl Resolver<'_, '_> {
                     *mask &= SHARED;
                 }
                 let how = mbarrier::How::Arrive { drops: false };
-                Ok(Act::Mbarrier(Box::new(Mbarrier { how, address, number: None, dst: None })))
+                let blocks =
+                    i.operands.get(1).map(|operand| self.names.src(operand, Some(ScalarType::U16))).transpose()?;
+                Ok(Act::Mbarrier(Box::new(Mbarrier { how, address, number: None, dst: None, blocks })))
             }
             Op::Tcgen05WaitLd
             | Op::Tcgen05WaitSt
@@ -480,7 +482,7 @@ impl Resolver<'_, '_> {
             Some((_, ty, operand)) => Some(self.names.src(operand, *ty)?),
             None => None,
         };
-        Ok(Act::Mbarrier(Box::new(Mbarrier { how, address, number, dst })))
+        Ok(Act::Mbarrier(Box::new(Mbarrier { how, address, number, dst, blocks: None })))
     }
 
     fn pending_count(&self, i: &Instruction) -> Result<Act, Refusal> {

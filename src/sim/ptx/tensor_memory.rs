@@ -6,14 +6,11 @@ use super::program::{Sink, Src};
 use super::warp::{Collective, How, InTensor, Party};
 use crate::ptx::ast::{self, Instruction, OperandKind};
 use crate::sim::fault::{Fault, Kind as FaultKind};
-use crate::sim::ops::tensor_memory::{Piece, Shape, UNIT, Words};
-use crate::tables::ptx::{CtaGroup, Op, Role, Space, TensorShape};
+use crate::sim::ops::tensor_memory::{Extreme, Numbers, Piece, Shape, UNIT, Words};
+use crate::tables::ptx::{AtomOp, Op, Role, ScalarType, Space, TensorShape};
 
 /// The operation of all lanes that an instruction is; `kind` is its number.
 pub fn resolve(names: &Names, i: &Instruction, kind: u32) -> Result<Collective, Refusal> {
-    if i.mods.cta_group == Some(CtaGroup::CtaGroup2) {
-        return Err("two blocks".into());
-    }
     let (mut src, mut dst, mut address, mut offset, mut apart) = (Vec::new(), Vec::<Sink>::new(), None, 0, 0);
     for (arg, ty, operand) in typed(i) {
         match arg.role {
@@ -27,7 +24,7 @@ pub fn resolve(names: &Names, i: &Instruction, kind: u32) -> Result<Collective, 
             }
             Role::Const => apart = constant(operand)?,
             Role::Fdst => {
-                dst = names.elements(operand).iter().map(|e| names.dst(e, ty)).collect::<Result<_, _>>()?;
+                dst.extend(names.elements(operand).iter().map(|e| names.dst(e, ty)).collect::<Result<Vec<_>, _>>()?);
             }
             _ => src.extend(names.elements(operand).iter().map(|e| names.src(e, ty)).collect::<Result<Vec<_>, _>>()?),
         }
@@ -51,7 +48,8 @@ fn constant(operand: &ast::Operand) -> Result<i64, Refusal> {
     }
 }
 
-/// `tcgen05.alloc`: a block that has to wait for columns waits for ever, as no other one has any.
+/// `tcgen05.alloc`: a block that has to wait for columns waits for ever, as no other one has any. Of
+/// a pair, each block allocates for itself, and both find the same.
 fn allocate() -> InTensor {
     Box::new(|l, tensor, memory| {
         let lane = l.active.trailing_zeros() as usize;
@@ -92,7 +90,8 @@ fn moved(i: &Instruction, offsets: [i64; 2]) -> Result<InTensor, Refusal> {
         TensorShape::D16x256b => &[Shape::Bits256],
         TensorShape::D16x32bx2 => &[Shape::Lower, Shape::Upper],
     };
-    let (loads, halves) = (i.op == Op::Tcgen05Ld, i.mods.tensor_pack || i.mods.tensor_unpack);
+    let best = extreme(i)?;
+    let (loads, halves) = (i.op != Op::Tcgen05St, i.mods.tensor_pack || i.mods.tensor_unpack);
     let registers = i.row.form().args.iter().map(|arg| usize::from(arg.count)).max().unwrap_or(0);
     Ok(Box::new(move |l, tensor, _| {
         let lane = l.active.trailing_zeros() as usize;
@@ -112,9 +111,28 @@ fn moved(i: &Instruction, offsets: [i64; 2]) -> Result<InTensor, Refusal> {
             }
             .map_err(Fault::new)?;
         }
+        if let Some(best) = best {
+            words.push(best.of_lanes(&words));
+        }
         if loads {
             l.out.iter_mut().zip(&words).for_each(|(out, words)| *out = words.map(u64::from));
         }
         Ok(())
     }))
+}
+
+/// What `tcgen05.ld.red` looks for.
+fn extreme(i: &Instruction) -> Result<Option<Extreme>, Refusal> {
+    let least = match i.mods.atom_op {
+        Some(AtomOp::Min) => true,
+        Some(AtomOp::Max) => false,
+        _ => return Ok(None),
+    };
+    let of = match i.types.first() {
+        Some(ScalarType::U32) => Numbers::Unsigned,
+        Some(ScalarType::S32) => Numbers::Signed,
+        Some(ScalarType::F32) => Numbers::Real { nan: i.mods.nan },
+        _ => return Err("this type".into()),
+    };
+    Ok(Some(Extreme { of, least, magnitude: i.mods.abs }))
 }

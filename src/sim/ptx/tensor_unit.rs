@@ -16,9 +16,15 @@ use crate::tables::ptx::{
     CopyShape as Lines, CopyWarps, CtaGroup, Packed, ScalarType, Space, TensorBlocks, TensorKind,
 };
 
-/// What one thread has the unit do.
+/// What one thread has the unit do, for its block or for the pair that it belongs to.
 #[derive(Clone, Debug)]
-pub enum Unit {
+pub struct Unit {
+    does: Does,
+    two: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Does {
     Multiply(Multiply),
     /// To an address and its offset, from where a descriptor says.
     Copy {
@@ -33,7 +39,7 @@ pub enum Unit {
 
 /// A product of one thread.
 #[derive(Clone, Debug)]
-pub struct Multiply {
+struct Multiply {
     kind: Kind,
     to: (Src, i64),
     first: (Src, i64),
@@ -54,25 +60,18 @@ enum Work {
     Shift(u32),
 }
 
-fn one_block(i: &Instruction) -> Result<(), Refusal> {
-    match i.mods.cta_group {
-        Some(CtaGroup::CtaGroup2) => Err("two blocks".into()),
-        _ => Ok(()),
-    }
-}
-
 fn tensor_place(names: &Names, operand: &ast::Operand) -> Result<(Src, i64), Refusal> {
     let Address { base, offset, .. } = names.address(operand, Some(Space::Shared))?;
     Ok((base, offset))
 }
 
-fn unit(unit: Unit) -> Result<Act, Refusal> {
-    Ok(Act::TensorUnit(Box::new(unit)))
+fn unit(i: &Instruction, does: Does) -> Result<Act, Refusal> {
+    let two = i.mods.cta_group == Some(CtaGroup::CtaGroup2);
+    Ok(Act::TensorUnit(Box::new(Unit { does, two })))
 }
 
 /// `tcgen05.cp`
 pub fn copies(names: &Names, i: &Instruction) -> Result<Act, Refusal> {
-    one_block(i)?;
     let [to, from] = i.operands.as_slice() else { return Err("these operands".into()) };
     let shape = match (i.mods.copy_shape.ok_or("no shape")?, i.mods.copy_warps) {
         (Lines::D128x256b, _) => CopyShape::Wide,
@@ -84,13 +83,12 @@ pub fn copies(names: &Names, i: &Instruction) -> Result<Act, Refusal> {
     };
     let narrow = i.mods.packed.map(|packed| if packed == Packed::B6x16P32 { 6 } else { 4 });
     let (to, from) = (tensor_place(names, to)?, names.src(from, Some(ScalarType::B64))?);
-    unit(Unit::Copy { how: Copy { shape, narrow }, to, from })
+    unit(i, Does::Copy { how: Copy { shape, narrow }, to, from })
 }
 
 /// `tcgen05.shift`
 pub fn shifts(names: &Names, i: &Instruction) -> Result<Act, Refusal> {
-    one_block(i)?;
-    unit(Unit::Shift { at: tensor_place(names, &i.operands[0])? })
+    unit(i, Does::Shift { at: tensor_place(names, &i.operands[0])? })
 }
 
 fn kind(i: &Instruction) -> Result<Kind, Refusal> {
@@ -110,7 +108,6 @@ fn kind(i: &Instruction) -> Result<Kind, Refusal> {
 
 /// `tcgen05.mma`
 pub fn multiply(names: &Names, i: &Instruction) -> Result<Act, Refusal> {
-    one_block(i)?;
     if i.mods.ashift {
         return Err("rows that move".into());
     }
@@ -124,18 +121,21 @@ pub fn multiply(names: &Names, i: &Instruction) -> Result<Act, Refusal> {
     let (lanes, rest) = if lanes { (Some(&rest[0]), &rest[1..]) } else { (None, rest) };
     let kept = lanes.map_or(Vec::new(), |operand| names.elements(operand));
     let (scales, rest) = rest.split_at(if i.mods.scale { 2 } else { 0 });
-    unit(Unit::Multiply(Multiply {
-        kind: kind(i)?,
-        to: tensor_place(names, to)?,
-        first,
-        in_tensor,
-        second: names.src(second, Some(ScalarType::B64))?,
-        of: names.src(of, Some(ScalarType::B32))?,
-        kept: kept.iter().map(|e| names.src(e, Some(ScalarType::B32))).collect::<Result<_, _>>()?,
-        scales: scales.iter().map(|operand| tensor_place(names, operand)).collect::<Result<_, _>>()?,
-        added: names.src(&rest[0], Some(ScalarType::Pred))?,
-        scale: rest.get(1).map_or(Ok(Src::Imm(0)), |operand| names.src(operand, Some(ScalarType::U32)))?,
-    }))
+    unit(
+        i,
+        Does::Multiply(Multiply {
+            kind: kind(i)?,
+            to: tensor_place(names, to)?,
+            first,
+            in_tensor,
+            second: names.src(second, Some(ScalarType::B64))?,
+            of: names.src(of, Some(ScalarType::B32))?,
+            kept: kept.iter().map(|e| names.src(e, Some(ScalarType::B32))).collect::<Result<_, _>>()?,
+            scales: scales.iter().map(|operand| tensor_place(names, operand)).collect::<Result<_, _>>()?,
+            added: names.src(&rest[0], Some(ScalarType::Pred))?,
+            scale: rest.get(1).map_or(Ok(Src::Imm(0)), |operand| names.src(operand, Some(ScalarType::U32)))?,
+        }),
+    )
 }
 
 impl Scene<'_> {
@@ -145,25 +145,16 @@ impl Scene<'_> {
     ///
     /// What the model does not have, and factors or sums where there is no memory.
     pub fn tensor_unit(&mut self, thread: &mut Thread, unit: &Unit) -> Result<(), Fault> {
-        let work = match unit {
-            Unit::Multiply(m) => Work::Product(self.factors(thread, m)),
-            Unit::Copy { how, to, from } => Work::Copy((self.tensor_at(thread, to), self.decided(thread, from), *how)),
-            Unit::Shift { at } => Work::Shift(self.tensor_at(thread, at)),
+        let work = match &unit.does {
+            Does::Multiply(m) => Work::Product(self.factors(thread, m)),
+            Does::Copy { how, to, from } => Work::Copy((self.tensor_at(thread, to), self.decided(thread, from), *how)),
+            Does::Shift { at } => Work::Shift(self.tensor_at(thread, at)),
         };
-        let shared = &*self.shared;
-        let read = |(descriptor, bits, turned, line, at): Place| {
-            check(descriptor)?;
-            let (byte, bit) = place(descriptor, bits as u32, turned, line, at);
-            let bytes = shared.get(byte as usize..byte as usize + bits.div_ceil(8)).ok_or_else(|| {
-                Fault::of(FaultKind::OutOfBounds, format!("a factor beyond shared memory, at {byte:#x}")).about(byte)
-            })?;
-            let word = bytes.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
-            Ok(word >> bit & (u64::MAX >> (64 - bits)))
-        };
+        let mut sides = self.sides(unit.two)?;
         match work {
-            Work::Product(p) => product::<Fault>(self.tensor, &p, read),
-            Work::Copy(what) => copy::<Fault>(self.tensor, what, read),
-            Work::Shift(at) => shift(self.tensor, at).map_err(Fault::new),
+            Work::Product(p) => product::<Fault>(&mut sides, &p, element),
+            Work::Copy(what) => sides.iter_mut().try_for_each(|side| copy::<Fault>(side, what, element)),
+            Work::Shift(at) => sides.iter_mut().try_for_each(|(tensor, _)| shift(tensor, at)).map_err(Fault::new),
         }
     }
 
@@ -178,7 +169,7 @@ impl Scene<'_> {
     }
 
     fn factors(&mut self, thread: &mut Thread, m: &Multiply) -> Product {
-        let mut kept = [0; 4];
+        let mut kept = [0; 8];
         for (to, src) in kept.iter_mut().zip(&m.kept) {
             *to = self.decided(thread, src) as u32;
         }
@@ -201,6 +192,17 @@ impl Scene<'_> {
             scales,
         }
     }
+}
+
+/// An element of a factor in shared memory.
+fn element(shared: &[u8], (descriptor, bits, turned, line, at): Place) -> Result<u64, Fault> {
+    check(descriptor)?;
+    let (byte, bit) = place(descriptor, bits as u32, turned, line, at);
+    let bytes = shared.get(byte as usize..byte as usize + bits.div_ceil(8)).ok_or_else(|| {
+        Fault::of(FaultKind::OutOfBounds, format!("a factor beyond shared memory, at {byte:#x}")).about(byte)
+    })?;
+    let word = bytes.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
+    Ok(word >> bit & (u64::MAX >> (64 - bits)))
 }
 
 /// Refuses a descriptor with fields that the model does not have.

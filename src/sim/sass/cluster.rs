@@ -6,6 +6,8 @@
 
 use super::super::fault::{Fault, Kind};
 use super::super::memory::{flat, load, store};
+use super::super::ops::tensor_memory::Tensor;
+use super::super::ops::tensor_unit::Side;
 use super::atomic;
 use super::block::Block;
 use super::code::{AtomicOp, AtomicType, Code, From};
@@ -17,12 +19,13 @@ use super::warp::{Wait, Warp, lanes_of};
 /// Bits of an address in shared memory; the others say which block of the cluster.
 pub const SHARED: u64 = 0xff_ffff;
 /// The first of these others.
-const RANK: u32 = 24;
+pub const RANK: u32 = 24;
 
 /// Another block of the cluster, while one runs.
 #[derive(Clone, Debug, Default)]
 pub struct Peer {
     shared: Vec<u8>,
+    tensor: Tensor,
     ended: bool,
 }
 
@@ -50,7 +53,8 @@ pub fn lend(m: &mut Machine, cluster: &mut [Block], runs: usize) {
     m.peers.resize_with(cluster.len(), Peer::default);
     for (at, (peer, block)) in m.peers.iter_mut().zip(cluster).enumerate() {
         if at != runs {
-            *peer = Peer { ended: block.done(), shared: std::mem::take(&mut block.shared) };
+            let (shared, tensor) = (std::mem::take(&mut block.shared), std::mem::take(&mut block.tensor));
+            *peer = Peer { ended: block.done(), shared, tensor };
         }
     }
 }
@@ -60,6 +64,7 @@ pub fn take_back(m: &mut Machine, cluster: &mut [Block], runs: usize) {
     for (at, (peer, block)) in m.peers.iter_mut().zip(cluster).enumerate() {
         if at != runs {
             block.shared = std::mem::take(&mut peer.shared);
+            block.tensor = std::mem::take(&mut peer.tensor);
         }
     }
 }
@@ -86,6 +91,23 @@ pub fn bytes<'a>(m: &'a mut Machine, block: &'a mut Block, at: u64, width: u64) 
             Err(Fault::of(Kind::OutOfBounds, what).about(at))
         }
     }
+}
+
+/// The blocks that act on tensor memory together: the own one, or the pair that it belongs to, the
+/// one of the lower rank first.
+///
+/// # Errors
+///
+/// A pair whose other block has ended or does not exist.
+pub fn sides<'a>(m: &'a mut Machine, block: &'a mut Block, two: bool) -> Result<Vec<Side<'a>>, Fault> {
+    let own: Side = (&mut block.tensor, &block.shared);
+    if !two {
+        return Ok(vec![own]);
+    }
+    let peer = m.peers.get_mut((block.rank ^ 1) as usize).filter(|peer| !peer.ended);
+    let peer = peer.ok_or_else(|| Fault::new("the other block of the pair has ended or is not in the cluster"))?;
+    let other: Side = (&mut peer.tensor, &peer.shared);
+    Ok(if block.rank & 1 == 0 { vec![own, other] } else { vec![other, own] })
 }
 
 /// An address in the cluster as that of the own block.

@@ -123,6 +123,19 @@ fn jitter<'m>(machine: &'m mut Machine) -> Option<&'m mut Jitter> {
     machine.watch.as_mut()?.jitter.as_mut()
 }
 
+/// What runs before a kernel that allocates tensor memory for pairs of blocks: a barrier of one
+/// arrival in the reserved part, and the parity of its next phase. The block of the lower rank
+/// sends first, so it has nothing to wait for.
+fn prepare_pair(block: &mut Block, at: usize) {
+    let parity = u32::from(block.rank & 1 == 0);
+    let word = crate::sim::ops::mbarrier::Barrier::new(1).word();
+    for (at, bytes) in [(at + 8, &word.to_le_bytes()[..]), (at + 16, &parity.to_le_bytes()[..])] {
+        if let Some(to) = block.shared.get_mut(at..at + bytes.len()) {
+            to.copy_from_slice(bytes);
+        }
+    }
+}
+
 fn start(setup: &Setup, cluster: u64, rank: u32, watched: bool) -> Block {
     let [cx, cy, cz] = setup.cluster.map(|n| n.max(1));
     let [gx, gy] = [setup.grid[0] / cx, setup.grid[1] / cy].map(u64::from);
@@ -139,6 +152,9 @@ fn start(setup: &Setup, cluster: u64, rank: u32, watched: bool) -> Block {
     let mut block = Block::new(id, warps.collect(), setup.shared_bytes);
     block.reserved = setup.reserved_bytes;
     block.rank = rank;
+    if let Some(at) = setup.pair {
+        prepare_pair(&mut block, at);
+    }
     block.seen = watched.then(|| Box::new(Seen::new(setup, block.warps.len())));
     block
 }

@@ -77,6 +77,8 @@ pub struct Setup {
     pub shared_bytes: usize,
     /// Size of that part.
     pub reserved_bytes: usize,
+    /// Where in it a pair of blocks has what it needs to allocate tensor memory, if it does.
+    pub pair: Option<usize>,
     /// Size of local memory of a lane in bytes.
     pub local_bytes: usize,
     /// Generic address of the shared window.

@@ -5,37 +5,37 @@
 //! of a group.
 
 use super::super::fault::Fault;
-use super::super::ops::tensor_memory::{Piece, Words};
-use super::super::ops::tensor_unit::{self, Copy, First, Place, Product, copy, product, shift};
+use super::super::ops::tensor_memory::{Extreme, Piece, Tensor, Words};
+use super::super::ops::tensor_unit::{self, Copy, First, Place, Product, Side, copy, product, shift};
 use super::block::Block;
+use super::cluster::{self, RANK, SHARED};
 use super::code::{Code, Dst, From};
 use super::exec::Machine;
 use super::group::{Matrix, element};
 use super::mbarrier;
 use super::warp::{LANES, Warp};
 
-/// Bits of an address in shared memory; the others say which block of the cluster.
-const SHARED: u64 = 0xff_ffff;
-
 /// What an instruction does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Loads registers from the address in `ub` and the offset.
-    Load(Piece),
+    /// Loads registers from the address in `ub` and the offset, and into another register
+    /// an extreme of each lane's.
+    Load(Piece, Option<(Extreme, u8)>),
     /// Stores registers, b, there.
     Store { piece: Piece },
-    /// Allocates as many units as a says: the first of them, and whether there are so many.
-    Find,
+    /// Allocates as many units as a says, in both blocks of a pair if there are two: the first of
+    /// them, and whether there are so many.
+    Find { two: bool },
     /// Keeps the units that a names.
     Keep,
-    /// Arrives at the barrier at a.
-    Commit,
+    /// Arrives at the barrier at a, in the blocks that c names if there are several.
+    Commit { several: bool },
     /// The sums at c, factors a and b, the descriptor behind `ub`.
     Product(Factors),
     /// To the address in a and the offset, from where the descriptor b says.
-    Copy(Copy),
+    Copy { how: Copy, two: bool },
     /// From the address in a and the offset on.
-    Shift,
+    Shift { two: bool },
 }
 
 /// The kind of a product.
@@ -43,6 +43,8 @@ pub enum Act {
 pub struct Factors {
     pub kind: tensor_unit::Kind,
     pub in_tensor: bool,
+    /// Whether two blocks have a half each.
+    pub two: bool,
     /// The first uniform register that says which lanes keep their sums.
     pub kept: Option<u8>,
     /// The first of two with the addresses of scales.
@@ -67,14 +69,19 @@ pub fn execute(
     let place = (w.get(&code.ub, lane) as u32).wrapping_add(code.off as u32);
     let wrong = |what: String| Fault::new(what).on_lane(lane);
     match act {
-        Act::Load(piece) | Act::Store { piece } if active != u32::MAX && w.alive & !active != 0 => {
-            let what = if act == Act::Load(piece) { "load from" } else { "store to" };
+        Act::Load(..) | Act::Store { .. } if active != u32::MAX && w.alive & !active != 0 => {
+            let what = if matches!(act, Act::Load(..)) { "load from" } else { "store to" };
             return Err(Fault::new(format!("a {what} tensor memory without all lanes of the warp")));
         }
-        Act::Load(piece) => {
+        Act::Load(piece, best) => {
             let Dst::Reg(first) = code.d else { return Ok(()) };
             let mut words = registers(w, first, piece.registers);
             block.tensor.load((place, warp), piece, &mut words).map_err(wrong)?;
+            if let Some((best, to)) = best {
+                let found = best.of_lanes(&words);
+                let own = (0..LANES).filter(|lane| piece.shape.reaches(*lane));
+                own.for_each(|lane| block.warps[warp].set_reg(usize::from(to), lane, found[lane]));
+            }
             for (i, row) in words.iter().enumerate() {
                 (0..LANES).for_each(|lane| block.warps[warp].set_reg(usize::from(first) + i, lane, row[lane]));
             }
@@ -86,9 +93,10 @@ pub fn execute(
             };
             block.tensor.store((place, warp), piece, &words).map_err(wrong)?;
         }
-        Act::Find => {
+        Act::Find { two } => {
             let count = w.get(&code.a, lane) as u32;
-            let found = block.tensor.find(count);
+            let found = find(&mut cluster::sides(m, block, two)?, count);
+            let w = &mut block.warps[warp];
             w.set(code.d, 0, lane, found.unwrap_or(0));
             w.set_pred(code.pu, 1 << lane, u32::from(found.is_some()) << lane);
             m.waits.moved |= found.is_some();
@@ -97,29 +105,43 @@ pub fn execute(
             block.tensor.units &= w.get(&code.a, lane) as u32;
             m.waits.moved = true;
         }
-        Act::Commit => {
+        Act::Commit { several } => {
             let at = w.get(&code.a, lane) & SHARED;
-            return mbarrier::arrive(m, block, at);
+            let blocks = if several { w.get(&code.c, lane) as u32 & 0xffff } else { 1 << block.rank };
+            for rank in (0..16).filter(|rank| blocks >> rank & 1 != 0) {
+                mbarrier::arrive(m, block, at | rank << RANK)?;
+            }
         }
         Act::Product(factors) => {
             let p = operands(w, code, lane, factors);
-            let shared = &block.shared;
-            let done = product::<Fault>(&mut block.tensor, &p, |place| cell(shared, place));
-            done.map_err(|fault| fault.on_lane(lane))?;
+            let mut sides = cluster::sides(m, block, factors.two)?;
+            product::<Fault>(&mut sides, &p, cell).map_err(|fault| fault.on_lane(lane))?;
         }
-        Act::Copy(how) => {
+        Act::Copy { how, two } => {
             let to = (w.get(&code.a, lane) as u32).wrapping_add(code.off as u32);
             let from = w.get(&code.b, lane);
-            let shared = &block.shared;
-            let done = copy::<Fault>(&mut block.tensor, (to, from, how), |place| cell(shared, place));
-            done.map_err(|fault| fault.on_lane(lane))?;
+            for side in &mut cluster::sides(m, block, two)? {
+                copy::<Fault>(side, (to, from, how), cell).map_err(|fault| fault.on_lane(lane))?;
+            }
         }
-        Act::Shift => {
+        Act::Shift { two } => {
             let at = (w.get(&code.a, lane) as u32).wrapping_add(code.off as u32);
-            shift(&mut block.tensor, at).map_err(wrong)?;
+            for (tensor, _) in &mut cluster::sides(m, block, two)? {
+                shift(tensor, at).map_err(wrong)?;
+            }
         }
     }
     Ok(())
+}
+
+/// Allocates units that are free in all blocks.
+fn find(sides: &mut [Side], count: u32) -> Option<u32> {
+    let taken = sides.iter().fold(0, |units, (tensor, _)| units | tensor.units);
+    let mut all = Tensor::default();
+    all.units = taken;
+    let found = all.find(count)?;
+    sides.iter_mut().for_each(|(tensor, _)| tensor.units |= all.units & !taken);
+    Some(found)
 }
 
 /// An element of a factor in shared memory.
@@ -134,10 +156,12 @@ fn registers(w: &Warp, first: u8, count: usize) -> Words {
     (0..count).map(|i| std::array::from_fn(|lane| w.reg(usize::from(first) + i, lane))).collect()
 }
 
-fn operands(w: &Warp, code: &Code, lane: usize, Factors { kind, in_tensor, kept, scales }: Factors) -> Product {
+fn operands(w: &Warp, code: &Code, lane: usize, Factors { kind, in_tensor, two, kept, scales }: Factors) -> Product {
     let first = w.get(&code.a, lane);
     let of = (w.get(&code.ub, lane) >> 32) as u32;
-    let mask = kept.map_or([0; 4], |first| std::array::from_fn(|i| w.ureg(usize::from(first) + i)));
+    let words = if two { 8 } else { 4 };
+    let word = |first: u8, i: usize| if i < words { w.ureg(usize::from(first) + i) } else { 0 };
+    let mask = kept.map_or([0; 8], |first| std::array::from_fn(|i| word(first, i)));
     let scales = scales.map_or([0; 2], |first| std::array::from_fn(|i| w.ureg(usize::from(first) + i)));
     Product {
         kind,

@@ -16,7 +16,9 @@ sys.dont_write_bytecode = True  # no __pycache__ beside the cases
 
 import group_products
 import matrix_products_scaled
+import tensor_extremes
 import tensor_memory
+import tensor_pairs
 import tensor_unit
 from exact import (F32, F64, add, bits32, bits64, f32, fma, greater, lesser, mul, round_float, signed, sub, to_int, unsigned)
 from launchfile import IN, INOUT, OUT, STRUCT, TENSOR, fill, iota, launch, lcg, listed, render, scalar
@@ -116,6 +118,12 @@ def warp_neighbours():
 def elections():
     # Nothing is left where lane and choice agree; one lane of each warp was chosen.
     return [launch("elections", 1, 64, [OUT("u32", [0] * 64), OUT("u32", [1000] * 64)])]
+
+
+def elections_told():
+    # Each copy comes once: the barrier knows of no more bytes. A thread adds its number to the first of its four words.
+    x = lcg("u32", 256, 15, 0xFFFF)
+    return [launch("elections_told", 1, 64, [IN("u32", x), OUT("u32", [v + (0 if i % 4 else i // 4) for i, v in enumerate(x)])])]
 
 
 def histogram():
@@ -1743,7 +1751,7 @@ KERNELS = [
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
     cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any, param_space, load_over_product,
     initializers, calls_vectors, calls_without_abi, call_numbers, small_programs, modifier_orders,
-    parameterised_names, declared_twice, several_results, warp_neighbours, elections, random_programs, run_time_barriers,
+    parameterised_names, declared_twice, several_results, warp_neighbours, elections, elections_told, random_programs, run_time_barriers,
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, volatile_local,
     carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, *MEETINGS, assertions, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
@@ -1754,7 +1762,7 @@ KERNELS = [
 
 
 # Scripts that write a module and its launches.
-WRITTEN = [group_products, matrix_products_scaled, tensor_memory, tensor_unit]
+WRITTEN = [group_products, matrix_products_scaled, tensor_extremes, tensor_memory, tensor_pairs, tensor_unit]
 
 
 def main():

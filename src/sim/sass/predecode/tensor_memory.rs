@@ -1,8 +1,8 @@
 //! Predecodes the instructions of tensor memory.
 
-use super::super::super::ops::tensor_memory::{Piece, Shape};
+use super::super::super::ops::tensor_memory::{Extreme, Numbers, Piece, Shape};
 use super::super::super::ops::tensor_unit::{Copy, CopyShape, Kind as Elements};
-use super::super::code::Exec;
+use super::super::code::{Dst, Exec};
 use super::super::tensor_memory::{Act, Factors};
 use super::operands::{Builder, Kind};
 use crate::sass::ArgKind;
@@ -18,11 +18,7 @@ const URZ: u64 = 255;
 /// A modifier or operand that the simulator does not implement.
 pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
     let op = b.lifted.inst.op;
-    let unit = matches!(op, Op::UTCMMA_1CTA | Op::UTCBAR_1CTA | Op::UTCCP_1CTA | Op::UTCSHIFT_1CTA | Op::TCATOMSWS);
-    let two = unit && (b.has("2CTA") || b.has("MULTICAST"));
-    if two {
-        return Err("the simulator does not act on two blocks".to_string());
-    }
+    let two = b.has("2CTA");
     Ok(Some(match op {
         Op::LDTM | Op::STTM => moved(b)?,
         Op::TCATOMSWS if b.has("OR") => return Err("UTCATOMSWS.OR is not modelled".to_string()),
@@ -31,18 +27,19 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
             b.code.d = b.dst(Role::D)?;
             b.code.pu = b.pred(Role::Pu)?;
             // Only the search says whether it found something.
-            Exec::TensorMemory(if b.arg(Role::Pu).kind == ArgKind::None { Act::Keep } else { Act::Find })
+            Exec::TensorMemory(if b.arg(Role::Pu).kind == ArgKind::None { Act::Keep } else { Act::Find { two } })
         }
         Op::UTCBAR_1CTA => {
             b.code.a = b.src(Role::A, false, Kind::Int)?;
-            Exec::TensorMemory(Act::Commit)
+            b.code.c = b.src(Role::C, false, Kind::Int)?;
+            Exec::TensorMemory(Act::Commit { several: b.has("MULTICAST") })
         }
         Op::UTCMMA_1CTA => product(b)?,
         Op::UTCCP_1CTA => copied(b)?,
         Op::UTCSHIFT_1CTA => {
             b.code.a = b.src(Role::A, false, Kind::Int)?;
             b.code.off = i64::from(b.imm(Role::Off) as u32 as i32);
-            Exec::TensorMemory(Act::Shift)
+            Exec::TensorMemory(Act::Shift { two })
         }
         Op::VIRTCOUNT | Op::FENCE_T => Exec::Nop,
         _ => return Ok(None),
@@ -65,14 +62,35 @@ fn moved(b: &mut Builder) -> Result<Exec, String> {
     b.code.off = i64::from(b.imm(Role::Off) as u32 as i32);
     if b.lifted.inst.op == Op::LDTM {
         b.code.d = b.dst(Role::D)?;
-        return Ok(Exec::TensorMemory(Act::Load(piece)));
+        let best = match (extreme(b), b.dst(Role::D2)?) {
+            (Some(best), Dst::Reg(to)) => Some((best, to)),
+            _ => None,
+        };
+        return Ok(Exec::TensorMemory(Act::Load(piece, best)));
     }
     b.code.b = b.src(Role::B, false, Kind::Int)?;
     Ok(Exec::TensorMemory(Act::Store { piece }))
 }
 
+/// What LDTM.STAT looks for.
+fn extreme(b: &Builder) -> Option<Extreme> {
+    if !b.has("STAT") {
+        return None;
+    }
+    let of = match (b.has("F32"), b.has("S32")) {
+        (true, _) => Numbers::Real { nan: b.has("NAN") },
+        (_, true) => Numbers::Signed,
+        _ => Numbers::Unsigned,
+    };
+    let magnitude = b.has("MINABS") || b.has("MAXABS");
+    Some(Extreme { of, least: b.has("MIN") || b.has("MINABS"), magnitude })
+}
+
 fn product(b: &mut Builder) -> Result<Exec, String> {
     let text = |b: &Builder, kind: Mod| kind.text(b.lifted.inst.mods.get(kind));
+    if b.has("WS") || b.has("ASHIFT") {
+        return Err("products that keep the second factor, or whose rows move, are not simulated".to_string());
+    }
     let in_tensor = text(b, Mod::UtcA) == "TMEM";
     let scaled = text(b, Mod::UtcScaled) == "SCALED";
     let few = b.has("4X") || b.has("BLOCK16");
@@ -93,7 +111,7 @@ fn product(b: &mut Builder) -> Result<Exec, String> {
     let last = b.arg(Role::F);
     let last = (last.kind == ArgKind::UReg && last.val != URZ).then_some(last.val as u8);
     let (kept, scales) = if scaled { (None, last) } else { (last, None) };
-    Ok(Exec::TensorMemory(Act::Product(Factors { kind, in_tensor, kept, scales })))
+    Ok(Exec::TensorMemory(Act::Product(Factors { kind, in_tensor, two: b.has("2CTA"), kept, scales })))
 }
 
 fn copied(b: &mut Builder) -> Result<Exec, String> {
@@ -111,5 +129,5 @@ fn copied(b: &mut Builder) -> Result<Exec, String> {
     b.code.a = b.src(Role::A, false, Kind::Int)?;
     b.code.off = i64::from(b.imm(Role::Off) as u32 as i32);
     b.code.b = b.src(Role::B, true, Kind::Int)?;
-    Ok(Exec::TensorMemory(Act::Copy(Copy { shape, narrow })))
+    Ok(Exec::TensorMemory(Act::Copy { how: Copy { shape, narrow }, two: b.has("2CTA") }))
 }

@@ -134,9 +134,12 @@ impl Touches {
             }
         }
         if let Exec::TensorMemory(tensor_memory::Act::Product(factors)) = code.exec {
-            for (first, count) in [(factors.kept, 4), (factors.scales, 2)] {
+            for (first, count) in [(factors.kept, if factors.two { 8 } else { 4 }), (factors.scales, 2)] {
                 t.reads.extend(first.map(|first| Run { file: File::UReg, first, count, slot: Slot::Extra }));
             }
+        }
+        if let Exec::TensorMemory(tensor_memory::Act::Load(_, Some((_, best)))) = code.exec {
+            t.result(Dst::Reg(best), 1);
         }
         match code.exec {
             Exec::P2r { .. } | Exec::Up2ur { .. } => {
@@ -200,7 +203,7 @@ fn result_words(code: &Code) -> u8 {
         Exec::Product(_, words) => words.d,
         Exec::Quarters(_) => 2,
         Exec::Scaled(_) => 4,
-        Exec::TensorMemory(tensor_memory::Act::Load(piece)) => piece.registers as u8,
+        Exec::TensorMemory(tensor_memory::Act::Load(piece, _)) => piece.registers as u8,
         Exec::Group(group) => group.words(),
         Exec::LoadMatrix { count, .. } => count,
         Exec::Surface(s) => vector(s.bytes),
