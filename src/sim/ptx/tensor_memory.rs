@@ -48,8 +48,8 @@ fn constant(operand: &ast::Operand) -> Result<i64, Refusal> {
     }
 }
 
-/// `tcgen05.alloc`: a block that has to wait for columns waits for ever, as no other one has any. Of
-/// a pair, each block allocates for itself, and both find the same.
+/// `tcgen05.alloc`: a block that has to wait for columns waits for ever, as no other one has any.
+/// Each block of a pair allocates for itself, and both find the same.
 fn allocate() -> InTensor {
     Box::new(|l, tensor, memory| {
         let lane = l.active.trailing_zeros() as usize;
