@@ -19,7 +19,8 @@ pub fn run(cx: &mut PassCx) {
     for block in function.layout.clone() {
         for i in 0..function.blocks[block].len() {
             let inst = function.blocks[block][i];
-            while access(function, &def_use, inst, fits) {}
+            while access(function, &def_use, inst, (Role::A, Role::Off), fits) {}
+            while access(function, &def_use, inst, (Role::S, Role::Soff), fits) {}
             bank(function, &def_use, inst);
         }
     }
@@ -50,10 +51,10 @@ fn number(function: &Function, def_use: &DefUse, reg: VReg) -> Option<u32> {
     terms.is_empty().then_some(bytes)
 }
 
-/// Folds one addition into an access; returns whether it did.
-fn access(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) -> bool {
+/// Folds one addition into an address and its offset in an access; returns whether it did.
+fn access(function: &mut Function, def_use: &DefUse, inst: InstId, place: (Role, Role), fits: Fits) -> bool {
     let op = function.insts[inst].op;
-    let (Some(at), Some(off)) = (op.role_index(Role::A), op.role_index(Role::Off)) else { return false };
+    let (Some(at), Some(off)) = (op.role_index(place.0), op.role_index(place.1)) else { return false };
     let role = &op.info().roles[at];
     if role.class != Class::Reg || op.info().roles[off].class != Class::Imm {
         return false;
@@ -66,7 +67,7 @@ fn access(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) -
             let regs = function.vector_regs(vector).to_vec();
             long(function, def_use, &regs)
         }
-        (_, Some(reg)) if is_window(op) => short(function, def_use, reg),
+        (_, Some(reg)) if place.0 == Role::S || is_window(op) => short(function, def_use, reg),
         _ => None,
     };
     let Some((base, bytes)) = found else { return false };
@@ -81,7 +82,7 @@ fn access(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) -
 
 /// Whether an access always has a 32-bit address.
 fn is_window(op: Op) -> bool {
-    matches!(op, Op::LDS | Op::STS | Op::LDL | Op::STL)
+    matches!(op, Op::LDS | Op::STS | Op::LDL | Op::STL | Op::LDSM | Op::STSM)
 }
 
 /// A 64-bit address before a constant was added, and the constant.
