@@ -12,6 +12,10 @@ use crate::ori::File;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
+/// Adjacent registers from which on a class is placed before the narrower ones, which would leave
+/// no gap of that width among them.
+const WIDE: i32 = 16;
+
 /// For each file and physical register the ranges that are taken: start, end and column.
 type Owners = BTreeMap<(File, i32), BTreeMap<u32, (u32, u32)>>;
 
@@ -90,7 +94,8 @@ impl<'a> Assigner<'a> {
             let (Some(start), None) = (class.start(), class.base) else { continue };
             let spillable = self.own(id).any(|n| self.choice.columns[n].spillable);
             let width = -class.width();
-            order.push((spillable, if spillable { 0 } else { width }, start, width, id));
+            let first = if spillable && -width < WIDE { 0 } else { width };
+            order.push((spillable, first, start, width, id));
         }
         order.sort_unstable();
         order.into_iter().map(|(.., id)| id).collect()
