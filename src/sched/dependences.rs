@@ -5,6 +5,7 @@
 //! The definition of a value that a later copy moves to another register stays behind the readers
 //! of that register, because only then can the copy be coalesced.
 
+use crate::analysis::def_use::{is_free, is_pure};
 use crate::analysis::memory_dependence::Memory;
 use crate::ori::hash::QuickMap;
 use crate::ori::{File, Function, InstId, VReg};
@@ -42,7 +43,15 @@ struct Uses {
 impl Dependences {
     /// The graph of instructions, none of which is fixed.
     pub fn new(function: &Function, insts: &[InstId]) -> Dependences {
+        Dependences::across(function, insts, |_| false)
+    }
+
+    /// The graph of instructions among which are fixed ones: nothing passes these, except that a
+    /// pure one before them may follow them.
+    pub fn across(function: &Function, insts: &[InstId], fixed: impl Fn(InstId) -> bool) -> Dependences {
         let mut graph = Dependences { before: vec![SmallVec::new(); insts.len()], after: vec![0; insts.len()] };
+        // The last fixed instruction, and those since that must not follow the next.
+        let (mut last, mut since) = (None, Vec::new());
         let partners = partners(function, insts);
         let mut uses: QuickMap<VReg, Uses> = QuickMap::default();
         // Registers that have or must get the same number are one.
@@ -54,6 +63,14 @@ impl Dependences {
         let mut memory: Vec<(u32, Memory)> = Vec::new();
         for (at, inst) in insts.iter().enumerate() {
             let now = at as u32;
+            last.iter().for_each(|fixed| graph.edge(*fixed, now, false));
+            if fixed(*inst) {
+                since.drain(..).for_each(|other| graph.edge(other, now, false));
+                memory.clear();
+                last = Some(now);
+            } else if !sinks(function, *inst) {
+                since.push(now);
+            }
             // By the registers as they are before the instruction's own results.
             let access = Memory::of(function, *inst, |reg| {
                 let last = |uses: &Uses| uses.writers.last().copied();
@@ -76,7 +93,7 @@ impl Dependences {
             };
             function.for_each_def(*inst, |reg| write(reg, !guarded));
             partners[at].iter().for_each(|reg| write(*reg, false));
-            if let Some(access) = access {
+            if let Some(access) = access.filter(|_| last != Some(now)) {
                 graph.access(now, access, &mut memory);
             }
         }
@@ -109,6 +126,16 @@ impl Dependences {
             }
         }
     }
+}
+
+/// Whether an instruction may follow a fixed one that it stands before: it only writes registers,
+/// none of which all lanes share.
+fn sinks(function: &Function, inst: InstId) -> bool {
+    let mut sinks = is_pure(function, inst);
+    function.for_each_def(inst, |reg| {
+        sinks &= is_free(function, reg) && matches!(function.regs[reg].file, File::R | File::P);
+    });
+    sinks
 }
 
 /// Registers that later copies move the results of each instruction to.

@@ -10,6 +10,7 @@ use super::effects::{Effects, FENCE, Reg, memory_access};
 use crate::analysis::PassCx;
 use crate::analysis::memory_dependence::Memory;
 use crate::ori::hash::QuickMap;
+use crate::ori::register_changes::Change;
 use crate::ori::{File, Function, InstId, Kind, STACK_POINTER};
 use crate::tables::encoding::special_text;
 use crate::tables::latency::{Latency, Needed};
@@ -56,6 +57,13 @@ pub fn is_fixed(function: &Function, inst: InstId) -> bool {
         || op.has(Prop::SideEffect) && !memory
         || op.has(Prop::CopyGroup)
         || reads_clock(function, inst)
+}
+
+/// Whether an instruction is fixed, but what only writes registers may follow it instead, if it
+/// does not end a block: it calls nothing, reads no clock, and changes no number of registers.
+pub fn is_fence(function: &Function, inst: InstId) -> bool {
+    let binds = function.insts[inst].op.has(Prop::Clobbers) || reads_clock(function, inst);
+    is_fixed(function, inst) && !binds && Change::of(function, inst).is_none()
 }
 
 /// Whether an instruction sets the stack pointer. Before allocation nothing may pass it, since

@@ -10,11 +10,12 @@
 //! instructions whose readers all stand: above the limit the one that ends more ranges than it
 //! begins, below it the one that delays no reader.
 //! Nothing crosses a branch, call, barrier or other operation with an effect, nor a memory access
-//! that may alias.
+//! that may alias; but where the peak is lowered, what only writes registers may follow a barrier
+//! that it stood before.
 
 use super::dependences::Dependences;
 use super::estimate::{Estimate, Times};
-use super::list_scheduler::{is_fixed, sets_stack_pointer};
+use super::list_scheduler::{is_fence, is_fixed, sets_stack_pointer};
 use crate::analysis::PassCx;
 use crate::ori::liveness::{Liveness, RegSet};
 use crate::ori::{Block, File, Function, InstId, VReg};
@@ -53,9 +54,7 @@ pub fn run(cx: &mut PassCx) {
             kept.push(*block);
             floor = floor.max(old.general);
         } else if old.general > KEPT {
-            let order = lowest(function, *block, &live, &mut set, i32::MIN);
-            let new = Sweep::start(function, *block, &live, &mut set).order(&order);
-            plans.push(Plan { block: *block, old, new, order });
+            plans.push(plan(function, *block, &live, &mut set, old));
         }
     }
     kept.extend(plans.iter().map(|plan| plan.block));
@@ -63,7 +62,7 @@ pub fn run(cx: &mut PassCx) {
     let Some(limit) = plans.iter().map(|plan| plan.best()).max() else { return };
     let limit = limit.max(floor);
     for plan in plans.into_iter().filter(|plan| plan.old.general > limit && plan.helps()) {
-        let gentle = lowest(function, plan.block, &live, &mut set, limit);
+        let gentle = lowest(function, plan.block, &live, &mut set, Aim { from: limit, ..plan.aim });
         let peaks = Sweep::start(function, plan.block, &live, &mut set).order(&gentle);
         let keeps = peaks.general <= limit && peaks.is_within(&plan.old);
         function.blocks[plan.block] = if keeps { gentle } else { plan.order };
@@ -83,7 +82,8 @@ fn by_latency(function: &mut Function, live: &Liveness, set: &mut RegSet, kept: 
         if before <= estimate.bound() {
             continue;
         }
-        let order = lowest(function, block, live, set, room - SLACK);
+        let order =
+            lowest(function, block, live, set, Aim { from: room - SLACK, fences: false, predicates: PREDICATES });
         if estimate.cycles(&order) >= before {
             continue;
         }
@@ -120,6 +120,7 @@ struct Plan {
     block: Block,
     old: Peaks,
     new: Peaks,
+    aim: Aim,
     order: Vec<InstId>,
 }
 
@@ -228,21 +229,55 @@ impl Drop for Sweep<'_> {
     }
 }
 
-/// The order of a block in which it looks at pressure wherever more than `from` registers live.
-fn lowest(function: &Function, block: Block, live: &Liveness, set: &mut RegSet, from: i32) -> Vec<InstId> {
+/// What an order is made for.
+#[derive(Clone, Copy)]
+struct Aim {
+    /// More general registers than these make it look at pressure.
+    from: i32,
+    /// Whether pure instructions may follow fences.
+    fences: bool,
+    /// Predicates that live at once in the old order.
+    predicates: i32,
+}
+
+impl Aim {
+    fn passes(&self, function: &Function, inst: InstId) -> bool {
+        self.fences && is_fence(function, inst)
+    }
+}
+
+/// The better one of the orders that let pure instructions follow fences, or do not.
+fn plan(function: &Function, block: Block, live: &Liveness, set: &mut RegSet, old: Peaks) -> Plan {
+    let mut with = |fences: bool| {
+        let aim = Aim { from: i32::MIN, fences, predicates: old.predicates };
+        let order = lowest(function, block, live, set, aim);
+        let new = Sweep::start(function, block, live, set).order(&order);
+        Plan { block, old, new, aim, order }
+    };
+    let within = with(false);
+    let insts = &function.blocks[block][..function.first_terminator(block)];
+    if !insts.iter().any(|inst| is_fence(function, *inst)) {
+        return within;
+    }
+    let across = with(true);
+    if across.best() < within.best() { across } else { within }
+}
+
+/// The order of a block with this aim.
+fn lowest(function: &Function, block: Block, live: &Liveness, set: &mut RegSet, aim: Aim) -> Vec<InstId> {
     let insts = &function.blocks[block];
     let mut out = Vec::with_capacity(insts.len());
     let mut sweep = Sweep::start(function, block, live, set);
     let mut began: SecondaryMap<VReg, u32> = SecondaryMap::new();
-    let mut end = insts.len();
+    let (mut end, last) = (insts.len(), function.first_terminator(block));
     while end > 0 {
-        let fixed = |at: &usize| stays(function, insts[*at]);
+        let fixed = |at: &usize| stays(function, insts[*at]) && (*at >= last || !aim.passes(function, insts[*at]));
         let start = (0..end).rev().find(fixed).map_or(0, |at| at + 1);
         if end - start > LONGEST {
             insts[start..end].iter().rev().for_each(|inst| sweep.pass(*inst));
             out.extend(insts[start..end].iter().rev());
         } else {
-            fill(&mut sweep, &insts[start..end], from, &mut began, &mut out);
+            fill(&mut sweep, &insts[start..end], aim, &mut began, &mut out);
         }
         if start > 0 {
             sweep.pass(insts[start - 1]);
@@ -260,18 +295,21 @@ fn stays(function: &Function, inst: InstId) -> bool {
     begins || is_fixed(function, inst) || sets_stack_pointer(function, inst)
 }
 
-/// Orders instructions that nothing fixed stands between; `out` gets them from the last to the
-/// first. `began` holds when a register began to live, so that a chain once begun is finished.
-fn fill(sweep: &mut Sweep, insts: &[InstId], from: i32, began: &mut SecondaryMap<VReg, u32>, out: &mut Vec<InstId>) {
+/// Orders instructions that nothing fixed stands between, except what pure ones may follow; `out`
+/// gets them from the last to the first. `began` holds when a register began to live, so that a
+/// chain once begun is finished.
+fn fill(sweep: &mut Sweep, insts: &[InstId], aim: Aim, began: &mut SecondaryMap<VReg, u32>, out: &mut Vec<InstId>) {
     let function = sweep.function;
-    let mut graph = Dependences::new(function, insts);
+    let mut graph = Dependences::across(function, insts, |inst| aim.passes(function, inst));
     let mut times = Times::new(function, insts, &graph, |reg| sweep.set.contains(reg));
     let mut ready: Vec<u32> = (0..insts.len() as u32).rev().filter(|at| graph.after[*at as usize] == 0).collect();
+    // Where many live through the region, one more lets each comparison stand before its reader.
+    let predicates = PREDICATES.max((sweep.now.predicates + 1).min(aim.predicates));
     while !ready.is_empty() {
-        let pressed = sweep.now.general > from;
+        let pressed = sweep.now.general > aim.from;
         let key = |sweep: &mut Sweep, at: u32| {
             let change = sweep.change(insts[at as usize]);
-            let scarce = i32::from(change.predicates > 0 && sweep.now.predicates + change.predicates > PREDICATES)
+            let scarce = i32::from(change.predicates > 0 && sweep.now.predicates + change.predicates > predicates)
                 + i32::from(change.uniform > 0 && sweep.now.uniform + change.uniform > UNIFORM);
             if !pressed {
                 let (wait, depth) = times.of(at);
