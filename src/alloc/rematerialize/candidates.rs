@@ -1,8 +1,8 @@
 //! Finds what may be computed again, what that costs, and where it is read.
 //!
 //! A candidate is a pure, unguarded instruction whose results have no other definition and whose
-//! sources are results of such instructions. Each comes with the places where its copies would
-//! stand.
+//! sources are results of such instructions, or, if anchors are allowed, registers with one
+//! definition that live wherever its copies would stand. Each comes with these places.
 
 use super::{Places, Ranges, first_points};
 use crate::analysis::def_use::{is_free, is_pure};
@@ -13,6 +13,12 @@ use smallvec::SmallVec;
 
 /// What a chain of instructions may cost.
 const DEAREST: u32 = 12;
+/// The same with anchors, and how many of them.
+const DEAREST_ANCHORED: u32 = 2;
+const ANCHORS: usize = 3;
+
+/// Registers that a chain of instructions reads and does not compute.
+type Anchors = SmallVec<[VReg; ANCHORS]>;
 
 /// Readers of a candidate that one copy serves.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +58,11 @@ pub struct Candidates {
     pub definition: SecondaryMap<VReg, Definition>,
     /// Everything that may be repeated, what is read before its readers.
     pub repeatable: Vec<(Block, InstId)>,
+    /// What each repeatable instruction costs with all that it reads.
+    costs: SecondaryMap<InstId, u32>,
+    anchors: SecondaryMap<InstId, Anchors>,
+    /// What stands before the instruction at hand in reverse postorder.
+    scanned: SecondaryMap<InstId, bool>,
 }
 
 impl Candidates {
@@ -62,16 +73,19 @@ impl Candidates {
             of: table(limit),
             definition: definitions(function, places),
             repeatable: Vec::new(),
+            costs: table(function.insts.len()),
+            anchors: SecondaryMap::new(),
+            scanned: table(function.insts.len()),
         };
-        let costs = candidates.costs(function, places);
-        candidates.readers(function, places);
+        candidates.repeatable(function, places);
+        candidates.readers(function, places, ranges);
         candidates.all.retain(|c| !c.groups.is_empty());
         candidates.of = table(limit);
         for (i, candidate) in candidates.all.iter_mut().enumerate() {
             candidate.regs.iter().for_each(|reg| candidates.of[*reg] = Some(i as u32));
             let length: u32 = candidate.regs.iter().flat_map(|reg| &ranges.of[*reg]).map(|r| r.1 - r.0).sum();
             let cost: f64 = candidate.groups.iter().map(|g| places.frequency(g.place)).sum();
-            candidate.density = cost * f64::from(costs[candidate.inst]) / f64::from(length.max(1));
+            candidate.density = cost * f64::from(candidates.costs[candidate.inst]) / f64::from(length.max(1));
         }
         candidates
     }
@@ -86,15 +100,22 @@ impl Candidates {
         self.of[reg].is_some_and(|i| self.all[i as usize].chosen)
     }
 
-    /// What each instruction costs with all that it reads; those that may be repeated become
-    /// candidates.
-    fn costs(&mut self, function: &Function, places: &Places) -> SecondaryMap<InstId, u32> {
-        let mut costs: SecondaryMap<InstId, u32> = table(function.insts.len());
+    /// Whether a register is read by copies as it is, since what defines it is not repeated.
+    pub fn is_anchor(&self, reg: VReg) -> bool {
+        matches!(self.definition[reg], Definition::One(maker, _) if self.costs[maker] == 0)
+    }
+
+    /// Finds what may be repeated, and what it costs.
+    fn repeatable(&mut self, function: &Function, places: &Places) {
         for block in &places.cfg.rpo {
             for inst in &function.blocks[*block] {
-                let cost = self.cost(function, *inst, &costs).filter(|cost| *cost <= DEAREST);
-                let Some(cost) = cost else { continue };
-                costs[*inst] = cost;
+                let cost = self.cost(function, places, (*block, *inst));
+                self.scanned[*inst] = true;
+                let Some((cost, anchors)) = cost else { continue };
+                self.costs[*inst] = cost;
+                if !anchors.is_empty() {
+                    self.anchors[*inst] = anchors;
+                }
                 self.repeatable.push((*block, *inst));
                 let mut regs = SmallVec::new();
                 function.for_each_def(*inst, |reg| {
@@ -110,10 +131,9 @@ impl Candidates {
                 self.all.push(Candidate { inst: *inst, home: *block, regs, groups, density: 0.0, chosen: false });
             }
         }
-        costs
     }
 
-    fn cost(&self, function: &Function, inst: InstId, costs: &SecondaryMap<InstId, u32>) -> Option<u32> {
+    fn cost(&self, function: &Function, places: &Places, (block, inst): (Block, InstId)) -> Option<(u32, Anchors)> {
         let data = &function.insts[inst];
         if !is_pure(function, inst) || data.op.has(Prop::Pseudo) || !function.extras(inst).0.is_empty() {
             return None;
@@ -129,26 +149,54 @@ impl Candidates {
             op if op.has(Prop::VariableLatency) => 3,
             _ => 1,
         };
+        let mut anchors = Anchors::new();
+        // What is not defined on every path may have a value of an earlier iteration.
+        let anchored = |reg, maker, home| {
+            let known = self.scanned[maker] && places.dominators.dominates(home, block);
+            places.anchored && known && is_free(function, reg) && function.regs[reg].file == File::R
+        };
         function.for_each_use(inst, |reg| match self.definition[reg] {
-            Definition::One(maker, _) if costs[maker] > 0 => cost += costs[maker],
+            Definition::One(maker, home) if self.costs[maker] > 0 => {
+                cost += self.costs[maker];
+                anchors.extend_from_slice(&self.anchors[maker]);
+                fits &= self.anchors[maker].is_empty() || places.dominators.dominates(home, block);
+            }
+            Definition::One(maker, home) if anchored(reg, maker, home) => anchors.push(reg),
             _ => fits = false,
         });
-        fits.then_some(cost)
+        anchors.sort_unstable();
+        anchors.dedup();
+        let dearest = if anchors.is_empty() { DEAREST } else { DEAREST_ANCHORED };
+        (fits && cost <= dearest && anchors.len() <= ANCHORS).then_some((cost, anchors))
     }
 
-    /// Where the candidates are read.
-    fn readers(&mut self, function: &Function, places: &Places) {
+    /// Where the candidates are read. Those whose anchors do not live there are none.
+    fn readers(&mut self, function: &Function, places: &Places, ranges: &Ranges) {
         let (_, first) = first_points(function);
+        let mut kept: Vec<bool> = vec![true; self.all.len()];
+        self.scanned.clear();
+        let lives = |reg: &VReg, point: u32| {
+            let ranges = &ranges.of[*reg];
+            ranges.get(ranges.partition_point(|r| r.1 <= point)).is_some_and(|r| r.0 <= point)
+        };
         for block in &places.cfg.rpo {
             for (at, inst) in function.blocks[*block].iter().enumerate() {
                 let point = first[*block] + 2 * at as u32;
                 function.for_each_use(*inst, |reg| {
                     if let Some(i) = self.of[reg] {
-                        self.all[i as usize].read(places, *block, point);
+                        let candidate = &mut self.all[i as usize];
+                        let anchors = &self.anchors[candidate.inst];
+                        let known =
+                            || self.scanned[candidate.inst] && places.dominators.dominates(candidate.home, *block);
+                        kept[i as usize] &=
+                            anchors.is_empty() || known() && anchors.iter().all(|reg| lives(reg, point));
+                        candidate.read(places, *block, point);
                     }
                 });
+                self.scanned[*inst] = true;
             }
         }
+        self.all.iter_mut().zip(kept).filter(|(_, kept)| !kept).for_each(|(c, _)| c.groups.clear());
     }
 }
 

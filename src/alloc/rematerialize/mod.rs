@@ -3,9 +3,12 @@
 //!
 //! Loads from constant banks, constants and short chains of pure instructions over them are
 //! repeated, so that they live no longer than from there to the reader. Their value depends on the
-//! text of the instructions alone, and a copy dominates its readers. Nothing moves where the
-//! pressure is at most [`KEPT`] ([`DEEPER`] for copies inside loops), nor below what values that
-//! cannot be repeated need.
+//! text of the instructions alone, and a copy dominates its readers. Where more live, so is what
+//! reads anchors: registers with one definition that live at all readers. Every path from such a
+//! definition to a reader goes through the instruction that is repeated, so the anchor still has
+//! the value that it read. Nothing moves where the pressure is at most [`KEPT`] ([`DEEPER`] for
+//! copies inside loops, [`ANCHORED`] and [`ANCHORED_DEEPER`] with anchors), nor below what values
+//! that cannot be repeated need.
 
 mod candidates;
 mod rewrite;
@@ -27,6 +30,9 @@ use sweep::{Limits, Sweep};
 /// Registers below which nothing is worth an instruction, outside loops and in them.
 const KEPT: u32 = 24;
 const DEEPER: u32 = 32;
+/// The same for what reads registers that live anyway.
+const ANCHORED: u32 = 48;
+const ANCHORED_DEEPER: u32 = 160;
 /// The same where calls destroy registers: fewer leave too few that they do not.
 const CALLS: u32 = 32;
 /// Registers below the limit of a function that stay free of this: those that the count adds, and
@@ -36,12 +42,19 @@ const MARGIN: u32 = 4;
 pub fn run(cx: &mut PassCx) {
     undefined::run(cx.function);
     cx.invalidate(&[Analysis::Cfg, Analysis::Dominators, Analysis::PostDominators, Analysis::Loops]);
-    let live = cx.liveness();
-    let limit = limit(cx.function, KEPT);
-    if peak(cx.function, &live) > limit && round(cx, &live, false, limit) {
-        let (live, limit) = (cx.liveness(), self::limit(cx.function, DEEPER));
-        round(cx, &live, true, limit);
+    if round(cx, Kind { deeper: false, anchored: false }, KEPT) {
+        round(cx, Kind { deeper: true, anchored: false }, DEEPER);
     }
+    round(cx, Kind { deeper: false, anchored: true }, ANCHORED);
+    round(cx, Kind { deeper: true, anchored: true }, ANCHORED_DEEPER);
+}
+
+/// What a round repeats: also in loops that the first definition is not in; also what reads
+/// registers that live anyway.
+#[derive(Clone, Copy)]
+struct Kind {
+    deeper: bool,
+    anchored: bool,
 }
 
 /// Registers that may live.
@@ -49,13 +62,18 @@ fn limit(function: &Function, wanted: u32) -> u32 {
     function.max_registers.map_or(wanted, |most| wanted.min(most.saturating_sub(EXTRA_REGISTERS + MARGIN)))
 }
 
-/// One round; whether more live than may live in loops, and values live through loops that could be
-/// computed in them.
-fn round(cx: &mut PassCx, live: &Liveness, deeper: bool, limit: u32) -> bool {
+/// One round, if more live than is wanted; whether more live than may live in loops, and values
+/// live through loops that could be computed in them.
+fn round(cx: &mut PassCx, kind: Kind, wanted: u32) -> bool {
+    let (live, limit) = (cx.liveness(), limit(cx.function, wanted));
+    if peak(cx.function, &live) <= limit {
+        return false;
+    }
+    let Kind { deeper, anchored } = kind;
     let (cfg, loops, dominators) = (cx.cfg(), cx.loops(), cx.dominators());
     let function = &mut *cx.function;
-    let ranges = Ranges::from(function, &cfg, &Gone::new(), live);
-    let places = Places { cfg: &cfg, loops: &loops, dominators: &dominators, deeper };
+    let ranges = Ranges::from(function, &cfg, &Gone::new(), &live);
+    let places = Places { cfg: &cfg, loops: &loops, dominators: &dominators, deeper, anchored };
     let mut candidates = Candidates::new(function, &places, &ranges);
     if candidates.all.is_empty() {
         return false;
@@ -110,6 +128,8 @@ pub struct Places<'a> {
     dominators: &'a Dominators,
     /// Also in loops that the first definition is not in.
     deeper: bool,
+    /// Also what reads registers that live there anyway.
+    anchored: bool,
 }
 
 impl Places<'_> {

@@ -202,6 +202,9 @@ impl Rewriter<'_> {
     /// What a repeated instruction reads: a register that lives here, or one that is computed here
     /// too.
     fn source(&mut self, reg: VReg) -> VReg {
+        if self.candidates.is_anchor(reg) {
+            return reg;
+        }
         let lives = || self.ranges.of[reg].iter().any(|r| r.0 <= self.point && self.point < r.1);
         if self.function.regs[reg].file == File::R && !self.candidates.is_gone(reg) && lives() {
             return reg;
