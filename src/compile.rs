@@ -19,6 +19,7 @@ use crate::source_lines;
 use crate::tables::Target;
 use crate::tables::ptx::{Limit, Space};
 use crate::tables::targets::Variant;
+use crate::threads::map_in_order;
 use crate::warnings::remarks;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -83,6 +84,8 @@ pub struct Options {
     /// Which passes run. If they stop early, there is no cubin, and the function is among the
     /// dumps.
     pub passes: PassControl,
+    /// Most threads that compile functions; nothing but the time depends on it.
+    pub threads: usize,
 }
 
 impl Options {
@@ -112,6 +115,7 @@ impl Options {
             dump_before: Vec::new(),
             dump_after: Vec::new(),
             passes: PassControl::default(),
+            threads: 1,
         }
     }
 }
@@ -242,26 +246,29 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
         after: options.dump_after.clone(),
         phases: options.dump_phases.clone(),
     };
-    let mut recorder = Recorder::new(&dumps);
-    let mut code_of = |functions: &mut Vec<LoweredFunction>| {
-        let mut codes = Vec::new();
-        for function in functions {
-            let start = Instant::now();
-            match function_code(&mut function.function, options, &mut recorder) {
-                Ok(code) => {
-                    function.function.forget_code();
-                    codes.push(code);
-                }
-                Err(message) => errors.push(Diagnostic::fatal(message)),
-            }
-            output.times.insert(function.function.name.clone(), start.elapsed());
+    let mut all: Vec<&mut LoweredFunction> = lowered.functions.iter_mut().chain(&mut lowered.devices).collect();
+    let compiled = map_in_order(&mut all, options.threads, |function| {
+        let (start, mut recorder) = (Instant::now(), Recorder::new(&dumps));
+        let code = function_code(&mut function.function, options, &mut recorder);
+        if code.is_ok() {
+            function.function.forget_code();
         }
-        codes
-    };
-    let (codes, mut devices) = (code_of(&mut lowered.functions), code_of(&mut lowered.devices));
+        (code, start.elapsed(), recorder)
+    });
+    let mut recorder = Recorder::new(&dumps);
+    let mut codes = Vec::new();
+    for (function, (code, elapsed, own)) in all.iter().zip(compiled) {
+        output.times.insert(function.function.name.clone(), elapsed);
+        recorder.join(own);
+        match code {
+            Ok(code) => codes.push(code),
+            Err(message) => errors.push(Diagnostic::fatal(message)),
+        }
+    }
     if !errors.is_empty() {
         return Err(errors);
     }
+    let mut devices = codes.split_off(lowered.functions.len());
     (output.dumps, output.records) = (recorder.dumps, recorder.records);
     if options.passes.stop_after.is_some() {
         return Ok(output);

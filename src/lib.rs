@@ -84,6 +84,7 @@ pub mod sched;
 pub mod sim;
 pub mod source_lines;
 pub mod tables;
+mod threads;
 pub mod uniform;
 pub mod warnings;
 

@@ -40,3 +40,62 @@ fn names_places_and_times_leave_no_trace() {
         assert_eq!(first, second, "{name}");
     }
 }
+
+/// Several threads give the bytes, resources and dumps of one, in the same order.
+#[test]
+fn the_number_of_threads_leaves_no_trace() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/exec");
+    let mut several = 0;
+    for name in ["many_kernels", "calls", "convert", "small_programs", "warp_neighbours", "stack_calls"] {
+        let source = std::fs::read_to_string(folder.join(format!("{name}.ptx"))).unwrap();
+        let compiled = |threads: usize, relocatable: bool| {
+            let all = || vec!["all".to_string()];
+            let options =
+                sassafras::Options { threads, relocatable, dump_after: all(), ..sassafras::Options::new("sm_90") };
+            let output = sassafras::compile(&source, &options).unwrap_or_else(|errors| panic!("{name}: {errors:?}"));
+            let counts: Vec<_> = output.records.iter().map(|r| (r.functions, r.before, r.after)).collect();
+            (output.cubin, output.functions, output.dumps, counts, format!("{:?}", output.diagnostics))
+        };
+        for relocatable in [false, true] {
+            let one = compiled(1, relocatable);
+            several += usize::from(one.1.len() > 2);
+            for threads in [2, 3, 16] {
+                assert!(compiled(threads, relocatable) == one, "{name} with {threads} threads");
+            }
+        }
+    }
+    assert!(several > 4, "{several} of these have more than two functions");
+}
+
+/// With `--jobserver` the jobs that make has left are taken for the time of the compilation, and the
+/// cubin is the same.
+#[test]
+#[cfg(target_os = "linux")]
+fn jobs_of_make_are_given_back() {
+    use std::io::{Read, Write};
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("jobs");
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let mut pipe = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    pipe.write_all(b"abc").unwrap();
+    let input = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/exec/many_kernels.ptx");
+    let flags = format!(" -j4 --jobserver-auth=fifo:{}", path.display());
+    let cubin = |options: &[&str], flags: &str| {
+        let output = temp.path().join("k.cubin");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sassafras"));
+        command.arg("-arch=sm_90").args(options).args([&input, Path::new("-o"), &output]).env("MAKEFLAGS", flags);
+        assert!(command.status().unwrap().success(), "{options:?} {flags}");
+        std::fs::read(output).unwrap()
+    };
+    let one = cubin(&[], "");
+    for (options, flags) in [(&["--jobserver"][..], flags.as_str()), (&["--jobserver", "--split-compile=3"], &flags)] {
+        assert_eq!(one, cubin(options, flags), "{options:?}");
+    }
+    for (options, flags) in [(&["--jobserver"][..], ""), (&["--split-compile=4"], ""), (&["--split-compile=0"], "")] {
+        assert_eq!(one, cubin(options, flags), "{options:?}");
+    }
+    let mut bytes = [0; 3];
+    pipe.read_exact(&mut bytes).unwrap();
+    bytes.sort();
+    assert_eq!(&bytes, b"abc", "all jobs are back");
+}

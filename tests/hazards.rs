@@ -4,7 +4,8 @@
 //! The input is `../shared/corpus` if present, else the small files of `tests/corpus`; ptxas's
 //! cubins of the same files, compiled once and kept in the build folder. Every other file is
 //! compiled for one of its targets in rotation; `SASSAFRAS_CORPUS=all` takes all,
-//! `SASSAFRAS_CASE=TEXT` the files whose name contains it. Our cubins must be clean at -O0 and -O3;
+//! `SASSAFRAS_CASE=TEXT` the files whose name contains it, `SASSAFRAS_SM=sm_107` those that this target
+//! accepts. Our cubins must be clean at -O0 and -O3;
 //! reports about ptxas's must be explained line by line in `tests/oracle/hazards.txt`; no distance
 //! of ours may be below those of ptxas (`hazards_support/distances.rs`); mutants of our control
 //! words must be caught; operands must be marked for reuse where ptxas marks them.
@@ -67,8 +68,14 @@ fn jobs_of(share: usize) -> Vec<Job> {
     let manifest: BTreeMap<String, serde_json::Value> = serde_json::from_str(&manifest).expect("a manifest");
     let mut jobs = Vec::new();
     let turn = |i: usize| all || !only.is_empty() || i.is_multiple_of(share);
+    let asked = asked();
     for (i, (name, about)) in manifest.into_iter().enumerate().filter(|(i, (name, _))| turn(*i) && name.contains(&only))
     {
+        // A target that the manifest does not have takes every file that it accepts.
+        jobs.extend(asked.iter().map(|target| Job { path: corpus.join(&name), name: name.clone(), target: target.clone() }));
+        if !asked.is_empty() {
+            continue;
+        }
         let targets: Vec<&String> = manifest::figures(&about).keys().collect();
         for (t, target) in targets.iter().enumerate() {
             if all || t == i % targets.len() {
@@ -79,9 +86,15 @@ fn jobs_of(share: usize) -> Vec<Job> {
     jobs
 }
 
+/// The targets that `SASSAFRAS_SM` names.
+fn asked() -> Vec<String> {
+    std::env::var("SASSAFRAS_SM").map_or(Vec::new(), |list| list.split(',').map(str::to_string).collect())
+}
+
 /// Whether all files run for all targets, so that an unused line of a list is stale.
 fn whole() -> bool {
-    std::env::var("SASSAFRAS_CORPUS").is_ok_and(|v| v == "all") && std::env::var_os("SASSAFRAS_CASE").is_none()
+    let part = ["SASSAFRAS_CASE", "SASSAFRAS_SM"].into_iter().any(|name| std::env::var_os(name).is_some());
+    std::env::var("SASSAFRAS_CORPUS").is_ok_and(|v| v == "all") && !part
 }
 
 /// Calls `f` on every job, on two threads. Returns the results in the order of the jobs.
@@ -113,9 +126,10 @@ fn ours(job: &Job, level: u8) -> Option<Cubin> {
     Some(cubin::read(&output.cubin).expect("our cubin is read"))
 }
 
-/// The cubin of ptxas, from the build folder if it was compiled before.
+/// The cubin of ptxas, from the build folder if it was compiled before: of 13.0.88, or of 13.5.37
+/// for a target that only that one has.
 fn ptxas(job: &Job) -> Option<Cubin> {
-    let ptxas = vendor::tool("ptxas")?;
+    let ptxas = vendor::tool_of("ptxas", job.target.trim_start_matches("sm_"))?;
     let folder = root().join("target/tmp/hazards");
     std::fs::create_dir_all(&folder).expect("a folder");
     let kept = folder.join(format!("{}.{}.cubin", job.name.replace('/', "_"), job.target));

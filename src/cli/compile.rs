@@ -4,6 +4,7 @@
 //! was no error, first under a temporary name and then renamed.
 
 use super::arguments::{Arguments, Input};
+use super::jobserver::Tokens;
 use super::options::{self, Key};
 use super::passes;
 use super::report::{Reporter, resources};
@@ -96,7 +97,10 @@ fn run(arguments: &Arguments, reporter: &mut Reporter, old: bool) -> Result<(), 
     }
     reporter.files = read_all(&arguments.inputs)?;
     let texts: Vec<&str> = reporter.files.iter().map(|(_, text)| text.as_str()).collect();
+    let tokens = tokens_for(arguments, &texts);
+    let wanted = compile::Options { threads: threads_for(arguments, &tokens), ..wanted };
     let output = compile::compile_all(&texts, &wanted)?;
+    drop(tokens);
     let mut warnings = output.diagnostics.clone();
     warn_of_resources(arguments, &output, &mut warnings);
     let outcome = finish_warnings(arguments, reporter, &mut warnings);
@@ -123,6 +127,33 @@ fn run(arguments: &Arguments, reporter: &mut Reporter, old: bool) -> Result<(), 
         super::write(Path::new(arguments.value(Key::Output).unwrap_or("elf.o")), &output.cubin).map_err(fatal)?;
     }
     Ok(())
+}
+
+/// The number of processors.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The threads that `--split-compile` allows; `None` if it is not given.
+fn split(a: &Arguments) -> Option<usize> {
+    let number = a.value(Key::Threads)?.parse::<usize>().ok()?;
+    Some(if number == 0 { processors() } else { number })
+}
+
+/// The jobs that make has left, at most one for each function but the first.
+fn tokens_for(a: &Arguments, texts: &[&str]) -> Tokens {
+    if !a.has(Key::Jobserver) {
+        return Tokens::default();
+    }
+    let functions: usize =
+        texts.iter().map(|text| text.matches(".entry").count() + text.matches(".func").count()).sum();
+    let most = functions.min(split(a).unwrap_or_else(processors));
+    Tokens::take(&std::env::var("MAKEFLAGS").unwrap_or_default(), most.saturating_sub(1))
+}
+
+/// How many threads compile functions.
+fn threads_for(a: &Arguments, tokens: &Tokens) -> usize {
+    if a.has(Key::Jobserver) { 1 + tokens.count() } else { split(a).unwrap_or(1) }
 }
 
 /// Prints warnings, or turns them into errors.

@@ -10,6 +10,7 @@ mod check;
 mod compile;
 mod disasm;
 mod helpers;
+mod jobserver;
 mod options;
 mod passes;
 mod profile;

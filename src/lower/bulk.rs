@@ -9,7 +9,7 @@ use super::builder::{Builder, Lowered, Refusal};
 use crate::ori::Operand;
 use crate::ori::mods::*;
 use crate::ptx::ast;
-use crate::tables::ptx::{AtomOp, BulkFrom, BulkTo, Op as PtxOp, ScalarType, Space, TensorMode};
+use crate::tables::ptx::{AtomOp, BulkFrom, BulkTo, Op as PtxOp, ScalarType, Scope, Space, TensorMode};
 use crate::tables::{Feature, Mod, Op, Role, value};
 
 /// Uniform registers of the operands, besides those of a cache policy: written right before each
@@ -51,6 +51,7 @@ impl Builder<'_> {
         if reduces {
             mods.extend(reduction(inst)?);
         }
+        mods.extend(m.scope.map(strength));
         let (to, rest) = match (m.bulk_to, rest) {
             (Some(BulkTo::Global), rest) => (self.global_words(to)?, rest),
             (_, [barrier, rest @ ..]) => ([self.shared_word(to)?, self.shared_word(barrier)?], rest),
@@ -60,9 +61,9 @@ impl Builder<'_> {
             Some(BulkFrom::Global) => (self.global_words(from)?, 2),
             _ => ([self.shared_word(from)?, Operand::zero()], 1),
         };
-        let first = usize::from(m.multicast);
+        let first = usize::from(m.multicast.is_some());
         let policy = m.cache_hint.then(|| rest.get(first).cloned()).flatten();
-        let mask = match (m.multicast, rest.last()) {
+        let mask = match (m.multicast.is_some(), rest.last()) {
             (true, _) => {
                 mods.push(MULTICAST);
                 self.source_word(rest.first().ok_or(Refusal::NotBuilt)?, ScalarType::U16)?
@@ -135,12 +136,13 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// `cp.async.bulk.prefetch`
+    /// `cp.async.bulk.prefetch` and `applypriority.async.bulk`
     pub fn prefetch_in_bulk(&mut self, inst: &ast::Instruction) -> Lowered {
         let [at, size, rest @ ..] = inst.operands.as_slice() else { return Err(Refusal::NotBuilt) };
         let to = self.global_words(at)?;
         let size = self.units(size, Operand::zero())?;
-        self.issue(Copy { op: Op::UBLKPF, mods: Vec::new(), to, from: None, size, policy: rest.first().cloned() })
+        let mods = l2_action(inst).into_iter().collect();
+        self.issue(Copy { op: Op::UBLKPF, mods, to, from: None, size, policy: rest.first().cloned() })
     }
 
     /// `cp.async.bulk.commit_group`
@@ -243,9 +245,27 @@ const UNUSED: u16 = 9;
 /// any.
 pub(super) fn is_by_call(inst: &ast::Instruction) -> bool {
     let m = &inst.mods;
-    let copies = matches!(inst.op, PtxOp::CpAsyncBulk | PtxOp::CpAsyncBulkTensor) && !m.multicast;
+    let copies = matches!(inst.op, PtxOp::CpAsyncBulk | PtxOp::CpAsyncBulkTensor) && m.multicast.is_none();
     let tile = matches!(m.tensor_mode, None | Some(TensorMode::Tile | TensorMode::Im2col));
     copies && tile && m.bulk_to == Some(BulkTo::SharedCluster) && m.bulk_from == Some(BulkFrom::Global)
+}
+
+/// How strong a copy with a scope is. Source: ptxas 13.5.37 output for each scope.
+fn strength(scope: Scope) -> M {
+    let strength = match scope {
+        Scope::Cta => value::mem::STRONG_CTA,
+        Scope::Cluster | Scope::Gpu => value::mem::STRONG_GPU,
+        Scope::Sys => value::mem::STRONG_SYS,
+    };
+    (Mod::Mem, strength)
+}
+
+/// What is done to lines of the second level cache, if not just fetching them. Source: ptxas
+/// 13.5.37 output for each form.
+pub(super) fn l2_action(inst: &ast::Instruction) -> Option<M> {
+    let demotes = matches!(inst.op, PtxOp::ApplypriorityAsyncBulk | PtxOp::ApplypriorityAsyncBulkTensor);
+    let action = if demotes { value::l2_action::DM } else { value::l2_action::PM };
+    inst.mods.evict_l2.map(|_| (Mod::L2Action, action))
 }
 
 /// The refusal of a form that is not built.

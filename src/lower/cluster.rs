@@ -76,6 +76,7 @@ impl Builder<'_> {
         let parts = elements(value);
         let value = match (parts.len(), ty.bits()) {
             (1, 64) => self.source_pair(&parts[0], ty)?,
+            (1, 128) => self.source(&parts[0], ty)?,
             (1, _) => self.source_reg(&parts[0], ty)?,
             _ => {
                 let words = self.gather(parts, ty)?;

@@ -506,7 +506,10 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         | Op::MbarrierPendingCount
         | Op::CpAsyncMbarrierArrive => b.mbarrier(inst),
         Op::CpAsyncBulk | Op::CpReduceAsyncBulk => b.copy_in_bulk(inst),
-        Op::CpAsyncBulkTensor | Op::CpReduceAsyncBulkTensor | Op::CpAsyncBulkPrefetchTensor => b.copy_tensor(inst),
+        Op::CpAsyncBulkTensor
+        | Op::CpReduceAsyncBulkTensor
+        | Op::CpAsyncBulkPrefetchTensor
+        | Op::ApplypriorityAsyncBulkTensor => b.copy_tensor(inst),
         Op::TensormapReplace => b.replace_in_map(inst),
         Op::TensormapCpFenceproxy => b.publish_map(inst),
         Op::PrefetchTensormap | Op::PrefetchParamTensormap | Op::PrefetchConstTensormap => b.prefetch_map(inst),
@@ -519,7 +522,7 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::SustB | Op::SustP => b.store_surface(inst),
         Op::SuredB | Op::SuredP => b.reduce_surface(inst),
         Op::StBulk => b.clear_in_bulk(inst),
-        Op::CpAsyncBulkPrefetch => b.prefetch_in_bulk(inst),
+        Op::CpAsyncBulkPrefetch | Op::ApplypriorityAsyncBulk => b.prefetch_in_bulk(inst),
         Op::CpAsyncBulkCommitGroup => b.close_bulk_group(),
         Op::CpAsyncBulkWaitGroup => b.wait_bulk_groups(inst),
         // What orders a new barrier before the cluster's accesses is the fence or barrier that

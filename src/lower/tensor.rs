@@ -7,7 +7,7 @@
 //! 13.0.88 output for each form.
 
 use super::builder::{Builder, Lowered, Refusal};
-use super::bulk::{later, operation};
+use super::bulk::{l2_action, later, operation};
 use super::memory::address::{Place, Window};
 use super::memory::memory_model::Order;
 use crate::ori::Operand;
@@ -55,13 +55,16 @@ struct Copy {
 }
 
 impl Builder<'_> {
-    /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor` and `cp.async.bulk.prefetch.tensor`
+    /// `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`,
+    /// `cp.async.bulk.prefetch.tensor` and `applypriority.async.bulk.tensor`
     pub fn copy_tensor(&mut self, inst: &ast::Instruction) -> Lowered {
         let m = &inst.mods;
         self.refuse_by_call(inst)?;
         let all = inst.operands.as_slice();
         let (op, shared, tensor, rest) = match (inst.op, m.bulk_to, all) {
-            (PtxOp::CpAsyncBulkPrefetchTensor, _, [tensor, rest @ ..]) => (Op::UTMAPF, None, tensor, rest),
+            (PtxOp::CpAsyncBulkPrefetchTensor | PtxOp::ApplypriorityAsyncBulkTensor, _, [tensor, rest @ ..]) => {
+                (Op::UTMAPF, None, tensor, rest)
+            }
             (PtxOp::CpReduceAsyncBulkTensor, _, [tensor, from, rest @ ..]) => (Op::UTMREDG, Some(from), tensor, rest),
             (_, Some(BulkTo::Global), [tensor, from, rest @ ..]) => (Op::UTMALST, Some(from), tensor, rest),
             (_, _, [to, tensor, rest @ ..]) => (Op::UTMALDG, Some(to), tensor, rest),
@@ -79,7 +82,8 @@ impl Builder<'_> {
         words.extend(coordinates);
         let mut mods = vec![(Mod::TmaDim, m.dimensions() as u8 - 1)];
         mods.extend(mode(m.tensor_mode));
-        mods.extend(m.multicast.then_some(MULTICAST));
+        mods.extend(l2_action(inst));
+        mods.extend(m.multicast.map(|_| MULTICAST));
         let pair = m.cta_group.is_some_and(|group| group.name() == "cta_group::2");
         mods.extend(pair.then_some(TWO_BLOCKS));
         if let Some(atom) = m.atom_op {
@@ -95,7 +99,7 @@ impl Builder<'_> {
         };
         let mut rest = all.iter().rev();
         let policy = if m.cache_hint { rest.next().cloned() } else { None };
-        let mask = match rest.next().filter(|_| m.multicast) {
+        let mask = match rest.next().filter(|_| m.multicast.is_some()) {
             Some(operand) => Some(self.source_word(operand, ScalarType::U16)?),
             None => None,
         };

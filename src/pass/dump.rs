@@ -45,6 +45,17 @@ impl<'a> Recorder<'a> {
         Recorder { options, dumps: Vec::new(), records: vec![PassRecord::default(); Pass::ALL.len()] }
     }
 
+    /// Adds what another one has recorded, after what is here.
+    pub fn join(&mut self, other: Recorder) {
+        self.dumps.extend(other.dumps);
+        for (record, more) in self.records.iter_mut().zip(other.records) {
+            record.functions += more.functions;
+            record.elapsed += more.elapsed;
+            record.before += more.before;
+            record.after += more.after;
+        }
+    }
+
     /// Records an event of the pass manager.
     pub fn note(&mut self, event: Event) {
         match event {

@@ -9,7 +9,7 @@ use super::parser::{Parse, Parser};
 use super::scope::Body;
 use super::variable::Head;
 use crate::diag::{Diagnostic, Pos};
-use crate::tables::ptx::{DIRECTIVES, Limit, Op, Space, TypeClass};
+use crate::tables::ptx::{DIRECTIVES, Limit, OP_BY_NAME, Op, Space, TypeClass};
 use cranelift_entity::PrimaryMap;
 
 /// Largest number of parameters of a function.
@@ -265,6 +265,9 @@ impl<'a> Parser<'a> {
             if text == ".pragma" && is_entry {
                 d.pragmas.push(self.pragma(true)?);
                 continue;
+            }
+            if OP_BY_NAME.get(text) == Some(&None) {
+                return Err(self.error(pos, format!("Directive '{text}' is not supported yet")));
             }
             if !stands {
                 return Err(self.unexpected());

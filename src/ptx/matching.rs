@@ -7,12 +7,12 @@
 use super::ast::*;
 use super::instruction::{Suffix, Written};
 use super::legality::Judged;
-use super::parser::{Parse, Parser};
+use super::parser::{Parse, Parser, Reported};
 use super::requirements::Subject;
 use crate::diag::{Diagnostic, Pos};
 use crate::tables::ptx::{
-    Form, Group, GroupInfo, MODIFIER_BY_TEXT, Modifiers, Needs, OP_BY_NAME, Op, Role, ScalarType, SpecialRegister,
-    VECTORS,
+    Form, Group, GroupInfo, MODIFIER_BY_TEXT, Modifiers, Needs, OP_BY_NAME, Op, PLANNED_FORMS, Role, ScalarType,
+    SpecialRegister, VECTORS,
 };
 use smallvec::SmallVec;
 
@@ -41,7 +41,10 @@ impl<'a> Parser<'a> {
     /// Finds the row of an instruction and checks its operands, version and target.
     pub fn resolve(&mut self, mut written: Written<'a>) -> Parse<Instruction> {
         let op = written.op;
-        let (set, mods, types) = self.sort(&written)?;
+        let (set, mods, types) = match sort(&written) {
+            Ok(sorted) => sorted,
+            Err(bad) => return Err(self.unresolved(&written, bad)),
+        };
         let mut near: Option<(usize, Problem)> = None;
         let mut mismatch = None;
         let mut found = None;
@@ -60,12 +63,12 @@ impl<'a> Parser<'a> {
             }
         }
         let Some((row, form)) = found else {
-            let (pos, message) = match (mismatch, near) {
+            let bad = match (mismatch, near) {
                 (Some(bad), _) => bad,
                 (_, Some((_, problem))) => explain(op, &set, problem, written.pos),
                 _ => (written.pos, format!("Unexpected instruction types specified for '{}'", op.name())),
             };
-            return Err(self.error(pos, message));
+            return Err(self.unresolved(&written, bad));
         };
         if op == Op::Call {
             self.check_call(written.pos, &written.operands)?;
@@ -81,42 +84,13 @@ impl<'a> Parser<'a> {
         Ok(Instruction { pos, guard: None, op, row, mods, types, operands })
     }
 
-    /// Sorts suffixes into modifiers and types.
-    fn sort(&mut self, written: &Written<'a>) -> Parse<(Set<'a>, Modifiers, Types)> {
-        let op = written.op;
-        let (mut set, mut mods, mut types) = (Set::new(), Modifiers::default(), Types::new());
-        for (at, suffix) in written.suffixes.iter().enumerate() {
-            if let Some(ty) = ScalarType::by_name(suffix.0) {
-                types.push(ty);
-                continue;
-            }
-            let Some(places) = MODIFIER_BY_TEXT.get(suffix.0) else {
-                return Err(self.error(suffix.1, format!("Unknown modifier '.{}'", suffix.0)));
-            };
-            let takes = |group: Group| op.forms().any(|(_, form)| form.rules.iter().any(|rule| rule.group == group));
-            let mut taken = places.iter().filter(|(group, _)| takes(*group));
-            let place = taken.clone().find(|(group, _)| mods.get(*group).is_none());
-            let place = place.or(taken.next()).or(places.first());
-            let Some(&(group, value)) = place else { continue };
-            let (info, bit) = (group.info(), 1 << value);
-            if mods.get(group) == Some(value) && info.again & bit != 0 {
-                continue;
-            }
-            let behind = info.before.is_some_and(|group| mods.get(group).is_some());
-            if behind || info.first & bit != 0 && at > 0 {
-                return Err(self.error(suffix.1, out_of_place(op, info, suffix.0)));
-            }
-            if mods.get(group).is_some() {
-                let message = match group.info().twice {
-                    "" => format!("Duplicate .{} modifier", suffix.0),
-                    twice => fill(twice, op, suffix.0),
-                };
-                return Err(self.error(suffix.1, message));
-            }
-            mods.set(group, value);
-            set.push((group, value, *suffix));
-        }
-        Ok((set, mods, types))
+    /// Reports an instruction that no row fits: as not supported yet if it is a planned form.
+    fn unresolved(&mut self, written: &Written<'a>, (pos, message): (Pos, String)) -> Reported {
+        let has = |word: &&str| written.suffixes.iter().any(|suffix| suffix.0 == *word);
+        let planned = PLANNED_FORMS.iter().find(|(op, words)| *op == written.op && words.iter().all(has));
+        let Some((op, words)) = planned else { return self.error(pos, message) };
+        let name = words.iter().fold(op.name().to_string(), |name, word| name + "." + word);
+        self.error(written.pos, format!("Instruction '{name}' is not supported yet"))
     }
 
     /// Checks the version and target that a form, its modifiers and its types require.
@@ -280,6 +254,44 @@ impl<'a> Parser<'a> {
         let ty = types.first().map_or("", |t| t.name());
         self.need(Subject::Feature(&format!("{}.{ty}", op.name()), needs), pos);
     }
+}
+
+/// Sorts suffixes into modifiers and types.
+fn sort<'a>(written: &Written<'a>) -> Result<(Set<'a>, Modifiers, Types), (Pos, String)> {
+    let op = written.op;
+    let (mut set, mut mods, mut types) = (Set::new(), Modifiers::default(), Types::new());
+    for (at, suffix) in written.suffixes.iter().enumerate() {
+        if let Some(ty) = ScalarType::by_name(suffix.0) {
+            types.push(ty);
+            continue;
+        }
+        let Some(places) = MODIFIER_BY_TEXT.get(suffix.0) else {
+            return Err((suffix.1, format!("Unknown modifier '.{}'", suffix.0)));
+        };
+        let takes = |group: Group| op.forms().any(|(_, form)| form.rules.iter().any(|rule| rule.group == group));
+        let mut taken = places.iter().filter(|(group, _)| takes(*group));
+        let place = taken.clone().find(|(group, _)| mods.get(*group).is_none());
+        let place = place.or(taken.next()).or(places.first());
+        let Some(&(group, value)) = place else { continue };
+        let (info, bit) = (group.info(), 1 << value);
+        if mods.get(group) == Some(value) && info.again & bit != 0 {
+            continue;
+        }
+        let behind = info.before.is_some_and(|group| mods.get(group).is_some());
+        if behind || info.first & bit != 0 && at > 0 {
+            return Err((suffix.1, out_of_place(op, info, suffix.0)));
+        }
+        if mods.get(group).is_some() {
+            let message = match group.info().twice {
+                "" => format!("Duplicate .{} modifier", suffix.0),
+                twice => fill(twice, op, suffix.0),
+            };
+            return Err((suffix.1, message));
+        }
+        mods.set(group, value);
+        set.push((group, value, *suffix));
+    }
+    Ok((set, mods, types))
 }
 
 /// The message about a modifier that must precede another.

@@ -8,7 +8,7 @@ use super::lexer::{Tok, Token};
 use super::parser::{Parse, Parser};
 use super::scope::Name;
 use crate::diag::Pos;
-use crate::tables::ptx::SpecialRegister;
+use crate::tables::ptx::{OP_BY_NAME, SpecialRegister};
 
 /// Largest number of elements of a vector or list.
 const MAX_ELEMENTS: usize = 16384;
@@ -120,7 +120,12 @@ impl<'a> Parser<'a> {
             Some(Name::Symbol(symbol)) => Some(symbol),
             _ => self.find_global(name),
         };
-        found.ok_or(()).map_err(|()| self.error(token.pos, format!("Unknown symbol '{name}'")))
+        let message = if OP_BY_NAME.get(name) == Some(&None) {
+            format!("Special register '{name}' is not supported yet")
+        } else {
+            format!("Unknown symbol '{name}'")
+        };
+        found.ok_or(()).map_err(|()| self.error(token.pos, message))
     }
 
     /// `name[i]`: the address of an element.

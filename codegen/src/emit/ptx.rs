@@ -355,7 +355,17 @@ fn maps(ptx: &Ptx) -> TokenStream {
         quote!(&'static [(Group, u8)]),
         &texts,
     );
-    quote! { #ops #later #free #types #specials #texts }
+    let planned = ptx.planned_forms.iter().map(|(op, row)| {
+        let (op, words) =
+            (ident(&variant(&ptx.operations[*op].op)), ptx.planned_form_rows[*row].words.split_whitespace());
+        quote!((Op::#op, &[#(#words),*]))
+    });
+    let forms = ptx.planned_forms.len();
+    quote! {
+        #ops #later #free #types #specials #texts
+        /// Suffixes of forms without a row, sorted by operation.
+        pub static PLANNED_FORMS: [(Op, &[&str]); #forms] = [#(#planned),*];
+    }
 }
 
 fn free_names(ptx: &Ptx) -> TokenStream {

@@ -95,6 +95,9 @@ pub struct Width {
 pub struct Ptx {
     pub operations: Vec<Row<OperationRow>>,
     pub planned: Vec<Row<PlannedRow>>,
+    pub planned_form_rows: Vec<Row<PlannedFormRow>>,
+    /// Operation and row of planned forms, sorted by operation.
+    pub planned_forms: Vec<(usize, usize)>,
     pub groups: Vec<Group>,
     pub types: Vec<Row<TypeRow>>,
     pub sets: Vec<Row<TypeSetRow>>,
@@ -124,6 +127,8 @@ impl Ptx {
         let mut ptx = Ptx {
             operations: sources.rows("ptx/operations.ron", report),
             planned: sources.rows("ptx/planned.ron", report),
+            planned_form_rows: sources.rows("ptx/planned_forms.ron", report),
+            planned_forms: Vec::new(),
             groups: groups.into_iter().map(|row| Group { row, texts: Vec::new() }).collect(),
             types: sources.rows("ptx/types.ron", report),
             sets: sources.rows("ptx/type_sets.ron", report),
@@ -162,14 +167,21 @@ impl Ptx {
         }
         ptx.forms.sort_by_key(|f| f.op);
         ptx.resolve_requirements(report);
-        let mut ranges = Vec::new();
-        for (row, r) in ptx.range_rows.iter().enumerate() {
-            let ops = r.op.split_whitespace().filter_map(|name| ptx.operation(name, r.at, report));
-            ranges.extend(ops.map(|op| (op, row)));
-        }
-        ranges.sort();
-        ptx.ranges = ranges;
+        ptx.ranges = ptx.by_operation(ptx.range_rows.iter().map(|r| (r.op.as_str(), r.at)), report);
+        let planned = ptx.planned_form_rows.iter().map(|r| (r.op.as_str(), r.at));
+        ptx.planned_forms = ptx.by_operation(planned, report);
         ptx
+    }
+
+    /// The operations that rows list, each with the number of its row, sorted by operation.
+    fn by_operation<'r>(&self, rows: impl Iterator<Item = (&'r str, At)>, report: &mut Report) -> Vec<(usize, usize)> {
+        let mut found = Vec::new();
+        for (row, (ops, at)) in rows.enumerate() {
+            let ops = ops.split_whitespace().filter_map(|name| self.operation(name, at, report));
+            found.extend(ops.map(|op| (op, row)));
+        }
+        found.sort();
+        found
     }
 
     /// Source and position of every row.
@@ -177,6 +189,7 @@ impl Ptx {
         let mut out: Vec<(&str, At)> = Vec::new();
         out.extend(self.operations.iter().map(|r| (r.src.as_str(), r.at)));
         out.extend(self.planned.iter().map(|r| (r.src.as_str(), r.at)));
+        out.extend(self.planned_form_rows.iter().map(|r| (r.src.as_str(), r.at)));
         out.extend(self.groups.iter().map(|g| (g.row.src.as_str(), g.row.at)));
         out.extend(self.groups.iter().flat_map(|g| &g.texts).map(|r| (r.src.as_str(), r.at)));
         out.extend(self.types.iter().map(|r| (r.src.as_str(), r.at)));

@@ -27,6 +27,15 @@ pub struct PlannedRow {
     pub src: String,
 }
 
+/// A form without a row, known by suffixes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedFormRow {
+    pub op: String,
+    pub words: String,
+    pub src: String,
+}
+
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 pub enum GroupKind {
     Choice,

@@ -231,7 +231,9 @@ impl Resolver<'_, '_> {
             // Copies complete immediately.
             Op::CpAsyncCommitGroup | Op::CpAsyncWaitGroup | Op::CpAsyncWaitAll => Ok(Act::Nothing),
             Op::CpAsyncBulkCommitGroup | Op::CpAsyncBulkWaitGroup | Op::CpAsyncBulkPrefetch => Ok(Act::Nothing),
-            Op::CpAsyncBulkPrefetchTensor => Ok(Act::Nothing),
+            Op::CpAsyncBulkPrefetchTensor | Op::ApplypriorityAsyncBulk | Op::ApplypriorityAsyncBulkTensor => {
+                Ok(Act::Nothing)
+            }
             Op::PrefetchTensormap | Op::PrefetchParamTensormap | Op::PrefetchConstTensormap => Ok(Act::Nothing),
             // A cache policy is opaque to the program, so any number will do.
             Op::CreatepolicyRangeL2EvictLast
@@ -372,7 +374,7 @@ impl Resolver<'_, '_> {
             Some(operand) => Some(self.names.src(operand, Some(ScalarType::U16))?),
             None => None,
         };
-        let blocks = match rest.get(1).filter(|_| i.mods.multicast) {
+        let blocks = match rest.get(1).filter(|_| i.mods.multicast.is_some()) {
             Some(operand) => Some(self.names.src(operand, Some(ScalarType::U16))?),
             None => None,
         };
@@ -384,8 +386,12 @@ impl Resolver<'_, '_> {
         let ([to, value, barrier], Some(&ty)) = (i.operands.as_slice(), i.types.first()) else {
             return Err("these operands".into());
         };
-        let values = self.names.elements(value).into_iter().map(|v| self.names.src(&v, Some(ty)));
-        let values = values.collect::<Result<_, _>>()?;
+        let mut values = Vec::new();
+        for value in self.names.elements(value) {
+            values.extend(self.names.wide_src(&value, ty)?.into_iter().map(|(src, _)| src));
+        }
+        // A value of 128 bits is stored as its two halves.
+        let ty = if ty.bits() > 64 { ScalarType::B64 } else { ty };
         let (to, barrier) = (self.names.address(to, i.mods.space)?, self.names.address(barrier, i.mods.space)?);
         Ok(Act::Remote(Box::new(Remote { to, values, ty, barrier, reduces: i.mods.atom_op })))
     }
@@ -408,7 +414,7 @@ impl Resolver<'_, '_> {
         let map = self.names.address(tensor, None)?;
         let shared = self.names.address(operand(shared)?, Some(Space::Shared))?;
         let barrier = if loads { Some(self.names.address(operand(2)?, Some(Space::Shared))?) } else { None };
-        let blocks = match i.operands.get(3).filter(|_| i.mods.multicast) {
+        let blocks = match i.operands.get(3).filter(|_| i.mods.multicast.is_some()) {
             Some(operand) => Some(self.names.src(operand, Some(ScalarType::U16))?),
             None => None,
         };

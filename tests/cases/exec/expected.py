@@ -1357,6 +1357,26 @@ def clusters_multicast():
     ]
 
 
+def clusters_multicast_16():
+    x = lcg("u32", 128, 636, M32)
+    three = [t if b % 4 == 2 else x[64 * (b // 4) + t] for b in range(8) for t in range(64)]
+    return [launch("to_three_16", 8, 64, [IN("u32", x), OUT("u32", three)], targets=CLUSTER_TARGETS[:4])]
+
+
+def copies_with_orders():
+    data, old = lcg("u32", 64, 637, M32), lcg("u32", 96, 638, M32)
+    mixed = [((data[t] ^ data[32 + t]) + data[t] + 2 * t + 1000) & M32 for t in range(32)]
+    new = mixed + [(o + m) & M32 for o, m in zip(old[32:48], mixed)]
+    new += [max(o, m) for o, m in zip(old[48:64], mixed[16:])] + data[32:64]
+    return [launch("copies_with_orders", 1, 32, [IN("u32", data), INOUT("u32", old, new)], targets=CLUSTER_TARGETS)]
+
+
+def priorities_107():
+    data = lcg("u32", 32, 639, M32)
+    words = [(3 * v + t) & M32 for t, v in enumerate(data)]
+    return [launch("priorities_107", 1, 32, [IN("u32", data), OUT("u32", words), TENSOR(0, "u32", (8, 4), [32], (8, 4))])]
+
+
 def matrix_quarters():
     return [
         quarters("mma_m8n8k4_rr_f32_f32", ("f32", "f32"), (True, True), 740),
@@ -1684,6 +1704,62 @@ def narrow_from_halves():
     return [launch("narrow_from_halves", 1, len(words), [IN("u32", listed(words)), OUT("u32", expect)])]
 
 
+def cut_narrow(name, half, relu):
+    """The greatest code not above a magnitude; NaN is as in to_narrow."""
+    exponent_bits, bits, largest = NARROW[name]
+    sign, size = half
+    if size is None or sign and relu:
+        return to_narrow(name, half, relu)
+    return sign << (exponent_bits + bits) | max(c for c in range(largest + 1) if narrow_value(name, c) <= size)
+
+
+def narrow_truncated_107():
+    words = [0x3F800000, 0xBF808000, 0x7F80FF80, 0x7FC0FFFF, 0x7F7FFF7F, 0x00018001, 0x43E043E1, 0xC3F04780, 0x3C003880, 0x3B003F60,
+             0x43DFFFFF, 0x438FFFFF, 0x475FFFFF, 0x477FE000, 0x40BFFFFF, 0x40C00000, 0x3E7FFFFF, 0xC0EFFFFF, 0x41DFFFFF, 0x80000000]
+    words += [word & 0xC7FFC7FF | 0x38003800 for word in lcg("u32", 44, 78, M32)]
+    expect = []
+    for a, b in zip(words[::2], words[1::2]):
+        single = [(word >> 31, half_value(word & 0x7FFFFFFF, 8, 23)[1]) for word in (a, b)]
+        f16, bf16 = ([half_value(a >> by & 0xFFFF, *form) for by in (0, 16)] for form in ((5, 10), (8, 7)))
+
+        def packed(name, pair, relu=False):
+            low, high = (cut_narrow(name, number, relu) for number in pair)
+            return low | high << (4 if name == "e2m1" else 8)
+
+        codes = [packed("e4m3", single), packed("e4m3", f16, True), packed("e4m3", bf16), packed("e5m2", single), packed("e5m2", f16),
+                 packed("e5m2", bf16, True), packed("e3m2", single, True), packed("e3m2", f16), packed("e3m2", bf16),
+                 packed("e2m3", single), packed("e2m3", f16, True), packed("e2m3", bf16)]
+        expect += [low | high << 16 for low, high in zip(codes[::2], codes[1::2])]
+        tiny = [packed("e2m1", single), packed("e2m1", single, True), packed("e2m1", f16), packed("e2m1", bf16)]
+        expect += [sum(code << 8 * i for i, code in enumerate(tiny)), 0]
+    count = len(words) // 2
+    return [launch("narrow_truncated_107", 1, count, [IN("u32", listed(words)), OUT("u32", expect)])]
+
+
+def mixed_pairs_107():
+    random, data, expect = lcg("u32", 192, 640, M32), [], []
+    single = lambda word: struct.unpack("<f", struct.pack("<I", word))[0]
+    number = lambda half: (-1) ** half[0] * float(half[1])
+    for t in range(32):
+        x, y = ([single(word & 0x83FFFFFF | 0x3C000000) for word in random[at : at + 2]] for at in (6 * t, 6 * t + 2))
+        word = random[6 * t + 4] & 0xBFFFBFFF
+        if t == 0:
+            x, y, word = [1.5, -0.0], [single(0x7F61B1E6), 0.0], 0x3C010001
+        data += [bits32(n) for n in x + y] + [word, 0]
+        f16, bf16 = ([number(half_value(word >> by & 0xFFFF, *form)) for by in (0, 16)] for form in ((5, 10), (8, 7)))
+        pairs = [
+            [add(h, a) for h, a in zip(f16, x)], [add(h, a, mode="rz") for h, a in zip(bf16, x)],
+            [sub(h, a, mode="rp") for h, a in zip(f16, y)], [sub(h, a) for h, a in zip(bf16, y)],
+            [fma(h, a, b) for h, a, b in zip(f16, x, y)], [fma(h, a, b, mode="rm") for h, a, b in zip(bf16, x, y)],
+        ]
+        expect += [bits32(n) for pair in pairs for n in pair]
+        for op in (add, sub, mul):
+            low, high = (bits32(op(a, b, mode="rz")) >> 16 for a, b in zip(x, y))
+            expect.append(low | high << 16)
+        expect.append(t)
+    return [launch("mixed_pairs_107", 1, 32, [IN("u32", listed(data)), OUT("u32", expect)])]
+
+
 def bfloats_from_narrow():
     def one(name, code, last):
         exponent_bits, bits, largest = NARROW[name]
@@ -1756,8 +1832,8 @@ KERNELS = [
     carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, *MEETINGS, assertions, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
-    clusters_multicast, textures, surfaces,
-    meetings_before_exit, open_parameters, narrow_from_halves, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait,
+    clusters_multicast, clusters_multicast_16, copies_with_orders, priorities_107, textures, surfaces,
+    meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, mixed_pairs_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait,
 ]
 
 
