@@ -67,8 +67,8 @@ fn the_number_of_threads_leaves_no_trace() {
     assert!(several > 4, "{several} of these have more than two functions");
 }
 
-/// With `--jobserver` the jobs that make has left are taken for the time of the compilation, and the
-/// cubin is the same.
+/// With `--jobserver` the jobs that make has left are taken for the time of the compilation, and
+/// the cubin is the same.
 #[test]
 #[cfg(target_os = "linux")]
 fn jobs_of_make_are_given_back() {

@@ -4,11 +4,11 @@
 //! The input is `../shared/corpus` if present, else the small files of `tests/corpus`; ptxas's
 //! cubins of the same files, compiled once and kept in the build folder. Every other file is
 //! compiled for one of its targets in rotation; `SASSAFRAS_CORPUS=all` takes all,
-//! `SASSAFRAS_CASE=TEXT` the files whose name contains it, `SASSAFRAS_SM=sm_107` those that this target
-//! accepts. Our cubins must be clean at -O0 and -O3;
-//! reports about ptxas's must be explained line by line in `tests/oracle/hazards.txt`; no distance
-//! of ours may be below those of ptxas (`hazards_support/distances.rs`); mutants of our control
-//! words must be caught; operands must be marked for reuse where ptxas marks them.
+//! `SASSAFRAS_CASE=TEXT` the files whose name contains it, `SASSAFRAS_SM=sm_107` those that this
+//! target accepts. Our cubins must be clean at -O0 and -O3; reports about ptxas's must be explained
+//! line by line in `tests/oracle/hazards.txt`; no distance of ours may be below those of ptxas
+//! (`hazards_support/distances.rs`); mutants of our control words must be caught; operands must be
+//! marked for reuse where ptxas marks them.
 
 #[path = "support/manifest.rs"]
 mod manifest;
@@ -72,7 +72,11 @@ fn jobs_of(share: usize) -> Vec<Job> {
     for (i, (name, about)) in manifest.into_iter().enumerate().filter(|(i, (name, _))| turn(*i) && name.contains(&only))
     {
         // A target that the manifest does not have takes every file that it accepts.
-        jobs.extend(asked.iter().map(|target| Job { path: corpus.join(&name), name: name.clone(), target: target.clone() }));
+        jobs.extend(asked.iter().map(|target| Job {
+            path: corpus.join(&name),
+            name: name.clone(),
+            target: target.clone(),
+        }));
         if !asked.is_empty() {
             continue;
         }

@@ -172,8 +172,6 @@ impl Builder<'_> {
         if inst.mods.rounding == Some(Rounding::Rs) {
             return self.convert_randomly(inst, d, to, mods);
         }
-        // Conversions of power-of-two scales round as the instruction says.
-        let rounding_of = |n: &Narrow| if n.wide == Bf16x2 { rounding(&inst.mods) } else { Ok(None) };
         match (to, from) {
             (F16x2 | Bf16x2, F32) => {
                 let (a, b) = (self.source_reg(&inst.operands[1], from)?, self.source_reg(&inst.operands[2], from)?);
@@ -183,7 +181,7 @@ impl Builder<'_> {
             (_, F32) if let Some(n) = narrow(to) => {
                 let (a, b) = (self.source_reg(&inst.operands[1], from)?, self.source_reg(&inst.operands[2], from)?);
                 mods.extend([n.made, PACK_MERGE]);
-                mods.extend(rounding_of(n)?);
+                mods.extend(rounding(&inst.mods)?);
                 let args = [(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, Operand::zero())];
                 self.put(Op::F2FP, &mods, &args);
             }
@@ -191,7 +189,7 @@ impl Builder<'_> {
                 let a = self.source_reg(&inst.operands[1], from)?;
                 let source = if from == F16x2 { FROM_F16 } else { FROM_BF16 };
                 mods.extend([n.made, source, UNPACK_MERGE]);
-                mods.extend(rounding_of(n)?);
+                mods.extend(rounding(&inst.mods)?);
                 self.put(Op::F2FP, &mods, &[(Role::D, d), (Role::A, a), (Role::B, Operand::zero())]);
             }
             (F16x2 | Bf16x2, _) if let Some(n) = narrow(from).filter(|n| n.wide == to) => {

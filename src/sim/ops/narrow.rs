@@ -78,24 +78,27 @@ pub fn narrow_tf32(bits: u64, mode: Mode, finite: bool) -> u64 {
     if F32.is_nan(bits) { F32.nan() } else { narrow(bits, TF32, mode, finite) << TF32_SHIFT }
 }
 
-/// Converts a number to a format of at most 8 bits: to nearest even, clamped to finite numbers.
-pub fn to_tiny(to: Tiny, value: Value, relu: bool) -> u8 {
+/// Converts a number to a format of at most 8 bits: to nearest even or towards zero, clamped to
+/// finite numbers.
+pub fn to_tiny(to: Tiny, value: Value, how: Round, relu: bool) -> u8 {
     let result = match value {
         Value::Nan => return to.nan(),
         Value::Zero(neg) => to.sign(neg),
         Value::Inf(neg) => to.max() | to.sign(neg),
-        Value::Num(x) => to.sign(x.neg) | magnitude(to, x).min(to.max()),
+        Value::Num(x) => to.sign(x.neg) | magnitude(to, x, how).min(to.max()),
     };
     if relu && result & to.sign(true) != 0 { 0 } else { result }
 }
 
 /// Magnitudes with the highest exponent are rounded at half their size, because [`Format::pack`]
 /// takes that exponent for infinity.
-fn magnitude(to: Tiny, x: Exact) -> u8 {
+fn magnitude(to: Tiny, x: Exact, how: Round) -> u8 {
     let f = to.format();
-    let packed = |x: Exact| (f.pack(Exact { neg: false, ..x }, Round::Nearest)) as u8;
+    let packed = |x: Exact| (f.pack(Exact { neg: false, ..x }, how)) as u8;
     let bits = packed(x);
-    if to == Tiny::E5m2 || bits < f.inf(false) as u8 {
+    // Truncation never reaches the infinity.
+    let end = if how == Round::Nearest { f.inf(false) } else { f.max(false) };
+    if to == Tiny::E5m2 || bits < end as u8 {
         return bits;
     }
     packed(Exact { exp: x.exp - 1, ..x }).saturating_add(1 << f.mant)
@@ -151,7 +154,7 @@ mod tests {
     use super::*;
 
     fn tiny(to: Tiny, x: f32) -> u8 {
-        to_tiny(to, F32.unpack(x.to_bits().into()), false)
+        to_tiny(to, F32.unpack(x.to_bits().into()), Round::Nearest, false)
     }
 
     #[test]
@@ -170,7 +173,7 @@ mod tests {
                 let wide = from_tiny(from, bits, false);
                 let value = F16.unpack(wide);
                 if matches!(value, Value::Num(_) | Value::Zero(_)) {
-                    assert_eq!(to_tiny(from, value, false), bits, "{from:?} {bits:x}");
+                    assert_eq!(to_tiny(from, value, Round::Nearest, false), bits, "{from:?} {bits:x}");
                 }
             }
         }
@@ -184,9 +187,23 @@ mod tests {
         assert_eq!((tiny(Tiny::E3m2, 28.0), tiny(Tiny::E3m2, -0.0625), tiny(Tiny::E2m3, 7.5)), (0x1f, 0x21, 0x1f));
         for (from, count) in [(Tiny::E2m1, 16), (Tiny::E2m3, 64), (Tiny::E3m2, 64)] {
             for bits in 0..count {
-                assert_eq!(to_tiny(from, F16.unpack(from_tiny(from, bits, false)), false), bits, "{from:?} {bits:x}");
+                let value = F16.unpack(from_tiny(from, bits, false));
+                for how in [Round::Nearest, Round::Zero] {
+                    assert_eq!(to_tiny(from, value, how, false), bits, "{from:?} {bits:x}");
+                }
             }
         }
+    }
+
+    #[test]
+    fn numbers_are_truncated() {
+        let cut = |to: Tiny, x: f32| to_tiny(to, F32.unpack(x.to_bits().into()), Round::Zero, false);
+        let e4m3 =
+            [(271.0, 0x78), (287.9, 0x78), (288.0, 0x79), (447.9, 0x7d), (1e9, 0x7e), (-255.9, 0xf7), (0.0019, 0)];
+        e4m3.into_iter().for_each(|(x, want)| assert_eq!(cut(Tiny::E4m3, x), want, "{x}"));
+        let e2m1 = [(0.49, 0), (0.99, 1), (2.9, 4), (3.9, 5), (5.9, 6), (6.0, 7), (1e9, 7), (-5.9, 0xe)];
+        e2m1.into_iter().for_each(|(x, want)| assert_eq!(cut(Tiny::E2m1, x), want, "{x}"));
+        assert_eq!((cut(Tiny::E5m2, 57343.0), cut(Tiny::E5m2, 1e9), cut(Tiny::E2m3, 7.49)), (0x7a, 0x7b, 0x1e));
     }
 
     #[test]

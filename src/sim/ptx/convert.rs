@@ -85,9 +85,9 @@ fn floats(i: &Instruction, to: ScalarType, from: ScalarType) -> Option<Alu> {
         });
     }
     if let (Some(small), Some(f)) = (Small::of(to), half_format(from)) {
-        let relu = i.mods.relu;
+        let (how, relu) = (round(i.mods.rounding), i.mods.relu);
         return one(move |s| {
-            small.encode(f, s[0] & 0xffff, relu) | small.encode(f, s[0] >> 16 & 0xffff, relu) << small.width()
+            small.encode(f, s[0] & 0xffff, how, relu) | small.encode(f, s[0] >> 16 & 0xffff, how, relu) << small.width()
         });
     }
     let convert = number_to(&i.mods, to, from)?;
@@ -137,8 +137,8 @@ fn pair(i: &Instruction, to: ScalarType, from: ScalarType) -> Option<Alu> {
         return one(move |s| power(s[1]) | power(s[0]) << 8);
     }
     if let Some(small) = Small::of(to) {
-        let (f, relu) = (format(from)?, i.mods.relu);
-        return one(move |s| small.encode(f, s[1], relu) | small.encode(f, s[0], relu) << small.width());
+        let (f, how, relu) = (format(from)?, round(i.mods.rounding), i.mods.relu);
+        return one(move |s| small.encode(f, s[1], how, relu) | small.encode(f, s[0], how, relu) << small.width());
     }
     let element = match to {
         ScalarType::F16x2 => ScalarType::F16,
@@ -238,22 +238,22 @@ impl Small {
         (1 << (self.exp - 1)) - 1
     }
 
-    /// Encodes the nearest number, ties to even.
-    pub fn encode(self, f: Format, bits: u64, relu: bool) -> u64 {
+    /// Encodes the nearest number, ties to even, or the next one towards zero.
+    pub fn encode(self, f: Format, bits: u64, how: Round, relu: bool) -> u64 {
         let bits = if relu { relu_of(f, bits) } else { bits };
         let sign = |neg: bool| u64::from(neg) << (self.mant + self.exp);
         match f.unpack(bits) {
             Value::Nan => self.nan,
             Value::Inf(neg) => sign(neg) | self.max,
             Value::Zero(neg) => sign(neg),
-            Value::Num(x) => sign(x.neg) | self.magnitude(x).min(self.max),
+            Value::Num(x) => sign(x.neg) | self.magnitude(x, how).min(self.max),
         }
     }
 
-    fn magnitude(self, x: Exact) -> u64 {
+    fn magnitude(self, x: Exact, how: Round) -> u64 {
         let top = x.exp + 127 - x.mant.leading_zeros() as i32;
         let exponent = top.max(1 - self.bias());
-        let kept = shift_round(x.mant, exponent - self.mant as i32 - x.exp, x.neg, Round::Nearest) as u64;
+        let kept = shift_round(x.mant, exponent - self.mant as i32 - x.exp, x.neg, how) as u64;
         if top > self.bias() + 8 {
             return self.max;
         }
@@ -293,14 +293,14 @@ mod tests {
 
     #[test]
     fn small_formats() {
-        let e4m3 = |x: f32| small(ScalarType::E4m3x2).encode(F32, x.to_bits().into(), false);
+        let e4m3 = |x: f32| small(ScalarType::E4m3x2).encode(F32, x.to_bits().into(), Round::Nearest, false);
         let cases =
             [(1.0, 0x38), (448.0, 0x7e), (1e9, 0x7e), (-0.0, 0x80), (0.001953125, 1), (0.0009765625, 0), (17.0, 0x58)];
         for (x, code) in cases {
             assert_eq!(e4m3(x), code, "{x}");
         }
         assert_eq!(e4m3(f32::NAN), 0x7f);
-        let e5m2 = |x: f32| small(ScalarType::E5m2x2).encode(F32, x.to_bits().into(), false);
+        let e5m2 = |x: f32| small(ScalarType::E5m2x2).encode(F32, x.to_bits().into(), Round::Nearest, false);
         assert_eq!((e5m2(1.0), e5m2(1e30), e5m2(-57344.0), e5m2(1.125)), (0x3c, 0x7b, 0xfb, 0x3c));
     }
 
@@ -311,8 +311,8 @@ mod tests {
             for code in 0..256 {
                 let value = f.value(code);
                 if value.is_finite() {
-                    assert_eq!(f.encode(F64, value.to_bits(), false), code, "{ty:?} {value}");
-                    assert_eq!(f.encode(F16, f.decode(code), false), code);
+                    assert_eq!(f.encode(F64, value.to_bits(), Round::Nearest, false), code, "{ty:?} {value}");
+                    assert_eq!(f.encode(F16, f.decode(code), Round::Nearest, false), code);
                 }
             }
         }

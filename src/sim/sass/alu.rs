@@ -299,6 +299,7 @@ pub enum Alu {
         to: Tiny,
         /// The format of the halves of the source; `None` for two f32.
         halves: Option<Format>,
+        how: Round,
         relu: bool,
         /// First bit of the third source that goes above the packed numbers.
         at: u8,
@@ -548,11 +549,11 @@ impl Alu {
                 let third = if to.bits < 16 { (if high { c >> 16 } else { c }) << (2 * to.bits) } else { 0 };
                 word(low & ones | (above & ones) << to.bits | third)
             }
-            Alu::Pack8 { to, halves, relu, at } => {
+            Alu::Pack8 { to, halves, how, relu, at } => {
                 let [low, high] = if let Some(format) = halves {
-                    half::halves(Pick::Both, a, format).map(|bits| narrow::to_tiny(to, format.unpack(bits), relu))
+                    half::halves(Pick::Both, a, format).map(|bits| narrow::to_tiny(to, format.unpack(bits), how, relu))
                 } else {
-                    [x.b, x.a].map(|bits| narrow::to_tiny(to, F32.unpack(bits), relu))
+                    [x.b, x.a].map(|bits| narrow::to_tiny(to, F32.unpack(bits), how, relu))
                 };
                 let (third, step) = (if halves.is_some() { b } else { c }, to.step());
                 word(u32::from(low) | u32::from(high) << step | third >> at << (2 * step))

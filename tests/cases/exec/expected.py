@@ -1736,30 +1736,6 @@ def narrow_truncated_107():
     return [launch("narrow_truncated_107", 1, count, [IN("u32", listed(words)), OUT("u32", expect)])]
 
 
-def mixed_pairs_107():
-    random, data, expect = lcg("u32", 192, 640, M32), [], []
-    single = lambda word: struct.unpack("<f", struct.pack("<I", word))[0]
-    number = lambda half: (-1) ** half[0] * float(half[1])
-    for t in range(32):
-        x, y = ([single(word & 0x83FFFFFF | 0x3C000000) for word in random[at : at + 2]] for at in (6 * t, 6 * t + 2))
-        word = random[6 * t + 4] & 0xBFFFBFFF
-        if t == 0:
-            x, y, word = [1.5, -0.0], [single(0x7F61B1E6), 0.0], 0x3C010001
-        data += [bits32(n) for n in x + y] + [word, 0]
-        f16, bf16 = ([number(half_value(word >> by & 0xFFFF, *form)) for by in (0, 16)] for form in ((5, 10), (8, 7)))
-        pairs = [
-            [add(h, a) for h, a in zip(f16, x)], [add(h, a, mode="rz") for h, a in zip(bf16, x)],
-            [sub(h, a, mode="rp") for h, a in zip(f16, y)], [sub(h, a) for h, a in zip(bf16, y)],
-            [fma(h, a, b) for h, a, b in zip(f16, x, y)], [fma(h, a, b, mode="rm") for h, a, b in zip(bf16, x, y)],
-        ]
-        expect += [bits32(n) for pair in pairs for n in pair]
-        for op in (add, sub, mul):
-            low, high = (bits32(op(a, b, mode="rz")) >> 16 for a, b in zip(x, y))
-            expect.append(low | high << 16)
-        expect.append(t)
-    return [launch("mixed_pairs_107", 1, 32, [IN("u32", listed(data)), OUT("u32", expect)])]
-
-
 def bfloats_from_narrow():
     def one(name, code, last):
         exponent_bits, bits, largest = NARROW[name]
@@ -1833,7 +1809,7 @@ KERNELS = [
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
     clusters_multicast, clusters_multicast_16, copies_with_orders, priorities_107, textures, surfaces,
-    meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, mixed_pairs_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait,
+    meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait,
 ]
 
 

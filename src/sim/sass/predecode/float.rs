@@ -343,10 +343,10 @@ fn pack(b: &Builder) -> Result<Alu, String> {
         });
     }
     Ok(match tiny {
-        Some(to) if b.has("PACK_AB_MERGE_C") => Alu::Pack8 { to, halves: None, relu, at },
+        Some(to) if b.has("PACK_AB_MERGE_C") => Alu::Pack8 { to, halves: None, how: mode.round, relu, at },
         Some(to) if b.has("UNPACK_B_MERGE_C") => {
             let halves = Some(if b.has("BF16") { BF16 } else { F16 });
-            Alu::Pack8 { to, halves, relu, at }
+            Alu::Pack8 { to, halves, how: mode.round, relu, at }
         }
         Some(from) if b.has("UNPACK_B") && b.has("BF16") => {
             // The scale: two exponents, of which the simulator knows that of one.
