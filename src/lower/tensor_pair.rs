@@ -53,6 +53,8 @@ impl Builder<'_> {
             b.enter_after(end, late);
             b.refuse_allocation(to, chosen)?;
             b.enter(end);
+            // The other lanes go on when it is done.
+            b.all_lanes();
             Ok(())
         })
     }

@@ -22,6 +22,17 @@ const REFUSED: [&str; 2] = [
 /// Operations that are refused where the unit has other opcodes.
 const TEXTURES: [&str; 5] = ["'tex.", "'tld4.", "'suld.", "'sust.", "'sured."];
 
+/// Where a word tells the chosen lane from the others, no lanes take turns: only the barrier is
+/// made lane by lane.
+#[test]
+fn lanes_that_words_choose_take_no_turns() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/exec/elections_told.ptx");
+    let module = lowered(&std::fs::read_to_string(path).unwrap(), "sm_90").unwrap();
+    let text = text::print(&module.functions[0].function);
+    assert_eq!(text.matches("VOTE").count(), 1, "{text}");
+    assert_eq!(text.matches("UBLKCP").count(), 2, "{text}");
+}
+
 /// Every kernel lowers for every target, and the result passes the verifier.
 #[test]
 fn kernels_lower_and_verify() {

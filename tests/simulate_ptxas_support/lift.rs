@@ -226,6 +226,9 @@ impl Reader<'_> {
         if text == "UTCBAR" {
             let first = operands.first().map_or("", |operand| operand.trim_matches(['[', ']']));
             self.lifted.inst.set(Role::A, register(first).ok_or("a barrier")?);
+            if let Some(blocks) = operands.get(2) {
+                self.lifted.inst.set(Role::C, register(blocks).ok_or("blocks")?);
+            }
             return Ok(());
         }
         // What it fills memory with is always zero.
