@@ -73,9 +73,9 @@ impl Cfg {
     }
 
     /// The post-dominator trees of all blocks from which control can leave: the tree of
-    /// [`Cfg::post_dominators`], then, of the blocks that no tree covers yet, one for the last block
-    /// in the layout with an EXIT, until none is left. Lanes leave such blocks, a persistent loop
-    /// for example, by an early exit alone.
+    /// [`Cfg::post_dominators`], then, of the blocks that no tree covers yet, one for the last of
+    /// them in the layout with an EXIT, until none is left. Lanes leave such blocks, a persistent
+    /// loop for example, by an early exit alone.
     pub fn post_dominators_by_exit(&self, function: &Function) -> Vec<Dominators> {
         let mut trees = vec![self.post_dominators(function)];
         let mut covered: SecondaryMap<Block, bool> = SecondaryMap::new();

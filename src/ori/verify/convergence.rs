@@ -1,5 +1,5 @@
-//! Whether a pass preserves convergence: the control conditions of convergent operations, before and
-//! after it.
+//! Whether a pass preserves convergence: the control conditions of convergent operations, before
+//! and after it.
 
 use crate::ori::cfg::Cfg;
 use crate::ori::function::{Block, Function, InstId};
