@@ -20,6 +20,8 @@ pub enum Failure {
 }
 
 pub type Numbers = Result<Vec<u32>, Failure>;
+/// The values of a run and its reports.
+pub type Ran = Result<(Vec<u32>, Vec<Report>), Failure>;
 
 fn shape(threads: u32) -> Shape {
     Shape { grid: [1, 1, 1], block: [threads, 1, 1], smem: 0 }
@@ -48,15 +50,15 @@ fn guarded<T>(run: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
         .unwrap_or_else(|_| Err(Failure::Wrong("panicked".into())))
 }
 
-/// Runs the PTX text on the interpreter.
-pub fn interpreted(ptx: &str, threads: u32) -> Numbers {
+/// Runs the PTX text on the interpreter. Returns its values and reports.
+pub fn interpreted(ptx: &str, threads: u32) -> Ran {
     guarded(|| {
         let (module, diagnostics) = sim::ptx::parse(ptx.as_bytes());
         let refused = || diagnostics.iter().map(|d| d.render("ptx", ptx)).collect::<String>();
         let module = module.ok_or_else(|| Failure::Wrong(refused()))?;
         let mut values = arguments(threads);
-        let (_, done) = sim::ptx::run_within(&module, "kern", shape(threads), &mut values, THREAD_STEPS);
-        done.map(|()| numbers(&values)).map_err(|fault| failure(&fault))
+        let (outcome, done) = sim::ptx::run_within(&module, "kern", shape(threads), &mut values, THREAD_STEPS);
+        done.map(|()| (numbers(&values), outcome.reports)).map_err(|fault| failure(&fault))
     })
 }
 
@@ -72,7 +74,7 @@ pub fn ours(ptx: &str, target: &str, level: u8) -> Result<Vec<u8>, Failure> {
 
 /// Runs a cubin on the simulator. Returns its values and reports; with hazards, the values are
 /// those of a run without timing.
-pub fn run(cubin: &[u8], threads: u32) -> Result<(Vec<u32>, Vec<Report>), Failure> {
+pub fn run(cubin: &[u8], threads: u32) -> Ran {
     guarded(|| {
         let (values, outcome) = once(cubin, threads, true)?;
         let hazard = |outcome: &Outcome| outcome.reports.iter().any(|r| r.fault.kind == Kind::Hazard);
@@ -92,7 +94,7 @@ fn once(cubin: &[u8], threads: u32, timed: bool) -> Result<([ArgValue; 1], Outco
     Ok((values, outcome))
 }
 
-fn ended(values: [ArgValue; 1], outcome: Outcome) -> Result<(Vec<u32>, Vec<Report>), Failure> {
+fn ended(values: [ArgValue; 1], outcome: Outcome) -> Ran {
     match outcome.reports.last().filter(|_| !outcome.ended) {
         Some(report) if report.fault.kind == Kind::StepLimit => Err(Failure::Long),
         Some(report) => Err(Failure::Wrong(report.to_string())),

@@ -1,6 +1,8 @@
 //! The tools that programs go through, and their temporary folders.
 
 use crate::source::{Kind, Source};
+use sassafras::tables::Target;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -9,11 +11,16 @@ use std::time::{Duration, Instant};
 const COMPILING: Duration = Duration::from_secs(60);
 const RUNNING: Duration = Duration::from_secs(3);
 
+/// Last version of PTX that `target/vendor/ptxas` knows.
+const BEFORE_NEWEST: (u32, u32) = (9, 0);
+
 /// The tools that are installed.
 pub struct Tools {
     pub clang: PathBuf,
     pub csmith: Option<PathBuf>,
     pub ptxas: Option<PathBuf>,
+    /// The ptxas for targets that the other does not know.
+    pub newest: Option<PathBuf>,
 }
 
 fn root() -> &'static Path {
@@ -39,10 +46,12 @@ impl Tools {
             targets.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("nvptx64"))
         });
         told("a clang that knows nvptx64", &clang);
-        let (csmith, ptxas) = (found("csmith"), Some(root().join("target/vendor/ptxas")).filter(|p| p.exists()));
+        let vendor = |name: &str| Some(root().join("target/vendor").join(name)).filter(|path| path.exists());
+        let (csmith, ptxas, newest) = (found("csmith"), vendor("ptxas"), vendor("13.5/ptxas"));
         told("csmith", &csmith);
         told("target/vendor/ptxas", &ptxas);
-        Some(Tools { clang: clang?, csmith, ptxas })
+        told("target/vendor/13.5/ptxas", &newest);
+        Some(Tools { clang: clang?, csmith, ptxas, newest })
     }
 
     /// The values that the program prints on this host. Fails if it cannot be built or takes too
@@ -76,7 +85,8 @@ impl Tools {
         let text = std::fs::read_to_string(ptx).map_err(|e| e.to_string())?;
         // C cannot declare a kernel.
         let entry = text.replace(".visible .func kern(", ".visible .entry kern(");
-        entry.contains(".entry kern(").then_some(entry).ok_or("it has no kernel".into())
+        let entry = if entry.contains(".entry kern(") { entry } else { return Err("it has no kernel".into()) };
+        Ok(with_whole_flags(&entry))
     }
 
     fn clang(&self, kind: Kind) -> Command {
@@ -86,9 +96,12 @@ impl Tools {
         command
     }
 
-    /// The cubin of ptxas.
+    /// The cubin of ptxas; `None` if there is none to compare with: at -O0, 13.5 makes code without
+    /// a single scoreboard for the targets that it alone has.
     pub fn theirs(&self, ptx: &str, target: &str, level: u8, folder: &Path) -> Result<Option<Vec<u8>>, String> {
-        let Some(ptxas) = &self.ptxas else { return Ok(None) };
+        let newest = Target::by_name(target).is_some_and(|t| t.min_ptx > BEFORE_NEWEST);
+        let chosen = if newest { self.newest.as_ref().filter(|_| level > 0) } else { self.ptxas.as_ref() };
+        let Some(ptxas) = chosen else { return Ok(None) };
         let (from, to) = (folder.join("theirs.ptx"), folder.join("theirs.cubin"));
         std::fs::write(&from, ptx).map_err(|e| e.to_string())?;
         let mut command = Command::new(ptxas);
@@ -96,6 +109,27 @@ impl Tools {
         finished(&mut command, COMPILING)?;
         std::fs::read(&to).map(Some).map_err(|e| e.to_string())
     }
+}
+
+/// The text with a second byte for each variable of one byte that it reads as two.
+///
+/// clang makes a flag of a variable that holds only two values, and loads the flag of one byte by
+/// `ld.u16`; what it does with the byte behind never matters.
+fn with_whole_flags(ptx: &str) -> String {
+    let reads = |line: &str| line.trim_start().starts_with("ld") && line.contains(".u16");
+    let read: HashSet<&str> = ptx
+        .lines()
+        .filter(|line| reads(line))
+        .filter_map(|line| line.split_once('[')?.1.split_once(']'))
+        .map(|(name, _)| name)
+        .collect();
+    let widened = |line: &str| {
+        let (head, name) = line.strip_suffix(';')?.split_once(" .u8 ")?;
+        let (name, value) = name.split_once(" = ").unwrap_or((name, "0"));
+        let flag = head.starts_with(".global") && read.contains(name);
+        flag.then(|| format!("{head} .u8 {name}[2] = {{{value}, 0}};\n"))
+    };
+    ptx.lines().map(|line| widened(line).unwrap_or_else(|| format!("{line}\n"))).collect()
 }
 
 /// The output of a command, which must succeed within the time limit.
