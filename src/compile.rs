@@ -15,10 +15,11 @@ use crate::pass::dump::{DumpOptions, PassRecord, Recorder};
 use crate::pass::{self, PassControl};
 use crate::pipeline::emit;
 use crate::ptx;
+use crate::ptx::ast::{Module, NarrowAddress};
 use crate::source_lines;
-use crate::tables::Target;
 use crate::tables::ptx::{Limit, Space};
-use crate::tables::targets::Variant;
+use crate::tables::targets::{TARGETS, Variant};
+use crate::tables::{Feature, Target};
 use crate::threads::map_in_order;
 use crate::warnings::remarks;
 use std::collections::{BTreeMap, HashMap};
@@ -189,6 +190,31 @@ pub fn compile(source: &str, options: &Options) -> Result<Output, Vec<Diagnostic
     compile_all(&[source], options)
 }
 
+/// Checks that the module's own target and its addresses suit the target of the compile.
+fn check_target(module: &Module, target: &Target) -> Result<(), Vec<Diagnostic>> {
+    let name = &module.target.name;
+    let own = Target::of_source(name);
+    if let Some((own, why)) = own.and_then(|own| Some((own, own.refused_on(target)?))) {
+        // The message names the target as the file does: `compute_90a`.
+        return Err(vec![Diagnostic::fatal(why.replace(&format!("'{}'", own.name), &format!("'{name}'")))]);
+    }
+    let Some(NarrowAddress { pos, is_sized }) = module.narrow_address else { return Ok(()) };
+    let warning = if is_sized {
+        format!("Program uses 32-bit address on line '{}' which is conflicting with .address_size 64", pos.line)
+    } else {
+        " 64 Bit host architecture (--machine) being used mismatches with .address_size of 32 bits".to_string()
+    };
+    let without = TARGETS.iter().filter(|t| t.generation.is_some() && t.has(Feature::No32BitAbi)).map(|t| t.sm).min();
+    let fatal = match without.filter(|_| target.has(Feature::No32BitAbi)) {
+        Some(sm) => {
+            let what = " 32-Bit ABI (--machine 32 or 32-Bit addressing)";
+            format!("{what} is not supported on sm_{sm} or higher architectures.")
+        }
+        None => " 32-Bit compilation is no longer supported".to_string(),
+    };
+    Err(vec![Diagnostic::note(warning), Diagnostic::fatal(fatal)])
+}
+
 /// Compiles several PTX texts into one cubin; [`Diagnostic::file`] tells which of them a message is
 /// about.
 ///
@@ -200,9 +226,7 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     let (target, check_only) = target_of(&options.target)?;
     let (module, mut diagnostics) = ptx::parse_all(sources);
     let Some(mut module) = module else { return Err(diagnostics) };
-    if let Some(why) = Target::of_source(&module.target.name).and_then(|row| row.refused_on(target)) {
-        return Err(vec![Diagnostic::fatal(why)]);
-    }
+    check_target(&module, target)?;
     module.target.debug |= options.debug;
     let debug = module.target.debug;
     if debug && options.level_given && options.opt_level > 0 {

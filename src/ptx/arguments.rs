@@ -6,7 +6,7 @@
 
 use super::ast::*;
 use super::instruction::Written;
-use super::matching::Types;
+use super::matching::{Types, called};
 use super::parser::Parser;
 use crate::diag::Pos;
 use crate::tables::ptx::{Arg, ArgType, Form, Group, Modifiers, Op, Role, ScalarType, Space, TypeClass, VECTORS};
@@ -46,7 +46,7 @@ impl Expect<'_> {
 impl Parser<'_> {
     /// Checks all operands of an instruction against a form.
     pub(super) fn check_operands(&self, form: &Form, types: &Types, mods: &Modifiers, w: &Written) -> Result<(), Bad> {
-        let counts = |what: &str| (w.pos, format!("{what} for instruction '{}'", form.op.name()));
+        let counts = |what: &str| (w.pos, format!("{what} for instruction '{}'", called(form.op, mods)));
         if form.op == Op::Call {
             return Ok(());
         }
@@ -70,8 +70,9 @@ impl Parser<'_> {
             let expect = Expect { op: form.op, role: arg.role, ty, by_suffix, width, count, mods };
             self.check_operand(&expect, operand, i)?;
         }
+        self.check_unified(form, mods, w)?;
         let is_list = |operand: &Operand| match &operand.kind {
-            OperandKind::Vector(elements) => elements.len() > 1,
+            OperandKind::Vector(_) => true,
             OperandKind::Register(r) => r.part == Part::Whole && self.body.registers[r.register].vector > 1,
             _ => false,
         };
@@ -80,6 +81,22 @@ impl Parser<'_> {
                 w.pos,
                 "Illegal vector-vector operands for vector-scalar or scalar-vector mov instruction".into(),
             ));
+        }
+        Ok(())
+    }
+
+    /// `.unified` stands at an address in a register, of an instruction that reads generic or
+    /// global memory into a register.
+    fn check_unified(&self, form: &Form, mods: &Modifiers, w: &Written) -> Result<(), Bad> {
+        let is_result = |arg: &Arg| matches!(arg.role, Role::Dst | Role::Odst | Role::Vdst | Role::Xdst | Role::Fdst);
+        let has_result = form.args.iter().any(is_result);
+        let reads = has_result && matches!(mods.space, None | Some(Space::Global));
+        for operand in &w.operands {
+            let OperandKind::Address(Address { base, unified: true, .. }) = operand.kind else { continue };
+            if !reads || !matches!(base, AddressBase::Register(_)) {
+                let name = called(form.op, mods);
+                return Err((operand.pos, format!("Illegal use of attribute '.unified' for instruction '{name}'")));
+            }
         }
         Ok(())
     }
@@ -143,10 +160,13 @@ impl Parser<'_> {
     }
 
     fn destination(&self, e: &Expect, operand: &Operand) -> Result<bool, Bad> {
-        let name = e.op.name();
+        let name = called(e.op, e.mods);
         match &operand.kind {
             OperandKind::Register(used) if self.sums.iter().any(|sum| sum.register == used.register) => {
                 Err((operand.pos, format!("Result register required for instruction '{name}'")))
+            }
+            OperandKind::Register(used) if is_selected(used) => {
+                Err((operand.pos, format!("Video selector is not allowed on destination for instruction '{name}'")))
             }
             OperandKind::Register(used) => Ok(!used.negate && self.fits(e, used)),
             OperandKind::Special(_) => {
@@ -163,10 +183,13 @@ impl Parser<'_> {
     }
 
     fn source(&self, e: &Expect, operand: &Operand) -> Result<bool, Bad> {
-        let name = e.op.name();
+        let name = called(e.op, e.mods);
         match &operand.kind {
             OperandKind::Register(used) if used.negate => {
                 Err((operand.pos, format!("Operand negation not allowed for instruction '{name}'")))
+            }
+            OperandKind::Register(used) if is_selected(used) => {
+                Err((operand.pos, format!("Video selector is not allowed on source operand for instruction '{name}'")))
             }
             OperandKind::Register(used) => Ok(self.fits(e, used)),
             OperandKind::Constant(value) => Ok(e.ty.is_none_or(|ty| takes_constant(ty, *value))),
@@ -315,7 +338,9 @@ impl Parser<'_> {
     /// `d` or `d|p`
     fn pair(&self, e: &Expect, operand: &Operand) -> Result<bool, Bad> {
         let OperandKind::Pair(pair) = &operand.kind else { return self.destination(e, operand) };
-        let first = pair.0.kind == OperandKind::Sink || self.destination(e, &pair.0)?;
+        // A shuffle has a result, a match may have the predicate alone.
+        let discards = pair.0.kind == OperandKind::Sink && e.mods.shfl_mode.is_none();
+        let first = discards || self.destination(e, &pair.0)?;
         Ok(first && (pair.1.kind == OperandKind::Sink || self.plain_predicate(&pair.1)))
     }
 
@@ -323,7 +348,10 @@ impl Parser<'_> {
     fn both(&self, e: &Expect, operand: &Operand) -> Result<(), Bad> {
         match &operand.kind {
             OperandKind::Pair(pair) if self.plain_predicate(&pair.1) && self.pair(e, operand)? => Ok(()),
-            _ => Err((operand.pos, format!("Predicate output expected for instruction '{}'", e.op.name()))),
+            _ => {
+                let text = format!("Predicate output expected for instruction '{}'", called(e.op, e.mods));
+                Err((operand.pos, text))
+            }
         }
     }
 
@@ -494,7 +522,9 @@ impl Parser<'_> {
                     let message = "State space mismatch between instruction and address in instruction";
                     return Err((operand.pos, format!("{message} '{name}'")));
                 }
-                if e.op == Op::St && variable.space == Space::Param && self.inputs.contains(&symbol) {
+                // A variable of the body with a parameter's name counts as that parameter.
+                let is_input = || self.inputs.iter().any(|input| self.module.symbols[*input].name == symbol_of.name);
+                if e.op == Op::St && variable.space == Space::Param && is_input() {
                     let message = format!("Illegal to write to function input parameter '{}'", symbol_of.name);
                     return Err((operand.pos, message));
                 }
@@ -502,6 +532,11 @@ impl Parser<'_> {
             }
         }
     }
+}
+
+/// Whether a byte, half or lanes of a register are named.
+fn is_selected(used: &RegisterUse) -> bool {
+    matches!(used.part, Part::Byte(_) | Part::Half(_) | Part::Lanes(_))
 }
 
 /// The element of a vector of one, which `mov` takes as a scalar.
@@ -513,7 +548,7 @@ fn only_element(operand: &Operand) -> &Operand {
 }
 
 fn mismatch(e: &Expect, operand: &Operand) -> Bad {
-    (operand.pos, format!("Arguments mismatch for instruction '{}'", e.op.name()))
+    (operand.pos, format!("Arguments mismatch for instruction '{}'", called(e.op, e.mods)))
 }
 
 /// The state space without its qualifier: `.shared::cluster` becomes `.shared`.

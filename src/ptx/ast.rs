@@ -40,6 +40,9 @@ pub struct Module {
     pub target: Target,
     /// In bits: 32 or 64.
     pub address_size: u32,
+    /// The first access to generic or global memory through a register that is too narrow for an
+    /// address: the program would need 32-bit addresses.
+    pub narrow_address: Option<NarrowAddress>,
     /// Everything that an operand can name by a symbol: module-level and function-level symbols
     /// share one table.
     pub symbols: PrimaryMap<SymbolId, Symbol>,
@@ -55,6 +58,14 @@ pub struct Module {
     pub pragmas: Vec<Pragma>,
     /// `.alias a, b;`
     pub aliases: Vec<(SymbolId, SymbolId)>,
+}
+
+/// An access through a register of 32 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NarrowAddress {
+    pub pos: Pos,
+    /// The file has an `.address_size` directive.
+    pub is_sized: bool,
 }
 
 /// The `.target` directive.

@@ -71,6 +71,18 @@ impl Parser<'_> {
         Formals { results: all(&prototype.results), params: all(&prototype.params) }
     }
 
+    /// Reports parameters and results of the function being read that it passes on.
+    pub fn check_own(&mut self, values: &[Operand]) {
+        for value in values {
+            let OperandKind::Symbol { symbol, .. } = value.kind else { continue };
+            if self.inputs.contains(&symbol) || self.outputs.contains(&symbol) {
+                let name = &self.module.symbols[symbol].name;
+                let what = format!("Formal parameter '{name}' declared in .param space");
+                self.error(value.pos, format!("{what} cannot be used as argument to call"));
+            }
+        }
+    }
+
     /// Reports the arguments that cannot be arguments at all.
     pub fn check_arguments(&mut self, arguments: &[Operand], formals: &[Formal]) {
         for (argument, formal) in arguments.iter().zip(formals) {

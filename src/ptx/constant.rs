@@ -10,6 +10,9 @@ use super::parser::{Parse, Parser};
 /// Deepest nesting of parentheses and prefix operators.
 const MAX_DEPTH: u32 = 64;
 
+/// The error for a float where an operator takes integers alone.
+const INTEGER: &str = "Integer constant expression expected";
+
 /// Threads of a warp, the value of `WARP_SZ` (PTX ISA 9.0, 4.4).
 const WARP_SIZE: u64 = 32;
 
@@ -77,7 +80,7 @@ impl<'a> Parser<'a> {
         self.expect_sign(":")?;
         let no = self.conditional(depth + 1)?;
         if [condition, yes, no].iter().any(|value| !matches!(value, Constant::Int { .. })) {
-            return Err(self.error(pos, "Integer constant expression expected"));
+            return Err(self.error(pos, INTEGER));
         }
         Ok(if truth(condition) { yes } else { no })
     }
@@ -93,8 +96,13 @@ impl<'a> Parser<'a> {
             }
             self.next();
             let right = self.binary(level + 1, depth)?;
+            let is_int = |value| matches!(value, Constant::Int { .. });
+            if is_int(left) != is_int(right) {
+                return Err(self.error(token.pos, "Constant expression type mismatch"));
+            }
             left = match fold(sign, left, right) {
                 Ok(value) => value,
+                Err(INTEGER) => return Err(self.error(token.pos, INTEGER)),
                 Err(message) => return Err(self.syntax(token.pos, message)),
             };
         }
@@ -128,7 +136,7 @@ impl<'a> Parser<'a> {
                     return Err(self.unexpected());
                 }
                 let value = self.unary(depth + 1)?;
-                prefix(sign, value).ok_or(()).map_err(|()| self.error(token.pos, "Integer constant expected"))
+                prefix(sign, value).ok_or(()).map_err(|()| self.error(token.pos, INTEGER))
             }
             (Tok::Sign, "(") => self.parenthesis(depth),
             _ => Err(self.unexpected()),
@@ -152,11 +160,10 @@ impl<'a> Parser<'a> {
         };
         self.expect_sign(")")?;
         let value = self.unary(depth + 1)?;
-        Ok(match value {
-            Constant::Int { bits, .. } => Constant::Int { bits, unsigned },
-            float if unsigned => Constant::Int { bits: as_f64(float) as u64, unsigned },
-            float => Constant::Int { bits: as_f64(float) as i64 as u64, unsigned },
-        })
+        match value {
+            Constant::Int { bits, .. } => Ok(Constant::Int { bits, unsigned }),
+            _ => Err(self.error(self.pos(), INTEGER)),
+        }
     }
 
     fn literal(&mut self, token: Token) -> Parse<Constant> {
@@ -216,7 +223,7 @@ fn prefix(sign: &str, value: Constant) -> Option<Constant> {
         // The sign bit alone, so that NaNs keep their payload.
         ("-", Constant::F32(bits)) => Constant::F32(bits ^ 1 << 31),
         ("-", Constant::F64(bits)) => Constant::F64(bits ^ 1 << 63),
-        ("!", _) => int(u64::from(!truth(value))),
+        ("!", Constant::Int { bits, .. }) => int(u64::from(bits == 0)),
         ("~", Constant::Int { bits, unsigned }) => Constant::Int { bits: !bits, unsigned },
         _ => return None,
     })
@@ -224,8 +231,6 @@ fn prefix(sign: &str, value: Constant) -> Option<Constant> {
 
 fn fold(sign: &str, left: Constant, right: Constant) -> Result<Constant, &'static str> {
     match (sign, left, right) {
-        ("&&", _, _) => Ok(int(u64::from(truth(left) && truth(right)))),
-        ("||", _, _) => Ok(int(u64::from(truth(left) || truth(right)))),
         (_, Constant::Int { bits: a, unsigned: u }, Constant::Int { bits: b, unsigned: v }) => {
             fold_int(sign, (a, u), (b, v))
         }
@@ -239,6 +244,8 @@ fn fold_int(sign: &str, (a, u): (u64, bool), (b, v): (u64, bool)) -> Result<Cons
     let order = if unsigned { a.cmp(&b) } else { x.cmp(&y) };
     let compare = |holds: bool| Ok(int(u64::from(holds)));
     let bits = match sign {
+        "&&" => return compare(a != 0 && b != 0),
+        "||" => return compare(a != 0 || b != 0),
         "+" => a.wrapping_add(b),
         "-" => a.wrapping_sub(b),
         "*" => a.wrapping_mul(b),
@@ -260,7 +267,7 @@ fn fold_int(sign: &str, (a, u): (u64, bool), (b, v): (u64, bool)) -> Result<Cons
         ">" => return compare(order.is_gt()),
         "<=" => return compare(order.is_le()),
         ">=" => return compare(order.is_ge()),
-        _ => return Err("Integer constant expected"),
+        _ => return Err(INTEGER),
     };
     Ok(Constant::Int { bits, unsigned })
 }
@@ -278,7 +285,7 @@ fn fold_float(sign: &str, a: f64, b: f64) -> Result<Constant, &'static str> {
         ">" => return compare(a > b),
         "<=" => return compare(a <= b),
         ">=" => return compare(a >= b),
-        _ => return Err("Integer constant expected"),
+        _ => return Err(INTEGER),
     };
     Ok(Constant::F64(value.to_bits()))
 }

@@ -65,6 +65,7 @@ impl<'a> Parser<'a> {
         }
         self.check_extents(&function);
         self.inputs = function.params.iter().filter_map(Parameter::symbol).collect();
+        self.outputs = function.results.iter().filter_map(Parameter::symbol).collect();
         self.directives(&mut function.directives, is_entry)?;
         if function.directives.no_return && !function.results.is_empty() {
             let pos = self.pos();
@@ -188,7 +189,7 @@ impl<'a> Parser<'a> {
     fn parameters(&mut self, is_entry: bool) -> Parse<Vec<Parameter>> {
         let open = self.expect_sign("(")?;
         let mut params = Vec::new();
-        while !self.is_sign(")") {
+        while !self.is_sign(")") || !params.is_empty() {
             let head = self.head()?;
             let name = self.expect_ident()?;
             if is_entry && head.space != Some(Space::Param) {
@@ -414,7 +415,7 @@ impl<'a> Parser<'a> {
     fn prototype_parameters(&mut self) -> Parse<Vec<PrototypeParameter>> {
         self.expect_sign("(")?;
         let mut params = Vec::new();
-        while !self.is_sign(")") {
+        while !self.is_sign(")") || !params.is_empty() {
             let head = self.head()?;
             let name = self.expect_ident()?;
             let (ty, in_register) = (head.ty, head.space.is_none());

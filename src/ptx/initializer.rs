@@ -65,6 +65,9 @@ impl<'a> Parser<'a> {
         let mut at = base;
         while !self.is_sign("}") || at > base {
             let pos = self.pos();
+            if self.is_sign("}") {
+                return Err(self.unexpected());
+            }
             if limit.is_some_and(|limit| at >= limit) {
                 return Err(self.syntax(pos, "Greater number of elements in array initializer"));
             }

@@ -257,6 +257,8 @@ impl<'a> Parser<'a> {
             }
             _ => return Err(self.error(callee.pos, "Illegal call target, device function expected")),
         };
+        self.check_own(results);
+        self.check_own(arguments);
         self.check_passed(results, &formals.results);
         self.check_arguments(arguments, &formals.params);
         self.check_passed(arguments, &formals.params);

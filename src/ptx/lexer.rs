@@ -37,6 +37,60 @@ pub struct Token {
     pub pos: Pos,
 }
 
+/// Directives that are no modifiers; ptxas takes them as words of their own wherever they stand.
+const DIRECTIVES: [&str; 37] = [
+    ".reg",
+    ".entry",
+    ".func",
+    ".visible",
+    ".extern",
+    ".common",
+    ".align",
+    ".target",
+    ".address_size",
+    ".file",
+    ".loc",
+    ".section",
+    ".pragma",
+    ".ptr",
+    ".attribute",
+    ".managed",
+    ".unified",
+    ".maxntid",
+    ".reqntid",
+    ".maxnreg",
+    ".minnctapersm",
+    ".maxnctapersm",
+    ".noreturn",
+    ".branchtargets",
+    ".calltargets",
+    ".callprototype",
+    ".explicitcluster",
+    ".maxclusterrank",
+    ".reqnctapercluster",
+    ".blocksareclusters",
+    ".abi_preserve",
+    ".abi_preserve_control",
+    ".surfref",
+    ".texref",
+    ".samplerref",
+    ".param",
+    ".const",
+];
+
+/// Words that ptxas knows besides, which may be modifiers: they are no fields of a register.
+const NO_FIELDS: [&str; 8] = [".global", ".shared", ".local", ".tex", ".weak", ".alias", ".v2", ".v4"];
+
+/// Whether a word can be a modifier only by mistake.
+pub fn is_directive(dot: &str) -> bool {
+    DIRECTIVES.contains(&dot)
+}
+
+/// Whether a word behind a register is not even the wrong name of a field.
+pub fn is_no_field(dot: &str) -> bool {
+    is_directive(dot) || NO_FIELDS.contains(&dot)
+}
+
 /// Length up to which a message quotes an invalid token, in bytes.
 const SHOWN: usize = 64;
 

@@ -7,17 +7,21 @@
 use super::ast::*;
 use super::instruction::{Suffix, Written};
 use super::legality::Judged;
+use super::lexer::is_directive;
 use super::parser::{Parse, Parser, Reported};
 use super::requirements::Subject;
 use crate::diag::{Diagnostic, Pos};
 use crate::tables::ptx::{
-    Form, Group, GroupInfo, MODIFIER_BY_TEXT, Modifiers, Needs, OP_BY_NAME, Op, PLANNED_FORMS, Role, ScalarType,
+    Form, Group, GroupInfo, MODIFIER_BY_TEXT, Modifiers, Needs, OP_BY_NAME, Op, PLANNED_FORMS, Role, ScalarType, Space,
     SpecialRegister, VECTORS,
 };
 use smallvec::SmallVec;
 
 /// Largest element of a vector in memory, in bits (PTX ISA 9.0, 9.7.9).
 const MAX_ELEMENT: u32 = 64;
+
+/// Width of an address of the 32-bit model, in bits.
+const NARROW_ADDRESS: u32 = 32;
 
 /// The modifiers present, with their text and position.
 type Set<'a> = SmallVec<[(Group, u8, Suffix<'a>); 8]>;
@@ -66,7 +70,7 @@ impl<'a> Parser<'a> {
             let bad = match (mismatch, near) {
                 (Some(bad), _) => bad,
                 (_, Some((_, problem))) => explain(op, &set, problem, written.pos),
-                _ => (written.pos, format!("Unexpected instruction types specified for '{}'", op.name())),
+                _ => (written.pos, format!("Unexpected instruction types specified for '{}'", called(op, &mods))),
             };
             return Err(self.unresolved(&written, bad));
         };
@@ -80,8 +84,27 @@ impl<'a> Parser<'a> {
             self.check_signs(&mods, &written.operands);
         }
         self.normalise(form, &mut written.operands);
+        self.check_address_width(form, &mods, &written);
         let Written { pos, operands, .. } = written;
         Ok(Instruction { pos, guard: None, op, row, mods, types, operands })
+    }
+
+    /// Notes the first address in generic or global space that is too narrow.
+    fn check_address_width(&mut self, form: &Form, mods: &Modifiers, written: &Written) {
+        let narrow = |operand: &Operand| match &operand.kind {
+            OperandKind::Address(Address { base: AddressBase::Register(id), .. }) => {
+                self.body.registers[*id].ty.bits() <= NARROW_ADDRESS
+            }
+            _ => false,
+        };
+        let is_far = matches!(mods.space, None | Some(Space::Global));
+        if self.module.narrow_address.is_none()
+            && is_far
+            && form.op.has_wide_address()
+            && form.args.iter().zip(&written.operands).any(|(arg, operand)| arg.role == Role::Mem && narrow(operand))
+        {
+            self.module.narrow_address = Some(NarrowAddress { pos: written.pos, is_sized: self.is_sized });
+        }
     }
 
     /// Reports an instruction that no row fits: as not supported yet if it is a planned form.
@@ -266,7 +289,13 @@ fn sort<'a>(written: &Written<'a>) -> Result<(Set<'a>, Modifiers, Types), (Pos, 
             continue;
         }
         let Some(places) = MODIFIER_BY_TEXT.get(suffix.0) else {
-            return Err((suffix.1, format!("Unknown modifier '.{}'", suffix.0)));
+            let dot = format!(".{}", suffix.0);
+            let message = if is_directive(&dot) {
+                format!("Parsing error near '{dot}': syntax error")
+            } else {
+                format!("Unknown modifier '{dot}'")
+            };
+            return Err((suffix.1, message));
         };
         let takes = |group: Group| op.forms().any(|(_, form)| form.rules.iter().any(|rule| rule.group == group));
         let mut taken = places.iter().filter(|(group, _)| takes(*group));
@@ -300,6 +329,18 @@ fn out_of_place(op: Op, info: &GroupInfo, text: &str) -> String {
         "" => format!("Unknown modifier '.{text}'"),
         wrong => fill(wrong, op, text),
     }
+}
+
+/// The name of an instruction in most messages of ptxas: with the part of a product, the direction
+/// of a shift or of a conversion, and without `.sync`.
+pub fn called(op: Op, mods: &Modifiers) -> String {
+    let mut name = op.name().trim_end_matches(".sync").to_string();
+    for group in [Group::MulMode, Group::ShiftDirection, Group::To] {
+        if let Some(text) = mods.get(group).and_then(|value| group.info().texts.get(usize::from(value))) {
+            name.extend([".", text]);
+        }
+    }
+    name
 }
 
 fn takes_types(form: &Form, types: &Types) -> bool {

@@ -76,6 +76,8 @@ fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>)
         locations: Default::default(),
         inlined_names: Default::default(),
         inputs: Vec::new(),
+        outputs: Vec::new(),
+        is_sized: false,
     };
     let mut all = Vec::new();
     for (file, source) in sources.iter().enumerate() {
@@ -140,6 +142,7 @@ fn empty() -> Module {
             map_f64_to_f32: false,
         },
         address_size: 64,
+        narrow_address: None,
         symbols: PrimaryMap::new(),
         globals: Vec::new(),
         functions: PrimaryMap::new(),

@@ -55,7 +55,8 @@ impl<'a> Parser<'a> {
             self.target()?;
         }
         self.check_target_version();
-        if self.accept_dot(".address_size") {
+        self.is_sized = self.accept_dot(".address_size");
+        if self.is_sized {
             self.address_size()?;
         }
         Ok(())
@@ -90,7 +91,8 @@ impl<'a> Parser<'a> {
     fn check_target_version(&mut self) {
         let ((major, minor), Some(target)) = (self.module.version, self.target_row) else { return };
         if target.min_ptx > (major, minor) {
-            let text = format!("PTX .version {major}.{minor} does not support .target {}", target.name);
+            let name = &self.module.target.name;
+            let text = format!("PTX .version {major}.{minor} does not support .target {name}");
             self.error(self.module.target.pos, text);
         }
     }

@@ -4,7 +4,7 @@
 //! be a label.
 
 use super::ast::*;
-use super::lexer::{Tok, Token};
+use super::lexer::{Tok, Token, is_no_field};
 use super::parser::{Parse, Parser};
 use super::scope::Name;
 use crate::diag::Pos;
@@ -24,6 +24,9 @@ impl<'a> Parser<'a> {
             return Ok(first);
         }
         self.next();
+        if first.kind == OperandKind::Sink && self.text(self.peek()) == "_" {
+            return Err(self.unexpected());
+        }
         let second = self.single(false)?;
         Ok(Operand { pos: first.pos, kind: OperandKind::Pair(Box::new((first, second))) })
     }
@@ -79,7 +82,7 @@ impl<'a> Parser<'a> {
         let token = self.expect_ident()?;
         let name = self.text(token);
         if let Some(Name::Register(register)) = self.find_local(name) {
-            let part = self.part()?;
+            let part = self.part(self.body.registers[register].vector)?;
             return Ok(OperandKind::Register(RegisterUse { register, not: false, negate: false, part }));
         }
         if name.starts_with('%')
@@ -141,17 +144,21 @@ impl<'a> Parser<'a> {
         Ok(OperandKind::Symbol { symbol, offset: index.wrapping_mul(element), indexed: true })
     }
 
-    /// `.x`, `.b0`, `.h1` directly after a register.
-    fn part(&mut self) -> Parse<Part> {
+    /// `.x`, `.b0`, `.h1` directly after a register of this many elements.
+    fn part(&mut self, vector: u32) -> Parse<Part> {
         let token = self.peek();
         if token.tok != Tok::Dot {
             return Ok(Part::Whole);
         }
-        let part = match self.text(token) {
-            ".x" | ".r" => Part::Element(0),
-            ".y" | ".g" => Part::Element(1),
-            ".z" | ".b" => Part::Element(2),
-            ".w" | ".a" => Part::Element(3),
+        let text = self.text(token);
+        if is_no_field(text) {
+            return Err(self.unexpected());
+        }
+        let part = match text {
+            ".x" | ".r" if vector > 1 => Part::Element(0),
+            ".y" | ".g" if vector > 1 => Part::Element(1),
+            ".z" | ".b" if vector > 1 => Part::Element(2),
+            ".w" | ".a" if vector > 1 => Part::Element(3),
             ".b0" => Part::Byte(0),
             ".b1" => Part::Byte(1),
             ".b2" => Part::Byte(2),
@@ -160,7 +167,8 @@ impl<'a> Parser<'a> {
             ".h1" => Part::Half(1),
             text => match lanes(text) {
                 Some(lanes) => Part::Lanes(lanes),
-                None => return Err(self.error(token.pos, format!("Unknown field '{text}'"))),
+                None if vector > 1 => return Err(self.error(token.pos, format!("Unknown field '{text}'"))),
+                None => return Err(self.error(token.pos, format!("Unknown video selector: '{text}'"))),
             },
         };
         self.next();
@@ -171,7 +179,7 @@ impl<'a> Parser<'a> {
     pub fn elements(&mut self, open: &str, close: &str) -> Parse<Vec<Operand>> {
         let pos = self.expect_sign(open)?.pos;
         let mut elements = Vec::new();
-        while !self.is_sign(close) {
+        while !self.is_sign(close) || !elements.is_empty() {
             if matches!(self.text(self.peek()), "{" | "[") {
                 return Err(self.unexpected());
             }
@@ -206,10 +214,14 @@ impl<'a> Parser<'a> {
             return Ok((AddressBase::Absolute, self.integer()?));
         }
         let (pos, index) = (self.pos(), self.peek_ahead(1));
+        if index.tok == Tok::Dot {
+            self.next();
+            return Err(self.unexpected());
+        }
         match self.named()? {
             OperandKind::Symbol { indexed: true, .. } => Err(self.unexpected_at(index)),
             OperandKind::Register(RegisterUse { register, part: Part::Whole, .. }) => {
-                let offset = if self.is_sign("-") { return Err(self.unexpected()) } else { self.symbol_offset()? };
+                let offset = self.symbol_offset()?;
                 Ok((AddressBase::Register(register), offset))
             }
             OperandKind::Symbol { symbol, offset, .. } => {

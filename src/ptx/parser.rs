@@ -43,6 +43,10 @@ pub struct Parser<'a> {
     pub body: Body<'a>,
     /// Parameters of the function being read, which it may not write.
     pub inputs: Vec<super::ast::SymbolId>,
+    /// Results of the function being read.
+    pub outputs: Vec<super::ast::SymbolId>,
+    /// The file has an `.address_size` directive.
+    pub is_sized: bool,
     /// The text ended early and that has been reported, so the end gets no further errors.
     pub cut_off: bool,
     /// Parsing stopped after too many errors, which has been reported.

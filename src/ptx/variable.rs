@@ -59,7 +59,8 @@ impl<'a> Parser<'a> {
         Ok(made)
     }
 
-    /// State space, type and attributes, in any order after the space.
+    /// State space, attributes and type: the width of a vector directly in front of the type, and
+    /// behind it only what an entry's parameter may have.
     pub fn head(&mut self) -> Parse<Head> {
         let token = self.peek();
         let space = match self.text(token) {
@@ -102,6 +103,15 @@ impl<'a> Parser<'a> {
 
     fn attribute(&mut self, head: &mut Head, ty: &mut Option<ScalarType>) -> Parse<()> {
         let text = self.text(self.peek());
+        let stands = match text {
+            ".align" => ty.is_none() && head.vector == 1 || head.space == Some(Space::Param) && head.pointer.is_none(),
+            ".v2" | ".v4" | ".attribute" => ty.is_none() && head.vector == 1,
+            ".ptr" => ty.is_some() && head.pointer.is_none(),
+            _ => true,
+        };
+        if !stands {
+            return Err(self.unexpected());
+        }
         match text {
             ".align" => {
                 self.next();
@@ -219,7 +229,7 @@ impl<'a> Parser<'a> {
             self.initializer(&mut variable)?;
         }
         let open = variable.dimensions.iter().any(|d| d.is_none_or(|n| n == 0));
-        if open && linkage != Linkage::Extern && variable.space != Space::Param {
+        if open && linkage != Linkage::Extern {
             self.error(name.pos, format!("Non-external variable '{text}' has incomplete type"));
         }
         Ok(self.declare_variable(variable, name, at_module))
@@ -311,12 +321,11 @@ impl<'a> Parser<'a> {
         Some(id)
     }
 
-    /// `+n`, `-n`, or nothing.
+    /// `+n`, or nothing.
     pub fn symbol_offset(&mut self) -> Parse<i64> {
-        if self.is_sign("+") {
-            self.next();
-            return self.integer();
+        if self.is_sign("-") {
+            return Err(self.unexpected());
         }
-        if self.is_sign("-") { self.integer() } else { Ok(0) }
+        if self.accept_sign("+") { self.integer() } else { Ok(0) }
     }
 }

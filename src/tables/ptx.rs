@@ -341,6 +341,12 @@ impl Op {
         GONE[self as usize]
     }
 
+    /// Whether its address in generic or global space has 64 bits, so that a register of 32 bits
+    /// there makes the program one of 32-bit addresses.
+    pub fn has_wide_address(self) -> bool {
+        WIDE[self as usize]
+    }
+
     /// The ranges of its constant operands.
     pub fn ranges(self) -> &'static [ArgRange] {
         let (start, end) = RANGES_OF[self as usize];

@@ -94,6 +94,8 @@ impl Target {
 
     /// The target of a name, spelled as in `.target`: also one that no compiler builds any more.
     pub fn of_source(name: &str) -> Option<&'static Target> {
+        let virtual_name = name.strip_prefix("compute_").map(|number| format!("sm_{number}"));
+        let name = virtual_name.as_deref().unwrap_or(name);
         TARGET_BY_NAME.get(name).map(|i| &TARGETS[*i]).filter(|t| t.real || t.legacy)
     }
 

@@ -226,6 +226,7 @@ fn requirements(ptx: &Ptx) -> TokenStream {
             quote!(Some(Needs { ptx: #version, sm: #sm }))
         }
     });
+    let wide = ptx.operations.iter().map(|o| o.wide);
     let (count, ops) = (ptx.requirements.len(), ptx.operations.len());
     let ranges = (0..ops).map(|op| range(ptx.requirements.iter().map(|r| r.op), op));
     quote! {
@@ -235,6 +236,8 @@ fn requirements(ptx: &Ptx) -> TokenStream {
         static REQUIREMENTS_OF: [(u16, u16); #ops] = [#(#ranges),*];
         /// Version and target from which on a deprecated operation is removed.
         static GONE: [Option<Needs>; #ops] = [#(#gone),*];
+        /// Whether the address of each operation in generic or global space has 64 bits.
+        static WIDE: [bool; #ops] = [#(#wide),*];
     }
 }
 

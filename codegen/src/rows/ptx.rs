@@ -16,6 +16,9 @@ pub struct OperationRow {
     /// PTX version and SM from which on (both together) it is removed.
     #[serde(default)]
     pub gone: Option<(String, u32)>,
+    /// Whether its address in generic or global space has 64 bits.
+    #[serde(default)]
+    pub wide: bool,
     pub doc: String,
     pub src: String,
 }

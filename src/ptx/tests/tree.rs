@@ -133,7 +133,7 @@ fn constants_fold() {
         ("WARP_SZ - 1", 31),
         ("-1 < 1", 1),
         ("-1 < 1U", 0),
-        ("(.s64) 2.9", 2),
+        ("(.s64) 2U - 3", -1),
     ] {
         assert_eq!(value(text), int(want), "{text}");
     }
