@@ -496,6 +496,7 @@ fn module_of(
         kept.symbols = [kernel_image::table_symbols(&functions), lowered.object.symbols].concat();
         kept.sections.extend(lowered.object.shared.map(loose_shared));
     }
+    kept.symbols.extend(kernel_image::driver_symbols(&functions));
     let call_graph = if object { lowered.object.call_graph } else { kernel_image::call_graph(&functions) };
     Cubin {
         kind: if object { cubin::ElfKind::Relocatable } else { cubin::ElfKind::Executable },

@@ -8,13 +8,14 @@
 //! taken, and recursion counts nothing.
 
 use crate::alloc::EXTRA_REGISTERS;
-use crate::cubin;
+use crate::cubin::model::Binding;
+use crate::cubin::{self, symbols};
 use crate::lower::{LoweredFunction, LoweredModule, branch_tables};
 use crate::pipeline::emit::Code;
 use crate::pipeline::merge_functions::{self, Linked};
 use crate::tables::Target;
 use crate::tables::elf::ElfTarget;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Content of an unused slot of bank 2: no code address. Source: the first slot of what ptxas
 /// 13.0.88 writes.
@@ -49,7 +50,8 @@ pub fn kernel(
     let mut pieces = vec![Piece { lowered, code: &codes[entry] }];
     pieces.extend(lowered.pieces.iter().map(|i| Piece { lowered: &module.devices[*i], code: &devices[*i] }));
     let named: Vec<(&str, &Code)> = pieces.iter().map(|p| (p.name(), p.code)).collect();
-    let linked = merge_functions::link(target, &named)?;
+    let elf = ElfTarget::of_sm(target.sm).ok_or_else(|| format!("{}: no ELF facts", target.name))?;
+    let linked = merge_functions::link(target, elf.layout, &named)?;
     let stacks = stacks(&pieces, &module.pointers);
     let stack = stacks[0];
     let own_calls = pieces.len() > 1 || !lowered.callees.is_empty();
@@ -69,9 +71,11 @@ pub fn kernel(
         param_bytes: lowered.param_bytes,
         params: lowered.params.clone(),
         shared: lowered.shared,
+        code_relocs: linked.relocs.iter().map(relocation).collect(),
         stack: cubin::Stack {
             frame: stack,
             min: Some(stack),
+            max: (!linked.relocs.is_empty()).then_some(0),
             call_return: (own_calls || branches).then_some(0),
             ..cubin::Stack::default()
         },
@@ -84,6 +88,20 @@ pub fn kernel(
         code: linked.bytes,
         ..cubin::Function::default()
     })
+}
+
+/// A relocation of code.
+fn relocation(r: &merge_functions::Relocation) -> cubin::Reloc {
+    cubin::Reloc { offset: r.at, kind: r.number, symbol: r.symbol.clone(), addend: r.addend, explicit_addend: false }
+}
+
+/// Symbols that the driver defines, which code of these functions names.
+pub fn driver_symbols(functions: &[cubin::Function]) -> Vec<cubin::KeptSymbol> {
+    let names = functions.iter().flat_map(|f| &f.code_relocs).map(|reloc| &reloc.symbol);
+    let names: BTreeSet<&String> = names.filter(|name| name.starts_with(merge_functions::DRIVER_PREFIX)).collect();
+    let info = symbols::info(Binding::Weak, symbols::STT_OBJECT);
+    let one = |name: &String| cubin::KeptSymbol { name: name.clone(), info, size: 4, ..cubin::KeptSymbol::default() };
+    names.into_iter().map(one).collect()
 }
 
 /// A function of a relocatable object, in a section of its own, with relocations.
@@ -99,18 +117,11 @@ pub fn of_object(lowered: &LoweredFunction, code: &Code, target: &'static Target
     let pieces = [Piece { lowered, code }];
     let calls = !kernel || !code.fixups.is_empty() || !lowered.externs.is_empty();
     let least = target.info().filter(|_| calls).map_or(0, |info| info.abi_min);
-    let reloc = |r: &merge_functions::Relocation| cubin::Reloc {
-        offset: r.at,
-        kind: r.number,
-        symbol: r.symbol.clone(),
-        addend: r.addend,
-        explicit_addend: false,
-    };
     Ok(cubin::Function {
         name: name.clone(),
         kernel,
         binding: lowered.binding,
-        code_relocs: linked.relocs.iter().map(reloc).collect(),
+        code_relocs: linked.relocs.iter().map(relocation).collect(),
         registers: (code.registers + EXTRA_REGISTERS).max(least),
         barriers: lowered.barriers,
         param_base: lowered.param_base,

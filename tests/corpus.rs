@@ -28,9 +28,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Prefixes of the instruction names of unimplemented families.
-const LATER: [&str; 9] = [
-    "txq",
-    "suq",
+const LATER: [&str; 7] = [
     "cp.async.bulk.tensor.shared::cluster.global",
     "cp.async.bulk.prefetch.tensor",
     "cp.async.bulk.shared::cluster.global",

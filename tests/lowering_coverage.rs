@@ -15,9 +15,7 @@ use std::path::{Path, PathBuf};
 mod slice;
 
 /// Prefixes or parts of the forms of unimplemented families.
-const LATER: [(&str, &str); 20] = [
-    ("txq.", "texture"),
-    ("suq.", "surface"),
+const LATER: [(&str, &str); 18] = [
     ("mbarrier.", "mbarrier"),
     (".mbarrier", "mbarrier"),
     ("cp.async.bulk", "bulk copies"),

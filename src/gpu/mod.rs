@@ -113,7 +113,7 @@ impl Card {
         if shape.smem > USUAL_SHARED {
             self.api.set_attribute(function, DYNAMIC_SHARED, shape.smem as i32)?;
         }
-        let Placed { parameters, buffers } = self.arguments(args)?;
+        let Placed { parameters, buffers, .. } = self.arguments(args)?;
         let mut pointers: Vec<*mut c_void> = parameters.iter().map(|v| v.as_ptr().cast_mut().cast()).collect();
         self.api.launch(function, shape, &mut pointers)?;
         self.api.synchronize()?;

@@ -35,6 +35,7 @@ mod tensor_unit;
 mod tests;
 mod texture;
 pub(crate) mod texture_handle;
+mod texture_query;
 mod video;
 mod warp;
 pub mod wgmma;
@@ -446,6 +447,7 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::MultimemLdReduce => b.load_reduced(inst),
         Op::MultimemSt => b.store_everywhere(inst),
         Op::MultimemRed => b.reduce_everywhere(inst),
+        Op::Tex | Op::TexBase | Op::TexLevel | Op::TexGrad | Op::Tld4 => b.read_texture(inst),
         _ if inst.types.iter().any(|ty| is_packed(*ty)) => Err(Refusal::NotBuilt),
         Op::Div | Op::Rem => b.int_divide(inst),
         Op::Mul24 | Op::Mad24 => b.mul_24(inst),
@@ -517,7 +519,8 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::BarrierClusterWait => b.wait_for_cluster(),
         Op::StAsync | Op::RedAsync => b.store_in_cluster(inst),
         Op::SetmaxnregInc | Op::SetmaxnregDec => b.set_max_registers(inst),
-        Op::Tex | Op::TexBase | Op::TexLevel | Op::TexGrad | Op::Tld4 => b.read_texture(inst),
+        Op::Txq | Op::TxqLevel | Op::Suq => b.query_image(inst),
+        Op::Istypep => b.is_type(inst),
         Op::SuldB => b.load_surface(inst),
         Op::SustB | Op::SustP => b.store_surface(inst),
         Op::SuredB | Op::SuredP => b.reduce_surface(inst),

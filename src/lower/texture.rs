@@ -29,6 +29,9 @@ const GRADIENT_FIELD: u32 = 0xfff_0000;
 /// Most operands of the form that has half of them, rounded up, in the first one.
 const MOST_SPREAD: usize = 4;
 
+/// The negation of the first of three predicates.
+const LUT_NOT_FIRST: u8 = 0x0f;
+
 /// A read of a texture, before its handle is known.
 pub(super) struct Read {
     op: Op,
@@ -36,6 +39,8 @@ pub(super) struct Read {
     coordinates: Vec<Operand>,
     rest: Vec<Operand>,
     mask: u64,
+    /// A predicate: some texel is not resident. Null if nothing asks.
+    absent: Operand,
 }
 
 impl Builder<'_> {
@@ -44,20 +49,55 @@ impl Builder<'_> {
         let geometry = inst.mods.geometry.ok_or(Refusal::NotBuilt)?;
         self.refuse_reads(inst, geometry)?;
         let OperandKind::Address(address) = &inst.operands[1].kind else { return Err(Refusal::NotBuilt) };
-        let [list] = address.rest.as_slice() else { return Err(later_with(inst, "a sampler")) };
-        let handle = self.handle(inst, address)?;
+        let list = address.rest.last().ok_or(Refusal::NotBuilt)?;
+        let handle = self.handle_with_sampler(inst, address)?;
         let read = self.read(inst, geometry, list)?;
-        let parts = elements(&inst.operands[0]);
-        let taken = parts.iter().enumerate().filter(|(_, part)| part.kind != OperandKind::Sink);
-        let mask = taken.fold(0, |mask, (i, _)| mask | 1 << i);
-        if mask == 0 {
-            return Ok(());
+        let (list, resident) = match &inst.operands[0].kind {
+            OperandKind::Pair(pair) => (&pair.0, Some(self.dest(&pair.1)?)),
+            _ => (&inst.operands[0], None),
+        };
+        let absent = if resident.is_some() { self.temp_pred() } else { Operand::NULL };
+        self.give_results(inst, elements(list), &handle, Read { absent, ..read })?;
+        if let Some(resident) = resident {
+            self.plop3(resident, [absent, Operand::always(), Operand::always()], LUT_NOT_FIRST);
         }
-        let results = self.issue_read(&handle, Read { mask, ..read })?;
-        let taken = parts.iter().filter(|part| part.kind != OperandKind::Sink);
-        for (part, result) in taken.zip(results) {
+        Ok(())
+    }
+
+    /// Issues a read, and gives its results to registers of PTX.
+    fn give_results(
+        &mut self,
+        inst: &ast::Instruction,
+        parts: &[ast::Operand],
+        handle: &Handle,
+        read: Read,
+    ) -> Lowered {
+        // Two halves lie in one part, and the unit may give them so.
+        let (ty, pairs) = (inst.types[0], inst.types[0] == ScalarType::F16x2);
+        let halves = pairs || ty == ScalarType::F16;
+        let step = if pairs { 2 } else { 1 };
+        let taken: Vec<(usize, &ast::Operand)> =
+            parts.iter().enumerate().filter(|(_, part)| part.kind != OperandKind::Sink).collect();
+        let mut mask = taken.iter().fold(0, |mask, (i, _)| mask | ((1 << step) - 1) << (step * i));
+        if mask == 0 {
+            if read.absent.is_null() {
+                return Ok(());
+            }
+            mask = 1;
+        }
+        let mut read = Read { mask, ..read };
+        let native = halves && self.has(Feature::TextureHalves);
+        read.mods.extend(native.then_some((Mod::TexHalf, value::tex_half::F16_RN)));
+        let results = self.issue_read(handle, read, native)?;
+        for (n, (_, part)) in taken.into_iter().enumerate() {
             let d = self.dest(part)?;
-            self.copy(d, result);
+            match (halves, native) {
+                (false, _) => self.copy(d, results[n]),
+                (true, true) if pairs => self.copy(d, results[n]),
+                (true, true) => self.extract(d, results[n / 2], 2 * (n % 2) as u32, ScalarType::B16),
+                (true, false) if pairs => self.pack_halves(d, results[2 * n + 1], results[2 * n]),
+                (true, false) => self.pack_halves(d, Operand::zero(), results[n]),
+            }
         }
         Ok(())
     }
@@ -66,12 +106,6 @@ impl Builder<'_> {
     fn refuse_reads(&self, inst: &ast::Instruction, geometry: Geometry) -> Lowered {
         if !self.has(Feature::TextureOpcodes) {
             return Err(Refusal::NotBuilt);
-        }
-        if geometry.is_multisample() {
-            return Err(later(inst, geometry.name()));
-        }
-        if inst.types[0].bits() == 16 || inst.types[0] == ScalarType::F16x2 {
-            return Err(later(inst, inst.types[0].name()));
         }
         let plain = geometry.dimensions() < 3;
         if inst.op == PtxOp::TexGrad && (!plain || inst.types[1] != ScalarType::F32) {
@@ -134,18 +168,22 @@ impl Builder<'_> {
                 _ => rest.push(word),
             }
         }
+        if geometry.is_multisample() {
+            mods.push((Mod::Ms, value::ms::MS));
+            rest.push(self.source_word(&elements(list)[0], ScalarType::U32)?);
+        }
         if compares(inst) {
             mods.push((Mod::Dc, value::dc::DC));
             let last = &inst.operands[inst.operands.len() - 1];
             rest.push(self.source_word(last, ScalarType::F32)?);
         }
-        Ok(Read { op, mods, coordinates, rest, mask: 0 })
+        Ok(Read { op, mods, coordinates, rest, mask: 0, absent: Operand::NULL })
     }
 
     /// The layer, clamped, and the coordinates; those of a cube are divided by the largest one.
     fn coordinates(&mut self, geometry: Geometry, list: &[ast::Operand], ty: ScalarType) -> Lowered<Vec<Operand>> {
-        let layers = usize::from(geometry.has_layers());
-        let mut words = Vec::new();
+        let (layers, before) = (usize::from(geometry.has_layers()), usize::from(geometry.is_multisample()));
+        let (list, mut words) = (&list[before..], Vec::new());
         for part in list.iter().take(layers) {
             let layer = self.source_word(part, ScalarType::U32)?;
             words.push(match self.constant(layer) {
@@ -233,10 +271,12 @@ impl Builder<'_> {
         coordinates.push(joined);
     }
 
-    /// Emits a read, whatever handle it has; returns the components that the mask selects.
-    fn issue_read(&mut self, handle: &Handle, read: Read) -> Lowered<Vec<Operand>> {
+    /// Emits a read, whatever handle it has; returns the components that the mask selects, two in a
+    /// word if they are halves.
+    fn issue_read(&mut self, handle: &Handle, read: Read, halves: bool) -> Lowered<Vec<Operand>> {
         let count = read.mask.count_ones() as usize;
-        let (first, second) = (count.min(2), count.saturating_sub(2));
+        let words = |components: usize| if halves { components.div_ceil(2) } else { components };
+        let (first, second) = (words(count.min(2)), words(count.saturating_sub(2)));
         let [mut low, mut high] = [Operand::zero(); 2];
         let mut results = Vec::new();
         for (to, count) in [(&mut low, first), (&mut high, second)] {
@@ -246,7 +286,7 @@ impl Builder<'_> {
                 results.extend(regs.into_iter().take(count));
             }
         }
-        let Read { op, mut mods, coordinates, rest, mask } = read;
+        let Read { op, mut mods, coordinates, rest, mask, absent } = read;
         let in_register = self.register_of(handle);
         mods.extend(in_register.is_some().then_some((Mod::BindlessB, value::bindless_b::B)));
         let gradients = op == Op::TXD;
@@ -267,6 +307,7 @@ impl Builder<'_> {
         let mask = self.literal(mask as i64);
         self.with_handle(handle, |b, given| {
             let mut args = vec![(Role::D2, high), (Role::D, low), (Role::A, first), (Role::B, rest)];
+            args.extend((!absent.is_null()).then_some((Role::Pu, absent)));
             args.extend(given);
             args.push((Role::Mask, mask));
             b.put(op, &mods, &args);

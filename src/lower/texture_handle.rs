@@ -8,6 +8,7 @@
 use super::builder::{Builder, Lowered};
 use super::bulk::later_with;
 use super::memory::address::Window;
+use crate::ori::mods::*;
 use crate::ori::{File, Operand};
 use crate::ptx::ast::{self, AddressBase, OperandKind, RegId, Statement};
 use crate::tables::ptx::{Op as PtxOp, Role as PtxRole, Space};
@@ -32,7 +33,12 @@ pub(super) enum Handle {
     Kept(Operand),
     /// In a register, perhaps another number in each lane: the low word.
     Register(Operand),
+    /// A texture and a sampler, likewise.
+    Pair(Operand, Operand),
 }
+
+/// The first operand where the second one has ones, and elsewhere the third one.
+const LUT_FIRST_INSIDE: u8 = 0xe2;
 
 /// Handles that are parameters of a kernel.
 #[derive(Default)]
@@ -40,13 +46,60 @@ pub struct Handles {
     /// Registers that are written once, by a load of a parameter: the operand of that load. `None`
     /// before something asks.
     loads: Option<HashMap<RegId, ast::Operand>>,
-    /// Uniform registers by offset in the bank.
-    kept: Vec<(i64, Operand)>,
+    /// Uniform registers by the offsets of a texture and of a sampler in the bank.
+    kept: Vec<((i64, Option<i64>), Operand)>,
     /// Whether the function calls others, which do not keep uniform registers.
     calls: bool,
 }
 
+/// The index of a texture in its handle, and where that of a sampler is.
+pub(super) const TEXTURE_INDEX: u32 = 0xf_ffff;
+const SAMPLER_SHIFT: u32 = 20;
+
 impl Builder<'_> {
+    /// The handle of a texture, and of a sampler if one is named.
+    pub(super) fn handle_with_sampler(&mut self, inst: &ast::Instruction, address: &ast::Address) -> Lowered<Handle> {
+        let sampler = match address.rest.as_slice() {
+            [sampler, _] => &sampler.kind,
+            _ => return self.handle(inst, address),
+        };
+        if !self.module.target.independent_textures {
+            return Err(later_with(inst, "a sampler in unified mode"));
+        }
+        let (AddressBase::Register(texture), OperandKind::Register(sampler)) = (address.base, sampler) else {
+            return Err(later_with(inst, "a reference by name"));
+        };
+        let sampler = sampler.register;
+        let known = [self.parameter_of(texture)?, self.parameter_of(sampler)?];
+        if let [Some(texture), Some(sampler)] = known
+            && self.has(Feature::TextureByUniform)
+            && let Some(kept) = self.kept_handle(texture, Some(sampler))
+        {
+            return Ok(Handle::Kept(kept));
+        }
+        let [texture, sampler] = [texture, sampler].map(|register| {
+            let whole = self.register(register)[0];
+            self.words(whole)[0]
+        });
+        if self.has(Feature::TextureByUniform) {
+            return Ok(Handle::Pair(texture, sampler));
+        }
+        let (moved, amount, joined, mask) =
+            (self.temp(), self.imm(SAMPLER_SHIFT), self.temp(), self.imm(TEXTURE_INDEX));
+        self.shf(&SHF_L, moved, sampler, amount, Operand::zero());
+        self.lop3(joined, texture, mask, moved, LUT_FIRST_INSIDE);
+        Ok(Handle::Register(joined))
+    }
+
+    /// The low word of the handle of an instruction, in a register.
+    pub(super) fn handle_word(&mut self, inst: &ast::Instruction, address: &ast::Address) -> Lowered<Operand> {
+        let AddressBase::Register(register) = address.base else {
+            return Err(later_with(inst, "a reference by name"));
+        };
+        let whole = self.register(register)[0];
+        Ok(self.words(whole)[0])
+    }
+
     /// The handle of an instruction.
     pub(super) fn handle(&mut self, inst: &ast::Instruction, address: &ast::Address) -> Lowered<Handle> {
         let AddressBase::Register(register) = address.base else {
@@ -58,11 +111,20 @@ impl Builder<'_> {
         if !self.has(Feature::TextureByUniform) {
             return Ok(Handle::Bank(at));
         }
-        if let Some((_, kept)) = self.handles.kept.iter().find(|(other, _)| *other == at) {
-            return Ok(Handle::Kept(*kept));
+        Ok(match self.kept_handle(at, None) {
+            Some(kept) => Handle::Kept(kept),
+            None => Handle::Register(word),
+        })
+    }
+
+    /// Uniform registers that have a texture and a sampler, or a zero, all along the kernel; `None`
+    /// if there are none to spare.
+    fn kept_handle(&mut self, texture: i64, sampler: Option<i64>) -> Option<Operand> {
+        if let Some((_, kept)) = self.handles.kept.iter().find(|(other, _)| *other == (texture, sampler)) {
+            return Some(*kept);
         }
         if self.handles.calls || self.handles.kept.len() == KEPT {
-            return Ok(Handle::Register(word));
+            return None;
         }
         let first = FIRST_KEPT + 2 * self.handles.kept.len() as u16;
         let vector = self.f.new_vector(File::UR, 2);
@@ -72,13 +134,22 @@ impl Builder<'_> {
             self.f.regs[*reg].varying = false;
         }
         let load = if self.has(Feature::UniformLoadByScoreboard) { Op::LDCU } else { Op::ULDC };
-        let from = Operand::constant(BANK as u8, at as u16);
-        self.put_first(load, &[crate::ori::mods::SIZE_32], &[(Role::D, Operand::reg(regs[0])), (Role::C, from)]);
-        let zero = self.literal(0);
-        self.put_first(Op::UMOV, &[], &[(Role::D, Operand::reg(regs[1])), (Role::A, zero)]);
+        for (reg, at) in regs.into_iter().zip([Some(texture), sampler]) {
+            let d = (Role::D, Operand::reg(reg));
+            match at {
+                Some(at) => {
+                    let from = Operand::constant(BANK as u8, at as u16);
+                    self.put_first(load, &[SIZE_32], &[d, (Role::C, from)]);
+                }
+                None => {
+                    let zero = self.literal(0);
+                    self.put_first(Op::UMOV, &[], &[d, (Role::A, zero)]);
+                }
+            }
+        }
         let kept = Operand::vector(vector);
-        self.handles.kept.push((at, kept));
-        Ok(Handle::Kept(kept))
+        self.handles.kept.push(((texture, sampler), kept));
+        Some(kept)
     }
 
     /// The offset in the bank of the parameter that a register is a copy of.
@@ -130,12 +201,19 @@ impl Builder<'_> {
                 emit(self, args)
             }
             Handle::Register(_) if self.register_of(handle).is_some() => emit(self, Vec::new()),
-            Handle::Register(word) => self.lane_by_lane(|b| {
-                let pair = b.uniform(&OTHER, &[*word, Operand::zero()]);
-                let args = b.uniform_args(pair);
-                emit(b, args)
-            }),
+            Handle::Register(word) => self.lane_by_lane(|b| b.with_uniform([*word, Operand::zero()], emit)),
+            Handle::Pair(texture, sampler) => self.lane_by_lane(|b| b.with_uniform([*texture, *sampler], emit)),
         }
+    }
+
+    fn with_uniform(
+        &mut self,
+        words: [Operand; 2],
+        emit: impl FnOnce(&mut Self, Vec<(Role, Operand)>) -> Lowered,
+    ) -> Lowered {
+        let pair = self.uniform(&OTHER, &words);
+        let args = self.uniform_args(pair);
+        emit(self, args)
     }
 
     /// Words side by side in registers: the unit takes no RZ for a word alone.
@@ -213,6 +291,7 @@ fn writes_to(role: PtxRole) -> bool {
             | PtxRole::Surface
             | PtxRole::Gradient
             | PtxRole::Texels
+            | PtxRole::Image
     )
 }
 

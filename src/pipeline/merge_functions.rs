@@ -24,9 +24,12 @@ pub struct Linked {
     pub bytes: Vec<u8>,
     /// Offset of each function, in the order given.
     pub starts: Vec<u64>,
-    /// Relocations in descending order, as in ptxas; only in a section of an object.
+    /// Relocations in descending order, as in ptxas: what a linker or the driver fills in.
     pub relocs: Vec<Relocation>,
 }
+
+/// How the names of symbols begin that the driver defines.
+pub const DRIVER_PREFIX: &str = ".nv.";
 
 /// A relocation of code: at this byte offset, of this type, a symbol's value plus an addend.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +89,7 @@ pub fn object(target: &'static Target, layout: Layout, name: &str, code: &Code) 
 /// # Errors
 ///
 /// A branch to a function that is not in `pieces`, or a fixup that cannot be encoded.
-pub fn link(target: &'static Target, pieces: &[(&str, &Code)]) -> Result<Linked, String> {
+pub fn link(target: &'static Target, layout: Layout, pieces: &[(&str, &Code)]) -> Result<Linked, String> {
     let mut linked = Linked::default();
     let mut at = 0;
     for (_, code) in pieces {
@@ -106,6 +109,14 @@ pub fn link(target: &'static Target, pieces: &[(&str, &Code)]) -> Result<Linked,
                     let found = starts.get(callee.as_str());
                     distance(*found.ok_or_else(|| format!("{name}: function {callee} is not in the section"))?)
                 }
+                // The driver fills it in.
+                Place::Linked { role, name: symbol, addend } if symbol.starts_with(DRIVER_PREFIX) => {
+                    let row = RelocRow::for_role(*role, layout);
+                    let row = row.ok_or_else(|| format!("no relocation for {}", role.name()))?;
+                    let (symbol, addend) = (symbol.clone(), *addend);
+                    linked.relocs.push(Relocation { at, number: row.number, symbol, addend });
+                    Arg::imm(0)
+                }
                 Place::Linked { name: symbol, .. } => return Err(format!("{name}: {symbol} is left to a linker")),
                 Place::Offset { within, high } => {
                     Arg::imm((start + within) >> if *high { 32 } else { 0 } & 0xffff_ffff)
@@ -116,6 +127,7 @@ pub fn link(target: &'static Target, pieces: &[(&str, &Code)]) -> Result<Linked,
             linked.bytes[at as usize..(at + WORD) as usize].copy_from_slice(&word.to_le_bytes());
         }
     }
+    linked.relocs.sort_by_key(|reloc| std::cmp::Reverse(reloc.at));
     close(target, &mut linked.bytes)?;
     Ok(linked)
 }

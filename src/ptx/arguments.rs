@@ -110,10 +110,10 @@ impl Parser<'_> {
                 let what = format!("Sink '_' is expected as a destination operand for instruction '{}'", e.op.name());
                 return Err((operand.pos, format!("{what} with '.shared::cluster'")));
             }
-            Role::Xdst if e.mods.geometry.is_some() && matches!(operand.kind, OperandKind::Pair(_)) => {
-                let text = format!("Instruction '{}' with a predicate of residency is not implemented", e.op.name());
-                return Err((operand.pos, text));
-            }
+            Role::Xdst if e.mods.geometry.is_some() => match &operand.kind {
+                OperandKind::Pair(pair) => self.vector(e, &pair.0)? && self.plain_predicate(&pair.1),
+                _ => self.vector(e, operand)?,
+            },
             Role::Vdst | Role::Xdst | Role::Vsrc | Role::Xsrc => self.vector(e, operand)?,
             Role::Fdst | Role::Fsrc => self.fragment(e, operand)?,
             Role::Unpack => self.pieces(e, operand) || self.destination(e, only_element(operand))?,
@@ -131,6 +131,7 @@ impl Parser<'_> {
             Role::Tensor => return self.tensor(e, operand, index),
             Role::Offsets => return self.list(e, operand, (index + 1, ScalarType::U16), e.mods.tensor_offsets()),
             Role::Texture | Role::Surface => return self.texture(e, operand),
+            Role::Image => return self.image(e, operand),
             Role::Gradient => return self.per_dimension(e, operand, ScalarType::F32, index),
             Role::Texels => return self.per_dimension(e, operand, ScalarType::S32, index),
             Role::Label => {
@@ -418,14 +419,7 @@ impl Parser<'_> {
     fn texture(&self, e: &Expect, operand: &Operand) -> Result<(), Bad> {
         let name = e.op.name();
         let OperandKind::Address(address) = &operand.kind else { return Err(mismatch(e, operand)) };
-        let wide = |id| {
-            let register = &self.body.registers[id];
-            register.vector == 1 && is_integer(register.ty) && register.ty.bits() == 64
-        };
-        let opaque = |symbol| match &self.module.symbols[symbol].kind {
-            SymbolKind::Variable(variable) => variable.ty.class() == TypeClass::Opaque,
-            _ => false,
-        };
+        let (wide, opaque) = (|id| self.is_handle(id), |symbol| self.is_opaque(symbol));
         let good = match address.base {
             AddressBase::Register(id) => wide(id) && address.offset == 0,
             AddressBase::Symbol(symbol) if !opaque(symbol) => {
@@ -438,6 +432,10 @@ impl Parser<'_> {
             AddressBase::Absolute => false,
         };
         let coordinates = match address.rest.as_slice() {
+            [_] if e.role == Role::Texture && self.module.target.independent_textures => {
+                let text = format!("Argument 2 of instruction '{name}': .samplerref or .u64 register expected");
+                return Err((operand.pos, text));
+            }
             [coordinates] => coordinates,
             [sampler, coordinates] if e.role == Role::Texture => match &sampler.kind {
                 OperandKind::Register(used) if wide(used.register) => coordinates,
@@ -465,6 +463,41 @@ impl Parser<'_> {
             }
         }
         Ok(())
+    }
+
+    /// `[handle]`: a register of 64 bits or a reference.
+    fn image(&self, e: &Expect, operand: &Operand) -> Result<(), Bad> {
+        let name = e.op.name();
+        let expected = |kind: &str| {
+            (operand.pos, format!("Argument 1 of instruction '{name}': .{kind} or .u64 register expected"))
+        };
+        let kind = if e.op == Op::Suq { "surfref" } else { "texref" };
+        let address = match &operand.kind {
+            OperandKind::Address(address) if address.rest.is_empty() => address,
+            OperandKind::Address(_) => return Err(mismatch(e, operand)),
+            _ => return Err((operand.pos, format!("Address expected for argument 1 of instruction '{name}'"))),
+        };
+        match address.base {
+            AddressBase::Register(_) if address.offset != 0 => Err(expected(kind)),
+            AddressBase::Register(id) if self.is_handle(id) => Ok(()),
+            AddressBase::Symbol(symbol) if self.is_opaque(symbol) && address.offset == 0 => Ok(()),
+            AddressBase::Symbol(_) => Err(expected(kind)),
+            _ => Err(mismatch(e, operand)),
+        }
+    }
+
+    /// Whether a register may have a handle.
+    fn is_handle(&self, id: RegId) -> bool {
+        let register = &self.body.registers[id];
+        register.vector == 1 && is_integer(register.ty) && register.ty.bits() == 64
+    }
+
+    /// Whether a symbol is a reference.
+    fn is_opaque(&self, symbol: SymbolId) -> bool {
+        match &self.module.symbols[symbol].kind {
+            SymbolKind::Variable(variable) => variable.ty.class() == TypeClass::Opaque,
+            _ => false,
+        }
     }
 
     /// A vector with one element for each dimension of a texture.

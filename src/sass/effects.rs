@@ -171,6 +171,8 @@ fn fragment(inst: &Inst, role: Role) -> Option<u8> {
         _ => 1,
     };
     match inst.op {
+        // The level, behind the handle where that is in a register.
+        Op::TXQ if role == Role::A => return Some(1 + u8::from(inst.modifier(Mod::BindlessB) != 0)),
         Op::TEX | Op::TLD | Op::TLD4 | Op::TXD | Op::TXQ => return Some(texture(inst, role)),
         Op::SULD | Op::SUST | Op::SURED if role == Role::A => {
             return Some(coordinates(Mod::SuDim.text(inst.modifier(Mod::SuDim))));
@@ -254,6 +256,9 @@ fn coordinates(shape: &str) -> u8 {
 fn texture(inst: &Inst, role: Role) -> u8 {
     let mask = inst.arg(Role::Mask);
     let results = if mask.is_none() { 4 } else { (mask.val & 15).count_ones() as u8 };
+    // Halves come two in a register.
+    let halves = inst.modifier(Mod::TexHalf) != 0;
+    let some = |results: u8| if halves { results.div_ceil(2) } else { results };
     let shape = Mod::Texdim.text(inst.modifier(Mod::Texdim));
     let given = |kind: Mod| u8::from(inst.modifier(kind) != 0);
     let more = || {
@@ -264,8 +269,8 @@ fn texture(inst: &Inst, role: Role) -> u8 {
     };
     let scattered = given(Mod::Scr) == 1 && inst.op != Op::TXD;
     match role {
-        Role::D => results.min(2),
-        Role::D2 => results.saturating_sub(2),
+        Role::D => some(results.min(2)),
+        Role::D2 => some(results.saturating_sub(2)),
         Role::A if scattered => (coordinates(shape) + more()).div_ceil(2),
         // A gradient read has the offsets beside the layer, or behind the coordinates.
         Role::A if inst.op == Op::TXD => {

@@ -8,6 +8,7 @@
 
 use super::fault::Fault;
 use super::memory::Global;
+use super::ops::texture::DESCRIPTION;
 use super::sass::setup::Banks;
 use crate::cubin::{Cubin, Function, Image, Reloc, Space};
 use crate::tables::elf::RelocRow;
@@ -21,6 +22,14 @@ pub const SYSTEM_BASE: u64 = 0x7fd0 << 32;
 
 /// The driver's functions that the simulator implements.
 pub use crate::tables::choices::SYSTEM;
+
+/// Symbols whose value is the size of the driver's description of a texture, sampler or surface.
+const DESCRIPTION_SIZES: [&str; 4] = [
+    ".nv.unified.texrefDescSize",
+    ".nv.independent.texrefDescSize",
+    ".nv.independent.samplerrefDescSize",
+    ".nv.surfrefDescSize",
+];
 
 /// Alignment of a function's code, in bytes.
 const CODE_ALIGN: usize = 128;
@@ -91,6 +100,7 @@ impl<'a> Symbols<'a> {
                 Space::Constant if generic => self.constants + variable.offset,
                 Space::Constant => variable.offset,
             }),
+            None if DESCRIPTION_SIZES.contains(&name) => Some(DESCRIPTION as u64),
             None => self
                 .code
                 .get(name)

@@ -4,6 +4,7 @@
 //! red zones between allocations catch accesses past the end. Alignment is checked by the callers.
 
 use super::fault::{Fault, Kind};
+use super::ops::texture::{BYTES, INDEX, SAMPLER, Texture};
 
 /// Address of the first global allocation.
 const GLOBAL_BASE: u64 = 0x7f20_0000_0000;
@@ -28,6 +29,8 @@ pub struct Allocation {
 pub struct Global {
     allocations: Vec<Allocation>,
     last: usize,
+    /// Addresses of textures by the number in their handles less one.
+    textures: Vec<u64>,
 }
 
 impl Global {
@@ -45,9 +48,36 @@ impl Global {
         Some(&self.allocations[index].bytes)
     }
 
-    /// The base address of the allocation whose address has this low word.
-    pub fn named(&self, low: u32) -> Option<u64> {
-        self.allocations.iter().map(|a| a.base).find(|base| *base as u32 == low)
+    /// Gives textures the numbers in their handles.
+    pub fn name_textures(&mut self, addresses: Vec<u64>) {
+        self.textures = addresses;
+    }
+
+    /// Addresses of textures by the number in their handles less one.
+    pub fn textures(&self) -> &[u64] {
+        &self.textures
+    }
+
+    /// The texture of the low word of a handle, read by a sampler if one is given: by its own word,
+    /// or above the number of the texture.
+    ///
+    /// # Errors
+    ///
+    /// What is no texture.
+    pub fn texture(&mut self, word: u32, sampler: Option<u32>) -> Result<Texture, Fault> {
+        let texture = self.numbered(word & INDEX)?;
+        match sampler.unwrap_or(word >> SAMPLER) & INDEX {
+            0 => Ok(texture),
+            number => Ok(texture.with_sampler(&self.numbered(number)?)),
+        }
+    }
+
+    fn numbered(&mut self, number: u32) -> Result<Texture, Fault> {
+        let base = (number as usize).checked_sub(1).and_then(|i| self.textures.get(i)).copied();
+        let base = base.ok_or_else(|| Fault::new(format!("there is no texture at the handle {number:#x}")))?;
+        let mut bytes = [0; BYTES];
+        bytes.copy_from_slice(self.slice(base, BYTES as u64, false)?);
+        Texture::read(base, &bytes).map_err(|what| Fault::new(what).about(base))
     }
 
     /// Overwrites the allocation at a base address, even if it is read-only.

@@ -16,6 +16,7 @@ pub use super::sass::sanitizer::cycle_model::{Cycles, Spent};
 use super::sass::sanitizer::jitter::Jitter;
 use super::sass::sanitizer::timing::Timing;
 use super::sass::sanitizer::{Note, Watch};
+use super::ops::texture::DESCRIPTION;
 use super::sass::setup::{Banks, Setup};
 use super::sass::stop::Stop;
 use super::sass::words::Words;
@@ -55,6 +56,9 @@ const MOST_SHARED: u64 = 1 << 20;
 const MOST_LOCAL: u64 = 512 << 10;
 /// Most bytes of a module's variables that the simulator accepts.
 const MOST_GLOBAL: u64 = 1 << 32;
+/// Tables of descriptions: of textures, samplers and surfaces.
+const DESCRIPTION_TABLES: u32 = 3;
+
 /// Most bytes of constants, and of a kernel's branch tables: two banks.
 const MOST_CONSTANT: u64 = 128 << 10;
 
@@ -282,6 +286,7 @@ pub fn run_decoded(
     let explicit = function.launch.explicit_cluster || !setup.is_alone();
     driver_constants(&mut setup, (info, generation), shape, explicit);
     let buffers = place_arguments(&mut setup.banks, &mut global, function, args)?;
+    place_descriptions(&mut setup.banks, &mut global, info)?;
     let image = CodeImage::of(cubin, function);
     let symbols = place_variables(&mut setup.banks, &mut global, cubin, function, &image)?;
     window_constants(&mut setup.banks, &mut global, info, symbols.constants(), function)?;
@@ -544,6 +549,24 @@ fn driver_constants(
 /// Largest alignment of a parameter that a program relies on: that of a tensor map.
 const PARAM_ALIGN: u32 = 64;
 
+/// Places the driver's descriptions of textures, samplers and surfaces, each by the number in its
+/// handle, if a launch has any.
+fn place_descriptions(banks: &mut Banks, global: &mut Global, info: &GenerationInfo) -> Result<(), Fault> {
+    let count = global.textures().len() as u32;
+    if count == 0 {
+        return Ok(());
+    }
+    let mut table = vec![0; DESCRIPTION];
+    for number in 1..=count {
+        table.extend(global.texture(number, None)?.description());
+    }
+    let base = global.allocate("descriptions of textures", table, false).to_le_bytes();
+    for i in 0..DESCRIPTION_TABLES {
+        banks.put(0, info.image_tables + 8 * i, &base);
+    }
+    Ok(())
+}
+
 /// Provides the generic windows of constants (whose copy is at `constants`) and of parameters:
 /// read-only copies in global memory.
 fn window_constants(
@@ -602,6 +625,7 @@ fn place_arguments(
         }
         banks.put(0, function.param_base + u32::from(param.offset), bytes);
     }
+    global.name_textures(placed.textures);
     Ok(placed.buffers)
 }
 

@@ -50,12 +50,12 @@ fn generations(model: &Model) -> TokenStream {
         let (ntid, nctaid, local, base) = (g.ntid, g.nctaid, g.local_window, g.shared_base);
         let (constant, param_window, param_at) = (g.const_window, g.param_window, g.param_window_at);
         let (limit, file, unit, least) = (g.reg_limit, g.reg_file, g.reg_unit, g.abi_min);
-        let (end, alias) = (g.param_end, option(g.alias_flag));
+        let (end, alias, images) = (g.param_end, option(g.alias_flag), g.image_tables);
         let (desc, window) = (option(g.global_desc), option(g.shared_window));
         quote! { GenerationInfo {
             ur_bits: #bits, ur_count: #count, ur_first: #first, reg_limit: #limit, reg_file: #file, reg_unit: #unit, abi_min: #least, param_base: #param, stack_top: #stack, global_desc: #desc, ntid: #ntid,
             nctaid: #nctaid, shared_window: #window, local_window: #local,
-            const_window: #constant, param_window: #param_window, param_window_at: #param_at, param_end: #end, alias_flag: #alias, shared_base: #base,
+            const_window: #constant, param_window: #param_window, param_window_at: #param_at, param_end: #end, alias_flag: #alias, image_tables: #images, shared_base: #base,
         } }
     });
     let count = model.targets.generations.len();

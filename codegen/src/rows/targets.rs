@@ -48,6 +48,7 @@ pub struct GenerationRow {
     pub param_window_at: u32,
     pub param_end: u32,
     pub alias_flag: Option<u32>,
+    pub image_tables: u32,
     pub shared_base: u32,
     pub src: String,
 }

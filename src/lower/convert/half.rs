@@ -211,6 +211,11 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// Two floats as halves in a word, `high` above `low`; the target has F2FP.
+    pub fn pack_halves(&mut self, d: Operand, high: Operand, low: Operand) {
+        self.put(Op::F2FP, &[], &[(Role::D, d), (Role::A, high), (Role::B, low)]);
+    }
+
     /// Converts two numbers of at most 8 bits to bf16, by way of f16 and f32, which hold all of
     /// them.
     fn widen_to_bf16(&mut self, inst: &ast::Instruction, d: Operand, from: &Narrow) -> Lowered {

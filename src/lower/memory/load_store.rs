@@ -199,7 +199,7 @@ impl Builder<'_> {
     }
 
     /// Extracts a value that starts at byte `byte`, extended by the sign of its type.
-    fn extract(&mut self, d: Operand, a: Operand, byte: u32, ty: ScalarType) {
+    pub fn extract(&mut self, d: Operand, a: Operand, byte: u32, ty: ScalarType) {
         let last = byte + ty.bits() / 8 - 1;
         // PRMT selector: per nibble a byte of `a`, plus 8 for copies of its sign; 7 is a zero byte
         // of RZ.

@@ -138,7 +138,7 @@ fn operand(form: &Form, arg: &Arg, types: &[ScalarType], choice: &Choice) -> Opt
         Role::Fdst | Role::Fsrc => format!("{{{}}}", vec![one; arg.count.into()].join(", ")),
         Role::Preds | Role::Pred => "%p1".into(),
         Role::Const => constant(form, arg),
-        Role::Mem => "[%rd1]".into(),
+        Role::Mem | Role::Image => "[%rd1]".into(),
         Role::Tmem => "[%r1]".into(),
         Role::Tensor => format!("[%rd1, {{{}}}]", vec!["%r1"; modifiers(choice).coordinates()].join(", ")),
         Role::Texture | Role::Surface => {

@@ -13,13 +13,15 @@
 //! * `texture:PATH,TYPE,SHAPE,sizes=64x32`: the handle of a texture of the texels in PATH, TYPE u8
 //!   to f32, also `u8x4`, SHAPE one of 1d 2d 3d a1d a2d cube acube; also `layers=N`, `levels=N`,
 //!   `address=wrap` (or mirror, clamp, border), `linear`, `mip` (levels are filtered), `normalized`
-//!   and `float` (integers are read as floats). `surface:PATH,…` is written back to PATH.
+//!   and `float` (integers are read as floats), `samples=N`. `surface:PATH,…` is written back to
+//!   PATH. `sampler:address=wrap,linear` is the handle of a sampler, with the items above that are
+//!   not of texels.
 //! * `memory:in:PATH` (or `out`, `inout`): a buffer that is no parameter, for others to point to;
 //!   it counts among the arguments.
 
 use super::{ArgValue, ElementType, Within};
 use crate::sim::ops::tensor_map;
-use crate::sim::ops::texture::{BYTES, KINDS, MODES, Mode, Shape, Texture};
+use crate::sim::ops::texture::{BYTES, KINDS, MODES, Shape, Texture, Use};
 use crate::tables::lowering::MAP_TYPES;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +38,7 @@ pub struct CommandArg {
 }
 
 const FORMS: &str = "TYPE:NUMBER (u8 s8 u16 s16 u32 s32 u64 s64 f32 f64), in:PATH, out:PATH:BYTES, inout:PATH[:OUT], \
-     memory:BUFFER, at:ARG:OFFSET, tensormap:ARG:OFFSET,TYPE,…, texture:PATH,TYPE,SHAPE,…, surface:PATH,TYPE,SHAPE,… or struct:ITEM,…";
+     memory:BUFFER, at:ARG:OFFSET, tensormap:ARG:OFFSET,TYPE,…, texture:PATH,TYPE,SHAPE,…, surface:PATH,TYPE,SHAPE,…, sampler:ITEM,… or struct:ITEM,…";
 
 /// Parses one argument and reads the files of `in` and `inout`.
 ///
@@ -83,8 +85,14 @@ pub fn parse_command_arg(text: &str) -> Result<CommandArg, String> {
         "texture" | "surface" => {
             let path = rest.split(',').next().unwrap_or_default();
             let texels = read(path).map_err(wrong)?;
-            let bytes = parse_texture(rest, texels).map_err(wrong)?;
+            let used = if kind == "surface" { Use::Surface } else { Use::Texture };
+            let bytes = parse_texture(rest, used, texels).map_err(wrong)?;
             Ok(CommandArg { header: BYTES, ..buffer(bytes, (kind == "surface").then_some(path)) })
+        }
+        "sampler" => {
+            let mut sampler = Texture { used: Use::Sampler, ..Texture::default() };
+            rest.split(',').try_for_each(|item| set_item(&mut sampler, item)).map_err(wrong)?;
+            Ok(CommandArg { header: BYTES, ..buffer(sampler.header().to_vec(), None) })
         }
         "tensormap" => Ok(CommandArg { value: parse_tensor_map(rest).map_err(wrong)?, write_to: None, header: 0 }),
         "struct" => Ok(CommandArg { value: parse_struct(rest).map_err(wrong)?, write_to: None, header: 0 }),
@@ -151,7 +159,7 @@ fn parse_tensor_map(text: &str) -> Result<ArgValue, String> {
 }
 
 /// Parses the items of a texture behind its path; the result is its header and its texels.
-fn parse_texture(text: &str, texels: Vec<u8>) -> Result<Vec<u8>, String> {
+fn parse_texture(text: &str, used: Use, texels: Vec<u8>) -> Result<Vec<u8>, String> {
     let mut items = text.split(',').skip(1);
     let (name, channels) = items.next().map_or(("", "1"), |ty| ty.split_once('x').unwrap_or((ty, "1")));
     let kind = KINDS.iter().find(|(_, other)| *other == name).map(|(kind, _)| *kind);
@@ -166,48 +174,48 @@ fn parse_texture(text: &str, texels: Vec<u8>) -> Result<Vec<u8>, String> {
         _ => return Err(format!("`{shape}` is not a shape of a texture")),
     };
     let mut texture = Texture {
-        base: 0,
         kind,
         channels: channels.ok_or("a texel has 1, 2 or 4 components")?,
         shape: Shape { dimensions, cube, layered: shape.starts_with('a') },
-        size: [1; 3],
         layers: u32::from(shape.starts_with('a')),
-        levels: 1,
-        linear: false,
-        levels_linear: false,
         normalized: cube,
-        as_float: false,
-        modes: [Mode::Clamp; 3],
+        used,
+        ..Texture::default()
     };
-    for item in items {
-        let (key, rest) = item.split_once('=').unwrap_or((item, ""));
-        let number =
-            || rest.parse().ok().filter(|n| *n != 0).ok_or_else(|| format!("`{rest}` is not a number above 0"));
-        match key {
-            "sizes" => {
-                let sizes: Vec<u32> = rest.split('x').filter_map(|n| n.parse().ok()).filter(|n| *n != 0).collect();
-                if sizes.len() != usize::from(if cube { 2 } else { dimensions }) {
-                    return Err(format!("`{rest}` is not one number above 0 for each dimension, with x between them"));
-                }
-                texture.size.iter_mut().zip(sizes).for_each(|(to, n)| *to = n);
-            }
-            "layers" => texture.layers = number()?,
-            "levels" => texture.levels = number()?,
-            "address" => {
-                let mode = MODES.iter().find(|(_, name)| *name == rest);
-                texture.modes = [mode.ok_or_else(|| format!("`{rest}` is not wrap, mirror, clamp or border"))?.0; 3];
-            }
-            "linear" => texture.linear = true,
-            "mip" => texture.levels_linear = true,
-            "normalized" => texture.normalized = true,
-            "float" => texture.as_float = true,
-            _ => return Err(format!("`{item}` is nothing that a texture has")),
-        }
-    }
+    items.try_for_each(|item| set_item(&mut texture, item))?;
     if texture.bytes() != texels.len() as u64 {
         return Err(format!("the texture has {} bytes, and the file has {}", texture.bytes(), texels.len()));
     }
     Ok([texture.header().as_slice(), &texels].concat())
+}
+
+/// Sets what an item says of a texture or a sampler.
+fn set_item(texture: &mut Texture, item: &str) -> Result<(), String> {
+    let (key, rest) = item.split_once('=').unwrap_or((item, ""));
+    let number =
+        || rest.parse().ok().filter(|n| *n != 0).ok_or_else(|| format!("`{rest}` is not a number above 0"));
+    match key {
+        "sizes" => {
+            let sizes: Vec<u32> = rest.split('x').filter_map(|n| n.parse().ok()).filter(|n| *n != 0).collect();
+            if sizes.len() != usize::from(if texture.shape.cube { 2 } else { texture.shape.dimensions }) {
+                return Err(format!("`{rest}` is not one number above 0 for each dimension, with x between them"));
+            }
+            texture.size.iter_mut().zip(sizes).for_each(|(to, n)| *to = n);
+        }
+        "layers" => texture.layers = number()?,
+        "samples" => texture.samples = number()?,
+        "levels" => texture.levels = number()?,
+        "address" => {
+            let mode = MODES.iter().find(|(_, name)| *name == rest);
+            texture.modes = [mode.ok_or_else(|| format!("`{rest}` is not wrap, mirror, clamp or border"))?.0; 3];
+        }
+        "linear" => texture.linear = true,
+        "mip" => texture.levels_linear = true,
+        "normalized" => texture.normalized = true,
+        "float" => texture.as_float = true,
+        _ => return Err(format!("`{item}` is nothing that a texture has")),
+    }
+    Ok(())
 }
 
 /// Parses the items of a structure.
@@ -350,12 +358,12 @@ mod tests {
         );
         assert!(value("tensormap:0:0,f32,strides=16").is_err() && value("tensormap:0:0,x,sizes=4").is_err());
         let texture = "f32x2,a2d,sizes=4x2,layers=3,levels=2,address=wrap,linear,normalized";
-        let made = parse_texture(&format!("x,{texture}"), vec![7; 240]).unwrap();
+        let made = parse_texture(&format!("x,{texture}"), Use::Texture, vec![7; 240]).unwrap();
         let header: &[u8; BYTES] = made[..BYTES].try_into().unwrap();
         let read = Texture::read(0, header).unwrap();
         assert_eq!((read.size, read.layers, read.channels, made.len()), ([4, 2, 1], 3, 2, 304));
-        assert!(parse_texture("x,f32,2d,sizes=4", vec![]).is_err() && parse_texture("x,f99,1d", vec![]).is_err());
-        assert!(parse_texture("x,u8,1d,sizes=4", vec![0; 5]).unwrap_err().contains("has 4 bytes"));
+        assert!(parse_texture("x,f32,2d,sizes=4", Use::Texture, vec![]).is_err() && parse_texture("x,f99,1d", Use::Texture, vec![]).is_err());
+        assert!(parse_texture("x,u8,1d,sizes=4", Use::Texture, vec![0; 5]).unwrap_err().contains("has 4 bytes"));
         assert_eq!(value("memory:out:x:4"), Ok(ArgValue::Memory { bytes: vec![0; 4], writable: true }));
         let message = |text: &str| parse_command_arg(text).unwrap_err();
         assert_eq!(message("at:x:0"), "argument `at:x:0`: `x:0` is not ARG:OFFSET");

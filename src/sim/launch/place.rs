@@ -2,9 +2,10 @@
 //! arguments.
 //!
 //! Every executor uses it with its own allocator. An address may point only into a buffer of an
-//! earlier argument.
+//! earlier argument. A pointer to a texture is its handle.
 
 use super::ArgValue;
+use crate::sim::ops::texture::used;
 
 /// Arguments as parameter bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub struct Placed {
     pub parameters: Vec<Vec<u8>>,
     /// The address of each argument that is a buffer.
     pub buffers: Vec<Option<u64>>,
+    /// The addresses of textures, surfaces and samplers, by the number in their handles less one.
+    pub textures: Vec<u64>,
 }
 
 /// Places arguments; `allocate` gets the number of an argument, its bytes and whether a kernel may
@@ -26,15 +29,24 @@ pub fn place(
     mut allocate: impl FnMut(usize, &[u8], bool) -> Result<u64, String>,
 ) -> Result<Placed, String> {
     let mut placed = Placed::default();
+    // What a pointer to a buffer is: its address, or the handle of a texture.
+    let mut pointers: Vec<Option<u64>> = Vec::new();
     for (i, arg) in args.iter().enumerate() {
         let base = arg.buffer().map(|(bytes, writable)| allocate(i, bytes, writable)).transpose()?;
+        let pointer = base.map(|base| match arg.buffer().and_then(|(bytes, _)| used(bytes)) {
+            Some(used) => {
+                placed.textures.push(base);
+                used.bit() | placed.textures.len() as u64
+            }
+            None => base,
+        });
         let address = |arg: usize, offset: u64| {
             let missing = || format!("argument {i} points into argument {arg}, which is no buffer before it");
-            placed.buffers.get(arg).copied().flatten().ok_or_else(missing).map(|base| base.wrapping_add(offset))
+            pointers.get(arg).copied().flatten().ok_or_else(missing).map(|base| base.wrapping_add(offset))
         };
         let bytes = match arg {
             ArgValue::Scalar { bytes } => Some(bytes.clone()),
-            ArgValue::Buffer { .. } => base.map(|base| base.to_le_bytes().to_vec()),
+            ArgValue::Buffer { .. } => pointer.map(|pointer| pointer.to_le_bytes().to_vec()),
             ArgValue::Memory { .. } => None,
             ArgValue::Within { arg, offset } => Some(address(*arg, *offset)?.to_le_bytes().to_vec()),
             ArgValue::Struct { bytes, addresses } => {
@@ -50,6 +62,7 @@ pub fn place(
         };
         placed.parameters.extend(bytes);
         placed.buffers.push(base);
+        pointers.push(pointer);
     }
     Ok(placed)
 }

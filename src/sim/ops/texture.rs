@@ -1,10 +1,15 @@
 //! Textures and surfaces as the interpreter and the simulator know them.
 //!
 //! A texture lies in a buffer: a header of 64 bytes, then its texels without gaps, level after
-//! level, in each level slice after slice (a layer, or a face of one). The handle of a texture is
-//! the address of that buffer, of which instructions take the low word. Weights of a filter have 8
+//! level, in each level slice after slice (a layer, or a face of one), the samples of a texel side
+//! by side. The low 20 bits of a handle are the number of a texture in the launch, counted from 1;
+//! the 12 above them are that of a sampler, a texture without texels whose filter and address modes
+//! take the place of the texture's own; the high word tells the kind. Weights of a filter have 8
 //! bits behind the point, rounded to nearest, and sums are exact and rounded once, which is finer
-//! than what the manual promises. Source: the CUDA C++ Programming Guide, on fetching of textures.
+//! than what the manual promises. A comparison gives 1 to all components where the value is at most
+//! the first component of the texel, else 0, and then filters. All texels are resident. Source: the
+//! CUDA C++ Programming Guide, on fetching of textures; the order of a comparison is a choice, as
+//! the driver makes it.
 
 use super::format::{F16, F32, Round};
 
@@ -14,6 +19,11 @@ pub const BYTES: usize = 64;
 const MAGIC: u32 = 0x5845_5453;
 /// Parts of a weight.
 const WEIGHT: f64 = 256.0;
+/// The number of a texture in its handle, and where that of a sampler is.
+pub const INDEX: u32 = 0xf_ffff;
+pub const SAMPLER: u32 = 20;
+/// Bytes of the driver's description of a texture, sampler or surface.
+pub const DESCRIPTION: usize = 64;
 /// Faces of a cube.
 const FACES: u32 = 6;
 
@@ -66,6 +76,26 @@ pub enum Mode {
 pub const MODES: [(Mode, &str); 4] =
     [(Mode::Wrap, "wrap"), (Mode::Mirror, "mirror"), (Mode::Clamp, "clamp"), (Mode::Border, "border")];
 
+/// What a handle is of; a texture may be read as a surface too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Use {
+    #[default]
+    Texture,
+    Surface,
+    Sampler,
+}
+
+impl Use {
+    /// The bit of the kind in a handle.
+    pub fn bit(self) -> u64 {
+        match self {
+            Use::Texture => 1 << 61,
+            Use::Surface => 1 << 63,
+            Use::Sampler => 1 << 62,
+        }
+    }
+}
+
 /// Dimensions, and whether it is a cube or has layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -96,6 +126,35 @@ pub struct Texture {
     /// Whether integers are read as numbers up to 1.
     pub as_float: bool,
     pub modes: [Mode; 3],
+    /// Samples of a texel.
+    pub samples: u32,
+    pub used: Use,
+    /// The sample that a read takes, and the bits of the number that it compares texels with.
+    pub(crate) sample: u32,
+    pub(crate) compare: Option<u32>,
+}
+
+impl Default for Texture {
+    fn default() -> Texture {
+        Texture {
+            base: 0,
+            kind: Kind::U8,
+            channels: 1,
+            shape: Shape { dimensions: 2, cube: false, layered: false },
+            size: [1; 3],
+            layers: 0,
+            levels: 1,
+            linear: false,
+            levels_linear: false,
+            normalized: false,
+            as_float: false,
+            modes: [Mode::Clamp; 3],
+            samples: 1,
+            used: Use::Texture,
+            sample: 0,
+            compare: None,
+        }
+    }
 }
 
 /// The level that a read asks for.
@@ -121,6 +180,9 @@ pub struct Read {
     pub offsets: [i32; 3],
     /// The component of four texels, if those are asked for.
     pub gather: Option<u8>,
+    /// The number of a sample, and what texels are compared with.
+    pub sample: Option<u32>,
+    pub compare: Option<f32>,
 }
 
 /// Reads so many bytes at an address.
@@ -129,6 +191,12 @@ pub type Load<'l, E> = &'l mut dyn FnMut(u64, u64) -> Result<u64, E>;
 /// Whether bytes begin with a header.
 pub fn is_texture(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC.to_le_bytes())
+}
+
+/// What bytes that begin with a header are used as.
+pub fn used(bytes: &[u8]) -> Option<Use> {
+    let header: &[u8; BYTES] = bytes.get(..BYTES)?.try_into().ok()?;
+    Texture::read(0, header).ok().map(|texture| texture.used)
 }
 
 impl Texture {
@@ -157,6 +225,9 @@ impl Texture {
             as_float: bits(7, 2, 1) == 1,
             levels_linear: bits(7, 3, 1) == 1,
             modes: [8, 10, 12].map(|at| MODES[bits(7, at, 2) as usize].0),
+            samples: word(8).max(1),
+            used: [Use::Texture, Use::Surface, Use::Sampler, Use::Texture][bits(7, 16, 2) as usize],
+            ..Texture::default()
         })
     }
 
@@ -171,9 +242,11 @@ impl Texture {
         for (i, mode) in self.modes.into_iter().enumerate() {
             flags |= number(&MODES, mode) << (8 + 2 * i);
         }
+        flags |= (self.used as u32) << 16;
         let [width, height, depth] = self.size;
-        let words =
-            [MAGIC, kind | self.channels << 8 | shape << 16, width, height, depth, self.layers, self.levels, flags];
+        let first = kind | self.channels << 8 | shape << 16;
+        let samples = if self.samples > 1 { self.samples } else { 0 };
+        let words = [MAGIC, first, width, height, depth, self.layers, self.levels, flags, samples];
         let mut bytes = [0; BYTES];
         bytes.chunks_exact_mut(4).zip(words).for_each(|(to, word)| to.copy_from_slice(&word.to_le_bytes()));
         bytes
@@ -200,7 +273,7 @@ impl Texture {
 
     fn level_bytes(&self, level: u32) -> u64 {
         let texels: u64 = self.size_of(level).into_iter().map(u64::from).product();
-        texels * u64::from(self.slices()) * self.texel()
+        texels * u64::from(self.slices()) * u64::from(self.samples) * self.texel()
     }
 
     /// The address of a texel.
@@ -208,7 +281,8 @@ impl Texture {
         let before: u64 = (0..level).map(|level| self.level_bytes(level)).sum();
         let [width, height, depth] = self.size_of(level).map(u64::from);
         let [x, y, z] = at.map(u64::from);
-        self.base + before + (((u64::from(slice) * depth + z) * height + y) * width + x) * self.texel()
+        let number = ((u64::from(slice) * depth + z) * height + y) * width + x;
+        self.base + before + (number * u64::from(self.samples) + u64::from(self.sample)) * self.texel()
     }
 
     /// Whether an instruction of a shape reads this texture. A plane without rows is a line, as
@@ -232,6 +306,14 @@ impl Texture {
     ///
     /// A shape that the texture does not have, a filter of integers, or an error of `load`.
     pub fn sample<E: From<String>>(&self, read: &Read, load: Load<E>) -> Result<[u32; 4], E> {
+        if read.sample.is_none() && self.samples > 1 {
+            return Err("a read of no sample of a texture with several".to_string().into());
+        }
+        let sample = read.sample.unwrap_or(0).min(self.samples - 1);
+        Texture { sample, compare: read.compare.map(f32::to_bits), ..*self }.sample_one(read, load)
+    }
+
+    fn sample_one<E: From<String>>(&self, read: &Read, load: Load<E>) -> Result<[u32; 4], E> {
         self.check(read.shape)?;
         let layer = read.layer.min(self.layers.max(1) - 1);
         let (mut slice, mut at) = (layer, read.at);
@@ -318,7 +400,7 @@ impl Texture {
             let to = at.map(|x| x.floor() as i64);
             return self.inside(level, slice, (to, dimensions), load);
         }
-        let whole = matches!(self.kind, Kind::F16 | Kind::F32) || self.as_float;
+        let whole = matches!(self.kind, Kind::F16 | Kind::F32) || self.as_float || self.compare.is_some();
         if !whole {
             return Err("a filter of integers that are not read as floats".to_string().into());
         }
@@ -365,11 +447,86 @@ impl Texture {
             to[i] = match self.modes[i] {
                 Mode::Wrap if free => x.rem_euclid(n),
                 Mode::Mirror if free => x.rem_euclid(2 * n).min(2 * n - 1 - x.rem_euclid(2 * n)),
-                Mode::Border if !(0..n).contains(&x) => return Ok([0; 4]),
+                Mode::Border if !(0..n).contains(&x) => return Ok(self.compared([0; 4])),
                 _ => x.clamp(0, n - 1),
             } as u32;
         }
-        self.components(level, slice, to, load)
+        Ok(self.compared(self.components(level, slice, to, load)?))
+    }
+
+    /// What a comparison makes of a texel.
+    fn compared(&self, texel: [u32; 4]) -> [u32; 4] {
+        match self.compare {
+            Some(value) => {
+                let passes = f32::from_bits(value) <= f32::from_bits(texel[0]);
+                [if passes { 1f32 } else { 0.0 }.to_bits(); 4]
+            }
+            None => texel,
+        }
+    }
+
+    /// The same texture read by a sampler.
+    #[must_use]
+    pub fn with_sampler(&self, sampler: &Texture) -> Texture {
+        let Texture { linear, levels_linear, normalized, modes, .. } = *sampler;
+        Texture { linear, levels_linear, normalized: normalized || self.shape.cube, modes, ..*self }
+    }
+
+    /// Width, height and depth of a level, the last one where it has fewer.
+    pub fn sizes(&self, level: u32) -> [u32; 3] {
+        self.size_of(level.min(self.levels.max(1) - 1))
+    }
+
+    /// The number of a component type and that of an order of components in OpenCL, which is what
+    /// queries give (PTX ISA 5.3.1).
+    pub fn channel_numbers(&self) -> [u32; 2] {
+        let ty = match (self.kind, self.as_float) {
+            (Kind::S8, true) => 0x10d0,
+            (Kind::S16, true) => 0x10d1,
+            (Kind::U8, true) => 0x10d2,
+            (Kind::U16, true) => 0x10d3,
+            (Kind::S8, _) => 0x10d7,
+            (Kind::S16, _) => 0x10d8,
+            (Kind::S32, _) => 0x10d9,
+            (Kind::U8, _) => 0x10da,
+            (Kind::U16, _) => 0x10db,
+            (Kind::U32, _) => 0x10dc,
+            (Kind::F16, _) => 0x10dd,
+            (Kind::F32, _) => 0x10de,
+        };
+        [ty, [0x10b0, 0x10b0, 0x10b2, 0x10b4, 0x10b5][self.channels.min(4) as usize]]
+    }
+
+    /// The number of an address mode, which is what queries give.
+    pub fn mode_number(&self, dimension: usize) -> u32 {
+        match self.modes[dimension] {
+            Mode::Wrap => 0,
+            Mode::Mirror => 1,
+            Mode::Clamp => 3,
+            Mode::Border => 4,
+        }
+    }
+
+    /// The driver's description of a texture, as the offsets in ptxas's code have it.
+    pub fn description(&self) -> [u8; DESCRIPTION] {
+        let [ty, order] = self.channel_numbers();
+        let mut words = [0u32; DESCRIPTION / 4];
+        if self.used == Use::Surface {
+            (words[3], words[4], words[7]) = (ty, order, self.layers);
+        } else {
+            (0..3).for_each(|i| words[3 + i] = self.mode_number(i));
+            (words[6], words[7], words[8], words[9]) = (self.linear.into(), self.normalized.into(), ty, order);
+            (words[10], words[11], words[12]) = (self.layers, self.levels, self.samples);
+        }
+        let mut bytes = [0; DESCRIPTION];
+        bytes.chunks_exact_mut(4).zip(words).for_each(|(to, word)| to.copy_from_slice(&word.to_le_bytes()));
+        bytes
+    }
+
+    /// Bytes of a texel, and whether its components are signed: what a reduction in the format of a
+    /// surface adds to or compares.
+    pub fn element(&self) -> (u64, bool) {
+        (self.texel(), matches!(self.kind, Kind::S8 | Kind::S16 | Kind::S32))
     }
 
     /// The components of a texel; those that it lacks are 0, 0 and 1.
@@ -493,16 +650,10 @@ mod tests {
         Texture {
             base: BYTES as u64,
             kind: Kind::F32,
-            channels: 1,
             shape,
             size: [4, 2, 1],
-            layers: 0,
-            levels: 1,
             linear: true,
-            levels_linear: false,
-            normalized: false,
-            as_float: false,
-            modes: [Mode::Clamp; 3],
+            ..Texture::default()
         }
     }
 
@@ -515,6 +666,8 @@ mod tests {
             level: Level::First,
             offsets: [0; 3],
             gather: None,
+            sample: None,
+            compare: None,
         };
         // Texel i is the number i.
         let mut load = |address: u64, _| Ok::<u64, String>(u64::from((((address - 64) / 4) as f32).to_bits()));

@@ -65,6 +65,7 @@ impl Scene<'_> {
             Act::Bulk(bulk) => self.copy_in_bulk(thread, bulk)?,
             Act::Remote(remote) => self.store_in_cluster(thread, remote)?,
             Act::Sample(sample) => self.sample(thread, sample)?,
+            Act::Ask(ask) => self.ask(thread, ask)?,
             Act::Surface(access) => self.surface(thread, access)?,
             Act::Tensor(copy) => self.copy_tensor(thread, copy)?,
             Act::Replace(replace) => self.replace_in_map(thread, replace)?,

@@ -168,6 +168,7 @@ impl Layout {
             return Err(Fault::new(format!("{} has {has} parameters and gets {gets} arguments", kernel.name)));
         }
         self.buffers = placed.buffers;
+        global.name_textures(placed.textures);
         for (i, (bytes, param)) in placed.parameters.into_iter().zip(&kernel.params).enumerate() {
             let symbol = param.symbol();
             let size = symbol.and_then(|s| variable(module, s)).map_or(0, |v| v.size);

@@ -15,7 +15,7 @@ use super::mbarrier::Mbarrier;
 use super::memory::{Address, Copy, Transfer};
 use super::tensor::{Replace, Tensor};
 use super::tensor_unit::Unit;
-use super::texture::{Sample, Surface};
+use super::texture::{Ask, Sample, Surface};
 use super::warp::Collective;
 use crate::tables::ptx::SpecialRegister;
 use smallvec::SmallVec;
@@ -107,6 +107,8 @@ pub enum Act {
     Tensor(Box<Tensor>),
     /// A read of a texture.
     Sample(Box<Sample>),
+    /// A query of a texture, sampler or surface.
+    Ask(Box<Ask>),
     /// An access to a surface.
     Surface(Box<Surface>),
     /// New values of fields of a tensor map.

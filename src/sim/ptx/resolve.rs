@@ -152,6 +152,8 @@ impl Resolver<'_, '_> {
             Op::StAsync | Op::RedAsync => self.store_in_cluster(i),
             Op::CpAsyncBulkTensor | Op::CpReduceAsyncBulkTensor => self.copy_tensor(i),
             Op::Tex | Op::TexBase | Op::TexLevel | Op::TexGrad | Op::Tld4 => super::texture::sample(&self.names, i),
+            Op::Txq | Op::TxqLevel | Op::Suq => super::texture::ask(&self.names, i),
+            Op::Istypep => super::texture::is_type(&self.names, i),
             Op::SuldB | Op::SustB | Op::SustP | Op::SuredB | Op::SuredP => super::texture::surface(&self.names, i),
             Op::TensormapReplace => self.replace_in_map(i),
             Op::TensormapCpFenceproxy => {

@@ -263,6 +263,7 @@ pub enum Exec {
     /// A read of a texture, and an access to a surface: the uniform part is the handle, where it is
     /// no register.
     Sample(super::texture::Sample),
+    Query(super::texture::Query),
     Surface(super::texture::Surface),
     /// Clears shared memory, as many units as b says.
     Clear,

@@ -193,6 +193,7 @@ impl Machine<'_> {
             Exec::Tensor(tensor) => super::tensor::execute(self, block, s.warp, code, active, tensor)?,
             Exec::TensorMemory(act) => super::tensor_memory::execute(self, block, s.warp, code, active, act)?,
             Exec::Sample(read) => super::texture::sample(self, block, s.warp, code, active, read)?,
+            Exec::Query(query) => super::texture::query(self, block, s.warp, code, active, query)?,
             Exec::Surface(access) => super::texture::surface(self, block, s.warp, code, active, access)?,
             Exec::Clear => super::bulk::clear(block, s.warp, code, active)?,
             Exec::PairMove { high, store } => {

@@ -1,11 +1,13 @@
-//! Executes TEX, TLD, TLD4 and TXD, and SULD, SUST and SURED.
+//! Executes TEX, TLD, TLD4, TXD and TXQ, and SULD, SUST and SURED.
 //!
 //! The operands of a read are one list, of which a has the first part and b the rest: the layer and
-//! the coordinates, then the handle if it is in a register, the level and the offsets.
+//! the coordinates, then the handle if it is in a register, the level, the offsets, the number of a
+//! sample and the value to compare with.
 
 use super::super::fault::Fault;
 use super::super::memory::{load, store};
-use super::super::ops::texture::{BYTES, Level, Outside, Read, Shape, Spot, Texture};
+use super::super::ops::format::{F16, F32, Round};
+use super::super::ops::texture::{Level, Outside, Read, Shape, Spot, Texture};
 use super::atomic;
 use super::block::Block;
 use super::code::{AtomicOp, AtomicType, Code, Dst, From};
@@ -36,7 +38,22 @@ pub struct Sample {
     pub handle: bool,
     pub level: bool,
     pub offsets: bool,
+    /// Whether the number of a sample and a value to compare with follow.
+    pub sample: bool,
+    pub compare: bool,
+    /// Whether results are halves, two in a register.
+    pub halves: bool,
     /// The components that are given back, and the second result.
+    pub mask: u8,
+    pub high: Dst,
+}
+
+/// A query of the sizes of a texture.
+#[derive(Clone, Copy, Debug)]
+pub struct Query {
+    /// Whether the handle is in a register, before the level.
+    pub handle: bool,
+    /// The sizes that are given back, and the second result.
     pub mask: u8,
     pub high: Dst,
 }
@@ -58,6 +75,8 @@ pub enum On {
     Store,
     Pack,
     Reduce(AtomicOp, AtomicType),
+    /// In the format of the surface.
+    ReduceElement(AtomicOp),
 }
 
 impl Surface {
@@ -75,13 +94,37 @@ fn vector(w: &Warp, from: From, lane: usize, count: u8) -> Vec<u32> {
     (0..count).map(word).collect()
 }
 
-/// The texture of a handle.
-fn texture(m: &mut Machine, word: u32) -> Result<Texture, Fault> {
-    let missing = || Fault::new(format!("there is no texture at the handle {word:#x}"));
-    let base = m.global.named(word).ok_or_else(missing)?;
-    let mut bytes = [0; BYTES];
-    bytes.copy_from_slice(m.global.slice(base, BYTES as u64, false)?);
-    Texture::read(base, &bytes).map_err(|what| Fault::new(what).about(base))
+/// The texture of a handle: a word, or a pair with a sampler in the upper one.
+fn texture(m: &mut Machine, handle: u64) -> Result<Texture, Fault> {
+    m.global.texture(handle as u32, Some((handle >> 32) as u32).filter(|sampler| *sampler != 0))
+}
+
+/// Executes a query for the active lanes.
+///
+/// # Errors
+///
+/// What is no texture.
+pub fn query(
+    m: &mut Machine,
+    block: &mut Block,
+    warp: usize,
+    code: &Code,
+    active: u32,
+    q: Query,
+) -> Result<(), Fault> {
+    for lane in lanes_of(active) {
+        let w = &block.warps[warp];
+        let words = vector(w, code.a.from, lane, 1 + u8::from(q.handle));
+        let handle = if q.handle { words[0].into() } else { w.get(&code.ub, lane) };
+        let level = words[usize::from(q.handle)];
+        let sizes = texture(m, handle & u64::from(u32::MAX)).map_err(|fault| fault.on_lane(lane))?.sizes(level);
+        let taken = sizes.into_iter().enumerate().filter(|(i, _)| q.mask >> i & 1 == 1);
+        let w = &mut block.warps[warp];
+        for (n, (_, value)) in taken.enumerate() {
+            w.set(if n < 2 { code.d } else { q.high }, n % 2, lane, value);
+        }
+    }
+    Ok(())
 }
 
 /// Executes a read for the active lanes.
@@ -101,31 +144,39 @@ pub fn sample(
         let w = &block.warps[warp];
         let mut words = vector(w, code.a.from, lane, s.words[0]);
         words.extend(vector(w, code.b.from, lane, s.words[1]));
-        let (word, read) = s.arrange(&words, w.get(&code.ub, lane) as u32);
-        let values = texture(m, word).and_then(|texture| {
+        let (handle, read) = s.arrange(&words, w.get(&code.ub, lane));
+        let values = texture(m, handle).and_then(|texture| {
             let mut load = |at, bytes| m.global.slice(at, bytes, false).map(|bytes| load(bytes));
             texture.sample(&read, &mut load)
         });
         let values = values.map_err(|fault| fault.on_lane(lane))?;
-        let taken = values.into_iter().enumerate().filter(|(i, _)| s.mask >> i & 1 == 1);
+        let taken = values.into_iter().enumerate().filter(|(i, _)| s.mask >> i & 1 == 1).map(|(_, value)| value);
+        let taken: Vec<u32> = taken.collect();
         let w = &mut block.warps[warp];
-        for (n, (_, value)) in taken.enumerate() {
-            w.set(if n < 2 { code.d } else { s.high }, n % 2, lane, value);
+        for (dst, results) in [code.d, s.high].into_iter().zip(taken.chunks(2)) {
+            if s.halves {
+                let [low, high] = [0, 1].map(|i| results.get(i).map_or(0, |bits| half(*bits)));
+                w.set(dst, 0, lane, low | high << 16);
+            } else {
+                results.iter().enumerate().for_each(|(i, value)| w.set(dst, i, lane, *value));
+            }
         }
+        // All texels are there.
+        w.set_pred(code.pu, 1 << lane, 0);
     }
     Ok(())
 }
 
 impl Sample {
     /// The handle and the read of a list of operands.
-    fn arrange(&self, words: &[u32], handle: u32) -> (u32, Read) {
+    fn arrange(&self, words: &[u32], handle: u64) -> (u64, Read) {
         let mut words = words.iter().copied();
         let mut take = || words.next().unwrap_or(0);
         let (mut handle, gradients) = (handle, self.way == Way::Gradients);
         let (mut layer, mut at, mut offsets, mut by) = (0, [0; 3], 0, [[0.0; 3]; 2]);
         let dimensions = usize::from(self.shape.dimensions);
         if gradients && self.handle {
-            handle = take();
+            handle = take().into();
         }
         if self.shape.layered && !gradients {
             layer = take();
@@ -140,7 +191,7 @@ impl Sample {
                 by.iter_mut().for_each(|by| by[i] = f32::from_bits(take()));
             }
         } else if self.handle {
-            handle = take();
+            handle = take().into();
         }
         let level = match self.way {
             Way::Gradients => Level::Gradients(by),
@@ -151,12 +202,30 @@ impl Sample {
         if self.offsets && !gradients {
             offsets = take();
         }
+        let sample = self.sample.then(&mut take);
+        let compare = self.compare.then(|| f32::from_bits(take()));
         let (step, bits) = if matches!(self.way, Way::Gather(_)) { (8, 6) } else { (4, 4) };
         let offset = |i: u32| ((offsets >> (i * step)) << (32 - bits)) as i32 >> (32 - bits);
         let gather = if let Way::Gather(component) = self.way { Some(component) } else { None };
         let integer = self.way == Way::Exact;
         let offsets = [0, 1, 2].map(offset);
-        (handle, Read { shape: self.shape, integer, at, layer, level, offsets, gather })
+        (handle, Read { shape: self.shape, integer, at, layer, level, offsets, gather, sample, compare })
+    }
+}
+
+/// The bits of a float as those of a half.
+fn half(bits: u32) -> u32 {
+    F32.convert(bits.into(), F16, Round::Nearest) as u32
+}
+
+/// The type of the elements of a surface, in a reduction of so many bytes.
+fn element(texture: &Texture, bytes: u8) -> Result<AtomicType, String> {
+    match texture.element() {
+        (size, _) if size != u64::from(bytes) => {
+            Err(format!("a reduction of {bytes} bytes in a surface with elements of {size}"))
+        }
+        (_, true) => Ok(AtomicType::Signed(bytes)),
+        _ => Ok(AtomicType::Unsigned(bytes)),
     }
 }
 
@@ -180,15 +249,20 @@ pub fn surface(
         let dimensions = usize::from(s.shape.dimensions);
         at[..dimensions].iter_mut().zip(&words).for_each(|(to, word)| *to = *word as i32);
         let layer = words.get(dimensions).map_or(0, |word| *word as i32);
-        let handle = w.get(&code.ub, lane) as u32;
+        let handle = w.get(&code.ub, lane) & u64::from(u32::MAX);
         let value = vector(w, code.b.from, lane, (s.bytes / 4).max(1));
         let wrong = |what: String| Fault::new(what).on_lane(lane);
         let texture = texture(m, handle).map_err(|fault| fault.on_lane(lane))?;
-        let bytes = (s.act != On::Pack).then_some(s.bytes.into());
+        let counts = !matches!(s.act, On::Pack | On::ReduceElement(_));
+        let bytes = counts.then_some(s.bytes.into());
         let spot = Spot { shape: s.shape, at, layer, bytes, outside: s.outside };
         let Some(first) = texture.spot(&spot).map_err(wrong)? else {
             (0..usize::from(s.bytes / 4).max(1)).filter(|_| s.act == On::Load).for_each(|i| w.set(code.d, i, lane, 0));
             continue;
+        };
+        let act = match s.act {
+            On::ReduceElement(op) => On::Reduce(op, element(&texture, s.bytes).map_err(wrong)?),
+            act => act,
         };
         let packed = match s.act {
             On::Pack => texture.packed(std::array::from_fn(|i| value.get(i).copied().unwrap_or(0))),
@@ -196,12 +270,13 @@ pub fn surface(
         };
         let length = if s.act == On::Load { s.bytes.into() } else { packed.len() as u64 };
         let there = m.global.slice(first, length, s.act != On::Load).map_err(|fault| fault.on_lane(lane))?;
-        match s.act {
+        match act {
             On::Load => {
                 there.chunks(4).enumerate().for_each(|(i, bytes)| w.set(code.d, i, lane, load(bytes) as u32));
             }
             On::Store | On::Pack => there.copy_from_slice(&packed),
             On::Reduce(op, ty) => store(there, atomic::apply(op, ty, load(there), load(&packed), 0)),
+            On::ReduceElement(_) => {}
         }
     }
     Ok(())

@@ -23,9 +23,11 @@ def bits(value):
 class Image:
     """`texels` has numbers, level after level and in each slice after slice, the components of one texel side by side."""
 
-    def __init__(self, kind, channels, size, texels, cube=False, layers=0, levels=1, linear=False, normalized=False, as_float=False, modes=("clamp",) * 3):
+    def __init__(self, kind, channels, size, texels, cube=False, layers=0, levels=1, linear=False, normalized=False, as_float=False, modes=("clamp",) * 3,
+                 samples=1, used=0):
         self.kind, self.channels, self.size, self.texels, self.cube, self.layers = kind, channels, size, texels, cube, layers
         self.levels, self.linear, self.normalized, self.as_float, self.modes = levels, linear, normalized, as_float, modes
+        self.samples, self.used = samples, used
 
     def words(self):
         number, code = KINDS[self.kind]
@@ -35,7 +37,7 @@ class Image:
         flags = self.linear | self.normalized << 1 | self.as_float << 2
         for i, mode in enumerate(self.modes):
             flags |= MODES[mode] << 8 + 2 * i
-        header = [0x58455453, number | self.channels << 8 | shape << 16, *size, self.layers, self.levels, flags] + [0] * 8
+        header = [0x58455453, number | self.channels << 8 | shape << 16, *size, self.layers, self.levels, flags | self.used << 16, self.samples if self.samples > 1 else 0] + [0] * 7
         packed = struct.pack(f"<{len(self.texels)}{code}", *self.texels)
         packed += bytes(-len(packed) % 4)
         return listed(header + list(struct.unpack(f"<{len(packed) // 4}I", packed)))
@@ -194,3 +196,96 @@ def surfaces():
         launch("moved", 1, 32, [IN("u32", source.words()), change(made, after), change(line, short), OUT("u32", back)], targets=TARGETS),
         launch("joined", 1, 32, [change(layers, stored), IN("u32", body.words()), change(halves, packed), change(sums, added), OUT("u32", told)], targets=TARGETS),
     ]
+
+
+def half(value):
+    return struct.unpack("<H", struct.pack("<e", value))[0]
+
+
+def queries():
+    seen = Image("u8", 2, (12, 6), lcg("u8", 2 * (72 + 18 + 3), 730, 255), levels=3, linear=True, normalized=True, as_float=True, modes=("mirror", "border", "clamp"))
+    drawn = Image("s16", 4, (5, 3), [0] * 120, layers=2, used=1)
+    asked = []
+    for t in range(32):
+        k = min(t, 2)
+        asked += [12, 6, 12 >> k, 3, 0x10D2, 0x10B2, 1, 1, 1, 4, 0, 3, 1, 5, 1, 0x10D8, 0x10B5, 2, [12, 5][t & 1], [1, 2][t & 1]]
+    depths = Image("f32", 1, (6, 4), small(24, 731), linear=True)
+    several = Image("u32", 2, (4, 4), lcg("u32", 2 * 16 * 4, 732, M32), samples=4)
+    smooth = Image("f16", 4, (5, 4), [v / 8 for v in small(80, 733)], linear=True)
+
+    def against(x, y, value, at=None):
+        passes = Image("f32", 1, (6, 4), [float(value <= v) for v in depths.texels], linear=True)
+        return passes.read([x, y])[0] if at is None else passes.gather([x, y], 0, at)
+
+    def sample(number, x, y):
+        if not (0 <= x < 4 and 0 <= y < 4):
+            return [0, 0]
+        start = 2 * (4 * (4 * y + x) + min(number, 3))
+        return several.texels[start:start + 2]
+
+    compared = []
+    for t in range(32):
+        k, n, x, y = t & 3, t >> 3, t * 0.25, float(t & 3)
+        four = against(x, y, x, (k, 1))
+        one, other = sample(k, n, k), sample(1, n + 1, k - 1)
+        s, w = [half(v) for v in smooth.read([x, y])], [half(v) for v in smooth.read([y, x])]
+        compared += [bits(v) for v in (against(x, y, 30.0), against(x, y, y), four[0], four[3])]
+        compared += [one[0], other[0], s[0] | s[2] << 16, s[3] | s[1] << 16, w[0] | w[1] << 16, w[2] | w[3] << 16]
+        compared += [bits(smooth.read([y, y])[0]), 3]
+    plain = Image("u32", 1, (4,), lcg("u32", 4, 734, 0xFFFFF), used=1)
+    signs = Image("s32", 1, (4, 3), [signed(v) for v in lcg("u32", 12, 735, M32)], used=1)
+    sums, extremes = list(plain.texels), list(signs.texels)
+    for t in range(32):
+        k = t & 3
+        sums[k] += t
+        extremes[8 + k], extremes[k] = min(extremes[8 + k], t - 20), max(extremes[k], t - 20)
+    change = lambda image, texels: INOUT("u32", image.words(), Image(image.kind, image.channels, image.size, texels, used=image.used).words())
+    one = lambda name, args: launch(name, 1, 32, args, targets=TARGETS)
+    return [
+        one("asked", [IN("u32", seen.words()), IN("u32", drawn.words()), OUT("u32", asked)]),
+        one("compared", [IN("u32", image.words()) for image in (depths, several, smooth)] + [OUT("u32", compared)]),
+        one("reduced", [change(plain, sums), change(signs, extremes)]),
+        one("plain", plain_forms()),
+        one("drawn", drawn_forms()),
+    ]
+
+
+def plain_forms():
+    line, plane = Image("f32", 1, (20,), small(20, 750)), Image("s32", 1, (4, 4), [signed(v) for v in lcg("u32", 16, 751, M32)])
+    layers = Image("f32", 1, (4, 4), small(40, 752), layers=2, levels=2)
+    cube, out = Image("f32", 1, (4, 4), small(96, 753), cube=True), []
+    for t in range(32):
+        x, y, z = t & 3, t >> 2 & 3, t >> 4
+        out += [bits(line.texels[t]) if t < 20 else 0]
+        out += [bits(layers.read([x, y], z)[0]), bits(layers.read([x, y], z, level=1)[0]), bits(cube.texel(0, 0, [x, y])[0])]
+        out += [plane.read([x, y])[0] & M32]
+    return [IN("u32", image.words()) for image in (line, plane, layers, cube)] + [OUT("u32", out)]
+
+
+def drawn_forms():
+    row = Image("u32", 1, (32,), lcg("u32", 32, 754, 0xFFFFF), used=1)
+    body = Image("u32", 2, (4, 4, 2), lcg("u32", 64, 755, M32), used=1)
+    shorts = Image("u16", 1, (4, 4), lcg("u16", 32, 756, 0x7FFF), layers=2, used=1)
+    out, swapped = [], list(body.texels)
+    for t in range(32):
+        pair = body.texels[2 * t:2 * t + 2]
+        swapped[2 * t:2 * t + 2] = pair[::-1]
+        out += [row.texels[t], *pair, shorts.texels[t]]
+    change = lambda image, texels: INOUT("u32", image.words(), Image(image.kind, image.channels, image.size, texels, layers=image.layers, used=1).words())
+    args = [change(row, [v + t for t, v in enumerate(row.texels)]), change(body, swapped), change(shorts, [v + 1 for v in shorts.texels])]
+    return args + [OUT("u32", out)]
+
+
+def samplers():
+    """A sampler is a texture without texels; only its filter and address modes count."""
+    numbers = [small(8, 740), small(16, 741)]
+    kinds = [dict(linear=True, normalized=True, modes=("wrap",) * 3), dict(normalized=True, modes=("mirror",) * 3)]
+    line, plane = Image("f32", 1, (8,), numbers[0]), Image("f32", 1, (4, 4), numbers[1])
+    first, second = (Image("u8", 1, (1, 1), [], used=2, **kind) for kind in kinds)
+    smooth, sharp = (Image("f32", 1, (8,), numbers[0], **kind) for kind in kinds)
+    around, out = Image("f32", 1, (4, 4), numbers[1], **kinds[0]), []
+    for t in range(32):
+        x = t / 32
+        out += [smooth.read([x])[0], sharp.read([x])[0], (smooth if t & 1 else sharp).read([x])[0], around.gather([4 * x, 4 * x], 0)[0]]
+    args = [IN("u32", image.words()) for image in (line, first, second, plane)]
+    return [launch("sampled", 1, 32, args + [OUT("u32", [bits(v) for v in out])], targets=TARGETS)]

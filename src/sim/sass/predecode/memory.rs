@@ -79,6 +79,7 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
         Op::STAS | Op::REDAS => Exec::Remote(remote(b)?),
         Op::UTMALDG | Op::UTMALST | Op::UTMREDG => Exec::Tensor(tensor(b)?),
         Op::TEX | Op::TLD | Op::TLD4 | Op::TXD => Exec::Sample(super::texture::sample(b)?),
+        Op::TXQ => Exec::Query(super::texture::query(b)?),
         Op::SULD | Op::SUST | Op::SURED => Exec::Surface(super::texture::surface(b)?),
         Op::MEMSET => {
             address(b, Space::Shared)?;

@@ -2,13 +2,13 @@
 
 use super::super::super::ops::texture::{Outside, Shape};
 use super::super::code::{AtomicOp, AtomicType, From, Src};
-use super::super::texture::{On, Sample, Surface, Way};
+use super::super::texture::{On, Query, Sample, Surface, Way};
 use super::memory::ATOMICS;
 use super::operands::{Builder, Kind};
 use crate::tables::{Op, Role};
 
 /// What is not executed.
-const OTHER_READS: [&str; 10] = ["DC", "MS", "LB", "LC", "FDV", "NDV", "DXY", "F16", "PTP", "NODEP"];
+const OTHER_READS: [&str; 7] = ["LB", "LC", "FDV", "NDV", "DXY", "PTP", "RZ"];
 /// Bytes of the units in which an instruction names a place in a bank.
 const UNIT: u32 = 4;
 
@@ -16,9 +16,6 @@ const UNIT: u32 = 4;
 pub fn sample(b: &mut Builder) -> Result<Sample, String> {
     if let Some(word) = OTHER_READS.into_iter().find(|word| b.has(word)) {
         return Err(format!("the simulator does not read textures with .{word}"));
-    }
-    if !b.arg(Role::Pu).is_none() && b.code.pu.index != 7 {
-        return Err("the simulator does not know which texels are resident".to_string());
     }
     let op = b.lifted.inst.op;
     let shape = shape(b, "texdim");
@@ -35,22 +32,43 @@ pub fn sample(b: &mut Builder) -> Result<Sample, String> {
         _ => Way::Sample,
     };
     let (handle, level, offsets) = (b.lifted.words.kind("bindless_b").is_some(), b.has("LL"), b.has("AOFFI"));
+    let (sample, compare) = (b.has("MS"), b.has("DC"));
+    let halves = b.lifted.words.kind("tex_half").is_some();
     let mut coordinates = shape.dimensions + u8::from(shape.layered);
     let words = if way == Way::Gradients {
         coordinates += u8::from(handle) + u8::from(offsets && !shape.layered);
         [coordinates, 2 * shape.dimensions]
     } else {
-        let all = coordinates + u8::from(handle) + u8::from(level) + u8::from(offsets);
+        let more = [handle, level, offsets, sample, compare].into_iter().map(u8::from).sum::<u8>();
+        let all = coordinates + more;
         if b.has("SCR") { [all.div_ceil(2), all / 2] } else { [coordinates, all - coordinates] }
     };
     b.code.a = b.src(Role::A, false, Kind::Int)?;
     b.code.b = if words[1] == 0 { Src::default() } else { b.src(Role::B, false, Kind::Int)? };
     if !handle {
-        b.code.ub = place(b)?;
+        b.code.ub = place(b, true)?;
     }
+    let (mask, high) = (mask(b), b.dst(Role::D2)?);
+    Ok(Sample { way, shape, words, handle, level, offsets, sample, compare, halves, mask, high })
+}
+
+/// A query of the sizes of a texture.
+pub fn query(b: &mut Builder) -> Result<Query, String> {
+    if b.lifted.words.kind("txq").is_some_and(|what| what != "TEX_HEADER_DIMENSION") {
+        return Err("the simulator knows only the sizes of textures".to_string());
+    }
+    let handle = b.lifted.words.kind("bindless_b").is_some();
+    b.code.a = b.src(Role::A, false, Kind::Int)?;
+    if !handle {
+        b.code.ub = place(b, false)?;
+    }
+    Ok(Query { handle, mask: mask(b), high: b.dst(Role::D2)? })
+}
+
+/// The components or sizes that are given back.
+fn mask(b: &Builder) -> u8 {
     let mask = b.arg(Role::Mask);
-    let mask = if mask.is_none() { 15 } else { mask.val as u8 & 15 };
-    Ok(Sample { way, shape, words, handle, level, offsets, mask, high: b.dst(Role::D2)? })
+    if mask.is_none() { 15 } else { mask.val as u8 & 15 }
 }
 
 /// An access to a surface.
@@ -60,7 +78,7 @@ pub fn surface(b: &mut Builder) -> Result<Surface, String> {
     let outside = b.lifted.words.pick(&[("IGN", Outside::Ignore), ("TRAP", Outside::Trap)]).unwrap_or(Outside::Clamp);
     b.code.a = b.src(Role::A, false, Kind::Int)?;
     let handle = b.arg(Role::C);
-    b.code.ub = if handle.is_none() { place(b)? } else { b.src(Role::C, false, Kind::Int)? };
+    b.code.ub = if handle.is_none() { place(b, false)? } else { b.src(Role::C, false, Kind::Int)? };
     let bytes = b.lifted.words.pick(&[("U8", 1), ("U16", 2), ("64", 8), ("128", 16)]).unwrap_or(4);
     let by_bytes = b.has("BA");
     if op != Op::SULD {
@@ -70,7 +88,11 @@ pub fn surface(b: &mut Builder) -> Result<Surface, String> {
         Op::SULD => (On::Load, bytes),
         Op::SUST if b.has("P") => (On::Pack, b.lifted.words.pick(&[("RG", 8), ("R", 4)]).unwrap_or(16)),
         Op::SUST => (On::Store, bytes),
-        _ if !by_bytes => return Err("the simulator does not reduce in the format of a surface".to_string()),
+        _ if !by_bytes => {
+            let wide = b.lifted.words.kind("su_type").is_some_and(|ty| ty.contains("64"));
+            let op = b.lifted.words.pick(&ATOMICS).unwrap_or(AtomicOp::Add);
+            (On::ReduceElement(op), if wide { 8 } else { 4 })
+        }
         _ => {
             let types =
                 [("S32", AtomicType::Signed(4)), ("U64", AtomicType::Unsigned(8)), ("S64", AtomicType::Signed(8))];
@@ -82,10 +104,10 @@ pub fn surface(b: &mut Builder) -> Result<Surface, String> {
     Ok(Surface { shape, outside, bytes, act })
 }
 
-/// The handle: a uniform register, or a place in a bank.
-fn place(b: &mut Builder) -> Result<Src, String> {
+/// The handle: a uniform register, two with a sampler, or a place in a bank.
+fn place(b: &mut Builder, pair: bool) -> Result<Src, String> {
     if !b.arg(Role::Ub).is_none() {
-        return b.src(Role::Ub, false, Kind::Int);
+        return b.src(Role::Ub, pair, Kind::Int);
     }
     let (bank, at) = (b.imm(Role::K) as u8, b.imm(Role::O) as u32 * UNIT);
     let bytes = b.banks.slice(bank, at, UNIT).map_err(|fault| fault.what)?;

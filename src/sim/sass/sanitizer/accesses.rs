@@ -154,8 +154,14 @@ impl Touches {
             }
             Exec::Sample(s) => {
                 let count = s.mask.count_ones() as u8;
+                let words = |count: u8| if s.halves { count.div_ceil(2) } else { count };
+                t.result(code.d, words(count.min(2)));
+                t.result(s.high, words(count.saturating_sub(2)));
+            }
+            Exec::Query(q) => {
+                let count = q.mask.count_ones() as u8;
                 t.result(code.d, count.min(2));
-                t.result(s.high, count.saturating_sub(2));
+                t.result(q.high, count.saturating_sub(2));
             }
             _ => t.result(code.d, result_words(code)),
         }
@@ -187,6 +193,7 @@ fn source_words(code: &Code) -> [u8; 4] {
         Exec::Group(group) => [4, 1, group.words(), if group.in_registers { 2 } else { 4 }],
         Exec::StoreMatrix { count, .. } => [1, count, 1, 1],
         Exec::Sample(s) => [s.words[0], s.words[1], 1, 1],
+        Exec::Query(q) => [1 + u8::from(q.handle), 1, 1, 1],
         Exec::Surface(s) => [s.coordinates(), vector(s.bytes), 1, 1],
         _ => [1; 4],
     }

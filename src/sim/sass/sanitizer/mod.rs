@@ -532,7 +532,7 @@ fn decides(code: &Code, slot: Slot) -> Option<&'static str> {
         Exec::Bulk(_) => "a copy in bulk",
         Exec::Tensor(_) => "a copy of a tensor",
         Exec::Surface(_) => "an access to a surface",
-        Exec::Sample(_) if !guard => "a read of a texture",
+        Exec::Sample(_) | Exec::Query(_) if !guard => "a read of a texture",
         Exec::Clear => "the address of a store",
         Exec::Atomic { .. } => "an atomic",
         Exec::Mbarrier(_) => "an operation on an mbarrier",
