@@ -497,6 +497,7 @@ fn module_of(
         kept.sections.extend(lowered.object.shared.map(loose_shared));
     }
     kept.symbols.extend(kernel_image::driver_symbols(&functions));
+    kept.symbols.extend(kernel_image::reference_symbols(&lowered.functions));
     let call_graph = if object { lowered.object.call_graph } else { kernel_image::call_graph(&functions) };
     Cubin {
         kind: if object { cubin::ElfKind::Relocatable } else { cubin::ElfKind::Executable },

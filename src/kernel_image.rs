@@ -10,11 +10,11 @@
 use crate::alloc::EXTRA_REGISTERS;
 use crate::cubin::model::Binding;
 use crate::cubin::{self, symbols};
-use crate::lower::{LoweredFunction, LoweredModule, branch_tables};
+use crate::lower::{LoweredFunction, LoweredModule, Reference, branch_tables};
 use crate::pipeline::emit::Code;
 use crate::pipeline::merge_functions::{self, Linked};
-use crate::tables::Target;
-use crate::tables::elf::ElfTarget;
+use crate::tables::elf::{ElfTarget, Layout, RelocRole, RelocRow};
+use crate::tables::{Feature, Target};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Content of an unused slot of bank 2: no code address. Source: the first slot of what ptxas
@@ -71,6 +71,8 @@ pub fn kernel(
         param_bytes: lowered.param_bytes,
         params: lowered.params.clone(),
         shared: lowered.shared,
+        references: references(lowered, elf.layout)?,
+        kept_attributes: banks(lowered, target),
         code_relocs: linked.relocs.iter().map(relocation).collect(),
         stack: cubin::Stack {
             frame: stack,
@@ -88,6 +90,54 @@ pub fn kernel(
         code: linked.bytes,
         ..cubin::Function::default()
     })
+}
+
+/// The words of bank 0 that the driver fills with what references name.
+fn references(lowered: &LoweredFunction, layout: Layout) -> Result<Vec<cubin::Reloc>, String> {
+    let one = |reference: &Reference| {
+        let row = RelocRow::for_role(reference.role, layout);
+        let row = row.ok_or_else(|| format!("no relocation for {}", reference.role.name()))?;
+        let (offset, symbol) = (reference.at.into(), reference.name.clone());
+        Ok(cubin::Reloc { offset, kind: row.number, symbol, addend: 0, explicit_addend: false })
+    };
+    lowered.references.iter().map(one).collect()
+}
+
+/// Records of the bank that has the words of references: of each kind that is named, and of both
+/// where handles are in uniform registers.
+fn banks(lowered: &LoweredFunction, target: &Target) -> Vec<cubin::Attribute> {
+    if lowered.references.is_empty() {
+        return Vec::new();
+    }
+    let both = target.has(Feature::TextureByUniform);
+    let named = |surface: bool| {
+        both || lowered.references.iter().any(|reference| (reference.role == RelocRole::Surface) == surface)
+    };
+    let ids = [(SURFACE_BANK, named(true)), (TEXTURE_BANK, named(false))];
+    let one = |(id, _)| cubin::Attribute { format: BYTE_FORMAT, id, payload: vec![0] };
+    ids.into_iter().filter(|(_, named)| *named).map(one).collect()
+}
+
+/// EIATTR_BINDLESS_TEXTURE_BANK and EIATTR_BINDLESS_SURFACE_BANK, whose payload is a byte.
+const TEXTURE_BANK: u8 = 0x15;
+const SURFACE_BANK: u8 = 0x16;
+const BYTE_FORMAT: u8 = 2;
+
+/// Symbols of references, in the order in which functions name them.
+pub fn reference_symbols(functions: &[LoweredFunction]) -> Vec<cubin::KeptSymbol> {
+    let mut all: Vec<cubin::KeptSymbol> = Vec::new();
+    for reference in functions.iter().flat_map(|function| &function.references) {
+        let kind = match reference.role {
+            RelocRole::Surface => symbols::STT_SURFACE,
+            RelocRole::Sampler => symbols::STT_SAMPLER,
+            _ => symbols::STT_TEXTURE,
+        };
+        if all.iter().all(|symbol| symbol.name != reference.name) {
+            let info = symbols::info(Binding::Global, kind);
+            all.push(cubin::KeptSymbol { name: reference.name.clone(), info, ..cubin::KeptSymbol::default() });
+        }
+    }
+    all
 }
 
 /// A relocation of code.

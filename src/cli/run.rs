@@ -4,7 +4,7 @@
 use crate::cubin::line_table::SourceLine;
 use crate::diag::Diagnostic;
 use crate::gpu::{Card, check_arguments};
-use crate::sim::launch::{ArgValue, CommandArg, parse_command_arg, write_results};
+use crate::sim::launch::{ArgValue, CommandArg, parse_command_arg, parse_reference, write_results};
 use crate::sim::ptx;
 use crate::sim::report::Report;
 use crate::sim::run::{Cycles, How, Outcome, Shape, run_in_clusters};
@@ -67,6 +67,15 @@ pub struct Options {
     /// Arguments in order: u32:5 f32:2.5 in:PATH out:PATH:BYTES inout:PATH[:OUT] …
     #[arg(long = "arg", allow_hyphen_values = true)]
     args: Vec<String>,
+    /// The texture that a .texref names: NAME:PATH,TYPE,SHAPE,… as in --arg texture:…
+    #[arg(long = "texture")]
+    textures: Vec<String>,
+    /// The surface that a .surfref names: NAME:PATH,TYPE,SHAPE,… as in --arg surface:…
+    #[arg(long = "surface")]
+    surfaces: Vec<String>,
+    /// The sampler that a .samplerref names: NAME:ITEM,… as in --arg sampler:…
+    #[arg(long = "sampler")]
+    samplers: Vec<String>,
 }
 
 /// Parses `X[,Y[,Z]]`; missing components are 1.
@@ -138,7 +147,12 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
         let target = card.as_ref().map_or(Ok(options.gpu_name.clone()), |card| target_of(card, &bytes))?;
         bytes = compiled(&bytes, &target, options)?;
     }
-    let args: Vec<CommandArg> = options.args.iter().map(|a| parse_command_arg(a)).collect::<Result<_, _>>()?;
+    let mut args: Vec<CommandArg> = options.args.iter().map(|a| parse_command_arg(a)).collect::<Result<_, _>>()?;
+    for (kind, list) in [("texture", &options.textures), ("surface", &options.surfaces), ("sampler", &options.samplers)]
+    {
+        let bound = list.iter().map(|text| parse_reference(kind, text));
+        args.extend(bound.collect::<Result<Vec<_>, _>>()?);
+    }
     let mut values: Vec<ArgValue> = args.iter().map(|a| a.value.clone()).collect();
     let shape = Shape { grid: options.grid, block: options.block, smem: options.smem };
     if let Some(card) = card {

@@ -207,7 +207,8 @@ fn function_image(row: &SectionRow, function: &Function) -> Option<Image> {
             Some(Image { relocs: function.code_relocs.clone(), ..Image::new(function.code.clone(), align) })
         }
         Content::Constant0 if function.kernel => {
-            Some(Image::new(vec![0; function.constant0_bytes() as usize], row.align))
+            let relocs = function.references.iter().rev().cloned().collect();
+            Some(Image { relocs, ..Image::new(vec![0; function.constant0_bytes() as usize], row.align) })
         }
         Content::Constant2 => function.constant2.clone(),
         Content::Shared => {

@@ -14,7 +14,7 @@ use super::notes;
 use super::read_symbols;
 use super::records;
 use super::symbols::STT_FUNC;
-use crate::tables::elf::{Content, ElfTarget, SECTIONS, Scope, SectionRow};
+use crate::tables::elf::{Content, ElfTarget, RelocRow, SECTIONS, Scope, SectionRow};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Section flag of the second representation of the code (capsule, merc), which is listed by name
@@ -286,7 +286,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Bank 0 holds zeros for the parameters; a section with other bytes is kept.
+    /// Bank 0 holds zeros for the parameters, and words of references; a section with other bytes is
+    /// kept.
     fn constant0(&mut self) {
         for i in 0..self.cubin.functions.len() {
             let Some(number) = self.of_function(Content::Constant0, &self.cubin.functions[i].name) else { continue };
@@ -295,7 +296,12 @@ impl Reader {
             if function.param_bytes == 0 {
                 function.param_base = section.size as u32;
             }
-            let plain = section.bytes.iter().all(|byte| *byte == 0) && !self.relocs.contains_key(&number);
+            let is_reference = |reloc: &Reloc| RelocRow::of(reloc.kind).is_some_and(RelocRow::is_reference);
+            let relocs = self.relocs.get(&number).map_or(&[][..], Vec::as_slice);
+            if relocs.iter().all(is_reference) {
+                function.references = relocs.iter().rev().cloned().collect();
+            }
+            let plain = section.bytes.iter().all(|byte| *byte == 0) && relocs.iter().all(is_reference);
             self.taken[number] = plain && function.kernel && section.size == u64::from(function.constant0_bytes());
         }
     }

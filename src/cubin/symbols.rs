@@ -17,6 +17,10 @@ pub const STT_OBJECT: u8 = 1;
 pub const STT_FUNC: u8 = 2;
 pub const STT_SECTION: u8 = 3;
 pub const STT_CUDA_OBJECT: u8 = 13;
+/// Symbol types of references.
+pub const STT_TEXTURE: u8 = 10;
+pub const STT_SAMPLER: u8 = 11;
+pub const STT_SURFACE: u8 = 12;
 /// Section type of shared memory in objects.
 pub const SHT_CUDA_SHARED: u32 = 0x7000_000a;
 /// `st_other`: a kernel; unified memory; data of relocatable objects, by space.

@@ -46,7 +46,7 @@ use crate::diag::{Diagnostic, Pos};
 use crate::ori::{Function, Operand};
 use crate::ptx::ast::{self, FunctionId, Module, Statement};
 use crate::tables::choices;
-use crate::tables::elf::{ElfTarget, Layout};
+use crate::tables::elf::{ElfTarget, Layout, RelocRole};
 use crate::tables::ptx::{Op, ScalarType};
 use crate::tables::{GenerationInfo, Target};
 use builder::{Builder, Lowered, Refusal};
@@ -99,6 +99,15 @@ pub struct ObjectFacts {
     pub prototypes: Vec<(String, String)>,
 }
 
+/// A word of bank 0 that the driver fills with what a reference names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    pub role: RelocRole,
+    pub name: String,
+    /// Byte offset in the bank.
+    pub at: u32,
+}
+
 /// A function in Ori, with what its launch or its callers need. `function` has the frame.
 #[derive(Clone)]
 pub struct LoweredFunction {
@@ -110,6 +119,8 @@ pub struct LoweredFunction {
     /// Byte offset of the first parameter in bank 0, and bytes of all parameters from there on.
     pub param_base: u32,
     pub param_bytes: u32,
+    /// Words behind the parameters that the driver fills with what references name.
+    pub references: Vec<Reference>,
     /// Static shared memory; `None` if the function uses no shared memory.
     pub shared: Option<Shared>,
     /// Whether dynamic shared memory, sized by the launch, follows the static part.
@@ -341,6 +352,7 @@ impl Lowering<'_> {
             params: places.params,
             param_base: places.param_base,
             param_bytes: places.param_bytes,
+            references: builder.handles.take_references(),
             shared: places.shared,
             dynamic_shared: places.dynamic_shared,
             launch: places.launch,

@@ -5,12 +5,14 @@
 //! beside it. Any other handle may differ from lane to lane: it is in a register where the unit
 //! takes it there, and else each lane acts alone. Source: ptxas 13.0.88 output.
 
-use super::builder::{Builder, Lowered};
+use super::Reference;
+use super::builder::{Builder, Lowered, Refusal};
 use super::bulk::later_with;
 use super::memory::address::Window;
 use crate::ori::mods::*;
 use crate::ori::{File, Operand};
-use crate::ptx::ast::{self, AddressBase, OperandKind, RegId, Statement};
+use crate::ptx::ast::{self, AddressBase, OperandKind, RegId, Statement, SymbolId};
+use crate::tables::elf::RelocRole;
 use crate::tables::ptx::{Op as PtxOp, Role as PtxRole, Space};
 use crate::tables::{Feature, Op, Role};
 use std::collections::HashMap;
@@ -50,6 +52,19 @@ pub struct Handles {
     kept: Vec<((i64, Option<i64>), Operand)>,
     /// Whether the function calls others, which do not keep uniform registers.
     calls: bool,
+    /// Words that the driver fills with what references name.
+    slots: Vec<(i64, Vec<(RelocRole, String)>)>,
+}
+
+impl Handles {
+    /// What references name, in the order of the words.
+    pub fn take_references(&mut self) -> Vec<Reference> {
+        let slots = std::mem::take(&mut self.slots).into_iter();
+        let one = |(at, named): (i64, Vec<(RelocRole, String)>)| {
+            named.into_iter().map(move |(role, name)| Reference { role, name, at: at as u32 })
+        };
+        slots.flat_map(one).collect()
+    }
 }
 
 /// The index of a texture in its handle, and where that of a sampler is.
@@ -66,22 +81,36 @@ impl Builder<'_> {
         if !self.module.target.independent_textures {
             return Err(later_with(inst, "a sampler in unified mode"));
         }
-        let (AddressBase::Register(texture), OperandKind::Register(sampler)) = (address.base, sampler) else {
-            return Err(later_with(inst, "a reference by name"));
+        let by_uniform = self.has(Feature::TextureByUniform);
+        let known = match (address.base, sampler) {
+            (AddressBase::Symbol(texture), OperandKind::Symbol { symbol: sampler, .. }) => {
+                let [texture, sampler] = [(RelocRole::Texture, texture), (RelocRole::Sampler, *sampler)];
+                if !by_uniform {
+                    let at = self.reference(inst, &[texture, sampler])?;
+                    return Ok(Handle::Bank(at));
+                }
+                [Some(self.reference(inst, &[texture])?), Some(self.reference(inst, &[sampler])?)]
+            }
+            (AddressBase::Register(texture), OperandKind::Register(sampler)) => {
+                [self.parameter_of(texture)?, self.parameter_of(sampler.register)?]
+            }
+            _ => return Err(later_with(inst, "a reference by name beside a handle")),
         };
-        let sampler = sampler.register;
-        let known = [self.parameter_of(texture)?, self.parameter_of(sampler)?];
         if let [Some(texture), Some(sampler)] = known
-            && self.has(Feature::TextureByUniform)
+            && by_uniform
             && let Some(kept) = self.kept_handle(texture, Some(sampler))
         {
             return Ok(Handle::Kept(kept));
         }
-        let [texture, sampler] = [texture, sampler].map(|register| {
+        let (AddressBase::Register(texture), OperandKind::Register(sampler)) = (address.base, sampler) else {
+            let [texture, sampler] = known.map(|at| self.word_at(at.unwrap_or_default()));
+            return Ok(Handle::Pair(texture, sampler));
+        };
+        let [texture, sampler] = [texture, sampler.register].map(|register| {
             let whole = self.register(register)[0];
             self.words(whole)[0]
         });
-        if self.has(Feature::TextureByUniform) {
+        if by_uniform {
             return Ok(Handle::Pair(texture, sampler));
         }
         let (moved, amount, joined, mask) =
@@ -91,35 +120,70 @@ impl Builder<'_> {
         Ok(Handle::Register(joined))
     }
 
+    /// The word behind the parameters that the driver fills with what references name: one that it
+    /// has already, or a new one. Source: ptxas 13.0.88 has them in the order of first use.
+    fn reference(&mut self, inst: &ast::Instruction, named: &[(RelocRole, SymbolId)]) -> Lowered<i64> {
+        if !self.source.is_entry || self.globals.object {
+            return Err(later_with(inst, "a reference by name"));
+        }
+        let name = |id: SymbolId| self.module.symbols[id].name.clone();
+        let named: Vec<(RelocRole, String)> = named.iter().map(|(role, id)| (*role, name(*id))).collect();
+        if let Some((at, _)) = self.handles.slots.iter().find(|(_, other)| *other == named) {
+            return Ok(*at);
+        }
+        let bytes = match self.has(Feature::TextureByUniform) {
+            true => most_parameters(self.module).max(self.layout.param_bytes),
+            false => self.layout.param_bytes,
+        };
+        let first = (self.layout.param_base + bytes).next_multiple_of(UNIT as u32);
+        let at = i64::from(first) + UNIT * self.handles.slots.len() as i64;
+        self.handles.slots.push((at, named));
+        Ok(at)
+    }
+
+    fn word_at(&mut self, at: i64) -> Operand {
+        let word = self.temp();
+        self.put(Op::LDC, &[], &[(Role::D, word), (Role::C, Operand::constant(BANK as u8, at as u16))]);
+        word
+    }
+
     /// The low word of the handle of an instruction, in a register.
     pub(super) fn handle_word(&mut self, inst: &ast::Instruction, address: &ast::Address) -> Lowered<Operand> {
-        let AddressBase::Register(register) = address.base else {
-            return Err(later_with(inst, "a reference by name"));
-        };
-        let whole = self.register(register)[0];
-        Ok(self.words(whole)[0])
+        match address.base {
+            AddressBase::Register(register) => {
+                let whole = self.register(register)[0];
+                Ok(self.words(whole)[0])
+            }
+            AddressBase::Symbol(symbol) => {
+                let at = self.reference(inst, &[(role_of(inst), symbol)])?;
+                Ok(self.word_at(at))
+            }
+            AddressBase::Absolute => Err(Refusal::NotBuilt),
+        }
     }
 
     /// The handle of an instruction.
     pub(super) fn handle(&mut self, inst: &ast::Instruction, address: &ast::Address) -> Lowered<Handle> {
-        let AddressBase::Register(register) = address.base else {
-            return Err(later_with(inst, "a reference by name"));
+        let known = match address.base {
+            AddressBase::Register(register) => self.parameter_of(register)?,
+            AddressBase::Symbol(symbol) => Some(self.reference(inst, &[(role_of(inst), symbol)])?),
+            AddressBase::Absolute => return Err(Refusal::NotBuilt),
         };
-        let whole = self.register(register)[0];
-        let word = self.words(whole)[0];
-        let Some(at) = self.parameter_of(register)? else { return Ok(Handle::Register(word)) };
-        if !self.has(Feature::TextureByUniform) {
-            return Ok(Handle::Bank(at));
+        if let Some(at) = known {
+            if !self.has(Feature::TextureByUniform) {
+                return Ok(Handle::Bank(at));
+            }
+            if let Some(kept) = self.kept_handle(at, None) {
+                return Ok(Handle::Kept(kept));
+            }
         }
-        Ok(match self.kept_handle(at, None) {
-            Some(kept) => Handle::Kept(kept),
-            None => Handle::Register(word),
-        })
+        Ok(Handle::Register(self.handle_word(inst, address)?))
     }
 
     /// Uniform registers that have a texture and a sampler, or a zero, all along the kernel; `None`
     /// if there are none to spare.
     fn kept_handle(&mut self, texture: i64, sampler: Option<i64>) -> Option<Operand> {
+        self.look_at_body();
         if let Some((_, kept)) = self.handles.kept.iter().find(|(other, _)| *other == (texture, sampler)) {
             return Some(*kept);
         }
@@ -152,16 +216,21 @@ impl Builder<'_> {
         Some(kept)
     }
 
-    /// The offset in the bank of the parameter that a register is a copy of.
-    fn parameter_of(&mut self, register: RegId) -> Lowered<Option<i64>> {
-        if !self.source.is_entry {
-            return Ok(None);
-        }
+    /// Learns once what loads parameters and whether anything is called.
+    fn look_at_body(&mut self) {
         if self.handles.loads.is_none() {
             let body = self.source.body.as_deref().unwrap_or_default();
             self.handles.calls = instructions(body).any(|inst| inst.op == PtxOp::Call);
             self.handles.loads = Some(loads(body));
         }
+    }
+
+    /// The offset in the bank of the parameter that a register is a copy of.
+    fn parameter_of(&mut self, register: RegId) -> Lowered<Option<i64>> {
+        if !self.source.is_entry {
+            return Ok(None);
+        }
+        self.look_at_body();
         let Some(operand) = self.handles.loads.as_ref().and_then(|loads| loads.get(&register)).cloned() else {
             return Ok(None);
         };
@@ -232,6 +301,27 @@ impl Builder<'_> {
         args.extend(self.has(Feature::TextureHandleOffset).then_some((Role::O, none)));
         args
     }
+}
+
+/// What the reference of an instruction names.
+fn role_of(inst: &ast::Instruction) -> RelocRole {
+    match inst.op {
+        PtxOp::SuldB | PtxOp::SustB | PtxOp::SustP | PtxOp::SuredB | PtxOp::SuredP | PtxOp::Suq => RelocRole::Surface,
+        _ => RelocRole::Texture,
+    }
+}
+
+/// Most bytes of parameters of the entries of a module.
+fn most_parameters(module: &ast::Module) -> u32 {
+    let bytes = |function: &ast::Function| {
+        function.params.iter().fold(0, |end: u64, parameter| {
+            match parameter.symbol().map(|symbol| &module.symbols[symbol].kind) {
+                Some(ast::SymbolKind::Variable(v)) => end.next_multiple_of(v.align.max(1)) + v.size,
+                _ => end,
+            }
+        })
+    };
+    module.functions.values().filter(|f| f.is_entry).map(bytes).max().unwrap_or(0) as u32
 }
 
 fn instructions(body: &[Statement]) -> impl Iterator<Item = &ast::Instruction> {

@@ -24,6 +24,7 @@ use crate::cubin::line_table::{LineTable, SourceLine};
 use crate::cubin::{self, Cubin, Function};
 use crate::sass;
 use crate::sass::reuse::operands;
+use crate::tables::elf::RelocRow;
 use crate::tables::encoding::special_text;
 use crate::tables::latency::Latency;
 use crate::tables::memory::{SPECIAL, SpecialFrom};
@@ -549,6 +550,19 @@ fn driver_constants(
 /// Largest alignment of a parameter that a program relies on: that of a tensor map.
 const PARAM_ALIGN: u32 = 64;
 
+/// Fills the words of bank 0 that have what references name.
+fn bind_references(banks: &mut Banks, function: &Function, bound: &[(String, u64)]) -> Result<(), Fault> {
+    let mut words: BTreeMap<u64, [u8; 4]> = BTreeMap::new();
+    for reloc in &function.references {
+        let handle = bound.iter().find(|(name, _)| *name == reloc.symbol).map(|(_, handle)| *handle as u32);
+        let unbound = || Fault::new(format!("no texture is bound to {}", reloc.symbol));
+        let row = RelocRow::of(reloc.kind).ok_or_else(unbound)?;
+        row.apply(words.entry(reloc.offset).or_default(), 0, handle.ok_or_else(unbound)?.into());
+    }
+    words.into_iter().for_each(|(at, word)| banks.put(0, at as u32, &word));
+    Ok(())
+}
+
 /// Places the driver's descriptions of textures, samplers and surfaces, each by the number in its
 /// handle, if a launch has any.
 fn place_descriptions(banks: &mut Banks, global: &mut Global, info: &GenerationInfo) -> Result<(), Fault> {
@@ -626,6 +640,7 @@ fn place_arguments(
         banks.put(0, function.param_base + u32::from(param.offset), bytes);
     }
     global.name_textures(placed.textures);
+    bind_references(banks, function, &placed.references)?;
     Ok(placed.buffers)
 }
 

@@ -188,6 +188,12 @@ pub struct RelocRow {
 }
 
 impl RelocRow {
+    /// Whether the driver fills in the index of what a reference names.
+    pub fn is_reference(&self) -> bool {
+        let roles = [RelocRole::Texture, RelocRole::Sampler, RelocRole::Surface];
+        self.roles.iter().copied().flatten().any(|role| roles.contains(role))
+    }
+
     /// The row of a relocation number.
     pub fn of(number: u32) -> Option<&'static RelocRow> {
         RELOCATIONS.iter().find(|row| row.number == number)

@@ -55,7 +55,7 @@ impl Elf {
 }
 
 /// Roles of relocations, in the order of the generated numbers.
-pub const RELOCATION_ROLES: [&str; 17] = [
+pub const RELOCATION_ROLES: [&str; 20] = [
     "address",
     "address_low",
     "address_high",
@@ -73,6 +73,9 @@ pub const RELOCATION_ROLES: [&str; 17] = [
     "call",
     "pointer_call",
     "unused_size",
+    "texture",
+    "sampler",
+    "surface",
 ];
 
 /// The ranges of a `bits` column, `LOW..HIGH` each.

@@ -13,7 +13,7 @@ use crate::ori::mods::*;
 use crate::ori::{Kind, Operand};
 use crate::ptx::ast::{self, AddressBase, OperandKind, SymbolId, SymbolKind};
 use crate::tables::elf::RelocRole;
-use crate::tables::ptx::{Op as PtxOp, ScalarType, Space};
+use crate::tables::ptx::{Op as PtxOp, ScalarType, Space, TypeClass};
 use crate::tables::{Feature, Op, Role};
 
 /// The memory that an access reads or writes.
@@ -162,6 +162,10 @@ impl Builder<'_> {
     fn symbol_place(&mut self, id: SymbolId, window: Window) -> Lowered<(Operand, i64)> {
         let symbol = &self.module.symbols[id];
         let SymbolKind::Variable(variable) = &symbol.kind else { return Err(Refusal::NotBuilt) };
+        if variable.ty.class() == TypeClass::Opaque {
+            let text = format!("The address of the reference '{}' is not implemented", symbol.name);
+            return Err(Refusal::At(symbol.pos, text));
+        }
         if window == Window::Generic && variable.space != Space::Global {
             let pair = self.generic_address_of(id)?;
             return Ok((pair, 0));

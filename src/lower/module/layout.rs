@@ -17,7 +17,7 @@ use crate::lower::operand::constant_bits;
 use crate::ptx::ast::{self, FunctionId, InitValue, Linkage, OperandKind, Statement, SymbolId, SymbolKind};
 use crate::tables::GenerationInfo;
 use crate::tables::elf::{ElfTarget, Layout, RelocRole, RelocRow};
-use crate::tables::ptx::Space;
+use crate::tables::ptx::{Space, TypeClass};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Section number of a variable that several objects may declare and none defines.
@@ -122,6 +122,9 @@ impl ModuleLayout {
     ) -> Result<Option<(Home, u64)>, String> {
         if self.object && variable.unified.is_some() {
             return Err(format!("Attribute '.unified' of variable '{name}' in an object is not implemented"));
+        }
+        if variable.ty.class() == TypeClass::Opaque {
+            return Ok(None);
         }
         if self.object && self.place_loose(module, id, variable) {
             return Ok(None);

@@ -21,7 +21,7 @@
 
 use super::{ArgValue, ElementType, Within};
 use crate::sim::ops::tensor_map;
-use crate::sim::ops::texture::{BYTES, KINDS, MODES, Shape, Texture, Use};
+use crate::sim::ops::texture::{BYTES, KINDS, MODES, Shape, Texture, Use, bind};
 use crate::tables::lowering::MAP_TYPES;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -187,6 +187,20 @@ fn parse_texture(text: &str, used: Use, texels: Vec<u8>) -> Result<Vec<u8>, Stri
         return Err(format!("the texture has {} bytes, and the file has {}", texture.bytes(), texels.len()));
     }
     Ok([texture.header().as_slice(), &texels].concat())
+}
+
+/// Parses `NAME:REST`: what a reference names, with REST as in `KIND:REST`.
+///
+/// # Errors
+///
+/// A sentence that says what is wrong.
+pub fn parse_reference(kind: &str, text: &str) -> Result<CommandArg, String> {
+    let (name, rest) = text.split_once(':').ok_or_else(|| format!("`{text}` is not NAME:…"))?;
+    let mut arg = parse_command_arg(&format!("memory:{kind}:{rest}"))?;
+    if let Some(bytes) = arg.value.buffer_mut() {
+        bind(bytes, name)?;
+    }
+    Ok(arg)
 }
 
 /// Sets what an item says of a texture or a sampler.

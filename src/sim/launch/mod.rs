@@ -19,7 +19,7 @@ mod place;
 mod symbols;
 mod values;
 
-pub use command::{CommandArg, parse_command_arg, write_results};
+pub use command::{CommandArg, parse_command_arg, parse_reference, write_results};
 pub use compare::Difference;
 pub use load::{LaunchFile, LoadError};
 pub use place::{Placed, place};

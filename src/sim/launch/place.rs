@@ -5,7 +5,7 @@
 //! earlier argument. A pointer to a texture is its handle.
 
 use super::ArgValue;
-use crate::sim::ops::texture::used;
+use crate::sim::ops::texture::{reference, used};
 
 /// Arguments as parameter bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub struct Placed {
     pub buffers: Vec<Option<u64>>,
     /// The addresses of textures, surfaces and samplers, by the number in their handles less one.
     pub textures: Vec<u64>,
+    /// Handles of those that are bound to references, by name.
+    pub references: Vec<(String, u64)>,
 }
 
 /// Places arguments; `allocate` gets the number of an argument, its bytes and whether a kernel may
@@ -36,7 +38,10 @@ pub fn place(
         let pointer = base.map(|base| match arg.buffer().and_then(|(bytes, _)| used(bytes)) {
             Some(used) => {
                 placed.textures.push(base);
-                used.bit() | placed.textures.len() as u64
+                let handle = used.bit() | placed.textures.len() as u64;
+                let name = arg.buffer().and_then(|(bytes, _)| reference(bytes));
+                placed.references.extend(name.map(|name| (name, handle)));
+                handle
             }
             None => base,
         });

@@ -15,6 +15,8 @@ use super::format::{F16, F32, Round};
 
 /// Bytes of the header.
 pub const BYTES: usize = 64;
+/// Where a header has the name of a reference.
+const NAME: usize = 36;
 /// The first word of a header.
 const MAGIC: u32 = 0x5845_5453;
 /// Parts of a weight.
@@ -197,6 +199,26 @@ pub fn is_texture(bytes: &[u8]) -> bool {
 pub fn used(bytes: &[u8]) -> Option<Use> {
     let header: &[u8; BYTES] = bytes.get(..BYTES)?.try_into().ok()?;
     Texture::read(0, header).ok().map(|texture| texture.used)
+}
+
+/// The name of the reference that a texture is bound to, which stands at the end of its header.
+pub fn reference(bytes: &[u8]) -> Option<String> {
+    used(bytes)?;
+    let name = bytes.get(NAME..BYTES)?.iter().copied().take_while(|byte| *byte != 0);
+    String::from_utf8(name.collect()).ok().filter(|name| !name.is_empty())
+}
+
+/// Binds a texture to a reference.
+///
+/// # Errors
+///
+/// A name too long for a header.
+pub fn bind(bytes: &mut [u8], name: &str) -> Result<(), String> {
+    if name.is_empty() || name.len() > BYTES - NAME {
+        return Err(format!("the name `{name}` is not one of 1 to {} bytes", BYTES - NAME));
+    }
+    bytes[NAME..NAME + name.len()].copy_from_slice(name.as_bytes());
+    Ok(())
 }
 
 impl Texture {

@@ -11,7 +11,7 @@ use crate::sim::fault::Fault;
 use crate::sim::launch::{ArgValue, place};
 use crate::sim::memory::{Global, store};
 use crate::tables::Target;
-use crate::tables::ptx::Space;
+use crate::tables::ptx::{Space, TypeClass};
 use cranelift_entity::{EntityRef, SecondaryMap};
 
 /// Base addresses of the generic windows of the state spaces other than global memory, far from all
@@ -59,6 +59,8 @@ pub struct Layout {
     pub params: Vec<u8>,
     /// The base address of each buffer among the arguments.
     pub buffers: Vec<Option<u64>>,
+    /// Handles of textures that are bound to references, by name.
+    references: Vec<(String, u64)>,
 }
 
 /// The variable that a symbol names, if it is one.
@@ -169,6 +171,7 @@ impl Layout {
         }
         self.buffers = placed.buffers;
         global.name_textures(placed.textures);
+        self.references = placed.references;
         for (i, (bytes, param)) in placed.parameters.into_iter().zip(&kernel.params).enumerate() {
             let symbol = param.symbol();
             let size = symbol.and_then(|s| variable(module, s)).map_or(0, |v| v.size);
@@ -198,6 +201,10 @@ impl Layout {
                     dynamic_align = dynamic_align.max(align);
                 }
                 _ if variable.linkage == Linkage::Extern => {}
+                _ if variable.ty.class() == TypeClass::Opaque => {
+                    let bound = self.references.iter().find(|(name, _)| *name == of.name);
+                    self.places[symbol] = Place::At(bound.map_or(0, |(_, handle)| *handle));
+                }
                 Space::Global => {
                     let base = global.allocate(&of.name, vec![0; variable.size as usize], true);
                     self.places[symbol] = Place::At(base);

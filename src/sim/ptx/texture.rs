@@ -134,9 +134,6 @@ pub fn sample(names: &Names, i: &Instruction) -> Result<Act, Refusal> {
 /// What the interpreter does not know.
 pub fn ask(names: &Names, i: &Instruction) -> Result<Act, Refusal> {
     let handle = names.address(&i.operands[1], Some(Space::Global)).map_err(|_| "a reference by name")?.base;
-    if !matches!(handle, Src::Cell { .. }) {
-        return Err("a reference by name".into());
-    }
     let level = i.operands.get(2).map(|o| names.src(o, Some(ScalarType::U32))).transpose()?;
     let result = names.dst(&i.operands[0], Some(i.types[0]))?;
     Ok(Act::Ask(Box::new(Ask { handle, query: i.mods.query.ok_or("no query")?, level, result })))
@@ -209,9 +206,6 @@ fn place(names: &Names, i: &Instruction, operand: &Operand, ty: ScalarType) -> R
         _ => return Err("coordinates of this kind".into()),
     };
     let handle = names.address(operand, Some(Space::Global)).map_err(|_| "a reference by name")?.base;
-    if !matches!(handle, Src::Cell { .. }) || sampler.is_some_and(|sampler| !matches!(sampler, Src::Cell { .. })) {
-        return Err("a reference by name".into());
-    }
     let mut place = Place { handle, sampler, sample: None, layer: None, at: Vec::new() };
     for (n, element) in names.elements(list).into_iter().enumerate() {
         let number = || names.src(&element, Some(ScalarType::U32));

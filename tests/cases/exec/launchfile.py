@@ -93,6 +93,11 @@ def INOUT(kind, data, expect, hexadecimal=False):
     return "inout", kind, data, (expect, hexadecimal)
 
 
+def MEMORY(arg):
+    """A buffer that is no parameter."""
+    return "memory", arg
+
+
 def launch(kernel, grid, block, args, smem=0, targets=()):
     return dict(kernel=kernel, grid=three(grid), block=three(block), smem=smem, args=args, targets=targets)
 
@@ -135,6 +140,8 @@ def block_of(kind, values, hexadecimal, indent):
 def argument(arg):
     if isinstance(arg, str):
         return " " * 16 + arg + ",\n"
+    if arg[0] == "memory":
+        return " " * 16 + f"memory({argument(arg[1]).strip().removesuffix(',')}),\n"
     role, kind, data, expect = arg
     parts = [f"type: {kind}"]
     if data is not None:

@@ -8,7 +8,7 @@ import struct
 from fractions import Fraction
 
 from exact import f32, signed
-from launchfile import IN, INOUT, OUT, launch, lcg, listed
+from launchfile import IN, INOUT, MEMORY, OUT, launch, lcg, listed, scalar
 
 TARGETS = [f"sm_{n}" for n in (75, 80, 86, 89, 90, 100, 103, 110, 120, 121)]
 M32 = 0xFFFFFFFF
@@ -24,10 +24,10 @@ class Image:
     """`texels` has numbers, level after level and in each slice after slice, the components of one texel side by side."""
 
     def __init__(self, kind, channels, size, texels, cube=False, layers=0, levels=1, linear=False, normalized=False, as_float=False, modes=("clamp",) * 3,
-                 samples=1, used=0):
+                 samples=1, used=0, name=""):
         self.kind, self.channels, self.size, self.texels, self.cube, self.layers = kind, channels, size, texels, cube, layers
         self.levels, self.linear, self.normalized, self.as_float, self.modes = levels, linear, normalized, as_float, modes
-        self.samples, self.used = samples, used
+        self.samples, self.used, self.name = samples, used, name
 
     def words(self):
         number, code = KINDS[self.kind]
@@ -37,7 +37,8 @@ class Image:
         flags = self.linear | self.normalized << 1 | self.as_float << 2
         for i, mode in enumerate(self.modes):
             flags |= MODES[mode] << 8 + 2 * i
-        header = [0x58455453, number | self.channels << 8 | shape << 16, *size, self.layers, self.levels, flags | self.used << 16, self.samples if self.samples > 1 else 0] + [0] * 7
+        header = [0x58455453, number | self.channels << 8 | shape << 16, *size, self.layers, self.levels, flags | self.used << 16, self.samples if self.samples > 1 else 0]
+        header += struct.unpack("<7I", self.name.encode().ljust(28, b"\0"))
         packed = struct.pack(f"<{len(self.texels)}{code}", *self.texels)
         packed += bytes(-len(packed) % 4)
         return listed(header + list(struct.unpack(f"<{len(packed) // 4}I", packed)))
@@ -289,3 +290,16 @@ def samplers():
         out += [smooth.read([x])[0], sharp.read([x])[0], (smooth if t & 1 else sharp).read([x])[0], around.gather([4 * x, 4 * x], 0)[0]]
     args = [IN("u32", image.words()) for image in (line, first, second, plane)]
     return [launch("sampled", 1, 32, args + [OUT("u32", [bits(v) for v in out])], targets=TARGETS)]
+
+
+def references():
+    """What a reference names is a buffer beside the parameters, with the name behind the header."""
+    line, plane = Image("u32", 1, (40,), lcg("u32", 40, 760, M32), name="lines"), Image("f32", 1, (6, 5), small(30, 761), linear=True, name="plane")
+    drawing, out, after = Image("u32", 1, (32,), lcg("u32", 32, 762, 0xFFFF), used=1, name="drawing"), [], []
+    for t in range(32):
+        out += [bits(plane.read([t / 4, t / 4])[0]), line.texels[t], 40, 1]
+        after.append(drawing.texels[t] * 40 + line.texels[t] & M32)
+    written = Image("u32", 1, (32,), after, used=1, name="drawing")
+    named = [OUT("u32", out), MEMORY(IN("u32", line.words())), MEMORY(IN("u32", plane.words())), MEMORY(INOUT("u32", drawing.words(), written.words()))]
+    other = [OUT("u32", [v + 7 & M32 for v in line.texels[:32]]), scalar("u64", 0), scalar("u32", 7), MEMORY(IN("u32", line.words()))]
+    return [launch("named", 1, 32, named, targets=TARGETS), launch("other", 1, 32, other, targets=TARGETS)]
