@@ -15,9 +15,8 @@ const FIRST: usize = 2;
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
-    let reads = |function: &Function, inst: InstId| {
-        matches!(function.insts[inst].op, Op::TEX | Op::TLD | Op::TLD4 | Op::TXD)
-    };
+    let reads =
+        |function: &Function, inst: InstId| matches!(function.insts[inst].op, Op::TEX | Op::TLD | Op::TLD4 | Op::TXD);
     let all: Vec<InstId> = function.layout.iter().flat_map(|b| &function.blocks[*b]).copied().collect();
     if !all.iter().any(|inst| reads(function, *inst)) {
         return;

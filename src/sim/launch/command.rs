@@ -206,8 +206,7 @@ pub fn parse_reference(kind: &str, text: &str) -> Result<CommandArg, String> {
 /// Sets what an item says of a texture or a sampler.
 fn set_item(texture: &mut Texture, item: &str) -> Result<(), String> {
     let (key, rest) = item.split_once('=').unwrap_or((item, ""));
-    let number =
-        || rest.parse().ok().filter(|n| *n != 0).ok_or_else(|| format!("`{rest}` is not a number above 0"));
+    let number = || rest.parse().ok().filter(|n| *n != 0).ok_or_else(|| format!("`{rest}` is not a number above 0"));
     match key {
         "sizes" => {
             let sizes: Vec<u32> = rest.split('x').filter_map(|n| n.parse().ok()).filter(|n| *n != 0).collect();
@@ -376,7 +375,10 @@ mod tests {
         let header: &[u8; BYTES] = made[..BYTES].try_into().unwrap();
         let read = Texture::read(0, header).unwrap();
         assert_eq!((read.size, read.layers, read.channels, made.len()), ([4, 2, 1], 3, 2, 304));
-        assert!(parse_texture("x,f32,2d,sizes=4", Use::Texture, vec![]).is_err() && parse_texture("x,f99,1d", Use::Texture, vec![]).is_err());
+        assert!(
+            parse_texture("x,f32,2d,sizes=4", Use::Texture, vec![]).is_err()
+                && parse_texture("x,f99,1d", Use::Texture, vec![]).is_err()
+        );
         assert!(parse_texture("x,u8,1d,sizes=4", Use::Texture, vec![0; 5]).unwrap_err().contains("has 4 bytes"));
         assert_eq!(value("memory:out:x:4"), Ok(ArgValue::Memory { bytes: vec![0; 4], writable: true }));
         let message = |text: &str| parse_command_arg(text).unwrap_err();

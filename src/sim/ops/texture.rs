@@ -669,14 +669,7 @@ mod tests {
 
     fn plane() -> Texture {
         let shape = Shape { dimensions: 2, cube: false, layered: false };
-        Texture {
-            base: BYTES as u64,
-            kind: Kind::F32,
-            shape,
-            size: [4, 2, 1],
-            linear: true,
-            ..Texture::default()
-        }
+        Texture { base: BYTES as u64, kind: Kind::F32, shape, size: [4, 2, 1], linear: true, ..Texture::default() }
     }
 
     fn at(texture: &Texture, x: f32, y: f32) -> f32 {

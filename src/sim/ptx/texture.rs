@@ -223,7 +223,10 @@ fn place(names: &Names, i: &Instruction, operand: &Operand, ty: ScalarType) -> R
 impl Scene<'_> {
     /// The texture of a handle, read by a sampler if one is given.
     fn texture(&mut self, thread: &mut Thread, handle: &Src, sampler: Option<&Src>) -> Result<Texture, Fault> {
-        [Some(handle), sampler].into_iter().flatten().for_each(|src| self.decide(thread, "the handle of a texture", src));
+        [Some(handle), sampler]
+            .into_iter()
+            .flatten()
+            .for_each(|src| self.decide(thread, "the handle of a texture", src));
         let word = self.value(thread, handle) as u32;
         let sampler = sampler.map(|sampler| self.value(thread, sampler) as u32);
         self.global.texture(word, sampler)

@@ -104,14 +104,7 @@ fn texture(m: &mut Machine, handle: u64) -> Result<Texture, Fault> {
 /// # Errors
 ///
 /// What is no texture.
-pub fn query(
-    m: &mut Machine,
-    block: &mut Block,
-    warp: usize,
-    code: &Code,
-    active: u32,
-    q: Query,
-) -> Result<(), Fault> {
+pub fn query(m: &mut Machine, block: &mut Block, warp: usize, code: &Code, active: u32, q: Query) -> Result<(), Fault> {
     for lane in lanes_of(active) {
         let w = &block.warps[warp];
         let words = vector(w, code.a.from, lane, 1 + u8::from(q.handle));
