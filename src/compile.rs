@@ -675,6 +675,7 @@ fn isa_class(module: &crate::ptx::ast::Module, functions: &[cubin::Function]) ->
             op if op.name().starts_with("tcgen05.") => 2,
             Op::CpAsyncBulkTensor | Op::CpReduceAsyncBulkTensor | Op::CpAsyncBulkPrefetchTensor => 2,
             Op::Tex | Op::TexBase | Op::TexLevel | Op::TexGrad | Op::Tld4 => 2,
+            Op::Txq | Op::TxqLevel | Op::Suq => 2,
             Op::SuldB | Op::SustB | Op::SustP | Op::SuredB | Op::SuredP => 2,
             _ => 0,
         },

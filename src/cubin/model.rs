@@ -108,8 +108,8 @@ pub struct Function {
     pub param_base: u32,
     /// Bytes of all parameters from `param_base` on.
     pub param_bytes: u32,
-    /// Words of bank c\[0\] behind the parameters that the driver fills with what references name, in
-    /// ascending order.
+    /// Words of bank c\[0\] behind the parameters that the driver fills with what references
+    /// name, in ascending order.
     pub references: Vec<Reloc>,
     /// In order of their ordinal.
     pub params: Vec<Param>,
@@ -371,8 +371,8 @@ impl Cubin {
 const REFERENCE_BYTES: u32 = 4;
 
 impl Function {
-    /// Size of constant bank c\[0\] in bytes: the part that the driver fills, the parameters, and the
-    /// words of references.
+    /// Size of constant bank c\[0\] in bytes: the part that the driver fills, the parameters, and
+    /// the words of references.
     pub fn constant0_bytes(&self) -> u32 {
         let end = self.references.iter().map(|reloc| reloc.offset as u32 + REFERENCE_BYTES).max();
         end.unwrap_or(0).max(self.param_base + self.param_bytes)

@@ -286,8 +286,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Bank 0 holds zeros for the parameters, and words of references; a section with other bytes is
-    /// kept.
+    /// Bank 0 holds zeros for the parameters, and words of references; a section with other bytes
+    /// is kept.
     fn constant0(&mut self) {
         for i in 0..self.cubin.functions.len() {
             let Some(number) = self.of_function(Content::Constant0, &self.cubin.functions[i].name) else { continue };

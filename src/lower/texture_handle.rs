@@ -126,6 +126,13 @@ impl Builder<'_> {
         if !self.source.is_entry || self.globals.object {
             return Err(later_with(inst, "a reference by name"));
         }
+        let is_global = |(_, id): &(RelocRole, SymbolId)| match &self.module.symbols[*id].kind {
+            ast::SymbolKind::Variable(variable) => variable.space == Space::Global,
+            _ => false,
+        };
+        if !named.iter().all(is_global) {
+            return Err(later_with(inst, "a reference that is a parameter"));
+        }
         let name = |id: SymbolId| self.module.symbols[id].name.clone();
         let named: Vec<(RelocRole, String)> = named.iter().map(|(role, id)| (*role, name(*id))).collect();
         if let Some((at, _)) = self.handles.slots.iter().find(|(_, other)| *other == named) {

@@ -43,8 +43,8 @@ pub struct GenerationInfo {
     pub param_end: u32,
     /// Byte offset in c\[0\] of the word whose bit 0 gives the extent of `fence.proxy.alias`.
     pub alias_flag: Option<u32>,
-    /// Byte offset in c\[0\] of the 64-bit address of the driver's descriptions of textures; those of
-    /// samplers and of surfaces follow.
+    /// Byte offset in c\[0\] of the 64-bit address of the driver's descriptions of textures; those
+    /// of samplers and of surfaces follow.
     pub image_tables: u32,
     /// First byte of user data in shared memory.
     pub shared_base: u32,
