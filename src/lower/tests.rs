@@ -20,7 +20,7 @@ const REFUSED: [&str; 2] = [
 ];
 
 /// Operations that are refused where the unit has other opcodes.
-const TEXTURES: [&str; 5] = ["'tex.", "'tld4.", "'suld.", "'sust.", "'sured."];
+const TEXTURES: [&str; 8] = ["'tex.", "'tld4.", "'suld.", "'sust.", "'sured.", "'txq.", "'suq.", "'istypep."];
 
 /// Where a word tells the chosen lane from the others, no lanes take turns: only the barrier is
 /// made lane by lane.
