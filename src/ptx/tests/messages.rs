@@ -122,7 +122,6 @@ fn constants() {
 #[test]
 fn names() {
     body("foo.s32 %r1, %r2;", &["1:1 Not a name of any known instruction: 'foo'"]);
-    body("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;", &["1:1 Instruction 'fence.proxy.async::generic' is not supported yet"]);
     let wgmma = "Instruction 'wgmma.mma_async with floating point types' not supported on .target 'sm_80'";
     let product = "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%f1,%f2,%f3,%f4}, %rd1, %rd2, 1, 1, 1;";
     body(product, &[&format!("1:1 {wgmma}")]);
