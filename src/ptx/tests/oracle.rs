@@ -61,7 +61,11 @@ pub fn refused(tool: &Path, version: &str, target: &str, lines: &[String]) -> Ve
 
 /// Instructions that ptxas 13.0.88 accepts beyond the manual and this compiler rejects: start and
 /// part of the text, and the reason.
-const BEYOND: [(&str, &str, &str); 15] = [
+const BEYOND: [(&str, &str, &str); 19] = [
+    ("cp.async.bulk.cta.", "", "ptxas 13.5.37 refuses a scope without an order"),
+    ("cp.async.bulk.cluster.", "", "the same"),
+    ("cp.async.bulk.gpu.", "", "the same"),
+    ("cp.async.bulk.sys.", "", "the same"),
     ("red.async.mmio.release.", "", "the manual has .add alone"),
     ("red.async.release.", "", "not read yet: the manual has .mmio as optional"),
     ("mov.v", "", "a scalar as the source of a vector move has no stated meaning"),
