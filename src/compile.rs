@@ -17,6 +17,7 @@ use crate::pipeline::emit;
 use crate::ptx;
 use crate::ptx::ast::{Module, NarrowAddress};
 use crate::source_lines;
+use crate::tables::elf::RelocRole;
 use crate::tables::ptx::{Limit, Space};
 use crate::tables::targets::{TARGETS, Variant};
 use crate::tables::{Feature, Target};
@@ -146,6 +147,8 @@ pub struct Resources {
     pub constant_bytes: u32,
     /// Constant bank 2: branch tables and function addresses.
     pub constant2_bytes: u64,
+    /// Words that the driver fills with textures, surfaces and samplers which are named.
+    pub named: [usize; 3],
 }
 
 /// The result of a compilation.
@@ -658,6 +661,8 @@ fn resources(lowered: &LoweredFunction, section: &cubin::Function, reserved: u64
         shared_bytes: section.shared.map_or(0, |s| s.size.saturating_sub(reserved)),
         constant_bytes: section.constant0_bytes(),
         constant2_bytes: section.constant2.as_ref().map_or(0, |bank| bank.size),
+        named: [RelocRole::Texture, RelocRole::Surface, RelocRole::Sampler]
+            .map(|role| lowered.references.iter().filter(|reference| reference.role == role).count()),
     }
 }
 

@@ -42,6 +42,13 @@ const MOVES: [&str; 15] = [
     "RET",
 ];
 
+/// Operations that one lane issues for a warp. The kernels of their forms elect none, so that lanes
+/// take turns: the loop around the operation is none of it.
+const ONE_LANE: [&str; 4] = ["tcgen05.commit", "tcgen05.mma", "tcgen05.mma.i8", "tcgen05.shift"];
+
+/// The opcodes of a loop over lanes.
+const TURNS: [&str; 5] = ["BRA", "BREV", "FLO", "ISETP", "VOTE"];
+
 /// Number of instructions per opcode in a function, without unreachable code.
 type Counts = BTreeMap<String, i32>;
 
@@ -89,6 +96,13 @@ fn own(target: &str, form: &Form, around: &Counts) -> Result<Counts, String> {
     *left.entry("SEL".into()).or_insert(0) -= form.kernel.matches("selp").count() as i32;
     if !form.name.starts_with("setp") {
         *left.entry("ISETP".into()).or_insert(0) -= form.kernel.matches("setp.").count() as i32;
+    }
+    if ONE_LANE.contains(&form.operation.as_str()) && left.get("BREV").is_some_and(|n| *n > 0) {
+        TURNS.iter().for_each(|op| _ = left.remove(*op));
+    }
+    // What is loaded from tensor memory is waited for by another operation.
+    if form.operation.starts_with("tcgen05.ld") {
+        left.remove("ACQUIRE");
     }
     let meets = left.get("SYNCMASK").is_some_and(|n| *n > 0);
     left.retain(|op, n| *n > 0 && !MOVES.contains(&op.as_str()));

@@ -92,6 +92,8 @@ fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
         "SYNCS" | "USYNCS" if second == "CCTL" && operands.is_empty() => "SYNCS_CCTL_ALL",
         "SYNCS" | "USYNCS" => barrier_word.as_str(),
         "FENCE" => fence.as_str(),
+        "UBLKL2CCTL" => "UBLKPF",
+        "UTMAL2CCTL" => "UTMAPF",
         "PLOP3" if operands.contains(".SIGN") => "PLOP3_SIGN",
         "BMOV" if operands.trim_start().starts_with('B') => "BMOV_B",
         "BMOV" => "BMOV_R",
@@ -230,6 +232,10 @@ impl Reader<'_> {
                 self.lifted.inst.set(Role::C, register(blocks).ok_or("blocks")?);
             }
             return Ok(());
+        }
+        // Only LDTM.STAT has a register for the extreme, before that of the words.
+        if text == "LDTM" && operands.len() < 3 {
+            at = 1;
         }
         // What it fills memory with is always zero.
         let shown = |operand: &&String| text != "UMEMSETS" || *operand != "URZ";

@@ -107,13 +107,15 @@ fn section(name: &str, body: &str) -> Vec<(u64, String)> {
     lines.iter().map(|(at, text)| (*at, without_labels(text, &labels))).collect()
 }
 
-/// Replaces each label in a text by its byte offset; an unknown label stays.
+/// Replaces each label in a text by its byte offset, and a symbol that the driver defines by the
+/// zero that stands in the word; an unknown label stays.
 fn without_labels(text: &str, labels: &BTreeMap<String, u64>) -> String {
     let text = vendor::normal(text);
     let Some((before, rest)) = text.split_once("`(") else { return text };
     let Some((name, after)) = rest.split_once(')') else { return text };
     match labels.get(name) {
         Some(at) => format!("{before}{at:#x}{after}"),
+        None if name.starts_with(".nv.unified.") => format!("{before}0x0{after}"),
         None => text,
     }
 }
