@@ -101,7 +101,7 @@ fn own(target: &str, form: &Form, around: &Counts) -> Result<Counts, String> {
         TURNS.iter().for_each(|op| _ = left.remove(*op));
     }
     // What is loaded from tensor memory is waited for by another operation.
-    if form.operation.starts_with("tcgen05.ld") {
+    if form.operation == "tcgen05.ld.red" {
         left.remove("ACQUIRE");
     }
     let meets = left.get("SYNCMASK").is_some_and(|n| *n > 0);
