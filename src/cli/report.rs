@@ -79,7 +79,8 @@ pub fn resources(reporter: &Reporter, output: &Output, target: &Target, object: 
         let shared = optional(f.shared_bytes, "smem");
         let (zero, two) = (bank(u64::from(f.constant_bytes), "0"), bank(f.constant2_bytes, "2"));
         let (registers, barriers) = (f.registers, f.barriers);
-        let named = ["textures", "surfaces", "samplers"].iter().zip(f.named).filter(|(_, count)| *count > 0);
+        let named =
+            ["textures", "surfaces", "samplers"].iter().zip(f.named).filter(|(_, count)| *count > 0 && reported);
         let named: String = named.map(|(what, count)| format!(", {count} {what}")).collect();
         reporter.say(&format!(
             "info    : Used {registers} registers, used {barriers} barriers{stack}{shared}{zero}{two}{named}"
