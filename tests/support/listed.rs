@@ -115,7 +115,7 @@ fn without_labels(text: &str, labels: &BTreeMap<String, u64>) -> String {
     let Some((name, after)) = rest.split_once(')') else { return text };
     match labels.get(name) {
         Some(at) => format!("{before}{at:#x}{after}"),
-        None if name.starts_with(".nv.unified.") => format!("{before}0x0{after}"),
+        None if name.ends_with("refDescSize") => format!("{before}0x0{after}"),
         None => text,
     }
 }
