@@ -181,6 +181,7 @@ pub fn of_object(lowered: &LoweredFunction, code: &Code, target: &'static Target
             frame: lowered.function.frame_bytes,
             max: Some(0),
             call_return: (!code.tables.is_empty()).then_some(0),
+            ..cubin::Stack::default()
         },
         launch: lowered.launch,
         sites: cubin::Sites { syscalls: Vec::new(), ..sites(&pieces, &linked) },
