@@ -22,7 +22,7 @@ const UNIT: u32 = 5;
 /// it allocates no more.
 const UNITS: i64 = 0x14;
 const FIRSTS: i64 = 0x18;
-pub(super) const CLOSED: i64 = 0x1c;
+const CLOSED: i64 = 0x1c;
 /// The columns of an address in tensor memory.
 const COLUMNS: u32 = 0xffff;
 /// Nanoseconds between two attempts to allocate.
@@ -39,6 +39,18 @@ const FLAG: u16 = 0;
 /// Truth table of the complement of the first source.
 const NOT: u8 = 0x0f;
 
+/// The operands of `tcgen05.alloc`.
+pub(super) struct Request {
+    /// Where the first column is written.
+    pub to: Place,
+    /// Number of columns.
+    pub count: Operand,
+    /// Whether a lane is the one that writes.
+    pub chosen: Operand,
+    /// Whether the block allocates no more.
+    pub never: Operand,
+}
+
 impl Builder<'_> {
     /// `tcgen05.alloc`
     pub fn allocate_tensor_memory(&mut self, inst: &ast::Instruction) -> Lowered {
@@ -46,12 +58,7 @@ impl Builder<'_> {
             return self.allocate_in_pair(inst);
         }
         self.one_for_all(|b| {
-            let to = b.shared_place(&inst.operands[0], inst.mods.space)?;
-            let count = b.source_word(&inst.operands[1], ScalarType::U32)?;
-            let chosen = b.chosen();
-            let closed = b.kept(CLOSED, SIZE_U8)?;
-            let never = b.temp_pred();
-            b.isetp(never, &[NE, AND, U32], closed, Operand::zero());
+            let Request { to, count, chosen, never } = b.allocation_request(inst)?;
             let [late, open, end] = [(); 3].map(|()| b.f.new_block());
             b.branch_if(never, late, open);
             let (units, ones) = b.column_units(count);
@@ -62,6 +69,15 @@ impl Builder<'_> {
             b.enter(end);
             Ok(())
         })
+    }
+
+    /// What an allocation asks for, and whether the block allocates no more.
+    pub(super) fn allocation_request(&mut self, inst: &ast::Instruction) -> Lowered<Request> {
+        let to = self.shared_place(&inst.operands[0], inst.mods.space)?;
+        let count = self.source_word(&inst.operands[1], ScalarType::U32)?;
+        let (chosen, closed, never) = (self.chosen(), self.kept(CLOSED, SIZE_U8)?, self.temp_pred());
+        self.isetp(never, &[NE, AND, U32], closed, Operand::zero());
+        Ok(Request { to, count, chosen, never })
     }
 
     /// Notes units as allocated, and writes the first column of them to where the program wants it.

@@ -7,11 +7,10 @@
 
 use super::builder::{Builder, Lowered};
 use super::memory::address::{Place, Window};
-use super::tensor_memory::CLOSED;
+use super::tensor_memory::Request;
 use crate::ori::Operand;
 use crate::ori::mods::*;
 use crate::ptx::ast;
-use crate::tables::ptx::ScalarType;
 use crate::tables::{Op, Role};
 
 /// The barrier, and the parity of its next phase.
@@ -29,12 +28,7 @@ impl Builder<'_> {
     /// `tcgen05.alloc.cta_group::2`
     pub(super) fn allocate_in_pair(&mut self, inst: &ast::Instruction) -> Lowered {
         self.one_for_all(|b| {
-            let to = b.shared_place(&inst.operands[0], inst.mods.space)?;
-            let count = b.source_word(&inst.operands[1], ScalarType::U32)?;
-            let chosen = b.chosen();
-            let closed = b.kept(CLOSED, SIZE_U8)?;
-            let never = b.temp_pred();
-            b.isetp(never, &[NE, AND, U32], closed, Operand::zero());
+            let Request { to, count, chosen, never } = b.allocation_request(inst)?;
             let [late, open, own, even, odd, end] = [(); 6].map(|()| b.f.new_block());
             b.branch_if(never, late, open);
             let (units, ones) = b.column_units(count);

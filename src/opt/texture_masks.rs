@@ -7,7 +7,7 @@
 use crate::analysis::PassCx;
 use crate::ori::liveness::RegSet;
 use crate::ori::{Function, InstId, Kind, Operand, VReg};
-use crate::tables::{Mod, Op, Role};
+use crate::tables::{Mod, Op, Prop, Role};
 
 /// Components of the first result.
 const FIRST: usize = 2;
@@ -15,8 +15,7 @@ const FIRST: usize = 2;
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
-    let reads =
-        |function: &Function, inst: InstId| matches!(function.insts[inst].op, Op::TEX | Op::TLD | Op::TLD4 | Op::TXD);
+    let reads = |function: &Function, inst: InstId| selects_components(function.insts[inst].op);
     let all: Vec<InstId> = function.layout.iter().flat_map(|b| &function.blocks[*b]).copied().collect();
     if !all.iter().any(|inst| reads(function, *inst)) {
         return;
@@ -32,6 +31,11 @@ pub fn run(cx: &mut PassCx) {
             shrink(function, inst, &read);
         }
     }
+}
+
+/// Whether an operation reads the components of a texture that its mask selects.
+fn selects_components(op: Op) -> bool {
+    op.has(Prop::ReadsMemory) && [Role::D2, Role::Mask].iter().all(|role| op.role_index(*role).is_some())
 }
 
 /// Leaves the components that are read, and one of them if none is.

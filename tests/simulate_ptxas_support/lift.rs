@@ -116,13 +116,19 @@ fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
         let bulk = matches!(parts[0], "UBLKCP" | "UBLKRED") && i <= 2;
         let kind = match (float || int, i) {
             _ if bulk => "bulk_way",
-            _ if matches!(parts[0], "TEX" | "TLD" | "TLD4" | "TXD") => texture_kind(&parts, i),
+            _ if matches!(parts[0], "TEX" | "TLD" | "TLD4" | "TXD" | "TXQ") => texture_kind(&parts, i),
             _ if matches!(parts[0], "SULD" | "SUST" | "SURED") && is_shape(part) => "su_dim",
             (true, 1) => "dst",
             (true, _) => "src",
             (false, _) => "",
         };
-        words.push(kind, part);
+        // `F16.RN` of a texture is one word.
+        match (kind, *part, parts.get(i + 1)) {
+            ("", "F16", Some(rounding)) if parts[0].starts_with('T') => {
+                words.push("tex_half", &format!("F16.{rounding}"));
+            }
+            _ => words.push(kind, part),
+        }
     }
     Ok((op, words))
 }
@@ -496,8 +502,12 @@ impl Reader<'_> {
                 self.lifted.inst.set(role, arg);
             } else {
                 self.lifted.words.push("texdim", operand);
-                shaped = true;
+                shaped = self.lifted.inst.op != Op::TXQ;
             }
+        }
+        // TXQ has the handle behind what is asked, and the mask last.
+        if self.lifted.inst.op == Op::TXQ {
+            self.lifted.inst.set(Role::Mask, Arg::imm(numbers.pop().ok_or("no mask")?));
         }
         let places: &[Role] = if numbers.len() == 2 { &[Role::K, Role::O] } else { &[Role::O] };
         for (role, number) in places.iter().zip(numbers) {

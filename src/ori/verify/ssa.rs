@@ -47,11 +47,11 @@ fn nothing_left(function: &Function, errors: &mut Vec<String>) {
 }
 
 /// The place of an instruction: block, and index in it.
-type Place = (Block, usize);
+type Position = (Block, usize);
 
 /// Where each register is defined.
-fn definitions(function: &Function, cfg: &Cfg, errors: &mut Vec<String>) -> SecondaryMap<VReg, Option<Place>> {
-    let mut place: SecondaryMap<VReg, Option<Place>> = SecondaryMap::new();
+fn definitions(function: &Function, cfg: &Cfg, errors: &mut Vec<String>) -> SecondaryMap<VReg, Option<Position>> {
+    let mut place: SecondaryMap<VReg, Option<Position>> = SecondaryMap::new();
     for block in &cfg.rpo {
         for (at, inst) in function.blocks[*block].iter().enumerate() {
             function.for_each_def(*inst, |reg| {
@@ -68,7 +68,7 @@ fn definitions(function: &Function, cfg: &Cfg, errors: &mut Vec<String>) -> Seco
 struct Values<'a> {
     function: &'a Function,
     dominators: Dominators,
-    place: SecondaryMap<VReg, Option<Place>>,
+    place: SecondaryMap<VReg, Option<Position>>,
 }
 
 impl Values<'_> {
@@ -76,8 +76,8 @@ impl Values<'_> {
         self.function.regs[reg].phys.is_none()
     }
 
-    fn uses(&self, inst: InstId, at: Place, errors: &mut Vec<String>) {
-        let reaches = |def: Place| if def.0 == at.0 { def.1 < at.1 } else { self.dominators.dominates(def.0, at.0) };
+    fn uses(&self, inst: InstId, at: Position, errors: &mut Vec<String>) {
+        let reaches = |def: Position| if def.0 == at.0 { def.1 < at.1 } else { self.dominators.dominates(def.0, at.0) };
         self.function.for_each_use(inst, |reg| {
             if self.is_value(reg) && !self.place[reg].is_some_and(reaches) {
                 errors.push(format!("{}: no definition of {reg} dominates it", describe(self.function, inst)));
@@ -112,7 +112,7 @@ impl Values<'_> {
             if function.regs[value].file != function.regs[result].file {
                 wrong(format!("the input of {pred} is of another register file"));
             }
-            let reaches = |def: Place| self.dominators.dominates(def.0, pred);
+            let reaches = |def: Position| self.dominators.dominates(def.0, pred);
             if self.is_value(value) && !self.place[value].is_some_and(reaches) {
                 wrong(format!("no definition of {value} dominates the end of {pred}"));
             }
