@@ -677,6 +677,7 @@ fn isa_class(module: &crate::ptx::ast::Module, functions: &[cubin::Function]) ->
             Op::WgmmaFence | Op::WgmmaCommitGroup | Op::WgmmaWaitGroup | Op::WgmmaMmaAsync | Op::WgmmaMmaAsyncSp => 4,
             op if inst.mods.tensor_kind == Some(TensorKind::KindI8) && op.name().starts_with("tcgen05.mma") => 3,
             Op::Tcgen05Shift => 3,
+            Op::ClusterlaunchcontrolTryCancelAsync => 2,
             op if op.name().starts_with("tcgen05.") => 2,
             Op::CpAsyncBulkTensor | Op::CpReduceAsyncBulkTensor | Op::CpAsyncBulkPrefetchTensor => 2,
             Op::Tex | Op::TexBase | Op::TexLevel | Op::TexGrad | Op::Tld4 => 2,

@@ -42,12 +42,11 @@ const MOVES: [&str; 15] = [
     "RET",
 ];
 
-/// Operations that one lane issues for a warp. The kernels of their forms elect none, so that lanes
-/// take turns: the loop around the operation is none of it.
-const ONE_LANE: [&str; 4] = ["tcgen05.commit", "tcgen05.mma", "tcgen05.mma.i8", "tcgen05.shift"];
+/// Statements behind which one lane of the warp is left.
+const ELECTION: &str = "elect.sync _|%p7, -1; @!%p7 ret; ";
 
-/// The opcodes of a loop over lanes.
-const TURNS: [&str; 5] = ["BRA", "BREV", "FLO", "ISETP", "VOTE"];
+/// What these statements become.
+const ELECTED: [&str; 2] = ["ELECT", "EXIT"];
 
 /// Number of instructions per opcode in a function, without unreachable code.
 type Counts = BTreeMap<String, i32>;
@@ -89,16 +88,23 @@ fn without_operation(form: &Form) -> String {
 
 /// The opcodes of a form's operation: those of its kernel minus those of the surrounding kernel,
 /// minus moves, and minus the selections and comparisons with which the form converts between
-/// predicates and numbers.
-fn own(target: &str, form: &Form, around: &Counts) -> Result<Counts, String> {
+/// predicates and numbers. Where lanes take turns although the cell has no branches, they are those
+/// of the operation behind an election.
+fn own(target: &str, form: &Form, cell: Cell, around: &Counts) -> Result<Counts, String> {
     let mut left = counts(target, &form.kernel, PHASE)?;
+    let branches = matches!(cell.verdict(), Verdict::Handler { .. });
+    if left.contains_key("BREV") && !branches {
+        let elected = form.kernel.replacen(&form.body, &format!("{ELECTION}{}", form.body), 1);
+        // No lanes take turns on a target without elections.
+        if let Ok(alone) = counts(target, &elected, PHASE) {
+            left = alone;
+            ELECTED.iter().for_each(|op| *left.entry(op.to_string()).or_insert(0) -= 1);
+        }
+    }
     around.iter().for_each(|(op, n)| *left.entry(op.clone()).or_insert(0) -= n);
     *left.entry("SEL".into()).or_insert(0) -= form.kernel.matches("selp").count() as i32;
     if !form.name.starts_with("setp") {
         *left.entry("ISETP".into()).or_insert(0) -= form.kernel.matches("setp.").count() as i32;
-    }
-    if ONE_LANE.contains(&form.operation.as_str()) && left.get("BREV").is_some_and(|n| *n > 0) {
-        TURNS.iter().for_each(|op| _ = left.remove(*op));
     }
     // What is loaded from tensor memory is waited for by another operation.
     if form.operation == "tcgen05.ld.red" {
@@ -267,7 +273,7 @@ fn every_cell_is_what_the_compiler_does() {
                 .map(|form| {
                     let frame = || counts(target.name, &without_operation(form), PHASE).unwrap();
                     let around = around.entry(form.registers.clone()).or_insert_with(frame);
-                    (*form, own(target.name, form, around))
+                    (*form, own(target.name, form, cell, around))
                 })
                 .collect();
             for form in lighter(cell, &all) {

@@ -6,13 +6,15 @@
 //! pair. Source: ptxas 13.0.88 output for each form.
 
 use super::builder::{Builder, Lowered, Refusal};
-use super::bulk::later;
 use super::memory::load_store::elements;
 use crate::ori::Operand;
 use crate::ori::mods::*;
 use crate::ptx::ast;
-use crate::tables::ptx::{ScalarType, Scope, Semantics, SpecialRegister};
+use crate::tables::ptx::{CancelQuery, ScalarType, Scope, Semantics, Space, SpecialRegister};
 use crate::tables::{Feature, Mod, Op, Role, value};
+
+/// Uniform registers of the places of an answer.
+const ANSWER: [u16; 2] = [10, 11];
 
 impl Builder<'_> {
     /// `barrier.cluster.arrive`
@@ -67,8 +69,8 @@ impl Builder<'_> {
     /// `st.async` and `red.async`
     pub fn store_in_cluster(&mut self, inst: &ast::Instruction) -> Lowered {
         let m = &inst.mods;
-        if m.mmio {
-            return Err(later(inst, "mmio"));
+        if m.completion.is_none() {
+            return self.store_released(inst);
         }
         let [to, value, barrier] = inst.operands.as_slice() else { return Err(Refusal::NotBuilt) };
         let ty = inst.types[0];
@@ -97,6 +99,77 @@ impl Builder<'_> {
         let (pair, none) = (self.pair_of(words), self.literal(0));
         let inst = self.put(op, &mods, &[(Role::A, pair), (Role::Off, none), (Role::B, value)]);
         self.f.insts[inst].ordered = true;
+        Ok(())
+    }
+
+    /// `st.async` and `red.async` with the order of a release, which are in global memory: a store
+    /// that has begun is late enough.
+    fn store_released(&mut self, inst: &ast::Instruction) -> Lowered {
+        let mut plain = inst.clone();
+        plain.mods.space = Some(Space::Global);
+        if inst.mods.atom_op.is_none() {
+            return self.store(&plain);
+        }
+        // A sum has no sign.
+        plain.types.iter_mut().filter(|ty| **ty == ScalarType::S64).for_each(|ty| *ty = ScalarType::U64);
+        self.atomic(&plain)
+    }
+
+    /// `clusterlaunchcontrol.try_cancel.async`: where the answer goes, and the barrier that learns
+    /// of it, in one pair of uniform registers.
+    pub fn ask_for_block(&mut self, inst: &ast::Instruction) -> Lowered {
+        let [to, barrier] = inst.operands.as_slice() else { return Err(Refusal::NotBuilt) };
+        let words = [self.cluster_word_of(to, inst)?, self.cluster_word_of(barrier, inst)?];
+        let to_all = if inst.mods.multicast_all { value::next_to::BROADCAST } else { value::next_to::SELFCAST };
+        self.lane_by_lane(|b| {
+            let places = b.uniform(&ANSWER, &words);
+            b.put(Op::UGETNEXTWORKID, &[(Mod::NextTo, to_all)], &[(Role::A, places)]);
+            Ok(())
+        })
+    }
+
+    /// `clusterlaunchcontrol.query_cancel`: the answer has the first block in its low 64 bits, and
+    /// in the bit above whether there is one.
+    pub fn answer_of_request(&mut self, inst: &ast::Instruction) -> Lowered {
+        let answer = self.source(&inst.operands[1], ScalarType::B128)?;
+        let words = self.dest_parts(answer);
+        let (Some(&x), Some(&yz), Some(&there)) = (words.first(), words.get(1), words.get(2)) else {
+            return Err(Refusal::NotBuilt);
+        };
+        let part = |b: &mut Self, which: usize, d: Operand| match which {
+            0 => b.copy(d, x),
+            1 => {
+                let low = b.imm(0xffff);
+                b.and(d, yz, low);
+            }
+            2 => {
+                let amount = b.imm(16);
+                b.shf(&SHF_R_U32_HI, d, Operand::zero(), amount, yz);
+            }
+            _ => b.copy(d, Operand::zero()),
+        };
+        let which = match inst.mods.cancel_query.ok_or(Refusal::NotBuilt)? {
+            CancelQuery::IsCanceled => {
+                let (d, bit, one) = (self.dest(&inst.operands[0])?, self.temp(), self.imm(1));
+                self.and(bit, there, one);
+                self.isetp(d, &[NE, AND, U32], bit, Operand::zero());
+                return Ok(());
+            }
+            CancelQuery::GetFirstCtaidX => 0,
+            CancelQuery::GetFirstCtaidY => 1,
+            CancelQuery::GetFirstCtaidZ => 2,
+            CancelQuery::GetFirstCtaid => {
+                for (which, element) in elements(&inst.operands[0]).iter().enumerate() {
+                    if !matches!(element.kind, ast::OperandKind::Sink) {
+                        let d = self.dest(element)?;
+                        part(self, which, d);
+                    }
+                }
+                return Ok(());
+            }
+        };
+        let d = self.dest(&inst.operands[0])?;
+        part(self, which, d);
         Ok(())
     }
 

@@ -558,6 +558,8 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
         Op::WgmmaCommitGroup => b.close_products(),
         Op::WgmmaWaitGroup => b.wait_products(inst),
         Op::WgmmaMmaAsync | Op::WgmmaMmaAsyncSp => b.group_product(inst),
+        Op::ClusterlaunchcontrolTryCancelAsync => b.ask_for_block(inst),
+        Op::ClusterlaunchcontrolQueryCancel => b.answer_of_request(inst),
         Op::Tcgen05Alloc => b.allocate_tensor_memory(inst),
         Op::Tcgen05Dealloc => b.release_tensor_memory(inst),
         Op::Tcgen05RelinquishAllocPermit => b.close_tensor_memory(),

@@ -90,9 +90,6 @@ impl Builder<'_> {
             mods.push((Mod::TmaOp, operation(Some(atom))?));
         }
         let with_offsets = op != Op::UTMALST && op != Op::UTMREDG && is_image(m.tensor_mode);
-        if op == Op::UTMAPF && with_offsets {
-            return Err(later(inst, m.tensor_mode.map_or("", |mode| mode.name())));
-        }
         let offsets = match rest.next().filter(|_| with_offsets) {
             Some(operand) => Some(self.pixel_offsets(operand, m.tensor_mode)?),
             None => None,

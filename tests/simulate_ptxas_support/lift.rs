@@ -239,6 +239,8 @@ impl Reader<'_> {
             }
             return Ok(());
         }
+        // The second of its registers is the one after the first.
+        let operands = if text == "UGETNEXTWORKID" { &operands[..1] } else { operands };
         // Only LDTM.STAT has a register for the extreme, before that of the words.
         if text == "LDTM" && operands.len() < 3 {
             at = 1;

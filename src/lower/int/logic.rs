@@ -45,7 +45,7 @@ impl Builder<'_> {
     }
 
     /// The words of a destination: one or two.
-    fn dest_parts(&mut self, d: Operand) -> Vec<Operand> {
+    pub(in crate::lower) fn dest_parts(&mut self, d: Operand) -> Vec<Operand> {
         match d.kind() {
             Kind::Vector(vector) => self.f.vector_regs(vector).iter().map(|reg| Operand::reg(*reg)).collect(),
             _ => vec![d],

@@ -33,7 +33,7 @@ impl Builder<'_> {
     /// `atom` and `red`
     pub fn atomic(&mut self, inst: &ast::Instruction) -> Lowered {
         let (op, ty) = (inst.mods.atom_op.ok_or(Refusal::NotBuilt)?, inst.types[0]);
-        let reduce = inst.op == PtxOp::Red;
+        let reduce = matches!(inst.op, PtxOp::Red | PtxOp::RedAsync);
         let at = usize::from(!reduce);
         let place = self.place(&inst.operands[at], inst.mods.space)?;
         let count = inst.mods.vector.map_or(1, |v| v.elements());

@@ -144,8 +144,21 @@ impl Builder<'_> {
 
     /// `fence`
     pub fn fence(&mut self, inst: &ast::Instruction) -> Lowered {
+        if inst.mods.restricted.is_some() {
+            return self.fence_of_shared(inst);
+        }
         let semantics = inst.mods.semantics.unwrap_or(Semantics::AcqRel);
         self.fence_of(semantics, inst.mods.scope.unwrap_or(Scope::Sys))
+    }
+
+    /// A fence of what is in shared memory: the barrier that another thread waits for brings order
+    /// to what follows, and what was done is there once the own block sees it.
+    fn fence_of_shared(&mut self, inst: &ast::Instruction) -> Lowered {
+        if inst.mods.semantics == Some(Semantics::Release) {
+            self.put(Op::MEMBAR, &[MEMBAR_ALL, SCOPE_CTA], &[]);
+            self.put(Op::FENCE_S, &[], &[]);
+        }
+        Ok(())
     }
 
     /// `fence.proxy`
@@ -170,6 +183,7 @@ impl Builder<'_> {
                     self.put(Op::FENCE_G, &[], &[]);
                 }
             }
+            (Some(Proxy::AsyncGeneric), _) => return self.fence_of_shared(inst),
             (Some(Proxy::TensormapGeneric), Some(Semantics::Release)) => {
                 self.fence_of(Semantics::Release, inst.mods.scope.unwrap_or(Scope::Sys))?;
             }

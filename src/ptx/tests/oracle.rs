@@ -67,7 +67,7 @@ const BEYOND: [(&str, &str, &str); 19] = [
     ("cp.async.bulk.gpu.", "", "the same"),
     ("cp.async.bulk.sys.", "", "the same"),
     ("red.async.mmio.release.", "", "the manual has .add alone"),
-    ("red.async.release.", "", "not read yet: the manual has .mmio as optional"),
+    ("red.async.release.", "", "the same"),
     ("mov.v", "", "a scalar as the source of a vector move has no stated meaning"),
     ("fma.r", "bf16", "bf16 has only .rn"),
     ("fma.rn.oob.sat.f16", "", "the manual has no .oob with .sat"),

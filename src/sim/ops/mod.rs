@@ -3,6 +3,7 @@
 //! They know nothing of lanes, registers or instructions, so that each rule can be tested on its
 //! own.
 
+pub mod clusters;
 pub mod convert;
 pub mod format;
 pub mod half;

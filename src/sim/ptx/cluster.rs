@@ -1,5 +1,6 @@
 //! Executes what concerns a cluster: the shared memory of its other blocks, its barrier (PTX ISA
-//! 9.7.13.3), `st.async` and `red.async` (9.7.9.12 and 9.7.13.7).
+//! 9.7.13.3), `st.async` and `red.async` (9.7.9.12 and 9.7.13.7), and requests for clusters that
+//! have not begun (9.7.13.18).
 //!
 //! All blocks of a cluster are resident together. While one of them runs, the shared memory of the
 //! others is lent to it. The top byte of a shared address is 0 in the own block, and one more than
@@ -20,6 +21,9 @@ use crate::tables::ptx::{AtomOp, ScalarType, Space};
 /// Bits of an address in shared memory; the others say which block of the cluster.
 const SHARED: u64 = 0xff_ffff;
 const RANK: u32 = 24;
+
+/// Bytes of the answer to a request for a cluster.
+const ANSWER: u64 = 16;
 
 /// Another block of the cluster, while one runs.
 #[derive(Debug, Default)]
@@ -82,6 +86,16 @@ pub struct Remote {
     pub barrier: Address,
     /// The operation that joins the old value and the new one.
     pub reduces: Option<AtomOp>,
+}
+
+/// A request for a cluster that has not begun.
+#[derive(Clone, Copy, Debug)]
+pub struct Cancel {
+    /// Where the answer goes.
+    pub to: Address,
+    pub barrier: Address,
+    /// Whether all blocks of the cluster get it.
+    pub all: bool,
 }
 
 impl Scene<'_> {
@@ -183,5 +197,31 @@ impl Scene<'_> {
             thread,
             &Mbarrier { how: How::Complete, address: remote.barrier, number, dst: None, blocks: None },
         )
+    }
+
+    /// Answers a request for a cluster immediately.
+    ///
+    /// # Errors
+    ///
+    /// A misaligned or out-of-bounds access, and what the barrier does not allow.
+    pub fn cancel(&mut self, thread: &mut Thread, cancel: &Cancel) -> Result<(), Fault> {
+        self.decide(thread, "the address of a store", &cancel.to.base);
+        let (space, at) = self.locate(thread, &cancel.to);
+        if space != Space::Shared || !at.is_multiple_of(ANSWER) {
+            let what = format!("an answer of {ANSWER} bytes at {at:#x} in {} memory", space.name());
+            return Err(Fault::of(Kind::Misaligned, what).about(at));
+        }
+        let answer = self.clusters.cancel();
+        // Where no block is there is no place.
+        let lacks = [if answer[1] == 0 { u64::MAX } else { 0 }, 0];
+        let blocks = cancel.all.then_some((1 << self.env.cluster.iter().product::<u32>()) - 1);
+        for first in self.each_block(at, blocks) {
+            for (n, at) in (first..).step_by(8).enumerate().take(2) {
+                self.bytes(thread, (space, at), 8, true)?;
+                self.written(thread, (space, at), 8, answer[n], lacks[n]);
+                store(self.bytes(thread, (space, at), 8, true)?, answer[n]);
+            }
+        }
+        self.complete_in(thread, &cancel.barrier, blocks, ANSWER)
     }
 }

@@ -64,6 +64,7 @@ impl Scene<'_> {
             Act::Copy(copy) => self.copy(thread, copy)?,
             Act::Bulk(bulk) => self.copy_in_bulk(thread, bulk)?,
             Act::Remote(remote) => self.store_in_cluster(thread, remote)?,
+            Act::Cancel(cancel) => self.cancel(thread, cancel)?,
             Act::Sample(sample) => self.sample(thread, sample)?,
             Act::Ask(ask) => self.ask(thread, ask)?,
             Act::Surface(access) => self.surface(thread, access)?,

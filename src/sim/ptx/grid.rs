@@ -19,14 +19,13 @@ use crate::ptx::ast::Module;
 use crate::sim::fault::{Fault, Kind, Place};
 use crate::sim::launch::ArgValue;
 use crate::sim::memory::{Global, store};
+use crate::sim::ops::clusters::Clusters;
 use crate::sim::ops::tensor_memory::Tensor;
 use crate::sim::report::Report;
 use crate::sim::run::{Shape, check_cluster};
 use crate::tables::ptx::Space;
 use cranelift_entity::EntityRef;
 
-/// Number of blocks that are resident at the same time.
-const RESIDENT: usize = 64;
 /// Instructions that a thread executes before another one gets its turn.
 const SHARE: u64 = 2048;
 /// Default limit on the instructions of all threads; a launch that reaches it is abandoned.
@@ -100,6 +99,8 @@ fn launch(
     let mut global = Global::default();
     let layout = layout::build(module, id, shape.smem, args, &mut global)?;
     let program = resolve::build(module, &layout);
+    let asks = |inst: &super::program::Inst| matches!(inst.act, Act::Cancel(_));
+    let asked = program.functions.iter().flat_map(|f| &f.insts).any(asks);
     let env = Env {
         program,
         grid: shape.grid,
@@ -122,6 +123,7 @@ fn launch(
         findings: Findings::default(),
         waits: Waits::default(),
         peers: Vec::new(),
+        clusters: Clusters::new(shape.grid, cluster, asked),
     };
     let done = launch.run();
     *outcome = launch.outcome;
@@ -172,19 +174,17 @@ struct Launch<'e> {
     findings: Findings,
     waits: Waits,
     peers: Vec<Peer>,
+    /// Those that have not begun.
+    clusters: Clusters,
 }
 
 impl Launch<'_> {
     fn run(&mut self) -> Result<(), Fault> {
-        let each = self.env.cluster.iter().product::<u32>();
-        let total: u64 = self.env.grid.iter().map(|n| u64::from(*n)).product::<u64>() / u64::from(each);
-        let mut next = 0;
         let mut resident: Vec<Vec<Block>> = Vec::new();
         loop {
             resident.retain(|cluster| !cluster.iter().all(cluster::is_over));
-            while resident.len() * (each as usize) < RESIDENT && next < total {
-                resident.push((0..each).map(|rank| self.start(next, rank)).collect());
-                next += 1;
+            while let Some(first) = self.clusters.begin(resident.len()) {
+                resident.push((0..self.clusters.size()).map(|rank| self.start(first, rank)).collect());
             }
             if resident.is_empty() {
                 return Ok(());
@@ -206,11 +206,8 @@ impl Launch<'_> {
         }
     }
 
-    fn start(&self, cluster: u64, rank: u32) -> Block {
-        let [cx, cy, cz] = self.env.cluster;
-        let [gx, gy] = [self.env.grid[0] / cx, self.env.grid[1] / cy].map(u64::from);
-        let first = [cluster % gx, cluster / gx % gy, cluster / gx / gy].map(|n| n as u32);
-        let id = [first[0] * cx + rank % cx, first[1] * cy + rank / cx % cy, first[2] * cz + rank / cx / cy];
+    fn start(&self, first: [u32; 3], rank: u32) -> Block {
+        let id = self.clusters.block(first, rank);
         let [bx, by, bz] = self.env.block;
         let threads = bx * by * bz;
         let kernel = &self.env.program.functions[self.kernel];
@@ -298,6 +295,7 @@ impl Launch<'_> {
             block: *id,
             rank: *rank,
             peers: &mut self.peers,
+            clusters: &mut self.clusters,
             steps: self.outcome.instructions,
             printed: &mut self.outcome.printed,
             seen,

@@ -10,7 +10,7 @@ use super::atomic::Atomic;
 use super::barrier::Barrier;
 use super::bulk::Bulk;
 use super::call::{Call, Stack};
-use super::cluster::Remote;
+use super::cluster::{Cancel, Remote};
 use super::mbarrier::Mbarrier;
 use super::memory::{Address, Copy, Transfer};
 use super::tensor::{Replace, Tensor};
@@ -117,6 +117,8 @@ pub enum Act {
     Publish(Address, Address),
     /// A store in a block of the cluster, performed immediately.
     Remote(Box<Remote>),
+    /// Asks for a cluster that has not begun.
+    Cancel(Box<Cancel>),
     /// Clears as many bytes as the operand says.
     Clear(Address, Src),
     /// What the unit of tensor memory does by itself.

@@ -8,7 +8,7 @@ use super::atomic::{Atomic, Element};
 use super::barrier::{Barrier, Kind};
 use super::bulk::Bulk;
 use super::call::{Call, From, Stack, Target, To};
-use super::cluster::Remote;
+use super::cluster::{Cancel, Remote};
 use super::int::CARRY;
 use super::layout::{Layout, Place, variable};
 use super::mbarrier::{self, Mbarrier};
@@ -20,7 +20,9 @@ use super::warp::{Collective, How, Party};
 use super::{compare, convert, float, int, logic, shapes, video, warp};
 use crate::ptx::ast::{self, *};
 use crate::tables::lowering::map_writes;
-use crate::tables::ptx::{BulkFrom, BulkTo, Modifiers, Op, Role, ScalarType, Space, SpecialRegister, TensorMode};
+use crate::tables::ptx::{
+    BulkFrom, BulkTo, CancelQuery, Modifiers, Op, Role, ScalarType, Space, SpecialRegister, TensorMode,
+};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::SmallVec;
 
@@ -149,6 +151,11 @@ impl Resolver<'_, '_> {
                     dst: None,
                 })))
             }
+            Op::StAsync | Op::RedAsync if i.mods.completion.is_none() => {
+                let mut plain = i.clone();
+                plain.op = if i.op == Op::StAsync { Op::St } else { Op::Red };
+                if i.op == Op::StAsync { self.transfer(&plain) } else { self.atomic(&plain) }
+            }
             Op::StAsync | Op::RedAsync => self.store_in_cluster(i),
             Op::CpAsyncBulkTensor | Op::CpReduceAsyncBulkTensor => self.copy_tensor(i),
             Op::Tex | Op::TexBase | Op::TexLevel | Op::TexGrad | Op::Tld4 => super::texture::sample(&self.names, i),
@@ -191,6 +198,12 @@ impl Resolver<'_, '_> {
                 let kind = self.kind(i);
                 Ok(Act::Collective(Box::new(super::group::resolve(&self.names, i, kind)?)))
             }
+            Op::ClusterlaunchcontrolTryCancelAsync => {
+                let [to, barrier] = i.operands.as_slice() else { return Err("these operands".into()) };
+                let [to, barrier] = [to, barrier].map(|at| self.names.address(at, Some(Space::Shared)));
+                Ok(Act::Cancel(Box::new(Cancel { to: to?, barrier: barrier?, all: i.mods.multicast_all })))
+            }
+            Op::ClusterlaunchcontrolQueryCancel => self.answer(i),
             Op::Tcgen05Alloc
             | Op::Tcgen05Dealloc
             | Op::Tcgen05RelinquishAllocPermit
@@ -321,6 +334,25 @@ impl Resolver<'_, '_> {
             targets.extend(self.names.wide_dst(element, piece)?.into_iter().map(|(dst, _)| (dst, bits.min(64))));
         }
         Ok(Act::Move { from: sources, to: targets })
+    }
+
+    /// `clusterlaunchcontrol.query_cancel`: x, y and z of a block in 32, 16 and 16 bits, then
+    /// whether there is one.
+    fn answer(&self, i: &Instruction) -> Result<Act, Refusal> {
+        let [to, answer] = i.operands.as_slice() else { return Err("these operands".into()) };
+        let from = self.names.wide_src(answer, ScalarType::B128)?;
+        let ty = *i.types.first().ok_or("no type")?;
+        let to = self.names.elements(to).iter().map(|e| self.names.dst(e, Some(ty))).collect::<Result<Vec<_>, _>>()?;
+        let one = to.first().copied().flatten();
+        let at = |n: usize| to.get(n).copied().flatten();
+        let to = match i.mods.cancel_query.ok_or("no query")? {
+            CancelQuery::IsCanceled => vec![(None, 64), (one, 1), (None, 63)],
+            CancelQuery::GetFirstCtaid => vec![(at(0), 32), (at(1), 16), (at(2), 16), (None, 64)],
+            CancelQuery::GetFirstCtaidX => vec![(one, 32), (None, 32), (None, 64)],
+            CancelQuery::GetFirstCtaidY => vec![(None, 32), (one, 16), (None, 16), (None, 64)],
+            CancelQuery::GetFirstCtaidZ => vec![(None, 48), (one, 16), (None, 64)],
+        };
+        Ok(Act::Move { from: from.into_iter().map(|(src, bits)| (src, bits.min(64))).collect(), to })
     }
 
     fn transfer(&self, i: &Instruction) -> Result<Act, Refusal> {

@@ -10,6 +10,7 @@ use super::program::{Dst, Program, Src};
 use super::values::{mask, sign_extend};
 use super::watch::{Findings, Seen};
 use crate::sim::memory::Global;
+use crate::sim::ops::clusters::Clusters;
 use crate::sim::ops::tensor_memory::Tensor;
 
 /// Lanes of a warp.
@@ -243,6 +244,8 @@ pub struct Scene<'a> {
     pub rank: u32,
     /// The blocks of the cluster; none in a cluster of one.
     pub peers: &'a mut [Peer],
+    /// The clusters that have not begun.
+    pub clusters: &'a mut Clusters,
     /// Instructions executed so far in the launch.
     pub steps: u64,
     /// Output of `vprintf`.

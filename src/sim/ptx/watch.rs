@@ -108,7 +108,7 @@ fn decides(thread: &Thread, act: &Act) -> Option<&'static str> {
         Act::Mbarrier(_) => "an operation on an mbarrier",
         Act::Copy(_) => "a copy",
         Act::Bulk(_) => "a copy in bulk",
-        Act::Remote(_) => "whether something is stored",
+        Act::Remote(_) | Act::Cancel(_) => "whether something is stored",
         Act::Surface(_) => "an access to a surface",
         Act::Tensor(_) => "a copy of a tensor",
         Act::Replace(_) | Act::Publish(..) => "whether something is stored",

@@ -1,4 +1,5 @@
-//! Clusters: the shared memory of other blocks, the barrier of a cluster, STAS and REDAS.
+//! Clusters: the shared memory of other blocks, the barrier of a cluster, STAS, REDAS and
+//! UGETNEXTWORKID.
 //!
 //! All blocks of a cluster are resident together. While one of them runs, the shared memory of the
 //! others is lent to the simulator. The upper bits of an address in the cluster name the block. A
@@ -14,7 +15,7 @@ use super::code::{AtomicOp, AtomicType, Code, From};
 use super::control;
 use super::exec::Machine;
 use super::mbarrier;
-use super::warp::{Wait, Warp, lanes_of};
+use super::warp::{LANES, Wait, Warp, lanes_of};
 
 /// Bits of an address in shared memory; the others say which block of the cluster.
 pub const SHARED: u64 = 0xff_ffff;
@@ -177,6 +178,9 @@ pub fn each(at: u64, mask: Option<u32>) -> Vec<u64> {
     lanes_of(mask).map(|rank| at & SHARED | (rank as u64) << RANK).collect()
 }
 
+/// Bytes of the answer to a request for a cluster.
+pub const ANSWER: u64 = 16;
+
 /// A store in a block of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remote {
@@ -231,4 +235,31 @@ pub fn execute(
         mbarrier::complete(m, block, barrier, width as u32).map_err(|fault| fault.on_lane(lane))?;
     }
     Ok(())
+}
+
+/// Executes UGETNEXTWORKID, which acts once for all lanes of a group.
+///
+/// # Errors
+///
+/// A misaligned or out-of-bounds access, and what the barrier does not allow.
+pub fn cancel(
+    m: &mut Machine,
+    block: &mut Block,
+    warp: usize,
+    code: &Code,
+    active: u32,
+    all: bool,
+) -> Result<(), Fault> {
+    let lane = active.trailing_zeros() as usize % LANES;
+    let [to, barrier] = places(&block.warps[warp], code, lane);
+    if !to.is_multiple_of(ANSWER) {
+        return Err(Fault::of(Kind::Misaligned, format!("misaligned answer of {ANSWER} bytes at {to:#x}")).about(to));
+    }
+    let answer = m.clusters.cancel();
+    let blocks = all.then(|| (1 << m.clusters.size()) - 1);
+    for to in each(to, blocks) {
+        let place = bytes(m, block, to, ANSWER)?;
+        place.chunks_exact_mut(8).zip(answer).for_each(|(place, word)| store(place, word));
+    }
+    each(barrier, blocks).into_iter().try_for_each(|at| mbarrier::complete(m, block, at, ANSWER as u32))
 }

@@ -252,6 +252,10 @@ pub enum Exec {
     Bulk(super::bulk::Bulk),
     /// A store or a reduction in a block of the cluster: a has the addresses, b the value.
     Remote(super::cluster::Remote),
+    /// Asks for a cluster that has not begun; whether all blocks of the own cluster get the answer.
+    Cancel {
+        all: bool,
+    },
     /// A copy or a reduction of a box of a tensor: a has the addresses in shared memory and the
     /// coordinates, b the address of the map.
     Tensor(super::tensor::Tensor),

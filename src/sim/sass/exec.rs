@@ -6,6 +6,7 @@
 
 use super::super::fault::{Fault, Kind, Place};
 use super::super::memory::Global;
+use super::super::ops::clusters::Clusters;
 use super::access;
 use super::block::{Arrival, Block};
 use super::cluster::Peer;
@@ -37,6 +38,8 @@ pub struct Machine<'a> {
     pub waits: Waits,
     /// The blocks of the cluster of the block that runs; none in a cluster of one.
     pub peers: Vec<Peer>,
+    /// The clusters that have not begun.
+    pub clusters: Clusters,
     /// Executed instructions, over all warps.
     pub steps: u64,
     /// Executed instructions, counted per lane.
@@ -64,6 +67,16 @@ pub(super) struct Step<'a> {
     pub group: u32,
     /// Lanes of the group whose guard is true.
     pub active: u32,
+}
+
+impl<'a> Machine<'a> {
+    /// A launch in which nothing has begun.
+    pub fn new(setup: &'a Setup, global: &'a mut Global, watch: Option<Box<Watch>>) -> Machine<'a> {
+        let asked = setup.code.iter().any(|code| matches!(code.exec, Exec::Cancel { .. }));
+        let clusters = Clusters::new(setup.grid, setup.cluster, asked);
+        let (waits, peers) = (Waits::default(), Vec::new());
+        Machine { setup, global, waits, steps: 0, lane_steps: 0, watch, peers, clusters }
+    }
 }
 
 impl Machine<'_> {
@@ -189,6 +202,7 @@ impl Machine<'_> {
             Exec::Mbarrier(act) => mbarrier::execute(self, block, s.warp, code, active, act)?,
             Exec::Bulk(bulk) => super::bulk::execute(self, block, s.warp, code, active, bulk)?,
             Exec::Remote(remote) => super::cluster::execute(self, block, s.warp, code, active, remote)?,
+            Exec::Cancel { all } => super::cluster::cancel(self, block, s.warp, code, active, all)?,
             Exec::ClusterArrive => super::cluster::arrive(block, s.warp, active)?,
             Exec::Tensor(tensor) => super::tensor::execute(self, block, s.warp, code, active, tensor)?,
             Exec::TensorMemory(act) => super::tensor_memory::execute(self, block, s.warp, code, active, act)?,

@@ -10,14 +10,12 @@ use super::block::Block;
 use super::cluster;
 use super::code::{Code, Dst, Exec};
 use super::exec::Machine;
-use super::mbarrier::{Act, Waits};
+use super::mbarrier::Act;
 use super::sanitizer::jitter::Jitter;
 use super::sanitizer::{Seen, Watch};
 use super::setup::Setup;
 use super::warp::{LANES, Wait, Warp, lanes_of};
 
-/// Number of blocks that are resident at the same time.
-const RESIDENT: usize = 64;
 /// Instructions that a group executes before another one gets its turn.
 const SLICE: u64 = 256;
 
@@ -42,8 +40,7 @@ impl Stats {
 ///
 /// The fault that stopped the launch.
 pub fn run(setup: &Setup, global: &mut Global) -> Result<Stats, Fault> {
-    let mut machine =
-        Machine { setup, global, waits: Waits::default(), steps: 0, lane_steps: 0, watch: None, peers: Vec::new() };
+    let mut machine = Machine::new(setup, global, None);
     to_the_end(&mut machine).map(|()| Stats::of(&machine))
 }
 
@@ -53,8 +50,7 @@ pub fn run_watched(setup: &Setup, global: &mut Global, mut watch: Watch) -> (Res
     let by_atomics = |code: &Code| matches!(code.exec, Exec::Mbarrier(Act::ArriveOld { .. }));
     watch.arrives_by_atomics = setup.code.iter().any(by_atomics);
     let watch = Some(Box::new(watch));
-    let mut machine =
-        Machine { setup, global, waits: Waits::default(), steps: 0, lane_steps: 0, watch, peers: Vec::new() };
+    let mut machine = Machine::new(setup, global, watch);
     let done = to_the_end(&mut machine);
     let stats = Stats::of(&machine);
     (done, stats, machine.watch.map_or_else(Watch::default, |watch| *watch))
@@ -62,9 +58,6 @@ pub fn run_watched(setup: &Setup, global: &mut Global, mut watch: Watch) -> (Res
 
 fn to_the_end(machine: &mut Machine) -> Result<(), Fault> {
     let setup = machine.setup;
-    let each = setup.cluster.iter().product::<u32>().max(1);
-    let total: u64 = setup.grid.iter().map(|n| u64::from(*n)).product::<u64>() / u64::from(each);
-    let mut next = 0;
     let mut resident: Vec<Vec<Block>> = Vec::new();
     loop {
         if let Some(watch) = &mut machine.watch {
@@ -72,9 +65,8 @@ fn to_the_end(machine: &mut Machine) -> Result<(), Fault> {
             ended.filter_map(|b| b.seen.as_ref()).for_each(|seen| watch.ended(seen));
         }
         resident.retain(|cluster| !cluster.iter().all(Block::done));
-        while resident.len() * (each as usize) < RESIDENT && next < total {
-            resident.push((0..each).map(|rank| started(machine, next, rank)).collect());
-            next += 1;
+        while let Some(first) = machine.clusters.begin(resident.len()) {
+            resident.push((0..machine.clusters.size()).map(|rank| started(machine, first, rank)).collect());
         }
         if resident.is_empty() {
             return Ok(());
@@ -107,9 +99,9 @@ fn turn(machine: &mut Machine, cluster: &mut [Block]) -> Result<u64, Fault> {
 }
 
 /// A block of a cluster that is about to start.
-fn started(machine: &mut Machine, cluster: u64, rank: u32) -> Block {
+fn started(machine: &mut Machine, first: [u32; 3], rank: u32) -> Block {
     let setup = machine.setup;
-    let mut block = start(setup, cluster, rank, machine.watch.is_some());
+    let mut block = start(setup, machine.clusters.block(first, rank), rank, machine.watch.is_some());
     if let Some(jitter) = jitter(machine) {
         jitter.fill(&mut block);
     }
@@ -136,11 +128,7 @@ fn prepare_pair(block: &mut Block, at: usize) {
     }
 }
 
-fn start(setup: &Setup, cluster: u64, rank: u32, watched: bool) -> Block {
-    let [cx, cy, cz] = setup.cluster.map(|n| n.max(1));
-    let [gx, gy] = [setup.grid[0] / cx, setup.grid[1] / cy].map(u64::from);
-    let first = [cluster % gx, cluster / gx % gy, cluster / gx / gy].map(|n| n as u32);
-    let id = [first[0] * cx + rank % cx, first[1] * cy + rank / cx % cy, first[2] * cz + rank / cx / cy];
+fn start(setup: &Setup, id: [u32; 3], rank: u32, watched: bool) -> Block {
     let threads = setup.block.iter().product::<u32>() as usize;
     let warps = (0..threads.div_ceil(LANES)).map(|index| {
         let count = (threads - index * LANES).min(LANES);

@@ -1346,6 +1346,32 @@ def clusters_several():
     ]
 
 
+def clusters_cancelled():
+    worked = [1000 * n + 3 * t for n in range(40) for t in range(64)]
+    pairs = [500 * n + t for n in range(24) for t in range(32)]
+    targets = CLUSTER_TARGETS[1:]
+    return [
+        launch("persistent", (4, 5, 2), 64, [OUT("u32", worked), INOUT("u32", [0] * 40, [1] * 40)], targets=targets),
+        launch("in_pairs", (4, 3, 2), 32, [OUT("u32", pairs)], targets=targets),
+    ]
+
+
+def clusters_cancelled_all():
+    worked = [100 * n + t for n in range(36) for t in range(32)]
+    return [launch("to_all", (6, 6), 32, [OUT("u32", worked)], targets=["sm_100a"])]
+
+
+def stores_released():
+    x = lcg("u32", 32, 641, M32)
+    halves = [v & 0xFFFF for v in x]
+    out = x + halves + [v + 1 & M32 for v in x] * 2
+    wide = [part for t, v in enumerate(x) for part in (v, t)] * 2
+    long = sum(v | t << 32 for t, v in enumerate(x))
+    words = [sum(x) & M32, sum(range(32)), long & M32, long >> 32 & M32, long & M32, long >> 32 & M32]
+    args = [IN("u32", x), INOUT("u32", [0] * 128, out), OUT("u32", wide), INOUT("u32", [0] * 6, words)]
+    return [launch("released", 1, 32, args, targets=["sm_120", "sm_121"])]
+
+
 def clusters_multicast():
     x, y = lcg("u32", 128, 634, M32), lcg("u32", 512, 635, M32)
     three = [t if b % 4 == 2 else x[64 * (b // 4) + t] for b in range(8) for t in range(64)]
@@ -1808,7 +1834,7 @@ KERNELS = [
     carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, *MEETINGS, assertions, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
-    clusters_multicast, clusters_multicast_16, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references,
+    clusters_cancelled, clusters_cancelled_all, stores_released, clusters_multicast, clusters_multicast_16, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references,
     meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait,
 ]
 

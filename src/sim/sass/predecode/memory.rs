@@ -77,6 +77,10 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
         Op::USYNCS_ARRIVE | Op::USYNCS_PHASECHK => Exec::Mbarrier(mbarrier(b)?),
         Op::UBLKCP | Op::UBLKRED => Exec::Bulk(bulk(b)?),
         Op::STAS | Op::REDAS => Exec::Remote(remote(b)?),
+        Op::UGETNEXTWORKID => {
+            b.code.a = b.src(Role::A, true, Kind::Int)?;
+            Exec::Cancel { all: b.has("BROADCAST") }
+        }
         Op::UTMALDG | Op::UTMALST | Op::UTMREDG => Exec::Tensor(tensor(b)?),
         Op::TEX | Op::TLD | Op::TLD4 | Op::TXD => Exec::Sample(super::texture::sample(b)?),
         Op::TXQ => Exec::Query(super::texture::query(b)?),

@@ -187,6 +187,7 @@ fn source_words(code: &Code) -> [u8; 4] {
         Exec::Product(_, words) => [words.a, words.b, words.d, 1],
         Exec::Quarters(_) => [2, 2, 2, 1],
         Exec::Scaled(_) => [4, 2, 4, 1],
+        Exec::Cancel { .. } => [2, 1, 1, 1],
         Exec::Remote(remote) => [2, vector(remote.bytes), 1, 1],
         Exec::Tensor(tensor) => [tensor.words(), 1, 1, 1],
         Exec::TensorMemory(tensor_memory::Act::Store { piece }) => [1, piece.registers as u8, 1, 1],

@@ -55,6 +55,7 @@ fn kind(code: &Code) -> Option<(Space, u8, Act)> {
         Exec::Remote(Remote { bytes, reduces: None }) => (Space::Shared, bytes, Act::Store),
         Exec::Remote(remote) => (Space::Shared, remote.bytes, Act::Atomic),
         Exec::Tensor(tensor) => (Space::Shared, UNIT as u8, if tensor.loads { Act::Store } else { Act::Load }),
+        Exec::Cancel { .. } => (Space::Shared, cluster::ANSWER as u8, Act::Store),
         Exec::Clear => (Space::Shared, CLEARED as u8, Act::Store),
         Exec::Mbarrier(mbarrier::Act::Exchange) => (Space::Shared, 8, Act::Store),
         Exec::Mbarrier(mbarrier::Act::End) => return None,
@@ -81,6 +82,12 @@ pub fn reaches(setup: &Setup, block: &Block, warp: usize, code: &Code, active: u
     }
     if let Exec::Bulk(bulk) = code.exec {
         return out.extend(bulk_reaches(bulk, w, code, active));
+    }
+    if matches!(code.exec, Exec::Cancel { .. }) {
+        let lane = active.trailing_zeros() as usize % LANES;
+        let [to, barrier] = cluster::places(w, code, lane).map(|at| at & cluster::SHARED);
+        out.push(Reach { lane, space: named, at: to, bytes, act });
+        return out.push(Reach { lane, space: named, at: barrier, bytes: 8, act: Act::Atomic });
     }
     if matches!(code.exec, Exec::Clear) {
         let (first, bytes) = cleared(w, code, active);
@@ -214,7 +221,7 @@ pub fn store(
     if matches!(code.exec, Exec::StoreMatrix { .. } | Exec::Bulk(_) | Exec::Tensor(_)) {
         return None;
     }
-    let copy = matches!(code.exec, Exec::CopyAsync { .. } | Exec::Clear);
+    let copy = matches!(code.exec, Exec::CopyAsync { .. } | Exec::Clear | Exec::Cancel { .. });
     let data = touches.reads.iter().filter(|run| matches!(run.slot, Slot::B | Slot::C));
     let dirty = if copy { 0 } else { data.fold(0, |mask, run| mask | shadow.lanes_of(*run)) };
     let mut found = None;

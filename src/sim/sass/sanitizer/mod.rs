@@ -531,6 +531,7 @@ fn decides(code: &Code, slot: Slot) -> Option<&'static str> {
         Exec::TensorMemory(_) => "what is done in tensor memory",
         Exec::Bulk(_) => "a copy in bulk",
         Exec::Tensor(_) => "a copy of a tensor",
+        Exec::Cancel { .. } => "a request for a block",
         Exec::Surface(_) => "an access to a surface",
         Exec::Sample(_) | Exec::Query(_) if !guard => "a read of a texture",
         Exec::Clear => "the address of a store",
