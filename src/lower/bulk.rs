@@ -9,7 +9,9 @@ use super::builder::{Builder, Lowered, Refusal};
 use crate::ori::Operand;
 use crate::ori::mods::*;
 use crate::ptx::ast;
-use crate::tables::ptx::{AtomOp, BulkFrom, BulkTo, Op as PtxOp, ScalarType, Scope, Space, TensorMode};
+use crate::tables::ptx::{
+    AtomOp, BulkFrom, BulkTo, Op as PtxOp, ScalarType, Scope, Space, SpecialRegister, TensorMode,
+};
 use crate::tables::{Feature, Mod, Op, Role, value};
 
 /// Uniform registers of the operands, besides those of a cache policy: written right before each
@@ -21,8 +23,34 @@ const SIZE: [u16; 1] = [12];
 const UNIT: u32 = 4;
 /// The same of what `st.bulk` clears.
 const CLEARED: u32 = 3;
+/// Bits of a mask of blocks.
+const BLOCKS: u32 = 0xffff;
 /// Selects the low halves of the two sources of PRMT.
 const LOW_HALVES: u32 = 0x5410;
+
+/// What says whether a copy in the cluster is one in the own block.
+#[derive(Clone, Copy)]
+pub enum Alone {
+    /// Its address.
+    At(Operand),
+    /// The mask of blocks that it goes to: the first one alone, where blocks form no clusters.
+    Blocks(Operand),
+}
+
+impl Alone {
+    /// For a copy to an address or, if the instruction has one, a mask.
+    pub fn of(inst: &ast::Instruction, to: Operand, mask: Operand) -> Alone {
+        if inst.mods.multicast.is_some() { Alone::Blocks(mask) } else { Alone::At(to) }
+    }
+
+    /// The last word of the name of the driver's function for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Alone::At(_) => "unicast",
+            Alone::Blocks(_) => "multicast",
+        }
+    }
+}
 
 /// The operands of a copy, in registers or constants.
 struct Copy {
@@ -40,7 +68,7 @@ impl Builder<'_> {
     pub fn copy_in_bulk(&mut self, inst: &ast::Instruction) -> Lowered {
         let m = &inst.mods;
         let [to, from, size, rest @ ..] = inst.operands.as_slice() else { return Err(Refusal::NotBuilt) };
-        self.refuse_by_call(inst)?;
+        let by_call = self.is_by_call(inst);
         let reduces = inst.op == PtxOp::CpReduceAsyncBulk;
         let way = match (m.bulk_to, m.bulk_from) {
             (Some(BulkTo::Global), _) => value::bulk_way::G_S,
@@ -65,8 +93,9 @@ impl Builder<'_> {
         let policy = m.cache_hint.then(|| rest.get(first).cloned()).flatten();
         let mask = match (m.multicast.is_some(), rest.last()) {
             (true, _) => {
-                mods.push(MULTICAST);
-                self.source_word(rest.first().ok_or(Refusal::NotBuilt)?, ScalarType::U16)?
+                // A block that is alone copies to itself.
+                mods.extend((!by_call).then_some(MULTICAST));
+                self.mask_of_blocks(rest.first().ok_or(Refusal::NotBuilt)?, by_call)?
             }
             (_, Some(mask)) if m.byte_mask => {
                 mods.push(BYTE_MASK);
@@ -75,18 +104,20 @@ impl Builder<'_> {
             _ => Operand::zero(),
         };
         let bytes = self.source_word(size, ScalarType::U32)?;
-        let size = self.units(size, mask)?;
+        let size = self.units(size, if by_call { Operand::zero() } else { mask })?;
         let op = if reduces { Op::UBLKRED } else { Op::UBLKCP };
         let copy = Copy { op, mods, to, from: Some(from), size, policy };
-        if !self.is_by_call(inst) {
+        if !by_call {
             return self.issue(copy);
         }
         let hint = self.policy_words(copy.policy.as_ref())?;
         let ([to, barrier], zero) = (copy.to, Operand::zero());
-        let words = [to, zero, from.0[0], from.0[1], bytes, zero, barrier, zero, hint[0], hint[1]];
-        let registers: Vec<(u16, Operand)> = (FIRST_ARGUMENT..).zip(words).filter(|(n, _)| *n != UNUSED).collect();
-        let name = "__cuda_syscall_cp_async_bulk_unicast".to_string();
-        self.own_or_by_call(to, |b| b.issue(copy), |b| b.call_driver(name, &registers, &[]))
+        let words = [to, zero, from.0[0], from.0[1], bytes, mask, barrier, zero, hint[0], hint[1]];
+        let alone = Alone::of(inst, to, mask);
+        let unused = |n: &u16| *n == MASK && matches!(alone, Alone::At(_));
+        let registers: Vec<(u16, Operand)> = (FIRST_ARGUMENT..).zip(words).filter(|(n, _)| !unused(n)).collect();
+        let name = format!("__cuda_syscall_cp_async_bulk_{}", alone.name());
+        self.own_or_by_call(alone, |b| b.issue(copy), |b| b.call_driver(name, &registers, &[]))
     }
 
     /// Whether the driver does this copy where it goes to another block.
@@ -94,14 +125,16 @@ impl Builder<'_> {
         self.has(Feature::BulkCopiesByCall) && is_by_call(inst)
     }
 
-    /// Refuses the copies that the driver does, but that are not built.
-    pub fn refuse_by_call(&self, inst: &ast::Instruction) -> Lowered {
-        let m = &inst.mods;
-        let into_cluster = m.bulk_to == Some(BulkTo::SharedCluster) && m.bulk_from == Some(BulkFrom::Global);
-        match into_cluster && self.has(Feature::BulkCopiesByCall) && !is_by_call(inst) {
-            true => Err(later(inst, "shared::cluster.global")),
-            false => Ok(()),
+    /// A mask of blocks; the driver looks at all of its word.
+    pub fn mask_of_blocks(&mut self, operand: &ast::Operand, by_call: bool) -> Lowered<Operand> {
+        let word = self.source_word(operand, ScalarType::U16)?;
+        if !by_call {
+            return Ok(word);
         }
+        let (mask, all) = (self.temp(), self.imm(BLOCKS));
+        let word = self.in_reg_unless_zero(word);
+        self.and(mask, word, all);
+        Ok(mask)
     }
 
     /// The words of a cache policy; zeros without one.
@@ -112,21 +145,26 @@ impl Builder<'_> {
         }
     }
 
-    /// A copy to an address of the cluster: `own` where that is in the own block, `call` elsewhere.
+    /// A copy in the cluster: `own` where that is in the own block, `call` elsewhere.
     pub fn own_or_by_call(
         &mut self,
-        to: Operand,
+        alone: Alone,
         own: impl FnOnce(&mut Self) -> Lowered,
         call: impl FnOnce(&mut Self),
     ) -> Lowered {
         let [here, there, end] = [(); 3].map(|()| self.f.new_block());
         let guard = self.skip_unless_guarded(end);
-        let (rank, mine, amount) = (self.temp(), self.temp(), self.imm(RANK));
-        let number = self.special_number("SR_CgaCtaId");
-        self.shf(&SHF_R_U32_HI, rank, Operand::zero(), amount, to);
-        self.put(Op::S2R, &[], &[(Role::D, mine), (Role::S, number)]);
-        let is_own = self.temp_pred();
-        self.isetp(is_own, &[EQ, AND, U32], rank, mine);
+        let is_own = match alone {
+            Alone::At(to) => self.is_in_own_block(to),
+            Alone::Blocks(mask) => {
+                let test = self.f.new_block();
+                let explicit = self.special_source(SpecialRegister::IsExplicitCluster)?;
+                self.branch_if(explicit, there, test);
+                let (is_own, first) = (self.temp_pred(), self.imm(1));
+                self.isetp(is_own, &[EQ, AND, U32], mask, first);
+                is_own
+            }
+        };
         self.branch_if(is_own.inverted(), there, here);
         own(self)?;
         self.enter_after(end, there);
@@ -134,6 +172,17 @@ impl Builder<'_> {
         self.enter(end);
         self.guard = guard;
         Ok(())
+    }
+
+    /// Whether an address of the cluster is one of the own block.
+    fn is_in_own_block(&mut self, to: Operand) -> Operand {
+        let (rank, mine, amount) = (self.temp(), self.temp(), self.imm(RANK));
+        let number = self.special_number("SR_CgaCtaId");
+        self.shf(&SHF_R_U32_HI, rank, Operand::zero(), amount, to);
+        self.put(Op::S2R, &[], &[(Role::D, mine), (Role::S, number)]);
+        let is_own = self.temp_pred();
+        self.isetp(is_own, &[EQ, AND, U32], rank, mine);
+        is_own
     }
 
     /// `cp.async.bulk.prefetch` and `applypriority.async.bulk`
@@ -239,13 +288,14 @@ pub(super) const STACK_BYTES: u64 = 16;
 const RANK: u32 = 24;
 /// The first register of an argument, and the one that no argument of a copy takes.
 const FIRST_ARGUMENT: u16 = 4;
-const UNUSED: u16 = 9;
+/// Where a mask of blocks is, if there is one.
+const MASK: u16 = 9;
 
 /// Whether the driver does such a copy where it goes to another block, on targets where it does
 /// any.
 pub(super) fn is_by_call(inst: &ast::Instruction) -> bool {
     let m = &inst.mods;
-    let copies = matches!(inst.op, PtxOp::CpAsyncBulk | PtxOp::CpAsyncBulkTensor) && m.multicast.is_none();
+    let copies = matches!(inst.op, PtxOp::CpAsyncBulk | PtxOp::CpAsyncBulkTensor);
     let tile = matches!(m.tensor_mode, None | Some(TensorMode::Tile | TensorMode::Im2col));
     copies && tile && m.bulk_to == Some(BulkTo::SharedCluster) && m.bulk_from == Some(BulkFrom::Global)
 }

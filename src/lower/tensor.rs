@@ -7,7 +7,7 @@
 //! 13.0.88 output for each form.
 
 use super::builder::{Builder, Lowered, Refusal};
-use super::bulk::{l2_action, later, operation};
+use super::bulk::{Alone, l2_action, later, operation};
 use super::memory::address::{Place, Window};
 use super::memory::memory_model::Order;
 use crate::ori::Operand;
@@ -39,6 +39,8 @@ const WORD: u32 = 2;
 const FIRST_ARGUMENT: u16 = 4;
 const FIRST_COORDINATE: u16 = 8;
 const BARRIER: u16 = 14;
+/// Where a mask of blocks is, if there is one.
+const MASK: u16 = 13;
 /// Operands of `elemtype` and `swizzle_mode` that not all targets have.
 const NARROW_TYPES: u64 = 13;
 const SWIZZLE_96: u64 = 4;
@@ -59,7 +61,7 @@ impl Builder<'_> {
     /// `cp.async.bulk.prefetch.tensor` and `applypriority.async.bulk.tensor`
     pub fn copy_tensor(&mut self, inst: &ast::Instruction) -> Lowered {
         let m = &inst.mods;
-        self.refuse_by_call(inst)?;
+        let by_call = self.is_by_call(inst);
         let all = inst.operands.as_slice();
         let (op, shared, tensor, rest) = match (inst.op, m.bulk_to, all) {
             (PtxOp::CpAsyncBulkPrefetchTensor | PtxOp::ApplypriorityAsyncBulkTensor, _, [tensor, rest @ ..]) => {
@@ -83,7 +85,8 @@ impl Builder<'_> {
         let mut mods = vec![(Mod::TmaDim, m.dimensions() as u8 - 1)];
         mods.extend(mode(m.tensor_mode));
         mods.extend(l2_action(inst));
-        mods.extend(m.multicast.map(|_| MULTICAST));
+        // A block that is alone copies to itself.
+        mods.extend(m.multicast.filter(|_| !by_call).map(|_| MULTICAST));
         let pair = m.cta_group.is_some_and(|group| group.name() == "cta_group::2");
         mods.extend(pair.then_some(TWO_BLOCKS));
         if let Some(atom) = m.atom_op {
@@ -97,15 +100,15 @@ impl Builder<'_> {
         let mut rest = all.iter().rev();
         let policy = if m.cache_hint { rest.next().cloned() } else { None };
         let mask = match rest.next().filter(|_| m.multicast.is_some()) {
-            Some(operand) => Some(self.source_word(operand, ScalarType::U16)?),
+            Some(operand) => Some(self.mask_of_blocks(operand, by_call)?),
             None => None,
         };
         let zero = Operand::zero();
-        let rest = match (offsets, mask) {
+        let rest = match (offsets, mask.filter(|_| !by_call)) {
             (None, None) => None,
             (low, high) => Some(self.halves(LOW_HALVES, low.unwrap_or(zero), high.unwrap_or(zero))),
         };
-        if !self.is_by_call(inst) {
+        if !by_call {
             return self.issue_tensor(Copy { op, mods, words, map, rest, policy });
         }
         let mut stack = self.policy_words(policy.as_ref())?.to_vec();
@@ -117,15 +120,17 @@ impl Builder<'_> {
         let [to, barrier, corner @ ..] = words.as_slice() else { return Err(Refusal::NotBuilt) };
         let mut registers: Vec<(u16, Operand)> = (FIRST_ARGUMENT..).zip([*to, zero, map[0], map[1]]).collect();
         registers.extend((FIRST_COORDINATE..).zip(corner.iter().copied()));
+        registers.extend(mask.map(|mask| (MASK, mask)));
         registers.extend((BARRIER..).zip([*barrier, zero]));
+        let alone = Alone::of(inst, *to, mask.unwrap_or(zero));
         let name = format!(
-            "__cuda_syscall_cp_async_bulk_tensor_{}d_{}_unicast",
+            "__cuda_syscall_cp_async_bulk_tensor_{}d_{}_{}",
             m.dimensions(),
-            if image { "im2col" } else { "tile" }
+            if image { "im2col" } else { "tile" },
+            alone.name()
         );
-        let to = *to;
         let copy = Copy { op, mods, words, map, rest, policy };
-        self.own_or_by_call(to, |b| b.issue_tensor(copy), |b| b.call_driver(name, &registers, &stack))
+        self.own_or_by_call(alone, |b| b.issue_tensor(copy), |b| b.call_driver(name, &registers, &stack))
     }
 
     fn issue_tensor(&mut self, copy: Copy) -> Lowered {

@@ -1372,6 +1372,14 @@ def stores_released():
     return [launch("released", 1, 32, args, targets=["sm_120", "sm_121"])]
 
 
+def copies_alone():
+    x = lcg("u32", 128, 642, M32)
+    plane = [x[12 * (i // 10) + i % 10] for i in range(60)]
+    boxes = [box_of(plane, (10, 6), corner, (8, 4)) for corner in [(0, 0), (3, 1)]]
+    out = [v for b in range(2) for t in range(64) for v in (x[64 * b + t], boxes[b][t % 32])]
+    return [launch("alone", 2, 64, [IN("u32", x), OUT("u32", out), scalar("u16", 1), TENSOR(0, "u32", (10, 6), [48], (8, 4))], targets=CLUSTER_TARGETS)]
+
+
 def clusters_multicast():
     x, y = lcg("u32", 128, 634, M32), lcg("u32", 512, 635, M32)
     three = [t if b % 4 == 2 else x[64 * (b // 4) + t] for b in range(8) for t in range(64)]
@@ -1834,7 +1842,7 @@ KERNELS = [
     carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, *MEETINGS, assertions, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
-    clusters_cancelled, clusters_cancelled_all, stores_released, clusters_multicast, clusters_multicast_16, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references,
+    clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, clusters_multicast, clusters_multicast_16, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references,
     meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait,
 ]
 
