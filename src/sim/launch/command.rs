@@ -9,7 +9,8 @@
 //! * `struct:ITEM,ITEM,…`: a structure of `TYPE:NUMBER`, `pad:BYTES` and `at:ARG:OFFSET`.
 //! * `tensormap:ARG:OFFSET,TYPE,sizes=64x32,strides=256,box=16x8`: a tensor map of the tensor
 //!   there, TYPE one of tensor_type.ron, strides in bytes; also `steps=1x2`, `swizzle=32` (or 64,
-//!   128), `fill=nan`.
+//!   128), `fill=nan`; of images, also `pixels=N`, `lower=-1x-1` and `upper=-1x-1`, the corners of
+//!   the box of pixels.
 //! * `texture:PATH,TYPE,SHAPE,sizes=64x32`: the handle of a texture of the texels in PATH, TYPE u8
 //!   to f32, also `u8x4`, SHAPE one of 1d 2d 3d a1d a2d cube acube; also `layers=N`, `levels=N`,
 //!   `address=wrap` (or mirror, clamp, border), `linear`, `mip` (levels are filtered), `normalized`
@@ -140,7 +141,19 @@ fn parse_tensor_map(text: &str) -> Result<ArgValue, String> {
             ("strides", _) => "global_stride",
             ("box", _) => "box_dim",
             ("steps", _) => "element_stride",
-            _ => return Err(format!("`{item}` is not sizes=, strides=, box=, steps=, swizzle= or fill=nan")),
+            ("pixels", _) => "pixels_per_column",
+            ("lower" | "upper", _) => {
+                for (i, corner) in rest.split('x').take(3).enumerate() {
+                    let corner: i16 = corner.parse().map_err(|_| format!("`{item}` is not a corner"))?;
+                    tensor_map::set(&mut map, &format!("pixel_box_{key}"), i, u64::from(corner as u16));
+                }
+                continue;
+            }
+            _ => {
+                return Err(format!(
+                    "`{item}` is not sizes=, strides=, box=, steps=, swizzle=, fill=nan, pixels=, lower= or upper="
+                ));
+            }
         };
         let numbers = numbers().map_err(|_| format!("`{rest}` is not a list of numbers with x between them"))?;
         if numbers.is_empty() || numbers.len() > tensor_map::MOST || numbers.contains(&0) {

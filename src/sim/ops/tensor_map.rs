@@ -33,7 +33,33 @@ pub struct TensorMap {
     swizzle: Swizzle,
     /// Whether elements outside of the tensor are NaN, and not zero.
     pub nan: bool,
+    /// Of a map of images, of which a row of a box has the channels of one pixel.
+    image: Option<Image>,
 }
+
+/// Which pixels of an image a copy goes over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Image {
+    /// The first one in each dimension, and the last one beyond that of the tensor.
+    lower: Vec<i64>,
+    upper: Vec<i64>,
+    /// Number of pixels of a copy.
+    pixels: u64,
+}
+
+/// Which elements of a tensor a copy takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// A box with its corner at the coordinates.
+    Tile,
+    /// Parts of four rows: the coordinates are a column and the rows.
+    Rows,
+    /// Pixels in order from one on, each moved by offsets.
+    Pixels(Vec<i64>),
+}
+
+/// Coordinates of gathered rows.
+pub const GATHERED: usize = 5;
 
 /// Which bits of an address in shared memory change: as many as there are from `to` on are combined
 /// with those from `from` on.
@@ -138,6 +164,13 @@ impl TensorMap {
         // Elements of a row are always neighbours.
         steps[0] = 1;
         let boxes = all("box_dim", rank);
+        let pixels = field(map, "pixels_per_column", 0);
+        let signed = |name: &str| all(name, rank.saturating_sub(2)).into_iter().map(|n| i64::from(n as i16)).collect();
+        let image = (pixels != 0 && rank > 2).then(|| Image {
+            lower: signed("pixel_box_lower"),
+            upper: signed("pixel_box_upper"),
+            pixels,
+        });
         let row = boxes[0] * u64::from(ty.bits() / 8);
         if !row.is_multiple_of(UNIT) || span != u64::MAX && row != span {
             return Err(format!("a box of a tensor with rows of {row} bytes"));
@@ -151,17 +184,13 @@ impl TensorMap {
             ty,
             swizzle,
             nan: field(map, "fill_mode", 0) != 0,
+            image,
         })
     }
 
     /// Bytes of an element.
     pub fn width(&self) -> u64 {
         u64::from(self.ty.bits() / 8)
-    }
-
-    /// Bytes of a box in shared memory, of which none is left out at the edge of the tensor.
-    pub fn bytes(&self) -> u64 {
-        self.counts().iter().product::<u64>() * self.width()
     }
 
     /// Elements of a box that are copied, in each dimension.
@@ -183,30 +212,30 @@ impl TensorMap {
         }
     }
 
-    /// The units of the box at some coordinates and an address in shared memory.
+    /// The units at some coordinates and an address in shared memory, where they lie one behind the
+    /// other, those outside of the tensor included.
     ///
     /// # Errors
     ///
     /// A sentence: coordinates of other dimensions, or a misaligned address.
-    pub fn units(&self, shared: u64, corner: &[i32]) -> Result<Vec<Unit>, String> {
-        if corner.len() != self.sizes.len() {
-            return Err(format!("{} coordinates of a tensor of {} dimensions", corner.len(), self.sizes.len()));
-        }
+    pub fn units(&self, shared: u64, corner: &[i32], taken: &Taken) -> Result<Vec<Unit>, String> {
+        let rows = match taken {
+            Taken::Tile => self.rows_of_box(corner),
+            Taken::Rows => self.gathered(corner),
+            Taken::Pixels(offsets) => self.pixels(corner, offsets),
+        }?;
         if !shared.is_multiple_of(BOX_ALIGN) || !self.address.is_multiple_of(UNIT) {
             return Err(format!("a box at {shared:#x} or a tensor at {:#x} is misaligned", self.address));
         }
-        let (counts, width) = (self.counts(), self.width());
+        let width = self.width();
         let per_unit = UNIT / width;
-        let rows: u64 = counts[1..].iter().product();
-        let units_of_row = counts[0] / per_unit;
+        let units_of_row = self.boxes[0] / per_unit;
         let mut out = Vec::new();
-        for row in 0..rows {
-            let (mut rest, mut at, mut there) = (row, self.address, true);
-            for (i, count) in counts.iter().enumerate().skip(1) {
-                let place = i64::from(corner[i]) + (rest % count * self.steps[i]) as i64;
-                rest /= count;
-                there &= (0..self.sizes[i] as i64).contains(&place);
-                at = at.wrapping_add((place as u64).wrapping_mul(self.strides[i - 1]));
+        for (row, places) in (0..).zip(rows) {
+            let (mut at, mut there) = (self.address, true);
+            for ((place, size), stride) in places.iter().zip(&self.sizes[1..]).zip(&self.strides) {
+                there &= (0..*size as i64).contains(place);
+                at = at.wrapping_add((*place as u64).wrapping_mul(*stride));
             }
             for unit in 0..units_of_row {
                 let first = i64::from(corner[0]) + (unit * per_unit) as i64;
@@ -220,6 +249,66 @@ impl TensorMap {
             }
         }
         Ok(out)
+    }
+
+    fn check_dimensions(&self, corner: &[i32]) -> Result<(), String> {
+        match (corner.len(), self.sizes.len()) {
+            (given, rank) if given == rank => Ok(()),
+            (given, rank) => Err(format!("{given} coordinates of a tensor of {rank} dimensions")),
+        }
+    }
+
+    /// The places of the rows of a box, in all dimensions but the first.
+    fn rows_of_box(&self, corner: &[i32]) -> Result<Vec<Vec<i64>>, String> {
+        self.check_dimensions(corner)?;
+        if self.image.is_some() {
+            return Err("a box of a tensor whose map is one of images".into());
+        }
+        let counts = self.counts();
+        let row = |mut rest: u64| {
+            let place = |(i, count): (usize, &u64)| {
+                let place = i64::from(corner[i]) + (rest % count * self.steps[i]) as i64;
+                rest /= count;
+                place
+            };
+            counts.iter().enumerate().skip(1).map(place).collect()
+        };
+        Ok((0..counts[1..].iter().product()).map(row).collect())
+    }
+
+    /// Four rows of a plane (PTX ISA 5.5.6).
+    fn gathered(&self, corner: &[i32]) -> Result<Vec<Vec<i64>>, String> {
+        if corner.len() != GATHERED || self.sizes.len() != 2 || self.boxes[1] != 1 || self.image.is_some() {
+            return Err(format!("rows of a tensor of {} dimensions in boxes of {:?}", self.sizes.len(), self.boxes));
+        }
+        Ok(corner[1..].iter().map(|row| vec![i64::from(*row)]).collect())
+    }
+
+    /// The pixels of an image from some coordinates on (PTX ISA 5.5.4): along the first dimension of
+    /// pixels up to the end of the box that the corners span, then in the next row of the box, and at
+    /// last in the next image.
+    fn pixels(&self, corner: &[i32], offsets: &[i64]) -> Result<Vec<Vec<i64>>, String> {
+        self.check_dimensions(corner)?;
+        let image = self.image.as_ref().ok_or("pixels of a tensor whose map is not one of images")?;
+        let mut place: Vec<i64> = corner[1..].iter().map(|c| i64::from(*c)).collect();
+        let moved = |place: &[i64]| place.iter().enumerate().map(|(i, p)| p + offsets.get(i).unwrap_or(&0)).collect();
+        let mut all = Vec::new();
+        for _ in 0..image.pixels {
+            all.push(moved(&place));
+            let ended = |i: usize, at: &mut i64| {
+                *at += self.steps[i + 1] as i64;
+                let over = *at > self.sizes[i + 1] as i64 - 1 + image.upper[i];
+                if over {
+                    *at = image.lower[i];
+                }
+                over
+            };
+            let spatial = image.lower.len();
+            if (0..spatial).all(|i| ended(i, &mut place[i])) {
+                place[spatial] += 1;
+            }
+        }
+        Ok(all)
     }
 }
 
@@ -249,20 +338,43 @@ mod tests {
     #[test]
     fn fields_are_read_as_they_were_written() {
         let plane = TensorMap::read(0, &map(&PLANE)).unwrap();
-        assert_eq!((plane.address, plane.ty, plane.bytes()), (0x1_2345_6780, ScalarType::F32, 64));
+        assert_eq!((plane.address, plane.ty), (0x1_2345_6780, ScalarType::F32));
         assert_eq!((plane.sizes, plane.boxes, plane.strides), (vec![10, 3], vec![8, 2], vec![0xa_0000_0040]));
     }
 
     #[test]
     fn units_at_an_edge_are_cut() {
         let plane = TensorMap::read(0, &map(&PLANE)).unwrap();
-        let units = plane.units(0x80, &[6, 2]).unwrap();
+        let units = plane.units(0x80, &[6, 2], &Taken::Tile).unwrap();
         let row = plane.address + 2 * plane.strides[0];
         assert_eq!(units[0], Unit { shared: 0x80, global: row + 24, inside: (0, 16) });
         assert_eq!(units[1], Unit { shared: 0x90, global: row + 40, inside: (0, 0) });
         assert_eq!(units[2].inside, (0, 0));
-        let before = plane.units(0x80, &[-2, 0]).unwrap();
+        let before = plane.units(0x80, &[-2, 0], &Taken::Tile).unwrap();
         assert_eq!(before[0], Unit { shared: 0x80, global: plane.address - 8, inside: (8, 16) });
+    }
+
+    #[test]
+    fn pixels_go_from_row_to_row_and_from_image_to_image() {
+        let fields = [
+            ("rank", 0, 3),
+            ("elemtype", 0, 7),
+            ("global_dim", 0, 4),
+            ("global_dim", 1, 3),
+            ("global_dim", 2, 2),
+            ("global_dim", 3, 2),
+            ("box_dim", 0, 4),
+            ("pixels_per_column", 0, 8),
+            ("pixel_box_lower", 0, -1i64 as u64),
+            ("pixel_box_upper", 0, -1i64 as u64),
+            ("pixel_box_upper", 1, -1i64 as u64),
+        ];
+        let images = TensorMap::read(0, &map(&fields)).unwrap();
+        let places = images.pixels(&[0, 0, 0, 0], &[1, 1]).unwrap();
+        let rows: Vec<[i64; 3]> = places.into_iter().map(|p| [p[0], p[1], p[2]]).collect();
+        assert_eq!(rows[..4], [[1, 1, 0], [2, 1, 0], [0, 1, 1], [1, 1, 1]]);
+        assert_eq!(rows[4..], [[2, 1, 1], [0, 1, 2], [1, 1, 2], [2, 1, 2]]);
+        assert!(images.units(0x80, &[0, 0, 0, 0], &Taken::Tile).is_err());
     }
 
     #[test]

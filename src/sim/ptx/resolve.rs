@@ -15,7 +15,7 @@ use super::mbarrier::{self, Mbarrier};
 use super::memory::{AddressOp, Copy, Part, Pieces, Transfer};
 use super::operands::{Names, Refusal, cells_of, typed};
 use super::program::{Act, Alu, Dst, Function, Home, Inst, Program, Src};
-use super::tensor::{Replace, Tensor};
+use super::tensor::{Mode, Replace, Tensor};
 use super::warp::{Collective, How, Party};
 use super::{compare, convert, float, int, logic, shapes, video, warp};
 use crate::ptx::ast::{self, *};
@@ -434,9 +434,6 @@ impl Resolver<'_, '_> {
         if i.mods.cta_group.is_some_and(|group| group.name() == "cta_group::2") {
             return Err("several blocks".into());
         }
-        if !matches!(i.mods.tensor_mode, None | Some(TensorMode::Tile)) {
-            return Err("boxes that are not tiles".into());
-        }
         let loads = i.mods.bulk_to != Some(BulkTo::Global);
         let (shared, tensor) = if loads { (0, 1) } else { (1, 0) };
         let operand = |n: usize| i.operands.get(n).ok_or("too few operands");
@@ -448,11 +445,23 @@ impl Resolver<'_, '_> {
         let map = self.names.address(tensor, None)?;
         let shared = self.names.address(operand(shared)?, Some(Space::Shared))?;
         let barrier = if loads { Some(self.names.address(operand(2)?, Some(Space::Shared))?) } else { None };
-        let blocks = match i.operands.get(3).filter(|_| i.mods.multicast.is_some()) {
+        let mut rest = i.operands.iter().skip(if loads { 3 } else { 2 });
+        let mode = match i.mods.tensor_mode {
+            None | Some(TensorMode::Tile) => Mode::Tile,
+            Some(TensorMode::TileGather4 | TensorMode::TileScatter4) => Mode::Rows,
+            Some(TensorMode::Im2colNoOffs) => Mode::Pixels(Vec::new()),
+            Some(TensorMode::Im2col) => {
+                let list = self.names.elements(rest.next().ok_or("no offsets")?);
+                let offsets = list.iter().map(|o| self.names.src(o, Some(ScalarType::U16)));
+                Mode::Pixels(offsets.collect::<Result<_, _>>()?)
+            }
+            Some(TensorMode::Im2colW | TensorMode::Im2colW128) => return Err("rows of pixels with halos".into()),
+        };
+        let blocks = match rest.next().filter(|_| i.mods.multicast.is_some()) {
             Some(operand) => Some(self.names.src(operand, Some(ScalarType::U16))?),
             None => None,
         };
-        Ok(Act::Tensor(Box::new(Tensor { map, corner, shared, barrier, reduces: i.mods.atom_op, blocks })))
+        Ok(Act::Tensor(Box::new(Tensor { map, corner, mode, shared, barrier, reduces: i.mods.atom_op, blocks })))
     }
 
     fn replace_in_map(&self, i: &Instruction) -> Result<Act, Refusal> {

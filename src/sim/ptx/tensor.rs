@@ -10,12 +10,21 @@ use super::program::Src;
 use super::state::{Scene, Thread};
 use crate::sim::fault::Fault;
 use crate::sim::memory::store;
-use crate::sim::ops::tensor_map::{BYTES, TensorMap};
+use crate::sim::ops::tensor_map::{BYTES, Taken, TensorMap, UNIT};
 use crate::tables::lowering::{MapField, MapValue};
 use crate::tables::ptx::{AtomOp, Space};
 
 /// Bytes of the words that a map is changed in, and that lanes publish.
 const WORD: u64 = 4;
+
+/// Which elements of a tensor a copy takes.
+#[derive(Clone, Debug)]
+pub enum Mode {
+    Tile,
+    Rows,
+    /// Pixels, and their offsets.
+    Pixels(Vec<Src>),
+}
 
 /// A copy or a reduction of a box of a tensor.
 #[derive(Clone, Debug)]
@@ -23,6 +32,7 @@ pub struct Tensor {
     /// The map, and the coordinates of the corner.
     pub map: Address,
     pub corner: Vec<Src>,
+    pub mode: Mode,
     pub shared: Address,
     /// The barrier that learns of the bytes of a load.
     pub barrier: Option<Address>,
@@ -53,8 +63,16 @@ impl Scene<'_> {
         let corner: Vec<i32> = copy.corner.iter().map(|c| self.value(thread, c) as i32).collect();
         let (space, to) = self.locate(thread, &copy.shared);
         let wrong = |what: String| Fault::new(what).about(to);
+        let taken = match &copy.mode {
+            Mode::Tile => Taken::Tile,
+            Mode::Rows => Taken::Rows,
+            Mode::Pixels(offsets) => {
+                offsets.iter().for_each(|src| self.decide(thread, "a copy of a tensor", src));
+                Taken::Pixels(offsets.iter().map(|src| self.value(thread, src) as i64).collect())
+            }
+        };
         let (units, width, outside) =
-            (map.units(to, &corner).map_err(wrong)?, map.width(), map.outside().map_err(wrong)?);
+            (map.units(to, &corner, &taken).map_err(wrong)?, map.width(), map.outside().map_err(wrong)?);
         let blocks = copy.blocks.map(|src| self.value(thread, &src));
         let targets = self.each_block(to, blocks);
         for (target, unit) in targets.iter().flat_map(|target| units.iter().map(move |unit| (target, unit))) {
@@ -81,7 +99,7 @@ impl Scene<'_> {
             }
         }
         let Some(barrier) = copy.barrier else { return Ok(()) };
-        self.complete_in(thread, &barrier, blocks, map.bytes())
+        self.complete_in(thread, &barrier, blocks, units.len() as u64 * UNIT)
     }
 
     fn put_element(

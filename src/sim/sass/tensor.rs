@@ -5,7 +5,7 @@
 
 use super::super::fault::Fault;
 use super::super::memory::{load, store};
-use super::super::ops::tensor_map::{BYTES, TensorMap, UNIT, Unit};
+use super::super::ops::tensor_map::{BYTES, Taken, TensorMap, UNIT, Unit};
 use super::atomic;
 use super::block::Block;
 use super::cluster::{self, SHARED};
@@ -16,13 +16,25 @@ use super::warp::{LANES, Warp};
 use crate::sim::ops::format::{BF16, F16, F32, F64};
 use crate::tables::ptx::{ScalarType, TypeClass};
 
+/// Which elements of a tensor a copy takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Tile,
+    Rows,
+    /// Pixels, and whether there are offsets.
+    Pixels {
+        offsets: bool,
+    },
+}
+
 /// A copy of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tensor {
     /// Whether it writes shared memory, and a barrier learns of it.
     pub loads: bool,
-    /// Dimensions of the tensor.
-    pub dimensions: u8,
+    /// Number of coordinates.
+    pub coordinates: u8,
+    pub mode: Mode,
     /// The operation that joins the old elements and the new ones.
     pub reduces: Option<AtomicOp>,
     /// Whether a mask says to which blocks of the cluster it copies.
@@ -38,6 +50,7 @@ pub struct Places {
     /// The barrier that learns of the bytes.
     pub barrier: Option<u64>,
     pub corner: Vec<i32>,
+    pub taken: Taken,
     /// The blocks of the cluster that it copies to, if not that of the address.
     pub blocks: Option<u32>,
 }
@@ -45,7 +58,7 @@ pub struct Places {
 impl Tensor {
     /// Adjacent words of its first operand.
     pub fn words(self) -> u8 {
-        self.dimensions + if self.loads { 2 } else { 1 }
+        self.coordinates + if self.loads { 2 } else { 1 }
     }
 
     /// The operands, which are the same in all lanes.
@@ -55,14 +68,29 @@ impl Tensor {
             From::UReg(first) if first != 255 => w.ureg(usize::from(first + n)),
             _ => 0,
         };
-        let addresses = self.words() - self.dimensions;
+        let addresses = self.words() - self.coordinates;
+        let rest = w.get(&code.c, lane) as u32;
         Places {
             map: w.get(&code.b, lane),
             shared: u64::from(word(0)),
             barrier: self.loads.then(|| u64::from(word(1))),
-            blocks: self.multicast.then(|| w.get(&code.c, lane) as u32 & 0xffff),
-            corner: (0..self.dimensions).map(|i| word(addresses + i) as i32).collect(),
+            blocks: self.multicast.then_some(rest >> 16),
+            corner: (0..self.coordinates).map(|i| word(addresses + i) as i32).collect(),
+            taken: match self.mode {
+                Mode::Tile => Taken::Tile,
+                Mode::Rows => Taken::Rows,
+                Mode::Pixels { offsets: false } => Taken::Pixels(Vec::new()),
+                Mode::Pixels { offsets: true } => Taken::Pixels(self.offsets(rest)),
+            },
         }
+    }
+}
+
+impl Tensor {
+    /// Offsets of pixels, of which there are two fewer than coordinates.
+    fn offsets(self, word: u32) -> Vec<i64> {
+        let bits = [16, 8, 5][usize::from(self.coordinates.clamp(3, 5)) - 3];
+        (0..self.coordinates.saturating_sub(2)).map(|i| i64::from(word >> (bits * i) & ((1 << bits) - 1))).collect()
     }
 }
 
@@ -77,7 +105,7 @@ impl Places {
         let mut bytes = [0; BYTES];
         bytes.copy_from_slice(m.global.slice(self.map, BYTES as u64, false)?);
         let map = TensorMap::read(self.map, &bytes).map_err(fault)?;
-        let units = map.units(self.shared & SHARED, &self.corner).map_err(fault)?;
+        let units = map.units(self.shared & SHARED, &self.corner, &self.taken).map_err(fault)?;
         Ok((map, units))
     }
 }
@@ -98,7 +126,7 @@ pub fn execute(
     let places = tensor.places(&block.warps[warp], code, active);
     let (map, units) = places.units(m)?;
     let outside = map.outside().map_err(|what| Fault::new(what).about(places.map))?;
-    let width = map.width() as usize;
+    let (width, bytes) = (map.width() as usize, units.len() as u32 * UNIT as u32);
     let targets = match tensor.loads {
         true => cluster::each(places.shared, places.blocks),
         false => vec![cluster::own(block, places.shared)],
@@ -128,7 +156,7 @@ pub fn execute(
         cluster::bytes(m, block, at, UNIT)?.copy_from_slice(&there);
     }
     let barriers = places.barrier.map_or(Vec::new(), |at| cluster::each(at, places.blocks));
-    barriers.into_iter().try_for_each(|at| mbarrier::complete(m, block, at, map.bytes() as u32))
+    barriers.into_iter().try_for_each(|at| mbarrier::complete(m, block, at, bytes))
 }
 
 fn atomic_type(ty: ScalarType) -> AtomicType {

@@ -1270,6 +1270,69 @@ def tensors_cluster():
     return [launch("elected", 1, 64, [IN("u32", x), OUT("u32", [v + t for t, v in enumerate(box)]), TENSOR(0, "u32", (20, 20), [80], (16, 4))], targets=CLUSTER_TARGETS)]
 
 
+def tensors_rows():
+    x = lcg("u32", 240, 643, M32)
+    at = lambda row, column: x[24 * row + column] if 0 <= row < 10 and 0 <= column < 20 else 0
+    first = swizzle([at(row, 4 + i) for row in (3, 0, 5, 12) for i in range(32)], 4, 128)
+    second = [at(row, i - 2) for row in (2, 7, 1, -1) for i in range(16)]
+    views = [TENSOR(0, "u32", (20, 10), [96], (32, 1), swizzle=3), TENSOR(0, "u32", (20, 10), [96], (16, 1))]
+    new, old = lcg("u32", 64, 644, M32), lcg("u32", 192, 645, M32)
+    stored = list(old)
+    for i, row in enumerate((5, 9, 0, 3)):
+        for c in range(16):
+            if row < 8 and 8 + c < 20:
+                stored[24 * row + 8 + c] = new[16 * i + c]
+    return [
+        launch("gathered", 1, 192, [IN("u32", x), OUT("u32", first + second), *views], targets=["sm_100a"]),
+        launch("scattered", 1, 64, [IN("u32", new), INOUT("u32", old, stored), TENSOR(1, "u32", (20, 8), [96], (16, 1))], targets=["sm_100a"]),
+    ]
+
+
+def pixels_of(sizes, start, steps, lower, upper, count, offsets):
+    """The places of pixels in order: along the first dimension of the box of pixels, then in its next row, at last in the next image."""
+    place, spatial = list(start), len(sizes) - 1
+    for _ in range(count):
+        yield [p + o for p, o in zip(place, list(offsets) + [0])]
+        for i in range(spatial):
+            place[i] += steps[i]
+            if place[i] <= sizes[i] - 1 + upper[i]:
+                break
+            place[i] = lower[i]
+        else:
+            place[spatial] += 1
+
+
+def tensors_images():
+    x = lcg("u32", 4096, 646, M32)
+    whole, args = [], []
+    # Sizes without channels, channels of a pixel, of them those that are copied, and from which one on.
+    for sizes, channels, box, first, start, steps, lower, upper, count, offsets in [
+        ((7, 3), 4, 4, 0, (1, 0), (2,), (-1,), (-2,), 16, (2,)),
+        ((4, 5, 2), 8, 8, 4, (-1, 0, 0), (1, 1), (-1, -1), (-1, -2), 8, (1, 2)),
+        ((3, 2, 3, 2), 4, 4, 0, (1, 0, 0, 1), (1, 1, 1), (-1, 0, -1), (0, -1, -1), 16, (0, 1, 1)),
+    ]:
+        strides = [channels * math.prod(sizes[:i]) for i in range(len(sizes))]
+        for place in pixels_of(sizes, start, steps, lower, upper, count, offsets):
+            there = all(0 <= p < size for p, size in zip(place, sizes))
+            at = sum(p * stride for p, stride in zip(place, strides))
+            whole += [x[at + first + c] if there and first + c < channels else 0 for c in range(box)]
+        args.append(TENSOR(0, "u32", (channels, *sizes), [4 * s for s in strides], (box,), (1, *steps, 1), image=(lower, upper, count)))
+    new, old, sums = lcg("u32", 64, 647, M32), lcg("u32", 256, 648, M32), lcg("u32", 256, 649, M32)
+    stored, added = list(old), list(sums)
+    sizes, strides, lower, upper = (4, 3, 2), (4, 16, 48), (0, -1), (1, 0)
+    for start, into, adds in [((2, 1, 0), stored, False), ((0, 0, 1), added, True)]:
+        for n, place in enumerate(pixels_of(sizes, start, (1, 1), lower, upper, 16, (0, 0))):
+            if all(0 <= p < size for p, size in zip(place, sizes)):
+                at = sum(p * stride for p, stride in zip(place, strides))
+                for c in range(4):
+                    into[at + c] = (into[at + c] + new[4 * n + c] & M32) if adds else new[4 * n + c]
+    maps = [TENSOR(a, "u32", (4, *sizes), [4 * s for s in strides], (4,), image=(lower, upper, 16)) for a in (1, 2)]
+    return [
+        launch("pixels", 1, 192, [IN("u32", x), OUT("u32", whole), *args], targets=CLUSTER_TARGETS),
+        launch("put", 1, 64, [IN("u32", new), INOUT("u32", old, stored), INOUT("u32", sums, added), *maps], targets=CLUSTER_TARGETS),
+    ]
+
+
 def tensor_maps():
     x, y = lcg("u32", 480, 627, M32), lcg("u32", 192, 628, M32)
     made = swizzle(box_of(x, (20, 12), (8, 1), (8, 8)), 4, 32)
@@ -1841,7 +1904,7 @@ KERNELS = [
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, volatile_local,
     carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, *MEETINGS, assertions, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
-    tensors, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
+    tensors, tensors_rows, tensors_images, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
     clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, clusters_multicast, clusters_multicast_16, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references,
     meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait,
 ]

@@ -4,11 +4,12 @@
 //! sequentially consistent.
 
 use super::super::super::ops::format::{BF16, F16, F32, F64};
+use super::super::super::ops::tensor_map::GATHERED;
 use super::super::bulk::Bulk;
 use super::super::cluster::Remote;
 use super::super::code::{Access, AtomicOp, AtomicType, Exec, From, Space, Src};
 use super::super::mbarrier::{Act, Number};
-use super::super::tensor::Tensor;
+use super::super::tensor::{Mode, Tensor};
 use super::operands::{Builder, Kind};
 use crate::sass::ArgKind;
 use crate::tables::{Op, Role};
@@ -144,7 +145,7 @@ fn remote(b: &mut Builder) -> Result<Remote, String> {
 
 /// A copy or a reduction of a box of a tensor.
 fn tensor(b: &mut Builder) -> Result<Tensor, String> {
-    let modes = ["2CTA", "IM2COL", "W", "W128", "GATHER4", "SCATTER4"];
+    let modes = ["2CTA", "W", "W128"];
     if let Some(mode) = modes.into_iter().find(|mode| b.has(mode)) {
         return Err(format!("the simulator does not copy tensors with .{mode}"));
     }
@@ -155,11 +156,17 @@ fn tensor(b: &mut Builder) -> Result<Tensor, String> {
     // The first word of a kind is not among the modifiers.
     let dimensions = b.lifted.words.pick(&[("2D", 2), ("3D", 3), ("4D", 4), ("5D", 5)]).unwrap_or(1);
     let reduces = (op == Op::UTMREDG).then(|| b.lifted.words.pick(&ATOMICS).unwrap_or(AtomicOp::Add));
-    let multicast = b.has("MULTICAST");
-    if multicast {
+    let (multicast, loads) = (b.has("MULTICAST"), op == Op::UTMALDG);
+    let mode = match () {
+        () if b.has("IM2COL") => Mode::Pixels { offsets: loads },
+        () if b.has("GATHER4") || b.has("SCATTER4") => Mode::Rows,
+        () => Mode::Tile,
+    };
+    if multicast || mode == (Mode::Pixels { offsets: true }) {
         b.code.c = b.src(Role::C, false, Kind::Int)?;
     }
-    Ok(Tensor { loads: op == Op::UTMALDG, dimensions, reduces, multicast })
+    let coordinates = if mode == Mode::Rows { GATHERED as u8 } else { dimensions };
+    Ok(Tensor { loads, coordinates, mode, reduces, multicast })
 }
 
 /// What an instruction does to a barrier in shared memory.
