@@ -67,9 +67,11 @@ impl Handles {
     }
 }
 
-/// The index of a texture in its handle, and where that of a sampler is.
+/// Bits of the index of a texture in its handle.
 pub(super) const TEXTURE_INDEX: u32 = 0xf_ffff;
-const SAMPLER_SHIFT: u32 = 20;
+/// Bits of the index of a sampler, and where they are beside a texture.
+pub(super) const SAMPLER_INDEX: u32 = 0xfff;
+pub(super) const SAMPLER_SHIFT: u32 = 20;
 
 impl Builder<'_> {
     /// The handle of a texture, and of a sampler if one is named.
@@ -122,7 +124,7 @@ impl Builder<'_> {
 
     /// The word behind the parameters that the driver fills with what references name: one that it
     /// has already, or a new one. Source: ptxas 13.0.88 has them in the order of first use.
-    fn reference(&mut self, inst: &ast::Instruction, named: &[(RelocRole, SymbolId)]) -> Lowered<i64> {
+    pub(super) fn reference(&mut self, inst: &ast::Instruction, named: &[(RelocRole, SymbolId)]) -> Lowered<i64> {
         if !self.source.is_entry || self.globals.object {
             return Err(later_with(inst, "a reference by name"));
         }
@@ -148,7 +150,7 @@ impl Builder<'_> {
         Ok(at)
     }
 
-    fn word_at(&mut self, at: i64) -> Operand {
+    pub(super) fn word_at(&mut self, at: i64) -> Operand {
         let word = self.temp();
         self.put(Op::LDC, &[], &[(Role::D, word), (Role::C, Operand::constant(BANK as u8, at as u16))]);
         word

@@ -5,23 +5,29 @@
 //! when it loads the kernel. Source: ptxas 13.0.88 output for each form.
 
 use super::builder::{Builder, Lowered, Refusal};
-use super::bulk::later_with;
 use super::memory::address::{Place, Window};
-use super::texture_handle::TEXTURE_INDEX;
+use super::texture_handle::{SAMPLER_INDEX, SAMPLER_SHIFT, TEXTURE_INDEX};
 use crate::ori::Operand;
 use crate::ori::build::int::LUT_AND;
 use crate::ori::mods::*;
-use crate::ptx::ast::{self, OperandKind};
+use crate::ptx::ast::{self, AddressBase, OperandKind};
 use crate::tables::elf::RelocRole;
 use crate::tables::memory::Access;
 use crate::tables::ptx::{Op as PtxOp, Query, ScalarType};
 use crate::tables::{Feature, Mod, Op, Role, value};
 
-/// Bytes from the address of the descriptions of textures to that of surfaces, in the bank.
+/// Bytes from the address of the descriptions of textures to those of samplers and of surfaces, in
+/// the bank.
+const SAMPLERS: u32 = 0x8;
 const SURFACES: u32 = 0x10;
 /// Symbols of the bytes of a description.
 const TEXTURE_BYTES: &str = ".nv.unified.texrefDescSize";
 const SURFACE_BYTES: &str = ".nv.surfrefDescSize";
+/// The same where samplers are apart from textures, and by how much the description of a texture is
+/// shorter there than what it has of a sampler.
+const OWN_TEXTURE_BYTES: &str = ".nv.independent.texrefDescSize";
+const SAMPLER_BYTES: &str = ".nv.independent.samplerrefDescSize";
+const OF_SAMPLER: u32 = 0x10;
 
 impl Builder<'_> {
     /// `txq`, `txq.level` and `suq`
@@ -64,18 +70,19 @@ impl Builder<'_> {
 
     /// Reads a word of the driver's description.
     fn query_description(&mut self, inst: &ast::Instruction, address: &ast::Address, query: Query) -> Lowered {
-        if self.module.target.independent_textures && inst.op == PtxOp::Txq {
-            return Err(later_with(inst, "samplers of their own"));
-        }
         let surface = inst.op == PtxOp::Suq;
-        let (table, symbol) = if surface { (SURFACES, SURFACE_BYTES) } else { (0, TEXTURE_BYTES) };
-        let offset = if surface { in_surface(query) } else { in_texture(query) }.ok_or(Refusal::NotBuilt)?;
-        let mut index = self.handle_word(inst, address)?;
-        if !self.has(Feature::TextureByUniform) {
-            let (masked, mask) = (self.temp(), self.imm(TEXTURE_INDEX));
-            self.lop3(masked, index, mask, Operand::zero(), LUT_AND);
-            index = masked;
-        }
+        let apart = self.module.target.independent_textures && !surface;
+        let (table, symbol, offset) = match in_sampler(query) {
+            Some(offset) if apart => (SAMPLERS, SAMPLER_BYTES, Some(offset)),
+            _ if apart => (0, OWN_TEXTURE_BYTES, in_texture(query).and_then(|offset| offset.checked_sub(OF_SAMPLER))),
+            _ if surface => (SURFACES, SURFACE_BYTES, in_surface(query)),
+            _ => (0, TEXTURE_BYTES, in_texture(query)),
+        };
+        let offset = offset.ok_or(Refusal::NotBuilt)?;
+        let index = match symbol {
+            SAMPLER_BYTES => self.sampler_index(inst, address)?,
+            _ => self.texture_index(inst, address)?,
+        };
         let (bytes, at, offset) = (self.linked(RelocRole::Shared, symbol, 0), self.temp(), self.imm(offset));
         self.imad(at, index, bytes, offset);
         let table = self.info.image_tables + table;
@@ -89,6 +96,38 @@ impl Builder<'_> {
         self.load_word(d, SIZE_32, place, &order)?;
         self.after(&order);
         Ok(())
+    }
+
+    /// The index of a texture or surface.
+    fn texture_index(&mut self, inst: &ast::Instruction, address: &ast::Address) -> Lowered<Operand> {
+        let word = self.handle_word(inst, address)?;
+        if self.has(Feature::TextureByUniform) {
+            return Ok(word);
+        }
+        let (masked, mask) = (self.temp(), self.imm(TEXTURE_INDEX));
+        self.lop3(masked, word, mask, Operand::zero(), LUT_AND);
+        Ok(masked)
+    }
+
+    /// The index of a sampler: a reference has it above that of a texture, a handle alone.
+    fn sampler_index(&mut self, inst: &ast::Instruction, address: &ast::Address) -> Lowered<Operand> {
+        let AddressBase::Symbol(symbol) = address.base else {
+            let word = self.handle_word(inst, address)?;
+            if self.has(Feature::TextureByUniform) {
+                return Ok(word);
+            }
+            let (masked, mask) = (self.temp(), self.imm(SAMPLER_INDEX));
+            self.lop3(masked, word, mask, Operand::zero(), LUT_AND);
+            return Ok(masked);
+        };
+        let at = self.reference(inst, &[(RelocRole::Sampler, symbol)])?;
+        let word = self.word_at(at);
+        if self.has(Feature::TextureByUniform) {
+            return Ok(word);
+        }
+        let (index, amount) = (self.temp(), self.imm(SAMPLER_SHIFT));
+        self.shf(&SHF_R_U32_HI, index, Operand::zero(), amount, word);
+        Ok(index)
     }
 
     /// `istypep`: each kind has a bit in the high word of a handle.
@@ -127,6 +166,18 @@ fn in_texture(query: Query) -> Option<u32> {
         Query::ArraySize => 0x28,
         Query::NumMipmapLevels => 0x2c,
         Query::NumSamples => 0x30,
+        _ => return None,
+    })
+}
+
+/// Where the description of a sampler has the answer.
+fn in_sampler(query: Query) -> Option<u32> {
+    Some(match query {
+        Query::AddrMode0 => 0x0,
+        Query::AddrMode1 => 0x4,
+        Query::AddrMode2 => 0x8,
+        Query::FilterMode => 0xc,
+        Query::ForceUnnormalizedCoords => 0x10,
         _ => return None,
     })
 }

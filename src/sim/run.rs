@@ -59,6 +59,8 @@ const MOST_LOCAL: u64 = 512 << 10;
 const MOST_GLOBAL: u64 = 1 << 32;
 /// Tables of descriptions: of textures, samplers and surfaces.
 const DESCRIPTION_TABLES: u32 = 3;
+/// How the sizes of descriptions are called where samplers have their own.
+const SAMPLERS_APART: &str = ".nv.independent.";
 
 /// Most bytes of constants, and of a kernel's branch tables: two banks.
 const MOST_CONSTANT: u64 = 128 << 10;
@@ -287,7 +289,9 @@ pub fn run_decoded(
     let explicit = function.launch.explicit_cluster || !setup.is_alone();
     driver_constants(&mut setup, (info, generation), shape, explicit);
     let buffers = place_arguments(&mut setup.banks, &mut global, function, args)?;
-    place_descriptions(&mut setup.banks, &mut global, info)?;
+    let mut linked = cubin.functions.iter().flat_map(|function| &function.code_relocs);
+    let apart = linked.any(|reloc| reloc.symbol.starts_with(SAMPLERS_APART));
+    place_descriptions(&mut setup.banks, &mut global, info, apart)?;
     let image = CodeImage::of(cubin, function);
     let symbols = place_variables(&mut setup.banks, &mut global, cubin, function, &image)?;
     window_constants(&mut setup.banks, &mut global, info, symbols.constants(), function)?;
@@ -565,14 +569,14 @@ fn bind_references(banks: &mut Banks, function: &Function, bound: &[(String, u64
 
 /// Places the driver's descriptions of textures, samplers and surfaces, each by the number in its
 /// handle, if a launch has any.
-fn place_descriptions(banks: &mut Banks, global: &mut Global, info: &GenerationInfo) -> Result<(), Fault> {
+fn place_descriptions(banks: &mut Banks, global: &mut Global, info: &GenerationInfo, apart: bool) -> Result<(), Fault> {
     let count = global.textures().len() as u32;
     if count == 0 {
         return Ok(());
     }
     let mut table = vec![0; DESCRIPTION];
     for number in 1..=count {
-        table.extend(global.texture(number, None)?.description());
+        table.extend(global.texture(number, None)?.description(apart));
     }
     let base = global.allocate("descriptions of textures", table, false).to_le_bytes();
     for i in 0..DESCRIPTION_TABLES {

@@ -529,12 +529,19 @@ impl Texture {
         }
     }
 
-    /// The driver's description of a texture, as the offsets in ptxas's code have it.
-    pub fn description(&self) -> [u8; DESCRIPTION] {
+    /// The driver's description of a texture, as the offsets in ptxas's code have it; `apart` where
+    /// samplers have their own.
+    pub fn description(&self, apart: bool) -> [u8; DESCRIPTION] {
         let [ty, order] = self.channel_numbers();
         let mut words = [0u32; DESCRIPTION / 4];
         if self.used == Use::Surface {
             (words[3], words[4], words[7]) = (ty, order, self.layers);
+        } else if apart && self.used == Use::Sampler {
+            (0..3).for_each(|i| words[i] = self.mode_number(i));
+            words[3] = self.linear.into();
+        } else if apart {
+            (words[3], words[4], words[5]) = (self.normalized.into(), ty, order);
+            (words[6], words[7], words[8]) = (self.layers, self.levels, self.samples);
         } else {
             (0..3).for_each(|i| words[3 + i] = self.mode_number(i));
             (words[6], words[7], words[8], words[9]) = (self.linear.into(), self.normalized.into(), ty, order);

@@ -289,7 +289,15 @@ def samplers():
         x = t / 32
         out += [smooth.read([x])[0], sharp.read([x])[0], (smooth if t & 1 else sharp).read([x])[0], around.gather([4 * x, 4 * x], 0)[0]]
     args = [IN("u32", image.words()) for image in (line, first, second, plane)]
-    return [launch("sampled", 1, 32, args + [OUT("u32", [bits(v) for v in out])], targets=TARGETS)]
+    seen = Image("f32", 1, (4, 4), small(48, 742), layers=3, name="seen")
+    taken = Image("u8", 1, (1, 1), [], used=2, linear=True, normalized=True, modes=("border", "clamp", "mirror"), name="taken")
+    # Linear and three times wrap, f32, one component, not normalized, one level; linear, mirror; layers, and width.
+    answers = [1, 0, 0, 0, 0x10DE, 0x10B0, 0, 1, 1, 1, 3, 4]
+    named = [MEMORY(IN("u32", image.words())) for image in (seen, taken)]
+    return [
+        launch("sampled", 1, 32, args + [OUT("u32", [bits(v) for v in out])], targets=TARGETS),
+        launch("asked", 1, 1, args[:2] + [OUT("u32", answers)] + named, targets=TARGETS),
+    ]
 
 
 def references():
