@@ -28,14 +28,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Prefixes of the instruction names of unimplemented families.
-const LATER: [&str; 7] = [
+const LATER: [&str; 6] = [
     "cp.async.bulk.tensor.shared::cluster.global",
     "cp.async.bulk.prefetch.tensor",
     "cp.async.bulk.shared::cluster.global",
     "tcgen05",
     "st.async",
     "red.async",
-    "clusterlaunchcontrol",
 ];
 
 /// Whether an instruction belongs to an unimplemented family; block-scaled formats are recognised

@@ -9,11 +9,13 @@ use super::Reference;
 use super::builder::{Builder, Lowered, Refusal};
 use super::bulk::later_with;
 use super::memory::address::Window;
+use super::texture_query::{SAMPLER_BIT, SURFACE_BIT, TEXTURE_BIT};
+use crate::ori::build::int::LUT_OR;
 use crate::ori::mods::*;
 use crate::ori::{File, Operand};
 use crate::ptx::ast::{self, AddressBase, OperandKind, RegId, Statement, SymbolId};
 use crate::tables::elf::RelocRole;
-use crate::tables::ptx::{Op as PtxOp, Role as PtxRole, Space};
+use crate::tables::ptx::{Op as PtxOp, Role as PtxRole, ScalarType, Space};
 use crate::tables::{Feature, Op, Role};
 use std::collections::HashMap;
 
@@ -69,6 +71,8 @@ impl Handles {
 
 /// Bits of the index of a texture in its handle.
 pub(super) const TEXTURE_INDEX: u32 = 0xf_ffff;
+/// The bit that the handle has which is the address of a reference.
+const BY_ADDRESS: u32 = 0x8000_0000;
 /// Bits of the index of a sampler, and where they are beside a texture.
 pub(super) const SAMPLER_INDEX: u32 = 0xfff;
 pub(super) const SAMPLER_SHIFT: u32 = 20;
@@ -154,6 +158,43 @@ impl Builder<'_> {
         let word = self.temp();
         self.put(Op::LDC, &[], &[(Role::D, word), (Role::C, Operand::constant(BANK as u8, at as u16))]);
         word
+    }
+
+    /// What a symbol refers to, if it is a reference.
+    pub fn role_of_reference(&self, id: SymbolId) -> Option<RelocRole> {
+        let ast::SymbolKind::Variable(variable) = &self.module.symbols[id].kind else { return None };
+        match variable.ty {
+            ScalarType::Texref => Some(RelocRole::Texture),
+            ScalarType::Samplerref => Some(RelocRole::Sampler),
+            ScalarType::Surfref => Some(RelocRole::Surface),
+            _ => None,
+        }
+    }
+
+    /// `mov` of the address of a reference: a handle, the high word of which says of what.
+    pub fn handle_of_reference(&mut self, inst: &ast::Instruction, id: SymbolId) -> Lowered {
+        let role = self.role_of_reference(id).ok_or(Refusal::NotBuilt)?;
+        let at = self.reference(inst, &[(role, id)])?;
+        let mut word = self.word_at(at);
+        let kind = match role {
+            RelocRole::Sampler => SAMPLER_BIT,
+            RelocRole::Surface => SURFACE_BIT,
+            _ => TEXTURE_BIT,
+        };
+        if !self.has(Feature::TextureByUniform) {
+            if role == RelocRole::Sampler {
+                let (index, amount) = (self.temp(), self.imm(SAMPLER_SHIFT));
+                self.shf(&SHF_R_U32_HI, index, Operand::zero(), amount, word);
+                word = index;
+            }
+            let (marked, mark) = (self.temp(), self.imm(BY_ADDRESS));
+            self.lop3(marked, word, mark, Operand::zero(), LUT_OR);
+            word = marked;
+        }
+        let high = self.imm(kind);
+        let (d, pair) = (self.dest(&inst.operands[0])?, self.pair_of([word, high]));
+        self.copy_value(d, pair);
+        Ok(())
     }
 
     /// The low word of the handle of an instruction, in a register.

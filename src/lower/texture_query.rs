@@ -148,9 +148,9 @@ impl Builder<'_> {
 }
 
 /// Bits of the kinds in the high word of a handle.
-const TEXTURE_BIT: u32 = 0x2000_0000;
-const SAMPLER_BIT: u32 = 0x4000_0000;
-const SURFACE_BIT: u32 = 0x8000_0000;
+pub(super) const TEXTURE_BIT: u32 = 0x2000_0000;
+pub(super) const SAMPLER_BIT: u32 = 0x4000_0000;
+pub(super) const SURFACE_BIT: u32 = 0x8000_0000;
 
 /// Where the description of a texture has the answer.
 fn in_texture(query: Query) -> Option<u32> {

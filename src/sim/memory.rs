@@ -6,6 +6,8 @@
 use super::fault::{Fault, Kind};
 use super::ops::texture::{BYTES, INDEX, SAMPLER, Texture};
 
+/// A bit that a handle has which is the address of a reference.
+const BY_ADDRESS: u32 = 1 << 31;
 /// Address of the first global allocation.
 const GLOBAL_BASE: u64 = 0x7f20_0000_0000;
 /// Least gap between two allocations, in bytes.
@@ -66,7 +68,7 @@ impl Global {
     /// What is no texture.
     pub fn texture(&mut self, word: u32, sampler: Option<u32>) -> Result<Texture, Fault> {
         let texture = self.numbered(word & INDEX)?;
-        match sampler.unwrap_or(word >> SAMPLER) & INDEX {
+        match sampler.unwrap_or((word & !BY_ADDRESS) >> SAMPLER) & INDEX {
             0 => Ok(texture),
             number => Ok(texture.with_sampler(&self.numbered(number)?)),
         }

@@ -238,6 +238,9 @@ impl Builder<'_> {
             }
             (OperandKind::Vector(parts), _) => self.unpack(parts, &inst.operands[1], ty),
             (_, OperandKind::Vector(parts)) => self.pack_parts(&inst.operands[0], parts, ty),
+            (_, OperandKind::Symbol { symbol, .. }) if self.role_of_reference(*symbol).is_some() => {
+                self.handle_of_reference(inst, *symbol)
+            }
             _ if ty == ScalarType::Pred => {
                 let (d, a) = (self.dest(&inst.operands[0])?, self.source(&inst.operands[1], ty)?);
                 self.copy_pred(d, a);

@@ -284,9 +284,9 @@ impl TensorMap {
         Ok(corner[1..].iter().map(|row| vec![i64::from(*row)]).collect())
     }
 
-    /// The pixels of an image from some coordinates on (PTX ISA 5.5.4): along the first dimension of
-    /// pixels up to the end of the box that the corners span, then in the next row of the box, and at
-    /// last in the next image.
+    /// The pixels of an image from some coordinates on (PTX ISA 5.5.4): along the first dimension
+    /// of pixels up to the end of the box that the corners span, then in the next row of the box,
+    /// and at last in the next image.
     fn pixels(&self, corner: &[i32], offsets: &[i64]) -> Result<Vec<Vec<i64>>, String> {
         self.check_dimensions(corner)?;
         let image = self.image.as_ref().ok_or("pixels of a tensor whose map is not one of images")?;

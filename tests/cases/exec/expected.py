@@ -1440,7 +1440,7 @@ def copies_alone():
     plane = [x[12 * (i // 10) + i % 10] for i in range(60)]
     boxes = [box_of(plane, (10, 6), corner, (8, 4)) for corner in [(0, 0), (3, 1)]]
     out = [v for b in range(2) for t in range(64) for v in (x[64 * b + t], boxes[b][t % 32])]
-    return [launch("alone", 2, 64, [IN("u32", x), OUT("u32", out), scalar("u16", 1), TENSOR(0, "u32", (10, 6), [48], (8, 4))], targets=CLUSTER_TARGETS)]
+    return [launch("alone", 2, 64, [IN("u32", x), OUT("u32", out), scalar("u32", 1), TENSOR(0, "u32", (10, 6), [48], (8, 4))], targets=CLUSTER_TARGETS)]
 
 
 def clusters_multicast():

@@ -310,4 +310,10 @@ def references():
     written = Image("u32", 1, (32,), after, used=1, name="drawing")
     named = [OUT("u32", out), MEMORY(IN("u32", line.words())), MEMORY(IN("u32", plane.words())), MEMORY(INOUT("u32", drawing.words(), written.words()))]
     other = [OUT("u32", [v + 7 & M32 for v in line.texels[:32]]), scalar("u64", 0), scalar("u32", 7), MEMORY(IN("u32", line.words()))]
-    return [launch("named", 1, 32, named, targets=TARGETS), launch("other", 1, 32, other, targets=TARGETS)]
+    sums = [v for t in range(32) for v in (bits(plane.read([t / 4, t / 4])[0]), 2 * (drawing.texels[t] + line.texels[t]) + 40 & M32, 0xA0000001)]
+    addressed = [OUT("u32", sums), *(MEMORY(IN("u32", image.words())) for image in (line, plane, drawing))]
+    return [
+        launch("named", 1, 32, named, targets=TARGETS),
+        launch("other", 1, 32, other, targets=TARGETS),
+        launch("addressed", 1, 32, addressed, targets=TARGETS),
+    ]
