@@ -192,14 +192,13 @@ fn shared_sum_of_64_bits_is_one_operation() {
 /// Every unimplemented instruction is reported at its position, by its name.
 #[test]
 fn refusals_are_complete() {
-    let body = "cp.async.bulk.prefetch.tensor.3d.L2.global.im2col [d0, {r0, r1, r2}], {1};\nadd.u32 r0, r1, r2;\n\
-        cp.async.bulk.prefetch.tensor.4d.L2.global.im2col [d0, {r0, r1, r2, r0}], {1, 2};";
+    let body = "tex.grad.3d.v4.f32.f32 {f0, f1, f2, f3}, [d0, {f0, f1, f2, f3}], {f0, f1, f2, f3}, {f0, f1, f2, f3};\n\
+        add.u32 r0, r1, r2;\n\
+        tex.grad.cube.v4.f32.f32 {f0, f1, f2, f3}, [d0, {f0, f1, f2, f3}], {f0, f1, f2, f3}, {f0, f1, f2, f3};";
     let diagnostics = lowered(&kernel(body).replace("sm_75", "sm_90"), "sm_90").err().unwrap();
     let said: Vec<(u32, &str)> = diagnostics.iter().map(|d| (d.pos.unwrap().line, d.message.as_str())).collect();
-    let expected = [
-        (10, "Instruction 'cp.async.bulk.prefetch.tensor.im2col' is not implemented"),
-        (12, "Instruction 'cp.async.bulk.prefetch.tensor.im2col' is not implemented"),
-    ];
+    let expected =
+        [(10, "Instruction 'tex.grad.3d' is not implemented"), (12, "Instruction 'tex.grad.cube' is not implemented")];
     assert_eq!(said, expected);
 }
 

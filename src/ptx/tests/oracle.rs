@@ -61,13 +61,12 @@ pub fn refused(tool: &Path, version: &str, target: &str, lines: &[String]) -> Ve
 
 /// Instructions that ptxas 13.0.88 accepts beyond the manual and this compiler rejects: start and
 /// part of the text, and the reason.
-const BEYOND: [(&str, &str, &str); 19] = [
+const BEYOND: [(&str, &str, &str); 21] = [
     ("cp.async.bulk.cta.", "", "ptxas 13.5.37 refuses a scope without an order"),
     ("cp.async.bulk.cluster.", "", "the same"),
     ("cp.async.bulk.gpu.", "", "the same"),
     ("cp.async.bulk.sys.", "", "the same"),
-    ("red.async.mmio.release.", "", "the manual has .add alone"),
-    ("red.async.release.", "", "the same"),
+    ("red.async.release.", "", "the manual has .add alone"),
     ("mov.v", "", "a scalar as the source of a vector move has no stated meaning"),
     ("fma.r", "bf16", "bf16 has only .rn"),
     ("fma.rn.oob.sat.f16", "", "the manual has no .oob with .sat"),
@@ -80,6 +79,13 @@ const BEYOND: [(&str, &str, &str); 19] = [
         ".cta",
         "the manual has no state space there, and the scope alone is taken",
     ),
+    (
+        "fence.proxy.tensormap::generic.release",
+        "sync_restrict",
+        "the manual has .sync_restrict with .async::generic alone",
+    ),
+    ("fence.proxy.a", "sync_restrict", "the same, and no state space there"),
+    ("red.async.relaxed.gpu.", "", "the manual has no such order without a barrier"),
     ("rcp.rn.ftz.f64", "", ".ftz is for f32 and for the approximation"),
     ("st.async.", "", "the manual has no form without completion, and no scope"),
     ("red.async.relaxed", "add.s64", "the manual has no signed sum of 64 bits"),
@@ -103,7 +109,7 @@ pub fn refused_here(version: &str, target: &str, lines: &[String]) -> Vec<Option
 
 /// Operands that ptxas 13.0.88 accepts beyond the manual and this compiler rejects: start and parts
 /// of the text, and the reason.
-const OPERANDS_BEYOND: [(&str, &[&str], &str); 43] = [
+const OPERANDS_BEYOND: [(&str, &[&str], &str); 44] = [
     ("multimem.", &[], "elements of another kind, and bf16 registers are untyped"),
     ("st.async", &[".v4"], "ptxas does not look at the elements of a vector of four"),
     ("cvt.rn.bf16x2.ue8m0x2", &[], "bf16 registers are untyped"),
@@ -124,6 +130,7 @@ const OPERANDS_BEYOND: [(&str, &[&str], &str); 43] = [
     ("cp.async.bulk.", &["tensor"], "an address has 32 or 64 bits, and coordinates are integers"),
     ("cp.reduce.async.bulk.tensor", &[], "the same"),
     ("st.bulk [", &["r1, 0"], "a size has 64 bits"),
+    ("clusterlaunchcontrol.", &["{", "%p1"], "a predicate is no number of a block"),
     ("tex.", &["{"], "elements of another kind"),
     ("tld4.", &["{"], "elements of another kind"),
     ("sured.", &["[%"], "registers wider than the type"),
