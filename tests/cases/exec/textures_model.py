@@ -316,7 +316,7 @@ def references():
     ]
 
 
-def references_addressed():
+def textures_addressed():
     line, plane = Image("u32", 1, (40,), lcg("u32", 40, 760, M32), name="lines"), Image("f32", 1, (6, 5), small(30, 761), linear=True, name="plane")
     drawing = Image("u32", 1, (32,), lcg("u32", 32, 762, 0xFFFF), used=1, name="drawing")
     sums = [v for t in range(32) for v in (bits(plane.read([t / 4, t / 4])[0]), 2 * (drawing.texels[t] + line.texels[t]) + 40 & M32, 0xA0000001)]
