@@ -5,14 +5,23 @@
 //! branch, if there is one. The result is conservative. A register is uniform only if each of its
 //! definitions has uniform sources, gives all lanes the same result, and is in a convergent block.
 //! A block is convergent only if every path to it from a divergent branch passes the reconvergence
-//! point of that branch, and no path leads to it from a call or from the entry of a device
+//! point of that branch or a meeting (an operation that all lanes of the warp execute together, as
+//! `.aligned` says), and so does every path to it from a call or from the entry of a device
 //! function.
+//!
+//! A load by an address that is the same in all lanes is one access for all of them, so its result
+//! is the same; ptxas 13.0.88 counts such loads, volatile ones too, as uniform on every target.
 
-use crate::ori::cfg::{BlockSet, Cfg, reach};
+use crate::ori::cfg::{BlockSet, Cfg};
 use crate::ori::liveness::RegSet;
 use crate::ori::{Block, Convention, Function, InstId, Kind};
 use crate::tables::encoding::special_is_uniform;
-use crate::tables::{Op, Prop, Role};
+use crate::tables::{Mod, Op, Prop, Role, value};
+use cranelift_entity::SecondaryMap;
+
+/// Mask of all lanes of a warp, and the last lane, which a shuffle by index names as its limit.
+const ALL_LANES: u64 = 0xffff_ffff;
+const LAST_LANE: u64 = 31;
 
 /// The varying registers and the divergent blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,90 +35,162 @@ pub struct Varying {
 /// Computes both; `meet` returns the reconvergence point of a block's branch, or `None` if there is
 /// none.
 pub fn analyse(function: &Function, cfg: &Cfg, meet: impl Fn(Block) -> Option<Block>) -> Varying {
-    let limit = function.block_limit();
-    let mut regs = RegSet::new(function.regs.len());
-    let mut divergent = BlockSet::new(limit);
-    let mut seen_branches = BlockSet::new(limit);
-    let mut beyond = BlockSet::new(limit);
-    for block in cfg.rpo.iter().filter(|b| comes_apart(function, **b)) {
-        divergent.insert(*block);
-        part_behind(cfg, *block, &mut beyond, &mut divergent);
+    let mut lanes = Lanes::new(function, cfg);
+    let mut seen_branches = BlockSet::new(function.block_limit());
+    for block in &cfg.rpo {
+        if comes_apart(function, *block) {
+            lanes.divergent.insert(*block);
+        }
+        if lanes.end_apart(*block) {
+            lanes.part_behind(*block);
+        }
     }
     loop {
         let mut changed = false;
         for block in &cfg.rpo {
-            for inst in &function.blocks[*block] {
-                if result_varies(function, cfg, *block, *inst, &regs, &divergent) {
-                    function.for_each_def(*inst, |reg| changed |= regs.insert(reg));
-                }
+            changed |= lanes.results(*block);
+            if seen_branches.contains(*block) || !branch_varies(function, cfg, *block, &lanes.regs) {
+                continue;
             }
-            if !seen_branches.contains(*block) && branch_varies(function, cfg, *block, &regs) {
-                seen_branches.insert(*block);
-                let meet = meet(*block);
+            seen_branches.insert(*block);
+            match meet(*block) {
+                None => lanes.part_behind(*block),
                 // If lanes are diverged before the branch, they stay so beyond its reconvergence
                 // point, so its region adds nothing.
-                if meet.is_some() && divergent.contains(*block) {
-                    continue;
-                }
-                match meet {
-                    None => part_behind(cfg, *block, &mut beyond, &mut divergent),
-                    Some(_) => reach(cfg, &cfg.succs[*block], meet, limit).iter().for_each(|b| {
-                        divergent.insert(*b);
-                    }),
-                }
-                changed = true;
+                Some(_) if lanes.end_apart(*block) => continue,
+                Some(meet) => lanes.part_until(*block, meet),
             }
+            changed = true;
         }
         if !changed {
-            return Varying { regs, divergent };
+            return Varying { regs: lanes.regs, divergent: lanes.divergent };
         }
     }
 }
 
-/// Marks everything reachable from a block as divergent. `beyond` has the blocks already visited.
-fn part_behind(cfg: &Cfg, block: Block, beyond: &mut BlockSet, divergent: &mut BlockSet) {
-    let mut work = vec![block];
-    while let Some(block) = work.pop() {
-        for succ in &cfg.succs[block] {
-            if beyond.insert(*succ) {
-                divergent.insert(*succ);
-                work.push(*succ);
+struct Lanes<'a> {
+    function: &'a Function,
+    cfg: &'a Cfg,
+    regs: RegSet,
+    divergent: BlockSet,
+    /// The blocks visited by [`Lanes::part_behind`].
+    beyond: BlockSet,
+    /// Whether lanes are apart at the end of a block, where that does not depend on its start.
+    ends: SecondaryMap<Block, Option<bool>>,
+}
+
+impl<'a> Lanes<'a> {
+    fn new(function: &'a Function, cfg: &'a Cfg) -> Lanes<'a> {
+        let mut ends = SecondaryMap::new();
+        for block in &cfg.rpo {
+            ends[*block] = function.blocks[*block].iter().rev().find_map(|inst| becomes_apart(function, *inst));
+        }
+        let limit = function.block_limit();
+        let regs = RegSet::new(function.regs.len());
+        Lanes { function, cfg, regs, divergent: BlockSet::new(limit), beyond: BlockSet::new(limit), ends }
+    }
+
+    /// Whether lanes may be apart at the end of a block.
+    fn end_apart(&self, block: Block) -> bool {
+        self.ends[block].unwrap_or_else(|| self.divergent.contains(block))
+    }
+
+    /// Marks everything reachable from a block as divergent, up to meetings.
+    fn part_behind(&mut self, block: Block) {
+        let mut work = vec![block];
+        while let Some(block) = work.pop() {
+            for succ in &self.cfg.succs[block] {
+                if self.beyond.insert(*succ) {
+                    self.divergent.insert(*succ);
+                    work.extend(self.end_apart(*succ).then_some(*succ));
+                }
             }
         }
     }
+
+    /// Marks what is reachable from a block before the reconvergence point as divergent, up to
+    /// meetings.
+    fn part_until(&mut self, block: Block, meet: Block) {
+        let mut seen = BlockSet::new(self.function.block_limit());
+        let mut work = vec![block];
+        while let Some(block) = work.pop() {
+            for succ in self.cfg.succs[block].iter().filter(|succ| **succ != meet) {
+                if seen.insert(*succ) {
+                    self.divergent.insert(*succ);
+                    work.extend(self.end_apart(*succ).then_some(*succ));
+                }
+            }
+        }
+    }
+
+    /// Marks the varying results of a block; whether there are new ones.
+    fn results(&mut self, block: Block) -> bool {
+        let mut apart = self.divergent.contains(block);
+        let mut changed = false;
+        for inst in &self.function.blocks[block] {
+            apart = becomes_apart(self.function, *inst).unwrap_or(apart);
+            if apart || self.result_varies(block, *inst) {
+                self.function.for_each_def(*inst, |reg| changed |= self.regs.insert(reg));
+            }
+        }
+        changed
+    }
+
+    /// Whether lanes that execute an instruction together may get different results.
+    fn result_varies(&self, block: Block, inst: InstId) -> bool {
+        let (function, data) = (self.function, &self.function.insts[inst]);
+        if data.op == Op::PHI && self.cfg.preds[block].iter().any(|p| self.end_apart(*p)) {
+            return true;
+        }
+        if let Kind::Special(number) = function.arg(inst, Role::S).kind() {
+            return !special_is_uniform(number);
+        }
+        if data.op.has(Prop::WarpUniformResult) {
+            return false;
+        }
+        if data.op.has(Prop::VaryingResult) || data.op.has(Prop::ReadsMemory) && !data.op.has(Prop::UniformAccess) {
+            return !self.is_broadcast(inst);
+        }
+        let mut varies = false;
+        function.for_each_use(inst, |reg| varies |= self.regs.contains(reg));
+        varies
+    }
+
+    /// Whether an instruction is a shuffle that gives all lanes the value of one.
+    fn is_broadcast(&self, inst: InstId) -> bool {
+        let (function, data) = (self.function, &self.function.insts[inst]);
+        let mut varies = !data.guard.is_null();
+        function.for_each_reg(function.arg(inst, Role::B), |reg| varies |= self.regs.contains(reg));
+        !varies
+            && data.op.has(Prop::SelectsLane)
+            && data.mods.get(Mod::Shfl) == value::shfl::IDX
+            && function.imm_value(function.arg(inst, Role::C)) == Some(LAST_LANE)
+    }
 }
 
-/// Whether lanes may be diverged in a block regardless of its predecessors: only some lanes may
-/// call a device function, and the lanes of a call need not reconverge.
+/// Whether lanes are apart after an instruction, where it decides that: they are after a call,
+/// because only some lanes may call a device function, and its lanes need not reconverge; they are
+/// not after an operation that they execute together.
+fn becomes_apart(function: &Function, inst: InstId) -> Option<bool> {
+    if function.insts[inst].op == Op::CALL {
+        return Some(true);
+    }
+    is_meeting(function, inst).then_some(false)
+}
+
+/// Whether an instruction demands that all living lanes of a warp execute it together.
+pub fn is_meeting(function: &Function, inst: InstId) -> bool {
+    let data = &function.insts[inst];
+    data.op == Op::SYNCMASK
+        && data.guard.is_null()
+        && data.mods.get(Mod::All) == value::all::ALL
+        && function.imm_value(function.arg(inst, Role::A)) == Some(ALL_LANES)
+}
+
+/// Whether lanes may be diverged in a block regardless of its predecessors.
 fn comes_apart(function: &Function, block: Block) -> bool {
     let entered = function.convention == Convention::Device && block == function.entry();
     entered || function.blocks[block].iter().any(|i| function.insts[*i].op == Op::CALL)
-}
-
-fn result_varies(
-    function: &Function,
-    cfg: &Cfg,
-    block: Block,
-    inst: InstId,
-    regs: &RegSet,
-    divergent: &BlockSet,
-) -> bool {
-    let data = &function.insts[inst];
-    if divergent.contains(block) || data.op.has(Prop::VaryingResult) || data.op.has(Prop::ReadsMemory) {
-        return true;
-    }
-    if data.op == Op::PHI && cfg.preds[block].iter().any(|p| divergent.contains(*p)) {
-        return true;
-    }
-    if let Kind::Special(number) = function.arg(inst, Role::S).kind() {
-        return !special_is_uniform(number);
-    }
-    if data.op.has(Prop::WarpUniformResult) {
-        return false;
-    }
-    let mut varies = false;
-    function.for_each_use(inst, |reg| varies |= regs.contains(reg));
-    varies
 }
 
 /// Whether a block ends with a branch that lanes may take differently.

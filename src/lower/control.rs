@@ -209,6 +209,14 @@ impl Builder<'_> {
         Ok((packed, Operand::NULL))
     }
 
+    /// All lanes of a warp execute `bar`, and `barrier` with `.aligned`, together.
+    fn aligned_barrier(&mut self, inst: &ast::Instruction) {
+        let each_lane = matches!(inst.op, PtxOp::BarrierSync | PtxOp::BarrierArrive | PtxOp::BarrierRed);
+        if !each_lane || inst.mods.aligned {
+            self.all_lanes();
+        }
+    }
+
     /// `bar.sync`, `barrier.sync`, `bar.arrive`, `barrier.arrive`
     pub fn barrier(&mut self, inst: &ast::Instruction, arrive: bool) -> Lowered {
         let (a, b) = self.barrier_operands(inst, 0, 1)?;
@@ -217,6 +225,7 @@ impl Builder<'_> {
             false if self.has(crate::tables::Feature::BarrierDefersBlocking) => &[BAR_SYNC, BAR_DEFER],
             false => &[BAR_SYNC],
         };
+        self.aligned_barrier(inst);
         self.put(Op::BAR, mods, &[(Role::A, a), (Role::B, b)]);
         Ok(())
     }
@@ -236,6 +245,7 @@ impl Builder<'_> {
         if self.has(crate::tables::Feature::BarrierDefersBlocking) {
             mods.push(BAR_DEFER);
         }
+        self.aligned_barrier(inst);
         self.put(Op::BAR, &mods, &[(Role::A, a), (Role::B, b), (Role::Pp, p)]);
         let d = self.dest(&inst.operands[0])?;
         let role = if inst.mods.barrier_op == Some(BarrierOp::Popc) { Role::D } else { Role::Pu };

@@ -253,7 +253,7 @@ impl Builder<'_> {
         let [to, from, ..] = inst.operands.as_slice() else { return Err(Refusal::NotBuilt) };
         let scope = inst.mods.scope.unwrap_or(Scope::Sys);
         let all = self.literal(i64::from(u32::MAX));
-        let barrier = self.put(Op::SYNCMASK, &[], &[(Role::A, all)]);
+        let barrier = self.put(Op::SYNCMASK, &[ALL_AT_ONCE], &[(Role::A, all)]);
         self.f.insts[barrier].ordered = true;
         let (from, to) = (self.shared_word(from)?, self.map_address(to, Some(Space::Global))?);
         let (lane, offset) = (self.temp(), self.temp());

@@ -38,8 +38,7 @@ impl Builder<'_> {
         if here.clone().any(|inst| self.f.insts[*inst].op == Op::SYNCMASK && self.f.insts[*inst].guard.is_null()) {
             return;
         }
-        let all = self.literal(0xffff_ffff);
-        self.put(Op::SYNCMASK, &[], &[(Role::A, all)]);
+        self.all_lanes();
     }
 
     /// `wgmma.fence`

@@ -198,6 +198,8 @@ pub const REDUX_S32: M = (Mod::Rtype, value::rtype::S32);
 pub const REDUX_F32: M = (Mod::Rtype, value::rtype::F32);
 pub const REDUX_NAN: M = (Mod::Nan, value::nan::NAN);
 pub const MATCH_ANY: M = (Mod::Matching, value::matching::ANY);
+/// Of a SYNCMASK: all lanes are at this very instruction, as `.aligned` says.
+pub const ALL_AT_ONCE: M = (Mod::All, value::all::ALL);
 pub const BAR_SYNC: M = (Mod::Barop, value::barop::SYNC);
 pub const BAR_ARV: M = (Mod::Barop, value::barop::ARV);
 pub const BAR_RED: M = (Mod::Barop, value::barop::RED);

@@ -7,6 +7,7 @@
 //! remains.
 
 use crate::analysis::PassCx;
+use crate::analysis::divergence::is_meeting;
 use crate::analysis::reconvergence::{Enrol, Group, Plan, plan};
 use crate::ori::cfg::Cfg;
 use crate::ori::{Block, File, Function, InstId, Operand};
@@ -58,6 +59,7 @@ fn check_uniform(function: &Function, plan: &Plan) -> Result<(), String> {
         for inst in &function.blocks[*block] {
             let data = &function.insts[*inst];
             let all = || function.imm_value(function.arg(*inst, Role::A)) == Some(ALL_LANES);
+            together &= data.op != Op::CALL;
             together |= data.op == Op::SYNCMASK && data.guard.is_null() && all();
             let mut shared = false;
             function.for_each_def(*inst, |reg| {
@@ -152,7 +154,7 @@ fn insert_before_branch(function: &mut Function, block: Block, inst: InstId) {
 /// (`bar.warp.sync`) remains: the next access is not reordered with those before it.
 fn warp_syncs(function: &mut Function, plan: &Plan) {
     for block in function.layout.clone() {
-        let divergent = plan.varying.divergent.contains(block);
+        let mut lanes = Together::at_start(!plan.varying.divergent.contains(block));
         let mut out = Vec::with_capacity(function.blocks[block].len());
         let mut met = false;
         for inst in function.blocks[block].clone() {
@@ -162,9 +164,10 @@ fn warp_syncs(function: &mut Function, plan: &Plan) {
                 Op::BAR | Op::CGABAR_ARV | Op::CGABAR_WAIT => Some(function.imm(ALL_LANES)),
                 _ => None,
             };
-            if let Some(mask) = mask.filter(|_| divergent) {
+            if let Some(mask) = mask.filter(|mask| lanes.must_meet(function, inst, *mask)) {
                 warp_sync(function, inst, mask, &mut out);
             }
+            lanes.behind(function, inst, mask);
             if op == Op::SYNCMASK {
                 met |= function.insts[inst].ordered;
                 continue;
@@ -176,6 +179,38 @@ fn warp_syncs(function: &mut Function, plan: &Plan) {
             out.push(inst);
         }
         function.blocks[block] = out;
+    }
+}
+
+/// What is known of the lanes of a warp at a place in a block.
+struct Together {
+    /// All living lanes are there.
+    all: bool,
+    /// All lanes that come there run together, but lanes elsewhere may wait for them to meet.
+    here: bool,
+}
+
+impl Together {
+    fn at_start(all: bool) -> Together {
+        Together { all, here: all }
+    }
+
+    /// Whether lanes must meet before an instruction that asks for the lanes of a mask. An ordered
+    /// one (`bar.warp.sync`) also meets lanes at another place.
+    fn must_meet(&self, function: &Function, inst: InstId, mask: Operand) -> bool {
+        let elsewhere = function.insts[inst].ordered || function.imm_value(mask) != Some(ALL_LANES);
+        !self.all && (elsewhere || !self.here)
+    }
+
+    fn behind(&mut self, function: &Function, inst: InstId, mask: Option<Operand>) {
+        if function.insts[inst].op == Op::CALL {
+            *self = Together::at_start(false);
+        }
+        let full = mask.is_some_and(|mask| function.imm_value(mask) == Some(ALL_LANES));
+        if full && function.insts[inst].guard.is_null() {
+            self.here = true;
+            self.all |= is_meeting(function, inst);
+        }
     }
 }
 

@@ -36,10 +36,10 @@ struct Fragments<'p> {
 }
 
 impl Builder<'_> {
-    /// Requires the whole warp to be converged.
+    /// Requires the whole warp to be converged, at this very instruction, as `.aligned` says.
     pub fn all_lanes(&mut self) {
         let mask = self.imm(ALL_LANES as u32);
-        self.put(Op::SYNCMASK, &[], &[(Role::A, mask)]);
+        self.put(Op::SYNCMASK, &[ALL_AT_ONCE], &[(Role::A, mask)]);
     }
 
     /// The words of a fragment in order; an element of 64 bits has two.
