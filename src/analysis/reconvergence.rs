@@ -12,13 +12,16 @@
 //! 5. No region contains a path on which lanes only exit, but meet others of a mask before: those
 //!    may wait for them at the reconvergence point.
 //!
+//! In a persistent loop, which lanes leave by an early exit alone, a branch's reconvergence point
+//! is the one on all ways to that exit.
+//!
 //! A branch whose group cannot satisfy these rules gets no region: its lanes stay diverged, which
 //! costs time, never correctness. Work on a group is linear in the blocks between its branches and
 //! its reconvergence point. To keep the whole linear, branches within more than [`DEEPEST`] regions
 //! get no region either.
 
 use super::divergence::{Varying, analyse, branch_varies};
-use super::spin_loops::waiting_blocks;
+use super::spin_loops::{waiting_blocks, waits};
 use crate::ori::cfg::{BlockSet, Cfg, Cycles, Dominators, cycles_among, reach};
 use crate::ori::{Block, Function, InstId};
 use crate::tables::Op;
@@ -28,6 +31,10 @@ use std::collections::HashMap;
 /// Nesting depth of regions from which on a branch gets none of its own. Each region keeps a
 /// barrier live throughout.
 const DEEPEST: u32 = 256;
+
+/// Number of post-dominator trees of a function that are looked at: its end, and the exits of
+/// persistent loops.
+const TREES: usize = 8;
 
 /// Where the lanes of a group join the barrier (BSSY).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,7 +73,9 @@ pub struct Plan {
 struct Planner<'a> {
     function: &'a Function,
     cfg: &'a Cfg,
-    post: Dominators,
+    /// Post-dominators of the blocks that lanes leave by the end of the function, then of those
+    /// that they leave by early exits alone.
+    post: Vec<Dominators>,
     dom: Dominators,
     /// Branch blocks that get no region.
     apart: BlockSet,
@@ -79,14 +88,21 @@ pub fn plan(function: &Function, cfg: &Cfg) -> Plan {
     let mut planner = Planner {
         function,
         cfg,
-        post: cfg.post_dominators(function),
+        post: cfg.post_dominators_by_exit(function, TREES),
         dom: cfg.dominators(),
         apart: BlockSet::new(limit),
         spinning: waiting_blocks(function, cfg),
     };
     planner.part_deep();
-    planner.part_around(planner.spinning.clone());
-    planner.part_around(planner.meetings_before_exits());
+    if !planner.spinning.is_empty() {
+        planner.part_around(|planner, _, region| planner.spins(region));
+    }
+    let meetings = planner.meetings_before_exits();
+    if !meetings.is_empty() {
+        planner.part_around(|planner, block, region| {
+            region.iter().chain([&block]).any(|b| meetings.contains(*b) && planner.rank(*b) > planner.rank(block))
+        });
+    }
     let mut known = Known::new();
     let mut round = 0;
     loop {
@@ -114,7 +130,29 @@ type Known = HashMap<Block, (Vec<Block>, Option<Group>)>;
 
 impl Planner<'_> {
     fn meeting(&self, branch: Block) -> Option<Block> {
-        if self.apart.contains(branch) { None } else { self.post.parent(branch) }
+        if self.apart.contains(branch) { None } else { self.behind(branch) }
+    }
+
+    /// The immediate post-dominator of a block for surviving lanes.
+    fn behind(&self, block: Block) -> Option<Block> {
+        self.post.get(self.rank(block))?.parent(block)
+    }
+
+    /// Which of the trees covers a block; their number, if none does.
+    fn rank(&self, block: Block) -> usize {
+        self.post.iter().position(|tree| tree.covers(block)).unwrap_or(self.post.len())
+    }
+
+    /// Whether surviving lanes come from a block to `meet`.
+    fn leads_to(&self, block: Block, meet: Block) -> bool {
+        let rank = self.rank(meet);
+        self.post.get(rank).is_some_and(|tree| tree.dominates(meet, block))
+    }
+
+    /// Whether there is a cycle among blocks in which a lane may wait for another.
+    fn spins(&self, region: &[Block]) -> bool {
+        region.iter().any(|b| self.spinning.contains(*b))
+            && cycles_among(self.cfg, region).members.iter().any(|cycle| waits(self.function, self.cfg, cycle))
     }
 
     /// Gives up branches that too many regions would surround. Branches with the same reconvergence
@@ -135,30 +173,27 @@ impl Planner<'_> {
         }
     }
 
-    /// Blocks in which lanes wait for others (WARPSYNC, BAR) and after which they only exit
-    /// (rule 5).
+    /// Blocks in which lanes wait for others (WARPSYNC, BAR) and from which they do not come to the
+    /// end of the function (rule 5).
     fn meetings_before_exits(&self) -> BlockSet {
         let mut set = BlockSet::new(self.function.block_limit());
         let meets = |b: Block| {
             let waits = |i: &InstId| matches!(self.function.insts[*i].op, Op::SYNCMASK | Op::WARPSYNC | Op::BAR);
             self.function.blocks[b].iter().any(waits)
         };
-        for block in self.cfg.rpo.iter().filter(|b| !self.post.covers(**b) && meets(**b)) {
+        for block in self.cfg.rpo.iter().filter(|b| self.rank(**b) > 0 && meets(**b)) {
             set.insert(*block);
         }
         set
     }
 
-    /// Gives up branches whose region would contain one of these blocks (rules 4 and 5).
-    fn part_around(&mut self, waiting: BlockSet) {
-        if waiting.is_empty() {
-            return;
-        }
+    /// Gives up branches whose region must not be one, of which `bad` is told (rules 4 and 5).
+    fn part_around(&mut self, bad: impl Fn(&Self, Block, &[Block]) -> bool) {
         let branches = self.cfg.rpo.iter().filter(|b| self.cfg.succs[**b].len() > 1);
         for block in branches.filter(|b| !self.apart.contains(**b)).copied().collect::<Vec<_>>().iter() {
-            let Some(meet) = self.post.parent(*block) else { continue };
+            let Some(meet) = self.behind(*block) else { continue };
             let region = reach(self.cfg, &self.cfg.succs[*block], Some(meet), self.function.block_limit());
-            if region.iter().any(|b| waiting.contains(*b)) || waiting.contains(*block) {
+            if bad(self, *block, &region) {
                 self.apart.insert(*block);
             }
         }
@@ -232,7 +267,7 @@ impl Planner<'_> {
         });
         let top = blocks.map(Some).reduce(|a, b| self.dom.common(a?, b?))??;
         let again = || reach(self.cfg, &self.cfg.succs[top], Some(meet), self.function.block_limit()).contains(&top);
-        let usable = top != meet && self.post.dominates(meet, top) && !again();
+        let usable = top != meet && self.leads_to(top, meet) && !again();
         usable.then(|| self.checked(meet, vec![Enrol::Branch(top)], cycles)).flatten()
     }
 
@@ -248,9 +283,12 @@ impl Planner<'_> {
         self.cfg.preds[block].iter().copied().filter(move |p| cycles.of(*p) != own)
     }
 
-    /// The group, if it satisfies rules 1 to 3.
+    /// The group, if it satisfies rules 1 to 4.
     fn checked(&self, meet: Block, enrol: Vec<Enrol>, cycles: &Cycles) -> Option<Group> {
         let covered = self.coverage(meet, &enrol, cycles);
+        if self.spins(&covered.region) {
+            return None;
+        }
         let mut outside = Vec::new();
         for place in &enrol {
             let (block, before) = match *place {
@@ -261,7 +299,7 @@ impl Planner<'_> {
                     (block, self.outside(cycles, block).any(|p| p != meet && covered.may(p)))
                 }
             };
-            if before || !self.post.dominates(meet, block) || block == self.function.entry() && is_entry(place) {
+            if before || !self.leads_to(block, meet) || block == self.function.entry() && is_entry(place) {
                 return None;
             }
         }

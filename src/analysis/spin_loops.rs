@@ -25,7 +25,8 @@ pub fn waiting_blocks(function: &Function, cfg: &Cfg) -> BlockSet {
     set
 }
 
-fn waits(function: &Function, cfg: &Cfg, members: &[Block]) -> bool {
+/// Whether lanes in a cycle may wait for another lane.
+pub fn waits(function: &Function, cfg: &Cfg, members: &[Block]) -> bool {
     let mut tainted = RegSet::new(function.regs.len());
     let retried = retried(function, members);
     loop {

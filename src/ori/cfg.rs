@@ -74,17 +74,20 @@ impl Cfg {
 
     /// The post-dominator trees of all blocks from which control can leave: the tree of
     /// [`Cfg::post_dominators`], then, of the blocks that no tree covers yet, one for the last of
-    /// them in the layout with an EXIT, until none is left. Lanes leave such blocks, a persistent
-    /// loop for example, by an early exit alone.
-    pub fn post_dominators_by_exit(&self, function: &Function) -> Vec<Dominators> {
+    /// them in the layout with an EXIT, until none is left or there are `most` trees. Lanes leave
+    /// such blocks, a persistent loop for example, by an early exit alone. A block that only covered
+    /// blocks lead to, and that only exits, gets no tree: it has no branch.
+    pub fn post_dominators_by_exit(&self, function: &Function, most: usize) -> Vec<Dominators> {
         let mut trees = vec![self.post_dominators(function)];
         let mut covered: SecondaryMap<Block, bool> = SecondaryMap::new();
         loop {
             let last = &trees[trees.len() - 1];
             self.rpo.iter().for_each(|block| covered[*block] |= last.covers(*block));
             let exits = |b: &Block| function.blocks[*b].iter().any(|i| function.insts[*i].op == Op::EXIT);
-            let root = function.layout.iter().rev().find(|b| self.reachable(**b) && !covered[**b] && exits(b));
-            let Some(root) = root else { return trees };
+            let open = |b: &Block| self.reachable(*b) && !covered[*b];
+            let leads = |b: &Block| self.succs[*b].len() > 1 || self.preds[*b].iter().any(open);
+            let root = function.layout.iter().rev().find(|b| open(b) && leads(b) && exits(b));
+            let Some(root) = root.filter(|_| trees.len() < most) else { return trees };
             let (mut succs, mut preds) = (self.succs.clone(), self.preds.clone());
             for block in &self.rpo {
                 succs[*block].retain(|b| !covered[*block] && !covered[*b]);

@@ -9,7 +9,8 @@
 use crate::analysis::PassCx;
 use crate::analysis::divergence::is_meeting;
 use crate::analysis::reconvergence::{Enrol, Group, Plan, plan};
-use crate::ori::cfg::Cfg;
+use crate::analysis::spin_loops::waits;
+use crate::ori::cfg::{BlockSet, Cfg};
 use crate::ori::{Block, File, Function, InstId, Operand};
 use crate::tables::{Feature, Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
@@ -239,11 +240,33 @@ fn warp_sync(function: &mut Function, before: InstId, mask: Operand, out: &mut V
     out.push(sync);
 }
 
-/// Inserts YIELD before each backward branch of a loop that may wait for another lane.
+/// The blocks of the loop that a backward branch closes: those from which control comes to it
+/// without passing its head.
+fn loop_of(cfg: &Cfg, head: Block, branch: Block, limit: usize) -> Vec<Block> {
+    let mut set = BlockSet::new(limit);
+    set.insert(head);
+    let mut members = vec![head];
+    let mut work = vec![branch];
+    while let Some(block) = work.pop() {
+        if set.insert(block) {
+            members.push(block);
+            work.extend(&cfg.preds[block]);
+        }
+    }
+    members
+}
+
+/// Inserts YIELD before each backward branch of a loop that may wait for another lane, but not in
+/// a region: lanes that yield are not waited for.
 fn yields(function: &mut Function, cfg: &Cfg, plan: &Plan) {
-    for block in &cfg.rpo {
-        let back = cfg.succs[*block].iter().any(|s| cfg.number[*s] <= cfg.number[*block]);
-        if back && plan.spinning.contains(*block) {
+    let mut held = BlockSet::new(function.block_limit());
+    plan.groups.iter().flat_map(|group| &group.region).for_each(|block| {
+        held.insert(*block);
+    });
+    for block in cfg.rpo.iter().filter(|b| plan.spinning.contains(**b) && !held.contains(**b)) {
+        let back = |head: &&Block| cfg.number[**head] <= cfg.number[*block];
+        let spins = |head: &Block| waits(function, cfg, &loop_of(cfg, *head, *block, function.block_limit()));
+        if cfg.succs[*block].iter().filter(back).any(spins) {
             let inst = function.make(Op::YIELD);
             insert_before_branch(function, *block, inst);
         }

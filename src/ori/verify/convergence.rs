@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// For each convergent operation, the conditional branches it is control dependent on.
 pub fn convergent_conditions(function: &Function) -> BTreeMap<InstId, BTreeSet<InstId>> {
     let cfg = Cfg::new(function);
-    let trees = cfg.post_dominators_by_exit(function);
+    let trees = cfg.post_dominators_by_exit(function, usize::MAX);
     let after = |block: Block| trees.iter().find(|tree| tree.covers(block)).and_then(|tree| tree.parent(block));
     let mut direct: SecondaryMap<Block, BTreeSet<Block>> = SecondaryMap::new();
     for block in cfg.rpo.iter().filter(|b| cfg.succs[**b].len() > 1) {
