@@ -75,8 +75,8 @@ impl Cfg {
     /// The post-dominator trees of all blocks from which control can leave: the tree of
     /// [`Cfg::post_dominators`], then, of the blocks that no tree covers yet, one for the last of
     /// them in the layout with an EXIT, until none is left or there are `most` trees. Lanes leave
-    /// such blocks, a persistent loop for example, by an early exit alone. A block that only covered
-    /// blocks lead to, and that only exits, gets no tree: it has no branch.
+    /// such blocks, a persistent loop for example, by an early exit alone. A block that only
+    /// covered blocks lead to, and that only exits, gets no tree: it has no branch.
     pub fn post_dominators_by_exit(&self, function: &Function, most: usize) -> Vec<Dominators> {
         let mut trees = vec![self.post_dominators(function)];
         let mut covered: SecondaryMap<Block, bool> = SecondaryMap::new();
