@@ -19,8 +19,9 @@ use crate::tables::encoding::special_is_uniform;
 use crate::tables::{Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
 
-/// Mask of all lanes of a warp, and the last lane, which a shuffle by index names as its limit.
-const ALL_LANES: u64 = 0xffff_ffff;
+/// Mask of all lanes of a warp.
+pub const ALL_LANES: u64 = 0xffff_ffff;
+/// The last lane, which a shuffle by index without segments names as its limit.
 const LAST_LANE: u64 = 31;
 
 /// The varying registers and the divergent blocks.
@@ -180,11 +181,15 @@ fn becomes_apart(function: &Function, inst: InstId) -> Option<bool> {
 
 /// Whether an instruction demands that all living lanes of a warp execute it together.
 pub fn is_meeting(function: &Function, inst: InstId) -> bool {
+    asks_for_all(function, inst) && function.insts[inst].mods.get(Mod::All) == value::all::ALL
+}
+
+/// Whether an instruction waits for all living lanes of a warp, be they at it or at another that
+/// does.
+pub fn asks_for_all(function: &Function, inst: InstId) -> bool {
     let data = &function.insts[inst];
-    data.op == Op::SYNCMASK
-        && data.guard.is_null()
-        && data.mods.get(Mod::All) == value::all::ALL
-        && function.imm_value(function.arg(inst, Role::A)) == Some(ALL_LANES)
+    let all = || function.imm_value(function.arg(inst, Role::A)) == Some(ALL_LANES);
+    data.op == Op::SYNCMASK && data.guard.is_null() && all()
 }
 
 /// Whether lanes may be diverged in a block regardless of its predecessors.

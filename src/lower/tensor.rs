@@ -252,8 +252,7 @@ impl Builder<'_> {
     pub fn publish_map(&mut self, inst: &ast::Instruction) -> Lowered {
         let [to, from, ..] = inst.operands.as_slice() else { return Err(Refusal::NotBuilt) };
         let scope = inst.mods.scope.unwrap_or(Scope::Sys);
-        let all = self.literal(i64::from(u32::MAX));
-        let barrier = self.put(Op::SYNCMASK, &[ALL_AT_ONCE], &[(Role::A, all)]);
+        let barrier = self.all_lanes();
         self.f.insts[barrier].ordered = true;
         let (from, to) = (self.shared_word(from)?, self.map_address(to, Some(Space::Global))?);
         let (lane, offset) = (self.temp(), self.temp());

@@ -7,7 +7,7 @@
 //! remains.
 
 use crate::analysis::PassCx;
-use crate::analysis::divergence::is_meeting;
+use crate::analysis::divergence::{ALL_LANES, asks_for_all, is_meeting};
 use crate::analysis::reconvergence::{Enrol, Group, Plan, plan};
 use crate::analysis::spin_loops::waits;
 use crate::ori::cfg::{BlockSet, Cfg};
@@ -15,9 +15,6 @@ use crate::ori::{Block, File, Function, InstId, Operand};
 use crate::tables::{Feature, Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
 use std::collections::BTreeMap;
-
-/// Mask of all lanes of a warp.
-const ALL_LANES: u64 = 0xffff_ffff;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) -> Result<(), String> {
@@ -58,10 +55,8 @@ fn check_uniform(function: &Function, plan: &Plan) -> Result<(), String> {
     for block in function.layout.iter().filter(|b| plan.varying.divergent.contains(**b)) {
         let mut together = false;
         for inst in &function.blocks[*block] {
-            let data = &function.insts[*inst];
-            let all = || function.imm_value(function.arg(*inst, Role::A)) == Some(ALL_LANES);
-            together &= data.op != Op::CALL;
-            together |= data.op == Op::SYNCMASK && data.guard.is_null() && all();
+            together &= function.insts[*inst].op != Op::CALL;
+            together |= asks_for_all(function, *inst);
             let mut shared = false;
             function.for_each_def(*inst, |reg| {
                 let data = &function.regs[reg];

@@ -7,7 +7,6 @@
 use crate::analysis::PassCx;
 
 /// Runs the pass.
-/// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let lanes = cx.divergence();
     for (reg, data) in cx.function.regs.iter_mut() {

@@ -7,7 +7,7 @@
 
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::ori::mods::*;
-use crate::ori::{Kind, Operand};
+use crate::ori::{InstId, Kind, Operand};
 use crate::ptx::ast::{self, OperandKind, Part};
 use crate::tables::lowering::{self, Product, Way};
 use crate::tables::ptx::{Matrices, MatrixShape, Packed, Rounding, ScalarType, Space};
@@ -37,9 +37,9 @@ struct Fragments<'p> {
 
 impl Builder<'_> {
     /// Requires the whole warp to be converged, at this very instruction, as `.aligned` says.
-    pub fn all_lanes(&mut self) {
+    pub fn all_lanes(&mut self) -> InstId {
         let mask = self.imm(ALL_LANES as u32);
-        self.put(Op::SYNCMASK, &[ALL_AT_ONCE], &[(Role::A, mask)]);
+        self.put(Op::SYNCMASK, &[ALL_AT_ONCE], &[(Role::A, mask)])
     }
 
     /// The words of a fragment in order; an element of 64 bits has two.
