@@ -8,7 +8,7 @@
 
 use super::bundles::{Class, Classes};
 use super::interference::Mask;
-use super::ranges::Range;
+use super::ranges::{Range, sort_by_point};
 use super::spill_weights::Weights;
 use super::zones::Zone;
 use crate::ori::{File, VReg};
@@ -111,7 +111,8 @@ impl Choice {
         let zones: &[Zone] = if file == File::R { &classes.barred.zones } else { &[] };
         let zones: Vec<(Range, u32)> = zones.iter().map(|z| (z.points, open(z).min(available))).collect();
         starts.extend(zones.iter().map(|((from, _), _)| (*from, *from, NONE)));
-        starts.sort_unstable();
+        sort_by_point(&mut starts, |start| start.0);
+        starts.chunk_by_mut(|a, b| a.0 == b.0).for_each(|same| same.sort_unstable());
         let (mut live, mut at) = (Live::default(), 0);
         for (start, end, number) in starts {
             live.leave(start, &self.columns);

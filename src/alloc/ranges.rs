@@ -149,6 +149,21 @@ pub fn normalize(list: &mut RangeList) {
     list.truncate(kept + 1);
 }
 
+/// Sorts by point, in time linear in the number of points: what has the same point keeps its order.
+pub fn sort_by_point<T: Copy>(items: &mut Vec<T>, point: impl Fn(&T) -> u32) {
+    let end = items.iter().map(&point).max().map_or(0, |last| last as usize + 1);
+    let mut next = vec![0u32; end + 1];
+    items.iter().for_each(|item| next[point(item) as usize + 1] += 1);
+    (0..end).for_each(|at| next[at + 1] += next[at]);
+    let mut sorted = items.clone();
+    for item in items.iter() {
+        let at = &mut next[point(item) as usize];
+        sorted[*at as usize] = *item;
+        *at += 1;
+    }
+    *items = sorted;
+}
+
 /// Merges a sorted list of ranges into another that is disjoint from it. A short list costs its own
 /// length plus what must be moved.
 pub fn merge(into: &mut RangeList, mut from: RangeList) {

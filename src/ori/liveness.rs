@@ -143,6 +143,12 @@ impl Events {
                 }
             }
         }
+        // Most registers are read in the block that defines them, and nowhere else.
+        let mut leaving = RegSet::new(limit);
+        reads.iter().chain(&leaves).for_each(|(reg, _)| {
+            leaving.insert(*reg);
+        });
+        kills.retain(|(reg, _)| leaving.contains(*reg));
         let by_reg = |pairs: &[(VReg, Block)]| ByReg::new(limit, pairs);
         Events { reads: by_reg(&reads), leaves: by_reg(&leaves), kills: by_reg(&kills) }
     }

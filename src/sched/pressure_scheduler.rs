@@ -18,7 +18,7 @@ use super::estimate::{Estimate, Times};
 use super::list_scheduler::{is_fence, is_fixed, sets_stack_pointer};
 use crate::analysis::PassCx;
 use crate::ori::liveness::{Liveness, RegSet};
-use crate::ori::{Block, File, Function, InstId, VReg};
+use crate::ori::{Block, File, Function, InstId, VReg, table};
 use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
 
@@ -41,29 +41,29 @@ const LONGEST: usize = 20_000;
 pub fn run(cx: &mut PassCx) {
     let live = cx.liveness();
     let function = &mut *cx.function;
-    let mut set = RegSet::new(function.regs.len());
+    let mut scratch = Scratch::new(function);
     let mut plans: Vec<Plan> = Vec::new();
     let (mut most, mut floor) = (0, KEPT);
     let mut kept = Vec::new();
     for block in &function.layout {
         let insts = &function.blocks[*block];
-        let old = Sweep::start(function, *block, &live, &mut set).order(insts);
+        let old = Sweep::start(function, *block, &live, &mut scratch.set).order(insts);
         most = most.max(old.general);
         // Accumulators of asynchronous products stay where they are from one product to the next.
         if insts.iter().any(|i| function.insts[*i].op == Op::GMMA) {
             kept.push(*block);
             floor = floor.max(old.general);
         } else if old.general > KEPT {
-            plans.push(plan(function, *block, &live, &mut set, old));
+            plans.push(plan(function, *block, &live, &mut scratch, old));
         }
     }
     kept.extend(plans.iter().map(|plan| plan.block));
-    by_latency(function, &live, &mut set, &kept, most.max(FREE));
+    by_latency(function, &live, &mut scratch, &kept, most.max(FREE));
     let Some(limit) = plans.iter().map(|plan| plan.best()).max() else { return };
     let limit = limit.max(floor);
     for plan in plans.into_iter().filter(|plan| plan.old.general > limit && plan.helps()) {
-        let gentle = lowest(function, plan.block, &live, &mut set, Aim { from: limit, ..plan.aim });
-        let peaks = Sweep::start(function, plan.block, &live, &mut set).order(&gentle);
+        let gentle = lowest(function, plan.block, &live, &mut scratch, Aim { from: limit, ..plan.aim });
+        let peaks = Sweep::start(function, plan.block, &live, &mut scratch.set).order(&gentle);
         let keeps = peaks.general <= limit && peaks.is_within(&plan.old);
         function.blocks[plan.block] = if keeps { gentle } else { plan.order };
     }
@@ -71,7 +71,7 @@ pub fn run(cx: &mut PassCx) {
 
 /// Orders the blocks that are not `kept` by latency, where at most `room` registers live at once
 /// and the estimate says that it takes fewer cycles.
-fn by_latency(function: &mut Function, live: &Liveness, set: &mut RegSet, kept: &[Block], room: i32) {
+fn by_latency(function: &mut Function, live: &Liveness, scratch: &mut Scratch, kept: &[Block], room: i32) {
     for block in function.layout.clone() {
         if kept.contains(&block) || !waits(function, block) {
             continue;
@@ -83,12 +83,12 @@ fn by_latency(function: &mut Function, live: &Liveness, set: &mut RegSet, kept: 
             continue;
         }
         let order =
-            lowest(function, block, live, set, Aim { from: room - SLACK, fences: false, predicates: PREDICATES });
+            lowest(function, block, live, scratch, Aim { from: room - SLACK, fences: false, predicates: PREDICATES });
         if estimate.cycles(&order) >= before {
             continue;
         }
-        let old = Sweep::start(function, block, live, set).order(insts);
-        let new = Sweep::start(function, block, live, set).order(&order);
+        let old = Sweep::start(function, block, live, &mut scratch.set).order(insts);
+        let new = Sweep::start(function, block, live, &mut scratch.set).order(&order);
         if new.general <= room && new.is_within(&old) {
             function.blocks[block] = order;
         }
@@ -131,6 +131,45 @@ impl Plan {
 
     fn best(&self) -> i32 {
         if self.helps() { self.new.general } else { self.old.general }
+    }
+}
+
+/// Tables of the function that all blocks use in turn, so that a block costs its own length.
+struct Scratch {
+    set: RegSet,
+    began: Began,
+}
+
+impl Scratch {
+    fn new(function: &Function) -> Scratch {
+        let began = Began { at: table(function.regs.len()), clock: 0, start: 0 };
+        Scratch { set: RegSet::new(function.regs.len()), began }
+    }
+}
+
+/// When each register began to live, on a clock that goes on from one order to the next.
+struct Began {
+    at: SecondaryMap<VReg, u32>,
+    clock: u32,
+    /// The clock when the order at hand was begun.
+    start: u32,
+}
+
+impl Began {
+    /// Nothing has begun.
+    fn forget(&mut self) {
+        self.start = self.clock;
+    }
+
+    fn note(&mut self, reg: VReg) {
+        if self.at[reg] <= self.start {
+            self.at[reg] = self.clock;
+        }
+    }
+
+    /// How late a register began to live; 0 if it has not.
+    fn age(&self, reg: VReg) -> u32 {
+        self.at[reg].saturating_sub(self.start)
     }
 }
 
@@ -247,11 +286,11 @@ impl Aim {
 }
 
 /// The better one of the orders that let pure instructions follow fences, or do not.
-fn plan(function: &Function, block: Block, live: &Liveness, set: &mut RegSet, old: Peaks) -> Plan {
+fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratch, old: Peaks) -> Plan {
     let mut with = |fences: bool| {
         let aim = Aim { from: i32::MIN, fences, predicates: old.predicates };
-        let order = lowest(function, block, live, set, aim);
-        let new = Sweep::start(function, block, live, set).order(&order);
+        let order = lowest(function, block, live, scratch, aim);
+        let new = Sweep::start(function, block, live, &mut scratch.set).order(&order);
         Plan { block, old, new, aim, order }
     };
     let within = with(false);
@@ -264,11 +303,12 @@ fn plan(function: &Function, block: Block, live: &Liveness, set: &mut RegSet, ol
 }
 
 /// The order of a block with this aim.
-fn lowest(function: &Function, block: Block, live: &Liveness, set: &mut RegSet, aim: Aim) -> Vec<InstId> {
+fn lowest(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratch, aim: Aim) -> Vec<InstId> {
     let insts = &function.blocks[block];
     let mut out = Vec::with_capacity(insts.len());
+    let Scratch { set, began } = scratch;
+    began.forget();
     let mut sweep = Sweep::start(function, block, live, set);
-    let mut began: SecondaryMap<VReg, u32> = SecondaryMap::new();
     let (mut end, last) = (insts.len(), function.first_terminator(block));
     while end > 0 {
         let fixed = |at: &usize| stays(function, insts[*at]) && (*at >= last || !aim.passes(function, insts[*at]));
@@ -277,7 +317,7 @@ fn lowest(function: &Function, block: Block, live: &Liveness, set: &mut RegSet, 
             insts[start..end].iter().rev().for_each(|inst| sweep.pass(*inst));
             out.extend(insts[start..end].iter().rev());
         } else {
-            fill(&mut sweep, &insts[start..end], aim, &mut began, &mut out);
+            fill(&mut sweep, &insts[start..end], aim, began, &mut out);
         }
         if start > 0 {
             sweep.pass(insts[start - 1]);
@@ -298,7 +338,7 @@ fn stays(function: &Function, inst: InstId) -> bool {
 /// Orders instructions that nothing fixed stands between, except what pure ones may follow; `out`
 /// gets them from the last to the first. `began` holds when a register began to live, so that a
 /// chain once begun is finished.
-fn fill(sweep: &mut Sweep, insts: &[InstId], aim: Aim, began: &mut SecondaryMap<VReg, u32>, out: &mut Vec<InstId>) {
+fn fill(sweep: &mut Sweep, insts: &[InstId], aim: Aim, began: &mut Began, out: &mut Vec<InstId>) {
     let function = sweep.function;
     let mut graph = Dependences::across(function, insts, |inst| aim.passes(function, inst));
     let mut times = Times::new(function, insts, &graph, |reg| sweep.set.contains(reg));
@@ -316,7 +356,7 @@ fn fill(sweep: &mut Sweep, insts: &[InstId], aim: Aim, began: &mut SecondaryMap<
                 return (scarce, wait, -depth, -i64::from(at));
             }
             let mut age = 0;
-            function.for_each_def(insts[at as usize], |reg| age = age.max(began[reg]));
+            function.for_each_def(insts[at as usize], |reg| age = age.max(began.age(reg)));
             (scarce, i64::from(change.general), -i64::from(age), -i64::from(at))
         };
         let keys = ready.iter().enumerate().map(|(i, at)| (key(sweep, *at), i));
@@ -326,11 +366,8 @@ fn fill(sweep: &mut Sweep, insts: &[InstId], aim: Aim, began: &mut SecondaryMap<
         sweep.pass(inst);
         out.push(inst);
         times.place(at, &graph);
-        function.for_each_use(inst, |reg| {
-            if began[reg] == 0 {
-                began[reg] = out.len() as u32;
-            }
-        });
+        began.clock += 1;
+        function.for_each_use(inst, |reg| began.note(reg));
         for before in std::mem::take(&mut graph.before[at as usize]) {
             graph.after[before.at as usize] -= 1;
             if graph.after[before.at as usize] == 0 {

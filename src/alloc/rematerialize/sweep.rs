@@ -8,6 +8,7 @@
 use super::candidates::Candidates;
 use super::{Places, Ranges, first_points};
 use crate::alloc::interference::Mask;
+use crate::alloc::ranges::sort_by_point;
 use crate::ori::{Block, File, Function, VReg};
 use cranelift_entity::EntityRef;
 use std::cmp::Reverse;
@@ -21,7 +22,8 @@ pub struct Limits {
 }
 
 pub struct Sweep<'a> {
-    /// Starts of ranges with what ends them, and points at which calls destroy registers: sorted.
+    /// Starts of ranges with what ends them, and points at which calls destroy registers: sorted,
+    /// calls before registers and these by number.
     starts: Vec<(u64, u32)>,
     /// Ends of ranges, sorted.
     ends: Vec<u64>,
@@ -49,8 +51,8 @@ impl<'a> Sweep<'a> {
             starts.extend(ranges.of[reg].iter().map(|r| (key(r.0, Some(reg)), r.1)));
             ends.extend(ranges.of[reg].iter().map(|r| key(r.1, Some(reg))));
         }
-        starts.sort_unstable();
-        ends.sort_unstable();
+        sort_by_point(&mut starts, |start| (start.0 >> 32) as u32);
+        sort_by_point(&mut ends, |end| (end >> 32) as u32);
         let kept = Mask::below(256).minus(closed);
         let across = std::iter::once(0).chain(kept.iter().skip(1).map(|n| n as u32 + 1)).collect();
         Sweep { starts, ends, places, ranges, blocks: first_points(function).0, across }
