@@ -6,6 +6,7 @@
 //! uses. An instruction is changed only into one that the target encodes.
 
 pub mod fuse;
+mod predicates;
 mod shift;
 
 use crate::analysis::PassCx;
@@ -26,6 +27,7 @@ pub fn run(cx: &mut PassCx) {
         for i in 0..function.blocks[*block].len() {
             let inst = function.blocks[*block][i];
             instruction(function, &mut def_use, inst, fits);
+            predicates::fold(function, &mut def_use, (*block, i), fits);
             match fuse::wide(function, &mut def_use, *block, i, fits) {
                 Some(low) => gone.push(low),
                 None => while fuse::long_sum(function, &mut def_use, inst, fits) {},
