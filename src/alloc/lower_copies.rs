@@ -95,8 +95,8 @@ const LUT_FIRST: u64 = 0x80;
 
 fn copy(function: &mut Function, inst: InstId, dst: Operand, src: Operand) -> InstId {
     let file = dst.as_reg().map(|r| function.regs[r].file);
-    let new = if file == Some(File::P) {
-        let new = function.make(Op::PLOP3);
+    let new = if let Some(File::P | File::UP) = file {
+        let new = function.make(if file == Some(File::P) { Op::PLOP3 } else { Op::UPLOP3 });
         let (lut, lut2) = (function.imm(LUT_FIRST), function.imm(0));
         let always = Operand::always();
         for (role, operand) in [

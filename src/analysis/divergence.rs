@@ -179,6 +179,23 @@ fn becomes_apart(function: &Function, inst: InstId) -> Option<bool> {
     is_meeting(function, inst).then_some(false)
 }
 
+/// Whether lanes may be apart behind these instructions, if they may be, or are not, before them.
+pub fn apart_behind(function: &Function, insts: &[InstId], before: bool) -> bool {
+    insts.iter().rev().find_map(|inst| becomes_apart(function, *inst)).unwrap_or(before)
+}
+
+/// Whether lanes that execute an instruction together get the same results from the same sources.
+pub fn follows_sources(function: &Function, inst: InstId) -> bool {
+    let data = &function.insts[inst];
+    match function.arg(inst, Role::S).kind() {
+        Kind::Special(number) => special_is_uniform(number),
+        _ => {
+            data.op.has(Prop::WarpUniformResult)
+                || !data.op.has(Prop::VaryingResult) && !data.op.has(Prop::ReadsMemory) && data.op != Op::PHI
+        }
+    }
+}
+
 /// Whether an instruction demands that all living lanes of a warp execute it together.
 pub fn is_meeting(function: &Function, inst: InstId) -> bool {
     asks_for_all(function, inst) && function.insts[inst].mods.get(Mod::All) == value::all::ALL

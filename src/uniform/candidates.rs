@@ -10,7 +10,7 @@ use crate::ori::cfg::Cfg;
 use crate::ori::liveness::RegSet;
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg, table};
 use crate::tables::ori::{Class, Direction};
-use crate::tables::{Feature, Op, Prop};
+use crate::tables::{Feature, Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 
@@ -257,6 +257,10 @@ impl Candidates {
     /// What an instruction outside the set takes of what is in it: everything where that is
     /// encoded, else one operand, a computed one first, then one from a constant bank.
     pub fn taken(&mut self, function: &mut Function, inst: InstId) -> Taken {
+        if let Some(source) = handed(function, inst) {
+            let uniform = Some(source).into_iter().filter(|reg| self.set.contains(*reg)).collect();
+            return Taken { uniform, general: SmallVec::new() };
+        }
         let Some(within) = self.within(function, inst) else { return self.choose(function, inst) };
         if let Some((then, taken)) = self.asked[inst].checked_sub(1).map(|at| &self.answers[at as usize])
             && *then == within
@@ -372,4 +376,20 @@ impl Candidates {
         }
         operands::takes_uniform(function, inst, &self.encodes, &self.trial, regs)
     }
+}
+
+/// The value that an instruction hands over to any register of the uniform file: where it is there
+/// already, it is copied.
+pub fn handed(function: &Function, inst: InstId) -> Option<VReg> {
+    let data = &function.insts[inst];
+    let (result, source) = match data.op {
+        Op::VOTEU if data.mods.get(Mod::Vote) == value::vote::ANY && function.arg(inst, Role::D).as_reg().is_none() => {
+            (Role::Pu, Role::Pp)
+        }
+        op if op.has(Prop::UniformBridge) && function.arg(inst, Role::Pu).as_reg().is_none() => (Role::D, Role::A),
+        _ => return None,
+    };
+    let (result, source) = (function.arg(inst, result), function.arg(inst, source));
+    let free = data.guard.is_null() && is_free(function, result.as_reg()?) && source == source.plain();
+    source.as_reg().filter(|reg| free && is_free(function, *reg))
 }

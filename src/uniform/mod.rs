@@ -2,6 +2,7 @@
 
 mod candidates;
 pub mod convert;
+pub mod elections;
 mod pressure;
 mod rewrite;
 pub mod varying;

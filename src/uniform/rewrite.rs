@@ -4,7 +4,7 @@
 //! becomes the uniform form, and the readers that can take it do. A definition without register
 //! sources is kept as well if another reader needs a general register.
 
-use super::candidates::Candidates;
+use super::candidates::{Candidates, handed};
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::RegSet;
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg};
@@ -44,6 +44,10 @@ pub fn run(function: &mut Function, cfg: &Cfg, candidates: &mut Candidates) -> b
         definitions(function, block, candidates, &general, &mut names);
     }
     for (inst, regs) in choices {
+        if let Some(source) = handed(function, inst).filter(|source| regs.contains(source)) {
+            copy(function, inst, source, &mut names);
+            continue;
+        }
         for at in 0..function.args(inst).len() {
             let operand = function.args(inst)[at];
             let mut within = function.direction(inst, at) == Direction::Use;
@@ -59,6 +63,17 @@ pub fn run(function: &mut Function, cfg: &Cfg, candidates: &mut Candidates) -> b
         }
     }
     true
+}
+
+/// Makes a copy of what hands a value over that is in the uniform file.
+fn copy(function: &mut Function, inst: InstId, source: VReg, names: &mut Names) {
+    let mut result = None;
+    function.for_each_def(inst, |reg| result = Some(reg));
+    let Some(result) = result else { return };
+    let source = name(function, source, names);
+    let new = function.make_with(Op::COPY, &[Operand::reg(result), Operand::reg(source)]);
+    function.insts[new].line = function.insts[inst].line;
+    function.insts[inst] = function.insts[new];
 }
 
 /// Rewrites the definitions of a block.

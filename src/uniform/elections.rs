@@ -1,0 +1,361 @@
+//! Pass `elections`: what one lane asks of a unit that acts once for a warp needs no lane alone.
+//!
+//! A branch that lanes take differently, around operations that act once for all lanes at them
+//! (property `acts_once`) and pure ones, is the same as a branch that the warp takes if any lane
+//! does: where all living lanes come to it together, and every word handed to the unit is the same
+//! in all of them. What follows is then written where the warp is converged, so it can stand in
+//! uniform registers. Of the lanes that come together to an ELECT in the same block one is elected,
+//! so there is no branch at all; operations that take a uniform predicate (property
+//! `uniform_guard`) need none either.
+//!
+//! Words that R2UR and UMOV hand over in numbered registers, which nothing else may use, get a
+//! register of their own where the warp is converged.
+
+use crate::analysis::PassCx;
+use crate::analysis::def_use::is_pure;
+use crate::analysis::divergence::{Varying, apart_behind, follows_sources};
+use crate::ori::cfg::Cfg;
+use crate::ori::{Block, Convention, File, Function, InstId, Kind, Operand, VReg, table};
+use crate::tables::{Feature, Mod, Op, Prop, Role, value};
+use cranelift_entity::SecondaryMap;
+use smallvec::SmallVec;
+
+/// Runs the pass.
+pub fn run(cx: &mut PassCx) {
+    if !cx.function.target.has(Feature::UniformDatapath) || cx.function.convention != Convention::Kernel {
+        return;
+    }
+    let any = |op: Prop, function: &Function| {
+        function.layout.iter().flat_map(|b| &function.blocks[*b]).any(|i| function.insts[*i].op.has(op))
+    };
+    if any(Prop::ActsOnce, cx.function) {
+        let (cfg, lanes) = (cx.cfg(), cx.divergence());
+        let mut elections = Elections::new(cx.function, &cfg, &lanes);
+        for block in &cfg.rpo {
+            while elections.straighten(*block, cx.encoder.encodes) {}
+        }
+        let gone = elections.gone;
+        cx.function.layout.retain(|block| !gone[*block]);
+        cx.invalidate(&[]);
+    }
+    if any(Prop::UniformBridge, cx.function) {
+        let (cfg, lanes) = (cx.cfg(), cx.divergence());
+        hand_over(cx.function, &cfg, &lanes);
+    }
+}
+
+struct Elections<'a> {
+    function: &'a mut Function,
+    lanes: &'a Varying,
+    preds: SecondaryMap<Block, SmallVec<[Block; 4]>>,
+    /// Whether lanes may be apart at the end of a block.
+    apart: SecondaryMap<Block, bool>,
+    gone: SecondaryMap<Block, bool>,
+    /// Blocks that something other than a branch or a PHI names.
+    named: SecondaryMap<Block, bool>,
+}
+
+/// A block that some lanes skip.
+struct Skipped {
+    block: Block,
+    /// Where they go.
+    meet: Block,
+    /// What holds in the lanes that do not skip it.
+    taken: Operand,
+}
+
+impl<'a> Elections<'a> {
+    fn new(function: &'a mut Function, cfg: &Cfg, lanes: &'a Varying) -> Elections<'a> {
+        let (mut preds, mut apart) = (SecondaryMap::new(), SecondaryMap::new());
+        for block in &cfg.rpo {
+            preds[*block] = cfg.preds[*block].iter().copied().collect();
+            apart[*block] = apart_behind(function, &function.blocks[*block], lanes.divergent.contains(*block));
+        }
+        let named = named(function);
+        Elections { function, lanes, preds, apart, gone: SecondaryMap::new(), named }
+    }
+
+    /// Straightens the branch at the end of a block; whether another may stand there now.
+    fn straighten(&mut self, block: Block, encodes: fn(&Function, InstId) -> bool) -> bool {
+        if self.gone[block] || self.apart[block] {
+            return false;
+        }
+        let Some(skipped) = self.skipped(block) else { return false };
+        if !self.is_for_all(&skipped) {
+            return false;
+        }
+        let certain = self.is_certain(block, skipped.taken);
+        if !certain && !self.takes_guards(&skipped, encodes) {
+            self.ask(block, &skipped);
+            return false;
+        }
+        if !self.agrees(block, &skipped) {
+            return false;
+        }
+        let guard = (!certain).then(|| self.vote(block, skipped.taken));
+        self.flatten(block, &skipped, guard);
+        self.join(block, skipped.meet)
+    }
+
+    /// The block that a branch at the end of another skips, if nothing else leads there.
+    fn skipped(&self, block: Block) -> Option<Skipped> {
+        let function = &*self.function;
+        let [.., branch, jump] = function.blocks[block][..] else { return None };
+        let target = |inst: InstId| match function.arg(inst, Role::Target).kind() {
+            Kind::Label(to) if function.insts[inst].op == Op::BRA => Some(to),
+            _ => None,
+        };
+        let guard = function.insts[branch].guard;
+        let (away, on) = (target(branch)?, target(jump)?);
+        let alone = |at: Block| self.preds[at][..] == [block] && self.next(at).is_some();
+        let varies = guard.as_reg().is_some_and(|reg| self.lanes.regs.contains(reg));
+        if !function.insts[jump].guard.is_null() || !varies || away == on {
+            return None;
+        }
+        let plain = |inst: InstId| function.insts[inst].mods.iter().next().is_none();
+        if !plain(branch) || !plain(jump) || function.first_terminator(block) + 2 != function.blocks[block].len() {
+            return None;
+        }
+        if alone(on) && self.next(on) == Some(away) {
+            return Some(Skipped { block: on, meet: away, taken: guard.inverted() });
+        }
+        (alone(away) && self.next(away) == Some(on)).then_some(Skipped { block: away, meet: on, taken: guard })
+    }
+
+    /// The block that a block always goes on to.
+    fn next(&self, block: Block) -> Option<Block> {
+        let function = &*self.function;
+        let last = *function.blocks[block].last()?;
+        let data = &function.insts[last];
+        let alone = function.first_terminator(block) + 1 == function.blocks[block].len();
+        match function.arg(last, Role::Target).kind() {
+            Kind::Label(to) if data.op == Op::BRA && data.guard.is_null() && alone => Some(to),
+            _ => None,
+        }
+    }
+
+    /// Whether all lanes together may do what a block does, and something acts once in it.
+    fn is_for_all(&self, skipped: &Skipped) -> bool {
+        let function = &*self.function;
+        let insts = &function.blocks[skipped.block];
+        let mut acts = false;
+        // What is made here differs between lanes only if its sources do.
+        let mut made: SecondaryMap<VReg, bool> = SecondaryMap::new();
+        let all = insts[..insts.len() - 1].iter().all(|inst| {
+            let data = &function.insts[*inst];
+            acts |= data.op.has(Prop::ActsOnce);
+            let mut same = data.guard.is_null();
+            function.for_each_use(*inst, |reg| same &= made[reg] || !self.lanes.regs.contains(reg));
+            let mut results = false;
+            function.for_each_def(*inst, |reg| {
+                results = true;
+                made[reg] = same && follows_sources(function, *inst);
+            });
+            let once = data.op.has(Prop::ActsOnce) && !results;
+            is_pure(function, *inst) || same && (once || is_hand_over(function, *inst))
+        });
+        acts && all
+    }
+
+    /// Whether the predicate holds in one of the lanes that are at the end of a block.
+    fn is_certain(&self, block: Block, taken: Operand) -> bool {
+        let Some(reg) = taken.as_reg().filter(|_| !taken.not()) else { return false };
+        let function = &*self.function;
+        let insts = &function.blocks[block];
+        let makes = |inst: &InstId| {
+            let data = &function.insts[*inst];
+            data.op == Op::ELECT && data.guard.is_null() && function.arg(*inst, Role::Pu).as_reg() == Some(reg)
+        };
+        let Some(at) = insts.iter().rposition(makes) else { return false };
+        // Nobody leaves between the two, and all were together before.
+        let leaves = |inst: &InstId| function.insts[*inst].op.has(Prop::Control);
+        !apart_behind(function, &insts[..at], self.lanes.divergent.contains(block))
+            && !insts[at..function.first_terminator(block)].iter().any(leaves)
+    }
+
+    /// Whether everything that acts in a block takes a uniform predicate.
+    fn takes_guards(&mut self, skipped: &Skipped, encodes: fn(&Function, InstId) -> bool) -> bool {
+        let acting: Vec<InstId> = self.function.blocks[skipped.block].clone();
+        let reg = self.function.new_reg(File::UP);
+        for inst in acting {
+            let op = self.function.insts[inst].op;
+            if !op.has(Prop::ActsOnce) {
+                continue;
+            }
+            if !op.has(Prop::UniformGuard) {
+                return false;
+            }
+            self.function.insts[inst].guard = Operand::reg(reg);
+            let fits = encodes(self.function, inst);
+            self.function.insts[inst].guard = Operand::NULL;
+            if !fits {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether the lanes that skip a block and those that do not bring the same values with them.
+    fn agrees(&self, block: Block, skipped: &Skipped) -> bool {
+        let function = &*self.function;
+        let phis = function.blocks[skipped.meet].iter().take_while(|inst| function.insts[**inst].op == Op::PHI);
+        phis.copied().all(|phi| {
+            let from = |from: Block| self.incoming(phi, from).map(|at| function.args(phi)[at]);
+            from(block) == from(skipped.block)
+        })
+    }
+
+    /// Place of the value that a PHI takes from a block.
+    fn incoming(&self, phi: InstId, from: Block) -> Option<usize> {
+        let args = self.function.args(phi);
+        (1..args.len()).step_by(2).find(|at| args[*at].kind() == Kind::Label(from)).map(|at| at + 1)
+    }
+
+    /// A uniform predicate that holds if one does in any lane, at the end of a block.
+    fn vote(&mut self, block: Block, taken: Operand) -> VReg {
+        let function = &mut *self.function;
+        let reg = function.new_reg(File::UP);
+        function.regs[reg].varying = false;
+        let vote = function.make(Op::VOTEU);
+        function.insts[vote].mods.set(Mod::Vote, value::vote::ANY);
+        function.set_arg(vote, Role::Pu, Operand::reg(reg));
+        function.set_arg(vote, Role::Pp, taken);
+        let at = function.first_terminator(block);
+        function.insts[vote].line = function.insts[function.blocks[block][at]].line;
+        function.blocks[block].insert(at, vote);
+        reg
+    }
+
+    /// Makes the warp take a branch together.
+    fn ask(&mut self, block: Block, skipped: &Skipped) {
+        let vote = Operand::reg(self.vote(block, skipped.taken));
+        let function = &mut *self.function;
+        let branch = function.blocks[block][function.first_terminator(block)];
+        let skips = function.arg(branch, Role::Target).kind() == Kind::Label(skipped.meet);
+        function.insts[branch].guard = if skips { vote.inverted() } else { vote };
+    }
+
+    /// Does in a block what the skipped one does, under a guard where there is one.
+    fn flatten(&mut self, block: Block, skipped: &Skipped, guard: Option<VReg>) {
+        let function = &mut *self.function;
+        let mut insts = std::mem::take(&mut function.blocks[skipped.block]);
+        if let Some(guard) = guard {
+            for inst in &insts {
+                if function.insts[*inst].op.has(Prop::ActsOnce) {
+                    function.insts[*inst].guard = Operand::reg(guard);
+                }
+            }
+        }
+        let at = function.first_terminator(block);
+        function.blocks[block].truncate(at);
+        function.blocks[block].append(&mut insts);
+        self.gone[skipped.block] = true;
+        for phi in self.function.blocks[skipped.meet].clone() {
+            if self.function.insts[phi].op != Op::PHI {
+                break;
+            }
+            if let Some(at) = self.incoming(phi, skipped.block) {
+                let mut args = self.function.args(phi).to_vec();
+                args.drain(at - 1..=at);
+                self.replace(phi, Op::PHI, &args);
+            }
+        }
+        self.preds[skipped.meet].retain(|pred| *pred != skipped.block);
+    }
+
+    fn replace(&mut self, inst: InstId, op: Op, args: &[Operand]) {
+        let new = self.function.make_with(op, args);
+        self.function.insts[new].line = self.function.insts[inst].line;
+        self.function.insts[inst] = self.function.insts[new];
+    }
+
+    /// Joins a block to the only one before it; whether that is so.
+    fn join(&mut self, block: Block, next: Block) -> bool {
+        if self.preds[next][..] != [block] || next == self.function.entry() || self.named[next] {
+            return false;
+        }
+        self.function.blocks[block].pop();
+        let insts = std::mem::take(&mut self.function.blocks[next]);
+        for inst in &insts {
+            if self.function.insts[*inst].op != Op::PHI {
+                break;
+            }
+            let args = self.function.args(*inst).to_vec();
+            self.replace(*inst, Op::COPY, &[args[0], args[2]]);
+        }
+        self.function.blocks[block].extend(insts);
+        self.apart[block] = self.apart[next];
+        self.gone[next] = true;
+        for succ in self.function.successors(block) {
+            self.preds[succ].iter_mut().filter(|pred| **pred == next).for_each(|pred| *pred = block);
+            for phi in self.function.blocks[succ].clone() {
+                if self.function.insts[phi].op != Op::PHI {
+                    break;
+                }
+                if let Some(at) = self.incoming(phi, next) {
+                    self.function.args_mut(phi)[at - 1] = Operand::label(block);
+                }
+            }
+        }
+        true
+    }
+}
+
+/// Blocks that something other than a branch or a PHI names.
+fn named(function: &Function) -> SecondaryMap<Block, bool> {
+    let mut named = SecondaryMap::new();
+    for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
+        let op = function.insts[*inst].op;
+        if op.has(Prop::Control) || op == Op::PHI {
+            continue;
+        }
+        for operand in function.args(*inst) {
+            if let Kind::Label(block) = operand.kind() {
+                named[block] = true;
+            }
+        }
+    }
+    named
+}
+
+/// Whether an instruction hands a word or a predicate to the uniform file.
+fn is_hand_over(function: &Function, inst: InstId) -> bool {
+    let op = function.insts[inst].op;
+    function.insts[inst].guard.is_null() && (op.has(Prop::UniformBridge) || op == Op::VOTEU || op == Op::UMOV)
+}
+
+/// Gives words that are handed over in numbered registers, to one reader in the same block, any
+/// register where the warp is converged and the word is the same in all lanes.
+fn hand_over(function: &mut Function, cfg: &Cfg, lanes: &Varying) {
+    let mut uses: SecondaryMap<VReg, u32> = table(function.regs.len());
+    for inst in function.layout.iter().flat_map(|b| &function.blocks[*b]) {
+        function.for_each_use(*inst, |reg| uses[reg] += 1);
+    }
+    for block in &cfg.rpo {
+        let mut handed: SecondaryMap<VReg, bool> = SecondaryMap::new();
+        let mut free: Vec<VReg> = Vec::new();
+        let insts = &function.blocks[*block];
+        let mut apart = lanes.divergent.contains(*block);
+        for (at, inst) in insts.iter().enumerate() {
+            apart = apart_behind(function, &insts[at..=at], apart);
+            if is_hand_over(function, *inst) && !apart {
+                let mut same = true;
+                function.for_each_use(*inst, |reg| same &= !lanes.regs.contains(reg));
+                function.for_each_def(*inst, |reg| handed[reg] = same && uses[reg] == 1);
+            }
+            for operand in function.args(*inst) {
+                let mut regs: SmallVec<[VReg; 8]> = SmallVec::new();
+                function.for_each_reg(*operand, |reg| regs.push(reg));
+                if !regs.is_empty() && regs.iter().all(|reg| handed[*reg] && function.regs[*reg].phys.is_some()) {
+                    let reads = |reg: &VReg| {
+                        let mut reads = false;
+                        function.for_each_use(*inst, |used| reads |= used == *reg);
+                        reads
+                    };
+                    free.extend(regs.iter().copied().filter(|_| regs.iter().all(reads)));
+                }
+            }
+        }
+        free.into_iter().for_each(|reg| function.regs[reg].phys = None);
+    }
+}
