@@ -179,6 +179,11 @@ pub const AOP_XOR: M = (Mod::Aop, value::aop::XOR);
 pub const AOP_EXCH: M = (Mod::Aop, value::aop::EXCH);
 pub const AOP_CAS: M = (Mod::Aop, value::aop::CAS);
 
+// One number for both lanes of an operation on two packed f32.
+pub const PAIR_A_ONE: M = (Mod::PairA, value::pair_a::F32);
+pub const PAIR_B_ONE: M = (Mod::PairB, value::pair_b::F32);
+pub const PAIR_C_ONE: M = (Mod::PairC, value::pair_c::F32);
+
 // Warps and blocks.
 pub const SHFL_IDX: M = (Mod::Shfl, value::shfl::IDX);
 pub const SHFL_UP: M = (Mod::Shfl, value::shfl::UP);

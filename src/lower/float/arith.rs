@@ -5,11 +5,11 @@
 //! subnormal inputs use selects, not predicated instructions.
 
 use crate::lower::builder::{Builder, Lowered, Refusal};
-use crate::ori::Operand;
+use crate::ori::{File, Operand};
 use crate::ori::mods::*;
 use crate::ptx::ast;
 use crate::tables::ptx::{Modifiers, Op as PtxOp, Rounding, ScalarType};
-use crate::tables::{Op, Role};
+use crate::tables::{Feature, Op, Role};
 use smallvec::SmallVec;
 
 /// Modifiers of a float instruction.
@@ -135,6 +135,12 @@ impl Builder<'_> {
         };
         let d = self.dest(&inst.operands[0])?;
         let [a, b] = if inst.mods.abs { [a.absolute(), b.absolute()] } else { [a, b] };
+        if let Some(third) = third.filter(|_| self.has(Feature::ThreeInputF32MinMax) && !inst.mods.xorsign) {
+            let third = if inst.mods.abs { third.absolute() } else { third };
+            let args = [(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, third), (Role::Pp, which)];
+            self.put(Op::FMNMX3, &mods, &args);
+            return Ok(());
+        }
         let first = if third.is_some() { self.temp() } else { d };
         self.put(Op::FMNMX, &mods, &[(Role::D, first), (Role::A, a), (Role::B, b), (Role::Pp, which)]);
         if let Some(third) = third {
@@ -165,7 +171,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// `add sub mul fma` of two packed f32, lane by lane.
+    /// `add sub mul fma` of two packed f32: in one instruction where the target has it, else lane by
+    /// lane.
     pub fn packed_singles(&mut self, inst: &ast::Instruction) -> Lowered {
         let mods = float_mods(&inst.mods)?;
         let mut sources: SmallVec<[[Operand; 2]; 3]> = SmallVec::new();
@@ -173,23 +180,56 @@ impl Builder<'_> {
             sources.push(self.source_words(operand, inst.types[0])?.map(|word| self.in_reg(word)));
         }
         let d = self.dest_words(&inst.operands[0])?;
-        let results = [0, 1].map(|i| {
-            let (result, a, b) = (self.temp(), sources[0][i], sources[1][i]);
-            match inst.op {
-                PtxOp::Fma => {
-                    let args = [(Role::D, result), (Role::A, a), (Role::B, b), (Role::C, sources[2][i])];
-                    self.put(Op::FFMA, &mods, &args);
-                }
-                PtxOp::Mul => self.fmul(&mods, result, a, b),
-                _ => {
-                    let b = if inst.op == PtxOp::Sub { b.negated() } else { b };
-                    self.put(Op::FADD, &mods, &[(Role::D, result), (Role::A, a), (Role::B, b)]);
-                }
-            }
-            result
-        });
+        let results = if self.has(Feature::PackedF32) {
+            self.singles_at_once(inst.op, mods, &sources)
+        } else {
+            [0, 1].map(|i| self.single_of_two(inst.op, &mods, &sources, i))
+        };
         (0..2).for_each(|i| self.copy(d[i], results[i]));
         Ok(())
+    }
+
+    /// One lane of an operation on packed f32.
+    fn single_of_two(&mut self, op: PtxOp, mods: &[M], sources: &[[Operand; 2]], lane: usize) -> Operand {
+        let (result, a, b) = (self.temp(), sources[0][lane], sources[1][lane]);
+        match op {
+            PtxOp::Fma => {
+                let args = [(Role::D, result), (Role::A, a), (Role::B, b), (Role::C, sources[2][lane])];
+                self.put(Op::FFMA, mods, &args);
+            }
+            PtxOp::Mul => self.fmul(mods, result, a, b),
+            _ => {
+                let b = if op == PtxOp::Sub { b.negated() } else { b };
+                self.put(Op::FADD, mods, &[(Role::D, result), (Role::A, a), (Role::B, b)]);
+            }
+        }
+        result
+    }
+
+    /// Both lanes of an operation on packed f32. A source with the same value in both is named once.
+    fn singles_at_once(&mut self, op: PtxOp, mut mods: FloatMods, sources: &[[Operand; 2]]) -> [Operand; 2] {
+        let d = self.f.new_vector(File::R, 2);
+        let mut args: SmallVec<[(Role, Operand); 4]> = SmallVec::new();
+        args.push((Role::D, Operand::vector(d)));
+        let roles = [(Role::A, PAIR_A_ONE), (Role::B, PAIR_B_ONE), (Role::C, PAIR_C_ONE)];
+        for ((role, once), words) in roles.into_iter().zip(sources) {
+            let operand = if words[0] == words[1] {
+                mods.push(once);
+                words[0]
+            } else {
+                self.pair_of(*words)
+            };
+            let turned = op == PtxOp::Sub && role == Role::B;
+            args.push((role, if turned { operand.negated() } else { operand }));
+        }
+        let op = match op {
+            PtxOp::Fma => Op::FFMA2,
+            PtxOp::Mul => Op::FMUL2,
+            _ => Op::FADD2,
+        };
+        self.put(op, &mods, &args);
+        let regs = self.f.vector_regs(d);
+        [regs[0], regs[1]].map(Operand::reg)
     }
 
     /// `min` and `max` of f64: a comparison chooses the operand; if the second one is a NaN, it is
