@@ -5,8 +5,8 @@
 //! subnormal inputs use selects, not predicated instructions.
 
 use crate::lower::builder::{Builder, Lowered, Refusal};
-use crate::ori::{File, Operand};
 use crate::ori::mods::*;
+use crate::ori::{File, Operand};
 use crate::ptx::ast;
 use crate::tables::ptx::{Modifiers, Op as PtxOp, Rounding, ScalarType};
 use crate::tables::{Feature, Op, Role};

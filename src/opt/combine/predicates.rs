@@ -232,11 +232,8 @@ impl Joint {
 }
 
 /// Comparisons of integers, each with the one that is true where it is false.
-const WHOLE: [(u8, u8); 3] = [
-    (value::cmp::LT, value::cmp::GE),
-    (value::cmp::LE, value::cmp::GT),
-    (value::cmp::EQ, value::cmp::NE),
-];
+const WHOLE: [(u8, u8); 3] =
+    [(value::cmp::LT, value::cmp::GE), (value::cmp::LE, value::cmp::GT), (value::cmp::EQ, value::cmp::NE)];
 
 /// The same of floats: of a pair one is true where an operand is NaN.
 const FLOAT: [(u8, u8); 7] = [
