@@ -171,8 +171,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// `add sub mul fma` of two packed f32: in one instruction where the target has it, else lane by
-    /// lane.
+    /// `add sub mul fma` of two packed f32: at once where the target can, else lane by lane.
     pub fn packed_singles(&mut self, inst: &ast::Instruction) -> Lowered {
         let mods = float_mods(&inst.mods)?;
         let mut sources: SmallVec<[[Operand; 2]; 3]> = SmallVec::new();
@@ -206,7 +205,7 @@ impl Builder<'_> {
         result
     }
 
-    /// Both lanes of an operation on packed f32. A source with the same value in both is named once.
+    /// Both lanes of an operation on packed f32. What is the same in both is named once.
     fn singles_at_once(&mut self, op: PtxOp, mut mods: FloatMods, sources: &[[Operand; 2]]) -> [Operand; 2] {
         let d = self.f.new_vector(File::R, 2);
         let mut args: SmallVec<[(Role, Operand); 4]> = SmallVec::new();

@@ -24,10 +24,11 @@ pub fn run(cx: &mut PassCx) {
     let (function, fits): (_, Fits) = (&mut *cx.function, &cx.encoder.encodes);
     for block in &cfg.rpo {
         let mut gone = Vec::new();
+        let crowded = predicates::is_crowded(function, &def_use, *block);
         for i in 0..function.blocks[*block].len() {
             let inst = function.blocks[*block][i];
             instruction(function, &mut def_use, inst, fits);
-            predicates::fold(function, &mut def_use, (*block, i), fits);
+            predicates::fold(function, &mut def_use, (*block, i), crowded, fits);
             match fuse::wide(function, &mut def_use, *block, i, fits) {
                 Some(low) => gone.push(low),
                 None => while fuse::long_sum(function, &mut def_use, inst, fits) {},

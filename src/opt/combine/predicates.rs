@@ -2,7 +2,8 @@
 //! comparison with the other predicate as its input.
 //!
 //! A definition is fused only into its single use, in the same block, so that no source lives
-//! longer than the instruction saved is worth. An inverted comparison is true where the comparison
+//! longer than the instruction saved is worth; but where more predicates are read than the file
+//! has, comparisons are repeated. An inverted comparison is true where the comparison
 //! is false, for NaN too. A predicate that is known, or is one input as it is, stays a PLOP3, which
 //! copy propagation reads.
 
@@ -17,15 +18,35 @@ type Leaves = SmallVec<[VReg; 4]>;
 
 const INPUTS: [Role; 3] = [Role::Pa, Role::Pb, Role::Pc];
 
-/// Fuses definitions of its inputs into a PLOP3, which may become a comparison.
-pub fn fold(function: &mut Function, def_use: &mut DefUse, (block, at): (Block, usize), fits: Fits) {
+/// Predicates that may live at once beside those that are made of them.
+const FEW: usize = 6;
+
+/// Whether PLOP3 of a block read more predicates than live at once in the file. Comparisons of
+/// integers are then repeated where they are read, which costs no more than the PLOP3: as in a grid
+/// of masks, where each row is combined with each column.
+pub fn is_crowded(function: &Function, def_use: &DefUse, block: Block) -> bool {
+    let mut read: SmallVec<[VReg; 16]> = SmallVec::new();
+    for inst in function.blocks[block].iter().filter(|inst| function.insts[**inst].op == Op::PLOP3) {
+        function.for_each_use(*inst, |reg| {
+            let compared = def_use.def_of(function, reg).is_some_and(|maker| function.insts[maker].op == Op::ISETP);
+            if compared && read.len() <= FEW && def_use.uses(reg) > 1 && !read.contains(&reg) {
+                read.push(reg);
+            }
+        });
+    }
+    read.len() > FEW
+}
+
+/// Fuses definitions of its inputs into a PLOP3, which may become a comparison; in a `crowded`
+/// block also comparisons that others read.
+pub fn fold(function: &mut Function, def_use: &mut DefUse, (block, at): (Block, usize), crowded: bool, fits: Fits) {
     let inst = function.blocks[block][at];
     if function.insts[inst].op != Op::PLOP3 {
         return;
     }
     let here = |function: &Function, maker: InstId| function.blocks[block][..at].iter().rposition(|i| *i == maker);
     while merge(function, def_use, inst, here, fits) {}
-    compare(function, def_use, inst, here, fits);
+    compare(function, def_use, inst, (here, crowded), fits);
 }
 
 /// Inputs of an unguarded PLOP3 with one result, and its table over them.
@@ -128,16 +149,16 @@ fn compare(
     function: &mut Function,
     def_use: &mut DefUse,
     inst: InstId,
-    here: impl Fn(&Function, InstId) -> Option<usize>,
+    (here, crowded): (impl Fn(&Function, InstId) -> Option<usize>, bool),
     fits: Fits,
 ) {
     let Some((leaves, lut)) = logic(function, inst) else { return };
     let [first, second] = leaves[..] else { return };
     let mut found: SmallVec<[(usize, InstId, VReg, u64); 2]> = SmallVec::new();
     for (made, other) in [(first, second), (second, first)] {
-        let Some(maker) = def_use.single_use_def(function, made).filter(|m| is_comparison(function, *m)) else {
-            continue;
-        };
+        let again = |maker: &InstId| crowded && function.insts[*maker].op == Op::ISETP;
+        let maker = def_use.def_of(function, made).filter(|m| def_use.uses(made) == 1 || again(m));
+        let Some(maker) = maker.filter(|m| is_comparison(function, *m)) else { continue };
         let Some(place) = here(function, maker) else { continue };
         found.push((place, maker, other, table(&[made, other], |is| look(&leaves, lut, is))));
     }
