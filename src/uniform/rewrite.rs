@@ -11,6 +11,7 @@ use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg};
 use crate::tables::Op;
 use crate::tables::ori::Direction;
 use cranelift_entity::SecondaryMap;
+use std::collections::BTreeSet;
 
 /// The registers that stand for values of the set, once there are some.
 type Names = SecondaryMap<VReg, Option<VReg>>;
@@ -43,9 +44,12 @@ pub fn run(function: &mut Function, cfg: &Cfg, candidates: &mut Candidates) -> b
     for block in cfg.rpo.clone() {
         definitions(function, block, candidates, &general, &mut names);
     }
+    let mut unread: BTreeSet<InstId> = BTreeSet::new();
     for (inst, regs) in choices {
         if let Some(source) = handed(function, inst).filter(|source| regs.contains(source)) {
-            copy(function, inst, source, &mut names);
+            if copy(function, candidates, inst, source, &mut names) {
+                unread.insert(inst);
+            }
             continue;
         }
         for at in 0..function.args(inst).len() {
@@ -62,18 +66,40 @@ pub fn run(function: &mut Function, cfg: &Cfg, candidates: &mut Candidates) -> b
             }
         }
     }
+    if !unread.is_empty() {
+        for block in &cfg.rpo {
+            function.blocks[*block].retain(|inst| !unread.contains(inst));
+        }
+    }
     true
 }
 
-/// Makes a copy of what hands a value over that is in the uniform file.
-fn copy(function: &mut Function, inst: InstId, source: VReg, names: &mut Names) {
+/// What hands a value over that is in the uniform file becomes a copy. Whoever reads the result
+/// alone reads the value itself; a word among others needs a register beside theirs. Whether nobody
+/// reads the copy.
+fn copy(function: &mut Function, candidates: &Candidates, inst: InstId, source: VReg, names: &mut Names) -> bool {
     let mut result = None;
     function.for_each_def(inst, |reg| result = Some(reg));
-    let Some(result) = result else { return };
+    let Some(result) = result else { return false };
+    let mut read = false;
     let source = name(function, source, names);
+    for reader in candidates.readers(result) {
+        for at in 0..function.args(*reader).len() {
+            let operand = function.args(*reader)[at];
+            if operand.as_reg() == Some(result) && function.direction(*reader, at) == Direction::Use {
+                function.args_mut(*reader)[at] = operand.with_reg(source);
+            }
+        }
+        let guard = function.insts[*reader].guard;
+        if guard.as_reg() == Some(result) {
+            function.insts[*reader].guard = guard.with_reg(source);
+        }
+        function.for_each_use(*reader, |reg| read |= reg == result);
+    }
     let new = function.make_with(Op::COPY, &[Operand::reg(result), Operand::reg(source)]);
     function.insts[new].line = function.insts[inst].line;
     function.insts[inst] = function.insts[new];
+    !read
 }
 
 /// Rewrites the definitions of a block.
