@@ -10,7 +10,7 @@ use super::written_as_nop;
 use crate::analysis::PassCx;
 use crate::ori::function::ControlWord;
 use crate::ori::{Function, InstId};
-use crate::tables::latency::{Latency, LatencyClass};
+use crate::tables::latency::{Latency, LatencyClass, Needed, RegFile};
 use crate::tables::ori::{Class, Direction, RoleInfo};
 use crate::tables::{Feature, Mod, Op, Prop, value};
 
@@ -67,7 +67,7 @@ fn control_word(function: &Function, inst: InstId) -> ControlWord {
     ControlWord {
         stall: if product {
             LONGEST
-        } else if op.has(Prop::StallZero) || tensor && !is_short(function, inst) {
+        } else if op.has(Prop::StallZero) || tensor && !is_short(function, inst) || outlasts(function, inst) {
             0
         } else {
             LONGEST
@@ -90,6 +90,23 @@ fn control_word(function: &Function, inst: InstId) -> ControlWord {
         // WARPGROUP.DEPBAR has no place for what it waits for besides.
         wait: if op == Op::WARPGROUP && some(Direction::None) { 0 } else { 1 << RESULT | 1 << READ },
     }
+}
+
+/// Whether a guard must wait for the predicate that an instruction writes longer than the longest
+/// stall lasts.
+fn outlasts(function: &Function, inst: InstId) -> bool {
+    let data = &function.insts[inst];
+    let roles = data.op.info().roles;
+    let writes = roles
+        .iter()
+        .zip(function.args(inst))
+        .any(|(role, arg)| role.class == Class::Pred && role.direction == Direction::Def && !arg.is_null());
+    let needed = |latency: &Latency| {
+        latency.read_after_write(RegFile::P, latency.class_of(data.op, &data.mods), LatencyClass::Guard)
+    };
+    writes
+        && Latency::of(function.target)
+            .is_some_and(|latency| matches!(needed(latency), Needed::Cycles(n) if n > LONGEST))
 }
 
 /// Whether an mma has eight rows, so that its result is ready after the longest stall. Larger ones

@@ -100,8 +100,11 @@ fn no_distance_of_ours_is_below_ptxas() {
     // Evidence is taken from every file, ours is judged on half of them.
     let theirs = each(&jobs_of(1), |job| ptxas(job).map_or_else(Distances::new, |cubin| distances(job, &cubin)));
     the_ptxas_other_half(&theirs);
-    let list = List::new(theirs.iter());
-    drop(theirs);
+    let more = each(&super::more_evidence(), |(job, level)| {
+        super::ptxas_at(job, *level).map_or_else(Distances::new, |cubin| distances(job, &cubin))
+    });
+    let list = List::new(theirs.iter().chain(&more));
+    drop((theirs, more));
     let found = each(&jobs, |job: &Job| compared(job, &list));
     let mut judged: BTreeMap<Judged, u32> = BTreeMap::new();
     let mut wrong: BTreeMap<Between, (u8, String)> = BTreeMap::new();
@@ -170,7 +173,9 @@ fn compared(job: &Job, list: &List) -> Compared {
             *judged.entry((by, in_turn, name)).or_default() += seen.samples();
             let below = seen.below(least);
             if below > 0 {
-                let text = format!("of {least}, {by:?}, {below} times, {} {} -O{level}", job.name, job.target);
+                let class = list.classes.get(&between.class).map_or(0, |class| class.least);
+                let text =
+                    format!("of {least}, {by:?}, class {class}, {below} times, {} {} -O{level}", job.name, job.target);
                 wrong.entry(between).or_insert((seen.least(), text));
             }
         }

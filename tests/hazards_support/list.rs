@@ -116,7 +116,7 @@ pub type Distances = BTreeMap<Between, Seen>;
 
 /// The requirements of a class.
 pub struct Class {
-    least: u8,
+    pub least: u8,
     /// The largest of the smallest distances of its triples.
     largest: u8,
     /// The bounds of its producers with all consumers, and of its consumers with all producers, if
