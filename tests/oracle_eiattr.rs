@@ -12,6 +12,7 @@ mod cubin_support;
 use cubin_support::{KERNELS, TARGETS, all_jobs, compile, failures, show, sm, tool};
 use object::read::elf::{FileHeader, SectionHeader, Sym};
 use object::{LittleEndian as LE, elf};
+use sassafras::compile::Options;
 use sassafras::cubin::{
     Attribute, Cubin, Function, Kept, Listing, Param, Sites, Stack, ToolNote, listing, read, write,
 };
@@ -115,6 +116,36 @@ fn attributes_are_ptxas() {
         let bytes = compile(&ptxas, body, target, &[])?;
         let result = from_nothing(&bytes).and_then(|ours| attributes_agree(&bytes, &ours));
         result.map_err(|e| format!("{name} sm_{target}: {e}"))
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The functions of a file that say that they use the shared memory the driver reserves.
+fn reserving(bytes: &[u8]) -> Result<Vec<String>, String> {
+    let sections = listing(bytes).map_err(|e| e.to_string())?.sections;
+    let reserves =
+        |record: &Attribute| AttributeRow::of(record.id).is_some_and(|row| row.value == AttributeValue::ReservedUsed);
+    let mut names: Vec<String> =
+        sections.into_iter().filter(|(_, records)| records.iter().any(reserves)).map(|(name, _)| name).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// A kernel that asks where the reserved shared memory is, itself or through a function, says so,
+/// and so does a function of an object.
+#[test]
+fn reserved_memory_is_stated_as_ptxas_states_it() {
+    let Some(ptxas) = tool("ptxas") else { return };
+    let body = include_str!("cubin_support/reserved.ptx");
+    let targets = TARGETS.into_iter().filter(|target| sm(target).0 >= 80);
+    let jobs = targets.flat_map(|target| [(target, false), (target, true)]).collect();
+    let wrong = failures(jobs, |(target, object)| {
+        let theirs = reserving(&compile(&ptxas, body, target, if object { &["-c"] } else { &[] })?)?;
+        let options = Options { relocatable: object, ..Options::new(&format!("sm_{target}")) };
+        let text = format!(".version 9.0\n.target sm_{target}\n.address_size 64\n{body}");
+        let ours = sassafras::compile::compile(&text, &options).map_err(|e| format!("{e:?}"))?;
+        let ours = reserving(&ours.cubin)?;
+        if ours == theirs { Ok(()) } else { Err(format!("sm_{target}, object {object}: {theirs:?}, ours {ours:?}")) }
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

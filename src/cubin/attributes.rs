@@ -111,7 +111,8 @@ fn payloads(
     let flag = |set: bool| set.then(Vec::new);
     let one: Option<Vec<u8>> = match row.value {
         V::Constant => target.constant(row.id).map(|value| value.map_or(Vec::new(), |v| sized(row.format, v))),
-        V::ReservedUsed if function.tensor.allocates => Some(Vec::new()),
+        V::ReservedUsed if function.reserved || function.kernel && function.tensor.allocates => Some(Vec::new()),
+        V::ReservedUsed if !function.kernel => None,
         V::TensorCount if function.tensor.any => Some(sized(row.format, TENSOR_COUNT)),
         V::ReservedUsed | V::TensorCount => {
             target.constant(row.id).map(|value| value.map_or(Vec::new(), |v| sized(row.format, v)))
@@ -314,6 +315,9 @@ fn read_small(row: &AttributeRow, payload: &[u8], function: &mut Function, targe
         V::SparseMask if u32::from(value) == SPARSE_TENSORS => function.tensor.sparse = true,
         V::SparseMask => return target.constant(row.id) == Some(Some(u32::from(value))),
         V::ReservedUsed if function.tensor.allocates => return value == 0,
+        V::ReservedUsed if value == 0 && (!function.kernel || target.constant(row.id).is_none()) => {
+            function.reserved = true;
+        }
         V::Constant | V::ReservedUsed | V::TensorCount => match target.constant(row.id) {
             Some(None) => return value == 0,
             Some(Some(constant)) => return constant == u32::from(value),

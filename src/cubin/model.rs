@@ -120,6 +120,8 @@ pub struct Function {
     /// Offsets of instructions that loader, debugger and profiler need.
     pub sites: Sites,
     pub tensor: TensorUse,
+    /// Whether its text asks for the shared memory that the driver reserves.
+    pub reserved: bool,
     /// `.nv.constant2.NAME`: branch tables, bank c\[2\].
     pub constant2: Option<Image>,
     /// External functions called, by symbol (`vprintf`).

@@ -2,7 +2,7 @@
 //! write them, and which have one value wherever they are read.
 
 use crate::ptx::ast::{Address, AddressBase, Constant, Instruction, Operand, OperandKind, RegId, Statement};
-use crate::tables::ptx::Op;
+use crate::tables::ptx::{Op, SpecialRegister};
 use std::collections::BTreeMap;
 
 /// The registers that one `mov` writes, whatever the guard of what reads them, and its constant.
@@ -54,10 +54,28 @@ fn written_once<T>(body: &[Statement], value: impl Fn(&Instruction) -> Option<(R
     known
 }
 
+/// Whether an instruction reads a special register about the shared memory that the driver reserves.
+pub fn asks_for_reserved_memory(body: &[Statement]) -> bool {
+    use SpecialRegister as S;
+    let of_reserved = |operand: &Operand| {
+        matches!(
+            operand.kind,
+            OperandKind::Special(
+                S::ReservedSmemOffsetBegin
+                    | S::ReservedSmemOffsetEnd
+                    | S::ReservedSmemOffsetCap
+                    | S::ReservedSmemOffset0
+                    | S::ReservedSmemOffset1
+            )
+        )
+    };
+    instructions(body).any(|inst| inst.operands.iter().any(of_reserved))
+}
+
 /// The instructions of a body.
 pub fn instructions(body: &[Statement]) -> impl Iterator<Item = &Instruction> {
     body.iter().filter_map(|statement| match statement {
-        Statement::Instruction(inst) => Some(inst),
+        Statement::Instruction(inst) => Some(&**inst),
         _ => None,
     })
 }

@@ -138,6 +138,8 @@ pub struct LoweredFunction {
     pub externs: Vec<String>,
     /// Whether it multiplies sparse matrices in tensor memory.
     pub sparse_tensors: bool,
+    /// Whether its text asks where the shared memory is that the driver reserves.
+    pub reserved: bool,
     /// Whether it reads bank 2, for an indexed branch or a call through a pointer.
     pub branch_bank: bool,
     /// Bytes of the function's own part of bank 2 in an object.
@@ -363,6 +365,7 @@ impl Lowering<'_> {
             externs: std::mem::take(&mut builder.externs),
             sparse_tensors: known::instructions(body)
                 .any(|inst| matches!(inst.op, Op::Tcgen05MmaSp | Op::Tcgen05MmaWsSp)),
+            reserved: known::asks_for_reserved_memory(body),
             branch_bank: builder.branch_bank,
             bank2: builder.globals.bank2,
             pieces: Vec::new(),
