@@ -3,15 +3,17 @@
 //!
 //! The order is tracked by vector clocks over the warps of a block. A barrier orders all its
 //! participants. An atomic orders everything before it with everything after a later atomic on the
-//! same address (a lock). Ordered accesses are never reported. Lanes of one warp are ordered if
+//! same address (a lock), a strong store to an address what is before it with what is behind a
+//! later strong load or atomic there. Ordered accesses are never reported. Lanes of one warp are ordered if
 //! they have executed an instruction together since, but not within one instruction: if two lanes
 //! store to the same byte, one of them wins, and the caller says whether they store the same value.
-//! Two atomics never race. To bound the state, each byte remembers its last writer, the last two
+//! Two atomic or strong accesses never race. To bound the state, each byte remembers its last writer, the last two
 //! warps that read it, and the last two that stored the same value without order.
 //!
 //! A race is *benign* if both accesses store the same value, since the byte is the same whichever
 //! comes last; compilers let warps do this that compute the same value (Triton's replicated
-//! layouts). A warp that has stored that value may also read it without order with the other warps
+//! layouts). So is one of an atomic with a load of machine code, which does not say whether it was
+//! strong in the source, or begins a loop of compare-and-swap. A warp that has stored that value may also read it without order with the other warps
 //! that stored it. Any other race is harmful: a store of a different value, or a store of the same
 //! value against a read by a warp that did not store it.
 
@@ -19,6 +21,9 @@ use std::collections::BTreeMap;
 
 /// Most warps in a block.
 const WARPS: usize = 32;
+
+/// Accesses of the same eight bytes hand over: a part of a number tells that an atomic changed it.
+const GRANULE: u64 = 7;
 
 /// A warp's vector clock: the latest known clock of every warp.
 pub type Clock = [u32; WARPS];
@@ -37,6 +42,7 @@ pub struct Epoch {
     /// The lane.
     pub lane: u8,
     atomic: bool,
+    loose: bool,
 }
 
 impl Epoch {
@@ -63,8 +69,10 @@ pub struct Race {
     pub at: u64,
     /// The earlier access.
     pub other: Epoch,
-    /// Whether both store the same value.
+    /// Whether both store the same value, or one is an atomic and the other may be strong.
     pub benign: bool,
+    /// Whether it is benign for the second of these reasons.
+    pub atomic: bool,
 }
 
 /// One access to shared memory.
@@ -76,8 +84,10 @@ pub struct Access {
     pub bytes: u8,
     /// Whether it is a store.
     pub store: bool,
-    /// Whether it is an atomic.
+    /// Whether it is an atomic, or a strong load or store.
     pub atomic: bool,
+    /// Whether it is a load that may be strong, although nothing says so.
+    pub loose: bool,
     /// For a store: a mask of the bytes that already hold the stored value.
     pub same: u32,
     /// The warp.
@@ -112,9 +122,10 @@ fn join(into: &mut Clock, other: &Clock) {
 impl Race {
     /// The message; `place` names the instruction of the other access.
     pub fn text(&self, place: &str) -> String {
-        let Race { at, other: Epoch { warp, lane, .. }, benign } = self;
+        let Race { at, other: Epoch { warp, lane, .. }, benign, atomic } = self;
         let what = format!("shared address {at:#x} was accessed at {place} by warp {warp}, lane {lane}");
         match benign {
+            true if *atomic => format!("{what}, and nothing puts the two in order; one is an atomic"),
             true => format!("{what}, and nothing puts the two in order; the value is the same"),
             false => format!("{what}, and nothing puts the two in order"),
         }
@@ -159,11 +170,24 @@ impl Races {
     /// Records a warp's atomic on an address of any state space: it is ordered after earlier
     /// atomics on the same address.
     pub fn synchronise(&mut self, warp: usize, address: u64, step: u32) {
-        let lock = self.locks.entry(address).or_default();
+        let lock = self.locks.entry(address & !GRANULE).or_default();
         join(&mut self.clocks[warp], lock);
         lock.copy_from_slice(&self.clocks[warp]);
         self.clocks[warp][warp] += 1;
         self.atomics[warp] = step;
+    }
+
+    /// Records a warp's strong store: what is before it is before later strong loads and atomics.
+    pub fn release(&mut self, warp: usize, address: u64) {
+        join(self.locks.entry(address & !GRANULE).or_default(), &self.clocks[warp]);
+        self.clocks[warp][warp] += 1;
+    }
+
+    /// Records a warp's strong load: it is behind earlier strong stores and atomics.
+    pub fn acquire(&mut self, warp: usize, address: u64) {
+        if let Some(lock) = self.locks.get(&(address & !GRANULE)) {
+            join(&mut self.clocks[warp], lock);
+        }
     }
 
     /// Whether synchronization orders the earlier access before the current one.
@@ -190,13 +214,15 @@ impl Races {
             return Some(&byte.write).filter(open).filter(|_| !knows).map(|other| Race {
                 at,
                 other: *other,
-                benign: false,
+                benign: a.loose && other.atomic,
+                atomic: true,
             });
         }
         let same = a.same >> (at - a.at) & 1 != 0 && !a.atomic && byte.write.clock != 0 && !byte.write.atomic;
-        let of = |other: &Epoch, benign| Race { at, other: *other, benign };
+        let of = |other: &Epoch, benign| Race { at, other: *other, benign, atomic: a.atomic };
         let reads = || byte.reads.iter().filter(open);
-        let harmful = reads().find(|read| !same || byte.storers >> read.warp & 1 == 0).map(|read| of(read, false));
+        let fine = |read: &Epoch| a.atomic && read.loose || same && byte.storers >> read.warp & 1 != 0;
+        let harmful = reads().find(|read| !fine(read)).map(|read| of(read, false));
         let store = [&byte.write, &byte.twin].into_iter().find(open).map(|store| of(store, same));
         let read = || reads().next().map(|read| of(read, true));
         match store {
@@ -218,6 +244,7 @@ impl Races {
             warp: a.warp as u8,
             lane: a.lane as u8,
             atomic: a.atomic,
+            loose: a.loose,
         };
         let mut found: Option<Race> = None;
         for at in a.at..a.at + u64::from(a.bytes) {
@@ -230,7 +257,7 @@ impl Races {
             if a.store {
                 let own = 1 << me.warp;
                 *byte = match raced {
-                    Some(Race { benign: true, other, .. }) => {
+                    Some(Race { benign: true, other, .. }) if !a.atomic => {
                         let twin = if other.is_beside(&a) { byte.twin } else { byte.write };
                         Byte { write: me, twin, storers: byte.storers | own, ..Byte::default() }
                     }
@@ -251,7 +278,7 @@ mod tests {
     use super::*;
 
     fn access(warp: usize, store: bool) -> Access {
-        Access { at: 4, bytes: 4, store, atomic: false, same: 0, warp, lane: 0, group: 1, step: 1, pc: 0 }
+        Access { at: 4, bytes: 4, store, atomic: false, loose: false, same: 0, warp, lane: 0, group: 1, step: 1, pc: 0 }
     }
 
     #[test]
@@ -314,6 +341,36 @@ mod tests {
         let mut r = Races::new(2);
         assert!(r.access(atomic(0), 64).is_none() && r.access(atomic(1), 64).is_none());
         assert!(r.access(Access { at: 32, ..access(0, false) }, 64).is_some());
+    }
+
+    #[test]
+    fn loads_that_may_be_strong_and_atomics_are_benign() {
+        let loose = |warp| Access { loose: true, ..access(warp, false) };
+        let atomic = |warp| Access { atomic: true, ..access(warp, true) };
+        let mut r = Races::new(2);
+        r.access(loose(0), 64);
+        assert!(r.access(atomic(1), 64).is_some_and(|race| race.benign && race.atomic));
+        assert!(r.access(loose(0), 64).is_some_and(|race| race.benign));
+        // A plain store is not.
+        assert!(r.access(access(1, true), 64).is_some_and(|race| !race.benign));
+    }
+
+    #[test]
+    fn strong_accesses_hand_over_in_one_direction() {
+        let strong = |warp, store| Access { atomic: true, at: 32, ..access(warp, store) };
+        let mut r = Races::new(2);
+        r.access(access(0, true), 64);
+        r.release(0, 32);
+        assert!(r.access(strong(0, true), 64).is_none());
+        r.acquire(1, 32);
+        assert!(r.access(strong(1, false), 64).is_none() && r.access(access(1, false), 64).is_none());
+        // What the reader does later is not before what the writer does then.
+        r.access(Access { at: 16, ..access(1, true) }, 64);
+        r.acquire(0, 32);
+        assert!(r.access(Access { at: 16, ..access(0, false) }, 64).is_some());
+        // A plain store beside a strong load is a race.
+        r.access(Access { at: 40, ..access(0, true) }, 64);
+        assert!(r.access(Access { at: 40, ..strong(1, false) }, 64).is_some());
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub fn relu_of(f: Format, bits: u64) -> u64 {
 
 /// The operation on one number.
 fn scalar(i: &Instruction, ty: ScalarType, f: Format) -> Option<Scalar> {
-    let mods = i.mods;
+    let mods = *i.mods;
     let mode = Mode { round: round(mods.rounding), ftz: mods.ftz, fmz: false, sat: mods.saturate, relu: false };
     let sign = f.sign_bit();
     let flush = move |x: u64| if mode.ftz { f.flush(x) } else { x };

@@ -37,6 +37,8 @@ pub struct Transfer {
     pub width: u64,
     /// The registers to load or store.
     pub pieces: Pieces,
+    /// Whether it is volatile or has an order.
+    pub strong: bool,
 }
 
 impl Transfer {
@@ -258,13 +260,17 @@ impl Scene<'_> {
             return Err(misaligned(space, t.width, base));
         }
         let mut at = base;
+        if t.strong {
+            self.strongly(thread, (space, at), t.is_store());
+        }
         match &t.pieces {
             Pieces::Load(pieces) => {
                 // Reads everything before writing a register, because a destination may also be the
                 // address.
                 let mut values = [(0, 0); 16];
                 for (slot, (_, width)) in values.iter_mut().zip(pieces) {
-                    *slot = (self.load(thread, (space, at), *width)?, self.read(thread, (space, at), *width));
+                    *slot =
+                        (self.load(thread, (space, at), *width)?, self.read_as(thread, (space, at), *width, t.strong));
                     at += width;
                 }
                 for ((value, lacks), (sink, _)) in values.into_iter().zip(pieces) {
@@ -275,7 +281,7 @@ impl Scene<'_> {
             Pieces::Store(pieces) => {
                 for (src, width) in pieces {
                     let value = self.value(thread, src);
-                    self.written(thread, (space, at), *width, value, lacking(thread, src));
+                    self.written_as(thread, (space, at), *width, (value, lacking(thread, src)), t.strong);
                     store(self.bytes_anywhere(thread, (space, at), *width, true)?, value);
                     at += width;
                 }

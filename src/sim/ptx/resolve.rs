@@ -21,10 +21,11 @@ use super::{compare, convert, float, int, logic, shapes, video, warp};
 use crate::ptx::ast::{self, *};
 use crate::tables::lowering::map_writes;
 use crate::tables::ptx::{
-    BulkFrom, BulkTo, CancelQuery, Modifiers, Op, Role, ScalarType, Space, SpecialRegister, TensorMode,
+    BulkFrom, BulkTo, CancelQuery, Modifiers, Op, Role, ScalarType, Semantics, Space, SpecialRegister, TensorMode,
 };
 use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// The warp operations seen so far; the index is their kind number.
 type Kinds = Vec<(Op, Modifiers, SmallVec<[ScalarType; 2]>)>;
@@ -122,7 +123,7 @@ impl Resolver<'_, '_> {
             Op::MultimemLdReduce | Op::MultimemSt => {
                 let mut plain = i.clone();
                 plain.op = if i.op == Op::MultimemSt { Op::St } else { Op::Ld };
-                plain.mods.space = Some(Space::Global);
+                Arc::make_mut(&mut plain.mods).space = Some(Space::Global);
                 plain.types[0] = match plain.types[0].bits() {
                     16 => ScalarType::B16,
                     32 => ScalarType::B32,
@@ -133,7 +134,7 @@ impl Resolver<'_, '_> {
             Op::MultimemRed => {
                 let mut plain = i.clone();
                 plain.op = Op::Red;
-                plain.mods.space = Some(Space::Global);
+                Arc::make_mut(&mut plain.mods).space = Some(Space::Global);
                 self.atomic(&plain)
             }
             // A thread has all registers that it names.
@@ -370,7 +371,8 @@ impl Resolver<'_, '_> {
             let wide = elements.iter().map(|e| self.names.wide_src(e, ty)).collect::<Result<Vec<_>, _>>()?;
             Pieces::Store(wide.into_iter().flatten().map(|(src, bits)| (src, bytes(bits))).collect())
         };
-        Ok(Act::Transfer(Box::new(Transfer { address, width, pieces })))
+        let strong = i.mods.mmio || i.mods.semantics.is_some_and(|semantics| semantics != Semantics::Weak);
+        Ok(Act::Transfer(Box::new(Transfer { address, width, pieces, strong })))
     }
 
     /// `cp.async` (PTX ISA 9.7.9.25.3.1): bytes beyond the source size are zeros, and so is the
@@ -668,7 +670,7 @@ impl Resolver<'_, '_> {
 
     /// The kind number of a warp operation: equal for equal operations, modifiers and types.
     fn kind(&mut self, i: &Instruction) -> u32 {
-        let key = (i.op, i.mods, i.types.clone());
+        let key = (i.op, *i.mods, i.types.clone());
         let found = self.kinds.iter().position(|known| *known == key).unwrap_or_else(|| {
             self.kinds.push(key);
             self.kinds.len() - 1

@@ -225,8 +225,12 @@ impl Scene<'_> {
         let (list, first) = match space {
             Space::Shared | Space::SharedCta | Space::SharedCluster if !self.env.is_alone() => return None,
             Space::Shared | Space::SharedCta | Space::SharedCluster => {
-                let size = self.shared.len();
-                self.seen.shared.resize(size, u8::MAX);
+                if self.seen.shared.is_empty() {
+                    self.seen.shared.resize(self.shared.len(), u8::MAX);
+                    // What the driver reserves is what it wrote there.
+                    let reserved = self.seen.shared.len().min(self.env.reserved as usize);
+                    self.seen.shared[..reserved].fill(0);
+                }
                 (&mut self.seen.shared, 0)
             }
             Space::Local => {
@@ -241,7 +245,12 @@ impl Scene<'_> {
 
     /// Records a read of up to 8 bytes and returns its undefined bits.
     pub fn read(&mut self, thread: &mut Thread, at: (Space, u64), width: u64) -> u64 {
-        self.race(thread, at, width, (false, false), 0);
+        self.read_as(thread, at, width, false)
+    }
+
+    /// The same, for a load that may be strong.
+    pub fn read_as(&mut self, thread: &mut Thread, at: (Space, u64), width: u64, strong: bool) -> u64 {
+        self.race(thread, at, width, (false, strong), 0);
         self.open_at(thread, at, width)
     }
 
@@ -253,9 +262,21 @@ impl Scene<'_> {
     /// Records a write of up to 8 bytes; must be called before the write. `lacks` are the undefined
     /// bits.
     pub fn written(&mut self, thread: &mut Thread, at: (Space, u64), width: u64, value: u64, lacks: u64) {
+        self.written_as(thread, at, width, (value, lacks), false);
+    }
+
+    /// The same, for a store that may be strong.
+    pub fn written_as(
+        &mut self,
+        thread: &mut Thread,
+        at: (Space, u64),
+        width: u64,
+        (value, lacks): (u64, u64),
+        strong: bool,
+    ) {
         let there = self.shared.get(at.1 as usize..).unwrap_or_default().iter().take(width as usize).enumerate();
         let same = there.fold(0, |same, (i, old)| same | u32::from((value >> (8 * i)) as u8 == *old) << i);
-        self.race(thread, at, width, (true, false), same);
+        self.race(thread, at, width, (true, strong), same);
         self.lack_at(thread, at, width, lacks);
     }
 
@@ -271,12 +292,16 @@ impl Scene<'_> {
         }
     }
 
+    /// Records what the order of a strong load or store puts before and behind it.
+    pub fn strongly(&mut self, thread: &Thread, at: (Space, u64), store: bool) {
+        let (warp, key) = (thread.warp as usize, lock_of(at));
+        if store { self.seen.races.release(warp, key) } else { self.seen.races.acquire(warp, key) }
+    }
+
     /// Records an atomic access. Returns whether it found undefined bits; an exchange (`puts`)
     /// defines them.
     pub fn atomically(&mut self, thread: &mut Thread, at: (Space, u64), width: u64, puts: bool) -> bool {
-        let shared = is_shared(at.0);
-        let key = at.1 | u64::from(shared) << 63;
-        self.seen.races.synchronise(thread.warp as usize, key, self.steps as u32);
+        self.seen.races.synchronise(thread.warp as usize, lock_of(at), self.steps as u32);
         self.race(thread, at, width, (true, true), 0);
         let Some(bytes) = self.lacks_at(thread, at, width) else { return false };
         let lacks = bytes.iter().any(|byte| *byte != 0);
@@ -299,7 +324,8 @@ impl Scene<'_> {
         }
         let pc = self.env.program.functions[thread.function].insts[thread.pc].pos.line;
         let (warp, lane, step) = (thread.warp as usize, thread.lane as usize, self.steps as u32);
-        let access = Access { at, bytes: width as u8, store, atomic, same, warp, lane, group: u32::MAX, step, pc };
+        let access =
+            Access { at, bytes: width as u8, store, atomic, loose: false, same, warp, lane, group: u32::MAX, step, pc };
         let Some(race) = self.seen.races.access(access, self.shared.len()) else { return };
         if race.other.is_beside(&access) {
             return;
@@ -307,6 +333,11 @@ impl Scene<'_> {
         let text = race.text(&format!("line {}", race.other.pc));
         self.find(thread, Fault::of(Kind::Race, text).about(race.at), race.benign);
     }
+}
+
+/// An address as the race detector knows it.
+fn lock_of((space, at): (Space, u64)) -> u64 {
+    at | u64::from(is_shared(space)) << 63
 }
 
 fn is_shared(space: Space) -> bool {

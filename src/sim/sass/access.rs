@@ -48,11 +48,13 @@ fn atomic_lane(
     let bytes = atomic::bytes(ty);
     let w = &block.warps[warp];
     let (b, c) = (w.get(&code.b, lane), w.get(&code.c, lane));
-    // A generic atomic of 64 bits or on a float works in global memory only. For other spaces it
-    // reports so in its predicate, and ptxas emits a fallback after it.
+    // A generic atomic of 64 bits or on a float works in global memory only, an exchange also in
+    // shared memory. For other spaces it reports so in its predicate, and ptxas emits a fallback
+    // after it: with the atomics of shared memory, and for exchanges with plain accesses alone.
     let wide = bytes == 8 || !matches!(ty, AtomicType::Signed(_) | AtomicType::Unsigned(_));
-    let outside = space == Space::Generic && resolve(m.setup, address(w, code, lane)).0 != Space::Global;
-    if wide && outside {
+    let exchanges = matches!(op, AtomicOp::Cas | AtomicOp::CasFlag | AtomicOp::Exch);
+    let works = |there: Space| there == Space::Global || exchanges && there == Space::Shared;
+    if wide && space == Space::Generic && !works(resolve(m.setup, address(w, code, lane)).0) {
         block.warps[warp].set_pred(code.pu, 1 << lane, 0);
         return Ok(());
     }

@@ -162,6 +162,8 @@ pub enum Alu {
     MinMaxLanes {
         ty: IntType,
         relu: bool,
+        /// Whether there is a third operand.
+        three: bool,
     },
     /// Sums or differences of packed integers of `bits` bits.
     AddLanes {
@@ -397,10 +399,7 @@ impl Alu {
             })),
             Alu::CarrylessMad { high } => double(int::carryless_mad(x.a, x.b, x.c, high)),
             Alu::MinMaxRelu(ty) => word((min_max(ty, x.a, x.b, x.pp).d as i32).max(0) as u32),
-            Alu::MinMaxLanes { ty, relu } => word(lanes(ty.bits, |at| {
-                let best = min_max(ty, x.a >> at, x.b >> at, x.pp).d;
-                if relu && ty.value(best) < 0 { 0 } else { best as u32 }
-            })),
+            Alu::MinMaxLanes { ty, relu, three } => min_max_lanes(ty, relu, three, x),
             Alu::Mov => double(x.a),
             Alu::Select => double(if x.pp { x.a } else { x.b }),
             Alu::SelectF32 => double(F32.flush(if x.pp { x.a } else { x.b })),
@@ -642,6 +641,18 @@ fn half_one(format: Format) -> u64 {
 
 fn both(join: Join, holds: bool, pp: bool) -> Out {
     Out { d: 0, pu: join.of(holds, pp), pv: join.of(!holds, pp) }
+}
+
+/// The minimum or maximum of packed integers; the predicates say whether the lowest one and the one
+/// above it are those of the first operand.
+fn min_max_lanes(ty: IntType, relu: bool, three: bool, x: &In) -> Out {
+    let best = |at: u32| {
+        let two = min_max(ty, x.a >> at, x.b >> at, x.pp).d;
+        let best = if three { min_max(ty, two, x.c >> at, x.pp).d } else { two };
+        if relu && ty.value(best) < 0 { 0 } else { best as u32 }
+    };
+    let first = |at: u32| ty.value(best(at).into()) == ty.value(x.a >> at);
+    Out { d: lanes(ty.bits, best).into(), pu: first(0), pv: first(ty.bits) }
 }
 
 fn min_max(ty: IntType, a: u64, b: u64, min: bool) -> Out {

@@ -4,6 +4,7 @@
 //! and needs no further look-up; constant-bank operands are already immediates.
 
 use super::alu::Alu;
+use super::warp::Apart;
 
 /// Where a source value comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,6 +88,8 @@ pub struct Access {
     pub bytes: u8,
     /// Whether a narrow load is sign-extended.
     pub signed: bool,
+    /// Whether its text says that it is strong; that of shared memory never does.
+    pub strong: bool,
 }
 
 /// The operation of an atomic.
@@ -326,7 +329,10 @@ pub enum Exec {
     },
     WarpSync {
         all: bool,
+        /// Whether the lanes of one mask go on apart from the others.
+        apart: Option<Apart>,
     },
+    EndCollective,
     Yield,
     BlockBarrier {
         arrive_only: bool,

@@ -19,7 +19,7 @@
 //! without having reconverged with the others (irreducible loops, `-O0`). On sm_75 it clears the
 //! barrier before every BSSY, so the old contents of the barrier are abandoned there.
 
-use super::warp::{LANES, Wait, Warp, lanes_of};
+use super::warp::{Apart, LANES, Wait, Warp, lanes_of};
 
 /// BSSY: each lane records the lanes that enter the region with it.
 pub fn enter_region(warp: &mut Warp, bar: usize, lanes: u32) {
@@ -99,10 +99,10 @@ pub fn yield_lanes(warp: &mut Warp, lanes: u32) {
     settle(warp);
 }
 
-/// WARPSYNC: the lanes wait for the lanes of their masks.
-pub fn warp_sync(warp: &mut Warp, lanes: u32, mask_of: impl Fn(&Warp, usize) -> u32) {
+/// WARPSYNC: the lanes wait for the lanes of their masks, and go on apart from others if it says so.
+pub fn warp_sync(warp: &mut Warp, lanes: u32, apart: Option<Apart>, mask_of: impl Fn(&Warp, usize) -> u32) {
     let masks: Vec<u32> = (0..32).map(|lane| mask_of(warp, lane)).collect();
-    warp.suspend(lanes, |lane| Wait::Warp(masks[lane]));
+    warp.suspend(lanes, |lane| Wait::Warp(masks[lane], apart));
     settle(warp);
 }
 
@@ -117,8 +117,8 @@ fn settle_once(warp: &mut Warp) -> bool {
     for lane in lanes_of(waiting) {
         let met = match warp.wait[lane] {
             Wait::Converge(bar) => converged(warp, waiting, lane, bar),
-            Wait::Warp(mask) => {
-                let same = |l: usize| matches!(warp.wait[l], Wait::Warp(m) if (m ^ mask) & warp.alive == 0);
+            Wait::Warp(mask, _) => {
+                let same = |l: usize| matches!(warp.wait[l], Wait::Warp(m, _) if (m ^ mask) & warp.alive == 0);
                 mask & warp.alive & !warp.lanes_where(waiting, same) == 0
             }
             Wait::Nothing | Wait::Block(_) | Wait::Cluster => false,
@@ -355,19 +355,19 @@ mod tests {
     fn warp_barrier_waits_for_its_mask() {
         let mut w = warp();
         w.pc[1] = 5;
-        warp_sync(&mut w, 0x1, |_, _| 0x3);
+        warp_sync(&mut w, 0x1, None, |_, _| 0x3);
         assert_eq!(w.running & 3, 2);
-        warp_sync(&mut w, 0x2, |_, _| 0x3);
+        warp_sync(&mut w, 0x2, None, |_, _| 0x3);
         assert_eq!((w.running & 3, w.pc[0], w.pc[1]), (3, 1, 6));
     }
 
     #[test]
     fn warp_barriers_of_other_masks_do_not_count() {
         let mut w = warp();
-        warp_sync(&mut w, 0x0000_ffff, |_, _| u32::MAX);
-        warp_sync(&mut w, 0x0fff_0000, |_, _| 0xffff_0000);
+        warp_sync(&mut w, 0x0000_ffff, None, |_, _| u32::MAX);
+        warp_sync(&mut w, 0x0fff_0000, None, |_, _| 0xffff_0000);
         assert_eq!(w.running, 0xf000_0000);
-        warp_sync(&mut w, 0xf000_0000, |_, _| 0xffff_0000);
+        warp_sync(&mut w, 0xf000_0000, None, |_, _| 0xffff_0000);
         assert_eq!(w.running, 0xffff_0000);
     }
 }

@@ -88,14 +88,8 @@ impl Machine<'_> {
     /// The fault of an instruction, or the launch's step limit.
     pub fn run(&mut self, block: &mut Block, warp: usize, budget: u64) -> Result<u64, Fault> {
         let w = &mut block.warps[warp];
-        let turned = w.running.rotate_right(w.last_lane + 1);
-        if turned == 0 {
-            return Ok(0);
-        }
-        let lead = (turned.trailing_zeros() + w.last_lane + 1) % LANES as u32;
-        w.last_lane = lead;
-        let mut pc = w.pc[lead as usize];
-        let group = w.running & w.standing_at(pc);
+        let Some(group) = w.next_group() else { return Ok(0) };
+        let mut pc = w.pc[w.last_lane as usize];
         let mut done = 0;
         self.waits.asked = false;
         loop {
@@ -308,9 +302,13 @@ impl Machine<'_> {
             }
             Exec::Trap => return Err(Fault::of(Kind::Trap, "trap").among(held)),
             Exec::Bsync { bar } => control::converge(w, bar.into(), held),
-            Exec::WarpSync { all } => {
+            Exec::WarpSync { all, apart } => {
                 let a = &s.code.a;
-                control::warp_sync(w, held, |w, lane| if all { u32::MAX } else { w.get(a, lane) as u32 });
+                control::warp_sync(w, held, apart, |w, lane| if all { u32::MAX } else { w.get(a, lane) as u32 });
+            }
+            Exec::EndCollective => {
+                lanes_of(held).for_each(|lane| w.pc[lane] += 1);
+                w.rejoin(held);
             }
             Exec::Yield => {
                 lanes_of(held).for_each(|lane| w.pc[lane] += 1);

@@ -178,7 +178,7 @@ impl Waiting {
                 let awaited = lanes_of(self.lanes).fold(0, |mask, lane| mask | of[lane]);
                 format!("lanes {:#010x} at B{bar}", missing(awaited))
             }
-            Wait::Warp(mask) => format!("lanes {:#010x} at a warp barrier", missing(mask)),
+            Wait::Warp(mask, _) => format!("lanes {:#010x} at a warp barrier", missing(mask)),
             Wait::Block(bar) => format!("block barrier {bar}"),
             Wait::Cluster => "the barrier of the cluster".to_string(),
         };
@@ -188,7 +188,7 @@ impl Waiting {
     /// The block barrier behind the warp barrier at which these lanes wait, if there is one. ptxas
     /// implements a barrier that needs whole warps as a warp barrier followed by a block barrier.
     fn before_a_barrier(&self, code: &[Code]) -> Option<u32> {
-        let Wait::Warp(_) = self.wait else { return None };
+        let Wait::Warp(..) = self.wait else { return None };
         let behind = code.iter().zip(0u32..).skip(self.pc as usize + 1);
         let mut rest =
             behind.skip_while(|(code, _)| matches!(code.exec, Exec::Alu(_) | Exec::Nop | Exec::Special { .. }));

@@ -18,12 +18,21 @@ pub enum Wait {
     Nothing,
     /// The lanes of its copy of this convergence barrier, at its pc.
     Converge(u8),
-    /// The lanes of this mask, at any WARPSYNC.
-    Warp(u32),
+    /// The lanes of this mask, at any WARPSYNC, and whether they go on apart from others then.
+    Warp(u32, Option<Apart>),
     /// The completion of this block barrier.
     Block(u8),
     /// The completion of the barrier of the cluster.
     Cluster,
+}
+
+/// How lanes that a WARPSYNC lets go run apart from the other lanes at the same place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Apart {
+    /// In turn with the others, until they meet again (EXCLUSIVE).
+    Interleaved,
+    /// While the others stand still, until ENDCOLLECTIVE (COLLECTIVE): uniform registers are theirs.
+    Section,
 }
 
 /// One warp.
@@ -51,6 +60,12 @@ pub struct Warp {
     pub kept: Kept,
     /// Lanes that have executed YIELD and have not reached a convergence point since.
     pub yielded: u32,
+    /// The mask whose lanes a lane runs with, and apart from all others.
+    pub apart: [Option<(u32, Apart)>; LANES],
+    /// Whether a lane has such a mask.
+    any_apart: bool,
+    /// The lanes that are inside a section.
+    section: u32,
     /// The register pair that RPCMOV reaches, of each lane.
     pub pair: [[u32; LANES]; 2],
     /// Result of the last reduction at a block barrier.
@@ -86,6 +101,9 @@ impl Warp {
             last_region: 0,
             kept: Kept::default(),
             yielded: 0,
+            apart: [None; LANES],
+            any_apart: false,
+            section: 0,
             pair: [[0; LANES]; 2],
             gathered: 0,
             local: vec![0; local_bytes * LANES],
@@ -229,9 +247,45 @@ impl Warp {
     /// Lets waiting lanes continue with the next instruction.
     pub fn release(&mut self, lanes: u32) {
         self.running |= lanes & self.alive;
+        self.rejoin(lanes);
         for lane in lanes_of(lanes) {
+            if let Wait::Warp(mask, Some(apart)) = self.wait[lane] {
+                self.apart[lane] = Some((mask & self.alive, apart));
+                self.any_apart = true;
+            }
             self.wait[lane] = Wait::Nothing;
             self.pc[lane] += 1;
+        }
+    }
+
+    /// The lanes that run next together: those at one pc, of one mask where lanes go on apart. The
+    /// group of a section is the only one that runs until the section ends.
+    pub fn next_group(&mut self) -> Option<u32> {
+        let alone = self.running & self.section;
+        let among = if alone == 0 { self.running } else { alone };
+        let turned = among.rotate_right(self.last_lane + 1);
+        if turned == 0 {
+            return None;
+        }
+        let lead = ((turned.trailing_zeros() + self.last_lane + 1) % LANES as u32) as usize;
+        self.last_lane = lead as u32;
+        let mut group = among & self.standing_at(self.pc[lead]);
+        if self.any_apart {
+            let apart = self.apart[lead];
+            group = self.lanes_where(group, |lane| self.apart[lane] == apart);
+            if let Some((_, Apart::Section)) = apart {
+                self.section = group;
+            }
+        }
+        Some(group)
+    }
+
+    /// Ends what keeps these lanes apart from the others.
+    pub fn rejoin(&mut self, lanes: u32) {
+        if self.any_apart {
+            lanes_of(lanes).for_each(|lane| self.apart[lane] = None);
+            self.section &= !lanes;
+            self.any_apart = self.apart.iter().any(Option::is_some);
         }
     }
 

@@ -146,6 +146,7 @@ fn wide_move(b: &mut Builder, alu: Alu) -> Result<Alu, String> {
 
 fn select_or_compare(b: &mut Builder) -> Result<Option<Alu>, String> {
     let wide64 = b.has("64");
+    let three = b.lifted.inst.op == Op::VIMNMX3;
     Ok(Some(match b.lifted.inst.op {
         Op::MOV_64 | Op::UMOV_64 => wide_move(b, Alu::Mov)?,
         Op::MOV | Op::UMOV if wide64 => wide_move(b, Alu::Mov)?,
@@ -167,13 +168,13 @@ fn select_or_compare(b: &mut Builder) -> Result<Option<Alu>, String> {
             let cmp = b.lifted.words.pick(&CMPS).unwrap_or_default();
             Alu::Compare { cmp, ty, join: join(b), ex: b.has("EX") }
         }
-        Op::VIMNMX | Op::UVIMNMX if b.has("U16x2") || b.has("S16x2") => {
+        Op::VIMNMX | Op::UVIMNMX | Op::VIMNMX3 if b.has("U16x2") || b.has("S16x2") => {
             b.abc(Kind::Int)?;
-            Alu::MinMaxLanes { ty: IntType { bits: 16, signed: b.has("S16x2") }, relu: b.has("RELU") }
+            Alu::MinMaxLanes { ty: IntType { bits: 16, signed: b.has("S16x2") }, relu: b.has("RELU"), three }
         }
-        Op::VIMNMX | Op::UVIMNMX if b.has("U8x4") || b.has("S8x4") => {
+        Op::VIMNMX | Op::UVIMNMX | Op::VIMNMX3 if b.has("U8x4") || b.has("S8x4") => {
             b.abc(Kind::Int)?;
-            Alu::MinMaxLanes { ty: IntType { bits: 8, signed: b.has("S8x4") }, relu: b.has("RELU") }
+            Alu::MinMaxLanes { ty: IntType { bits: 8, signed: b.has("S8x4") }, relu: b.has("RELU"), three }
         }
         Op::VIMNMX | Op::UVIMNMX if b.has("RELU") => {
             b.abc(Kind::Int)?;

@@ -1,6 +1,7 @@
 //! Predecodes control flow, barriers, special registers and operations across lanes.
 
 use super::super::code::{Exec, Gather, Pred, Redux, Shuffle, Special, Vote};
+use super::super::warp::Apart;
 use super::operands::{Builder, Kind};
 use crate::sass::ArgKind;
 use crate::tables::{Op, Role};
@@ -64,9 +65,7 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
         return Ok(Some(exec));
     }
     Ok(Some(match b.lifted.inst.op {
-        Op::NOP | Op::NANOSLEEP | Op::WARPGROUP | Op::ENDCOLLECTIVE | Op::PREEXIT | Op::ACQBLK | Op::PMTRIG => {
-            Exec::Nop
-        }
+        Op::NOP | Op::NANOSLEEP | Op::WARPGROUP | Op::PREEXIT | Op::ACQBLK | Op::PMTRIG => Exec::Nop,
         Op::S2R | Op::S2UR | Op::CS2R_32 => special(b, false)?,
         Op::CS2R_64 => special(b, true)?,
         Op::CS2UR => special(b, !b.has("32"))?,
@@ -151,8 +150,14 @@ fn convergence(b: &mut Builder) -> Result<Option<Exec>, String> {
         Op::BMOV_R => Exec::RegFromBar { bar, clear: b.has("CLEAR") },
         Op::WARPSYNC => {
             b.code.a = b.src(Role::A, false, Kind::Int)?;
-            Exec::WarpSync { all: b.has("ALL") }
+            let apart = match (b.has("COLLECTIVE"), b.has("EXCLUSIVE")) {
+                (true, _) => Some(Apart::Section),
+                (false, true) => Some(Apart::Interleaved),
+                (false, false) => None,
+            };
+            Exec::WarpSync { all: b.has("ALL"), apart }
         }
+        Op::ENDCOLLECTIVE => Exec::EndCollective,
         Op::YIELD => Exec::Yield,
         _ => return Ok(None),
     }))

@@ -169,7 +169,7 @@ fn pick(b: &Builder, letter: char) -> Pick {
         "H0_H0" => Some(Pick::Low),
         "H1_H1" => Some(Pick::High),
         "H1_H0" => Some(Pick::Both),
-        "H0_H1" => Some(Pick::Swapped),
+        "H0_H1" | "H0_NH1" => Some(Pick::Swapped),
         "F32" => Some(Pick::Single),
         _ => None,
     });

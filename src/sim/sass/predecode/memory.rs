@@ -218,7 +218,8 @@ fn mbarrier(b: &mut Builder) -> Result<Act, String> {
 }
 
 fn access(b: &Builder) -> Access {
-    let of = |bytes, signed| Access { bytes, signed };
+    let strong = b.has("STRONG");
+    let of = |bytes, signed| Access { bytes, signed, strong };
     let list = [
         ("U8", of(1, false)),
         ("S8", of(1, true)),
@@ -236,7 +237,7 @@ fn joined(b: &Builder) -> Access {
     let words = [("64", 8), ("S64", 8), ("F64", 8), ("F16x4", 8), ("BF16x4", 8), ("F32x2", 8), ("E5M2x8", 8)];
     let more = [("E4M3x8", 8), ("F16x8", 16), ("BF16x8", 16), ("F32x4", 16), ("E5M2x16", 16), ("E4M3x16", 16)];
     let bytes = b.lifted.words.pick(&words).or(b.lifted.words.pick(&more)).unwrap_or(4);
-    Access { bytes, signed: false }
+    Access { bytes, signed: false, strong: false }
 }
 
 /// Reads the address operands: a register of one or two words with a scale, a uniform register, an

@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn stores_read_their_vector_and_write_nothing() {
-        let access = Access { bytes: 16, signed: false };
+        let access = Access { bytes: 16, signed: false, strong: false };
         let mut code = Code::new(Exec::Store { space: Space::Global, access });
         code.a = Src { from: From::Reg(2), wide: true, ..Src::default() };
         code.b = Src { from: From::Reg(4), ..Src::default() };

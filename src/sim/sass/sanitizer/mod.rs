@@ -354,6 +354,8 @@ impl Watch {
             }
         }
         let step = block.warps[s.warp].instructions as u32;
+        let strong = matches!(s.code.exec, Exec::Load { access, .. } | Exec::Store { access, .. } if access.strong);
+        let loose = matches!(s.code.exec, Exec::Load { space: Space::Shared, .. });
         for i in 0..self.reaches.len() {
             let mut r = self.reaches[i];
             // Whoever looks at a word of an mbarrier asks for the end of a phase.
@@ -361,17 +363,21 @@ impl Watch {
             if barrier && r.act == Act::Load {
                 r.act = Act::Atomic;
             }
-            if r.act == Act::Atomic {
-                let space = if r.space == Space::Shared { 1 << 63 } else { 0 };
-                seen.races.synchronise(s.warp, if barrier { r.at & !7 } else { r.at } | space, step);
+            let lock = if barrier { r.at & !7 } else { r.at } | if r.space == Space::Shared { 1 << 63 } else { 0 };
+            match r.act {
+                Act::Atomic => seen.races.synchronise(s.warp, lock, step),
+                Act::Load if strong || loose => seen.races.acquire(s.warp, lock),
+                Act::Store if strong => seen.races.release(s.warp, lock),
+                Act::Load | Act::Store => {}
             }
             if r.space != Space::Shared || !m.setup.is_alone() {
                 continue;
             }
-            let (store, atomic) = (r.act != Act::Load, r.act == Act::Atomic);
+            let (store, atomic) = (r.act != Act::Load, strong || r.act == Act::Atomic);
             let (at, bytes, lane) = (r.at, r.bytes, r.lane);
             let same = if stores { footprint::unchanged(block, s.warp, s.code, &r) } else { 0 };
-            let access = Access { at, bytes, store, atomic, same, warp: s.warp, lane, group: s.group, step, pc: s.pc };
+            let (warp, group, pc) = (s.warp, s.group, s.pc);
+            let access = Access { at, bytes, store, atomic, loose, same, warp, lane, group, step, pc };
             let Some(race) = seen.races.access(access, block.shared.len()) else { continue };
             let before = race.other.lane;
             let text = match race.other.is_beside(&access) {

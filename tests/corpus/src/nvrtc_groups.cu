@@ -1,0 +1,11 @@
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+#include <cooperative_groups/scan.h>
+namespace cg = cooperative_groups;
+#define K extern "C" __global__ void
+K tiles(const int *in, int *o) { auto b = cg::this_thread_block(); auto t = cg::tiled_partition<8>(b); auto u = cg::tiled_partition<4>(t); int v = in[threadIdx.x]; o[threadIdx.x] = cg::reduce(t, v, cg::plus<int>()); o[threadIdx.x + 64] = cg::reduce(u, (unsigned)v, cg::bit_xor<unsigned>()); o[threadIdx.x + 128] = t.shfl_xor(v, 3) + t.shfl(v, 5) + t.any(v > 0) * 7; o[threadIdx.x + 192] = t.match_any(v & 3) + t.ballot(v & 1) * 256 + t.meta_group_rank(); }
+K coal(const int *in, int *o) { int v = in[threadIdx.x]; o[threadIdx.x] = o[threadIdx.x + 64] = 0; if (v & 1) { auto g = cg::coalesced_threads(); o[threadIdx.x] = cg::reduce(g, v, cg::less<int>()) + g.size() + g.thread_rank(); if (g.thread_rank() & 1) { auto h = cg::coalesced_threads(); o[threadIdx.x + 64] = h.shfl(v, h.size() - 1) + cg::reduce(h, v, cg::plus<int>()); } } else { auto g = cg::coalesced_threads(); o[threadIdx.x] = g.shfl_down(v, 1) * (g.thread_rank() + 1 < g.size()) + g.any(v < 0); } }
+K part(const int *in, int *o) { int v = in[threadIdx.x]; auto t = cg::tiled_partition<32>(cg::this_thread_block()); auto g = cg::labeled_partition(t, v & 3); o[threadIdx.x] = cg::reduce(g, v, cg::greater<int>()); auto h = cg::binary_partition(t, v > 0); o[threadIdx.x + 64] = h.size() * 100 + h.thread_rank() + (int)cg::reduce(h, (long long)v, cg::plus<long long>()); }
+K scan(const int *in, int *o) { auto t = cg::tiled_partition<16>(cg::this_thread_block()); int v = in[threadIdx.x]; o[threadIdx.x] = cg::inclusive_scan(t, v, cg::plus<int>()); o[threadIdx.x + 96] = cg::exclusive_scan(t, v, [](int a, int b) { return a > b ? a : b; }); }
+K async(const int *in, int *o) { auto b = cg::this_thread_block(); auto tok = b.barrier_arrive(); int v = in[threadIdx.x]; b.barrier_wait(cuda::std::move(tok)); b.sync(); o[threadIdx.x] = v + b.group_index().x + b.dim_threads().x; }
+K inv(const int *in, int *o) { auto t = cg::tiled_partition<32>(cg::this_thread_block()); int v = in[threadIdx.x]; o[threadIdx.x] = cg::invoke_one_broadcast(t, [=] { return v * 3; }); cg::invoke_one(t, [=] { atomicAdd(o + (threadIdx.x & ~31), 1); }); }
