@@ -268,6 +268,9 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     check_frames(&lowered)?;
     let mut errors = Vec::new();
     limit_registers(&mut lowered, &module, target).map_err(|m| vec![Diagnostic::fatal(m)])?;
+    if !options.line_info && !debug && !source_lines::has_places(&module) {
+        forget_lowered(&mut module);
+    }
     let dumps = DumpOptions {
         before: options.dump_before.clone(),
         after: options.dump_after.clone(),
@@ -396,7 +399,7 @@ fn check_sections(module: &ptx::ast::Module) -> Result<(), Vec<Diagnostic>> {
     if entries as u64 <= most {
         return Ok(());
     }
-    Err(vec![Diagnostic::fatal(format!("{entries} entry functions are too many for one file, {most} is the most"))])
+    Err(vec![Diagnostic::fatal(format!("more than {most} entry functions are too many for one file"))])
 }
 
 /// Checks that the static shared memory of each function fits.
@@ -670,9 +673,31 @@ fn resources(lowered: &LoweredFunction, section: &cubin::Function, reserved: u64
 /// for `wgmma`, 2 for `tcgen05`, textures, surfaces, tensor copies and `setmaxnreg` that is not
 /// ignored, and 3 for `tcgen05.mma` of integers and for `tcgen05.shift`.
 fn isa_class(module: &crate::ptx::ast::Module, functions: &[cubin::Function]) -> u8 {
+    let bodies = module.functions.values().filter_map(|function| function.body.as_ref());
+    let reconfigures = functions.iter().any(|function| function.launch.reconfigures);
+    bodies.flatten().map(statement_class).max().unwrap_or(0).max(if reconfigures { 2 } else { 0 })
+}
+
+/// Frees the labels and instructions that nobody asks for behind lowering: those that do not decide
+/// the class of the module.
+fn forget_lowered(module: &mut crate::ptx::ast::Module) {
+    use crate::ptx::ast::Statement;
+    let asked = |statement: &Statement| match statement {
+        Statement::Label(_) => false,
+        Statement::Instruction(_) => statement_class(statement) > 0,
+        Statement::Location(_) | Statement::Pragma(_) => true,
+    };
+    for body in module.functions.values_mut().filter_map(|function| function.body.as_mut()) {
+        body.retain(asked);
+        body.shrink_to_fit();
+    }
+}
+
+/// The class that a statement asks for.
+fn statement_class(statement: &crate::ptx::ast::Statement) -> u8 {
     use crate::ptx::ast::Statement;
     use crate::tables::ptx::{Op, TensorKind};
-    let class = |statement: &Statement| match statement {
+    match statement {
         Statement::Instruction(inst) => match inst.op {
             Op::WgmmaFence | Op::WgmmaCommitGroup | Op::WgmmaWaitGroup | Op::WgmmaMmaAsync | Op::WgmmaMmaAsyncSp => 4,
             op if inst.mods.tensor_kind == Some(TensorKind::KindI8) && op.name().starts_with("tcgen05.mma") => 3,
@@ -686,8 +711,5 @@ fn isa_class(module: &crate::ptx::ast::Module, functions: &[cubin::Function]) ->
             _ => 0,
         },
         _ => 0,
-    };
-    let bodies = module.functions.values().filter_map(|function| function.body.as_ref());
-    let reconfigures = functions.iter().any(|function| function.launch.reconfigures);
-    bodies.flatten().map(class).max().unwrap_or(0).max(if reconfigures { 2 } else { 0 })
+    }
 }

@@ -25,7 +25,7 @@ pub fn nothing_to_suppress(module: &Module, wanted: bool) -> Option<Diagnostic> 
 }
 
 /// Whether the text has a `.loc`.
-fn has_places(module: &Module) -> bool {
+pub fn has_places(module: &Module) -> bool {
     let mut statements = module.functions.values().flat_map(|function| function.body.iter().flatten());
     statements.any(|statement| matches!(statement, Statement::Location(_)))
 }

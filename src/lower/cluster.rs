@@ -12,6 +12,7 @@ use crate::ori::mods::*;
 use crate::ptx::ast;
 use crate::tables::ptx::{CancelQuery, ScalarType, Scope, Semantics, Space, SpecialRegister};
 use crate::tables::{Feature, Mod, Op, Role, value};
+use std::sync::Arc;
 
 /// Uniform registers of the places of an answer.
 const ANSWER: [u16; 2] = [10, 11];
@@ -106,7 +107,7 @@ impl Builder<'_> {
     /// that has begun is late enough.
     fn store_released(&mut self, inst: &ast::Instruction) -> Lowered {
         let mut plain = inst.clone();
-        plain.mods.space = Some(Space::Global);
+        Arc::make_mut(&mut plain.mods).space = Some(Space::Global);
         if inst.mods.atom_op.is_none() {
             return self.store(&plain);
         }

@@ -54,7 +54,8 @@ fn written_once<T>(body: &[Statement], value: impl Fn(&Instruction) -> Option<(R
     known
 }
 
-/// Whether an instruction reads a special register about the shared memory that the driver reserves.
+/// Whether an instruction reads a special register about the shared memory that the driver
+/// reserves.
 pub fn asks_for_reserved_memory(body: &[Statement]) -> bool {
     use SpecialRegister as S;
     let of_reserved = |operand: &Operand| {

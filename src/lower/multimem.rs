@@ -12,6 +12,7 @@ use crate::ori::{Kind, Operand};
 use crate::ptx::ast;
 use crate::tables::ptx::{Op as PtxOp, ScalarType, Scope, Semantics, Space};
 use crate::tables::{Feature, Mod, Op, Role};
+use std::sync::Arc;
 
 impl Builder<'_> {
     /// `multimem.ld_reduce`
@@ -58,9 +59,10 @@ impl Builder<'_> {
     pub fn reduce_everywhere(&mut self, inst: &ast::Instruction) -> Lowered {
         let mut plain = inst.clone();
         plain.op = PtxOp::Red;
-        plain.mods.space = Some(Space::Global);
-        if plain.mods.semantics.is_none() {
-            (plain.mods.semantics, plain.mods.scope) = (Some(Semantics::Relaxed), Some(Scope::Sys));
+        let mods = Arc::make_mut(&mut plain.mods);
+        mods.space = Some(Space::Global);
+        if mods.semantics.is_none() {
+            (mods.semantics, mods.scope) = (Some(Semantics::Relaxed), Some(Scope::Sys));
         }
         self.atomic(&plain)
     }
@@ -69,7 +71,7 @@ impl Builder<'_> {
 /// The same with types of bits only, of the same widths, on global memory.
 fn as_bits(inst: &ast::Instruction) -> ast::Instruction {
     let mut plain = inst.clone();
-    plain.mods.space = Some(Space::Global);
+    Arc::make_mut(&mut plain.mods).space = Some(Space::Global);
     plain.types[0] = match inst.types[0].bits() {
         16 => ScalarType::B16,
         32 => ScalarType::B32,

@@ -376,7 +376,7 @@ fn most_parameters(module: &ast::Module) -> u32 {
 
 fn instructions(body: &[Statement]) -> impl Iterator<Item = &ast::Instruction> {
     body.iter().filter_map(|statement| match statement {
-        Statement::Instruction(inst) => Some(inst),
+        Statement::Instruction(inst) => Some(&**inst),
         _ => None,
     })
 }

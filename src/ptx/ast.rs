@@ -10,6 +10,7 @@ use crate::diag::Pos;
 use crate::tables::ptx::{Modifiers, Op, RowId, ScalarType, Space, SpecialRegister};
 use cranelift_entity::{PrimaryMap, entity_impl};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// A register of one function.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -315,9 +316,9 @@ pub struct PrototypeParameter {
 #[derive(Clone, Debug)]
 pub enum Statement {
     Label(LabelId),
-    Instruction(Instruction),
+    Instruction(Box<Instruction>),
     /// `.loc`: applies to the instructions after it.
-    Location(Location),
+    Location(Box<Location>),
     Pragma(Pragma),
 }
 
@@ -354,14 +355,15 @@ pub struct Instruction {
     pub op: Op,
     /// The matching row of `tables/ptx`.
     pub row: RowId,
-    /// The modifiers between operation and types; their order is not kept.
-    pub mods: Modifiers,
+    /// The modifiers between operation and types; their order is not kept. Instructions share them,
+    /// because they are many bytes and few differ.
+    pub mods: Arc<Modifiers>,
     /// Type suffixes in source order: `cvt.f32.s32` has two.
     pub types: SmallVec<[ScalarType; 2]>,
     /// In source order. A `call` always has at least three: the results (a `List`, empty if none),
     /// the callee (`Symbol` or `Register`) and the arguments (a `List`); then the prototype or
     /// target list (`Symbol`), if any.
-    pub operands: SmallVec<[Operand; 4]>,
+    pub operands: SmallVec<[Operand; 3]>,
 }
 
 /// `@p` or `@!p`

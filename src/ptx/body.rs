@@ -81,7 +81,7 @@ impl<'a> Parser<'a> {
 
     fn body_directive(&mut self, out: &mut Vec<Statement>) -> Parse<()> {
         match self.text(self.peek()) {
-            ".loc" => out.push(Statement::Location(self.location()?)),
+            ".loc" => out.push(Statement::Location(Box::new(self.location()?))),
             // Places in a language between the source and PTX: line tables do not have them.
             ".loc_intermediate" => {
                 let pos = self.peek().pos;

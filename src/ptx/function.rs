@@ -84,7 +84,9 @@ impl<'a> Parser<'a> {
                 let pos = self.pos();
                 self.error(pos, text);
             }
-            let body = self.function_body();
+            let mut body = self.function_body();
+            // A file may have a million of them.
+            body.shrink_to_fit();
             function.body = Some(body);
             function.end = self.pos();
             // A missing closing brace is possible only at the end of the file, where it has been
@@ -93,8 +95,22 @@ impl<'a> Parser<'a> {
         } else {
             function.end = self.expect_sign(";")?.pos;
         }
+        let defines = is_entry && function.body.is_some();
         self.finish_function(id, function);
+        if defines {
+            self.count_entry();
+        }
         Ok(())
+    }
+
+    /// Counts an entry; behind one too many the rest of the file is not read.
+    fn count_entry(&mut self) {
+        self.entries += 1;
+        let most = Limit::Entries.bytes(|_| true);
+        if self.entries > most {
+            self.diags.push(Diagnostic::fatal(format!("more than {most} entry functions are too many for one file")));
+            self.gave_up = true;
+        }
     }
 
     /// Enters a function's name before its body, so that the body can call it.
@@ -141,6 +157,7 @@ impl<'a> Parser<'a> {
     fn finish_function(&mut self, id: FunctionId, mut function: Function) {
         let mut body = std::mem::take(&mut self.body);
         function.registers = std::mem::take(&mut body.registers);
+        function.registers.shrink_to_fit();
         function.variables = std::mem::take(&mut body.variables);
         let (labels, map, missing) = body.finish_labels();
         for label in missing {

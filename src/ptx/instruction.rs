@@ -30,7 +30,7 @@ pub struct Written<'a> {
     pub op: Op,
     /// Modifiers and types in source order.
     pub suffixes: SmallVec<[Suffix<'a>; 8]>,
-    pub operands: SmallVec<[Operand; 4]>,
+    pub operands: SmallVec<[Operand; 3]>,
 }
 
 /// What an instruction name resolves to.
@@ -66,7 +66,7 @@ impl<'a> Parser<'a> {
         if let Ok(mut instruction) = self.resolve(written) {
             instruction.guard = guard;
             self.add_sums(out);
-            out.push(Statement::Instruction(instruction));
+            out.push(Statement::Instruction(Box::new(instruction)));
         }
         Ok(())
     }
@@ -142,7 +142,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Everything up to the `;`.
-    fn operands(&mut self, op: Option<Op>) -> Parse<SmallVec<[Operand; 4]>> {
+    fn operands(&mut self, op: Option<Op>) -> Parse<SmallVec<[Operand; 3]>> {
         if self.text(self.peek()) == ";" {
             return Ok(SmallVec::new());
         }
@@ -165,7 +165,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `(results), callee, (arguments), prototype`: all but the callee are optional.
-    fn call_operands(&mut self) -> Parse<SmallVec<[Operand; 4]>> {
+    fn call_operands(&mut self) -> Parse<SmallVec<[Operand; 3]>> {
         let pos = self.pos();
         let mut operands = SmallVec::new();
         let list = |elements| Operand { pos, kind: OperandKind::List(elements) };

@@ -12,10 +12,11 @@ use super::parser::{Parse, Parser, Reported};
 use super::requirements::Subject;
 use crate::diag::{Diagnostic, Pos};
 use crate::tables::ptx::{
-    Form, Group, GroupInfo, MODIFIER_BY_TEXT, Modifiers, Needs, OP_BY_NAME, Op, PLANNED_FORMS, Role, ScalarType, Space,
-    SpecialRegister, VECTORS,
+    Form, Group, GroupInfo, MODIFIER_BY_TEXT, Modifiers, Needs, OP_BY_NAME, Op, PLANNED_FORMS, Role, RowId, ScalarType,
+    Space, SpecialRegister, VECTORS,
 };
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Largest element of a vector in memory, in bits (PTX ISA 9.0, 9.7.9).
 const MAX_ELEMENT: u32 = 64;
@@ -86,10 +87,23 @@ impl<'a> Parser<'a> {
         self.normalise(form, &mut written.operands);
         self.check_address_width(form, &mods, &written);
         let Written { pos, operands, .. } = written;
+        let mods = self.shared_modifiers(row, mods);
         Ok(Instruction { pos, guard: None, op, row, mods, types, operands })
     }
 
     /// Notes the first address in generic or global space that is too narrow.
+    /// These modifiers in the memory of the last instruction of the row, if they are the same.
+    fn shared_modifiers(&mut self, row: RowId, mods: Modifiers) -> Arc<Modifiers> {
+        match self.modifiers.get(&row) {
+            Some(known) if **known == mods => known.clone(),
+            _ => {
+                let shared = Arc::new(mods);
+                self.modifiers.insert(row, shared.clone());
+                shared
+            }
+        }
+    }
+
     fn check_address_width(&mut self, form: &Form, mods: &Modifiers, written: &Written) {
         let narrow = |operand: &Operand| match &operand.kind {
             OperandKind::Address(Address { base: AddressBase::Register(id), .. }) => {

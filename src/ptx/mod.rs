@@ -73,6 +73,8 @@ fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>)
         refused: false,
         sums: Vec::new(),
         target_row: None,
+        modifiers: Default::default(),
+        entries: 0,
         locations: Default::default(),
         inlined_names: Default::default(),
         inputs: Vec::new(),

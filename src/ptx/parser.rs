@@ -9,7 +9,9 @@ use super::lexer::{Lexer, Tok, Token};
 use super::scope::Body;
 use crate::diag::{Diagnostic, Pos};
 use crate::tables::Target;
+use crate::tables::ptx::{Modifiers, RowId};
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 /// Lookahead behind the next token that is always available.
 const AHEAD: usize = 1;
@@ -59,6 +61,10 @@ pub struct Parser<'a> {
     pub sums: Vec<super::sum::Sum>,
     /// The row of the `.target` directive.
     pub target_row: Option<&'static Target>,
+    /// The modifiers of the last instruction of each row.
+    pub modifiers: HashMap<RowId, Arc<Modifiers>>,
+    /// Entries with bodies so far.
+    pub entries: u64,
     /// File, line and column of each `.loc` so far.
     pub locations: HashSet<(u32, u32, u32)>,
     /// Labels that name inlined functions.

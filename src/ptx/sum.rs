@@ -56,7 +56,7 @@ impl<'a> Parser<'a> {
                     operand(OperandKind::Constant(Constant::Int { bits, unsigned: true })),
                 ],
             };
-            out.extend(self.resolve(written).ok().map(Statement::Instruction));
+            out.extend(self.resolve(written).ok().map(|inst| Statement::Instruction(Box::new(inst))));
         }
     }
 }

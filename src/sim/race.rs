@@ -4,18 +4,20 @@
 //! The order is tracked by vector clocks over the warps of a block. A barrier orders all its
 //! participants. An atomic orders everything before it with everything after a later atomic on the
 //! same address (a lock), a strong store to an address what is before it with what is behind a
-//! later strong load or atomic there. Ordered accesses are never reported. Lanes of one warp are ordered if
-//! they have executed an instruction together since, but not within one instruction: if two lanes
-//! store to the same byte, one of them wins, and the caller says whether they store the same value.
-//! Two atomic or strong accesses never race. To bound the state, each byte remembers its last writer, the last two
-//! warps that read it, and the last two that stored the same value without order.
+//! later strong load or atomic there. Ordered accesses are never reported. Lanes of one warp are
+//! ordered if they have executed an instruction together since, but not within one instruction: if
+//! two lanes store to the same byte, one of them wins, and the caller says whether they store the
+//! same value. Two atomic or strong accesses never race. To bound the state, each byte remembers
+//! its last writer, the last two warps that read it, and the last two that stored the same value
+//! without order.
 //!
 //! A race is *benign* if both accesses store the same value, since the byte is the same whichever
 //! comes last; compilers let warps do this that compute the same value (Triton's replicated
 //! layouts). So is one of an atomic with a load of machine code, which does not say whether it was
-//! strong in the source, or begins a loop of compare-and-swap. A warp that has stored that value may also read it without order with the other warps
-//! that stored it. Any other race is harmful: a store of a different value, or a store of the same
-//! value against a read by a warp that did not store it.
+//! strong in the source, or begins a loop of compare-and-swap. A warp that has stored that value
+//! may also read it without order with the other warps that stored it. Any other race is harmful:
+//! a store of a different value, or a store of the same value against a read by a warp that did
+//! not store it.
 
 use std::collections::BTreeMap;
 

@@ -226,7 +226,7 @@ impl Builder<'_> {
         self.put(Op::F2FP, &mods, &[(Role::D, pair), (Role::A, a)]);
         self.shf(&SHF_R_U32_HI, high, Operand::zero(), places, pair);
         let [a, b] = [high, pair].map(|half| self.widened_half(half, ScalarType::F16, false));
-        let mods = pack_mods(ScalarType::Bf16x2, &Modifiers { relu: false, ..inst.mods })?;
+        let mods = pack_mods(ScalarType::Bf16x2, &Modifiers { relu: false, ..*inst.mods })?;
         self.put(Op::F2FP, &mods, &[(Role::D, d), (Role::A, a), (Role::B, b)]);
         Ok(())
     }
@@ -237,7 +237,7 @@ impl Builder<'_> {
     fn convert_randomly(&mut self, inst: &ast::Instruction, d: Operand, to: ScalarType, mut mods: PackMods) -> Lowered {
         let [_, numbers @ .., random] = inst.operands.as_slice() else { return Err(Refusal::NotBuilt) };
         let random = self.source_reg(random, ScalarType::B32)?;
-        let numbers: SmallVec<[Operand; 4]> = numbers
+        let numbers: SmallVec<[Operand; 3]> = numbers
             .iter()
             .flat_map(elements)
             .map(|number| self.source_reg(number, ScalarType::F32))

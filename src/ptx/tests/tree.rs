@@ -19,7 +19,7 @@ fn function(body: &str) -> Function {
 
 fn instructions(function: &Function) -> Vec<&Instruction> {
     let body = function.body.as_ref().unwrap();
-    body.iter().filter_map(|s| if let Statement::Instruction(i) = s { Some(i) } else { None }).collect()
+    body.iter().filter_map(|s| if let Statement::Instruction(i) = s { Some(&**i) } else { None }).collect()
 }
 
 #[test]

@@ -99,7 +99,7 @@ pub fn yield_lanes(warp: &mut Warp, lanes: u32) {
     settle(warp);
 }
 
-/// WARPSYNC: the lanes wait for the lanes of their masks, and go on apart from others if it says so.
+/// WARPSYNC: the lanes wait for the lanes of their masks, and go on apart if it says so.
 pub fn warp_sync(warp: &mut Warp, lanes: u32, apart: Option<Apart>, mask_of: impl Fn(&Warp, usize) -> u32) {
     let masks: Vec<u32> = (0..32).map(|lane| mask_of(warp, lane)).collect();
     warp.suspend(lanes, |lane| Wait::Warp(masks[lane], apart));

@@ -31,7 +31,7 @@ pub enum Wait {
 pub enum Apart {
     /// In turn with the others, until they meet again (EXCLUSIVE).
     Interleaved,
-    /// While the others stand still, until ENDCOLLECTIVE (COLLECTIVE): uniform registers are theirs.
+    /// While the others stand still, until ENDCOLLECTIVE (COLLECTIVE).
     Section,
 }
 
