@@ -81,15 +81,12 @@ impl<'a> Elections<'a> {
             return false;
         }
         let Some(skipped) = self.skipped(block) else { return false };
-        if !self.is_for_all(&skipped) {
+        if !self.is_for_all(&skipped) || !self.agrees(block, &skipped) {
             return false;
         }
         let certain = self.is_certain(block, skipped.taken);
         if !certain && !self.takes_guards(&skipped, encodes) {
             self.ask(block, &skipped);
-            return false;
-        }
-        if !self.agrees(block, &skipped) {
             return false;
         }
         let guard = (!certain).then(|| self.vote(block, skipped.taken));
