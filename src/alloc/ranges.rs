@@ -49,6 +49,9 @@ pub fn is_marker(function: &Function, inst: InstId, gone: &Gone) -> bool {
 
 const CLOSED: u32 = u32::MAX;
 
+/// Points for each item up to which counting is faster than comparing.
+const POINTS_A_COUNT: usize = 16;
+
 impl Ranges {
     /// Computes the live ranges of a function out of SSA form.
     pub fn new(function: &Function, cfg: &Cfg, gone: &Gone) -> Ranges {
@@ -149,9 +152,13 @@ pub fn normalize(list: &mut RangeList) {
     list.truncate(kept + 1);
 }
 
-/// Sorts by point, in time linear in the number of points: what has the same point keeps its order.
+/// Sorts by point, in time linear in their number where there are not far more of them than items;
+/// what has the same point keeps its order.
 pub fn sort_by_point<T: Copy>(items: &mut Vec<T>, point: impl Fn(&T) -> u32) {
     let end = items.iter().map(&point).max().map_or(0, |last| last as usize + 1);
+    if items.len() < end / POINTS_A_COUNT {
+        return items.sort_by_key(point);
+    }
     let mut next = vec![0u32; end + 1];
     items.iter().for_each(|item| next[point(item) as usize + 1] += 1);
     (0..end).for_each(|at| next[at + 1] += next[at]);

@@ -143,18 +143,15 @@ impl<'a> Lanes<'a> {
         if data.op == Op::PHI && self.cfg.preds[block].iter().any(|p| self.end_apart(*p)) {
             return true;
         }
-        if let Kind::Special(number) = function.arg(inst, Role::S).kind() {
-            return !special_is_uniform(number);
+        match results(function, inst) {
+            Results::Alike => false,
+            Results::Different => !self.is_broadcast(inst),
+            Results::AsSources => {
+                let mut varies = false;
+                function.for_each_use(inst, |reg| varies |= self.regs.contains(reg));
+                varies
+            }
         }
-        if data.op.has(Prop::WarpUniformResult) {
-            return false;
-        }
-        if data.op.has(Prop::VaryingResult) || data.op.has(Prop::ReadsMemory) && !data.op.has(Prop::UniformAccess) {
-            return !self.is_broadcast(inst);
-        }
-        let mut varies = false;
-        function.for_each_use(inst, |reg| varies |= self.regs.contains(reg));
-        varies
     }
 
     /// Whether an instruction is a shuffle that gives all lanes the value of one.
@@ -184,15 +181,28 @@ pub fn apart_behind(function: &Function, insts: &[InstId], before: bool) -> bool
     insts.iter().rev().find_map(|inst| becomes_apart(function, *inst)).unwrap_or(before)
 }
 
-/// Whether lanes that execute an instruction together get the same results from the same sources.
-pub fn follows_sources(function: &Function, inst: InstId) -> bool {
-    let data = &function.insts[inst];
+/// What lanes get that execute an instruction together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Results {
+    /// The same.
+    Alike,
+    /// What may differ whatever they give.
+    Different,
+    /// The same from the same sources.
+    AsSources,
+}
+
+/// What lanes get that execute an instruction together; of a PHI, if they came together.
+pub fn results(function: &Function, inst: InstId) -> Results {
+    let op = function.insts[inst].op;
     match function.arg(inst, Role::S).kind() {
-        Kind::Special(number) => special_is_uniform(number),
-        _ => {
-            data.op.has(Prop::WarpUniformResult)
-                || !data.op.has(Prop::VaryingResult) && !data.op.has(Prop::ReadsMemory) && data.op != Op::PHI
+        Kind::Special(number) if special_is_uniform(number) => Results::Alike,
+        Kind::Special(_) => Results::Different,
+        _ if op.has(Prop::WarpUniformResult) => Results::Alike,
+        _ if op.has(Prop::VaryingResult) || op.has(Prop::ReadsMemory) && !op.has(Prop::UniformAccess) => {
+            Results::Different
         }
+        _ => Results::AsSources,
     }
 }
 

@@ -122,7 +122,7 @@ fn store(function: &Function, inst: InstId, place: &Memory, facts: &mut Vec<Fact
     if part != 0 || source != source.plain() || !function.insts[inst].guard.is_null() {
         return;
     }
-    let mut words: SmallVec<[Operand; 3]> = SmallVec::new();
+    let mut words: SmallVec<[Operand; 4]> = SmallVec::new();
     function.for_each_reg(source, |reg| words.push(Operand::reg(reg)));
     if words.is_empty() && source == Operand::zero() {
         words.resize((place.bytes().map_or(0, |(_, count)| count) / WORD) as usize, Operand::zero());
@@ -144,7 +144,7 @@ fn learn(function: &Function, place: &Memory, part: u8, words: &[Operand], facts
 /// Replaces a load by copies where all its words are known, or else learns them.
 fn load(function: &mut Function, inst: InstId, place: &Memory, facts: &mut Vec<Fact>, out: &mut Vec<InstId>) {
     let part = part(function, inst);
-    let mut results: SmallVec<[Operand; 3]> = SmallVec::new();
+    let mut results: SmallVec<[Operand; 4]> = SmallVec::new();
     function.for_each_reg(function.arg(inst, Role::D), |reg| results.push(Operand::reg(reg)));
     let Some((first, count)) = place.bytes() else { return };
     let each = if part == 0 { WORD } else { count };
@@ -152,7 +152,7 @@ fn load(function: &mut Function, inst: InstId, place: &Memory, facts: &mut Vec<F
         let wanted = place.read_at(first + WORD * n as i64, each);
         facts.iter().rev().find(|fact| fact.part == part && fact.place.same(&wanted)).map(|fact| fact.value)
     };
-    let values: Option<SmallVec<[Operand; 3]>> = (0..results.len()).map(known).collect();
+    let values: Option<SmallVec<[Operand; 4]>> = (0..results.len()).map(known).collect();
     let Some(values) = values.filter(|_| !results.is_empty()) else {
         return learn(function, place, part, &results, facts);
     };

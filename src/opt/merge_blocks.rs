@@ -5,8 +5,9 @@
 //! block see all of it afterwards. Unreachable blocks go too. Runs outside SSA form.
 
 use crate::analysis::PassCx;
-use crate::ori::{Block, Function, Kind};
-use crate::tables::{Op, Prop};
+use crate::ori::cfg::named_blocks;
+use crate::ori::{Block, Function};
+use crate::tables::Op;
 use cranelift_entity::SecondaryMap;
 
 /// Runs the pass.
@@ -14,7 +15,7 @@ pub fn run(cx: &mut PassCx) {
     let cfg = cx.cfg();
     let function = &mut *cx.function;
     let mut joined: SecondaryMap<Block, bool> = SecondaryMap::new();
-    let named = named(function);
+    let named = named_blocks(function);
     // The exit that the surviving lanes take is the last in the layout, so nothing changes places.
     let mut into = function.entry();
     for pair in function.layout.clone().windows(2) {
@@ -42,19 +43,4 @@ fn jumps(function: &Function, block: Block) -> bool {
             && data.guard.is_null()
             && function.first_terminator(block) + 1 == function.blocks[block].len()
     })
-}
-
-/// Blocks that something other than a branch names.
-fn named(function: &Function) -> SecondaryMap<Block, bool> {
-    let mut named = SecondaryMap::new();
-    for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
-        if !function.insts[*inst].op.has(Prop::Control) {
-            for operand in function.args(*inst) {
-                if let Kind::Label(block) = operand.kind() {
-                    named[block] = true;
-                }
-            }
-        }
-    }
-    named
 }

@@ -8,8 +8,9 @@
 //! lanes. In a function with a RET, the last RET is the main exit.
 
 use super::function::{Block, Function};
+use super::operand::Kind;
 use super::{table, table_of};
-use crate::tables::Op;
+use crate::tables::{Op, Prop};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::SmallVec;
 
@@ -423,4 +424,20 @@ pub fn reach(cfg: &Cfg, from: &[Block], stop: Option<Block>, limit: usize) -> Ve
         at += 1;
     }
     found
+}
+/// Blocks that something other than a branch or a PHI names, so that they must stay.
+pub fn named_blocks(function: &Function) -> SecondaryMap<Block, bool> {
+    let mut named = SecondaryMap::new();
+    for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
+        let op = function.insts[*inst].op;
+        if op.has(Prop::Control) || op == Op::PHI {
+            continue;
+        }
+        for operand in function.args(*inst) {
+            if let Kind::Label(block) = operand.kind() {
+                named[block] = true;
+            }
+        }
+    }
+    named
 }

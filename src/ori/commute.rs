@@ -1,8 +1,8 @@
-//! Rules for commuting operands that the optimizer and operand legalization share; they do not
-//! depend on the target.
+//! Rules for commuting operands and turning comparisons that the optimizer and operand legalization
+//! share; they do not depend on the target.
 
 use super::{Function, InstId};
-use crate::tables::Role;
+use crate::tables::{Role, value};
 
 /// Whether a predicate result says which of two operands was chosen, so that they cannot be
 /// swapped. Besides a sum it is the carry.
@@ -21,6 +21,47 @@ pub fn table_in_order(old: u64, from: &[usize]) -> u64 {
             was |= (index >> place(now) & 1) << place(*before);
         }
         new | (old >> was & 1) << index
+    })
+}
+
+/// Comparisons with the one that is true for exchanged operands; all others are symmetric.
+const MIRRORED: [(u8, u8); 4] = [
+    (value::cmp::LT, value::cmp::GT),
+    (value::cmp::LE, value::cmp::GE),
+    (value::cmp::LTU, value::cmp::GTU),
+    (value::cmp::LEU, value::cmp::GEU),
+];
+
+/// Comparisons of integers, each with the one that is true where it is false.
+const INVERTED: [(u8, u8); 3] =
+    [(value::cmp::LT, value::cmp::GE), (value::cmp::LE, value::cmp::GT), (value::cmp::EQ, value::cmp::NE)];
+
+/// The same of floats: of a pair one is true where an operand is NaN.
+const INVERTED_FLOAT: [(u8, u8); 7] = [
+    (value::cmp::LT, value::cmp::GEU),
+    (value::cmp::LE, value::cmp::GTU),
+    (value::cmp::GT, value::cmp::LEU),
+    (value::cmp::GE, value::cmp::LTU),
+    (value::cmp::EQ, value::cmp::NEU),
+    (value::cmp::NE, value::cmp::EQU),
+    (value::cmp::NUM, value::cmp::NAN),
+];
+
+/// The comparison that is true for exchanged operands.
+pub fn mirrored(cmp: u8) -> u8 {
+    partner(&MIRRORED, cmp).unwrap_or(cmp)
+}
+
+/// The comparison that is true where this one is false; `None` for what is always true or false.
+pub fn inverted(cmp: u8, float: bool) -> Option<u8> {
+    partner(if float { &INVERTED_FLOAT } else { &INVERTED }, cmp)
+}
+
+fn partner(pairs: &[(u8, u8)], cmp: u8) -> Option<u8> {
+    pairs.iter().find_map(|(one, two)| match cmp {
+        _ if cmp == *one => Some(*two),
+        _ if cmp == *two => Some(*one),
+        _ => None,
     })
 }
 

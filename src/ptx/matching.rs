@@ -91,7 +91,6 @@ impl<'a> Parser<'a> {
         Ok(Instruction { pos, guard: None, op, row, mods, types, operands })
     }
 
-    /// Notes the first address in generic or global space that is too narrow.
     /// These modifiers in the memory of the last instruction of the row, if they are the same.
     fn shared_modifiers(&mut self, row: RowId, mods: Modifiers) -> Arc<Modifiers> {
         match self.modifiers.get(&row) {
@@ -104,6 +103,7 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Notes the first address in generic or global space that is too narrow.
     fn check_address_width(&mut self, form: &Form, mods: &Modifiers, written: &Written) {
         let narrow = |operand: &Operand| match &operand.kind {
             OperandKind::Address(Address { base: AddressBase::Register(id), .. }) => {

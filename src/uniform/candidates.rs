@@ -382,14 +382,16 @@ impl Candidates {
 /// already, it is copied.
 pub fn handed(function: &Function, inst: InstId) -> Option<VReg> {
     let data = &function.insts[inst];
-    let (result, source) = match data.op {
-        Op::VOTEU if data.mods.get(Mod::Vote) == value::vote::ANY && function.arg(inst, Role::D).as_reg().is_none() => {
-            (Role::Pu, Role::Pp)
-        }
-        op if op.has(Prop::UniformBridge) && function.arg(inst, Role::Pu).as_reg().is_none() => (Role::D, Role::A),
-        _ => return None,
-    };
-    let (result, source) = (function.arg(inst, result), function.arg(inst, source));
-    let free = data.guard.is_null() && is_free(function, result.as_reg()?) && source == source.plain();
-    source.as_reg().filter(|reg| free && is_free(function, *reg))
+    // Whether all lanes agree says nothing of what they agree on.
+    if !data.op.has(Prop::HandsOver) || !data.guard.is_null() || data.mods.get(Mod::Vote) == value::vote::EQ {
+        return None;
+    }
+    let (mut results, mut sources) = (SmallVec::<[VReg; 2]>::new(), SmallVec::<[VReg; 2]>::new());
+    function.for_each_def(inst, |reg| results.push(reg));
+    function.for_each_use(inst, |reg| sources.push(reg));
+    let plain = |role| [Operand::NULL, function.arg(inst, role).plain()].contains(&function.arg(inst, role));
+    let ([result], [source]) = (&results[..], &sources[..]) else { return None };
+    let files = [*result, *source].map(|reg| function.regs[reg].file);
+    let fits = matches!(files, [File::UR, File::R] | [File::UP, File::P]) && plain(Role::A) && plain(Role::Pp);
+    (fits && is_free(function, *result) && is_free(function, *source)).then_some(*source)
 }

@@ -13,9 +13,10 @@
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::is_pure;
-use crate::analysis::divergence::{Varying, apart_behind, follows_sources};
-use crate::ori::cfg::Cfg;
+use crate::analysis::divergence::{Results, Varying, apart_behind, results};
+use crate::ori::cfg::{Cfg, named_blocks};
 use crate::ori::{Block, Convention, File, Function, InstId, Kind, Operand, VReg, table};
+use crate::tables::ori::Direction;
 use crate::tables::{Feature, Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
@@ -38,7 +39,7 @@ pub fn run(cx: &mut PassCx) {
         cx.function.layout.retain(|block| !gone[*block]);
         cx.invalidate(&[]);
     }
-    if any(Prop::UniformBridge, cx.function) {
+    if any(Prop::HandsOver, cx.function) {
         let (cfg, lanes) = (cx.cfg(), cx.divergence());
         hand_over(cx.function, &cfg, &lanes);
     }
@@ -71,7 +72,7 @@ impl<'a> Elections<'a> {
             preds[*block] = cfg.preds[*block].iter().copied().collect();
             apart[*block] = apart_behind(function, &function.blocks[*block], lanes.divergent.contains(*block));
         }
-        let named = named(function);
+        let named = named_blocks(function);
         Elections { function, lanes, preds, apart, gone: SecondaryMap::new(), named }
     }
 
@@ -84,12 +85,15 @@ impl<'a> Elections<'a> {
         if !self.is_for_all(&skipped) || !self.agrees(block, &skipped) {
             return false;
         }
-        let certain = self.is_certain(block, skipped.taken);
-        if !certain && !self.takes_guards(&skipped, encodes) {
-            self.ask(block, &skipped);
-            return false;
+        let mut guard = None;
+        if !self.is_certain(block, skipped.taken) {
+            let vote = self.vote(block, skipped.taken);
+            if !self.takes_guard(&skipped, vote, encodes) {
+                self.ask(block, &skipped, vote);
+                return false;
+            }
+            guard = Some(vote);
         }
-        let guard = (!certain).then(|| self.vote(block, skipped.taken));
         self.flatten(block, &skipped, guard);
         self.join(block, skipped.meet)
     }
@@ -143,12 +147,13 @@ impl<'a> Elections<'a> {
             acts |= data.op.has(Prop::ActsOnce);
             let mut same = data.guard.is_null();
             function.for_each_use(*inst, |reg| same &= made[reg] || !self.lanes.regs.contains(reg));
-            let mut results = false;
+            let alike = same && data.op != Op::PHI && results(function, *inst) != Results::Different;
+            let mut silent = true;
             function.for_each_def(*inst, |reg| {
-                results = true;
-                made[reg] = same && follows_sources(function, *inst);
+                silent = false;
+                made[reg] = alike;
             });
-            let once = data.op.has(Prop::ActsOnce) && !results;
+            let once = data.op.has(Prop::ActsOnce) && silent;
             is_pure(function, *inst) || same && (once || is_hand_over(function, *inst))
         });
         acts && all
@@ -170,26 +175,19 @@ impl<'a> Elections<'a> {
             && !insts[at..function.first_terminator(block)].iter().any(leaves)
     }
 
-    /// Whether everything that acts in a block takes a uniform predicate.
-    fn takes_guards(&mut self, skipped: &Skipped, encodes: fn(&Function, InstId) -> bool) -> bool {
-        let acting: Vec<InstId> = self.function.blocks[skipped.block].clone();
-        let reg = self.function.new_reg(File::UP);
-        for inst in acting {
-            let op = self.function.insts[inst].op;
-            if !op.has(Prop::ActsOnce) {
-                continue;
+    /// Whether everything that acts in a block takes this predicate as its guard.
+    fn takes_guard(&mut self, skipped: &Skipped, guard: VReg, encodes: fn(&Function, InstId) -> bool) -> bool {
+        let function = &mut *self.function;
+        function.blocks[skipped.block].clone().into_iter().all(|inst| {
+            let op = function.insts[inst].op;
+            if !op.has(Prop::ActsOnce) || !op.has(Prop::UniformGuard) {
+                return !op.has(Prop::ActsOnce);
             }
-            if !op.has(Prop::UniformGuard) {
-                return false;
-            }
-            self.function.insts[inst].guard = Operand::reg(reg);
-            let fits = encodes(self.function, inst);
-            self.function.insts[inst].guard = Operand::NULL;
-            if !fits {
-                return false;
-            }
-        }
-        true
+            let old = std::mem::replace(&mut function.insts[inst].guard, Operand::reg(guard));
+            let fits = encodes(function, inst);
+            function.insts[inst].guard = old;
+            fits
+        })
     }
 
     /// Whether the lanes that skip a block and those that do not bring the same values with them.
@@ -224,8 +222,8 @@ impl<'a> Elections<'a> {
     }
 
     /// Makes the warp take a branch together.
-    fn ask(&mut self, block: Block, skipped: &Skipped) {
-        let vote = Operand::reg(self.vote(block, skipped.taken));
+    fn ask(&mut self, block: Block, skipped: &Skipped, vote: VReg) {
+        let vote = Operand::reg(vote);
         let function = &mut *self.function;
         let branch = function.blocks[block][function.first_terminator(block)];
         let skips = function.arg(branch, Role::Target).kind() == Kind::Label(skipped.meet);
@@ -298,27 +296,10 @@ impl<'a> Elections<'a> {
     }
 }
 
-/// Blocks that something other than a branch or a PHI names.
-fn named(function: &Function) -> SecondaryMap<Block, bool> {
-    let mut named = SecondaryMap::new();
-    for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
-        let op = function.insts[*inst].op;
-        if op.has(Prop::Control) || op == Op::PHI {
-            continue;
-        }
-        for operand in function.args(*inst) {
-            if let Kind::Label(block) = operand.kind() {
-                named[block] = true;
-            }
-        }
-    }
-    named
-}
-
 /// Whether an instruction hands a word or a predicate to the uniform file.
 fn is_hand_over(function: &Function, inst: InstId) -> bool {
     let op = function.insts[inst].op;
-    function.insts[inst].guard.is_null() && (op.has(Prop::UniformBridge) || op == Op::VOTEU || op == Op::UMOV)
+    function.insts[inst].guard.is_null() && (op.has(Prop::HandsOver) || op == Op::UMOV)
 }
 
 /// Gives words that are handed over in numbered registers, to one reader in the same block, any
@@ -340,16 +321,12 @@ fn hand_over(function: &mut Function, cfg: &Cfg, lanes: &Varying) {
                 function.for_each_use(*inst, |reg| same &= !lanes.regs.contains(reg));
                 function.for_each_def(*inst, |reg| handed[reg] = same && uses[reg] == 1);
             }
-            for operand in function.args(*inst) {
+            for (at, operand) in function.args(*inst).iter().enumerate() {
                 let mut regs: SmallVec<[VReg; 8]> = SmallVec::new();
                 function.for_each_reg(*operand, |reg| regs.push(reg));
-                if !regs.is_empty() && regs.iter().all(|reg| handed[*reg] && function.regs[*reg].phys.is_some()) {
-                    let reads = |reg: &VReg| {
-                        let mut reads = false;
-                        function.for_each_use(*inst, |used| reads |= used == *reg);
-                        reads
-                    };
-                    free.extend(regs.iter().copied().filter(|_| regs.iter().all(reads)));
+                let reads = function.direction(*inst, at) == Direction::Use;
+                if reads && regs.iter().all(|reg| handed[*reg] && function.regs[*reg].phys.is_some()) {
+                    free.extend(regs);
                 }
             }
         }

@@ -4,7 +4,7 @@
 //! The results are the same bits. An operand modifier moves with its operand. Orders that a
 //! modifier of the instruction excludes are not listed.
 
-use crate::ori::commute::{says_which, table_in_order};
+use crate::ori::commute::{mirrored, says_which, table_in_order};
 use crate::ori::{Function, InstId, Operand};
 use crate::tables::operands::{Exchange, RecipeInfo};
 use crate::tables::{Mod, Role, value};
@@ -21,14 +21,6 @@ pub(super) struct Order {
 
 const TWO: [[usize; 3]; 1] = [[1, 0, 2]];
 const THREE: [[usize; 3]; 5] = [[1, 0, 2], [0, 2, 1], [2, 1, 0], [1, 2, 0], [2, 0, 1]];
-
-/// Comparisons and their mirrored forms for exchanged operands; all others are symmetric.
-const MIRRORED: [(u8, u8); 4] = [
-    (value::cmp::LT, value::cmp::GT),
-    (value::cmp::LE, value::cmp::GE),
-    (value::cmp::LTU, value::cmp::GTU),
-    (value::cmp::LEU, value::cmp::GEU),
-];
 
 /// All equivalent orders of an instruction, the present one first.
 pub(super) fn orders(function: &Function, inst: InstId, recipe: &RecipeInfo) -> Vec<Order> {
@@ -100,9 +92,6 @@ fn table(function: &mut Function, inst: InstId, from: &[usize]) {
 }
 
 fn mirror(function: &mut Function, inst: InstId) {
-    let old = function.insts[inst].mods.get(Mod::Cmp);
-    let pair = MIRRORED.iter().find(|(a, b)| old == *a || old == *b);
-    if let Some((a, b)) = pair {
-        function.insts[inst].mods.set(Mod::Cmp, if old == *a { *b } else { *a });
-    }
+    let mods = &mut function.insts[inst].mods;
+    mods.set(Mod::Cmp, mirrored(mods.get(Mod::Cmp)));
 }

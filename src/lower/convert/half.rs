@@ -237,7 +237,7 @@ impl Builder<'_> {
     fn convert_randomly(&mut self, inst: &ast::Instruction, d: Operand, to: ScalarType, mut mods: PackMods) -> Lowered {
         let [_, numbers @ .., random] = inst.operands.as_slice() else { return Err(Refusal::NotBuilt) };
         let random = self.source_reg(random, ScalarType::B32)?;
-        let numbers: SmallVec<[Operand; 3]> = numbers
+        let numbers: SmallVec<[Operand; 4]> = numbers
             .iter()
             .flat_map(elements)
             .map(|number| self.source_reg(number, ScalarType::F32))

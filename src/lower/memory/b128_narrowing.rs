@@ -38,7 +38,7 @@ impl Builder<'_> {
             let quad = n.old[0];
             self.replace_register(n.id, n.old);
             if let (Some(ty), Kind::Vector(vector)) = (n.written, quad.kind()) {
-                let regs: SmallVec<[Operand; 3]> =
+                let regs: SmallVec<[Operand; 4]> =
                     self.f.vector_regs(vector).iter().map(|r| Operand::reg(*r)).collect();
                 let words = self.words(n.pair);
                 self.copy(regs[0], words[0]);

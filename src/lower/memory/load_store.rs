@@ -300,7 +300,7 @@ impl Builder<'_> {
         let per_word = (32 / ty.bits()).max(1) as usize;
         let mut words: Vec<Operand> = Vec::new();
         for group in parts.chunks(per_word) {
-            let mut values: SmallVec<[Operand; 3]> = SmallVec::new();
+            let mut values: SmallVec<[Operand; 4]> = SmallVec::new();
             for part in group {
                 let value = self.source(part, ty)?;
                 values.extend(self.words(value).into_iter().take(if ty.bits() == 64 { 2 } else { 1 }));

@@ -186,7 +186,7 @@ impl Builder<'_> {
             self.load_word(d, if bits == 64 { SIZE_64 } else { SIZE_32 }, place, &m.order)?;
             return Ok(self.words(d));
         }
-        let mut values: SmallVec<[Operand; 3]> = SmallVec::new();
+        let mut values: SmallVec<[Operand; 4]> = SmallVec::new();
         for i in 0..count {
             let place = self.element(m, across, along + i);
             let d = self.temp();

@@ -8,9 +8,10 @@
 //! copy propagation reads.
 
 use crate::analysis::def_use::{DefUse, Fits, is_free, is_pure, rewrite};
+use crate::ori::commute::inverted;
 use crate::ori::operand::Kind;
 use crate::ori::{Block, Function, InstId, Operand, VReg};
-use crate::tables::{Mod, Op, Role, value};
+use crate::tables::{Mod, Mods, Op, Prop, Role, value};
 use smallvec::SmallVec;
 
 /// The inputs of a truth table, the first one as the highest bit of a row's number.
@@ -168,8 +169,7 @@ fn compare(
         let (before, old) = (DefUse::reads(function, inst), function.insts[inst]);
         let d = function.arg(inst, Role::Pu);
         let data = function.insts[maker];
-        let mods = joint.mods(data.op, data.mods);
-        let Some(mods) = mods else { continue };
+        let Some(mods) = joint.mods(data.op, data.mods) else { continue };
         let input = Operand::reg(other);
         let input = if joint.other { input } else { input.inverted() };
         let mut args: SmallVec<[(Role, Operand); 6]> = SmallVec::new();
@@ -195,7 +195,7 @@ fn is_comparison(function: &Function, inst: InstId) -> bool {
     let input = || function.arg(inst, Role::Pp);
     let mut free = true;
     function.for_each_use(inst, |reg| free &= is_free(function, reg));
-    matches!(op, Op::ISETP | Op::FSETP | Op::DSETP)
+    op.has(Prop::Compares)
         && free
         && function.arg(inst, Role::Pv).is_null()
         && (input().is_null() || input() == Operand::always())
@@ -231,38 +231,15 @@ fn joint(table: u64) -> Option<Joint> {
 
 impl Joint {
     /// The modifiers of the comparison, inverted where that is asked.
-    fn mods(&self, op: Op, mods: crate::tables::Mods) -> Option<crate::tables::Mods> {
-        let mut mods = mods;
+    fn mods(&self, op: Op, mut mods: Mods) -> Option<Mods> {
         mods.set(Mod::Bool, self.with);
         if !self.compared {
             // The upper half of a long comparison depends on the lower half.
-            if mods.get(Mod::X) != 0 || mods.get(Mod::Ex) != 0 {
+            if mods.get(Mod::Ex) != 0 {
                 return None;
             }
-            let pairs: &[(u8, u8)] = if op == Op::ISETP { &WHOLE } else { &FLOAT };
-            let cmp = mods.get(Mod::Cmp);
-            let other = |(one, two): &(u8, u8)| match cmp {
-                cmp if cmp == *one => Some(*two),
-                cmp if cmp == *two => Some(*one),
-                _ => None,
-            };
-            mods.set(Mod::Cmp, pairs.iter().find_map(other)?);
+            mods.set(Mod::Cmp, inverted(mods.get(Mod::Cmp), op != Op::ISETP)?);
         }
         Some(mods)
     }
 }
-
-/// Comparisons of integers, each with the one that is true where it is false.
-const WHOLE: [(u8, u8); 3] =
-    [(value::cmp::LT, value::cmp::GE), (value::cmp::LE, value::cmp::GT), (value::cmp::EQ, value::cmp::NE)];
-
-/// The same of floats: of a pair one is true where an operand is NaN.
-const FLOAT: [(u8, u8); 7] = [
-    (value::cmp::LT, value::cmp::GEU),
-    (value::cmp::LE, value::cmp::GTU),
-    (value::cmp::GT, value::cmp::LEU),
-    (value::cmp::GE, value::cmp::LTU),
-    (value::cmp::EQ, value::cmp::NEU),
-    (value::cmp::NE, value::cmp::EQU),
-    (value::cmp::NUM, value::cmp::NAN),
-];

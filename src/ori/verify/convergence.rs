@@ -49,8 +49,7 @@ fn is_program_convergent(function: &Function, inst: InstId) -> bool {
         && !matches!(op, Op::BSSY | Op::BREAK | Op::SYNCMASK | Op::BMOV_R | Op::BMOV_B | Op::WARPGROUP)
         // What hands a value over to the uniform file may stand wherever the warp is converged, as
         // `insert_reconvergence` checks, and is gone where the value is there already.
-        && !op.has(Prop::UniformBridge)
-        && op != Op::VOTEU
+        && !op.has(Prop::HandsOver)
         // A commit may become part of the product before it, or be added with a wait.
         && (op != Op::GMMA || function.arg(inst, crate::tables::Role::D).as_vector().is_some())
 }
