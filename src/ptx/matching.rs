@@ -93,13 +93,13 @@ impl<'a> Parser<'a> {
 
     /// These modifiers in the memory of the last instruction of the row, if they are the same.
     fn shared_modifiers(&mut self, row: RowId, mods: Modifiers) -> Arc<Modifiers> {
-        match self.modifiers.get(&row) {
+        let at = usize::from(row.0);
+        if self.modifiers.len() <= at {
+            self.modifiers.resize(at + 1, None);
+        }
+        match &self.modifiers[at] {
             Some(known) if **known == mods => known.clone(),
-            _ => {
-                let shared = Arc::new(mods);
-                self.modifiers.insert(row, shared.clone());
-                shared
-            }
+            _ => self.modifiers[at].insert(Arc::new(mods)).clone(),
         }
     }
 

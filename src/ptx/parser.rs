@@ -9,7 +9,7 @@ use super::lexer::{Lexer, Tok, Token};
 use super::scope::Body;
 use crate::diag::{Diagnostic, Pos};
 use crate::tables::Target;
-use crate::tables::ptx::{Modifiers, RowId};
+use crate::tables::ptx::Modifiers;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -61,8 +61,8 @@ pub struct Parser<'a> {
     pub sums: Vec<super::sum::Sum>,
     /// The row of the `.target` directive.
     pub target_row: Option<&'static Target>,
-    /// The modifiers of the last instruction of each row.
-    pub modifiers: HashMap<RowId, Arc<Modifiers>>,
+    /// The modifiers of the last instruction of each row, by its number.
+    pub modifiers: Vec<Option<Arc<Modifiers>>>,
     /// Entries with bodies so far.
     pub entries: u64,
     /// File, line and column of each `.loc` so far.
