@@ -309,6 +309,7 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
         optimise: options.opt_level > 0,
         max_registers: None,
         verify: options.verify_ir,
+        slow_path: false,
     };
     helper::add(&mut lowered, &codes, &mut devices, settings).map_err(|m| vec![Diagnostic::fatal(m)])?;
     output.diagnostics.append(&mut lowered.warnings);
@@ -329,7 +330,8 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     let order = kernel_image::file_order(&lowered, &text, object);
     output.functions = all_resources(&lowered, &functions, &order, (target, object));
     let mut functions: Vec<_> = functions.into_iter().map(Some).collect();
-    let functions = order.iter().filter_map(|place| functions[*place].take()).collect();
+    let mut functions: Vec<_> = order.iter().filter_map(|place| functions[*place].take()).collect();
+    kernel_image::number_slow_paths(&mut functions);
     let mut cubin = module_of(lowered, functions, &module, (target, object));
     for function in cubin.functions.iter_mut() {
         function.errors_at_exit = debug || options.errors_at_exit && function.kernel;
@@ -543,6 +545,9 @@ fn loose_shared(shared: cubin::Shared) -> cubin::KeptSection {
 /// Runs the passes on a function and encodes it.
 fn function_code(function: &mut Function, options: &Options, recorder: &mut Recorder) -> Result<emit::Code, String> {
     function.optimise = options.opt_level > 0;
+    function.slow_paths = options.opt_level > 0
+        && !(options.relocatable || options.debug)
+        && function.max_registers.is_none_or(|most| most >= LEAST_WITH_SLOW_PATHS);
     function.checks_stack = options.stack_checks || function.watched.is_some();
     if !options.fmad {
         function.insts.values_mut().for_each(|inst| inst.contract = false);
@@ -560,6 +565,9 @@ fn function_code(function: &mut Function, options: &Options, recorder: &mut Reco
     }
     emit::emit(function).map_err(|message| format!("FormatCodeList: {}: {message}", function.name))
 }
+
+/// Fewest registers of a function that calls slow paths, which use sixteen themselves.
+const LEAST_WITH_SLOW_PATHS: u32 = 24;
 
 /// Sets the register limit of each function: an entry by its directives, a device function by those
 /// of every entry that it is placed behind.

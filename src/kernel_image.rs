@@ -11,9 +11,11 @@ use crate::alloc::EXTRA_REGISTERS;
 use crate::cubin::model::Binding;
 use crate::cubin::{self, symbols};
 use crate::lower::{LoweredFunction, LoweredModule, Reference, branch_tables};
+use crate::ori::Convention;
 use crate::pipeline::emit::Code;
 use crate::pipeline::merge_functions::{self, Linked};
 use crate::tables::elf::{ElfTarget, Layout, RelocRole, RelocRow};
+use crate::tables::helpers::Helper;
 use crate::tables::{Feature, Target};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -55,7 +57,11 @@ pub fn kernel(
     let stacks = stacks(&pieces, &module.pointers);
     let stack = stacks[0];
     let own_calls = pieces.len() > 1 || !lowered.callees.is_empty();
-    let calls = own_calls || pieces.iter().any(|p| !p.lowered.externs.is_empty());
+    // Slow paths take no part in the calling convention.
+    let by_convention = |name: &String| Helper::of_slow_path(name).is_none();
+    let calls = pieces.iter().any(|p| p.lowered.function.convention == Convention::Device)
+        || lowered.callees.iter().any(by_convention)
+        || pieces.iter().any(|p| !p.lowered.externs.is_empty());
     let registers = pieces.iter().map(|p| p.code.registers).max().unwrap_or(0) + EXTRA_REGISTERS;
     let least = target.info().filter(|_| calls).map_or(0, |info| info.abi_min);
     let branches = pieces.iter().any(|p| !p.code.tables.is_empty());
@@ -229,13 +235,28 @@ fn labels(pieces: &[Piece], linked: &Linked, stacks: &[u32]) -> Vec<cubin::Label
     let ends = linked.starts.iter().skip(1).copied().chain([linked.bytes.len() as u64]);
     let all = pieces.iter().zip(stacks).zip(linked.starts.iter().zip(ends)).skip(1);
     all.map(|((piece, stack), (start, end))| cubin::Label {
-        name: format!("${kernel}${}", piece.name()),
+        name: match piece.lowered.function.convention {
+            Convention::SlowPath => piece.name().to_string(),
+            _ => format!("${kernel}${}", piece.name()),
+        },
         offset: *start,
         size: end - start,
         binding: piece.lowered.binding,
         frame: Some(*stack),
     })
     .collect()
+}
+
+/// Numbers the slow paths of a file's functions, which have one of their own each.
+pub fn number_slow_paths(functions: &mut [cubin::Function]) {
+    let labels = functions.iter_mut().flat_map(|function| &mut function.labels);
+    let all = labels.filter_map(|label| {
+        let helper = Helper::of_slow_path(&label.name)?;
+        Some((label, helper))
+    });
+    for (number, (label, helper)) in all.enumerate() {
+        label.name = format!("$__internal_{number}_${}", helper.name);
+    }
 }
 
 /// How a kernel and its functions use tensor memory.

@@ -57,23 +57,25 @@ impl Class {
     }
 }
 
-/// Registers of each file that must not be assigned: never, and not across calls.
+/// Registers of each file that must not be assigned: never, and not across calls of each kind.
 #[derive(Clone, Debug)]
 pub struct Barred {
     /// Per file, registers that must never be assigned.
     pub always: [Mask; 6],
-    /// Per file, registers that must not hold a value across a call.
-    pub across_calls: [Mask; 6],
+    /// Per kind of callee and file, registers that must not hold a value across a call.
+    pub across_calls: [[Mask; 6]; 2],
     /// Where fewer general registers may be used, in order.
     pub zones: Vec<Zone>,
 }
 
 impl Barred {
     /// Registers that a value with these live ranges must not use.
-    pub fn to(&self, file: File, ranges: &[Range], clobbers: &[u32]) -> Mask {
+    pub fn to(&self, file: File, ranges: &[Range], clobbers: &[Vec<u32>; 2]) -> Mask {
         let mut closed = self.always[file as usize];
-        if crosses(ranges, clobbers) {
-            closed = closed.or(self.across_calls[file as usize]);
+        for (points, across) in clobbers.iter().zip(&self.across_calls) {
+            if crosses(ranges, points) {
+                closed = closed.or(across[file as usize]);
+            }
         }
         if file == File::R {
             let touched = self.zones.iter().filter(|zone| overlaps(&[zone.points], ranges));
@@ -93,8 +95,8 @@ pub struct Classes {
     pub occupied: Occupied,
     /// Registers that must not be assigned.
     pub barred: Barred,
-    /// Points just after which call-clobbered registers lose their values.
-    pub clobbers: Vec<u32>,
+    /// For each kind of callee the points just after which registers lose their values.
+    pub clobbers: [Vec<u32>; 2],
 }
 
 const NOWHERE: u32 = u32::MAX;

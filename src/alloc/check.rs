@@ -9,14 +9,14 @@
 //! must have its number; a device function must return with the registers of `registers.ron`
 //! unchanged. A register without a definition on the path may be read anywhere.
 
-use super::is_kept;
 use super::ranges::{Gone, is_marker};
 use super::remat::{Recompute, recompute};
+use super::{is_kept, is_kept_by};
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::{Liveness, RegSet};
 use crate::ori::{Block, Convention, File, Function, InstId, Kind, Operand, STACK_POINTER, VReg};
 use crate::tables::ori::Direction;
-use crate::tables::{Mod, Mods, Op, Prop, Role, value};
+use crate::tables::{Mod, Mods, Op, Role, value};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -341,8 +341,8 @@ impl Checker<'_> {
         if op == Op::RET {
             self.returned(inst, state);
         }
-        if op.has(Prop::Clobbers) {
-            let lost = |p: &Place| matches!(p, Place::Register(file, n) if !is_kept(*file, *n));
+        if let Some(callee) = before.callee(inst) {
+            let lost = |p: &Place| matches!(p, Place::Register(file, n) if !is_kept_by(callee, *file, *n));
             let places: Vec<Place> = state.held.keys().copied().filter(lost).collect();
             places.into_iter().for_each(|p| state.clear(p));
         }

@@ -63,7 +63,7 @@ pub mod zones;
 use crate::analysis::{Loops, PassCx};
 use crate::ori::cfg::Cfg;
 use crate::ori::{Convention, File, Function, STACK_POINTER, VReg, table};
-use crate::tables::registers::{first_kept, kept_across_calls, runs_kept};
+use crate::tables::registers::{Callee, first_kept};
 use assign::Assigner;
 use bundles::{Barred, Classes};
 use cranelift_entity::SecondaryMap;
@@ -297,11 +297,18 @@ fn add_to_run(runs: &mut Vec<Run>, class: &bundles::Class, column: &bundles::Col
 /// Registers that must not be assigned: those beyond the end of the file, and reserved ones; and,
 /// across calls, those that calls clobber.
 fn barred(function: &Function) -> Barred {
-    let mut barred = Barred { always: [Mask::default(); 6], across_calls: [Mask::default(); 6], zones: Vec::new() };
+    let mut barred =
+        Barred { always: [Mask::default(); 6], across_calls: [[Mask::default(); 6]; 2], zones: Vec::new() };
     for file in FILES {
         let all = Mask::below(256);
         barred.always[file as usize] = all.minus(Mask::below(limit(function, file)));
-        barred.across_calls[file as usize] = all.minus(KEPT[file as usize]);
+        for callee in Callee::ALL {
+            barred.across_calls[callee as usize][file as usize] = all.minus(kept(callee, file));
+        }
+        if function.convention == Convention::SlowPath {
+            let own = barred.always[file as usize].or(kept(Callee::SlowPath, file));
+            barred.always[file as usize] = own;
+        }
     }
     barred.always[File::R as usize].insert(i32::from(STACK_POINTER));
     let first = function.target.info().map_or(0, |info| info.ur_first as i32);
@@ -314,14 +321,20 @@ fn barred(function: &Function) -> Barred {
     barred
 }
 
-/// The registers of each file that calls preserve.
-static KEPT: LazyLock<[Mask; 6]> = LazyLock::new(|| {
-    FILES.map(|file| {
-        let mut kept = Mask::default();
-        runs_kept(file.name()).flatten().for_each(|n| kept.insert(i32::from(n)));
-        kept
+/// The registers of each file that calls preserve, by kind of callee.
+static KEPT: LazyLock<[[Mask; 6]; 2]> = LazyLock::new(|| {
+    Callee::ALL.map(|callee| {
+        FILES.map(|file| {
+            let mut kept = Mask::default();
+            callee.keeps(file.name()).flatten().for_each(|n| kept.insert(i32::from(n)));
+            kept
+        })
     })
 });
+
+fn kept(callee: Callee, file: File) -> Mask {
+    KEPT[callee as usize][file as usize]
+}
 
 /// Number of registers of a file that the function may use.
 fn limit(function: &Function, file: File) -> i32 {
@@ -348,12 +361,17 @@ fn limit(function: &Function, file: File) -> i32 {
 
 /// Registers whose use costs a store and a load: the callee-saved ones, in a device function.
 fn reluctant(function: &Function) -> Mask {
-    if function.convention == Convention::Device { KEPT[File::R as usize] } else { Mask::default() }
+    if function.convention == Convention::Device { kept(Callee::Device, File::R) } else { Mask::default() }
 }
 
-/// Whether calls preserve a register.
+/// Whether calls of device functions preserve a register.
 pub fn is_kept(file: File, number: u16) -> bool {
-    kept_across_calls(file.name(), number)
+    kept(Callee::Device, file).contains(i32::from(number))
+}
+
+/// Whether a callee preserves a register.
+pub fn is_kept_by(callee: Callee, file: File, number: u16) -> bool {
+    kept(callee, file).contains(i32::from(number))
 }
 
 /// Numbers of the general registers that instructions name.

@@ -10,7 +10,7 @@
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::Liveness;
 use crate::ori::{Function, InstId, VReg, table, table_of};
-use crate::tables::{Op, Prop};
+use crate::tables::Op;
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 
@@ -28,8 +28,9 @@ pub type Gone = SecondaryMap<VReg, bool>;
 pub struct Ranges {
     /// Sorted, disjoint live ranges of each register.
     pub of: SecondaryMap<VReg, RangeList>,
-    /// Points just after which call-clobbered registers lose their values.
-    pub clobbers: Vec<u32>,
+    /// For each kind of callee the points just after which the registers that it may change lose
+    /// their values.
+    pub clobbers: [Vec<u32>; 2],
     /// First point after the last instruction.
     pub end: u32,
 }
@@ -61,7 +62,7 @@ impl Ranges {
 
     /// The same from what is known to live at the end of each block.
     pub fn from(function: &Function, cfg: &Cfg, gone: &Gone, live: &Liveness) -> Ranges {
-        let mut ranges = Ranges { of: table(function.regs.len()), clobbers: Vec::new(), end: 0 };
+        let mut ranges = Ranges { of: table(function.regs.len()), clobbers: [Vec::new(), Vec::new()], end: 0 };
         let mut open: SecondaryMap<VReg, u32> = table_of(function.regs.len(), CLOSED);
         let mut first = 0u32;
         for block in &function.layout {
@@ -72,7 +73,7 @@ impl Ranges {
             first += insts.len() as u32;
         }
         ranges.end = 2 * first + 2;
-        ranges.clobbers.sort_unstable();
+        ranges.clobbers.iter_mut().for_each(|points| points.sort_unstable());
         for reg in function.regs.keys() {
             normalize(&mut ranges.of[reg]);
         }
@@ -96,8 +97,8 @@ impl Ranges {
             }
             let point = 2 * (first + i as u32);
             let data = &function.insts[*inst];
-            if data.op.has(Prop::Clobbers) {
-                self.clobbers.push(point + 1);
+            if let Some(callee) = function.callee(*inst) {
+                self.clobbers[callee as usize].push(point + 1);
             }
             function.for_each_def(*inst, |reg| {
                 let end = if open[reg] == CLOSED { point + 2 } else { open[reg] };

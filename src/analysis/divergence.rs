@@ -16,6 +16,7 @@ use crate::ori::cfg::{BlockSet, Cfg};
 use crate::ori::liveness::RegSet;
 use crate::ori::{Block, Convention, Function, InstId, Kind};
 use crate::tables::encoding::special_is_uniform;
+use crate::tables::registers::Callee;
 use crate::tables::{Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
 
@@ -168,9 +169,10 @@ impl<'a> Lanes<'a> {
 
 /// Whether lanes are apart after an instruction, where it decides that: they are after a call,
 /// because only some lanes may call a device function, and its lanes need not reconverge; they are
-/// not after an operation that they execute together.
+/// not after an operation that they execute together. The lanes that call a slow path together leave
+/// it together.
 fn becomes_apart(function: &Function, inst: InstId) -> Option<bool> {
-    if function.insts[inst].op == Op::CALL {
+    if function.callee(inst) == Some(Callee::Device) {
         return Some(true);
     }
     is_meeting(function, inst).then_some(false)
@@ -199,6 +201,7 @@ pub fn results(function: &Function, inst: InstId) -> Results {
         Kind::Special(number) if special_is_uniform(number) => Results::Alike,
         Kind::Special(_) => Results::Different,
         _ if op.has(Prop::WarpUniformResult) => Results::Alike,
+        _ if function.callee(inst) == Some(Callee::SlowPath) => Results::AsSources,
         _ if op.has(Prop::VaryingResult) || op.has(Prop::ReadsMemory) && !op.has(Prop::UniformAccess) => {
             Results::Different
         }
@@ -221,8 +224,8 @@ pub fn asks_for_all(function: &Function, inst: InstId) -> bool {
 
 /// Whether lanes may be diverged in a block regardless of its predecessors.
 fn comes_apart(function: &Function, block: Block) -> bool {
-    let entered = function.convention == Convention::Device && block == function.entry();
-    entered || function.blocks[block].iter().any(|i| function.insts[*i].op == Op::CALL)
+    let entered = function.convention != Convention::Kernel && block == function.entry();
+    entered || function.blocks[block].iter().any(|i| function.callee(*i) == Some(Callee::Device))
 }
 
 /// Whether a block ends with a branch that lanes may take differently.

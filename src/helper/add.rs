@@ -3,10 +3,11 @@
 //! Each helper occurs once among the device functions, in the order of first calls.
 
 use super::compiled::{Settings, compiled};
-use super::require;
+use super::{require, slow_path};
 use crate::lower::LoweredModule;
 use crate::pipeline::emit::{Code, Place};
 use crate::tables::elf::RelocRole;
+use crate::tables::helpers::Helper;
 use std::collections::{BTreeMap, HashSet};
 
 /// Adds the helpers that the code of a module calls to the device functions, and to the entries
@@ -71,10 +72,14 @@ impl Adding {
         if let Some(place) = self.places.get(name) {
             return Ok(Some(*place));
         }
-        if self.own.contains(name) || crate::tables::helpers::Helper::by_name(name).is_none() {
+        let slow = Helper::of_slow_path(name);
+        if slow.is_none() && (self.own.contains(name) || Helper::by_name(name).is_none()) {
             return Ok(None);
         }
-        let made = compiled(require(name)?, self.settings)?;
+        let made = match slow {
+            Some(helper) => compiled(helper, slow_path::settings(self.settings))?,
+            None => compiled(require(name)?, self.settings)?,
+        };
         let place = lowered.devices.len();
         lowered.devices.push(made.lowered.clone());
         devices.push(made.code.clone());

@@ -1,5 +1,6 @@
 //! Compiles helpers, once for each target and setting, and caches the code.
 
+use super::slow_path;
 use crate::legal::Legalization;
 use crate::lower::{self, LoweredFunction, ObjectFacts};
 use crate::pass::{self, PassControl};
@@ -24,6 +25,8 @@ pub struct Settings {
     pub max_registers: Option<u32>,
     /// Whether the IR verifier runs after every pass.
     pub verify: bool,
+    /// Whether it is the slow path of an expansion, which is always optimized.
+    pub slow_path: bool,
 }
 
 /// A helper compiled as a device function.
@@ -67,7 +70,8 @@ pub fn compiled(helper: &'static Helper, settings: Settings) -> Outcome {
 
 fn compile(helper: &Helper, settings: Settings) -> Result<Compiled, String> {
     let wrong = |message: &str| format!("helper '{}' for {}: {message}", helper.name, settings.target);
-    let (module, diagnostics) = ptx::parse(&source(helper, settings.target));
+    let text = if settings.slow_path { slow_path::source } else { source };
+    let (module, diagnostics) = ptx::parse(&text(helper, settings.target));
     let told = |list: &[crate::diag::Diagnostic]| {
         wrong(&list.iter().map(|d| d.message.as_str()).collect::<Vec<_>>().join("; "))
     };
@@ -77,11 +81,17 @@ fn compile(helper: &Helper, settings: Settings) -> Result<Compiled, String> {
     let mut lowered = library.devices.pop().ok_or_else(|| wrong("no function"))?;
     lowered.function.max_registers = settings.max_registers;
     lowered.function.optimise = settings.optimise;
+    if settings.slow_path {
+        slow_path::prepare(&mut lowered.function);
+    }
     // Knobs and backends of the caller do not apply to helpers, so they are the same for all
     // callers.
     let asked = Legalization { opt_level: if settings.optimise { 3 } else { 0 }, ..Legalization::default() };
     let control = PassControl { verify: settings.verify, ..PassControl::default() };
     pass::run(&mut lowered.function, &asked, &control, |_| ()).map_err(|e| wrong(&e.to_string()))?;
+    if settings.slow_path {
+        slow_path::check(&lowered.function).map_err(|message| wrong(&message))?;
+    }
     let code = emit::emit(&lowered.function).map_err(|message| wrong(&message))?;
     Ok(Compiled { lowered, code, object: library.object })
 }

@@ -6,11 +6,12 @@
 //! [`require`]'s helper. Templates are inlined before lowering ([`inline`]); the others become weak
 //! functions behind each entry that reaches them, once per module ([`add`]). A helper is compiled
 //! on first use and cached per target and setting, whichever thread comes first; cached code never
-//! differs from fresh code.
+//! differs from fresh code. The slow paths of expansions ([`slow_path`]) are added the same way.
 
 mod add;
 mod compiled;
 mod inline;
+mod slow_path;
 
 pub use add::add;
 pub use compiled::{Compiled, Settings, compiled, source};

@@ -1,12 +1,14 @@
 //! Division and remainder of 64-bit integers. A zero divisor gives all ones.
 //!
-//! If both numbers fit in 32 bits, divides them as such. Otherwise an f32 estimate of 2⁶⁴ /
+//! If both numbers fit in 32 bits, divides them as such; the rest is a slow path, where the
+//! function may call one. Otherwise an f32 estimate of 2⁶⁴ /
 //! divisor, never too large, is refined by two Newton steps in integers; the quotient from its high
 //! product is too small by at most two, and two corrections follow.
 
 use crate::ori::build::int::{Combined, LUT_OR, LUT_XOR};
 use crate::ori::mods::*;
-use crate::ori::{Code, Operand};
+use crate::ori::{Code, Convention, Operand};
+use crate::tables::helpers::Helper;
 use crate::tables::ptx::ScalarType;
 use crate::tables::{Op, Role};
 
@@ -24,25 +26,50 @@ impl Code {
     /// `d = a / b` in pairs, or the remainder.
     pub(super) fn divide_longs(&mut self, d: Operand, a: Operand, b: Operand, signed: bool, remainder: bool) {
         let [d, a, b] = [d, a, b].map(|pair| self.words(pair));
-        let result = if signed {
-            let magnitudes = [a, b].map(|value| self.magnitude(value));
-            let result = self.quotient_long(magnitudes[0], magnitudes[1], remainder);
-            let sign = if remainder {
-                a[1]
+        let (what, ty) = (if remainder { "rem" } else { "div" }, if signed { 's' } else { 'u' });
+        if let Some(helper) = self.slow_path(&format!("__cuda_sm20_{what}_{ty}64")) {
+            return self.divide_short_longs(d, a, b, remainder, helper);
+        }
+        let (result, divisor) = if signed {
+            // The sign is asked first and the divisor's magnitude last, so that few values stay.
+            let (sign, negative) = (self.temp(), self.temp_pred());
+            if remainder {
+                self.copy(sign, a[1]);
             } else {
-                let sign = self.temp();
                 self.lop3(sign, a[1], b[1], Operand::zero(), LUT_XOR);
-                sign
-            };
-            self.with_sign(result, sign)
+            }
+            self.isetp(negative, &[LT, AND], sign, Operand::zero());
+            let [a, b] = [a, b].map(|value| self.magnitude(value));
+            let result = self.quotient_long(a, b, remainder);
+            (self.negated_if(negative, result), b)
         } else {
-            self.quotient_long(a, b, remainder)
+            (self.quotient_long(a, b, remainder), b)
         };
         let (any, p, ones) = (self.temp(), self.temp_pred(), self.imm(u32::MAX));
-        self.lop3(any, b[0], b[1], Operand::zero(), LUT_OR);
+        self.lop3(any, divisor[0], divisor[1], Operand::zero(), LUT_OR);
         self.isetp(p, &[EQ, AND, U32], any, Operand::zero());
         (0..2).for_each(|i| self.copy(d[i], result[i]));
         self.move_if(p, d, [ones, ones]);
+    }
+
+    /// As `divide_longs`, with the division of what does not fit in 32 bits behind a call. What
+    /// fits is not negative.
+    fn divide_short_longs(&mut self, d: Words, a: Words, b: Words, remainder: bool, helper: &'static Helper) {
+        let (high, p) = (self.temp(), self.temp_pred());
+        self.lop3(high, a[1], b[1], Operand::zero(), LUT_OR);
+        self.isetp(p, &[NE, AND, U32], high, Operand::zero());
+        self.either(
+            p,
+            |code| code.call_slow_path(helper, &[a[0], a[1], b[0], b[1]], &d),
+            |code| {
+                let low = code.quotient(a[0], b[0], remainder);
+                let (zero, ones) = (code.temp_pred(), code.imm(u32::MAX));
+                code.isetp(zero, &[EQ, AND, U32], b[0], Operand::zero());
+                code.select(d[1], ones, Operand::zero(), zero);
+                code.copy(d[0], low);
+                code.put_if(zero, Op::MOV, &[], &[(Role::D, d[0]), (Role::A, ones)]);
+            },
+        );
     }
 
     /// The absolute value. `value` stays live, so a select is cheaper than a predicated copy.
@@ -57,10 +84,9 @@ impl Code {
         })
     }
 
-    /// The value, or its negation if `sign` is negative.
-    fn with_sign(&mut self, value: Words, sign: Operand) -> Words {
-        let (negative, p, d) = ([self.temp(), self.temp()], self.temp_pred(), [self.temp(), self.temp()]);
-        self.isetp(p, &[LT, AND], sign, Operand::zero());
+    /// The value, or its negation if `p` is true.
+    fn negated_if(&mut self, p: Operand, value: Words) -> Words {
+        let (negative, d) = ([self.temp(), self.temp()], [self.temp(), self.temp()]);
         self.add_long(negative, nothing(), value, true);
         (0..2).for_each(|i| self.copy(d[i], value[i]));
         self.move_if(p, d, negative);
@@ -75,6 +101,9 @@ impl Code {
     }
 
     fn quotient_long(&mut self, a: Words, b: Words, remainder: bool) -> Words {
+        if self.f.convention == Convention::SlowPath {
+            return self.quotient_of_longs(a, b, remainder);
+        }
         let (high, p, result) = (self.temp(), self.temp_pred(), [self.temp(), self.temp()]);
         self.lop3(high, a[1], b[1], Operand::zero(), LUT_OR);
         self.isetp(p, &[NE, AND, U32], high, Operand::zero());
@@ -94,11 +123,15 @@ impl Code {
     }
 
     fn quotient_of_longs(&mut self, a: Words, b: Words, remainder: bool) -> Words {
-        let negative = [self.temp(), self.temp()];
-        self.add_long(negative, nothing(), b, true);
+        // A slow path has few registers and computes -b products instead.
+        let negative = (self.f.convention != Convention::SlowPath).then(|| {
+            let negative = [self.temp(), self.temp()];
+            self.add_long(negative, nothing(), b, true);
+            negative
+        });
         let inverse = self.scaled_reciprocal_long(b, negative);
         let q = self.high_product(inverse, a, true);
-        let r = self.low_product(q, negative, a);
+        let r = self.less_product(a, q, b, negative);
         // A subtraction without borrow sets the carry: the remainder was not less.
         let (enough, less) = (self.temp_pred(), [self.temp(), self.temp()]);
         self.take_away(less, r, b, enough);
@@ -141,7 +174,7 @@ impl Code {
     }
 
     /// 2⁶⁴ / b, never too large, and too small by less than two; `negative` is -b.
-    fn scaled_reciprocal_long(&mut self, b: Words, negative: Words) -> Words {
+    fn scaled_reciprocal_long(&mut self, b: Words, negative: Option<Words>) -> Words {
         let [float, inverse, scaled] = [(); 3].map(|()| self.temp());
         let (divisor, estimate) = (self.pair_of(b), self.temp_pair());
         self.put(Op::I2F_X, &[i2f_src(ScalarType::U64), RP], &[(Role::D, float), (Role::A, divisor)]);
@@ -154,12 +187,22 @@ impl Code {
         for last in [false, true] {
             // inverse += inverse * (-b * inverse mod 2⁶⁴) / 2⁶⁴; the second step recovers what the
             // first one truncates.
-            let error = self.low_product(inverse, negative, nothing());
+            let error = self.less_product(nothing(), inverse, b, negative);
             let (more, better) = (self.high_product(inverse, error, last), [self.temp(), self.temp()]);
             self.add_long(better, inverse, more, false);
             inverse = better;
         }
         inverse
+    }
+
+    /// `c - a * b` modulo 2⁶⁴; `negative` is -b, if there is one.
+    fn less_product(&mut self, c: Words, a: Words, b: Words, negative: Option<Words>) -> Words {
+        if let Some(negative) = negative {
+            return self.low_product(a, negative, c);
+        }
+        let (product, rest) = (self.low_product(a, b, nothing()), [self.temp(), self.temp()]);
+        self.add_long(rest, c, product, true);
+        rest
     }
 
     /// `a * b + c` modulo 2⁶⁴.

@@ -18,7 +18,9 @@ mod knobs;
 pub mod operands;
 pub mod phases;
 mod policy;
+mod slow_path;
 
 pub use backend::{OuterBackend, SmBackend};
 pub use knobs::Knobs;
 pub use phases::Legalization;
+pub(crate) use slow_path::RETURN_ADDRESS;

@@ -50,6 +50,7 @@ use crate::tables::elf::{ElfTarget, Layout, RelocRole};
 use crate::tables::ptx::{Op, ScalarType};
 use crate::tables::{GenerationInfo, Target};
 use builder::{Builder, Lowered, Refusal};
+pub(crate) use call::abi::RETURN_ADDRESS;
 use call::call_graph::Calls;
 use control::Labels;
 pub use module::layout::LOOSE_SHARED;

@@ -13,6 +13,7 @@ use super::hash::QuickMap;
 use super::operand::{Kind, Operand};
 use crate::tables::elf::RelocRole;
 use crate::tables::ori::{Direction, RoleInfo, Width};
+use crate::tables::registers::Callee;
 use crate::tables::{Mods, Op, Prop, Role, Target, value};
 use cranelift_entity::{PrimaryMap, SecondaryMap, entity_impl};
 use smallvec::SmallVec;
@@ -60,6 +61,9 @@ pub enum Convention {
     Kernel,
     /// Called: preserves the registers of `tables/registers.ron` and the stack pointer.
     Device,
+    /// Called by an expansion: uses only the registers that `tables/registers.ron` leaves to slow
+    /// paths, and has no frame.
+    SlowPath,
 }
 
 /// Attributes of a virtual register.
@@ -180,6 +184,8 @@ pub enum Symbol {
     Distance { high: bool },
     /// The entry of a function.
     Function(String),
+    /// The entry of the slow path that the helper with this id describes.
+    SlowPath(u16),
     /// Bytes of the function's finished frame, above which its caller's is.
     FrameSize,
     /// A linker-resolved value: the part of a symbol's value that the role names, plus `addend`
@@ -216,6 +222,8 @@ pub struct Function {
     pub stage: Stage,
     /// Whether optional optimizations may run.
     pub optimise: bool,
+    /// Whether expansions may call slow paths instead of containing them.
+    pub slow_paths: bool,
     /// How control enters and leaves the function.
     pub convention: Convention,
     /// The stack pointer, if anything needs it ([`Function::stack_register`]).
@@ -267,6 +275,7 @@ impl Function {
             ssa: false,
             stage: Stage::default(),
             optimise: true,
+            slow_paths: false,
             convention: Convention::Kernel,
             stack_pointer: None,
             local_bytes: 0,
@@ -550,6 +559,17 @@ impl Function {
         match operand.kind() {
             Kind::Symbol(index) => self.symbols.get(index as usize),
             _ => None,
+        }
+    }
+
+    /// What an instruction calls, if it may change registers that it does not name.
+    pub fn callee(&self, inst: InstId) -> Option<Callee> {
+        if !self.insts[inst].op.has(Prop::Clobbers) {
+            return None;
+        }
+        match self.symbol_of(self.arg(inst, Role::Target)) {
+            Some(Symbol::SlowPath(_)) => Some(Callee::SlowPath),
+            _ => Some(Callee::Device),
         }
     }
 

@@ -10,6 +10,7 @@ use crate::ori::{Block, File, Function, InstId, Kind, Operand, Symbol};
 use crate::sass::{self, Arg, Ctrl, Guard, Inst, reuse};
 use crate::tables::elf::RelocRole;
 use crate::tables::encoding::{FORMS, forms_of};
+use crate::tables::helpers::Helper;
 use crate::tables::ori::Class;
 use crate::tables::{Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
@@ -200,7 +201,7 @@ fn is_legal_but_for(function: &Function, inst: InstId, moved: impl Fn(usize) -> 
 /// An operand of the kind that a symbol resolves to.
 fn place_holder(symbol: &Symbol, class: Class) -> Arg {
     match symbol {
-        Symbol::Zero | Symbol::Start | Symbol::Function(_) => Arg::label(0),
+        Symbol::Zero | Symbol::Start | Symbol::Function(_) | Symbol::SlowPath(_) => Arg::label(0),
         Symbol::Return { .. } if class == Class::Label => Arg::label(0),
         Symbol::Return { .. } | Symbol::Distance { .. } | Symbol::FrameSize | Symbol::Linked { .. } => Arg::imm(0),
     }
@@ -338,6 +339,10 @@ impl<'a> Scene<'a> {
             Symbol::Zero => (Arg::label(0), None),
             Symbol::Start => (Arg::label(0), Some(Place::Start)),
             Symbol::Function(name) => (Arg::label(0), Some(Place::Function(name.clone()))),
+            Symbol::SlowPath(id) => {
+                let helper = Helper::by_id(*id).ok_or("a slow path that is no helper")?;
+                (Arg::label(0), Some(Place::Function(helper.slow_path_name())))
+            }
             Symbol::FrameSize => (Arg::imm(u64::from(self.function.frame_bytes)), None),
             Symbol::Linked { role, name, addend } => {
                 let place = Place::Linked { role: *role, name: name.clone(), addend: *addend };

@@ -12,6 +12,7 @@ use crate::analysis::reconvergence::{Enrol, Group, Plan, plan};
 use crate::analysis::spin_loops::waits;
 use crate::ori::cfg::{BlockSet, Cfg};
 use crate::ori::{Block, File, Function, InstId, Operand};
+use crate::tables::registers::Callee;
 use crate::tables::{Feature, Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
 use std::collections::BTreeMap;
@@ -55,7 +56,7 @@ fn check_uniform(function: &Function, plan: &Plan) -> Result<(), String> {
     for block in function.layout.iter().filter(|b| plan.varying.divergent.contains(**b)) {
         let mut together = false;
         for inst in &function.blocks[*block] {
-            together &= function.insts[*inst].op != Op::CALL;
+            together &= function.callee(*inst) != Some(Callee::Device);
             together |= asks_for_all(function, *inst);
             let mut shared = false;
             function.for_each_def(*inst, |reg| {
@@ -199,7 +200,7 @@ impl Together {
     }
 
     fn behind(&mut self, function: &Function, inst: InstId, mask: Option<Operand>) {
-        if function.insts[inst].op == Op::CALL {
+        if function.callee(inst) == Some(Callee::Device) {
             *self = Together::at_start(false);
         }
         let full = mask.is_some_and(|mask| function.imm_value(mask) == Some(ALL_LANES));

@@ -50,6 +50,8 @@ pub struct Family {
     pub convention: char,
     /// Targets that use it, one bit for each column.
     pub columns: u128,
+    /// Whether expansions call it for operands that their short path rejects.
+    pub slow_path: bool,
     /// Why it has no body.
     pub planned: Option<&'static str>,
     pub name: Status,
@@ -112,10 +114,28 @@ impl Slot {
     }
 }
 
+/// What the names of slow paths begin with.
+const SLOW_PATH: &str = "$__internal_$";
+
 impl Helper {
     /// The helper of a name.
     pub fn by_name(name: &str) -> Option<&'static Helper> {
         BY_NAME.get(name).map(|place| &HELPERS[usize::from(*place)])
+    }
+
+    /// The helper of an id.
+    pub fn by_id(id: u16) -> Option<&'static Helper> {
+        HELPERS.get(usize::from(id).checked_sub(1)?)
+    }
+
+    /// The helper whose slow path has this name.
+    pub fn of_slow_path(name: &str) -> Option<&'static Helper> {
+        Helper::by_name(name.strip_prefix(SLOW_PATH)?).filter(|helper| helper.family().slow_path)
+    }
+
+    /// Name of the function that is its slow path.
+    pub fn slow_path_name(&self) -> String {
+        format!("{SLOW_PATH}{}", self.name)
     }
 
     /// The category of its id.

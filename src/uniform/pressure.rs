@@ -8,8 +8,8 @@ use super::candidates::Candidates;
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, File, Function, VReg};
-use crate::tables::registers::kept_across_calls;
-use crate::tables::{Op, Prop};
+use crate::tables::Op;
+use crate::tables::registers::{Callee, kept_across_calls};
 use std::collections::BTreeSet;
 
 /// Registers that are not given out, or left to what the operand legalizer moves there, and to
@@ -81,7 +81,7 @@ fn too_many(
             words.remove(&reg);
             bits.remove(&reg);
         });
-        if function.insts[*inst].op.has(Prop::Clobbers) {
+        if function.callee(*inst) == Some(Callee::Device) {
             cut(&mut words, limits.across_calls);
             cut(&mut bits, 0);
         }

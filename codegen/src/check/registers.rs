@@ -1,5 +1,5 @@
 //! Laws of callee-saved registers: the file exists, a run is not empty, and no register is in two
-//! rows.
+//! rows of one kind of function.
 
 use crate::model::Model;
 use crate::report::Report;
@@ -16,7 +16,7 @@ pub fn check(model: &Model, report: &mut Report) {
             report.at("registers", format!("{}{} to {}{} is empty", row.file, row.first, row.file, row.last), row.at);
         }
         let earlier = &model.registers[..i];
-        if earlier.iter().any(|e| e.file == row.file && e.first <= row.last && row.first <= e.last) {
+        if earlier.iter().any(|e| e.by == row.by && e.file == row.file && e.first <= row.last && row.first <= e.last) {
             report.at(
                 "registers",
                 format!("a register of {}{} to {} has a row already", row.file, row.first, row.last),

@@ -33,8 +33,8 @@ pub fn emit(model: &Model) -> String {
         };
         let _ = writeln!(
             text,
-            "    Family {{ names: {:?}, convention: {:?}, columns: {columns:#x}, planned: {planned:?}, name: Status::{:?}, proto: Status::{:?}, src: {:?} }},",
-            f.names, f.convention, f.name, f.proto, f.src
+            "    Family {{ names: {:?}, convention: {:?}, columns: {columns:#x}, planned: {planned:?}, slow_path: {}, name: Status::{:?}, proto: Status::{:?}, src: {:?} }},",
+            f.names, f.convention, f.slow_path, f.name, f.proto, f.src
         );
     }
     let count = all.helpers.len();

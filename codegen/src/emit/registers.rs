@@ -2,13 +2,14 @@
 
 use crate::model::Model;
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{format_ident, quote};
 
 /// The generated items.
 pub fn emit(model: &Model) -> TokenStream {
     let rows = model.registers.iter().map(|r| {
         let (file, first, last) = (&r.file, r.first, r.last);
-        quote!(Kept { file: #file, first: #first, last: #last })
+        let by = format_ident!("{}", format!("{:?}", r.by));
+        quote!(Kept { by: Callee::#by, file: #file, first: #first, last: #last })
     });
     let count = model.registers.len();
     quote! {

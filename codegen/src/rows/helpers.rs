@@ -41,6 +41,8 @@ pub struct FamilyRow {
     pub on: String,
     pub computes: String,
     pub body: Body,
+    #[serde(default)]
+    pub slow_path: bool,
     pub name: Status,
     pub proto: Status,
     pub src: String,

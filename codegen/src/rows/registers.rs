@@ -2,9 +2,19 @@
 
 use serde::Deserialize;
 
+/// What preserves registers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum Callee {
+    #[default]
+    Device,
+    SlowPath,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptRow {
+    #[serde(default)]
+    pub by: Callee,
     pub file: String,
     pub first: u16,
     pub last: u16,

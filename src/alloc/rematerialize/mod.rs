@@ -23,6 +23,7 @@ use crate::ori::cfg::{Cfg, Dominators};
 use crate::ori::liveness::{Liveness, RegSet};
 use crate::ori::{Block, File, Function, VReg};
 use crate::tables::passes::Analysis;
+use crate::tables::registers::Callee;
 use candidates::Candidates;
 use cranelift_entity::SecondaryMap;
 use sweep::{Limits, Sweep};
@@ -66,7 +67,8 @@ fn limit(function: &Function, wanted: u32) -> u32 {
 /// live through loops that could be computed in them.
 fn round(cx: &mut PassCx, kind: Kind, wanted: u32) -> bool {
     let (live, limit) = (cx.liveness(), limit(cx.function, wanted));
-    if peak(cx.function, &live) <= limit {
+    let taken = barred(cx.function).across_calls[Callee::SlowPath as usize][File::R as usize].iter().count() as u32;
+    if peak(cx.function, &live, taken) <= limit {
         return false;
     }
     let Kind { deeper, anchored } = kind;
@@ -78,7 +80,7 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32) -> bool {
     if candidates.all.is_empty() {
         return false;
     }
-    let closed = barred(function).across_calls[File::R as usize];
+    let closed = barred(function).across_calls.map(|files| files[File::R as usize]);
     let sweep = Sweep::new(function, &ranges, &places, closed);
     let least = sweep.run(&mut candidates, Limits { live: limit, calls: limit.max(CALLS) });
     if least.live > limit || least.calls > limit.max(CALLS) {
@@ -93,8 +95,8 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32) -> bool {
     through && (least.live > DEEPER.min(limit) || least.calls > CALLS)
 }
 
-/// Most general registers that live at once.
-fn peak(function: &Function, live: &Liveness) -> u32 {
+/// Most general registers that live at once, or across a slow path with the registers that it takes.
+fn peak(function: &Function, live: &Liveness, taken: u32) -> u32 {
     let mut set = RegSet::new(function.regs.len());
     let general = |reg: &VReg| function.regs[*reg].file == File::R;
     let mut most = 0;
@@ -105,6 +107,9 @@ fn peak(function: &Function, live: &Liveness) -> u32 {
         for inst in function.blocks[*block].iter().rev() {
             if function.insts[*inst].guard.is_null() {
                 function.for_each_def(*inst, |reg| count -= u32::from(general(&reg) && set.remove(reg)));
+            }
+            if function.callee(*inst) == Some(Callee::SlowPath) {
+                most = most.max(count + taken);
             }
             function.for_each_use(*inst, |reg| {
                 if general(&reg) && set.insert(reg) {

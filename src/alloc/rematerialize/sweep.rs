@@ -10,6 +10,7 @@ use super::{Places, Ranges, first_points};
 use crate::alloc::interference::Mask;
 use crate::alloc::ranges::sort_by_point;
 use crate::ori::{Block, File, Function, VReg};
+use crate::tables::registers::Callee;
 use cranelift_entity::EntityRef;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,8 +31,9 @@ pub struct Sweep<'a> {
     places: &'a Places<'a>,
     ranges: &'a Ranges,
     blocks: Vec<(u32, Block)>,
-    /// For each number of values that live across a call the registers that they take.
-    across: Vec<u32>,
+    /// For each kind of callee, and number of values that live across its call, the registers that
+    /// they take.
+    across: [Vec<u32>; 2],
 }
 
 /// A point and a register, or none, in the order of points.
@@ -44,8 +46,10 @@ fn register(key: u64) -> Option<VReg> {
 }
 
 impl<'a> Sweep<'a> {
-    pub fn new(function: &Function, ranges: &'a Ranges, places: &'a Places<'a>, closed: Mask) -> Sweep<'a> {
-        let mut starts: Vec<(u64, u32)> = ranges.clobbers.iter().map(|point| (key(*point, None), 0)).collect();
+    pub fn new(function: &Function, ranges: &'a Ranges, places: &'a Places<'a>, closed: [Mask; 2]) -> Sweep<'a> {
+        let calls =
+            |kind: Callee| ranges.clobbers[kind as usize].iter().map(move |point| (key(*point, None), kind as u32));
+        let mut starts: Vec<(u64, u32)> = Callee::ALL.into_iter().flat_map(calls).collect();
         let mut ends = Vec::new();
         for (reg, _) in function.regs.iter().filter(|(_, data)| data.file == File::R && data.phys.is_none()) {
             starts.extend(ranges.of[reg].iter().map(|r| (key(r.0, Some(reg)), r.1)));
@@ -53,8 +57,10 @@ impl<'a> Sweep<'a> {
         }
         sort_by_point(&mut starts, |start| (start.0 >> 32) as u32);
         sort_by_point(&mut ends, |end| (end >> 32) as u32);
-        let kept = Mask::below(256).minus(closed);
-        let across = std::iter::once(0).chain(kept.iter().skip(1).map(|n| n as u32 + 1)).collect();
+        let across = closed.map(|closed| {
+            let kept = Mask::below(256).minus(closed);
+            std::iter::once(0).chain(kept.iter().skip(1).map(|n| n as u32 + 1)).collect()
+        });
         Sweep { starts, ends, places, ranges, blocks: first_points(function).0, across }
     }
 
@@ -73,7 +79,7 @@ impl<'a> Sweep<'a> {
             let block = self.blocks[at].1;
             let Some(reg) = register(*start) else {
                 // What ends with the call does not live across it.
-                let count = |live: &Live| self.across.get(live.count as usize).copied().unwrap_or(256);
+                let count = |live: &Live| self.across[*end as usize].get(live.count as usize).copied().unwrap_or(256);
                 while count(&live) > limits.calls && live.relieve(candidates, block, point) {}
                 most.calls = most.calls.max(count(&live));
                 continue;

@@ -25,7 +25,10 @@ fn symbol_from(word: &str) -> Symbol {
         ".frame" => Symbol::FrameSize,
         ".return.lo" | ".return.hi" => Symbol::Return { high: word.ends_with("hi") },
         ".distance.lo" | ".distance.hi" => Symbol::Distance { high: word.ends_with("hi") },
-        name => Symbol::Function(name.to_string()),
+        name => match name.strip_prefix(".slow.").and_then(|id| id.parse().ok()) {
+            Some(id) => Symbol::SlowPath(id),
+            None => Symbol::Function(name.to_string()),
+        },
     }
 }
 
@@ -151,6 +154,8 @@ impl Parser {
         }
         match word {
             "device" => function.convention = Convention::Device,
+            "slow" => function.convention = Convention::SlowPath,
+            "calling" => function.slow_paths = true,
             "ssa" => function.ssa = true,
             "plain" => function.optimise = false,
             "checked" => function.checks_stack = true,

@@ -46,6 +46,8 @@ pub fn print(function: &Function) -> String {
 fn attributes(function: &Function, out: &mut String) {
     let flags = [
         ("device", function.convention == Convention::Device),
+        ("slow", function.convention == Convention::SlowPath),
+        ("calling", function.slow_paths),
         ("ssa", function.ssa),
         ("plain", !function.optimise),
         ("checked", function.checks_stack),
@@ -182,6 +184,7 @@ fn symbol(function: &Function, operand: Operand) -> String {
         Some(Symbol::Return { high }) => format!("$.return.{}", half(*high)),
         Some(Symbol::Distance { high }) => format!("$.distance.{}", half(*high)),
         Some(Symbol::Function(name)) => format!("${name}"),
+        Some(Symbol::SlowPath(id)) => format!("$.slow.{id}"),
         Some(Symbol::Linked { role, name, addend }) => format!("$!{}:{addend}:{name}", role.name()),
         None => "$?".to_string(),
     }

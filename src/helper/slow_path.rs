@@ -1,0 +1,76 @@
+//! The functions that expansions call for operands that their short paths reject: `legal/slow_path`
+//! has the calls.
+//!
+//! Such a function does the one operation of its helper, expanded in full. It uses only the
+//! registers that `tables/registers.ron` leaves to slow paths, has no frame, and returns its lanes
+//! together.
+
+use super::compiled::{Settings, head};
+use crate::alloc::EXTRA_REGISTERS;
+use crate::legal::RETURN_ADDRESS;
+use crate::lower;
+use crate::ori::{Convention, File, Function, Operand, VReg};
+use crate::tables::helpers::Helper;
+use crate::tables::registers::Callee;
+use crate::tables::{Op, Role};
+
+/// What the code depends on: the target alone.
+pub fn settings(settings: Settings) -> Settings {
+    Settings { optimise: true, max_registers: None, slow_path: true, ..settings }
+}
+
+/// A PTX text that defines the function.
+pub fn source(helper: &Helper, target: &str) -> String {
+    let op = helper.op.split(',').next().unwrap_or_default();
+    let names: Vec<String> = helper.returns.iter().chain(helper.params).flat_map(|slot| slot.registers()).collect();
+    let head_of_function = helper.head.replacen(helper.name, &helper.slow_path_name(), 1);
+    format!("{}.weak {head_of_function}\n{{\n    {op} {};\n    ret;\n}}\n", head(target), names.join(", "))
+}
+
+/// Gives a lowered device function the convention of slow paths.
+pub fn prepare(function: &mut Function) {
+    function.convention = Convention::SlowPath;
+    let kept = Callee::SlowPath.keeps(File::R.name()).map(|run| *run.start()).max();
+    function.max_registers = kept.map(|first| u32::from(first) + EXTRA_REGISTERS);
+    for (number, own) in lower::RETURN_ADDRESS.into_iter().zip(RETURN_ADDRESS) {
+        for data in function.regs.values_mut().filter(|data| data.file == File::R && data.fixed == Some(number)) {
+            data.fixed = Some(own);
+        }
+    }
+    let entry = function.entry();
+    let at = function.blocks[entry].iter().position(|inst| function.insts[*inst].op == Op::ENTRY);
+    let Some(at) = at else { return };
+    let mut defs = function.extras(function.blocks[entry][at]).1.to_vec();
+    let is_high = |reg: VReg| function.regs[reg].fixed == Some(RETURN_ADDRESS[1]);
+    let Some(place) = defs.iter().position(|operand| operand.as_reg().is_some_and(is_high)) else { return };
+    let high = defs.remove(place);
+    let start = function.make(Op::ENTRY);
+    function.set_extras(start, &[], &defs);
+    function.blocks[entry][at] = start;
+    // The caller passes the low word only.
+    for inst in function.blocks[entry].clone() {
+        if function.arg(inst, Role::A) == high {
+            function.set_arg(inst, Role::A, Operand::zero());
+        }
+    }
+}
+
+/// Checks that a finished function leaves to its callers what it must.
+///
+/// # Errors
+///
+/// A frame, or a register that it should preserve.
+pub fn check(function: &Function) -> Result<(), String> {
+    if function.frame_bytes != 0 {
+        return Err("a slow path has no frame".to_string());
+    }
+    let mut wrong = None;
+    for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
+        function.for_each_def(*inst, |reg| {
+            let data = &function.regs[reg];
+            let kept = |number: &u16| Callee::SlowPath.keeps(data.file.name()).any(|run| run.contains(number));
+            wrong = wrong.or(data.phys.filter(kept).map(|number| (data.file, number)));
+        });
+    }
+    wrong.map_or(Ok(()), |(file, number)| Err(format!("a slow path keeps {}{number}", file.name())))
+}

@@ -1,0 +1,48 @@
+//! Calls of slow paths: what an expansion does for the few operands that its short path rejects is
+//! a function of its own, one for all places of a kernel.
+//!
+//! A slow path is a helper with the column `slow_path`. It takes its arguments in adjacent
+//! registers from R4 on and returns its result there; R14 has the low word of the return address,
+//! whose high word is zero because code is never that long. It changes no register but those that
+//! `tables/registers.ron` leaves to it, so a caller keeps its values where they are.
+
+use crate::ori::mods::*;
+use crate::ori::{Code, Convention, File, Operand, Symbol};
+use crate::tables::helpers::Helper;
+use crate::tables::{Op, Role};
+
+/// First register of the arguments, and of the result, as in the calling convention of functions.
+const FIRST: u16 = 4;
+/// The return address.
+pub(crate) const RETURN_ADDRESS: [u16; 2] = [14, 15];
+
+impl Code {
+    /// The helper of a name, if the function may call its slow path.
+    pub(super) fn slow_path(&self, name: &str) -> Option<&'static Helper> {
+        if !self.f.slow_paths || self.f.convention == Convention::SlowPath {
+            return None;
+        }
+        Helper::by_name(name).filter(|helper| helper.family().slow_path)
+    }
+
+    /// Calls a slow path with the words of its arguments; `d` are the words of the result.
+    pub(super) fn call_slow_path(&mut self, helper: &Helper, arguments: &[Operand], d: &[Operand]) {
+        let mut fixed = |count: usize| -> Vec<Operand> {
+            (0..count as u16).map(|n| Operand::reg(self.f.new_fixed(File::R, FIRST + n))).collect()
+        };
+        let (mut uses, defs) = (fixed(arguments.len()), fixed(d.len()));
+        for (to, argument) in uses.iter().zip(arguments) {
+            self.copy(*to, *argument);
+        }
+        let back = Operand::reg(self.f.new_fixed(File::R, RETURN_ADDRESS[0]));
+        let behind = self.f.symbol(Symbol::Return { high: false });
+        self.put(Op::MOV, &[], &[(Role::D, back), (Role::A, behind)]);
+        uses.push(back);
+        let place = self.f.symbol(Symbol::SlowPath(helper.id));
+        let call = self.put(Op::CALL, &[MODE_REL, NOINC], &[(Role::Target, place)]);
+        self.f.set_extras(call, &uses, &defs);
+        for (to, from) in d.iter().zip(defs) {
+            self.copy(*to, from);
+        }
+    }
+}
