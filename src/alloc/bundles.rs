@@ -7,15 +7,18 @@
 //! with all other such classes. Merging relabels the smaller class, so all merges together are
 //! near-linear.
 
+use super::FILES;
 use super::interference::{Mask, Occupied};
 use super::ranges::{Gone, Range, RangeList, Ranges, crosses, merge, overlaps};
 use super::register_tuples::alignment;
 use super::zones::Zone;
 use crate::analysis::Loops;
 use crate::ori::{File, Function, VReg, table_of};
+use crate::tables::registers::Callee;
 use crate::tables::{Op, Role};
 use cranelift_entity::SecondaryMap;
 use smallvec::{SmallVec, smallvec};
+use std::collections::BTreeMap;
 
 /// Registers that share one physical register.
 #[derive(Clone, Debug)]
@@ -57,24 +60,22 @@ impl Class {
     }
 }
 
-/// Registers of each file that must not be assigned: never, and not across calls of each kind.
+/// Registers of each file that must not be assigned.
 #[derive(Clone, Debug)]
 pub struct Barred {
     /// Per file, registers that must never be assigned.
     pub always: [Mask; 6],
-    /// Per kind of callee and file, registers that must not hold a value across a call.
-    pub across_calls: [[Mask; 6]; 2],
     /// Where fewer general registers may be used, in order.
     pub zones: Vec<Zone>,
 }
 
 impl Barred {
     /// Registers that a value with these live ranges must not use.
-    pub fn to(&self, file: File, ranges: &[Range], clobbers: &[Vec<u32>; 2]) -> Mask {
+    pub fn to(&self, file: File, ranges: &[Range], calls: &[Calls]) -> Mask {
         let mut closed = self.always[file as usize];
-        for (points, across) in clobbers.iter().zip(&self.across_calls) {
-            if crosses(ranges, points) {
-                closed = closed.or(across[file as usize]);
+        for calls in calls {
+            if crosses(ranges, &calls.points) {
+                closed = closed.or(calls.changed[file as usize]);
             }
         }
         if file == File::R {
@@ -86,6 +87,33 @@ impl Barred {
     }
 }
 
+/// Calls that may change the same registers.
+#[derive(Clone, Debug)]
+pub struct Calls {
+    /// Points just after which the registers lose their values, in order.
+    pub points: Vec<u32>,
+    /// The registers, by file.
+    pub changed: [Mask; 6],
+}
+
+/// The calls of a function, in order, by what they may change.
+pub fn calls(all: &[(u32, Callee)]) -> Vec<Calls> {
+    let mut groups: BTreeMap<Callee, Vec<u32>> = BTreeMap::new();
+    for (point, callee) in all {
+        groups.entry(*callee).or_default().push(*point);
+    }
+    groups.into_iter().map(|(callee, points)| Calls { points, changed: changed(callee) }).collect()
+}
+
+/// The registers of each file that a callee may change.
+pub fn changed(callee: Callee) -> [Mask; 6] {
+    FILES.map(|file| {
+        let mut kept = Mask::default();
+        callee.keeps(file.name()).flatten().for_each(|n| kept.insert(i32::from(n)));
+        Mask::below(256).minus(kept)
+    })
+}
+
 /// All classes of a function.
 pub struct Classes {
     place: SecondaryMap<VReg, (u32, i32)>,
@@ -95,8 +123,8 @@ pub struct Classes {
     pub occupied: Occupied,
     /// Registers that must not be assigned.
     pub barred: Barred,
-    /// For each kind of callee the points just after which registers lose their values.
-    pub clobbers: [Vec<u32>; 2],
+    /// The calls, by what they may change.
+    pub clobbers: Vec<Calls>,
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -113,7 +141,7 @@ impl Classes {
             classes: Vec::with_capacity(function.regs.len()),
             occupied: Occupied::new(ranges.end),
             barred,
-            clobbers: std::mem::take(&mut ranges.clobbers),
+            clobbers: calls(&std::mem::take(&mut ranges.clobbers)),
         };
         for (reg, data) in function.regs.iter() {
             let list = std::mem::take(&mut ranges.of[reg]);

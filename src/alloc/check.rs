@@ -11,7 +11,7 @@
 
 use super::ranges::{Gone, is_marker};
 use super::remat::{Recompute, recompute};
-use super::{is_kept, is_kept_by};
+use super::{bundles, is_kept};
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::{Liveness, RegSet};
 use crate::ori::{Block, Convention, File, Function, InstId, Kind, Operand, STACK_POINTER, VReg};
@@ -342,7 +342,9 @@ impl Checker<'_> {
             self.returned(inst, state);
         }
         if let Some(callee) = before.callee(inst) {
-            let lost = |p: &Place| matches!(p, Place::Register(file, n) if !is_kept_by(callee, *file, *n));
+            let changed = bundles::changed(callee);
+            let lost =
+                |p: &Place| matches!(p, Place::Register(file, n) if changed[*file as usize].contains(i32::from(*n)));
             let places: Vec<Place> = state.held.keys().copied().filter(lost).collect();
             places.into_iter().for_each(|p| state.clear(p));
         }

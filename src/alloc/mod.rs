@@ -294,20 +294,16 @@ fn add_to_run(runs: &mut Vec<Run>, class: &bundles::Class, column: &bundles::Col
     (runs.len() - 1, 0)
 }
 
-/// Registers that must not be assigned: those beyond the end of the file, and reserved ones; and,
-/// across calls, those that calls clobber.
+/// Registers that must not be assigned: those beyond the end of the file, and reserved ones.
 fn barred(function: &Function) -> Barred {
-    let mut barred =
-        Barred { always: [Mask::default(); 6], across_calls: [[Mask::default(); 6]; 2], zones: Vec::new() };
+    let mut barred = Barred { always: [Mask::default(); 6], zones: Vec::new() };
     for file in FILES {
         let all = Mask::below(256);
         barred.always[file as usize] = all.minus(Mask::below(limit(function, file)));
-        for callee in Callee::ALL {
-            barred.across_calls[callee as usize][file as usize] = all.minus(kept(callee, file));
-        }
-        if function.convention == Convention::SlowPath {
-            let own = barred.always[file as usize].or(kept(Callee::SlowPath, file));
-            barred.always[file as usize] = own;
+        // The limit on general registers is that of the slow path.
+        if function.convention == Convention::SlowPath && file != File::R {
+            let own = all.minus(bundles::changed(Callee::SlowPath(0))[file as usize]);
+            barred.always[file as usize] = barred.always[file as usize].or(own);
         }
     }
     barred.always[File::R as usize].insert(i32::from(STACK_POINTER));
@@ -321,20 +317,8 @@ fn barred(function: &Function) -> Barred {
     barred
 }
 
-/// The registers of each file that calls preserve, by kind of callee.
-static KEPT: LazyLock<[[Mask; 6]; 2]> = LazyLock::new(|| {
-    Callee::ALL.map(|callee| {
-        FILES.map(|file| {
-            let mut kept = Mask::default();
-            callee.keeps(file.name()).flatten().for_each(|n| kept.insert(i32::from(n)));
-            kept
-        })
-    })
-});
-
-fn kept(callee: Callee, file: File) -> Mask {
-    KEPT[callee as usize][file as usize]
-}
+/// The registers of each file that calls of device functions may change.
+static CHANGED: LazyLock<[Mask; 6]> = LazyLock::new(|| bundles::changed(Callee::Device));
 
 /// Number of registers of a file that the function may use.
 fn limit(function: &Function, file: File) -> i32 {
@@ -361,17 +345,16 @@ fn limit(function: &Function, file: File) -> i32 {
 
 /// Registers whose use costs a store and a load: the callee-saved ones, in a device function.
 fn reluctant(function: &Function) -> Mask {
-    if function.convention == Convention::Device { kept(Callee::Device, File::R) } else { Mask::default() }
+    if function.convention == Convention::Device {
+        Mask::below(256).minus(CHANGED[File::R as usize])
+    } else {
+        Mask::default()
+    }
 }
 
 /// Whether calls of device functions preserve a register.
 pub fn is_kept(file: File, number: u16) -> bool {
-    kept(Callee::Device, file).contains(i32::from(number))
-}
-
-/// Whether a callee preserves a register.
-pub fn is_kept_by(callee: Callee, file: File, number: u16) -> bool {
-    kept(callee, file).contains(i32::from(number))
+    !CHANGED[file as usize].contains(i32::from(number))
 }
 
 /// Numbers of the general registers that instructions name.

@@ -11,6 +11,7 @@ use crate::ori::cfg::Cfg;
 use crate::ori::liveness::Liveness;
 use crate::ori::{Function, InstId, VReg, table, table_of};
 use crate::tables::Op;
+use crate::tables::registers::Callee;
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 
@@ -28,9 +29,9 @@ pub type Gone = SecondaryMap<VReg, bool>;
 pub struct Ranges {
     /// Sorted, disjoint live ranges of each register.
     pub of: SecondaryMap<VReg, RangeList>,
-    /// For each kind of callee the points just after which the registers that it may change lose
-    /// their values.
-    pub clobbers: [Vec<u32>; 2],
+    /// Points just after which the registers that a callee may change lose their values, and the
+    /// callee.
+    pub clobbers: Vec<(u32, Callee)>,
     /// First point after the last instruction.
     pub end: u32,
 }
@@ -62,7 +63,7 @@ impl Ranges {
 
     /// The same from what is known to live at the end of each block.
     pub fn from(function: &Function, cfg: &Cfg, gone: &Gone, live: &Liveness) -> Ranges {
-        let mut ranges = Ranges { of: table(function.regs.len()), clobbers: [Vec::new(), Vec::new()], end: 0 };
+        let mut ranges = Ranges { of: table(function.regs.len()), clobbers: Vec::new(), end: 0 };
         let mut open: SecondaryMap<VReg, u32> = table_of(function.regs.len(), CLOSED);
         let mut first = 0u32;
         for block in &function.layout {
@@ -73,7 +74,7 @@ impl Ranges {
             first += insts.len() as u32;
         }
         ranges.end = 2 * first + 2;
-        ranges.clobbers.iter_mut().for_each(|points| points.sort_unstable());
+        ranges.clobbers.sort_unstable();
         for reg in function.regs.keys() {
             normalize(&mut ranges.of[reg]);
         }
@@ -98,7 +99,7 @@ impl Ranges {
             let point = 2 * (first + i as u32);
             let data = &function.insts[*inst];
             if let Some(callee) = function.callee(*inst) {
-                self.clobbers[callee as usize].push(point + 1);
+                self.clobbers.push((point + 1, callee));
             }
             function.for_each_def(*inst, |reg| {
                 let end = if open[reg] == CLOSED { point + 2 } else { open[reg] };

@@ -201,7 +201,7 @@ pub fn results(function: &Function, inst: InstId) -> Results {
         Kind::Special(number) if special_is_uniform(number) => Results::Alike,
         Kind::Special(_) => Results::Different,
         _ if op.has(Prop::WarpUniformResult) => Results::Alike,
-        _ if function.callee(inst) == Some(Callee::SlowPath) => Results::AsSources,
+        _ if matches!(function.callee(inst), Some(Callee::SlowPath(_))) => Results::AsSources,
         _ if op.has(Prop::VaryingResult) || op.has(Prop::ReadsMemory) && !op.has(Prop::UniformAccess) => {
             Results::Different
         }

@@ -82,7 +82,7 @@ fn compile(helper: &Helper, settings: Settings) -> Result<Compiled, String> {
     lowered.function.max_registers = settings.max_registers;
     lowered.function.optimise = settings.optimise;
     if settings.slow_path {
-        slow_path::prepare(&mut lowered.function);
+        slow_path::prepare(&mut lowered.function, helper);
     }
     // Knobs and backends of the caller do not apply to helpers, so they are the same for all
     // callers.
@@ -90,7 +90,7 @@ fn compile(helper: &Helper, settings: Settings) -> Result<Compiled, String> {
     let control = PassControl { verify: settings.verify, ..PassControl::default() };
     pass::run(&mut lowered.function, &asked, &control, |_| ()).map_err(|e| wrong(&e.to_string()))?;
     if settings.slow_path {
-        slow_path::check(&lowered.function).map_err(|message| wrong(&message))?;
+        slow_path::check(&lowered.function, helper).map_err(|message| wrong(&message))?;
     }
     let code = emit::emit(&lowered.function).map_err(|message| wrong(&message))?;
     Ok(Compiled { lowered, code, object: library.object })

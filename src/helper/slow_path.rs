@@ -28,10 +28,9 @@ pub fn source(helper: &Helper, target: &str) -> String {
 }
 
 /// Gives a lowered device function the convention of slow paths.
-pub fn prepare(function: &mut Function) {
+pub fn prepare(function: &mut Function, helper: &Helper) {
     function.convention = Convention::SlowPath;
-    let kept = Callee::SlowPath.keeps(File::R.name()).map(|run| *run.start()).max();
-    function.max_registers = kept.map(|first| u32::from(first) + EXTRA_REGISTERS);
+    function.max_registers = Some(u32::from(helper.family().slow_path) + EXTRA_REGISTERS);
     for (number, own) in lower::RETURN_ADDRESS.into_iter().zip(RETURN_ADDRESS) {
         for data in function.regs.values_mut().filter(|data| data.file == File::R && data.fixed == Some(number)) {
             data.fixed = Some(own);
@@ -60,15 +59,15 @@ pub fn prepare(function: &mut Function) {
 /// # Errors
 ///
 /// A frame, or a register that it should preserve.
-pub fn check(function: &Function) -> Result<(), String> {
+pub fn check(function: &Function, helper: &Helper) -> Result<(), String> {
     if function.frame_bytes != 0 {
         return Err("a slow path has no frame".to_string());
     }
-    let mut wrong = None;
+    let (callee, mut wrong) = (Callee::SlowPath(helper.family().slow_path), None);
     for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
         function.for_each_def(*inst, |reg| {
             let data = &function.regs[reg];
-            let kept = |number: &u16| Callee::SlowPath.keeps(data.file.name()).any(|run| run.contains(number));
+            let kept = |number: &u16| callee.keeps(data.file.name()).any(|run| run.contains(number));
             wrong = wrong.or(data.phys.filter(kept).map(|number| (data.file, number)));
         });
     }

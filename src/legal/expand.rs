@@ -160,11 +160,7 @@ fn quotient(code: &mut Code, inst: InstId, d: Operand) {
         Op::IDIV_64 => code.divide_longs(d, a, b, signed, false),
         Op::IREM_64 => code.divide_longs(d, a, b, signed, true),
         Op::FDIV => code.quotient_f32(d, a, b, rounding, ftz),
-        Op::FRCP => {
-            let one = code.imm(1f32.to_bits());
-            let one = code.in_reg(one);
-            code.quotient_f32(d, one, a, rounding, ftz);
-        }
+        Op::FRCP => code.reciprocal_f32(d, a, rounding, ftz),
         Op::FDIV_FULL => code.full_quotient(d, a, b, ftz),
         Op::DDIV => code.quotient_f64(d, a, b, rounding),
         Op::DRCP => code.reciprocal_f64(d, a, rounding),

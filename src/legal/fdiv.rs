@@ -36,16 +36,53 @@ const LEAST_HIGH: u32 = 0x0010_0000;
 const LOW_BIAS: i32 = 0x0030_0402;
 const LEAST_LOW: u32 = 0x0040_0402;
 
+/// A rounding mode in the names of helpers.
+pub(super) fn mode(rounding: Option<M>) -> &'static str {
+    match rounding {
+        None => "rn",
+        Some(RM) => "rd",
+        Some(RP) => "ru",
+        Some(_) => "rz",
+    }
+}
+
+/// Whether subnormals are zeros, in the names of helpers.
+pub(super) fn flushes(ftz: bool) -> &'static str {
+    if ftz { "ftz_" } else { "" }
+}
+
 impl Code {
     /// `d = a / b` in f32. From any estimate within one unit, one step finds the nearest reciprocal
     /// of every mantissa (all were tried with both estimates), and its quotient needs one
     /// correction (all divisors were tried with the dividends whose quotients are closest to the
     /// midpoint between two numbers).
     pub(super) fn quotient_f32(&mut self, d: Operand, a: Operand, b: Operand, rounding: Option<M>, ftz: bool) {
+        let name = format!("__cuda_sm20_div_{}_{}f32", mode(rounding), flushes(ftz));
+        self.quotient_f32_or(d, [a, b], rounding, ftz, (&name, &[a, b], d));
+    }
+
+    /// `d = 1 / b` in f32.
+    pub(super) fn reciprocal_f32(&mut self, d: Operand, b: Operand, rounding: Option<M>, ftz: bool) {
+        let one = self.imm(1f32.to_bits());
+        let one = self.in_reg(one);
+        let name = format!("__cuda_sm20_rcp_{}_{}f32_slowpath", mode(rounding), flushes(ftz));
+        self.quotient_f32_or(d, [one, b], rounding, ftz, (&name, &[b], d));
+    }
+
+    /// `d = a / b` in f32, or the call of a slow path.
+    fn quotient_f32_or(
+        &mut self,
+        d: Operand,
+        [a, b]: [Operand; 2],
+        rounding: Option<M>,
+        ftz: bool,
+        call: (&str, &[Operand], Operand),
+    ) {
         let p = self.temp_pred();
         self.put(Op::FCHK, &[], &[(Role::Pu, p), (Role::A, a), (Role::B, b)]);
-        self.either(
+        self.seldom(
             p,
+            call,
             |code| code.rare_quotient(d, a, b, rounding, ftz),
             |code| {
                 let (estimate, one) = (code.temp(), code.imm(1f32.to_bits()));
@@ -170,8 +207,13 @@ impl Code {
         );
         let args = [(Role::Pu, p), (Role::A, ordinary.absolute()), (Role::B, limits[1]), (Role::Pp, large_a)];
         self.put(Op::FSETP, &[FGT, AND], &args);
-        self.either(
+        let name = match rounding {
+            None => "__cuda_sm20_div_rn_f64_full".to_string(),
+            _ => format!("__cuda_sm20_div_{}_f64_v2", mode(rounding)),
+        };
+        self.seldom(
             p.inverted(),
+            (&name, &[a, b], d),
             |code| code.scaled_quotient(d, a, b, rounding),
             |code| {
                 let q = code.rounded_quotient(q, y, a, b, rounding);
@@ -197,8 +239,13 @@ impl Code {
         let low = self.plus(high, LOW_BIAS);
         let y = self.nearest_reciprocal(b, low);
         self.put(Op::FSETP, &[FGEU, AND], &[(Role::Pu, p), (Role::A, low.absolute()), (Role::B, limit)]);
-        self.either(
+        let name = match rounding {
+            None => "__cuda_sm20_dblrcp_rn_slowpath_v3".to_string(),
+            _ => format!("__cuda_sm20_rcp_{}_f64", mode(rounding)),
+        };
+        self.seldom(
             p.inverted(),
+            (&name, &[b], d),
             |code| {
                 let one = code.double_constant(ONE_HIGH);
                 code.scaled_quotient(d, one, b, rounding);

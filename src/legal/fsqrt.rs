@@ -5,6 +5,7 @@
 //! mantissa and every estimate within the error bound of MUFU (all were tried); in f64 the
 //! neighbours are tested.
 
+use super::fdiv::{flushes, mode};
 use crate::ori::build::float::ONE_HIGH;
 use crate::ori::mods::*;
 use crate::ori::{Code, Operand};
@@ -32,8 +33,10 @@ impl Code {
         let (p, last) = (self.temp_pred(), self.imm(0x7f7f_ffff - LEAST_ROOTED));
         let rank = self.plus(x, (LEAST_ROOTED as i32).wrapping_neg());
         self.isetp(p, &[GT, AND, U32], rank, last);
-        self.either(
+        let name = format!("__cuda_sm20_sqrt_{}_{}f32_slowpath", mode(rounding), flushes(ftz));
+        self.seldom(
             p,
+            (&name, &[x], d),
             |code| code.scaled_root_f32(d, x, rounding, ftz),
             |code| {
                 let (estimate, nothing, half) = (code.temp(), Operand::zero().negated(), code.imm(0.5f32.to_bits()));
@@ -122,8 +125,13 @@ impl Code {
         let (high, p, limit) = (self.words(x)[1], self.temp_pred(), self.imm(INFINITE_HIGH - LEAST_ROOTED_HIGH));
         let low = self.plus(high, (LEAST_ROOTED_HIGH as i32).wrapping_neg());
         self.isetp(p, &[GE, AND, U32], low, limit);
-        self.either(
+        let name = match rounding {
+            None => "__cuda_sm20_dsqrt_rn_f64_mediumpath_v1".to_string(),
+            _ => format!("__cuda_sm20_dsqrt_{}_f64", mode(rounding)),
+        };
+        self.seldom(
             p,
+            (&name, &[x], d),
             |code| code.scaled_root_f64(d, x, rounding),
             |code| {
                 let estimate = code.temp_pair();

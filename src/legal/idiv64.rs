@@ -1,14 +1,14 @@
 //! Division and remainder of 64-bit integers. A zero divisor gives all ones.
 //!
-//! If both numbers fit in 32 bits, divides them as such; the rest is a slow path, where the
-//! function may call one. Otherwise an f32 estimate of 2⁶⁴ /
+//! A function that may call slow paths calls one: compilers that write PTX put a test for numbers
+//! that fit in 32 bits before it. Elsewhere numbers that fit are divided as such. Otherwise an f32
+//! estimate of 2⁶⁴ /
 //! divisor, never too large, is refined by two Newton steps in integers; the quotient from its high
 //! product is too small by at most two, and two corrections follow.
 
 use crate::ori::build::int::{Combined, LUT_OR, LUT_XOR};
 use crate::ori::mods::*;
 use crate::ori::{Code, Convention, Operand};
-use crate::tables::helpers::Helper;
 use crate::tables::ptx::ScalarType;
 use crate::tables::{Op, Role};
 
@@ -28,7 +28,7 @@ impl Code {
         let [d, a, b] = [d, a, b].map(|pair| self.words(pair));
         let (what, ty) = (if remainder { "rem" } else { "div" }, if signed { 's' } else { 'u' });
         if let Some(helper) = self.slow_path(&format!("__cuda_sm20_{what}_{ty}64")) {
-            return self.divide_short_longs(d, a, b, remainder, helper);
+            return self.call_slow_path(helper, &[a[0], a[1], b[0], b[1]], &d);
         }
         let (result, divisor) = if signed {
             // The sign is asked first and the divisor's magnitude last, so that few values stay.
@@ -50,26 +50,6 @@ impl Code {
         self.isetp(p, &[EQ, AND, U32], any, Operand::zero());
         (0..2).for_each(|i| self.copy(d[i], result[i]));
         self.move_if(p, d, [ones, ones]);
-    }
-
-    /// As `divide_longs`, with the division of what does not fit in 32 bits behind a call. What
-    /// fits is not negative.
-    fn divide_short_longs(&mut self, d: Words, a: Words, b: Words, remainder: bool, helper: &'static Helper) {
-        let (high, p) = (self.temp(), self.temp_pred());
-        self.lop3(high, a[1], b[1], Operand::zero(), LUT_OR);
-        self.isetp(p, &[NE, AND, U32], high, Operand::zero());
-        self.either(
-            p,
-            |code| code.call_slow_path(helper, &[a[0], a[1], b[0], b[1]], &d),
-            |code| {
-                let low = code.quotient(a[0], b[0], remainder);
-                let (zero, ones) = (code.temp_pred(), code.imm(u32::MAX));
-                code.isetp(zero, &[EQ, AND, U32], b[0], Operand::zero());
-                code.select(d[1], ones, Operand::zero(), zero);
-                code.copy(d[0], low);
-                code.put_if(zero, Op::MOV, &[], &[(Role::D, d[0]), (Role::A, ones)]);
-            },
-        );
     }
 
     /// The absolute value. `value` stays live, so a select is cheaper than a predicated copy.

@@ -12,6 +12,7 @@
 use super::hash::QuickMap;
 use super::operand::{Kind, Operand};
 use crate::tables::elf::RelocRole;
+use crate::tables::helpers::Helper;
 use crate::tables::ori::{Direction, RoleInfo, Width};
 use crate::tables::registers::Callee;
 use crate::tables::{Mods, Op, Prop, Role, Target, value};
@@ -568,7 +569,9 @@ impl Function {
             return None;
         }
         match self.symbol_of(self.arg(inst, Role::Target)) {
-            Some(Symbol::SlowPath(_)) => Some(Callee::SlowPath),
+            Some(Symbol::SlowPath(id)) => {
+                Some(Callee::SlowPath(Helper::by_id(*id).map_or(0, |helper| helper.family().slow_path)))
+            }
             _ => Some(Callee::Device),
         }
     }

@@ -50,8 +50,9 @@ pub struct Family {
     pub convention: char,
     /// Targets that use it, one bit for each column.
     pub columns: u128,
-    /// Whether expansions call it for operands that their short path rejects.
-    pub slow_path: bool,
+    /// If expansions call it for operands that their short path rejects: number of the first
+    /// general register that this leaves alone; else 0.
+    pub slow_path: u16,
     /// Why it has no body.
     pub planned: Option<&'static str>,
     pub name: Status,
@@ -130,7 +131,7 @@ impl Helper {
 
     /// The helper whose slow path has this name.
     pub fn of_slow_path(name: &str) -> Option<&'static Helper> {
-        Helper::by_name(name.strip_prefix(SLOW_PATH)?).filter(|helper| helper.family().slow_path)
+        Helper::by_name(name.strip_prefix(SLOW_PATH)?).filter(|helper| helper.family().slow_path > 0)
     }
 
     /// Name of the function that is its slow path.

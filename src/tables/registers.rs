@@ -1,30 +1,38 @@
 //! Registers that a function preserves (callee-saved).
 
-/// A kind of function that is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A function that is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Callee {
     /// A function of a program, by the calling convention.
     Device,
-    /// The slow path of an expansion, which uses few registers.
+    /// The slow path of an expansion, which uses general registers below this number.
+    SlowPath(u16),
+}
+
+/// What a row says of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Device,
     SlowPath,
 }
 
 /// A run of callee-saved registers of one file, both ends included. Source: `registers.ron`.
 #[derive(Debug)]
 pub struct Kept {
-    pub by: Callee,
+    pub by: Kind,
     pub file: &'static str,
     pub first: u16,
     pub last: u16,
 }
 
 impl Callee {
-    /// All kinds.
-    pub const ALL: [Callee; 2] = [Callee::Device, Callee::SlowPath];
-
-    /// The runs of registers of a file that such a function preserves.
+    /// The runs of registers of a file that it preserves.
     pub fn keeps(self, file: &str) -> impl Iterator<Item = std::ops::RangeInclusive<u16>> {
-        KEPT.iter().filter(move |k| k.by == self && k.file == file).map(|k| k.first..=k.last)
+        let (kind, above) = match self {
+            Callee::Device => (Kind::Device, None),
+            Callee::SlowPath(first) => (Kind::SlowPath, (file == "R").then_some(first..=254)),
+        };
+        KEPT.iter().filter(move |k| k.by == kind && k.file == file).map(|k| k.first..=k.last).chain(above)
     }
 }
 

@@ -55,7 +55,7 @@ pub fn check(model: &Model, report: &mut Report) {
 /// Checks the prototypes of a family against its convention.
 fn convention(model: &Model, family: usize) -> Result<(), String> {
     let row = &model.helpers.families[family];
-    if row.slow_path && row.convention != 'A' {
+    if row.slow_path > 0 && row.convention != 'A' {
         return Err(format!("{}: a slow path has its values in registers, convention `A`", row.names));
     }
     for helper in model.helpers.helpers.iter().filter(|h| h.family == family) {

@@ -42,7 +42,7 @@ pub struct FamilyRow {
     pub computes: String,
     pub body: Body,
     #[serde(default)]
-    pub slow_path: bool,
+    pub slow_path: u16,
     pub name: Status,
     pub proto: Status,
     pub src: String,

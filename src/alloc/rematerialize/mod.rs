@@ -15,8 +15,8 @@ mod rewrite;
 mod sweep;
 mod undefined;
 
+use super::EXTRA_REGISTERS;
 use super::ranges::{Gone, Ranges};
-use super::{EXTRA_REGISTERS, barred};
 use crate::analysis::PassCx;
 use crate::analysis::loops::Loops;
 use crate::ori::cfg::{Cfg, Dominators};
@@ -67,8 +67,7 @@ fn limit(function: &Function, wanted: u32) -> u32 {
 /// live through loops that could be computed in them.
 fn round(cx: &mut PassCx, kind: Kind, wanted: u32) -> bool {
     let (live, limit) = (cx.liveness(), limit(cx.function, wanted));
-    let taken = barred(cx.function).across_calls[Callee::SlowPath as usize][File::R as usize].iter().count() as u32;
-    if peak(cx.function, &live, taken) <= limit {
+    if peak(cx.function, &live) <= limit {
         return false;
     }
     let Kind { deeper, anchored } = kind;
@@ -80,8 +79,7 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32) -> bool {
     if candidates.all.is_empty() {
         return false;
     }
-    let closed = barred(function).across_calls.map(|files| files[File::R as usize]);
-    let sweep = Sweep::new(function, &ranges, &places, closed);
+    let sweep = Sweep::new(function, &ranges, &places);
     let least = sweep.run(&mut candidates, Limits { live: limit, calls: limit.max(CALLS) });
     if least.live > limit || least.calls > limit.max(CALLS) {
         candidates.forget();
@@ -96,7 +94,7 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32) -> bool {
 }
 
 /// Most general registers that live at once, or across a slow path with the registers that it takes.
-fn peak(function: &Function, live: &Liveness, taken: u32) -> u32 {
+fn peak(function: &Function, live: &Liveness) -> u32 {
     let mut set = RegSet::new(function.regs.len());
     let general = |reg: &VReg| function.regs[*reg].file == File::R;
     let mut most = 0;
@@ -108,8 +106,8 @@ fn peak(function: &Function, live: &Liveness, taken: u32) -> u32 {
             if function.insts[*inst].guard.is_null() {
                 function.for_each_def(*inst, |reg| count -= u32::from(general(&reg) && set.remove(reg)));
             }
-            if function.callee(*inst) == Some(Callee::SlowPath) {
-                most = most.max(count + taken);
+            if let Some(Callee::SlowPath(taken)) = function.callee(*inst) {
+                most = most.max(count + u32::from(taken));
             }
             function.for_each_use(*inst, |reg| {
                 if general(&reg) && set.insert(reg) {

@@ -7,10 +7,10 @@
 
 use super::candidates::Candidates;
 use super::{Places, Ranges, first_points};
+use crate::alloc::bundles::{Calls, calls};
 use crate::alloc::interference::Mask;
 use crate::alloc::ranges::sort_by_point;
 use crate::ori::{Block, File, Function, VReg};
-use crate::tables::registers::Callee;
 use cranelift_entity::EntityRef;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -31,9 +31,9 @@ pub struct Sweep<'a> {
     places: &'a Places<'a>,
     ranges: &'a Ranges,
     blocks: Vec<(u32, Block)>,
-    /// For each kind of callee, and number of values that live across its call, the registers that
-    /// they take.
-    across: [Vec<u32>; 2],
+    /// For each kind of call, and number of values that live across it, the registers that they
+    /// take.
+    across: Vec<Vec<u32>>,
 }
 
 /// A point and a register, or none, in the order of points.
@@ -46,10 +46,12 @@ fn register(key: u64) -> Option<VReg> {
 }
 
 impl<'a> Sweep<'a> {
-    pub fn new(function: &Function, ranges: &'a Ranges, places: &'a Places<'a>, closed: [Mask; 2]) -> Sweep<'a> {
-        let calls =
-            |kind: Callee| ranges.clobbers[kind as usize].iter().map(move |point| (key(*point, None), kind as u32));
-        let mut starts: Vec<(u64, u32)> = Callee::ALL.into_iter().flat_map(calls).collect();
+    pub fn new(function: &Function, ranges: &'a Ranges, places: &'a Places<'a>) -> Sweep<'a> {
+        let calls = calls(&ranges.clobbers);
+        let points = |(kind, calls): (usize, &Calls)| -> Vec<(u64, u32)> {
+            calls.points.iter().map(|point| (key(*point, None), kind as u32)).collect()
+        };
+        let mut starts: Vec<(u64, u32)> = calls.iter().enumerate().flat_map(points).collect();
         let mut ends = Vec::new();
         for (reg, _) in function.regs.iter().filter(|(_, data)| data.file == File::R && data.phys.is_none()) {
             starts.extend(ranges.of[reg].iter().map(|r| (key(r.0, Some(reg)), r.1)));
@@ -57,10 +59,11 @@ impl<'a> Sweep<'a> {
         }
         sort_by_point(&mut starts, |start| (start.0 >> 32) as u32);
         sort_by_point(&mut ends, |end| (end >> 32) as u32);
-        let across = closed.map(|closed| {
-            let kept = Mask::below(256).minus(closed);
+        let across = |calls: &Calls| {
+            let kept = Mask::below(256).minus(calls.changed[File::R as usize]);
             std::iter::once(0).chain(kept.iter().skip(1).map(|n| n as u32 + 1)).collect()
-        });
+        };
+        let across = calls.iter().map(across).collect();
         Sweep { starts, ends, places, ranges, blocks: first_points(function).0, across }
     }
 
