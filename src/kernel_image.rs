@@ -11,7 +11,6 @@ use crate::alloc::EXTRA_REGISTERS;
 use crate::cubin::model::Binding;
 use crate::cubin::{self, symbols};
 use crate::lower::{LoweredFunction, LoweredModule, Reference, branch_tables};
-use crate::ori::Convention;
 use crate::pipeline::emit::Code;
 use crate::pipeline::merge_functions::{self, Linked};
 use crate::tables::elf::{ElfTarget, Layout, RelocRole, RelocRow};
@@ -58,9 +57,9 @@ pub fn kernel(
     let stack = stacks[0];
     let own_calls = pieces.len() > 1 || !lowered.callees.is_empty();
     // Slow paths take no part in the calling convention.
-    let by_convention = |name: &String| Helper::of_slow_path(name).is_none();
-    let calls = pieces.iter().any(|p| p.lowered.function.convention == Convention::Device)
-        || lowered.callees.iter().any(by_convention)
+    let by_convention = |name: &str| Helper::of_slow_path(name).is_none();
+    let calls = pieces.iter().skip(1).any(|piece| by_convention(piece.name()))
+        || lowered.callees.iter().any(|name| by_convention(name))
         || pieces.iter().any(|p| !p.lowered.externs.is_empty());
     let registers = pieces.iter().map(|p| p.code.registers).max().unwrap_or(0) + EXTRA_REGISTERS;
     let least = target.info().filter(|_| calls).map_or(0, |info| info.abi_min);
@@ -235,9 +234,9 @@ fn labels(pieces: &[Piece], linked: &Linked, stacks: &[u32]) -> Vec<cubin::Label
     let ends = linked.starts.iter().skip(1).copied().chain([linked.bytes.len() as u64]);
     let all = pieces.iter().zip(stacks).zip(linked.starts.iter().zip(ends)).skip(1);
     all.map(|((piece, stack), (start, end))| cubin::Label {
-        name: match piece.lowered.function.convention {
-            Convention::SlowPath => piece.name().to_string(),
-            _ => format!("${kernel}${}", piece.name()),
+        name: match Helper::of_slow_path(piece.name()) {
+            Some(_) => piece.name().to_string(),
+            None => format!("${kernel}${}", piece.name()),
         },
         offset: *start,
         size: end - start,

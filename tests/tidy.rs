@@ -13,7 +13,7 @@ const IMPORTS: [(&str, &[&str]); 31] = [
     ("lower", &["ptx", "ori", "tables", "diag", "cubin"]),
     ("analysis", &["ori", "tables"]),
     ("legal", &["analysis", "ori", "tables"]),
-    ("helper", &["diag", "legal", "lower", "ori", "pass", "pipeline", "ptx", "tables"]),
+    ("helper", &["alloc", "diag", "legal", "lower", "ori", "pass", "pipeline", "ptx", "tables"]),
     ("opt", &["analysis", "ori", "tables"]),
     ("alloc", &["analysis", "ori", "tables"]),
     ("group", &["analysis", "ori", "tables"]),

@@ -169,8 +169,8 @@ impl<'a> Lanes<'a> {
 
 /// Whether lanes are apart after an instruction, where it decides that: they are after a call,
 /// because only some lanes may call a device function, and its lanes need not reconverge; they are
-/// not after an operation that they execute together. The lanes that call a slow path together leave
-/// it together.
+/// not after an operation that they execute together. The lanes that call a slow path together
+/// leave it together.
 fn becomes_apart(function: &Function, inst: InstId) -> Option<bool> {
     if function.callee(inst) == Some(Callee::Device) {
         return Some(true);

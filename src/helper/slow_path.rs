@@ -73,3 +73,32 @@ pub fn check(function: &Function, helper: &Helper) -> Result<(), String> {
     }
     wrong.map_or(Ok(()), |(file, number)| Err(format!("a slow path keeps {}{number}", file.name())))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::helper::compiled;
+    use crate::tables::helpers::HELPERS;
+    use crate::tables::targets::TARGETS;
+
+    #[test]
+    fn every_slow_path_has_enough_registers_on_every_target() {
+        let slow: Vec<&Helper> = HELPERS.iter().filter(|helper| helper.family().slow_path > 0).collect();
+        assert!(slow.len() > 40, "{}", slow.len());
+        for target in TARGETS.iter().filter(|target| target.info().is_some()) {
+            let general = Settings {
+                target: target.name,
+                object: false,
+                optimise: true,
+                max_registers: None,
+                verify: true,
+                slow_path: false,
+            };
+            for helper in &slow {
+                if let Err(message) = compiled(helper, settings(general)) {
+                    panic!("{}: {message}", helper.name);
+                }
+            }
+        }
+    }
+}

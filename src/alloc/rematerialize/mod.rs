@@ -93,7 +93,7 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32) -> bool {
     through && (least.live > DEEPER.min(limit) || least.calls > CALLS)
 }
 
-/// Most general registers that live at once, or across a slow path with the registers that it takes.
+/// Most general registers that live at once, or across a slow path with those that it takes.
 fn peak(function: &Function, live: &Liveness) -> u32 {
     let mut set = RegSet::new(function.regs.len());
     let general = |reg: &VReg| function.regs[*reg].file == File::R;

@@ -47,13 +47,13 @@ fn attributes(function: &Function, out: &mut String) {
     let flags = [
         ("device", function.convention == Convention::Device),
         ("slow", function.convention == Convention::SlowPath),
-        ("calling", function.slow_paths),
         ("ssa", function.ssa),
         ("plain", !function.optimise),
         ("checked", function.checks_stack),
         ("converted", function.stage.converted),
         ("unsupported", function.stage.unsupported),
         ("legalized", function.stage.legalized),
+        ("calling", function.slow_paths),
     ];
     for (word, _) in flags.into_iter().filter(|(_, set)| *set) {
         let _ = write!(out, " {word}");

@@ -1106,6 +1106,32 @@ def assertions():
     return [launch("assertions", 1, 32, [IN("u32", x), scalar("u32", 0x1000000), OUT("u32", out)])]
 
 
+def slow_paths():
+    """Quotients and remainders, and quotients and roots of numbers that are not normal."""
+    x = lcg("u64", 32, 611, 2**64 - 1)
+    cut = lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    rest = lambda a, b: a - cut(a, b) * b
+    wide = lambda v: signed(v % 2**64, 64)
+    # Roots of numbers below one, to more digits than a float has.
+    root = lambda q: Fraction(math.isqrt(int(q * 2**2400)), 2**1200)
+    sums, floats = [], []
+    for t, v in enumerate(x):
+        w, acc, odd = v >> 7, 1, t % 2
+        for i in range(1, 6):
+            acc = acc * 31 + v * i % 2**64 // w
+            acc += rest(wide(-v), wide(w)) if odd else -v
+            acc += cut(wide(v), -3) if odd else -(v % i)
+            w = (w >> 9) + 1
+        sums.append((acc + (v // w ^ rest(wide(v), wide(w)) % 2**64)) % 2**64)
+        word = bits32(2.0 ** (t - 40)) ^ bits32(round_float(root(Fraction(2) ** (-143 if odd else -127)), F32))
+        small = struct.unpack("<d", struct.pack("<Q", 1 << t + 30))[0]
+        m = round_float(Fraction(small) / 3, F64)
+        n = round_float(1 / Fraction(m), F64, "rz")
+        r = round_float(root(Fraction(m)), F64, "rp")
+        floats.append(((bits64(m) ^ bits64(n)) + bits64(r) + word + t) % 2**64)
+    return [launch("slow_paths", 1, 32, [IN("u64", x), OUT("u64", sums + floats)])]
+
+
 def mbarriers_bytes():
     x = lcg("u32", 64, 603, 0xFFFFFF)
     return [
@@ -1906,7 +1932,7 @@ KERNELS = [
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_rows, tensors_images, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
     clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, clusters_multicast, clusters_multicast_16, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed,
-    meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait,
+    meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait, slow_paths,
 ]
 
 
