@@ -8,6 +8,7 @@
 use super::{general_registers, is_kept};
 use crate::ori::{Convention, File, Function, InstId, Operand, VReg};
 use crate::tables::encoding::special_by_name;
+use crate::tables::registers::Callee;
 use crate::tables::{Mod, Op, Role, value};
 use std::collections::BTreeSet;
 
@@ -43,6 +44,7 @@ fn saved_registers(function: &Function) -> BTreeSet<u16> {
     }
     let mut saved: BTreeSet<u16> = general_registers(function)
         .into_iter()
+        .chain(slow_paths(function))
         .filter(|n| is_kept(File::R, *n) && *n != crate::ori::STACK_POINTER)
         .collect();
     for inst in function.layout.iter().flat_map(|b| &function.blocks[*b]) {
@@ -55,6 +57,16 @@ fn saved_registers(function: &Function) -> BTreeSet<u16> {
         }
     }
     saved
+}
+
+/// The general registers that the slow paths which it calls may change.
+fn slow_paths(function: &Function) -> std::ops::Range<u16> {
+    let insts = function.layout.iter().flat_map(|b| &function.blocks[*b]);
+    let most = insts.filter_map(|inst| match function.callee(*inst) {
+        Some(Callee::SlowPath(first)) => Some(first),
+        _ => None,
+    });
+    0..most.max().unwrap_or(0)
 }
 
 fn physical(function: &mut Function, number: u16) -> VReg {
