@@ -80,7 +80,7 @@ impl<'a> Assigner<'a> {
     }
 
     /// Registers that each column of a class cannot use.
-    fn taken(&self, class: &Class) -> Masks {
+    pub fn taken(&self, class: &Class) -> Masks {
         let closed = |ranges| self.classes.barred.to(class.file, ranges, &self.classes.clobbers);
         let of = |ranges| closed(ranges).or(self.classes.occupied.taken(class.file, ranges));
         class.columns.iter().map(|column| of(&column.ranges)).collect()
@@ -106,7 +106,7 @@ impl<'a> Assigner<'a> {
     }
 
     /// Bases at which no column of the class falls on a register of its mask (one mask per column).
-    fn bases(class: &Class, closed: &[Mask]) -> Mask {
+    pub fn bases(class: &Class, closed: &[Mask]) -> Mask {
         let mut open = Mask::below(256);
         for (column, closed) in class.columns.iter().zip(closed) {
             // Negative slots count from a base above; a base is excluded if a slot would leave the
@@ -121,6 +121,16 @@ impl<'a> Assigner<'a> {
             return open;
         }
         open.and(Mask::multiples(class.modulus, class.residue.rem_euclid(class.modulus)))
+    }
+
+    /// Takes a class off its registers, and returns the first of them.
+    pub fn release(&mut self, id: u32) -> Option<i32> {
+        let class = &mut self.classes.classes[id as usize];
+        let base = class.base.take()?;
+        for column in &class.columns {
+            self.classes.occupied.give_back(class.file, base + column.slot, &column.ranges);
+        }
+        Some(base)
     }
 
     fn place(&mut self, id: u32) -> bool {
@@ -159,7 +169,7 @@ impl<'a> Assigner<'a> {
         class.least += lowest;
     }
 
-    fn take(&mut self, id: u32, base: i32) {
+    pub fn take(&mut self, id: u32, base: i32) {
         let class = &mut self.classes.classes[id as usize];
         class.base = Some(base);
         for (at, column) in class.columns.iter().enumerate() {

@@ -50,6 +50,7 @@ pub mod check;
 pub mod frame;
 pub mod interference;
 pub mod lower_copies;
+mod packing;
 pub mod pressure;
 pub mod ranges;
 pub mod register_tuples;
@@ -156,6 +157,9 @@ impl Allocator<'_> {
             let mut assigner = Assigner::new(&mut classes, &mut choice, reluctant);
             let order = assigner.order();
             let stuck = assigner.run(&order);
+            if self.function.optimise && stuck.is_none() && !chosen(assigner.choice) {
+                packing::pack(&mut assigner, &order);
+            }
             // Where nothing is scheduled, values last longer for a debugger.
             let spread = self.function.optimise || self.function.watched.is_some();
             if spread && stuck.is_none() && !chosen(assigner.choice) {
