@@ -454,9 +454,6 @@ fn mutants_of_control_words_are_caught() {
                     let mut changed = function.clone();
                     changed.code[at * 16..at * 16 + 16].copy_from_slice(&mutant.to_le_bytes());
                     let caught = !Analysis::new(target, &changed).unwrap().reports().is_empty();
-                    if !caught && what == "a wait bit cleared" {
-                        println!("XX {} {:x} {}", function.name, at * 16, job.name);
-                    }
                     let count = counts.entry(what).or_default();
                     *count = (count.0 + u32::from(caught), count.1 + 1);
                 }

@@ -19,34 +19,35 @@ struct Way {
     fits: bool,
 }
 
-const WAYS: [Way; 7] = [
+/// The ways, those that most often need fewer registers first.
+const WAYS: [Way; 5] = [
     Way { wide: 16, fits: true },
     Way { wide: 4, fits: false },
-    Way { wide: 4, fits: true },
     Way { wide: 2, fits: false },
-    Way { wide: 2, fits: true },
+    Way { wide: 4, fits: true },
     Way { wide: 8, fits: false },
-    Way { wide: 8, fits: true },
 ];
+
+/// How often a class that finds no place is moved to the front.
+const MOVES: usize = 5;
+/// Classes that are placed at most before it gives up, in all and for each class of the function.
+const PLACED: usize = 16_000;
+const PLACED_EACH: usize = 3;
 
 /// Assigns the general registers of these classes, which have a place each, in fewer registers if
 /// one of the ways does so.
 pub fn pack(assigner: &mut Assigner, order: &[u32]) {
-    let general = |id: &&u32| assigner.classes.classes[**id as usize].file == File::R;
-    let ids: Vec<u32> = order.iter().filter(general).copied().collect();
+    let ids = general(assigner, order);
     let least = peak(assigner.classes);
-    let mut used = top(assigner.classes);
+    let (mut used, mut budget) = (top(assigner.classes), budget(&ids));
     for way in WAYS {
-        if used <= least {
+        if used <= least || budget == 0 {
             return;
         }
         let old: Vec<Option<i32>> = ids.iter().map(|id| assigner.release(*id)).collect();
-        if try_way(assigner, &ids, way, used - 1) {
+        if try_way(assigner, &ids, way, used - 1, &mut budget) {
             used = top(assigner.classes);
             continue;
-        }
-        for id in &ids {
-            assigner.release(*id);
         }
         for (id, base) in ids.iter().zip(old) {
             if let Some(base) = base {
@@ -56,31 +57,62 @@ pub fn pack(assigner: &mut Assigner, order: &[u32]) {
     }
 }
 
-/// Assigns the classes to registers below a limit; false, with some of them placed, if one finds
-/// no place.
-fn try_way(assigner: &mut Assigner, ids: &[u32], way: Way, limit: i32) -> bool {
-    let key = |id: &u32| {
+/// Assigns the general registers of these classes, of which some have no place, without spilling;
+/// false, with none of them placed, if no way does so.
+pub fn fit(assigner: &mut Assigner, order: &[u32]) -> bool {
+    let ids = general(assigner, order);
+    for id in &ids {
+        assigner.release(*id);
+    }
+    let mut budget = budget(&ids) / 2;
+    WAYS.into_iter().any(|way| try_way(assigner, &ids, way, 256, &mut budget))
+}
+
+/// How many classes may be placed.
+fn budget(ids: &[u32]) -> usize {
+    (PLACED_EACH * ids.len()).max(PLACED)
+}
+
+fn general(assigner: &Assigner, order: &[u32]) -> Vec<u32> {
+    let general = |id: &&u32| assigner.classes.classes[**id as usize].file == File::R;
+    order.iter().filter(general).copied().collect()
+}
+
+/// Assigns the classes to registers below a limit; false, with none of them placed, if one finds
+/// no place. That one comes first the next time.
+fn try_way(assigner: &mut Assigner, ids: &[u32], way: Way, limit: i32, budget: &mut usize) -> bool {
+    let mut order = ids.to_vec();
+    order.sort_by_key(|id| {
         let class = &assigner.classes.classes[*id as usize];
         let width = class.width();
         (if width >= way.wide { -width } else { 0 }, class.start(), -width, *id)
-    };
-    let mut order = ids.to_vec();
-    order.sort_by_key(key);
-    for id in order {
-        let class = &assigner.classes.classes[id as usize];
-        let taken = assigner.taken(class);
-        let mut open = Assigner::bases(class, &taken);
-        // The last column must be below the limit too.
-        open = open.and(Mask::below(limit - class.width() + 1));
-        let best = if way.fits && class.width() <= 2 && class.columns.len() as i32 == class.width() {
-            fitting(class, open, taken.iter().fold(Mask::below(256), |all, mask| all.and(*mask)))
-        } else {
-            open.lowest()
-        };
-        let Some(base) = best else { return false };
-        assigner.take(id, base);
+    });
+    for _ in 0..MOVES {
+        if *budget == 0 {
+            return false;
+        }
+        let stuck = order.iter().position(|id| !place(assigner, *id, way, limit));
+        *budget = budget.saturating_sub(stuck.unwrap_or(order.len()));
+        let Some(at) = stuck else { return true };
+        for id in &order[..at] {
+            assigner.release(*id);
+        }
+        order[..=at].rotate_right(1);
     }
-    true
+    false
+}
+
+fn place(assigner: &mut Assigner, id: u32, way: Way, limit: i32) -> bool {
+    let class = &assigner.classes.classes[id as usize];
+    let taken = assigner.taken(class);
+    // The last column must be below the limit too.
+    let open = Assigner::bases(class, &taken).and(Mask::below(limit - class.width() + 1));
+    let best = if way.fits && class.width() <= 2 && class.columns.len() as i32 == class.width() {
+        fitting(class, open, taken.iter().fold(Mask::below(256), |all, mask| all.and(*mask)))
+    } else {
+        open.lowest()
+    };
+    best.map(|base| assigner.take(id, base)).is_some()
 }
 
 /// The register whose neighbours, within its pair and then its quad, are taken as far as possible.

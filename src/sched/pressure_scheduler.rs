@@ -309,6 +309,9 @@ fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratc
     let fences = insts.iter().any(|inst| is_fence(function, *inst));
     let mut best = with(false, false);
     for (fences, trees) in [(false, true), (true, false), (true, true)].into_iter().filter(|of| fences || !of.0) {
+        if best.best() <= KEPT {
+            break;
+        }
         let other = with(fences, trees);
         if other.best() < best.best() {
             best = other;
