@@ -130,6 +130,17 @@ pub struct Classes {
 const NOWHERE: u32 = u32::MAX;
 
 impl Classes {
+    /// Notes afresh which registers the classes with a base take.
+    pub fn note_again(&mut self) {
+        self.occupied.clear();
+        for class in &self.classes {
+            let Some(base) = class.base else { continue };
+            for column in &class.columns {
+                self.occupied.take(class.file, base + column.slot, &column.ranges);
+            }
+        }
+    }
+
     /// Makes one class per register that is live anywhere.
     ///
     /// # Errors

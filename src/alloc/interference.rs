@@ -111,6 +111,12 @@ impl Occupied {
         Occupied { general: Tree::new(end), others: Tree::new(end) }
     }
 
+    /// Nothing is taken.
+    pub fn clear(&mut self) {
+        self.general.clear();
+        self.others.clear();
+    }
+
     /// Takes a register in these ranges, in which it must be free.
     pub fn take(&mut self, file: File, number: i32, ranges: &[Range]) {
         self.change(file, number, ranges, true);
@@ -162,6 +168,11 @@ impl<const W: usize> Tree<W> {
     fn new(end: u32) -> Tree<W> {
         let leaves = (end as usize).max(1).next_power_of_two();
         Tree { leaves, whole: vec![[0; W]; 2 * leaves], some: vec![[0; W]; 2 * leaves] }
+    }
+
+    fn clear(&mut self) {
+        self.whole.fill([0; W]);
+        self.some.fill([0; W]);
     }
 
     fn change(&mut self, bit: usize, range: Range, take: bool) {

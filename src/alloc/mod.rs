@@ -281,8 +281,8 @@ impl Allocator<'_> {
     }
 }
 
-/// Improves an assignment: in fewer registers, or without spilling. Returns the class that still has
-/// no place.
+/// Improves an assignment: in fewer registers, or without spilling. Returns the class that still
+/// has no place.
 fn packed(assigner: &mut Assigner, order: &[u32], stuck: Option<u32>) -> Option<u32> {
     let spilled = assigner.choice.columns.iter().any(|c| c.chosen);
     if stuck.is_none() && !spilled {

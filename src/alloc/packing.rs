@@ -61,9 +61,9 @@ pub fn pack(assigner: &mut Assigner, order: &[u32]) {
 /// false, with none of them placed, if no way does so.
 pub fn fit(assigner: &mut Assigner, order: &[u32]) -> bool {
     let ids = general(assigner, order);
-    for id in &ids {
-        assigner.release(*id);
-    }
+    // What was evicted has left its registers, so those that are taken are noted afresh.
+    ids.iter().for_each(|id| assigner.classes.classes[*id as usize].base = None);
+    assigner.classes.note_again();
     let mut budget = budget(&ids) / 2;
     WAYS.into_iter().any(|way| try_way(assigner, &ids, way, 256, &mut budget))
 }

@@ -66,8 +66,8 @@ pub(super) struct Builder<'a> {
     pub alone: bool,
     /// The registers that always have one value.
     pub known: BTreeMap<ast::RegId, u64>,
-    /// Registers that have one of two constant values wherever they are read.
-    pub choices: BTreeMap<ast::RegId, [u64; 2]>,
+    /// Registers that have one of a few constant values wherever they are read.
+    pub choices: BTreeMap<ast::RegId, Vec<u64>>,
     /// Whether any PTX register of the function has 128 bits.
     pub has_quads: bool,
     /// Instructions that compute the shared values of the function; `finish` puts them in front of

@@ -13,12 +13,41 @@ pub fn constants(body: &[Statement]) -> BTreeMap<RegId, u64> {
     })
 }
 
-/// The registers that one `selp` of two constants writes, and these.
-pub fn choices(body: &[Statement]) -> BTreeMap<RegId, [u64; 2]> {
-    written_once(body, |inst| match inst.operands.as_slice() {
-        [to, first, second, _] if inst.op == Op::Selp => Some((register(to)?, [literal(first)?, literal(second)?])),
+/// How many rounds follow `selp` of what `selp` writes, and how many constants a register may have.
+const ROUNDS: usize = 8;
+const MOST: usize = 4;
+
+/// The registers that one `selp` writes, of constants or of such registers, and all constants that
+/// they may have.
+pub fn choices(body: &[Statement]) -> BTreeMap<RegId, Vec<u64>> {
+    let selects = written_once(body, |inst| match inst.operands.as_slice() {
+        [to, first, second, _] if inst.op == Op::Selp => Some((register(to)?, [first.clone(), second.clone()])),
         _ => None,
-    })
+    });
+    let mut known: BTreeMap<RegId, Vec<u64>> = BTreeMap::new();
+    for _ in 0..ROUNDS {
+        let before = known.len();
+        for (to, sources) in &selects {
+            if known.contains_key(to) {
+                continue;
+            }
+            let of = |source: &Operand| match literal(source) {
+                Some(value) => Some(vec![value]),
+                None => known.get(&register(source)?).cloned(),
+            };
+            let [Some(mut values), Some(more)] = [of(&sources[0]), of(&sources[1])] else { continue };
+            values.extend(more);
+            values.sort_unstable();
+            values.dedup();
+            if values.len() <= MOST {
+                known.insert(*to, values);
+            }
+        }
+        if known.len() == before {
+            break;
+        }
+    }
+    known
 }
 
 fn register(operand: &Operand) -> Option<RegId> {

@@ -355,6 +355,7 @@ impl Reader<'_> {
 
     fn is_float(&self) -> bool {
         let text = self.lifted.inst.op.info().text;
+        let text = text.strip_prefix('U').unwrap_or(text);
         let other = text.starts_with("FLO") || text == "DEPBAR";
         matches!(text.as_bytes()[0], b'F' | b'D') && !other || text == "MUFU"
     }
