@@ -1907,6 +1907,8 @@ def copies_chosen():
         row = list(data[4 * t : 4 * t + 4])
         out += row if t < 13 else [0] * 4
         out += ([0, 0] if t < 13 else row[:2]) + [t, t]
+        out += row if t < 13 and t % 2 else [0] * 4
+        out += ([row[0], 0] if t % 2 == 0 else [0, 0] if t < 13 else row[:2]) + [t, t]
     return [launch("copies_chosen", 1, 32, [OUT("u32", out, True), IN("u32", data), scalar("u32", 13)])]
 
 
