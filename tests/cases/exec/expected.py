@@ -1106,7 +1106,7 @@ def assertions():
     return [launch("assertions", 1, 32, [IN("u32", x), scalar("u32", 0x1000000), OUT("u32", out)])]
 
 
-def slow_paths():
+def unusual_quotients():
     """Quotients and remainders, and quotients and roots of numbers that are not normal."""
     x = lcg("u64", 32, 611, 2**64 - 1)
     cut = lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
@@ -1129,7 +1129,7 @@ def slow_paths():
         n = round_float(1 / Fraction(m), F64, "rz")
         r = round_float(root(Fraction(m)), F64, "rp")
         floats.append(((bits64(m) ^ bits64(n)) + bits64(r) + word + t) % 2**64)
-    return [launch("slow_paths", 1, 32, [IN("u64", x), OUT("u64", sums + floats)])]
+    return [launch("unusual_quotients", 1, 32, [IN("u64", x), OUT("u64", sums + floats)])]
 
 
 def mbarriers_bytes():
@@ -1934,7 +1934,7 @@ KERNELS = [
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_rows, tensors_images, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
     clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, clusters_multicast, clusters_multicast_16, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed,
-    meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait, slow_paths,
+    meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait, unusual_quotients,
 ]
 
 
