@@ -2,8 +2,9 @@
 //! mode, `div.full`, and small builders for float sequences.
 //!
 //! All operands are handled: subnormal, infinite, NaN. The fast path is Newton's method from MUFU;
-//! its last step rounds a quotient that is within half a unit in the last place. The slow path
-//! takes all operands that the fast path cannot: in f64 for f32; with scaled mantissas for f64, and
+//! its last step rounds a quotient that is within half a unit in the last place. The slow path,
+//! which is a function of its own where the code may call one ([`super::slow_path`]), takes all
+//! operands that the fast path cannot: in f64 for f32; with scaled mantissas for f64, and
 //! with integers if the result is subnormal. Correctness depends on MUFU only through its error
 //! bound.
 

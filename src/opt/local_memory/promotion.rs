@@ -93,16 +93,18 @@ fn escapes(function: &Function, addresses: &Addresses, inst: InstId) -> bool {
         function.for_each_reg(function.arg(inst, Role::B), |reg| stores |= addresses.parts[reg].is_some());
         return at.is_none() || stores;
     }
-    let mut followed = true;
+    // What defines nothing, as a store of the address elsewhere, is not followed.
+    let (mut any, mut followed) = (false, true);
     for (i, operand) in function.args(inst).iter().enumerate() {
         if function.direction(inst, i) == Direction::Def {
             function.for_each_reg(*operand, |reg| {
                 let part = addresses.parts.get(reg).copied().flatten();
+                any = true;
                 followed &= matches!(part, Some(Part::Low { at: Some(_), .. } | Part::High | Part::Carry));
             });
         }
     }
-    !followed
+    !any || !followed
 }
 
 /// Whether an access of registers or zeros is weak.
