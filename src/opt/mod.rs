@@ -7,3 +7,4 @@ automod::dir!(pub "src/opt");
 pub mod combine;
 pub mod constants;
 pub mod local_memory;
+pub mod wide_forms;

@@ -6,6 +6,7 @@
 //! uses. An instruction is changed only into one that the target encodes.
 
 pub mod fuse;
+mod lea;
 mod predicates;
 mod shift;
 
@@ -31,6 +32,7 @@ pub fn run(cx: &mut PassCx) {
             predicates::fold(function, &mut def_use, (*block, i), crowded, fits);
             match fuse::wide(function, &mut def_use, *block, i, fits) {
                 Some(low) => gone.push(low),
+                None if lea::fuse(function, &mut def_use, inst, fits) => {}
                 None => while fuse::long_sum(function, &mut def_use, inst, fits) {},
             }
         }

@@ -171,18 +171,22 @@ pub fn funnel(function: &mut Function, def_use: &DefUse, inst: InstId, parts: [O
     true
 }
 
-/// Factor, shift and signedness of a pair that is one extended word times a power of two.
-pub fn scaled(function: &Function, def_use: &DefUse, low: InstId, high: InstId) -> Option<(Operand, u32, bool)> {
+/// The words of the number that a pair is, shifted to the left, and the number of places.
+pub fn of_pair(function: &Function, def_use: &DefUse, low: InstId, high: InstId) -> Option<([Operand; 2], u32)> {
     let ((one, n), (two, m)) = (shift(function, def_use, low)?, shift(function, def_use, high)?);
     let (x, top) = (function.arg(low, Role::A), function.arg(high, Role::C));
-    let fits = one == Shift::Left && two == Shift::LeftHigh && n == m && n < 31 && function.arg(high, Role::A) == x;
-    if !fits || x != x.plain() || x.as_reg().is_none_or(|r| !is_free(function, r)) {
-        return None;
-    }
+    let fits = one == Shift::Left && two == Shift::LeftHigh && n == m && n < 32 && function.arg(high, Role::A) == x;
+    let free = |word: Operand| word.as_reg().is_some_and(|reg| word == word.plain() && is_free(function, reg));
+    (fits && free(x) && (free(top) || top == Operand::zero())).then_some(([x, top], n))
+}
+
+/// Factor, shift and signedness of a pair that is one extended word times a power of two.
+pub fn scaled(function: &Function, def_use: &DefUse, low: InstId, high: InstId) -> Option<(Operand, u32, bool)> {
+    let ([x, top], n) = of_pair(function, def_use, low, high).filter(|found| found.1 < 31)?;
     if top == Operand::zero() {
         return Some((x, n, false));
     }
-    let sign = def_use.def_of(function, top.as_reg().filter(|_| top == top.plain())?)?;
+    let sign = def_use.def_of(function, top.as_reg()?)?;
     let extends =
         shift(function, def_use, sign) == Some((Shift::RightHighSigned, 31)) && function.arg(sign, Role::C) == x;
     extends.then_some((x, n, true))

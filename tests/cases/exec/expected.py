@@ -20,6 +20,7 @@ import tensor_extremes
 import tensor_memory
 import tensor_pairs
 import tensor_unit
+import wide_constants
 from exact import (F32, F64, add, bits32, bits64, f32, fma, greater, lesser, mul, round_float, signed, sub, to_int, unsigned)
 from launchfile import IN, INOUT, OUT, STRUCT, TENSOR, fill, iota, launch, lcg, listed, render, scalar
 from matrices import matrix_words, moved, product, quarters, tile
@@ -1944,7 +1945,7 @@ KERNELS = [
 
 
 # Scripts that write a module and its launches.
-WRITTEN = [group_products, matrix_products_scaled, tensor_extremes, tensor_memory, tensor_pairs, tensor_unit]
+WRITTEN = [group_products, matrix_products_scaled, tensor_extremes, tensor_memory, tensor_pairs, tensor_unit, wide_constants]
 
 
 def main():

@@ -1,0 +1,125 @@
+//! The operations on pairs: what two on their words become.
+
+use super::{carry, place, same};
+use crate::analysis::def_use::Fits;
+use crate::ori::{File, Function, InstId, Kind, Operand};
+use crate::tables::{Mod, Op, Role, value};
+
+/// One sum for those of the low and the high words.
+pub fn sum(function: &mut Function, low: InstId, high: InstId, fits: Fits) -> Option<InstId> {
+    let given = |inst, role| !function.arg(inst, role).is_null();
+    let zero = |inst| function.arg(inst, Role::C) == Operand::zero();
+    let simple = function.insts[low].op == Op::IADD3 && function.insts[low].mods.get(Mod::X) != value::x::X;
+    let others = [(low, Role::Pv), (low, Role::Pp), (low, Role::Pq), (high, Role::Pu), (high, Role::Pv)];
+    let second = function.arg(high, Role::Pq);
+    let carries = function.arg(low, Role::Pu).as_reg().and_then(|reg| place(function, reg)) == carry(function, high);
+    let alone =
+        others.into_iter().all(|(inst, role)| !given(inst, role)) && (second.is_null() || second == Operand::never());
+    if !simple || !carries || !zero(low) || !zero(high) || !alone {
+        return None;
+    }
+    let words = |inst| [Role::A, Role::B].map(|role| function.arg(inst, role));
+    let ([a, b], [x, y]) = (words(low), words(high));
+    let d = result(function, low, high)?;
+    for [one, two] in [[[a, x], [b, y]], [[b, y], [a, x]], [[a, y], [b, x]], [[b, x], [a, y]]] {
+        let (Some(one), Some(two)) = (pair(function, one), pair(function, two)) else { continue };
+        let new = made(function, high, Op::IADD_64, &[(Role::D, d), (Role::A, one), (Role::B, two)]);
+        if fits(function, new) {
+            return Some(new);
+        }
+    }
+    None
+}
+
+/// One comparison for those of the low and the high words.
+pub fn comparison(function: &mut Function, low: InstId, high: InstId, fits: Fits) -> Option<InstId> {
+    let (of_low, of_high) = (function.insts[low].mods, function.insts[high].mods);
+    let alone = [Role::Pv, Role::Pp, Role::Pq].into_iter().all(|role| {
+        let operand = function.arg(low, role);
+        operand.is_null() || operand == Operand::always()
+    });
+    let equality = [value::cmp::EQ, value::cmp::NE].contains(&of_low.get(Mod::Cmp));
+    let unsigned = of_low.get(Mod::Sign) == value::sign::U32 || equality;
+    let plain = function.insts[low].op == Op::ISETP && of_low.get(Mod::Ex) != value::ex::EX;
+    let same = of_low.get(Mod::Cmp) == of_high.get(Mod::Cmp) && of_low.get(Mod::Bool) == value::bool::AND;
+    let carries = function.arg(low, Role::Pu).as_reg().and_then(|reg| place(function, reg)) == carry(function, high);
+    if !plain || !alone || !unsigned || !same || !carries {
+        return None;
+    }
+    let words = |role| [low, high].map(|inst| function.arg(inst, role));
+    let (a, b) = (words(Role::A), words(Role::B));
+    let (one, two) = (pair(function, a)?, pair(function, b)?);
+    let kept = [Role::Pu, Role::Pv, Role::Pp].map(|role| (role, function.arg(high, role)));
+    let new = made(function, high, Op::ISETP_64, &[&kept[..], &[(Role::A, one), (Role::B, two)]].concat());
+    let mods = &mut function.insts[new].mods;
+    [Mod::Cmp, Mod::Bool].into_iter().for_each(|kind| mods.set(kind, of_high.get(kind)));
+    let sign = if equality { value::sign::NONE } else { of_high.get(Mod::Sign) };
+    mods.set(Mod::Sign, sign);
+    fits(function, new).then_some(new)
+}
+
+/// One selection or move for two of words beside each other.
+pub fn copy(function: &mut Function, op: Op, first: InstId, second: InstId, fits: Fits) -> Option<InstId> {
+    if function.insts[first].op != op || [first, second].iter().any(|i| function.insts[*i].mods.iter().next().is_some())
+    {
+        return None;
+    }
+    let d = |inst| function.arg(inst, Role::D).as_reg().and_then(|reg| place(function, reg));
+    let (low, high) = if d(first) < d(second) { (first, second) } else { (second, first) };
+    let d = result(function, low, high)?;
+    let words = |role| [low, high].map(|inst| function.arg(inst, role));
+    let new = if op == Op::SEL {
+        let [one, two] = words(Role::Pp);
+        if !same(function, one, two) {
+            return None;
+        }
+        let (a, b) = (words(Role::A), words(Role::B));
+        let (a, b) = (pair(function, a)?, pair(function, b)?);
+        made(function, second, Op::SEL_64, &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::Pp, one)])
+    } else {
+        let whole = words(Role::Lanes).iter().all(|lanes| lanes.is_null());
+        let a = pair(function, words(Role::A)).filter(|_| whole)?;
+        made(function, second, Op::MOV_64, &[(Role::D, d), (Role::A, a)])
+    };
+    fits(function, new).then_some(new)
+}
+
+/// An instruction in no block, on the line of another one.
+fn made(function: &mut Function, like: InstId, op: Op, args: &[(Role, Operand)]) -> InstId {
+    let new = function.make(op);
+    function.insts[new].line = function.insts[like].line;
+    args.iter().for_each(|(role, operand)| function.set_arg(new, *role, *operand));
+    new
+}
+
+/// The results of two instructions as one pair.
+fn result(function: &mut Function, low: InstId, high: InstId) -> Option<Operand> {
+    let words = [low, high].map(|inst| function.arg(inst, Role::D));
+    let is_general = words[0].as_reg().is_some_and(|reg| function.regs[reg].file == File::R);
+    pair(function, words).filter(|pair| is_general && *pair == pair.plain())
+}
+
+/// The words of a number as one operand: registers beside each other, the first at an even place,
+/// or a constant that 32 bits and their sign give.
+fn pair(function: &mut Function, [low, high]: [Operand; 2]) -> Option<Operand> {
+    let constant = |operand: Operand| match operand.kind() {
+        _ if operand != operand.plain() => None,
+        Kind::Zero => Some(0),
+        Kind::Imm(_) => function.imm_value(operand).map(|value| value as u32),
+        _ => None,
+    };
+    if let (Some(low), Some(high)) = (constant(low), constant(high)) {
+        let value = i64::from(low as i32) as u64;
+        let extended = (value >> 32) as u32 == high;
+        return extended.then(|| if value == 0 { Operand::zero() } else { function.imm(value) });
+    }
+    let regs = [low.as_reg()?, high.as_reg()?];
+    let [one, two] = [place(function, regs[0])?, place(function, regs[1])?];
+    let turned = low == low.plain().negated() && high == high.plain().inverted();
+    let beside = matches!(one.0, File::R | File::UR) && one.1 % 2 == 0 && two == (one.0, one.1 + 1);
+    if !beside || !turned && [low, high].iter().any(|word| *word != word.plain()) {
+        return None;
+    }
+    let both = Operand::vector(function.vector(&regs));
+    Some(if turned { both.negated() } else { both })
+}
