@@ -424,8 +424,9 @@ const CAUGHT: [(&str, [u32; 3]); 5] = [
     // that is not read afterwards, or for a texture before another one that has been waited for.
     ("a wait bit cleared", [96, 95, 94]),
     // A stall that no dependence asks for: that of an instruction whose pipe is busy, of the last
-    // one before a wait, of a pair that the schedule keeps further apart than is demanded.
-    ("a stall one shorter", [97, 96, 96]),
+    // one before a wait, of a pair that the schedule keeps further apart than is demanded, of what
+    // gives a callee its values, which reads them after the stall of the call.
+    ("a stall one shorter", [96, 96, 96]),
     // A scoreboard of an in-order class (S2R, LDC, LDS), before a later result of the class that is
     // waited for.
     ("no write barrier", [93, 87, 90]),
