@@ -520,9 +520,11 @@ fn kernels_run_with_debug_information() {
     paths.sort();
     let only = std::env::var("SASSAFRAS_CASE").ok();
     let (mut ran, mut wrong, mut refused) = (0, Vec::new(), Vec::new());
-    for (number, path) in paths.iter().enumerate() {
+    for path in &paths {
         let file = LaunchFile::load(path).unwrap();
         let name = path.file_stem().unwrap().to_str().unwrap();
+        // The name chooses the target, so that a new case leaves the others where they are.
+        let number: usize = name.bytes().map(usize::from).sum();
         if only.as_ref().is_some_and(|only| !only.split(',').any(|one| one == name)) {
             continue;
         }
