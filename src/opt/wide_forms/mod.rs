@@ -1,5 +1,5 @@
 //! Pass `wide_forms`: two operations on the words of 64-bit numbers become one, on targets that
-//! have it.
+//! have it and whose distances for it are known.
 //!
 //! A sum with a carry between its words becomes IADD.64, an extended comparison the comparison of
 //! pairs, two selections or two moves one. Runs after allocation, which decides what is a pair, so
@@ -26,7 +26,7 @@ type Places = SmallVec<[Place; 8]>;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
-    if !cx.function.target.has(Feature::Integer64) {
+    if !cx.function.target.has(Feature::JoinsPairs) {
         return;
     }
     let cfg = cx.cfg();
