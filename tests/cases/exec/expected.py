@@ -1133,9 +1133,9 @@ def unusual_quotients():
     return [launch("unusual_quotients", 1, 32, [IN("u64", x), OUT("u64", sums + floats)])]
 
 
-def frame_escapes():
+def variables_kept():
     out = [3 * t + 7 for t in range(32)]
-    return [launch("frame_escapes", 1, 32, [INOUT("u64", listed([0] * 32), listed([0] * 32)), OUT("u32", out * 2)])]
+    return [launch("variables_kept", 1, 32, [INOUT("u64", listed([0] * 32), listed([0] * 32)), OUT("u32", out * 2)])]
 
 
 def mbarriers_bytes():
@@ -1940,7 +1940,7 @@ KERNELS = [
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_rows, tensors_images, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
     clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, clusters_multicast, clusters_multicast_16, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed,
-    meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait, unusual_quotients, frame_escapes,
+    meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait, unusual_quotients, variables_kept,
 ]
 
 
