@@ -18,6 +18,7 @@ use crate::ptx;
 use crate::ptx::ast::{Module, NarrowAddress};
 use crate::source_lines;
 use crate::tables::elf::RelocRole;
+use crate::tables::helpers::Helper;
 use crate::tables::ptx::{Limit, Space};
 use crate::tables::targets::{TARGETS, Variant};
 use crate::tables::{Feature, Target};
@@ -651,7 +652,9 @@ fn all_resources(
     for place in order {
         let (function, section) = (all[*place], &functions[*place]);
         shown.push(resources(function, section, reserved));
-        let mut pieces: Vec<_> = function.pieces.iter().map(|i| &lowered.devices[*i]).filter(|_| !object).collect();
+        // Slow paths are not shown.
+        let is_own = |piece: &&LoweredFunction| !object && Helper::of_slow_path(&piece.function.name).is_none();
+        let mut pieces: Vec<_> = function.pieces.iter().map(|i| &lowered.devices[*i]).filter(is_own).collect();
         pieces.sort_by(|a, b| a.function.name.cmp(&b.function.name));
         shown.extend(pieces.into_iter().map(|piece| resources(piece, section, reserved)));
     }
