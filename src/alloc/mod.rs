@@ -157,7 +157,7 @@ impl Allocator<'_> {
             let mut assigner = Assigner::new(&mut classes, &mut choice, reluctant);
             let order = assigner.order();
             let stuck = assigner.run(&order);
-            let stuck = if self.function.optimise { packed(&mut assigner, &order, stuck) } else { stuck };
+            let stuck = if self.function.optimise { self.packed(&mut assigner, &order, stuck) } else { stuck };
             // Where nothing is scheduled, values last longer for a debugger.
             let spread = self.function.optimise || self.function.watched.is_some();
             if spread && stuck.is_none() && !chosen(assigner.choice) {
@@ -197,6 +197,35 @@ impl Allocator<'_> {
                 self.made.short[reg] = true;
             }
         }
+    }
+
+    /// Improves an assignment: in fewer registers, or without spilling. Returns the class that
+    /// still has no place.
+    fn packed(&self, assigner: &mut Assigner, order: &[u32], stuck: Option<u32>) -> Option<u32> {
+        // A device function would save what it packs into callee-saved registers.
+        let packs = self.function.convention != Convention::Device;
+        let spilled = assigner.choice.columns.iter().any(|c| c.chosen);
+        if stuck.is_none() && !spilled {
+            if packs {
+                packing::pack(assigner, order);
+            }
+            return None;
+        }
+        let general = |id: &u32| assigner.classes.classes[*id as usize].file == File::R;
+        if stuck.is_some_and(|id| !general(&id)) {
+            return stuck;
+        }
+        let before: Vec<bool> = assigner.choice.columns.iter().map(|c| c.chosen).collect();
+        let others = assigner.choice.columns.iter().any(|c| c.chosen && !general(&c.class));
+        if !others && packing::fit(assigner, order) {
+            assigner.choice.columns.iter_mut().for_each(|c| c.chosen = false);
+            if packs {
+                packing::pack(assigner, order);
+            }
+            return None;
+        }
+        assigner.choice.columns.iter_mut().zip(before).for_each(|(c, chosen)| c.chosen = chosen);
+        stuck
     }
 
     fn may_spill(&self, reg: VReg) -> bool {
@@ -279,29 +308,6 @@ impl Allocator<'_> {
         let limit = 256 - classes.barred.always[class.file as usize].iter().count();
         format!("Function '{}' needs more than {limit} {name} registers at one instruction", self.function.name)
     }
-}
-
-/// Improves an assignment: in fewer registers, or without spilling. Returns the class that still
-/// has no place.
-fn packed(assigner: &mut Assigner, order: &[u32], stuck: Option<u32>) -> Option<u32> {
-    let spilled = assigner.choice.columns.iter().any(|c| c.chosen);
-    if stuck.is_none() && !spilled {
-        packing::pack(assigner, order);
-        return None;
-    }
-    let general = |id: &u32| assigner.classes.classes[*id as usize].file == File::R;
-    if stuck.is_some_and(|id| !general(&id)) {
-        return stuck;
-    }
-    let before: Vec<bool> = assigner.choice.columns.iter().map(|c| c.chosen).collect();
-    let others = assigner.choice.columns.iter().any(|c| c.chosen && !general(&c.class));
-    if !others && packing::fit(assigner, order) {
-        assigner.choice.columns.iter_mut().for_each(|c| c.chosen = false);
-        packing::pack(assigner, order);
-        return None;
-    }
-    assigner.choice.columns.iter_mut().zip(before).for_each(|(c, chosen)| c.chosen = chosen);
-    stuck
 }
 
 /// Adds a column to the last run if they are neighbours, else starts a new run. Returns the run and

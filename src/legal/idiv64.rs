@@ -2,9 +2,8 @@
 //!
 //! A function that may call slow paths calls one: compilers that write PTX put a test for numbers
 //! that fit in 32 bits before it. Elsewhere numbers that fit are divided as such. Otherwise an f32
-//! estimate of 2⁶⁴ /
-//! divisor, never too large, is refined by two Newton steps in integers; the quotient from its high
-//! product is too small by at most two, and two corrections follow.
+//! estimate of 2⁶⁴ / divisor, never too large, is refined by two Newton steps in integers; the
+//! quotient from its high product is too small by at most two, and two corrections follow.
 
 use crate::ori::build::int::{Combined, LUT_OR, LUT_XOR};
 use crate::ori::mods::*;

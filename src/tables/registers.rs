@@ -11,7 +11,7 @@ pub enum Callee {
 
 /// What a row says of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum KeptBy {
     Device,
     SlowPath,
 }
@@ -19,7 +19,7 @@ pub enum Kind {
 /// A run of callee-saved registers of one file, both ends included. Source: `registers.ron`.
 #[derive(Debug)]
 pub struct Kept {
-    pub by: Kind,
+    pub by: KeptBy,
     pub file: &'static str,
     pub first: u16,
     pub last: u16,
@@ -29,8 +29,8 @@ impl Callee {
     /// The runs of registers of a file that it preserves.
     pub fn keeps(self, file: &str) -> impl Iterator<Item = std::ops::RangeInclusive<u16>> {
         let (kind, above) = match self {
-            Callee::Device => (Kind::Device, None),
-            Callee::SlowPath(first) => (Kind::SlowPath, (file == "R").then_some(first..=254)),
+            Callee::Device => (KeptBy::Device, None),
+            Callee::SlowPath(first) => (KeptBy::SlowPath, (file == "R").then_some(first..=254)),
         };
         KEPT.iter().filter(move |k| k.by == kind && k.file == file).map(|k| k.first..=k.last).chain(above)
     }

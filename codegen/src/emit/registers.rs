@@ -9,7 +9,7 @@ pub fn emit(model: &Model) -> TokenStream {
     let rows = model.registers.iter().map(|r| {
         let (file, first, last) = (&r.file, r.first, r.last);
         let by = format_ident!("{}", format!("{:?}", r.by));
-        quote!(Kept { by: Kind::#by, file: #file, first: #first, last: #last })
+        quote!(Kept { by: KeptBy::#by, file: #file, first: #first, last: #last })
     });
     let count = model.registers.len();
     quote! {

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 /// What preserves registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub enum Kind {
+pub enum KeptBy {
     #[default]
     Device,
     SlowPath,
@@ -14,7 +14,7 @@ pub enum Kind {
 #[serde(deny_unknown_fields)]
 pub struct KeptRow {
     #[serde(default)]
-    pub by: Kind,
+    pub by: KeptBy,
     pub file: String,
     pub first: u16,
     pub last: u16,
