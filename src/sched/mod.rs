@@ -3,6 +3,8 @@
 mod dependences;
 pub(crate) mod effects;
 mod estimate;
+mod first_fit;
 pub mod list_scheduler;
 pub mod prepass_scheduler;
 pub mod pressure_scheduler;
+mod sweep;

@@ -15,9 +15,11 @@
 
 use super::dependences::Dependences;
 use super::estimate::{Estimate, Times};
+use super::first_fit::FirstFit;
 use super::list_scheduler::{is_fence, is_fixed, sets_stack_pointer};
+use super::sweep::{Live, Peaks, Sweep};
 use crate::analysis::PassCx;
-use crate::ori::liveness::{Liveness, RegSet};
+use crate::ori::liveness::Liveness;
 use crate::ori::{Block, File, Function, InstId, VReg, table};
 use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
@@ -33,8 +35,6 @@ const SLACK: i32 = 8;
 /// Uniform registers and predicates that may live in a new order whatever lived in the old one.
 const UNIFORM: i32 = 24;
 const PREDICATES: i32 = 5;
-/// Predicates that may live at once.
-const PLACES: i32 = 7;
 /// Instructions that are looked at where each begins ranges, and the most of what waits for one.
 const TREES: usize = 8;
 const LARGEST_TREE: u32 = 64;
@@ -51,13 +51,13 @@ pub fn run(cx: &mut PassCx) {
     let mut kept = Vec::new();
     for block in &function.layout {
         let insts = &function.blocks[*block];
-        let old = Sweep::start(function, *block, &live, &mut scratch.set).order(insts);
-        most = most.max(old.general);
+        let old = scratch.peaks(function, *block, &live, insts);
+        most = most.max(old.needs);
         // Accumulators of asynchronous products stay where they are from one product to the next.
         if insts.iter().any(|i| function.insts[*i].op == Op::GMMA) {
             kept.push(*block);
-            floor = floor.max(old.general);
-        } else if old.general > KEPT {
+            floor = floor.max(old.needs);
+        } else if old.needs > KEPT {
             plans.push(plan(function, *block, &live, &mut scratch, old));
         }
     }
@@ -65,10 +65,10 @@ pub fn run(cx: &mut PassCx) {
     by_latency(function, &live, &mut scratch, &kept, most.max(FREE));
     let Some(limit) = plans.iter().map(|plan| plan.best()).max() else { return };
     let limit = limit.max(floor);
-    for plan in plans.into_iter().filter(|plan| plan.old.general > limit && plan.helps()) {
+    for plan in plans.into_iter().filter(|plan| plan.old.needs > limit && plan.helps()) {
         let gentle = lowest(function, plan.block, &live, &mut scratch, Aim { from: limit, ..plan.aim });
-        let peaks = Sweep::start(function, plan.block, &live, &mut scratch.set).order(&gentle);
-        let keeps = peaks.general <= limit && peaks.is_within(&plan.old);
+        let peaks = scratch.peaks(function, plan.block, &live, &gentle);
+        let keeps = peaks.needs <= limit && peaks.is_within(&plan.old);
         function.blocks[plan.block] = if keeps { gentle } else { plan.order };
     }
 }
@@ -91,14 +91,14 @@ fn by_latency(function: &mut Function, live: &Liveness, scratch: &mut Scratch, k
             block,
             live,
             scratch,
-            Aim { from: room - SLACK, fences: false, trees: false, predicates: PREDICATES },
+            Aim { from: room - SLACK, fences: false, trees: false, quads: false, predicates: PREDICATES },
         );
         if estimate.cycles(&order) >= before {
             continue;
         }
-        let old = Sweep::start(function, block, live, &mut scratch.set).order(insts);
-        let new = Sweep::start(function, block, live, &mut scratch.set).order(&order);
-        if new.general <= room && new.is_within(&old) {
+        let old = scratch.peaks(function, block, live, insts);
+        let new = scratch.peaks(function, block, live, &order);
+        if new.needs <= room && new.is_within(&old) {
             function.blocks[block] = order;
         }
     }
@@ -107,14 +107,6 @@ fn by_latency(function: &mut Function, live: &Liveness, scratch: &mut Scratch, k
 /// Whether a block has a result of variable latency.
 fn waits(function: &Function, block: Block) -> bool {
     function.blocks[block].iter().any(|inst| function.insts[*inst].op.has(Prop::VariableLatency))
-}
-
-/// Most registers of each kind that live at once in a block.
-#[derive(Clone, Copy, Debug, Default)]
-struct Peaks {
-    general: i32,
-    uniform: i32,
-    predicates: i32,
 }
 
 impl Peaks {
@@ -135,24 +127,32 @@ struct Plan {
 
 impl Plan {
     fn helps(&self) -> bool {
-        self.new.general < self.old.general && self.new.is_within(&self.old)
+        self.new.needs < self.old.needs && self.new.is_within(&self.old)
     }
 
     fn best(&self) -> i32 {
-        if self.helps() { self.new.general } else { self.old.general }
+        if self.helps() { self.new.needs } else { self.old.needs }
     }
 }
 
 /// Tables of the function that all blocks use in turn, so that a block costs its own length.
 struct Scratch {
-    set: RegSet,
+    live: Live,
+    fit: FirstFit,
     began: Began,
 }
 
 impl Scratch {
     fn new(function: &Function) -> Scratch {
         let began = Began { at: table(function.regs.len()), clock: 0, start: 0 };
-        Scratch { set: RegSet::new(function.regs.len()), began }
+        Scratch { live: Live::new(function), fit: FirstFit::new(function), began }
+    }
+
+    /// What an order of a block takes.
+    fn peaks(&mut self, function: &Function, block: Block, live: &Liveness, order: &[InstId]) -> Peaks {
+        let mut peaks = Sweep::start(function, block, live, &mut self.live, false).order(order);
+        peaks.needs = peaks.general.max(self.fit.registers(function, block, live, order)) + peaks.homeless();
+        peaks
     }
 }
 
@@ -182,101 +182,6 @@ impl Began {
     }
 }
 
-/// The live registers at a point of a block, which moves from its end to its beginning.
-struct Sweep<'a> {
-    function: &'a Function,
-    set: &'a mut RegSet,
-    /// Everything that was in the set, so that it can be emptied.
-    seen: Vec<VReg>,
-    now: Peaks,
-    most: Peaks,
-}
-
-impl<'a> Sweep<'a> {
-    fn start(function: &'a Function, block: Block, live: &Liveness, set: &'a mut RegSet) -> Sweep<'a> {
-        let (now, most) = (Peaks::default(), Peaks::default());
-        let mut sweep = Sweep { function, set, seen: Vec::new(), now, most };
-        live.live[block].iter().for_each(|reg| sweep.begin(*reg));
-        sweep.note();
-        sweep
-    }
-
-    /// Goes through a whole block.
-    fn order(mut self, insts: &[InstId]) -> Peaks {
-        insts.iter().rev().for_each(|inst| self.pass(*inst));
-        self.most
-    }
-
-    fn pass(&mut self, inst: InstId) {
-        let function = self.function;
-        if function.insts[inst].guard.is_null() {
-            function.for_each_def(inst, |reg| {
-                if self.set.remove(reg) {
-                    self.now.count(function, reg, -1);
-                }
-            });
-        }
-        function.for_each_use(inst, |reg| self.begin(reg));
-        self.note();
-    }
-
-    fn begin(&mut self, reg: VReg) {
-        if self.set.insert(reg) {
-            self.seen.push(reg);
-            self.now.count(self.function, reg, 1);
-        }
-    }
-
-    /// A predicate that finds no place lives in a general register.
-    fn note(&mut self) {
-        let more = (self.now.predicates - PLACES).max(0);
-        self.most.general = self.most.general.max(self.now.general + more);
-        self.most.uniform = self.most.uniform.max(self.now.uniform);
-        self.most.predicates = self.most.predicates.max(self.now.predicates);
-    }
-
-    /// What an instruction would change if it came next.
-    fn change(&mut self, inst: InstId) -> Peaks {
-        let function = self.function;
-        let mut change = Peaks::default();
-        let guarded = !function.insts[inst].guard.is_null();
-        function.for_each_def(inst, |reg| {
-            if !guarded && self.set.contains(reg) {
-                change.count(function, reg, -1);
-            }
-        });
-        let mut new: smallvec::SmallVec<[VReg; 8]> = smallvec::SmallVec::new();
-        function.for_each_use(inst, |reg| {
-            let mut own = false;
-            function.for_each_def(inst, |def| own |= def == reg && !guarded);
-            if (own || !self.set.contains(reg)) && !new.contains(&reg) {
-                new.push(reg);
-                change.count(function, reg, 1);
-            }
-        });
-        change
-    }
-}
-
-impl Peaks {
-    fn count(&mut self, function: &Function, reg: VReg, by: i32) {
-        match function.regs[reg].file {
-            File::R => self.general += by,
-            File::UR => self.uniform += by,
-            File::P | File::UP => self.predicates += by,
-            File::B | File::UB => {}
-        }
-    }
-}
-
-impl Drop for Sweep<'_> {
-    fn drop(&mut self) {
-        for reg in &self.seen {
-            self.set.remove(*reg);
-        }
-    }
-}
-
 /// What an order is made for.
 #[derive(Clone, Copy)]
 struct Aim {
@@ -286,6 +191,8 @@ struct Aim {
     fences: bool,
     /// Whether whole trees are compared where each instruction begins ranges.
     trees: bool,
+    /// Whether quads count as a whole.
+    quads: bool,
     /// Predicates that live at once in the old order.
     predicates: i32,
 }
@@ -296,25 +203,34 @@ impl Aim {
     }
 }
 
-/// The best one of the orders that let pure instructions follow fences, or do not, and compare
-/// whole trees, or do not.
+/// The best one of the orders that let pure instructions follow fences, or do not, compare whole
+/// trees, or do not, and count quads as a whole, or do not.
 fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratch, old: Peaks) -> Plan {
-    let mut with = |fences: bool, trees: bool| {
-        let aim = Aim { from: i32::MIN, fences, trees, predicates: old.predicates };
+    let mut with = |(fences, trees, quads): (bool, bool, bool)| {
+        let aim = Aim { from: i32::MIN, fences, trees, quads, predicates: old.predicates };
         let order = lowest(function, block, live, scratch, aim);
-        let new = Sweep::start(function, block, live, &mut scratch.set).order(&order);
+        let new = scratch.peaks(function, block, live, &order);
         Plan { block, old, new, aim, order }
     };
     let insts = &function.blocks[block][..function.first_terminator(block)];
     let fences = insts.iter().any(|inst| is_fence(function, *inst));
-    let mut best = with(false, false);
+    let mut best = with((false, false, false));
     for (fences, trees) in [(false, true), (true, false), (true, true)].into_iter().filter(|of| fences || !of.0) {
         if best.best() <= KEPT {
             break;
         }
-        let other = with(fences, trees);
+        let other = with((fences, trees, false));
         if other.best() < best.best() {
             best = other;
+        }
+    }
+    // Where more are needed than live at once, what lives stands scattered in quads.
+    if best.new.needs > best.new.general.max(KEPT) {
+        for trees in [false, true] {
+            let other = with((best.aim.fences, trees, true));
+            if other.best() < best.best() {
+                best = other;
+            }
         }
     }
     best
@@ -324,9 +240,9 @@ fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratc
 fn lowest(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratch, aim: Aim) -> Vec<InstId> {
     let insts = &function.blocks[block];
     let mut out = Vec::with_capacity(insts.len());
-    let Scratch { set, began } = scratch;
+    let Scratch { live: registers, began, .. } = scratch;
     began.forget();
-    let mut sweep = Sweep::start(function, block, live, set);
+    let mut sweep = Sweep::start(function, block, live, registers, aim.quads);
     let (mut end, last) = (insts.len(), function.first_terminator(block));
     while end > 0 {
         let fixed = |at: &usize| stays(function, insts[*at]) && (*at >= last || !aim.passes(function, insts[*at]));
@@ -374,13 +290,13 @@ fn tree(sweep: &Sweep, insts: &[InstId], graph: &Dependences, at: u32) -> i32 {
             function.for_each_def(inst, |reg| {
                 if let Some(place) = begun.iter().position(|other| *other == reg) {
                     begun.swap_remove(place);
-                } else if general(reg) && sweep.set.contains(reg) && !ended.contains(&reg) {
+                } else if general(reg) && sweep.contains(reg) && !ended.contains(&reg) {
                     ended.push(reg);
                 }
             });
         }
         function.for_each_use(inst, |reg| {
-            if general(reg) && !sweep.set.contains(reg) && !begun.contains(&reg) {
+            if general(reg) && !sweep.contains(reg) && !begun.contains(&reg) {
                 begun.push(reg);
             }
         });
@@ -395,7 +311,7 @@ fn tree(sweep: &Sweep, insts: &[InstId], graph: &Dependences, at: u32) -> i32 {
             }
         }
     }
-    begun.len() as i32 - ended.len() as i32
+    sweep.general(&begun, &ended)
 }
 
 /// Orders instructions that nothing fixed stands between, except what pure ones may follow; `out`
@@ -404,7 +320,7 @@ fn tree(sweep: &Sweep, insts: &[InstId], graph: &Dependences, at: u32) -> i32 {
 fn fill(sweep: &mut Sweep, insts: &[InstId], aim: Aim, began: &mut Began, out: &mut Vec<InstId>) {
     let function = sweep.function;
     let mut graph = Dependences::across(function, insts, |inst| aim.passes(function, inst));
-    let mut times = Times::new(function, insts, &graph, |reg| sweep.set.contains(reg));
+    let mut times = Times::new(function, insts, &graph, |reg| sweep.contains(reg));
     let mut ready: Vec<u32> = (0..insts.len() as u32).rev().filter(|at| graph.after[*at as usize] == 0).collect();
     // Where many live through the region, one more lets each comparison stand before its reader.
     let predicates = PREDICATES.max((sweep.now.predicates + 1).min(aim.predicates));

@@ -1,0 +1,228 @@
+//! Counts the registers that live at once while a block is read from its end to its beginning.
+//!
+//! A quad that one instruction writes (a load of 128 bits, a product's result) may count as a whole
+//! from the first of its registers that lives to the last: what is free within it can hold no other
+//! quad.
+
+use crate::ori::liveness::{Liveness, RegSet};
+use crate::ori::{Block, File, Function, InstId, VReg, table};
+use crate::tables::ori::Direction;
+use cranelift_entity::SecondaryMap;
+use smallvec::SmallVec;
+
+/// Predicates that may live at once.
+const PLACES: i32 = 7;
+/// Registers of what counts as a whole.
+const QUAD: std::ops::RangeInclusive<usize> = 3..=4;
+
+/// Most registers of each kind that live at once in a block, or by how many they change.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Peaks {
+    pub general: i32,
+    pub uniform: i32,
+    pub predicates: i32,
+    /// General registers with what is lost between them, and with predicates that find no place.
+    pub needs: i32,
+}
+
+impl Peaks {
+    /// Predicates that find no place, which live in general registers.
+    pub fn homeless(&self) -> i32 {
+        (self.predicates - PLACES).max(0)
+    }
+
+    fn count(&mut self, file: File, by: i32) {
+        match file {
+            File::R => self.general += by,
+            File::UR => self.uniform += by,
+            File::P | File::UP => self.predicates += by,
+            File::B | File::UB => {}
+        }
+    }
+}
+
+/// Tables of the function that all blocks use in turn, so that a block costs its own length.
+pub struct Live {
+    set: RegSet,
+    /// The number of the quad that a register belongs to; 0 is none.
+    quad: SecondaryMap<VReg, u32>,
+    /// Registers of each quad, and those of them that live.
+    quads: Vec<(i32, i32)>,
+}
+
+impl Live {
+    /// Nothing lives.
+    pub fn new(function: &Function) -> Live {
+        let mut live =
+            Live { set: RegSet::new(function.regs.len()), quad: table(function.regs.len()), quads: vec![(0, 0)] };
+        for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
+            for (at, operand) in function.args(*inst).iter().enumerate() {
+                if function.direction(*inst, at) != Direction::Def {
+                    continue;
+                }
+                let Some(regs) = operand.as_vector().map(|vector| function.vector_regs(vector)) else { continue };
+                let quad = QUAD.contains(&regs.len()) && regs.iter().all(|reg| live.is_single(function, *reg));
+                if quad {
+                    regs.iter().for_each(|reg| live.quad[*reg] = live.quads.len() as u32);
+                    live.quads.push((regs.len() as i32, 0));
+                }
+            }
+        }
+        live
+    }
+
+    fn is_single(&self, function: &Function, reg: VReg) -> bool {
+        function.regs[reg].file == File::R && self.quad[reg] == 0
+    }
+}
+
+/// The live registers at a point of a block, which moves from its end to its beginning.
+pub struct Sweep<'a> {
+    pub function: &'a Function,
+    live: &'a mut Live,
+    /// Whether quads count as a whole.
+    quads: bool,
+    /// Everything that was in the set, so that it can be emptied.
+    seen: Vec<VReg>,
+    pub now: Peaks,
+    most: Peaks,
+}
+
+impl<'a> Sweep<'a> {
+    /// The end of a block.
+    pub fn start(
+        function: &'a Function,
+        block: Block,
+        liveness: &Liveness,
+        live: &'a mut Live,
+        quads: bool,
+    ) -> Sweep<'a> {
+        let (now, most) = (Peaks::default(), Peaks::default());
+        let mut sweep = Sweep { function, live, quads, seen: Vec::new(), now, most };
+        liveness.live[block].iter().for_each(|reg| sweep.begin(*reg));
+        sweep.note();
+        sweep
+    }
+
+    /// Goes through a whole block.
+    pub fn order(mut self, insts: &[InstId]) -> Peaks {
+        insts.iter().rev().for_each(|inst| self.pass(*inst));
+        self.most
+    }
+
+    /// Whether a register lives.
+    pub fn contains(&self, reg: VReg) -> bool {
+        self.live.set.contains(reg)
+    }
+
+    /// Goes over one instruction.
+    pub fn pass(&mut self, inst: InstId) {
+        let function = self.function;
+        if function.insts[inst].guard.is_null() {
+            function.for_each_def(inst, |reg| self.end(reg));
+        }
+        function.for_each_use(inst, |reg| self.begin(reg));
+        self.note();
+    }
+
+    fn begin(&mut self, reg: VReg) {
+        if self.live.set.insert(reg) {
+            self.seen.push(reg);
+            self.count(reg, 1);
+        }
+    }
+
+    fn end(&mut self, reg: VReg) {
+        if self.live.set.remove(reg) {
+            self.count(reg, -1);
+        }
+    }
+
+    /// Counts a register that began or ended: a quad with its first one, or its last.
+    fn count(&mut self, reg: VReg, by: i32) {
+        let quad = if self.quads { self.live.quad[reg] } else { 0 };
+        if quad == 0 {
+            return self.now.count(self.function.regs[reg].file, by);
+        }
+        let (size, living) = &mut self.live.quads[quad as usize];
+        let before = *living > 0;
+        *living += by;
+        self.now.general += *size * (i32::from(*living > 0) - i32::from(before));
+    }
+
+    fn note(&mut self) {
+        self.most.general = self.most.general.max(self.now.general);
+        self.most.uniform = self.most.uniform.max(self.now.uniform);
+        self.most.predicates = self.most.predicates.max(self.now.predicates);
+    }
+
+    /// What an instruction would change if it came next.
+    pub fn change(&self, inst: InstId) -> Peaks {
+        let function = self.function;
+        let mut change = Change::default();
+        let guarded = !function.insts[inst].guard.is_null();
+        function.for_each_def(inst, |reg| {
+            if !guarded && self.contains(reg) {
+                change.note(self, reg, -1);
+            }
+        });
+        let mut new: SmallVec<[VReg; 8]> = SmallVec::new();
+        function.for_each_use(inst, |reg| {
+            let mut own = false;
+            function.for_each_def(inst, |def| own |= def == reg && !guarded);
+            if (own || !self.contains(reg)) && !new.contains(&reg) {
+                new.push(reg);
+                change.note(self, reg, 1);
+            }
+        });
+        change.of(self)
+    }
+
+    /// By how many general registers the pressure would change if the first ones began and the
+    /// others ended.
+    pub fn general(&self, begun: &[VReg], ended: &[VReg]) -> i32 {
+        let mut change = Change::default();
+        begun.iter().for_each(|reg| change.note(self, *reg, 1));
+        ended.iter().for_each(|reg| change.note(self, *reg, -1));
+        change.of(self).general
+    }
+}
+
+/// A sum of registers that begin and end.
+#[derive(Default)]
+struct Change {
+    peaks: Peaks,
+    /// Quads, and by how many of their registers they change.
+    quads: SmallVec<[(u32, i32); 4]>,
+}
+
+impl Change {
+    fn note(&mut self, sweep: &Sweep, reg: VReg, by: i32) {
+        let quad = if sweep.quads { sweep.live.quad[reg] } else { 0 };
+        if quad == 0 {
+            return self.peaks.count(sweep.function.regs[reg].file, by);
+        }
+        match self.quads.iter_mut().find(|of| of.0 == quad) {
+            Some(of) => of.1 += by,
+            None => self.quads.push((quad, by)),
+        }
+    }
+
+    fn of(mut self, sweep: &Sweep) -> Peaks {
+        for (quad, by) in self.quads {
+            let (size, living) = sweep.live.quads[quad as usize];
+            self.peaks.general += size * (i32::from(living + by > 0) - i32::from(living > 0));
+        }
+        self.peaks
+    }
+}
+
+impl Drop for Sweep<'_> {
+    fn drop(&mut self) {
+        for reg in &self.seen {
+            if self.live.set.remove(*reg) {
+                self.live.quads[self.live.quad[*reg] as usize].1 = 0;
+            }
+        }
+    }
+}
