@@ -47,24 +47,23 @@ pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
     let mut scratch = Scratch::new(function);
     let mut plans: Vec<Plan> = Vec::new();
-    let (mut most, mut floor) = (0, KEPT);
+    let mut most = 0;
     let mut kept = Vec::new();
     for block in &function.layout {
         let insts = &function.blocks[*block];
         let old = scratch.peaks(function, *block, &live, insts);
         most = most.max(old.needs);
-        // Accumulators of asynchronous products stay where they are from one product to the next.
-        if insts.iter().any(|i| function.insts[*i].op == Op::GMMA) {
+        if insts.iter().any(|inst| is_product(function, *inst)) {
             kept.push(*block);
-            floor = floor.max(old.needs);
-        } else if old.needs > KEPT {
+        }
+        if old.needs > KEPT {
             plans.push(plan(function, *block, &live, &mut scratch, old));
         }
     }
     kept.extend(plans.iter().map(|plan| plan.block));
     by_latency(function, &live, &mut scratch, &kept, most.max(FREE));
     let Some(limit) = plans.iter().map(|plan| plan.best()).max() else { return };
-    let limit = limit.max(floor);
+    let limit = limit.max(KEPT);
     for plan in plans.into_iter().filter(|plan| plan.old.needs > limit && plan.helps()) {
         let gentle = lowest(function, plan.block, &live, &mut scratch, Aim { from: limit, ..plan.aim });
         let peaks = scratch.peaks(function, plan.block, &live, &gentle);
@@ -213,7 +212,9 @@ fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratc
         Plan { block, old, new, aim, order }
     };
     let insts = &function.blocks[block][..function.first_terminator(block)];
-    let fences = insts.iter().any(|inst| is_fence(function, *inst));
+    // What sank into a stage of asynchronous products would have to wait for its end.
+    let products = insts.iter().any(|inst| is_product(function, *inst));
+    let fences = !products && insts.iter().any(|inst| is_fence(function, *inst));
     let mut best = with((false, false, false));
     for (fences, trees) in [(false, true), (true, false), (true, true)].into_iter().filter(|of| fences || !of.0) {
         if best.best() <= KEPT {
@@ -247,7 +248,9 @@ fn lowest(function: &Function, block: Block, live: &Liveness, scratch: &mut Scra
     while end > 0 {
         let fixed = |at: &usize| stays(function, insts[*at]) && (*at >= last || !aim.passes(function, insts[*at]));
         let start = (0..end).rev().find(fixed).map_or(0, |at| at + 1);
-        if end - start > LONGEST {
+        let product = |at: usize| insts.get(at).is_some_and(|inst| is_product(function, *inst));
+        // Accumulators of asynchronous products stay where they are from one product to the next.
+        if end - start > LONGEST || product(end) || start > 0 && product(start - 1) {
             insts[start..end].iter().rev().for_each(|inst| sweep.pass(*inst));
             out.extend(insts[start..end].iter().rev());
         } else {
@@ -264,9 +267,13 @@ fn lowest(function: &Function, block: Block, live: &Liveness, scratch: &mut Scra
     out
 }
 
+fn is_product(function: &Function, inst: InstId) -> bool {
+    function.insts[inst].op == Op::GMMA
+}
+
 fn stays(function: &Function, inst: InstId) -> bool {
     let begins = matches!(function.insts[inst].op, Op::ENTRY | Op::PHI);
-    begins || is_fixed(function, inst) || sets_stack_pointer(function, inst)
+    begins || is_product(function, inst) || is_fixed(function, inst) || sets_stack_pointer(function, inst)
 }
 
 /// What tells which instruction comes next; the least does.
