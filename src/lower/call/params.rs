@@ -46,16 +46,7 @@ impl Builder<'_> {
     pub fn passed_words(&mut self, id: SymbolId, passed: Passed) -> Lowered<Vec<Operand>> {
         match self.homes.get(&id).cloned() {
             Some(Home::Words(words)) => Ok(words),
-            Some(Home::Frame(start)) => {
-                let base = self.stack_pointer();
-                let load = |n: usize| {
-                    let word = self.temp();
-                    let offset = self.literal((start + 4 * n as u64) as i64);
-                    self.put(Op::LDL, &[], &[(Role::D, word), (Role::A, base), (Role::Off, offset)]);
-                    word
-                };
-                Ok((0..passed.words()).map(load).collect())
-            }
+            Some(Home::Frame(start)) => Ok(self.frame_words(start / 4..start / 4 + passed.words() as u64)),
             Some(Home::Above(_)) | None => Err(Refusal::NotBuilt),
         }
     }
@@ -80,7 +71,29 @@ impl Builder<'_> {
         self.put(Op::STL, &[], &[(Role::A, base), (Role::Off, offset), (Role::B, value)]);
     }
 
-    /// `ld.param` of a variable in registers.
+    /// The words in the frame that hold a value which is not aligned there, and the byte offset of
+    /// the value in the first of them; `None` if it is aligned or elsewhere.
+    pub fn scattered(&self, operand: &ast::Operand, bits: u32) -> Option<(std::ops::Range<u64>, i64)> {
+        let OperandKind::Address(address) = &operand.kind else { return None };
+        let AddressBase::Symbol(id) = address.base else { return None };
+        let Home::Frame(start) = self.homes.get(&id)? else { return None };
+        let (at, bytes) = (start.checked_add_signed(address.offset)?, u64::from(bits / 8));
+        let aligned = bytes == 0 || at.is_multiple_of(bytes);
+        (!aligned).then_some((at / 4..(at + bytes).div_ceil(4), (at % 4) as i64))
+    }
+
+    /// Loads words of the frame.
+    pub fn frame_words(&mut self, words: std::ops::Range<u64>) -> Vec<Operand> {
+        let base = self.stack_pointer();
+        let load = |n: u64| {
+            let (word, offset) = (self.temp(), self.literal((4 * n) as i64));
+            self.put(Op::LDL, &[], &[(Role::D, word), (Role::A, base), (Role::Off, offset)]);
+            word
+        };
+        words.map(load).collect()
+    }
+
+    /// `ld.param` of a variable in registers. A value need not be aligned.
     pub fn load_words(&mut self, inst: &ast::Instruction, words: &[Operand], offset: i64) -> Lowered {
         let ty = inst.types[0];
         let bytes = i64::from(ty.bits() / 8);
@@ -90,48 +103,66 @@ impl Builder<'_> {
             if d == Operand::zero() {
                 continue;
             }
+            let count = ty.bits().div_ceil(32) as usize;
+            let parts: Vec<Operand> = (first..first + count).map(|n| self.word_from(words, n, within, ty)).collect();
             if ty.bits() > 32 {
                 let own = self.words_of(d);
-                own.into_iter().zip(&words[first..]).for_each(|(d, a)| self.copy(d, *a));
+                own.into_iter().zip(parts).for_each(|(d, a)| self.copy(d, a));
                 continue;
             }
-            let mut value = words[first];
-            if within > 0 {
-                let (shifted, places) = (self.temp(), self.imm(8 * within as u32));
-                self.shf(&SHF_R_U32_HI, shifted, Operand::zero(), places, value);
-                value = shifted;
-            }
-            let value = self.extend(value, ty);
+            let value = self.extend(parts[0], ty);
             self.widen_into(d, value, ty);
         }
         Ok(())
     }
 
-    /// `st.param` of a variable in registers.
+    /// The word that begins at a byte of a word; what is above a value of this type is anything.
+    fn word_from(&mut self, words: &[Operand], at: usize, within: usize, ty: ScalarType) -> Operand {
+        if within == 0 {
+            return words[at];
+        }
+        let (word, places) = (self.temp(), self.imm(8 * within as u32));
+        let ends = 8 * within as u32 + ty.bits().min(32) <= 32;
+        match words.get(at + 1).filter(|_| !ends) {
+            Some(next) => self.shf(&SHF_R_U64, word, words[at], places, *next),
+            None => self.shf(&SHF_R_U32_HI, word, Operand::zero(), places, words[at]),
+        }
+        word
+    }
+
+    /// `st.param` of a variable in registers. A value need not be aligned.
     pub fn store_words(&mut self, inst: &ast::Instruction, words: &[Operand], offset: i64) -> Lowered {
         let ty = inst.types[0];
-        let bytes = i64::from(ty.bits() / 8);
+        let bytes = (ty.bits() / 8) as usize;
         for (i, part) in elements(&inst.operands[1]).iter().enumerate() {
-            let (first, within) = place_of(words, offset + i as i64 * bytes, ty)?;
+            let (first, within) = place_of(words, offset + (i * bytes) as i64, ty)?;
             let value = self.source(part, ty)?;
-            let values = self.words_of(value);
-            if ty.bits() >= 32 {
-                let count = ty.bits() as usize / 32;
-                let all = values.into_iter().chain([Operand::zero(); 3]).take(count);
-                words[first..].iter().zip(all).for_each(|(d, a)| self.copy(*d, a));
-                continue;
+            let values = self.words_of(value).into_iter().chain([Operand::zero(); 3]);
+            for (n, value) in values.take(bytes.div_ceil(4)).enumerate() {
+                let own = (bytes - 4 * n).min(4);
+                if own == 4 && within == 0 {
+                    self.copy(words[first + n], value);
+                    continue;
+                }
+                self.insert_bytes(words[first + n], value, within, 0..own.min(4 - within));
+                if within + own > 4 {
+                    self.insert_bytes(words[first + n + 1], value, 0, 4 - within..own);
+                }
             }
-            // PRMT selector: the bytes of the old word, with the bytes of the value in their place.
-            let mut selector = 0x3210;
-            for byte in 0..bytes as u32 {
-                let at = 4 * (within as u32 + byte);
-                selector = selector & !(0xf << at) | (4 + byte) << at;
-            }
-            let (value, selector) = (values[0], self.imm(selector));
-            let word = words[first];
-            self.put(Op::PRMT, &[], &[(Role::D, word), (Role::A, word), (Role::B, selector), (Role::C, value)]);
         }
         Ok(())
+    }
+
+    /// Writes bytes of a value over those of a word from a place on.
+    fn insert_bytes(&mut self, word: Operand, value: Operand, at: usize, bytes: std::ops::Range<usize>) {
+        // PRMT selector: the bytes of the old word, with those of the value in their place.
+        let mut selector = 0x3210;
+        for (n, byte) in bytes.enumerate() {
+            let place = 4 * (at + n);
+            selector = selector & !(0xf << place) | (4 + byte as u32) << place;
+        }
+        let selector = self.imm(selector);
+        self.put(Op::PRMT, &[], &[(Role::D, word), (Role::A, word), (Role::B, selector), (Role::C, value)]);
     }
 
     /// All 32-bit words of an operand.
@@ -157,11 +188,9 @@ impl Builder<'_> {
     }
 }
 
-/// Index of the word and of the byte in it at which a value of this type is; the value must be
-/// within one word or consist of whole words.
+/// Index of the word and of the byte in it at which a value of this type begins.
 fn place_of(words: &[Operand], offset: i64, ty: ScalarType) -> Lowered<(usize, usize)> {
     let bytes = (ty.bits() / 8) as usize;
     let at = usize::try_from(offset).map_err(|_| Refusal::NotBuilt)?;
-    let fits = bytes > 0 && at + bytes <= 4 * words.len() && at.is_multiple_of(bytes.min(4));
-    if fits { Ok((at / 4, at % 4)) } else { Err(Refusal::NotBuilt) }
+    if bytes > 0 && at + bytes <= 4 * words.len() { Ok((at / 4, at % 4)) } else { Err(Refusal::NotBuilt) }
 }

@@ -64,6 +64,11 @@ impl Builder<'_> {
             return self.load_words(inst, &words, offset);
         }
         let ty = inst.types[0];
+        let bits = ty.bits() * elements(&inst.operands[0]).len() as u32;
+        if let Some((words, offset)) = self.scattered(&inst.operands[1], bits) {
+            let words = self.frame_words(words);
+            return self.load_words(inst, &words, offset);
+        }
         self.check_address_size(inst)?;
         let place = self.place(&inst.operands[1], inst.mods.space)?;
         let access = if inst.mods.non_coherent { Access::LdNc } else { Access::Ld };
@@ -247,12 +252,17 @@ impl Builder<'_> {
         if let Some((words, offset)) = self.words_at(&inst.operands[0]) {
             return self.store_words(inst, &words, offset);
         }
-        let ty = inst.types[0];
+        let (ty, parts) = (inst.types[0], elements(&inst.operands[1]));
+        let bits = ty.bits() * parts.len() as u32;
+        if let Some((place, offset)) = self.scattered(&inst.operands[0], bits) {
+            let words = self.frame_words(place.clone());
+            self.store_words(inst, &words, offset)?;
+            place.zip(words).for_each(|(n, word)| self.store_local(4 * n, word));
+            return Ok(());
+        }
         self.check_address_size(inst)?;
         let place = self.place(&inst.operands[0], inst.mods.space)?;
         let order = self.order(Access::St, inst, place.window)?;
-        let parts = elements(&inst.operands[1]);
-        let bits = ty.bits() * parts.len() as u32;
         if bits == 256 {
             return self.store_wide(parts, ty, place, &order);
         }

@@ -1138,6 +1138,18 @@ def variables_kept():
     return [launch("variables_kept", 1, 32, [INOUT("u64", listed([0] * 32), listed([0] * 32)), OUT("u32", out * 2)])]
 
 
+def unaligned_parameters():
+    x, out = lcg("u32", 128, 617, 2**32 - 1), []
+    for t in range(32):
+        a, b, c, d = x[4 * t : 4 * t + 4]
+        low, high = a % 2**16, a >> 16
+        nine = high % 256 + 1
+        out += [(b + signed(low, 16)) % 2**32, low | high << 16, nine % 256 | nine << 16]
+        wide = (c | d << 32) * 3 % 2**64
+        out += [(b + 5) % 2**32, low, 0, wide % 2**32, wide >> 32]
+    return [launch("unaligned_parameters", 1, 32, [IN("u32", x), INOUT("u32", listed([0] * 256), listed(out))])]
+
+
 def mbarriers_bytes():
     x = lcg("u32", 64, 603, 0xFFFFFF)
     return [
@@ -1940,7 +1952,7 @@ KERNELS = [
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_rows, tensors_images, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
     clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, clusters_multicast, clusters_multicast_16, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed,
-    meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait, unusual_quotients, variables_kept,
+    meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait, unaligned_parameters, unusual_quotients, variables_kept,
 ]
 
 
