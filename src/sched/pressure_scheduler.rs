@@ -198,7 +198,9 @@ struct Aim {
 
 impl Aim {
     fn passes(&self, function: &Function, inst: InstId) -> bool {
-        self.fences && is_fence(function, inst)
+        // What sank into a stage of asynchronous products would have to wait for its end.
+        let stage = matches!(function.insts[inst].op, Op::GMMA | Op::WARPGROUP);
+        self.fences && !stage && is_fence(function, inst)
     }
 }
 
@@ -212,9 +214,7 @@ fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratc
         Plan { block, old, new, aim, order }
     };
     let insts = &function.blocks[block][..function.first_terminator(block)];
-    // What sank into a stage of asynchronous products would have to wait for its end.
-    let products = insts.iter().any(|inst| is_product(function, *inst));
-    let fences = !products && insts.iter().any(|inst| is_fence(function, *inst));
+    let fences = insts.iter().any(|inst| is_fence(function, *inst));
     let mut best = with((false, false, false));
     for (fences, trees) in [(false, true), (true, false), (true, true)].into_iter().filter(|of| fences || !of.0) {
         if best.best() <= KEPT {
