@@ -4,18 +4,22 @@
 //! sources are results of such instructions, or, if anchors are allowed, registers with one
 //! definition that live wherever its copies would stand. Each comes with these places.
 
-use super::{Places, Ranges, first_points};
+use super::{Places, Ranges, bases, first_points};
 use crate::analysis::def_use::{is_free, is_pure};
 use crate::ori::{Block, File, Function, InstId, VReg, table};
 use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a chain of instructions may cost.
 const DEAREST: u32 = 12;
 /// The same with anchors, and how many of them.
 const DEAREST_ANCHORED: u32 = 2;
 const ANCHORS: usize = 3;
+/// How many values that are computed from one register alone, each by one instruction, are worth
+/// keeping that register where it would not live.
+const LEAVES: usize = 4;
 
 /// Registers that a chain of instructions reads and does not compute.
 type Anchors = SmallVec<[VReg; ANCHORS]>;
@@ -66,7 +70,7 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    pub fn new(function: &Function, places: &Places, ranges: &Ranges) -> Candidates {
+    pub fn new(function: &Function, places: &Places, ranges: &mut Ranges) -> Candidates {
         let limit = function.regs.len();
         let mut candidates = Candidates {
             all: Vec::new(),
@@ -110,6 +114,7 @@ impl Candidates {
         for block in &places.cfg.rpo {
             for inst in &function.blocks[*block] {
                 let cost = self.cost(function, places, (*block, *inst));
+                let cost = cost.or_else(|| self.leaf(function, places, (*block, *inst)));
                 self.scanned[*inst] = true;
                 let Some((cost, anchors)) = cost else { continue };
                 self.costs[*inst] = cost;
@@ -170,10 +175,35 @@ impl Candidates {
         (fits && cost <= dearest && anchors.len() <= ANCHORS).then_some((cost, anchors))
     }
 
-    /// Where the candidates are read. Those whose anchors do not live there are none.
-    fn readers(&mut self, function: &Function, places: &Places, ranges: &Ranges) {
+    /// The cost of an instruction that reads a single register, with that as its anchor, whatever
+    /// the register itself would cost.
+    fn leaf(&self, function: &Function, places: &Places, (block, inst): (Block, InstId)) -> Option<(u32, Anchors)> {
+        let data = &function.insts[inst];
+        let plain = !data.op.has(Prop::Pseudo) && !data.op.has(Prop::VariableLatency) && !data.op.has(Prop::Fp64Pipe);
+        let mut fits = places.anchored && is_pure(function, inst) && plain && function.extras(inst).0.is_empty();
+        function.for_each_def(inst, |reg| {
+            fits &= self.definition[reg] != Definition::Many && is_free(function, reg);
+            fits &= function.regs[reg].file == File::R;
+        });
+        let mut anchors = Anchors::new();
+        function.for_each_use(inst, |reg| match self.definition[reg] {
+            Definition::One(maker, home) => {
+                let known = self.scanned[maker] && places.dominators.dominates(home, block);
+                fits &= known && is_free(function, reg) && function.regs[reg].file == File::R;
+                anchors.push(reg);
+            }
+            _ => fits = false,
+        });
+        anchors.dedup();
+        (fits && anchors.len() == 1).then_some((1, anchors))
+    }
+
+    /// Where the candidates are read. Those whose anchors do not live there are none, unless enough
+    /// of them have the same anchor: it lives there then.
+    fn readers(&mut self, function: &Function, places: &Places, ranges: &mut Ranges) {
         let (_, first) = first_points(function);
         let mut kept: Vec<bool> = vec![true; self.all.len()];
+        let mut lacking: Vec<Anchors> = vec![Anchors::new(); self.all.len()];
         self.scanned.clear();
         let lives = |reg: &VReg, point: u32| {
             let ranges = &ranges.of[*reg];
@@ -188,15 +218,47 @@ impl Candidates {
                         let anchors = &self.anchors[candidate.inst];
                         let known =
                             || self.scanned[candidate.inst] && places.dominators.dominates(candidate.home, *block);
-                        kept[i as usize] &=
-                            anchors.is_empty() || known() && anchors.iter().all(|reg| lives(reg, point));
+                        kept[i as usize] &= anchors.is_empty() || known();
+                        let lacking = &mut lacking[i as usize];
+                        for anchor in anchors.iter().filter(|reg| !lives(reg, point)) {
+                            if !lacking.contains(anchor) {
+                                lacking.push(*anchor);
+                            }
+                        }
                         candidate.read(places, *block, point);
                     }
                 });
                 self.scanned[*inst] = true;
             }
         }
+        let bases = self.bases(&mut kept, &lacking);
+        bases::extend(function, places, &first, ranges, &self.definition, |reg| {
+            let candidate = self.of[reg]?;
+            lacking[candidate as usize].first().copied().filter(|base| bases.contains(base))
+        });
         self.all.iter_mut().zip(kept).filter(|(_, kept)| !kept).for_each(|(c, _)| c.groups.clear());
+    }
+
+    /// The anchors that shall live where they do not; the candidates that lack others are none.
+    fn bases(&self, kept: &mut [bool], lacking: &[Anchors]) -> BTreeSet<VReg> {
+        let mut leaves: BTreeMap<VReg, usize> = BTreeMap::new();
+        for (kept, lacking) in kept.iter_mut().zip(lacking) {
+            *kept &= lacking.len() <= 1;
+            if let (true, Some(base)) = (*kept, lacking.first()) {
+                *leaves.entry(*base).or_default() += 1;
+            }
+        }
+        let bases: BTreeSet<VReg> = leaves.into_iter().filter(|base| base.1 >= LEAVES).map(|base| base.0).collect();
+        for (kept, lacking) in kept.iter_mut().zip(lacking) {
+            *kept &= lacking.iter().all(|base| bases.contains(base));
+        }
+        // What others are computed from stays.
+        for base in &bases {
+            if let Some(i) = self.of[*base] {
+                kept[i as usize] = false;
+            }
+        }
+        bases
     }
 }
 

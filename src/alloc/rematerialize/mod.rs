@@ -10,6 +10,7 @@
 //! copies inside loops, [`ANCHORED`] and [`ANCHORED_DEEPER`] with anchors), nor below what values
 //! that cannot be repeated need.
 
+mod bases;
 mod candidates;
 mod rewrite;
 mod sweep;
@@ -73,9 +74,9 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32) -> bool {
     let Kind { deeper, anchored } = kind;
     let (cfg, loops, dominators) = (cx.cfg(), cx.loops(), cx.dominators());
     let function = &mut *cx.function;
-    let ranges = Ranges::from(function, &cfg, &Gone::new(), &live);
+    let mut ranges = Ranges::from(function, &cfg, &Gone::new(), &live);
     let places = Places { cfg: &cfg, loops: &loops, dominators: &dominators, deeper, anchored };
-    let mut candidates = Candidates::new(function, &places, &ranges);
+    let mut candidates = Candidates::new(function, &places, &mut ranges);
     if candidates.all.is_empty() {
         return false;
     }

@@ -1,0 +1,45 @@
+//! Extends the live ranges of registers that copies will read.
+
+use super::candidates::Definition;
+use super::{Places, Ranges};
+use crate::alloc::ranges::normalize;
+use crate::ori::{Block, Function, VReg};
+use cranelift_entity::SecondaryMap;
+use std::collections::BTreeSet;
+
+/// Lets a register live up to each reader of what is computed from it; `base` says what that is.
+pub fn extend(
+    function: &Function,
+    places: &Places,
+    first: &SecondaryMap<Block, u32>,
+    ranges: &mut Ranges,
+    definition: &SecondaryMap<VReg, Definition>,
+    base: impl Fn(VReg) -> Option<VReg>,
+) {
+    let mut reached: BTreeSet<(VReg, Block)> = BTreeSet::new();
+    let mut extended: BTreeSet<VReg> = BTreeSet::new();
+    for block in &places.cfg.rpo {
+        for (at, inst) in function.blocks[*block].iter().enumerate() {
+            let point = first[*block] + 2 * at as u32;
+            function.for_each_use(*inst, |reg| {
+                let Some(base) = base(reg) else { return };
+                let Definition::One(_, home) = definition[base] else { return };
+                extended.insert(base);
+                let mut work = vec![(*block, point + 1)];
+                while let Some((block, end)) = work.pop() {
+                    ranges.of[base].push((first[block], end));
+                    // Before its definition it does not live, but that is one block of many.
+                    if block == home {
+                        continue;
+                    }
+                    for pred in places.cfg.preds[block].iter().filter(|pred| places.cfg.reachable(**pred)) {
+                        if reached.insert((base, *pred)) {
+                            work.push((*pred, first[*pred] + 2 * function.blocks[*pred].len() as u32));
+                        }
+                    }
+                }
+            });
+        }
+    }
+    extended.iter().for_each(|base| normalize(&mut ranges.of[*base]));
+}
