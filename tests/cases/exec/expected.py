@@ -1139,6 +1139,14 @@ def variables_kept():
 
 
 def unaligned_parameters():
+    x, out = lcg("u32", 32, 617, 2**32 - 1), []
+    for v in x:
+        low, high = v % 2**16, v >> 16
+        out += [high | low << 16, high % 256 + 1 | low % 256 << 16, (low + 5) % 2**16 | high << 16, v]
+    return [launch("unaligned_parameters", 1, 32, [IN("u32", x), OUT("u32", listed(out))])]
+
+
+def unaligned_words():
     x, out = lcg("u32", 128, 617, 2**32 - 1), []
     for t in range(32):
         a, b, c, d = x[4 * t : 4 * t + 4]
@@ -1147,7 +1155,7 @@ def unaligned_parameters():
         out += [(b + signed(low, 16)) % 2**32, low | high << 16, nine % 256 | nine << 16]
         wide = (c | d << 32) * 3 % 2**64
         out += [(b + 5) % 2**32, low, 0, wide % 2**32, wide >> 32]
-    return [launch("unaligned_parameters", 1, 32, [IN("u32", x), INOUT("u32", listed([0] * 256), listed(out))])]
+    return [launch("unaligned_words", 1, 32, [IN("u32", x), INOUT("u32", listed([0] * 256), listed(out))])]
 
 
 def mbarriers_bytes():
@@ -1952,7 +1960,7 @@ KERNELS = [
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_rows, tensors_images, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
     clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, clusters_multicast, clusters_multicast_16, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed,
-    meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait, unaligned_parameters, unusual_quotients, variables_kept,
+    meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait, unaligned_parameters, unaligned_words, unusual_quotients, variables_kept,
 ]
 
 
