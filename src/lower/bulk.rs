@@ -3,14 +3,15 @@
 //! The copy unit takes its operands from uniform registers and acts once, however many lanes
 //! execute the instruction: so each lane issues its own copy alone, one after the other. The last
 //! operand has the size in units of 16 bytes in its low half, and a mask of blocks or of bytes in
-//! its high half. Groups are counted by scoreboard 0. Source: ptxas 13.0.88 output for each form.
+//! its high half; a mask of 32 blocks is a word of its own. Groups are counted by scoreboard 0.
+//! Source: ptxas 13.0.88 output for each form.
 
 use super::builder::{Builder, Lowered, Refusal};
 use crate::ori::Operand;
 use crate::ori::mods::*;
 use crate::ptx::ast;
 use crate::tables::ptx::{
-    AtomOp, BulkFrom, BulkTo, Op as PtxOp, ScalarType, Scope, Space, SpecialRegister, TensorMode,
+    AtomOp, BulkFrom, BulkTo, Multicast, Op as PtxOp, ScalarType, Scope, Space, SpecialRegister, TensorMode,
 };
 use crate::tables::{Feature, Mod, Op, Role, value};
 
@@ -18,7 +19,7 @@ use crate::tables::{Feature, Mod, Op, Role, value};
 /// use, whichever lanes run.
 const TO: [u16; 2] = [8, 9];
 const FROM: [u16; 2] = [10, 11];
-const SIZE: [u16; 1] = [12];
+const SIZE: [u16; 2] = [12, 13];
 /// The size counts units of this many bytes, as a power of two.
 const UNIT: u32 = 4;
 /// The same of what `st.bulk` clears.
@@ -59,7 +60,7 @@ struct Copy {
     to: [Operand; 2],
     /// One word in shared memory, two in global.
     from: Option<([Operand; 2], usize)>,
-    size: Operand,
+    size: Vec<Operand>,
     policy: Option<ast::Operand>,
 }
 
@@ -94,8 +95,8 @@ impl Builder<'_> {
         let mask = match (m.multicast.is_some(), rest.last()) {
             (true, _) => {
                 // A block that is alone copies to itself.
-                mods.extend((!by_call).then_some(MULTICAST));
-                self.mask_of_blocks(rest.first().ok_or(Refusal::NotBuilt)?, by_call)?
+                mods.extend(several(inst).filter(|_| !by_call));
+                self.mask_of_blocks(inst, rest.first().ok_or(Refusal::NotBuilt)?, by_call)?
             }
             (_, Some(mask)) if m.byte_mask => {
                 mods.push(BYTE_MASK);
@@ -104,7 +105,11 @@ impl Builder<'_> {
             _ => Operand::zero(),
         };
         let bytes = self.source_word(size, ScalarType::U32)?;
-        let size = self.units(size, if by_call { Operand::zero() } else { mask })?;
+        let size = if is_wide(inst) {
+            vec![self.units(size, Operand::zero())?, mask]
+        } else {
+            vec![self.units(size, if by_call { Operand::zero() } else { mask })?]
+        };
         let op = if reduces { Op::UBLKRED } else { Op::UBLKCP };
         let copy = Copy { op, mods, to, from: Some(from), size, policy };
         if !by_call {
@@ -126,8 +131,13 @@ impl Builder<'_> {
     }
 
     /// A mask of blocks; the driver looks at all of its word.
-    pub fn mask_of_blocks(&mut self, operand: &ast::Operand, by_call: bool) -> Lowered<Operand> {
-        let word = self.source_word(operand, ScalarType::U16)?;
+    pub fn mask_of_blocks(
+        &mut self,
+        inst: &ast::Instruction,
+        operand: &ast::Operand,
+        by_call: bool,
+    ) -> Lowered<Operand> {
+        let word = self.source_word(operand, if is_wide(inst) { ScalarType::U32 } else { ScalarType::U16 })?;
         if !by_call {
             return Ok(word);
         }
@@ -191,7 +201,7 @@ impl Builder<'_> {
         let to = self.global_words(at)?;
         let size = self.units(size, Operand::zero())?;
         let mods = l2_action(inst).into_iter().collect();
-        self.issue(Copy { op: Op::UBLKPF, mods, to, from: None, size, policy: rest.first().cloned() })
+        self.issue(Copy { op: Op::UBLKPF, mods, to, from: None, size: vec![size], policy: rest.first().cloned() })
     }
 
     /// `cp.async.bulk.commit_group`
@@ -226,7 +236,7 @@ impl Builder<'_> {
             }
         };
         self.lane_by_lane(|b| {
-            let (to, size) = (b.uniform(&TO[..1], &[at.base]), b.uniform(&SIZE, &[units]));
+            let (to, size) = (b.uniform(&TO[..1], &[at.base]), b.uniform(&SIZE[..1], &[units]));
             let offset = b.literal(at.offset);
             b.put(Op::MEMSET, &[], &[(Role::A, to), (Role::Off, offset), (Role::B, size)]);
             Ok(())
@@ -240,7 +250,7 @@ impl Builder<'_> {
             if let Some((words, count)) = from {
                 args.push((Role::B, b.uniform(&FROM[..count], &words[..count])));
             }
-            args.push((Role::C, b.uniform(&SIZE, &[size])));
+            args.push((Role::C, b.uniform(&SIZE[..size.len()], &size)));
             if let Some(policy) = &policy {
                 args.push((Role::E, b.policy(policy)?));
             }
@@ -280,6 +290,17 @@ impl Builder<'_> {
         self.put(Op::PRMT, &[], &[(Role::D, both), (Role::A, units), (Role::B, selector), (Role::C, mask)]);
         Ok(both)
     }
+}
+
+/// Whether the mask of blocks has 32 bits.
+pub(super) fn is_wide(inst: &ast::Instruction) -> bool {
+    inst.mods.multicast == Some(Multicast::MulticastCluster32b)
+}
+
+/// The modifier of a copy to several blocks.
+pub(super) fn several(inst: &ast::Instruction) -> Option<M> {
+    let wide = (Mod::Multicast32, value::multicast_32::MULTICAST32);
+    inst.mods.multicast.map(|_| if is_wide(inst) { wide } else { MULTICAST })
 }
 
 /// Bytes of the offsets of pixels and a cache policy on the stack of a call.

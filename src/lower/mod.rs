@@ -427,12 +427,12 @@ fn lower_instruction(b: &mut Builder, labels: &mut Labels, inst: &ast::Instructi
     let float = inst.types.first().is_some_and(|ty| class_of(*ty) == Class::Float);
     let first = inst.types.first().copied();
     match inst.op {
+        Op::Add | Op::Sub | Op::Mul | Op::Fma if inst.types.contains(&ScalarType::F32x2) => b.packed_singles(inst),
         Op::Add | Op::Sub | Op::Mul | Op::Fma | Op::Abs | Op::Neg | Op::Min | Op::Max | Op::Ex2 | Op::Tanh
             if first.is_some_and(float::half::is_half) =>
         {
             b.half_operation(inst)
         }
-        Op::Add | Op::Sub | Op::Mul | Op::Fma if first == Some(ScalarType::F32x2) => b.packed_singles(inst),
         Op::Setp => b.setp(inst),
         Op::Set if inst.types.len() == 1 => b.set_lanes(inst),
         Op::Set => b.set(inst),

@@ -7,7 +7,7 @@
 //! 13.0.88 output for each form.
 
 use super::builder::{Builder, Lowered, Refusal};
-use super::bulk::{Alone, l2_action, later, operation};
+use super::bulk::{Alone, is_wide, l2_action, later, operation, several};
 use super::memory::address::{Place, Window};
 use super::memory::memory_model::Order;
 use crate::ori::Operand;
@@ -23,7 +23,7 @@ use crate::tables::{Feature, Mod, Op, Role, value};
 /// use, whichever lanes run.
 const WORDS: [u16; 7] = [8, 9, 10, 11, 12, 13, 14];
 const MAP: [u16; 2] = [16, 17];
-const REST: [u16; 1] = [18];
+const REST: [u16; 2] = [18, 19];
 /// Selects the low halves of the two sources of PRMT, and their lowest bytes.
 const LOW_HALVES: u32 = 0x5410;
 const LOW_BYTES: u32 = 0x0040;
@@ -52,7 +52,7 @@ struct Copy {
     words: Vec<Operand>,
     map: [Operand; 2],
     /// Offsets of pixels and a mask of blocks.
-    rest: Option<Operand>,
+    rest: Vec<Operand>,
     policy: Option<ast::Operand>,
 }
 
@@ -86,7 +86,7 @@ impl Builder<'_> {
         mods.extend(mode(m.tensor_mode));
         mods.extend(l2_action(inst));
         // A block that is alone copies to itself.
-        mods.extend(m.multicast.filter(|_| !by_call).map(|_| MULTICAST));
+        mods.extend(several(inst).filter(|_| !by_call));
         let pair = m.cta_group.is_some_and(|group| group.name() == "cta_group::2");
         mods.extend(pair.then_some(TWO_BLOCKS));
         if let Some(atom) = m.atom_op {
@@ -100,13 +100,14 @@ impl Builder<'_> {
         let mut rest = all.iter().rev();
         let policy = if m.cache_hint { rest.next().cloned() } else { None };
         let mask = match rest.next().filter(|_| m.multicast.is_some()) {
-            Some(operand) => Some(self.mask_of_blocks(operand, by_call)?),
+            Some(operand) => Some(self.mask_of_blocks(inst, operand, by_call)?),
             None => None,
         };
         let zero = Operand::zero();
         let rest = match (offsets, mask.filter(|_| !by_call)) {
-            (None, None) => None,
-            (low, high) => Some(self.halves(LOW_HALVES, low.unwrap_or(zero), high.unwrap_or(zero))),
+            (None, None) => Vec::new(),
+            (low, Some(high)) if is_wide(inst) => low.into_iter().chain([high]).collect(),
+            (low, high) => vec![self.halves(LOW_HALVES, low.unwrap_or(zero), high.unwrap_or(zero))],
         };
         if !by_call {
             return self.issue_tensor(Copy { op, mods, words, map, rest, policy });
@@ -137,8 +138,8 @@ impl Builder<'_> {
         let Copy { op, mods, words, map, rest, policy } = copy;
         self.lane_by_lane(|b| {
             let mut args = vec![(Role::A, b.uniform(&WORDS[..words.len()], &words)), (Role::B, b.uniform(&MAP, &map))];
-            if let Some(rest) = rest {
-                args.push((Role::C, b.uniform(&REST, &[rest])));
+            if !rest.is_empty() {
+                args.push((Role::C, b.uniform(&REST[..rest.len()], &rest)));
             }
             if let Some(policy) = &policy {
                 args.push((Role::E, b.policy(policy)?));

@@ -12,7 +12,8 @@ use crate::ori::mods::*;
 use crate::ptx::ast;
 use crate::tables::Feature;
 use crate::tables::ptx::{
-    Collector, CollectorB, CopyShape, CopyWarps, Op as PtxOp, Packed, ScalarType, Space, TensorBlocks, TensorKind,
+    Collector, CollectorB, CollectorSecond, CopyShape, CopyWarps, Multicast, Op as PtxOp, Packed, ScalarType, Space,
+    TensorBlocks, TensorKind,
 };
 use crate::tables::{Mod, Op, Role, value};
 
@@ -39,7 +40,8 @@ impl Builder<'_> {
     pub fn tensor_product(&mut self, inst: &ast::Instruction) -> Lowered {
         let sparse = matches!(inst.op, PtxOp::Tcgen05MmaSp | PtxOp::Tcgen05MmaWsSp);
         let [to, first, second, rest @ ..] = inst.operands.as_slice() else { return Err(Refusal::NotBuilt) };
-        let (chosen, rest) = rest.split_at(usize::from(sparse));
+        // What says which elements of the first factor there are, or the table of the second one.
+        let (chosen, rest) = rest.split_at(usize::from(sparse || inst.mods.table));
         let [kind, rest @ ..] = rest else { return Err(Refusal::NotBuilt) };
         let chosen = match chosen.first() {
             Some(place) => self.tensor_sum(place)?,
@@ -150,10 +152,13 @@ impl Builder<'_> {
             sum
         };
         let mut mods: Vec<M> = pair(inst).into_iter().collect();
+        mods.extend(inst.mods.reads_of_products.then_some((Mod::UtcReads, value::utc_reads::MMA_READ_SHM_A)));
         let blocks = match inst.operands.get(1) {
             Some(blocks) => {
                 mods.push((Mod::Multicast, value::multicast::MULTICAST));
-                Some(self.source_word(blocks, ScalarType::U16)?)
+                let wide = inst.mods.multicast == Some(Multicast::MulticastCluster32b);
+                let ty = if wide { ScalarType::U32 } else { ScalarType::U16 };
+                Some(self.source_word(blocks, ty)?)
             }
             None => None,
         };
@@ -190,23 +195,23 @@ fn buffer_mods(collector: CollectorB) -> Lowered<Vec<M>> {
     Ok(mods)
 }
 
+/// Whether a factor is taken from the buffer of the unit, and whether it is left there.
+fn used(name: &str) -> (bool, bool) {
+    let what = name.rsplit("::").next().unwrap_or_default();
+    (matches!(what, "use" | "lastuse"), matches!(what, "fill" | "use"))
+}
+
 /// Modifiers of a product, but for where its first factor is; `blocks` says how the target spells
 /// that a scale is of 16 elements.
 fn product_mods(inst: &ast::Instruction, blocks: bool) -> Lowered<Vec<M>> {
     let m = &inst.mods;
     let ty = match m.tensor_kind.ok_or(Refusal::NotBuilt)? {
-        TensorKind::KindF16 | TensorKind::KindTf32 => "",
+        TensorKind::KindF16 | TensorKind::KindTf32 | TensorKind::KindTi16 => "",
         TensorKind::KindF8f6f4 | TensorKind::KindMxf8f6f4 => "Q",
         TensorKind::KindI8 => "I",
         TensorKind::KindMxf4 | TensorKind::KindMxf4nvf4 => "O",
     };
     let mut mods = vec![named(Mod::UtcType, ty).ok_or(Refusal::NotBuilt)?];
-    let (reuse, keep) = match m.collector {
-        Some(Collector::CollectorAFill) => (false, true),
-        Some(Collector::CollectorAUse) => (true, true),
-        Some(Collector::CollectorALastuse) => (true, false),
-        Some(Collector::CollectorADiscard) | None => (false, false),
-    };
     mods.extend(pair(inst));
     if matches!(inst.op, PtxOp::Tcgen05MmaWs | PtxOp::Tcgen05MmaWsSp) {
         mods.push((Mod::UtcWs, value::utc_ws::WS));
@@ -215,8 +220,13 @@ fn product_mods(inst: &ast::Instruction, blocks: bool) -> Lowered<Vec<M>> {
     if let Some(collector) = m.collector_b {
         mods.extend(buffer_mods(collector)?);
     }
+    let (reuse, keep) = used(m.collector.map_or("", Collector::name));
     mods.extend(reuse.then_some((Mod::AReuse, value::a_reuse::A_REUSE)));
     mods.extend(keep.then_some((Mod::AKeep, value::a_keep::A_KEEP)));
+    let (reuse, keep) = used(m.collector_second.map_or("", CollectorSecond::name));
+    mods.extend(reuse.then_some((Mod::BReuse, value::b_reuse::B_REUSE)));
+    mods.extend(keep.then_some((Mod::BKeep, value::b_keep::B_KEEP)));
+    mods.extend(m.table.then_some((Mod::UtcLut, value::utc_lut::LUTB)));
     mods.extend(m.scale.then_some((Mod::UtcScaled, value::utc_scaled::SCALED)));
     if matches!(m.tensor_blocks, Some(TensorBlocks::ScaleVec4X | TensorBlocks::Block16)) {
         let (kind, text) = if blocks { (Mod::ScaleBlocks, "BLOCK16") } else { (Mod::Scale4x, "4X") };

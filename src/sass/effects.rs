@@ -189,6 +189,14 @@ fn fragment(inst: &Inst, role: Role) -> Option<u8> {
             let types = [value::su_type::U64, value::su_type::S64, value::su_type::SD64];
             return Some(1 + u8::from(types.contains(&inst.modifier(Mod::SuType))));
         }
+        // A size and a mask of 32 blocks, or both in halves of one; with images, offsets and a
+        // mask.
+        Op::UBLKCP if role == Role::C => return Some(1 + u8::from(inst.modifier(Mod::Multicast32) != 0)),
+        Op::UTMALDG if role == Role::C => {
+            let mode = inst.modifier(Mod::TmaMode);
+            let offsets = [value::tma_mode::IM2COL, value::tma_mode::W, value::tma_mode::W128].contains(&mode);
+            return Some(1 + u8::from(offsets && inst.modifier(Mod::Multicast32) != 0));
+        }
         // An address in global memory, or in shared memory.
         Op::UBLKCP => return Some(if inst.modifier(Mod::BulkWay) == value::bulk_way::S_G { 2 } else { 1 }),
         Op::UTMALDG | Op::UTMALST | Op::UTMREDG | Op::UTMAPF => return Some(tensor_words(inst)),

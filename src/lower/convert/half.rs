@@ -280,7 +280,7 @@ impl Builder<'_> {
 }
 
 /// Modifiers of F2FP for a result of f16 or bf16.
-fn pack_mods(to: ScalarType, of: &Modifiers) -> Lowered<PackMods> {
+pub(crate) fn pack_mods(to: ScalarType, of: &Modifiers) -> Lowered<PackMods> {
     let bf16 = matches!(to, ScalarType::Bf16 | ScalarType::Bf16x2);
     let flags = [(of.relu, RELU), (of.saturate_finite, SATFINITE), (bf16, PACK_BF16)];
     let mut mods: PackMods = flags.into_iter().filter(|flag| flag.0).map(|flag| flag.1).collect();

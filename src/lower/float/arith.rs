@@ -5,6 +5,7 @@
 //! subnormal inputs use selects, not predicated instructions.
 
 use crate::lower::builder::{Builder, Lowered, Refusal};
+use crate::lower::convert::half::pack_mods;
 use crate::ori::mods::*;
 use crate::ori::{File, Operand};
 use crate::ptx::ast;
@@ -171,19 +172,39 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// `add sub mul fma` of two packed f32: at once where the target can, else lane by lane.
+    /// Both of two packed numbers in words: of 16 bits, widened exactly.
+    fn both_singles(&mut self, operand: &ast::Operand, ty: ScalarType) -> Lowered<[Operand; 2]> {
+        if ty == ScalarType::F32x2 {
+            return Ok(self.source_words(operand, ty)?.map(|word| self.in_reg(word)));
+        }
+        let word = self.source_reg(operand, ty)?;
+        let half = if ty == ScalarType::Bf16x2 { ScalarType::Bf16 } else { ScalarType::F16 };
+        let (upper, amount) = (self.temp(), self.imm(16));
+        self.shf(&SHF_R_U32_HI, upper, Operand::zero(), amount, word);
+        Ok([word, upper].map(|word| self.widened_half(word, half, false)))
+    }
+
+    /// `add sub mul fma` of two packed f32: at once where the target can, else lane by lane; of the
+    /// sources or the result, some may have 16 bits. Truncating twice is truncating once.
     pub fn packed_singles(&mut self, inst: &ast::Instruction) -> Lowered {
         let mods = float_mods(&inst.mods)?;
+        let narrow = inst.types[0] != ScalarType::F32x2;
         let mut sources: SmallVec<[[Operand; 2]; 3]> = SmallVec::new();
-        for operand in &inst.operands[1..] {
-            sources.push(self.source_words(operand, inst.types[0])?.map(|word| self.in_reg(word)));
+        for (n, operand) in inst.operands[1..].iter().enumerate() {
+            sources.push(self.both_singles(operand, *inst.types.get(n + 1).unwrap_or(&ScalarType::F32x2))?);
         }
-        let d = self.dest_words(&inst.operands[0])?;
         let results = if self.has(Feature::PackedF32) {
             self.singles_at_once(inst.op, mods, &sources)
         } else {
             [0, 1].map(|i| self.single_of_two(inst.op, &mods, &sources, i))
         };
+        if narrow {
+            let d = self.dest(&inst.operands[0])?;
+            let mods = pack_mods(inst.types[0], &inst.mods)?;
+            self.put(Op::F2FP, &mods, &[(Role::D, d), (Role::A, results[1]), (Role::B, results[0])]);
+            return Ok(());
+        }
+        let d = self.dest_words(&inst.operands[0])?;
         (0..2).for_each(|i| self.copy(d[i], results[i]));
         Ok(())
     }

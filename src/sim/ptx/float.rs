@@ -25,6 +25,9 @@ pub fn compile(i: &Instruction) -> Option<Alu> {
     if let (Op::Testp, Some(test)) = (i.op, i.mods.test) {
         return one(move |s| testp(f, test, s[0]).into());
     }
+    if i.types.len() > 2 {
+        return packed_of_types(i);
+    }
     let scalar = mixed(i, f, rectified(scalar(i, ty, f)?, f, i.mods.relu));
     let (count, bits) = (elements(ty), f.bits());
     if count == 1 {
@@ -32,6 +35,23 @@ pub fn compile(i: &Instruction) -> Option<Alu> {
     }
     let cut = (1u64 << bits) - 1;
     one(move |s| each(bits, count, |e| scalar([0, 1, 2].map(|n: usize| s[n] >> (bits * e as u32) & cut))))
+}
+
+/// `add sub mul fma` of packed numbers whose types differ: each is done in singles, which hold the
+/// halves exactly, and a narrower result is what remains of the single when it is truncated.
+fn packed_of_types(i: &Instruction) -> Option<Alu> {
+    let (to, of) = (format(i.types[0])?, i.types[1..].iter().map(|ty| format(*ty)).collect::<Option<Vec<_>>>()?);
+    let single = scalar(i, ScalarType::F32x2, F32)?;
+    one(move |s| {
+        each(to.bits(), 2, |e| {
+            let part = |n: usize| {
+                let from = of.get(n).copied().unwrap_or(F32);
+                let bits = s[n] >> (from.bits() * e as u32) & ((1u64 << from.bits()) - 1);
+                from.convert(bits, F32, Round::Nearest)
+            };
+            F32.convert(single([0, 1, 2].map(part)), to, Round::Zero)
+        })
+    })
 }
 
 /// Mixed precision (`add.f32.f16`): the first operand, and for `fma` also the second, has the

@@ -21,7 +21,8 @@ use super::{compare, convert, float, int, logic, shapes, video, warp};
 use crate::ptx::ast::{self, *};
 use crate::tables::lowering::map_writes;
 use crate::tables::ptx::{
-    BulkFrom, BulkTo, CancelQuery, Modifiers, Op, Role, ScalarType, Semantics, Space, SpecialRegister, TensorMode,
+    BulkFrom, BulkTo, CancelQuery, Modifiers, Multicast, Op, Role, ScalarType, Semantics, Space, SpecialRegister,
+    TensorMode,
 };
 use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::SmallVec;
@@ -226,7 +227,7 @@ impl Resolver<'_, '_> {
                 }
                 let how = mbarrier::How::Arrive { drops: false };
                 let blocks =
-                    i.operands.get(1).map(|operand| self.names.src(operand, Some(ScalarType::U16))).transpose()?;
+                    i.operands.get(1).map(|operand| self.names.src(operand, Some(mask_type(i)))).transpose()?;
                 Ok(Act::Mbarrier(Box::new(Mbarrier { how, address, number: None, dst: None, blocks })))
             }
             Op::Tcgen05WaitLd
@@ -411,7 +412,7 @@ impl Resolver<'_, '_> {
             None => None,
         };
         let blocks = match rest.get(1).filter(|_| i.mods.multicast.is_some()) {
-            Some(operand) => Some(self.names.src(operand, Some(ScalarType::U16))?),
+            Some(operand) => Some(self.names.src(operand, Some(mask_type(i)))?),
             None => None,
         };
         let reduces = i.mods.atom_op.zip(i.types.first().copied());
@@ -460,7 +461,7 @@ impl Resolver<'_, '_> {
             Some(TensorMode::Im2colW | TensorMode::Im2colW128) => return Err("rows of pixels with halos".into()),
         };
         let blocks = match rest.next().filter(|_| i.mods.multicast.is_some()) {
-            Some(operand) => Some(self.names.src(operand, Some(ScalarType::U16))?),
+            Some(operand) => Some(self.names.src(operand, Some(mask_type(i)))?),
             None => None,
         };
         Ok(Act::Tensor(Box::new(Tensor { map, corner, mode, shared, barrier, reduces: i.mods.atom_op, blocks })))
@@ -718,4 +719,10 @@ fn whole(operand: &Operand) -> Operand {
 /// The name and types of an instruction, for messages.
 fn spelling(i: &Instruction) -> String {
     i.types.iter().fold(i.op.name().to_string(), |text, ty| text + "." + ty.name())
+}
+
+/// The type of a mask of blocks.
+fn mask_type(i: &Instruction) -> ScalarType {
+    let wide = i.mods.multicast == Some(Multicast::MulticastCluster32b);
+    if wide { ScalarType::U32 } else { ScalarType::U16 }
 }

@@ -101,6 +101,7 @@ fn kind(i: &Instruction) -> Result<Kind, Refusal> {
         TensorKind::KindTf32 => Kind::Tf32,
         TensorKind::KindF8f6f4 => Kind::Byte,
         TensorKind::KindI8 => Kind::Integer,
+        TensorKind::KindTi16 => return Err("products of integers of 16 bits".into()),
         TensorKind::KindMxf8f6f4 => Kind::ScaledByte,
         TensorKind::KindMxf4 | TensorKind::KindMxf4nvf4 => Kind::ScaledNibble { each },
     })
@@ -110,6 +111,9 @@ fn kind(i: &Instruction) -> Result<Kind, Refusal> {
 pub fn multiply(names: &Names, i: &Instruction) -> Result<Act, Refusal> {
     if i.mods.ashift {
         return Err("rows that move".into());
+    }
+    if i.mods.table {
+        return Err("factors that are looked up in a table".into());
     }
     let [to, first, second, of, rest @ ..] = i.operands.as_slice() else { return Err("too few operands".into()) };
     let in_tensor = matches!(first.kind, OperandKind::Address(_));

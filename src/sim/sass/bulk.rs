@@ -32,6 +32,8 @@ pub struct Bulk {
     pub masked: bool,
     /// Whether a mask says to which blocks of the cluster it copies.
     pub multicast: bool,
+    /// The same by a mask of 32 bits.
+    pub wide: bool,
 }
 
 /// The operands of one copy.
@@ -56,7 +58,10 @@ impl Bulk {
         let bytes = (size & 0xffff) * UNIT;
         let mask = if self.masked { (size >> 16) as u32 & 0xffff } else { 0xffff };
         let from = if self.from_global { from } else { from & SHARED };
-        let blocks = self.multicast.then_some((size >> 16) as u32 & 0xffff);
+        let blocks = match self.wide {
+            true => Some((size >> 32) as u32),
+            false => self.multicast.then_some((size >> 16) as u32 & 0xffff),
+        };
         match self.to_global {
             true => Places { to, from, bytes, barrier: None, mask, blocks },
             false => Places { to: to & 0xffff_ffff, from, bytes, barrier: Some(to >> 32), mask, blocks },

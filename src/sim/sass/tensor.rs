@@ -39,6 +39,8 @@ pub struct Tensor {
     pub reduces: Option<AtomicOp>,
     /// Whether a mask says to which blocks of the cluster it copies.
     pub multicast: bool,
+    /// The same by a mask of 32 bits.
+    pub wide: bool,
 }
 
 /// The operands of one copy.
@@ -69,12 +71,15 @@ impl Tensor {
             _ => 0,
         };
         let addresses = self.words() - self.coordinates;
-        let rest = w.get(&code.c, lane) as u32;
+        let words = w.get(&code.c, lane);
+        let rest = words as u32;
+        // The mask is above the offsets, or alone.
+        let mask = if self.mode == (Mode::Pixels { offsets: true }) { words >> 32 } else { words };
         Places {
             map: w.get(&code.b, lane),
             shared: u64::from(word(0)),
             barrier: self.loads.then(|| u64::from(word(1))),
-            blocks: self.multicast.then_some(rest >> 16),
+            blocks: if self.wide { Some(mask as u32) } else { self.multicast.then_some(rest >> 16) },
             corner: (0..self.coordinates).map(|i| word(addresses + i) as i32).collect(),
             taken: match self.mode {
                 Mode::Tile => Taken::Tile,

@@ -1512,6 +1512,40 @@ def clusters_multicast_16():
     return [launch("to_three_16", 8, 64, [IN("u32", x), OUT("u32", three)], targets=CLUSTER_TARGETS[:4])]
 
 
+def clusters_multicast_107():
+    x = lcg("u32", 128, 636, M32)
+    three = [t if b % 4 == 2 else x[64 * (b // 4) + t] for b in range(8) for t in range(64)]
+    return [launch("to_three_107", 8, 64, [IN("u32", x), OUT("u32", three)])]
+
+
+def packed_types_107():
+    def single(bits):
+        return struct.unpack("<f", struct.pack("<I", bits))[0]
+
+    def rounded(exact, mode, signed_zero):
+        return bits32(round_float(exact, F32, mode)) if exact else signed_zero
+
+    def cut(exact):
+        return rounded(exact, "rz", 0) >> 16
+
+    words, expect = [], []
+    for t in range(16):
+        x, y = ([v & 0x87FFFFFF | 0x38000000 | (v >> 3 & 0x03000000) for v in lcg("u32", 2, 900 + 2 * t + n, M32)] for n in (0, 1))
+        h = lcg("u32", 1, 960 + t, M32)[0] & 0xB7FFB7FF | 0x30003000
+        words += [*x, *y, h, 0]
+        a, b = ([Fraction(single(v)) for v in pair] for pair in (x, y))
+        f16 = [Fraction(struct.unpack("<e", struct.pack("<H", h >> by & 0xFFFF))[0]) for by in (0, 16)]
+        bf16 = [Fraction(single((h >> by & 0xFFFF) << 16)) for by in (0, 16)]
+        pairs = [[(f + v, "rn") for f, v in zip(f16, a)], [(f - v, "rz") for f, v in zip(f16, a)], [(f + v, "rm") for f, v in zip(bf16, a)],
+                 [(f - v, "rp") for f, v in zip(bf16, b)], [(f * v + w, "rn") for f, v, w in zip(f16, a, b)],
+                 [(f * v + w, "rz") for f, v, w in zip(bf16, a, b)]]
+        expect += [rounded(exact, mode, 0x80000000 if mode == "rm" else 0) for pair in pairs for exact, mode in pair]
+        for both in ([v + w for v, w in zip(a, b)], [v - w for v, w in zip(a, b)], [v * w for v, w in zip(a, b)]):
+            expect.append(cut(both[0]) | cut(both[1]) << 16)
+        expect.append(h)
+    return [launch("packed_types_107", 1, 16, [IN("u32", listed(words)), OUT("u32", expect)])]
+
+
 def copies_with_orders():
     data, old = lcg("u32", 64, 637, M32), lcg("u32", 96, 638, M32)
     mixed = [((data[t] ^ data[32 + t]) + data[t] + 2 * t + 1000) & M32 for t in range(32)]
@@ -1959,7 +1993,7 @@ KERNELS = [
     carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, *MEETINGS, assertions, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_rows, tensors_images, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
-    clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, clusters_multicast, clusters_multicast_16, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed,
+    clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, clusters_multicast, clusters_multicast_16, packed_types_107, clusters_multicast_107, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed,
     meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait, unaligned_parameters, unaligned_words, unusual_quotients, variables_kept,
 ]
 
@@ -1988,7 +2022,7 @@ def main():
             print(f"{path.name} differs")
             differ += 1
     modules = {p.stem for p in HERE.glob("*.ptx")} | set(ELSEWHERE)
-    for name in modules ^ ({k.__name__ for k in KERNELS} | {module.__name__ for module in WRITTEN}):
+    for name in modules ^ ({k.__name__ for k in KERNELS} | {Path(name).stem for module in WRITTEN for name in module.FILES}):
         print(f"{name}: a module without a reference, or a reference without a module")
         differ += 1
     return 1 if differ else 0

@@ -212,4 +212,34 @@ PTX = """// The unit of tensor memory: copies in each shape, a shift, and produc
 
 """ + "\n".join(kernels)
 RON = render("tensor_unit.ptx", launches)
-FILES = {"tensor_unit.ptx": PTX, "tensor_unit.ron": RON}
+
+def second_kept():
+    """six_bits_scaled with what PTX 9.4 added: both factors stay in the buffers of the unit, and two commits."""
+    name, new = "six_bits_scaled", "second_kept_107"
+    start = PTX.index(f".visible .entry {name}")
+    body = PTX[start : PTX.index(".visible .entry", start + 1)].rstrip("\n") + "\n"
+    commit = "    tcgen05.commit.cta_group::1.mbarrier::arrive::one"
+    body = body.replace("mbarrier.init.shared::cta.b64 [done], 1;", "mbarrier.init.shared::cta.b64 [done], 2;")
+    body = body.replace(".block_scale.block32 [", ".block_scale.block32.collector::a::fill.collector::b::fill [")
+    body = body.replace(
+        f"{commit}.shared::cluster.b64 [done];",
+        f"    mov.u32 %r10, 1;\n{commit}.sync_restrict::shared::read::mma::a.shared::cluster.b64 [done];\n"
+        f"{commit}.shared::cluster.multicast::cluster::32b.b64 [done], %r10;",
+    )
+    head = """// A product that leaves both factors in the buffers of the unit, a commit that waits for reads of the first factor
+// alone, and one to the blocks of a mask of 32 bits: the sums are those of six_bits_scaled in tensor_unit.ptx.
+.version 9.4
+.target sm_107f
+.address_size 64
+.shared .align 1024 .b8 area[32768];
+
+"""
+    lines = RON.split("\n")
+    first, last = (next(n for n, line in enumerate(lines) if f'"{k}"' in line) - 1 for k in (name, "four_bits_widened"))
+    launch = "\n".join(lines[first:last])
+    text = f'// The numbers of {name} in tensor_unit.ron.\n(\n    module: "tensor_unit_107.ptx",\n    launches: [\n{launch}\n    ],\n)\n'
+    return (head + body).replace(name, new).replace(f"of {new} in", f"of {name} in"), text.replace(f'"{name}"', f'"{new}"')
+
+
+SECOND = second_kept()
+FILES = {"tensor_unit.ptx": PTX, "tensor_unit.ron": RON, "tensor_unit_107.ptx": SECOND[0], "tensor_unit_107.ron": SECOND[1]}

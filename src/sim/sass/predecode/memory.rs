@@ -113,7 +113,9 @@ fn bulk(b: &mut Builder) -> Result<Bulk, String> {
     let [to_global, from_global] = [way.first(), way.last()].map(|word| word == Some(&"G"));
     b.code.a = b.src(Role::A, true, Kind::Int)?;
     b.code.b = b.src(Role::B, from_global, Kind::Int)?;
-    b.code.c = b.src(Role::C, false, Kind::Int)?;
+    // A mask of 32 blocks is above the word of the size.
+    let wide = b.has("MULTICAST32");
+    b.code.c = b.src(Role::C, wide, Kind::Int)?;
     b.code.ub = b.src(Role::E, true, Kind::Int)?;
     let types = [
         ("S32", AtomicType::Signed(4)),
@@ -127,7 +129,8 @@ fn bulk(b: &mut Builder) -> Result<Bulk, String> {
     let ty = b.lifted.words.pick(&types).unwrap_or(AtomicType::Unsigned(4));
     let op = b.lifted.words.pick(&ATOMICS).unwrap_or(AtomicOp::Add);
     let reduces = (b.lifted.inst.op == Op::UBLKRED).then_some((op, ty));
-    Ok(Bulk { to_global, from_global, reduces, masked: b.has("DST_G_BYTE_MASK"), multicast: b.has("MULTICAST") })
+    let (masked, multicast) = (b.has("DST_G_BYTE_MASK"), b.has("MULTICAST"));
+    Ok(Bulk { to_global, from_global, reduces, masked, multicast, wide })
 }
 
 /// A store or a reduction in a block of the cluster.
@@ -156,17 +159,18 @@ fn tensor(b: &mut Builder) -> Result<Tensor, String> {
     // The first word of a kind is not among the modifiers.
     let dimensions = b.lifted.words.pick(&[("2D", 2), ("3D", 3), ("4D", 4), ("5D", 5)]).unwrap_or(1);
     let reduces = (op == Op::UTMREDG).then(|| b.lifted.words.pick(&ATOMICS).unwrap_or(AtomicOp::Add));
-    let (multicast, loads) = (b.has("MULTICAST"), op == Op::UTMALDG);
+    let (multicast, wide, loads) = (b.has("MULTICAST"), b.has("MULTICAST32"), op == Op::UTMALDG);
     let mode = match () {
         () if b.has("IM2COL") => Mode::Pixels { offsets: loads },
         () if b.has("GATHER4") || b.has("SCATTER4") => Mode::Rows,
         () => Mode::Tile,
     };
-    if multicast || mode == (Mode::Pixels { offsets: true }) {
-        b.code.c = b.src(Role::C, false, Kind::Int)?;
+    let offsets = mode == (Mode::Pixels { offsets: true });
+    if multicast || wide || offsets {
+        b.code.c = b.src(Role::C, wide && offsets, Kind::Int)?;
     }
     let coordinates = if mode == Mode::Rows { GATHERED as u8 } else { dimensions };
-    Ok(Tensor { loads, coordinates, mode, reduces, multicast })
+    Ok(Tensor { loads, coordinates, mode, reduces, multicast, wide })
 }
 
 /// What an instruction does to a barrier in shared memory.

@@ -91,6 +91,9 @@ fn product(b: &mut Builder) -> Result<Exec, String> {
     if b.has("WS") || b.has("ASHIFT") {
         return Err("products that keep the second factor, or whose rows move, are not simulated".to_string());
     }
+    if b.has("LUTB") {
+        return Err("products whose second factor is looked up in a table are not simulated".to_string());
+    }
     let in_tensor = text(b, Mod::UtcA) == "TMEM";
     let scaled = text(b, Mod::UtcScaled) == "SCALED";
     let few = b.has("4X") || b.has("BLOCK16");
