@@ -9,6 +9,8 @@
 //! and the right ones elsewhere; every recorded value must occur. The code of ptxas runs without
 //! timing and checks: uninitialised data count as the zeros that the simulator starts with, and a
 //! fault (such as an out-of-bounds access) gives no values. Without ptxas its half is skipped.
+//! The second table of README.md lists kernels that are no PTX: we refuse them, and the code of the
+//! releases of ptxas that take them gives the recorded values.
 
 #[allow(dead_code, reason = "this test compiles and does not compare listings")]
 #[path = "simulate_ptxas_support/mod.rs"]
@@ -28,6 +30,11 @@ const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
 /// Levels of ptxas.
 const PTXAS: [&str; 2] = ["-O0", "-O3"];
 
+/// The heading of the second table of README.md.
+const TAKEN: &str = "## What ptxas takes and the ISA does not have";
+/// The releases of ptxas, and where they are installed.
+const RELEASES: [(&str, &str); 2] = [("13.0.88", "ptxas"), ("13.5.37", "13.5/ptxas")];
+
 /// A row of README.md: name, targets, levels.
 struct Row {
     name: String,
@@ -46,16 +53,25 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/ptxas-bugs")
 }
 
-fn rows() -> Vec<Row> {
+/// The rows of both tables, five cells each.
+fn tables() -> [Vec<[String; 5]>; 2] {
     let text = std::fs::read_to_string(folder().join("README.md")).expect("the list");
-    let rows = text.lines().filter(|l| l.starts_with("| ") && !l.starts_with("| name "));
-    let row = |line: &str| {
-        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-        let [name, targets, levels, what, isa] = cells[..] else { panic!("not five cells: {line}") };
-        assert!(!what.is_empty() && !isa.is_empty(), "{name} says what is wrong");
-        Row { name: name.into(), targets: targets.into(), levels: levels.into() }
+    let (first, second) = text.split_once(TAKEN).expect("both tables");
+    let cells = |line: &str| {
+        let cells: Vec<String> = line.trim_matches('|').split('|').map(|cell| cell.trim().to_string()).collect();
+        let cells: [String; 5] = cells.try_into().unwrap_or_else(|_| panic!("not five cells: {line}"));
+        assert!(cells.iter().all(|cell| !cell.is_empty()), "{line} says what is wrong");
+        cells
     };
-    rows.map(row).collect()
+    let rows = |part: &str| {
+        part.lines().filter(|l| l.starts_with("| ") && !l.starts_with("| name ")).map(cells).collect::<Vec<_>>()
+    };
+    [rows(first), rows(second)]
+}
+
+fn rows() -> Vec<Row> {
+    let [wrong, _] = tables();
+    wrong.into_iter().map(|[name, targets, levels, ..]| Row { name, targets, levels }).collect()
 }
 
 /// The index of the launch whose values equal those that a run of the first launch gave; if there
@@ -171,7 +187,7 @@ fn ours_are_right_and_ptxas_wrong() {
     let cases: Vec<Case> = rows().into_iter().map(Case::of).collect();
     let entries = std::fs::read_dir(folder()).expect("a folder").flatten().map(|e| e.path());
     let files = entries.filter(|p| p.extension().is_some_and(|e| e == "ron")).count();
-    assert_eq!(files, cases.len(), "a row for each kernel");
+    assert_eq!(files, cases.len() + tables()[1].len(), "a row for each kernel");
     let tools = tool("ptxas").zip(tool("nvdisasm")).map(|(ptxas, nvdisasm)| Tools { ptxas, nvdisasm, newest: false });
     let (mut wrong, mut shown) = (Vec::new(), 0);
     for case in &cases {
@@ -179,5 +195,47 @@ fn ours_are_right_and_ptxas_wrong() {
         shown += tools.as_ref().map_or(0, |tools| case.theirs_are_wrong(tools, &mut wrong));
     }
     println!("{} kernels; ptxas's code gave the recorded wrong numbers {shown} times", cases.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What the code of a release gives for the one launch of a description; `None` if it refuses the
+/// module.
+fn taken(ptxas: &Path, file: &LaunchFile, sm: &str, level: &str) -> Option<Result<usize, String>> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cubin = folder.path().join("a.cubin");
+    let mut run = std::process::Command::new(ptxas);
+    run.args([&format!("-arch=sm_{sm}"), level]).arg(&file.module).arg("-o").arg(&cubin);
+    let done = run.output().expect("ptxas runs");
+    let read = || cubin::read(&std::fs::read(&cubin).expect("its cubin")).expect("its cubin is read");
+    done.status.success().then(|| runs(&read(), &file.launches, sm, false))
+}
+
+#[test]
+fn what_the_isa_does_not_have_is_refused() {
+    let [_, rows] = tables();
+    assert!(!rows.is_empty(), "kernels that are no PTX");
+    let (mut wrong, mut shown) = (Vec::new(), 0);
+    for [name, releases, targets, ..] in &rows {
+        let file = LaunchFile::load(&folder().join(format!("{name}.ron"))).unwrap_or_else(|e| panic!("{e}"));
+        let source = std::fs::read_to_string(&file.module).expect("its module");
+        for sm in targets.split_whitespace().map(|target| target.trim_start_matches("sm_")) {
+            for opt_level in 0..4 {
+                let options = Options { opt_level, ..Options::new(&format!("sm_{sm}")) };
+                let refused = compile(&source, &options).is_err();
+                wrong.extend((!refused).then(|| format!("{name} sm_{sm} -O{opt_level}: ours takes it")));
+            }
+            for (release, place) in RELEASES {
+                let Some(ptxas) = tool(place) else { continue };
+                for level in PTXAS {
+                    let (expected, given) = (releases.contains(release), taken(&ptxas, &file, sm, level));
+                    shown += usize::from(given.is_some());
+                    if given != expected.then_some(Ok(0)) {
+                        wrong.push(format!("{name} sm_{sm} {level} ptxas {release}: {given:?}, taken: {expected}"));
+                    }
+                }
+            }
+        }
+    }
+    println!("{} kernels; ptxas's code gave the recorded numbers {shown} times", rows.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
