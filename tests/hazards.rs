@@ -444,8 +444,8 @@ fn mutants_of_control_words_are_caught() {
     let share = if asked().is_empty() { 9 } else { 1 };
     let jobs: Vec<Job> = jobs().into_iter().enumerate().filter(|(i, _)| i % share == 0).map(|(_, job)| job).collect();
     let found = each(&jobs, |job| {
-        let mut counts: BTreeMap<&'static str, (u32, u32)> = BTreeMap::new();
-        let Some(cubin) = ours(job, 3) else { return counts };
+        let (mut counts, mut missed): (BTreeMap<&'static str, (u32, u32)>, Vec<String>) = Default::default();
+        let Some(cubin) = ours(job, 3) else { return (counts, missed) };
         let target = target_of(&cubin).unwrap();
         for function in cubin.functions.iter().filter(|f| f.code.len() < 16 * 400) {
             let words: Vec<u128> =
@@ -457,13 +457,19 @@ fn mutants_of_control_words_are_caught() {
                     let caught = !Analysis::new(target, &changed).unwrap().reports().is_empty();
                     let count = counts.entry(what).or_default();
                     *count = (count.0 + u32::from(caught), count.1 + 1);
+                    if !caught {
+                        missed.push(format!("{what}: {} {}", job.name, survivor(target, function, &words, at, mutant)));
+                    }
                 }
             }
         }
-        counts
+        (counts, missed)
     });
+    if std::env::var_os("SASSAFRAS_SHOW").is_some() {
+        found.iter().flat_map(|(_, missed)| missed).for_each(|line| println!("{line}"));
+    }
     let mut counts: BTreeMap<&'static str, (u32, u32)> = BTreeMap::new();
-    for (what, (caught, all)) in found.into_iter().flatten() {
+    for (what, (caught, all)) in found.into_iter().flat_map(|(counts, _)| counts) {
         let count = counts.entry(what).or_default();
         *count = (count.0 + caught, count.1 + all);
     }
@@ -478,6 +484,15 @@ fn mutants_of_control_words_are_caught() {
         assert!(100 * caught >= least * all, "{what}: {caught} of {all} caught, at least {least} % are: {counts:?}");
     }
     assert_eq!(counts.len(), CAUGHT.len(), "a bound for each kind of mutant: {counts:?}");
+}
+
+/// Where a mutant is that nothing reports, and what set the scoreboards whose waits it lacks.
+fn survivor(target: &Target, function: &cubin::Function, words: &[u128], at: usize, mutant: u128) -> String {
+    let name = |at: usize| decode(target, words[at]).map_or(String::new(), |inst| named(&inst));
+    let lost = (words[at] & !mutant) >> 116 & 0x3f;
+    let sets = |at: &usize| [110, 113].iter().any(|field| lost >> (words[*at] >> field & 7) & 1 != 0);
+    let setter = (0..at).rev().find(sets).map_or("nothing above".into(), |at| format!("+{:#x} {}", at * 16, name(at)));
+    format!("{}+{:#x} {} of {setter}", function.name, at * 16, name(at))
 }
 
 /// Reads after an acquire, in every scope, space and form: PTX of one pattern.
