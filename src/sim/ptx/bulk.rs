@@ -11,6 +11,7 @@ use super::state::{Scene, Thread};
 use crate::sim::fault::{Fault, Kind};
 use crate::sim::memory::{load, store};
 use crate::tables::ptx::{AtomOp, ScalarType, Space};
+use std::ops::Range;
 
 /// What addresses and sizes are multiples of.
 pub const UNIT: u64 = 16;
@@ -23,6 +24,9 @@ pub struct Bulk {
     pub to: Address,
     pub from: Address,
     pub bytes: Src,
+    /// How many bytes at the beginning and at the end of the source need not exist; what they
+    /// leave in the destination has no value.
+    pub ends: Option<[Src; 2]>,
     /// The barrier that learns of the bytes.
     pub barrier: Option<Address>,
     /// The operation that joins the old elements and the new ones.
@@ -41,7 +45,9 @@ impl Scene<'_> {
     /// A misaligned or out-of-bounds access, and what the barrier does not allow.
     pub fn copy_in_bulk(&mut self, thread: &mut Thread, bulk: &Bulk) -> Result<(), Fault> {
         let operands = [Some(bulk.to.base), Some(bulk.from.base), Some(bulk.bytes), bulk.mask, bulk.blocks];
-        operands.iter().flatten().for_each(|src| self.decide(thread, "a copy in bulk", src));
+        operands.iter().flatten().chain(bulk.ends.iter().flatten()).for_each(|src| {
+            self.decide(thread, "a copy in bulk", src);
+        });
         let (to, from) = (self.locate(thread, &bulk.to), self.locate(thread, &bulk.from));
         let bytes = self.value(thread, &bulk.bytes);
         for number in [to.1, from.1, bytes] {
@@ -54,11 +60,15 @@ impl Scene<'_> {
         let blocks = bulk.blocks.map(|src| self.value(thread, &src));
         let targets = self.each_block(to.1, blocks);
         let pieces = targets.iter().flat_map(|to| (0..bytes).step_by(PIECE as usize).map(move |offset| (*to, offset)));
+        let there = self.there(thread, bulk.ends, bytes)?;
         for (target, offset) in pieces {
             let kept = !spread(mask >> (offset % UNIT));
             let (source, at) = ((from.0, from.1 + offset), (to.0, target + offset));
-            let value = self.load(thread, source, PIECE)?;
-            let lacks = self.read(thread, source, PIECE) & !kept;
+            let whole = there.contains(&offset) && offset + PIECE <= there.end;
+            let (value, lacks) = match whole {
+                true => (self.load(thread, source, PIECE)?, self.read(thread, source, PIECE) & !kept),
+                false => self.part(thread, source, |byte| there.contains(&(offset + byte)))?,
+            };
             let old = load(self.bytes(thread, at, PIECE, true)?);
             let value = bulk.reduces.map_or(value, |(op, ty)| joined(op, ty, to.0, old, value));
             let new = old & kept | value & !kept;
@@ -67,6 +77,35 @@ impl Scene<'_> {
         }
         let Some(barrier) = bulk.barrier else { return Ok(()) };
         self.complete_in(thread, &barrier, blocks, bytes)
+    }
+
+    /// The bytes of a copy that exist, counted from its beginning.
+    fn there(&self, thread: &Thread, ends: Option<[Src; 2]>, bytes: u64) -> Result<Range<u64>, Fault> {
+        let [left, right] = ends.map_or([0; 2], |ends| ends.map(|end| self.value(thread, &end)));
+        if left.max(right) >= UNIT {
+            return Err(Fault::new(format!("a copy in bulk whose ends lack {left} and {right} bytes")));
+        }
+        Ok(left..bytes.saturating_sub(right))
+    }
+
+    /// Eight bytes of which only some exist: those, and which bits have no value.
+    fn part(
+        &mut self,
+        thread: &mut Thread,
+        at: (Space, u64),
+        exists: impl Fn(u64) -> bool,
+    ) -> Result<(u64, u64), Fault> {
+        let (mut value, mut lacks) = (0, 0);
+        for byte in 0..PIECE {
+            let (place, shift) = ((at.0, at.1 + byte), 8 * byte);
+            let (one, none) = match exists(byte) {
+                true => (self.load(thread, place, 1)?, self.read(thread, place, 1)),
+                false => (0, 0xff),
+            };
+            value |= one << shift;
+            lacks |= none << shift;
+        }
+        Ok((value, lacks))
     }
 
     /// So many bytes have come, as the barriers of the blocks learn.

@@ -403,6 +403,13 @@ impl Resolver<'_, '_> {
         let to = self.names.address(to, place(into_global))?;
         let from = self.names.address(from, place(i.mods.bulk_from == Some(BulkFrom::Global)))?;
         let bytes = self.names.src(bytes, Some(ScalarType::U32))?;
+        let (ends, rest) = rest.split_at_checked(if i.mods.ignore_oob { 2 } else { 0 }).ok_or("too few operands")?;
+        let ends = match ends {
+            [left, right] => {
+                Some([self.names.src(left, Some(ScalarType::U32))?, self.names.src(right, Some(ScalarType::U32))?])
+            }
+            _ => None,
+        };
         let barrier = match rest.first().filter(|_| !into_global) {
             Some(operand) => Some(self.names.address(operand, Some(Space::Shared))?),
             None => None,
@@ -416,7 +423,7 @@ impl Resolver<'_, '_> {
             None => None,
         };
         let reduces = i.mods.atom_op.zip(i.types.first().copied());
-        Ok(Act::Bulk(Box::new(Bulk { to, from, bytes, barrier, reduces, mask, blocks })))
+        Ok(Act::Bulk(Box::new(Bulk { to, from, bytes, ends, barrier, reduces, mask, blocks })))
     }
 
     fn store_in_cluster(&self, i: &Instruction) -> Result<Act, Refusal> {

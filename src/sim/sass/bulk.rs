@@ -101,6 +101,23 @@ pub fn clear(block: &mut Block, warp: usize, code: &Code, active: u32) -> Result
     Ok(())
 }
 
+/// What a copy reads in global memory. It takes whole units: of the first and the last one, bytes
+/// may be beside an allocation, which have any value. Only the interpreter knows whether the
+/// program allows it (`.ignore_oob`): the word does not say.
+fn global_units(m: &mut Machine, from: u64, bytes: u64) -> Result<Vec<u8>, Fault> {
+    let fault = match m.global.slice(from, bytes, false) {
+        Ok(data) => return Ok(data.to_vec()),
+        Err(fault) => fault,
+    };
+    let lacking = (0..2 * UNIT - 1).flat_map(|sum| (0..=sum).map(move |left| [left, sum - left]));
+    for [left, right] in lacking.filter(|ends| ends.iter().all(|end| *end < UNIT) && ends[0] + ends[1] < bytes) {
+        if let Ok(data) = m.global.slice(from + left, bytes - left - right, false) {
+            return Ok([vec![0; left as usize], data.to_vec(), vec![0; right as usize]].concat());
+        }
+    }
+    Err(fault)
+}
+
 /// Executes one of them.
 ///
 /// # Errors
@@ -123,7 +140,7 @@ pub fn execute(
     }
     let data = match bulk.from_global {
         _ if bytes == 0 => Vec::new(),
-        true => m.global.slice(from, bytes, false)?.to_vec(),
+        true => global_units(m, from, bytes)?,
         false => flat(&mut block.shared, "shared", from, bytes)?.to_vec(),
     };
     let targets = if bulk.to_global { vec![to] } else { cluster::each(to, blocks) };

@@ -1495,6 +1495,11 @@ def copies_alone():
     return [launch("alone", 2, 64, [IN("u32", x), OUT("u32", out), scalar("u32", 1), TENSOR(0, "u32", (10, 6), [48], (8, 4))], targets=CLUSTER_TARGETS)]
 
 
+def copies_beside():
+    x = [v & 0xFFFF for v in lcg("u32", 125, 643, M32)]
+    return [launch("copies_beside", 1, 128, [IN("u16", x), OUT("u32", [x[t] if 3 <= t < 125 else 77 for t in range(128)])])]
+
+
 def clusters_multicast():
     x, y = lcg("u32", 128, 634, M32), lcg("u32", 512, 635, M32)
     three = [t if b % 4 == 2 else x[64 * (b // 4) + t] for b in range(8) for t in range(64)]
@@ -1993,7 +1998,7 @@ KERNELS = [
     carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, *MEETINGS, assertions, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_rows, tensors_images, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
-    clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, clusters_multicast, clusters_multicast_16, packed_types_107, clusters_multicast_107, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed,
+    clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, copies_beside, clusters_multicast, clusters_multicast_16, packed_types_107, clusters_multicast_107, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed,
     meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait, unaligned_parameters, unaligned_words, unusual_quotients, variables_kept,
 ]
 
