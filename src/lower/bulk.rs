@@ -69,7 +69,7 @@ impl Builder<'_> {
     pub fn copy_in_bulk(&mut self, inst: &ast::Instruction) -> Lowered {
         let m = &inst.mods;
         let [to, from, size, rest @ ..] = inst.operands.as_slice() else { return Err(Refusal::NotBuilt) };
-        // What may be missing at the ends is not told to the unit, which reads whole units of memory.
+        // What may be missing at the ends is not told to the unit: it reads whole units.
         let rest = rest.get(if m.ignore_oob { 2 } else { 0 }..).ok_or(Refusal::NotBuilt)?;
         let by_call = self.is_by_call(inst);
         let reduces = inst.op == PtxOp::CpReduceAsyncBulk;
