@@ -26,7 +26,7 @@ pub struct FirstFit {
     tuples: Vec<(Vec<VReg>, bool)>,
     /// Where a register lives; an end of 0 is nowhere.
     span: SecondaryMap<VReg, Span>,
-    /// From when on a register of the machine is free.
+    /// From when on a physical register is free.
     free: Vec<u32>,
 }
 
