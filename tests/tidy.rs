@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// For each folder of `src/`, the folders it may import. A folder may always import itself.
-const IMPORTS: [(&str, &[&str]); 31] = [
+const IMPORTS: [(&str, &[&str]); 32] = [
     ("tables", &[]),
     ("diag", &[]),
     ("ptx", &["tables", "diag"]),
@@ -27,6 +27,7 @@ const IMPORTS: [(&str, &[&str]); 31] = [
     ("pass", &["analysis", "legal", "ori", "pipeline", "tables"]),
     ("pipeline", &["ori", "sass", "tables"]),
     ("bisect", &["compile", "pass", "sim", "tables"]),
+    ("compare", &["cubin", "sass", "sim", "tables"]),
     ("sim", &["tables", "diag", "ptx", "sass", "cubin"]),
     ("kernel_image", &["alloc", "cubin", "lower", "pipeline", "tables"]),
     (
@@ -54,7 +55,10 @@ const IMPORTS: [(&str, &[&str]); 31] = [
     ("source_lines", &["cubin", "diag", "ptx", "tables"]),
     ("debug", &["cubin", "diag", "lower", "pipeline", "ptx", "tables"]),
     ("gpu", &["cubin", "sim", "tables"]),
-    ("cli", &["bisect", "compile", "cubin", "debug", "diag", "gpu", "helper", "pass", "sass", "sim", "tables"]),
+    (
+        "cli",
+        &["bisect", "compare", "compile", "cubin", "debug", "diag", "gpu", "helper", "pass", "sass", "sim", "tables"],
+    ),
     // Parts of the program, not of the library.
     ("memory", &[]),
     ("lib", &[]),

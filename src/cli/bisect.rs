@@ -1,6 +1,6 @@
 //! `sassafras bisect`: finds the first pass after which a kernel computes a wrong result.
 
-use super::run::triple;
+use super::launch::triple;
 use crate::bisect::{Launch, Verdict, bisect};
 use crate::compile;
 use crate::sim::launch::parse_command_arg;

@@ -1,16 +1,18 @@
 //! The command line.
 //!
 //! `sassafras [OPTIONS] FILE.ptx` compiles, with the options of ptxas (`options`); `bisect`,
-//! `check`, `disasm`, `helpers`, `run` and `targets` are commands of this program. Exit status: 0
-//! success, 255 input or options rejected, 1 a run or a check reported errors.
+//! `check`, `compare`, `disasm`, `helpers`, `run` and `targets` are commands of this program. Exit
+//! status: 0 success, 255 input or options rejected, 1 a run or a check reported errors.
 
 mod arguments;
 mod bisect;
 mod check;
+mod compare;
 mod compile;
 mod disasm;
 mod helpers;
 mod jobserver;
+mod launch;
 mod options;
 mod passes;
 mod profile;
@@ -64,6 +66,8 @@ enum Command {
     Bisect(bisect::Options),
     /// Check the control words of cubins
     Check(check::Options),
+    /// Compare the code of two cubins: registers, opcodes, pressure, listings, cycles of a launch
+    Compare(compare::Options),
     /// Print the SASS code of a cubin
     Disasm(disasm::Options),
     /// List the helpers, or print one with its body and its code
@@ -84,6 +88,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Ok(own) => match own.command {
             Command::Bisect(options) => bisect::run(&options),
             Command::Check(options) => check::check(&options),
+            Command::Compare(options) => compare::run(&options),
             Command::Disasm(options) => disasm::disasm(&options),
             Command::Helpers(options) => helpers::helpers(&options),
             Command::Run(options) => run::run(&options),

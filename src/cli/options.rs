@@ -200,7 +200,7 @@ pub fn find(name: &str, long: bool) -> Option<&'static OptionRow> {
 
 /// The commands that may come first in place of options. They repeat those of `clap`, whose lookup
 /// would slow down every compilation.
-pub const COMMANDS: [&str; 6] = ["bisect", "check", "disasm", "helpers", "run", "targets"];
+pub const COMMANDS: [&str; 7] = ["bisect", "check", "compare", "disasm", "helpers", "run", "targets"];
 
 /// The text of `--help`.
 pub fn help() -> String {

@@ -1,10 +1,11 @@
 //! `sassafras run`: runs one kernel of a cubin, or of a PTX file after compiling it, on the CPU or
 //! a GPU.
 
+use super::launch::{LaunchOptions, triple};
 use crate::cubin::line_table::SourceLine;
 use crate::diag::Diagnostic;
 use crate::gpu::{Card, check_arguments};
-use crate::sim::launch::{ArgValue, CommandArg, parse_command_arg, parse_reference, write_results};
+use crate::sim::launch::{ArgValue, write_results};
 use crate::sim::ptx;
 use crate::sim::report::Report;
 use crate::sim::run::{Cycles, How, Outcome, Shape, run_in_clusters};
@@ -34,12 +35,8 @@ pub struct Options {
     /// Threads of a block: X[,Y[,Z]]
     #[arg(long, value_parser = triple)]
     block: [u32; 3],
-    /// Blocks of a cluster, whatever the kernel says: X[,Y[,Z]]
-    #[arg(long, value_parser = triple)]
-    cluster: Option<[u32; 3]>,
-    /// Bytes of dynamic shared memory
-    #[arg(long, default_value_t = 0)]
-    smem: u32,
+    #[command(flatten)]
+    launch: LaunchOptions,
     /// Write opcode counts, cycles and reports as JSON to standard output
     #[arg(long)]
     json: bool,
@@ -58,44 +55,13 @@ pub struct Options {
     /// Execute without time: schedules are not judged
     #[arg(long)]
     untimed: bool,
-    /// Give up after so many instructions of all warps (of all threads with --engine ptx)
-    #[arg(long)]
-    steps: Option<u64>,
-    /// Bytes of stack for `alloca` and recursion, if the kernel states no larger frame
-    #[arg(long)]
-    stack: Option<u32>,
-    /// Arguments in order: u32:5 f32:2.5 in:PATH out:PATH:BYTES inout:PATH[:OUT] …
-    #[arg(long = "arg", allow_hyphen_values = true)]
-    args: Vec<String>,
-    /// The texture that a .texref names: NAME:PATH,TYPE,SHAPE,… as in --arg texture:…
-    #[arg(long = "texture")]
-    textures: Vec<String>,
-    /// The surface that a .surfref names: NAME:PATH,TYPE,SHAPE,… as in --arg surface:…
-    #[arg(long = "surface")]
-    surfaces: Vec<String>,
-    /// The sampler that a .samplerref names: NAME:ITEM,… as in --arg sampler:…
-    #[arg(long = "sampler")]
-    samplers: Vec<String>,
-}
-
-/// Parses `X[,Y[,Z]]`; missing components are 1.
-pub fn triple(text: &str) -> Result<[u32; 3], String> {
-    let mut out = [1; 3];
-    let parts: Vec<&str> = text.split(',').collect();
-    if parts.len() > 3 {
-        return Err("more than three sizes".into());
-    }
-    for (slot, part) in out.iter_mut().zip(parts) {
-        *slot = part.parse().ok().filter(|n| *n > 0).ok_or_else(|| format!("`{part}` is not a size"))?;
-    }
-    Ok(out)
 }
 
 impl Options {
     fn how(&self) -> How {
         let trace: Option<fn(&str)> = if self.trace { Some(|line| super::tell(&format!("{line}\n"))) } else { None };
         let usual = How::default();
-        let step_limit = self.steps.unwrap_or(usual.step_limit);
+        let step_limit = self.launch.steps.unwrap_or(usual.step_limit);
         let profile = self.profile || self.lines;
         How {
             timed: !self.untimed,
@@ -103,7 +69,7 @@ impl Options {
             trace,
             step_limit,
             profile,
-            stack: self.stack.unwrap_or(usual.stack),
+            stack: self.launch.stack.unwrap_or(usual.stack),
             ..usual
         }
     }
@@ -119,10 +85,13 @@ impl Options {
             ("--untimed", self.untimed),
             ("--profile", self.profile),
             ("--lines", self.lines),
-            ("--stack", self.stack.is_some()),
+            ("--stack", self.launch.stack.is_some()),
         ];
-        let not_of_a_card =
-            [("--json", self.json), ("--steps", self.steps.is_some()), ("--cluster", self.cluster.is_some())];
+        let not_of_a_card = [
+            ("--json", self.json),
+            ("--steps", self.launch.steps.is_some()),
+            ("--cluster", self.launch.cluster.is_some()),
+        ];
         let (sass, gpu) = (self.engine == "sass", self.engine == "gpu");
         let mut in_vain = of_the_machine.into_iter().filter(|_| !sass).chain(not_of_a_card.into_iter().filter(|_| gpu));
         in_vain.find(|(_, given)| *given).map(|(name, _)| name)
@@ -147,14 +116,9 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
         let target = card.as_ref().map_or(Ok(options.gpu_name.clone()), |card| target_of(card, &bytes))?;
         bytes = compiled(&bytes, &target, options)?;
     }
-    let mut args: Vec<CommandArg> = options.args.iter().map(|a| parse_command_arg(a)).collect::<Result<_, _>>()?;
-    for (kind, list) in [("texture", &options.textures), ("surface", &options.surfaces), ("sampler", &options.samplers)]
-    {
-        let bound = list.iter().map(|text| parse_reference(kind, text));
-        args.extend(bound.collect::<Result<Vec<_>, _>>()?);
-    }
+    let args = options.launch.arguments()?;
     let mut values: Vec<ArgValue> = args.iter().map(|a| a.value.clone()).collect();
-    let shape = Shape { grid: options.grid, block: options.block, smem: options.smem };
+    let shape = Shape { grid: options.grid, block: options.block, smem: options.launch.smem };
     if let Some(card) = card {
         check_arguments(&bytes, &options.kernel, &values)?;
         card.run(&bytes, &options.kernel, shape, &mut values, 0)?;
@@ -164,7 +128,7 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
     let ran = if interpreted {
         Ok(interpret(&bytes, shape, &mut values, options)?)
     } else {
-        run_in_clusters(&bytes, &options.kernel, shape, options.cluster, &mut values, options.how())
+        run_in_clusters(&bytes, &options.kernel, shape, options.launch.cluster, &mut values, options.how())
     };
     let outcome = match ran {
         Ok(outcome) => outcome,
@@ -268,8 +232,8 @@ fn interpret(source: &[u8], shape: Shape, values: &mut [ArgValue], options: &Opt
     show(&diagnostics, source, options);
     let mut module = module.ok_or("Ptx assembly aborted due to errors")?;
     let named = module.functions.values_mut().filter(|f| f.name == options.kernel);
-    named.for_each(|f| f.directives.required_cluster = options.cluster.or(f.directives.required_cluster));
-    let limit = options.steps.unwrap_or(ptx::STEP_LIMIT);
+    named.for_each(|f| f.directives.required_cluster = options.launch.cluster.or(f.directives.required_cluster));
+    let limit = options.launch.steps.unwrap_or(ptx::STEP_LIMIT);
     let (ran, done) = ptx::run_within(&module, &options.kernel, shape, values, limit);
     let printed = std::io::stdout().write_all(&ran.printed);
     printed.map_err(|error| format!("cannot print: {error}"))?;

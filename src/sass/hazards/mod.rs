@@ -2,21 +2,21 @@
 //! and overwrites.
 //!
 //! It works on cubins of this compiler and of ptxas and knows nothing about how the code was
-//! scheduled. `flow` rebuilds the control-flow graph from the bytes; a forward dataflow analysis
-//! carries the accesses in flight (`state`), joined conservatively over all paths including back
-//! edges; `step` judges each instruction by the latency tables. A fixed-latency result is ready
-//! after its cycles; a scoreboarded result is ready after a wait for its scoreboard, which counts
-//! down to zero only when all instructions that set it are done. Each report names the two
-//! instructions, the register and what is missing.
+//! scheduled. [`flow`](super::flow) rebuilds the control-flow graph from the bytes; a forward
+//! dataflow analysis carries the accesses in flight (`state`), joined conservatively over all paths
+//! including back edges; `step` judges each instruction by the latency tables. A fixed-latency
+//! result is ready after its cycles; a scoreboarded result is ready after a wait for its
+//! scoreboard, which counts down to zero only when all instructions that set it are done. Each
+//! report names the two instructions, the register and what is missing.
 //!
 //! The analysis is per thread: values that one lane leaves to another in a uniform register are
 //! judged as if one lane ran alone.
 
-mod flow;
 mod state;
 mod step;
 
 use super::effects::Slot;
+use super::flow::{Block, Flow, WORD};
 use super::reuse::{self, Cache, Stale};
 use super::{Inst, decode, pick, text};
 use crate::cubin::line_table::{LineTable, SourceLine};
@@ -24,7 +24,6 @@ use crate::cubin::{Cubin, Function};
 use crate::tables::encoding::Form;
 use crate::tables::latency::{Latency, Needed, RegFile};
 use crate::tables::{Op, Target};
-use flow::{Block, Flow, WORD};
 use serde::Serialize;
 use state::State;
 use std::collections::BTreeSet;

@@ -1,7 +1,8 @@
 //! The control-flow graph of finished code, rebuilt from the words.
 //!
-//! It uses the decoded instructions of a section and the cubin's indirect branches and labels. If
-//! it is unknown whether a branch is taken, both successors are kept: a spurious edge only makes
+//! It uses the decoded instructions of a section and the cubin's indirect branches and labels; an
+//! indirect branch that the cubin does not list may lead wherever a word of the branch tables says.
+//! If it is unknown whether a branch is taken, both successors are kept: a spurious edge only makes
 //! the analysis more conservative. A call leads to its callee, and a return leads to the
 //! instructions after the calls; a call out of the section leads to the next instruction. Lanes
 //! that reconverge at a BSYNC continue after it.
@@ -24,6 +25,8 @@ pub struct Block {
     pub succs: Vec<usize>,
     /// Reached from outside the section: nothing is in flight here.
     pub entry: bool,
+    /// Ends with a call of a function outside the section, or of an unknown one.
+    pub calls_out: bool,
 }
 
 /// The basic blocks of a section in address order.
@@ -63,8 +66,10 @@ impl Flow {
             let end = starts.get(i + 1).copied().unwrap_or(insts.len());
             // A function called only from this section inherits the in-flight state of the calls.
             let entry = *start == 0 || entries.contains(start) && !called.contains(start);
-            let mut block = Block { start: *start, end, succs: Vec::new(), entry };
-            if let Some(exit) = end.checked_sub(1).and_then(|last| exits.get(last)) {
+            let mut block = Block { start: *start, end, succs: Vec::new(), entry, calls_out: false };
+            if let Some(last) = end.checked_sub(1).filter(|last| *last < insts.len()) {
+                let exit = &exits[last];
+                block.calls_out = calls_out(function, last, &insts[last], exit);
                 block.succs.extend(exit.targets.iter().chain(&exit.call).filter_map(|t| number.get(t)));
                 if exit.next && exit.call.is_none() {
                     block.succs.extend(number.get(&end));
@@ -117,6 +122,13 @@ impl Flow {
     }
 }
 
+/// Whether an instruction calls a function outside the section; a relocation names it.
+fn calls_out(function: &Function, at: usize, inst: &Option<Inst>, exit: &Exits) -> bool {
+    let here = |offset: u64| offset / WORD == at as u64;
+    inst.as_ref().is_some_and(|inst| inst.op == Op::CALL)
+        && (exit.call.is_none() || function.code_relocs.iter().any(|reloc| here(reloc.offset)))
+}
+
 fn exits(function: &Function, insts: &[Option<Inst>], at: usize, inst: &Option<Inst>) -> Exits {
     let mut out = Exits { next: true, targets: Vec::new(), call: None, returns: false, ends: false };
     let Some(inst) = inst else { return out };
@@ -127,12 +139,7 @@ fn exits(function: &Function, insts: &[Option<Inst>], at: usize, inst: &Option<I
     };
     let label = inst.arg(Role::Target);
     let target = if label.kind == ArgKind::Label { place(next.wrapping_add(label.val)) } else { None };
-    let condition = inst.arg(Role::Pp);
-    let always = u32::from(inst.guard.pred) == PT
-        && !inst.guard.not
-        && (condition.is_none() || condition.val == u64::from(PT) && !condition.not)
-        && inst.modifier(Mod::Bra) == 0
-        && inst.arg(Role::Ub).is_none();
+    let always = !inst.is_guarded() && leaves_under_guard(inst);
     match inst.op {
         Op::BRA => {
             out.targets.extend(target);
@@ -142,6 +149,9 @@ fn exits(function: &Function, insts: &[Option<Inst>], at: usize, inst: &Option<I
             let here = at as u64 * WORD;
             let listed = function.sites.indirect_branches.iter().filter(|b| u64::from(b.offset) == here);
             out.targets.extend(listed.flat_map(|b| &b.targets).filter_map(|t| place(u64::from(*t))));
+            if out.targets.is_empty() {
+                out.targets.extend(table_words(function).filter(|offset| *offset > 0).filter_map(place));
+            }
             (out.next, out.ends) = (!always, true);
         }
         Op::CALL => (out.call, out.ends) = (target.filter(|_| is_direct(inst)), true),
@@ -154,6 +164,20 @@ fn exits(function: &Function, insts: &[Option<Inst>], at: usize, inst: &Option<I
         _ => {}
     }
     out
+}
+
+/// The words of a function's branch tables, where its targets are if nothing lists them.
+fn table_words(function: &Function) -> impl Iterator<Item = u64> {
+    let bytes = function.constant2.as_ref().map_or(&[][..], |image| &image.bytes);
+    bytes.chunks_exact(4).map(|word| u64::from(u32::from_le_bytes([word[0], word[1], word[2], word[3]])))
+}
+
+/// Whether every lane whose guard holds leaves: a branch or an exit without another condition.
+pub fn leaves_under_guard(inst: &Inst) -> bool {
+    let condition = inst.arg(Role::Pp);
+    (condition.is_none() || condition.val == u64::from(PT) && !condition.not)
+        && inst.modifier(Mod::Bra) == 0
+        && inst.arg(Role::Ub).is_none()
 }
 
 /// Whether a call has its target as a code address.
