@@ -603,3 +603,67 @@ fn reports_name_the_line_of_the_source() {
     let (_, errors) = run(&text, &[]);
     assert!(errors.contains(&format!("(line {line})")), "{errors}");
 }
+
+/// A profile has how often the launch executed each instruction, and cycles of the slowest block or
+/// of all blocks, by instruction and by source line, with whom it waited for.
+#[test]
+fn profiles_say_where_cycles_went() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p) {\n\
+        .reg .b64 %rd<3>;\n.reg .b32 %r<4>;\n.reg .pred %p1;\n\
+        ld.param.u64 %rd1, [p];\n\
+        mov.u32 %r1, %ctaid.x;\n\
+        mov.u32 %r2, 0;\n\
+        again:\n\
+        ld.global.u32 %r3, [%rd1];\n\
+        add.s32 %r2, %r2, %r3;\n\
+        sub.s32 %r1, %r1, 1;\n\
+        setp.ge.s32 %p1, %r1, 0;\n\
+        @%p1 bra again;\n\
+        st.global.u32 [%rd1+4], %r2;\nret;\n}\n";
+    std::fs::write(folder.path().join("k.ptx"), text).expect("written");
+    let run = |more: &[&str]| {
+        let usual = ["run", "k.ptx", "--kernel", "k", "--grid", "3", "--block", "32", "--gpu-name", "sm_90"];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sassafras"));
+        command.args(usual).args(["--arg", "out:out:64"]).args(more).current_dir(folder.path());
+        let output = command.output().expect("starts");
+        (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let json = |more: &[&str]| -> serde_json::Value {
+        serde_json::from_str(&run(&[&["--json"], more].concat()).0).expect("JSON")
+    };
+    let of = |profile: &serde_json::Value, text: &str| {
+        let lines = profile["profile"].as_array().expect("a profile").iter();
+        lines.filter(|l| l["instruction"].as_str().unwrap().contains(text)).cloned().collect::<Vec<_>>()
+    };
+    let number = |line: &serde_json::Value, what: &str| line[what].as_u64().unwrap();
+    let (slowest, all) = (json(&["--profile"]), json(&["--profile", "--every-block"]));
+    // Of three blocks the last one goes round three times, the launch six times.
+    let (load, sum) = (of(&slowest, "LDG"), of(&all, "LDG"));
+    assert_eq!((load.len(), number(&load[0], "executed"), number(&load[0], "issued")), (1, 6, 3), "{load:?}");
+    assert_eq!((number(&sum[0], "executed"), number(&sum[0], "issued")), (6, 6));
+    let whole = |profile: &serde_json::Value, what| -> u64 { of(profile, "").iter().map(|l| number(l, what)).sum() };
+    assert_eq!(whole(&slowest, "cycles"), slowest["cycles"]["block"].as_u64().unwrap());
+    assert_eq!(whole(&all, "issued"), all["instructions"].as_u64().unwrap());
+    assert!(whole(&all, "cycles") > whole(&slowest, "cycles"));
+    // What adds the loaded value waits for the load.
+    let pc = number(&load[0], "pc");
+    let waiting = of(&slowest, "").into_iter().filter(|l| l["waits"][0]["pc"].as_u64() == Some(pc)).collect::<Vec<_>>();
+    assert!(!waiting.is_empty() && number(&waiting[0], "wait") > 0);
+
+    let line = |text: &str, what: &str| {
+        text.lines().find(|l| l.contains(what)).unwrap_or_else(|| panic!("{text}")).to_string()
+    };
+    let (shown, _) = run(&["--profile"]);
+    assert_eq!(
+        shown.lines().next().unwrap().split_whitespace().collect::<Vec<_>>(),
+        ["executed", "cycles", "issued", "stall", "wait", "pipe", "instruction"]
+    );
+    assert_eq!(line(&shown, "LDG").split_whitespace().next(), Some("6"));
+    assert!(shown.contains(&format!("// waits for {pc:04x}: ")), "{shown}");
+    let (shown, _) = run(&["--lines"]);
+    assert_eq!(line(&shown, "  line 12").split_whitespace().next(), Some("6"), "{shown}");
+    assert!(line(&shown, "  line 13").contains("// waits for line 12: "), "{shown}");
+    let (_, errors) = run(&["--every-block"]);
+    assert_eq!(errors, "sassafras fatal   : --engine sass knows no --every-block without a profile\n");
+}

@@ -40,9 +40,13 @@ pub struct Options {
     /// Write opcode counts, cycles and reports as JSON to standard output
     #[arg(long)]
     json: bool,
-    /// Write where the cycles of the slowest block went, by instruction, to standard output
+    /// Write where the cycles of the slowest block went, by instruction, to standard output (with
+    /// --json, into the object)
     #[arg(long)]
     profile: bool,
+    /// Add up the cycles of every block in a profile
+    #[arg(long)]
+    every_block: bool,
     /// The same by source line
     #[arg(long)]
     lines: bool,
@@ -69,6 +73,7 @@ impl Options {
             trace,
             step_limit,
             profile,
+            every_block: self.every_block,
             stack: self.launch.stack.unwrap_or(usual.stack),
             ..usual
         }
@@ -78,6 +83,9 @@ impl Options {
     fn in_vain(&self) -> Option<&'static str> {
         if self.untimed && (self.profile || self.lines) {
             return Some("--untimed beside a profile");
+        }
+        if self.every_block && !self.profile && !self.lines {
+            return Some("--every-block without a profile");
         }
         let of_the_machine = [
             ("--trace", self.trace),
@@ -146,10 +154,10 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
     if outcome.ended {
         write_results(&args, &values)?;
     }
-    if options.profile {
+    if options.profile && !options.json {
         super::print(&super::profile::by_instruction(&outcome.profile));
     }
-    if options.lines {
+    if options.lines && !options.json {
         super::print(&super::profile::by_line(&outcome.profile));
     }
     if options.json {
@@ -172,6 +180,8 @@ struct Written<'a> {
     cycles: Option<Cycles>,
     opcodes: &'a BTreeMap<&'static str, u64>,
     reports: Vec<WrittenReport<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    profile: Vec<super::profile::Line<'a>>,
 }
 
 #[derive(serde::Serialize)]
@@ -204,6 +214,7 @@ fn json(kernel: &str, outcome: &Outcome) -> Result<String, String> {
         cycles: outcome.cycles,
         opcodes: &outcome.counts,
         reports: errors.chain(notes).collect(),
+        profile: outcome.profile.iter().map(super::profile::Line::of).collect(),
     };
     let text = serde_json::to_string_pretty(&written).map_err(|error| error.to_string())?;
     Ok(text + "\n")

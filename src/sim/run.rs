@@ -106,6 +106,8 @@ pub struct How {
     pub step_limit: u64,
     /// Whether the outcome says where the cycles of the slowest block went; needs time.
     pub profile: bool,
+    /// Whether the profile is of every block, not of the slowest one.
+    pub every_block: bool,
     /// Bytes of stack that a thread has if its kernel states no larger frame, which `alloca` and
     /// recursion take from: what `cudaLimitStackSize` is for the driver.
     pub stack: u32,
@@ -123,6 +125,7 @@ impl Default for How {
             inspect: None,
             step_limit,
             profile: false,
+            every_block: false,
             stack: STACK,
         }
     }
@@ -145,7 +148,8 @@ pub struct Outcome {
     pub executed: Vec<u64>,
     /// How often each opcode was executed, once per group of lanes.
     pub counts: BTreeMap<&'static str, u64>,
-    /// Where the cycles of the slowest block went: what its warps issued, in order.
+    /// Where the cycles of the slowest block, or of every block, went: what the warps issued, in
+    /// order.
     pub profile: Vec<Profiled>,
 }
 
@@ -156,6 +160,8 @@ pub struct Profiled {
     pub index: u32,
     pub text: String,
     pub spent: Spent,
+    /// How often the launch executed it, once per group of lanes.
+    pub executed: u64,
     /// Its source line, if the cubin has line tables.
     pub source: Option<SourceLine>,
 }
@@ -360,11 +366,13 @@ fn watched(
             watch.costs = code.iter().map(cost).collect();
         }
         watch.profile = how.profile.then(Vec::new);
+        watch.every_block = how.every_block;
         watch.jitter = how.jitter.map(|seed| Jitter::new(seed).noisy(how.noise));
         let (done, stats, mut watch) = grid::run_watched(setup, global, watch);
         outcome.stats = stats;
         outcome.cycles = latency.map(|_| watch.cycles);
-        outcome.profile = profiled(watch.profile.take().unwrap_or_default(), (target, code), line_of);
+        let spent = watch.profile.take().unwrap_or_default();
+        outcome.profile = profiled(spent, &watch.counts, (target, code), line_of);
         (outcome.reports, outcome.notes, outcome.executed) = watch.into_reports();
         for (lifted, count) in code.iter().zip(&outcome.executed).filter(|(_, count)| **count > 0) {
             if let Ok(lifted) = lifted {
@@ -391,6 +399,7 @@ fn watched(
 /// The instructions of a profile that were issued.
 fn profiled(
     all: Vec<Spent>,
+    executed: &[u64],
     (target, code): (&'static Target, &[Result<Lifted, String>]),
     line_of: &dyn Fn(u64) -> Option<SourceLine>,
 ) -> Vec<Profiled> {
@@ -398,7 +407,7 @@ fn profiled(
     let line = |(index, spent): (u32, Spent)| {
         let pc = u64::from(index) * 16;
         let text = code[index as usize].as_ref().map_or(String::new(), |l| sass::text(target, &l.inst, pc, None));
-        Profiled { index, text, spent, source: line_of(pc) }
+        Profiled { index, text, spent, executed: executed[index as usize], source: line_of(pc) }
     };
     issued.map(line).collect()
 }

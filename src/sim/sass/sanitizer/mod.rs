@@ -146,8 +146,9 @@ pub struct Watch {
     pub costs: Vec<Option<Cost>>,
     /// The estimate for the slowest block.
     pub cycles: Cycles,
-    /// Where its cycles went, by instruction, if that is wanted.
+    /// Where its cycles went, by instruction, if that is wanted; or those of every block.
     pub profile: Option<Vec<Spent>>,
+    pub every_block: bool,
     hazards: Vec<Hazard>,
     /// The source of variation, if there is a seed.
     pub jitter: Option<Jitter>,
@@ -188,9 +189,17 @@ impl Watch {
                 true => seen.course.profiled(&self.costs, &mut |pc, spent| block[pc as usize].add(&spent)),
                 false => seen.course.cycles(&self.costs),
             };
-            if cost.block > self.cycles.block {
+            let slowest = cost.block > self.cycles.block;
+            if slowest {
                 self.cycles = cost;
-                self.profile = self.profile.take().map(|_| block);
+            }
+            match &mut self.profile {
+                Some(all) if self.every_block => {
+                    all.resize(block.len(), Spent::default());
+                    all.iter_mut().zip(&block).for_each(|(sum, more)| sum.add(more));
+                }
+                Some(profile) if slowest => *profile = block,
+                _ => {}
             }
         }
     }
