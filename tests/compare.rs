@@ -71,13 +71,16 @@ fn assembled(name: &str, lines: &str) -> Cubin {
 /// Sets of registers by byte offset.
 type Lives = BTreeMap<u64, BTreeSet<Register>>;
 
+/// Where a table has the marks of each register of a file.
+type Columns = Vec<(Range<usize>, u8)>;
+
 /// The life ranges that nvdisasm prints, by function: the registers beside each instruction that
 /// are in use, and how many it says there are.
 fn printed(nvdisasm: &Path, cubin: &Path) -> BTreeMap<String, Lives> {
     let output = Command::new(nvdisasm).args(["-c", "-plr"]).arg(cubin).output().unwrap();
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
     let (mut all, mut name) = (BTreeMap::new(), String::new());
-    let mut files: Vec<(RegFile, Vec<(Range<usize>, u8)>)> = Vec::new();
+    let mut files: Vec<(RegFile, Columns)> = Vec::new();
     for line in shown.lines() {
         if let Some(rest) = line.strip_prefix("//---").and_then(|rest| rest.split(".text.").nth(1)) {
             name = rest.split_whitespace().next().unwrap_or_default().to_string();
@@ -121,7 +124,7 @@ fn file_of(title: &str) -> Option<RegFile> {
 }
 
 /// The columns of a heading, ` # 0 1 10`: where each number is, its marks are below.
-fn numbers(cell: &str) -> Vec<(Range<usize>, u8)> {
+fn numbers(cell: &str) -> Columns {
     let begins = |at: usize| cell[..at].ends_with(' ') && !cell[at..].starts_with(' ');
     let number = |at: usize| {
         let text = cell[at..].split(' ').next()?;

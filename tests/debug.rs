@@ -561,3 +561,72 @@ fn kernels_run_with_debug_information() {
 /// Cases that need what a file of separate functions has not: tensor memory that is allocated,
 /// references and functions of the driver by name, and what else objects do not have.
 const MOST_REFUSED: usize = 13;
+
+/// Kernels beside that of `arrays.ptx`, with other sizes of static shared memory.
+const MORE_ENTRIES: &str = r"
+.func (.param .b32 r) read(.param .b32 at) {
+.reg .b32 %r<4>; ld.param.b32 %r1, [at]; mov.u32 %r2, given; add.s32 %r1, %r1, %r2;
+ld.shared.u32 %r2, [%r1]; st.param.b32 [r], %r2; ret; }
+.visible .entry bigger(.param .u64 p) {
+.reg .b64 %rd<3>; .reg .b32 %r<6>; .shared .align 4 .b8 s2[401];
+ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; shl.b32 %r1, %r1, 2;
+mov.u32 %r2, given; add.s32 %r2, %r2, %r1; st.shared.u32 [%r2], %r1;
+mov.u32 %r3, s2; add.s32 %r3, %r3, %r1; st.shared.u32 [%r3], -1;
+ld.shared.u32 %r4, [%r2]; cvt.u64.u32 %rd2, %r1; add.s64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r4; ret; }
+.visible .entry through(.param .u64 p) {
+.reg .b64 %rd<3>; .reg .b32 %r<6>; .shared .align 4 .b8 s3[36];
+ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; shl.b32 %r1, %r1, 2;
+mov.u32 %r2, given; add.s32 %r2, %r2, %r1; st.shared.u32 [%r2], %r1;
+{ .param .b32 q; .param .b32 a; st.param.b32 [a], %r1; call (q), read, (a); ld.param.b32 %r4, [q]; }
+cvt.u64.u32 %rd2, %r1; add.s64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r4; ret; }
+.visible .entry without(.param .u64 p) {
+.reg .b64 %rd<2>; .reg .b32 %r<2>; .shared .align 4 .b8 s4[1000];
+ld.param.u64 %rd1, [p]; st.shared.u32 [s4], 5; ld.shared.u32 %r1, [s4]; st.global.u32 [%rd1], %r1; ret; }
+.visible .entry none(.param .u64 p) {
+.reg .b64 %rd<2>; ld.param.u64 %rd1, [p]; st.global.u32 [%rd1], 5; ret; }
+";
+
+/// An array that the launch sizes is behind the longest static part of the entries that use it, in
+/// all of them; entries that do not use it are as long as they are.
+#[test]
+fn an_array_of_the_launch_is_behind_entries_of_different_sizes() {
+    let text = source("arrays").replacen("\t.section", &format!("{MORE_ENTRIES}\n\t.section"), 1);
+    let folder = tempfile::tempdir().unwrap();
+    let (path, out) = (folder.path().join("k.ptx"), folder.path().join("k.cubin"));
+    std::fs::write(&path, &text).unwrap();
+    let sizes = |bytes: &[u8], arch: &str| {
+        let cubin = sassafras::cubin::read(bytes).unwrap();
+        let base = sassafras::tables::Target::by_name(arch).unwrap().info().unwrap().shared_base;
+        let one = |f: &sassafras::cubin::Function| (f.name.clone(), f.shared.map(|s| s.size - u64::from(base)));
+        cubin.functions.iter().filter(|f| f.kernel).map(one).collect::<BTreeMap<_, _>>()
+    };
+    for arch in ["sm_75", "sm_90"] {
+        let ours = compile(&text, &options(arch, false)).unwrap().cubin;
+        let made = sizes(&ours, arch);
+        let want = [
+            ("arrays", Some(0x1a0)),
+            ("bigger", Some(0x1a0)),
+            ("none", None),
+            ("through", Some(0x1a0)),
+            ("without", Some(1000)),
+        ];
+        assert_eq!(made, want.map(|(name, size)| (name.to_string(), size)).into(), "{arch}");
+        let ptxas = root().join("target/vendor/ptxas");
+        if ptxas.exists() {
+            let done = Command::new(ptxas).args(["-g", "-arch", arch]).arg(&path).arg("-o").arg(&out).output().unwrap();
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+            assert_eq!(made, sizes(&std::fs::read(&out).unwrap(), arch), "{arch}");
+        }
+        use sassafras::sim::launch::ArgValue;
+        for (kernel, count) in [("bigger", 32), ("through", 32), ("without", 1)] {
+            let mut args = [ArgValue::Buffer { bytes: vec![0; 128], writable: true }];
+            let shape = sassafras::sim::run::Shape { grid: [1; 3], block: [count, 1, 1], smem: 128 };
+            sassafras::sim::run::run(&ours, kernel, shape, &mut args)
+                .unwrap_or_else(|e| panic!("{arch} {kernel}: {e}"));
+            let ArgValue::Buffer { bytes, .. } = &args[0] else { panic!("no buffer") };
+            let want = if count == 1 { 5 } else { 31 * 4 };
+            let at = (count as usize - 1) * 4;
+            assert_eq!(bytes[at..at + 4], u32::to_le_bytes(want), "{arch} {kernel}");
+        }
+    }
+}

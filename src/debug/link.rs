@@ -29,7 +29,7 @@ pub fn shared_base(sm: u32) -> u64 {
 /// A function that is not in the file, and what an executable cannot express.
 pub fn link(cubin: &mut Cubin, module: &Module, facts: &mut Facts) -> Result<(), String> {
     let layout = ElfTarget::of_sm(cubin.sm).map_or(Layout::default(), |elf| elf.layout);
-    let mut known = place_shared(cubin, module)?;
+    let mut known = place_shared(cubin, module, facts);
     let base = shared_base(cubin.sm);
     let arrays = launch_arrays(module).into_iter();
     facts.arrays = arrays.filter_map(|(name, _)| Some((name.clone(), known.get(&name)? + base))).collect();
@@ -48,9 +48,14 @@ pub fn link(cubin: &mut Cubin, module: &Module, facts: &mut Facts) -> Result<(),
     check(cubin)
 }
 
+/// Least alignment of the end of static shared memory where a launch adds to it.
+const LEAST_END: u64 = 16;
+
 /// Assigns addresses to shared variables: first those that belong to no entry, then those of each
-/// entry, then launch-time arrays. Returns what the code adds to the base of user data.
-fn place_shared(cubin: &mut Cubin, module: &Module) -> Result<HashMap<String, u64>, String> {
+/// entry. An array that the launch sizes has one address, behind the longest static part of the
+/// entries that use it; their static parts are as long as that. Returns what the code adds to the
+/// base of user data.
+fn place_shared(cubin: &mut Cubin, module: &Module, facts: &Facts) -> HashMap<String, u64> {
     let base = shared_base(cubin.sm);
     let is_loose = |symbol: &KeptSymbol| symbol.section == SymbolHome::Section(LOOSE_SHARED.to_string());
     let is_shared = |symbol: &KeptSymbol| symbol.other & OTHER_SHARED != 0 && symbol.info & 0xf == STT_CUDA_OBJECT;
@@ -73,38 +78,29 @@ fn place_shared(cubin: &mut Cubin, module: &Module) -> Result<HashMap<String, u6
         ends.insert(function.name.clone(), at);
     }
     let launch = launch_arrays(module);
-    let step = launch.iter().map(|(_, align)| *align).max().unwrap_or(1);
+    let step = launch.iter().map(|(_, align)| *align).max().unwrap_or(1).max(LEAST_END);
+    let asks = |name: &str| facts.functions.get(name).is_some_and(|facts| facts.sized_by_launch);
+    let longest = ends.iter().filter(|(name, _)| asks(name)).map(|(_, end)| *end).max().unwrap_or(base);
+    let longest = longest.next_multiple_of(step);
     for function in cubin.functions.iter_mut().filter(|function| function.kernel) {
-        let end = ends.get_mut(&function.name).map_or(base, |end| {
-            *end = end.next_multiple_of(step);
-            *end
-        });
-        if end > base || function.shared.is_some() || !launch.is_empty() {
-            function.shared = Some(Shared { size: end, align: align.max(step).max(1) });
+        let asks = asks(&function.name);
+        let end = if asks { longest } else { ends.get(&function.name).copied().unwrap_or(base) };
+        if end > base || function.shared.is_some() || asks {
+            let align = if asks { align.max(step) } else { align };
+            function.shared = Some(Shared { size: end, align: align.max(1) });
         }
     }
     let mut known: HashMap<String, u64> = HashMap::new();
     let done =
         |symbol: &&KeptSymbol| symbol.info & 0xf == STT_OBJECT && matches!(symbol.section, SymbolHome::Section(_));
     known.extend(symbols.iter().filter(done).map(|symbol| (symbol.name.clone(), symbol.value - base)));
-    let mut distinct: Vec<u64> = ends.into_values().collect();
-    distinct.sort_unstable();
-    distinct.dedup();
-    if !launch.is_empty() {
-        let [end] = distinct[..] else {
-            let name = &launch[0].0;
-            return Err(format!(
-                "Shared array '{name}' behind different sizes of shared memory is not implemented with -g"
-            ));
-        };
-        known.extend(launch.iter().map(|(name, _)| (name.clone(), end - base)));
-    }
+    known.extend(launch.iter().map(|(name, _)| (name.clone(), longest - base)));
     symbols.retain(|symbol| !(is_shared(symbol) && symbol.section == SymbolHome::Undefined));
     let section = cubin.kept.sections.iter_mut().find(|section| section.name == LOOSE_SHARED);
     if let Some(section) = section {
         (section.kind, section.image.size) = (NO_BYTES, loose);
     }
-    Ok(known)
+    known
 }
 
 /// The shared arrays whose size the launch gives, and their alignments.

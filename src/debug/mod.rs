@@ -47,6 +47,8 @@ struct FunctionFacts {
     frame_bytes: u32,
     /// Stack bytes with those of the functions that it calls.
     depth: u32,
+    /// Whether it uses shared memory that the launch sizes, or calls what does.
+    sized_by_launch: bool,
 }
 
 impl Facts {
@@ -62,6 +64,7 @@ impl Facts {
                 places: lowered.places.clone(),
                 frame_bytes: lowered.function.frame_bytes,
                 depth,
+                sized_by_launch: lowered.dynamic_shared,
             };
             (name, facts)
         };

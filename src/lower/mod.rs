@@ -260,7 +260,8 @@ impl Lowering<'_> {
     /// Lowers an entry and the device functions behind it.
     fn entry(&mut self, id: FunctionId) -> Option<LoweredFunction> {
         let (object, elf) = (self.layout.object, ElfTarget::of_sm(self.target.sm));
-        let reach = if object { Vec::new() } else { self.calls.reachable(self.module, id) };
+        let all = self.calls.reachable(self.module, id);
+        let reach = if object { Vec::new() } else { all.clone() };
         let places = match FunctionLayout::of_entry(self.module, self.calls, id, &reach, (self.info, elf)) {
             Ok(places) => places,
             Err((pos, message)) => {
@@ -272,6 +273,7 @@ impl Lowering<'_> {
         let mut entry = self.function(id, places);
         if object {
             entry.shared = self.layout.shared.get(&Some(id)).copied();
+            entry.dynamic_shared = module::layout::asks_launch(self.module, self.calls, all.iter().chain([&id]));
         }
         entry.pieces = pieces;
         Some(entry)

@@ -583,6 +583,19 @@ fn end_of_static_shared(module: &ast::Module) -> Option<u64> {
     aligns.max().map(|align| align.max(LEAST))
 }
 
+/// Whether one of these functions uses shared memory that the launch sizes.
+pub(crate) fn asks_launch<'a>(
+    module: &ast::Module,
+    calls: &Calls,
+    mut functions: impl Iterator<Item = &'a FunctionId>,
+) -> bool {
+    let is_sized = |id: &SymbolId| {
+        let kind = &module.symbols[*id].kind;
+        matches!(kind, SymbolKind::Variable(v) if is_shared(v.space) && v.linkage == Linkage::Extern)
+    };
+    functions.any(|id| calls.uses[*id].symbols.iter().any(is_sized))
+}
+
 /// Whether a space is `.shared`, with or without its sub-window.
 pub(crate) fn is_shared(space: Space) -> bool {
     matches!(space, Space::Shared | Space::SharedCta | Space::SharedCluster)
