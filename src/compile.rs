@@ -322,7 +322,12 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     };
     let functions = if object {
         let all = lowered.functions.iter().zip(&codes).chain(lowered.devices.iter().zip(&devices));
-        all.map(|(function, code)| kernel_image::of_object(function, code, target)).collect::<Result<Vec<_>, _>>()
+        let one = |(function, code): (_, &emit::Code)| {
+            let slow_paths = helper::slow_paths(code, settings)?;
+            let behind = slow_paths.iter().map(|path| (&path.lowered, &path.code));
+            kernel_image::of_object(function, code, behind, target)
+        };
+        all.map(one).collect::<Result<Vec<_>, _>>()
     } else {
         (0..codes.len()).map(|i| kernel_image::kernel(&lowered, i, &codes, &devices, target)).collect()
     };
@@ -547,7 +552,7 @@ fn loose_shared(shared: cubin::Shared) -> cubin::KeptSection {
 fn function_code(function: &mut Function, options: &Options, recorder: &mut Recorder) -> Result<emit::Code, String> {
     function.optimise = options.opt_level > 0;
     function.slow_paths = options.opt_level > 0
-        && !(options.relocatable || options.debug)
+        && !options.debug
         && function.max_registers.is_none_or(|most| most >= LEAST_WITH_SLOW_PATHS);
     function.checks_stack = options.stack_checks || function.watched.is_some();
     if !options.fmad {

@@ -11,7 +11,7 @@ use crate::alloc::EXTRA_REGISTERS;
 use crate::cubin::model::Binding;
 use crate::cubin::{self, symbols};
 use crate::lower::{LoweredFunction, LoweredModule, Reference, branch_tables};
-use crate::pipeline::emit::Code;
+use crate::pipeline::emit::{Code, Place};
 use crate::pipeline::merge_functions::{self, Linked};
 use crate::tables::elf::{ElfTarget, Layout, RelocRole, RelocRow};
 use crate::tables::helpers::Helper;
@@ -159,25 +159,36 @@ pub fn driver_symbols(functions: &[cubin::Function]) -> Vec<cubin::KeptSymbol> {
     names.into_iter().map(one).collect()
 }
 
-/// A function of a relocatable object, in a section of its own, with relocations.
+/// A function of a relocatable object, in a section of its own, with relocations. `slow_paths` are
+/// those that it calls.
 ///
 /// # Errors
 ///
 /// A fixup that no relocation can express.
-pub fn of_object(lowered: &LoweredFunction, code: &Code, target: &'static Target) -> Result<cubin::Function, String> {
+pub fn of_object<'a>(
+    lowered: &'a LoweredFunction,
+    code: &'a Code,
+    slow_paths: impl Iterator<Item = (&'a LoweredFunction, &'a Code)>,
+    target: &'static Target,
+) -> Result<cubin::Function, String> {
     let name = &lowered.function.name;
     let elf = ElfTarget::of_sm(target.sm).ok_or_else(|| format!("{}: no ELF facts", target.name))?;
-    let linked = merge_functions::object(target, elf.layout, name, code)?;
+    let mut pieces = vec![Piece { lowered, code }];
+    pieces.extend(slow_paths.map(|(lowered, code)| Piece { lowered, code }));
+    let named: Vec<(&str, &Code)> = pieces.iter().map(|p| (p.name(), p.code)).collect();
+    let linked = merge_functions::object(target, elf.layout, &named)?;
     let kernel = lowered.kernel;
-    let pieces = [Piece { lowered, code }];
-    let calls = !kernel || !code.fixups.is_empty() || !lowered.externs.is_empty();
+    // Slow paths take no part in the calling convention.
+    let own = |place: &Place| !matches!(place, Place::Inside(_)) && !is_slow_path(place);
+    let calls = !kernel || code.fixups.iter().any(|fixup| own(&fixup.place)) || !lowered.externs.is_empty();
+    let registers = pieces.iter().map(|p| p.code.registers).max().unwrap_or(0) + EXTRA_REGISTERS;
     let least = target.info().filter(|_| calls).map_or(0, |info| info.abi_min);
     Ok(cubin::Function {
         name: name.clone(),
         kernel,
         binding: lowered.binding,
         code_relocs: linked.relocs.iter().map(relocation).collect(),
-        registers: (code.registers + EXTRA_REGISTERS).max(least),
+        registers: registers.max(least),
         barriers: lowered.barriers,
         param_base: lowered.param_base,
         param_bytes: lowered.param_bytes,
@@ -199,6 +210,11 @@ pub fn of_object(lowered: &LoweredFunction, code: &Code, target: &'static Target
         code: linked.bytes,
         ..cubin::Function::default()
     })
+}
+
+/// Whether code names a slow path.
+fn is_slow_path(place: &Place) -> bool {
+    matches!(place, Place::Function(name) if Helper::of_slow_path(name).is_some())
 }
 
 /// The branch tables of one function.

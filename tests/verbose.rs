@@ -7,9 +7,9 @@
 //!
 //! Intended differences: if a module calls through pointers, ptxas orders the entries of a cubin by
 //! a hash of its own (ours: the last of the text first); helpers (`__cuda_*`) that ptxas adds to
-//! objects are inlined in our code; bytes of `gmem`, because ptxas sorts variables by alignment and
-//! ours stay in text order, with more padding; bytes of `smem` in objects, where ptxas reserves
-//! space for an alignment that the linker redoes.
+//! objects are inlined in our code, or behind their callers; bytes of `gmem`, because ptxas sorts
+//! variables by alignment and ours stay in text order, with more padding; bytes of `smem` in
+//! objects, where ptxas reserves space for an alignment that the linker redoes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

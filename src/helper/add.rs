@@ -2,13 +2,14 @@
 //!
 //! Each helper occurs once among the device functions, in the order of first calls.
 
-use super::compiled::{Settings, compiled};
+use super::compiled::{Compiled, Settings, compiled};
 use super::{require, slow_path};
 use crate::lower::LoweredModule;
 use crate::pipeline::emit::{Code, Place};
 use crate::tables::elf::RelocRole;
 use crate::tables::helpers::Helper;
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 /// Adds the helpers that the code of a module calls to the device functions, and to the entries
 /// that reach them.
@@ -73,6 +74,10 @@ impl Adding {
             return Ok(Some(*place));
         }
         let slow = Helper::of_slow_path(name);
+        // In an object each section has those of its own.
+        if slow.is_some() && self.settings.object {
+            return Ok(None);
+        }
         if slow.is_none() && (self.own.contains(name) || Helper::by_name(name).is_none()) {
             return Ok(None);
         }
@@ -101,6 +106,16 @@ impl Adding {
             pieces.push(place);
         }
     }
+}
+
+/// The slow paths that a piece of code calls, once each, in the order of first calls.
+///
+/// # Errors
+///
+/// One that cannot be compiled.
+pub fn slow_paths(code: &Code, settings: Settings) -> Result<Vec<Arc<Compiled>>, String> {
+    let all = called(code).into_iter().filter_map(|name| Helper::of_slow_path(&name));
+    all.map(|helper| compiled(helper, slow_path::settings(settings))).collect()
 }
 
 /// Functions that a piece of code calls by name, once each.

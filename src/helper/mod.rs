@@ -13,7 +13,7 @@ mod compiled;
 mod inline;
 mod slow_path;
 
-pub use add::add;
+pub use add::{add, slow_paths};
 pub use compiled::{Compiled, Settings, compiled, source};
 pub use inline::splice;
 

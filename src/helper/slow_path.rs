@@ -14,9 +14,9 @@ use crate::tables::helpers::Helper;
 use crate::tables::registers::Callee;
 use crate::tables::{Op, Role};
 
-/// What the code depends on: the target alone.
+/// What the code depends on: the target alone. It is in the section of its caller, also in objects.
 pub fn settings(settings: Settings) -> Settings {
-    Settings { optimise: true, max_registers: None, slow_path: true, ..settings }
+    Settings { object: false, optimise: true, max_registers: None, slow_path: true, ..settings }
 }
 
 /// A PTX text that defines the function.

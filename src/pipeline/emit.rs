@@ -82,6 +82,9 @@ pub enum Place {
     Function(String),
     /// Low or high half of the section offset of an offset in the function.
     Offset { within: u64, high: bool },
+    /// The section offset of an offset in the function, which no linker changes: where a slow path
+    /// in the same section returns to.
+    Inside(u64),
     /// A linker-resolved value of a symbol.
     Linked { role: RelocRole, name: String, addend: i64 },
 }
@@ -297,6 +300,13 @@ impl<'a> Scene<'a> {
         Ok(self.start + (from + found) as u64 * WORD)
     }
 
+    /// Whether the instruction at an offset calls a slow path.
+    fn calls_slow_path(&self, at: u64) -> bool {
+        let inst = self.insts[((at - self.start) / WORD) as usize];
+        let mut symbols = self.function.args(inst).iter().filter_map(|operand| self.function.symbol_of(*operand));
+        symbols.any(|symbol| matches!(symbol, Symbol::SlowPath(_)))
+    }
+
     /// Byte offset of the last LEPC before an offset.
     fn here(&self, at: u64) -> Result<u64, String> {
         let to = ((at - self.start) / WORD) as usize;
@@ -352,7 +362,11 @@ impl<'a> Scene<'a> {
                 (Arg::label((self.call(at)? + WORD) as i64 - (at + WORD) as i64), None)
             }
             Symbol::Return { high } => {
-                (Arg::imm(0), Some(Place::Offset { within: self.call(at)? + WORD, high: *high }))
+                let call = self.call(at)?;
+                let within = call + WORD;
+                let inside = !high && self.calls_slow_path(call);
+                let place = if inside { Place::Inside(within) } else { Place::Offset { within, high: *high } };
+                (Arg::imm(0), Some(place))
             }
             Symbol::Distance { high } => {
                 let call = self.call(at)?;

@@ -1,5 +1,5 @@
 //! Merges the code of a kernel and the functions that it may call into one section; or gives one
-//! function a section of its own, with relocations.
+//! function a section of its own, with the slow paths that it calls and with relocations.
 //!
 //! Resolves every address in the section, and closes and pads it as ptxas does. The kernel comes
 //! first. A branch to a missing function is an error. The code of a function is the same in every
@@ -44,32 +44,50 @@ pub struct Relocation {
     pub addend: i64,
 }
 
-/// The section of one function in a relocatable object, whose addresses are left to a linker.
+/// The section of one function in a relocatable object, whose addresses are left to a linker. The
+/// slow paths that it calls are behind it, and are reached by distances.
 ///
 /// # Errors
 ///
 /// A fixup that the target or the layout cannot express.
-pub fn object(target: &'static Target, layout: Layout, name: &str, code: &Code) -> Result<Linked, String> {
-    let mut linked = Linked { bytes: code.bytes.clone(), starts: vec![0], relocs: Vec::new() };
+pub fn object(target: &'static Target, layout: Layout, pieces: &[(&str, &Code)]) -> Result<Linked, String> {
+    let mut linked = Linked::default();
+    for (_, code) in pieces {
+        linked.starts.push(linked.bytes.len() as u64);
+        linked.bytes.extend(&code.bytes);
+    }
+    let Some((name, code)) = pieces.first() else { return Err("a section without a function".to_string()) };
+    let starts: HashMap<&str, u64> = pieces.iter().map(|p| p.0).zip(linked.starts.iter().copied()).collect();
     let reloc = |at: u64, role: RelocRole, symbol: &str, addend: i64| {
         let row = RelocRow::for_role(role, layout).ok_or_else(|| format!("no relocation for {}", role.name()))?;
         Ok::<_, String>(Relocation { at, number: row.number, symbol: symbol.into(), addend })
     };
-    for fixup in code.fixups.iter().rev() {
-        match &fixup.place {
-            Place::Linked { role, name, addend } => linked.relocs.push(reloc(fixup.at, *role, name, *addend)?),
+    let fixups = pieces.iter().zip(linked.starts.clone());
+    let fixups = fixups.flat_map(|((_, code), start)| code.fixups.iter().map(move |fixup| (start, fixup)));
+    for (start, fixup) in fixups.collect::<Vec<_>>().into_iter().rev() {
+        let at = start + fixup.at;
+        let distance = |to: u64| Arg::label(to as i64 - (at + WORD) as i64);
+        let arg = match &fixup.place {
+            Place::Linked { role, name, addend } => {
+                linked.relocs.push(reloc(at, *role, name, *addend)?);
+                continue;
+            }
             Place::Offset { within, high } => {
                 let role = if *high { RelocRole::AddressHigh } else { RelocRole::AddressLow };
-                linked.relocs.push(reloc(fixup.at, role, name, *within as i64)?);
+                linked.relocs.push(reloc(at, role, name, (start + within) as i64)?);
+                continue;
             }
-            Place::Start => {
-                let mut inst = fixup.inst;
-                inst.set(fixup.role, Arg::label(-((fixup.at + WORD) as i64)));
-                let word = sass::encode(target, &inst).map_err(|e| e.to_string())?;
-                linked.bytes[fixup.at as usize..(fixup.at + WORD) as usize].copy_from_slice(&word.to_le_bytes());
+            Place::Inside(within) => Arg::imm(start + within),
+            Place::Start => distance(0),
+            Place::Function(callee) => {
+                let found = starts.get(callee.as_str());
+                distance(*found.ok_or_else(|| format!("{name}: {callee} is called by a distance"))?)
             }
-            Place::Function(callee) => return Err(format!("{name}: {callee} is called by a distance")),
-        }
+        };
+        let mut inst = fixup.inst;
+        inst.set(fixup.role, arg);
+        let word = sass::encode(target, &inst).map_err(|e| e.to_string())?;
+        linked.bytes[at as usize..(at + WORD) as usize].copy_from_slice(&word.to_le_bytes());
     }
     // The driver may move functions; a symbol names what it adds to the address of an indirect
     // call.
@@ -118,6 +136,7 @@ pub fn link(target: &'static Target, layout: Layout, pieces: &[(&str, &Code)]) -
                     Arg::imm(0)
                 }
                 Place::Linked { name: symbol, .. } => return Err(format!("{name}: {symbol} is left to a linker")),
+                Place::Inside(within) => Arg::imm(start + within),
                 Place::Offset { within, high } => {
                     Arg::imm((start + within) >> if *high { 32 } else { 0 } & 0xffff_ffff)
                 }
