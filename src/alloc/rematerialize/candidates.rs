@@ -14,11 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What a chain of instructions may cost.
 const DEAREST: u32 = 12;
-/// The same with anchors, and how many of them.
+/// The same with anchors, one more for several results, and how many of them.
 const DEAREST_ANCHORED: u32 = 2;
 const ANCHORS: usize = 3;
-/// How many values that are computed from one register alone, each by one instruction, are worth
-/// keeping that register where it would not live.
+/// How many registers that are computed from one are worth keeping that one where it would not
+/// live, if each of them is a value of its own; pairs always are.
 const LEAVES: usize = 4;
 
 /// Registers that a chain of instructions reads and does not compute.
@@ -160,8 +160,11 @@ impl Candidates {
             let known = self.scanned[maker] && places.dominators.dominates(home, block);
             places.anchored && known && is_free(function, reg) && function.regs[reg].file == File::R
         };
+        let mut makers: SmallVec<[InstId; 4]> = SmallVec::new();
         function.for_each_use(inst, |reg| match self.definition[reg] {
+            Definition::One(maker, _) if makers.contains(&maker) => {}
             Definition::One(maker, home) if self.costs[maker] > 0 => {
+                makers.push(maker);
                 cost += self.costs[maker];
                 anchors.extend_from_slice(&self.anchors[maker]);
                 fits &= self.anchors[maker].is_empty() || places.dominators.dominates(home, block);
@@ -171,7 +174,9 @@ impl Candidates {
         });
         anchors.sort_unstable();
         anchors.dedup();
-        let dearest = if anchors.is_empty() { DEAREST } else { DEAREST_ANCHORED };
+        let mut results = 0;
+        function.for_each_def(inst, |_| results += 1);
+        let dearest = if anchors.is_empty() { DEAREST } else { DEAREST_ANCHORED + u32::from(results > 1) };
         (fits && cost <= dearest && anchors.len() <= ANCHORS).then_some((cost, anchors))
     }
 
@@ -242,10 +247,11 @@ impl Candidates {
     /// The anchors that shall live where they do not; the candidates that lack others are none.
     fn bases(&self, kept: &mut [bool], lacking: &[Anchors]) -> BTreeSet<VReg> {
         let mut leaves: BTreeMap<VReg, usize> = BTreeMap::new();
-        for (kept, lacking) in kept.iter_mut().zip(lacking) {
+        for ((kept, lacking), candidate) in kept.iter_mut().zip(lacking).zip(&self.all) {
             *kept &= lacking.len() <= 1;
             if let (true, Some(base)) = (*kept, lacking.first()) {
-                *leaves.entry(*base).or_default() += 1;
+                let regs = candidate.regs.len();
+                *leaves.entry(*base).or_default() += if regs > 1 { regs.max(LEAVES) } else { 1 };
             }
         }
         let bases: BTreeSet<VReg> = leaves.into_iter().filter(|base| base.1 >= LEAVES).map(|base| base.0).collect();
