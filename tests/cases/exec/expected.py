@@ -1158,6 +1158,21 @@ def unaligned_words():
     return [launch("unaligned_words", 1, 32, [IN("u32", x), INOUT("u32", listed([0] * 256), listed(out))])]
 
 
+def walking_pointers():
+    x, out, stride, rounds = lcg("u32", 256, 619, 2**32 - 1), [], 9, 6
+    for t in range(32):
+        low = t & 7
+        first = [t, t + low, t + (low ^ 5), t + t + 4, t + 2 * low + stride]
+        second, acc = [low ^ 5, t + 3, 2 * low], 1
+        for n in range(rounds):
+            for at in [at + n * stride for at in first] + [at + 16 * n for at in second]:
+                acc = (acc * 31 + x[at]) % 2**32
+        acc = (acc * 31 + x[first[2] + rounds * stride]) % 2**32 ^ x[second[2] + 16 * rounds]
+        out.append(acc)
+    args = [IN("u32", x), OUT("u32", listed(out)), scalar("u32", stride), scalar("u32", rounds)]
+    return [launch("walking_pointers", 1, 32, args)]
+
+
 def mbarriers_bytes():
     x = lcg("u32", 64, 603, 0xFFFFFF)
     return [
@@ -1999,7 +2014,7 @@ KERNELS = [
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_rows, tensors_images, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
     clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, copies_beside, clusters_multicast, clusters_multicast_16, packed_types_107, clusters_multicast_107, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed,
-    meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait, unaligned_parameters, unaligned_words, unusual_quotients, variables_kept,
+    meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait, unaligned_parameters, unaligned_words, unusual_quotients, variables_kept, walking_pointers,
 ]
 
 
