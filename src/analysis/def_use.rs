@@ -4,7 +4,7 @@
 //! [`DefUse::update`] keeps the counts current after a rewrite; an instruction whose results have
 //! no uses left no longer counts as a use of its sources.
 
-use crate::ori::{Function, InstId, Kind, Operand, VReg, table};
+use crate::ori::{File, Function, InstId, Kind, Operand, STACK_POINTER, VReg, table};
 use crate::tables::{Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
@@ -115,6 +115,17 @@ pub fn is_pure(function: &Function, inst: InstId) -> bool {
 pub fn is_free(function: &Function, reg: VReg) -> bool {
     let data = &function.regs[reg];
     data.phys.is_none() && data.fixed.is_none()
+}
+
+/// Whether an instruction sets the stack pointer. Before allocation nothing may pass it, since
+/// spill code of what passes would address another frame.
+pub fn sets_stack_pointer(function: &Function, inst: InstId) -> bool {
+    let mut sets = false;
+    function.for_each_def(inst, |reg| {
+        let data = &function.regs[reg];
+        sets |= data.file == File::R && data.phys == Some(STACK_POINTER);
+    });
+    sets
 }
 
 /// Replaces the operation and operands of an unguarded instruction; its position and source line

@@ -11,7 +11,7 @@
 //!   results. Readers move before what they read, so a whole chain follows its end.
 
 use crate::analysis::PassCx;
-use crate::analysis::def_use::{is_free, is_pure};
+use crate::analysis::def_use::{is_free, is_pure, sets_stack_pointer};
 use crate::analysis::loops::Loops;
 use crate::ori::cfg::{Cfg, Dominators};
 use crate::ori::liveness::{Liveness, RegSet};
@@ -175,5 +175,8 @@ fn insert(function: &mut Function, block: Block, insts: &[InstId]) {
     };
     let end = function.first_terminator(block);
     let at = function.blocks[block][..end].iter().position(reads).unwrap_or(end);
+    // Between the move of the stack pointer and its call nothing may reach for the frame.
+    let moved = function.blocks[block][..at].last().is_some_and(|last| sets_stack_pointer(function, *last));
+    let at = at - usize::from(moved);
     function.blocks[block].splice(at..at, insts.iter().copied());
 }

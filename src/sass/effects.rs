@@ -189,6 +189,12 @@ fn fragment(inst: &Inst, role: Role) -> Option<u8> {
             let types = [value::su_type::U64, value::su_type::S64, value::su_type::SD64];
             return Some(1 + u8::from(types.contains(&inst.modifier(Mod::SuType))));
         }
+        // Two halves are a word, two singles a pair.
+        Op::FHADD2 | Op::FHMUL2 | Op::FHFMA2 => {
+            let mut types = Mod::FhTypes.text(inst.modifier(Mod::FhTypes)).split('.');
+            let of = if role == Role::D { types.next() } else { types.nth(1) };
+            return Some(1 + u8::from(of == Some("F32x2")));
+        }
         // A size and a mask of 32 blocks, or both in halves of one; with images, offsets and a
         // mask.
         Op::UBLKCP if role == Role::C => return Some(1 + u8::from(inst.modifier(Mod::Multicast32) != 0)),

@@ -11,7 +11,7 @@ use crate::analysis::PassCx;
 use crate::analysis::memory_dependence::Memory;
 use crate::ori::hash::QuickMap;
 use crate::ori::register_changes::Change;
-use crate::ori::{File, Function, InstId, Kind, STACK_POINTER};
+use crate::ori::{Function, InstId, Kind};
 use crate::tables::encoding::special_text;
 use crate::tables::latency::{Latency, Needed};
 use crate::tables::ori::Class;
@@ -64,17 +64,6 @@ pub fn is_fixed(function: &Function, inst: InstId) -> bool {
 pub fn is_fence(function: &Function, inst: InstId) -> bool {
     let binds = function.insts[inst].op.has(Prop::Clobbers) || reads_clock(function, inst);
     is_fixed(function, inst) && !binds && Change::of(function, inst).is_none()
-}
-
-/// Whether an instruction sets the stack pointer. Before allocation nothing may pass it, since
-/// spill code of what passes would address another frame.
-pub fn sets_stack_pointer(function: &Function, inst: InstId) -> bool {
-    let mut sets = false;
-    function.for_each_def(inst, |reg| {
-        let data = &function.regs[reg];
-        sets |= data.file == File::R && data.phys == Some(STACK_POINTER);
-    });
-    sets
 }
 
 /// Whether an instruction reads a special register that changes over time.

@@ -8,8 +8,9 @@
 //! operation with an effect. Register pressure grows nowhere above its maximum in the function, or
 //! above [`FREE`]. Linear: an instruction passes a bounded number of others.
 
-use super::list_scheduler::{is_fixed, sets_stack_pointer};
+use super::list_scheduler::is_fixed;
 use crate::analysis::PassCx;
+use crate::analysis::def_use::sets_stack_pointer;
 use crate::analysis::memory_dependence::Memory;
 use crate::ori::hash::QuickMap;
 use crate::ori::liveness::{Liveness, RegSet};

@@ -16,9 +16,10 @@
 use super::dependences::Dependences;
 use super::estimate::{Estimate, Times};
 use super::first_fit::FirstFit;
-use super::list_scheduler::{is_fence, is_fixed, sets_stack_pointer};
+use super::list_scheduler::{is_fence, is_fixed};
 use super::sweep::{Live, Peaks, Sweep};
 use crate::analysis::PassCx;
+use crate::analysis::def_use::sets_stack_pointer;
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, File, Function, InstId, VReg, table};
 use crate::tables::{Op, Prop};

@@ -5,8 +5,10 @@
 
 use super::candidates::{Candidates, Definition, FAR};
 use super::{Places, Ranges, first_points};
+use crate::analysis::def_use::sets_stack_pointer;
 use crate::ori::hash::QuickMap;
 use crate::ori::{Block, File, Function, InstId, Operand, RegData, VReg, table};
+use crate::tables::Prop;
 use crate::tables::ori::Direction;
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
@@ -88,7 +90,12 @@ impl Rewriter<'_> {
             if at == end {
                 self.leave(ends);
             }
+            // Between the move of the stack pointer and its call nothing may reach for the frame.
+            let moved = self.out.pop_if(|last| sets_stack_pointer(self.function, *last));
+            let kept = moved.filter(|_| !self.function.insts[*inst].op.has(Prop::Clobbers));
+            self.out.extend(kept);
             self.reader(*inst);
+            self.out.extend(moved.filter(|_| kept.is_none()));
             self.out.push(*inst);
         }
         if end == insts.len() {

@@ -61,12 +61,14 @@ pub fn refused(tool: &Path, version: &str, target: &str, lines: &[String]) -> Ve
 
 /// Instructions that ptxas 13.0.88 accepts beyond the manual and this compiler rejects: start and
 /// part of the text, and the reason.
-const BEYOND: [(&str, &str, &str); 21] = [
+const BEYOND: [(&str, &str, &str); 23] = [
     ("cp.async.bulk.cta.", "", "ptxas 13.5.37 refuses a scope without an order"),
     ("cp.async.bulk.cluster.", "", "the same"),
     ("cp.async.bulk.gpu.", "", "the same"),
     ("cp.async.bulk.sys.", "", "the same"),
     ("red.async.release.", "", "the manual has .add alone"),
+    ("red.async.relaxed.sys.add", "", "the manual has .release alone in global memory"),
+    ("red.async.mmio.release.gpu.add", "", "MMIO is of the system alone, and ptxas drops the operation"),
     ("mov.v", "", "a scalar as the source of a vector move has no stated meaning"),
     ("fma.r", "bf16", "bf16 has only .rn"),
     ("fma.rn.oob.sat.f16", "", "the manual has no .oob with .sat"),

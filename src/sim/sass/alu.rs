@@ -224,6 +224,8 @@ pub enum Alu {
     /// The same on pairs of f32. The numbers are, for each source, the bits at which its first and
     /// second element start.
     Pair(FloatOp, Mode, [[u8; 2]; 3]),
+    /// The same where `a` is a pair of the first format, and the result one of the second.
+    PairOfTypes(FloatOp, Mode, [[u8; 2]; 3], [Format; 2]),
     /// f32 arithmetic where `a`, and in Fma also `b`, is a half that is widened.
     Mixed(FloatOp, Halves),
     /// Minimum or maximum of three f32; the flag selects NaN propagation.
@@ -477,6 +479,17 @@ impl Alu {
                     float(op, F32, mode, std::array::from_fn(|i| v[i] >> at[i][half] & 0xffff_ffff), x.pp)
                 };
                 double(one(0) | one(1) << 32)
+            }
+            Alu::PairOfTypes(op, mode, at, [from, to]) => {
+                let one = |half: usize| {
+                    let mut v: [u64; 3] = std::array::from_fn(|i| [x.a, x.b, x.c][i] >> at[i][half] & 0xffff_ffff);
+                    if from != F32 {
+                        v[0] = from.convert(v[0] & 0xffff, F32, Round::Nearest);
+                    }
+                    let value = float(op, F32, mode, v, x.pp);
+                    if to == F32 { value } else { F32.convert(value, to, mode.round) }
+                };
+                double(one(0) | one(1) << if to == F32 { 32 } else { 16 })
             }
             Alu::Mixed(op, how) => {
                 let wide = |i: usize, bits: u64| {

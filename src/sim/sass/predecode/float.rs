@@ -204,6 +204,18 @@ fn half(b: &mut Builder) -> Result<Option<Alu>, String> {
 /// order, swapped, or one number for both.
 const PAIRS: [(Role, &str); 3] = [(Role::A, "pair_a"), (Role::B, "pair_b"), (Role::C, "pair_c")];
 
+/// The formats of the first source and of the result of an operation on pairs of several types.
+fn types(b: &Builder) -> Option<[Format; 2]> {
+    let words = b.lifted.words.iter().filter(|(kind, _)| *kind == "fh_types");
+    let mut types = words.flat_map(|(_, text)| text.split('.')).map(|name| match name {
+        "F16x2" => F16,
+        "BF16x2" => BF16,
+        _ => F32,
+    });
+    let result = types.next()?;
+    Some([types.next()?, result])
+}
+
 /// Predecodes operations on pairs of f32, and f32 operations on halves.
 fn pair_or_mixed(b: &mut Builder) -> Result<Option<Alu>, String> {
     let mode = mode(b);
@@ -211,6 +223,9 @@ fn pair_or_mixed(b: &mut Builder) -> Result<Option<Alu>, String> {
         Op::FADD2 => (FloatOp::Add, true),
         Op::FMUL2 => (FloatOp::Mul, true),
         Op::FFMA2 => (FloatOp::Fma, true),
+        Op::FHADD2 => (FloatOp::Add, true),
+        Op::FHMUL2 => (FloatOp::Mul, true),
+        Op::FHFMA2 => (FloatOp::Fma, true),
         Op::FHADD => (FloatOp::Add, false),
         Op::FHFMA => (FloatOp::Fma, false),
         _ => return Ok(None),
@@ -229,6 +244,14 @@ fn pair_or_mixed(b: &mut Builder) -> Result<Option<Alu>, String> {
                 _ => [0, 32],
             };
             src[i] = b.src(role, !single, if single { Kind::F32 } else { Kind::F32x2 })?;
+        }
+        if let Some([from, to]) = types(b) {
+            if from != F32 {
+                (at[0], src[0]) = ([0, 16], b.src(Role::A, false, Kind::F16x2)?);
+            }
+            [b.code.a, b.code.b, b.code.c] = src;
+            b.code.words = if to == F32 { 2 } else { 1 };
+            return Ok(Some(Alu::PairOfTypes(op, mode, at, [from, to])));
         }
         [b.code.a, b.code.b, b.code.c] = src;
         b.code.words = 2;
