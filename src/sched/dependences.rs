@@ -9,7 +9,7 @@ use crate::analysis::def_use::{is_free, is_pure};
 use crate::analysis::memory_dependence::Memory;
 use crate::ori::hash::QuickMap;
 use crate::ori::{File, Function, InstId, VReg};
-use crate::tables::Op;
+use crate::tables::{Op, Prop};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -43,15 +43,16 @@ struct Uses {
 impl Dependences {
     /// The graph of instructions, none of which is fixed.
     pub fn new(function: &Function, insts: &[InstId]) -> Dependences {
-        Dependences::across(function, insts, |_| false)
+        Dependences::across(function, insts, |_| false, false)
     }
 
     /// The graph of instructions among which are fixed ones: nothing passes these, except that a
-    /// pure one before them may follow them.
-    pub fn across(function: &Function, insts: &[InstId], fixed: impl Fn(InstId) -> bool) -> Dependences {
+    /// pure one before them may follow them, and one behind them may precede them if it `rises`.
+    pub fn across(function: &Function, insts: &[InstId], fixed: impl Fn(InstId) -> bool, rises: bool) -> Dependences {
         let mut graph = Dependences { before: vec![SmallVec::new(); insts.len()], after: vec![0; insts.len()] };
         // The last fixed instruction, and those since that must not follow the next.
         let (mut last, mut since) = (None, Vec::new());
+        let together = !insts.iter().any(|inst| matches!(function.insts[*inst].op, Op::SYNCMASK | Op::WARPSYNC));
         let partners = partners(function, insts);
         let mut uses: QuickMap<VReg, Uses> = QuickMap::default();
         // Registers that have or must get the same number are one.
@@ -63,12 +64,16 @@ impl Dependences {
         let mut memory: Vec<(u32, Memory)> = Vec::new();
         for (at, inst) in insts.iter().enumerate() {
             let now = at as u32;
-            last.iter().for_each(|fixed| graph.edge(*fixed, now, false));
-            if fixed(*inst) {
+            let product = rises && together && is_product(function, *inst);
+            let (stays, free) = (fixed(*inst), product || sinks(function, *inst));
+            if stays || !free || !rises {
+                last.iter().for_each(|fixed| graph.edge(*fixed, now, false));
+            }
+            if stays {
                 since.drain(..).for_each(|other| graph.edge(other, now, false));
                 memory.clear();
                 last = Some(now);
-            } else if !sinks(function, *inst) {
+            } else if !free {
                 since.push(now);
             }
             // By the registers as they are before the instruction's own results.
@@ -128,7 +133,15 @@ impl Dependences {
     }
 }
 
-/// Whether an instruction may follow a fixed one that it stands before: it only writes registers,
+/// Whether an instruction is a product of a warp's fragments: where its lanes are together all the
+/// time, it only writes registers.
+fn is_product(function: &Function, inst: InstId) -> bool {
+    let data = &function.insts[inst];
+    let product = data.op.has(Prop::TensorPipe) || data.op.has(Prop::IntegerTensorPipe);
+    product && data.guard.is_null() && !data.op.has(Prop::SideEffect) && !data.op.has(Prop::WritesMemory)
+}
+
+/// Whether an instruction may change places with a fixed one: it only writes registers,
 /// none of which all lanes share.
 fn sinks(function: &Function, inst: InstId) -> bool {
     let mut sinks = is_pure(function, inst);

@@ -33,6 +33,9 @@ const KEPT: i32 = 30;
 /// and 2 give 0.3 % more.
 const FREE: i32 = 28;
 const SLACK: i32 = 8;
+/// General registers above which pure instructions may also precede a barrier that they stood
+/// behind.
+const RISES: i32 = 160;
 /// Uniform registers and predicates that may live in a new order whatever lived in the old one.
 const UNIFORM: i32 = 24;
 const PREDICATES: i32 = 5;
@@ -91,7 +94,7 @@ fn by_latency(function: &mut Function, live: &Liveness, scratch: &mut Scratch, k
             block,
             live,
             scratch,
-            Aim { from: room - SLACK, fences: false, trees: false, quads: false, predicates: PREDICATES },
+            Aim { from: room - SLACK, fences: false, rises: false, trees: false, quads: false, predicates: PREDICATES },
         );
         if estimate.cycles(&order) >= before {
             continue;
@@ -189,6 +192,8 @@ struct Aim {
     from: i32,
     /// Whether pure instructions may follow fences.
     fences: bool,
+    /// Whether they may precede them too.
+    rises: bool,
     /// Whether whole trees are compared where each instruction begins ranges.
     trees: bool,
     /// Whether quads count as a whole.
@@ -208,28 +213,36 @@ impl Aim {
 /// The best one of the orders that let pure instructions follow fences, or do not, compare whole
 /// trees, or do not, and count quads as a whole, or do not.
 fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratch, old: Peaks) -> Plan {
-    let mut with = |(fences, trees, quads): (bool, bool, bool)| {
-        let aim = Aim { from: i32::MIN, fences, trees, quads, predicates: old.predicates };
+    let mut with = |fences: bool, rises: bool, trees: bool, quads: bool| {
+        let aim = Aim { from: i32::MIN, fences, rises, trees, quads, predicates: old.predicates };
         let order = lowest(function, block, live, scratch, aim);
         let new = scratch.peaks(function, block, live, &order);
         Plan { block, old, new, aim, order }
     };
     let insts = &function.blocks[block][..function.first_terminator(block)];
     let fences = insts.iter().any(|inst| is_fence(function, *inst));
-    let mut best = with((false, false, false));
+    let mut best = with(false, false, false, false);
     for (fences, trees) in [(false, true), (true, false), (true, true)].into_iter().filter(|of| fences || !of.0) {
         if best.best() <= KEPT {
             break;
         }
-        let other = with((fences, trees, false));
+        let other = with(fences, false, trees, false);
         if other.best() < best.best() {
             best = other;
+        }
+    }
+    for trees in [false, true].into_iter().filter(|_| fences) {
+        if best.best() > RISES {
+            let other = with(true, true, trees, false);
+            if other.best() < best.best() {
+                best = other;
+            }
         }
     }
     // Where more are needed than live at once, what lives stands scattered in quads.
     if best.new.needs > best.new.general.max(KEPT) {
         for trees in [false, true] {
-            let other = with((best.aim.fences, trees, true));
+            let other = with(best.aim.fences, best.aim.rises, trees, true);
             if other.best() < best.best() {
                 best = other;
             }
@@ -327,7 +340,7 @@ fn tree(sweep: &Sweep, insts: &[InstId], graph: &Dependences, at: u32) -> i32 {
 /// chain once begun is finished.
 fn fill(sweep: &mut Sweep, insts: &[InstId], aim: Aim, began: &mut Began, out: &mut Vec<InstId>) {
     let function = sweep.function;
-    let mut graph = Dependences::across(function, insts, |inst| aim.passes(function, inst));
+    let mut graph = Dependences::across(function, insts, |inst| aim.passes(function, inst), aim.rises);
     let mut times = Times::new(function, insts, &graph, |reg| sweep.contains(reg));
     let mut ready: Vec<u32> = (0..insts.len() as u32).rev().filter(|at| graph.after[*at as usize] == 0).collect();
     // Where many live through the region, one more lets each comparison stand before its reader.
