@@ -206,11 +206,14 @@ const PAIRS: [(Role, &str); 3] = [(Role::A, "pair_a"), (Role::B, "pair_b"), (Rol
 
 /// The formats of the first source and of the result of an operation on pairs of several types.
 fn types(b: &Builder) -> Option<[Format; 2]> {
-    let words = b.lifted.words.iter().filter(|(kind, _)| *kind == "fh_types");
-    let mut types = words.flat_map(|(_, text)| text.split('.')).map(|name| match name {
-        "F16x2" => F16,
-        "BF16x2" => BF16,
-        _ => F32,
+    let several = matches!(b.lifted.inst.op, Op::FHADD2 | Op::FHMUL2 | Op::FHFMA2);
+    // In listings the words have no kind.
+    let words = b.lifted.words.iter().filter(|(kind, _)| several && matches!(*kind, "fh_types" | ""));
+    let mut types = words.flat_map(|(_, text)| text.split('.')).filter_map(|name| match name {
+        "F16x2" => Some(F16),
+        "BF16x2" => Some(BF16),
+        "F32x2" => Some(F32),
+        _ => None,
     });
     let result = types.next()?;
     Some([types.next()?, result])
