@@ -3,13 +3,13 @@
 //! they are not.
 //!
 //! In a block where at most [`KEPT`] registers are needed, results are ready when their readers
-//! issue, as far as [`FREE`] registers or as many as are needed elsewhere allow; the order is taken
-//! if it is estimated to be faster. Of other blocks it lowers what they need, by the best of several
-//! orders: the need that no block can go below is the limit for all of them, and an order is taken
-//! only if it lowers the block's. What an order needs is what lives at once and what a first fit
-//! loses between tuples (`first_fit`). Both leave the other files where they were, or with enough.
-//! A block is filled from its end with instructions whose readers all stand: above the limit the
-//! one that ends more ranges than it begins, below it the one that delays no reader.
+//! issue, as far as [`FREE`] registers or as many as are needed elsewhere allow; the order is
+//! taken if it is estimated to be faster. Of other blocks it lowers what they need, by the best of
+//! several orders: the need that no block can go below is the limit for all of them, and an order
+//! is taken only if it lowers the block's. What an order needs is what lives at once and what a
+//! first fit loses between tuples (`first_fit`). Both leave the other files where they were, or
+//! with enough. A block is filled from its end with instructions whose readers all stand: above
+//! the limit the one that ends more ranges than it begins, below it the one that delays no reader.
 //! Nothing crosses a branch, call, barrier or other operation with an effect, nor a memory access
 //! that may alias; but where the need is lowered, what only writes registers may follow a barrier
 //! that it stood before and, above [`RISES`], precede one that it stood behind. Asynchronous
