@@ -18,10 +18,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+#[path = "support/cases.rs"]
+mod cases;
 #[path = "support/vendor.rs"]
 mod vendor;
 
-const MARK: &str = "----\n";
+use cases::MARK;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -29,12 +31,7 @@ fn root() -> PathBuf {
 
 #[test]
 fn texts_are_those_of_the_cases() {
-    let folder = root().join("tests/cases/compare");
-    let mut names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).collect();
-    names.sort();
-    assert!(!names.is_empty(), "no cases under {}", folder.display());
-    let failures: Vec<String> = names.iter().filter_map(|path| case(path).err()).collect();
-    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    cases::all("compare", case);
 }
 
 fn case(path: &Path) -> Result<(), String> {

@@ -8,16 +8,14 @@ use sassafras::ori::{text, verify};
 use sassafras::pass;
 use std::path::Path;
 
-const MARK: &str = "----\n";
+#[path = "support/cases.rs"]
+mod cases;
+
+use cases::MARK;
 
 #[test]
 fn phases_do_what_their_cases_say() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/phases");
-    let mut names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).collect();
-    names.sort();
-    assert!(!names.is_empty(), "no cases under {}", folder.display());
-    let failures: Vec<String> = names.iter().filter_map(|path| case(path).err()).collect();
-    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    cases::all("phases", case);
 }
 
 fn case(path: &Path) -> Result<(), String> {

@@ -11,9 +11,10 @@
 use super::frame::{load, store};
 use super::ranges::{Gone, is_marker};
 use super::remat::Recompute;
+use crate::analysis::def_use::sets_stack_pointer;
 use crate::ori::destruct::copy;
 use crate::ori::hash::QuickMap;
-use crate::ori::{Convention, File, Function, InstId, Operand, STACK_POINTER, VReg};
+use crate::ori::{Convention, File, Function, InstId, Operand, VReg};
 use crate::tables::ori::Direction;
 use crate::tables::{Mod, Op, Role, value};
 use cranelift_entity::SecondaryMap;
@@ -238,10 +239,8 @@ impl<'a> Spiller<'a> {
     /// Removes the move of the stack pointer before a call, to be reinserted after the loads from
     /// the frame.
     fn stack_move(&self, inst: InstId, out: &mut Vec<InstId>) -> Option<InstId> {
-        let last = *out.last().filter(|_| self.function.insts[inst].op == Op::CALL)?;
-        let mut moves = false;
-        self.function.for_each_def(last, |reg| moves |= self.function.regs[reg].phys == Some(STACK_POINTER));
-        if moves { out.pop() } else { None }
+        let calls = self.function.insts[inst].op == Op::CALL;
+        out.pop_if(|last| calls && sets_stack_pointer(self.function, *last))
     }
 
     fn general(&mut self, inst: InstId, out: &mut Vec<InstId>) {

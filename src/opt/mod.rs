@@ -6,5 +6,6 @@ automod::dir!(pub "src/opt");
 
 pub mod combine;
 pub mod constants;
+pub mod induction;
 pub mod local_memory;
 pub mod wide_forms;

@@ -91,11 +91,10 @@ impl Rewriter<'_> {
                 self.leave(ends);
             }
             // Between the move of the stack pointer and its call nothing may reach for the frame.
-            let moved = self.out.pop_if(|last| sets_stack_pointer(self.function, *last));
-            let kept = moved.filter(|_| !self.function.insts[*inst].op.has(Prop::Clobbers));
-            self.out.extend(kept);
+            let calls = self.function.insts[*inst].op.has(Prop::Clobbers);
+            let moved = self.out.pop_if(|last| calls && sets_stack_pointer(self.function, *last));
             self.reader(*inst);
-            self.out.extend(moved.filter(|_| kept.is_none()));
+            self.out.extend(moved);
             self.out.push(*inst);
         }
         if end == insts.len() {

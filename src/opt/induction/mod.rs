@@ -8,7 +8,8 @@
 //! the loop instead of two, and no step is left. The leader is a pointer of the loop or, for
 //! [`ENOUGH`] others, a new one.
 
-use super::copy_propagation::rename;
+mod shared;
+
 use crate::analysis::PassCx;
 use crate::analysis::def_use::is_free;
 use crate::analysis::loops::{LoopId, Loops};
@@ -16,6 +17,7 @@ use crate::ori::cfg::Cfg;
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg, table};
 use crate::tables::{Mod, Mods, Op, Role};
 use cranelift_entity::SecondaryMap;
+use shared::{Shared, Sum};
 use smallvec::SmallVec;
 
 /// Pointers without a leader that are worth one.
@@ -50,11 +52,16 @@ pub fn run(cx: &mut PassCx) {
         return;
     }
     let mut facts = Facts::new(cx.function, &cfg);
+    let mut shared = Shared::default();
     for (id, of) in loops.all.iter() {
         let pointers = facts.pointers(cx.function, &cfg, &loops, (id, of.header));
         for group in facts.groups(cx.function, &pointers) {
-            facts.share(cx.function, &cfg, of.header, &pointers, &group);
+            let leader = facts.leader(cx.function, of.header, &pointers, &group);
+            facts.share(cx.function, &mut shared, &pointers, &group, leader);
         }
+    }
+    if shared.any {
+        shared.rewrite(cx.function, &cfg);
     }
 }
 
@@ -68,19 +75,20 @@ struct Group {
 struct Facts {
     /// What defines a register, and where.
     maker: SecondaryMap<VReg, Option<(Block, InstId)>>,
-    /// PHIs that read a register.
+    /// PHIs that read a register, and other readers.
     phis: SecondaryMap<VReg, u32>,
+    others: SecondaryMap<VReg, u32>,
 }
 
 impl Facts {
     fn new(function: &Function, cfg: &Cfg) -> Facts {
-        let mut facts = Facts { maker: table(function.regs.len()), phis: table(function.regs.len()) };
+        let regs = function.regs.len();
+        let mut facts = Facts { maker: table(regs), phis: table(regs), others: table(regs) };
         for block in &cfg.rpo {
             for inst in &function.blocks[*block] {
                 function.for_each_def(*inst, |reg| facts.maker[reg] = Some((*block, *inst)));
-                if function.insts[*inst].op == Op::PHI {
-                    function.for_each_use(*inst, |reg| facts.phis[reg] += 1);
-                }
+                let readers = if function.insts[*inst].op == Op::PHI { &mut facts.phis } else { &mut facts.others };
+                function.for_each_use(*inst, |reg| readers[reg] += 1);
             }
         }
         facts
@@ -133,7 +141,7 @@ impl Facts {
         if !data.guard.is_null() {
             return None;
         }
-        if data.op == Op::IMAD_WIDE {
+        if is_product(function, maker) {
             let (a, b) = (arg(maker, Role::A), arg(maker, Role::B));
             let step = Step::Product(data.mods, a, b);
             let makers = SmallVec::from_slice(&[maker]);
@@ -144,7 +152,8 @@ impl Facts {
                 makers,
             ));
         }
-        let carry = arg(maker, Role::Pu).as_reg()?;
+        // Nobody else may want the carry, which goes with the step.
+        let carry = arg(maker, Role::Pu).as_reg().filter(|carry| self.others[*carry] == 1 && self.phis[*carry] == 0)?;
         let high = function.blocks[self.maker[low]?.0].iter().copied().find(|inst| {
             let data = &function.insts[*inst];
             let reads = data.op == Op::IADD3 && data.guard.is_null() && arg(*inst, Role::Pp) == Operand::reg(carry);
@@ -154,7 +163,8 @@ impl Facts {
         let plain = |inst: InstId| arg(inst, Role::A).as_reg().filter(|reg| arg(inst, Role::A) == Operand::reg(*reg));
         let (now, next) = ([plain(maker)?, plain(high)?], [low, arg(high, Role::D).as_reg()?]);
         let (x, y) = (arg(maker, Role::B), arg(high, Role::B));
-        let once = arg(high, Role::Pq) == Operand::never() && data.mods.get(Mod::X) == 0;
+        let unused = [Role::Pu, Role::Pv].into_iter().all(|role| arg(high, role).as_reg().is_none());
+        let once = unused && arg(high, Role::Pq) == Operand::never() && data.mods.get(Mod::X) == 0;
         let fits = sum(maker) && sum(high) && once && fixed(x) && fixed(y);
         fits.then(|| (Step::Sum(x, y), now, next, SmallVec::from_slice(&[maker, high])))
     }
@@ -162,8 +172,9 @@ impl Facts {
     /// The pair that a pair is computed from by adding a product to it.
     fn base(&self, function: &Function, init: Pair) -> Option<(InstId, Pair)> {
         let (_, maker) = self.maker[init[0]]?;
-        let data = &function.insts[maker];
-        let fits = data.op == Op::IMAD_WIDE && data.guard.is_null() && pair(function, maker, Role::D) == Some(init);
+        let mut free = is_product(function, maker);
+        function.for_each_use(maker, |reg| free &= is_free(function, reg));
+        let fits = free && pair(function, maker, Role::D) == Some(init);
         Some((maker, pair(function, maker, Role::C)?)).filter(|_| fits)
     }
 
@@ -201,19 +212,22 @@ impl Facts {
         groups
     }
 
-    /// Computes the pointers of a group from its leader.
-    fn share(&mut self, function: &mut Function, cfg: &Cfg, header: Block, pointers: &[Pointer], group: &Group) {
-        let leader = self.leader(function, header, pointers, group);
-        for at in &group.derived {
-            let pointer = &pointers[*at];
+    /// Notes that the pointers of a group are computed from its leader.
+    fn share(
+        &self,
+        function: &Function,
+        shared: &mut Shared,
+        pointers: &[Pointer],
+        group: &Group,
+        (now, next): (Pair, Pair),
+    ) {
+        for pointer in group.derived.iter().map(|at| &pointers[*at]) {
             let Some((init, _)) = self.base(function, pointer.init) else { continue };
-            let gone: SmallVec<[InstId; 4]> = pointer.phis.into_iter().chain(pointer.makers.iter().copied()).collect();
-            for block in &cfg.rpo {
-                function.blocks[*block].retain(|inst| !gone.contains(inst));
+            pointer.phis.iter().chain(&pointer.makers).for_each(|inst| shared.gone[*inst] = true);
+            for (old, from) in [(pointer.now, now), (pointer.next, next)] {
+                old.iter().for_each(|reg| shared.from[*reg] = Some(Sum { old, init, from }));
             }
-            for (old, from) in [(pointer.now, leader.0), (pointer.next, leader.1)] {
-                again(function, cfg, old, init, from);
-            }
+            shared.any = true;
         }
     }
 
@@ -236,6 +250,7 @@ impl Facts {
                 let args: Vec<Operand> = function.args(phi).iter().map(|operand| swap(*operand)).collect();
                 let new = function.make_with(Op::PHI, &args);
                 function.blocks[header].insert(0, new);
+                self.phis[group.base[word]] += 1;
             }
             makers = advance(function, model, now, next);
         } else {
@@ -274,31 +289,11 @@ fn advance(function: &mut Function, model: &Pointer, now: Pair, next: Pair) -> S
     made
 }
 
-/// Computes a pair anew from another one in every block that reads it, before the first reader.
-fn again(function: &mut Function, cfg: &Cfg, old: Pair, init: InstId, from: Pair) {
-    let mut names: SecondaryMap<VReg, Option<VReg>> = SecondaryMap::new();
-    for block in &cfg.rpo {
-        let reads = |inst: &InstId| {
-            let mut reads = false;
-            function.for_each_use(*inst, |reg| reads |= old.contains(&reg));
-            reads
-        };
-        let Some(first) = function.blocks[*block].iter().position(reads) else { continue };
-        let new = function.make_with(Op::IMAD_WIDE, &SmallVec::<[Operand; 8]>::from(function.args(init)));
-        let fresh = old.map(|reg| function.new_like(reg));
-        for (role, regs) in [(Role::C, from), (Role::D, fresh)] {
-            let vector = function.vector(&regs);
-            let operand = function.arg(init, role).with_vector(vector);
-            function.set_arg(new, role, operand);
-        }
-        let line = function.insts[function.blocks[*block][first]].line;
-        (function.insts[new].mods, function.insts[new].line) = (function.insts[init].mods, line);
-        old.iter().zip(fresh).for_each(|(old, fresh)| names[*old] = Some(fresh));
-        for at in first..function.blocks[*block].len() {
-            rename(function, &names, function.blocks[*block][at]);
-        }
-        function.blocks[*block].insert(first, new);
-    }
+/// Whether an instruction is an unguarded IMAD.WIDE without carries.
+fn is_product(function: &Function, inst: InstId) -> bool {
+    let data = &function.insts[inst];
+    let carries = [Role::Pu, Role::Pp].into_iter().any(|role| function.arg(inst, role).as_reg().is_some());
+    data.op == Op::IMAD_WIDE && data.guard.is_null() && !carries
 }
 
 /// The registers of a plain pair.
