@@ -52,24 +52,31 @@ pub fn run(cx: &mut PassCx) {
     let live = cx.liveness();
     let function = &mut *cx.function;
     let mut scratch = Scratch::new(function);
-    let mut plans: Vec<Plan> = Vec::new();
-    let mut most = 0;
-    let mut kept = Vec::new();
+    let (mut above, mut kept): (Vec<(Peaks, Block)>, Vec<Block>) = (Vec::new(), Vec::new());
+    let (mut most, mut limit) = (FREE, KEPT);
     for block in &function.layout {
         let insts = &function.blocks[*block];
         let old = scratch.peaks(function, *block, &live, insts);
         most = most.max(old.needs);
-        if insts.iter().any(|inst| is_product(function, *inst)) {
+        limit = limit.max(old.last);
+        if old.needs > KEPT {
+            above.push((old, *block));
+        }
+        if old.needs > KEPT || insts.iter().any(|inst| is_product(function, *inst)) {
             kept.push(*block);
         }
-        if old.needs > KEPT {
-            plans.push(plan(function, *block, &live, &mut scratch, old));
+    }
+    by_latency(function, &live, &mut scratch, &kept, most);
+    // What needs most comes first: what is left there, others need not go below.
+    above.sort_by_key(|(old, block)| (-old.needs, *block));
+    let mut plans: Vec<Plan> = Vec::new();
+    for (old, block) in above {
+        if old.needs > limit {
+            let plan = plan(function, block, &live, &mut scratch, old, limit);
+            limit = limit.max(plan.best());
+            plans.push(plan);
         }
     }
-    kept.extend(plans.iter().map(|plan| plan.block));
-    by_latency(function, &live, &mut scratch, &kept, most.max(FREE));
-    let Some(limit) = plans.iter().map(|plan| plan.best()).max() else { return };
-    let limit = limit.max(KEPT);
     for plan in plans.into_iter().filter(|plan| plan.old.needs > limit && plan.helps()) {
         let gentle = lowest(function, plan.block, &live, &mut scratch, Aim { from: limit, ..plan.aim });
         let peaks = scratch.peaks(function, plan.block, &live, &gentle);
@@ -213,8 +220,16 @@ impl Aim {
 }
 
 /// The best one of the orders that let pure instructions follow fences, or do not, compare whole
-/// trees, or do not, and count quads as a whole, or do not.
-fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratch, old: Peaks) -> Plan {
+/// trees, or do not, and count quads as a whole, or do not; the first one that needs no more than
+/// `enough`.
+fn plan(
+    function: &Function,
+    block: Block,
+    live: &Liveness,
+    scratch: &mut Scratch,
+    old: Peaks,
+    enough: i32,
+) -> Plan {
     let mut with = |fences: bool, rises: bool, trees: bool, quads: bool| {
         let aim = Aim { from: i32::MIN, fences, rises, trees, quads, predicates: old.predicates };
         let order = lowest(function, block, live, scratch, aim);
@@ -225,8 +240,8 @@ fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratc
     let fences = insts.iter().any(|inst| is_fence(function, *inst));
     let mut best = with(false, false, false, false);
     for (fences, trees) in [(false, true), (true, false), (true, true)].into_iter().filter(|of| fences || !of.0) {
-        if best.best() <= KEPT {
-            break;
+        if best.best() <= enough {
+            return best;
         }
         let other = with(fences, false, trees, false);
         if other.best() < best.best() {
@@ -234,7 +249,7 @@ fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratc
         }
     }
     for trees in [false, true].into_iter().filter(|_| fences) {
-        if best.best() > RISES {
+        if best.best() > RISES.max(enough) {
             let other = with(true, true, trees, false);
             if other.best() < best.best() {
                 best = other;
@@ -242,8 +257,8 @@ fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratc
         }
     }
     // Where more are needed than live at once, what lives stands scattered in quads.
-    if best.new.needs > best.new.general.max(KEPT) {
-        for trees in [false, true] {
+    for trees in [false, true] {
+        if best.best() > enough && best.new.needs > best.new.general {
             let other = with(best.aim.fences, best.aim.rises, trees, true);
             if other.best() < best.best() {
                 best = other;

@@ -23,6 +23,8 @@ pub struct Peaks {
     pub predicates: i32,
     /// General registers with what is lost between them, and with predicates that find no place.
     pub needs: i32,
+    /// General registers that live at the end.
+    pub last: i32,
 }
 
 impl Peaks {
@@ -101,6 +103,7 @@ impl<'a> Sweep<'a> {
         let mut sweep = Sweep { function, live, quads, seen: Vec::new(), now, most };
         liveness.live[block].iter().for_each(|reg| sweep.begin(*reg));
         sweep.note();
+        sweep.most.last = sweep.now.general;
         sweep
     }
 
