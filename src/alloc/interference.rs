@@ -1,5 +1,5 @@
-//! Interference: which physical registers are taken at which points, as a segment tree over points
-//! with one bit per register.
+//! Interference: which physical registers are taken at which points, as a tree over points with one
+//! bit per register.
 //!
 //! A query returns the registers that are taken anywhere in a range, in time logarithmic in the
 //! number of points. No register is taken twice at one point, so a range can be released again.
@@ -119,21 +119,19 @@ impl Occupied {
 
     /// Takes a register in these ranges, in which it must be free.
     pub fn take(&mut self, file: File, number: i32, ranges: &[Range]) {
-        self.change(file, number, ranges, true);
+        let bit = (number + first_bit(file)) as usize;
+        match file {
+            File::R => ranges.iter().for_each(|range| self.general.take(bit, *range)),
+            _ => ranges.iter().for_each(|range| self.others.take(bit, *range)),
+        }
     }
 
     /// Releases a register in these ranges, in which it must be taken.
     pub fn give_back(&mut self, file: File, number: i32, ranges: &[Range]) {
-        self.change(file, number, ranges, false);
-    }
-
-    fn change(&mut self, file: File, number: i32, ranges: &[Range], take: bool) {
         let bit = (number + first_bit(file)) as usize;
-        for range in ranges {
-            match file {
-                File::R => self.general.change(bit, *range, take),
-                _ => self.others.change(bit, *range, take),
-            }
+        match file {
+            File::R => ranges.iter().for_each(|range| self.general.give_back(bit, *range)),
+            _ => ranges.iter().for_each(|range| self.others.give_back(bit, *range)),
         }
     }
 
@@ -155,79 +153,124 @@ impl Occupied {
     }
 }
 
-/// Node i has the children 2i and 2i + 1; leaf p is node `leaves + p`.
-struct Tree<const W: usize> {
-    leaves: usize,
+/// Each node has up to [`WIDTH`] children; the nodes of the lowest level are points.
+const SHIFT: usize = 3;
+const WIDTH: usize = 1 << SHIFT;
+
+/// Registers of one node.
+#[derive(Clone, Copy)]
+struct Node<const W: usize> {
     /// Registers taken at every point of the node and recorded at this node.
-    whole: Vec<[u64; W]>,
+    whole: [u64; W],
     /// Registers taken at some point of the node.
-    some: Vec<[u64; W]>,
+    some: [u64; W],
+}
+
+struct Tree<const W: usize> {
+    points: Vec<[u64; W]>,
+    /// The levels above the points, the lowest one first.
+    levels: Vec<Vec<Node<W>>>,
 }
 
 impl<const W: usize> Tree<W> {
     fn new(end: u32) -> Tree<W> {
-        let leaves = (end as usize).max(1).next_power_of_two();
-        Tree { leaves, whole: vec![[0; W]; 2 * leaves], some: vec![[0; W]; 2 * leaves] }
+        let mut count = (end as usize).max(1).next_multiple_of(WIDTH);
+        let points = vec![[0; W]; count];
+        let mut levels = Vec::new();
+        while count > WIDTH {
+            count = (count >> SHIFT).next_multiple_of(WIDTH);
+            levels.push(vec![Node { whole: [0; W], some: [0; W] }; count]);
+        }
+        Tree { points, levels }
     }
 
     fn clear(&mut self) {
-        self.whole.fill([0; W]);
-        self.some.fill([0; W]);
+        self.points.fill([0; W]);
+        self.levels.iter_mut().for_each(|level| level.fill(Node { whole: [0; W], some: [0; W] }));
     }
 
-    fn change(&mut self, bit: usize, range: Range, take: bool) {
+    fn take(&mut self, bit: usize, range: Range) {
         let (word, bit) = (bit / 64, 1u64 << (bit % 64));
-        let (mut l, mut r) = (range.0 as usize + self.leaves, range.1 as usize + self.leaves);
-        let (first, last) = (l, r - 1);
-        while l < r {
-            for (odd, node) in [(l & 1 == 1, l), (r & 1 == 1, r - 1)] {
-                if odd {
-                    let set = |w: &mut u64| if take { *w |= bit } else { *w &= !bit };
-                    set(&mut self.whole[node][word]);
-                    set(&mut self.some[node][word]);
-                    if !take && node < self.leaves {
-                        let below = self.some[2 * node][word] | self.some[2 * node + 1][word];
-                        self.some[node][word] |= below & bit;
-                    }
-                }
-            }
-            (l, r) = (l.div_ceil(2), r / 2);
+        let (mut left, mut right) = (range.0 as usize, range.1 as usize - 1);
+        edges(range, self.levels.len(), |level, nodes| match level {
+            0 => self.points[nodes].iter_mut().for_each(|point| point[word] |= bit),
+            _ => self.levels[level - 1][nodes].iter_mut().for_each(|node| {
+                node.whole[word] |= bit;
+                node.some[word] |= bit;
+            }),
+        });
+        for level in &mut self.levels {
+            (left, right) = (left >> SHIFT, right >> SHIFT);
+            level[left].some[word] |= bit;
+            level[right].some[word] |= bit;
         }
-        let mut update = |node: usize| {
-            let below = self.some[2 * node][word] | self.some[2 * node + 1][word] | self.whole[node][word];
-            self.some[node][word] = self.some[node][word] & !bit | below & bit;
-        };
-        let (mut left, mut right) = (first / 2, last / 2);
-        while left >= 1 {
-            update(left);
-            if right != left {
-                update(right);
+    }
+
+    fn give_back(&mut self, bit: usize, range: Range) {
+        let (word, bit) = (bit / 64, 1u64 << (bit % 64));
+        edges(range, self.levels.len(), |level, nodes| match level {
+            0 => self.points[nodes].iter_mut().for_each(|point| point[word] &= !bit),
+            _ => self.levels[level - 1][nodes].iter_mut().for_each(|node| {
+                node.whole[word] &= !bit;
+                node.some[word] &= !bit;
+            }),
+        });
+        self.leave(range.0 as usize, word, bit);
+        self.leave(range.1 as usize - 1, word, bit);
+    }
+
+    /// Brings the nodes above a point up to date, in which a register was taken somewhere, as far
+    /// as it is not any more.
+    fn leave(&mut self, point: usize, word: usize, bit: u64) {
+        let mut at = point;
+        for level in 0..self.levels.len() {
+            let children = at & !(WIDTH - 1)..(at | (WIDTH - 1)) + 1;
+            let taken = |nodes: &[Node<W>]| nodes.iter().fold(0, |all, node| all | node.some[word]);
+            let below = match level {
+                0 => self.points[children].iter().fold(0, |all, point| all | point[word]),
+                _ => taken(&self.levels[level - 1][children]),
+            };
+            at >>= SHIFT;
+            let node = &mut self.levels[level][at];
+            if (below | node.whole[word]) & bit != 0 {
+                node.some[word] |= bit;
+                return;
             }
-            (left, right) = (left / 2, right / 2);
+            node.some[word] &= !bit;
         }
     }
 
     fn add_taken(&self, range: Range, out: &mut [u64; W]) {
         let mut add = |words: &[u64; W]| out.iter_mut().zip(words).for_each(|(o, w)| *o |= w);
-        let (mut l, mut r) = (range.0 as usize + self.leaves, range.1 as usize + self.leaves);
-        let (mut left, mut right) = (l / 2, (r - 1) / 2);
-        while left >= 1 {
-            add(&self.whole[left]);
+        let (mut left, mut right) = (range.0 as usize, range.1 as usize - 1);
+        for level in &self.levels {
+            (left, right) = (left >> SHIFT, right >> SHIFT);
+            add(&level[left].whole);
             if right != left {
-                add(&self.whole[right]);
+                add(&level[right].whole);
             }
-            (left, right) = (left / 2, right / 2);
         }
-        while l < r {
-            if l & 1 == 1 {
-                add(&self.some[l]);
-            }
-            if r & 1 == 1 {
-                add(&self.some[r - 1]);
-            }
-            (l, r) = (l.div_ceil(2), r / 2);
-        }
+        edges(range, self.levels.len(), |level, nodes| match level {
+            0 => self.points[nodes].iter().for_each(&mut add),
+            _ => self.levels[level - 1][nodes].iter().for_each(|node| add(&node.some)),
+        });
     }
+}
+
+/// Covers a range with nodes, as few as there are: calls back for runs of them, from the lowest
+/// level to the highest, which is `top`.
+fn edges(range: Range, top: usize, mut each: impl FnMut(usize, std::ops::Range<usize>)) {
+    let (mut left, mut right) = (range.0 as usize, range.1 as usize);
+    for level in 0..top {
+        let (inner, last) = (left.next_multiple_of(WIDTH), right & !(WIDTH - 1));
+        if inner >= last {
+            return each(level, left..right);
+        }
+        each(level, left..inner);
+        each(level, last..right);
+        (left, right) = (inner >> SHIFT, last >> SHIFT);
+    }
+    each(top, left..right);
 }
 
 #[cfg(test)]

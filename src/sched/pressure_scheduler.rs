@@ -222,14 +222,7 @@ impl Aim {
 /// The best one of the orders that let pure instructions follow fences, or do not, compare whole
 /// trees, or do not, and count quads as a whole, or do not; the first one that needs no more than
 /// `enough`.
-fn plan(
-    function: &Function,
-    block: Block,
-    live: &Liveness,
-    scratch: &mut Scratch,
-    old: Peaks,
-    enough: i32,
-) -> Plan {
+fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratch, old: Peaks, enough: i32) -> Plan {
     let mut with = |fences: bool, rises: bool, trees: bool, quads: bool| {
         let aim = Aim { from: i32::MIN, fences, rises, trees, quads, predicates: old.predicates };
         let order = lowest(function, block, live, scratch, aim);
