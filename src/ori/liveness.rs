@@ -21,6 +21,10 @@ impl RegSet {
     pub fn new(limit: usize) -> RegSet {
         RegSet(vec![0; limit.div_ceil(64)])
     }
+    /// A number above those of all registers that it can hold.
+    pub fn limit(&self) -> usize {
+        64 * self.0.len()
+    }
     /// Adds a register; returns whether it is new.
     pub fn insert(&mut self, reg: VReg) -> bool {
         let (word, bit) = (reg.index() / 64, 1u64 << (reg.index() % 64));

@@ -14,6 +14,8 @@ use crate::tables::throughput::{Pipe, Throughput};
 pub struct Times {
     /// The least distance from the end at which each instruction delays no reader.
     due: Vec<i64>,
+    /// The same where nothing has been placed.
+    first: Vec<i64>,
     /// Cycles of the longest chain that ends with each instruction's result.
     depth: Vec<i64>,
     /// Cycles from issue to result.
@@ -46,8 +48,14 @@ impl Times {
             function.for_each_def(*inst, |reg| due = if live(reg) { cycles } else { due });
             due
         };
-        let due = insts.iter().zip(&latency).map(|(inst, cycles)| late(inst, *cycles)).collect();
-        Times { due, depth, latency, pace, free: [0; Pipe::ALL.len()], now: 0 }
+        let first: Vec<i64> = insts.iter().zip(&latency).map(|(inst, cycles)| late(inst, *cycles)).collect();
+        Times { due: first.clone(), first, depth, latency, pace, free: [0; Pipe::ALL.len()], now: 0 }
+    }
+
+    /// Nothing is placed any more.
+    pub fn begin(&mut self) {
+        self.due.copy_from_slice(&self.first);
+        (self.free, self.now) = ([0; Pipe::ALL.len()], 0);
     }
 
     /// How long the readers of an instruction would wait if it came next, and its depth.

@@ -7,4 +7,6 @@ mod first_fit;
 pub mod list_scheduler;
 pub mod prepass_scheduler;
 pub mod pressure_scheduler;
+mod region;
 mod sweep;
+mod touches;

@@ -15,17 +15,17 @@
 //! that it stood before and, above [`RISES`], precede one that it stood behind. Asynchronous
 //! products and what stands between them keep their places.
 
-use super::dependences::Dependences;
-use super::estimate::{Estimate, Times};
+use super::estimate::Estimate;
 use super::first_fit::FirstFit;
 use super::list_scheduler::{is_fence, is_fixed};
+use super::region::{Aim, PREDICATES, Region, UNIFORM};
 use super::sweep::{Live, Peaks, Sweep};
+use super::touches::{Began, Groups};
 use crate::analysis::PassCx;
 use crate::analysis::def_use::sets_stack_pointer;
 use crate::ori::liveness::Liveness;
-use crate::ori::{Block, File, Function, InstId, VReg, table};
+use crate::ori::{Block, Function, InstId};
 use crate::tables::{Op, Prop};
-use cranelift_entity::SecondaryMap;
 
 /// General registers up to which a block is ordered by latency; above, to lower its peak. 40 gives
 /// 0.06 % fewer estimated cycles and 1 % more registers.
@@ -38,12 +38,6 @@ const SLACK: i32 = 8;
 /// General registers above which pure instructions may also precede a barrier that they stood
 /// behind.
 const RISES: i32 = 160;
-/// Uniform registers and predicates that may live in a new order whatever lived in the old one.
-const UNIFORM: i32 = 24;
-const PREDICATES: i32 = 5;
-/// Instructions that are looked at where each begins ranges, and the most of what waits for one.
-const TREES: usize = 8;
-const LARGEST_TREE: u32 = 64;
 /// Instructions between two that are fixed; more are left in their order.
 const LONGEST: usize = 20_000;
 
@@ -152,12 +146,16 @@ struct Scratch {
     live: Live,
     fit: FirstFit,
     began: Began,
+    groups: Groups,
+    /// The regions of the block at hand, whose order does not change meanwhile.
+    regions: Vec<Region>,
 }
 
 impl Scratch {
     fn new(function: &Function) -> Scratch {
-        let began = Began { at: table(function.regs.len()), clock: 0, start: 0 };
-        Scratch { live: Live::new(function), fit: FirstFit::new(function), began }
+        let live = Live::new(function);
+        let groups = Groups::new(&live);
+        Scratch { live, fit: FirstFit::new(function), began: Began::new(function), groups, regions: Vec::new() }
     }
 
     /// What an order of a block takes.
@@ -165,57 +163,6 @@ impl Scratch {
         let mut peaks = Sweep::start(function, block, live, &mut self.live, false).order(order);
         peaks.needs = peaks.general.max(self.fit.registers(function, block, live, order)) + peaks.homeless();
         peaks
-    }
-}
-
-/// When each register began to live, on a clock that goes on from one order to the next.
-struct Began {
-    at: SecondaryMap<VReg, u32>,
-    clock: u32,
-    /// The clock when the order at hand was begun.
-    start: u32,
-}
-
-impl Began {
-    /// Nothing has begun.
-    fn forget(&mut self) {
-        self.start = self.clock;
-    }
-
-    fn note(&mut self, reg: VReg) {
-        if self.at[reg] <= self.start {
-            self.at[reg] = self.clock;
-        }
-    }
-
-    /// How late a register began to live; 0 if it has not.
-    fn age(&self, reg: VReg) -> u32 {
-        self.at[reg].saturating_sub(self.start)
-    }
-}
-
-/// What an order is made for.
-#[derive(Clone, Copy)]
-struct Aim {
-    /// More general registers than these make it look at pressure.
-    from: i32,
-    /// Whether pure instructions may follow fences.
-    fences: bool,
-    /// Whether they may precede them too.
-    rises: bool,
-    /// Whether whole trees are compared where each instruction begins ranges.
-    trees: bool,
-    /// Whether quads count as a whole.
-    quads: bool,
-    /// Predicates that live at once in the old order.
-    predicates: i32,
-}
-
-impl Aim {
-    fn passes(&self, function: &Function, inst: InstId) -> bool {
-        // What sank into a stage of asynchronous products would have to wait for its end.
-        let stage = matches!(function.insts[inst].op, Op::GMMA | Op::WARPGROUP);
-        self.fences && !stage && is_fence(function, inst)
     }
 }
 
@@ -265,7 +212,8 @@ fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratc
 fn lowest(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratch, aim: Aim) -> Vec<InstId> {
     let insts = &function.blocks[block];
     let mut out = Vec::with_capacity(insts.len());
-    let Scratch { live: registers, began, .. } = scratch;
+    let Scratch { live: registers, began, groups, regions, .. } = scratch;
+    regions.retain(|region| region.block == block);
     began.forget();
     let mut sweep = Sweep::start(function, block, live, registers, aim.quads);
     let (mut end, last) = (insts.len(), function.first_terminator(block));
@@ -278,7 +226,12 @@ fn lowest(function: &Function, block: Block, live: &Liveness, scratch: &mut Scra
             insts[start..end].iter().rev().for_each(|inst| sweep.pass(*inst));
             out.extend(insts[start..end].iter().rev());
         } else {
-            fill(&mut sweep, &insts[start..end], aim, began, &mut out);
+            let known = regions.iter().position(|region| region.is(start..end, aim));
+            let known = known.unwrap_or_else(|| {
+                regions.push(Region::new(&sweep, block, start..end, aim, groups));
+                regions.len() - 1
+            });
+            regions[known].fill(&mut sweep, aim, began, &mut out);
         }
         if start > 0 {
             sweep.pass(insts[start - 1]);
@@ -298,99 +251,4 @@ fn is_product(function: &Function, inst: InstId) -> bool {
 fn stays(function: &Function, inst: InstId) -> bool {
     let begins = matches!(function.insts[inst].op, Op::ENTRY | Op::PHI);
     begins || is_product(function, inst) || is_fixed(function, inst) || sets_stack_pointer(function, inst)
-}
-
-/// What tells which instruction comes next; the least does.
-type Key = (i32, i64, i64, i64);
-
-/// By how many registers the pressure would change if an instruction came next and behind it all
-/// that only it waits for.
-fn tree(sweep: &Sweep, insts: &[InstId], graph: &Dependences, at: u32) -> i32 {
-    let function = sweep.function;
-    let (mut next, mut waiting): (Vec<u32>, Vec<(u32, u32)>) = (vec![at], Vec::new());
-    let (mut begun, mut ended): (Vec<VReg>, Vec<VReg>) = (Vec::new(), Vec::new());
-    let mut visits = 0;
-    while let Some(at) = next.pop() {
-        visits += 1;
-        if visits > LARGEST_TREE {
-            break;
-        }
-        let inst = insts[at as usize];
-        let general = |reg: VReg| function.regs[reg].file == File::R;
-        if function.insts[inst].guard.is_null() {
-            function.for_each_def(inst, |reg| {
-                if let Some(place) = begun.iter().position(|other| *other == reg) {
-                    begun.swap_remove(place);
-                } else if general(reg) && sweep.contains(reg) && !ended.contains(&reg) {
-                    ended.push(reg);
-                }
-            });
-        }
-        function.for_each_use(inst, |reg| {
-            if general(reg) && !sweep.contains(reg) && !begun.contains(&reg) {
-                begun.push(reg);
-            }
-        });
-        for before in &graph.before[at as usize] {
-            let place = waiting.iter().position(|(other, _)| *other == before.at).unwrap_or_else(|| {
-                waiting.push((before.at, graph.after[before.at as usize]));
-                waiting.len() - 1
-            });
-            waiting[place].1 -= 1;
-            if waiting[place].1 == 0 {
-                next.push(before.at);
-            }
-        }
-    }
-    sweep.general(&begun, &ended)
-}
-
-/// Orders instructions that nothing fixed stands between, except what pure ones may follow; `out`
-/// gets them from the last to the first. `began` holds when a register began to live, so that a
-/// chain once begun is finished.
-fn fill(sweep: &mut Sweep, insts: &[InstId], aim: Aim, began: &mut Began, out: &mut Vec<InstId>) {
-    let function = sweep.function;
-    let mut graph = Dependences::across(function, insts, |inst| aim.passes(function, inst), aim.rises);
-    let mut times = Times::new(function, insts, &graph, |reg| sweep.contains(reg));
-    let mut ready: Vec<u32> = (0..insts.len() as u32).rev().filter(|at| graph.after[*at as usize] == 0).collect();
-    // Where many live through the region, one more lets each comparison stand before its reader.
-    let predicates = PREDICATES.max((sweep.now.predicates + 1).min(aim.predicates));
-    while !ready.is_empty() {
-        let pressed = sweep.now.general > aim.from;
-        let key = |sweep: &mut Sweep, at: u32| -> Key {
-            let change = sweep.change(insts[at as usize]);
-            let scarce = i32::from(change.predicates > 0 && sweep.now.predicates + change.predicates > predicates)
-                + i32::from(change.uniform > 0 && sweep.now.uniform + change.uniform > UNIFORM);
-            if !pressed {
-                let (wait, depth) = times.of(at);
-                return (scarce, wait, -depth, -i64::from(at));
-            }
-            let mut age = 0;
-            function.for_each_def(insts[at as usize], |reg| age = age.max(began.age(reg)));
-            (scarce, i64::from(change.general), -i64::from(age), -i64::from(at))
-        };
-        let keys = ready.iter().enumerate().map(|(i, at)| (key(sweep, *at), i));
-        let (best, mut i) = keys.min().unwrap_or(((0, 0, 0, 0), 0));
-        if aim.trees && pressed && best.1 > 0 && ready.len() > 1 {
-            // All begin ranges: the one whose whole tree begins fewest.
-            let mut trees: Vec<_> = ready.iter().enumerate().map(|(i, at)| (key(sweep, *at), i)).collect();
-            trees.sort_unstable();
-            trees.truncate(TREES);
-            let of = |(key, i): &(Key, usize)| (key.0, tree(sweep, insts, &graph, ready[*i]), *key, *i);
-            i = trees.iter().map(of).min().map_or(i, |found| found.3);
-        }
-        let at = ready.swap_remove(i);
-        let inst = insts[at as usize];
-        sweep.pass(inst);
-        out.push(inst);
-        times.place(at, &graph);
-        began.clock += 1;
-        function.for_each_use(inst, |reg| began.note(reg));
-        for before in std::mem::take(&mut graph.before[at as usize]) {
-            graph.after[before.at as usize] -= 1;
-            if graph.after[before.at as usize] == 0 {
-                ready.push(before.at);
-            }
-        }
-    }
 }

@@ -7,7 +7,7 @@
 use crate::ori::liveness::{Liveness, RegSet};
 use crate::ori::{Block, File, Function, InstId, VReg, table};
 use crate::tables::ori::Direction;
-use cranelift_entity::SecondaryMap;
+use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::SmallVec;
 
 /// Predicates that may live at once.
@@ -73,6 +73,19 @@ impl Live {
         live
     }
 
+    /// Groups of registers that change together.
+    pub fn groups(&self) -> usize {
+        self.set.limit() + self.quads.len()
+    }
+
+    /// The group of a register: its quad, or itself.
+    pub fn group(&self, reg: VReg) -> usize {
+        match self.quad[reg] {
+            0 => reg.index(),
+            quad => self.set.limit() + quad as usize,
+        }
+    }
+
     fn is_single(&self, function: &Function, reg: VReg) -> bool {
         function.regs[reg].file == File::R && self.quad[reg] == 0
     }
@@ -81,7 +94,7 @@ impl Live {
 /// The live registers at a point of a block, which moves from its end to its beginning.
 pub struct Sweep<'a> {
     pub function: &'a Function,
-    live: &'a mut Live,
+    pub live: &'a mut Live,
     /// Whether quads count as a whole.
     quads: bool,
     /// Everything that was in the set, so that it can be emptied.
@@ -101,7 +114,9 @@ impl<'a> Sweep<'a> {
     ) -> Sweep<'a> {
         let (now, most) = (Peaks::default(), Peaks::default());
         let mut sweep = Sweep { function, live, quads, seen: Vec::new(), now, most };
-        liveness.live[block].iter().for_each(|reg| sweep.begin(*reg));
+        for reg in &liveness.live[block] {
+            sweep.begin(*reg);
+        }
         sweep.note();
         sweep.most.last = sweep.now.general;
         sweep
@@ -122,23 +137,33 @@ impl<'a> Sweep<'a> {
     pub fn pass(&mut self, inst: InstId) {
         let function = self.function;
         if function.insts[inst].guard.is_null() {
-            function.for_each_def(inst, |reg| self.end(reg));
+            function.for_each_def(inst, |reg| {
+                self.end(reg);
+            });
         }
-        function.for_each_use(inst, |reg| self.begin(reg));
+        function.for_each_use(inst, |reg| {
+            self.begin(reg);
+        });
         self.note();
     }
 
-    fn begin(&mut self, reg: VReg) {
-        if self.live.set.insert(reg) {
+    /// A register lives; whether it did not before.
+    pub fn begin(&mut self, reg: VReg) -> bool {
+        let new = self.live.set.insert(reg);
+        if new {
             self.seen.push(reg);
             self.count(reg, 1);
         }
+        new
     }
 
-    fn end(&mut self, reg: VReg) {
-        if self.live.set.remove(reg) {
+    /// A register lives no more; whether it did.
+    pub fn end(&mut self, reg: VReg) -> bool {
+        let lived = self.live.set.remove(reg);
+        if lived {
             self.count(reg, -1);
         }
+        lived
     }
 
     /// Counts a register that began or ended: a quad with its first one, or its last.
@@ -153,41 +178,18 @@ impl<'a> Sweep<'a> {
         self.now.general += *size * (i32::from(*living > 0) - i32::from(before));
     }
 
-    fn note(&mut self) {
+    /// Notes the peaks.
+    pub fn note(&mut self) {
         self.most.general = self.most.general.max(self.now.general);
         self.most.uniform = self.most.uniform.max(self.now.uniform);
         self.most.predicates = self.most.predicates.max(self.now.predicates);
     }
 
-    /// What an instruction would change if it came next.
-    pub fn change(&self, inst: InstId) -> Peaks {
-        let function = self.function;
+    /// By how many registers the pressure would change if these began, by 1, or ended, by -1.
+    pub fn sum(&self, registers: impl Iterator<Item = (VReg, i32)>) -> Peaks {
         let mut change = Change::default();
-        let guarded = !function.insts[inst].guard.is_null();
-        function.for_each_def(inst, |reg| {
-            if !guarded && self.contains(reg) {
-                change.note(self, reg, -1);
-            }
-        });
-        let mut new: SmallVec<[VReg; 8]> = SmallVec::new();
-        function.for_each_use(inst, |reg| {
-            let mut own = false;
-            function.for_each_def(inst, |def| own |= def == reg && !guarded);
-            if (own || !self.contains(reg)) && !new.contains(&reg) {
-                new.push(reg);
-                change.note(self, reg, 1);
-            }
-        });
+        registers.for_each(|(reg, by)| change.note(self, reg, by));
         change.of(self)
-    }
-
-    /// By how many general registers the pressure would change if the first ones began and the
-    /// others ended.
-    pub fn general(&self, begun: &[VReg], ended: &[VReg]) -> i32 {
-        let mut change = Change::default();
-        begun.iter().for_each(|reg| change.note(self, *reg, 1));
-        ended.iter().for_each(|reg| change.note(self, *reg, -1));
-        change.of(self).general
     }
 }
 

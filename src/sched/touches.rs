@@ -1,0 +1,173 @@
+//! The registers of each instruction of a region, and by how much those that live would change if
+//! it came next. A change is noted until one of its registers begins or ends.
+
+use super::sweep::{Live, Peaks, Sweep};
+use crate::ori::{Function, InstId, VReg, table};
+use cranelift_entity::SecondaryMap;
+
+/// When each register began to live, on a clock that goes on from one order to the next.
+pub struct Began {
+    at: SecondaryMap<VReg, u32>,
+    clock: u32,
+    /// The clock when the order at hand was begun.
+    start: u32,
+}
+
+impl Began {
+    /// For the registers of a function.
+    pub fn new(function: &Function) -> Began {
+        Began { at: table(function.regs.len()), clock: 0, start: 0 }
+    }
+
+    /// Nothing has begun.
+    pub fn forget(&mut self) {
+        self.start = self.clock;
+    }
+
+    /// Notes a register that lives now; whether it did not before.
+    fn note(&mut self, reg: VReg) -> bool {
+        let new = self.at[reg] <= self.start;
+        if new {
+            self.at[reg] = self.clock;
+        }
+        new
+    }
+
+    /// How late a register began to live; 0 if it has not.
+    fn age(&self, reg: VReg) -> u32 {
+        self.at[reg].saturating_sub(self.start)
+    }
+}
+
+/// A register of an instruction.
+#[derive(Clone, Copy)]
+struct Touch {
+    reg: VReg,
+    /// The number of the group of registers that change together.
+    group: u32,
+    reads: bool,
+    writes: bool,
+    /// Whether it is written whatever the guard says.
+    ends: bool,
+}
+
+/// What is known about an instruction that may come next.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    fresh: bool,
+    change: Peaks,
+    age: u32,
+}
+
+/// The registers of the instructions of a region.
+pub struct Touches {
+    /// Where the registers of each instruction begin, and the end of the last one's.
+    first: Vec<u32>,
+    all: Vec<Touch>,
+    /// Where the instructions of each group begin, and the end of the last one's.
+    first_user: Vec<u32>,
+    users: Vec<u32>,
+    known: Vec<Known>,
+}
+
+/// A table that all regions use in turn: the numbers of groups, from 1 on.
+pub struct Groups(Vec<u32>);
+
+impl Groups {
+    /// For the groups of these registers.
+    pub fn new(live: &Live) -> Groups {
+        Groups(vec![0; live.groups()])
+    }
+}
+
+impl Touches {
+    /// The registers of these instructions.
+    pub fn new(function: &Function, insts: &[InstId], live: &Live, groups: &mut Groups) -> Touches {
+        let (mut first, mut all): (Vec<u32>, Vec<Touch>) = (Vec::new(), Vec::new());
+        for inst in insts {
+            let start = all.len();
+            first.push(start as u32);
+            let whole = function.insts[*inst].guard.is_null();
+            function
+                .for_each_def(*inst, |reg| all.push(Touch { reg, group: 0, reads: false, writes: true, ends: whole }));
+            function.for_each_use(*inst, |reg| match all[start..].iter_mut().find(|touch| touch.reg == reg) {
+                Some(touch) => touch.reads = true,
+                None => all.push(Touch { reg, group: 0, reads: true, writes: false, ends: false }),
+            });
+        }
+        first.push(all.len() as u32);
+        let mut first_user = vec![0u32];
+        for touch in &mut all {
+            let number = &mut groups.0[live.group(touch.reg)];
+            if *number == 0 {
+                *number = first_user.len() as u32;
+                first_user.push(0);
+            }
+            touch.group = *number - 1;
+            first_user[touch.group as usize + 1] += 1;
+        }
+        all.iter().for_each(|touch| groups.0[live.group(touch.reg)] = 0);
+        for group in 1..first_user.len() {
+            first_user[group] += first_user[group - 1];
+        }
+        let mut next = first_user.clone();
+        let mut users = vec![0; all.len()];
+        for (at, bounds) in first.windows(2).enumerate() {
+            for touch in &all[bounds[0] as usize..bounds[1] as usize] {
+                users[next[touch.group as usize] as usize] = at as u32;
+                next[touch.group as usize] += 1;
+            }
+        }
+        Touches { first, all, first_user, users, known: vec![Known::default(); insts.len()] }
+    }
+
+    /// Nothing is known any more.
+    pub fn forget(&mut self) {
+        self.known.iter_mut().for_each(|known| known.fresh = false);
+    }
+
+    fn of(&self, at: u32) -> &[Touch] {
+        &self.all[self.first[at as usize] as usize..self.first[at as usize + 1] as usize]
+    }
+
+    /// What an instruction would change if it came next, and how late the first of its results
+    /// began to live.
+    pub fn change(&mut self, sweep: &Sweep, began: &Began, at: u32) -> (Peaks, u32) {
+        let known = self.known[at as usize];
+        if known.fresh {
+            return (known.change, known.age);
+        }
+        let change = sweep.sum(self.of(at).iter().filter_map(|touch| {
+            let by = i32::from(touch.reads) - i32::from(sweep.contains(touch.reg));
+            (touch.ends || touch.reads && by > 0).then_some((touch.reg, by))
+        }));
+        let age = self.of(at).iter().filter(|touch| touch.writes).map(|touch| began.age(touch.reg)).max();
+        let age = age.unwrap_or(0);
+        self.known[at as usize] = Known { fresh: true, change, age };
+        (change, age)
+    }
+
+    /// Goes over an instruction, from the end to the beginning.
+    pub fn pass(&mut self, sweep: &mut Sweep, began: &mut Began, at: u32) {
+        began.clock += 1;
+        let Touches { first, all, first_user, users, known } = self;
+        let own = &all[first[at as usize] as usize..first[at as usize + 1] as usize];
+        let mut changed = |touch: &Touch| {
+            let group = touch.group as usize;
+            for user in &users[first_user[group] as usize..first_user[group + 1] as usize] {
+                known[*user as usize].fresh = false;
+            }
+        };
+        for touch in own.iter().filter(|touch| touch.ends && !touch.reads) {
+            if sweep.end(touch.reg) {
+                changed(touch);
+            }
+        }
+        for touch in own.iter().filter(|touch| touch.reads) {
+            if sweep.begin(touch.reg) | began.note(touch.reg) {
+                changed(touch);
+            }
+        }
+        sweep.note();
+    }
+}
