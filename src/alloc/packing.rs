@@ -31,7 +31,7 @@ const WAYS: [Way; 5] = [
 /// How often a class that finds no place is moved to the front.
 const MOVES: usize = 5;
 /// Classes that are placed at most before it gives up, in all and for each class of the function.
-const PLACED: usize = 16_000;
+const PLACED: usize = 6_000;
 const PLACED_EACH: usize = 3;
 
 /// Assigns the general registers of these classes, which have a place each, in fewer registers if
