@@ -1,10 +1,12 @@
 //! Computes the largest consistent set of values that can move to the uniform register file.
 //!
 //! An instruction is in the set with all its results or not at all, and so are its sources. A value
-//! computed from registers is in it only if every reader takes it in a uniform register.
+//! computed from registers is in it only if every reader takes it in a uniform register, or if a
+//! move out of it (a [`Twin`]) saves more moves into it.
 
 use crate::analysis::def_use::is_free;
 use crate::analysis::divergence::Varying;
+use crate::analysis::loops::Loops;
 use crate::legal::operands;
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::RegSet;
@@ -30,7 +32,26 @@ pub struct Candidates {
     /// What instructions take, by what of their registers was in the set: 1 + the index of each.
     asked: SecondaryMap<InstId, u32>,
     answers: Vec<(u64, Taken)>,
+    twins: SecondaryMap<VReg, Twin>,
+    /// How often each block is executed; empty where nothing is handed over.
+    frequency: SecondaryMap<Block, f64>,
+    hands_over: bool,
 }
+
+/// How a value gets into the other file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Twin {
+    /// Not at all.
+    #[default]
+    None,
+    /// It is computed in the uniform file, and moved to the general one.
+    Out,
+    /// It is computed in the general file, and handed over to the uniform one.
+    In,
+}
+
+/// Instructions that are looked at for what a value is worth.
+const WORTH: usize = 256;
 
 /// What an instruction outside the set takes of what is in it.
 #[derive(Clone, Default)]
@@ -43,7 +64,7 @@ pub struct Taken {
 
 impl Candidates {
     /// All values that could be in the set for their definitions' sake.
-    pub fn new(function: &mut Function, cfg: &Cfg, lanes: &Varying, encodes: Encodes) -> Candidates {
+    pub fn new(function: &mut Function, cfg: &Cfg, loops: &Loops, lanes: &Varying, encodes: Encodes) -> Candidates {
         let mut new = Candidates {
             set: RegSet::new(function.regs.len()),
             definition: table(function.regs.len()),
@@ -54,7 +75,11 @@ impl Candidates {
             count: 0,
             asked: table(function.insts.len()),
             answers: Vec::new(),
+            twins: table(function.regs.len()),
+            frequency: SecondaryMap::new(),
+            hands_over: false,
         };
+        new.note_hands_over(function, cfg, loops);
         for block in &cfg.rpo {
             for at in 0..function.blocks[*block].len() {
                 let inst = function.blocks[*block][at];
@@ -69,6 +94,8 @@ impl Candidates {
                     function.for_each_def(inst, |reg| {
                         new.set.insert(reg);
                     });
+                } else if new.hands_over && !lanes.divergent.contains(*block) {
+                    new.import(function, lanes, inst);
                 }
             }
         }
@@ -88,8 +115,66 @@ impl Candidates {
     /// Whether an instruction is in the set.
     pub fn has(&self, function: &Function, inst: InstId) -> bool {
         let mut has = None;
-        function.for_each_def(inst, |reg| has = has.or(Some(self.set.contains(reg))));
+        let moves = |reg: VReg| self.set.contains(reg) && self.twins[reg] != Twin::In;
+        function.for_each_def(inst, |reg| has = has.or(Some(moves(reg))));
         has == Some(true)
+    }
+
+    /// How a value of the set gets into the other file.
+    pub fn twin(&self, reg: VReg) -> Twin {
+        self.twins[reg]
+    }
+
+    /// Notes whether anything hands values over, and how often.
+    fn note_hands_over(&mut self, function: &Function, cfg: &Cfg, loops: &Loops) {
+        let insts = || cfg.rpo.iter().flat_map(|block| &function.blocks[*block]);
+        self.hands_over = insts().any(|inst| handed(function, *inst).is_some());
+        if self.hands_over {
+            for block in &cfg.rpo {
+                self.frequency[*block] = 10f64.powi(loops.depth(*block).min(8) as i32);
+            }
+        }
+    }
+
+    /// Adds a value that is computed in the general file and may be handed over.
+    fn import(&mut self, function: &Function, lanes: &Varying, inst: InstId) {
+        let data = &function.insts[inst];
+        let (mut result, mut count) = (None, 0);
+        function.for_each_def(inst, |reg| (result, count) = (Some(reg), count + 1));
+        let Some(reg) = result.filter(|_| count == 1 && data.guard.is_null() && !data.op.has(Prop::Pseudo)) else {
+            return;
+        };
+        let fits = function.regs[reg].file == File::R && is_free(function, reg) && !lanes.regs.contains(reg);
+        if fits && data.op != Op::PHI {
+            self.count += 1;
+            self.set.insert(reg);
+            self.twins[reg] = Twin::In;
+        }
+    }
+
+    /// Whether more is handed over of a value and what is computed from it in the set, by how often
+    /// it is, than moving the value itself takes.
+    fn is_worth_a_move(&self, function: &Function, reg: VReg) -> bool {
+        let (true, Some((_, home))) = (self.hands_over, self.definition[reg]) else { return false };
+        let (mut gain, mut seen, mut work) = (0.0, SmallVec::<[InstId; 16]>::new(), vec![reg]);
+        while let Some(reg) = work.pop() {
+            for reader in &self.readers[reg] {
+                if seen.contains(reader) {
+                    continue;
+                }
+                if seen.len() == WORTH {
+                    return true;
+                }
+                seen.push(*reader);
+                let moves = self.has(function, *reader);
+                function.for_each_def(*reader, |def| match self.definition[def] {
+                    _ if moves => work.push(def),
+                    Some((_, block)) if handed(function, *reader) == Some(reg) => gain += self.frequency[block],
+                    _ => {}
+                });
+            }
+        }
+        gain > self.frequency[home]
     }
 
     pub fn readers(&self, reg: VReg) -> &[InstId] {
@@ -168,6 +253,7 @@ impl Candidates {
         self.count -= 1;
         function.for_each_def(inst, |reg| {
             self.set.remove(reg);
+            self.twins[reg] = Twin::None;
         });
     }
 
@@ -175,11 +261,16 @@ impl Candidates {
     pub fn drop_value(&mut self, function: &Function, reg: VReg) {
         let mut dropped: Vec<InstId> = self.definition[reg].map(|d| d.0).into_iter().collect();
         while let Some(inst) = dropped.pop() {
-            if !self.has(function, inst) {
+            let moves = self.has(function, inst);
+            let mut within = false;
+            function.for_each_def(inst, |reg| within |= self.set.contains(reg));
+            if !within {
                 continue;
             }
             self.take_out(function, inst);
-            self.work.push(inst);
+            if moves {
+                self.work.push(inst);
+            }
             function.for_each_def(inst, |reg| dropped.extend(self.readers[reg].iter().copied()));
         }
     }
@@ -193,12 +284,18 @@ impl Candidates {
                     continue;
                 }
                 for reg in self.taken(function, inst).general {
-                    if !self.may_be_twice(function, reg) {
+                    if self.is_in_both(function, reg) {
+                        continue;
+                    }
+                    if function.regs[reg].file == File::R && self.is_worth_a_move(function, reg) {
+                        self.twins[reg] = Twin::Out;
+                    } else {
                         self.drop_value(function, reg);
                     }
                 }
             }
             self.drop_unread(function);
+            self.drop_twins(function);
             if self.work.is_empty() {
                 return;
             }
@@ -223,6 +320,25 @@ impl Candidates {
         }
     }
 
+    /// Values that are moved and are not worth it any more.
+    fn drop_twins(&mut self, function: &Function) {
+        if !self.hands_over {
+            return;
+        }
+        for reg in function.regs.keys() {
+            if !self.set.contains(reg) || self.twins[reg] == Twin::None || self.is_worth_a_move(function, reg) {
+                continue;
+            }
+            if self.twins[reg] == Twin::In {
+                self.drop_value(function, reg);
+            } else {
+                // Only if it is still needed in the general file does it go.
+                self.twins[reg] = Twin::None;
+                self.work.extend(self.readers[reg].iter().copied());
+            }
+        }
+    }
+
     fn is_useful(&mut self, function: &mut Function, inst: InstId) -> bool {
         let mut defs: SmallVec<[VReg; 4]> = SmallVec::new();
         function.for_each_def(inst, |reg| defs.push(reg));
@@ -240,6 +356,11 @@ impl Candidates {
         }
         // Where instructions name constants themselves, these are no worse in general registers.
         chained || taken && !general && !function.target.has(Feature::ConstantOperandsPreferred)
+    }
+
+    /// Whether a value of the set is there in the general file too, if it is needed.
+    pub fn is_in_both(&self, function: &Function, reg: VReg) -> bool {
+        self.twins[reg] != Twin::None || self.may_be_twice(function, reg)
     }
 
     /// Whether a value may be made in both files: it has no register source.
@@ -361,6 +482,7 @@ impl Candidates {
     /// 0 for a value that exists once, 1 for one from a constant bank, 2 for others.
     fn rank(&self, function: &Function, regs: &[VReg]) -> u8 {
         let rank = |reg: &VReg| match self.definition[*reg] {
+            _ if self.twins[*reg] == Twin::In => 2,
             _ if !self.may_be_twice(function, *reg) => 0,
             Some((inst, _)) if function.insts[inst].op == Op::LDC => 1,
             _ => 2,

@@ -3,8 +3,9 @@
 //! The column `uniform` of `tables/ori` gives the uniform form of an opcode. What is guaranteed:
 //! - a uniform register is written only where the warp is converged, as `insert_reconvergence`
 //!   checks;
-//! - no move between the files is added: a value that one reader needs in a general register stays
-//!   there, unless it has no register source and is cheap to define twice;
+//! - a move between the files is added only where it saves more of them: otherwise a value that one
+//!   reader needs in a general register stays there, unless it has no register source and is cheap
+//!   to define twice;
 //! - nowhere are more uniform registers live than the file has, minus a reserve, nor across a call
 //!   more than calls preserve.
 //!
@@ -21,8 +22,8 @@ pub fn run(cx: &mut PassCx) {
     if !cx.function.target.has(Feature::UniformDatapath) || cx.function.convention != Convention::Kernel {
         return;
     }
-    let (cfg, lanes) = (cx.cfg(), cx.divergence());
-    let mut candidates = Candidates::new(cx.function, &cfg, &lanes, cx.encoder.encodes);
+    let (cfg, loops, lanes) = (cx.cfg(), cx.loops(), cx.divergence());
+    let mut candidates = Candidates::new(cx.function, &cfg, &loops, &lanes, cx.encoder.encodes);
     for _ in 0..ROUNDS {
         candidates.settle(cx.function);
         if candidates.is_empty() {

@@ -4,12 +4,12 @@
 //! becomes the uniform form, and the readers that can take it do. A definition without register
 //! sources is kept as well if another reader needs a general register.
 
-use super::candidates::{Candidates, handed};
+use super::candidates::{Candidates, Twin, handed};
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::RegSet;
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg};
-use crate::tables::Op;
 use crate::tables::ori::Direction;
+use crate::tables::{Op, Role};
 use cranelift_entity::SecondaryMap;
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ pub fn run(function: &mut Function, cfg: &Cfg, candidates: &mut Candidates) -> b
                 continue;
             }
             let taken = candidates.taken(function, inst);
-            if let Some(reg) = taken.general.iter().copied().find(|reg| !candidates.may_be_twice(function, *reg)) {
+            if let Some(reg) = taken.general.iter().copied().find(|reg| !candidates.is_in_both(function, *reg)) {
                 candidates.drop_value(function, reg);
                 return false;
             }
@@ -112,9 +112,14 @@ fn definitions(
 ) {
     let insts = std::mem::take(&mut function.blocks[block]);
     let mut out = Vec::with_capacity(insts.len() + 4);
+    let mut moves: Vec<InstId> = Vec::new();
     for inst in insts {
+        if function.insts[inst].op != Op::PHI {
+            out.append(&mut moves);
+        }
         if !candidates.has(function, inst) {
             out.push(inst);
+            out.extend(hand_over(function, inst, candidates, names));
             continue;
         }
         let mut needed = false;
@@ -132,12 +137,52 @@ fn definitions(
             continue;
         };
         function.insts[new].line = function.insts[inst].line;
-        if needed {
+        let twins = moved_out(function, inst, candidates, general, names);
+        if needed && twins.is_empty() {
             out.push(inst);
         }
         out.push(new);
+        moves.extend(twins);
     }
+    out.append(&mut moves);
     function.blocks[block] = out;
+}
+
+/// What hands a value over to the uniform file that is computed in the general one.
+fn hand_over(function: &mut Function, inst: InstId, candidates: &Candidates, names: &mut Names) -> Option<InstId> {
+    let mut result = None;
+    function.for_each_def(inst, |reg| result = Some(reg));
+    let reg = result.filter(|reg| candidates.contains(*reg) && candidates.twin(*reg) == Twin::In)?;
+    let uniform = name(function, reg, names);
+    Some(moved(function, inst, Op::R2UR, uniform, reg))
+}
+
+/// Moves of the results of an instruction of the set that are needed in the general file too.
+fn moved_out(
+    function: &mut Function,
+    inst: InstId,
+    candidates: &Candidates,
+    general: &RegSet,
+    names: &mut Names,
+) -> Vec<InstId> {
+    let mut results = Vec::new();
+    function.for_each_def(inst, |reg| results.push(reg));
+    results.retain(|reg| general.contains(*reg) && candidates.twin(*reg) == Twin::Out);
+    let mut moves = Vec::new();
+    for reg in results {
+        let uniform = name(function, reg, names);
+        moves.push(moved(function, inst, Op::MOV, reg, uniform));
+    }
+    moves
+}
+
+/// A move from one file to the other, on the line of an instruction.
+fn moved(function: &mut Function, inst: InstId, op: Op, to: VReg, from: VReg) -> InstId {
+    let new = function.make(op);
+    function.set_arg(new, Role::D, Operand::reg(to));
+    function.set_arg(new, Role::A, Operand::reg(from));
+    function.insts[new].line = function.insts[inst].line;
+    new
 }
 
 /// The register of the uniform file for a value; one that is there already stands for itself.
