@@ -82,7 +82,8 @@ impl Region {
         self.touches.forget();
         let mut after = self.graph.after.clone();
         let mut ready: Vec<u32> = (0..after.len() as u32).rev().filter(|at| after[*at as usize] == 0).collect();
-        // Where many live through the region, one more lets each comparison stand before its reader.
+        // Where many live through the region, one more lets each comparison stand before its
+        // reader.
         let predicates = PREDICATES.max((sweep.now.predicates + 1).min(aim.predicates));
         while !ready.is_empty() {
             let pressed = sweep.now.general > aim.from;

@@ -4,9 +4,9 @@
 //! computed from registers is in it only if every reader takes it in a uniform register, or if a
 //! move out of it (a [`Twin`]) saves more moves into it.
 
+use super::twins::{Places, Twin, Twins};
 use crate::analysis::def_use::is_free;
 use crate::analysis::divergence::Varying;
-use crate::analysis::loops::Loops;
 use crate::legal::operands;
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::RegSet;
@@ -32,22 +32,7 @@ pub struct Candidates {
     /// What instructions take, by what of their registers was in the set: 1 + the index of each.
     asked: SecondaryMap<InstId, u32>,
     answers: Vec<(u64, Taken)>,
-    twins: SecondaryMap<VReg, Twin>,
-    /// How often each block is executed; empty where nothing is handed over.
-    frequency: SecondaryMap<Block, f64>,
-    hands_over: bool,
-}
-
-/// How a value gets into the other file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Twin {
-    /// Not at all.
-    #[default]
-    None,
-    /// It is computed in the uniform file, and moved to the general one.
-    Out,
-    /// It is computed in the general file, and handed over to the uniform one.
-    In,
+    twins: Twins,
 }
 
 /// Instructions that are looked at for what a value is worth.
@@ -64,7 +49,7 @@ pub struct Taken {
 
 impl Candidates {
     /// All values that could be in the set for their definitions' sake.
-    pub fn new(function: &mut Function, cfg: &Cfg, loops: &Loops, lanes: &Varying, encodes: Encodes) -> Candidates {
+    pub fn new(function: &mut Function, places: &Places, encodes: Encodes) -> Candidates {
         let mut new = Candidates {
             set: RegSet::new(function.regs.len()),
             definition: table(function.regs.len()),
@@ -75,11 +60,9 @@ impl Candidates {
             count: 0,
             asked: table(function.insts.len()),
             answers: Vec::new(),
-            twins: table(function.regs.len()),
-            frequency: SecondaryMap::new(),
-            hands_over: false,
+            twins: Twins::new(function, places),
         };
-        new.note_hands_over(function, cfg, loops);
+        let (cfg, lanes) = (places.cfg, places.lanes);
         for block in &cfg.rpo {
             for at in 0..function.blocks[*block].len() {
                 let inst = function.blocks[*block][at];
@@ -94,11 +77,10 @@ impl Candidates {
                     function.for_each_def(inst, |reg| {
                         new.set.insert(reg);
                     });
-                } else if new.hands_over && !lanes.divergent.contains(*block) {
-                    new.import(function, lanes, inst);
                 }
             }
         }
+        new.import(function, places);
         new.check_sources(function, cfg);
         new.note_readers(function, cfg);
         new
@@ -115,48 +97,42 @@ impl Candidates {
     /// Whether an instruction is in the set.
     pub fn has(&self, function: &Function, inst: InstId) -> bool {
         let mut has = None;
-        let moves = |reg: VReg| self.set.contains(reg) && self.twins[reg] != Twin::In;
+        let moves = |reg: VReg| self.set.contains(reg) && self.twins.of(reg) != Twin::In;
         function.for_each_def(inst, |reg| has = has.or(Some(moves(reg))));
         has == Some(true)
     }
 
-    /// How a value of the set gets into the other file.
-    pub fn twin(&self, reg: VReg) -> Twin {
-        self.twins[reg]
+    /// Which values are in both files.
+    pub fn twins(&self) -> &Twins {
+        &self.twins
     }
 
-    /// Notes whether anything hands values over, and how often.
-    fn note_hands_over(&mut self, function: &Function, cfg: &Cfg, loops: &Loops) {
-        let insts = || cfg.rpo.iter().flat_map(|block| &function.blocks[*block]);
-        self.hands_over = insts().any(|inst| handed(function, *inst).is_some());
-        if self.hands_over {
-            for block in &cfg.rpo {
-                self.frequency[*block] = 10f64.powi(loops.depth(*block).min(8) as i32);
+    /// Adds values that are computed in the general file and can be handed over.
+    fn import(&mut self, function: &Function, places: &Places) {
+        if !self.twins.any {
+            return;
+        }
+        for inst in places.cfg.rpo.iter().flat_map(|block| &function.blocks[*block]) {
+            if self.has(function, *inst) {
+                continue;
+            }
+            if let Some(reg) = self.twins.import(function, places, *inst, &self.readers) {
+                self.count += 1;
+                self.set.insert(reg);
             }
         }
     }
 
-    /// Adds a value that is computed in the general file and may be handed over.
-    fn import(&mut self, function: &Function, lanes: &Varying, inst: InstId) {
-        let data = &function.insts[inst];
-        let (mut result, mut count) = (None, 0);
-        function.for_each_def(inst, |reg| (result, count) = (Some(reg), count + 1));
-        let Some(reg) = result.filter(|_| count == 1 && data.guard.is_null() && !data.op.has(Prop::Pseudo)) else {
-            return;
-        };
-        let fits = function.regs[reg].file == File::R && is_free(function, reg) && !lanes.regs.contains(reg);
-        if fits && data.op != Op::PHI {
-            self.count += 1;
-            self.set.insert(reg);
-            self.twins[reg] = Twin::In;
-        }
+    /// Whether a reader may have a value in a uniform register.
+    fn offers(&self, reg: VReg, reader: InstId) -> bool {
+        self.set.contains(reg) && self.twins.reaches(reg, reader)
     }
 
     /// Whether more is handed over of a value and what is computed from it in the set, by how often
     /// it is, than moving the value itself takes.
-    fn is_worth_a_move(&self, function: &Function, reg: VReg) -> bool {
-        let (true, Some((_, home))) = (self.hands_over, self.definition[reg]) else { return false };
-        let (mut gain, mut seen, mut work) = (0.0, SmallVec::<[InstId; 16]>::new(), vec![reg]);
+    fn is_worth_a_move(&self, function: &Function, value: VReg) -> bool {
+        let (true, Some((_, home))) = (self.twins.any, self.definition[value]) else { return false };
+        let (mut gain, mut seen, mut work) = (0.0, SmallVec::<[InstId; 16]>::new(), vec![value]);
         while let Some(reg) = work.pop() {
             for reader in &self.readers[reg] {
                 if seen.contains(reader) {
@@ -166,15 +142,18 @@ impl Candidates {
                     return true;
                 }
                 seen.push(*reader);
-                let moves = self.has(function, *reader);
-                function.for_each_def(*reader, |def| match self.definition[def] {
-                    _ if moves => work.push(def),
-                    Some((_, block)) if handed(function, *reader) == Some(reg) => gain += self.frequency[block],
-                    _ => {}
-                });
+                gain += self.twins.gain(function, *reader, reg);
+                if self.has(function, *reader) {
+                    function.for_each_def(*reader, |def| work.push(def));
+                }
             }
         }
-        gain > self.frequency[home]
+        gain > self.twins.cost(value, home)
+    }
+
+    /// The instruction that defines a value.
+    pub fn definition(&self, reg: VReg) -> Option<InstId> {
+        self.definition[reg].map(|definition| definition.0)
     }
 
     pub fn readers(&self, reg: VReg) -> &[InstId] {
@@ -232,7 +211,7 @@ impl Candidates {
     fn sources_in(&self, function: &Function, inst: InstId) -> bool {
         let mut all = true;
         function.for_each_use(inst, |reg| {
-            all &= self.set.contains(reg) || matches!(function.regs[reg].file, File::UR | File::UP);
+            all &= self.offers(reg, inst) || matches!(function.regs[reg].file, File::UR | File::UP);
         });
         all
     }
@@ -253,7 +232,7 @@ impl Candidates {
         self.count -= 1;
         function.for_each_def(inst, |reg| {
             self.set.remove(reg);
-            self.twins[reg] = Twin::None;
+            self.twins.set(reg, Twin::None);
         });
     }
 
@@ -288,7 +267,7 @@ impl Candidates {
                         continue;
                     }
                     if function.regs[reg].file == File::R && self.is_worth_a_move(function, reg) {
-                        self.twins[reg] = Twin::Out;
+                        self.twins.set(reg, Twin::Out);
                     } else {
                         self.drop_value(function, reg);
                     }
@@ -322,18 +301,18 @@ impl Candidates {
 
     /// Values that are moved and are not worth it any more.
     fn drop_twins(&mut self, function: &Function) {
-        if !self.hands_over {
+        if !self.twins.any {
             return;
         }
         for reg in function.regs.keys() {
-            if !self.set.contains(reg) || self.twins[reg] == Twin::None || self.is_worth_a_move(function, reg) {
+            if !self.set.contains(reg) || self.twins.of(reg) == Twin::None || self.is_worth_a_move(function, reg) {
                 continue;
             }
-            if self.twins[reg] == Twin::In {
+            if self.twins.of(reg) == Twin::In {
                 self.drop_value(function, reg);
             } else {
                 // Only if it is still needed in the general file does it go.
-                self.twins[reg] = Twin::None;
+                self.twins.set(reg, Twin::None);
                 self.work.extend(self.readers[reg].iter().copied());
             }
         }
@@ -360,7 +339,7 @@ impl Candidates {
 
     /// Whether a value of the set is there in the general file too, if it is needed.
     pub fn is_in_both(&self, function: &Function, reg: VReg) -> bool {
-        self.twins[reg] != Twin::None || self.may_be_twice(function, reg)
+        self.twins.of(reg) != Twin::None || self.may_be_twice(function, reg)
     }
 
     /// Whether a value may be made in both files: it has no register source.
@@ -379,7 +358,7 @@ impl Candidates {
     /// encoded, else one operand, a computed one first, then one from a constant bank.
     pub fn taken(&mut self, function: &mut Function, inst: InstId) -> Taken {
         if let Some(source) = handed(function, inst) {
-            let uniform = Some(source).into_iter().filter(|reg| self.set.contains(*reg)).collect();
+            let uniform = Some(source).into_iter().filter(|reg| self.offers(*reg, inst)).collect();
             return Taken { uniform, general: SmallVec::new() };
         }
         let Some(within) = self.within(function, inst) else { return self.choose(function, inst) };
@@ -454,7 +433,7 @@ impl Candidates {
                 continue;
             }
             let regs = in_set(*operand);
-            let within = regs.iter().filter(|reg| self.set.contains(**reg)).count();
+            let within = regs.iter().filter(|reg| self.offers(**reg, inst)).count();
             let fits = roles.get(at).is_some_and(|role| role.class == Class::Reg || role.class == Class::Pred);
             if within == 0 {
                 continue;
@@ -482,7 +461,7 @@ impl Candidates {
     /// 0 for a value that exists once, 1 for one from a constant bank, 2 for others.
     fn rank(&self, function: &Function, regs: &[VReg]) -> u8 {
         let rank = |reg: &VReg| match self.definition[*reg] {
-            _ if self.twins[*reg] == Twin::In => 2,
+            _ if self.twins.of(*reg) == Twin::In => 2,
             _ if !self.may_be_twice(function, *reg) => 0,
             Some((inst, _)) if function.insts[inst].op == Op::LDC => 1,
             _ => 2,

@@ -12,6 +12,7 @@
 //! Device functions are left alone: their callers may be diverged.
 
 use super::candidates::Candidates;
+use super::twins::Places;
 use super::{pressure, rewrite};
 use crate::analysis::PassCx;
 use crate::ori::Convention;
@@ -22,8 +23,9 @@ pub fn run(cx: &mut PassCx) {
     if !cx.function.target.has(Feature::UniformDatapath) || cx.function.convention != Convention::Kernel {
         return;
     }
-    let (cfg, loops, lanes) = (cx.cfg(), cx.loops(), cx.divergence());
-    let mut candidates = Candidates::new(cx.function, &cfg, &loops, &lanes, cx.encoder.encodes);
+    let (cfg, loops, dominators, lanes) = (cx.cfg(), cx.loops(), cx.dominators(), cx.divergence());
+    let places = Places { cfg: &cfg, loops: &loops, dominators: &dominators, lanes: &lanes };
+    let mut candidates = Candidates::new(cx.function, &places, cx.encoder.encodes);
     for _ in 0..ROUNDS {
         candidates.settle(cx.function);
         if candidates.is_empty() {

@@ -5,4 +5,5 @@ pub mod convert;
 pub mod elections;
 mod pressure;
 mod rewrite;
+mod twins;
 pub mod varying;

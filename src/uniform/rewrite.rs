@@ -4,7 +4,8 @@
 //! becomes the uniform form, and the readers that can take it do. A definition without register
 //! sources is kept as well if another reader needs a general register.
 
-use super::candidates::{Candidates, Twin, handed};
+use super::candidates::{Candidates, handed};
+use super::twins::Twin;
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::RegSet;
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg};
@@ -112,7 +113,8 @@ fn definitions(
 ) {
     let insts = std::mem::take(&mut function.blocks[block]);
     let mut out = Vec::with_capacity(insts.len() + 4);
-    let mut moves: Vec<InstId> = Vec::new();
+    // What follows the PHIs.
+    let mut moves = handed_over_at_start(function, block, candidates, names);
     for inst in insts {
         if function.insts[inst].op != Op::PHI {
             out.append(&mut moves);
@@ -148,13 +150,32 @@ fn definitions(
     function.blocks[block] = out;
 }
 
-/// What hands a value over to the uniform file that is computed in the general one.
+/// What hands values over to the uniform file at the start of a block.
+fn handed_over_at_start(
+    function: &mut Function,
+    block: Block,
+    candidates: &Candidates,
+    names: &mut Names,
+) -> Vec<InstId> {
+    let twins = candidates.twins();
+    let regs = twins.at_start(block).into_iter().filter(|reg| candidates.contains(*reg));
+    regs.filter_map(|reg| {
+        let inst = candidates.definition(reg)?;
+        let uniform = name(function, reg, names);
+        Some(moved(function, inst, Op::R2UR, uniform, reg))
+    })
+    .collect()
+}
+
+/// What hands a value over to the uniform file behind its definition in the general one.
 fn hand_over(function: &mut Function, inst: InstId, candidates: &Candidates, names: &mut Names) -> Option<InstId> {
-    let mut result = None;
+    let (mut result, twins) = (None, candidates.twins());
     function.for_each_def(inst, |reg| result = Some(reg));
-    let reg = result.filter(|reg| candidates.contains(*reg) && candidates.twin(*reg) == Twin::In)?;
-    let uniform = name(function, reg, names);
-    Some(moved(function, inst, Op::R2UR, uniform, reg))
+    let reg = result.filter(|reg| candidates.contains(*reg) && twins.of(*reg) == Twin::In)?;
+    twins.is_at_definition(reg).then(|| {
+        let uniform = name(function, reg, names);
+        moved(function, inst, Op::R2UR, uniform, reg)
+    })
 }
 
 /// Moves of the results of an instruction of the set that are needed in the general file too.
@@ -167,7 +188,7 @@ fn moved_out(
 ) -> Vec<InstId> {
     let mut results = Vec::new();
     function.for_each_def(inst, |reg| results.push(reg));
-    results.retain(|reg| general.contains(*reg) && candidates.twin(*reg) == Twin::Out);
+    results.retain(|reg| general.contains(*reg) && candidates.twins().of(*reg) == Twin::Out);
     let mut moves = Vec::new();
     for reg in results {
         let uniform = name(function, reg, names);
