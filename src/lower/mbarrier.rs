@@ -33,6 +33,9 @@ const DIFFERS_IN: u8 = 0x48;
 /// each use, whichever lanes run.
 const MADE_AT: u16 = 8;
 const MADE_OF: [u16; 2] = [10, 11];
+/// The same of what is done in several blocks: address and number, and the mask of the blocks.
+const AT_AND_NUMBER: [u16; 2] = [8, 9];
+const BLOCKS: u16 = 10;
 
 /// Kinds of instructions in the list of the cubin, from 1.
 #[derive(Clone, Copy)]
@@ -57,6 +60,7 @@ impl Builder<'_> {
     /// One of the operations on a barrier in shared memory.
     pub fn mbarrier(&mut self, inst: &ast::Instruction) -> Lowered {
         match inst.op {
+            _ if inst.mods.multicast.is_some() => self.in_blocks(inst),
             // The layout with a report: its fields are those of no public text.
             PtxOp::MbarrierInit if inst.mods.barrier_layout == Some(BarrierLayout::LayoutV1) => Err(Refusal::NotBuilt),
             PtxOp::MbarrierInit => self.make_mbarrier(inst),
@@ -273,6 +277,51 @@ impl Builder<'_> {
         }
         self.on_mbarrier(Op::SYNCS_ARRIVE, &mods, at, &[(Role::D, d), (Role::B, b)], listed);
         Ok(())
+    }
+
+    /// An operation on the barriers of the blocks of a mask of 32 bits. The unit takes its operands
+    /// from uniform registers: each lane acts alone. What is expected is said before the arrival.
+    fn in_blocks(&mut self, inst: &ast::Instruction) -> Lowered {
+        let arrives = matches!(inst.op, PtxOp::MbarrierArrive | PtxOp::MbarrierArriveDrop);
+        let [at, rest @ ..] = &inst.operands[usize::from(arrives)..] else { return Err(Refusal::NotBuilt) };
+        let (mask, number) = rest.split_last().ok_or(Refusal::NotBuilt)?;
+        let at = self.shared_place(at, inst.mods.space)?;
+        let mask = self.source_word(mask, ScalarType::U32)?;
+        let one = self.imm(1);
+        let number = match number.first() {
+            Some(operand) => self.source_word(operand, ScalarType::U32)?,
+            None => one,
+        };
+        if inst.op == PtxOp::MbarrierCompleteTx {
+            return self.once_in_blocks(&[COMPLETE_SOME], at, [number, mask], Listed::Complete);
+        }
+        if !arrives || inst.mods.expect_tx {
+            let listed = if arrives { Listed::No } else { Listed::Expect };
+            self.once_in_blocks(&[EXPECT_SOME], at, [number, mask], listed)?;
+        }
+        if !arrives {
+            return Ok(());
+        }
+        self.release(inst)?;
+        let number = if inst.mods.expect_tx { one } else { number };
+        let (mods, listed): (&[M], Listed) = match (inst.op == PtxOp::MbarrierArriveDrop, inst.mods.expect_tx) {
+            (true, true) => (&[OPTOUT, ARRIVE_SOME], Listed::No),
+            (true, false) => (&[OPTOUT, ARRIVE_SOME], Listed::Drop),
+            (false, true) => (&[ARRIVE_SOME], Listed::No),
+            (false, false) => (&[ARRIVE_SOME], Listed::Arrive),
+        };
+        self.once_in_blocks(mods, at, [number, mask], listed)
+    }
+
+    /// One instruction of these, with a number and a mask.
+    fn once_in_blocks(&mut self, mods: &[M], at: Place, [number, mask]: [Operand; 2], listed: Listed) -> Lowered {
+        self.lane_by_lane(|b| {
+            let base = b.uniform(&AT_AND_NUMBER, &[at.base, number]);
+            let mask = b.uniform(&[BLOCKS], &[mask]);
+            let mods: Vec<M> = [ARRIVE_RED, MULTICAST].iter().chain(mods).copied().collect();
+            b.on_mbarrier(Op::USYNCS_ARRIVE, &mods, Place { base, ..at }, &[(Role::C, mask)], listed);
+            Ok(())
+        })
     }
 
     /// The same by atomics. One that must not complete the phase counts on both words itself; its

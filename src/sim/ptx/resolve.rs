@@ -537,11 +537,13 @@ impl Resolver<'_, '_> {
         let memory = args.iter().position(|(arg, ..)| arg.role == Role::Mem).ok_or("no address")?;
         let address = self.names.address(args[memory].2, i.mods.space)?;
         let dst = if memory == 1 { self.names.dst(args[0].2, args[0].1)? } else { None };
-        let number = match args.get(memory + 1) {
-            Some((_, ty, operand)) => Some(self.names.src(operand, *ty)?),
-            None => None,
+        let (numbers, masks) = match args[memory + 1..].split_last() {
+            Some((mask, numbers)) if i.mods.multicast.is_some() => (numbers, Some(mask)),
+            _ => (&args[memory + 1..], None),
         };
-        Ok(Act::Mbarrier(Box::new(Mbarrier { how, address, number, dst, blocks: None })))
+        let [number, blocks] =
+            [numbers.first(), masks].map(|arg| arg.map(|(_, ty, operand)| self.names.src(operand, *ty)).transpose());
+        Ok(Act::Mbarrier(Box::new(Mbarrier { how, address, number: number?, dst, blocks: blocks? })))
     }
 
     fn pending_count(&self, i: &Instruction) -> Result<Act, Refusal> {

@@ -34,8 +34,16 @@ pub enum Act {
     Exchange,
     /// Arrivals, bytes to come, bytes that have come. `together`: the first result is the mask of
     /// the lanes, the second the high word before any. `copies`: what it says is that copies of the
-    /// warp are over.
-    Arrive { arrivals: Number, expect: Number, complete: Number, drops: bool, together: bool, copies: bool },
+    /// warp are over. `several`: at the barriers of the blocks of a mask.
+    Arrive {
+        arrivals: Number,
+        expect: Number,
+        complete: Number,
+        drops: bool,
+        together: bool,
+        copies: bool,
+        several: bool,
+    },
     /// Whether the phase is another one than that in bit 31 of a register.
     Check,
     /// An arrival at a barrier without a unit.
@@ -63,7 +71,9 @@ pub fn execute(
     if act == Act::End {
         return Ok(());
     }
-    let lanes = lowest_if_uniform(code, active);
+    let several = matches!(act, Act::Arrive { several: true, .. });
+    // With a mask it has no result, which would tell that one lane acts for all.
+    let lanes = if several { active & active.wrapping_neg() } else { lowest_if_uniform(code, active) };
     let mut over = 0;
     let mut first = None;
     for lane in lanes_of(lanes) {
@@ -74,10 +84,14 @@ pub fn execute(
             _ => w.get(&code.b, lane),
         };
         let place = |fault: Fault| fault.on_lane(lane);
-        let old = load(slot(m, block, at).map_err(place)?);
-        let new = changed(act, old, b).map_err(|what| Fault::new(what).about(at).on_lane(lane))?;
-        if let Some(new) = new {
-            store(slot(m, block, at).map_err(place)?, new);
+        let blocks = several.then(|| w.get(&code.c, lane) as u32);
+        let mut old = 0;
+        for at in cluster::each(at, blocks) {
+            old = load(slot(m, block, at).map_err(place)?);
+            let new = changed(act, old, b).map_err(|what| Fault::new(what).about(at).on_lane(lane))?;
+            if let Some(new) = new {
+                store(slot(m, block, at).map_err(place)?, new);
+            }
         }
         if act == Act::Check && (old >> 63 != 0) != (b >> 31 & 1 != 0) {
             over |= 1 << lane;

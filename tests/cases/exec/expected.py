@@ -1538,6 +1538,10 @@ def clusters_multicast_107():
     return [launch("to_three_107", 8, 64, [IN("u32", x), OUT("u32", three)])]
 
 
+def arrivals_multicast_107():
+    return [launch("arrivals_multicast_107", 8, 32, [OUT("u32", [80 if b % 4 == 2 else 65 for b in range(8)])])]
+
+
 def packed_types_107():
     def single(bits):
         return struct.unpack("<f", struct.pack("<I", bits))[0]
@@ -2013,7 +2017,7 @@ KERNELS = [
     carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, *MEETINGS, assertions, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_rows, tensors_images, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
-    clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, copies_beside, clusters_multicast, clusters_multicast_16, packed_types_107, clusters_multicast_107, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed,
+    clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, copies_beside, clusters_multicast, clusters_multicast_16, packed_types_107, clusters_multicast_107, arrivals_multicast_107, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed,
     meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait, unaligned_parameters, unaligned_words, unusual_quotients, variables_kept, walking_pointers,
 ]
 

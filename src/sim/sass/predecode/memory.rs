@@ -187,12 +187,15 @@ fn mbarrier(b: &mut Builder) -> Result<Act, String> {
     if matches!(op, Op::USYNCS_ARRIVE | Op::USYNCS_PHASECHK) {
         // The number is in the register after the address.
         b.code.b = Src { from: From::UReg(b.arg(Role::A).val as u8 + 1), ..Src::default() };
+        if b.has("MULTICAST") {
+            b.code.c = b.src(Role::C, false, Kind::Int)?;
+        }
         if b.has("CONDITIONAL") {
             return Err(format!("the simulator does not execute {} with a report", op.info().text));
         }
     }
     use Number::{Lanes, None, One, Operand};
-    let copies = op == Op::ARRIVES;
+    let (copies, several) = (op == Op::ARRIVES, b.has("MULTICAST"));
     let arrive = |(arrivals, expect, complete), drops, together| Act::Arrive {
         arrivals,
         expect,
@@ -200,6 +203,7 @@ fn mbarrier(b: &mut Builder) -> Result<Act, String> {
         drops,
         together,
         copies,
+        several,
     };
     Ok(match op {
         Op::SYNCS_PHASECHK | Op::USYNCS_PHASECHK => Act::Check,
