@@ -18,11 +18,13 @@ use crate::tables::{Mod, Op, Role, value};
 
 /// Columns of a unit of allocation, as a power of two.
 const UNIT: u32 = 5;
-/// What the block keeps: masks of its units and of the first units of its allocations, and whether
-/// it allocates no more.
+/// What the block keeps: masks of its units and of the first units of its allocations, and a byte
+/// that says that it allocates no more, or that it had all of the memory.
 const UNITS: i64 = 0x14;
 const FIRSTS: i64 = 0x18;
-const CLOSED: i64 = 0x1c;
+const PERMIT: i64 = 0x1c;
+const CLOSED: u32 = 1;
+const EXCLUSIVE: u32 = 2;
 /// The columns of an address in tensor memory.
 const COLUMNS: u32 = 0xffff;
 /// Nanoseconds between two attempts to allocate.
@@ -62,8 +64,9 @@ impl Builder<'_> {
             let [late, open, end] = [(); 3].map(|()| b.f.new_block());
             b.branch_if(never, late, open);
             let (units, ones) = b.column_units(count);
-            let unit = b.find_units(units, false);
+            let unit = b.find_units(units, inst);
             b.keep_units(to, ones, unit, chosen)?;
+            b.note_exclusive(inst, chosen)?;
             b.enter_after(end, late);
             b.refuse_allocation(to, chosen)?;
             b.enter(end);
@@ -74,10 +77,34 @@ impl Builder<'_> {
     /// What an allocation asks for, and whether the block allocates no more.
     pub(super) fn allocation_request(&mut self, inst: &ast::Instruction) -> Lowered<Request> {
         let to = self.shared_place(&inst.operands[0], inst.mods.space)?;
-        let count = self.source_word(&inst.operands[1], ScalarType::U32)?;
-        let (chosen, closed, never) = (self.chosen(), self.kept(CLOSED, SIZE_U8)?, self.temp_pred());
-        self.isetp(never, &[NE, AND, U32], closed, Operand::zero());
+        let count = self.columns(inst)?;
+        let (chosen, permit, never) = (self.chosen(), self.kept(PERMIT, SIZE_U8)?, self.temp_pred());
+        let closed = self.imm(CLOSED);
+        self.isetp(never, &[EQ, AND, U32], permit, closed);
         Ok(Request { to, count, chosen, never })
+    }
+
+    /// The columns that an instruction names, or all that there are.
+    fn columns(&mut self, inst: &ast::Instruction) -> Lowered<Operand> {
+        if !inst.mods.exclusive {
+            return self.source_word(&inst.operands[1], ScalarType::U32);
+        }
+        let all = self.target.tensor_columns();
+        Ok(self.imm(all))
+    }
+
+    /// Says, after an allocation of all columns, that there was one.
+    pub(super) fn note_exclusive(&mut self, inst: &ast::Instruction, chosen: Operand) -> Lowered {
+        if inst.mods.exclusive { self.permit(EXCLUSIVE, chosen) } else { Ok(()) }
+    }
+
+    fn permit(&mut self, state: u32, chosen: Operand) -> Lowered {
+        let (base, at, state) = (self.partition()?, self.literal(PERMIT), self.imm(state));
+        let state = self.in_reg(state);
+        let args = [(Role::A, base), (Role::Off, at), (Role::B, state)];
+        let store = self.put_if(chosen, Op::STS, &[SIZE_U8], &args);
+        self.f.insts[store].ordered = true;
+        Ok(())
     }
 
     /// Notes units as allocated, and writes the first column of them to where the program wants it.
@@ -107,7 +134,7 @@ impl Builder<'_> {
     pub fn release_tensor_memory(&mut self, inst: &ast::Instruction) -> Lowered {
         self.one_for_all(|b| {
             let from = b.source_word(&inst.operands[0], ScalarType::U32)?;
-            let count = b.source_word(&inst.operands[1], ScalarType::U32)?;
+            let count = b.columns(inst)?;
             let chosen = b.chosen();
             let (_, ones) = b.column_units(count);
             let (columns, unit, all, first) = (b.temp(), b.temp(), b.temp(), b.temp());
@@ -145,13 +172,9 @@ impl Builder<'_> {
     pub fn close_tensor_memory(&mut self) -> Lowered {
         self.one_for_all(|b| {
             let chosen = b.chosen();
-            let (pool, one) = (b.literal(POOL), b.imm(1));
+            let pool = b.literal(POOL);
             b.put(Op::VIRTCOUNT, &[], &[(Role::A, pool)]);
-            let (base, one) = (b.partition()?, b.in_reg(one));
-            let at = b.literal(CLOSED);
-            let store = b.put_if(chosen, Op::STS, &[SIZE_U8], &[(Role::A, base), (Role::Off, at), (Role::B, one)]);
-            b.f.insts[store].ordered = true;
-            Ok(())
+            b.permit(CLOSED, chosen)
         })
     }
 
@@ -214,17 +237,18 @@ impl Builder<'_> {
         (units, ones)
     }
 
-    /// Allocates units, in one block or in `two`, waiting until there are so many side by side;
-    /// returns the first.
-    pub(super) fn find_units(&mut self, units: Operand, two: bool) -> Operand {
+    /// Allocates units, in one block or in two, waiting until there are so many side by side;
+    /// returns the first. All of them together need not be a power of two.
+    pub(super) fn find_units(&mut self, units: Operand, inst: &ast::Instruction) -> Operand {
         let [turn, again, done] = [(); 3].map(|()| self.f.new_block());
         self.enter(turn);
         let (board, left) = (self.literal(0), self.literal(BEFORE_ALLOCATION));
         self.put(Op::DEPBAR, &[LE_COUNT], &[(Role::Sb, board), (Role::N, left)]);
         let wanted = self.uniform(&PLACE, &[units]);
         let (flag, found) = (self.uniform_flag(), self.uniform_place(&FOUND));
-        let mut mods = vec![(Mod::SwsFind, value::sws_find::FIND_AND_SET), (Mod::SwsAlign, value::sws_align::ALIGN)];
-        mods.extend(two.then_some((Mod::Cta2, value::cta2::_2CTA)));
+        let mut mods = vec![(Mod::SwsFind, value::sws_find::FIND_AND_SET)];
+        mods.extend((!inst.mods.exclusive).then_some((Mod::SwsAlign, value::sws_align::ALIGN)));
+        mods.extend(two_blocks(inst).then_some((Mod::Cta2, value::cta2::_2CTA)));
         self.put(Op::TCATOMSWS, &mods, &[(Role::Pu, flag), (Role::D, found), (Role::A, wanted)]);
         let (unit, there) = (self.temp(), self.temp_pred());
         self.put(Op::MOV, &[], &[(Role::D, unit), (Role::A, found)]);

@@ -41,7 +41,7 @@ impl Builder<'_> {
             b.isetp(second, &[NE, AND, U32], low, Operand::zero());
             b.branch_if(chosen.inverted(), end, own);
             b.branch_if(second, odd, even);
-            b.send_units(to, [units, ones], peer)?;
+            b.send_units(inst, to, [units, ones], peer)?;
             b.enter_after(end, odd);
             b.receive_units(to, ones, peer)?;
             b.enter_after(end, late);
@@ -54,8 +54,14 @@ impl Builder<'_> {
     }
 
     /// The even block's part, in one lane.
-    fn send_units(&mut self, to: Place, [units, ones]: [Operand; 2], peer: Operand) -> Lowered {
-        let unit = self.find_units(units, true);
+    fn send_units(
+        &mut self,
+        inst: &ast::Instruction,
+        to: Place,
+        [units, ones]: [Operand; 2],
+        peer: Operand,
+    ) -> Lowered {
+        let unit = self.find_units(units, inst);
         self.wait_for_peer()?;
         let barrier = self.peer_barrier(peer)?;
         let there = self.summed(to);
@@ -70,6 +76,7 @@ impl Builder<'_> {
         self.keep_units(to, ones, unit, Operand::always())?;
         let store = self.put(Op::STAS, &[SIZE_32], &[(Role::A, pair), (Role::Off, none), (Role::B, unit)]);
         self.f.insts[store].ordered = true;
+        self.note_exclusive(inst, Operand::always())?;
         self.turn_parity()
     }
 

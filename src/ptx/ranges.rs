@@ -15,7 +15,8 @@ impl<'a> Parser<'a> {
             else {
                 continue;
             };
-            let has = |word: &&str| w.suffixes.iter().any(|suffix| suffix.0 == *word);
+            let written = |word: &str| w.suffixes.iter().any(|suffix| suffix.0 == word);
+            let has = |word: &&str| word.strip_prefix('-').map_or_else(|| written(word), |word| !written(word));
             let holds = range.with.iter().all(|words| words.iter().any(has));
             if holds && !range.is.iter().any(|span| allows(span, *constant, &w.operands)) {
                 let text = message(w, range, *constant);

@@ -90,6 +90,14 @@ impl Target {
         self.features[i / 64] >> (i % 64) & 1 != 0
     }
 
+    /// Columns of tensor memory of a target that has the most.
+    pub const MOST_TENSOR_COLUMNS: u32 = 576;
+
+    /// Columns of its tensor memory.
+    pub fn tensor_columns(&self) -> u32 {
+        if self.has(Feature::TensorMemory576) { Self::MOST_TENSOR_COLUMNS } else { 512 }
+    }
+
     /// The target of a name, spelled as in `-arch=`.
     pub fn by_name(name: &str) -> Option<&'static Target> {
         TARGET_BY_NAME.get(name).map(|i| &TARGETS[*i]).filter(|t| t.real)

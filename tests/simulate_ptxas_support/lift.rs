@@ -90,6 +90,7 @@ fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
         "UCGABAR_WAIT" => "CGABAR_WAIT",
         "ATOMS" if second == "ARRIVE" => "ATOMS_ARRIVE",
         "SYNCS" | "USYNCS" if second == "CCTL" && operands.is_empty() => "SYNCS_CCTL_ALL",
+        "USYNCS" if parts.contains(&"MULTICAST") => "USYNCS_ARRIVE",
         "SYNCS" | "USYNCS" => barrier_word.as_str(),
         "FENCE" => fence.as_str(),
         "UBLKL2CCTL" => "UBLKPF",
@@ -241,6 +242,10 @@ impl Reader<'_> {
         }
         // The second of its registers is the one after the first.
         let operands = if text == "UGETNEXTWORKID" { &operands[..1] } else { operands };
+        if let ("USYNCS.ARRIVE", [_, _, blocks]) = (text, operands) {
+            self.lifted.inst.set(Role::C, register(blocks).ok_or("blocks")?);
+            return self.assign(&operands[..1]);
+        }
         // Only LDTM.STAT has a register for the extreme, before that of the words.
         if text == "LDTM" && operands.len() < 3 {
             at = 1;

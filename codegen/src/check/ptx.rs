@@ -75,7 +75,8 @@ fn places(ptx: &Ptx, report: &mut Report) {
             Ok(_) => {}
             Err(word) => report.at("ptx", format!("`{word}` is no range that holds a number"), r.at),
         }
-        for word in r.words().concat().into_iter().filter(|word| !ptx.is_suffix(word)) {
+        let words = r.words().concat().into_iter().map(|word| word.strip_prefix('-').unwrap_or(word));
+        for word in words.filter(|word| !ptx.is_suffix(word)) {
             report.at("names", format!("no modifier or type is written `{word}`"), r.at);
         }
     }

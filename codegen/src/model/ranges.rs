@@ -44,7 +44,7 @@ impl RangeRow {
         self.is.split_whitespace().map(|word| Span::parse(word).ok_or(word)).collect()
     }
 
-    /// The instruction must have one word of each list.
+    /// The instruction must have one word of each list; `-WORD` is there where WORD is not.
     pub fn words(&self) -> Vec<Vec<&str>> {
         self.with.split_whitespace().map(|word| word.split('|').collect()).collect()
     }

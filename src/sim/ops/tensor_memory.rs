@@ -1,17 +1,19 @@
 //! Tensor memory, its loads and stores (PTX ISA 9.0, 9.7.16).
 //!
-//! A block has 128 lanes of 512 columns of 32 bits, allocated in units of 32 columns. Every cell
-//! counts as defined.
+//! A block has 128 lanes of columns of 32 bits, allocated in units of 32 columns; how many columns
+//! there are is the target's to say. Every cell counts as defined.
 
 use super::format::F32;
 use super::real::{Mode, min_max};
+use crate::tables::Target;
 
-/// Lanes, and columns of each.
+/// Lanes, and columns of each: the most that a target has, of which only an allocation of all
+/// reaches more than the first part.
 pub const ROWS: u32 = 128;
-pub const COLUMNS: u32 = 512;
+const COLUMNS: u32 = Target::MOST_TENSOR_COLUMNS;
+const ALIGNED: u32 = 512;
 /// Columns of a unit of allocation, and units.
 pub const UNIT: u32 = 32;
-const UNITS: u32 = COLUMNS / UNIT;
 /// Lanes of a warp, each of which reaches a quarter of the lanes of tensor memory.
 const LANES: usize = 32;
 
@@ -116,10 +118,12 @@ impl Extreme {
 pub type Words = Vec<[u32; LANES]>;
 
 impl Tensor {
-    /// The first of so many free units side by side, at a multiple of their number.
-    pub fn find(&mut self, count: u32) -> Option<u32> {
+    /// The first of so many free units side by side, at a multiple of their number. Whether an
+    /// `aligned` search goes beyond column 512 where there are more is not known: it does not here.
+    pub fn find(&mut self, count: u32, aligned: bool) -> Option<u32> {
         let ones = |first: u32| (((1u64 << count) - 1) << first) as u32;
-        let all = (0..UNITS).step_by(count.max(1) as usize).filter(|first| first + count <= UNITS);
+        let (step, end) = if aligned { (count.max(1), ALIGNED / UNIT) } else { (1, COLUMNS / UNIT) };
+        let all = (0..end).step_by(step as usize).filter(|first| first.checked_add(count).is_some_and(|n| n <= end));
         let found = all.into_iter().find(|first| self.units & ones(*first) == 0)?;
         self.units |= ones(found);
         Some(found)
@@ -206,8 +210,10 @@ mod tests {
     #[test]
     fn units_lie_at_multiples_of_their_number() {
         let mut tensor = Tensor::default();
-        assert_eq!([1, 4, 2, 8, 8].map(|count| tensor.find(count)), [Some(0), Some(4), Some(2), Some(8), None]);
+        assert_eq!([1, 4, 2, 8, 8].map(|count| tensor.find(count, true)), [Some(0), Some(4), Some(2), Some(8), None]);
         assert_eq!(tensor.units, 0xfffd & 0xfffd);
+        assert_eq!(Tensor::default().find(18, false), Some(0));
+        assert_eq!(tensor.find(18, false), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::warp::{Collective, How, InTensor, Party};
 use crate::ptx::ast::{self, Instruction, OperandKind};
 use crate::sim::fault::{Fault, Kind as FaultKind};
 use crate::sim::ops::tensor_memory::{Extreme, Numbers, Piece, Shape, UNIT, Words};
+use crate::tables::Target;
 use crate::tables::ptx::{AtomOp, Op, Role, ScalarType, Space, TensorShape};
 
 /// The operation of all lanes that an instruction is; `kind` is its number.
@@ -30,8 +31,8 @@ pub fn resolve(names: &Names, i: &Instruction, kind: u32) -> Result<Collective, 
         }
     }
     let how: InTensor = match i.op {
-        Op::Tcgen05Alloc => allocate(),
-        Op::Tcgen05Dealloc => release(),
+        Op::Tcgen05Alloc => allocate(all_columns(names, i)?),
+        Op::Tcgen05Dealloc => release(all_columns(names, i)?),
         Op::Tcgen05RelinquishAllocPermit => Box::new(|_, tensor, _| {
             tensor.closed = true;
             Ok(())
@@ -48,16 +49,25 @@ fn constant(operand: &ast::Operand) -> Result<i64, Refusal> {
     }
 }
 
+/// The columns of the target, where an instruction is about all of them.
+fn all_columns(names: &Names, i: &Instruction) -> Result<Option<u32>, Refusal> {
+    if !i.mods.exclusive {
+        return Ok(None);
+    }
+    let target = Target::by_name(&names.module.target.name).ok_or("no such target")?;
+    Ok(Some(target.tensor_columns()))
+}
+
 /// `tcgen05.alloc`: a block that has to wait for columns waits for ever, as no other one has any.
 /// Each block of a pair allocates for itself, and both find the same.
-fn allocate() -> InTensor {
-    Box::new(|l, tensor, memory| {
+fn allocate(all: Option<u32>) -> InTensor {
+    Box::new(move |l, tensor, memory| {
         let lane = l.active.trailing_zeros() as usize;
         if tensor.closed {
             return Err(Fault::of(FaultKind::Trap, "tensor memory is allocated after its permit was given up"));
         }
-        let units = (l.src[0][lane] as u32) / UNIT;
-        let Some(first) = tensor.find(units) else {
+        let units = all.unwrap_or(l.src[0][lane] as u32) / UNIT;
+        let Some(first) = tensor.find(units, all.is_none()) else {
             return Err(Fault::of(FaultKind::Deadlock, "deadlock: no columns of tensor memory are left to allocate"));
         };
         tensor.firsts |= 1 << first;
@@ -66,10 +76,10 @@ fn allocate() -> InTensor {
 }
 
 /// `tcgen05.dealloc`
-fn release() -> InTensor {
-    Box::new(|l, tensor, _| {
+fn release(all: Option<u32>) -> InTensor {
+    Box::new(move |l, tensor, _| {
         let lane = l.active.trailing_zeros() as usize;
-        let (column, count) = (l.src[0][lane] as u32 & 0xffff, l.src[1][lane] as u32);
+        let (column, count) = (l.src[0][lane] as u32 & 0xffff, all.unwrap_or(l.src[1][lane] as u32));
         let (first, units) = (column / UNIT, count / UNIT);
         let ones = (((1u64 << units) - 1) << first) as u32;
         if tensor.units & ones != ones || tensor.firsts >> first & 1 == 0 {

@@ -24,8 +24,8 @@ pub enum Act {
     /// Stores registers, b, there.
     Store { piece: Piece },
     /// Allocates as many units as a says, in both blocks of a pair if there are two: the first of
-    /// them, and whether there are so many.
-    Find { two: bool },
+    /// them, and whether there are so many. `aligned`: at a multiple of their number.
+    Find { two: bool, aligned: bool },
     /// Keeps the units that a names.
     Keep,
     /// Arrives at the barrier at a, in the blocks that c names if there are several.
@@ -93,9 +93,9 @@ pub fn execute(
             };
             block.tensor.store((place, warp), piece, &words).map_err(wrong)?;
         }
-        Act::Find { two } => {
+        Act::Find { two, aligned } => {
             let count = w.get(&code.a, lane) as u32;
-            let found = find(&mut cluster::sides(m, block, two)?, count);
+            let found = find(&mut cluster::sides(m, block, two)?, count, aligned);
             let w = &mut block.warps[warp];
             w.set(code.d, 0, lane, found.unwrap_or(0));
             w.set_pred(code.pu, 1 << lane, u32::from(found.is_some()) << lane);
@@ -135,11 +135,11 @@ pub fn execute(
 }
 
 /// Allocates units that are free in all blocks.
-fn find(sides: &mut [Side], count: u32) -> Option<u32> {
+fn find(sides: &mut [Side], count: u32, aligned: bool) -> Option<u32> {
     let taken = sides.iter().fold(0, |units, (tensor, _)| units | tensor.units);
     let mut all = Tensor::default();
     all.units = taken;
-    let found = all.find(count)?;
+    let found = all.find(count, aligned)?;
     sides.iter_mut().for_each(|(tensor, _)| tensor.units |= all.units & !taken);
     Some(found)
 }

@@ -2000,6 +2000,12 @@ def tensor_memory_wait():
     return [launch("tensor_memory_wait", 1, 64, [OUT("u32", [t + 1000 for t in range(64)])], targets=["sm_100a"])]
 
 
+def tensor_memory_exclusive_107():
+    words = [t + 1000 for t in range(32)] + [t + 2000 for t in range(32)] + [0]
+    return [launch("tensor_memory_exclusive_107", 1, 32, [OUT("u32", words), scalar("u32", count)]) for count in (32, 544)] \
+        + [launch("exclusive_pair_107", 2, 32, [OUT("u32", [t + 3000 for t in range(64)])])]
+
+
 KERNELS = [
     saxpy, vecadd, reduce_shared, reduce_shuffle, redux_groups, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
@@ -2018,7 +2024,7 @@ KERNELS = [
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_rows, tensors_images, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
     clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, copies_beside, clusters_multicast, clusters_multicast_16, packed_types_107, clusters_multicast_107, arrivals_multicast_107, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed,
-    meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait, unaligned_parameters, unaligned_words, unusual_quotients, variables_kept, walking_pointers,
+    meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait, tensor_memory_exclusive_107, unaligned_parameters, unaligned_words, unusual_quotients, variables_kept, walking_pointers,
 ]
 
 

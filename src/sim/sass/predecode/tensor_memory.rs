@@ -27,7 +27,8 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
             b.code.d = b.dst(Role::D)?;
             b.code.pu = b.pred(Role::Pu)?;
             // Only the search says whether it found something.
-            Exec::TensorMemory(if b.arg(Role::Pu).kind == ArgKind::None { Act::Keep } else { Act::Find { two } })
+            let keeps = b.arg(Role::Pu).kind == ArgKind::None;
+            Exec::TensorMemory(if keeps { Act::Keep } else { Act::Find { two, aligned: b.has("ALIGN") } })
         }
         Op::UTCBAR_1CTA => {
             b.code.a = b.src(Role::A, false, Kind::Int)?;
