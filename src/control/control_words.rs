@@ -50,7 +50,7 @@ pub struct Item {
     pub inst: InstId,
     /// Its register reads and writes.
     pub effects: Effects,
-    class: LatencyClass,
+    pub class: LatencyClass,
     /// Whether it transfers control, and so cannot set a scoreboard.
     pub control: bool,
     /// Whether it may leave the block, whatever follows it.
@@ -518,7 +518,7 @@ fn record(state: &mut State, item: &Item, number: u32) {
         let boards = if announced { write | read } else { 0 };
         let order = item.class.read_order(access.class);
         if announced && order != 0 {
-            state.read_again(access.reg, order);
+            state.read_again(access.reg, order, read != 0 && !item.effects.guarded);
         }
         state.add(
             access.reg,

@@ -121,9 +121,10 @@ impl State {
         }
     }
 
-    /// A later read in the same queue subsumes earlier ones without a scoreboard.
-    pub fn read_again(&mut self, reg: Reg, order: u8) {
-        let older = |e: &Entry| !e.write && e.announced && e.boards == 0 && e.order == order;
+    /// A later read in the same queue subsumes earlier ones without a scoreboard, and those with
+    /// one if it has its `own` scoreboard of reads and no guard.
+    pub fn read_again(&mut self, reg: Reg, order: u8, own: bool) {
+        let older = |e: &Entry| !e.write && e.announced && (e.boards == 0 || own) && e.order == order;
         for at in self.places(reg).rev() {
             if older(&self.list[at]) {
                 self.list.remove(at);

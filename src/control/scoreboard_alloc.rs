@@ -3,8 +3,9 @@
 //!
 //! Prefers an idle scoreboard; otherwise shares the one where the false waits are estimated to
 //! cost the fewest cycles. A late read (WAR) gets a scoreboard only if its register is overwritten
-//! before the result is waited for, by an instruction that must wait for the read; across blocks
-//! only on demand. The choice affects only speed: `control_words` derives the waits from it.
+//! before the result is waited for, by an instruction that must wait for the read, and of the reads
+//! of a register that happen in order only the last; across blocks only on demand. The choice
+//! affects only speed: `control_words` derives the waits from it.
 
 use super::control_words::{Item, NONE};
 use crate::ori::hash::QuickMap;
@@ -108,27 +109,36 @@ impl Boards {
 fn needs(items: &[Item], latency: &Latency) -> Vec<Needs> {
     let mut touched: QuickMap<Reg, usize> = QuickMap::default();
     let mut written: QuickMap<Reg, (usize, Access)> = QuickMap::default();
+    // The queue of the next late read of a register that happens under no condition.
+    let mut read: QuickMap<Reg, u8> = QuickMap::default();
     let mut out = Vec::with_capacity(items.len());
     for (at, item) in items.iter().enumerate().rev() {
         let first = |reg: Reg| touched.get(&reg).copied().unwrap_or(FAR);
         // An overwrite that cannot come too early does not wait.
-        let overwrite = |read: &Access| {
-            let (at, write) = written.get(&read.reg)?;
-            let needed = latency.write_after_read(read.reg.file(), read.class, write.class);
-            matches!(needed, Needed::Scoreboard).then_some(*at)
+        let overwrite = |access: &Access| {
+            let (at, write) = written.get(&access.reg)?;
+            let needed = latency.write_after_read(access.reg.file(), access.class, write.class);
+            let order = item.class.read_order(access.class);
+            let over_before_another = order != 0 && read.get(&access.reg) == Some(&order);
+            (matches!(needed, Needed::Scoreboard) && !over_before_another).then_some(*at)
         };
         let result = item.effects.writes.iter().map(|a| first(a.reg)).min().unwrap_or(FAR);
         let overwritten = item.effects.late().filter_map(overwrite).min().unwrap_or(FAR);
         out.push(Needs { result, overwritten });
+        if !item.effects.guarded {
+            read.extend(item.effects.late().map(|access| (access.reg, item.class.read_order(access.class))));
+        }
         for access in &item.effects.writes {
             touched.insert(access.reg, at);
             written.insert(access.reg, (at, *access));
+            read.remove(&access.reg);
         }
         item.effects.reads.iter().for_each(|access| {
             touched.insert(access.reg, at);
         });
         if item.drains {
             touched.clear();
+            read.clear();
         }
     }
     out.reverse();
