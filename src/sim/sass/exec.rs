@@ -1,8 +1,10 @@
 //! Executes the instructions of one group: the lanes of a warp that are at the same pc.
 //!
-//! The lanes of a group see each other's values as they were before the instruction. A group that
-//! has used up its budget runs on to its next jump, because in straight-line code ptxas keeps
-//! constants in uniform registers even though the warp has diverged (sm_120).
+//! The lanes of a group see each other's values as they were before the instruction. Another group
+//! of the warp gets its turn where one waits, diverges, or jumps behind a YIELD: ptxas has a YIELD
+//! in every loop that may wait for other lanes, at each level, and keeps values in uniform
+//! registers over other loops even though the warp has diverged. Our own code does not, so jittered
+//! runs let another group run at any jump.
 
 use super::super::fault::{Fault, Kind, Place};
 use super::super::memory::Global;
@@ -80,20 +82,24 @@ impl<'a> Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// Runs the next group of a warp for `budget` instructions and on to a jump; returns the number
-    /// of executed instructions.
+    /// Runs the next group of a warp, or the one that has not given way, for `budget` instructions
+    /// and on to a jump; returns the number of executed instructions.
     ///
     /// # Errors
     ///
     /// The fault of an instruction, or the launch's step limit.
     pub fn run(&mut self, block: &mut Block, warp: usize, budget: u64) -> Result<u64, Fault> {
         let w = &mut block.warps[warp];
-        let Some(group) = w.next_group() else { return Ok(0) };
+        let held = std::mem::take(&mut w.held);
+        let Some(group) = Some(held).filter(|held| *held != 0).or_else(|| w.next_group()) else { return Ok(0) };
+        let anywhere = self.watch.as_ref().is_some_and(|watch| watch.jitter.is_some());
+        let mut gives_way = anywhere;
         let mut pc = w.pc[w.last_lane as usize];
         let mut done = 0;
         self.waits.asked = false;
         loop {
             let flow = self.step(block, warp, pc, group)?;
+            gives_way |= self.setup.code.get(pc as usize).is_some_and(|code| matches!(code.exec, Exec::Yield));
             done += 1;
             match flow {
                 Flow::Next => pc += 1,
@@ -103,9 +109,14 @@ impl Machine<'_> {
                     return Ok(done);
                 }
             }
-            if (done >= budget || self.waits.asked) && matches!(flow, Flow::Jump(_)) {
+            if !matches!(flow, Flow::Jump(_)) {
+                continue;
+            }
+            if done >= budget || self.waits.asked {
+                block.warps[warp].held = if gives_way || self.waits.asked { 0 } else { group };
                 break;
             }
+            gives_way = anywhere;
         }
         self.waits.busy |= !self.waits.asked;
         for lane in lanes_of(group) {

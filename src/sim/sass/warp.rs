@@ -78,6 +78,8 @@ pub struct Warp {
     pub index: u32,
     /// The lane that led the group that ran last.
     pub last_lane: u32,
+    /// The group that runs next, because it has not given way to others; 0 for none.
+    pub held: u32,
     /// Number of instructions executed by the warp.
     pub instructions: u64,
     /// Registers that a lane has now.
@@ -110,6 +112,7 @@ impl Warp {
             local_bytes,
             index,
             last_lane: LANES as u32 - 1,
+            held: 0,
             instructions: 0,
             limit: registers as u16,
         }

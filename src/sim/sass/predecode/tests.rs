@@ -128,6 +128,36 @@ fn a_lock_between_lanes_makes_progress() {
     assert!(run(false).is_err_and(|why| why.contains("gave up")), "without YIELD the lock never opens");
 }
 
+/// Both halves of a warp put a number of their own into one uniform register, run a loop that is
+/// longer than a turn, and read the register behind it.
+#[test]
+fn a_uniform_register_outlasts_a_loop_that_waits_for_nobody() {
+    let half = |number: u64| {
+        let above = [(Role::Pu, Arg::pred(1, false)), (Role::A, Arg::reg(9)), (Role::B, Arg::reg(255))];
+        let mut back = plain(Op::BRA, &[(Role::Target, Arg::label(-3 * 16))], "");
+        if let Ok(back) = &mut back {
+            back.inst.guard.pred = 1;
+        }
+        [
+            add(9, Arg::imm(400), Arg::reg(255)),
+            plain(Op::UMOV, &[(Role::D, Arg::ureg(4)), (Role::B, Arg::imm(number))], ""),
+            add(9, Arg::reg(9), Arg::imm(0xffff_ffff)),
+            plain(Op::ISETP, &above, "NE.U32"),
+            back,
+            add(10, Arg::reg(255), Arg::ureg(4)),
+        ]
+    };
+    let region = [(Role::B, Arg::bar(0)), (Role::Target, Arg::label(14 * 16))];
+    let mut code = vec![less_than(16), plain(Op::BSSY, &region, "")];
+    code.push(guarded(plain(Op::BRA, &[(Role::Target, Arg::label(7 * 16))], ""), false));
+    code.extend(half(5));
+    code.push(plain(Op::BRA, &[(Role::Target, Arg::label(6 * 16))], ""));
+    code.extend(half(7));
+    code.push(plain(Op::BSYNC, &[(Role::B, Arg::bar(0))], ""));
+    let want: Vec<u32> = (0..32).map(|lane| if lane < 16 { 7 } else { 5 }).collect();
+    assert_eq!(results(code), Ok(want));
+}
+
 #[test]
 fn mistakes_are_reported_where_they_happen() {
     let load =
