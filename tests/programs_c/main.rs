@@ -9,7 +9,7 @@
 //! and the missing tools (`skipped`); with `SASSAFRAS_SHOW=1` each report and failure at once.
 //!
 //! `SASSAFRAS_C_PROGRAMS=N` tries N seeds at all five levels (by default a few at one level each)
-//! from `SASSAFRAS_SEED`; `SASSAFRAS_KEEP=FOLDER` keeps the PTX of failures there,
+//! from `SASSAFRAS_SEED`; `SASSAFRAS_KEEP=FOLDER` keeps the PTX of failures and reports there,
 //! `SASSAFRAS_KIND=flow,csmith` and `SASSAFRAS_SM=sm_90` narrow the run, `SASSAFRAS_THREADS=1` runs
 //! on one core. For a long run use `cargo test --release --test programs_c -- --nocapture`.
 
@@ -115,10 +115,16 @@ impl Bench {
         }
     }
 
-    fn fail(&self, name: &str, ptx: &str, wrong: Vec<String>) {
-        if let Some(folder) = self.keep.as_ref().filter(|_| !wrong.is_empty()) {
+    fn keep(&self, name: &str, ptx: &str) {
+        if let Some(folder) = &self.keep {
             std::fs::create_dir_all(folder).unwrap();
             std::fs::write(folder.join(format!("{name}.ptx")), ptx).unwrap();
+        }
+    }
+
+    fn fail(&self, name: &str, ptx: &str, wrong: Vec<String>) {
+        if !wrong.is_empty() {
+            self.keep(name, ptx);
         }
         let lines: Vec<String> = wrong.into_iter().map(|text| format!("{name}: {text}")).collect();
         if std::env::var_os("SASSAFRAS_SHOW").is_some() {
@@ -156,6 +162,9 @@ impl Bench {
             if let Ok((_, reports)) = &theirs {
                 let foreign: Vec<_> = reports.iter().filter(|report| !own.contains(&report.fault.kind)).collect();
                 self.count(if foreign.is_empty() { "ptxas: clean" } else { "ptxas: with reports" });
+                if !foreign.is_empty() {
+                    self.keep(name, ptx);
+                }
                 if std::env::var_os("SASSAFRAS_SHOW").is_some() {
                     foreign.iter().take(MOST_SHOWN).for_each(|report| println!("{name}: ptxas -O{level}: {report}"));
                 }
