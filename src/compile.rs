@@ -458,29 +458,37 @@ fn apply_options(module: &mut ptx::ast::Module, options: &Options) -> Result<(),
     }
     let errors_at_exit = options.errors_at_exit || module.target.debug;
     for function in module.functions.values_mut() {
-        function.directives.errors_at_exit = errors_at_exit;
         if function.is_entry && !options.entries.is_empty() && !options.entries.contains(&function.name) {
             function.body = None;
         }
-        let wins = options.override_directives;
-        let d = &mut function.directives;
-        // A thread limit together with a block limit determines a register limit, which has
-        // priority over the option.
-        let by_threads = (d.max_threads.or(d.required_threads)).is_some() && d.min_blocks_per_sm.is_some();
-        if options.max_registers.is_some() && (wins || d.max_registers.is_none() && !by_threads) {
-            d.max_registers = options.max_registers;
-        }
-        if !function.is_entry || options.max_registers.is_some() {
-            continue;
-        }
-        if options.max_threads.is_some() && d.required_threads.is_none() && (wins || d.max_threads.is_none()) {
-            d.max_threads = options.max_threads;
-        }
-        if options.min_blocks_per_sm.is_some() && (wins || d.min_blocks_per_sm.is_none()) {
-            d.min_blocks_per_sm = options.min_blocks_per_sm;
+        let mut directives = (*function.directives).clone();
+        directives.errors_at_exit = errors_at_exit;
+        apply_limits(&mut directives, function.is_entry, options);
+        if directives != *function.directives {
+            function.directives = Arc::new(directives);
         }
     }
     Ok(())
+}
+
+/// Applies the options that limit the registers and threads of a function.
+fn apply_limits(d: &mut ptx::ast::Directives, is_entry: bool, options: &Options) {
+    let wins = options.override_directives;
+    // A thread limit together with a block limit determines a register limit, which has
+    // priority over the option.
+    let by_threads = (d.max_threads.or(d.required_threads)).is_some() && d.min_blocks_per_sm.is_some();
+    if options.max_registers.is_some() && (wins || d.max_registers.is_none() && !by_threads) {
+        d.max_registers = options.max_registers;
+    }
+    if !is_entry || options.max_registers.is_some() {
+        return;
+    }
+    if options.max_threads.is_some() && d.required_threads.is_none() && (wins || d.max_threads.is_none()) {
+        d.max_threads = options.max_threads;
+    }
+    if options.min_blocks_per_sm.is_some() && (wins || d.min_blocks_per_sm.is_none()) {
+        d.min_blocks_per_sm = options.min_blocks_per_sm;
+    }
 }
 
 /// A warning for each double-precision instruction.
@@ -583,7 +591,7 @@ const LEAST_WITH_SLOW_PATHS: u32 = 24;
 /// A `setmaxnreg.dec` to more registers than a warp ever has.
 fn limit_registers(lowered: &mut LoweredModule, module: &ptx::ast::Module, target: &Target) -> Result<(), String> {
     let named: HashMap<&str, &ptx::ast::Directives> =
-        module.functions.values().map(|f| (f.name.as_str(), &f.directives)).collect();
+        module.functions.values().map(|f| (f.name.as_str(), &*f.directives)).collect();
     let directives = |name: &str| named.get(name).copied();
     for function in lowered.functions.iter_mut().chain(&mut lowered.devices) {
         let by_blocks = directives(&function.function.name).and_then(|d| {

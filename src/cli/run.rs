@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -243,7 +244,9 @@ fn interpret(source: &[u8], shape: Shape, values: &mut [ArgValue], options: &Opt
     show(&diagnostics, source, options);
     let mut module = module.ok_or("Ptx assembly aborted due to errors")?;
     let named = module.functions.values_mut().filter(|f| f.name == options.kernel);
-    named.for_each(|f| f.directives.required_cluster = options.launch.cluster.or(f.directives.required_cluster));
+    if let Some(cluster) = options.launch.cluster {
+        named.for_each(|f| Arc::make_mut(&mut f.directives).required_cluster = Some(cluster));
+    }
     let limit = options.launch.steps.unwrap_or(ptx::STEP_LIMIT);
     let (ran, done) = ptx::run_within(&module, &options.kernel, shape, values, limit);
     let printed = std::io::stdout().write_all(&ran.printed);

@@ -18,6 +18,8 @@ use std::collections::HashSet;
 pub(super) struct Labels {
     blocks: SecondaryMap<LabelId, Option<Block>>,
     returns: HashSet<LabelId>,
+    /// The block of the label before, if nothing stands between.
+    open: Option<Block>,
 }
 
 impl Labels {
@@ -44,6 +46,23 @@ impl Labels {
         }
         labels.returns.extend(waiting);
         labels
+    }
+
+    /// Starts the block of a label here. Labels in one place share a block, unless something before
+    /// has named the second one.
+    pub fn place(&mut self, builder: &mut Builder, id: LabelId) {
+        if let (Some(open), None) = (self.open, self.blocks[id]) {
+            self.blocks[id] = Some(open);
+            return;
+        }
+        let block = self.block(builder, id);
+        builder.enter(block);
+        self.open = Some(block);
+    }
+
+    /// Says that an instruction stands behind the last label.
+    pub fn pass(&mut self) {
+        self.open = None;
     }
 
     /// The block of a label.

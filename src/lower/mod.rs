@@ -139,6 +139,8 @@ pub struct LoweredFunction {
     pub externs: Vec<String>,
     /// Whether it multiplies sparse matrices in tensor memory.
     pub sparse_tensors: bool,
+    /// Whether its text has a `wmma` instruction.
+    pub wmma: bool,
     /// Whether its text asks where the shared memory is that the driver reserves.
     pub reserved: bool,
     /// Whether it reads bank 2, for an indexed branch or a call through a pointer.
@@ -296,7 +298,7 @@ impl Lowering<'_> {
             ast::SymbolKind::Variable(variable) => module::layout::is_shared(variable.space),
             _ => false,
         };
-        let instance = (id, self.calls.uses[id].symbols.iter().any(shared).then_some(kernel));
+        let instance = (id, self.calls.uses(id).symbols.iter().any(shared).then_some(kernel));
         if let Some(found) = self.places.get(&instance) {
             return *found;
         }
@@ -325,11 +327,11 @@ impl Lowering<'_> {
         for statement in body {
             match statement {
                 Statement::Label(id) => {
-                    let block = labels.block(&mut builder, *id);
-                    builder.enter(block);
+                    labels.place(&mut builder, *id);
                     builder.elected.join(*id);
                 }
                 Statement::Instruction(inst) => {
+                    labels.pass();
                     builder.alone = builder.elected.alone(inst);
                     let lower = |b: &mut Builder, inst: &ast::Instruction| lower_instruction(b, &mut labels, inst);
                     if let Err(refusal) = builder.with_narrowed(inst, lower) {
@@ -348,7 +350,7 @@ impl Lowering<'_> {
         if debug {
             builder.watch();
         }
-        let uses = &self.calls.uses[id];
+        let uses = self.calls.uses(id);
         let callees = uses.callees.iter().filter(|c| self.module.functions[**c].body.is_some());
         LoweredFunction {
             function: builder.finish(),
@@ -368,6 +370,7 @@ impl Lowering<'_> {
             externs: std::mem::take(&mut builder.externs),
             sparse_tensors: known::instructions(body)
                 .any(|inst| matches!(inst.op, Op::Tcgen05MmaSp | Op::Tcgen05MmaWsSp)),
+            wmma: known::instructions(body).any(|inst| inst.op.name().starts_with("wmma.")),
             reserved: known::asks_for_reserved_memory(body),
             branch_bank: builder.branch_bank,
             bank2: builder.globals.bank2,

@@ -81,7 +81,7 @@ impl Builder<'_> {
         }
         let geometry = inst.mods.geometry.ok_or(Refusal::NotBuilt)?;
         let OperandKind::Address(address) = &operand.kind else { return Err(Refusal::NotBuilt) };
-        let [list] = address.rest.as_slice() else { return Err(Refusal::NotBuilt) };
+        let [list] = &address.rest[..] else { return Err(Refusal::NotBuilt) };
         let layers = usize::from(geometry.has_layers());
         let mut words = Vec::new();
         for part in elements(list).iter().take(layers + geometry.dimensions()) {

@@ -152,11 +152,11 @@ impl Builder<'_> {
     /// `[map, {c0, c1}]`: the address of the map, and the coordinates.
     fn tensor(&mut self, operand: &ast::Operand) -> Lowered<([Operand; 2], Vec<Operand>)> {
         let OperandKind::Address(address) = &operand.kind else { return Err(Refusal::NotBuilt) };
-        let [ast::Operand { kind: OperandKind::Vector(list), .. }] = address.rest.as_slice() else {
+        let [ast::Operand { kind: OperandKind::Vector(list), .. }] = &address.rest[..] else {
             return Err(Refusal::NotBuilt);
         };
         let coordinates = list.iter().map(|c| self.source_word(c, ScalarType::S32)).collect::<Lowered<_>>()?;
-        let map = ast::Address { rest: Vec::new(), ..address.clone() };
+        let map = ast::Address { rest: ast::Rest::default(), ..address.clone() };
         let map = ast::Operand { kind: OperandKind::Address(map), pos: operand.pos };
         Ok((self.map_address(&map, None)?, coordinates))
     }

@@ -80,7 +80,7 @@ pub(super) const SAMPLER_SHIFT: u32 = 20;
 impl Builder<'_> {
     /// The handle of a texture, and of a sampler if one is named.
     pub(super) fn handle_with_sampler(&mut self, inst: &ast::Instruction, address: &ast::Address) -> Lowered<Handle> {
-        let sampler = match address.rest.as_slice() {
+        let sampler = match &address.rest[..] {
             [sampler, _] => &sampler.kind,
             _ => return self.handle(inst, address),
         };

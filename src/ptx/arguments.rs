@@ -29,6 +29,9 @@ struct Expect<'m> {
     mods: &'m Modifiers,
 }
 
+/// The argument of `cp.async.bulk` that is an mbarrier; ptxas takes no narrower register there.
+const BULK_BARRIER: usize = 3;
+
 impl Expect<'_> {
     /// Whether a register wider than the type is accepted. 128-bit vectors never accept one.
     fn is_wide(&self) -> bool {
@@ -126,6 +129,12 @@ impl Parser<'_> {
             Role::Pack => self.pieces(e, operand) || self.anything(e, only_element(operand))?,
             Role::Pred => self.predicate(operand),
             Role::Const => matches!(operand.kind, OperandKind::Constant(Constant::Int { .. })),
+            Role::Mem if e.op == Op::CpAsyncBulk && index == BULK_BARRIER && self.is_narrow(operand) => {
+                return Err((
+                    operand.pos,
+                    format!("Argument {index} of instruction '{}': must be register", e.op.name()),
+                ));
+            }
             Role::Mem => return self.memory(e, operand),
             Role::Tmem => self.tensor_memory(e, operand),
             Role::Tensor => return self.tensor(e, operand, index),
@@ -400,8 +409,8 @@ impl Parser<'_> {
 
     fn tensor(&self, e: &Expect, operand: &Operand, index: usize) -> Result<(), Bad> {
         let OperandKind::Address(address) = &operand.kind else { return Err(mismatch(e, operand)) };
-        let [coordinates] = address.rest.as_slice() else { return Err(mismatch(e, operand)) };
-        let map = Address { rest: Vec::new(), ..address.clone() };
+        let [coordinates] = &address.rest[..] else { return Err(mismatch(e, operand)) };
+        let map = Address { rest: Rest::default(), ..address.clone() };
         let map = Operand { kind: OperandKind::Address(map), pos: operand.pos };
         if let AddressBase::Symbol(symbol) = address.base
             && let SymbolKind::Variable(variable) = &self.module.symbols[symbol].kind
@@ -431,7 +440,7 @@ impl Parser<'_> {
             AddressBase::Symbol(_) => address.offset == 0,
             AddressBase::Absolute => false,
         };
-        let coordinates = match address.rest.as_slice() {
+        let coordinates = match &address.rest[..] {
             [_] if e.role == Role::Texture && self.module.target.independent_textures => {
                 let text = format!("Argument 2 of instruction '{name}': .samplerref or .u64 register expected");
                 return Err((operand.pos, text));
@@ -521,6 +530,12 @@ impl Parser<'_> {
         elements.iter().find(wrong).map_or(Ok(()), |element| Err(mismatch(e, element)))
     }
 
+    /// Whether the register of an address has less than 32 bits.
+    fn is_narrow(&self, operand: &Operand) -> bool {
+        let OperandKind::Address(Address { base: AddressBase::Register(id), .. }) = &operand.kind else { return false };
+        self.body.registers[*id].ty.bits() < 32
+    }
+
     /// An address in the state space of the instruction.
     fn memory(&self, e: &Expect, operand: &Operand) -> Result<(), Bad> {
         let name = e.op.name();
@@ -543,7 +558,7 @@ impl Parser<'_> {
                     );
                     return Err((operand.pos, text));
                 }
-                let good = register.vector == 1 && is_integer(register.ty) && matches!(register.ty.bits(), 32 | 64);
+                let good = register.vector == 1 && register.ty.bits() <= 64;
                 if good { Ok(()) } else { Err(mismatch(e, operand)) }
             }
             AddressBase::Symbol(symbol) => {

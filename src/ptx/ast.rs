@@ -187,7 +187,8 @@ pub struct Function {
     /// What a `.func` returns, in order.
     pub results: Vec<Parameter>,
     pub params: Vec<Parameter>,
-    pub directives: Directives,
+    /// Functions without any share them, because there may be a million of them.
+    pub directives: Arc<Directives>,
     /// Only registers that are parameters or occur in the body.
     pub registers: PrimaryMap<RegId, Register>,
     pub labels: PrimaryMap<LabelId, Label>,
@@ -453,9 +454,34 @@ pub struct Address {
     pub offset: i64,
     /// The operands after the base inside the brackets: a sampler, coordinates. Empty for plain
     /// memory.
-    pub rest: Vec<Operand>,
+    pub rest: Rest,
     /// `[…].unified`: the address of a constant, unified over the GPUs of the system.
     pub unified: bool,
+}
+
+/// The operands behind the base of an address. Most addresses have none, and an operand stays small
+/// where they are elsewhere.
+#[allow(clippy::box_collection)]
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rest(Option<Box<Vec<Operand>>>);
+
+impl From<Vec<Operand>> for Rest {
+    fn from(list: Vec<Operand>) -> Rest {
+        Rest((!list.is_empty()).then(|| Box::new(list)))
+    }
+}
+
+impl std::ops::Deref for Rest {
+    type Target = [Operand];
+    fn deref(&self) -> &[Operand] {
+        self.0.as_deref().map_or(&[], Vec::as_slice)
+    }
+}
+
+impl std::ops::DerefMut for Rest {
+    fn deref_mut(&mut self) -> &mut [Operand] {
+        self.0.as_deref_mut().map_or(&mut [], Vec::as_mut_slice)
+    }
 }
 
 /// The base of an address.

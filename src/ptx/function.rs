@@ -11,6 +11,7 @@ use super::variable::Head;
 use crate::diag::{Diagnostic, Pos};
 use crate::tables::ptx::{DIRECTIVES, Limit, OP_BY_NAME, Op, Space, TypeClass};
 use cranelift_entity::PrimaryMap;
+use std::sync::Arc;
 
 /// Largest number of parameters of a function.
 const MAX_PARAMETERS: usize = 16384;
@@ -44,7 +45,7 @@ impl<'a> Parser<'a> {
             linkage,
             results: Vec::new(),
             params: Vec::new(),
-            directives,
+            directives: self.no_directives.clone(),
             registers: PrimaryMap::new(),
             labels: PrimaryMap::new(),
             variables: Vec::new(),
@@ -66,7 +67,10 @@ impl<'a> Parser<'a> {
         self.check_extents(&function);
         self.inputs = function.params.iter().filter_map(Parameter::symbol).collect();
         self.outputs = function.results.iter().filter_map(Parameter::symbol).collect();
-        self.directives(&mut function.directives, is_entry)?;
+        self.directives(&mut directives, is_entry)?;
+        if directives != *self.no_directives {
+            function.directives = Arc::new(directives);
+        }
         if function.directives.no_return && !function.results.is_empty() {
             let pos = self.pos();
             self.error(pos, format!("Invalid directive '.noreturn' for function '{}'", function.name));
@@ -174,7 +178,9 @@ impl<'a> Parser<'a> {
             if function.linkage == Linkage::Internal && old.linkage != Linkage::Extern {
                 function.linkage = old.linkage;
             }
-            function.directives.no_return |= old.directives.no_return;
+            if old.directives.no_return {
+                Arc::make_mut(&mut function.directives).no_return = true;
+            }
             *old = function;
         }
     }

@@ -103,21 +103,31 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Notes the first address in generic or global space that is too narrow.
+    /// Notes the first address in generic or global space that has 32 bits, and warns of narrower
+    /// ones.
     fn check_address_width(&mut self, form: &Form, mods: &Modifiers, written: &Written) {
-        let narrow = |operand: &Operand| match &operand.kind {
+        let bits = |operand: &Operand| match &operand.kind {
             OperandKind::Address(Address { base: AddressBase::Register(id), .. }) => {
-                self.body.registers[*id].ty.bits() <= NARROW_ADDRESS
+                Some(self.body.registers[*id].ty.bits())
             }
-            _ => false,
+            _ => None,
         };
-        let is_far = matches!(mods.space, None | Some(Space::Global));
-        if self.module.narrow_address.is_none()
-            && is_far
-            && form.op.has_wide_address()
-            && form.args.iter().zip(&written.operands).any(|(arg, operand)| arg.role == Role::Mem && narrow(operand))
-        {
+        if !matches!(mods.space, None | Some(Space::Global)) || !form.op.has_wide_address() {
+            return;
+        }
+        let memory = form.args.iter().zip(&written.operands).filter(|(arg, _)| arg.role == Role::Mem);
+        let Some(bits) = memory.filter_map(|(_, operand)| bits(operand)).min() else { return };
+        if bits == NARROW_ADDRESS && self.module.narrow_address.is_none() {
             self.module.narrow_address = Some(NarrowAddress { pos: written.pos, is_sized: self.is_sized });
+        }
+        if bits < NARROW_ADDRESS && self.is_sized {
+            let line = written.pos.line;
+            let text =
+                format!("Program uses {bits}-bit address on line '{line}' which is conflicting with .address_size 64");
+            self.diags.push(Diagnostic::note(text));
+        } else if bits < NARROW_ADDRESS && !std::mem::replace(&mut self.is_narrow, true) {
+            let what = " 64 Bit host architecture (--machine) being used mismatches with";
+            self.diags.push(Diagnostic::note(format!("{what} .address_size of {bits} bits")));
         }
     }
 
@@ -236,7 +246,7 @@ impl<'a> Parser<'a> {
                 (Role::Mem, OperandKind::Symbol { symbol, offset, .. }) => {
                     let base = AddressBase::Symbol(*symbol);
                     operand.kind =
-                        OperandKind::Address(Address { base, offset: *offset, rest: Vec::new(), unified: false });
+                        OperandKind::Address(Address { base, offset: *offset, rest: Rest::default(), unified: false });
                 }
                 (
                     Role::Vdst | Role::Vsrc | Role::Xdst | Role::Xsrc | Role::Pack | Role::Unpack,

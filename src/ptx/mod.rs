@@ -76,10 +76,12 @@ fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>)
         modifiers: Default::default(),
         entries: 0,
         locations: Default::default(),
+        no_directives: Default::default(),
         inlined_names: Default::default(),
         inputs: Vec::new(),
         outputs: Vec::new(),
         is_sized: false,
+        is_narrow: false,
     };
     let mut all = Vec::new();
     for (file, source) in sources.iter().enumerate() {

@@ -205,7 +205,7 @@ impl<'a> Parser<'a> {
         }
         self.expect_sign("]")?;
         let unified = self.accept_dot(".unified");
-        Ok(Address { base, offset, rest, unified })
+        Ok(Address { base, offset, rest: rest.into(), unified })
     }
 
     /// The base of an address, and the offset.

@@ -49,6 +49,8 @@ pub struct Parser<'a> {
     pub outputs: Vec<super::ast::SymbolId>,
     /// The file has an `.address_size` directive.
     pub is_sized: bool,
+    /// A file without that directive has an address of less than 32 bits, which has been reported.
+    pub is_narrow: bool,
     /// The text ended early and that has been reported, so the end gets no further errors.
     pub cut_off: bool,
     /// Parsing stopped after too many errors, which has been reported.
@@ -61,6 +63,8 @@ pub struct Parser<'a> {
     pub sums: Vec<super::sum::Sum>,
     /// The row of the `.target` directive.
     pub target_row: Option<&'static Target>,
+    /// What a function without directives has.
+    pub no_directives: Arc<super::ast::Directives>,
     /// The modifiers of the last instruction of each row, by its number.
     pub modifiers: Vec<Option<Arc<Modifiers>>>,
     /// Entries with bodies so far.

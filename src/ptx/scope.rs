@@ -39,9 +39,8 @@ impl<'a> Scope<'a> {
 /// proportional to its capacity.
 const SPARE: usize = 256;
 
-/// A label while its function is being read.
+/// What is known of a label while its function is being read.
 struct Draft {
-    label: Label,
     defined: bool,
     /// The label of an outer scope that this use turned out to refer to.
     same_as: PackedOption<LabelId>,
@@ -54,7 +53,8 @@ pub struct Body<'a> {
     pub registers: PrimaryMap<RegId, Register>,
     /// All variables of the function.
     pub variables: Vec<SymbolId>,
-    labels: PrimaryMap<LabelId, Draft>,
+    labels: PrimaryMap<LabelId, Label>,
+    drafts: PrimaryMap<LabelId, Draft>,
     scopes: Vec<Scope<'a>>,
     /// Empty scopes, kept for their memory.
     spare: Vec<Scope<'a>>,
@@ -75,13 +75,13 @@ impl<'a> Body<'a> {
     pub fn close(&mut self) {
         let Some(mut scope) = self.scopes.pop() else { return };
         if let Some(outer) = self.scopes.last_mut() {
-            scope.labels.retain(|_, id| !self.labels[*id].defined);
+            scope.labels.retain(|_, id| !self.drafts[*id].defined);
             if outer.labels.is_empty() {
                 std::mem::swap(&mut outer.labels, &mut scope.labels);
             }
             for (name, id) in scope.labels.drain() {
                 match outer.labels.get(name) {
-                    Some(found) => self.labels[id].same_as = (*found).into(),
+                    Some(found) => self.drafts[id].same_as = (*found).into(),
                     None => {
                         outer.labels.insert(name, id);
                     }
@@ -204,7 +204,7 @@ impl<'a> Body<'a> {
 
     fn is_taken(&self, name: &str) -> bool {
         let label = self.scopes.last().and_then(|scope| scope.labels.get(name));
-        label.is_some_and(|id| self.labels[*id].defined) || self.is_variable(name)
+        label.is_some_and(|id| self.drafts[*id].defined) || self.is_variable(name)
     }
 
     /// The label that a use of the name refers to so far.
@@ -213,8 +213,8 @@ impl<'a> Body<'a> {
         if let Some(id) = scope.labels.get(name) {
             return Some(*id);
         }
-        let label = Label { name: name.into(), pos, targets: Vec::new() };
-        let id = self.labels.push(Draft { label, defined: false, same_as: None.into() });
+        let id = self.labels.push(Label { name: name.into(), pos, targets: Vec::new() });
+        self.drafts.push(Draft { defined: false, same_as: None.into() });
         scope.labels.insert(name, id);
         Some(id)
     }
@@ -225,32 +225,33 @@ impl<'a> Body<'a> {
             return None;
         }
         let id = self.use_label(name, pos)?;
-        let draft = &mut self.labels[id];
-        if draft.defined {
+        if std::mem::replace(&mut self.drafts[id].defined, true) {
             return None;
         }
-        draft.defined = true;
-        draft.label.pos = pos;
+        self.labels[id].pos = pos;
         Some(id)
     }
 
     /// Sets the targets of a `.branchtargets` list.
     pub fn set_targets(&mut self, label: LabelId, targets: Vec<LabelId>) {
-        self.labels[label].label.targets = targets;
+        self.labels[label].targets = targets;
     }
 
     /// Returns the final labels, the map from draft ids to final ids, and the labels that are used
     /// but never defined.
     pub fn finish_labels(&mut self) -> (PrimaryMap<LabelId, Label>, SecondaryMap<LabelId, LabelId>, Vec<Label>) {
-        let mut done = PrimaryMap::new();
+        let (labels, drafts) = (std::mem::take(&mut self.labels), std::mem::take(&mut self.drafts));
         let mut map = SecondaryMap::with_default(LabelId::new(0));
-        let mut missing = Vec::new();
-        let drafts = std::mem::take(&mut self.labels);
-        for (id, draft) in drafts.iter().filter(|(_, d)| d.same_as.is_none()) {
-            if !draft.defined {
-                missing.push(draft.label.clone());
-            }
-            map[id] = done.push(draft.label.clone());
+        let missing = drafts.iter().filter(|(_, d)| d.same_as.is_none() && !d.defined);
+        let missing = missing.map(|(id, _)| labels[id].clone()).collect();
+        // A function may have millions of them, and nearly none has two scopes that name one label.
+        if drafts.values().all(|draft| draft.same_as.is_none()) {
+            labels.keys().for_each(|id| map[id] = id);
+            return (labels, map, missing);
+        }
+        let mut done = PrimaryMap::new();
+        for (id, label) in labels.into_iter().filter(|(id, _)| drafts[*id].same_as.is_none()) {
+            map[id] = done.push(label);
         }
         // A reference moves outwards only, through each scope once, so the chain is no longer than
         // the nesting.

@@ -10,7 +10,7 @@ use cranelift_entity::SecondaryMap;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What the body of one function names.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Uses {
     /// Functions that it calls directly, in source order.
     pub callees: Vec<FunctionId>,
@@ -26,11 +26,20 @@ pub(crate) struct Uses {
     pub addressed: BTreeSet<SymbolId>,
 }
 
+static NOTHING: Uses = Uses {
+    callees: Vec::new(),
+    indirect: false,
+    pointers: BTreeSet::new(),
+    through: BTreeSet::new(),
+    symbols: BTreeSet::new(),
+    addressed: BTreeSet::new(),
+};
+
 /// The call graph of a module.
 #[derive(Default)]
 pub(crate) struct Calls {
-    /// What each function names.
-    pub uses: SecondaryMap<FunctionId, Uses>,
+    /// What each function names, if anything.
+    uses: SecondaryMap<FunctionId, Option<Box<Uses>>>,
     /// Functions whose address is taken, in order of declaration.
     pub pointers: Vec<FunctionId>,
     /// Whether the driver does copies to other blocks on this target.
@@ -57,7 +66,9 @@ impl Calls {
                 }
             }
             let uses = scan.uses;
-            calls.uses[id] = uses;
+            if uses != NOTHING {
+                calls.uses[id] = Some(Box::new(uses));
+            }
         }
         for symbol in module.symbols.values() {
             let SymbolKind::Variable(variable) = &symbol.kind else { continue };
@@ -72,6 +83,11 @@ impl Calls {
         }
         calls.pointers = pointers.into_iter().collect();
         calls
+    }
+
+    /// What a function names.
+    pub fn uses(&self, id: FunctionId) -> &Uses {
+        self.uses[id].as_deref().unwrap_or(&NOTHING)
     }
 
     /// The function that a name stands for, with aliases resolved.
@@ -93,13 +109,13 @@ impl Calls {
 
     /// Whether a function calls itself directly or through other direct calls.
     pub fn reaches_itself(&self, id: FunctionId) -> bool {
-        let mut found: Vec<FunctionId> = self.uses[id].callees.clone();
+        let mut found: Vec<FunctionId> = self.uses(id).callees.clone();
         let mut next = 0;
         while let Some(callee) = found.get(next).copied() {
             if callee == id {
                 return true;
             }
-            let new = self.uses[callee].callees.iter().filter(|c| !found.contains(c)).copied().collect::<Vec<_>>();
+            let new = self.uses(callee).callees.iter().filter(|c| !found.contains(c)).copied().collect::<Vec<_>>();
             found.extend(new);
             next += 1;
         }
@@ -114,7 +130,7 @@ impl Calls {
         let mut next = 0;
         let mut from = Some(kernel);
         while let Some(id) = from {
-            let uses = &self.uses[id];
+            let uses = self.uses(id);
             let pointers: &[FunctionId] = if uses.indirect { &self.pointers } else { &[] };
             for callee in uses.callees.iter().chain(pointers) {
                 if *callee != kernel && module.functions[*callee].body.is_some() && known.insert(*callee) {

@@ -51,7 +51,7 @@ fn prototypes<'m>(
     calls: &'m Calls,
     wanted: impl Fn(FunctionId) -> bool + 'm,
 ) -> impl Iterator<Item = &'m Prototype> {
-    let through = module.functions.keys().filter(move |id| wanted(*id)).flat_map(|id| &calls.uses[id].through);
+    let through = module.functions.keys().filter(move |id| wanted(*id)).flat_map(|id| &calls.uses(id).through);
     through.filter_map(|symbol| match &module.symbols[*symbol].kind {
         SymbolKind::Prototype(prototype) => Some(prototype),
         _ => None,
@@ -63,7 +63,7 @@ fn needs_convention(module: &Module, calls: &Calls, object: bool) -> Option<Stri
     if object {
         return Some("'Compile only(-c)' requires ABI".to_string());
     }
-    let uses = || module.functions.keys().map(|id| (id, &calls.uses[id]));
+    let uses = || module.functions.keys().map(|id| (id, calls.uses(id)));
     let known = |name: &str| SYSTEM.contains(&name) || Helper::by_name(name).is_some();
     let missing = |id: FunctionId, f: &ast::Function| {
         let called = f.linkage == Linkage::Internal || uses().any(|(_, uses)| uses.callees.contains(&id));

@@ -67,7 +67,7 @@ impl Builder<'_> {
         let window = self.own_window(address.base, window_of(space)?);
         let (base, offset) = match address.base {
             AddressBase::Absolute => (Operand::zero(), address.offset),
-            AddressBase::Register(id) => (self.register(id)[0], address.offset),
+            AddressBase::Register(id) => (self.base_register(id), address.offset),
             AddressBase::Symbol(id) => {
                 let (base, offset) = self.symbol_place(id, window)?;
                 (base, offset.wrapping_add(address.offset))
@@ -82,6 +82,16 @@ impl Builder<'_> {
             return Ok(self.cluster_place(place));
         }
         Ok(self.fitted(place))
+    }
+
+    /// The register of an address; one that is narrower than 32 bits is extended by zeros.
+    fn base_register(&mut self, id: ast::RegId) -> Operand {
+        let base = self.register(id)[0];
+        match self.source.registers[id].ty.bits() {
+            8 => self.extend(base, ScalarType::B8),
+            16 => self.extend(base, ScalarType::B16),
+            _ => base,
+        }
     }
 
     /// A shared address of a block of the cluster, whose upper bits are the rank of the block, as a

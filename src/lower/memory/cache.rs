@@ -8,7 +8,7 @@ use super::address::{Place, Window};
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::ori::Operand;
 use crate::ori::mods::*;
-use crate::ptx::ast;
+use crate::ptx::ast::{self, OperandKind};
 use crate::tables::choices;
 use crate::tables::ptx::{Op as PtxOp, PolicyRest, PrefetchLevel, ScalarType, Space};
 use crate::tables::{Op, Role};
@@ -95,7 +95,13 @@ impl Builder<'_> {
 
     /// `isspacep`
     pub fn is_space(&mut self, inst: &ast::Instruction) -> Lowered {
-        let a = self.source_pair(&inst.operands[1], ScalarType::U64)?;
+        let a = match inst.operands[1].kind {
+            OperandKind::Register(used) if self.source.registers[used.register].ty.bits() == 32 => {
+                let low = self.source_reg(&inst.operands[1], ScalarType::U32)?;
+                self.pair_of([low, Operand::zero()])
+            }
+            _ => self.source_pair(&inst.operands[1], ScalarType::U64)?,
+        };
         let p = self.dest(&inst.operands[0])?;
         match inst.mods.space {
             Some(Space::Shared | Space::SharedCta) => self.query_space(p, QSPC_SHARED, a),

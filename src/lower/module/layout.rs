@@ -396,8 +396,8 @@ impl FunctionLayout {
         let function = &module.functions[id];
         let mut layout = FunctionLayout { launch: launch_of(&function.directives), ..FunctionLayout::default() };
         layout.place_params(module, function, (info, elf))?;
-        let mut used = calls.uses[id].symbols.clone();
-        reach.iter().for_each(|callee| used.extend(&calls.uses[*callee].symbols));
+        let mut used = calls.uses(id).symbols.clone();
+        reach.iter().for_each(|callee| used.extend(&calls.uses(*callee).symbols));
         layout.place_shared(module, &used, info);
         layout.place_frame(module, calls, id);
         Ok(layout)
@@ -482,7 +482,7 @@ impl FunctionLayout {
     /// variables, local variables.
     fn place_frame(&mut self, module: &ast::Module, calls: &Calls, id: FunctionId) {
         let function = &module.functions[id];
-        let uses = &calls.uses[id];
+        let uses = calls.uses(id);
         let (mut local, written) = outgoing(module, calls, function);
         let mut put = |id: SymbolId, size: u64, align: u64| {
             local = local.next_multiple_of(align.max(1));
@@ -593,7 +593,7 @@ pub(crate) fn asks_launch<'a>(
         let kind = &module.symbols[*id].kind;
         matches!(kind, SymbolKind::Variable(v) if is_shared(v.space) && v.linkage == Linkage::Extern)
     };
-    functions.any(|id| calls.uses[*id].symbols.iter().any(is_sized))
+    functions.any(|id| calls.uses(*id).symbols.iter().any(is_sized))
 }
 
 /// Whether a space is `.shared`, with or without its sub-window.

@@ -56,7 +56,7 @@ fn call_graph(module: &ast::Module, calls: &Calls) -> Vec<CallRow> {
     let bodies = || module.functions.iter().filter(|(_, f)| f.body.is_some()).map(|(id, _)| id);
     let mut rows = Vec::new();
     for caller in bodies() {
-        let callees = calls.uses[caller].callees.iter();
+        let callees = calls.uses(caller).callees.iter();
         rows.extend(callees.map(|callee| CallRow::Direct { caller: name(caller), callee: name(*callee) }));
     }
     // An edge from the alias keeps the linker from removing the function that it stands for.
@@ -68,14 +68,14 @@ fn call_graph(module: &ast::Module, calls: &Calls) -> Vec<CallRow> {
         rows.push(CallRow::Address { function: name(*id), prototype });
     }
     for caller in bodies() {
-        for through in &calls.uses[caller].through {
+        for through in &calls.uses(caller).through {
             if let SymbolKind::Prototype(prototype) = &module.symbols[*through].kind {
                 rows.push(CallRow::Indirect { caller: name(caller), prototype: of_prototype(prototype) });
             }
         }
     }
     for caller in bodies() {
-        let pointers = calls.uses[caller].pointers.iter();
+        let pointers = calls.uses(caller).pointers.iter();
         rows.extend(pointers.map(|callee| CallRow::Reaches { caller: name(caller), callee: name(*callee) }));
     }
     rows
@@ -83,7 +83,7 @@ fn call_graph(module: &ast::Module, calls: &Calls) -> Vec<CallRow> {
 
 /// Functions that others may call by name: those with a body, and those called here.
 fn prototypes(module: &ast::Module, calls: &Calls) -> Vec<(String, String)> {
-    let called = |id: FunctionId| module.functions.keys().any(|f| calls.uses[f].callees.contains(&id));
+    let called = |id: FunctionId| module.functions.keys().any(|f| calls.uses(f).callees.contains(&id));
     let second = aliases_with_body(module, calls);
     let wanted = |id: FunctionId, f: &ast::Function| {
         let known = f.linkage != Linkage::Internal && !f.is_entry && !calls.pointers.contains(&id);

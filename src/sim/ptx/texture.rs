@@ -200,7 +200,7 @@ struct Place {
 fn place(names: &Names, i: &Instruction, operand: &Operand, ty: ScalarType) -> Result<Place, Refusal> {
     let geometry = i.mods.geometry.ok_or("no geometry")?;
     let OperandKind::Address(address) = &operand.kind else { return Err("a texture of this kind".into()) };
-    let (sampler, list) = match address.rest.as_slice() {
+    let (sampler, list) = match &address.rest[..] {
         [list] => (None, list),
         [sampler, list] => (Some(names.src(sampler, Some(ScalarType::B64))?), list),
         _ => return Err("coordinates of this kind".into()),

@@ -704,6 +704,11 @@ def param_space():
     return [launch("param_space", 1, 1, [OUT("u32", inside + inside), scalar("u64", 7)])]
 
 
+def narrow_addresses():
+    words = [100 + (t ^ 1) + 1000 * (38 + 3 * t) for t in range(32)] + [7 * t for t in range(32)] + [105 + (t ^ 3) for t in range(32)]
+    return [launch("narrow_addresses", 1, 32, [OUT("u32", words)])]
+
+
 def load_over_product():
     words = iota("u32", 256, 11, 1003)
     return [launch("load_over_product", 1, 32, [IN("u32", words), OUT("u32", [words[8 * i + 7] for i in range(32)])])]
@@ -2016,7 +2021,7 @@ KERNELS = [
     matrix_products_kind, matrix_products_tiny,
     matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
-    cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any, param_space, load_over_product,
+    cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any, param_space, narrow_addresses, load_over_product,
     initializers, calls_vectors, calls_without_abi, call_numbers, small_programs, modifier_orders,
     parameterised_names, declared_twice, several_results, warp_neighbours, elections, elections_told, random_programs, run_time_barriers,
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, volatile_local,

@@ -140,7 +140,7 @@ fn a_uniform_register_outlasts_a_loop_that_waits_for_nobody() {
         }
         [
             add(9, Arg::imm(400), Arg::reg(255)),
-            plain(Op::UMOV, &[(Role::D, Arg::ureg(4)), (Role::B, Arg::imm(number))], ""),
+            plain(Op::UMOV, &[(Role::D, Arg::ureg(4)), (Role::A, Arg::imm(number))], ""),
             add(9, Arg::reg(9), Arg::imm(0xffff_ffff)),
             plain(Op::ISETP, &above, "NE.U32"),
             back,
