@@ -120,6 +120,8 @@ pub struct Function {
     /// Offsets of instructions that loader, debugger and profiler need.
     pub sites: Sites,
     pub tensor: TensorUse,
+    /// Whether its text has a `wmma` instruction.
+    pub wmma: bool,
     /// Whether its text asks for the shared memory that the driver reserves.
     pub reserved: bool,
     /// `.nv.constant2.NAME`: branch tables, bank c\[2\].
@@ -190,7 +192,8 @@ pub struct Stack {
     pub min: Option<u32>,
     /// Maximum stack, stated in relocatable objects only.
     pub max: Option<u32>,
-    /// Size of the call-return stack, stated (as 0) if the code has indirect calls or branches.
+    /// Size of the call-return stack, stated (as 0) if the code has calls, indirect branches
+    /// or places where lanes reconverge.
     pub call_return: Option<u32>,
 }
 

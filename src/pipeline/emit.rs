@@ -27,6 +27,8 @@ pub struct Code {
     pub registers: u32,
     /// Byte offsets of EXIT instructions.
     pub exits: Vec<u32>,
+    /// Whether lanes reconverge in it.
+    pub reconverges: bool,
     /// Byte offsets of warp-level operations of the program.
     pub warp_wide: Vec<u32>,
     /// Operations on mbarriers.
@@ -216,6 +218,7 @@ const STAND_IN: u32 = 0;
 /// Records an instruction that the cubin must list.
 fn sites(function: &Function, starts: &SecondaryMap<Block, u64>, inst: InstId, at: u64, code: &mut Code) {
     let op = function.insts[inst].op;
+    code.reconverges |= op == Op::BSSY;
     if op == Op::EXIT {
         code.exits.push(at as u32);
     }

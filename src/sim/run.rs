@@ -466,7 +466,8 @@ fn local_bytes(cubin: &Cubin, function: &Function, least: u32) -> u32 {
     let min = function.stack.min.filter(|bytes| *bytes != u32::MAX).unwrap_or(0);
     let stated = min.max(function.stack.frame);
     // The sizes in a cubin include neither recursion nor indirect calls.
-    let calls = function.stack.call_return.is_some() || cubin.functions.iter().any(|f| !f.kernel);
+    let has_functions = !function.labels.is_empty() && function.stack.call_return.is_some();
+    let calls = has_functions || cubin.functions.iter().any(|f| !f.kernel);
     let stack = stated.max(least).checked_next_multiple_of(16).unwrap_or(stated);
     stack.saturating_add(if calls { CALL_STACK } else { 0 })
 }
