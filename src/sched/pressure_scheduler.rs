@@ -2,14 +2,14 @@
 //! by latency where registers are free, and so that fewer general registers live at once where
 //! they are not.
 //!
-//! In a block where at most [`KEPT`] registers are needed, results are ready when their readers
-//! issue, as far as [`FREE`] registers or as many as are needed elsewhere allow; the order is
-//! taken if it is estimated to be faster. Of other blocks it lowers what they need, by the best of
-//! several orders: the need that no block can go below is the limit for all of them, and an order
-//! is taken only if it lowers the block's. What an order needs is what lives at once and what a
-//! first fit loses between tuples (`first_fit`). Both leave the other files where they were, or
-//! with enough. A block is filled from its end with instructions whose readers all stand: above
-//! the limit the one that ends more ranges than it begins, below it the one that delays no reader.
+//! First it lowers what blocks above [`KEPT`] registers need, by the best of several orders: the
+//! need that no block can go below is the limit for all of them, and an order is taken only if it
+//! lowers the block's. What an order needs is what lives at once and what a first fit loses between
+//! tuples (`first_fit`). Then, in every block, results are ready when their readers issue, as far
+//! as [`FREE`] registers or as many as are needed elsewhere allow; that order is taken if it is
+//! estimated to be faster. Both leave the other files where they were, or with enough. A block is
+//! filled from its end with instructions whose readers all stand: above the limit the one that ends
+//! more ranges than it begins, below it the one that delays no reader.
 //! Nothing crosses a branch, call, barrier or other operation with an effect, nor a memory access
 //! that may alias; but where the need is lowered, what only writes registers may follow a barrier
 //! that it stood before and, above [`RISES`], precede one that it stood behind. Asynchronous
@@ -27,14 +27,16 @@ use crate::ori::liveness::Liveness;
 use crate::ori::{Block, Function, InstId};
 use crate::tables::{Op, Prop};
 
-/// General registers up to which a block is ordered by latency; above, to lower its peak. 40 gives
-/// 0.06 % fewer estimated cycles and 1 % more registers.
+/// General registers above which the peak of a block is lowered. 40 gives 0.06 % fewer estimated
+/// cycles and 1 % more registers.
 const KEPT: i32 = 30;
 /// General registers that may live in any function, and how many fewer make a block look at
 /// pressure. Measured on the launches of one target: 20 and 4 give 0.7 % more estimated cycles, 32
 /// and 2 give 0.3 % more.
 const FREE: i32 = 28;
 const SLACK: i32 = 8;
+/// Registers that no order by latency takes: where few are left, it costs spills.
+const SPARE: i32 = 24;
 /// General registers above which pure instructions may also precede a barrier that they stood
 /// behind.
 const RISES: i32 = 160;
@@ -56,11 +58,10 @@ pub fn run(cx: &mut PassCx) {
         if old.needs > KEPT {
             above.push((old, *block));
         }
-        if old.needs > KEPT || insts.iter().any(|inst| is_product(function, *inst)) {
+        if insts.iter().any(|inst| is_product(function, *inst)) {
             kept.push(*block);
         }
     }
-    by_latency(function, &live, &mut scratch, &kept, most);
     // What needs most comes first: what is left there, others need not go below.
     above.sort_by_key(|(old, block)| (-old.needs, *block));
     let mut plans: Vec<Plan> = Vec::new();
@@ -77,11 +78,21 @@ pub fn run(cx: &mut PassCx) {
         let keeps = peaks.needs <= limit && peaks.is_within(&plan.old);
         function.blocks[plan.block] = if keeps { gentle } else { plan.order };
     }
+    let room = if most > KEPT { room(function, limit) } else { most };
+    by_latency(function, &live, &mut scratch, &kept, room);
+}
+
+/// General registers that may live where this many live anyway.
+fn room(function: &Function, limit: i32) -> i32 {
+    let all = function.target.info().map_or(0, |info| info.reg_limit);
+    let all = function.max_registers.map_or(all, |most| most.min(all));
+    limit.min(all as i32 - SPARE)
 }
 
 /// Orders the blocks that are not `kept` by latency, where at most `room` registers live at once
 /// and the estimate says that it takes fewer cycles.
 fn by_latency(function: &mut Function, live: &Liveness, scratch: &mut Scratch, kept: &[Block], room: i32) {
+    scratch.regions.clear();
     for block in function.layout.clone() {
         if kept.contains(&block) || !waits(function, block) {
             continue;
@@ -92,17 +103,13 @@ fn by_latency(function: &mut Function, live: &Liveness, scratch: &mut Scratch, k
         if before <= estimate.bound() {
             continue;
         }
-        let order = lowest(
-            function,
-            block,
-            live,
-            scratch,
-            Aim { from: room - SLACK, fences: false, rises: false, trees: false, quads: false, predicates: PREDICATES },
-        );
+        let old = scratch.peaks(function, block, live, insts);
+        let (from, predicates) = (room - SLACK, old.predicates);
+        let aim = Aim { from, fences: false, rises: false, trees: false, quads: false, predicates };
+        let order = lowest(function, block, live, scratch, aim);
         if estimate.cycles(&order) >= before {
             continue;
         }
-        let old = scratch.peaks(function, block, live, insts);
         let new = scratch.peaks(function, block, live, &order);
         if new.needs <= room && new.is_within(&old) {
             function.blocks[block] = order;
