@@ -121,8 +121,8 @@ fn add_pass(root: &Path) {
     let row = "  (name: \"made_up\", run: \"opt::made_up::run(cx)\", phase: \"OriRemoveNopCode\", when: \"always\", optional: true, \
                requires: \"physical\", makes: \"\", destroys: \"\", preserves: \"cfg dominators post_dominators loops\", \
                after: [(\"remove_nops\", \"it would remove the NOP\")], src: \"made up by a test\"),\n";
-    let behind = text.find("(name: \"zero_pairs\"").unwrap();
-    let start = text[..behind].rfind('\n').unwrap() + 1;
+    let before = text.find("(name: \"remove_nops\"").unwrap();
+    let start = before + text[before..].find('\n').unwrap() + 1;
     std::fs::write(table, format!("{}{row}{}", &text[..start], &text[start..])).unwrap();
 }
 
