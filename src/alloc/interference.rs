@@ -153,7 +153,7 @@ impl Occupied {
     }
 }
 
-/// Each node has up to [`WIDTH`] children; the nodes of the lowest level are points.
+/// Children of a node, and their number's logarithm.
 const SHIFT: usize = 3;
 const WIDTH: usize = 1 << SHIFT;
 
@@ -166,6 +166,8 @@ struct Node<const W: usize> {
     some: [u64; W],
 }
 
+/// The registers taken at each point, and at runs of points: a node of each level stands for
+/// [`WIDTH`] of the level below.
 struct Tree<const W: usize> {
     points: Vec<[u64; W]>,
     /// The levels above the points, the lowest one first.

@@ -35,7 +35,7 @@ pub struct Candidates {
     twins: Twins,
 }
 
-/// Instructions that are looked at for what a value is worth.
+/// Instructions that are looked at for what a value is worth; one that serves more is worth it.
 const WORTH: usize = 256;
 
 /// What an instruction outside the set takes of what is in it.
