@@ -11,7 +11,8 @@
 //!
 //! `SASSAFRAS_PROGRAMS` is the number of programs (a few by default), `SASSAFRAS_SEED` the first
 //! seed, `SASSAFRAS_SHOW=1` prints the first one and all opcodes; `SASSAFRAS_KEEP=FOLDER` keeps
-//! failing programs there, with the contents of their buffers.
+//! failing programs there, with the contents of their buffers; `SASSAFRAS_LAUNCHES=FOLDER` writes
+//! the programs there as launches for tests/gpu, each for its target, and runs nothing.
 
 #[path = "fuzz/checks.rs"]
 mod checks;
@@ -58,6 +59,7 @@ use make::Matrices;
 use pool::Pool;
 use random::Random;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use tree::Program;
 
@@ -129,6 +131,10 @@ fn programs_compute_the_same_everywhere() {
         if std::mem::take(&mut show) {
             println!("{}", program.text(case.target, false));
         }
+        if let Some(folder) = std::env::var_os("SASSAFRAS_LAUNCHES") {
+            launch(Path::new(&folder), seed, &case, &program, &input);
+            return true;
+        }
         match judged(&program, &case, &input) {
             Ok(none) => {
                 refused += none;
@@ -162,6 +168,19 @@ fn keep(seed: u64, text: &str, input: &[u8]) {
     let path = std::path::Path::new(&folder).join(format!("{seed}.ptx"));
     std::fs::write(&path, text).unwrap();
     std::fs::write(path.with_extension("bin"), input).unwrap();
+}
+
+/// Writes a program as a launch that expects the interpreter's values.
+fn launch(folder: &Path, seed: u64, case: &Case, program: &Program, input: &[u8]) {
+    let name = format!("random_{seed}_{}", case.target);
+    let text = format!(
+        "(module: \"{name}.ptx\", launches: [(kernel: \"k\", grid: (1, 1, 1), block: ({}, 1, 1), targets: [\"{}\"], \
+         args: [inout(type: u8, data: {input:?}, expect: interpreter)])])\n",
+        program.threads, case.target
+    );
+    std::fs::create_dir_all(folder).unwrap();
+    std::fs::write(folder.join(format!("{name}.ptx")), program.text(case.target, false)).unwrap();
+    std::fs::write(folder.join(format!("{name}.ron")), text).unwrap();
 }
 
 /// A smaller program that fails in the same way.

@@ -10,7 +10,6 @@
 use super::FILES;
 use super::interference::{Mask, Occupied};
 use super::ranges::{Gone, Range, RangeList, Ranges, crosses, merge, overlaps};
-use super::register_tuples::alignment;
 use super::zones::Zone;
 use crate::analysis::Loops;
 use crate::ori::{File, Function, VReg, table_of};
@@ -179,15 +178,15 @@ impl Classes {
         Some(self.place[reg]).filter(|p| p.0 != NOWHERE)
     }
 
-    /// Makes registers adjacent, the first one aligned for their number. Returns false if that is
+    /// Makes registers adjacent, the first one a multiple of `alignment`. Returns false if that is
     /// impossible; merges done until then remain, harmlessly.
-    pub fn join(&mut self, function: &Function, regs: &[VReg]) -> bool {
+    pub fn join(&mut self, function: &Function, regs: &[VReg], alignment: i32) -> bool {
         let reserved = regs.iter().filter_map(|r| function.regs[*r].phys).collect::<Vec<u16>>();
         if !reserved.is_empty() {
             return reserved.len() == regs.len() && reserved.windows(2).all(|w| w[1] == w[0] + 1);
         }
         let Some((first, base)) = self.find(regs[0]) else { return false };
-        if !self.align(first, base, alignment(regs.len())) {
+        if !self.align(first, base, alignment) {
             return false;
         }
         // One register at a time: if a merge fails, the earlier ones remain, which only fixes

@@ -283,7 +283,7 @@ impl Checker<'_> {
     }
 
     /// Registers of an operand before allocation, with their places after it.
-    fn pairs(&self, old: Operand, new: Operand) -> Vec<(VReg, Option<Place>)> {
+    fn pairs(&self, op: Op, old: Operand, new: Operand) -> Vec<(VReg, Option<Place>)> {
         let (mut one, mut two) = (Vec::new(), Vec::new());
         self.before.for_each_reg(old, |r| one.push(r));
         self.after.for_each_reg(new, |r| two.push(r));
@@ -292,7 +292,7 @@ impl Checker<'_> {
             self.gone[w[0]] || self.gone[w[1]] || number(w[1]) == number(w[0]).map(|n| n + 1)
         });
         let aligned = two.first().is_none_or(|r| {
-            let multiple = super::register_tuples::alignment(two.len()) as u16;
+            let multiple = super::register_tuples::alignment(op, two.len()) as u16;
             self.gone[*r] || self.after.regs[*r].phys.is_some_and(|n| n % multiple == 0)
         });
         let fits = adjacent && aligned && one.len() == two.len();
@@ -313,13 +313,13 @@ impl Checker<'_> {
 
     fn original(&mut self, inst: InstId, state: &mut State) {
         let (before, after) = (self.before, self.after);
-        let same = self.same_args(inst);
-        if same.len() != after.args(inst).len() || after.insts[inst].op != before.insts[inst].op {
+        let (same, op) = (self.same_args(inst), after.insts[inst].op);
+        if same.len() != after.args(inst).len() || op != before.insts[inst].op {
             return self.wrong(inst, "is another instruction now");
         }
-        let (mut uses, mut defs) = (self.pairs(before.insts[inst].guard, after.insts[inst].guard), Vec::new());
+        let (mut uses, mut defs) = (self.pairs(op, before.insts[inst].guard, after.insts[inst].guard), Vec::new());
         for (i, new) in same.into_iter().zip(after.args(inst)) {
-            let pairs = self.pairs(before.args(inst)[i], *new);
+            let pairs = self.pairs(op, before.args(inst)[i], *new);
             match before.direction(inst, i) {
                 Direction::Use => uses.extend(pairs),
                 Direction::Def => defs.extend(pairs),

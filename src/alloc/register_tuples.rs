@@ -10,21 +10,22 @@ use super::ranges::{Gone, is_marker};
 use crate::analysis::Loops;
 use crate::ori::destruct::copy;
 use crate::ori::{Function, InstId, VReg};
-use crate::tables::Op;
 use crate::tables::ori::Direction;
+use crate::tables::{Op, Prop};
 use std::collections::BTreeSet;
 
-/// Maximum alignment of a tuple, in registers. Source: ptxas starts the accumulators of warp-group
-/// products at multiples of 8.
+/// Maximum alignment of a tuple, in registers, but for instructions that are `wholly_aligned`.
+/// Source: ptxas starts the accumulators of warp-group products at multiples of 8.
 pub const WIDEST: usize = 8;
 
 /// The lowest register of a sum of a warp group. Source: in all probes ptxas gives sums R24 and
 /// later ones, whatever is free.
 const FIRST_SUM: i32 = 24;
 
-/// Alignment of the first register of a tuple of this length.
-pub fn alignment(len: usize) -> i32 {
-    len.next_power_of_two().min(WIDEST) as i32
+/// Alignment of the first register of a tuple of this length in an instruction of this opcode.
+pub fn alignment(op: Op, len: usize) -> i32 {
+    let whole = len.next_power_of_two();
+    (if op.has(Prop::WhollyAligned) { whole } else { whole.min(WIDEST) }) as i32
 }
 
 /// Joins the tuples of all operands, most executed first. Returns the operands (instruction,
@@ -45,7 +46,7 @@ pub fn place(function: &Function, classes: &mut Classes, gone: &Gone, loops: &Lo
     for (_, inst, i) in operands {
         let Some(vector) = function.args(inst)[i].as_vector() else { continue };
         let regs = function.vector_regs(vector);
-        if !classes.join(function, regs) {
+        if !classes.join(function, regs, alignment(function.insts[inst].op, regs.len())) {
             left.insert((inst, i));
         } else if function.insts[inst].op == Op::GMMA && function.direction(inst, i) == Direction::Def {
             classes.at_least(regs[0], FIRST_SUM);

@@ -43,8 +43,10 @@ fn control_word(function: &Function, inst: InstId) -> ControlWord {
     let target = function.target;
     let tensor = op.has(Prop::TensorPipe) && target.has(Feature::TensorFixedLatency)
         || op.has(Prop::IntegerTensorPipe) && target.has(Feature::IntegerTensorFixedLatency);
+    let class = Latency::of(target).map(|l| l.class_of(op, &function.insts[inst].mods).info());
+    let announced = class.is_some_and(|c| c.announced);
     let fixed = tensor
-        || op.has(Prop::Fp64Pipe) && target.has(Feature::Fp64FixedLatency)
+        || op.has(Prop::Fp64Pipe) && target.has(Feature::Fp64FixedLatency) && !announced
         || op.has(Prop::UniformBridge) && target.has(Feature::UniformBridgeFixedLatency);
     let variable = op.has(Prop::VariableLatency) && !fixed;
     let roles = op.info().roles;
@@ -56,7 +58,6 @@ fn control_word(function: &Function, inst: InstId) -> ControlWord {
     // scoreboard for results.
     let memory = op.has(Prop::ReadsMemory) || op.has(Prop::WritesMemory);
     let result = variable && (some(Direction::Def) || !some(Direction::Use) && !memory);
-    let class = Latency::of(target).map(|l| l.class_of(op, &function.insts[inst].mods).info());
     let late = class.is_some_and(|c| c.late) && !op.has(Prop::Control);
     let read = (variable || late) && some(Direction::Use) || op.has(Prop::ReadsLate);
     let group = op.has(Prop::CopyGroup);
@@ -92,21 +93,21 @@ fn control_word(function: &Function, inst: InstId) -> ControlWord {
     }
 }
 
-/// Whether a guard must wait for the predicate that an instruction writes longer than the longest
-/// stall lasts.
+/// Whether a guard must wait for the predicate that an instruction writes, or a reader for its
+/// register, longer than the longest stall lasts.
 fn outlasts(function: &Function, inst: InstId) -> bool {
+    let Some(latency) = Latency::of(function.target) else { return false };
     let data = &function.insts[inst];
-    let roles = data.op.info().roles;
-    let writes = roles
-        .iter()
-        .zip(function.args(inst))
-        .any(|(role, arg)| role.class == Class::Pred && role.direction == Direction::Def && !arg.is_null());
-    let needed = |latency: &Latency| {
-        latency.read_after_write(RegFile::P, latency.class_of(data.op, &data.mods), LatencyClass::Guard)
-    };
-    writes
-        && Latency::of(function.target)
-            .is_some_and(|latency| matches!(needed(latency), Needed::Cycles(n) if n > LONGEST))
+    let roles = data.op.info().roles.iter().zip(function.args(inst)).enumerate();
+    let mut written = roles.filter(|(_, (role, arg))| role.direction == Direction::Def && !arg.is_null());
+    written.any(|(slot, (role, _))| {
+        let (file, class, reader) = match role.class {
+            Class::Pred => (RegFile::P, latency.class_of(data.op, &data.mods), LatencyClass::Guard),
+            Class::Reg => (RegFile::R, latency.class(data.op, &data.mods, slot, 0), LatencyClass::Agu),
+            _ => return false,
+        };
+        matches!(latency.read_after_write(file, class, reader), Needed::Cycles(n) if n > LONGEST)
+    })
 }
 
 /// Whether an mma has eight rows, so that its result is ready after the longest stall. Larger ones

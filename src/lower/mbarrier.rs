@@ -213,6 +213,23 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// Does something once for each value that a word has, for all lanes that have it, with the
+    /// value in the uniform register of this number.
+    fn value_by_value(&mut self, number: u16, word: Operand, f: impl FnOnce(&mut Self, Operand) -> Lowered) -> Lowered {
+        let [turn, own, next, end] = [(); 4].map(|()| self.f.new_block());
+        let guard = self.skip_to(Some(end));
+        self.enter(turn);
+        let value = self.uniform(&[number], &[word]);
+        let chosen = self.temp_pred();
+        self.isetp(chosen, &[EQ, AND, U32], word, value);
+        self.branch_if(chosen.inverted(), next, own);
+        f(self, value)?;
+        self.enter(next);
+        self.branch_if(chosen.inverted(), turn, end);
+        self.guard = guard;
+        Ok(())
+    }
+
     fn skip_to(&mut self, end: Option<Block>) -> Operand {
         match end {
             Some(end) => self.skip_unless_guarded(end),
@@ -427,22 +444,36 @@ impl Builder<'_> {
     /// what is expected.
     fn arrive_after_copies(&mut self, inst: &ast::Instruction) -> Lowered {
         let at = self.shared_place(&inst.operands[0], inst.mods.space)?;
-        let by_unit = self.has(Feature::BarrierUnit);
-        if !inst.mods.noinc && by_unit {
-            let args = [(Role::D, Operand::zero()), (Role::B, Operand::zero())];
-            self.on_mbarrier(Op::SYNCS_ARRIVE, &[ARRIVE_RED, EXPECT_ONE], at, &args, Listed::No);
-        } else if !inst.mods.noinc {
+        if self.has(Feature::BarrierUnit) {
+            // The GPU takes the address from a uniform register alone.
+            let noinc = inst.mods.noinc;
+            if is_variable(&inst.operands[0]) {
+                return self.one_for_all(|b| {
+                    let base = b.uniform(&[MADE_AT], &[at.base]);
+                    b.arrive_after_copies_at(Place { base, ..at }, noinc)
+                });
+            }
+            let base = self.in_reg(at.base);
+            return self.value_by_value(MADE_AT, base, |b, base| b.arrive_after_copies_at(Place { base, ..at }, noinc));
+        }
+        if !inst.mods.noinc {
             let minus_one = self.imm(u32::MAX);
             let (high, one_more) = (Place { offset: at.offset + 4, ..at }, self.in_reg(minus_one));
             let args = [(Role::D, Operand::zero()), (Role::B, one_more)];
             self.on_mbarrier(Op::ATOMS, &[AOP_ADD, SIZE_32], high, &args, Listed::No);
         }
-        let mods: &[M] = match (by_unit, inst.mods.noinc) {
-            (false, _) => &[],
-            (true, false) => &[COPIES_BYTES],
-            (true, true) => &[COPIES_ARRIVE],
-        };
-        self.on_mbarrier(Op::ARRIVES, mods, at, &[], Listed::Copies);
+        self.on_mbarrier(Op::ARRIVES, &[], at, &[], Listed::Copies);
+        Ok(())
+    }
+
+    /// The same by the unit, with the address in a uniform register.
+    fn arrive_after_copies_at(&mut self, at: Place, noinc: bool) -> Lowered {
+        if !noinc {
+            let args = [(Role::D, Operand::zero()), (Role::B, Operand::zero())];
+            self.on_mbarrier(Op::SYNCS_ARRIVE, &[ARRIVE_RED, EXPECT_ONE], at, &args, Listed::No);
+        }
+        let mods = if noinc { COPIES_ARRIVE } else { COPIES_BYTES };
+        self.on_mbarrier(Op::ARRIVES, &[mods], at, &[], Listed::Copies);
         Ok(())
     }
 }

@@ -58,6 +58,9 @@ fn fields(form: &Form, word: u128, info: &GenerationInfo) -> Result<Inst, String
         let wrong = (word ^ form.must.1) & form.must.0;
         return Err(format!("bit {} is not {}", wrong.trailing_zeros(), form.must.1 >> wrong.trailing_zeros() & 1));
     }
+    if form.is_refused(word) {
+        return Err(format!("the GPU refuses bits {} together", bits(form.apart)));
+    }
     let mut inst = Inst::new(form.op);
     modifiers(form, word, &mut inst)?;
     operands(form, word, info, &mut inst)?;
@@ -70,6 +73,12 @@ fn fields(form: &Form, word: u128, info: &GenerationInfo) -> Result<Inst, String
         return Err("a reuse bit or a bit above it is set".into());
     }
     Ok(inst)
+}
+
+/// The numbers of the bits of a mask.
+fn bits(mask: u128) -> String {
+    let set: Vec<String> = (0..128).filter(|bit| mask >> bit & 1 != 0).map(|bit| bit.to_string()).collect();
+    set.join(" and ")
 }
 
 /// The reuse bits of a form: those of its operands, and those that are never printed.

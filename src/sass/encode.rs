@@ -62,6 +62,8 @@ enum Misfit {
     GuardNumber(u8),
     GuardFile,
     Control(Ctrl),
+    /// Each operand fits, but not with what the others have, such as two minus signs.
+    Together,
 }
 
 fn find(target: &Target, inst: &Inst) -> Result<(&'static Form, u128), Refusal> {
@@ -101,6 +103,7 @@ fn message(target: &Target, inst: &Inst, why: Refusal) -> String {
         Misfit::Guard => format!("{none} a guard"),
         Misfit::GuardNumber(number) => format!("{none} the guard P{number}"),
         Misfit::GuardFile => format!("{none} a guard of the other register file"),
+        Misfit::Together => format!("{none} these marks on its operands together"),
         Misfit::Control(ctrl) => format!("{none} the control field {ctrl:?}"),
     }
 }
@@ -150,6 +153,9 @@ fn fill(form: &Form, inst: &Inst, info: &GenerationInfo) -> Result<u128, (usize,
     word |= modifiers(form, inst).map_err(|why| (fitting, why))?;
     word |= guard(form, inst).map_err(|why| (fitting, why))?;
     word |= control(&inst.ctrl).map_err(|why| (fitting, why))?;
+    if form.is_refused(word) {
+        return Err((fitting, Misfit::Together));
+    }
     Ok(word)
 }
 

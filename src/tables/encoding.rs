@@ -196,10 +196,19 @@ pub struct Form {
     pub fixed: (u128, u128),
     /// Mask and value of reserved bits: written so, and required when decoding.
     pub must: (u128, u128),
+    /// Bits of which the GPU refuses a word if all are set; 0 for none.
+    pub apart: u128,
     /// Encoded but never decoded: the decoder prefers another form for these words.
     pub alias: bool,
     pub mods: &'static [ModField],
     pub args: &'static [ArgField],
+}
+
+impl Form {
+    /// Whether the GPU refuses a word of this form.
+    pub fn is_refused(&self, word: u128) -> bool {
+        self.apart != 0 && word & self.apart == self.apart
+    }
 }
 
 /// A condition of an alias; roles by index.

@@ -116,6 +116,8 @@ pub struct MapField {
     pub field: &'static str,
     /// The dimension.
     pub index: u8,
+    /// Dimensions of the maps of images that have it, where others have a box; 0 for all maps.
+    pub rank: u8,
     /// Lowest bit in the map.
     pub at: u16,
     pub bits: u8,

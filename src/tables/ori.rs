@@ -104,7 +104,7 @@ pub struct OpInfo {
     pub text: &'static str,
     /// False for an opcode that is named but not implemented.
     pub built: bool,
-    props: u32,
+    props: u64,
     /// Index of its operand recipe.
     pub(super) recipe: usize,
     /// Opcodes of the uniform datapath that compute the same from the operands in the same roles;

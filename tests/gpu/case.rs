@@ -1,24 +1,50 @@
-//! Runs the launches of one description on the GPU and on the simulator, each compared with the
+//! Runs the launches of descriptions on the GPU and on the simulator, each compared with the
 //! interpreter.
 //!
-//! Every launch of the file gets a row (`report`) per cubin, or one row with the reason if it is
-//! not run.
+//! Every launch of a file gets a row (`report`) per cubin, or one row with the reason if it is not
+//! run. The simulator runs the project's own cases alone, since those that `SASSAFRAS_GPU_CASES`
+//! names are judged by the tests that wrote them. Where the GPU differs from the interpreter and leaves what ptxas's cubin leaves there, the
+//! row says so (`AS_THEIRS`): instructions that approximate need not be the interpreter's. After an
+//! error of the GPU the process has no context any more and ends (`LOST`). Kernels are timed one at
+//! a time on the machine, under a lock of a file.
 
 use super::{card, report::row};
 use sassafras::compile::{Options, compile};
 use sassafras::gpu::Card;
 use sassafras::sim;
-use sassafras::sim::launch::{Launch, LaunchFile};
+use sassafras::sim::launch::{ArgValue, Launch, LaunchFile};
 use sassafras::sim::run::{How, Shape, run_as};
+use std::fs::File;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
 /// Number of timed runs of a kernel.
 const REPEATS: usize = 20;
+/// Exit status after an error of the GPU.
+pub const LOST: u8 = 4;
+/// Beginning of the line behind a description's rows.
+pub const DONE: &str = "done ";
+/// Verdict on a cubin that differs from the interpreter and agrees with ptxas's.
+pub const AS_THEIRS: &str = "as ptxas's";
 
-/// Runs all launches of a description.
-pub fn run(path: &Path) -> ExitCode {
+/// Runs all launches of the descriptions.
+pub fn run(paths: &[String]) -> ExitCode {
+    let start = std::time::Instant::now();
     let card = card().unwrap();
+    eprintln!("context in {:.2} s", start.elapsed().as_secs_f32());
+    for path in paths {
+        let lost = file(&card, Path::new(path));
+        println!("{DONE}{path}");
+        if lost {
+            // Without the destructors: the driver may hang in them.
+            std::process::exit(LOST.into());
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// Runs all launches of a description. Returns whether the context is lost.
+fn file(card: &Card, path: &Path) -> bool {
     let name = path.file_stem().unwrap().to_string_lossy().into_owned();
     let alone =
         |kernel: &str, target: &str, why: &str| print!("{}", row([&name, kernel, target, "-", why, "-", "-", "-"]));
@@ -26,17 +52,17 @@ pub fn run(path: &Path) -> ExitCode {
         Ok(file) => file,
         Err(error) => {
             alone("-", "-", &format!("the description cannot be read: {error}"));
-            return ExitCode::SUCCESS;
+            return false;
         }
     };
     let Ok(text) = std::fs::read_to_string(&file.module) else {
         alone("-", "-", &format!("skipped: {} is not there", file.module.display()));
-        return ExitCode::SUCCESS;
+        return false;
     };
     let (major, minor) = card.capability;
     let Some(target) = card.target_for(&text) else {
         alone("-", "-", &format!("skipped: capability {major}.{minor} is no target"));
-        return ExitCode::SUCCESS;
+        return false;
     };
     for launch in &file.launches {
         if !file.allows(target.name) || !launch.wants(target.name) {
@@ -48,39 +74,69 @@ pub fn run(path: &Path) -> ExitCode {
             continue;
         }
         match launch.source(&text) {
-            Ok(source) => compared(&card, (&name, launch), &source, target.name),
+            Ok(source) => {
+                if compared(card, (&name, launch), &source, target.name) {
+                    return true;
+                }
+            }
             Err(error) => alone(&launch.kernel, target.name, &error),
         }
     }
-    ExitCode::SUCCESS
+    false
 }
 
 /// A row per cubin of a launch: the verdicts of the GPU and the simulator, its time, and the ratio
-/// of ours to ptxas's.
-fn compared(card: &Card, (name, launch): (&str, &Launch), source: &str, target: &str) {
+/// of ours to ptxas's. Returns whether the context is lost.
+fn compared(card: &Card, (name, launch): (&str, &Launch), source: &str, target: &str) -> bool {
     let expected = match expected(launch, source) {
         Ok(expected) => expected,
-        Err(error) => return print!("{}", row([name, &launch.kernel, target, "-", &error, "-", "-", "-"])),
-    };
-    let mut theirs = None;
-    for (how, cubin) in cubins(source, target) {
-        let (on_card, machine) = match &cubin {
-            Ok(cubin) => (on(card, cubin, launch, &expected), on_the_machine(cubin, launch, &expected)),
-            Err(error) => (Err(error.clone()), Err("-".to_string())),
-        };
-        let time = on_card.as_ref().ok().copied();
-        if how == THEIRS {
-            theirs = time.filter(|ms| *ms > 0.0);
+        Err(error) => {
+            print!("{}", row([name, &launch.kernel, target, "-", &error, "-", "-", "-"]));
+            return false;
         }
-        let ratio = time.zip(theirs).filter(|_| how != THEIRS).map(|(ours, theirs)| format!("{:.2}", ours / theirs));
-        let ms = time.map_or("-".to_string(), |ms| format!("{ms:.4}"));
-        let said = |result: Result<(), String>| result.map_or_else(|error| error, |()| "right".to_string());
-        let (on_card, machine) = (said(on_card.map(|_| ())), said(machine));
-        print!(
-            "{}",
-            row([name, &launch.kernel, target, how, &on_card, &machine, &ms, ratio.as_deref().unwrap_or("-")])
-        );
+    };
+    let machine_too = std::env::var_os("SASSAFRAS_GPU_CASES").is_none();
+    let (mut time_of_theirs, mut theirs, mut lost) = (None, None, false);
+    for (how, cubin) in cubins(source, target) {
+        let (ran, machine) = match &cubin {
+            Ok(_) if lost => (Err("not run, the context is lost".to_string()), "-".to_string()),
+            Ok(cubin) if machine_too => (on(card, cubin, launch), said(on_the_machine(cubin, launch, &expected))),
+            Ok(cubin) => (on(card, cubin, launch), "-".to_string()),
+            Err(error) => (Ok(None), error.clone()),
+        };
+        let (mut on_card, mut time) = ("-".to_string(), None);
+        match ran {
+            Err(error) => (on_card, lost) = (error, true),
+            Ok(None) => {}
+            Ok(Some((values, ms))) => {
+                on_card = said(judged(&expected, &values));
+                if on_card != RIGHT && theirs.as_ref() == Some(&values) {
+                    on_card = format!("{AS_THEIRS}: {on_card}");
+                }
+                time = Some(ms);
+                if how == THEIRS {
+                    (theirs, time_of_theirs) = (Some(values), time.filter(|ms| *ms > 0.0));
+                }
+            }
+        }
+        let ratio = time.zip(time_of_theirs).filter(|_| how != THEIRS);
+        let ratio = ratio.map_or("-".to_string(), |(ours, theirs)| format!("{:.2}", ours / theirs));
+        let ms = time.filter(|ms| *ms > 0.0).map_or("-".to_string(), |ms| format!("{ms:.4}"));
+        print!("{}", row([name, &launch.kernel, target, how, &on_card, &machine, &ms, &ratio]));
     }
+    lost
+}
+
+/// Verdict on a cubin that gives the interpreter's values.
+const RIGHT: &str = "right";
+
+fn said(result: Result<(), String>) -> String {
+    result.map_or_else(|error| error, |()| RIGHT.to_string())
+}
+
+/// Compares values with the expected ones.
+fn judged(expected: &Launch, values: &[ArgValue]) -> Result<(), String> {
+    expected.check(values).map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 
 /// The launch, with the interpreter's values as expected values if it requests them.
@@ -101,7 +157,7 @@ fn on_the_machine(cubin: &[u8], launch: &Launch, expected: &Launch) -> Result<()
     let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
     let ran = run_as(cubin, &launch.kernel, shape, &mut values, How::default());
     ran.and_then(|outcome| outcome.clean()).map_err(|fault| fault.to_string())?;
-    expected.check(&values).map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+    judged(expected, &values)
 }
 
 type Made = Result<Vec<u8>, String>;
@@ -139,13 +195,30 @@ fn ptxas(ptxas: &Path, source: &str, target: &str) -> Made {
     made
 }
 
-/// Runs it on the GPU. Returns the median of its times in milliseconds, or the error.
-pub fn on(card: &Card, cubin: &[u8], launch: &Launch, expected: &Launch) -> Result<f32, String> {
+/// The values that a cubin leaves, and the median of its times in milliseconds.
+type Ran = (Vec<ArgValue>, f32);
+
+/// Runs it on the GPU. The error is the driver's, and the context is lost then.
+pub fn on(card: &Card, cubin: &[u8], launch: &Launch) -> Result<Option<Ran>, String> {
     let mut values = launch.arg_values();
     let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
-    // The loader checks what the cubin states.
-    let mut times = card.run(cubin, &launch.kernel, shape, &mut values, REPEATS)?;
-    expected.check(&values).map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
+    // The loader checks what the cubin states. A kernel that hangs does so before it has the lock.
+    card.run(cubin, &launch.kernel, shape, &mut values, 0)?;
+    if std::env::var("SASSAFRAS_GPU_TIMES").is_ok_and(|text| text == "0") {
+        return Ok(Some((values, 0.0)));
+    }
+    let alone = File::create(std::env::temp_dir().join("sassafras-gpu.lock")).and_then(|file| {
+        file.lock()?;
+        Ok(file)
+    });
+    let alone = alone.map_err(|e| e.to_string())?;
+    let mut times = card.run(cubin, &launch.kernel, shape, &mut launch.arg_values(), REPEATS)?;
+    drop(alone);
     times.sort_by(f32::total_cmp);
-    Ok(times[REPEATS / 2])
+    Ok(Some((values, times[REPEATS / 2])))
+}
+
+/// Runs it on the GPU and compares its values with the launch's own expectations.
+pub fn right(card: &Card, cubin: &[u8], launch: &Launch) -> Result<(), String> {
+    on(card, cubin, launch)?.map_or(Ok(()), |(values, _)| judged(launch, &values))
 }

@@ -1,23 +1,34 @@
-//! Finds out what the driver requires: loads and runs a small cubin with one section or attribute
+//! Finds out what the driver requires: loads and runs small cubins with one section or attribute
 //! removed at a time.
 //!
-//! The input is tests/cases/exec/saxpy.ron. The output is a line of three columns for each part:
-//! `required` if the driver rejects the rest or the kernel gives a wrong result, else `ignored`. A
-//! section is removed by setting its type and size to zero, so that the others keep their indices.
+//! The input are the first launches of some tests/cases/exec/*.ron, which together have most
+//! attributes. The output is a line of three columns for each part: `required` if the driver rejects
+//! the rest or the kernel gives a wrong result, else `ignored`. A part that an earlier case has too
+//! is not tried again. A section is removed by setting its type and size to zero, so that the others
+//! keep their indices.
 
 use super::card;
-use super::case::on;
+use super::case::right;
 use object::LittleEndian as LE;
 use object::elf::{FileHeader64, SectionHeader64};
 use object::read::elf::{FileHeader, SectionHeader};
 use sassafras::compile::{Options, compile};
 use sassafras::gpu::Card;
-use sassafras::sim::launch::LaunchFile;
+use sassafras::sim::launch::{Launch, LaunchFile};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The case whose kernel is used.
-const CASE: &str = "tests/cases/exec/saxpy.ron";
+/// The cases whose first kernels are used.
+const CASES: [&str; 7] = [
+    "saxpy",
+    "clusters_multicast",
+    "assertions",
+    "max_registers",
+    "calls_indirect",
+    "large_parameters",
+    "matrix_quarters",
+];
 /// SHT_CUDA_INFO.
 const INFO: u32 = 0x7000_0000;
 
@@ -28,37 +39,51 @@ struct Part {
 }
 
 /// Tries all parts, each in a separate process.
-pub fn experiment(child: impl Fn(&[&str]) -> String) -> String {
+pub fn experiment(child: impl Fn(&[&str]) -> String + Sync) -> String {
     let Ok(card) = card() else { return String::new() };
-    let parts = sample(&card).map(|bytes| parts(&bytes)).unwrap_or_default();
-    drop(card);
-    let verdict = |i: usize| match child(&["loader", &i.to_string()]).lines().next() {
-        Some("fine") => "ignored\t".to_string(),
-        Some(line) => format!("required\t{line}"),
-        None => "required\tno answer".to_string(),
+    let (mut known, mut jobs) = (BTreeSet::new(), Vec::new());
+    for case in CASES {
+        let Ok((bytes, launch)) = sample(&card, case) else {
+            jobs.push((case, 0, "there is no such case".to_string()));
+            continue;
+        };
+        for (number, part) in parts(&bytes).into_iter().enumerate() {
+            if known.insert(part.name.replace(&launch.kernel, "*")) {
+                jobs.push((case, number, part.name));
+            }
+        }
+    }
+    let verdict = |(case, number, name): &(&str, usize, String)| {
+        let said = match child(&["loader", case, &number.to_string()]).lines().next() {
+            Some("fine") => "ignored\t".to_string(),
+            Some(line) => format!("required\t{line}"),
+            None => "required\tno answer".to_string(),
+        };
+        format!("{case}: {name}\t{said}\n")
     };
-    parts.iter().enumerate().map(|(i, part)| format!("{}\t{}\n", part.name, verdict(i))).collect()
+    super::parallel(&jobs, verdict).concat()
 }
 
-/// Loads and runs the file without part `number`; prints `fine` or the error.
-pub fn variant(number: &str) -> ExitCode {
+/// Loads and runs a case's file without part `number`; prints `fine` or the error.
+pub fn variant(case: &str, number: &str) -> ExitCode {
     let card = card().unwrap();
-    let bytes = sample(&card).unwrap();
+    let (bytes, launch) = sample(&card, case).unwrap();
     let part = parts(&bytes).swap_remove(number.parse().unwrap());
-    let file = LaunchFile::load(Path::new(CASE)).unwrap();
-    let launch = &file.launches[0];
-    match card.accepts(&part.without).and_then(|()| on(&card, &part.without, launch, launch)) {
+    match card.accepts(&part.without).and_then(|()| right(&card, &part.without, &launch)) {
         Ok(_) => println!("fine"),
         Err(error) => println!("{}", error.replace('\n', " ")),
     }
     ExitCode::SUCCESS
 }
 
-fn sample(card: &Card) -> Result<Vec<u8>, String> {
-    let file = LaunchFile::load(Path::new(CASE)).map_err(|e| e.to_string())?;
+/// The cubin of a case's first launch for the GPU's target.
+fn sample(card: &Card, case: &str) -> Result<(Vec<u8>, Launch), String> {
+    let path = Path::new("tests/cases/exec").join(case).with_extension("ron");
+    let mut file = LaunchFile::load(&path).map_err(|e| e.to_string())?;
     let text = std::fs::read_to_string(&file.module).map_err(|e| e.to_string())?;
     let target = card.target_for(&text).ok_or("no target for this card")?;
-    compile(&text, &Options::new(target.name)).map(|o| o.cubin).map_err(|_| "it does not compile".to_string())
+    let made = compile(&text, &Options::new(target.name)).map_err(|_| "it does not compile".to_string())?;
+    Ok((made.cubin, file.launches.swap_remove(0)))
 }
 
 fn parts(bytes: &[u8]) -> Vec<Part> {

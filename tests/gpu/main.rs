@@ -1,9 +1,11 @@
 //! Every launch on a GPU: the interpreter, the simulator, our cubins at every level and ptxas's on
 //! the GPU give the same values. It also measures the kernels' times and what the driver requires
-//! of a cubin.
+//! of a cubin. Standard error has each row as soon as it is known.
 //!
-//! The input is tests/cases/{exec,corpus}/*.ron under the current folder, and the GPU of the CUDA
-//! driver, or of the library that `SASSAFRAS_CUDA_DRIVER` names. The output is tables (`report`) on
+//! The input is tests/cases/{exec,corpus}/*.ron under the current folder, or the `*.ron` of the
+//! folders in `SASSAFRAS_GPU_CASES` (a list; programs_c and random_programs write such folders if
+//! `SASSAFRAS_LAUNCHES` names one), and the GPU of the CUDA driver, or of the library that
+//! `SASSAFRAS_CUDA_DRIVER` names. The output is tables (`report`) on
 //! standard output, and in the file `SASSAFRAS_GPU_REPORT` if set; RESULTS.md is made that way.
 //! Launches that are not run, because a module is missing or for other targets, have a line that
 //! says so. Exit status: 0, all launches are right; 1, a launch failed or none was run; 3, there is
@@ -12,8 +14,10 @@
 //!
 //! Under `cargo test` without a GPU it prints `skipped` too, and then tests itself with a driver
 //! whose GPU is the simulator (tests/gpu/machine_driver.rs; see `paths`), if that was built, with
-//! exit status 0. ptxas's cubins are made if target/vendor/ptxas exists. Each case file runs in a
-//! separate process, because a process is lost after a GPU error, and a hanging kernel is killed.
+//! exit status 0. ptxas's cubins are made if target/vendor/ptxas exists. The case files run in
+//! processes of their own, a few files each, because a process is lost after a GPU error, and a
+//! hanging kernel is killed; the files behind it run in another one. There is a process per core, or
+//! `SASSAFRAS_GPU_JOBS`; with `SASSAFRAS_GPU_TIMES=0` nothing is timed.
 //! `SASSAFRAS_CASE` (a list; `loader` selects the loader's experiment) narrows the run. Run it from
 //! the repository's root; it needs neither cargo nor a compiler.
 
@@ -23,20 +27,23 @@ mod paths;
 mod report;
 
 use sassafras::gpu::Card;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Time limit of a case.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Seconds that a case may take, unless `SASSAFRAS_GPU_PATIENCE` says otherwise.
+const PATIENCE: u64 = 60;
 /// Exit status if nothing was judged.
 const NO_CARD: u8 = 3;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["case", path] => case::run(Path::new(path)),
-        ["loader", number] => loader::variant(number),
+        ["cases", ..] => case::run(&args[1..]),
+        ["loader", case, number] => loader::variant(case, number),
         _ => all(),
     }
 }
@@ -55,7 +62,9 @@ fn wanted(name: &str) -> bool {
 }
 
 fn cases() -> Vec<PathBuf> {
-    let folders = ["exec", "corpus"].map(|name| Path::new("tests/cases").join(name));
+    let own = || ["exec", "corpus"].map(|name| Path::new("tests/cases").join(name)).to_vec();
+    let folders = std::env::var("SASSAFRAS_GPU_CASES");
+    let folders = folders.map_or_else(|_| own(), |list| list.split(',').map(PathBuf::from).collect());
     let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten());
     let mut paths: Vec<PathBuf> = files.map(|e| e.unwrap().path()).collect();
     paths.retain(|p| p.extension().is_some_and(|e| e == "ron"));
@@ -80,37 +89,93 @@ fn all() -> ExitCode {
 fn judge(card: Card) -> ExitCode {
     let (major, minor) = card.capability;
     let name = format!("{}, capability {major}.{minor}, driver {}", card.name, card.driver);
-    drop(card);
-    let rows: Vec<String> = cases()
-        .iter()
-        .flat_map(|p| child(&["case", p.to_str().unwrap()]).lines().map(String::from).collect::<Vec<_>>())
-        .collect();
-    let parts = if wanted("loader") { loader::experiment(child) } else { String::new() };
+    // The context stays until the end: the first one on a GPU is made slowly.
+    let rows = rows(&cases());
+    let parts = if wanted("loader") { loader::experiment(|args| child(args).0) } else { String::new() };
     let counts = report::Counts::of(&rows);
     let text = report::results(&name, &rows, &parts);
     print!("{text}");
     if let Some(file) = std::env::var_os("SASSAFRAS_GPU_REPORT") {
         std::fs::write(file, &text).unwrap();
     }
+    drop(card);
     if counts.wrong == 0 && counts.right > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The output of a child process of this program, with an extra line if it failed.
-fn child(args: &[&str]) -> String {
+/// Case files that a process runs.
+const GROUP: usize = 8;
+
+/// The rows of all cases, in their order.
+fn rows(cases: &[PathBuf]) -> Vec<String> {
+    let groups: Vec<&[PathBuf]> = cases.chunks(GROUP).collect();
+    parallel(&groups, |group| group_rows(group)).concat()
+}
+
+/// Applies `make` to all items, one per core at a time. Returns the results in the items' order.
+fn parallel<T: Sync, R: Send>(items: &[T], make: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let cores = std::env::var("SASSAFRAS_GPU_JOBS").ok().and_then(|text| text.parse().ok());
+    let cores = cores.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
+    let (next, all) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..cores.min(items.len()) {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(at) else { break };
+                    let made = make(item);
+                    all.lock().unwrap().insert(at, made);
+                }
+            });
+        }
+    });
+    all.into_inner().unwrap().into_values().collect()
+}
+
+/// The rows of a group. After a lost process another one goes on behind the case that it lost.
+fn group_rows(group: &[PathBuf]) -> Vec<String> {
+    let (mut from, mut rows) = (0, Vec::new());
+    while from < group.len() {
+        let paths = group[from..].iter().map(|path| path.to_str().unwrap());
+        let args: Vec<&str> = std::iter::once("cases").chain(paths).collect();
+        let start = Instant::now();
+        let (text, end) = child(&args);
+        let seconds = start.elapsed().as_secs_f32();
+        eprint!("{text}process of {} in {seconds:.1} s: {end:?}\n", args[1]);
+        let done = text.lines().filter(|line| line.starts_with(case::DONE)).count();
+        rows.extend(text.lines().filter(|line| !line.starts_with(case::DONE)).map(String::from));
+        from += done;
+        match end {
+            None if done > 0 => {}
+            Some(code) if code == format!("ended with exit status: {}", case::LOST) && done > 0 => {}
+            end => {
+                let name = group.get(from).map_or_else(String::new, |path| path.display().to_string());
+                let end = end.unwrap_or_else(|| "gave no result".to_string());
+                rows.push(report::row([&name, "-", "-", "-", &end, "-", "-", "-"]).trim_end().to_string());
+                from += 1;
+            }
+        }
+    }
+    rows
+}
+
+/// The output of a child process of this program, and how it failed.
+fn child(args: &[&str]) -> (String, Option<String>) {
     let mut process = Command::new(std::env::current_exe().unwrap());
-    let mut process = process.args(args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut process = process.args(args).stdout(Stdio::piped()).spawn().unwrap();
     let mut output = process.stdout.take().unwrap();
     let reader = std::thread::spawn(move || {
         let mut text = String::new();
         _ = std::io::Read::read_to_string(&mut output, &mut text);
         text
     });
+    let patience = std::env::var("SASSAFRAS_GPU_PATIENCE").ok().and_then(|text| text.parse().ok());
+    let patience = Duration::from_secs(patience.unwrap_or(PATIENCE)) * args.len() as u32;
     let start = Instant::now();
     let end = loop {
         match process.try_wait().unwrap() {
             Some(status) if status.success() => break None,
             Some(status) => break Some(format!("ended with {status}")),
-            None if start.elapsed() > PATIENCE => {
+            None if start.elapsed() > patience => {
                 _ = process.kill();
                 _ = process.wait();
                 break Some("was given up".to_string());
@@ -118,6 +183,5 @@ fn child(args: &[&str]) -> String {
             None => std::thread::sleep(Duration::from_millis(5)),
         }
     };
-    let text = reader.join().unwrap();
-    end.map_or(text.clone(), |end| text + &report::row([&args.join(" "), "-", "-", "-", &end, "-", "-", "-"]))
+    (reader.join().unwrap(), end)
 }

@@ -73,8 +73,8 @@ fn ways(program: &Program) -> Vec<String> {
     let mut says: Vec<&str> = levels.iter().map(String::as_str).collect();
     says.extend([
         "SASS simulator, capability 9.0",
-        " 0 wrong, 0 skipped",
-        "| section .text.saxpy | required |",
+        "0 as ptxas's, 0 wrong, 0 skipped",
+        "| saxpy: section .text.saxpy | required |",
         "| ignored |",
     ]);
     check("a sample", ran, 0, &says);

@@ -4,6 +4,8 @@
 //! Markdown. The same rows give the same text; launches that were not run are in the table too, and
 //! counted separately.
 
+use super::case::AS_THEIRS;
+
 /// A row: launch, kernel, target, cubin, result of the GPU, result of the simulator, milliseconds,
 /// ratio of ours to ptxas's.
 pub fn row(columns: [&str; 8]) -> String {
@@ -13,8 +15,10 @@ pub fn row(columns: [&str; 8]) -> String {
 /// Counts of rows by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// The GPU and the simulator both gave the interpreter's values.
+    /// The GPU and the simulator, if it ran, both gave the expected values.
     pub right: usize,
+    /// The GPU gave the values of ptxas's cubin, which are not the interpreter's.
+    pub as_theirs: usize,
     pub wrong: usize,
     pub skipped: usize,
 }
@@ -27,7 +31,8 @@ impl Counts {
             let columns: Vec<&str> = row.split('\t').collect();
             let count = match (columns.get(4), columns.get(5)) {
                 (Some(said), _) if said.starts_with("skipped") => &mut counts.skipped,
-                (Some(&"right"), Some(&"right")) => &mut counts.right,
+                (Some(&"right"), Some(&("right" | "-"))) => &mut counts.right,
+                (Some(said), Some(&("right" | "-"))) if said.starts_with(AS_THEIRS) => &mut counts.as_theirs,
                 _ => &mut counts.wrong,
             };
             *count += 1;
@@ -45,7 +50,7 @@ Its exit status is 0 where all launches are right, 1 where one is not, 3 where t
 /// Explanation of the tables.
 const LAUNCHES: &str = "## Launches\n\n\
 `GPU` and `simulator` say whether this cubin gave the interpreter's values there; time is the median of 20 runs, and ours is divided by that of \
-ptxas's cubin on the same GPU.\n\n\
+ptxas's cubin on the same GPU. The launches that are right have no line here if nothing was timed.\n\n\
 | launch | kernel | target | cubin | GPU | simulator | ms | ours / ptxas |\n|---|---|---|---|---|---|---|---|\n";
 
 const LOADER: &str = "## Loader\n\n\
@@ -63,10 +68,12 @@ pub fn unseen() -> String {
 /// The file with the results of a GPU.
 pub fn results(gpu: &str, rows: &[String], parts: &str) -> String {
     let line = |row: &str| format!("| {} |\n", row.replace('\t', " | "));
-    let table: String = rows.iter().map(|row| line(row)).collect();
+    let timed = |row: &str| row.split('\t').nth(6).is_some_and(|ms| ms != "-");
+    let told = rows.iter().filter(|row| timed(row) || Counts::of(&[row.to_string()]).right == 0);
+    let table: String = told.map(|row| line(row)).collect();
     let parts: String = parts.lines().map(line).collect();
-    let Counts { right, wrong, skipped } = Counts::of(rows);
+    let Counts { right, as_theirs, wrong, skipped } = Counts::of(rows);
     format!(
-        "# Results on a GPU\n\n{gpu}\n\n{right} right, {wrong} wrong, {skipped} skipped\n\n{HOW}\n{LAUNCHES}{table}\n{LOADER}{parts}"
+        "# Results on a GPU\n\n{gpu}\n\n{right} right, {as_theirs} as ptxas's, {wrong} wrong, {skipped} skipped\n\n{HOW}\n{LAUNCHES}{table}\n{LOADER}{parts}"
     )
 }

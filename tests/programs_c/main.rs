@@ -11,7 +11,8 @@
 //! `SASSAFRAS_C_PROGRAMS=N` tries N seeds at all five levels (by default a few at one level each)
 //! from `SASSAFRAS_SEED`; `SASSAFRAS_KEEP=FOLDER` keeps the PTX of failures and reports there,
 //! `SASSAFRAS_KIND=flow,csmith` and `SASSAFRAS_SM=sm_90` narrow the run, `SASSAFRAS_THREADS=1` runs
-//! on one core. For a long run use `cargo test --release --test programs_c -- --nocapture`.
+//! on one core; `SASSAFRAS_LAUNCHES=FOLDER` writes the programs there as launches for tests/gpu and
+//! runs nothing. For a long run use `cargo test --release --test programs_c -- --nocapture`.
 
 mod engines;
 mod flow;
@@ -108,6 +109,11 @@ impl Bench {
                     let target =
                         self.targets[(task.seed as usize * 7 + n * 5 + task.kind as usize) % self.targets.len()];
                     let name = format!("{}_{}_O{level}_{target}", task.kind.name(), task.seed);
+                    if let Some(folder) = std::env::var_os("SASSAFRAS_LAUNCHES") {
+                        launch(Path::new(&folder), &name, &ptx, task.kind.threads(), &expected);
+                        self.count("written");
+                        continue;
+                    }
                     let wrong = self.compare(task, &name, &ptx, target, &expected, folder.path());
                     self.fail(&name, &ptx, wrong);
                 }
@@ -173,6 +179,17 @@ impl Bench {
         }
         wrong
     }
+}
+
+/// Writes a program as a launch that expects these values.
+fn launch(folder: &Path, name: &str, ptx: &str, threads: u32, expected: &[u32]) {
+    let text = format!(
+        "(module: \"{name}.ptx\", launches: [(kernel: \"kern\", grid: (1, 1, 1), block: ({threads}, 1, 1), \
+         args: [inout(type: u32, data: fill({threads}, 0xa5a5a5a5), expect: {expected:?})])])\n"
+    );
+    std::fs::create_dir_all(folder).unwrap();
+    std::fs::write(folder.join(format!("{name}.ptx")), ptx).unwrap();
+    std::fs::write(folder.join(format!("{name}.ron")), text).unwrap();
 }
 
 /// The first value that differs.

@@ -70,7 +70,7 @@ fn one(form: &Form, model: &Model) -> String {
     let mods: Vec<String> = form.mods.iter().map(|m| modifier(m, model)).collect();
     let args: Vec<String> = form.args.iter().map(|a| arg(a, form, model)).collect();
     format!(
-        "Form {{ op: Op::{}, text: {:?}, on: {}, feature: {feature}, guard: GuardForm::{guard}, fixed: ({:#x}, {:#x}), must: ({:#x}, {:#x}), alias: {}, mods: &[{}], args: &[{}] }}",
+        "Form {{ op: Op::{}, text: {:?}, on: {}, feature: {feature}, guard: GuardForm::{guard}, fixed: ({:#x}, {:#x}), must: ({:#x}, {:#x}), apart: {:#x}, alias: {}, mods: &[{}], args: &[{}] }}",
         model.ori.ops[form.op].row.op,
         form.text,
         on(&form.generations),
@@ -78,6 +78,7 @@ fn one(form: &Form, model: &Model) -> String {
         form.fixed.1,
         form.must.0,
         form.must.1,
+        form.apart,
         !form.row.alias_of.is_empty(),
         mods.join(", "),
         args.join(", ")

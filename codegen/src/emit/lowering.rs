@@ -15,8 +15,9 @@ pub fn emit(model: &Model) -> TokenStream {
     let (count, fragments) = (model.lowering.products.len(), model.lowering.tiles.len());
     let formats = model.lowering.narrow.len();
     let map_fields = model.lowering.map_fields.iter().map(|row| {
-        let (field, index, at, bits, shift, less) = (&row.field, row.index, row.at, row.bits, row.shift, row.less);
-        quote!(MapField { field: #field, index: #index, at: #at, bits: #bits, shift: #shift, less: #less })
+        let (field, index, rank, at) = (&row.field, row.index, row.rank, row.at);
+        let (bits, shift, less) = (row.bits, row.shift, row.less);
+        quote!(MapField { field: #field, index: #index, rank: #rank, at: #at, bits: #bits, shift: #shift, less: #less })
     });
     let map_types = model.lowering.map_types.iter().map(|(row, ty)| {
         let (number, name, bits, code, rounding) = (row.number, &row.name, row.bits, row.code, row.rounding);

@@ -58,7 +58,7 @@ fn info(op: &Op, model: &Model) -> TokenStream {
     let recipe = model.operands.recipe(&op.row.recipe).unwrap_or_default();
     let (text, built, name) = (&op.row.text, op.row.state == "built", &op.row.op);
     let ident = format_ident!("{name}");
-    let mask = op.props.iter().fold(0u32, |mask, p| mask | 1 << p);
+    let mask = op.props.iter().fold(0u64, |mask, p| mask | 1 << p);
     let roles = op.roles.iter().map(role);
     let places = |direction| {
         let roles = op.roles.iter().enumerate().filter(move |(_, role)| role.direction == direction);

@@ -55,6 +55,8 @@ pub struct Form {
     /// Bits that identify the form, opcode included: (mask, value).
     pub fixed: (u128, u128),
     pub must: (u128, u128),
+    /// Bits that are never all set; 0 for none.
+    pub apart: u128,
     pub mods: Vec<ModField>,
     pub args: Vec<ArgField>,
 }
@@ -166,6 +168,7 @@ fn form(row: Row<FormRow>, targets: &Targets, ori: &Ori, report: &mut Report) ->
     };
     messages.into_iter().for_each(|m| complain("names", m, report));
     let (mut fixed, must) = (constants(&row.fix, &row, report), constants(&row.must, &row, report));
+    let apart = apart(&row, report);
     fixed = (fixed.0 | 0xfff, fixed.1 | u128::from(row.code));
     if row.code > 0xfff {
         complain("form", format!("code {:#x} does not fit 12 bits", row.code), report);
@@ -189,6 +192,7 @@ fn form(row: Row<FormRow>, targets: &Targets, ori: &Ori, report: &mut Report) ->
         guard,
         fixed,
         must,
+        apart,
         mods,
         args,
     })
@@ -209,6 +213,16 @@ fn constants(text: &str, row: &Row<FormRow>, report: &mut Report) -> (u128, u128
         }
     }
     sum
+}
+
+/// Parses the bits of `apart` as a mask: none, or at least two.
+fn apart(row: &Row<FormRow>, report: &mut Report) -> u128 {
+    let bits: Option<Vec<u32>> = row.apart.split_whitespace().map(|word| word.parse().ok()).collect();
+    let bits = bits.filter(|bits| bits.len() != 1 && bits.iter().all(|bit| *bit < 128));
+    if bits.is_none() {
+        report.at("form", format!("{}: `{}` are not two or more bits", row.op, row.apart), row.at);
+    }
+    bits.unwrap_or_default().iter().fold(0, |mask, bit| mask | 1 << bit)
 }
 
 /// Parses `set@BITS`, `set=TEXT@BITS` or `set=TEXT`.

@@ -110,11 +110,13 @@ impl Lowering {
 
     /// Reads the rows of tensor maps: the fields lie in the map and do not overlap.
     fn load_tensor_map(&mut self, sources: &mut Sources, names: &Names, report: &mut Report) {
-        let mut taken: Vec<(u16, u16)> = Vec::new();
+        let mut taken: Vec<(u16, u16, u8)> = Vec::new();
         for Row { data: row, at } in sources.rows::<MapFieldRow>("lowering/tensor_map.ron", report) {
             self.evidence.push((row.src.clone(), at));
-            let own = (row.at, row.at + u16::from(row.bits));
-            if own.1 > MAP_BITS || taken.iter().any(|other| own.0 < other.1 && other.0 < own.1) {
+            let own = (row.at, row.at + u16::from(row.bits), row.rank);
+            // A box of pixels stands where other maps have a box.
+            let meets = |other: &(u16, u16, u8)| own.0 < other.1 && other.0 < own.1 && own.2 == other.2;
+            if own.1 > MAP_BITS || taken.iter().any(meets) {
                 report.at("names", format!("bits {} to {} are outside of the map or taken", own.0, own.1), at);
             }
             taken.push(own);

@@ -23,6 +23,9 @@ pub struct FormRow {
     pub args: String,
     #[serde(default)]
     pub must: String,
+    /// Bits that are never all set.
+    #[serde(default)]
+    pub apart: String,
     #[serde(default)]
     pub alias_of: String,
     pub src: String,

@@ -63,6 +63,9 @@ pub struct TileRow {
 pub struct MapFieldRow {
     pub field: String,
     pub index: u8,
+    /// Dimensions of the maps of images that alone have it; 0 for all maps.
+    #[serde(default)]
+    pub rank: u8,
     pub at: u16,
     pub bits: u8,
     pub shift: u8,

@@ -62,6 +62,8 @@ fn set_terms(function: &mut Function, inst: InstId, terms: &[Operand], bias: u32
         ([a, b, c], None) => (*a, *b, *c),
         _ => return false,
     };
+    // The first two operands may not both have a minus sign.
+    let (a, c) = if a.neg() && b.neg() { (c, a) } else { (a, c) };
     for (role, operand) in [(Role::A, a), (Role::B, b), (Role::C, c)] {
         function.set_arg(inst, role, operand);
     }

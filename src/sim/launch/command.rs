@@ -124,7 +124,7 @@ fn parse_tensor_map(text: &str) -> Result<ArgValue, String> {
     let mut map = [0; tensor_map::BYTES];
     tensor_map::set(&mut map, "elemtype", 0, ty.code.into());
     tensor_map::set(&mut map, "rounding", 0, ty.rounding.into());
-    let mut rank = 0;
+    let (mut rank, mut corners) = (0, Vec::new());
     for item in items {
         let (key, rest) = item.split_once('=').unwrap_or((item, ""));
         let numbers = || rest.split('x').map(|n| ElementType::U64.parse(n)).collect::<Result<Vec<u64>, _>>();
@@ -141,11 +141,14 @@ fn parse_tensor_map(text: &str) -> Result<ArgValue, String> {
             ("strides", _) => "global_stride",
             ("box", _) => "box_dim",
             ("steps", _) => "element_stride",
-            ("pixels", _) => "pixels_per_column",
+            ("pixels", _) => {
+                tensor_map::set(&mut map, "images", 0, 1);
+                "pixels_per_column"
+            }
             ("lower" | "upper", _) => {
                 for (i, corner) in rest.split('x').take(3).enumerate() {
                     let corner: i16 = corner.parse().map_err(|_| format!("`{item}` is not a corner"))?;
-                    tensor_map::set(&mut map, &format!("pixel_box_{key}"), i, u64::from(corner as u16));
+                    corners.push((format!("pixel_box_{key}"), i, i64::from(corner) as u64));
                 }
                 continue;
             }
@@ -168,6 +171,8 @@ fn parse_tensor_map(text: &str) -> Result<ArgValue, String> {
         return Err("a tensor needs sizes=".into());
     }
     tensor_map::set(&mut map, "rank", 0, rank as u64 - 1);
+    corners.iter().for_each(|(name, i, corner)| tensor_map::set(&mut map, name, *i, *corner));
+    tensor_map::complete(&mut map);
     Ok(ArgValue::Struct { bytes: map.to_vec(), addresses: vec![Within { at: 0, arg, offset }] })
 }
 

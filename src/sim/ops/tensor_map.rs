@@ -116,16 +116,35 @@ pub fn put(map: &mut [u8; BYTES], row: &MapField, value: u64) {
     }
 }
 
-/// Sets a field of a map.
+/// The rows of a field in a map, whose rank is set.
+fn rows<'a>(map: &[u8; BYTES], name: &'a str, index: usize) -> impl Iterator<Item = &'static MapField> + use<'a> {
+    let rank = MAP_FIELDS.iter().find(|row| row.field == "rank").map_or(0, |row| bits(map, row) + 1);
+    let of_rank = move |row: &&MapField| row.rank == 0 || u64::from(row.rank) == rank;
+    MAP_FIELDS.iter().filter(move |row| row.field == name && usize::from(row.index) == index && of_rank(row))
+}
+
+/// Sets a field of a map. The rank comes before the box of pixels.
 pub fn set(map: &mut [u8; BYTES], name: &str, index: usize, value: u64) {
-    let rows = MAP_FIELDS.iter().filter(|row| row.field == name && usize::from(row.index) == index);
-    rows.for_each(|row| put(map, row, value));
+    rows(map, name, index).for_each(|row| put(map, row, value));
+}
+
+/// Sets what follows from the other fields: the bytes of a box.
+pub fn complete(map: &mut [u8; BYTES]) {
+    if let Ok(read) = TensorMap::read(0, map) {
+        let rows = read.image.as_ref().map_or_else(|| read.counts()[1..].iter().product(), |image| image.pixels);
+        set(map, "box_bytes", 0, rows * read.boxes[0] * read.width());
+    }
 }
 
 /// The value of a field, of whose parts each row has one.
 fn field(map: &[u8; BYTES], name: &str, index: usize) -> u64 {
-    let rows = MAP_FIELDS.iter().filter(|row| row.field == name && usize::from(row.index) == index);
-    rows.fold(0, |value, row| value | (bits(map, row) + u64::from(row.less)) << row.shift)
+    rows(map, name, index).fold(0, |value, row| value | (bits(map, row) + u64::from(row.less)) << row.shift)
+}
+
+/// The value of a field with a sign.
+fn signed(map: &[u8; BYTES], name: &str, index: usize) -> i64 {
+    let unused = 64 - rows(map, name, index).next().map_or(0, |row| u32::from(row.bits));
+    ((field(map, name, index) << unused) as i64) >> unused
 }
 
 impl TensorMap {
@@ -164,12 +183,11 @@ impl TensorMap {
         // Elements of a row are always neighbours.
         steps[0] = 1;
         let boxes = all("box_dim", rank);
-        let pixels = field(map, "pixels_per_column", 0);
-        let signed = |name: &str| all(name, rank.saturating_sub(2)).into_iter().map(|n| i64::from(n as i16)).collect();
-        let image = (pixels != 0 && rank > 2).then(|| Image {
-            lower: signed("pixel_box_lower"),
-            upper: signed("pixel_box_upper"),
-            pixels,
+        let corner = |name: &str| (0..rank.saturating_sub(2)).map(|i| signed(map, name, i)).collect();
+        let image = (field(map, "images", 0) != 0 && rank > 2).then(|| Image {
+            lower: corner("pixel_box_lower"),
+            upper: corner("pixel_box_upper"),
+            pixels: field(map, "pixels_per_column", 0),
         });
         let row = boxes[0] * u64::from(ty.bits() / 8);
         if !row.is_multiple_of(UNIT) || span != u64::MAX && row != span {
@@ -342,6 +360,61 @@ mod tests {
         assert_eq!((plane.sizes, plane.boxes, plane.strides), (vec![10, 3], vec![8, 2], vec![0xa_0000_0040]));
     }
 
+    /// The words of maps that the driver made; what follows is zero.
+    #[test]
+    fn maps_are_those_of_the_driver() {
+        let words = |words: [u32; 17]| {
+            let mut map = [0; BYTES];
+            map.chunks_mut(4).zip(words).for_each(|(to, word)| to.copy_from_slice(&word.to_le_bytes()));
+            map
+        };
+        let mut cube = map(&[
+            ("global_address", 0, 0x7_0000_0000),
+            ("rank", 0, 2),
+            ("elemtype", 0, 7),
+            ("global_dim", 0, 64),
+            ("global_dim", 1, 32),
+            ("global_dim", 2, 5),
+            ("global_stride", 0, 256),
+            ("global_stride", 1, 8192),
+            ("box_dim", 0, 8),
+            ("box_dim", 1, 4),
+            ("box_dim", 2, 2),
+            ("element_stride", 1, 2),
+        ]);
+        complete(&mut cube);
+        let wanted = [0, 7, 0x3a0, 0x10, 0x200, 0, 0, 0, 63, 31, 4, 0, 0, 0x700_0008, 0x103, 0, 0x80];
+        assert_eq!(cube, words(wanted));
+        let mut images = map(&[
+            ("global_address", 0, 0x7_0000_0000),
+            ("rank", 0, 4),
+            ("images", 0, 1),
+            ("elemtype", 0, 6),
+            ("global_dim", 0, 64),
+            ("global_dim", 1, 8),
+            ("global_dim", 2, 8),
+            ("global_dim", 3, 8),
+            ("global_dim", 4, 4),
+            ("global_stride", 0, 128),
+            ("global_stride", 1, 1024),
+            ("global_stride", 2, 8192),
+            ("global_stride", 3, 65536),
+            ("box_dim", 0, 32),
+            ("pixels_per_column", 0, 8),
+            ("pixel_box_lower", 0, -1i64 as u64),
+            ("pixel_box_lower", 1, -2i64 as u64),
+            ("pixel_box_lower", 2, -3i64 as u64),
+            ("pixel_box_upper", 0, 1),
+            ("pixel_box_upper", 1, 2),
+            ("pixel_box_upper", 2, 3),
+        ]);
+        complete(&mut images);
+        let wanted = [0, 7, 0x341, 8, 0x40, 0x200, 0x1000, 0, 63, 7, 7, 7, 3, 0x1f00_0000, 0xc41_77df, 7, 0x200];
+        assert_eq!(images, words(wanted));
+        let read = TensorMap::read(0, &images).unwrap().image.unwrap();
+        assert_eq!((read.lower, read.upper), (vec![-1, -2, -3], vec![1, 2, 3]));
+    }
+
     #[test]
     fn units_at_an_edge_are_cut() {
         let plane = TensorMap::read(0, &map(&PLANE)).unwrap();
@@ -364,6 +437,7 @@ mod tests {
             ("global_dim", 2, 2),
             ("global_dim", 3, 2),
             ("box_dim", 0, 4),
+            ("images", 0, 1),
             ("pixels_per_column", 0, 8),
             ("pixel_box_lower", 0, -1i64 as u64),
             ("pixel_box_upper", 0, -1i64 as u64),
@@ -380,7 +454,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_refused() {
         let mut odd = map(&PLANE);
-        odd[8] |= 1;
+        odd[8] |= 2;
         assert!(TensorMap::read(0, &odd).unwrap_err().contains("byte 0x8 "));
         assert!(TensorMap::read(0, &map(&[("interleave_layout", 0, 1)])).is_err());
         assert!(TensorMap::read(0, &map(&[("swizzle_96", 0, 1), ("box_dim", 0, 96)])).is_err());

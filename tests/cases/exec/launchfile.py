@@ -66,9 +66,12 @@ def STRUCT(text):
 ELEMENTS = {"u8": 0, "u16": 1, "u32": 2, "s32": 3, "u64": 4, "s64": 5, "f16": 6, "f32": 7, "f64": 9, "bf16": 10}
 
 
+SIZES = {"u8": 1, "u16": 2, "u32": 4, "s32": 4, "u64": 8, "s64": 8, "f16": 2, "f32": 4, "f64": 8, "bf16": 2}
+
+
 def TENSOR(arg, kind, sizes, strides, box, steps=(), swizzle=0, nan=0, offset=0, image=None):
     """A tensor map by value: of the tensor at an offset in the buffer of an argument, with strides in bytes. An image
-    has the corners of the box of pixels and a number of pixels, at a place of the simulator's own."""
+    has the corners of the box of pixels and a number of pixels."""
     rank, steps = len(sizes), list(steps) or [1] * len(sizes)
     bits = 0
     put = lambda at, value: value << at - 64
@@ -77,11 +80,15 @@ def TENSOR(arg, kind, sizes, strides, box, steps=(), swizzle=0, nan=0, offset=0,
         bits |= put(96 + 32 * i, stride >> 4 & 0xFFFFFFFF) | put(224 + 4 * i, stride >> 36)
     for i in range(rank):
         bits |= put(256 + 32 * i, sizes[i] - 1) | put(416 + 3 * i, steps[i] - 1) | (put(440 + 8 * i, box[i] - 1) if i < len(box) else 0)
+    rows = math.prod((b + s - 1) // s for b, s in zip(box[1:], steps[1:]))
     if image is not None:
-        for at, corner in zip((480, 528), image):
+        width = {3: 16, 4: 8, 5: 5}[rank]
+        for at, corner in zip((448, 464), image):
             for i, c in enumerate(corner):
-                bits |= put(at + 16 * i, c & 0xFFFF)
-        bits |= put(576, image[2])
+                bits |= put(at + width * i, c & (1 << width) - 1)
+        rows = image[2]
+        bits |= put(64, 1) | put(480, rows - 1)
+    bits |= put(512, rows * box[0] * SIZES[kind])
     words = [f"u64(0x{bits >> 64 * i & 0xFFFFFFFFFFFFFFFF:x})" for i in range(15)]
     return STRUCT(f"at({arg}, {offset}), " + ", ".join(words))
 
