@@ -16,8 +16,8 @@ use crate::analysis::PassCx;
 use crate::ori::cfg::Cfg;
 use crate::ori::function::ControlWord;
 use crate::ori::{Block, Function, InstId};
-use crate::sched::effects::{Effects, FENCE, Reg};
-use crate::tables::latency::{Latency, LatencyClass, Needed};
+use crate::sched::effects::{Access, Effects, FENCE, Reg, arrivals};
+use crate::tables::latency::{Latency, LatencyClass, Needed, RegFile};
 use crate::tables::throughput::{Pace, Throughput};
 use crate::tables::{Mod, Op, Prop, value};
 use cranelift_entity::SecondaryMap;
@@ -164,7 +164,8 @@ fn write(function: &mut Function, cfg: &Cfg) {
         if function.falls_through(place) {
             insts = &insts[..insts.len() - 1];
         }
-        let items: Vec<Item> = insts.iter().map(|i| Item::new(function, latency, throughput, *i)).collect();
+        let mut items: Vec<Item> = insts.iter().map(|i| Item::new(function, latency, throughput, *i)).collect();
+        arrivals(function, insts, &mut items.iter_mut().map(|item| &mut item.effects).collect::<Vec<_>>());
         let count = items.len() as u32;
         scheduler.rooms[block] = Room { items, first, ..Room::default() };
         first += count;
@@ -509,9 +510,9 @@ fn record(state: &mut State, item: &Item, number: u32) {
     let bit = |board: u8| if board == NONE { 0u8 } else { 1 << board };
     let (write, read) = (bit(item.write_bar), bit(item.read_bar));
     // What products of a warp group read and write is in order already: `group::stages`.
-    let ordered = |reg: Reg| item.class == LatencyClass::Group && reg.file() == crate::tables::latency::RegFile::R;
+    let ordered = |access: &Access| access.class == LatencyClass::Group && access.reg.file() == RegFile::R;
     for access in &item.effects.reads {
-        if access.reg == FENCE || ordered(access.reg) {
+        if access.reg == FENCE || ordered(access) {
             continue;
         }
         let announced = access.reg < FENCE && access.class.reads_late(access.reg.file());
@@ -529,7 +530,7 @@ fn record(state: &mut State, item: &Item, number: u32) {
             }),
         );
     }
-    for access in item.effects.writes.iter().filter(|access| !ordered(access.reg)) {
+    for access in item.effects.writes.iter().filter(|access| !ordered(access)) {
         if !item.effects.guarded {
             state.replaced(access.reg);
         }

@@ -93,7 +93,9 @@ impl Builder<'_> {
     /// it.
     fn on_mbarrier(&mut self, op: Op, mods: &[M], at: Place, args: &[(Role, Operand)], listed: Listed) -> InstId {
         let offset = self.literal(at.offset);
-        let mut all = vec![(Role::A, at.base), (Role::Off, offset)];
+        let uniform = at.base.as_reg().is_some_and(|reg| self.f.regs[reg].file == File::UR);
+        let beside = op.info().roles.iter().any(|role| role.role == Role::Ub);
+        let mut all = vec![(if uniform && beside { Role::Ub } else { Role::A }, at.base), (Role::Off, offset)];
         all.extend_from_slice(args);
         let inst = self.put(op, mods, &all);
         self.f.insts[inst].ordered = true;

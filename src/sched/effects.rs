@@ -124,6 +124,26 @@ impl Effects {
     }
 }
 
+/// Lets each WARPGROUP.ARRIVE of a block wait for what the products behind it do with general
+/// registers: the tensor cores may start for all warps where the last one has arrived. Source: none
+/// of 1,924 products of ptxas 13.0.88 -O3 waits for a scoreboard, and the four of 120 kernels that
+/// failed on an H200 were those whose products waited for late reads of their registers.
+pub fn arrivals(function: &Function, insts: &[InstId], effects: &mut [&mut Effects]) {
+    let mut arrival = None;
+    for (at, inst) in insts.iter().enumerate() {
+        match (function.insts[*inst].op, arrival) {
+            (Op::WARPGROUP, _) => arrival = function.arg(*inst, Role::A).is_null().then_some(at),
+            (Op::GMMA, Some(arrival)) => {
+                let general = |access: &&Access| access.reg < FENCE && access.reg.file() == RegFile::R;
+                let product = effects[at].clone();
+                effects[arrival].reads.extend(product.reads.iter().filter(general).copied());
+                effects[arrival].writes.extend(product.writes.iter().filter(general).copied());
+            }
+            _ => {}
+        }
+    }
+}
+
 /// The memory access of an allocated instruction, as [`Memory::of`].
 pub fn memory_access(function: &Function, inst: InstId, written: impl Fn(Reg) -> usize) -> Option<Memory> {
     Memory::with_base(function, inst, |operand, base| {

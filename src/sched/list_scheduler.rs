@@ -6,7 +6,7 @@
 //! fence, a call, a clock read, or any other operation with an effect that is not a plain memory
 //! access. Near-linear: each memory operation is compared with a bounded number of earlier ones.
 
-use super::effects::{Effects, FENCE, Reg, memory_access};
+use super::effects::{Effects, FENCE, Reg, arrivals, memory_access};
 use crate::analysis::PassCx;
 use crate::analysis::memory_dependence::Memory;
 use crate::ori::hash::QuickMap;
@@ -171,7 +171,8 @@ struct Uses {
 
 fn graph(function: &Function, latency: &Latency, insts: &[InstId]) -> Vec<Node> {
     let mut nodes: Vec<Node> = insts.iter().map(|_| Node::default()).collect();
-    let effects: Vec<Effects> = insts.iter().map(|i| Effects::of(function, latency, *i)).collect();
+    let mut effects: Vec<Effects> = insts.iter().map(|i| Effects::of(function, latency, *i)).collect();
+    arrivals(function, insts, &mut effects.iter_mut().collect::<Vec<_>>());
     let mut uses: QuickMap<Reg, Uses> = QuickMap::default();
     let mut memory: Vec<(u32, Memory)> = Vec::new();
     let cycles = |needed: Needed, first: usize, else_: u32| match needed {

@@ -12,6 +12,7 @@
 //! The analysis is per thread: values that one lane leaves to another in a uniform register are
 //! judged as if one lane ran alone.
 
+mod group;
 mod state;
 mod step;
 
@@ -85,6 +86,12 @@ pub enum Fault {
     TooSoon { board: u8 },
     /// Scoreboards still in flight at a call or a return.
     InFlight { boards: u8 },
+    /// A product of a warp group waits for an access to its general registers that was in flight
+    /// where the warp arrived.
+    WaitsBehindArrival { boards: u8 },
+    /// Fewer cycles than required from an arrival to a product, or from a product to the wait for
+    /// it.
+    Group { needed: u16, age: u16 },
     /// The word does not decode.
     Undecoded,
 }
@@ -217,9 +224,13 @@ impl<'a> Analysis<'a> {
 
     fn run(&self, number: usize, state: &mut State, observer: &mut impl Observer) {
         let block = &self.flow.blocks[number];
+        let mut group = group::Ages::default();
         for at in block.start..block.end {
             match &self.insts[at] {
-                Some(known) => step(self.latency, at, known, state, observer),
+                Some(known) => {
+                    group.step(at, &known.inst, observer);
+                    step(self.latency, at, known, state, observer);
+                }
                 None => {
                     observer.fault(at, Fault::Undecoded);
                     *state = State::default();
@@ -363,6 +374,10 @@ impl Observer for Found<'_> {
             Fault::Stall { least } => format!("a stall below {least}"),
             Fault::Stay => "`stay` with a stall that it does not go with".to_string(),
             Fault::ControlSets => "a branch that sets a scoreboard".to_string(),
+            Fault::WaitsBehindArrival { boards } => {
+                format!("a product waits behind its arrival for the scoreboards {boards:#04x} of its general registers")
+            }
+            Fault::Group { needed, age } => format!("{age} cycles within a warp group, {needed} are required"),
             Fault::TooSoon { board } => format!("scoreboard {board} is waited for one cycle after it is set"),
             Fault::InFlight { boards } => {
                 let list: Vec<String> = (0..6).filter(|b| boards >> b & 1 != 0).map(|b: u8| b.to_string()).collect();

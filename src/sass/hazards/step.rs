@@ -73,6 +73,9 @@ impl Known {
 /// Executes one instruction on the state.
 pub fn step(latency: &Latency, at: usize, known: &Known, state: &mut State, observer: &mut impl Observer) {
     let inst = &known.inst;
+    if inst.op == Op::GMMA {
+        waits_behind_arrival(at, known, state, observer);
+    }
     state.waited(inst.ctrl.wait);
     if inst.op == Op::DEPBAR {
         state.waited(drained(inst));
@@ -108,6 +111,17 @@ pub fn step(latency: &Latency, at: usize, known: &Known, state: &mut State, obse
     field(latency, at, inst, observer);
     record(latency, at, known, state);
     state.pass(inst.ctrl.stall);
+}
+
+/// Reports scoreboards that a product of a warp group waits for because of its general registers:
+/// the tensor cores may have started for all warps where the last one arrived.
+fn waits_behind_arrival(at: usize, known: &Known, state: &State, observer: &mut impl Observer) {
+    let general = known.reads.iter().chain(&known.writes).filter(|word| word.register.0 == RegFile::R);
+    let pending = general.flat_map(|word| state.on(word.register).iter()).filter(|entry| entry.announced);
+    let boards = pending.fold(0, |boards, entry| boards | entry.boards) & known.inst.ctrl.wait;
+    if boards != 0 {
+        observer.fault(at, Fault::WaitsBehindArrival { boards });
+    }
 }
 
 /// Whether no lane executes both instructions because their guards are complementary. Reads of the
