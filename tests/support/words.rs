@@ -39,7 +39,8 @@ pub fn random_word(form: &Form, target: &Target, random: &mut Random) -> u128 {
     for field in form.args {
         word |= operand(field, info, random);
     }
-    word
+    // The lowest of the bits that the GPU refuses together.
+    if form.is_refused(word) { word & !(form.apart & form.apart.wrapping_neg()) } else { word }
 }
 
 fn operand(field: &ArgField, info: &GenerationInfo, random: &mut Random) -> u128 {
