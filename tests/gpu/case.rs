@@ -27,84 +27,89 @@ pub const DONE: &str = "done ";
 /// Verdict on a cubin that differs from the interpreter and agrees with ptxas's.
 pub const AS_THEIRS: &str = "as ptxas's";
 
-/// Runs all launches of the descriptions.
-pub fn run(paths: &[String]) -> ExitCode {
+/// Runs all launches of the descriptions, but for the first rows of the first one.
+pub fn run(paths: &[String], known: usize) -> ExitCode {
     let start = std::time::Instant::now();
     let card = card().unwrap();
     eprintln!("context in {:.2} s", start.elapsed().as_secs_f32());
+    let mut rows = Rows { known };
     for path in paths {
-        let lost = file(&card, Path::new(path));
+        file(&card, Path::new(path), &mut rows);
         println!("{DONE}{path}");
-        if lost {
-            // Without the destructors: the driver may hang in them.
-            std::process::exit(LOST.into());
-        }
+        rows.known = 0;
     }
     ExitCode::SUCCESS
 }
 
-/// Runs all launches of a description. Returns whether the context is lost.
-fn file(card: &Card, path: &Path) -> bool {
+/// Rows of the current description that were printed by an earlier process.
+struct Rows {
+    known: usize,
+}
+
+impl Rows {
+    /// Whether the next row is to be made.
+    fn wanted(&mut self) -> bool {
+        let wanted = self.known == 0;
+        self.known = self.known.saturating_sub(1);
+        wanted
+    }
+
+    /// Prints a row without a cubin, unless it is known.
+    fn alone(&mut self, [name, kernel, target]: [&str; 3], why: &str) {
+        if self.wanted() {
+            print!("{}", row([name, kernel, target, "-", why, "-", "-", "-"]));
+        }
+    }
+}
+
+/// Runs all launches of a description.
+fn file(card: &Card, path: &Path, rows: &mut Rows) {
     let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-    let alone =
-        |kernel: &str, target: &str, why: &str| print!("{}", row([&name, kernel, target, "-", why, "-", "-", "-"]));
     let file = match LaunchFile::load(path) {
         Ok(file) => file,
-        Err(error) => {
-            alone("-", "-", &format!("the description cannot be read: {error}"));
-            return false;
-        }
+        Err(error) => return rows.alone([&name, "-", "-"], &format!("the description cannot be read: {error}")),
     };
     let Ok(text) = std::fs::read_to_string(&file.module) else {
-        alone("-", "-", &format!("skipped: {} is not there", file.module.display()));
-        return false;
+        return rows.alone([&name, "-", "-"], &format!("skipped: {} is not there", file.module.display()));
     };
     let (major, minor) = card.capability;
     let Some(target) = card.target_for(&text) else {
-        alone("-", "-", &format!("skipped: capability {major}.{minor} is no target"));
-        return false;
+        return rows.alone([&name, "-", "-"], &format!("skipped: capability {major}.{minor} is no target"));
     };
     for launch in &file.launches {
+        let place = [name.as_str(), &launch.kernel, target.name];
         if !file.allows(target.name) || !launch.wants(target.name) {
-            alone(&launch.kernel, target.name, &format!("skipped: not for {}", target.name));
-            continue;
-        }
-        if launch.has_textures() {
-            alone(&launch.kernel, target.name, "skipped: its textures are not made on a GPU");
-            continue;
-        }
-        match launch.source(&text) {
-            Ok(source) => {
-                if compared(card, (&name, launch), &source, target.name) {
-                    return true;
-                }
+            rows.alone(place, &format!("skipped: not for {}", target.name));
+        } else if launch.has_textures() {
+            rows.alone(place, "skipped: its textures are not made on a GPU");
+        } else {
+            match launch.source(&text) {
+                Ok(source) => compared(card, (&name, launch), &source, target.name, rows),
+                Err(error) => rows.alone(place, &error),
             }
-            Err(error) => alone(&launch.kernel, target.name, &error),
         }
     }
-    false
 }
 
 /// A row per cubin of a launch: the verdicts of the GPU and the simulator, its time, and the ratio
-/// of ours to ptxas's. Returns whether the context is lost.
-fn compared(card: &Card, (name, launch): (&str, &Launch), source: &str, target: &str) -> bool {
+/// of ours to ptxas's. The process ends where the context is lost.
+fn compared(card: &Card, (name, launch): (&str, &Launch), source: &str, target: &str, rows: &mut Rows) {
     let expected = match expected(launch, source) {
         Ok(expected) => expected,
-        Err(error) => {
-            print!("{}", row([name, &launch.kernel, target, "-", &error, "-", "-", "-"]));
-            return false;
-        }
+        Err(error) => return rows.alone([name, &launch.kernel, target], &error),
     };
     let machine_too = std::env::var_os("SASSAFRAS_GPU_CASES").is_none();
-    let (mut time_of_theirs, mut theirs, mut lost) = (None, None, false);
+    let (mut time_of_theirs, mut theirs) = (None, None);
     for (how, cubin) in cubins(source, target) {
+        if !rows.wanted() {
+            continue;
+        }
         let (ran, machine) = match &cubin {
-            Ok(_) if lost => (Err("not run, the context is lost".to_string()), "-".to_string()),
             Ok(cubin) if machine_too => (on(card, cubin, launch), said(on_the_machine(cubin, launch, &expected))),
             Ok(cubin) => (on(card, cubin, launch), "-".to_string()),
             Err(error) => (Ok(None), error.clone()),
         };
-        let (mut on_card, mut time) = ("-".to_string(), None);
+        let (mut on_card, mut time, mut lost) = ("-".to_string(), None, false);
         match ran {
             Err(error) => (on_card, lost) = (error, true),
             Ok(None) => {}
@@ -123,8 +128,11 @@ fn compared(card: &Card, (name, launch): (&str, &Launch), source: &str, target: 
         let ratio = ratio.map_or("-".to_string(), |(ours, theirs)| format!("{:.2}", ours / theirs));
         let ms = time.filter(|ms| *ms > 0.0).map_or("-".to_string(), |ms| format!("{ms:.4}"));
         print!("{}", row([name, &launch.kernel, target, how, &on_card, &machine, &ms, &ratio]));
+        if lost {
+            // Without the destructors: the driver may hang in them.
+            std::process::exit(LOST.into());
+        }
     }
-    lost
 }
 
 /// Verdict on a cubin that gives the interpreter's values.

@@ -16,7 +16,7 @@
 //! whose GPU is the simulator (tests/gpu/machine_driver.rs; see `paths`), if that was built, with
 //! exit status 0. ptxas's cubins are made if target/vendor/ptxas exists. The case files run in
 //! processes of their own, a few files each, because a process is lost after a GPU error, and a
-//! hanging kernel is killed; the files behind it run in another one. There is a process per core, or
+//! hanging kernel is killed; what is behind it runs in another one. There is a process per core, or
 //! `SASSAFRAS_GPU_JOBS`; with `SASSAFRAS_GPU_TIMES=0` nothing is timed.
 //! `SASSAFRAS_CASE` (a list; `loader` selects the loader's experiment) narrows the run. Run it from
 //! the repository's root; it needs neither cargo nor a compiler.
@@ -42,7 +42,7 @@ const NO_CARD: u8 = 3;
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["cases", ..] => case::run(&args[1..]),
+        ["cases", known, ..] => case::run(&args[2..], known.parse().unwrap()),
         ["loader", case, number] => loader::variant(case, number),
         _ => all(),
     }
@@ -90,8 +90,9 @@ fn judge(card: Card) -> ExitCode {
     let (major, minor) = card.capability;
     let name = format!("{}, capability {major}.{minor}, driver {}", card.name, card.driver);
     // The context stays until the end: the first one on a GPU is made slowly.
-    let rows = rows(&cases());
     let parts = if wanted("loader") { loader::experiment(|args| child(args).0) } else { String::new() };
+    eprint!("{parts}");
+    let rows = rows(&cases());
     let counts = report::Counts::of(&rows);
     let text = report::results(&name, &rows, &parts);
     print!("{text}");
@@ -131,29 +132,41 @@ fn parallel<T: Sync, R: Send>(items: &[T], make: impl Fn(&T) -> R + Sync) -> Vec
     all.into_inner().unwrap().into_values().collect()
 }
 
-/// The rows of a group. After a lost process another one goes on behind the case that it lost.
+/// The rows of a group. A process that is lost at a cubin is followed by one that goes on behind it.
 fn group_rows(group: &[PathBuf]) -> Vec<String> {
-    let (mut from, mut rows) = (0, Vec::new());
+    // The case, and how many of its rows are known.
+    let (mut from, mut known, mut rows) = (0, 0, Vec::new());
     while from < group.len() {
+        let number = known.to_string();
         let paths = group[from..].iter().map(|path| path.to_str().unwrap());
-        let args: Vec<&str> = std::iter::once("cases").chain(paths).collect();
+        let args: Vec<&str> = ["cases", &number].into_iter().chain(paths).collect();
         let start = Instant::now();
         let (text, end) = child(&args);
         let seconds = start.elapsed().as_secs_f32();
-        eprint!("{text}process of {} in {seconds:.1} s: {end:?}\n", args[1]);
-        let done = text.lines().filter(|line| line.starts_with(case::DONE)).count();
-        rows.extend(text.lines().filter(|line| !line.starts_with(case::DONE)).map(String::from));
-        from += done;
-        match end {
-            None if done > 0 => {}
-            Some(code) if code == format!("ended with exit status: {}", case::LOST) && done > 0 => {}
-            end => {
-                let name = group.get(from).map_or_else(String::new, |path| path.display().to_string());
-                let end = end.unwrap_or_else(|| "gave no result".to_string());
-                rows.push(report::row([&name, "-", "-", "-", &end, "-", "-", "-"]).trim_end().to_string());
-                from += 1;
+        eprintln!("{text}process of {} in {seconds:.1} s: {end:?}", args[2]);
+        let (mut done, mut partial) = (0, 0);
+        for line in text.lines() {
+            if line.starts_with(case::DONE) {
+                (done, partial) = (done + 1, 0);
+            } else {
+                rows.push(line.to_string());
+                partial += 1;
             }
         }
+        known = if done == 0 { known + partial } else { partial };
+        from += done;
+        if from == group.len() {
+            break;
+        }
+        let lost = end.as_ref() == Some(&format!("ended with exit status: {}", case::LOST));
+        if !lost {
+            // The cubin at which it hangs or breaks has this row.
+            let name = group[from].display().to_string();
+            let end = end.unwrap_or_else(|| "gave no result".to_string());
+            rows.push(report::row([&name, "-", "-", "-", &end, "-", "-", "-"]).trim_end().to_string());
+        }
+        // A case that a process begins with and gets nowhere in is left.
+        (from, known) = if done + partial == 0 { (from + 1, 0) } else { (from, known + usize::from(!lost)) };
     }
     rows
 }
