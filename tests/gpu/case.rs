@@ -3,10 +3,10 @@
 //!
 //! Every launch of a file gets a row (`report`) per cubin, or one row with the reason if it is not
 //! run. The simulator runs the project's own cases alone, since those that `SASSAFRAS_GPU_CASES`
-//! names are judged by the tests that wrote them. Where the GPU differs from the interpreter and leaves what ptxas's cubin leaves there, the
-//! row says so (`AS_THEIRS`): instructions that approximate need not be the interpreter's. After an
-//! error of the GPU the process has no context any more and ends (`LOST`). Kernels are timed one at
-//! a time on the machine, under a lock of a file.
+//! names are judged by the tests that wrote them. Where the GPU differs from the interpreter and
+//! leaves what ptxas's cubin leaves there, the row says so (`AS_THEIRS`): instructions that
+//! approximate need not be the interpreter's. After an error of the GPU the process has no context
+//! any more and ends (`LOST`). Kernels are timed one at a time, under a lock of a file.
 
 use super::{card, report::row};
 use sassafras::compile::{Options, compile};

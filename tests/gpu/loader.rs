@@ -2,10 +2,10 @@
 //! removed at a time.
 //!
 //! The input are the first launches of some tests/cases/exec/*.ron, which together have most
-//! attributes. The output is a line of three columns for each part: `required` if the driver rejects
-//! the rest or the kernel gives a wrong result, else `ignored`. A part that an earlier case has too
-//! is not tried again. A section is removed by setting its type and size to zero, so that the others
-//! keep their indices.
+//! attributes. The output is a line of three columns for each part: `required` if the driver
+//! rejects the rest or the kernel gives a wrong result, else `ignored`. A part that an earlier case
+//! has too is not tried again. A section is removed by setting its type and size to zero, so that
+//! the others keep their indices.
 
 use super::card;
 use super::case::right;

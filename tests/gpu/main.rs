@@ -132,7 +132,8 @@ fn parallel<T: Sync, R: Send>(items: &[T], make: impl Fn(&T) -> R + Sync) -> Vec
     all.into_inner().unwrap().into_values().collect()
 }
 
-/// The rows of a group. A process that is lost at a cubin is followed by one that goes on behind it.
+/// The rows of a group. A process that is lost at a cubin is followed by one that goes on behind
+/// it.
 fn group_rows(group: &[PathBuf]) -> Vec<String> {
     // The case, and how many of its rows are known.
     let (mut from, mut known, mut rows) = (0, 0, Vec::new());

@@ -1,8 +1,8 @@
 //! Distances between the instructions of a warp group, which name no register in common.
 //!
-//! Each block begins without a distance. Source: variants of a kernel of ptxas 13.0.88 on an H200: a
-//! product one, two or four cycles behind WARPGROUP.ARRIVE, and WARPGROUP.DEPBAR one or two cycles
-//! behind a product, gave wrong sums; six and three gave right ones.
+//! Each block begins without a distance. Source: variants of a kernel of ptxas 13.0.88 on an H200:
+//! a product one, two or four cycles behind WARPGROUP.ARRIVE, and WARPGROUP.DEPBAR one or two
+//! cycles behind a product, gave wrong sums; six and three gave right ones.
 
 use super::Fault;
 use super::step::Observer;
