@@ -101,9 +101,6 @@ impl Item {
             stall: 1,
             least: if op.has(Prop::StallZero) {
                 0
-            } else if latency.class_of(op, &function.insts[inst].mods) == LatencyClass::Group {
-                // Two products on the same sum.
-                u16::from(latency.least_stall(op)).max(2)
             } else if op.has(Prop::CopyGroup) || op.has(Prop::BulkGroup) {
                 u16::from(latency.least_stall(op)).max(2)
             } else {

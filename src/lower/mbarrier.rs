@@ -197,31 +197,34 @@ impl Builder<'_> {
         if self.alone {
             return self.one_for_all(f);
         }
-        let [turn, own, next, end] = [(); 4].map(|()| self.f.new_block());
-        let guard = self.skip_to(Some(end));
-        self.enter(turn);
-        let [active, lane] = [self.temp(), self.temp()];
-        self.vote_any(active, Operand::always());
-        let lowest = self.lowest_lane(active);
-        let number = self.special_number("SR_LANEID");
-        self.put(Op::S2R, &[], &[(Role::D, lane), (Role::S, number)]);
-        let chosen = self.temp_pred();
-        self.isetp(chosen, &[EQ, AND, U32], lane, lowest);
-        self.branch_if(chosen.inverted(), next, own);
-        f(self)?;
-        self.enter(next);
-        self.branch_if(chosen.inverted(), turn, end);
-        self.guard = guard;
-        Ok(())
+        let choose = |b: &mut Self| {
+            let [active, lane] = [b.temp(), b.temp()];
+            b.vote_any(active, Operand::always());
+            let lowest = b.lowest_lane(active);
+            let number = b.special_number("SR_LANEID");
+            b.put(Op::S2R, &[], &[(Role::D, lane), (Role::S, number)]);
+            (lane, lowest)
+        };
+        self.in_turns(choose, |b, _| f(b))
     }
 
     /// Does something once for each value that a word has, for all lanes that have it, with the
     /// value in the uniform register of this number.
     fn value_by_value(&mut self, number: u16, word: Operand, f: impl FnOnce(&mut Self, Operand) -> Lowered) -> Lowered {
+        self.in_turns(|b| (word, b.uniform(&[number], &[word])), f)
+    }
+
+    /// A loop in which each turn is of the lanes whose word is the one that `choose` gives beside
+    /// it. They come back to the others before they leave the loop.
+    fn in_turns(
+        &mut self,
+        choose: impl FnOnce(&mut Self) -> (Operand, Operand),
+        f: impl FnOnce(&mut Self, Operand) -> Lowered,
+    ) -> Lowered {
         let [turn, own, next, end] = [(); 4].map(|()| self.f.new_block());
         let guard = self.skip_to(Some(end));
         self.enter(turn);
-        let value = self.uniform(&[number], &[word]);
+        let (word, value) = choose(self);
         let chosen = self.temp_pred();
         self.isetp(chosen, &[EQ, AND, U32], word, value);
         self.branch_if(chosen.inverted(), next, own);

@@ -105,15 +105,15 @@ fn compared(card: &Card, (name, launch): (&str, &Launch), source: &str, target: 
             continue;
         }
         let (ran, machine) = match &cubin {
-            Ok(cubin) if machine_too => (on(card, cubin, launch), said(on_the_machine(cubin, launch, &expected))),
-            Ok(cubin) => (on(card, cubin, launch), "-".to_string()),
-            Err(error) => (Ok(None), error.clone()),
+            Ok(cubin) if machine_too => (Some(on(card, cubin, launch)), said(on_the_machine(cubin, launch, &expected))),
+            Ok(cubin) => (Some(on(card, cubin, launch)), "-".to_string()),
+            Err(error) => (None, error.clone()),
         };
         let (mut on_card, mut time, mut lost) = ("-".to_string(), None, false);
         match ran {
-            Err(error) => (on_card, lost) = (error, true),
-            Ok(None) => {}
-            Ok(Some((values, ms))) => {
+            None => {}
+            Some(Err(error)) => (on_card, lost) = (error, true),
+            Some(Ok((values, ms))) => {
                 on_card = said(judged(&expected, &values));
                 if on_card != RIGHT && theirs.as_ref() == Some(&values) {
                     on_card = format!("{AS_THEIRS}: {on_card}");
@@ -207,13 +207,13 @@ fn ptxas(ptxas: &Path, source: &str, target: &str) -> Made {
 type Ran = (Vec<ArgValue>, f32);
 
 /// Runs it on the GPU. The error is the driver's, and the context is lost then.
-pub fn on(card: &Card, cubin: &[u8], launch: &Launch) -> Result<Option<Ran>, String> {
+pub fn on(card: &Card, cubin: &[u8], launch: &Launch) -> Result<Ran, String> {
     let mut values = launch.arg_values();
     let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
     // The loader checks what the cubin states. A kernel that hangs does so before it has the lock.
     card.run(cubin, &launch.kernel, shape, &mut values, 0)?;
     if std::env::var("SASSAFRAS_GPU_TIMES").is_ok_and(|text| text == "0") {
-        return Ok(Some((values, 0.0)));
+        return Ok((values, 0.0));
     }
     let alone = File::create(std::env::temp_dir().join("sassafras-gpu.lock")).and_then(|file| {
         file.lock()?;
@@ -223,10 +223,10 @@ pub fn on(card: &Card, cubin: &[u8], launch: &Launch) -> Result<Option<Ran>, Str
     let mut times = card.run(cubin, &launch.kernel, shape, &mut launch.arg_values(), REPEATS)?;
     drop(alone);
     times.sort_by(f32::total_cmp);
-    Ok(Some((values, times[REPEATS / 2])))
+    Ok((values, times[REPEATS / 2]))
 }
 
 /// Runs it on the GPU and compares its values with the launch's own expectations.
 pub fn right(card: &Card, cubin: &[u8], launch: &Launch) -> Result<(), String> {
-    on(card, cubin, launch)?.map_or(Ok(()), |(values, _)| judged(launch, &values))
+    on(card, cubin, launch).and_then(|(values, _)| judged(launch, &values))
 }

@@ -5,12 +5,11 @@
 //! The input is tests/cases/{exec,corpus}/*.ron under the current folder, or the `*.ron` of the
 //! folders in `SASSAFRAS_GPU_CASES` (a list; programs_c and random_programs write such folders if
 //! `SASSAFRAS_LAUNCHES` names one), and the GPU of the CUDA driver, or of the library that
-//! `SASSAFRAS_CUDA_DRIVER` names. The output is tables (`report`) on
-//! standard output, and in the file `SASSAFRAS_GPU_REPORT` if set; RESULTS.md is made that way.
-//! Launches that are not run, because a module is missing or for other targets, have a line that
-//! says so. Exit status: 0, all launches are right; 1, a launch failed or none was run; 3, there is
-//! no GPU or no driver, so nothing was judged: that is not a pass, and the first line says
-//! `skipped`.
+//! `SASSAFRAS_CUDA_DRIVER` names. The output is tables (`report`) on standard output, and in the
+//! file `SASSAFRAS_GPU_REPORT` if set; RESULTS.md is made that way. Launches that are not run,
+//! because a module is missing or for other targets, have a line that says so. Exit status: 0, all
+//! launches are right or as ptxas's; 1, a launch failed or none was run; 3, there is no GPU or no
+//! driver, so nothing was judged: that is not a pass, and the first line says `skipped`.
 //!
 //! Under `cargo test` without a GPU it prints `skipped` too, and then tests itself with a driver
 //! whose GPU is the simulator (tests/gpu/machine_driver.rs; see `paths`), if that was built, with
