@@ -314,6 +314,7 @@ impl Lowering<'_> {
         let body = source.body.as_deref().unwrap_or_default();
         let mut labels = Labels::new(source, body);
         let target = (self.target, self.info);
+        let rolled = self.module.pragmas.iter().chain(&source.directives.pragmas).any(keeps_loops);
         if self.layout.object {
             self.layout.bank2 = 0;
         }
@@ -339,12 +340,17 @@ impl Lowering<'_> {
                     }
                     builder.elected.pass(inst);
                 }
+                Statement::Pragma(pragma) if keeps_loops(pragma) => {
+                    let block = builder.block;
+                    builder.f.rolled.blocks.push(block);
+                }
                 Statement::Location(_) | Statement::Pragma(_) => {}
             }
         }
         if let Err(refusal) = end(&mut builder) {
             diagnostics.push(diagnostic_at(refusal, source));
         }
+        builder.f.rolled.all = rolled;
         let places = std::mem::take(&mut builder.layout);
         let debug = self.module.target.debug;
         if debug {
@@ -378,6 +384,11 @@ impl Lowering<'_> {
             places: if debug { places.places } else { HashMap::new() },
         }
     }
+}
+
+/// Whether a pragma says that loops keep their bodies.
+fn keeps_loops(pragma: &ast::Pragma) -> bool {
+    pragma.texts.iter().any(|text| text == "nounroll")
 }
 
 /// Closes the last block, and emits the epilogue of a device function.

@@ -7,7 +7,7 @@
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{DefUse, Fits, is_free};
-use crate::opt::combine::fuse::{high_sum, is_plain_sum, low_sum, terms};
+use crate::opt::combine::fuse::{is_plain_sum, long_offset, terms};
 use crate::ori::{Function, InstId, Kind, Operand, VReg};
 use crate::tables::ori::{Class, Width};
 use crate::tables::{Op, Role};
@@ -65,7 +65,8 @@ fn access(function: &mut Function, def_use: &DefUse, inst: InstId, place: (Role,
         _ if address != address.plain() => None,
         (Some(vector), _) if role.width == Width::Addr => {
             let regs = function.vector_regs(vector).to_vec();
-            long(function, def_use, &regs)
+            let found = long_offset(function, def_use, &regs);
+            found.map(|(base, bytes)| (Operand::vector(function.vector(&base)), bytes as i64))
         }
         (_, Some(reg)) if place.0 == Role::S || is_window(op) => short(function, def_use, reg),
         _ => None,
@@ -83,31 +84,6 @@ fn access(function: &mut Function, def_use: &DefUse, inst: InstId, place: (Role,
 /// Whether an access always has a 32-bit address.
 fn is_window(op: Op) -> bool {
     matches!(op, Op::LDS | Op::STS | Op::LDL | Op::STL | Op::LDSM | Op::STSM)
-}
-
-/// A 64-bit address before a constant was added, and the constant.
-fn long(function: &mut Function, def_use: &DefUse, regs: &[VReg]) -> Option<(Operand, i64)> {
-    let [low, high] = regs else { return None };
-    let (low_sum_at, high_sum_at) = (def_use.def_of(function, *low)?, def_use.def_of(function, *high)?);
-    let carry = high_sum(function, high_sum_at)?;
-    if def_use.def_of(function, carry) != Some(low_sum_at) || !low_sum(function, low_sum_at) {
-        return None;
-    }
-    let result = |inst, reg: VReg| function.arg(inst, Role::D) == Operand::reg(reg);
-    let made = result(low_sum_at, *low) && result(high_sum_at, *high);
-    let carries = function.arg(low_sum_at, Role::Pu) == Operand::reg(carry);
-    let word = |inst| def_use.known(function, function.arg(inst, Role::B)).map(u64::from);
-    let bytes = word(high_sum_at)? << 32 | word(low_sum_at)?;
-    let base = |inst| {
-        let operand = function.arg(inst, Role::A);
-        operand.as_reg().filter(|r| operand == operand.plain() && is_free(function, *r))
-    };
-    let base = [base(low_sum_at)?, base(high_sum_at)?];
-    if !made || !carries {
-        return None;
-    }
-    let vector = function.vector(&base);
-    Some((Operand::vector(vector), bytes as i64))
 }
 
 /// A 32-bit address before a constant was added, and the constant.

@@ -8,4 +8,5 @@ pub mod combine;
 pub mod constants;
 pub mod induction;
 pub mod local_memory;
+pub mod unroll;
 pub mod wide_forms;

@@ -194,6 +194,15 @@ pub enum Symbol {
     Linked { role: RelocRole, name: String, addend: i64 },
 }
 
+/// Loops that `.pragma "nounroll"` names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rolled {
+    /// Whether these are all loops of the function.
+    pub all: bool,
+    /// Blocks that stand behind the pragma; each names the innermost loop around it.
+    pub blocks: Vec<Block>,
+}
+
 /// A function.
 #[derive(Clone)]
 pub struct Function {
@@ -251,6 +260,8 @@ pub struct Function {
     pub barriers: u32,
     /// Whether the frame is checked against the end of the thread's local memory.
     pub checks_stack: bool,
+    /// Loops that must keep their bodies.
+    pub rolled: Rolled,
     /// The values that a debugger reads; `None` without debug information.
     pub watched: Option<Box<super::watched::Watched>>,
 }
@@ -282,6 +293,7 @@ impl Function {
             local_bytes: 0,
             frame_bytes: 0,
             above_frame: Vec::new(),
+            rolled: Rolled::default(),
             spill_stores: 0,
             spill_loads: 0,
             max_registers: None,
@@ -464,6 +476,19 @@ impl Function {
             ordered: false,
             ctrl: ControlWord::default(),
         })
+    }
+
+    /// A copy of an instruction with operands of its own, in no block yet.
+    pub fn copy_inst(&mut self, inst: InstId) -> InstId {
+        let mut data = self.insts[inst];
+        let (first, len) = (data.start as usize, usize::from(data.len + data.olds));
+        data.start = self.operands.len() as u32;
+        self.operands.extend_from_within(first..first + len);
+        let copy = self.insts.push(data);
+        if self.above_frame.contains(&inst) {
+            self.above_frame.push(copy);
+        }
+        copy
     }
 
     /// Operands in role order, then implicit operands; without tied old values.

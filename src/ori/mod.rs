@@ -23,7 +23,7 @@ pub mod watched;
 
 pub use code::Code;
 pub use function::{
-    Block, Convention, File, Function, InstData, InstId, RegData, STACK_POINTER, Stage, Symbol, VReg, VecId,
+    Block, Convention, File, Function, InstData, InstId, RegData, Rolled, STACK_POINTER, Stage, Symbol, VReg, VecId,
 };
 pub use operand::{Kind, Operand};
 

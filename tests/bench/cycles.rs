@@ -1,7 +1,8 @@
 //! Estimated cycles of our code and of ptxas's, over the launches of the corpus.
 //!
 //! The input is tests/cases/corpus/NAME.ron (`cargo bench --bench cycles -- [--only TEXT] [--sm
-//! sm_90] [--launches]`); both compilers run at -O3 with contraction. Per target it prints the
+//! sm_90] [--launches] [--disable-pass
+//! NAME]`); both compilers run at -O3 with contraction. Per target it prints the
 //! ratio of the total cycles of all launches that both compile and that run, the geometric mean of
 //! the ratios, the reports about our code, the launches that are excluded with the reasons, and the
 //! launches with the worst ratios (`--launches`: all). Exit status 1 if there is a report about our
@@ -12,6 +13,7 @@
 use sassafras::compile::{Options as Compile, compile};
 use sassafras::sim::launch::{Launch, LaunchFile};
 use sassafras::sim::run::{How, Outcome, Shape, run_as};
+use sassafras::tables::Pass;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -26,15 +28,17 @@ struct Options {
     only: Option<String>,
     sm: Option<String>,
     launches: bool,
+    disabled: Vec<Pass>,
 }
 
 fn options() -> Options {
-    let mut options = Options { only: None, sm: None, launches: false };
+    let mut options = Options { only: None, sm: None, launches: false, disabled: Vec::new() };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--only" => options.only = words.next(),
             "--sm" => options.sm = words.next(),
+            "--disable-pass" => options.disabled.extend(words.next().and_then(|name| Pass::by_name(&name))),
             "--launches" => options.launches = true,
             _ => {}
         }
@@ -157,7 +161,9 @@ fn main() -> ExitCode {
             if launches.is_empty() {
                 continue;
             }
-            let ours = compile(&module, &Compile::new(target)).ok().map(|output| output.cubin);
+            let mut how = Compile::new(target);
+            how.passes.disabled.clone_from(&options.disabled);
+            let ours = compile(&module, &how).ok().map(|output| output.cubin);
             let theirs = theirs(&ptxas, &module, target, scratch.path());
             for launch in launches {
                 let name = format!("{case}.{}", launch.kernel);

@@ -343,6 +343,59 @@ pub fn long_sum(function: &mut Function, def_use: &mut DefUse, high: InstId, fit
     false
 }
 
+/// Adds two constants that are added to a 64-bit value one behind the other, at the instruction
+/// that adds the high words, if nothing else reads the value between. Returns whether it did.
+pub fn long_constants(function: &mut Function, def_use: &mut DefUse, high: InstId, fits: Fits) -> bool {
+    let Some(carry) = high_sum(function, high) else { return false };
+    let Some(low) = def_use.single_use_def(function, carry).filter(|l| low_sum(function, *l)) else { return false };
+    let Some(regs) = pair(function, (function.arg(low, Role::A), function.arg(high, Role::A))) else { return false };
+    if regs.iter().any(|reg| def_use.single_use_def(function, *reg).is_none()) {
+        return false;
+    }
+    let word = |inst| def_use.known(function, function.arg(inst, Role::B)).map(u64::from);
+    let (Some(x), Some(y)) = (word(low), word(high)) else { return false };
+    let Some((base, bytes)) = long_offset(function, def_use, &regs) else { return false };
+    let sum = (y << 32 | x).wrapping_add(bytes);
+    let before = [low, high].map(|inst| DefUse::reads(function, inst));
+    let old = [low, high].map(|inst| [Role::A, Role::B].map(|role| function.arg(inst, role)));
+    for (inst, base, word) in [(low, base[0], sum as u32), (high, base[1], (sum >> 32) as u32)] {
+        let word = if word == 0 { Operand::zero() } else { function.imm(word.into()) };
+        function.set_arg(inst, Role::A, Operand::reg(base));
+        function.set_arg(inst, Role::B, word);
+    }
+    if fits(function, low) && fits(function, high) {
+        def_use.update(function, low, &before[0]);
+        def_use.update(function, high, &before[1]);
+        return true;
+    }
+    for (inst, [a, b]) in [low, high].into_iter().zip(old) {
+        function.set_arg(inst, Role::A, a);
+        function.set_arg(inst, Role::B, b);
+    }
+    false
+}
+
+/// The 64-bit value to which a constant was added to make a pair of registers, and the constant.
+pub fn long_offset(function: &Function, def_use: &DefUse, regs: &[VReg]) -> Option<([VReg; 2], u64)> {
+    let [low, high] = regs else { return None };
+    let (low_sum_at, high_sum_at) = (def_use.def_of(function, *low)?, def_use.def_of(function, *high)?);
+    let carry = high_sum(function, high_sum_at)?;
+    if def_use.def_of(function, carry) != Some(low_sum_at) || !low_sum(function, low_sum_at) {
+        return None;
+    }
+    let result = |inst, reg: VReg| function.arg(inst, Role::D) == Operand::reg(reg);
+    let made = result(low_sum_at, *low) && result(high_sum_at, *high);
+    let carries = function.arg(low_sum_at, Role::Pu) == Operand::reg(carry);
+    let word = |inst| def_use.known(function, function.arg(inst, Role::B)).map(u64::from);
+    let bytes = word(high_sum_at)? << 32 | word(low_sum_at)?;
+    let base = |inst| {
+        let operand = function.arg(inst, Role::A);
+        operand.as_reg().filter(|r| operand == operand.plain() && is_free(function, *r))
+    };
+    let base = [base(low_sum_at)?, base(high_sum_at)?];
+    (made && carries).then_some((base, bytes))
+}
+
 /// Three terms of a sum without modifiers, with a constant in the middle.
 fn three(function: &Function, one: Operand, [two, three]: [Operand; 2]) -> Option<[Operand; 3]> {
     let mut terms = [one, two, three];

@@ -30,6 +30,7 @@ pub fn run(cx: &mut PassCx) {
             let inst = function.blocks[*block][i];
             instruction(function, &mut def_use, inst, fits);
             predicates::fold(function, &mut def_use, (*block, i), crowded, fits);
+            while fuse::long_constants(function, &mut def_use, inst, fits) {}
             match fuse::wide(function, &mut def_use, *block, i, fits) {
                 Some(low) => gone.push(low),
                 None if lea::fuse(function, &mut def_use, inst, fits) => {}

@@ -62,6 +62,9 @@ pub fn parse(text: &str) -> Result<Function, String> {
             rest.split_whitespace().try_for_each(|w| parser.reserve(w, |d, n| d.fixed = Some(n))).map_err(at)?;
         } else if let Some(rest) = line.strip_prefix("uniform ") {
             rest.split_whitespace().try_for_each(|w| parser.uniform(w)).map_err(at)?;
+        } else if let Some(rest) = line.strip_prefix("rolled ") {
+            let blocks: Result<Vec<Block>, String> = rest.split_whitespace().map(block_of).collect();
+            parser.function.rolled.blocks = blocks.map_err(at)?;
         } else if let Some(label) = line.strip_suffix(':') {
             block = Some(parser.block(label).map_err(at)?);
         } else {
@@ -81,6 +84,13 @@ struct Parser {
 fn numbered(word: &str) -> Option<(&str, u32)> {
     let at = word.find(|c: char| c.is_ascii_digit())?;
     Some((&word[..at], word[at..].parse().ok()?))
+}
+
+fn block_of(label: &str) -> Result<Block, String> {
+    match numbered(label) {
+        Some(("b", n)) => Ok(Block::from_u32(n)),
+        _ => Err(format!("`{label}` is not a block")),
+    }
 }
 
 impl Parser {
@@ -117,10 +127,7 @@ impl Parser {
     }
 
     fn block(&mut self, label: &str) -> Result<Block, String> {
-        let block = match numbered(label) {
-            Some(("b", n)) => Block::from_u32(n),
-            _ => return Err(format!("`{label}` is not a block")),
-        };
+        let block = block_of(label)?;
         self.function.layout.push(block);
         Ok(block)
     }
@@ -156,6 +163,7 @@ impl Parser {
             "device" => function.convention = Convention::Device,
             "slow" => function.convention = Convention::SlowPath,
             "calling" => function.slow_paths = true,
+            "rolled" => function.rolled.all = true,
             "ssa" => function.ssa = true,
             "plain" => function.optimise = false,
             "checked" => function.checks_stack = true,

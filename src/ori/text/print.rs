@@ -1,7 +1,7 @@
 //! The printer.
 
 use super::FILES;
-use crate::ori::function::{ControlWord, Convention, Function, InstId, Symbol, VReg};
+use crate::ori::function::{Block, ControlWord, Convention, Function, InstId, Symbol, VReg};
 use crate::ori::operand::{Kind, Operand};
 use crate::tables::Op;
 use cranelift_entity::EntityRef;
@@ -33,6 +33,10 @@ pub fn print(function: &Function) -> String {
     if !uniform.is_empty() {
         let _ = writeln!(out, "uniform {}", uniform.join(" "));
     }
+    if !function.rolled.blocks.is_empty() {
+        let blocks: Vec<String> = function.rolled.blocks.iter().map(Block::to_string).collect();
+        let _ = writeln!(out, "rolled {}", blocks.join(" "));
+    }
     for block in &function.layout {
         let _ = writeln!(out, "{block}:");
         for inst in &function.blocks[*block] {
@@ -54,6 +58,7 @@ fn attributes(function: &Function, out: &mut String) {
         ("unsupported", function.stage.unsupported),
         ("legalized", function.stage.legalized),
         ("calling", function.slow_paths),
+        ("rolled", function.rolled.all),
     ];
     for (word, _) in flags.into_iter().filter(|(_, set)| *set) {
         let _ = write!(out, " {word}");

@@ -2011,7 +2011,72 @@ def tensor_memory_exclusive_107():
         + [launch("exclusive_pair_107", 2, 32, [OUT("u32", [t + 3000 for t in range(64)])])]
 
 
+def unrolled():
+    word = lambda value: value & M32
+    # Starts and bounds at both ends of the signed and of the unsigned words, and 0 to 20 apart; those
+    # whose loops all end soon.
+    most, least = 2**31 - 1, 2**31
+    near = [0, 1, 3, -1, -2, -4, most, most - 2, most - 7, least, least + 1, least + 5]
+    pairs = [(0, t) for t in range(21)] + [(-t, 5 - t // 2) for t in range(1, 12)] \
+        + [(a, a + d) for d in (-6, 2, 4, 7, 9) for a in near] + [(a, b) for a in near for b in near]
+
+    def run(start, step, more, body=lambda s, i: s * 3 + i, s=0, before=False):
+        i, turns = start, 0
+        while True:
+            s = word(body(s, i))
+            goes = before and more(i)
+            i = word(i + step)
+            if not (goes if before else more(i)):
+                return s, i
+            turns += 1
+            if turns > 60:
+                raise OverflowError
+
+    sign = lambda value: signed(value, 32)
+
+    def arm(a, n):
+        def body(s, i):
+            if i & 1:
+                s = word((word(s * 3 + i) ^ a) + n)
+                s = word(s ^ s << 3)
+                s ^= s >> 5
+                s = word(s ^ s << 7)
+            return s
+        return body
+
+    def row(t, a, n):
+        k = word(a + t % 32 + 1)
+        up = run(a, 1, lambda i: sign(i) < sign(n))
+        return [
+            up[0],
+            run(a, 1, lambda i: sign(i) <= sign(n))[0],
+            run(a, 3, lambda i: i < n)[0],
+            run(n, -1, lambda i: sign(i) > sign(a))[0],
+            run(n, -2, lambda i: sign(i) >= sign(a))[0],
+            run(a, 1, lambda i: i != k)[0],
+            run(k, -1, lambda i: i != a)[0],
+            run(a, 1, lambda i: sign(i) < sign(n), before=True)[0],
+            run(a, 1, lambda i: sign(i) < sign(n), body=arm(a, n))[0],
+            run(0, 1, lambda i: i < 10, s=t)[0],
+            run(50, -1, lambda i: i != 0, s=t, body=lambda s, i: (s * 3 + i) ^ a)[0],
+            run(word(-3), 1, lambda i: sign(i) < 50, s=t, body=lambda s, i: (s * 3 + i) ^ n)[0],
+            word(sum(up)),
+        ]
+
+    rows, ends = [], []
+    for a, n in pairs:
+        try:
+            if len(rows) < 64 and (word(a), word(n)) not in ends:
+                rows.append(row(len(rows), word(a), word(n)))
+                ends.append((word(a), word(n)))
+        except OverflowError:
+            pass
+    out = [row[loop] for loop in range(13) for row in rows]
+    return [launch("unrolled", 1, 64, [OUT("u32", out), IN("u32", [a for a, _ in ends]), IN("u32", [n for _, n in ends])])]
+
+
 KERNELS = [
+    unrolled,
     saxpy, vecadd, reduce_shared, reduce_shuffle, redux_groups, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
     int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, atomics32, atomics64, reductions,

@@ -1,0 +1,298 @@
+//! What counts a loop's iterations: a register that each iteration changes by a constant, and a
+//! comparison of it with a value that the loop leaves alone.
+//!
+//! Outside SSA form: a register of the loop with one definition there has this iteration's value
+//! behind it and the last one's before it. Only definitions in the header and the latch count,
+//! which every iteration executes.
+
+use super::Shape;
+use crate::ori::cfg::Cfg;
+use crate::ori::{Block, Function, InstId, Kind, Operand, VReg};
+use crate::tables::{Mod, Op, Role, value};
+
+/// Most copies and sums between two values of a counter.
+const MOST_STEPS: usize = 6;
+/// Most iterations of a loop whose number is known.
+const MOST_ITERATIONS: u32 = 1 << 16;
+
+/// What holds of the compared value while the loop goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    NotEqual,
+}
+
+/// The counter of a loop.
+pub struct Counter {
+    /// Holds the count at the start of each iteration.
+    pub reg: VReg,
+    /// What an iteration adds to it.
+    pub step: i64,
+    /// What the iteration has added where it compares.
+    pub offset: i64,
+    /// The loop goes on while the compared value is so related to the bound.
+    pub relation: Relation,
+    /// Whether the comparison is one of signed words.
+    pub signed: bool,
+    /// A register that the loop does not define, an immediate or zero.
+    pub bound: Operand,
+    /// The comparison, if behind the latch it gives the same result again.
+    pub compare: Option<InstId>,
+    /// Its result, and what it is while the loop goes on; only the latch's branch reads it.
+    pub result: (VReg, bool),
+}
+
+/// A place in the loop: number of the block, index in it.
+type Place = (usize, usize);
+
+struct Body<'a> {
+    function: &'a Function,
+    cfg: &'a Cfg,
+    shape: &'a Shape,
+}
+
+/// Finds the counter of a loop.
+pub fn find(function: &Function, cfg: &Cfg, shape: &Shape) -> Option<Counter> {
+    let body = Body { function, cfg, shape };
+    let terminators = &function.blocks[shape.latch][function.first_terminator(shape.latch)..];
+    let branch = terminators[0];
+    let guard = function.insts[branch].guard;
+    let on = guard.not() != (function.arg(branch, Role::Target).kind() == Kind::Label(shape.exit));
+    let result = guard.as_reg()?;
+    let (place, compare) = body.definition(result)?;
+    let data = &function.insts[compare];
+    let arg = |role: Role| function.arg(compare, role);
+    let plain = arg(Role::Pp).is_null() || arg(Role::Pp) == Operand::always();
+    let single = arg(Role::Pq).is_null() && data.mods.get(Mod::Ex) == value::ex::NONE;
+    if data.op != Op::ISETP || !plain || !single || body.reads(branch, guard) {
+        return None;
+    }
+    let signed = data.mods.get(Mod::Sign) != value::sign::U32;
+    let cmp = data.mods.get(Mod::Cmp);
+    let sides = [(arg(Role::A), arg(Role::B), cmp), (arg(Role::B), arg(Role::A), mirrored(cmp))];
+    sides.into_iter().find_map(|(counted, bound, cmp)| {
+        let counted = counted.as_reg().filter(|reg| counted == Operand::reg(*reg))?;
+        let relation = relation(if on { inverse(cmp) } else { cmp })?;
+        if bound != bound.plain() || !body.keeps(bound) {
+            return None;
+        }
+        let (reg, offset) = body.carried(counted, place)?;
+        let compare = body.definition(counted).filter(|(defined, _)| *defined < place).map(|_| compare);
+        let step = body.step(reg)?;
+        let up = match relation {
+            Relation::Less | Relation::LessOrEqual => step > 0,
+            Relation::Greater | Relation::GreaterOrEqual => step < 0,
+            Relation::NotEqual => step != 0,
+        };
+        let along = offset == 0 || (offset > 0) == (step > 0);
+        (up && along).then_some(Counter { reg, step, offset, relation, signed, bound, compare, result: (result, !on) })
+    })
+}
+
+/// The relation of the operands the other way round.
+fn mirrored(cmp: u8) -> u8 {
+    use value::cmp::*;
+    match cmp {
+        LT => GT,
+        GT => LT,
+        LE => GE,
+        GE => LE,
+        other => other,
+    }
+}
+
+/// The relation that holds where this one does not.
+fn inverse(cmp: u8) -> u8 {
+    use value::cmp::*;
+    match cmp {
+        LT => GE,
+        GE => LT,
+        GT => LE,
+        LE => GT,
+        EQ => NE,
+        NE => EQ,
+        other => other,
+    }
+}
+
+fn relation(cmp: u8) -> Option<Relation> {
+    use value::cmp::*;
+    match cmp {
+        LT => Some(Relation::Less),
+        LE => Some(Relation::LessOrEqual),
+        GT => Some(Relation::Greater),
+        GE => Some(Relation::GreaterOrEqual),
+        NE => Some(Relation::NotEqual),
+        _ => None,
+    }
+}
+
+impl Body<'_> {
+    /// The only definition of a register in the loop, if every iteration executes it unguarded.
+    fn definition(&self, reg: VReg) -> Option<(Place, InstId)> {
+        let mut found = None;
+        for block in &self.shape.blocks {
+            for (at, inst) in self.function.blocks[*block].iter().enumerate() {
+                let mut defines = false;
+                self.function.for_each_def(*inst, |def| defines |= def == reg);
+                if !defines {
+                    continue;
+                }
+                let always = [self.shape.header, self.shape.latch].contains(block);
+                if found.is_some() || !always || !self.function.insts[*inst].guard.is_null() {
+                    return None;
+                }
+                found = Some(((self.cfg.number[*block], at), *inst));
+            }
+        }
+        found
+    }
+
+    /// Whether an instruction other than this branch reads the register of an operand.
+    fn reads(&self, branch: InstId, operand: Operand) -> bool {
+        let mut read = false;
+        for inst in self.shape.blocks.iter().flat_map(|block| &self.function.blocks[*block]) {
+            self.function.for_each_use(*inst, |reg| read |= *inst != branch && operand.as_reg() == Some(reg));
+        }
+        read
+    }
+
+    /// Whether the loop leaves an operand alone.
+    fn keeps(&self, operand: Operand) -> bool {
+        let mut kept = match operand.kind() {
+            Kind::Reg(_) | Kind::Zero => true,
+            Kind::Imm(_) => return true,
+            _ => return false,
+        };
+        for inst in self.shape.blocks.iter().flat_map(|block| &self.function.blocks[*block]) {
+            self.function.for_each_def(*inst, |def| kept &= operand.as_reg() != Some(def));
+        }
+        kept
+    }
+
+    /// What a register is the sum of, where a copy or a sum with a constant defines it.
+    fn source(&self, inst: InstId) -> Option<(VReg, i64)> {
+        let function = self.function;
+        let arg = |role: Role| function.arg(inst, role);
+        let plain = |operand: Operand| operand.as_reg().filter(|reg| operand == Operand::reg(*reg));
+        match function.insts[inst].op {
+            Op::COPY => Some((plain(arg(Role::A))?, 0)),
+            Op::MOV if arg(Role::Lanes).is_null() => Some((plain(arg(Role::A))?, 0)),
+            Op::IADD3 => {
+                let terms = [arg(Role::A), arg(Role::B), arg(Role::C)];
+                let alone = function.insts[inst].mods.get(Mod::X) == value::x::NONE;
+                let reg = terms.iter().find_map(|term| plain(*term))?;
+                let added = terms.iter().find_map(|term| constant(function, *term).filter(|value| *value != 0))?;
+                let zeros = terms.iter().filter(|term| term.kind() == Kind::Zero).count();
+                (alone && zeros == 1).then_some((reg, i64::from(added as i32)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The register whose value of the last iteration a register at a place comes from, and what
+    /// was added to it since.
+    fn carried(&self, mut reg: VReg, mut place: Place) -> Option<(VReg, i64)> {
+        let mut sum = 0;
+        for _ in 0..MOST_STEPS {
+            let (defined, inst) = self.definition(reg)?;
+            if defined >= place {
+                return Some((reg, sum));
+            }
+            let (from, added) = self.source(inst)?;
+            (reg, sum, place) = (from, sum + added, defined);
+        }
+        None
+    }
+
+    /// What an iteration adds to a register.
+    fn step(&self, reg: VReg) -> Option<i64> {
+        let (carried, step) = self.carried(reg, (usize::MAX, 0))?;
+        (carried == reg).then_some(step)
+    }
+}
+
+/// The value of an immediate or zero.
+pub fn constant(function: &Function, operand: Operand) -> Option<u32> {
+    match operand.kind() {
+        Kind::Zero => Some(0),
+        Kind::Imm(_) if operand == operand.plain() => function.imm_value(operand).map(|value| value as u32),
+        _ => None,
+    }
+}
+
+/// The number of iterations, if the counter begins at a constant and ends at one.
+pub fn iterations(function: &Function, cfg: &Cfg, shape: &Shape, counter: &Counter) -> Option<u32> {
+    let bound = constant(function, counter.bound)?;
+    let mut now = start(function, cfg, shape, counter.reg)?;
+    for count in 1..=MOST_ITERATIONS {
+        if !counter.goes_on(now.wrapping_add(counter.offset as u32), bound) {
+            return Some(count);
+        }
+        now = now.wrapping_add(counter.step as u32);
+    }
+    None
+}
+
+/// The constant that a register holds where the loop is entered: set in a block on the only way to
+/// the header.
+fn start(function: &Function, cfg: &Cfg, shape: &Shape, reg: VReg) -> Option<u32> {
+    let mut at = shape.header;
+    let mut inside = Some(shape.latch);
+    for _ in 0..cfg.rpo.len() {
+        let mut before = cfg.preds[at].iter().copied().filter(|pred| Some(*pred) != inside);
+        let (from, None) = (before.next()?, before.next()) else { return None };
+        (at, inside) = (from, None);
+        if let Some(value) = last_value(function, at, reg) {
+            return value;
+        }
+    }
+    None
+}
+
+/// The constant that a block leaves in a register; `None` where it does not define it.
+fn last_value(function: &Function, block: Block, reg: VReg) -> Option<Option<u32>> {
+    let defines = |inst: &&InstId| {
+        let mut defines = false;
+        function.for_each_def(**inst, |def| defines |= def == reg);
+        defines
+    };
+    let inst = *function.blocks[block].iter().rev().find(defines)?;
+    let data = &function.insts[inst];
+    let whole = data.op == Op::MOV && data.guard.is_null() && function.arg(inst, Role::Lanes).is_null();
+    Some(constant(function, function.arg(inst, Role::A)).filter(|_| whole))
+}
+
+impl Counter {
+    /// Whether the loop goes on after this comparison.
+    fn goes_on(&self, counted: u32, bound: u32) -> bool {
+        let word = |word: u32| if self.signed { i64::from(word as i32) } else { i64::from(word) };
+        let (counted, bound) = (word(counted), word(bound));
+        match self.relation {
+            Relation::Less => counted < bound,
+            Relation::LessOrEqual => counted <= bound,
+            Relation::Greater => counted > bound,
+            Relation::GreaterOrEqual => counted >= bound,
+            Relation::NotEqual => counted != bound,
+        }
+    }
+
+    /// Whether what is certain is asked with a signed comparison: where the loop's own asks for a
+    /// difference alone, either will do.
+    pub fn orders_signed(&self) -> bool {
+        self.signed || self.relation == Relation::NotEqual
+    }
+
+    /// How far the bound must be from the counter for so many iterations to be certain: the
+    /// counter is less than the bound by more than this, or greater if it falls; `None` where the
+    /// comparison itself says no more.
+    pub fn distance(&self, iterations: u32) -> Option<u32> {
+        let reach = (self.offset + i64::from(iterations - 2) * self.step).abs();
+        let strict = !matches!(self.relation, Relation::LessOrEqual | Relation::GreaterOrEqual);
+        let distance = if strict { reach } else { reach - 1 };
+        (0..1 << 30).contains(&distance).then_some(distance as u32)
+    }
+}
