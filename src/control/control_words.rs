@@ -17,7 +17,7 @@ use crate::ori::cfg::Cfg;
 use crate::ori::function::ControlWord;
 use crate::ori::{Block, Function, InstId};
 use crate::sched::effects::{Access, Effects, FENCE, Reg, arrivals};
-use crate::tables::latency::{Latency, LatencyClass, Needed, RegFile};
+use crate::tables::latency::{Latency, LatencyClass, MOST_PAIRS, Needed, RegFile};
 use crate::tables::throughput::{Pace, Throughput};
 use crate::tables::{Mod, Op, Prop, value};
 use cranelift_entity::SecondaryMap;
@@ -72,6 +72,8 @@ pub struct Item {
     pub read_bar: u8,
     /// Typical cycles until its late reads and its result are over.
     pub pace: Pace,
+    /// The pairs of instructions of which it is the first, and of which it is the second.
+    pairs: [u8; 2],
     wait: u8,
     stall: u16,
     least: u16,
@@ -97,6 +99,7 @@ impl Item {
             write_bar: if op.has(Prop::CopyGroup) { COPIES } else { NONE },
             read_bar: if op.has(Prop::BulkGroup) { COPIES } else { NONE },
             pace: throughput.pace(op, &function.insts[inst].mods),
+            pairs: latency.pairs_of(op, |role| !function.arg(inst, role).is_null()),
             wait: 0,
             stall: 1,
             least: if op.has(Prop::StallZero) {
@@ -332,11 +335,16 @@ impl Scheduler<'_> {
         let exit = room.exit();
         // The state where a branch leaves before the end of the block.
         let mut early = None;
+        // Cycles since the first instruction of each pair; a block begins without any.
+        let mut ages = [u16::MAX; MOST_PAIRS];
         for at in 0..room.items.len() {
             let number = room.first + at as u32;
             let (before, rest) = room.items.split_at_mut(at);
             let item = &mut rest[0];
             let (mut lack, wait) = self.needs(&state, item);
+            for (pair, apart) in self.latency.each_pair(item.pairs[1]) {
+                lack = lack.max(u16::from(apart.cycles).saturating_sub(ages[pair]));
+            }
             if item.drains {
                 lack = lack.max(self.residue(&state).saturating_sub(LONGEST));
             }
@@ -345,6 +353,7 @@ impl Scheduler<'_> {
             {
                 previous.stall += lack;
                 state.pass(lack);
+                ages.iter_mut().for_each(|age| *age = age.saturating_add(lack));
             }
             item.wait = wait;
             state.waited(item.wait);
@@ -357,6 +366,8 @@ impl Scheduler<'_> {
             }
             record(&mut state, item, number);
             state.pass(item.stall);
+            self.latency.each_pair(item.pairs[0]).for_each(|(pair, _)| ages[pair] = 0);
+            ages.iter_mut().for_each(|age| *age = age.saturating_add(item.stall));
             if at == exit {
                 early = Some(state.clone());
             }

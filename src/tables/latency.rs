@@ -7,7 +7,7 @@
 //! the stalls between. A test checks that the schedule's distances are not below those of ptxas,
 //! except for listed pairs with reasons (`tests/hazards_support/distances.rs`).
 
-use super::ori::{Mod, Op};
+use super::ori::{Mod, Op, Role};
 use super::{Mods, Target};
 
 /// The register files that have distances, in the order of the generated tables.
@@ -62,6 +62,32 @@ struct Special {
     class: u8,
 }
 
+/// One side of a pair: an opcode, and a role that the instruction must have or must not have.
+#[derive(Debug)]
+struct Side {
+    op: Op,
+    role: Option<(Role, bool)>,
+}
+
+impl Side {
+    fn is(&self, op: Op, has: &impl Fn(Role) -> bool) -> bool {
+        self.op == op && self.role.is_none_or(|(role, wanted)| has(role) == wanted)
+    }
+}
+
+/// The distance between two instructions that name no register in common. Source:
+/// `latency/pairs.ron`.
+#[derive(Debug)]
+pub struct Pair {
+    first: Side,
+    second: Side,
+    /// Cycles from issue to issue.
+    pub cycles: u8,
+}
+
+/// Most pairs of a target, for which sets of them are one byte.
+pub const MOST_PAIRS: usize = 8;
+
 /// Latencies of a group of targets.
 #[derive(Debug)]
 pub struct Latency {
@@ -76,6 +102,8 @@ pub struct Latency {
     distances: [&'static [&'static [&'static [u8]]]; 3],
     /// Minimum stall by opcode, without and with a guard.
     stalls: &'static [[u8; 2]],
+    /// Distances between instructions that name no register in common.
+    pub pairs: &'static [Pair],
 }
 
 /// The generated tables' value for a scoreboard.
@@ -137,6 +165,22 @@ impl Latency {
     /// Minimum stall of an opcode that may be guarded.
     pub fn least_stall_if(&self, op: Op, guarded: bool) -> u8 {
         self.stalls[op.position()][usize::from(guarded)]
+    }
+
+    /// The pairs of which an instruction is the first, and of which it is the second, one bit each;
+    /// `has` tells which roles it has.
+    pub fn pairs_of(&self, op: Op, has: impl Fn(Role) -> bool) -> [u8; 2] {
+        let mut sets = [0; 2];
+        for (i, pair) in self.pairs.iter().enumerate() {
+            sets[0] |= u8::from(pair.first.is(op, &has)) << i;
+            sets[1] |= u8::from(pair.second.is(op, &has)) << i;
+        }
+        sets
+    }
+
+    /// The pairs of a set, by number.
+    pub fn each_pair(&self, set: u8) -> impl Iterator<Item = (usize, &'static Pair)> {
+        self.pairs.iter().enumerate().filter(move |(i, _)| set >> i & 1 != 0)
     }
 
     fn look(&self, kind: usize, file: RegFile, first: LatencyClass, second: LatencyClass) -> Needed {

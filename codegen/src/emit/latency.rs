@@ -2,7 +2,7 @@
 
 use super::{camel, plain_enum};
 use crate::model::Model;
-use crate::model::latency::{Distances, LatencyModel, Special, Stall};
+use crate::model::latency::{Distances, LatencyModel, Side, Special, Stall};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
@@ -23,8 +23,8 @@ pub fn emit(model: &Model) -> TokenStream {
             announced: #announced, late: #late, late_uniform: #late_uniform, in_order: #in_order, queue: #queue, alone: #alone, expected: #expected,
         } }
     });
-    let models = l.models.iter().map(|m| one(model, m, (&m.distances, &m.stalls)));
-    let demanded = l.models.iter().map(|m| one(model, m, (&m.demanded.0, &m.demanded.1)));
+    let models = l.models.iter().map(|m| one(model, m, (&m.distances, &m.stalls), 0));
+    let demanded = l.models.iter().map(|m| one(model, m, (&m.demanded.0, &m.demanded.1), 1));
     let (count, number) = (l.classes.len(), l.models.len());
     let of_target = model.targets.targets.iter().enumerate().map(|(i, _)| {
         let found = l.models.iter().position(|m| m.targets.contains(&i));
@@ -55,8 +55,8 @@ fn queue(model: &Model, name: &str) -> u8 {
     names.iter().position(|n| *n == name).map_or(0, |at| at as u8 + 1)
 }
 
-/// A model with distances and minimum stalls.
-fn one(model: &Model, m: &LatencyModel, (distances, stalls): (&Distances, &[Stall])) -> TokenStream {
+/// A model with distances and minimum stalls; `whose` cycles of the pairs are taken.
+fn one(model: &Model, m: &LatencyModel, (distances, stalls): (&Distances, &[Stall]), whose: usize) -> TokenStream {
     let (name, scheduled) = (&m.row.name, m.row.scheduled);
     let base = m.base.iter().map(|c| *c as u8);
     let specials = m.specials.iter().map(|s| special(model, s));
@@ -68,12 +68,29 @@ fn one(model: &Model, m: &LatencyModel, (distances, stalls): (&Distances, &[Stal
         quote!(&[#(#files),*])
     });
     let stalls = stalls.iter().map(|[always, guarded]| quote!([#always, #guarded]));
+    let pairs = m.pairs.iter().map(|pair| {
+        let (first, second, cycles) = (side(model, &pair.first), side(model, &pair.second), pair.cycles[whose]);
+        quote!(Pair { first: #first, second: #second, cycles: #cycles })
+    });
     quote! {
         Latency {
             name: #name, scheduled: #scheduled, base: &[#(#base),*], specials: &[#(#specials),*], distances: [#(#kinds),*],
-            stalls: &[#(#stalls),*],
+            stalls: &[#(#stalls),*], pairs: &[#(#pairs),*],
         }
     }
+}
+
+/// One side of a pair.
+fn side(model: &Model, side: &Side) -> TokenStream {
+    let op = format_ident!("{}", model.ori.ops[side.op].row.op);
+    let role = match &side.role {
+        Some((role, has)) => {
+            let role = format_ident!("{}", camel(role));
+            quote!(Some((Role::#role, #has)))
+        }
+        None => quote!(None),
+    };
+    quote!(Side { op: Op::#op, role: #role })
 }
 
 fn special(model: &Model, s: &Special) -> TokenStream {

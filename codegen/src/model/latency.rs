@@ -46,6 +46,26 @@ pub struct LatencyModel {
     /// Distances and stalls that the simulator and the checker require: never more than those
     /// above.
     pub demanded: (Distances, Vec<Stall>),
+    /// Distances between instructions that name no register in common, at most [`MOST_PAIRS`].
+    pub pairs: Vec<Pair>,
+}
+
+/// Most pairs of a model: users have one bit for each.
+const MOST_PAIRS: usize = 8;
+
+/// One side of a pair: an opcode, and a role that it must have or must not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Side {
+    pub op: usize,
+    pub role: Option<(String, bool)>,
+}
+
+/// A distance between two instructions: what the schedule keeps, and what is required.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    pub first: Side,
+    pub second: Side,
+    pub cycles: Both,
 }
 
 /// By file, first class and second class.
@@ -55,7 +75,7 @@ type Cells<T> = Vec<Vec<Vec<T>>>;
 pub type Distances = Vec<Cells<u8>>;
 
 /// The cycles that the schedule keeps, and those that the simulator and the checker require.
-type Both = [u8; 2];
+pub type Both = [u8; 2];
 
 /// Minimum stall without a guard, and under one.
 pub type Stall = [u8; 2];
@@ -75,6 +95,7 @@ struct Tables<'a> {
     members: Vec<Row<MemberRow>>,
     distances: Vec<Vec<Row<DistanceRow>>>,
     stalls: Vec<Row<StallRow>>,
+    pairs: Vec<Row<PairRow>>,
 }
 
 impl Latency {
@@ -85,11 +106,13 @@ impl Latency {
         let members: Vec<Row<MemberRow>> = sources.rows("latency/members.ron", report);
         let distances = KINDS.map(|kind| sources.rows::<DistanceRow>(&format!("latency/{kind}.ron"), report));
         let stalls: Vec<Row<StallRow>> = sources.rows("latency/stalls.ron", report);
+        let pairs: Vec<Row<PairRow>> = sources.rows("latency/pairs.ron", report);
         let mut evidence: Vec<(String, At)> = rows.iter().map(|r| (r.src.clone(), r.at)).collect();
         evidence.extend(classes.iter().map(|r| (r.src.clone(), r.at)));
         evidence.extend(members.iter().map(|r| (r.src.clone(), r.at)));
         evidence.extend(distances.iter().flatten().map(|r| (r.src.clone(), r.at)));
         evidence.extend(stalls.iter().map(|r| (r.src.clone(), r.at)));
+        evidence.extend(pairs.iter().map(|r| (r.src.clone(), r.at)));
         for row in &classes {
             one_of(&row.result, &["fixed", "scoreboard"], "result", row.at, report);
             one_of(&row.sources, &["early", "late", "late_all"], "sources", row.at, report);
@@ -101,8 +124,10 @@ impl Latency {
             members,
             distances: distances.into(),
             stalls,
+            pairs,
         };
         tables.names_resolve(report);
+        tables.pairs_resolve(report);
         let sound = report.is_empty();
         let models = rows.into_iter().map(|row| tables.model(row, targets, sound, report)).collect();
         let latency = Latency { classes, models, evidence };
@@ -214,6 +239,59 @@ impl Tables<'_> {
         }
     }
 
+    /// Checks the pairs: cycles, and sides that exist.
+    fn pairs_resolve(&self, report: &mut Report) {
+        for row in &self.pairs {
+            for word in row.on.split_whitespace().filter(|w| *w != "*" && !self.names.iter().any(|n| n == w)) {
+                report.at("names", format!("no latency model is called `{word}`"), row.at);
+            }
+            for text in [&row.first, &row.second] {
+                if let Err(message) = self.side(text) {
+                    report.at("names", message, row.at);
+                }
+            }
+            if row.least == 0 {
+                report.at("latency", "a distance of no cycles says nothing", row.at);
+            }
+            if let Some(demanded) = row.demanded.filter(|demanded| *demanded > row.least) {
+                let message = format!("`demanded: {demanded}` is more than the {} that the row keeps", row.least);
+                report.at("latency", message, row.at);
+            }
+        }
+    }
+
+    /// Parses `OPCODE`, `OPCODE role` or `OPCODE !role`.
+    fn side(&self, text: &str) -> Result<Side, String> {
+        let (name, role) = text.split_once(' ').map_or((text, None), |(name, role)| (name, Some(role)));
+        let op = self.ori.ops.iter().position(|op| op.row.op == name);
+        let op = op.ok_or_else(|| format!("no opcode is called `{name}`"))?;
+        let Some(role) = role else { return Ok(Side { op, role: None }) };
+        let (name, has) = role.strip_prefix('!').map_or((role, true), |name| (name, false));
+        match self.ori.ops[op].roles.iter().any(|known| known.name == name) {
+            true => Ok(Side { op, role: Some((name.to_string(), has)) }),
+            false => Err(format!("{} has no role `{name}`", self.ori.ops[op].row.op)),
+        }
+    }
+
+    /// The pairs of a model; two rows of one pair are an error, and so are too many.
+    fn pairs(&self, model: &Row<ModelRow>, report: &mut Report) -> Vec<Pair> {
+        let mut found: Vec<(Pair, At)> = Vec::new();
+        for row in self.pairs.iter().filter(|row| lists(&row.on, &model.name)) {
+            let (Ok(first), Ok(second)) = (self.side(&row.first), self.side(&row.second)) else { continue };
+            let pair = Pair { first, second, cycles: [row.least, row.demanded.unwrap_or(row.least)] };
+            let same = |(other, _): &&(Pair, At)| (&other.first, &other.second) == (&pair.first, &pair.second);
+            if let Some((_, at)) = found.iter().find(same) {
+                let both = vec![(*at, "first".to_string()), (row.at, "again".to_string())];
+                report.rows("latency", format!("two rows for one pair on {}", model.name), both);
+            }
+            found.push((pair, row.at));
+        }
+        if let Some((_, at)) = found.get(MOST_PAIRS) {
+            report.at("latency", format!("more than {MOST_PAIRS} pairs on {}", model.name), *at);
+        }
+        found.into_iter().map(|(pair, _)| pair).collect()
+    }
+
     fn model(&self, row: Row<ModelRow>, targets: &Targets, sound: bool, report: &mut Report) -> LatencyModel {
         let columns = targets.columns(&row.on);
         let members =
@@ -229,7 +307,8 @@ impl Tables<'_> {
         let [distances, demanded] = [0, 1].map(|whose| part(&both, whose));
         let both: Vec<[Stall; 2]> = (0..count).map(|op| self.stall(&row, op, to)).collect();
         let [stalls, least] = [0, 1].map(|whose: usize| both.iter().map(|b| b[whose]).collect::<Vec<Stall>>());
-        LatencyModel { row, targets: members, base, specials, distances, stalls, demanded: (demanded, least) }
+        let pairs = self.pairs(&row, to);
+        LatencyModel { row, targets: members, base, specials, distances, stalls, demanded: (demanded, least), pairs }
     }
 
     fn base(&self, model: &Row<ModelRow>, op: usize, report: &mut Report) -> usize {

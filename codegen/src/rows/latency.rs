@@ -62,3 +62,16 @@ pub struct StallRow {
     pub guarded: bool,
     pub src: String,
 }
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PairRow {
+    pub on: String,
+    pub first: String,
+    pub second: String,
+    pub least: u8,
+    /// The cycles that the simulator and the checker require, if less than the schedule keeps.
+    #[serde(default)]
+    pub demanded: Option<u8>,
+    pub src: String,
+}

@@ -12,7 +12,7 @@
 //! The analysis is per thread: values that one lane leaves to another in a uniform register are
 //! judged as if one lane ran alone.
 
-mod group;
+mod pairs;
 mod state;
 mod step;
 
@@ -89,9 +89,8 @@ pub enum Fault {
     /// A product of a warp group waits for an access to its general registers that was in flight
     /// where the warp arrived.
     WaitsBehindArrival { boards: u8 },
-    /// Fewer cycles than required from an arrival to a product, or from a product to the wait for
-    /// it.
-    Group { needed: u16, age: u16 },
+    /// Fewer cycles than required from another instruction, which names no register in common.
+    Apart { needed: u16, age: u16 },
     /// The word does not decode.
     Undecoded,
 }
@@ -224,11 +223,11 @@ impl<'a> Analysis<'a> {
 
     fn run(&self, number: usize, state: &mut State, observer: &mut impl Observer) {
         let block = &self.flow.blocks[number];
-        let mut group = group::Ages::default();
+        let mut ages = pairs::Ages::default();
         for at in block.start..block.end {
             match &self.insts[at] {
                 Some(known) => {
-                    group.step(at, &known.inst, observer);
+                    ages.step(self.latency, at, &known.inst, observer);
                     step(self.latency, at, known, state, observer);
                 }
                 None => {
@@ -377,7 +376,9 @@ impl Observer for Found<'_> {
             Fault::WaitsBehindArrival { boards } => {
                 format!("a product waits behind its arrival for the scoreboards {boards:#04x} of its general registers")
             }
-            Fault::Group { needed, age } => format!("{age} cycles within a warp group, {needed} are required"),
+            Fault::Apart { needed, age } => {
+                format!("{age} cycles behind what it must keep its distance from, {needed} are required")
+            }
             Fault::TooSoon { board } => format!("scoreboard {board} is waited for one cycle after it is set"),
             Fault::InFlight { boards } => {
                 let list: Vec<String> = (0..6).filter(|b| boards >> b & 1 != 0).map(|b: u8| b.to_string()).collect();

@@ -24,7 +24,7 @@
 use super::in_flight::{BOARDS, FIRST_QUEUE, Flight, Flights, GROUPS, Known, Mark, Places, Setting, name};
 use super::timing::{Timing, Use};
 use crate::sass::reuse::Cache;
-use crate::tables::latency::{Latency, LatencyClass, Needed, RegFile};
+use crate::tables::latency::{Latency, LatencyClass, MOST_PAIRS, Needed, RegFile};
 use smallvec::SmallVec;
 
 /// Cycles from issue until the instruction's scoreboard counts.
@@ -69,6 +69,8 @@ pub struct Timeline {
     /// Orders covered by settings: (scoreboard, setting, order, place).
     covers: Vec<(u8, u64, u8, u64)>,
     cache: Cache,
+    /// The cycle at which the first instruction of each pair was last issued, and its place.
+    firsts: [Option<(u64, u32)>; MOST_PAIRS],
 }
 
 /// Most settings that are remembered: more than any scoreboard counts.
@@ -119,6 +121,7 @@ impl Timeline {
             self.check_read(latency, read, if read.guard { group } else { active }, found);
         }
         self.reuse(t, pc, active, found);
+        self.pairs(latency, t, (pc, group), found);
         let mut overtaken = SmallVec::<[Option<u32>; 4]>::new();
         for write in &t.writes {
             overtaken.push(self.overtaken(latency, write, active));
@@ -138,6 +141,20 @@ impl Timeline {
             );
             found.push(Hazard::of(what, Some((RegFile::R, register)), stale.lanes));
         });
+    }
+
+    /// Checks the distance from instructions that name no register in common.
+    fn pairs(&mut self, latency: &Latency, t: &Timing, (pc, group): (u32, u32), found: &mut Vec<Hazard>) {
+        for (i, pair) in latency.each_pair(t.pairs[1]) {
+            let Some((at, first)) = self.firsts[i] else { continue };
+            let age = self.known.clock.saturating_sub(at);
+            if age < u64::from(pair.cycles) {
+                let (first, needed) = (u64::from(first) * 16, pair.cycles);
+                let what = format!("is issued {age} cycles behind pc {first:#x}, and {needed} are needed");
+                found.push(Hazard::of(what, None, group));
+            }
+        }
+        latency.each_pair(t.pairs[0]).for_each(|(i, _)| self.firsts[i] = Some((self.known.clock, pc)));
     }
 
     /// Waits for the scoreboards of the wait mask and of DEPBAR.

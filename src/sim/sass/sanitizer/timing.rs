@@ -71,6 +71,8 @@ pub struct Timing {
     /// LDGDEPBAR: commits the warp's asynchronous copies so far as a group, which its scoreboard
     /// completes.
     pub commits: bool,
+    /// The pairs of instructions of which it is the first, and of which it is the second.
+    pub pairs: [u8; 2],
     /// Operands that the reuse cache serves; empty if no instruction of the code marks one.
     pub reuse: SmallVec<[Operand; 3]>,
 }
@@ -112,6 +114,7 @@ impl Timing {
             drains,
             closes: inst.op == Op::GMMA && inst.modifier(Mod::Gsb) == crate::tables::value::gsb::GSB0,
             commits: inst.op.has(Prop::CopyGroup),
+            pairs: latency.pairs_of(inst.op, |role| !inst.arg(role).is_none()),
             reuse: SmallVec::new(),
         }
     }
