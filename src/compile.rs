@@ -16,6 +16,7 @@ use crate::pass::{self, PassControl};
 use crate::pipeline::emit;
 use crate::ptx;
 use crate::ptx::ast::{Module, NarrowAddress};
+use crate::references;
 use crate::source_lines;
 use crate::tables::elf::RelocRole;
 use crate::tables::helpers::Helper;
@@ -519,11 +520,14 @@ fn module_of(
         kept.sections.extend(lowered.object.shared.map(loose_shared));
     }
     kept.symbols.extend(kernel_image::driver_symbols(&functions));
-    kept.symbols.extend(kernel_image::reference_symbols(&lowered.functions));
+    kept.symbols.extend(references::symbols_of(&functions, module));
     let call_graph = if object { lowered.object.call_graph } else { kernel_image::call_graph(&functions) };
     Cubin {
         kind: if object { cubin::ElfKind::Relocatable } else { cubin::ElfKind::Executable },
         prototypes: lowered.object.prototypes,
+        samplers: references::samplers(module),
+        independent_textures: module.target.independent_textures,
+        asks_kind: module.functions.values().flat_map(|f| f.body.iter().flatten()).any(asks_kind),
         kept,
         sm: target.sm,
         accelerator: target.variant == Variant::A,
@@ -539,6 +543,14 @@ fn module_of(
         call_graph,
         functions,
         ..Cubin::default()
+    }
+}
+
+/// Whether a statement asks what kind of handle a handle is.
+fn asks_kind(statement: &ptx::ast::Statement) -> bool {
+    match statement {
+        ptx::ast::Statement::Instruction(inst) => inst.op == crate::tables::ptx::Op::Istypep,
+        _ => false,
     }
 }
 
@@ -702,13 +714,13 @@ fn isa_class(module: &crate::ptx::ast::Module, functions: &[cubin::Function]) ->
     bodies.flatten().map(statement_class).max().unwrap_or(0).max(if reconfigures { 2 } else { 0 })
 }
 
-/// Frees the labels and instructions that nobody asks for behind lowering: those that do not decide
-/// the class of the module.
+/// Frees the labels and instructions that nobody asks for behind lowering: those that decide
+/// neither the class of the module nor an attribute of it.
 fn forget_lowered(module: &mut crate::ptx::ast::Module) {
     use crate::ptx::ast::Statement;
     let asked = |statement: &Statement| match statement {
         Statement::Label(_) => false,
-        Statement::Instruction(_) => statement_class(statement) > 0,
+        Statement::Instruction(_) => statement_class(statement) > 0 || asks_kind(statement),
         Statement::Location(_) | Statement::Pragma(_) => true,
     };
     for body in module.functions.values_mut().filter_map(|function| function.body.as_mut()) {

@@ -13,7 +13,7 @@ use crate::cubin::{self, symbols};
 use crate::lower::{LoweredFunction, LoweredModule, Reference, branch_tables};
 use crate::pipeline::emit::{Code, Place};
 use crate::pipeline::merge_functions::{self, Linked};
-use crate::tables::elf::{ElfTarget, Layout, RelocRole, RelocRow};
+use crate::tables::elf::{ATTRIBUTES, AttributeValue, ElfTarget, Layout, RelocRole, RelocRow};
 use crate::tables::helpers::Helper;
 use crate::tables::{Feature, Target};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -90,6 +90,7 @@ pub fn kernel(
         tensor: tensor(&pieces),
         wmma: pieces.iter().any(|piece| piece.lowered.wmma),
         reserved: pieces.iter().any(|piece| piece.lowered.reserved),
+        block_z: states_block_z(&pieces, elf),
         constant2: bank2(module, &pieces, &linked),
         externs: externs(&pieces),
         lines: pieces.iter().flat_map(|p| p.code.lines.iter().copied()).collect(),
@@ -129,21 +130,10 @@ const TEXTURE_BANK: u8 = 0x15;
 const SURFACE_BANK: u8 = 0x16;
 const BYTE_FORMAT: u8 = 2;
 
-/// Symbols of references, in the order in which functions name them.
-pub fn reference_symbols(functions: &[LoweredFunction]) -> Vec<cubin::KeptSymbol> {
-    let mut all: Vec<cubin::KeptSymbol> = Vec::new();
-    for reference in functions.iter().flat_map(|function| &function.references) {
-        let kind = match reference.role {
-            RelocRole::Surface => symbols::STT_SURFACE,
-            RelocRole::Sampler => symbols::STT_SAMPLER,
-            _ => symbols::STT_TEXTURE,
-        };
-        if all.iter().all(|symbol| symbol.name != reference.name) {
-            let info = symbols::info(Binding::Global, kind);
-            all.push(cubin::KeptSymbol { name: reference.name.clone(), info, ..cubin::KeptSymbol::default() });
-        }
-    }
-    all
+/// Whether a function states that its code reads the number of the block in z.
+fn states_block_z(pieces: &[Piece], elf: &ElfTarget) -> bool {
+    let row = ATTRIBUTES.iter().find(|row| row.value == AttributeValue::BlockZ);
+    row.is_some_and(|row| elf.constant(row.id).is_some()) && pieces.iter().any(|piece| piece.code.block_z)
 }
 
 /// A relocation of code.
@@ -206,6 +196,7 @@ pub fn of_object<'a>(
         tensor: tensor(&pieces),
         wmma: lowered.wmma,
         reserved: lowered.reserved,
+        block_z: states_block_z(&pieces, elf),
         constant2: object_tables(lowered, code),
         externs: lowered.externs.clone(),
         lines: pieces.iter().flat_map(|p| p.code.lines.iter().copied()).collect(),
@@ -298,6 +289,11 @@ fn sites(pieces: &[Piece], linked: &Linked) -> cubin::Sites {
             uniform: m.uniform,
             address: m.address,
         }));
+        let counted = code.mbarriers.iter().filter_map(|m| Some((m.at, u32::from(m.count?))));
+        sites
+            .register_map
+            .extend(counted.flat_map(|(at, count)| [at + *start as u32, COUNT_MAP | count << 16, u32::MAX]));
+        sites.partly_read.extend(code.partly_read.iter().map(|(at, mask)| (at + *start as u32, *mask)));
         sites.syscalls.extend(moved(&code.system_calls));
         sites.indirect_branches.extend(code.tables.iter().map(|table| cubin::IndirectBranch {
             offset: table.at + *start as u32,
@@ -307,6 +303,10 @@ fn sites(pieces: &[Piece], linked: &Linked) -> cubin::Sites {
     sites.warp_wide_masks = vec![u32::MAX; sites.warp_wide.len()];
     sites
 }
+
+/// The low half of an entry of the map of registers: an arrival, the count of which is in a
+/// register.
+const COUNT_MAP: u32 = 0x201;
 
 /// Bank 2 of a kernel that reads it: function addresses, then the branch tables of its functions.
 fn bank2(module: &LoweredModule, pieces: &[Piece], linked: &Linked) -> Option<cubin::Image> {

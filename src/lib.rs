@@ -51,7 +51,8 @@
 //!    reconvergence of lanes ([`reconverge`]), scheduling ([`sched`]), register allocation
 //!    ([`alloc`]), control words ([`control`]).
 //! 4. [`pipeline`] encodes instructions with [`sass`] and merges the code of functions;
-//!    [`kernel_image`] and [`cubin`] write the ELF file, with line tables from [`source_lines`].
+//!    [`kernel_image`], [`references`] and [`cubin`] write the ELF file, with line tables from
+//!    [`source_lines`].
 //!
 //! [`sim`] checks results: it interprets PTX and simulates SASS on the CPU. It shares the front
 //! end, the decoder of [`sass`], the reader of [`cubin`] and the tables with the compiler, and no
@@ -81,6 +82,7 @@ pub mod pass;
 pub mod pipeline;
 pub mod ptx;
 pub mod reconverge;
+pub mod references;
 pub mod sass;
 pub mod sched;
 pub mod sim;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// For each folder of `src/`, the folders it may import. A folder may always import itself.
-const IMPORTS: [(&str, &[&str]); 32] = [
+const IMPORTS: [(&str, &[&str]); 33] = [
     ("tables", &[]),
     ("diag", &[]),
     ("ptx", &["tables", "diag"]),
@@ -44,12 +44,14 @@ const IMPORTS: [(&str, &[&str]); 32] = [
             "pass",
             "pipeline",
             "ptx",
+            "references",
             "warnings",
             "source_lines",
             "tables",
             "threads",
         ],
     ),
+    ("references", &["cubin", "ptx", "tables"]),
     ("threads", &[]),
     ("warnings", &["diag", "lower", "ptx", "tables"]),
     ("source_lines", &["cubin", "diag", "ptx", "tables"]),

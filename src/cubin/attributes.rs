@@ -5,7 +5,7 @@
 
 use super::bytes::Bytes;
 use super::error::CubinError;
-use super::model::{Attribute, Cubin, Function, IndirectBranch, MbarrierSite, Param};
+use super::model::{Attribute, Cubin, Function, IndirectBranch, MbarrierSite, Param, Sampler};
 use super::records;
 use crate::tables::elf::{ATTRIBUTES, AttributeRow, AttributeValue as V, ElfTarget, Place};
 
@@ -50,15 +50,23 @@ pub fn write_function(
 }
 
 /// The bytes of `.nv.info`: the records per function, last function first, then the minimum stacks,
-/// in the order of ptxas.
+/// in the order of ptxas. What concerns no function is among the records of the first one, or
+/// behind those of all if there is no kernel.
 pub fn write_module(cubin: &Cubin, target: &ElfTarget, index: &IndexOf<'_>) -> Result<Vec<u8>, CubinError> {
     let mut out = Vec::new();
     let (least, rest): (Vec<_>, Vec<_>) =
         rows(Place::Module, target).into_iter().partition(|row| row.value == V::MinStack);
-    for function in cubin.functions.iter().rev() {
+    let has_kernel = cubin.functions.iter().any(|function| function.kernel);
+    for (i, function) in cubin.functions.iter().enumerate().rev() {
         for row in &rest {
             write_module_row(&mut out, row, function, index)?;
+            if i == 0 && has_kernel {
+                write_once(&mut out, row, cubin, index)?;
+            }
         }
+    }
+    if !has_kernel {
+        rest.iter().try_for_each(|row| write_once(&mut out, row, cubin, index))?;
     }
     for function in &cubin.functions {
         for row in &least {
@@ -67,6 +75,34 @@ pub fn write_module(cubin: &Cubin, target: &ElfTarget, index: &IndexOf<'_>) -> R
     }
     cubin.kept.attributes.iter().try_for_each(|record| records::write(&mut out, record))?;
     Ok(out)
+}
+
+/// The records of an attribute that concerns no function.
+fn write_once(out: &mut Vec<u8>, row: &AttributeRow, cubin: &Cubin, index: &IndexOf<'_>) -> Result<(), CubinError> {
+    let stands = match row.value {
+        V::IndependentTextures => cubin.independent_textures,
+        V::AsksKind => cubin.asks_kind,
+        V::SamplerInit => return write_samplers(out, cubin, index),
+        _ => false,
+    };
+    if stands {
+        records::write(out, &Attribute { format: row.format, id: row.id, payload: Vec::new() })?;
+    }
+    Ok(())
+}
+
+/// Both records of each sampler, the last sampler first.
+fn write_samplers(out: &mut Vec<u8>, cubin: &Cubin, index: &IndexOf<'_>) -> Result<(), CubinError> {
+    for sampler in cubin.samplers.iter().rev() {
+        let figures = [(V::SamplerUnnormalized, sampler.unnormalized), (V::SamplerInit, Some(sampler.settings))];
+        for (value, figure) in figures {
+            if let (Some(row), Some(figure)) = (ATTRIBUTES.iter().find(|row| row.value == value), figure) {
+                let payload = words(&[index(&sampler.name)?, figure]);
+                records::write(out, &Attribute { format: row.format, id: row.id, payload })?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn write_module_row(
@@ -123,6 +159,7 @@ fn payloads(
         V::SparseMask if function.tensor.sparse => Some(sized(row.format, SPARSE_TENSORS)),
         V::SparseMask => target.constant(row.id).map(|value| value.map_or(Vec::new(), |v| sized(row.format, v))),
         V::WarpMatrices => flag(function.wmma),
+        V::BlockZ => flag(function.block_z && target.constant(row.id).is_some()),
         V::Toolkit => Some(words(&[cubin.toolkit])),
         V::ParamBank if function.param_bytes > 0 => Some(param_bank(function, index)?),
         V::ParamSize if function.param_bytes > 0 => Some(sized(row.format, function.param_bytes)),
@@ -143,6 +180,15 @@ fn payloads(
             let made = sites.mbarriers.iter().filter(|site| site.kind == MADE).count();
             Some(sized(row.format, made as u32))
         }
+        V::RegisterMap => list(&sites.register_map),
+        V::PartlyRead => list(
+            &sites
+                .partly_read
+                .iter()
+                .take(records::MOST_WORDS / 2)
+                .flat_map(|(at, mask)| [*at, *mask])
+                .collect::<Vec<u32>>(),
+        ),
         V::Syscalls => list(&sites.syscalls),
         V::MaxThreads => launch.max_threads.map(|n| words(&n)),
         V::RequiredThreads => launch.required_threads.map(|n| words(&n)),
@@ -164,6 +210,7 @@ fn payloads(
         V::ParamBank | V::ParamSize | V::ParamInfo | V::LargeParamInfo | V::Barriers | V::Mbarriers => None,
         // Attributes of the module, or kept from a file that was read.
         V::Kept | V::RegisterCount | V::FrameSize | V::MinStack | V::MaxStack | V::ErrorBarrier => None,
+        V::SamplerInit | V::SamplerUnnormalized | V::IndependentTextures | V::AsksKind => None,
     };
     Ok(one.into_iter().collect())
 }
@@ -285,6 +332,11 @@ pub fn read_function(record: &Attribute, function: &mut Function, reading: &Read
             Some(mbarriers) => sites.mbarriers = mbarriers,
             None => return false,
         },
+        (V::RegisterMap, list) => sites.register_map = list.to_vec(),
+        (V::PartlyRead, list) => match list.chunks(2).map(|pair| Some((pair[0], *pair.get(1)?))).collect() {
+            Some(loads) => sites.partly_read = loads,
+            None => return false,
+        },
         (V::Syscalls, list) => sites.syscalls = list.to_vec(),
         (V::MaxThreads, &[x, y, z]) => launch.max_threads = Some([x, y, z]),
         (V::RequiredThreads, &[x, y, z]) => launch.required_threads = Some([x, y, z]),
@@ -314,6 +366,7 @@ fn read_small(row: &AttributeRow, payload: &[u8], function: &mut Function, targe
         V::TensorUnit if value == 0 => function.tensor.unit = true,
         V::TensorPair if value == 0 => (function.tensor.unit, function.tensor.pair) = (true, true),
         V::WarpMatrices if value == 0 => function.wmma = true,
+        V::BlockZ if value == 0 && target.constant(row.id).is_some() => function.block_z = true,
         V::SparseMask if u32::from(value) == SPARSE_TENSORS => function.tensor.sparse = true,
         V::SparseMask => return target.constant(row.id) == Some(Some(u32::from(value))),
         V::ReservedUsed if function.tensor.allocates => return value == 0,
@@ -351,10 +404,30 @@ pub fn read_module(record: &Attribute, cubin: &mut Cubin, name: &NameOf<'_>, las
         let function = last.as_ref().and_then(|last| cubin.functions.iter_mut().find(|f| f.name == *last));
         return function.map(|function| function.errors_at_exit = true).is_some();
     }
+    match row.value {
+        V::IndependentTextures => cubin.independent_textures = true,
+        V::AsksKind => cubin.asks_kind = true,
+        _ => return read_figure(record, row, cubin, name, last),
+    }
+    true
+}
+
+/// Moves one record with a symbol and a figure into the model.
+fn read_figure(
+    record: &Attribute,
+    row: &AttributeRow,
+    cubin: &mut Cubin,
+    name: &NameOf<'_>,
+    last: &mut Option<String>,
+) -> bool {
     let Some([symbol, figure]) = figures(&record.payload).and_then(|list| <[u32; 2]>::try_from(list).ok()) else {
         return false;
     };
     let Some(symbol) = name(symbol) else { return false };
+    if matches!(row.value, V::SamplerInit | V::SamplerUnnormalized) {
+        read_sampler(symbol, row.value, figure, cubin);
+        return true;
+    }
     *last = Some(symbol.to_string());
     let Some(function) = cubin.functions.iter_mut().find(|f| f.name == symbol) else {
         let mut labels = cubin.functions.iter_mut().flat_map(|f| &mut f.labels);
@@ -369,4 +442,17 @@ pub fn read_module(record: &Attribute, cubin: &mut Cubin, name: &NameOf<'_>, las
         _ => return false,
     }
     true
+}
+
+/// Notes what a record says of a sampler. The records are last sampler first.
+fn read_sampler(name: &str, value: V, figure: u32, cubin: &mut Cubin) {
+    let known = cubin.samplers.iter().position(|sampler| sampler.name == name);
+    let at = known.unwrap_or_else(|| {
+        cubin.samplers.insert(0, Sampler { name: name.to_string(), ..Sampler::default() });
+        0
+    });
+    match value {
+        V::SamplerInit => cubin.samplers[at].settings = figure,
+        _ => cubin.samplers[at].unnormalized = Some(figure),
+    }
 }

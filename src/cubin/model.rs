@@ -50,6 +50,12 @@ pub struct Cubin {
     pub call_graph: Vec<CallRow>,
     /// `.nv.prototype`, only in objects: functions and their prototypes, as in [`CallRow`].
     pub prototypes: Vec<(String, String)>,
+    /// Samplers that the module names, in order of declaration.
+    pub samplers: Vec<Sampler>,
+    /// Whether samplers are apart from textures (`.target …, texmode_independent`).
+    pub independent_textures: bool,
+    /// Whether something asks what kind of handle a handle is (`istypep`).
+    pub asks_kind: bool,
     /// Sections and symbols that the model has no field for.
     pub kept: Kept,
 }
@@ -59,6 +65,16 @@ impl Cubin {
     pub fn allocates_tensor_memory(&self) -> bool {
         self.functions.iter().any(|function| function.tensor.allocates)
     }
+}
+
+/// What the initialiser of a sampler says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sampler {
+    pub name: String,
+    /// One byte each: the address modes of x, y and z, and the filter; 0xff where nothing is said.
+    pub settings: u32,
+    /// What it says of coordinates that are never normalised.
+    pub unnormalized: Option<u32>,
 }
 
 /// `e_type` of the file.
@@ -124,6 +140,8 @@ pub struct Function {
     pub wmma: bool,
     /// Whether its text asks for the shared memory that the driver reserves.
     pub reserved: bool,
+    /// Whether its code reads the number of the block in z; kept on targets that state it.
+    pub block_z: bool,
     /// `.nv.constant2.NAME`: branch tables, bank c\[2\].
     pub constant2: Option<Image>,
     /// External functions called, by symbol (`vprintf`).
@@ -248,6 +266,11 @@ pub struct Sites {
     pub inserted_warp_wide: Vec<u32>,
     /// Operations on mbarriers.
     pub mbarriers: Vec<MbarrierSite>,
+    /// Operands of some of them, three words each, as `tables/eiattr.ron` describes them.
+    pub register_map: Vec<u32>,
+    /// Loads of several words of which only some are read: offset, and a mask of the bytes that
+    /// are.
+    pub partly_read: Vec<(u32, u32)>,
     /// Calls to functions of the driver.
     pub syscalls: Vec<u32>,
     pub indirect_branches: Vec<IndirectBranch>,

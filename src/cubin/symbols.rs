@@ -63,14 +63,17 @@ pub fn symbols(cubin: &Cubin, target: &ElfTarget, drafts: &[Draft<'_>]) -> Resul
     }
     table.kept(|info| info >> 4 == 0)?;
     table.module_sections(&[Content::Frame, Content::Kept, Content::CallGraph, Content::Prototypes, Content::Fixed])?;
-    for function in &cubin.functions {
+    for (i, function) in cubin.functions.iter().enumerate() {
         if function.binding == Binding::Global {
             table.function(function)?;
         }
         table.labels(function, |binding| binding != Binding::Local)?;
+        if i == 0 {
+            table.kept(is_reference)?;
+        }
     }
     table.variables(|binding| binding == Binding::Global || !object && binding == Binding::Weak)?;
-    table.kept(|info| info >> 4 != 0)?;
+    table.kept(|info| info >> 4 != 0 && (cubin.functions.is_empty() || !is_reference(info)))?;
     table.externs();
     if !early_constants {
         for function in &cubin.functions {
@@ -88,6 +91,11 @@ fn constants_before_code(target: &ElfTarget) -> bool {
         row.and_then(|row| row.order[target.layout as usize])
     };
     place(Content::Constant0) < place(Content::Code)
+}
+
+/// Whether symbols of this `st_info` are references, which stand behind the first function.
+fn is_reference(info: u8) -> bool {
+    info >> 4 != 0 && matches!(info & 0xf, STT_TEXTURE | STT_SAMPLER | STT_SURFACE)
 }
 
 /// First byte of user data in shared memory.

@@ -5,11 +5,12 @@
 //! about the code (exit offsets, registers, warp-wide operations, branch tables). An instruction
 //! without an encoding on the target is an error that names it, never a wrong word.
 
+use super::loads::partly_read;
 use super::values::{Value, values};
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, Symbol};
 use crate::sass::{self, Arg, Ctrl, Guard, Inst, reuse};
 use crate::tables::elf::RelocRole;
-use crate::tables::encoding::{FORMS, forms_of};
+use crate::tables::encoding::{FORMS, forms_of, special_by_name};
 use crate::tables::helpers::Helper;
 use crate::tables::ori::Class;
 use crate::tables::{Mod, Op, Prop, Role, value};
@@ -31,6 +32,11 @@ pub struct Code {
     pub reconverges: bool,
     /// Byte offsets of warp-level operations of the program.
     pub warp_wide: Vec<u32>,
+    /// Loads of several words of which only some are read: byte offset, and a mask of the bytes
+    /// that are.
+    pub partly_read: Vec<(u32, u32)>,
+    /// Whether it reads the number of the block in z.
+    pub block_z: bool,
     /// Operations on mbarriers.
     pub mbarriers: Vec<MbarrierUse>,
     /// Whether it uses tensor memory at all, does more than load and store, allocates it, and does
@@ -58,6 +64,8 @@ pub struct MbarrierUse {
     pub at: u32,
     pub kind: u8,
     pub register: u8,
+    /// The register of the count, where the operation completes no phase.
+    pub count: Option<u8>,
     pub uniform: u8,
     pub address: u32,
 }
@@ -110,6 +118,7 @@ pub struct BranchTable {
 pub fn emit(function: &Function) -> Result<Code, String> {
     let (starts, total) = layout(function);
     let mut code = Code { registers: registers(function), ..Code::default() };
+    let block_z = special_by_name(function.target, BLOCK_Z).map(u32::from);
     for (place, block) in function.layout.iter().enumerate() {
         let scene = Scene { function, starts: &starts, start: starts[*block], insts: kept(function, place, *block) };
         let first = code.bytes.len() as u64;
@@ -124,7 +133,11 @@ pub fn emit(function: &Function) -> Result<Code, String> {
             code.fixups.extend(fixup.map(|(role, place)| Fixup { at, inst: machine, role, place }));
             code.lines.push(function.insts[*inst].line);
             sites(function, &starts, *inst, at, &mut code);
+            let reads = |arg: &Operand| matches!(arg.kind(), Kind::Special(number) if Some(number) == block_z);
+            code.block_z |= function.args(*inst).iter().any(reads);
         }
+        let loads = partly_read(function, scene.insts).into_iter();
+        code.partly_read.extend(loads.map(|(i, mask)| ((first + i as u64 * WORD) as u32, mask)));
         for ((word, marked), slots) in words.into_iter().zip(reuse::wanted(&forms)) {
             let marks = if marked { u128::from(slots) << reuse::FIRST_BIT } else { 0 };
             code.bytes.extend((word | marks).to_le_bytes());
@@ -212,6 +225,12 @@ fn place_holder(symbol: &Symbol, class: Class) -> Arg {
     }
 }
 
+/// Kinds of operations on mbarriers that complete no phase, as `tables/eiattr.ron` numbers them.
+const INCOMPLETE: [u8; 2] = [2, 4];
+
+/// The special register that has the number of the block in z.
+const BLOCK_Z: &str = "SR_CTAID.Z";
+
 /// A register number valid in every file, also as the first register of a tuple.
 const STAND_IN: u32 = 0;
 
@@ -260,7 +279,10 @@ fn mbarrier(function: &Function, inst: InstId, at: u64, kind: u8) -> MbarrierUse
     let uniform = place(Role::A, File::UR).or(place(Role::Ub, File::UR)).unwrap_or(none);
     let register = place(Role::A, File::R).unwrap_or(u8::MAX);
     let address = function.imm_value(function.arg(inst, Role::Off)).unwrap_or(0) as u32;
-    MbarrierUse { at: at as u32, kind, register, uniform, address }
+    // Without a count it has RZ there, the last number of its field.
+    let counts = function.insts[inst].op == Op::SYNCS_ARRIVE && !function.arg(inst, Role::B).is_null();
+    let count = counts.then(|| place(Role::B, File::R).unwrap_or(u8::MAX)).filter(|_| INCOMPLETE.contains(&kind));
+    MbarrierUse { at: at as u32, kind, register, count, uniform, address }
 }
 
 /// Instructions of a block that are encoded: all but a branch to the next block.

@@ -2,5 +2,6 @@
 //! functions.
 
 pub mod emit;
+mod loads;
 pub mod merge_functions;
 pub mod values;

@@ -7,7 +7,7 @@
 //! registers that occur are in the table. Every item has the position of its name.
 
 use crate::diag::Pos;
-use crate::tables::ptx::{Modifiers, Op, RowId, ScalarType, Space, SpecialRegister};
+use crate::tables::ptx::{FieldInfo, Modifiers, Op, RowId, ScalarType, Space, SpecialRegister};
 use cranelift_entity::{PrimaryMap, entity_impl};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -129,6 +129,16 @@ pub struct Variable {
     /// Flattened, one entry for each initialised element in memory order; the rest is zero. Empty:
     /// no initialiser.
     pub init: Vec<Initializer>,
+    /// What the initialiser of a single reference says, in its order.
+    pub fields: Vec<Field>,
+}
+
+/// One field of the initialiser of a reference.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    pub info: &'static FieldInfo,
+    /// The low 32 bits of its value, or the number that stands for a name.
+    pub value: u32,
 }
 
 /// One initialised element. It starts `offset` bytes into the variable and is as wide as the

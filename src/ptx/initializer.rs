@@ -17,7 +17,7 @@ impl<'a> Parser<'a> {
     /// Parses what follows `=`.
     pub fn initializer(&mut self, variable: &mut Variable) -> Parse<()> {
         if variable.ty.class() == TypeClass::Opaque {
-            return self.skip_fields();
+            return self.fields(variable);
         }
         let mut extents: Vec<Option<u64>> = variable.dimensions.to_vec();
         if variable.vector > 1 {
@@ -87,23 +87,6 @@ impl<'a> Parser<'a> {
         }
         self.expect_sign("}")?;
         Ok(at)
-    }
-
-    /// Skips `{ field = value, … }` of a sampler or texture: instructions that use them are
-    /// rejected.
-    fn skip_fields(&mut self) -> Parse<()> {
-        self.expect_sign("{")?;
-        let mut depth = 1;
-        while depth > 0 {
-            match (self.peek().tok, self.text(self.peek())) {
-                (Tok::End, _) | (Tok::Sign, ";") => return Err(self.unexpected()),
-                (Tok::Sign, "{") => depth += 1,
-                (Tok::Sign, "}") => depth -= 1,
-                _ => {}
-            }
-            self.next();
-        }
-        Ok(())
     }
 
     fn mismatch(&mut self) -> Reported {

@@ -10,6 +10,7 @@ mod body;
 mod call;
 mod constant;
 mod family;
+mod fields;
 mod function;
 mod initializer;
 mod instruction;

@@ -89,6 +89,9 @@ impl<'a> Parser<'a> {
             self.attribute(&mut head, &mut ty)?;
         }
         let Some(ty) = ty else { return Err(self.unexpected()) };
+        if ty == ScalarType::Samplerref && !self.module.target.independent_textures {
+            self.error(pos, "Instruction or declaration violates .target texmode_unified setting");
+        }
         let (major, minor) = ty.declared_since();
         if self.module.version < (major, minor) {
             let what = format!("Feature 'Type .{}'", ty.name());
@@ -264,6 +267,7 @@ impl<'a> Parser<'a> {
             managed: head.managed,
             unified: head.unified,
             init: Vec::new(),
+            fields: Vec::new(),
         })
     }
 

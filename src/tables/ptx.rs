@@ -2,6 +2,8 @@
 //!
 //! The enums and rows are generated; this file has the row types and their accessors.
 
+use super::elf::AttributeValue;
+
 /// An instruction form, by its index in [`FORMS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowId(pub u16);
@@ -225,6 +227,28 @@ pub struct VectorInfo {
     /// One bit per text of the modifier group `space`, and one for generic addresses; 0: all.
     pub spaces: u32,
     pub needs: Needs,
+}
+
+/// A row of `fields.ron`: a field of the initialiser of a reference.
+#[derive(Debug)]
+pub struct FieldInfo {
+    pub name: &'static str,
+    /// The types of references that have it.
+    pub of: &'static [ScalarType],
+    /// The attribute that has its value; `None`: nothing has it.
+    pub record: Option<AttributeValue>,
+    /// The byte of that attribute's value, or 4: all of it.
+    pub byte: u8,
+}
+
+/// A row of `field_values.ron`: a name for a value of a field.
+#[derive(Debug)]
+pub struct FieldValue {
+    pub name: &'static str,
+    /// The number that the name stands for.
+    pub value: u32,
+    /// What stands for it in a byte of an attribute.
+    pub setting: u8,
 }
 
 /// A row of `directives.ron`: its requirements, and whether it is allowed on entries, on device

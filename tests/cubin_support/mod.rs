@@ -17,7 +17,7 @@ pub const TARGETS: [&str; 23] = [
 ];
 
 /// Small kernels by feature; the header is added for each target.
-pub const KERNELS: [(&str, &str); 13] = [
+pub const KERNELS: [(&str, &str); 14] = [
     ("plain", include_str!("plain.ptx")),
     ("noparam", ".visible .entry k() { ret; }"),
     ("params", include_str!("params.ptx")),
@@ -31,6 +31,7 @@ pub const KERNELS: [(&str, &str); 13] = [
     ("bounds", include_str!("bounds.ptx")),
     ("calls", include_str!("calls.ptx")),
     ("two", include_str!("two.ptx")),
+    ("partly_read", include_str!("partly_read.ptx")),
 ];
 
 /// Kernels in clusters, which targets with thread-block clusters have.
@@ -75,6 +76,8 @@ pub fn sample(sm: u32) -> Cubin {
             exits: vec![64, 240],
             warp_wide: vec![32],
             warp_wide_masks: vec![u32::MAX],
+            partly_read: vec![(112, 0xf0)],
+            register_map: vec![128, 0x201, u32::MAX],
             syscalls: vec![48],
             indirect_branches: vec![IndirectBranch { offset: 80, targets: vec![96, 112] }],
             ..Sites::default()
@@ -123,6 +126,8 @@ pub fn sample(sm: u32) -> Cubin {
         constant3: Some(Image::new((0..16).collect(), 4)),
         constant4: Some(constant4),
         call_graph: vec![CallRow::Direct { caller: "first".into(), callee: "vprintf".into() }],
+        independent_textures: true,
+        asks_kind: true,
         ..Cubin::default()
     }
 }
@@ -146,13 +151,14 @@ pub fn run(tool: &Path, args: &[&str]) -> Result<String, String> {
     }
 }
 
-/// The cubin of ptxas for a kernel and target, with extra options.
+/// The cubin of ptxas for a kernel and target, with extra options. Behind the target may stand what
+/// `.target` lists besides.
 pub fn compile(ptxas: &Path, body: &str, target: &str, options: &[&str]) -> Result<Vec<u8>, String> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let (source, output) = (folder.path().join("in.ptx"), folder.path().join("out.cubin"));
     let text = format!(".version 9.0\n.target sm_{target}\n.address_size 64\n{body}");
     std::fs::write(&source, text).map_err(|e| e.to_string())?;
-    let arch = format!("-arch=sm_{target}");
+    let arch = format!("-arch=sm_{}", target.split(',').next().unwrap_or_default());
     let mut args = vec![arch.as_str(), source.to_str().unwrap_or_default(), "-o", output.to_str().unwrap_or_default()];
     args.extend(options);
     run(ptxas, &args)?;

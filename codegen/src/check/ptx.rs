@@ -6,7 +6,7 @@ use super::unique::distinct;
 use crate::model::Model;
 use crate::model::ptx::{ArgType, Form, Ptx, version};
 use crate::report::Report;
-use crate::rows::ptx::GroupKind;
+use crate::rows::ptx::{GroupKind, TypeClass};
 
 /// Types and texts are stored as bit sets of one word.
 const MAX_TYPES: usize = 64;
@@ -17,6 +17,7 @@ pub fn check(model: &Model, report: &mut Report) {
     let ptx = &model.ptx;
     names(ptx, report);
     places(ptx, report);
+    fields(model, report);
     groups(ptx, report);
     forms(ptx, report);
     for row in &ptx.stray {
@@ -52,6 +53,31 @@ fn names(ptx: &Ptx, report: &mut Report) {
     for (text, at) in versions.chain(used).chain(gone) {
         if version(text).is_none() {
             report.at("names", format!("`{text}` is not a PTX version"), at);
+        }
+    }
+}
+
+/// Checks that the fields of references are of types and records that there are, and that no two
+/// claim one byte.
+fn fields(model: &Model, report: &mut Report) {
+    let ptx = &model.ptx;
+    distinct("field", ptx.fields.iter().map(|f| (f.field.clone(), f.at)), report);
+    distinct("value of a field", ptx.field_values.iter().map(|v| (v.name.clone(), v.at)), report);
+    distinct("number of a value", ptx.field_values.iter().map(|v| (v.value.to_string(), v.at)), report);
+    let told = ptx.fields.iter().filter(|f| !f.record.is_empty());
+    distinct("byte of a record", told.map(|f| (format!("{} {}", f.record, f.byte), f.at)), report);
+    for row in &ptx.fields {
+        let types: Vec<&str> = row.of.split_whitespace().collect();
+        if types.is_empty()
+            || !types.iter().all(|ty| ptx.types.iter().any(|t| t.name == *ty && t.class == TypeClass::Opaque))
+        {
+            report.at("ptx", format!("{}: `{}` are no types of references", row.field, row.of), row.at);
+        }
+        if !row.record.is_empty() && !model.elf.attributes.iter().any(|a| a.name == row.record) {
+            report.at("names", format!("{}: no attribute is called `{}`", row.field, row.record), row.at);
+        }
+        if row.byte > 4 {
+            report.at("ptx", format!("{}: a value has no byte {}", row.field, row.byte), row.at);
         }
     }
 }

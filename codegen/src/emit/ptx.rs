@@ -15,7 +15,8 @@ pub fn emit(model: &Model) -> TokenStream {
     let (enums, groups, modifiers) = (enums(ptx), groups(ptx), modifiers(ptx));
     let (types, specials, forms) = (types(ptx), specials(ptx), forms(ptx));
     let (requirements, ranges, directives, maps) = (requirements(ptx), ranges(ptx), directives(ptx), maps(ptx));
-    quote! { #enums #groups #modifiers #types #specials #forms #requirements #ranges #directives #maps }
+    let fields = fields(model);
+    quote! { #enums #groups #modifiers #types #specials #forms #requirements #ranges #directives #fields #maps }
 }
 
 /// A PTX name as the identifier of a variant: `shared::cta` is `SharedCta`, and `2d` is `D2d`.
@@ -313,6 +314,32 @@ fn directives(ptx: &Ptx) -> TokenStream {
         pub static VECTORS: [VectorInfo; #widths] = [#(#vectors),*];
         /// The versions of PTX, lowest first.
         pub static VERSIONS: [(u32, u32); #count] = [#(#versions),*];
+    }
+}
+
+/// The fields of references and the names of their values.
+fn fields(model: &Model) -> TokenStream {
+    let rows = model.ptx.fields.iter().map(|f| {
+        let (name, byte, of) = (&f.field, f.byte, f.of.split_whitespace().map(ident));
+        let record = match model.elf.attributes.iter().find(|a| a.name == f.record) {
+            Some(attribute) => {
+                let value = format_ident!("{}", camel(&attribute.value));
+                quote!(Some(AttributeValue::#value))
+            }
+            None => quote!(None),
+        };
+        quote! { FieldInfo { name: #name, of: &[#(ScalarType::#of),*], record: #record, byte: #byte } }
+    });
+    let values = model.ptx.field_values.iter().map(|v| {
+        let (name, value, setting) = (&v.name, v.value, v.setting);
+        quote! { FieldValue { name: #name, value: #value, setting: #setting } }
+    });
+    let (count, named) = (model.ptx.fields.len(), model.ptx.field_values.len());
+    quote! {
+        /// Fields of the initialisers of references.
+        pub static FIELDS: [FieldInfo; #count] = [#(#rows),*];
+        /// Names of their values.
+        pub static FIELD_VALUES: [FieldValue; #named] = [#(#values),*];
     }
 }
 

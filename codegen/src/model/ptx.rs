@@ -114,6 +114,8 @@ pub struct Ptx {
     pub limits: Vec<Row<LimitRow>>,
     pub specials: Vec<Row<SpecialRow>>,
     pub versions: Vec<Row<VersionRow>>,
+    pub fields: Vec<Row<FieldRow>>,
+    pub field_values: Vec<Row<FieldValueRow>>,
     /// Narrowest first.
     pub vectors: Vec<Width>,
     /// Modifier rows whose group does not exist.
@@ -142,6 +144,8 @@ impl Ptx {
             limits: sources.rows("ptx/limits.ron", report),
             specials: sources.rows("ptx/special_registers.ron", report),
             versions: sources.rows("ptx/versions.ron", report),
+            fields: sources.rows("ptx/fields.ron", report),
+            field_values: sources.rows("ptx/field_values.ron", report),
             vectors: Vec::new(),
             stray: Vec::new(),
         };
@@ -203,6 +207,8 @@ impl Ptx {
         out.extend(self.specials.iter().map(|r| (r.src.as_str(), r.at)));
         out.extend(self.vectors.iter().map(|w| (w.row.src.as_str(), w.row.at)));
         out.extend(self.versions.iter().map(|r| (r.src.as_str(), r.at)));
+        out.extend(self.fields.iter().map(|r| (r.src.as_str(), r.at)));
+        out.extend(self.field_values.iter().map(|r| (r.src.as_str(), r.at)));
         out
     }
 

@@ -202,6 +202,25 @@ pub struct VectorRow {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct FieldRow {
+    pub field: String,
+    pub of: String,
+    pub record: String,
+    pub byte: u8,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FieldValueRow {
+    pub name: String,
+    pub value: u32,
+    pub setting: u8,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct VersionRow {
     pub version: String,
     pub src: String,

@@ -1,0 +1,74 @@
+//! Loads of several words of which the code reads only some, for the cubin's list of bytes that no
+//! one needs.
+//!
+//! Runs on physical registers. A word counts as unread only where that is certain within the block:
+//! it is overwritten first, or the program ends first.
+
+use crate::ori::{File, Function, InstId};
+use crate::tables::{Op, Prop, Role};
+
+/// Numbers of general registers.
+const REGISTERS: usize = 256;
+/// The bits of a mask of bytes that stand for one word.
+const WORD_BYTES: u32 = 0xf;
+
+/// For each load of the block that has both read and unread words, its place among `insts` and a
+/// mask of the bytes that are read, in the order of the code. Source: ptxas 13.0.88, which judges
+/// whole words and lists no load that nobody reads.
+pub fn partly_read(function: &Function, insts: &[InstId]) -> Vec<(usize, u32)> {
+    let is_wide = |inst: &InstId| words(function, *inst).is_some();
+    if !insts.iter().any(is_wide) {
+        return Vec::new();
+    }
+    let mut live = [!ends(function, insts); REGISTERS];
+    let mut found = Vec::new();
+    for (at, inst) in insts.iter().enumerate().rev() {
+        if let Some(words) = words(function, *inst) {
+            let read = |(i, number): (usize, &u16)| u32::from(live[usize::from(*number)]) * WORD_BYTES << (4 * i);
+            let mask = words.iter().enumerate().map(read).sum::<u32>();
+            if mask != 0 && mask.count_ones() < 4 * words.len() as u32 {
+                found.push((at, mask));
+            }
+        }
+        pass(function, *inst, &mut live);
+    }
+    found.reverse();
+    found
+}
+
+/// Whether the program ends behind the last of these instructions.
+fn ends(function: &Function, insts: &[InstId]) -> bool {
+    insts.last().is_some_and(|last| {
+        let data = &function.insts[*last];
+        data.op == Op::EXIT && data.guard.is_null()
+    })
+}
+
+/// The registers that a load of several words writes.
+fn words(function: &Function, inst: InstId) -> Option<Vec<u16>> {
+    if !matches!(function.insts[inst].op, Op::LDG | Op::LD | Op::LDS) {
+        return None;
+    }
+    let vector = function.arg(inst, Role::D).as_vector()?;
+    let numbers = function.vector_regs(vector).iter().map(|reg| function.regs[*reg].phys);
+    numbers.collect::<Option<Vec<u16>>>().filter(|words| words.len() > 1)
+}
+
+/// Steps over an instruction, from behind it to before it.
+fn pass(function: &Function, inst: InstId, live: &mut [bool; REGISTERS]) {
+    let data = &function.insts[inst];
+    if data.op.has(Prop::Clobbers) || data.op.has(Prop::Control) && data.op != Op::EXIT {
+        live.fill(true);
+        return;
+    }
+    let mut set = |reg, value| {
+        let data = &function.regs[reg];
+        if let (File::R, Some(number)) = (data.file, data.phys) {
+            live[usize::from(number)] = value;
+        }
+    };
+    if data.guard.is_null() {
+        function.for_each_def(inst, |reg| set(reg, false));
+    }
+    function.for_each_use(inst, |reg| set(reg, true));
+}
