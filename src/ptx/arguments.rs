@@ -26,11 +26,10 @@ struct Expect<'m> {
     width: usize,
     /// Number of registers of a fragment.
     count: usize,
+    /// Whether a register that is an address must have at least 32 bits.
+    whole: bool,
     mods: &'m Modifiers,
 }
-
-/// The argument of `cp.async.bulk` that is an mbarrier; ptxas takes no narrower register there.
-const BULK_BARRIER: usize = 3;
 
 impl Expect<'_> {
     /// Whether a register wider than the type is accepted. 128-bit vectors never accept one.
@@ -70,7 +69,8 @@ impl Parser<'_> {
             };
             let by_suffix = matches!(arg.ty, ArgType::Suffix(_));
             let count = arg.registers(mods);
-            let expect = Expect { op: form.op, role: arg.role, ty, by_suffix, width, count, mods };
+            let whole = form.whole.is_some_and(|whole| usize::from(whole) == i);
+            let expect = Expect { op: form.op, role: arg.role, ty, by_suffix, width, count, whole, mods };
             self.check_operand(&expect, operand, i)?;
         }
         self.check_unified(form, mods, w)?;
@@ -129,7 +129,7 @@ impl Parser<'_> {
             Role::Pack => self.pieces(e, operand) || self.anything(e, only_element(operand))?,
             Role::Pred => self.predicate(operand),
             Role::Const => matches!(operand.kind, OperandKind::Constant(Constant::Int { .. })),
-            Role::Mem if e.op == Op::CpAsyncBulk && index == BULK_BARRIER && self.is_narrow(operand) => {
+            Role::Mem if e.whole && self.is_narrow(operand) => {
                 return Err((
                     operand.pos,
                     format!("Argument {index} of instruction '{}': must be register", e.op.name()),

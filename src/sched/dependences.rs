@@ -52,7 +52,7 @@ impl Dependences {
         let mut graph = Dependences { before: vec![SmallVec::new(); insts.len()], after: vec![0; insts.len()] };
         // The last fixed instruction, and those since that must not follow the next.
         let (mut last, mut since) = (None, Vec::new());
-        let together = !insts.iter().any(|inst| matches!(function.insts[*inst].op, Op::SYNCMASK | Op::WARPSYNC));
+        let together = !insts.iter().any(|inst| function.insts[*inst].op.has(Prop::NamesLanes));
         let partners = partners(function, insts);
         let mut uses: QuickMap<VReg, Uses> = QuickMap::default();
         // Registers that have or must get the same number are one.
@@ -64,7 +64,7 @@ impl Dependences {
         let mut memory: Vec<(u32, Memory)> = Vec::new();
         for (at, inst) in insts.iter().enumerate() {
             let now = at as u32;
-            let product = rises && together && is_product(function, *inst);
+            let product = rises && together && is_fragment_product(function, *inst);
             let (stays, free) = (fixed(*inst), product || sinks(function, *inst));
             if stays || !free || !rises {
                 last.iter().for_each(|fixed| graph.edge(*fixed, now, false));
@@ -135,10 +135,9 @@ impl Dependences {
 
 /// Whether an instruction is a product of a warp's fragments: where its lanes are together all the
 /// time, it only writes registers.
-fn is_product(function: &Function, inst: InstId) -> bool {
+fn is_fragment_product(function: &Function, inst: InstId) -> bool {
     let data = &function.insts[inst];
-    let product = data.op.has(Prop::TensorPipe) || data.op.has(Prop::IntegerTensorPipe);
-    product && data.guard.is_null() && !data.op.has(Prop::SideEffect) && !data.op.has(Prop::WritesMemory)
+    data.op.has(Prop::FragmentProduct) && data.guard.is_null()
 }
 
 /// Whether an instruction may change places with a fixed one: it only writes registers,

@@ -58,7 +58,7 @@ pub fn run(cx: &mut PassCx) {
         if old.needs > KEPT {
             above.push((old, *block));
         }
-        if insts.iter().any(|inst| is_product(function, *inst)) {
+        if insts.iter().any(|inst| is_group_product(function, *inst)) {
             kept.push(*block);
         }
     }
@@ -227,7 +227,7 @@ fn lowest(function: &Function, block: Block, live: &Liveness, scratch: &mut Scra
     while end > 0 {
         let fixed = |at: &usize| stays(function, insts[*at]) && (*at >= last || !aim.passes(function, insts[*at]));
         let start = (0..end).rev().find(fixed).map_or(0, |at| at + 1);
-        let product = |at: usize| insts.get(at).is_some_and(|inst| is_product(function, *inst));
+        let product = |at: usize| insts.get(at).is_some_and(|inst| is_group_product(function, *inst));
         // Accumulators of asynchronous products stay where they are from one product to the next.
         if end - start > LONGEST || product(end) || start > 0 && product(start - 1) {
             insts[start..end].iter().rev().for_each(|inst| sweep.pass(*inst));
@@ -251,11 +251,11 @@ fn lowest(function: &Function, block: Block, live: &Liveness, scratch: &mut Scra
     out
 }
 
-fn is_product(function: &Function, inst: InstId) -> bool {
-    function.insts[inst].op == Op::GMMA
+fn is_group_product(function: &Function, inst: InstId) -> bool {
+    function.insts[inst].op.has(Prop::GroupProduct)
 }
 
 fn stays(function: &Function, inst: InstId) -> bool {
     let begins = matches!(function.insts[inst].op, Op::ENTRY | Op::PHI);
-    begins || is_product(function, inst) || is_fixed(function, inst) || sets_stack_pointer(function, inst)
+    begins || is_group_product(function, inst) || is_fixed(function, inst) || sets_stack_pointer(function, inst)
 }

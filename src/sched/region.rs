@@ -7,7 +7,7 @@ use super::list_scheduler::is_fence;
 use super::sweep::Sweep;
 use super::touches::{Began, Groups, Touches};
 use crate::ori::{Block, File, Function, InstId, VReg};
-use crate::tables::Op;
+use crate::tables::Prop;
 use std::ops::Range;
 
 /// Uniform registers and predicates that may live in a new order whatever lived in the old one.
@@ -38,7 +38,7 @@ impl Aim {
     /// Whether pure instructions may follow this one.
     pub fn passes(&self, function: &Function, inst: InstId) -> bool {
         // What sank into a stage of asynchronous products would have to wait for its end.
-        let stage = matches!(function.insts[inst].op, Op::GMMA | Op::WARPGROUP);
+        let stage = function.insts[inst].op.has(Prop::GroupStage);
         self.fences && !stage && is_fence(function, inst)
     }
 }

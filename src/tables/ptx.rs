@@ -214,6 +214,8 @@ pub struct Form {
     /// For each type suffix, the allowed types, one bit each.
     pub types: &'static [u64],
     pub args: &'static [Arg],
+    /// Index of an address that no register narrower than 32 bits may be.
+    pub whole: Option<u8>,
     pub needs: Needs,
     /// Columns of the targets that have it, if fewer than `needs` implies.
     pub on: Option<u128>,

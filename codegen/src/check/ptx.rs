@@ -145,6 +145,10 @@ fn forms(ptx: &Ptx, report: &mut Report) {
         if bad || form.args.iter().any(|a| a.ty == ArgType::Wide) && form.types.is_empty() {
             report.at("ptx", "an operand has the type of a suffix that the form does not have", form.at);
         }
+        let address = |i: u8| form.args.get(usize::from(i)).is_some_and(|a| ptx.roles[a.role].role == "mem");
+        if let Some(whole) = form.whole.filter(|whole| !address(*whole)) {
+            report.at("ptx", format!("operand {whole} is no address, and `whole` names it"), form.at);
+        }
     }
 }
 

@@ -186,8 +186,12 @@ fn form(ptx: &Ptx, form: &Form) -> TokenStream {
         Some(mask) => quote!(Some(#mask)),
         None => quote!(None),
     };
+    let whole = match form.whole {
+        Some(index) => quote!(Some(#index)),
+        None => quote!(None),
+    };
     quote! { Form {
-        op: Op::#op, rules: &[#(#rules),*], types: &[#(#types),*], args: &[#(#args),*],
+        op: Op::#op, rules: &[#(#rules),*], types: &[#(#types),*], args: &[#(#args),*], whole: #whole,
         needs: Needs { ptx: (#major, #minor), sm: #sm }, on: #on,
     } }
 }

@@ -66,6 +66,8 @@ pub struct Form {
     /// For each type suffix, the allowed types, one bit each.
     pub types: Vec<u64>,
     pub args: Vec<Arg>,
+    /// Index of an address that no register narrower than 32 bits may be.
+    pub whole: Option<u8>,
     pub ptx: (u32, u32),
     pub sm: u32,
     /// Columns of the targets that have it, if fewer than all from `sm` on.
@@ -254,7 +256,8 @@ impl Ptx {
         for name in row.op.split_whitespace() {
             if let Some(op) = self.operation(name, row.at, report) {
                 let (rules, types, args) = (rules.clone(), types.clone(), args.clone());
-                self.forms.push(Form { op, rules, types, args, ptx, sm: row.sm, on, src: row.src.clone(), at: row.at });
+                let (whole, sm, src) = (row.whole, row.sm, row.src.clone());
+                self.forms.push(Form { op, rules, types, args, whole, ptx, sm, on, src, at: row.at });
             }
         }
     }

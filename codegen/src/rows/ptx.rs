@@ -127,6 +127,9 @@ pub struct FormRow {
     pub mods: String,
     pub types: String,
     pub args: String,
+    /// Index of an address that no register narrower than 32 bits may be.
+    #[serde(default)]
+    pub whole: Option<u8>,
     pub ptx: String,
     pub sm: u32,
     pub on: String,
