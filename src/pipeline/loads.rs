@@ -24,7 +24,7 @@ pub fn partly_read(function: &Function, insts: &[InstId]) -> Vec<(usize, u32)> {
     let mut found = Vec::new();
     for (at, inst) in insts.iter().enumerate().rev() {
         if let Some(words) = words(function, *inst) {
-            let read = |(i, number): (usize, &u16)| u32::from(live[usize::from(*number)]) * WORD_BYTES << (4 * i);
+            let read = |(i, number): (usize, &u16)| (u32::from(live[usize::from(*number)]) * WORD_BYTES) << (4 * i);
             let mask = words.iter().enumerate().map(read).sum::<u32>();
             if mask != 0 && mask.count_ones() < 4 * words.len() as u32 {
                 found.push((at, mask));
