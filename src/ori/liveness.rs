@@ -8,9 +8,9 @@
 use super::cfg::Cfg;
 use super::function::{Block, Function, InstId, VReg};
 use super::operand::Kind;
-use super::table;
 use crate::tables::Op;
-use cranelift_entity::{EntityRef, SecondaryMap};
+use cranelift_entity::EntityRef;
+use std::ops::Index;
 
 /// A set of registers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,6 +39,12 @@ impl RegSet {
         self.0[word] &= !bit;
         there
     }
+    /// The registers in the set, in ascending order.
+    fn iter(&self) -> impl Iterator<Item = VReg> {
+        self.0.iter().enumerate().filter(|(_, bits)| **bits != 0).flat_map(|(word, bits)| {
+            (0..64).filter(move |bit| bits >> bit & 1 != 0).map(move |bit| VReg::from_u32((64 * word + bit) as u32))
+        })
+    }
     /// Whether a register is in the set.
     pub fn contains(&self, reg: VReg) -> bool {
         self.0.get(reg.index() / 64).is_some_and(|w| w >> (reg.index() % 64) & 1 != 0)
@@ -49,8 +55,20 @@ impl RegSet {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Liveness {
     /// Live registers of each block, ascending.
-    pub live: SecondaryMap<Block, Vec<VReg>>,
+    pub live: LiveLists,
     at_start: bool,
+}
+
+/// The registers of each block.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LiveLists(Lists<VReg>);
+
+impl Index<Block> for LiveLists {
+    type Output = [VReg];
+
+    fn index(&self, block: Block) -> &[VReg] {
+        self.0.of(block.index())
+    }
 }
 
 impl Liveness {
@@ -74,44 +92,52 @@ impl Liveness {
     }
 }
 
-/// Lists of blocks by register, concatenated.
-struct ByReg {
-    /// Start of each register's list, and the end of the last.
+/// Lists by number, concatenated.
+#[derive(Clone, PartialEq, Eq)]
+struct Lists<T> {
+    /// Start of each list, and the end of the last that is not empty.
     first: Vec<u32>,
-    blocks: Vec<Block>,
+    all: Vec<T>,
 }
 
-impl ByReg {
-    fn new(limit: usize, pairs: &[(VReg, Block)]) -> ByReg {
-        let mut first = vec![0u32; limit + 1];
-        for (reg, _) in pairs {
-            first[reg.index() + 1] += 1;
+impl<T: Copy> Lists<T> {
+    /// The lists of these pairs of a number below `count` and an element, in their order.
+    fn new(count: usize, pairs: impl Iterator<Item = (usize, T)> + Clone) -> Lists<T> {
+        // The end of a list is where the next begins; until all are filled, each stands one later.
+        let mut first = vec![0u32; count + 2];
+        pairs.clone().for_each(|(number, _)| first[number + 2] += 1);
+        for number in 2..first.len() {
+            first[number] += first[number - 1];
         }
-        for i in 0..limit {
-            first[i + 1] += first[i];
+        let Some((_, some)) = pairs.clone().next() else { return Lists { first: Vec::new(), all: Vec::new() } };
+        let mut all = vec![some; first[count + 1] as usize];
+        for (number, element) in pairs {
+            let at = &mut first[number + 1];
+            all[*at as usize] = element;
+            *at += 1;
         }
-        let mut next = first.clone();
-        let mut blocks = vec![Block::from_u32(0); pairs.len()];
-        for (reg, block) in pairs {
-            blocks[next[reg.index()] as usize] = *block;
-            next[reg.index()] += 1;
-        }
-        ByReg { first, blocks }
+        first.truncate(first.partition_point(|start| *start < all.len() as u32) + 1);
+        Lists { first, all }
     }
 
-    fn of(&self, reg: VReg) -> &[Block] {
-        &self.blocks[self.first[reg.index()] as usize..self.first[reg.index() + 1] as usize]
+    fn of(&self, number: usize) -> &[T] {
+        match self.first.get(number..number + 2) {
+            Some(ends) => &self.all[ends[0] as usize..ends[1] as usize],
+            None => &[],
+        }
     }
 }
 
-/// Uses and definitions of registers by block.
+/// Uses and definitions, by block, of the registers that live at an end of a block.
 struct Events {
+    /// The registers, ascending; the lists are by their numbers here.
+    regs: Vec<VReg>,
     /// Blocks that use a register before they define it.
-    reads: ByReg,
+    reads: Lists<Block>,
     /// Blocks at whose end a PHI uses it.
-    leaves: ByReg,
+    leaves: Lists<Block>,
     /// Blocks that end its live range by a definition.
-    kills: ByReg,
+    kills: Lists<Block>,
 }
 
 const NEVER: u32 = u32::MAX;
@@ -153,8 +179,14 @@ impl Events {
             leaving.insert(*reg);
         });
         kills.retain(|(reg, _)| leaving.contains(*reg));
-        let by_reg = |pairs: &[(VReg, Block)]| ByReg::new(limit, pairs);
-        Events { reads: by_reg(&reads), leaves: by_reg(&leaves), kills: by_reg(&kills) }
+        let regs: Vec<VReg> = leaving.iter().collect();
+        let mut number = read;
+        regs.iter().zip(0..).for_each(|(reg, n)| number[reg.index()] = n);
+        let by_reg = |pairs: &[(VReg, Block)]| {
+            Lists::new(regs.len(), pairs.iter().map(|(reg, block)| (number[reg.index()] as usize, *block)))
+        };
+        let (reads, leaves, kills) = (by_reg(&reads), by_reg(&leaves), by_reg(&kills));
+        Events { regs, reads, leaves, kills }
     }
 }
 
@@ -170,36 +202,42 @@ fn solve(function: &Function, cfg: &Cfg, events: &Events, at_start: bool) -> Liv
     let mut live = Noted { at_start, pairs: Vec::new() };
     let limit = function.block_limit();
     // Per block, the last register killed, live-in and live-out.
-    let (mut killed, mut live_in, mut live_out) = (vec![NEVER; limit], vec![NEVER; limit], vec![NEVER; limit]);
+    let mut marks = vec![Marks { killed: NEVER, live_in: NEVER, live_out: NEVER }; limit];
     let mut work: Vec<Block> = Vec::new();
-    for reg in function.regs.keys() {
-        let (reads, leaves) = (events.reads.of(reg), events.leaves.of(reg));
-        if reads.is_empty() && leaves.is_empty() {
-            continue;
-        }
-        let now = reg.index() as u32;
-        events.kills.of(reg).iter().for_each(|b| killed[b.index()] = now);
-        for block in reads {
-            live_in[block.index()] = now;
+    for (at, reg) in events.regs.iter().copied().enumerate() {
+        let now = at as u32;
+        events.kills.of(at).iter().for_each(|b| marks[b.index()].killed = now);
+        for block in events.reads.of(at) {
+            marks[block.index()].live_in = now;
             live.note(true, *block, reg);
             work.push(*block);
         }
         let mut ends = |block: Block, live: &mut Noted, work: &mut Vec<Block>| {
-            if std::mem::replace(&mut live_out[block.index()], now) == now {
+            let marks = &mut marks[block.index()];
+            if std::mem::replace(&mut marks.live_out, now) == now {
                 return;
             }
             live.note(false, block, reg);
-            if killed[block.index()] != now && std::mem::replace(&mut live_in[block.index()], now) != now {
+            if marks.killed != now && std::mem::replace(&mut marks.live_in, now) != now {
                 live.note(true, block, reg);
                 work.push(block);
             }
         };
-        leaves.iter().for_each(|b| ends(*b, &mut live, &mut work));
+        events.leaves.of(at).iter().for_each(|b| ends(*b, &mut live, &mut work));
         while let Some(block) = work.pop() {
             cfg.preds[block].iter().for_each(|p| ends(*p, &mut live, &mut work));
         }
     }
-    Liveness { live: by_block(limit, &live.pairs), at_start }
+    let pairs = live.pairs.iter().map(|(block, reg)| (block.index(), *reg));
+    Liveness { live: LiveLists(Lists::new(limit, pairs)), at_start }
+}
+
+/// What a block is to the last register that reached it.
+#[derive(Clone, Copy)]
+struct Marks {
+    killed: u32,
+    live_in: u32,
+    live_out: u32,
 }
 
 /// The blocks at whose start, or at whose end, registers live.
@@ -214,16 +252,4 @@ impl Noted {
             self.pairs.push((block, reg));
         }
     }
-}
-
-/// The registers of each block, in the order of the pairs.
-fn by_block(limit: usize, pairs: &[(Block, VReg)]) -> SecondaryMap<Block, Vec<VReg>> {
-    let mut counts = vec![0usize; limit];
-    pairs.iter().for_each(|(block, _)| counts[block.index()] += 1);
-    let mut live: SecondaryMap<Block, Vec<VReg>> = table(limit);
-    for (block, count) in live.values_mut().zip(counts) {
-        block.reserve_exact(count);
-    }
-    pairs.iter().for_each(|(block, reg)| live[*block].push(*reg));
-    live
 }
