@@ -111,10 +111,15 @@ impl Occupied {
         Occupied { general: Tree::new(end), others: Tree::new(end) }
     }
 
-    /// Nothing is taken.
-    pub fn clear(&mut self) {
-        self.general.clear();
-        self.others.clear();
+    /// Nothing is taken of general registers, if they are among these files, and nothing of the
+    /// other files, if one of them is.
+    pub fn clear(&mut self, files: &[File]) {
+        if files.contains(&File::R) {
+            self.general.clear();
+        }
+        if files.iter().any(|file| *file != File::R) {
+            self.others.clear();
+        }
     }
 
     /// Takes a register in these ranges, in which it must be free.

@@ -9,11 +9,12 @@
 
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::Liveness;
-use crate::ori::{Function, InstId, VReg, table, table_of};
+use crate::ori::{Function, InstId, VReg, table_of};
 use crate::tables::Op;
 use crate::tables::registers::Callee;
-use cranelift_entity::SecondaryMap;
+use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::SmallVec;
+use std::ops::{Index, IndexMut};
 
 /// A half-open range of points.
 pub type Range = (u32, u32);
@@ -25,10 +26,32 @@ pub type RangeList = SmallVec<[Range; 2]>;
 /// checker.
 pub type Gone = SecondaryMap<VReg, bool>;
 
+/// A list for each register.
+#[derive(Default)]
+pub struct RangeTable {
+    lists: Vec<RangeList>,
+    /// That of a register which is newer than the table.
+    none: RangeList,
+}
+
+impl Index<VReg> for RangeTable {
+    type Output = RangeList;
+
+    fn index(&self, reg: VReg) -> &RangeList {
+        self.lists.get(reg.index()).unwrap_or(&self.none)
+    }
+}
+
+impl IndexMut<VReg> for RangeTable {
+    fn index_mut(&mut self, reg: VReg) -> &mut RangeList {
+        &mut self.lists[reg.index()]
+    }
+}
+
 /// Ranges of every register.
 pub struct Ranges {
     /// Sorted, disjoint live ranges of each register.
-    pub of: SecondaryMap<VReg, RangeList>,
+    pub of: RangeTable,
     /// Points just after which the registers that a callee may change lose their values, and the
     /// callee.
     pub clobbers: Vec<(u32, Callee)>,
@@ -63,7 +86,8 @@ impl Ranges {
 
     /// The same from what is known to live at the end of each block.
     pub fn from(function: &Function, cfg: &Cfg, gone: &Gone, live: &Liveness) -> Ranges {
-        let mut ranges = Ranges { of: table(function.regs.len()), clobbers: Vec::new(), end: 0 };
+        let mut ranges = Ranges { of: RangeTable::default(), clobbers: Vec::new(), end: 0 };
+        ranges.of.lists.resize_with(function.regs.len(), RangeList::new);
         let mut open: SecondaryMap<VReg, u32> = table_of(function.regs.len(), CLOSED);
         let mut first = 0u32;
         for block in &function.layout {
@@ -75,9 +99,7 @@ impl Ranges {
         }
         ranges.end = 2 * first + 2;
         ranges.clobbers.sort_unstable();
-        for reg in function.regs.keys() {
-            normalize(&mut ranges.of[reg]);
-        }
+        ranges.of.lists.iter_mut().for_each(normalize);
         ranges
     }
 
