@@ -11,6 +11,7 @@ mod call;
 mod constant;
 mod family;
 mod function;
+mod hash;
 mod initializer;
 mod instruction;
 mod legality;

@@ -10,7 +10,7 @@ use super::scope::Body;
 use crate::diag::{Diagnostic, Pos};
 use crate::tables::Target;
 use crate::tables::ptx::Modifiers;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// Lookahead behind the next token that is always available.
@@ -38,7 +38,7 @@ pub struct Parser<'a> {
     pub diags: Vec<Diagnostic>,
     pub module: Module,
     /// Module-level names.
-    pub names: HashMap<&'a str, super::ast::SymbolId>,
+    pub names: super::hash::NameMap<&'a str, super::ast::SymbolId>,
     /// Parameterised names of the module.
     pub families: super::family::Families<'a>,
     /// The function being read.
