@@ -120,11 +120,11 @@ fn release(assigner: &mut Assigner, ids: &[u32]) {
 
 fn place(assigner: &mut Assigner, id: u32, way: Way, limit: i32) -> bool {
     let class = &assigner.classes.classes[id as usize];
-    let taken = assigner.taken(class);
+    let (open, taken) = assigner.open(class, Mask::default());
     // The last column must be below the limit too.
-    let open = Assigner::bases(class, &taken).and(Mask::below(limit - class.width() + 1));
+    let open = open.and(Mask::below(limit - class.width() + 1));
     let best = if way.fits && class.width() <= 2 && class.columns.len() as i32 == class.width() {
-        fitting(class, open, taken.iter().fold(Mask::below(256), |all, mask| all.and(*mask)))
+        fitting(class, open, taken)
     } else {
         open.lowest()
     };
@@ -135,12 +135,20 @@ fn place(assigner: &mut Assigner, id: u32, way: Way, limit: i32) -> bool {
 fn fitting(class: &Class, open: Mask, taken: Mask) -> Option<i32> {
     let width = class.width();
     let free = |n: i32| i32::from(!taken.contains(n));
-    let gaps = |base: i32| {
+    // Its own registers are free, and those of a pair are mostly in one quad.
+    let least = if class.modulus > 1 && class.residue & 1 == 0 { width } else { 1 };
+    let mut best: Option<((i32, i32), i32)> = None;
+    for base in open.iter() {
         let pair = if width == 1 { free(base ^ 1) } else { 0 };
-        let quad = (base & !3..(base & !3) + 4).map(free).sum::<i32>();
-        (pair, quad, base)
-    };
-    open.iter().min_by_key(|base| gaps(*base))
+        let gaps = (pair, (base & !3..(base & !3) + 4).map(free).sum::<i32>());
+        if best.is_none_or(|(least, _)| gaps < least) {
+            best = Some((gaps, base));
+            if gaps == (0, least) {
+                break;
+            }
+        }
+    }
+    best.map(|(_, base)| base)
 }
 
 /// One more than the highest general register in use.
