@@ -2,5 +2,6 @@
 //! functions.
 
 pub mod emit;
+pub mod encodable;
 pub mod merge_functions;
 pub mod values;
