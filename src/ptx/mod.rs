@@ -78,6 +78,7 @@ fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>)
         entries: 0,
         locations: Default::default(),
         no_directives: Default::default(),
+        operations: Default::default(),
         inlined_names: Default::default(),
         inputs: Vec::new(),
         outputs: Vec::new(),

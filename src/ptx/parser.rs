@@ -67,6 +67,9 @@ pub struct Parser<'a> {
     pub no_directives: Arc<super::ast::Directives>,
     /// The modifiers of the last instruction of each row, by its number.
     pub modifiers: Vec<Option<Arc<Modifiers>>>,
+    /// Names of operations with their suffixes, as written: the operation, how many suffixes belong
+    /// to its name, and the operands that are labels.
+    pub operations: super::hash::NameMap<&'a str, (crate::tables::ptx::Op, usize, u32)>,
     /// Entries with bodies so far.
     pub entries: u64,
     /// File, line and column of each `.loc` so far.
