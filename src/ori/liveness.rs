@@ -94,7 +94,7 @@ impl Liveness {
 
 /// Lists by number, concatenated.
 #[derive(Clone, PartialEq, Eq)]
-struct Lists<T> {
+pub(super) struct Lists<T> {
     /// Start of each list, and the end of the last that is not empty.
     first: Vec<u32>,
     all: Vec<T>,
@@ -102,7 +102,7 @@ struct Lists<T> {
 
 impl<T: Copy> Lists<T> {
     /// The lists of these pairs of a number below `count` and an element, in their order.
-    fn new(count: usize, pairs: impl Iterator<Item = (usize, T)> + Clone) -> Lists<T> {
+    pub(super) fn new(count: usize, pairs: impl Iterator<Item = (usize, T)> + Clone) -> Lists<T> {
         // The end of a list is where the next begins; until all are filled, each stands one later.
         let mut first = vec![0u32; count + 2];
         pairs.clone().for_each(|(number, _)| first[number + 2] += 1);
@@ -120,7 +120,7 @@ impl<T: Copy> Lists<T> {
         Lists { first, all }
     }
 
-    fn of(&self, number: usize) -> &[T] {
+    pub(super) fn of(&self, number: usize) -> &[T] {
         match self.first.get(number..number + 2) {
             Some(ends) => &self.all[ends[0] as usize..ends[1] as usize],
             None => &[],
