@@ -2,8 +2,9 @@
 //!
 //! A guarded definition does not end a live range, because the old value survives if the guard is
 //! false. The inputs of a PHI are live at the end of the predecessors they come from, not at the
-//! start of the PHI's block. Time and memory are linear in the size of the code and of the result:
-//! each register is followed from its uses back to its definitions.
+//! start of the PHI's block. Only registers that live at the end of some block are looked at: as
+//! sets, where these are few words for what the code does with the registers, else one by one, so
+//! that memory is linear in the size of the code and of the result.
 
 use super::cfg::Cfg;
 use super::function::{Block, Function, InstId, VReg};
@@ -109,14 +110,19 @@ impl<T: Copy> Lists<T> {
         for number in 2..first.len() {
             first[number] += first[number - 1];
         }
-        let Some((_, some)) = pairs.clone().next() else { return Lists { first: Vec::new(), all: Vec::new() } };
+        let Some((_, some)) = pairs.clone().next() else { return Lists::finished(Vec::new(), Vec::new()) };
         let mut all = vec![some; first[count + 1] as usize];
         for (number, element) in pairs {
             let at = &mut first[number + 1];
             all[*at as usize] = element;
             *at += 1;
         }
-        first.truncate(first.partition_point(|start| *start < all.len() as u32) + 1);
+        Lists::finished(first, all)
+    }
+
+    /// Equal lists are equal, however many empty ones follow.
+    fn finished(mut first: Vec<u32>, all: Vec<T>) -> Lists<T> {
+        first.truncate(if all.is_empty() { 0 } else { first.partition_point(|start| *start < all.len() as u32) + 1 });
         Lists { first, all }
     }
 
@@ -128,64 +134,72 @@ impl<T: Copy> Lists<T> {
     }
 }
 
-/// Uses and definitions, by block, of the registers that live at an end of a block.
+/// Uses and definitions of the registers that live at an end of a block, as pairs of a register's
+/// number in `regs` and a block.
 struct Events {
-    /// The registers, ascending; the lists are by their numbers here.
+    /// The registers, ascending.
     regs: Vec<VReg>,
     /// Blocks that use a register before they define it.
-    reads: Lists<Block>,
+    reads: Vec<(u32, Block)>,
     /// Blocks at whose end a PHI uses it.
-    leaves: Lists<Block>,
+    leaves: Vec<(u32, Block)>,
     /// Blocks that end its live range by a definition.
-    kills: Lists<Block>,
+    kills: Vec<(u32, Block)>,
 }
 
 const NEVER: u32 = u32::MAX;
+
+/// The last blocks that wrote and read a register before it was written, by their places.
+#[derive(Clone, Copy)]
+struct Last {
+    written: u32,
+    read: u32,
+}
 
 impl Events {
     fn new(function: &Function, cfg: &Cfg, skip: impl Fn(InstId) -> bool, old_values: bool) -> Events {
         let (mut reads, mut leaves, mut kills) = (Vec::new(), Vec::new(), Vec::new());
         let limit = function.regs.len();
-        let (mut written, mut read) = (vec![NEVER; limit], vec![NEVER; limit]);
+        // The last blocks that wrote and read each register.
+        let mut last = vec![Last { written: NEVER, read: NEVER }; limit];
         for (i, block) in cfg.rpo.iter().enumerate() {
             let i = i as u32;
             for inst in function.blocks[*block].iter().copied().filter(|inst| !skip(*inst)) {
                 let data = &function.insts[inst];
-                let mut note = |reg: VReg, written: &[u32]| {
-                    if written[reg.index()] != i && read[reg.index()] != i {
-                        read[reg.index()] = i;
-                        reads.push((reg, *block));
+                let mut note = |reg: VReg| {
+                    let last = &mut last[reg.index()];
+                    if last.written != i && last.read != i {
+                        last.read = i;
+                        reads.push((reg.as_u32(), *block));
                     }
                 };
                 if data.op == Op::PHI {
-                    phi_inputs(function, inst, |pred, reg| leaves.push((reg, pred)));
+                    phi_inputs(function, inst, |pred, reg| leaves.push((reg.as_u32(), pred)));
                 } else {
-                    function.for_each_use(inst, |reg| note(reg, &written));
+                    function.for_each_use(inst, &mut note);
                 }
                 if data.guard.is_null() || function.ssa {
                     function.for_each_def(inst, |reg| {
-                        if std::mem::replace(&mut written[reg.index()], i) != i {
-                            kills.push((reg, *block));
+                        if std::mem::replace(&mut last[reg.index()].written, i) != i {
+                            kills.push((reg.as_u32(), *block));
                         }
                     });
                 } else if old_values {
-                    function.for_each_def(inst, |reg| note(reg, &written));
+                    function.for_each_def(inst, &mut note);
                 }
             }
         }
         // Most registers are read in the block that defines them, and nowhere else.
         let mut leaving = RegSet::new(limit);
         reads.iter().chain(&leaves).for_each(|(reg, _)| {
-            leaving.insert(*reg);
+            leaving.insert(VReg::from_u32(*reg));
         });
-        kills.retain(|(reg, _)| leaving.contains(*reg));
+        kills.retain(|(reg, _)| leaving.contains(VReg::from_u32(*reg)));
         let regs: Vec<VReg> = leaving.iter().collect();
-        let mut number = read;
-        regs.iter().zip(0..).for_each(|(reg, n)| number[reg.index()] = n);
-        let by_reg = |pairs: &[(VReg, Block)]| {
-            Lists::new(regs.len(), pairs.iter().map(|(reg, block)| (number[reg.index()] as usize, *block)))
-        };
-        let (reads, leaves, kills) = (by_reg(&reads), by_reg(&leaves), by_reg(&kills));
+        regs.iter().zip(0..).for_each(|(reg, n)| last[reg.index()].read = n);
+        for pair in reads.iter_mut().chain(&mut leaves).chain(&mut kills) {
+            pair.0 = last[pair.0 as usize].read;
+        }
         Events { regs, reads, leaves, kills }
     }
 }
@@ -198,16 +212,103 @@ fn phi_inputs(function: &Function, phi: InstId, mut f: impl FnMut(Block, VReg)) 
     }
 }
 
+/// Words of a set for each use or definition up to which sets cost less than following registers.
+const WORDS: usize = 16;
+
 fn solve(function: &Function, cfg: &Cfg, events: &Events, at_start: bool) -> Liveness {
+    let words = events.regs.len().div_ceil(64) * function.block_limit();
+    let sets = words <= WORDS * (events.reads.len() + events.leaves.len() + events.kills.len());
+    let live =
+        if sets { by_sets(function, cfg, events, at_start) } else { by_register(function, cfg, events, at_start) };
+    Liveness { live: LiveLists(live), at_start }
+}
+
+/// Sets of registers for each block, in one piece.
+struct Sets {
+    /// Words of each set.
+    width: usize,
+    words: Vec<u64>,
+}
+
+impl Sets {
+    fn new(width: usize, count: usize, pairs: &[(u32, Block)]) -> Sets {
+        let mut sets = Sets { width, words: vec![0; width * count] };
+        for (number, block) in pairs {
+            sets.words[width * block.index() + *number as usize / 64] |= 1 << (number % 64);
+        }
+        sets
+    }
+
+    fn of(&self, block: Block) -> &[u64] {
+        &self.words[self.width * block.index()..self.width * (block.index() + 1)]
+    }
+
+    fn of_mut(&mut self, block: Block) -> &mut [u64] {
+        &mut self.words[self.width * block.index()..self.width * (block.index() + 1)]
+    }
+}
+
+/// Solves by dataflow over sets, block by block from the end, until nothing changes.
+fn by_sets(function: &Function, cfg: &Cfg, events: &Events, at_start: bool) -> Lists<VReg> {
+    let (width, limit) = (events.regs.len().div_ceil(64), function.block_limit());
+    let of = |pairs: &[(u32, Block)]| Sets::new(width, limit, pairs);
+    let (mut live_in, mut live_out, kills) = (of(&events.reads), of(&events.leaves), of(&events.kills));
+    let pass = |live_in: &mut [u64], live_out: &[u64], kills: &[u64]| {
+        let mut grown = false;
+        for ((to, out), kills) in live_in.iter_mut().zip(live_out).zip(kills) {
+            let all = *to | out & !kills;
+            grown |= all != *to;
+            *to = all;
+        }
+        grown
+    };
+    let mut waits = vec![true; limit];
+    let mut work: Vec<Block> = cfg.rpo.clone();
+    while let Some(block) = work.pop() {
+        waits[block.index()] = false;
+        let out = live_out.of_mut(block);
+        for succ in &cfg.succs[block] {
+            out.iter_mut().zip(live_in.of(*succ)).for_each(|(out, succ)| *out |= succ);
+        }
+        if pass(live_in.of_mut(block), live_out.of(block), kills.of(block)) {
+            for pred in &cfg.preds[block] {
+                if !std::mem::replace(&mut waits[pred.index()], true) {
+                    work.push(*pred);
+                }
+            }
+        }
+    }
+    let (mut first, mut all) = (Vec::with_capacity(limit + 1), Vec::new());
+    first.push(0);
+    let live = if at_start { &live_in } else { &live_out };
+    for set in live.words.chunks_exact(width.max(1)) {
+        for (word, bits) in set.iter().enumerate() {
+            let mut bits = *bits;
+            while bits != 0 {
+                all.push(events.regs[64 * word + bits.trailing_zeros() as usize]);
+                bits &= bits - 1;
+            }
+        }
+        first.push(all.len() as u32);
+    }
+    Lists::finished(first, all)
+}
+
+/// Follows each register from its uses back to its definitions.
+fn by_register(function: &Function, cfg: &Cfg, events: &Events, at_start: bool) -> Lists<VReg> {
     let mut live = Noted { at_start, pairs: Vec::new() };
     let limit = function.block_limit();
+    let lists = |pairs: &[(u32, Block)]| {
+        Lists::new(events.regs.len(), pairs.iter().map(|(number, block)| (*number as usize, *block)))
+    };
+    let (reads, leaves, kills) = (lists(&events.reads), lists(&events.leaves), lists(&events.kills));
     // Per block, the last register killed, live-in and live-out.
     let mut marks = vec![Marks { killed: NEVER, live_in: NEVER, live_out: NEVER }; limit];
     let mut work: Vec<Block> = Vec::new();
     for (at, reg) in events.regs.iter().copied().enumerate() {
         let now = at as u32;
-        events.kills.of(at).iter().for_each(|b| marks[b.index()].killed = now);
-        for block in events.reads.of(at) {
+        kills.of(at).iter().for_each(|b| marks[b.index()].killed = now);
+        for block in reads.of(at) {
             marks[block.index()].live_in = now;
             live.note(true, *block, reg);
             work.push(*block);
@@ -223,13 +324,12 @@ fn solve(function: &Function, cfg: &Cfg, events: &Events, at_start: bool) -> Liv
                 work.push(block);
             }
         };
-        events.leaves.of(at).iter().for_each(|b| ends(*b, &mut live, &mut work));
+        leaves.of(at).iter().for_each(|b| ends(*b, &mut live, &mut work));
         while let Some(block) = work.pop() {
             cfg.preds[block].iter().for_each(|p| ends(*p, &mut live, &mut work));
         }
     }
-    let pairs = live.pairs.iter().map(|(block, reg)| (block.index(), *reg));
-    Liveness { live: LiveLists(Lists::new(limit, pairs)), at_start }
+    Lists::new(limit, live.pairs.iter().map(|(block, reg)| (block.index(), *reg)))
 }
 
 /// What a block is to the last register that reached it.
