@@ -577,6 +577,7 @@ impl Function {
     }
 
     /// The operand in a role; null if the opcode lacks the role.
+    #[inline]
     pub fn arg(&self, inst: InstId, role: Role) -> Operand {
         self.insts[inst].op.role_index(role).map_or(Operand::NULL, |i| self.args(inst)[i])
     }
