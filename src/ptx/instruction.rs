@@ -27,6 +27,8 @@ pub type Suffix<'a> = (&'a str, Pos);
 pub struct Written<'a> {
     /// Position of the operation.
     pub pos: Pos,
+    /// Its name with all suffixes.
+    pub whole: &'a str,
     pub op: Op,
     /// Modifiers and types in source order.
     pub suffixes: SmallVec<[Suffix<'a>; 8]>,
@@ -64,7 +66,7 @@ impl<'a> Parser<'a> {
         let operands = operands?;
         self.expect_sign(";")?;
         let Some(op) = op.filter(|_| self.check_rows) else { return Ok(()) };
-        let written = Written { pos: name.pos, op, suffixes, operands };
+        let written = Written { pos: name.pos, whole, op, suffixes, operands };
         // The error is reported and the cursor is behind the instruction, so no recovery is needed.
         if let Ok(mut instruction) = self.resolve(written) {
             instruction.guard = guard;
@@ -98,8 +100,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// As [`Parser::operation`], with the operands that are labels. A text repeats few names, and what
-    /// is found for one is kept if nothing else was done or reported.
+    /// As [`Parser::operation`], with the operands that are labels. A text repeats few names, and
+    /// what is found for one is kept if nothing else was done or reported.
     fn known_operation(
         &mut self,
         whole: &'a str,

@@ -79,6 +79,7 @@ fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>)
         locations: Default::default(),
         no_directives: Default::default(),
         operations: Default::default(),
+        sorted: Default::default(),
         inlined_names: Default::default(),
         inputs: Vec::new(),
         outputs: Vec::new(),

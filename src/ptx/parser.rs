@@ -70,6 +70,8 @@ pub struct Parser<'a> {
     /// Names of operations with their suffixes, as written: the operation, how many suffixes belong
     /// to its name, and the operands that are labels.
     pub operations: super::hash::NameMap<&'a str, (crate::tables::ptx::Op, usize, u32)>,
+    /// What those names say of modifiers and types.
+    pub sorted: super::hash::NameMap<&'a str, std::rc::Rc<super::matching::Sorted>>,
     /// Entries with bodies so far.
     pub entries: u64,
     /// File, line and column of each `.loc` so far.

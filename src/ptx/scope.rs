@@ -124,7 +124,10 @@ impl<'a> Body<'a> {
             (Some(made), _) => made,
             (None, Member::Variable(..)) => return None,
             (None, Member::Register(register)) => {
-                let register = Register { name: canonical(numbered), ..register.clone() };
+                let plain = plain_number(&name[numbered.0.len()..]).is_some();
+                let Register { ty, vector, pos, .. } = *register;
+                let name = if plain { name.to_string() } else { canonical(numbered) };
+                let register = Register { name, ty, vector, pos };
                 Name::Register(self.registers.push(register))
             }
         };
