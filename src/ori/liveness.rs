@@ -8,6 +8,7 @@
 
 use super::cfg::Cfg;
 use super::function::{Block, Function, InstId, VReg};
+use super::live_blocks::{by_register, by_sets};
 use super::operand::Kind;
 use crate::tables::Op;
 use cranelift_entity::EntityRef;
@@ -121,7 +122,7 @@ impl<T: Copy> Lists<T> {
     }
 
     /// Equal lists are equal, however many empty ones follow.
-    fn finished(mut first: Vec<u32>, all: Vec<T>) -> Lists<T> {
+    pub(super) fn finished(mut first: Vec<u32>, all: Vec<T>) -> Lists<T> {
         first.truncate(if all.is_empty() { 0 } else { first.partition_point(|start| *start < all.len() as u32) + 1 });
         Lists { first, all }
     }
@@ -136,18 +137,18 @@ impl<T: Copy> Lists<T> {
 
 /// Uses and definitions of the registers that live at an end of a block, as pairs of a register's
 /// number in `regs` and a block.
-struct Events {
+pub(super) struct Events {
     /// The registers, ascending.
-    regs: Vec<VReg>,
+    pub regs: Vec<VReg>,
     /// Blocks that use a register before they define it.
-    reads: Vec<(u32, Block)>,
+    pub reads: Vec<(u32, Block)>,
     /// Blocks at whose end a PHI uses it.
-    leaves: Vec<(u32, Block)>,
+    pub leaves: Vec<(u32, Block)>,
     /// Blocks that end its live range by a definition.
-    kills: Vec<(u32, Block)>,
+    pub kills: Vec<(u32, Block)>,
 }
 
-const NEVER: u32 = u32::MAX;
+pub(super) const NEVER: u32 = u32::MAX;
 
 /// The last blocks that wrote and read a register before it was written, by their places.
 #[derive(Clone, Copy)]
@@ -223,133 +224,22 @@ fn solve(function: &Function, cfg: &Cfg, events: &Events, at_start: bool) -> Liv
     Liveness { live: LiveLists(live), at_start }
 }
 
-/// Sets of registers for each block, in one piece.
-struct Sets {
-    /// Words of each set.
-    width: usize,
-    words: Vec<u64>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ori::text;
 
-impl Sets {
-    fn new(width: usize, count: usize, pairs: &[(u32, Block)]) -> Sets {
-        let mut sets = Sets { width, words: vec![0; width * count] };
-        for (number, block) in pairs {
-            sets.words[width * block.index() + *number as usize / 64] |= 1 << (number % 64);
-        }
-        sets
-    }
-
-    fn of(&self, block: Block) -> &[u64] {
-        &self.words[self.width * block.index()..self.width * (block.index() + 1)]
-    }
-
-    fn of_mut(&mut self, block: Block) -> &mut [u64] {
-        &mut self.words[self.width * block.index()..self.width * (block.index() + 1)]
-    }
-}
-
-/// Solves by dataflow over sets, block by block from the end, until nothing changes.
-fn by_sets(function: &Function, cfg: &Cfg, events: &Events, at_start: bool) -> Lists<VReg> {
-    let (width, limit) = (events.regs.len().div_ceil(64), function.block_limit());
-    let of = |pairs: &[(u32, Block)]| Sets::new(width, limit, pairs);
-    let (mut live_in, mut live_out, kills) = (of(&events.reads), of(&events.leaves), of(&events.kills));
-    let pass = |live_in: &mut [u64], live_out: &[u64], kills: &[u64]| {
-        let mut grown = false;
-        for ((to, out), kills) in live_in.iter_mut().zip(live_out).zip(kills) {
-            let all = *to | out & !kills;
-            grown |= all != *to;
-            *to = all;
-        }
-        grown
-    };
-    let mut waits = vec![true; limit];
-    let mut work: Vec<Block> = cfg.rpo.clone();
-    while let Some(block) = work.pop() {
-        waits[block.index()] = false;
-        let out = live_out.of_mut(block);
-        for succ in &cfg.succs[block] {
-            out.iter_mut().zip(live_in.of(*succ)).for_each(|(out, succ)| *out |= succ);
-        }
-        if pass(live_in.of_mut(block), live_out.of(block), kills.of(block)) {
-            for pred in &cfg.preds[block] {
-                if !std::mem::replace(&mut waits[pred.index()], true) {
-                    work.push(*pred);
-                }
-            }
-        }
-    }
-    let (mut first, mut all) = (Vec::with_capacity(limit + 1), Vec::new());
-    first.push(0);
-    let live = if at_start { &live_in } else { &live_out };
-    for set in live.words.chunks_exact(width.max(1)) {
-        for (word, bits) in set.iter().enumerate() {
-            let mut bits = *bits;
-            while bits != 0 {
-                all.push(events.regs[64 * word + bits.trailing_zeros() as usize]);
-                bits &= bits - 1;
-            }
-        }
-        first.push(all.len() as u32);
-    }
-    Lists::finished(first, all)
-}
-
-/// Follows each register from its uses back to its definitions.
-fn by_register(function: &Function, cfg: &Cfg, events: &Events, at_start: bool) -> Lists<VReg> {
-    let mut live = Noted { at_start, pairs: Vec::new() };
-    let limit = function.block_limit();
-    let lists = |pairs: &[(u32, Block)]| {
-        Lists::new(events.regs.len(), pairs.iter().map(|(number, block)| (*number as usize, *block)))
-    };
-    let (reads, leaves, kills) = (lists(&events.reads), lists(&events.leaves), lists(&events.kills));
-    // Per block, the last register killed, live-in and live-out.
-    let mut marks = vec![Marks { killed: NEVER, live_in: NEVER, live_out: NEVER }; limit];
-    let mut work: Vec<Block> = Vec::new();
-    for (at, reg) in events.regs.iter().copied().enumerate() {
-        let now = at as u32;
-        kills.of(at).iter().for_each(|b| marks[b.index()].killed = now);
-        for block in reads.of(at) {
-            marks[block.index()].live_in = now;
-            live.note(true, *block, reg);
-            work.push(*block);
-        }
-        let mut ends = |block: Block, live: &mut Noted, work: &mut Vec<Block>| {
-            let marks = &mut marks[block.index()];
-            if std::mem::replace(&mut marks.live_out, now) == now {
-                return;
-            }
-            live.note(false, block, reg);
-            if marks.killed != now && std::mem::replace(&mut marks.live_in, now) != now {
-                live.note(true, block, reg);
-                work.push(block);
-            }
-        };
-        leaves.of(at).iter().for_each(|b| ends(*b, &mut live, &mut work));
-        while let Some(block) = work.pop() {
-            cfg.preds[block].iter().for_each(|p| ends(*p, &mut live, &mut work));
-        }
-    }
-    Lists::new(limit, live.pairs.iter().map(|(block, reg)| (block.index(), *reg)))
-}
-
-/// What a block is to the last register that reached it.
-#[derive(Clone, Copy)]
-struct Marks {
-    killed: u32,
-    live_in: u32,
-    live_out: u32,
-}
-
-/// The blocks at whose start, or at whose end, registers live.
-struct Noted {
-    at_start: bool,
-    pairs: Vec<(Block, VReg)>,
-}
-
-impl Noted {
-    fn note(&mut self, at_start: bool, block: Block, reg: VReg) {
-        if self.at_start == at_start {
-            self.pairs.push((block, reg));
+    #[test]
+    fn both_ways_agree() {
+        let source = "function k sm_90\nb0:\n  MOV d=r0 a=Z\n  MOV d=r1 a=Z\n  BRA target=b1\nb1:\n  BRA target=b2\n\
+                      b2:\n  MOV d=r2 a=r0\n  @p0 BRA target=b2\n  BRA target=b3\nb3:\n  MOV d=r0 a=r2\n\
+                      @p0 BRA target=b1\n  BRA target=b4\nb4:\n  MOV d=r3 a=r1\n  EXIT\n";
+        let function = text::parse(source).unwrap();
+        let cfg = Cfg::new(&function);
+        let events = Events::new(&function, &cfg, |_| false, true);
+        for at_start in [false, true] {
+            let [one, two] = [by_sets, by_register].map(|way| way(&function, &cfg, &events, at_start));
+            assert!(one == two && (0..5).any(|block| !one.of(block).is_empty()));
         }
     }
 }
