@@ -88,7 +88,8 @@ impl Pool {
             if chunk.is_null() {
                 return chunk;
             }
-            (self.rest.set(chunk), self.left.set(CHUNK));
+            self.rest.set(chunk);
+            self.left.set(CHUNK);
         }
         let block = self.rest.get();
         // SAFETY: `left` bytes from `rest` on belong to the chunk, and `bytes` is no more.
