@@ -17,7 +17,7 @@ mod words;
 use build::{Put, kinds, legalized, line, of_word};
 use sassafras::legal::{SmBackend, backend::Inner};
 use sassafras::ori::{Function, Operand, text};
-use sassafras::pipeline::emit::is_legal;
+use sassafras::pipeline::encodable::is_legal;
 use sassafras::tables::encoding::FORMS;
 use sassafras::tables::legal::LegalizerInfo;
 use sassafras::tables::operands::{Category, Hook, Material, RECIPES};

@@ -5,11 +5,10 @@
 //! class that finds no place evicts classes that are cheaper to spill, or is spilled itself. At
 //! each point a physical register holds at most one live register.
 
-use super::bundles::{Barred, Class, Classes};
+use super::bundles::{Class, Classes};
 use super::interference::Mask;
 use super::pressure::Choice;
 use crate::ori::File;
-use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
 /// Adjacent registers from which on a class is placed before the narrower ones, which would leave
@@ -18,9 +17,6 @@ const WIDE: i32 = 16;
 
 /// For each file and physical register the ranges that are taken: start, end and column.
 type Owners = BTreeMap<(File, i32), BTreeMap<u32, (u32, u32)>>;
-
-/// One mask per column of a class.
-type Masks = SmallVec<[Mask; 4]>;
 
 /// Places classes, and falls back on spilling.
 pub struct Assigner<'a> {
@@ -71,19 +67,24 @@ impl<'a> Assigner<'a> {
             for column in &class.columns {
                 self.classes.occupied.give_back(File::R, old + column.slot, &column.ranges);
             }
-            let taken: Masks = self.taken(class).into_iter().map(|m| m.or(unused)).collect();
-            let open = Self::bases(class, &taken);
+            let (open, _) = self.open(class, unused);
             let base = open.minus(Mask::below(from)).lowest().or(open.lowest()).unwrap_or(old);
             from = base + class.width();
             self.take(*id, base);
         }
     }
 
-    /// Registers that each column of a class cannot use.
-    pub fn taken(&self, class: &Class) -> Masks {
-        let closed = |ranges| self.classes.barred.to(class.file, ranges, &self.classes.clobbers);
-        let of = |ranges| closed(ranges).or(self.classes.occupied.taken(class.file, ranges));
-        class.columns.iter().map(|column| of(&column.ranges)).collect()
+    /// Bases at which each column of a class falls on a register that is free there and not among
+    /// the `avoided`, and the registers that no column can use.
+    pub fn open(&self, class: &Class, avoided: Mask) -> (Mask, Mask) {
+        let (mut open, mut taken) = (Self::legal_bases(class), Mask::below(256));
+        for column in &class.columns {
+            let closed = self.classes.barred.to(class.file, &column.ranges, &self.classes.clobbers);
+            let own = closed.or(self.classes.occupied.taken(class.file, &column.ranges)).or(avoided);
+            open = open.and(Mask::below(256).minus(own).lowered(column.slot));
+            taken = taken.and(own);
+        }
+        (open, taken)
     }
 
     /// The classes without a place, in assignment order.
@@ -105,15 +106,9 @@ impl<'a> Assigner<'a> {
         self.choice.of_class(class, self.classes.classes[class as usize].columns.len())
     }
 
-    /// Bases at which no column of the class falls on a register of its mask (one mask per column).
-    pub fn bases(class: &Class, closed: &[Mask]) -> Mask {
+    /// Bases at which the class as such may stand.
+    fn legal_bases(class: &Class) -> Mask {
         let mut open = Mask::below(256);
-        for (column, closed) in class.columns.iter().zip(closed) {
-            // Negative slots count from a base above; a base is excluded if a slot would leave the
-            // register file.
-            let usable = Mask::below(256).minus(*closed);
-            open = open.and(usable.lowered(column.slot));
-        }
         if class.least > 0 {
             open = open.minus(Mask::below(class.least));
         }
@@ -121,6 +116,16 @@ impl<'a> Assigner<'a> {
             return open;
         }
         open.and(Mask::multiples(class.modulus, class.residue.rem_euclid(class.modulus)))
+    }
+
+    /// Bases at which no column of the class falls on a register that it must never use.
+    fn unbarred(&self, class: &Class) -> Mask {
+        class.columns.iter().fold(Self::legal_bases(class), |open, column| {
+            let closed = self.classes.barred.to(class.file, &column.ranges, &self.classes.clobbers);
+            // Negative slots count from a base above; a base is excluded if a slot would leave the
+            // register file.
+            open.and(Mask::below(256).minus(closed).lowered(column.slot))
+        })
     }
 
     /// Takes a class off its registers, and returns the first of them.
@@ -136,27 +141,18 @@ impl<'a> Assigner<'a> {
     fn place(&mut self, id: u32) -> bool {
         self.shift_up(id);
         let class = &self.classes.classes[id as usize];
-        let barred: &Barred = &self.classes.barred;
-        let closed: Masks =
-            class.columns.iter().map(|c| barred.to(class.file, &c.ranges, &self.classes.clobbers)).collect();
-        let taken: Masks = class
-            .columns
-            .iter()
-            .zip(&closed)
-            .map(|(c, closed)| closed.or(self.classes.occupied.taken(class.file, &c.ranges)))
-            .collect();
-        if class.file == File::R && self.reluctant != Mask::default() {
-            let avoided: Masks = taken.iter().map(|m| m.or(self.reluctant)).collect();
-            if let Some(base) = Self::bases(class, &avoided).lowest() {
-                self.take(id, base);
-                return true;
-            }
-        }
-        if let Some(base) = Self::bases(class, &taken).lowest() {
+        if class.file == File::R
+            && self.reluctant != Mask::default()
+            && let Some(base) = self.open(class, self.reluctant).0.lowest()
+        {
             self.take(id, base);
             return true;
         }
-        let open = Self::bases(class, &closed);
+        if let Some(base) = self.open(class, Mask::default()).0.lowest() {
+            self.take(id, base);
+            return true;
+        }
+        let open = self.unbarred(class);
         self.make_room(id, open)
     }
 

@@ -129,10 +129,11 @@ pub struct Classes {
 const NOWHERE: u32 = u32::MAX;
 
 impl Classes {
-    /// Notes afresh which registers the classes with a base take.
-    pub fn note_again(&mut self) {
-        self.occupied.clear();
-        for class in &self.classes {
+    /// Notes afresh which registers of these files the classes with a base take: of all files, or
+    /// of general registers.
+    pub fn note_again(&mut self, files: &[File]) {
+        self.occupied.clear(files);
+        for class in self.classes.iter().filter(|class| files.contains(&class.file)) {
             let Some(base) = class.base else { continue };
             for column in &class.columns {
                 self.occupied.take(class.file, base + column.slot, &column.ranges);

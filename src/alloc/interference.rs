@@ -54,6 +54,9 @@ impl Mask {
 
     /// Subtracts `places` from each number (adds, if negative); numbers outside 0..256 are dropped.
     pub fn lowered(self, places: i32) -> Mask {
+        if places == 0 {
+            return self;
+        }
         let (words, bits) = (places.unsigned_abs() as usize / 64, places.unsigned_abs() % 64);
         let at = |i: Option<usize>| i.and_then(|i| self.0.get(i)).copied().unwrap_or(0);
         let join = |near: u64, far: u64, right: bool| match (bits, right) {
@@ -111,10 +114,15 @@ impl Occupied {
         Occupied { general: Tree::new(end), others: Tree::new(end) }
     }
 
-    /// Nothing is taken.
-    pub fn clear(&mut self) {
-        self.general.clear();
-        self.others.clear();
+    /// Nothing is taken of general registers, if they are among these files, and nothing of the
+    /// other files, if one of them is.
+    pub fn clear(&mut self, files: &[File]) {
+        if files.contains(&File::R) {
+            self.general.clear();
+        }
+        if files.iter().any(|file| *file != File::R) {
+            self.others.clear();
+        }
     }
 
     /// Takes a register in these ranges, in which it must be free.

@@ -63,6 +63,7 @@ pub mod zones;
 
 use crate::analysis::{Loops, PassCx};
 use crate::ori::cfg::Cfg;
+use crate::ori::liveness::Liveness;
 use crate::ori::{Convention, File, Function, STACK_POINTER, VReg, table};
 use crate::tables::registers::{Callee, first_kept};
 use assign::Assigner;
@@ -94,11 +95,11 @@ const FILES: [File; 6] = [File::R, File::UR, File::P, File::UP, File::B, File::U
 /// The file that ran out of registers, a fixed register that cannot have its number, or in debug
 /// builds the errors that `check` found.
 pub fn run(cx: &mut PassCx) -> Result<(), String> {
-    let (cfg, loops) = (cx.cfg(), cx.loops());
+    let (cfg, loops, live) = (cx.cfg(), cx.loops(), cx.liveness());
     let function = &mut *cx.function;
     let before = cfg!(debug_assertions).then(|| function.clone());
     let first_new = function.insts.len() as u32;
-    let gone = place(function, &cfg, &loops)?;
+    let gone = place(function, &cfg, &loops, Some(&*live))?;
     if let Some(before) = before {
         let wrong = check::check(&before, function, &gone);
         if !wrong.is_empty() {
@@ -110,11 +111,11 @@ pub fn run(cx: &mut PassCx) -> Result<(), String> {
 }
 
 /// Allocates, but keeps what the checker needs: copies, and markers that name the spilled
-/// registers, which are returned.
-pub fn place(function: &mut Function, cfg: &Cfg, loops: &Loops) -> Result<Gone, String> {
-    let top = function.local_bytes;
-    let mut allocator =
-        Allocator { function, cfg, loops, gone: Gone::new(), made: Made::default(), top, coalesce: true };
+/// registers, which are returned. `live` are the registers that live at the ends of blocks, if that
+/// is known.
+pub fn place(function: &mut Function, cfg: &Cfg, loops: &Loops, live: Option<&Liveness>) -> Result<Gone, String> {
+    let (top, gone) = (function.local_bytes, Gone::new());
+    let mut allocator = Allocator { function, cfg, loops, live, gone, made: Made::default(), top, coalesce: true };
     while allocator.round()? {}
     let (spilled, gone) = (allocator.top, allocator.gone);
     frame::finish(function, spilled);
@@ -126,6 +127,8 @@ struct Allocator<'a> {
     function: &'a mut Function,
     cfg: &'a Cfg,
     loops: &'a Loops,
+    /// What lives at the ends of blocks, until the function changes.
+    live: Option<&'a Liveness>,
     gone: Gone,
     made: Made,
     /// Offset of the first free byte of the frame.
@@ -174,6 +177,7 @@ impl Allocator<'_> {
             self.settle(&classes);
             return Ok(false);
         }
+        self.live = None;
         self.spill(&classes, &choice, &weights);
         Ok(true)
     }
@@ -183,7 +187,10 @@ impl Allocator<'_> {
         let mut barred = barred(self.function);
         loop {
             barred.zones = zones::zones(self.function);
-            let mut ranges = Ranges::new(self.function, self.cfg, &self.gone);
+            let mut ranges = match self.live {
+                Some(live) => Ranges::from(self.function, self.cfg, &self.gone, live),
+                None => Ranges::new(self.function, self.cfg, &self.gone),
+            };
             let mut classes = Classes::new(self.function, &mut ranges, barred.clone())
                 .map_err(|e| format!("Function '{}': {e}", self.function.name))?;
             let left = register_tuples::place(self.function, &mut classes, &self.gone, self.loops);
@@ -193,6 +200,7 @@ impl Allocator<'_> {
                 }
                 return Ok(classes);
             }
+            self.live = None;
             for reg in register_tuples::copy_out(self.function, &left) {
                 self.made.short[reg] = true;
             }

@@ -5,6 +5,7 @@
 //! narrow class goes: to the lowest free register, or to one whose neighbours are taken, so that
 //! aligned pairs and quads stay whole. Nothing is spilled here.
 
+use super::FILES;
 use super::assign::Assigner;
 use super::bundles::{Class, Classes};
 use super::interference::Mask;
@@ -30,6 +31,9 @@ const WAYS: [Way; 5] = [
 
 /// How often a class that finds no place is moved to the front.
 const MOVES: usize = 5;
+/// Below this part of all classes it costs less to release one by one than to note afresh what the
+/// others take.
+const FEW: usize = 8;
 /// Classes that are placed at most before it gives up, in all and for each class of the function.
 const PLACED: usize = 6_000;
 const PLACED_EACH: usize = 3;
@@ -44,7 +48,8 @@ pub fn pack(assigner: &mut Assigner, order: &[u32]) {
         if used <= least || budget == 0 {
             return;
         }
-        let old: Vec<Option<i32>> = ids.iter().map(|id| assigner.release(*id)).collect();
+        let old: Vec<Option<i32>> = ids.iter().map(|id| assigner.classes.classes[*id as usize].base).collect();
+        release(assigner, &ids);
         if try_way(assigner, &ids, way, used - 1, &mut budget) {
             used = top(assigner.classes);
             continue;
@@ -63,7 +68,7 @@ pub fn fit(assigner: &mut Assigner, order: &[u32]) -> bool {
     let ids = general(assigner, order);
     // What was evicted has left its registers, so those that are taken are noted afresh.
     ids.iter().for_each(|id| assigner.classes.classes[*id as usize].base = None);
-    assigner.classes.note_again();
+    assigner.classes.note_again(&FILES);
     let mut budget = budget(&ids) / 2;
     WAYS.into_iter().any(|way| try_way(assigner, &ids, way, 256, &mut budget))
 }
@@ -82,7 +87,7 @@ fn general(assigner: &Assigner, order: &[u32]) -> Vec<u32> {
 /// no place. That one comes first the next time.
 fn try_way(assigner: &mut Assigner, ids: &[u32], way: Way, limit: i32, budget: &mut usize) -> bool {
     let mut order = ids.to_vec();
-    order.sort_by_key(|id| {
+    order.sort_by_cached_key(|id| {
         let class = &assigner.classes.classes[*id as usize];
         let width = class.width();
         (if width >= way.wide { -width } else { 0 }, class.start(), -width, *id)
@@ -94,21 +99,32 @@ fn try_way(assigner: &mut Assigner, ids: &[u32], way: Way, limit: i32, budget: &
         let stuck = order.iter().position(|id| !place(assigner, *id, way, limit));
         *budget = budget.saturating_sub(stuck.unwrap_or(order.len()));
         let Some(at) = stuck else { return true };
-        for id in &order[..at] {
-            assigner.release(*id);
-        }
+        release(assigner, &order[..at]);
         order[..=at].rotate_right(1);
     }
     false
 }
 
+/// Takes general classes off their registers.
+fn release(assigner: &mut Assigner, ids: &[u32]) {
+    let classes = &mut assigner.classes;
+    if ids.len() < classes.classes.len() / FEW {
+        for id in ids {
+            assigner.release(*id);
+        }
+        return;
+    }
+    ids.iter().for_each(|id| classes.classes[*id as usize].base = None);
+    classes.note_again(&[File::R]);
+}
+
 fn place(assigner: &mut Assigner, id: u32, way: Way, limit: i32) -> bool {
     let class = &assigner.classes.classes[id as usize];
-    let taken = assigner.taken(class);
+    let (open, taken) = assigner.open(class, Mask::default());
     // The last column must be below the limit too.
-    let open = Assigner::bases(class, &taken).and(Mask::below(limit - class.width() + 1));
+    let open = open.and(Mask::below(limit - class.width() + 1));
     let best = if way.fits && class.width() <= 2 && class.columns.len() as i32 == class.width() {
-        fitting(class, open, taken.iter().fold(Mask::below(256), |all, mask| all.and(*mask)))
+        fitting(class, open, taken)
     } else {
         open.lowest()
     };
@@ -119,12 +135,20 @@ fn place(assigner: &mut Assigner, id: u32, way: Way, limit: i32) -> bool {
 fn fitting(class: &Class, open: Mask, taken: Mask) -> Option<i32> {
     let width = class.width();
     let free = |n: i32| i32::from(!taken.contains(n));
-    let gaps = |base: i32| {
+    // Its own registers are free, and those of a pair are mostly in one quad.
+    let least = if class.modulus > 1 && class.residue & 1 == 0 { width } else { 1 };
+    let mut best: Option<((i32, i32), i32)> = None;
+    for base in open.iter() {
         let pair = if width == 1 { free(base ^ 1) } else { 0 };
-        let quad = (base & !3..(base & !3) + 4).map(free).sum::<i32>();
-        (pair, quad, base)
-    };
-    open.iter().min_by_key(|base| gaps(*base))
+        let gaps = (pair, (base & !3..(base & !3) + 4).map(free).sum::<i32>());
+        if best.is_none_or(|(least, _)| gaps < least) {
+            best = Some((gaps, base));
+            if gaps == (0, least) {
+                break;
+            }
+        }
+    }
+    best.map(|(_, base)| base)
 }
 
 /// One more than the highest general register in use.
@@ -136,15 +160,20 @@ fn top(classes: &Classes) -> i32 {
 
 /// Most general registers that live at once, and those among them that nobody may use.
 fn peak(classes: &Classes) -> i32 {
-    let mut events: Vec<(u32, i32)> = Vec::new();
+    // By how many more live from a point on.
+    let mut change: Vec<i32> = Vec::new();
     for class in classes.classes.iter().filter(|class| class.file == File::R) {
         for range in class.columns.iter().flat_map(|column| &column.ranges) {
-            events.extend([(range.0, 1), (range.1, -1)]);
+            let (start, end) = (range.0 as usize, range.1 as usize);
+            if change.len() <= end {
+                change.resize((end + 1).max(2 * change.len()), 0);
+            }
+            change[start] += 1;
+            change[end] -= 1;
         }
     }
-    events.sort_unstable();
     let (mut now, mut most) = (0, 0);
-    for (_, change) in events {
+    for change in change {
         now += change;
         most = most.max(now);
     }

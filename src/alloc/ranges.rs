@@ -9,11 +9,12 @@
 
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::Liveness;
-use crate::ori::{Function, InstId, VReg, table, table_of};
+use crate::ori::{Function, InstId, VReg};
 use crate::tables::Op;
 use crate::tables::registers::Callee;
-use cranelift_entity::SecondaryMap;
+use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::SmallVec;
+use std::ops::{Index, IndexMut};
 
 /// A half-open range of points.
 pub type Range = (u32, u32);
@@ -25,10 +26,32 @@ pub type RangeList = SmallVec<[Range; 2]>;
 /// checker.
 pub type Gone = SecondaryMap<VReg, bool>;
 
+/// A list for each register.
+#[derive(Default)]
+pub struct RangeTable {
+    lists: Vec<RangeList>,
+    /// That of a register which is newer than the table.
+    none: RangeList,
+}
+
+impl Index<VReg> for RangeTable {
+    type Output = RangeList;
+
+    fn index(&self, reg: VReg) -> &RangeList {
+        self.lists.get(reg.index()).unwrap_or(&self.none)
+    }
+}
+
+impl IndexMut<VReg> for RangeTable {
+    fn index_mut(&mut self, reg: VReg) -> &mut RangeList {
+        &mut self.lists[reg.index()]
+    }
+}
+
 /// Ranges of every register.
 pub struct Ranges {
     /// Sorted, disjoint live ranges of each register.
-    pub of: SecondaryMap<VReg, RangeList>,
+    pub of: RangeTable,
     /// Points just after which the registers that a callee may change lose their values, and the
     /// callee.
     pub clobbers: Vec<(u32, Callee)>,
@@ -63,8 +86,9 @@ impl Ranges {
 
     /// The same from what is known to live at the end of each block.
     pub fn from(function: &Function, cfg: &Cfg, gone: &Gone, live: &Liveness) -> Ranges {
-        let mut ranges = Ranges { of: table(function.regs.len()), clobbers: Vec::new(), end: 0 };
-        let mut open: SecondaryMap<VReg, u32> = table_of(function.regs.len(), CLOSED);
+        let mut ranges = Ranges { of: RangeTable::default(), clobbers: Vec::new(), end: 0 };
+        ranges.of.lists.resize_with(function.regs.len(), RangeList::new);
+        let mut open = Open { end: vec![CLOSED; function.regs.len()], touched: Vec::new() };
         let mut first = 0u32;
         for block in &function.layout {
             let insts = &function.blocks[*block];
@@ -75,9 +99,7 @@ impl Ranges {
         }
         ranges.end = 2 * first + 2;
         ranges.clobbers.sort_unstable();
-        for reg in function.regs.keys() {
-            normalize(&mut ranges.of[reg]);
-        }
+        ranges.of.lists.iter_mut().for_each(normalize);
         ranges
     }
 
@@ -88,10 +110,10 @@ impl Ranges {
         insts: &[InstId],
         live_out: &[VReg],
         first: u32,
-        open: &mut SecondaryMap<VReg, u32>,
+        Open { end, touched }: &mut Open,
     ) {
-        let mut touched: Vec<VReg> = live_out.to_vec();
-        live_out.iter().for_each(|reg| open[*reg] = 2 * (first + insts.len() as u32));
+        touched.extend_from_slice(live_out);
+        live_out.iter().for_each(|reg| end[reg.index()] = 2 * (first + insts.len() as u32));
         for (i, inst) in insts.iter().enumerate().rev() {
             if is_marker(function, *inst, gone) {
                 continue;
@@ -102,29 +124,39 @@ impl Ranges {
                 self.clobbers.push((point + 1, callee));
             }
             function.for_each_def(*inst, |reg| {
-                let end = if open[reg] == CLOSED { point + 2 } else { open[reg] };
+                let open = &mut end[reg.index()];
+                let end = if *open == CLOSED { point + 2 } else { *open };
                 if data.guard.is_null() {
-                    open[reg] = CLOSED;
+                    *open = CLOSED;
                     push(&mut self.of[reg], (point + 1, end));
-                } else if open[reg] == CLOSED {
-                    open[reg] = end;
+                } else if *open == CLOSED {
+                    *open = end;
                     touched.push(reg);
                 }
             });
             function.for_each_use(*inst, |reg| {
-                if open[reg] == CLOSED {
-                    open[reg] = point + 1;
+                let open = &mut end[reg.index()];
+                if *open == CLOSED {
+                    *open = point + 1;
                     touched.push(reg);
                 }
             });
         }
-        for reg in touched {
-            if open[reg] != CLOSED {
-                push(&mut self.of[reg], (2 * first, open[reg]));
-                open[reg] = CLOSED;
+        for reg in touched.drain(..) {
+            let end = std::mem::replace(&mut end[reg.index()], CLOSED);
+            if end != CLOSED {
+                push(&mut self.of[reg], (2 * first, end));
             }
         }
     }
+}
+
+/// The ranges that a block leaves open while it is read from its end.
+struct Open {
+    /// The end of a register's range, or [`CLOSED`].
+    end: Vec<u32>,
+    /// Registers that may have one.
+    touched: Vec<VReg>,
 }
 
 /// Adds a range to a list, mostly the one behind the last: blocks come in the order of the layout.

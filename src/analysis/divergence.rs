@@ -14,7 +14,7 @@
 
 use crate::ori::cfg::{BlockSet, Cfg};
 use crate::ori::liveness::RegSet;
-use crate::ori::{Block, Convention, Function, InstId, Kind};
+use crate::ori::{Block, Convention, Function, InstId, Kind, table};
 use crate::tables::encoding::special_is_uniform;
 use crate::tables::registers::Callee;
 use crate::tables::{Mod, Op, Prop, Role, value};
@@ -79,6 +79,17 @@ struct Lanes<'a> {
     beyond: BlockSet,
     /// Whether lanes are apart at the end of a block, where that does not depend on its start.
     ends: SecondaryMap<Block, Option<bool>>,
+    /// Instructions of each block that may turn out to have varying results; `None` before its
+    /// first visit.
+    open: SecondaryMap<Block, Option<Vec<Open>>>,
+}
+
+/// An instruction whose results do not vary, as far as is known.
+#[derive(Clone, Copy)]
+struct Open {
+    inst: InstId,
+    /// Whether lanes are apart there, where that does not depend on the start of the block.
+    apart: Option<bool>,
 }
 
 impl<'a> Lanes<'a> {
@@ -88,8 +99,8 @@ impl<'a> Lanes<'a> {
             ends[*block] = function.blocks[*block].iter().rev().find_map(|inst| becomes_apart(function, *inst));
         }
         let limit = function.block_limit();
-        let regs = RegSet::new(function.regs.len());
-        Lanes { function, cfg, regs, divergent: BlockSet::new(limit), beyond: BlockSet::new(limit), ends }
+        let (regs, open) = (RegSet::new(function.regs.len()), table(limit));
+        Lanes { function, cfg, regs, divergent: BlockSet::new(limit), beyond: BlockSet::new(limit), ends, open }
     }
 
     /// Whether lanes may be apart at the end of a block.
@@ -127,14 +138,37 @@ impl<'a> Lanes<'a> {
 
     /// Marks the varying results of a block; whether there are new ones.
     fn results(&mut self, block: Block) -> bool {
-        let mut apart = self.divergent.contains(block);
+        let divergent = self.divergent.contains(block);
         let mut changed = false;
-        for inst in &self.function.blocks[block] {
-            apart = becomes_apart(self.function, *inst).unwrap_or(apart);
-            if apart || self.result_varies(block, *inst) {
+        let Some(mut open) = self.open[block].take() else { return self.first_results(block) };
+        open.retain(|Open { inst, apart }| {
+            let varies = apart.unwrap_or(divergent) || self.result_varies(block, *inst);
+            if varies {
                 self.function.for_each_def(*inst, |reg| changed |= self.regs.insert(reg));
             }
+            !varies
+        });
+        self.open[block] = Some(open);
+        changed
+    }
+
+    /// The same on the first visit, which goes over all instructions.
+    fn first_results(&mut self, block: Block) -> bool {
+        let divergent = self.divergent.contains(block);
+        let (mut apart, mut changed, mut open) = (None, false, Vec::new());
+        for inst in &self.function.blocks[block] {
+            apart = becomes_apart(self.function, *inst).or(apart);
+            let varies = apart.unwrap_or(divergent) || self.result_varies(block, *inst);
+            let mut any = false;
+            self.function.for_each_def(*inst, |reg| {
+                any = true;
+                changed |= varies && self.regs.insert(reg);
+            });
+            if any && !varies {
+                open.push(Open { inst: *inst, apart });
+            }
         }
+        self.open[block] = Some(open);
         changed
     }
 

@@ -1,7 +1,7 @@
 //! The program under the name that callers of ptxas look for: `sassafras::cli` names itself `ptxas`
 //! in messages when it is called so.
 
-#[path = "../memory.rs"]
+#[path = "../memory/mod.rs"]
 mod memory;
 
 #[global_allocator]

@@ -22,6 +22,7 @@ use crate::tables::throughput::{Pace, Throughput};
 use crate::tables::{Mod, Op, Prop, value};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 /// Encodes "no scoreboard".
@@ -145,6 +146,8 @@ struct Scheduler<'a> {
     rooms: SecondaryMap<Block, Room>,
     /// Items with late reads that are overwritten and have no scoreboard.
     wanted: BTreeSet<u32>,
+    /// The most cycles that any reader waits for a result, by its file and class, once asked for.
+    rests: Vec<[Cell<Option<u16>>; LatencyClass::ALL.len()]>,
 }
 
 /// Sets the control word of every instruction.
@@ -156,7 +159,8 @@ pub fn run(cx: &mut PassCx) {
 fn write(function: &mut Function, cfg: &Cfg) {
     let target = function.target;
     let (Some(latency), Some(throughput)) = (Latency::of(target), Throughput::of(target)) else { return };
-    let mut scheduler = Scheduler { latency, cfg, rooms: SecondaryMap::new(), wanted: BTreeSet::new() };
+    let rests = vec![[const { Cell::new(None) }; LatencyClass::ALL.len()]; RegFile::B as usize + 1];
+    let mut scheduler = Scheduler { latency, cfg, rooms: SecondaryMap::new(), wanted: BTreeSet::new(), rests };
     let mut first = 0;
     for place in 0..function.layout.len() {
         let block = function.layout[place];
@@ -426,13 +430,19 @@ impl Scheduler<'_> {
 
     /// The maximum latency of a fixed-latency result over all classes of readers.
     fn rest(&self, reg: Reg, entry: &Entry) -> u16 {
+        let known = &self.rests[reg.file() as usize][entry.class as usize];
+        if let Some(rest) = known.get() {
+            return rest;
+        }
         let most = LatencyClass::ALL.iter().filter_map(|reader| {
             match self.latency.read_after_write(reg.file(), entry.class, *reader) {
                 Needed::Cycles(n) => Some(u16::from(n)),
                 Needed::Scoreboard => None,
             }
         });
-        most.max().unwrap_or(0)
+        let rest = most.max().unwrap_or(0);
+        known.set(Some(rest));
+        rest
     }
 
     /// Writes the control words into the function, with NOPs where a stall would be too long.

@@ -8,8 +8,7 @@
 //! affects only speed: `control_words` derives the waits from it.
 
 use super::control_words::{Item, NONE};
-use crate::ori::hash::QuickMap;
-use crate::sched::effects::{Access, Reg};
+use crate::sched::effects::{Access, Reg, RegTable};
 use crate::tables::latency::{Latency, Needed};
 
 /// Number of scoreboards of a warp.
@@ -33,6 +32,16 @@ struct Counted {
 pub struct Boards {
     /// The scoreboards; `None` if one is reserved.
     counted: [Option<Counted>; BOARDS as usize],
+    next: Next,
+}
+
+/// The next accesses to registers, for a block that is read from its end; tables that all blocks
+/// use in turn.
+struct Next {
+    touched: RegTable<Option<usize>>,
+    written: RegTable<Option<(usize, Access)>>,
+    /// The queue of the next late read of a register that happens under no condition; 0 for none.
+    read: RegTable<u8>,
 }
 
 /// Next accesses to the registers of an instruction: the first need of a result, and the first
@@ -49,7 +58,8 @@ impl Boards {
         if let Some(board) = reserved {
             counted[usize::from(board)] = None;
         }
-        Boards { counted }
+        let next = Next { touched: RegTable::new(), written: RegTable::new(), read: RegTable::new() };
+        Boards { counted, next }
     }
 
     /// Allocates the scoreboards of a block.
@@ -59,7 +69,7 @@ impl Boards {
         for counted in self.counted.iter_mut().flatten() {
             *counted = Counted { until: usize::from(counted.until == FAR), over: 0 };
         }
-        let needs = needs(items, latency);
+        let needs = needs(items, latency, &mut self.next);
         for (at, (item, need)) in items.iter_mut().zip(needs).enumerate() {
             if item.write_bar == NONE && item.announces() {
                 let board = self.take(at, need.result, item.pace.result, None);
@@ -106,35 +116,36 @@ impl Boards {
     }
 }
 
-fn needs(items: &[Item], latency: &Latency) -> Vec<Needs> {
-    let mut touched: QuickMap<Reg, usize> = QuickMap::default();
-    let mut written: QuickMap<Reg, (usize, Access)> = QuickMap::default();
-    // The queue of the next late read of a register that happens under no condition.
-    let mut read: QuickMap<Reg, u8> = QuickMap::default();
+fn needs(items: &[Item], latency: &Latency, next: &mut Next) -> Vec<Needs> {
+    let Next { touched, written, read } = next;
+    touched.clear();
+    written.clear();
+    read.clear();
     let mut out = Vec::with_capacity(items.len());
     for (at, item) in items.iter().enumerate().rev() {
-        let first = |reg: Reg| touched.get(&reg).copied().unwrap_or(FAR);
+        let first = |reg: Reg| touched.get(reg).copied().flatten().unwrap_or(FAR);
         // An overwrite that cannot come too early does not wait.
         let overwrite = |access: &Access| {
-            let (at, write) = written.get(&access.reg)?;
+            let (at, write) = written.get(access.reg)?.as_ref()?;
             let needed = latency.write_after_read(access.reg.file(), access.class, write.class);
             let order = item.class.read_order(access.class);
-            let over_before_another = order != 0 && read.get(&access.reg) == Some(&order);
+            let over_before_another = order != 0 && read.get(access.reg) == Some(&order);
             (matches!(needed, Needed::Scoreboard) && !over_before_another).then_some(*at)
         };
         let result = item.effects.writes.iter().map(|a| first(a.reg)).min().unwrap_or(FAR);
         let overwritten = item.effects.late().filter_map(overwrite).min().unwrap_or(FAR);
         out.push(Needs { result, overwritten });
         if !item.effects.guarded {
-            read.extend(item.effects.late().map(|access| (access.reg, item.class.read_order(access.class))));
+            let late = item.effects.late();
+            late.for_each(|access| *read.entry(access.reg) = item.class.read_order(access.class));
         }
         for access in &item.effects.writes {
-            touched.insert(access.reg, at);
-            written.insert(access.reg, (at, *access));
-            read.remove(&access.reg);
+            *touched.entry(access.reg) = Some(at);
+            *written.entry(access.reg) = Some((at, *access));
+            *read.entry(access.reg) = 0;
         }
         item.effects.reads.iter().for_each(|access| {
-            touched.insert(access.reg, at);
+            *touched.entry(access.reg) = Some(at);
         });
         if item.drains {
             touched.clear();

@@ -14,12 +14,17 @@ use smallvec::SmallVec;
 pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
     let mut source: SecondaryMap<VReg, Option<VReg>> = table(function.regs.len());
+    let mut any = false;
     for block in &function.layout {
         for inst in &function.blocks[*block] {
             if let Some((dst, src)) = plain_copy(function, *inst) {
                 source[dst] = Some(src);
+                any = true;
             }
         }
+    }
+    if !any {
+        return;
     }
     for block in function.layout.clone() {
         for at in 0..function.blocks[block].len() {

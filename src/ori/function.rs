@@ -602,6 +602,7 @@ impl Function {
     }
 
     /// The operand in a role; null if the opcode lacks the role.
+    #[inline]
     pub fn arg(&self, inst: InstId, role: Role) -> Operand {
         self.insts[inst].op.role_index(role).map_or(Operand::NULL, |i| self.args(inst)[i])
     }
@@ -635,40 +636,42 @@ impl Function {
 
     /// Calls `f` for each register of an operand.
     #[inline]
-    pub fn for_each_reg(&self, operand: Operand, mut f: impl FnMut(VReg)) {
-        match operand.kind() {
-            Kind::Reg(reg) => f(reg),
-            Kind::Vector(v) => self.vector_regs(v).iter().copied().for_each(f),
-            _ => {}
-        }
+    pub fn for_each_reg(&self, operand: Operand, f: impl FnMut(VReg)) {
+        let single;
+        let regs = match operand.kind() {
+            Kind::Reg(reg) => {
+                single = [reg];
+                &single[..]
+            }
+            Kind::Vector(v) => self.vector_regs(v),
+            _ => return,
+        };
+        regs.iter().copied().for_each(f);
     }
 
     /// Calls `f` for each register that an instruction defines.
+    #[inline]
     pub fn for_each_def(&self, inst: InstId, mut f: impl FnMut(VReg)) {
-        let (data, args) = (&self.insts[inst], self.args(inst));
-        if data.op == Op::PHI {
-            return self.for_each_reg(args[0], f);
-        }
-        each_of(data.op.info().defs, args, |operand| self.for_each_reg(operand, &mut f));
-        let defs = &args[args.len() - usize::from(data.extra_defs)..];
-        defs.iter().for_each(|operand| self.for_each_reg(*operand, &mut f));
+        let data = &self.insts[inst];
+        let len = usize::from(data.len);
+        let places = if data.op == Op::PHI { 1 } else { data.op.places().0 };
+        let extras = (len - usize::from(data.extra_defs), len);
+        let operands = Operands { all: self.args(inst), places, run: extras, last: None };
+        operands.for_each(|operand| self.for_each_reg(operand, &mut f));
     }
 
     /// Calls `f` for each register that an instruction reads: sources, guard and tied old values.
+    #[inline]
     pub fn for_each_use(&self, inst: InstId, mut f: impl FnMut(VReg)) {
-        let (data, args) = (&self.insts[inst], self.args(inst));
-        if data.op == Op::PHI {
-            args[1..].iter().for_each(|operand| self.for_each_reg(*operand, &mut f));
-        } else {
-            each_of(data.op.info().uses, args, |operand| self.for_each_reg(operand, &mut f));
-            if data.extra_uses > 0 {
-                self.extras(inst).0.iter().for_each(|operand| self.for_each_reg(*operand, &mut f));
-            }
-        }
-        self.for_each_reg(data.guard, &mut f);
-        for operand in self.olds(inst) {
-            self.for_each_reg(*operand, &mut f);
-        }
+        let data = &self.insts[inst];
+        let (start, len) = (data.start as usize, usize::from(data.len));
+        let all = &self.operands[start..start + len + usize::from(data.olds)];
+        let before = len - usize::from(data.extra_defs);
+        let extras = (before - usize::from(data.extra_uses), before);
+        let (places, run) = if data.op == Op::PHI { (0, (1, len)) } else { (data.op.places().1, extras) };
+        let last = Some((data.guard, (len, all.len())));
+        let operands = Operands { all, places, run, last };
+        operands.for_each(|operand| self.for_each_reg(operand, &mut f));
     }
 
     /// Width of the operand in a role of this instruction, in 32-bit words.
@@ -682,14 +685,35 @@ impl Function {
     }
 }
 
-/// Calls `f` for the operands in these places.
-#[inline]
-fn each_of(mut places: u16, args: &[Operand], mut f: impl FnMut(Operand)) {
-    while places != 0 {
-        if let Some(operand) = args.get(places.trailing_zeros() as usize) {
-            f(*operand);
+/// Some operands of an instruction. One loop goes over them, so that what it does with each is
+/// compiled once.
+struct Operands<'a> {
+    all: &'a [Operand],
+    /// The places that come first, one bit each.
+    places: u16,
+    /// Where the places begin and end that come next.
+    run: (usize, usize),
+    /// The guard, and the places behind it.
+    last: Option<(Operand, (usize, usize))>,
+}
+
+impl Iterator for Operands<'_> {
+    type Item = Operand;
+
+    #[inline]
+    fn next(&mut self) -> Option<Operand> {
+        if self.places != 0 {
+            let place = self.places.trailing_zeros() as usize;
+            self.places &= self.places - 1;
+            return Some(self.all.get(place).copied().unwrap_or(Operand::NULL));
         }
-        places &= places - 1;
+        if self.run.0 < self.run.1 {
+            self.run.0 += 1;
+            return Some(self.all[self.run.0 - 1]);
+        }
+        let (guard, run) = self.last.take()?;
+        self.run = run;
+        Some(guard)
     }
 }
 

@@ -2,15 +2,17 @@
 //!
 //! A guarded definition does not end a live range, because the old value survives if the guard is
 //! false. The inputs of a PHI are live at the end of the predecessors they come from, not at the
-//! start of the PHI's block. Time and memory are linear in the size of the code and of the result:
-//! each register is followed from its uses back to its definitions.
+//! start of the PHI's block. Only registers that live at the end of some block are looked at: as
+//! sets, where these are few words for what the code does with the registers, else one by one, so
+//! that memory is linear in the size of the code and of the result.
 
 use super::cfg::Cfg;
 use super::function::{Block, Function, InstId, VReg};
+use super::live_blocks::{by_register, by_sets};
 use super::operand::Kind;
-use super::table;
 use crate::tables::Op;
-use cranelift_entity::{EntityRef, SecondaryMap};
+use cranelift_entity::EntityRef;
+use std::ops::Index;
 
 /// A set of registers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,6 +41,12 @@ impl RegSet {
         self.0[word] &= !bit;
         there
     }
+    /// The registers in the set, in ascending order.
+    fn iter(&self) -> impl Iterator<Item = VReg> {
+        self.0.iter().enumerate().filter(|(_, bits)| **bits != 0).flat_map(|(word, bits)| {
+            (0..64).filter(move |bit| bits >> bit & 1 != 0).map(move |bit| VReg::from_u32((64 * word + bit) as u32))
+        })
+    }
     /// Whether a register is in the set.
     pub fn contains(&self, reg: VReg) -> bool {
         self.0.get(reg.index() / 64).is_some_and(|w| w >> (reg.index() % 64) & 1 != 0)
@@ -49,8 +57,20 @@ impl RegSet {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Liveness {
     /// Live registers of each block, ascending.
-    pub live: SecondaryMap<Block, Vec<VReg>>,
+    pub live: LiveLists,
     at_start: bool,
+}
+
+/// The registers of each block.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LiveLists(Lists<VReg>);
+
+impl Index<Block> for LiveLists {
+    type Output = [VReg];
+
+    fn index(&self, block: Block) -> &[VReg] {
+        self.0.of(block.index())
+    }
 }
 
 impl Liveness {
@@ -74,87 +94,114 @@ impl Liveness {
     }
 }
 
-/// Lists of blocks by register, concatenated.
-struct ByReg {
-    /// Start of each register's list, and the end of the last.
+/// Lists by number, concatenated.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Lists<T> {
+    /// Start of each list, and the end of the last that is not empty.
     first: Vec<u32>,
-    blocks: Vec<Block>,
+    all: Vec<T>,
 }
 
-impl ByReg {
-    fn new(limit: usize, pairs: &[(VReg, Block)]) -> ByReg {
-        let mut first = vec![0u32; limit + 1];
-        for (reg, _) in pairs {
-            first[reg.index() + 1] += 1;
+impl<T: Copy> Lists<T> {
+    /// The lists of these pairs of a number below `count` and an element, in their order.
+    pub(super) fn new(count: usize, pairs: impl Iterator<Item = (usize, T)> + Clone) -> Lists<T> {
+        // The end of a list is where the next begins; until all are filled, each stands one later.
+        let mut first = vec![0u32; count + 2];
+        pairs.clone().for_each(|(number, _)| first[number + 2] += 1);
+        for number in 2..first.len() {
+            first[number] += first[number - 1];
         }
-        for i in 0..limit {
-            first[i + 1] += first[i];
+        let Some((_, some)) = pairs.clone().next() else { return Lists::finished(Vec::new(), Vec::new()) };
+        let mut all = vec![some; first[count + 1] as usize];
+        for (number, element) in pairs {
+            let at = &mut first[number + 1];
+            all[*at as usize] = element;
+            *at += 1;
         }
-        let mut next = first.clone();
-        let mut blocks = vec![Block::from_u32(0); pairs.len()];
-        for (reg, block) in pairs {
-            blocks[next[reg.index()] as usize] = *block;
-            next[reg.index()] += 1;
-        }
-        ByReg { first, blocks }
+        Lists::finished(first, all)
     }
 
-    fn of(&self, reg: VReg) -> &[Block] {
-        &self.blocks[self.first[reg.index()] as usize..self.first[reg.index() + 1] as usize]
+    /// Equal lists are equal, however many empty ones follow.
+    pub(super) fn finished(mut first: Vec<u32>, all: Vec<T>) -> Lists<T> {
+        first.truncate(if all.is_empty() { 0 } else { first.partition_point(|start| *start < all.len() as u32) + 1 });
+        Lists { first, all }
+    }
+
+    pub(super) fn of(&self, number: usize) -> &[T] {
+        match self.first.get(number..number + 2) {
+            Some(ends) => &self.all[ends[0] as usize..ends[1] as usize],
+            None => &[],
+        }
     }
 }
 
-/// Uses and definitions of registers by block.
-struct Events {
+/// Uses and definitions of the registers that live at an end of a block, as pairs of a register's
+/// number in `regs` and a block.
+pub(super) struct Events {
+    /// The registers, ascending.
+    pub regs: Vec<VReg>,
     /// Blocks that use a register before they define it.
-    reads: ByReg,
+    pub reads: Vec<(u32, Block)>,
     /// Blocks at whose end a PHI uses it.
-    leaves: ByReg,
+    pub leaves: Vec<(u32, Block)>,
     /// Blocks that end its live range by a definition.
-    kills: ByReg,
+    pub kills: Vec<(u32, Block)>,
 }
 
-const NEVER: u32 = u32::MAX;
+pub(super) const NEVER: u32 = u32::MAX;
+
+/// The last blocks that wrote and read a register before it was written, by their places.
+#[derive(Clone, Copy)]
+struct Last {
+    written: u32,
+    read: u32,
+}
 
 impl Events {
     fn new(function: &Function, cfg: &Cfg, skip: impl Fn(InstId) -> bool, old_values: bool) -> Events {
         let (mut reads, mut leaves, mut kills) = (Vec::new(), Vec::new(), Vec::new());
         let limit = function.regs.len();
-        let (mut written, mut read) = (vec![NEVER; limit], vec![NEVER; limit]);
+        // The last blocks that wrote and read each register.
+        let mut last = vec![Last { written: NEVER, read: NEVER }; limit];
         for (i, block) in cfg.rpo.iter().enumerate() {
             let i = i as u32;
             for inst in function.blocks[*block].iter().copied().filter(|inst| !skip(*inst)) {
                 let data = &function.insts[inst];
-                let mut note = |reg: VReg, written: &[u32]| {
-                    if written[reg.index()] != i && read[reg.index()] != i {
-                        read[reg.index()] = i;
-                        reads.push((reg, *block));
+                let mut note = |reg: VReg| {
+                    let last = &mut last[reg.index()];
+                    if last.written != i && last.read != i {
+                        last.read = i;
+                        reads.push((reg.as_u32(), *block));
                     }
                 };
                 if data.op == Op::PHI {
-                    phi_inputs(function, inst, |pred, reg| leaves.push((reg, pred)));
+                    phi_inputs(function, inst, |pred, reg| leaves.push((reg.as_u32(), pred)));
                 } else {
-                    function.for_each_use(inst, |reg| note(reg, &written));
+                    function.for_each_use(inst, &mut note);
                 }
                 if data.guard.is_null() || function.ssa {
                     function.for_each_def(inst, |reg| {
-                        if std::mem::replace(&mut written[reg.index()], i) != i {
-                            kills.push((reg, *block));
+                        if std::mem::replace(&mut last[reg.index()].written, i) != i {
+                            kills.push((reg.as_u32(), *block));
                         }
                     });
                 } else if old_values {
-                    function.for_each_def(inst, |reg| note(reg, &written));
+                    function.for_each_def(inst, &mut note);
                 }
             }
         }
         // Most registers are read in the block that defines them, and nowhere else.
         let mut leaving = RegSet::new(limit);
         reads.iter().chain(&leaves).for_each(|(reg, _)| {
-            leaving.insert(*reg);
+            leaving.insert(VReg::from_u32(*reg));
         });
-        kills.retain(|(reg, _)| leaving.contains(*reg));
-        let by_reg = |pairs: &[(VReg, Block)]| ByReg::new(limit, pairs);
-        Events { reads: by_reg(&reads), leaves: by_reg(&leaves), kills: by_reg(&kills) }
+        kills.retain(|(reg, _)| leaving.contains(VReg::from_u32(*reg)));
+        let regs: Vec<VReg> = leaving.iter().collect();
+        regs.iter().zip(0..).for_each(|(reg, n)| last[reg.index()].read = n);
+        for pair in reads.iter_mut().chain(&mut leaves).chain(&mut kills) {
+            pair.0 = last[pair.0 as usize].read;
+        }
+        Events { regs, reads, leaves, kills }
     }
 }
 
@@ -166,64 +213,33 @@ fn phi_inputs(function: &Function, phi: InstId, mut f: impl FnMut(Block, VReg)) 
     }
 }
 
+/// Words of a set for each use or definition up to which sets cost less than following registers.
+const WORDS: usize = 16;
+
 fn solve(function: &Function, cfg: &Cfg, events: &Events, at_start: bool) -> Liveness {
-    let mut live = Noted { at_start, pairs: Vec::new() };
-    let limit = function.block_limit();
-    // Per block, the last register killed, live-in and live-out.
-    let (mut killed, mut live_in, mut live_out) = (vec![NEVER; limit], vec![NEVER; limit], vec![NEVER; limit]);
-    let mut work: Vec<Block> = Vec::new();
-    for reg in function.regs.keys() {
-        let (reads, leaves) = (events.reads.of(reg), events.leaves.of(reg));
-        if reads.is_empty() && leaves.is_empty() {
-            continue;
-        }
-        let now = reg.index() as u32;
-        events.kills.of(reg).iter().for_each(|b| killed[b.index()] = now);
-        for block in reads {
-            live_in[block.index()] = now;
-            live.note(true, *block, reg);
-            work.push(*block);
-        }
-        let mut ends = |block: Block, live: &mut Noted, work: &mut Vec<Block>| {
-            if std::mem::replace(&mut live_out[block.index()], now) == now {
-                return;
-            }
-            live.note(false, block, reg);
-            if killed[block.index()] != now && std::mem::replace(&mut live_in[block.index()], now) != now {
-                live.note(true, block, reg);
-                work.push(block);
-            }
-        };
-        leaves.iter().for_each(|b| ends(*b, &mut live, &mut work));
-        while let Some(block) = work.pop() {
-            cfg.preds[block].iter().for_each(|p| ends(*p, &mut live, &mut work));
-        }
-    }
-    Liveness { live: by_block(limit, &live.pairs), at_start }
+    let words = events.regs.len().div_ceil(64) * function.block_limit();
+    let sets = words <= WORDS * (events.reads.len() + events.leaves.len() + events.kills.len());
+    let live =
+        if sets { by_sets(function, cfg, events, at_start) } else { by_register(function, cfg, events, at_start) };
+    Liveness { live: LiveLists(live), at_start }
 }
 
-/// The blocks at whose start, or at whose end, registers live.
-struct Noted {
-    at_start: bool,
-    pairs: Vec<(Block, VReg)>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ori::text;
 
-impl Noted {
-    fn note(&mut self, at_start: bool, block: Block, reg: VReg) {
-        if self.at_start == at_start {
-            self.pairs.push((block, reg));
+    #[test]
+    fn both_ways_agree() {
+        let source = "function k sm_90\nb0:\n  MOV d=r0 a=Z\n  MOV d=r1 a=Z\n  BRA target=b1\nb1:\n  BRA target=b2\n\
+                      b2:\n  MOV d=r2 a=r0\n  @p0 BRA target=b2\n  BRA target=b3\nb3:\n  MOV d=r0 a=r2\n\
+                      @p0 BRA target=b1\n  BRA target=b4\nb4:\n  MOV d=r3 a=r1\n  EXIT\n";
+        let function = text::parse(source).unwrap();
+        let cfg = Cfg::new(&function);
+        let events = Events::new(&function, &cfg, |_| false, true);
+        for at_start in [false, true] {
+            let [one, two] = [by_sets, by_register].map(|way| way(&function, &cfg, &events, at_start));
+            assert!(one == two && (0..5).any(|block| !one.of(block).is_empty()));
         }
     }
-}
-
-/// The registers of each block, in the order of the pairs.
-fn by_block(limit: usize, pairs: &[(Block, VReg)]) -> SecondaryMap<Block, Vec<VReg>> {
-    let mut counts = vec![0usize; limit];
-    pairs.iter().for_each(|(block, _)| counts[block.index()] += 1);
-    let mut live: SecondaryMap<Block, Vec<VReg>> = table(limit);
-    for (block, count) in live.values_mut().zip(counts) {
-        block.reserve_exact(count);
-    }
-    pairs.iter().for_each(|(block, reg)| live[*block].push(*reg));
-    live
 }

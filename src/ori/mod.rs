@@ -11,6 +11,7 @@ pub mod commute;
 pub mod destruct;
 pub mod function;
 pub mod hash;
+mod live_blocks;
 pub mod liveness;
 pub mod mods;
 pub mod operand;

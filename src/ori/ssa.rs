@@ -8,7 +8,7 @@
 
 use super::cfg::{Cfg, Dominators};
 use super::function::{Block, Function, InstId, RegData, VReg};
-use super::liveness::Liveness;
+use super::liveness::{Lists, Liveness};
 use super::operand::{Kind, Operand};
 use super::table;
 use crate::tables::ori::Direction;
@@ -71,25 +71,24 @@ fn place_phis(
 ) -> SecondaryMap<Block, Vec<(VReg, InstId)>> {
     let live = Liveness::at_start(function, cfg);
     let frontiers = frontiers(cfg, dominators);
-    let mut defs: SecondaryMap<VReg, SmallVec<[Block; 2]>> = table(function.regs.len());
+    let mut last: SecondaryMap<VReg, Option<Block>> = table(function.regs.len());
+    let mut defs: Vec<(VReg, Block)> = Vec::new();
     for block in &cfg.rpo {
         for inst in &function.blocks[*block] {
             function.for_each_def(*inst, |reg| {
-                if defs[reg].last() != Some(block) {
-                    defs[reg].push(*block);
+                if last[reg].replace(*block) != Some(*block) {
+                    defs.push((reg, *block));
                 }
             });
         }
     }
+    let defs = Lists::new(function.regs.len(), defs.iter().map(|(reg, block)| (reg.index(), *block)));
     let mut phis: SecondaryMap<Block, Vec<(VReg, InstId)>> = table(function.block_limit());
     let mut done: SecondaryMap<Block, Option<VReg>> = table(function.block_limit());
     let mut work: SmallVec<[Block; 8]> = SmallVec::new();
     let regs: Vec<VReg> = function.regs.keys().filter(|r| !fixed[r.index()]).collect();
     for reg in regs {
-        if defs[reg].is_empty() {
-            continue;
-        }
-        work.extend_from_slice(&defs[reg]);
+        work.extend_from_slice(defs.of(reg.index()));
         while let Some(block) = work.pop() {
             for at in &frontiers[block] {
                 if done[*at] == Some(reg) || !live.contains(*at, reg) {

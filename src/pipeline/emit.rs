@@ -10,7 +10,7 @@ use super::values::{Value, values};
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, Symbol};
 use crate::sass::{self, Arg, Ctrl, Guard, Inst, reuse};
 use crate::tables::elf::RelocRole;
-use crate::tables::encoding::{FORMS, forms_of, special_by_name};
+use crate::tables::encoding::special_by_name;
 use crate::tables::helpers::Helper;
 use crate::tables::ori::Class;
 use crate::tables::{Mod, Op, Prop, Role, value};
@@ -173,66 +173,11 @@ fn debug_facts(function: &Function, starts: &SecondaryMap<Block, u64>, total: u6
     code.values = values(function, starts, total, &insts);
 }
 
-/// Whether the target can encode an instruction, whatever registers are assigned. Instructions with
-/// symbol operands are never encodable, so passes do not touch them. An immediate store value that
-/// no form takes counts as a register, because operand legalization will materialize it.
-pub fn encodes(function: &Function, inst: InstId) -> bool {
-    let op = function.insts[inst].op;
-    let moved = |slot: usize| op.has(Prop::WritesMemory) && !takes_immediate(op, slot);
-    function.args(inst).iter().all(|operand| function.symbol_of(*operand).is_none())
-        && is_legal_but_for(function, inst, moved)
-}
-
-/// Whether some form of an opcode takes an immediate for an operand.
-fn takes_immediate(op: Op, slot: usize) -> bool {
-    let mut fields = FORMS[forms_of(op)].iter().flat_map(|form| form.args);
-    fields.any(|field| usize::from(field.slot) == slot && sass::field_kind(field.kind) == sass::ArgKind::Imm)
-}
-
-/// Whether the target encodes an instruction as it is, with a placeholder for each symbol.
-pub fn is_legal(function: &Function, inst: InstId) -> bool {
-    is_legal_but_for(function, inst, |_| false)
-}
-
-/// As [`is_legal`], with a register in place of each immediate for which `moved` is true.
-fn is_legal_but_for(function: &Function, inst: InstId, moved: impl Fn(usize) -> bool) -> bool {
-    let data = &function.insts[inst];
-    let mut machine = Inst::new(data.op);
-    machine.mods = data.mods;
-    if let Some(reg) = data.guard.as_reg() {
-        machine.guard =
-            Guard { pred: STAND_IN as u8, not: data.guard.not(), upred: function.regs[reg].file == File::UP };
-    }
-    for (slot, (role, operand)) in data.op.info().roles.iter().zip(function.args(inst)).enumerate() {
-        let number = matches!(operand.kind(), Kind::Imm(_)) && role.class == Class::Reg;
-        let arg = match function.symbol_of(*operand) {
-            Some(symbol) => Ok(place_holder(symbol, role.class)),
-            None if number && moved(slot) => Ok(Arg::reg(STAND_IN)),
-            None => machine_arg(function, role.class, *operand, |_| Ok(STAND_IN), |_| 0),
-        };
-        let Ok(arg) = arg else { return false };
-        machine.args[slot] = arg;
-    }
-    sass::is_encodable(function.target, &machine)
-}
-
-/// An operand of the kind that a symbol resolves to.
-fn place_holder(symbol: &Symbol, class: Class) -> Arg {
-    match symbol {
-        Symbol::Zero | Symbol::Start | Symbol::Function(_) | Symbol::SlowPath(_) => Arg::label(0),
-        Symbol::Return { .. } if class == Class::Label => Arg::label(0),
-        Symbol::Return { .. } | Symbol::Distance { .. } | Symbol::FrameSize | Symbol::Linked { .. } => Arg::imm(0),
-    }
-}
-
 /// Kinds of operations on mbarriers that complete no phase, as `tables/eiattr.ron` numbers them.
 const INCOMPLETE: [u8; 2] = [2, 4];
 
 /// The special register that has the number of the block in z.
 const BLOCK_Z: &str = "SR_CTAID.Z";
-
-/// A register number valid in every file, also as the first register of a tuple.
-const STAND_IN: u32 = 0;
 
 /// Records an instruction that the cubin must list.
 fn sites(function: &Function, starts: &SecondaryMap<Block, u64>, inst: InstId, at: u64, code: &mut Code) {
@@ -406,7 +351,7 @@ fn physical(function: &Function, reg: crate::ori::VReg) -> Result<u32, String> {
     function.regs[reg].phys.map(u32::from).ok_or_else(|| format!("{reg} has no physical register"))
 }
 
-fn machine_arg(
+pub(super) fn machine_arg(
     function: &Function,
     class: Class,
     operand: Operand,

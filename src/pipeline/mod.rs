@@ -2,6 +2,7 @@
 //! functions.
 
 pub mod emit;
+pub mod encodable;
 mod loads;
 pub mod merge_functions;
 pub mod values;

@@ -170,37 +170,38 @@ impl Parser<'_> {
     }
 
     fn destination(&self, e: &Expect, operand: &Operand) -> Result<bool, Bad> {
-        let name = called(e.op, e.mods);
+        let name = || called(e.op, e.mods);
         match &operand.kind {
             OperandKind::Register(used) if self.sums.iter().any(|sum| sum.register == used.register) => {
-                Err((operand.pos, format!("Result register required for instruction '{name}'")))
+                Err((operand.pos, format!("Result register required for instruction '{}'", name())))
             }
             OperandKind::Register(used) if is_selected(used) => {
-                Err((operand.pos, format!("Video selector is not allowed on destination for instruction '{name}'")))
+                Err((operand.pos, format!("Video selector is not allowed on destination for instruction '{}'", name())))
             }
             OperandKind::Register(used) => Ok(!used.negate && self.fits(e, used)),
             OperandKind::Special(_) => {
                 Err((operand.pos, "Read-only special register cannot be destination argument".into()))
             }
             OperandKind::Sink => {
-                Err((operand.pos, format!("Result discard mode is not allowed for instruction '{name}'")))
+                Err((operand.pos, format!("Result discard mode is not allowed for instruction '{}'", name())))
             }
             OperandKind::Constant(_) => {
-                Err((operand.pos, format!("Result register required for instruction '{name}'")))
+                Err((operand.pos, format!("Result register required for instruction '{}'", name())))
             }
             _ => Ok(false),
         }
     }
 
     fn source(&self, e: &Expect, operand: &Operand) -> Result<bool, Bad> {
-        let name = called(e.op, e.mods);
+        let name = || called(e.op, e.mods);
         match &operand.kind {
             OperandKind::Register(used) if used.negate => {
-                Err((operand.pos, format!("Operand negation not allowed for instruction '{name}'")))
+                Err((operand.pos, format!("Operand negation not allowed for instruction '{}'", name())))
             }
-            OperandKind::Register(used) if is_selected(used) => {
-                Err((operand.pos, format!("Video selector is not allowed on source operand for instruction '{name}'")))
-            }
+            OperandKind::Register(used) if is_selected(used) => Err((
+                operand.pos,
+                format!("Video selector is not allowed on source operand for instruction '{}'", name()),
+            )),
             OperandKind::Register(used) => Ok(self.fits(e, used)),
             OperandKind::Constant(value) => Ok(e.ty.is_none_or(|ty| takes_constant(ty, *value))),
             // A conversion reads a special register like an ordinary one.
@@ -208,7 +209,7 @@ impl Parser<'_> {
                 Ok(e.ty.is_none_or(|ty| compatible(special.info().ty, ty, true)))
             }
             OperandKind::Special(_) => {
-                Err((operand.pos, format!("Special register argument not allowed for instruction '{name}'")))
+                Err((operand.pos, format!("Special register argument not allowed for instruction '{}'", name())))
             }
             _ => Ok(false),
         }

@@ -5,12 +5,12 @@
 //! resolves to a member of `%r1<2>`.
 
 use super::ast::{Register, SymbolId, SymbolKind, Variable};
+use super::hash::NameMap;
 use super::lexer::Token;
 use super::parser::{Parse, Parser};
 use super::scope::Name;
 use super::variable::Head;
 use crate::diag::Pos;
-use std::collections::HashMap;
 
 /// What each member of a declaration is.
 #[derive(Clone, Debug)]
@@ -29,8 +29,8 @@ struct Family {
 /// The parameterised declarations of one scope.
 #[derive(Default)]
 pub struct Families<'a> {
-    rows: HashMap<&'a str, Family>,
-    made: HashMap<(&'a str, u32), Name>,
+    rows: NameMap<&'a str, Family>,
+    made: NameMap<(&'a str, u32), Name>,
 }
 
 /// A member's name, split into the base and the number.

@@ -27,6 +27,8 @@ pub type Suffix<'a> = (&'a str, Pos);
 pub struct Written<'a> {
     /// Position of the operation.
     pub pos: Pos,
+    /// Its name with all suffixes.
+    pub whole: &'a str,
     pub op: Op,
     /// Modifiers and types in source order.
     pub suffixes: SmallVec<[Suffix<'a>; 8]>,
@@ -47,21 +49,24 @@ impl<'a> Parser<'a> {
         let guard = if self.is_sign("@") { self.guard()? } else { None };
         let name = self.expect_ident()?;
         let mut suffixes = SmallVec::new();
+        let mut last = name;
         while self.peek().tok == Tok::Dot {
-            let token = self.next();
-            suffixes.push((&self.text(token)[1..], token.pos));
+            last = self.next();
+            suffixes.push((&self.text(last)[1..], last.pos));
         }
-        let named = self.operation(name, &mut suffixes);
+        let source: &'a str = self.source;
+        let whole = &source[name.start as usize..(last.start + last.len) as usize];
+        let (named, labels) = self.known_operation(whole, name, &mut suffixes);
         let op = if let Ok(Operation::Known(op)) = named { Some(op) } else { None };
         self.sums.clear();
-        let operands = self.operands(op);
+        let operands = self.operands(op, labels);
         if let (Ok(Operation::Planned(planned)), true) = (&named, self.check_rows) {
             self.refuse_planned(name.pos, planned, &suffixes, operands.as_deref().unwrap_or_default());
         }
         let operands = operands?;
         self.expect_sign(";")?;
         let Some(op) = op.filter(|_| self.check_rows) else { return Ok(()) };
-        let written = Written { pos: name.pos, op, suffixes, operands };
+        let written = Written { pos: name.pos, whole, op, suffixes, operands };
         // The error is reported and the cursor is behind the instruction, so no recovery is needed.
         if let Ok(mut instruction) = self.resolve(written) {
             instruction.guard = guard;
@@ -93,6 +98,28 @@ impl<'a> Parser<'a> {
         if !self.refuses_planned(Judged { pos, name, suffixes, operands }) {
             self.error(pos, format!("Instruction '{name}' is not supported yet"));
         }
+    }
+
+    /// As [`Parser::operation`], with the operands that are labels. A text repeats few names, and
+    /// what is found for one is kept if nothing else was done or reported.
+    fn known_operation(
+        &mut self,
+        whole: &'a str,
+        name: Token,
+        suffixes: &mut SmallVec<[Suffix<'a>; 8]>,
+    ) -> (Parse<Operation>, u32) {
+        if let Some((op, taken, labels)) = self.operations.get(whole) {
+            suffixes.drain(..*taken);
+            return (Ok(Operation::Known(*op)), *labels);
+        }
+        let (before, reported) = (suffixes.clone(), self.diags.len());
+        let named = self.operation(name, suffixes);
+        let Ok(Operation::Known(op)) = named else { return (named, 0) };
+        let (labels, taken) = (label_places(op), before.len() - suffixes.len());
+        if before[taken..] == suffixes[..] && self.diags.len() == reported {
+            self.operations.insert(whole, (op, taken, labels));
+        }
+        (named, labels)
     }
 
     /// The operation with the longest name made of `name` and leading suffixes. Removes those
@@ -141,15 +168,14 @@ impl<'a> Parser<'a> {
         self.error(pos, format!("Feature '{name}' requires PTX ISA .version {major}.{minor} or later"));
     }
 
-    /// Everything up to the `;`.
-    fn operands(&mut self, op: Option<Op>) -> Parse<SmallVec<[Operand; 3]>> {
+    /// Everything up to the `;`; the bits of `labels` are operands that are labels.
+    fn operands(&mut self, op: Option<Op>, labels: u32) -> Parse<SmallVec<[Operand; 3]>> {
         if self.text(self.peek()) == ";" {
             return Ok(SmallVec::new());
         }
         if op == Some(Op::Call) {
             return self.call_operands();
         }
-        let labels = op.map_or(0, label_places);
         let mut operands = SmallVec::new();
         loop {
             let takes_label = labels >> operands.len().min(31) & 1 != 0;

@@ -16,6 +16,7 @@ use crate::tables::ptx::{
     Space, SpecialRegister, VECTORS,
 };
 use smallvec::SmallVec;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Largest element of a vector in memory, in bits (PTX ISA 9.0, 9.7.9).
@@ -46,60 +47,63 @@ impl<'a> Parser<'a> {
     /// Finds the row of an instruction and checks its operands, version and target.
     pub fn resolve(&mut self, mut written: Written<'a>) -> Parse<Instruction> {
         let op = written.op;
-        let (set, mods, types) = match sort(&written) {
-            Ok(sorted) => sorted,
-            Err(bad) => return Err(self.unresolved(&written, bad)),
+        let sorted = match self.sorted.get(written.whole) {
+            Some(sorted) => sorted.clone(),
+            None => match sort(&written) {
+                Ok(sorted) => {
+                    let sorted = Rc::new(sorted);
+                    self.sorted.insert(written.whole, sorted.clone());
+                    sorted
+                }
+                Err(bad) => return Err(self.unresolved(&written, bad)),
+            },
         };
-        let mut near: Option<(usize, Problem)> = None;
+        let Sorted { mods, types, rows, .. } = &*sorted;
+        let set = sorted.set(&written);
         let mut mismatch = None;
         let mut found = None;
-        for (row, form) in op.forms().filter(|(_, form)| takes_types(form, &types)) {
-            let (count, problem) = problems(form, &set, &mods);
-            if let Some(problem) = problem {
-                near = if near.is_none_or(|(least, _)| count < least) { Some((count, problem)) } else { near };
-                continue;
-            }
-            match self.check_operands(form, &types, &mods, &written) {
+        for (row, form) in rows {
+            match self.check_operands(form, types, mods, &written) {
                 Ok(()) => {
-                    found = Some((row, form));
+                    found = Some((*row, *form));
                     break;
                 }
                 Err(bad) => mismatch = mismatch.or(Some(bad)),
             }
         }
         let Some((row, form)) = found else {
-            let bad = match (mismatch, near) {
+            let bad = match (mismatch, nearest(op, &set, mods, types)) {
                 (Some(bad), _) => bad,
-                (_, Some((_, problem))) => explain(op, &set, problem, written.pos),
-                _ => (written.pos, format!("Unexpected instruction types specified for '{}'", called(op, &mods))),
+                (_, Some(problem)) => explain(op, &set, problem, written.pos),
+                _ => (written.pos, format!("Unexpected instruction types specified for '{}'", called(op, mods))),
             };
             return Err(self.unresolved(&written, bad));
         };
         if op == Op::Call {
             self.check_call(written.pos, &written.operands)?;
         }
-        self.check_needs(&written, form, &set, &types, &mods);
+        self.check_needs(&written, form, &set, types, mods);
         self.refused = false;
         self.check_ranges(&written);
         if op == Op::Vmad {
-            self.check_signs(&mods, &written.operands);
+            self.check_signs(mods, &written.operands);
         }
         self.normalise(form, &mut written.operands);
-        self.check_address_width(form, &mods, &written);
+        self.check_address_width(form, mods, &written);
         let Written { pos, operands, .. } = written;
         let mods = self.shared_modifiers(row, mods);
-        Ok(Instruction { pos, guard: None, op, row, mods, types, operands })
+        Ok(Instruction { pos, guard: None, op, row, mods, types: types.clone(), operands })
     }
 
     /// These modifiers in the memory of the last instruction of the row, if they are the same.
-    fn shared_modifiers(&mut self, row: RowId, mods: Modifiers) -> Arc<Modifiers> {
+    fn shared_modifiers(&mut self, row: RowId, mods: &Modifiers) -> Arc<Modifiers> {
         let at = usize::from(row.0);
         if self.modifiers.len() <= at {
             self.modifiers.resize(at + 1, None);
         }
         match &self.modifiers[at] {
-            Some(known) if **known == mods => known.clone(),
-            _ => self.modifiers[at].insert(Arc::new(mods)).clone(),
+            Some(known) if **known == *mods => known.clone(),
+            _ => self.modifiers[at].insert(Arc::new(*mods)).clone(),
         }
     }
 
@@ -303,10 +307,38 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Sorts suffixes into modifiers and types.
-fn sort<'a>(written: &Written<'a>) -> Result<(Set<'a>, Modifiers, Types), (Pos, String)> {
+/// What the name of an instruction with its suffixes says, wherever it stands.
+pub struct Sorted {
+    /// The modifiers, each with its place among the suffixes.
+    set: SmallVec<[(Group, u8, usize); 8]>,
+    mods: Modifiers,
+    types: Types,
+    /// The rows that take these modifiers and types.
+    rows: SmallVec<[(RowId, &'static Form); 2]>,
+}
+
+impl Sorted {
+    fn set<'a>(&self, written: &Written<'a>) -> Set<'a> {
+        self.set.iter().map(|(group, value, at)| (*group, *value, written.suffixes[*at])).collect()
+    }
+}
+
+/// The first problem that the row has which comes nearest to taking these modifiers and types.
+fn nearest(op: Op, set: &Set, mods: &Modifiers, types: &Types) -> Option<Problem> {
+    let rows = op.forms().filter(|(_, form)| takes_types(form, types));
+    let problems = rows.filter_map(|(_, form)| {
+        let (count, problem) = problems(form, set, mods);
+        Some((count, problem?))
+    });
+    // Of equally near rows the first.
+    problems.min_by_key(|(count, _)| *count).map(|(_, problem)| problem)
+}
+
+/// Sorts suffixes into modifiers and types, and finds the rows that take them.
+fn sort(written: &Written) -> Result<Sorted, (Pos, String)> {
     let op = written.op;
-    let (mut set, mut mods, mut types) = (Set::new(), Modifiers::default(), Types::new());
+    let mut set: SmallVec<[(Group, u8, usize); 8]> = SmallVec::new();
+    let (mut mods, mut types) = (Modifiers::default(), Types::new());
     for (at, suffix) in written.suffixes.iter().enumerate() {
         if let Some(ty) = ScalarType::by_name(suffix.0) {
             types.push(ty);
@@ -342,9 +374,13 @@ fn sort<'a>(written: &Written<'a>) -> Result<(Set<'a>, Modifiers, Types), (Pos, 
             return Err((suffix.1, message));
         }
         mods.set(group, value);
-        set.push((group, value, *suffix));
+        set.push((group, value, at));
     }
-    Ok((set, mods, types))
+    let mut sorted = Sorted { set, mods, types, rows: SmallVec::new() };
+    let set = sorted.set(written);
+    let fits = |form: &Form| takes_types(form, &sorted.types) && problems(form, &set, &sorted.mods).1.is_none();
+    sorted.rows = op.forms().filter(|(_, form)| fits(form)).collect();
+    Ok(sorted)
 }
 
 /// The message about a modifier that must precede another.

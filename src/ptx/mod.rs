@@ -12,6 +12,7 @@ mod constant;
 mod family;
 mod fields;
 mod function;
+mod hash;
 mod initializer;
 mod instruction;
 mod legality;
@@ -78,6 +79,8 @@ fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>)
         entries: 0,
         locations: Default::default(),
         no_directives: Default::default(),
+        operations: Default::default(),
+        sorted: Default::default(),
         inlined_names: Default::default(),
         inputs: Vec::new(),
         outputs: Vec::new(),

@@ -123,12 +123,14 @@ impl<'a> Parser<'a> {
             Some(Name::Symbol(symbol)) => Some(symbol),
             _ => self.find_global(name),
         };
-        let message = if OP_BY_NAME.get(name) == Some(&None) {
-            format!("Special register '{name}' is not supported yet")
-        } else {
-            format!("Unknown symbol '{name}'")
+        let message = || {
+            if OP_BY_NAME.get(name) == Some(&None) {
+                format!("Special register '{name}' is not supported yet")
+            } else {
+                format!("Unknown symbol '{name}'")
+            }
         };
-        found.ok_or(()).map_err(|()| self.error(token.pos, message))
+        found.ok_or(()).map_err(|()| self.error(token.pos, message()))
     }
 
     /// `name[i]`: the address of an element.

@@ -10,7 +10,7 @@ use super::scope::Body;
 use crate::diag::{Diagnostic, Pos};
 use crate::tables::Target;
 use crate::tables::ptx::Modifiers;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// Lookahead behind the next token that is always available.
@@ -38,7 +38,7 @@ pub struct Parser<'a> {
     pub diags: Vec<Diagnostic>,
     pub module: Module,
     /// Module-level names.
-    pub names: HashMap<&'a str, super::ast::SymbolId>,
+    pub names: super::hash::NameMap<&'a str, super::ast::SymbolId>,
     /// Parameterised names of the module.
     pub families: super::family::Families<'a>,
     /// The function being read.
@@ -67,6 +67,11 @@ pub struct Parser<'a> {
     pub no_directives: Arc<super::ast::Directives>,
     /// The modifiers of the last instruction of each row, by its number.
     pub modifiers: Vec<Option<Arc<Modifiers>>>,
+    /// Names of operations with their suffixes, as written: the operation, how many suffixes belong
+    /// to its name, and the operands that are labels.
+    pub operations: super::hash::NameMap<&'a str, (crate::tables::ptx::Op, usize, u32)>,
+    /// What those names say of modifiers and types.
+    pub sorted: super::hash::NameMap<&'a str, std::rc::Rc<super::matching::Sorted>>,
     /// Entries with bodies so far.
     pub entries: u64,
     /// File, line and column of each `.loc` so far.

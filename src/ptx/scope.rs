@@ -7,9 +7,10 @@
 
 use super::ast::{Label, LabelId, RegId, Register, SymbolId, Variable};
 use super::family::{Families, Member, Numbered, canonical, plain_number};
+use super::hash::NameMap;
 use crate::diag::Pos;
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap, packed_option::PackedOption};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 /// What a name resolves to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +21,9 @@ pub enum Name {
 
 #[derive(Default)]
 struct Scope<'a> {
-    names: HashMap<&'a str, Name>,
+    names: NameMap<&'a str, Name>,
     families: Families<'a>,
-    labels: HashMap<&'a str, LabelId>,
+    labels: NameMap<&'a str, LabelId>,
     /// The names in order (`sorted`), and those not yet sorted (`fresh`).
     sorted: BTreeSet<&'a str>,
     fresh: Vec<&'a str>,
@@ -123,7 +124,10 @@ impl<'a> Body<'a> {
             (Some(made), _) => made,
             (None, Member::Variable(..)) => return None,
             (None, Member::Register(register)) => {
-                let register = Register { name: canonical(numbered), ..register.clone() };
+                let plain = plain_number(&name[numbered.0.len()..]).is_some();
+                let Register { ty, vector, pos, .. } = *register;
+                let name = if plain { name.to_string() } else { canonical(numbered) };
+                let register = Register { name, ty, vector, pos };
                 Name::Register(self.registers.push(register))
             }
         };

@@ -48,6 +48,8 @@ impl<'a> Parser<'a> {
             let bits = sum.number as u64 & u64::MAX >> (64 - ty.bits());
             let written = Written {
                 pos: sum.pos,
+                // No operation has the name of a type.
+                whole: ty.name(),
                 op: Op::Add,
                 suffixes: smallvec![(ty.name(), sum.pos)],
                 operands: smallvec![

@@ -49,12 +49,13 @@ impl Dependences {
     /// The graph of instructions among which are fixed ones: nothing passes these, except that a
     /// pure one before them may follow them, and one behind them may precede them if it `rises`.
     pub fn across(function: &Function, insts: &[InstId], fixed: impl Fn(InstId) -> bool, rises: bool) -> Dependences {
-        let mut graph = Dependences { before: vec![SmallVec::new(); insts.len()], after: vec![0; insts.len()] };
+        let before = insts.iter().map(|_| SmallVec::new()).collect();
+        let mut graph = Dependences { before, after: vec![0; insts.len()] };
         // The last fixed instruction, and those since that must not follow the next.
         let (mut last, mut since) = (None, Vec::new());
         let together = !insts.iter().any(|inst| function.insts[*inst].op.has(Prop::NamesLanes));
         let partners = partners(function, insts);
-        let mut uses: QuickMap<VReg, Uses> = QuickMap::default();
+        let mut uses: QuickMap<VReg, Uses> = QuickMap::with_capacity_and_hasher(insts.len(), Default::default());
         // Registers that have or must get the same number are one.
         let mut numbered: BTreeMap<(File, u16), VReg> = BTreeMap::new();
         let mut one = |reg: VReg| {
@@ -153,7 +154,7 @@ fn sinks(function: &Function, inst: InstId) -> bool {
 /// Registers that later copies move the results of each instruction to.
 fn partners(function: &Function, insts: &[InstId]) -> Vec<SmallVec<[VReg; 1]>> {
     let mut copied: QuickMap<VReg, VReg> = QuickMap::default();
-    let mut partners = vec![SmallVec::new(); insts.len()];
+    let mut partners: Vec<SmallVec<[VReg; 1]>> = insts.iter().map(|_| SmallVec::new()).collect();
     for (at, inst) in insts.iter().enumerate().rev() {
         if function.insts[*inst].op == Op::COPY {
             let (mut from, mut to) = (None, None);
@@ -164,7 +165,9 @@ fn partners(function: &Function, insts: &[InstId]) -> Vec<SmallVec<[VReg; 1]>> {
             }
             continue;
         }
-        function.for_each_def(*inst, |reg| partners[at].extend(copied.get(&reg).copied()));
+        if !copied.is_empty() {
+            function.for_each_def(*inst, |reg| partners[at].extend(copied.get(&reg).copied()));
+        }
     }
     partners
 }

@@ -42,6 +42,41 @@ impl Reg {
     }
 }
 
+/// Values by register, for one part of the code after the other: clearing costs what was entered.
+pub struct RegTable<T> {
+    /// One more than the place of a register's value; 0 for none.
+    place: Vec<u16>,
+    values: Vec<(Reg, T)>,
+}
+
+impl<T: Default> RegTable<T> {
+    /// Without values.
+    pub fn new() -> RegTable<T> {
+        RegTable { place: vec![0; usize::from(ALONE.0) + 1], values: Vec::new() }
+    }
+
+    /// The value of a register, if it has one.
+    pub fn get(&self, reg: Reg) -> Option<&T> {
+        let place = self.place[usize::from(reg.0)].checked_sub(1)?;
+        Some(&self.values[usize::from(place)].1)
+    }
+
+    /// The value of a register, the default if it had none.
+    pub fn entry(&mut self, reg: Reg) -> &mut T {
+        let place = &mut self.place[usize::from(reg.0)];
+        if *place == 0 {
+            self.values.push((reg, T::default()));
+            *place = self.values.len() as u16;
+        }
+        &mut self.values[usize::from(*place - 1)].1
+    }
+
+    /// Removes all values.
+    pub fn clear(&mut self) {
+        self.values.drain(..).for_each(|(reg, _)| self.place[usize::from(reg.0)] = 0);
+    }
+}
+
 /// A read or write of one register.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
@@ -71,15 +106,16 @@ impl Effects {
             return Effects::default();
         }
         let mut out = Effects { guarded: !data.guard.is_null(), ..Effects::default() };
+        let classes = latency.classes(data.op, &data.mods);
         each(function, data.guard, |reg, _| out.reads.push(Access { reg, class: LatencyClass::Guard }));
         for (i, operand) in function.args(inst).iter().enumerate() {
             let written = function.direction(inst, i) == Direction::Def;
             each(function, *operand, |reg, word| {
-                let access = Access { reg, class: latency.class(data.op, &data.mods, i, word) };
+                let access = Access { reg, class: classes.class(i, word) };
                 if written { out.writes.push(access) } else { out.reads.push(access) }
             });
         }
-        let class = latency.class_of(data.op, &data.mods);
+        let class = classes.whole();
         out.implied(data.op, class);
         if class.info().alone {
             out.reads.push(Access { reg: ALONE, class });

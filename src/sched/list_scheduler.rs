@@ -6,10 +6,9 @@
 //! fence, a call, a clock read, or any other operation with an effect that is not a plain memory
 //! access. Near-linear: each memory operation is compared with a bounded number of earlier ones.
 
-use super::effects::{Effects, FENCE, Reg, arrivals, memory_access};
+use super::effects::{Effects, FENCE, Reg, RegTable, arrivals, memory_access};
 use crate::analysis::PassCx;
 use crate::analysis::memory_dependence::Memory;
-use crate::ori::hash::QuickMap;
 use crate::ori::register_changes::Change;
 use crate::ori::{Function, InstId, Kind};
 use crate::tables::encoding::special_text;
@@ -34,13 +33,14 @@ pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
     let Some(latency) = Latency::of(function.target) else { return };
     let Some(throughput) = Throughput::of(function.target) else { return };
+    let mut uses = RegTable::new();
     for block in function.layout.clone() {
         let insts = std::mem::take(&mut function.blocks[block]);
         let mut out = Vec::with_capacity(insts.len());
         let mut from = 0;
         for at in 0..=insts.len() {
             if at == insts.len() || is_fixed(function, insts[at]) {
-                ordered(function, (latency, throughput), &insts[from..at], &mut out);
+                ordered(function, (latency, throughput), &insts[from..at], &mut uses, &mut out);
                 out.extend(insts.get(at));
                 from = at + 1;
             }
@@ -94,11 +94,17 @@ struct Node {
 
 type Tables<'a> = (&'a Latency, &'a Throughput);
 
-fn ordered(function: &Function, (latency, throughput): Tables, insts: &[InstId], out: &mut Vec<InstId>) {
+fn ordered(
+    function: &Function,
+    (latency, throughput): Tables,
+    insts: &[InstId],
+    uses: &mut RegTable<Uses>,
+    out: &mut Vec<InstId>,
+) {
     if insts.len() < 2 {
         return out.extend(insts);
     }
-    let mut nodes = graph(function, latency, insts);
+    let mut nodes = graph(function, latency, insts, uses);
     for at in (0..nodes.len()).rev() {
         let data = &function.insts[insts[at]];
         let pace = throughput.pace(data.op, &data.mods);
@@ -169,11 +175,11 @@ struct Uses {
     readers: SmallVec<[(u32, usize); 4]>,
 }
 
-fn graph(function: &Function, latency: &Latency, insts: &[InstId]) -> Vec<Node> {
+fn graph(function: &Function, latency: &Latency, insts: &[InstId], uses: &mut RegTable<Uses>) -> Vec<Node> {
     let mut nodes: Vec<Node> = insts.iter().map(|_| Node::default()).collect();
     let mut effects: Vec<Effects> = insts.iter().map(|i| Effects::of(function, latency, *i)).collect();
     arrivals(function, insts, &mut effects.iter_mut().collect::<Vec<_>>());
-    let mut uses: QuickMap<Reg, Uses> = QuickMap::default();
+    uses.clear();
     let mut memory: Vec<(u32, Memory)> = Vec::new();
     let cycles = |needed: Needed, first: usize, else_: u32| match needed {
         Needed::Cycles(n) => u32::from(n),
@@ -184,10 +190,10 @@ fn graph(function: &Function, latency: &Latency, insts: &[InstId]) -> Vec<Node> 
     };
     for at in 0..insts.len() {
         let now = at as u32;
-        let written = |reg: Reg| uses.get(&reg).and_then(|u| u.writers.last()).map_or(usize::MAX, |w| w.0 as usize);
+        let written = |reg: Reg| uses.get(reg).and_then(|u| u.writers.last()).map_or(usize::MAX, |w| w.0 as usize);
         let access = memory_access(function, insts[at], written);
         for (i, access) in effects[at].reads.iter().enumerate().filter(|(_, a)| a.reg != FENCE) {
-            let uses = uses.entry(access.reg).or_default();
+            let uses = uses.entry(access.reg);
             for (writer, w) in &uses.writers {
                 let class = effects[*writer as usize].writes[*w].class;
                 let needed = latency.read_after_write(access.reg.file(), class, access.class);
@@ -196,7 +202,7 @@ fn graph(function: &Function, latency: &Latency, insts: &[InstId]) -> Vec<Node> 
             uses.readers.push((now, i));
         }
         for (i, access) in effects[at].writes.iter().enumerate() {
-            let uses = uses.entry(access.reg).or_default();
+            let uses = uses.entry(access.reg);
             for (writer, w) in &uses.writers {
                 let class = effects[*writer as usize].writes[*w].class;
                 let needed = latency.write_after_write(access.reg.file(), class, access.class);

@@ -50,13 +50,16 @@ pub struct Live {
     quad: SecondaryMap<VReg, u32>,
     /// Registers of each quad, and those of them that live.
     quads: Vec<(i32, i32)>,
+    /// Registers that have lived since a sweep began.
+    seen: Vec<VReg>,
 }
 
 impl Live {
     /// Nothing lives.
     pub fn new(function: &Function) -> Live {
-        let mut live =
-            Live { set: RegSet::new(function.regs.len()), quad: table(function.regs.len()), quads: vec![(0, 0)] };
+        let limit = function.regs.len();
+        let (set, quads, seen) = (RegSet::new(limit), vec![(0, 0)], Vec::new());
+        let mut live = Live { set, quad: table(limit), quads, seen };
         for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
             for (at, operand) in function.args(*inst).iter().enumerate() {
                 if function.direction(*inst, at) != Direction::Def {
@@ -97,8 +100,6 @@ pub struct Sweep<'a> {
     pub live: &'a mut Live,
     /// Whether quads count as a whole.
     quads: bool,
-    /// Everything that was in the set, so that it can be emptied.
-    seen: Vec<VReg>,
     pub now: Peaks,
     most: Peaks,
 }
@@ -113,7 +114,7 @@ impl<'a> Sweep<'a> {
         quads: bool,
     ) -> Sweep<'a> {
         let (now, most) = (Peaks::default(), Peaks::default());
-        let mut sweep = Sweep { function, live, quads, seen: Vec::new(), now, most };
+        let mut sweep = Sweep { function, live, quads, now, most };
         for reg in &liveness.live[block] {
             sweep.begin(*reg);
         }
@@ -151,7 +152,7 @@ impl<'a> Sweep<'a> {
     pub fn begin(&mut self, reg: VReg) -> bool {
         let new = self.live.set.insert(reg);
         if new {
-            self.seen.push(reg);
+            self.live.seen.push(reg);
             self.count(reg, 1);
         }
         new
@@ -224,9 +225,10 @@ impl Change {
 
 impl Drop for Sweep<'_> {
     fn drop(&mut self) {
-        for reg in &self.seen {
-            if self.live.set.remove(*reg) {
-                self.live.quads[self.live.quad[*reg] as usize].1 = 0;
+        let Live { set, quad, quads, seen } = &mut *self.live;
+        for reg in seen.drain(..) {
+            if set.remove(reg) {
+                quads[quad[reg] as usize].1 = 0;
             }
         }
     }

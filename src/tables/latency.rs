@@ -123,23 +123,22 @@ impl Latency {
         DEMANDED.get(usize::from(LATENCY_OF_TARGET[place]))
     }
 
+    /// The classes of an instruction's operands.
+    pub fn classes<'a>(&self, op: Op, mods: &'a Mods) -> OperandClasses<'a> {
+        let start = self.specials.partition_point(|s| (s.op as u16) < op as u16);
+        let count = self.specials[start..].iter().take_while(|s| s.op == op).count();
+        OperandClasses { mods, specials: &self.specials[start..start + count], base: self.base[op.position()] }
+    }
+
     /// Class of an operand: the role by index, the 32-bit word within it from 0.
     pub fn class(&self, op: Op, mods: &Mods, role: usize, word: u8) -> LatencyClass {
-        let fits = |s: &&Special| {
-            s.op == op
-                && s.when.iter().all(|(kind, value)| mods.get(*kind) == *value)
-                && (s.role == u8::MAX || usize::from(s.role) == role && (s.word == u8::MAX || s.word == word))
-        };
-        let start = self.specials.partition_point(|s| (s.op as u16) < op as u16);
-        let special = self.specials[start..].iter().take_while(|s| s.op == op).find(fits);
-        let class = special.map_or(self.base[op.position()], |s| s.class);
-        LatencyClass::ALL[usize::from(class)]
+        self.classes(op, mods).class(role, word)
     }
 
     /// Class of an opcode as a whole: of its memory access, and of operands without a class of
     /// their own.
     pub fn class_of(&self, op: Op, mods: &Mods) -> LatencyClass {
-        self.class(op, mods, usize::from(u8::MAX) - 1, 0)
+        self.classes(op, mods).whole()
     }
 
     /// Distance from the writer of a register to a reader.
@@ -188,6 +187,30 @@ impl Latency {
             SCOREBOARD => Needed::Scoreboard,
             cycles => Needed::Cycles(cycles),
         }
+    }
+}
+
+/// The classes of the operands of one instruction.
+pub struct OperandClasses<'a> {
+    mods: &'a Mods,
+    specials: &'static [Special],
+    base: u8,
+}
+
+impl OperandClasses<'_> {
+    /// As [`Latency::class`].
+    pub fn class(&self, role: usize, word: u8) -> LatencyClass {
+        let fits = |s: &&Special| {
+            s.when.iter().all(|(kind, value)| self.mods.get(*kind) == *value)
+                && (s.role == u8::MAX || usize::from(s.role) == role && (s.word == u8::MAX || s.word == word))
+        };
+        let special = self.specials.iter().find(fits);
+        LatencyClass::ALL[usize::from(special.map_or(self.base, |s| s.class))]
+    }
+
+    /// As [`Latency::class_of`].
+    pub fn whole(&self) -> LatencyClass {
+        self.class(usize::from(u8::MAX) - 1, 0)
     }
 }
 

@@ -18,7 +18,8 @@ pub struct Mods {
 impl Mods {
     /// Value of a kind; 0, the default, if it is not stored.
     pub fn get(&self, kind: Mod) -> u8 {
-        self.iter().find(|(k, _)| *k as u8 == kind as u8).map_or(0, |(_, v)| v)
+        let stored = &self.items[..usize::from(self.len)];
+        stored.iter().find(|(k, _)| *k == kind as u8).map_or(0, |(_, v)| *v)
     }
 
     /// Sets a value. No table row has more than [`MAX_MODS`] kinds; a value beyond that would be

@@ -116,6 +116,39 @@ pub struct OpInfo {
     pub roles: &'static [RoleInfo],
 }
 
+/// The facts of [`OpInfo`] that every pass asks of every instruction.
+#[derive(Clone, Copy)]
+struct Facts {
+    props: u64,
+    defs: u16,
+    uses: u16,
+    /// The first place of each role, or [`ABSENT`].
+    roles: [u8; Role::ALL.len()],
+}
+
+const ABSENT: u8 = u8::MAX;
+
+/// By the number of the opcode, so that one access is enough.
+static FACTS: [Facts; OP_INDEX.len()] = {
+    let none = Facts { props: 0, defs: 0, uses: 0, roles: [ABSENT; Role::ALL.len()] };
+    let mut facts = [none; OP_INDEX.len()];
+    let mut number = 0;
+    while number < facts.len() {
+        // Some numbers are no opcode's.
+        if (OP_INDEX[number] as usize) < OPS.len() {
+            let info = &OPS[OP_INDEX[number] as usize];
+            facts[number] = Facts { props: info.props, defs: info.defs, uses: info.uses, ..none };
+            let mut place = info.roles.len();
+            while place > 0 {
+                place -= 1;
+                facts[number].roles[info.roles[place].role as usize] = place as u8;
+            }
+        }
+        number += 1;
+    }
+    facts
+};
+
 impl Op {
     /// Facts of this opcode.
     pub fn info(self) -> &'static OpInfo {
@@ -133,13 +166,25 @@ impl Op {
     }
 
     /// Whether it has a property.
+    #[inline]
     pub fn has(self, prop: Prop) -> bool {
-        self.info().props >> (prop as u32) & 1 != 0
+        FACTS[self as usize].props >> (prop as u32) & 1 != 0
+    }
+
+    /// The roles that it writes and those that it reads, as in [`OpInfo`].
+    #[inline]
+    pub fn places(self) -> (u16, u16) {
+        let facts = &FACTS[self as usize];
+        (facts.defs, facts.uses)
     }
 
     /// Index of a role among its operands.
+    #[inline]
     pub fn role_index(self, role: Role) -> Option<usize> {
-        self.info().roles.iter().position(|r| r.role == role)
+        match FACTS[self as usize].roles[role as usize] {
+            ABSENT => None,
+            place => Some(usize::from(place)),
+        }
     }
 
     /// The opcode of a name.

@@ -12,7 +12,7 @@ use super::words::Random;
 use sassafras::compile::{Options, compile};
 use sassafras::legal::{OuterBackend, SmBackend};
 use sassafras::ori::{Block, File, Function, InstId, Operand};
-use sassafras::pipeline::emit::is_legal;
+use sassafras::pipeline::encodable::is_legal;
 use sassafras::sim::launch::ArgValue;
 use sassafras::sim::run::{Shape, run};
 use sassafras::tables::{Feature, Mod, Op, Prop, Role, Target, value};

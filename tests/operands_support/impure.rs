@@ -9,7 +9,7 @@ use super::build::{Put, has_wide_integer, kinds, legalized, of_word, registers, 
 use super::words::{Random, random_word};
 use sassafras::legal::{SmBackend, backend::Inner};
 use sassafras::ori::{File, Function, InstId, Operand, text};
-use sassafras::pipeline::emit::is_legal;
+use sassafras::pipeline::encodable::is_legal;
 use sassafras::tables::encoding::{FORMS, Form};
 use sassafras::tables::ori::{Class, Direction, Width};
 use sassafras::tables::{Op, Prop, Target, backend};

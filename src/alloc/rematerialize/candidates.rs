@@ -208,7 +208,7 @@ impl Candidates {
     fn readers(&mut self, function: &Function, places: &Places, ranges: &mut Ranges) {
         let (_, first) = first_points(function);
         let mut kept: Vec<bool> = vec![true; self.all.len()];
-        let mut lacking: Vec<Anchors> = vec![Anchors::new(); self.all.len()];
+        let mut lacking: Vec<Anchors> = self.all.iter().map(|_| Anchors::new()).collect();
         self.scanned.clear();
         let lives = |reg: &VReg, point: u32| {
             let ranges = &ranges.of[*reg];

@@ -44,11 +44,12 @@ const MARGIN: u32 = 4;
 pub fn run(cx: &mut PassCx) {
     undefined::run(cx.function);
     cx.invalidate(&[Analysis::Cfg, Analysis::Dominators, Analysis::PostDominators, Analysis::Loops]);
-    if round(cx, Kind { deeper: false, anchored: false }, KEPT) {
-        round(cx, Kind { deeper: true, anchored: false }, DEEPER);
+    let mut most = None;
+    if round(cx, Kind { deeper: false, anchored: false }, KEPT, &mut most) {
+        round(cx, Kind { deeper: true, anchored: false }, DEEPER, &mut most);
     }
-    round(cx, Kind { deeper: false, anchored: true }, ANCHORED);
-    round(cx, Kind { deeper: true, anchored: true }, ANCHORED_DEEPER);
+    round(cx, Kind { deeper: false, anchored: true }, ANCHORED, &mut most);
+    round(cx, Kind { deeper: true, anchored: true }, ANCHORED_DEEPER, &mut most);
 }
 
 /// What a round repeats: also in loops that the first definition is not in; also what reads
@@ -65,10 +66,11 @@ fn limit(function: &Function, wanted: u32) -> u32 {
 }
 
 /// One round, if more live than is wanted; whether more live than may live in loops, and values
-/// live through loops that could be computed in them.
-fn round(cx: &mut PassCx, kind: Kind, wanted: u32) -> bool {
+/// live through loops that could be computed in them. `most` keeps the peak from one round to the
+/// next while nothing changes.
+fn round(cx: &mut PassCx, kind: Kind, wanted: u32, most: &mut Option<u32>) -> bool {
     let (live, limit) = (cx.liveness(), limit(cx.function, wanted));
-    if peak(cx.function, &live) <= limit {
+    if *most.get_or_insert_with(|| peak(cx.function, &live)) <= limit {
         return false;
     }
     let Kind { deeper, anchored } = kind;
@@ -88,6 +90,7 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32) -> bool {
     }
     if candidates.all.iter().any(|c| c.chosen) {
         rewrite::run(function, &places, &candidates, &ranges);
+        *most = None;
         cx.invalidate(&[Analysis::Cfg, Analysis::Dominators, Analysis::PostDominators, Analysis::Loops]);
     }
     let through = candidates.all.iter().flat_map(|c| &c.groups).any(|g| g.serves);

@@ -6,20 +6,22 @@
 //! half written. Only the `sassafras` program uses this allocator; users of the library have their
 //! own.
 
+mod pool;
+
 use sassafras::cli;
-use std::alloc::{GlobalAlloc, Layout, System};
+use std::alloc::{GlobalAlloc, Layout};
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The system allocator with a counter.
+/// The allocator of [`pool`] with a counter.
 pub struct Counted;
 
 /// Bytes in use. The program has one thread, so the counter needs no locked instruction; with
 /// several threads it would merely be inexact.
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 
-/// The bytes that a request takes up in the system allocator: one word of overhead, rounded up to
-/// two words.
+/// The bytes that count for a request: those that it would take up in a common allocator, with one
+/// word of overhead, rounded up to two words.
 const fn cost(bytes: usize) -> usize {
     bytes.saturating_add(23) & !15
 }
@@ -73,29 +75,29 @@ fn got(place: *mut u8) -> *mut u8 {
     place
 }
 
-// SAFETY: every request is forwarded unchanged to the system allocator, and its answer is returned.
+// SAFETY: every request is forwarded unchanged to the pool, and its answer is returned.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(cost(layout.size()), 0);
-        // SAFETY: the caller's guarantees are those that the system allocator requires.
-        got(unsafe { System.alloc(layout) })
+        // SAFETY: the caller's guarantees are those that the pool requires.
+        got(unsafe { pool::alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(cost(layout.size()), 0);
-        // SAFETY: the caller's guarantees are those that the system allocator requires.
-        got(unsafe { System.alloc_zeroed(layout) })
+        // SAFETY: the caller's guarantees are those that the pool requires.
+        got(unsafe { pool::alloc_zeroed(layout) })
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         count(0, cost(layout.size()));
-        // SAFETY: the caller's guarantees are those that the system allocator requires.
-        unsafe { System.dealloc(place, layout) }
+        // SAFETY: the caller's guarantees are those that the pool requires.
+        unsafe { pool::dealloc(place, layout) }
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(cost(size), cost(layout.size()));
-        // SAFETY: the caller's guarantees are those that the system allocator requires.
-        got(unsafe { System.realloc(place, layout, size) })
+        // SAFETY: the caller's guarantees are those that the pool requires.
+        got(unsafe { pool::realloc(place, layout, size) })
     }
 }

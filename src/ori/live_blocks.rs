@@ -1,0 +1,137 @@
+//! Where registers live, from where blocks use and define them: by sets, or register by register.
+
+use super::cfg::Cfg;
+use super::function::{Block, Function, VReg};
+use super::liveness::{Events, Lists, NEVER};
+use cranelift_entity::EntityRef;
+
+/// Sets of registers for each block, in one piece.
+struct Sets {
+    /// Words of each set.
+    width: usize,
+    words: Vec<u64>,
+}
+
+impl Sets {
+    fn new(width: usize, count: usize, pairs: &[(u32, Block)]) -> Sets {
+        let mut sets = Sets { width, words: vec![0; width * count] };
+        for (number, block) in pairs {
+            sets.words[width * block.index() + *number as usize / 64] |= 1 << (number % 64);
+        }
+        sets
+    }
+
+    fn of(&self, block: Block) -> &[u64] {
+        &self.words[self.width * block.index()..self.width * (block.index() + 1)]
+    }
+
+    fn of_mut(&mut self, block: Block) -> &mut [u64] {
+        &mut self.words[self.width * block.index()..self.width * (block.index() + 1)]
+    }
+}
+
+/// Solves by dataflow over sets, block by block from the end, until nothing changes.
+pub(super) fn by_sets(function: &Function, cfg: &Cfg, events: &Events, at_start: bool) -> Lists<VReg> {
+    let (width, limit) = (events.regs.len().div_ceil(64), function.block_limit());
+    let of = |pairs: &[(u32, Block)]| Sets::new(width, limit, pairs);
+    let (mut live_in, mut live_out, kills) = (of(&events.reads), of(&events.leaves), of(&events.kills));
+    let pass = |live_in: &mut [u64], live_out: &[u64], kills: &[u64]| {
+        let mut grown = false;
+        for ((to, out), kills) in live_in.iter_mut().zip(live_out).zip(kills) {
+            let all = *to | out & !kills;
+            grown |= all != *to;
+            *to = all;
+        }
+        grown
+    };
+    let mut waits = vec![true; limit];
+    let mut work: Vec<Block> = cfg.rpo.clone();
+    while let Some(block) = work.pop() {
+        waits[block.index()] = false;
+        let out = live_out.of_mut(block);
+        for succ in &cfg.succs[block] {
+            out.iter_mut().zip(live_in.of(*succ)).for_each(|(out, succ)| *out |= succ);
+        }
+        if pass(live_in.of_mut(block), live_out.of(block), kills.of(block)) {
+            for pred in &cfg.preds[block] {
+                if !std::mem::replace(&mut waits[pred.index()], true) {
+                    work.push(*pred);
+                }
+            }
+        }
+    }
+    let (mut first, mut all) = (Vec::with_capacity(limit + 1), Vec::new());
+    first.push(0);
+    let live = if at_start { &live_in } else { &live_out };
+    for set in live.words.chunks_exact(width.max(1)) {
+        for (word, bits) in set.iter().enumerate() {
+            let mut bits = *bits;
+            while bits != 0 {
+                all.push(events.regs[64 * word + bits.trailing_zeros() as usize]);
+                bits &= bits - 1;
+            }
+        }
+        first.push(all.len() as u32);
+    }
+    Lists::finished(first, all)
+}
+
+/// Follows each register from its uses back to its definitions.
+pub(super) fn by_register(function: &Function, cfg: &Cfg, events: &Events, at_start: bool) -> Lists<VReg> {
+    let mut live = Noted { at_start, pairs: Vec::new() };
+    let limit = function.block_limit();
+    let lists = |pairs: &[(u32, Block)]| {
+        Lists::new(events.regs.len(), pairs.iter().map(|(number, block)| (*number as usize, *block)))
+    };
+    let (reads, leaves, kills) = (lists(&events.reads), lists(&events.leaves), lists(&events.kills));
+    // Per block, the last register killed, live-in and live-out.
+    let mut marks = vec![Marks { killed: NEVER, live_in: NEVER, live_out: NEVER }; limit];
+    let mut work: Vec<Block> = Vec::new();
+    for (at, reg) in events.regs.iter().copied().enumerate() {
+        let now = at as u32;
+        kills.of(at).iter().for_each(|b| marks[b.index()].killed = now);
+        for block in reads.of(at) {
+            marks[block.index()].live_in = now;
+            live.note(true, *block, reg);
+            work.push(*block);
+        }
+        let mut ends = |block: Block, live: &mut Noted, work: &mut Vec<Block>| {
+            let marks = &mut marks[block.index()];
+            if std::mem::replace(&mut marks.live_out, now) == now {
+                return;
+            }
+            live.note(false, block, reg);
+            if marks.killed != now && std::mem::replace(&mut marks.live_in, now) != now {
+                live.note(true, block, reg);
+                work.push(block);
+            }
+        };
+        leaves.of(at).iter().for_each(|b| ends(*b, &mut live, &mut work));
+        while let Some(block) = work.pop() {
+            cfg.preds[block].iter().for_each(|p| ends(*p, &mut live, &mut work));
+        }
+    }
+    Lists::new(limit, live.pairs.iter().map(|(block, reg)| (block.index(), *reg)))
+}
+
+/// What a block is to the last register that reached it.
+#[derive(Clone, Copy)]
+struct Marks {
+    killed: u32,
+    live_in: u32,
+    live_out: u32,
+}
+
+/// The blocks at whose start, or at whose end, registers live.
+struct Noted {
+    at_start: bool,
+    pairs: Vec<(Block, VReg)>,
+}
+
+impl Noted {
+    fn note(&mut self, at_start: bool, block: Block, reg: VReg) {
+        if self.at_start == at_start {
+            self.pairs.push((block, reg));
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Whether a target can encode an instruction, as passes ask before registers are assigned.
+//!
+//! They ask the same again and again, of one instruction and of instructions that differ only in
+//! their registers, so the answers are kept. An answer depends on nothing but the question.
+
+use super::emit::machine_arg;
+use crate::ori::hash::QuickMap;
+use crate::ori::{File, Function, InstId, Kind, Symbol};
+use crate::sass::{self, Arg, Guard, Inst};
+use crate::tables::encoding::{FORMS, forms_of};
+use crate::tables::ori::Class;
+use crate::tables::{Op, Prop};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+
+/// All that an answer depends on, in words.
+type Question = SmallVec<[u64; 16]>;
+
+/// Answers that are kept at most; then all are forgotten.
+const MOST: usize = 1 << 14;
+
+thread_local! {
+    static ANSWERS: RefCell<QuickMap<Question, bool>> = RefCell::new(QuickMap::default());
+}
+
+/// Whether the target can encode an instruction, whatever registers are assigned. Instructions with
+/// symbol operands are never encodable, so passes do not touch them. An immediate store value that
+/// no form takes counts as a register, because operand legalization will materialize it.
+pub fn encodes(function: &Function, inst: InstId) -> bool {
+    let op = function.insts[inst].op;
+    let moved = |slot: usize| op.has(Prop::WritesMemory) && !takes_immediate(op, slot);
+    function.args(inst).iter().all(|operand| function.symbol_of(*operand).is_none())
+        && is_legal_but_for(function, inst, true, moved)
+}
+
+/// Whether some form of an opcode takes an immediate for an operand.
+fn takes_immediate(op: Op, slot: usize) -> bool {
+    let mut fields = FORMS[forms_of(op)].iter().flat_map(|form| form.args);
+    fields.any(|field| usize::from(field.slot) == slot && sass::field_kind(field.kind) == sass::ArgKind::Imm)
+}
+
+/// Whether the target encodes an instruction as it is, with a placeholder for each symbol.
+pub fn is_legal(function: &Function, inst: InstId) -> bool {
+    is_legal_but_for(function, inst, false, |_| false)
+}
+
+/// As [`is_legal`], with a register in place of each immediate for which `moved` is true; that must
+/// depend on the opcode alone.
+fn is_legal_but_for(function: &Function, inst: InstId, moves: bool, moved: impl Fn(usize) -> bool) -> bool {
+    let question = question(function, inst, moves);
+    ANSWERS.with_borrow_mut(|answers| {
+        if let Some(answer) = answers.get(question.as_slice()) {
+            return *answer;
+        }
+        if answers.len() >= MOST {
+            answers.clear();
+        }
+        let answer = find_out(function, inst, moved);
+        answers.insert(question, answer);
+        answer
+    })
+}
+
+fn question(function: &Function, inst: InstId, moves: bool) -> Question {
+    let data = &function.insts[inst];
+    let file = |reg| function.regs[reg].file as u64;
+    let guard = data.guard.as_reg().map_or(0, |reg| 1 | file(reg) << 2 | u64::from(data.guard.not()) << 1);
+    let mut words = Question::new();
+    let target = u64::from(function.target.column);
+    words.push(data.op as u64 | target << 16 | u64::from(moves) << 32 | guard << 40);
+    let mut mods = data.mods.iter();
+    while let Some(first) = mods.next() {
+        let pair = |(kind, value)| (kind as u64) << 8 | u64::from(value);
+        words.push(mods.by_ref().take(3).fold(pair(first), |word, other| word << 16 | pair(other)));
+    }
+    // Where the modifiers end: no four of them make this word.
+    words.push(u64::MAX);
+    for operand in function.args(inst).iter().take(data.op.info().roles.len()) {
+        let marks = [operand.neg(), operand.abs(), operand.not(), operand.reuse()];
+        let marks = marks.into_iter().fold(0, |bits, mark| bits << 1 | u64::from(mark));
+        let (kind, value) = match operand.kind() {
+            Kind::Null => (0, 0),
+            Kind::Reg(reg) => (1, file(reg)),
+            Kind::Vector(vector) => (1, file(function.vector_regs(vector)[0])),
+            Kind::Imm(_) => (2, 0),
+            Kind::Const { bank, offset } => (3, u64::from(bank) << 16 | u64::from(offset)),
+            Kind::Label(_) => (4, 0),
+            Kind::Symbol(_) => (5, function.symbol_of(*operand).map_or(0, sort)),
+            Kind::Special(number) => (6, u64::from(number)),
+            Kind::Zero => (7, 0),
+        };
+        words.push(kind | marks << 8 | value << 16);
+        words.extend(function.imm_value(*operand));
+    }
+    words
+}
+
+fn find_out(function: &Function, inst: InstId, moved: impl Fn(usize) -> bool) -> bool {
+    let data = &function.insts[inst];
+    let mut machine = Inst::new(data.op);
+    machine.mods = data.mods;
+    if let Some(reg) = data.guard.as_reg() {
+        machine.guard =
+            Guard { pred: STAND_IN as u8, not: data.guard.not(), upred: function.regs[reg].file == File::UP };
+    }
+    for (slot, (role, operand)) in data.op.info().roles.iter().zip(function.args(inst)).enumerate() {
+        let number = matches!(operand.kind(), Kind::Imm(_)) && role.class == Class::Reg;
+        let arg = match function.symbol_of(*operand) {
+            Some(symbol) => Ok(place_holder(symbol, role.class)),
+            None if number && moved(slot) => Ok(Arg::reg(STAND_IN)),
+            None => machine_arg(function, role.class, *operand, |_| Ok(STAND_IN), |_| 0),
+        };
+        let Ok(arg) = arg else { return false };
+        machine.args[slot] = arg;
+    }
+    sass::is_encodable(function.target, &machine)
+}
+
+/// An operand of the kind that a symbol resolves to.
+fn place_holder(symbol: &Symbol, class: Class) -> Arg {
+    match symbol {
+        Symbol::Zero | Symbol::Start | Symbol::Function(_) | Symbol::SlowPath(_) => Arg::label(0),
+        Symbol::Return { .. } if class == Class::Label => Arg::label(0),
+        Symbol::Return { .. } | Symbol::Distance { .. } | Symbol::FrameSize | Symbol::Linked { .. } => Arg::imm(0),
+    }
+}
+
+/// Which arm of [`place_holder`] a symbol takes.
+fn sort(symbol: &Symbol) -> u64 {
+    match symbol {
+        Symbol::Zero | Symbol::Start | Symbol::Function(_) | Symbol::SlowPath(_) => 0,
+        Symbol::Return { .. } => 1,
+        Symbol::Distance { .. } | Symbol::FrameSize | Symbol::Linked { .. } => 2,
+    }
+}
+
+/// A register number valid in every file, also as the first register of a tuple.
+const STAND_IN: u32 = 0;
