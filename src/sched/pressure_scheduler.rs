@@ -6,10 +6,11 @@
 //! need that no block can go below is the limit for all of them, and an order is taken only if it
 //! lowers the block's. What an order needs is what lives at once and what a first fit loses between
 //! tuples (`first_fit`). Then, in every block, results are ready when their readers issue, as far
-//! as [`FREE`] registers or as many as are needed elsewhere allow; that order is taken if it is
-//! estimated to be faster. Both leave the other files where they were, or with enough. A block is
-//! filled from its end with instructions whose readers all stand: above the limit the one that ends
-//! more ranges than it begins, below it the one that delays no reader.
+//! as [`FREE`] registers or as many as are needed elsewhere allow, or as many as fill the last step
+//! by which registers are given out; that order is taken if it is estimated to be faster. Both leave
+//! the other files where they were, or with enough. A block is filled from its end with instructions
+//! whose readers all stand: above the limit the one that ends more ranges than it begins, below it
+//! the one that delays no reader.
 //! Nothing crosses a branch, call, barrier or other operation with an effect, nor a memory access
 //! that may alias; but where the need is lowered, what only writes registers may follow a barrier
 //! that it stood before and, above [`RISES`], precede one that it stood behind. Asynchronous
@@ -24,7 +25,7 @@ use super::touches::{Began, Groups};
 use crate::analysis::PassCx;
 use crate::analysis::def_use::sets_stack_pointer;
 use crate::ori::liveness::Liveness;
-use crate::ori::{Block, Function, InstId, table};
+use crate::ori::{Block, Convention, Function, InstId, table};
 use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
 
@@ -32,10 +33,15 @@ use cranelift_entity::SecondaryMap;
 /// cycles and 1 % more registers.
 const KEPT: i32 = 30;
 /// General registers that may live in any function, and how many fewer make a block look at
-/// pressure. Measured on the launches of one target: 20 and 4 give 0.7 % more estimated cycles, 32
-/// and 2 give 0.3 % more.
+/// pressure: each is tried, since loads that wait for a register wait for each other.
 const FREE: i32 = 28;
-const SLACK: i32 = 8;
+const SLACKS: [i32; 3] = [8, 4, 1];
+/// Registers are given out by this many, so a kernel may fill its last step; it does where that
+/// leaves at most this share of a block's cycles.
+const STEP: i32 = 8;
+const WORTH: (i64, i64) = (4, 5);
+/// No other order is tried where a block takes at most this multiple of what it must.
+const NEAR: (i64, i64) = (9, 8);
 /// Registers that no order by latency takes: where few are left, it costs spills.
 const SPARE: i32 = 24;
 /// General registers above which pure instructions may also precede a barrier that they stood
@@ -94,6 +100,12 @@ fn room(function: &Function, limit: i32) -> i32 {
     limit.min(all as i32 - SPARE)
 }
 
+/// The same, filled up to a whole step; a function that is called has what its callers leave.
+fn step(function: &Function, room: i32) -> i32 {
+    let fills = function.convention == Convention::Kernel && function.max_registers.is_none();
+    if fills { (room + STEP - 1) / STEP * STEP } else { room }
+}
+
 /// Orders the blocks that are not `kept` by latency, where at most `room` registers live at once
 /// and the estimate says that it takes fewer cycles. `known` is what blocks take as they are.
 fn by_latency(
@@ -101,7 +113,7 @@ fn by_latency(
     live: &Liveness,
     scratch: &mut Scratch,
     (kept, known): (&[Block], &SecondaryMap<Block, Option<Peaks>>),
-    room: i32,
+    mut room: i32,
 ) {
     scratch.regions.clear();
     for block in function.layout.clone() {
@@ -115,15 +127,23 @@ fn by_latency(
             continue;
         }
         let old = known[block].unwrap_or_else(|| scratch.peaks(function, block, live, insts));
-        let (from, predicates) = (room - SLACK, old.predicates);
-        let aim = Aim { from, fences: false, rises: false, trees: false, quads: false, predicates };
-        let order = lowest(function, block, live, scratch, aim);
-        if estimate.cycles(&order) >= before {
-            continue;
-        }
-        let new = scratch.peaks(function, block, live, &order);
-        if new.needs <= room && new.is_within(&old) {
-            function.blocks[block] = order;
+        let mut best = before;
+        for (slack, within) in SLACKS.map(|slack| (slack, room)).into_iter().chain([(1, step(function, room))]) {
+            // Another order could save little.
+            if slack != SLACKS[0] && best * NEAR.1 <= estimate.bound() * NEAR.0 {
+                break;
+            }
+            let (from, predicates) = (within - slack, old.predicates);
+            let aim = Aim { from, fences: false, rises: false, trees: false, quads: false, predicates };
+            let order = lowest(function, block, live, scratch, aim);
+            let cycles = estimate.cycles(&order);
+            if cycles < best && (within <= room || cycles * WORTH.1 <= best * WORTH.0) {
+                let new = scratch.peaks(function, block, live, &order);
+                if new.needs <= within && new.is_within(&old) {
+                    function.blocks[block] = order;
+                    (best, room) = (cycles, room.max(new.needs));
+                }
+            }
         }
     }
 }
