@@ -273,10 +273,16 @@ impl Builder<'_> {
     /// `x`, scaled up if it is subnormal, and the predicate that is true if it is not.
     fn scaled(&mut self, x: Operand, factor: f32) -> (Operand, Operand) {
         let normal = self.is_normal(x);
-        let scale = self.factor_unless(normal, factor);
-        let scaled = self.temp();
-        self.fmul(&[], scaled, x, scale);
-        (scaled, normal)
+        (self.multiplied_unless(normal, x, factor), normal)
+    }
+
+    /// `p ? x : x * factor`, as a guarded product over a copy of `x`: where `x` ends there, it is
+    /// one instruction and no constant waits in a register.
+    fn multiplied_unless(&mut self, p: Operand, x: Operand, factor: f32) -> Operand {
+        let (product, factor) = (self.temp(), self.imm(factor.to_bits()));
+        self.copy(product, x);
+        self.put_if(p.inverted(), Op::FMUL, &[], &[(Role::D, product), (Role::A, x), (Role::B, factor)]);
+        product
     }
 
     /// `rcp sqrt rsqrt sin cos lg2 ex2 tanh` with `.approx`.
@@ -303,20 +309,20 @@ impl Builder<'_> {
             PtxOp::Rsqrt => self.scaled_function(d, x, MUFU_RSQ, UP, 4096.0),
             PtxOp::Lg2 => {
                 let (scaled, normal) = self.scaled(x, UP);
-                let (log, shift) = (self.temp(), self.temp());
+                let (log, correction) = (self.temp(), self.imm((-24.0f32).to_bits()));
                 self.mufu(MUFU_LG2, log, scaled);
-                let correction = self.imm((-24.0f32).to_bits());
-                self.select(shift, Operand::zero(), correction, normal);
-                self.put(Op::FADD, &[], &[(Role::D, d), (Role::A, log), (Role::B, shift)]);
+                let args = [(Role::D, log), (Role::A, log), (Role::B, correction)];
+                self.put_if(normal.inverted(), Op::FADD, &[], &args);
+                self.copy(d, log);
             }
             PtxOp::Ex2 => {
                 let large = self.compare_float(FGEU, x, -126.0);
-                let half = self.factor_unless(large, 0.5);
-                let [scaled, power, squared] = [self.temp(), self.temp(), self.temp()];
-                self.fmul(&[], scaled, x, half);
+                let scaled = self.multiplied_unless(large, x, 0.5);
+                let power = self.temp();
                 self.mufu(MUFU_EX2, power, scaled);
-                self.fmul(&[], squared, power, power);
-                self.select(d, power, squared, large);
+                let args = [(Role::D, power), (Role::A, power), (Role::B, power)];
+                self.put_if(large.inverted(), Op::FMUL, &[], &args);
+                self.copy(d, power);
             }
             _ => return Err(Refusal::NotBuilt),
         }
@@ -351,10 +357,7 @@ impl Builder<'_> {
         let (mut a, mut b) = (a, b);
         if !inst.mods.ftz {
             let normal = self.is_normal(b);
-            let (scale, scaled) = (self.factor_unless(normal, 16_777_216.0), [self.temp(), self.temp()]);
-            self.fmul(mods, scaled[0], a, scale);
-            self.fmul(mods, scaled[1], b, scale);
-            [a, b] = scaled;
+            [a, b] = [a, b].map(|x| self.multiplied_unless(normal, x, 16_777_216.0));
         }
         let inverse = self.temp();
         self.mufu(MUFU_RCP, inverse, b);
@@ -364,10 +367,10 @@ impl Builder<'_> {
 
     fn scaled_function(&mut self, d: Operand, x: Operand, function: M, up: f32, back: f32) {
         let (scaled, normal) = self.scaled(x, up);
-        let back = self.factor_unless(normal, back);
-        let result = self.temp();
+        let (result, back) = (self.temp(), self.imm(back.to_bits()));
         self.mufu(function, result, scaled);
-        self.fmul(&[], d, result, back);
+        self.put_if(normal.inverted(), Op::FMUL, &[], &[(Role::D, result), (Role::A, result), (Role::B, back)]);
+        self.copy(d, result);
     }
 }
 
