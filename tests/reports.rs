@@ -614,7 +614,7 @@ fn profiles_say_where_cycles_went() {
         ld.param.u64 %rd1, [p];\n\
         mov.u32 %r1, %ctaid.x;\n\
         mov.u32 %r2, 0;\n\
-        again:\n\
+        again: .pragma \"nounroll\";\n\
         ld.global.u32 %r3, [%rd1];\n\
         add.s32 %r2, %r2, %r3;\n\
         sub.s32 %r1, %r1, 1;\n\
