@@ -4,13 +4,13 @@
 //!
 //! First it lowers what blocks above [`KEPT`] registers need, by the best of several orders: the
 //! need that no block can go below is the limit for all of them, and an order is taken only if it
-//! lowers the block's. What an order needs is what lives at once and what a first fit loses between
-//! tuples (`first_fit`). Then, in every block, results are ready when their readers issue, as far
-//! as [`FREE`] registers or as many as are needed elsewhere allow, or as many as fill the last step
-//! by which registers are given out; that order is taken if it is estimated to be faster. Both leave
-//! the other files where they were, or with enough. A block is filled from its end with instructions
-//! whose readers all stand: above the limit the one that ends more ranges than it begins, below it
-//! the one that delays no reader.
+//! lowers the block's. What an order needs is what lives at once and what a first fit loses
+//! between tuples (`first_fit`). Then, in every block, results are ready when their readers issue,
+//! as far as [`FREE`] registers or as many as are needed elsewhere allow, or as many as fill the
+//! last step by which registers are given out; that order is taken if it is estimated to be
+//! faster. Both leave the other files where they were, or with enough. A block is filled from its
+//! end with instructions whose readers all stand: above the limit the one that ends more ranges
+//! than it begins, below it the one that delays no reader.
 //! Nothing crosses a branch, call, barrier or other operation with an effect, nor a memory access
 //! that may alias; but where the need is lowered, what only writes registers may follow a barrier
 //! that it stood before and, above [`RISES`], precede one that it stood behind. Asynchronous
