@@ -59,12 +59,14 @@ pub mod rematerialize;
 pub mod spill;
 pub mod spill_slots;
 pub mod spill_weights;
+mod word_pairs;
 pub mod zones;
 
 use crate::analysis::{Loops, PassCx};
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::Liveness;
 use crate::ori::{Convention, File, Function, STACK_POINTER, VReg, table};
+use crate::tables::Feature;
 use crate::tables::registers::{Callee, first_kept};
 use assign::Assigner;
 use bundles::{Barred, Classes};
@@ -115,7 +117,9 @@ pub fn run(cx: &mut PassCx) -> Result<(), String> {
 /// is known.
 pub fn place(function: &mut Function, cfg: &Cfg, loops: &Loops, live: Option<&Liveness>) -> Result<Gone, String> {
     let (top, gone) = (function.local_bytes, Gone::new());
-    let mut allocator = Allocator { function, cfg, loops, live, gone, made: Made::default(), top, coalesce: true };
+    let pairs = function.optimise && function.target.has(Feature::JoinsPairs);
+    let mut allocator =
+        Allocator { function, cfg, loops, live, gone, made: Made::default(), top, coalesce: true, pairs };
     while allocator.round()? {}
     let (spilled, gone) = (allocator.top, allocator.gone);
     frame::finish(function, spilled);
@@ -134,6 +138,8 @@ struct Allocator<'a> {
     /// Offset of the first free byte of the frame.
     top: u32,
     coalesce: bool,
+    /// Whether the words of 64-bit numbers are placed beside each other: until that costs a spill.
+    pairs: bool,
 }
 
 impl Allocator<'_> {
@@ -161,6 +167,9 @@ impl Allocator<'_> {
             let order = assigner.order();
             let stuck = assigner.run(&order);
             let stuck = if self.function.optimise { self.packed(&mut assigner, &order, stuck) } else { stuck };
+            if (stuck.is_some() || spills_words(&assigner)) && std::mem::take(&mut self.pairs) {
+                return Ok(true);
+            }
             // Where nothing is scheduled, values last longer for a debugger.
             let spread = self.function.optimise || self.function.watched.is_some();
             if spread && stuck.is_none() && !chosen(assigner.choice) {
@@ -197,6 +206,9 @@ impl Allocator<'_> {
             if left.is_empty() {
                 if self.coalesce {
                     classes.coalesce(self.function, &self.gone, self.loops);
+                    if self.pairs {
+                        word_pairs::place(self.function, &mut classes, self.loops);
+                    }
                 }
                 return Ok(classes);
             }
@@ -316,6 +328,12 @@ impl Allocator<'_> {
         let limit = 256 - classes.barred.always[class.file as usize].iter().count();
         format!("Function '{}' needs more than {limit} {name} registers at one instruction", self.function.name)
     }
+}
+
+/// Whether values of general or uniform registers, the files that have pairs, are to be spilled.
+fn spills_words(assigner: &Assigner) -> bool {
+    let file = |class: u32| assigner.classes.classes[class as usize].file;
+    assigner.choice.columns.iter().any(|column| column.chosen && matches!(file(column.class), File::R | File::UR))
 }
 
 /// Adds a column to the last run if they are neighbours, else starts a new run. Returns the run and

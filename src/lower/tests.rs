@@ -33,6 +33,29 @@ fn lanes_that_words_choose_take_no_turns() {
     assert_eq!(text.matches("UBLKCP").count(), 2, "{text}");
 }
 
+/// `nounroll` in a body names the loop around its block, in front of one or of all functions all
+/// their loops.
+#[test]
+fn nounroll_names_loops() {
+    let source = |module: &str, entry: &str, body: &str| {
+        format!(
+            ".version 8.0\n.target sm_80\n.address_size 64\n{module}\n.visible .entry k() {entry} {{\n\
+             .reg .pred %p; .reg .b32 %r;\nmov.u32 %r, 0;\nL: {body}\nadd.u32 %r, %r, 1;\n\
+             setp.lt.u32 %p, %r, 9;\n@%p bra L;\nret; }}\n"
+        )
+    };
+    let pragma = ".pragma \"nounroll\";";
+    let rolled = |module: &str, entry: &str, body: &str| {
+        let module = lowered(&source(module, entry, body), "sm_80").unwrap();
+        module.functions[0].function.rolled.clone()
+    };
+    let none = rolled("", "", "");
+    assert!(!none.all && none.blocks.is_empty());
+    let body = rolled("", "", pragma);
+    assert!(!body.all && body.blocks.len() == 1);
+    assert!(rolled(pragma, "", "").all && rolled("", pragma, "").all);
+}
+
 /// Every kernel lowers for every target, and the result passes the verifier.
 #[test]
 fn kernels_lower_and_verify() {

@@ -7,7 +7,8 @@
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{DefUse, Fits, is_free};
-use crate::opt::combine::fuse::{is_plain_sum, long_offset, terms};
+use crate::opt::combine::fuse::{is_plain_sum, terms};
+use crate::opt::combine::long::long_offset;
 use crate::ori::{Function, InstId, Kind, Operand, VReg};
 use crate::tables::ori::{Class, Width};
 use crate::tables::{Op, Role};

@@ -85,7 +85,7 @@ impl Pass {
         let guard = function.insts[conditional].guard;
         let whole = is_jump(function, conditional) && is_jump(function, last) && function.insts[last].guard.is_null();
         let predicate = guard.as_reg().filter(|p| whole && function.regs[*p].file == File::P)?;
-        let (yes, no) = (target(function, conditional)?, target(function, last)?);
+        let (yes, no) = (function.branch_target(conditional)?, function.branch_target(last)?);
         if yes == no || function.first_terminator(block) + 2 != function.blocks[block].len() {
             return None;
         }
@@ -165,7 +165,7 @@ impl Pass {
     /// Where an arm goes, if it can be guarded.
     fn end(&self, function: &Function, block: Block, predicate: VReg) -> Option<Block> {
         let (last, body) = function.blocks[block].split_last()?;
-        let end = target(function, *last)?;
+        let end = function.branch_target(*last)?;
         let jumps = is_jump(function, *last) && function.insts[*last].guard.is_null() && end != block;
         let alone = self.preds[block] == 1 && !self.kept.contains(block) && body.len() <= MOST;
         (jumps && alone && body.iter().all(|inst| may_be_guarded(function, *inst, predicate))).then_some(end)
@@ -175,7 +175,7 @@ impl Pass {
     fn absorb(&mut self, function: &mut Function, block: Block) -> bool {
         let Some(last) = function.blocks[block].last().copied() else { return false };
         let plain = is_jump(function, last) && function.insts[last].guard.is_null();
-        let Some(next) = target(function, last).filter(|_| plain) else { return false };
+        let Some(next) = function.branch_target(last).filter(|_| plain) else { return false };
         let alone = self.preds[next] == 1 && !self.kept.contains(next) && self.next[block] == Some(next);
         if !alone || function.first_terminator(block) + 1 != function.blocks[block].len() {
             return false;
@@ -196,13 +196,6 @@ impl Pass {
         if let Some(after) = after {
             self.before[after] = before;
         }
-    }
-}
-
-fn target(function: &Function, inst: InstId) -> Option<Block> {
-    match function.arg(inst, Role::Target).kind() {
-        Kind::Label(block) => Some(block),
-        _ => None,
     }
 }
 

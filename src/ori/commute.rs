@@ -3,6 +3,7 @@
 
 use super::{Function, InstId};
 use crate::tables::{Role, value};
+use std::cmp::Ordering;
 
 /// Whether a predicate result says which of two operands was chosen, so that they cannot be
 /// swapped. Besides a sum it is the carry.
@@ -55,6 +56,19 @@ pub fn mirrored(cmp: u8) -> u8 {
 /// The comparison that is true where this one is false; `None` for what is always true or false.
 pub fn inverted(cmp: u8, float: bool) -> Option<u8> {
     partner(if float { &INVERTED_FLOAT } else { &INVERTED }, cmp)
+}
+
+/// Whether a comparison of integers holds; `None` for what is always true or false.
+pub fn holds(cmp: u8, order: Ordering) -> Option<bool> {
+    Some(match cmp {
+        value::cmp::LT => order.is_lt(),
+        value::cmp::EQ => order.is_eq(),
+        value::cmp::LE => order.is_le(),
+        value::cmp::GT => order.is_gt(),
+        value::cmp::NE => order.is_ne(),
+        value::cmp::GE => order.is_ge(),
+        _ => return None,
+    })
 }
 
 fn partner(pairs: &[(u8, u8)], cmp: u8) -> Option<u8> {

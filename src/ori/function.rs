@@ -354,6 +354,14 @@ impl Function {
         }
     }
 
+    /// The block that a branch goes to, if it names one.
+    pub fn branch_target(&self, inst: InstId) -> Option<Block> {
+        match self.arg(inst, Role::Target).kind() {
+            Kind::Label(block) => Some(block),
+            _ => None,
+        }
+    }
+
     /// Index of the first terminator at the end of a block; only these branch.
     pub fn first_terminator(&self, block: Block) -> usize {
         let insts = &self.blocks[block];

@@ -46,7 +46,7 @@ fn ends(function: &Function, insts: &[InstId]) -> bool {
 
 /// The registers that a load of several words writes.
 fn words(function: &Function, inst: InstId) -> Option<Vec<u16>> {
-    if !matches!(function.insts[inst].op, Op::LDG | Op::LD | Op::LDS) {
+    if !function.insts[inst].op.has(Prop::StatesUnread) {
         return None;
     }
     let vector = function.arg(inst, Role::D).as_vector()?;

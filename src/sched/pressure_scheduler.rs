@@ -122,30 +122,46 @@ fn by_latency(
         }
         let insts = &function.blocks[block];
         let estimate = Estimate::new(function, insts, |reg| live.live[block].binary_search(&reg).is_ok());
-        let before = estimate.cycles(insts);
-        if before <= estimate.bound() {
-            continue;
-        }
-        let old = known[block].unwrap_or_else(|| scratch.peaks(function, block, live, insts));
-        let mut best = before;
-        for (slack, within) in SLACKS.map(|slack| (slack, room)).into_iter().chain([(1, step(function, room))]) {
-            // Another order could save little.
-            if slack != SLACKS[0] && best * NEAR.1 <= estimate.bound() * NEAR.0 {
-                break;
-            }
-            let (from, predicates) = (within - slack, old.predicates);
-            let aim = Aim { from, fences: false, rises: false, trees: false, quads: false, predicates };
-            let order = lowest(function, block, live, scratch, aim);
-            let cycles = estimate.cycles(&order);
-            if cycles < best && (within <= room || cycles * WORTH.1 <= best * WORTH.0) {
-                let new = scratch.peaks(function, block, live, &order);
-                if new.needs <= within && new.is_within(&old) {
-                    function.blocks[block] = order;
-                    (best, room) = (cycles, room.max(new.needs));
-                }
+        if estimate.cycles(insts) > estimate.bound() {
+            let old = known[block].unwrap_or_else(|| scratch.peaks(function, block, live, insts));
+            if let Some((order, needs)) = quickest(function, block, live, scratch, (&estimate, &old), room) {
+                function.blocks[block] = order;
+                room = room.max(needs);
             }
         }
     }
+}
+
+/// The order of a block that takes the fewest cycles of those that are tried, and what it needs; an
+/// order beyond `room`, up to a whole step, must save much.
+fn quickest(
+    function: &Function,
+    block: Block,
+    live: &Liveness,
+    scratch: &mut Scratch,
+    (estimate, old): (&Estimate, &Peaks),
+    room: i32,
+) -> Option<(Vec<InstId>, i32)> {
+    let (bound, mut best) = (estimate.bound(), estimate.cycles(&function.blocks[block]));
+    let mut found = None;
+    let beyond = Some((1, step(function, room))).filter(|(_, step)| *step > room);
+    for (slack, within) in SLACKS.map(|slack| (slack, room)).into_iter().chain(beyond) {
+        // Another order could save little.
+        if slack != SLACKS[0] && best * NEAR.1 <= bound * NEAR.0 {
+            break;
+        }
+        let (from, predicates) = (within - slack, old.predicates);
+        let aim = Aim { from, fences: false, rises: false, trees: false, quads: false, predicates };
+        let order = lowest(function, block, live, scratch, aim);
+        let cycles = estimate.cycles(&order);
+        if cycles < best && (within <= room || cycles * WORTH.1 <= best * WORTH.0) {
+            let new = scratch.peaks(function, block, live, &order);
+            if new.needs <= within && new.is_within(old) {
+                (best, found) = (cycles, Some((order, new.needs)));
+            }
+        }
+    }
+    found
 }
 
 /// Whether a block has a result of variable latency.

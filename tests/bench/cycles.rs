@@ -38,7 +38,10 @@ fn options() -> Options {
         match word.as_str() {
             "--only" => options.only = words.next(),
             "--sm" => options.sm = words.next(),
-            "--disable-pass" => options.disabled.extend(words.next().and_then(|name| Pass::by_name(&name))),
+            "--disable-pass" => {
+                let name = words.next().unwrap_or_default();
+                options.disabled.push(Pass::by_name(&name).unwrap_or_else(|| panic!("no pass is called `{name}`")));
+            }
             "--launches" => options.launches = true,
             _ => {}
         }

@@ -4,7 +4,7 @@
 //! Neither instruction moves. A shift with other readers stays: it and its source would have to be
 //! kept.
 
-use super::fuse::{high_sum, low_sum};
+use super::long::{high_sum, low_sum};
 use super::shift;
 use crate::analysis::def_use::{DefUse, Fits, rewrite};
 use crate::ori::{Function, InstId, Operand};

@@ -7,11 +7,13 @@
 
 pub mod fuse;
 mod lea;
+pub mod long;
 mod predicates;
 mod shift;
 
 use crate::analysis::PassCx;
-use crate::analysis::def_use::{DefUse, Fits, is_free, rewrite};
+use crate::analysis::def_use::{DefUse, Fits, is_free, is_pure, rewrite};
+use crate::ori::build::int::LUT_AND;
 use crate::ori::commute::{says_which, table_in_order};
 use crate::ori::operand::Kind;
 use crate::ori::{Function, InstId, Operand};
@@ -30,11 +32,11 @@ pub fn run(cx: &mut PassCx) {
             let inst = function.blocks[*block][i];
             instruction(function, &mut def_use, inst, fits);
             predicates::fold(function, &mut def_use, (*block, i), crowded, fits);
-            while fuse::long_constants(function, &mut def_use, inst, fits) {}
-            match fuse::wide(function, &mut def_use, *block, i, fits) {
+            while long::long_constants(function, &mut def_use, inst, fits) {}
+            match long::wide(function, &mut def_use, *block, i, fits) {
                 Some(low) => gone.push(low),
                 None if lea::fuse(function, &mut def_use, inst, fits) => {}
-                None => while fuse::long_sum(function, &mut def_use, inst, fits) {},
+                None => while long::long_sum(function, &mut def_use, inst, fits) {},
             }
         }
         if !gone.is_empty() {
@@ -147,10 +149,11 @@ fn forward(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) 
     let pure = op.has(Prop::Pure);
     for (i, role) in op.info().roles.iter().enumerate() {
         let old = function.args(inst)[i];
-        if role.direction != Direction::Use || role.class != Class::Reg || old != old.plain() {
+        if role.direction != Direction::Use || role.class != Class::Reg {
             continue;
         }
         let (bits, exact, words) = match old.kind() {
+            _ if old != old.plain() => (ones(function, def_use, inst, old), true, 1),
             Kind::Reg(reg) => (def_use.constant(function, reg).map(u64::from), pure, 1),
             Kind::Vector(vector) if pure && role.width == Width::Words(2) => {
                 let words = function.vector_regs(vector);
@@ -180,6 +183,13 @@ fn forward(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) 
             function.args_mut(inst)[i] = old;
         }
     }
+}
+
+/// The ones that an inverted zero adds to a sum: the high word of what is subtracted.
+fn ones(function: &Function, def_use: &DefUse, inst: InstId, operand: Operand) -> Option<u64> {
+    let inverted = function.insts[inst].op == Op::IADD3 && operand == operand.plain().inverted();
+    let zero = def_use.known(function, operand.plain()) == Some(0);
+    (inverted && zero).then_some(u64::from(u32::MAX))
 }
 
 /// Folds negations and absolute values of floats, which are sums with -0, into operand modifiers of
@@ -289,9 +299,10 @@ fn fold(function: &mut Function, def_use: &DefUse, inst: InstId) -> bool {
             (None, Some(source)) => source,
             (None, None) => return false,
         },
-        Op::PRMT => match permuted(function, def_use, inst) {
-            Some(value) => function.imm(value.into()),
-            None => return false,
+        Op::PRMT => match (permuted(function, def_use, inst), extended(function, def_use, inst)) {
+            (Some(value), _) => function.imm(value.into()),
+            (None, Some(source)) => source,
+            (None, None) => return false,
         },
         _ => return false,
     };
@@ -313,6 +324,24 @@ fn logic(function: &Function, def_use: &DefUse, inst: InstId) -> Option<u32> {
     // The row of the table for a bit position; the first input is the highest bit.
     let row = |at: u32| inputs.iter().fold(0, |row, input| row << 1 | (input >> at & 1));
     Some((0..32).fold(0, |value, at| value | ((table >> row(at) & 1) as u32) << at))
+}
+
+/// The source of a PRMT that extends a half or a byte by its sign, which is known to be zero with
+/// all that is above it.
+fn extended(function: &Function, def_use: &DefUse, inst: InstId) -> Option<Operand> {
+    let highest = match def_use.known(function, function.arg(inst, Role::B))? {
+        0x9910 => 0x7fff,
+        0x8880 => 0x7f,
+        _ => return None,
+    };
+    let source = function.arg(inst, Role::A);
+    let maker = def_use.def_of(function, source.as_reg().filter(|_| source == source.plain())?)?;
+    let alone = function.insts[inst].mods.iter().next().is_none() && is_pure(function, maker);
+    let masks = function.insts[maker].op == Op::LOP3 && function.arg(maker, Role::Pp).is_null();
+    let table = function.imm_value(function.arg(maker, Role::Lut)) == Some(LUT_AND.into());
+    let masked = function.arg(maker, Role::C) == Operand::zero() && table;
+    let mask = [Role::A, Role::B].into_iter().find_map(|role| def_use.known(function, function.arg(maker, role)))?;
+    (alone && masks && masked && mask <= highest).then_some(source)
 }
 
 /// The value of a PRMT of constants with a byte selector.

@@ -2,6 +2,7 @@
 //! have rules for partly constant sources too, are folded in `combine`.
 
 use crate::analysis::def_use::DefUse;
+use crate::ori::commute::holds;
 use crate::ori::operand::Kind;
 use crate::ori::{Function, InstId, Operand, VReg};
 use crate::tables::{Mod, Op, Role, value};
@@ -257,19 +258,6 @@ impl Sources<'_> {
 /// A number that every treatment of subnormal numbers and NaN leaves as it is.
 fn ordinary(number: f32) -> Option<f32> {
     (!number.is_nan() && !number.is_subnormal()).then_some(number)
-}
-
-/// Whether a comparison of integers holds.
-fn holds(cmp: u8, order: Ordering) -> Option<bool> {
-    Some(match cmp {
-        value::cmp::LT => order.is_lt(),
-        value::cmp::EQ => order.is_eq(),
-        value::cmp::LE => order.is_le(),
-        value::cmp::GT => order.is_gt(),
-        value::cmp::NE => order.is_ne(),
-        value::cmp::GE => order.is_ge(),
-        _ => return None,
-    })
 }
 
 /// Whether a comparison of two numbers, neither NaN, holds.

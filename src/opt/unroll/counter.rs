@@ -7,6 +7,7 @@
 
 use super::Shape;
 use crate::ori::cfg::Cfg;
+use crate::ori::commute::{holds, inverted, mirrored};
 use crate::ori::{Block, Function, InstId, Kind, Operand, VReg};
 use crate::tables::{Mod, Op, Role, value};
 
@@ -14,16 +15,6 @@ use crate::tables::{Mod, Op, Role, value};
 const MOST_STEPS: usize = 6;
 /// Most iterations of a loop whose number is known.
 const MOST_ITERATIONS: u32 = 1 << 16;
-
-/// What holds of the compared value while the loop goes on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Relation {
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-    NotEqual,
-}
 
 /// The counter of a loop.
 pub struct Counter {
@@ -33,10 +24,10 @@ pub struct Counter {
     pub step: i64,
     /// What the iteration has added where it compares.
     pub offset: i64,
-    /// The loop goes on while the compared value is so related to the bound.
-    pub relation: Relation,
-    /// Whether the comparison is one of signed words.
-    pub signed: bool,
+    /// The comparison of the counter with the bound that holds while the loop goes on.
+    cmp: u8,
+    /// Whether it is one of signed words.
+    signed: bool,
     /// A register that the loop does not define, an immediate or zero.
     pub bound: Operand,
     /// The comparison, if behind the latch it gives the same result again.
@@ -57,80 +48,60 @@ struct Body<'a> {
 /// Finds the counter of a loop.
 pub fn find(function: &Function, cfg: &Cfg, shape: &Shape) -> Option<Counter> {
     let body = Body { function, cfg, shape };
-    let terminators = &function.blocks[shape.latch][function.first_terminator(shape.latch)..];
-    let branch = terminators[0];
+    let branch = function.blocks[shape.latch][function.first_terminator(shape.latch)];
     let guard = function.insts[branch].guard;
-    let on = guard.not() != (function.arg(branch, Role::Target).kind() == Kind::Label(shape.exit));
     let result = guard.as_reg()?;
+    let wanted = guard.not() == (function.branch_target(branch) == Some(shape.exit));
     let (place, compare) = body.definition(result)?;
-    let data = &function.insts[compare];
-    let arg = |role: Role| function.arg(compare, role);
-    let plain = arg(Role::Pp).is_null() || arg(Role::Pp) == Operand::always();
-    let single = arg(Role::Pq).is_null() && data.mods.get(Mod::Ex) == value::ex::NONE;
-    if data.op != Op::ISETP || !plain || !single || body.reads(branch, guard) {
+    if !compares(function, compare) || body.reads(branch, guard) {
         return None;
     }
-    let signed = data.mods.get(Mod::Sign) != value::sign::U32;
-    let cmp = data.mods.get(Mod::Cmp);
-    let sides = [(arg(Role::A), arg(Role::B), cmp), (arg(Role::B), arg(Role::A), mirrored(cmp))];
-    sides.into_iter().find_map(|(counted, bound, cmp)| {
-        let counted = counted.as_reg().filter(|reg| counted == Operand::reg(*reg))?;
-        let relation = relation(if on { inverse(cmp) } else { cmp })?;
-        if bound != bound.plain() || !body.keeps(bound) {
-            return None;
-        }
-        let (reg, offset) = body.carried(counted, place)?;
-        let compare = body.definition(counted).filter(|(defined, _)| *defined < place).map(|_| compare);
-        let step = body.step(reg)?;
-        let up = match relation {
-            Relation::Less | Relation::LessOrEqual => step > 0,
-            Relation::Greater | Relation::GreaterOrEqual => step < 0,
-            Relation::NotEqual => step != 0,
-        };
-        let along = offset == 0 || (offset > 0) == (step > 0);
-        (up && along).then_some(Counter { reg, step, offset, relation, signed, bound, compare, result: (result, !on) })
-    })
+    let cmp = function.insts[compare].mods.get(Mod::Cmp);
+    let cmp = if wanted { cmp } else { inverted(cmp, false)? };
+    let [a, b] = [Role::A, Role::B].map(|role| function.arg(compare, role));
+    let counter = |counted: Operand, bound: Operand, cmp: u8| {
+        let reg = counted.as_reg().filter(|reg| counted == Operand::reg(*reg))?;
+        body.counter(reg, bound, cmp, (place, compare), (result, wanted))
+    };
+    counter(a, b, cmp).or_else(|| counter(b, a, mirrored(cmp)))
 }
 
-/// The relation of the operands the other way round.
-fn mirrored(cmp: u8) -> u8 {
-    use value::cmp::*;
-    match cmp {
-        LT => GT,
-        GT => LT,
-        LE => GE,
-        GE => LE,
-        other => other,
-    }
-}
-
-/// The relation that holds where this one does not.
-fn inverse(cmp: u8) -> u8 {
-    use value::cmp::*;
-    match cmp {
-        LT => GE,
-        GE => LT,
-        GT => LE,
-        LE => GT,
-        EQ => NE,
-        NE => EQ,
-        other => other,
-    }
-}
-
-fn relation(cmp: u8) -> Option<Relation> {
-    use value::cmp::*;
-    match cmp {
-        LT => Some(Relation::Less),
-        LE => Some(Relation::LessOrEqual),
-        GT => Some(Relation::Greater),
-        GE => Some(Relation::GreaterOrEqual),
-        NE => Some(Relation::NotEqual),
-        _ => None,
-    }
+/// Whether an instruction is a comparison of two words and nothing else.
+fn compares(function: &Function, inst: InstId) -> bool {
+    let data = &function.insts[inst];
+    let pp = function.arg(inst, Role::Pp);
+    let alone = (pp.is_null() || pp == Operand::always()) && function.arg(inst, Role::Pq).is_null();
+    data.op == Op::ISETP && alone && data.mods.get(Mod::Ex) == value::ex::NONE
 }
 
 impl Body<'_> {
+    /// The counter that a comparison at a place reads, if it moves towards the bound.
+    fn counter(
+        &self,
+        counted: VReg,
+        bound: Operand,
+        cmp: u8,
+        (place, compare): (Place, InstId),
+        result: (VReg, bool),
+    ) -> Option<Counter> {
+        if bound != bound.plain() || !self.keeps(bound) {
+            return None;
+        }
+        let (reg, offset) = self.carried(counted, place)?;
+        let step = self.step(reg)?;
+        let towards = match cmp {
+            value::cmp::LT | value::cmp::LE => step > 0,
+            value::cmp::GT | value::cmp::GE => step < 0,
+            value::cmp::NE => step != 0,
+            _ => false,
+        };
+        let along = offset == 0 || (offset > 0) == (step > 0);
+        let signed = self.function.insts[compare].mods.get(Mod::Sign) != value::sign::U32;
+        let again = self.definition(counted).is_some_and(|(defined, _)| defined < place);
+        let compare = Some(compare).filter(|_| again);
+        (towards && along).then_some(Counter { reg, step, offset, cmp, signed, bound, compare, result })
+    }
+
     /// The only definition of a register in the loop, if every iteration executes it unguarded.
     fn definition(&self, reg: VReg) -> Option<(Place, InstId)> {
         let mut found = None;
@@ -269,21 +240,14 @@ fn last_value(function: &Function, block: Block, reg: VReg) -> Option<Option<u32
 impl Counter {
     /// Whether the loop goes on after this comparison.
     fn goes_on(&self, counted: u32, bound: u32) -> bool {
-        let word = |word: u32| if self.signed { i64::from(word as i32) } else { i64::from(word) };
-        let (counted, bound) = (word(counted), word(bound));
-        match self.relation {
-            Relation::Less => counted < bound,
-            Relation::LessOrEqual => counted <= bound,
-            Relation::Greater => counted > bound,
-            Relation::GreaterOrEqual => counted >= bound,
-            Relation::NotEqual => counted != bound,
-        }
+        let order = if self.signed { (counted as i32).cmp(&(bound as i32)) } else { counted.cmp(&bound) };
+        holds(self.cmp, order) == Some(true)
     }
 
     /// Whether what is certain is asked with a signed comparison: where the loop's own asks for a
     /// difference alone, either will do.
     pub fn orders_signed(&self) -> bool {
-        self.signed || self.relation == Relation::NotEqual
+        self.signed || self.cmp == value::cmp::NE
     }
 
     /// How far the bound must be from the counter for so many iterations to be certain: the
@@ -291,8 +255,8 @@ impl Counter {
     /// comparison itself says no more.
     pub fn distance(&self, iterations: u32) -> Option<u32> {
         let reach = (self.offset + i64::from(iterations - 2) * self.step).abs();
-        let strict = !matches!(self.relation, Relation::LessOrEqual | Relation::GreaterOrEqual);
-        let distance = if strict { reach } else { reach - 1 };
+        let equal = matches!(self.cmp, value::cmp::LE | value::cmp::GE);
+        let distance = reach - i64::from(equal);
         (0..1 << 30).contains(&distance).then_some(distance as u32)
     }
 }

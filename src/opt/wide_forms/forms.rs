@@ -4,6 +4,7 @@ use super::{carry, place, same};
 use crate::analysis::def_use::Fits;
 use crate::ori::{File, Function, InstId, Kind, Operand};
 use crate::tables::{Mod, Op, Role, value};
+use smallvec::SmallVec;
 
 /// One sum for those of the low and the high words.
 pub fn sum(function: &mut Function, low: InstId, high: InstId, fits: Fits) -> Option<InstId> {
@@ -21,6 +22,20 @@ pub fn sum(function: &mut Function, low: InstId, high: InstId, fits: Fits) -> Op
     let words = |inst| [Role::A, Role::B].map(|role| function.arg(inst, role));
     let ([a, b], [x, y]) = (words(low), words(high));
     let d = result(function, low, high)?;
+    // A word with zeros above it is added by the product with one.
+    for ([word, other], [above, high_other]) in [([a, b], [x, y]), ([b, a], [y, x]), ([a, b], [y, x]), ([b, a], [x, y])]
+    {
+        let general = word.as_reg().filter(|reg| word == word.plain() && function.regs[*reg].file == File::R);
+        if above != Operand::zero() || general.is_none() {
+            continue;
+        }
+        let Some(pair) = pair(function, [other, high_other]).filter(|pair| *pair == pair.plain()) else { continue };
+        let one = function.imm(1);
+        let args = [(Role::D, d), (Role::A, word), (Role::B, one), (Role::C, pair)];
+        let new = made(function, high, Op::IMAD_WIDE, &args);
+        function.insts[new].mods.set(Mod::Sign, value::sign::U32);
+        return fits(function, new).then_some(new);
+    }
     for [one, two] in [[[a, x], [b, y]], [[b, y], [a, x]], [[a, y], [b, x]], [[b, x], [a, y]]] {
         let (Some(one), Some(two)) = (pair(function, one), pair(function, two)) else { continue };
         let new = made(function, high, Op::IADD_64, &[(Role::D, d), (Role::A, one), (Role::B, two)]);
@@ -55,6 +70,43 @@ pub fn comparison(function: &mut Function, low: InstId, high: InstId, fits: Fits
     [Mod::Cmp, Mod::Bool].into_iter().for_each(|kind| mods.set(kind, of_high.get(kind)));
     let sign = if equality { value::sign::NONE } else { of_high.get(Mod::Sign) };
     mods.set(Mod::Sign, sign);
+    fits(function, new).then_some(new)
+}
+
+/// The minimum or maximum of two pairs for their comparison and the selection by it.
+pub fn minimum(function: &mut Function, compare: InstId, select: InstId, fits: Fits) -> Option<InstId> {
+    let of = |inst, role| function.arg(inst, role);
+    let alone = [Role::Pp, Role::Pq].into_iter().all(|role| {
+        let operand = of(compare, role);
+        operand.is_null() || operand == Operand::always()
+    });
+    let mods = function.insts[compare].mods;
+    let less = match mods.get(Mod::Cmp) {
+        value::cmp::LT | value::cmp::LE => true,
+        value::cmp::GT | value::cmp::GE => false,
+        _ => return None,
+    };
+    let registers = |operand: Operand| match operand.as_vector() {
+        Some(vector) if operand == operand.plain() => {
+            function.vector_regs(vector).iter().map(|reg| place(function, *reg)).collect::<Option<SmallVec<[_; 2]>>>()
+        }
+        _ => None,
+    };
+    let alike =
+        |one: Operand, two: Operand| one == two || registers(one).is_some_and(|one| Some(one) == registers(two));
+    let [x, y] = [Role::A, Role::B].map(|role| of(compare, role));
+    let [a, b] = [Role::A, Role::B].map(|role| of(select, role));
+    let straight = alike(x, a) && alike(y, b);
+    if !alone || !(straight || alike(x, b) && alike(y, a)) {
+        return None;
+    }
+    let least = less == (straight != of(select, Role::Pp).not());
+    let which = if least { Operand::always() } else { Operand::never() };
+    let args =
+        [(Role::D, of(select, Role::D)), (Role::A, a), (Role::B, b), (Role::Pp, which), (Role::Pq, Operand::never())];
+    let new = made(function, select, Op::IMNMX_64, &args);
+    function.insts[new].mods.set(Mod::Sign, mods.get(Mod::Sign));
+    function.insts[new].guard = function.insts[select].guard;
     fits(function, new).then_some(new)
 }
 

@@ -1,8 +1,10 @@
 //! Pass `wide_forms`: two operations on the words of 64-bit numbers become one, on targets that
 //! have it and whose distances for it are known.
 //!
-//! A sum with a carry between its words becomes IADD.64, an extended comparison the comparison of
-//! pairs, two selections or two moves one. Runs after allocation, which decides what is a pair, so
+//! A sum with a carry between its words becomes IADD.64, or IMAD.WIDE where a word is added to a
+//! pair; an extended comparison becomes the comparison of pairs, two selections or two moves one,
+//! and a comparison with the selection by it a minimum or maximum. Runs after allocation, which
+//! decides what is a pair (and joins words in pairs where that is free: `alloc::word_pairs`), so
 //! that no register is moved or kept for it. The one operation stands where the second or the first
 //! stood, whichever its operands allow.
 
@@ -94,15 +96,17 @@ fn bit(function: &Function, reg: VReg) -> Predicates {
     place(function, reg).filter(|place| place.0 == File::P).map_or(0, |place| 1 << place.1)
 }
 
-/// For each instruction of a block that takes a carry, whether nothing reads the carry behind it.
+/// For each instruction of a block that takes a carry or selects, whether nothing reads its
+/// predicate behind it.
 fn last_readers(function: &Function, insts: &[InstId], at_end: Predicates) -> Vec<bool> {
     let mut last = vec![false; insts.len()];
-    if !insts.iter().any(|inst| carry(function, *inst).is_some()) {
+    let read = |inst| carry(function, inst).or_else(|| selector(function, inst));
+    if !insts.iter().any(|inst| read(*inst).is_some()) {
         return last;
     }
     let mut live = [at_end];
     for (at, inst) in insts.iter().enumerate().rev() {
-        if let Some(carry) = carry(function, *inst) {
+        if let Some(carry) = read(*inst) {
             last[at] = (live[0] & !written(function, *inst)) >> carry.1 & 1 == 0;
         }
         live = before(function, *inst, live);
@@ -153,7 +157,9 @@ impl Walk {
         let from = partner.and_then(index).map(|place| self.made[place]).filter(|from| *from > self.since);
         let from = from.map(|from| from - 1).filter(|from| at - from <= WINDOW);
         let joined = from.and_then(|from| self.join(function, from, at, fits));
-        let (inst, at) = joined.unwrap_or((inst, at));
+        let last = at;
+        let chosen = joined.filter(|_| is_last).and_then(|(inst, at)| self.choose(function, (at, last), inst, fits));
+        let (inst, at) = chosen.or(joined).unwrap_or((inst, at));
         function.for_each_def(inst, |reg| {
             if let Some(place) = place(function, reg).and_then(index) {
                 self.made[place] = at + 1;
@@ -179,6 +185,35 @@ impl Walk {
         (self.insts[from], self.insts[at]) = (None, None);
         self.insts[stands] = Some(new);
         Some((new, stands))
+    }
+
+    /// Makes a minimum or maximum of a selection, by a predicate that nothing reads behind `last`,
+    /// and the comparison that made the predicate; returns it and where it stands.
+    fn choose(
+        &mut self,
+        function: &mut Function,
+        (at, last): (usize, usize),
+        select: InstId,
+        fits: Fits,
+    ) -> Option<(InstId, usize)> {
+        let selector = selector(function, select)?;
+        let from = self.made[index(selector)?].checked_sub(1).filter(|from| *from >= self.since && *from < at)?;
+        let compare = self.insts[from].filter(|inst| function.insts[*inst].op == Op::ISETP_64)?;
+        let compared = read_by(function, compare);
+        let mut others = self.insts[from + 1..=last].iter().flatten().filter(|inst| **inst != select);
+        // Both operands are as they were compared, and nothing else reads or makes the predicate.
+        let kept = self.insts[from + 1..at]
+            .iter()
+            .flatten()
+            .all(|inst| made_by(function, *inst).iter().all(|place| !compared.contains(place) && *place != selector));
+        let alone = function.insts[compare].guard.is_null() && made_by(function, compare)[..] == [selector];
+        if !kept || !alone || others.any(|inst| read_by(function, *inst).contains(&selector)) {
+            return None;
+        }
+        let new = forms::minimum(function, compare, select, fits)?;
+        self.insts[from] = None;
+        self.insts[at] = Some(new);
+        Some((new, at))
     }
 
     /// Where one instruction may stand for two: in place of the second, if what the first reads and
@@ -220,6 +255,12 @@ fn carry(function: &Function, inst: InstId) -> Option<Place> {
     };
     let operand = function.arg(inst, role);
     place(function, operand.as_reg().filter(|_| operand == operand.plain())?)
+}
+
+/// The predicate by which an instruction selects.
+fn selector(function: &Function, inst: InstId) -> Option<Place> {
+    let selects = matches!(function.insts[inst].op, Op::SEL | Op::SEL_64);
+    place(function, function.arg(inst, Role::Pp).as_reg().filter(|_| selects)?)
 }
 
 /// Whether two predicates are the same one.

@@ -1718,7 +1718,7 @@ def random_programs():
     return [apart, launch("two_ways_out", 1, 32, [INOUT("u32", iota("u32", 32, 0, 1), [4] * 10 + [3] * 22)])]
 
 
-ELSEWHERE = {"saxpy": "../../corpus/saxpy.ptx"}
+ELSEWHERE = {"saxpy": "../../corpus/saxpy.ptx", "unrolled_round": "unrolled.ptx"}
 def comparisons(name, number, one):
     """Halves of words less, and at least where the word is less; then words as floats and as integers, the answer 1.0 or 0."""
     a, b = listed([0x3C004000, 0x40003C00, 0x7E007E00, 0x80000000, 0xC2F74049, 1, 0x7F810000]), listed([0x40003C00, 0x40003C00, 0x3C007E00, 0, 0x42F74048, 2, 0x7F810000])
@@ -2011,15 +2011,9 @@ def tensor_memory_exclusive_107():
         + [launch("exclusive_pair_107", 2, 32, [OUT("u32", [t + 3000 for t in range(64)])])]
 
 
-def unrolled():
+def unrolled_loops(pairs):
+    """Thirteen loops of 64 lanes, each with a start and a bound: those of these pairs whose loops all end soon."""
     word = lambda value: value & M32
-    # Starts and bounds at both ends of the signed and of the unsigned words, and 0 to 20 apart; those
-    # whose loops all end soon.
-    most, least = 2**31 - 1, 2**31
-    near = [0, 1, 3, -1, -2, -4, most, most - 2, most - 7, least, least + 1, least + 5]
-    pairs = [(0, t) for t in range(21)] + [(-t, 5 - t // 2) for t in range(1, 12)] \
-        + [(a, a + d) for d in (-6, 2, 4, 7, 9) for a in near] + [(a, b) for a in near for b in near]
-
     def run(start, step, more, body=lambda s, i: s * 3 + i, s=0, before=False):
         i, turns = start, 0
         while True:
@@ -2075,8 +2069,23 @@ def unrolled():
     return [launch("unrolled", 1, 64, [OUT("u32", out), IN("u32", [a for a, _ in ends]), IN("u32", [n for _, n in ends])])]
 
 
+# Both ends of the signed and of the unsigned words.
+NEAR_ENDS = [0, 1, 3, -1, -2, -4, 2**31 - 1, 2**31 - 3, 2**31 - 8, 2**31, 2**31 + 1, 2**31 + 5]
+
+
+def unrolled():
+    pairs = [(0, t) for t in range(24)] + [(-t, 5 - t // 2) for t in range(1, 12)] + [(9, 9 + d) for d in range(1, 12)] \
+        + [(a, a + d) for d in (-6, 2, 4, 7, 9) for a in NEAR_ENDS if a + d not in range(2**31, 2**31 + 3)]
+    return unrolled_loops([(a, n) for a, n in pairs if -2**31 <= signed(n) - signed(a) < 2**31])
+
+
+def unrolled_round():
+    # The bound less the start passes the largest word.
+    return unrolled_loops([(a, b) for a in NEAR_ENDS for b in NEAR_ENDS] + [(a, a + d) for d in range(-9, 24) for a in NEAR_ENDS])
+
+
 KERNELS = [
-    unrolled,
+    unrolled, unrolled_round,
     saxpy, vecadd, reduce_shared, reduce_shuffle, redux_groups, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
     int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, atomics32, atomics64, reductions,
