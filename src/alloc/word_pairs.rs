@@ -8,7 +8,7 @@
 
 use super::bundles::Classes;
 use crate::analysis::Loops;
-use crate::ori::{Function, InstId, Kind, Operand, VReg};
+use crate::ori::{Function, InstId, Operand, VReg};
 use crate::tables::{Mod, Op, Role, value};
 use smallvec::SmallVec;
 use std::cmp::Reverse;
@@ -106,11 +106,7 @@ fn order(classes: &Classes, words: &Words) -> Option<bool> {
 /// Whether two words may be those of one operand: registers, or a constant that 32 bits and their
 /// sign give.
 fn may_stand(function: &Function, low: Operand, high: Operand) -> bool {
-    let constant = |operand: Operand| match operand.kind() {
-        Kind::Zero => Some(0),
-        Kind::Imm(_) => function.imm_value(operand).map(|value| value as u32),
-        _ => None,
-    };
+    let constant = |word| function.word_value(word);
     match (low.as_reg(), high.as_reg()) {
         (Some(low), Some(high)) => low != high && function.regs[low].file == function.regs[high].file,
         (None, None) => constant(low).zip(constant(high)).is_some_and(|(low, high)| high as i32 == low as i32 >> 31),

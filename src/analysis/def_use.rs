@@ -52,22 +52,14 @@ impl DefUse {
     pub fn constant(&self, function: &Function, reg: VReg) -> Option<u32> {
         let inst = self.def_of(function, reg).filter(|i| function.insts[*i].op == Op::MOV)?;
         let source = function.arg(inst, Role::A);
-        let whole = function.arg(inst, Role::Lanes).is_null() && source == source.plain();
-        match source.kind() {
-            Kind::Zero if whole => Some(0),
-            Kind::Imm(_) if whole => function.imm_value(source).map(|v| v as u32),
-            _ => None,
-        }
+        function.word_value(source).filter(|_| function.arg(inst, Role::Lanes).is_null())
     }
 
     /// The compile-time constant value of a one-word operand without modifiers.
     pub fn known(&self, function: &Function, operand: Operand) -> Option<u32> {
         match operand.kind() {
-            _ if operand != operand.plain() => None,
-            Kind::Zero => Some(0),
-            Kind::Imm(_) => function.imm_value(operand).map(|v| v as u32),
-            Kind::Reg(reg) => self.constant(function, reg),
-            _ => None,
+            Kind::Reg(reg) if operand == operand.plain() => self.constant(function, reg),
+            _ => function.word_value(operand),
         }
     }
 

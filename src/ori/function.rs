@@ -452,6 +452,15 @@ impl Function {
         }
     }
 
+    /// The word that an immediate or RZ is, without modifiers.
+    pub fn word_value(&self, operand: Operand) -> Option<u32> {
+        match operand.kind() {
+            _ if operand != operand.plain() => None,
+            Kind::Zero => Some(0),
+            _ => self.imm_value(operand).map(|value| value as u32),
+        }
+    }
+
     /// Creates an instruction with null operands, in no block yet.
     pub fn make(&mut self, op: Op) -> InstId {
         let start = self.operands.len();

@@ -75,10 +75,11 @@ pub fn run(cx: &mut PassCx) {
     // What needs most comes first: what is left there, others need not go below.
     above.sort_by_key(|(old, block)| (-old.needs, *block));
     let mut plans: Vec<Plan> = Vec::new();
+    let all = room(function, i32::MAX);
     for (old, block) in above {
         if old.needs > limit {
             let plan = plan(function, block, &live, &mut scratch, old, limit);
-            limit = limit.max(plan.best());
+            limit = limit.max(plan.best().min(all));
             plans.push(plan);
         }
     }
@@ -89,8 +90,30 @@ pub fn run(cx: &mut PassCx) {
         function.blocks[plan.block] = if keeps { gentle } else { plan.order };
         known[plan.block] = None;
     }
+    house(function, &live, &mut scratch, &mut known, limit);
     let room = if most > KEPT { room(function, limit) } else { most };
     by_latency(function, &live, &mut scratch, (&kept, &known), room);
+}
+
+/// Orders blocks in which predicates find no place so that more of them do, where that needs no
+/// more registers than other blocks: each of the others costs a move there and one back.
+fn house(
+    function: &mut Function,
+    live: &Liveness,
+    scratch: &mut Scratch,
+    known: &mut SecondaryMap<Block, Option<Peaks>>,
+    limit: i32,
+) {
+    for block in function.layout.clone() {
+        let Some(old) = known[block].filter(|old| old.homeless() > 0) else { continue };
+        let aim = Aim { from: limit, fences: true, rises: false, trees: false, quads: false, predicates: PREDICATES };
+        let order = lowest(function, block, live, scratch, aim);
+        let new = scratch.peaks(function, block, live, &order);
+        if new.homeless() < old.homeless() && new.needs <= limit.max(old.needs) && new.is_within(&old) {
+            function.blocks[block] = order;
+            known[block] = Some(new);
+        }
+    }
 }
 
 /// General registers that may live where this many live anyway.

@@ -176,7 +176,7 @@ impl Copies<'_> {
             if counter.orders_signed() { (i64::from(i32::MIN), i64::from(i32::MAX)) } else { (0, i64::from(u32::MAX)) };
         let nearest = if up { least + i64::from(distance) } else { most - i64::from(distance) };
         let added = if up { -i64::from(distance) } else { i64::from(distance) };
-        if let Some(bound) = counter::constant(self.function, counter.bound) {
+        if let Some(bound) = self.function.word_value(counter.bound) {
             let bound = if least < 0 { i64::from(bound as i32) } else { i64::from(bound) };
             let limit = bound + added;
             if limit < least || limit > most {

@@ -156,7 +156,7 @@ impl Body<'_> {
                 let terms = [arg(Role::A), arg(Role::B), arg(Role::C)];
                 let alone = function.insts[inst].mods.get(Mod::X) == value::x::NONE;
                 let reg = terms.iter().find_map(|term| plain(*term))?;
-                let added = terms.iter().find_map(|term| constant(function, *term).filter(|value| *value != 0))?;
+                let added = terms.iter().find_map(|term| function.word_value(*term).filter(|value| *value != 0))?;
                 let zeros = terms.iter().filter(|term| term.kind() == Kind::Zero).count();
                 (alone && zeros == 1).then_some((reg, i64::from(added as i32)))
             }
@@ -186,18 +186,9 @@ impl Body<'_> {
     }
 }
 
-/// The value of an immediate or zero.
-pub fn constant(function: &Function, operand: Operand) -> Option<u32> {
-    match operand.kind() {
-        Kind::Zero => Some(0),
-        Kind::Imm(_) if operand == operand.plain() => function.imm_value(operand).map(|value| value as u32),
-        _ => None,
-    }
-}
-
 /// The number of iterations, if the counter begins at a constant and ends at one.
 pub fn iterations(function: &Function, cfg: &Cfg, shape: &Shape, counter: &Counter) -> Option<u32> {
-    let bound = constant(function, counter.bound)?;
+    let bound = function.word_value(counter.bound)?;
     let mut now = start(function, cfg, shape, counter.reg)?;
     for count in 1..=MOST_ITERATIONS {
         if !counter.goes_on(now.wrapping_add(counter.offset as u32), bound) {
@@ -234,7 +225,7 @@ fn last_value(function: &Function, block: Block, reg: VReg) -> Option<Option<u32
     let inst = *function.blocks[block].iter().rev().find(defines)?;
     let data = &function.insts[inst];
     let whole = data.op == Op::MOV && data.guard.is_null() && function.arg(inst, Role::Lanes).is_null();
-    Some(constant(function, function.arg(inst, Role::A)).filter(|_| whole))
+    Some(function.word_value(function.arg(inst, Role::A)).filter(|_| whole))
 }
 
 impl Counter {

@@ -2,7 +2,7 @@
 
 use super::{carry, place, same};
 use crate::analysis::def_use::Fits;
-use crate::ori::{File, Function, InstId, Kind, Operand};
+use crate::ori::{File, Function, InstId, Operand};
 use crate::tables::{Mod, Op, Role, value};
 use smallvec::SmallVec;
 
@@ -130,7 +130,15 @@ pub fn copy(function: &mut Function, op: Op, first: InstId, second: InstId, fits
         made(function, second, Op::SEL_64, &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::Pp, one)])
     } else {
         let whole = words(Role::Lanes).iter().all(|lanes| lanes.is_null());
-        let a = pair(function, words(Role::A)).filter(|_| whole)?;
+        let constants = words(Role::A).map(|word| function.word_value(word));
+        let a = match constants {
+            // Unlike an operand of a sum, a constant that is moved has all its bits.
+            [Some(low), Some(high)] if high != 0 || low != 0 => {
+                Some(function.imm(u64::from(high) << 32 | u64::from(low)))
+            }
+            _ => pair(function, words(Role::A)),
+        };
+        let a = a.filter(|_| whole)?;
         made(function, second, Op::MOV_64, &[(Role::D, d), (Role::A, a)])
     };
     fits(function, new).then_some(new)
@@ -154,13 +162,7 @@ fn result(function: &mut Function, low: InstId, high: InstId) -> Option<Operand>
 /// The words of a number as one operand: registers beside each other, the first at an even place,
 /// or a constant that 32 bits and their sign give.
 fn pair(function: &mut Function, [low, high]: [Operand; 2]) -> Option<Operand> {
-    let constant = |operand: Operand| match operand.kind() {
-        _ if operand != operand.plain() => None,
-        Kind::Zero => Some(0),
-        Kind::Imm(_) => function.imm_value(operand).map(|value| value as u32),
-        _ => None,
-    };
-    if let (Some(low), Some(high)) = (constant(low), constant(high)) {
+    if let (Some(low), Some(high)) = (function.word_value(low), function.word_value(high)) {
         let value = i64::from(low as i32) as u64;
         let extended = (value >> 32) as u32 == high;
         return extended.then(|| if value == 0 { Operand::zero() } else { function.imm(value) });
