@@ -48,7 +48,7 @@ fn options() -> Options {
     if options.folders.is_empty() {
         let corpus = root.join("../shared/corpus");
         options.folders = vec![root.join("tests/cases/exec"), root.join("tests/corpus")];
-        options.folders.extend(["cuda", "llvm", "numba", "triton"].map(|f| corpus.join(f)));
+        options.folders.extend(["cuda", "llvm", "numba", "production", "triton"].map(|f| corpus.join(f)));
     }
     options
 }
