@@ -8,8 +8,9 @@
 
 use super::bundles::Classes;
 use crate::analysis::Loops;
+use crate::ori::long::{carry_in, short_constant};
 use crate::ori::{Function, InstId, Operand, VReg};
-use crate::tables::{Mod, Op, Role, value};
+use crate::tables::{Op, Role};
 use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -29,7 +30,7 @@ pub fn place(function: &Function, classes: &mut Classes, loops: &Loops) {
         let mut low: BTreeMap<VReg, InstId> = BTreeMap::new();
         let mut selections: Vec<InstId> = Vec::new();
         for inst in function.blocks[*block].iter().copied() {
-            if let Some(first) = carry(function, inst).and_then(|carry| low.get(&carry)) {
+            if let Some(first) = carry_in(function, inst).and_then(|carry| low.get(&carry.as_reg()?)) {
                 found.push((depth, true, words(function, *first, inst)));
             }
             if let Some(carry) = function.arg(inst, Role::Pu).as_reg() {
@@ -51,17 +52,6 @@ pub fn place(function: &Function, classes: &mut Classes, loops: &Loops) {
             break;
         }
     }
-}
-
-/// The carry that an instruction takes from the operation on the low words.
-fn carry(function: &Function, inst: InstId) -> Option<VReg> {
-    let data = &function.insts[inst];
-    let role = match data.op {
-        Op::IADD3 if data.mods.get(Mod::X) == value::x::X => Role::Pp,
-        Op::ISETP if data.mods.get(Mod::Ex) == value::ex::EX => Role::Pq,
-        _ => return None,
-    };
-    function.arg(inst, role).as_reg()
 }
 
 /// What two operations read and write, word beside word.
@@ -105,11 +95,10 @@ fn order(classes: &Classes, words: &Words) -> Option<bool> {
 
 /// Whether two words may be those of one operand: registers, or a constant that 32 bits and their
 /// sign give.
-fn may_stand(function: &Function, low: Operand, high: Operand) -> bool {
-    let constant = |word| function.word_value(word);
-    match (low.as_reg(), high.as_reg()) {
+fn may_stand(function: &Function, low_word: Operand, high_word: Operand) -> bool {
+    match (low_word.as_reg(), high_word.as_reg()) {
         (Some(low), Some(high)) => low != high && function.regs[low].file == function.regs[high].file,
-        (None, None) => constant(low).zip(constant(high)).is_some_and(|(low, high)| high as i32 == low as i32 >> 31),
+        (None, None) => short_constant(function, low_word, high_word).is_some(),
         _ => false,
     }
 }

@@ -73,8 +73,9 @@ fn test(function: &Function, def_use: &DefUse, block: Block, at: usize) -> Optio
         _ => return None,
     };
     let joined = !arg(Role::Pp).is_null() && arg(Role::Pp) != Operand::always();
-    let joins = [value::bool::AND, value::bool::OR].contains(&data.mods.get(Mod::Bool));
-    let alone = arg(Role::Pv).is_null() && arg(Role::Pq).is_null() && (!joined || !zero && joins);
+    let and = data.mods.get(Mod::Bool) == value::bool::AND;
+    let joins = and || data.mods.get(Mod::Bool) == value::bool::OR;
+    let alone = arg(Role::Pv).is_null() && arg(Role::Pq).is_null() && if joined { !zero && joins } else { and };
     let tested = arg(Role::A).as_reg().filter(|reg| arg(Role::A) == Operand::reg(*reg))?;
     let result = arg(Role::Pu).as_reg().filter(|reg| is_free(function, *reg))?;
     let logic = def_use.single_use_def(function, tested)?;
@@ -84,7 +85,9 @@ fn test(function: &Function, def_use: &DefUse, block: Block, at: usize) -> Optio
     let untested =
         of_logic(Role::Pu).is_null() && (of_logic(Role::Pp).is_null() || of_logic(Role::Pp) == Operand::never());
     let general = function.regs[tested].file == File::R && function.regs[result].file == File::P;
-    let stands = alone && arg(Role::B) == Operand::zero() && here && plain && untested && general;
+    let mut free = is_free(function, tested);
+    function.for_each_use(logic, |reg| free &= is_free(function, reg));
+    let stands = alone && arg(Role::B) == Operand::zero() && here && plain && untested && general && free;
     // The predicate takes the place of the result that is tested; so no operand lives longer.
     let gone = if joined { logic } else { compare };
     stands.then_some(Test { compare, logic, result, zero, gone })

@@ -13,6 +13,7 @@ pub mod function;
 pub mod hash;
 mod live_blocks;
 pub mod liveness;
+pub mod long;
 pub mod mods;
 pub mod operand;
 pub mod register_changes;

@@ -90,14 +90,14 @@ pub fn run(cx: &mut PassCx) {
         function.blocks[plan.block] = if keeps { gentle } else { plan.order };
         known[plan.block] = None;
     }
-    house(function, &live, &mut scratch, &mut known, limit);
+    place_predicates(function, &live, &mut scratch, &mut known, limit);
     let room = if most > KEPT { room(function, limit) } else { most };
     by_latency(function, &live, &mut scratch, (&kept, &known), room);
 }
 
 /// Orders blocks in which predicates find no place so that more of them do, where that needs no
 /// more registers than other blocks: each of the others costs a move there and one back.
-fn house(
+fn place_predicates(
     function: &mut Function,
     live: &Liveness,
     scratch: &mut Scratch,
@@ -105,11 +105,11 @@ fn house(
     limit: i32,
 ) {
     for block in function.layout.clone() {
-        let Some(old) = known[block].filter(|old| old.homeless() > 0) else { continue };
+        let Some(old) = known[block].filter(|old| old.unplaced() > 0) else { continue };
         let aim = Aim { from: limit, fences: true, rises: false, trees: false, quads: false, predicates: PREDICATES };
         let order = lowest(function, block, live, scratch, aim);
         let new = scratch.peaks(function, block, live, &order);
-        if new.homeless() < old.homeless() && new.needs <= limit.max(old.needs) && new.is_within(&old) {
+        if new.unplaced() < old.unplaced() && new.needs <= limit.max(old.needs) && new.is_within(&old) {
             function.blocks[block] = order;
             known[block] = Some(new);
         }
@@ -238,7 +238,7 @@ impl Scratch {
     /// What an order of a block takes.
     fn peaks(&mut self, function: &Function, block: Block, live: &Liveness, order: &[InstId]) -> Peaks {
         let mut peaks = Sweep::start(function, block, live, &mut self.live, false).order(order);
-        peaks.needs = peaks.general.max(self.fit.registers(function, block, live, order)) + peaks.homeless();
+        peaks.needs = peaks.general.max(self.fit.registers(function, block, live, order)) + peaks.unplaced();
         peaks
     }
 }

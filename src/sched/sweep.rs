@@ -29,7 +29,7 @@ pub struct Peaks {
 
 impl Peaks {
     /// Predicates that find no place, which live in general registers.
-    pub fn homeless(&self) -> i32 {
+    pub fn unplaced(&self) -> i32 {
         (self.predicates - PLACES).max(0)
     }
 

@@ -2,6 +2,7 @@
 
 use super::{carry, place, same};
 use crate::analysis::def_use::Fits;
+use crate::ori::long::short_constant;
 use crate::ori::{File, Function, InstId, Operand};
 use crate::tables::{Mod, Op, Role, value};
 use smallvec::SmallVec;
@@ -34,7 +35,9 @@ pub fn sum(function: &mut Function, low: InstId, high: InstId, fits: Fits) -> Op
         let args = [(Role::D, d), (Role::A, word), (Role::B, one), (Role::C, pair)];
         let new = made(function, high, Op::IMAD_WIDE, &args);
         function.insts[new].mods.set(Mod::Sign, value::sign::U32);
-        return fits(function, new).then_some(new);
+        if fits(function, new) {
+            return Some(new);
+        }
     }
     for [one, two] in [[[a, x], [b, y]], [[b, y], [a, x]], [[a, y], [b, x]], [[b, x], [a, y]]] {
         let (Some(one), Some(two)) = (pair(function, one), pair(function, two)) else { continue };
@@ -81,6 +84,7 @@ pub fn minimum(function: &mut Function, compare: InstId, select: InstId, fits: F
         operand.is_null() || operand == Operand::always()
     });
     let mods = function.insts[compare].mods;
+    let alone = alone && mods.get(Mod::Bool) == value::bool::AND;
     let less = match mods.get(Mod::Cmp) {
         value::cmp::LT | value::cmp::LE => true,
         value::cmp::GT | value::cmp::GE => false,
@@ -162,10 +166,8 @@ fn result(function: &mut Function, low: InstId, high: InstId) -> Option<Operand>
 /// The words of a number as one operand: registers beside each other, the first at an even place,
 /// or a constant that 32 bits and their sign give.
 fn pair(function: &mut Function, [low, high]: [Operand; 2]) -> Option<Operand> {
-    if let (Some(low), Some(high)) = (function.word_value(low), function.word_value(high)) {
-        let value = i64::from(low as i32) as u64;
-        let extended = (value >> 32) as u32 == high;
-        return extended.then(|| if value == 0 { Operand::zero() } else { function.imm(value) });
+    if let Some(value) = short_constant(function, low, high) {
+        return Some(if value == 0 { Operand::zero() } else { function.imm(value) });
     }
     let regs = [low.as_reg()?, high.as_reg()?];
     let [one, two] = [place(function, regs[0])?, place(function, regs[1])?];

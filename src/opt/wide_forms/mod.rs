@@ -13,8 +13,9 @@ mod forms;
 use crate::analysis::PassCx;
 use crate::analysis::def_use::Fits;
 use crate::ori::cfg::Cfg;
+use crate::ori::long::carry_in;
 use crate::ori::{Block, File, Function, InstId, Operand, VReg};
-use crate::tables::{Feature, Mod, Op, Prop, Role, value};
+use crate::tables::{Feature, Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 
@@ -206,7 +207,10 @@ impl Walk {
             .iter()
             .flatten()
             .all(|inst| made_by(function, *inst).iter().all(|place| !compared.contains(place) && *place != selector));
-        let alone = function.insts[compare].guard.is_null() && made_by(function, compare)[..] == [selector];
+        let guard = function.insts[select].guard.as_reg().and_then(|reg| place(function, reg));
+        let alone = function.insts[compare].guard.is_null()
+            && made_by(function, compare)[..] == [selector]
+            && guard != Some(selector);
         if !kept || !alone || others.any(|inst| read_by(function, *inst).contains(&selector)) {
             return None;
         }
@@ -247,14 +251,7 @@ impl Walk {
 
 /// The carry that an instruction takes from the operation on the low words.
 fn carry(function: &Function, inst: InstId) -> Option<Place> {
-    let data = &function.insts[inst];
-    let role = match data.op {
-        Op::IADD3 if data.mods.get(Mod::X) == value::x::X => Role::Pp,
-        Op::ISETP if data.mods.get(Mod::Ex) == value::ex::EX => Role::Pq,
-        _ => return None,
-    };
-    let operand = function.arg(inst, role);
-    place(function, operand.as_reg().filter(|_| operand == operand.plain())?)
+    place(function, carry_in(function, inst)?.as_reg()?)
 }
 
 /// The predicate by which an instruction selects.
