@@ -608,6 +608,7 @@ fn limit_registers(lowered: &mut LoweredModule, module: &ptx::ast::Module, targe
     for function in lowered.functions.iter_mut().chain(&mut lowered.devices) {
         let by_blocks = directives(&function.function.name).and_then(|d| {
             function.function.max_registers = register_limit(d, target);
+            function.function.threads = threads_of(d);
             d.min_blocks_per_sm.filter(|_| d.max_registers.is_none() && d.required_threads.or(d.max_threads).is_some())
         });
         if by_blocks.is_some() {
@@ -651,8 +652,8 @@ fn reconfigure(function: &mut LoweredFunction) -> Result<(), String> {
 fn register_limit(d: &ptx::ast::Directives, target: &Target) -> Option<u32> {
     let info = target.info()?;
     let mut limit = info.reg_limit.min(d.max_registers.unwrap_or(u32::MAX));
-    if let Some(threads) = d.required_threads.or(d.max_threads) {
-        let warps = threads.iter().fold(1u32, |n, t| n.saturating_mul((*t).max(1))).div_ceil(WARP);
+    if let Some(threads) = threads_of(d) {
+        let warps = threads.div_ceil(WARP);
         let blocks = d.min_blocks_per_sm.unwrap_or(1).max(1);
         let each = info.reg_file / warps.saturating_mul(WARP).saturating_mul(blocks).max(WARP);
         limit = limit.min(each / info.reg_unit * info.reg_unit);
@@ -660,8 +661,14 @@ fn register_limit(d: &ptx::ast::Directives, target: &Target) -> Option<u32> {
     Some(limit.max(info.abi_min))
 }
 
+/// The most threads of a block that directives name.
+fn threads_of(d: &ptx::ast::Directives) -> Option<u32> {
+    let threads = d.required_threads.or(d.max_threads)?;
+    Some(threads.iter().fold(1u32, |n, t| n.saturating_mul((*t).max(1))))
+}
+
 /// Threads of a warp.
-const WARP: u32 = 32;
+pub const WARP: u32 = 32;
 
 /// Resource usage of each function; in a cubin a kernel is followed by its functions, by name.
 fn all_resources(

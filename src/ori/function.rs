@@ -253,6 +253,8 @@ pub struct Function {
     pub spill_loads: u32,
     /// Limit on general registers that the cubin may record; `None`: that of the target.
     pub max_registers: Option<u32>,
+    /// Most threads of a block, if the kernel says how many.
+    pub threads: Option<u32>,
     /// Registers of a warp at entry, if `setmaxnreg` changes them; `max_registers` is the most that
     /// it ever has.
     pub entry_registers: Option<u32>,
@@ -297,6 +299,7 @@ impl Function {
             spill_stores: 0,
             spill_loads: 0,
             max_registers: None,
+            threads: None,
             entry_registers: None,
             barriers: 0,
             checks_stack: false,

@@ -5,43 +5,33 @@
 //! First it lowers what blocks above [`KEPT`] registers need, by the best of several orders: the
 //! need that no block can go below is the limit for all of them, and an order is taken only if it
 //! lowers the block's. What an order needs is what lives at once and what a first fit loses
-//! between tuples (`first_fit`). Then, in every block, results are ready when their readers issue,
-//! as far as [`FREE`] registers or as many as are needed elsewhere allow, or as many as fill the
-//! last step by which registers are given out; that order is taken if it is estimated to be
-//! faster. Both leave the other files where they were, or with enough. A block is filled from its
-//! end with instructions whose readers all stand: above the limit the one that ends more ranges
-//! than it begins, below it the one that delays no reader.
+//! between tuples (`first_fit`). Then, in every block, results are ready when their readers issue
+//! (`quickest`), as far as [`FREE`] registers or as many as are needed elsewhere allow. A block is
+//! filled from its end with instructions whose readers all stand: above the limit the one that ends
+//! more ranges than it begins, below it the one that delays no reader.
 //! Nothing crosses a branch, call, barrier or other operation with an effect, nor a memory access
 //! that may alias; but where the need is lowered, what only writes registers may follow a barrier
 //! that it stood before and, above [`RISES`], precede one that it stood behind. Asynchronous
 //! products and what stands between them keep their places.
 
-use super::estimate::Estimate;
 use super::first_fit::FirstFit;
 use super::list_scheduler::{is_fence, is_fixed};
+use super::quickest::Quickest;
 use super::region::{Aim, PREDICATES, Region, UNIFORM};
 use super::sweep::{Live, Peaks, Sweep};
 use super::touches::{Began, Groups};
 use crate::analysis::PassCx;
 use crate::analysis::def_use::sets_stack_pointer;
 use crate::ori::liveness::Liveness;
-use crate::ori::{Block, Convention, Function, InstId, table};
+use crate::ori::{Block, Function, InstId, table};
 use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
 
 /// General registers above which the peak of a block is lowered. 40 gives 0.06 % fewer estimated
 /// cycles and 1 % more registers.
 const KEPT: i32 = 30;
-/// General registers that may live in any function, and how many fewer make a block look at
-/// pressure: each is tried, since loads that wait for a register wait for each other.
+/// General registers that may live in any function.
 const FREE: i32 = 28;
-const SLACKS: [i32; 3] = [8, 4, 1];
-/// Registers are given out by this many, so a kernel may fill its last step; it does where that
-/// leaves at most this share of a block's cycles.
-const STEP: i32 = 8;
-const WORTH: (i64, i64) = (4, 5);
-/// No other order is tried where a block takes at most this multiple of what it must.
-const NEAR: (i64, i64) = (9, 8);
 /// Registers that no order by latency takes: where few are left, it costs spills.
 const SPARE: i32 = 24;
 /// General registers above which pure instructions may also precede a barrier that they stood
@@ -52,13 +42,15 @@ const LONGEST: usize = 20_000;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
-    let live = cx.liveness();
+    let (live, loops) = (cx.liveness(), cx.loops());
     let function = &mut *cx.function;
     let mut scratch = Scratch::new(function);
     let (mut above, mut kept): (Vec<(Peaks, Block)>, Vec<Block>) = (Vec::new(), Vec::new());
     let (mut most, mut limit) = (FREE, KEPT);
-    // What the blocks take in the order that they have.
+    // What the blocks take in the order that they have, and the order in which they came where
+    // that is another one.
     let mut known: SecondaryMap<Block, Option<Peaks>> = table(function.block_limit());
+    let mut came: SecondaryMap<Block, Vec<InstId>> = table(function.block_limit());
     for block in &function.layout {
         let insts = &function.blocks[*block];
         let old = scratch.peaks(function, *block, &live, insts);
@@ -87,12 +79,15 @@ pub fn run(cx: &mut PassCx) {
         let gentle = lowest(function, plan.block, &live, &mut scratch, Aim { from: limit, ..plan.aim });
         let peaks = scratch.peaks(function, plan.block, &live, &gentle);
         let keeps = peaks.needs <= limit && peaks.is_within(&plan.old);
-        function.blocks[plan.block] = if keeps { gentle } else { plan.order };
+        let new = if keeps { gentle } else { plan.order };
+        came[plan.block] = std::mem::replace(&mut function.blocks[plan.block], new);
         known[plan.block] = None;
     }
     place_predicates(function, &live, &mut scratch, &mut known, limit);
     let room = if most > KEPT { room(function, limit) } else { most };
-    by_latency(function, &live, &mut scratch, (&kept, &known), room);
+    scratch.regions.clear();
+    let mut quickest = Quickest { live: &live, loops: &loops, kept: &kept, known: &known, came: &came, room };
+    quickest.order(function, &mut scratch);
 }
 
 /// Orders blocks in which predicates find no place so that more of them do, where that needs no
@@ -117,84 +112,15 @@ fn place_predicates(
 }
 
 /// General registers that may live where this many live anyway.
-fn room(function: &Function, limit: i32) -> i32 {
+pub fn room(function: &Function, limit: i32) -> i32 {
     let all = function.target.info().map_or(0, |info| info.reg_limit);
     let all = function.max_registers.map_or(all, |most| most.min(all));
     limit.min(all as i32 - SPARE)
 }
 
-/// The same, filled up to a whole step; a function that is called has what its callers leave.
-fn step(function: &Function, room: i32) -> i32 {
-    let fills = function.convention == Convention::Kernel && function.max_registers.is_none();
-    if fills { (room + STEP - 1) / STEP * STEP } else { room }
-}
-
-/// Orders the blocks that are not `kept` by latency, where at most `room` registers live at once
-/// and the estimate says that it takes fewer cycles. `known` is what blocks take as they are.
-fn by_latency(
-    function: &mut Function,
-    live: &Liveness,
-    scratch: &mut Scratch,
-    (kept, known): (&[Block], &SecondaryMap<Block, Option<Peaks>>),
-    mut room: i32,
-) {
-    scratch.regions.clear();
-    for block in function.layout.clone() {
-        if kept.contains(&block) || !waits(function, block) {
-            continue;
-        }
-        let insts = &function.blocks[block];
-        let estimate = Estimate::new(function, insts, |reg| live.live[block].binary_search(&reg).is_ok());
-        if estimate.cycles(insts) > estimate.bound() {
-            let old = known[block].unwrap_or_else(|| scratch.peaks(function, block, live, insts));
-            if let Some((order, needs)) = quickest(function, block, live, scratch, (&estimate, &old), room) {
-                function.blocks[block] = order;
-                room = room.max(needs);
-            }
-        }
-    }
-}
-
-/// The order of a block that takes the fewest cycles of those that are tried, and what it needs; an
-/// order beyond `room`, up to a whole step, must save much.
-fn quickest(
-    function: &Function,
-    block: Block,
-    live: &Liveness,
-    scratch: &mut Scratch,
-    (estimate, old): (&Estimate, &Peaks),
-    room: i32,
-) -> Option<(Vec<InstId>, i32)> {
-    let (bound, mut best) = (estimate.bound(), estimate.cycles(&function.blocks[block]));
-    let mut found = None;
-    let beyond = Some((1, step(function, room))).filter(|(_, step)| *step > room);
-    for (slack, within) in SLACKS.map(|slack| (slack, room)).into_iter().chain(beyond) {
-        // Another order could save little.
-        if slack != SLACKS[0] && best * NEAR.1 <= bound * NEAR.0 {
-            break;
-        }
-        let (from, predicates) = (within - slack, old.predicates);
-        let aim = Aim { from, fences: false, rises: false, trees: false, quads: false, predicates };
-        let order = lowest(function, block, live, scratch, aim);
-        let cycles = estimate.cycles(&order);
-        if cycles < best && (within <= room || cycles * WORTH.1 <= best * WORTH.0) {
-            let new = scratch.peaks(function, block, live, &order);
-            if new.needs <= within && new.is_within(old) {
-                (best, found) = (cycles, Some((order, new.needs)));
-            }
-        }
-    }
-    found
-}
-
-/// Whether a block has a result of variable latency.
-fn waits(function: &Function, block: Block) -> bool {
-    function.blocks[block].iter().any(|inst| function.insts[*inst].op.has(Prop::VariableLatency))
-}
-
 impl Peaks {
     /// Whether the files other than the general one have what they had, or enough.
-    fn is_within(&self, old: &Peaks) -> bool {
+    pub fn is_within(&self, old: &Peaks) -> bool {
         self.uniform <= old.uniform.max(UNIFORM) && self.predicates <= old.predicates.max(PREDICATES)
     }
 }
@@ -219,13 +145,13 @@ impl Plan {
 }
 
 /// Tables of the function that all blocks use in turn, so that a block costs its own length.
-struct Scratch {
+pub struct Scratch {
     live: Live,
     fit: FirstFit,
     began: Began,
     groups: Groups,
     /// The regions of the block at hand, whose order does not change meanwhile.
-    regions: Vec<Region>,
+    pub regions: Vec<Region>,
 }
 
 impl Scratch {
@@ -236,7 +162,7 @@ impl Scratch {
     }
 
     /// What an order of a block takes.
-    fn peaks(&mut self, function: &Function, block: Block, live: &Liveness, order: &[InstId]) -> Peaks {
+    pub fn peaks(&mut self, function: &Function, block: Block, live: &Liveness, order: &[InstId]) -> Peaks {
         let mut peaks = Sweep::start(function, block, live, &mut self.live, false).order(order);
         peaks.needs = peaks.general.max(self.fit.registers(function, block, live, order)) + peaks.unplaced();
         peaks
@@ -286,7 +212,7 @@ fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratc
 }
 
 /// The order of a block with this aim.
-fn lowest(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratch, aim: Aim) -> Vec<InstId> {
+pub fn lowest(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratch, aim: Aim) -> Vec<InstId> {
     let insts = &function.blocks[block];
     let mut out = Vec::with_capacity(insts.len());
     let Scratch { live: registers, began, groups, regions, .. } = scratch;

@@ -13,6 +13,8 @@ use std::ops::Range;
 /// Uniform registers and predicates that may live in a new order whatever lived in the old one.
 pub const UNIFORM: i32 = 24;
 pub const PREDICATES: i32 = 5;
+/// As many predicates as come.
+pub const ANY: i32 = i32::MAX;
 /// Instructions that are looked at where each begins ranges, and the most of what waits for one.
 const TREES: usize = 8;
 const LARGEST_TREE: u32 = 64;
@@ -30,7 +32,7 @@ pub struct Aim {
     pub trees: bool,
     /// Whether quads count as a whole.
     pub quads: bool,
-    /// Predicates that live at once in the old order.
+    /// Predicates that live at once in the old order, or [`ANY`].
     pub predicates: i32,
 }
 
@@ -84,7 +86,8 @@ impl Region {
         let mut ready: Vec<u32> = (0..after.len() as u32).rev().filter(|at| after[*at as usize] == 0).collect();
         // Where many live through the region, one more lets each comparison stand before its
         // reader.
-        let predicates = PREDICATES.max((sweep.now.predicates + 1).min(aim.predicates));
+        let most = if aim.predicates == ANY { ANY } else { (sweep.now.predicates + 1).min(aim.predicates) };
+        let predicates = PREDICATES.max(most);
         while !ready.is_empty() {
             let pressed = sweep.now.general > aim.from;
             let mut key = |at: u32| self.key(sweep, began, predicates, pressed, at);

@@ -1,0 +1,174 @@
+//! The quickest order of each block, by estimate, with as many registers as are given.
+//!
+//! Several orders of a block are tried: filled by latency up to the registers that live elsewhere
+//! anyway, with comparisons as they come or only where predicates are free, and the order in which
+//! the block came. In the blocks where most time goes one may take more: what leaves as many blocks
+//! on an SM where it saves [`WORTH`], and beyond, where it saves more than the blocks that are lost
+//! (`occupancy`). Uniform registers stay where they were, or enough; a predicate that finds no place
+//! costs [`MOVED`] cycles. Measured on an H200: loads that wait for each other cost more than an
+//! eighth of the registers, and the time of a kernel follows the rounds in which it waits for
+//! memory.
+
+use super::estimate::Estimate;
+use super::occupancy::Occupancy;
+use super::pressure_scheduler::{Scratch, lowest, room};
+use super::region::{ANY, Aim, PREDICATES, UNIFORM};
+use super::sweep::Peaks;
+use crate::analysis::loops::Loops;
+use crate::ori::liveness::Liveness;
+use crate::ori::{Block, Function, InstId};
+use crate::tables::Prop;
+use cranelift_entity::SecondaryMap;
+
+/// How many registers below what is given make a block look at pressure: each is tried, since
+/// loads that wait for a register wait for each other.
+const SLACKS: [i32; 3] = [8, 4, 1];
+/// More registers are taken where they leave at most this share of a block's cycles.
+const WORTH: (i64, i64) = (9, 10);
+/// No other order is tried where a block takes at most this multiple of what it must.
+const NEAR: (i64, i64) = (9, 8);
+/// Cycles of a predicate that goes to a register and back.
+const MOVED: i64 = 16;
+/// What a loop multiplies the time of its blocks by, and the share of the longest time from which
+/// on a block may take more registers.
+const TURNS: i64 = 8;
+const HOT: i64 = 4;
+/// Loops around a block that count.
+const DEEPEST: u32 = 6;
+/// Registers that the allocator adds to what lives.
+const ADDED: i32 = 4;
+
+/// Which blocks are ordered, and what they may take.
+pub struct Quickest<'a> {
+    pub live: &'a Liveness,
+    pub loops: &'a Loops,
+    /// The blocks that stay as they are.
+    pub kept: &'a [Block],
+    /// What blocks take as they are, and the orders that were changed before.
+    pub known: &'a SecondaryMap<Block, Option<Peaks>>,
+    pub came: &'a SecondaryMap<Block, Vec<InstId>>,
+    /// General registers that may live everywhere.
+    pub room: i32,
+}
+
+/// A block that waits longer than it must.
+struct Slow {
+    block: Block,
+    estimate: Estimate,
+    cycles: i64,
+    /// Whether much of the function's time goes there.
+    hot: bool,
+}
+
+/// How many registers an order may take, and what it must save then.
+struct Rooms {
+    tight: i32,
+    wide: i32,
+    most: i32,
+    occupancy: Option<Occupancy>,
+}
+
+impl Quickest<'_> {
+    /// Orders all blocks.
+    pub fn order(&mut self, function: &mut Function, scratch: &mut Scratch) {
+        for slow in self.slow(function) {
+            scratch.regions.clear();
+            let known = self.known[slow.block];
+            let old =
+                known.unwrap_or_else(|| scratch.peaks(function, slow.block, self.live, &function.blocks[slow.block]));
+            let rooms = Rooms::of(function, self.room, slow.hot);
+            if let Some((order, needs)) = self.best(function, scratch, &slow, &old, &rooms) {
+                function.blocks[slow.block] = order;
+                self.room = self.room.max(needs);
+            }
+        }
+    }
+
+    /// The blocks that wait, in the order of the layout.
+    fn slow(&self, function: &Function) -> Vec<Slow> {
+        let (mut slow, mut times) = (Vec::new(), Vec::new());
+        for block in &function.layout {
+            let insts = &function.blocks[*block];
+            if self.kept.contains(block) || !waits(function, insts) {
+                continue;
+            }
+            let live = &self.live.live[*block];
+            let estimate = Estimate::new(function, insts, |reg| live.binary_search(&reg).is_ok());
+            let cycles = estimate.cycles(insts);
+            times.push(cycles.saturating_mul(TURNS.saturating_pow(self.loops.depth(*block).min(DEEPEST))));
+            slow.push(Slow { block: *block, estimate, cycles, hot: false });
+        }
+        let longest = times.iter().copied().max().unwrap_or(0);
+        slow.iter_mut().zip(&times).for_each(|(slow, time)| slow.hot = *time >= longest / HOT);
+        slow.retain(|slow| slow.cycles > slow.estimate.bound());
+        slow
+    }
+
+    /// The order of a block that takes the fewest cycles of those that are tried, and what it needs.
+    fn best(
+        &self,
+        function: &Function,
+        scratch: &mut Scratch,
+        slow: &Slow,
+        old: &Peaks,
+        rooms: &Rooms,
+    ) -> Option<(Vec<InstId>, i32)> {
+        let (block, bound, mut best, mut found) = (slow.block, slow.estimate.bound(), slow.cycles, None);
+        let mut judge = |scratch: &mut Scratch, order: Vec<InstId>| {
+            let cycles = slow.estimate.cycles(&order);
+            if cycles < best {
+                let new = scratch.peaks(function, block, self.live, &order);
+                let cycles = cycles + MOVED * i64::from((new.unplaced() - old.unplaced()).max(0));
+                if cycles < best && new.uniform <= old.uniform.max(UNIFORM) && rooms.allow(new.needs, cycles, best) {
+                    (best, found) = (cycles, Some((order, new.needs)));
+                }
+            }
+            best * NEAR.1 <= bound * NEAR.0
+        };
+        let wide = Some((1, rooms.wide)).filter(|_| rooms.wide > rooms.tight);
+        // Where more predicates live than there are, comparisons may also stand as they come.
+        let any = Some(ANY).filter(|_| old.predicates >= PREDICATES);
+        for (slack, within) in SLACKS.map(|slack| (slack, rooms.tight)).into_iter().chain(wide) {
+            for predicates in [Some(old.predicates), any].into_iter().flatten() {
+                let from = within - slack;
+                let aim = Aim { from, fences: false, rises: false, trees: false, quads: false, predicates };
+                let order = lowest(function, block, self.live, scratch, aim);
+                if judge(scratch, order) {
+                    return found;
+                }
+            }
+        }
+        if !self.came[block].is_empty() {
+            judge(scratch, self.came[block].clone());
+        }
+        found
+    }
+}
+
+impl Rooms {
+    /// Where this many live anyway, for a block that is hot or not.
+    fn of(function: &Function, tight: i32, hot: bool) -> Rooms {
+        let all = room(function, i32::MAX);
+        let occupancy = Occupancy::of(function).filter(|_| hot);
+        let wide = occupancy.map_or(tight, |occupancy| occupancy.most(tight + ADDED) - ADDED);
+        let wide = wide.min(all).max(tight);
+        Rooms { tight, wide, most: if hot { all.max(tight) } else { wide }, occupancy }
+    }
+
+    /// Whether an order that needs so many registers and takes so many cycles is better than the
+    /// best one so far.
+    fn allow(&self, needs: i32, cycles: i64, best: i64) -> bool {
+        if needs <= self.tight {
+            return true;
+        }
+        let blocks = |needs: i32| self.occupancy.map_or(1, |occupancy| i64::from(occupancy.blocks(needs + ADDED)));
+        let fewer = needs > self.wide;
+        let (have, left) = if fewer { (blocks(self.tight), blocks(needs)) } else { (1, 1) };
+        needs <= self.most && cycles * have * WORTH.1 <= best * left * WORTH.0
+    }
+}
+
+/// Whether a block has a result of variable latency.
+fn waits(function: &Function, insts: &[InstId]) -> bool {
+    insts.iter().any(|inst| function.insts[*inst].op.has(Prop::VariableLatency))
+}
