@@ -45,6 +45,14 @@ fn shift(function: &Function, def_use: &DefUse, inst: InstId) -> Option<(Shift, 
     Some((kind, def_use.known(function, function.arg(inst, Role::B))?))
 }
 
+/// The word of an unguarded shift to the right that fills with zeros, and by how much.
+pub fn right(function: &Function, def_use: &DefUse, inst: InstId) -> Option<(Operand, u32)> {
+    match shift(function, def_use, inst)? {
+        (Shift::RightHigh, count) if function.insts[inst].guard.is_null() => Some((function.arg(inst, Role::C), count)),
+        _ => None,
+    }
+}
+
 /// Simplifies an unguarded shift; returns whether it changed.
 pub fn simplify(function: &mut Function, def_use: &DefUse, inst: InstId) -> bool {
     let Some((kind, count)) = shift(function, def_use, inst) else { return false };

@@ -6,6 +6,7 @@
 //! a result of constants is, `value` says; a result that is NaN, or that depends on how
 //! subnormal numbers are treated, is left to the GPU.
 
+mod bounds;
 mod value;
 
 use crate::analysis::PassCx;
@@ -27,7 +28,7 @@ pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
     let truth = table(function.regs.len());
     let reached = BlockSet::new(function.block_limit());
-    let mut pass = Pass { def_use, truth, reached, closed: BTreeSet::new(), decided: Vec::new() };
+    let mut pass = Pass { def_use, truth, reached, closed: BTreeSet::new(), decided: Vec::new(), clear: Vec::new() };
     pass.reached.insert(function.entry());
     for block in cfg.rpo.iter().filter(|block| cfg.reachable(**block)) {
         if pass.reached.contains(*block) {
@@ -36,6 +37,7 @@ pub fn run(cx: &mut PassCx) {
             pass.branches(function, &cfg, *block);
         }
     }
+    pass.forget_carries(function);
     if !pass.closed.is_empty() {
         pass.close(function, &cfg);
         cx.invalidate(&[]);
@@ -53,6 +55,8 @@ struct Pass {
     closed: BTreeSet<(Block, Block)>,
     /// The branches that are decided.
     decided: Vec<InstId>,
+    /// Sums whose carry is never set.
+    clear: Vec<InstId>,
 }
 
 impl Pass {
@@ -146,6 +150,7 @@ impl Pass {
                 continue;
             }
             self.predicates(function, inst);
+            bounds::drop_carry_in(function, inst);
             if !self.executes(function, inst) {
                 out.extend(self.old_values(function, inst));
                 continue;
@@ -154,8 +159,26 @@ impl Pass {
             if is_pure(function, inst) && !combine::fold_constants(function, &self.def_use, inst) {
                 out.extend(self.compute(function, inst));
             }
+            if let Some(carry) = bounds::clear_carry(function, &self.def_use, inst) {
+                self.truth[carry] = Some(false);
+                self.clear.push(inst);
+            }
         }
         function.blocks[block] = out;
+    }
+
+    /// Sums no longer give the carries that are never set, where nothing reads them any more.
+    fn forget_carries(&self, function: &mut Function) {
+        if self.clear.is_empty() {
+            return;
+        }
+        let def_use = DefUse::new(function);
+        for inst in &self.clear {
+            let carry = function.arg(*inst, Role::Pu).as_reg();
+            if carry.is_some_and(|carry| def_use.uses(carry) == 0) {
+                function.set_arg(*inst, Role::Pu, Operand::NULL);
+            }
+        }
     }
 
     /// Replaces known predicates that an instruction reads.
