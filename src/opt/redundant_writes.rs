@@ -8,7 +8,7 @@
 use crate::analysis::PassCx;
 use crate::analysis::def_use::is_pure;
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg};
-use crate::tables::Prop;
+use crate::tables::{Op, Prop};
 use smallvec::SmallVec;
 
 /// Registers of a file at most.
@@ -72,7 +72,9 @@ impl Held {
             Some(at) => writes.push(at),
             None => placed = false,
         });
-        let pure = placed && is_pure(function, inst) && !writes.is_empty();
+        // Uniform registers are written only where all lanes are together.
+        let moves = data.op == Op::UMOV && data.guard.is_null();
+        let pure = placed && (is_pure(function, inst) || moves) && !writes.is_empty();
         if pure && self.holds(function, inst, &reads, &writes) {
             return false;
         }
