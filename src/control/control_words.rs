@@ -586,6 +586,14 @@ mod tests {
         assert_eq!(ctrl[1].wait >> ctrl[0].write_bar & 1, 1);
     }
 
+    /// On an H200, R2UR four cycles after a product moved what the register had before.
+    #[test]
+    fn a_product_is_moved_to_the_uniform_file_after_five_cycles() {
+        let source =
+            "function k sm_90\nphys r0=2 r1=3 u2=4\nb0:\n  IMAD d=r0 a=r1 b=r1 c=Z\n  R2UR d=u2 a=r0\n  EXIT\n";
+        assert!(controls(source)[0].stall >= 5);
+    }
+
     /// On sm_90, the fence of a block is over when its scoreboard says so.
     #[test]
     fn a_fence_of_a_block_announces_its_end() {

@@ -45,7 +45,7 @@ pub fn run(cx: &mut PassCx) {
     let (live, loops) = (cx.liveness(), cx.loops());
     let function = &mut *cx.function;
     let mut scratch = Scratch::new(function);
-    let (mut above, mut kept): (Vec<(Peaks, Block)>, Vec<Block>) = (Vec::new(), Vec::new());
+    let mut above: Vec<(Peaks, Block)> = Vec::new();
     let (mut most, mut limit) = (FREE, KEPT);
     // What the blocks take in the order that they have, and the order in which they came where
     // that is another one.
@@ -59,9 +59,6 @@ pub fn run(cx: &mut PassCx) {
         limit = limit.max(old.last);
         if old.needs > KEPT {
             above.push((old, *block));
-        }
-        if insts.iter().any(|inst| is_group_product(function, *inst)) {
-            kept.push(*block);
         }
     }
     // What needs most comes first: what is left there, others need not go below.
@@ -86,7 +83,7 @@ pub fn run(cx: &mut PassCx) {
     place_predicates(function, &live, &mut scratch, &mut known, limit);
     let room = if most > KEPT { room(function, limit) } else { most };
     scratch.regions.clear();
-    let mut quickest = Quickest { live: &live, loops: &loops, kept: &kept, known: &known, came: &came, room };
+    let mut quickest = Quickest { live: &live, loops: &loops, known: &known, came: &came, room };
     quickest.order(function, &mut scratch);
 }
 

@@ -24,7 +24,7 @@ use cranelift_entity::SecondaryMap;
 /// loads that wait for a register wait for each other.
 const SLACKS: [i32; 3] = [8, 4, 1];
 /// More registers are taken where they leave at most this share of a block's cycles.
-const WORTH: (i64, i64) = (9, 10);
+const WORTH: (i64, i64) = (3, 4);
 /// No other order is tried where a block takes at most this multiple of what it must.
 const NEAR: (i64, i64) = (9, 8);
 /// Cycles of a predicate that goes to a register and back.
@@ -42,8 +42,6 @@ const ADDED: i32 = 4;
 pub struct Quickest<'a> {
     pub live: &'a Liveness,
     pub loops: &'a Loops,
-    /// The blocks that stay as they are.
-    pub kept: &'a [Block],
     /// What blocks take as they are, and the orders that were changed before.
     pub known: &'a SecondaryMap<Block, Option<Peaks>>,
     pub came: &'a SecondaryMap<Block, Vec<InstId>>,
@@ -89,7 +87,7 @@ impl Quickest<'_> {
         let (mut slow, mut times) = (Vec::new(), Vec::new());
         for block in &function.layout {
             let insts = &function.blocks[*block];
-            if self.kept.contains(block) || !waits(function, insts) {
+            if !waits(function, insts) {
                 continue;
             }
             let live = &self.live.live[*block];
