@@ -1,12 +1,13 @@
 //! Scoreboard allocation: assigns one of six scoreboards to each variable-latency result and to
 //! late source reads.
 //!
-//! Prefers an idle scoreboard; otherwise shares the one where the false waits are estimated to
-//! cost the fewest cycles. In a block with late reads that something waits for, the last idle ones
-//! are left to these: a read is soon over, and one that shares with a load waits for memory. A late read (WAR) gets a scoreboard only if its register is overwritten
-//! before the result is waited for, by an instruction that must wait for the read, and of the reads
-//! of a register that happen in order only the last; across blocks only on demand. The choice
-//! affects only speed: `control_words` derives the waits from it.
+//! Prefers an idle scoreboard; otherwise shares the one where the false waits are estimated to cost
+//! the fewest cycles. In a block with late reads that something waits for, the last idle ones are
+//! left to these: a read is soon over, and one that shares with a load waits for memory. A late
+//! read (WAR) gets a scoreboard only if its register is overwritten before the result is waited
+//! for, by an instruction that must wait for the read, and of the reads of a register that happen
+//! in order only the last; across blocks only on demand. The choice affects only speed:
+//! `control_words` derives the waits from it.
 
 use super::control_words::{Item, NONE};
 use crate::sched::effects::{Access, Reg, RegTable};

@@ -3,7 +3,8 @@
 //!
 //! IMAD adds a register to zero times zero, or to one times another, and issues beside what takes
 //! integers, so that both pipes of a scheduler work. Runs in the order in which a block issues; the
-//! result and its latency stay as they are. ptxas writes IMAD.MOV and IMAD.IADD for the same reason.
+//! result and its latency stay as they are. ptxas writes IMAD.MOV and IMAD.IADD for the same
+//! reason.
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::Fits;
@@ -38,12 +39,13 @@ fn balance(function: &mut Function, block: Block, throughput: &Throughput, fits:
     for inst in insts {
         let (mut inst, (mut pipe, mut cycles)) = (inst, cost(function, inst));
         let idle = free[other] <= now && work[other] + more < work[pipe];
-        if pipe != other && (idle || free[pipe].max(now) > free[other].max(now)) {
-            if let Some(new) = as_product(function, inst, fits) {
-                work[pipe] -= cycles;
-                work[other] += more;
-                (inst, pipe, cycles) = (new, other, more);
-            }
+        if pipe != other
+            && (idle || free[pipe].max(now) > free[other].max(now))
+            && let Some(new) = as_product(function, inst, fits)
+        {
+            work[pipe] -= cycles;
+            work[other] += more;
+            (inst, pipe, cycles) = (new, other, more);
         }
         let start = free[pipe].max(now);
         free[pipe] = start + cycles;

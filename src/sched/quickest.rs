@@ -4,9 +4,9 @@
 //! anyway, with comparisons as they come or only where predicates are free, and the order in which
 //! the block came. In the blocks where most time goes one may take more: what leaves as many blocks
 //! on an SM where it saves [`WORTH`], and beyond, where it saves more than the blocks that are lost
-//! (`occupancy`). Uniform registers stay where they were, or enough; a predicate that finds no place
-//! costs [`MOVED`] cycles. Measured on an H200: loads that wait for each other cost more than an
-//! eighth of the registers, and the time of a kernel follows the rounds in which it waits for
+//! (`occupancy`). Uniform registers stay where they were, or enough; a predicate that finds no
+//! place costs [`MOVED`] cycles. Measured on an H200: loads that wait for each other cost more than
+//! an eighth of the registers, and the time of a kernel follows the rounds in which it waits for
 //! memory.
 
 use super::estimate::Estimate;
@@ -105,7 +105,8 @@ impl Quickest<'_> {
         slow
     }
 
-    /// The order of a block that takes the fewest cycles of those that are tried, and what it needs.
+    /// The order of a block that takes the fewest cycles of those that are tried, and what it
+    /// needs.
     fn best(
         &self,
         function: &Function,
