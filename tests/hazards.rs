@@ -433,8 +433,9 @@ const CAUGHT: [(&str, [u32; 3]); 5] = [
     // its reads.
     ("no write barrier", [93, 87, 89]),
     // The same (mostly DFMA, whose results come in order where they are scoreboarded); also, a
-    // consumer of one scoreboard often waits for the next one as well.
-    ("another write barrier", [73, 71, 69]),
+    // consumer of one scoreboard often waits for the next one as well, and loads that are read
+    // together share one, where two are left to reads (516 of 713 of the usual files are caught).
+    ("another write barrier", [72, 71, 69]),
     // Late reads of one queue happen in order, and the end of a later one, or the result of the
     // same instruction, is waited for. Of reads of one register only the last has one.
     ("no read barrier", [72, 64, 75]),

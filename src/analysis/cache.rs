@@ -44,13 +44,16 @@ pub struct PassCx<'a> {
     pub encoder: Encoder,
     /// Conditional branches that the pass found always or never taken; for the verifier.
     pub decided: Vec<InstId>,
+    /// Convergent operations that the pass moved out of loops whose lanes stay together; for the
+    /// verifier.
+    pub hoisted: Vec<InstId>,
     cache: Cache,
 }
 
 impl<'a> PassCx<'a> {
     /// A context with an empty cache.
     pub fn new(function: &'a mut Function, encoder: Encoder) -> PassCx<'a> {
-        PassCx { function, encoder, decided: Vec::new(), cache: Cache::default() }
+        PassCx { function, encoder, decided: Vec::new(), hoisted: Vec::new(), cache: Cache::default() }
     }
 
     /// The control-flow graph.

@@ -4,8 +4,8 @@
 //! - What moves: SHFL of sources that are computed before the loop, in a block that each iteration
 //!   executes, and pure instructions behind it, up to [`MOST`] in a row.
 //! - Where: to the end of the only block before the loop. Lanes must be together there and where
-//!   the shuffle stood, so the same ones take part. A shuffle has no other effect, so the loop may
-//!   run no iteration.
+//!   the shuffle stood, so the same ones take part; that is known of kernels alone. A shuffle has no
+//!   other effect, so the loop may run no iteration.
 //!
 //! Triton asks for the number of the warp in each iteration of its loops over wgmma; ptxas 13.0.88
 //! has the shuffle before them, and the descriptors do not wait for it.
@@ -14,7 +14,7 @@ use crate::analysis::PassCx;
 use crate::analysis::def_use::{is_free, is_pure};
 use crate::analysis::loops::{LoopId, Loops};
 use crate::ori::cfg::{Cfg, Dominators};
-use crate::ori::{Block, File, Function, InstId, VReg, table};
+use crate::ori::{Block, Convention, File, Function, InstId, VReg, table};
 use crate::tables::Op;
 use cranelift_entity::SecondaryMap;
 
@@ -25,7 +25,7 @@ const MOST: u32 = 8;
 pub fn run(cx: &mut PassCx) {
     let function = &*cx.function;
     let any = function.layout.iter().flat_map(|b| &function.blocks[*b]).any(|i| function.insts[*i].op == Op::SHFL);
-    if !any {
+    if !any || function.convention != Convention::Kernel {
         return;
     }
     let (cfg, loops, dominators, lanes) = (cx.cfg(), cx.loops(), cx.dominators(), cx.divergence());
@@ -38,6 +38,7 @@ pub fn run(cx: &mut PassCx) {
     if moved.is_empty() {
         return;
     }
+    cx.hoisted = moved.iter().map(|(inst, ..)| *inst).collect();
     for (inst, from, to) in moved {
         cx.function.blocks[from].retain(|other| *other != inst);
         let at = cx.function.first_terminator(to);

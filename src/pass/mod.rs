@@ -134,6 +134,7 @@ pub fn run(
 fn step(pass: Pass, cx: &mut PassCx, options: &Legalization, control: &PassControl) -> Result<Duration, PassError> {
     let conditions = control.verify.then(|| verify::convergent_conditions(cx.function));
     cx.decided.clear();
+    cx.hoisted.clear();
     let start = Instant::now();
     let outcome = dispatch::run(pass, cx, options);
     let elapsed = start.elapsed();
@@ -152,7 +153,7 @@ fn step(pass: Pass, cx: &mut PassCx, options: &Legalization, control: &PassContr
         errors.extend(verify::verify(cx.function));
         let now = verify::convergent_conditions(cx.function);
         if cx.decided.is_empty() || verify::ends(cx.function) {
-            errors.extend(verify::compare_conditions(&conditions, &now, &cx.decided));
+            errors.extend(verify::compare_conditions(&conditions, &now, &cx.decided, &cx.hoisted));
         }
     }
     if errors.is_empty() {

@@ -154,7 +154,7 @@ impl Rooms {
         let occupancy = Occupancy::of(function).filter(|_| hot);
         let wide = occupancy.map_or(tight, |occupancy| occupancy.most(tight + ADDED) - ADDED);
         let wide = wide.min(all).max(tight);
-        Rooms { tight, wide, most: if hot { all.max(tight) } else { wide }, occupancy }
+        Rooms { tight, wide, most: if occupancy.is_some() { all.max(tight) } else { tight }, occupancy }
     }
 
     /// Whether an order that needs so many registers and takes so many cycles is better than the

@@ -55,11 +55,13 @@ fn is_program_convergent(function: &Function, inst: InstId) -> bool {
 }
 
 /// Convergent operations that were added or removed, or whose control conditions changed. Branches
-/// that constants `decided` are conditions no longer, and what only they led to may be gone.
+/// that constants `decided` are conditions no longer, and what only they led to may be gone; what
+/// was `hoisted` out of loops has lost conditions, and got none.
 pub fn compare_conditions(
     before: &BTreeMap<InstId, BTreeSet<InstId>>,
     after: &BTreeMap<InstId, BTreeSet<InstId>>,
     decided: &[InstId],
+    hoisted: &[InstId],
 ) -> Vec<String> {
     let mut errors = Vec::new();
     for (inst, conditions) in before {
@@ -67,6 +69,7 @@ pub fn compare_conditions(
         conditions.retain(|branch| !decided.contains(branch));
         match after.get(inst) {
             None if decided.is_empty() => errors.push(format!("{inst}: a convergent operation is gone")),
+            Some(now) if hoisted.contains(inst) && now.is_subset(&conditions) => {}
             Some(now) if *now != conditions => errors
                 .push(format!("{inst}: the conditions of a convergent operation changed: {conditions:?} to {now:?}")),
             _ => {}

@@ -128,11 +128,13 @@ pub fn set(map: &mut [u8; BYTES], name: &str, index: usize, value: u64) {
     rows(map, name, index).for_each(|row| put(map, row, value));
 }
 
-/// Sets what follows from the other fields: the bytes of a box.
+/// Sets what follows from the other fields: the bytes of a box, and its alignment in shared memory.
 pub fn complete(map: &mut [u8; BYTES]) {
     if let Ok(read) = TensorMap::read(0, map) {
         let rows = read.image.as_ref().map_or_else(|| read.counts()[1..].iter().product(), |image| image.pixels);
         set(map, "box_bytes", 0, rows * read.boxes[0] * read.width());
+        let swizzled = field(map, "swizzle_mode", 0);
+        set(map, "box_align", 0, if swizzled == 0 { UNIT } else { BOX_ALIGN << swizzled });
     }
 }
 
@@ -363,7 +365,7 @@ mod tests {
     /// The words of maps that the driver made; what follows is zero.
     #[test]
     fn maps_are_those_of_the_driver() {
-        let words = |words: [u32; 17]| {
+        let words = |words: [u32; 19]| {
             let mut map = [0; BYTES];
             map.chunks_mut(4).zip(words).for_each(|(to, word)| to.copy_from_slice(&word.to_le_bytes()));
             map
@@ -383,7 +385,7 @@ mod tests {
             ("element_stride", 1, 2),
         ]);
         complete(&mut cube);
-        let wanted = [0, 7, 0x3a0, 0x10, 0x200, 0, 0, 0, 63, 31, 4, 0, 0, 0x700_0008, 0x103, 0, 0x80];
+        let wanted = [0, 7, 0x3a0, 0x10, 0x200, 0, 0, 0, 63, 31, 4, 0, 0, 0x700_0008, 0x103, 0, 0x80, 0, 0x10];
         assert_eq!(cube, words(wanted));
         let mut images = map(&[
             ("global_address", 0, 0x7_0000_0000),
@@ -409,7 +411,8 @@ mod tests {
             ("pixel_box_upper", 2, 3),
         ]);
         complete(&mut images);
-        let wanted = [0, 7, 0x341, 8, 0x40, 0x200, 0x1000, 0, 63, 7, 7, 7, 3, 0x1f00_0000, 0xc41_77df, 7, 0x200];
+        let wanted =
+            [0, 7, 0x341, 8, 0x40, 0x200, 0x1000, 0, 63, 7, 7, 7, 3, 0x1f00_0000, 0xc41_77df, 7, 0x200, 0, 0x10];
         assert_eq!(images, words(wanted));
         let read = TensorMap::read(0, &images).unwrap().image.unwrap();
         assert_eq!((read.lower, read.upper), (vec![-1, -2, -3], vec![1, 2, 3]));

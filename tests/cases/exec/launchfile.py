@@ -88,7 +88,7 @@ def TENSOR(arg, kind, sizes, strides, box, steps=(), swizzle=0, nan=0, offset=0,
                 bits |= put(at + width * i, c & (1 << width) - 1)
         rows = image[2]
         bits |= put(64, 1) | put(480, rows - 1)
-    bits |= put(512, rows * box[0] * SIZES[kind])
+    bits |= put(512, rows * box[0] * SIZES[kind]) | put(576, 128 << swizzle if swizzle else 16)
     words = [f"u64(0x{bits >> 64 * i & 0xFFFFFFFFFFFFFFFF:x})" for i in range(15)]
     return STRUCT(f"at({arg}, {offset}), " + ", ".join(words))
 
