@@ -4,8 +4,8 @@
 //! - What moves: SHFL of sources that are computed before the loop, in a block that each iteration
 //!   executes, and pure instructions behind it, up to [`MOST`] in a row.
 //! - Where: to the end of the only block before the loop. Lanes must be together there and where
-//!   the shuffle stood, so the same ones take part; that is known of kernels alone. A shuffle has no
-//!   other effect, so the loop may run no iteration.
+//!   the shuffle stood, so the same ones take part; that is known of kernels alone. A shuffle has
+//!   no other effect, so the loop may run no iteration.
 //!
 //! Triton asks for the number of the warp in each iteration of its loops over wgmma; ptxas 13.0.88
 //! has the shuffle before them, and the descriptors do not wait for it.

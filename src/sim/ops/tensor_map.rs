@@ -128,7 +128,8 @@ pub fn set(map: &mut [u8; BYTES], name: &str, index: usize, value: u64) {
     rows(map, name, index).for_each(|row| put(map, row, value));
 }
 
-/// Sets what follows from the other fields: the bytes of a box, and its alignment in shared memory.
+/// Sets what follows from the other fields: the bytes of a box, and its alignment in shared
+/// memory.
 pub fn complete(map: &mut [u8; BYTES]) {
     if let Ok(read) = TensorMap::read(0, map) {
         let rows = read.image.as_ref().map_or_else(|| read.counts()[1..].iter().product(), |image| image.pixels);
