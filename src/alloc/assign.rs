@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 /// Adjacent registers from which on a class is placed before the narrower ones, which would leave
 /// no gap of that width among them.
 const WIDE: i32 = 16;
+/// The same of uniform registers: four make a descriptor of wgmma.
+const WIDE_UNIFORM: i32 = 3;
 
 /// For each file and physical register the ranges that are taken: start, end and column.
 type Owners = BTreeMap<(File, i32), BTreeMap<u32, (u32, u32)>>;
@@ -95,7 +97,8 @@ impl<'a> Assigner<'a> {
             let (Some(start), None) = (class.start(), class.base) else { continue };
             let spillable = self.own(id).any(|n| self.choice.columns[n].spillable);
             let width = -class.width();
-            let first = if spillable && -width < WIDE { 0 } else { width };
+            let wide = if class.file == File::UR { WIDE_UNIFORM } else { WIDE };
+            let first = if spillable && -width < wide { 0 } else { width };
             order.push((spillable, first, start, width, id));
         }
         order.sort_unstable();

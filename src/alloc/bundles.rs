@@ -2,7 +2,7 @@
 //! coalesced copies.
 //!
 //! A class is a row of columns. The registers of one column share a physical register, so their
-//! live ranges are disjoint; neighbouring columns get adjacent registers. The physical number of
+//! live ranges are disjoint, or they hold the same value (`same_values`); neighbouring columns get adjacent registers. The physical number of
 //! slot 0 is `residue` modulo `modulus` (powers of two). A class with a `base` fits there together
 //! with all other such classes. Merging relabels the smaller class, so all merges together are
 //! near-linear.
@@ -10,6 +10,7 @@
 use super::FILES;
 use super::interference::{Mask, Occupied};
 use super::ranges::{Gone, Range, RangeList, Ranges, crosses, merge, overlaps};
+use super::same_values::Same;
 use super::zones::Zone;
 use crate::analysis::Loops;
 use crate::ori::{File, Function, VReg, table_of};
@@ -124,6 +125,8 @@ pub struct Classes {
     pub barred: Barred,
     /// The calls, by what they may change.
     pub clobbers: Vec<Calls>,
+    /// Registers that hold the same value while they live.
+    same: Same,
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -146,13 +149,14 @@ impl Classes {
     /// # Errors
     ///
     /// A fixed register that cannot have its number.
-    pub fn new(function: &Function, ranges: &mut Ranges, barred: Barred) -> Result<Classes, String> {
+    pub fn new(function: &Function, ranges: &mut Ranges, barred: Barred, same: Same) -> Result<Classes, String> {
         let mut classes = Classes {
             place: table_of(function.regs.len(), (NOWHERE, 0)),
             classes: Vec::with_capacity(function.regs.len()),
             occupied: Occupied::new(ranges.end),
             barred,
             clobbers: calls(&std::mem::take(&mut ranges.clobbers)),
+            same,
         };
         for (reg, data) in function.regs.iter() {
             let list = std::mem::take(&mut ranges.of[reg]);
@@ -234,7 +238,7 @@ impl Classes {
             || one
                 .columns
                 .iter()
-                .any(|c| two.columns.iter().any(|d| d.slot + shift == c.slot && overlaps(&c.ranges, &d.ranges)))
+                .any(|c| two.columns.iter().any(|d| d.slot + shift == c.slot && self.same.conflict(c, d)))
         {
             return false;
         }

@@ -56,6 +56,7 @@ pub mod ranges;
 pub mod register_tuples;
 pub mod remat;
 pub mod rematerialize;
+pub mod same_values;
 pub mod spill;
 pub mod spill_slots;
 pub mod spill_weights;
@@ -75,6 +76,7 @@ use interference::Mask;
 use pressure::Choice;
 use ranges::{Gone, Ranges};
 use remat::recompute;
+use same_values::Same;
 use spill::{Home, Made, Spiller};
 use spill_slots::Run;
 use spill_weights::{Definition, Weights};
@@ -117,9 +119,9 @@ pub fn run(cx: &mut PassCx) -> Result<(), String> {
 /// is known.
 pub fn place(function: &mut Function, cfg: &Cfg, loops: &Loops, live: Option<&Liveness>) -> Result<Gone, String> {
     let (top, gone) = (function.local_bytes, Gone::new());
-    let pairs = function.optimise && function.target.has(Feature::JoinsPairs);
+    let (pairs, shares) = (function.optimise && function.target.has(Feature::JoinsPairs), function.optimise);
     let mut allocator =
-        Allocator { function, cfg, loops, live, gone, made: Made::default(), top, coalesce: true, pairs };
+        Allocator { function, cfg, loops, live, gone, made: Made::default(), top, coalesce: true, pairs, shares };
     while allocator.round()? {}
     let (spilled, gone) = (allocator.top, allocator.gone);
     frame::finish(function, spilled);
@@ -140,6 +142,9 @@ struct Allocator<'a> {
     coalesce: bool,
     /// Whether the words of 64-bit numbers are placed beside each other: until that costs a spill.
     pairs: bool,
+    /// Whether a uniform register may be one with a copy of it that lives as long: until that costs
+    /// a spill.
+    shares: bool,
 }
 
 impl Allocator<'_> {
@@ -168,6 +173,9 @@ impl Allocator<'_> {
             let stuck = assigner.run(&order);
             let stuck = if self.function.optimise { self.packed(&mut assigner, &order, stuck) } else { stuck };
             if (stuck.is_some() || spills_words(&assigner)) && std::mem::take(&mut self.pairs) {
+                return Ok(true);
+            }
+            if (stuck.is_some() || spills(&assigner, &[File::UR])) && std::mem::take(&mut self.shares) {
                 return Ok(true);
             }
             // Where nothing is scheduled, values last longer for a debugger.
@@ -200,7 +208,8 @@ impl Allocator<'_> {
                 Some(live) => Ranges::from(self.function, self.cfg, &self.gone, live),
                 None => Ranges::new(self.function, self.cfg, &self.gone),
             };
-            let mut classes = Classes::new(self.function, &mut ranges, barred.clone())
+            let same = if self.shares { Same::new(self.function, &self.gone, &ranges) } else { Same::default() };
+            let mut classes = Classes::new(self.function, &mut ranges, barred.clone(), same)
                 .map_err(|e| format!("Function '{}': {e}", self.function.name))?;
             let left = register_tuples::place(self.function, &mut classes, &self.gone, self.loops);
             if left.is_empty() {
@@ -332,8 +341,13 @@ impl Allocator<'_> {
 
 /// Whether values of general or uniform registers, the files that have pairs, are to be spilled.
 fn spills_words(assigner: &Assigner) -> bool {
+    spills(assigner, &[File::R, File::UR])
+}
+
+/// Whether values of some register files are to be spilled.
+fn spills(assigner: &Assigner, files: &[File]) -> bool {
     let file = |class: u32| assigner.classes.classes[class as usize].file;
-    assigner.choice.columns.iter().any(|column| column.chosen && matches!(file(column.class), File::R | File::UR))
+    assigner.choice.columns.iter().any(|column| column.chosen && files.contains(&file(column.class)))
 }
 
 /// Adds a column to the last run if they are neighbours, else starts a new run. Returns the run and

@@ -6,6 +6,7 @@ automod::dir!(pub "src/opt");
 
 pub mod combine;
 pub mod constants;
+pub mod demanded_bits;
 pub mod induction;
 pub mod local_memory;
 pub mod unroll;

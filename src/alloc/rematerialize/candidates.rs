@@ -270,6 +270,8 @@ impl Candidates {
 
 /// Distance of points from which on two readers in a block have copies of their own.
 pub const FAR: u32 = 96;
+/// The same for predicates: there are few of them.
+pub const NEAR: u32 = 4;
 
 /// The first reader of a place that has none.
 pub const NOWHERE: u32 = u32::MAX;

@@ -3,7 +3,7 @@
 //! A copy stands before its readers in their block, or at the end of a block that dominates theirs.
 //! Readers then name the copies only; the old definitions are left to DCE.
 
-use super::candidates::{Candidates, Definition, FAR};
+use super::candidates::{Candidates, Definition, FAR, NEAR};
 use super::{Places, Ranges, first_points};
 use crate::analysis::def_use::sets_stack_pointer;
 use crate::ori::hash::QuickMap;
@@ -25,8 +25,6 @@ struct Rewriter<'a> {
     block: Block,
     point: u32,
     line: u32,
-    /// A predicate is among the registers that hold values.
-    predicates: bool,
     /// Readers of each register.
     uses: SecondaryMap<VReg, u32>,
     out: Vec<InstId>,
@@ -51,7 +49,6 @@ pub fn run(function: &mut Function, places: &Places, candidates: &Candidates, ra
         block,
         point: 0,
         line: 0,
-        predicates: false,
         uses,
         out: Vec::new(),
     };
@@ -111,7 +108,6 @@ impl Rewriter<'_> {
                 self.served.insert((self.block, reg), held);
             }
         }
-        self.forget_predicates();
     }
 
     fn reader(&mut self, inst: InstId) {
@@ -132,7 +128,6 @@ impl Rewriter<'_> {
             }
         }
         self.function.for_each_use(inst, |reg| self.uses[reg] += 1);
-        self.forget_predicates();
     }
 
     /// The operand with other registers.
@@ -164,7 +159,7 @@ impl Rewriter<'_> {
     /// The register with a value in this block, computed if it must be.
     fn held(&mut self, reg: VReg) -> VReg {
         if let Some((held, last)) = self.local.get(&reg).copied()
-            && self.point - last <= FAR
+            && self.point - last <= if self.function.regs[reg].file == File::P { NEAR } else { FAR }
         {
             self.touch(reg);
             return held;
@@ -222,16 +217,6 @@ impl Rewriter<'_> {
         let RegData { file, varying, .. } = self.function.regs[reg];
         let fresh = self.function.regs.push(RegData { file, varying, phys: None, fixed: None });
         self.local.insert(reg, (fresh, self.point));
-        self.predicates |= file == File::P;
         fresh
-    }
-
-    /// Predicates serve one reader: there are few of them.
-    fn forget_predicates(&mut self) {
-        if !std::mem::take(&mut self.predicates) {
-            return;
-        }
-        let regs = &self.function.regs;
-        self.local.retain(|reg, _| regs[*reg].file == File::R);
     }
 }

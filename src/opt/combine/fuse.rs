@@ -17,6 +17,7 @@ pub fn once(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits)
             funnel(function, def_use, inst)
                 || sum(function, def_use, inst, fits)
                 || product(function, def_use, inst, fits)
+                || shifted(function, def_use, inst, fits)
         }
         Op::LOP3 => funnel(function, def_use, inst) || logic(function, def_use, inst, fits),
         _ => false,
@@ -114,6 +115,32 @@ fn product(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) 
         }
         let (d, old) = (function.arg(inst, Role::D), function.insts[inst]);
         rewrite(function, inst, Op::IMAD, &[(Role::D, d), (Role::A, x), (Role::B, y), (Role::C, other)]);
+        if fits(function, inst) {
+            return true;
+        }
+        function.insts[inst] = old;
+    }
+    false
+}
+
+/// (a >> n) + b, as the high word of a shifted to the left, plus b.
+fn shifted(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) -> bool {
+    let (a, b, c) = (function.arg(inst, Role::A), function.arg(inst, Role::B), function.arg(inst, Role::C));
+    if c != Operand::zero() || a != a.plain() || b != b.plain() {
+        return false;
+    }
+    for (term, other) in [(a, b), (b, a)] {
+        let Some(maker) = term.as_reg().and_then(|reg| def_use.single_use_def(function, reg)) else { continue };
+        let Some((source, count)) = shift::right(function, def_use, maker) else { continue };
+        let free = source.as_reg().is_some_and(|reg| source == source.plain() && is_free(function, reg));
+        if !free || term == other || !(1..u32::BITS).contains(&count) {
+            continue;
+        }
+        let (d, old) = (function.arg(inst, Role::D), function.insts[inst]);
+        let places = function.imm((u32::BITS - count).into());
+        let args = [(Role::D, d), (Role::A, source), (Role::B, other), (Role::C, c), (Role::Sh, places)];
+        rewrite(function, inst, Op::LEA, &args);
+        function.insts[inst].mods.set(Mod::Hi, value::hi::HI);
         if fits(function, inst) {
             return true;
         }

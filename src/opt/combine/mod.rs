@@ -8,6 +8,7 @@
 pub mod fuse;
 mod lea;
 pub mod long;
+mod permute;
 mod predicates;
 mod shift;
 
@@ -65,7 +66,7 @@ fn instruction(function: &mut Function, def_use: &mut DefUse, inst: InstId, fits
     }
     while {
         let before = DefUse::reads(function, inst);
-        let changed = fuse::once(function, def_use, inst, fits);
+        let changed = fuse::once(function, def_use, inst, fits) || permute::fuse(function, def_use, inst, fits);
         if changed {
             def_use.update(function, inst, &before);
         }

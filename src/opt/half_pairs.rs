@@ -1,0 +1,139 @@
+//! Joins the same operation on the two halves of a word into one on both (in GeneralOptimize): the
+//! SLP vectorization of half arithmetic, as ptxas has it.
+//!
+//! `x * s` and `(x >> 16) * s`, of which only the low halves are read, become one product of both
+//! halves of `x` with the low half of `s`, and a shift to the right of its result. The shift of `x`
+//! is left to DCE, that of the result to the reader, if it is a move of bytes.
+
+use super::demanded_bits::demand;
+use crate::analysis::PassCx;
+use crate::analysis::def_use::{DefUse, Fits, is_free, is_pure, rewrite};
+use crate::ori::mods::SHF_R_U32_HI;
+use crate::ori::operand::Kind;
+use crate::ori::{Block, Function, InstId, Operand, VReg};
+use crate::tables::{Mod, Op, Role, value};
+use cranelift_entity::SecondaryMap;
+
+/// Operations on halves between two that are joined.
+const WINDOW: usize = 64;
+const HIGH_HALF: u32 = 0xffff_0000;
+const OPERANDS: [(Role, Mod, u8); 3] = [
+    (Role::A, Mod::SwzA, value::swz_a::H0_H0),
+    (Role::B, Mod::SwzB, value::swz_b::H0_H0),
+    (Role::C, Mod::SwzC, value::swz_c::H0_H0),
+];
+
+/// Runs the pass.
+pub fn run(cx: &mut PassCx) {
+    let cfg = cx.cfg();
+    let def_use = cx.take_def_use();
+    let (function, fits): (_, Fits) = (&mut *cx.function, &cx.encoder.encodes);
+    let joins = |inst: &&InstId| is_half(function, **inst) && of_high_half(function, &def_use, **inst);
+    if cfg.rpo.iter().all(|block| function.blocks[*block].iter().filter(joins).next().is_none()) {
+        return;
+    }
+    let insts: Vec<InstId> = cfg.rpo.iter().flat_map(|block| function.blocks[*block].iter().copied()).collect();
+    let demand = demand::run(function, &insts);
+    for block in &cfg.rpo {
+        Joiner { function, def_use: &def_use, demand: &demand, fits }.block(*block);
+    }
+}
+
+/// An operation on two halves without swizzles.
+fn is_half(function: &Function, inst: InstId) -> bool {
+    let data = &function.insts[inst];
+    let swizzled = [Mod::SwzA, Mod::SwzB, Mod::SwzC].into_iter().any(|kind| data.mods.get(kind) != 0);
+    matches!(data.op, Op::HADD2 | Op::HMUL2 | Op::HFMA2) && is_pure(function, inst) && !swizzled
+}
+
+/// Whether an operand is the upper half of a register.
+fn of_high_half(function: &Function, def_use: &DefUse, inst: InstId) -> bool {
+    OPERANDS.iter().any(|(role, ..)| operand(function, inst, *role).and_then(|o| whole(function, def_use, o)).is_some())
+}
+
+fn operand(function: &Function, inst: InstId, role: Role) -> Option<Operand> {
+    function.insts[inst].op.role_index(role).map(|_| function.arg(inst, role))
+}
+
+/// The register of which an operand is the upper half, with the operand's sign.
+fn whole(function: &Function, def_use: &DefUse, operand: Operand) -> Option<Operand> {
+    let maker = def_use.def_of(function, operand.as_reg()?)?;
+    let (source, count) = crate::opt::combine::shift_right(function, def_use, maker)?;
+    let reg = source.as_reg().filter(|reg| count == 16 && source == source.plain() && is_free(function, *reg))?;
+    Some(operand.with_reg(reg))
+}
+
+struct Joiner<'a> {
+    function: &'a mut Function,
+    def_use: &'a DefUse,
+    demand: &'a SecondaryMap<VReg, u32>,
+    fits: Fits<'a>,
+}
+
+impl Joiner<'_> {
+    fn block(&mut self, block: Block) {
+        let function = &*self.function;
+        let low =
+            |inst: &InstId| function.arg(*inst, Role::D).as_reg().is_some_and(|d| self.demand[d] & HIGH_HALF == 0);
+        let halves: Vec<InstId> =
+            function.blocks[block].iter().filter(|inst| is_half(function, **inst) && low(inst)).copied().collect();
+        let mut joined = vec![false; halves.len()];
+        // An operation on the low halves and the one on the upper halves before which it moves.
+        let mut moved: Vec<(InstId, InstId)> = Vec::new();
+        for (at, high) in halves.iter().enumerate() {
+            if joined[at] || !of_high_half(self.function, self.def_use, *high) {
+                continue;
+            }
+            let near = at.saturating_sub(WINDOW)..halves.len().min(at + WINDOW);
+            let found =
+                near.into_iter().find(|other| *other != at && !joined[*other] && self.join(halves[*other], *high));
+            if let Some(other) = found {
+                (joined[at], joined[other]) = (true, true);
+                if other > at {
+                    moved.push((halves[other], *high));
+                }
+            }
+        }
+        for (low, high) in moved {
+            let insts = &mut self.function.blocks[block];
+            insts.retain(|inst| *inst != low);
+            if let Some(at) = insts.iter().position(|inst| *inst == high) {
+                insts.insert(at, low);
+            }
+        }
+    }
+
+    /// Makes `low` the operation on both halves and `high` the shift of its result, if they are the
+    /// same operation on the halves of the same registers.
+    fn join(&mut self, low: InstId, high: InstId) -> bool {
+        let function = &mut *self.function;
+        let (one, two) = (function.insts[low], function.insts[high]);
+        if one.op != two.op || one.mods != two.mods || one.contract != two.contract {
+            return false;
+        }
+        let mut mods = one.mods;
+        for (role, swizzle, both) in OPERANDS {
+            let (Some(x), Some(y)) = (operand(function, low, role), operand(function, high, role)) else { continue };
+            match whole(function, self.def_use, y) {
+                Some(whole) if whole == x => {}
+                _ if x != y => return false,
+                _ if matches!(x.kind(), Kind::Zero) || x.is_null() => {}
+                _ if x.as_reg().is_some() => mods.set(swizzle, both),
+                _ => return false,
+            }
+        }
+        function.insts[low].mods = mods;
+        let fit = (self.fits)(function, low);
+        let (d, result) = (function.arg(high, Role::D), function.arg(low, Role::D));
+        let both = result.as_reg().zip(d.as_reg()).filter(|(y, x)| is_free(function, *x) && is_free(function, *y));
+        if !fit || both.is_none() {
+            function.insts[low].mods = one.mods;
+            return false;
+        }
+        let count = function.imm(16);
+        let args = [(Role::D, d), (Role::A, Operand::zero()), (Role::B, count), (Role::C, result)];
+        rewrite(function, high, Op::SHF, &args);
+        SHF_R_U32_HI.iter().for_each(|(kind, value)| function.insts[high].mods.set(*kind, *value));
+        true
+    }
+}
