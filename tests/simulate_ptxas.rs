@@ -8,7 +8,7 @@
 mod simulate_ptxas_support;
 
 use sassafras::sim::launch::LaunchFile;
-use simulate_ptxas_support::{Decoder, Tools, cases, check, compile};
+use simulate_ptxas_support::{Decoder, Job, Tools, cases, check, compile, each, prepare};
 use std::path::{Path, PathBuf};
 
 /// One target for each behaviour that the simulator distinguishes.
@@ -40,14 +40,9 @@ fn not_yet() -> Vec<(String, String)> {
     lines.map(|(case, part)| (format!("{case} "), part.to_string())).collect()
 }
 
-/// Runs one case; `number` is its index among all.
-fn one(number: usize, path: &Path) -> Vec<String> {
-    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let file = match LaunchFile::load(path) {
-        Ok(file) => file,
-        Err(error) => return vec![format!("{name}: {error}")],
-    };
-    let mut wrong = Vec::new();
+/// What one case asks of ptxas; `number` is its index among all.
+fn jobs(number: usize, file: &LaunchFile, name: &str) -> Vec<Job> {
+    let mut jobs = Vec::new();
     let allowed = |sm: &str| wanted("SASSAFRAS_SM", sm) && file.allows(&format!("sm_{sm}"));
     let own = file.own_target().filter(|own| !own.ends_with(|c: char| c.is_ascii_digit()));
     let own = own.as_deref().map_or("", |own| own.trim_start_matches("sm_"));
@@ -59,40 +54,57 @@ fn one(number: usize, path: &Path) -> Vec<String> {
             if tools.newest && level == "-O0" {
                 continue;
             }
-            if known_wrong(&name, level) {
+            if known_wrong(name, level) {
                 println!("not compared: {name} sm_{sm} {level}, which ptxas compiles wrongly");
                 continue;
             }
-            let messages = match compile(&tools, &file.module, sm, level) {
-                Ok(made) => {
-                    let both = [Decoder::Nvdisasm, Decoder::Tables].map(|decoder| check(&file, sm, &made, decoder));
-                    both.concat()
-                }
-                Err(error) => vec![error],
-            };
-            wrong.extend(messages.into_iter().map(|message| format!("{name} sm_{sm} {level}: {message}")));
+            jobs.push(Job { tools: tools.clone(), ptx: file.module.clone(), sm: sm.to_string(), level });
         }
     }
-    wrong
+    jobs
 }
 
-/// Runs every case on two threads. Returns the failures, or `None` without NVIDIA's tools.
+/// Runs a case as one job asks.
+fn one(name: &str, file: &LaunchFile, job: &Job) -> Vec<String> {
+    let messages = match compile(&job.tools, &file.module, &job.sm, job.level) {
+        Ok(made) => {
+            let both = [Decoder::Nvdisasm, Decoder::Tables].map(|decoder| check(file, &job.sm, &made, decoder));
+            both.concat()
+        }
+        Err(error) => vec![error],
+    };
+    messages.into_iter().map(|message| format!("{name} sm_{} {}: {message}", job.sm, job.level)).collect()
+}
+
+/// Runs every case. Returns the failures, or `None` without NVIDIA's tools.
 fn all() -> Option<Vec<String>> {
     Tools::of("75", Path::new(""))?;
-    let files: Vec<PathBuf> = cases()
-        .into_iter()
-        .filter(|path| wanted("SASSAFRAS_CASE", &path.file_stem().unwrap_or_default().to_string_lossy()))
-        .collect();
+    let name = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let files: Vec<PathBuf> = cases().into_iter().filter(|path| wanted("SASSAFRAS_CASE", &name(path))).collect();
     assert!(!files.is_empty(), "no cases");
-    let files: Vec<(usize, PathBuf)> = files.into_iter().enumerate().collect();
-    let part = |files: &[(usize, PathBuf)]| files.iter().flat_map(|(number, f)| one(*number, f)).collect::<Vec<_>>();
-    let (left, right) = files.split_at(files.len() / 2);
-    Some(std::thread::scope(|scope| {
-        let other = scope.spawn(|| part(right));
-        let mut wrong = part(left);
-        wrong.extend(other.join().unwrap_or_else(|_| vec!["the simulator panicked".to_string()]));
-        wrong
-    }))
+    let (mut wrong, mut loaded) = (Vec::new(), Vec::new());
+    for (number, path) in files.iter().enumerate() {
+        match LaunchFile::load(path) {
+            Ok(file) => loaded.push((number, name(path), file)),
+            Err(error) => wrong.push(format!("{}: {error}", name(path))),
+        }
+    }
+    let (mut of, mut asked) = (Vec::new(), Vec::new());
+    for (number, name, file) in &loaded {
+        for job in jobs(*number, file, name) {
+            of.push((name, file));
+            asked.push(job);
+        }
+    }
+    prepare(&asked);
+    let runs: Vec<_> = of.into_iter().zip(&asked).collect();
+    let run = |((name, file), job): &((&String, &LaunchFile), &Job)| {
+        let run = || one(name, file, job);
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+        ended.unwrap_or_else(|_| vec![format!("{name} sm_{} {}: the simulator panicked", job.sm, job.level)])
+    };
+    wrong.extend(each(&runs, run).concat());
+    Some(wrong)
 }
 
 /// With nvdisasm's decoding and with our own.

@@ -4,6 +4,7 @@
 //! values. Nothing is written outside a temporary folder and the build folder.
 
 pub mod lift;
+mod merge;
 
 use sassafras::cubin::{self, Cubin};
 use sassafras::sim::launch::{Launch, LaunchFile};
@@ -13,6 +14,8 @@ use std::hash::{Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A tool of NVIDIA; `None`, with a message on the console, if it is not installed.
 pub fn tool(name: &str) -> Option<PathBuf> {
@@ -43,6 +46,7 @@ fn output(tool: &Path, args: &[&str]) -> Result<String, String> {
 }
 
 /// NVIDIA's programs.
+#[derive(Clone)]
 pub struct Tools {
     pub ptxas: PathBuf,
     pub nvdisasm: PathBuf,
@@ -68,35 +72,123 @@ pub struct Made {
     pub listing: String,
 }
 
-/// Compiles a PTX file with ptxas; a cubin of the same text is reused from the build folder.
-pub fn compile(tools: &Tools, ptx: &Path, sm: &str, level: &str) -> Result<Made, String> {
+/// What ptxas is asked for.
+pub struct Job {
+    pub tools: Tools,
+    pub ptx: PathBuf,
+    pub sm: String,
+    pub level: &'static str,
+}
+
+/// Where the cubin and the listing of a file are kept: named by its text and by the ptxas.
+fn kept(tools: &Tools, ptx: &Path, sm: &str, level: &str) -> Result<[PathBuf; 2], String> {
     let source = std::fs::read(ptx).map_err(|e| e.to_string())?;
+    let ptxas = std::fs::metadata(&tools.ptxas).map_err(|e| e.to_string())?;
     let mut hasher = std::hash::DefaultHasher::new();
-    source.hash(&mut hasher);
+    (source, &tools.ptxas, ptxas.len(), ptxas.modified().ok()).hash(&mut hasher);
     let name = format!("machine/{:016x}{level}.sm_{sm}", hasher.finish());
     let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let (cubin, listing) = (base.with_extension(format!("{sm}.cubin")), base.with_extension(format!("{sm}.sass")));
-    if !listing.exists() {
-        let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
-        let path = folder.path().join("a.cubin");
-        let (to, from) = (path.to_string_lossy(), ptx.to_string_lossy());
-        output(&tools.ptxas, &[&format!("-arch=sm_{sm}"), level, &from, "-o", &to])?;
-        let text = output(&tools.nvdisasm, &["-c", &to])?;
-        let keep = |path: &Path, bytes: &[u8]| -> std::io::Result<()> {
-            // Written to a temporary name and renamed, since another test may look for it at the
-            // same time.
-            let folder = base.parent().unwrap_or(&base);
-            std::fs::create_dir_all(folder)?;
-            let mut file = tempfile::NamedTempFile::new_in(folder)?;
-            file.write_all(bytes)?;
-            file.persist(path).map(|_| ()).map_err(|e| e.error)
-        };
-        let bytes = std::fs::read(&path).map_err(|e| e.to_string())?;
-        keep(&cubin, &bytes).and_then(|()| keep(&listing, text.as_bytes())).map_err(|e| e.to_string())?;
+    Ok(["cubin", "sass"].map(|kind| base.with_extension(format!("{sm}.{kind}"))))
+}
+
+/// Writes a file of the build folder under a temporary name and renames it, since another test may
+/// look for it at the same time.
+fn keep(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    let folder = path.parent().unwrap_or(path);
+    let write = || -> std::io::Result<()> {
+        std::fs::create_dir_all(folder)?;
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(bytes)?;
+        file.persist(path).map(|_| ()).map_err(|e| e.error)
+    };
+    write().map_err(|e| e.to_string())
+}
+
+/// The cubin that ptxas makes of a file, kept in the build folder.
+fn cubin_of(tools: &Tools, ptx: &Path, sm: &str, level: &str) -> Result<Vec<u8>, String> {
+    let [cubin, _] = kept(tools, ptx, sm, level)?;
+    if let Ok(bytes) = std::fs::read(&cubin) {
+        return Ok(bytes);
     }
-    let bytes = std::fs::read(&cubin).map_err(|e| e.to_string())?;
-    let listing = std::fs::read_to_string(&listing).map_err(|e| e.to_string())?;
+    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let path = folder.path().join("a.cubin");
+    let (to, from) = (path.to_string_lossy(), ptx.to_string_lossy());
+    output(&tools.ptxas, &[&format!("-arch=sm_{sm}"), level, &from, "-o", &to])?;
+    let bytes = std::fs::read(&path).map_err(|e| e.to_string())?;
+    keep(&cubin, &bytes)?;
+    Ok(bytes)
+}
+
+/// The output of nvdisasm for the bytes of a file. Its analysis of branches only adds remarks that
+/// the parser drops, and takes a third of the time.
+fn listing_of(tools: &Tools, bytes: &[u8]) -> Result<String, String> {
+    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let path = folder.path().join("a.cubin");
+    std::fs::write(&path, bytes).map_err(|e| e.to_string())?;
+    output(&tools.nvdisasm, &["-c", "-ndf", &path.to_string_lossy()])
+}
+
+/// Compiles a PTX file with ptxas; a cubin of the same text is reused from the build folder.
+pub fn compile(tools: &Tools, ptx: &Path, sm: &str, level: &str) -> Result<Made, String> {
+    let bytes = cubin_of(tools, ptx, sm, level)?;
+    let [_, kept] = kept(tools, ptx, sm, level)?;
+    let listing = match std::fs::read_to_string(&kept) {
+        Ok(listing) => listing,
+        Err(_) => {
+            let listing = listing_of(tools, &bytes)?;
+            keep(&kept, listing.as_bytes())?;
+            listing
+        }
+    };
     Ok(Made { cubin: cubin::read(&bytes).map_err(|e| format!("{e:?}"))?, listing })
+}
+
+/// Most cubins in one run of nvdisasm.
+const BATCH: usize = 100;
+
+/// Does the work of [`compile`] beforehand, with few runs of nvdisasm. What fails here is left to
+/// [`compile`], which has the message.
+pub fn prepare(jobs: &[Job]) {
+    let missing = |job: &&Job| kept(&job.tools, &job.ptx, &job.sm, job.level).is_ok_and(|[_, sass]| !sass.exists());
+    let jobs: Vec<&Job> = jobs.iter().filter(missing).collect();
+    let made = each(&jobs, |job| cubin_of(&job.tools, &job.ptx, &job.sm, job.level).ok());
+    let mut batches: std::collections::BTreeMap<_, Vec<_>> = std::collections::BTreeMap::new();
+    for (job, cubin) in jobs.iter().zip(made) {
+        if let Some(cubin) = cubin {
+            batches.entry((&job.tools.nvdisasm, &job.sm)).or_default().push((*job, cubin));
+        }
+    }
+    let batches: Vec<&[(&Job, Vec<u8>)]> = batches.values().flat_map(|batch| batch.chunks(BATCH)).collect();
+    each(&batches, |batch| {
+        let cubins: Vec<Vec<u8>> = batch.iter().map(|(_, cubin)| cubin.clone()).collect();
+        let listing = merge::merge(&cubins).and_then(|whole| listing_of(&batch[0].0.tools, &whole).ok());
+        let Some(listing) = listing else { return };
+        for ((job, _), part) in batch.iter().zip(merge::parts(&listing, batch.len())) {
+            if let Ok([_, sass]) = kept(&job.tools, &job.ptx, &job.sm, job.level) {
+                drop(keep(&sass, part.as_bytes()));
+            }
+        }
+    });
+}
+
+/// Calls a function on every element, on a thread for each core; the results in their order.
+pub fn each<J: Sync, T: Send>(jobs: &[J], f: impl Fn(&J) -> T + Sync) -> Vec<T> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, |n| n.get()) {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(at) else { return };
+                    let result = f(job);
+                    done.lock().expect("no thread fails").push((at, result));
+                }
+            });
+        }
+    });
+    let mut done: Vec<(usize, T)> = done.into_inner().expect("no thread fails");
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// The decoder of the cubin.
