@@ -166,8 +166,8 @@ impl Case {
         let launches = &self.file.launches;
         let (mut seen, mut shown) = (BTreeSet::new(), 0);
         for (sm, level) in TARGETS.iter().flat_map(|sm| PTXAS.map(|level| (sm, level))) {
-            let made = simulate_ptxas_support::compile(tools, &self.file.module, sm, level);
-            let ran = made.and_then(|made| runs(&made.cubin, launches, sm, false));
+            let made = simulate_ptxas_support::compile_alone(tools, &self.file.module, sm, level);
+            let ran = made.and_then(|cubin| runs(&cubin, launches, sm, false));
             let is_wrong = self.row.wrong_at(sm, level);
             if !ran.as_ref().is_ok_and(|at| (*at > 0) == is_wrong) {
                 let expected = if is_wrong { "one of its wrong numbers" } else { "the right ones" };

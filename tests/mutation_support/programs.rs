@@ -152,8 +152,8 @@ impl Programs {
             if tools.is_some()
                 && let Some(tools) = &Tools::of(sm, &file.module)
             {
-                match simulate_ptxas_support::compile(tools, &file.module, sm, &format!("-O{level}")) {
-                    Ok(made) => self.add::<String>(format!("{name} ptxas"), Ok(made.cubin), launch),
+                match simulate_ptxas_support::compile_alone(tools, &file.module, sm, &format!("-O{level}")) {
+                    Ok(cubin) => self.add::<String>(format!("{name} ptxas"), Ok(cubin), launch),
                     Err(error) => self.wrong.push(format!("{name} ptxas: {error}")),
                 }
             }

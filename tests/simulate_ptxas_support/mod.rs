@@ -143,6 +143,12 @@ pub fn compile(tools: &Tools, ptx: &Path, sm: &str, level: &str) -> Result<Made,
     Ok(Made { cubin: cubin::read(&bytes).map_err(|e| format!("{e:?}"))?, listing })
 }
 
+/// The same without the listing.
+#[allow(dead_code)] // Not every test that shares this file does without.
+pub fn compile_alone(tools: &Tools, ptx: &Path, sm: &str, level: &str) -> Result<Cubin, String> {
+    cubin::read(&cubin_of(tools, ptx, sm, level)?).map_err(|e| format!("{e:?}"))
+}
+
 /// Most cubins in one run of nvdisasm.
 const BATCH: usize = 100;
 
