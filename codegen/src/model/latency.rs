@@ -94,8 +94,19 @@ struct Tables<'a> {
     classes: Vec<String>,
     members: Vec<Row<MemberRow>>,
     distances: Vec<Vec<Row<DistanceRow>>>,
+    /// What each row of `distances` says.
+    lines: Vec<Vec<Line>>,
     stalls: Vec<Row<StallRow>>,
     pairs: Vec<Row<PairRow>>,
+}
+
+/// What a row of distances says, by class: its words are looked at once, not for every cell of
+/// every model.
+struct Line {
+    /// Whether it is about a class as the first.
+    from: Vec<bool>,
+    /// Rank and cycles for a class as the second.
+    to: Vec<Option<(u32, Both)>>,
 }
 
 impl Latency {
@@ -117,12 +128,15 @@ impl Latency {
             one_of(&row.result, &["fixed", "scoreboard"], "result", row.at, report);
             one_of(&row.sources, &["early", "late", "late_all"], "sources", row.at, report);
         }
+        let names: Vec<String> = classes.iter().map(|c| c.name.clone()).collect();
+        let lines = distances.iter().map(|rows| rows.iter().map(|row| Line::of(row, &names)).collect()).collect();
         let tables = Tables {
             ori,
             names: rows.iter().map(|r| r.name.clone()).collect(),
-            classes: classes.iter().map(|c| c.name.clone()).collect(),
+            classes: names,
             members,
             distances: distances.into(),
+            lines,
             stalls,
             pairs,
         };
@@ -316,7 +330,7 @@ impl Tables<'_> {
         let rows = self.members.iter().filter(|r| r.when.is_empty() && r.part.is_empty());
         let rows = rows.filter(|r| lists(&r.on, &model.name) && lists(&r.ops, name));
         let found = best(rows.map(|r| (u32::from(r.ops != "*"), r.at, r.class.as_str())));
-        one(&found, &format!("the class of {name} on {}", model.name), model.at, report);
+        one(&found, || format!("the class of {name} on {}", model.name), model.at, report);
         found.first().and_then(|f| self.class(f.1)).unwrap_or(0)
     }
 
@@ -372,13 +386,23 @@ impl Tables<'_> {
         let count = self.classes.len();
         let mut out = vec![vec![vec![[0; 2]; count]; count]; FILES.len()];
         for (file, cells) in FILES.iter().zip(&mut out) {
-            let rows: Vec<&Row<DistanceRow>> =
-                self.distances[kind].iter().filter(|r| lists(&r.on, &model.name) && lists(&r.file, file)).collect();
-            for (from, line) in self.classes.iter().zip(cells.iter_mut()) {
-                for (to, cell) in self.classes.iter().zip(line.iter_mut()) {
-                    let found = best(rows.iter().filter_map(|r| cell_of(r, from, to)));
-                    let what = format!("{} of {file} from {from} to {to} on {}", KINDS[kind], model.name);
-                    one(&found, &what, model.at, report);
+            let rows: Vec<(&Row<DistanceRow>, &Line)> = self.distances[kind]
+                .iter()
+                .zip(&self.lines[kind])
+                .filter(|(r, _)| lists(&r.on, &model.name) && lists(&r.file, file))
+                .collect();
+            for (f, line) in cells.iter_mut().enumerate() {
+                let rows: Vec<_> = rows.iter().filter(|(_, line)| line.from[f]).collect();
+                for (t, cell) in line.iter_mut().enumerate() {
+                    let said = |(row, line): &(&Row<DistanceRow>, &Line)| {
+                        line.to[t].map(|(rank, cycles)| (rank, row.at, cycles))
+                    };
+                    let found = best(rows.iter().copied().filter_map(said));
+                    let what = || {
+                        let [from, to] = [f, t].map(|class| &self.classes[class]);
+                        format!("{} of {file} from {from} to {to} on {}", KINDS[kind], model.name)
+                    };
+                    one(&found, what, model.at, report);
                     *cell = found.first().map_or([0; 2], |f| f.1);
                 }
             }
@@ -395,7 +419,7 @@ impl Tables<'_> {
             [[r.least; 2], [if r.guarded { r.least } else { demanded }, demanded]]
         };
         let found = best(rows.map(|r| (u32::from(r.ops != "*"), r.at, both(r))));
-        one(&found, &format!("the least stall of {name} on {}", model.name), model.at, report);
+        one(&found, || format!("the least stall of {name} on {}", model.name), model.at, report);
         found.first().map_or([[1; 2]; 2], |f| f.1)
     }
 }
@@ -403,21 +427,21 @@ impl Tables<'_> {
 const NO_ROW: &str = "no row says";
 
 /// Reports unless there is exactly one answer.
-fn one<T>(found: &[(At, T)], what: &str, model: At, report: &mut Report) {
+fn one<T>(found: &[(At, T)], what: impl Fn() -> String, model: At, report: &mut Report) {
     match found.len() {
         1 => {}
         0 => {
             // Only the first cell of a model without an answer is reported.
             let silent = |e: &TableError| e.law == "latency" && e.message.starts_with(NO_ROW) && e.rows[0].0 == model;
             if !report.errors.iter().any(silent) {
-                report.at("latency", format!("{NO_ROW} {what}"), model);
+                report.at("latency", format!("{NO_ROW} {}", what()), model);
             }
         }
         n => {
             let rows: Vec<(At, String)> = found.iter().map(|f| (f.0, String::new())).collect();
             // Rows that conflict in one cell conflict in many; only the first is reported.
             if !report.errors.iter().any(|e| e.law == "latency" && e.rows == rows) {
-                report.rows("latency", format!("{n} rows of the same rank say {what}"), rows);
+                report.rows("latency", format!("{n} rows of the same rank say {}", what()), rows);
             }
         }
     }
@@ -442,16 +466,21 @@ fn column_of(column: &str, to: &str) -> Option<(bool, u8)> {
     Some((exact.is_some(), cycles_of(cycles)?))
 }
 
-/// The match of a row with a pair: its rank, position and cycles. A class by name outranks `*`; a
-/// model or file by name breaks ties.
-fn cell_of(row: &Row<DistanceRow>, from: &str, to: &str) -> Option<(u32, At, Both)> {
-    if !lists(&row.from, from) {
-        return None;
+impl Line {
+    /// A class by name outranks `*`; a model or file by name breaks ties.
+    fn of(row: &Row<DistanceRow>, classes: &[String]) -> Line {
+        let to = |class: &String| {
+            let (exact, cycles) = column_of(&row.to, class)?;
+            // A scoreboard counts as more than any number of cycles.
+            let demanded = column_of(&row.demanded, class).map_or(cycles, |(_, less)| less.min(cycles));
+            let rank = 4 * (u32::from(row.from != "*") + u32::from(exact))
+                + u32::from(row.file != "*")
+                + u32::from(row.on != "*");
+            Some((rank + 1, [cycles, demanded]))
+        };
+        Line {
+            from: classes.iter().map(|class| lists(&row.from, class)).collect(),
+            to: classes.iter().map(to).collect(),
+        }
     }
-    let (exact, cycles) = column_of(&row.to, to)?;
-    // A scoreboard counts as more than any number of cycles.
-    let demanded = column_of(&row.demanded, to).map_or(cycles, |(_, less)| less.min(cycles));
-    let rank =
-        4 * (u32::from(row.from != "*") + u32::from(exact)) + u32::from(row.file != "*") + u32::from(row.on != "*");
-    Some((rank + 1, row.at, [cycles, demanded]))
 }
