@@ -20,7 +20,7 @@ pub(super) fn ordered(op: Op, mut choice: Choice) -> Choice {
         let places = op.forms().filter_map(|(_, form)| form.rules.iter().position(|rule| rule.group == group));
         places.max().unwrap_or(usize::MAX)
     };
-    choice.sort_by_key(|(g, _)| place(*g));
+    choice.sort_by_cached_key(|(g, _)| place(*g));
     choice
 }
 
@@ -181,10 +181,10 @@ pub fn instructions() -> Vec<String> {
         for choice in pairs(form) {
             lines.insert(instruction(form, &lists[0], &ordered(form.op, choice)));
         }
+        // The forms of an operation share most modifiers.
+        let choices: BTreeSet<Choice> = choices(form).into_iter().map(|choice| ordered(form.op, choice)).collect();
         for types in &lists {
-            for choice in choices(form) {
-                lines.insert(instruction(form, types, &ordered(form.op, choice)));
-            }
+            lines.extend(choices.iter().map(|choice| instruction(form, types, choice)));
         }
     }
     lines.into_iter().collect()
