@@ -15,20 +15,25 @@ mod vendor;
 
 use listed::{Line, TARGETS, Wrong};
 use sassafras::sim::launch::LaunchFile;
+use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
+use std::rc::Rc;
 
 /// The code of one target, disassembled in one batch.
 struct Batch {
     sm: &'static str,
+    /// The distinct words, and the place of each among them: nvdisasm's text of a word is the same
+    /// wherever it stands, but for the address of a branch.
     words: Vec<u128>,
-    /// For each word: its origin, our text, and the start of its function in the batch.
-    lines: Vec<(String, Line, u64)>,
+    places: HashMap<u128, usize>,
+    /// For each word of the code: its origin and our text.
+    lines: Vec<(Rc<str>, Line)>,
 }
 
 impl Batch {
     fn new(sm: &'static str) -> Batch {
-        Batch { sm, words: Vec::new(), lines: Vec::new() }
+        Batch { sm, words: Vec::new(), places: HashMap::new(), lines: Vec::new() }
     }
 
     fn add(&mut self, origin: &str, bytes: &[u8], wrong: &mut Wrong) {
@@ -37,37 +42,44 @@ impl Batch {
             Err(error) => return wrong.add(self.sm, "file", format!("{origin}: {error}")),
         };
         for (name, lines) in functions {
-            let start = self.words.len() as u64 * 16;
-            self.words.extend(lines.iter().map(|l| l.word));
-            self.lines.extend(lines.into_iter().map(|line| (format!("{origin} {name}"), line, start)));
+            let origin: Rc<str> = format!("{origin} {name}").into();
+            for line in lines {
+                self.places.entry(line.word).or_insert_with(|| {
+                    self.words.push(line.word);
+                    self.words.len() - 1
+                });
+                self.lines.push((origin.clone(), line));
+            }
         }
     }
 
-    /// Compares every line with nvdisasm's text of the word at its position in the batch.
+    /// Compares every line with nvdisasm's text of its word.
     fn judge(self, wrong: &mut Wrong) {
         let texts = vendor::disassemble(&self.words, self.sm);
-        println!("sm_{}: {} words", self.sm, self.words.len());
-        assert!(self.words.len() > 1000, "only {} words for sm_{}", self.words.len(), self.sm);
-        for ((origin, line, start), theirs) in self.lines.into_iter().zip(texts) {
-            let theirs = theirs.unwrap_or_else(|| "(refused)".into());
-            let ours = moved(&line.text, &theirs, start);
+        println!("sm_{}: {} words, {} distinct ones", self.sm, self.lines.len(), self.words.len());
+        assert!(self.lines.len() > 1000, "only {} words for sm_{}", self.lines.len(), self.sm);
+        for (origin, line) in self.lines {
+            let place = self.places[&line.word];
+            let theirs = texts[place].as_deref().unwrap_or("(refused)");
+            let ours = moved(&line, theirs, place as u64 * 16);
             if ours != theirs || !line.error.is_empty() {
                 let at = format!("{origin} {:#06x} {:032x}", line.offset, line.word);
-                wrong.add(self.sm, &theirs, format!("{at}\n  ours   {ours}\n  theirs {theirs}\n  {}", line.error));
+                wrong.add(self.sm, theirs, format!("{at}\n  ours   {ours}\n  theirs {theirs}\n  {}", line.error));
             }
         }
     }
 }
 
-/// Our text with a branch target relocated to the function's start, if nvdisasm's text has that
-/// target.
-fn moved(ours: &str, theirs: &str, start: u64) -> String {
-    let Some((before, target)) = ours.rsplit_once(' ') else { return ours.to_string() };
-    let Some(at) = target.strip_prefix("0x").and_then(|t| u64::from_str_radix(t, 16).ok()) else {
-        return ours.to_string();
-    };
-    let there = format!("{before} {:#x}", at.wrapping_add(start));
-    if there == theirs { there } else { ours.to_string() }
+/// Our text with a branch target relocated to the word's address in the batch, if nvdisasm's text
+/// has that target.
+fn moved(line: &Line, theirs: &str, at: u64) -> String {
+    let Some((before, target)) = line.text.rsplit_once(' ') else { return line.text.clone() };
+    let target = target.strip_prefix("0x").and_then(|t| u64::from_str_radix(t, 16).ok());
+    let Some(target) = target else { return line.text.clone() };
+    let there = target.wrapping_add(at).wrapping_sub(line.offset) as i64;
+    let sign = if there < 0 { "-" } else { "" };
+    let there = format!("{before} {sign}{:#x}", there.unsigned_abs());
+    if there == theirs { there } else { line.text.clone() }
 }
 
 fn missing() -> bool {
