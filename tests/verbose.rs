@@ -13,6 +13,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -118,15 +120,23 @@ fn lines_are_those_of_ptxas() {
         println!("skipped: target/vendor/ptxas is missing");
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let mut wrong = Vec::new();
-    let mut compared = 0;
-    for file in ptx_files() {
-        for (arch, more) in [("sm_80", WHOLE), ("sm_90", WHOLE), ("sm_90", OBJECT)] {
-            compared += 1;
-            wrong.extend(difference(&ptxas, arch, more, &file, folder.path()));
+    let files = ptx_files();
+    let ways = [("sm_80", WHOLE), ("sm_90", WHOLE), ("sm_90", OBJECT)];
+    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, |n| n.get()) {
+            scope.spawn(|| {
+                let folder = tempfile::tempdir().unwrap();
+                while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let found =
+                        ways.iter().filter_map(|(arch, more)| difference(&ptxas, arch, more, file, folder.path()));
+                    let found: Vec<String> = found.collect();
+                    wrong.lock().unwrap().extend(found);
+                }
+            });
         }
-    }
+    });
+    let (wrong, compared) = (wrong.into_inner().unwrap(), files.len() * ways.len());
     assert!(compared > 100);
     assert!(wrong.is_empty(), "{} of {compared}:\n{}", wrong.len(), wrong.join("\n"));
 }
