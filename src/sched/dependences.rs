@@ -5,11 +5,13 @@
 //! The definition of a value that a later copy moves to another register stays behind the readers
 //! of that register, because only then can the copy be coalesced.
 
+use super::touches::Groups;
 use crate::analysis::def_use::{is_free, is_pure};
 use crate::analysis::memory_dependence::Memory;
 use crate::ori::hash::QuickMap;
 use crate::ori::{File, Function, InstId, VReg};
 use crate::tables::{Op, Prop};
+use cranelift_entity::EntityRef;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -22,6 +24,9 @@ pub struct Dependences {
     pub before: Vec<SmallVec<[Before; 4]>>,
     /// How many must stay behind it.
     pub after: Vec<u32>,
+    /// The last instruction that got each one as what it must stay behind, and the place among
+    /// what that must stay behind.
+    last: Vec<(u32, u32)>,
 }
 
 /// An instruction that another must stay behind.
@@ -40,22 +45,55 @@ struct Uses {
     readers: SmallVec<[u32; 4]>,
 }
 
+/// The uses of registers, by numbers in a table that is otherwise empty.
+struct UsesOf<'a> {
+    groups: &'a mut Groups,
+    all: Vec<(VReg, Uses)>,
+}
+
+impl UsesOf<'_> {
+    fn get(&self, reg: VReg) -> Option<&Uses> {
+        let number = self.groups.0[reg.index()].checked_sub(1)?;
+        Some(&self.all[number as usize].1)
+    }
+
+    fn entry(&mut self, reg: VReg) -> &mut Uses {
+        let number = &mut self.groups.0[reg.index()];
+        if *number == 0 {
+            self.all.push((reg, Uses::default()));
+            *number = self.all.len() as u32;
+        }
+        &mut self.all[*number as usize - 1].1
+    }
+
+    /// Empties the table.
+    fn finish(self) {
+        self.all.iter().for_each(|(reg, _)| self.groups.0[reg.index()] = 0);
+    }
+}
+
 impl Dependences {
     /// The graph of instructions, none of which is fixed.
-    pub fn new(function: &Function, insts: &[InstId]) -> Dependences {
-        Dependences::across(function, insts, |_| false, false)
+    pub fn new(function: &Function, insts: &[InstId], groups: &mut Groups) -> Dependences {
+        Dependences::across(function, insts, groups, |_| false, false)
     }
 
     /// The graph of instructions among which are fixed ones: nothing passes these, except that a
     /// pure one before them may follow them, and one behind them may precede them if it `rises`.
-    pub fn across(function: &Function, insts: &[InstId], fixed: impl Fn(InstId) -> bool, rises: bool) -> Dependences {
+    pub fn across(
+        function: &Function,
+        insts: &[InstId],
+        groups: &mut Groups,
+        fixed: impl Fn(InstId) -> bool,
+        rises: bool,
+    ) -> Dependences {
         let before = insts.iter().map(|_| SmallVec::new()).collect();
-        let mut graph = Dependences { before, after: vec![0; insts.len()] };
+        let mut graph = Dependences { before, after: vec![0; insts.len()], last: vec![(0, 0); insts.len()] };
         // The last fixed instruction, and those since that must not follow the next.
         let (mut last, mut since) = (None, Vec::new());
         let together = !insts.iter().any(|inst| function.insts[*inst].op.has(Prop::NamesLanes));
         let partners = partners(function, insts);
-        let mut uses: QuickMap<VReg, Uses> = QuickMap::with_capacity_and_hasher(insts.len(), Default::default());
+        let mut uses = UsesOf { groups, all: Vec::with_capacity(insts.len()) };
         // Registers that have or must get the same number are one.
         let mut numbered: BTreeMap<(File, u16), VReg> = BTreeMap::new();
         let mut one = |reg: VReg| {
@@ -80,16 +118,16 @@ impl Dependences {
             // By the registers as they are before the instruction's own results.
             let access = Memory::of(function, *inst, |reg| {
                 let last = |uses: &Uses| uses.writers.last().copied();
-                uses.get(&one(reg)).and_then(last).map_or(usize::MAX, |writer| writer as usize)
+                uses.get(one(reg)).and_then(last).map_or(usize::MAX, |writer| writer as usize)
             });
             function.for_each_use(*inst, |reg| {
-                let uses = uses.entry(one(reg)).or_default();
+                let uses = uses.entry(one(reg));
                 uses.writers.iter().for_each(|writer| graph.edge(*writer, now, true));
                 uses.readers.push(now);
             });
             let guarded = !function.insts[*inst].guard.is_null();
             let mut write = |reg: VReg, whole: bool| {
-                let uses = uses.entry(one(reg)).or_default();
+                let uses = uses.entry(one(reg));
                 uses.writers.iter().chain(&uses.readers).for_each(|other| graph.edge(*other, now, false));
                 if whole {
                     uses.readers.clear();
@@ -98,11 +136,13 @@ impl Dependences {
                 uses.writers.push(now);
             };
             function.for_each_def(*inst, |reg| write(reg, !guarded));
-            partners[at].iter().for_each(|reg| write(*reg, false));
+            partners.get(at).into_iter().flatten().for_each(|reg| write(*reg, false));
             if let Some(access) = access.filter(|_| last != Some(now)) {
                 graph.access(now, access, &mut memory);
             }
         }
+        uses.finish();
+        graph.last = Vec::new();
         graph
     }
 
@@ -124,9 +164,11 @@ impl Dependences {
         if from == to {
             return;
         }
-        match before.iter_mut().find(|b| b.at == from) {
-            Some(known) => known.read |= read,
-            None => {
+        let place = self.last[from as usize];
+        match before.get_mut(place.1 as usize) {
+            Some(known) if place.0 == to => known.read |= read,
+            _ => {
+                self.last[from as usize] = (to, before.len() as u32);
                 before.push(Before { at: from, read });
                 self.after[from as usize] += 1;
             }
@@ -151,8 +193,12 @@ fn sinks(function: &Function, inst: InstId) -> bool {
     sinks
 }
 
-/// Registers that later copies move the results of each instruction to.
+/// Registers that later copies move the results of each instruction to; nothing where there are
+/// no copies.
 fn partners(function: &Function, insts: &[InstId]) -> Vec<SmallVec<[VReg; 1]>> {
+    if insts.iter().all(|inst| function.insts[*inst].op != Op::COPY) {
+        return Vec::new();
+    }
     let mut copied: QuickMap<VReg, VReg> = QuickMap::default();
     let mut partners: Vec<SmallVec<[VReg; 1]>> = insts.iter().map(|_| SmallVec::new()).collect();
     for (at, inst) in insts.iter().enumerate().rev() {

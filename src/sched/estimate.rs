@@ -5,6 +5,7 @@
 //! decide the order only, never a wait.
 
 use super::dependences::{Before, Dependences};
+use super::touches::Groups;
 use crate::ori::hash::QuickMap;
 use crate::ori::{Function, InstId, VReg};
 use crate::tables::latency::{Latency, LatencyClass, Needed, RegFile};
@@ -58,11 +59,15 @@ impl Times {
         (self.free, self.now) = ([0; Pipe::ALL.len()], 0);
     }
 
-    /// How long the readers of an instruction would wait if it came next, and its depth.
-    pub fn of(&self, at: u32) -> (i64, i64) {
+    /// When an instruction delays no reader, its pipe, and its depth.
+    pub fn of(&self, at: u32) -> (i64, usize, i64) {
         let at = at as usize;
-        let due = self.due[at].max(self.free[self.pace[at].0]);
-        ((due - self.now).max(0), self.depth[at])
+        (self.due[at], self.pace[at].0, self.depth[at])
+    }
+
+    /// The distance from the end, and from when on each pipe is free.
+    pub fn now(&self) -> (i64, &[i64]) {
+        (self.now, &self.free)
     }
 
     /// Places an instruction before all those that have been placed.
@@ -88,8 +93,8 @@ pub struct Estimate {
 
 impl Estimate {
     /// For instructions in an order that is right, with what lives at their end.
-    pub fn new(function: &Function, insts: &[InstId], live: impl Fn(VReg) -> bool) -> Estimate {
-        let graph = Dependences::new(function, insts);
+    pub fn new(function: &Function, insts: &[InstId], groups: &mut Groups, live: impl Fn(VReg) -> bool) -> Estimate {
+        let graph = Dependences::new(function, insts, groups);
         let times = Times::new(function, insts, &graph, live);
         let place = insts.iter().copied().zip(0..).collect();
         Estimate { graph, times, place }

@@ -26,16 +26,26 @@ pub struct FirstFit {
     tuples: Vec<(Vec<VReg>, bool)>,
     /// Where a register lives; an end of 0 is nowhere.
     span: SecondaryMap<VReg, Span>,
-    /// From when on a physical register is free.
-    free: Vec<u32>,
+    /// The physical registers that are taken, by their bits.
+    taken: Vec<u64>,
+    /// For each instruction the first register that is free from then on, from 1, and for each
+    /// register the next one of the same instruction.
+    freed: Vec<u32>,
+    next: Vec<u32>,
 }
 
 impl FirstFit {
     /// For the blocks of a function.
     pub fn new(function: &Function) -> FirstFit {
         let regs = function.regs.len();
-        let mut fit =
-            FirstFit { tuple: table(regs), tuples: vec![Default::default()], span: table(regs), free: Vec::new() };
+        let mut fit = FirstFit {
+            tuple: table(regs),
+            tuples: vec![Default::default()],
+            span: table(regs),
+            taken: Vec::new(),
+            freed: Vec::new(),
+            next: Vec::new(),
+        };
         for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
             for operand in function.args(*inst) {
                 let Some(regs) = operand.as_vector().map(|vector| function.vector_regs(vector)) else { continue };
@@ -56,7 +66,8 @@ impl FirstFit {
     /// Registers that a block needs in this order.
     pub fn registers(&mut self, function: &Function, block: Block, live: &Liveness, order: &[InstId]) -> i32 {
         let last = order.len() as u32 + 1;
-        let (mut touched, mut through) = (Vec::new(), 0);
+        // What lives at the beginning, and what begins later, in order but for one instruction's.
+        let (mut before, mut touched, mut through) = (Vec::new(), Vec::new(), 0);
         let general = |reg: VReg| function.regs[reg].file == File::R;
         for (at, inst) in order.iter().enumerate() {
             let at = at as u32 + 1;
@@ -65,7 +76,7 @@ impl FirstFit {
                     let span = &mut self.span[reg];
                     if span.end == 0 {
                         span.start = start;
-                        touched.push(reg);
+                        if start == 0 { &mut before } else { &mut touched }.push((start, reg));
                     }
                     span.end = at;
                 }
@@ -80,23 +91,28 @@ impl FirstFit {
                 _ => self.span[*reg].end = last,
             }
         }
-        let most = self.place(&touched);
-        for reg in touched {
+        before.sort_unstable();
+        before.append(&mut touched);
+        before.chunk_by_mut(|a, b| a.0 == b.0).for_each(|same| same.sort_unstable());
+        let most = self.place(&before, last);
+        for (_, reg) in before {
             self.span[reg] = Span::default();
             self.tuples[self.tuple[reg] as usize].1 = false;
         }
         most + through
     }
 
-    /// Places registers; one more than the highest.
-    fn place(&mut self, touched: &[VReg]) -> i32 {
-        let mut values: Vec<(u32, VReg)> = touched.iter().map(|reg| (self.span[*reg].start, *reg)).collect();
-        values.sort_unstable();
-        self.free.clear();
-        let mut most = 0;
+    /// Places registers, by their beginnings, none of which is behind `last`; one more than the
+    /// highest.
+    fn place(&mut self, values: &[(u32, VReg)], last: u32) -> i32 {
+        self.taken.clear();
+        self.freed.clear();
+        self.freed.resize(last as usize + 1, 0);
+        self.next.clear();
+        let (mut most, mut now) = (0, 0);
         for (start, reg) in values {
-            let single = [reg];
-            let regs: &[VReg] = match (self.tuple[reg], &mut self.tuples[self.tuple[reg] as usize]) {
+            let single = [*reg];
+            let regs: &[VReg] = match (self.tuple[*reg], &mut self.tuples[self.tuple[*reg] as usize]) {
                 (0, _) => &single,
                 (_, (_, true)) => continue,
                 (_, (regs, placed)) => {
@@ -104,17 +120,48 @@ impl FirstFit {
                     regs
                 }
             };
-            let (width, step) = (regs.len(), regs.len().next_power_of_two());
-            let free = |at: usize| self.free.get(at).is_none_or(|from| *from <= start);
-            let base = (0..).step_by(step).find(|base| (*base..base + width).all(free)).unwrap_or(0);
-            if self.free.len() < base + width {
-                self.free.resize(base + width, 0);
+            while now <= *start {
+                release(&mut self.taken, &self.next, self.freed[now as usize]);
+                now += 1;
             }
-            for (at, reg) in regs.iter().enumerate() {
-                self.free[base + at] = self.span[*reg].end.max(self.free[base + at]);
+            let base = lowest(&self.taken, regs.len());
+            if self.next.len() < base + regs.len() {
+                self.next.resize(base + regs.len(), 0);
+                self.taken.resize(self.next.len().div_ceil(64), 0);
             }
-            most = most.max(base + width);
+            for (at, reg) in regs.iter().enumerate().filter(|(_, reg)| self.span[**reg].end > *start) {
+                let (at, end) = (base + at, self.span[*reg].end as usize);
+                self.taken[at / 64] |= 1 << (at % 64);
+                self.next[at] = std::mem::replace(&mut self.freed[end], at as u32 + 1);
+            }
+            most = most.max(base + regs.len());
         }
         most as i32
     }
+}
+
+/// Takes a list of registers off those that are taken.
+fn release(taken: &mut [u64], next: &[u32], first: u32) {
+    let mut reg = first;
+    while reg != 0 {
+        let at = reg as usize - 1;
+        taken[at / 64] &= !(1 << (at % 64));
+        reg = next[at];
+    }
+}
+
+/// The lowest of so many registers that are free, at a multiple of their number or of 4.
+fn lowest(taken: &[u64], width: usize) -> usize {
+    for (word, taken) in taken.iter().enumerate() {
+        let free = match width {
+            1 => !taken,
+            2 => !(taken | taken >> 1) & 0x5555_5555_5555_5555,
+            3 => !(taken | taken >> 1 | taken >> 2) & 0x1111_1111_1111_1111,
+            _ => !(taken | taken >> 1 | taken >> 2 | taken >> 3) & 0x1111_1111_1111_1111,
+        };
+        if free != 0 {
+            return 64 * word + free.trailing_zeros() as usize;
+        }
+    }
+    64 * taken.len()
 }

@@ -9,6 +9,8 @@ mod occupancy;
 pub mod prepass_scheduler;
 pub mod pressure_scheduler;
 mod quickest;
+mod ready;
 mod region;
 mod sweep;
 mod touches;
+mod trees;

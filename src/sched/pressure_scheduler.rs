@@ -17,9 +17,9 @@
 use super::first_fit::FirstFit;
 use super::list_scheduler::{is_fence, is_fixed};
 use super::quickest::Quickest;
-use super::region::{Aim, PREDICATES, Region, UNIFORM};
+use super::region::{Aim, Asked, PREDICATES, Region, UNIFORM, Work};
 use super::sweep::{Live, Peaks, Sweep};
-use super::touches::{Began, Groups};
+use super::touches::Groups;
 use crate::analysis::PassCx;
 use crate::analysis::def_use::sets_stack_pointer;
 use crate::ori::liveness::Liveness;
@@ -128,6 +128,7 @@ struct Plan {
     old: Peaks,
     new: Peaks,
     aim: Aim,
+    asked: Asked,
     order: Vec<InstId>,
 }
 
@@ -145,8 +146,9 @@ impl Plan {
 pub struct Scratch {
     live: Live,
     fit: FirstFit,
-    began: Began,
-    groups: Groups,
+    pub groups: Groups,
+    /// What decided the last order is in it.
+    pub work: Work,
     /// The regions of the block at hand, whose order does not change meanwhile.
     pub regions: Vec<Region>,
 }
@@ -155,7 +157,7 @@ impl Scratch {
     fn new(function: &Function) -> Scratch {
         let live = Live::new(function);
         let groups = Groups::new(&live);
-        Scratch { live, fit: FirstFit::new(function), began: Began::new(function), groups, regions: Vec::new() }
+        Scratch { live, fit: FirstFit::new(function), groups, work: Work::new(function), regions: Vec::new() }
     }
 
     /// What an order of a block takes.
@@ -173,36 +175,41 @@ fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratc
     let mut with = |fences: bool, rises: bool, trees: bool, quads: bool| {
         let aim = Aim { from: i32::MIN, fences, rises, trees, quads, predicates: old.predicates };
         let order = lowest(function, block, live, scratch, aim);
+        let asked = scratch.work.asked;
         let new = scratch.peaks(function, block, live, &order);
-        Plan { block, old, new, aim, order }
+        Plan { block, old, new, aim, asked, order }
     };
     let insts = &function.blocks[block][..function.first_terminator(block)];
     let fences = insts.iter().any(|inst| is_fence(function, *inst));
     let mut best = with(false, false, false, false);
+    // Whether trees can make another order than the last one without them.
+    let mut asks = best.asked.trees;
+    let mut consider = |best: &mut Plan, (fences, rises, trees, quads): (bool, bool, bool, bool)| {
+        if trees && !asks {
+            return;
+        }
+        let other = with(fences, rises, trees, quads);
+        asks = trees && asks || !trees && other.asked.trees;
+        if other.best() < best.best() {
+            *best = other;
+        }
+    };
     for (fences, trees) in [(false, true), (true, false), (true, true)].into_iter().filter(|of| fences || !of.0) {
         if best.best() <= enough {
             return best;
         }
-        let other = with(fences, false, trees, false);
-        if other.best() < best.best() {
-            best = other;
-        }
+        consider(&mut best, (fences, false, trees, false));
     }
     for trees in [false, true].into_iter().filter(|_| fences) {
         if best.best() > RISES.max(enough) {
-            let other = with(true, true, trees, false);
-            if other.best() < best.best() {
-                best = other;
-            }
+            consider(&mut best, (true, true, trees, false));
         }
     }
     // Where more are needed than live at once, what lives stands scattered in quads.
     for trees in [false, true] {
         if best.best() > enough && best.new.needs > best.new.general {
-            let other = with(best.aim.fences, best.aim.rises, trees, true);
-            if other.best() < best.best() {
-                best = other;
-            }
+            let Aim { fences, rises, .. } = best.aim;
+            consider(&mut best, (fences, rises, trees, true));
         }
     }
     best
@@ -212,9 +219,9 @@ fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratc
 pub fn lowest(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratch, aim: Aim) -> Vec<InstId> {
     let insts = &function.blocks[block];
     let mut out = Vec::with_capacity(insts.len());
-    let Scratch { live: registers, began, groups, regions, .. } = scratch;
+    let Scratch { live: registers, work, groups, regions, .. } = scratch;
     regions.retain(|region| region.block == block);
-    began.forget();
+    work.begin();
     let mut sweep = Sweep::start(function, block, live, registers, aim.quads);
     let (mut end, last) = (insts.len(), function.first_terminator(block));
     while end > 0 {
@@ -231,7 +238,7 @@ pub fn lowest(function: &Function, block: Block, live: &Liveness, scratch: &mut 
                 regions.push(Region::new(&sweep, block, start..end, aim, groups));
                 regions.len() - 1
             });
-            regions[known].fill(&mut sweep, aim, began, &mut out);
+            regions[known].fill(&mut sweep, aim, work, &mut out);
         }
         if start > 0 {
             sweep.pass(insts[start - 1]);

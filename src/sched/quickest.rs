@@ -11,13 +11,14 @@
 use super::estimate::Estimate;
 use super::occupancy::Occupancy;
 use super::pressure_scheduler::{Scratch, lowest, room};
-use super::region::{ANY, Aim, PREDICATES, UNIFORM};
+use super::region::{ANY, Aim, Asked, PREDICATES, UNIFORM};
 use super::sweep::Peaks;
 use crate::analysis::loops::Loops;
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, Function, InstId};
 use crate::tables::Prop;
 use cranelift_entity::SecondaryMap;
+use smallvec::SmallVec;
 
 /// How many registers below what is given make a block look at pressure: each is tried, since
 /// loads that wait for a register wait for each other.
@@ -56,8 +57,8 @@ struct Slow {
     block: Block,
     estimate: Estimate,
     cycles: i64,
-    /// Whether much of the function's time goes there.
-    hot: bool,
+    /// Cycles in all turns of the loops around it.
+    time: i64,
 }
 
 /// How many registers an order may take, and what it must save then.
@@ -71,12 +72,13 @@ struct Rooms {
 impl Quickest<'_> {
     /// Orders all blocks.
     pub fn order(&mut self, function: &mut Function, scratch: &mut Scratch) {
-        for slow in self.slow(function) {
+        let (slow, longest) = self.slow(function, scratch);
+        for slow in slow {
             scratch.regions.clear();
             let known = self.known[slow.block];
             let old =
                 known.unwrap_or_else(|| scratch.peaks(function, slow.block, self.live, &function.blocks[slow.block]));
-            let rooms = Rooms::of(function, self.room, slow.hot);
+            let rooms = Rooms::of(function, self.room, slow.time >= longest / HOT);
             if let Some((order, needs)) = self.best(function, scratch, &slow, &old, &rooms) {
                 function.blocks[slow.block] = order;
                 self.room = self.room.max(needs);
@@ -84,24 +86,25 @@ impl Quickest<'_> {
         }
     }
 
-    /// The blocks that wait, in the order of the layout.
-    fn slow(&self, function: &Function) -> Vec<Slow> {
-        let (mut slow, mut times) = (Vec::new(), Vec::new());
+    /// The blocks that wait longer than they must, in the order of the layout, and the longest time
+    /// of a block that waits.
+    fn slow(&self, function: &Function, scratch: &mut Scratch) -> (Vec<Slow>, i64) {
+        let (mut slow, mut longest) = (Vec::new(), 0);
         for block in &function.layout {
             let insts = &function.blocks[*block];
             if !waits(function, insts) {
                 continue;
             }
             let live = &self.live.live[*block];
-            let estimate = Estimate::new(function, insts, |reg| live.binary_search(&reg).is_ok());
+            let estimate = Estimate::new(function, insts, &mut scratch.groups, |reg| live.binary_search(&reg).is_ok());
             let cycles = estimate.cycles(insts);
-            times.push(cycles.saturating_mul(TURNS.saturating_pow(self.loops.depth(*block).min(DEEPEST))));
-            slow.push(Slow { block: *block, estimate, cycles, hot: false });
+            let time = cycles.saturating_mul(TURNS.saturating_pow(self.loops.depth(*block).min(DEEPEST)));
+            longest = longest.max(time);
+            if cycles > estimate.bound() {
+                slow.push(Slow { block: *block, estimate, cycles, time });
+            }
         }
-        let longest = times.iter().copied().max().unwrap_or(0);
-        slow.iter_mut().zip(&times).for_each(|(slow, time)| slow.hot = *time >= longest / HOT);
-        slow.retain(|slow| slow.cycles > slow.estimate.bound());
-        slow
+        (slow, longest)
     }
 
     /// The order of a block that takes the fewest cycles of those that are tried, and what it
@@ -129,11 +132,16 @@ impl Quickest<'_> {
         let wide = Some((1, rooms.wide)).filter(|_| rooms.wide > rooms.tight);
         // Where more predicates live than there are, comparisons may also stand as they come.
         let any = Some(ANY).filter(|_| old.predicates >= PREDICATES);
+        let mut made: SmallVec<[(Aim, Asked); 8]> = SmallVec::new();
         for (slack, within) in SLACKS.map(|slack| (slack, rooms.tight)).into_iter().chain(wide) {
             for predicates in [Some(old.predicates), any].into_iter().flatten() {
                 let from = within - slack;
                 let aim = Aim { from, fences: false, rises: false, trees: false, quads: false, predicates };
+                if made.iter().any(|(old, asked)| asked.is_same(old, &aim)) {
+                    continue;
+                }
                 let order = lowest(function, block, self.live, scratch, aim);
+                made.push((aim, scratch.work.asked));
                 if judge(scratch, order) {
                     return found;
                 }

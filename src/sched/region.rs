@@ -4,9 +4,11 @@
 use super::dependences::Dependences;
 use super::estimate::Times;
 use super::list_scheduler::is_fence;
+use super::ready::{Candidate, Now, Ready, scarce_of};
 use super::sweep::Sweep;
 use super::touches::{Began, Groups, Touches};
-use crate::ori::{Block, File, Function, InstId, VReg};
+use super::trees::Trees;
+use crate::ori::{Block, Function, InstId};
 use crate::tables::Prop;
 use std::ops::Range;
 
@@ -15,9 +17,8 @@ pub const UNIFORM: i32 = 24;
 pub const PREDICATES: i32 = 5;
 /// As many predicates as come.
 pub const ANY: i32 = i32::MAX;
-/// Instructions that are looked at where each begins ranges, and the most of what waits for one.
+/// Instructions that are looked at where each begins ranges.
 const TREES: usize = 8;
-const LARGEST_TREE: u32 = 64;
 
 /// What an order is made for.
 #[derive(Clone, Copy)]
@@ -43,10 +44,68 @@ impl Aim {
         let stage = function.insts[inst].op.has(Prop::GroupStage);
         self.fences && !stage && is_fence(function, inst)
     }
+
+    /// The predicates that may live at once in a region at whose end the sweep stands.
+    fn predicates(&self, sweep: &Sweep) -> i32 {
+        // Where many live through the region, one more lets each comparison stand before its
+        // reader.
+        let most = if self.predicates == ANY { ANY } else { (sweep.now.predicates + 1).min(self.predicates) };
+        PREDICATES.max(most)
+    }
+
+    /// What keys depend on where the sweep stands now.
+    fn now<'t>(&self, sweep: &Sweep, predicates: i32, times: &'t Times) -> Now<'t> {
+        let (now, free) = times.now();
+        let left = |most: i32, now: i32| (most - now).max(0);
+        Now {
+            predicates: left(predicates, sweep.now.predicates),
+            uniform: left(UNIFORM, sweep.now.uniform),
+            pressed: sweep.now.general > self.from,
+            now,
+            free,
+        }
+    }
 }
 
-/// What tells which instruction comes next; the least does.
-type Key = (i32, i64, i64, i64);
+/// Tables of the function that all regions use in turn.
+pub struct Work {
+    /// When a register began to live, so that a chain once begun is finished.
+    pub began: Began,
+    trees: Trees,
+    pub asked: Asked,
+}
+
+/// What decided an order: another aim makes the same order where it differs in nothing of this.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked {
+    /// Most general registers that lived where a next instruction was chosen.
+    pub general: i32,
+    /// Whether all candidates began ranges while pressure counted.
+    pub trees: bool,
+    /// Whether a candidate began more predicates than might begin.
+    pub predicates: bool,
+}
+
+impl Asked {
+    /// Whether an aim that gives no less than the old one makes the same order.
+    pub fn is_same(&self, old: &Aim, new: &Aim) -> bool {
+        let predicates = new.predicates == old.predicates || new.predicates == ANY && !self.predicates;
+        self.general <= old.from && new.from >= old.from && predicates
+    }
+}
+
+impl Work {
+    /// For the regions of a function.
+    pub fn new(function: &Function) -> Work {
+        Work { began: Began::new(function), trees: Trees::new(function), asked: Asked::default() }
+    }
+
+    /// Nothing has begun.
+    pub fn begin(&mut self) {
+        self.began.forget();
+        self.asked = Asked::default();
+    }
+}
 
 /// The instructions of a region, by position, with what all orders of it need.
 pub struct Region {
@@ -66,7 +125,7 @@ impl Region {
     pub fn new(sweep: &Sweep, block: Block, range: Range<usize>, aim: Aim, groups: &mut Groups) -> Region {
         let function = sweep.function;
         let insts = function.blocks[block][range.clone()].to_vec();
-        let graph = Dependences::across(function, &insts, |inst| aim.passes(function, inst), aim.rises);
+        let graph = Dependences::across(function, &insts, groups, |inst| aim.passes(function, inst), aim.rises);
         let times = Times::new(function, &insts, &graph, |reg| sweep.contains(reg));
         let touches = Touches::new(function, &insts, sweep.live, groups);
         Region { block, range, fences: aim.fences, rises: aim.rises, insts, graph, times, touches }
@@ -77,93 +136,59 @@ impl Region {
         self.range == range && self.fences == aim.fences && self.rises == aim.rises
     }
 
-    /// Orders the instructions; `out` gets them from the last to the first. `began` holds when a
-    /// register began to live, so that a chain once begun is finished.
-    pub fn fill(&mut self, sweep: &mut Sweep, aim: Aim, began: &mut Began, out: &mut Vec<InstId>) {
-        self.times.begin();
-        self.touches.forget();
-        let mut after = self.graph.after.clone();
-        let mut ready: Vec<u32> = (0..after.len() as u32).rev().filter(|at| after[*at as usize] == 0).collect();
-        // Where many live through the region, one more lets each comparison stand before its
-        // reader.
-        let most = if aim.predicates == ANY { ANY } else { (sweep.now.predicates + 1).min(aim.predicates) };
-        let predicates = PREDICATES.max(most);
-        while !ready.is_empty() {
-            let pressed = sweep.now.general > aim.from;
-            let mut key = |at: u32| self.key(sweep, began, predicates, pressed, at);
-            let keys = ready.iter().enumerate().map(|(i, at)| (key(*at), i));
-            let (best, mut i) = keys.min().unwrap_or(((0, 0, 0, 0), 0));
-            if aim.trees && pressed && best.1 > 0 && ready.len() > 1 {
-                // All begin ranges: the one whose whole tree begins fewest.
-                let mut trees: Vec<_> = ready.iter().enumerate().map(|(i, at)| (key(*at), i)).collect();
-                trees.sort_unstable();
-                trees.truncate(TREES);
-                let of = |(key, i): &(Key, usize)| (key.0, self.tree(sweep, &after, ready[*i]), *key, *i);
-                i = trees.iter().map(of).min().map_or(i, |found| found.3);
+    /// Orders the instructions; `out` gets them from the last to the first.
+    pub fn fill(&mut self, sweep: &mut Sweep, aim: Aim, work: &mut Work, out: &mut Vec<InstId>) {
+        let Region { insts, graph, times, touches, .. } = self;
+        let Work { began, trees, asked } = work;
+        times.begin();
+        let mut after = graph.after.clone();
+        let mut ready = Ready::new(after.len());
+        let candidate = |sweep: &Sweep, began: &Began, times: &Times, at: u32| {
+            let (change, age) = touches.change(sweep, began, at);
+            let (due, pipe, depth) = times.of(at);
+            Candidate { at, change, age, due, pipe, depth }
+        };
+        for at in (0..after.len() as u32).filter(|at| after[*at as usize] == 0) {
+            ready.push(candidate(sweep, began, times, at));
+        }
+        let predicates = aim.predicates(sweep);
+        let mut stale: Vec<u32> = Vec::new();
+        loop {
+            asked.general = asked.general.max(sweep.now.general);
+            let now = aim.now(sweep, predicates, times);
+            let Some(mut place) = ready.least(&now) else { break };
+            if now.pressed && ready.list[place].change.general > 0 && ready.list.len() > 1 {
+                asked.trees = true;
+                if aim.trees {
+                    place = smallest(&ready, &now, |at| trees.change(sweep, touches, graph, &after, at));
+                }
             }
-            let at = ready.swap_remove(i);
-            self.touches.pass(sweep, began, at);
-            out.push(self.insts[at as usize]);
-            self.times.place(at, &self.graph);
-            for before in &self.graph.before[at as usize] {
+            let at = ready.remove(place).at;
+            touches.pass(sweep, began, at, |user| stale.extend(ready.of(user).map(|user| user.at)));
+            for at in stale.drain(..) {
+                if let Some(known) = ready.of(at) {
+                    (known.change, known.age) = touches.change(sweep, began, at);
+                }
+            }
+            out.push(insts[at as usize]);
+            times.place(at, graph);
+            for before in &graph.before[at as usize] {
                 after[before.at as usize] -= 1;
                 if after[before.at as usize] == 0 {
-                    ready.push(before.at);
+                    ready.push(candidate(sweep, began, times, before.at));
                 }
             }
         }
+        asked.predicates |= ready.scarce;
     }
+}
 
-    fn key(&mut self, sweep: &Sweep, began: &Began, predicates: i32, pressed: bool, at: u32) -> Key {
-        let (change, age) = self.touches.change(sweep, began, at);
-        let scarce = i32::from(change.predicates > 0 && sweep.now.predicates + change.predicates > predicates)
-            + i32::from(change.uniform > 0 && sweep.now.uniform + change.uniform > UNIFORM);
-        if pressed {
-            return (scarce, i64::from(change.general), -i64::from(age), -i64::from(at));
-        }
-        let (wait, depth) = self.times.of(at);
-        (scarce, wait, -depth, -i64::from(at))
-    }
-
-    /// By how many registers the pressure would change if an instruction came next and behind it
-    /// all that only it waits for. `after` counts what must still stand behind each.
-    fn tree(&self, sweep: &Sweep, after: &[u32], at: u32) -> i32 {
-        let function = sweep.function;
-        let (mut next, mut waiting): (Vec<u32>, Vec<(u32, u32)>) = (vec![at], Vec::new());
-        let (mut begun, mut ended): (Vec<VReg>, Vec<VReg>) = (Vec::new(), Vec::new());
-        let mut visits = 0;
-        while let Some(at) = next.pop() {
-            visits += 1;
-            if visits > LARGEST_TREE {
-                break;
-            }
-            let inst = self.insts[at as usize];
-            let general = |reg: VReg| function.regs[reg].file == File::R;
-            if function.insts[inst].guard.is_null() {
-                function.for_each_def(inst, |reg| {
-                    if let Some(place) = begun.iter().position(|other| *other == reg) {
-                        begun.swap_remove(place);
-                    } else if general(reg) && sweep.contains(reg) && !ended.contains(&reg) {
-                        ended.push(reg);
-                    }
-                });
-            }
-            function.for_each_use(inst, |reg| {
-                if general(reg) && !sweep.contains(reg) && !begun.contains(&reg) {
-                    begun.push(reg);
-                }
-            });
-            for before in &self.graph.before[at as usize] {
-                let place = waiting.iter().position(|(other, _)| *other == before.at).unwrap_or_else(|| {
-                    waiting.push((before.at, after[before.at as usize]));
-                    waiting.len() - 1
-                });
-                waiting[place].1 -= 1;
-                if waiting[place].1 == 0 {
-                    next.push(before.at);
-                }
-            }
-        }
-        sweep.sum(begun.iter().map(|reg| (*reg, 1)).chain(ended.iter().map(|reg| (*reg, -1)))).general
-    }
+/// Where all candidates begin ranges: the place of the one whose whole tree begins fewest.
+fn smallest(ready: &Ready, now: &Now, mut tree: impl FnMut(u32) -> i32) -> usize {
+    let mut least = [Default::default(); TREES];
+    let count = ready.least_ones(now, &mut least);
+    // What needs more that is scarce is later whatever its tree is.
+    let scarce = scarce_of(least[0].0);
+    let least = least[..count].iter().filter(|(key, _)| scarce_of(*key) == scarce);
+    least.map(|(key, place)| (tree(ready.list[*place].at), *key, *place)).min().map_or(0, |found| found.2)
 }

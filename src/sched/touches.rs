@@ -1,8 +1,8 @@
 //! The registers of each instruction of a region, and by how much those that live would change if
-//! it came next. A change is noted until one of its registers begins or ends.
+//! it came next, which is so until one of its registers begins or ends.
 
 use super::sweep::{Live, Peaks, Sweep};
-use crate::ori::{Function, InstId, VReg, table};
+use crate::ori::{File, Function, InstId, VReg, table};
 use cranelift_entity::SecondaryMap;
 
 /// When each register began to live, on a clock that goes on from one order to the next.
@@ -41,22 +41,16 @@ impl Began {
 
 /// A register of an instruction.
 #[derive(Clone, Copy)]
-struct Touch {
-    reg: VReg,
+pub struct Touch {
+    pub reg: VReg,
     /// The number of the group of registers that change together.
     group: u32,
-    reads: bool,
+    /// Whether it is a general register.
+    pub general: bool,
+    pub reads: bool,
     writes: bool,
     /// Whether it is written whatever the guard says.
-    ends: bool,
-}
-
-/// What is known about an instruction that may come next.
-#[derive(Clone, Copy, Default)]
-struct Known {
-    fresh: bool,
-    change: Peaks,
-    age: u32,
+    pub ends: bool,
 }
 
 /// The registers of the instructions of a region.
@@ -67,11 +61,10 @@ pub struct Touches {
     /// Where the instructions of each group begin, and the end of the last one's.
     first_user: Vec<u32>,
     users: Vec<u32>,
-    known: Vec<Known>,
 }
 
-/// A table that all regions use in turn: the numbers of groups, from 1 on.
-pub struct Groups(Vec<u32>);
+/// A table that all regions use in turn: the numbers of groups, from 1 on, and of registers.
+pub struct Groups(pub Vec<u32>);
 
 impl Groups {
     /// For the groups of these registers.
@@ -88,11 +81,14 @@ impl Touches {
             let start = all.len();
             first.push(start as u32);
             let whole = function.insts[*inst].guard.is_null();
-            function
-                .for_each_def(*inst, |reg| all.push(Touch { reg, group: 0, reads: false, writes: true, ends: whole }));
+            let touch = |reg: VReg, writes: bool| {
+                let general = function.regs[reg].file == File::R;
+                Touch { reg, group: 0, general, reads: !writes, writes, ends: writes && whole }
+            };
+            function.for_each_def(*inst, |reg| all.push(touch(reg, true)));
             function.for_each_use(*inst, |reg| match all[start..].iter_mut().find(|touch| touch.reg == reg) {
                 Some(touch) => touch.reads = true,
-                None => all.push(Touch { reg, group: 0, reads: true, writes: false, ends: false }),
+                None => all.push(touch(reg, false)),
             });
         }
         first.push(all.len() as u32);
@@ -118,52 +114,40 @@ impl Touches {
                 next[touch.group as usize] += 1;
             }
         }
-        Touches { first, all, first_user, users, known: vec![Known::default(); insts.len()] }
+        Touches { first, all, first_user, users }
     }
 
-    /// Nothing is known any more.
-    pub fn forget(&mut self) {
-        self.known.iter_mut().for_each(|known| known.fresh = false);
-    }
-
-    fn of(&self, at: u32) -> &[Touch] {
+    /// The registers of an instruction.
+    pub fn of(&self, at: u32) -> &[Touch] {
         &self.all[self.first[at as usize] as usize..self.first[at as usize + 1] as usize]
     }
 
     /// What an instruction would change if it came next, and how late the first of its results
     /// began to live.
-    pub fn change(&mut self, sweep: &Sweep, began: &Began, at: u32) -> (Peaks, u32) {
-        let known = self.known[at as usize];
-        if known.fresh {
-            return (known.change, known.age);
-        }
+    pub fn change(&self, sweep: &Sweep, began: &Began, at: u32) -> (Peaks, u32) {
         let change = sweep.sum(self.of(at).iter().filter_map(|touch| {
             let by = i32::from(touch.reads) - i32::from(sweep.contains(touch.reg));
             (touch.ends || touch.reads && by > 0).then_some((touch.reg, by))
         }));
         let age = self.of(at).iter().filter(|touch| touch.writes).map(|touch| began.age(touch.reg)).max();
-        let age = age.unwrap_or(0);
-        self.known[at as usize] = Known { fresh: true, change, age };
-        (change, age)
+        (change, age.unwrap_or(0))
     }
 
-    /// Goes over an instruction, from the end to the beginning.
-    pub fn pass(&mut self, sweep: &mut Sweep, began: &mut Began, at: u32) {
+    /// Goes over an instruction, from the end to the beginning. `stale` gets those whose changes
+    /// are others now, some of them several times.
+    pub fn pass(&self, sweep: &mut Sweep, began: &mut Began, at: u32, mut stale: impl FnMut(u32)) {
         began.clock += 1;
-        let Touches { first, all, first_user, users, known } = self;
-        let own = &all[first[at as usize] as usize..first[at as usize + 1] as usize];
         let mut changed = |touch: &Touch| {
             let group = touch.group as usize;
-            for user in &users[first_user[group] as usize..first_user[group + 1] as usize] {
-                known[*user as usize].fresh = false;
-            }
+            let users = &self.users[self.first_user[group] as usize..self.first_user[group + 1] as usize];
+            users.iter().for_each(|user| stale(*user));
         };
-        for touch in own.iter().filter(|touch| touch.ends && !touch.reads) {
+        for touch in self.of(at).iter().filter(|touch| touch.ends && !touch.reads) {
             if sweep.end(touch.reg) {
                 changed(touch);
             }
         }
-        for touch in own.iter().filter(|touch| touch.reads) {
+        for touch in self.of(at).iter().filter(|touch| touch.reads) {
             if sweep.begin(touch.reg) | began.note(touch.reg) {
                 changed(touch);
             }

@@ -1,0 +1,128 @@
+//! The instructions of a region that may come next, each with what its key is made of, so that the
+//! least key is found in a few operations for each.
+
+use super::sweep::Peaks;
+
+/// No place in the list.
+const NOWHERE: u32 = u32::MAX;
+
+/// An instruction that may come next.
+#[derive(Clone, Copy)]
+pub struct Candidate {
+    /// Its position in the region.
+    pub at: u32,
+    /// What it would change, and how late the first of its results began to live.
+    pub change: Peaks,
+    pub age: u32,
+    /// The least distance from the end at which it delays no reader, its pipe, and its depth.
+    pub due: i64,
+    pub pipe: usize,
+    pub depth: i64,
+}
+
+/// A key: what it needs that is scarce; then where pressure counts by how many registers it
+/// changes and how late it began, else how long its readers wait and how deep it is; then its
+/// place. The least comes next.
+pub type Key = u128;
+
+/// How much that is scarce a key needs.
+pub fn scarce_of(key: Key) -> u32 {
+    (key >> 96) as u32
+}
+
+/// What the keys of all candidates depend on.
+pub struct Now<'a> {
+    /// Predicates and uniform registers that may begin.
+    pub predicates: i32,
+    pub uniform: i32,
+    /// Whether pressure counts.
+    pub pressed: bool,
+    /// The time, and from when on each pipe is free.
+    pub now: i64,
+    pub free: &'a [i64],
+}
+
+impl Candidate {
+    /// Its key.
+    pub fn key(&self, now: &Now) -> Key {
+        let scarce = self.lacks_predicates(now) as u32 + u32::from(self.change.uniform > now.uniform);
+        let (first, second) = if now.pressed {
+            ((self.change.general as u32) ^ 1 << 31, self.age)
+        } else {
+            ((self.due.max(now.free[self.pipe]) - now.now).max(0) as u32, self.depth as u32)
+        };
+        let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+        u128::from(pair(scarce, first)) << 64 | u128::from(pair(!second, !self.at))
+    }
+
+    /// Whether it begins more predicates than may begin.
+    fn lacks_predicates(&self, now: &Now) -> bool {
+        self.change.predicates > now.predicates
+    }
+}
+
+/// The candidates, in no order.
+pub struct Ready {
+    pub list: Vec<Candidate>,
+    /// The place of each instruction in the list.
+    place: Vec<u32>,
+    /// Whether a candidate began more predicates than might begin.
+    pub scarce: bool,
+}
+
+impl Ready {
+    /// No candidate of a region of so many instructions.
+    pub fn new(count: usize) -> Ready {
+        Ready { list: Vec::new(), place: vec![NOWHERE; count], scarce: false }
+    }
+
+    /// Adds a candidate.
+    pub fn push(&mut self, candidate: Candidate) {
+        self.place[candidate.at as usize] = self.list.len() as u32;
+        self.list.push(candidate);
+    }
+
+    /// Removes the candidate at a place.
+    pub fn remove(&mut self, place: usize) -> Candidate {
+        let candidate = self.list.swap_remove(place);
+        self.place[candidate.at as usize] = NOWHERE;
+        if let Some(moved) = self.list.get(place) {
+            self.place[moved.at as usize] = place as u32;
+        }
+        candidate
+    }
+
+    /// The candidate of an instruction.
+    pub fn of(&mut self, at: u32) -> Option<&mut Candidate> {
+        self.list.get_mut(self.place[at as usize] as usize)
+    }
+
+    /// The place of the least key.
+    pub fn least(&mut self, now: &Now) -> Option<usize> {
+        let mut least: Option<(Key, usize)> = None;
+        for (place, candidate) in self.list.iter().enumerate() {
+            self.scarce |= candidate.lacks_predicates(now);
+            let key = candidate.key(now);
+            if least.is_none_or(|least| key < least.0) {
+                least = Some((key, place));
+            }
+        }
+        least.map(|least| least.1)
+    }
+
+    /// The places of the least keys, up to `out.len()` of them in order; how many there are.
+    pub fn least_ones(&self, now: &Now, out: &mut [(Key, usize)]) -> usize {
+        let mut count = 0;
+        for (place, candidate) in self.list.iter().enumerate() {
+            let new = (candidate.key(now), place);
+            if count == out.len() && new > out[count - 1] {
+                continue;
+            }
+            let at = out[..count].partition_point(|old| *old < new);
+            count = (count + 1).min(out.len());
+            out[at..count].rotate_right(1);
+            out[at] = new;
+        }
+        count
+    }
+}
