@@ -23,8 +23,16 @@ impl Mask {
 
     /// All registers whose number is `residue` modulo `modulus`, a power of two up to 64.
     pub fn multiples(modulus: i32, residue: i32) -> Mask {
-        let word = (0..64 / modulus).fold(0u64, |w, i| w | 1 << (i * modulus + residue));
-        Mask([word; 4])
+        let every = match modulus {
+            1 => u64::MAX,
+            2 => 0x5555_5555_5555_5555,
+            4 => 0x1111_1111_1111_1111,
+            8 => 0x0101_0101_0101_0101,
+            16 => 0x0001_0001_0001_0001,
+            32 => 0x0000_0001_0000_0001,
+            _ => 1,
+        };
+        Mask([every << residue; 4])
     }
 
     /// Adds a register.

@@ -161,9 +161,14 @@ impl Allocator<'_> {
                 if self.made.slot[reg].is_some() { IN_FRAME } else { 1.0 }
             },
         );
+        let peaks = pressure::peaks(&classes);
         for file in FILES {
             let closed = classes.barred.always[file as usize].iter().count() as u32;
-            choice.relieve(&classes, file, 256 - closed);
+            // Zones may allow fewer.
+            let zones = file == File::R && !classes.barred.zones.is_empty();
+            if zones || peaks[file as usize] > 256 - closed {
+                choice.relieve(&classes, file, 256 - closed);
+            }
         }
         let chosen = |choice: &Choice| choice.columns.iter().any(|c| c.chosen);
         if !chosen(&choice) {

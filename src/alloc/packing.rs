@@ -44,20 +44,29 @@ pub fn pack(assigner: &mut Assigner, order: &[u32]) {
     let ids = general(assigner, order);
     let least = peak(assigner.classes);
     let (mut used, mut budget) = (top(assigner.classes), budget(&ids));
+    let bases =
+        |classes: &Classes| -> Vec<Option<i32>> { ids.iter().map(|id| classes.classes[*id as usize].base).collect() };
+    // What a way that failed has taken off its registers stays so for the next one.
+    let (mut best, mut placed) = (bases(assigner.classes), true);
     for way in WAYS {
         if used <= least || budget == 0 {
-            return;
+            break;
         }
-        let old: Vec<Option<i32>> = ids.iter().map(|id| assigner.classes.classes[*id as usize].base).collect();
-        release(assigner, &ids);
-        if try_way(assigner, &ids, way, used - 1, &mut budget) {
+        if placed {
+            release(assigner, &ids);
+        }
+        placed = try_way(assigner, &ids, way, used - 1, &mut budget);
+        if placed {
             used = top(assigner.classes);
-            continue;
+            best = bases(assigner.classes);
         }
-        for (id, base) in ids.iter().zip(old) {
-            if let Some(base) = base {
-                assigner.take(*id, base);
-            }
+    }
+    if placed {
+        return;
+    }
+    for (id, base) in ids.iter().zip(best) {
+        if let Some(base) = base {
+            assigner.take(*id, base);
         }
     }
 }

@@ -6,6 +6,7 @@
 //! that are always accessed with it. A column without a spillable register is never chosen.
 //! Conflicts that the sweep cannot see (alignment, calls) are left to `assign`.
 
+use super::FILES;
 use super::bundles::{Class, Classes};
 use super::interference::Mask;
 use super::ranges::{Range, sort_by_point};
@@ -138,6 +139,30 @@ impl Choice {
             }
         }
     }
+}
+
+/// Most registers of each file that live at once.
+pub fn peaks(classes: &Classes) -> [u32; FILES.len()] {
+    // By how many more of each file live from a point on.
+    let mut change: Vec<[i32; FILES.len()]> = Vec::new();
+    for class in &classes.classes {
+        for range in class.columns.iter().flat_map(|column| &column.ranges) {
+            let (start, end, file) = (range.0 as usize, range.1 as usize, class.file as usize);
+            if change.len() <= end {
+                change.resize((end + 1).max(2 * change.len()), [0; FILES.len()]);
+            }
+            change[start][file] += 1;
+            change[end][file] -= 1;
+        }
+    }
+    let (mut now, mut most) = ([0i32; FILES.len()], [0u32; FILES.len()]);
+    for change in change {
+        for file in 0..FILES.len() {
+            now[file] += change[file];
+            most[file] = most[file].max(now[file] as u32);
+        }
+    }
+    most
 }
 
 /// The columns that are live at the current point.

@@ -60,10 +60,12 @@ pub struct Ranges {
 }
 
 /// Whether an instruction is only a marker for the checker, replaced by spill code.
+#[inline]
 pub fn is_marker(function: &Function, inst: InstId, gone: &Gone) -> bool {
-    if gone.is_empty() {
-        return false;
-    }
+    !gone.is_empty() && names_gone(function, inst, gone)
+}
+
+fn names_gone(function: &Function, inst: InstId, gone: &Gone) -> bool {
     let mut marker = false;
     function.for_each_def(inst, |reg| marker |= gone[reg]);
     if function.insts[inst].op == Op::COPY {
