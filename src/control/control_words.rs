@@ -372,7 +372,7 @@ impl Scheduler<'_> {
             state.pass(item.stall);
             self.latency.each_pair(item.pairs[0]).for_each(|(pair, _)| ages[pair] = 0);
             ages.iter_mut().for_each(|age| *age = age.saturating_add(item.stall));
-            if at == exit {
+            if at == exit && exit + 1 < room.items.len() {
                 early = Some(state.clone());
             }
         }
@@ -383,7 +383,7 @@ impl Scheduler<'_> {
                 last.stall = 2;
             }
         }
-        if let Some(early) = early.filter(|_| exit + 1 < room.items.len()) {
+        if let Some(early) = early {
             state.join(&early);
         }
         self.rooms[block] = room;

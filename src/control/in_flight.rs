@@ -101,7 +101,10 @@ impl State {
 
     /// Entries of a register that still matter.
     pub fn on(&self, reg: Reg) -> impl Iterator<Item = &Entry> {
-        let first = self.list.partition_point(|e| e.reg < reg);
+        // Every instruction asks for the register behind all others, of which mostly nothing is
+        // there.
+        let none = self.list.last().is_none_or(|last| last.reg < reg);
+        let first = if none { self.list.len() } else { self.list.partition_point(|e| e.reg < reg) };
         self.list[first..].iter().take_while(move |e| e.reg == reg).filter(|e| self.matters(e))
     }
 
