@@ -27,6 +27,10 @@ pub fn waiting_blocks(function: &Function, cfg: &Cfg) -> BlockSet {
 
 /// Whether lanes in a cycle may wait for another lane.
 pub fn waits(function: &Function, cfg: &Cfg, members: &[Block]) -> bool {
+    let mut insts = members.iter().flat_map(|b| &function.blocks[*b]);
+    if !insts.any(|inst| reads_what_others_write(function, *inst)) {
+        return false;
+    }
     let mut tainted = RegSet::new(function.regs.len());
     let retried = retried(function, members);
     loop {
@@ -49,8 +53,11 @@ pub fn waits(function: &Function, cfg: &Cfg, members: &[Block]) -> bool {
 /// Whether an instruction reads memory such that it observes concurrent writes.
 fn reads_what_others_write(function: &Function, inst: InstId) -> bool {
     let data = &function.insts[inst];
+    if !data.op.has(Prop::ReadsMemory) {
+        return false;
+    }
     let strong = || data.mods.iter().any(|(kind, v)| kind.text(v).starts_with("STRONG") || kind.text(v) == "MMIO");
-    data.op.has(Prop::ReadsMemory) && (data.op.has(Prop::WritesMemory) || data.ordered || strong())
+    data.op.has(Prop::WritesMemory) || data.ordered || strong()
 }
 
 /// For each compare-and-swap in a cycle, the words of its result and of its compare operand, if the
