@@ -47,13 +47,22 @@ pub struct PassCx<'a> {
     /// Convergent operations that the pass moved out of loops whose lanes stay together; for the
     /// verifier.
     pub hoisted: Vec<InstId>,
+    /// Whether the pass found nothing to do, so that all cached analyses remain valid.
+    pub unchanged: bool,
     cache: Cache,
 }
 
 impl<'a> PassCx<'a> {
     /// A context with an empty cache.
     pub fn new(function: &'a mut Function, encoder: Encoder) -> PassCx<'a> {
-        PassCx { function, encoder, decided: Vec::new(), hoisted: Vec::new(), cache: Cache::default() }
+        PassCx {
+            function,
+            encoder,
+            decided: Vec::new(),
+            hoisted: Vec::new(),
+            unchanged: false,
+            cache: Cache::default(),
+        }
     }
 
     /// The control-flow graph.

@@ -26,6 +26,7 @@ pub fn run(cx: &mut PassCx) {
     let function = &*cx.function;
     let any = function.layout.iter().flat_map(|b| &function.blocks[*b]).any(|i| function.insts[*i].op == Op::SHFL);
     if !any || function.convention != Convention::Kernel {
+        cx.unchanged = true;
         return;
     }
     let (cfg, loops, dominators, lanes) = (cx.cfg(), cx.loops(), cx.dominators(), cx.divergence());
@@ -36,6 +37,7 @@ pub fn run(cx: &mut PassCx) {
     }
     let moved = hoister.moved;
     if moved.is_empty() {
+        cx.unchanged = true;
         return;
     }
     cx.hoisted = moved.iter().map(|(inst, ..)| *inst).collect();

@@ -135,12 +135,15 @@ fn step(pass: Pass, cx: &mut PassCx, options: &Legalization, control: &PassContr
     let conditions = control.verify.then(|| verify::convergent_conditions(cx.function));
     cx.decided.clear();
     cx.hoisted.clear();
+    cx.unchanged = false;
     let start = Instant::now();
     let outcome = dispatch::run(pass, cx, options);
     let elapsed = start.elapsed();
     outcome.map_err(|message| PassError { pass, message })?;
     let mut errors = Vec::new();
-    cx.invalidate(pass.info().preserves);
+    if !cx.unchanged {
+        cx.invalidate(pass.info().preserves);
+    }
     if cfg!(debug_assertions) {
         let stale = cx.stale();
         errors.extend(stale.iter().map(|analysis| format!("{} is not preserved", analysis.name())));

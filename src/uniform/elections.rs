@@ -23,12 +23,14 @@ use smallvec::SmallVec;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
-    if !cx.function.target.has(Feature::UniformDatapath) || cx.function.convention != Convention::Kernel {
-        return;
-    }
     let any = |op: Prop, function: &Function| {
         function.layout.iter().flat_map(|b| &function.blocks[*b]).any(|i| function.insts[*i].op.has(op))
     };
+    let serves = cx.function.target.has(Feature::UniformDatapath) && cx.function.convention == Convention::Kernel;
+    if !serves || !any(Prop::ActsOnce, cx.function) && !any(Prop::HandsOver, cx.function) {
+        cx.unchanged = true;
+        return;
+    }
     if any(Prop::ActsOnce, cx.function) {
         let (cfg, lanes) = (cx.cfg(), cx.divergence());
         let mut elections = Elections::new(cx.function, &cfg, &lanes);
