@@ -143,26 +143,26 @@ impl Choice {
 
 /// Most registers of each file that live at once.
 pub fn peaks(classes: &Classes) -> [u32; FILES.len()] {
-    // By how many more of each file live from a point on.
-    let mut change: Vec<[i32; FILES.len()]> = Vec::new();
-    for class in &classes.classes {
-        for range in class.columns.iter().flat_map(|column| &column.ranges) {
-            let (start, end, file) = (range.0 as usize, range.1 as usize, class.file as usize);
-            if change.len() <= end {
-                change.resize((end + 1).max(2 * change.len()), [0; FILES.len()]);
+    let last = |class: &Class| class.columns.iter().filter_map(|column| column.ranges.last()).map(|r| r.1).max();
+    let end = classes.classes.iter().filter_map(last).max().map_or(0, |end| end as usize + 1);
+    // By how many more of a file live from a point on.
+    let mut change: Vec<i32> = vec![0; end];
+    FILES.map(|file| {
+        let mut any = false;
+        for class in classes.classes.iter().filter(|class| class.file == file) {
+            for range in class.columns.iter().flat_map(|column| &column.ranges) {
+                change[range.0 as usize] += 1;
+                change[range.1 as usize] -= 1;
+                any = true;
             }
-            change[start][file] += 1;
-            change[end][file] -= 1;
         }
-    }
-    let (mut now, mut most) = ([0i32; FILES.len()], [0u32; FILES.len()]);
-    for change in change {
-        for file in 0..FILES.len() {
-            now[file] += change[file];
-            most[file] = most[file].max(now[file] as u32);
+        let (mut now, mut most) = (0, 0);
+        for change in change.iter_mut().filter(|_| any) {
+            now += std::mem::take(change);
+            most = most.max(now);
         }
-    }
-    most
+        most as u32
+    })
 }
 
 /// The columns that are live at the current point.

@@ -3,7 +3,8 @@
 //! Two accesses may be reordered if both only read, if their address spaces are disjoint and
 //! neither is generic, if their byte ranges off the same base registers are disjoint, or if one
 //! reads memory that the program never writes. Volatile, strong and atomic accesses, and the first
-//! access after a reconvergence point, are never reordered.
+//! access after a reconvergence point, are never reordered, but with local memory: no other thread
+//! sees that. Reloads of spilled values pass copies to shared memory, as ptxas has them.
 
 use crate::ori::{Function, InstId, Operand, VReg};
 use crate::tables::{Mod, Op, Prop, Role};
@@ -17,6 +18,8 @@ enum Space {
     Global,
     Shared,
     Local,
+    /// Global and shared: a copy from one to the other.
+    Copy,
     /// Any address space: generic.
     Any,
 }
@@ -63,6 +66,7 @@ impl Memory {
             Op::LDG | Op::LDG_256 | Op::STG | Op::STG_256 | Op::ATOMG | Op::RED => Space::Global,
             Op::LDS | Op::STS | Op::LDSM | Op::STSM | Op::ATOMS => Space::Shared,
             Op::LDL | Op::STL => Space::Local,
+            Op::LDGSTS => Space::Copy,
             _ => Space::Any,
         };
         let ordered = data.ordered
@@ -81,9 +85,9 @@ impl Memory {
         Some(Memory { space, writes, ordered, base, bytes })
     }
 
-    /// The access, ordered with everything.
+    /// The access, ordered with everything, wherever that is.
     pub fn anywhere(self) -> Memory {
-        Memory { ordered: true, ..self }
+        Memory { space: Space::Any, ordered: true, ..self }
     }
 
     /// Whether it is of local memory, which only this thread accesses.
@@ -113,17 +117,30 @@ impl Memory {
 
     /// Whether the address spaces of two accesses are disjoint.
     pub fn apart_in_space(&self, other: &Memory) -> bool {
-        self.space != other.space && self.space != Space::Any && other.space != Space::Any
+        match (self.space, other.space) {
+            (Space::Any, _) | (_, Space::Any) => false,
+            (Space::Copy, space) | (space, Space::Copy) => space == Space::Local,
+            (one, two) => one != two,
+        }
+    }
+
+    /// Whether one access is of local memory, in no order with others, and the other one is not.
+    fn apart_from_local(&self, other: &Memory) -> bool {
+        let free = |access: &Memory| access.space == Space::Local && !access.ordered;
+        (free(self) || free(other)) && self.apart_in_space(other)
     }
 
     /// Whether two accesses may be reordered whatever their addresses are.
     pub fn apart(&self, other: &Memory) -> bool {
         let reads = !self.writes && !other.writes;
-        !self.ordered && !other.ordered && (reads || self.apart_in_space(other))
+        self.apart_from_local(other) || !self.ordered && !other.ordered && (reads || self.apart_in_space(other))
     }
 
     /// Whether this access must stay after an earlier one.
     pub fn follows(&self, earlier: &Memory) -> bool {
+        if self.apart_from_local(earlier) {
+            return false;
+        }
         if self.ordered || earlier.ordered {
             return true;
         }

@@ -28,8 +28,8 @@ pub fn run(cx: &mut PassCx) {
     let cfg = cx.cfg();
     let def_use = cx.take_def_use();
     let (function, fits): (_, Fits) = (&mut *cx.function, &cx.encoder.encodes);
-    let joins = |inst: &&InstId| is_half(function, **inst) && of_high_half(function, &def_use, **inst);
-    if cfg.rpo.iter().all(|block| function.blocks[*block].iter().filter(joins).next().is_none()) {
+    let joins = |inst: &InstId| is_half(function, *inst) && of_high_half(function, &def_use, *inst);
+    if !cfg.rpo.iter().any(|block| function.blocks[*block].iter().any(joins)) {
         return;
     }
     let insts: Vec<InstId> = cfg.rpo.iter().flat_map(|block| function.blocks[*block].iter().copied()).collect();

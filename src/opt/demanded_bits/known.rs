@@ -45,10 +45,9 @@ impl Known {
         let mut known = Known(table(function.regs.len()));
         for inst in insts {
             let Some(reg) = function.arg(*inst, Role::D).as_reg() else { continue };
-            if function.regs[reg].file == File::R && function.regs[reg].phys.is_none() {
-                if let Some(bits) = known.result(function, *inst) {
-                    known.0[reg] = bits;
-                }
+            let general = function.regs[reg].file == File::R && function.regs[reg].phys.is_none();
+            if let Some(bits) = known.result(function, *inst).filter(|_| general) {
+                known.0[reg] = bits;
             }
         }
         known
