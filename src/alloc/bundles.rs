@@ -2,10 +2,10 @@
 //! coalesced copies.
 //!
 //! A class is a row of columns. The registers of one column share a physical register, so their
-//! live ranges are disjoint, or they hold the same value (`same_values`); neighbouring columns get adjacent registers. The physical number of
-//! slot 0 is `residue` modulo `modulus` (powers of two). A class with a `base` fits there together
-//! with all other such classes. Merging relabels the smaller class, so all merges together are
-//! near-linear.
+//! live ranges are disjoint, or they hold the same value (`same_values`); neighbouring columns get
+//! adjacent registers. The physical number of slot 0 is `residue` modulo `modulus` (powers of two).
+//! A class with a `base` fits there together with all other such classes. Merging relabels the
+//! smaller class, so all merges together are near-linear.
 
 use super::FILES;
 use super::interference::{Mask, Occupied};
