@@ -236,7 +236,7 @@ fn prints_as_nvdisasm(cubins: &[(&Job, Vec<u8>)]) {
         println!("sm_{sm}: {} distinct instructions", words.len());
         for ((at, (name, line)), theirs) in lines.into_values().enumerate().zip(vendor::disassemble(&words, sm)) {
             let theirs = theirs.unwrap_or_else(|| "(refused)".into());
-            let ours = moved(&line, &theirs, at as u64 * 16);
+            let ours = listed::moved(&line, &theirs, at as u64 * 16);
             if ours != theirs || !line.error.is_empty() {
                 let what = format!("{name}\n  ours   {ours}\n  theirs {theirs}\n  {}", line.error);
                 wrong.add(sm, &theirs, what);
@@ -244,15 +244,4 @@ fn prints_as_nvdisasm(cubins: &[(&Job, Vec<u8>)]) {
         }
     }
     wrong.report();
-}
-
-/// Our text with branch targets relocated to the word's position in the batch.
-fn moved(line: &listed::Line, theirs: &str, at: u64) -> String {
-    let Some((before, target)) = line.text.rsplit_once(' ') else { return line.text.clone() };
-    let target = target.strip_prefix("0x").and_then(|t| u64::from_str_radix(t, 16).ok());
-    let Some(target) = target else { return line.text.clone() };
-    let there = target.wrapping_add(at).wrapping_sub(line.offset) as i64;
-    let sign = if there < 0 { "-" } else { "" };
-    let there = format!("{before} {sign}{:#x}", there.unsigned_abs());
-    if there == theirs { there } else { line.text.clone() }
 }

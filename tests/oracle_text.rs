@@ -61,25 +61,13 @@ impl Batch {
         for (origin, line) in self.lines {
             let place = self.places[&line.word];
             let theirs = texts[place].as_deref().unwrap_or("(refused)");
-            let ours = moved(&line, theirs, place as u64 * 16);
+            let ours = listed::moved(&line, theirs, place as u64 * 16);
             if ours != theirs || !line.error.is_empty() {
                 let at = format!("{origin} {:#06x} {:032x}", line.offset, line.word);
                 wrong.add(self.sm, theirs, format!("{at}\n  ours   {ours}\n  theirs {theirs}\n  {}", line.error));
             }
         }
     }
-}
-
-/// Our text with a branch target relocated to the word's address in the batch, if nvdisasm's text
-/// has that target.
-fn moved(line: &Line, theirs: &str, at: u64) -> String {
-    let Some((before, target)) = line.text.rsplit_once(' ') else { return line.text.clone() };
-    let target = target.strip_prefix("0x").and_then(|t| u64::from_str_radix(t, 16).ok());
-    let Some(target) = target else { return line.text.clone() };
-    let there = target.wrapping_add(at).wrapping_sub(line.offset) as i64;
-    let sign = if there < 0 { "-" } else { "" };
-    let there = format!("{before} {sign}{:#x}", there.unsigned_abs());
-    if there == theirs { there } else { line.text.clone() }
 }
 
 fn missing() -> bool {

@@ -8,6 +8,7 @@
 use super::demanded_bits::demand;
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{DefUse, Fits, is_free, is_pure, rewrite};
+use crate::opt::combine::half_of;
 use crate::ori::mods::SHF_R_U32_HI;
 use crate::ori::operand::Kind;
 use crate::ori::{Block, Function, InstId, Operand, VReg};
@@ -57,9 +58,7 @@ fn operand(function: &Function, inst: InstId, role: Role) -> Option<Operand> {
 
 /// The register of which an operand is the upper half, with the operand's sign.
 fn whole(function: &Function, def_use: &DefUse, operand: Operand) -> Option<Operand> {
-    let maker = def_use.def_of(function, operand.as_reg()?)?;
-    let (source, count) = crate::opt::combine::shift_right(function, def_use, maker)?;
-    let reg = source.as_reg().filter(|reg| count == 16 && source == source.plain() && is_free(function, *reg))?;
+    let reg = half_of(function, def_use, operand.plain())?.as_reg()?;
     Some(operand.with_reg(reg))
 }
 

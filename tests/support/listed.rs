@@ -156,3 +156,15 @@ impl Wrong {
         assert!(self.list.is_empty(), "{} mnemonics and targets disagree", self.list.len());
     }
 }
+
+/// Our text with a branch target relocated to the word's address in a batch, if nvdisasm's text has
+/// that target.
+pub fn moved(line: &Line, theirs: &str, at: u64) -> String {
+    let Some((before, target)) = line.text.rsplit_once(' ') else { return line.text.clone() };
+    let target = target.strip_prefix("0x").and_then(|t| u64::from_str_radix(t, 16).ok());
+    let Some(target) = target else { return line.text.clone() };
+    let there = target.wrapping_add(at).wrapping_sub(line.offset) as i64;
+    let sign = if there < 0 { "-" } else { "" };
+    let there = format!("{before} {sign}{:#x}", there.unsigned_abs());
+    if there == theirs { there } else { line.text.clone() }
+}

@@ -272,7 +272,7 @@ pub fn fold_constants(function: &mut Function, def_use: &DefUse, inst: InstId) -
     fold(function, def_use, inst) || shift::simplify(function, def_use, inst)
 }
 
-pub use shift::right as shift_right;
+pub use shift::{half_of, right as shift_right};
 
 /// Folds sums and products with constant operands; returns whether the instruction changed.
 fn fold(function: &mut Function, def_use: &DefUse, inst: InstId) -> bool {

@@ -88,7 +88,7 @@ fn cut(function: &mut Function, inst: InstId, whole: Operand) -> bool {
 }
 
 /// The register of which another holds the upper half.
-fn half_of(function: &Function, def_use: &DefUse, half: Operand) -> Option<Operand> {
+pub fn half_of(function: &Function, def_use: &DefUse, half: Operand) -> Option<Operand> {
     let maker = def_use.def_of(function, half.as_reg().filter(|_| half == half.plain())?)?;
     let whole = function.arg(maker, Role::C);
     let free = whole == whole.plain() && whole.as_reg().is_some_and(|reg| is_free(function, reg));
