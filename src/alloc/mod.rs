@@ -161,12 +161,11 @@ impl Allocator<'_> {
                 if self.made.slot[reg].is_some() { IN_FRAME } else { 1.0 }
             },
         );
-        let peaks = pressure::peaks(&classes);
         for file in FILES {
             let closed = classes.barred.always[file as usize].iter().count() as u32;
             // Zones may allow fewer.
             let zones = file == File::R && !classes.barred.zones.is_empty();
-            if zones || peaks[file as usize] > 256 - closed {
+            if zones || pressure::peak(&classes, file) > 256 - closed {
                 choice.relieve(&classes, file, 256 - closed);
             }
         }

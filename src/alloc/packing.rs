@@ -9,6 +9,7 @@ use super::FILES;
 use super::assign::Assigner;
 use super::bundles::{Class, Classes};
 use super::interference::Mask;
+use super::pressure::peak;
 use crate::ori::File;
 
 /// Another way to assign.
@@ -42,7 +43,7 @@ const PLACED_EACH: usize = 3;
 /// one of the ways does so.
 pub fn pack(assigner: &mut Assigner, order: &[u32]) {
     let ids = general(assigner, order);
-    let least = peak(assigner.classes);
+    let least = least(assigner.classes);
     let (mut used, mut budget) = (top(assigner.classes), budget(&ids));
     let bases =
         |classes: &Classes| -> Vec<Option<i32>> { ids.iter().map(|id| classes.classes[*id as usize].base).collect() };
@@ -168,24 +169,8 @@ fn top(classes: &Classes) -> i32 {
 }
 
 /// Most general registers that live at once, and those among them that nobody may use.
-fn peak(classes: &Classes) -> i32 {
-    // By how many more live from a point on.
-    let mut change: Vec<i32> = Vec::new();
-    for class in classes.classes.iter().filter(|class| class.file == File::R) {
-        for range in class.columns.iter().flat_map(|column| &column.ranges) {
-            let (start, end) = (range.0 as usize, range.1 as usize);
-            if change.len() <= end {
-                change.resize((end + 1).max(2 * change.len()), 0);
-            }
-            change[start] += 1;
-            change[end] -= 1;
-        }
-    }
-    let (mut now, mut most) = (0, 0);
-    for change in change {
-        now += change;
-        most = most.max(now);
-    }
+fn least(classes: &Classes) -> i32 {
+    let most = peak(classes, File::R) as usize;
     let barred = classes.barred.always[File::R as usize];
-    (0..256).filter(|n| !barred.contains(*n)).nth(most as usize).map_or(256, |n| n)
+    (0..256).filter(|n| !barred.contains(*n)).nth(most).map_or(256, |n| n)
 }

@@ -6,7 +6,6 @@
 //! that are always accessed with it. A column without a spillable register is never chosen.
 //! Conflicts that the sweep cannot see (alignment, calls) are left to `assign`.
 
-use super::FILES;
 use super::bundles::{Class, Classes};
 use super::interference::Mask;
 use super::ranges::{Range, sort_by_point};
@@ -141,28 +140,26 @@ impl Choice {
     }
 }
 
-/// Most registers of each file that live at once.
-pub fn peaks(classes: &Classes) -> [u32; FILES.len()] {
-    let last = |class: &Class| class.columns.iter().filter_map(|column| column.ranges.last()).map(|r| r.1).max();
-    let end = classes.classes.iter().filter_map(last).max().map_or(0, |end| end as usize + 1);
-    // By how many more of a file live from a point on.
-    let mut change: Vec<i32> = vec![0; end];
-    FILES.map(|file| {
-        let mut any = false;
-        for class in classes.classes.iter().filter(|class| class.file == file) {
-            for range in class.columns.iter().flat_map(|column| &column.ranges) {
-                change[range.0 as usize] += 1;
-                change[range.1 as usize] -= 1;
-                any = true;
+/// Most registers of a file that live at once.
+pub fn peak(classes: &Classes, file: File) -> u32 {
+    // By how many more live from a point on.
+    let mut change: Vec<i32> = Vec::new();
+    for class in classes.classes.iter().filter(|class| class.file == file) {
+        for range in class.columns.iter().flat_map(|column| &column.ranges) {
+            let (start, end) = (range.0 as usize, range.1 as usize);
+            if change.len() <= end {
+                change.resize((end + 1).max(2 * change.len()), 0);
             }
+            change[start] += 1;
+            change[end] -= 1;
         }
-        let (mut now, mut most) = (0, 0);
-        for change in change.iter_mut().filter(|_| any) {
-            now += std::mem::take(change);
-            most = most.max(now);
-        }
-        most as u32
-    })
+    }
+    let (mut now, mut most) = (0, 0);
+    for change in change {
+        now += change;
+        most = most.max(now);
+    }
+    most as u32
 }
 
 /// The columns that are live at the current point.
