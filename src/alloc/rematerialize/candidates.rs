@@ -300,7 +300,7 @@ impl Candidate {
     }
 }
 
-fn definitions(function: &Function, places: &Places) -> SecondaryMap<VReg, Definition> {
+pub fn definitions(function: &Function, places: &Places) -> SecondaryMap<VReg, Definition> {
     let mut definitions = table(function.regs.len());
     for block in &places.cfg.rpo {
         for inst in &function.blocks[*block] {

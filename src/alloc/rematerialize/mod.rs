@@ -12,6 +12,7 @@
 
 mod bases;
 mod candidates;
+pub mod comparisons;
 mod rewrite;
 mod sweep;
 mod undefined;
