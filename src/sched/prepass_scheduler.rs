@@ -6,7 +6,7 @@
 //! for. A moved instruction stays after the definitions of its operands, after accesses to its
 //! results, and after memory accesses that may alias; it crosses no branch, call, barrier or other
 //! operation with an effect. Register pressure grows nowhere above its maximum in the function, or
-//! above [`FREE`]. Linear: an instruction passes a bounded number of others.
+//! above [`FREE`], and of predicates nowhere above [`PREDICATES`]. Linear: an instruction passes a bounded number of others.
 
 use super::list_scheduler::is_fixed;
 use crate::analysis::PassCx;
@@ -24,6 +24,8 @@ const CONSTANT_PAST: usize = 8;
 /// Registers that may live in any function. Measured on the launches of one target: 24 costs 3 %
 /// more estimated cycles, and 40 gains nothing. It should follow the occupancy of each target.
 const FREE: u32 = 32;
+/// Predicates that may live anywhere; one without a register is moved to a general one and back.
+const PREDICATES: u32 = 7;
 /// Registers below the function's limit that this pass leaves unused.
 const MARGIN: u32 = 8;
 
@@ -36,7 +38,7 @@ pub fn run(cx: &mut PassCx) {
     let mut lines: Vec<Line> = Vec::new();
     for block in &function.layout {
         let line = Line::new(function, *block, &live, &mut set);
-        most = most.max(line.pressure.iter().copied().max().unwrap_or(0));
+        most = most.max(line.pressure.iter().map(|live| live[0]).max().unwrap_or(0));
         if line.touched.iter().any(|t| t.load) {
             lines.push(line);
         }
@@ -44,22 +46,30 @@ pub fn run(cx: &mut PassCx) {
     let cap = function.max_registers.map_or(u32::MAX, |n| n.saturating_sub(MARGIN));
     for mut line in lines {
         line.choose(function);
-        line.hoist(most.min(cap));
+        line.hoist([most.min(cap), PREDICATES]);
         function.blocks[line.block] = line.insts;
     }
 }
 
-fn is_general(function: &Function, reg: VReg) -> bool {
-    function.regs[reg].file == File::R
+/// What is counted: general registers, predicates.
+type Counts = [u32; 2];
+
+/// The place of a register in what is counted.
+fn counted(function: &Function, reg: VReg) -> Option<usize> {
+    match function.regs[reg].file {
+        File::R => Some(0),
+        File::P => Some(1),
+        _ => None,
+    }
 }
 
 /// Registers and memory that an instruction accesses.
 struct Touched {
     reads: SmallVec<[VReg; 6]>,
     writes: SmallVec<[VReg; 4]>,
-    /// Number of general registers that it writes, and the registers whose last use it is.
-    width: u32,
-    last: SmallVec<[VReg; 4]>,
+    /// How many registers it writes, and the registers whose last use it is.
+    width: Counts,
+    last: [SmallVec<[VReg; 4]>; 2],
     memory: Option<Memory>,
     fixed: bool,
     load: bool,
@@ -72,13 +82,13 @@ impl Touched {
         let (mut reads, mut writes) = (SmallVec::new(), SmallVec::new());
         function.for_each_use(inst, |reg| reads.push(reg));
         function.for_each_def(inst, |reg| writes.push(reg));
-        let general = |reg: &&VReg| is_general(function, **reg);
-        let width = writes.iter().filter(general).count() as u32;
+        let mut width = Counts::default();
+        writes.iter().filter_map(|reg| counted(function, *reg)).for_each(|file| width[file] += 1);
         let begins = matches!(function.insts[inst].op, Op::ENTRY | Op::PHI);
         let fixed = begins || is_fixed(function, inst) || sets_stack_pointer(function, inst);
         let load = !fixed && is_load(function, inst);
         let memory = Memory::of(function, inst, |_| usize::MAX);
-        Touched { reads, writes, width, last: SmallVec::new(), memory, fixed, load, past: 0 }
+        Touched { reads, writes, width, last: Default::default(), memory, fixed, load, past: 0 }
     }
 
     /// Whether another instruction may move before this one.
@@ -116,31 +126,33 @@ struct Line {
     block: Block,
     insts: Vec<InstId>,
     touched: Vec<Touched>,
-    /// General registers live before each instruction.
-    pressure: Vec<u32>,
+    /// Registers live before each instruction.
+    pressure: Vec<Counts>,
 }
 
 impl Line {
     fn new(function: &Function, block: Block, live: &Liveness, set: &mut RegSet) -> Line {
         let insts = function.blocks[block].clone();
         let mut touched: Vec<Touched> = insts.iter().map(|inst| Touched::of(function, *inst)).collect();
-        let mut seen: Vec<VReg> = live.live[block].iter().copied().filter(|reg| is_general(function, *reg)).collect();
-        seen.iter().for_each(|reg| {
+        let mut seen: Vec<VReg> = live.live[block].to_vec();
+        seen.retain(|reg| counted(function, *reg).is_some());
+        let mut count = Counts::default();
+        for reg in &seen {
             set.insert(*reg);
-        });
-        let mut count = seen.len() as u32;
-        let mut pressure = vec![0; insts.len()];
+            counted(function, *reg).into_iter().for_each(|file| count[file] += 1);
+        }
+        let mut pressure = vec![count; insts.len()];
         for (at, inst) in insts.iter().enumerate().rev() {
             let t = &mut touched[at];
             if function.insts[*inst].guard.is_null() {
-                let gone = |reg: &&VReg| is_general(function, **reg) && set.remove(**reg);
-                count -= t.writes.iter().filter(gone).count() as u32;
+                let gone = t.writes.iter().filter_map(|reg| Some((counted(function, *reg)?, reg)));
+                gone.for_each(|(file, reg)| count[file] -= u32::from(set.remove(*reg)));
             }
-            for reg in t.reads.iter().filter(|reg| is_general(function, **reg)) {
+            for (file, reg) in t.reads.iter().filter_map(|reg| Some((counted(function, *reg)?, reg))) {
                 if set.insert(*reg) {
                     seen.push(*reg);
-                    t.last.push(*reg);
-                    count += 1;
+                    t.last[file].push(*reg);
+                    count[file] += 1;
                 }
             }
             pressure[at] = count;
@@ -179,7 +191,7 @@ impl Line {
         }
     }
 
-    fn hoist(&mut self, most: u32) {
+    fn hoist(&mut self, most: Counts) {
         for at in 0..self.insts.len() {
             let limit = self.touched[at].past;
             let (mut to, mut next) = (at, at);
@@ -197,10 +209,13 @@ impl Line {
         }
     }
 
-    fn lets_past(&self, before: usize, at: usize, most: u32) -> bool {
+    fn lets_past(&self, before: usize, at: usize, most: Counts) -> bool {
         let (other, moved) = (&self.touched[before], &self.touched[at]);
-        let room = self.pressure[before] + moved.width <= most.max(self.pressure[before] + moved.last.len() as u32);
-        room && other.lets_past(moved)
+        let room = |file: usize| {
+            let live = self.pressure[before][file];
+            live + moved.width[file] <= most[file].max(live + moved.last[file].len() as u32)
+        };
+        room(0) && room(1) && other.lets_past(moved)
     }
 
     /// Moves the instruction at `at` to index `to`.
@@ -208,17 +223,22 @@ impl Line {
         let (crossed, rest) = self.touched.split_at_mut(at);
         let moved = &mut rest[0];
         // The reader that is now the last becomes the last use of the register.
-        for other in crossed[to..].iter_mut().rev() {
-            let stays: SmallVec<[VReg; 4]> = moved.last.iter().copied().filter(|r| other.reads.contains(r)).collect();
-            moved.last.retain(|reg| !stays.contains(reg));
-            other.last.extend(stays);
+        for (file, last) in moved.last.iter_mut().enumerate() {
+            for other in crossed[to..].iter_mut().rev() {
+                let stays: SmallVec<[VReg; 4]> = last.iter().copied().filter(|r| other.reads.contains(r)).collect();
+                last.retain(|reg| !stays.contains(reg));
+                other.last[file].extend(stays);
+            }
         }
-        let (more, less) = (moved.width, moved.last.len() as u32);
+        let change = [0, 1].map(|file| (moved.width[file], moved.last[file].len() as u32));
         self.insts[to..=at].rotate_right(1);
         self.touched[to..=at].rotate_right(1);
         let before = self.pressure[to];
         self.pressure[to..=at].rotate_right(1);
         self.pressure[to] = before;
-        self.pressure[to + 1..=at].iter_mut().for_each(|count| *count = (*count + more).saturating_sub(less));
+        for (file, (more, less)) in change.into_iter().enumerate() {
+            let counts = self.pressure[to + 1..=at].iter_mut().map(|count| &mut count[file]);
+            counts.for_each(|count| *count = (*count + more).saturating_sub(less));
+        }
     }
 }

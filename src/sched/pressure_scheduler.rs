@@ -97,7 +97,11 @@ fn place_predicates(
     limit: i32,
 ) {
     for block in function.layout.clone() {
-        let Some(old) = known[block].filter(|old| old.unplaced() > 0) else { continue };
+        let old = known[block].unwrap_or_else(|| scratch.peaks(function, block, live, &function.blocks[block]));
+        known[block] = Some(old);
+        if old.unplaced() == 0 {
+            continue;
+        }
         let aim = Aim { from: limit, fences: true, rises: false, trees: false, quads: false, predicates: PREDICATES };
         let order = lowest(function, block, live, scratch, aim);
         let new = scratch.peaks(function, block, live, &order);
