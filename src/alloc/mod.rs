@@ -44,7 +44,8 @@
 //! below `local_bytes` belong to lowering. Incoming stack arguments are addressed from R1 + 0 and
 //! listed in `Function::above_frame`. `Function::frame_bytes` is the size of the finished frame.
 
-pub mod assign;
+mod addresses;
+mod assign;
 pub mod bundles;
 pub mod check;
 pub mod frame;
@@ -186,6 +187,9 @@ impl Allocator<'_> {
             let spread = self.function.optimise || self.function.watched.is_some();
             if spread && stuck.is_none() && !chosen(assigner.choice) {
                 assigner.spread(&order);
+                if self.function.optimise {
+                    addresses::rotate(self.function, self.loops, &mut assigner, &order);
+                }
             }
             if let Some(class) = stuck.filter(|_| !chosen(&choice)) {
                 if std::mem::take(&mut self.coalesce) {

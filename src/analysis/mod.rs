@@ -9,6 +9,7 @@ pub mod def_use;
 pub mod divergence;
 pub mod loops;
 pub mod memory_dependence;
+pub mod occupancy;
 pub mod reconvergence;
 pub mod spin_loops;
 

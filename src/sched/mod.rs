@@ -5,7 +5,6 @@ pub(crate) mod effects;
 mod estimate;
 mod first_fit;
 pub mod list_scheduler;
-mod occupancy;
 pub mod prepass_scheduler;
 pub mod pressure_scheduler;
 mod quickest;

@@ -6,7 +6,8 @@
 //! for. A moved instruction stays after the definitions of its operands, after accesses to its
 //! results, and after memory accesses that may alias; it crosses no branch, call, barrier or other
 //! operation with an effect. Register pressure grows nowhere above its maximum in the function, or
-//! above [`FREE`], and of predicates nowhere above [`PREDICATES`]. Linear: an instruction passes a bounded number of others.
+//! above [`FREE`], and of predicates nowhere above [`PREDICATES`]. Linear: an instruction passes a
+//! bounded number of others.
 
 use super::list_scheduler::is_fixed;
 use crate::analysis::PassCx;

@@ -9,11 +9,11 @@
 //! more, lion_i64 14 % less with 25 more.
 
 use super::estimate::Estimate;
-use super::occupancy::Occupancy;
 use super::pressure_scheduler::{Scratch, lowest, room};
 use super::region::{ANY, Aim, Asked, PREDICATES, UNIFORM};
 use super::sweep::Peaks;
 use crate::analysis::loops::Loops;
+use crate::analysis::occupancy::Occupancy;
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, Function, InstId};
 use crate::tables::Prop;

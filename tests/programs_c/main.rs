@@ -164,7 +164,8 @@ impl Bench {
             };
             judge(&format!("ours -O{level}"), ours.and_then(clean));
             let Some(theirs) = self.tools.theirs(ptx, target, level, folder).transpose() else { continue };
-            let theirs = theirs.map_err(Failure::Wrong).and_then(|cubin| engines::run(&cubin, threads));
+            let slow = |why: String| if why.ends_with(tools::LONG) { Failure::Long } else { Failure::Wrong(why) };
+            let theirs = theirs.map_err(slow).and_then(|cubin| engines::run(&cubin, threads));
             if let Ok((_, reports)) = &theirs {
                 let foreign: Vec<_> = reports.iter().filter(|report| !own.contains(&report.fault.kind)).collect();
                 self.count(if foreign.is_empty() { "ptxas: clean" } else { "ptxas: with reports" });

@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// Time limits of a compiler, and of a program on this host.
 const COMPILING: Duration = Duration::from_secs(60);
 const RUNNING: Duration = Duration::from_secs(3);
+/// The end of the message about a tool that was stopped: ptxas takes more than a minute for a few
+/// programs of csmith.
+pub const LONG: &str = "takes too long";
 
 /// Last version of PTX that `target/vendor/ptxas` knows.
 const BEFORE_NEWEST: (u32, u32) = (9, 0);
@@ -149,7 +152,7 @@ fn finished(command: &mut Command, limit: Duration) -> Result<String, String> {
             None if start.elapsed() > limit => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(format!("{name} takes too long"));
+                return Err(format!("{name} {LONG}"));
             }
             None => std::thread::sleep(Duration::from_millis(2)),
         }

@@ -110,10 +110,7 @@ fn crowded(function: &Function, ranges: &Ranges) -> Vec<u32> {
     change.into_iter().map(next).collect()
 }
 
-fn readers(
-    function: &Function,
-    first: &SecondaryMap<Block, u32>,
-) -> SecondaryMap<VReg, SmallVec<[(u32, Block); 2]>> {
+fn readers(function: &Function, first: &SecondaryMap<Block, u32>) -> SecondaryMap<VReg, SmallVec<[(u32, Block); 2]>> {
     let mut readers: SecondaryMap<VReg, SmallVec<[(u32, Block); 2]>> = table(function.regs.len());
     for block in &function.layout {
         for (at, inst) in function.blocks[*block].iter().enumerate() {
@@ -143,7 +140,8 @@ impl Search<'_> {
             }
         }
         let moved = moved.iter().filter_map(|(reg, cost)| Some((reg, (*cost)?)));
-        let other = |(reg, cost)| Comparison { reg, groups: Vec::new(), density: self.density(reg, cost), chosen: false };
+        let other =
+            |(reg, cost)| Comparison { reg, groups: Vec::new(), density: self.density(reg, cost), chosen: false };
         all.extend(moved.map(other));
         all
     }
@@ -212,8 +210,8 @@ impl Search<'_> {
         let own = self.readers[reg].iter().any(|(at, _)| *at <= groups[0].last);
         let copies = copies - if own { 0.0 } else { self.places.frequency(home) };
         // A move to a general register, and one back for each group.
-        let moves = self.places.frequency(home)
-            + groups.iter().skip(1).map(|g| self.places.frequency(g.block)).sum::<f64>();
+        let moves =
+            self.places.frequency(home) + groups.iter().skip(1).map(|g| self.places.frequency(g.block)).sum::<f64>();
         let density = self.density(reg, copies + self.places.frequency(home));
         (groups.len() > 1 && copies <= moves).then_some(Comparison { reg, groups, density, chosen: false })
     }
@@ -276,7 +274,8 @@ fn choose(function: &Function, ranges: &Ranges, all: &mut [Comparison]) {
         live.retain(|(end, _)| *end > start);
         live.push((end, reg));
         let stands = |comparison: &Comparison| {
-            !comparison.chosen || comparison.groups.iter().any(|g| g.first.saturating_sub(1) <= start && start <= g.last)
+            !comparison.chosen
+                || comparison.groups.iter().any(|g| g.first.saturating_sub(1) <= start && start <= g.last)
         };
         while live.iter().filter(|(_, reg)| of[*reg].is_none_or(|i| stands(&all[i as usize]))).count() > ALL as usize {
             let open = |i: &u32| {
