@@ -23,31 +23,33 @@ const MANY: usize = 4;
 /// placed.
 pub fn rotate(function: &Function, loops: &Loops, assigner: &mut Assigner, order: &[u32]) {
     let Some(occupancy) = Occupancy::of(function) else { return };
-    let mut placed = vec![false; assigner.classes.classes.len()];
-    order.iter().for_each(|id| placed[*id as usize] = true);
-    let mut first = 0;
+    let mut movable = vec![false; assigner.classes.classes.len()];
+    order.iter().for_each(|id| movable[*id as usize] = true);
+    let (mut first, mut end) = (0, end(assigner));
     for block in &function.layout {
         let points = (first, first + 2 * function.blocks[*block].len() as u32);
         first = points.1;
         if loops.depth(*block) == 0 {
             continue;
         }
-        let ids = addresses(function, assigner, *block, |id| placed[id as usize] && is_within(assigner, id, points));
+        let ids = addresses(function, assigner, *block, |id| {
+            std::mem::take(&mut movable[id as usize]) && is_within(assigner, id, points)
+        });
         let mut bases: Vec<i32> = ids.iter().filter_map(|id| assigner.classes.classes[*id as usize].base).collect();
         bases.sort_unstable();
         bases.dedup();
         if ids.len() < MANY || bases.len() >= PAIRS {
             continue;
         }
-        let end = end(assigner);
         let most = occupancy.most(end + EXTRA_REGISTERS as i32) - EXTRA_REGISTERS as i32;
         bases.extend((end + end % 2..most - 1).step_by(2).take(PAIRS - bases.len()));
+        end = bases.iter().fold(end, |end, base| end.max(base + 2));
         take_in_turn(assigner, &ids, &bases);
     }
 }
 
 /// The pairs in which a block's accesses find their addresses, in the order of the accesses.
-fn addresses(function: &Function, assigner: &Assigner, block: Block, fits: impl Fn(u32) -> bool) -> Vec<u32> {
+fn addresses(function: &Function, assigner: &Assigner, block: Block, mut fits: impl FnMut(u32) -> bool) -> Vec<u32> {
     let mut ids: Vec<u32> = Vec::new();
     for inst in &function.blocks[block] {
         let op = function.insts[*inst].op;
@@ -56,7 +58,7 @@ fn addresses(function: &Function, assigner: &Assigner, block: Block, fits: impl 
         }
         let Some(vector) = function.arg(*inst, Role::A).as_vector() else { continue };
         let id = function.vector_regs(vector).first().and_then(|reg| assigner.classes.find(*reg));
-        ids.extend(id.map(|(id, _)| id).filter(|id| !ids.contains(id) && fits(*id)));
+        ids.extend(id.map(|(id, _)| id).filter(|id| fits(*id)));
     }
     ids
 }

@@ -71,7 +71,7 @@ fn limit(function: &Function, wanted: u32) -> u32 {
 /// next while nothing changes.
 fn round(cx: &mut PassCx, kind: Kind, wanted: u32, most: &mut Option<u32>) -> bool {
     let (live, limit) = (cx.liveness(), limit(cx.function, wanted));
-    if *most.get_or_insert_with(|| peak(cx.function, &live)) <= limit {
+    if *most.get_or_insert_with(|| peak(cx.function, &live, File::R)) <= limit {
         return false;
     }
     let Kind { deeper, anchored } = kind;
@@ -98,24 +98,25 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32, most: &mut Option<u32>) -> bo
     through && (least.live > DEEPER.min(limit) || least.calls > CALLS)
 }
 
-/// Most general registers that live at once, or across a slow path with those that it takes.
-fn peak(function: &Function, live: &Liveness) -> u32 {
+/// Most registers of a file that live at once, or general ones across a slow path with those that
+/// it takes.
+fn peak(function: &Function, live: &Liveness, file: File) -> u32 {
     let mut set = RegSet::new(function.regs.len());
-    let general = |reg: &VReg| function.regs[*reg].file == File::R;
+    let counts = |reg: &VReg| function.regs[*reg].file == file;
     let mut most = 0;
     for block in &function.layout {
-        let mut seen: Vec<VReg> = live.live[*block].iter().copied().filter(general).collect();
+        let mut seen: Vec<VReg> = live.live[*block].iter().copied().filter(counts).collect();
         let mut count = seen.iter().filter(|reg| set.insert(**reg)).count() as u32;
         most = most.max(count);
         for inst in function.blocks[*block].iter().rev() {
             if function.insts[*inst].guard.is_null() {
-                function.for_each_def(*inst, |reg| count -= u32::from(general(&reg) && set.remove(reg)));
+                function.for_each_def(*inst, |reg| count -= u32::from(counts(&reg) && set.remove(reg)));
             }
-            if let Some(Callee::SlowPath(taken)) = function.callee(*inst) {
+            if let Some(Callee::SlowPath(taken)) = function.callee(*inst).filter(|_| file == File::R) {
                 most = most.max(count + u32::from(taken));
             }
             function.for_each_use(*inst, |reg| {
-                if general(&reg) && set.insert(reg) {
+                if counts(&reg) && set.insert(reg) {
                     seen.push(reg);
                     count += 1;
                 }
