@@ -158,8 +158,9 @@ impl Allocator<'_> {
             &weights,
             |reg| self.may_spill(reg),
             |reg| {
-                // A value with a spill slot need not be stored again.
-                if self.made.slot[reg].is_some() { IN_FRAME } else { 1.0 }
+                // A value with a place of its own need not be stored again.
+                let stored = self.made.slot[reg].is_some() || self.made.held[reg].is_some();
+                if stored { IN_FRAME } else { 1.0 }
             },
         );
         for file in FILES {
@@ -303,7 +304,19 @@ impl Allocator<'_> {
         for (member, (run, word)) in waiting {
             homes[member] = Home::Frame(first[run] + 4 * word);
         }
+        self.let_go(&mut homes);
         Spiller::new(self.function, homes, &mut self.gone, &mut self.made).run();
+    }
+
+    /// Gives what is held in a register that is itself spilled another one.
+    fn let_go(&mut self, homes: &mut SecondaryMap<VReg, Home>) {
+        for reg in self.function.regs.keys().collect::<Vec<VReg>>() {
+            if let Home::Held(from) = homes[reg]
+                && (self.gone[from] || homes[from] != Home::None)
+            {
+                homes[reg] = Home::Register(self.function.new_reg(File::R));
+            }
+        }
     }
 
     /// Finds locations for the members of a column that need no new spill slot; returns the others.
@@ -322,7 +335,8 @@ impl Allocator<'_> {
                 Definition::One(inst) => recompute(self.function, inst, member).map(Home::Recompute),
                 _ => None,
             };
-            match self.made.slot[member].map(Home::Slot).or(again) {
+            let held = self.made.held[member].map(Home::Held);
+            match self.made.slot[member].map(Home::Slot).or(held).or(again) {
                 Some(home) => homes[member] = home,
                 None if class.file == File::R => stored.push(member),
                 None => {

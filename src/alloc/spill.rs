@@ -29,6 +29,8 @@ pub enum Home {
     /// In the frame, stored there by another register's definition.
     Slot(u32),
     Register(VReg),
+    /// In a register, put there by another register's definition.
+    Held(VReg),
     Recompute(Recompute),
 }
 
@@ -65,6 +67,8 @@ pub struct Made {
     pub generation: SecondaryMap<VReg, u8>,
     /// Byte offset in the frame where its value stays for its whole live range.
     pub slot: SecondaryMap<VReg, Option<u32>>,
+    /// Register in which its value stays for its whole live range.
+    pub held: SecondaryMap<VReg, Option<VReg>>,
     /// Split point: the index in the layout of the instruction at which the pressure was too high,
     /// across which the value should not be held.
     pub split: SecondaryMap<VReg, Option<u32>>,
@@ -72,6 +76,8 @@ pub struct Made {
 
 /// Maximum distance, in instructions, of reads that share one load in the last generation but one.
 const CLOSE: u32 = 24;
+/// The same of predicates, in any generation: there are few of them.
+const CLOSE_PREDICATES: u32 = 8;
 /// The generation in which each instruction has its own load.
 const LAST_GENERATION: u8 = 4;
 
@@ -163,10 +169,12 @@ impl<'a> Spiller<'a> {
     /// Whether the register that now holds a value should keep it for later instructions of the
     /// block.
     fn lasts(&mut self, reg: VReg) -> bool {
-        let reach = match self.made.generation[reg] {
-            _ if !matches!(self.homes[reg], Home::Frame(_) | Home::Slot(_) | Home::Recompute(_)) => return false,
-            LAST_GENERATION.. => return false,
-            generation if generation + 1 == LAST_GENERATION => CLOSE,
+        let predicate = matches!(self.function.regs[reg].file, File::P);
+        let reach = match (self.made.generation[reg], self.homes[reg]) {
+            (LAST_GENERATION.., _) => return false,
+            (_, Home::Register(_) | Home::Held(_)) if predicate => CLOSE_PREDICATES,
+            (_, Home::None | Home::Register(_) | Home::Held(_)) => return false,
+            (generation, _) if generation + 1 == LAST_GENERATION => CLOSE,
             _ => u32::MAX,
         };
         let Some(reads) = self.reads.get_mut(&reg) else { return false };
@@ -185,6 +193,9 @@ impl<'a> Spiller<'a> {
         self.made.generation[fresh] = self.made.generation[reg] + 1;
         if let Home::Frame(offset) | Home::Slot(offset) = self.homes[reg] {
             self.made.slot[fresh] = Some(offset);
+        }
+        if let Home::Register(from) | Home::Held(from) = self.homes[reg] {
+            self.made.held[fresh] = Some(from);
         }
         fresh
     }
@@ -209,7 +220,7 @@ impl<'a> Spiller<'a> {
         let (mut all, mut any) = (true, false);
         self.function.for_each_def(inst, |reg| {
             any = true;
-            all &= matches!(self.homes[reg], Home::Recompute(_) | Home::Slot(_));
+            all &= matches!(self.homes[reg], Home::Recompute(_) | Home::Slot(_) | Home::Held(_));
         });
         any && all
     }
@@ -408,7 +419,7 @@ impl<'a> Spiller<'a> {
                 load(self.function, Operand::reg(to), sp, offset)
             }
             Home::Recompute(how) => how.make(f, to),
-            Home::Register(from) => match f.regs[to].file {
+            Home::Register(from) | Home::Held(from) => match f.regs[to].file {
                 File::P => {
                     let inst = f.make(Op::ISETP);
                     f.insts[inst].mods.set(Mod::Cmp, value::cmp::NE);
@@ -430,7 +441,7 @@ impl<'a> Spiller<'a> {
     fn keep(&mut self, home: Home, from: VReg, out: &mut Vec<InstId>) {
         let f = &mut *self.function;
         let inst = match home {
-            Home::None | Home::Recompute(_) | Home::Slot(_) => return,
+            Home::None | Home::Recompute(_) | Home::Slot(_) | Home::Held(_) => return,
             Home::Frame(offset) => {
                 let sp = self.stack_pointer();
                 store(self.function, sp, offset, Operand::reg(from))
