@@ -1,7 +1,9 @@
 //! Inserts the copies of the chosen comparisons, and removes what nobody reads any more.
 
 use super::{Comparison, DEAREST, Group};
+use crate::analysis::def_use::sets_stack_pointer;
 use crate::ori::{Block, Function, InstId, Operand, RegData, VReg, table};
+use crate::tables::Prop;
 use crate::tables::ori::Direction;
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
@@ -32,6 +34,9 @@ fn repeat(function: &mut Function, first: &SecondaryMap<Block, u32>, all: &[Comp
         for (at, inst) in insts.into_iter().enumerate() {
             let point = first[block] + 2 * at as u32;
             held.retain(|(.., last)| point <= *last);
+            // Between the move of the stack pointer and its call nothing may reach for the frame.
+            let calls = function.insts[inst].op.has(Prop::Clobbers);
+            let moved = out.pop_if(|last| calls && sets_stack_pointer(function, *last));
             // What terminators read stands in front of the first of them.
             while let Some((_, reg, group)) = of[block].get(next).filter(|(at, ..)| (*at).min(end) <= point) {
                 let line = function.insts[inst].line;
@@ -45,6 +50,7 @@ fn repeat(function: &mut Function, first: &SecondaryMap<Block, u32>, all: &[Comp
                 }
             }
             function.insts[inst].guard = renamed(function.insts[inst].guard, &held);
+            out.extend(moved);
             out.push(inst);
         }
         function.blocks[block] = out;

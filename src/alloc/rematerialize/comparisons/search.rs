@@ -156,7 +156,12 @@ impl<'a> Search<'a> {
             if !self.stays(reg, home, inst, point) {
                 match self.definition[reg] {
                     Definition::One(maker, _) if chain.contains(&maker) => {}
-                    Definition::One(maker, block) if self.is_repeated(reg, maker, block, point) => chain.push(maker),
+                    Definition::One(maker, block)
+                        if self.precedes((block, maker), (home, inst))
+                            && self.is_repeated(reg, maker, block, point) =>
+                    {
+                        chain.push(maker);
+                    }
                     _ => fits = false,
                 }
             }
@@ -184,10 +189,17 @@ impl<'a> Search<'a> {
             return false;
         }
         let Definition::One(maker, block) = self.definition[reg] else { return false };
-        let before = self.order[maker] < self.order[inst];
-        let known = if block == home { before } else { self.places.dominators.dominates(block, home) };
         let ranges = &self.ranges.of[reg];
         let lives = ranges.get(ranges.partition_point(|r| r.1 <= point)).is_some_and(|r| r.0 <= point);
-        known && lives
+        lives && self.precedes((block, maker), (home, inst))
+    }
+
+    /// Whether an instruction dominates another one, which could read the value of an earlier
+    /// iteration otherwise.
+    fn precedes(&self, (block, maker): (Block, InstId), (home, inst): (Block, InstId)) -> bool {
+        if block == home {
+            return self.order[maker] < self.order[inst];
+        }
+        self.places.dominators.dominates(block, home)
     }
 }
