@@ -206,7 +206,7 @@ impl<'a> Lanes<'a> {
 /// not after an operation that they execute together. The lanes that call a slow path together
 /// leave it together.
 fn becomes_apart(function: &Function, inst: InstId) -> Option<bool> {
-    if function.callee(inst) == Some(Callee::Device) {
+    if function.callee(inst).is_some_and(Callee::is_function) {
         return Some(true);
     }
     is_meeting(function, inst).then_some(false)
@@ -259,7 +259,7 @@ pub fn asks_for_all(function: &Function, inst: InstId) -> bool {
 /// Whether lanes may be diverged in a block regardless of its predecessors.
 fn comes_apart(function: &Function, block: Block) -> bool {
     let entered = function.convention != Convention::Kernel && block == function.entry();
-    entered || function.blocks[block].iter().any(|i| function.callee(*i) == Some(Callee::Device))
+    entered || function.blocks[block].iter().any(|i| function.callee(*i).is_some_and(Callee::is_function))
 }
 
 /// Whether a block ends with a branch that lanes may take differently.

@@ -183,6 +183,9 @@ pub enum Symbol {
     /// Low or high half of the distance from the last LEPC before that CALL to the instruction
     /// after it.
     Distance { high: bool },
+    /// A function of the driver, whose address the CALL has in registers: it tells what the callee
+    /// preserves, and has no value.
+    Driver,
     /// The entry of a function.
     Function(String),
     /// The entry of the slow path that the helper with this id describes.
@@ -617,6 +620,7 @@ impl Function {
             Some(Symbol::SlowPath(id)) => {
                 Some(Callee::SlowPath(Helper::by_id(*id).map_or(0, |helper| helper.family().slow_path)))
             }
+            Some(Symbol::Driver) => Some(Callee::Driver),
             _ => Some(Callee::Device),
         }
     }

@@ -316,6 +316,7 @@ impl<'a> Scene<'a> {
     /// The value of a symbol as far as it is known, and the fixup for the rest.
     fn symbol(&self, symbol: &Symbol, class: Class, at: u64) -> Result<(Arg, Option<Place>), String> {
         Ok(match symbol {
+            Symbol::Driver => (Arg::default(), None),
             Symbol::Zero => (Arg::label(0), None),
             Symbol::Start => (Arg::label(0), Some(Place::Start)),
             Symbol::Function(name) => (Arg::label(0), Some(Place::Function(name.clone()))),

@@ -120,6 +120,7 @@ fn find_out(function: &Function, inst: InstId, moved: impl Fn(usize) -> bool) ->
 fn place_holder(symbol: &Symbol, class: Class) -> Arg {
     match symbol {
         Symbol::Zero | Symbol::Start | Symbol::Function(_) | Symbol::SlowPath(_) => Arg::label(0),
+        Symbol::Driver => Arg::default(),
         Symbol::Return { .. } if class == Class::Label => Arg::label(0),
         Symbol::Return { .. } | Symbol::Distance { .. } | Symbol::FrameSize | Symbol::Linked { .. } => Arg::imm(0),
     }
@@ -131,6 +132,7 @@ fn sort(symbol: &Symbol) -> u64 {
         Symbol::Zero | Symbol::Start | Symbol::Function(_) | Symbol::SlowPath(_) => 0,
         Symbol::Return { .. } => 1,
         Symbol::Distance { .. } | Symbol::FrameSize | Symbol::Linked { .. } => 2,
+        Symbol::Driver => 3,
     }
 }
 

@@ -56,7 +56,7 @@ fn check_uniform(function: &Function, plan: &Plan) -> Result<(), String> {
     for block in function.layout.iter().filter(|b| plan.varying.divergent.contains(**b)) {
         let mut together = false;
         for inst in &function.blocks[*block] {
-            together &= function.callee(*inst) != Some(Callee::Device);
+            together &= !function.callee(*inst).is_some_and(Callee::is_function);
             together |= asks_for_all(function, *inst);
             let mut shared = false;
             function.for_each_def(*inst, |reg| {
@@ -200,7 +200,7 @@ impl Together {
     }
 
     fn behind(&mut self, function: &Function, inst: InstId, mask: Option<Operand>) {
-        if function.callee(inst) == Some(Callee::Device) {
+        if function.callee(inst).is_some_and(Callee::is_function) {
             *self = Together::at_start(false);
         }
         let full = mask.is_some_and(|mask| function.imm_value(mask) == Some(ALL_LANES));

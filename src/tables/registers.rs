@@ -5,6 +5,8 @@
 pub enum Callee {
     /// A function of a program, by the calling convention.
     Device,
+    /// A function of the driver, which preserves more.
+    Driver,
     /// The slow path of an expansion, which uses general registers below this number.
     SlowPath(u16),
 }
@@ -13,6 +15,7 @@ pub enum Callee {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeptBy {
     Device,
+    Driver,
     SlowPath,
 }
 
@@ -26,10 +29,17 @@ pub struct Kept {
 }
 
 impl Callee {
+    /// Whether it is a function that only some lanes of a warp may call, and need not leave
+    /// together.
+    pub fn is_function(self) -> bool {
+        matches!(self, Callee::Device | Callee::Driver)
+    }
+
     /// The runs of registers of a file that it preserves.
     pub fn keeps(self, file: &str) -> impl Iterator<Item = std::ops::RangeInclusive<u16>> {
         let (kind, above) = match self {
             Callee::Device => (KeptBy::Device, None),
+            Callee::Driver => (KeptBy::Driver, None),
             Callee::SlowPath(first) => (KeptBy::SlowPath, (file == "R").then_some(first..=254)),
         };
         KEPT.iter().filter(move |k| k.by == kind && k.file == file).map(|k| k.first..=k.last).chain(above)

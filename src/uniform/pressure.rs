@@ -81,7 +81,7 @@ fn too_many(
             words.remove(&reg);
             bits.remove(&reg);
         });
-        if function.callee(*inst) == Some(Callee::Device) {
+        if function.callee(*inst).is_some_and(Callee::is_function) {
             cut(&mut words, limits.across_calls);
             cut(&mut bits, 0);
         }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 pub enum KeptBy {
     #[default]
     Device,
+    Driver,
     SlowPath,
 }
 

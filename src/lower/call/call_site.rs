@@ -287,7 +287,7 @@ impl Builder<'_> {
                 let address = self.temp_pair();
                 let from = Operand::constant(4, slot as u16);
                 self.put(Op::LDC, &[SIZE_64], &[(Role::D, address), (Role::C, from)]);
-                (MODE_ABS, address, Operand::NULL)
+                (MODE_ABS, address, self.f.symbol(Symbol::Driver))
             }
         };
         if mode == MODE_ABS {

@@ -21,6 +21,7 @@ fn symbol_from(word: &str) -> Symbol {
     }
     match word {
         ".start" => Symbol::Start,
+        ".driver" => Symbol::Driver,
         ".zero" => Symbol::Zero,
         ".frame" => Symbol::FrameSize,
         ".return.lo" | ".return.hi" => Symbol::Return { high: word.ends_with("hi") },

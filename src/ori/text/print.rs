@@ -184,6 +184,7 @@ fn symbol(function: &Function, operand: Operand) -> String {
     let half = |high: bool| if high { "hi" } else { "lo" };
     match function.symbol_of(operand) {
         Some(Symbol::Start) => "$.start".to_string(),
+        Some(Symbol::Driver) => "$.driver".to_string(),
         Some(Symbol::Zero) => "$.zero".to_string(),
         Some(Symbol::FrameSize) => "$.frame".to_string(),
         Some(Symbol::Return { high }) => format!("$.return.{}", half(*high)),

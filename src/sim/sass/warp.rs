@@ -6,6 +6,7 @@
 
 use super::code::{Dst, From, Pred, Src};
 use super::kept::Kept;
+use crate::tables::registers::Callee;
 
 /// Lanes of a warp.
 pub const LANES: usize = 32;
@@ -34,6 +35,11 @@ pub enum Apart {
     /// While the others stand still, until ENDCOLLECTIVE (COLLECTIVE).
     Section,
 }
+
+/// Registers that hold the results of a function of the driver.
+const RESULTS: std::ops::Range<usize> = 4..8;
+/// What is in a register that a function of the driver has changed.
+const LOST: u32 = 0xdead_beef;
 
 /// One warp.
 #[derive(Clone, Debug)]
@@ -139,6 +145,17 @@ impl Warp {
         {
             row[lane] = value;
         }
+    }
+
+    /// Changes the registers that a function of the driver may change, but for its results.
+    pub fn lose(&mut self, lane: usize) {
+        let changed = |file| (0..256).filter(move |n| !Callee::Driver.keeps(file).any(|run| run.contains(n)));
+        for number in changed("R").map(usize::from).filter(|n| !RESULTS.contains(n)) {
+            self.set_reg(number, lane, LOST);
+        }
+        changed("UR").for_each(|number| self.uregs[usize::from(number)] = LOST);
+        self.preds.iter_mut().for_each(|mask| *mask ^= 1 << lane);
+        self.upreds.iter_mut().for_each(|holds| *holds = !*holds);
     }
 
     /// Reads a uniform register.

@@ -1112,6 +1112,17 @@ def assertions():
     return [launch("assertions", 1, 32, [IN("u32", x), scalar("u32", 0x1000000), OUT("u32", out)])]
 
 
+def printed():
+    """Odd lanes print a text without arguments; sixty words live across the call."""
+    x, out = lcg("u32", 96, 605, 0xFF), []
+    for t in range(32):
+        h = 0
+        for i in range(60):
+            h = (h * 31 + x[t + i]) & M32
+        out.append((h + (x[t + 5] > 100)) & M32)
+    return [launch("printed", 1, 32, [IN("u32", x), OUT("u32", out)])]
+
+
 def unusual_quotients():
     """Quotients and remainders, and quotients and roots of numbers that are not normal."""
     x = lcg("u64", 32, 611, 2**64 - 1)
@@ -2099,7 +2110,7 @@ KERNELS = [
     initializers, calls_vectors, calls_without_abi, call_numbers, small_programs, modifier_orders,
     parameterised_names, declared_twice, several_results, warp_neighbours, elections, elections_told, random_programs, run_time_barriers,
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, volatile_local,
-    carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, *MEETINGS, assertions, mbarriers, mbarriers_bytes,
+    carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, *MEETINGS, assertions, printed, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_rows, tensors_images, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
     clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, copies_beside, clusters_multicast, clusters_multicast_16, packed_types_107, clusters_multicast_107, arrivals_multicast_107, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed,
