@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     println!("cargo:rerun-if-changed=tables");
+    link_at_a_fixed_address();
     let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
     match sassafras_codegen::generate(&root.join("tables")) {
@@ -16,6 +17,15 @@ fn main() {
             eprint!("{}", failure.pictures);
             std::process::exit(1);
         }
+    }
+}
+
+/// The tables hold tens of thousands of pointers, which a program that loads at any address must
+/// correct before it starts: half of the time that a small file takes, and all pages of the tables.
+fn link_at_a_fixed_address() {
+    let target = |part: &str| std::env::var(format!("CARGO_CFG_TARGET_{part}")).unwrap_or_default();
+    if target("OS") == "linux" && target("ENV") == "gnu" {
+        println!("cargo:rustc-link-arg-bins=-no-pie");
     }
 }
 
