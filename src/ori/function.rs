@@ -660,17 +660,12 @@ impl Function {
 
     /// Calls `f` for each register of an operand.
     #[inline]
-    pub fn for_each_reg(&self, operand: Operand, f: impl FnMut(VReg)) {
-        let single;
-        let regs = match operand.kind() {
-            Kind::Reg(reg) => {
-                single = [reg];
-                &single[..]
-            }
-            Kind::Vector(v) => self.vector_regs(v),
-            _ => return,
-        };
-        regs.iter().copied().for_each(f);
+    pub fn for_each_reg(&self, operand: Operand, mut f: impl FnMut(VReg)) {
+        if let Some(reg) = operand.as_reg() {
+            f(reg);
+        } else if let Some(vector) = operand.as_vector() {
+            self.vector_regs(vector).iter().copied().for_each(f);
+        }
     }
 
     /// Calls `f` for each register that an instruction defines.
@@ -693,7 +688,7 @@ impl Function {
         let before = len - usize::from(data.extra_defs);
         let extras = (before - usize::from(data.extra_uses), before);
         let (places, run) = if data.op == Op::PHI { (0, (1, len)) } else { (data.op.places().1, extras) };
-        let last = Some((data.guard, (len, all.len())));
+        let last = (!data.guard.is_null() || data.olds != 0).then_some((data.guard, (len, all.len())));
         let operands = Operands { all, places, run, last };
         operands.for_each(|operand| self.for_each_reg(operand, &mut f));
     }

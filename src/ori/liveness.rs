@@ -43,8 +43,13 @@ impl RegSet {
     }
     /// The registers in the set, in ascending order.
     fn iter(&self) -> impl Iterator<Item = VReg> {
-        self.0.iter().enumerate().filter(|(_, bits)| **bits != 0).flat_map(|(word, bits)| {
-            (0..64).filter(move |bit| bits >> bit & 1 != 0).map(move |bit| VReg::from_u32((64 * word + bit) as u32))
+        self.0.iter().enumerate().flat_map(|(word, bits)| {
+            let mut left = *bits;
+            std::iter::from_fn(move || {
+                let bit = (left != 0).then(|| left.trailing_zeros())?;
+                left &= left - 1;
+                Some(VReg::from_u32(64 * word as u32 + bit))
+            })
         })
     }
     /// Whether a register is in the set.

@@ -10,6 +10,8 @@ use cranelift_entity::EntityRef;
 
 const INDEX: u32 = 0x00ff_ffff;
 const KIND_SHIFT: u32 = 28;
+const REG: u32 = 1;
+const VECTOR: u32 = 2;
 const NEG: u32 = 1 << 31;
 const ABS: u32 = 1;
 const NOT: u32 = 1 << 1;
@@ -62,12 +64,12 @@ impl Operand {
 
     /// A register without modifiers.
     pub fn reg(reg: VReg) -> Operand {
-        Operand::of(1, reg.index() as u32)
+        Operand::of(REG, reg.index() as u32)
     }
 
     /// A register tuple without modifiers.
     pub fn vector(vector: VecId) -> Operand {
-        Operand::of(2, vector.index() as u32)
+        Operand::of(VECTOR, vector.index() as u32)
     }
 
     pub(super) fn pooled(index: u32) -> Operand {
@@ -113,8 +115,8 @@ impl Operand {
         let index = self.lo & INDEX;
         match self.lo >> KIND_SHIFT & 7 {
             0 => Kind::Null,
-            1 => Kind::Reg(VReg::from_u32(index)),
-            2 => Kind::Vector(VecId::from_u32(index)),
+            REG => Kind::Reg(VReg::from_u32(index)),
+            VECTOR => Kind::Vector(VecId::from_u32(index)),
             3 => Kind::Imm(index),
             4 => Kind::Const { bank: (self.hi >> BANK_SHIFT & 31) as u8, offset: index as u16 },
             5 if self.hi & SYMBOL != 0 => Kind::Symbol(index),
@@ -129,20 +131,17 @@ impl Operand {
         self == Operand::NULL
     }
 
-    /// The register, if the operand is one.
+    /// The register, if the operand is one. A comparison: what every pass asks of every operand is
+    /// answered without the jump table of [`Operand::kind`].
+    #[inline]
     pub fn as_reg(self) -> Option<VReg> {
-        match self.kind() {
-            Kind::Reg(reg) => Some(reg),
-            _ => None,
-        }
+        (self.lo >> KIND_SHIFT & 7 == REG).then(|| VReg::from_u32(self.lo & INDEX))
     }
 
     /// The tuple, if the operand is one.
+    #[inline]
     pub fn as_vector(self) -> Option<VecId> {
-        match self.kind() {
-            Kind::Vector(vector) => Some(vector),
-            _ => None,
-        }
+        (self.lo >> KIND_SHIFT & 7 == VECTOR).then(|| VecId::from_u32(self.lo & INDEX))
     }
 
     /// Another register with the modifiers of this operand.
