@@ -23,10 +23,11 @@
 use super::divergence::{Varying, analyse, branch_varies};
 use super::spin_loops::{waiting_blocks, waits};
 use crate::ori::cfg::{BlockSet, Cfg, Cycles, Dominators, cycles_among, reach};
+use crate::ori::hash::QuickMap;
 use crate::ori::{Block, Function, InstId};
 use crate::tables::Op;
 use cranelift_entity::SecondaryMap;
-use std::collections::HashMap;
+use std::cell::RefCell;
 
 /// Nesting depth of regions from which on a branch gets none of its own. Each region keeps a
 /// barrier live throughout.
@@ -80,6 +81,8 @@ struct Planner<'a> {
     /// Branch blocks that get no region.
     apart: BlockSet,
     spinning: BlockSet,
+    /// Whether lanes may wait in cycles of regions, which many regions have in common.
+    known: RefCell<QuickMap<Vec<Block>, bool>>,
 }
 
 /// Plans the regions of a function.
@@ -92,6 +95,7 @@ pub fn plan(function: &Function, cfg: &Cfg) -> Plan {
         dom: cfg.dominators(),
         apart: BlockSet::new(limit),
         spinning: waiting_blocks(function, cfg),
+        known: RefCell::default(),
     };
     planner.part_deep();
     if !planner.spinning.is_empty() {
@@ -103,7 +107,7 @@ pub fn plan(function: &Function, cfg: &Cfg) -> Plan {
             region.iter().chain([&block]).any(|b| meetings.contains(*b) && planner.rank(*b) > planner.rank(block))
         });
     }
-    let mut known = Known::new();
+    let mut known = Known::default();
     let mut round = 0;
     loop {
         let varying = analyse(function, cfg, |b| planner.meeting(b));
@@ -126,7 +130,7 @@ const ONE_BY_ONE: usize = 32;
 
 /// Cached result per reconvergence point: its branches, which alone determine the group, and the
 /// group.
-type Known = HashMap<Block, (Vec<Block>, Option<Group>)>;
+type Known = QuickMap<Block, (Vec<Block>, Option<Group>)>;
 
 impl Planner<'_> {
     fn meeting(&self, branch: Block) -> Option<Block> {
@@ -151,8 +155,12 @@ impl Planner<'_> {
 
     /// Whether there is a cycle among blocks in which a lane may wait for another.
     fn spins(&self, region: &[Block]) -> bool {
+        let waiting = |cycle: Vec<Block>| {
+            let ask = |cycle: &Vec<Block>| waits(self.function, self.cfg, cycle);
+            *self.known.borrow_mut().entry(cycle).or_insert_with_key(ask)
+        };
         region.iter().any(|b| self.spinning.contains(*b))
-            && cycles_among(self.cfg, region).members.iter().any(|cycle| waits(self.function, self.cfg, cycle))
+            && cycles_among(self.cfg, region).members.into_iter().any(waiting)
     }
 
     /// Gives up branches that too many regions would surround. Branches with the same reconvergence

@@ -27,20 +27,28 @@ pub fn waiting_blocks(function: &Function, cfg: &Cfg) -> BlockSet {
 
 /// Whether lanes in a cycle may wait for another lane.
 pub fn waits(function: &Function, cfg: &Cfg, members: &[Block]) -> bool {
-    let mut insts = members.iter().flat_map(|b| &function.blocks[*b]);
-    if !insts.any(|inst| reads_what_others_write(function, *inst)) {
+    let insts = || members.iter().flat_map(|b| &function.blocks[*b]).copied();
+    let mut tainted = RegSet::new(0);
+    for inst in insts().filter(|inst| reads_what_others_write(function, *inst)) {
+        if tainted.limit() == 0 {
+            tainted = RegSet::new(function.regs.len());
+        }
+        function.for_each_def(inst, |reg| {
+            tainted.insert(reg);
+        });
+    }
+    if tainted.limit() == 0 {
         return false;
     }
-    let mut tainted = RegSet::new(function.regs.len());
     let retried = retried(function, members);
     loop {
         let mut changed = false;
-        for inst in members.iter().flat_map(|b| &function.blocks[*b]) {
-            let mut hit = reads_what_others_write(function, *inst);
-            let asked = asked(function, *inst, &retried);
-            function.for_each_use(*inst, |reg| hit |= tainted.contains(reg) && !asked.contains(&reg));
+        for inst in insts() {
+            let asked = asked(function, inst, &retried);
+            let mut hit = false;
+            function.for_each_use(inst, |reg| hit |= tainted.contains(reg) && !asked.contains(&reg));
             if hit {
-                function.for_each_def(*inst, |reg| changed |= tainted.insert(reg));
+                function.for_each_def(inst, |reg| changed |= tainted.insert(reg));
             }
         }
         if !changed {
@@ -73,8 +81,16 @@ fn retried(function: &Function, members: &[Block]) -> Vec<(VReg, VReg)> {
         let data = &function.insts[*inst];
         matches!(data.op, Op::ATOMS | Op::ATOM | Op::ATOMG) && data.mods.get(Mod::Aop) == value::aop::CAS
     };
-    let pairs = insts().filter(swaps).flat_map(|inst| words(inst, Role::D).into_iter().zip(words(inst, Role::B)));
-    pairs.filter(|(result, compared)| echoes(function, members, *result, *compared, 0)).collect()
+    let mut pairs = insts().filter(swaps).peekable();
+    if pairs.peek().is_none() {
+        return Vec::new();
+    }
+    // What writes each register, by register.
+    let mut writers: Vec<(VReg, InstId)> = Vec::new();
+    insts().for_each(|inst| function.for_each_def(inst, |reg| writers.push((reg, inst))));
+    writers.sort_unstable();
+    let pairs = pairs.flat_map(|inst| words(inst, Role::D).into_iter().zip(words(inst, Role::B)));
+    pairs.filter(|(result, compared)| echoes(function, &writers, *result, *compared, 0)).collect()
 }
 
 /// Maximum length of a chain of copies that is followed.
@@ -82,26 +98,23 @@ const COPIES: usize = 4;
 
 /// Whether every instruction of a cycle that writes `to` copies `from` into it, directly or through
 /// other registers, or reads it from memory.
-fn echoes(function: &Function, members: &[Block], from: VReg, to: VReg, depth: usize) -> bool {
-    let mut any = false;
-    let all = members.iter().flat_map(|b| &function.blocks[*b]).all(|inst| {
-        let mut writes = false;
-        function.for_each_def(*inst, |reg| writes |= reg == to);
-        any |= writes;
+fn echoes(function: &Function, writers: &[(VReg, InstId)], from: VReg, to: VReg, depth: usize) -> bool {
+    let first = writers.partition_point(|(reg, _)| *reg < to);
+    let own = || writers[first..].iter().take_while(|(reg, _)| *reg == to);
+    let right = |reg: VReg| reg == from || depth < COPIES && echoes(function, writers, from, reg, depth + 1);
+    let all = own().all(|(_, inst)| {
         let data = &function.insts[*inst];
-        let source = || function.arg(*inst, Role::A).as_reg();
-        let copied = || matches!(data.op, Op::COPY | Op::MOV) && data.guard.is_null();
-        let right = |reg: VReg| reg == from || depth < COPIES && echoes(function, members, from, reg, depth + 1);
+        let copied = matches!(data.op, Op::COPY | Op::MOV) && data.guard.is_null();
         // A value that is read again is as good as the result of the swap.
-        let read = || data.op.has(Prop::ReadsMemory) && !reads_what_others_write(function, *inst);
-        !writes || read() || copied() && source().is_some_and(right)
+        let read = data.op.has(Prop::ReadsMemory) && !reads_what_others_write(function, *inst);
+        read || copied && function.arg(*inst, Role::A).as_reg().is_some_and(right)
     });
-    any && all
+    all && own().next().is_some()
 }
 
 /// The registers that an instruction reads only to test whether a compare-and-swap succeeded.
 fn asked(function: &Function, inst: InstId, retried: &[(VReg, VReg)]) -> Vec<VReg> {
-    if !matches!(function.insts[inst].op, Op::ISETP) {
+    if retried.is_empty() || !matches!(function.insts[inst].op, Op::ISETP) {
         return Vec::new();
     }
     let source = |role: Role| function.arg(inst, role).as_reg();
