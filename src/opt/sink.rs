@@ -14,6 +14,7 @@ use crate::analysis::PassCx;
 use crate::analysis::def_use::{is_free, is_pure, sets_stack_pointer};
 use crate::analysis::loops::Loops;
 use crate::ori::cfg::{Cfg, Dominators};
+use crate::ori::list_table::ListTable;
 use crate::ori::liveness::{Liveness, RegSet};
 use crate::ori::{Block, File, Function, InstId, Kind, VReg, table};
 use crate::tables::{Op, Prop};
@@ -25,6 +26,7 @@ use std::collections::BTreeMap;
 pub fn run(cx: &mut PassCx) {
     let (cfg, loops, dominators) = (cx.cfg(), cx.loops(), cx.dominators());
     if loops.all.is_empty() {
+        cx.unchanged = true;
         return;
     }
     let function = &mut *cx.function;
@@ -42,6 +44,7 @@ pub fn run(cx: &mut PassCx) {
         }
     }
     if moves.is_empty() {
+        cx.unchanged = true;
         return;
     }
     for block in &cfg.rpo {
@@ -55,10 +58,10 @@ pub fn run(cx: &mut PassCx) {
 }
 
 /// Places where registers are read: the instruction, and the block at whose end a PHI reads.
-type Readers = SecondaryMap<VReg, SmallVec<[(InstId, Block); 2]>>;
+type Readers = ListTable<VReg, SmallVec<[(InstId, Block); 2]>>;
 
 fn readers(function: &Function, cfg: &Cfg) -> Readers {
-    let mut readers: Readers = table(function.regs.len());
+    let mut readers: Readers = ListTable::new(function.regs.len());
     for block in &cfg.rpo {
         for inst in &function.blocks[*block] {
             if function.insts[*inst].op != Op::PHI {

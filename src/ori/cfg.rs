@@ -8,8 +8,9 @@
 //! lanes. In a function with a RET, the last RET is the main exit.
 
 use super::function::{Block, Function};
+use super::list_table::ListTable;
 use super::operand::Kind;
-use super::{table, table_of};
+use super::table_of;
 use crate::tables::{Op, Prop};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::SmallVec;
@@ -21,9 +22,9 @@ pub type Edges = SmallVec<[Block; 2]>;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Cfg {
     /// Successors of each block, in branch order.
-    pub succs: SecondaryMap<Block, Edges>,
+    pub succs: ListTable<Block, Edges>,
     /// Predecessors of each block.
-    pub preds: SecondaryMap<Block, Edges>,
+    pub preds: ListTable<Block, Edges>,
     /// Reachable blocks in reverse post-order; the entry is first.
     pub rpo: Vec<Block>,
     /// Index in `rpo`; `usize::MAX` for unreachable blocks.
@@ -34,13 +35,13 @@ impl Cfg {
     /// Computes the graph of a function.
     pub fn new(function: &Function) -> Cfg {
         let limit = function.block_limit();
-        let mut succs: SecondaryMap<Block, Edges> = table(limit);
+        let mut succs: ListTable<Block, Edges> = ListTable::new(limit);
         for block in &function.layout {
             succs[*block] = function.successors(*block);
         }
         let rpo = reverse_postorder(function.entry(), &succs);
         let mut number = table_of(limit, usize::MAX);
-        let mut preds: SecondaryMap<Block, Edges> = table(limit);
+        let mut preds: ListTable<Block, Edges> = ListTable::new(limit);
         for (i, block) in rpo.iter().enumerate() {
             number[*block] = i;
         }
@@ -106,7 +107,7 @@ impl Cfg {
     }
 }
 
-fn reverse_postorder(root: Block, next: &SecondaryMap<Block, Edges>) -> Vec<Block> {
+fn reverse_postorder(root: Block, next: &ListTable<Block, Edges>) -> Vec<Block> {
     let mut seen: SecondaryMap<Block, bool> = SecondaryMap::new();
     let mut post = Vec::new();
     let mut stack = vec![(root, 0usize)];
@@ -143,7 +144,7 @@ pub struct Dominators {
 
 impl Dominators {
     /// `order` must be a reverse postorder from the root.
-    fn new(order: &[Block], preds: &SecondaryMap<Block, Edges>, succs: &SecondaryMap<Block, Edges>) -> Dominators {
+    fn new(order: &[Block], preds: &ListTable<Block, Edges>, succs: &ListTable<Block, Edges>) -> Dominators {
         let root = order[0];
         let idom = immediate(root, preds, succs);
         let mut depth: SecondaryMap<Block, u32> = SecondaryMap::new();
@@ -208,8 +209,8 @@ fn spans(order: &[Block], idom: &SecondaryMap<Block, Option<Block>>) -> Secondar
 /// on long chains, where an iterative fixpoint would walk them again and again.
 fn immediate(
     root: Block,
-    preds: &SecondaryMap<Block, Edges>,
-    succs: &SecondaryMap<Block, Edges>,
+    preds: &ListTable<Block, Edges>,
+    succs: &ListTable<Block, Edges>,
 ) -> SecondaryMap<Block, Option<Block>> {
     const NONE: usize = usize::MAX;
     // Depth-first tree, by preorder numbers.

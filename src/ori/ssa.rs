@@ -8,6 +8,7 @@
 
 use super::cfg::{Cfg, Dominators};
 use super::function::{Block, Function, InstId, RegData, VReg};
+use super::list_table::ListTable;
 use super::liveness::{Lists, Liveness};
 use super::operand::{Kind, Operand};
 use super::table;
@@ -37,7 +38,7 @@ fn rename(function: &mut Function, is_variable: impl Fn(VReg) -> bool) {
     let dominators = cfg.dominators();
     let phis = place_phis(function, &cfg, &dominators, &fixed);
     let mut renamer = Renamer {
-        current: table(function.regs.len()),
+        current: ListTable::new(function.regs.len()),
         undefined: HashMap::new(),
         phis,
         children: children(&cfg, &dominators),
@@ -135,7 +136,7 @@ fn frontiers(cfg: &Cfg, dominators: &Dominators) -> SecondaryMap<Block, Vec<Bloc
 
 struct Renamer {
     /// For each variable, the stack of its current values.
-    current: SecondaryMap<VReg, SmallVec<[VReg; 2]>>,
+    current: ListTable<VReg, SmallVec<[VReg; 2]>>,
     undefined: HashMap<VReg, (VReg, InstId)>,
     phis: SecondaryMap<Block, Vec<(VReg, InstId)>>,
     children: SecondaryMap<Block, Vec<Block>>,

@@ -9,6 +9,7 @@ use crate::analysis::def_use::is_free;
 use crate::analysis::divergence::Varying;
 use crate::legal::operands;
 use crate::ori::cfg::Cfg;
+use crate::ori::list_table::ListTable;
 use crate::ori::liveness::RegSet;
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg, table};
 use crate::tables::ori::{Class, Direction};
@@ -23,7 +24,7 @@ type Encodes = fn(&Function, InstId) -> bool;
 pub struct Candidates {
     set: RegSet,
     definition: SecondaryMap<VReg, Option<(InstId, Block)>>,
-    readers: SecondaryMap<VReg, SmallVec<[InstId; 2]>>,
+    readers: ListTable<VReg, SmallVec<[InstId; 2]>>,
     encodes: Encodes,
     /// Instructions to be looked at again: they read what is in the set, and are not in it.
     work: Vec<InstId>,
@@ -53,7 +54,7 @@ impl Candidates {
         let mut new = Candidates {
             set: RegSet::new(function.regs.len()),
             definition: table(function.regs.len()),
-            readers: table(function.regs.len()),
+            readers: ListTable::new(function.regs.len()),
             encodes,
             work: Vec::new(),
             trial: operands::Trial::new(function),

@@ -10,6 +10,7 @@ use crate::analysis::def_use::is_free;
 use crate::analysis::divergence::Varying;
 use crate::analysis::loops::Loops;
 use crate::ori::cfg::{Cfg, Dominators};
+use crate::ori::list_table::ListTable;
 use crate::ori::{Block, File, Function, InstId, VReg, table};
 use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
@@ -100,7 +101,7 @@ impl Twins {
         function: &Function,
         places: &Places,
         inst: InstId,
-        readers: &SecondaryMap<VReg, smallvec::SmallVec<[InstId; 2]>>,
+        readers: &ListTable<VReg, smallvec::SmallVec<[InstId; 2]>>,
     ) -> Option<VReg> {
         let data = &function.insts[inst];
         let (mut result, mut count) = (None, 0);

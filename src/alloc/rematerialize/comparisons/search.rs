@@ -5,6 +5,7 @@ use crate::alloc::ranges::Ranges;
 use crate::alloc::rematerialize::candidates::{Definition, definitions};
 use crate::alloc::rematerialize::{Places, first_points};
 use crate::analysis::def_use::{is_free, is_pure};
+use crate::ori::list_table::ListTable;
 use crate::ori::{Block, File, Function, InstId, VReg, table};
 use crate::tables::Prop;
 use cranelift_entity::SecondaryMap;
@@ -21,7 +22,7 @@ pub struct Search<'a> {
     order: SecondaryMap<InstId, u32>,
     definition: SecondaryMap<VReg, Definition>,
     /// For each register the points of its readers, with their blocks, by layout.
-    readers: SecondaryMap<VReg, SmallVec<[(u32, Block); 2]>>,
+    readers: Readers,
     /// For each point how many points before it have more predicates than there are.
     over: Vec<u32>,
 }
@@ -34,8 +35,10 @@ fn order(function: &Function) -> SecondaryMap<InstId, u32> {
     order
 }
 
-fn readers(function: &Function, first: &SecondaryMap<Block, u32>) -> SecondaryMap<VReg, SmallVec<[(u32, Block); 2]>> {
-    let mut readers: SecondaryMap<VReg, SmallVec<[(u32, Block); 2]>> = table(function.regs.len());
+type Readers = ListTable<VReg, SmallVec<[(u32, Block); 2]>>;
+
+fn readers(function: &Function, first: &SecondaryMap<Block, u32>) -> Readers {
+    let mut readers = Readers::new(function.regs.len());
     for block in &function.layout {
         for (at, inst) in function.blocks[*block].iter().enumerate() {
             function.for_each_use(*inst, |reg| {
