@@ -49,6 +49,10 @@ pub struct PassCx<'a> {
     pub hoisted: Vec<InstId>,
     /// Whether the pass found nothing to do, so that all cached analyses remain valid.
     pub unchanged: bool,
+    /// Whether nothing has changed since dead code was eliminated.
+    pub swept: bool,
+    /// Whether the pass eliminated all dead code.
+    pub sweeps: bool,
     cache: Cache,
 }
 
@@ -61,6 +65,8 @@ impl<'a> PassCx<'a> {
             decided: Vec::new(),
             hoisted: Vec::new(),
             unchanged: false,
+            swept: false,
+            sweeps: false,
             cache: Cache::default(),
         }
     }

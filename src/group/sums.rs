@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 /// Ties sums and keeps factors.
 pub fn run(cx: &mut PassCx) {
     if !has_products(cx.function) {
+        cx.unchanged = true;
         return;
     }
     let cfg = cx.cfg();

@@ -17,6 +17,7 @@ pub fn run(cx: &mut PassCx) {
     let atomic = |function: &Function, inst: &InstId| function.insts[*inst].op == Op::ATOMG;
     let all = || function.layout.iter().flat_map(|b| &function.blocks[*b]);
     if !all().any(|inst| atomic(function, inst)) {
+        cx.unchanged = true;
         return;
     }
     let mut read = RegSet::new(function.regs.len());

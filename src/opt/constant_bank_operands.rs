@@ -17,6 +17,7 @@ use crate::tables::{Feature, Mod, Op, Prop, Role, value};
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     if !cx.function.target.has(Feature::ConstantOperandsPreferred) {
+        cx.unchanged = true;
         return;
     }
     let def_use = cx.def_use();

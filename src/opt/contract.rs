@@ -17,13 +17,14 @@ const SIGN: u64 = 1 << 31;
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
-    let mut product: SecondaryMap<VReg, Option<InstId>> = table(function.regs.len());
-    let mut uses: SecondaryMap<VReg, u32> = table(function.regs.len());
     let insts: Vec<InstId> = function.layout.iter().flat_map(|b| function.blocks[*b].iter().copied()).collect();
     let is_free = |f: &Function, inst: InstId| f.insts[inst].contract && f.insts[inst].guard.is_null();
     if !insts.iter().any(|inst| is_free(function, *inst)) {
+        cx.unchanged = true;
         return;
     }
+    let mut product: SecondaryMap<VReg, Option<InstId>> = table(function.regs.len());
+    let mut uses: SecondaryMap<VReg, u32> = table(function.regs.len());
     for inst in &insts {
         function.for_each_use(*inst, |reg| uses[reg] += 1);
         if is_free(function, *inst) && matches!(function.insts[*inst].op, Op::FMUL | Op::DMUL) {

@@ -24,6 +24,7 @@ pub fn run(cx: &mut PassCx) {
         }
     }
     if !any {
+        cx.unchanged = true;
         return;
     }
     for block in function.layout.clone() {

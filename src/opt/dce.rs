@@ -13,14 +13,23 @@ use cranelift_entity::SecondaryMap;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
+    if cx.swept {
+        cx.unchanged = true;
+        return;
+    }
     let cfg = cx.cfg();
     let function = &mut *cx.function;
-    let insts = || cfg.rpo.iter().flat_map(|b| &function.blocks[*b]).copied();
-    let definitions = Definitions::new(function, insts());
+    let mut definitions = Definitions::new(function);
     let mut needed = RegSet::new(function.regs.len());
     let mut stays: SecondaryMap<InstId, bool> = table(function.insts.len());
-    let mut work: Vec<InstId> = insts().filter(|inst| is_rooted(function, *inst)).collect();
-    work.iter().for_each(|inst| stays[*inst] = true);
+    let mut work: Vec<InstId> = Vec::new();
+    for inst in cfg.rpo.iter().flat_map(|b| &function.blocks[*b]) {
+        let defines_root = definitions.add(function, *inst);
+        if defines_root || is_rooted(function, *inst) {
+            stays[*inst] = true;
+            work.push(*inst);
+        }
+    }
     while let Some(inst) = work.pop() {
         function.for_each_use(inst, |reg| {
             if needed.insert(reg) {
@@ -32,9 +41,14 @@ pub fn run(cx: &mut PassCx) {
             }
         });
     }
+    let mut unchanged = true;
     for block in &cfg.rpo {
-        function.blocks[*block].retain(|inst| stays[*inst]);
+        let insts = &mut function.blocks[*block];
+        let before = insts.len();
+        insts.retain(|inst| stays[*inst]);
+        unchanged &= insts.len() == before;
     }
+    (cx.unchanged, cx.sweeps) = (unchanged, true);
 }
 
 /// The definitions of each register, as chains.
@@ -44,16 +58,22 @@ struct Definitions {
 }
 
 impl Definitions {
-    fn new(function: &Function, insts: impl Iterator<Item = InstId>) -> Definitions {
-        let mut out =
-            Definitions { last: table(function.regs.len()), entries: Vec::with_capacity(function.regs.len()) };
-        for inst in insts {
-            function.for_each_def(inst, |reg| {
-                out.entries.push((inst, out.last[reg]));
-                out.last[reg] = Some(out.entries.len() as u32 - 1);
-            });
-        }
-        out
+    fn new(function: &Function) -> Definitions {
+        Definitions { last: table(function.regs.len()), entries: Vec::with_capacity(function.regs.len()) }
+    }
+
+    /// Adds those of an instruction; whether it must stay for one of them. A register that is
+    /// reserved in the whole function has uses that no operand shows, and a debugger may read any
+    /// register of the text.
+    fn add(&mut self, function: &Function, inst: InstId) -> bool {
+        let watched = function.watched.as_ref().filter(|_| function.insts[inst].op != Op::PHI);
+        let mut reserved = false;
+        function.for_each_def(inst, |reg| {
+            self.entries.push((inst, self.last[reg]));
+            self.last[reg] = Some(self.entries.len() as u32 - 1);
+            reserved |= function.regs[reg].phys.is_some() || watched.is_some_and(|w| w.parts[reg].is_some());
+        });
+        reserved
     }
 
     fn each(&self, reg: VReg, mut f: impl FnMut(InstId)) {
@@ -66,19 +86,10 @@ impl Definitions {
     }
 }
 
+/// Whether an instruction must stay whatever it defines.
 fn is_rooted(function: &Function, inst: InstId) -> bool {
     let op = function.insts[inst].op;
     // An instruction that never executes is there on purpose, and so is a volatile access.
     let kept = function.insts[inst].guard == Operand::never() || function.insts[inst].ordered;
-    if kept || op.has(Prop::SideEffect) || op.has(Prop::Convergent) || op.has(Prop::Control) || op == Op::NOP {
-        return true;
-    }
-    // A register that is reserved in the whole function has uses that no operand shows, and a
-    // debugger may read any register of the text.
-    let watched = function.watched.as_ref().filter(|_| op != Op::PHI);
-    let mut reserved = false;
-    function.for_each_def(inst, |reg| {
-        reserved |= function.regs[reg].phys.is_some() || watched.is_some_and(|w| w.parts[reg].is_some());
-    });
-    reserved
+    kept || op.has(Prop::SideEffect) || op.has(Prop::Convergent) || op.has(Prop::Control) || op == Op::NOP
 }

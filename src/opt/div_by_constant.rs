@@ -33,6 +33,7 @@ pub fn run(cx: &mut PassCx) {
     let function = &*cx.function;
     let divides = |inst: &InstId| division_bits(function.insts[*inst].op).is_some();
     if !function.layout.iter().flat_map(|b| &function.blocks[*b]).any(divides) {
+        cx.unchanged = true;
         return;
     }
     let def_use = cx.def_use();

@@ -27,10 +27,11 @@ const OPERANDS: [(Role, Mod, u8); 3] = [
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let cfg = cx.cfg();
-    let def_use = cx.take_def_use();
+    let def_use = cx.def_use();
     let (function, fits): (_, Fits) = (&mut *cx.function, &cx.encoder.encodes);
     let joins = |inst: &InstId| is_half(function, *inst) && of_high_half(function, &def_use, *inst);
     if !cfg.rpo.iter().any(|block| function.blocks[*block].iter().any(joins)) {
+        cx.unchanged = true;
         return;
     }
     let insts: Vec<InstId> = cfg.rpo.iter().flat_map(|block| function.blocks[*block].iter().copied()).collect();

@@ -33,10 +33,12 @@ pub fn run(cx: &mut PassCx) {
     let function = &*cx.function;
     let any = function.layout.iter().flat_map(|b| &function.blocks[*b]).any(|inst| is_expensive(function, *inst));
     if !any {
+        cx.unchanged = true;
         return;
     }
     let (cfg, loops, dominators) = (cx.cfg(), cx.loops(), cx.dominators());
     if loops.all.is_empty() {
+        cx.unchanged = true;
         return;
     }
     let function = &mut *cx.function;

@@ -18,6 +18,7 @@ pub fn run(cx: &mut PassCx) {
     let reads = |function: &Function, inst: InstId| selects_components(function.insts[inst].op);
     let all: Vec<InstId> = function.layout.iter().flat_map(|b| &function.blocks[*b]).copied().collect();
     if !all.iter().any(|inst| reads(function, *inst)) {
+        cx.unchanged = true;
         return;
     }
     let mut read = RegSet::new(function.regs.len());

@@ -135,7 +135,7 @@ fn step(pass: Pass, cx: &mut PassCx, options: &Legalization, control: &PassContr
     let conditions = control.verify.then(|| verify::convergent_conditions(cx.function));
     cx.decided.clear();
     cx.hoisted.clear();
-    cx.unchanged = false;
+    (cx.unchanged, cx.sweeps) = (false, false);
     let start = Instant::now();
     let outcome = dispatch::run(pass, cx, options);
     let elapsed = start.elapsed();
@@ -144,6 +144,7 @@ fn step(pass: Pass, cx: &mut PassCx, options: &Legalization, control: &PassContr
     if !cx.unchanged {
         cx.invalidate(pass.info().preserves);
     }
+    cx.swept = (cx.sweeps || cx.swept && cx.unchanged) && control.tamper.is_none();
     if cfg!(debug_assertions) {
         let stale = cx.stale();
         errors.extend(stale.iter().map(|analysis| format!("{} is not preserved", analysis.name())));

@@ -49,6 +49,7 @@ struct Pointer {
 pub fn run(cx: &mut PassCx) {
     let (cfg, loops) = (cx.cfg(), cx.loops());
     if loops.all.is_empty() {
+        cx.unchanged = true;
         return;
     }
     let mut facts = Facts::new(cx.function, &cfg);

@@ -19,14 +19,18 @@ use addresses::{Addresses, Part};
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
-    let Some(sp) = cx.function.stack_pointer else { return };
+    let Some(sp) = cx.function.stack_pointer else {
+        cx.unchanged = true;
+        return;
+    };
     let cfg = cx.cfg();
-    let def_use = cx.take_def_use();
+    let def_use = cx.def_use();
     let function = &mut *cx.function;
     let insts: Vec<InstId> = cfg.rpo.iter().flat_map(|block| &function.blocks[*block]).copied().collect();
     let mut moves = false;
     insts.iter().for_each(|inst| function.for_each_def(*inst, |reg| moves |= reg == sp));
     if moves {
+        cx.unchanged = true;
         return;
     }
     let addresses = Addresses::new(function, &def_use, sp, insts.iter().copied());

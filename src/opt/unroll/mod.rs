@@ -56,10 +56,12 @@ struct Shape {
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     if cx.function.rolled.all {
+        cx.unchanged = true;
         return;
     }
     let (cfg, loops) = (cx.cfg(), cx.loops());
     if loops.all.is_empty() {
+        cx.unchanged = true;
         return;
     }
     let named = named_blocks(cx.function);

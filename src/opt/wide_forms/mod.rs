@@ -30,6 +30,7 @@ type Places = SmallVec<[Place; 8]>;
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     if !cx.function.target.has(Feature::JoinsPairs) {
+        cx.unchanged = true;
         return;
     }
     let cfg = cx.cfg();
