@@ -80,7 +80,7 @@ fn take_in_turn(assigner: &mut Assigner, ids: &[u32], bases: &[i32]) {
     let mut next = 0;
     for id in ids {
         let Some(old) = assigner.release(*id) else { continue };
-        let (open, _) = assigner.open(&assigner.classes.classes[*id as usize], Mask::default());
+        let (open, _) = assigner.open(*id, Mask::default());
         let free = (0..bases.len()).map(|step| (next + step) % bases.len()).find(|at| open.contains(bases[*at]));
         assigner.take(*id, free.map_or(old, |at| bases[at]));
         next = free.map_or(next, |at| at + 1);

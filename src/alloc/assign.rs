@@ -9,6 +9,7 @@ use super::bundles::{Class, Classes};
 use super::interference::Mask;
 use super::pressure::Choice;
 use crate::ori::File;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// Adjacent registers from which on a class is placed before the narrower ones, which would leave
@@ -27,6 +28,8 @@ pub struct Assigner<'a> {
     /// The columns chosen to be spilled.
     pub choice: &'a mut Choice,
     owners: Option<Owners>,
+    /// The registers that a column must never use, by its number, once asked for.
+    closed: Vec<Cell<Option<Mask>>>,
     /// Callee-saved registers, used only if no other is free.
     reluctant: Mask,
 }
@@ -34,7 +37,8 @@ pub struct Assigner<'a> {
 impl<'a> Assigner<'a> {
     /// An assigner that uses the registers in `reluctant` last.
     pub fn new(classes: &'a mut Classes, choice: &'a mut Choice, reluctant: Mask) -> Assigner<'a> {
-        Assigner { classes, choice, owners: None, reluctant }
+        let closed = vec![Cell::new(None); choice.columns.len()];
+        Assigner { classes, choice, owners: None, closed, reluctant }
     }
 
     /// Places the classes in this order, or chooses what to spill. Returns a class that has no
@@ -69,7 +73,7 @@ impl<'a> Assigner<'a> {
             for column in &class.columns {
                 self.classes.occupied.give_back(File::R, old + column.slot, &column.ranges);
             }
-            let (open, _) = self.open(class, unused);
+            let (open, _) = self.open(*id, unused);
             let base = open.minus(Mask::below(from)).lowest().or(open.lowest()).unwrap_or(old);
             from = base + class.width();
             self.take(*id, base);
@@ -78,15 +82,27 @@ impl<'a> Assigner<'a> {
 
     /// Bases at which each column of a class falls on a register that is free there and not among
     /// the `avoided`, and the registers that no column can use.
-    pub fn open(&self, class: &Class, avoided: Mask) -> (Mask, Mask) {
+    pub fn open(&self, id: u32, avoided: Mask) -> (Mask, Mask) {
+        let class = &self.classes.classes[id as usize];
         let (mut open, mut taken) = (Self::legal_bases(class), Mask::below(256));
-        for column in &class.columns {
-            let closed = self.classes.barred.to(class.file, &column.ranges, &self.classes.clobbers);
+        for (at, column) in class.columns.iter().enumerate() {
+            let closed = self.closed(id, at);
             let own = closed.or(self.classes.occupied.taken(class.file, &column.ranges)).or(avoided);
             open = open.and(Mask::below(256).minus(own).lowered(column.slot));
             taken = taken.and(own);
         }
         (open, taken)
+    }
+
+    /// The registers that a column of a class must never use.
+    fn closed(&self, id: u32, at: usize) -> Mask {
+        let class = &self.classes.classes[id as usize];
+        let known = &self.closed[self.choice.number(id, at)];
+        known.get().unwrap_or_else(|| {
+            let closed = self.classes.barred.to(class.file, &class.columns[at].ranges, &self.classes.clobbers);
+            known.set(Some(closed));
+            closed
+        })
     }
 
     /// The classes without a place, in assignment order.
@@ -122,9 +138,10 @@ impl<'a> Assigner<'a> {
     }
 
     /// Bases at which no column of the class falls on a register that it must never use.
-    fn unbarred(&self, class: &Class) -> Mask {
-        class.columns.iter().fold(Self::legal_bases(class), |open, column| {
-            let closed = self.classes.barred.to(class.file, &column.ranges, &self.classes.clobbers);
+    fn unbarred(&self, id: u32) -> Mask {
+        let class = &self.classes.classes[id as usize];
+        class.columns.iter().enumerate().fold(Self::legal_bases(class), |open, (at, column)| {
+            let closed = self.closed(id, at);
             // Negative slots count from a base above; a base is excluded if a slot would leave the
             // register file.
             open.and(Mask::below(256).minus(closed).lowered(column.slot))
@@ -143,19 +160,18 @@ impl<'a> Assigner<'a> {
 
     fn place(&mut self, id: u32) -> bool {
         self.shift_up(id);
-        let class = &self.classes.classes[id as usize];
-        if class.file == File::R
+        if self.classes.classes[id as usize].file == File::R
             && self.reluctant != Mask::default()
-            && let Some(base) = self.open(class, self.reluctant).0.lowest()
+            && let Some(base) = self.open(id, self.reluctant).0.lowest()
         {
             self.take(id, base);
             return true;
         }
-        if let Some(base) = self.open(class, Mask::default()).0.lowest() {
+        if let Some(base) = self.open(id, Mask::default()).0.lowest() {
             self.take(id, base);
             return true;
         }
-        let open = self.unbarred(class);
+        let open = self.unbarred(id);
         self.make_room(id, open)
     }
 

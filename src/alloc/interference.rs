@@ -210,31 +210,44 @@ impl<const W: usize> Tree<W> {
     fn take(&mut self, bit: usize, range: Range) {
         let (word, bit) = (bit / 64, 1u64 << (bit % 64));
         let (mut left, mut right) = (range.0 as usize, range.1 as usize - 1);
-        edges(range, self.levels.len(), |level, nodes| match level {
-            0 => self.points[nodes].iter_mut().for_each(|point| point[word] |= bit),
-            _ => self.levels[level - 1][nodes].iter_mut().for_each(|node| {
-                node.whole[word] |= bit;
-                node.some[word] |= bit;
-            }),
-        });
-        for level in &mut self.levels {
+        let Runs { first, last, mut above } = Runs::of((left, right + 1), self.levels.is_empty());
+        self.points[first].iter_mut().for_each(|point| point[word] |= bit);
+        self.points[last].iter_mut().for_each(|point| point[word] |= bit);
+        let top = self.levels.len();
+        for (number, level) in self.levels.iter_mut().enumerate() {
             (left, right) = (left >> SHIFT, right >> SHIFT);
             level[left].some[word] |= bit;
             level[right].some[word] |= bit;
+            let Some(range) = above else { continue };
+            let runs = Runs::of(range, number + 1 == top);
+            for node in [runs.first, runs.last].into_iter().flatten() {
+                level[node].whole[word] |= bit;
+                level[node].some[word] |= bit;
+            }
+            above = runs.above;
         }
     }
 
     fn give_back(&mut self, bit: usize, range: Range) {
         let (word, bit) = (bit / 64, 1u64 << (bit % 64));
-        edges(range, self.levels.len(), |level, nodes| match level {
-            0 => self.points[nodes].iter_mut().for_each(|point| point[word] &= !bit),
-            _ => self.levels[level - 1][nodes].iter_mut().for_each(|node| {
-                node.whole[word] &= !bit;
-                node.some[word] &= !bit;
-            }),
-        });
-        self.leave(range.0 as usize, word, bit);
-        self.leave(range.1 as usize - 1, word, bit);
+        let Runs { first, last, mut above } = Runs::of((range.0 as usize, range.1 as usize), self.levels.is_empty());
+        self.points[first].iter_mut().for_each(|point| point[word] &= !bit);
+        self.points[last].iter_mut().for_each(|point| point[word] &= !bit);
+        let top = self.levels.len();
+        for (number, level) in self.levels.iter_mut().enumerate() {
+            let Some(range) = above else { break };
+            let runs = Runs::of(range, number + 1 == top);
+            for node in [runs.first, runs.last].into_iter().flatten() {
+                level[node].whole[word] &= !bit;
+                level[node].some[word] &= !bit;
+            }
+            above = runs.above;
+        }
+        let (left, right) = (range.0 as usize, range.1 as usize - 1);
+        self.leave(left, word, bit);
+        if left >> SHIFT != right >> SHIFT {
+            self.leave(right, word, bit);
+        }
     }
 
     /// Brings the nodes above a point up to date, in which a register was taken somewhere, as far
@@ -259,36 +272,47 @@ impl<const W: usize> Tree<W> {
     }
 
     fn add_taken(&self, range: Range, out: &mut [u64; W]) {
-        let mut add = |words: &[u64; W]| out.iter_mut().zip(words).for_each(|(o, w)| *o |= w);
+        let mut all = *out;
+        let mut add = |words: &[u64; W]| all.iter_mut().zip(words).for_each(|(all, word)| *all |= word);
         let (mut left, mut right) = (range.0 as usize, range.1 as usize - 1);
-        for level in &self.levels {
+        let Runs { first, last, mut above } = Runs::of((left, right + 1), self.levels.is_empty());
+        self.points[first].iter().for_each(&mut add);
+        self.points[last].iter().for_each(&mut add);
+        for (number, level) in self.levels.iter().enumerate() {
             (left, right) = (left >> SHIFT, right >> SHIFT);
             add(&level[left].whole);
             if right != left {
                 add(&level[right].whole);
             }
+            let Some(range) = above else { continue };
+            let runs = Runs::of(range, number + 1 == self.levels.len());
+            level[runs.first].iter().for_each(|node| add(&node.some));
+            level[runs.last].iter().for_each(|node| add(&node.some));
+            above = runs.above;
         }
-        edges(range, self.levels.len(), |level, nodes| match level {
-            0 => self.points[nodes].iter().for_each(&mut add),
-            _ => self.levels[level - 1][nodes].iter().for_each(|node| add(&node.some)),
-        });
+        *out = all;
     }
 }
 
-/// Covers a range with nodes, as few as there are: calls back for runs of them, from the lowest
-/// level to the highest, which is `top`.
-fn edges(range: Range, top: usize, mut each: impl FnMut(usize, std::ops::Range<usize>)) {
-    let (mut left, mut right) = (range.0 as usize, range.1 as usize);
-    for level in 0..top {
+/// What covers a range on one level: the nodes before and behind those that nodes of the level
+/// above cover.
+struct Runs {
+    first: std::ops::Range<usize>,
+    last: std::ops::Range<usize>,
+    /// The nodes of the level above, if there are any, from the first one to behind the last one.
+    above: Option<(usize, usize)>,
+}
+
+impl Runs {
+    /// Of the nodes from the first one to behind the last one, on the highest level or another one.
+    #[inline]
+    fn of((left, right): (usize, usize), highest: bool) -> Runs {
         let (inner, last) = (left.next_multiple_of(WIDTH), right & !(WIDTH - 1));
-        if inner >= last {
-            return each(level, left..right);
+        if highest || inner >= last {
+            return Runs { first: left..right, last: right..right, above: None };
         }
-        each(level, left..inner);
-        each(level, last..right);
-        (left, right) = (inner >> SHIFT, last >> SHIFT);
+        Runs { first: left..inner, last: last..right, above: Some((inner >> SHIFT, last >> SHIFT)) }
     }
-    each(top, left..right);
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use super::bundles::{Class, Classes};
 use super::interference::Mask;
 use super::pressure::peak;
 use crate::ori::File;
+use smallvec::SmallVec;
 
 /// Another way to assign.
 #[derive(Clone, Copy)]
@@ -49,17 +50,27 @@ pub fn pack(assigner: &mut Assigner, order: &[u32]) {
         |classes: &Classes| -> Vec<Option<i32>> { ids.iter().map(|id| classes.classes[*id as usize].base).collect() };
     // What a way that failed has taken off its registers stays so for the next one.
     let (mut best, mut placed) = (bases(assigner.classes), true);
-    for way in WAYS {
+    let alike = WAYS.map(|way| alike(assigner.classes, &ids, way));
+    // What each way that failed took off the budget, with how many registers.
+    let mut failed: SmallVec<[(Alike, i32, usize); WAYS.len()]> = SmallVec::new();
+    for (way, alike) in WAYS.into_iter().zip(alike) {
         if used <= least || budget == 0 {
             break;
+        }
+        if let Some((.., spent)) = failed.iter().find(|of| (of.0, of.1) == (alike, used)) {
+            budget = budget.saturating_sub(*spent);
+            continue;
         }
         if placed {
             release(assigner, &ids);
         }
+        let before = budget;
         placed = try_way(assigner, &ids, way, used - 1, &mut budget);
         if placed {
             used = top(assigner.classes);
             best = bases(assigner.classes);
+        } else {
+            failed.push((alike, used, before - budget));
         }
     }
     if placed {
@@ -81,6 +92,15 @@ pub fn fit(assigner: &mut Assigner, order: &[u32]) -> bool {
     assigner.classes.note_again(&FILES);
     let mut budget = budget(&ids) / 2;
     WAYS.into_iter().any(|way| try_way(assigner, &ids, way, 256, &mut budget))
+}
+
+/// What a way is to some classes: how many are wide, and whether narrow ones go where they fit.
+/// Ways that differ in nothing of this do the same.
+type Alike = (usize, bool);
+
+fn alike(classes: &Classes, ids: &[u32], way: Way) -> Alike {
+    let wide = |id: &&u32| classes.classes[**id as usize].width() >= way.wide;
+    (ids.iter().filter(wide).count(), way.fits)
 }
 
 /// How many classes may be placed.
@@ -130,7 +150,7 @@ fn release(assigner: &mut Assigner, ids: &[u32]) {
 
 fn place(assigner: &mut Assigner, id: u32, way: Way, limit: i32) -> bool {
     let class = &assigner.classes.classes[id as usize];
-    let (open, taken) = assigner.open(class, Mask::default());
+    let (open, taken) = assigner.open(id, Mask::default());
     // The last column must be below the limit too.
     let open = open.and(Mask::below(limit - class.width() + 1));
     let best = if way.fits && class.width() <= 2 && class.columns.len() as i32 == class.width() {
@@ -144,13 +164,17 @@ fn place(assigner: &mut Assigner, id: u32, way: Way, limit: i32) -> bool {
 /// The register whose neighbours, within its pair and then its quad, are taken as far as possible.
 fn fitting(class: &Class, open: Mask, taken: Mask) -> Option<i32> {
     let width = class.width();
-    let free = |n: i32| i32::from(!taken.contains(n));
+    // Of a run of registers within 64, how many are free.
+    let free = |from: i32, count: u32| {
+        let bits = taken.0[from as usize / 64] >> (from % 64) & ((1 << count) - 1);
+        (count - bits.count_ones()) as i32
+    };
     // Its own registers are free, and those of a pair are mostly in one quad.
     let least = if class.modulus > 1 && class.residue & 1 == 0 { width } else { 1 };
     let mut best: Option<((i32, i32), i32)> = None;
     for base in open.iter() {
-        let pair = if width == 1 { free(base ^ 1) } else { 0 };
-        let gaps = (pair, (base & !3..(base & !3) + 4).map(free).sum::<i32>());
+        let pair = if width == 1 { free(base ^ 1, 1) } else { 0 };
+        let gaps = (pair, free(base & !3, 4));
         if best.is_none_or(|(least, _)| gaps < least) {
             best = Some((gaps, base));
             if gaps == (0, least) {

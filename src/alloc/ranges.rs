@@ -90,32 +90,29 @@ impl Ranges {
     pub fn from(function: &Function, cfg: &Cfg, gone: &Gone, live: &Liveness) -> Ranges {
         let mut ranges = Ranges { of: RangeTable::default(), clobbers: Vec::new(), end: 0 };
         ranges.of.lists.resize_with(function.regs.len(), RangeList::new);
-        let mut open = Open { end: vec![CLOSED; function.regs.len()], touched: Vec::new() };
-        let mut first = 0u32;
-        for block in &function.layout {
+        let mut open = Open::new(function.regs.len());
+        let count = function.inst_count() as u32;
+        let mut first = count;
+        for block in function.layout.iter().rev() {
             let insts = &function.blocks[*block];
-            if cfg.reachable(*block) {
-                ranges.block(function, gone, insts, &live.live[*block], first, &mut open);
+            let reachable = cfg.reachable(*block);
+            open.bound(&mut ranges.of, 2 * first, if reachable { &live.live[*block] } else { &[] });
+            first -= insts.len() as u32;
+            if reachable {
+                ranges.block(function, gone, insts, first, &mut open);
             }
-            first += insts.len() as u32;
         }
-        ranges.end = 2 * first + 2;
-        ranges.clobbers.sort_unstable();
-        ranges.of.lists.iter_mut().for_each(normalize);
+        open.bound(&mut ranges.of, 0, &[]);
+        ranges.end = 2 * count + 2;
+        ranges.clobbers.reverse();
+        ranges.of.lists.iter_mut().for_each(|list| {
+            list.reverse();
+            normalize(list);
+        });
         ranges
     }
 
-    fn block(
-        &mut self,
-        function: &Function,
-        gone: &Gone,
-        insts: &[InstId],
-        live_out: &[VReg],
-        first: u32,
-        Open { end, touched }: &mut Open,
-    ) {
-        touched.extend_from_slice(live_out);
-        live_out.iter().for_each(|reg| end[reg.index()] = 2 * (first + insts.len() as u32));
+    fn block(&mut self, function: &Function, gone: &Gone, insts: &[InstId], first: u32, open: &mut Open) {
         for (i, inst) in insts.iter().enumerate().rev() {
             if is_marker(function, *inst, gone) {
                 continue;
@@ -126,45 +123,80 @@ impl Ranges {
                 self.clobbers.push((point + 1, callee));
             }
             function.for_each_def(*inst, |reg| {
-                let open = &mut end[reg.index()];
-                let end = if *open == CLOSED { point + 2 } else { *open };
                 if data.guard.is_null() {
-                    *open = CLOSED;
-                    push(&mut self.of[reg], (point + 1, end));
-                } else if *open == CLOSED {
-                    *open = end;
-                    touched.push(reg);
+                    let end = std::mem::replace(&mut open.of[reg.index()].end, CLOSED);
+                    push(&mut self.of[reg], (point + 1, if end == CLOSED { point + 2 } else { end }));
+                } else {
+                    open.begin(reg, point + 2);
                 }
             });
-            function.for_each_use(*inst, |reg| {
-                let open = &mut end[reg.index()];
-                if *open == CLOSED {
-                    *open = point + 1;
-                    touched.push(reg);
-                }
-            });
-        }
-        for reg in touched.drain(..) {
-            let end = std::mem::replace(&mut end[reg.index()], CLOSED);
-            if end != CLOSED {
-                push(&mut self.of[reg], (2 * first, end));
-            }
+            function.for_each_use(*inst, |reg| open.begin(reg, point + 1));
         }
     }
 }
 
-/// The ranges that a block leaves open while it is read from its end.
+/// The ranges that are open while the code is read from its end.
 struct Open {
-    /// The end of a register's range, or [`CLOSED`].
-    end: Vec<u32>,
-    /// Registers that may have one.
+    of: Vec<Ending>,
+    /// The registers that may have one, each once.
     touched: Vec<VReg>,
+    bounds: u32,
 }
 
-/// Adds a range to a list, mostly the one behind the last: blocks come in the order of the layout.
+/// The range of a register that is open.
+#[derive(Clone, Copy)]
+struct Ending {
+    /// Where it ends, or [`CLOSED`].
+    end: u32,
+    /// The last bound between blocks that it was open at, by number.
+    bound: u32,
+    /// Whether the register is in the list.
+    listed: bool,
+}
+
+impl Open {
+    fn new(registers: usize) -> Open {
+        let closed = Ending { end: CLOSED, bound: 0, listed: false };
+        Open { of: vec![closed; registers], touched: Vec::new(), bounds: 0 }
+    }
+
+    /// The range of a register ends here, unless one is open.
+    fn begin(&mut self, reg: VReg, end: u32) {
+        let ending = &mut self.of[reg.index()];
+        if ending.end == CLOSED {
+            ending.end = end;
+            if !std::mem::replace(&mut ending.listed, true) {
+                self.touched.push(reg);
+            }
+        }
+    }
+
+    /// Goes over a point between blocks: ranges of what does not live at the end of the block
+    /// before it begin there, and those of what lives there alone end.
+    fn bound(&mut self, ranges: &mut RangeTable, point: u32, live_out: &[VReg]) {
+        self.bounds += 1;
+        for reg in live_out {
+            self.begin(*reg, point);
+            self.of[reg.index()].bound = self.bounds;
+        }
+        let Open { of, touched, bounds } = self;
+        touched.retain(|reg| {
+            let ending = &mut of[reg.index()];
+            if ending.end != CLOSED && ending.bound != *bounds {
+                let end = std::mem::replace(&mut ending.end, CLOSED);
+                push(&mut ranges[*reg], (point, end));
+            }
+            ending.listed = ending.end != CLOSED;
+            ending.listed
+        });
+    }
+}
+
+/// Adds a range to a list in which the first one is the last: what ends where another one begins
+/// is one with that.
 fn push(list: &mut RangeList, range: Range) {
     match list.last_mut() {
-        Some(last) if last.1 == range.0 => last.1 = range.1,
+        Some(last) if last.0 == range.1 => last.0 = range.0,
         _ => list.push(range),
     }
 }

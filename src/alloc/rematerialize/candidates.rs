@@ -209,7 +209,7 @@ impl Candidates {
         let (_, first) = first_points(function);
         let mut kept: Vec<bool> = vec![true; self.all.len()];
         let mut lacking: Vec<Anchors> = self.all.iter().map(|_| Anchors::new()).collect();
-        self.scanned.clear();
+        self.scanned = table(function.insts.len());
         let lives = |reg: &VReg, point: u32| {
             let ranges = &ranges.of[*reg];
             ranges.get(ranges.partition_point(|r| r.1 <= point)).is_some_and(|r| r.0 <= point)

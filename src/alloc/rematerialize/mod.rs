@@ -22,8 +22,8 @@ use super::ranges::{Gone, Ranges};
 use crate::analysis::PassCx;
 use crate::analysis::loops::Loops;
 use crate::ori::cfg::{Cfg, Dominators};
-use crate::ori::liveness::{Liveness, RegSet};
-use crate::ori::{Block, File, Function, VReg};
+use crate::ori::liveness::Liveness;
+use crate::ori::{Block, File, Function, VReg, table};
 use crate::tables::passes::Analysis;
 use crate::tables::registers::Callee;
 use candidates::Candidates;
@@ -101,31 +101,36 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32, most: &mut Option<u32>) -> bo
 /// Most registers of a file that live at once, or general ones across a slow path with those that
 /// it takes.
 fn peak(function: &Function, live: &Liveness, file: File) -> u32 {
-    let mut set = RegSet::new(function.regs.len());
-    let counts = |reg: &VReg| function.regs[*reg].file == file;
+    // The number of the block in which a register of the file lives at the point at hand.
+    let mut lives: SecondaryMap<VReg, u32> = table(function.regs.len());
+    let counts = |reg: VReg| function.regs[reg].file == file;
     let mut most = 0;
-    for block in &function.layout {
-        let mut seen: Vec<VReg> = live.live[*block].iter().copied().filter(counts).collect();
-        let mut count = seen.iter().filter(|reg| set.insert(**reg)).count() as u32;
+    for (block, now) in function.layout.iter().zip(1..) {
+        let mut count = 0;
+        for reg in live.live[*block].iter().copied().filter(|reg| counts(*reg)) {
+            lives[reg] = now;
+            count += 1;
+        }
         most = most.max(count);
         for inst in function.blocks[*block].iter().rev() {
             if function.insts[*inst].guard.is_null() {
-                function.for_each_def(*inst, |reg| count -= u32::from(counts(&reg) && set.remove(reg)));
+                function.for_each_def(*inst, |reg| {
+                    if std::mem::take(&mut lives[reg]) == now {
+                        count -= 1;
+                    }
+                });
             }
             if let Some(Callee::SlowPath(taken)) = function.callee(*inst).filter(|_| file == File::R) {
                 most = most.max(count + u32::from(taken));
             }
             function.for_each_use(*inst, |reg| {
-                if counts(&reg) && set.insert(reg) {
-                    seen.push(reg);
+                if lives[reg] != now && counts(reg) {
+                    lives[reg] = now;
                     count += 1;
                 }
             });
             most = most.max(count);
         }
-        seen.into_iter().for_each(|reg| {
-            set.remove(reg);
-        });
     }
     most
 }
