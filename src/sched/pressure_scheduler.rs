@@ -250,7 +250,6 @@ pub fn lowest(function: &Function, block: Block, live: &Liveness, scratch: &mut 
         }
         end = start.saturating_sub(1);
     }
-    drop(sweep);
     out.reverse();
     out
 }

@@ -42,17 +42,31 @@ pub struct Now<'a> {
     pub free: &'a [i64],
 }
 
+fn pair(high: u32, low: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
 impl Candidate {
     /// Its key.
     pub fn key(&self, now: &Now) -> Key {
-        let scarce = self.lacks_predicates(now) as u32 + u32::from(self.change.uniform > now.uniform);
-        let (first, second) = if now.pressed {
-            ((self.change.general as u32) ^ 1 << 31, self.age)
-        } else {
-            ((self.due.max(now.free[self.pipe]) - now.now).max(0) as u32, self.depth as u32)
-        };
-        let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
-        u128::from(pair(scarce, first)) << 64 | u128::from(pair(!second, !self.at))
+        let (first, second) = if now.pressed { self.pressure(now) } else { self.wait(now) };
+        u128::from(pair(self.scarce(now), first)) << 64 | u128::from(pair(!second, !self.at))
+    }
+
+    /// How much it needs that is scarce.
+    fn scarce(&self, now: &Now) -> u32 {
+        self.lacks_predicates(now) as u32 + u32::from(self.change.uniform > now.uniform)
+    }
+
+    /// What the key has behind that where pressure counts: less of the first one and more of the
+    /// second one come earlier.
+    fn pressure(&self, _now: &Now) -> (u32, u32) {
+        ((self.change.general as u32) ^ 1 << 31, self.age)
+    }
+
+    /// The same where it does not.
+    fn wait(&self, now: &Now) -> (u32, u32) {
+        ((self.due.max(now.free[self.pipe]) - now.now).max(0) as u32, self.depth as u32)
     }
 
     /// Whether it begins more predicates than may begin.
@@ -99,15 +113,28 @@ impl Ready {
 
     /// The place of the least key.
     pub fn least(&mut self, now: &Now) -> Option<usize> {
-        let mut least: Option<(Key, usize)> = None;
+        // The high half alone mostly tells that a key is not the least, and what it is made of is
+        // one of two: each has a loop of its own.
+        if now.pressed { self.least_by(now, Candidate::pressure) } else { self.least_by(now, Candidate::wait) }
+    }
+
+    fn least_by(&mut self, now: &Now, halves: impl Fn(&Candidate, &Now) -> (u32, u32)) -> Option<usize> {
+        let (mut scarce, mut least) = (false, None);
+        let (mut high, mut low) = (u64::MAX, u64::MAX);
         for (place, candidate) in self.list.iter().enumerate() {
-            self.scarce |= candidate.lacks_predicates(now);
-            let key = candidate.key(now);
-            if least.is_none_or(|least| key < least.0) {
-                least = Some((key, place));
+            scarce |= candidate.lacks_predicates(now);
+            let (first, second) = halves(candidate, now);
+            let new = pair(candidate.scarce(now), first);
+            if new > high {
+                continue;
+            }
+            let second = pair(!second, !candidate.at);
+            if new < high || second < low {
+                (high, low, least) = (new, second, Some(place));
             }
         }
-        least.map(|least| least.1)
+        self.scarce |= scarce;
+        least
     }
 
     /// The places of the least keys, up to `out.len()` of them in order; how many there are.

@@ -4,7 +4,7 @@
 //! from the first of its registers that lives to the last: what is free within it can hold no other
 //! quad.
 
-use crate::ori::liveness::{Liveness, RegSet};
+use crate::ori::liveness::Liveness;
 use crate::ori::{Block, File, Function, InstId, VReg, table};
 use crate::tables::ori::Direction;
 use cranelift_entity::{EntityRef, SecondaryMap};
@@ -45,21 +45,21 @@ impl Peaks {
 
 /// Tables of the function that all blocks use in turn, so that a block costs its own length.
 pub struct Live {
-    set: RegSet,
+    /// The last sweep in which a register lived, if that was not its end.
+    lives: SecondaryMap<VReg, u32>,
+    sweep: u32,
     /// The number of the quad that a register belongs to; 0 is none.
     quad: SecondaryMap<VReg, u32>,
     /// Registers of each quad, and those of them that live.
     quads: Vec<(i32, i32)>,
-    /// Registers that have lived since a sweep began.
-    seen: Vec<VReg>,
+    limit: usize,
 }
 
 impl Live {
     /// Nothing lives.
     pub fn new(function: &Function) -> Live {
         let limit = function.regs.len();
-        let (set, quads, seen) = (RegSet::new(limit), vec![(0, 0)], Vec::new());
-        let mut live = Live { set, quad: table(limit), quads, seen };
+        let mut live = Live { lives: table(limit), sweep: 0, quad: table(limit), quads: vec![(0, 0)], limit };
         for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
             for (at, operand) in function.args(*inst).iter().enumerate() {
                 if function.direction(*inst, at) != Direction::Def {
@@ -78,14 +78,14 @@ impl Live {
 
     /// Groups of registers that change together.
     pub fn groups(&self) -> usize {
-        self.set.limit() + self.quads.len()
+        self.limit + self.quads.len()
     }
 
     /// The group of a register: its quad, or itself.
     pub fn group(&self, reg: VReg) -> usize {
         match self.quad[reg] {
             0 => reg.index(),
-            quad => self.set.limit() + quad as usize,
+            quad => self.limit + quad as usize,
         }
     }
 
@@ -113,6 +113,10 @@ impl<'a> Sweep<'a> {
         live: &'a mut Live,
         quads: bool,
     ) -> Sweep<'a> {
+        live.sweep += 1;
+        if quads {
+            live.quads.iter_mut().for_each(|quad| quad.1 = 0);
+        }
         let (now, most) = (Peaks::default(), Peaks::default());
         let mut sweep = Sweep { function, live, quads, now, most };
         for reg in &liveness.live[block] {
@@ -131,7 +135,7 @@ impl<'a> Sweep<'a> {
 
     /// Whether a register lives.
     pub fn contains(&self, reg: VReg) -> bool {
-        self.live.set.contains(reg)
+        self.live.lives[reg] == self.live.sweep
     }
 
     /// Goes over one instruction.
@@ -150,9 +154,9 @@ impl<'a> Sweep<'a> {
 
     /// A register lives; whether it did not before.
     pub fn begin(&mut self, reg: VReg) -> bool {
-        let new = self.live.set.insert(reg);
+        let new = !self.contains(reg);
         if new {
-            self.live.seen.push(reg);
+            self.live.lives[reg] = self.live.sweep;
             self.count(reg, 1);
         }
         new
@@ -160,8 +164,9 @@ impl<'a> Sweep<'a> {
 
     /// A register lives no more; whether it did.
     pub fn end(&mut self, reg: VReg) -> bool {
-        let lived = self.live.set.remove(reg);
+        let lived = self.contains(reg);
         if lived {
+            self.live.lives[reg] = 0;
             self.count(reg, -1);
         }
         lived
@@ -220,16 +225,5 @@ impl Change {
             self.peaks.general += size * (i32::from(living + by > 0) - i32::from(living > 0));
         }
         self.peaks
-    }
-}
-
-impl Drop for Sweep<'_> {
-    fn drop(&mut self) {
-        let Live { set, quad, quads, seen } = &mut *self.live;
-        for reg in seen.drain(..) {
-            if set.remove(reg) {
-                quads[quad[reg] as usize].1 = 0;
-            }
-        }
     }
 }
