@@ -173,7 +173,8 @@ impl State {
     pub fn join(&mut self, other: &State) -> bool {
         let apart = self.clock - other.clock;
         if self.list.is_empty() {
-            self.list = other.entries().map(|(_, e)| Entry { issued: e.issued + apart, ..*e }).collect();
+            self.list.reserve(other.list.len());
+            self.list.extend(other.entries().map(|(_, e)| Entry { issued: e.issued + apart, ..*e }));
             return !self.list.is_empty();
         }
         let (mut changed, mut at) = (false, 0);

@@ -90,7 +90,9 @@ fn question(function: &Function, inst: InstId, moves: bool) -> Question {
             Kind::Zero => (7, 0),
         };
         words.push(kind | marks << 8 | value << 16);
-        words.extend(function.imm_value(*operand));
+        if let Some(number) = function.imm_value(*operand) {
+            words.push(number);
+        }
     }
     words
 }

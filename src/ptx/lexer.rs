@@ -113,9 +113,21 @@ pub struct Lexer<'a> {
     pub cut_off: bool,
 }
 
+/// The bytes that may occur inside an identifier.
+static WORD: [bool; 256] = {
+    let mut word = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let own = byte as u8;
+        word[byte] = own.is_ascii_alphanumeric() || own == b'_' || own == b'$';
+        byte += 1;
+    }
+    word
+};
+
 /// Whether a byte may occur inside an identifier.
 pub fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
+    WORD[usize::from(byte)]
 }
 
 impl<'a> Lexer<'a> {

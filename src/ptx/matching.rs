@@ -91,20 +91,7 @@ impl<'a> Parser<'a> {
         self.normalise(form, &mut written.operands);
         self.check_address_width(form, mods, &written);
         let Written { pos, operands, .. } = written;
-        let mods = self.shared_modifiers(row, mods);
-        Ok(Instruction { pos, guard: None, op, row, mods, types: types.clone(), operands })
-    }
-
-    /// These modifiers in the memory of the last instruction of the row, if they are the same.
-    fn shared_modifiers(&mut self, row: RowId, mods: &Modifiers) -> Arc<Modifiers> {
-        let at = usize::from(row.0);
-        if self.modifiers.len() <= at {
-            self.modifiers.resize(at + 1, None);
-        }
-        match &self.modifiers[at] {
-            Some(known) if **known == *mods => known.clone(),
-            _ => self.modifiers[at].insert(Arc::new(*mods)).clone(),
-        }
+        Ok(Instruction { pos, guard: None, op, row, mods: mods.clone(), types: types.clone(), operands })
     }
 
     /// Notes the first address in generic or global space that has 32 bits, and warns of narrower
@@ -311,7 +298,8 @@ impl<'a> Parser<'a> {
 pub struct Sorted {
     /// The modifiers, each with its place among the suffixes.
     set: SmallVec<[(Group, u8, usize); 8]>,
-    mods: Modifiers,
+    /// All instructions that are spelt so share them.
+    mods: Arc<Modifiers>,
     types: Types,
     /// The rows that take these modifiers and types.
     rows: SmallVec<[(RowId, &'static Form); 2]>,
@@ -376,7 +364,7 @@ fn sort(written: &Written) -> Result<Sorted, (Pos, String)> {
         mods.set(group, value);
         set.push((group, value, at));
     }
-    let mut sorted = Sorted { set, mods, types, rows: SmallVec::new() };
+    let mut sorted = Sorted { set, mods: Arc::new(mods), types, rows: SmallVec::new() };
     let set = sorted.set(written);
     let fits = |form: &Form| takes_types(form, &sorted.types) && problems(form, &set, &sorted.mods).1.is_none();
     sorted.rows = op.forms().filter(|(_, form)| fits(form)).collect();

@@ -75,7 +75,6 @@ fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>)
         refused: false,
         sums: Vec::new(),
         target_row: None,
-        modifiers: Default::default(),
         entries: 0,
         locations: Default::default(),
         no_directives: Default::default(),

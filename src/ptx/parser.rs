@@ -9,7 +9,6 @@ use super::lexer::{Lexer, Tok, Token};
 use super::scope::Body;
 use crate::diag::{Diagnostic, Pos};
 use crate::tables::Target;
-use crate::tables::ptx::Modifiers;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
@@ -65,8 +64,6 @@ pub struct Parser<'a> {
     pub target_row: Option<&'static Target>,
     /// What a function without directives has.
     pub no_directives: Arc<super::ast::Directives>,
-    /// The modifiers of the last instruction of each row, by its number.
-    pub modifiers: Vec<Option<Arc<Modifiers>>>,
     /// Names of operations with their suffixes, as written: the operation, how many suffixes belong
     /// to its name, and the operands that are labels.
     pub operations: super::hash::NameMap<&'a str, (crate::tables::ptx::Op, usize, u32)>,

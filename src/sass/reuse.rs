@@ -60,8 +60,8 @@ pub fn operands(form: &Form, inst: &Inst) -> SmallVec<[Operand; SLOTS]> {
     let found = fields.filter_map(|field| {
         let (role, arg) = (roles.get(usize::from(field.slot))?, inst.args[usize::from(field.slot)]);
         let register = arg.kind == ArgKind::Reg && arg.val != u64::from(RZ);
-        let (slot, count) = (field.reuse - FIRST_BIT, width(inst, role));
-        register.then_some(Operand { slot, first: arg.val as u8, count, kept: arg.reuse })
+        let slot = field.reuse - FIRST_BIT;
+        register.then(|| Operand { slot, first: arg.val as u8, count: width(inst, role), kept: arg.reuse })
     });
     found.filter(|operand| usize::from(operand.slot) < SLOTS).collect()
 }
