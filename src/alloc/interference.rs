@@ -220,9 +220,11 @@ impl<const W: usize> Tree<W> {
             level[right].some[word] |= bit;
             let Some(range) = above else { continue };
             let runs = Runs::of(range, number + 1 == top);
-            for node in [runs.first, runs.last].into_iter().flatten() {
-                level[node].whole[word] |= bit;
-                level[node].some[word] |= bit;
+            for nodes in [runs.first, runs.last] {
+                level[nodes].iter_mut().for_each(|node| {
+                    node.whole[word] |= bit;
+                    node.some[word] |= bit;
+                });
             }
             above = runs.above;
         }
@@ -237,9 +239,11 @@ impl<const W: usize> Tree<W> {
         for (number, level) in self.levels.iter_mut().enumerate() {
             let Some(range) = above else { break };
             let runs = Runs::of(range, number + 1 == top);
-            for node in [runs.first, runs.last].into_iter().flatten() {
-                level[node].whole[word] &= !bit;
-                level[node].some[word] &= !bit;
+            for nodes in [runs.first, runs.last] {
+                level[nodes].iter_mut().for_each(|node| {
+                    node.whole[word] &= !bit;
+                    node.some[word] &= !bit;
+                });
             }
             above = runs.above;
         }

@@ -18,6 +18,8 @@ pub struct Candidate {
     pub due: i64,
     pub pipe: usize,
     pub depth: i64,
+    /// The last step in which what it would change was found to be another.
+    pub noted: u32,
 }
 
 /// A key: what it needs that is scarce; then where pressure counts by how many registers it

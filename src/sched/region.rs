@@ -146,14 +146,15 @@ impl Region {
         let candidate = |sweep: &Sweep, began: &Began, times: &Times, at: u32| {
             let (change, age) = touches.change(sweep, began, at);
             let (due, pipe, depth) = times.of(at);
-            Candidate { at, change, age, due, pipe, depth }
+            Candidate { at, change, age, due, pipe, depth, noted: 0 }
         };
         for at in (0..after.len() as u32).filter(|at| after[*at as usize] == 0) {
             ready.push(candidate(sweep, began, times, at));
         }
         let predicates = aim.predicates(sweep);
-        let mut stale: Vec<u32> = Vec::new();
+        let (mut stale, mut step): (Vec<u32>, u32) = (Vec::new(), 0);
         loop {
+            step += 1;
             asked.general = asked.general.max(sweep.now.general);
             let now = aim.now(sweep, predicates, times);
             let Some(mut place) = ready.least(&now) else { break };
@@ -164,7 +165,12 @@ impl Region {
                 }
             }
             let at = ready.remove(place).at;
-            touches.pass(sweep, began, at, |user| stale.extend(ready.of(user).map(|user| user.at)));
+            touches.pass(sweep, began, at, |user| {
+                if let Some(user) = ready.of(user).filter(|user| user.noted != step) {
+                    user.noted = step;
+                    stale.push(user.at);
+                }
+            });
             for at in stale.drain(..) {
                 if let Some(known) = ready.of(at) {
                     (known.change, known.age) = touches.change(sweep, began, at);

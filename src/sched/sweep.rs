@@ -193,33 +193,45 @@ impl<'a> Sweep<'a> {
 
     /// By how many registers the pressure would change if these began, by 1, or ended, by -1.
     pub fn sum(&self, registers: impl Iterator<Item = (VReg, i32)>) -> Peaks {
-        let mut change = Change::default();
-        registers.for_each(|(reg, by)| change.note(self, reg, by));
+        let mut change = self.change();
+        registers.for_each(|(reg, by)| change.note(self, reg, self.function.regs[reg].file, by));
         change.of(self)
+    }
+
+    /// A sum of no registers.
+    pub fn change(&self) -> Change {
+        Change::default()
     }
 }
 
 /// A sum of registers that begin and end.
 #[derive(Default)]
-struct Change {
+pub struct Change {
     peaks: Peaks,
     /// Quads, and by how many of their registers they change.
     quads: SmallVec<[(u32, i32); 4]>,
 }
 
 impl Change {
-    fn note(&mut self, sweep: &Sweep, reg: VReg, by: i32) {
-        let quad = if sweep.quads { sweep.live.quad[reg] } else { 0 };
-        if quad == 0 {
-            return self.peaks.count(sweep.function.regs[reg].file, by);
+    /// Adds a register of a file that begins, or ends.
+    #[inline]
+    pub fn note(&mut self, sweep: &Sweep, reg: VReg, file: File, by: i32) {
+        match if sweep.quads { sweep.live.quad[reg] } else { 0 } {
+            0 => self.peaks.count(file, by),
+            quad => self.note_quad(quad, by),
         }
+    }
+
+    fn note_quad(&mut self, quad: u32, by: i32) {
         match self.quads.iter_mut().find(|of| of.0 == quad) {
             Some(of) => of.1 += by,
             None => self.quads.push((quad, by)),
         }
     }
 
-    fn of(mut self, sweep: &Sweep) -> Peaks {
+    /// By how many registers the pressure changes.
+    #[inline]
+    pub fn of(mut self, sweep: &Sweep) -> Peaks {
         for (quad, by) in self.quads {
             let (size, living) = sweep.live.quads[quad as usize];
             self.peaks.general += size * (i32::from(living + by > 0) - i32::from(living > 0));

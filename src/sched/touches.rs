@@ -45,8 +45,7 @@ pub struct Touch {
     pub reg: VReg,
     /// The number of the group of registers that change together.
     group: u32,
-    /// Whether it is a general register.
-    pub general: bool,
+    file: File,
     pub reads: bool,
     writes: bool,
     /// Whether it is written whatever the guard says.
@@ -73,6 +72,13 @@ impl Groups {
     }
 }
 
+impl Touch {
+    /// Whether it is a general register.
+    pub fn is_general(&self) -> bool {
+        self.file == File::R
+    }
+}
+
 impl Touches {
     /// The registers of these instructions.
     pub fn new(function: &Function, insts: &[InstId], live: &Live, groups: &mut Groups) -> Touches {
@@ -82,8 +88,8 @@ impl Touches {
             first.push(start as u32);
             let whole = function.insts[*inst].guard.is_null();
             let touch = |reg: VReg, writes: bool| {
-                let general = function.regs[reg].file == File::R;
-                Touch { reg, group: 0, general, reads: !writes, writes, ends: writes && whole }
+                let file = function.regs[reg].file;
+                Touch { reg, group: 0, file, reads: !writes, writes, ends: writes && whole }
             };
             function.for_each_def(*inst, |reg| all.push(touch(reg, true)));
             function.for_each_use(*inst, |reg| match all[start..].iter_mut().find(|touch| touch.reg == reg) {
@@ -125,12 +131,18 @@ impl Touches {
     /// What an instruction would change if it came next, and how late the first of its results
     /// began to live.
     pub fn change(&self, sweep: &Sweep, began: &Began, at: u32) -> (Peaks, u32) {
-        let change = sweep.sum(self.of(at).iter().filter_map(|touch| {
+        let mut change = sweep.change();
+        let mut age = 0;
+        for touch in self.of(at) {
             let by = i32::from(touch.reads) - i32::from(sweep.contains(touch.reg));
-            (touch.ends || touch.reads && by > 0).then_some((touch.reg, by))
-        }));
-        let age = self.of(at).iter().filter(|touch| touch.writes).map(|touch| began.age(touch.reg)).max();
-        (change, age.unwrap_or(0))
+            if touch.ends || touch.reads && by > 0 {
+                change.note(sweep, touch.reg, touch.file, by);
+            }
+            if touch.writes {
+                age = age.max(began.age(touch.reg));
+            }
+        }
+        (change.of(sweep), age)
     }
 
     /// Goes over an instruction, from the end to the beginning. `stale` gets those whose changes

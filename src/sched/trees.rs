@@ -61,7 +61,7 @@ impl Trees {
 
     fn visit(&mut self, sweep: &Sweep, touches: &Touches, at: u32) {
         let touches = touches.of(at);
-        for touch in touches.iter().filter(|touch| touch.general && touch.ends) {
+        for touch in touches.iter().filter(|touch| touch.is_general() && touch.ends) {
             let marked = std::mem::replace(&mut self.mark[touch.reg], self.tree) == self.tree;
             match (sweep.contains(touch.reg), marked) {
                 (true, false) => self.ended.push(touch.reg),
@@ -69,7 +69,7 @@ impl Trees {
                 (false, _) => self.mark[touch.reg] = 0,
             }
         }
-        for touch in touches.iter().filter(|touch| touch.general && touch.reads && !sweep.contains(touch.reg)) {
+        for touch in touches.iter().filter(|touch| touch.is_general() && touch.reads && !sweep.contains(touch.reg)) {
             if std::mem::replace(&mut self.mark[touch.reg], self.tree) != self.tree {
                 self.begun.push(touch.reg);
             }
