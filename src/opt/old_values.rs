@@ -6,9 +6,9 @@
 //! register all the way round.
 //!
 //! A guarded instruction needs its sources where its guard is true, and its old values where the
-//! guard is false, if its result is needed there; a pure one without a guard needs its sources where
-//! its result is needed; a PHI needs its sources everywhere, if its result is needed anywhere;
-//! guards and all else are needed everywhere.
+//! guard is false, if its result is needed there. A pure one without a guard needs its sources
+//! where its result is needed, a PHI everywhere, if its result is needed anywhere. Guards and all
+//! else are needed everywhere.
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::is_pure;
