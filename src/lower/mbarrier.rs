@@ -210,7 +210,12 @@ impl Builder<'_> {
 
     /// Does something once for each value that a word has, for all lanes that have it, with the
     /// value in the uniform register of this number.
-    fn value_by_value(&mut self, number: u16, word: Operand, f: impl FnOnce(&mut Self, Operand) -> Lowered) -> Lowered {
+    pub fn value_by_value(
+        &mut self,
+        number: u16,
+        word: Operand,
+        f: impl FnOnce(&mut Self, Operand) -> Lowered,
+    ) -> Lowered {
         self.in_turns(|b| (word, b.uniform(&[number], &[word])), f)
     }
 

@@ -16,6 +16,7 @@ mod control;
 pub(crate) mod convert;
 mod elected;
 pub(crate) mod float;
+mod image_call;
 pub(crate) mod int;
 mod known;
 mod max_registers;
@@ -183,6 +184,7 @@ fn lower_all(
         return Err(vec![Diagnostic::fatal(format!("Target '{}' is not implemented", target.name))]);
     };
     let mut calls = Calls::new(module);
+    calls.images_by_call = target.has(crate::tables::Feature::ImagesByCall);
     calls.copies_by_call = target.has(crate::tables::Feature::BulkCopiesByCall);
     let mut diagnostics = Vec::new();
     for id in calls.pointers.iter().filter(|id| !object && module.functions[**id].body.is_none()) {

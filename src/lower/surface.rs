@@ -23,6 +23,9 @@ struct Place {
 impl Builder<'_> {
     /// `suld.b`
     pub fn load_surface(&mut self, inst: &ast::Instruction) -> Lowered {
+        if self.images_by_call() {
+            return self.load_surface_by_call(inst);
+        }
         let mut place = self.surface(inst, &inst.operands[1])?;
         let (parts, ty) = (elements(&inst.operands[0]), inst.types[0]);
         let bits = parts.len() as u32 * ty.bits();
@@ -35,6 +38,9 @@ impl Builder<'_> {
 
     /// `sust.b` and `sust.p`
     pub fn store_surface(&mut self, inst: &ast::Instruction) -> Lowered {
+        if self.images_by_call() {
+            return self.store_surface_by_call(inst);
+        }
         let mut place = self.surface(inst, &inst.operands[0])?;
         let (parts, ty) = (elements(&inst.operands[1]), inst.types[0]);
         if inst.op == PtxOp::SustP {
@@ -54,6 +60,9 @@ impl Builder<'_> {
 
     /// `sured.b` and `sured.p`
     pub fn reduce_surface(&mut self, inst: &ast::Instruction) -> Lowered {
+        if self.images_by_call() {
+            return self.reduce_surface_by_call(inst);
+        }
         let mut place = self.surface(inst, &inst.operands[0])?;
         place.mods.push((Mod::TmaOp, operation(inst.mods.atom_op)?));
         let single = inst.op == PtxOp::SuredP;
@@ -145,7 +154,7 @@ impl Builder<'_> {
 }
 
 /// Whether a reduction is a minimum or a maximum.
-fn orders(inst: &ast::Instruction) -> bool {
+pub(super) fn orders(inst: &ast::Instruction) -> bool {
     matches!(inst.mods.atom_op, Some(AtomOp::Min | AtomOp::Max))
 }
 

@@ -48,29 +48,58 @@ impl Builder<'_> {
     pub fn read_texture(&mut self, inst: &ast::Instruction) -> Lowered {
         let geometry = inst.mods.geometry.ok_or(Refusal::NotBuilt)?;
         self.refuse_reads(inst, geometry)?;
+        if self.images_by_call() {
+            return self.where_guarded(|b| b.read_texture_at(inst, geometry));
+        }
+        self.read_texture_at(inst, geometry)
+    }
+
+    fn read_texture_at(&mut self, inst: &ast::Instruction, geometry: Geometry) -> Lowered {
         let OperandKind::Address(address) = &inst.operands[1].kind else { return Err(Refusal::NotBuilt) };
         let list = address.rest.last().ok_or(Refusal::NotBuilt)?;
         let handle = self.handle_with_sampler(inst, address)?;
-        let read = self.read(inst, geometry, list)?;
-        let (list, resident) = match &inst.operands[0].kind {
+        let (values, resident) = match &inst.operands[0].kind {
             OperandKind::Pair(pair) => (&pair.0, Some(self.dest(&pair.1)?)),
             _ => (&inst.operands[0], None),
         };
         let absent = if resident.is_some() { self.temp_pred() } else { Operand::NULL };
-        self.give_results(inst, elements(list), &handle, Read { absent, ..read })?;
+        self.give_results(inst, elements(values), absent, |b, mask, native| {
+            if b.images_by_call() {
+                return b.issue_call(inst, list, &handle, (mask, absent));
+            }
+            let mut read = Read { mask, absent, ..b.read(inst, geometry, list)? };
+            read.mods.extend(native.then_some((Mod::TexHalf, value::tex_half::F16_RN)));
+            b.issue_read(&handle, read, native)
+        })?;
         if let Some(resident) = resident {
             self.plop3(resident, [absent, Operand::always(), Operand::always()], LUT_NOT_FIRST);
         }
         Ok(())
     }
 
-    /// Issues a read, and gives its results to registers of PTX.
+    /// A read by a call, whose answer to the question for absent texels is a word.
+    fn issue_call(
+        &mut self,
+        inst: &ast::Instruction,
+        list: &ast::Operand,
+        handle: &Handle,
+        (mask, absent): (u64, Operand),
+    ) -> Lowered<Vec<Operand>> {
+        let mut results = self.read_by_call(inst, list, handle, (mask, !absent.is_null()))?;
+        if !absent.is_null() {
+            let word = results.remove(0);
+            self.isetp(absent, &[NE, AND, U32], word, Operand::zero());
+        }
+        Ok(results)
+    }
+
+    /// Issues a read of the components of a mask, and gives its results to registers of PTX.
     fn give_results(
         &mut self,
         inst: &ast::Instruction,
         parts: &[ast::Operand],
-        handle: &Handle,
-        read: Read,
+        absent: Operand,
+        issue: impl FnOnce(&mut Self, u64, bool) -> Lowered<Vec<Operand>>,
     ) -> Lowered {
         // Two halves lie in one part, and the unit may give them so.
         let (ty, pairs) = (inst.types[0], inst.types[0] == ScalarType::F16x2);
@@ -80,15 +109,13 @@ impl Builder<'_> {
             parts.iter().enumerate().filter(|(_, part)| part.kind != OperandKind::Sink).collect();
         let mut mask = taken.iter().fold(0, |mask, (i, _)| mask | ((1 << step) - 1) << (step * i));
         if mask == 0 {
-            if read.absent.is_null() {
+            if absent.is_null() {
                 return Ok(());
             }
             mask = 1;
         }
-        let mut read = Read { mask, ..read };
         let native = halves && self.has(Feature::TextureHalves);
-        read.mods.extend(native.then_some((Mod::TexHalf, value::tex_half::F16_RN)));
-        let results = self.issue_read(handle, read, native)?;
+        let results = issue(self, mask, native)?;
         for (n, (_, part)) in taken.into_iter().enumerate() {
             let d = self.dest(part)?;
             match (halves, native) {
@@ -104,7 +131,7 @@ impl Builder<'_> {
 
     /// Refuses by name what is not built.
     fn refuse_reads(&self, inst: &ast::Instruction, geometry: Geometry) -> Lowered {
-        if !self.has(Feature::TextureOpcodes) {
+        if !self.has(Feature::TextureOpcodes) && !self.images_by_call() {
             return Err(Refusal::NotBuilt);
         }
         let plain = geometry.dimensions() < 3;
@@ -181,7 +208,7 @@ impl Builder<'_> {
     }
 
     /// The layer, clamped, and the coordinates; those of a cube are divided by the largest one.
-    fn coordinates(&mut self, geometry: Geometry, list: &[ast::Operand], ty: ScalarType) -> Lowered<Vec<Operand>> {
+    pub(super) fn coordinates(&mut self, geometry: Geometry, list: &[ast::Operand], ty: ScalarType) -> Lowered<Vec<Operand>> {
         let (layers, before) = (usize::from(geometry.has_layers()), usize::from(geometry.is_multisample()));
         let (list, mut words) = (&list[before..], Vec::new());
         for part in list.iter().take(layers) {
@@ -238,7 +265,7 @@ impl Builder<'_> {
     }
 
     /// Offsets in texels in one word.
-    fn offsets(&mut self, op: Op, list: &[ast::Operand]) -> Lowered<Operand> {
+    pub(super) fn offsets(&mut self, op: Op, list: &[ast::Operand]) -> Lowered<Operand> {
         let (step, bits) = if op == Op::TLD4 { (GATHER_STEP, GATHER_BITS) } else { (OFFSET_BITS, OFFSET_BITS) };
         let words = list.iter().take(3).map(|o| self.source_word(o, ScalarType::S32)).collect::<Lowered<Vec<_>>>()?;
         let constants = words.iter().map(|word| self.constant(*word)).collect::<Option<Vec<_>>>();
@@ -318,14 +345,14 @@ impl Builder<'_> {
 }
 
 /// Whether the last operand is a value to compare with.
-fn compares(inst: &ast::Instruction) -> bool {
+pub(super) fn compares(inst: &ast::Instruction) -> bool {
     let args = inst.row.form().args;
     let floats = args.last().is_some_and(|arg| arg.role == PtxRole::Src);
     floats && (inst.op != PtxOp::TexLevel || args.len() > 3)
 }
 
 /// The number of the operand in a role.
-fn position(inst: &ast::Instruction, role: PtxRole) -> Option<usize> {
+pub(super) fn position(inst: &ast::Instruction, role: PtxRole) -> Option<usize> {
     inst.row.form().args.iter().position(|arg| arg.role == role)
 }
 

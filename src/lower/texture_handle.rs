@@ -37,7 +37,9 @@ pub(super) enum Handle {
     Kept(Operand),
     /// In a register, perhaps another number in each lane: the low word.
     Register(Operand),
-    /// A texture and a sampler, likewise.
+    /// A texture and a sampler, each at an offset there.
+    Banks(i64, i64),
+    /// A texture and a sampler, each in a register: the low words.
     Pair(Operand, Operand),
 }
 
@@ -102,6 +104,11 @@ impl Builder<'_> {
             }
             _ => return Err(later_with(inst, "a reference by name beside a handle")),
         };
+        if let [Some(texture), Some(sampler)] = known
+            && self.images_by_call()
+        {
+            return Ok(Handle::Banks(texture, sampler));
+        }
         if let [Some(texture), Some(sampler)] = known
             && by_uniform
             && let Some(kept) = self.kept_handle(texture, Some(sampler))
@@ -220,7 +227,7 @@ impl Builder<'_> {
             AddressBase::Absolute => return Err(Refusal::NotBuilt),
         };
         if let Some(at) = known {
-            if !self.has(Feature::TextureByUniform) {
+            if !self.has(Feature::TextureByUniform) || self.images_by_call() {
                 return Ok(Handle::Bank(at));
             }
             if let Some(kept) = self.kept_handle(at, None) {
@@ -321,6 +328,8 @@ impl Builder<'_> {
             }
             Handle::Register(_) if self.register_of(handle).is_some() => emit(self, Vec::new()),
             Handle::Register(word) => self.lane_by_lane(|b| b.with_uniform([*word, Operand::zero()], emit)),
+            // Only where the driver does it.
+            Handle::Banks(..) => Err(Refusal::NotBuilt),
             Handle::Pair(texture, sampler) => self.lane_by_lane(|b| b.with_uniform([*texture, *sampler], emit)),
         }
     }

@@ -32,12 +32,15 @@ const OF_SAMPLER: u32 = 0x10;
 impl Builder<'_> {
     /// `txq`, `txq.level` and `suq`
     pub fn query_image(&mut self, inst: &ast::Instruction) -> Lowered {
-        if !self.has(Feature::TextureOpcodes) {
+        if !self.has(Feature::TextureOpcodes) && !self.images_by_call() {
             return Err(Refusal::NotBuilt);
         }
         let OperandKind::Address(address) = &inst.operands[1].kind else { return Err(Refusal::NotBuilt) };
         let query = inst.mods.query.ok_or(Refusal::NotBuilt)?;
         match query {
+            Query::Width | Query::Height | Query::Depth if self.images_by_call() => {
+                self.query_by_call(inst, address, query)
+            }
             Query::Width => self.query_size(inst, address, 1),
             Query::Height => self.query_size(inst, address, 2),
             Query::Depth => self.query_size(inst, address, 4),

@@ -12,6 +12,7 @@ use super::ops::texture::DESCRIPTION;
 use super::sass::setup::Banks;
 use crate::cubin::{Cubin, Function, Image, Reloc, Space};
 use crate::tables::elf::RelocRow;
+use crate::tables::images;
 use std::collections::{BTreeMap, HashMap};
 
 /// Address of the first instruction.
@@ -40,6 +41,12 @@ pub struct CodeImage<'a> {
     pub bytes: Vec<u8>,
     /// The start of each function in the image.
     starts: Vec<(usize, &'a Function)>,
+}
+
+/// The number of a function of the driver: those for textures and surfaces come after the others.
+fn system_number(name: &str) -> Option<usize> {
+    let other = SYSTEM.iter().position(|known| *known == name);
+    other.or_else(|| Some(SYSTEM.len() + images::Function::by_name(name)?.0))
 }
 
 impl<'a> CodeImage<'a> {
@@ -105,7 +112,7 @@ impl<'a> Symbols<'a> {
                 .code
                 .get(name)
                 .copied()
-                .or_else(|| SYSTEM.iter().position(|known| *known == name).map(|i| SYSTEM_BASE + 16 * i as u64)),
+                .or_else(|| system_number(name).map(|i| SYSTEM_BASE + 16 * i as u64)),
         }
     }
 

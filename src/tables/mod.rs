@@ -7,6 +7,7 @@ pub mod choices;
 pub mod elf;
 pub mod encoding;
 pub mod helpers;
+pub mod images;
 pub mod instructions;
 pub mod latency;
 pub mod legal;

@@ -29,6 +29,7 @@ pub fn check(model: &Model, report: &mut Report) {
     sources.extend(model.encoding.sources.iter().map(|(src, at)| (src.as_str(), *at)));
     sources.extend(model.lowering.evidence.iter().map(|(src, at)| (src.as_str(), *at)));
     sources.extend(model.choices.evidence.iter().map(|(src, at)| (src.as_str(), *at)));
+    sources.extend(model.images.evidence.iter().map(|(src, at)| (src.as_str(), *at)));
     sources.extend(model.latency.evidence.iter().map(|(src, at)| (src.as_str(), *at)));
     sources.extend(model.throughput.rows.iter().map(|r| (r.src.as_str(), r.at)));
     sources.extend(model.helpers.families.iter().map(|r| (r.src.as_str(), r.at)));

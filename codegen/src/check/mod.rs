@@ -4,6 +4,7 @@ pub mod bits;
 pub mod elf;
 pub mod evidence;
 pub mod helpers;
+pub mod images;
 pub mod instructions;
 pub mod legal;
 pub mod legality;
@@ -31,6 +32,7 @@ pub fn all(model: &Model, report: &mut Report) {
     elf::check(model, report);
     ptx::check(model, report);
     registers::check(model, report);
+    images::check(model, report);
     bits::check(model, report);
     overlap::check(model, report);
     memory::check(model, report);

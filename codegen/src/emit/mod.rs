@@ -5,6 +5,7 @@ pub mod choices;
 pub mod elf;
 pub mod encoding;
 pub mod helpers;
+pub mod images;
 pub mod latency;
 pub mod legal;
 pub mod legality;
@@ -35,6 +36,7 @@ pub fn all(model: &Model) -> Vec<(String, String)> {
         ("lowering.rs".into(), pretty(lowering::emit(model))),
         ("legality.rs".into(), pretty(legality::emit(model))),
         ("choices.rs".into(), pretty(choices::emit(model))),
+        ("images.rs".into(), pretty(images::emit(model))),
         ("phases.rs".into(), pretty(phases::emit(model))),
         ("passes.rs".into(), pretty(passes::emit(model))),
         ("dispatch.rs".into(), pretty(passes::dispatch(model))),

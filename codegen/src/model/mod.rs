@@ -9,6 +9,7 @@ pub mod encoding;
 pub mod form_syntax;
 pub mod helper_text;
 pub mod helpers;
+pub mod images;
 pub mod instructions;
 pub mod latency;
 pub mod legal;
@@ -43,6 +44,7 @@ pub struct Model {
     pub legal: legal::Legal,
     pub lowering: lowering::Lowering,
     pub choices: choices::Choices,
+    pub images: images::Images,
     pub memory: memory::Memory,
     pub latency: latency::Latency,
     pub throughput: throughput::Throughput,
@@ -67,6 +69,7 @@ impl Model {
         let lowering = lowering::Lowering::load(sources, &ptx, &ori, &targets, report);
         let names = lowering::Names { ptx: &ptx, ori: &ori, targets: &targets };
         let choices = choices::Choices::load(sources, &names, report);
+        let images = images::Images::load(sources, &names, report);
         let legal = legal::Legal::load(sources, report);
         let memory = memory::Memory::load(sources, report);
         let latency = latency::Latency::load(sources, &targets, &ori, report);
@@ -87,6 +90,7 @@ impl Model {
             legal,
             lowering,
             choices,
+            images,
             memory,
             latency,
             throughput,

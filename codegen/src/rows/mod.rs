@@ -5,6 +5,7 @@ pub mod choices;
 pub mod elf;
 pub mod encoding;
 pub mod helpers;
+pub mod images;
 pub mod latency;
 pub mod legal;
 pub mod legality;

@@ -44,6 +44,8 @@ pub(crate) struct Calls {
     pub pointers: Vec<FunctionId>,
     /// Whether the driver does copies to other blocks on this target.
     pub copies_by_call: bool,
+    /// The same of textures and surfaces.
+    pub images_by_call: bool,
     aliases: HashMap<FunctionId, FunctionId>,
 }
 

@@ -186,7 +186,7 @@ impl Builder<'_> {
     }
 
     /// Stores one word of a stack argument.
-    fn store_argument(&mut self, at: u64, word: Operand, frame: Option<(Operand, u64)>) {
+    pub fn store_argument(&mut self, at: u64, word: Operand, frame: Option<(Operand, u64)>) {
         let Some((base, _)) = frame else { return self.store_local(at, word) };
         let offset = self.literal(at as i64);
         self.put(Op::STL, &[], &[(Role::A, base), (Role::Off, offset), (Role::B, word)]);
@@ -264,7 +264,7 @@ impl Builder<'_> {
     }
 
     /// Emits the CALL and computes its return address.
-    fn transfer(&mut self, target: Target, uses: &mut Vec<Operand>, defs: &[Operand], frame: Option<(Operand, u64)>) {
+    pub fn transfer(&mut self, target: Target, uses: &mut Vec<Operand>, defs: &[Operand], frame: Option<(Operand, u64)>) {
         if self.globals.object {
             return self.transfer_linked(target, uses, defs, frame);
         }

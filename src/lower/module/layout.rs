@@ -10,6 +10,7 @@ use crate::cubin::symbols::{OTHER_CONSTANT, OTHER_GLOBAL, OTHER_MANAGED, OTHER_S
 use crate::cubin::{KeptSymbol, SymbolHome};
 use crate::diag::{Diagnostic, Pos};
 use crate::lower::bulk::{STACK_BYTES, is_by_call};
+use crate::lower::image_call::stack_bytes;
 use crate::lower::call::abi::Signature;
 use crate::lower::call::call_graph::{Calls, function_of};
 use crate::lower::call::params::MOST_IN_REGISTERS;
@@ -541,6 +542,9 @@ fn outgoing(module: &ast::Module, calls: &Calls, function: &ast::Function) -> (u
         let Statement::Instruction(inst) = statement else { continue };
         if calls.copies_by_call && is_by_call(inst) {
             bytes = STACK_BYTES.max(bytes);
+        }
+        if calls.images_by_call {
+            bytes = stack_bytes(inst).max(bytes);
         }
         let Some(signature) = Signature::of_call(module, calls, inst) else { continue };
         let places = signature.places();

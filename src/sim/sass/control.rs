@@ -106,6 +106,30 @@ pub fn warp_sync(warp: &mut Warp, lanes: u32, apart: Option<Apart>, mask_of: imp
     settle(warp);
 }
 
+/// BMOV from MEXITED or MACTIVE, for a lane of a group.
+pub fn state(warp: &Warp, lane: usize, group: u32, active: bool) -> u32 {
+    if active { group } else { !warp.alive | warp.ended[lane] }
+}
+
+/// BMOV to MEXITED: what the lanes count as ended from now on, besides those that have.
+pub fn set_ended(warp: &mut Warp, lane: usize, mask: u32) {
+    warp.ended[lane] = mask & warp.alive;
+}
+
+/// BMOV to MACTIVE, by lanes that have gone on behind it: those that are not in the mask stand still
+/// there until the others name them again, wherever that is.
+pub fn set_active(warp: &mut Warp, group: u32, mask: u32) {
+    let off = group & !mask;
+    warp.suspend(off, |_| Wait::Off(group & mask));
+    let asleep = |lane: usize| matches!(warp.wait[lane], Wait::Off(by) if by & group != 0);
+    let woken = warp.lanes_where(mask & warp.alive & !warp.running, asleep);
+    let Some(lead) = lanes_of(group).next() else { return };
+    for lane in lanes_of(woken) {
+        (warp.wait[lane], warp.pc[lane]) = (Wait::Nothing, warp.pc[lead]);
+    }
+    warp.running |= woken;
+}
+
 /// Releases every lane whose wait is over; called whenever lanes wait, end or leave.
 pub fn settle(warp: &mut Warp) {
     while settle_once(warp) {}
@@ -121,7 +145,7 @@ fn settle_once(warp: &mut Warp) -> bool {
                 let same = |l: usize| matches!(warp.wait[l], Wait::Warp(m, _) if (m ^ mask) & warp.alive == 0);
                 mask & warp.alive & !warp.lanes_where(waiting, same) == 0
             }
-            Wait::Nothing | Wait::Block(_) | Wait::Cluster => false,
+            Wait::Nothing | Wait::Block(_) | Wait::Cluster | Wait::Off(_) => false,
         };
         free |= u32::from(met) << lane;
     }

@@ -235,6 +235,16 @@ impl Machine<'_> {
                 }
             }
             Exec::Bssy { bar } => control::enter_region(w, bar.into(), active),
+            Exec::StateToReg { active: asks } => {
+                for lane in lanes_of(active) {
+                    w.set(code.d, 0, lane, control::state(w, lane, active, asks));
+                }
+            }
+            Exec::StateFromReg { active: false } => {
+                for lane in lanes_of(active) {
+                    control::set_ended(w, lane, w.get(&code.a, lane) as u32);
+                }
+            }
             Exec::BarFromReg { bar } => {
                 for lane in lanes_of(active) {
                     let mask = w.get(&code.a, lane) as u32;
@@ -315,7 +325,13 @@ impl Machine<'_> {
             Exec::Bsync { bar } => control::converge(w, bar.into(), held),
             Exec::WarpSync { all, apart } => {
                 let a = &s.code.a;
-                control::warp_sync(w, held, apart, |w, lane| if all { u32::MAX } else { w.get(a, lane) as u32 });
+                let mask = |w: &Warp, lane: usize| if all { !w.ended[lane] } else { w.get(a, lane) as u32 };
+                control::warp_sync(w, held, apart, mask);
+            }
+            Exec::StateFromReg { .. } => {
+                lanes_of(held).for_each(|lane| w.pc[lane] += 1);
+                let mask = lanes_of(held).next().map_or(0, |lane| w.get(&s.code.a, lane) as u32);
+                control::set_active(w, held, mask);
             }
             Exec::EndCollective => {
                 lanes_of(held).for_each(|lane| w.pc[lane] += 1);

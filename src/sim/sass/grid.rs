@@ -180,6 +180,7 @@ impl Waiting {
             }
             Wait::Warp(mask, _) => format!("lanes {:#010x} at a warp barrier", missing(mask)),
             Wait::Block(bar) => format!("block barrier {bar}"),
+            Wait::Off(by) => format!("lanes {by:#010x}, which switched them off"),
             Wait::Cluster => "the barrier of the cluster".to_string(),
         };
         format!("lanes {:#010x} at pc {:#x} wait for {what}", self.lanes, u64::from(self.pc) * 16)

@@ -18,6 +18,7 @@ pub mod control;
 mod exec;
 pub mod grid;
 mod group;
+mod image_call;
 mod kept;
 mod ldmatrix;
 mod matrix;

@@ -1,5 +1,5 @@
-//! The driver functions that a kernel may call: printf, malloc, free and the failed-assertion
-//! handlers.
+//! The driver functions that a kernel may call: printf, malloc, free, the failed-assertion handlers,
+//! and those for textures and surfaces.
 //!
 //! Arguments and results are in registers by the calling convention (R4 and up, return address in
 //! R20). Freed memory stays readable and its address is never reused. The output of printf is not
@@ -8,7 +8,9 @@
 use super::super::fault::Fault;
 use super::super::link::{SYSTEM, SYSTEM_BASE};
 use super::super::memory::Global;
+use super::image_call;
 use super::warp::Warp;
+use crate::tables::images::{FUNCTIONS, Function};
 
 /// First register of arguments and results.
 const FIRST: usize = 4;
@@ -22,7 +24,9 @@ const LONGEST: u64 = 1 << 16;
 /// The driver function at an address.
 pub fn at(address: u64) -> Option<&'static str> {
     let offset = address.checked_sub(SYSTEM_BASE).filter(|offset| offset % 16 == 0)?;
-    SYSTEM.get(usize::try_from(offset / 16).ok()?).copied()
+    let number = usize::try_from(offset / 16).ok()?;
+    let images = FUNCTIONS.iter().map(|function| function.name);
+    SYSTEM.iter().copied().chain(images).nth(number)
 }
 
 /// Executes a driver function for one lane and returns the address where the lane continues.
@@ -32,7 +36,7 @@ pub fn at(address: u64) -> Option<&'static str> {
 /// A failed assertion, or a string outside global memory.
 pub fn call(global: &mut Global, w: &mut Warp, lane: usize, name: &str) -> Result<u64, Fault> {
     let pair = |w: &Warp, first: usize| u64::from(w.reg(first, lane)) | u64::from(w.reg(first + 1, lane)) << 32;
-    let first = pair(w, FIRST);
+    let (first, back) = (pair(w, FIRST), pair(w, RETURN));
     match name {
         "malloc" => {
             let got = match first {
@@ -47,12 +51,15 @@ pub fn call(global: &mut Global, w: &mut Warp, lane: usize, name: &str) -> Resul
             let count = conversions(&string(global, first)?);
             w.set_reg(FIRST, lane, count);
         }
+        _ if let Some((_, function)) = Function::by_name(name) => {
+            image_call::call(global, w, lane, function).map_err(|fault| fault.on_lane(lane))?;
+        }
         _ => {
             let message = string(global, first)?;
             return Err(Fault::new(format!("assertion `{message}` failed")).on_lane(lane));
         }
     }
-    Ok(pair(w, RETURN))
+    Ok(back)
 }
 
 /// Reads a zero-terminated string.

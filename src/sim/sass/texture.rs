@@ -5,7 +5,7 @@
 //! sample and the value to compare with.
 
 use super::super::fault::Fault;
-use super::super::memory::{load, store};
+use super::super::memory::{Global, load, store};
 use super::super::ops::format::{F16, F32, Round};
 use super::super::ops::texture::{Level, Outside, Read, Shape, Spot, Texture};
 use super::atomic;
@@ -244,33 +244,46 @@ pub fn surface(
         let layer = words.get(dimensions).map_or(0, |word| *word as i32);
         let handle = w.get(&code.ub, lane) & u64::from(u32::MAX);
         let value = vector(w, code.b.from, lane, (s.bytes / 4).max(1));
-        let wrong = |what: String| Fault::new(what).on_lane(lane);
         let texture = texture(m, handle).map_err(|fault| fault.on_lane(lane))?;
-        let counts = !matches!(s.act, On::Pack | On::ReduceElement(_));
-        let bytes = counts.then_some(s.bytes.into());
-        let spot = Spot { shape: s.shape, at, layer, bytes, outside: s.outside };
-        let Some(first) = texture.spot(&spot).map_err(wrong)? else {
-            (0..usize::from(s.bytes / 4).max(1)).filter(|_| s.act == On::Load).for_each(|i| w.set(code.d, i, lane, 0));
-            continue;
-        };
-        let act = match s.act {
-            On::ReduceElement(op) => On::Reduce(op, element(&texture, s.bytes).map_err(wrong)?),
-            act => act,
-        };
-        let packed = match s.act {
-            On::Pack => texture.packed(std::array::from_fn(|i| value.get(i).copied().unwrap_or(0))),
-            _ => value.iter().flat_map(|word| word.to_le_bytes()).take(s.bytes.into()).collect(),
-        };
-        let length = if s.act == On::Load { s.bytes.into() } else { packed.len() as u64 };
-        let there = m.global.slice(first, length, s.act != On::Load).map_err(|fault| fault.on_lane(lane))?;
-        match act {
-            On::Load => {
-                there.chunks(4).enumerate().for_each(|(i, bytes)| w.set(code.d, i, lane, load(bytes) as u32));
-            }
-            On::Store | On::Pack => there.copy_from_slice(&packed),
-            On::Reduce(op, ty) => store(there, atomic::apply(op, ty, load(there), load(&packed), 0)),
-            On::ReduceElement(_) => {}
-        }
+        let spot = Spot { shape: s.shape, at, layer, bytes: None, outside: s.outside };
+        let words = access(m.global, &texture, spot, (s.act, s.bytes), &value).map_err(|fault| fault.on_lane(lane))?;
+        words.into_iter().enumerate().for_each(|(i, word)| w.set(code.d, i, lane, word));
     }
     Ok(())
+}
+
+/// Executes an access of so many bytes; returns the words that it reads.
+///
+/// # Errors
+///
+/// A surface that is not of this shape, and an access outside that traps.
+pub fn access(
+    global: &mut Global,
+    texture: &Texture,
+    spot: Spot,
+    (act, bytes): (On, u8),
+    value: &[u32],
+) -> Result<Vec<u32>, Fault> {
+    let counts = !matches!(act, On::Pack | On::ReduceElement(_));
+    let spot = Spot { bytes: counts.then_some(bytes.into()), ..spot };
+    let Some(first) = texture.spot(&spot).map_err(Fault::new)? else {
+        return Ok(if act == On::Load { vec![0; usize::from(bytes / 4).max(1)] } else { Vec::new() });
+    };
+    let packed = match act {
+        On::Pack => texture.packed(std::array::from_fn(|i| value.get(i).copied().unwrap_or(0))),
+        _ => value.iter().flat_map(|word| word.to_le_bytes()).take(bytes.into()).collect(),
+    };
+    let act = match act {
+        On::ReduceElement(op) => On::Reduce(op, element(texture, bytes).map_err(Fault::new)?),
+        act => act,
+    };
+    let length = if act == On::Load { bytes.into() } else { packed.len() as u64 };
+    let there = global.slice(first, length, act != On::Load)?;
+    match act {
+        On::Load => return Ok(there.chunks(4).map(|bytes| load(bytes) as u32).collect()),
+        On::Store | On::Pack => there.copy_from_slice(&packed),
+        On::Reduce(op, ty) => store(there, atomic::apply(op, ty, load(there), load(&packed), 0)),
+        On::ReduceElement(_) => {}
+    }
+    Ok(Vec::new())
 }

@@ -25,6 +25,8 @@ pub enum Wait {
     Block(u8),
     /// The completion of the barrier of the cluster.
     Cluster,
+    /// The lanes of this mask, which have switched it off by a write of MACTIVE.
+    Off(u32),
 }
 
 /// How lanes that a WARPSYNC lets go run apart from the other lanes at the same place.
@@ -52,6 +54,8 @@ pub struct Warp {
     pub pc: [u32; LANES],
     /// Lanes that have not ended.
     pub alive: u32,
+    /// Live lanes that each lane counts as ended, by a write of MEXITED.
+    pub ended: [u32; LANES],
     /// Live lanes that do not wait.
     pub running: u32,
     /// What each lane waits for.
@@ -102,6 +106,7 @@ impl Warp {
             upreds: [false; 8],
             pc: [0; LANES],
             alive: lanes,
+            ended: [0; LANES],
             running: lanes,
             wait: [Wait::Nothing; LANES],
             bars: [[0; LANES]; 16],

@@ -147,6 +147,18 @@ fn convergence(b: &mut Builder) -> Result<Option<Exec>, String> {
             Exec::BarFromReg { bar }
         }
         Op::BMOV => Exec::BarFromBar { bar: (b.imm(Role::D) & 15) as u8, from: bar },
+        Op::BMOV_STATE | Op::BMOV_STATE_R => {
+            let active = match b.lifted.words.kind("warp_state") {
+                Some("MACTIVE") => true,
+                Some("MEXITED") => false,
+                other => return Err(format!("the simulator does not know the state {other:?}")),
+            };
+            if b.lifted.inst.op == Op::BMOV_STATE_R {
+                return Ok(Some(Exec::StateToReg { active }));
+            }
+            b.code.a = b.src(Role::A, false, Kind::Int)?;
+            Exec::StateFromReg { active }
+        }
         Op::BMOV_R => Exec::RegFromBar { bar, clear: b.has("CLEAR") },
         Op::WARPSYNC => {
             b.code.a = b.src(Role::A, false, Kind::Int)?;
