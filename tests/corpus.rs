@@ -60,9 +60,8 @@ struct Job {
 /// The target that the manifest does not know.
 const NEWEST: &str = "sm_107";
 
-/// Files that it does not compile: textures are refused there by name, and the target has no
-/// `.kind::i8`, as ptxas 13.5.37 says, too.
-const NOT_FOR_NEWEST: [&str; 2] = ["15_texsurf", "22_blackwell.sm_100a"];
+/// A file that it does not compile: the target has no `.kind::i8`, as ptxas 13.5.37 says, too.
+const NOT_FOR_NEWEST: [&str; 1] = ["22_blackwell.sm_100a"];
 
 /// Its job for a file of a target: none if the target came later or is no relative.
 fn newest(own: &str, path: &Path, name: &str) -> Option<Job> {

@@ -10,6 +10,7 @@ use crate::lower::{LOOSE_SHARED, branch_tables};
 use crate::ptx::ast::{Linkage, Module, SymbolKind};
 use crate::tables::choices::SYSTEM;
 use crate::tables::elf::{ElfTarget, Layout, RelocRole, RelocRow};
+use crate::tables::images;
 use crate::tables::targets::TARGETS;
 use std::collections::{BTreeMap, HashMap};
 
@@ -202,7 +203,8 @@ fn check(cubin: &Cubin) -> Result<(), String> {
             || cubin.kept.symbols.iter().any(|s| symbol(&s))
     };
     let mut relocs = cubin.functions.iter().flat_map(|function| &function.code_relocs);
-    let missing = relocs.find(|reloc| !there(&reloc.symbol) && !SYSTEM.contains(&reloc.symbol.as_str()));
+    let driver = |name: &str| SYSTEM.contains(&name) || images::Function::by_name(name).is_some();
+    let missing = relocs.find(|reloc| !there(&reloc.symbol) && !driver(&reloc.symbol));
     match missing {
         Some(reloc) => Err(format!("Unresolved extern function '{}'", reloc.symbol)),
         None => Ok(()),

@@ -208,7 +208,12 @@ impl Builder<'_> {
     }
 
     /// The layer, clamped, and the coordinates; those of a cube are divided by the largest one.
-    pub(super) fn coordinates(&mut self, geometry: Geometry, list: &[ast::Operand], ty: ScalarType) -> Lowered<Vec<Operand>> {
+    pub(super) fn coordinates(
+        &mut self,
+        geometry: Geometry,
+        list: &[ast::Operand],
+        ty: ScalarType,
+    ) -> Lowered<Vec<Operand>> {
         let (layers, before) = (usize::from(geometry.has_layers()), usize::from(geometry.is_multisample()));
         let (list, mut words) = (&list[before..], Vec::new());
         for part in list.iter().take(layers) {

@@ -108,11 +108,7 @@ impl<'a> Symbols<'a> {
                 Space::Constant => variable.offset,
             }),
             None if DESCRIPTION_SIZES.contains(&name) => Some(DESCRIPTION as u64),
-            None => self
-                .code
-                .get(name)
-                .copied()
-                .or_else(|| system_number(name).map(|i| SYSTEM_BASE + 16 * i as u64)),
+            None => self.code.get(name).copied().or_else(|| system_number(name).map(|i| SYSTEM_BASE + 16 * i as u64)),
         }
     }
 

@@ -32,9 +32,8 @@ pub fn check(model: &Model, report: &mut Report) {
         if field.bits & !field.mask != 0 {
             report.at("images", format!("{:?} has bits outside of its mask", field.part), field.at);
         }
-        let clashes = |f: &Field| {
-            f.of == field.of && f.mask & field.mask != 0 && (f.mask != field.mask || f.bits == field.bits)
-        };
+        let clashes =
+            |f: &Field| f.of == field.of && f.mask & field.mask != 0 && (f.mask != field.mask || f.bits == field.bits);
         if images.fields[..i].iter().any(|f| clashes(f) || (f.of, f.part) == (field.of, field.part)) {
             report.at("images", format!("{:?} clashes with an earlier row", field.part), field.at);
         }

@@ -264,7 +264,13 @@ impl Builder<'_> {
     }
 
     /// Emits the CALL and computes its return address.
-    pub fn transfer(&mut self, target: Target, uses: &mut Vec<Operand>, defs: &[Operand], frame: Option<(Operand, u64)>) {
+    pub fn transfer(
+        &mut self,
+        target: Target,
+        uses: &mut Vec<Operand>,
+        defs: &[Operand],
+        frame: Option<(Operand, u64)>,
+    ) {
         if self.globals.object {
             return self.transfer_linked(target, uses, defs, frame);
         }

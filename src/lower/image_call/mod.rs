@@ -47,11 +47,7 @@ impl Builder<'_> {
 
     /// Does something with the low words of the handles, of a sampler zero if there is none: once
     /// for all lanes, or for all that have the same.
-    fn with_handle_words(
-        &mut self,
-        handle: &Handle,
-        emit: impl FnOnce(&mut Self, [Operand; 2]) -> Lowered,
-    ) -> Lowered {
+    fn with_handle_words(&mut self, handle: &Handle, emit: impl FnOnce(&mut Self, [Operand; 2]) -> Lowered) -> Lowered {
         match *handle {
             Handle::Bank(at) => {
                 let image = self.word_at(at);
@@ -61,9 +57,7 @@ impl Builder<'_> {
                 let words = [image, sampler].map(|at| self.word_at(at));
                 emit(self, words)
             }
-            Handle::Register(image) => {
-                self.value_by_value(TURN[0], image, |b, _| emit(b, [image, Operand::zero()]))
-            }
+            Handle::Register(image) => self.value_by_value(TURN[0], image, |b, _| emit(b, [image, Operand::zero()])),
             Handle::Pair(image, sampler) => self.value_by_value(TURN[0], image, |b, _| {
                 b.value_by_value(TURN[1], sampler, |b, _| emit(b, [image, sampler]))
             }),

@@ -127,8 +127,7 @@ impl Builder<'_> {
                 _ => Part::Depth,
             };
             let mut parts = vec![part];
-            let apart = b.module.target.independent_textures && inst.op != PtxOp::Suq;
-            parts.extend(apart.then_some(Part::OwnSampler));
+            parts.extend(b.module.target.independent_textures.then_some(Part::OwnSampler));
             let handle = b.handle(inst, address)?;
             let level = match inst.operands.get(2) {
                 Some(level) => b.source_word(level, ScalarType::B32)?,

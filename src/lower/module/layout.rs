@@ -10,10 +10,10 @@ use crate::cubin::symbols::{OTHER_CONSTANT, OTHER_GLOBAL, OTHER_MANAGED, OTHER_S
 use crate::cubin::{KeptSymbol, SymbolHome};
 use crate::diag::{Diagnostic, Pos};
 use crate::lower::bulk::{STACK_BYTES, is_by_call};
-use crate::lower::image_call::stack_bytes;
 use crate::lower::call::abi::Signature;
 use crate::lower::call::call_graph::{Calls, function_of};
 use crate::lower::call::params::MOST_IN_REGISTERS;
+use crate::lower::image_call::stack_bytes;
 use crate::lower::operand::constant_bits;
 use crate::ptx::ast::{self, FunctionId, InitValue, Linkage, OperandKind, Statement, SymbolId, SymbolKind};
 use crate::tables::GenerationInfo;

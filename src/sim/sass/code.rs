@@ -328,9 +328,13 @@ pub enum Exec {
         clear: bool,
     },
     /// A mask of lanes to a register: those that have ended, or those that run.
-    StateToReg { active: bool },
+    StateToReg {
+        active: bool,
+    },
     /// The same from a register.
-    StateFromReg { active: bool },
+    StateFromReg {
+        active: bool,
+    },
     WarpSync {
         all: bool,
         /// Whether the lanes of one mask go on apart from the others.

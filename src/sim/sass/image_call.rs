@@ -184,8 +184,7 @@ impl Asked<'_> {
     }
 
     fn bytes(&self) -> u8 {
-        let sizes =
-            [(Part::Bits8, 1), (Part::Bits16, 2), (Part::Bits32, 4), (Part::Bits64, 8), (Part::Bits128, 16)];
+        let sizes = [(Part::Bits8, 1), (Part::Bits16, 2), (Part::Bits32, 4), (Part::Bits64, 8), (Part::Bits128, 16)];
         sizes.into_iter().find(|(part, _)| self.says(*part)).map_or(4, |(_, bytes)| bytes)
     }
 

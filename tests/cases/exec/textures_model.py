@@ -10,7 +10,9 @@ from fractions import Fraction
 from exact import f32, signed
 from launchfile import IN, INOUT, MEMORY, OUT, launch, lcg, listed, scalar
 
-TARGETS = [f"sm_{n}" for n in (75, 80, 86, 89, 90, 100, 103, 110, 120, 121)]
+OPCODES = [f"sm_{n}" for n in (75, 80, 86, 89, 90, 100, 103, 110, 120, 121)]
+# sm_107 reads by calls, which nothing is known to tell the number of a sample nor what to compare with.
+TARGETS = OPCODES + ["sm_107"]
 M32 = 0xFFFFFFFF
 KINDS = {"u8": (0, "B"), "s8": (1, "b"), "u16": (2, "H"), "s16": (3, "h"), "u32": (4, "I"), "s32": (5, "i"), "f16": (6, "e"), "f32": (7, "f")}
 MODES = {"wrap": 0, "mirror": 1, "clamp": 2, "border": 3}
@@ -210,9 +212,39 @@ def queries():
     for t in range(32):
         k = min(t, 2)
         asked += [12, 6, 12 >> k, 3, 0x10D2, 0x10B2, 1, 1, 1, 4, 0, 3, 1, 5, 1, 0x10D8, 0x10B5, 2, [12, 5][t & 1], [1, 2][t & 1]]
+    smooth = smooth_plane()
+    halves = []
+    for t in range(32):
+        x, y = t * 0.25, float(t & 3)
+        s, w, four = [half(v) for v in smooth.read([x, y])], [half(v) for v in smooth.read([y, x])], smooth.gather([x, x], 3)
+        halves += [s[0] | s[2] << 16, s[3] | s[1] << 16, w[0] | w[1] << 16, w[2] | w[3] << 16]
+        halves += [bits(smooth.read([y, y])[0]), bits(four[1]), bits(four[2]), 7]
+    plain = Image("u32", 1, (4,), lcg("u32", 4, 734, 0xFFFFF), used=1)
+    signs = Image("s32", 1, (4, 3), [signed(v) for v in lcg("u32", 12, 735, M32)], used=1)
+    sums, extremes = list(plain.texels), list(signs.texels)
+    for t in range(32):
+        k = t & 3
+        sums[k] += t
+        extremes[8 + k], extremes[k] = min(extremes[8 + k], t - 20), max(extremes[k], t - 20)
+    change = lambda image, texels: INOUT("u32", image.words(), Image(image.kind, image.channels, image.size, texels, used=image.used).words())
+    one = lambda name, args: launch(name, 1, 32, args, targets=TARGETS)
+    return [
+        one("asked", [IN("u32", seen.words()), IN("u32", drawn.words()), OUT("u32", asked)]),
+        one("halves", [IN("u32", smooth.words()), OUT("u32", halves)]),
+        one("reduced", [change(plain, sums), change(signs, extremes)]),
+        one("plain", plain_forms()),
+        one("drawn", drawn_forms()),
+    ]
+
+
+def smooth_plane():
+    return Image("f16", 4, (5, 4), [v / 8 for v in small(80, 733)], linear=True)
+
+
+def textures_compared():
     depths = Image("f32", 1, (6, 4), small(24, 731), linear=True)
     several = Image("u32", 2, (4, 4), lcg("u32", 2 * 16 * 4, 732, M32), samples=4)
-    smooth = Image("f16", 4, (5, 4), [v / 8 for v in small(80, 733)], linear=True)
+    smooth = smooth_plane()
 
     def against(x, y, value, at=None):
         passes = Image("f32", 1, (6, 4), [float(value <= v) for v in depths.texels], linear=True)
@@ -233,22 +265,8 @@ def queries():
         compared += [bits(v) for v in (against(x, y, 30.0), against(x, y, y), four[0], four[3])]
         compared += [one[0], other[0], s[0] | s[2] << 16, s[3] | s[1] << 16, w[0] | w[1] << 16, w[2] | w[3] << 16]
         compared += [bits(smooth.read([y, y])[0]), 3]
-    plain = Image("u32", 1, (4,), lcg("u32", 4, 734, 0xFFFFF), used=1)
-    signs = Image("s32", 1, (4, 3), [signed(v) for v in lcg("u32", 12, 735, M32)], used=1)
-    sums, extremes = list(plain.texels), list(signs.texels)
-    for t in range(32):
-        k = t & 3
-        sums[k] += t
-        extremes[8 + k], extremes[k] = min(extremes[8 + k], t - 20), max(extremes[k], t - 20)
-    change = lambda image, texels: INOUT("u32", image.words(), Image(image.kind, image.channels, image.size, texels, used=image.used).words())
-    one = lambda name, args: launch(name, 1, 32, args, targets=TARGETS)
-    return [
-        one("asked", [IN("u32", seen.words()), IN("u32", drawn.words()), OUT("u32", asked)]),
-        one("compared", [IN("u32", image.words()) for image in (depths, several, smooth)] + [OUT("u32", compared)]),
-        one("reduced", [change(plain, sums), change(signs, extremes)]),
-        one("plain", plain_forms()),
-        one("drawn", drawn_forms()),
-    ]
+    args = [IN("u32", image.words()) for image in (depths, several, smooth)] + [OUT("u32", compared)]
+    return [launch("compared", 1, 32, args, targets=OPCODES)]
 
 
 def plain_forms():

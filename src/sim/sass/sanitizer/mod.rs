@@ -66,6 +66,9 @@ use std::rc::Rc;
 use taint_probe::Cell;
 use timing::Timing;
 
+/// Registers with results of a driver function, from R4 on: a read of a texture has most.
+const RESULTS: u8 = 5;
+
 /// What is known of an instruction before the launch.
 #[derive(Clone, Debug, Default)]
 pub struct Note {
@@ -471,10 +474,10 @@ impl Watch {
         match s.code.exec {
             Exec::Mbarrier(act) if act.ends_copies() => seen.copies.hand_over(&mut block.shared, s.warp),
             Exec::BlockBarrier { .. } | Exec::Exit | Exec::Kill => open_barriers(block, &mut seen),
-            // A driver function returns its result in the registers of the calling convention.
+            // A driver function returns its results in the registers of the calling convention.
             Exec::BranchIndirect { absolute: true, .. } => {
                 let shadow = &mut seen.warps[s.warp];
-                shadow.clear(Run { file: File::Reg, first: 4, count: 2, slot: Slot::Result }, s.active);
+                shadow.clear(Run { file: File::Reg, first: 4, count: RESULTS, slot: Slot::Result }, s.active);
             }
             _ => {}
         }
