@@ -41,6 +41,9 @@ fn function(section: &str) -> Code {
     lines.iter().enumerate().map(lifted).collect()
 }
 
+/// Masks of lanes that BMOV reads and writes.
+const STATES: [&str; 2] = ["MEXITED", "MACTIVE"];
+
 fn lift(text: &str, next: u64, labels: &HashMap<String, u64>) -> Result<Lifted, String> {
     let text = text.replace(".reuse", "");
     let (guard, rest) = match text.strip_prefix('@') {
@@ -71,6 +74,7 @@ fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
     let sparse = format!("{}_SP", parts[0]);
     let second = parts.get(1).copied().unwrap_or_default();
     let barrier_word = format!("SYNCS_{second}");
+    let first = operands.split(',').next().unwrap_or_default().trim();
     let fence = format!("FENCE_{}", parts[parts.len() - 1]);
     let name = match parts[0] {
         "HMMA" | "IMMA" | "QMMA" if parts.contains(&"SP") => sparse.as_str(),
@@ -96,6 +100,8 @@ fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
         "UBLKL2CCTL" => "UBLKPF",
         "UTMAL2CCTL" => "UTMAPF",
         "PLOP3" if operands.contains(".SIGN") => "PLOP3_SIGN",
+        "BMOV" if STATES.contains(&first) => "BMOV_STATE",
+        "BMOV" if operands.split(',').nth(1).is_some_and(|second| STATES.contains(&second.trim())) => "BMOV_STATE_R",
         "BMOV" if operands.trim_start().starts_with('B') => "BMOV_B",
         "BMOV" => "BMOV_R",
         "IADD" | "MOV" | "SEL" | "UMOV" | "USEL" | "UIADD3" if parts.contains(&"64") => wide.as_str(),
@@ -240,6 +246,14 @@ impl Reader<'_> {
             }
             return Ok(());
         }
+        // A predicate of the lanes comes before the uniform one.
+        if let ("BRA", [lanes, uniform, target]) = (text, operands)
+            && uniform.trim_start_matches('!').starts_with("UP")
+        {
+            self.lifted.inst.set(Role::Pq, predicate(lanes).ok_or("a predicate")?);
+            self.lifted.inst.set(Role::Pp, predicate(uniform).ok_or("a predicate")?);
+            return self.assign(std::slice::from_ref(target));
+        }
         // The second of its registers is the one after the first.
         let operands = if text == "UGETNEXTWORKID" { &operands[..1] } else { operands };
         if let ("USYNCS.ARRIVE", [_, _, blocks]) = (text, operands) {
@@ -260,8 +274,14 @@ impl Reader<'_> {
                 at = roles.iter().position(|r| r.role == Role::Off).map_or(at, |p| p + 1);
                 continue;
             }
+            if STATES.contains(&operand.as_str()) {
+                self.lifted.words.push("warp_state", operand);
+                continue;
+            }
             if operand.starts_with("Rpc.") {
                 self.lifted.words.push("", operand);
+                // A register behind it is what it takes.
+                at = if i == 0 { roles.iter().position(|r| r.role == Role::A).unwrap_or(at) } else { at };
                 continue;
             }
             let more = operands[i + 1..].iter().any(|o| integer(o).is_some());

@@ -286,6 +286,10 @@ pub enum Exec {
         target: u32,
         uniform: bool,
     },
+    /// All of them branch if the predicate is true on all, and else none.
+    BranchAll {
+        target: u32,
+    },
     /// To an instruction index, all lanes of the group, where the predicate holds for any of them.
     BranchAny {
         target: u32,

@@ -116,8 +116,8 @@ pub fn set_ended(warp: &mut Warp, lane: usize, mask: u32) {
     warp.ended[lane] = mask & warp.alive;
 }
 
-/// BMOV to MACTIVE, by lanes that have gone on behind it: those that are not in the mask stand still
-/// there until the others name them again, wherever that is.
+/// BMOV to MACTIVE, by lanes that have gone on behind it: those that are not in the mask stand
+/// still there until the others name them again, wherever that is.
 pub fn set_active(warp: &mut Warp, group: u32, mask: u32) {
     let off = group & !mask;
     warp.suspend(off, |_| Wait::Off(group & mask));
@@ -373,6 +373,27 @@ mod tests {
         w.bars[0][3] = 0xa;
         converge(&mut w, 0, 0xc);
         assert_eq!(w.running & 0xf, 0xf);
+    }
+
+    #[test]
+    fn lanes_that_are_switched_off_go_on_where_the_others_are() {
+        let mut w = warp();
+        set_active(&mut w, 0xf, 0x3);
+        assert_eq!(w.running & 0xf, 0x3);
+        w.pc[..2].fill(9);
+        set_active(&mut w, 0x3, 0xf);
+        assert_eq!((w.running & 0xf, w.pc[2], w.pc[3]), (0xf, 9, 9));
+    }
+
+    #[test]
+    fn lanes_that_count_as_ended_are_not_waited_for() {
+        let mut w = warp();
+        (0..2).for_each(|lane| set_ended(&mut w, lane, !0x3));
+        assert_eq!(state(&w, 0, 0x3, false), !0x3);
+        warp_sync(&mut w, 0x3, None, |w, lane| !w.ended[lane]);
+        assert_eq!((w.running & 0x3, w.pc[0]), (0x3, 1));
+        set_ended(&mut w, 0, 0);
+        assert_eq!((state(&w, 0, 0x3, false), state(&w, 0, 0x3, true)), (0, 0x3));
     }
 
     #[test]

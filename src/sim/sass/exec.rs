@@ -301,6 +301,9 @@ impl Machine<'_> {
                 let together = mask & w.alive & !s.active == 0;
                 return Ok(if together == diverged { Flow::Next } else { Flow::Jump(target) });
             }
+            Exec::BranchAll { target } => {
+                return Ok(if held == s.active { Flow::Jump(target) } else { Flow::Next });
+            }
             Exec::BranchAny { target } => return Ok(if held == 0 { Flow::Next } else { Flow::Jump(target) }),
             Exec::Branch { target, .. } if held == s.group => return Ok(Flow::Jump(target)),
             Exec::Branch { .. } if held == 0 => return Ok(Flow::Next),

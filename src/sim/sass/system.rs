@@ -1,5 +1,5 @@
-//! The driver functions that a kernel may call: printf, malloc, free, the failed-assertion handlers,
-//! and those for textures and surfaces.
+//! The driver functions that a kernel may call: printf, malloc, free, the failed-assertion
+//! handlers, and those for textures and surfaces.
 //!
 //! Arguments and results are in registers by the calling convention (R4 and up, return address in
 //! R20). Freed memory stays readable and its address is never reused. The output of printf is not
@@ -101,6 +101,8 @@ mod tests {
     fn formats_are_counted() {
         assert_eq!(conversions("a %d b %% c %-5.3f %*d %lld\n"), 5);
         assert_eq!(at(SYSTEM_BASE + 16), Some("malloc"));
-        assert_eq!((at(SYSTEM_BASE + 8), at(SYSTEM_BASE + 64), at(0)), (None, None, None));
+        let all = (SYSTEM.len() + FUNCTIONS.len()) as u64;
+        assert_eq!(at(SYSTEM_BASE + 16 * SYSTEM.len() as u64), Some(FUNCTIONS[0].name));
+        assert_eq!((at(SYSTEM_BASE + 8), at(SYSTEM_BASE + 16 * all), at(0)), (None, None, None));
     }
 }

@@ -91,8 +91,13 @@ fn branches(b: &mut Builder) -> Result<Option<Exec>, String> {
             b.code.a = b.src(Role::Ub, false, Kind::Int)?;
             Exec::BranchMask { target: b.target()?, diverged: b.has("DIV"), all: b.arg(Role::Ub).is_none() }
         }
+        // A predicate of the lanes beside a uniform one that is true.
         Op::BRA if b.code.pq != Pred::TRUE => {
-            return Err("the simulator does not execute BRA.U with two predicates".to_string());
+            if b.code.pp.index != Pred::TRUE.index || b.code.pp.not {
+                return Err("the simulator does not execute BRA.U with two predicates".to_string());
+            }
+            b.code.pp = b.code.pq;
+            Exec::BranchAll { target: b.target()? }
         }
         Op::BRA if b.has("ANY") => Exec::BranchAny { target: b.target()? },
         Op::BRA => Exec::Branch { target: b.target()?, uniform: b.has("U") },

@@ -555,9 +555,11 @@ fn decides(code: &Code, slot: Slot) -> Option<&'static str> {
         Exec::Clear => "the address of a store",
         Exec::Atomic { .. } => "an atomic",
         Exec::Mbarrier(_) => "an operation on an mbarrier",
-        Exec::Branch { .. } | Exec::BranchAny { .. } | Exec::BranchMask { .. } | Exec::BranchIndirect { .. } => {
-            "a branch"
-        }
+        Exec::Branch { .. }
+        | Exec::BranchAll { .. }
+        | Exec::BranchAny { .. }
+        | Exec::BranchMask { .. }
+        | Exec::BranchIndirect { .. } => "a branch",
         Exec::Exit | Exec::Kill | Exec::Trap => "the end of a thread",
         Exec::Bssy { .. } | Exec::Bsync { .. } | Exec::Break { .. } | Exec::WarpSync { .. } | Exec::Yield => {
             "convergence"
