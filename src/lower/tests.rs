@@ -19,8 +19,8 @@ const REFUSED: [&str; 2] = [
     "'cp.async.bulk.tensor.shared::cluster.global' is not implemented",
 ];
 
-/// Operations that are refused where the unit has other opcodes.
-const TEXTURES: [&str; 8] = ["'tex.", "'tld4.", "'suld.", "'sust.", "'sured.", "'txq.", "'suq.", "'istypep."];
+/// Reads of textures that are refused where they are calls of the driver.
+const TEXTURES: [&str; 2] = ["with a comparison", "'tex.2dms'"];
 
 /// Where a word tells the chosen lane from the others, no lanes take turns: only the barrier is
 /// made lane by lane.
