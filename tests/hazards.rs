@@ -495,7 +495,7 @@ fn mutants_of_control_words_are_caught() {
 /// same opcode, of a class whose results come, or whose reads happen, in the order of issue.
 fn waits_anyway(target: &Target, words: &[u128], at: usize, mutant: u128) -> bool {
     let Some(field) = [110, 113].into_iter().find(|at_bit| (words[at] ^ mutant) >> at_bit & 7 != 0) else {
-        return false;
+        return is_implied(target, words, at, mutant);
     };
     let board = |word: u128| word >> field & 7;
     let waits = |word: u128, board: u128| board < 6 && word >> 116 >> board & 1 != 0;
@@ -509,6 +509,31 @@ fn waits_anyway(target: &Target, words: &[u128], at: usize, mutant: u128) -> boo
     let alike = |i: &usize| in_order && words[*i] & 0xfff == words[at] & 0xfff;
     [board(mutant), mutant >> 110 & 7].iter().any(|board| waited(at, *board))
         || (at + 1..reader).filter(alike).any(|i| waited(i, board(words[i])))
+}
+
+/// Whether a mutant that lacks one wait is a correct program: a later instruction of the opcode that
+/// set the scoreboard is waited for, there or before, and its class is as above.
+fn is_implied(target: &Target, words: &[u128], at: usize, mutant: u128) -> bool {
+    let lost = (words[at] & !mutant) >> 116 & 0x3f;
+    if lost.count_ones() != 1 {
+        return false;
+    }
+    let word = |i: usize| if i == at { mutant } else { words[i] };
+    let waits = |i: usize, board: u128| board < 6 && word(i) >> 116 >> board & 1 != 0;
+    let board = u128::from(lost.trailing_zeros());
+    let from = (0..at).rev().find(|i| waits(*i, board)).unwrap_or(0);
+    let setters = (from..at).flat_map(|i| [(i, 110), (i, 113)]).filter(|(i, field)| words[*i] >> field & 7 == board);
+    let setters: Vec<(usize, u32)> = setters.collect();
+    let latency = Latency::demanded(target);
+    !setters.is_empty()
+        && setters.into_iter().all(|(i, field)| {
+            let in_order = latency.zip(decode(target, words[i]).ok()).is_some_and(|(latency, inst)| {
+                let class = latency.class_of(inst.op, &inst.mods).info();
+                if field == 110 { class.in_order } else { class.queue != 0 }
+            });
+            let later = (i + 1..at).filter(|j| words[*j] & 0xfff == words[i] & 0xfff);
+            in_order && later.into_iter().any(|j| (j + 1..=at).any(|k| waits(k, words[j] >> field & 7)))
+        })
 }
 
 /// Where a mutant is that nothing reports, and what set the scoreboards whose waits it lacks.

@@ -86,6 +86,9 @@ pub enum Fault {
     TooSoon { board: u8 },
     /// Scoreboards still in flight at a call or a return.
     InFlight { boards: u8 },
+    /// Reads that no scoreboard announces may be in flight at a call, and the callee may overwrite
+    /// what they read.
+    Unannounced,
     /// A product of a warp group waits for an access to its general registers that was in flight
     /// where the warp arrived.
     WaitsBehindArrival { boards: u8 },
@@ -380,6 +383,7 @@ impl Observer for Found<'_> {
                 format!("{age} cycles behind what it must keep its distance from, {needed} are required")
             }
             Fault::TooSoon { board } => format!("scoreboard {board} is waited for one cycle after it is set"),
+            Fault::Unannounced => "reads without a scoreboard may be in flight at a call".to_string(),
             Fault::InFlight { boards } => {
                 let list: Vec<String> = (0..6).filter(|b| boards >> b & 1 != 0).map(|b: u8| b.to_string()).collect();
                 format!("scoreboard {} in flight where control leaves the function", list.join(" and "))

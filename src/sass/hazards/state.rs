@@ -158,6 +158,12 @@ impl State {
         }
     }
 
+    /// Whether reads are in flight that end at a time which no scoreboard tells.
+    pub fn unannounced(&self) -> bool {
+        let late = |e: &Pending| e.what == What::Read && e.announced && e.boards == 0;
+        self.pending.values().flatten().any(late)
+    }
+
     /// Scoreboards of the entries in flight.
     pub fn boards(&self) -> u8 {
         self.pending.values().flatten().filter(|e| e.announced).fold(0, |mask, e| mask | e.boards)

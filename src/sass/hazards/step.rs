@@ -107,6 +107,8 @@ pub fn step(latency: &Latency, at: usize, known: &Known, state: &mut State, obse
     }
     if matches!(inst.op, Op::CALL | Op::RET) && state.boards() != 0 {
         observer.fault(at, Fault::InFlight { boards: state.boards() });
+    } else if inst.op == Op::CALL && state.unannounced() {
+        observer.fault(at, Fault::Unannounced);
     }
     field(latency, at, inst, observer);
     record(latency, at, known, state);
