@@ -360,7 +360,6 @@ impl Machine<'_> {
             let mut to = w.get(&code.a, lane).wrapping_add(base as u64);
             if let Some(name) = system::at(to).filter(|_| absolute) {
                 to = system::call(self.global, w, lane, name)?;
-                w.lose(lane);
             }
             let offset = if absolute { to.wrapping_sub(self.setup.code_base) } else { to };
             if offset % 16 != 0 || offset / 16 >= self.setup.code.len() as u64 {

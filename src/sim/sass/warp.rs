@@ -38,8 +38,6 @@ pub enum Apart {
     Section,
 }
 
-/// Registers that hold the results of a function of the driver.
-const RESULTS: std::ops::Range<usize> = 4..8;
 /// What is in a register that a function of the driver has changed.
 const LOST: u32 = 0xdead_beef;
 
@@ -152,12 +150,10 @@ impl Warp {
         }
     }
 
-    /// Changes the registers that a function of the driver may change, but for its results.
+    /// Changes the registers that a function of the driver may change.
     pub fn lose(&mut self, lane: usize) {
         let changed = |file| (0..256).filter(move |n| !Callee::Driver.keeps(file).any(|run| run.contains(n)));
-        for number in changed("R").map(usize::from).filter(|n| !RESULTS.contains(n)) {
-            self.set_reg(number, lane, LOST);
-        }
+        changed("R").for_each(|number| self.set_reg(number.into(), lane, LOST));
         changed("UR").for_each(|number| self.uregs[usize::from(number)] = LOST);
         self.preds.iter_mut().for_each(|mask| *mask ^= 1 << lane);
         self.upreds.iter_mut().for_each(|holds| *holds = !*holds);
