@@ -89,6 +89,8 @@ pub enum Fault {
     /// Reads that no scoreboard announces may be in flight at a call, and the callee may overwrite
     /// what they read.
     Unannounced,
+    /// A result is not ready for every reader where a callee begins whose code is elsewhere.
+    Unready,
     /// A product of a warp group waits for an access to its general registers that was in flight
     /// where the warp arrived.
     WaitsBehindArrival { boards: u8 },
@@ -384,6 +386,7 @@ impl Observer for Found<'_> {
             }
             Fault::TooSoon { board } => format!("scoreboard {board} is waited for one cycle after it is set"),
             Fault::Unannounced => "reads without a scoreboard may be in flight at a call".to_string(),
+            Fault::Unready => "a result that a callee might read too early".to_string(),
             Fault::InFlight { boards } => {
                 let list: Vec<String> = (0..6).filter(|b| boards >> b & 1 != 0).map(|b: u8| b.to_string()).collect();
                 format!("scoreboard {} in flight where control leaves the function", list.join(" and "))

@@ -2,12 +2,12 @@
 //!
 //! Each dependence and each fault is passed to an observer.
 
-use super::state::{Guard, Pending, State, What};
+use super::state::{Guard, OLD, Pending, State, What};
 use super::{Dependence, Fault, Kind};
 use crate::sass::effects::{Access, Effects, Slot};
 use crate::sass::inst::{Inst, PT};
 use crate::tables::latency::{Latency, LatencyClass, Needed, RegFile};
-use crate::tables::{Op, Prop, Role};
+use crate::tables::{Mod, Op, Prop, Role, value};
 
 /// The scoreboard field's value for none.
 pub const NONE: u8 = 7;
@@ -109,10 +109,31 @@ pub fn step(latency: &Latency, at: usize, known: &Known, state: &mut State, obse
         observer.fault(at, Fault::InFlight { boards: state.boards() });
     } else if inst.op == Op::CALL && state.unannounced() {
         observer.fault(at, Fault::Unannounced);
+    } else if is_elsewhere(inst) && !ready(latency, state, inst.ctrl.stall) {
+        observer.fault(at, Fault::Unready);
     }
     field(latency, at, inst, observer);
     record(latency, at, known, state);
     state.pass(inst.ctrl.stall);
+}
+
+/// Whether an instruction calls a function whose code is elsewhere.
+fn is_elsewhere(inst: &Inst) -> bool {
+    inst.op == Op::CALL && inst.modifier(Mod::Mode) == value::mode::ABS
+}
+
+/// Whether any reader may read every result of fixed latency so many cycles later.
+fn ready(latency: &Latency, state: &State, stall: u8) -> bool {
+    state.pending.iter().all(|((file, _), entries)| {
+        let writes = entries.iter().filter(|e| e.what == What::Write && !e.announced && e.age < OLD);
+        writes.into_iter().all(|e| {
+            let over = u16::from(e.age) + u16::from(stall);
+            LatencyClass::ALL.iter().all(|reader| match latency.read_after_write(*file, e.class, *reader) {
+                Needed::Cycles(n) => u16::from(n) <= over,
+                _ => true,
+            })
+        })
+    })
 }
 
 /// Reports scoreboards that a product of a warp group waits for because of its general registers:
