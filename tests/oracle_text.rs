@@ -71,12 +71,20 @@ impl Batch {
 }
 
 fn missing() -> bool {
-    let missing: Vec<_> =
-        ["ptxas", "nvdisasm", "cuobjdump"].into_iter().filter(|t| vendor::tool(t).is_none()).collect();
+    let missing: Vec<_> = ["ptxas", "nvdisasm", "cuobjdump"]
+        .into_iter()
+        .filter(|t| targets().iter().any(|sm| vendor::tool_of(t, sm).is_none()))
+        .collect();
     if !missing.is_empty() {
         println!("skipped: no {} in target/vendor", missing.join(", "));
     }
     !missing.is_empty()
+}
+
+/// The targets, or those that `SASSAFRAS_SM` names.
+fn targets() -> Vec<&'static str> {
+    let sms = std::env::var("SASSAFRAS_SM").unwrap_or_default();
+    TARGETS.into_iter().filter(|sm| sms.is_empty() || sms.split(',').any(|s| s == format!("sm_{sm}"))).collect()
 }
 
 fn stem(path: &Path) -> String {
@@ -88,18 +96,23 @@ fn the_ptxas_code_prints_and_assembles() {
     if missing() {
         return;
     }
-    let ptxas = vendor::tool("ptxas").expect("ptxas");
     let dir = tempfile::tempdir().expect("a temporary folder");
     let out = dir.path().join("out.cubin");
     let mut wrong = Wrong::default();
-    for sm in TARGETS {
+    for sm in targets() {
+        let ptxas = vendor::tool_of("ptxas", sm).expect("ptxas");
         let mut batch = Batch::new(sm);
         for source in listed::sources().into_iter().filter(|s| listed::is_for(s, sm)) {
             for level in ["-O0", "-O3"] {
                 let arch = format!("-arch=sm_{sm}");
                 let run = Command::new(&ptxas).args([&arch, level]).arg(&source).arg("-o").arg(&out).output();
                 let run = run.expect("ptxas runs");
-                assert!(run.status.success(), "{}: {}", source.display(), String::from_utf8_lossy(&run.stderr));
+                assert!(
+                    run.status.success(),
+                    "{} for sm_{sm}: {}",
+                    source.display(),
+                    String::from_utf8_lossy(&run.stderr)
+                );
                 let bytes = std::fs::read(&out).expect("a cubin");
                 batch.add(&format!("{} {level}", stem(&source)), &bytes, &mut wrong);
             }
@@ -124,7 +137,7 @@ fn our_code_prints_as_nvdisasm_prints_it() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let out = dir.path().join("ours.cubin");
     let mut wrong = Wrong::default();
-    for (t, sm) in TARGETS.into_iter().enumerate() {
+    for (t, sm) in targets().into_iter().enumerate() {
         let mut batch = Batch::new(sm);
         let options = sassafras::compile::Options::new(&format!("sm_{sm}"));
         for (s, source) in listed::sources().iter().enumerate().filter(|(_, s)| listed::is_for(s, sm)) {
@@ -155,13 +168,13 @@ fn our_code_prints_as_nvdisasm_prints_it() {
 /// Compares one of our files with `nvdisasm -c`, line by line; `cuobjdump -sass` must list its
 /// functions.
 fn judge_file(sm: &str, origin: &str, bytes: &[u8], path: &Path, wrong: &mut Wrong) {
-    let (ours, theirs) = match (listed::ours(bytes), listed::theirs(path)) {
+    let (ours, theirs) = match (listed::ours(bytes), listed::theirs(path, sm)) {
         (Ok(ours), Ok(theirs)) => (ours, theirs),
         (ours, theirs) => {
             return wrong.add(sm, "file", format!("{origin}: {:?} {:?}", ours.err(), theirs.err()));
         }
     };
-    let dumped = cuobjdump(path);
+    let dumped = cuobjdump(path, sm);
     for (name, lines) in ours {
         let ours: Vec<_> = lines.into_iter().map(|l| (l.offset, l.text)).collect();
         let theirs = theirs.get(&name).cloned().unwrap_or_default();
@@ -180,8 +193,8 @@ fn judge_file(sm: &str, origin: &str, bytes: &[u8], path: &Path, wrong: &mut Wro
 }
 
 /// The output of `cuobjdump -sass`, which looks for nvdisasm on the path.
-fn cuobjdump(path: &Path) -> Result<String, String> {
-    let tool = vendor::tool("cuobjdump").ok_or("no cuobjdump")?;
+fn cuobjdump(path: &Path, sm: &str) -> Result<String, String> {
+    let tool = vendor::tool_of("cuobjdump", sm).ok_or("no cuobjdump")?;
     let folder = tool.parent().map(|p| p.display().to_string()).unwrap_or_default();
     let search = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
     let run = Command::new(&tool).arg("-sass").arg(path).env("PATH", search).output().map_err(|e| e.to_string())?;

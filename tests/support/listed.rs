@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Every target whose code is compared.
-pub const TARGETS: [&str; 10] = ["75", "80", "86", "89", "90", "100", "103", "110", "120", "121"];
+pub const TARGETS: [&str; 11] = ["75", "80", "86", "89", "90", "100", "103", "107", "110", "120", "121"];
 
 /// The PTX files of the executed cases and of the corpus, sorted.
 pub fn sources() -> Vec<PathBuf> {
@@ -23,11 +23,13 @@ pub fn sources() -> Vec<PathBuf> {
 }
 
 /// Whether a file is for a target or an earlier one. Files of PTX that 13.0.88 does not read have
-/// words that its nvdisasm does not know; `oracle_words` has them, beside 13.5.
+/// words that its nvdisasm does not know; of the targets that it knows, `oracle_words` has them,
+/// beside 13.5.
 pub fn is_for(source: &Path, sm: &str) -> bool {
     use sassafras::tables::Target;
     let text = std::fs::read_to_string(source).expect("a PTX file");
-    if text.lines().any(|l| l.strip_prefix(".version 9.").is_some_and(|minor| minor != "0")) {
+    let newest = Target::by_name(&format!("sm_{sm}")).is_some_and(|target| target.min_ptx > (9, 0));
+    if !newest && text.lines().any(|l| l.strip_prefix(".version 9.").is_some_and(|minor| minor != "0")) {
         return false;
     }
     let own = text.lines().find_map(|l| l.trim().strip_prefix(".target")).unwrap_or_default();
@@ -79,8 +81,8 @@ fn function(json: &serde_json::Value) -> Option<(String, Vec<Line>)> {
 }
 
 /// The output of `nvdisasm -c` for a cubin, by function: offset and text of each instruction.
-pub fn theirs(path: &Path) -> Result<BTreeMap<String, Vec<(u64, String)>>, String> {
-    let tool = vendor::tool("nvdisasm").ok_or("no nvdisasm")?;
+pub fn theirs(path: &Path, sm: &str) -> Result<BTreeMap<String, Vec<(u64, String)>>, String> {
+    let tool = vendor::tool_of("nvdisasm", sm).ok_or("no nvdisasm")?;
     let run = Command::new(tool).arg("-c").arg(path).output().map_err(|e| e.to_string())?;
     if !run.status.success() || !run.stderr.is_empty() {
         return Err(format!("nvdisasm: {}", String::from_utf8_lossy(&run.stderr)));
