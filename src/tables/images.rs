@@ -1,7 +1,7 @@
 //! The driver's functions for textures and surfaces, on targets without opcodes for them.
 //!
-//! A call has the convention of device functions, but arguments at places of its own; the first one
-//! is a word that says what is asked for.
+//! A call keeps what every function of the driver keeps, and has arguments at places of its own;
+//! the first one is a word that says what is asked for.
 
 use super::ptx::Geometry;
 

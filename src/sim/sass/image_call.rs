@@ -6,19 +6,14 @@
 use super::super::fault::Fault;
 use super::super::memory::{Global, load};
 use super::super::ops::texture::{Level, Outside, Read, Shape, Spot, Texture};
-use super::code::{AtomicOp, AtomicType, Pred};
+use super::code::{AtomicOp, AtomicType};
 use super::texture::{On, access};
 use super::warp::Warp;
 use crate::tables::images::{Argument, COMPONENTS, Call, Function, GATHERED, Part, Place};
 use crate::tables::ptx::Geometry;
-use crate::tables::registers::kept_across_calls;
 
 /// The register of the stack pointer.
 const STACK_POINTER: usize = 1;
-/// The registers that a function may use: more than it has arguments and results.
-const USED: u16 = 24;
-/// What it leaves there.
-const LEFT: u32 = 0x5a5a_5a5a;
 
 /// A call: the function, the word, and the values of all arguments.
 struct Asked<'a> {
@@ -47,14 +42,7 @@ pub fn call(global: &mut Global, w: &mut Warp, lane: usize, function: &Function)
         Call::Load | Call::Store | Call::Reduce => asked.access(global)?,
     };
     results.truncate(function.results.iter().filter(|(result, _)| *result != Argument::Absent).count());
-    for number in (0..USED).filter(|number| !kept_across_calls("R", *number)) {
-        w.set_reg(number.into(), lane, LEFT);
-    }
-    for index in 0..7 {
-        let pred = Pred { index, ..Pred::TRUE };
-        let other = !w.pred(pred);
-        w.set_pred(pred, 1 << lane, other);
-    }
+    w.lose(lane);
     let mut values = results.into_iter();
     for (result, place) in function.results {
         let Place::Register(number) = *place else { continue };

@@ -39,6 +39,7 @@ pub fn call(global: &mut Global, w: &mut Warp, lane: usize, name: &str) -> Resul
     let (first, back) = (pair(w, FIRST), pair(w, RETURN));
     if SYSTEM.contains(&name) {
         w.lose(lane);
+        w.lose_uniform();
     }
     match name {
         "malloc" => {

@@ -41,6 +41,11 @@ pub enum Apart {
 /// What is in a register that a function of the driver has changed.
 const LOST: u32 = 0xdead_beef;
 
+/// The registers of a file that a function of the driver may change.
+fn lost(file: &'static str) -> impl Iterator<Item = u16> {
+    (0..256).filter(move |number| !Callee::Driver.keeps(file).any(|run| run.contains(number)))
+}
+
 /// One warp.
 #[derive(Clone, Debug)]
 pub struct Warp {
@@ -150,12 +155,15 @@ impl Warp {
         }
     }
 
-    /// Changes the registers that a function of the driver may change.
+    /// Changes the registers and predicates of a lane that a function of the driver may change.
     pub fn lose(&mut self, lane: usize) {
-        let changed = |file| (0..256).filter(move |n| !Callee::Driver.keeps(file).any(|run| run.contains(n)));
-        changed("R").for_each(|number| self.set_reg(number.into(), lane, LOST));
-        changed("UR").for_each(|number| self.uregs[usize::from(number)] = LOST);
+        lost("R").for_each(|number| self.set_reg(number.into(), lane, LOST));
         self.preds.iter_mut().for_each(|mask| *mask ^= 1 << lane);
+    }
+
+    /// Changes the uniform ones.
+    pub fn lose_uniform(&mut self) {
+        lost("UR").for_each(|number| self.uregs[usize::from(number)] = LOST);
         self.upreds.iter_mut().for_each(|holds| *holds = !*holds);
     }
 
