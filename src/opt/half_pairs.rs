@@ -3,7 +3,8 @@
 //!
 //! `x * s` and `(x >> 16) * s`, of which only the low halves are read, become one product of both
 //! halves of `x` with the low half of `s`, and a shift to the right of its result. The shift of `x`
-//! is left to DCE, that of the result to the reader, if it is a move of bytes.
+//! is left to DCE, that of the result to the reader, if it is a move of bytes. Selects between the
+//! halves of two words, or a half and a constant, by one predicate become a select between words.
 
 use super::demanded_bits::demand;
 use crate::analysis::PassCx;
@@ -41,11 +42,11 @@ pub fn run(cx: &mut PassCx) {
     }
 }
 
-/// An operation on two halves without swizzles.
+/// An operation on two halves without swizzles, or on all bits alike.
 fn is_half(function: &Function, inst: InstId) -> bool {
     let data = &function.insts[inst];
     let swizzled = [Mod::SwzA, Mod::SwzB, Mod::SwzC].into_iter().any(|kind| data.mods.get(kind) != 0);
-    matches!(data.op, Op::HADD2 | Op::HMUL2 | Op::HFMA2) && is_pure(function, inst) && !swizzled
+    matches!(data.op, Op::HADD2 | Op::HMUL2 | Op::HFMA2 | Op::SEL) && is_pure(function, inst) && !swizzled
 }
 
 /// Whether an operand is the upper half of a register.
@@ -111,7 +112,25 @@ impl Joiner<'_> {
         if one.op != two.op || one.mods != two.mods || one.contract != two.contract {
             return false;
         }
-        let mut mods = one.mods;
+        let (d, result) = (function.arg(high, Role::D), function.arg(low, Role::D));
+        let both = result.as_reg().zip(d.as_reg()).filter(|(y, x)| is_free(function, *x) && is_free(function, *y));
+        let done = both.is_some() && if one.op == Op::SEL { self.select(low, high) } else { self.swizzle(low, high) };
+        if !done {
+            return false;
+        }
+        let function = &mut *self.function;
+        let count = function.imm(16);
+        let args = [(Role::D, d), (Role::A, Operand::zero()), (Role::B, count), (Role::C, result)];
+        rewrite(function, high, Op::SHF, &args);
+        SHF_R_U32_HI.iter().for_each(|(kind, value)| function.insts[high].mods.set(*kind, *value));
+        true
+    }
+
+    /// Makes arithmetic on the low halves that on both, if that of the upper halves is the same.
+    fn swizzle(&mut self, low: InstId, high: InstId) -> bool {
+        let function = &mut *self.function;
+        let before = function.insts[low].mods;
+        let mut mods = before;
         for (role, swizzle, both) in OPERANDS {
             let (Some(x), Some(y)) = (operand(function, low, role), operand(function, high, role)) else { continue };
             match whole(function, self.def_use, y) {
@@ -124,16 +143,31 @@ impl Joiner<'_> {
         }
         function.insts[low].mods = mods;
         let fit = (self.fits)(function, low);
-        let (d, result) = (function.arg(high, Role::D), function.arg(low, Role::D));
-        let both = result.as_reg().zip(d.as_reg()).filter(|(y, x)| is_free(function, *x) && is_free(function, *y));
-        if !fit || both.is_none() {
-            function.insts[low].mods = one.mods;
+        if !fit {
+            function.insts[low].mods = before;
+        }
+        fit
+    }
+
+    /// Makes a select between low halves one between words, if that of the upper halves is the same.
+    fn select(&mut self, low: InstId, high: InstId) -> bool {
+        let function = &mut *self.function;
+        if function.arg(low, Role::Pp) != function.arg(high, Role::Pp) {
             return false;
         }
-        let count = function.imm(16);
-        let args = [(Role::D, d), (Role::A, Operand::zero()), (Role::B, count), (Role::C, result)];
-        rewrite(function, high, Op::SHF, &args);
-        SHF_R_U32_HI.iter().for_each(|(kind, value)| function.insts[high].mods.set(*kind, *value));
+        let mut words = [Operand::zero(); 2];
+        for (word, role) in words.iter_mut().zip([Role::A, Role::B]) {
+            let (x, y) = (function.arg(low, role), function.arg(high, role));
+            let half = |operand| self.def_use.known(function, operand).map(|bits| bits & !HIGH_HALF);
+            *word = match (half(x), half(y)) {
+                (Some(0), Some(0)) => Operand::zero(),
+                (Some(x), Some(y)) if x == y => function.imm((x << 16 | x).into()),
+                _ if whole(function, self.def_use, y) == Some(x) => x,
+                _ => return false,
+            };
+        }
+        function.set_arg(low, Role::A, words[0]);
+        function.set_arg(low, Role::B, words[1]);
         true
     }
 }

@@ -1,9 +1,10 @@
 //! Composes moves of bytes: a PRMT whose sources are PRMTs, shifts by whole bytes or masks of whole
-//! bytes reads what those read.
+//! bytes reads what those read, and one that puts two converted halves together is left to their
+//! conversion.
 //!
 //! Only a single reader takes its source's place, so each step saves an instruction.
 
-use crate::analysis::def_use::{DefUse, Fits, is_free, rewrite};
+use crate::analysis::def_use::{DefUse, Fits, is_free, is_pure, rewrite};
 use crate::ori::build::int::LUT_AND;
 use crate::ori::{Function, InstId, Operand};
 use crate::tables::{Mod, Op, Role, value};
@@ -16,6 +17,8 @@ enum Byte {
     Of(Operand, u32, bool),
 }
 
+/// The selector of a word as it is.
+const WHOLE: u32 = 0x3210;
 /// Bit of a selector's digit that stands for the sign of a byte.
 const SIGN: u32 = 8;
 
@@ -40,7 +43,31 @@ pub fn fuse(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits)
         Byte::Zero => byte,
     };
     let bytes = given.map(through);
-    !known.is_empty() && bytes != given && put(function, inst, bytes, fits)
+    !known.is_empty() && bytes != given && put(function, inst, bytes, fits) || pack(function, def_use, inst, fits)
+}
+
+/// Converts two floats to the halves of a word where each was converted to one and then moved.
+fn pack(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) -> bool {
+    let Some([Byte::Of(low, 0, false), Byte::Of(same, 1, false), Byte::Of(high, 0, false), Byte::Of(also, 1, false)]) =
+        permuted(function, inst)
+    else {
+        return false;
+    };
+    let maker = |half: Operand| def_use.single_use_def(function, half.as_reg()?);
+    let Some((one, two)) = maker(low).zip(maker(high)).filter(|_| low == same && high == also) else { return false };
+    let (first, second) = (function.insts[one], function.insts[two]);
+    if !is_half(function, one) || !is_half(function, two) || first.mods != second.mods {
+        return false;
+    }
+    let old = function.insts[inst];
+    let [d, low, high] = [function.arg(inst, Role::D), function.arg(one, Role::B), function.arg(two, Role::B)];
+    rewrite(function, inst, Op::F2FP, &[(Role::D, d), (Role::A, high), (Role::B, low)]);
+    function.insts[inst].mods = first.mods;
+    if fits(function, inst) {
+        return true;
+    }
+    function.insts[inst] = old;
+    false
 }
 
 fn all_free(function: &Function, bytes: &[Byte]) -> bool {
@@ -50,6 +77,18 @@ fn all_free(function: &Function, bytes: &[Byte]) -> bool {
         }
         Byte::Zero => true,
     })
+}
+
+/// Whether an instruction converts one float to the low half of a word.
+fn is_half(function: &Function, inst: InstId) -> bool {
+    let data = &function.insts[inst];
+    let free = function.arg(inst, Role::B).as_reg().is_some_and(|reg| is_free(function, reg));
+    let floats = data.mods.iter().all(|(kind, of)| match kind {
+        Mod::Pack | Mod::Src => false,
+        Mod::F2fp => of == value::f2fp::BF16,
+        _ => true,
+    });
+    data.op == Op::F2FP && floats && is_pure(function, inst) && free && function.arg(inst, Role::A) == Operand::zero()
 }
 
 /// Makes an instruction the PRMT with these bytes.
@@ -76,6 +115,10 @@ fn put(function: &mut Function, inst: InstId, bytes: [Byte; 4], fits: Fits) -> b
         selector | (second + at + if sign { SIGN } else { 0 }) << (4 * i)
     });
     let (d, old) = (function.arg(inst, Role::D), function.insts[inst]);
+    if selector == WHOLE {
+        rewrite(function, inst, Op::MOV, &[(Role::D, d), (Role::A, sources[0])]);
+        return true;
+    }
     let selector = function.imm(selector.into());
     let args = [(Role::D, d), (Role::A, sources[0]), (Role::B, selector), (Role::C, sources[1])];
     rewrite(function, inst, Op::PRMT, &args);
