@@ -609,6 +609,7 @@ fn limit_registers(lowered: &mut LoweredModule, module: &ptx::ast::Module, targe
         let by_blocks = directives(&function.function.name).and_then(|d| {
             function.function.max_registers = register_limit(d, target);
             function.function.threads = threads_of(d);
+            function.function.rows = d.required_threads.is_some_and(are_rows);
             d.min_blocks_per_sm.filter(|_| d.max_registers.is_none() && d.required_threads.or(d.max_threads).is_some())
         });
         if by_blocks.is_some() {
@@ -665,6 +666,11 @@ fn register_limit(d: &ptx::ast::Directives, target: &Target) -> Option<u32> {
 fn threads_of(d: &ptx::ast::Directives) -> Option<u32> {
     let threads = d.required_threads.or(d.max_threads)?;
     Some(threads.iter().fold(1u32, |n, t| n.saturating_mul((*t).max(1))))
+}
+
+/// Whether a warp of a block of this shape is in one row of it.
+fn are_rows([x, y, z]: [u32; 3]) -> bool {
+    x % WARP == 0 || y <= 1 && z <= 1
 }
 
 /// Threads of a warp.

@@ -10,11 +10,14 @@
 //! function.
 //!
 //! A load by an address that is the same in all lanes is one access for all of them, so its result
-//! is the same; ptxas 13.0.88 counts such loads, volatile ones too, as uniform on every target.
+//! is the same; ptxas 13.0.88 counts such loads, volatile ones too, as uniform on every target. So
+//! is what threads of a warp have in common by their numbers, where `.reqntid` puts each warp in
+//! one row of its block.
 
+use super::row_bits;
 use crate::ori::cfg::{BlockSet, Cfg};
 use crate::ori::liveness::RegSet;
-use crate::ori::{Block, Convention, Function, InstId, Kind, table};
+use crate::ori::{Block, Convention, Function, InstId, Kind, VReg, table};
 use crate::tables::encoding::special_is_uniform;
 use crate::tables::registers::Callee;
 use crate::tables::{Mod, Op, Prop, Role, value};
@@ -32,6 +35,9 @@ pub struct Varying {
     pub regs: RegSet,
     /// Blocks that may execute with only some of the living lanes.
     pub divergent: BlockSet,
+    /// Registers that are the same only by the numbers of threads, which differ: they are computed
+    /// from what the general file alone has.
+    pub numbered: RegSet,
 }
 
 /// Computes both; `meet` returns the reconvergence point of a block's branch, or `None` if there is
@@ -65,7 +71,8 @@ pub fn analyse(function: &Function, cfg: &Cfg, meet: impl Fn(Block) -> Option<Bl
             changed = true;
         }
         if !changed {
-            return Varying { regs: lanes.regs, divergent: lanes.divergent };
+            let numbered = lanes.numbered();
+            return Varying { regs: lanes.regs, divergent: lanes.divergent, numbered };
         }
     }
 }
@@ -82,6 +89,8 @@ struct Lanes<'a> {
     /// Instructions of each block that may turn out to have varying results; `None` before its
     /// first visit.
     open: SecondaryMap<Block, Option<Vec<Open>>>,
+    /// Bits that may differ by the numbers of threads.
+    row_bits: Option<SecondaryMap<VReg, u32>>,
 }
 
 /// An instruction whose results do not vary, as far as is known.
@@ -100,7 +109,8 @@ impl<'a> Lanes<'a> {
         }
         let limit = function.block_limit();
         let (regs, open) = (RegSet::new(function.regs.len()), table(limit));
-        Lanes { function, cfg, regs, divergent: BlockSet::new(limit), beyond: BlockSet::new(limit), ends, open }
+        let row_bits = row_bits::analyse(function, cfg);
+        Lanes { function, cfg, regs, divergent: BlockSet::new(limit), beyond: BlockSet::new(limit), ends, open, row_bits }
     }
 
     /// Whether lanes may be apart at the end of a block.
@@ -178,6 +188,10 @@ impl<'a> Lanes<'a> {
         if data.op == Op::PHI && self.cfg.preds[block].iter().any(|p| self.end_apart(*p)) {
             return true;
         }
+        let alike = |bits: &SecondaryMap<VReg, u32>| function.arg(inst, Role::D).as_reg().is_some_and(|d| bits[d] == 0);
+        if self.row_bits.as_ref().is_some_and(alike) {
+            return false;
+        }
         match results(function, inst) {
             Results::Alike => false,
             Results::Different => !self.is_broadcast(inst),
@@ -187,6 +201,29 @@ impl<'a> Lanes<'a> {
                 varies
             }
         }
+    }
+
+    /// The registers that do not vary although a source does, and what is computed from them.
+    fn numbered(&self) -> RegSet {
+        let (function, mut numbered) = (self.function, RegSet::new(self.function.regs.len()));
+        let Some(bits) = &self.row_bits else { return numbered };
+        let mut again = true;
+        while again {
+            again = false;
+            for inst in self.cfg.rpo.iter().flat_map(|block| &function.blocks[*block]) {
+                let results = results(function, *inst);
+                let (mut varies, mut from) = (results == Results::Different, false);
+                function.for_each_use(*inst, |reg| {
+                    varies |= self.regs.contains(reg);
+                    from |= numbered.contains(reg);
+                });
+                function.for_each_def(*inst, |reg| {
+                    let so = bits[reg] == 0 && varies || from && results == Results::AsSources;
+                    again |= so && !self.regs.contains(reg) && numbered.insert(reg);
+                });
+            }
+        }
+        numbered
     }
 
     /// Whether an instruction is a shuffle that gives all lanes the value of one.

@@ -4,6 +4,7 @@
 //! copy, which does not change while the pass rewrites the function. After each pass the manager
 //! drops the analyses that the pass's row in `tables/passes.ron` does not preserve.
 
+pub mod bit_flow;
 pub mod cache;
 pub mod def_use;
 pub mod divergence;
@@ -11,6 +12,7 @@ pub mod loops;
 pub mod memory_dependence;
 pub mod occupancy;
 pub mod reconvergence;
+pub mod row_bits;
 pub mod spin_loops;
 
 pub use cache::{Encoder, PassCx};

@@ -258,6 +258,8 @@ pub struct Function {
     pub max_registers: Option<u32>,
     /// Most threads of a block, if the kernel says how many.
     pub threads: Option<u32>,
+    /// Whether the threads of a warp are in one row of their block, whatever the launch is.
+    pub rows: bool,
     /// Registers of a warp at entry, if `setmaxnreg` changes them; `max_registers` is the most that
     /// it ever has.
     pub entry_registers: Option<u32>,
@@ -303,6 +305,7 @@ impl Function {
             spill_loads: 0,
             max_registers: None,
             threads: None,
+            rows: false,
             entry_registers: None,
             barriers: 0,
             checks_stack: false,

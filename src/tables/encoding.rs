@@ -276,6 +276,12 @@ pub fn special_is_uniform(number: u32) -> bool {
     UNIFORM_SPECIALS.iter().any(|n| u32::from(*n) == number)
 }
 
+/// Bits of a special register that may differ between the lanes of a warp whose threads are in one
+/// row of their block; `None` where that tells nothing.
+pub fn special_row_bits(number: u32) -> Option<u32> {
+    ROW_BITS.iter().find(|row| u32::from(row.0) == number).map(|row| row.1)
+}
+
 /// Text of a special register on a target; `None` if it has no name.
 pub fn special_text(target: &Target, number: u8) -> Option<&'static str> {
     SPECIALS.iter().find(|s| s.0 == number && is_on(target, s.1, s.2)).map(|s| s.3)

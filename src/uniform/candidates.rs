@@ -82,7 +82,7 @@ impl Candidates {
             }
         }
         new.import(function, places);
-        new.check_sources(function, cfg);
+        new.check_sources(function, places);
         new.note_readers(function, cfg);
         new
     }
@@ -143,8 +143,9 @@ impl Candidates {
                     return true;
                 }
                 seen.push(*reader);
-                gain += self.twins.gain(function, *reader, reg);
-                if self.has(function, *reader) {
+                let within = self.has(function, *reader);
+                gain += self.twins.gain(function, *reader, reg, within);
+                if within {
                     function.for_each_def(*reader, |def| work.push(def));
                 }
             }
@@ -194,17 +195,23 @@ impl Candidates {
         phi || op == Op::UNDEF || operands::has_uniform_form(function, inst, &self.encodes, &self.trial)
     }
 
-    /// Takes out what has a source that is not in the set, until none is left.
-    fn check_sources(&mut self, function: &Function, cfg: &Cfg) {
-        loop {
-            let before = self.count;
-            for inst in cfg.rpo.iter().flat_map(|block| &function.blocks[*block]) {
-                if self.has(function, *inst) && !self.sources_in(function, *inst) {
-                    self.take_out(function, *inst);
+    /// Takes out what has a source that is not in the set, until none is left; in a crowded kernel
+    /// it is computed in the general file and handed over if it can be.
+    fn check_sources(&mut self, function: &Function, places: &Places) {
+        let mut again = true;
+        while again {
+            again = false;
+            for inst in places.cfg.rpo.iter().flat_map(|block| &function.blocks[*block]) {
+                if !self.has(function, *inst) || self.sources_in(function, *inst) {
+                    continue;
                 }
-            }
-            if self.count == before {
-                return;
+                again = true;
+                self.take_out(function, *inst);
+                let crowded = !places.crowded.is_empty();
+                if let Some(reg) = self.twins.import(function, places, *inst, &self.readers).filter(|_| crowded) {
+                    self.count += 1;
+                    self.set.insert(reg);
+                }
             }
         }
     }

@@ -24,7 +24,9 @@ pub fn run(cx: &mut PassCx) {
         return;
     }
     let (cfg, loops, dominators, lanes) = (cx.cfg(), cx.loops(), cx.dominators(), cx.divergence());
-    let places = Places { cfg: &cfg, loops: &loops, dominators: &dominators, lanes: &lanes };
+    let liveness = cx.liveness();
+    let crowded = pressure::crowded(cx.function, &cfg, &loops, &liveness);
+    let places = Places { cfg: &cfg, loops: &loops, dominators: &dominators, lanes: &lanes, crowded: &crowded };
     let mut candidates = Candidates::new(cx.function, &places, cx.encoder.encodes);
     for _ in 0..ROUNDS {
         candidates.settle(cx.function);

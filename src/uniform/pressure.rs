@@ -1,11 +1,13 @@
-//! Limits the pressure on the uniform register file: drops values from the set where too many live.
+//! Limits the pressure on the uniform register file: drops values from the set where too many live;
+//! and tells where general registers are too few.
 //!
 //! Nowhere are more values of the set live than the file has registers, minus a reserve for
 //! legalization, nor across a call more than calls preserve. These values are therefore never
 //! spilled; reloading one would write a uniform register where lanes may be diverged.
 
 use super::candidates::Candidates;
-use crate::ori::cfg::Cfg;
+use crate::analysis::loops::Loops;
+use crate::ori::cfg::{BlockSet, Cfg};
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, File, Function, VReg};
 use crate::tables::Op;
@@ -46,6 +48,22 @@ pub fn relieve(function: &mut Function, cfg: &Cfg, liveness: &Liveness, candidat
         candidates.settle(function);
     }
     false
+}
+
+/// The blocks of loops through which more words live than the kernel has general registers.
+pub fn crowded(function: &Function, cfg: &Cfg, loops: &Loops, liveness: &Liveness) -> BlockSet {
+    let mut crowded = BlockSet::new(function.block_limit());
+    let most = function.target.info().map_or(u32::MAX, |info| info.reg_limit).min(function.max_registers.unwrap_or(u32::MAX));
+    for id in loops.all.keys() {
+        let words = |latch: &Block| liveness.live[*latch].iter().filter(|reg| function.regs[**reg].file == File::R).count();
+        let live = loops.all[id].latches.iter().map(words).max().unwrap_or(0);
+        if live > (most as usize).saturating_sub(RESERVE) {
+            cfg.rpo.iter().filter(|block| loops.contains(id, **block)).for_each(|block| {
+                crowded.insert(*block);
+            });
+        }
+    }
+    crowded
 }
 
 struct Limits {

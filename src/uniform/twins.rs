@@ -1,7 +1,8 @@
 //! Values that are in both register files: moved out of the uniform one, or handed over to it.
 //!
 //! A move is worth it where it saves more of them, each by how often it is executed: what is
-//! handed over to the uniform file of the value and of what is computed from it there. A value that
+//! handed over to the uniform file of the value and of what is computed from it there, and what
+//! goes round a loop there in which general registers would be spilled. A value that
 //! is the same in all lanes but computed where lanes are apart is handed over where they are
 //! together again; only readers behind that place can have it in a uniform register.
 
@@ -9,7 +10,7 @@ use super::candidates::handed;
 use crate::analysis::def_use::is_free;
 use crate::analysis::divergence::Varying;
 use crate::analysis::loops::Loops;
-use crate::ori::cfg::{Cfg, Dominators};
+use crate::ori::cfg::{BlockSet, Cfg, Dominators};
 use crate::ori::list_table::ListTable;
 use crate::ori::{Block, File, Function, InstId, VReg, table};
 use crate::tables::{Op, Prop};
@@ -34,6 +35,8 @@ pub struct Places<'a> {
     pub loops: &'a Loops,
     pub dominators: &'a Dominators,
     pub lanes: &'a Varying,
+    /// Blocks of loops with more values in general registers than the kernel may have.
+    pub crowded: &'a BlockSet,
 }
 
 /// The values that are in both files.
@@ -47,6 +50,7 @@ pub struct Twins {
     /// handed over.
     frequency: SecondaryMap<Block, f64>,
     home: SecondaryMap<InstId, Block>,
+    crowded: BlockSet,
     /// Whether anything is handed over at all.
     pub any: bool,
 }
@@ -61,7 +65,8 @@ impl Twins {
             before: BTreeSet::new(),
             frequency: SecondaryMap::new(),
             home: SecondaryMap::with_default(Block::from_u32(0)),
-            any: insts().any(|inst| handed(function, *inst).is_some()),
+            crowded: places.crowded.clone(),
+            any: !places.crowded.is_empty() || insts().any(|inst| handed(function, *inst).is_some()),
         };
         for block in places.cfg.rpo.iter().filter(|_| new.any) {
             new.frequency[*block] = 10f64.powi(places.loops.depth(*block).min(8) as i32);
@@ -106,7 +111,9 @@ impl Twins {
         let data = &function.insts[inst];
         let (mut result, mut count) = (None, 0);
         function.for_each_def(inst, |reg| (result, count) = (Some(reg), count + 1));
-        let plain = count == 1 && data.guard.is_null() && !data.op.has(Prop::Pseudo) && data.op != Op::PHI;
+        // A guarded definition is whole with the value that it replaces.
+        let whole = data.guard.is_null() || !function.olds(inst).is_empty();
+        let plain = count == 1 && whole && !data.op.has(Prop::Pseudo) && data.op != Op::PHI;
         let reg = result.filter(|_| plain)?;
         let fits = function.regs[reg].file == File::R && is_free(function, reg);
         if !fits || places.lanes.regs.contains(reg) {
@@ -150,9 +157,12 @@ impl Twins {
         self.frequency[self.places.get(&reg).copied().unwrap_or(home)]
     }
 
-    /// How often an instruction hands this value over to the uniform file.
-    pub fn gain(&self, function: &Function, reader: InstId, reg: VReg) -> f64 {
-        let hands = handed(function, reader) == Some(reg) && self.reaches(reg, reader);
-        if hands { self.frequency[self.home[reader]] } else { 0.0 }
+    /// How often an instruction hands this value over to the uniform file, or, `within` the set,
+    /// takes it round a loop where it would be spilled.
+    pub fn gain(&self, function: &Function, reader: InstId, reg: VReg, within: bool) -> f64 {
+        let home = self.home[reader];
+        let hands = handed(function, reader) == Some(reg);
+        let stays = within && function.insts[reader].op == Op::PHI && self.crowded.contains(home);
+        if (hands || stays) && self.reaches(reg, reader) { self.frequency[home] } else { 0.0 }
     }
 }

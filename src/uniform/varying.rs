@@ -10,6 +10,6 @@ use crate::analysis::PassCx;
 pub fn run(cx: &mut PassCx) {
     let lanes = cx.divergence();
     for (reg, data) in cx.function.regs.iter_mut() {
-        data.varying = lanes.regs.contains(reg);
+        data.varying = lanes.regs.contains(reg) || lanes.numbered.contains(reg);
     }
 }

@@ -51,6 +51,9 @@ pub struct SpecialRow {
     /// Whether it is the same in all lanes of a warp.
     #[serde(default)]
     pub uniform: bool,
+    /// Bits that may differ between the lanes of a warp whose threads are in one row of the block.
+    #[serde(default)]
+    pub row_bits: Option<u32>,
     #[serde(default, rename = "if")]
     pub only_if: String,
     pub src: String,

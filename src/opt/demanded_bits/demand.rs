@@ -1,6 +1,6 @@
 //! Bits of words that are read, from the constants and the widths of their readers.
 
-use super::{CHOICE, bytes, lut};
+use crate::analysis::bit_flow::of;
 use crate::analysis::def_use::{is_free, is_pure};
 use crate::ori::{File, Function, InstId, Operand, VReg, table};
 use crate::tables::ori::Direction;
@@ -90,100 +90,4 @@ fn narrow_store(function: &Function, inst: InstId) -> Option<u32> {
         value::size::U16 | value::size::S16 => Some(LOW_HALF),
         _ => None,
     }
-}
-
-/// The bits of an operand that some bits of the result depend on.
-fn of(function: &Function, inst: InstId, role: Role, result: u32) -> u32 {
-    let data = &function.insts[inst];
-    let operand = function.arg(inst, role);
-    let whole = || if result == 0 { 0 } else { u32::MAX };
-    // Modifiers work on whole words; of those of halves each half has its own.
-    match data.op {
-        Op::HADD2 | Op::HMUL2 | Op::HFMA2 => return halves(function, inst, role, result),
-        // Carries go up, those of a negation too.
-        Op::IADD3 | Op::IMAD if data.mods.get(Mod::X) != value::x::X => return below(result),
-        _ if operand != operand.plain() => return whole(),
-        _ => {}
-    }
-    match data.op {
-        Op::MOV | Op::COPY if function.arg(inst, Role::Lanes).is_null() => result,
-        Op::SEL if matches!(role, Role::A | Role::B) => result,
-        Op::LOP3 => logic(function, inst, role, result).unwrap_or_else(whole),
-        Op::PRMT if role != Role::B => permuted(function, inst, role, result).unwrap_or_else(whole),
-        Op::SHF => shifted(function, inst, role, result).unwrap_or_else(whole),
-        Op::SGXT if role == Role::A => {
-            let width = function.word_value(function.arg(inst, Role::B)).filter(|width| (1..=31).contains(width));
-            let Some(width) = width else { return whole() };
-            let copied = result >> width != 0 && data.mods.get(Mod::Sign) != value::sign::U32;
-            result & !(u32::MAX << width) | if copied { 1 << (width - 1) } else { 0 }
-        }
-        _ => whole(),
-    }
-}
-
-/// All bits up to the highest one that is set.
-fn below(bits: u32) -> u32 {
-    u32::MAX.checked_shr(bits.leading_zeros()).unwrap_or(0)
-}
-
-fn logic(function: &Function, inst: InstId, role: Role, result: u32) -> Option<u32> {
-    let table = lut(function, inst)?;
-    let roles = [Role::A, Role::B, Role::C];
-    let own = roles.iter().position(|r| *r == role)?;
-    let values = roles.map(|role| function.word_value(function.arg(inst, role)));
-    let mut matters = 0;
-    for row in (0..8u32).filter(|row| row >> (2 - own) & 1 == 0) {
-        if table >> row & 1 != table >> (row | 4 >> own) & 1 {
-            let others = values.iter().enumerate().filter(|(at, _)| *at != own);
-            matters |= others.fold(u32::MAX, |possible, (at, value)| match value {
-                Some(value) if row >> (2 - at) & 1 == 1 => possible & value,
-                Some(value) => possible & !value,
-                None => possible,
-            });
-        }
-    }
-    Some(result & matters)
-}
-
-fn permuted(function: &Function, inst: InstId, role: Role, result: u32) -> Option<u32> {
-    let mut read = 0;
-    for (at, choice) in bytes(function, inst)?.into_iter().enumerate() {
-        let byte = result >> (8 * at) & 0xff;
-        let own = (choice % CHOICE < CHOICE / 2) == (role == Role::A);
-        if own {
-            let bits = if choice < CHOICE { byte } else { u32::from(byte != 0) << 7 };
-            read |= bits << (8 * (choice % 4));
-        }
-    }
-    Some(read)
-}
-
-/// Shifts of words by a constant.
-fn shifted(function: &Function, inst: InstId, role: Role, result: u32) -> Option<u32> {
-    let data = &function.insts[inst];
-    let count = function.word_value(function.arg(inst, Role::B)).filter(|count| *count < u32::BITS)?;
-    let (left, high) = (data.mods.get(Mod::Dir) == value::dir::L, data.mods.get(Mod::Hi) != 0);
-    match (left, high, data.mods.get(Mod::Itype), role) {
-        (true, false, value::itype::U32, Role::A) => Some(result >> count),
-        (false, true, value::itype::U32, Role::C) => Some(result << count),
-        (false, true, value::itype::S32, Role::C) => {
-            let sign = result.leading_zeros() < count;
-            Some(result << count | u32::from(sign) << 31)
-        }
-        _ => None,
-    }
-}
-
-/// Operations on two halves.
-fn halves(function: &Function, inst: InstId, role: Role, result: u32) -> u32 {
-    let mods = &function.insts[inst].mods;
-    let lanes = [result & LOW_HALF != 0, result & !LOW_HALF != 0];
-    let of = |lane: bool, half: u32| if lane { half } else { 0 };
-    let (low, high) = match role {
-        Role::A if mods.get(Mod::SwzA) == value::swz_a::NONE => (LOW_HALF, !LOW_HALF),
-        Role::B if mods.get(Mod::SwzB) == value::swz_b::NONE => (LOW_HALF, !LOW_HALF),
-        Role::C if mods.get(Mod::SwzC) == value::swz_c::NONE => (LOW_HALF, !LOW_HALF),
-        _ => (u32::MAX, u32::MAX),
-    };
-    of(lanes[0], low) | of(lanes[1], high)
 }

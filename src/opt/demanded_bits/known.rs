@@ -1,6 +1,6 @@
 //! Bits of words that are always clear, from the constants and the widths that made them.
 
-use super::{CHOICE, bytes, lut};
+use crate::analysis::bit_flow::{CHOICE, bytes, lut};
 use crate::analysis::def_use::is_pure;
 use crate::ori::mods::U32;
 use crate::ori::{File, Function, InstId, Operand, VReg, table};

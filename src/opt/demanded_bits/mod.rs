@@ -12,13 +12,11 @@ mod known;
 
 use super::copy_propagation::{free_pair, rename};
 use crate::analysis::PassCx;
+use crate::analysis::bit_flow::{CHOICE, bytes, lut};
 use crate::analysis::def_use::is_pure;
 use crate::ori::{File, Function, InstId, Operand, VReg, table};
-use crate::tables::{Mod, Op, Role, value};
+use crate::tables::{Op, Role};
 use cranelift_entity::SecondaryMap;
-
-/// Bytes that a byte permutation chooses from.
-const CHOICE: u32 = 8;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
@@ -118,31 +116,6 @@ fn rows(function: &Function, inst: InstId, holds: impl Fn(u32, u32) -> bool) -> 
         all &= !possible;
     }
     all
-}
-
-/// The truth table of a LOP3 without predicates whose inputs are taken as they are.
-fn lut(function: &Function, inst: InstId) -> Option<u32> {
-    let pp = function.arg(inst, Role::Pp);
-    let plain = [Role::A, Role::B, Role::C].iter().all(|role| {
-        let operand = function.arg(inst, *role);
-        operand == operand.plain()
-    });
-    let table = function.imm_value(function.arg(inst, Role::Lut)).filter(|_| pp.is_null() || pp == Operand::never());
-    table.filter(|_| plain).map(|table| table as u32)
-}
-
-/// What each byte of a PRMT is: a byte of `a` (0 to 3) or of `c` (4 to 7), and 8 more if it repeats
-/// that byte's sign; the selector must be a constant.
-fn bytes(function: &Function, inst: InstId) -> Option<[u32; 4]> {
-    if function.insts[inst].mods.get(Mod::Prmt) != value::prmt::NONE {
-        return None;
-    }
-    let selector = function.word_value(function.arg(inst, Role::B))?;
-    let plain = [Role::A, Role::C].iter().all(|role| {
-        let operand = function.arg(inst, *role);
-        operand == operand.plain()
-    });
-    plain.then(|| [0, 4, 8, 12].map(|shift| selector >> shift & 0xf))
 }
 
 /// A word with the bytes set for which something holds.

@@ -165,6 +165,7 @@ impl Parser {
             "slow" => function.convention = Convention::SlowPath,
             "calling" => function.slow_paths = true,
             "rolled" => function.rolled.all = true,
+            "rows" => function.rows = true,
             "ssa" => function.ssa = true,
             "plain" => function.optimise = false,
             "checked" => function.checks_stack = true,

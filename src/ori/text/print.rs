@@ -59,6 +59,7 @@ fn attributes(function: &Function, out: &mut String) {
         ("legalized", function.stage.legalized),
         ("calling", function.slow_paths),
         ("rolled", function.rolled.all),
+        ("rows", function.rows),
     ];
     for (word, _) in flags.into_iter().filter(|(_, set)| *set) {
         let _ = write!(out, " {word}");

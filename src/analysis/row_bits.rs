@@ -1,0 +1,93 @@
+//! Bits of words that may differ between the lanes of a warp whose threads are in one row of their
+//! block.
+//!
+//! A warp is 32 threads with consecutive numbers. Where the block has one row, or rows of whole
+//! warps, as `.reqntid` says, the lanes of a warp differ in the lowest five bits of `%tid.x` alone;
+//! `%tid.x >> 5` and `%tid.x & 96` are the same in all of them. Only words that are made of thread
+//! numbers and constants are followed.
+
+use crate::analysis::bit_flow::of;
+use crate::ori::cfg::Cfg;
+use crate::ori::{Function, InstId, Kind, VReg, table};
+use crate::tables::encoding::special_row_bits;
+use crate::tables::ori::Direction;
+use crate::tables::{Op, Prop, Role};
+use cranelift_entity::SecondaryMap;
+use smallvec::SmallVec;
+
+/// Of each register the bits that may differ; `None` where warps need not be in one row.
+pub fn analyse(function: &Function, cfg: &Cfg) -> Option<SecondaryMap<VReg, u32>> {
+    function.rows.then(|| {
+        let mut bits: SecondaryMap<VReg, u32> = SecondaryMap::with_default(u32::MAX);
+        let mut defined: SecondaryMap<VReg, bool> = table(function.regs.len());
+        for inst in cfg.rpo.iter().flat_map(|block| &function.blocks[*block]) {
+            let made = result(function, &bits, *inst);
+            function.for_each_def(*inst, |reg| {
+                let first = !std::mem::replace(&mut defined[reg], true);
+                bits[reg] = made.filter(|_| first).unwrap_or(u32::MAX);
+            });
+        }
+        bits
+    })
+}
+
+/// The bits of its one result; `None` where nothing is known of them.
+fn result(function: &Function, bits: &SecondaryMap<VReg, u32>, inst: InstId) -> Option<u32> {
+    let data = &function.insts[inst];
+    let followed = data.guard.is_null() && (data.op.has(Prop::Pure) || data.op == Op::COPY);
+    if let Kind::Special(number) = function.arg(inst, Role::S).kind() {
+        return special_row_bits(number).filter(|_| data.guard.is_null());
+    }
+    function.arg(inst, Role::D).as_reg().filter(|_| followed)?;
+    let mut sources: SmallVec<[(Role, u32); 4]> = SmallVec::new();
+    for (at, operand) in function.args(inst).iter().enumerate() {
+        if function.direction(inst, at) != Direction::Use {
+            continue;
+        }
+        match operand.as_reg() {
+            Some(reg) => sources.push((data.op.info().roles[at].role, bits[reg])),
+            None => function.for_each_reg(*operand, |_| sources.push((Role::D, u32::MAX))),
+        }
+    }
+    if sources.iter().any(|(_, bits)| *bits == u32::MAX) {
+        return None;
+    }
+    let differs = |bit: &u32| {
+        let depends = |(role, bits): &(Role, u32)| of(function, inst, *role, 1 << bit) & bits != 0;
+        sources.iter().any(depends)
+    };
+    Some((0..u32::BITS).filter(differs).fold(0, |all, bit| all | 1 << bit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ori::text;
+    use cranelift_entity::EntityRef;
+
+    const TEXT: &str = "function k sm_90 ssa rows
+b0:
+  S2R d=r0 s=s33
+  S2R d=r1 s=s34
+  LOP3 d=r2 a=r0 b=0x60 c=Z lut=0xc0
+  SHF{dir=R itype=U32 hi=HI} d=r3 a=Z b=0x4 c=r0
+  LOP3 d=r4 a=r3 b=0x6 c=r1 lut=0xea
+  IADD3 d=r5 a=r3 b=0x10 c=Z
+  LDG{e=E} d=r6 a={r4,r5} off=0x0
+  STG{e=E} a={r4,r5} off=0x0 b=r6
+  EXIT
+";
+
+    #[test]
+    fn thread_numbers_differ_in_five_bits() {
+        let mut function = text::parse(TEXT).unwrap();
+        let cfg = Cfg::new(&function);
+        let bits = analyse(&function, &cfg).unwrap();
+        let of = |reg: usize| bits[VReg::new(reg)];
+        assert_eq!([of(0), of(1), of(2), of(3), of(4)], [0x1f, 0, 0, 1, 0]);
+        // A carry may go up from the bit that differs; nothing is known of what is loaded.
+        assert_eq!([of(5), of(6)], [u32::MAX, u32::MAX]);
+        function.rows = false;
+        assert!(analyse(&function, &cfg).is_none());
+    }
+}
