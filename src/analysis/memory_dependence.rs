@@ -136,6 +136,12 @@ impl Memory {
         self.apart_from_local(other) || !self.ordered && !other.ordered && (reads || self.apart_in_space(other))
     }
 
+    /// Whether both read or both write global memory at known distances from one base.
+    pub fn is_beside(&self, other: &Memory) -> bool {
+        let same = self.base == other.base && self.writes == other.writes;
+        same && [self, other].iter().all(|access| access.space == Space::Global && access.bytes.is_some())
+    }
+
     /// Whether this access must stay after an earlier one.
     pub fn follows(&self, earlier: &Memory) -> bool {
         if self.apart_from_local(earlier) {

@@ -4,7 +4,8 @@
 //! latencies, and the occupancy of the pipes. An instruction stays after everything it depends on
 //! through a register, or through memory that may alias. Nothing crosses a branch, a barrier, a
 //! fence, a call, a clock read, or any other operation with an effect that is not a plain memory
-//! access. Near-linear: each memory operation is compared with a bounded number of earlier ones.
+//! access; nor do loads, or stores, of global memory off one base pass each other, which would cost
+//! bandwidth. Near-linear: each memory operation is compared with a bounded number of earlier ones.
 
 use super::effects::{Effects, FENCE, Reg, RegTable, arrivals, memory_access};
 use crate::analysis::PassCx;
@@ -225,6 +226,10 @@ fn graph(function: &Function, latency: &Latency, insts: &[InstId], uses: &mut Re
                 if full || access.follows(other) {
                     edge(&mut nodes, *earlier, now, 1);
                 }
+            }
+            // What is off one base stays in order: its lines are fetched and written together.
+            if let Some((earlier, _)) = memory.iter().rev().find(|(_, other)| access.is_beside(other)) {
+                edge(&mut nodes, *earlier, now, 1);
             }
             if full {
                 memory.clear();
