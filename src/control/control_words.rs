@@ -130,6 +130,10 @@ struct Room {
     end: State,
     /// Minimum stall of the first item that may leave the block, as successors require.
     edge: u16,
+    /// The states at its start and its end in the last round, if it would be the same for that
+    /// start now: no item has changed.
+    known: Option<(State, State)>,
+    changed: bool,
 }
 
 impl Room {
@@ -198,7 +202,9 @@ impl Scheduler<'_> {
         for round in 0..MOST_ROUNDS {
             for block in &function.layout {
                 let room = &mut self.rooms[*block];
-                (room.start, room.end) = (State::default(), State::default());
+                let states = (std::mem::take(&mut room.start), std::mem::take(&mut room.end));
+                let same = round > 0 && !std::mem::take(&mut room.changed);
+                room.known = same.then_some(states);
             }
             if !self.fixpoint() {
                 return false;
@@ -244,6 +250,7 @@ impl Scheduler<'_> {
             let range = room.first..room.first + room.items.len() as u32;
             for number in wanted.range(range) {
                 let at = (number - room.first) as usize;
+                room.changed = true;
                 room.items[at].read_wanted = true;
                 if room.items[at].read_bar == NONE {
                     let other = room.items[at].write_bar;
@@ -274,7 +281,7 @@ impl Scheduler<'_> {
             let last = room.items.get(room.exit()).map_or(0, |i| i.stall);
             let wanted = if round < ROUNDS { last + lack } else { 4 * LONGEST };
             if wanted > room.edge {
-                (room.edge, changed) = (wanted, true);
+                (room.edge, room.changed, changed) = (wanted, true, true);
             }
         }
         changed
@@ -334,7 +341,13 @@ impl Scheduler<'_> {
     /// Computes stalls and waits of the items of a block from the state before it; returns the
     /// state after it.
     fn visit(&mut self, block: Block) -> State {
-        let mut room = std::mem::take(&mut self.rooms[block]);
+        let room = &mut self.rooms[block];
+        // What it wanted then has a scoreboard now, so nothing in this state is wanted.
+        match &room.known {
+            Some((start, end)) if start.is(&room.start) => return end.clone(),
+            _ => room.known = None,
+        }
+        let mut room = std::mem::take(room);
         let mut state = room.start.clone();
         let exit = room.exit();
         // The state where a branch leaves before the end of the block.

@@ -84,6 +84,11 @@ pub struct State {
 }
 
 impl State {
+    /// Whether two states at starts of blocks, where the clock is 0, are one.
+    pub fn is(&self, other: &State) -> bool {
+        self.list == other.list
+    }
+
     /// The places of a register's entries.
     fn places(&self, reg: Reg) -> Range<usize> {
         let first = self.list.partition_point(|e| e.reg < reg);
