@@ -42,7 +42,11 @@ pub fn run(cx: &mut PassCx) {
     // Inputs of PHIs may come from blocks that were visited later.
     for block in &cfg.rpo {
         for i in 0..function.blocks[*block].len() {
-            rename(function, &source, function.blocks[*block][i]);
+            let inst = function.blocks[*block][i];
+            if function.insts[inst].op != Op::PHI {
+                break;
+            }
+            rename(function, &source, inst);
         }
     }
 }
