@@ -33,26 +33,34 @@ impl Sets {
 /// Solves by dataflow over sets, block by block from the end, until nothing changes.
 pub(super) fn by_sets(function: &Function, cfg: &Cfg, events: &Events, at_start: bool) -> Lists<VReg> {
     let (width, limit) = (events.regs.len().div_ceil(64), function.block_limit());
-    let of = |pairs: &[(u32, Block)]| Sets::new(width, limit, pairs);
-    let (mut live_in, mut live_out, kills) = (of(&events.reads), of(&events.leaves), of(&events.kills));
-    let pass = |live_in: &mut [u64], live_out: &[u64], kills: &[u64]| {
-        let mut grown = false;
-        for ((to, out), kills) in live_in.iter_mut().zip(live_out).zip(kills) {
-            let all = *to | out & !kills;
-            grown |= all != *to;
-            *to = all;
+    let (mut live_in, kills) = (Sets::new(width, limit, &events.reads), Sets::new(width, limit, &events.kills));
+    // What leaves a block for a PHI; outside SSA form there is none.
+    let leaves = (!events.leaves.is_empty()).then(|| Sets::new(width, limit, &events.leaves));
+    let ends = |block: Block, live_in: &Sets, out: &mut [u64]| {
+        match &leaves {
+            Some(leaves) => out.copy_from_slice(leaves.of(block)),
+            None => out.fill(0),
         }
-        grown
-    };
-    let mut waits = vec![true; limit];
-    let mut work: Vec<Block> = cfg.rpo.clone();
-    while let Some(block) = work.pop() {
-        waits[block.index()] = false;
-        let out = live_out.of_mut(block);
         for succ in &cfg.succs[block] {
             out.iter_mut().zip(live_in.of(*succ)).for_each(|(out, succ)| *out |= succ);
         }
-        if pass(live_in.of_mut(block), live_out.of(block), kills.of(block)) {
+    };
+    let pass = |live_in: &mut [u64], live_out: &[u64], kills: &[u64]| {
+        let mut grown = 0;
+        for ((to, out), kills) in live_in.iter_mut().zip(live_out).zip(kills) {
+            let all = *to | out & !kills;
+            grown |= all ^ *to;
+            *to = all;
+        }
+        grown != 0
+    };
+    let mut waits = vec![true; limit];
+    let mut out = vec![0; width];
+    let mut work: Vec<Block> = cfg.rpo.clone();
+    while let Some(block) = work.pop() {
+        waits[block.index()] = false;
+        ends(block, &live_in, &mut out);
+        if pass(live_in.of_mut(block), &out, kills.of(block)) {
             for pred in &cfg.preds[block] {
                 if !std::mem::replace(&mut waits[pred.index()], true) {
                     work.push(*pred);
@@ -62,18 +70,28 @@ pub(super) fn by_sets(function: &Function, cfg: &Cfg, events: &Events, at_start:
     }
     let (mut first, mut all) = (Vec::with_capacity(limit + 1), Vec::new());
     first.push(0);
-    let live = if at_start { &live_in } else { &live_out };
-    for set in live.words.chunks_exact(width.max(1)) {
-        for (word, bits) in set.iter().enumerate() {
-            let mut bits = *bits;
-            while bits != 0 {
-                all.push(events.regs[64 * word + bits.trailing_zeros() as usize]);
-                bits &= bits - 1;
-            }
+    for block in (0..limit).map(Block::new) {
+        if at_start {
+            append(live_in.of(block), &events.regs, &mut all);
+        } else if cfg.reachable(block) {
+            ends(block, &live_in, &mut out);
+            append(&out, &events.regs, &mut all);
         }
         first.push(all.len() as u32);
     }
     Lists::finished(first, all)
+}
+
+/// Appends the registers of a set.
+fn append(set: &[u64], regs: &[VReg], all: &mut Vec<VReg>) {
+    all.reserve(set.iter().map(|bits| bits.count_ones() as usize).sum());
+    for (bits, regs) in set.iter().zip(regs.chunks(64)) {
+        let mut bits = *bits;
+        while bits != 0 {
+            all.push(regs[bits.trailing_zeros() as usize]);
+            bits &= bits - 1;
+        }
+    }
 }
 
 /// Follows each register from its uses back to its definitions.
