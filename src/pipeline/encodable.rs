@@ -9,18 +9,34 @@ use crate::ori::{File, Function, InstId, Kind, Symbol};
 use crate::sass::{self, Arg, Guard, Inst};
 use crate::tables::encoding::{FORMS, forms_of};
 use crate::tables::ori::Class;
-use crate::tables::{Op, Prop};
-use smallvec::SmallVec;
+use crate::tables::{Mods, Op, Prop};
 use std::cell::RefCell;
 
 /// All that an answer depends on, in words.
-type Question = SmallVec<[u64; 16]>;
+struct Question {
+    words: [u64; Question::LONGEST],
+    len: usize,
+}
 
 /// Answers that are kept at most; then all are forgotten.
 const MOST: usize = 1 << 14;
 
 thread_local! {
-    static ANSWERS: RefCell<QuickMap<Question, bool>> = RefCell::new(QuickMap::default());
+    static ANSWERS: RefCell<QuickMap<Box<[u64]>, bool>> = RefCell::new(QuickMap::default());
+}
+
+impl Question {
+    /// A word for what the instruction is, those of its modifiers, and up to two for each operand.
+    const LONGEST: usize = 1 + Mods::WORDS + 2 * u16::BITS as usize;
+
+    fn push(&mut self, word: u64) {
+        self.words[self.len] = word;
+        self.len += 1;
+    }
+
+    fn words(&self) -> &[u64] {
+        &self.words[..self.len]
+    }
 }
 
 /// Whether the target can encode an instruction, whatever registers are assigned. Instructions with
@@ -49,14 +65,14 @@ pub fn is_legal(function: &Function, inst: InstId) -> bool {
 fn is_legal_but_for(function: &Function, inst: InstId, moves: bool, moved: impl Fn(usize) -> bool) -> bool {
     let question = question(function, inst, moves);
     ANSWERS.with_borrow_mut(|answers| {
-        if let Some(answer) = answers.get(question.as_slice()) {
+        if let Some(answer) = answers.get(question.words()) {
             return *answer;
         }
         if answers.len() >= MOST {
             answers.clear();
         }
         let answer = find_out(function, inst, moved);
-        answers.insert(question, answer);
+        answers.insert(question.words().into(), answer);
         answer
     })
 }
@@ -65,16 +81,11 @@ fn question(function: &Function, inst: InstId, moves: bool) -> Question {
     let data = &function.insts[inst];
     let file = |reg| function.regs[reg].file as u64;
     let guard = data.guard.as_reg().map_or(0, |reg| 1 | file(reg) << 2 | u64::from(data.guard.not()) << 1);
-    let mut words = Question::new();
+    let mut words = Question { words: [0; Question::LONGEST], len: 0 };
     let target = u64::from(function.target.column);
-    words.push(data.op as u64 | target << 16 | u64::from(moves) << 32 | guard << 40);
-    let mut mods = data.mods.iter();
-    while let Some(first) = mods.next() {
-        let pair = |(kind, value)| (kind as u64) << 8 | u64::from(value);
-        words.push(mods.by_ref().take(3).fold(pair(first), |word, other| word << 16 | pair(other)));
-    }
-    // Where the modifiers end: no four of them make this word.
-    words.push(u64::MAX);
+    let mods = data.mods.words();
+    words.push(data.op as u64 | target << 16 | u64::from(moves) << 32 | guard << 40 | (mods.len() as u64) << 48);
+    mods.into_iter().for_each(|word| words.push(word));
     for operand in function.args(inst).iter().take(data.op.info().roles.len()) {
         let marks = [operand.neg(), operand.abs(), operand.not(), operand.reuse()];
         let marks = marks.into_iter().fold(0, |bits, mark| bits << 1 | u64::from(mark));

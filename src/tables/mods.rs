@@ -16,6 +16,15 @@ pub struct Mods {
 }
 
 impl Mods {
+    /// Words that hold all modifiers of one instruction.
+    pub const WORDS: usize = MAX_MODS.div_ceil(4);
+
+    /// The modifiers in words, four in each: equal exactly for equal modifiers.
+    pub fn words(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
+        let pair = |word, (kind, value): &(u8, u8)| word << 16 | u64::from(*kind) << 8 | u64::from(*value);
+        self.items[..usize::from(self.len)].chunks(4).map(move |chunk| chunk.iter().fold(0, pair))
+    }
+
     /// Value of a kind; 0, the default, if it is not stored.
     pub fn get(&self, kind: Mod) -> u8 {
         let stored = &self.items[..usize::from(self.len)];
