@@ -55,7 +55,6 @@ pub struct ClassInfo {
 /// A part of an opcode with a class of its own; 255 stands for every role or every word.
 #[derive(Debug)]
 struct Special {
-    op: Op,
     when: &'static [(Mod, u8)],
     role: u8,
     word: u8,
@@ -97,6 +96,8 @@ pub struct Latency {
     pub scheduled: bool,
     base: &'static [u8],
     specials: &'static [Special],
+    /// Where the specials of each opcode begin, by its position, and the end of the last one's.
+    first: &'static [u16],
     /// Read after write, write after write, write after read: by file, class of the first, class of
     /// the second.
     distances: [&'static [&'static [&'static [u8]]]; 3],
@@ -125,9 +126,9 @@ impl Latency {
 
     /// The classes of an instruction's operands.
     pub fn classes<'a>(&self, op: Op, mods: &'a Mods) -> OperandClasses<'a> {
-        let start = self.specials.partition_point(|s| (s.op as u16) < op as u16);
-        let count = self.specials[start..].iter().take_while(|s| s.op == op).count();
-        OperandClasses { mods, specials: &self.specials[start..start + count], base: self.base[op.position()] }
+        let at = op.position();
+        let (start, end) = (self.first[at].into(), self.first[at + 1].into());
+        OperandClasses { mods, specials: &self.specials[start..end], base: self.base[at] }
     }
 
     /// Class of an operand: the role by index, the 32-bit word within it from 0.

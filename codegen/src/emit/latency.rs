@@ -59,6 +59,8 @@ fn queue(model: &Model, name: &str) -> u8 {
 fn one(model: &Model, m: &LatencyModel, (distances, stalls): (&Distances, &[Stall]), whose: usize) -> TokenStream {
     let (name, scheduled) = (&m.row.name, m.row.scheduled);
     let base = m.base.iter().map(|c| *c as u8);
+    let first = |op: usize| m.specials.partition_point(|s| s.op < op) as u16;
+    let first = (0..=m.base.len()).map(first);
     let specials = m.specials.iter().map(|s| special(model, s));
     let kinds = distances.iter().map(|files| {
         let files = files.iter().map(|lines| {
@@ -74,7 +76,8 @@ fn one(model: &Model, m: &LatencyModel, (distances, stalls): (&Distances, &[Stal
     });
     quote! {
         Latency {
-            name: #name, scheduled: #scheduled, base: &[#(#base),*], specials: &[#(#specials),*], distances: [#(#kinds),*],
+            name: #name, scheduled: #scheduled, base: &[#(#base),*], specials: &[#(#specials),*], first: &[#(#first),*],
+            distances: [#(#kinds),*],
             stalls: &[#(#stalls),*], pairs: &[#(#pairs),*],
         }
     }
@@ -94,7 +97,6 @@ fn side(model: &Model, side: &Side) -> TokenStream {
 }
 
 fn special(model: &Model, s: &Special) -> TokenStream {
-    let op = format_ident!("{}", model.ori.ops[s.op].row.op);
     let when = s.when.iter().map(|(kind, value)| {
         let (kind, value) = (format_ident!("{}", camel(&model.ori.kinds[*kind].name)), *value as u8);
         quote!((Mod::#kind, #value))
@@ -104,5 +106,5 @@ fn special(model: &Model, s: &Special) -> TokenStream {
         Some((role, word)) => (role as u8, word.unwrap_or(u8::MAX)),
     };
     let class = s.class as u8;
-    quote!(Special { op: Op::#op, when: &[#(#when),*], role: #role, word: #word, class: #class })
+    quote!(Special { when: &[#(#when),*], role: #role, word: #word, class: #class })
 }
