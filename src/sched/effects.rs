@@ -5,7 +5,7 @@
 //! anything follows, `ALONE` for a pipe that takes one instruction at a time.
 
 use crate::analysis::memory_dependence::Memory;
-use crate::ori::{File, Function, InstId, Kind, Operand};
+use crate::ori::{File, Function, InstId, Operand};
 use crate::tables::latency::{Latency, LatencyClass, RegFile};
 use crate::tables::ori::{Class, Direction};
 use crate::tables::{Feature, Mod, Op, Prop, Role, value};
@@ -190,9 +190,6 @@ pub fn memory_access(function: &Function, inst: InstId, written: impl Fn(Reg) ->
 
 /// Calls `f` with each physical register of an operand, and the index of its word.
 pub fn each(function: &Function, operand: Operand, mut f: impl FnMut(Reg, u8)) {
-    if !matches!(operand.kind(), Kind::Reg(_) | Kind::Vector(_)) {
-        return;
-    }
     let mut word = 0;
     function.for_each_reg(operand, |reg| {
         let data = &function.regs[reg];

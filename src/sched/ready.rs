@@ -7,13 +7,15 @@ use super::sweep::Peaks;
 const NOWHERE: u32 = u32::MAX;
 
 /// An instruction that may come next.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Candidate {
     /// Its position in the region.
     pub at: u32,
     /// What it would change, and how late the first of its results began to live.
     pub change: Peaks,
     pub age: u32,
+    /// Whether it begins predicates or uniform registers, which may be scarce.
+    pub begins: bool,
     /// The least distance from the end at which it delays no reader, its pipe, and its depth.
     pub due: i64,
     pub pipe: usize,
@@ -53,6 +55,12 @@ impl Candidate {
     pub fn key(&self, now: &Now) -> Key {
         let (first, second) = if now.pressed { self.pressure(now) } else { self.wait(now) };
         u128::from(pair(self.scarce(now), first)) << 64 | u128::from(pair(!second, !self.at))
+    }
+
+    /// What it would change is another now.
+    pub fn set_change(&mut self, (change, age): (Peaks, u32)) {
+        (self.change, self.age) = (change, age);
+        self.begins = change.predicates > 0 || change.uniform > 0;
     }
 
     /// How much it needs that is scarce.
@@ -124,9 +132,13 @@ impl Ready {
         let (mut scarce, mut least) = (false, None);
         let (mut high, mut low) = (u64::MAX, u64::MAX);
         for (place, candidate) in self.list.iter().enumerate() {
-            scarce |= candidate.lacks_predicates(now);
             let (first, second) = halves(candidate, now);
-            let new = pair(candidate.scarce(now), first);
+            let mut lacks = 0;
+            if candidate.begins {
+                scarce |= candidate.lacks_predicates(now);
+                lacks = candidate.scarce(now);
+            }
+            let new = pair(lacks, first);
             if new > high {
                 continue;
             }

@@ -144,9 +144,10 @@ impl Region {
         let mut after = graph.after.clone();
         let mut ready = Ready::new(after.len());
         let candidate = |sweep: &Sweep, began: &Began, times: &Times, at: u32| {
-            let (change, age) = touches.change(sweep, began, at);
             let (due, pipe, depth) = times.of(at);
-            Candidate { at, change, age, due, pipe, depth, noted: 0 }
+            let mut candidate = Candidate { at, due, pipe, depth, ..Candidate::default() };
+            candidate.set_change(touches.change(sweep, began, at));
+            candidate
         };
         for at in (0..after.len() as u32).filter(|at| after[*at as usize] == 0) {
             ready.push(candidate(sweep, began, times, at));
@@ -173,7 +174,7 @@ impl Region {
             });
             for at in stale.drain(..) {
                 if let Some(known) = ready.of(at) {
-                    (known.change, known.age) = touches.change(sweep, began, at);
+                    known.set_change(touches.change(sweep, began, at));
                 }
             }
             out.push(insts[at as usize]);

@@ -62,10 +62,10 @@ impl Live {
         let mut live = Live { lives: table(limit), sweep: 0, quad: table(limit), quads: vec![(0, 0)], limit };
         for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
             for (at, operand) in function.args(*inst).iter().enumerate() {
+                let Some(regs) = operand.as_vector().map(|vector| function.vector_regs(vector)) else { continue };
                 if function.direction(*inst, at) != Direction::Def {
                     continue;
                 }
-                let Some(regs) = operand.as_vector().map(|vector| function.vector_regs(vector)) else { continue };
                 let quad = QUAD.contains(&regs.len()) && regs.iter().all(|reg| live.is_single(function, *reg));
                 if quad {
                     regs.iter().for_each(|reg| live.quad[*reg] = live.quads.len() as u32);
