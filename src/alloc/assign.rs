@@ -32,13 +32,41 @@ pub struct Assigner<'a> {
     closed: Vec<Cell<Option<Mask>>>,
     /// Callee-saved registers, used only if no other is free.
     reluctant: Mask,
+    /// Gives the columns their costs.
+    weigh: &'a dyn Fn(&Classes, &mut Choice),
+}
+
+/// The place of a class in an order, by these numbers and then by its own.
+pub struct Place {
+    pub last: bool,
+    /// These are small, of either sign.
+    pub first: i32,
+    pub width: i32,
+    pub start: u32,
+}
+
+/// Sorts classes by their places.
+pub fn sort(classes: &mut [u32], place: impl Fn(u32) -> Place) {
+    let small = |number: i32| u128::from((number + (1 << 15)) as u16);
+    let key = |id: u32| {
+        let Place { last, first, width, start } = place(id);
+        u128::from(last) << 112 | small(first) << 96 | u128::from(start) << 64 | small(width) << 32 | u128::from(id)
+    };
+    let mut keys: Vec<u128> = classes.iter().map(|id| key(*id)).collect();
+    keys.sort_unstable();
+    classes.iter_mut().zip(keys).for_each(|(id, key)| *id = key as u32);
 }
 
 impl<'a> Assigner<'a> {
     /// An assigner that uses the registers in `reluctant` last.
-    pub fn new(classes: &'a mut Classes, choice: &'a mut Choice, reluctant: Mask) -> Assigner<'a> {
+    pub fn new(
+        classes: &'a mut Classes,
+        choice: &'a mut Choice,
+        reluctant: Mask,
+        weigh: &'a dyn Fn(&Classes, &mut Choice),
+    ) -> Assigner<'a> {
         let closed = vec![Cell::new(None); choice.columns.len()];
-        Assigner { classes, choice, owners: None, closed, reluctant }
+        Assigner { classes, choice, owners: None, closed, reluctant, weigh }
     }
 
     /// Places the classes in this order, or chooses what to spill. Returns a class that has no
@@ -107,18 +135,18 @@ impl<'a> Assigner<'a> {
 
     /// The classes without a place, in assignment order.
     pub fn order(&self) -> Vec<u32> {
-        let mut order: Vec<(bool, i32, u32, i32, u32)> = Vec::new();
-        for (id, class) in self.classes.classes.iter().enumerate() {
-            let id = id as u32;
-            let (Some(start), None) = (class.start(), class.base) else { continue };
+        let classes = &self.classes.classes;
+        let open = |id: &u32| classes[*id as usize].base.is_none() && classes[*id as usize].start().is_some();
+        let mut order: Vec<u32> = (0..classes.len() as u32).filter(open).collect();
+        sort(&mut order, |id| {
+            let class = &classes[id as usize];
             let spillable = self.own(id).any(|n| self.choice.columns[n].spillable);
             let width = -class.width();
             let wide = if class.file == File::UR { WIDE_UNIFORM } else { WIDE };
             let first = if spillable && -width < wide { 0 } else { width };
-            order.push((spillable, first, start, width, id));
-        }
-        order.sort_unstable();
-        order.into_iter().map(|(.., id)| id).collect()
+            Place { last: spillable, first, start: class.start().unwrap_or(0), width }
+        });
+        order
     }
 
     fn own(&self, class: u32) -> std::ops::Range<usize> {
@@ -218,6 +246,7 @@ impl<'a> Assigner<'a> {
 
     /// Evicts the cheapest classes, or spills this one. False if neither is possible.
     fn make_room(&mut self, id: u32, open: Mask) -> bool {
+        (self.weigh)(self.classes, self.choice);
         if self.owners.is_none() {
             self.owners = Some(self.all_owners());
         }

@@ -119,6 +119,8 @@ pub struct Classes {
     place: SecondaryMap<VReg, (u32, i32)>,
     /// All classes; merged ones are empty.
     pub classes: Vec<Class>,
+    /// First point after the last instruction.
+    pub end: u32,
     /// Registers taken by placed classes.
     pub occupied: Occupied,
     /// Registers that must not be assigned.
@@ -153,6 +155,7 @@ impl Classes {
         let mut classes = Classes {
             place: table_of(function.regs.len(), (NOWHERE, 0)),
             classes: Vec::with_capacity(function.regs.len()),
+            end: ranges.end,
             occupied: Occupied::new(ranges.end),
             barred,
             clobbers: calls(&std::mem::take(&mut ranges.clobbers)),

@@ -81,6 +81,7 @@ use same_values::Same;
 use spill::{Home, Made, Spiller};
 use spill_slots::Run;
 use spill_weights::{Definition, Weights};
+use std::cell::OnceCell;
 use std::sync::LazyLock;
 
 /// Registers that the count in a cubin includes beyond the highest one used. Source: measured on
@@ -152,29 +153,30 @@ impl Allocator<'_> {
     /// One round; returns true if another must follow.
     fn round(&mut self) -> Result<bool, String> {
         let mut classes = self.classes()?;
-        let weights = Weights::new(self.function, &self.gone, self.loops);
-        let mut choice = Choice::new(
-            &classes,
-            &weights,
-            |reg| self.may_spill(reg),
-            |reg| {
-                // A value with a place of its own need not be stored again.
-                let stored = self.made.slot[reg].is_some() || self.made.held[reg].is_some();
-                if stored { IN_FRAME } else { 1.0 }
-            },
-        );
+        let (function, made, gone, loops) = (&*self.function, &self.made, &self.gone, self.loops);
+        let weights = OnceCell::new();
+        let weights_of = || weights.get_or_init(|| Weights::new(function, gone, loops));
+        let may_spill = |reg| may_spill(function, made, reg);
+        let scale = |reg: VReg| {
+            // A value with a place of its own need not be stored again.
+            let stored = made.slot[reg].is_some() || made.held[reg].is_some();
+            if stored { IN_FRAME } else { 1.0 }
+        };
+        let weigh = |classes: &Classes, choice: &mut Choice| choice.weigh(classes, weights_of, may_spill, scale);
+        let mut choice = Choice::new(&classes, may_spill);
         for file in FILES {
             let closed = classes.barred.always[file as usize].iter().count() as u32;
             // Zones may allow fewer.
             let zones = file == File::R && !classes.barred.zones.is_empty();
-            if zones || pressure::peak(&classes, file) > 256 - closed {
+            if zones || choice.peaks[file as usize] > 256 - closed {
+                weigh(&classes, &mut choice);
                 choice.relieve(&classes, file, 256 - closed);
             }
         }
         let chosen = |choice: &Choice| choice.columns.iter().any(|c| c.chosen);
         if !chosen(&choice) {
             let reluctant = reluctant(self.function);
-            let mut assigner = Assigner::new(&mut classes, &mut choice, reluctant);
+            let mut assigner = Assigner::new(&mut classes, &mut choice, reluctant, &weigh);
             let order = assigner.order();
             let stuck = assigner.run(&order);
             let stuck = if self.function.optimise { self.packed(&mut assigner, &order, stuck) } else { stuck };
@@ -203,6 +205,7 @@ impl Allocator<'_> {
             self.settle(&classes);
             return Ok(false);
         }
+        let weights = weights.into_inner().unwrap_or_else(|| Weights::new(self.function, &self.gone, self.loops));
         self.live = None;
         self.spill(&classes, &choice, &weights);
         Ok(true)
@@ -266,11 +269,6 @@ impl Allocator<'_> {
         stuck
     }
 
-    fn may_spill(&self, reg: VReg) -> bool {
-        let data = &self.function.regs[reg];
-        !self.made.short[reg] && data.fixed.is_none() && data.phys.is_none() && data.file != File::UB
-    }
-
     /// Commits the assignment: sets the physical number of every register.
     fn settle(&mut self, classes: &Classes) {
         for class in &classes.classes {
@@ -329,7 +327,7 @@ impl Allocator<'_> {
         homes: &mut SecondaryMap<VReg, Home>,
     ) -> Vec<VReg> {
         let (mut shared, mut stored) = (None, Vec::new());
-        for member in column.members.iter().copied().filter(|m| self.may_spill(*m)).collect::<Vec<VReg>>() {
+        for member in column.members.iter().copied().filter(|m| may_spill(self.function, &self.made, *m)).collect::<Vec<VReg>>() {
             self.made.split[member] = info.point.map(|point| point / 2);
             let again = match weights.definition[member] {
                 Definition::One(inst) => recompute(self.function, inst, member).map(Home::Recompute),
@@ -359,6 +357,11 @@ impl Allocator<'_> {
         let limit = 256 - classes.barred.always[class.file as usize].iter().count();
         format!("Function '{}' needs more than {limit} {name} registers at one instruction", self.function.name)
     }
+}
+
+fn may_spill(function: &Function, made: &Made, reg: VReg) -> bool {
+    let data = &function.regs[reg];
+    !made.short[reg] && data.fixed.is_none() && data.phys.is_none() && data.file != File::UB
 }
 
 /// Whether values of general or uniform registers, the files that have pairs, are to be spilled.

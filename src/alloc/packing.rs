@@ -6,10 +6,9 @@
 //! aligned pairs and quads stay whole. Nothing is spilled here.
 
 use super::FILES;
-use super::assign::Assigner;
+use super::assign::{Assigner, Place, sort};
 use super::bundles::{Class, Classes};
 use super::interference::Mask;
-use super::pressure::peak;
 use crate::ori::File;
 use smallvec::SmallVec;
 
@@ -44,7 +43,7 @@ const PLACED_EACH: usize = 3;
 /// one of the ways does so.
 pub fn pack(assigner: &mut Assigner, order: &[u32]) {
     let ids = general(assigner, order);
-    let least = least(assigner.classes);
+    let least = least(assigner);
     let (mut used, mut budget) = (top(assigner.classes), budget(&ids));
     let bases =
         |classes: &Classes| -> Vec<Option<i32>> { ids.iter().map(|id| classes.classes[*id as usize].base).collect() };
@@ -117,10 +116,11 @@ fn general(assigner: &Assigner, order: &[u32]) -> Vec<u32> {
 /// no place. That one comes first the next time.
 fn try_way(assigner: &mut Assigner, ids: &[u32], way: Way, limit: i32, budget: &mut usize) -> bool {
     let mut order = ids.to_vec();
-    order.sort_by_cached_key(|id| {
-        let class = &assigner.classes.classes[*id as usize];
+    sort(&mut order, |id| {
+        let class = &assigner.classes.classes[id as usize];
         let width = class.width();
-        (if width >= way.wide { -width } else { 0 }, class.start(), -width, *id)
+        let first = if width >= way.wide { -width } else { 0 };
+        Place { last: false, first, start: class.start().map_or(0, |start| start + 1), width: -width }
     });
     for _ in 0..MOVES {
         if *budget == 0 {
@@ -193,8 +193,8 @@ fn top(classes: &Classes) -> i32 {
 }
 
 /// Most general registers that live at once, and those among them that nobody may use.
-fn least(classes: &Classes) -> i32 {
-    let most = peak(classes, File::R) as usize;
-    let barred = classes.barred.always[File::R as usize];
+fn least(assigner: &Assigner) -> i32 {
+    let most = assigner.choice.peaks[File::R as usize] as usize;
+    let barred = assigner.classes.barred.always[File::R as usize];
     (0..256).filter(|n| !barred.contains(*n)).nth(most).map_or(256, |n| n)
 }

@@ -6,6 +6,7 @@
 //! that are always accessed with it. A column without a spillable register is never chosen.
 //! Conflicts that the sweep cannot see (alignment, calls) are left to `assign`.
 
+use super::FILES;
 use super::bundles::{Class, Classes};
 use super::interference::Mask;
 use super::ranges::{Range, sort_by_point};
@@ -22,8 +23,12 @@ const NONE: u32 = u32::MAX;
 /// All columns, numbered class by class, and which of them are chosen.
 pub struct Choice {
     first: Vec<u32>,
+    /// Whether the columns have their costs: most functions spill nothing.
+    weighed: bool,
     /// The columns, by number.
     pub columns: Vec<Info>,
+    /// Most registers of each file that live at once.
+    pub peaks: [u32; FILES.len()],
 }
 
 /// One column.
@@ -47,33 +52,49 @@ pub struct Info {
 }
 
 impl Choice {
-    /// The columns of all classes, none chosen. `scale` multiplies the spill cost of a register.
-    pub fn new(
-        classes: &Classes,
-        weights: &Weights,
-        spillable: impl Fn(VReg) -> bool,
-        scale: impl Fn(VReg) -> f64,
-    ) -> Choice {
-        let mut choice = Choice { first: Vec::with_capacity(classes.classes.len()), columns: Vec::new() };
+    /// The columns of all classes, none chosen, without costs.
+    pub fn new(classes: &Classes, spillable: impl Fn(VReg) -> bool) -> Choice {
+        let count = classes.classes.len();
+        let (mut first, mut columns) = (Vec::with_capacity(count), Vec::with_capacity(count));
         for (id, class) in classes.classes.iter().enumerate() {
-            choice.first.push(choice.columns.len() as u32);
+            first.push(columns.len() as u32);
             for (at, column) in class.columns.iter().enumerate() {
-                let can = || column.members.iter().copied().filter(|m| spillable(*m));
-                let cost: f64 = can().map(|m| weights.cost[m] * scale(m)).sum();
-                let length: f64 = column.ranges.iter().map(|r| f64::from(r.1 - r.0)).sum();
-                choice.columns.push(Info {
+                columns.push(Info {
                     class: id as u32,
                     at: at as u32,
-                    spillable: can().next().is_some(),
+                    spillable: column.members.iter().any(|m| spillable(*m)),
                     chosen: false,
                     point: None,
-                    cost,
-                    density: cost / length.max(1.0),
-                    together: column.members.iter().fold(0, |t: u64, m| t.wrapping_add(weights.together[*m])),
+                    cost: 0.0,
+                    density: 0.0,
+                    together: 0,
                 });
             }
         }
-        choice
+        Choice { first, columns, weighed: false, peaks: peaks(classes) }
+    }
+
+    /// Gives the columns their costs, if they have none yet. `scale` multiplies the spill cost of a
+    /// register.
+    pub fn weigh<'w>(
+        &mut self,
+        classes: &Classes,
+        weights: impl FnOnce() -> &'w Weights,
+        spillable: impl Fn(VReg) -> bool,
+        scale: impl Fn(VReg) -> f64,
+    ) {
+        if std::mem::replace(&mut self.weighed, true) {
+            return;
+        }
+        let weights = weights();
+        for info in &mut self.columns {
+            let column = &classes.classes[info.class as usize].columns[info.at as usize];
+            let can = column.members.iter().copied().filter(|m| spillable(*m));
+            info.cost = can.map(|m| weights.cost[m] * scale(m)).sum();
+            let length: f64 = column.ranges.iter().map(|r| f64::from(r.1 - r.0)).sum();
+            info.density = info.cost / length.max(1.0);
+            info.together = column.members.iter().fold(0, |t: u64, m| t.wrapping_add(weights.together[*m]));
+        }
     }
 
     /// Number of a column.
@@ -140,26 +161,28 @@ impl Choice {
     }
 }
 
-/// Most registers of a file that live at once.
-pub fn peak(classes: &Classes, file: File) -> u32 {
+/// Most registers of each file that live at once.
+fn peaks(classes: &Classes) -> [u32; FILES.len()] {
     // By how many more live from a point on.
-    let mut change: Vec<i32> = Vec::new();
-    for class in classes.classes.iter().filter(|class| class.file == file) {
+    let mut changes = FILES.map(|_| Vec::new());
+    for class in &classes.classes {
+        let change: &mut Vec<i32> = &mut changes[class.file as usize];
         for range in class.columns.iter().flat_map(|column| &column.ranges) {
-            let (start, end) = (range.0 as usize, range.1 as usize);
-            if change.len() <= end {
-                change.resize((end + 1).max(2 * change.len()), 0);
+            if change.is_empty() {
+                *change = vec![0; classes.end as usize + 1];
             }
-            change[start] += 1;
-            change[end] -= 1;
+            change[range.0 as usize] += 1;
+            change[range.1 as usize] -= 1;
         }
     }
-    let (mut now, mut most) = (0, 0);
-    for change in change {
-        now += change;
-        most = most.max(now);
-    }
-    most as u32
+    changes.map(|change| {
+        let (mut now, mut most) = (0, 0);
+        for change in change {
+            now += change;
+            most = most.max(now);
+        }
+        most as u32
+    })
 }
 
 /// The columns that are live at the current point.

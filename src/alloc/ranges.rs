@@ -124,7 +124,7 @@ impl Ranges {
             }
             function.for_each_def(*inst, |reg| {
                 if data.guard.is_null() {
-                    let end = std::mem::replace(&mut open.of[reg.index()].end, CLOSED);
+                    let end = open.close(reg);
                     push(&mut self.of[reg], (point + 1, if end == CLOSED { point + 2 } else { end }));
                 } else {
                     open.begin(reg, point + 2);
@@ -140,6 +140,8 @@ struct Open {
     of: Vec<Ending>,
     /// The registers that may have one, each once.
     touched: Vec<VReg>,
+    /// How many have one.
+    count: usize,
     bounds: u32,
 }
 
@@ -157,7 +159,7 @@ struct Ending {
 impl Open {
     fn new(registers: usize) -> Open {
         let closed = Ending { end: CLOSED, bound: 0, listed: false };
-        Open { of: vec![closed; registers], touched: Vec::new(), bounds: 0 }
+        Open { of: vec![closed; registers], touched: Vec::new(), count: 0, bounds: 0 }
     }
 
     /// The range of a register ends here, unless one is open.
@@ -165,25 +167,36 @@ impl Open {
         let ending = &mut self.of[reg.index()];
         if ending.end == CLOSED {
             ending.end = end;
+            self.count += 1;
             if !std::mem::replace(&mut ending.listed, true) {
                 self.touched.push(reg);
             }
         }
     }
 
+    /// The range of a register begins here; where it ends, or [`CLOSED`] if none is open.
+    fn close(&mut self, reg: VReg) -> u32 {
+        let end = std::mem::replace(&mut self.of[reg.index()].end, CLOSED);
+        self.count -= usize::from(end != CLOSED);
+        end
+    }
+
     /// Goes over a point between blocks: ranges of what does not live at the end of the block
     /// before it begin there, and those of what lives there alone end.
     fn bound(&mut self, ranges: &mut RangeTable, point: u32, live_out: &[VReg]) {
-        self.bounds += 1;
-        for reg in live_out {
-            self.begin(*reg, point);
-            self.of[reg.index()].bound = self.bounds;
+        live_out.iter().for_each(|reg| self.begin(*reg, point));
+        // Mostly control comes from the block before, where all that is open lives then.
+        if self.count == live_out.len() {
+            return;
         }
-        let Open { of, touched, bounds } = self;
+        self.bounds += 1;
+        live_out.iter().for_each(|reg| self.of[reg.index()].bound = self.bounds);
+        let Open { of, touched, count, bounds } = self;
         touched.retain(|reg| {
             let ending = &mut of[reg.index()];
             if ending.end != CLOSED && ending.bound != *bounds {
                 let end = std::mem::replace(&mut ending.end, CLOSED);
+                *count -= 1;
                 push(&mut ranges[*reg], (point, end));
             }
             ending.listed = ending.end != CLOSED;

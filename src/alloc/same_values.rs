@@ -33,6 +33,10 @@ enum Defined {
 impl Same {
     /// The registers of a function out of SSA form with these live ranges.
     pub fn new(function: &Function, gone: &Gone, ranges: &Ranges) -> Same {
+        let mut insts = function.layout.iter().flat_map(|block| &function.blocks[*block]);
+        if !insts.any(|inst| copied(function, *inst).is_some()) {
+            return Same::default();
+        }
         let mut defined: SecondaryMap<VReg, Defined> = table(function.regs.len());
         let (mut copies, mut point) = (Vec::new(), 1);
         for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
@@ -76,8 +80,11 @@ impl Same {
 /// The uniform register that an instruction copies as it is.
 fn copied(function: &Function, inst: crate::ori::InstId) -> Option<VReg> {
     let data = &function.insts[inst];
+    if data.op != Op::COPY || !data.guard.is_null() {
+        return None;
+    }
     let source = function.arg(inst, Role::A);
-    let reg = source.as_reg().filter(|_| data.op == Op::COPY && data.guard.is_null() && source == source.plain())?;
+    let reg = source.as_reg().filter(|_| source == source.plain())?;
     let free = function.regs[reg].phys.is_none() && function.regs[reg].fixed.is_none();
     (free && function.regs[reg].file == File::UR).then_some(reg)
 }
