@@ -215,6 +215,7 @@ impl Allocator<'_> {
     fn classes(&mut self) -> Result<Classes, String> {
         let mut barred = barred(self.function);
         loop {
+            self.function.list_registers();
             barred.zones = zones::zones(self.function);
             let mut ranges = match self.live {
                 Some(live) => Ranges::from(self.function, self.cfg, &self.gone, live),

@@ -98,6 +98,7 @@ impl<'a> PassCx<'a> {
 
     /// Registers live at the end of each block.
     pub fn liveness(&mut self) -> Rc<Liveness> {
+        self.function.list_registers();
         let cfg = self.cfg();
         let function = &*self.function;
         self.cache.liveness.get_or_insert_with(|| Rc::new(Liveness::at_end(function, &cfg, |_| false))).clone()
@@ -106,6 +107,7 @@ impl<'a> PassCx<'a> {
     /// Definitions and use counts of a function in SSA form. The caller keeps its own copy up to
     /// date while it rewrites; the cached one describes the function as it was.
     pub fn def_use(&mut self) -> Rc<DefUse> {
+        self.function.list_registers();
         let function = &*self.function;
         self.cache.def_use.get_or_insert_with(|| Rc::new(DefUse::new(function))).clone()
     }
@@ -120,6 +122,7 @@ impl<'a> PassCx<'a> {
     /// Varying registers and divergent blocks, lanes meeting where `insert_reconvergence` will make
     /// them.
     pub fn divergence(&mut self) -> Rc<Varying> {
+        self.function.list_registers();
         let cfg = self.cfg();
         let function = &*self.function;
         self.cache.divergence.get_or_insert_with(|| Rc::new(plan(function, &cfg).varying)).clone()

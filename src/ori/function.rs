@@ -10,6 +10,7 @@
 //!   also behind its roles (`set_extras`).
 
 use super::hash::QuickMap;
+use super::insts::Insts;
 use super::operand::{Kind, Operand};
 use crate::tables::elf::RelocRole;
 use crate::tables::helpers::Helper;
@@ -218,7 +219,7 @@ pub struct Function {
     /// Blocks in layout order; the first is the entry.
     pub layout: Vec<Block>,
     /// All instructions ever created.
-    pub insts: PrimaryMap<InstId, InstData>,
+    pub insts: Insts,
     /// All virtual registers ever created.
     pub regs: PrimaryMap<VReg, RegData>,
     vectors: PrimaryMap<VecId, (u32, u16)>,
@@ -281,7 +282,7 @@ impl Function {
             target,
             blocks: PrimaryMap::new(),
             layout: Vec::new(),
-            insts: PrimaryMap::new(),
+            insts: Insts::default(),
             regs: PrimaryMap::new(),
             vectors: PrimaryMap::new(),
             vector_regs: Vec::new(),
@@ -525,6 +526,7 @@ impl Function {
 
     /// As [`Function::args`], mutable.
     pub fn args_mut(&mut self, inst: InstId) -> &mut [Operand] {
+        self.insts.change(inst);
         let data = &self.insts[inst];
         &mut self.operands[data.start as usize..data.start as usize + usize::from(data.len)]
     }
@@ -538,6 +540,7 @@ impl Function {
 
     /// As [`Function::olds`], mutable.
     pub fn olds_mut(&mut self, inst: InstId) -> &mut [Operand] {
+        self.insts.change(inst);
         let data = &self.insts[inst];
         let start = data.start as usize + usize::from(data.len);
         &mut self.operands[start..start + usize::from(data.olds)]
@@ -645,17 +648,20 @@ impl Function {
 
     /// Whether a position is a definition or a use; a PHI defines its first operand and uses the
     /// others.
+    #[inline]
     pub fn direction(&self, inst: InstId, position: usize) -> Direction {
         let data = &self.insts[inst];
-        if data.op == Op::PHI {
-            return if position == 0 { Direction::Def } else { Direction::Use };
+        let (defs, uses) = data.op.places();
+        let place = 1u32.checked_shl(position as u32).unwrap_or(0);
+        if u32::from(defs) & place != 0 {
+            return Direction::Def;
         }
-        let info = data.op.info();
+        if u32::from(uses) & place != 0 || data.op == Op::PHI {
+            return Direction::Use;
+        }
         let extras = usize::from(data.len - data.extra_uses - data.extra_defs);
         match position {
-            _ if position < info.roles.len() && info.defs >> position & 1 != 0 => Direction::Def,
-            _ if position < info.roles.len() && info.uses >> position & 1 != 0 => Direction::Use,
-            _ if position < extras.max(info.roles.len()) => Direction::None,
+            _ if position < extras.max(data.op.info().roles.len()) => Direction::None,
             _ if position < extras + usize::from(data.extra_uses) => Direction::Use,
             _ => Direction::Def,
         }
@@ -664,16 +670,67 @@ impl Function {
     /// Calls `f` for each register of an operand.
     #[inline]
     pub fn for_each_reg(&self, operand: Operand, mut f: impl FnMut(VReg)) {
-        if let Some(reg) = operand.as_reg() {
+        // One call of `f`, so that what it does is compiled once.
+        let (mut reg, mut others): (VReg, &[VReg]) = if let Some(reg) = operand.as_reg() {
+            (reg, &[])
+        } else if let Some(vector) = operand.as_vector()
+            && let Some((first, others)) = self.vector_regs(vector).split_first()
+        {
+            (*first, others)
+        } else {
+            return;
+        };
+        loop {
             f(reg);
-        } else if let Some(vector) = operand.as_vector() {
-            self.vector_regs(vector).iter().copied().for_each(f);
+            let Some((next, rest)) = others.split_first() else { return };
+            (reg, others) = (*next, rest);
         }
     }
 
     /// Calls `f` for each register that an instruction defines.
     #[inline]
-    pub fn for_each_def(&self, inst: InstId, mut f: impl FnMut(VReg)) {
+    pub fn for_each_def(&self, inst: InstId, f: impl FnMut(VReg)) {
+        for_each(self.insts.defs(inst), |from| self.some_defs(inst, from), f);
+    }
+
+    /// Calls `f` for each register that an instruction reads: sources, guard and tied old values.
+    #[inline]
+    pub fn for_each_use(&self, inst: InstId, f: impl FnMut(VReg)) {
+        for_each(self.insts.uses(inst), |from| self.some_uses(inst, from), f);
+    }
+
+    /// Lists the registers of all instructions in blocks, so that the two above go over lists.
+    pub fn list_registers(&mut self) {
+        let Some(mut list) = self.insts.begin() else { return };
+        for inst in self.layout.iter().flat_map(|block| &self.blocks[*block]).copied() {
+            if self.insts.is_listed(inst) {
+                continue;
+            }
+            let first = list.len();
+            self.find_defs(inst, |reg| list.push(reg));
+            let uses = list.len();
+            self.find_uses(inst, |reg| list.push(reg));
+            self.insts.note(inst, &list, first, uses);
+        }
+        self.insts.finish(list);
+    }
+
+    #[inline(never)]
+    fn some_defs(&self, inst: InstId, from: usize) -> Found {
+        let mut some = Found::new(from);
+        self.find_defs(inst, |reg| some.add(reg));
+        some
+    }
+
+    #[inline(never)]
+    fn some_uses(&self, inst: InstId, from: usize) -> Found {
+        let mut some = Found::new(from);
+        self.find_uses(inst, |reg| some.add(reg));
+        some
+    }
+
+    /// As [`Function::for_each_def`], from the operands.
+    fn find_defs(&self, inst: InstId, mut f: impl FnMut(VReg)) {
         let data = &self.insts[inst];
         let len = usize::from(data.len);
         let places = if data.op == Op::PHI { 1 } else { data.op.places().0 };
@@ -682,9 +739,8 @@ impl Function {
         operands.for_each(|operand| self.for_each_reg(operand, &mut f));
     }
 
-    /// Calls `f` for each register that an instruction reads: sources, guard and tied old values.
-    #[inline]
-    pub fn for_each_use(&self, inst: InstId, mut f: impl FnMut(VReg)) {
+    /// As [`Function::for_each_use`], from the operands.
+    fn find_uses(&self, inst: InstId, mut f: impl FnMut(VReg)) {
         let data = &self.insts[inst];
         let (start, len) = (data.start as usize, usize::from(data.len));
         let all = &self.operands[start..start + len + usize::from(data.olds)];
@@ -736,6 +792,56 @@ impl Iterator for Operands<'_> {
         let (guard, run) = self.last.take()?;
         self.run = run;
         Some(guard)
+    }
+}
+
+/// Registers that are found at a time.
+const AT_A_TIME: usize = 16;
+
+/// Registers of an instruction that are not listed: a part of them.
+struct Found {
+    /// How many come before, and how many have been seen.
+    from: usize,
+    seen: usize,
+    regs: [VReg; AT_A_TIME],
+}
+
+impl Found {
+    fn new(from: usize) -> Found {
+        Found { from, seen: 0, regs: [VReg(0); AT_A_TIME] }
+    }
+
+    fn add(&mut self, reg: VReg) {
+        if let Some(place) = self.seen.checked_sub(self.from).and_then(|at| self.regs.get_mut(at)) {
+            *place = reg;
+        }
+        self.seen += 1;
+    }
+}
+
+/// Calls `f` for each register that is listed, else for each that is found from a number on. There
+/// is one loop, so that what it does is compiled once.
+#[inline]
+fn for_each(listed: Option<&[VReg]>, find: impl Fn(usize) -> Found, mut f: impl FnMut(VReg)) {
+    let mut from = 0;
+    loop {
+        let found;
+        let regs = match listed {
+            Some(regs) => regs,
+            None => {
+                found = find(from);
+                from += AT_A_TIME;
+                let left = found.seen - found.from;
+                if left <= AT_A_TIME {
+                    from = 0;
+                }
+                &found.regs[..left.min(AT_A_TIME)]
+            }
+        };
+        regs.iter().for_each(|reg| f(*reg));
+        if from == 0 {
+            return;
+        }
     }
 }
 

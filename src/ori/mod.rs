@@ -11,6 +11,7 @@ pub mod commute;
 pub mod destruct;
 pub mod function;
 pub mod hash;
+pub mod insts;
 pub mod list_table;
 mod live_blocks;
 pub mod liveness;

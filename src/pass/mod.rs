@@ -137,6 +137,7 @@ fn step(pass: Pass, cx: &mut PassCx, options: &Legalization, control: &PassContr
     cx.hoisted.clear();
     (cx.unchanged, cx.sweeps) = (false, false);
     let start = Instant::now();
+    cx.function.list_registers();
     let outcome = dispatch::run(pass, cx, options);
     let elapsed = start.elapsed();
     outcome.map_err(|message| PassError { pass, message })?;

@@ -1,0 +1,131 @@
+//! The instructions of a function, with lists of the registers that they define and read.
+//!
+//! Passes ask for these registers far more often than instructions change, and to find them among
+//! the operands takes much longer than to go over a list. So [`Function::list_registers`] lists
+//! them, the pass manager has it done before each pass, and whoever may change an instruction takes
+//! it off the lists.
+//!
+//! [`Function::list_registers`]: super::Function::list_registers
+
+use super::function::{InstData, InstId, VReg};
+use cranelift_entity::{EntityRef, PrimaryMap};
+use std::ops::{Index, IndexMut};
+
+/// Listed registers for each instruction from which on those of changed instructions are many.
+const MANY: usize = 24;
+
+/// All instructions of a function.
+#[derive(Clone, Default)]
+pub struct Insts {
+    data: PrimaryMap<InstId, InstData>,
+    places: Vec<Place>,
+    registers: Vec<VReg>,
+    /// Whether an instruction was made or changed since all were listed.
+    changed: bool,
+}
+
+/// Where the registers of an instruction are listed: those that it defines, then those it reads.
+#[derive(Clone, Copy)]
+struct Place {
+    first: u32,
+    defs: u16,
+    uses: u16,
+}
+
+/// The place of an instruction that is not listed: behind all lists.
+const NOWHERE: Place = Place { first: u32::MAX, defs: 0, uses: 0 };
+
+impl Index<InstId> for Insts {
+    type Output = InstData;
+
+    #[inline]
+    fn index(&self, inst: InstId) -> &InstData {
+        &self.data[inst]
+    }
+}
+
+impl IndexMut<InstId> for Insts {
+    #[inline]
+    fn index_mut(&mut self, inst: InstId) -> &mut InstData {
+        self.change(inst);
+        &mut self.data[inst]
+    }
+}
+
+impl Insts {
+    /// Adds an instruction.
+    pub fn push(&mut self, data: InstData) -> InstId {
+        self.places.push(NOWHERE);
+        self.changed = true;
+        self.data.push(data)
+    }
+
+    /// Number of instructions ever created.
+    pub fn len(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Whether there is no instruction.
+    pub fn is_empty(&self) -> bool {
+        self.data.is_empty()
+    }
+
+    /// All instructions, for changes of anything but their operands.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut InstData> {
+        self.data.values_mut()
+    }
+
+    /// An instruction is about to change.
+    #[inline]
+    pub(super) fn change(&mut self, inst: InstId) {
+        self.places[inst.index()] = NOWHERE;
+        self.changed = true;
+    }
+
+    /// The registers that an instruction defines, if they are listed.
+    #[inline]
+    pub(super) fn defs(&self, inst: InstId) -> Option<&[VReg]> {
+        let place = self.places[inst.index()];
+        let first = place.first as usize;
+        self.registers.get(first..first + usize::from(place.defs))
+    }
+
+    /// The registers that an instruction reads, if they are listed.
+    #[inline]
+    pub(super) fn uses(&self, inst: InstId) -> Option<&[VReg]> {
+        let place = self.places[inst.index()];
+        let first = place.first as usize + usize::from(place.defs);
+        self.registers.get(first..first + usize::from(place.uses))
+    }
+
+    /// Takes the list, to add what is not in it; `None` if nothing has changed.
+    pub(super) fn begin(&mut self) -> Option<Vec<VReg>> {
+        if !std::mem::take(&mut self.changed) {
+            return None;
+        }
+        if self.registers.len() > MANY * self.len() {
+            self.registers.clear();
+            self.places.fill(NOWHERE);
+        }
+        Some(std::mem::take(&mut self.registers))
+    }
+
+    /// Whether an instruction is in the list.
+    pub(super) fn is_listed(&self, inst: InstId) -> bool {
+        self.places[inst.index()].first != NOWHERE.first
+    }
+
+    /// An instruction defines the registers of the list from `first` on up to `uses`, and reads
+    /// those behind. Wherever they are too many, it remains without a place.
+    pub(super) fn note(&mut self, inst: InstId, list: &[VReg], first: usize, uses: usize) {
+        let counts = (u16::try_from(uses - first), u16::try_from(list.len() - uses), u32::try_from(list.len()));
+        if let (Ok(defs), Ok(uses), Ok(_)) = counts {
+            self.places[inst.index()] = Place { first: first as u32, defs, uses };
+        }
+    }
+
+    /// Gives the list back.
+    pub(super) fn finish(&mut self, list: Vec<VReg>) {
+        self.registers = list;
+    }
+}
