@@ -179,7 +179,7 @@ impl Line {
                 }
                 continue;
             }
-            let feeds = t.writes.iter().any(|reg| wanted.contains_key(reg));
+            let feeds = !wanted.is_empty() && t.writes.iter().any(|reg| wanted.contains_key(reg));
             let free = !t.fixed && (t.load || is_free(function, inst));
             if free && (t.load || feeds) {
                 t.past = PAST;
@@ -187,8 +187,10 @@ impl Line {
             } else if free && t.reads.is_empty() {
                 t.past = CONSTANT_PAST;
             }
-            let partners: SmallVec<[VReg; 2]> = t.writes.iter().filter_map(|reg| copied.get(reg)).copied().collect();
-            t.writes.extend(partners);
+            if !copied.is_empty() {
+                let partners: SmallVec<[VReg; 2]> = t.writes.iter().filter_map(|reg| copied.get(reg)).copied().collect();
+                t.writes.extend(partners);
+            }
         }
     }
 
@@ -226,6 +228,9 @@ impl Line {
         // The reader that is now the last becomes the last use of the register.
         for (file, last) in moved.last.iter_mut().enumerate() {
             for other in crossed[to..].iter_mut().rev() {
+                if last.is_empty() {
+                    break;
+                }
                 let stays: SmallVec<[VReg; 4]> = last.iter().copied().filter(|r| other.reads.contains(r)).collect();
                 last.retain(|reg| !stays.contains(reg));
                 other.last[file].extend(stays);

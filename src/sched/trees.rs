@@ -4,8 +4,8 @@
 use super::dependences::Dependences;
 use super::sweep::Sweep;
 use super::touches::Touches;
-use crate::ori::{Function, VReg, table};
-use cranelift_entity::SecondaryMap;
+use crate::ori::{Function, VReg};
+use cranelift_entity::EntityRef;
 
 /// The most instructions of a tree that are looked at.
 const LARGEST: u32 = 64;
@@ -14,7 +14,7 @@ const LARGEST: u32 = 64;
 pub struct Trees {
     /// The last tree that began or ended each register, and the last one that waited for each
     /// instruction, with what that still waits for itself.
-    mark: SecondaryMap<VReg, u32>,
+    mark: Vec<u32>,
     waits: Vec<(u32, u32)>,
     tree: u32,
     next: Vec<u32>,
@@ -25,7 +25,7 @@ pub struct Trees {
 impl Trees {
     /// For the regions of a function.
     pub fn new(function: &Function) -> Trees {
-        let mark = table(function.regs.len());
+        let mark = vec![0; function.regs.len()];
         Trees { mark, waits: Vec::new(), tree: 0, next: Vec::new(), begun: Vec::new(), ended: Vec::new() }
     }
 
@@ -55,22 +55,22 @@ impl Trees {
         }
         // What began and ended within the tree is unmarked, or twice in the list.
         let Trees { mark, tree, begun, ended, .. } = self;
-        let begun = begun.drain(..).filter(|reg| std::mem::take(&mut mark[*reg]) == *tree);
+        let begun = begun.drain(..).filter(|reg| std::mem::take(&mut mark[reg.index()]) == *tree);
         sweep.sum(begun.map(|reg| (reg, 1)).chain(ended.drain(..).map(|reg| (reg, -1)))).general
     }
 
     fn visit(&mut self, sweep: &Sweep, touches: &Touches, at: u32) {
-        let touches = touches.of(at);
-        for touch in touches.iter().filter(|touch| touch.is_general() && touch.ends) {
-            let marked = std::mem::replace(&mut self.mark[touch.reg], self.tree) == self.tree;
-            match (sweep.contains(touch.reg), marked) {
-                (true, false) => self.ended.push(touch.reg),
-                (true, true) => {}
-                (false, _) => self.mark[touch.reg] = 0,
+        for touch in touches.of(at).iter().filter(|touch| touch.is_general()) {
+            let (lives, mark) = (sweep.contains(touch.reg), &mut self.mark[touch.reg.index()]);
+            if touch.ends {
+                let marked = std::mem::replace(mark, self.tree) == self.tree;
+                match (lives, marked) {
+                    (true, false) => self.ended.push(touch.reg),
+                    (true, true) => {}
+                    (false, _) => *mark = 0,
+                }
             }
-        }
-        for touch in touches.iter().filter(|touch| touch.is_general() && touch.reads && !sweep.contains(touch.reg)) {
-            if std::mem::replace(&mut self.mark[touch.reg], self.tree) != self.tree {
+            if touch.reads && !lives && std::mem::replace(mark, self.tree) != self.tree {
                 self.begun.push(touch.reg);
             }
         }
