@@ -36,11 +36,14 @@ pub fn run(cx: &mut PassCx) {
     let cfg = cx.cfg();
     let (function, fits): (_, Fits) = (&mut *cx.function, &cx.encoder.is_legal);
     let live = live_predicates(function, &cfg);
+    let (mut made, mut before) = ([0; PLACES], 0);
     for block in function.layout.clone() {
         let insts = function.blocks[block].clone();
         let ends = last_readers(function, &insts, behind(&cfg, &live, block));
+        let count = insts.len();
         let insts = insts.into_iter().map(Some).collect();
-        let mut walk = Walk { insts, made: [0; PLACES], since: 0, joined: false };
+        let mut walk = Walk { insts, made: &mut made, before, since: 0, joined: false };
+        before += count;
         for (at, is_last) in ends.into_iter().enumerate() {
             walk.visit(function, at, is_last, fits);
         }
@@ -117,11 +120,14 @@ fn last_readers(function: &Function, insts: &[InstId], at_end: Predicates) -> Ve
 }
 
 /// The walk over a block.
-struct Walk {
+struct Walk<'a> {
     /// Its instructions; `None` is what became part of another one.
     insts: Vec<Option<InstId>>,
-    /// One more than where each register was made last.
-    made: [usize; PLACES],
+    /// One more than where each register was made last, counted from the first block that was
+    /// walked over.
+    made: &'a mut [usize; PLACES],
+    /// Instructions of the blocks before this one.
+    before: usize,
     /// What was made before counts for nothing.
     since: usize,
     /// Whether any two became one.
@@ -142,7 +148,12 @@ fn index((file, number): Place) -> Option<usize> {
     }
 }
 
-impl Walk {
+impl Walk<'_> {
+    /// One more than where the register of a place was made last in the block, or 0.
+    fn made(&self, place: usize) -> usize {
+        self.made[place].saturating_sub(self.before)
+    }
+
     /// Joins an instruction with an earlier one, if that is possible.
     fn visit(&mut self, function: &mut Function, at: usize, is_last: bool, fits: Fits) {
         let Some(inst) = self.insts[at] else { return };
@@ -156,7 +167,7 @@ impl Walk {
             Op::SEL | Op::MOV => function.arg(inst, Role::D).as_reg().and_then(|reg| place(function, reg)).map(beside),
             _ => None,
         };
-        let from = partner.and_then(index).map(|place| self.made[place]).filter(|from| *from > self.since);
+        let from = partner.and_then(index).map(|place| self.made(place)).filter(|from| *from > self.since);
         let from = from.map(|from| from - 1).filter(|from| at - from <= WINDOW);
         let joined = from.and_then(|from| self.join(function, from, at, fits));
         let last = at;
@@ -164,7 +175,7 @@ impl Walk {
         let (inst, at) = chosen.or(joined).unwrap_or((inst, at));
         function.for_each_def(inst, |reg| {
             if let Some(place) = place(function, reg).and_then(index) {
-                self.made[place] = at + 1;
+                self.made[place] = self.before + at + 1;
             }
         });
     }
@@ -199,7 +210,7 @@ impl Walk {
         fits: Fits,
     ) -> Option<(InstId, usize)> {
         let selector = selector(function, select)?;
-        let from = self.made[index(selector)?].checked_sub(1).filter(|from| *from >= self.since && *from < at)?;
+        let from = self.made(index(selector)?).checked_sub(1).filter(|from| *from >= self.since && *from < at)?;
         let compare = self.insts[from].filter(|inst| function.insts[*inst].op == Op::ISETP_64)?;
         let compared = read_by(function, compare);
         let mut others = self.insts[from + 1..=last].iter().flatten().filter(|inst| **inst != select);
