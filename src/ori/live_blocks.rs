@@ -33,7 +33,8 @@ impl Sets {
 /// Solves by dataflow over sets, block by block from the end, until nothing changes.
 pub(super) fn by_sets(function: &Function, cfg: &Cfg, events: &Events, at_start: bool) -> Lists<VReg> {
     let (width, limit) = (events.regs.len().div_ceil(64), function.block_limit());
-    let (mut live_in, kills) = (Sets::new(width, limit, &events.reads), Sets::new(width, limit, &events.kills));
+    let mut live_in = Sets::new(width, limit, &events.reads);
+    let kills = Lists::new(limit, events.kills.iter().map(|(number, block)| (block.index(), *number)));
     // What leaves a block for a PHI; outside SSA form there is none.
     let leaves = (!events.leaves.is_empty()).then(|| Sets::new(width, limit, &events.leaves));
     let ends = |block: Block, live_in: &Sets, out: &mut [u64]| {
@@ -45,12 +46,11 @@ pub(super) fn by_sets(function: &Function, cfg: &Cfg, events: &Events, at_start:
             out.iter_mut().zip(live_in.of(*succ)).for_each(|(out, succ)| *out |= succ);
         }
     };
-    let pass = |live_in: &mut [u64], live_out: &[u64], kills: &[u64]| {
+    let pass = |live_in: &mut [u64], through: &[u64]| {
         let mut grown = 0;
-        for ((to, out), kills) in live_in.iter_mut().zip(live_out).zip(kills) {
-            let all = *to | out & !kills;
-            grown |= all ^ *to;
-            *to = all;
+        for (to, through) in live_in.iter_mut().zip(through) {
+            grown |= through & !*to;
+            *to |= through;
         }
         grown != 0
     };
@@ -60,7 +60,8 @@ pub(super) fn by_sets(function: &Function, cfg: &Cfg, events: &Events, at_start:
     while let Some(block) = work.pop() {
         waits[block.index()] = false;
         ends(block, &live_in, &mut out);
-        if pass(live_in.of_mut(block), &out, kills.of(block)) {
+        kills.of(block.index()).iter().for_each(|number| out[*number as usize / 64] &= !(1 << (number % 64)));
+        if pass(live_in.of_mut(block), &out) {
             for pred in &cfg.preds[block] {
                 if !std::mem::replace(&mut waits[pred.index()], true) {
                     work.push(*pred);
