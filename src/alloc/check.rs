@@ -9,7 +9,7 @@
 //! must have its number; a device function must return with the registers of `registers.ron`
 //! unchanged. A register without a definition on the path may be read anywhere.
 
-use super::ranges::{Gone, is_marker};
+use super::ranges::Gone;
 use super::remat::{Recompute, recompute};
 use super::{bundles, is_kept};
 use crate::ori::cfg::Cfg;
@@ -400,7 +400,7 @@ impl Checker<'_> {
     /// An instruction that the allocator added.
     fn added(&mut self, inst: InstId, state: &mut State) {
         let f = self.after;
-        if is_marker(f, inst, self.gone) {
+        if self.gone.is_marker(inst) {
             return;
         }
         let sp = |o: Operand| o.as_reg().is_some_and(|r| f.stack_pointer == Some(r));

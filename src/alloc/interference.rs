@@ -216,6 +216,10 @@ impl<const W: usize> Tree<W> {
         let top = self.levels.len();
         for (number, level) in self.levels.iter_mut().enumerate() {
             (left, right) = (left >> SHIFT, right >> SHIFT);
+            // What a node has, those above it have too.
+            if above.is_none() && level[left].some[word] & level[right].some[word] & bit != 0 {
+                break;
+            }
             level[left].some[word] |= bit;
             level[right].some[word] |= bit;
             let Some(range) = above else { continue };

@@ -4,7 +4,7 @@
 //! Also counts the bytes that spill code stores and loads. If convergence barriers were spilled,
 //! each barrier is cleared before lanes enter its region.
 
-use super::ranges::{Gone, is_marker};
+use super::ranges::Gone;
 use crate::ori::{File, Function, InstId, Operand};
 use crate::tables::{Mod, Op, Role, value};
 use cranelift_entity::EntityRef;
@@ -15,7 +15,7 @@ pub fn run(function: &mut Function, gone: &Gone, first_new: u32) {
     for block in function.layout.clone() {
         let insts = std::mem::take(&mut function.blocks[block]);
         for inst in insts.iter().filter(|i| i.index() >= first_new as usize) {
-            if is_marker(function, *inst, gone) {
+            if gone.is_marker(*inst) {
                 continue;
             }
             let words = |role| match function.arg(*inst, role).as_vector() {
@@ -28,7 +28,7 @@ pub fn run(function: &mut Function, gone: &Gone, first_new: u32) {
                 _ => {}
             }
         }
-        let kept: Vec<InstId> = insts.into_iter().filter(|inst| !is_marker(function, *inst, gone)).collect();
+        let kept: Vec<InstId> = insts.into_iter().filter(|inst| !gone.is_marker(*inst)).collect();
         function.blocks[block] = kept.into_iter().filter_map(|inst| final_form(function, inst)).collect();
     }
     clear_barriers(function, first_new);

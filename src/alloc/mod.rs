@@ -120,7 +120,7 @@ pub fn run(cx: &mut PassCx) -> Result<(), String> {
 /// registers, which are returned. `live` are the registers that live at the ends of blocks, if that
 /// is known.
 pub fn place(function: &mut Function, cfg: &Cfg, loops: &Loops, live: Option<&Liveness>) -> Result<Gone, String> {
-    let (top, gone) = (function.local_bytes, Gone::new());
+    let (top, gone) = (function.local_bytes, Gone::default());
     let (pairs, shares) = (function.optimise && function.target.has(Feature::JoinsPairs), function.optimise);
     let mut allocator =
         Allocator { function, cfg, loops, live, gone, made: Made::default(), top, coalesce: true, pairs, shares };

@@ -22,9 +22,47 @@ pub type Range = (u32, u32);
 /// Ranges of one register: mostly one or two.
 pub type RangeList = SmallVec<[Range; 2]>;
 
-/// Spilled registers; COPY, UNDEF and rematerialized definitions may still name them, for the
-/// checker.
-pub type Gone = SecondaryMap<VReg, bool>;
+/// Spilled registers, and the instructions that still name them, for the checker only: COPY, UNDEF
+/// and rematerialized definitions.
+#[derive(Default)]
+pub struct Gone {
+    regs: SecondaryMap<VReg, bool>,
+    markers: Vec<bool>,
+}
+
+impl Index<VReg> for Gone {
+    type Output = bool;
+
+    fn index(&self, reg: VReg) -> &bool {
+        &self.regs[reg]
+    }
+}
+
+impl Gone {
+    /// Adds registers, which only markers name now.
+    pub fn add(&mut self, function: &Function, regs: &[VReg]) {
+        regs.iter().for_each(|reg| self.regs[*reg] = true);
+        self.markers.resize(function.insts.len(), false);
+        for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
+            self.markers[inst.index()] = self.names_one(function, *inst);
+        }
+    }
+
+    fn names_one(&self, function: &Function, inst: InstId) -> bool {
+        let mut names = false;
+        function.for_each_def(inst, |reg| names |= self[reg]);
+        if function.insts[inst].op == Op::COPY {
+            function.for_each_use(inst, |reg| names |= self[reg]);
+        }
+        names
+    }
+
+    /// Whether an instruction is only a marker, replaced by spill code.
+    #[inline]
+    pub fn is_marker(&self, inst: InstId) -> bool {
+        self.markers.get(inst.index()).is_some_and(|marker| *marker)
+    }
+}
 
 /// A list for each register.
 #[derive(Default)]
@@ -59,21 +97,6 @@ pub struct Ranges {
     pub end: u32,
 }
 
-/// Whether an instruction is only a marker for the checker, replaced by spill code.
-#[inline]
-pub fn is_marker(function: &Function, inst: InstId, gone: &Gone) -> bool {
-    !gone.is_empty() && names_gone(function, inst, gone)
-}
-
-fn names_gone(function: &Function, inst: InstId, gone: &Gone) -> bool {
-    let mut marker = false;
-    function.for_each_def(inst, |reg| marker |= gone[reg]);
-    if function.insts[inst].op == Op::COPY {
-        function.for_each_use(inst, |reg| marker |= gone[reg]);
-    }
-    marker
-}
-
 const CLOSED: u32 = u32::MAX;
 
 /// Points for each item up to which counting is faster than comparing.
@@ -82,7 +105,7 @@ const POINTS_A_COUNT: usize = 16;
 impl Ranges {
     /// Computes the live ranges of a function out of SSA form.
     pub fn new(function: &Function, cfg: &Cfg, gone: &Gone) -> Ranges {
-        let live = Liveness::at_end(function, cfg, |inst| is_marker(function, inst, gone));
+        let live = Liveness::at_end(function, cfg, |inst| gone.is_marker(inst));
         Ranges::from(function, cfg, gone, &live)
     }
 
@@ -105,7 +128,7 @@ impl Ranges {
         open.bound(&mut ranges.of, 0, &[]);
         ranges.end = 2 * count + 2;
         ranges.clobbers.reverse();
-        ranges.of.lists.iter_mut().for_each(|list| {
+        ranges.of.lists.iter_mut().filter(|list| list.len() > 1).for_each(|list| {
             list.reverse();
             normalize(list);
         });
@@ -114,7 +137,7 @@ impl Ranges {
 
     fn block(&mut self, function: &Function, gone: &Gone, insts: &[InstId], first: u32, open: &mut Open) {
         for (i, inst) in insts.iter().enumerate().rev() {
-            if is_marker(function, *inst, gone) {
+            if gone.is_marker(*inst) {
                 continue;
             }
             let point = 2 * (first + i as u32);
@@ -216,7 +239,7 @@ fn push(list: &mut RangeList, range: Range) {
 
 /// Sorts ranges and joins adjacent ones.
 pub fn normalize(list: &mut RangeList) {
-    if list.len() < 2 {
+    if list.windows(2).all(|ranges| ranges[0].1 < ranges[1].0) {
         return;
     }
     list.sort_unstable();

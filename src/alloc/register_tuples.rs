@@ -6,7 +6,7 @@
 //! of fresh registers can always be placed, so a second call of `place` satisfies every tuple.
 
 use super::bundles::Classes;
-use super::ranges::{Gone, is_marker};
+use super::ranges::Gone;
 use crate::analysis::Loops;
 use crate::ori::destruct::copy;
 use crate::ori::{Function, InstId, VReg};
@@ -35,7 +35,7 @@ pub fn place(function: &Function, classes: &mut Classes, gone: &Gone, loops: &Lo
     for block in &function.layout {
         for inst in &function.blocks[*block] {
             for (i, operand) in function.args(*inst).iter().enumerate() {
-                if operand.as_vector().is_some() && !is_marker(function, *inst, gone) {
+                if operand.as_vector().is_some() && !gone.is_marker(*inst) {
                     operands.push((std::cmp::Reverse(loops.depth(*block)), *inst, i));
                 }
             }

@@ -6,7 +6,7 @@
 //! al., CGO 2009). Descriptors of wgmma that a loop keeps are then copied once, in front of it.
 
 use super::bundles::Column;
-use super::ranges::{Gone, RangeList, Ranges, is_marker, overlaps};
+use super::ranges::{Gone, RangeList, Ranges, overlaps};
 use crate::ori::{File, Function, VReg, table};
 use crate::tables::{Op, Role};
 use cranelift_entity::SecondaryMap;
@@ -40,7 +40,7 @@ impl Same {
         let mut defined: SecondaryMap<VReg, Defined> = table(function.regs.len());
         let (mut copies, mut point) = (Vec::new(), 1);
         for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
-            let copied = copied(function, *inst).filter(|_| !is_marker(function, *inst, gone));
+            let copied = copied(function, *inst).filter(|_| !gone.is_marker(*inst));
             let guarded = !function.insts[*inst].guard.is_null();
             function.for_each_def(*inst, |reg| {
                 if function.regs[reg].file == File::UR {

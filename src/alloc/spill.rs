@@ -9,7 +9,7 @@
 //! definition is preceded by a load of the old value.
 
 use super::frame::{load, store};
-use super::ranges::{Gone, is_marker};
+use super::ranges::Gone;
 use super::remat::Recompute;
 use crate::analysis::def_use::sets_stack_pointer;
 use crate::ori::destruct::copy;
@@ -102,7 +102,7 @@ impl<'a> Spiller<'a> {
             self.look_ahead(&insts);
             for (at, inst) in insts.into_iter().enumerate() {
                 self.at = at as u32;
-                if is_marker(self.function, inst, self.gone) {
+                if self.gone.is_marker(inst) {
                     out.push(inst);
                 } else {
                     self.instruction(inst, &mut out);
@@ -112,7 +112,8 @@ impl<'a> Spiller<'a> {
             self.first += count;
         }
         let regs: Vec<VReg> = self.function.regs.keys().filter(|r| self.homes[*r] != Home::None).collect();
-        regs.into_iter().for_each(|r| self.gone[r] = true);
+        self.function.list_registers();
+        self.gone.add(self.function, &regs);
     }
 
     fn instruction(&mut self, inst: InstId, out: &mut Vec<InstId>) {
@@ -156,7 +157,7 @@ impl<'a> Spiller<'a> {
     fn look_ahead(&mut self, insts: &[InstId]) {
         self.current.clear();
         self.reads.clear();
-        for (at, inst) in insts.iter().enumerate().rev().filter(|i| !is_marker(self.function, *i.1, self.gone)) {
+        for (at, inst) in insts.iter().enumerate().rev().filter(|i| !self.gone.is_marker(*i.1)) {
             let (homes, reads) = (&self.homes, &mut self.reads);
             self.function.for_each_use(*inst, |reg| {
                 if homes[reg] != Home::None {

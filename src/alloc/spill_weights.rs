@@ -4,7 +4,7 @@
 //! 10^depth times for its loop depth; registers that are always accessed together are identified
 //! too. Irreducible cycles count as depth zero, which only affects quality.
 
-use super::ranges::{Gone, is_marker};
+use super::ranges::Gone;
 use crate::analysis::Loops;
 use crate::ori::{Function, InstId, Operand, VReg, table};
 use crate::tables::Op;
@@ -42,7 +42,7 @@ impl Weights {
         };
         for block in &function.layout {
             let factor = 10f64.powi(loops.depth(*block).min(DEEPEST) as i32);
-            for inst in function.blocks[*block].iter().filter(|i| !is_marker(function, **i, gone)) {
+            for inst in function.blocks[*block].iter().filter(|i| !gone.is_marker(**i)) {
                 weights.instruction(function, *inst, factor);
             }
         }

@@ -77,7 +77,7 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32, most: &mut Option<u32>) -> bo
     let Kind { deeper, anchored } = kind;
     let (cfg, loops, dominators) = (cx.cfg(), cx.loops(), cx.dominators());
     let function = &mut *cx.function;
-    let mut ranges = Ranges::from(function, &cfg, &Gone::new(), &live);
+    let mut ranges = Ranges::from(function, &cfg, &Gone::default(), &live);
     let places = Places { cfg: &cfg, loops: &loops, dominators: &dominators, deeper, anchored };
     let mut candidates = Candidates::new(function, &places, &mut ranges);
     if candidates.all.is_empty() {
