@@ -13,7 +13,6 @@
 use crate::analysis::PassCx;
 use crate::analysis::def_use::is_pure;
 use crate::ori::{Block, Function, InstId, Kind, Operand, VReg, table};
-use crate::tables::ori::Direction;
 use crate::tables::{Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
@@ -92,10 +91,8 @@ impl Search {
             _ if is_pure(function, inst) && lanewise() => result,
             _ => Needed::Everywhere,
         };
-        for (at, operand) in function.args(inst).iter().enumerate() {
-            if function.direction(inst, at) == Direction::Use {
-                self.need(function, *operand, needed);
-            }
+        if needed != Needed::Nowhere {
+            function.for_each_source(inst, |operand| self.need(function, operand, needed));
         }
         self.need(function, data.guard, Needed::Everywhere);
         let mut defs = results(function, inst).into_iter();

@@ -699,6 +699,13 @@ impl Function {
         for_each(self.insts.uses(inst), |from| self.some_uses(inst, from), f);
     }
 
+    /// Calls `f` for each source of an instruction: PHI inputs or roles that it reads, and implicit
+    /// uses.
+    #[inline]
+    pub fn for_each_source(&self, inst: InstId, f: impl FnMut(Operand)) {
+        self.sources(inst).for_each(f);
+    }
+
     /// Lists the registers of all instructions in blocks, so that the two above go over lists.
     pub fn list_registers(&mut self) {
         let Some(mut list) = self.insts.begin() else { return };
@@ -742,14 +749,21 @@ impl Function {
     /// As [`Function::for_each_use`], from the operands.
     fn find_uses(&self, inst: InstId, mut f: impl FnMut(VReg)) {
         let data = &self.insts[inst];
+        let sources = self.sources(inst);
+        let olds = (usize::from(data.len), sources.all.len());
+        let last = (!data.guard.is_null() || data.olds != 0).then_some((data.guard, olds));
+        Operands { last, ..sources }.for_each(|operand| self.for_each_reg(operand, &mut f));
+    }
+
+    #[inline]
+    fn sources(&self, inst: InstId) -> Operands<'_> {
+        let data = &self.insts[inst];
         let (start, len) = (data.start as usize, usize::from(data.len));
         let all = &self.operands[start..start + len + usize::from(data.olds)];
         let before = len - usize::from(data.extra_defs);
         let extras = (before - usize::from(data.extra_uses), before);
         let (places, run) = if data.op == Op::PHI { (0, (1, len)) } else { (data.op.places().1, extras) };
-        let last = (!data.guard.is_null() || data.olds != 0).then_some((data.guard, (len, all.len())));
-        let operands = Operands { all, places, run, last };
-        operands.for_each(|operand| self.for_each_reg(operand, &mut f));
+        Operands { all, places, run, last: None }
     }
 
     /// Width of the operand in a role of this instruction, in 32-bit words.
