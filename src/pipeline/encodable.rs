@@ -37,6 +37,35 @@ impl Question {
     fn words(&self) -> &[u64] {
         &self.words[..self.len]
     }
+
+    fn ask(&mut self, function: &Function, inst: InstId, moves: bool) {
+        let data = &function.insts[inst];
+        let file = |reg| function.regs[reg].file as u64;
+        let guard = data.guard.as_reg().map_or(0, |reg| 1 | file(reg) << 2 | u64::from(data.guard.not()) << 1);
+        let target = u64::from(function.target.column);
+        let mods = data.mods.words();
+        self.push(data.op as u64 | target << 16 | u64::from(moves) << 32 | guard << 40 | (mods.len() as u64) << 48);
+        mods.into_iter().for_each(|word| self.push(word));
+        for operand in function.args(inst).iter().take(data.op.info().roles.len()) {
+            let marks = [operand.neg(), operand.abs(), operand.not(), operand.reuse()];
+            let marks = marks.into_iter().fold(0, |bits, mark| bits << 1 | u64::from(mark));
+            let (kind, value) = match operand.kind() {
+                Kind::Null => (0, 0),
+                Kind::Reg(reg) => (1, file(reg)),
+                Kind::Vector(vector) => (1, file(function.vector_regs(vector)[0])),
+                Kind::Imm(_) => (2, 0),
+                Kind::Const { bank, offset } => (3, u64::from(bank) << 16 | u64::from(offset)),
+                Kind::Label(_) => (4, 0),
+                Kind::Symbol(_) => (5, function.symbol_of(*operand).map_or(0, sort)),
+                Kind::Special(number) => (6, u64::from(number)),
+                Kind::Zero => (7, 0),
+            };
+            self.push(kind | marks << 8 | value << 16);
+            if let Some(number) = function.imm_value(*operand) {
+                self.push(number);
+            }
+        }
+    }
 }
 
 /// Whether the target can encode an instruction, whatever registers are assigned. Instructions with
@@ -63,7 +92,8 @@ pub fn is_legal(function: &Function, inst: InstId) -> bool {
 /// As [`is_legal`], with a register in place of each immediate for which `moved` is true; that must
 /// depend on the opcode alone.
 fn is_legal_but_for(function: &Function, inst: InstId, moves: bool, moved: impl Fn(usize) -> bool) -> bool {
-    let question = question(function, inst, moves);
+    let mut question = Question { words: [0; Question::LONGEST], len: 0 };
+    question.ask(function, inst, moves);
     ANSWERS.with_borrow_mut(|answers| {
         if let Some(answer) = answers.get(question.words()) {
             return *answer;
@@ -75,37 +105,6 @@ fn is_legal_but_for(function: &Function, inst: InstId, moves: bool, moved: impl 
         answers.insert(question.words().into(), answer);
         answer
     })
-}
-
-fn question(function: &Function, inst: InstId, moves: bool) -> Question {
-    let data = &function.insts[inst];
-    let file = |reg| function.regs[reg].file as u64;
-    let guard = data.guard.as_reg().map_or(0, |reg| 1 | file(reg) << 2 | u64::from(data.guard.not()) << 1);
-    let mut words = Question { words: [0; Question::LONGEST], len: 0 };
-    let target = u64::from(function.target.column);
-    let mods = data.mods.words();
-    words.push(data.op as u64 | target << 16 | u64::from(moves) << 32 | guard << 40 | (mods.len() as u64) << 48);
-    mods.into_iter().for_each(|word| words.push(word));
-    for operand in function.args(inst).iter().take(data.op.info().roles.len()) {
-        let marks = [operand.neg(), operand.abs(), operand.not(), operand.reuse()];
-        let marks = marks.into_iter().fold(0, |bits, mark| bits << 1 | u64::from(mark));
-        let (kind, value) = match operand.kind() {
-            Kind::Null => (0, 0),
-            Kind::Reg(reg) => (1, file(reg)),
-            Kind::Vector(vector) => (1, file(function.vector_regs(vector)[0])),
-            Kind::Imm(_) => (2, 0),
-            Kind::Const { bank, offset } => (3, u64::from(bank) << 16 | u64::from(offset)),
-            Kind::Label(_) => (4, 0),
-            Kind::Symbol(_) => (5, function.symbol_of(*operand).map_or(0, sort)),
-            Kind::Special(number) => (6, u64::from(number)),
-            Kind::Zero => (7, 0),
-        };
-        words.push(kind | marks << 8 | value << 16);
-        if let Some(number) = function.imm_value(*operand) {
-            words.push(number);
-        }
-    }
-    words
 }
 
 fn find_out(function: &Function, inst: InstId, moved: impl Fn(usize) -> bool) -> bool {
