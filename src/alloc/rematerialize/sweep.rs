@@ -12,8 +12,8 @@ use crate::alloc::interference::Mask;
 use crate::alloc::ranges::sort_by_point;
 use crate::ori::{Block, File, Function, VReg};
 use cranelift_entity::EntityRef;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use smallvec::SmallVec;
+use std::collections::BTreeSet;
 
 /// Registers that may live, at all and across calls.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +70,7 @@ impl<'a> Sweep<'a> {
     /// The sweep; the most that live behind it.
     pub fn run(&self, candidates: &mut Candidates, limits: Limits) -> Limits {
         let mut most = limits;
-        let mut live = Live { sweep: self, ended: 0, now: 0, count: 0, cheap: BinaryHeap::new() };
+        let mut live = Live { sweep: self, ended: 0, now: 0, count: 0, cheap: BTreeSet::new() };
         let mut at = 0;
         for (start, end) in &self.starts {
             let point = (start >> 32) as u32;
@@ -107,7 +107,7 @@ struct Live<'a> {
     now: u64,
     count: u32,
     /// Candidates by density, with the end of the range that they are in.
-    cheap: BinaryHeap<Reverse<(u64, u32, u32)>>,
+    cheap: BTreeSet<(u64, u32, u32)>,
 }
 
 impl Live<'_> {
@@ -121,25 +121,26 @@ impl Live<'_> {
     fn enter(&mut self, end: u32, reg: VReg, candidates: &Candidates) {
         self.count += 1;
         if let Some(i) = candidates.of[reg] {
-            self.cheap.push(Reverse((candidates.all[i as usize].density.to_bits(), i, end)));
+            self.cheap.insert((candidates.all[i as usize].density.to_bits(), i, end));
         }
     }
 
     /// Chooses the cheapest candidate that would not live here; whether there is one.
     fn relieve(&mut self, candidates: &mut Candidates, block: Block, point: u32) -> bool {
-        let (mut found, mut back) = (None, Vec::new());
-        while let Some(Reverse(entry)) = self.cheap.pop() {
+        let (mut found, mut gone) = (None, SmallVec::<[(u64, u32, u32); 8]>::new());
+        for entry in &self.cheap {
             let candidate = &candidates.all[entry.1 as usize];
             if entry.2 <= point || candidate.chosen {
-                continue;
-            }
-            if !candidate.stays(self.sweep.places, block, point) {
+                gone.push(*entry);
+            } else if !candidate.stays(self.sweep.places, block, point) {
+                gone.push(*entry);
                 found = Some(entry.1);
                 break;
             }
-            back.push(Reverse(entry));
         }
-        self.cheap.extend(back);
+        gone.iter().for_each(|entry| {
+            self.cheap.remove(entry);
+        });
         let Some(i) = found else { return false };
         let candidate = &mut candidates.all[i as usize];
         candidate.chosen = true;
