@@ -53,8 +53,12 @@ fn pair(high: u32, low: u32) -> u64 {
 impl Candidate {
     /// Its key.
     pub fn key(&self, now: &Now) -> Key {
-        let (first, second) = if now.pressed { self.pressure(now) } else { self.wait(now) };
-        u128::from(pair(self.scarce(now), first)) << 64 | u128::from(pair(!second, !self.at))
+        let (first, second) = if now.pressed {
+            (self.pressure(now), self.behind_pressure())
+        } else {
+            (self.wait(now), self.behind_wait())
+        };
+        u128::from(pair(self.scarce(now), first)) << 64 | u128::from(second)
     }
 
     /// What it would change is another now.
@@ -68,15 +72,23 @@ impl Candidate {
         self.lacks_predicates(now) as u32 + u32::from(self.change.uniform > now.uniform)
     }
 
-    /// What the key has behind that where pressure counts: less of the first one and more of the
-    /// second one come earlier.
-    fn pressure(&self, _now: &Now) -> (u32, u32) {
-        ((self.change.general as u32) ^ 1 << 31, self.age)
+    /// What the key has behind that where pressure counts.
+    fn pressure(&self, _now: &Now) -> u32 {
+        (self.change.general as u32) ^ 1 << 31
     }
 
-    /// The same where it does not.
-    fn wait(&self, now: &Now) -> (u32, u32) {
-        ((self.due.max(now.free[self.pipe]) - now.now).max(0) as u32, self.depth as u32)
+    /// What it has behind this: what began later comes earlier.
+    fn behind_pressure(&self) -> u64 {
+        pair(!self.age, !self.at)
+    }
+
+    /// The same where pressure does not count.
+    fn wait(&self, now: &Now) -> u32 {
+        (self.due.max(now.free[self.pipe]) - now.now).max(0) as u32
+    }
+
+    fn behind_wait(&self) -> u64 {
+        pair(!(self.depth as u32), !self.at)
     }
 
     /// Whether it begins more predicates than may begin.
@@ -125,24 +137,36 @@ impl Ready {
     pub fn least(&mut self, now: &Now) -> Option<usize> {
         // The high half alone mostly tells that a key is not the least, and what it is made of is
         // one of two: each has a loop of its own.
-        if now.pressed { self.least_by(now, Candidate::pressure) } else { self.least_by(now, Candidate::wait) }
+        if now.pressed {
+            self.least_by(now, Candidate::pressure, Candidate::behind_pressure)
+        } else {
+            self.least_by(now, Candidate::wait, Candidate::behind_wait)
+        }
     }
 
-    fn least_by(&mut self, now: &Now, halves: impl Fn(&Candidate, &Now) -> (u32, u32)) -> Option<usize> {
+    fn least_by(
+        &mut self,
+        now: &Now,
+        first: impl Fn(&Candidate, &Now) -> u32,
+        behind: impl Fn(&Candidate) -> u64,
+    ) -> Option<usize> {
         let (mut scarce, mut least) = (false, None);
         let (mut high, mut low) = (u64::MAX, u64::MAX);
         for (place, candidate) in self.list.iter().enumerate() {
-            let (first, second) = halves(candidate, now);
             let mut lacks = 0;
             if candidate.begins {
                 scarce |= candidate.lacks_predicates(now);
                 lacks = candidate.scarce(now);
             }
-            let new = pair(lacks, first);
+            // Nothing is before 0.
+            let second = behind(candidate);
+            if high == 0 && second >= low {
+                continue;
+            }
+            let new = pair(lacks, first(candidate, now));
             if new > high {
                 continue;
             }
-            let second = pair(!second, !candidate.at);
             if new < high || second < low {
                 (high, low, least) = (new, second, Some(place));
             }
