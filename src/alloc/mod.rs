@@ -328,7 +328,9 @@ impl Allocator<'_> {
         homes: &mut SecondaryMap<VReg, Home>,
     ) -> Vec<VReg> {
         let (mut shared, mut stored) = (None, Vec::new());
-        for member in column.members.iter().copied().filter(|m| may_spill(self.function, &self.made, *m)).collect::<Vec<VReg>>() {
+        for member in
+            column.members.iter().copied().filter(|m| may_spill(self.function, &self.made, *m)).collect::<Vec<VReg>>()
+        {
             self.made.split[member] = info.point.map(|point| point / 2);
             let again = match weights.definition[member] {
                 Definition::One(inst) => recompute(self.function, inst, member).map(Home::Recompute),

@@ -722,6 +722,17 @@ impl Function {
         self.insts.finish(list);
     }
 
+    /// An instruction whose list of registers is not that of its operands, if there is one.
+    pub fn wrongly_listed(&self) -> Option<InstId> {
+        let insts = self.layout.iter().flat_map(|block| &self.blocks[*block]).copied();
+        insts.filter(|inst| self.insts.is_listed(*inst)).find(|inst| {
+            let (mut defs, mut uses) = (Vec::new(), Vec::new());
+            self.find_defs(*inst, |reg| defs.push(reg));
+            self.find_uses(*inst, |reg| uses.push(reg));
+            self.insts.defs(*inst) != Some(&defs) || self.insts.uses(*inst) != Some(&uses)
+        })
+    }
+
     #[inline(never)]
     fn some_defs(&self, inst: InstId, from: usize) -> Found {
         let mut some = Found::new(from);

@@ -149,6 +149,7 @@ fn step(pass: Pass, cx: &mut PassCx, options: &Legalization, control: &PassContr
     if cfg!(debug_assertions) {
         let stale = cx.stale();
         errors.extend(stale.iter().map(|analysis| format!("{} is not preserved", analysis.name())));
+        errors.extend(cx.function.wrongly_listed().map(|inst| format!("the registers of {inst} are others")));
     }
     if let Some(tamper) = &control.tamper {
         tamper(pass, cx.function);

@@ -188,7 +188,8 @@ impl Line {
                 t.past = CONSTANT_PAST;
             }
             if !copied.is_empty() {
-                let partners: SmallVec<[VReg; 2]> = t.writes.iter().filter_map(|reg| copied.get(reg)).copied().collect();
+                let partners: SmallVec<[VReg; 2]> =
+                    t.writes.iter().filter_map(|reg| copied.get(reg)).copied().collect();
                 t.writes.extend(partners);
             }
         }
