@@ -100,6 +100,11 @@ impl Memory {
         self.ordered
     }
 
+    /// Whether it writes nothing and may be reordered with other reads.
+    pub fn only_reads(&self) -> bool {
+        !self.writes && !self.ordered
+    }
+
     /// Its byte range relative to its base registers: first and number.
     pub fn bytes(&self) -> Option<(i64, i64)> {
         self.bytes

@@ -5,6 +5,7 @@
 //! The definition of a value that a later copy moves to another register stays behind the readers
 //! of that register, because only then can the copy be coalesced.
 
+use super::accesses::Accesses;
 use super::touches::Groups;
 use crate::analysis::def_use::{is_free, is_pure};
 use crate::analysis::memory_dependence::Memory;
@@ -15,7 +16,7 @@ use cranelift_entity::EntityRef;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
-/// Earlier memory accesses that one is compared with; the next one is ordered after all of them.
+/// Earlier memory accesses of a kind that one is compared with.
 const COMPARED: usize = 128;
 
 /// The graph of a sequence of instructions, by position.
@@ -100,7 +101,7 @@ impl Dependences {
             let data = &function.regs[reg];
             data.phys.or(data.fixed).map_or(reg, |number| *numbered.entry((data.file, number)).or_insert(reg))
         };
-        let mut memory: Vec<(u32, Memory)> = Vec::new();
+        let mut memory = Accesses::new(COMPARED);
         for (at, inst) in insts.iter().enumerate() {
             let now = at as u32;
             let product = rises && together && is_fragment_product(function, *inst);
@@ -138,25 +139,12 @@ impl Dependences {
             function.for_each_def(*inst, |reg| write(reg, !guarded));
             partners.get(at).into_iter().flatten().for_each(|reg| write(*reg, false));
             if let Some(access) = access.filter(|_| last != Some(now)) {
-                graph.access(now, access, &mut memory);
+                memory.add(now, access, |earlier| graph.edge(earlier, now, false));
             }
         }
         uses.finish();
         graph.last = Vec::new();
         graph
-    }
-
-    fn access(&mut self, now: u32, access: Memory, memory: &mut Vec<(u32, Memory)>) {
-        let full = memory.len() >= COMPARED;
-        for (earlier, other) in memory.iter() {
-            if full || access.follows(other) {
-                self.edge(*earlier, now, false);
-            }
-        }
-        if full {
-            memory.clear();
-        }
-        memory.push((now, if full { access.anywhere() } else { access }));
     }
 
     fn edge(&mut self, from: u32, to: u32, read: bool) {

@@ -7,9 +7,9 @@
 //! access; nor do loads, or stores, of global memory off one base pass each other, which would cost
 //! bandwidth. Near-linear: each memory operation is compared with a bounded number of earlier ones.
 
+use super::accesses::Accesses;
 use super::effects::{Effects, FENCE, Reg, RegTable, arrivals, memory_access};
 use crate::analysis::PassCx;
-use crate::analysis::memory_dependence::Memory;
 use crate::ori::register_changes::Change;
 use crate::ori::{Function, InstId, Kind};
 use crate::tables::encoding::special_text;
@@ -21,8 +21,7 @@ use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Number of earlier memory operations that one is compared with; the next one is ordered after all
-/// of them.
+/// Number of earlier memory operations of a kind that one is compared with.
 const COMPARED: usize = 32;
 /// Number of ready instructions to skip because their pipe is busy.
 const PASSED: usize = 8;
@@ -181,7 +180,7 @@ fn graph(function: &Function, latency: &Latency, insts: &[InstId], uses: &mut Re
     let mut effects: Vec<Effects> = insts.iter().map(|i| Effects::of(function, latency, *i)).collect();
     arrivals(function, insts, &mut effects.iter_mut().collect::<Vec<_>>());
     uses.clear();
-    let mut memory: Vec<(u32, Memory)> = Vec::new();
+    let mut memory = Accesses::new(COMPARED);
     let cycles = |needed: Needed, first: usize, else_: u32| match needed {
         Needed::Cycles(n) => u32::from(n),
         Needed::Scoreboard => {
@@ -221,20 +220,11 @@ fn graph(function: &Function, latency: &Latency, insts: &[InstId], uses: &mut Re
             uses.writers.push((now, i));
         }
         if let Some(access) = access {
-            let full = memory.len() >= COMPARED;
-            for (earlier, other) in &memory {
-                if full || access.follows(other) {
-                    edge(&mut nodes, *earlier, now, 1);
-                }
-            }
             // What is off one base stays in order: its lines are fetched and written together.
-            if let Some((earlier, _)) = memory.iter().rev().find(|(_, other)| access.is_beside(other)) {
-                edge(&mut nodes, *earlier, now, 1);
+            if let Some(earlier) = memory.beside(&access) {
+                edge(&mut nodes, earlier, now, 1);
             }
-            if full {
-                memory.clear();
-            }
-            memory.push((now, if full { access.anywhere() } else { access }));
+            memory.add(now, access, |earlier| edge(&mut nodes, earlier, now, 1));
         }
     }
     nodes

@@ -1,5 +1,6 @@
 //! Instruction scheduling before and after register allocation, and the dependences it respects.
 
+mod accesses;
 mod dependences;
 pub(crate) mod effects;
 mod estimate;
