@@ -17,6 +17,7 @@
 use super::first_fit::FirstFit;
 use super::list_scheduler::{is_fence, is_fixed};
 use super::quickest::Quickest;
+use super::ready::Prefer;
 use super::region::{Aim, Asked, PREDICATES, Region, UNIFORM, Work};
 use super::sweep::{Live, Peaks, Sweep};
 use super::touches::Groups;
@@ -102,7 +103,9 @@ fn place_predicates(
         if old.unplaced() == 0 {
             continue;
         }
-        let aim = Aim { from: limit, fences: true, rises: false, trees: false, quads: false, predicates: PREDICATES };
+        let prefer = Prefer::Chains;
+        let aim =
+            Aim { from: limit, fences: true, rises: false, trees: false, quads: false, predicates: PREDICATES, prefer };
         let order = lowest(function, block, live, scratch, aim);
         let new = scratch.peaks(function, block, live, &order);
         if new.unplaced() < old.unplaced() && new.needs <= limit.max(old.needs) && new.is_within(&old) {
@@ -134,11 +137,22 @@ struct Plan {
     aim: Aim,
     asked: Asked,
     order: Vec<InstId>,
+    /// General registers that there are.
+    all: i32,
 }
 
 impl Plan {
     fn helps(&self) -> bool {
-        self.new.needs < self.old.needs && self.new.is_within(&self.old)
+        self.cost(&self.new) < self.cost(&self.old) && self.new.is_within(&self.old)
+    }
+
+    /// What an order costs: registers, and where there are too few of them what spills take.
+    fn cost(&self, peaks: &Peaks) -> (i32, i64) {
+        if peaks.needs > self.all { (self.all + 1, peaks.over) } else { (peaks.needs, 0) }
+    }
+
+    fn least(&self) -> (i32, i64) {
+        self.cost(if self.helps() { &self.new } else { &self.old })
     }
 
     fn best(&self) -> i32 {
@@ -159,7 +173,7 @@ pub struct Scratch {
 
 impl Scratch {
     fn new(function: &Function) -> Scratch {
-        let live = Live::new(function);
+        let live = Live::new(function, room(function, i32::MAX));
         let groups = Groups::new(&live);
         Scratch { live, fit: FirstFit::new(function), groups, work: Work::new(function), regions: Vec::new() }
     }
@@ -172,29 +186,40 @@ impl Scratch {
     }
 }
 
-/// The best one of the orders that let pure instructions follow fences, or do not, compare whole
-/// trees, or do not, and count quads as a whole, or do not; the first one that needs no more than
-/// `enough`.
+/// The best one of the orders that let pure instructions follow fences, or do not, follow the order
+/// that the block has, or do not, compare whole trees, or do not, and count quads as a whole, or do
+/// not; the first one that needs no more than `enough`.
 fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratch, old: Peaks, enough: i32) -> Plan {
-    let mut with = |fences: bool, rises: bool, trees: bool, quads: bool| {
-        let aim = Aim { from: i32::MIN, fences, rises, trees, quads, predicates: old.predicates };
+    let all = room(function, i32::MAX);
+    let mut with = |fences: bool, rises: bool, trees: bool, quads: bool, prefer: Prefer| {
+        let aim = Aim { from: i32::MIN, fences, rises, trees, quads, predicates: old.predicates, prefer };
         let order = lowest(function, block, live, scratch, aim);
         let asked = scratch.work.asked;
         let new = scratch.peaks(function, block, live, &order);
-        Plan { block, old, new, aim, asked, order }
+        Plan { block, old, new, aim, asked, order, all }
     };
     let insts = &function.blocks[block][..function.first_terminator(block)];
     let fences = insts.iter().any(|inst| is_fence(function, *inst));
-    let mut best = with(false, false, false, false);
+    let mut best = with(false, false, false, false, Prefer::Chains);
     // Whether trees can make another order than the last one without them.
     let mut asks = best.asked.trees;
+    for prefer in [Prefer::Place, Prefer::Fewest] {
+        for fences in [false, true].into_iter().filter(|of| fences || !of) {
+            if best.best() > enough {
+                let other = with(fences, false, false, false, prefer);
+                if other.least() < best.least() {
+                    best = other;
+                }
+            }
+        }
+    }
     let mut consider = |best: &mut Plan, (fences, rises, trees, quads): (bool, bool, bool, bool)| {
         if trees && !asks {
             return;
         }
-        let other = with(fences, rises, trees, quads);
+        let other = with(fences, rises, trees, quads, Prefer::Chains);
         asks = trees && asks || !trees && other.asked.trees;
-        if other.best() < best.best() {
+        if other.least() < best.least() {
             *best = other;
         }
     };

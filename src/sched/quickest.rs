@@ -10,6 +10,7 @@
 
 use super::estimate::Estimate;
 use super::pressure_scheduler::{Scratch, lowest, room};
+use super::ready::Prefer;
 use super::region::{ANY, Aim, Asked, PREDICATES, UNIFORM};
 use super::sweep::Peaks;
 use crate::analysis::loops::Loops;
@@ -135,8 +136,8 @@ impl Quickest<'_> {
         let mut made: SmallVec<[(Aim, Asked); 8]> = SmallVec::new();
         for (slack, within) in SLACKS.map(|slack| (slack, rooms.tight)).into_iter().chain(wide) {
             for predicates in [Some(old.predicates), any].into_iter().flatten() {
-                let from = within - slack;
-                let aim = Aim { from, fences: false, rises: false, trees: false, quads: false, predicates };
+                let (from, prefer) = (within - slack, Prefer::Chains);
+                let aim = Aim { from, fences: false, rises: false, trees: false, quads: false, predicates, prefer };
                 if made.iter().any(|(old, asked)| asked.is_same(old, &aim)) {
                     continue;
                 }

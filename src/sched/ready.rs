@@ -24,6 +24,19 @@ pub struct Candidate {
     pub noted: u32,
 }
 
+/// What comes first, seen from the end, where pressure counts.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Prefer {
+    /// What begins the fewest ranges, then what ends the range that began last: chains are
+    /// finished.
+    Chains,
+    /// The last one in the order that the block has, of those that begin no more ranges than they
+    /// end, or else of all: a block that came in a good order keeps it where nothing is gained.
+    Place,
+    /// What begins the fewest ranges, then the last one in the order that the block has.
+    Fewest,
+}
+
 /// A key: what it needs that is scarce; then where pressure counts by how many registers it
 /// changes and how late it began, else how long its readers wait and how deep it is; then its
 /// place. The least comes next.
@@ -41,6 +54,8 @@ pub struct Now<'a> {
     pub uniform: i32,
     /// Whether pressure counts.
     pub pressed: bool,
+    /// What comes first if it does.
+    pub prefer: Prefer,
     /// The time, and from when on each pipe is free.
     pub now: i64,
     pub free: &'a [i64],
@@ -54,9 +69,9 @@ impl Candidate {
     /// Its key.
     pub fn key(&self, now: &Now) -> Key {
         let (first, second) = if now.pressed {
-            (self.pressure(now), self.behind_pressure())
+            (self.pressure(now), self.behind_pressure(now))
         } else {
-            (self.wait(now), self.behind_wait())
+            (self.wait(now), self.behind_wait(now))
         };
         u128::from(pair(self.scarce(now), first)) << 64 | u128::from(second)
     }
@@ -69,17 +84,27 @@ impl Candidate {
 
     /// How much it needs that is scarce.
     fn scarce(&self, now: &Now) -> u32 {
-        self.lacks_predicates(now) as u32 + u32::from(self.change.uniform > now.uniform)
+        self.waits(now) + self.lacks_predicates(now) as u32 + u32::from(self.change.uniform > now.uniform)
+    }
+
+    /// Whether it waits for what makes a predicate free, where none is left.
+    fn waits(&self, now: &Now) -> u32 {
+        let wanted = now.prefer != Prefer::Chains && now.predicates == 0;
+        u32::from(wanted && self.change.predicates >= 0)
     }
 
     /// What the key has behind that where pressure counts.
-    fn pressure(&self, _now: &Now) -> u32 {
-        (self.change.general as u32) ^ 1 << 31
+    fn pressure(&self, now: &Now) -> u32 {
+        match now.prefer {
+            Prefer::Chains | Prefer::Fewest => (self.change.general as u32) ^ 1 << 31,
+            Prefer::Place => u32::from(self.change.general > 0),
+        }
     }
 
-    /// What it has behind this: what began later comes earlier.
-    fn behind_pressure(&self) -> u64 {
-        pair(!self.age, !self.at)
+    /// What it has behind this: what began later comes earlier, where chains are preferred.
+    fn behind_pressure(&self, now: &Now) -> u64 {
+        let age = if now.prefer == Prefer::Chains { self.age } else { 0 };
+        pair(!age, !self.at)
     }
 
     /// The same where pressure does not count.
@@ -87,7 +112,7 @@ impl Candidate {
         (self.due.max(now.free[self.pipe]) - now.now).max(0) as u32
     }
 
-    fn behind_wait(&self) -> u64 {
+    fn behind_wait(&self, _now: &Now) -> u64 {
         pair(!(self.depth as u32), !self.at)
     }
 
@@ -148,18 +173,18 @@ impl Ready {
         &mut self,
         now: &Now,
         first: impl Fn(&Candidate, &Now) -> u32,
-        behind: impl Fn(&Candidate) -> u64,
+        behind: impl Fn(&Candidate, &Now) -> u64,
     ) -> Option<usize> {
         let (mut scarce, mut least) = (false, None);
         let (mut high, mut low) = (u64::MAX, u64::MAX);
         for (place, candidate) in self.list.iter().enumerate() {
-            let mut lacks = 0;
+            let mut lacks = candidate.waits(now);
             if candidate.begins {
                 scarce |= candidate.lacks_predicates(now);
                 lacks = candidate.scarce(now);
             }
             // Nothing is before 0.
-            let second = behind(candidate);
+            let second = behind(candidate, now);
             if high == 0 && second >= low {
                 continue;
             }

@@ -4,7 +4,7 @@
 use super::dependences::Dependences;
 use super::estimate::Times;
 use super::list_scheduler::is_fence;
-use super::ready::{Candidate, Now, Ready, scarce_of};
+use super::ready::{Candidate, Now, Prefer, Ready, scarce_of};
 use super::sweep::Sweep;
 use super::touches::{Began, Groups, Touches};
 use super::trees::Trees;
@@ -35,6 +35,8 @@ pub struct Aim {
     pub quads: bool,
     /// Predicates that live at once in the old order, or [`ANY`].
     pub predicates: i32,
+    /// What comes first where pressure counts.
+    pub prefer: Prefer,
 }
 
 impl Aim {
@@ -61,6 +63,7 @@ impl Aim {
             predicates: left(predicates, sweep.now.predicates),
             uniform: left(UNIFORM, sweep.now.uniform),
             pressed: sweep.now.general > self.from,
+            prefer: self.prefer,
             now,
             free,
         }

@@ -25,6 +25,9 @@ pub struct Peaks {
     pub needs: i32,
     /// General registers that live at the end.
     pub last: i32,
+    /// General registers above those that there are, summed over the instructions: what spills
+    /// take.
+    pub over: i64,
 }
 
 impl Peaks {
@@ -53,13 +56,15 @@ pub struct Live {
     /// Registers of each quad, and those of them that live.
     quads: Vec<(i32, i32)>,
     limit: usize,
+    /// General registers that there are.
+    room: i32,
 }
 
 impl Live {
     /// Nothing lives.
-    pub fn new(function: &Function) -> Live {
+    pub fn new(function: &Function, room: i32) -> Live {
         let limit = function.regs.len();
-        let mut live = Live { lives: table(limit), sweep: 0, quad: table(limit), quads: vec![(0, 0)], limit };
+        let mut live = Live { lives: table(limit), sweep: 0, quad: table(limit), quads: vec![(0, 0)], limit, room };
         for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
             for (at, operand) in function.args(*inst).iter().enumerate() {
                 let Some(regs) = operand.as_vector().map(|vector| function.vector_regs(vector)) else { continue };
@@ -150,6 +155,7 @@ impl<'a> Sweep<'a> {
             self.begin(reg);
         });
         self.note();
+        self.most.over += i64::from((self.now.general - self.live.room).max(0));
     }
 
     /// A register lives; whether it did not before.
