@@ -53,6 +53,17 @@ pub fn run(cx: &mut PassCx) {
     round(cx, Kind { deeper: true, anchored: true }, ANCHORED_DEEPER, &mut most);
 }
 
+/// The same once the blocks are ordered, where many live: what was near its readers may be far from
+/// them now, and what was scarce may no longer be.
+pub fn again(cx: &mut PassCx) {
+    let mut most = None;
+    if round(cx, Kind { deeper: false, anchored: false }, ANCHORED, &mut most) {
+        round(cx, Kind { deeper: true, anchored: false }, ANCHORED, &mut most);
+    }
+    round(cx, Kind { deeper: false, anchored: true }, ANCHORED, &mut most);
+    round(cx, Kind { deeper: true, anchored: true }, ANCHORED_DEEPER, &mut most);
+}
+
 /// What a round repeats: also in loops that the first definition is not in; also what reads
 /// registers that live anyway.
 #[derive(Clone, Copy)]
@@ -100,7 +111,7 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32, most: &mut Option<u32>) -> bo
 
 /// Most registers of a file that live at once, or general ones across a slow path with those that
 /// it takes.
-fn peak(function: &Function, live: &Liveness, file: File) -> u32 {
+pub(super) fn peak(function: &Function, live: &Liveness, file: File) -> u32 {
     // The number of the block in which a register of the file lives at the point at hand.
     let mut lives: SecondaryMap<VReg, u32> = table(function.regs.len());
     let counts = |reg: VReg| function.regs[reg].file == file;
