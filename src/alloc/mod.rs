@@ -52,6 +52,7 @@ pub mod frame;
 pub mod interference;
 pub mod lower_copies;
 mod packing;
+pub mod predicate_words;
 pub mod pressure;
 pub mod ranges;
 pub mod register_tuples;
