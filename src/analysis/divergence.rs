@@ -110,7 +110,16 @@ impl<'a> Lanes<'a> {
         let limit = function.block_limit();
         let (regs, open) = (RegSet::new(function.regs.len()), table(limit));
         let row_bits = row_bits::analyse(function, cfg);
-        Lanes { function, cfg, regs, divergent: BlockSet::new(limit), beyond: BlockSet::new(limit), ends, open, row_bits }
+        Lanes {
+            function,
+            cfg,
+            regs,
+            divergent: BlockSet::new(limit),
+            beyond: BlockSet::new(limit),
+            ends,
+            open,
+            row_bits,
+        }
     }
 
     /// Whether lanes may be apart at the end of a block.

@@ -53,9 +53,11 @@ pub fn relieve(function: &mut Function, cfg: &Cfg, liveness: &Liveness, candidat
 /// The blocks of loops through which more words live than the kernel has general registers.
 pub fn crowded(function: &Function, cfg: &Cfg, loops: &Loops, liveness: &Liveness) -> BlockSet {
     let mut crowded = BlockSet::new(function.block_limit());
-    let most = function.target.info().map_or(u32::MAX, |info| info.reg_limit).min(function.max_registers.unwrap_or(u32::MAX));
+    let most =
+        function.target.info().map_or(u32::MAX, |info| info.reg_limit).min(function.max_registers.unwrap_or(u32::MAX));
     for id in loops.all.keys() {
-        let words = |latch: &Block| liveness.live[*latch].iter().filter(|reg| function.regs[**reg].file == File::R).count();
+        let words =
+            |latch: &Block| liveness.live[*latch].iter().filter(|reg| function.regs[**reg].file == File::R).count();
         let live = loops.all[id].latches.iter().map(words).max().unwrap_or(0);
         if live > (most as usize).saturating_sub(RESERVE) {
             cfg.rpo.iter().filter(|block| loops.contains(id, **block)).for_each(|block| {
