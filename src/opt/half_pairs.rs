@@ -149,7 +149,8 @@ impl Joiner<'_> {
         fit
     }
 
-    /// Makes a select between low halves one between words, if that of the upper halves is the same.
+    /// Makes a select between low halves one between words, if that of the upper halves is the
+    /// same.
     fn select(&mut self, low: InstId, high: InstId) -> bool {
         let function = &mut *self.function;
         if function.arg(low, Role::Pp) != function.arg(high, Role::Pp) {
