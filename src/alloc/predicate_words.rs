@@ -41,7 +41,8 @@ pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
     let local = local(function);
     for block in function.layout.clone() {
-        if function.blocks[block].iter().any(|inst| names_by_mask(function, *inst)) {
+        let crowded = names_many(function, block, &live);
+        if !crowded || function.blocks[block].iter().any(|inst| names_by_mask(function, *inst)) {
             continue;
         }
         let mut packer = Packer::new(function, block, &live, &local);
@@ -52,6 +53,22 @@ pub fn run(cx: &mut PassCx) {
         rewrite(function, block, &packer.moved, order);
         cx.unchanged = false;
     }
+}
+
+/// Whether more predicates are named in a block, or live behind it, than there are.
+fn names_many(function: &Function, block: Block, live: &Liveness) -> bool {
+    let mut named: SmallVec<[VReg; ALL + 1]> = SmallVec::new();
+    let mut note = |reg: VReg| {
+        if named.len() <= ALL && function.regs[reg].file == File::P && !named.contains(&reg) {
+            named.push(reg);
+        }
+    };
+    live.live[block].iter().for_each(|reg| note(*reg));
+    for inst in &function.blocks[block] {
+        function.for_each_use(*inst, &mut note);
+        function.for_each_def(*inst, &mut note);
+    }
+    named.len() > ALL
 }
 
 /// Whether an instruction touches registers that it does not name, or all of them.
@@ -107,7 +124,7 @@ struct Held {
 struct Packer {
     insts: Vec<InstId>,
     /// Readers of each predicate of this block that can move, the last one first.
-    readers: SecondaryMap<VReg, SmallVec<[u32; 4]>>,
+    readers: QuickMap<VReg, SmallVec<[u32; 4]>>,
     movable: RegSet,
     /// Other predicates that live before each instruction, and at the end.
     others: Vec<usize>,
@@ -119,7 +136,7 @@ struct Packer {
 impl Packer {
     fn new(function: &Function, block: Block, live: &Liveness, local: &SecondaryMap<VReg, Place>) -> Packer {
         let insts = function.blocks[block].clone();
-        let mut readers: SecondaryMap<VReg, SmallVec<[u32; 4]>> = SecondaryMap::new();
+        let mut readers: QuickMap<VReg, SmallVec<[u32; 4]>> = QuickMap::default();
         let mut movable = RegSet::new(function.regs.len());
         let mut lives = RegSet::new(function.regs.len());
         let counts = |reg: VReg| function.regs[reg].file == File::P && local[reg] != Place::In(block);
@@ -133,9 +150,12 @@ impl Packer {
                 if function.regs[reg].file != File::P {
                 } else if counts(reg) {
                     count += usize::from(lives.insert(reg));
-                } else if readers[reg].last() != Some(&(at as u32)) {
-                    readers[reg].push(at as u32);
-                    movable.insert(reg);
+                } else {
+                    let readers = readers.entry(reg).or_default();
+                    if readers.last() != Some(&(at as u32)) {
+                        readers.push(at as u32);
+                        movable.insert(reg);
+                    }
                 }
             });
             others[at] = count;
@@ -165,7 +185,7 @@ impl Packer {
             self.make_room(self.others[at], &reads);
             self.rename(function, inst);
             self.held.retain(|held| {
-                let readers = &mut self.readers[held.origin];
+                let Some(readers) = self.readers.get_mut(&held.origin) else { return false };
                 if readers.last() == Some(&(at as u32)) {
                     readers.pop();
                 }
@@ -185,7 +205,8 @@ impl Packer {
     /// Lets go of the predicates that are read last, but none of these.
     fn make_room(&mut self, others: usize, kept: &[VReg]) {
         while self.held.len() > ALL.saturating_sub(others).max(LOCAL) {
-            let next = |held: &Held| self.readers[held.origin].last().copied().unwrap_or(0);
+            let next =
+                |held: &Held| self.readers.get(&held.origin).and_then(|readers| readers.last()).copied().unwrap_or(0);
             let free = self.held.iter().enumerate().filter(|(_, held)| !kept.contains(&held.origin));
             let Some((last, _)) = free.max_by_key(|(place, held)| (next(held), *place)) else { break };
             self.held.remove(last);

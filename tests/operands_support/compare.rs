@@ -246,12 +246,8 @@ fn kernel(markers: usize) -> String {
 pub fn run_on(target: &'static Target) {
     let cases = cases(target);
     let inserts = Arc::new(Inserts(cases.clone(), AtomicUsize::new(0)));
-    let options = Options {
-        opt_level: 0,
-        verify_ir: true,
-        outer_backend: Some(inserts.clone()),
-        ..Options::new(target.name)
-    };
+    let options =
+        Options { opt_level: 0, verify_ir: true, outer_backend: Some(inserts.clone()), ..Options::new(target.name) };
     let output =
         compile(&kernel(2 * cases.len()), &options).unwrap_or_else(|e| panic!("{}: {}", target.name, e[0].message));
     let mut args = vec![ArgValue::Buffer { bytes: vec![0; 8 * cases.len()], writable: true }];
