@@ -252,6 +252,7 @@ fn specials(model: &Model) -> Vec<Block> {
                 ("on", names.join(" ")),
                 ("if", feature.map_or(String::new(), |f| model.targets.features[f].name.clone())),
                 ("uniform", if row.uniform { "yes".into() } else { "no".into() }),
+                ("row bits", row.row_bits.map_or_else(|| "unknown".into(), |bits| format!("{bits:#x}"))),
                 ("source", row.src.clone()),
             ];
             (row.text.clone(), block(row.text.clone(), &lines))
