@@ -10,6 +10,7 @@
 use super::rematerialize::peak;
 use crate::analysis::PassCx;
 use crate::analysis::def_use::is_free;
+use crate::ori::build::int::{LUT_AND, LUT_OR};
 use crate::ori::hash::QuickMap;
 use crate::ori::liveness::{Liveness, RegSet};
 use crate::ori::{Block, Convention, File, Function, InstId, Operand, VReg, table};
@@ -25,9 +26,6 @@ const ALL: usize = 7;
 const LOCAL: usize = 5;
 /// Bits of a word.
 const BITS: u32 = 32;
-/// Truth tables: `a & b` and `a | b`.
-const AND: u64 = 0xc0;
-const OR: u64 = 0xfc;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
@@ -277,7 +275,7 @@ fn begin(function: &mut Function, word: VReg, from: VReg) -> InstId {
 
 /// Sets a bit, which is zero, if a predicate is true.
 fn set(function: &mut Function, word: VReg, bit: u64, from: VReg) -> InstId {
-    let (bit, lut) = (function.imm(bit), function.imm(OR));
+    let (bit, lut) = (function.imm(bit), function.imm(LUT_OR.into()));
     let args = [(Role::D, word.into()), (Role::A, word.into()), (Role::B, bit), (Role::C, Operand::zero())];
     let inst = make(function, Op::LOP3, &args);
     function.set_arg(inst, Role::Lut, lut);
@@ -287,7 +285,7 @@ fn set(function: &mut Function, word: VReg, bit: u64, from: VReg) -> InstId {
 
 /// A predicate that is true if a bit is set.
 fn test(function: &mut Function, to: VReg, word: VReg, bit: u64) -> InstId {
-    let (bit, lut) = (function.imm(bit), function.imm(AND));
+    let (bit, lut) = (function.imm(bit), function.imm(LUT_AND.into()));
     let args = [(Role::Pu, to.into()), (Role::D, Operand::zero()), (Role::A, word.into()), (Role::B, bit)];
     let inst = make(function, Op::LOP3, &args);
     function.set_arg(inst, Role::C, Operand::zero());

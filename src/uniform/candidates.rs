@@ -207,8 +207,9 @@ impl Candidates {
                 }
                 again = true;
                 self.take_out(function, *inst);
-                let crowded = !places.crowded.is_empty();
-                if let Some(reg) = self.twins.import(function, places, *inst, &self.readers).filter(|_| crowded) {
+                if !places.crowded.is_empty()
+                    && let Some(reg) = self.twins.import(function, places, *inst, &self.readers)
+                {
                     self.count += 1;
                     self.set.insert(reg);
                 }
