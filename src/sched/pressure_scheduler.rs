@@ -18,8 +18,8 @@ use super::first_fit::FirstFit;
 use super::list_scheduler::{is_fence, is_fixed};
 use super::quickest::Quickest;
 use super::ready::Prefer;
-use super::region::{Aim, Asked, PREDICATES, Region, UNIFORM, Work};
-use super::sweep::{Live, Peaks, Sweep};
+use super::region::{Aim, PREDICATES, Region, UNIFORM, Work};
+use super::sweep::{Cost, Limit, Live, Peaks, Sweep};
 use super::touches::Groups;
 use crate::analysis::PassCx;
 use crate::analysis::def_use::sets_stack_pointer;
@@ -135,7 +135,6 @@ struct Plan {
     old: Peaks,
     new: Peaks,
     aim: Aim,
-    asked: Asked,
     order: Vec<InstId>,
     /// General registers that there are.
     all: i32,
@@ -143,16 +142,23 @@ struct Plan {
 
 impl Plan {
     fn helps(&self) -> bool {
-        self.cost(&self.new) < self.cost(&self.old) && self.new.is_within(&self.old)
+        self.new.cost(self.all) < self.old.cost(self.all) && self.new.is_within(&self.old)
     }
 
-    /// What an order costs: registers, and where there are too few of them what spills take.
-    fn cost(&self, peaks: &Peaks) -> (i32, i64) {
-        if peaks.needs > self.all { (self.all + 1, peaks.over) } else { (peaks.needs, 0) }
+    /// Takes another order that costs less.
+    fn replace(&mut self, other: Option<Plan>) {
+        if let Some(other) = other.filter(|other| other.least() < self.least()) {
+            *self = other;
+        }
     }
 
-    fn least(&self) -> (i32, i64) {
-        self.cost(if self.helps() { &self.new } else { &self.old })
+    /// What an order costs less than, to be better.
+    fn limit(&self) -> Limit {
+        Limit { cost: self.least(), all: self.all }
+    }
+
+    fn least(&self) -> Cost {
+        if self.helps() { self.new.cost(self.all) } else { self.old.cost(self.all) }
     }
 
     fn best(&self) -> i32 {
@@ -188,40 +194,44 @@ impl Scratch {
 
 /// The best one of the orders that let pure instructions follow fences, or do not, follow the order
 /// that the block has, or do not, compare whole trees, or do not, and count quads as a whole, or do
-/// not; the first one that needs no more than `enough`.
+/// not; the first one that needs no more than `enough`. An order is left where it is no better than
+/// the best one so far, whatever comes before what stands.
 fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratch, old: Peaks, enough: i32) -> Plan {
     let all = room(function, i32::MAX);
-    let mut with = |fences: bool, rises: bool, trees: bool, quads: bool, prefer: Prefer| {
+    // No order needs less than what lives at its beginning.
+    let enough = enough.max(old.first);
+    let mut with = |(fences, rises, trees, quads): (bool, bool, bool, bool), prefer, better: Option<Limit>| {
         let aim = Aim { from: i32::MIN, fences, rises, trees, quads, predicates: old.predicates, prefer };
-        let order = lowest(function, block, live, scratch, aim);
+        let order = lowest_below(function, block, live, scratch, aim, better.filter(|_| !quads));
         let asked = scratch.work.asked;
-        let new = scratch.peaks(function, block, live, &order);
-        Plan { block, old, new, aim, asked, order, all }
+        let plan = order.map(|order| {
+            let new = scratch.peaks(function, block, live, &order);
+            Plan { block, old, new, aim, order, all }
+        });
+        (plan, asked)
     };
     let insts = &function.blocks[block][..function.first_terminator(block)];
     let fences = insts.iter().any(|inst| is_fence(function, *inst));
-    let mut best = with(false, false, false, false, Prefer::Chains);
+    let (first, asked) = with((false, false, false, false), Prefer::Chains, None);
+    let Some(mut best) = first else { unreachable!("an order without a limit is never left") };
     // Whether trees can make another order than the last one without them.
-    let mut asks = best.asked.trees;
+    let mut asks = asked.trees;
     for prefer in [Prefer::Place, Prefer::Fewest] {
         for fences in [false, true].into_iter().filter(|of| fences || !of) {
             if best.best() > enough {
-                let other = with(fences, false, false, false, prefer);
-                if other.least() < best.least() {
-                    best = other;
-                }
+                let (other, _) = with((fences, false, false, false), prefer, Some(best.limit()));
+                best.replace(other);
             }
         }
     }
-    let mut consider = |best: &mut Plan, (fences, rises, trees, quads): (bool, bool, bool, bool)| {
+    let mut consider = |best: &mut Plan, way: (bool, bool, bool, bool)| {
+        let trees = way.2;
         if trees && !asks {
             return;
         }
-        let other = with(fences, rises, trees, quads, Prefer::Chains);
-        asks = trees && asks || !trees && other.asked.trees;
-        if other.least() < best.least() {
-            *best = other;
-        }
+        let (other, asked) = with(way, Prefer::Chains, Some(best.limit()));
+        asks = trees && asks || !trees && asked.trees;
+        best.replace(other);
     };
     for (fences, trees) in [(false, true), (true, false), (true, true)].into_iter().filter(|of| fences || !of.0) {
         if best.best() <= enough {
@@ -246,6 +256,18 @@ fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratc
 
 /// The order of a block with this aim.
 pub fn lowest(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratch, aim: Aim) -> Vec<InstId> {
+    lowest_below(function, block, live, scratch, aim, None).unwrap_or_default()
+}
+
+/// The order of a block with this aim; `None` as soon as it is seen to cost no less than the limit.
+fn lowest_below(
+    function: &Function,
+    block: Block,
+    live: &Liveness,
+    scratch: &mut Scratch,
+    aim: Aim,
+    limit: Option<Limit>,
+) -> Option<Vec<InstId>> {
     let insts = &function.blocks[block];
     let mut out = Vec::with_capacity(insts.len());
     let Scratch { live: registers, work, groups, regions, .. } = scratch;
@@ -267,7 +289,9 @@ pub fn lowest(function: &Function, block: Block, live: &Liveness, scratch: &mut 
                 regions.push(Region::new(&sweep, block, start..end, aim, groups));
                 regions.len() - 1
             });
-            regions[known].fill(&mut sweep, aim, work, &mut out);
+            if !regions[known].fill(&mut sweep, aim, work, &mut out, limit) {
+                return None;
+            }
         }
         if start > 0 {
             sweep.pass(insts[start - 1]);
@@ -276,7 +300,7 @@ pub fn lowest(function: &Function, block: Block, live: &Liveness, scratch: &mut 
         end = start.saturating_sub(1);
     }
     out.reverse();
-    out
+    Some(out)
 }
 
 fn is_group_product(function: &Function, inst: InstId) -> bool {

@@ -5,7 +5,7 @@ use super::dependences::Dependences;
 use super::estimate::Times;
 use super::list_scheduler::is_fence;
 use super::ready::{Candidate, Now, Prefer, Ready, scarce_of};
-use super::sweep::Sweep;
+use super::sweep::{Limit, Sweep};
 use super::touches::{Began, Groups, Touches};
 use super::trees::Trees;
 use crate::ori::{Block, Function, InstId};
@@ -139,8 +139,16 @@ impl Region {
         self.range == range && self.fences == aim.fences && self.rises == aim.rises
     }
 
-    /// Orders the instructions; `out` gets them from the last to the first.
-    pub fn fill(&mut self, sweep: &mut Sweep, aim: Aim, work: &mut Work, out: &mut Vec<InstId>) {
+    /// Orders the instructions; `out` gets them from the last to the first. Whether the order is
+    /// below the limit: where it is not, the rest is left out.
+    pub fn fill(
+        &mut self,
+        sweep: &mut Sweep,
+        aim: Aim,
+        work: &mut Work,
+        out: &mut Vec<InstId>,
+        limit: Option<Limit>,
+    ) -> bool {
         let Region { insts, graph, times, touches, .. } = self;
         let Work { began, trees, asked } = work;
         times.begin();
@@ -180,6 +188,9 @@ impl Region {
                     known.set_change(touches.change(sweep, began, at));
                 }
             }
+            if limit.is_some_and(|limit| !sweep.is_below(&limit)) {
+                return false;
+            }
             out.push(insts[at as usize]);
             times.place(at, graph);
             for before in &graph.before[at as usize] {
@@ -190,6 +201,7 @@ impl Region {
             }
         }
         asked.predicates |= ready.scarce;
+        true
     }
 }
 

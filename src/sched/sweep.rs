@@ -23,17 +23,33 @@ pub struct Peaks {
     pub predicates: i32,
     /// General registers with what is lost between them, and with predicates that find no place.
     pub needs: i32,
-    /// General registers that live at the end.
+    /// General registers that live at the end, and at the beginning.
     pub last: i32,
+    pub first: i32,
     /// General registers above those that there are, summed over the instructions: what spills
     /// take.
     pub over: i64,
+}
+
+/// What an order costs: registers, and where there are too few of them what spills take.
+pub type Cost = (i32, i64);
+
+/// A cost to be below, where there are so many general registers.
+#[derive(Clone, Copy)]
+pub struct Limit {
+    pub cost: Cost,
+    pub all: i32,
 }
 
 impl Peaks {
     /// Predicates that find no place, which live in general registers.
     pub fn unplaced(&self) -> i32 {
         (self.predicates - PLACES).max(0)
+    }
+
+    /// What an order with these peaks costs where there are so many general registers.
+    pub fn cost(&self, all: i32) -> Cost {
+        if self.needs > all { (all + 1, self.over) } else { (self.needs, 0) }
     }
 
     fn count(&mut self, file: File, by: i32) {
@@ -135,7 +151,14 @@ impl<'a> Sweep<'a> {
     /// Goes through a whole block.
     pub fn order(mut self, insts: &[InstId]) -> Peaks {
         insts.iter().rev().for_each(|inst| self.pass(*inst));
+        self.most.first = self.now.general;
         self.most
+    }
+
+    /// Whether what the orders that have been read so far take is less than the limit.
+    pub fn is_below(&self, limit: &Limit) -> bool {
+        let most = &self.most;
+        Peaks { needs: most.general + most.unplaced(), ..*most }.cost(limit.all) < limit.cost
     }
 
     /// Whether a register lives.
@@ -154,6 +177,11 @@ impl<'a> Sweep<'a> {
         function.for_each_use(inst, |reg| {
             self.begin(reg);
         });
+        self.step();
+    }
+
+    /// Counts what lives before an instruction.
+    pub fn step(&mut self) {
         self.note();
         self.most.over += i64::from((self.now.general - self.live.room).max(0));
     }

@@ -164,6 +164,6 @@ impl Touches {
                 changed(touch);
             }
         }
-        sweep.note();
+        sweep.step();
     }
 }
