@@ -4,6 +4,9 @@
 //! `SASSAFRAS_MUTATIONS` is the number of mutations (a few by default), `SASSAFRAS_SEED` the first
 //! seed. A failing seed is printed; with `SASSAFRAS_MUTATIONS=1 SASSAFRAS_SEED=N SASSAFRAS_SHOW=1`
 //! its text is printed too.
+//!
+//! A process of its own, because its allocator counts what the process holds, and its panic hook is
+//! the process's.
 
 #[path = "fuzz/mutations.rs"]
 mod mutations;

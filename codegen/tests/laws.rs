@@ -3,8 +3,8 @@
 //! The first line of a case (`# …`) names the law that it violates. Edits of the real tables follow
 //! (`file`, `find`, `put`: the first occurrence is replaced), then a line `----` and the exact
 //! report: every error of the run, with the rows involved and carets. Line numbers are printed as
-//! N, because unrelated rows may be added above; columns are exact. `BLESS=1` rewrites the report;
-//! review it before committing.
+//! N, because unrelated rows may be added above; columns are exact. `SASSAFRAS_BLESS=1` rewrites
+//! the report; review it before committing.
 
 use std::path::{Path, PathBuf};
 
@@ -82,7 +82,7 @@ fn case(path: &Path, real: &Path, scratch: &Path) -> Result<(), String> {
         Ok(_) => return Err(format!("{name}: no law is broken")),
         Err(failure) => without_line_numbers(&failure.pictures),
     };
-    if std::env::var_os("BLESS").is_some() {
+    if std::env::var_os("SASSAFRAS_BLESS").is_some() {
         return std::fs::write(path, format!("{head}{MARK}{report}")).map_err(|e| format!("{name}: {e}"));
     }
     if report == expected { Ok(()) } else { Err(format!("{name}: expected\n{expected}got\n{report}")) }

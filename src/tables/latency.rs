@@ -5,7 +5,7 @@
 //! opcode has a class on every target, and every pair of classes has exactly one answer per
 //! register file, so a lookup cannot fail. A distance is measured from issue to issue: the sum of
 //! the stalls between. A test checks that the schedule's distances are not below those of ptxas,
-//! except for listed pairs with reasons (`tests/hazards_support/distances.rs`).
+//! except for listed pairs with reasons (`tests/sass/hazards/distances.rs`).
 
 use super::ori::{Mod, Op, Role};
 use super::{Mods, Target};

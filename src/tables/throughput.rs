@@ -2,8 +2,8 @@
 //! no result of a program depends on them.
 //!
 //! Handwritten types over generated data; the rows are `latency/throughput.ron`. They are frozen:
-//! `tests/estimate.rs` checks their sum, so that the measure by which this compiler is compared
-//! with another one does not change unnoticed.
+//! `tests/sass/estimate.rs` checks their sum, so that the measure by which this compiler is
+//! compared with another one does not change unnoticed.
 
 use super::ori::{Mod, Op};
 use super::{Mods, Target};

@@ -8,7 +8,7 @@
 //! launches with the worst ratios (`--launches`: all). Exit status 1 if there is a report about our
 //! code, the budget is missed, a launch fails only with our code, or nothing was compared. The
 //! estimate is that of `sassafras run` (one block on a multiprocessor, the longest of a launch);
-//! its rows are frozen (`tests/estimate.rs`).
+//! its rows are frozen (`tests/sass/estimate.rs`).
 
 use sassafras::compile::{Options as Compile, compile};
 use sassafras::sim::launch::{Launch, LaunchFile};

@@ -4,7 +4,7 @@
 //! kind. It prints input size, memory with its limit, CPU time and outcome. The exit status is 1 if
 //! a kind exceeded its memory or time limit, or ended other than with a cubin or an error.
 
-#[path = "../resources_support/mod.rs"]
+#[path = "../support/resources_support/mod.rs"]
 mod support;
 
 use std::path::PathBuf;

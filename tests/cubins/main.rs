@@ -1,0 +1,12 @@
+//! The ELF file: attributes, symbols, line tables, debug information, linking, `-v`.
+
+mod calls;
+mod cubin;
+mod cubin_support;
+mod debug;
+mod initializers;
+mod lines;
+mod linking;
+mod oracle_attributes;
+mod oracle_eiattr;
+mod verbose;

@@ -1,0 +1,210 @@
+//! Kernels with launches and literal expected values, under `tests/cases/exec`.
+//!
+//! The input is every NAME.ron there and the PTX file that it names. Our cubins must give the
+//! values on the simulator, on eleven targets; the values must equal those of the reference
+//! implementations (`expected.py`); ptxas must accept every module for every target. If Python or
+//! ptxas is missing, the test says so and skips that part.
+
+use crate::vendor;
+use sassafras::compile::{Options, compile};
+use sassafras::sim::launch::LaunchFile;
+use sassafras::sim::run::{How, Shape, run, run_as};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The targets on which every kernel must run.
+const TARGETS: [&str; 11] =
+    ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121", "sm_107"];
+
+/// The targets that a module allows and one of its launches wants, and its own if that is not a
+/// base architecture.
+fn targets_of(file: &LaunchFile) -> Vec<String> {
+    let own = file.own_target().filter(|own| !own.ends_with(|c: char| c.is_ascii_digit()));
+    let wanted = |target: &str| file.launches.iter().any(|launch| launch.wants(target));
+    let allowed = TARGETS.into_iter().filter(|t| file.allows(t) && wanted(t)).map(str::to_string);
+    allowed.chain(own).collect()
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All descriptions, by file name.
+fn descriptions() -> Vec<(PathBuf, LaunchFile)> {
+    let entries = std::fs::read_dir(root().join("tests/cases/exec")).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|e| e.unwrap().path()).collect();
+    paths.retain(|p| p.extension().is_some_and(|e| e == "ron"));
+    paths.sort();
+    let load = |path: PathBuf| {
+        let file = LaunchFile::load(&path).unwrap_or_else(|error| panic!("{error}"));
+        (path, file)
+    };
+    paths.into_iter().map(load).collect()
+}
+
+#[test]
+fn numbers_are_those_of_the_references() {
+    let script = root().join("tests/cases/exec/expected.py");
+    match Command::new("python3").arg(script).arg("--check").output() {
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
+        Err(error) => println!("skipped: python3: {error}"),
+    }
+}
+
+#[test]
+fn ptxas_accepts_every_module() {
+    if vendor::tool("ptxas").is_none() {
+        println!("skipped: target/vendor/ptxas is missing");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut failures = String::new();
+    for (_, file) in descriptions() {
+        for target in targets_of(&file) {
+            let cubin = folder.path().join("k.cubin");
+            let Some(ptxas) = ptxas_for(&file, &target) else { continue };
+            let output =
+                Command::new(&ptxas).args(["-arch", &target]).arg(&file.module).arg("-o").arg(cubin).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stderr);
+            if !output.status.success()
+                || text.lines().any(|l| !l.contains("warning : ") && !l.contains(": Advisory: "))
+            {
+                failures += &format!("{} {target}: {text}\n", file.module.display());
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
+/// The ptxas that knows the module's version and a target, where it is installed.
+fn ptxas_for(file: &LaunchFile, target: &str) -> Option<PathBuf> {
+    let text = std::fs::read_to_string(&file.module).unwrap();
+    if text.lines().any(|l| l.strip_prefix(".version 9.").is_some_and(|minor| minor != "0")) {
+        return vendor::tool(&format!("{}/ptxas", vendor::NEWEST));
+    }
+    vendor::tool_of("ptxas", target.trim_start_matches("sm_"))
+}
+
+/// The failures of one module on one target: compiled by us with the verifier on, run on the
+/// simulator.
+fn ours(file: &LaunchFile, name: &str, target: &str) -> Vec<String> {
+    limited(file, name, target, None)
+}
+
+/// The same with a limit on registers.
+fn limited(file: &LaunchFile, name: &str, target: &str, max_registers: Option<u32>) -> Vec<String> {
+    let source = std::fs::read_to_string(&file.module).unwrap();
+    let options = Options { verify_ir: true, max_registers, ..Options::new(target) };
+    let output = match compile(&source, &options) {
+        Ok(output) => output,
+        Err(diagnostics) => {
+            let shown = diagnostics.iter().map(|d| d.render(name, &source)).collect::<String>();
+            return vec![format!("{name} {target}: {shown}")];
+        }
+    };
+    let mut wrong = Vec::new();
+    for launch in file.launches.iter().filter(|l| l.wants(target)) {
+        let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
+        for jitter in std::iter::once(None).chain(seeds(name, target).map(Some)) {
+            let mut values = launch.arg_values();
+            let how = How { jitter, ..How::default() };
+            let ran = run_as(&output.cubin, &launch.kernel, shape, &mut values, how).and_then(|ran| ran.clean());
+            let message = match ran {
+                Err(fault) => fault.to_string(),
+                Ok(_) => match launch.check(&values) {
+                    Ok(()) => continue,
+                    Err(differences) => differences.iter().map(|d| d.to_string()).collect::<Vec<_>>().join("; "),
+                },
+            };
+            let seed = jitter.map_or(String::new(), |seed| format!(" seed {seed}"));
+            wrong.push(format!("{name} {target} {}{seed}: {message}", launch.kernel));
+        }
+    }
+    wrong
+}
+
+/// Seeds of the jittered runs: `SASSAFRAS_JITTER` of them, or by default one per case on one
+/// target.
+fn seeds(name: &str, target: &str) -> std::ops::Range<u64> {
+    let place = name.bytes().map(u64::from).sum::<u64>();
+    let told = std::env::var("SASSAFRAS_JITTER").ok().and_then(|n| n.parse().ok());
+    let turn = TARGETS[place as usize % TARGETS.len()] == target;
+    100 * place..100 * place + told.unwrap_or(u64::from(turn))
+}
+
+fn wanted(variable: &str, name: &str) -> bool {
+    std::env::var(variable).map_or(true, |list| list.split(',').any(|item| item == name))
+}
+
+/// `SASSAFRAS_CASE` and `SASSAFRAS_SM` (lists, such as `saxpy` and `sm_90`) narrow the run;
+/// `SASSAFRAS_JITTER=10` adds ten jittered runs to each.
+#[test]
+fn our_cubins_give_the_expected_numbers() {
+    let cases = descriptions();
+    let part = |cases: &[(PathBuf, LaunchFile)]| {
+        let mut wrong = Vec::new();
+        for (path, file) in cases {
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            if wanted("SASSAFRAS_CASE", &name) {
+                for target in targets_of(file).iter().filter(|t| wanted("SASSAFRAS_SM", t)) {
+                    wrong.extend(ours(file, &name, target));
+                }
+            }
+        }
+        wrong
+    };
+    let (left, right) = cases.split_at(cases.len() / 2);
+    let wrong = std::thread::scope(|scope| {
+        let other = scope.spawn(|| part(right));
+        let mut wrong = part(left);
+        wrong.extend(other.join().unwrap());
+        wrong
+    });
+    assert!(wrong.is_empty(), "{} went wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// A multiplication and an addition without explicit rounding are fused only if contraction is
+/// enabled, as it is by default.
+#[test]
+fn contraction_is_the_callers_choice() {
+    use sassafras::sim::launch::ArgValue;
+    let text = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<2>;\n\
+                .reg .f32 %f<4>;\nld.param.u64 %rd1, [p];\nld.global.v2.f32 {%f0, %f1}, [%rd1];\nmul.f32 %f2, %f0, %f0;\n\
+                sub.f32 %f3, %f2, %f1;\nst.global.f32 [%rd1], %f3;\nret;\n}\n";
+    // (1 + e)² = 1 + 2e + e²; rounding the product loses the last term.
+    let e = f32::EPSILON;
+    let input: Vec<u8> = [1.0 + e, 1.0 + 2.0 * e].iter().flat_map(|x: &f32| x.to_le_bytes()).collect();
+    for (fmad, expected) in [(true, e * e), (false, 0.0)] {
+        let output = compile(text, &Options { fmad, ..Options::new("sm_75") }).unwrap();
+        let mut values = [ArgValue::Buffer { bytes: input.clone(), writable: true }];
+        run(&output.cubin, "k", Shape { grid: [1; 3], block: [1; 3], smem: 0 }, &mut values).unwrap();
+        let [ArgValue::Buffer { bytes, .. }] = &values else { unreachable!() };
+        assert_eq!(f32::from_le_bytes(bytes[..4].try_into().unwrap()), expected, "fmad {fmad}");
+    }
+}
+
+/// Every kernel with few registers; `SASSAFRAS_SM` adds targets to the default one,
+/// `SASSAFRAS_CASE` narrows the kernels.
+#[test]
+fn few_registers_give_the_same_numbers() {
+    let targets = std::env::var("SASSAFRAS_SM").unwrap_or("sm_90".to_string());
+    let mut wrong = Vec::new();
+    for (path, file) in descriptions() {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        // An f64 matrix multiplication and the sum of a warp group hold more registers at once than
+        // these limits allow; ptxas rejects them too.
+        let tensors = ["tensor_extremes", "tensor_memory", "tensor_pairs", "tensor_unit", "tensor_unit_107"];
+        let large = ["matrix_products_double", "group_products"].iter().chain(&tensors).any(|large| *large == name);
+        if wanted("SASSAFRAS_CASE", &name) && !large {
+            let own = targets_of(&file);
+            let among: Vec<&str> = targets.split(',').filter(|t| own.iter().any(|own| own == t)).collect();
+            for target in if among.is_empty() { vec![own[0].as_str()] } else { among } {
+                for most in [24, 32, 64] {
+                    let found = limited(&file, &name, target, Some(most));
+                    wrong.extend(found.into_iter().map(|w| format!("{most} registers: {w}")));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} went wrong:\n{}", wrong.len(), wrong.join("\n"));
+}

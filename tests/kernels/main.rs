@@ -1,0 +1,29 @@
+//! What kernels compute on the interpreter and on the simulator: numbers, corpora, helpers.
+
+mod corpus;
+mod corpus_launches;
+mod deep_nests;
+mod division;
+mod exec;
+mod helpers;
+mod interpreter;
+mod lowering_coverage;
+mod ptxas_bugs;
+mod simulate_ptxas;
+mod slice;
+
+#[allow(dead_code)]
+#[path = "../support/exact.rs"]
+mod exact;
+#[allow(dead_code)]
+#[path = "../support/listed.rs"]
+mod listed;
+#[allow(dead_code)]
+#[path = "../support/manifest.rs"]
+mod manifest;
+#[allow(dead_code)]
+#[path = "../support/simulate_ptxas_support/mod.rs"]
+mod simulate_ptxas_support;
+#[allow(dead_code)]
+#[path = "../support/vendor.rs"]
+mod vendor;

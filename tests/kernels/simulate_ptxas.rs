@@ -1,0 +1,121 @@
+//! The simulator executes ptxas's cubins of every kernel and gives the expected values.
+//!
+//! This anchors the simulator's semantics of instructions: the values come from the kernels'
+//! mathematics, the code from another compiler, and the decoding once from nvdisasm and once from
+//! our tables. `SASSAFRAS_CASE` and `SASSAFRAS_SM` narrow the run, `SASSAFRAS_ORACLE=all` widens
+//! it.
+
+use crate::simulate_ptxas_support::{Decoder, Job, Tools, cases, check, compile, each, prepare};
+use sassafras::sim::launch::LaunchFile;
+use std::path::{Path, PathBuf};
+
+/// One target for each behaviour that the simulator distinguishes.
+const TARGETS: [&str; 11] = ["75", "80", "86", "89", "90", "100", "103", "110", "120", "121", "107"];
+
+fn wanted(variable: &str, name: &str) -> bool {
+    std::env::var(variable).map_or(true, |list| list.split(',').any(|item| item == name))
+}
+
+/// Whether a case runs on a target at a level: all of them with `SASSAFRAS_ORACLE=all`, otherwise
+/// each target at one of the levels, in rotation.
+fn on_turn(turn: usize) -> bool {
+    turn.is_multiple_of(2) || std::env::var("SASSAFRAS_ORACLE").is_ok_and(|v| v == "all")
+}
+
+/// Whether ptxas is known to compile a case incorrectly at a level: a line `CASE LEVEL: why` of
+/// `tests/oracle/ptxas_wrong.txt`.
+fn known_wrong(name: &str, level: &str) -> bool {
+    let list = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/ptxas_wrong.txt"));
+    list.unwrap_or_default().lines().any(|line| line.starts_with(&format!("{name} {level}: ")))
+}
+
+/// Code of ptxas that the simulator does not support yet, or unexplained differences: lines `CASE:
+/// part of the message // why` of `tests/oracle/machine_not_yet.txt`.
+fn not_yet() -> Vec<(String, String)> {
+    let list = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/machine_not_yet.txt"));
+    let list = list.unwrap_or_default();
+    let lines = list.lines().filter_map(|line| line.split_once(" // ")?.0.split_once(": "));
+    lines.map(|(case, part)| (format!("{case} "), part.to_string())).collect()
+}
+
+/// What one case asks of ptxas; `number` is its index among all.
+fn jobs(number: usize, file: &LaunchFile, name: &str) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    let allowed = |sm: &str| wanted("SASSAFRAS_SM", sm) && file.allows(&format!("sm_{sm}"));
+    let own = file.own_target().filter(|own| !own.ends_with(|c: char| c.is_ascii_digit()));
+    let own = own.as_deref().map_or("", |own| own.trim_start_matches("sm_"));
+    for (t, sm) in TARGETS.into_iter().chain([own]).enumerate().filter(|(_, sm)| !sm.is_empty() && allowed(sm)) {
+        let Some(tools) = Tools::of(sm, &file.module) else { continue };
+        for (_, level) in [(0, "-O0"), (1, "-O3")].into_iter().filter(|(l, _)| on_turn(number + t + l) || tools.newest)
+        {
+            // At -O0 the newest ptxas writes no control words at all.
+            if tools.newest && level == "-O0" {
+                continue;
+            }
+            if known_wrong(name, level) {
+                println!("not compared: {name} sm_{sm} {level}, which ptxas compiles wrongly");
+                continue;
+            }
+            jobs.push(Job { tools: tools.clone(), ptx: file.module.clone(), sm: sm.to_string(), level });
+        }
+    }
+    jobs
+}
+
+/// Runs a case as one job asks.
+fn one(name: &str, file: &LaunchFile, job: &Job) -> Vec<String> {
+    let messages = match compile(&job.tools, &file.module, &job.sm, job.level) {
+        Ok(made) => {
+            let both = [Decoder::Nvdisasm, Decoder::Tables].map(|decoder| check(file, &job.sm, &made, decoder));
+            both.concat()
+        }
+        Err(error) => vec![error],
+    };
+    messages.into_iter().map(|message| format!("{name} sm_{} {}: {message}", job.sm, job.level)).collect()
+}
+
+/// Runs every case. Returns the failures, or `None` without NVIDIA's tools.
+fn all() -> Option<Vec<String>> {
+    Tools::of("75", Path::new(""))?;
+    let name = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let files: Vec<PathBuf> = cases().into_iter().filter(|path| wanted("SASSAFRAS_CASE", &name(path))).collect();
+    assert!(!files.is_empty(), "no cases");
+    let (mut wrong, mut loaded) = (Vec::new(), Vec::new());
+    for (number, path) in files.iter().enumerate() {
+        match LaunchFile::load(path) {
+            Ok(file) => loaded.push((number, name(path), file)),
+            Err(error) => wrong.push(format!("{}: {error}", name(path))),
+        }
+    }
+    let (mut of, mut asked) = (Vec::new(), Vec::new());
+    for (number, name, file) in &loaded {
+        for job in jobs(*number, file, name) {
+            of.push((name, file));
+            asked.push(job);
+        }
+    }
+    prepare(&asked);
+    let runs: Vec<_> = of.into_iter().zip(&asked).collect();
+    let run = |((name, file), job): &((&String, &LaunchFile), &Job)| {
+        let run = || one(name, file, job);
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+        ended.unwrap_or_else(|_| vec![format!("{name} sm_{} {}: the simulator panicked", job.sm, job.level)])
+    };
+    wrong.extend(each(&runs, run).concat());
+    Some(wrong)
+}
+
+/// With nvdisasm's decoding and with our own.
+#[test]
+fn ptxas_cubins_give_the_expected_numbers() {
+    let Some(mut wrong) = all() else { return };
+    let (listed, whole) =
+        (not_yet(), std::env::var_os("SASSAFRAS_CASE").or(std::env::var_os("SASSAFRAS_SM")).is_none());
+    let is = |message: &str, line: &(String, String)| message.starts_with(&line.0) && message.contains(&line.1);
+    let stale: Vec<_> = listed.iter().filter(|line| whole && !wrong.iter().any(|message| is(message, line))).collect();
+    let count = wrong.len();
+    wrong.retain(|message| !listed.iter().any(|line| is(message, line)));
+    println!("{} launches of ptxas's are not executed yet, as listed", count - wrong.len());
+    assert!(wrong.is_empty(), "{} launches went wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(stale.is_empty(), "listed, and not found: {stale:?}");
+}

@@ -1,0 +1,29 @@
+//! Words, texts and control words of SASS, beside NVIDIA's tools and by themselves.
+
+mod compare;
+mod estimate;
+mod hazards;
+mod oracle_sass;
+mod oracle_text;
+mod oracle_words;
+mod pair_distances;
+mod sass_forms;
+
+#[allow(dead_code)]
+#[path = "../support/cases.rs"]
+mod cases;
+#[allow(dead_code)]
+#[path = "../support/gathered.rs"]
+mod gathered;
+#[allow(dead_code)]
+#[path = "../support/listed.rs"]
+mod listed;
+#[allow(dead_code)]
+#[path = "../support/manifest.rs"]
+mod manifest;
+#[allow(dead_code)]
+#[path = "../support/vendor.rs"]
+mod vendor;
+#[allow(dead_code)]
+#[path = "../support/words.rs"]
+mod words;

@@ -1,0 +1,13 @@
+//! The program and the repository: command line, messages, limits, additions, layout.
+
+mod add_target;
+mod bad;
+mod determinism;
+mod options;
+mod reports;
+mod resources;
+mod tidy;
+
+#[allow(dead_code)]
+#[path = "../support/resources_support/mod.rs"]
+mod resources_support;
