@@ -34,6 +34,8 @@ pub struct Candidates {
     asked: SecondaryMap<InstId, u32>,
     answers: Vec<(u64, Taken)>,
     twins: Twins,
+    /// Values that were handed over once, which are not again.
+    handed: RegSet,
 }
 
 /// Instructions that are looked at for what a value is worth; one that serves more is worth it.
@@ -62,6 +64,7 @@ impl Candidates {
             asked: table(function.insts.len()),
             answers: Vec::new(),
             twins: Twins::new(function, places),
+            handed: RegSet::new(function.regs.len()),
         };
         let (cfg, lanes) = (places.cfg, places.lanes);
         for block in &cfg.rpo {
@@ -114,14 +117,26 @@ impl Candidates {
             return;
         }
         for inst in places.cfg.rpo.iter().flat_map(|block| &function.blocks[*block]) {
-            if self.has(function, *inst) {
-                continue;
-            }
-            if let Some(reg) = self.twins.import(function, places, *inst, &self.readers) {
-                self.count += 1;
-                self.set.insert(reg);
+            if !self.has(function, *inst) {
+                self.hand_over(function, places, *inst);
             }
         }
+    }
+
+    /// Adds the result of an instruction that is not in the set if it can be handed over, for the
+    /// first time; whether it is.
+    fn hand_over(&mut self, function: &Function, places: &Places, inst: InstId) -> bool {
+        let mut again = false;
+        function.for_each_def(inst, |reg| again |= self.handed.contains(reg));
+        let Some(reg) =
+            Some(inst).filter(|_| !again).and_then(|inst| self.twins.import(function, places, inst, &self.readers))
+        else {
+            return false;
+        };
+        self.count += 1;
+        self.set.insert(reg);
+        self.handed.insert(reg);
+        true
     }
 
     /// Whether a reader may have a value in a uniform register.
@@ -207,11 +222,8 @@ impl Candidates {
                 }
                 again = true;
                 self.take_out(function, *inst);
-                if !places.crowded.is_empty()
-                    && let Some(reg) = self.twins.import(function, places, *inst, &self.readers)
-                {
-                    self.count += 1;
-                    self.set.insert(reg);
+                if !places.crowded.is_empty() {
+                    self.hand_over(function, places, *inst);
                 }
             }
         }
@@ -245,27 +257,33 @@ impl Candidates {
         });
     }
 
-    /// Takes the definition of a value out, and everything that is computed from it.
-    pub fn drop_value(&mut self, function: &Function, reg: VReg) {
-        let mut dropped: Vec<InstId> = self.definition[reg].map(|d| d.0).into_iter().collect();
+    /// Takes the definition of a value out, and everything that is computed from it; in a crowded
+    /// kernel what can be handed over is.
+    pub fn drop_value(&mut self, function: &Function, places: &Places, reg: VReg) {
+        let first = self.definition(reg);
+        let mut dropped: Vec<InstId> = first.into_iter().collect();
         while let Some(inst) = dropped.pop() {
             let moves = self.has(function, inst);
             let mut within = false;
             function.for_each_def(inst, |reg| within |= self.set.contains(reg));
-            if !within {
+            // What is handed over is computed in the general file, whatever its sources are.
+            if !within || !moves && Some(inst) != first {
                 continue;
             }
             self.take_out(function, inst);
             if moves {
                 self.work.push(inst);
             }
-            function.for_each_def(inst, |reg| dropped.extend(self.readers[reg].iter().copied()));
+            let crowded = !places.crowded.is_empty() && moves && Some(inst) != first;
+            if !crowded || !self.hand_over(function, places, inst) {
+                function.for_each_def(inst, |reg| dropped.extend(self.readers[reg].iter().copied()));
+            }
         }
     }
 
     /// Takes out values that are needed in a general register and constants that nobody needs in a
     /// uniform one, until the rest fits together.
-    pub fn settle(&mut self, function: &mut Function) {
+    pub fn settle(&mut self, function: &mut Function, places: &Places) {
         loop {
             while let Some(inst) = self.work.pop() {
                 if self.has(function, inst) {
@@ -278,12 +296,12 @@ impl Candidates {
                     if function.regs[reg].file == File::R && self.is_worth_a_move(function, reg) {
                         self.twins.set(reg, Twin::Out);
                     } else {
-                        self.drop_value(function, reg);
+                        self.drop_value(function, places, reg);
                     }
                 }
             }
             self.drop_unread(function);
-            self.drop_twins(function);
+            self.drop_twins(function, places);
             if self.work.is_empty() {
                 return;
             }
@@ -309,7 +327,7 @@ impl Candidates {
     }
 
     /// Values that are moved and are not worth it any more.
-    fn drop_twins(&mut self, function: &Function) {
+    fn drop_twins(&mut self, function: &Function, places: &Places) {
         if !self.twins.any {
             return;
         }
@@ -318,7 +336,7 @@ impl Candidates {
                 continue;
             }
             if self.twins.of(reg) == Twin::In {
-                self.drop_value(function, reg);
+                self.drop_value(function, places, reg);
             } else {
                 // Only if it is still needed in the general file does it go.
                 self.twins.set(reg, Twin::None);

@@ -29,13 +29,13 @@ pub fn run(cx: &mut PassCx) {
     let places = Places { cfg: &cfg, loops: &loops, dominators: &dominators, lanes: &lanes, crowded: &crowded };
     let mut candidates = Candidates::new(cx.function, &places, cx.encoder.encodes);
     for _ in 0..ROUNDS {
-        candidates.settle(cx.function);
+        candidates.settle(cx.function, &places);
         if candidates.is_empty() {
             return;
         }
         let liveness = cx.liveness();
-        let some = pressure::relieve(cx.function, &cfg, &liveness, &mut candidates);
-        if !some || rewrite::run(cx.function, &cfg, &mut candidates) {
+        let some = pressure::relieve(cx.function, &places, &liveness, &mut candidates);
+        if !some || rewrite::run(cx.function, &places, &mut candidates) {
             return;
         }
     }

@@ -6,6 +6,7 @@
 //! spilled; reloading one would write a uniform register where lanes may be diverged.
 
 use super::candidates::Candidates;
+use super::twins::Places;
 use crate::analysis::loops::Loops;
 use crate::ori::cfg::{BlockSet, Cfg};
 use crate::ori::liveness::Liveness;
@@ -22,7 +23,7 @@ const RESERVE: usize = 16;
 const ROUNDS: usize = 32;
 
 /// Shrinks the set until it fits; false where nothing is left of it.
-pub fn relieve(function: &mut Function, cfg: &Cfg, liveness: &Liveness, candidates: &mut Candidates) -> bool {
+pub fn relieve(function: &mut Function, places: &Places, liveness: &Liveness, candidates: &mut Candidates) -> bool {
     let count = function.target.info().map_or(0, |g| g.ur_count as usize);
     let reserved = function.regs.values().filter(|data| data.file == File::UR && data.phys.is_some()).count();
     let kept = (0..count).filter(|n| kept_across_calls(File::UR.name(), *n as u16)).count();
@@ -36,16 +37,16 @@ pub fn relieve(function: &mut Function, cfg: &Cfg, liveness: &Liveness, candidat
             return false;
         }
         let mut dropped = false;
-        for block in &cfg.rpo {
+        for block in &places.cfg.rpo {
             for reg in too_many(function, *block, liveness, candidates, &limits) {
                 dropped = true;
-                candidates.drop_value(function, reg);
+                candidates.drop_value(function, places, reg);
             }
         }
         if !dropped {
             return true;
         }
-        candidates.settle(function);
+        candidates.settle(function, places);
     }
     false
 }

@@ -5,8 +5,8 @@
 //! sources is kept as well if another reader needs a general register.
 
 use super::candidates::{Candidates, handed};
+use super::twins::Places;
 use super::twins::Twin;
-use crate::ori::cfg::Cfg;
 use crate::ori::liveness::RegSet;
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg};
 use crate::tables::ori::Direction;
@@ -18,7 +18,8 @@ use std::collections::BTreeSet;
 type Names = SecondaryMap<VReg, Option<VReg>>;
 
 /// False, and nothing changed but the set, where a value of it is read as the uniform file cannot.
-pub fn run(function: &mut Function, cfg: &Cfg, candidates: &mut Candidates) -> bool {
+pub fn run(function: &mut Function, places: &Places, candidates: &mut Candidates) -> bool {
+    let cfg = places.cfg;
     let mut names = Names::new();
     // Readers choose while the function is as the set was made for.
     let mut choices: Vec<(InstId, Vec<VReg>)> = Vec::new();
@@ -33,7 +34,7 @@ pub fn run(function: &mut Function, cfg: &Cfg, candidates: &mut Candidates) -> b
             }
             let taken = candidates.taken(function, inst);
             if let Some(reg) = taken.general.iter().copied().find(|reg| !candidates.is_in_both(function, *reg)) {
-                candidates.drop_value(function, reg);
+                candidates.drop_value(function, places, reg);
                 return false;
             }
             taken.general.iter().for_each(|reg| {

@@ -17,6 +17,10 @@ use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Moves that keeping a value in the uniform file saves where it would be spilled in each turn of a
+/// loop: a store and a load.
+const SPILLED: f64 = 2.0;
+
 /// How a value gets into the other file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Twin {
@@ -163,6 +167,7 @@ impl Twins {
         let home = self.home[reader];
         let hands = handed(function, reader) == Some(reg);
         let stays = within && function.insts[reader].op == Op::PHI && self.crowded.contains(home);
-        if (hands || stays) && self.reaches(reg, reader) { self.frequency[home] } else { 0.0 }
+        let moves = if stays { SPILLED } else { f64::from(u8::from(hands)) };
+        if moves > 0.0 && self.reaches(reg, reader) { moves * self.frequency[home] } else { 0.0 }
     }
 }
