@@ -38,10 +38,7 @@ pub fn relieve(function: &mut Function, places: &Places, liveness: &Liveness, ca
         }
         let mut dropped = false;
         for block in &places.cfg.rpo {
-            for reg in too_many(function, *block, liveness, candidates, &limits) {
-                dropped = true;
-                candidates.drop_value(function, places, reg);
-            }
+            dropped |= give_up(function, *block, liveness, places, candidates, &limits);
         }
         if !dropped {
             return true;
@@ -75,36 +72,41 @@ struct Limits {
     predicates: usize,
 }
 
-/// Values of the set to be given up in a block, seen from its end to its start.
-fn too_many(
+/// Gives up values of the set in a block, seen from its end to its start; whether there were some.
+fn give_up(
     function: &Function,
     block: Block,
     liveness: &Liveness,
-    candidates: &Candidates,
+    places: &Places,
+    candidates: &mut Candidates,
     limits: &Limits,
-) -> Vec<VReg> {
-    let mut given_up = Vec::new();
+) -> bool {
+    let mut given_up = false;
     let at_end = liveness.live[block].iter().copied().filter(|reg| candidates.contains(*reg));
     let (mut words, mut bits): (BTreeSet<VReg>, BTreeSet<VReg>) =
         at_end.partition(|reg| function.regs[*reg].file == File::R);
-    let mut cut = |live: &mut BTreeSet<VReg>, limit: usize| {
+    let mut cut = |candidates: &mut Candidates, live: &mut BTreeSet<VReg>, limit: usize| {
         while live.len() > limit {
+            // What has left since with a value that was given up needs no register.
+            live.retain(|reg| candidates.contains(*reg));
             // The one with the fewest readers serves least.
-            let Some(reg) = live.iter().copied().min_by_key(|reg| candidates.readers(*reg).len()) else { return };
+            let least = live.iter().copied().min_by_key(|reg| candidates.readers(*reg).len());
+            let Some(reg) = least.filter(|_| live.len() > limit) else { return };
             live.remove(&reg);
-            given_up.push(reg);
+            candidates.drop_value(function, places, reg);
+            given_up = true;
         }
     };
     for inst in function.blocks[block].iter().rev() {
-        cut(&mut words, limits.anywhere);
-        cut(&mut bits, limits.predicates);
+        cut(candidates, &mut words, limits.anywhere);
+        cut(candidates, &mut bits, limits.predicates);
         function.for_each_def(*inst, |reg| {
             words.remove(&reg);
             bits.remove(&reg);
         });
         if function.callee(*inst).is_some_and(Callee::is_function) {
-            cut(&mut words, limits.across_calls);
-            cut(&mut bits, 0);
+            cut(candidates, &mut words, limits.across_calls);
+            cut(candidates, &mut bits, 0);
         }
         if function.insts[*inst].op == Op::PHI {
             continue;
@@ -116,7 +118,7 @@ fn too_many(
             }
         });
     }
-    cut(&mut words, limits.anywhere);
-    cut(&mut bits, limits.predicates);
+    cut(candidates, &mut words, limits.anywhere);
+    cut(candidates, &mut bits, limits.predicates);
     given_up
 }
