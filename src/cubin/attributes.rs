@@ -66,7 +66,12 @@ pub fn write_module(cubin: &Cubin, target: &ElfTarget, index: &IndexOf<'_>) -> R
         }
     }
     if !has_kernel {
-        rest.iter().try_for_each(|row| write_once(&mut out, row, cubin, index))?;
+        for row in &rest {
+            write_once(&mut out, row, cubin, index)?;
+            if row.value == V::SamplerInit {
+                write_isa_version(&mut out, target)?;
+            }
+        }
     }
     for function in &cubin.functions {
         for row in &least {
@@ -89,6 +94,13 @@ fn write_once(out: &mut Vec<u8>, row: &AttributeRow, cubin: &Cubin, index: &Inde
         records::write(out, &Attribute { format: row.format, id: row.id, payload: Vec::new() })?;
     }
     Ok(())
+}
+
+/// The version of the instruction set, which `.nv.info` states where no kernel does.
+fn write_isa_version(out: &mut Vec<u8>, target: &ElfTarget) -> Result<(), CubinError> {
+    let row = ATTRIBUTES.iter().find(|row| row.value == V::IsaVersion);
+    let Some((row, Some(version))) = row.and_then(|row| Some((row, target.constant(row.id)?))) else { return Ok(()) };
+    records::write(out, &Attribute { format: row.format, id: row.id, payload: sized(row.format, version) })
 }
 
 /// Both records of each sampler, the last sampler first.
@@ -146,7 +158,9 @@ fn payloads(
     let list = |offsets: &[u32]| (!offsets.is_empty()).then(|| words(offsets));
     let flag = |set: bool| set.then(Vec::new);
     let one: Option<Vec<u8>> = match row.value {
-        V::Constant => target.constant(row.id).map(|value| value.map_or(Vec::new(), |v| sized(row.format, v))),
+        V::Constant | V::IsaVersion => {
+            target.constant(row.id).map(|value| value.map_or(Vec::new(), |v| sized(row.format, v)))
+        }
         V::ReservedUsed if function.reserved || function.kernel && function.tensor.allocates => Some(Vec::new()),
         V::ReservedUsed if !function.kernel => None,
         V::TensorCount if function.tensor.any => Some(sized(row.format, TENSOR_COUNT)),
@@ -300,7 +314,7 @@ pub fn read_function(record: &Attribute, function: &mut Function, reading: &Read
     let Some(list) = figures(payload) else { return read_small(row, payload, function, reading.target) };
     let (launch, sites) = (&mut function.launch, &mut function.sites);
     match (row.value, list.as_slice()) {
-        (V::Constant, [value]) => return reading.target.constant(row.id) == Some(Some(*value)),
+        (V::Constant | V::IsaVersion, [value]) => return reading.target.constant(row.id) == Some(Some(*value)),
         (V::TensorEntry, [code]) if [false, true].map(tensor_entry).contains(code) => {
             function.tensor.allocates = true;
             function.tensor.pair |= *code == tensor_entry(true);
@@ -373,7 +387,7 @@ fn read_small(row: &AttributeRow, payload: &[u8], function: &mut Function, targe
         V::ReservedUsed if value == 0 && (!function.kernel || target.constant(row.id).is_none()) => {
             function.reserved = true;
         }
-        V::Constant | V::ReservedUsed | V::TensorCount => match target.constant(row.id) {
+        V::Constant | V::IsaVersion | V::ReservedUsed | V::TensorCount => match target.constant(row.id) {
             Some(None) => return value == 0,
             Some(Some(constant)) => return constant == u32::from(value),
             None => return false,
@@ -398,7 +412,7 @@ fn read_small(row: &AttributeRow, payload: &[u8], function: &mut Function, targe
 /// Moves one record of `.nv.info` into the model; returns false if it must be kept verbatim.
 ///
 /// `last` is the function of the record before it, to which a record without a payload belongs.
-pub fn read_module(record: &Attribute, cubin: &mut Cubin, name: &NameOf<'_>, last: &mut Option<String>) -> bool {
+pub fn read_module(record: &Attribute, cubin: &mut Cubin, reading: &Reading<'_>, last: &mut Option<String>) -> bool {
     let Some(row) = AttributeRow::of(record.id).filter(|row| row.format == record.format) else { return false };
     if row.value == V::ErrorBarrier {
         let function = last.as_ref().and_then(|last| cubin.functions.iter_mut().find(|f| f.name == *last));
@@ -407,7 +421,13 @@ pub fn read_module(record: &Attribute, cubin: &mut Cubin, name: &NameOf<'_>, las
     match row.value {
         V::IndependentTextures => cubin.independent_textures = true,
         V::AsksKind => cubin.asks_kind = true,
-        _ => return read_figure(record, row, cubin, name, last),
+        // Written again for every file without kernels.
+        V::IsaVersion => {
+            let version = reading.target.constant(row.id).flatten().map(|version| sized(row.format, version));
+            return cubin.functions.iter().all(|function| !function.kernel)
+                && version.as_ref() == Some(&record.payload);
+        }
+        _ => return read_figure(record, row, cubin, reading.name, last),
     }
     true
 }

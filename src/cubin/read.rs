@@ -277,7 +277,7 @@ impl Reader {
         if let Some(number) = self.with(Content::ModuleInfo) {
             let mut last = None;
             for record in records::read(self.bytes(number))? {
-                if !read_module(&record, &mut self.cubin, name, &mut last) {
+                if !read_module(&record, &mut self.cubin, &reading, &mut last) {
                     self.cubin.kept.attributes.push(record);
                 }
             }

@@ -18,6 +18,7 @@ fn shown(record: &Attribute, symbols: &[String]) -> Option<String> {
         V::SamplerInit | V::SamplerUnnormalized => format!("{} {:#x}", symbols[words[0] as usize], words[1]),
         V::PartlyRead => format!("{:x?}", words.chunks(2).map(|load| load[1]).collect::<Vec<_>>()),
         V::RegisterMap => format!("{:x?}", words.chunks(3).map(|map| (map[1] & 0xffff, map[2])).collect::<Vec<_>>()),
+        V::IsaVersion => format!("{:x?}", record.payload),
         V::IndependentTextures | V::AsksKind | V::BlockZ => String::new(),
         // What they stand between.
         V::RegisterCount | V::FrameSize => symbols[words[0] as usize].clone(),
@@ -79,5 +80,18 @@ fn arrivals_name_their_counts() {
     let body = include_str!("cubin_support/arrivals.ptx");
     let targets = TARGETS.into_iter().filter(|target| sm(target).0 >= 90).collect();
     let wrong = failures(targets, |target| agree(&ptxas, target, (body, ""), false));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What stands in the section of the module where there is no kernel, alone and with a function.
+#[test]
+fn modules_without_kernels_state_their_version() {
+    let Some(ptxas) = tool("ptxas") else { return };
+    let whole = include_str!("cubin_support/without_kernels.ptx");
+    let (variables, _) = whole.split_once(".visible .func").unwrap();
+    let jobs = TARGETS.into_iter().flat_map(|target| {
+        ["", variables, whole].into_iter().flat_map(move |body| [(target, body, false), (target, body, true)])
+    });
+    let wrong = failures(jobs.collect(), |(target, body, object)| agree(&ptxas, target, (body, APART), object));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -93,7 +93,7 @@ fn targets(elf: &Elf, report: &mut Report) {
 }
 
 /// Values of attributes for which a target may have a constant.
-const CONSTANTS: [&str; 5] = ["block_z", "constant", "reserved_used", "sparse_mask", "tensor_count"];
+const CONSTANTS: [&str; 6] = ["block_z", "constant", "isa_version", "reserved_used", "sparse_mask", "tensor_count"];
 
 fn attributes(elf: &Elf, report: &mut Report) {
     for row in &elf.attributes {

@@ -1636,6 +1636,20 @@ def parameterised_names():
     return [launch("parameterised_names", 1, 32, [IN("u32", x), OUT("u32", out)])]
 
 
+def flags_of_loops():
+    def mixed(x, key=0):
+        x ^= key
+        return (x << 7 | x >> 25) * -1640531535 % 2**32
+
+    out = []
+    for x in range(32):
+        for _ in range(3):
+            x = mixed(mixed(x))
+            x = mixed(mixed(x, 33045153), -47602081 % 2**32)
+        out.append(x)
+    return [launch("flags_of_loops", 1, 32, [OUT("u32", out)])]
+
+
 def declared_twice():
     return [launch("declared_twice", 1, 1, [OUT("u32", [5, 7])])]
 
@@ -2108,7 +2122,7 @@ KERNELS = [
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
     cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any, param_space, narrow_addresses, load_over_product,
     initializers, calls_vectors, calls_without_abi, call_numbers, small_programs, modifier_orders,
-    parameterised_names, declared_twice, several_results, warp_neighbours, elections, elections_told, random_programs, run_time_barriers,
+    parameterised_names, flags_of_loops, declared_twice, several_results, warp_neighbours, elections, elections_told, random_programs, run_time_barriers,
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, volatile_local,
     carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, *MEETINGS, assertions, printed, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,

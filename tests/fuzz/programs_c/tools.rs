@@ -90,7 +90,11 @@ impl Tools {
         let text = std::fs::read_to_string(ptx).map_err(|e| e.to_string())?;
         // C cannot declare a kernel.
         let entry = text.replace(".visible .func kern(", ".visible .entry kern(");
-        let entry = if entry.contains(".entry kern(") { entry } else { return Err("it has no kernel".into()) };
+        let Some((_, kernel)) = entry.split_once(".entry kern(") else { return Err("it has no kernel".into()) };
+        // C does not define a program of which clang knows that it never returns: nothing is left of it.
+        if !kernel.split("\n}").next().is_some_and(|body| body.contains("ret;")) {
+            return Err("error: clang makes a kernel without an end".into());
+        }
         Ok(with_whole_flags(&entry))
     }
 
