@@ -358,6 +358,26 @@ fn what_is_reported_of_ptxas_is_explained() {
 /// Reuse marks of ptxas's cubins, compared with those that we would set under the same control
 /// fields. Where ptxas marks more, the reader is beyond our search window; where we would mark
 /// more, ptxas has reasons of its own.
+/// Texts of which ptxas's code keeps a distance that a row of the tables once called too short.
+const SHORT: [(&str, &str); 4] = [
+    ("exec/flags_of_loops", "sm_75"),
+    ("exec/flags_of_loops", "sm_80"),
+    ("exec/flags_of_loops", "sm_87"),
+    ("distances/carry_of_addresses", "sm_75"),
+];
+
+#[test]
+fn short_distances_of_ptxas_are_enough() {
+    for (name, target) in SHORT {
+        let path = root().join("tests/cases").join(format!("{name}.ptx"));
+        let job = Job { path, name: format!("cases/{name}"), target: target.into() };
+        let Some(cubin) = ptxas(&job) else { return println!("skipped: no NVIDIA tools") };
+        let reports = sassafras::sass::hazards::check(&cubin).unwrap();
+        let short: Vec<_> = reports.iter().filter(|report| report.message.contains("needed")).collect();
+        assert!(short.is_empty(), "{name} {target}: {short:?}");
+    }
+}
+
 #[test]
 fn reuse_is_marked_where_ptxas_marks_it() {
     if vendor::tool("ptxas").is_none() {
