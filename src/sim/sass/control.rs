@@ -165,14 +165,18 @@ fn settle_once(warp: &mut Warp) -> bool {
 
 /// Whether all lanes of this lane's mask wait beside it, have ended, or yield.
 fn converged(warp: &Warp, waiting: u32, lane: usize, bar: u8) -> bool {
+    let needed = warp.bars[usize::from(bar)][lane] & warp.alive;
+    if needed & !(waiting | warp.yielded & warp.running) != 0 {
+        return false;
+    }
     // A lane that waits at the same place for other lanes than this one is in a deeper recursion.
     let expects = |l: usize| warp.bars[usize::from(bar)][l] >> lane & 1 != 0;
     let beside = |l: usize| warp.wait[l] == Wait::Converge(bar) && warp.pc[l] == warp.pc[lane] && expects(l);
-    let there = warp.lanes_where(waiting, beside);
+    let there = warp.lanes_where(waiting & needed, beside);
     // A yielding lane can release only lanes whose mask of the region is in the barrier, not in a
     // register.
-    let yielding = warp.lanes_where(warp.yielded & warp.running, expects);
-    warp.bars[usize::from(bar)][lane] & warp.alive & !there & !yielding == 0
+    let yielding = warp.lanes_where(warp.yielded & warp.running & needed, expects);
+    needed & !there & !yielding == 0
 }
 
 /// After a lane continues without some lanes of its mask, neither these nor the lanes that stay
