@@ -91,7 +91,8 @@ impl Tools {
         // C cannot declare a kernel.
         let entry = text.replace(".visible .func kern(", ".visible .entry kern(");
         let Some((_, kernel)) = entry.split_once(".entry kern(") else { return Err("it has no kernel".into()) };
-        // C does not define a program of which clang knows that it never returns: nothing is left of it.
+        // C does not define a program of which clang knows that it never returns: nothing is left
+        // of it.
         if !kernel.split("\n}").next().is_some_and(|body| body.contains("ret;")) {
             return Err("error: clang makes a kernel without an end".into());
         }
