@@ -11,7 +11,7 @@ mod pool;
 use sassafras::cli;
 use std::alloc::{GlobalAlloc, Layout};
 use std::io::Write;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// The allocator of [`pool`] with a counter.
 pub struct Counted;
@@ -30,6 +30,13 @@ const fn cost(bytes: usize) -> usize {
 /// other. Without this, the pages of every function are given back and cleared again.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn keep() {
+    set(32 << 20, i32::MAX);
+}
+
+/// Sets the size from which on a block has pages of its own, and the bytes behind the last block
+/// from which on they go back.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn set(own_pages: i32, left: i32) {
     unsafe extern "C" {
         fn mallopt(parameter: i32, value: i32) -> i32;
     }
@@ -39,8 +46,8 @@ pub fn keep() {
     // SAFETY: the call only sets numbers of the system allocator, and ignores those that it does
     // not take.
     unsafe {
-        mallopt(MMAP_THRESHOLD, 32 << 20);
-        mallopt(TRIM_THRESHOLD, i32::MAX);
+        mallopt(MMAP_THRESHOLD, own_pages);
+        mallopt(TRIM_THRESHOLD, left);
         mallopt(TOP_PAD, 1 << 20);
     }
 }
@@ -49,9 +56,28 @@ pub fn keep() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn keep() {}
 
+/// Bytes in use from which on what is large gets pages of its own, which go back when it is freed:
+/// for a huge input, memory counts for more than the time to clear them.
+const MANY: usize = 128 << 20;
+static GIVES_BACK: AtomicBool = AtomicBool::new(false);
+
+/// Turns round what [`keep`] says.
+#[cold]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn give_back() {
+    set(1 << 20, 32 << 20);
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn give_back() {}
+
 /// Counts a request and ends the program if it exceeds the limit.
 fn count(more: usize, less: usize) {
     let now = IN_USE.load(Relaxed).wrapping_sub(less).saturating_add(more);
+    if now > MANY && !GIVES_BACK.load(Relaxed) {
+        GIVES_BACK.store(true, Relaxed);
+        give_back();
+    }
     if now as u64 > cli::MEMORY.load(Relaxed) && more > less {
         refuse();
     }
