@@ -148,13 +148,24 @@ impl Candidates {
     /// it is, than moving the value itself takes.
     fn is_worth_a_move(&self, function: &Function, value: VReg) -> bool {
         let (true, Some((_, home))) = (self.twins.any, self.definition[value]) else { return false };
+        self.gains_more(function, value, self.twins.cost(value, home))
+    }
+
+    /// Whether a value goes round a crowded loop in the uniform file, or what is computed from it.
+    pub fn serves_a_loop(&self, function: &Function, value: VReg) -> bool {
+        self.twins.crowds && self.gains_more(function, value, 0.0)
+    }
+
+    /// Whether moves of a value and of what is computed from it in the set, by how often they are
+    /// executed, are more than `cost`.
+    fn gains_more(&self, function: &Function, value: VReg, cost: f64) -> bool {
         let (mut gain, mut seen, mut work) = (0.0, SmallVec::<[InstId; 16]>::new(), vec![value]);
         while let Some(reg) = work.pop() {
             for reader in &self.readers[reg] {
                 if seen.contains(reader) {
                     continue;
                 }
-                if seen.len() == WORTH {
+                if seen.len() == WORTH || gain > cost {
                     return true;
                 }
                 seen.push(*reader);
@@ -165,7 +176,7 @@ impl Candidates {
                 }
             }
         }
-        gain > self.twins.cost(value, home)
+        gain > cost
     }
 
     /// The instruction that defines a value.
@@ -260,6 +271,15 @@ impl Candidates {
     /// Takes the definition of a value out, and everything that is computed from it; in a crowded
     /// kernel what can be handed over is.
     pub fn drop_value(&mut self, function: &Function, places: &Places, reg: VReg) {
+        self.leave(function, reg, Some(places).filter(|places| !places.crowded.is_empty()));
+    }
+
+    /// The same, with nothing handed over: uniform registers are too few.
+    pub fn give_up(&mut self, function: &Function, reg: VReg) {
+        self.leave(function, reg, None);
+    }
+
+    fn leave(&mut self, function: &Function, reg: VReg, places: Option<&Places>) {
         let first = self.definition(reg);
         let mut dropped: Vec<InstId> = first.into_iter().collect();
         while let Some(inst) = dropped.pop() {
@@ -274,8 +294,8 @@ impl Candidates {
             if moves {
                 self.work.push(inst);
             }
-            let crowded = !places.crowded.is_empty() && moves && Some(inst) != first;
-            if !crowded || !self.hand_over(function, places, inst) {
+            let places = places.filter(|_| moves && Some(inst) != first);
+            if !places.is_some_and(|places| self.hand_over(function, places, inst)) {
                 function.for_each_def(inst, |reg| dropped.extend(self.readers[reg].iter().copied()));
             }
         }

@@ -13,7 +13,7 @@ use crate::ori::liveness::Liveness;
 use crate::ori::{Block, File, Function, VReg};
 use crate::tables::Op;
 use crate::tables::registers::{Callee, kept_across_calls};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Registers that are not given out, or left to what the operand legalizer moves there, and to
 /// pairs that do not fill every gap.
@@ -38,7 +38,7 @@ pub fn relieve(function: &mut Function, places: &Places, liveness: &Liveness, ca
         }
         let mut dropped = false;
         for block in &places.cfg.rpo {
-            dropped |= give_up(function, *block, liveness, places, candidates, &limits);
+            dropped |= give_up(function, *block, liveness, candidates, &limits);
         }
         if !dropped {
             return true;
@@ -77,11 +77,10 @@ fn give_up(
     function: &Function,
     block: Block,
     liveness: &Liveness,
-    places: &Places,
     candidates: &mut Candidates,
     limits: &Limits,
 ) -> bool {
-    let mut given_up = false;
+    let (mut given_up, mut known) = (false, BTreeMap::new());
     let at_end = liveness.live[block].iter().copied().filter(|reg| candidates.contains(*reg));
     let (mut words, mut bits): (BTreeSet<VReg>, BTreeSet<VReg>) =
         at_end.partition(|reg| function.regs[*reg].file == File::R);
@@ -89,11 +88,12 @@ fn give_up(
         while live.len() > limit {
             // What has left since with a value that was given up needs no register.
             live.retain(|reg| candidates.contains(*reg));
-            // The one with the fewest readers serves least.
-            let least = live.iter().copied().min_by_key(|reg| candidates.readers(*reg).len());
+            // What no crowded loop has is given up first, then the one with the fewest readers.
+            let mut serves = |reg: VReg| *known.entry(reg).or_insert_with(|| candidates.serves_a_loop(function, reg));
+            let least = live.iter().copied().min_by_key(|reg| (serves(*reg), candidates.readers(*reg).len()));
             let Some(reg) = least.filter(|_| live.len() > limit) else { return };
             live.remove(&reg);
-            candidates.drop_value(function, places, reg);
+            candidates.give_up(function, reg);
             given_up = true;
         }
     };

@@ -57,6 +57,8 @@ pub struct Twins {
     crowded: BlockSet,
     /// Whether anything is handed over at all.
     pub any: bool,
+    /// Whether there is a crowded loop.
+    pub crowds: bool,
 }
 
 impl Twins {
@@ -70,6 +72,7 @@ impl Twins {
             frequency: SecondaryMap::new(),
             home: SecondaryMap::with_default(Block::from_u32(0)),
             crowded: places.crowded.clone(),
+            crowds: !places.crowded.is_empty(),
             any: !places.crowded.is_empty() || insts().any(|inst| handed(function, *inst).is_some()),
         };
         for block in places.cfg.rpo.iter().filter(|_| new.any) {
