@@ -96,7 +96,7 @@ pub fn execute(
         if act == Act::Check && (old >> 63 != 0) != (b >> 31 & 1 != 0) {
             over |= 1 << lane;
         } else if act == Act::Check {
-            m.waits.asked(block.id, warp, lane, at, Barrier::of(old).lack());
+            m.waits.asked(block.id, warp, lane, at, || Barrier::of(old).lack());
         }
         let old = match act {
             Act::Arrive { together: true, .. } => {
@@ -190,14 +190,15 @@ pub struct Waits {
 const MOST_IDLE: u32 = 1 << 16;
 
 impl Waits {
-    fn asked(&mut self, block: [u32; 3], warp: usize, lane: usize, at: u64, lack: String) {
+    fn asked(&mut self, block: [u32; 3], warp: usize, lane: usize, at: u64, lack: impl FnOnce() -> String) {
         self.asked = true;
         if self.idle > MOST_IDLE / 2 && self.last.is_none() {
             let [x, y, z] = block;
             let what = format!(
                 "deadlock: nobody does anything but ask for the end of phases; lane {lane} of warp {warp} of block ({x},{y},{z}) asks \
-                 for that of the mbarrier at shared address {:#x}, at which {lack}",
-                at & 0xff_ffff
+                 for that of the mbarrier at shared address {:#x}, at which {}",
+                at & 0xff_ffff,
+                lack()
             );
             self.last = Some((Kind::Deadlock, what, at, lane));
         }
