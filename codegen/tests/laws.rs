@@ -6,6 +6,9 @@
 //! N, because unrelated rows may be added above; columns are exact. `SASSAFRAS_BLESS=1` rewrites
 //! the report; review it before committing.
 
+#[path = "../../tests/support/diff.rs"]
+mod diff;
+
 use std::path::{Path, PathBuf};
 
 const MARK: &str = "----\n";
@@ -85,7 +88,7 @@ fn case(path: &Path, real: &Path, scratch: &Path) -> Result<(), String> {
     if std::env::var_os("SASSAFRAS_BLESS").is_some() {
         return std::fs::write(path, format!("{head}{MARK}{report}")).map_err(|e| format!("{name}: {e}"));
     }
-    if report == expected { Ok(()) } else { Err(format!("{name}: expected\n{expected}got\n{report}")) }
+    diff::compared(&name, expected, &report, "cargo test -p sassafras-codegen --test laws")
 }
 
 #[test]

@@ -20,9 +20,12 @@ fn round_trip(bytes: &[u8]) -> Result<Vec<u8>, String> {
     Ok(again)
 }
 
-/// The same, and nvdisasm prints the same text before and after.
+/// The same, and nvdisasm prints the same text before and after, as of equal bytes it does.
 fn same_text(bytes: &[u8], nvdisasm: &Path) -> Result<(), String> {
     let again = round_trip(bytes)?;
+    if again == bytes {
+        return Ok(());
+    }
     let (before, after) = (show(nvdisasm, &["-c"], bytes)?, show(nvdisasm, &["-c"], &again)?);
     if before != after {
         return Err("nvdisasm -c prints another text".into());

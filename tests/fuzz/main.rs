@@ -15,6 +15,9 @@ mod judge;
 #[path = "../support/lowering_support/mod.rs"]
 mod lowering_support;
 #[allow(dead_code)]
+#[path = "../support/ptxas.rs"]
+mod ptxas;
+#[allow(dead_code)]
 #[path = "../support/simulate_ptxas_support/mod.rs"]
 mod simulate_ptxas_support;
 #[allow(dead_code)]

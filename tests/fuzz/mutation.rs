@@ -44,6 +44,7 @@ use sassafras::sass::{self, ArgKind, Inst};
 use sassafras::tables::Op;
 use sassafras::tables::latency::Latency;
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Required number of mutants that can matter, of each kind.
@@ -201,6 +202,12 @@ fn found(p: &Program, cubin: &Cubin) -> Found {
     found
 }
 
+/// The programs, prepared once.
+fn programs() -> &'static Programs {
+    static PROGRAMS: OnceLock<Programs> = OnceLock::new();
+    PROGRAMS.get_or_init(Programs::of_cases)
+}
+
 /// The outcome of the mutants of a kind.
 #[derive(Default)]
 struct Count {
@@ -256,9 +263,9 @@ fn count(programs: &[Program], kind: usize) -> Count {
 
 #[test]
 fn mutants_are_found_out() {
-    let Programs { all: programs, left_out, wrong } = Programs::of_cases();
+    let Programs { all: programs, left_out, wrong } = programs();
     println!("{} programs", programs.len());
-    for (why, names) in &left_out {
+    for (why, names) in left_out {
         println!("left out, {why}: {}", names.len());
         names.iter().for_each(|name| println!("    {name}"));
     }
@@ -266,7 +273,7 @@ fn mutants_are_found_out() {
     let next = AtomicUsize::new(0);
     let work = || {
         let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|kind| *kind < KINDS.len());
-        std::iter::from_fn(take).map(|kind| (kind, count(&programs, kind))).collect::<Vec<_>>()
+        std::iter::from_fn(take).map(|kind| (kind, count(programs, kind))).collect::<Vec<_>>()
     };
     let mut counts = std::thread::scope(|scope| {
         let other = scope.spawn(work);
@@ -305,7 +312,7 @@ fn mutants_are_found_out() {
 #[test]
 fn unchanged_programs_are_flagged_by_nobody() {
     let mut wrong = Vec::new();
-    let programs = Programs::of_cases().all;
+    let programs = &programs().all;
     for (number, p) in programs.iter().enumerate() {
         for seed in [number as u64, 1000 + number as u64] {
             let run = p.judge(&p.cubin, Some(seed));

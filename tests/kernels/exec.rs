@@ -5,12 +5,14 @@
 //! implementations (`expected.py`); ptxas must accept every module for every target. If Python or
 //! ptxas is missing, the test says so and skips that part.
 
-use crate::vendor;
+use crate::simulate_ptxas_support::each;
+use crate::{ours, ptxas, vendor};
 use sassafras::compile::{Options, compile};
 use sassafras::sim::launch::LaunchFile;
 use sassafras::sim::run::{How, Shape, run, run_as};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 /// The targets on which every kernel must run.
 const TARGETS: [&str; 11] =
@@ -57,23 +59,21 @@ fn ptxas_accepts_every_module() {
         println!("skipped: target/vendor/ptxas is missing");
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let mut failures = String::new();
-    for (_, file) in descriptions() {
-        for target in targets_of(&file) {
-            let cubin = folder.path().join("k.cubin");
-            let Some(ptxas) = ptxas_for(&file, &target) else { continue };
-            let output =
-                Command::new(&ptxas).args(["-arch", &target]).arg(&file.module).arg("-o").arg(cubin).output().unwrap();
-            let text = String::from_utf8_lossy(&output.stderr);
-            if !output.status.success()
-                || text.lines().any(|l| !l.contains("warning : ") && !l.contains(": Advisory: "))
-            {
-                failures += &format!("{} {target}: {text}\n", file.module.display());
+    let cases = descriptions();
+    let failures = each(&cases, |(_, file)| {
+        let mut failures = String::new();
+        let text = std::fs::read(&file.module).unwrap();
+        for target in targets_of(file) {
+            let Some(program) = ptxas_for(file, &target) else { continue };
+            let answer = ptxas::ask(&program, &text, &[&format!("-arch={target}"), "-O3"]);
+            let quiet = |l: &str| l.contains("warning : ") || l.contains(": Advisory: ");
+            if answer.cubin.is_none() || !answer.said.lines().all(quiet) {
+                failures += &format!("{} {target}: {}\n", file.module.display(), answer.said);
             }
         }
-    }
-    assert!(failures.is_empty(), "{failures}");
+        failures
+    });
+    assert!(failures.concat().is_empty(), "{}", failures.concat());
 }
 
 /// The ptxas that knows the module's version and a target, where it is installed.
@@ -85,18 +85,16 @@ fn ptxas_for(file: &LaunchFile, target: &str) -> Option<PathBuf> {
     vendor::tool_of("ptxas", target.trim_start_matches("sm_"))
 }
 
-/// The failures of one module on one target: compiled by us with the verifier on, run on the
-/// simulator.
-fn ours(file: &LaunchFile, name: &str, target: &str) -> Vec<String> {
-    limited(file, name, target, None)
-}
-
-/// The same with a limit on registers.
+/// The failures of one module on one target: compiled by us with the verifier on, perhaps with a
+/// limit on registers, run on the simulator.
 fn limited(file: &LaunchFile, name: &str, target: &str, max_registers: Option<u32>) -> Vec<String> {
     let source = std::fs::read_to_string(&file.module).unwrap();
-    let options = Options { verify_ir: true, max_registers, ..Options::new(target) };
-    let output = match compile(&source, &options) {
-        Ok(output) => output,
+    let made = match max_registers {
+        None => ours::cubin(&source, target),
+        Some(_) => Arc::new(ours::compiled(&source, Options { max_registers, ..Options::new(target) })),
+    };
+    let cubin = match made.as_ref() {
+        Ok(cubin) => cubin,
         Err(diagnostics) => {
             let shown = diagnostics.iter().map(|d| d.render(name, &source)).collect::<String>();
             return vec![format!("{name} {target}: {shown}")];
@@ -108,7 +106,7 @@ fn limited(file: &LaunchFile, name: &str, target: &str, max_registers: Option<u3
         for jitter in std::iter::once(None).chain(seeds(name, target).map(Some)) {
             let mut values = launch.arg_values();
             let how = How { jitter, ..How::default() };
-            let ran = run_as(&output.cubin, &launch.kernel, shape, &mut values, how).and_then(|ran| ran.clean());
+            let ran = run_as(cubin, &launch.kernel, shape, &mut values, how).and_then(|ran| ran.clean());
             let message = match ran {
                 Err(fault) => fault.to_string(),
                 Ok(_) => match launch.check(&values) {
@@ -141,25 +139,17 @@ fn wanted(variable: &str, name: &str) -> bool {
 #[test]
 fn our_cubins_give_the_expected_numbers() {
     let cases = descriptions();
-    let part = |cases: &[(PathBuf, LaunchFile)]| {
+    let wrong = each(&cases, |(path, file)| {
         let mut wrong = Vec::new();
-        for (path, file) in cases {
-            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-            if wanted("SASSAFRAS_CASE", &name) {
-                for target in targets_of(file).iter().filter(|t| wanted("SASSAFRAS_SM", t)) {
-                    wrong.extend(ours(file, &name, target));
-                }
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        if wanted("SASSAFRAS_CASE", &name) {
+            for target in targets_of(file).iter().filter(|t| wanted("SASSAFRAS_SM", t)) {
+                wrong.extend(limited(file, &name, target, None));
             }
         }
         wrong
-    };
-    let (left, right) = cases.split_at(cases.len() / 2);
-    let wrong = std::thread::scope(|scope| {
-        let other = scope.spawn(|| part(right));
-        let mut wrong = part(left);
-        wrong.extend(other.join().unwrap());
-        wrong
-    });
+    })
+    .concat();
     assert!(wrong.is_empty(), "{} went wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
@@ -188,23 +178,26 @@ fn contraction_is_the_callers_choice() {
 #[test]
 fn few_registers_give_the_same_numbers() {
     let targets = std::env::var("SASSAFRAS_SM").unwrap_or("sm_90".to_string());
-    let mut wrong = Vec::new();
-    for (path, file) in descriptions() {
+    let cases = descriptions();
+    let wrong = each(&cases, |(path, file)| {
+        let mut wrong = Vec::new();
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         // An f64 matrix multiplication and the sum of a warp group hold more registers at once than
         // these limits allow; ptxas rejects them too.
         let tensors = ["tensor_extremes", "tensor_memory", "tensor_pairs", "tensor_unit", "tensor_unit_107"];
         let large = ["matrix_products_double", "group_products"].iter().chain(&tensors).any(|large| *large == name);
         if wanted("SASSAFRAS_CASE", &name) && !large {
-            let own = targets_of(&file);
+            let own = targets_of(file);
             let among: Vec<&str> = targets.split(',').filter(|t| own.iter().any(|own| own == t)).collect();
             for target in if among.is_empty() { vec![own[0].as_str()] } else { among } {
                 for most in [24, 32, 64] {
-                    let found = limited(&file, &name, target, Some(most));
+                    let found = limited(file, &name, target, Some(most));
                     wrong.extend(found.into_iter().map(|w| format!("{most} registers: {w}")));
                 }
             }
         }
-    }
+        wrong
+    })
+    .concat();
     assert!(wrong.is_empty(), "{} went wrong:\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -8,9 +8,12 @@ mod exec;
 mod helpers;
 mod interpreter;
 mod lowering_coverage;
+mod oracle_text;
+mod ours;
 mod ptxas_bugs;
 mod simulate_ptxas;
 mod slice;
+mod soft_floats;
 
 #[allow(dead_code)]
 #[path = "../support/exact.rs"]
@@ -21,6 +24,9 @@ mod listed;
 #[allow(dead_code)]
 #[path = "../support/manifest.rs"]
 mod manifest;
+#[allow(dead_code)]
+#[path = "../support/ptxas.rs"]
+mod ptxas;
 #[allow(dead_code)]
 #[path = "../support/simulate_ptxas_support/mod.rs"]
 mod simulate_ptxas_support;

@@ -17,6 +17,9 @@ mod regclass;
 #[path = "../support/cases.rs"]
 mod cases;
 #[allow(dead_code)]
+#[path = "../support/diff.rs"]
+mod diff;
+#[allow(dead_code)]
 #[path = "../support/judge.rs"]
 mod judge;
 #[allow(dead_code)]

@@ -18,9 +18,10 @@ use crate::judge;
 use crate::lowering_support;
 use crate::lowering_support::forms::{Form, RESULTS, STRIDE, THREADS, folder, forms, module};
 use sassafras::compile::{Options, compile};
+use sassafras::cubin::{self, Cubin};
 use sassafras::sim::fault::Fault;
 use sassafras::sim::launch::ArgValue;
-use sassafras::sim::run::{How, Shape, run_as};
+use sassafras::sim::run::{How, Shape, decode, run_decoded};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -66,10 +67,11 @@ impl Bench {
     /// Runs a form's kernel; with timing, a premature read is a fault. Code of ptxas runs without
     /// timing, because the latency tables may be more conservative; that is tested in
     /// tests/kernels/simulate_ptxas.rs and tests/sass/hazards.rs.
-    fn execute(&self, cubin: &[u8], kernel: usize, timed: bool) -> Result<Vec<u8>, Fault> {
+    fn execute(&self, cubin: &Cubin, kernel: usize, timed: bool) -> Result<Vec<u8>, Fault> {
         let mut values = [ArgValue::Buffer { bytes: self.input.clone(), writable: true }];
-        let how = How { timed, ..How::default() };
-        run_as(cubin, &format!("k{kernel}"), self.shape, &mut values, how)?.clean()?;
+        let (name, how) = (format!("k{kernel}"), How { timed, ..How::default() });
+        let code = decode(cubin, &name)?;
+        run_decoded(cubin, &name, self.shape, &mut values, &code, how)?.clean()?;
         match values {
             [ArgValue::Buffer { bytes, .. }] => Ok(bytes),
             _ => Err(Fault::new("the buffer is gone")),
@@ -93,11 +95,15 @@ impl Bench {
 
     fn job(&self, job: &Job, found: &mut Found) {
         let source = module(job.target, &job.forms);
+        let parsed = judge::parsed(&source);
         let judged: Vec<Result<Vec<u8>, Fault>> = job
             .forms
             .iter()
             .map(|(number, form)| match form.compared {
-                true => judge::interpret(&source, &format!("k{number}"), self.shape, &self.input),
+                true => parsed
+                    .as_ref()
+                    .map_err(Clone::clone)
+                    .and_then(|parsed| judge::interpret(parsed, &format!("k{number}"), self.shape, &self.input)),
                 false => Ok(Vec::new()),
             })
             .collect();
@@ -109,12 +115,12 @@ impl Bench {
     fn level(&self, job: &Job, level: u8, source: &str, judged: &[Result<Vec<u8>, Fault>], found: &mut Found) {
         let options = Options { verify_ir: true, opt_level: level, ..Options::new(job.target) };
         let ours = match compile(source, &options) {
-            Ok(output) => output.cubin,
+            Ok(output) => cubin::read(&output.cubin).expect("our cubin is read"),
             Err(diagnostics) => {
                 return found.wrong.push(diagnostics.iter().map(|d| d.render(job.target, source)).collect());
             }
         };
-        let theirs = self.ptxas(job.target, level, source);
+        let theirs = cubin::read(&self.ptxas(job.target, level, source)).expect("ptxas's cubin is read");
         for ((number, form), third) in job.forms.iter().zip(judged) {
             let how = format!("{} -O{level} {}", job.target, form.text);
             let mine = match self.execute(&ours, *number, true) {

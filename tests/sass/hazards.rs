@@ -14,8 +14,7 @@ mod distances;
 mod gather;
 mod list;
 
-use crate::manifest;
-use crate::vendor;
+use crate::{manifest, ptxas as cubins, vendor};
 use sassafras::compile::{Options, compile};
 use sassafras::cubin::{self, Cubin};
 use sassafras::sass::hazards::{Analysis, Dependence, Kind, check_kept, target_of};
@@ -24,7 +23,6 @@ use sassafras::tables::latency::{Latency, Needed};
 use sassafras::tables::{Feature, Mod, Op, Target, value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -155,25 +153,10 @@ fn ptxas(job: &Job) -> Option<Cubin> {
 
 /// The same at a level of optimisation.
 fn ptxas_at(job: &Job, level: u8) -> Option<Cubin> {
-    let ptxas = vendor::tool_of("ptxas", job.target.trim_start_matches("sm_"))?;
-    let folder = root().join("target/tmp/hazards");
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let of_level = if level == 3 { String::new() } else { format!(".O{level}") };
-    let kept = folder.join(format!("{}.{}{of_level}.cubin", job.name.replace('/', "_"), job.target));
-    if !kept.exists() {
-        let part = kept.with_extension(format!("{:?}.part", std::thread::current().id()));
-        let run = Command::new(ptxas)
-            .args(["-arch", &job.target, &format!("-O{level}")])
-            .arg(&job.path)
-            .arg("-o")
-            .arg(&part)
-            .output();
-        if !run.is_ok_and(|run| run.status.success()) {
-            return None;
-        }
-        std::fs::rename(&part, &kept).expect("the cubin in its place");
-    }
-    cubin::read(&std::fs::read(&kept).expect("the cubin")).ok()
+    let sm = job.target.trim_start_matches("sm_");
+    let text = std::fs::read(&job.path).expect("a PTX file");
+    let cubin = cubins::cubin(&vendor::tool_of("ptxas", sm)?, &text, sm, &format!("-O{level}"));
+    cubin::read(&cubin.ok()?).ok()
 }
 
 /// Number of instructions, and the sum of their stalls up to the final self-branch.

@@ -4,7 +4,6 @@ mod compare;
 mod estimate;
 mod hazards;
 mod oracle_sass;
-mod oracle_text;
 mod oracle_words;
 mod pair_distances;
 mod sass_forms;
@@ -13,14 +12,17 @@ mod sass_forms;
 #[path = "../support/cases.rs"]
 mod cases;
 #[allow(dead_code)]
+#[path = "../support/diff.rs"]
+mod diff;
+#[allow(dead_code)]
 #[path = "../support/gathered.rs"]
 mod gathered;
 #[allow(dead_code)]
-#[path = "../support/listed.rs"]
-mod listed;
-#[allow(dead_code)]
 #[path = "../support/manifest.rs"]
 mod manifest;
+#[allow(dead_code)]
+#[path = "../support/ptxas.rs"]
+mod ptxas;
 #[allow(dead_code)]
 #[path = "../support/vendor.rs"]
 mod vendor;

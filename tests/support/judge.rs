@@ -5,6 +5,7 @@
 //! position where they differ by more than is allowed. Only results of approximate functions have
 //! an error bound, and only 64-bit NaNs may have any payload.
 
+use sassafras::ptx::ast::Module;
 use sassafras::sim::fault::Fault;
 use sassafras::sim::launch::ArgValue;
 use sassafras::sim::run::Shape;
@@ -46,12 +47,16 @@ const UNSPECIFIED: [&str; 2] = ["abs.", "neg."];
 /// Offset of a thread's first f32 input.
 const FIRST_SINGLE: usize = 40;
 
-/// Runs a kernel of a text with one buffer.
-pub fn interpret(source: &str, kernel: &str, shape: Shape, input: &[u8]) -> Result<Vec<u8>, Fault> {
+/// The module of a text.
+pub fn parsed(source: &str) -> Result<Module, Fault> {
     let (module, diagnostics) = sassafras::sim::ptx::parse(source.as_bytes());
-    let module = module.ok_or_else(|| Fault::new(format!("{diagnostics:?}")))?;
+    module.ok_or_else(|| Fault::new(format!("{diagnostics:?}")))
+}
+
+/// Runs a kernel of a module with one buffer.
+pub fn interpret(module: &Module, kernel: &str, shape: Shape, input: &[u8]) -> Result<Vec<u8>, Fault> {
     let mut values = [ArgValue::Buffer { bytes: input.to_vec(), writable: true }];
-    sassafras::sim::ptx::run(&module, kernel, shape, &mut values)?;
+    sassafras::sim::ptx::run(module, kernel, shape, &mut values)?;
     match values {
         [ArgValue::Buffer { bytes, .. }] => Ok(bytes),
         _ => Err(Fault::new("the buffer is gone")),

@@ -135,6 +135,12 @@ impl Wrong {
         entry.0 += 1;
     }
 
+    /// These and others of another target.
+    pub fn with(mut self, other: Wrong) -> Wrong {
+        self.list.extend(other.list);
+        self
+    }
+
     /// Fails unless the differences are exactly those of a list, with lines `MNEMONIC sm_N`, for
     /// which the tables have no row yet.
     #[allow(dead_code)] // One of the tests that share this file asks for it.

@@ -4,6 +4,7 @@
 //! (`SASSAFRAS_BLESS=1` rewrites them). If ptxas is installed, it must report the same lines,
 //! except for the files that `differences.txt` lists with the reason.
 
+use crate::diff;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -69,9 +70,10 @@ fn messages_are_as_expected() {
         let path = folder().join(format!("{name}.txt"));
         if bless {
             std::fs::write(&path, &said).unwrap();
-        } else if std::fs::read_to_string(&path).unwrap_or_default() != said {
-            wrong.push(format!("{name}:\n{said}"));
+            continue;
         }
+        let expected = std::fs::read_to_string(&path).unwrap_or_default();
+        wrong.extend(diff::compared(&name, &expected, &said, "cargo test --test tool bad").err());
     }
     assert!(wrong.is_empty(), "{} cases say something else:\n{}", wrong.len(), wrong.join("\n"));
 }

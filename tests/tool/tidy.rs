@@ -194,6 +194,25 @@ fn comment_lines_have_at_most_100_columns() {
 }
 
 #[test]
+fn every_variable_of_the_tests_is_on_their_page() {
+    let mut paths = Vec::new();
+    ["tests", "src", "codegen/tests"].iter().for_each(|f| files(&root().join(f), "rs", &mut paths));
+    let page = std::fs::read_to_string(root().join("tests/README.md")).unwrap();
+    let mut missing = std::collections::BTreeSet::new();
+    for path in &paths {
+        let text = std::fs::read_to_string(path).unwrap();
+        for quoted in text.split('"').filter(|s| s.starts_with("SASSAFRAS_")) {
+            let name: String = quoted.chars().take_while(|c| c.is_ascii_uppercase() || *c == '_').collect();
+            // A driver of our own reads it from the test that starts it.
+            if !name.ends_with('_') && name != "SASSAFRAS_DRIVER_FLIPS" && !page.contains(&format!("`{name}=")) {
+                missing.insert(name);
+            }
+        }
+    }
+    assert!(missing.is_empty(), "not in tests/README.md: {missing:?}");
+}
+
+#[test]
 fn files_stay_readable() {
     let long: Vec<String> = sources()
         .iter()

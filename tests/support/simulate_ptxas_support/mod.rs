@@ -6,6 +6,7 @@
 pub mod lift;
 mod merge;
 
+use super::ptxas;
 use sassafras::cubin::{self, Cubin};
 use sassafras::sim::launch::{Launch, LaunchFile};
 use sassafras::sim::run::{How, Shape, decode, run_decoded};
@@ -80,15 +81,14 @@ pub struct Job {
     pub level: &'static str,
 }
 
-/// Where the cubin and the listing of a file are kept: named by its text and by the ptxas.
-fn kept(tools: &Tools, ptx: &Path, sm: &str, level: &str) -> Result<[PathBuf; 2], String> {
+/// Where the listing of a file is kept: named by its text and by the ptxas.
+fn kept(tools: &Tools, ptx: &Path, sm: &str, level: &str) -> Result<PathBuf, String> {
     let source = std::fs::read(ptx).map_err(|e| e.to_string())?;
     let ptxas = std::fs::metadata(&tools.ptxas).map_err(|e| e.to_string())?;
     let mut hasher = std::hash::DefaultHasher::new();
     (source, &tools.ptxas, ptxas.len(), ptxas.modified().ok()).hash(&mut hasher);
-    let name = format!("machine/{:016x}{level}.sm_{sm}", hasher.finish());
-    let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    Ok(["cubin", "sass"].map(|kind| base.with_extension(format!("{sm}.{kind}"))))
+    let name = format!("listings/{:016x}{level}.sm_{sm}.sass", hasher.finish());
+    Ok(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name))
 }
 
 /// Writes a file of the build folder under a temporary name and renames it, since another test may
@@ -106,17 +106,7 @@ fn keep(path: &Path, bytes: &[u8]) -> Result<(), String> {
 
 /// The cubin that ptxas makes of a file, kept in the build folder.
 fn cubin_of(tools: &Tools, ptx: &Path, sm: &str, level: &str) -> Result<Vec<u8>, String> {
-    let [cubin, _] = kept(tools, ptx, sm, level)?;
-    if let Ok(bytes) = std::fs::read(&cubin) {
-        return Ok(bytes);
-    }
-    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let path = folder.path().join("a.cubin");
-    let (to, from) = (path.to_string_lossy(), ptx.to_string_lossy());
-    output(&tools.ptxas, &[&format!("-arch=sm_{sm}"), level, &from, "-o", &to])?;
-    let bytes = std::fs::read(&path).map_err(|e| e.to_string())?;
-    keep(&cubin, &bytes)?;
-    Ok(bytes)
+    ptxas::cubin(&tools.ptxas, &std::fs::read(ptx).map_err(|e| e.to_string())?, sm, level)
 }
 
 /// The output of nvdisasm for the bytes of a file. Its analysis of branches only adds remarks that
@@ -131,7 +121,7 @@ fn listing_of(tools: &Tools, bytes: &[u8]) -> Result<String, String> {
 /// Compiles a PTX file with ptxas; a cubin of the same text is reused from the build folder.
 pub fn compile(tools: &Tools, ptx: &Path, sm: &str, level: &str) -> Result<Made, String> {
     let bytes = cubin_of(tools, ptx, sm, level)?;
-    let [_, kept] = kept(tools, ptx, sm, level)?;
+    let kept = kept(tools, ptx, sm, level)?;
     let listing = match std::fs::read_to_string(&kept) {
         Ok(listing) => listing,
         Err(_) => {
@@ -155,7 +145,7 @@ const BATCH: usize = 100;
 /// Does the work of [`compile`] beforehand, with few runs of nvdisasm. What fails here is left to
 /// [`compile`], which has the message.
 pub fn prepare(jobs: &[Job]) {
-    let missing = |job: &&Job| kept(&job.tools, &job.ptx, &job.sm, job.level).is_ok_and(|[_, sass]| !sass.exists());
+    let missing = |job: &&Job| kept(&job.tools, &job.ptx, &job.sm, job.level).is_ok_and(|sass| !sass.exists());
     let jobs: Vec<&Job> = jobs.iter().filter(missing).collect();
     let made = each(&jobs, |job| cubin_of(&job.tools, &job.ptx, &job.sm, job.level).ok());
     let mut batches: std::collections::BTreeMap<_, Vec<_>> = std::collections::BTreeMap::new();
@@ -170,7 +160,7 @@ pub fn prepare(jobs: &[Job]) {
         let listing = merge::merge(&cubins).and_then(|whole| listing_of(&batch[0].0.tools, &whole).ok());
         let Some(listing) = listing else { return };
         for ((job, _), part) in batch.iter().zip(merge::parts(&listing, batch.len())) {
-            if let Ok([_, sass]) = kept(&job.tools, &job.ptx, &job.sm, job.level) {
+            if let Ok(sass) = kept(&job.tools, &job.ptx, &job.sm, job.level) {
                 drop(keep(&sass, part.as_bytes()));
             }
         }

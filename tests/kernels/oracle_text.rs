@@ -6,9 +6,9 @@
 //! because nvdisasm must accept them as files: with `SASSAFRAS_ORACLE=all` each of them, otherwise
 //! each kernel on one target.
 
-use crate::listed;
 use crate::listed::{Line, TARGETS, Wrong};
-use crate::vendor;
+use crate::simulate_ptxas_support::each;
+use crate::{listed, ours, ptxas, vendor};
 use sassafras::sim::launch::LaunchFile;
 use std::collections::HashMap;
 use std::path::Path;
@@ -82,6 +82,13 @@ fn targets() -> Vec<&'static str> {
     TARGETS.into_iter().filter(|sm| sms.is_empty() || sms.split(',').any(|s| s == format!("sm_{sm}"))).collect()
 }
 
+/// What a judge finds on all targets; it gets the number of each among them, and its name.
+fn on_each_target(judge: impl Fn(usize, &'static str) -> Wrong + Sync) -> Wrong {
+    let targets: Vec<_> = targets().into_iter().enumerate().collect();
+    let found = each(&targets, |(number, sm)| judge(*number, sm));
+    found.into_iter().fold(Wrong::default(), Wrong::with)
+}
+
 fn stem(path: &Path) -> String {
     path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default()
 }
@@ -91,29 +98,21 @@ fn the_ptxas_code_prints_and_assembles() {
     if missing() {
         return;
     }
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let out = dir.path().join("out.cubin");
-    let mut wrong = Wrong::default();
-    for sm in targets() {
-        let ptxas = vendor::tool_of("ptxas", sm).expect("ptxas");
+    let wrong = on_each_target(|_, sm| {
+        let mut wrong = Wrong::default();
+        let program = vendor::tool_of("ptxas", sm).expect("ptxas");
         let mut batch = Batch::new(sm);
         for source in listed::sources().into_iter().filter(|s| listed::is_for(s, sm)) {
+            let text = std::fs::read(&source).expect("a PTX file");
             for level in ["-O0", "-O3"] {
-                let arch = format!("-arch=sm_{sm}");
-                let run = Command::new(&ptxas).args([&arch, level]).arg(&source).arg("-o").arg(&out).output();
-                let run = run.expect("ptxas runs");
-                assert!(
-                    run.status.success(),
-                    "{} for sm_{sm}: {}",
-                    source.display(),
-                    String::from_utf8_lossy(&run.stderr)
-                );
-                let bytes = std::fs::read(&out).expect("a cubin");
+                let bytes = ptxas::cubin(&program, &text, sm, level);
+                let bytes = bytes.unwrap_or_else(|said| panic!("{} for sm_{sm}: {said}", source.display()));
                 batch.add(&format!("{} {level}", stem(&source)), &bytes, &mut wrong);
             }
         }
         batch.judge(&mut wrong);
-    }
+        wrong
+    });
     wrong.report_except(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/not_yet.txt"));
 }
 
@@ -130,15 +129,15 @@ fn our_code_prints_as_nvdisasm_prints_it() {
     }
     let all = std::env::var("SASSAFRAS_ORACLE").is_ok_and(|v| v == "all");
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let out = dir.path().join("ours.cubin");
-    let mut wrong = Wrong::default();
-    for (t, sm) in targets().into_iter().enumerate() {
+    let wrong = on_each_target(|t, sm| {
+        let mut wrong = Wrong::default();
         let mut batch = Batch::new(sm);
-        let options = sassafras::compile::Options::new(&format!("sm_{sm}"));
+        let out = dir.path().join(format!("{sm}.cubin"));
         for (s, source) in listed::sources().iter().enumerate().filter(|(_, s)| listed::is_for(s, sm)) {
             let ptx = std::fs::read_to_string(source).expect("a PTX file");
-            let compiled = match sassafras::compile::compile(&ptx, &options) {
-                Ok(output) => output.cubin,
+            let made = ours::cubin(&ptx, &format!("sm_{sm}"));
+            let compiled = match made.as_ref() {
+                Ok(cubin) => cubin,
                 Err(errors)
                     if is_elsewhere(source, sm) && errors.iter().all(|e| e.message.ends_with("is not implemented")) =>
                 {
@@ -149,14 +148,15 @@ fn our_code_prints_as_nvdisasm_prints_it() {
                     continue;
                 }
             };
-            batch.add(&stem(source), &compiled, &mut wrong);
+            batch.add(&stem(source), compiled, &mut wrong);
             if all || (s + t) % TARGETS.len() == 0 {
-                std::fs::write(&out, &compiled).expect("a cubin written");
-                judge_file(sm, &stem(source), &compiled, &out, &mut wrong);
+                std::fs::write(&out, compiled).expect("a cubin written");
+                judge_file(sm, &stem(source), compiled, &out, &mut wrong);
             }
         }
         batch.judge(&mut wrong);
-    }
+        wrong
+    });
     wrong.report();
 }
 
