@@ -11,6 +11,5 @@ mod tidy;
 #[allow(dead_code)]
 #[path = "../support/diff.rs"]
 mod diff;
-#[allow(dead_code)]
 #[path = "../support/resources_support/mod.rs"]
 mod resources_support;
