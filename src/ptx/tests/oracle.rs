@@ -21,7 +21,8 @@ fn run(tool: &Path, version: &str, target: &str, lines: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (path, out) = (folder.path().join("t.ptx"), folder.path().join("o"));
     // The last line is invalid, so that ptxas compiles nothing. So is line five, since ptxas looks
-    // closer at some addresses as long as it has found no error, and each line is to be judged alike.
+    // closer at some addresses as long as it has found no error, and each line is to be judged
+    // alike.
     let body = lines.join("\n") + "\nno_such_instruction;";
     let first = "L: T: .branchtargets L; add.u32 %r1, %r1, %f1;";
     std::fs::write(&path, kernel(version, target, &format!("{first}\n{body}"))).unwrap();
