@@ -2,8 +2,10 @@
 //!
 //! An instruction is in the set with all its results or not at all, and so are its sources. A value
 //! computed from registers is in it only if every reader takes it in a uniform register, or if a
-//! move out of it (a [`Twin`]) saves more moves into it.
+//! move out of it (a [`Twin`]) saves more moves into it. Where a loop is crowded, what a value that
+//! leaves was made for is handed over instead, once, if it goes round that loop.
 
+use super::taken::Taken;
 use super::twins::{Places, Twin, Twins};
 use crate::analysis::def_use::is_free;
 use crate::analysis::divergence::Varying;
@@ -11,9 +13,8 @@ use crate::legal::operands;
 use crate::ori::cfg::Cfg;
 use crate::ori::list_table::ListTable;
 use crate::ori::liveness::RegSet;
-use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg, table};
-use crate::tables::ori::{Class, Direction};
-use crate::tables::{Feature, Mod, Op, Prop, Role, value};
+use crate::ori::{Block, File, Function, InstId, VReg, table};
+use crate::tables::{Feature, Op};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 
@@ -22,33 +23,24 @@ type Encodes = fn(&Function, InstId) -> bool;
 
 /// The set, and what is known of every register.
 pub struct Candidates {
-    set: RegSet,
-    definition: SecondaryMap<VReg, Option<(InstId, Block)>>,
+    pub(super) set: RegSet,
+    pub(super) definition: SecondaryMap<VReg, Option<(InstId, Block)>>,
     readers: ListTable<VReg, SmallVec<[InstId; 2]>>,
-    encodes: Encodes,
+    pub(super) encodes: Encodes,
     /// Instructions to be looked at again: they read what is in the set, and are not in it.
     work: Vec<InstId>,
-    trial: operands::Trial,
+    pub(super) trial: operands::Trial,
     count: usize,
     /// What instructions take, by what of their registers was in the set: 1 + the index of each.
-    asked: SecondaryMap<InstId, u32>,
-    answers: Vec<(u64, Taken)>,
-    twins: Twins,
+    pub(super) asked: SecondaryMap<InstId, u32>,
+    pub(super) answers: Vec<(u64, Taken)>,
+    pub(super) twins: Twins,
     /// Values that were handed over once, which are not again.
     handed: RegSet,
 }
 
 /// Instructions that are looked at for what a value is worth; one that serves more is worth it.
 const WORTH: usize = 256;
-
-/// What an instruction outside the set takes of what is in it.
-#[derive(Clone, Default)]
-pub struct Taken {
-    /// In a uniform register.
-    pub uniform: SmallVec<[VReg; 2]>,
-    /// Only in a general register.
-    pub general: SmallVec<[VReg; 4]>,
-}
 
 impl Candidates {
     /// All values that could be in the set for their definitions' sake.
@@ -140,7 +132,7 @@ impl Candidates {
     }
 
     /// Whether a reader may have a value in a uniform register.
-    fn offers(&self, reg: VReg, reader: InstId) -> bool {
+    pub(super) fn offers(&self, reg: VReg, reader: InstId) -> bool {
         self.set.contains(reg) && self.twins.reaches(reg, reader)
     }
 
@@ -400,146 +392,4 @@ impl Candidates {
         function.for_each_use(inst, |_| sources = true);
         !sources
     }
-
-    /// What an instruction outside the set takes of what is in it: everything where that is
-    /// encoded, else one operand, a computed one first, then one from a constant bank.
-    pub fn taken(&mut self, function: &mut Function, inst: InstId) -> Taken {
-        if let Some(source) = handed(function, inst) {
-            let uniform = Some(source).into_iter().filter(|reg| self.offers(*reg, inst)).collect();
-            return Taken { uniform, general: SmallVec::new() };
-        }
-        let Some(within) = self.within(function, inst) else { return self.choose(function, inst) };
-        if let Some((then, taken)) = self.asked[inst].checked_sub(1).map(|at| &self.answers[at as usize])
-            && *then == within
-        {
-            return taken.clone();
-        }
-        let taken = self.choose(function, inst);
-        self.answers.push((within, taken.clone()));
-        self.asked[inst] = self.answers.len() as u32;
-        taken
-    }
-
-    /// Which of the registers that an instruction reads are in the set, one bit each; `None` where
-    /// they are too many. Nothing else that an answer depends on changes with the set.
-    fn within(&self, function: &Function, inst: InstId) -> Option<u64> {
-        let (mut bits, mut count) = (0, 0);
-        function.for_each_use(inst, |reg| {
-            bits |= u64::from(self.set.contains(reg)).checked_shl(count).unwrap_or(0);
-            count += 1;
-        });
-        (count <= u64::BITS).then_some(bits)
-    }
-
-    fn choose(&mut self, function: &mut Function, inst: InstId) -> Taken {
-        let mut taken = Taken::default();
-        let groups = self.groups(function, inst, &mut taken.general);
-        if groups.is_empty() {
-            return taken;
-        }
-        let all: SmallVec<[VReg; 4]> = groups.iter().flat_map(|g| g.1.iter().copied()).collect();
-        let chosen = if self.takes(function, inst, &all) {
-            Some(all.clone())
-        } else {
-            let mut order: SmallVec<[usize; 4]> = (0..groups.len()).collect();
-            order.sort_by_key(|i| groups[*i].0);
-            let single = order.into_iter().map(|i| groups[i].1.clone());
-            single.filter(|_| groups.len() > 1).find(|group| self.takes(function, inst, group))
-        };
-        let chosen = chosen.unwrap_or_default();
-        for reg in all {
-            // What an operand needs in a general register is there for all operands.
-            let list_general = !chosen.contains(&reg);
-            if list_general && !taken.general.contains(&reg) {
-                taken.general.push(reg);
-            } else if !list_general && !taken.general.contains(&reg) && !taken.uniform.contains(&reg) {
-                taken.uniform.push(reg);
-            }
-        }
-        taken
-    }
-
-    /// The registers of the set that an instruction reads in operands that could be uniform, by
-    /// operand, each with its rank in the order of preference; the others go to `general`.
-    fn groups(
-        &self,
-        function: &Function,
-        inst: InstId,
-        general: &mut SmallVec<[VReg; 4]>,
-    ) -> SmallVec<[(u8, SmallVec<[VReg; 4]>); 4]> {
-        let data = &function.insts[inst];
-        let mut groups: SmallVec<[(u8, SmallVec<[VReg; 4]>); 4]> = SmallVec::new();
-        let roles = data.op.info().roles;
-        let in_set = |operand: Operand| {
-            let mut regs: SmallVec<[VReg; 4]> = SmallVec::new();
-            function.for_each_reg(operand, |reg| regs.push(reg));
-            regs
-        };
-        for (at, operand) in function.args(inst).iter().enumerate() {
-            if function.direction(inst, at) != Direction::Use {
-                continue;
-            }
-            let regs = in_set(*operand);
-            let within = regs.iter().filter(|reg| self.offers(**reg, inst)).count();
-            let fits = roles.get(at).is_some_and(|role| role.class == Class::Reg || role.class == Class::Pred);
-            if within == 0 {
-                continue;
-            }
-            if within < regs.len() || !fits || data.op.has(Prop::Pseudo) {
-                general.extend(regs.into_iter().filter(|reg| self.set.contains(*reg)));
-                continue;
-            }
-            if !groups.iter().any(|g| g.1 == regs) {
-                groups.push((self.rank(function, &regs), regs));
-            }
-        }
-        for operand in function.olds(inst).iter().copied().chain([data.guard]) {
-            general.extend(in_set(operand).into_iter().filter(|reg| self.set.contains(*reg)));
-        }
-        groups.retain(|g| {
-            !g.1.iter().any(|reg| general.contains(reg)) || {
-                general.extend(g.1.iter().copied());
-                false
-            }
-        });
-        groups
-    }
-
-    /// 0 for a value that exists once, 1 for one from a constant bank, 2 for others.
-    fn rank(&self, function: &Function, regs: &[VReg]) -> u8 {
-        let rank = |reg: &VReg| match self.definition[*reg] {
-            _ if self.twins.of(*reg) == Twin::In => 2,
-            _ if !self.may_be_twice(function, *reg) => 0,
-            Some((inst, _)) if function.insts[inst].op == Op::LDC => 1,
-            _ => 2,
-        };
-        regs.iter().map(rank).min().unwrap_or(2)
-    }
-
-    /// Whether an instruction is encoded with these registers of the set in the uniform file, its
-    /// operands exchanged if need be.
-    fn takes(&mut self, function: &mut Function, inst: InstId, regs: &[VReg]) -> bool {
-        if function.args(inst).iter().any(|operand| matches!(operand.kind(), Kind::Symbol(_))) {
-            return false;
-        }
-        operands::takes_uniform(function, inst, &self.encodes, &self.trial, regs)
-    }
-}
-
-/// The value that an instruction hands over to any register of the uniform file: where it is there
-/// already, it is copied.
-pub fn handed(function: &Function, inst: InstId) -> Option<VReg> {
-    let data = &function.insts[inst];
-    // Whether all lanes agree says nothing of what they agree on.
-    if !data.op.has(Prop::HandsOver) || !data.guard.is_null() || data.mods.get(Mod::Vote) == value::vote::EQ {
-        return None;
-    }
-    let (mut results, mut sources) = (SmallVec::<[VReg; 2]>::new(), SmallVec::<[VReg; 2]>::new());
-    function.for_each_def(inst, |reg| results.push(reg));
-    function.for_each_use(inst, |reg| sources.push(reg));
-    let plain = |role| [Operand::NULL, function.arg(inst, role).plain()].contains(&function.arg(inst, role));
-    let ([result], [source]) = (&results[..], &sources[..]) else { return None };
-    let files = [*result, *source].map(|reg| function.regs[reg].file);
-    let fits = matches!(files, [File::UR, File::R] | [File::UP, File::P]) && plain(Role::A) && plain(Role::Pp);
-    (fits && is_free(function, *result) && is_free(function, *source)).then_some(*source)
 }

@@ -5,5 +5,6 @@ pub mod convert;
 pub mod elections;
 mod pressure;
 mod rewrite;
+mod taken;
 mod twins;
 pub mod varying;

@@ -4,7 +4,8 @@
 //! becomes the uniform form, and the readers that can take it do. A definition without register
 //! sources is kept as well if another reader needs a general register.
 
-use super::candidates::{Candidates, handed};
+use super::candidates::Candidates;
+use super::taken::handed;
 use super::twins::Places;
 use super::twins::Twin;
 use crate::ori::liveness::RegSet;

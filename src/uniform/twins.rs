@@ -6,7 +6,7 @@
 //! is the same in all lanes but computed where lanes are apart is handed over where they are
 //! together again; only readers behind that place can have it in a uniform register.
 
-use super::candidates::handed;
+use super::taken::handed;
 use crate::analysis::def_use::is_free;
 use crate::analysis::divergence::Varying;
 use crate::analysis::loops::Loops;
