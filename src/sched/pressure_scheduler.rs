@@ -146,8 +146,8 @@ impl Plan {
     }
 
     /// Takes another order that costs less.
-    fn replace(&mut self, other: Option<Plan>) {
-        if let Some(other) = other.filter(|other| other.least() < self.least()) {
+    fn replace(&mut self, other: Plan) {
+        if other.least() < self.least() {
             *self = other;
         }
     }
@@ -194,61 +194,58 @@ impl Scratch {
 
 /// The best one of the orders that let pure instructions follow fences, or do not, follow the order
 /// that the block has, or do not, compare whole trees, or do not, and count quads as a whole, or do
-/// not; the first one that needs no more than `enough`. An order is left where it is no better than
-/// the best one so far, whatever comes before what stands.
+/// not; the first one that needs no more than `enough`. An order is given up as soon as it costs as
+/// much as the best one.
 fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratch, old: Peaks, enough: i32) -> Plan {
     let all = room(function, i32::MAX);
     // No order needs less than what lives at its beginning.
     let enough = enough.max(old.first);
-    let mut with = |(fences, rises, trees, quads): (bool, bool, bool, bool), prefer, better: Option<Limit>| {
-        let aim = Aim { from: i32::MIN, fences, rises, trees, quads, predicates: old.predicates, prefer };
-        let order = lowest_below(function, block, live, scratch, aim, better.filter(|_| !quads));
-        let asked = scratch.work.asked;
-        let plan = order.map(|order| {
+    let (predicates, prefer) = (old.predicates, Prefer::Chains);
+    let plain = Aim { from: i32::MIN, fences: false, rises: false, trees: false, quads: false, predicates, prefer };
+    let order = lowest(function, block, live, scratch, plain);
+    // Whether trees can make another order than the last one without them.
+    let mut asks = scratch.work.asked.trees;
+    let mut best = Plan { block, old, new: scratch.peaks(function, block, live, &order), aim: plain, order, all };
+    let mut consider = |best: &mut Plan, aim: Aim| {
+        if aim.trees && !asks {
+            return;
+        }
+        // Quads that count as a whole are more than what lives.
+        let limit = Some(best.limit()).filter(|_| !aim.quads);
+        let order = lowest_below(function, block, live, scratch, aim, limit);
+        if !aim.trees && aim.prefer == Prefer::Chains {
+            asks = scratch.work.asked.trees;
+        }
+        if let Some(order) = order {
             let new = scratch.peaks(function, block, live, &order);
-            Plan { block, old, new, aim, order, all }
-        });
-        (plan, asked)
+            best.replace(Plan { block, old, new, aim, order, all });
+        }
     };
     let insts = &function.blocks[block][..function.first_terminator(block)];
     let fences = insts.iter().any(|inst| is_fence(function, *inst));
-    let (first, asked) = with((false, false, false, false), Prefer::Chains, None);
-    let Some(mut best) = first else { unreachable!("an order without a limit is never left") };
-    // Whether trees can make another order than the last one without them.
-    let mut asks = asked.trees;
     for prefer in [Prefer::Place, Prefer::Fewest] {
         for fences in [false, true].into_iter().filter(|of| fences || !of) {
             if best.best() > enough {
-                let (other, _) = with((fences, false, false, false), prefer, Some(best.limit()));
-                best.replace(other);
+                consider(&mut best, Aim { fences, prefer, ..plain });
             }
         }
     }
-    let mut consider = |best: &mut Plan, way: (bool, bool, bool, bool)| {
-        let trees = way.2;
-        if trees && !asks {
-            return;
-        }
-        let (other, asked) = with(way, Prefer::Chains, Some(best.limit()));
-        asks = trees && asks || !trees && asked.trees;
-        best.replace(other);
-    };
     for (fences, trees) in [(false, true), (true, false), (true, true)].into_iter().filter(|of| fences || !of.0) {
         if best.best() <= enough {
             return best;
         }
-        consider(&mut best, (fences, false, trees, false));
+        consider(&mut best, Aim { fences, trees, ..plain });
     }
     for trees in [false, true].into_iter().filter(|_| fences) {
         if best.best() > RISES.max(enough) {
-            consider(&mut best, (true, true, trees, false));
+            consider(&mut best, Aim { fences, rises: true, trees, ..plain });
         }
     }
     // Where more are needed than live at once, what lives stands scattered in quads.
     for trees in [false, true] {
         if best.best() > enough && best.new.needs > best.new.general {
             let Aim { fences, rises, .. } = best.aim;
-            consider(&mut best, (fences, rises, trees, true));
+            consider(&mut best, Aim { fences, rises, trees, quads: true, ..plain });
         }
     }
     best

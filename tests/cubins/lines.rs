@@ -5,6 +5,7 @@
 //! same after nvlink has linked an object. Without the tools: a file without `.loc` gets tables
 //! only if they are requested.
 
+use crate::vendor::wanted as tool;
 use sassafras::tables::{Feature, Target};
 use sassafras::{Options, compile};
 use std::collections::BTreeSet;
@@ -13,15 +14,6 @@ use std::process::Command;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn tool(name: &str) -> Option<PathBuf> {
-    let path = root().join("target/vendor").join(name);
-    if !path.exists() {
-        println!("skipped: target/vendor/{name} is missing");
-        return None;
-    }
-    Some(path)
 }
 
 fn source() -> String {

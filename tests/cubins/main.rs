@@ -10,3 +10,7 @@ mod linking;
 mod oracle_attributes;
 mod oracle_eiattr;
 mod verbose;
+
+#[allow(dead_code)]
+#[path = "../support/vendor.rs"]
+mod vendor;

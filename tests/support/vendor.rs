@@ -11,6 +11,16 @@ pub fn tool(name: &str) -> Option<PathBuf> {
     path.exists().then_some(path)
 }
 
+/// A tool's path; without it, a message on the console.
+#[allow(dead_code)] // Some tests say themselves what is skipped.
+pub fn wanted(name: &str) -> Option<PathBuf> {
+    let path = tool(name);
+    if path.is_none() {
+        println!("skipped: target/vendor/{name} is not installed");
+    }
+    path
+}
+
 /// The tool that knows a target (as in `90`): the newest for a target that PTX 9.0 does not have,
 /// else the one of every other.
 #[allow(dead_code)] // Not every test that shares this file asks about targets.

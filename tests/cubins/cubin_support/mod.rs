@@ -4,10 +4,11 @@
 //! installed. Every call works in a temporary folder.
 #![allow(dead_code)]
 
+pub use crate::vendor::wanted as tool;
 use sassafras::cubin::*;
 use sassafras::tables::elf::{ElfTarget, Layout};
 use sassafras::tables::targets::TARGETS as TARGETS_TABLE;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// Every target of ptxas from sm_75 on.
@@ -130,16 +131,6 @@ pub fn sample(sm: u32) -> Cubin {
         asks_kind: true,
         ..Cubin::default()
     }
-}
-
-/// A tool of NVIDIA; `None`, with a message on the console, if it is not installed.
-pub fn tool(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/vendor").join(name);
-    if !path.exists() {
-        println!("skipped: target/vendor/{name} is not installed");
-        return None;
-    }
-    Some(path)
 }
 
 /// Standard output of a tool; a failure gives the tool's own message.

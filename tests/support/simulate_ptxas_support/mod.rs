@@ -7,6 +7,7 @@ pub mod lift;
 mod merge;
 
 use super::ptxas;
+pub use crate::vendor::wanted as tool;
 use sassafras::cubin::{self, Cubin};
 use sassafras::sim::launch::{Launch, LaunchFile};
 use sassafras::sim::run::{How, Shape, decode, run_decoded};
@@ -17,16 +18,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// A tool of NVIDIA; `None`, with a message on the console, if it is not installed.
-pub fn tool(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/vendor").join(name);
-    if !path.exists() {
-        println!("skipped: target/vendor/{name} is not installed");
-        return None;
-    }
-    Some(path)
-}
 
 /// The launch files, sorted by name.
 pub fn cases() -> Vec<PathBuf> {
