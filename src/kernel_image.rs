@@ -308,12 +308,18 @@ fn sites(pieces: &[Piece], linked: &Linked) -> cubin::Sites {
 /// register.
 const COUNT_MAP: u32 = 0x201;
 
-/// Bank 2 of a kernel that reads it: function addresses, then the branch tables of its functions.
+/// Bank 2 of a kernel that reads it: function addresses, the branch tables of its functions, and
+/// constants.
 fn bank2(module: &LoweredModule, pieces: &[Piece], linked: &Linked) -> Option<cubin::Image> {
+    let constants = linked.constants.values.iter().flat_map(|value| value.to_le_bytes());
     if !pieces.iter().any(|p| p.lowered.branch_bank) {
-        return None;
+        return (!linked.constants.values.is_empty()).then(|| cubin::Image::new(constants.collect(), 4));
     }
     let mut bytes = vec![0; module.bank2 as usize];
+    if !linked.constants.values.is_empty() {
+        bytes.resize(linked.constants.start as usize, 0);
+        bytes.extend(constants);
+    }
     let by_name: HashMap<&str, usize> = pieces.iter().enumerate().rev().map(|(i, p)| (p.name(), i)).collect();
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
     if !module.pointers.is_empty() {

@@ -44,7 +44,7 @@ pub mod wgmma;
 use crate::cubin::KeptSymbol;
 use crate::cubin::model::{Binding, CallRow, Image, Launch, Param, Shared, Variable};
 use crate::diag::{Diagnostic, Pos};
-use crate::ori::{Function, Operand};
+use crate::ori::{BankConstants, Function, Operand};
 use crate::ptx::ast::{self, FunctionId, Module, Statement};
 use crate::tables::choices;
 use crate::tables::elf::{ElfTarget, Layout, RelocRole};
@@ -210,7 +210,7 @@ fn lower_all(
     let (devices_made, places) = (Vec::new(), HashMap::new());
     let mut lowering =
         Lowering { module, calls: &calls, target, info, layout, diagnostics, devices: devices_made, places };
-    let functions: Vec<LoweredFunction> = module
+    let mut functions: Vec<LoweredFunction> = module
         .functions
         .iter()
         .filter(|(_, source)| source.is_entry && source.body.is_some())
@@ -219,7 +219,7 @@ fn lower_all(
     if devices {
         lowering.all_devices();
     }
-    let Lowering { layout, mut diagnostics, devices, .. } = lowering;
+    let Lowering { layout, mut diagnostics, mut devices, .. } = lowering;
     if !diagnostics.is_empty() {
         diagnostics.sort_by_key(|d| d.pos);
         diagnostics.dedup();
@@ -230,6 +230,12 @@ fn lower_all(
     let warnings = no_abi.warning.into_iter().chain(warnings).map(Diagnostic::note);
     let warnings = warnings.chain(infos.into_iter().map(Diagnostic::info)).collect();
     let pointers = calls.pointers.iter().map(|id| module.functions[*id].name.clone()).collect();
+    if !object {
+        for lowered in functions.iter_mut().chain(&mut devices) {
+            let start = if lowered.branch_bank { bank2.next_multiple_of(8) } else { 0 };
+            lowered.function.constants = Some(BankConstants { start, values: Vec::new() });
+        }
+    }
     Ok(LoweredModule {
         functions,
         devices,

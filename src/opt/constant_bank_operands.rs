@@ -2,9 +2,11 @@
 //! bank directly instead of through a load.
 //!
 //! One-word loads become moves, and pure instructions name the bank address if the target encodes
-//! it, if necessary with commuted factors or with an immediate factor moved to a register. The
-//! loads are left for dead-code elimination. The same bits are read, because constant banks do not
-//! change while a kernel runs. Runs only on generations whose features prefer this.
+//! it, if necessary with commuted factors or with an immediate factor moved to a register. 64-bit
+//! values that are known at compile time, which no immediate has room for, go into the compiler's
+//! own bank and are read there. The loads and moves are left for dead-code elimination. The same
+//! bits are read, because constant banks do not change while a kernel runs. Runs only on
+//! generations whose features prefer this.
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{DefUse, Fits, is_free, rewrite};
@@ -62,6 +64,13 @@ fn load(function: &mut Function, inst: InstId) {
     rewrite(function, inst, Op::MOV, &[(Role::D, d), (Role::A, Operand::constant(bank, offset))]);
 }
 
+/// The 64-bit value of two registers that are known at compile time.
+fn value(function: &Function, def_use: &DefUse, operand: Operand) -> Option<u64> {
+    let [low, high] = *function.vector_regs(operand.as_vector()?) else { return None };
+    let word = |reg: VReg| def_use.known(function, Operand::reg(reg)).map(u64::from);
+    Some(word(high)? << 32 | word(low)?)
+}
+
 /// The bank address of a register's value.
 fn source(function: &Function, def_use: &DefUse, reg: VReg) -> Option<(u8, u16)> {
     let inst = def_use.def_of(function, reg)?;
@@ -105,22 +114,42 @@ fn operands(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits)
         if role.direction != Direction::Use || role.class != Class::Reg {
             continue;
         }
-        let Some(new) = constant(function, def_use, old, role.width) else { continue };
-        function.args_mut(inst)[i] = new;
-        if fits(function, inst) {
-            continue;
-        }
-        function.args_mut(inst)[i] = old;
-        let other = function.arg(inst, Role::B);
-        if role.role != Role::A || !swaps(function, inst) || matches!(other.kind(), Kind::Const { .. }) {
-            continue;
-        }
-        swap(function, inst, old, other);
-        function.set_arg(inst, Role::B, new);
-        if !fits(function, inst) {
-            swap(function, inst, other, old);
+        if let Some(new) = constant(function, def_use, old, role.width) {
+            operand(function, inst, (i, new), fits);
+        } else if matches!(role.width, Width::Words(2))
+            && let Some(value) = value(function, def_use, old)
+        {
+            let known = function.constants.as_ref().map_or(0, |constants| constants.values.len());
+            let new = function.constants.as_mut().and_then(|constants| constants.operand(value));
+            if !new.is_some_and(|new| operand(function, inst, (i, new.modified_like(old)), fits))
+                && let Some(constants) = &mut function.constants
+            {
+                constants.values.truncate(known);
+            }
         }
     }
+}
+
+/// Replaces an operand by a constant, as factor B where it cannot be A. Returns whether the
+/// instruction can encode it.
+fn operand(function: &mut Function, inst: InstId, (i, new): (usize, Operand), fits: Fits) -> bool {
+    let (old, other) = (function.args(inst)[i], function.arg(inst, Role::B));
+    function.args_mut(inst)[i] = new;
+    if fits(function, inst) {
+        return true;
+    }
+    function.args_mut(inst)[i] = old;
+    let first = function.insts[inst].op.info().roles[i].role == Role::A;
+    if !first || !swaps(function, inst) || matches!(other.kind(), Kind::Const { .. }) {
+        return false;
+    }
+    swap(function, inst, old, other);
+    function.set_arg(inst, Role::B, new);
+    let fit = fits(function, inst);
+    if !fit {
+        swap(function, inst, other, old);
+    }
+    fit
 }
 
 /// A multiply-add with an immediate factor and a 64-bit addend cannot also name a bank address. The

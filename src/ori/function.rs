@@ -207,6 +207,44 @@ pub struct Rolled {
     pub blocks: Vec<Block>,
 }
 
+/// Values of 8 bytes that the code reads from the compiler's own constant bank.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BankConstants {
+    /// Byte offset of the first, behind the branch tables. A merged section may have another
+    /// (`pipeline::merge_functions`).
+    pub start: u32,
+    /// The values, each once.
+    pub values: Vec<u64>,
+}
+
+impl BankConstants {
+    /// The bank, which also has the branch tables.
+    pub const BANK: u8 = 2;
+
+    /// The operand that reads a value, which is added if it is new; `None` if the bank is full.
+    pub fn operand(&mut self, value: u64) -> Option<Operand> {
+        let known = self.values.iter().position(|known| *known == value);
+        let index = known.unwrap_or(self.values.len());
+        let offset = u16::try_from(self.start as usize + Self::bytes(index)).ok()?;
+        if known.is_none() {
+            self.values.push(value);
+        }
+        Some(Operand::constant(Self::BANK, offset))
+    }
+
+    /// The number of the value that an operand reads.
+    pub fn index(&self, operand: Operand) -> Option<usize> {
+        let Kind::Const { bank: Self::BANK, offset } = operand.kind() else { return None };
+        let within = u32::from(offset).checked_sub(self.start)? as usize;
+        Some(within / Self::bytes(1)).filter(|index| *index < self.values.len())
+    }
+
+    /// Bytes of this many values.
+    pub fn bytes(count: usize) -> usize {
+        count * size_of::<u64>()
+    }
+}
+
 /// A function.
 #[derive(Clone)]
 pub struct Function {
@@ -270,6 +308,8 @@ pub struct Function {
     pub checks_stack: bool,
     /// Loops that must keep their bodies.
     pub rolled: Rolled,
+    /// What the code reads from the compiler's constant bank; `None` where it may not.
+    pub constants: Option<BankConstants>,
     /// The values that a debugger reads; `None` without debug information.
     pub watched: Option<Box<super::watched::Watched>>,
 }
@@ -302,6 +342,7 @@ impl Function {
             frame_bytes: 0,
             above_frame: Vec::new(),
             rolled: Rolled::default(),
+            constants: None,
             spill_stores: 0,
             spill_loads: 0,
             max_registers: None,

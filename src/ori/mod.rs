@@ -27,7 +27,8 @@ pub mod watched;
 
 pub use code::Code;
 pub use function::{
-    Block, Convention, File, Function, InstData, InstId, RegData, Rolled, STACK_POINTER, Stage, Symbol, VReg, VecId,
+    BankConstants, Block, Convention, File, Function, InstData, InstId, RegData, Rolled, STACK_POINTER, Stage, Symbol,
+    VReg, VecId,
 };
 pub use operand::{Kind, Operand};
 

@@ -7,7 +7,7 @@
 
 use super::loads::partly_read;
 use super::values::{Value, values};
-use crate::ori::{Block, File, Function, InstId, Kind, Operand, Symbol};
+use crate::ori::{BankConstants, Block, File, Function, InstId, Kind, Operand, Symbol};
 use crate::sass::{self, Arg, Ctrl, Guard, Inst, reuse};
 use crate::tables::elf::RelocRole;
 use crate::tables::encoding::special_by_name;
@@ -50,6 +50,8 @@ pub struct Code {
     pub fixups: Vec<Fixup>,
     /// Tables of indirect branches.
     pub tables: Vec<BranchTable>,
+    /// What it reads from the compiler's constant bank.
+    pub constants: BankConstants,
     /// With debug information: where the registers of the text are.
     pub values: Vec<Value>,
     /// With debug information: from a byte offset on, how many bytes the stack pointer is below
@@ -95,6 +97,9 @@ pub enum Place {
     /// The section offset of an offset in the function, which no linker changes: where a slow path
     /// in the same section returns to.
     Inside(u64),
+    /// The value with this number of [`Code::constants`]; the instruction has it at the offset that
+    /// the function gave it.
+    Constant(usize),
     /// A linker-resolved value of a symbol.
     Linked { role: RelocRole, name: String, addend: i64 },
 }
@@ -117,7 +122,8 @@ pub struct BranchTable {
 /// The first instruction that has no encoding or names a register without a physical number.
 pub fn emit(function: &Function) -> Result<Code, String> {
     let (starts, total) = layout(function);
-    let mut code = Code { registers: registers(function), ..Code::default() };
+    let constants = function.constants.clone().unwrap_or_default();
+    let mut code = Code { registers: registers(function), constants, ..Code::default() };
     let block_z = special_by_name(function.target, BLOCK_Z).map(u32::from);
     for (place, block) in function.layout.iter().enumerate() {
         let scene = Scene { function, starts: &starts, start: starts[*block], insts: kept(function, place, *block) };
@@ -127,8 +133,8 @@ pub fn emit(function: &Function) -> Result<Code, String> {
             let at = first + i as u64 * WORD;
             let (machine, fixup) = scene.machine_inst(*inst, at)?;
             let (form, word) = sass::pick(function.target, &machine).map_err(|e| e.to_string())?;
-            // Instructions with a fixup are encoded again later, without reuse marks.
-            words.push((word, fixup.is_none()));
+            // Most instructions with a fixup are encoded again later, without reuse marks.
+            words.push((word, fixup.as_ref().is_none_or(|(_, place)| matches!(place, Place::Constant(_)))));
             forms.push((form, machine));
             code.fixups.extend(fixup.map(|(role, place)| Fixup { at, inst: machine, role, place }));
             code.lines.push(function.insts[*inst].line);
@@ -308,6 +314,8 @@ impl<'a> Scene<'a> {
             } else {
                 let number = |reg| physical(function, reg);
                 out.args[slot] = machine_arg(function, role.class, *operand, number, target)?;
+                let index = function.constants.as_ref().and_then(|constants| constants.index(*operand));
+                fixup = index.map(|index| (role.role, Place::Constant(index))).or(fixup);
             }
         }
         Ok((out, fixup))

@@ -5,8 +5,9 @@
 //! first. A branch to a missing function is an error. The code of a function is the same in every
 //! kernel, except for the operands filled in here.
 
-use super::emit::{Code, Place, WORD};
-use crate::sass::{self, Arg, Ctrl, Inst};
+use super::emit::{Code, Fixup, Place, WORD};
+use crate::ori::{BankConstants, Kind};
+use crate::sass::{self, Arg, Ctrl, Inst, reuse};
 use crate::tables::elf::{Layout, RelocRole, RelocRow};
 use crate::tables::{Feature, Op, Role, Target};
 use std::collections::HashMap;
@@ -26,6 +27,8 @@ pub struct Linked {
     pub starts: Vec<u64>,
     /// Relocations in descending order, as in ptxas: what a linker or the driver fills in.
     pub relocs: Vec<Relocation>,
+    /// What the code reads from the compiler's constant bank.
+    pub constants: BankConstants,
 }
 
 /// How the names of symbols begin that the driver defines.
@@ -77,6 +80,7 @@ pub fn object(target: &'static Target, layout: Layout, pieces: &[(&str, &Code)])
                 linked.relocs.push(reloc(at, role, name, (start + within) as i64)?);
                 continue;
             }
+            Place::Constant(_) => return Err(format!("{name}: a constant of a bank that a linker makes")),
             Place::Inside(within) => Arg::imm(start + within),
             Place::Start => distance(0),
             Place::Function(callee) => {
@@ -102,6 +106,28 @@ pub fn object(target: &'static Target, layout: Layout, pieces: &[(&str, &Code)])
     Ok(linked)
 }
 
+/// Gives an instruction its place in the constants of the whole section, where it is another.
+fn constant(
+    target: &'static Target,
+    (bytes, constants): (&mut [u8], &mut BankConstants),
+    (code, fixup, at): (&Code, &Fixup, u64),
+    index: usize,
+) -> Result<(), String> {
+    let full = || "the constants of a kernel and its functions do not fit their bank".to_string();
+    let place = constants.operand(code.constants.values[index]).ok_or_else(full)?;
+    let Kind::Const { bank, offset } = place.kind() else { return Err(full()) };
+    let value = Arg::constant(bank, offset.into()).val;
+    let mut inst = fixup.inst;
+    let slot = inst.op.info().roles.iter().position(|role| role.role == fixup.role);
+    let Some(slot) = slot.filter(|slot| inst.args[*slot].val != value) else { return Ok(()) };
+    inst.args[slot].val = value;
+    let bytes = &mut bytes[at as usize..(at + WORD) as usize];
+    let old = bytes.try_into().map(u128::from_le_bytes).unwrap_or(0);
+    let word = sass::encode(target, &inst).map_err(|e| e.to_string())?;
+    bytes.copy_from_slice(&(word | old & reuse::MARKS).to_le_bytes());
+    Ok(())
+}
+
 /// Merges functions; the first is the kernel.
 ///
 /// # Errors
@@ -115,6 +141,7 @@ pub fn link(target: &'static Target, layout: Layout, pieces: &[(&str, &Code)]) -
         at += code.bytes.len() as u64;
     }
     let starts: HashMap<&str, u64> = pieces.iter().map(|p| p.0).zip(linked.starts.iter().copied()).collect();
+    linked.constants.start = pieces.iter().map(|(_, code)| code.constants.start).max().unwrap_or(0);
     for ((name, code), start) in pieces.iter().zip(&linked.starts) {
         linked.bytes.extend(&code.bytes);
         for fixup in &code.fixups {
@@ -122,6 +149,10 @@ pub fn link(target: &'static Target, layout: Layout, pieces: &[(&str, &Code)]) -
             let mut inst = fixup.inst;
             let distance = |to: u64| Arg::label(to as i64 - (at + WORD) as i64);
             let arg = match &fixup.place {
+                Place::Constant(index) => {
+                    constant(target, (&mut linked.bytes, &mut linked.constants), (code, fixup, at), *index)?;
+                    continue;
+                }
                 Place::Start => distance(0),
                 Place::Function(callee) => {
                     let found = starts.get(callee.as_str());

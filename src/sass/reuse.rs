@@ -17,6 +17,8 @@ use smallvec::SmallVec;
 /// Bit of the first slot's reuse flag in a word.
 pub const FIRST_BIT: u8 = 122;
 const SLOTS: usize = 3;
+/// All reuse flags of a word.
+pub const MARKS: u128 = ((1 << SLOTS) - 1) << FIRST_BIT;
 /// Banks of general registers.
 const BANKS: usize = 2;
 /// The scoreboard field's value for none.

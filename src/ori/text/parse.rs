@@ -2,7 +2,7 @@
 
 use super::FILES;
 use crate::ori::function::{
-    Block, ControlWord, Convention, File, Function, InstId, RegData, STACK_POINTER, Symbol, VReg,
+    BankConstants, Block, ControlWord, Convention, File, Function, InstId, RegData, STACK_POINTER, Symbol, VReg,
 };
 use crate::ori::operand::Operand;
 use crate::tables::elf::RelocRole;
@@ -87,6 +87,14 @@ fn numbered(word: &str) -> Option<(&str, u32)> {
     Some((&word[..at], word[at..].parse().ok()?))
 }
 
+/// `START,VALUE,VALUE`: what the code reads from the compiler's constant bank.
+fn constants(list: &str) -> Option<BankConstants> {
+    let (start, rest) = list.split_once(',').unwrap_or((list, ""));
+    let values = rest.split(',').filter(|text| !text.is_empty());
+    let values = values.map(|text| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok());
+    Some(BankConstants { start: start.parse().ok()?, values: values.collect::<Option<_>>()? })
+}
+
 fn block_of(label: &str) -> Result<Block, String> {
     match numbered(label) {
         Some(("b", n)) => Ok(Block::from_u32(n)),
@@ -145,6 +153,10 @@ impl Parser {
     fn attribute(&mut self, word: &str) -> Result<(), String> {
         let function = &mut self.function;
         let unknown = || format!("`{word}` is no attribute of a function");
+        if let Some(list) = word.strip_prefix("constants=") {
+            function.constants = Some(constants(list).ok_or_else(unknown)?);
+            return Ok(());
+        }
         if let Some((name, number)) = word.split_once('=') {
             let number: u32 = number.parse().map_err(|_| format!("`{number}` is not a number"))?;
             match name {

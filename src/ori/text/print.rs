@@ -80,6 +80,12 @@ fn attributes(function: &Function, out: &mut String) {
     for (word, number) in numbers.into_iter().filter(|(_, number)| *number != 0) {
         let _ = write!(out, " {word}={number}");
     }
+    if let Some(constants) = &function.constants {
+        let _ = write!(out, " constants={}", constants.start);
+        constants.values.iter().for_each(|value| {
+            let _ = write!(out, ",{value:#x}");
+        });
+    }
 }
 
 fn reg_name(function: &Function, reg: VReg) -> String {

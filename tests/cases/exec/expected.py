@@ -480,6 +480,27 @@ def float64():
     return [launch("float64", 1, 16, [IN("f64", x), IN("f64", y), OUT("f64", out)])]
 
 
+def bank_constants():
+    a, b, c, d, e = (struct.unpack(">d", bytes.fromhex(text))[0] for text in (
+        "3FC7654321098765", "BFA7654321098765", "3FB1234567890ABC", "40B7654321098765", "4010000000000001"))
+    x = listed([0.0, 1.5, 1.7, -2.25, 0.1, -0.3, 0.9, 1e9, 3e-5, 7.125, -11.0, 5e-324, 1e200, -1e-200, 2.0, 0.7])
+    scaled = lambda value: fma(value, c, value, F64)
+    out = []
+    for i, v in enumerate(x):
+        value = fma(fma(v, v, a, F64), v, b, F64)
+        step = i % 4
+        if step == 0:
+            value = fma(value, v, a, F64)
+        elif step == 1:
+            value = mul(value, d, F64)
+        elif step == 2 and value > e:
+            value = sub(c, value, F64)
+        out.append(scaled(value))
+    second = [scaled(v) for v in x]
+    return [launch("bank_constants", 1, 16, [IN("f64", x), OUT("f64", out)]),
+            launch("alone", 1, 16, [IN("f64", x), OUT("f64", second)])]
+
+
 def bitwise(v, start):
     both, either, odd = start
     for w in v:
@@ -2113,7 +2134,7 @@ KERNELS = [
     unrolled, unrolled_round,
     saxpy, vecadd, reduce_shared, reduce_shuffle, redux_groups, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
-    int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, atomics32, atomics64, reductions,
+    int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, bank_constants, atomics32, atomics64, reductions,
     local_array, const_array, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz,
     subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect, many_predicates, deep_regions, many_values,
     matrix_products, matrix_products_wide, matrix_products_double, matrix_products_narrow, matrix_products_sparse, matrix_products_sparse_narrow,
